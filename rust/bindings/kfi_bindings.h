@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What bindgen reads for the core: the C API, and the core's helpers. */
+#include <linux/bvec.h>
+#include <linux/uio.h>
+#include <linux/scatterlist.h>
+#include <kfabric.h>
+#include <kfi_errno.h>
+#include <kfi_domain.h>
+#include <kfi_eq.h>
+#include <kfi_prov.h>
+#include <kfi_dma_ext.h>
+#include <kfi_verbs_ext.h>
+#include <kfabric_helpers.h>
