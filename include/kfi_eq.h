@@ -1,0 +1,746 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kfabric: event queues, completion queues, counters, wait sets and poll sets.
+ *
+ * An event queue reports control operations (connections, asynchronous registrations), a completion
+ * queue the end of data transfers, a counter only how many of them ended.
+ */
+#ifndef _KFI_EQ_H_
+#define _KFI_EQ_H_
+
+#include "kfabric.h"
+
+/* What a queue or a counter can be waited for with. */
+enum kfi_wait_obj {
+	KFI_WAIT_NONE,		/* no waiting */
+	KFI_WAIT_UNSPEC,	/* any, known to the provider only */
+	KFI_WAIT_SET,		/* a wait set */
+	KFI_WAIT_QUEUE		/* a Linux wait queue */
+};
+
+/**
+ * struct kfi_wait_attr - What a wait set should be.
+ * @wait_obj: What it waits with.
+ * @flags: None yet, 0.
+ */
+struct kfi_wait_attr {
+	enum kfi_wait_obj	wait_obj;
+	u64			flags;
+};
+
+struct kfi_ops_wait;
+
+/**
+ * struct kfid_wait - A wait set: several queues and counters that are waited for together.
+ * @kfid: What every object begins with.
+ * @ops: Operations of a wait set.
+ */
+struct kfid_wait {
+	struct kfid		kfid;
+	struct kfi_ops_wait	*ops;
+};
+
+/**
+ * struct kfi_ops_wait - The operations of a wait set.
+ * @size: Size of this table in bytes, as its provider was built; 0 counts as all of it.
+ * @wait: See kfi_wait().
+ */
+struct kfi_ops_wait {
+	size_t	size;
+	int	(*wait)(struct kfid_wait *waitset, int timeout);
+};
+
+/**
+ * struct kfi_poll_attr - What a poll set should be.
+ * @flags: None yet, 0.
+ */
+struct kfi_poll_attr {
+	u64			flags;
+};
+
+/**
+ * struct kfi_ops_poll - The operations of a poll set.
+ * @size: Size of this table in bytes, as its provider was built; 0 counts as all of it.
+ * @poll: See kfi_poll().
+ * @poll_add: See kfi_poll_add().
+ * @poll_del: See kfi_poll_del().
+ */
+struct kfi_ops_poll {
+	size_t	size;
+	int	(*poll)(struct kfid_poll *pollset, void **context, int count);
+	int	(*poll_add)(struct kfid_poll *pollset, struct kfid *event_kfid, u64 flags);
+	int	(*poll_del)(struct kfid_poll *pollset, struct kfid *event_kfid, u64 flags);
+};
+
+/**
+ * struct kfid_poll - A poll set: several queues and counters that are looked at together.
+ * @fid: What every object begins with.
+ * @ops: Operations of a poll set.
+ */
+struct kfid_poll {
+	struct kfid		fid;
+	struct kfi_ops_poll	*ops;
+};
+
+/**
+ * struct kfi_eq_attr - What an event queue should be.
+ * @size: How many events it holds; 0 leaves it to the provider.
+ * @flags: KFI_WRITE for a queue that kfi_eq_write() may add to, or 0.
+ * @wait_obj: What kfi_eq_sread() waits with.
+ * @signaling_vector: Which interrupt vector to use, KFI_AFFINITY in @flags.
+ * @wait_set: The wait set, for KFI_WAIT_SET.
+ */
+struct kfi_eq_attr {
+	size_t			size;
+	u64			flags;
+	enum kfi_wait_obj	wait_obj;
+	int			signaling_vector;
+	struct kfid_wait	*wait_set;
+};
+
+/* Events. */
+enum {
+	KFI_NOTIFY,		/* struct kfi_eq_entry: something about an object */
+	KFI_CONNREQ,		/* struct kfi_eq_cm_entry: a peer wants a connection */
+	KFI_CONNECTED,		/* struct kfi_eq_cm_entry: there is a connection */
+	KFI_SHUTDOWN,		/* struct kfi_eq_cm_entry: the connection is gone */
+	KFI_MR_COMPLETE,	/* struct kfi_eq_entry: a registration is complete */
+	KFI_AV_COMPLETE,	/* struct kfi_eq_entry: an address vector operation is complete */
+	KFI_JOIN_COMPLETE	/* struct kfi_eq_entry: a multicast group is joined */
+};
+
+/**
+ * struct kfi_eq_entry - An event.
+ * @fid: The object that it is about.
+ * @context: The context given with the operation that the event ends.
+ * @data: Depends on the event.
+ */
+struct kfi_eq_entry {
+	struct kfid		*fid;
+	void			*context;
+	u64			data;
+};
+
+/**
+ * struct kfi_eq_err_entry - An operation that failed.
+ * @fid: The object that it is about.
+ * @context: The context given with the operation.
+ * @data: Depends on the operation.
+ * @err: The errno, positive.
+ * @prov_errno: The provider's own number for it, see kfi_eq_strerror().
+ * @err_data: More about it, valid until the queue is read again; or NULL.
+ * @err_data_size: Length of @err_data, in bytes.
+ */
+struct kfi_eq_err_entry {
+	struct kfid		*fid;
+	void			*context;
+	u64			data;
+	int			err;
+	int			prov_errno;
+	void			*err_data;
+	size_t			err_data_size;
+};
+
+/**
+ * struct kfi_eq_cm_entry - An event about a connection.
+ * @fid: The endpoint or passive endpoint.
+ * @info: For KFI_CONNREQ: what to make the endpoint of. The reader frees it with kfi_freeinfo().
+ * @data: The peer's private data, as far as there was room for it.
+ */
+struct kfi_eq_cm_entry {
+	struct kfid		*fid;
+	struct kfi_info		*info;
+	u8			data[];
+};
+
+/**
+ * struct kfi_ops_eq - The operations of an event queue.
+ * @size: Size of this table in bytes, as its provider was built; 0 counts as all of it.
+ * @read: See kfi_eq_read().
+ * @readerr: See kfi_eq_readerr().
+ * @write: See kfi_eq_write().
+ * @sread: See kfi_eq_sread().
+ * @strerror: See kfi_eq_strerror().
+ */
+struct kfi_ops_eq {
+	size_t	size;
+	ssize_t	(*read)(struct kfid_eq *eq, u32 *event, void *buf, size_t len, u64 flags);
+	ssize_t	(*readerr)(struct kfid_eq *eq, struct kfi_eq_err_entry *buf, u64 flags);
+	ssize_t	(*write)(struct kfid_eq *eq, u32 event, const void *buf, size_t len, u64 flags);
+	ssize_t	(*sread)(struct kfid_eq *eq, u32 *event, void *buf, size_t len, int timeout,
+			 u64 flags);
+	const char *(*strerror)(struct kfid_eq *eq, int prov_errno, const void *err_data,
+				char *buf, size_t len);
+};
+
+/**
+ * struct kfid_eq - An event queue.
+ * @fid: What every object begins with.
+ * @ops: Operations of an event queue.
+ * @event_handler: Called when there is something to read, or NULL.
+ */
+struct kfid_eq {
+	struct kfid		fid;
+	struct kfi_ops_eq	*ops;
+	kfi_event_handler	event_handler;
+};
+
+/* Which structure a completion queue is read in. */
+enum kfi_cq_format {
+	KFI_CQ_FORMAT_UNSPEC,
+	KFI_CQ_FORMAT_CONTEXT,	/* struct kfi_cq_entry */
+	KFI_CQ_FORMAT_MSG,	/* struct kfi_cq_msg_entry */
+	KFI_CQ_FORMAT_DATA,	/* struct kfi_cq_data_entry */
+	KFI_CQ_FORMAT_TAGGED	/* struct kfi_cq_tagged_entry */
+};
+
+/*
+ * The formats, each an extension of the one before it. op_context is the context of the operation
+ * that has ended, len and buf say where received data went, data is the peer's remote CQ data.
+ */
+struct kfi_cq_entry {
+	void			*op_context;
+};
+
+struct kfi_cq_msg_entry {
+	void			*op_context;
+	u64			flags;
+	size_t			len;
+};
+
+struct kfi_cq_data_entry {
+	void			*op_context;
+	u64			flags;
+	size_t			len;
+	void			*buf;
+	u64			data;
+};
+
+struct kfi_cq_tagged_entry {
+	void			*op_context;
+	u64			flags;
+	size_t			len;
+	void			*buf;
+	u64			data;
+	u64			tag;
+};
+
+/**
+ * struct kfi_cq_err_entry - A data transfer that failed.
+ * @op_context: The context of the operation.
+ * @flags: What kind of operation it was.
+ * @len: Bytes received.
+ * @buf: Where they went.
+ * @data: Remote CQ data.
+ * @tag: Tag of the message.
+ * @olen: Bytes that didn't fit.
+ * @err: The errno, positive.
+ * @prov_errno: The provider's own number for it, see kfi_cq_strerror().
+ * @err_data: More about it, valid until the queue is read again; or NULL.
+ * @err_data_size: Length of @err_data, in bytes.
+ */
+struct kfi_cq_err_entry {
+	void			*op_context;
+	u64			flags;
+	size_t			len;
+	void			*buf;
+	u64			data;
+	u64			tag;
+	size_t			olen;
+	int			err;
+	int			prov_errno;
+	void			*err_data;
+	size_t			err_data_size;
+};
+
+enum kfi_cq_wait_cond {
+	KFI_CQ_COND_NONE,	/* wait for any completion */
+	KFI_CQ_COND_THRESHOLD	/* wait for as many as the size_t at cond says */
+};
+
+/**
+ * struct kfi_cq_attr - What a completion queue should be.
+ * @size: How many completions it holds; 0 leaves it to the provider.
+ * @flags: KFI_AFFINITY or 0.
+ * @format: Which structure it is read in.
+ * @wait_obj: What kfi_cq_sread() waits with.
+ * @signaling_vector: Which interrupt vector to use, KFI_AFFINITY in @flags.
+ * @wait_cond: When kfi_cq_sread() stops waiting.
+ * @wait_set: The wait set, for KFI_WAIT_SET.
+ */
+struct kfi_cq_attr {
+	size_t			size;
+	u64			flags;
+	enum kfi_cq_format	format;
+	enum kfi_wait_obj	wait_obj;
+	int			signaling_vector;
+	enum kfi_cq_wait_cond	wait_cond;
+	struct kfid_wait	*wait_set;
+};
+
+/**
+ * struct kfi_ops_cq - The operations of a completion queue.
+ * @size: Size of this table in bytes, as its provider was built; 0 counts as all of it.
+ * @read: See kfi_cq_read().
+ * @readfrom: See kfi_cq_readfrom().
+ * @readerr: See kfi_cq_readerr().
+ * @sread: See kfi_cq_sread().
+ * @sreadfrom: See kfi_cq_sreadfrom().
+ * @signal: See kfi_cq_signal().
+ * @strerror: See kfi_cq_strerror().
+ */
+struct kfi_ops_cq {
+	size_t	size;
+	ssize_t	(*read)(struct kfid_cq *cq, void *buf, size_t count);
+	ssize_t	(*readfrom)(struct kfid_cq *cq, void *buf, size_t count, kfi_addr_t *src_addr);
+	ssize_t	(*readerr)(struct kfid_cq *cq, struct kfi_cq_err_entry *buf, u64 flags);
+	ssize_t	(*sread)(struct kfid_cq *cq, void *buf, size_t count, const void *cond,
+			 int timeout);
+	ssize_t	(*sreadfrom)(struct kfid_cq *cq, void *buf, size_t count, kfi_addr_t *src_addr,
+			     const void *cond, int timeout);
+	int	(*signal)(struct kfid_cq *cq);
+	const char *(*strerror)(struct kfid_cq *cq, int prov_errno, const void *err_data,
+				char *buf, size_t len);
+};
+
+/**
+ * struct kfid_cq - A completion queue.
+ * @fid: What every object begins with.
+ * @ops: Operations of a completion queue.
+ * @comp_handler: Called when there is something to read, or NULL.
+ */
+struct kfid_cq {
+	struct kfid		fid;
+	struct kfi_ops_cq	*ops;
+	kfi_comp_handler	comp_handler;
+};
+
+/* What a counter counts. */
+enum kfi_cntr_events {
+	KFI_CNTR_EVENTS_COMP	/* completions */
+};
+
+/**
+ * struct kfi_cntr_attr - What a counter should be.
+ * @events: What it counts.
+ * @wait_obj: What kfi_cntr_wait() waits with.
+ * @wait_set: The wait set, for KFI_WAIT_SET.
+ * @flags: None yet, 0.
+ */
+struct kfi_cntr_attr {
+	enum kfi_cntr_events	events;
+	enum kfi_wait_obj	wait_obj;
+	struct kfid_wait	*wait_set;
+	u64			flags;
+};
+
+/**
+ * struct kfi_ops_cntr - The operations of a counter.
+ * @size: Size of this table in bytes, as its provider was built; 0 counts as all of it.
+ * @read: See kfi_cntr_read().
+ * @readerr: See kfi_cntr_readerr().
+ * @add: See kfi_cntr_add().
+ * @set: See kfi_cntr_set().
+ * @wait: See kfi_cntr_wait().
+ * @adderr: See kfi_cntr_adderr().
+ * @seterr: See kfi_cntr_seterr().
+ */
+struct kfi_ops_cntr {
+	size_t	size;
+	u64	(*read)(struct kfid_cntr *cntr);
+	u64	(*readerr)(struct kfid_cntr *cntr);
+	int	(*add)(struct kfid_cntr *cntr, u64 value);
+	int	(*set)(struct kfid_cntr *cntr, u64 value);
+	int	(*wait)(struct kfid_cntr *cntr, u64 threshold, int timeout);
+	int	(*adderr)(struct kfid_cntr *cntr, u64 value);
+	int	(*seterr)(struct kfid_cntr *cntr, u64 value);
+};
+
+/**
+ * struct kfid_cntr - A counter.
+ * @fid: What every object begins with.
+ * @ops: Operations of a counter.
+ */
+struct kfid_cntr {
+	struct kfid		fid;
+	struct kfi_ops_cntr	*ops;
+};
+
+/**
+ * kfi_wait() - Wait until something in a wait set has something to read.
+ * @waitset: The wait set.
+ * @timeout: Milliseconds; negative waits for ever.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -KFI_EINVAL if @waitset is NULL, -KFI_ENOSYS if it can't be waited for, or
+ * -KFI_ETIMEDOUT.
+ */
+static inline int kfi_wait(struct kfid_wait *waitset, int timeout)
+{
+	return __kfi_call(waitset, ops, wait, waitset, timeout);
+}
+
+/**
+ * kfi_poll() - Ask which of a poll set's queues and counters have something to read.
+ * @pollset: The poll set.
+ * @context: Where to put their contexts.
+ * @count: How many there is room for.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: How many contexts were put there, -KFI_EINVAL if @pollset is NULL, or -KFI_ENOSYS.
+ */
+static inline int kfi_poll(struct kfid_poll *pollset, void **context, int count)
+{
+	return __kfi_call(pollset, ops, poll, pollset, context, count);
+}
+
+/**
+ * kfi_poll_add() - Add a queue or a counter to a poll set.
+ * @pollset: The poll set.
+ * @event_kfid: Fid of the queue or counter.
+ * @flags: None yet, 0.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @pollset is NULL, or -KFI_ENOSYS.
+ */
+static inline int kfi_poll_add(struct kfid_poll *pollset, struct kfid *event_kfid, u64 flags)
+{
+	return __kfi_call(pollset, ops, poll_add, pollset, event_kfid, flags);
+}
+
+/**
+ * kfi_poll_del() - Take a queue or a counter out of a poll set.
+ * @pollset: The poll set.
+ * @event_kfid: Fid of the queue or counter.
+ * @flags: None yet, 0.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @pollset is NULL, or -KFI_ENOSYS.
+ */
+static inline int kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfid, u64 flags)
+{
+	return __kfi_call(pollset, ops, poll_del, pollset, event_kfid, flags);
+}
+
+/**
+ * kfi_eq_open() - Open an event queue.
+ * @fabric: The fabric.
+ * @attr: What it should be.
+ * @eq: Where to put the queue; close it with kfi_close().
+ * @event_handler: Called when an event comes after a read found the queue empty, or NULL.
+ * @context: The consumer's own, kept in the queue's fid and given to @event_handler.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@eq NULL:
+ *
+ * * -KFI_EINVAL: @fabric, @attr or @eq is NULL, or @attr asks for something unknown.
+ * * -KFI_ENOSYS: the provider has no event queues, or none such.
+ * * -KFI_ENOMEM: out of memory.
+ */
+static inline int kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *attr,
+			      struct kfid_eq **eq, kfi_event_handler event_handler, void *context)
+{
+	return __kfi_open(eq, fabric, ops, eq_open, fabric, attr, eq, event_handler, context);
+}
+
+/**
+ * kfi_eq_read() - Read the next event.
+ * @eq: The queue.
+ * @event: Where to put which event it is, KFI_MR_COMPLETE for instance.
+ * @buf: Where to put the event's structure.
+ * @len: Room at @buf, in bytes.
+ * @flags: KFI_PEEK to leave the event in the queue, or 0.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: How many bytes were put at @buf, or:
+ *
+ * * -KFI_EINVAL: @eq, @event or @buf is NULL.
+ * * -KFI_EAGAIN: there is no event.
+ * * -KFI_EAVAIL: an operation failed: read kfi_eq_readerr() first.
+ * * -KFI_EOVERRUN: events were lost because nobody read them.
+ * * -KFI_ETOOSMALL: @len is too small for the event, which stays in the queue.
+ * * -KFI_ENOSYS: the queue can't be read.
+ */
+static inline ssize_t kfi_eq_read(struct kfid_eq *eq, u32 *event, void *buf, size_t len,
+				  u64 flags)
+{
+	return __kfi_call(eq, ops, read, eq, event, buf, len, flags);
+}
+
+/**
+ * kfi_eq_readerr() - Read about the next operation that failed.
+ * @eq: The queue.
+ * @buf: Where to put it.
+ * @flags: KFI_PEEK to leave it in the queue, or 0.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: sizeof(*@buf), -KFI_EAGAIN if there is none, -KFI_EINVAL if @eq or @buf is NULL, or
+ * -KFI_ENOSYS.
+ */
+static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry *buf, u64 flags)
+{
+	return __kfi_call(eq, ops, readerr, eq, buf, flags);
+}
+
+/**
+ * kfi_eq_write() - Put an event of one's own in a queue.
+ * @eq: The queue, opened with KFI_WRITE.
+ * @event: Which event.
+ * @buf: The event's structure.
+ * @len: Its length, in bytes.
+ * @flags: None yet, 0.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: @len, -KFI_EINVAL if @eq or @buf is NULL, -KFI_EAGAIN if the queue is full, or
+ * -KFI_ENOSYS.
+ */
+static inline ssize_t kfi_eq_write(struct kfid_eq *eq, u32 event, const void *buf, size_t len,
+				   u64 flags)
+{
+	return __kfi_call(eq, ops, write, eq, event, buf, len, flags);
+}
+
+/**
+ * kfi_eq_sread() - Wait for an event and read it.
+ * @eq: The queue, opened with a wait object.
+ * @event: Where to put which event it is.
+ * @buf: Where to put the event's structure.
+ * @len: Room at @buf, in bytes.
+ * @timeout: Milliseconds; negative waits for ever.
+ * @flags: KFI_PEEK to leave the event in the queue, or 0.
+ *
+ * Context: Process context; sleeps.
+ * Return: What kfi_eq_read() returns; -KFI_EAGAIN after @timeout.
+ */
+static inline ssize_t kfi_eq_sread(struct kfid_eq *eq, u32 *event, void *buf, size_t len,
+				   int timeout, u64 flags)
+{
+	return __kfi_call(eq, ops, sread, eq, event, buf, len, timeout, flags);
+}
+
+/**
+ * kfi_eq_strerror() - Describe a provider's own error number.
+ * @eq: The queue that the error entry came from.
+ * @prov_errno: The entry's prov_errno.
+ * @err_data: The entry's err_data.
+ * @buf: Room for the text, or NULL.
+ * @len: Room at @buf, in bytes.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: The text; an empty one if the provider has none.
+ */
+static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
+					  const void *err_data, char *buf, size_t len)
+{
+	return __kfi_call_else("", "", eq, ops, strerror, eq, prov_errno, err_data, buf, len);
+}
+
+/**
+ * kfi_cq_read() - Read completions.
+ * @cq: The queue.
+ * @buf: Where to put them, in the queue's format.
+ * @count: How many there is room for.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: How many were read, or:
+ *
+ * * -KFI_EINVAL: @cq is NULL.
+ * * -KFI_EAGAIN: there are none.
+ * * -KFI_EAVAIL: an operation failed: read kfi_cq_readerr() first.
+ * * -KFI_ENOSYS: the queue can't be read.
+ */
+static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
+{
+	return __kfi_call(cq, ops, read, cq, buf, count);
+}
+
+/**
+ * kfi_cq_readfrom() - Read completions and where the messages came from.
+ * @cq: The queue.
+ * @buf: Where to put the completions, in the queue's format.
+ * @count: How many there is room for.
+ * @src_addr: Where to put as many addresses; KFI_ADDR_NOTAVAIL for those that aren't known.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: What kfi_cq_read() returns.
+ */
+static inline ssize_t kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t count,
+				      kfi_addr_t *src_addr)
+{
+	return __kfi_call(cq, ops, readfrom, cq, buf, count, src_addr);
+}
+
+/**
+ * kfi_cq_readerr() - Read about the next operation that failed.
+ * @cq: The queue.
+ * @buf: Where to put it.
+ * @flags: None yet, 0.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: 1, -KFI_EAGAIN if there is none, -KFI_EINVAL if @cq is NULL, or -KFI_ENOSYS.
+ */
+static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry *buf, u64 flags)
+{
+	return __kfi_call(cq, ops, readerr, cq, buf, flags);
+}
+
+/**
+ * kfi_cq_sread() - Wait for completions and read them.
+ * @cq: The queue, opened with a wait object.
+ * @buf: Where to put them, in the queue's format.
+ * @count: How many there is room for.
+ * @cond: What the queue's wait condition needs, or NULL.
+ * @timeout: Milliseconds; negative waits for ever.
+ *
+ * Context: Process context; sleeps.
+ * Return: What kfi_cq_read() returns; -KFI_EAGAIN after @timeout.
+ */
+static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count, const void *cond,
+				   int timeout)
+{
+	return __kfi_call(cq, ops, sread, cq, buf, count, cond, timeout);
+}
+
+/**
+ * kfi_cq_sreadfrom() - Wait for completions, read them and where the messages came from.
+ * @cq: The queue, opened with a wait object.
+ * @buf: Where to put the completions, in the queue's format.
+ * @count: How many there is room for.
+ * @src_addr: Where to put as many addresses; KFI_ADDR_NOTAVAIL for those that aren't known.
+ * @cond: What the queue's wait condition needs, or NULL.
+ * @timeout: Milliseconds; negative waits for ever.
+ *
+ * Context: Process context; sleeps.
+ * Return: What kfi_cq_read() returns; -KFI_EAGAIN after @timeout.
+ */
+static inline ssize_t kfi_cq_sreadfrom(struct kfid_cq *cq, void *buf, size_t count,
+				       kfi_addr_t *src_addr, const void *cond, int timeout)
+{
+	return __kfi_call(cq, ops, sreadfrom, cq, buf, count, src_addr, cond, timeout);
+}
+
+/**
+ * kfi_cq_signal() - Wake whoever waits for a completion queue.
+ * @cq: The queue.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: 0, -KFI_EINVAL if @cq is NULL, or -KFI_ENOSYS.
+ */
+static inline int kfi_cq_signal(struct kfid_cq *cq)
+{
+	return __kfi_call(cq, ops, signal, cq);
+}
+
+/**
+ * kfi_cq_strerror() - Describe a provider's own error number.
+ * @cq: The queue that the error entry came from.
+ * @prov_errno: The entry's prov_errno.
+ * @err_data: The entry's err_data.
+ * @buf: Room for the text, or NULL.
+ * @len: Room at @buf, in bytes.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: The text; an empty one if the provider has none.
+ */
+static inline const char *kfi_cq_strerror(struct kfid_cq *cq, int prov_errno,
+					  const void *err_data, char *buf, size_t len)
+{
+	return __kfi_call_else("", "", cq, ops, strerror, cq, prov_errno, err_data, buf, len);
+}
+
+/**
+ * kfi_cntr_read() - Read how many operations ended well.
+ * @cntr: The counter.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: The count; 0 if @cntr is NULL or can't be read.
+ */
+static inline u64 kfi_cntr_read(struct kfid_cntr *cntr)
+{
+	return __kfi_call_else(0, 0, cntr, ops, read, cntr);
+}
+
+/**
+ * kfi_cntr_readerr() - Read how many operations failed.
+ * @cntr: The counter.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: The count; 0 if @cntr is NULL or can't be read.
+ */
+static inline u64 kfi_cntr_readerr(struct kfid_cntr *cntr)
+{
+	return __kfi_call_else(0, 0, cntr, ops, readerr, cntr);
+}
+
+/**
+ * kfi_cntr_add() - Add to a counter.
+ * @cntr: The counter.
+ * @value: How much.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
+ */
+static inline int kfi_cntr_add(struct kfid_cntr *cntr, u64 value)
+{
+	return __kfi_call(cntr, ops, add, cntr, value);
+}
+
+/**
+ * kfi_cntr_adderr() - Add to a counter's failures.
+ * @cntr: The counter.
+ * @value: How much.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
+ */
+static inline int kfi_cntr_adderr(struct kfid_cntr *cntr, u64 value)
+{
+	return __kfi_call(cntr, ops, adderr, cntr, value);
+}
+
+/**
+ * kfi_cntr_set() - Set a counter.
+ * @cntr: The counter.
+ * @value: To what.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
+ */
+static inline int kfi_cntr_set(struct kfid_cntr *cntr, u64 value)
+{
+	return __kfi_call(cntr, ops, set, cntr, value);
+}
+
+/**
+ * kfi_cntr_seterr() - Set a counter's failures.
+ * @cntr: The counter.
+ * @value: To what.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
+ */
+static inline int kfi_cntr_seterr(struct kfid_cntr *cntr, u64 value)
+{
+	return __kfi_call(cntr, ops, seterr, cntr, value);
+}
+
+/**
+ * kfi_cntr_wait() - Wait until a counter reaches a value.
+ * @cntr: The counter, opened with a wait object.
+ * @threshold: The value.
+ * @timeout: Milliseconds; negative waits for ever.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @cntr is NULL.
+ * * -KFI_ETIMEDOUT: the value wasn't reached in time.
+ * * -KFI_EAVAIL: an operation failed while waiting.
+ * * -KFI_ENOSYS: the counter can't be waited for.
+ */
+static inline int kfi_cntr_wait(struct kfid_cntr *cntr, u64 threshold, int timeout)
+{
+	return __kfi_call(cntr, ops, wait, cntr, threshold, timeout);
+}
+
+#endif /* _KFI_EQ_H_ */

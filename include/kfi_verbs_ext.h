@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kfabric: the verbs provider's extension of a domain, for consumers that use RDMA verbs of their
+ * own next to kfabric: queue pairs on the domain's protection domain, and the lkeys of its regions.
+ */
+#ifndef _KFI_VERBS_EXT_H_
+#define _KFI_VERBS_EXT_H_
+
+#include <linux/types.h>
+
+#include "kfabric.h"
+
+struct ib_device;
+struct ib_pd;
+
+/* The extension's name, for kfi_open_ops() on the fid of a domain of the provider "verbs". */
+#define KFI_VERBS_DOM_OPS_1	"verbs_dom_ops_v1"
+
+/**
+ * struct kfi_verbs_dom_ops - What lies beneath a domain of the verbs provider.
+ * @get_ib_device: The domain's RDMA device. Any context; doesn't sleep.
+ *	Returns NULL if the fid isn't such a domain or the device is gone. Valid until the domain is
+ *	closed or the removal callback has returned, whichever comes first.
+ * @get_pd: The domain's protection domain. Any context; doesn't sleep.
+ *	Returns NULL and is valid as for @get_ib_device. A consumer that uses it must have
+ *	registered a callback with @on_removal before; one that hasn't is warned about in the log,
+ *	and device removal waits for it.
+ * @on_removal: Register what to do when the device goes away: call cb(arg). cb NULL takes a
+ *	registered callback back. A domain has one callback.
+ *	Process context; may sleep. Taking it back waits for a callback that is running, so it must
+ *	not be done from the callback itself.
+ *	Returns 0, -KFI_EINVAL (not a domain of this provider), -KFI_EBUSY (there is one already),
+ *	-KFI_ENODEV (the device is gone or going: the callback isn't registered and won't be
+ *	called).
+ * @get_lkey: The lkey of a region, to be used in local segments of the consumer's own work
+ *	requests, as long as the region is open. Any context; doesn't sleep.
+ *	Returns 0 if the region isn't one of this provider or its device is gone.
+ *
+ * The callback runs at most once, in process context, and may sleep. By then the domain refuses new
+ * work with -KFI_ENODEV, and all that was under way has ended. Before it returns it must destroy
+ * every queue pair and memory region that the consumer has on the protection domain, and unmap the
+ * lists that it has mapped for the device, after a kfi_close() of the kfabric regions on them;
+ * nothing of the device may be used afterwards. Other kfabric regions may be closed there or at any
+ * time later. The domain itself must not be closed in the callback, only later.
+ */
+struct kfi_verbs_dom_ops {
+	struct ib_device *(*get_ib_device)(struct kfid *fid);
+	struct ib_pd *(*get_pd)(struct kfid *fid);
+	int	(*on_removal)(struct kfid *fid, void (*cb)(void *arg), void *arg);
+	u32	(*get_lkey)(struct kfid_mr *mr);
+};
+
+#endif /* _KFI_VERBS_EXT_H_ */
