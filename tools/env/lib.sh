@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What every script under tools/ shares: where things are kept, how progress is
+# told, and how two runs stay out of each other's way.  Sourced, never run.
+
+set -euo pipefail
+umask 022
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+CACHE=${KFABRIC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kfabric}
+mkdir -p "$CACHE/log"
+CACHE=$(cd "$CACHE" && pwd -P)
+export KFABRIC_CACHE=$CACHE
+
+# The series that the project is built and tested for, oldest first.
+SERIES="7.2 7.3"
+
+# Elapsed time counts from the first script of a run, through its children.
+export KFABRIC_T0=${KFABRIC_T0:-$(date +%s)}
+
+say()
+{
+	local t=$(($(date +%s) - KFABRIC_T0))
+
+	printf '[%2d:%02d] %s\n' $((t / 60)) $((t % 60)) "$*"
+}
+
+# Paths inside the checkout are shown relative to it.
+short()
+{
+	printf '%s' "${1#"$TOP/"}"
+}
+
+die()
+{
+	printf 'error: %s\n' "$*" >&2
+	exit 1
+}
+
+# step LOG WHAT CMD...: a long step.  Its output goes to a log, whose place is
+# told first; every half minute one line shows that it is still alive.
+step()
+{
+	local log=$1 what=$2 beat rc=0
+	shift 2
+
+	mkdir -p "$(dirname "$log")"
+	say "$what (log: $(short "$log"))"
+	(
+		trap 'exit 0' TERM
+		while sleep 30 & wait $!; do
+			say "  ... still at it: $(tail -n1 "$log" | cut -c1-70)"
+		done
+	) 2>/dev/null &
+	beat=$!
+	"$@" >"$log" 2>&1 </dev/null || rc=$?
+	kill $beat 2>/dev/null || :
+	wait $beat 2>/dev/null || :
+	if [ $rc != 0 ]; then
+		tail -n 15 "$log" | sed 's/^/  | /' >&2
+		die "$what failed (exit $rc); all of it is in $(short "$log")"
+	fi
+}
+
+# locked NAME CMD...: one run at a time makes NAME; the others wait and then
+# find it made.
+locked()
+{
+	local name=$1
+	shift
+	(
+		exec 9>"$CACHE/.lock-$name"
+		if ! flock -n 9; then
+			say "waiting for another run that is making $name"
+			flock 9
+		fi
+		"$@" 9>&-
+	)
+}
+
+need_space()
+{
+	local mib=$1 what=$2 have
+
+	have=$(df -Pm "$CACHE" | awk 'NR == 2 { print $4 }')
+	[ "$have" -ge "$mib" ] ||
+		die "$what needs $mib MiB in $CACHE, $have MiB are free." \
+		    "Free some, or set KFABRIC_CACHE to a directory elsewhere."
+}
+
+need_root()
+{
+	[ "$(id -u)" = 0 ] ||
+		die "$1 needs root. Run it as root (sudo -E make ...)."
+}
+
+hash_of()
+{
+	cat "$@" | sha256sum | cut -c1-12
+}
+
+# On Debian 13 the host is the environment; elsewhere a root directory is.
+host_is_trixie()
+{
+	[ "${KFABRIC_FORCE_ROOT:-}" = 1 ] && return 1
+	# shellcheck disable=SC1091
+	( . /etc/os-release && [ "${ID:-}:${VERSION_CODENAME:-}" = debian:trixie ] )
+}
+
+# The packages file is one name a line, # comments.
+packages()
+{
+	sed 's/#.*//' "$TOP/tools/env/packages" | xargs
+}
+
+root_dir()
+{
+	echo "$CACHE/root-$(packages | sha256sum | cut -c1-12)"
+}
