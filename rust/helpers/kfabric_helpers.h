@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * C that the core needs: static inlines and macros of the kernel which Rust can't call, each
+ * doing one whole piece of work.
+ */
+#ifndef KFABRIC_HELPERS_H
+#define KFABRIC_HELPERS_H
+
+#include <linux/types.h>
+
+struct bio_vec;
+struct kfi_provider;
+struct page;
+struct scatterlist;
+
+/* memory.c: what may be registered (decision 7 of the design) */
+struct page *kfi_helper_kvec_page(const void *addr);
+bool kfi_helper_on_stack(const void *addr, size_t len);
+struct page *kfi_helper_bvec_page(const struct bio_vec *bv, u64 *phys);
+struct page *kfi_helper_bvec_next_page(struct page *page);
+struct scatterlist *kfi_helper_sg_next(struct scatterlist *sg, u64 *addr, u32 *len);
+unsigned int kfi_helper_noio_save(void);
+void kfi_helper_noio_restore(unsigned int flags);
+
+/* provider.c */
+void kfi_helper_provider_init(struct kfi_provider *provider);
+void kfi_helper_provider_get(struct kfi_provider *provider);
+void kfi_helper_provider_put(struct kfi_provider *provider);
+void kfi_helper_provider_drain(struct kfi_provider *provider);
+
+/* trace.c */
+void kfi_helper_trace_refused(int err, const char *why, u64 index, u64 value);
+
+#endif /* KFABRIC_HELPERS_H */

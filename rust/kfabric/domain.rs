@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Domains of providers written in Rust.
+
+use crate::{
+    children::Children,
+    dma,
+    errno::Errno,
+    fabric::{
+        self,
+        FabricObject, //
+    },
+    fid, mr,
+    noio::NoIo,
+    provider::Domain,
+    refusal::Refusal,
+    request::MrLimits,
+    table::{
+        no_op3,
+        no_op4,
+        no_op5,
+        Table, //
+    }, //
+};
+use core::ptr::{
+    self,
+    NonNull, //
+};
+use kernel::{
+    ffi::{
+        c_char,
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    str::CStr, //
+};
+use kfi_bindings::{
+    kfi_info,
+    kfi_ops,
+    kfi_ops_domain,
+    kfid,
+    kfid_domain,
+    kfid_fabric, //
+};
+
+/// What a consumer wants of a new domain, from the `struct kfi_info` that it got by getinfo.
+pub struct DomainRequest<'a> {
+    /// Name of the domain, if one was given.
+    pub name: Option<&'a CStr>,
+    /// The mode bits that the consumer agreed to; `None` without domain attributes.
+    pub mr_mode: Option<i32>,
+    /// Most regions to be open at once; 0 for as many as there can be.
+    pub mr_cnt: usize,
+    /// Most segments of one region; 0 for as many as there can be.
+    pub mr_iov_limit: usize,
+}
+
+/// A domain.
+///
+/// # Invariants
+///
+/// `c.fid` is what C points to. `children` counts the open regions. `fabric` stays open, since it
+/// counts this domain as a child.
+#[repr(C)]
+pub(crate) struct DomainObject {
+    c: kfid_domain,
+    imp: KBox<dyn Domain>,
+    children: Children,
+    fabric: NonNull<FabricObject>,
+    mr_limits: MrLimits,
+    mr_cnt: i32,
+}
+
+/// A region counted in its domain; counted off again when dropped.
+pub(crate) struct Child<'a>(&'a DomainObject);
+
+impl Child<'_> {
+    /// Leaves the region counted until [`DomainObject::remove_region`].
+    pub(crate) fn keep(self) -> NonNull<DomainObject> {
+        let domain = NonNull::from(self.0);
+        core::mem::forget(self);
+        domain
+    }
+}
+
+impl Drop for Child<'_> {
+    fn drop(&mut self) {
+        self.0.remove_region();
+    }
+}
+
+impl DomainObject {
+    pub(crate) fn provider(&self) -> &dyn Domain {
+        &*self.imp
+    }
+
+    pub(crate) fn mr_limits(&self) -> &MrLimits {
+        &self.mr_limits
+    }
+
+    /// Counts a new region; `ENOSPC` at `mr_cnt`.
+    pub(crate) fn add_region(&self) -> Result<Child<'_>, Refusal> {
+        if !self.children.add_below(self.mr_cnt)? {
+            let refusal = Refusal::new(Errno::ENOSPC, c"mr_cnt regions are open");
+            return Err(refusal.value(u64::from(self.mr_cnt.unsigned_abs())));
+        }
+        Ok(Child(self))
+    }
+
+    pub(crate) fn remove_region(&self) {
+        self.children.remove();
+    }
+}
+
+static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
+    size: size_of::<kfi_ops_domain>(),
+    av_open: Some(no_op4),
+    cq_open: Some(no_op5),
+    endpoint: Some(no_op4),
+    scalable_ep: Some(no_op4),
+    cntr_open: Some(no_op4),
+    poll_open: Some(no_op3),
+    stx_ctx: Some(no_op4),
+    srx_ctx: Some(no_op4),
+    query_atomic: Some(no_op5),
+});
+
+static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
+    size: size_of::<kfi_ops>(),
+    close: Some(close),
+    bind: Some(no_op3),
+    control: Some(no_op3),
+    ops_open: Some(ops_open),
+});
+
+fn request<'a>(info: &'a kfi_info) -> DomainRequest<'a> {
+    // SAFETY: As the C API demands, the attributes are null or valid for the call.
+    match unsafe { info.domain_attr.as_ref() } {
+        None => DomainRequest {
+            name: None,
+            mr_mode: None,
+            mr_cnt: 0,
+            mr_iov_limit: 0,
+        },
+        Some(attr) => DomainRequest {
+            // SAFETY: As the C API demands, the name is null or a string.
+            name: (!attr.name.is_null()).then(|| unsafe { CStr::from_ptr(attr.name.cast()) }),
+            mr_mode: Some(attr.mr_mode),
+            mr_cnt: attr.mr_cnt,
+            mr_iov_limit: attr.mr_iov_limit,
+        },
+    }
+}
+
+fn new(
+    fabric: &FabricObject,
+    info: &kfi_info,
+    context: *mut c_void,
+) -> Result<*mut kfid_domain, Refusal> {
+    let request = request(info);
+    let object = KBox::new_uninit(GFP_KERNEL)?;
+    let imp = fabric.provider().open_domain(&request)?;
+    let mut mr_limits = *imp.mr_limits();
+    if request.mr_iov_limit != 0 {
+        mr_limits.segments = mr_limits.segments.min(request.mr_iov_limit);
+    }
+    let mr_cnt = match request.mr_cnt {
+        0 => i32::MAX,
+        count => i32::try_from(count).unwrap_or(i32::MAX),
+    };
+    fabric.children().add()?;
+    // INVARIANT: The fabric counts this domain until `close`.
+    let object = KBox::write(
+        object,
+        DomainObject {
+            c: kfid_domain {
+                fid: fid::new(kfi_bindings::KFI_CLASS_DOMAIN, context, &FID_OPS),
+                ops: OPS.as_ptr(),
+                mr: mr::OPS.as_ptr(),
+            },
+            imp,
+            children: Children::new(),
+            fabric: NonNull::from(fabric),
+            mr_limits,
+            mr_cnt,
+        },
+    );
+    Ok(KBox::into_raw(object).cast())
+}
+
+/// The `domain` slot of a fabric.
+///
+/// # Safety
+///
+/// As the C API demands: each pointer is null or valid.
+pub(crate) unsafe extern "C" fn open(
+    fabric: *mut kfid_fabric,
+    info: *mut kfi_info,
+    domain: *mut *mut kfid_domain,
+    context: *mut c_void,
+) -> c_int {
+    if domain.is_null() {
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
+    }
+    let _noio = NoIo::enter();
+    // SAFETY: Each is null or valid as the C API demands.
+    let (fabric, info) = unsafe {
+        *domain = ptr::null_mut();
+        (fabric::object(fabric), info.as_ref())
+    };
+    let opened = fabric.and_then(|fabric| {
+        let info = info.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL"))?;
+        new(fabric, info, context)
+    });
+    match opened {
+        Ok(opened) => {
+            // SAFETY: As above.
+            unsafe { *domain = opened };
+            0
+        }
+        Err(refusal) => refusal.report(),
+    }
+}
+
+/// Closes a domain; `EBUSY` while regions are open or others use what is the domain's. Sleeps.
+unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
+    let _noio = NoIo::enter();
+    let object = fid.cast::<DomainObject>();
+    // SAFETY: C calls this on an open domain, whose fid is the object's first field.
+    let (children, imp) = unsafe { (&(*object).children, &(*object).imp) };
+    if let Err(errno) = children.close() {
+        return Refusal::new(errno, c"domain has open regions").report();
+    }
+    if let Err(refusal) = imp.may_close() {
+        children.reopen();
+        return refusal.report();
+    }
+    // SAFETY: As above; without children nobody uses it any more.
+    let DomainObject { imp, fabric, .. } = KBox::into_inner(unsafe { KBox::from_raw(object) });
+    drop(imp);
+    // SAFETY: By the invariant of the object, which counted as a child of the fabric until here.
+    unsafe { fabric.as_ref() }.children().remove();
+    0
+}
+
+/// The domain behind a fid.
+///
+/// # Safety
+///
+/// `fid` is null or an open object; the reference is not used after it was closed.
+pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a DomainObject, Refusal> {
+    // SAFETY: By the requirements of this function.
+    match unsafe { fid.as_ref() } {
+        // The table tells our domains from those of C providers, and from other objects.
+        Some(c) if ptr::eq(c.ops, FID_OPS.as_ptr()) => {
+            // SAFETY: `c` is the first field of an object.
+            Ok(unsafe { &*fid.cast::<DomainObject>() })
+        }
+        _ => Err(Refusal::new(Errno::EINVAL, c"not a domain")),
+    }
+}
+
+/// The provider's domain behind a fid, if it is one of type `D`. For a provider's extensions.
+///
+/// # Safety
+///
+/// `fid` is null or an open object; the reference is not used after it was closed.
+pub unsafe fn from_fid<'a, D: Domain>(fid: *mut kfid) -> Option<&'a D> {
+    // SAFETY: By the requirements of this function.
+    let domain = unsafe { object(fid) }.ok()?;
+    domain.provider().as_any().downcast_ref()
+}
+
+/// `kfi_open_ops` of a domain.
+unsafe extern "C" fn ops_open(
+    fid: *mut kfid,
+    name: *const c_char,
+    flags: u64,
+    ops: *mut *mut c_void,
+    _context: *mut c_void,
+) -> c_int {
+    if ops.is_null() || name.is_null() {
+        return Refusal::new(Errno::EINVAL, c"no name or no output pointer").report();
+    }
+    // SAFETY: Not null, so valid as the C API demands.
+    let name = unsafe {
+        *ops = ptr::null_mut();
+        CStr::from_ptr(name.cast())
+    };
+    if flags != 0 {
+        return Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(flags).report();
+    }
+    // SAFETY: C calls this on an open object.
+    let domain = match unsafe { object(fid) } {
+        Ok(domain) => domain.provider(),
+        Err(refusal) => return refusal.report(),
+    };
+    let table = match domain.dma() {
+        Some(_) if name == dma::NAME => Some(dma::OPS.as_ptr().cast()),
+        _ => domain.extension(name).map(NonNull::as_ptr),
+    };
+    match table {
+        Some(table) => {
+            // SAFETY: As above.
+            unsafe { *ops = table };
+            0
+        }
+        None => Refusal::new(Errno::ENOSYS, c"no extension of that name").report(),
+    }
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Fabrics: `kfi_fabric()`, the guard that pins a provider, and the fabrics of Rust providers.
+
+use crate::{
+    children::Children,
+    domain,
+    errno::Errno,
+    fid,
+    noio::NoIo,
+    provider::{
+        Fabric,
+        Provider, //
+    },
+    refusal::Refusal,
+    registry::{
+        self,
+        ProviderRef, //
+    },
+    table::{
+        no_op3,
+        no_op4,
+        no_op5,
+        Table, //
+    }, //
+};
+use core::ptr;
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    str::CStr, //
+};
+use kfi_bindings::{
+    kfi_fabric_attr,
+    kfi_ops,
+    kfi_ops_fabric,
+    kfid,
+    kfid_fabric, //
+};
+
+/// Stands between a consumer and an open fabric, whichever language its provider is written in.
+///
+/// The fabric's fid points to `ops` instead of the provider's table. So the code that runs last
+/// when a fabric is closed is the core's, and the provider's module can be let go by it.
+///
+/// # Invariants
+///
+/// `inner` is the table that the provider gave the fabric.
+#[repr(C)]
+struct Guard {
+    ops: kfi_ops,
+    inner: *mut kfi_ops,
+    provider: ProviderRef,
+}
+
+impl Guard {
+    /// The guard of an open fabric, and its fid's own table.
+    ///
+    /// # Safety
+    ///
+    /// `fid` is a fabric that `kfi_fabric()` gave out.
+    unsafe fn of(fid: *mut kfid) -> *mut Self {
+        // SAFETY: `ops` is the first field of the guard that `kfi_fabric()` put there.
+        unsafe { (*fid).ops }.cast()
+    }
+}
+
+/// Forwards a slot of a fabric's fid to the provider's table.
+macro_rules! forward {
+    ($guard:expr, $slot:ident($($arg:expr),*)) => {{
+        // SAFETY: The guard is valid, and so is the provider's table, while the fabric is open.
+        // The arguments are passed on as they came.
+        unsafe {
+            match (*(*$guard).inner).$slot {
+                Some(op) => op($($arg),*),
+                None => Errno::ENOSYS.to_c(),
+            }
+        }
+    }};
+}
+
+unsafe extern "C" fn guard_close(fid: *mut kfid) -> c_int {
+    // SAFETY: C calls this on an open fabric.
+    let guard = unsafe { Guard::of(fid) };
+    let ret = forward!(guard, close(fid));
+    if ret == 0 {
+        // The fabric is gone, and nothing of the provider runs any more on its behalf.
+        // SAFETY: `kfi_fabric()` made the guard as a box and nobody else has it.
+        drop(unsafe { KBox::from_raw(guard) });
+    }
+    ret
+}
+
+unsafe extern "C" fn guard_bind(fid: *mut kfid, other: *mut kfid, flags: u64) -> c_int {
+    // SAFETY: C calls this on an open fabric.
+    let guard = unsafe { Guard::of(fid) };
+    forward!(guard, bind(fid, other, flags))
+}
+
+unsafe extern "C" fn guard_control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: C calls this on an open fabric.
+    let guard = unsafe { Guard::of(fid) };
+    forward!(guard, control(fid, command, arg))
+}
+
+unsafe extern "C" fn guard_ops_open(
+    fid: *mut kfid,
+    name: *const kernel::ffi::c_char,
+    flags: u64,
+    ops: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: C calls this on an open fabric.
+    let guard = unsafe { Guard::of(fid) };
+    forward!(guard, ops_open(fid, name, flags, ops, context))
+}
+
+fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric, Refusal> {
+    if attr.prov_name.is_null() || attr.name.is_null() {
+        return Err(Refusal::new(Errno::EINVAL, c"no provider or fabric name"));
+    }
+    // SAFETY: Not null, so a string, as the C API demands.
+    let name = unsafe { CStr::from_ptr(attr.prov_name.cast()) };
+    let provider =
+        registry::find(name).ok_or(Refusal::new(Errno::ENODEV, c"no provider of that name"))?;
+    let kfabric = provider.as_raw().kfabric.ok_or(Errno::ENOSYS)?;
+    let guard = KBox::<Guard>::new_uninit(GFP_KERNEL)?;
+
+    let mut fabric: *mut kfid_fabric = ptr::null_mut();
+    // SAFETY: The provider is held, the attributes are valid for the call. Providers take them
+    // without const, but do not change them.
+    let ret = unsafe { kfabric(ptr::from_ref(attr).cast_mut(), &mut fabric, context) };
+    if ret != 0 {
+        return Err(Refusal::new(Errno::from_c(ret), c"the provider refused the fabric"));
+    }
+    let Some(opened) = ptr::NonNull::new(fabric) else {
+        return Err(Refusal::new(Errno::EIO, c"the provider gave no fabric"));
+    };
+    // SAFETY: A provider gives a valid fabric when it succeeds, and nobody else has it yet.
+    let fid = unsafe { &mut (*opened.as_ptr()).fid };
+    let guard = KBox::write(
+        guard,
+        Guard {
+            ops: kfi_ops {
+                size: size_of::<kfi_ops>(),
+                close: Some(guard_close),
+                bind: Some(guard_bind),
+                control: Some(guard_control),
+                ops_open: Some(guard_ops_open),
+            },
+            // INVARIANT: This is the provider's table.
+            inner: fid.ops,
+            provider,
+        },
+    );
+    fid.ops = KBox::into_raw(guard).cast();
+    Ok(opened.as_ptr())
+}
+
+/// `kfi_fabric()`. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: each pointer is null or valid.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn kfi_fabric(
+    attr: *mut kfi_fabric_attr,
+    fabric: *mut *mut kfid_fabric,
+    context: *mut c_void,
+) -> c_int {
+    if fabric.is_null() {
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
+    }
+    // SAFETY: Not null, so valid.
+    let attr = unsafe {
+        *fabric = ptr::null_mut();
+        attr.as_ref()
+    };
+    match attr
+        .ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))
+        .and_then(|attr| open(attr, context))
+    {
+        Ok(opened) => {
+            // SAFETY: As above.
+            unsafe { *fabric = opened };
+            0
+        }
+        Err(refusal) => refusal.report(),
+    }
+}
+
+/// A fabric of a provider written in Rust.
+///
+/// # Invariants
+///
+/// `c.fid` is what C points to. `children` counts the open domains.
+#[repr(C)]
+pub(crate) struct FabricObject {
+    c: kfid_fabric,
+    imp: KBox<dyn Fabric>,
+    children: Children,
+}
+
+impl FabricObject {
+    pub(crate) fn provider(&self) -> &dyn Fabric {
+        &*self.imp
+    }
+
+    pub(crate) fn children(&self) -> &Children {
+        &self.children
+    }
+}
+
+static OPS: Table<kfi_ops_fabric> = Table(kfi_ops_fabric {
+    size: size_of::<kfi_ops_fabric>(),
+    domain: Some(domain::open),
+    passive_ep: Some(no_op4),
+    eq_open: Some(no_op5),
+    wait_open: Some(no_op3),
+});
+
+static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
+    size: size_of::<kfi_ops>(),
+    close: Some(close),
+    bind: Some(no_op3),
+    control: Some(no_op3),
+    ops_open: Some(no_op5),
+});
+
+/// The `kfabric` slot of a Rust provider.
+///
+/// # Safety
+///
+/// Called by [`open`] only, with both pointers valid and the names in `attr` not null.
+pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
+    attr: *mut kfi_fabric_attr,
+    fabric: *mut *mut kfid_fabric,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the requirements of this function.
+    let (name, api_version) = unsafe { (CStr::from_ptr((*attr).name.cast()), (*attr).api_version) };
+    let opened = P::open_fabric(name).and_then(|imp| new(imp, api_version, context));
+    match opened {
+        Ok(opened) => {
+            // SAFETY: By the requirements of this function.
+            unsafe { *fabric = opened };
+            0
+        }
+        Err(refusal) => refusal.report(),
+    }
+}
+
+/// Makes the object that C gets. Not generic, so that its tables are the core's.
+fn new(
+    imp: KBox<dyn Fabric>,
+    api_version: u32,
+    context: *mut c_void,
+) -> Result<*mut kfid_fabric, Refusal> {
+    let object = KBox::new(
+        FabricObject {
+            c: kfid_fabric {
+                fid: fid::new(kfi_bindings::KFI_CLASS_FABRIC, context, &FID_OPS),
+                ops: OPS.as_ptr(),
+                api_version,
+            },
+            imp,
+            children: Children::new(),
+        },
+        GFP_KERNEL,
+    )?;
+    Ok(KBox::into_raw(object).cast())
+}
+
+/// Closes a fabric; `EBUSY` while domains are open. May sleep.
+unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
+    let object = fid.cast::<FabricObject>();
+    let _noio = NoIo::enter();
+    // SAFETY: C calls this on an open fabric, whose fid is the object's first field.
+    if let Err(errno) = unsafe { &(*object).children }.close() {
+        return Refusal::new(errno, c"fabric has open domains").report();
+    }
+    // SAFETY: As above; without children nobody uses it any more.
+    drop(unsafe { KBox::from_raw(object) });
+    0
+}
+
+/// The fabric behind a C pointer.
+///
+/// # Safety
+///
+/// `fabric` is null or an open fabric; the reference is not used after it was closed.
+pub(crate) unsafe fn object<'a>(fabric: *mut kfid_fabric) -> Result<&'a FabricObject, Refusal> {
+    // SAFETY: By the requirements of this function.
+    match unsafe { fabric.as_ref() } {
+        // The ops table tells our fabrics from those of C providers.
+        Some(c) if ptr::eq(c.ops, OPS.as_ptr()) => {
+            // SAFETY: `c` is the first field of an object.
+            Ok(unsafe { &*fabric.cast::<FabricObject>() })
+        }
+        _ => Err(Refusal::new(Errno::EINVAL, c"not a fabric")),
+    }
+}
+
+crate::table::declared_in_c!(kfi_fabric);

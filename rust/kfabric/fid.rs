@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The `struct kfid` at the start of every object.
+
+use crate::table::Table;
+use kernel::ffi::c_void;
+use kfi_bindings::{
+    kfi_ops,
+    kfid, //
+};
+
+/// A fid of this class for a new object.
+pub(crate) fn new(class: u32, context: *mut c_void, ops: &'static Table<kfi_ops>) -> kfid {
+    kfid {
+        fclass: class.try_into().unwrap_or(0),
+        context,
+        ops: ops.as_ptr(),
+        ..pin_init::zeroed()
+    }
+}

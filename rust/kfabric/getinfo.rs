@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `kfi_getinfo()`: asking every provider, and answering for those written in Rust.
+
+use crate::{
+    errno::Errno,
+    info::{
+        self,
+        Info, //
+    },
+    noio::NoIo,
+    offer::{
+        Hints,
+        Offer, //
+    },
+    provider::Provider,
+    refusal::Refusal,
+    registry, //
+};
+use core::ptr;
+use kernel::{
+    ffi::{
+        c_char,
+        c_int, //
+    },
+    prelude::*,
+    str::CStr, //
+};
+use kfi_bindings::{
+    kfi_info,
+    KFI_NUMERICHOST,
+    KFI_PROV_ATTR_ONLY,
+    KFI_SOURCE, //
+};
+
+/// The arguments of one call, passed on to each provider as they came.
+#[derive(Clone, Copy)]
+struct Query {
+    version: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *mut kfi_info,
+}
+
+impl Query {
+    /// All that the providers answer. A provider that has nothing, or fails, doesn't keep the
+    /// others from answering; its failure is told only if nobody has anything.
+    fn ask(&self) -> Result<Info, Refusal> {
+        if self.version > crate::API_VERSION {
+            let refusal = Refusal::new(Errno::ENOSYS, c"version newer than this one");
+            return Err(refusal.value(u64::from(self.version)));
+        }
+        let unknown = self.flags & !(KFI_NUMERICHOST | KFI_PROV_ATTR_ONLY | KFI_SOURCE);
+        if unknown != 0 {
+            return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(unknown));
+        }
+        // SAFETY: Hints are null or valid with all that they point to, as the C API demands.
+        let wanted = unsafe { hinted_provider(self.hints) };
+        let mut found = Info::none();
+        let mut failure = Refusal::new(Errno::ENODATA, c"no provider meets the hints");
+        for provider in registry::all()?.iter() {
+            let Some(kgetinfo) = provider.as_raw().kgetinfo else {
+                continue;
+            };
+            if wanted.is_some_and(|name| name != provider.name()) {
+                continue;
+            }
+            let mut answer: *mut kfi_info = ptr::null_mut();
+            // SAFETY: The provider is held for the call; the arguments are as the C API demands.
+            let ret = unsafe {
+                kgetinfo(
+                    self.version,
+                    self.node,
+                    self.service,
+                    self.flags,
+                    self.hints,
+                    &mut answer,
+                )
+            };
+            match ret {
+                // SAFETY: What a provider gives out on success is the caller's.
+                0 => found.append(unsafe { Info::from_raw(answer) }),
+                _ if Errno::from_c(ret) == Errno::ENODATA => (),
+                _ => failure = Refusal::new(Errno::from_c(ret), c"a provider failed"),
+            }
+        }
+        match found.is_none() {
+            true => Err(failure),
+            false => Ok(found),
+        }
+    }
+}
+
+/// The provider that the hints name.
+///
+/// # Safety
+///
+/// `hints` is null or valid with all that it points to for `'a`.
+unsafe fn hinted_provider<'a>(hints: *const kfi_info) -> Option<&'a CStr> {
+    // SAFETY: By the requirements of this function.
+    unsafe {
+        let attr = hints.as_ref()?.fabric_attr.as_ref()?;
+        (!attr.prov_name.is_null()).then(|| CStr::from_ptr(attr.prov_name.cast()))
+    }
+}
+
+/// `kfi_getinfo()`. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: each pointer is null or valid.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn kfi_getinfo(
+    version: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *mut kfi_info,
+    info: *mut *mut kfi_info,
+) -> c_int {
+    if info.is_null() {
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
+    }
+    let query = Query {
+        version,
+        node,
+        service,
+        flags,
+        hints,
+    };
+    let answer = query.ask();
+    let (ret, found) = match answer {
+        Ok(found) => (0, found.into_raw()),
+        Err(refusal) => (refusal.report(), ptr::null_mut()),
+    };
+    // SAFETY: Not null, so valid.
+    unsafe { *info = found };
+    ret
+}
+
+/// The names and numbers that a consumer hints at.
+struct Wanted<'a> {
+    fabric: Option<&'a CStr>,
+    domain: Option<&'a CStr>,
+    hints: Hints,
+}
+
+/// Reads hints.
+///
+/// # Safety
+///
+/// Everything that `info` points to is valid for `'a`.
+unsafe fn wanted<'a>(info: &'a kfi_info) -> Wanted<'a> {
+    // SAFETY: By the requirements of this function, here and below.
+    let name = |name: *mut c_char| unsafe {
+        (!name.is_null()).then(|| CStr::from_ptr(name.cast()))
+    };
+    let mut wanted = Wanted {
+        fabric: None,
+        domain: None,
+        hints: Hints {
+            caps: info.caps,
+            beyond: info.addr_format != 0 || !info.src_addr.is_null() || !info.dest_addr.is_null(),
+            ..Hints::default()
+        },
+    };
+    let hints = &mut wanted.hints;
+    // SAFETY: As above.
+    if let Some(attr) = unsafe { info.fabric_attr.as_ref() } {
+        wanted.fabric = name(attr.name);
+    }
+    // SAFETY: As above.
+    if let Some(attr) = unsafe { info.domain_attr.as_ref() } {
+        wanted.domain = name(attr.name);
+        hints.caps |= attr.caps;
+        hints.mr_mode = Some(attr.mr_mode);
+        hints.mr_key_size = attr.mr_key_size;
+        hints.mr_iov_limit = attr.mr_iov_limit;
+        hints.mr_cnt = attr.mr_cnt;
+        hints.beyond |= attr.auth_key_size != 0
+            || attr.av_type != 0
+            || attr.tclass != 0
+            || [
+                attr.cq_data_size,
+                attr.cq_cnt,
+                attr.ep_cnt,
+                attr.tx_ctx_cnt,
+                attr.rx_ctx_cnt,
+                attr.max_ep_tx_ctx,
+                attr.max_ep_rx_ctx,
+                attr.max_ep_stx_ctx,
+                attr.max_ep_srx_ctx,
+                attr.cntr_cnt,
+            ] != [0; 10];
+    }
+    // SAFETY: As above.
+    if let Some(attr) = unsafe { info.ep_attr.as_ref() } {
+        hints.beyond |= attr.type_ != 0
+            || attr.protocol != 0
+            || attr.auth_key_size != 0
+            || [attr.max_msg_size, attr.tx_ctx_cnt, attr.rx_ctx_cnt] != [0; 3];
+    }
+    // SAFETY: As above.
+    if let Some(attr) = unsafe { info.tx_attr.as_ref() } {
+        hints.caps |= attr.caps;
+        hints.beyond |=
+            [attr.inject_size, attr.size, attr.iov_limit, attr.rma_iov_limit] != [0; 4];
+    }
+    // SAFETY: As above.
+    if let Some(attr) = unsafe { info.rx_attr.as_ref() } {
+        hints.caps |= attr.caps;
+        hints.beyond |= [attr.total_buffered_recv, attr.size, attr.iov_limit] != [0; 3];
+    }
+    wanted
+}
+
+/// An offer as C has it.
+fn answer<P: Provider>(offer: &Offer, flags: u64) -> Result<Info, Errno> {
+    let mut info = Info::new()?;
+    let Some(fields) = info.fields_mut() else {
+        return Err(Errno::ENOMEM);
+    };
+    // SAFETY: A new info has all its attributes, and names are strings.
+    unsafe {
+        let fabric = &mut *fields.fabric_attr;
+        fabric.prov_name = info::string(P::NAME.as_ptr().cast())?;
+        fabric.prov_version = P::VERSION;
+        fabric.api_version = crate::API_VERSION;
+        if flags & KFI_PROV_ATTR_ONLY != 0 {
+            return Ok(info);
+        }
+        fabric.name = info::string(offer.fabric.as_ptr().cast())?;
+        fields.caps = offer.caps;
+        let domain = &mut *fields.domain_attr;
+        domain.name = info::string(offer.domain.as_ptr().cast())?;
+        domain.threading = kfi_bindings::kfi_threading_KFI_THREAD_SAFE;
+        domain.control_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
+        domain.data_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
+        domain.resource_mgmt = kfi_bindings::kfi_resource_mgmt_KFI_RM_ENABLED;
+        domain.mr_mode = offer.mr_mode;
+        domain.mr_key_size = offer.mr_key_size;
+        domain.mr_iov_limit = offer.mr_iov_limit;
+        domain.mr_cnt = offer.mr_cnt;
+        domain.caps = offer.caps;
+    }
+    Ok(info)
+}
+
+/// The `kgetinfo` slot of a Rust provider.
+///
+/// # Safety
+///
+/// Called by [`Query::ask`] only, with the arguments of `kfi_getinfo()`.
+pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
+    _version: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *mut kfi_info,
+    info: *mut *mut kfi_info,
+) -> c_int {
+    let _noio = NoIo::enter();
+    // Addresses belong to endpoints, which no Rust provider has yet.
+    if !node.is_null() || !service.is_null() {
+        return Errno::ENODATA.to_c();
+    }
+    // SAFETY: Null or valid, as the C API demands.
+    let wanted = unsafe { hints.as_ref().map(|hints| wanted(hints)) };
+    let matches = |offer: &Offer| match &wanted {
+        None => true,
+        Some(wanted) => {
+            wanted.fabric.is_none_or(|name| name == &*offer.fabric)
+                && wanted.domain.is_none_or(|name| name == &*offer.domain)
+                && wanted.hints.met_by(&offer.terms())
+        }
+    };
+    let mut found = Info::none();
+    let collected = P::offers().and_then(|offers| {
+        for offer in offers.iter().filter(|offer| matches(offer)) {
+            found.append(answer::<P>(offer, flags)?);
+            if flags & KFI_PROV_ATTR_ONLY != 0 {
+                break;
+            }
+        }
+        Ok(())
+    });
+    if let Err(errno) = collected {
+        return errno.to_c();
+    }
+    if found.is_none() {
+        return Errno::ENODATA.to_c();
+    }
+    // SAFETY: By the requirements of this function.
+    unsafe { *info = found.into_raw() };
+    0
+}
+
+crate::table::declared_in_c!(kfi_getinfo);

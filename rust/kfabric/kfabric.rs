@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! kfabric: one fabric API for kernel code over many providers.
+//!
+//! This is the core. It owns the C objects of the API in `include/`, parses what consumers pass
+//! in, and dispatches to providers, which it knows by the traits in [`provider`] only.
+
+mod access;
+mod children;
+mod dma;
+pub mod domain;
+mod errno;
+mod fabric;
+mod fid;
+mod getinfo;
+mod info;
+mod memory;
+mod mr;
+mod noio;
+pub mod num;
+mod offer;
+pub mod provider;
+mod refusal;
+mod registry;
+mod request;
+mod shape;
+mod source;
+mod strings;
+mod table;
+
+pub use crate::{
+    access::Access,
+    domain::DomainRequest,
+    errno::Errno,
+    memory::{
+        Piece,
+        Pieces, //
+    },
+    offer::Offer,
+    refusal::Refusal,
+    registry::Registration,
+    request::{
+        MrLimits,
+        MrRequest, //
+    },
+    shape::{
+        Shape,
+        Span, //
+    },
+    source::{
+        List,
+        Source, //
+    },
+};
+use kernel::prelude::*;
+
+/// The version of the API, 1.7, as `KFI_VERSION` packs it.
+pub const API_VERSION: u32 =
+    (kfi_bindings::KFI_MAJOR_VERSION << 16) | kfi_bindings::KFI_MINOR_VERSION;
+
+module! {
+    type: Core,
+    name: "kfabric",
+    authors: ["kfabric developers"],
+    description: "Kernel fabric interfaces",
+    license: "GPL",
+}
+
+struct Core;
+
+impl kernel::Module for Core {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        // SAFETY: First of all, and once.
+        unsafe { registry::init() };
+        Ok(Core)
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Keeping allocations from waiting for I/O.
+
+use kernel::types::NotThreadSafe;
+
+/// While it lives, no allocation of this task starts I/O to get memory, whatever its flags say:
+/// storage may register memory on the way of the very write that would have to finish first.
+pub(crate) struct NoIo {
+    flags: u32,
+    _task: NotThreadSafe,
+}
+
+impl NoIo {
+    /// Enters the scope. Process context.
+    pub(crate) fn enter() -> Self {
+        Self {
+            // SAFETY: Only changes flags of the current task; undone in drop, on the same task.
+            flags: unsafe { kfi_bindings::kfi_helper_noio_save() },
+            _task: NotThreadSafe,
+        }
+    }
+}
+
+impl Drop for NoIo {
+    fn drop(&mut self) {
+        // SAFETY: `flags` came from the matching save on this task.
+        unsafe { kfi_bindings::kfi_helper_noio_restore(self.flags) };
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Conversions that can't lose anything, for which the language has no `From`.
+
+/// `usize` to `u64`: the kernel runs on no machine whose addresses are wider.
+pub const fn widen(n: usize) -> u64 {
+    const { assert!(usize::BITS <= u64::BITS) };
+    n as u64
+}
+
+/// `u32` to `u64` where `From` can't be used, in constants.
+pub const fn widen_u32(n: u32) -> u64 {
+    n as u64
+}

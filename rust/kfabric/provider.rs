@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a provider implements, in safe Rust.
+//!
+//! A [`Provider`] opens [`Fabric`]s, a fabric opens [`Domain`]s, a domain registers [`Mr`]s. The
+//! core owns the C objects, checks every argument once, counts children and pins modules; a
+//! provider sees valid requests only. All of it is called in process context and may sleep, and
+//! allocations made in it don't wait for I/O.
+
+use crate::{
+    domain::DomainRequest,
+    errno::Errno,
+    offer::Offer,
+    refusal::Refusal,
+    request::{
+        MrLimits,
+        MrRequest, //
+    }, //
+};
+use core::{
+    any::Any,
+    ptr::NonNull, //
+};
+use kernel::{
+    dma::DataDirection,
+    ffi::c_void,
+    prelude::*,
+    str::CStr, //
+};
+
+/// A provider: the thing behind a `prov_name`.
+///
+/// There is one of each type, so its functions have no `self`.
+pub trait Provider: 'static {
+    /// `prov_name`, by which consumers ask for it.
+    const NAME: &'static CStr;
+    /// Its version, as `KFI_VERSION(major, minor)`.
+    const VERSION: u32;
+
+    /// Lists what the provider can offer right now, one entry per domain.
+    fn offers() -> Result<KVec<Offer>, Errno>;
+
+    /// Opens the fabric of this name; `ENODEV` if there is none.
+    fn open_fabric(name: &CStr) -> Result<KBox<dyn Fabric>, Refusal>;
+}
+
+/// An open fabric. Dropped when the consumer closes it, after its domains.
+pub trait Fabric: Send + Sync {
+    /// Opens a domain.
+    fn open_domain(&self, request: &DomainRequest<'_>) -> Result<KBox<dyn Domain>, Refusal>;
+}
+
+/// An open domain.
+pub trait Domain: Any + Send + Sync {
+    /// What one region can be; constant.
+    fn mr_limits(&self) -> &MrLimits;
+
+    /// Registers memory. The peer can reach it from the return on.
+    fn register(&self, request: &MrRequest<'_>) -> Result<Registered, Refusal>;
+
+    /// Mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`).
+    fn dma(&self) -> Option<&dyn Dma> {
+        None
+    }
+
+    /// An extension of the provider's own, opened by `kfi_open_ops`: a table in C's layout.
+    ///
+    /// The table's functions get the domain's `struct kfid`; [`crate::domain::from_fid`] leads
+    /// back here.
+    fn extension(&self, _name: &CStr) -> Option<NonNull<c_void>> {
+        None
+    }
+
+    /// May the domain be closed? Called without open regions; `EBUSY` if others still use what is
+    /// the domain's. A domain that agreed is dropped next.
+    fn may_close(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// `self` as [`Any`], for [`crate::domain::from_fid`].
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A registered region. Dropping it deregisters: when that is done, no peer can reach the memory.
+pub trait Mr: Send + Sync {}
+
+/// What comes out of a registration.
+pub struct Registered {
+    /// The region.
+    pub mr: KBox<dyn Mr>,
+    /// The key that a peer needs (`kfi_mr_key`).
+    pub key: u64,
+    /// The address of the region's first byte for a peer (`kfid_mr.iova`).
+    pub base: u64,
+    /// The local descriptor (`kfi_mr_desc`), meaningful to the provider.
+    pub desc: usize,
+}
+
+/// Mapping of a consumer's scatterlists, for [`Domain::dma`].
+pub trait Dma {
+    /// Maps `list`; gives the number of mapped entries. `EIO` if it can't be mapped.
+    fn map(&self, list: RawSgl, direction: DataDirection) -> Result<usize, Refusal>;
+    /// Undoes [`map`](Self::map).
+    fn unmap(&self, list: RawSgl, direction: DataDirection);
+    /// Lets the processor see what the device wrote.
+    fn sync_for_cpu(&self, list: RawSgl, direction: DataDirection);
+    /// Lets the device see what the processor wrote.
+    fn sync_for_device(&self, list: RawSgl, direction: DataDirection);
+}
+
+/// A consumer's scatterlist on its way through the core.
+///
+/// # Invariants
+///
+/// `first` points to a list of at least `entries` entries that is the callee's for the call, and
+/// for unmapping and syncing was mapped for the same device and direction.
+#[derive(Clone, Copy)]
+pub struct RawSgl {
+    first: NonNull<kfi_bindings::scatterlist>,
+    entries: i32,
+}
+
+impl RawSgl {
+    /// Takes a list from C.
+    ///
+    /// # Safety
+    ///
+    /// The caller guarantees the invariants of this type.
+    pub(crate) unsafe fn from_raw(
+        first: *mut kfi_bindings::scatterlist,
+        entries: i32,
+    ) -> Option<Self> {
+        let first = NonNull::new(first)?;
+        // INVARIANT: By the requirements of this function.
+        (entries > 0).then_some(Self { first, entries })
+    }
+
+    /// The first entry.
+    pub fn as_ptr(self) -> *mut kfi_bindings::scatterlist {
+        self.first.as_ptr()
+    }
+
+    /// How many entries; more than 0.
+    pub fn entries(self) -> i32 {
+        self.entries
+    }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The providers that are registered, and keeping them while they are used.
+//!
+//! Lock order: `PROVIDERS` is a leaf; no provider is called under it.
+
+use crate::errno::Errno;
+use core::ptr::NonNull;
+use kernel::{
+    ffi::{
+        c_char,
+        c_int, //
+    },
+    prelude::*,
+    str::CStr, //
+};
+use kfi_bindings::{
+    kfi_provider,
+    module, //
+};
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `init`, which the module calls first.
+    unsafe(uninit) static PROVIDERS: Mutex<KVec<Entry>> = KVec::new();
+}
+
+/// Initializes the list.
+///
+/// # Safety
+///
+/// Called once, before anything else of this file.
+pub(crate) unsafe fn init() {
+    // SAFETY: By the requirements of this function.
+    unsafe { PROVIDERS.init() };
+}
+
+/// A registered provider.
+///
+/// # Invariants
+///
+/// `provider` is valid while the entry is in the list, and longer while someone has a reference
+/// counted in it; `owner` is null or the module that it belongs to.
+#[derive(Clone, Copy)]
+struct Entry {
+    provider: NonNull<kfi_provider>,
+    owner: *mut module,
+}
+
+// SAFETY: An entry only names things that any thread may use by the invariant.
+unsafe impl Send for Entry {}
+
+impl Entry {
+    fn name(&self) -> &CStr {
+        // SAFETY: `provider` is valid by the invariant; its name was checked at registration.
+        unsafe { CStr::from_ptr((*self.provider.as_ptr()).name.cast()) }
+    }
+
+    fn version(&self) -> u32 {
+        // SAFETY: `provider` is valid by the invariant.
+        unsafe { (*self.provider.as_ptr()).version }
+    }
+}
+
+/// A provider in use: neither it nor its module goes away.
+///
+/// # Invariants
+///
+/// Holds a reference to the provider and to its module.
+pub(crate) struct ProviderRef(Entry);
+
+// SAFETY: References may be dropped, and a provider called, from any thread.
+unsafe impl Send for ProviderRef {}
+// SAFETY: As above.
+unsafe impl Sync for ProviderRef {}
+
+impl ProviderRef {
+    /// `None` if the module is on its way out.
+    ///
+    /// Called with the list locked, so that the entry is valid.
+    fn new(entry: &Entry) -> Option<Self> {
+        // SAFETY: `owner` is null or a module by the invariant of `Entry`.
+        if !unsafe { kernel::bindings::try_module_get(entry.owner) } {
+            return None;
+        }
+        // SAFETY: The provider is registered, so it has a reference that this one adds to.
+        unsafe { kfi_bindings::kfi_helper_provider_get(entry.provider.as_ptr()) };
+        // INVARIANT: Both were just taken.
+        Some(Self(*entry))
+    }
+
+    /// The provider as C has it.
+    pub(crate) fn as_raw(&self) -> &kfi_provider {
+        // SAFETY: Valid by the invariant; C does not change it while it is registered.
+        unsafe { self.0.provider.as_ref() }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &CStr {
+        self.0.name()
+    }
+}
+
+impl Drop for ProviderRef {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant. The module goes last: the provider lives in it.
+        unsafe {
+            kfi_bindings::kfi_helper_provider_put(self.0.provider.as_ptr());
+            kernel::bindings::module_put(self.0.owner);
+        }
+    }
+}
+
+/// The provider of this name: the one with the newest version. May sleep.
+pub(crate) fn find(name: &CStr) -> Option<ProviderRef> {
+    let providers = PROVIDERS.lock();
+    let named = providers.iter().filter(|entry| entry.name() == name);
+    ProviderRef::new(named.max_by_key(|entry| entry.version())?)
+}
+
+/// All providers that count, in the order of their registration. May sleep.
+pub(crate) fn all() -> Result<KVec<ProviderRef>, Errno> {
+    let providers = PROVIDERS.lock();
+    let mut all = KVec::with_capacity(providers.len(), GFP_KERNEL)?;
+    for entry in providers.iter() {
+        let newer = |other: &&Entry| {
+            other.name() == entry.name() && other.version() > entry.version()
+        };
+        if providers.iter().find(newer).is_none() {
+            if let Some(provider) = ProviderRef::new(entry) {
+                all.push(provider, GFP_KERNEL)?;
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn register(provider: NonNull<kfi_provider>, owner: *mut module) -> Result<(), Errno> {
+    // SAFETY: The caller of the C function gave a valid provider.
+    let c = unsafe { provider.as_ref() };
+    // SAFETY: As above; the name is null or a string.
+    if c.name.is_null() || unsafe { *c.name } == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let (major, minor) = (c.kfi_version >> 16, c.kfi_version & 0xffff);
+    if major != kfi_bindings::KFI_MAJOR_VERSION || minor > kfi_bindings::KFI_MINOR_VERSION {
+        return Err(Errno::ENOSYS);
+    }
+    if c.kgetinfo.is_none() || c.kfabric.is_none() {
+        return Err(Errno::EINVAL);
+    }
+    // INVARIANT: `provider` is valid until it is deregistered, which waits for all references.
+    let entry = Entry { provider, owner };
+    let mut providers = PROVIDERS.lock();
+    let present = |other: &Entry| other.name() == entry.name() && other.version() >= entry.version();
+    if providers.iter().any(present) {
+        return Err(Errno::EEXIST);
+    }
+    // SAFETY: `provider` is valid and not in use yet.
+    unsafe { kfi_bindings::kfi_helper_provider_init(provider.as_ptr()) };
+    providers.push(entry, GFP_KERNEL)?;
+    Ok(())
+}
+
+fn deregister(provider: NonNull<kfi_provider>) -> Result<(), Errno> {
+    {
+        let mut providers = PROVIDERS.lock();
+        let before = providers.len();
+        providers.retain(|entry| entry.provider != provider);
+        if providers.len() == before {
+            return Err(Errno::ENODATA);
+        }
+    }
+    // SAFETY: It was registered, and nobody finds it any more.
+    unsafe { kfi_bindings::kfi_helper_provider_drain(provider.as_ptr()) };
+    Ok(())
+}
+
+fn result(result: Result<(), Errno>) -> c_int {
+    result.map_or_else(Errno::to_c, |()| 0)
+}
+
+/// `kfi_provider_register()`. May sleep.
+///
+/// # Safety
+///
+/// `provider` is null or valid until it was deregistered, `owner` null or the calling module.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn __kfi_provider_register(
+    provider: *mut kfi_provider,
+    owner: *mut module,
+) -> c_int {
+    result(
+        NonNull::new(provider)
+            .ok_or(Errno::EINVAL)
+            .and_then(|provider| register(provider, owner)),
+    )
+}
+
+/// `kfi_provider_deregister()`. Sleeps until no call into the provider is under way and none of
+/// its fabrics is open.
+///
+/// # Safety
+///
+/// `provider` is null or was given to `kfi_provider_register()`.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn kfi_provider_deregister(provider: *mut kfi_provider) -> c_int {
+    result(
+        NonNull::new(provider)
+            .ok_or(Errno::EINVAL)
+            .and_then(deregister),
+    )
+}
+
+/// A provider written in Rust, registered as long as this lives.
+///
+/// # Invariants
+///
+/// `c` is registered and stays where it is.
+pub struct Registration<P: crate::provider::Provider> {
+    c: KBox<kfi_provider>,
+    _provider: core::marker::PhantomData<fn() -> P>,
+}
+
+// SAFETY: Deregistering may be done by any thread.
+unsafe impl<P: crate::provider::Provider> Send for Registration<P> {}
+// SAFETY: There is nothing to do with a shared one.
+unsafe impl<P: crate::provider::Provider> Sync for Registration<P> {}
+
+impl<P: crate::provider::Provider> Registration<P> {
+    /// Registers the provider for the calling module. May sleep.
+    pub fn new(module: &'static ThisModule) -> Result<Self> {
+        let mut c = KBox::new(
+            kfi_provider {
+                version: P::VERSION,
+                kfi_version: crate::API_VERSION,
+                name: P::NAME.as_ptr().cast::<c_char>(),
+                kgetinfo: Some(crate::getinfo::of_provider::<P>),
+                kfabric: Some(crate::fabric::of_provider::<P>),
+                ..pin_init::zeroed()
+            },
+            GFP_KERNEL,
+        )?;
+        // SAFETY: `c` lives, where it is, until `drop` has deregistered it.
+        let ret = unsafe { __kfi_provider_register(&mut *c, module.as_ptr()) };
+        kernel::error::to_result(ret)?;
+        // INVARIANT: Just registered.
+        Ok(Self {
+            c,
+            _provider: core::marker::PhantomData,
+        })
+    }
+}
+
+impl<P: crate::provider::Provider> Drop for Registration<P> {
+    fn drop(&mut self) {
+        // SAFETY: Registered, by the invariant.
+        unsafe { kfi_provider_deregister(&mut *self.c) };
+    }
+}
+
+crate::table::declared_in_c!(__kfi_provider_register, kfi_provider_deregister);

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A registration, parsed: all five calls and `kfi_mr_regattr` become one [`MrRequest`].
+//!
+//! What is wrong is found in the order that kfi_mr(3) documents: attributes, list and count;
+//! flags; access; offset; segments by index; limits. Memory and device come after, in
+//! [`crate::memory`] and in the provider.
+
+use crate::{
+    access::Access,
+    errno::Errno,
+    num::widen,
+    refusal::Refusal,
+    shape::Shape,
+    source::Source, //
+};
+
+/// What one region of a domain can be.
+#[derive(Clone, Copy, Debug)]
+pub struct MrLimits {
+    /// Most segments (`mr_iov_limit`).
+    pub segments: usize,
+    /// Most pages.
+    pub pages: u64,
+    /// Most bytes.
+    pub bytes: u64,
+    /// May segments have holes between them?
+    pub holes: bool,
+    /// Flags that a registration may carry.
+    pub flags: u64,
+    /// Does the provider know authorization keys?
+    pub auth_keys: bool,
+}
+
+/// The arguments of a registration that don't say where the memory is, as C gave them.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub(crate) access: u64,
+    pub(crate) offset: u64,
+    pub(crate) requested_key: u64,
+    pub(crate) flags: u64,
+    pub(crate) auth_key: AuthKey<'a>,
+}
+
+/// The authorization key of a `struct kfi_mr_attr`.
+#[derive(Clone, Copy)]
+pub(crate) enum AuthKey<'a> {
+    /// `auth_key_size` is 0.
+    None,
+    /// A size, but no key.
+    Missing,
+    /// A key.
+    Some(&'a [u8]),
+}
+
+/// A valid registration request.
+///
+/// # Invariants
+///
+/// `shape` was taken from `source` and is within the limits of the domain.
+pub struct MrRequest<'a> {
+    source: Source<'a>,
+    shape: Shape,
+    access: Access,
+    requested_key: u64,
+    auth_key: Option<&'a [u8]>,
+}
+
+impl<'a> MrRequest<'a> {
+    /// Checks everything that can be checked without looking at memory or device.
+    pub(crate) fn parse(
+        source: Source<'a>,
+        terms: Terms<'a>,
+        limits: &MrLimits,
+    ) -> Result<Self, Refusal> {
+        let auth_key = terms.parse_auth_key(limits)?;
+        terms.parse_flags(limits)?;
+        let access = Access::parse(terms.access)?;
+        if terms.offset != 0 {
+            return Err(Refusal::new(Errno::EINVAL, c"offset is reserved").value(terms.offset));
+        }
+        let shape = source.shape(limits.segments)?;
+        check_shape(&shape, source.count(), limits)?;
+        // INVARIANT: Just taken and checked.
+        Ok(Self {
+            source,
+            shape,
+            access,
+            requested_key: terms.requested_key,
+            auth_key,
+        })
+    }
+
+    /// Where the memory is.
+    pub fn source(&self) -> &Source<'a> {
+        &self.source
+    }
+
+    /// Segments, pages and length.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The rights asked for.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// The key asked for; meaningless under `KFI_MR_PROV_KEY`.
+    pub fn requested_key(&self) -> u64 {
+        self.requested_key
+    }
+
+    /// The authorization key, where the provider supports them and one was given.
+    pub fn auth_key(&self) -> Option<&'a [u8]> {
+        self.auth_key
+    }
+}
+
+impl<'a> Terms<'a> {
+    fn parse_auth_key(&self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
+        match self.auth_key {
+            AuthKey::None => Ok(None),
+            AuthKey::Missing => Err(Refusal::new(Errno::EINVAL, c"auth_key_size without a key")),
+            AuthKey::Some(key) if limits.auth_keys => Ok(Some(key)),
+            AuthKey::Some(key) => {
+                let refusal = Refusal::new(Errno::EOPNOTSUPP, c"provider knows no auth_key");
+                Err(refusal.value(widen(key.len())))
+            }
+        }
+    }
+
+    fn parse_flags(&self, limits: &MrLimits) -> Result<(), Refusal> {
+        match self.flags & !limits.flags {
+            0 => Ok(()),
+            unsupported => {
+                let refusal = Refusal::new(Errno::EBADFLAGS, c"flag not supported");
+                Err(refusal.value(unsupported))
+            }
+        }
+    }
+}
+
+fn check_shape(shape: &Shape, count: usize, limits: &MrLimits) -> Result<(), Refusal> {
+    if let Some(index) = shape.hole() {
+        if !limits.holes {
+            return Err(Refusal::new(Errno::EINVAL, c"hole before this segment").at(index));
+        }
+    }
+    // A longer list was read no further than to the limit.
+    if count > limits.segments {
+        return Err(Refusal::new(Errno::E2BIG, c"too many segments").value(widen(count)));
+    }
+    if shape.pages() > limits.pages {
+        return Err(Refusal::new(Errno::E2BIG, c"too many pages").value(shape.pages()));
+    }
+    if shape.len() > limits.bytes {
+        return Err(Refusal::new(Errno::E2BIG, c"too many bytes").value(shape.len()));
+    }
+    Ok(())
+}
+
+#[kernel::macros::kunit_tests(kfabric_request)]
+mod tests {
+    use super::*;
+
+    const LIMITS: MrLimits = MrLimits {
+        segments: 4,
+        pages: 8,
+        bytes: 1 << 20,
+        holes: false,
+        flags: 0,
+        auth_keys: false,
+    };
+    const TERMS: Terms<'static> = Terms {
+        access: kfi_bindings::KFI_REMOTE_READ,
+        offset: 0,
+        requested_key: 7,
+        flags: 0,
+        auth_key: AuthKey::None,
+    };
+
+    fn kvec(base: usize, len: usize) -> kfi_bindings::kvec {
+        kfi_bindings::kvec {
+            iov_base: core::ptr::without_provenance_mut(base),
+            iov_len: len,
+        }
+    }
+
+    fn parse(list: &[kfi_bindings::kvec], terms: Terms<'_>) -> Result<(), Errno> {
+        MrRequest::parse(Source::kvecs(list), terms, &LIMITS)
+            .map(|_| ())
+            .map_err(|e| e.errno())
+    }
+
+    #[test]
+    fn terms_are_checked_in_order() {
+        let good = [kvec(0x10000, 10)];
+        let bad = Terms {
+            access: 0,
+            offset: 1,
+            flags: 1,
+            auth_key: AuthKey::Some(&[1]),
+            ..TERMS
+        };
+        assert_eq!(parse(&good, TERMS), Ok(()));
+        assert_eq!(parse(&good, bad), Err(Errno::EOPNOTSUPP));
+        let bad = Terms { auth_key: AuthKey::Missing, ..bad };
+        assert_eq!(parse(&good, bad), Err(Errno::EINVAL));
+        let bad = Terms { auth_key: AuthKey::None, ..bad };
+        assert_eq!(parse(&good, bad), Err(Errno::EBADFLAGS));
+        let bad = Terms { flags: 0, ..bad };
+        assert_eq!(parse(&good, bad), Err(Errno::EINVAL));
+        let unknown = Terms { access: 1 | kfi_bindings::KFI_READ, ..TERMS };
+        assert_eq!(parse(&good, unknown), Err(Errno::EINVAL));
+        assert_eq!(parse(&good, Terms { offset: 1, ..TERMS }), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn long_lists_are_read_to_the_limit_only() {
+        let page = kernel::page::PAGE_SIZE;
+        let ok = kvec(page, page);
+        let zero = kvec(page, 0);
+        assert_eq!(parse(&[ok, ok, ok, ok], TERMS), Ok(()));
+        assert_eq!(parse(&[ok, ok, ok, ok, ok], TERMS), Err(Errno::E2BIG));
+        assert_eq!(parse(&[ok, ok, ok, zero, ok], TERMS), Err(Errno::EINVAL));
+        assert_eq!(parse(&[ok, ok, ok, ok, zero], TERMS), Err(Errno::E2BIG));
+    }
+
+    #[test]
+    fn pages_and_holes_are_limited() {
+        let page = kernel::page::PAGE_SIZE;
+        assert_eq!(parse(&[kvec(page, 8 * page)], TERMS), Ok(()));
+        assert_eq!(parse(&[kvec(page, 8 * page + 1)], TERMS), Err(Errno::E2BIG));
+        assert_eq!(parse(&[kvec(page + 1, 8 * page)], TERMS), Err(Errno::E2BIG));
+        assert_eq!(parse(&[kvec(page, 10), kvec(3 * page, 10)], TERMS), Err(Errno::EINVAL));
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where the memory of a registration is: kernel addresses, pages, or a mapped scatterlist.
+
+use crate::{
+    errno::Errno,
+    num::widen,
+    refusal::Refusal,
+    shape::{
+        Shape,
+        Span, //
+    }, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull,
+    slice, //
+};
+use kfi_bindings::{
+    bio_vec,
+    kvec,
+    scatterlist, //
+};
+
+/// A consumer's list, borrowed for the length of a call.
+///
+/// It is never read beyond its end, nor beyond the limit that it is read with.
+pub enum Source<'a> {
+    /// Kernel addresses (`KFI_KVEC`).
+    Kvec(List<'a, kvec>),
+    /// Pages (`KFI_BVEC`).
+    Bvec(List<'a, bio_vec>),
+    /// Addresses of the device (`KFI_SGL`).
+    Sgl(List<'a, scatterlist>),
+}
+
+/// A non-empty C list and its count.
+///
+/// # Invariants
+///
+/// `first` points to `count` entries that stay as they are for `'a`; an entry after the end of
+/// what is really there is only reached where the caller's `count` was wrong.
+pub struct List<'a, T> {
+    first: NonNull<T>,
+    count: usize,
+    _borrow: PhantomData<&'a T>,
+}
+
+impl<'a, T> List<'a, T> {
+    /// Takes a C list.
+    ///
+    /// # Safety
+    ///
+    /// Unless it is null, `first` points to `count` entries that nobody changes for `'a`.
+    pub(crate) unsafe fn from_raw(first: *const T, count: usize) -> Result<Self, Refusal> {
+        let Some(first) = NonNull::new(first.cast_mut()) else {
+            return Err(Refusal::new(Errno::EINVAL, c"list is NULL"));
+        };
+        if count == 0 {
+            return Err(Refusal::new(Errno::EINVAL, c"list of 0 segments"));
+        }
+        // INVARIANT: By the requirements of this function.
+        Ok(Self {
+            first,
+            count,
+            _borrow: PhantomData,
+        })
+    }
+
+    /// At most the first `limit` entries, as a slice.
+    pub(crate) fn entries(&self, limit: usize) -> &'a [T] {
+        // No list in memory is longer than this, and no slice may be.
+        const { assert!(size_of::<T>() > 0) };
+        let most = isize::MAX.unsigned_abs() / size_of::<T>();
+        // SAFETY: By the invariant of this type.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count.min(limit).min(most)) }
+    }
+}
+
+impl<'a> Source<'a> {
+    /// One buffer.
+    ///
+    /// `kvec` is where the caller keeps it, since a list is borrowed.
+    pub(crate) fn buffer(kvec: &'a kvec) -> Result<Self, Refusal> {
+        if kvec.iov_base.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"buf is NULL"));
+        }
+        Ok(Self::kvecs(slice::from_ref(kvec)))
+    }
+
+    /// Kernel addresses from Rust.
+    pub(crate) fn kvecs(list: &'a [kvec]) -> Self {
+        Self::Kvec(List {
+            // INVARIANT: A slice is what a list must be.
+            first: NonNull::from(list).cast(),
+            count: list.len(),
+            _borrow: PhantomData,
+        })
+    }
+
+    /// How many segments the caller says there are.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::Kvec(list) => list.count,
+            Self::Bvec(list) => list.count,
+            Self::Sgl(list) => list.count,
+        }
+    }
+
+    /// Goes through at most `limit` segments by index.
+    pub(crate) fn shape(&self, limit: usize) -> Result<Shape, Refusal> {
+        let mut shape = Shape::default();
+        match self {
+            Self::Kvec(list) => {
+                for kvec in list.entries(limit) {
+                    let base = kvec.iov_base.addr();
+                    let start = (base != 0).then_some(widen(base));
+                    shape.push(start, widen(kvec.iov_len))?;
+                }
+            }
+            Self::Bvec(list) => {
+                for bvec in list.entries(limit) {
+                    let mut phys = 0;
+                    // SAFETY: `bvec` and `phys` are valid for the call; a bad page is found out
+                    // without being read.
+                    let page = unsafe { kfi_bindings::kfi_helper_bvec_page(bvec, &mut phys) };
+                    shape.push((!page.is_null()).then_some(phys), u64::from(bvec.bv_len))?;
+                }
+            }
+            Self::Sgl(list) => {
+                for span in list.spans().take(limit) {
+                    let (start, len) = span?;
+                    shape.push(Some(start), len).map_err(|e| {
+                        if len == 0 {
+                            Refusal::new(Errno::EINVAL, c"entry is not DMA mapped")
+                                .at(shape.segments())
+                        } else {
+                            e
+                        }
+                    })?;
+                }
+            }
+        }
+        Ok(shape)
+    }
+}
+
+impl<'a> List<'a, scatterlist> {
+    /// Device address and length in bytes of each entry; an error where the list ends early.
+    fn spans(&self) -> impl Iterator<Item = Result<(u64, u64), Refusal>> + 'a {
+        let mut next = self.first.as_ptr();
+        (0..self.count).map(move |index| {
+            if next.is_null() {
+                return Err(Refusal::new(Errno::EINVAL, c"list ends before count").at(index));
+            }
+            let (mut addr, mut len) = (0, 0);
+            // SAFETY: `next` is the next entry of the list, valid by the invariant of this type.
+            next = unsafe { kfi_bindings::kfi_helper_sg_next(next, &mut addr, &mut len) };
+            Ok((addr, u64::from(len)))
+        })
+    }
+
+    /// Each entry's stretch of device addresses, for a list that was found valid before.
+    pub fn device_spans(&self) -> impl Iterator<Item = Result<Span, Refusal>> + 'a {
+        self.spans()
+            .map(|span| span.and_then(|(start, len)| Span::new(start, len)))
+    }
+
+    /// The list as C has it.
+    pub fn as_ptr(&self) -> *mut scatterlist {
+        self.first.as_ptr()
+    }
+
+    /// How many entries count.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
