@@ -42,7 +42,7 @@ enum {
 #define KFI_VERSION_LT(v1, v2)		((v1) < (v2))
 
 #ifndef UINT64_MAX
-#define UINT64_MAX	0xFFFFFFFFFFFFFFFFULL
+#define UINT64_MAX	((u64)~0ULL)
 #endif
 
 struct kfid;
@@ -143,10 +143,13 @@ enum {
 
 typedef u64 kfi_addr_t;
 
-#define KFI_ADDR_UNSPEC		UINT64_MAX
-#define KFI_ADDR_NOTAVAIL	UINT64_MAX
-#define KFI_KEY_NOTAVAIL	UINT64_MAX
-#define KFI_SHARED_CONTEXT	UINT64_MAX
+/* No address, no key. Not macros, of which bindgen would make -1. */
+enum {
+	KFI_ADDR_UNSPEC		= UINT64_MAX,
+	KFI_ADDR_NOTAVAIL	= UINT64_MAX,
+	KFI_KEY_NOTAVAIL	= UINT64_MAX,
+	KFI_SHARED_CONTEXT	= UINT64_MAX
+};
 
 /* Address vectors: peers are named by a handle of the provider's, or by their index. */
 enum kfi_av_type {

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kfabric: connections and multicast groups.
+ */
+#ifndef _KFI_CM_H_
+#define _KFI_CM_H_
+
+#include "kfabric.h"
+#include "kfi_endpoint.h"
+
+/**
+ * struct kfid_mc - A multicast group that an endpoint has joined.
+ * @fid: What every object begins with.
+ * @addr: The group's address, see kfi_mc_addr().
+ */
+struct kfid_mc {
+	struct kfid		fid;
+	kfi_addr_t		addr;
+};
+
+/**
+ * struct kfi_ops_cm - The connection calls of an endpoint.
+ * @size: Size of this table in bytes, as its provider was built; 0 counts as all of it.
+ * @setname: See kfi_setname().
+ * @getname: See kfi_getname().
+ * @getpeer: See kfi_getpeer().
+ * @connect: See kfi_connect().
+ * @listen: See kfi_listen().
+ * @accept: See kfi_accept().
+ * @reject: See kfi_reject().
+ * @shutdown: See kfi_shutdown().
+ * @join: See kfi_join().
+ */
+struct kfi_ops_cm {
+	size_t	size;
+	int	(*setname)(kfid_t fid, void *addr, size_t addrlen);
+	int	(*getname)(struct kfid *fid, void *addr, size_t *addrlen);
+	int	(*getpeer)(struct kfid_ep *ep, void *addr, size_t *addrlen);
+	int	(*connect)(struct kfid_ep *ep, const void *addr, const void *param,
+			   size_t paramlen);
+	int	(*listen)(struct kfid_pep *pep);
+	int	(*accept)(struct kfid_ep *ep, const void *param, size_t paramlen);
+	int	(*reject)(struct kfid_pep *pep, kfid_t handle, const void *param, size_t paramlen);
+	int	(*shutdown)(struct kfid_ep *ep, u64 flags);
+	int	(*join)(struct kfid_ep *ep, const void *addr, u64 flags, struct kfid_mc **mc,
+			void *context);
+};
+
+/**
+ * kfi_setname() - Give an endpoint its local address.
+ * @fid: Fid of the endpoint or passive endpoint.
+ * @addr: The address, in the domain's format.
+ * @addrlen: Its length, in bytes.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's, -KFI_EADDRINUSE, or -KFI_ENOSYS.
+ */
+static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
+{
+	return __kfi_call(__kfi_to_ep(fid), cm, setname, fid, addr, addrlen);
+}
+
+/**
+ * kfi_getname() - Get the local address of an endpoint.
+ * @fid: Fid of the endpoint or passive endpoint.
+ * @addr: Where to put the address.
+ * @addrlen: In: room at @addr, in bytes. Out: length of the address.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's, -KFI_ETOOSMALL if the address was cut off, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_getname(struct kfid *fid, void *addr, size_t *addrlen)
+{
+	return __kfi_call(__kfi_to_ep(fid), cm, getname, fid, addr, addrlen);
+}
+
+/**
+ * kfi_getpeer() - Get the address that an endpoint is connected to.
+ * @ep: The endpoint.
+ * @addr: Where to put the address.
+ * @addrlen: In: room at @addr, in bytes. Out: length of the address.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_ENOTCONN, -KFI_ETOOSMALL if the address was cut off,
+ * or -KFI_ENOSYS.
+ */
+static inline int kfi_getpeer(struct kfid_ep *ep, void *addr, size_t *addrlen)
+{
+	return __kfi_call(ep, cm, getpeer, ep, addr, addrlen);
+}
+
+/**
+ * kfi_listen() - Begin to listen for connections, which come as KFI_CONNREQ events.
+ * @pep: The passive endpoint.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @pep is NULL, -KFI_ENOEQ if no event queue is bound, or -KFI_ENOSYS.
+ */
+static inline int kfi_listen(struct kfid_pep *pep)
+{
+	return __kfi_call(pep, cm, listen, pep);
+}
+
+/**
+ * kfi_connect() - Begin to connect an endpoint; a KFI_CONNECTED event tells the end.
+ * @ep: The endpoint.
+ * @addr: The peer's address, in the domain's format.
+ * @param: Private data for the peer, or NULL.
+ * @paramlen: Its length, in bytes.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @ep is NULL or @paramlen too large, -KFI_EISCONN, or -KFI_ENOSYS.
+ */
+static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *param,
+			      size_t paramlen)
+{
+	return __kfi_call(ep, cm, connect, ep, addr, param, paramlen);
+}
+
+/**
+ * kfi_accept() - Accept a connection; a KFI_CONNECTED event tells the end.
+ * @ep: The endpoint, opened with the info of the KFI_CONNREQ event.
+ * @param: Private data for the peer, or NULL.
+ * @paramlen: Its length, in bytes.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @ep is NULL or @paramlen too large, or -KFI_ENOSYS.
+ */
+static inline int kfi_accept(struct kfid_ep *ep, const void *param, size_t paramlen)
+{
+	return __kfi_call(ep, cm, accept, ep, param, paramlen);
+}
+
+/**
+ * kfi_reject() - Refuse a connection.
+ * @pep: The passive endpoint.
+ * @connreq: The handle in the info of the KFI_CONNREQ event.
+ * @param: Private data for the peer, or NULL.
+ * @paramlen: Its length, in bytes.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @pep is NULL or @paramlen too large, or -KFI_ENOSYS.
+ */
+static inline int kfi_reject(struct kfid_pep *pep, kfid_t connreq, const void *param,
+			     size_t paramlen)
+{
+	return __kfi_call(pep, cm, reject, pep, connreq, param, paramlen);
+}
+
+/**
+ * kfi_shutdown() - Take a connection down; both sides get a KFI_SHUTDOWN event.
+ * @ep: The endpoint.
+ * @flags: None yet, 0.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_ENOTCONN, or -KFI_ENOSYS.
+ */
+static inline int kfi_shutdown(struct kfid_ep *ep, u64 flags)
+{
+	return __kfi_call(ep, cm, shutdown, ep, flags);
+}
+
+/**
+ * kfi_join() - Begin to join a multicast group; a KFI_JOIN_COMPLETE event tells the end.
+ * @ep: The endpoint.
+ * @addr: The group's address, in the domain's format.
+ * @flags: KFI_SEND to send only, KFI_RECV to receive only, or 0.
+ * @mc: Where to put the group; leave it with kfi_close().
+ * @context: Given back with the event.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@mc NULL: -KFI_EINVAL if @ep or @mc is NULL, -KFI_ENOMEM, or -KFI_ENOSYS.
+ */
+static inline int kfi_join(struct kfid_ep *ep, const void *addr, u64 flags, struct kfid_mc **mc,
+			   void *context)
+{
+	return __kfi_open(mc, ep, cm, join, ep, addr, flags, mc, context);
+}
+
+/**
+ * kfi_mc_addr() - The address to send to a multicast group with.
+ * @mc: The group, its joining complete.
+ *
+ * Context: Any.
+ * Return: The address; KFI_ADDR_NOTAVAIL if @mc is NULL.
+ */
+static inline kfi_addr_t kfi_mc_addr(struct kfid_mc *mc)
+{
+	return IS_ERR_OR_NULL(mc) ? KFI_ADDR_NOTAVAIL : mc->addr;
+}
+
+#endif /* _KFI_CM_H_ */

@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kfabric: endpoints and messages.
+ *
+ * Data transfer calls, here and in kfi_rma.h, kfi_tagged.h and kfi_atomic.h, queue an operation and
+ * return; that it has ended is told by the completion queue or counter bound to the endpoint.
+ */
+#ifndef _KFI_ENDPOINT_H_
+#define _KFI_ENDPOINT_H_
+
+#include "kfabric.h"
+#include "kfi_domain.h"
+
+/**
+ * struct kfi_msg - A message, for kfi_sendmsg() and kfi_recvmsg().
+ * @type: What the list is made of.
+ * @msg_iov: The list, for KFI_KVEC.
+ * @msg_biov: The list, for KFI_BVEC.
+ * @msg_sgl: The list, for KFI_SGL; DMA-mapped for the domain's device.
+ * @desc: Descriptors of the local memory, one for each segment; or NULL.
+ * @iov_count: Length of the list, in segments.
+ * @addr: The peer.
+ * @context: Given back with the completion.
+ * @data: Remote CQ data, for KFI_REMOTE_CQ_DATA.
+ */
+struct kfi_msg {
+	enum kfi_iov_type	type;
+	union {
+		const struct kvec		*msg_iov;
+		const struct bio_vec		*msg_biov;
+		const struct scatterlist	*msg_sgl;
+	};
+	void			**desc;
+	size_t			iov_count;
+	kfi_addr_t		addr;
+	void			*context;
+	u64			data;
+};
+
+/* Levels of options. */
+enum {
+	KFI_OPT_ENDPOINT
+};
+
+/* Options of KFI_OPT_ENDPOINT. */
+enum {
+	KFI_OPT_MIN_MULTI_RECV,		/* size_t: when a KFI_MULTI_RECV buffer counts as full */
+	KFI_OPT_CM_DATA_SIZE		/* size_t: room for private data when connecting */
+};
+
+/**
+ * struct kfi_ops_ep - The operations of an endpoint.
+ * @size: Size of this table in bytes, as its provider was built; 0 counts as all of it.
+ * @cancel: See kfi_cancel().
+ * @getopt: See kfi_getopt().
+ * @setopt: See kfi_setopt().
+ * @tx_ctx: See kfi_tx_context().
+ * @rx_ctx: See kfi_rx_context().
+ */
+struct kfi_ops_ep {
+	size_t	size;
+	ssize_t	(*cancel)(struct kfid *fid, void *context);
+	int	(*getopt)(struct kfid *fid, int level, int optname, void *optval, size_t *optlen);
+	int	(*setopt)(struct kfid *fid, int level, int optname, const void *optval,
+			  size_t optlen);
+	int	(*tx_ctx)(struct kfid_ep *sep, int index, struct kfi_tx_attr *attr,
+			  struct kfid_ep **tx_ep, void *context);
+	int	(*rx_ctx)(struct kfid_ep *sep, int index, struct kfi_rx_attr *attr,
+			  struct kfid_ep **rx_ep, void *context);
+};
+
+/**
+ * struct kfi_ops_msg - The message calls of an endpoint.
+ * @size: Size of this table in bytes, as its provider was built; 0 counts as all of it.
+ * @recv: See kfi_recv().
+ * @recvv: See kfi_recvv().
+ * @recvbv: See kfi_recvbv().
+ * @recvmsg: See kfi_recvmsg().
+ * @send: See kfi_send().
+ * @sendv: See kfi_sendv().
+ * @sendbv: See kfi_sendbv().
+ * @sendmsg: See kfi_sendmsg().
+ * @inject: See kfi_inject().
+ * @senddata: See kfi_senddata().
+ * @injectdata: See kfi_injectdata().
+ * @recvsgl: See kfi_recvsgl().
+ * @sendsgl: See kfi_sendsgl().
+ */
+struct kfi_ops_msg {
+	size_t	size;
+	ssize_t	(*recv)(struct kfid_ep *ep, void *buf, size_t len, void *desc, kfi_addr_t src_addr,
+			void *context);
+	ssize_t	(*recvv)(struct kfid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+			 kfi_addr_t src_addr, void *context);
+	ssize_t	(*recvbv)(struct kfid_ep *ep, const struct bio_vec *biov, void **desc, size_t count,
+			  kfi_addr_t src_addr, void *context);
+	ssize_t	(*recvmsg)(struct kfid_ep *ep, const struct kfi_msg *msg, u64 flags);
+	ssize_t	(*send)(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
+			kfi_addr_t dest_addr, void *context);
+	ssize_t	(*sendv)(struct kfid_ep *ep, const struct kvec *iov, void **desc, size_t count,
+			 kfi_addr_t dest_addr, void *context);
+	ssize_t	(*sendbv)(struct kfid_ep *ep, const struct bio_vec *biov, void **desc, size_t count,
+			  kfi_addr_t dest_addr, void *context);
+	ssize_t	(*sendmsg)(struct kfid_ep *ep, const struct kfi_msg *msg, u64 flags);
+	ssize_t	(*inject)(struct kfid_ep *ep, const void *buf, size_t len, kfi_addr_t dest_addr);
+	ssize_t	(*senddata)(struct kfid_ep *ep, const void *buf, size_t len, void *desc, u64 data,
+			    kfi_addr_t dest_addr, void *context);
+	ssize_t	(*injectdata)(struct kfid_ep *ep, const void *buf, size_t len, u64 data,
+			      kfi_addr_t dest_addr);
+	ssize_t	(*recvsgl)(struct kfid_ep *ep, const struct scatterlist *sgl, void **desc,
+			   size_t count, kfi_addr_t src_addr, void *context);
+	ssize_t	(*sendsgl)(struct kfid_ep *ep, const struct scatterlist *sgl, void **desc,
+			   size_t count, kfi_addr_t dest_addr, void *context);
+};
+
+struct kfi_ops_atomic;
+struct kfi_ops_cm;
+struct kfi_ops_rma;
+struct kfi_ops_tagged;
+
+/**
+ * struct kfid_ep - An endpoint.
+ * @fid: What every object begins with.
+ * @ops: Operations of an endpoint.
+ * @cm: Connection calls, or NULL.
+ * @msg: Message calls, or NULL.
+ * @rma: RMA calls, or NULL.
+ * @tagged: Tagged message calls, or NULL.
+ * @atomic: Atomic calls, or NULL.
+ *
+ * Binding, enabling and setting options may replace the tables, so callers keep them apart from all
+ * other calls.
+ */
+struct kfid_ep {
+	struct kfid		fid;
+	struct kfi_ops_ep	*ops;
+	struct kfi_ops_cm	*cm;
+	struct kfi_ops_msg	*msg;
+	struct kfi_ops_rma	*rma;
+	struct kfi_ops_tagged	*tagged;
+	struct kfi_ops_atomic	*atomic;
+};
+
+/**
+ * struct kfid_pep - A passive endpoint.
+ * @fid: What every object begins with.
+ * @ops: Operations of an endpoint.
+ * @cm: Connection calls, or NULL.
+ */
+struct kfid_pep {
+	struct kfid		fid;
+	struct kfi_ops_ep	*ops;
+	struct kfi_ops_cm	*cm;
+};
+
+/**
+ * struct kfid_stx - A transmit context that endpoints share.
+ * @fid: What every object begins with.
+ * @ops: Operations of an endpoint.
+ */
+struct kfid_stx {
+	struct kfid		fid;
+	struct kfi_ops_ep	*ops;
+};
+
+/**
+ * kfi_passive_ep() - Open a passive endpoint, which listens for connections.
+ * @fabric: The fabric.
+ * @info: What it should be: one that kfi_getinfo() gave.
+ * @pep: Where to put the endpoint; close it with kfi_close().
+ * @context: The consumer's own, kept in the endpoint's fid.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@pep NULL: -KFI_EINVAL if @fabric or @pep is NULL, -KFI_ENOMEM, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *info,
+				 struct kfid_pep **pep, void *context)
+{
+	return __kfi_open(pep, fabric, ops, passive_ep, fabric, info, pep, context);
+}
+
+/**
+ * kfi_endpoint() - Open an endpoint.
+ * @domain: The domain.
+ * @info: What it should be: one that kfi_getinfo() gave.
+ * @ep: Where to put the endpoint; close it with kfi_close().
+ * @context: The consumer's own, kept in the endpoint's fid.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@ep NULL: -KFI_EINVAL if @domain or @ep is NULL, -KFI_ENOMEM, or -KFI_ENOSYS.
+ */
+static inline int kfi_endpoint(struct kfid_domain *domain, struct kfi_info *info,
+			       struct kfid_ep **ep, void *context)
+{
+	return __kfi_open(ep, domain, ops, endpoint, domain, info, ep, context);
+}
+
+/**
+ * kfi_scalable_ep() - Open a scalable endpoint, which has several contexts.
+ * @domain: The domain.
+ * @info: What it should be: one that kfi_getinfo() gave.
+ * @sep: Where to put the endpoint; close it with kfi_close().
+ * @context: The consumer's own, kept in the endpoint's fid.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@sep NULL: -KFI_EINVAL if @domain or @sep is NULL, -KFI_ENOMEM, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *info,
+				  struct kfid_ep **sep, void *context)
+{
+	return __kfi_open(sep, domain, ops, scalable_ep, domain, info, sep, context);
+}
+
+/**
+ * kfi_ep_bind() - Bind a queue, a counter or an address vector to an endpoint.
+ * @ep: The endpoint, not enabled yet.
+ * @bfid: Fid of what to bind.
+ * @flags: What to use it for: KFI_TRANSMIT, KFI_RECV, KFI_SELECTIVE_COMPLETION and so on.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @ep is NULL or they can't be bound to each other, -KFI_EBADFLAGS, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
+{
+	return __kfi_call(ep, fid.ops, bind, &ep->fid, bfid, flags);
+}
+
+/**
+ * kfi_pep_bind() - Bind an event queue to a passive endpoint.
+ * @pep: The endpoint, not enabled yet.
+ * @bfid: Fid of what to bind.
+ * @flags: None yet, 0.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @pep is NULL or they can't be bound to each other, -KFI_EBADFLAGS, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_pep_bind(struct kfid_pep *pep, struct kfid *bfid, u64 flags)
+{
+	return __kfi_call(pep, fid.ops, bind, &pep->fid, bfid, flags);
+}
+
+/**
+ * kfi_scalable_ep_bind() - Bind an address vector to a scalable endpoint.
+ * @sep: The endpoint, not enabled yet.
+ * @bfid: Fid of what to bind.
+ * @flags: None yet, 0.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @sep is NULL or they can't be bound to each other, -KFI_EBADFLAGS, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_scalable_ep_bind(struct kfid_ep *sep, struct kfid *bfid, u64 flags)
+{
+	return __kfi_call(sep, fid.ops, bind, &sep->fid, bfid, flags);
+}
+
+/**
+ * kfi_enable() - Make an endpoint ready for data transfers.
+ * @ep: The endpoint, all that it needs bound to it.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_ENOCQ or -KFI_ENOAV if a binding is missing, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_enable(struct kfid_ep *ep)
+{
+	return __kfi_call(ep, fid.ops, control, &ep->fid, KFI_ENABLE, NULL);
+}
+
+/*
+ * The endpoint that @fid is the beginning of, or NULL if it is none. A passive endpoint counts
+ * as one: it begins as one does, as far as its table of connection operations.
+ */
+static inline struct kfid_ep *__kfi_to_ep(struct kfid *fid)
+{
+	if (IS_ERR_OR_NULL(fid))
+		return NULL;
+
+	switch (fid->fclass) {
+	case KFI_CLASS_EP:
+	case KFI_CLASS_SEP:
+	case KFI_CLASS_RX_CTX:
+	case KFI_CLASS_SRX_CTX:
+	case KFI_CLASS_TX_CTX:
+	case KFI_CLASS_PEP:
+		return container_of(fid, struct kfid_ep, fid);
+	default:
+		return NULL;
+	}
+}
+
+/**
+ * kfi_cancel() - Cancel an operation that hasn't ended.
+ * @fid: The endpoint's fid.
+ * @context: The context given with the operation.
+ *
+ * A cancelled operation ends with KFI_ECANCELED.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's, -KFI_ENOENT if there is no such operation, or
+ * -KFI_ENOSYS.
+ */
+static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
+{
+	return __kfi_call(__kfi_to_ep(fid), ops, cancel, fid, context);
+}
+
+/**
+ * kfi_setopt() - Set an option of an endpoint.
+ * @fid: The endpoint's fid.
+ * @level: KFI_OPT_ENDPOINT.
+ * @optname: Which option.
+ * @optval: Its value.
+ * @optlen: Length of the value, in bytes.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's or the value is wrong, -KFI_ENOPROTOOPT if
+ * there is no such option, or -KFI_ENOSYS.
+ */
+static inline int kfi_setopt(struct kfid *fid, int level, int optname, const void *optval,
+			     size_t optlen)
+{
+	return __kfi_call(__kfi_to_ep(fid), ops, setopt, fid, level, optname, optval, optlen);
+}
+
+/**
+ * kfi_getopt() - Get an option of an endpoint.
+ * @fid: The endpoint's fid.
+ * @level: KFI_OPT_ENDPOINT.
+ * @optname: Which option.
+ * @optval: Where to put its value.
+ * @optlen: In: room at @optval, in bytes. Out: length of the value.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's, -KFI_ETOOSMALL, -KFI_ENOPROTOOPT if there is
+ * no such option, or -KFI_ENOSYS.
+ */
+static inline int kfi_getopt(struct kfid *fid, int level, int optname, void *optval, size_t *optlen)
+{
+	return __kfi_call(__kfi_to_ep(fid), ops, getopt, fid, level, optname, optval, optlen);
+}
+
+/**
+ * kfi_ep_alias() - Make a second handle of an endpoint, with operation flags of its own.
+ * @ep: The endpoint.
+ * @alias_ep: Where to put the alias; close it with kfi_close().
+ * @flags: Operation flags of the alias.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@alias_ep NULL: -KFI_EINVAL if @ep or @alias_ep is NULL, or -KFI_ENOSYS.
+ */
+static inline int kfi_ep_alias(struct kfid_ep *ep, struct kfid_ep **alias_ep, u64 flags)
+{
+	struct kfid *fid;
+	int rc;
+
+	if (IS_ERR_OR_NULL(ep) || !alias_ep)
+		return -KFI_EINVAL;
+
+	rc = kfi_alias(&ep->fid, &fid, flags);
+	*alias_ep = rc ? NULL : container_of(fid, struct kfid_ep, fid);
+	return rc;
+}
+
+/**
+ * kfi_tx_context() - Open a transmit context of a scalable endpoint.
+ * @ep: The scalable endpoint.
+ * @index: Which context, from 0.
+ * @attr: What it should be, or NULL.
+ * @tx_ep: Where to put the context; close it with kfi_close().
+ * @context: The consumer's own, kept in the context's fid.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@tx_ep NULL: -KFI_EINVAL if @ep or @tx_ep is NULL, -KFI_ENOMEM, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_tx_context(struct kfid_ep *ep, int index, struct kfi_tx_attr *attr,
+				 struct kfid_ep **tx_ep, void *context)
+{
+	return __kfi_open(tx_ep, ep, ops, tx_ctx, ep, index, attr, tx_ep, context);
+}
+
+/**
+ * kfi_rx_context() - Open a receive context of a scalable endpoint.
+ * @ep: The scalable endpoint.
+ * @index: Which context, from 0.
+ * @attr: What it should be, or NULL.
+ * @rx_ep: Where to put the context; close it with kfi_close().
+ * @context: The consumer's own, kept in the context's fid.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@rx_ep NULL: -KFI_EINVAL if @ep or @rx_ep is NULL, -KFI_ENOMEM, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_rx_context(struct kfid_ep *ep, int index, struct kfi_rx_attr *attr,
+				 struct kfid_ep **rx_ep, void *context)
+{
+	return __kfi_open(rx_ep, ep, ops, rx_ctx, ep, index, attr, rx_ep, context);
+}
+
+/**
+ * kfi_stx_context() - Open a transmit context that endpoints share.
+ * @domain: The domain.
+ * @attr: What it should be, or NULL.
+ * @stx: Where to put the context; close it with kfi_close().
+ * @context: The consumer's own, kept in the context's fid.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@stx NULL: -KFI_EINVAL if @domain or @stx is NULL, -KFI_ENOMEM, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_stx_context(struct kfid_domain *domain, struct kfi_tx_attr *attr,
+				  struct kfid_stx **stx, void *context)
+{
+	return __kfi_open(stx, domain, ops, stx_ctx, domain, attr, stx, context);
+}
+
+/**
+ * kfi_srx_context() - Open a receive context that endpoints share.
+ * @domain: The domain.
+ * @attr: What it should be, or NULL.
+ * @rx_ep: Where to put the context; close it with kfi_close().
+ * @context: The consumer's own, kept in the context's fid.
+ *
+ * Context: Process context; may sleep.
+ * Return: 0, or with *@rx_ep NULL: -KFI_EINVAL if @domain or @rx_ep is NULL, -KFI_ENOMEM, or
+ * -KFI_ENOSYS.
+ */
+static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr *attr,
+				  struct kfid_ep **rx_ep, void *context)
+{
+	return __kfi_open(rx_ep, domain, ops, srx_ctx, domain, attr, rx_ep, context);
+}
+
+/**
+ * kfi_recv() - Wait for a message in a buffer.
+ * @ep: The endpoint.
+ * @buf: Where to put the message.
+ * @len: Room there, in bytes.
+ * @desc: Descriptor of the local memory, from kfi_mr_desc(); NULL if the provider needs none.
+ * @src_addr: Only from this peer; KFI_ADDR_UNSPEC for any.
+ * @context: Given back with the completion.
+ *
+ * The buffer belongs to the provider until the operation has ended.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @ep is NULL, or an argument is wrong.
+ * * -KFI_EAGAIN: the queue is full; try again after reading completions.
+ * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
+ */
+static inline ssize_t kfi_recv(struct kfid_ep *ep, void *buf, size_t len, void *desc,
+			       kfi_addr_t src_addr, void *context)
+{
+	return __kfi_call(ep, msg, recv, ep, buf, len, desc, src_addr, context);
+}
+
+/**
+ * kfi_recvv() - Wait for a message in a list of buffers.
+ * @ep: The endpoint.
+ * @iov: Where to put the message, as a list of buffers.
+ * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
+ * @count: How many there are, at most the endpoint's iov_limit.
+ * @src_addr: Only from this peer; KFI_ADDR_UNSPEC for any.
+ * @context: Given back with the completion.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_recv().
+ */
+static inline ssize_t kfi_recvv(struct kfid_ep *ep, const struct kvec *iov, void **desc,
+				size_t count, kfi_addr_t src_addr, void *context)
+{
+	return __kfi_call(ep, msg, recvv, ep, iov, desc, count, src_addr, context);
+}
+
+/**
+ * kfi_recvbv() - Wait for a message in a list of pieces of pages.
+ * @ep: The endpoint.
+ * @biov: Where to put the message, as a list of pieces of pages.
+ * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
+ * @count: How many there are, at most the endpoint's iov_limit.
+ * @src_addr: Only from this peer; KFI_ADDR_UNSPEC for any.
+ * @context: Given back with the completion.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_recv().
+ */
+static inline ssize_t kfi_recvbv(struct kfid_ep *ep, const struct bio_vec *biov, void **desc,
+				 size_t count, kfi_addr_t src_addr, void *context)
+{
+	return __kfi_call(ep, msg, recvbv, ep, biov, desc, count, src_addr, context);
+}
+
+/**
+ * kfi_recvsgl() - Wait for a message in a scatterlist.
+ * @ep: The endpoint.
+ * @sgl: Where to put the message, as a list that is DMA-mapped for the domain's device.
+ * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
+ * @count: How many there are, at most the endpoint's iov_limit.
+ * @src_addr: Only from this peer; KFI_ADDR_UNSPEC for any.
+ * @context: Given back with the completion.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_recv().
+ */
+static inline ssize_t kfi_recvsgl(struct kfid_ep *ep, const struct scatterlist *sgl, void **desc,
+				  size_t count, kfi_addr_t src_addr, void *context)
+{
+	return __kfi_call(ep, msg, recvsgl, ep, sgl, desc, count, src_addr, context);
+}
+
+/**
+ * kfi_recvmsg() - Wait for a message, described by a structure.
+ * @ep: The endpoint.
+ * @msg: Where to put the message.
+ * @flags: Operation flags, KFI_COMPLETION and so on.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_recv().
+ */
+static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg, u64 flags)
+{
+	return __kfi_call(ep, msg, recvmsg, ep, msg, flags);
+}
+
+/**
+ * kfi_send() - Send a message.
+ * @ep: The endpoint.
+ * @buf: The buffer.
+ * @len: Its length, in bytes.
+ * @desc: Descriptor of the local memory, from kfi_mr_desc(); NULL if the provider needs none.
+ * @dest_addr: The peer; ignored by a connected endpoint.
+ * @context: Given back with the completion.
+ *
+ * The buffer belongs to the provider until the operation has ended.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @ep is NULL, or an argument is wrong.
+ * * -KFI_EAGAIN: the queue is full; try again after reading completions.
+ * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
+ */
+static inline ssize_t kfi_send(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
+			       kfi_addr_t dest_addr, void *context)
+{
+	return __kfi_call(ep, msg, send, ep, buf, len, desc, dest_addr, context);
+}
+
+/**
+ * kfi_sendv() - Send a list of buffers as one message.
+ * @ep: The endpoint.
+ * @iov: The list of buffers.
+ * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
+ * @count: How many there are, at most the endpoint's iov_limit.
+ * @dest_addr: The peer; ignored by a connected endpoint.
+ * @context: Given back with the completion.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_send().
+ */
+static inline ssize_t kfi_sendv(struct kfid_ep *ep, const struct kvec *iov, void **desc,
+				size_t count, kfi_addr_t dest_addr, void *context)
+{
+	return __kfi_call(ep, msg, sendv, ep, iov, desc, count, dest_addr, context);
+}
+
+/**
+ * kfi_sendbv() - Send a list of pieces of pages as one message.
+ * @ep: The endpoint.
+ * @biov: The list of pieces of pages.
+ * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
+ * @count: How many there are, at most the endpoint's iov_limit.
+ * @dest_addr: The peer; ignored by a connected endpoint.
+ * @context: Given back with the completion.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_send().
+ */
+static inline ssize_t kfi_sendbv(struct kfid_ep *ep, const struct bio_vec *biov, void **desc,
+				 size_t count, kfi_addr_t dest_addr, void *context)
+{
+	return __kfi_call(ep, msg, sendbv, ep, biov, desc, count, dest_addr, context);
+}
+
+/**
+ * kfi_sendsgl() - Send a scatterlist as one message.
+ * @ep: The endpoint.
+ * @sgl: The list, DMA-mapped for the domain's device.
+ * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
+ * @count: How many there are, at most the endpoint's iov_limit.
+ * @dest_addr: The peer; ignored by a connected endpoint.
+ * @context: Given back with the completion.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_send().
+ */
+static inline ssize_t kfi_sendsgl(struct kfid_ep *ep, const struct scatterlist *sgl, void **desc,
+				  size_t count, kfi_addr_t dest_addr, void *context)
+{
+	return __kfi_call(ep, msg, sendsgl, ep, sgl, desc, count, dest_addr, context);
+}
+
+/**
+ * kfi_sendmsg() - Send a message, described by a structure.
+ * @ep: The endpoint.
+ * @msg: The message and where it goes.
+ * @flags: Operation flags, KFI_COMPLETION and so on.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_send().
+ */
+static inline ssize_t kfi_sendmsg(struct kfid_ep *ep, const struct kfi_msg *msg, u64 flags)
+{
+	return __kfi_call(ep, msg, sendmsg, ep, msg, flags);
+}
+
+/**
+ * kfi_inject() - Send a short message without a completion.
+ * @ep: The endpoint.
+ * @buf: The buffer.
+ * @len: Its length, in bytes; at most the endpoint's inject_size.
+ * @dest_addr: The peer; ignored by a connected endpoint.
+ *
+ * The buffer is the caller's again on return.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_send().
+ */
+static inline ssize_t kfi_inject(struct kfid_ep *ep, const void *buf, size_t len,
+				 kfi_addr_t dest_addr)
+{
+	return __kfi_call(ep, msg, inject, ep, buf, len, dest_addr);
+}
+
+/**
+ * kfi_senddata() - Send a message with remote CQ data.
+ * @ep: The endpoint.
+ * @buf: The buffer.
+ * @len: Its length, in bytes.
+ * @desc: Descriptor of the local memory, from kfi_mr_desc(); NULL if the provider needs none.
+ * @data: Goes to the peer with its completion.
+ * @dest_addr: The peer; ignored by a connected endpoint.
+ * @context: Given back with the completion.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_send().
+ */
+static inline ssize_t kfi_senddata(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
+				   u64 data, kfi_addr_t dest_addr, void *context)
+{
+	return __kfi_call(ep, msg, senddata, ep, buf, len, desc, data, dest_addr, context);
+}
+
+/**
+ * kfi_injectdata() - Send a short message with remote CQ data and without a completion.
+ * @ep: The endpoint.
+ * @buf: The buffer.
+ * @len: Its length, in bytes; at most the endpoint's inject_size.
+ * @data: Goes to the peer with its completion.
+ * @dest_addr: The peer; ignored by a connected endpoint.
+ *
+ * The buffer is the caller's again on return.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 or an errno, see kfi_send().
+ */
+static inline ssize_t kfi_injectdata(struct kfid_ep *ep, const void *buf, size_t len, u64 data,
+				     kfi_addr_t dest_addr)
+{
+	return __kfi_call(ep, msg, injectdata, ep, buf, len, data, dest_addr);
+}
+
+#endif /* _KFI_ENDPOINT_H_ */
