@@ -1,3 +1,225 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <rdma/ib_verbs.h>
+/* Helpers of the `rdma` crate; see the header for what belongs here. */
+#include <linux/dma-mapping.h>
+#include <linux/mm.h>
+#include <linux/memremap.h>
+#include <linux/string.h>
 #include "rdma_helpers.h"
+
+/* --- The device and its ports --- */
+
+/* @name has room for IB_DEVICE_NAME_MAX bytes. A rename may run meanwhile. */
+void rdma_helper_device_name(const struct ib_device *dev, char *name)
+{
+	strscpy(name, dev->name, IB_DEVICE_NAME_MAX);
+}
+
+u32 rdma_helper_max_seg_size(struct ib_device *dev)
+{
+	return ib_dma_max_seg_size(dev);
+}
+
+u32 rdma_helper_first_port(const struct ib_device *dev)
+{
+	return rdma_start_port(dev);
+}
+
+u32 rdma_helper_last_port(const struct ib_device *dev)
+{
+	return rdma_end_port(dev);
+}
+
+enum rdma_helper_protocol rdma_helper_protocol(const struct ib_device *dev, u32 port)
+{
+	if (!rdma_is_port_valid(dev, port))
+		return RDMA_HELPER_OTHER;
+	if (rdma_protocol_ib(dev, port))
+		return RDMA_HELPER_INFINIBAND;
+	if (rdma_protocol_roce(dev, port))
+		return RDMA_HELPER_ROCE;
+	if (rdma_protocol_iwarp(dev, port))
+		return RDMA_HELPER_IWARP;
+	return RDMA_HELPER_OTHER;
+}
+
+enum rdma_ah_attr_type rdma_helper_ah_type(struct ib_device *dev, u32 port)
+{
+	return rdma_ah_find_type(dev, port);
+}
+
+bool rdma_helper_grh_required(const struct ib_device *dev, u32 port)
+{
+	return rdma_is_grh_required(dev, port);
+}
+
+void rdma_helper_set_dlid(struct rdma_ah_attr *attr, u32 dlid)
+{
+	rdma_ah_set_dlid(attr, dlid);
+}
+
+/* --- Objects --- */
+
+struct ib_pd *rdma_helper_alloc_pd(struct ib_device *dev)
+{
+	return ib_alloc_pd(dev, 0);
+}
+
+struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe)
+{
+	return ib_alloc_cq_any(dev, NULL, nr_cqe, IB_POLL_SOFTIRQ);
+}
+
+struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr)
+{
+	return ib_create_qp(pd, attr);
+}
+
+/* --- Work requests --- */
+
+int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe)
+{
+	struct ib_reg_wr wr = {
+		.wr = {
+			.wr_cqe = cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.mr = mr,
+		.key = mr->rkey,
+		.access = access,
+	};
+
+	return ib_post_send(qp, &wr.wr, NULL);
+}
+
+int rdma_helper_post_inv(struct ib_qp *qp, u32 rkey, struct ib_cqe *cqe)
+{
+	struct ib_send_wr wr = {
+		.wr_cqe = cqe,
+		.opcode = IB_WR_LOCAL_INV,
+		.send_flags = IB_SEND_SIGNALED,
+		.ex.invalidate_rkey = rkey,
+	};
+
+	return ib_post_send(qp, &wr, NULL);
+}
+
+void rdma_helper_next_key(struct ib_mr *mr)
+{
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+}
+
+/* --- Scatterlists --- */
+
+/* Does the memory at @page + @offset start where the cursor's last entry ends? */
+static bool follows(const struct rdma_helper_sg_cursor *cur, struct page *page, u32 offset)
+{
+	if (cur->end_offset < PAGE_SIZE)
+		return page == cur->end_page && offset == cur->end_offset;
+	return !offset && page_to_pfn(page) == page_to_pfn(cur->end_page) + 1 &&
+	       zone_device_pages_have_same_pgmap(page, cur->end_page);
+}
+
+/* Returns 0, or -E2BIG when the list has no entry left. Each piece lies inside its page. */
+int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur,
+			  const struct rdma_helper_piece *pieces, u32 count)
+{
+	const struct rdma_helper_piece *p;
+
+	for (p = pieces; p < pieces + count; p++) {
+		struct scatterlist *last = cur->last;
+
+		if (last && p->len <= cur->max_seg - last->length &&
+		    follows(cur, p->page, p->offset)) {
+			last->length += p->len;
+		} else {
+			if (!cur->left)
+				return -E2BIG;
+			last = cur->next;
+			sg_set_page(last, p->page, p->len, p->offset);
+			cur->last = last;
+			cur->left--;
+			if (cur->left)
+				cur->next = sg_next(last);
+		}
+		cur->end_page = p->page;
+		cur->end_offset = p->offset + p->len;
+	}
+	return 0;
+}
+
+/* The list ends here, although more entries were allocated. */
+void rdma_helper_sg_end(struct scatterlist *last)
+{
+	sg_mark_end(last);
+}
+
+u32 rdma_helper_sg_dma_len(struct scatterlist *sg)
+{
+	return sg_dma_len(sg);
+}
+
+/* --- DMA --- */
+
+/*
+ * A peer may write at any time while a region is registered, so a mapping that needs copying or
+ * cache maintenance can't work: the attribute makes such a mapping fail instead of losing data.
+ */
+#ifdef DMA_ATTR_REQUIRE_COHERENT
+#define MAP_ATTRS DMA_ATTR_REQUIRE_COHERENT
+#else
+#define MAP_ATTRS 0
+#endif
+
+int rdma_helper_dma_map_sg(struct ib_device *dev, struct scatterlist *sgl, int nents, u32 dir)
+{
+	return ib_dma_map_sg_attrs(dev, sgl, nents, dir, MAP_ATTRS);
+}
+
+void rdma_helper_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sgl, int nents,
+			      u32 dir)
+{
+	ib_dma_unmap_sg_attrs(dev, sgl, nents, dir, MAP_ATTRS);
+}
+
+void rdma_helper_dma_sync_for_cpu(struct ib_device *dev, struct scatterlist *sgl, int nents,
+				  u32 dir)
+{
+	if (!ib_uses_virt_dma(dev))
+		dma_sync_sg_for_cpu(dev->dma_device, sgl, nents, dir);
+}
+
+void rdma_helper_dma_sync_for_device(struct ib_device *dev, struct scatterlist *sgl, int nents,
+				     u32 dir)
+{
+	if (!ib_uses_virt_dma(dev))
+		dma_sync_sg_for_device(dev->dma_device, sgl, nents, dir);
+}
+
+/*
+ * Is each page of the range memory in the linear map? The kernel image has a mapping of its own
+ * that virt_addr_valid() accepts on some architectures; going through the physical address and
+ * back tells it from the linear map.
+ */
+bool rdma_helper_is_linear(u64 addr, u64 len)
+{
+	u64 last = addr + len - 1;
+	u64 page;
+
+	if (!len || last < addr || last > ULONG_MAX)
+		return false;
+	for (page = addr & PAGE_MASK; page <= last; page += PAGE_SIZE) {
+		void *p = (void *)(unsigned long)page;
+
+		if (!virt_addr_valid(p) || __va(__pa(p)) != p)
+			return false;
+		if (page > ULONG_MAX - PAGE_SIZE)
+			break;
+	}
+	return true;
+}
+
+void rdma_helper_sema_init(struct semaphore *sem, int val)
+{
+	sema_init(sem, val);
+}

@@ -1,4 +1,77 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-#ifndef KFI_RDMA_HELPERS_H
-#define KFI_RDMA_HELPERS_H
-#endif
+/*
+ * What the `rdma` crate can't reach from Rust: static inlines and macros of the RDMA core,
+ * the DMA API and the memory model. One call per piece of work, not one per field.
+ */
+#ifndef RDMA_HELPERS_H
+#define RDMA_HELPERS_H
+
+#include <linux/scatterlist.h>
+#include <linux/semaphore.h>
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+/* The device and its ports. */
+enum rdma_helper_protocol {
+	RDMA_HELPER_OTHER,
+	RDMA_HELPER_INFINIBAND,
+	RDMA_HELPER_ROCE,
+	RDMA_HELPER_IWARP,
+};
+
+void rdma_helper_device_name(const struct ib_device *dev, char *name);
+u32 rdma_helper_max_seg_size(struct ib_device *dev);
+u32 rdma_helper_first_port(const struct ib_device *dev);
+u32 rdma_helper_last_port(const struct ib_device *dev);
+enum rdma_helper_protocol rdma_helper_protocol(const struct ib_device *dev, u32 port);
+enum rdma_ah_attr_type rdma_helper_ah_type(struct ib_device *dev, u32 port);
+bool rdma_helper_grh_required(const struct ib_device *dev, u32 port);
+void rdma_helper_set_dlid(struct rdma_ah_attr *attr, u32 dlid);
+
+/* Objects that carry their owner's name (KBUILD_MODNAME) for resource tracking. */
+struct ib_pd *rdma_helper_alloc_pd(struct ib_device *dev);
+struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe);
+struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr);
+
+/* Work requests: built and posted, signalled, one at a time. */
+int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe);
+int rdma_helper_post_inv(struct ib_qp *qp, u32 rkey, struct ib_cqe *cqe);
+void rdma_helper_next_key(struct ib_mr *mr);
+
+/* Building a scatterlist from pages, merging what is contiguous. */
+struct rdma_helper_piece {
+	struct page *page;
+	u32 offset;
+	u32 len;
+};
+
+struct rdma_helper_sg_cursor {
+	/* The entry to fill next, and how many are left, itself included. */
+	struct scatterlist *next;
+	u32 left;
+	/* The entry filled last (NULL at first), and where its memory ends. */
+	struct scatterlist *last;
+	struct page *end_page;
+	u32 end_offset;
+	/* No entry gets longer than this. */
+	u32 max_seg;
+};
+
+int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur,
+			  const struct rdma_helper_piece *pieces, u32 count);
+void rdma_helper_sg_end(struct scatterlist *last);
+u32 rdma_helper_sg_dma_len(struct scatterlist *sg);
+
+/* Mappings, always coherent ones. */
+int rdma_helper_dma_map_sg(struct ib_device *dev, struct scatterlist *sgl, int nents, u32 dir);
+void rdma_helper_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sgl, int nents,
+			      u32 dir);
+void rdma_helper_dma_sync_for_cpu(struct ib_device *dev, struct scatterlist *sgl, int nents,
+				  u32 dir);
+void rdma_helper_dma_sync_for_device(struct ib_device *dev, struct scatterlist *sgl, int nents,
+				     u32 dir);
+bool rdma_helper_is_linear(u64 addr, u64 len);
+
+void rdma_helper_sema_init(struct semaphore *sem, int val);
+
+#endif /* RDMA_HELPERS_H */

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Access rights of a memory region.
+
+use kernel::{
+    impl_flags,
+    prelude::*, //
+};
+
+impl_flags!(
+    /// A set of [`Access`] rights.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct AccessFlags(u32);
+
+    /// What may be done to a memory region by its key.
+    ///
+    /// Reading by the local device is always allowed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Access {
+        /// The local device may write (receives, and what it reads from a peer).
+        LocalWrite = rdma_bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE,
+
+        /// A peer may read.
+        RemoteRead = rdma_bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+
+        /// A peer may write. Needs [`Access::LocalWrite`].
+        RemoteWrite = rdma_bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
+
+        /// A peer may use atomic operations. Needs [`Access::LocalWrite`].
+        RemoteAtomic = rdma_bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC,
+    }
+);
+
+impl AccessFlags {
+    /// Checks that the rights go together: who lets a peer write lets the local device write.
+    ///
+    /// The RDMA core checks this for user memory only, and devices differ in what they do with a
+    /// set that breaks the rule.
+    pub fn check(self) -> Result {
+        let writes = Access::RemoteWrite | Access::RemoteAtomic;
+        if self.contains_any(writes) && !self.contains(Access::LocalWrite) {
+            return Err(EINVAL);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Clients: who wants to know of devices that come and go.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_client`
+//!
+//! The C callback for a new device isn't told on which client's behalf it runs, but needs the
+//! client to leave its data with the device. So each implementation of [`Client`] has a [`Slot`],
+//! a static that names the one registration there can be; [`impl_client!`](crate::impl_client)
+//! declares it.
+
+use kernel::{
+    bindings,
+    error::to_result,
+    prelude::*,
+    sync::atomic::{
+        Acquire,
+        Atomic,
+        Full,
+        Release, //
+    },
+    types::{
+        ForeignOwnable,
+        Opaque, //
+    },
+};
+
+use core::{
+    marker::PhantomData,
+    ptr::null_mut, //
+};
+
+use crate::device::Device;
+
+/// A client of the RDMA core.
+///
+/// Implementing it takes an [`impl_client!`](crate::impl_client) too.
+pub trait Client: HasSlot + 'static {
+    /// The client's name.
+    const NAME: &'static CStr;
+
+    /// What the client keeps per device.
+    type Data: ForeignOwnable + Send + 'static;
+
+    /// A device has come. An error means that the client doesn't want it.
+    ///
+    /// May sleep, but runs under the RDMA core's locks: it must not register or unregister a
+    /// client or a device, nor wait for someone who does.
+    fn add(device: &Device) -> Result<Self::Data>;
+
+    /// A device goes, or the client does. Each object that the client has on it, and each
+    /// `ARef<Device>`, must be gone soon after this has returned: the device's removal waits.
+    ///
+    /// May sleep, and holds no lock.
+    fn remove(device: &Device, data: Self::Data);
+}
+
+/// The place of the one registration of a [`Client`].
+pub struct Slot(Atomic<*mut rdma_bindings::ib_client>);
+
+impl Slot {
+    /// An empty slot.
+    #[doc(hidden)]
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        Self(Atomic::new(null_mut()))
+    }
+
+    /// Takes the slot, if it is free.
+    fn claim(&self, client: *mut rdma_bindings::ib_client) -> Result {
+        match self.0.cmpxchg(null_mut(), client, Full) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(EBUSY),
+        }
+    }
+
+    /// Frees the slot.
+    fn release(&self) {
+        self.0.store(null_mut(), Release);
+    }
+
+    /// The client in the slot.
+    fn get(&self) -> *mut rdma_bindings::ib_client {
+        self.0.load(Acquire)
+    }
+}
+
+/// Types with a [`Slot`] of their own. Use [`impl_client!`](crate::impl_client).
+///
+/// # Safety
+///
+/// [`HasSlot::slot`] must return the same slot each time, and no other type may return it.
+pub unsafe trait HasSlot {
+    /// The type's slot.
+    fn slot() -> &'static Slot;
+}
+
+/// Gives a type what it needs beside an implementation of [`Client`](crate::client::Client).
+#[macro_export]
+macro_rules! impl_client {
+    ($ty:ty) => {
+        // SAFETY: The static is this function's own, and the type takes no parameters, so the
+        // slot is the same each time and no other type's.
+        unsafe impl $crate::client::HasSlot for $ty {
+            fn slot() -> &'static $crate::client::Slot {
+                static SLOT: $crate::client::Slot = $crate::client::Slot::new();
+                &SLOT
+            }
+        }
+    };
+}
+
+/// The registration of a [`Client`].
+///
+/// [`Client::add`] is called for each device that is there or comes, and [`Client::remove`] for
+/// each that goes, or that is still there when this is dropped. Registering and dropping may
+/// sleep; dropping waits for all removals, also those under way elsewhere.
+///
+/// # Invariants
+///
+/// `client` is registered, its callbacks are those of `T`, and it is in `T`'s slot.
+#[pin_data(PinnedDrop)]
+pub struct Registration<T: Client> {
+    #[pin]
+    client: Opaque<rdma_bindings::ib_client>,
+    _type: PhantomData<T>,
+}
+
+// SAFETY: A registration can be undone by any task.
+unsafe impl<T: Client> Send for Registration<T> {}
+
+// SAFETY: There is nothing to do with a shared reference.
+unsafe impl<T: Client> Sync for Registration<T> {}
+
+impl<T: Client> Registration<T> {
+    /// Registers the client. [`EBUSY`] if it is already registered.
+    pub fn new() -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            // INVARIANT: On success the client is registered, with the callbacks of `T`, and has
+            // been put in `T`'s slot before.
+            client <- Opaque::try_ffi_init(Self::register),
+            _type: PhantomData,
+        })
+    }
+
+    /// Fills and registers the client at `slot`, which is pinned and uninitialized.
+    fn register(client: *mut rdma_bindings::ib_client) -> Result {
+        T::slot().claim(client)?;
+
+        // SAFETY: `client` points to memory for a client that is ours alone until registered.
+        unsafe {
+            client.write(rdma_bindings::ib_client {
+                name: T::NAME.as_char_ptr(),
+                add: Some(Self::add),
+                remove: Some(Self::remove),
+                ..Default::default()
+            })
+        };
+        // SAFETY: The client is initialized, and stays in place until unregistered.
+        to_result(unsafe { rdma_bindings::ib_register_client(client) })
+            .inspect_err(|_| T::slot().release())
+    }
+
+    /// The C callback for a device that comes.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RDMA core on behalf of the client in `T`'s slot only.
+    unsafe extern "C" fn add(dev: *mut rdma_bindings::ib_device) -> c_int {
+        // SAFETY: The core holds a count of the device until the client has been removed from it.
+        let device = unsafe { Device::from_raw(dev) };
+        let client = T::slot().get();
+
+        let data = match T::add(device) {
+            Ok(data) => data.into_foreign(),
+            Err(err) => return err.to_errno(),
+        };
+        // SAFETY: Client and device are registered, and this is the client's `add`.
+        unsafe { rdma_bindings::ib_set_client_data(dev, client, data) };
+
+        // Setting the data allocates, and can't say that this failed.
+        // SAFETY: As above; the array can be read at any time.
+        let stored = unsafe {
+            // CAST: An index, which fits.
+            let index = (*client).client_id as c_ulong;
+            bindings::xa_load(&raw mut (*dev).client_data, index)
+        };
+        if stored != data {
+            // SAFETY: `data` comes from `into_foreign()`, and nobody else has it.
+            drop(unsafe { T::Data::from_foreign(data) });
+            return ENOMEM.to_errno();
+        }
+        0
+    }
+
+    /// The C callback for a device that goes.
+    ///
+    /// # Safety
+    ///
+    /// To be called by the RDMA core on behalf of the client in `T`'s slot only.
+    unsafe extern "C" fn remove(dev: *mut rdma_bindings::ib_device, data: *mut c_void) {
+        // SAFETY: The core holds a count of the device until this has returned.
+        let device = unsafe { Device::from_raw(dev) };
+        // SAFETY: `add` succeeded, so this is what it stored, and the core hands it out once.
+        let data = unsafe { T::Data::from_foreign(data) };
+
+        T::remove(device, data);
+    }
+}
+
+#[pinned_drop]
+impl<T: Client> PinnedDrop for Registration<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: By the type invariant the client is registered.
+        unsafe { rdma_bindings::ib_unregister_client(self.client.get()) };
+        // No callback runs any more.
+        T::slot().release();
+    }
+}

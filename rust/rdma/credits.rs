@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A counting semaphore.
+//!
+//! C header: [`include/linux/semaphore.h`](srctree/include/linux/semaphore.h)
+
+use kernel::{
+    bindings,
+    prelude::*,
+    types::Opaque, //
+};
+
+/// A number of credits, of which who wants to do something takes one.
+///
+/// Wraps the C `struct semaphore`. Who waits is served first come, first served.
+///
+/// # Invariants
+///
+/// The semaphore is initialized.
+#[pin_data]
+pub struct Credits {
+    #[pin]
+    sem: Opaque<bindings::semaphore>,
+}
+
+// SAFETY: A semaphore can be used by any task.
+unsafe impl Send for Credits {}
+
+// SAFETY: A semaphore does its own locking.
+unsafe impl Sync for Credits {}
+
+impl Credits {
+    /// Initializes a number of credits.
+    pub fn new(count: u32) -> impl PinInit<Self> {
+        let count = c_int::try_from(count).unwrap_or(c_int::MAX);
+        pin_init!(Self {
+            // INVARIANT: This initializes it.
+            sem <- Opaque::ffi_init(move |slot| {
+                // SAFETY: The slot is memory for a semaphore.
+                unsafe { rdma_bindings::rdma_helper_sema_init(slot, count) }
+            }),
+        })
+    }
+
+    /// Takes a credit. Sleeps, uninterruptibly, until there is one.
+    pub fn take(&self) -> Credit<'_> {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::down(self.sem.get()) };
+        Credit(self)
+    }
+}
+
+/// A credit that has been taken. Dropping it gives it back, without sleeping.
+#[must_use]
+pub struct Credit<'a>(&'a Credits);
+
+impl Drop for Credit<'_> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant of `Credits`.
+        unsafe { bindings::up(self.0.sem.get()) };
+    }
+}

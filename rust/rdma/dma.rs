@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! DMA mapping for RDMA devices.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `ib_dma_map_sg_attrs()`
+//!
+//! Every mapping made here is coherent, or isn't made: a peer writes when it likes, so there is no
+//! moment at which bounced or cached data could be copied. (`DMA_ATTR_REQUIRE_COHERENT`, where the
+//! kernel has it.)
+//!
+//! The functions are for scatterlists of C callers; lists of one's own are mapped by
+//! [`SgList::map`](crate::sg::SgList::map). None of them sleeps.
+
+use kernel::{
+    bindings,
+    dma::DataDirection,
+    prelude::*, //
+};
+
+use crate::device::Device;
+
+/// Maps the first `nents` entries of a scatterlist, and returns how many mapped entries came out.
+///
+/// [`EIO`] if that is not possible, or not coherently; [`EINVAL`] if `nents` is 0 or too large.
+///
+/// # Safety
+///
+/// - `sgl` must be a list of at least `nents` entries with valid pages, and not used by anybody
+///   else meanwhile.
+/// - It must be unmapped with the same arguments before the list or the pages are freed, and
+///   while `device` is still held.
+pub unsafe fn map_sg(
+    device: &Device,
+    sgl: *mut bindings::scatterlist,
+    nents: usize,
+    dir: DataDirection,
+) -> Result<usize> {
+    let nents = c_int::try_from(nents)?;
+    if nents == 0 {
+        return Err(EINVAL);
+    }
+    // SAFETY: The device is there, and the caller vouches for the list.
+    let mapped = unsafe {
+        rdma_bindings::rdma_helper_dma_map_sg(device.as_raw(), sgl.cast(), nents, raw(dir))
+    };
+    match usize::try_from(mapped) {
+        Ok(mapped) if mapped > 0 => Ok(mapped),
+        _ => Err(EIO),
+    }
+}
+
+/// Undoes [`map_sg`].
+///
+/// # Safety
+///
+/// The arguments must be those of a [`map_sg`] that succeeded (`nents` is what went in, not what
+/// came out), no device may use the mapping any more, and it may be undone only once.
+pub unsafe fn unmap_sg(
+    device: &Device,
+    sgl: *mut bindings::scatterlist,
+    nents: usize,
+    dir: DataDirection,
+) {
+    // SAFETY: The device is there, and the caller vouches for the rest.
+    unsafe {
+        rdma_bindings::rdma_helper_dma_unmap_sg(device.as_raw(), sgl, count(nents), raw(dir))
+    };
+}
+
+/// Makes what the device has written visible to the CPU.
+///
+/// # Safety
+///
+/// The arguments must be those of a [`map_sg`] that succeeded and has not been undone.
+pub unsafe fn sync_for_cpu(
+    device: &Device,
+    sgl: *mut bindings::scatterlist,
+    nents: usize,
+    dir: DataDirection,
+) {
+    // SAFETY: The device is there, and the caller vouches for the rest.
+    unsafe {
+        rdma_bindings::rdma_helper_dma_sync_for_cpu(device.as_raw(), sgl, count(nents), raw(dir))
+    };
+}
+
+/// Makes what the CPU has written visible to the device.
+///
+/// # Safety
+///
+/// The arguments must be those of a [`map_sg`] that succeeded and has not been undone.
+pub unsafe fn sync_for_device(
+    device: &Device,
+    sgl: *mut bindings::scatterlist,
+    nents: usize,
+    dir: DataDirection,
+) {
+    // SAFETY: The device is there, and the caller vouches for the rest.
+    unsafe {
+        rdma_bindings::rdma_helper_dma_sync_for_device(device.as_raw(), sgl, count(nents), raw(dir))
+    };
+}
+
+/// Whether a range of DMA addresses can be one of `device`.
+///
+/// A software device takes kernel addresses and uses them as such, so there the whole range must
+/// be in the linear map; the kernel image is not. Nothing can be said of other devices, whose
+/// addresses mean something only to them: the answer is yes unless the range is empty or wraps.
+pub fn is_device_address(device: &Device, addr: u64, len: u64) -> bool {
+    if device.is_software() {
+        // SAFETY: The helper looks at the addresses only, not at what is there.
+        unsafe { rdma_bindings::rdma_helper_is_linear(addr, len) }
+    } else {
+        len != 0 && addr.checked_add(len - 1).is_some()
+    }
+}
+
+/// The direction as the C side has it.
+fn raw(dir: DataDirection) -> u32 {
+    // CAST: The enum is `repr(u32)`, and its values are those of the C enum.
+    dir as u32
+}
+
+/// A count that went through [`map_sg`], so that it fits.
+fn count(nents: usize) -> c_int {
+    c_int::try_from(nents).unwrap_or(c_int::MAX)
+}

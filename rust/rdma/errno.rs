@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Error codes that not every kernel version has as constants.
+//!
+//! This is the only place in the crate that differs between kernel versions.
+
+use kernel::prelude::*;
+
+/// Network is down.
+#[inline]
+pub(crate) fn enetdown() -> Error {
+    #[cfg(kernel_7_3)]
+    {
+        kernel::error::code::ENETDOWN
+    }
+    #[cfg(not(kernel_7_3))]
+    {
+        Error::from_errno(-100)
+    }
+}
+
+/// Operation not supported.
+#[inline]
+pub(crate) fn eopnotsupp() -> Error {
+    #[cfg(kernel_7_3)]
+    {
+        kernel::error::code::EOPNOTSUPP
+    }
+    #[cfg(not(kernel_7_3))]
+    {
+        Error::from_errno(-95)
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The C objects of a queue pair, each freed when dropped.
+
+use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    prelude::*,
+    sync::Arc, //
+};
+
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
+
+use crate::{
+    device::Device,
+    pd::Pd, //
+};
+
+/// A completion queue that is polled in softirq context.
+///
+/// # Invariants
+///
+/// `0` is a completion queue that is freed only here.
+pub(super) struct Cq(NonNull<rdma_bindings::ib_cq>);
+
+// SAFETY: A completion queue is not tied to a task.
+unsafe impl Send for Cq {}
+
+// SAFETY: The C side does its own locking.
+unsafe impl Sync for Cq {}
+
+impl Cq {
+    /// Allocates a completion queue with `entries` entries. May sleep.
+    ///
+    /// It must be dropped before the device is let go of, and after each queue pair that uses it.
+    pub(super) fn alloc(device: &Device, entries: u32) -> Result<Self> {
+        // SAFETY: The device is there.
+        let cq = unsafe { rdma_bindings::rdma_helper_alloc_cq(device.as_raw(), entries) };
+        // INVARIANT: Just allocated.
+        Ok(Self(NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?))
+    }
+}
+
+impl Drop for Cq {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant; nothing uses it any more, as `alloc()` asks for.
+        unsafe { rdma_bindings::ib_free_cq(self.0.as_ptr()) };
+    }
+}
+
+/// A reliable queue pair without a receive queue.
+///
+/// # Invariants
+///
+/// `qp` is a queue pair on `pd` that is destroyed only here, and is counted there.
+pub(super) struct RawQp {
+    qp: NonNull<rdma_bindings::ib_qp>,
+    pd: Arc<Pd>,
+}
+
+// SAFETY: A queue pair is not tied to a task.
+unsafe impl Send for RawQp {}
+
+// SAFETY: The C side does its own locking.
+unsafe impl Sync for RawQp {}
+
+impl RawQp {
+    /// Creates a queue pair for `depth` signalled work requests. May sleep.
+    pub(super) fn create(pd: &Arc<Pd>, cq: &Cq, depth: u32) -> Result<Self> {
+        let mut attr = rdma_bindings::ib_qp_init_attr {
+            send_cq: cq.0.as_ptr(),
+            recv_cq: cq.0.as_ptr(),
+            cap: rdma_bindings::ib_qp_cap {
+                max_send_wr: depth,
+                max_send_sge: 1,
+                ..Default::default()
+            },
+            sq_sig_type: rdma_bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
+            qp_type: rdma_bindings::ib_qp_type_IB_QPT_RC,
+            ..Default::default()
+        };
+        // SAFETY: The domain and the completion queue are there, and `attr` is filled.
+        let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
+        let qp = NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?;
+        pd.object_made();
+
+        // INVARIANT: Just created and counted.
+        Ok(Self { qp, pd: pd.clone() })
+    }
+
+    /// The raw pointer.
+    pub(super) fn as_raw(&self) -> *mut rdma_bindings::ib_qp {
+        self.qp.as_ptr()
+    }
+
+    /// The queue pair's number.
+    pub(super) fn number(&self) -> u32 {
+        // SAFETY: The queue pair is there, and its number is constant.
+        unsafe { (*self.as_raw()).qp_num }
+    }
+
+    /// Changes attributes, those that `mask` names. May sleep.
+    pub(super) fn modify(&self, attr: &mut rdma_bindings::ib_qp_attr, mask: u32) -> Result {
+        let mask = c_int::try_from(mask)?;
+        // SAFETY: The queue pair is there, and `attr` may be changed.
+        to_result(unsafe { rdma_bindings::ib_modify_qp(self.as_raw(), attr, mask) })
+    }
+}
+
+impl Drop for RawQp {
+    fn drop(&mut self) {
+        self.pd.object_goes();
+        // SAFETY: By the type invariant; nothing is outstanding, as `LocalQp` says.
+        let ret = unsafe { rdma_bindings::ib_destroy_qp_user(self.as_raw(), null_mut()) };
+        if ret != 0 {
+            // Its protection domain waits for it now.
+            pr_err!(
+                "{}: destroying a queue pair: {}\n",
+                self.pd.device().name(),
+                ret
+            );
+        }
+    }
+}

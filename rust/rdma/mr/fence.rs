@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How a region is taken from a device.
+
+use super::FastMr;
+use crate::{
+    device::Device,
+    sg::Mapping,
+    wr::WrError, //
+};
+
+/// The way to make sure that a device doesn't touch a region's memory any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fence {
+    invalidate: bool,
+}
+
+impl Fence {
+    /// The fence for a device: [`Fence::invalidate`] on hardware, and [`Fence::DEREGISTER`] on
+    /// software devices.
+    pub fn of(device: &Device) -> Self {
+        if device.is_software() {
+            Self::DEREGISTER
+        } else {
+            // SAFETY: Hardware completes an invalidation after what it has begun with the region.
+            unsafe { Self::invalidate() }
+        }
+    }
+
+    /// Deregisters the region. A fence on any device, but the region is gone.
+    pub const DEREGISTER: Self = Self { invalidate: false };
+
+    /// Invalidates the region by a work request, after which it can be used again.
+    ///
+    /// # Safety
+    ///
+    /// To be used on devices only that complete an invalidation after everything that they have
+    /// begun with the region. rxe, for one, goes on copying to or from a region that a peer's
+    /// request has found before it was invalidated; memory that is freed then gets overwritten.
+    pub const unsafe fn invalidate() -> Self {
+        Self { invalidate: true }
+    }
+
+    /// Whether this is an invalidation.
+    pub fn invalidates(self) -> bool {
+        self.invalidate
+    }
+}
+
+/// A region that has been taken from the device.
+#[must_use]
+pub struct Revoked {
+    /// What kept the memory mapped. The device doesn't use it any more.
+    pub mapping: Mapping,
+    /// The region, if it can be used again.
+    pub mr: Option<FastMr>,
+    /// Why it could not be invalidated, if that is so; it has been deregistered instead, and the
+    /// queue pair needs to be replaced.
+    pub error: Option<WrError>,
+}
+
+impl Revoked {
+    /// The region has been deregistered.
+    pub(crate) fn gone(mapping: Mapping) -> Self {
+        Self {
+            mapping,
+            mr: None,
+            error: None,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Regions that peers can reach.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use core::mem::{
+    forget,
+    ManuallyDrop, //
+};
+
+use super::{
+    FastMr,
+    Revoked, //
+};
+use crate::{
+    pd::Pd,
+    sg::Mapping, //
+};
+
+/// A region that is valid at the device: who knows its key reaches its memory.
+///
+/// To be closed by [`LocalQp::revoke`](crate::LocalQp::revoke) or [`ValidMr::deregister`], which
+/// may sleep and can fail. Dropping it deregisters it as well, for error paths; leaking it leaves
+/// the memory reachable, so the mapping is leaked with it.
+///
+/// # Invariants
+///
+/// The region's memory is mapped by `mapping`. The device may use both until the region has been
+/// fenced.
+pub struct ValidMr {
+    mr: ManuallyDrop<FastMr>,
+    mapping: ManuallyDrop<Mapping>,
+}
+
+impl ValidMr {
+    pub(super) fn new(mr: FastMr, mapping: Mapping) -> Self {
+        // INVARIANT: `mapping` is of the list that the region was mapped with.
+        Self {
+            mr: ManuallyDrop::new(mr),
+            mapping: ManuallyDrop::new(mapping),
+        }
+    }
+
+    /// The protection domain.
+    pub fn pd(&self) -> &Arc<Pd> {
+        self.mr.pd()
+    }
+
+    /// The key for peers.
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: The region is there; the key changes by way of an exclusive reference only.
+        unsafe { (*self.as_raw()).rkey }
+    }
+
+    /// The key for local work requests.
+    pub fn lkey(&self) -> u32 {
+        // SAFETY: As for the other key.
+        unsafe { (*self.as_raw()).lkey }
+    }
+
+    /// The address of the first byte, for both keys.
+    pub fn iova(&self) -> u64 {
+        // SAFETY: As for the keys.
+        unsafe { (*self.as_raw()).iova }
+    }
+
+    /// The length in bytes.
+    pub fn length(&self) -> u64 {
+        // SAFETY: As for the keys.
+        unsafe { (*self.as_raw()).length }
+    }
+
+    /// Deregisters the region: when this has succeeded, no peer can reach its memory, on any
+    /// device. May sleep, on a software device as long as a peer's access is under way.
+    ///
+    /// An error means that the device would not let go of it: region and mapping have been leaked,
+    /// and the memory must never be freed.
+    pub fn deregister(self) -> Result<Mapping> {
+        let (mr, mapping) = self.into_parts();
+        match mr.raw.deregister() {
+            Ok(()) => Ok(mapping),
+            Err(err) => {
+                forget(mapping);
+                Err(err)
+            }
+        }
+    }
+
+    /// The region is free now.
+    ///
+    /// # Safety
+    ///
+    /// The device must have invalidated it, and that be a fence on this device.
+    pub(crate) unsafe fn into_free(self) -> Revoked {
+        let (mr, mapping) = self.into_parts();
+        Revoked {
+            mapping,
+            mr: Some(mr),
+            error: None,
+        }
+    }
+
+    fn as_raw(&self) -> *mut rdma_bindings::ib_mr {
+        self.mr.raw.as_raw()
+    }
+
+    /// Takes region and mapping out, without fencing.
+    fn into_parts(self) -> (FastMr, Mapping) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped nor used again, so each is taken once.
+        unsafe {
+            (
+                ManuallyDrop::take(&mut this.mr),
+                ManuallyDrop::take(&mut this.mapping),
+            )
+        }
+    }
+}
+
+impl Drop for ValidMr {
+    fn drop(&mut self) {
+        // SAFETY: This is the last use of the region.
+        let mr = unsafe { ManuallyDrop::take(&mut self.mr) };
+        if mr.raw.deregister().is_ok() {
+            // SAFETY: This is the last use of the mapping. The device doesn't use it any more; in
+            // the other case it might, so it is leaked.
+            unsafe { ManuallyDrop::drop(&mut self.mapping) };
+        }
+    }
+}

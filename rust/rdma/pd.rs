@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Protection domains.
+
+use kernel::{
+    error::from_err_ptr,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+};
+
+use core::ptr::NonNull;
+
+use crate::device::Device;
+
+/// A protection domain: keys of regions in it are good on queue pairs in it, and nowhere else.
+///
+/// Wraps the C `struct ib_pd`, and holds its device.
+///
+/// Others may make objects on the domain too, through [`Pd::as_raw`]. Dropping the last reference
+/// waits until they are gone, however long that takes, and says in the log how many there are:
+/// freeing a domain under its users would be worse.
+///
+/// # Invariants
+///
+/// - `pd` is a protection domain of `device`.
+/// - `made` counts the objects that this crate has made on it, after each was made; `gone` those
+///   of them that have been destroyed, before each was.
+pub struct Pd {
+    pd: NonNull<rdma_bindings::ib_pd>,
+    device: ARef<Device>,
+    made: Atomic<u64>,
+    gone: Atomic<u64>,
+}
+
+// SAFETY: A protection domain is not tied to a task.
+unsafe impl Send for Pd {}
+
+// SAFETY: The C side may be called with the same domain from several tasks at once.
+unsafe impl Sync for Pd {}
+
+impl Pd {
+    /// Allocates a protection domain. May sleep.
+    pub fn alloc(device: &Device) -> Result<Arc<Self>> {
+        // SAFETY: The device is there.
+        let pd = from_err_ptr(unsafe { rdma_bindings::rdma_helper_alloc_pd(device.as_raw()) })?;
+
+        // INVARIANT: `pd` has just been made on `device`, and nothing on it.
+        let pd = Self {
+            pd: NonNull::new(pd).ok_or(ENOMEM)?,
+            device: device.into(),
+            made: Atomic::new(0),
+            gone: Atomic::new(0),
+        };
+        // Freed again if this fails.
+        Ok(Arc::new(pd, GFP_KERNEL)?)
+    }
+
+    /// The device.
+    pub fn device(&self) -> &ARef<Device> {
+        &self.device
+    }
+
+    /// The raw pointer, for handing on to C, where objects may be made on the domain.
+    ///
+    /// Valid as long as this is held, or an object is left on it.
+    pub fn as_raw(&self) -> *mut rdma_bindings::ib_pd {
+        self.pd.as_ptr()
+    }
+
+    /// The key for local access to any DMA mapped memory. It is no good to peers.
+    pub fn local_dma_lkey(&self) -> u32 {
+        // SAFETY: The domain is there, and the key is constant.
+        unsafe { (*self.as_raw()).local_dma_lkey }
+    }
+
+    /// How many objects others have on the domain. Doesn't sleep.
+    ///
+    /// While objects are being made and destroyed this may be too much, but never too little.
+    pub fn foreign_users(&self) -> usize {
+        loop {
+            // The acquiring loads keep the four reads in this order.
+            let (made, gone) = (self.made.load(Acquire), self.gone.load(Acquire));
+            let users = self.users();
+            // Neither has moved, so nothing of ours can have gone from `users` unseen.
+            if made == self.made.load(Relaxed) && gone == self.gone.load(Relaxed) {
+                let ours = made.saturating_sub(gone);
+                return usize::try_from(users.saturating_sub(ours)).unwrap_or(usize::MAX);
+            }
+        }
+    }
+
+    /// How many objects there are on the domain, anybody's.
+    fn users(&self) -> u64 {
+        // SAFETY: The domain is there, and the C side uses the counter atomically only.
+        let users = unsafe { Atomic::<i32>::from_ptr(&raw mut (*self.as_raw()).usecnt.counter) };
+        u64::try_from(users.load(Acquire)).unwrap_or(0)
+    }
+
+    /// To be called after an object has been made on the domain.
+    pub(crate) fn object_made(&self) {
+        self.made.fetch_add(1, Full);
+    }
+
+    /// To be called before an object is destroyed, once for each [`Pd::object_made`].
+    pub(crate) fn object_goes(&self) {
+        self.gone.fetch_add(1, Full);
+    }
+}
+
+/// How long to sleep between looks at a domain that still has users.
+const WAIT: Delta = Delta::from_millis(50);
+
+/// After how many of these to say so in the log again.
+const WAITS_PER_MESSAGE: u32 = 200;
+
+impl Drop for Pd {
+    fn drop(&mut self) {
+        let mut waits = 0;
+        loop {
+            // What this crate makes holds an `Arc<Pd>`, so these are others'.
+            let users = self.users();
+            if users == 0 {
+                break;
+            }
+            // The first one may just be on its way out.
+            if waits % WAITS_PER_MESSAGE == 1 {
+                pr_warn!(
+                    "{}: a protection domain waits for {} objects that others have on it\n",
+                    self.device.name(),
+                    users
+                );
+            }
+            fsleep(WAIT);
+            waits += 1;
+        }
+
+        // SAFETY: Nothing uses the domain any more, and it is freed only here.
+        let ret =
+            unsafe { rdma_bindings::ib_dealloc_pd_user(self.as_raw(), core::ptr::null_mut()) };
+        if ret != 0 {
+            // It stays allocated then; there is nothing that could be done about it.
+            pr_err!(
+                "{}: freeing a protection domain: {}\n",
+                self.device.name(),
+                ret
+            );
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ports of a device.
+
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+use crate::device::Device;
+
+/// The protocol that a port speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// InfiniBand (and Omni-Path, which uses the same interface).
+    InfiniBand,
+    /// RDMA over converged Ethernet, either version.
+    RoCE,
+    /// iWARP, over TCP.
+    IWarp,
+    /// Anything else.
+    Other,
+}
+
+/// A port of a [`Device`].
+///
+/// # Invariants
+///
+/// `device` has a port with this number.
+#[derive(Clone, Copy)]
+pub struct Port<'a> {
+    device: &'a Device,
+    number: u32,
+}
+
+impl<'a> Port<'a> {
+    /// The port's number.
+    pub fn number(self) -> u32 {
+        self.number
+    }
+
+    /// The device that the port belongs to.
+    pub fn device(self) -> &'a Device {
+        self.device
+    }
+
+    /// The protocol that the port speaks. Doesn't sleep.
+    pub fn protocol(self) -> Protocol {
+        // SAFETY: The device is there.
+        match unsafe { rdma_bindings::rdma_helper_protocol(self.device.as_raw(), self.number) } {
+            rdma_bindings::rdma_helper_protocol_RDMA_HELPER_INFINIBAND => Protocol::InfiniBand,
+            rdma_bindings::rdma_helper_protocol_RDMA_HELPER_ROCE => Protocol::RoCE,
+            rdma_bindings::rdma_helper_protocol_RDMA_HELPER_IWARP => Protocol::IWarp,
+            _ => Protocol::Other,
+        }
+    }
+
+    /// Whether the port is up at this moment. May sleep.
+    pub fn is_active(self) -> bool {
+        self.query().is_ok_and(|attr| is_active(&attr))
+    }
+
+    /// Asks the device for the port's attributes. May sleep.
+    pub(crate) fn query(self) -> Result<rdma_bindings::ib_port_attr> {
+        let mut attr = rdma_bindings::ib_port_attr::default();
+        // SAFETY: The device is there, has the port by the type invariant, and fills `attr`.
+        to_result(unsafe {
+            rdma_bindings::ib_query_port(self.device.as_raw(), self.number, &mut attr)
+        })?;
+        Ok(attr)
+    }
+}
+
+/// Whether the attributes are those of a port that is up.
+pub(crate) fn is_active(attr: &rdma_bindings::ib_port_attr) -> bool {
+    attr.state == rdma_bindings::ib_port_state_IB_PORT_ACTIVE
+}
+
+/// An iterator over the ports of a device.
+pub struct Ports<'a> {
+    device: &'a Device,
+    numbers: core::ops::RangeInclusive<u32>,
+}
+
+impl<'a> Ports<'a> {
+    pub(crate) fn of(device: &'a Device) -> Self {
+        // SAFETY: The device is there.
+        let first = unsafe { rdma_bindings::rdma_helper_first_port(device.as_raw()) };
+        // SAFETY: As above.
+        let last = unsafe { rdma_bindings::rdma_helper_last_port(device.as_raw()) };
+
+        Self {
+            device,
+            numbers: first..=last,
+        }
+    }
+}
+
+impl<'a> Iterator for Ports<'a> {
+    type Item = Port<'a>;
+
+    fn next(&mut self) -> Option<Port<'a>> {
+        // INVARIANT: The numbers are those that the device says it has.
+        self.numbers.next().map(|number| Port {
+            device: self.device,
+            number,
+        })
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Building a scatterlist from pages.
+
+use kernel::{
+    bindings,
+    dma::DataDirection,
+    error::to_result,
+    page::{
+        BorrowedPage,
+        PAGE_SIZE, //
+    },
+    prelude::*,
+    sync::aref::ARef, //
+};
+
+use core::ptr::null_mut;
+
+use super::MappedSg;
+use crate::device::Device;
+
+/// A piece of memory inside one page.
+///
+/// That the page is borrowed for `'static` is the promise that the memory stays until the region
+/// made of it has been closed: a device doesn't know lifetimes.
+pub struct Piece {
+    /// The page.
+    pub page: BorrowedPage<'static>,
+    /// Where in the page the piece starts.
+    pub offset: usize,
+    /// Its length, not 0 and not beyond the page.
+    pub len: usize,
+}
+
+impl Piece {
+    /// The piece as the C side wants it; [`EINVAL`] if it is empty or not inside its page.
+    fn to_raw(&self) -> Result<rdma_bindings::rdma_helper_piece> {
+        match self.offset.checked_add(self.len) {
+            Some(end) if self.len > 0 && end <= PAGE_SIZE => Ok(rdma_bindings::rdma_helper_piece {
+                page: self.page.as_ptr(),
+                offset: u32::try_from(self.offset)?,
+                len: u32::try_from(self.len)?,
+            }),
+            _ => Err(EINVAL),
+        }
+    }
+}
+
+/// Why a list could not be built.
+#[derive(Debug)]
+pub enum BuildError<E> {
+    /// The source of the pieces failed.
+    Source(E),
+    /// [`ENOMEM`], [`E2BIG`] (more entries than asked for), or [`EINVAL`] (no pieces, or one that
+    /// is not inside its page).
+    List(Error),
+}
+
+impl<E> From<Error> for BuildError<E> {
+    fn from(err: Error) -> Self {
+        Self::List(err)
+    }
+}
+
+/// A scatterlist, not yet mapped.
+///
+/// # Invariants
+///
+/// - `table` is an allocated table.
+/// - Its first `used` entries, not 0, are filled, and the last of them is marked as the end.
+pub struct SgList {
+    table: Table,
+    used: u32,
+    len: u64,
+}
+
+/// How many pieces go to the C side at once.
+const BATCH: usize = 32;
+
+impl SgList {
+    /// Builds a list from pieces of memory.
+    ///
+    /// Pieces that follow each other in physical memory become one entry, as far as the device's
+    /// segments may be long; there may be `max_entries` entries, and as many are allocated, in
+    /// chunks of a page. May sleep.
+    pub fn build<E>(
+        device: &Device,
+        max_entries: usize,
+        pieces: impl Iterator<Item = Result<Piece, E>>,
+    ) -> Result<Self, BuildError<E>> {
+        let max_entries = u32::try_from(max_entries).map_err(Error::from)?;
+        let table = Table::alloc(max_entries)?;
+        let mut cursor = rdma_bindings::rdma_helper_sg_cursor {
+            next: table.as_raw(),
+            left: max_entries,
+            last: null_mut(),
+            end_page: null_mut(),
+            end_offset: 0,
+            // A piece always fits.
+            max_seg: u32::try_from(PAGE_SIZE)
+                .map_err(Error::from)?
+                .max(device.max_segment_size()),
+        };
+        let mut len = 0u64;
+        let mut batch: [rdma_bindings::rdma_helper_piece; BATCH] = Default::default();
+        let mut filled = 0;
+
+        for piece in pieces {
+            let raw = piece.map_err(BuildError::Source)?.to_raw()?;
+            len += u64::from(raw.len);
+            if filled == BATCH {
+                append(&mut cursor, &batch)?;
+                filled = 0;
+            }
+            if let Some(slot) = batch.get_mut(filled) {
+                *slot = raw;
+                filled += 1;
+            }
+        }
+        append(&mut cursor, batch.get(..filled).ok_or(EINVAL)?)?;
+
+        if cursor.last.is_null() {
+            return Err(EINVAL.into());
+        }
+        // SAFETY: The cursor's last entry is one of the table's.
+        unsafe { rdma_bindings::rdma_helper_sg_end(cursor.last) };
+
+        // INVARIANT: The cursor has filled these entries, at least one, and the last is marked.
+        Ok(Self {
+            table,
+            used: max_entries - cursor.left,
+            len,
+        })
+    }
+
+    /// The number of entries.
+    pub fn count(&self) -> u32 {
+        self.used
+    }
+
+    /// The number of bytes.
+    pub fn total_len(&self) -> u64 {
+        self.len
+    }
+
+    /// Maps the list for a device. [`EIO`] if that is not possible. Doesn't sleep.
+    pub fn map(self, device: &ARef<Device>, dir: DataDirection) -> Result<MappedSg> {
+        MappedSg::new(self, device.clone(), dir)
+    }
+
+    /// The first entry.
+    pub(super) fn as_raw(&self) -> *mut bindings::scatterlist {
+        self.table.as_raw()
+    }
+}
+
+/// Fills entries of the cursor's table. [`E2BIG`] if it has too few.
+fn append(
+    cursor: &mut rdma_bindings::rdma_helper_sg_cursor,
+    pieces: &[rdma_bindings::rdma_helper_piece],
+) -> Result {
+    let count = u32::try_from(pieces.len())?;
+    // SAFETY: The cursor is that of an allocated table, and the pieces have valid pages and lie
+    // inside them.
+    to_result(unsafe { rdma_bindings::rdma_helper_sg_append(cursor, pieces.as_ptr(), count) })
+}
+
+/// An allocated `struct sg_table`.
+///
+/// # Invariants
+///
+/// The table has been allocated by `sg_alloc_table()`.
+struct Table(bindings::sg_table);
+
+// SAFETY: A table can be freed by any task.
+unsafe impl Send for Table {}
+
+// SAFETY: There is nothing to do with a shared reference but to ask for the pointer.
+unsafe impl Sync for Table {}
+
+impl Table {
+    /// Allocates a table. [`EINVAL`] for no entries.
+    fn alloc(entries: u32) -> Result<Self> {
+        let mut table = bindings::sg_table::default();
+        if entries == 0 {
+            return Err(EINVAL);
+        }
+        // SAFETY: The table is ours, and what was in it doesn't matter.
+        to_result(unsafe { bindings::sg_alloc_table(&mut table, entries, bindings::GFP_KERNEL) })?;
+        // INVARIANT: Just allocated. A table may be moved: nothing points to it.
+        Ok(Self(table))
+    }
+
+    fn as_raw(&self) -> *mut bindings::scatterlist {
+        self.0.sgl
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the table is allocated. Freeing goes by its size, not by
+        // its end mark.
+        unsafe { bindings::sg_free_table(&mut self.0) };
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Scatterlists mapped for a device.
+
+use kernel::{
+    bindings,
+    dma::DataDirection,
+    prelude::*,
+    sync::aref::ARef, //
+};
+
+use super::{
+    DmaList,
+    Mapping,
+    SgList, //
+};
+use crate::{
+    device::Device,
+    dma, //
+};
+
+/// A scatterlist that is mapped for a device. Dropping it unmaps and frees it, without sleeping.
+///
+/// # Invariants
+///
+/// `list` is mapped for `device` in direction `dir`, and has `count` mapped entries, not 0.
+pub struct MappedSg {
+    list: SgList,
+    count: u32,
+    device: ARef<Device>,
+    dir: DataDirection,
+}
+
+impl MappedSg {
+    /// Maps a list. [`EIO`] if that is not possible.
+    pub(super) fn new(list: SgList, device: ARef<Device>, dir: DataDirection) -> Result<Self> {
+        // SAFETY: The list has that many entries, is ours alone, and is unmapped in `drop()`,
+        // before it is freed and the device let go of. Its pages stay, as `Piece` demands.
+        let mapped = unsafe { dma::map_sg(&device, list.as_raw(), entries(&list), dir) }?;
+
+        // INVARIANT: This is what has just been mapped.
+        Ok(Self {
+            list,
+            count: u32::try_from(mapped)?,
+            device,
+            dir,
+        })
+    }
+
+    /// The number of bytes.
+    pub fn total_len(&self) -> u64 {
+        self.list.total_len()
+    }
+}
+
+/// The number of entries that a list is mapped with.
+fn entries(list: &SgList) -> usize {
+    usize::try_from(list.count()).unwrap_or(usize::MAX)
+}
+
+impl Drop for MappedSg {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant these are the arguments it was mapped with. No device
+        // uses it, since a region keeps the list that it is made of.
+        unsafe {
+            dma::unmap_sg(
+                &self.device,
+                self.list.as_raw(),
+                entries(&self.list),
+                self.dir,
+            )
+        };
+    }
+}
+
+// SAFETY: By the type invariant the list is mapped for the device, until dropped; `Piece` demands
+// that the memory stays. The mapping is the list itself.
+unsafe impl DmaList for MappedSg {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn as_raw(&self) -> *mut bindings::scatterlist {
+        self.list.as_raw()
+    }
+
+    fn count(&self) -> u32 {
+        self.count
+    }
+
+    fn into_mapping(self) -> Mapping {
+        Mapping(Some(self))
+    }
+}
