@@ -55,7 +55,7 @@ int __kfi_provider_register(struct kfi_provider *provider, struct module *owner)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @provider or its name is NULL.
+ * * -KFI_EINVAL: @provider is NULL, or has no name, kgetinfo or kfabric.
  * * -KFI_ENOSYS: it was written for another major version of this API, or for a newer minor one.
  * * -KFI_EEXIST: a provider of that name, of the same or of a newer version, is registered.
  * * -KFI_ENOMEM: out of memory.
@@ -66,7 +66,8 @@ int __kfi_provider_register(struct kfi_provider *provider, struct module *owner)
  * kfi_provider_deregister() - Take a provider back.
  * @provider: The provider.
  *
- * On return nothing of kfabric calls it any more. Waits for calls that are under way.
+ * On return nothing of kfabric calls it any more. Waits for calls that are under way and for open
+ * fabrics of the provider.
  *
  * Context: Process context; sleeps.
  * Return: 0, -KFI_EINVAL if @provider is NULL, or -KFI_ENODATA if it isn't registered.
