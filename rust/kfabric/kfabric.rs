@@ -15,7 +15,7 @@ mod fid;
 mod getinfo;
 mod info;
 mod memory;
-mod mr;
+pub mod mr;
 mod noio;
 pub mod num;
 mod offer;
@@ -27,6 +27,7 @@ mod shape;
 mod source;
 mod strings;
 mod table;
+pub mod workqueue;
 
 pub use crate::{
     access::Access,

@@ -11,7 +11,10 @@ use crate::{
     },
     errno::Errno,
     noio::NoIo,
-    provider::Mr,
+    provider::{
+        Domain,
+        Mr, //
+    },
     refusal::Refusal,
     request::{
         AuthKey,
@@ -157,11 +160,34 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: `fid` is the first field of the object that `register` gave out.
     let object = unsafe { KBox::from_raw(fid.cast::<MrObject>()) };
-    let MrObject { c: _, mr, domain } = KBox::into_inner(object);
+    let MrObject {
+        c: _,
+        mut mr,
+        domain,
+    } = KBox::into_inner(object);
+    let closed = mr.close();
     drop(mr);
     // SAFETY: By the invariant of the object, which counted as a child of the domain until here.
     unsafe { domain.as_ref() }.remove_region();
-    0
+    closed.map_or_else(Refusal::report, |()| 0)
+}
+
+/// The provider's domain that a region was registered in, if it is one of type `D`. For a
+/// provider's extensions.
+///
+/// # Safety
+///
+/// `mr` is null or an open region; the reference is not used after it was closed.
+pub unsafe fn domain_of<'a, D: Domain>(mr: *mut kfid_mr) -> Option<&'a D> {
+    // SAFETY: By the requirements of this function.
+    let c = unsafe { mr.as_ref() }?;
+    if !ptr::eq(c.fid.ops, FID_OPS.as_ptr()) {
+        return None;
+    }
+    // SAFETY: The table tells that this is the first field of one of our objects, whose domain is
+    // open by its invariant.
+    let domain = unsafe { (*mr.cast::<MrObject>()).domain.as_ref() };
+    domain.provider().as_any().downcast_ref()
 }
 
 fn terms(access: u64, offset: u64, requested_key: u64, flags: u64) -> Terms<'static> {

@@ -81,8 +81,13 @@ pub trait Domain: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A registered region. Dropping it deregisters: when that is done, no peer can reach the memory.
-pub trait Mr: Send + Sync {}
+/// A registered region.
+pub trait Mr: Send + Sync {
+    /// Deregisters: when this has succeeded, no peer can reach the memory. Called once, last.
+    ///
+    /// `EIO` if the device would not let go of the region: its memory must never be freed then.
+    fn close(&mut self) -> Result<(), Refusal>;
+}
 
 /// What comes out of a registration.
 pub struct Registered {

@@ -172,6 +172,11 @@ fn deregister(provider: NonNull<kfi_provider>) -> Result<(), Errno> {
     }
     // SAFETY: It was registered, and nobody finds it any more.
     unsafe { kfi_bindings::kfi_helper_provider_drain(provider.as_ptr()) };
+    // SAFETY: As above; the provider is still the caller's, who waits for this.
+    if let Some(cleanup) = unsafe { (*provider.as_ptr()).cleanup } {
+        // SAFETY: The provider gave it for this moment.
+        unsafe { cleanup() };
+    }
     Ok(())
 }
 

@@ -1,17 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The verbs provider.
+
+//! The kfabric provider "verbs": memory registration over the kernel's RDMA core.
+//!
+//! The only crate that knows both the fabric ([`kfabric`]) and the RDMA abstractions ([`rdma`]).
+
+mod callbacks;
+mod device;
+mod domain;
+mod ext;
+mod fence;
+mod ffi;
+mod gate;
+mod params;
+mod pool;
+mod provider;
+mod queue;
+mod refused;
+mod regions;
+mod register;
+mod rights;
+
 use kernel::prelude::*;
+
 module! {
-    type: KfiVerbs,
+    type: Module,
     name: "kfi_verbs",
     authors: ["kfabric developers"],
     description: "kfabric provider over the RDMA core",
     license: "GPL",
+    params: {
+        weak_fence: u8 {
+            default: 0,
+            description: "1: close regions of software devices by invalidation; a peer's access under way may then hit freed memory",
+        },
+    },
 }
-struct KfiVerbs;
-impl kernel::Module for KfiVerbs {
-    fn init(_module: &'static ThisModule) -> Result<Self> {
-        pr_info!("hello\n");
-        Ok(KfiVerbs)
+
+/// The module. Consumers are let go first, then devices, then the work on both.
+struct Module {
+    _provider: kfabric::Registration<provider::Verbs>,
+    _client: Pin<KBox<rdma::client::Registration<device::Verbs>>>,
+    _work: device::Work,
+}
+
+impl kernel::Module for Module {
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        if params::weak_fence() {
+            pr_warn!("weak_fence: closed regions may still be reached for a moment\n");
+        }
+        // SAFETY: First of all, and once.
+        unsafe { device::init() };
+        let work = device::Work::new()?;
+        let client = KBox::pin_init(rdma::client::Registration::new(), GFP_KERNEL)?;
+        Ok(Self {
+            _provider: kfabric::Registration::new(module)?,
+            _client: client,
+            _work: work,
+        })
     }
 }

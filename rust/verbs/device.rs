@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The devices that can serve, as they come and go.
+//!
+//! Lock order: `DEVICES`, then a device's `state`. Neither is held while a domain goes away.
+
+use crate::domain::Link;
+use core::mem;
+use kernel::{
+    new_mutex,
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc,
+        Mutex, //
+    }, //
+};
+use kfabric::workqueue::OwnedQueue;
+use rdma::{
+    client::Client,
+    port::Protocol,
+    Limits, //
+};
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `init`, which the module calls first.
+    unsafe(uninit) static DEVICES: Mutex<KVec<Arc<Device>>> = KVec::new();
+}
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `init`, which the module calls first.
+    unsafe(uninit) static WORK: Mutex<Option<Arc<OwnedQueue>>> = None;
+}
+
+/// Initializes the list.
+///
+/// # Safety
+///
+/// Called once, before anything else of this file.
+pub(crate) unsafe fn init() {
+    // SAFETY: By the requirements of this function.
+    unsafe {
+        DEVICES.init();
+        WORK.init();
+    }
+}
+
+/// The module's workqueue, there from module init to exit.
+pub(crate) struct Work;
+
+impl Work {
+    /// May sleep.
+    pub(crate) fn new() -> Result<Self> {
+        let queue = Arc::new(OwnedQueue::new(c"kfi_verbs")?, GFP_KERNEL)?;
+        *WORK.lock() = Some(queue);
+        Ok(Self)
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let queue = WORK.lock().take();
+        drop(queue);
+    }
+}
+
+/// The module's workqueue. May sleep.
+pub(crate) fn work() -> Option<Arc<OwnedQueue>> {
+    WORK.lock().clone()
+}
+
+/// A device that can serve.
+#[pin_data]
+pub(crate) struct Device {
+    #[pin]
+    state: Mutex<State>,
+}
+
+enum State {
+    /// It is there. Its open domains are told when it goes.
+    Present {
+        device: ARef<rdma::Device>,
+        domains: KVec<Arc<Link>>,
+    },
+    /// It went away.
+    Gone,
+}
+
+impl Device {
+    /// The device, unless it went away. May sleep.
+    pub(crate) fn get(&self) -> Option<ARef<rdma::Device>> {
+        match &*self.state.lock() {
+            State::Present { device, .. } => Some(device.clone()),
+            State::Gone => None,
+        }
+    }
+
+    /// Lists a domain to be told of the removal. `ENODEV` if that has happened. May sleep.
+    pub(crate) fn add(&self, domain: Arc<Link>) -> Result {
+        match &mut *self.state.lock() {
+            State::Present { domains, .. } => Ok(domains.push(domain, GFP_KERNEL)?),
+            State::Gone => Err(ENODEV),
+        }
+    }
+
+    /// Takes a domain off the list. May sleep.
+    pub(crate) fn remove(&self, domain: &Arc<Link>) {
+        if let State::Present { domains, .. } = &mut *self.state.lock() {
+            domains.retain(|other| !Arc::ptr_eq(other, domain));
+        }
+    }
+}
+
+/// All devices that are there. May sleep.
+pub(crate) fn all() -> Result<KVec<Arc<Device>>> {
+    let devices = DEVICES.lock();
+    let mut all = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
+    for device in devices.iter() {
+        all.push(device.clone(), GFP_KERNEL)?;
+    }
+    Ok(all)
+}
+
+/// The device of this name, as it is named now. May sleep.
+pub(crate) fn find(name: &CStr) -> Option<Arc<Device>> {
+    let devices = DEVICES.lock();
+    let named = |device: &&Arc<Device>| {
+        let present = device.get();
+        present.is_some_and(|present| present.name().as_c_str() == name)
+    };
+    devices.iter().find(named).cloned()
+}
+
+/// Can this device serve? It needs fast registration in pages of the machine's size, and a queue
+/// that can be connected to itself, which iWARP has not.
+fn can_serve(device: &rdma::Device, limits: &Limits) -> bool {
+    let page = kfabric::num::widen(PAGE_SIZE);
+    limits.fast_reg
+        && limits.max_fast_reg_pages > 0
+        && limits.page_size_cap & page != 0
+        && device.ports().all(|port| {
+            matches!(port.protocol(), Protocol::InfiniBand | Protocol::RoCE)
+        })
+}
+
+/// The client of the RDMA core.
+pub(crate) struct Verbs;
+
+rdma::impl_client!(Verbs);
+
+impl Client for Verbs {
+    const NAME: &'static CStr = c"kfi_verbs";
+    type Data = Arc<Device>;
+
+    fn add(device: &rdma::Device) -> Result<Self::Data> {
+        if !can_serve(device, &device.limits()) {
+            return Err(kfabric::Errno::EOPNOTSUPP.into());
+        }
+        let present = Arc::pin_init(
+            pin_init!(Device {
+                state <- new_mutex!(State::Present {
+                    device: device.into(),
+                    domains: KVec::new(),
+                }),
+            }),
+            GFP_KERNEL,
+        )?;
+        DEVICES.lock().push(present.clone(), GFP_KERNEL)?;
+        pr_info!("{}: ready\n", device.name());
+        Ok(present)
+    }
+
+    fn remove(device: &rdma::Device, data: Self::Data) {
+        DEVICES.lock().retain(|other| !Arc::ptr_eq(other, &data));
+        let state = mem::replace(&mut *data.state.lock(), State::Gone);
+        if let State::Present { domains, .. } = state {
+            for domain in domains {
+                domain.remove();
+            }
+        }
+        pr_info!("{}: gone\n", device.name());
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The extension `verbs_dom_ops_v1`: what lies beneath a domain, for C consumers.
+//!
+//! C header: [`include/kfi_verbs_ext.h`](srctree/include/kfi_verbs_ext.h)
+
+use crate::{
+    callbacks::Callback,
+    domain::Domain, //
+};
+use core::{
+    ffi::CStr,
+    ptr::{
+        self,
+        NonNull, //
+    },
+};
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    },
+};
+use kfabric::Errno;
+use kfi_bindings::{
+    kfi_verbs_dom_ops,
+    kfid,
+    kfid_mr, //
+};
+
+/// By what name consumers open it.
+pub(crate) const NAME: &CStr = c"verbs_dom_ops_v1";
+
+/// A table that is never written.
+struct Table(kfi_verbs_dom_ops);
+
+// SAFETY: It is never written, and its functions may be called from any thread.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table(kfi_verbs_dom_ops {
+    get_ib_device: Some(get_ib_device),
+    get_pd: Some(get_pd),
+    on_removal: Some(on_removal),
+    get_lkey: Some(get_lkey),
+});
+
+/// The table in C's layout.
+pub(crate) fn table() -> NonNull<c_void> {
+    NonNull::from(&TABLE.0).cast()
+}
+
+/// A C callback.
+#[derive(Clone, Copy)]
+pub(crate) struct Removal {
+    cb: unsafe extern "C" fn(*mut c_void),
+    arg: *mut c_void,
+}
+
+// SAFETY: The contract of `on_removal` is that the callback is called from any process context.
+unsafe impl Send for Removal {}
+
+impl Callback for Removal {
+    fn call(self) {
+        // SAFETY: The consumer promised so when it registered the callback.
+        unsafe { (self.cb)(self.arg) };
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.arg == other.arg
+    }
+}
+
+/// The domain behind a fid.
+///
+/// # Safety
+///
+/// As the C API demands: `fid` is null or an open object.
+unsafe fn domain<'a>(fid: *mut kfid) -> Option<&'a Domain> {
+    // SAFETY: By the requirements of this function.
+    unsafe { kfabric::domain::from_fid(fid) }
+}
+
+unsafe extern "C" fn get_ib_device(fid: *mut kfid) -> *mut kfi_bindings::ib_device {
+    // SAFETY: As the C API demands.
+    let device = unsafe { domain(fid) }.and_then(|domain| domain.link().device());
+    device.map_or(ptr::null_mut(), |device| device.as_raw().cast())
+}
+
+unsafe extern "C" fn get_pd(fid: *mut kfid) -> *mut kfi_bindings::ib_pd {
+    // SAFETY: As the C API demands.
+    let Some(domain) = (unsafe { domain(fid) }) else {
+        return ptr::null_mut();
+    };
+    let inside = domain.link().gate().enter();
+    match inside.as_ref().and_then(|inside| inside.get()) {
+        Some(resources) => {
+            domain.link().pd_taken();
+            resources.pd().as_raw().cast()
+        }
+        None => ptr::null_mut(),
+    }
+}
+
+unsafe extern "C" fn on_removal(
+    fid: *mut kfid,
+    cb: Option<unsafe extern "C" fn(*mut c_void)>,
+    arg: *mut c_void,
+) -> c_int {
+    // SAFETY: As the C API demands.
+    let Some(domain) = (unsafe { domain(fid) }) else {
+        return Errno::EINVAL.to_c();
+    };
+    let callbacks = domain.link().callbacks();
+    match cb {
+        Some(cb) => callbacks
+            .add(Removal { cb, arg })
+            .map_or_else(Errno::to_c, |()| 0),
+        None => {
+            let cb = nothing;
+            callbacks.remove(Removal { cb, arg });
+            0
+        }
+    }
+}
+
+/// Stands for the callback that is taken back, which is known by its argument.
+unsafe extern "C" fn nothing(_arg: *mut c_void) {}
+
+unsafe extern "C" fn get_lkey(mr: *mut kfid_mr) -> u32 {
+    // SAFETY: As the C API demands.
+    let domain: Option<&Domain> = unsafe { kfabric::mr::domain_of(mr) };
+    match domain.and_then(|domain| domain.link().gate().enter()) {
+        // SAFETY: An open region, so that it has a descriptor: the key itself.
+        Some(_) => u32::try_from(unsafe { (*mr).mem_desc }.addr()).unwrap_or(0),
+        None => 0,
+    }
+}

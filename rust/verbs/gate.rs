@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The gate in front of what goes away with a device.
+
+use kernel::{
+    new_condvar,
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        CondVar,
+        Mutex, //
+    }, //
+};
+
+/// Guards something that is taken away while others may want to use it.
+///
+/// Whoever uses it [enters](Gate::enter) first. Once the gate is [shut](Gate::shut) nobody enters
+/// any more, and the one who shut it can wait for those inside and have the thing to itself.
+///
+/// Lock order: the gate's lock is a leaf.
+#[pin_data]
+pub(crate) struct Gate<T> {
+    #[pin]
+    state: Mutex<State<T>>,
+    #[pin]
+    changed: CondVar,
+}
+
+struct State<T> {
+    phase: Phase<T>,
+    /// How many are inside.
+    users: usize,
+}
+
+enum Phase<T> {
+    /// Everybody may enter.
+    Open(Arc<T>),
+    /// Someone shut the gate and is taking the thing away.
+    Shut,
+    /// It is gone.
+    Gone,
+}
+
+impl<T> Gate<T> {
+    /// A gate that is open.
+    pub(crate) fn new(inside: Arc<T>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            state <- new_mutex!(State { phase: Phase::Open(inside), users: 0 }),
+            changed <- new_condvar!(),
+        })
+    }
+
+    /// Goes in, unless the gate is shut. May sleep, but not for long.
+    pub(crate) fn enter(&self) -> Option<Inside<'_, T>> {
+        let mut state = self.state.lock();
+        let Phase::Open(inside) = &state.phase else {
+            return None;
+        };
+        let inside = inside.clone();
+        state.users += 1;
+        Some(Inside {
+            gate: self,
+            inside: Some(inside),
+        })
+    }
+
+    /// Shuts the gate. `None` if someone else did. May sleep, but not for long.
+    pub(crate) fn shut(&self) -> Option<Shut<'_, T>> {
+        let mut state = self.state.lock();
+        match core::mem::replace(&mut state.phase, Phase::Shut) {
+            Phase::Open(inside) => Some(Shut { gate: self, inside }),
+            other => {
+                state.phase = other;
+                None
+            }
+        }
+    }
+
+    /// Sleeps until the one who shut the gate is done.
+    pub(crate) fn wait_gone(&self) {
+        let mut state = self.state.lock();
+        while !matches!(state.phase, Phase::Gone) {
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+/// The right to use what is behind the gate. Given up when dropped.
+///
+/// # Invariants
+///
+/// Counted in the gate. `inside` is there until drop.
+pub(crate) struct Inside<'a, T> {
+    gate: &'a Gate<T>,
+    inside: Option<Arc<T>>,
+}
+
+impl<T> Inside<'_, T> {
+    /// What is behind the gate.
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.inside.as_deref()
+    }
+}
+
+impl<T> Drop for Inside<'_, T> {
+    fn drop(&mut self) {
+        // Let go first: the one who waits takes itself to be the only owner.
+        self.inside = None;
+        let mut state = self.gate.state.lock();
+        state.users -= 1;
+        if state.users == 0 {
+            self.gate.changed.notify_all();
+        }
+    }
+}
+
+/// A shut gate, in the hands of the one who shut it.
+pub(crate) struct Shut<'a, T> {
+    gate: &'a Gate<T>,
+    inside: Arc<T>,
+}
+
+impl<'a, T> Shut<'a, T> {
+    /// What is behind the gate; others may still be using it.
+    pub(crate) fn get(&self) -> &T {
+        &self.inside
+    }
+
+    /// Sleeps until nobody is inside.
+    pub(crate) fn drain(self) -> Drained<'a, T> {
+        let mut state = self.gate.state.lock();
+        while state.users > 0 {
+            self.gate.changed.wait(&mut state);
+        }
+        drop(state);
+        Drained {
+            gate: self.gate,
+            inside: self.inside,
+        }
+    }
+}
+
+/// Nobody is behind the gate any more, and nobody gets in.
+pub(crate) struct Drained<'a, T> {
+    gate: &'a Gate<T>,
+    inside: Arc<T>,
+}
+
+impl<T> Drained<'_, T> {
+    /// What is behind the gate, and used by nobody else.
+    pub(crate) fn get(&self) -> &T {
+        &self.inside
+    }
+
+    /// Takes it away, and lets those go on who wait for that. Sleeps as dropping it does.
+    pub(crate) fn take_away(self) {
+        drop(self.inside);
+        self.gate.state.lock().phase = Phase::Gone;
+        self.gate.changed.notify_all();
+    }
+}
+
+#[kernel::macros::kunit_tests(kfi_verbs_gate)]
+mod tests {
+    use super::*;
+
+    fn gate() -> Result<Arc<Gate<u32>>> {
+        Arc::pin_init(Gate::new(Arc::new(7, GFP_KERNEL)?), GFP_KERNEL)
+    }
+
+    #[test]
+    fn open_until_shut() -> Result {
+        let gate = gate()?;
+        assert_eq!(gate.enter().and_then(|inside| inside.get().copied()), Some(7));
+        let shut = gate.shut().ok_or(EINVAL)?;
+        assert_eq!(*shut.get(), 7);
+        assert!(gate.enter().is_none());
+        assert!(gate.shut().is_none());
+        shut.drain().take_away();
+        assert!(gate.enter().is_none());
+        gate.wait_gone();
+        Ok(())
+    }
+
+    #[test]
+    fn users_are_counted() -> Result {
+        let gate = gate()?;
+        let first = gate.enter();
+        let second = gate.enter();
+        assert!(first.is_some() && second.is_some());
+        assert_eq!(gate.state.lock().users, 2);
+        drop(first);
+        drop(second);
+        assert_eq!(gate.state.lock().users, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! From errors of drivers to the documented ones. None is passed through.
+
+use kernel::prelude::*;
+use kfabric::{
+    Errno,
+    Refusal, //
+};
+
+fn driver(errno: Errno, why: &'static CStr, error: Error) -> Refusal {
+    Refusal::new(errno, why).value(u64::from(error.to_errno().unsigned_abs()))
+}
+
+/// Allocating something of the device failed. The arguments were right, so what is not for lack of
+/// memory is for lack of regions.
+pub(crate) fn no_region(error: Error) -> Refusal {
+    match error.to_errno() {
+        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a region", error),
+        _ => driver(Errno::ENOSPC, c"the device has no region left", error),
+    }
+}
+
+/// Building or mapping a list failed.
+pub(crate) fn not_mapped(error: Error) -> Refusal {
+    match error.to_errno() {
+        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the mapping", error),
+        _ => driver(Errno::EIO, c"the memory can't be mapped for the device", error),
+    }
+}
+
+/// Setting up what a domain needs failed.
+pub(crate) fn no_domain(error: Error) -> Refusal {
+    match -error.to_errno() {
+        e if e == -Error::from(Errno::ENETDOWN).to_errno() => {
+            driver(Errno::ENETDOWN, c"no active port", error)
+        }
+        e if e == -ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a domain", error),
+        e if e == -ENODEV.to_errno() => driver(Errno::ENODEV, c"the device is gone", error),
+        _ => driver(Errno::EIO, c"the device refused the domain's queue", error),
+    }
+}
+
+/// The device went away.
+pub(crate) fn gone() -> Refusal {
+    Refusal::new(Errno::ENODEV, c"the device is gone")
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The way of a registration: pages, mapping, fast region, registration queue.
+//!
+//! Each step consumes the one before it, so an error on the way undoes what was done by dropping
+//! it.
+
+use crate::{
+    domain::Resources,
+    ffi,
+    pool::Size,
+    refused,
+    rights, //
+};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+use kfabric::{
+    num::widen,
+    Errno,
+    List,
+    MrRequest,
+    Piece,
+    Refusal,
+    Source, //
+};
+use rdma::{
+    mr::{
+        FastMr,
+        Fence,
+        Kind,
+        RegisterError, //
+    },
+    sg::{
+        BuildError,
+        DmaList,
+        SgList, //
+    },
+    ValidMr, //
+};
+
+/// Where peers find the first page of any region: not where it is in memory.
+const BASE: u64 = 1 << 32;
+
+/// How often a registration is tried when others' failures take it down.
+const ATTEMPTS: u32 = 8;
+
+/// A region that peers can reach.
+pub(crate) struct Region {
+    valid: ValidMr,
+    /// The class it goes back to, if it came from the pool.
+    size: Option<Size>,
+}
+
+/// Why an attempt came to nothing.
+enum Failure {
+    /// It will not work another time either.
+    Refused(Refusal),
+    /// The registration queue failed, for which others may be to blame.
+    Queue,
+}
+
+impl<R: Into<Refusal>> From<R> for Failure {
+    fn from(refusal: R) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+impl Region {
+    /// Registers memory. Sleeps until the device is done.
+    pub(crate) fn register(
+        resources: &Resources,
+        request: &MrRequest<'_>,
+    ) -> Result<Self, Refusal> {
+        for _ in 0..ATTEMPTS {
+            match Self::attempt(resources, request) {
+                Ok(region) => return Ok(region),
+                Err(Failure::Refused(refusal)) => return Err(refusal),
+                Err(Failure::Queue) => (),
+            }
+        }
+        Err(Refusal::new(Errno::EIO, c"the registration queue keeps failing"))
+    }
+
+    fn attempt(resources: &Resources, request: &MrRequest<'_>) -> Result<Self, Failure> {
+        match request.source() {
+            Source::Sgl(list) => {
+                let list = ffi::borrow(resources.device(), mapped(resources, list)?)?;
+                Self::with_list(resources, request, list)
+            }
+            source => {
+                let device = resources.device();
+                let entries = usize::try_from(request.shape().pages()).unwrap_or(usize::MAX);
+                let pieces = source.pieces().map(|piece| piece.map(to_rdma));
+                let list = SgList::build(device, entries, pieces).map_err(|e| match e {
+                    BuildError::Source(refusal) => refusal,
+                    BuildError::List(error) => refused::not_mapped(error),
+                })?;
+                let list = list
+                    .map(device, rights::direction(request.access()))
+                    .map_err(refused::not_mapped)?;
+                Self::with_list(resources, request, list)
+            }
+        }
+    }
+
+    fn with_list<L: DmaList>(
+        resources: &Resources,
+        request: &MrRequest<'_>,
+        list: L,
+    ) -> Result<Self, Failure> {
+        let pages = u32::try_from(request.shape().pages()).unwrap_or(u32::MAX);
+        let (size, mr) = match request.shape().hole() {
+            None => resources
+                .pool()
+                .take(pages)
+                .map(|(size, mr)| (Some(size), mr)),
+            // Regions with holes have their own kind, and are too rare to be kept.
+            Some(_) => FastMr::alloc(resources.pd(), Kind::Gaps, pages).map(|mr| (None, mr)),
+        }
+        .map_err(refused::no_region)?;
+
+        let mut prepared = match mr.map(list, rights::flags(request.access())) {
+            Ok(prepared) => prepared,
+            Err(failed) => {
+                if let Some(size) = size {
+                    resources.pool().put(size, failed.mr);
+                }
+                let refusal = refused::not_mapped(failed.error);
+                return Err(refusal.at(usize::try_from(failed.mapped).unwrap_or(0)).into());
+            }
+        };
+        if prepared.length() != request.shape().len() {
+            return Err(Refusal::new(Errno::EIO, c"the device took another length").into());
+        }
+        prepared.set_base(BASE).map_err(refused::not_mapped)?;
+
+        let queue = resources.queue().get().map_err(refused::no_domain)?;
+        match queue.register(prepared) {
+            Ok(valid) => Ok(Self { valid, size }),
+            Err(RegisterError::Lost { list: Some(_), .. }) => Err(Failure::Queue),
+            Err(RegisterError::Unposted { .. }) => {
+                Err(Failure::Queue)
+            }
+            Err(RegisterError::Lost { list: None, .. }) => {
+                Err(Refusal::new(Errno::EIO, c"the device won't let go of the memory").into())
+            }
+        }
+    }
+
+    /// The key for peers.
+    pub(crate) fn key(&self) -> u32 {
+        self.valid.rkey()
+    }
+
+    /// The key for the domain's own work requests.
+    pub(crate) fn lkey(&self) -> u32 {
+        self.valid.lkey()
+    }
+
+    /// Where peers find the first byte.
+    pub(crate) fn base(&self) -> u64 {
+        self.valid.iova()
+    }
+
+    /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer
+    /// can reach the memory. `EIO` if the device won't let go of it.
+    pub(crate) fn release(self, resources: &Resources, fence: Fence) -> Result<(), Refusal> {
+        let Ok(queue) = resources.queue().get() else {
+            return self.deregister();
+        };
+        let revoked = queue.revoke(self.valid, fence).map_err(|_| stuck())?;
+        if let (Some(size), Some(mr)) = (self.size, revoked.mr) {
+            resources.pool().put(size, mr);
+        }
+        Ok(())
+    }
+
+    /// Takes the region from the device by deregistering it, for which no queue is needed.
+    pub(crate) fn deregister(self) -> Result<(), Refusal> {
+        self.valid.deregister().map(drop).map_err(|_| stuck())
+    }
+}
+
+fn stuck() -> Refusal {
+    Refusal::new(Errno::EIO, c"the device won't let go of the region")
+}
+
+fn to_rdma(piece: Piece) -> rdma::sg::Piece {
+    rdma::sg::Piece {
+        page: piece.page,
+        offset: piece.offset,
+        len: piece.len,
+    }
+}
+
+/// Checks that every entry can be one of this device, as far as that can be told.
+fn mapped<'a, 'b>(
+    resources: &Resources,
+    list: &'b List<'a, ffi::Entry>,
+) -> Result<&'b List<'a, ffi::Entry>, Refusal> {
+    for (index, span) in list.device_spans().enumerate() {
+        let span = span.map_err(|e| e.at(index))?;
+        if !rdma::dma::is_device_address(resources.device(), span.start(), span.len()) {
+            let refusal = Refusal::new(Errno::EINVAL, c"no address of this device");
+            return Err(refusal.at(index).value(span.start()));
+        }
+    }
+    Ok(list)
+}
+
+/// Does what a registration would do with the memory, on a device that is gone: bad memory is
+/// refused for what it is.
+pub(crate) fn check_memory(request: &MrRequest<'_>) -> Result<(), Refusal> {
+    request.source().pieces().try_for_each(|piece| piece.map(drop))
+}
+
+const _: () = assert!(BASE % widen(PAGE_SIZE) == 0);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! From rights of the fabric to rights of the device: exactly what was asked for.
+
+use kernel::dma::DataDirection;
+use kfabric::Access;
+use rdma::{
+    Access as Verbs,
+    AccessFlags, //
+};
+
+/// What the device is told. Reading by the local device needs no right there.
+pub(crate) fn flags(access: Access) -> AccessFlags {
+    let mut flags = AccessFlags::default();
+    if access.device_writes() {
+        flags |= Verbs::LocalWrite;
+    }
+    if access.has_any(Access::REMOTE_READ) {
+        flags |= Verbs::RemoteRead;
+    }
+    if access.has_any(Access::REMOTE_WRITE) {
+        flags |= Verbs::RemoteWrite;
+    }
+    flags
+}
+
+/// Which way data will go.
+pub(crate) fn direction(access: Access) -> DataDirection {
+    match (access.device_reads(), access.device_writes()) {
+        (true, false) => DataDirection::ToDevice,
+        (false, true) => DataDirection::FromDevice,
+        _ => DataDirection::Bidirectional,
+    }
+}
+
+#[kernel::macros::kunit_tests(kfi_verbs_rights)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_asked_for() {
+        let remote = Verbs::RemoteRead | Verbs::RemoteWrite;
+        assert!(flags(Access::REMOTE_READ) == Verbs::RemoteRead.into());
+        assert!(flags(Access::REMOTE_WRITE) == Verbs::RemoteWrite | Verbs::LocalWrite);
+        for local in [Access::SEND, Access::RECV, Access::READ, Access::WRITE] {
+            assert!(!flags(local).contains_any(remote));
+        }
+        assert!(flags(Access::SEND | Access::WRITE) == AccessFlags::default());
+        assert!(flags(Access::READ) == Verbs::LocalWrite.into());
+    }
+
+    #[test]
+    fn directions() {
+        assert_eq!(direction(Access::REMOTE_READ), DataDirection::ToDevice);
+        assert_eq!(direction(Access::REMOTE_WRITE), DataDirection::FromDevice);
+        let both = Access::REMOTE_READ | Access::RECV;
+        assert_eq!(direction(both), DataDirection::Bidirectional);
+    }
+}
