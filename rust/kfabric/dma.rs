@@ -65,6 +65,9 @@ unsafe fn arguments<'a>(
     Ok((dma, list, direction))
 }
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn map_sg(
     fid: *mut kfid,
     list: *mut scatterlist,
@@ -82,6 +85,9 @@ unsafe extern "C" fn map_sg(
 /// The calls that can't fail: with bad arguments they do nothing, visibly.
 macro_rules! quiet_call {
     ($name:ident, $method:ident) => {
+        /// # Safety
+        ///
+        /// As the C API demands: every pointer is null or valid for the call.
         unsafe extern "C" fn $name(
             fid: *mut kfid,
             list: *mut scatterlist,

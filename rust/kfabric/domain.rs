@@ -10,7 +10,8 @@ use crate::{
         self,
         FabricObject, //
     },
-    fid, mr,
+    fid,
+    mr,
     noio::NoIo,
     provider::Domain,
     refusal::Refusal,
@@ -145,7 +146,10 @@ fn request<'a>(info: &'a kfi_info) -> DomainRequest<'a> {
         },
         Some(attr) => DomainRequest {
             // SAFETY: As the C API demands, the name is null or a string.
-            name: (!attr.name.is_null()).then(|| unsafe { CStr::from_ptr(attr.name.cast()) }),
+            name: (!attr.name.is_null()).then(|| {
+                // SAFETY: As the C API demands, what is not null is a string.
+                unsafe { CStr::from_char_ptr(attr.name) }
+            }),
             mr_mode: Some(attr.mr_mode),
             mr_cnt: attr.mr_cnt,
             mr_iov_limit: attr.mr_iov_limit,
@@ -224,6 +228,10 @@ pub(crate) unsafe extern "C" fn open(
 }
 
 /// Closes a domain; `EBUSY` while regions are open or others use what is the domain's. Sleeps.
+///
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
     let object = fid.cast::<DomainObject>();
@@ -273,6 +281,10 @@ pub unsafe fn from_fid<'a, D: Domain>(fid: *mut kfid) -> Option<&'a D> {
 }
 
 /// `kfi_open_ops` of a domain.
+///
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn ops_open(
     fid: *mut kfid,
     name: *const c_char,
@@ -286,10 +298,12 @@ unsafe extern "C" fn ops_open(
     // SAFETY: Not null, so valid as the C API demands.
     let name = unsafe {
         *ops = ptr::null_mut();
-        CStr::from_ptr(name.cast())
+        CStr::from_char_ptr(name)
     };
     if flags != 0 {
-        return Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(flags).report();
+        return Refusal::new(Errno::EBADFLAGS, c"flag not supported")
+            .value(flags)
+            .report();
     }
     // SAFETY: C calls this on an open object.
     let domain = match unsafe { object(fid) } {

@@ -82,6 +82,9 @@ macro_rules! forward {
     }};
 }
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn guard_close(fid: *mut kfid) -> c_int {
     // SAFETY: C calls this on an open fabric.
     let guard = unsafe { Guard::of(fid) };
@@ -94,18 +97,27 @@ unsafe extern "C" fn guard_close(fid: *mut kfid) -> c_int {
     ret
 }
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn guard_bind(fid: *mut kfid, other: *mut kfid, flags: u64) -> c_int {
     // SAFETY: C calls this on an open fabric.
     let guard = unsafe { Guard::of(fid) };
     forward!(guard, bind(fid, other, flags))
 }
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn guard_control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: C calls this on an open fabric.
     let guard = unsafe { Guard::of(fid) };
     forward!(guard, control(fid, command, arg))
 }
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn guard_ops_open(
     fid: *mut kfid,
     name: *const kernel::ffi::c_char,
@@ -123,7 +135,7 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
         return Err(Refusal::new(Errno::EINVAL, c"no provider or fabric name"));
     }
     // SAFETY: Not null, so a string, as the C API demands.
-    let name = unsafe { CStr::from_ptr(attr.prov_name.cast()) };
+    let name = unsafe { CStr::from_char_ptr(attr.prov_name) };
     let provider =
         registry::find(name).ok_or(Refusal::new(Errno::ENODEV, c"no provider of that name"))?;
     let kfabric = provider.as_raw().kfabric.ok_or(Errno::ENOSYS)?;
@@ -134,7 +146,10 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
     // without const, but do not change them.
     let ret = unsafe { kfabric(ptr::from_ref(attr).cast_mut(), &mut fabric, context) };
     if ret != 0 {
-        return Err(Refusal::new(Errno::from_c(ret), c"the provider refused the fabric"));
+        return Err(Refusal::new(
+            Errno::from_c(ret),
+            c"the provider refused the fabric",
+        ));
     }
     let Some(opened) = ptr::NonNull::new(fabric) else {
         return Err(Refusal::new(Errno::EIO, c"the provider gave no fabric"));
@@ -241,7 +256,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: By the requirements of this function.
-    let (name, api_version) = unsafe { (CStr::from_ptr((*attr).name.cast()), (*attr).api_version) };
+    let (name, api_version) = unsafe { (CStr::from_char_ptr((*attr).name), (*attr).api_version) };
     let opened = P::open_fabric(name).and_then(|imp| new(imp, api_version, context));
     match opened {
         Ok(opened) => {
@@ -275,6 +290,10 @@ fn new(
 }
 
 /// Closes a fabric; `EBUSY` while domains are open. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let object = fid.cast::<FabricObject>();
     let _noio = NoIo::enter();

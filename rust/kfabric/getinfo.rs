@@ -101,7 +101,7 @@ unsafe fn hinted_provider<'a>(hints: *const kfi_info) -> Option<&'a CStr> {
     // SAFETY: By the requirements of this function.
     unsafe {
         let attr = hints.as_ref()?.fabric_attr.as_ref()?;
-        (!attr.prov_name.is_null()).then(|| CStr::from_ptr(attr.prov_name.cast()))
+        (!attr.prov_name.is_null()).then(|| CStr::from_char_ptr(attr.prov_name))
     }
 }
 
@@ -153,9 +153,9 @@ struct Wanted<'a> {
 /// Everything that `info` points to is valid for `'a`.
 unsafe fn wanted<'a>(info: &'a kfi_info) -> Wanted<'a> {
     // SAFETY: By the requirements of this function, here and below.
-    let name = |name: *mut c_char| unsafe {
-        (!name.is_null()).then(|| CStr::from_ptr(name.cast()))
-    };
+    let name =
+        // SAFETY: As above.
+        |name: *mut c_char| unsafe { (!name.is_null()).then(|| CStr::from_char_ptr(name)) };
     let mut wanted = Wanted {
         fabric: None,
         domain: None,
@@ -204,8 +204,12 @@ unsafe fn wanted<'a>(info: &'a kfi_info) -> Wanted<'a> {
     // SAFETY: As above.
     if let Some(attr) = unsafe { info.tx_attr.as_ref() } {
         hints.caps |= attr.caps;
-        hints.beyond |=
-            [attr.inject_size, attr.size, attr.iov_limit, attr.rma_iov_limit] != [0; 4];
+        hints.beyond |= [
+            attr.inject_size,
+            attr.size,
+            attr.iov_limit,
+            attr.rma_iov_limit,
+        ] != [0; 4];
     }
     // SAFETY: As above.
     if let Some(attr) = unsafe { info.rx_attr.as_ref() } {
@@ -224,16 +228,16 @@ fn answer<P: Provider>(offer: &Offer, flags: u64) -> Result<Info, Errno> {
     // SAFETY: A new info has all its attributes, and names are strings.
     unsafe {
         let fabric = &mut *fields.fabric_attr;
-        fabric.prov_name = info::string(P::NAME.as_ptr().cast())?;
+        fabric.prov_name = info::string(P::NAME.as_char_ptr())?;
         fabric.prov_version = P::VERSION;
         fabric.api_version = crate::API_VERSION;
         if flags & KFI_PROV_ATTR_ONLY != 0 {
             return Ok(info);
         }
-        fabric.name = info::string(offer.fabric.as_ptr().cast())?;
+        fabric.name = info::string(offer.fabric.as_char_ptr())?;
         fields.caps = offer.caps;
         let domain = &mut *fields.domain_attr;
-        domain.name = info::string(offer.domain.as_ptr().cast())?;
+        domain.name = info::string(offer.domain.as_char_ptr())?;
         domain.threading = kfi_bindings::kfi_threading_KFI_THREAD_SAFE;
         domain.control_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
         domain.data_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;

@@ -180,10 +180,9 @@ unsafe fn free<T>(memory: *mut T) {
 }
 
 fn zeroed<T: pin_init::Zeroable>() -> Result<*mut T, Errno> {
-    Ok(KBox::into_raw(KBox::<T>::init(
-        pin_init::init_zeroed(),
-        GFP_KERNEL,
-    ).map_err(|_| Errno::ENOMEM)?))
+    Ok(KBox::into_raw(
+        KBox::<T>::init(pin_init::init_zeroed(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
+    ))
 }
 
 /// A copy of a string, null of null.

@@ -150,8 +150,14 @@ impl<'a> Pieces<'a> {
     fn advance(&mut self) -> Result<bool, Refusal> {
         let index = self.index;
         let segment = match self.source {
-            Source::Kvec(list) => list.entries(usize::MAX).get(index).map(|kvec| Segment::of_kvec(index, kvec)),
-            Source::Bvec(list) => list.entries(usize::MAX).get(index).map(|bvec| Segment::of_bvec(index, bvec)),
+            Source::Kvec(list) => list
+                .entries(usize::MAX)
+                .get(index)
+                .map(|kvec| Segment::of_kvec(index, kvec)),
+            Source::Bvec(list) => list
+                .entries(usize::MAX)
+                .get(index)
+                .map(|bvec| Segment::of_bvec(index, bvec)),
             Source::Sgl(_) => None,
         };
         let Some(segment) = segment else {

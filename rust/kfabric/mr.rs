@@ -200,6 +200,9 @@ fn terms(access: u64, offset: u64, requested_key: u64, flags: u64) -> Terms<'sta
     }
 }
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn reg(
     fid: *mut kfid,
     buf: *const c_void,
@@ -223,6 +226,9 @@ unsafe extern "C" fn reg(
 /// The calls that take a list, which differ in its type only.
 macro_rules! list_call {
     ($name:ident, $entry:ty, $source:path) => {
+        /// # Safety
+        ///
+        /// As the C API demands: every pointer is null or valid for the call.
         unsafe extern "C" fn $name(
             fid: *mut kfid,
             list: *const $entry,
@@ -247,6 +253,9 @@ list_call!(regv, kvec, Source::Kvec);
 list_call!(regbv, bio_vec, Source::Bvec);
 list_call!(regsgl, scatterlist, Source::Sgl);
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn regattr(
     fid: *mut kfid,
     attr: *const kfi_mr_attr,

@@ -64,7 +64,9 @@ impl Hints {
     pub(crate) fn met_by(&self, offer: &Terms) -> bool {
         !self.beyond
             && self.caps & !offer.caps == 0
-            && self.mr_mode.is_none_or(|agreed| offer.mr_mode & !agreed == 0)
+            && self
+                .mr_mode
+                .is_none_or(|agreed| offer.mr_mode & !agreed == 0)
             && self.mr_key_size <= offer.mr_key_size
             && self.mr_iov_limit <= offer.mr_iov_limit
             && self.mr_cnt <= offer.mr_cnt
@@ -90,13 +92,24 @@ mod tests {
 
     #[test]
     fn caps_must_be_offered() {
-        assert!(Hints { caps: 0b101, ..Hints::default() }.met_by(&OFFER));
-        assert!(!Hints { caps: 0b1001, ..Hints::default() }.met_by(&OFFER));
+        assert!(Hints {
+            caps: 0b101,
+            ..Hints::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Hints {
+            caps: 0b1001,
+            ..Hints::default()
+        }
+        .met_by(&OFFER));
     }
 
     #[test]
     fn needed_modes_must_be_agreed_to() {
-        let agreeing = |mr_mode| Hints { mr_mode: Some(mr_mode), ..Hints::default() };
+        let agreeing = |mr_mode| Hints {
+            mr_mode: Some(mr_mode),
+            ..Hints::default()
+        };
         assert!(agreeing(0b11000).met_by(&OFFER));
         assert!(agreeing(0b11111).met_by(&OFFER));
         assert!(!agreeing(0b01000).met_by(&OFFER));
@@ -105,10 +118,30 @@ mod tests {
 
     #[test]
     fn limits_must_be_met() {
-        assert!(Hints { mr_key_size: 4, ..Hints::default() }.met_by(&OFFER));
-        assert!(!Hints { mr_key_size: 5, ..Hints::default() }.met_by(&OFFER));
-        assert!(!Hints { mr_iov_limit: 513, ..Hints::default() }.met_by(&OFFER));
-        assert!(!Hints { mr_cnt: 1001, ..Hints::default() }.met_by(&OFFER));
-        assert!(!Hints { beyond: true, ..Hints::default() }.met_by(&OFFER));
+        assert!(Hints {
+            mr_key_size: 4,
+            ..Hints::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Hints {
+            mr_key_size: 5,
+            ..Hints::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Hints {
+            mr_iov_limit: 513,
+            ..Hints::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Hints {
+            mr_cnt: 1001,
+            ..Hints::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Hints {
+            beyond: true,
+            ..Hints::default()
+        }
+        .met_by(&OFFER));
     }
 }

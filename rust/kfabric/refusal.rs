@@ -6,7 +6,10 @@ use crate::errno::Errno;
 use kernel::{
     alloc::AllocError,
     error::Error,
-    str::CStr, //
+    str::{
+        CStr,
+        CStrExt, //
+    }, //
 };
 
 /// A refusal: the documented error number, and what a person needs to see why.
@@ -67,7 +70,7 @@ impl Refusal {
         unsafe {
             kfi_bindings::kfi_helper_trace_refused(
                 self.errno.to_c(),
-                self.why.as_ptr().cast(),
+                self.why.as_char_ptr(),
                 index,
                 self.value,
             )

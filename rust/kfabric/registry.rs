@@ -7,10 +7,7 @@
 use crate::errno::Errno;
 use core::ptr::NonNull;
 use kernel::{
-    ffi::{
-        c_char,
-        c_int, //
-    },
+    ffi::c_int,
     prelude::*,
     str::CStr, //
 };
@@ -52,7 +49,7 @@ unsafe impl Send for Entry {}
 impl Entry {
     fn name(&self) -> &CStr {
         // SAFETY: `provider` is valid by the invariant; its name was checked at registration.
-        unsafe { CStr::from_ptr((*self.provider.as_ptr()).name.cast()) }
+        unsafe { CStr::from_char_ptr((*self.provider.as_ptr()).name) }
     }
 
     fn version(&self) -> u32 {
@@ -122,10 +119,9 @@ pub(crate) fn all() -> Result<KVec<ProviderRef>, Errno> {
     let providers = PROVIDERS.lock();
     let mut all = KVec::with_capacity(providers.len(), GFP_KERNEL)?;
     for entry in providers.iter() {
-        let newer = |other: &&Entry| {
-            other.name() == entry.name() && other.version() > entry.version()
-        };
-        if providers.iter().find(newer).is_none() {
+        let newer =
+            |other: &Entry| other.name() == entry.name() && other.version() > entry.version();
+        if !providers.iter().any(newer) {
             if let Some(provider) = ProviderRef::new(entry) {
                 all.push(provider, GFP_KERNEL)?;
             }
@@ -151,7 +147,8 @@ fn register(provider: NonNull<kfi_provider>, owner: *mut module) -> Result<(), E
     // INVARIANT: `provider` is valid until it is deregistered, which waits for all references.
     let entry = Entry { provider, owner };
     let mut providers = PROVIDERS.lock();
-    let present = |other: &Entry| other.name() == entry.name() && other.version() >= entry.version();
+    let present =
+        |other: &Entry| other.name() == entry.name() && other.version() >= entry.version();
     if providers.iter().any(present) {
         return Err(Errno::EEXIST);
     }
@@ -238,7 +235,7 @@ impl<P: crate::provider::Provider> Registration<P> {
             kfi_provider {
                 version: P::VERSION,
                 kfi_version: crate::API_VERSION,
-                name: P::NAME.as_ptr().cast::<c_char>(),
+                name: P::NAME.as_char_ptr(),
                 kgetinfo: Some(crate::getinfo::of_provider::<P>),
                 kfabric: Some(crate::fabric::of_provider::<P>),
                 ..pin_init::zeroed()

@@ -154,8 +154,8 @@ fn check_shape(shape: &Shape, count: usize, limits: &MrLimits) -> Result<(), Ref
     if shape.pages() > limits.pages {
         return Err(Refusal::new(Errno::E2BIG, c"too many pages").value(shape.pages()));
     }
-    if shape.len() > limits.bytes {
-        return Err(Refusal::new(Errno::E2BIG, c"too many bytes").value(shape.len()));
+    if shape.bytes() > limits.bytes {
+        return Err(Refusal::new(Errno::E2BIG, c"too many bytes").value(shape.bytes()));
     }
     Ok(())
 }
@@ -205,15 +205,27 @@ mod tests {
         };
         assert_eq!(parse(&good, TERMS), Ok(()));
         assert_eq!(parse(&good, bad), Err(Errno::EOPNOTSUPP));
-        let bad = Terms { auth_key: AuthKey::Missing, ..bad };
+        let bad = Terms {
+            auth_key: AuthKey::Missing,
+            ..bad
+        };
         assert_eq!(parse(&good, bad), Err(Errno::EINVAL));
-        let bad = Terms { auth_key: AuthKey::None, ..bad };
+        let bad = Terms {
+            auth_key: AuthKey::None,
+            ..bad
+        };
         assert_eq!(parse(&good, bad), Err(Errno::EBADFLAGS));
         let bad = Terms { flags: 0, ..bad };
         assert_eq!(parse(&good, bad), Err(Errno::EINVAL));
-        let unknown = Terms { access: 1 | kfi_bindings::KFI_READ, ..TERMS };
+        let unknown = Terms {
+            access: 1 | kfi_bindings::KFI_READ,
+            ..TERMS
+        };
         assert_eq!(parse(&good, unknown), Err(Errno::EINVAL));
-        assert_eq!(parse(&good, Terms { offset: 1, ..TERMS }), Err(Errno::EINVAL));
+        assert_eq!(
+            parse(&good, Terms { offset: 1, ..TERMS }),
+            Err(Errno::EINVAL)
+        );
     }
 
     #[test]
@@ -233,6 +245,9 @@ mod tests {
         assert_eq!(parse(&[kvec(page, 8 * page)], TERMS), Ok(()));
         assert_eq!(parse(&[kvec(page, 8 * page + 1)], TERMS), Err(Errno::E2BIG));
         assert_eq!(parse(&[kvec(page + 1, 8 * page)], TERMS), Err(Errno::E2BIG));
-        assert_eq!(parse(&[kvec(page, 10), kvec(3 * page, 10)], TERMS), Err(Errno::EINVAL));
+        assert_eq!(
+            parse(&[kvec(page, 10), kvec(3 * page, 10)], TERMS),
+            Err(Errno::EINVAL)
+        );
     }
 }

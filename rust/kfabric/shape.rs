@@ -39,7 +39,7 @@ impl Span {
     }
 
     /// Length in bytes.
-    pub const fn len(self) -> u64 {
+    pub const fn bytes(self) -> u64 {
         self.len
     }
 
@@ -111,7 +111,7 @@ impl Shape {
     }
 
     /// Length in bytes.
-    pub const fn len(&self) -> u64 {
+    pub const fn bytes(&self) -> u64 {
         self.len
     }
 
@@ -143,7 +143,7 @@ mod tests {
 
     fn counts(segments: &[(u64, u64)]) -> Option<(u64, u64, Option<usize>)> {
         let shape = shape(segments).ok()?;
-        Some((shape.len(), shape.pages(), shape.hole()))
+        Some((shape.bytes(), shape.pages(), shape.hole()))
     }
 
     #[test]
@@ -169,15 +169,24 @@ mod tests {
 
     #[test]
     fn holes_are_found_at_the_first_one() {
-        assert_eq!(shape(&[(0x10000, 100), (0x20000, 1)]).map(|s| s.hole()), Ok(Some(1)));
-        assert_eq!(shape(&[(0x10000, PAGE), (0x20001, 1)]).map(|s| s.hole()), Ok(Some(1)));
+        assert_eq!(
+            shape(&[(0x10000, 100), (0x20000, 1)]).map(|s| s.hole()),
+            Ok(Some(1))
+        );
+        assert_eq!(
+            shape(&[(0x10000, PAGE), (0x20001, 1)]).map(|s| s.hole()),
+            Ok(Some(1))
+        );
         let list = [(0x10000, PAGE), (0x20000, 5), (0x30000, 5), (0x40000, 5)];
         assert_eq!(shape(&list).map(|s| s.hole()), Ok(Some(2)));
     }
 
     #[test]
     fn backwards_is_not_adjacent() {
-        assert_eq!(shape(&[(0x20064, 100), (0x20000, 100)]).map(|s| s.hole()), Ok(Some(1)));
+        assert_eq!(
+            shape(&[(0x20064, 100), (0x20000, 100)]).map(|s| s.hole()),
+            Ok(Some(1))
+        );
     }
 
     #[test]

@@ -27,7 +27,11 @@ impl<T> Table<T> {
 /// through NULL. One function for each number of arguments.
 macro_rules! no_op {
     ($($name:ident<$($t:ident),*>;)*) => {
-        $(pub(crate) unsafe extern "C" fn $name<$($t),*>($(_: $t),*) -> c_int {
+        $(
+            /// # Safety
+            ///
+            /// None; slots are unsafe functions.
+            pub(crate) unsafe extern "C" fn $name<$($t),*>($(_: $t),*) -> c_int {
             Errno::ENOSYS.to_c()
         })*
     };

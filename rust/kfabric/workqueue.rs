@@ -34,7 +34,7 @@ impl OwnedQueue {
         let flags = bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags_WQ_MEM_RECLAIM;
         // SAFETY: The format takes one string.
         let queue = unsafe {
-            bindings::alloc_workqueue_noprof(c"%s".as_ptr().cast(), flags, 0, name.as_ptr())
+            bindings::alloc_workqueue_noprof(c"%s".as_char_ptr(), flags, 0, name.as_char_ptr())
         };
         // INVARIANT: Just allocated.
         Ok(Self(NonNull::new(queue).ok_or(ENOMEM)?))

@@ -139,9 +139,9 @@ fn can_serve(device: &rdma::Device, limits: &Limits) -> bool {
     limits.fast_reg
         && limits.max_fast_reg_pages > 0
         && limits.page_size_cap & page != 0
-        && device.ports().all(|port| {
-            matches!(port.protocol(), Protocol::InfiniBand | Protocol::RoCE)
-        })
+        && device
+            .ports()
+            .all(|port| matches!(port.protocol(), Protocol::InfiniBand | Protocol::RoCE))
 }
 
 /// The client of the RDMA core.

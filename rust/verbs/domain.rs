@@ -3,10 +3,9 @@
 //! Domains, and the end of what they have on a device.
 
 use crate::{
-    device::Device,
     callbacks::Callbacks,
-    ext,
-    ffi,
+    device::Device,
+    ext, ffi,
     gate::Gate,
     pool::Pool,
     queue::Queue,
@@ -112,7 +111,10 @@ impl Link {
         let pd = Pd::alloc(device)?;
         let queue = Queue::new(pd.clone())?;
         let pool = Pool::new(pd.clone(), limits.max_fast_reg_pages, work)?;
-        let resources = Arc::pin_init(pin_init!(Resources { queue <- queue, pool, pd }), GFP_KERNEL)?;
+        let resources = Arc::pin_init(
+            pin_init!(Resources { queue <- queue, pool, pd }),
+            GFP_KERNEL,
+        )?;
         Arc::pin_init(
             pin_init!(Self {
                 gate <- Gate::new(resources),

@@ -15,11 +15,9 @@ use core::{
         NonNull, //
     },
 };
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
+use kernel::ffi::{
+    c_int,
+    c_void, //
 };
 use kfabric::Errno;
 use kfi_bindings::{
@@ -80,12 +78,18 @@ unsafe fn domain<'a>(fid: *mut kfid) -> Option<&'a Domain> {
     unsafe { kfabric::domain::from_fid(fid) }
 }
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn get_ib_device(fid: *mut kfid) -> *mut kfi_bindings::ib_device {
     // SAFETY: As the C API demands.
     let device = unsafe { domain(fid) }.and_then(|domain| domain.link().device());
     device.map_or(ptr::null_mut(), |device| device.as_raw().cast())
 }
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn get_pd(fid: *mut kfid) -> *mut kfi_bindings::ib_pd {
     // SAFETY: As the C API demands.
     let Some(domain) = (unsafe { domain(fid) }) else {
@@ -101,6 +105,9 @@ unsafe extern "C" fn get_pd(fid: *mut kfid) -> *mut kfi_bindings::ib_pd {
     }
 }
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn on_removal(
     fid: *mut kfid,
     cb: Option<unsafe extern "C" fn(*mut c_void)>,
@@ -124,8 +131,15 @@ unsafe extern "C" fn on_removal(
 }
 
 /// Stands for the callback that is taken back, which is known by its argument.
+///
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn nothing(_arg: *mut c_void) {}
 
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn get_lkey(mr: *mut kfid_mr) -> u32 {
     // SAFETY: As the C API demands.
     let domain: Option<&Domain> = unsafe { kfabric::mr::domain_of(mr) };

@@ -172,7 +172,10 @@ mod tests {
     #[test]
     fn open_until_shut() -> Result {
         let gate = gate()?;
-        assert_eq!(gate.enter().and_then(|inside| inside.get().copied()), Some(7));
+        assert_eq!(
+            gate.enter().and_then(|inside| inside.get().copied()),
+            Some(7)
+        );
         let shut = gate.shut().ok_or(EINVAL)?;
         assert_eq!(*shut.get(), 7);
         assert!(gate.enter().is_none());

@@ -21,6 +21,7 @@ use kernel::{
         WorkItem, //
     }, //
 };
+use kfabric::workqueue::OwnedQueue;
 use rdma::{
     mr::{
         FastMr,
@@ -28,7 +29,6 @@ use rdma::{
     },
     Pd, //
 };
-use kfabric::workqueue::OwnedQueue;
 
 /// Sizes from one page to 2^(CLASSES - 1), more than any device has.
 const CLASSES: usize = 20;

@@ -99,7 +99,10 @@ impl provider::Fabric for Fabric {
             }
         }
         if request.mr_mode.is_some_and(|agreed| MR_MODE & !agreed != 0) {
-            return Err(Refusal::new(Errno::EINVAL, c"mr_mode lacks a bit that is needed"));
+            return Err(Refusal::new(
+                Errno::EINVAL,
+                c"mr_mode lacks a bit that is needed",
+            ));
         }
         Ok(KBox::new(Domain::open(self.device.clone())?, GFP_KERNEL)?)
     }

@@ -73,7 +73,11 @@ impl Queue {
         if let State::Up(qp) = state {
             if let Err(error) = qp.fail() {
                 let errno = error.to_errno();
-                pr_warn!("{}: failing a queue pair: {}\n", self.pd.device().name(), errno);
+                pr_warn!(
+                    "{}: failing a queue pair: {}\n",
+                    self.pd.device().name(),
+                    errno
+                );
             }
         }
     }

@@ -25,7 +25,11 @@ pub(crate) fn no_region(error: Error) -> Refusal {
 pub(crate) fn not_mapped(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the mapping", error),
-        _ => driver(Errno::EIO, c"the memory can't be mapped for the device", error),
+        _ => driver(
+            Errno::EIO,
+            c"the memory can't be mapped for the device",
+            error,
+        ),
     }
 }
 

@@ -80,7 +80,10 @@ impl Region {
                 Err(Failure::Queue) => (),
             }
         }
-        Err(Refusal::new(Errno::EIO, c"the registration queue keeps failing"))
+        Err(Refusal::new(
+            Errno::EIO,
+            c"the registration queue keeps failing",
+        ))
     }
 
     fn attempt(resources: &Resources, request: &MrRequest<'_>) -> Result<Self, Failure> {
@@ -128,10 +131,12 @@ impl Region {
                     resources.pool().put(size, failed.mr);
                 }
                 let refusal = refused::not_mapped(failed.error);
-                return Err(refusal.at(usize::try_from(failed.mapped).unwrap_or(0)).into());
+                return Err(refusal
+                    .at(usize::try_from(failed.mapped).unwrap_or(0))
+                    .into());
             }
         };
-        if prepared.length() != request.shape().len() {
+        if prepared.length() != request.shape().bytes() {
             return Err(Refusal::new(Errno::EIO, c"the device took another length").into());
         }
         prepared.set_base(BASE).map_err(refused::not_mapped)?;
@@ -140,9 +145,7 @@ impl Region {
         match queue.register(prepared) {
             Ok(valid) => Ok(Self { valid, size }),
             Err(RegisterError::Lost { list: Some(_), .. }) => Err(Failure::Queue),
-            Err(RegisterError::Unposted { .. }) => {
-                Err(Failure::Queue)
-            }
+            Err(RegisterError::Unposted { .. }) => Err(Failure::Queue),
             Err(RegisterError::Lost { list: None, .. }) => {
                 Err(Refusal::new(Errno::EIO, c"the device won't let go of the memory").into())
             }
@@ -202,7 +205,7 @@ fn mapped<'a, 'b>(
 ) -> Result<&'b List<'a, ffi::Entry>, Refusal> {
     for (index, span) in list.device_spans().enumerate() {
         let span = span.map_err(|e| e.at(index))?;
-        if !rdma::dma::is_device_address(resources.device(), span.start(), span.len()) {
+        if !rdma::dma::is_device_address(resources.device(), span.start(), span.bytes()) {
             let refusal = Refusal::new(Errno::EINVAL, c"no address of this device");
             return Err(refusal.at(index).value(span.start()));
         }
@@ -213,7 +216,10 @@ fn mapped<'a, 'b>(
 /// Does what a registration would do with the memory, on a device that is gone: bad memory is
 /// refused for what it is.
 pub(crate) fn check_memory(request: &MrRequest<'_>) -> Result<(), Refusal> {
-    request.source().pieces().try_for_each(|piece| piece.map(drop))
+    request
+        .source()
+        .pieces()
+        .try_for_each(|piece| piece.map(drop))
 }
 
 const _: () = assert!(BASE % widen(PAGE_SIZE) == 0);
