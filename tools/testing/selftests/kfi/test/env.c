@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Opening and closing what the cases of a suite share. */
+#include <linux/moduleparam.h>
+
+#include "env.h"
+
+char *kfi_domain_name;
+module_param_named(domain, kfi_domain_name, charp, 0444);
+MODULE_PARM_DESC(domain, "name of the domain to test (default: the first one)");
+
+/* More than these are not tested even where the device can do more. */
+#define MAX_PAGES	1000
+#define MAX_SEGS	1000
+
+/* Hints that the verbs provider can meet. */
+struct kfi_info *env_hints(void)
+{
+	struct kfi_info *hints = kfi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	hints->caps = KFI_RMA | KFI_REMOTE;
+	hints->domain_attr->mr_mode = KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY;
+	hints->fabric_attr->prov_name = kstrdup("verbs", GFP_KERNEL);
+	if (kfi_domain_name)
+		hints->domain_attr->name = kstrdup(kfi_domain_name, GFP_KERNEL);
+	if (!hints->fabric_attr->prov_name || (kfi_domain_name && !hints->domain_attr->name)) {
+		kfi_freeinfo(hints);
+		return NULL;
+	}
+	return hints;
+}
+
+int env_getinfo(struct kfi_info **info)
+{
+	struct kfi_info *hints = env_hints();
+	int ret;
+
+	if (!hints)
+		return -ENOMEM;
+	ret = kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, hints, info);
+	kfi_freeinfo(hints);
+	return ret;
+}
+
+int env_open_domain(struct kfi_info *info, struct kfid_fabric **fabric, struct kfid_domain **dom)
+{
+	int ret;
+
+	ret = kfi_fabric(info->fabric_attr, fabric, NULL);
+	if (ret)
+		return ret;
+	ret = kfi_domain(*fabric, info, dom, NULL);
+	if (ret)
+		kfi_close(&(*fabric)->fid);
+	return ret;
+}
+
+static int open_extensions(struct kfi_env *env)
+{
+	void *ops;
+	int ret;
+
+	ret = kfi_open_ops(&env->domain->fid, KFI_DMA_OPS_1, 0, &ops, NULL);
+	if (ret)
+		return ret;
+	env->dma = ops;
+	ret = kfi_open_ops(&env->domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops, NULL);
+	if (ret)
+		return ret;
+	env->verbs = ops;
+	env->dev = env->verbs->get_ib_device(&env->domain->fid);
+	return env->dev ? 0 : -ENODEV;
+}
+
+static void take_limits(struct kfi_env *env)
+{
+	env->max_pages = min(env->dev->attrs.max_fast_reg_page_list_len, MAX_PAGES);
+	env->at_limit = env->max_pages == env->dev->attrs.max_fast_reg_page_list_len;
+	env->max_segs = min(env->info->domain_attr->mr_iov_limit, MAX_SEGS);
+	env->segs_at_limit = env->max_segs == env->info->domain_attr->mr_iov_limit;
+	ktap_note("device %s: %zu pages%s, %zu segments%s", env->info->domain_attr->name,
+		  env->max_pages, env->at_limit ? "" : " of more",
+		  env->max_segs, env->segs_at_limit ? "" : " of more");
+}
+
+static int alloc_lists(struct kfi_env *env)
+{
+	/* One more than can be registered, and one more than that for an odd start. */
+	env->room = max(env->max_segs, env->max_pages) + 2;
+	env->kv = kvcalloc(env->room, sizeof(*env->kv), GFP_KERNEL);
+	env->bv = kvcalloc(env->room, sizeof(*env->bv), GFP_KERNEL);
+	env->sg = kvcalloc(env->room, sizeof(*env->sg), GFP_KERNEL);
+	env->sg_copy = kvcalloc(env->room, sizeof(*env->sg_copy), GFP_KERNEL);
+	return env->kv && env->bv && env->sg && env->sg_copy ? 0 : -ENOMEM;
+}
+
+static void free_lists(struct kfi_env *env)
+{
+	kvfree(env->kv);
+	kvfree(env->bv);
+	kvfree(env->sg);
+	kvfree(env->sg_copy);
+}
+
+static int open_rest(struct kfi_env *env)
+{
+	int ret;
+
+	ret = open_extensions(env);
+	if (ret)
+		return ret;
+	take_limits(env);
+	ret = alloc_lists(env);
+	if (ret)
+		goto err_lists;
+	ret = arenas_alloc(env);
+	if (ret)
+		goto err_arenas;
+	env->peer = kfi_peer_open(env->domain);
+	if (!IS_ERR(env->peer))
+		return 0;
+	ret = PTR_ERR(env->peer);
+err_arenas:
+	arenas_free(env);
+err_lists:
+	free_lists(env);
+	return ret;
+}
+
+struct kfi_env *env_open(void)
+{
+	struct kfi_env *env = kzalloc_obj(*env);
+	int ret;
+
+	if (!env)
+		return ERR_PTR(-ENOMEM);
+	ret = env_getinfo(&env->info);
+	if (ret)
+		goto err_env;
+	ret = env_open_domain(env->info, &env->fabric, &env->domain);
+	if (ret)
+		goto err_info;
+	ret = open_rest(env);
+	if (ret)
+		goto err_domain;
+	return env;
+err_domain:
+	kfi_close(&env->domain->fid);
+	kfi_close(&env->fabric->fid);
+err_info:
+	kfi_freeinfo(env->info);
+err_env:
+	kfree(env);
+	return ERR_PTR(ret);
+}
+
+/* Returns the first error of a close: something was left open, or the provider miscounts. */
+int env_close(struct kfi_env *env)
+{
+	int ret, ret2;
+
+	kfi_peer_close(env->peer);
+	ret = kfi_close(&env->domain->fid);
+	ret2 = kfi_close(&env->fabric->fid);
+	kfi_freeinfo(env->info);
+	arenas_free(env);
+	free_lists(env);
+	kfree(env);
+	return ret ?: ret2;
+}

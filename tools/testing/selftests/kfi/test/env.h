@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the cases of a suite share: an open domain, its extensions, a peer, and memory of each kind
+ * to register.
+ */
+#ifndef KFI_TEST_ENV_H
+#define KFI_TEST_ENV_H
+
+#include <linux/bvec.h>
+#include <linux/mm.h>
+#include <linux/prandom.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <linux/vmalloc.h>
+#include <rdma/ib_verbs.h>
+
+#include <kfabric.h>
+#include <kfi_dma_ext.h>
+#include <kfi_domain.h>
+#include <kfi_peer.h>
+#include <kfi_verbs_ext.h>
+
+#include "ktap.h"
+
+#define KFI_REMOTE	(KFI_REMOTE_READ | KFI_REMOTE_WRITE)
+
+/* What is behind a region. */
+enum mem_kind {
+	MEM_KMALLOC,
+	MEM_PAGES,
+	MEM_VMALLOC,
+	MEM_KINDS
+};
+
+/**
+ * struct kfi_env - what the cases of a suite share
+ * @info: What the domain was opened with.
+ * @fabric: The fabric.
+ * @domain: The domain.
+ * @dma: The DMA extension.
+ * @verbs: The verbs extension.
+ * @dev: The RDMA device beneath.
+ * @peer: A peer.
+ * @max_pages: Pages that one region of the device can hold, or what of it is tested.
+ * @at_limit: Whether that is the device's limit.
+ * @max_segs: The domain's mr_iov_limit, or what of it is tested.
+ * @segs_at_limit: Whether that is the domain's limit.
+ * @arena: Memory of each kind: max_pages, one page more for regions that are too long, and one
+ *	before and one behind that no region touches.
+ * @arena_size: Its size in bytes, the same for all.
+ * @scratch: The peer's side: as much again.
+ * @room: How many segments there is room for in each of the lists.
+ * @kv: Room for a list.
+ * @bv: The same.
+ * @sg: The same, as it was mapped.
+ * @sg_copy: What of @sg a request gives to the provider, and a test may change.
+ * @refused: How many calls the core has refused with which errno, for the check of its events.
+ */
+struct kfi_env {
+	struct kfi_info *info;
+	struct kfid_fabric *fabric;
+	struct kfid_domain *domain;
+	struct kfi_dma_ops *dma;
+	struct kfi_verbs_dom_ops *verbs;
+	struct ib_device *dev;
+	struct kfi_peer *peer;
+	size_t max_pages;
+	bool at_limit;
+	size_t max_segs;
+	bool segs_at_limit;
+	u8 *arena[MEM_KINDS];
+	size_t arena_size;
+	u8 *scratch;
+	size_t room;
+	struct kvec *kv;
+	struct bio_vec *bv;
+	struct scatterlist *sg;
+	struct scatterlist *sg_copy;
+	unsigned int refused[KFI_ERRNO_MAX];
+};
+
+/* Module parameters. */
+extern unsigned long kfi_seed;
+extern unsigned int kfi_scale;
+extern char *kfi_domain_name;
+
+struct kfi_info *env_hints(void);
+int env_getinfo(struct kfi_info **info);
+int env_open_domain(struct kfi_info *info, struct kfid_fabric **fabric,
+		    struct kfid_domain **domain);
+struct kfi_env *env_open(void);
+int env_close(struct kfi_env *env);
+
+/* @n as scaled by the module parameter, but at least 1. */
+static inline unsigned int scaled(unsigned int n)
+{
+	return max(n * kfi_scale / 100, 1u);
+}
+
+/* memory.c */
+#define GUARD	64
+
+int arenas_alloc(struct kfi_env *env);
+void arenas_free(struct kfi_env *env);
+void pattern_init(void);
+void pattern(void *buf, size_t len, unsigned int shift);
+bool pattern_is(const void *buf, size_t len, unsigned int shift);
+bool check_region(struct kfi_test *t, struct kfid_mr *mr, u8 *mem, size_t len);
+bool check_refused(struct kfi_test *t, u64 iova, u64 key, u8 *mem, size_t len);
+
+/* The place in an arena that regions begin at, @align bytes into a page. */
+static inline u8 *arena_at(struct kfi_env *env, enum mem_kind kind, size_t align)
+{
+	return env->arena[kind] + PAGE_SIZE + align;
+}
+
+#endif /* KFI_TEST_ENV_H */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Refusals: a row takes a request that is right, spoils it in one way, and says which errno that
+ * must give. Each row runs for each call that can be spoiled so.
+ */
+#ifndef KFI_TEST_ERRORS_H
+#define KFI_TEST_ERRORS_H
+
+#include "request.h"
+
+/* Requests are for this much memory, this far into a page: four segments, by page. */
+#define ROW_ALIGN	100
+#define ROW_LEN		(3 * PAGE_SIZE)
+#define ROW_SEGMENTS	4
+
+/**
+ * struct row - what is wrong, and what it gives
+ * @want: The errno, negative.
+ * @spoil: Makes the request wrong; returns why that can't be tried here, or NULL.
+ * @restore: Frees what @spoil has allocated, or NULL.
+ * @value: What @spoil puts in, if the row says so; it finds it in the request.
+ * @headers: Refused by the API's headers already, so that the core knows nothing of it.
+ */
+struct row {
+	int want;
+	const char *(*spoil)(struct kfi_env *env, struct reg_req *req);
+	void (*restore)(struct kfi_env *env, struct reg_req *req);
+	u64 value;
+	bool headers;
+};
+
+#define ROW(_name, _calls, _want, _spoil, ...) {				\
+	.name = _name,								\
+	.run = run_row,								\
+	.variants = _calls,							\
+	.data = &(const struct row) { .want = _want, .spoil = _spoil, __VA_ARGS__ },	\
+}
+
+void run_row(struct kfi_test *t);
+void expect_refused(struct kfi_test *t, const struct reg_req *req, int want, bool headers);
+void expect_works(struct kfi_test *t, enum reg_call call);
+void report_refused(struct kfi_env *env);
+
+#endif /* KFI_TEST_ERRORS_H */

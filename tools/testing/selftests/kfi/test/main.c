@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kfi_selftest.ko: runs one suite of tests when it is loaded.
+ *
+ *	insmod kfi_selftest.ko suite=matrix [seed=N] [scale=PERCENT] [domain=NAME]
+ *
+ * The results are in the kernel's log, see ktap.h. The module can be removed at once.
+ */
+#include <linux/module.h>
+#include <linux/random.h>
+
+#include "env.h"
+#include "suites.h"
+
+unsigned long kfi_seed;
+module_param_named(seed, kfi_seed, ulong, 0444);
+MODULE_PARM_DESC(seed, "what random choices are made from (default: a random one)");
+
+unsigned int kfi_scale = 100;
+module_param_named(scale, kfi_scale, uint, 0444);
+MODULE_PARM_DESC(scale, "how many rounds long tests do, in percent (default: 100)");
+
+static char *suite;
+module_param(suite, charp, 0444);
+MODULE_PARM_DESC(suite, "which suite to run");
+
+static const struct kfi_suite *const suites[] = {
+	&suite_oracle,
+	&suite_matrix,
+	&suite_rights,
+	&suite_lifetime,
+	&suite_errors,
+	&suite_segments,
+	&suite_badmem,
+	&suite_order,
+};
+
+static const struct kfi_suite *find_suite(void)
+{
+	int i;
+
+	for (i = 0; suite && i < ARRAY_SIZE(suites); i++)
+		if (!strcmp(suites[i]->name, suite))
+			return suites[i];
+	return NULL;
+}
+
+static int __init selftest_init(void)
+{
+	const struct kfi_suite *s = find_suite();
+
+	if (!s) {
+		pr_err("kfi_selftest: no suite '%s'\n", suite ?: "");
+		return -EINVAL;
+	}
+	if (!kfi_seed)
+		kfi_seed = get_random_u32();
+	ktap_note("seed %lu", kfi_seed);
+
+	ktap_run(s);
+	return 0;
+}
+
+static void __exit selftest_exit(void)
+{
+}
+
+module_init(selftest_init);
+module_exit(selftest_exit);
+MODULE_DESCRIPTION("kfabric selftests");
+MODULE_LICENSE("GPL");

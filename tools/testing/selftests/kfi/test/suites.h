@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The suites of kfi_selftest.ko, each in the file of its name. */
+#ifndef KFI_TEST_SUITES_H
+#define KFI_TEST_SUITES_H
+
+#include "ktap.h"
+
+extern const struct kfi_suite suite_oracle;
+extern const struct kfi_suite suite_matrix;
+extern const struct kfi_suite suite_rights;
+extern const struct kfi_suite suite_lifetime;
+extern const struct kfi_suite suite_errors;
+extern const struct kfi_suite suite_segments;
+extern const struct kfi_suite suite_badmem;
+extern const struct kfi_suite suite_order;
+
+#endif /* KFI_TEST_SUITES_H */
