@@ -40,6 +40,7 @@ die()
 
 # step LOG WHAT CMD...: a long step.  Its output goes to a log, whose place is
 # told first; every half minute one line shows that it is still alive.
+# (A function that is run as CMD chains with &&: bash ignores -e in there.)
 step()
 {
 	local log=$1 what=$2 beat rc=0

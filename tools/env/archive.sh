@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Where Debian's archive is, as this host itself has it configured.  No address is
+# written down in this project: the host's own mirror, with its options, is used.
+# Sourced after lib.sh.
+
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# archive_uri RELEASE-SUFFIX: the address from which the host gets its own Debian
+# release ('' or -security), whatever format its sources are in.
+archive_uri()
+{
+	local codename uri
+
+	# shellcheck disable=SC1091
+	codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	# apt's own view of one-line and deb822 sources alike.
+	uri=$(apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' \
+			'Created-By: Packages' 2>/dev/null |
+		awk -v release="$codename$1" \
+			'$1 == release && $2 == "main" { print $3; exit }')
+	# Cloud images name a file that lists mirrors.
+	case $uri in
+	mirror+file:*) uri=$(grep -m1 -oE '^[a-z]+://[^ \t]+' "${uri#mirror+file:}") ;;
+	esac
+	echo "${uri%/}"
+}
+
+# The sources of the environment: trixie, its security fixes, and backports for
+# the kernels.  KFABRIC_MIRROR names a mirror where the host has none.
+archive_sources()
+{
+	local main security='' signed=
+
+	main=${KFABRIC_MIRROR:-$(archive_uri '')}
+	[ -n "$main" ] || die "this host's apt sources name no Debian archive;" \
+		"set KFABRIC_MIRROR to the address of a Debian mirror."
+	[ -n "${KFABRIC_MIRROR:-}" ] || security=$(archive_uri -security)
+	[ ! -e $keyring ] || signed="[signed-by=$keyring] "
+	echo "deb $signed$main trixie main"
+	echo "deb $signed$main trixie-backports main"
+	[ -z "$security" ] || echo "deb $signed$security trixie-security main"
+}
+
+# The host's ways of reaching its mirror: proxies, time-outs, validity checks.
+archive_options()
+{
+	apt-config dump |
+		grep -E '^Acquire::(http|https|ftp|Retries|Check-|Max-ValidTime|Min-ValidTime|ForceIPv)' |
+		grep -vE ' "";$|Auto-?Detect' || :
+}
+
+# apt with a state of its own, so that neither the host's sources nor the root's
+# matter and nothing of them is changed.  Runs inside the environment.
+archive_setup()
+{
+	mkdir -p "$CACHE/apt/lists/partial" "$CACHE/apt/archives/partial" "$CACHE/apt/empty"
+	archive_sources >"$CACHE/apt/sources.list"
+	{
+		archive_options
+		cat <<-END
+		Dir::Etc::SourceList "$CACHE/apt/sources.list";
+		Dir::Etc::SourceParts "$CACHE/apt/empty";
+		Dir::State::Lists "$CACHE/apt/lists";
+		Dir::Cache::Archives "$CACHE/apt/archives";
+		Dir::Cache::pkgcache "";
+		Dir::Cache::srcpkgcache "";
+		Acquire::Languages "none";
+		APT::Sandbox::User "root";
+		END
+	} >"$CACHE/apt/apt.conf"
+}
+
+in_archive()
+{
+	"$TOP/tools/env/run" -- env APT_CONFIG="$CACHE/apt/apt.conf" "$@"
+}
