@@ -3,15 +3,15 @@
 //! Domains of providers written in Rust.
 
 use crate::{
+    calls,
     children::Children,
-    dma,
     errno::Errno,
+    extension,
     fabric::{
         self,
         FabricObject, //
     },
     fid,
-    mr,
     noio::NoIo,
     provider::Domain,
     refusal::Refusal,
@@ -29,7 +29,6 @@ use core::ptr::{
 };
 use kernel::{
     ffi::{
-        c_char,
         c_int,
         c_void, //
     },
@@ -132,7 +131,7 @@ static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
     close: Some(close),
     bind: Some(no_op3),
     control: Some(no_op3),
-    ops_open: Some(ops_open),
+    ops_open: Some(extension::open),
 });
 
 fn request<'a>(info: &'a kfi_info) -> DomainRequest<'a> {
@@ -181,7 +180,7 @@ fn new(
             c: kfid_domain {
                 fid: fid::new(kfi_bindings::KFI_CLASS_DOMAIN, context, &FID_OPS),
                 ops: OPS.as_ptr(),
-                mr: mr::OPS.as_ptr(),
+                mr: calls::OPS.as_ptr(),
             },
             imp,
             children: Children::new(),
@@ -278,48 +277,4 @@ pub unsafe fn from_fid<'a, D: Domain>(fid: *mut kfid) -> Option<&'a D> {
     // SAFETY: By the requirements of this function.
     let domain = unsafe { object(fid) }.ok()?;
     domain.provider().as_any().downcast_ref()
-}
-
-/// `kfi_open_ops` of a domain.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn ops_open(
-    fid: *mut kfid,
-    name: *const c_char,
-    flags: u64,
-    ops: *mut *mut c_void,
-    _context: *mut c_void,
-) -> c_int {
-    if ops.is_null() || name.is_null() {
-        return Refusal::new(Errno::EINVAL, c"no name or no output pointer").report();
-    }
-    // SAFETY: Not null, so valid as the C API demands.
-    let name = unsafe {
-        *ops = ptr::null_mut();
-        CStr::from_char_ptr(name)
-    };
-    if flags != 0 {
-        return Refusal::new(Errno::EBADFLAGS, c"flag not supported")
-            .value(flags)
-            .report();
-    }
-    // SAFETY: C calls this on an open object.
-    let domain = match unsafe { object(fid) } {
-        Ok(domain) => domain.provider(),
-        Err(refusal) => return refusal.report(),
-    };
-    let table = match domain.dma() {
-        Some(_) if name == dma::NAME => Some(dma::OPS.as_ptr().cast()),
-        _ => domain.extension(name).map(NonNull::as_ptr),
-    };
-    match table {
-        Some(table) => {
-            // SAFETY: As above.
-            unsafe { *ops = table };
-            0
-        }
-        None => Refusal::new(Errno::ENOSYS, c"no extension of that name").report(),
-    }
 }

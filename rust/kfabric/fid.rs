@@ -2,7 +2,10 @@
 
 //! The `struct kfid` at the start of every object.
 
-use crate::table::Table;
+use crate::{
+    num,
+    table::Table, //
+};
 use kernel::ffi::c_void;
 use kfi_bindings::{
     kfi_ops,
@@ -12,7 +15,7 @@ use kfi_bindings::{
 /// A fid of this class for a new object.
 pub(crate) fn new(class: u32, context: *mut c_void, ops: &'static Table<kfi_ops>) -> kfid {
     kfid {
-        fclass: class.try_into().unwrap_or(0),
+        fclass: num::index(class),
         context,
         ops: ops.as_ptr(),
         ..pin_init::zeroed()

@@ -4,15 +4,16 @@
 
 use crate::{
     errno::Errno,
+    hints::{
+        self,
+        Wanted, //
+    },
     info::{
         self,
         Info, //
     },
     noio::NoIo,
-    offer::{
-        Hints,
-        Offer, //
-    },
+    offer::Offer,
     provider::Provider,
     refusal::Refusal,
     registry, //
@@ -101,7 +102,7 @@ unsafe fn hinted_provider<'a>(hints: *const kfi_info) -> Option<&'a CStr> {
     // SAFETY: By the requirements of this function.
     unsafe {
         let attr = hints.as_ref()?.fabric_attr.as_ref()?;
-        (!attr.prov_name.is_null()).then(|| CStr::from_char_ptr(attr.prov_name))
+        hints::name(attr.prov_name)
     }
 }
 
@@ -137,86 +138,6 @@ pub(crate) unsafe extern "C" fn kfi_getinfo(
     // SAFETY: Not null, so valid.
     unsafe { *info = found };
     ret
-}
-
-/// The names and numbers that a consumer hints at.
-struct Wanted<'a> {
-    fabric: Option<&'a CStr>,
-    domain: Option<&'a CStr>,
-    hints: Hints,
-}
-
-/// Reads hints.
-///
-/// # Safety
-///
-/// Everything that `info` points to is valid for `'a`.
-unsafe fn wanted<'a>(info: &'a kfi_info) -> Wanted<'a> {
-    // SAFETY: By the requirements of this function, here and below.
-    let name =
-        // SAFETY: As above.
-        |name: *mut c_char| unsafe { (!name.is_null()).then(|| CStr::from_char_ptr(name)) };
-    let mut wanted = Wanted {
-        fabric: None,
-        domain: None,
-        hints: Hints {
-            caps: info.caps,
-            beyond: info.addr_format != 0 || !info.src_addr.is_null() || !info.dest_addr.is_null(),
-            ..Hints::default()
-        },
-    };
-    let hints = &mut wanted.hints;
-    // SAFETY: As above.
-    if let Some(attr) = unsafe { info.fabric_attr.as_ref() } {
-        wanted.fabric = name(attr.name);
-    }
-    // SAFETY: As above.
-    if let Some(attr) = unsafe { info.domain_attr.as_ref() } {
-        wanted.domain = name(attr.name);
-        hints.caps |= attr.caps;
-        hints.mr_mode = Some(attr.mr_mode);
-        hints.mr_key_size = attr.mr_key_size;
-        hints.mr_iov_limit = attr.mr_iov_limit;
-        hints.mr_cnt = attr.mr_cnt;
-        hints.beyond |= attr.auth_key_size != 0
-            || attr.av_type != 0
-            || attr.tclass != 0
-            || [
-                attr.cq_data_size,
-                attr.cq_cnt,
-                attr.ep_cnt,
-                attr.tx_ctx_cnt,
-                attr.rx_ctx_cnt,
-                attr.max_ep_tx_ctx,
-                attr.max_ep_rx_ctx,
-                attr.max_ep_stx_ctx,
-                attr.max_ep_srx_ctx,
-                attr.cntr_cnt,
-            ] != [0; 10];
-    }
-    // SAFETY: As above.
-    if let Some(attr) = unsafe { info.ep_attr.as_ref() } {
-        hints.beyond |= attr.type_ != 0
-            || attr.protocol != 0
-            || attr.auth_key_size != 0
-            || [attr.max_msg_size, attr.tx_ctx_cnt, attr.rx_ctx_cnt] != [0; 3];
-    }
-    // SAFETY: As above.
-    if let Some(attr) = unsafe { info.tx_attr.as_ref() } {
-        hints.caps |= attr.caps;
-        hints.beyond |= [
-            attr.inject_size,
-            attr.size,
-            attr.iov_limit,
-            attr.rma_iov_limit,
-        ] != [0; 4];
-    }
-    // SAFETY: As above.
-    if let Some(attr) = unsafe { info.rx_attr.as_ref() } {
-        hints.caps |= attr.caps;
-        hints.beyond |= [attr.total_buffered_recv, attr.size, attr.iov_limit] != [0; 3];
-    }
-    wanted
 }
 
 /// An offer as C has it.
@@ -269,19 +190,11 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     if !node.is_null() || !service.is_null() {
         return Errno::ENODATA.to_c();
     }
-    // SAFETY: Null or valid, as the C API demands.
-    let wanted = unsafe { hints.as_ref().map(|hints| wanted(hints)) };
-    let matches = |offer: &Offer| match &wanted {
-        None => true,
-        Some(wanted) => {
-            wanted.fabric.is_none_or(|name| name == &*offer.fabric)
-                && wanted.domain.is_none_or(|name| name == &*offer.domain)
-                && wanted.hints.met_by(&offer.terms())
-        }
-    };
+    // SAFETY: Null or valid with all that it points to, as the C API demands.
+    let wanted = unsafe { Wanted::read(hints) };
     let mut found = Info::none();
     let collected = P::offers().and_then(|offers| {
-        for offer in offers.iter().filter(|offer| matches(offer)) {
+        for offer in offers.iter().filter(|offer| wanted.met_by(offer)) {
             found.append(answer::<P>(offer, flags)?);
             if flags & KFI_PROV_ATTR_ONLY != 0 {
                 break;

@@ -6,13 +6,17 @@
 //! in, and dispatches to providers, which it knows by the traits in [`provider`] only.
 
 mod access;
+mod calls;
 mod children;
 mod dma;
 pub mod domain;
 mod errno;
+mod extension;
 mod fabric;
 mod fid;
 mod getinfo;
+mod guard;
+mod hints;
 mod info;
 mod memory;
 pub mod mr;
@@ -21,6 +25,7 @@ pub mod num;
 mod offer;
 pub mod provider;
 mod refusal;
+mod registration;
 mod registry;
 mod request;
 mod shape;
@@ -37,9 +42,10 @@ pub use crate::{
         Piece,
         Pieces, //
     },
+    noio::NoIo,
     offer::Offer,
     refusal::Refusal,
-    registry::Registration,
+    registration::Registration,
     request::{
         MrLimits,
         MrRequest, //

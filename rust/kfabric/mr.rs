@@ -1,42 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory region as C has it, and the registration calls of a domain.
-//!
-//! Five entry points; each names its list and goes on in [`register`].
+//! The memory region as C has it.
 
 use crate::{
-    domain::{
-        self,
-        DomainObject, //
-    },
-    errno::Errno,
+    domain::DomainObject,
+    fid,
     noio::NoIo,
     provider::{
         Domain,
         Mr, //
     },
     refusal::Refusal,
-    request::{
-        AuthKey,
-        MrRequest,
-        Terms, //
-    },
-    source::{
-        List,
-        Source, //
-    },
+    request::MrRequest,
     table::{
         no_op3,
         no_op5,
         Table, //
     }, //
 };
-use core::{
-    ptr::{
-        self,
-        NonNull, //
-    },
-    slice, //
+use core::ptr::{
+    self,
+    NonNull, //
 };
 use kernel::{
     ffi::{
@@ -46,17 +30,9 @@ use kernel::{
     prelude::*, //
 };
 use kfi_bindings::{
-    bio_vec,
-    kfi_iov_type_KFI_BVEC as BVEC,
-    kfi_iov_type_KFI_KVEC as KVEC,
-    kfi_iov_type_KFI_SGL as SGL,
-    kfi_mr_attr,
     kfi_ops,
-    kfi_ops_mr,
     kfid,
-    kfid_mr,
-    kvec,
-    scatterlist, //
+    kfid_mr, //
 };
 
 /// A `struct kfid_mr` and what the core keeps with it.
@@ -71,16 +47,6 @@ struct MrObject {
     domain: NonNull<DomainObject>,
 }
 
-/// The registration calls of a domain.
-pub(crate) static OPS: Table<kfi_ops_mr> = Table(kfi_ops_mr {
-    size: size_of::<kfi_ops_mr>(),
-    reg: Some(reg),
-    regv: Some(regv),
-    regbv: Some(regbv),
-    regattr: Some(regattr),
-    regsgl: Some(regsgl),
-});
-
 static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
     size: size_of::<kfi_ops>(),
     close: Some(close),
@@ -89,58 +55,22 @@ static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
     ops_open: Some(no_op5),
 });
 
-/// Checks the output pointer and the domain, then the request, and registers.
-///
-/// # Safety
-///
-/// `fid` and `mr` are null or valid for the call; `source` gives the list, borrowed for the call.
-unsafe fn register<'a>(
-    fid: *mut kfid,
-    source: impl FnOnce() -> Result<Source<'a>, Refusal>,
-    terms: Terms<'a>,
-    context: *mut c_void,
-    mr: *mut *mut kfid_mr,
-) -> c_int {
-    if mr.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
-    }
-    // SAFETY: Not null, so valid by the requirements of this function.
-    unsafe { *mr = ptr::null_mut() };
-    let _noio = NoIo::enter();
-    // SAFETY: By the requirements of this function.
-    let domain = match unsafe { domain::object(fid) } {
-        Ok(domain) => domain,
-        Err(refusal) => return refusal.report(),
-    };
-    let object = source()
-        .and_then(|source| MrRequest::parse(source, terms, domain.mr_limits()))
-        .and_then(|request| open(domain, &request, context));
-    match object {
-        Ok(object) => {
-            // SAFETY: As above. C reaches the object by its first field until `close`.
-            unsafe { *mr = KBox::into_raw(object).cast() };
-            0
-        }
-        Err(refusal) => refusal.report(),
-    }
-}
-
 /// Registers a valid request and makes the object that C gets.
-fn open(
+pub(crate) fn open(
     domain: &DomainObject,
     request: &MrRequest<'_>,
     context: *mut c_void,
-) -> Result<KBox<MrObject>, Refusal> {
+) -> Result<*mut kfid_mr, Refusal> {
     // Allocated first: nothing is left to fail once the peer can reach the memory.
     let object = KBox::new_uninit(GFP_KERNEL)?;
     let child = domain.add_region()?;
     let registered = domain.provider().register(request)?;
     // INVARIANT: `child` keeps the domain open and is given up by `close` only.
-    Ok(KBox::write(
+    let object = KBox::write(
         object,
         MrObject {
             c: kfid_mr {
-                fid: crate::fid::new(kfi_bindings::KFI_CLASS_MR, context, &FID_OPS),
+                fid: fid::new(kfi_bindings::KFI_CLASS_MR, context, &FID_OPS),
                 mem_desc: ptr::without_provenance_mut(registered.desc),
                 key: registered.key,
                 iova: registered.base,
@@ -148,7 +78,9 @@ fn open(
             mr: registered.mr,
             domain: child.keep(),
         },
-    ))
+    );
+    // C reaches the object by its first field until `close`.
+    Ok(KBox::into_raw(object).cast())
 }
 
 /// `kfi_close` of a region. May sleep; when it returns 0, no peer can reach the memory.
@@ -188,116 +120,4 @@ pub unsafe fn domain_of<'a, D: Domain>(mr: *mut kfid_mr) -> Option<&'a D> {
     // open by its invariant.
     let domain = unsafe { (*mr.cast::<MrObject>()).domain.as_ref() };
     domain.provider().as_any().downcast_ref()
-}
-
-fn terms(access: u64, offset: u64, requested_key: u64, flags: u64) -> Terms<'static> {
-    Terms {
-        access,
-        offset,
-        requested_key,
-        flags,
-        auth_key: AuthKey::None,
-    }
-}
-
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn reg(
-    fid: *mut kfid,
-    buf: *const c_void,
-    len: usize,
-    access: u64,
-    offset: u64,
-    requested_key: u64,
-    flags: u64,
-    mr: *mut *mut kfid_mr,
-    context: *mut c_void,
-) -> c_int {
-    let kvec = kvec {
-        iov_base: buf.cast_mut(),
-        iov_len: len,
-    };
-    let terms = terms(access, offset, requested_key, flags);
-    // SAFETY: As the C API demands; the list of one lives on this stack.
-    unsafe { register(fid, || Source::buffer(&kvec), terms, context, mr) }
-}
-
-/// The calls that take a list, which differ in its type only.
-macro_rules! list_call {
-    ($name:ident, $entry:ty, $source:path) => {
-        /// # Safety
-        ///
-        /// As the C API demands: every pointer is null or valid for the call.
-        unsafe extern "C" fn $name(
-            fid: *mut kfid,
-            list: *const $entry,
-            count: usize,
-            access: u64,
-            offset: u64,
-            requested_key: u64,
-            flags: u64,
-            mr: *mut *mut kfid_mr,
-            context: *mut c_void,
-        ) -> c_int {
-            // SAFETY: As the C API demands, the list is valid for the call.
-            let source = || unsafe { List::from_raw(list, count) }.map($source);
-            let terms = terms(access, offset, requested_key, flags);
-            // SAFETY: As the C API demands.
-            unsafe { register(fid, source, terms, context, mr) }
-        }
-    };
-}
-
-list_call!(regv, kvec, Source::Kvec);
-list_call!(regbv, bio_vec, Source::Bvec);
-list_call!(regsgl, scatterlist, Source::Sgl);
-
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn regattr(
-    fid: *mut kfid,
-    attr: *const kfi_mr_attr,
-    flags: u64,
-    mr: *mut *mut kfid_mr,
-) -> c_int {
-    // SAFETY: As the C API demands, the attributes are null or valid for the call.
-    let attr = unsafe { attr.as_ref() };
-    let terms = attr.map_or(terms(0, 0, 0, flags), |attr| Terms {
-        access: attr.access,
-        offset: attr.offset,
-        requested_key: attr.requested_key,
-        flags,
-        auth_key: auth_key(attr),
-    });
-    let context = attr.map_or(ptr::null_mut(), |attr| attr.context);
-    let source = || {
-        let attr = attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?;
-        let (list, count) = (&attr.__bindgen_anon_1, attr.iov_count);
-        // SAFETY: As the C API demands, `type` says which member is set and the list is valid for
-        // the call.
-        unsafe {
-            match attr.type_ {
-                KVEC => List::from_raw(list.mr_iov, count).map(Source::Kvec),
-                BVEC => List::from_raw(list.mr_biov, count).map(Source::Bvec),
-                SGL => List::from_raw(list.mr_sgl, count).map(Source::Sgl),
-                other => {
-                    Err(Refusal::new(Errno::EINVAL, c"unknown iov type").value(u64::from(other)))
-                }
-            }
-        }
-    };
-    // SAFETY: As the C API demands.
-    unsafe { register(fid, source, terms, context, mr) }
-}
-
-fn auth_key(attr: &kfi_mr_attr) -> AuthKey<'_> {
-    match (attr.auth_key_size, attr.auth_key.is_null()) {
-        (0, _) => AuthKey::None,
-        (_, true) => AuthKey::Missing,
-        (len, false) if len > isize::MAX.unsigned_abs() => AuthKey::Missing,
-        // SAFETY: As the C API demands, the key has that many bytes.
-        (len, false) => AuthKey::Some(unsafe { slice::from_raw_parts(attr.auth_key, len) }),
-    }
 }

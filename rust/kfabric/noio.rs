@@ -6,14 +6,14 @@ use kernel::types::NotThreadSafe;
 
 /// While it lives, no allocation of this task starts I/O to get memory, whatever its flags say:
 /// storage may register memory on the way of the very write that would have to finish first.
-pub(crate) struct NoIo {
+pub struct NoIo {
     flags: u32,
     _task: NotThreadSafe,
 }
 
 impl NoIo {
     /// Enters the scope. Process context.
-    pub(crate) fn enter() -> Self {
+    pub fn enter() -> Self {
         Self {
             // SAFETY: Only changes flags of the current task; undone in drop, on the same task.
             flags: unsafe { kfi_bindings::kfi_helper_noio_save() },

@@ -12,3 +12,9 @@ pub const fn widen(n: usize) -> u64 {
 pub const fn widen_u32(n: u32) -> u64 {
     n as u64
 }
+
+/// `u32` to `usize`: the kernel crate runs on no smaller machine.
+pub const fn index(n: u32) -> usize {
+    const { assert!(usize::BITS >= u32::BITS) };
+    n as usize
+}

@@ -173,7 +173,7 @@ mod tests {
         auth_keys: false,
     };
     const TERMS: Terms<'static> = Terms {
-        access: kfi_bindings::KFI_REMOTE_READ,
+        access: Access::REMOTE_READ.bits(),
         offset: 0,
         requested_key: 7,
         flags: 0,
@@ -218,7 +218,7 @@ mod tests {
         let bad = Terms { flags: 0, ..bad };
         assert_eq!(parse(&good, bad), Err(Errno::EINVAL));
         let unknown = Terms {
-            access: 1 | kfi_bindings::KFI_READ,
+            access: 1 | Access::READ.bits(),
             ..TERMS
         };
         assert_eq!(parse(&good, unknown), Err(Errno::EINVAL));

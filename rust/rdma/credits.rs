@@ -18,7 +18,7 @@ use kernel::{
 ///
 /// The semaphore is initialized.
 #[pin_data]
-pub struct Credits {
+pub(crate) struct Credits {
     #[pin]
     sem: Opaque<bindings::semaphore>,
 }
@@ -31,7 +31,7 @@ unsafe impl Sync for Credits {}
 
 impl Credits {
     /// Initializes a number of credits.
-    pub fn new(count: u32) -> impl PinInit<Self> {
+    pub(crate) fn new(count: u32) -> impl PinInit<Self> {
         let count = c_int::try_from(count).unwrap_or(c_int::MAX);
         pin_init!(Self {
             // INVARIANT: This initializes it.
@@ -43,7 +43,7 @@ impl Credits {
     }
 
     /// Takes a credit. Sleeps, uninterruptibly, until there is one.
-    pub fn take(&self) -> Credit<'_> {
+    pub(crate) fn take(&self) -> Credit<'_> {
         // SAFETY: By the type invariant.
         unsafe { bindings::down(self.sem.get()) };
         Credit(self)
@@ -52,7 +52,7 @@ impl Credits {
 
 /// A credit that has been taken. Dropping it gives it back, without sleeping.
 #[must_use]
-pub struct Credit<'a>(&'a Credits);
+pub(crate) struct Credit<'a>(&'a Credits);
 
 impl Drop for Credit<'_> {
     fn drop(&mut self) {

@@ -36,7 +36,7 @@
 
 pub mod access;
 pub mod client;
-pub mod credits;
+mod credits;
 pub mod device;
 pub mod dma;
 mod errno;

@@ -22,7 +22,7 @@ pub enum WrError {
     /// It was refused by the driver, and never reached the device.
     Post(Error),
     /// The queue pair went into error before it was its turn, or while it was. It may have been
-    /// carried out or not.
+    /// carried out or not. rxe reports a request like that too whose own failure was the cause.
     Flushed,
     /// The device failed it, and the queue pair went into error. Of its effects nothing is known.
     Failed(WcStatus),

@@ -4,7 +4,7 @@
 //!
 //! Lock order: `DEVICES`, then a device's `state`. Neither is held while a domain goes away.
 
-use crate::domain::Link;
+use crate::link::Link;
 use core::mem;
 use kernel::{
     new_mutex,

@@ -21,7 +21,10 @@ use kernel::{
         WorkItem, //
     }, //
 };
-use kfabric::workqueue::OwnedQueue;
+use kfabric::{
+    workqueue::OwnedQueue,
+    NoIo, //
+};
 use rdma::{
     mr::{
         FastMr,
@@ -92,6 +95,8 @@ impl WorkItem for Pool {
 
     /// Gets ready what is wanted. Failures are left to the one who needs a region.
     fn run(this: Arc<Self>) {
+        // Others wait for the locks that this takes, on the way of writing memory back.
+        let _noio = NoIo::enter();
         while let Some(size) = this.short_of() {
             let Ok(mr) = this.make(size) else {
                 return;
@@ -149,9 +154,8 @@ impl Pool {
         FastMr::alloc(&self.pd, Kind::Pages, size.pages(self.max_pages))
     }
 
-    /// Puts a region in line, unless there are `most` already.
+    /// Puts a region in line, unless there are `most` already or there is no memory for it.
     fn put_back(&self, size: Size, mr: FastMr, most: usize) -> Result<(), FastMr> {
-        // Memory for the line is got without the lock held, so there may be none the next time.
         let mut classes = self.classes.lock();
         match classes.get_mut(size.0) {
             Some(class) if class.len() < most => class.push(mr),

@@ -7,10 +7,8 @@ use crate::{
         self,
         Device, //
     },
-    domain::{
-        self,
-        Domain, //
-    },
+    domain::Domain,
+    link,
 };
 use kernel::{
     prelude::*,
@@ -51,7 +49,7 @@ impl provider::Provider for Verbs {
         for device in device::all().map_err(|_| Errno::ENOMEM)? {
             if let Some(present) = device.get() {
                 let limits = present.limits();
-                let region = domain::mr_limits(&limits);
+                let region = link::mr_limits(&limits);
                 let name = present.name();
                 let offer = Offer {
                     fabric: string(&name)?,
@@ -60,7 +58,7 @@ impl provider::Provider for Verbs {
                     mr_mode: MR_MODE,
                     mr_key_size: KEY_SIZE,
                     mr_iov_limit: region.segments,
-                    mr_cnt: usize::try_from(limits.max_mr).unwrap_or(usize::MAX),
+                    mr_cnt: num::index(limits.max_mr),
                 };
                 offers.push(offer, GFP_KERNEL)?;
             }

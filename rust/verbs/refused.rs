@@ -35,13 +35,20 @@ pub(crate) fn not_mapped(error: Error) -> Refusal {
 
 /// Setting up what a domain needs failed.
 pub(crate) fn no_domain(error: Error) -> Refusal {
-    match -error.to_errno() {
-        e if e == -Error::from(Errno::ENETDOWN).to_errno() => {
-            driver(Errno::ENETDOWN, c"no active port", error)
-        }
-        e if e == -ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a domain", error),
-        e if e == -ENODEV.to_errno() => driver(Errno::ENODEV, c"the device is gone", error),
+    match error.to_errno() {
+        e if e == Errno::ENETDOWN.to_c() => driver(Errno::ENETDOWN, c"no active port", error),
+        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a domain", error),
+        e if e == ENODEV.to_errno() => gone(),
         _ => driver(Errno::EIO, c"the device refused the domain's queue", error),
+    }
+}
+
+/// The registration queue could not be replaced.
+pub(crate) fn no_queue(error: Error) -> Refusal {
+    match error.to_errno() {
+        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the queue", error),
+        e if e == ENODEV.to_errno() => gone(),
+        _ => driver(Errno::EIO, c"the registration queue failed", error),
     }
 }
 

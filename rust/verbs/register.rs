@@ -6,8 +6,8 @@
 //! it.
 
 use crate::{
-    domain::Resources,
     ffi,
+    link::Resources,
     pool::Size,
     refused,
     rights, //
@@ -17,7 +17,10 @@ use kernel::{
     prelude::*, //
 };
 use kfabric::{
-    num::widen,
+    num::{
+        self,
+        widen, //
+    },
     Errno,
     List,
     MrRequest,
@@ -131,9 +134,7 @@ impl Region {
                     resources.pool().put(size, failed.mr);
                 }
                 let refusal = refused::not_mapped(failed.error);
-                return Err(refusal
-                    .at(usize::try_from(failed.mapped).unwrap_or(0))
-                    .into());
+                return Err(refusal.at(num::index(failed.mapped)).into());
             }
         };
         if prepared.length() != request.shape().bytes() {
@@ -141,11 +142,15 @@ impl Region {
         }
         prepared.set_base(BASE).map_err(refused::not_mapped)?;
 
-        let queue = resources.queue().get().map_err(refused::no_domain)?;
+        let queue = resources.queue().get().map_err(refused::no_queue)?;
         match queue.register(prepared) {
             Ok(valid) => Ok(Self { valid, size }),
             Err(RegisterError::Lost { list: Some(_), .. }) => Err(Failure::Queue),
-            Err(RegisterError::Unposted { .. }) => Err(Failure::Queue),
+            Err(RegisterError::Unposted { .. }) => {
+                // Nothing says why, so the queue pair is given up like one that failed.
+                let _ = queue.fail();
+                Err(Failure::Queue)
+            }
             Err(RegisterError::Lost { list: None, .. }) => {
                 Err(Refusal::new(Errno::EIO, c"the device won't let go of the memory").into())
             }
@@ -170,6 +175,9 @@ impl Region {
     /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer
     /// can reach the memory. `EIO` if the device won't let go of it.
     pub(crate) fn release(self, resources: &Resources, fence: Fence) -> Result<(), Refusal> {
+        if !fence.invalidates() {
+            return self.deregister();
+        }
         let Ok(queue) = resources.queue().get() else {
             return self.deregister();
         };

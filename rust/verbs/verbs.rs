@@ -11,6 +11,7 @@ mod ext;
 mod fence;
 mod ffi;
 mod gate;
+mod link;
 mod params;
 mod pool;
 mod provider;

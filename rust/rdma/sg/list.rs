@@ -34,6 +34,7 @@ pub struct Piece {
 
 impl Piece {
     /// The piece as the C side wants it; [`EINVAL`] if it is empty or not inside its page.
+    #[inline]
     fn to_raw(&self) -> Result<rdma_bindings::rdma_helper_piece> {
         match self.offset.checked_add(self.len) {
             Some(end) if self.len > 0 && end <= PAGE_SIZE => Ok(rdma_bindings::rdma_helper_piece {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reading a consumer's hints.
+
+use crate::offer::{
+    Hints,
+    Offer, //
+};
+use kernel::{
+    ffi::c_char,
+    prelude::*,
+    str::CStr, //
+};
+use kfi_bindings::{
+    kfi_domain_attr,
+    kfi_ep_attr,
+    kfi_info,
+    kfi_rx_attr,
+    kfi_tx_attr, //
+};
+
+/// What a consumer wants, by name and in numbers. The default wants nothing special.
+#[derive(Default)]
+pub(crate) struct Wanted<'a> {
+    fabric: Option<&'a CStr>,
+    domain: Option<&'a CStr>,
+    hints: Hints,
+}
+
+impl<'a> Wanted<'a> {
+    /// Reads hints; null hints want nothing special.
+    ///
+    /// # Safety
+    ///
+    /// `info` is null or valid with all that it points to, for `'a`.
+    pub(crate) unsafe fn read(info: *const kfi_info) -> Self {
+        // SAFETY: By the requirements of this function, here and wherever hints point to.
+        let Some(info) = (unsafe { info.as_ref() }) else {
+            return Self::default();
+        };
+        // SAFETY: As above.
+        let (fabric, domain, ep, tx, rx) = unsafe {
+            (
+                info.fabric_attr.as_ref(),
+                info.domain_attr.as_ref(),
+                info.ep_attr.as_ref(),
+                info.tx_attr.as_ref(),
+                info.rx_attr.as_ref(),
+            )
+        };
+        // SAFETY: As above.
+        let (fabric_name, domain_name) = unsafe {
+            (
+                fabric.and_then(|attr| name(attr.name)),
+                domain.and_then(|attr| name(attr.name)),
+            )
+        };
+        let mut hints = Hints {
+            caps: info.caps,
+            beyond: info.addr_format != 0 || !info.src_addr.is_null() || !info.dest_addr.is_null(),
+            ..Hints::default()
+        };
+        domain.inspect(|attr| add_domain(&mut hints, attr));
+        ep.inspect(|attr| add_ep(&mut hints, attr));
+        tx.inspect(|attr| add_tx(&mut hints, attr));
+        rx.inspect(|attr| add_rx(&mut hints, attr));
+        Self {
+            fabric: fabric_name,
+            domain: domain_name,
+            hints,
+        }
+    }
+
+    /// Does the offer have the names, and meet the hints?
+    pub(crate) fn met_by(&self, offer: &Offer) -> bool {
+        self.fabric.is_none_or(|name| name == &*offer.fabric)
+            && self.domain.is_none_or(|name| name == &*offer.domain)
+            && self.hints.met_by(&offer.terms())
+    }
+}
+
+/// A name, if there is one.
+///
+/// # Safety
+///
+/// `name` is null or a string that is valid for `'a`.
+pub(crate) unsafe fn name<'a>(name: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: By the requirements of this function.
+    (!name.is_null()).then(|| unsafe { CStr::from_char_ptr(name) })
+}
+
+fn add_domain(hints: &mut Hints, attr: &kfi_domain_attr) {
+    hints.caps |= attr.caps;
+    hints.mr_mode = Some(attr.mr_mode);
+    hints.mr_key_size = attr.mr_key_size;
+    hints.mr_iov_limit = attr.mr_iov_limit;
+    hints.mr_cnt = attr.mr_cnt;
+    hints.beyond |= attr.av_type != kfi_bindings::kfi_av_type_KFI_AV_UNSPEC
+        || !matches!(
+            attr.tclass,
+            kfi_bindings::KFI_TC_UNSPEC | kfi_bindings::KFI_TC_BEST_EFFORT
+        )
+        || [
+            attr.auth_key_size,
+            attr.cq_data_size,
+            attr.cq_cnt,
+            attr.ep_cnt,
+            attr.tx_ctx_cnt,
+            attr.rx_ctx_cnt,
+            attr.max_ep_tx_ctx,
+            attr.max_ep_rx_ctx,
+            attr.max_ep_stx_ctx,
+            attr.max_ep_srx_ctx,
+            attr.cntr_cnt,
+        ] != [0; 11];
+}
+
+fn add_ep(hints: &mut Hints, attr: &kfi_ep_attr) {
+    hints.beyond |= attr.type_ != kfi_bindings::kfi_ep_type_KFI_EP_UNSPEC
+        || attr.protocol != 0
+        || [
+            attr.auth_key_size,
+            attr.max_msg_size,
+            attr.tx_ctx_cnt,
+            attr.rx_ctx_cnt,
+        ] != [0; 4];
+}
+
+fn add_tx(hints: &mut Hints, attr: &kfi_tx_attr) {
+    hints.caps |= attr.caps;
+    hints.beyond |= [
+        attr.inject_size,
+        attr.size,
+        attr.iov_limit,
+        attr.rma_iov_limit,
+    ] != [0; 4];
+}
+
+fn add_rx(hints: &mut Hints, attr: &kfi_rx_attr) {
+    hints.caps |= attr.caps;
+    hints.beyond |= [attr.total_buffered_recv, attr.size, attr.iov_limit] != [0; 3];
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Registering a provider written in Rust.
+
+use crate::{
+    fabric,
+    getinfo,
+    provider::Provider,
+    registry::{
+        __kfi_provider_register,
+        kfi_provider_deregister, //
+    }, //
+};
+use core::marker::PhantomData;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+use kfi_bindings::kfi_provider;
+
+/// A provider written in Rust, registered as long as this lives.
+///
+/// # Invariants
+///
+/// `c` is registered and stays where it is.
+pub struct Registration<P: Provider> {
+    c: KBox<kfi_provider>,
+    _provider: PhantomData<fn() -> P>,
+}
+
+// SAFETY: Deregistering may be done by any thread.
+unsafe impl<P: Provider> Send for Registration<P> {}
+// SAFETY: There is nothing to do with a shared one.
+unsafe impl<P: Provider> Sync for Registration<P> {}
+
+impl<P: Provider> Registration<P> {
+    /// Registers the provider for the calling module. May sleep.
+    pub fn new(module: &'static ThisModule) -> Result<Self> {
+        let mut c = KBox::new(
+            kfi_provider {
+                version: P::VERSION,
+                kfi_version: crate::API_VERSION,
+                name: P::NAME.as_char_ptr(),
+                kgetinfo: Some(getinfo::of_provider::<P>),
+                kfabric: Some(fabric::of_provider::<P>),
+                ..pin_init::zeroed()
+            },
+            GFP_KERNEL,
+        )?;
+        // SAFETY: `c` lives, where it is, until `drop` has deregistered it.
+        let ret = unsafe { __kfi_provider_register(&mut *c, module.as_ptr()) };
+        to_result(ret)?;
+        // INVARIANT: Just registered.
+        Ok(Self {
+            c,
+            _provider: PhantomData,
+        })
+    }
+}
+
+impl<P: Provider> Drop for Registration<P> {
+    fn drop(&mut self) {
+        // SAFETY: Registered, by the invariant.
+        unsafe { kfi_provider_deregister(&mut *self.c) };
+    }
+}

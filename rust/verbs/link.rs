@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a domain has on its device, and how that ends.
+
+use crate::{
+    callbacks::Callbacks,
+    ext,
+    gate::Gate,
+    pool::Pool,
+    queue::Queue,
+    regions::Regions,
+    register::Region, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc,
+        Mutex, //
+    }, //
+};
+use kfabric::{
+    num,
+    workqueue::OwnedQueue,
+    MrLimits,
+    Refusal, //
+};
+use rdma::{
+    mr::Fence,
+    Limits,
+    Pd, //
+};
+
+/// What a domain has on its device, behind the gate.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Resources {
+    // The order of the fields is the order in which they go.
+    #[pin]
+    queue: Queue,
+    pool: Arc<Pool>,
+    pd: Arc<Pd>,
+}
+
+impl Resources {
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    pub(crate) fn pd(&self) -> &Arc<Pd> {
+        &self.pd
+    }
+
+    pub(crate) fn device(&self) -> &ARef<rdma::Device> {
+        self.pd.device()
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for Resources {
+    fn drop(self: Pin<&mut Self>) {
+        self.pool.close();
+    }
+}
+
+/// An open domain and its device, each of which may end first.
+#[pin_data]
+pub(crate) struct Link {
+    #[pin]
+    gate: Gate<Resources>,
+    #[pin]
+    regions: Regions<Region>,
+    #[pin]
+    callbacks: Callbacks<ext::Removal>,
+    /// The device, until the removal callbacks have returned: they undo mappings.
+    #[pin]
+    device: Mutex<Option<ARef<rdma::Device>>>,
+    fence: Fence,
+    mr_limits: MrLimits,
+}
+
+impl Link {
+    /// Sets up what a domain needs. `ENETDOWN` without an active port. May sleep.
+    pub(crate) fn new(device: &ARef<rdma::Device>, work: Arc<OwnedQueue>) -> Result<Arc<Self>> {
+        let limits = device.limits();
+        let fence = crate::fence::of(device);
+        let pd = Pd::alloc(device)?;
+        let queue = Queue::new(pd.clone())?;
+        let pool = Pool::new(pd.clone(), limits.max_fast_reg_pages, work)?;
+        let resources = Arc::pin_init(
+            pin_init!(Resources { queue <- queue, pool, pd }),
+            GFP_KERNEL,
+        )?;
+        Arc::pin_init(
+            pin_init!(Self {
+                gate <- Gate::new(resources),
+                regions <- Regions::new(),
+                callbacks <- Callbacks::new(),
+                device <- new_mutex!(Some(device.clone())),
+                fence,
+                mr_limits: mr_limits(&limits),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    pub(crate) fn gate(&self) -> &Gate<Resources> {
+        &self.gate
+    }
+
+    pub(crate) fn regions(&self) -> &Regions<Region> {
+        &self.regions
+    }
+
+    pub(crate) fn mr_limits(&self) -> &MrLimits {
+        &self.mr_limits
+    }
+
+    pub(crate) fn callbacks(&self) -> &Callbacks<ext::Removal> {
+        &self.callbacks
+    }
+
+    /// The device, until its removal callbacks have returned. May sleep, but not for long.
+    pub(crate) fn device(&self) -> Option<ARef<rdma::Device>> {
+        self.device.lock().clone()
+    }
+
+    /// A consumer takes the protection domain; it should know when it must give it back.
+    pub(crate) fn pd_taken(&self) {
+        if self.callbacks.is_empty() {
+            if let Some(device) = self.device() {
+                pr_warn!(
+                    "{}: protection domain taken by a consumer without on_removal: removal of the device will wait for it\n",
+                    device.name()
+                );
+            }
+        }
+    }
+
+    /// Releases a region, or waits until removal has. Sleeps until no peer can reach it.
+    pub(crate) fn close_region(&self, number: u64) -> Result<(), Refusal> {
+        let mut closed = Ok(());
+        self.regions.close(number, |region| {
+            let inside = self.gate.enter();
+            closed = match inside.as_ref().and_then(|inside| inside.get()) {
+                Some(resources) => region.release(resources, self.fence),
+                None => region.deregister(),
+            };
+        });
+        closed
+    }
+
+    /// The device goes away: ends everything that the domain has on it. Sleeps until that is done,
+    /// and as long as others use the protection domain.
+    pub(crate) fn remove(&self) {
+        let Some(shut) = self.gate.shut() else {
+            return self.gate.wait_gone();
+        };
+        shut.get().queue.die();
+        let drained = shut.drain();
+        self.callbacks.run();
+        *self.device.lock() = None;
+        self.regions.remove_all(|region| {
+            if let Err(refusal) = region.deregister() {
+                pr_err!("removal: {}\n", refusal.why());
+            }
+        });
+        let users = drained.get().pd.foreign_users();
+        if users > 0 {
+            let device = drained.get().device().name();
+            pr_warn!(
+                "{}: removal waits for {} objects that consumers have on a protection domain\n",
+                device,
+                users
+            );
+        }
+        drained.take_away();
+    }
+
+    /// The domain is closed, and has no regions. Sleeps.
+    pub(crate) fn close(&self) {
+        match self.gate.shut() {
+            Some(shut) => {
+                *self.device.lock() = None;
+                shut.drain().take_away();
+            }
+            None => self.gate.wait_gone(),
+        }
+    }
+}
+
+/// What a region can be on a device.
+pub(crate) fn mr_limits(limits: &Limits) -> MrLimits {
+    let pages = limits.max_fast_reg_pages.min(crate::pool::MOST_PAGES);
+    MrLimits {
+        segments: num::index(pages),
+        pages: u64::from(pages),
+        bytes: limits.max_mr_size,
+        holes: limits.sg_gaps,
+        flags: 0,
+        auth_keys: false,
+    }
+}
