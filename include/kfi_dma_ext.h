@@ -47,9 +47,9 @@
  *	removal callbacks have returned, so that clean-up code needn't ask.
  *	Process context; may sleep.
  * @sync_sg_for_cpu: Hand the mapped memory to the CPU, before it reads what the device has written.
- *	Arguments as for @unmap_sg. Any context; doesn't sleep.
+ *	Arguments as for @unmap_sg. Process context; may sleep.
  * @sync_sg_for_device: Hand the mapped memory back to the device, after the CPU has written to it.
- *	Arguments as for @unmap_sg. Any context; doesn't sleep.
+ *	Arguments as for @unmap_sg. Process context; may sleep.
  */
 struct kfi_dma_ops {
 	size_t	size;

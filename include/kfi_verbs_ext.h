@@ -18,25 +18,26 @@ struct ib_pd;
 
 /**
  * struct kfi_verbs_dom_ops - What lies beneath a domain of the verbs provider.
- * @get_ib_device: The domain's RDMA device. Any context; doesn't sleep.
+ * @get_ib_device: The domain's RDMA device. Process context; may sleep.
  *	Returns NULL if the fid isn't such a domain or the device is gone. Valid until the domain is
  *	closed or the removal callback has returned, whichever comes first.
- * @get_pd: The domain's protection domain. Any context; doesn't sleep.
+ * @get_pd: The domain's protection domain. Process context; may sleep.
  *	Returns NULL and is valid as for @get_ib_device. A consumer that uses it must have
  *	registered a callback with @on_removal before; one that hasn't is warned about in the log,
  *	and device removal waits for it.
- * @on_removal: Register what to do when the device goes away: call cb(arg). cb NULL takes a
- *	registered callback back. A domain has one callback.
+ * @on_removal: Register what to do when the device goes away: call cb(arg). A domain can have
+ *	several callbacks, known by @arg; cb NULL takes back the one that was registered with @arg.
  *	Process context; may sleep. Taking it back waits for a callback that is running, so it must
  *	not be done from the callback itself.
- *	Returns 0, -KFI_EINVAL (not a domain of this provider), -KFI_EBUSY (there is one already),
+ *	Returns 0, -KFI_EINVAL (not a domain of this provider), -KFI_EBUSY (there is one with this
+ *	@arg already), -KFI_ENOMEM,
  *	-KFI_ENODEV (the device is gone or going: the callback isn't registered and won't be
  *	called).
  * @get_lkey: The lkey of a region, to be used in local segments of the consumer's own work
- *	requests, as long as the region is open. Any context; doesn't sleep.
- *	Returns 0 if the region isn't one of this provider or its device is gone.
+ *	requests, as long as the region is open and its device there. Any context; doesn't sleep.
+ *	Returns 0 if the region isn't one of this provider.
  *
- * The callback runs at most once, in process context, and may sleep. By then the domain refuses new
+ * Each callback runs at most once, in process context, and may sleep. By then the domain refuses new
  * work with -KFI_ENODEV, and all that was under way has ended. Before it returns it must destroy
  * every queue pair and memory region that the consumer has on the protection domain, and unmap the
  * lists that it has mapped for the device, after a kfi_close() of the kfabric regions on them;

@@ -11,3 +11,4 @@
 #include <kfi_dma_ext.h>
 #include <kfi_verbs_ext.h>
 #include <kfabric_helpers.h>
+#include <verbs_helpers.h>

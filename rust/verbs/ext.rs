@@ -8,16 +8,17 @@ use crate::{
     callbacks::Callback,
     domain::Domain, //
 };
-use core::{
-    ffi::CStr,
-    ptr::{
-        self,
-        NonNull, //
-    },
+use core::ptr::{
+    self,
+    NonNull, //
 };
-use kernel::ffi::{
-    c_int,
-    c_void, //
+use kernel::{
+    ffi::{
+        c_int,
+        c_ulong,
+        c_void, //
+    },
+    prelude::*, //
 };
 use kfabric::Errno;
 use kfi_bindings::{
@@ -37,7 +38,7 @@ unsafe impl Sync for Table {}
 
 static TABLE: Table = Table(kfi_verbs_dom_ops {
     get_ib_device: Some(get_ib_device),
-    get_pd: Some(get_pd),
+    get_pd: Some(kfi_bindings::kfi_verbs_helper_get_pd),
     on_removal: Some(on_removal),
     get_lkey: Some(get_lkey),
 });
@@ -87,10 +88,13 @@ unsafe extern "C" fn get_ib_device(fid: *mut kfid) -> *mut kfi_bindings::ib_devi
     device.map_or(ptr::null_mut(), |device| device.as_raw().cast())
 }
 
+/// The slot `get_pd`, with the address that it was called from. May sleep.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn get_pd(fid: *mut kfid) -> *mut kfi_bindings::ib_pd {
+#[no_mangle]
+unsafe extern "C" fn kfi_verbs_get_pd(fid: *mut kfid, caller: c_ulong) -> *mut kfi_bindings::ib_pd {
     // SAFETY: As the C API demands.
     let Some(domain) = (unsafe { domain(fid) }) else {
         return ptr::null_mut();
@@ -98,10 +102,37 @@ unsafe extern "C" fn get_pd(fid: *mut kfid) -> *mut kfi_bindings::ib_pd {
     let inside = domain.link().gate().enter();
     match inside.as_ref().and_then(|inside| inside.get()) {
         Some(resources) => {
-            domain.link().pd_taken();
+            domain.link().pd_taken(Holder(caller));
             resources.pd().as_raw().cast()
         }
         None => ptr::null_mut(),
+    }
+}
+
+const _: () = {
+    let _ = if true {
+        kfi_bindings::kfi_verbs_get_pd
+    } else {
+        kfi_verbs_get_pd
+    };
+};
+
+/// Who took a protection domain: an address in their code.
+#[derive(Clone, Copy)]
+pub(crate) struct Holder(c_ulong);
+
+impl Holder {
+    /// Says something in the log that ends with who it is. Any context.
+    pub(crate) fn warn(self, device: &rdma::Device, what: &CStr) {
+        let name = device.name();
+        // SAFETY: Both are strings; the address is only looked up.
+        unsafe {
+            kfi_bindings::kfi_verbs_helper_warn(
+                name.as_c_str().as_char_ptr(),
+                what.as_char_ptr(),
+                self.0,
+            )
+        };
     }
 }
 
@@ -143,7 +174,7 @@ unsafe extern "C" fn nothing(_arg: *mut c_void) {}
 unsafe extern "C" fn get_lkey(mr: *mut kfid_mr) -> u32 {
     // SAFETY: As the C API demands.
     let domain: Option<&Domain> = unsafe { kfabric::mr::domain_of(mr) };
-    match domain.and_then(|domain| domain.link().gate().enter()) {
+    match domain {
         // SAFETY: An open region, so that it has a descriptor: the key itself.
         Some(_) => u32::try_from(unsafe { (*mr).mem_desc }.addr()).unwrap_or(0),
         None => 0,

@@ -4,7 +4,10 @@
 
 use crate::{
     callbacks::Callbacks,
-    ext,
+    ext::{
+        self,
+        Holder, //
+    },
     gate::Gate,
     pool::Pool,
     queue::Queue,
@@ -79,6 +82,9 @@ pub(crate) struct Link {
     /// The device, until the removal callbacks have returned: they undo mappings.
     #[pin]
     device: Mutex<Option<ARef<rdma::Device>>>,
+    /// Who took the protection domain last.
+    #[pin]
+    holder: Mutex<Option<Holder>>,
     fence: Fence,
     mr_limits: MrLimits,
 }
@@ -101,6 +107,7 @@ impl Link {
                 regions <- Regions::new(),
                 callbacks <- Callbacks::new(),
                 device <- new_mutex!(Some(device.clone())),
+                holder <- new_mutex!(None),
                 fence,
                 mr_limits: mr_limits(&limits),
             }),
@@ -130,12 +137,13 @@ impl Link {
     }
 
     /// A consumer takes the protection domain; it should know when it must give it back.
-    pub(crate) fn pd_taken(&self) {
+    pub(crate) fn pd_taken(&self, holder: Holder) {
+        *self.holder.lock() = Some(holder);
         if self.callbacks.is_empty() {
             if let Some(device) = self.device() {
-                pr_warn!(
-                    "{}: protection domain taken by a consumer without on_removal: removal of the device will wait for it\n",
-                    device.name()
+                holder.warn(
+                    &device,
+                    c"removal will wait, for want of on_removal, for who took a protection domain:",
                 );
             }
         }
@@ -169,14 +177,11 @@ impl Link {
                 pr_err!("removal: {}\n", refusal.why());
             }
         });
-        let users = drained.get().pd.foreign_users();
-        if users > 0 {
-            let device = drained.get().device().name();
-            pr_warn!(
-                "{}: removal waits for {} objects that consumers have on a protection domain\n",
-                device,
-                users
-            );
+        if drained.get().pd.foreign_users() > 0 {
+            if let Some(holder) = *self.holder.lock() {
+                let what = c"removal waits for objects on a protection domain, last taken by";
+                holder.warn(drained.get().device(), what);
+            }
         }
         drained.take_away();
     }
