@@ -86,7 +86,7 @@ static void drop_if_unused(struct peer_watch *watch)
 	if (!list_empty(&watch->peers))
 		return;
 	/* Waits for a callback that is running; later than that there is none. */
-	watch->ops->on_removal(&watch->domain->fid, NULL, NULL);
+	watch->ops->on_removal(&watch->domain->fid, NULL, watch);
 	list_del(&watch->entry);
 	mutex_destroy(&watch->lock);
 	kfree(watch);
