@@ -119,3 +119,14 @@ root_dir()
 {
 	echo "$CACHE/root-$(packages | sha256sum | cut -c1-12)"
 }
+
+# The newest series whose stock kernel is there; nothing if there is none.
+newest_series()
+{
+	local s newest=
+
+	for s in $SERIES; do
+		[ ! -e "$CACHE/stock-$s/src/.complete" ] || newest=$s
+	done
+	echo "$newest"
+}

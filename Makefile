@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# kfabric in Rust.  `make help` lists what can be made.
+#
+# There are two ways to build:
+#
+#   make modules KDIR=/path   for a kernel tree of your own, which must be prepared
+#                             (make modules_prepare) and have CONFIG_RUST=y; with the
+#                             compilers that this machine has
+#   make modules              for Debian's stock kernel, in an environment that is made
+#                             on first use (tools/env); KERNEL=7.2 names another one
+#
+# What is compiled is described in Kbuild; this file only says for which tree and
+# where to.  Objects never go into the source: several kernels share it, so each has
+# its build directory.
+
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/bash
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+# What can only be made for a kernel tree.
+kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
+		  rust-analyzer rustdoc
+
+.PHONY: all $(kernel-targets) clean env demo test vm shell kselftest help
+all: modules
+
+ifeq ($(KDIR),)
+# ---------------------------------------------------------------------------------
+# In the environment: make it, then come back here with KDIR set.
+
+# A series (7.2, 7.3), newest, or debug.
+KERNEL ?= newest
+
+$(kernel-targets):
+	+@tools/env/make $(KERNEL) $@ $(filter-out KERNEL=%,$(MAKEOVERRIDES))
+
+else
+# ---------------------------------------------------------------------------------
+# For the tree in KDIR.
+
+KDIR := $(abspath $(KDIR))
+ifeq ($(wildcard $(KDIR)/include/config/auto.conf),)
+$(error KDIR=$(KDIR) is no prepared kernel tree; run `make modules_prepare` there)
+endif
+include $(KDIR)/include/config/auto.conf
+ifneq ($(CONFIG_RUST),y)
+$(error KDIR=$(KDIR) has no CONFIG_RUST=y (see Documentation/rust/quick-start.rst there))
+endif
+RELEASE := $(shell cat $(KDIR)/include/config/kernel.release)
+# A tree that was built with O= keeps its source elsewhere.
+KSRC := $(firstword $(wildcard $(KDIR)/source) $(KDIR))
+
+BUILD ?= build/$(RELEASE)
+build-dir := $(abspath $(BUILD))
+
+# The compiler must be the one that the tree was configured with.  (Overridden by
+# CC= or LLVM= on the command line.)
+ifeq ($(CONFIG_CC_IS_CLANG),y)
+kernel-cc := LLVM=1
+else
+configured-cc := $(firstword $(subst ", ,$(CONFIG_CC_VERSION_TEXT)))
+kernel-cc := $(if $(shell command -v $(configured-cc)),CC=$(configured-cc))
+endif
+ifneq ($(origin LLVM)$(origin CC),undefineddefault)
+kernel-cc :=
+endif
+
+# $(call kbuild,BUILD DIRECTORY) TARGET
+kbuild = +@mkdir -p $(1) && $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(1) $(kernel-cc)
+
+modules:
+	$(call kbuild,$(build-dir)) modules
+
+# INSTALL_MOD_PATH= as for the kernel's own.
+modules_install:
+	$(call kbuild,$(build-dir)) modules_install
+
+# For consumers: the headers, the symbols, and the Rust crates' metadata, with a
+# makefile to include (see tools/kfabric.mk).
+dev-headers := $(DESTDIR)$(PREFIX)/include/kfabric
+dev-kernel := $(DESTDIR)$(PREFIX)/lib/kfabric/$(RELEASE)
+install-dev: modules
+	install -d $(dev-headers) $(dev-kernel)
+	install -m644 include/*.h $(dev-headers)/
+	install -m644 $(build-dir)/Module.symvers tools/kfabric.mk $(dev-kernel)/
+	install -m644 $(build-dir)/rust/bindings/libkfi_bindings.rmeta \
+		$(build-dir)/rust/kfabric/libkfabric.rmeta $(dev-kernel)/
+
+# Clippy is another compiler to kbuild: in a directory of its own it rebuilds nothing.
+clippy:
+	$(call kbuild,$(build-dir)-clippy) CLIPPY=1 W=e modules
+
+rust-files = $(shell find rust samples tools -name '*.rs')
+rustfmt = rustfmt --edition 2021 --config-path $(KSRC)/.rustfmt.toml
+fmt:
+	@$(rustfmt) $(rust-files)
+fmt-check:
+	@$(rustfmt) --check $(rust-files)
+
+c-files = $(shell find include rust samples tools -name '*.[ch]')
+checkpatch:
+	@perl $(KSRC)/scripts/checkpatch.pl --no-tree --quiet --terse --show-types -f $(c-files)
+
+# The kernel's generator knows the kernel's crates; ours are added to them.
+rust-analyzer: modules
+	$(call kbuild,$(build-dir)) rust-analyzer
+	@tools/rust-analyzer $(build-dir) >rust-project.json
+	@echo "  WROTE   rust-project.json"
+
+rustdoc: modules
+	@tools/rustdoc $(build-dir)
+	@echo "  WROTE   $(patsubst $(CURDIR)/%,%,$(build-dir))/doc"
+
+endif # KDIR
+
+# ---------------------------------------------------------------------------------
+# With or without KDIR
+
+clean:
+	rm -rf build rust-project.json
+
+env:
+	@tools/env/setup
+
+demo:
+	@tools/vm/demo
+
+test:
+	@tools/vm/test
+
+# What KERNEL says, with everything loaded, at a prompt.
+vm shell:
+	@tools/vm/shell $(KERNEL)
+
+# On this very machine, whose kernel must have the modules.
+kselftest:
+	$(MAKE) -C tools/testing/selftests/kfi run_tests
+
+help:
+	@echo 'For a kernel tree of your own (KDIR=/path), or for Debian'\''s (no KDIR):'
+	@echo '  modules          the modules, samples and selftests, in build/ (default)'
+	@echo '  modules_install  into /lib/modules (INSTALL_MOD_PATH= for another root)'
+	@echo '  install-dev      headers, symbols, crates for consumers (DESTDIR=, PREFIX=)'
+	@echo '  clippy           the kernel'\''s lints; a warning is an error'
+	@echo '  fmt, fmt-check   the kernel'\''s formatting'
+	@echo '  checkpatch       the kernel'\''s style of C'
+	@echo '  rustdoc          documentation of all crates, in the build directory'
+	@echo '  rust-analyzer    rust-project.json'
+	@echo
+	@echo 'In virtual machines, nothing but root needed:'
+	@echo '  demo             everything from scratch, then the samples in a VM'
+	@echo '  test             all tests, on stock kernels and on the debug kernel'
+	@echo '  shell            a prompt in a VM with the modules loaded'
+	@echo '  env              only prepare toolchain and kernels (cached outside of here)'
+	@echo
+	@echo 'Also: clean; kselftest (on this machine).  Variables: KERNEL=7.2|7.3|debug, V=1, W=1.'
