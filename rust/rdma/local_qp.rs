@@ -12,7 +12,6 @@ mod objects;
 mod path;
 
 use kernel::{
-    alloc::Flags,
     error::to_result,
     prelude::*,
     sync::{
@@ -66,11 +65,7 @@ use crate::{
 /// a method of the queue pair, and while one is inside, there is a reference left.
 #[pin_data]
 pub struct LocalQp {
-    // The order of the fields is the order in which they are dropped.
     qp: RawQp,
-    // Never read: dropping it is what it is for.
-    _cq: Cq,
-    pd: Arc<Pd>,
     #[pin]
     credits: Credits,
     depth: u32,
@@ -94,25 +89,23 @@ impl LocalQp {
             .max(1);
 
         let cq = Cq::alloc(pd.device(), depth.saturating_add(1))?;
-        let qp = RawQp::create(&pd, &cq, depth.saturating_add(1))?;
+        let qp = RawQp::create(pd, cq, depth.saturating_add(1))?;
         path.connect(&qp)?;
 
         Arc::pin_init(
             pin_init!(Self {
                 qp,
-                _cq: cq,
-                pd,
                 credits <- Credits::new(depth),
                 depth,
                 broken: Atomic::new(false),
             }),
-            FLAGS,
+            GFP_KERNEL,
         )
     }
 
     /// The protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
-        &self.pd
+        self.qp.pd()
     }
 
     /// How many work requests can be outstanding.
@@ -217,9 +210,6 @@ impl LocalQp {
 
     /// Whether a protection domain is this queue pair's.
     fn is_same_pd(&self, pd: &Arc<Pd>) -> bool {
-        Arc::ptr_eq(&self.pd, pd)
+        Arc::ptr_eq(self.pd(), pd)
     }
 }
-
-/// How memory is allocated here.
-const FLAGS: Flags = GFP_KERNEL;

@@ -37,7 +37,7 @@ unsafe impl Sync for Cq {}
 impl Cq {
     /// Allocates a completion queue with `entries` entries. May sleep.
     ///
-    /// It must be dropped before the device is let go of, and after each queue pair that uses it.
+    /// It must be dropped before the device is let go of.
     pub(super) fn alloc(device: &Device, entries: u32) -> Result<Self> {
         // SAFETY: The device is there.
         let cq = unsafe { rdma_bindings::rdma_helper_alloc_cq(device.as_raw(), entries) };
@@ -48,18 +48,21 @@ impl Cq {
 
 impl Drop for Cq {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; nothing uses it any more, as `alloc()` asks for.
+        // SAFETY: By the type invariant. The queue pair that uses it owns it, and is gone.
         unsafe { rdma_bindings::ib_free_cq(self.0.as_ptr()) };
     }
 }
 
-/// A reliable queue pair without a receive queue.
+/// A reliable queue pair without a receive queue, and its completion queue.
 ///
 /// # Invariants
 ///
-/// `qp` is a queue pair on `pd` that is destroyed only here, and is counted there.
+/// `qp` is a queue pair on `pd` that is destroyed only here, and is counted there. It completes to
+/// `_cq`, which nothing else uses.
 pub(super) struct RawQp {
     qp: NonNull<rdma_bindings::ib_qp>,
+    // Fields are dropped in their order, and after `drop()` has destroyed the queue pair.
+    _cq: Cq,
     pd: Arc<Pd>,
 }
 
@@ -70,8 +73,8 @@ unsafe impl Send for RawQp {}
 unsafe impl Sync for RawQp {}
 
 impl RawQp {
-    /// Creates a queue pair for `depth` signalled work requests. May sleep.
-    pub(super) fn create(pd: &Arc<Pd>, cq: &Cq, depth: u32) -> Result<Self> {
+    /// Creates a queue pair for `depth` signalled work requests, which complete to `cq`. May sleep.
+    pub(super) fn create(pd: Arc<Pd>, cq: Cq, depth: u32) -> Result<Self> {
         let mut attr = rdma_bindings::ib_qp_init_attr {
             send_cq: cq.0.as_ptr(),
             recv_cq: cq.0.as_ptr(),
@@ -89,8 +92,13 @@ impl RawQp {
         let qp = NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?;
         pd.object_made();
 
-        // INVARIANT: Just created and counted.
-        Ok(Self { qp, pd: pd.clone() })
+        // INVARIANT: Just created and counted, with this completion queue.
+        Ok(Self { qp, _cq: cq, pd })
+    }
+
+    /// The protection domain.
+    pub(super) fn pd(&self) -> &Arc<Pd> {
+        &self.pd
     }
 
     /// The raw pointer.
