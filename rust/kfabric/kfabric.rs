@@ -18,6 +18,7 @@ mod getinfo;
 mod guard;
 mod hints;
 mod info;
+mod layout;
 mod memory;
 pub mod mr;
 mod noio;
