@@ -38,10 +38,10 @@ die()
 	exit 1
 }
 
-# step LOG WHAT CMD...: a long step.  Its output goes to a log, whose place is
+# attempt LOG WHAT CMD...: a long step.  Its output goes to a log, whose place is
 # told first; every half minute one line shows that it is still alive.
 # (A function that is run as CMD chains with &&: bash ignores -e in there.)
-step()
+attempt()
 {
 	local log=$1 what=$2 beat rc=0
 	shift 2
@@ -58,10 +58,18 @@ step()
 	"$@" >"$log" 2>&1 </dev/null || rc=$?
 	kill $beat 2>/dev/null || :
 	wait $beat 2>/dev/null || :
-	if [ $rc != 0 ]; then
-		tail -n 15 "$log" | sed 's/^/  | /' >&2
-		die "$what failed (exit $rc); all of it is in $(short "$log")"
-	fi
+	return $rc
+}
+
+# step LOG WHAT CMD...: one without which it does not go on.
+step()
+{
+	local rc=0
+
+	attempt "$@" || rc=$?
+	[ $rc = 0 ] && return
+	tail -n 15 "$1" | sed 's/^/  | /' >&2
+	die "$2 failed (exit $rc); all of it is in $(short "$1")"
 }
 
 # locked NAME CMD...: one run at a time makes NAME; the others wait and then
