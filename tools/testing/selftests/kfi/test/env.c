@@ -103,14 +103,11 @@ static void free_lists(struct kfi_env *env)
 	kvfree(env->sg_copy);
 }
 
-static int open_rest(struct kfi_env *env)
+/* Lists, memory and a peer. */
+static int take_own(struct kfi_env *env)
 {
 	int ret;
 
-	ret = open_extensions(env);
-	if (ret)
-		return ret;
-	take_limits(env);
 	ret = alloc_lists(env);
 	if (ret)
 		goto err_lists;
@@ -126,6 +123,24 @@ err_arenas:
 err_lists:
 	free_lists(env);
 	return ret;
+}
+
+static void drop_own(struct kfi_env *env)
+{
+	kfi_peer_close(env->peer);
+	arenas_free(env);
+	free_lists(env);
+}
+
+static int open_rest(struct kfi_env *env)
+{
+	int ret;
+
+	ret = open_extensions(env);
+	if (ret)
+		return ret;
+	take_limits(env);
+	return take_own(env);
 }
 
 struct kfi_env *env_open(void)
@@ -160,12 +175,37 @@ int env_close(struct kfi_env *env)
 {
 	int ret, ret2;
 
-	kfi_peer_close(env->peer);
+	drop_own(env);
 	ret = kfi_close(&env->domain->fid);
 	ret2 = kfi_close(&env->fabric->fid);
 	kfi_freeinfo(env->info);
-	arenas_free(env);
-	free_lists(env);
 	kfree(env);
 	return ret ?: ret2;
+}
+
+/*
+ * The same domain with lists, memory and a peer of its own, for another thread. Its regions hold
+ * @max_pages at most.
+ */
+struct kfi_env *env_share(struct kfi_env *env, size_t max_pages)
+{
+	struct kfi_env *other = kmemdup(env, sizeof(*env), GFP_KERNEL);
+	int ret;
+
+	if (!other)
+		return ERR_PTR(-ENOMEM);
+	other->max_pages = min(env->max_pages, max_pages);
+	other->at_limit = false;
+	ret = take_own(other);
+	if (ret) {
+		kfree(other);
+		return ERR_PTR(ret);
+	}
+	return other;
+}
+
+void env_unshare(struct kfi_env *env)
+{
+	drop_own(env);
+	kfree(env);
 }

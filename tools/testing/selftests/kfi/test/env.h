@@ -91,6 +91,8 @@ int env_open_domain(struct kfi_info *info, struct kfid_fabric **fabric,
 		    struct kfid_domain **domain);
 struct kfi_env *env_open(void);
 int env_close(struct kfi_env *env);
+struct kfi_env *env_share(struct kfi_env *env, size_t max_pages);
+void env_unshare(struct kfi_env *env);
 
 /* @n as scaled by the module parameter, but at least 1. */
 static inline unsigned int scaled(unsigned int n)

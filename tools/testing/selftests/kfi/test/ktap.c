@@ -126,5 +126,4 @@ void ktap_run(const struct kfi_suite *suite)
 		run_case(&t, env_error);
 		report(&t, ++number);
 	}
-	line("end %s %d", suite->name, number);
 }

@@ -194,6 +194,24 @@ out:
 	EXPECT_EQ(t, kfi_close(&domain->fid), 0);
 }
 
+/* A domain doesn't close while others have queue pairs on its protection domain. */
+static void peer_busy_case(struct kfi_test *t)
+{
+	struct kfid_domain *domain;
+	struct kfi_peer *peer;
+
+	if (!EXPECT_EQ(t, kfi_domain(t->env->fabric, t->env->info, &domain, NULL), 0))
+		return;
+	peer = kfi_peer_open(domain);
+	if (EXPECT_EQ(t, PTR_ERR_OR_ZERO(peer), 0)) {
+		/* Should it close, then there is no way to close the peer any more. */
+		if (!EXPECT_EQ(t, kfi_close(&domain->fid), -KFI_EBUSY))
+			return;
+		kfi_peer_close(peer);
+	}
+	EXPECT_EQ(t, kfi_close(&domain->fid), 0);
+}
+
 static const struct kfi_case cases[] = {
 	{ "after_close", after_close_case, ALL_CALLS },
 	{ "fields", fields_case, ALL_CALLS },
@@ -202,6 +220,7 @@ static const struct kfi_case cases[] = {
 	{ "overlapping", overlapping_case },
 	{ "remote_invalidate", remote_invalidate_case },
 	{ "busy", busy_case },
+	{ "peer_busy", peer_busy_case },
 	{ "other_domain", other_domain_case },
 };
 

@@ -20,12 +20,19 @@ unsigned int kfi_scale = 100;
 module_param_named(scale, kfi_scale, uint, 0444);
 MODULE_PARM_DESC(scale, "how many rounds long tests do, in percent (default: 100)");
 
+static char *token = "";
+module_param(token, charp, 0444);
+MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
+
 static char *suite;
 module_param(suite, charp, 0444);
 MODULE_PARM_DESC(suite, "which suite to run");
 
 static const struct kfi_suite *const suites[] = {
 	&suite_oracle,
+	&suite_negotiate,
+	&suite_core,
+	&suite_slots,
 	&suite_matrix,
 	&suite_rights,
 	&suite_lifetime,
@@ -33,6 +40,10 @@ static const struct kfi_suite *const suites[] = {
 	&suite_segments,
 	&suite_badmem,
 	&suite_order,
+	&suite_stress,
+	&suite_hammer,
+	&suite_recovery,
+	&suite_faults,
 };
 
 static const struct kfi_suite *find_suite(void)
@@ -55,9 +66,11 @@ static int __init selftest_init(void)
 	}
 	if (!kfi_seed)
 		kfi_seed = get_random_u32();
+	pattern_init();
+	pr_info("kfi-ktap: begin %s\n", token);
 	ktap_note("seed %lu", kfi_seed);
-
 	ktap_run(s);
+	pr_info("kfi-ktap: end %s\n", token);
 	return 0;
 }
 

@@ -20,7 +20,6 @@ void pattern_init(void)
 
 int arenas_alloc(struct kfi_env *env)
 {
-	pattern_init();
 	env->arena_size = (env->max_pages + 3) * PAGE_SIZE;
 	env->arena[MEM_KMALLOC] = kmalloc(env->arena_size, GFP_KERNEL);
 	env->arena[MEM_PAGES] = alloc_pages_exact(env->arena_size, GFP_KERNEL);

@@ -73,7 +73,6 @@ static bool oracle_open(struct kfi_test *t, struct oracle *o)
 	*o = (struct oracle) { .dev = find_device() };
 	if (!EXPECT(t, o->dev, "no device"))
 		return false;
-	pattern_init();
 	o->mem = kmalloc(LEN + 2 * GUARD, GFP_KERNEL);
 	o->remote = kmalloc(LEN, GFP_KERNEL);
 	o->open_pd = ib_alloc_pd(o->dev, IB_PD_UNSAFE_GLOBAL_RKEY);

@@ -6,6 +6,9 @@
 #include "ktap.h"
 
 extern const struct kfi_suite suite_oracle;
+extern const struct kfi_suite suite_negotiate;
+extern const struct kfi_suite suite_core;
+extern const struct kfi_suite suite_slots;
 extern const struct kfi_suite suite_matrix;
 extern const struct kfi_suite suite_rights;
 extern const struct kfi_suite suite_lifetime;
@@ -13,5 +16,9 @@ extern const struct kfi_suite suite_errors;
 extern const struct kfi_suite suite_segments;
 extern const struct kfi_suite suite_badmem;
 extern const struct kfi_suite suite_order;
+extern const struct kfi_suite suite_stress;
+extern const struct kfi_suite suite_hammer;
+extern const struct kfi_suite suite_recovery;
+extern const struct kfi_suite suite_faults;
 
 #endif /* KFI_TEST_SUITES_H */

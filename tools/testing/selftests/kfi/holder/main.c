@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Opening, closing, and what the scripts can ask: see holder.h. */
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "holder.h"
+
+static char *domain;
+module_param(domain, charp, 0444);
+MODULE_PARM_DESC(domain, "name of the domain (default: the first one)");
+
+static char *depth = "regions";
+module_param(depth, charp, 0444);
+MODULE_PARM_DESC(depth, "how much to open: nothing, fabric, domain or regions");
+
+unsigned int holder_regions = 16;
+module_param_named(regions, holder_regions, uint, 0444);
+MODULE_PARM_DESC(regions, "how many regions to keep open");
+
+unsigned int holder_threads;
+module_param_named(threads, holder_threads, uint, 0444);
+MODULE_PARM_DESC(threads, "how many threads register and close (default: 0)");
+
+unsigned int holder_rounds;
+module_param_named(rounds, holder_rounds, uint, 0444);
+MODULE_PARM_DESC(rounds, "how many registrations the threads have done");
+
+unsigned int holder_enodev;
+module_param_named(enodev, holder_enodev, uint, 0444);
+MODULE_PARM_DESC(enodev, "how many were refused because the device is gone");
+
+unsigned int holder_unexpected;
+module_param_named(unexpected, holder_unexpected, uint, 0444);
+MODULE_PARM_DESC(unexpected, "how often something came out that must not");
+
+unsigned int holder_peer_errors;
+module_param_named(peer_errors, holder_peer_errors, uint, 0444);
+MODULE_PARM_DESC(peer_errors, "how often the peer was in trouble");
+
+int holder_removed;
+module_param_named(removed, holder_removed, int, 0444);
+MODULE_PARM_DESC(removed, "how often the removal callback has run");
+
+static struct holder holder;
+
+/* Held while things of the device are opened or let go. */
+static DEFINE_MUTEX(device_lock);
+
+static void on_removal(void *arg)
+{
+	struct holder *h = arg;
+
+	mutex_lock(&device_lock);
+	if (h->peer)
+		kfi_peer_let_go(h->peer);
+	regions_device_gone(h);
+	holder_removed++;
+	mutex_unlock(&device_lock);
+}
+
+static int find(struct kfi_info **info)
+{
+	struct kfi_info *hints = kfi_allocinfo();
+	int ret;
+
+	if (!hints)
+		return -ENOMEM;
+	hints->caps = KFI_RMA;
+	hints->domain_attr->mr_mode = KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY;
+	hints->domain_attr->name = domain ? kstrdup(domain, GFP_KERNEL) : NULL;
+	hints->fabric_attr->prov_name = kstrdup("verbs", GFP_KERNEL);
+	ret = kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, hints, info);
+	kfi_freeinfo(hints);
+	return ret;
+}
+
+static int open_peer(struct holder *h)
+{
+	struct ib_pd *pd;
+	int ret = 0;
+
+	mutex_lock(&device_lock);
+	pd = h->verbs->get_pd(&h->domain->fid);
+	h->peer = pd ? kfi_peer_open_pd(pd) : ERR_PTR(-ENODEV);
+	if (IS_ERR(h->peer)) {
+		ret = PTR_ERR(h->peer);
+		h->peer = NULL;
+	}
+	mutex_unlock(&device_lock);
+	return ret;
+}
+
+static int open_domain(struct holder *h)
+{
+	void *ops;
+	int ret;
+
+	ret = kfi_domain(h->fabric, h->info, &h->domain, NULL);
+	if (ret)
+		return ret;
+	ret = kfi_open_ops(&h->domain->fid, KFI_DMA_OPS_1, 0, &ops, NULL);
+	if (ret)
+		return ret;
+	h->dma = ops;
+	ret = kfi_open_ops(&h->domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops, NULL);
+	if (ret)
+		return ret;
+	h->verbs = ops;
+	ret = h->verbs->on_removal(&h->domain->fid, on_removal, h);
+	if (ret)
+		return ret;
+	return open_peer(h);
+}
+
+/* Returns the first error; everything is closed all the same, as far as it can be. */
+static int close_all(struct holder *h)
+{
+	int ret, first;
+
+	churn_stop();
+	if (h->verbs)
+		h->verbs->on_removal(&h->domain->fid, NULL, h);
+	kfi_peer_close(h->peer);
+	first = regions_close(h);
+	if (h->domain) {
+		ret = kfi_close(&h->domain->fid);
+		first = first ?: ret;
+	}
+	if (h->fabric) {
+		ret = kfi_close(&h->fabric->fid);
+		first = first ?: ret;
+	}
+	kfi_freeinfo(h->info);
+	*h = (struct holder) {};
+	return first;
+}
+
+static int open_all(struct holder *h)
+{
+	int ret;
+
+	if (h->info)
+		return -EBUSY;
+	if (!strcmp(depth, "nothing"))
+		return 0;
+	ret = find(&h->info);
+	if (ret)
+		return ret;
+	ret = kfi_fabric(h->info->fabric_attr, &h->fabric, NULL);
+	if (ret || !strcmp(depth, "fabric"))
+		goto out;
+	ret = open_domain(h);
+	if (ret || !strcmp(depth, "domain"))
+		goto out;
+	mutex_lock(&device_lock);
+	ret = regions_open(h);
+	mutex_unlock(&device_lock);
+	if (!ret)
+		ret = churn_start(h);
+out:
+	if (ret)
+		close_all(h);
+	return ret;
+}
+
+/* What a domain says whose device is gone. */
+static int probe_gone(struct holder *h)
+{
+	struct scatterlist sg;
+	struct kfid_domain *other;
+	struct kfid_mr *mr;
+	void *mem;
+	int ret, bad = holder_unexpected;
+
+	if (!h->domain)
+		return -ENOENT;
+	mem = kmalloc(PAGE_SIZE, GFP_KERNEL);
+	if (!mem)
+		return -ENOMEM;
+	ret = kfi_mr_reg(h->domain, mem, PAGE_SIZE, ACCESS, 0, 0, 0, &mr, NULL);
+	if (ret != -KFI_ENODEV || mr)
+		UNEXPECTED("kfi_mr_reg() gives %d", ret);
+	/* Bad input is still told from that. */
+	ret = kfi_mr_reg(h->domain, mem, 0, ACCESS, 0, 0, 0, &mr, NULL);
+	if (ret != -KFI_EINVAL || mr)
+		UNEXPECTED("kfi_mr_reg() of nothing gives %d", ret);
+	sg_init_one(&sg, mem, PAGE_SIZE);
+	ret = h->dma->map_sg(&h->domain->fid, &sg, 1, DMA_BIDIRECTIONAL);
+	if (ret != -KFI_ENODEV)
+		UNEXPECTED("map_sg() gives %d", ret);
+	ret = kfi_domain(h->fabric, h->info, &other, NULL);
+	if (ret != -KFI_ENODEV || other)
+		UNEXPECTED("kfi_domain() gives %d", ret);
+	if (h->verbs->get_ib_device(&h->domain->fid) || h->verbs->get_pd(&h->domain->fid))
+		UNEXPECTED("a device or a protection domain is there");
+	ret = h->verbs->on_removal(&h->domain->fid, on_removal, mem);
+	if (ret != -KFI_ENODEV)
+		UNEXPECTED("on_removal() gives %d", ret);
+	kfree(mem);
+	return bad == holder_unexpected ? 0 : -EIO;
+}
+
+/* One command at a time: open, close, probe. The write fails as the command does. */
+static DEFINE_MUTEX(command_lock);
+
+static int command(const char *what, const struct kernel_param *kp)
+{
+	int ret = -EINVAL;
+
+	/* Parameters are also set while the module is being loaded. */
+	if (THIS_MODULE->state != MODULE_STATE_LIVE)
+		return -EINVAL;
+	mutex_lock(&command_lock);
+	if (sysfs_streq(what, "open"))
+		ret = open_all(&holder);
+	else if (sysfs_streq(what, "close"))
+		ret = close_all(&holder);
+	else if (sysfs_streq(what, "probe"))
+		ret = probe_gone(&holder);
+	mutex_unlock(&command_lock);
+	if (ret)
+		pr_info("kfi_holder: %.10s: %d\n", what, ret);
+	return ret;
+}
+
+static const struct kernel_param_ops command_ops = { .set = command };
+module_param_cb(command, &command_ops, NULL, 0200);
+MODULE_PARM_DESC(command, "open, close or probe");
+
+static int __init holder_init(void)
+{
+	int ret = open_all(&holder);
+
+	if (ret)
+		pr_info("kfi_holder: open: %d\n", ret);
+	return ret;
+}
+
+static void __exit holder_exit(void)
+{
+	int ret = close_all(&holder);
+
+	if (ret)
+		pr_err("kfi_holder: closing gives %d\n", ret);
+}
+
+module_init(holder_init);
+module_exit(holder_exit);
+MODULE_DESCRIPTION("Keeps a kfabric domain open and busy, for the selftests");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# The device goes away under load: its link is deleted, the netdev beneath it is deleted,
+# its driver is unloaded.  What was open says so and closes; a device that comes back works.
+
+. "$(dirname "$0")/lib.sh"
+
+ways="link_delete netdev_delete driver_unload interface_down"
+steps="load remove callback gone probe close unload again"
+plan 32
+names() { for _way in $ways; do for _step in $steps; do echo removal.$_way.$_step; done; done; }
+
+link=rxe_kfi dev=kfi_dummy
+param=/sys/module/kfi_holder/parameters
+get() { cat $param/$1; }
+command() { echo "$1" >$param/command; }
+
+# wait_for SECONDS COMMAND ...
+wait_for()
+{
+	_left=$(($1 * 10))
+	shift
+	until "$@"; do
+		_left=$((_left - 1))
+		[ $_left -gt 0 ] || return 1
+		sleep 0.1 2>/dev/null || sleep 1
+	done
+}
+
+# A link whose IPv4 address has become a GID.
+link_ready() { grep -qs ffff:c000:02 /sys/class/infiniband/$link/ports/1/gids/*; }
+link_up()
+{
+	[ -d /sys/class/net/$dev ] || ip link add $dev type dummy || return
+	ip addr add 192.0.2.1/24 dev $dev 2>/dev/null
+	ip link set $dev up || return
+	[ -d /sys/class/infiniband/$link ] || rdma link add $link type rxe netdev $dev || return
+	wait_for 10 link_ready
+}
+link_gone() { [ ! -d /sys/class/infiniband/$link ]; }
+link_down()
+{
+	[ ! -d /sys/class/infiniband/$link ] || rdma link delete $link
+	[ ! -d /sys/class/net/$dev ] || ip link delete $dev
+}
+
+# The links of others, which unloading the driver takes along: "name netdev" a line.
+other_links()
+{
+	rdma link show 2>/dev/null |
+		sed -n 's/^link \([^ /]*\)\/.* netdev \([^ ]*\).*/\1 \2/p' | grep -v "^$link "
+}
+restore_links()
+{
+	echo "$others" | while read -r name netdev; do
+		[ -z "$name" ] || [ -d /sys/class/infiniband/$name ] ||
+			rdma link add "$name" type rxe netdev "$netdev"
+	done
+}
+
+# Removals that take longer than this hang.
+in_time() { timeout 60 "$@"; }
+remove_link_delete() { in_time rdma link delete $link; }
+remove_netdev_delete() { in_time ip link delete $dev && wait_for 30 link_gone; }
+remove_driver_unload() { in_time rmmod rdma_rxe; }
+# The port is down first, so that nothing gets through any more.
+remove_interface_down() { ip link set $dev down && sleep 1 && in_time rdma link delete $link; }
+
+busy() { [ "$(get rounds)" -gt 20 ]; }
+load_ok()
+{
+	link_up || { echo "no link"; return 1; }
+	load kfi_holder domain=$link regions=32 threads=4 || return
+	wait_for 20 busy || { echo "no load"; return 1; }
+	[ "$(get unexpected)" = 0 ] && [ "$(get peer_errors)" = 0 ]
+}
+removed_once() { [ "$(get removed)" = 1 ]; }
+# From now on there is -ENODEV and nothing else.
+refusing() { [ "$(get enodev)" -gt 4 ]; }
+all_gone()
+{
+	wait_for 10 refusing || { echo "no -ENODEV"; return 1; }
+	_before=$(get rounds)
+	sleep 1
+	[ "$(get rounds)" = "$_before" ] && [ "$(get unexpected)" = 0 ]
+}
+close_ok() { command close && [ "$(get unexpected)" = 0 ]; }
+again_ok()
+{
+	[ $way != driver_unload ] || { modprobe rdma_rxe && restore_links; } || return
+	link_up && KFI_DOMAIN=$link run_suite lifetime
+}
+
+if ! link_up 2>/dev/null; then
+	link_down 2>/dev/null
+	skip_rest "no dummy netdev with rxe on it" $(names)
+	finish
+fi
+others=$(other_links)
+
+for way in $ways; do
+	if [ $way = driver_unload ] && ! loaded rdma_rxe; then
+		skip_rest "the driver is built in" \
+			$(for i in $steps; do echo removal.$way.$i; done)
+		continue
+	fi
+	check removal.$way.load load_ok
+	check removal.$way.remove remove_$way
+	check removal.$way.callback removed_once
+	check removal.$way.gone all_gone
+	check removal.$way.probe command probe
+	check removal.$way.close close_ok
+	check removal.$way.unload unload kfi_holder
+	check removal.$way.again again_ok
+done
+link_down
+finish

@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# run_kselftest.sh [-l] [TEST ...]
+#
+# Runs the kfabric selftests, or those that are named, and reports in KTAP; -l lists
+# them.  README says what comes from the environment.
+
+. "$(dirname "$0")/lib.sh"
+
+# Of kfi_selftest.ko, and scripts of their own.
+suites="oracle negotiate core slots lifetime rights errors segments badmem order matrix
+	stress hammer recovery"
+scripts="consumer17 trace faults unload removal"
+
+if [ "$1" = -l ]; then
+	printf '%s\n' $suites $scripts
+	exit 0
+fi
+[ $# -gt 0 ] || set -- $suites $scripts
+
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+entry()
+{
+	case " "$suites" " in
+	*[[:space:]]"$1"[[:space:]]*) run_suite "$1" ;;
+	*) sh "$here/$1.sh" ;;
+	esac
+}
+
+# Line by line, so that what is printed can be followed.
+indent()
+{
+	while IFS= read -r line; do
+		printf '    %s\n' "$line"
+	done
+}
+
+# An RDMA device to run on, and the modules.  What was not there goes again.
+prepare()
+{
+	loaded_here=
+	for i in kfi_peer kfabric kfi_verbs; do
+		loaded $i && continue
+		load $i || return
+		loaded_here="$i $loaded_here"
+	done
+	[ -z "$(ls /sys/class/infiniband 2>/dev/null)" ] || return 0
+	modprobe rdma_rxe && rdma link add rxe_lo type rxe netdev lo && link_made=1
+}
+
+if ! prepare; then
+	echo "KTAP version 1"
+	echo "1..1"
+	echo "not ok 1 prepare"
+	exit 1
+fi
+
+echo "KTAP version 1"
+echo "1..$#"
+number=0 failed=0
+for name; do
+	number=$((number + 1))
+	before=$(health)
+	start=$(cut -d . -f 1 /proc/uptime)
+	{ entry "$name" 2>&1; echo $? >"$tmp/status"; } | indent | tee -a "$tmp/results"
+	result=ok
+	[ "$(cat "$tmp/status")" = 0 ] || result="not ok"
+	if [ "$(health)" != "$before" ]; then
+		echo "# $name: the kernel complained, see its log"
+		result="not ok"
+	fi
+	[ "$result" = ok ] || failed=$((failed + 1))
+	echo "# $name: $(($(cut -d . -f 1 /proc/uptime) - start)) s"
+	echo "$result $number $name"
+done
+
+[ -z "$link_made" ] || rdma link delete rxe_lo
+unload $loaded_here || { echo "# modules can't be unloaded: $loaded_here"; failed=1; }
+count() { grep -c "$@" "$tmp/results"; }
+skipped=$(count '^ *ok .*# SKIP')
+echo "# results: $(($(count '^ *ok ') - skipped)) passed, $(count '^ *not ok ') failed," \
+	"$skipped skipped"
+[ $failed -eq 0 ]

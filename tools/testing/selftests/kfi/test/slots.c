@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Operations that the provider doesn't have: each inline of the API returns -KFI_ENOSYS, or another
+ * harmless value where it returns no errno, and none jumps through a NULL pointer.
+ */
+#include <kfi_atomic.h>
+#include <kfi_endpoint.h>
+#include <kfi_eq.h>
+#include <kfi_rma.h>
+
+#include "env.h"
+#include "slots.h"
+#include "suites.h"
+
+#define NOSYS(t, call)	EXPECT_EQ(t, call, -KFI_ENOSYS)
+
+/* The call gives -KFI_ENOSYS, and NULL through its output pointer. */
+#define NOSYS_OPEN(t, out, call)						\
+({										\
+	struct kfi_test *__t = (t);						\
+	typeof(out) *__out = &(out);						\
+										\
+	*__out = (void *)0x5a5a;						\
+	NOSYS(__t, call);							\
+	EXPECT(__t, !*__out, "%s is not NULL", #out);				\
+})
+
+/* An object of some kind, as something to bind. */
+static struct kfid thing = { .fclass = KFI_CLASS_EQ };
+
+static void fabric_case(struct kfi_test *t)
+{
+	struct kfid_fabric *fabric = t->env->fabric;
+	struct kfi_eq_attr eq_attr = {};
+	struct kfi_wait_attr wait_attr = {};
+	struct kfid_wait *wait;
+	struct kfid_pep *pep;
+	struct kfid_eq *eq;
+	void *ops;
+
+	NOSYS_OPEN(t, pep, kfi_passive_ep(fabric, t->env->info, &pep, NULL));
+	NOSYS_OPEN(t, eq, kfi_eq_open(fabric, &eq_attr, &eq, NULL, NULL));
+	NOSYS_OPEN(t, wait, kfi_wait_open(fabric, &wait_attr, &wait));
+	NOSYS_OPEN(t, ops, kfi_open_ops(&fabric->fid, "no such ops", 0, &ops, NULL));
+	NOSYS(t, kfi_control(&fabric->fid, KFI_GETFIDFLAG, NULL));
+	NOSYS(t, kfi_control(&fabric->fid, -1, NULL));
+}
+
+static void domain_case(struct kfi_test *t)
+{
+	struct kfid_domain *domain = t->env->domain;
+	struct kfi_info *info = t->env->info;
+	struct kfi_cq_attr cq_attr = {};
+	struct kfi_cntr_attr cntr_attr = {};
+	struct kfi_poll_attr poll_attr = {};
+	struct kfi_av_attr av_attr = {};
+	struct kfi_atomic_attr atomic_attr = {};
+	struct kfi_tx_attr tx_attr = {};
+	struct kfi_rx_attr rx_attr = {};
+	struct kfid_ep *ep, *sep, *srx;
+	struct kfid_cntr *cntr;
+	struct kfid_poll *poll;
+	struct kfid_stx *stx;
+	struct kfid_av *av;
+	struct kfid_cq *cq;
+	void *ops;
+	u8 raw[16] = {};
+	u64 key = 0;
+
+	NOSYS_OPEN(t, cq, kfi_cq_open(domain, &cq_attr, &cq, NULL, NULL));
+	NOSYS_OPEN(t, cntr, kfi_cntr_open(domain, &cntr_attr, &cntr, NULL));
+	NOSYS_OPEN(t, poll, kfi_poll_open(domain, &poll_attr, &poll));
+	NOSYS_OPEN(t, av, kfi_av_open(domain, &av_attr, &av, NULL));
+	NOSYS_OPEN(t, ep, kfi_endpoint(domain, info, &ep, NULL));
+	NOSYS_OPEN(t, sep, kfi_scalable_ep(domain, info, &sep, NULL));
+	NOSYS_OPEN(t, stx, kfi_stx_context(domain, &tx_attr, &stx, NULL));
+	NOSYS_OPEN(t, srx, kfi_srx_context(domain, &rx_attr, &srx, NULL));
+	NOSYS_OPEN(t, ops, kfi_open_ops(&domain->fid, "no such ops", 0, &ops, NULL));
+	NOSYS(t, kfi_domain_bind(domain, &thing, KFI_REG_MR));
+	NOSYS(t, kfi_query_atomic(domain, KFI_UINT64, KFI_SUM, &atomic_attr, 0));
+	NOSYS(t, kfi_mr_map_raw(domain, 0, raw, sizeof(raw), &key, 0));
+	NOSYS(t, kfi_mr_unmap_key(domain, 1));
+	NOSYS(t, kfi_control(&domain->fid, KFI_ENABLE, NULL));
+	NOSYS(t, kfi_control(&domain->fid, -1, NULL));
+}
+
+static void mr_case(struct kfi_test *t)
+{
+	u8 *mem = arena_at(t->env, MEM_KMALLOC, 0), raw[16];
+	struct kvec iov = { .iov_base = mem, .iov_len = PAGE_SIZE };
+	size_t size = sizeof(raw);
+	struct kfid *alias;
+	struct kfid_mr *mr;
+	void *ops;
+	u64 base;
+
+	if (!EXPECT_EQ(t, kfi_mr_reg(t->env->domain, mem, PAGE_SIZE, KFI_REMOTE, 0, 0, 0, &mr,
+				     NULL), 0))
+		return;
+	NOSYS(t, kfi_mr_bind(mr, &thing, KFI_REMOTE_WRITE));
+	NOSYS(t, kfi_mr_enable(mr));
+	NOSYS(t, kfi_mr_refresh(mr, &iov, 1, 0));
+	NOSYS(t, kfi_mr_refresh(mr, NULL, 0, 0));
+	NOSYS(t, kfi_mr_raw_attr(mr, &base, raw, &size, 0));
+	NOSYS(t, kfi_alias(&mr->fid, &alias, 0));
+	NOSYS(t, kfi_control(&mr->fid, -1, NULL));
+	NOSYS_OPEN(t, ops, kfi_open_ops(&mr->fid, KFI_DMA_OPS_1, 0, &ops, NULL));
+	/* None of it did anything. */
+	check_region(t, mr, mem, PAGE_SIZE);
+	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+}
+
+/* NULL and error pointers instead of objects. */
+static void no_object_case(struct kfi_test *t)
+{
+	struct kfid *fids[] = { NULL, ERR_PTR(-ENODEV) };
+	struct kfid_domain *domain;
+	struct kfid_mr *mr;
+	void *ops;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(fids); i++) {
+		struct kfid *fid = fids[i];
+
+		mr = (struct kfid_mr *)fid;
+		domain = (struct kfid_domain *)fid;
+		EXPECT_EQ(t, kfi_close(fid), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_control(fid, KFI_ENABLE, NULL), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_open_ops(fid, KFI_DMA_OPS_1, 0, &ops, NULL), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_domain_bind(domain, &thing, 0), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_mr_bind(mr, &thing, 0), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_mr_enable(mr), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_mr_refresh(mr, NULL, 0, 0), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_mr_unmap_key(domain, 0), -KFI_EINVAL);
+		EXPECT(t, kfi_mr_key(mr) == KFI_KEY_NOTAVAIL, "a key of no region");
+		EXPECT(t, !kfi_mr_desc(mr), "a descriptor of no region");
+		EXPECT_EQ(t, t->env->verbs->get_lkey(NULL), 0);
+	}
+	EXPECT_EQ(t, kfi_open_ops(&t->env->domain->fid, KFI_DMA_OPS_1, 0, NULL, NULL),
+		  -KFI_EINVAL);
+	ops = (void *)0x5a5a;
+	EXPECT(t, kfi_open_ops(&t->env->domain->fid, NULL, 0, &ops, NULL) < 0, "ops of no name");
+	EXPECT(t, !ops, "ops of no name");
+}
+
+/* The DMA extension's own arguments. */
+static void dma_case(struct kfi_test *t)
+{
+	struct kfid *fid = &t->env->domain->fid;
+	u8 *mem = arena_at(t->env, MEM_PAGES, 0);
+	struct kfi_dma_ops *dma = t->env->dma;
+	struct scatterlist sg[2];
+
+	sg_init_table(sg, 2);
+	sg_set_buf(&sg[0], mem, PAGE_SIZE);
+	sg_set_buf(&sg[1], mem + 2 * PAGE_SIZE, PAGE_SIZE);
+	EXPECT(t, dma->size >= sizeof(*dma), "size %zu", dma->size);
+	EXPECT_EQ(t, dma->map_sg(NULL, sg, 2, DMA_BIDIRECTIONAL), -KFI_EINVAL);
+	EXPECT_EQ(t, dma->map_sg(&t->env->fabric->fid, sg, 2, DMA_BIDIRECTIONAL), -KFI_EINVAL);
+	EXPECT_EQ(t, dma->map_sg(fid, NULL, 2, DMA_BIDIRECTIONAL), -KFI_EINVAL);
+	EXPECT_EQ(t, dma->map_sg(fid, sg, 0, DMA_BIDIRECTIONAL), -KFI_EINVAL);
+	EXPECT_EQ(t, dma->map_sg(fid, sg, -1, DMA_BIDIRECTIONAL), -KFI_EINVAL);
+	EXPECT_EQ(t, dma->map_sg(fid, sg, 2, DMA_NONE), -KFI_EINVAL);
+	EXPECT_EQ(t, dma->map_sg(fid, sg, 2, 77), -KFI_EINVAL);
+	if (EXPECT(t, dma->map_sg(fid, sg, 2, DMA_BIDIRECTIONAL) > 0, "a list can't be mapped")) {
+		dma->sync_sg_for_cpu(fid, sg, 2, DMA_BIDIRECTIONAL);
+		dma->sync_sg_for_device(fid, sg, 2, DMA_BIDIRECTIONAL);
+		dma->unmap_sg(fid, sg, 2, DMA_BIDIRECTIONAL);
+	}
+}
+
+static const struct kfi_case cases[] = {
+	{ "fabric", fabric_case },
+	{ "domain", domain_case },
+	{ "mr", mr_case },
+	{ "no_object", no_object_case },
+	{ "dma", dma_case },
+	{ "queues", bare_queues_case, BARE_TABLES },
+	{ "endpoints", bare_endpoints_case, BARE_TABLES },
+	{ "messages", bare_messages_case, BARE_TABLES },
+	{ "rma", bare_rma_case, BARE_TABLES },
+	{ "tagged", bare_tagged_case, BARE_TABLES },
+	{ "atomic", bare_atomic_case, BARE_TABLES },
+};
+
+const struct kfi_suite suite_slots = {
+	.name = "slots",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+	.variant_name = bare_table_name,
+};

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Each refusal has a reason that can be seen: the event kfi:kfi_refused.  The suites of
+# refusals count what they were refused with each errno, and there must be as many events.
+
+. "$(dirname "$0")/lib.sh"
+
+suites="errors segments badmem order"
+tracing=/sys/kernel/tracing
+
+plan 6
+[ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
+if [ ! -e $tracing/events/kfi/kfi_refused ]; then
+	if [ -e $tracing/trace ]; then
+		fail trace.event "the core has no event kfi:kfi_refused"
+	else
+		skip_rest "the kernel has no tracefs" trace.event $suites trace.index
+	fi
+	finish
+fi
+pass trace.event
+
+event=$tracing/events/kfi/kfi_refused
+size=$(cat $tracing/buffer_size_kb)
+echo 4096 >$tracing/buffer_size_kb
+echo 1 >$event/enable
+
+# enough SUITE: the events in $events are those of the results in $results
+enough()
+{
+	echo "$results" | sed -n 's/^# refused \(-[0-9]*\) \([0-9]*\)$/\1 \2/p' >"$tmp"
+	[ -s "$tmp" ] || { echo "the suite has counted nothing"; return 1; }
+	_rc=0
+	while read -r errno wanted; do
+		seen=$(echo "$events" | grep -c "err=$errno why=\"..*\"")
+		[ "$seen" -ge "$wanted" ] && continue
+		echo "$1: $wanted refusals with $errno, but $seen events"
+		_rc=1
+	done <"$tmp"
+	return $_rc
+}
+
+tmp=$(mktemp) || exit 1
+trap 'rm -f "$tmp"' EXIT
+all=
+for suite in $suites; do
+	echo >$tracing/trace
+	results=$(run_suite $suite)
+	events=$(grep kfi_refused: $tracing/trace)
+	check trace.$suite enough $suite
+	[ $suite != badmem ] || all=$events
+done
+# The offending segment is named: the suite has rows where the last of four is bad.
+last_named() { echo "$all" | grep -q 'index=3 value=0x[1-9a-f]'; }
+check trace.index last_named
+
+echo 0 >$event/enable
+echo >$tracing/trace
+echo "$size" >$tracing/buffer_size_kb 2>/dev/null
+finish

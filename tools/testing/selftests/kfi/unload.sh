@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Modules are unloaded in every order that their users allow, and in no other.
+
+. "$(dirname "$0")/lib.sh"
+
+plan 21
+param=/sys/module/kfi_holder/parameters
+holder() { load kfi_holder ${KFI_DOMAIN:+domain=$KFI_DOMAIN} "$@"; }
+command() { echo "$1" >$param/command; }
+fresh() { unload kfi_holder kfi_verbs kfabric && load kfabric && load kfi_verbs; }
+
+check unload.fresh fresh
+refused unload.core_under_provider rmmod kfabric
+
+# What is open keeps its provider, and through it the core.
+for depth in fabric domain regions; do
+	check unload.$depth.open holder depth=$depth
+	refused unload.$depth.provider rmmod kfi_verbs
+	refused unload.$depth.core rmmod kfabric
+	check unload.$depth.consumer rmmod kfi_holder
+done
+
+# Under load as well, and the load goes on.
+goes_on()
+{
+	holder threads=2 regions=8 || return
+	for i in 1 2 3 4 5; do
+		! rmmod kfi_verbs 2>/dev/null || return
+		sleep 0.1 2>/dev/null || sleep 1
+	done
+	before=$(cat $param/rounds)
+	sleep 1
+	[ "$(cat $param/rounds)" -gt "$before" ] && [ "$(cat $param/unexpected)" = 0 ] &&
+		rmmod kfi_holder
+}
+check unload.under_load goes_on
+
+# The provider goes while a consumer that has nothing open stays, and comes back to it.
+idle_consumer()
+{
+	holder depth=regions && command close && rmmod kfi_verbs &&
+	! command open 2>/dev/null && load kfi_verbs && command open && command close
+}
+check unload.provider_first idle_consumer
+refused unload.core_under_consumer rmmod kfabric
+check unload.consumer_then_core unload kfi_holder kfi_verbs kfabric
+
+# Without the core there is no provider.  (modprobe would load the core first.)
+without_core() { [ -n "$KFI_MODULES" ] && load kfi_verbs; }
+if [ -n "$KFI_MODULES" ]; then
+	refused unload.provider_without_core without_core
+else
+	skip unload.provider_without_core "modprobe loads what a module needs"
+fi
+
+# Again and again, with something open in between.
+again()
+{
+	for i in 1 2 3 4 5; do
+		load kfabric && load kfi_verbs && holder depth=regions && rmmod kfi_holder &&
+		rmmod kfi_verbs && rmmod kfabric || return
+	done
+}
+check unload.again again
+
+check unload.reload fresh
+finish
