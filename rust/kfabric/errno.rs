@@ -6,6 +6,7 @@
 //!
 //! C header: [`include/kfi_errno.h`](srctree/include/kfi_errno.h)
 
+use crate::num::signed;
 use kernel::{
     alloc::AllocError,
     error::Error, //
@@ -23,7 +24,7 @@ macro_rules! errnos {
     ($($(#[$doc:meta])* $name:ident = $c:ident;)*) => {
         impl Errno {
             // INVARIANT: Every number in `kfi_errno.h` is in range; checked below.
-            $($(#[$doc])* pub const $name: Self = Self(kfi_bindings::$c as i32);)*
+            $($(#[$doc])* pub const $name: Self = Self(signed(kfi_bindings::$c));)*
         }
         const _: () = {
             $(assert!(kfi_bindings::$c > 0 && kfi_bindings::$c < 4096);)*

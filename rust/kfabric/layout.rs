@@ -33,12 +33,21 @@ macro_rules! table {
     };
 }
 
-const KFID: usize = size_of::<kfid>();
+/// An object: a `struct kfid`, then these fields, counted from its end.
+macro_rules! object {
+    ($type:ty: $size:expr; $($field:ident = $place:expr),*) => {
+        const _: () = {
+            assert!(offset_of!($type, fid) == 0);
+            assert!(size_of::<$type>() == size_of::<kfid>() + $size);
+            $(assert!(offset_of!($type, $field) == size_of::<kfid>() + $place);)*
+        };
+    };
+}
 
-layout!(kfid: KFID; fclass = 0, context = 8, ops = 16, comp = 24);
-layout!(kfid_fabric: KFID + 16; fid = 0, ops = KFID, api_version = KFID + 8);
-layout!(kfid_domain: KFID + 16; fid = 0, ops = KFID, mr = KFID + 8);
-layout!(kfid_mr: KFID + 24; fid = 0, mem_desc = KFID, key = KFID + 8, iova = KFID + 16);
+layout!(kfid: size_of::<kfid>(); fclass = 0, context = 8, ops = 16, comp = 24);
+object!(kfid_fabric: 16; ops = 0, api_version = 8);
+object!(kfid_domain: 16; ops = 0, mr = 8);
+object!(kfid_mr: 24; mem_desc = 0, key = 8, iova = 16);
 layout!(
     kfi_mr_attr: 72;
     type_ = 0, __bindgen_anon_1 = 8, iov_count = 16, access = 24, offset = 32,

@@ -18,3 +18,9 @@ pub const fn index(n: u32) -> usize {
     const { assert!(usize::BITS >= u32::BITS) };
     n as usize
 }
+
+/// `u32` to `i32` in constants; one that is too large doesn't compile.
+pub const fn signed(n: u32) -> i32 {
+    assert!(n <= i32::MAX.unsigned_abs());
+    n as i32
+}

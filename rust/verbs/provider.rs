@@ -28,9 +28,8 @@ use rdma::device::DeviceName;
 /// Keys are 32 bits wide.
 const KEY_SIZE: usize = size_of::<u32>();
 
-/// Peers address regions by `kfid_mr.iova`, and the device chooses keys. These bits are small and
-/// positive, so that they fit C's `int`.
-const MR_MODE: i32 = (kfi_bindings::KFI_MR_VIRT_ADDR | kfi_bindings::KFI_MR_PROV_KEY) as i32;
+/// Peers address regions by `kfid_mr.iova`, and the device chooses keys.
+const MR_MODE: i32 = num::signed(kfi_bindings::KFI_MR_VIRT_ADDR | kfi_bindings::KFI_MR_PROV_KEY);
 
 /// What there is without endpoints.
 const CAPS: u64 = num::widen_u32(
