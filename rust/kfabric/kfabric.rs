@@ -8,6 +8,7 @@
 mod access;
 mod calls;
 mod children;
+pub mod consumer;
 mod dma;
 pub mod domain;
 mod errno;

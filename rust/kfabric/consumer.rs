@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! For consumers in Rust: memory registration that can't be misused.
+//!
+//! It goes through the same objects and tables of operations as the C API, so it works over every
+//! provider, in whichever language that is written. Calls have the names that they have in C.
+//!
+//! An [`Info`] says what there is; a [`Fabric`] and a [`Domain`] are opened from it; memory goes
+//! into a domain and comes out as an [`Mr`], which owns it until it is closed. What is open keeps
+//! open what it depends on, so the order in which things are dropped doesn't matter.
+//!
+//! | C | Rust | memory |
+//! |---|---|---|
+//! | `kfi_mr_reg()` | [`Domain::reg`] | a [`Buffer`]: `KVec<u8>`, `VVec<u8>`, `KVVec<u8>`, a [`Part`] |
+//! | `kfi_mr_regv()` | [`Domain::regv`] | [`Segments`], that is several buffers |
+//! | `kfi_mr_regbv()` | [`Domain::regbv`] | [`Pages`] |
+//! | `kfi_mr_regsgl()` | [`Domain::regsgl`] | a [`MappedList`], that is pages mapped for the device |
+//! | `kfi_mr_regattr()` | [`Domain::regattr`] | any of these |
+//!
+//! All of it is for process context, and may sleep where it says so.
+//!
+//! # Examples
+//!
+//! ```
+//! use kernel::prelude::*;
+//! use kfabric::{consumer::{Caps, Domain, Fabric, Hints, MrMode}, Access};
+//!
+//! let offers = Hints::new()?
+//!     .caps(Caps::RMA | Caps::REMOTE_READ)
+//!     .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY)
+//!     .getinfo()?;
+//! let info = offers.first();
+//! let domain = Domain::open(&Fabric::open(info)?, info)?;
+//!
+//! let mut mr = domain.reg(KVec::from_elem(0, 4096, GFP_KERNEL)?, Access::REMOTE_READ)?;
+//! mr.write(0, b"for whoever has the key")?;
+//! pr_info!("{} bytes at {:#x}, key {:#x}\n", mr.len(), mr.base(), mr.key());
+//! // The peer reads.
+//! let bytes: KVec<u8> = mr.close()?;
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! C headers: [`include/kfabric.h`](srctree/include/kfabric.h),
+//! [`include/kfi_domain.h`](srctree/include/kfi_domain.h)
+
+mod buffer;
+mod call;
+mod domain;
+mod error;
+mod fabric;
+#[cfg(CONFIG_KUNIT = "y")]
+mod fake;
+mod hints;
+mod info;
+mod kunit;
+mod kunit_close;
+mod mapped;
+mod memory;
+mod mode;
+mod mr;
+mod pages;
+mod register;
+mod table;
+mod volatile;
+
+pub use crate::{
+    access::Access,
+    errno::Errno, //
+};
+pub use buffer::{
+    Buffer,
+    Part,
+    Segments, //
+};
+pub use domain::Domain;
+pub use error::{
+    CloseError,
+    RegisterError, //
+};
+pub use fabric::Fabric;
+pub use hints::Hints;
+pub use info::{
+    Info,
+    InfoList, //
+};
+pub use mapped::MappedList;
+pub use memory::Backing;
+pub use mode::{
+    Caps,
+    MrMode, //
+};
+pub use mr::Mr;
+pub use pages::Pages;
+pub use register::Options;

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Open domains.
+
+use super::{
+    call::{
+        self,
+        op, //
+    },
+    CloseError,
+    Fabric,
+    Info, //
+};
+use crate::errno::Errno;
+use core::{
+    mem::ManuallyDrop,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+use kernel::{
+    ffi::c_void,
+    prelude::*,
+    str::{
+        CStr,
+        CStrExt, //
+    },
+    sync::Arc, //
+};
+use kfi_bindings::{
+    kfi_ops,
+    kfi_ops_fabric,
+    kfid,
+    kfid_domain, //
+};
+
+/// An open domain: the part of a device that memory is registered in.
+///
+/// It is closed when the last reference is gone; regions and mapped lists have references of their
+/// own.
+///
+/// # Invariants
+///
+/// `raw` is an open domain, unless `closed`, and nobody else closes it. Its calls may be made by
+/// several threads at once. The fabric is there as long as the domain is open.
+pub struct Domain {
+    raw: NonNull<kfid_domain>,
+    closed: bool,
+    fabric: ManuallyDrop<Arc<Fabric>>,
+}
+
+// SAFETY: By the invariant.
+unsafe impl Send for Domain {}
+// SAFETY: By the invariant.
+unsafe impl Sync for Domain {}
+
+impl Domain {
+    /// `kfi_domain()`: opens the domain that an offer describes, in its fabric. May sleep.
+    ///
+    /// Fails with `EOPNOTSUPP` if the provider needs its calls to be serialized, which this API
+    /// doesn't do; with `ENODEV` if there is no such domain any more, with `ENETDOWN` if its
+    /// device has no active port.
+    pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Self>, Errno> {
+        let attr = info.domain_attr().ok_or(Errno::EINVAL)?;
+        match attr.threading {
+            kfi_bindings::kfi_threading_KFI_THREAD_SAFE
+            | kfi_bindings::kfi_threading_KFI_THREAD_UNSPEC => (),
+            _ => return Err(Errno::EOPNOTSUPP),
+        }
+        let mut domain = ptr::null_mut();
+        let raw = fabric.as_raw();
+        // SAFETY: The fabric is open, and the info and `domain` are valid for the call.
+        let ret = unsafe {
+            op!(
+                (*raw).ops,
+                kfi_ops_fabric,
+                domain(raw, info.as_raw(), &mut domain, ptr::null_mut())
+            )
+        }?;
+        // INVARIANT: Just opened. Dropped, and so closed, where there is no memory for the Arc.
+        let domain = Self {
+            raw: call::opened(ret, domain)?,
+            closed: false,
+            fabric: ManuallyDrop::new(fabric.clone()),
+        };
+        Ok(Arc::new(domain, GFP_KERNEL)?)
+    }
+
+    /// Gives up this reference and, if it was the last, closes the domain and tells whether that
+    /// worked. May sleep.
+    ///
+    /// Fails with `EBUSY` if others have references, regions for instance: then the domain is
+    /// closed with the last of them. It is also the error of a provider that can't close it yet,
+    /// since something of it is used outside of kfabric: then the domain comes back with the error.
+    pub fn close(domain: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
+        let Some(mut domain) = Arc::into_unique_or_drop(domain) else {
+            return Err(CloseError::new(Errno::EBUSY, None));
+        };
+        domain.shut().map_err(|errno| {
+            let open = (!domain.closed).then(|| domain.into());
+            CloseError::new(errno, open)
+        })
+    }
+
+    /// The fabric that it was opened in.
+    pub fn fabric(&self) -> &Arc<Fabric> {
+        &self.fabric
+    }
+
+    /// The domain as C has it, for calls that Rust doesn't know. It's open as long as `self` is
+    /// there, and must not be closed.
+    pub fn as_raw(&self) -> *mut kfid_domain {
+        self.raw.as_ptr()
+    }
+
+    pub(super) fn fid(&self) -> *mut kfid {
+        self.raw.as_ptr().cast()
+    }
+
+    /// `kfi_open_ops()`: the table of an extension, which lives as long as the domain is open.
+    pub(super) fn extension(&self, name: &CStr) -> Result<NonNull<c_void>, Errno> {
+        let (fid, mut table) = (self.fid(), ptr::null_mut());
+        // SAFETY: The domain is open; the name and `table` are valid for the call.
+        let ret = unsafe {
+            op!(
+                (*fid).ops,
+                kfi_ops,
+                ops_open(fid, name.as_char_ptr(), 0, &mut table, ptr::null_mut())
+            )
+        }?;
+        call::opened(ret, table)
+    }
+
+    /// To be called once, unless it fails with `EBUSY`.
+    fn shut(&mut self) -> Result<(), Errno> {
+        // SAFETY: Open by the invariant; with nobody left to use it, since whoever does has a
+        // reference.
+        let closed = unsafe { call::close(self.raw.cast()) };
+        self.closed = closed != Err(Errno::EBUSY);
+        if closed.is_ok() {
+            // SAFETY: Not used any more, as `shut` is not called again.
+            unsafe { ManuallyDrop::drop(&mut self.fabric) };
+        }
+        closed
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        if !self.closed {
+            if let Err(errno) = self.shut() {
+                // The fabric stays open with it.
+                call::leaked("domain", errno);
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Failures that give back what was handed over.
+
+use crate::errno::Errno;
+use kernel::{
+    error::Error,
+    fmt, //
+};
+
+/// Memory that was not registered, and why.
+///
+/// The reason in words is in the tracepoint `kfi:kfi_refused`.
+pub struct RegisterError<B> {
+    errno: Errno,
+    memory: B,
+}
+
+impl<B> RegisterError<B> {
+    pub(super) fn new(errno: Errno, memory: B) -> Self {
+        Self { errno, memory }
+    }
+
+    /// The memory. No peer can reach it.
+    pub fn into_inner(self) -> B {
+        self.memory
+    }
+}
+
+/// An object that was not closed, and why.
+pub struct CloseError<T> {
+    errno: Errno,
+    open: Option<T>,
+}
+
+impl<T> CloseError<T> {
+    pub(super) fn new(errno: Errno, open: Option<T>) -> Self {
+        Self { errno, open }
+    }
+
+    /// The object, if it is still open; then the error is `EBUSY`, and closing it may be tried
+    /// again.
+    pub fn into_inner(self) -> Option<T> {
+        self.open
+    }
+}
+
+/// What all errors of this kind can do.
+macro_rules! error {
+    ($error:ident, $words:literal) => {
+        impl<T> $error<T> {
+            /// Why it failed.
+            pub fn errno(&self) -> Errno {
+                self.errno
+            }
+        }
+
+        impl<T> fmt::Debug for $error<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl<T> fmt::Display for $error<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($words)?;
+                fmt::Display::fmt(&self.errno, f)
+            }
+        }
+
+        impl<T> From<$error<T>> for Errno {
+            /// Drops what the error would give back.
+            fn from(error: $error<T>) -> Self {
+                error.errno
+            }
+        }
+
+        impl<T> From<$error<T>> for Error {
+            /// Drops what the error would give back.
+            fn from(error: $error<T>) -> Self {
+                error.errno.into()
+            }
+        }
+    };
+}
+
+error!(RegisterError, "not registered: ");
+error!(CloseError, "not closed: ");

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A provider for the unit tests: it registers anything, and remembers how.
+
+use super::{
+    Access,
+    Domain,
+    Fabric,
+    Hints,
+    MrMode, //
+};
+use crate::{
+    domain::DomainRequest,
+    errno::Errno,
+    offer::Offer,
+    provider::{
+        self,
+        Dma,
+        Provider,
+        RawSgl,
+        Registered, //
+    },
+    refusal::Refusal,
+    registration::Registration,
+    request::{
+        MrLimits,
+        MrRequest, //
+    },
+    source::Source, //
+};
+use core::any::Any;
+use kernel::{
+    dma::DataDirection,
+    prelude::*,
+    str::{
+        CStr,
+        CString, //
+    },
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
+
+/// Domains and regions that are open.
+pub(super) static OPEN: Atomic<i32> = Atomic::new(0);
+/// Entries of scatterlists that are mapped.
+pub(super) static MAPPED: Atomic<i32> = Atomic::new(0);
+/// The next region won't close properly.
+pub(super) static STUCK: Atomic<bool> = Atomic::new(false);
+
+/// The rights that the tests ask for.
+pub(super) fn access() -> Access {
+    Access::REMOTE_READ | Access::REMOTE_WRITE
+}
+
+/// Hints that find the provider.
+pub(super) fn hints() -> Result<Hints, Errno> {
+    let hints = Hints::new()?.prov_name(Fake::NAME)?;
+    Ok(hints.mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY))
+}
+
+/// The first domain, opened.
+pub(super) fn domain() -> Result<Arc<Domain>, Errno> {
+    let offers = hints()?.getinfo()?;
+    Domain::open(&Fabric::open(offers.first())?, offers.first())
+}
+
+/// Bytes that count up from `first`.
+pub(super) fn bytes(first: u8, len: usize) -> Result<KVec<u8>> {
+    let mut bytes = KVec::from_elem(0, len, GFP_KERNEL)?;
+    for (byte, value) in bytes
+        .iter_mut()
+        .zip((0..=u8::MAX).cycle().skip(first.into()))
+    {
+        *byte = value;
+    }
+    Ok(bytes)
+}
+
+/// Counted in [`OPEN`].
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        OPEN.fetch_add(1, Relaxed);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Relaxed);
+    }
+}
+
+/// The provider.
+pub(super) struct Fake;
+
+/// The tests need nobody to keep the module: they are run by its loading.
+// SAFETY: Null stands for a module that is never unloaded.
+static NO_MODULE: ThisModule = unsafe { ThisModule::from_ptr(core::ptr::null_mut()) };
+
+impl Fake {
+    /// Registers the provider, for the length of a test.
+    pub(super) fn register() -> Result<Registration<Self>> {
+        Registration::new(&NO_MODULE)
+    }
+}
+
+impl Provider for Fake {
+    const NAME: &'static CStr = c"kfabric_kunit";
+    const VERSION: u32 = 1;
+
+    fn offers() -> Result<KVec<Offer>, Errno> {
+        let mut offers = KVec::new();
+        for domain in [c"first", c"second"] {
+            let offer = Offer {
+                fabric: CString::try_from(c"fabric")?,
+                domain: CString::try_from(domain)?,
+                caps: 0b110,
+                mr_mode: 0b11000,
+                mr_key_size: 8,
+                mr_iov_limit: 4,
+                mr_cnt: 100,
+            };
+            offers.push(offer, GFP_KERNEL)?;
+        }
+        Ok(offers)
+    }
+
+    fn open_fabric(_name: &CStr) -> Result<KBox<dyn provider::Fabric>, Refusal> {
+        Ok(KBox::new(Fake, GFP_KERNEL)?)
+    }
+}
+
+impl provider::Fabric for Fake {
+    fn open_domain(
+        &self,
+        _request: &DomainRequest<'_>,
+    ) -> Result<KBox<dyn provider::Domain>, Refusal> {
+        let limits = MrLimits {
+            segments: 4,
+            pages: 100,
+            bytes: 1 << 20,
+            holes: true,
+            flags: 0b1,
+            auth_keys: true,
+        };
+        let open = Counted::new();
+        Ok(KBox::new(
+            FakeDomain {
+                limits,
+                _open: open,
+            },
+            GFP_KERNEL,
+        )?)
+    }
+}
+
+struct FakeDomain {
+    limits: MrLimits,
+    _open: Counted,
+}
+
+impl provider::Domain for FakeDomain {
+    fn mr_limits(&self) -> &MrLimits {
+        &self.limits
+    }
+
+    /// Tells by the base which kind of list it was, and by the descriptor what else there was.
+    fn register(&self, request: &MrRequest<'_>) -> Result<Registered, Refusal> {
+        let kind = match request.source() {
+            Source::Kvec(_) => 1,
+            Source::Bvec(_) => 2,
+            Source::Sgl(_) => 3,
+        };
+        let shape = request.shape();
+        let auth_key = request.auth_key().map_or(0, <[u8]>::len);
+        let open = Counted::new();
+        Ok(Registered {
+            mr: KBox::new(FakeMr { _open: open }, GFP_KERNEL)?,
+            key: request.requested_key(),
+            base: kind << 32 | shape.bytes(),
+            desc: shape.segments() << 16 | auth_key,
+        })
+    }
+
+    fn dma(&self) -> Option<&dyn Dma> {
+        Some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Dma for FakeDomain {
+    fn map(&self, list: RawSgl, _direction: DataDirection) -> Result<usize, Refusal> {
+        MAPPED.fetch_add(list.entries(), Relaxed);
+        usize::try_from(list.entries()).map_err(|_| Errno::EIO.into())
+    }
+
+    fn unmap(&self, list: RawSgl, _direction: DataDirection) {
+        MAPPED.fetch_sub(list.entries(), Relaxed);
+    }
+
+    fn sync_for_cpu(&self, _list: RawSgl, _direction: DataDirection) {}
+
+    fn sync_for_device(&self, _list: RawSgl, _direction: DataDirection) {}
+}
+
+struct FakeMr {
+    _open: Counted,
+}
+
+impl provider::Mr for FakeMr {
+    fn close(&mut self) -> Result<(), Refusal> {
+        match STUCK.xchg(false, Relaxed) {
+            true => Err(Errno::EIO.into()),
+            false => Ok(()),
+        }
+    }
+}

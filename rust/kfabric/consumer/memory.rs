@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What all memory that can be registered has in common.
+
+use super::{
+    volatile,
+    Domain, //
+};
+use crate::{
+    access::Access,
+    errno::Errno, //
+};
+use core::ptr::NonNull;
+use kernel::sync::Arc;
+use kfi_bindings::{
+    bio_vec,
+    kvec,
+    scatterlist, //
+};
+
+/// Memory in the shape in which a registration call takes it.
+pub enum List<'a> {
+    /// For `kfi_mr_reg()`.
+    Buffer(kvec),
+    /// For `kfi_mr_regv()`.
+    Kvec(&'a [kvec]),
+    /// For `kfi_mr_regbv()`.
+    Bvec(&'a [bio_vec]),
+    /// For `kfi_mr_regsgl()`: the first entry of a mapped scatterlist, and how many count.
+    Sgl(NonNull<scatterlist>, usize),
+}
+
+/// Owned memory: what is behind [`Backing`].
+///
+/// # Safety
+///
+/// - The bytes belong to the value alone, are initialized, and may have any values.
+/// - They stay allocated, and where they are, until the value is dropped: moving it doesn't
+///   matter, and forgetting it keeps them for good.
+/// - `with_list` describes these bytes and no others, `len` of them, and they don't change in
+///   number or place meanwhile. None of these functions makes a reference to the bytes.
+/// - `with_stretch` does what it says.
+pub unsafe trait Memory: Send + 'static {
+    /// How many bytes there are.
+    fn len(&self) -> usize;
+
+    /// May it be registered in this domain, with these rights?
+    fn fits(&self, _domain: &Arc<Domain>, _access: Access) -> bool {
+        true
+    }
+
+    /// Calls `call` with the memory as a list.
+    fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno>;
+
+    /// Calls `touch` once with the address of the byte at `offset`, which is less than `len`, and
+    /// how many bytes can be reached from there on: one at least. They may be read and written
+    /// until `touch` returns.
+    fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize));
+
+    /// Called before the processor touches bytes that a device may have written.
+    fn to_cpu(&self) {}
+
+    /// Called after it, before a device touches them again.
+    fn to_device(&self) {}
+}
+
+/// Memory that can be registered: a [`Buffer`](super::Buffer), [`Segments`](super::Segments),
+/// [`Pages`](super::Pages) or a [`MappedList`](super::MappedList).
+///
+/// It can be read and written before it is registered and after it was given back; in between the
+/// [`Mr`](super::Mr) that owns it has the same methods. Nothing else needs to be unsafe: this trait
+/// is sealed, and whoever has memory of their own implements [`Buffer`](super::Buffer).
+pub trait Backing: Memory {
+    /// Copies bytes from `offset` on until `to` is full.
+    ///
+    /// Fails with `EINVAL` if there aren't that many.
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), Errno> {
+        walk(self, offset, to.len(), |done, from, len| {
+            if let Some(to) = to.get_mut(done..done + len) {
+                // SAFETY: These bytes can be reached. Where they are registered, only devices
+                // write to them: `write` has exclusive access.
+                unsafe { volatile::read(from, to) };
+            }
+            true
+        })
+    }
+
+    /// Copies all bytes of `from` to `offset` and what follows.
+    ///
+    /// Fails with `EINVAL` if there isn't enough room.
+    fn write(&mut self, offset: usize, from: &[u8]) -> Result<(), Errno> {
+        walk(self, offset, from.len(), |done, to, len| {
+            if let Some(from) = from.get(done..done + len) {
+                // SAFETY: These bytes can be reached. Where they are registered, only devices
+                // read or write them meanwhile, since this is exclusive access.
+                unsafe { volatile::write(to, from) };
+            }
+            true
+        })
+    }
+
+    /// Sets all bytes to `value`.
+    fn fill(&mut self, value: u8) -> Result<(), Errno> {
+        walk(self, 0, self.len(), |_, to, len| {
+            // SAFETY: As for `write`.
+            unsafe { volatile::fill(to, value, len) };
+            true
+        })
+    }
+
+    /// Compares the bytes from `offset` on with all bytes of `with`: `None` if they are the same,
+    /// else the index of the first in `with` that differs.
+    ///
+    /// Fails with `EINVAL` if there aren't that many.
+    fn compare(&self, offset: usize, with: &[u8]) -> Result<Option<usize>, Errno> {
+        let mut differs = None;
+        walk(self, offset, with.len(), |done, from, len| {
+            let with = with.iter().enumerate().skip(done).take(len);
+            for (at, (index, byte)) in with.enumerate() {
+                // SAFETY: As for `read`, and `at` is less than `len`.
+                if unsafe { from.add(at).read_volatile() } != *byte {
+                    differs = Some(index);
+                    return false;
+                }
+            }
+            true
+        })?;
+        Ok(differs)
+    }
+}
+
+impl<M: Memory> Backing for M {}
+
+/// Calls `touch` with one stretch of memory after the other, `len` bytes in all from `offset` on:
+/// how many came before it, its address and its length. Ends early where `touch` says `false`.
+fn walk<M: Memory + ?Sized>(
+    memory: &M,
+    offset: usize,
+    len: usize,
+    mut touch: impl FnMut(usize, NonNull<u8>, usize) -> bool,
+) -> Result<(), Errno> {
+    match offset.checked_add(len) {
+        Some(end) if end <= memory.len() => (),
+        _ => return Err(Errno::EINVAL),
+    }
+    memory.to_cpu();
+    let mut done = 0;
+    let mut more = true;
+    while more && done < len {
+        memory.with_stretch(offset + done, |start, here| {
+            let here = here.min(len - done);
+            more = touch(done, start, here);
+            done += here;
+        });
+    }
+    memory.to_device();
+    Ok(())
+}

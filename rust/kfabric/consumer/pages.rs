@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Pages.
+
+use super::memory::{
+    List,
+    Memory, //
+};
+use crate::errno::Errno;
+use core::{
+    iter,
+    ptr::NonNull, //
+};
+use kernel::{
+    bindings,
+    page::{
+        Page,
+        PAGE_SIZE, //
+    },
+    prelude::*, //
+};
+use kfi_bindings::bio_vec;
+
+/// Memory in single pages, which needn't follow each other, to be registered by
+/// [`regbv`](super::Domain::regbv), or as a scatterlist when it has been
+/// [mapped](super::MappedList).
+///
+/// # Invariants
+///
+/// The pages hold `len` bytes from `offset` in the first on; `offset` is less than a page, and
+/// there is no page without such a byte. All their bytes are initialized.
+pub struct Pages {
+    pages: KVec<Page>,
+    offset: usize,
+    len: usize,
+}
+
+impl Pages {
+    /// Allocates pages for `len` bytes, and zeroes them. May sleep.
+    pub fn zeroed(len: usize) -> Result<Self, Errno> {
+        Self::zeroed_at(0, len)
+    }
+
+    /// Allocates pages for `len` bytes that start at `offset` in the first page, and zeroes them.
+    /// May sleep.
+    ///
+    /// Fails with `EINVAL` if `offset` isn't less than a page.
+    pub fn zeroed_at(offset: usize, len: usize) -> Result<Self, Errno> {
+        let end = offset.checked_add(len).ok_or(Errno::EINVAL)?;
+        if offset >= PAGE_SIZE {
+            return Err(Errno::EINVAL);
+        }
+        let count = match len {
+            0 => 0,
+            _ => end.div_ceil(PAGE_SIZE),
+        };
+        let mut pages = KVec::with_capacity(count, GFP_KERNEL)?;
+        for _ in 0..count {
+            // Pages that are not read by anybody else have no use for old content.
+            pages.push(Page::alloc_page(GFP_KERNEL | __GFP_ZERO)?, GFP_KERNEL)?;
+        }
+        // INVARIANT: So many pages are needed, and they were zeroed.
+        Ok(Self { pages, offset, len })
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where in the first page the bytes start.
+    pub(super) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The pages as C has them.
+    pub(super) fn raw_pages(&self) -> impl Iterator<Item = *mut bindings::page> + '_ {
+        self.pages.iter().map(Page::as_ptr)
+    }
+
+    /// Where in its page each page's bytes start, and how many there are.
+    fn stretches(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (mut offset, mut left) = (self.offset, self.len);
+        iter::from_fn(move || {
+            let start = core::mem::take(&mut offset);
+            let len = left.min(PAGE_SIZE - start);
+            left -= len;
+            (len > 0).then_some((start, len))
+        })
+    }
+}
+
+// SAFETY: The pages belong to this type until it is dropped, and are initialized. `with_list`
+// lists them all.
+unsafe impl Memory for Pages {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
+        let mut list = KVec::with_capacity(self.pages.len(), GFP_KERNEL)?;
+        for (page, (offset, len)) in self.raw_pages().zip(self.stretches()) {
+            let entry = bio_vec {
+                bv_page: page,
+                bv_len: u32::try_from(len).map_err(|_| Errno::EINVAL)?,
+                bv_offset: u32::try_from(offset).map_err(|_| Errno::EINVAL)?,
+            };
+            list.push(entry, GFP_KERNEL)?;
+        }
+        call(List::Bvec(&list))
+    }
+
+    fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
+        let at = self.offset + offset;
+        let Some(page) = self.pages.get(at / PAGE_SIZE) else {
+            return;
+        };
+        let here = (PAGE_SIZE - at % PAGE_SIZE).min(self.len - offset);
+        // SAFETY: The page is valid.
+        let mapped = unsafe { bindings::kmap_local_page(page.as_ptr()) };
+        if let Some(start) = NonNull::new(mapped.cast::<u8>()) {
+            // SAFETY: The whole page was mapped.
+            touch(unsafe { start.add(at % PAGE_SIZE) }, here);
+        }
+        // SAFETY: Mapped just now, and what `touch` may have mapped meanwhile it has unmapped.
+        unsafe { bindings::kunmap_local(mapped) };
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_consumer_pages)]
+mod tests {
+    use super::*;
+    use crate::consumer::Backing;
+
+    #[test]
+    fn as_many_pages_as_needed() {
+        let pages = |offset, len| Pages::zeroed_at(offset, len).map(|pages| pages.pages.len());
+        assert_eq!(pages(0, 0), Ok(0));
+        assert_eq!(pages(0, 1), Ok(1));
+        assert_eq!(pages(0, PAGE_SIZE), Ok(1));
+        assert_eq!(pages(1, PAGE_SIZE), Ok(2));
+        assert_eq!(pages(PAGE_SIZE - 1, 2), Ok(2));
+        assert_eq!(pages(PAGE_SIZE, 1), Err(Errno::EINVAL));
+        assert_eq!(pages(1, usize::MAX), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn bytes_are_where_they_were_put() -> Result {
+        let mut pages = Pages::zeroed_at(100, 2 * PAGE_SIZE)?;
+        pages.write(PAGE_SIZE - 103, b"across the end of a page")?;
+        assert_eq!(pages.compare(PAGE_SIZE - 103, b"across")?, None);
+        assert_eq!(pages.compare(PAGE_SIZE - 103, b"acRoss")?, Some(2));
+        let mut out = [0; 10];
+        pages.read(PAGE_SIZE - 96, &mut out)?;
+        assert_eq!(&out, b"the end of");
+        assert_eq!(pages.write(2 * PAGE_SIZE - 3, b"four"), Err(Errno::EINVAL));
+        assert_eq!(pages.write(2 * PAGE_SIZE - 4, b"four"), Ok(()));
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The fields of the API's structs, in the order of the C headers.
+//!
+//! Left out are pointers to open objects, and authorization keys, which are secrets.
+
+use super::{
+    fields::{
+        bytes,
+        string,
+        Complete,
+        Integer, //
+    },
+    names,
+    text::{
+        Fields,
+        Value, //
+    }, //
+};
+use core::fmt;
+use kfi_bindings::{
+    kfi_domain_attr,
+    kfi_ep_attr,
+    kfi_fabric_attr,
+    kfi_info,
+    kfi_rx_attr,
+    kfi_tx_attr, //
+};
+
+/// Lists the fields of a struct, each with the way in which it is written.
+macro_rules! fields {
+    ($struct:ident: $($field:ident as $style:ident $(($with:ident))?;)*) => {
+        impl Fields for Complete<$struct> {
+            fn name(&self) -> &'static str {
+                stringify!($struct)
+            }
+
+            fn each(
+                &self,
+                write: &mut dyn FnMut(&str, Value<'_>) -> fmt::Result,
+            ) -> fmt::Result {
+                $(
+                    // A field whose name is a keyword in Rust has a `_` behind it.
+                    let name = stringify!($field).trim_end_matches('_');
+                    write(name, fields!(@$style(self, $field $(, $with)?)))?;
+                )*
+                Ok(())
+            }
+        }
+    };
+    (@flags($self:ident, $field:ident, $names:ident)) => {
+        Value::Flags($self.0.$field.wide(), names::$names)
+    };
+    (@choice($self:ident, $field:ident, $names:ident)) => {
+        Value::Choice($self.0.$field.wide(), names::$names)
+    };
+    (@number($self:ident, $field:ident)) => {
+        Value::Number($self.0.$field.wide())
+    };
+    (@version($self:ident, $field:ident)) => {
+        Value::Version($self.0.$field)
+    };
+    (@string($self:ident, $field:ident)) => {
+        // SAFETY: By the invariant of the type.
+        unsafe { string($self.0.$field) }
+    };
+    (@bytes($self:ident, $field:ident, $len:ident)) => {
+        // SAFETY: By the invariant of the type.
+        unsafe { bytes($self.0.$field, $self.0.$len) }
+    };
+    (@nested($self:ident, $field:ident)) => {
+        // SAFETY: By the invariant of the type.
+        unsafe { Complete::nested($self.0.$field) }
+    };
+}
+
+fields! { kfi_info:
+    caps as flags(CAPS);
+    mode as flags(MODE);
+    addr_format as choice(ADDR_FORMAT);
+    src_addrlen as number;
+    dest_addrlen as number;
+    src_addr as bytes(src_addrlen);
+    dest_addr as bytes(dest_addrlen);
+    tx_attr as nested;
+    rx_attr as nested;
+    ep_attr as nested;
+    domain_attr as nested;
+    fabric_attr as nested;
+}
+
+fields! { kfi_tx_attr:
+    caps as flags(CAPS);
+    mode as flags(MODE);
+    op_flags as flags(OP_FLAGS);
+    msg_order as flags(ORDER);
+    comp_order as flags(ORDER);
+    inject_size as number;
+    size as number;
+    iov_limit as number;
+    rma_iov_limit as number;
+    tclass as choice(TCLASS);
+}
+
+fields! { kfi_rx_attr:
+    caps as flags(CAPS);
+    mode as flags(MODE);
+    op_flags as flags(OP_FLAGS);
+    msg_order as flags(ORDER);
+    comp_order as flags(ORDER);
+    total_buffered_recv as number;
+    size as number;
+    iov_limit as number;
+}
+
+fields! { kfi_ep_attr:
+    type_ as choice(EP_TYPE);
+    protocol as choice(PROTOCOL);
+    protocol_version as number;
+    max_msg_size as number;
+    msg_prefix_size as number;
+    max_order_raw_size as number;
+    max_order_war_size as number;
+    max_order_waw_size as number;
+    mem_tag_format as number;
+    tx_ctx_cnt as number;
+    rx_ctx_cnt as number;
+    auth_key_size as number;
+}
+
+fields! { kfi_domain_attr:
+    name as string;
+    threading as choice(THREADING);
+    control_progress as choice(PROGRESS);
+    data_progress as choice(PROGRESS);
+    resource_mgmt as choice(RESOURCE_MGMT);
+    av_type as choice(AV_TYPE);
+    mr_mode as flags(MR_MODE);
+    mr_key_size as number;
+    cq_data_size as number;
+    cq_cnt as number;
+    ep_cnt as number;
+    tx_ctx_cnt as number;
+    rx_ctx_cnt as number;
+    max_ep_tx_ctx as number;
+    max_ep_rx_ctx as number;
+    max_ep_stx_ctx as number;
+    max_ep_srx_ctx as number;
+    cntr_cnt as number;
+    mr_iov_limit as number;
+    caps as flags(CAPS);
+    mode as flags(MODE);
+    auth_key_size as number;
+    max_err_data as number;
+    mr_cnt as number;
+    tclass as choice(TCLASS);
+}
+
+fields! { kfi_fabric_attr:
+    name as string;
+    prov_name as string;
+    prov_version as version;
+    api_version as version;
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! kfabric in Rust: make kernel memory reachable for a remote peer, in all five ways.
+//!
+//! What happens, in the order in which a consumer does it:
+//!
+//! - [`Hints::getinfo`]: which provider and device can do what is needed
+//! - [`Fabric::open`] and [`Domain::open`]: open the fabric, and in it the device
+//! - [`Domain::reg`] and its like: memory in; a key and an address for the peer out
+//! - [`Mr::close`]: after it, the key is refused, and the memory is the consumer's alone
+//!
+//! The peer is not part of kfabric: here it is the test peer, which reads and writes over RDMA by
+//! nothing but an address and a key, as a remote machine would.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::consumer::{
+    Access,
+    Backing,
+    Caps,
+    Domain,
+    Fabric,
+    Hints,
+    MappedList,
+    Mr,
+    MrMode,
+    Pages,
+    Part,
+    Segments, //
+};
+use kfi_peer_rs::{
+    Failure,
+    Peer, //
+};
+
+module! {
+    type: Module,
+    name: "kfi_demo_rust",
+    authors: ["kfabric developers"],
+    description: "kfabric in Rust: registers memory in all five ways",
+    license: "GPL",
+}
+
+struct Module;
+
+impl kernel::Module for Module {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        run().map(|()| Module)
+    }
+}
+
+/// An odd length from an odd address on, over a page boundary: nothing needs to be aligned.
+const OFFSET: usize = 100;
+const LEN: usize = PAGE_SIZE + 1000;
+
+/// A domain, and a peer that tries out the keys of its regions.
+struct Demo {
+    domain: Arc<Domain>,
+    peer: Peer,
+}
+
+fn run() -> Result {
+    // Find a provider that does remote memory access; we can live with addresses and keys that it
+    // chooses.
+    let offers = Hints::new()?
+        .prov_name(c"verbs")?
+        .caps(Caps::RMA | Caps::REMOTE_READ | Caps::REMOTE_WRITE)
+        .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY)
+        .getinfo()
+        .inspect_err(|errno| pr_err!("no provider: {errno}\n"))?;
+    let info = offers.first();
+
+    // Open its domain.
+    let fabric = Fabric::open(info)?;
+    let domain = Domain::open(&fabric, info)
+        .inspect_err(|errno| pr_err!("the domain doesn't open: {errno}\n"))?;
+    let peer = Peer::open(&domain)?;
+    pr_info!("domain {} opened\n", info.domain_name().to_str()?);
+
+    let demo = Demo { domain, peer };
+    let calls: [(&str, fn(&Demo) -> Result); 5] = [
+        ("kfi_mr_reg", Demo::reg),
+        ("kfi_mr_regv", Demo::regv),
+        ("kfi_mr_regbv", Demo::regbv),
+        ("kfi_mr_regsgl", Demo::regsgl),
+        ("kfi_mr_regattr", Demo::regattr),
+    ];
+    let mut verified = 0;
+    for (name, call) in calls {
+        match call(&demo) {
+            Ok(()) => verified += 1,
+            Err(error) => pr_err!("{name}: failed ({})\n", error.to_errno()),
+        }
+    }
+
+    // Dropping them would do, but tells nobody if it fails.
+    let Demo { domain, peer } = demo;
+    drop(peer);
+    Domain::close(domain)?;
+    Fabric::close(fabric)?;
+
+    let all = calls.len();
+    pr_info!("demo: {verified} of {all} registration calls verified by remote write and read\n");
+    match verified == all {
+        true => Ok(()),
+        false => Err(EIO),
+    }
+}
+
+/// What the peer may do.
+fn access() -> Access {
+    Access::REMOTE_READ | Access::REMOTE_WRITE
+}
+
+/// Bytes that differ from their neighbours, and from those of another `first`.
+fn pattern(first: u8, len: usize) -> Result<KVVec<u8>> {
+    let mut bytes = KVVec::from_elem(0, len, GFP_KERNEL)?;
+    for (byte, value) in bytes.iter_mut().zip((first..=250).cycle()) {
+        *byte = value;
+    }
+    Ok(bytes)
+}
+
+impl Demo {
+    /// One buffer, here a part of one.
+    fn reg(&self) -> Result {
+        let buffer = KVec::from_elem(0, OFFSET + LEN, GFP_KERNEL)?;
+        let mr = self.domain.reg(Part::new(buffer, OFFSET, LEN)?, access())?;
+        self.verify("kfi_mr_reg", mr)
+    }
+
+    /// A list of buffers: each but the first begins, and each but the last ends, at a page
+    /// boundary.
+    fn regv(&self) -> Result {
+        let page = || VVec::from_elem(0, PAGE_SIZE, GFP_KERNEL);
+        let first = PAGE_SIZE - OFFSET;
+        let segments = kernel::kvec![
+            Part::new(page()?, OFFSET, first)?,
+            Part::new(page()?, 0, LEN - first)?,
+        ]?;
+        let mr = self.domain.regv(Segments::new(segments), access())?;
+        self.verify("kfi_mr_regv", mr)
+    }
+
+    /// Pages, as the block layer has them.
+    fn regbv(&self) -> Result {
+        let pages = Pages::zeroed_at(OFFSET, LEN)?;
+        let mr = self.domain.regbv(pages, access())?;
+        self.verify("kfi_mr_regbv", mr)
+    }
+
+    /// A scatterlist, mapped for the domain's device. The region keeps the mapping; whoever gets
+    /// it back at the close unmaps it, by dropping it for instance.
+    fn regsgl(&self) -> Result {
+        let pages = Pages::zeroed_at(OFFSET, LEN)?;
+        let list = MappedList::map(&self.domain, pages, access())?;
+        let mr = self.domain.regsgl(list, access())?;
+        self.verify("kfi_mr_regsgl", mr)
+    }
+
+    /// All that the other four can take, with an authorization key where the provider knows them.
+    fn regattr(&self) -> Result {
+        let buffer = VVec::from_elem(0, LEN, GFP_KERNEL)?;
+        let mr = self.domain.regattr(buffer, access(), None)?;
+        self.verify("kfi_mr_regattr", mr)
+    }
+
+    /// Shows a region, has the peer use it, closes it, and sees that the peer is locked out.
+    fn verify<B: Backing>(&self, call: &str, mut mr: Mr<B>) -> Result {
+        let (key, base, len) = (mr.key(), mr.base(), mr.len());
+        pr_info!("{call:<14} key {key:#x} base {base:#x} length {len}\n");
+
+        // The peer writes what we then find in memory,
+        let mut remote = pattern(1, len)?;
+        self.peer.write(base, key, &remote)?;
+        if let Some(at) = mr.compare(0, &remote)? {
+            pr_err!("{call}: byte {at} is not what the peer wrote\n");
+            return Err(EIO);
+        }
+
+        // and reads what we have put there.
+        let ours = pattern(2, len)?;
+        mr.write(0, &ours)?;
+        self.peer.read(base, key, &mut remote)?;
+        if remote[..] != ours[..] {
+            pr_err!("{call}: the peer read something else\n");
+            return Err(EIO);
+        }
+
+        // The memory is ours again, and the peer has no way in any more.
+        let memory = mr.close()?;
+        match self.peer.write(base, key, &remote) {
+            Err(Failure::Refused) => (),
+            Err(Failure::Broken(error)) => return Err(error),
+            Ok(()) => {
+                pr_err!("{call}: the key is not refused after the close\n");
+                return Err(EIO);
+            }
+        }
+        match memory.compare(0, &ours)? {
+            None => Ok(()),
+            Some(_) => Err(EIO),
+        }
+    }
+}
