@@ -12,7 +12,9 @@ use crate::{
         FabricObject, //
     },
     fid,
+    hints,
     noio::NoIo,
+    num::widen,
     provider::Domain,
     refusal::Refusal,
     request::MrLimits,
@@ -45,15 +47,13 @@ use kfi_bindings::{
 };
 
 /// What a consumer wants of a new domain, from the `struct kfi_info` that it got by getinfo.
+///
+/// Its numbers have been checked against the domain's limits by the core.
 pub struct DomainRequest<'a> {
     /// Name of the domain, if one was given.
     pub name: Option<&'a CStr>,
-    /// The mode bits that the consumer agreed to; `None` without domain attributes.
-    pub mr_mode: Option<i32>,
-    /// Most regions to be open at once; 0 for as many as there can be.
-    pub mr_cnt: usize,
-    /// Most segments of one region; 0 for as many as there can be.
-    pub mr_iov_limit: usize,
+    /// The mode bits that the consumer agreed to.
+    pub mr_mode: i32,
 }
 
 /// A domain.
@@ -134,25 +134,15 @@ static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
     ops_open: Some(extension::open),
 });
 
-fn request<'a>(info: &'a kfi_info) -> DomainRequest<'a> {
-    // SAFETY: As the C API demands, the attributes are null or valid for the call.
-    match unsafe { info.domain_attr.as_ref() } {
-        None => DomainRequest {
-            name: None,
-            mr_mode: None,
-            mr_cnt: 0,
-            mr_iov_limit: 0,
-        },
-        Some(attr) => DomainRequest {
-            // SAFETY: As the C API demands, the name is null or a string.
-            name: (!attr.name.is_null()).then(|| {
-                // SAFETY: As the C API demands, what is not null is a string.
-                unsafe { CStr::from_char_ptr(attr.name) }
-            }),
-            mr_mode: Some(attr.mr_mode),
-            mr_cnt: attr.mr_cnt,
-            mr_iov_limit: attr.mr_iov_limit,
-        },
+/// What the consumer asks of the limits of the domain: 0 asks for all there is.
+fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
+    match asked {
+        0 => Ok(limit),
+        asked if asked <= limit => Ok(asked),
+        asked => {
+            let refusal = Refusal::new(Errno::ENODATA, c"more than the domain can do");
+            Err(refusal.value(widen(asked)))
+        }
     }
 }
 
@@ -161,17 +151,22 @@ fn new(
     info: &kfi_info,
     context: *mut c_void,
 ) -> Result<*mut kfid_domain, Refusal> {
-    let request = request(info);
+    // SAFETY: As the C API demands, the attributes are null or valid for the call.
+    let attr = unsafe { info.domain_attr.as_ref() }.ok_or(Refusal::new(
+        Errno::EINVAL,
+        c"info without domain attributes",
+    ))?;
+    let request = DomainRequest {
+        // SAFETY: As the C API demands, the name is null or a string.
+        name: unsafe { hints::name(attr.name) },
+        mr_mode: attr.mr_mode,
+    };
     let object = KBox::new_uninit(GFP_KERNEL)?;
     let imp = fabric.provider().open_domain(&request)?;
     let mut mr_limits = *imp.mr_limits();
-    if request.mr_iov_limit != 0 {
-        mr_limits.segments = mr_limits.segments.min(request.mr_iov_limit);
-    }
-    let mr_cnt = match request.mr_cnt {
-        0 => i32::MAX,
-        count => i32::try_from(count).unwrap_or(i32::MAX),
-    };
+    mr_limits.segments = within(attr.mr_iov_limit, mr_limits.segments)?;
+    mr_limits.regions = within(attr.mr_cnt, mr_limits.regions)?;
+    let mr_cnt = i32::try_from(mr_limits.regions).unwrap_or(i32::MAX);
     fabric.children().add()?;
     // INVARIANT: The fabric counts this domain until `close`.
     let object = KBox::write(

@@ -18,6 +18,8 @@ use crate::{
 /// What one region of a domain can be.
 #[derive(Clone, Copy, Debug)]
 pub struct MrLimits {
+    /// Most regions of a domain (`mr_cnt`).
+    pub regions: usize,
     /// Most segments (`mr_iov_limit`).
     pub segments: usize,
     /// Most pages.
@@ -165,6 +167,7 @@ mod tests {
     use super::*;
 
     const LIMITS: MrLimits = MrLimits {
+        regions: 10,
         segments: 4,
         pages: 8,
         bytes: 1 << 20,

@@ -202,6 +202,7 @@ impl Link {
 pub(crate) fn mr_limits(limits: &Limits) -> MrLimits {
     let pages = limits.max_fast_reg_pages.min(crate::pool::MOST_PAGES);
     MrLimits {
+        regions: num::index(limits.max_mr),
         segments: num::index(pages),
         pages: u64::from(pages),
         bytes: limits.max_mr_size,

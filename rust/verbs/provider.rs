@@ -57,7 +57,7 @@ impl provider::Provider for Verbs {
                     mr_mode: MR_MODE,
                     mr_key_size: KEY_SIZE,
                     mr_iov_limit: region.segments,
-                    mr_cnt: num::index(limits.max_mr),
+                    mr_cnt: region.regions,
                 };
                 offers.push(offer, GFP_KERNEL)?;
             }
@@ -95,7 +95,7 @@ impl provider::Fabric for Fabric {
                 return Err(no_device());
             }
         }
-        if request.mr_mode.is_some_and(|agreed| MR_MODE & !agreed != 0) {
+        if MR_MODE & !request.mr_mode != 0 {
             return Err(Refusal::new(
                 Errno::EINVAL,
                 c"mr_mode lacks a bit that is needed",

@@ -64,6 +64,9 @@ struct Demo {
     peer: Peer,
 }
 
+/// One of the five ways.
+type Call = fn(&Demo) -> Result;
+
 fn run() -> Result {
     // Find a provider that does remote memory access; we can live with addresses and keys that it
     // chooses.
@@ -83,7 +86,7 @@ fn run() -> Result {
     pr_info!("domain {} opened\n", info.domain_name().to_str()?);
 
     let demo = Demo { domain, peer };
-    let calls: [(&str, fn(&Demo) -> Result); 5] = [
+    let calls: [(&str, Call); 5] = [
         ("kfi_mr_reg", Demo::reg),
         ("kfi_mr_regv", Demo::regv),
         ("kfi_mr_regbv", Demo::regbv),

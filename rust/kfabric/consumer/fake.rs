@@ -143,6 +143,7 @@ impl provider::Fabric for Fake {
         _request: &DomainRequest<'_>,
     ) -> Result<KBox<dyn provider::Domain>, Refusal> {
         let limits = MrLimits {
+            regions: 100,
             segments: 4,
             pages: 100,
             bytes: 1 << 20,
