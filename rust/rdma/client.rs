@@ -187,7 +187,7 @@ impl<T: Client> Registration<T> {
         };
         if stored != data {
             // SAFETY: `data` comes from `into_foreign()`, and nobody else has it.
-            drop(unsafe { T::Data::from_foreign(data) });
+            T::remove(device, unsafe { T::Data::from_foreign(data) });
             return ENOMEM.to_errno();
         }
         0

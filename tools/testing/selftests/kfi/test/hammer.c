@@ -117,7 +117,8 @@ static void *get_memory(int round)
 	return round % 2 ? vmalloc(LEN) : kmalloc(LEN, GFP_KERNEL);
 }
 
-static void rounds(struct kfi_test *t, struct target *target, unsigned int n, bool wait)
+/* In every @wait-th round the close waits for an access that went through; else it comes soon. */
+static void rounds(struct kfi_test *t, struct target *target, unsigned int n, int wait)
 {
 	int round;
 	u8 *mem;
@@ -126,7 +127,7 @@ static void rounds(struct kfi_test *t, struct target *target, unsigned int n, bo
 		mem = get_memory(round);
 		if (!EXPECT(t, mem, "no memory"))
 			break;
-		if (one_region(t, target, mem, wait) && round % 4 < 2) {
+		if (one_region(t, target, mem, round % wait == 0) && round % 4 < 2) {
 			/* Keep it: nothing of a peer's may appear in it any more. */
 			memset(mem, 0x77, LEN);
 			usleep_range(500, 3000);
@@ -139,12 +140,14 @@ static void rounds(struct kfi_test *t, struct target *target, unsigned int n, bo
 
 static void close_case(struct kfi_test *t)
 {
-	struct target target = { .lock = __SPIN_LOCK_UNLOCKED(target.lock) };
-	struct workers *ws = workers_start(t, 3, 0, hammer, &target);
+	struct target target = {};
+	struct workers *ws;
 
+	spin_lock_init(&target.lock);
+	ws = workers_start(t, 3, 0, hammer, &target);
 	if (!ws)
 		return;
-	rounds(t, &target, scaled(100), true);
+	rounds(t, &target, scaled(100), 1);
 	ktap_note("%d accesses went through", atomic_read(&target.hits));
 	workers_stop(t, ws);
 }
@@ -152,14 +155,16 @@ static void close_case(struct kfi_test *t)
 /* Both sides invalidate the key at the same time. */
 static void invalidate_case(struct kfi_test *t)
 {
-	struct target target = { .lock = __SPIN_LOCK_UNLOCKED(target.lock) };
-	struct workers *ws = workers_start(t, 2, 0, invalidator, &target);
+	struct target target = {};
+	struct workers *ws;
 	struct kfid_mr *mr;
 	u8 *mem;
 
+	spin_lock_init(&target.lock);
+	ws = workers_start(t, 2, 0, invalidator, &target);
 	if (!ws)
 		return;
-	rounds(t, &target, scaled(50), false);
+	rounds(t, &target, scaled(50), 2);
 	ktap_note("%d keys were invalidated by the peer", atomic_read(&target.hits));
 	workers_stop(t, ws);
 
