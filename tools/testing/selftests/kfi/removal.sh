@@ -105,6 +105,13 @@ for way in $ways; do
 			$(for i in $steps; do echo removal.$way.$i; done)
 		continue
 	fi
+	# With lock debugging, rxe's sockets hold rxe's module as long as there is a link, with
+	# or without anybody using it, so that it can't be unloaded at all.
+	if [ $way = driver_unload ] && link_up && [ "$(cat /sys/module/rdma_rxe/refcnt)" != 0 ]; then
+		skip_rest "a mere link keeps rdma_rxe from being unloaded on this kernel" \
+			$(for i in $steps; do echo removal.$way.$i; done)
+		continue
+	fi
 	check removal.$way.load load_ok
 	check removal.$way.remove remove_$way
 	check removal.$way.callback removed_once
