@@ -145,6 +145,8 @@ impl<T: Client> Registration<T> {
 
     /// Fills and registers the client at `slot`, which is pinned and uninitialized.
     fn register(client: *mut rdma_bindings::ib_client) -> Result {
+        // The C side keeps the data in an `xarray`, which has other uses for the low bits.
+        const { assert!(T::Data::FOREIGN_ALIGN >= 4) };
         T::slot().claim(client)?;
 
         // SAFETY: `client` points to memory for a client that is ours alone until registered.

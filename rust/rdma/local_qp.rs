@@ -162,12 +162,12 @@ impl LocalQp {
 
     /// Takes a region from the device: when this has returned, no peer can reach its memory.
     ///
-    /// Sleeps, uninterruptibly, until that is so. By [`Fence::Invalidate`] the region can be used
-    /// again if all went well; if not, and by [`Fence::Deregister`], it is gone. An error means
-    /// that the device would not let go of the region: it has been leaked with its mapping, and
-    /// its memory must never be freed.
+    /// Sleeps, uninterruptibly, until that is so. After an invalidation that went well the region
+    /// can be used again; else it has been deregistered, and so it has with a fence or a queue pair
+    /// that is not for this region's device. An error means that the device would not let go of
+    /// it: it has been leaked with its mapping, and its memory must never be freed.
     pub fn revoke(&self, mr: ValidMr, fence: Fence) -> Result<Revoked> {
-        if !fence.invalidates() || !self.is_same_pd(mr.pd()) {
+        if !fence.invalidates_on(mr.pd().device()) || !self.is_same_pd(mr.pd()) {
             return mr.deregister().map(Revoked::gone);
         }
         match self.invalidate_key(mr.rkey()) {
