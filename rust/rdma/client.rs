@@ -95,7 +95,7 @@ pub unsafe trait HasSlot {
     fn slot() -> &'static Slot;
 }
 
-/// Gives a type what it needs beside an implementation of [`Client`](crate::client::Client).
+/// Gives a type what it needs beside an implementation of [`Client`].
 #[macro_export]
 macro_rules! impl_client {
     ($ty:ty) => {
