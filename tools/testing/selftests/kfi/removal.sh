@@ -89,7 +89,8 @@ close_ok() { command close && [ "$(get unexpected)" = 0 ]; }
 again_ok()
 {
 	[ $way != driver_unload ] || { modprobe rdma_rxe && restore_links; } || return
-	link_up && KFI_DOMAIN=$link run_suite lifetime
+	link_up || return
+	_said=$(KFI_DOMAIN=$link run_suite lifetime) || { echo "$_said" | grep -v '^ok '; return 1; }
 }
 
 if ! link_up 2>/dev/null; then
