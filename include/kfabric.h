@@ -691,11 +691,13 @@ int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric, void *
  * For a memory region: on return its key is refused and its memory belongs to the caller alone.
  *
  * Context: Process context; may sleep. Not from a kfi_comp_handler or kfi_event_handler.
- * Return: 0, or with the object still open:
+ * Return: 0, or with the object still open, but for the last:
  *
  * * -KFI_EINVAL: @fid is NULL.
  * * -KFI_EBUSY: other open objects depend on this one (domains on their fabric, memory regions on
  *   their domain and so on).
+ * * -KFI_EIO: the device would not let go of a memory region. The region's object is gone, but its
+ *   memory must never be freed.
  */
 static inline int kfi_close(struct kfid *fid)
 {

@@ -14,10 +14,10 @@ struct page;
 struct scatterlist;
 
 /* memory.c: what may be registered (decision 7 of the design) */
-struct page *kfi_helper_kvec_page(const void *addr);
+struct page *kfi_helper_kvec_page(const void *addr, bool writes);
 bool kfi_helper_on_stack(const void *addr, size_t len);
-struct page *kfi_helper_bvec_page(const struct bio_vec *bv, u64 *phys);
-struct page *kfi_helper_bvec_next_page(struct page *page);
+struct page *kfi_helper_bvec_page(const struct bio_vec *bv, u64 *phys, bool writes);
+struct page *kfi_helper_bvec_next_page(struct page *page, bool writes);
 struct scatterlist *kfi_helper_sg_next(struct scatterlist *sg, u64 *addr, u32 *len);
 unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);

@@ -26,20 +26,34 @@ static bool in_kernel_image(const void *addr)
 }
 
 /*
+ * May peers reach this page? The kernel image is reserved, however it was found: by an alias in the
+ * linear map, or by a bio_vec. So is the zero page, which storage writes from and nobody writes to.
+ */
+static bool may_register(struct page *page, bool writes)
+{
+	if (page == ZERO_PAGE(0))
+		return !writes;
+	return !PageReserved(page) || is_zone_device_page(page);
+}
+
+/*
  * The page behind a kernel address of the linear map or of a vmalloc area, NULL if there is none
  * that may be registered. Any context.
  */
-struct page *kfi_helper_kvec_page(const void *addr)
+struct page *kfi_helper_kvec_page(const void *addr, bool writes)
 {
 	struct page *page;
 
 	if (is_vmalloc_addr(addr)) {
 		page = vmalloc_to_page(addr);
-		return page && pfn_valid(page_to_pfn(page)) ? page : NULL;
-	}
-	if (in_kernel_image(addr) || !virt_addr_valid(addr))
+		if (!page || !pfn_valid(page_to_pfn(page)))
+			return NULL;
+	} else if (in_kernel_image(addr) || !virt_addr_valid(addr)) {
 		return NULL;
-	return virt_to_page(addr);
+	} else {
+		page = virt_to_page(addr);
+	}
+	return may_register(page, writes) ? page : NULL;
 }
 
 /* Does [addr, addr + len) touch the stack of the calling task? The range must not wrap. */
@@ -51,11 +65,16 @@ bool kfi_helper_on_stack(const void *addr, size_t len)
 	return start < stack + THREAD_SIZE && start + len > stack;
 }
 
+static struct page *page_at(unsigned long pfn, bool writes)
+{
+	return pfn_valid(pfn) && may_register(pfn_to_page(pfn), writes) ? pfn_to_page(pfn) : NULL;
+}
+
 /*
  * The first page of a bio_vec and the physical address where its data starts; NULL if bv_page is
- * no page of this machine. A bogus bv_page is found out without being read.
+ * no page of this machine, or one that may not be registered for this (@writes: the device writes). A bogus bv_page is found out without being read.
  */
-struct page *kfi_helper_bvec_page(const struct bio_vec *bv, u64 *phys)
+struct page *kfi_helper_bvec_page(const struct bio_vec *bv, u64 *phys, bool writes)
 {
 	struct page *page = bv->bv_page;
 	unsigned long pfn;
@@ -69,15 +88,13 @@ struct page *kfi_helper_bvec_page(const struct bio_vec *bv, u64 *phys)
 
 	/* Later pages follow the first one physically. */
 	pfn += bv->bv_offset >> PAGE_SHIFT;
-	return pfn_valid(pfn) ? pfn_to_page(pfn) : NULL;
+	return page_at(pfn, writes);
 }
 
-/* The page physically after @page, NULL if there is none. */
-struct page *kfi_helper_bvec_next_page(struct page *page)
+/* The page physically after @page, NULL if there is none that may be registered. */
+struct page *kfi_helper_bvec_next_page(struct page *page, bool writes)
 {
-	unsigned long pfn = page_to_pfn(page) + 1;
-
-	return pfn_valid(pfn) ? pfn_to_page(pfn) : NULL;
+	return page_at(page_to_pfn(page) + 1, writes);
 }
 
 /* Where the device finds the data of @sg; returns the entry after it, NULL at the end. */

@@ -234,13 +234,14 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     if let Err(errno) = children.close() {
         return Refusal::new(errno, c"domain has open regions").report();
     }
-    if let Err(refusal) = imp.may_close() {
+    if let Err(refusal) = imp.close() {
         children.reopen();
         return refusal.report();
     }
-    // SAFETY: As above; without children nobody uses it any more.
-    let DomainObject { imp, fabric, .. } = KBox::into_inner(unsafe { KBox::from_raw(object) });
-    drop(imp);
+    // SAFETY: As above; without children, and closed, nobody uses it any more.
+    let object = unsafe { KBox::from_raw(object) };
+    let fabric = object.fabric;
+    drop(object);
     // SAFETY: By the invariant of the object, which counted as a child of the fabric until here.
     unsafe { fabric.as_ref() }.children().remove();
     0

@@ -79,7 +79,7 @@ static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
 ///
 /// # Safety
 ///
-/// Called by [`open`] only, with both pointers valid and the names in `attr` not null.
+/// Called by `kfi_fabric()` only, with both pointers valid and the names in `attr` not null.
 pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     attr: *mut kfi_fabric_attr,
     fabric: *mut *mut kfid_fabric,

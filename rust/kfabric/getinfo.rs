@@ -130,6 +130,7 @@ pub(crate) unsafe extern "C" fn kfi_getinfo(
         flags,
         hints,
     };
+    let _noio = NoIo::enter();
     let answer = query.ask();
     let (ret, found) = match answer {
         Ok(found) => (0, found.into_raw()),
@@ -185,7 +186,6 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     hints: *mut kfi_info,
     info: *mut *mut kfi_info,
 ) -> c_int {
-    let _noio = NoIo::enter();
     // Addresses belong to endpoints, which no Rust provider has yet.
     if !node.is_null() || !service.is_null() {
         return Errno::ENODATA.to_c();

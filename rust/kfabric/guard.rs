@@ -4,6 +4,7 @@
 
 use crate::{
     errno::Errno,
+    noio::NoIo,
     refusal::Refusal,
     registry::{
         self,
@@ -143,6 +144,12 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
     };
     // SAFETY: A provider gives a valid fabric when it succeeds, and nobody else has it yet.
     let fid = unsafe { &mut (*opened.as_ptr()).fid };
+    if fid.ops.is_null() {
+        return Err(Refusal::new(
+            Errno::EIO,
+            c"the provider's fabric has no operations",
+        ));
+    }
     let guard = KBox::write(
         guard,
         Guard {
@@ -173,6 +180,7 @@ pub(crate) unsafe extern "C" fn kfi_fabric(
     fabric: *mut *mut kfid_fabric,
     context: *mut c_void,
 ) -> c_int {
+    let _noio = NoIo::enter();
     if fabric.is_null() {
         return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
     }

@@ -84,3 +84,9 @@ impl kernel::Module for Core {
         Ok(Core)
     }
 }
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        registry::exit();
+    }
+}

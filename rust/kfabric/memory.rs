@@ -38,9 +38,10 @@ impl<'a> Source<'a> {
     /// that may not be registered. A scatterlist has been mapped by its owner, and gives none.
     ///
     /// Any context.
-    pub fn pieces(&self) -> Pieces<'_> {
+    pub(crate) fn pieces(&self, writes: bool) -> Pieces<'_> {
         Pieces {
             source: self,
+            writes,
             index: 0,
             current: Segment::End,
         }
@@ -50,6 +51,8 @@ impl<'a> Source<'a> {
 /// Iterator of [`Source::pieces`].
 pub struct Pieces<'a> {
     source: &'a Source<'a>,
+    /// May the device write to it?
+    writes: bool,
     /// Index of the next segment.
     index: usize,
     current: Segment,
@@ -91,12 +94,17 @@ impl Segment {
         })
     }
 
-    fn of_bvec(index: usize, bvec: &bio_vec) -> Result<Self, Refusal> {
+    fn of_bvec(index: usize, bvec: &bio_vec, writes: bool) -> Result<Self, Refusal> {
         let mut phys = 0;
         // SAFETY: Both pointers are valid for the call.
-        let page = unsafe { kfi_bindings::kfi_helper_bvec_page(bvec, &mut phys) };
-        let page = NonNull::new(page)
-            .ok_or_else(|| refused(index, c"no page of this machine", bvec.bv_page.addr()))?;
+        let page = unsafe { kfi_bindings::kfi_helper_bvec_page(bvec, &mut phys, writes) };
+        let page = NonNull::new(page).ok_or_else(|| {
+            refused(
+                index,
+                c"no page that may be registered",
+                bvec.bv_page.addr(),
+            )
+        })?;
         // The helper went to the page that the offset leads to.
         let offset = usize::try_from(bvec.bv_offset).map_err(|_| Errno::EINVAL)? % PAGE_SIZE;
         let len = usize::try_from(bvec.bv_len).map_err(|_| Errno::EINVAL)?;
@@ -104,7 +112,11 @@ impl Segment {
     }
 
     /// Takes the next piece off the segment.
-    fn next(&mut self, index: usize) -> Result<Option<(NonNull<page>, usize, usize)>, Refusal> {
+    fn next(
+        &mut self,
+        index: usize,
+        writes: bool,
+    ) -> Result<Option<(NonNull<page>, usize, usize)>, Refusal> {
         match *self {
             Self::End | Self::Virtual { len: 0, .. } | Self::Pages { len: 0, .. } => Ok(None),
             Self::Virtual { addr, len } => {
@@ -112,7 +124,7 @@ impl Segment {
                 let here = len.min(PAGE_SIZE - offset);
                 // SAFETY: The helper takes any address and reads page tables only.
                 let page = unsafe {
-                    kfi_bindings::kfi_helper_kvec_page(core::ptr::without_provenance(addr))
+                    kfi_bindings::kfi_helper_kvec_page(core::ptr::without_provenance(addr), writes)
                 };
                 let page = NonNull::new(page)
                     .ok_or_else(|| refused(index, c"no memory that may be registered", addr))?;
@@ -130,7 +142,8 @@ impl Segment {
                     page
                 } else {
                     // SAFETY: `page` is a valid page; the helper checks the one after it.
-                    let next = unsafe { kfi_bindings::kfi_helper_bvec_next_page(page.as_ptr()) };
+                    let next =
+                        unsafe { kfi_bindings::kfi_helper_bvec_next_page(page.as_ptr(), writes) };
                     NonNull::new(next)
                         .ok_or_else(|| refused(index, c"pages end before the segment", left))?
                 };
@@ -157,7 +170,7 @@ impl<'a> Pieces<'a> {
             Source::Bvec(list) => list
                 .entries(usize::MAX)
                 .get(index)
-                .map(|bvec| Segment::of_bvec(index, bvec)),
+                .map(|bvec| Segment::of_bvec(index, bvec, self.writes)),
             Source::Sgl(_) => None,
         };
         let Some(segment) = segment else {
@@ -171,7 +184,10 @@ impl<'a> Pieces<'a> {
     fn try_next(&mut self) -> Result<Option<Piece>, Refusal> {
         loop {
             // The current segment is the one before `self.index`.
-            if let Some((page, offset, len)) = self.current.next(self.index.saturating_sub(1))? {
+            if let Some((page, offset, len)) = self
+                .current
+                .next(self.index.saturating_sub(1), self.writes)?
+            {
                 // SAFETY: The helpers give only pages that exist, and by the contract of kfi_mr(3)
                 // the memory stays until the region is closed.
                 let page = unsafe { BorrowedPage::from_raw(page) };

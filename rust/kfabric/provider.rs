@@ -71,9 +71,11 @@ pub trait Domain: Any + Send + Sync {
         None
     }
 
-    /// May the domain be closed? Called without open regions; `EBUSY` if others still use what is
-    /// the domain's. A domain that agreed is dropped next.
-    fn may_close(&self) -> Result<(), Refusal> {
+    /// Ends the domain. Called without open regions, and dropped next. `EBUSY` if others still use
+    /// what is the domain's: then it stays open.
+    ///
+    /// Until this has returned, extensions may be called with the domain's fid.
+    fn close(&self) -> Result<(), Refusal> {
         Ok(())
     }
 

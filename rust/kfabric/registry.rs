@@ -4,7 +4,10 @@
 //!
 //! Lock order: `PROVIDERS` is a leaf; no provider is called under it.
 
-use crate::errno::Errno;
+use crate::{
+    errno::Errno,
+    noio::NoIo, //
+};
 use core::ptr::NonNull;
 use kernel::{
     ffi::c_int,
@@ -29,6 +32,12 @@ kernel::sync::global_lock! {
 pub(crate) unsafe fn init() {
     // SAFETY: By the requirements of this function.
     unsafe { PROVIDERS.init() };
+}
+
+/// Frees the list. To be called last; a static is never dropped.
+pub(crate) fn exit() {
+    let providers = core::mem::take(&mut *PROVIDERS.lock());
+    drop(providers);
 }
 
 /// A registered provider.
@@ -99,10 +108,11 @@ impl ProviderRef {
 
 impl Drop for ProviderRef {
     fn drop(&mut self) {
-        // SAFETY: By the invariant. The module goes last: the provider lives in it.
+        // SAFETY: By the invariant. The provider goes last: whoever deregisters it waits for this
+        // reference, and with it keeps the module from going away here.
         unsafe {
-            kfi_bindings::kfi_helper_provider_put(self.0.provider.as_ptr());
             kernel::bindings::module_put(self.0.owner);
+            kfi_bindings::kfi_helper_provider_put(self.0.provider.as_ptr());
         }
     }
 }
@@ -116,6 +126,7 @@ pub(crate) fn find(name: &CStr) -> Option<ProviderRef> {
 
 /// All providers that count, in the order of their registration. May sleep.
 pub(crate) fn all() -> Result<KVec<ProviderRef>, Errno> {
+    let _noio = NoIo::enter();
     let providers = PROVIDERS.lock();
     let mut all = KVec::with_capacity(providers.len(), GFP_KERNEL)?;
     for entry in providers.iter() {
@@ -146,6 +157,7 @@ fn register(provider: NonNull<kfi_provider>, owner: *mut module) -> Result<(), E
     }
     // INVARIANT: `provider` is valid until it is deregistered, which waits for all references.
     let entry = Entry { provider, owner };
+    let _noio = NoIo::enter();
     let mut providers = PROVIDERS.lock();
     let present =
         |other: &Entry| other.name() == entry.name() && other.version() >= entry.version();

@@ -9,6 +9,7 @@
 use crate::{
     access::Access,
     errno::Errno,
+    memory::Pieces,
     num::widen,
     refusal::Refusal,
     shape::Shape,
@@ -96,6 +97,13 @@ impl<'a> MrRequest<'a> {
     /// Where the memory is.
     pub fn source(&self) -> &Source<'a> {
         &self.source
+    }
+
+    /// The pages, in the order of the region; `EFAULT` at the first memory that may not be
+    /// registered with these rights. A scatterlist was mapped by its owner, and has none. Any
+    /// context.
+    pub fn pieces(&self) -> Pieces<'_> {
+        self.source.pieces(self.access.device_writes())
     }
 
     /// Segments, pages and length.

@@ -123,7 +123,8 @@ impl<'a> Source<'a> {
                     let mut phys = 0;
                     // SAFETY: `bvec` and `phys` are valid for the call; a bad page is found out
                     // without being read.
-                    let page = unsafe { kfi_bindings::kfi_helper_bvec_page(bvec, &mut phys) };
+                    let page =
+                        unsafe { kfi_bindings::kfi_helper_bvec_page(bvec, &mut phys, false) };
                     shape.push((!page.is_null()).then_some(phys), u64::from(bvec.bv_len))?;
                 }
             }

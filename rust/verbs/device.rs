@@ -16,7 +16,10 @@ use kernel::{
         Mutex, //
     }, //
 };
-use kfabric::workqueue::OwnedQueue;
+use kfabric::{
+    workqueue::OwnedQueue,
+    NoIo, //
+};
 use rdma::{
     client::Client,
     port::Protocol,
@@ -62,6 +65,9 @@ impl Drop for Work {
     fn drop(&mut self) {
         let queue = WORK.lock().take();
         drop(queue);
+        // A static is never dropped, and its memory would stay.
+        let devices = mem::take(&mut *DEVICES.lock());
+        drop(devices);
     }
 }
 
@@ -154,6 +160,8 @@ impl Client for Verbs {
     type Data = Arc<Device>;
 
     fn add(device: &rdma::Device) -> Result<Self::Data> {
+        // Others wait for the lock, perhaps on the way of writing memory back.
+        let _noio = NoIo::enter();
         if !can_serve(device, &device.limits()) {
             return Err(kfabric::Errno::EOPNOTSUPP.into());
         }
@@ -172,6 +180,8 @@ impl Client for Verbs {
     }
 
     fn remove(device: &rdma::Device, data: Self::Data) {
+        // Closes wait for this, perhaps on the way of writing memory back.
+        let _noio = NoIo::enter();
         DEVICES.lock().retain(|other| !Arc::ptr_eq(other, &data));
         let state = mem::replace(&mut *data.state.lock(), State::Gone);
         if let State::Present { domains, .. } = state {

@@ -62,6 +62,12 @@ impl Domain {
         &self.link
     }
 
+    /// Ends what the domain has on the device. Sleeps.
+    fn end(&self) {
+        self.device.remove(&self.link);
+        self.link.close();
+    }
+
     /// Does something with the device as long as there is one. Mappings must have been undone in
     /// the removal callback at the latest, where the device is still there.
     fn with_device(&self, f: impl FnOnce(&rdma::Device)) {
@@ -73,8 +79,8 @@ impl Domain {
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        self.device.remove(&self.link);
-        self.link.close();
+        // Nothing is left to do for a domain that was closed.
+        self.end();
     }
 }
 
@@ -117,11 +123,12 @@ impl provider::Domain for Domain {
         (name == ext::NAME).then(ext::table)
     }
 
-    fn may_close(&self) -> Result<(), Refusal> {
-        let inside = self.link.gate().enter();
-        let resources = inside.as_ref().and_then(|inside| inside.get());
-        match resources.map_or(0, |resources| resources.pd().foreign_users()) {
-            0 => Ok(()),
+    fn close(&self) -> Result<(), Refusal> {
+        match self.link.foreign_users() {
+            0 => {
+                self.end();
+                Ok(())
+            }
             users => {
                 let refusal = Refusal::new(Errno::EBUSY, c"others use the protection domain");
                 Err(refusal.value(num::widen(users)))

@@ -20,7 +20,10 @@ use kernel::{
     },
     prelude::*, //
 };
-use kfabric::Errno;
+use kfabric::{
+    Errno,
+    NoIo, //
+};
 use kfi_bindings::{
     kfi_verbs_dom_ops,
     kfid,
@@ -149,6 +152,8 @@ unsafe extern "C" fn on_removal(
         return Errno::EINVAL.to_c();
     };
     let callbacks = domain.link().callbacks();
+    // Removal waits for the lock.
+    let _noio = NoIo::enter();
     match cb {
         Some(cb) => callbacks
             .add(Removal { cb, arg })

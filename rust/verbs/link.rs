@@ -19,6 +19,10 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         Mutex, //
     }, //
@@ -76,12 +80,14 @@ pub(crate) struct Link {
     #[pin]
     gate: Gate<Resources>,
     #[pin]
-    regions: Regions<Region>,
+    regions: Regions<Region, Refusal>,
     #[pin]
     callbacks: Callbacks<ext::Removal>,
     /// The device, until the removal callbacks have returned: they undo mappings.
     #[pin]
     device: Mutex<Option<ARef<rdma::Device>>>,
+    /// How many objects of others the removal of the device found and is waiting for.
+    waiting_for: Atomic<usize>,
     /// Who took the protection domain last.
     #[pin]
     holder: Mutex<Option<Holder>>,
@@ -107,6 +113,7 @@ impl Link {
                 regions <- Regions::new(),
                 callbacks <- Callbacks::new(),
                 device <- new_mutex!(Some(device.clone())),
+                waiting_for: Atomic::new(0),
                 holder <- new_mutex!(None),
                 fence,
                 mr_limits: mr_limits(&limits),
@@ -119,7 +126,7 @@ impl Link {
         &self.gate
     }
 
-    pub(crate) fn regions(&self) -> &Regions<Region> {
+    pub(crate) fn regions(&self) -> &Regions<Region, Refusal> {
         &self.regions
     }
 
@@ -149,17 +156,29 @@ impl Link {
         }
     }
 
-    /// Releases a region, or waits until removal has. Sleeps until no peer can reach it.
+    /// How many objects others have on the protection domain. Sleeps until a refill of the pool
+    /// that is under way has ended, whose objects could be taken for others'.
+    pub(crate) fn foreign_users(&self) -> usize {
+        let inside = self.gate.enter();
+        match inside.as_ref().and_then(|inside| inside.get()) {
+            Some(resources) => {
+                resources.pool.settle();
+                resources.pd.foreign_users()
+            }
+            None => self.waiting_for.load(Relaxed),
+        }
+    }
+
+    /// Releases a region, or waits until removal has. Sleeps until no peer can reach it; `EIO` if
+    /// the device won't let go of it.
     pub(crate) fn close_region(&self, number: u64) -> Result<(), Refusal> {
-        let mut closed = Ok(());
         self.regions.close(number, |region| {
             let inside = self.gate.enter();
-            closed = match inside.as_ref().and_then(|inside| inside.get()) {
+            match inside.as_ref().and_then(|inside| inside.get()) {
                 Some(resources) => region.release(resources, self.fence),
                 None => region.deregister(),
-            };
-        });
-        closed
+            }
+        })
     }
 
     /// The device goes away: ends everything that the domain has on it. Sleeps until that is done,
@@ -172,18 +191,19 @@ impl Link {
         let drained = shut.drain();
         self.callbacks.run();
         *self.device.lock() = None;
-        self.regions.remove_all(|region| {
-            if let Err(refusal) = region.deregister() {
-                pr_err!("removal: {}\n", refusal.why());
-            }
-        });
-        if drained.get().pd.foreign_users() > 0 {
+        self.regions.remove_all(Region::deregister);
+        // Without a refill under way all objects that are left are others'.
+        drained.get().pool.close();
+        let users = drained.get().pd.foreign_users();
+        if users > 0 {
             if let Some(holder) = *self.holder.lock() {
                 let what = c"removal waits for objects on a protection domain, last taken by";
                 holder.warn(drained.get().device(), what);
             }
         }
+        self.waiting_for.store(users, Relaxed);
         drained.take_away();
+        self.waiting_for.store(0, Relaxed);
     }
 
     /// The domain is closed, and has no regions. Sleeps.

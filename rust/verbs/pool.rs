@@ -138,7 +138,14 @@ impl Pool {
         }
         match mr {
             Some(mr) => Ok((size, mr)),
-            None => Ok((size, self.make(size)?)),
+            None => {
+                let made = self.make(size).or_else(|_| {
+                    // What lies idle here counts on the device like what is used.
+                    self.empty();
+                    self.make(size)
+                });
+                Ok((size, made?))
+            }
         }
     }
 
@@ -170,19 +177,29 @@ impl Pool {
         classes.iter().position(short).map(Size)
     }
 
-    /// Empties the pool and stops refilling it. Sleeps until the regions are gone.
-    pub(crate) fn close(&self) {
+    /// Deregisters all that is kept ready. Sleeps.
+    fn empty(&self) {
         for index in 0..CLASSES {
-            let old = {
+            let idle = {
                 let mut classes = self.classes.lock();
-                classes.get_mut(index).map(|class| {
-                    class.wanted = false;
-                    mem::replace(class, Class::new())
-                })
+                classes.get_mut(index).map(Class::take)
             };
-            drop(old);
+            drop(idle);
         }
+    }
+
+    /// Sleeps until no refill is under way. None begins while nobody takes a region.
+    pub(crate) fn settle(&self) {
         self.queue.flush();
+    }
+
+    /// Stops refilling, and empties the pool. Sleeps until the regions are gone.
+    pub(crate) fn close(&self) {
+        for class in self.classes.lock().iter_mut() {
+            class.wanted = false;
+        }
+        self.settle();
+        self.empty();
     }
 }
 
@@ -193,6 +210,11 @@ impl Class {
             back: KVec::new(),
             wanted: false,
         }
+    }
+
+    /// Takes out all that there is.
+    fn take(&mut self) -> (KVec<FastMr>, KVec<FastMr>) {
+        (mem::take(&mut self.front), mem::take(&mut self.back))
     }
 
     fn len(&self) -> usize {

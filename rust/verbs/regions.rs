@@ -11,6 +11,10 @@ use kernel::{
         RBTreeNodeReservation, //
     },
     sync::{
+        lock::{
+            mutex::MutexBackend,
+            Guard, //
+        },
         CondVar,
         Mutex, //
     }, //
@@ -23,14 +27,14 @@ use kernel::{
 ///
 /// Lock order: its lock is a leaf; nothing is released under it.
 #[pin_data]
-pub(crate) struct Regions<R> {
+pub(crate) struct Regions<R, E> {
     #[pin]
-    table: Mutex<Table<R>>,
+    table: Mutex<Table<R, E>>,
     #[pin]
     released: CondVar,
 }
 
-struct Table<R> {
+struct Table<R, E> {
     live: RBTree<u64, R>,
     /// Number of the next region.
     next: u64,
@@ -38,6 +42,8 @@ struct Table<R> {
     releasing: usize,
     /// Removal has taken, or is taking, what is left.
     removed: bool,
+    /// Removal could not release all that it took.
+    stuck: Option<E>,
 }
 
 /// A place for a region, allocated before there is one.
@@ -50,7 +56,7 @@ impl<R> Place<R> {
     }
 }
 
-impl<R: Unpin> Regions<R> {
+impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
     /// An empty table.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
@@ -59,6 +65,7 @@ impl<R: Unpin> Regions<R> {
                 next: 0,
                 releasing: 0,
                 removed: false,
+                stuck: None,
             }),
             released <- new_condvar!(),
         })
@@ -75,16 +82,21 @@ impl<R: Unpin> Regions<R> {
     }
 
     /// Releases the region of this number with `release`; if removal has it, waits until that has
-    /// released it. Sleeps as `release` does.
-    pub(crate) fn close(&self, number: u64, release: impl FnOnce(R)) {
+    /// released it, and fails if any region was stuck then. Sleeps as `release` does.
+    pub(crate) fn close(
+        &self,
+        number: u64,
+        release: impl FnOnce(R) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut table = self.table.lock();
         match table.live.remove(&number) {
             Some(region) => {
                 table.releasing += 1;
                 drop(table);
-                release(region);
+                let released = release(region);
                 self.table.lock().releasing -= 1;
                 self.released.notify_all();
+                released
             }
             None => self.wait_released(table),
         }
@@ -92,7 +104,7 @@ impl<R: Unpin> Regions<R> {
 
     /// Releases all regions that are left, and waits for those that their owners are releasing.
     /// Nobody may be inserting any more. Sleeps as `release` does.
-    pub(crate) fn remove_all(&self, mut release: impl FnMut(R)) {
+    pub(crate) fn remove_all(&self, mut release: impl FnMut(R) -> Result<(), E>) {
         let mut table = self.table.lock();
         table.removed = true;
         loop {
@@ -103,21 +115,21 @@ impl<R: Unpin> Regions<R> {
             table.releasing += 1;
             drop(table);
             let (_, region) = node.to_key_value();
-            release(region);
+            let released = release(region);
             table = self.table.lock();
             table.releasing -= 1;
+            table.stuck = table.stuck.or(released.err());
         }
         self.released.notify_all();
-        self.wait_released(table);
+        // Those who close what is stuck are told.
+        let _ = self.wait_released(table);
     }
 
-    fn wait_released(
-        &self,
-        mut table: kernel::sync::lock::Guard<'_, Table<R>, kernel::sync::lock::mutex::MutexBackend>,
-    ) {
-        while table.releasing > 0 || !table.live.is_empty() && table.removed {
+    fn wait_released(&self, mut table: Guard<'_, Table<R, E>, MutexBackend>) -> Result<(), E> {
+        while table.releasing > 0 || (table.removed && !table.live.is_empty()) {
             self.released.wait(&mut table);
         }
+        table.stuck.map_or(Ok(()), Err)
     }
 }
 
@@ -126,7 +138,7 @@ mod tests {
     use super::*;
     use kernel::sync::Arc;
 
-    fn regions(values: &[u32]) -> Result<Arc<Regions<u32>>> {
+    fn regions(values: &[u32]) -> Result<Arc<Regions<u32, u8>>> {
         let regions = Arc::pin_init(Regions::new(), GFP_KERNEL)?;
         for &value in values {
             regions.insert(Place::new()?, value);
@@ -138,10 +150,13 @@ mod tests {
     fn released_once_by_the_owner() -> Result {
         let regions = regions(&[10, 11, 12])?;
         let mut released = 0;
-        regions.close(1, |region| released = region);
-        assert_eq!(released, 11);
-        regions.close(1, |_| released = 0);
-        assert_eq!(released, 11);
+        let closed = regions.close(1, |region| {
+            released = region;
+            Ok(())
+        });
+        assert_eq!((closed, released), (Ok(()), 11));
+        assert_eq!(regions.close(1, |_| Err(1)), Ok(()));
+        assert_eq!(regions.close(2, |_| Err(7)), Err(7));
         Ok(())
     }
 
@@ -149,11 +164,21 @@ mod tests {
     fn removal_takes_what_is_left() -> Result {
         let regions = regions(&[10, 11, 12])?;
         let mut sum = 0;
-        regions.close(0, |_| ());
-        regions.remove_all(|region| sum += region);
+        assert_eq!(regions.close(0, |_| Ok(())), Ok(()));
+        regions.remove_all(|region| {
+            sum += region;
+            Ok(())
+        });
         assert_eq!(sum, 23);
-        regions.close(2, |_| sum = 0);
-        assert_eq!(sum, 23);
+        assert_eq!(regions.close(2, |_| Err(1)), Ok(()));
+        Ok(())
+    }
+
+    #[test]
+    fn what_removal_could_not_release_is_told() -> Result {
+        let regions = regions(&[10, 11])?;
+        regions.remove_all(|region| if region == 10 { Err(5) } else { Ok(()) });
+        assert_eq!(regions.close(0, |_| Ok(())), Err(5));
         Ok(())
     }
 }

@@ -95,10 +95,10 @@ impl Region {
                 let list = ffi::borrow(resources.device(), mapped(resources, list)?)?;
                 Self::with_list(resources, request, list)
             }
-            source => {
+            _ => {
                 let device = resources.device();
                 let entries = usize::try_from(request.shape().pages()).unwrap_or(usize::MAX);
-                let pieces = source.pieces().map(|piece| piece.map(to_rdma));
+                let pieces = request.pieces().map(|piece| piece.map(to_rdma));
                 let list = SgList::build(device, entries, pieces).map_err(|e| match e {
                     BuildError::Source(refusal) => refusal,
                     BuildError::List(error) => refused::not_mapped(error),
@@ -224,10 +224,7 @@ fn mapped<'a, 'b>(
 /// Does what a registration would do with the memory, on a device that is gone: bad memory is
 /// refused for what it is.
 pub(crate) fn check_memory(request: &MrRequest<'_>) -> Result<(), Refusal> {
-    request
-        .source()
-        .pieces()
-        .try_for_each(|piece| piece.map(drop))
+    request.pieces().try_for_each(|piece| piece.map(drop))
 }
 
 const _: () = assert!(BASE % widen(PAGE_SIZE) == 0);

@@ -64,8 +64,8 @@ struct Demo {
     peer: Peer,
 }
 
-/// One of the five ways.
-type Call = fn(&Demo) -> Result;
+/// Registers memory in one of the ways, and has the region verified under this name.
+type Call = fn(&Demo, &str) -> Result;
 
 fn run() -> Result {
     // Find a provider that does remote memory access; we can live with addresses and keys that it
@@ -95,9 +95,9 @@ fn run() -> Result {
     ];
     let mut verified = 0;
     for (name, call) in calls {
-        match call(&demo) {
+        match call(&demo, name) {
             Ok(()) => verified += 1,
-            Err(error) => pr_err!("{name}: failed ({})\n", error.to_errno()),
+            Err(error) => pr_err!("{name}: failed ({error:?})\n"),
         }
     }
 
@@ -131,15 +131,15 @@ fn pattern(first: u8, len: usize) -> Result<KVVec<u8>> {
 
 impl Demo {
     /// One buffer, here a part of one.
-    fn reg(&self) -> Result {
+    fn reg(&self, name: &str) -> Result {
         let buffer = KVec::from_elem(0, OFFSET + LEN, GFP_KERNEL)?;
         let mr = self.domain.reg(Part::new(buffer, OFFSET, LEN)?, access())?;
-        self.verify("kfi_mr_reg", mr)
+        self.verify(name, mr)
     }
 
     /// A list of buffers: each but the first begins, and each but the last ends, at a page
     /// boundary.
-    fn regv(&self) -> Result {
+    fn regv(&self, name: &str) -> Result {
         let page = || VVec::from_elem(0, PAGE_SIZE, GFP_KERNEL);
         let first = PAGE_SIZE - OFFSET;
         let segments = kernel::kvec![
@@ -147,42 +147,42 @@ impl Demo {
             Part::new(page()?, 0, LEN - first)?,
         ]?;
         let mr = self.domain.regv(Segments::new(segments), access())?;
-        self.verify("kfi_mr_regv", mr)
+        self.verify(name, mr)
     }
 
     /// Pages, as the block layer has them.
-    fn regbv(&self) -> Result {
+    fn regbv(&self, name: &str) -> Result {
         let pages = Pages::zeroed_at(OFFSET, LEN)?;
         let mr = self.domain.regbv(pages, access())?;
-        self.verify("kfi_mr_regbv", mr)
+        self.verify(name, mr)
     }
 
     /// A scatterlist, mapped for the domain's device. The region keeps the mapping; whoever gets
     /// it back at the close unmaps it, by dropping it for instance.
-    fn regsgl(&self) -> Result {
+    fn regsgl(&self, name: &str) -> Result {
         let pages = Pages::zeroed_at(OFFSET, LEN)?;
         let list = MappedList::map(&self.domain, pages, access())?;
         let mr = self.domain.regsgl(list, access())?;
-        self.verify("kfi_mr_regsgl", mr)
+        self.verify(name, mr)
     }
 
     /// All that the other four can take, with an authorization key where the provider knows them.
-    fn regattr(&self) -> Result {
+    fn regattr(&self, name: &str) -> Result {
         let buffer = VVec::from_elem(0, LEN, GFP_KERNEL)?;
         let mr = self.domain.regattr(buffer, access(), None)?;
-        self.verify("kfi_mr_regattr", mr)
+        self.verify(name, mr)
     }
 
     /// Shows a region, has the peer use it, closes it, and sees that the peer is locked out.
-    fn verify<B: Backing>(&self, call: &str, mut mr: Mr<B>) -> Result {
+    fn verify<B: Backing>(&self, name: &str, mut mr: Mr<B>) -> Result {
         let (key, base, len) = (mr.key(), mr.base(), mr.len());
-        pr_info!("{call:<14} key {key:#x} base {base:#x} length {len}\n");
+        pr_info!("{name:<14} key {key:#x} base {base:#x} length {len}\n");
 
         // The peer writes what we then find in memory,
         let mut remote = pattern(1, len)?;
         self.peer.write(base, key, &remote)?;
         if let Some(at) = mr.compare(0, &remote)? {
-            pr_err!("{call}: byte {at} is not what the peer wrote\n");
+            pr_err!("{name}: byte {at} is not what the peer wrote\n");
             return Err(EIO);
         }
 
@@ -191,7 +191,7 @@ impl Demo {
         mr.write(0, &ours)?;
         self.peer.read(base, key, &mut remote)?;
         if remote[..] != ours[..] {
-            pr_err!("{call}: the peer read something else\n");
+            pr_err!("{name}: the peer read something else\n");
             return Err(EIO);
         }
 
@@ -201,7 +201,7 @@ impl Demo {
             Err(Failure::Refused) => (),
             Err(Failure::Broken(error)) => return Err(error),
             Ok(()) => {
-                pr_err!("{call}: the key is not refused after the close\n");
+                pr_err!("{name}: the key is not refused after the close\n");
                 return Err(EIO);
             }
         }

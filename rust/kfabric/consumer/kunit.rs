@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of the consumer API, over the provider in [`fake`](super::fake).
+//! Unit tests of the consumer API, over the provider in `fake.rs`.
 
 #[kernel::macros::kunit_tests(kfabric_consumer)]
 mod tests {

@@ -2,7 +2,10 @@
 
 //! Sets of flags: capabilities, and what registering memory asks of a consumer.
 
-use crate::num::widen_u32;
+use crate::num::{
+    signed,
+    widen_u32, //
+};
 use core::ops::BitOr;
 use kernel::ffi::c_int;
 
@@ -42,12 +45,6 @@ macro_rules! flags {
     };
 }
 
-/// A bit of `mr_mode`, which is an `int` in C.
-const fn mode(bit: u32) -> c_int {
-    assert!(bit <= c_int::MAX.unsigned_abs(), "would become negative");
-    bit as c_int
-}
-
 flags! {
     /// Capabilities (`kfi_info.caps`).
     Caps(u64) {
@@ -70,16 +67,16 @@ flags! {
     /// What a consumer takes upon itself to make registration work (`kfi_domain_attr.mr_mode`).
     MrMode(c_int) {
         /// Memory for local use is registered, too (`KFI_MR_LOCAL`).
-        LOCAL = mode(kfi_bindings::KFI_MR_LOCAL);
+        LOCAL = signed(kfi_bindings::KFI_MR_LOCAL);
         /// Keys go as raw bytes (`KFI_MR_RAW`).
-        RAW = mode(kfi_bindings::KFI_MR_RAW);
+        RAW = signed(kfi_bindings::KFI_MR_RAW);
         /// A region starts at [`Mr::base`](super::Mr::base), not at 0 (`KFI_MR_VIRT_ADDR`).
-        VIRT_ADDR = mode(kfi_bindings::KFI_MR_VIRT_ADDR);
+        VIRT_ADDR = signed(kfi_bindings::KFI_MR_VIRT_ADDR);
         /// The provider chooses keys (`KFI_MR_PROV_KEY`).
-        PROV_KEY = mode(kfi_bindings::KFI_MR_PROV_KEY);
+        PROV_KEY = signed(kfi_bindings::KFI_MR_PROV_KEY);
         /// Regions that count accesses are bound and enabled (`KFI_MR_RMA_EVENT`).
-        RMA_EVENT = mode(kfi_bindings::KFI_MR_RMA_EVENT);
+        RMA_EVENT = signed(kfi_bindings::KFI_MR_RMA_EVENT);
         /// Regions are bound to an endpoint and enabled (`KFI_MR_ENDPOINT`).
-        ENDPOINT = mode(kfi_bindings::KFI_MR_ENDPOINT);
+        ENDPOINT = signed(kfi_bindings::KFI_MR_ENDPOINT);
     }
 }

@@ -76,7 +76,7 @@ pub(super) unsafe fn write(mut to: NonNull<u8>, from: &[u8]) {
 ///
 /// # Safety
 ///
-/// As for [`write`].
+/// As for [`write()`].
 pub(super) unsafe fn fill(mut to: NonNull<u8>, value: u8, mut len: usize) {
     let pattern = [value; 64];
     while let Some(now) = pattern
