@@ -51,7 +51,8 @@ pub trait Client: HasSlot + 'static {
     /// A device goes, or the client does. Each object that the client has on it, and each
     /// `ARef<Device>`, must be gone soon after this has returned: the device's removal waits.
     ///
-    /// May sleep, and holds no lock.
+    /// May sleep, and holds no lock, except where memory for keeping the data ran out: then it
+    /// follows directly on [`Client::add`], under the same locks.
     fn remove(device: &Device, data: Self::Data);
 }
 
