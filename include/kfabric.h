@@ -589,6 +589,7 @@ u32 kfi_version(void);
  *
  * * -KFI_EINVAL: @info is NULL.
  * * -KFI_ENOSYS: @version is newer than this API.
+ * * -KFI_EBADFLAGS: a flag that isn't listed above.
  * * -KFI_ENODATA: no provider can meet the hints.
  * * -KFI_ENOMEM: out of memory.
  */

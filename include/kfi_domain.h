@@ -269,6 +269,7 @@ struct kfid_domain {
  * * -KFI_ENODATA: @info asks for more than the domain can do.
  * * -KFI_ENODEV: there is no such domain, or not any more.
  * * -KFI_ENETDOWN: the device has no active port.
+ * * -KFI_EIO: the device refused what the domain needs.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider has no domains.
  */

@@ -48,7 +48,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Iterator of [`Source::pieces`].
+/// Iterator of [`MrRequest::pieces`](crate::MrRequest::pieces).
 pub struct Pieces<'a> {
     source: &'a Source<'a>,
     /// May the device write to it?
