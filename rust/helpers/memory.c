@@ -72,7 +72,8 @@ static struct page *page_at(unsigned long pfn, bool writes)
 
 /*
  * The first page of a bio_vec and the physical address where its data starts; NULL if bv_page is
- * no page of this machine, or one that may not be registered for this (@writes: the device writes). A bogus bv_page is found out without being read.
+ * no page of this machine, or none that may be registered (@writes: for the device to write to). A
+ * bogus bv_page is found out without being read.
  */
 struct page *kfi_helper_bvec_page(const struct bio_vec *bv, u64 *phys, bool writes)
 {
