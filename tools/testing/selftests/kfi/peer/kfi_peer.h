@@ -22,14 +22,18 @@
 #ifndef KFI_PEER_H
 #define KFI_PEER_H
 
+#include <linux/sizes.h>
 #include <linux/types.h>
 
 struct ib_pd;
 struct kfid_domain;
 struct kfi_peer;
 
-/* What one work request carries at most; longer calls become several. */
-#define KFI_PEER_CHUNK	(64u << 10)
+/*
+ * What one work request carries at most; longer calls become several. It is large so that a request
+ * takes long enough for something to happen meanwhile.
+ */
+#define KFI_PEER_CHUNK	SZ_1M
 
 /**
  * kfi_peer_open() - Make a peer for the keys of a domain.

@@ -68,6 +68,28 @@ static const char *kernel_data(struct kfi_env *env, struct reg_req *req)
 	return place(req, &init_task, 64);
 }
 
+/* The kernel image again, where the linear map has it. */
+static const char *image_alias(struct kfi_env *env, struct reg_req *req)
+{
+	return place(req, lm_alias(&init_task), 64);
+}
+
+static const char *image_page(struct kfi_env *env, struct reg_req *req)
+{
+	req->bv[1].bv_page = virt_to_page(lm_alias(&init_task));
+	return NULL;
+}
+
+/* All of the kernel reads it and relies on what it reads. */
+static const char *zero_page(struct kfi_env *env, struct reg_req *req)
+{
+	if (reg_call_in(req->call, BVEC_CALLS))
+		req->bv[1].bv_page = ZERO_PAGE(0);
+	else
+		place(req, page_address(ZERO_PAGE(0)), 64);
+	return NULL;
+}
+
 static const char *own_text(struct kfi_env *env, struct reg_req *req)
 {
 	return place(req, PTR_ALIGN_DOWN((void *)own_text, PAGE_SIZE), 64);
@@ -196,6 +218,9 @@ static const struct kfi_case cases[] = {
 	ROW("stack", VIRT, -KFI_EFAULT, stack),
 	ROW("kernel_text", VIRT, -KFI_EFAULT, kernel_text),
 	ROW("kernel_data", VIRT, -KFI_EFAULT, kernel_data),
+	ROW("image_alias", VIRT, -KFI_EFAULT, image_alias),
+	ROW("image_page", BVEC_CALLS, -KFI_EFAULT, image_page),
+	ROW("zero_page", VIRT | BVEC_CALLS, -KFI_EFAULT, zero_page),
 	ROW("own_text", VIRT, -KFI_EFAULT, own_text),
 	ROW("own_data", VIRT, -KFI_EFAULT, own_data),
 	ROW("own_rodata", VIRT, -KFI_EFAULT, own_rodata),

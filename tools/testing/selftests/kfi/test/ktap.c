@@ -9,9 +9,6 @@
 #include "env.h"
 #include "ktap.h"
 
-/* A case that fails at each of a thousand sizes need not say so a thousand times. */
-#define MAX_DIAGNOSES	8
-
 static void line(const char *fmt, ...) __printf(1, 2);
 
 static void line(const char *fmt, ...)

@@ -11,6 +11,9 @@
 
 #include <linux/types.h>
 
+/* A case that fails at each of a thousand sizes need not say so a thousand times. */
+#define MAX_DIAGNOSES	8
+
 struct kfi_env;
 struct kfi_test;
 

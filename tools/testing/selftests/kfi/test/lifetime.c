@@ -7,6 +7,7 @@
 
 #include "request.h"
 #include "suites.h"
+#include "workers.h"
 
 #define LEN	(PAGE_SIZE + 50)
 #define INTO_PAGE	72
@@ -181,15 +182,16 @@ static void busy_case(struct kfi_test *t)
  */
 static void close_at_once_case(struct kfi_test *t)
 {
+	struct workers *ws = workers_start(t, 2, WORKER_PAGES, 0, worker_register, NULL);
 	u8 *mem = arena_at(t->env, MEM_KMALLOC, INTO_PAGE);
 	struct kfid_domain *domain;
 	unsigned int i, j;
 	struct kfid_mr *mr;
 
-	for (i = 0; i < scaled(60); i++) {
+	for (i = 0; i < scaled(100) && !t->failures; i++) {
 		if (!EXPECT_EQ(t, kfi_domain(t->env->fabric, t->env->info, &domain, NULL), 0))
-			return;
-		for (j = 0; j < i % 20; j++) {
+			break;
+		for (j = 0; j < i % 12; j++) {
 			if (!EXPECT_EQ(t, kfi_mr_reg(domain, mem, LEN, KFI_REMOTE, 0, 0, 0, &mr,
 						     NULL), 0))
 				break;
@@ -201,6 +203,7 @@ static void close_at_once_case(struct kfi_test *t)
 			EXPECT_EQ(t, kfi_close(&domain->fid), 0);
 		}
 	}
+	workers_stop(t, ws);
 }
 
 /* Keys belong to their domain: another one of the same device doesn't know them. */

@@ -127,7 +127,7 @@ static void close_case(struct kfi_test *t)
 /* Threads register and close while the queue breaks again and again: none of them notices. */
 static void under_load_case(struct kfi_test *t)
 {
-	struct workers *ws = workers_start(t, 4, 0, worker_register, NULL);
+	struct workers *ws = workers_start(t, 4, WORKER_PAGES, 0, worker_register, NULL);
 	unsigned int i, before;
 
 	if (!ws)

@@ -151,7 +151,7 @@ static void mr_cnt_case(struct kfi_test *t)
 static void parallel_case(struct kfi_test *t)
 {
 	unsigned int rounds = scaled(60);
-	struct workers *ws = workers_start(t, 4, rounds, worker_register, NULL);
+	struct workers *ws = workers_start(t, 4, WORKER_PAGES, rounds, worker_register, NULL);
 
 	if (!ws)
 		return;
@@ -162,7 +162,7 @@ static void parallel_case(struct kfi_test *t)
 /* Domains come and go while others of the same device are in use. */
 static void domains_case(struct kfi_test *t)
 {
-	struct workers *ws = workers_start(t, 2, 0, worker_register, NULL);
+	struct workers *ws = workers_start(t, 2, WORKER_PAGES, 0, worker_register, NULL);
 	u8 *mem = arena_at(t->env, MEM_PAGES, 0);
 	struct kfid_domain *domain;
 	struct kfid_mr *mr;

@@ -5,9 +5,6 @@
 #include "request.h"
 #include "workers.h"
 
-/* Enough for regions that need more than one page list, little enough for several threads. */
-#define WORKER_PAGES	40
-
 static int worker_main(void *arg)
 {
 	struct worker *w = arg;
@@ -25,7 +22,8 @@ static int worker_main(void *arg)
 	return 0;
 }
 
-static bool worker_start(struct kfi_test *t, struct workers *ws, void (*run)(struct worker *w))
+static bool worker_start(struct kfi_test *t, struct workers *ws, size_t pages,
+			 void (*run)(struct worker *w))
 {
 	struct worker *w = &ws->worker[ws->count];
 
@@ -34,7 +32,7 @@ static bool worker_start(struct kfi_test *t, struct workers *ws, void (*run)(str
 	w->run = run;
 	w->shared = ws;
 	prandom_seed_state(&w->rnd, kfi_seed + ws->count);
-	w->t.env = env_share(t->env, WORKER_PAGES);
+	w->t.env = env_share(t->env, pages);
 	if (!EXPECT_EQ(t, PTR_ERR_OR_ZERO(w->t.env), 0))
 		return false;
 	w->task = kthread_run(worker_main, w, "kfi_test/%d", ws->count);
@@ -47,7 +45,7 @@ static bool worker_start(struct kfi_test *t, struct workers *ws, void (*run)(str
 }
 
 /* Ends with workers_stop(), also where fewer threads than asked for were started. */
-struct workers *workers_start(struct kfi_test *t, int count, unsigned int max_rounds,
+struct workers *workers_start(struct kfi_test *t, int count, size_t pages, unsigned int max_rounds,
 			      void (*run)(struct worker *w), void *data)
 {
 	struct workers *ws = kzalloc_obj(*ws);
@@ -56,7 +54,7 @@ struct workers *workers_start(struct kfi_test *t, int count, unsigned int max_ro
 		return NULL;
 	ws->max_rounds = max_rounds;
 	ws->data = data;
-	while (ws->count < count && worker_start(t, ws, run))
+	while (ws->count < count && worker_start(t, ws, pages, run))
 		;
 	return ws;
 }

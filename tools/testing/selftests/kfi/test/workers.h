@@ -41,7 +41,10 @@ struct workers {
 	struct worker worker[MAX_WORKERS];
 };
 
-struct workers *workers_start(struct kfi_test *t, int count, unsigned int max_rounds,
+/* Pages of memory of each kind that a thread has, for most tests. */
+#define WORKER_PAGES	40
+
+struct workers *workers_start(struct kfi_test *t, int count, size_t pages, unsigned int max_rounds,
 			      void (*run)(struct worker *w), void *data);
 unsigned int workers_rounds(const struct workers *ws);
 void workers_wait(struct workers *ws);
