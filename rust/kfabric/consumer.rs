@@ -17,7 +17,8 @@
 //! | `kfi_mr_regsgl()` | [`Domain::regsgl`] | a [`MappedList`], that is pages mapped for the device |
 //! | `kfi_mr_regattr()` | [`Domain::regattr`] | any of these |
 //!
-//! All of it is for process context, and may sleep where it says so.
+//! All of it is for process context and may sleep, except what only tells names, numbers and
+//! lengths.
 //!
 //! # Examples
 //!

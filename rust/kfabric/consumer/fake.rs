@@ -17,8 +17,7 @@ use crate::{
         self,
         Dma,
         Provider,
-        RawSgl,
-        Registered, //
+        RawSgl, //
     },
     refusal::Refusal,
     registration::Registration,
@@ -106,8 +105,22 @@ static NO_MODULE: ThisModule = unsafe { ThisModule::from_ptr(core::ptr::null_mut
 
 impl Fake {
     /// Registers the provider, for the length of a test.
-    pub(super) fn register() -> Result<Registration<Self>> {
-        Registration::new(&NO_MODULE)
+    pub(super) fn register() -> Result<Registered> {
+        Ok(Registered(Some(Registration::new(&NO_MODULE)?)))
+    }
+}
+
+/// The registered provider.
+///
+/// A test that has failed to close everything leaves it registered, since deregistering would wait
+/// forever; then the next test fails, too.
+pub(super) struct Registered(Option<Registration<Fake>>);
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if OPEN.load(Relaxed) != 0 {
+            core::mem::forget(self.0.take());
+        }
     }
 }
 
@@ -173,7 +186,7 @@ impl provider::Domain for FakeDomain {
     }
 
     /// Tells by the base which kind of list it was, and by the descriptor what else there was.
-    fn register(&self, request: &MrRequest<'_>) -> Result<Registered, Refusal> {
+    fn register(&self, request: &MrRequest<'_>) -> Result<provider::Registered, Refusal> {
         let kind = match request.source() {
             Source::Kvec(_) => 1,
             Source::Bvec(_) => 2,
@@ -182,7 +195,7 @@ impl provider::Domain for FakeDomain {
         let shape = request.shape();
         let auth_key = request.auth_key().map_or(0, <[u8]>::len);
         let open = Counted::new();
-        Ok(Registered {
+        Ok(provider::Registered {
             mr: KBox::new(FakeMr { _open: open }, GFP_KERNEL)?,
             key: request.requested_key(),
             base: kind << 32 | shape.bytes(),
@@ -200,9 +213,17 @@ impl provider::Domain for FakeDomain {
 }
 
 impl Dma for FakeDomain {
+    /// Maps one entry.
     fn map(&self, list: RawSgl, _direction: DataDirection) -> Result<usize, Refusal> {
+        // SAFETY: The list is ours for the call.
+        let entry = unsafe { &mut *list.as_ptr() };
+        entry.dma_address = 0x10000;
+        #[cfg(CONFIG_NEED_SG_DMA_LENGTH)]
+        {
+            entry.dma_length = entry.length;
+        }
         MAPPED.fetch_add(list.entries(), Relaxed);
-        usize::try_from(list.entries()).map_err(|_| Errno::EIO.into())
+        Ok(1)
     }
 
     fn unmap(&self, list: RawSgl, _direction: DataDirection) {

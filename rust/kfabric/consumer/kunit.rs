@@ -65,7 +65,7 @@ mod tests {
     fn each_call_passes_its_list() -> Result {
         let _provider = Fake::register()?;
         let domain = domain()?;
-        let (kvec, bvec) = (1 << 32, 2 << 32);
+        let (kvec, bvec, sgl) = (1 << 32, 2 << 32, 3 << 32);
         let options = Options::new(access()).requested_key(7).flags(1);
 
         let mr = domain.reg(bytes(0, 10)?, options)?;
@@ -80,6 +80,9 @@ mod tests {
         // SAFETY: The region is open.
         let desc = unsafe { (*mr.as_raw()).mem_desc }.addr();
         assert!(desc == 2 << 16 | 6);
+        let list = MappedList::map(&domain, Pages::zeroed(9)?, access())?;
+        let mr = domain.regsgl(list, options)?;
+        assert!((mr.base(), mr.key(), mr.len()) == (sgl | 9, 7, 9));
         Ok(())
     }
 

@@ -111,6 +111,9 @@ impl Drop for Mapping {
 
 /// Pages that are mapped for a domain's device, to be registered by
 /// [`regsgl`](super::Domain::regsgl) in that domain.
+///
+/// They are unmapped when it is dropped. Where the device has gone away before that, there is
+/// nothing left to unmap, and only the pages are freed.
 pub struct MappedList {
     // Dropped in this order: no page is freed while it is mapped.
     mapping: Mapping,
