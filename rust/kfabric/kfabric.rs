@@ -15,6 +15,7 @@ mod errno;
 mod extension;
 mod fabric;
 mod fid;
+pub mod gate;
 mod getinfo;
 mod guard;
 mod hints;

@@ -8,7 +8,6 @@ use crate::{
         self,
         Holder, //
     },
-    gate::Gate,
     pool::Pool,
     queue::Queue,
     regions::Regions,
@@ -28,6 +27,7 @@ use kernel::{
     }, //
 };
 use kfabric::{
+    gate::Gate,
     num,
     workqueue::OwnedQueue,
     MrLimits,

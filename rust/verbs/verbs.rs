@@ -10,7 +10,6 @@ mod domain;
 mod ext;
 mod fence;
 mod ffi;
-mod gate;
 mod link;
 mod params;
 mod pool;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The gate in front of what goes away with a device.
+//! The gate in front of what is taken away while others use it.
 
 use kernel::{
     new_condvar,
@@ -20,7 +20,7 @@ use kernel::{
 ///
 /// Lock order: the gate's lock is a leaf.
 #[pin_data]
-pub(crate) struct Gate<T> {
+pub struct Gate<T> {
     #[pin]
     state: Mutex<State<T>>,
     #[pin]
@@ -44,7 +44,7 @@ enum Phase<T> {
 
 impl<T> Gate<T> {
     /// A gate that is open.
-    pub(crate) fn new(inside: Arc<T>) -> impl PinInit<Self> {
+    pub fn new(inside: Arc<T>) -> impl PinInit<Self> {
         pin_init!(Self {
             state <- new_mutex!(State { phase: Phase::Open(inside), users: 0 }),
             changed <- new_condvar!(),
@@ -52,7 +52,7 @@ impl<T> Gate<T> {
     }
 
     /// Goes in, unless the gate is shut. May sleep, but not for long.
-    pub(crate) fn enter(&self) -> Option<Inside<'_, T>> {
+    pub fn enter(&self) -> Option<Inside<'_, T>> {
         let mut state = self.state.lock();
         let Phase::Open(inside) = &state.phase else {
             return None;
@@ -66,7 +66,7 @@ impl<T> Gate<T> {
     }
 
     /// Shuts the gate. `None` if someone else did. May sleep, but not for long.
-    pub(crate) fn shut(&self) -> Option<Shut<'_, T>> {
+    pub fn shut(&self) -> Option<Shut<'_, T>> {
         let mut state = self.state.lock();
         match core::mem::replace(&mut state.phase, Phase::Shut) {
             Phase::Open(inside) => Some(Shut { gate: self, inside }),
@@ -78,7 +78,7 @@ impl<T> Gate<T> {
     }
 
     /// Sleeps until the one who shut the gate is done.
-    pub(crate) fn wait_gone(&self) {
+    pub fn wait_gone(&self) {
         let mut state = self.state.lock();
         while !matches!(state.phase, Phase::Gone) {
             self.changed.wait(&mut state);
@@ -91,14 +91,14 @@ impl<T> Gate<T> {
 /// # Invariants
 ///
 /// Counted in the gate. `inside` is there until drop.
-pub(crate) struct Inside<'a, T> {
+pub struct Inside<'a, T> {
     gate: &'a Gate<T>,
     inside: Option<Arc<T>>,
 }
 
 impl<T> Inside<'_, T> {
     /// What is behind the gate.
-    pub(crate) fn get(&self) -> Option<&T> {
+    pub fn get(&self) -> Option<&T> {
         self.inside.as_deref()
     }
 }
@@ -116,19 +116,19 @@ impl<T> Drop for Inside<'_, T> {
 }
 
 /// A shut gate, in the hands of the one who shut it.
-pub(crate) struct Shut<'a, T> {
+pub struct Shut<'a, T> {
     gate: &'a Gate<T>,
     inside: Arc<T>,
 }
 
 impl<'a, T> Shut<'a, T> {
     /// What is behind the gate; others may still be using it.
-    pub(crate) fn get(&self) -> &T {
+    pub fn get(&self) -> &T {
         &self.inside
     }
 
     /// Sleeps until nobody is inside.
-    pub(crate) fn drain(self) -> Drained<'a, T> {
+    pub fn drain(self) -> Drained<'a, T> {
         let mut state = self.gate.state.lock();
         while state.users > 0 {
             self.gate.changed.wait(&mut state);
@@ -142,26 +142,26 @@ impl<'a, T> Shut<'a, T> {
 }
 
 /// Nobody is behind the gate any more, and nobody gets in.
-pub(crate) struct Drained<'a, T> {
+pub struct Drained<'a, T> {
     gate: &'a Gate<T>,
     inside: Arc<T>,
 }
 
 impl<T> Drained<'_, T> {
     /// What is behind the gate, and used by nobody else.
-    pub(crate) fn get(&self) -> &T {
+    pub fn get(&self) -> &T {
         &self.inside
     }
 
     /// Takes it away, and lets those go on who wait for that. Sleeps as dropping it does.
-    pub(crate) fn take_away(self) {
+    pub fn take_away(self) {
         drop(self.inside);
         self.gate.state.lock().phase = Phase::Gone;
         self.gate.changed.notify_all();
     }
 }
 
-#[kernel::macros::kunit_tests(kfi_verbs_gate)]
+#[kernel::macros::kunit_tests(kfabric_gate)]
 mod tests {
     use super::*;
 
