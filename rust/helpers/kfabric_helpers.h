@@ -6,6 +6,7 @@
 #ifndef KFABRIC_HELPERS_H
 #define KFABRIC_HELPERS_H
 
+#include <linux/spinlock_types.h>
 #include <linux/types.h>
 
 struct bio_vec;
@@ -21,6 +22,12 @@ struct page *kfi_helper_bvec_next_page(struct page *page, bool writes);
 struct scatterlist *kfi_helper_sg_next(struct scatterlist *sg, u64 *addr, u32 *len);
 unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);
+
+/* lock.c */
+unsigned long kfi_helper_lock_irqsave(spinlock_t *lock);
+bool kfi_helper_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
+void kfi_helper_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
+bool kfi_helper_irqs_disabled(void);
 
 /* provider.c */
 void kfi_helper_provider_init(struct kfi_provider *provider);

@@ -20,6 +20,7 @@ mod getinfo;
 mod guard;
 mod hints;
 mod info;
+pub mod irqlock;
 mod layout;
 mod memory;
 pub mod mr;
