@@ -49,6 +49,8 @@ errnos! {
     EIO = KFI_EIO;
     /// No port of the device is active.
     ENETDOWN = KFI_ENETDOWN;
+    /// No such key.
+    ENOKEY = KFI_ENOKEY;
     /// No provider meets what was asked for.
     ENODATA = KFI_ENODATA;
     /// The device is gone, or there never was one of that name.
@@ -61,6 +63,8 @@ errnos! {
     ENOSYS = KFI_ENOSYS;
     /// Not supported by this provider.
     EOPNOTSUPP = KFI_EOPNOTSUPP;
+    /// Room for the answer is too small.
+    ETOOSMALL = KFI_ETOOSMALL;
     /// A resource of the provider is not available.
     EAVAIL = KFI_EAVAIL;
 }

@@ -7,6 +7,8 @@
 
 mod access;
 mod calls;
+#[cfg(CONFIG_KUNIT = "y")]
+mod chance;
 mod children;
 pub mod consumer;
 mod dma;
@@ -21,6 +23,8 @@ mod guard;
 mod hints;
 mod info;
 pub mod irqlock;
+#[allow(dead_code)]
+mod keymap;
 mod layout;
 mod memory;
 pub mod mr;
@@ -28,6 +32,8 @@ mod noio;
 pub mod num;
 mod offer;
 pub mod provider;
+#[allow(dead_code)]
+mod rawkey;
 mod refusal;
 mod registration;
 mod registry;
@@ -48,6 +54,7 @@ pub use crate::{
     },
     noio::NoIo,
     offer::Offer,
+    rawkey::RemotePiece,
     refusal::Refusal,
     registration::Registration,
     request::{
