@@ -78,7 +78,10 @@ unsafe fn register<'a>(
         Err(refusal) => return refusal.report(),
     };
     let opened = source()
-        .and_then(|source| MrRequest::parse(source, terms, domain.mr_limits()))
+        .and_then(|source| {
+            let terms = terms.or_auth_key(domain.auth_key());
+            MrRequest::parse(source, terms, domain.mr_limits())
+        })
         .and_then(|request| mr::open(domain, &request, context));
     match opened {
         Ok(opened) => {

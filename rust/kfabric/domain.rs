@@ -14,7 +14,10 @@ use crate::{
     fid,
     hints,
     noio::NoIo,
-    num::widen,
+    num::{
+        signed,
+        widen, //
+    },
     provider::Domain,
     refusal::Refusal,
     request::MrLimits,
@@ -25,9 +28,12 @@ use crate::{
         Table, //
     }, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    ptr::{
+        self,
+        NonNull, //
+    },
+    slice, //
 };
 use kernel::{
     ffi::{
@@ -35,9 +41,11 @@ use kernel::{
         c_void, //
     },
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    types::Opaque, //
 };
 use kfi_bindings::{
+    kfi_domain_attr,
     kfi_info,
     kfi_ops,
     kfi_ops_domain,
@@ -54,6 +62,8 @@ pub struct DomainRequest<'a> {
     pub name: Option<&'a CStr>,
     /// The mode bits that the consumer agreed to.
     pub mr_mode: i32,
+    /// The authorization key of all that is opened in the domain; empty for none.
+    pub auth_key: &'a [u8],
 }
 
 /// A domain.
@@ -64,12 +74,15 @@ pub struct DomainRequest<'a> {
 /// counts this domain as a child.
 #[repr(C)]
 pub(crate) struct DomainObject {
-    c: kfid_domain,
+    // C may write to it: the context is the consumer's.
+    c: Opaque<kfid_domain>,
     imp: KBox<dyn Domain>,
     children: Children,
     fabric: NonNull<FabricObject>,
     mr_limits: MrLimits,
     mr_cnt: i32,
+    mr_mode: i32,
+    auth_key: KVec<u8>,
 }
 
 /// A region counted in its domain; counted off again when dropped.
@@ -97,6 +110,16 @@ impl DomainObject {
 
     pub(crate) fn mr_limits(&self) -> &MrLimits {
         &self.mr_limits
+    }
+
+    /// Was it opened with this bit of `mr_mode`?
+    pub(crate) fn has_mode(&self, bit: u32) -> bool {
+        self.mr_mode & signed(bit) != 0
+    }
+
+    /// The authorization key of what has none of its own; empty for none.
+    pub(crate) fn auth_key(&self) -> &[u8] {
+        &self.auth_key
     }
 
     /// Counts a new region; `ENOSPC` at `mr_cnt`.
@@ -146,6 +169,24 @@ fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
     }
 }
 
+/// The authorization key of a domain's attributes.
+///
+/// # Safety
+///
+/// As the C API demands: the key has as many bytes as the attributes say.
+unsafe fn auth_key(attr: &kfi_domain_attr) -> Result<KVec<u8>, Refusal> {
+    let mut key = KVec::new();
+    if attr.auth_key_size > 0 {
+        if attr.auth_key.is_null() || attr.auth_key_size > isize::MAX.unsigned_abs() {
+            return Err(Refusal::new(Errno::EINVAL, c"auth_key_size without a key"));
+        }
+        // SAFETY: By the requirements of this function.
+        let bytes = unsafe { slice::from_raw_parts(attr.auth_key, attr.auth_key_size) };
+        key.extend_from_slice(bytes, GFP_KERNEL)?;
+    }
+    Ok(key)
+}
+
 fn new(
     fabric: &FabricObject,
     info: &kfi_info,
@@ -156,32 +197,43 @@ fn new(
         Errno::EINVAL,
         c"info without domain attributes",
     ))?;
+    // SAFETY: As the C API demands, the key has that many bytes.
+    let auth_key = unsafe { auth_key(attr) }?;
     let request = DomainRequest {
         // SAFETY: As the C API demands, the name is null or a string.
         name: unsafe { hints::name(attr.name) },
         mr_mode: attr.mr_mode,
+        auth_key: &auth_key,
     };
     let object = KBox::new_uninit(GFP_KERNEL)?;
     let imp = fabric.provider().open_domain(&request)?;
     let mut mr_limits = *imp.mr_limits();
     mr_limits.segments = within(attr.mr_iov_limit, mr_limits.segments)?;
     mr_limits.regions = within(attr.mr_cnt, mr_limits.regions)?;
+    if !auth_key.is_empty() && !mr_limits.auth_keys {
+        return Err(Refusal::new(
+            Errno::EOPNOTSUPP,
+            c"provider knows no auth_key",
+        ));
+    }
     let mr_cnt = i32::try_from(mr_limits.regions).unwrap_or(i32::MAX);
     fabric.children().add()?;
     // INVARIANT: The fabric counts this domain until `close`.
     let object = KBox::write(
         object,
         DomainObject {
-            c: kfid_domain {
+            c: Opaque::new(kfid_domain {
                 fid: fid::new(kfi_bindings::KFI_CLASS_DOMAIN, context, &FID_OPS),
                 ops: OPS.as_ptr(),
                 mr: calls::OPS.as_ptr(),
-            },
+            }),
             imp,
             children: Children::new(),
             fabric: NonNull::from(fabric),
             mr_limits,
             mr_cnt,
+            mr_mode: attr.mr_mode,
+            auth_key,
         },
     );
     Ok(KBox::into_raw(object).cast())
@@ -253,14 +305,12 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 ///
 /// `fid` is null or an open object; the reference is not used after it was closed.
 pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a DomainObject, Refusal> {
+    // The table tells our domains from those of C providers, and from other objects.
     // SAFETY: By the requirements of this function.
-    match unsafe { fid.as_ref() } {
-        // The table tells our domains from those of C providers, and from other objects.
-        Some(c) if ptr::eq(c.ops, FID_OPS.as_ptr()) => {
-            // SAFETY: `c` is the first field of an object.
-            Ok(unsafe { &*fid.cast::<DomainObject>() })
-        }
-        _ => Err(Refusal::new(Errno::EINVAL, c"not a domain")),
+    match unsafe { fid::has_ops(fid, &FID_OPS) } {
+        // SAFETY: The fid is the first field of an object.
+        true => Ok(unsafe { &*fid.cast::<DomainObject>() }),
+        false => Err(Refusal::new(Errno::EINVAL, c"not a domain")),
     }
 }
 

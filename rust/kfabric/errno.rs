@@ -61,6 +61,8 @@ errnos! {
     ENOSPC = KFI_ENOSPC;
     /// Not implemented by this provider.
     ENOSYS = KFI_ENOSYS;
+    /// The object's state doesn't allow it now.
+    EOPBADSTATE = KFI_EOPBADSTATE;
     /// Not supported by this provider.
     EOPNOTSUPP = KFI_EOPNOTSUPP;
     /// Room for the answer is too small.

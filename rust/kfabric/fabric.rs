@@ -27,7 +27,8 @@ use kernel::{
         c_void, //
     },
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    types::Opaque, //
 };
 use kfi_bindings::{
     kfi_fabric_attr,
@@ -44,7 +45,8 @@ use kfi_bindings::{
 /// `c.fid` is what C points to. `children` counts the open domains.
 #[repr(C)]
 pub(crate) struct FabricObject {
-    c: kfid_fabric,
+    // C may write to it: the context is the consumer's.
+    c: Opaque<kfid_fabric>,
     imp: KBox<dyn Fabric>,
     children: Children,
 }
@@ -106,11 +108,11 @@ fn new(
 ) -> Result<*mut kfid_fabric, Refusal> {
     let object = KBox::new(
         FabricObject {
-            c: kfid_fabric {
+            c: Opaque::new(kfid_fabric {
                 fid: fid::new(kfi_bindings::KFI_CLASS_FABRIC, context, &FID_OPS),
                 ops: OPS.as_ptr(),
                 api_version,
-            },
+            }),
             imp,
             children: Children::new(),
         },
@@ -142,13 +144,11 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 ///
 /// `fabric` is null or an open fabric; the reference is not used after it was closed.
 pub(crate) unsafe fn object<'a>(fabric: *mut kfid_fabric) -> Result<&'a FabricObject, Refusal> {
+    // The ops table tells our fabrics from those of C providers.
     // SAFETY: By the requirements of this function.
-    match unsafe { fabric.as_ref() } {
-        // The ops table tells our fabrics from those of C providers.
-        Some(c) if ptr::eq(c.ops, OPS.as_ptr()) => {
-            // SAFETY: `c` is the first field of an object.
-            Ok(unsafe { &*fabric.cast::<FabricObject>() })
-        }
-        _ => Err(Refusal::new(Errno::EINVAL, c"not a fabric")),
+    if fabric.is_null() || !ptr::eq(unsafe { (*fabric).ops }, OPS.as_ptr()) {
+        return Err(Refusal::new(Errno::EINVAL, c"not a fabric"));
     }
+    // SAFETY: It is the first field of an object.
+    Ok(unsafe { &*fabric.cast::<FabricObject>() })
 }

@@ -6,6 +6,7 @@ use crate::{
     num,
     table::Table, //
 };
+use core::ptr;
 use kernel::ffi::c_void;
 use kfi_bindings::{
     kfi_ops,
@@ -20,4 +21,14 @@ pub(crate) fn new(class: u32, context: *mut c_void, ops: &'static Table<kfi_ops>
         ops: ops.as_ptr(),
         ..pin_init::zeroed()
     }
+}
+
+/// Is it an object with this table? C may be writing to other fields.
+///
+/// # Safety
+///
+/// `fid` is null or an open object.
+pub(crate) unsafe fn has_ops(fid: *const kfid, ops: &'static Table<kfi_ops>) -> bool {
+    // SAFETY: By the requirements of this function.
+    !fid.is_null() && ptr::eq(unsafe { (*fid).ops }, ops.as_ptr())
 }

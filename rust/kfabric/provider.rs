@@ -11,6 +11,7 @@ use crate::{
     domain::DomainRequest,
     errno::Errno,
     offer::Offer,
+    rawkey::RemotePiece,
     refusal::Refusal,
     request::{
         MrLimits,
@@ -55,8 +56,9 @@ pub trait Domain: Any + Send + Sync {
     /// What one region can be; constant.
     fn mr_limits(&self) -> &MrLimits;
 
-    /// Registers memory. The peer can reach it from the return on.
-    fn register(&self, request: &MrRequest<'_>) -> Result<Registered, Refusal>;
+    /// The first half of a registration: checks the memory and maps it. All that can be refused at
+    /// once is refused here. No peer can reach anything before [`Mr::enable`].
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn Mr>, Refusal>;
 
     /// Mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`).
     fn dma(&self) -> Option<&dyn Dma> {
@@ -83,24 +85,48 @@ pub trait Domain: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A registered region.
+/// A region: created disabled, enabled at most once, closed once, then dropped.
+///
+/// The core makes these calls one at a time and in that order, so there are no states to check.
+/// May be called by different threads; all may sleep.
 pub trait Mr: Send + Sync {
-    /// Deregisters: when this has succeeded, no peer can reach the memory. Called once, last.
+    /// The second half of a registration, the device's: peers can reach the region from the return
+    /// on. After an error they can't, and it is closed next.
+    fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal>;
+
+    /// The pages behind it have changed (`kfi_mr_refresh()`): `request` describes the whole region
+    /// anew, with the same addresses, lengths and rights. Key and base stay. Called while enabled.
+    ///
+    /// After an error the region is as it was, or out of reach for peers for good.
+    fn refresh(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
+        Err(Refusal::new(
+            Errno::ENOSYS,
+            c"the provider can't refresh regions",
+        ))
+    }
+
+    /// Deregisters: when this has succeeded, no peer can reach the memory. Called once, last,
+    /// whether the region was enabled or not.
     ///
     /// `EIO` if the device would not let go of the region: its memory must never be freed then.
     fn close(&mut self) -> Result<(), Refusal>;
 }
 
-/// What comes out of a registration.
-pub struct Registered {
-    /// The region.
-    pub mr: KBox<dyn Mr>,
+/// What a region was bound to before it is enabled.
+#[derive(Default)]
+pub struct Bindings {}
+
+/// How peers reach a region.
+pub struct Keys {
     /// The key that a peer needs (`kfi_mr_key`).
     pub key: u64,
     /// The address of the region's first byte for a peer (`kfid_mr.iova`).
     pub base: u64,
     /// The local descriptor (`kfi_mr_desc`), meaningful to the provider.
     pub desc: usize,
+    /// The parts, in order, of a region that is several to the device (`KFI_MR_RAW`). Empty for one
+    /// that is one.
+    pub pieces: KVec<RemotePiece>,
 }
 
 /// Mapping of a consumer's scatterlists, for [`Domain::dma`].

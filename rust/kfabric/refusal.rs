@@ -48,6 +48,11 @@ impl Refusal {
         Self { value, ..self }
     }
 
+    /// The same reason with another error number.
+    pub(crate) const fn with_errno(self, errno: Errno) -> Self {
+        Self { errno, ..self }
+    }
+
     /// The error number that the caller gets.
     pub const fn errno(&self) -> Errno {
         self.errno

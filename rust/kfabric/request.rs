@@ -15,6 +15,7 @@ use crate::{
     shape::Shape,
     source::Source, //
 };
+use kfi_bindings::kvec;
 
 /// What one region of a domain can be.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,27 @@ pub struct MrLimits {
     pub flags: u64,
     /// Does the provider know authorization keys?
     pub auth_keys: bool,
+    /// Can regions be refreshed when other pages are behind them?
+    pub refresh: bool,
+    /// Most device regions that one region can consist of. Where that is more than 1, holes and
+    /// long regions are no matter: [`pages`](Self::pages) and [`bytes`](Self::bytes) are those of
+    /// a piece.
+    pub pieces: usize,
+}
+
+impl MrLimits {
+    /// Nothing at all; what others start from.
+    pub const NONE: Self = Self {
+        regions: 0,
+        segments: 0,
+        pages: 0,
+        bytes: 0,
+        holes: false,
+        flags: 0,
+        auth_keys: false,
+        refresh: false,
+        pieces: 1,
+    };
 }
 
 /// The arguments of a registration that don't say where the memory is, as C gave them.
@@ -66,6 +88,7 @@ pub struct MrRequest<'a> {
     shape: Shape,
     access: Access,
     requested_key: u64,
+    flags: u64,
     auth_key: Option<&'a [u8]>,
 }
 
@@ -90,7 +113,28 @@ impl<'a> MrRequest<'a> {
             shape,
             access,
             requested_key: terms.requested_key,
+            flags: terms.flags,
             auth_key,
+        })
+    }
+
+    /// A region of kvecs described anew, for what was registered before.
+    pub(crate) fn again(
+        list: &'a [kvec],
+        access: Access,
+        limits: &MrLimits,
+    ) -> Result<Self, Refusal> {
+        let source = Source::kvecs(list);
+        let shape = source.shape(limits.segments)?;
+        check_shape(&shape, source.count(), limits)?;
+        // INVARIANT: Just taken and checked.
+        Ok(Self {
+            source,
+            shape,
+            access,
+            requested_key: 0,
+            flags: 0,
+            auth_key: None,
         })
     }
 
@@ -121,13 +165,30 @@ impl<'a> MrRequest<'a> {
         self.requested_key
     }
 
-    /// The authorization key, where the provider supports them and one was given.
+    /// Flags, all of which the provider supports.
+    pub fn flags(&self) -> u64 {
+        self.flags
+    }
+
+    /// The authorization key, where the provider supports them and the region or its domain was
+    /// given one.
     pub fn auth_key(&self) -> Option<&'a [u8]> {
         self.auth_key
     }
 }
 
 impl<'a> Terms<'a> {
+    /// The same, but with the domain's key where the region was given none.
+    pub(crate) fn or_auth_key(self, domain: &'a [u8]) -> Self {
+        match self.auth_key {
+            AuthKey::None if !domain.is_empty() => Self {
+                auth_key: AuthKey::Some(domain),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     fn parse_auth_key(&self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
         match self.auth_key {
             AuthKey::None => Ok(None),
@@ -152,8 +213,9 @@ impl<'a> Terms<'a> {
 }
 
 fn check_shape(shape: &Shape, count: usize, limits: &MrLimits) -> Result<(), Refusal> {
+    let one_piece = limits.pieces <= 1;
     if let Some(index) = shape.hole() {
-        if !limits.holes {
+        if one_piece && !limits.holes {
             return Err(Refusal::new(Errno::EINVAL, c"hole before this segment").at(index));
         }
     }
@@ -161,10 +223,10 @@ fn check_shape(shape: &Shape, count: usize, limits: &MrLimits) -> Result<(), Ref
     if count > limits.segments {
         return Err(Refusal::new(Errno::E2BIG, c"too many segments").value(widen(count)));
     }
-    if shape.pages() > limits.pages {
+    if one_piece && shape.pages() > limits.pages {
         return Err(Refusal::new(Errno::E2BIG, c"too many pages").value(shape.pages()));
     }
-    if shape.bytes() > limits.bytes {
+    if one_piece && shape.bytes() > limits.bytes {
         return Err(Refusal::new(Errno::E2BIG, c"too many bytes").value(shape.bytes()));
     }
     Ok(())
@@ -179,9 +241,7 @@ mod tests {
         segments: 4,
         pages: 8,
         bytes: 1 << 20,
-        holes: false,
-        flags: 0,
-        auth_keys: false,
+        ..MrLimits::NONE
     };
     const TERMS: Terms<'static> = Terms {
         access: Access::REMOTE_READ.bits(),
@@ -248,6 +308,18 @@ mod tests {
         assert_eq!(parse(&[ok, ok, ok, ok, ok], TERMS), Err(Errno::E2BIG));
         assert_eq!(parse(&[ok, ok, ok, zero, ok], TERMS), Err(Errno::EINVAL));
         assert_eq!(parse(&[ok, ok, ok, ok, zero], TERMS), Err(Errno::E2BIG));
+    }
+
+    #[test]
+    fn pieces_have_no_holes() {
+        let page = kernel::page::PAGE_SIZE;
+        let limits = MrLimits {
+            pieces: 4,
+            ..LIMITS
+        };
+        let list = [kvec(page, 10), kvec(3 * page, 10), kvec(9 * page, 9 * page)];
+        assert!(MrRequest::parse(Source::kvecs(&list), TERMS, &limits).is_ok());
+        assert_eq!(parse(&list, TERMS), Err(Errno::EINVAL));
     }
 
     #[test]

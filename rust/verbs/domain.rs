@@ -27,9 +27,10 @@ use kfabric::{
     num,
     provider::{
         self,
+        Bindings,
         Dma,
-        RawSgl,
-        Registered, //
+        Keys,
+        RawSgl, //
     },
     Errno,
     MrLimits,
@@ -89,7 +90,7 @@ impl provider::Domain for Domain {
         self.link.mr_limits()
     }
 
-    fn register(&self, request: &MrRequest<'_>) -> Result<Registered, Refusal> {
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
         let inside = self.link.gate().enter();
         let Some(resources) = inside.as_ref().and_then(|inside| inside.get()) else {
             register::check_memory(request)?;
@@ -101,18 +102,19 @@ impl provider::Domain for Domain {
             Mr {
                 link: self.link.clone(),
                 number: 0,
+                keys: None,
             },
             GFP_KERNEL,
         )?;
         let region = Region::register(resources, request)?;
-        let (key, base, lkey) = (region.key(), region.base(), region.lkey());
+        mr.keys = Some(Keys {
+            key: u64::from(region.key()),
+            base: region.base(),
+            desc: num::index(region.lkey()),
+            pieces: KVec::new(),
+        });
         mr.number = self.link.regions().insert(place, region);
-        Ok(Registered {
-            mr,
-            key: u64::from(key),
-            base,
-            desc: num::index(lkey),
-        })
+        Ok(mr)
     }
 
     fn dma(&self) -> Option<&dyn Dma> {
@@ -166,9 +168,14 @@ impl Dma for Domain {
 struct Mr {
     link: Arc<Link>,
     number: u64,
+    keys: Option<Keys>,
 }
 
 impl provider::Mr for Mr {
+    fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
+        self.keys.take().ok_or(Errno::EIO.into())
+    }
+
     fn close(&mut self) -> Result<(), Refusal> {
         self.link.close_region(self.number)
     }

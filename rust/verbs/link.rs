@@ -227,7 +227,6 @@ pub(crate) fn mr_limits(limits: &Limits) -> MrLimits {
         pages: u64::from(pages),
         bytes: limits.max_mr_size,
         holes: limits.sg_gaps,
-        flags: 0,
-        auth_keys: false,
+        ..MrLimits::NONE
     }
 }

@@ -15,7 +15,9 @@ use crate::{
     offer::Offer,
     provider::{
         self,
+        Bindings,
         Dma,
+        Keys,
         Provider,
         RawSgl, //
     },
@@ -163,6 +165,7 @@ impl provider::Fabric for Fake {
             holes: true,
             flags: 0b1,
             auth_keys: true,
+            ..MrLimits::NONE
         };
         let open = Counted::new();
         Ok(KBox::new(
@@ -186,7 +189,7 @@ impl provider::Domain for FakeDomain {
     }
 
     /// Tells by the base which kind of list it was, and by the descriptor what else there was.
-    fn register(&self, request: &MrRequest<'_>) -> Result<provider::Registered, Refusal> {
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
         let kind = match request.source() {
             Source::Kvec(_) => 1,
             Source::Bvec(_) => 2,
@@ -194,13 +197,13 @@ impl provider::Domain for FakeDomain {
         };
         let shape = request.shape();
         let auth_key = request.auth_key().map_or(0, <[u8]>::len);
-        let open = Counted::new();
-        Ok(provider::Registered {
-            mr: KBox::new(FakeMr { _open: open }, GFP_KERNEL)?,
+        let mr = FakeMr {
             key: request.requested_key(),
             base: kind << 32 | shape.bytes(),
             desc: shape.segments() << 16 | auth_key,
-        })
+            _open: Counted::new(),
+        };
+        Ok(KBox::new(mr, GFP_KERNEL)?)
     }
 
     fn dma(&self) -> Option<&dyn Dma> {
@@ -236,10 +239,22 @@ impl Dma for FakeDomain {
 }
 
 struct FakeMr {
+    key: u64,
+    base: u64,
+    desc: usize,
     _open: Counted,
 }
 
 impl provider::Mr for FakeMr {
+    fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
+        Ok(Keys {
+            key: self.key,
+            base: self.base,
+            desc: self.desc,
+            pieces: KVec::new(),
+        })
+    }
+
     fn close(&mut self) -> Result<(), Refusal> {
         match STUCK.xchg(false, Relaxed) {
             true => Err(Errno::EIO.into()),
