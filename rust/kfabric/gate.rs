@@ -3,15 +3,19 @@
 //! The gate in front of what is taken away while others use it.
 
 use kernel::{
-    new_condvar,
-    new_mutex,
     prelude::*,
+    static_lock_class,
+    str::CStr,
     sync::{
         Arc,
         CondVar,
         Mutex, //
     }, //
 };
+
+/// The locks' name in lockdep. Gates of other types are made in other modules, where a literal
+/// would be at another address, which lockdep takes to be another name of the same class.
+static NAME: &CStr = c"kfabric_gate";
 
 /// Guards something that is taken away while others may want to use it.
 ///
@@ -34,6 +38,8 @@ struct State<T> {
 }
 
 enum Phase<T> {
+    /// There is nothing behind it yet.
+    Empty,
     /// Everybody may enter.
     Open(Arc<T>),
     /// Someone shut the gate and is taking the thing away.
@@ -45,10 +51,30 @@ enum Phase<T> {
 impl<T> Gate<T> {
     /// A gate that is open.
     pub fn new(inside: Arc<T>) -> impl PinInit<Self> {
+        Self::in_phase(Phase::Open(inside))
+    }
+
+    /// A gate that nobody enters before it is [opened](Gate::open).
+    pub fn empty() -> impl PinInit<Self> {
+        Self::in_phase(Phase::Empty)
+    }
+
+    fn in_phase(phase: Phase<T>) -> impl PinInit<Self> {
         pin_init!(Self {
-            state <- new_mutex!(State { phase: Phase::Open(inside), users: 0 }),
-            changed <- new_condvar!(),
+            state <- Mutex::new(State { phase, users: 0 }, NAME, static_lock_class!()),
+            changed <- CondVar::new(NAME, static_lock_class!()),
         })
+    }
+
+    /// Lets everybody in, for the first time. `false` if that was done before, or if the gate was
+    /// shut without. May sleep, but not for long.
+    pub fn open(&self, inside: Arc<T>) -> bool {
+        let mut state = self.state.lock();
+        let first = matches!(state.phase, Phase::Empty);
+        if first {
+            state.phase = Phase::Open(inside);
+        }
+        first
     }
 
     /// Goes in, unless the gate is shut. May sleep, but not for long.
@@ -65,11 +91,16 @@ impl<T> Gate<T> {
         })
     }
 
-    /// Shuts the gate. `None` if someone else did. May sleep, but not for long.
+    /// Shuts the gate. `None` if someone else did, or if there was never anything behind it, which
+    /// then counts as gone. May sleep, but not for long.
     pub fn shut(&self) -> Option<Shut<'_, T>> {
         let mut state = self.state.lock();
         match core::mem::replace(&mut state.phase, Phase::Shut) {
             Phase::Open(inside) => Some(Shut { gate: self, inside }),
+            Phase::Empty => {
+                state.phase = Phase::Gone;
+                None
+            }
             other => {
                 state.phase = other;
                 None
@@ -153,6 +184,13 @@ impl<T> Drained<'_, T> {
         &self.inside
     }
 
+    /// Puts something else in its place, and lets everybody in again. Sleeps as dropping what was
+    /// there does.
+    pub fn replace(self, inside: Arc<T>) {
+        drop(self.inside);
+        self.gate.state.lock().phase = Phase::Open(inside);
+    }
+
     /// Takes it away, and lets those go on who wait for that. Sleeps as dropping it does.
     pub fn take_away(self) {
         drop(self.inside);
@@ -183,6 +221,27 @@ mod tests {
         shut.drain().take_away();
         assert!(gate.enter().is_none());
         gate.wait_gone();
+        Ok(())
+    }
+
+    #[test]
+    fn empty_until_opened() -> Result {
+        let gate = Arc::pin_init(Gate::empty(), GFP_KERNEL)?;
+        assert!(gate.enter().is_none());
+        assert!(gate.open(Arc::new(1, GFP_KERNEL)?));
+        assert!(!gate.open(Arc::new(2, GFP_KERNEL)?));
+        let inside = |gate: &Gate<u32>| gate.enter().and_then(|inside| inside.get().copied());
+        assert_eq!(inside(&gate), Some(1));
+        let drained = gate.shut().ok_or(EINVAL)?.drain();
+        assert!(gate.enter().is_none());
+        drained.replace(Arc::new(3, GFP_KERNEL)?);
+        assert_eq!(inside(&gate), Some(3));
+
+        let gate: Arc<Gate<u32>> = Arc::pin_init(Gate::empty(), GFP_KERNEL)?;
+        assert!(gate.shut().is_none());
+        gate.wait_gone();
+        assert!(!gate.open(Arc::new(1, GFP_KERNEL)?));
+        assert!(gate.enter().is_none());
         Ok(())
     }
 
