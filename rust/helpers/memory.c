@@ -98,6 +98,17 @@ struct page *kfi_helper_bvec_next_page(struct page *page, bool writes)
 	return page_at(page_to_pfn(page) + 1, writes);
 }
 
+/* Is all of [phys, phys + len) memory that may be registered? The range must not wrap. */
+bool kfi_helper_phys_ok(u64 phys, u64 len, bool writes)
+{
+	u64 pfn, last = PHYS_PFN(phys + len - 1);
+
+	for (pfn = PHYS_PFN(phys); pfn <= last; pfn++)
+		if (!page_at(pfn, writes))
+			return false;
+	return true;
+}
+
 /* Where the device finds the data of @sg; returns the entry after it, NULL at the end. */
 struct scatterlist *kfi_helper_sg_next(struct scatterlist *sg, u64 *addr, u32 *len)
 {

@@ -4,6 +4,10 @@
 //!
 //! C header: [`include/kfi_dma_ext.h`](srctree/include/kfi_dma_ext.h)
 
+mod direct;
+
+pub use direct::Direct;
+
 use crate::{
     domain,
     errno::Errno,

@@ -35,6 +35,8 @@ macro_rules! errnos {
 errnos! {
     /// Argument list too long: more segments or pages than one region can hold.
     E2BIG = KFI_E2BIG;
+    /// A peer may not do that.
+    EACCES = KFI_EACCES;
     /// A flag that the provider does not support.
     EBADFLAGS = KFI_EBADFLAGS;
     /// The object still has children or users.
@@ -47,9 +49,11 @@ errnos! {
     EINVAL = KFI_EINVAL;
     /// The device reported a failure.
     EIO = KFI_EIO;
+    /// The key is not one that can be had.
+    EKEYREJECTED = KFI_EKEYREJECTED;
     /// No port of the device is active.
     ENETDOWN = KFI_ENETDOWN;
-    /// No such key.
+    /// The key is in use, or there is none.
     ENOKEY = KFI_ENOKEY;
     /// No provider meets what was asked for.
     ENODATA = KFI_ENODATA;

@@ -11,10 +11,11 @@ mod calls;
 mod chance;
 mod children;
 pub mod consumer;
-mod dma;
+pub mod dma;
 pub mod domain;
 mod errno;
 mod extension;
+pub mod extent;
 mod fabric;
 mod fid;
 pub mod gate;
@@ -32,6 +33,7 @@ mod noio;
 pub mod num;
 mod offer;
 pub mod provider;
+pub mod random;
 #[allow(dead_code)]
 mod rawkey;
 mod refusal;
@@ -42,6 +44,7 @@ mod shape;
 mod source;
 mod strings;
 mod table;
+pub mod transfer;
 pub mod workqueue;
 
 pub use crate::{
@@ -53,7 +56,10 @@ pub use crate::{
         Pieces, //
     },
     noio::NoIo,
-    offer::Offer,
+    offer::{
+        Extras,
+        Offer, //
+    },
     rawkey::RemotePiece,
     refusal::Refusal,
     registration::Registration,

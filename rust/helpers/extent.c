@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory that a provider in software reaches by the processor: copies in and out, and the DMA
+ * addresses of a device that isn't there.
+ */
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+
+#include "kfabric_helpers.h"
+
+u64 kfi_helper_page_phys(struct page *page)
+{
+	return page_to_phys(page);
+}
+
+/*
+ * Copy @len bytes between @buf and the physical addresses from @phys on, which are those of pages
+ * of this machine. The two may overlap as little or as much as they like. Any context.
+ */
+void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys)
+{
+	while (len) {
+		struct page *page = pfn_to_page(PHYS_PFN(phys));
+		size_t offset = offset_in_page(phys);
+		size_t n = min_t(size_t, len, PAGE_SIZE - offset);
+		void *addr = kmap_local_page(page);
+
+		if (to_phys) {
+			memmove(addr + offset, buf, n);
+			flush_dcache_page(page);
+		} else {
+			memmove(buf, addr + offset, n);
+		}
+		kunmap_local(addr);
+		phys += n;
+		buf += n;
+		len -= n;
+	}
+}
+
+/* Maps a list for no device: the processor's addresses are good. False if an entry has no page. */
+bool kfi_helper_sg_map_direct(struct scatterlist *sgl, int nents)
+{
+	struct scatterlist *sg = sgl;
+	int i;
+
+	for (i = 0; i < nents; i++, sg = sg_next(sg)) {
+		if (!sg || !sg_page(sg))
+			return false;
+		sg_dma_address(sg) = sg_phys(sg);
+		sg_dma_len(sg) = sg->length;
+	}
+	return true;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory of a region, for providers that reach it by the processor.
+
+mod building;
+
+use self::building::Building;
+use crate::{
+    access::Access,
+    errno::Errno,
+    num::widen,
+    refusal::Refusal,
+    request::MrRequest,
+    source::Source,
+    transfer::Transfer, //
+};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+
+/// Where a stretch of the region begins: its offset there, and its physical address.
+#[derive(Clone, Copy)]
+struct Run {
+    at: u64,
+    phys: u64,
+}
+
+/// All bytes of a region in their order, wherever they are in memory.
+///
+/// It may be kept, and copied from and to, for as long as the region is open: so long the consumer
+/// leaves the memory where it is. Nothing of it may be used once the region has been closed.
+///
+/// # Invariants
+///
+/// The runs follow each other in the order of `at`, the first one at 0, and each ends where the
+/// next one begins, or at `len`. Their physical addresses are memory that may be registered with
+/// the rights of the request, and stays where it is as long as this is used.
+pub struct Extent {
+    // Most regions are one run, which needs no memory of its own.
+    first: Run,
+    rest: KVVec<Run>,
+    len: u64,
+    access: Access,
+}
+
+impl Extent {
+    /// Takes the memory of a request. `EFAULT` at memory that may not be registered, `EINVAL` at
+    /// an address in a scatterlist that is none of this machine's memory. May sleep.
+    pub fn new(request: &MrRequest<'_>) -> Result<Self, Refusal> {
+        let mut building = Building::default();
+        match request.source() {
+            Source::Sgl(list) => building.add_list(list, request.access().device_writes())?,
+            _ => {
+                for piece in request.pieces() {
+                    let piece = piece?;
+                    // SAFETY: A page that is there.
+                    let page = unsafe { kfi_bindings::kfi_helper_page_phys(piece.page.as_ptr()) };
+                    building.add(page + widen(piece.offset), widen(piece.len))?;
+                }
+            }
+        }
+        building.done(request.access())
+    }
+
+    /// Its length in bytes; not 0.
+    pub const fn bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// Where in its page the first byte is.
+    pub fn page_offset(&self) -> u64 {
+        self.first.phys % widen(PAGE_SIZE)
+    }
+
+    fn run(&self, index: usize) -> Option<Run> {
+        match index.checked_sub(1) {
+            None => Some(self.first),
+            Some(index) => self.rest.get(index).copied(),
+        }
+    }
+
+    /// Copies between the bytes of the region from `at` on and a peer's buffer, in the direction of
+    /// the transfer. Others may be copying the same bytes meanwhile. Any context.
+    ///
+    /// `EACCES` if the region was registered without that right, `EINVAL` if it goes beyond the
+    /// region; then nothing is copied.
+    pub fn copy(&self, at: u64, transfer: Transfer<'_>) -> Result<(), Refusal> {
+        if !self.access.has_any(transfer.needs()) {
+            return Err(Refusal::new(
+                Errno::EACCES,
+                c"the region was registered without that right",
+            ));
+        }
+        let end = at.checked_add(widen(transfer.len()));
+        if end.is_none_or(|end| end > self.len) {
+            return Err(Refusal::new(Errno::EINVAL, c"beyond the region").value(at));
+        }
+        let (mut at, mut left) = (at, transfer);
+        // The run that has `at` is the last one that doesn't begin behind it.
+        let mut index = self.rest.partition_point(|run| run.at <= at);
+        while !left.is_empty() {
+            let run = self.run(index).ok_or(Errno::EINVAL)?;
+            let run_end = self.run(index + 1).map_or(self.len, |next| next.at);
+            let here = usize::try_from(run_end - at).unwrap_or(usize::MAX);
+            let (part, rest) = left.split_at(here);
+            // SAFETY: By the invariant, so many bytes of the run are memory that may be registered
+            // with a right that was just found to be the transfer's.
+            unsafe { part.copy(run.phys + (at - run.at)) };
+            (at, index, left) = (run_end, index + 1, rest);
+        }
+        Ok(())
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_extent)]
+mod tests {
+    use super::*;
+    use crate::request::{
+        AuthKey,
+        MrLimits,
+        Terms, //
+    };
+
+    const LIMITS: MrLimits = MrLimits {
+        regions: 1,
+        segments: 8,
+        pages: 64,
+        bytes: 1 << 20,
+        holes: true,
+        flags: 0,
+        auth_keys: false,
+    };
+    const TERMS: Terms<'static> = Terms {
+        access: Access::REMOTE_READ.bits() | Access::REMOTE_WRITE.bits(),
+        offset: 0,
+        requested_key: 0,
+        flags: 0,
+        auth_key: AuthKey::None,
+    };
+
+    fn kvec(memory: &mut [u8]) -> kfi_bindings::kvec {
+        kfi_bindings::kvec {
+            iov_base: memory.as_mut_ptr().cast(),
+            iov_len: memory.len(),
+        }
+    }
+
+    fn extent(list: &[kfi_bindings::kvec]) -> Result<Extent, Refusal> {
+        Extent::new(&MrRequest::parse(Source::kvecs(list), TERMS, &LIMITS)?)
+    }
+
+    fn write(extent: &Extent, at: u64, bytes: &[u8]) -> Result<(), Errno> {
+        let copied = extent.copy(at, Transfer::write_slice(bytes));
+        copied.map_err(|e| e.errno())
+    }
+
+    #[test]
+    fn segments_follow_each_other() -> Result {
+        let mut memory = KVVec::from_elem(0u8, 3 * PAGE_SIZE, GFP_KERNEL)?;
+        let (one, two) = memory.as_mut_slice().split_at_mut(PAGE_SIZE + 7);
+        let list = [
+            kvec(two.get_mut(100..103).ok_or(EINVAL)?),
+            kvec(one.get_mut(PAGE_SIZE - 2..PAGE_SIZE + 2).ok_or(EINVAL)?),
+            kvec(two.get_mut(0..1).ok_or(EINVAL)?),
+        ];
+        let extent = extent(&list).map_err(Error::from)?;
+        assert_eq!(extent.bytes(), 8);
+        assert_eq!(write(&extent, 0, b"abcdefgh"), Ok(()));
+        assert_eq!(write(&extent, 3, b"D"), Ok(()));
+        assert_eq!(write(&extent, 8, b""), Ok(()));
+        assert_eq!(write(&extent, 7, b"xx"), Err(Errno::EINVAL));
+        assert_eq!(write(&extent, 9, b""), Err(Errno::EINVAL));
+        assert_eq!(write(&extent, u64::MAX, b"xx"), Err(Errno::EINVAL));
+        let mut back = [0; 6];
+        let copied = extent.copy(1, Transfer::read_slice(&mut back));
+        copied.map_err(Error::from)?;
+        assert_eq!(&back, b"bcDefg");
+        assert_eq!(two.get(99..104), Some(b"\0abc\0".as_slice()));
+        assert_eq!(
+            one.get(PAGE_SIZE - 3..PAGE_SIZE + 3),
+            Some(b"\0Defg\0".as_slice())
+        );
+        assert_eq!(two.get(0..2), Some(b"h\0".as_slice()));
+        Ok(())
+    }
+
+    #[test]
+    fn rights_are_those_of_the_request() -> Result {
+        let mut memory = KVec::from_elem(7u8, 10, GFP_KERNEL)?;
+        let list = [kvec(&mut memory)];
+        for (right, writes) in [(Access::REMOTE_READ, false), (Access::REMOTE_WRITE, true)] {
+            let terms = Terms {
+                access: right.bits(),
+                ..TERMS
+            };
+            let request = MrRequest::parse(Source::kvecs(&list), terms, &LIMITS);
+            let extent = Extent::new(&request.map_err(Error::from)?).map_err(Error::from)?;
+            let mut byte = [0];
+            let read = extent.copy(0, Transfer::read_slice(&mut byte));
+            let refused = Err(Errno::EACCES);
+            let only = |allowed| if allowed { Ok(()) } else { refused };
+            assert_eq!(read.map_err(|e| e.errno()), only(!writes));
+            assert_eq!(write(&extent, 0, &[8]), only(writes));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn adjacent_memory_is_one_run() -> Result {
+        let mut memory = KVec::from_elem(0u8, 200, GFP_KERNEL)?;
+        let (one, two) = memory.as_mut_slice().split_at_mut(100);
+        let joined = extent(&[kvec(one), kvec(two)]).map_err(Error::from)?;
+        assert_eq!((joined.bytes(), joined.rest.len()), (200, 0));
+        let (one, two) = memory.as_mut_slice().split_at_mut(100);
+        let split = extent(&[kvec(two), kvec(one)]).map_err(Error::from)?;
+        assert_eq!((split.bytes(), split.rest.len()), (200, 1));
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Putting an extent together.
+
+use super::{
+    Extent,
+    Run, //
+};
+use crate::{
+    access::Access,
+    errno::Errno,
+    refusal::Refusal,
+    source::List, //
+};
+use kernel::prelude::*;
+use kfi_bindings::scatterlist;
+
+/// An extent that is being put together.
+#[derive(Default)]
+pub(super) struct Building {
+    first: Option<Run>,
+    rest: KVVec<Run>,
+    len: u64,
+    /// Physical address behind the last byte.
+    end: u64,
+}
+
+impl Building {
+    /// Adds memory, which the caller has checked.
+    pub(super) fn add(&mut self, phys: u64, len: u64) -> Result<(), Refusal> {
+        let run = Run { at: self.len, phys };
+        if self.first.is_none() {
+            self.first = Some(run);
+        } else if self.end != phys {
+            self.rest.push(run, GFP_KERNEL)?;
+        }
+        self.end = phys + len;
+        self.len += len;
+        Ok(())
+    }
+
+    /// Adds a list whose addresses must be physical ones, as [`crate::dma::Direct`] makes them.
+    pub(super) fn add_list(
+        &mut self,
+        list: &List<'_, scatterlist>,
+        writes: bool,
+    ) -> Result<(), Refusal> {
+        for (index, span) in list.device_spans().enumerate() {
+            let span = span.map_err(|e| e.at(index))?;
+            // SAFETY: The helper takes any range that doesn't wrap.
+            if !unsafe { kfi_bindings::kfi_helper_phys_ok(span.start(), span.bytes(), writes) } {
+                let refusal = Refusal::new(Errno::EINVAL, c"no address of this device");
+                return Err(refusal.at(index).value(span.start()));
+            }
+            self.add(span.start(), span.bytes())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn done(self, access: Access) -> Result<Extent, Refusal> {
+        let first = self.first.ok_or(Errno::EINVAL)?;
+        // INVARIANT: `add` joined run to run, and its callers had checked the memory. The consumer
+        // keeps it while the region is open, see kfi_mr(3).
+        Ok(Extent {
+            first,
+            rest: self.rest,
+            len: self.len,
+            access,
+        })
+    }
+}
