@@ -13,7 +13,10 @@ use crate::{
         Info, //
     },
     noio::NoIo,
-    offer::Offer,
+    offer::{
+        Offer,
+        EP_TYPE, //
+    },
     provider::Provider,
     refusal::Refusal,
     registry, //
@@ -142,12 +145,12 @@ pub(crate) unsafe extern "C" fn kfi_getinfo(
 }
 
 /// An offer as C has it.
-fn answer<P: Provider>(offer: &Offer, flags: u64) -> Result<Info, Errno> {
+fn answer<P: Provider>(offer: &Offer, wanted: &Wanted<'_>, flags: u64) -> Result<Info, Errno> {
     let mut info = Info::new()?;
     let Some(fields) = info.fields_mut() else {
         return Err(Errno::ENOMEM);
     };
-    // SAFETY: A new info has all its attributes, and names are strings.
+    // SAFETY: A new info has all its attributes, names are strings, and keys have their bytes.
     unsafe {
         let fabric = &mut *fields.fabric_attr;
         fabric.prov_name = info::string(P::NAME.as_char_ptr())?;
@@ -169,6 +172,21 @@ fn answer<P: Provider>(offer: &Offer, flags: u64) -> Result<Info, Errno> {
         domain.mr_iov_limit = offer.mr_iov_limit;
         domain.mr_cnt = offer.mr_cnt;
         domain.caps = offer.caps;
+        domain.ep_cnt = offer.extras.endpoints;
+        domain.cntr_cnt = offer.extras.counters;
+        domain.auth_key = info::bytes(wanted.auth_key.key.cast(), wanted.auth_key.size)?.cast();
+        if !domain.auth_key.is_null() {
+            domain.auth_key_size = wanted.auth_key.size;
+        }
+        if offer.extras.endpoints > 0 {
+            let ep = &mut *fields.ep_attr;
+            ep.type_ = EP_TYPE;
+            ep.auth_key =
+                info::bytes(wanted.ep_auth_key.key.cast(), wanted.ep_auth_key.size)?.cast();
+            if !ep.auth_key.is_null() {
+                ep.auth_key_size = wanted.ep_auth_key.size;
+            }
+        }
     }
     Ok(info)
 }
@@ -186,7 +204,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     hints: *mut kfi_info,
     info: *mut *mut kfi_info,
 ) -> c_int {
-    // Addresses belong to endpoints, which no Rust provider has yet.
+    // No provider written in Rust has addresses.
     if !node.is_null() || !service.is_null() {
         return Errno::ENODATA.to_c();
     }
@@ -195,7 +213,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     let mut found = Info::none();
     let collected = P::offers().and_then(|offers| {
         for offer in offers.iter().filter(|offer| wanted.met_by(offer)) {
-            found.append(answer::<P>(offer, flags)?);
+            found.append(answer::<P>(offer, &wanted, flags)?);
             if flags & KFI_PROV_ATTR_ONLY != 0 {
                 break;
             }

@@ -4,8 +4,10 @@
 
 use crate::offer::{
     Hints,
-    Offer, //
+    Offer,
+    EP_TYPE, //
 };
+use core::ptr;
 use kernel::{
     ffi::c_char,
     prelude::*,
@@ -19,11 +21,29 @@ use kfi_bindings::{
     kfi_tx_attr, //
 };
 
+/// An authorization key, to be handed back in the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct AuthKeyHint {
+    pub(crate) key: *const u8,
+    pub(crate) size: usize,
+}
+
+impl Default for AuthKeyHint {
+    fn default() -> Self {
+        Self {
+            key: ptr::null(),
+            size: 0,
+        }
+    }
+}
+
 /// What a consumer wants, by name and in numbers. The default wants nothing special.
 #[derive(Default)]
 pub(crate) struct Wanted<'a> {
     fabric: Option<&'a CStr>,
     domain: Option<&'a CStr>,
+    pub(crate) auth_key: AuthKeyHint,
+    pub(crate) ep_auth_key: AuthKeyHint,
     hints: Hints,
 }
 
@@ -67,6 +87,14 @@ impl<'a> Wanted<'a> {
         Self {
             fabric: fabric_name,
             domain: domain_name,
+            auth_key: domain.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
+                key: attr.auth_key,
+                size: attr.auth_key_size,
+            }),
+            ep_auth_key: ep.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
+                key: attr.auth_key,
+                size: attr.auth_key_size,
+            }),
             hints,
         }
     }
@@ -101,29 +129,31 @@ fn add_domain(hints: &mut Hints, attr: &kfi_domain_attr) {
             kfi_bindings::KFI_TC_UNSPEC | kfi_bindings::KFI_TC_BEST_EFFORT
         )
         || [
-            attr.auth_key_size,
             attr.cq_data_size,
             attr.cq_cnt,
-            attr.ep_cnt,
             attr.tx_ctx_cnt,
             attr.rx_ctx_cnt,
             attr.max_ep_tx_ctx,
             attr.max_ep_rx_ctx,
             attr.max_ep_stx_ctx,
             attr.max_ep_srx_ctx,
-            attr.cntr_cnt,
-        ] != [0; 11];
+        ] != [0; 8];
+    let extras = &mut hints.extras;
+    extras.endpoints = extras.endpoints.max(attr.ep_cnt);
+    extras.counters = attr.cntr_cnt;
+    extras.auth_key = extras.auth_key.max(attr.auth_key_size);
 }
 
 fn add_ep(hints: &mut Hints, attr: &kfi_ep_attr) {
-    hints.beyond |= attr.type_ != kfi_bindings::kfi_ep_type_KFI_EP_UNSPEC
-        || attr.protocol != 0
-        || [
-            attr.auth_key_size,
-            attr.max_msg_size,
-            attr.tx_ctx_cnt,
-            attr.rx_ctx_cnt,
-        ] != [0; 4];
+    let extras = &mut hints.extras;
+    match attr.type_ {
+        kfi_bindings::kfi_ep_type_KFI_EP_UNSPEC => (),
+        EP_TYPE => extras.endpoints = extras.endpoints.max(1),
+        _ => hints.beyond = true,
+    }
+    extras.auth_key = extras.auth_key.max(attr.auth_key_size);
+    hints.beyond |=
+        attr.protocol != 0 || [attr.max_msg_size, attr.tx_ctx_cnt, attr.rx_ctx_cnt] != [0; 3];
 }
 
 fn add_tx(hints: &mut Hints, attr: &kfi_tx_attr) {

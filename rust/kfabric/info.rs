@@ -204,7 +204,7 @@ pub(crate) unsafe fn string(from: *const c_char) -> Result<*mut c_char, Errno> {
 /// # Safety
 ///
 /// `from` is null or has `len` bytes.
-unsafe fn bytes(from: *const c_void, len: usize) -> Result<*mut c_void, Errno> {
+pub(crate) unsafe fn bytes(from: *const c_void, len: usize) -> Result<*mut c_void, Errno> {
     if from.is_null() || len == 0 {
         return Ok(ptr::null_mut());
     }

@@ -4,6 +4,9 @@
 
 use kernel::str::CString;
 
+/// The one kind of endpoint that providers written in Rust can have.
+pub(crate) const EP_TYPE: kfi_bindings::kfi_ep_type = kfi_bindings::kfi_ep_type_KFI_EP_RDM;
+
 /// One domain that a provider can open, with its true limits.
 pub struct Offer {
     /// Name of the fabric, unique within the provider.
@@ -20,6 +23,19 @@ pub struct Offer {
     pub mr_iov_limit: usize,
     /// Most regions.
     pub mr_cnt: usize,
+    /// What there is besides regions.
+    pub extras: Extras,
+}
+
+/// What a domain has besides regions. The default is nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extras {
+    /// Most endpoints.
+    pub endpoints: usize,
+    /// Most counters.
+    pub counters: usize,
+    /// Most bytes of an authorization key.
+    pub auth_key: usize,
 }
 
 /// The offer without its names, for negotiation.
@@ -30,6 +46,7 @@ pub(crate) struct Terms {
     pub(crate) mr_key_size: usize,
     pub(crate) mr_iov_limit: usize,
     pub(crate) mr_cnt: usize,
+    pub(crate) extras: Extras,
 }
 
 impl Offer {
@@ -40,6 +57,7 @@ impl Offer {
             mr_key_size: self.mr_key_size,
             mr_iov_limit: self.mr_iov_limit,
             mr_cnt: self.mr_cnt,
+            extras: self.extras,
         }
     }
 }
@@ -54,8 +72,10 @@ pub(crate) struct Hints {
     pub(crate) mr_key_size: usize,
     pub(crate) mr_iov_limit: usize,
     pub(crate) mr_cnt: usize,
-    /// Something that no provider written in Rust has yet: endpoints of any kind and what belongs
-    /// to them, queues, counters, addresses, authorization keys.
+    /// Endpoints (of the kind [`EP_TYPE`]), counters and authorization keys.
+    pub(crate) extras: Extras,
+    /// Something that no provider written in Rust has yet: endpoints of another kind, what they
+    /// would transfer with, completion queues, addresses.
     pub(crate) beyond: bool,
 }
 
@@ -70,6 +90,9 @@ impl Hints {
             && self.mr_key_size <= offer.mr_key_size
             && self.mr_iov_limit <= offer.mr_iov_limit
             && self.mr_cnt <= offer.mr_cnt
+            && self.extras.endpoints <= offer.extras.endpoints
+            && self.extras.counters <= offer.extras.counters
+            && self.extras.auth_key <= offer.extras.auth_key
     }
 }
 
@@ -83,6 +106,11 @@ mod tests {
         mr_key_size: 4,
         mr_iov_limit: 512,
         mr_cnt: 1000,
+        extras: Extras {
+            endpoints: 1,
+            counters: 2,
+            auth_key: 3,
+        },
     };
 
     #[test]
@@ -143,5 +171,23 @@ mod tests {
             ..Hints::default()
         }
         .met_by(&OFFER));
+    }
+    #[test]
+    fn extras_must_be_there() {
+        let asking = |endpoints, counters, auth_key| {
+            Hints {
+                extras: Extras {
+                    endpoints,
+                    counters,
+                    auth_key,
+                },
+                ..Hints::default()
+            }
+            .met_by(&OFFER)
+        };
+        assert!(asking(1, 2, 3));
+        assert!(!asking(2, 0, 0));
+        assert!(!asking(0, 3, 0));
+        assert!(!asking(0, 0, 4));
     }
 }

@@ -20,6 +20,7 @@ use kfabric::{
     provider,
     DomainRequest,
     Errno,
+    Extras,
     Offer,
     Refusal, //
 };
@@ -58,6 +59,7 @@ impl provider::Provider for Verbs {
                     mr_key_size: KEY_SIZE,
                     mr_iov_limit: region.segments,
                     mr_cnt: region.regions,
+                    extras: Extras::default(),
                 };
                 offers.push(offer, GFP_KERNEL)?;
             }

@@ -12,7 +12,10 @@ use super::{
 use crate::{
     domain::DomainRequest,
     errno::Errno,
-    offer::Offer,
+    offer::{
+        Extras,
+        Offer, //
+    },
     provider::{
         self,
         Bindings,
@@ -141,6 +144,7 @@ impl Provider for Fake {
                 mr_key_size: 8,
                 mr_iov_limit: 4,
                 mr_cnt: 100,
+                extras: Extras::default(),
             };
             offers.push(offer, GFP_KERNEL)?;
         }
