@@ -128,8 +128,7 @@ mod tests {
         pages: 64,
         bytes: 1 << 20,
         holes: true,
-        flags: 0,
-        auth_keys: false,
+        ..MrLimits::NONE
     };
     const TERMS: Terms<'static> = Terms {
         access: Access::REMOTE_READ.bits() | Access::REMOTE_WRITE.bits(),
