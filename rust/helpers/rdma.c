@@ -154,6 +154,14 @@ void rdma_helper_sg_end(struct scatterlist *last)
 	sg_mark_end(last);
 }
 
+/* Gives an entry addresses of a device, but no page. Returns the next entry, or NULL. */
+struct scatterlist *rdma_helper_sg_set_dma(struct scatterlist *sg, u64 address, u32 len)
+{
+	sg_dma_address(sg) = address;
+	sg_dma_len(sg) = len;
+	return sg_next(sg);
+}
+
 u32 rdma_helper_sg_dma_len(struct scatterlist *sg)
 {
 	return sg_dma_len(sg);

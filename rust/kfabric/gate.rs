@@ -86,8 +86,8 @@ impl<T> Gate<T> {
         let inside = inside.clone();
         state.users += 1;
         Some(Inside {
-            gate: self,
-            inside: Some(inside),
+            inside,
+            _count: Count { gate: self },
         })
     }
 
@@ -118,26 +118,26 @@ impl<T> Gate<T> {
 }
 
 /// The right to use what is behind the gate. Given up when dropped.
-///
-/// # Invariants
-///
-/// Counted in the gate. `inside` is there until drop.
 pub struct Inside<'a, T> {
-    gate: &'a Gate<T>,
-    inside: Option<Arc<T>>,
+    // Dropped first: the one who waits for the count takes itself to be the only owner.
+    inside: Arc<T>,
+    _count: Count<'a, T>,
 }
 
 impl<T> Inside<'_, T> {
     /// What is behind the gate.
-    pub fn get(&self) -> Option<&T> {
-        self.inside.as_deref()
+    pub fn get(&self) -> &T {
+        &self.inside
     }
 }
 
-impl<T> Drop for Inside<'_, T> {
+/// One of the users that a gate counts. Counted off when dropped.
+struct Count<'a, T> {
+    gate: &'a Gate<T>,
+}
+
+impl<T> Drop for Count<'_, T> {
     fn drop(&mut self) {
-        // Let go first: the one who waits takes itself to be the only owner.
-        self.inside = None;
         let mut state = self.gate.state.lock();
         state.users -= 1;
         if state.users == 0 {
@@ -210,10 +210,7 @@ mod tests {
     #[test]
     fn open_until_shut() -> Result {
         let gate = gate()?;
-        assert_eq!(
-            gate.enter().and_then(|inside| inside.get().copied()),
-            Some(7)
-        );
+        assert_eq!(gate.enter().map(|inside| *inside.get()), Some(7));
         let shut = gate.shut().ok_or(EINVAL)?;
         assert_eq!(*shut.get(), 7);
         assert!(gate.enter().is_none());
@@ -230,7 +227,7 @@ mod tests {
         assert!(gate.enter().is_none());
         assert!(gate.open(Arc::new(1, GFP_KERNEL)?));
         assert!(!gate.open(Arc::new(2, GFP_KERNEL)?));
-        let inside = |gate: &Gate<u32>| gate.enter().and_then(|inside| inside.get().copied());
+        let inside = |gate: &Gate<u32>| gate.enter().map(|inside| *inside.get());
         assert_eq!(inside(&gate), Some(1));
         let drained = gate.shut().ok_or(EINVAL)?.drain();
         assert!(gate.enter().is_none());

@@ -48,11 +48,23 @@ impl Credits {
         unsafe { bindings::down(self.sem.get()) };
         Credit(self)
     }
+
+    /// Gives a credit back that was [kept](Credit::keep). Any context.
+    pub(crate) fn give_back(&self) {
+        drop(Credit(self));
+    }
 }
 
 /// A credit that has been taken. Dropping it gives it back, without sleeping.
 #[must_use]
 pub(crate) struct Credit<'a>(&'a Credits);
+
+impl Credit<'_> {
+    /// Leaves it taken, until [`Credits::give_back`].
+    pub(crate) fn keep(self) {
+        core::mem::forget(self);
+    }
+}
 
 impl Drop for Credit<'_> {
     fn drop(&mut self) {

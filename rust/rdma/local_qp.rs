@@ -10,9 +10,9 @@
 
 mod objects;
 mod path;
+mod regions;
 
 use kernel::{
-    error::to_result,
     prelude::*,
     sync::{
         atomic::{
@@ -34,13 +34,6 @@ use self::{
 };
 use crate::{
     credits::Credits,
-    mr::{
-        Fence,
-        PreparedMr,
-        RegisterError,
-        Revoked,
-        ValidMr, //
-    },
     pd::Pd,
     wr::{
         Waiter,
@@ -51,8 +44,8 @@ use crate::{
 /// A reliable queue pair that is connected to itself, with its completion queue.
 ///
 /// It gives peers no access rights and has no receive queue. Any number of tasks may use it at
-/// once: each posts one work request and sleeps until that is complete, and as many as the queue
-/// is deep are under way at a time.
+/// once: each posts its work requests and sleeps until they are complete, and as many as the queue
+/// is deep are under way at a time, of all tasks together.
 ///
 /// A work request that fails puts the queue pair into error for good, and whatever is posted from
 /// then on is flushed. Regions and their keys belong to the protection domain, so they survive it:
@@ -131,81 +124,30 @@ impl LocalQp {
             .modify(&mut attr, rdma_bindings::ib_qp_attr_mask_IB_QP_STATE)
     }
 
-    /// Registers a region: when this has succeeded, its key is good.
-    ///
-    /// Sleeps, uninterruptibly, until the device is done. The region must be of the same
-    /// protection domain, or it is handed back with [`EINVAL`]. If it is not known what became of
-    /// the region, it is deregistered, which leaves its list to be tried with another.
-    pub fn register<L: crate::sg::DmaList>(
-        &self,
-        mut mr: PreparedMr<L>,
-    ) -> Result<ValidMr, RegisterError<L>> {
-        if !self.is_same_pd(mr.pd()) {
-            return Err(RegisterError::Unposted { error: EINVAL, mr });
-        }
-        mr.next_key();
-        // SAFETY: The queue pair and the region are there; so is the `cqe`, by `run()`'s word, and
-        // the region until this has returned, since it is waited for.
-        let result = self.run(|qp, cqe| unsafe {
-            rdma_bindings::rdma_helper_post_reg(qp, mr.as_raw(), mr.access().into(), cqe)
-        });
-        match result {
-            // SAFETY: The device has just registered it.
-            Ok(()) => Ok(unsafe { mr.into_valid() }),
-            Err(WrError::Post(error)) => Err(RegisterError::Unposted { error, mr }),
-            Err(error) => Err(RegisterError::Lost {
-                error,
-                list: mr.abandon(),
-            }),
-        }
-    }
-
-    /// Takes a region from the device: when this has returned, no peer can reach its memory.
-    ///
-    /// Sleeps, uninterruptibly, until that is so. After an invalidation that went well the region
-    /// can be used again; else it has been deregistered, and so it has with a fence or a queue pair
-    /// that is not for this region's device. An error means that the device would not let go of
-    /// it: it has been leaked with its mapping, and its memory must never be freed.
-    pub fn revoke(&self, mr: ValidMr, fence: Fence) -> Result<Revoked> {
-        if !fence.invalidates_on(mr.pd().device()) || !self.is_same_pd(mr.pd()) {
-            return mr.deregister().map(Revoked::gone);
-        }
-        match self.invalidate_key(mr.rkey()) {
-            // SAFETY: The device has just invalidated it, which is a fence here, as `Fence` says.
-            Ok(()) => Ok(unsafe { mr.into_free() }),
-            Err(error) => mr.deregister().map(|mapping| Revoked {
-                error: Some(error),
-                ..Revoked::gone(mapping)
-            }),
-        }
-    }
-
-    /// Invalidates whatever region of the protection domain has this key.
-    ///
-    /// That takes access away, as a peer could do as well, and gives none, so nothing depends on
-    /// whose key it is; the region's owner is to go on as ever. A key that isn't valid makes the
-    /// request fail, and breaks the queue pair. Sleeps, uninterruptibly, until the device is done.
-    pub fn invalidate_key(&self, rkey: u32) -> Result<(), WrError> {
-        // SAFETY: The queue pair is there; so is the `cqe`, by `run()`'s word.
-        self.run(|qp, cqe| unsafe { rdma_bindings::rdma_helper_post_inv(qp, rkey, cqe) })
-    }
-
-    /// Posts one signalled work request, and waits for its completion.
+    /// Posts one signalled work request per item, and waits for all completions.
     ///
     /// `post` gets a `cqe` that stays until the completion has come, or until `post` has failed.
-    fn run(
+    /// On an error some requests may have been carried out, and some not have been posted.
+    fn run<T>(
         &self,
-        post: impl FnOnce(*mut rdma_bindings::ib_qp, *mut rdma_bindings::ib_cqe) -> c_int,
+        items: impl IntoIterator<Item = T>,
+        mut post: impl FnMut(*mut rdma_bindings::ib_qp, *mut rdma_bindings::ib_cqe, T) -> c_int,
     ) -> Result<(), WrError> {
-        // Given back after the waiter, at the end.
-        let _credit = self.credits.take();
-        stack_pin_init!(let waiter = Waiter::new());
+        stack_pin_init!(let waiter = Waiter::new(&self.credits));
         let waiter = waiter.into_ref();
 
-        to_result(post(self.qp.as_raw(), waiter.cqe())).map_err(WrError::Post)?;
+        let mut posted = Ok(());
+        for item in items {
+            // The queue pair is broken: the others would only be flushed.
+            if posted.is_err() || waiter.has_failed() {
+                break;
+            }
+            posted = waiter.post(|cqe| post(self.qp.as_raw(), cqe, item));
+        }
         waiter
             .wait()
             .inspect_err(|_| self.broken.store(true, Relaxed))
+            .and(posted)
     }
 
     /// Whether a protection domain is this queue pair's.

@@ -7,11 +7,11 @@
 //! A region is always in one of three states, each a type of its own:
 //!
 //! ```text
-//!             map()               LocalQp::register()
-//!   FastMr ----------> PreparedMr --------------------> ValidMr
-//!     ^                    |                               |
-//!     +----- unmap() ------+                               |
-//!     +---------------- LocalQp::revoke() -----------------+
+//!             map()              LocalQp::register_all()
+//!   FastMr ----------> PreparedMr -----------------------> ValidMr
+//!     ^                    |                                |   ^ LocalQp::refresh_all()
+//!     +----- unmap() ------+                                +---+
+//!     +--------------- LocalQp::revoke_all() ---------------+
 //! ```
 //!
 //! Only a [`ValidMr`] is reachable for peers. It owns what keeps its memory mapped, and gives that
@@ -21,16 +21,16 @@
 mod fence;
 mod prepared;
 mod raw;
+mod suspended;
 mod valid;
 
-pub use fence::{
-    Fence,
-    Revoked, //
-};
+pub use fence::Fence;
+pub(crate) use prepared::abandon_all;
 pub use prepared::{
     PreparedMr,
     RegisterError, //
 };
+pub(crate) use suspended::SuspendedMr;
 pub use valid::ValidMr;
 
 use kernel::{
@@ -125,6 +125,23 @@ impl FastMr {
         list: L,
         access: AccessFlags,
     ) -> Result<PreparedMr<L>, MapError<L>> {
+        if self.is_spent() {
+            return Err(MapError {
+                error: EOVERFLOW,
+                mapped: 0,
+                mr: self,
+                list,
+            });
+        }
+        self.map_again(list, access)
+    }
+
+    /// As [`FastMr::map`], but for the key that the region has.
+    fn map_again<L: DmaList>(
+        self,
+        list: L,
+        access: AccessFlags,
+    ) -> Result<PreparedMr<L>, MapError<L>> {
         match self.map_list(&list, access) {
             Ok(()) => Ok(PreparedMr::new(self, list, access)),
             Err((error, mapped)) => Err(MapError {
@@ -138,9 +155,6 @@ impl FastMr {
 
     /// Maps the list, or returns an error and how many entries could be mapped.
     fn map_list<L: DmaList>(&self, list: &L, access: AccessFlags) -> Result<(), (Error, u32)> {
-        if self.is_spent() {
-            return Err((EOVERFLOW, 0));
-        }
         if !self.pd().device().is_same(list.device()) {
             return Err((EINVAL, 0));
         }

@@ -8,13 +8,16 @@
 //! RDMA devices don't have, and starts from vmalloc memory only. Here a list is
 //!
 //! - built from pages ([`SgList`]) and then mapped ([`MappedSg`]), or
-//! - somebody else's, already mapped ([`BorrowedSg`]).
+//! - somebody else's, already mapped ([`BorrowedSg`]), and then copied ([`SpanList`]).
 //!
-//! Each step consumes the one before it. What both ends have in common is [`DmaList`].
+//! Each step consumes the one before it. What both ends have in common is [`DmaList`]; a
+//! [`Memory`] is either of them.
 
 mod borrowed;
 mod list;
 mod mapped;
+mod memory;
+mod spans;
 
 pub use borrowed::{
     BorrowedSg,
@@ -26,6 +29,11 @@ pub use list::{
     SgList, //
 };
 pub use mapped::MappedSg;
+pub use memory::Memory;
+pub use spans::{
+    SpanCursor,
+    SpanList, //
+};
 
 use kernel::bindings;
 
@@ -58,11 +66,13 @@ pub unsafe trait DmaList: Sized {
 /// Dropping it undoes the mapping, if it is one of this crate's ([`MappedSg`]). A mapping of
 /// somebody else's is undone by them, after the region has been closed. Doesn't sleep.
 #[must_use]
-pub struct Mapping(Option<MappedSg>);
+pub struct Mapping {
+    _list: Option<MappedSg>,
+}
 
 impl Mapping {
-    /// The list, if it is one of this crate's.
-    pub fn into_list(self) -> Option<MappedSg> {
-        self.0
+    /// The mapping of a list of this crate's, or of somebody else's if that is [`None`].
+    fn of(list: Option<MappedSg>) -> Self {
+        Self { _list: list }
     }
 }

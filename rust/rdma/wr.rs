@@ -4,17 +4,21 @@
 
 use kernel::{
     container_of,
+    error::to_result,
     fmt,
     prelude::*,
     sync::{
         atomic::{
             Atomic,
+            Full,
             Relaxed, //
         },
         Completion, //
     },
     types::Opaque, //
 };
+
+use crate::credits::Credits;
 
 /// How a work request failed.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +30,15 @@ pub enum WrError {
     Flushed,
     /// The device failed it, and the queue pair went into error. Of its effects nothing is known.
     Failed(WcStatus),
+}
+
+impl From<WrError> for Error {
+    fn from(error: WrError) -> Self {
+        match error {
+            WrError::Post(error) => error,
+            WrError::Flushed | WrError::Failed(_) => EIO,
+        }
+    }
 }
 
 impl fmt::Display for WrError {
@@ -59,40 +72,77 @@ impl fmt::Display for WcStatus {
     }
 }
 
-/// A task that waits for the completion of one work request.
+/// A task that waits for the completion of its work requests.
 ///
 /// It lives on the stack of that task, which doesn't leave before [`Waiter::wait`] has returned if
-/// the request was posted.
+/// a request was posted.
+///
+/// # Invariants
+///
+/// `left` is one more than the number of completions to come, until [`Waiter::wait`] takes that
+/// one; for each of them a credit of `credits` is kept.
 #[pin_data]
-pub(crate) struct Waiter {
+pub(crate) struct Waiter<'a> {
     #[pin]
     cqe: Opaque<rdma_bindings::ib_cqe>,
+    credits: &'a Credits,
+    left: Atomic<u32>,
     status: Atomic<u32>,
     #[pin]
     done: Completion,
 }
 
-impl Waiter {
-    /// Initializes a waiter.
-    pub(crate) fn new() -> impl PinInit<Self> {
+impl<'a> Waiter<'a> {
+    /// Initializes a waiter, for requests that take a credit each.
+    pub(crate) fn new(credits: &'a Credits) -> impl PinInit<Self> + 'a {
+        // INVARIANT: Nothing has been posted.
         pin_init!(Self {
             cqe: Opaque::new(rdma_bindings::ib_cqe {
                 done: Some(Self::complete),
             }),
+            credits,
+            left: Atomic::new(1),
             status: Atomic::new(rdma_bindings::ib_wc_status_IB_WC_SUCCESS),
             done <- Completion::new(),
         })
     }
 
-    /// What the work request is to be posted with.
-    pub(crate) fn cqe(self: Pin<&Self>) -> *mut rdma_bindings::ib_cqe {
-        self.get_ref().cqe.get()
+    /// Posts a request by `post`, which gets a `cqe` to post it with. Sleeps, uninterruptibly,
+    /// until there is a credit.
+    ///
+    /// Unless it fails, there must be exactly one completion; the waiter is to be
+    /// [waited for](Waiter::wait) before it goes.
+    pub(crate) fn post(
+        self: Pin<&Self>,
+        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> c_int,
+    ) -> Result<(), WrError> {
+        let credit = self.credits.take();
+        // INVARIANT: Counted before it can complete, and not if it never will.
+        self.left.fetch_add(1, Relaxed);
+        match to_result(post(self.get_ref().cqe.get())) {
+            Ok(()) => {
+                credit.keep();
+                Ok(())
+            }
+            Err(error) => {
+                self.left.fetch_sub(1, Relaxed);
+                Err(WrError::Post(error))
+            }
+        }
     }
 
-    /// Waits for the completion. Sleeps, uninterruptibly.
+    /// Whether a completion has come that is not a success. Doesn't sleep.
+    pub(crate) fn has_failed(self: Pin<&Self>) -> bool {
+        self.status.load(Relaxed) != rdma_bindings::ib_wc_status_IB_WC_SUCCESS
+    }
+
+    /// Waits for all completions, and says whether all were successes. To be called once. Sleeps,
+    /// uninterruptibly.
     pub(crate) fn wait(self: Pin<&Self>) -> Result<(), WrError> {
-        self.done.wait_for_completion();
-        // The completion orders this after the store.
+        // Acquires what the callbacks have released.
+        if self.left.fetch_sub(1, Full) != 1 {
+            self.done.wait_for_completion();
+        }
         match self.status.load(Relaxed) {
             rdma_bindings::ib_wc_status_IB_WC_SUCCESS => Ok(()),
             rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => Err(WrError::Flushed),
@@ -111,10 +161,20 @@ impl Waiter {
         let (cqe, status) = unsafe { (*(*wc).__bindgen_anon_1.wr_cqe.as_ref(), (*wc).status) };
         let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
         // SAFETY: The `cqe` is the member of a waiter, which is there until `wait()` returns, and
-        // that is not before the end of `complete_all()`.
-        let waiter = unsafe { &*container_of!(cqe, Waiter, cqe) };
+        // that is not before the last callback's `fetch_sub()` or the end of its `complete_all()`.
+        let waiter = unsafe { &*container_of!(cqe, Waiter<'_>, cqe) };
 
-        waiter.status.store(status, Relaxed);
-        waiter.done.complete_all();
+        // A failure, of which there can be one, counts more than the flushes that follow it.
+        if status != rdma_bindings::ib_wc_status_IB_WC_SUCCESS
+            && (status != rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR
+                || waiter.status.load(Relaxed) == rdma_bindings::ib_wc_status_IB_WC_SUCCESS)
+        {
+            waiter.status.store(status, Relaxed);
+        }
+        // Before the waiter's task can leave, and the queue pair with it.
+        waiter.credits.give_back();
+        if waiter.left.fetch_sub(1, Full) == 1 {
+            waiter.done.complete_all();
+        }
     }
 }

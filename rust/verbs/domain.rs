@@ -92,7 +92,7 @@ impl provider::Domain for Domain {
 
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
         let inside = self.link.gate().enter();
-        let Some(resources) = inside.as_ref().and_then(|inside| inside.get()) else {
+        let Some(resources) = inside.as_ref().map(|inside| inside.get()) else {
             register::check_memory(request)?;
             return Err(refused::gone());
         };
@@ -146,7 +146,7 @@ impl provider::Domain for Domain {
 impl Dma for Domain {
     fn map(&self, list: RawSgl, direction: DataDirection) -> Result<usize, Refusal> {
         let inside = self.link.gate().enter();
-        let resources = inside.as_ref().and_then(|inside| inside.get());
+        let resources = inside.as_ref().map(|inside| inside.get());
         let resources = resources.ok_or(refused::gone())?;
         ffi::map(resources.device(), list, direction).map_err(refused::not_mapped)
     }

@@ -103,7 +103,7 @@ unsafe extern "C" fn kfi_verbs_get_pd(fid: *mut kfid, caller: c_ulong) -> *mut k
         return ptr::null_mut();
     };
     let inside = domain.link().gate().enter();
-    match inside.as_ref().and_then(|inside| inside.get()) {
+    match inside.as_ref().map(|inside| inside.get()) {
         Some(resources) => {
             domain.link().pd_taken(Holder(caller));
             resources.pd().as_raw().cast()

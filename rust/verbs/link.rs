@@ -160,7 +160,7 @@ impl Link {
     /// that is under way has ended, whose objects could be taken for others'.
     pub(crate) fn foreign_users(&self) -> usize {
         let inside = self.gate.enter();
-        match inside.as_ref().and_then(|inside| inside.get()) {
+        match inside.as_ref().map(|inside| inside.get()) {
             Some(resources) => {
                 resources.pool.settle();
                 resources.pd.foreign_users()
@@ -174,7 +174,7 @@ impl Link {
     pub(crate) fn close_region(&self, number: u64) -> Result<(), Refusal> {
         self.regions.close(number, |region| {
             let inside = self.gate.enter();
-            match inside.as_ref().and_then(|inside| inside.get()) {
+            match inside.as_ref().map(|inside| inside.get()) {
                 Some(resources) => region.release(resources, self.fence),
                 None => region.deregister(),
             }

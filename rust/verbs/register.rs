@@ -37,7 +37,7 @@ use rdma::{
     },
     sg::{
         BuildError,
-        DmaList,
+        Memory,
         SgList, //
     },
     ValidMr, //
@@ -51,7 +51,7 @@ const ATTEMPTS: u32 = 8;
 
 /// A region that peers can reach.
 pub(crate) struct Region {
-    valid: ValidMr,
+    valid: KVVec<ValidMr>,
     /// The class it goes back to, if it came from the pool.
     size: Option<Size>,
 }
@@ -93,7 +93,11 @@ impl Region {
         match request.source() {
             Source::Sgl(list) => {
                 let list = ffi::borrow(resources.device(), mapped(resources, list)?)?;
-                Self::with_list(resources, request, list)
+                let list = list
+                    .cursor()
+                    .copy(request.shape().bytes())
+                    .map_err(refused::not_mapped)?;
+                Self::with_list(resources, request, Memory::Spans(list))
             }
             _ => {
                 let device = resources.device();
@@ -106,15 +110,15 @@ impl Region {
                 let list = list
                     .map(device, rights::direction(request.access()))
                     .map_err(refused::not_mapped)?;
-                Self::with_list(resources, request, list)
+                Self::with_list(resources, request, Memory::Mapped(list))
             }
         }
     }
 
-    fn with_list<L: DmaList>(
+    fn with_list(
         resources: &Resources,
         request: &MrRequest<'_>,
-        list: L,
+        list: Memory,
     ) -> Result<Self, Failure> {
         let pages = u32::try_from(request.shape().pages()).unwrap_or(u32::MAX);
         let (size, mr) = match request.shape().hole() {
@@ -143,33 +147,36 @@ impl Region {
         prepared.set_base(BASE).map_err(refused::not_mapped)?;
 
         let queue = resources.queue().get().map_err(refused::no_queue)?;
-        match queue.register(prepared) {
+        let mut all = KVVec::new();
+        all.push(prepared, GFP_KERNEL)?;
+        match queue.register_all(all) {
             Ok(valid) => Ok(Self { valid, size }),
-            Err(RegisterError::Lost { list: Some(_), .. }) => Err(Failure::Queue),
-            Err(RegisterError::Unposted { .. }) => {
-                // Nothing says why, so the queue pair is given up like one that failed.
-                let _ = queue.fail();
-                Err(Failure::Queue)
-            }
-            Err(RegisterError::Lost { list: None, .. }) => {
+            Err(RegisterError { lists: None, .. }) => {
                 Err(Refusal::new(Errno::EIO, c"the device won't let go of the memory").into())
+            }
+            Err(_) => {
+                if !queue.is_broken() {
+                    // Nothing says why, so the queue pair is given up like one that failed.
+                    let _ = queue.fail();
+                }
+                Err(Failure::Queue)
             }
         }
     }
 
     /// The key for peers.
     pub(crate) fn key(&self) -> u32 {
-        self.valid.rkey()
+        self.valid.first().map_or(0, ValidMr::rkey)
     }
 
     /// The key for the domain's own work requests.
     pub(crate) fn lkey(&self) -> u32 {
-        self.valid.lkey()
+        self.valid.first().map_or(0, ValidMr::lkey)
     }
 
     /// Where peers find the first byte.
     pub(crate) fn base(&self) -> u64 {
-        self.valid.iova()
+        self.valid.first().map_or(0, ValidMr::iova)
     }
 
     /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer
@@ -181,16 +188,22 @@ impl Region {
         let Ok(queue) = resources.queue().get() else {
             return self.deregister();
         };
-        let revoked = queue.revoke(self.valid, fence).map_err(|_| stuck())?;
-        if let (Some(size), Some(mr)) = (self.size, revoked.mr) {
-            resources.pool().put(size, mr);
-        }
-        Ok(())
+        queue
+            .revoke_all(self.valid, fence, |mr| {
+                if let Some(size) = self.size {
+                    resources.pool().put(size, mr);
+                }
+            })
+            .map_err(|_| stuck())
     }
 
     /// Takes the region from the device by deregistering it, for which no queue is needed.
     pub(crate) fn deregister(self) -> Result<(), Refusal> {
-        self.valid.deregister().map(drop).map_err(|_| stuck())
+        let mut result = Ok(());
+        for mr in self.valid {
+            result = result.and(mr.deregister());
+        }
+        result.map_err(|_| stuck())
     }
 }
 

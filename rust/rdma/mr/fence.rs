@@ -2,12 +2,7 @@
 
 //! How a region is taken from a device.
 
-use super::FastMr;
-use crate::{
-    device::Device,
-    sg::Mapping,
-    wr::WrError, //
-};
+use crate::device::Device;
 
 /// The way to make sure that a device doesn't touch a region's memory any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,29 +55,6 @@ impl Fence {
             Way::Deregister => false,
             Way::Invalidate => !device.is_software(),
             Way::InvalidateAnyway => true,
-        }
-    }
-}
-
-/// A region that has been taken from the device.
-#[must_use]
-pub struct Revoked {
-    /// What kept the memory mapped. The device doesn't use it any more.
-    pub mapping: Mapping,
-    /// The region, if it can be used again.
-    pub mr: Option<FastMr>,
-    /// Why it could not be invalidated, if that is so; it has been deregistered instead, and the
-    /// queue pair needs to be replaced.
-    pub error: Option<WrError>,
-}
-
-impl Revoked {
-    /// The region has been deregistered.
-    pub(crate) fn gone(mapping: Mapping) -> Self {
-        Self {
-            mapping,
-            mr: None,
-            error: None,
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct PreparedMr<L> {
 
 /// [`PAGE_SIZE`] less one, the bits that are the offset in a page.
 // CAST: No page is that big.
-const OFFSET_MASK: u64 = PAGE_SIZE as u64 - 1;
+pub(super) const OFFSET_MASK: u64 = PAGE_SIZE as u64 - 1;
 
 impl<L: DmaList> PreparedMr<L> {
     pub(super) fn new(mr: FastMr, list: L, access: AccessFlags) -> Self {
@@ -97,7 +97,7 @@ impl<L: DmaList> PreparedMr<L> {
     ///
     /// The device must have carried out its registration.
     pub(crate) unsafe fn into_valid(self) -> ValidMr {
-        ValidMr::new(self.mr, self.list.into_mapping())
+        ValidMr::new(self.mr, self.list.into_mapping(), self.access)
     }
 
     /// The device may have registered the region or not: deregisters it, and returns the list.
@@ -114,22 +114,28 @@ impl<L: DmaList> PreparedMr<L> {
     }
 }
 
-/// Why a region could not be registered, with what is left of it.
-pub enum RegisterError<L> {
-    /// The work request never reached the device. The region can be tried again as it is.
-    Unposted {
-        /// Why.
-        error: Error,
-        /// The region.
-        mr: PreparedMr<L>,
-    },
-    /// The work request was flushed or failed, so that the region had to be deregistered. The list
-    /// can be tried again with another region, after the queue pair has been replaced.
-    Lost {
-        /// Why.
-        error: WrError,
-        /// The list, or [`None`] if not even deregistering was possible: it has been leaked then,
-        /// and its memory must never be freed.
-        list: Option<L>,
-    },
+/// Why regions could not be registered, with what is left of them.
+///
+/// They have all been deregistered.
+pub struct RegisterError<L> {
+    /// Why.
+    pub error: WrError,
+    /// Their lists in the same order, to be tried again with other regions, after the queue pair
+    /// has been replaced if it is [broken](crate::LocalQp::is_broken).
+    ///
+    /// [`None`] if they could not be kept. If that is because not even deregistering was possible,
+    /// the list has been leaked; its memory must never be freed, and the log says so.
+    pub lists: Option<KVVec<L>>,
+}
+
+/// Deregisters regions of which the device may have registered any, and gives their lists.
+pub(crate) fn abandon_all<L: DmaList>(mrs: KVVec<PreparedMr<L>>) -> Option<KVVec<L>> {
+    let mut lists = KVVec::with_capacity(mrs.len(), GFP_KERNEL).ok();
+    for mr in mrs {
+        lists = match (mr.abandon(), lists) {
+            (Some(list), Some(mut lists)) => lists.push_within_capacity(list).ok().map(|()| lists),
+            _ => None,
+        };
+    }
+    lists
 }

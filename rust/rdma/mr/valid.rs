@@ -14,18 +14,19 @@ use core::mem::{
 
 use super::{
     FastMr,
-    Revoked, //
+    SuspendedMr, //
 };
 use crate::{
+    access::AccessFlags,
     pd::Pd,
     sg::Mapping, //
 };
 
 /// A region that is valid at the device: who knows its key reaches its memory.
 ///
-/// To be closed by [`LocalQp::revoke`](crate::LocalQp::revoke) or [`ValidMr::deregister`], which
-/// may sleep and can fail. Dropping it deregisters it as well, for error paths; leaking it leaves
-/// the memory reachable, so the mapping is leaked with it.
+/// To be closed by [`LocalQp::revoke_all`](crate::LocalQp::revoke_all) or
+/// [`ValidMr::deregister`], which may sleep and can fail. Dropping it deregisters it as well, for
+/// error paths; leaking it leaves the memory reachable, so the mapping is leaked with it.
 ///
 /// # Invariants
 ///
@@ -34,14 +35,16 @@ use crate::{
 pub struct ValidMr {
     mr: ManuallyDrop<FastMr>,
     mapping: ManuallyDrop<Mapping>,
+    access: AccessFlags,
 }
 
 impl ValidMr {
-    pub(super) fn new(mr: FastMr, mapping: Mapping) -> Self {
+    pub(super) fn new(mr: FastMr, mapping: Mapping, access: AccessFlags) -> Self {
         // INVARIANT: `mapping` is of the list that the region was mapped with.
         Self {
             mr: ManuallyDrop::new(mr),
             mapping: ManuallyDrop::new(mapping),
+            access,
         }
     }
 
@@ -74,34 +77,39 @@ impl ValidMr {
         unsafe { (*self.as_raw()).length }
     }
 
-    /// Deregisters the region: when this has succeeded, no peer can reach its memory, on any
-    /// device. May sleep, on a software device as long as a peer's access is under way.
+    /// Deregisters the region and undoes its mapping: when this has succeeded, no peer can reach
+    /// its memory, on any device. May sleep, on a software device as long as a peer's access is
+    /// under way.
     ///
     /// An error means that the device would not let go of it: region and mapping have been leaked,
     /// and the memory must never be freed.
-    pub fn deregister(self) -> Result<Mapping> {
+    pub fn deregister(self) -> Result {
         let (mr, mapping) = self.into_parts();
-        match mr.raw.deregister() {
-            Ok(()) => Ok(mapping),
-            Err(err) => {
-                forget(mapping);
-                Err(err)
-            }
-        }
+        mr.raw.deregister().inspect_err(|_| forget(mapping))
     }
 
-    /// The region is free now.
+    /// The region is free now, and its memory with it.
     ///
     /// # Safety
     ///
     /// The device must have invalidated it, and that be a fence on this device.
-    pub(crate) unsafe fn into_free(self) -> Revoked {
+    pub(crate) unsafe fn into_free(self) -> FastMr {
         let (mr, mapping) = self.into_parts();
-        Revoked {
-            mapping,
-            mr: Some(mr),
-            error: None,
-        }
+        drop(mapping);
+        mr
+    }
+
+    /// The region is free now and its memory with it, but its key and address are kept for other
+    /// memory.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ValidMr::into_free`].
+    pub(crate) unsafe fn into_suspended(self) -> SuspendedMr {
+        let (iova, length, access) = (self.iova(), self.length(), self.access);
+        // SAFETY: By the requirements of this function.
+        let mr = unsafe { self.into_free() };
+        SuspendedMr::new(mr, iova, length, access)
     }
 
     fn as_raw(&self) -> *mut rdma_bindings::ib_mr {

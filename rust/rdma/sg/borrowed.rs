@@ -4,7 +4,8 @@
 
 use kernel::{
     bindings,
-    prelude::*, //
+    prelude::*,
+    sync::aref::ARef, //
 };
 
 use core::{
@@ -12,15 +13,13 @@ use core::{
     ptr::NonNull, //
 };
 
-use super::{
-    DmaList,
-    Mapping, //
-};
+use super::SpanCursor;
 use crate::device::Device;
 
-/// A scatterlist that somebody else has mapped for a device.
+/// A scatterlist that somebody else has mapped for a device, and lends for a while.
 ///
-/// What counts is the mapped entries' address and length, never the pages and their lengths.
+/// The mapping stays when the list goes, so regions are made of copies ([`SpanList`]). What counts
+/// is the mapped entries' address and length, never the pages and their lengths.
 ///
 /// # Invariants
 ///
@@ -30,7 +29,7 @@ use crate::device::Device;
 pub struct BorrowedSg<'a> {
     sgl: NonNull<bindings::scatterlist>,
     count: u32,
-    device: &'a Device,
+    device: &'a ARef<Device>,
     _list: PhantomData<&'a bindings::scatterlist>,
 }
 
@@ -52,7 +51,7 @@ impl<'a> BorrowedSg<'a> {
     ///   be freed before each region made of the list has been closed, by consuming it with a
     ///   function that says so.
     pub unsafe fn from_raw(
-        device: &'a Device,
+        device: &'a ARef<Device>,
         sgl: *mut bindings::scatterlist,
         count: usize,
     ) -> Result<Self> {
@@ -71,6 +70,11 @@ impl<'a> BorrowedSg<'a> {
         })
     }
 
+    /// Begins to copy the list. May be done again.
+    pub fn cursor(&self) -> SpanCursor<'a> {
+        SpanCursor::new(self.device, self.segments())
+    }
+
     /// The address and length of each mapped entry, as the device sees them.
     pub fn segments(&self) -> Segments<'a> {
         Segments {
@@ -78,25 +82,6 @@ impl<'a> BorrowedSg<'a> {
             left: self.count,
             _list: PhantomData,
         }
-    }
-}
-
-// SAFETY: By the type invariant; keeping the mapping is left to who has made it.
-unsafe impl DmaList for BorrowedSg<'_> {
-    fn device(&self) -> &Device {
-        self.device
-    }
-
-    fn as_raw(&self) -> *mut bindings::scatterlist {
-        self.sgl.as_ptr()
-    }
-
-    fn count(&self) -> u32 {
-        self.count
-    }
-
-    fn into_mapping(self) -> Mapping {
-        Mapping(None)
     }
 }
 
@@ -108,6 +93,7 @@ unsafe impl DmaList for BorrowedSg<'_> {
 ///
 /// `next` is NULL or an entry of a list that is valid for `'a`, and `left` counts the mapped
 /// entries from there on.
+#[derive(Clone)]
 pub struct Segments<'a> {
     next: *mut bindings::scatterlist,
     left: u32,

@@ -171,7 +171,7 @@ fn append(
 /// # Invariants
 ///
 /// The table has been allocated by `sg_alloc_table()`.
-struct Table(bindings::sg_table);
+pub(super) struct Table(bindings::sg_table);
 
 // SAFETY: A table can be freed by any task.
 unsafe impl Send for Table {}
@@ -181,7 +181,7 @@ unsafe impl Sync for Table {}
 
 impl Table {
     /// Allocates a table. [`EINVAL`] for no entries.
-    fn alloc(entries: u32) -> Result<Self> {
+    pub(super) fn alloc(entries: u32) -> Result<Self> {
         let mut table = bindings::sg_table::default();
         if entries == 0 {
             return Err(EINVAL);
@@ -192,7 +192,7 @@ impl Table {
         Ok(Self(table))
     }
 
-    fn as_raw(&self) -> *mut bindings::scatterlist {
+    pub(super) fn as_raw(&self) -> *mut bindings::scatterlist {
         self.0.sgl
     }
 }

@@ -89,6 +89,6 @@ unsafe impl DmaList for MappedSg {
     }
 
     fn into_mapping(self) -> Mapping {
-        Mapping(Some(self))
+        Mapping::of(Some(self))
     }
 }

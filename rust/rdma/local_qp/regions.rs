@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a queue pair does with regions, many in one go.
+
+use kernel::{
+    alloc::AllocError,
+    prelude::*, //
+};
+
+use super::LocalQp;
+use crate::{
+    mr::{
+        abandon_all,
+        FastMr,
+        Fence,
+        PreparedMr,
+        RegisterError,
+        ValidMr, //
+    },
+    sg::DmaList,
+    wr::WrError, //
+};
+
+impl LocalQp {
+    /// Registers regions: when this has succeeded, all their keys are good, else none.
+    ///
+    /// Sleeps, uninterruptibly, until the device is done with all of them. Regions of another
+    /// protection domain give [`EINVAL`].
+    pub fn register_all<L: DmaList>(
+        &self,
+        mut mrs: KVVec<PreparedMr<L>>,
+    ) -> Result<KVVec<ValidMr>, RegisterError<L>> {
+        for mr in &mut mrs {
+            mr.next_key();
+        }
+        self.register_as_they_are(mrs)
+    }
+
+    /// Registers regions by the keys that they have.
+    fn register_as_they_are<L: DmaList>(
+        &self,
+        mrs: KVVec<PreparedMr<L>>,
+    ) -> Result<KVVec<ValidMr>, RegisterError<L>> {
+        // Allocated first: nothing is left to fail when the regions are valid.
+        let (error, mut valid) = match KVVec::with_capacity(mrs.len(), GFP_KERNEL) {
+            Ok(valid) => (self.post_registrations(&mrs).err(), valid),
+            Err(AllocError) => (Some(WrError::Post(ENOMEM)), KVVec::new()),
+        };
+        if let Some(error) = error {
+            let lists = abandon_all(mrs);
+            return Err(RegisterError { error, lists });
+        }
+        for mr in mrs {
+            // SAFETY: The device has just registered it.
+            let mr = unsafe { mr.into_valid() };
+            // There is room.
+            let _ = valid.push_within_capacity(mr);
+        }
+        Ok(valid)
+    }
+
+    fn post_registrations<L: DmaList>(&self, mrs: &[PreparedMr<L>]) -> Result<(), WrError> {
+        if !mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
+            return Err(WrError::Post(EINVAL));
+        }
+        // SAFETY: The queue pair and the region are there; so is the `cqe`, by the word of
+        // `run()`, and the region until that has returned, since it waits.
+        self.run(mrs, |qp, cqe, mr| unsafe {
+            rdma_bindings::rdma_helper_post_reg(qp, mr.as_raw(), mr.access().into(), cqe)
+        })
+    }
+
+    /// Takes regions from the device: when this has succeeded, no peer can reach their memory.
+    ///
+    /// Sleeps, uninterruptibly, until that is so. Those that could be invalidated go to `reuse`;
+    /// else they are deregistered, and so they are with a fence or a queue pair that is not for
+    /// their device. An error means that the device would not let go of all of them: what it kept
+    /// has been leaked with its mapping, and its memory must never be freed.
+    pub fn revoke_all(
+        &self,
+        mrs: KVVec<ValidMr>,
+        fence: Fence,
+        mut reuse: impl FnMut(FastMr),
+    ) -> Result {
+        if self.invalidate(&mrs, fence).is_err() {
+            return deregister_all(mrs);
+        }
+        for mr in mrs {
+            // SAFETY: The device has just invalidated it, which is a fence here, as `Fence` says.
+            reuse(unsafe { mr.into_free() });
+        }
+        Ok(())
+    }
+
+    /// Gives valid regions other memory, behind the same keys, at the same addresses and with the
+    /// same rights: `lists` is to have as many, of the same lengths and offsets in their pages.
+    ///
+    /// On success no peer can reach the old memory any more. In between, and from an error on, no
+    /// peer can reach any: the regions have been deregistered then, and `mrs` is empty, unless
+    /// nothing has been done at all ([`EINVAL`], [`ENOMEM`]). The fence must be an invalidation.
+    ///
+    /// Sleeps, uninterruptibly, until the device is done.
+    pub fn refresh_all<L: DmaList>(
+        &self,
+        mrs: &mut KVVec<ValidMr>,
+        lists: KVVec<L>,
+        fence: Fence,
+    ) -> Result {
+        if mrs.len() != lists.len() || !self.can_invalidate(mrs, fence) {
+            return Err(EINVAL);
+        }
+        let mut prepared = KVVec::with_capacity(mrs.len(), GFP_KERNEL)?;
+
+        let old = core::mem::take(mrs);
+        // On an error the regions are dropped, and so deregistered.
+        self.invalidate(&old, fence)?;
+        for (mr, list) in old.into_iter().zip(lists) {
+            // SAFETY: The device has just invalidated it, which is a fence here, as `Fence` says.
+            let mr = unsafe { mr.into_suspended() };
+            let _ = prepared.push_within_capacity(mr.map(list)?);
+        }
+        *mrs = self
+            .register_as_they_are(prepared)
+            .map_err(|failed| failed.error)?;
+        Ok(())
+    }
+
+    /// Whether invalidating on this queue pair is a fence for regions.
+    fn can_invalidate(&self, mrs: &[ValidMr], fence: Fence) -> bool {
+        fence.invalidates_on(self.pd().device()) && mrs.iter().all(|mr| self.is_same_pd(mr.pd()))
+    }
+
+    /// Invalidates regions, if that is a fence. After an error nothing is known of any of them.
+    fn invalidate(&self, mrs: &[ValidMr], fence: Fence) -> Result<(), WrError> {
+        if !self.can_invalidate(mrs, fence) {
+            return Err(WrError::Post(EINVAL));
+        }
+        // SAFETY: The queue pair is there; so is the `cqe`, by the word of `run()`.
+        self.run(mrs, |qp, cqe, mr| unsafe {
+            rdma_bindings::rdma_helper_post_inv(qp, mr.rkey(), cqe)
+        })
+    }
+}
+
+/// Deregisters regions, all of them, and gives an error if any failed.
+fn deregister_all(mrs: KVVec<ValidMr>) -> Result {
+    let mut result = Ok(());
+    for mr in mrs {
+        result = mr.deregister().and(result);
+    }
+    result
+}

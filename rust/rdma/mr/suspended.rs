@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Regions between two memories.
+
+use kernel::prelude::*;
+
+use super::{
+    prepared::OFFSET_MASK,
+    FastMr,
+    PreparedMr, //
+};
+use crate::{
+    access::AccessFlags,
+    sg::DmaList, //
+};
+
+/// A region that has been invalidated, and is to get other memory behind the same key, at the same
+/// address and with the same rights. No peer can reach anything by it.
+///
+/// Dropping it deregisters it, and may sleep.
+pub(crate) struct SuspendedMr {
+    mr: FastMr,
+    iova: u64,
+    length: u64,
+    access: AccessFlags,
+}
+
+impl SuspendedMr {
+    pub(super) fn new(mr: FastMr, iova: u64, length: u64, access: AccessFlags) -> Self {
+        Self {
+            mr,
+            iova,
+            length,
+            access,
+        }
+    }
+
+    /// Gives the region its new memory. May sleep.
+    ///
+    /// [`EINVAL`] if that is not as long as the old, or starts elsewhere in its page, or what
+    /// [`FastMr::map`] says; the region is deregistered then.
+    pub(crate) fn map<L: DmaList>(self, list: L) -> Result<PreparedMr<L>> {
+        let mut prepared = self
+            .mr
+            .map_again(list, self.access)
+            .map_err(|failed| failed.error)?;
+        prepared.set_base(self.iova & !OFFSET_MASK)?;
+        if prepared.iova() != self.iova || prepared.length() != self.length {
+            return Err(EINVAL);
+        }
+        Ok(prepared)
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Copies of what a scatterlist of somebody else's is mapped to.
+
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::aref::ARef, //
+};
+
+use super::{
+    list::Table,
+    DmaList,
+    Mapping,
+    Segments, //
+};
+use crate::device::Device;
+
+/// A list of stretches of DMA addresses, without pages.
+///
+/// It can be kept when the list that it was copied from is gone.
+///
+/// # Invariants
+///
+/// `table` has at least `count` entries, not 0, with an address and a length that are mapped for
+/// `device`, and stay so until each region made of them has been closed.
+pub struct SpanList {
+    table: Table,
+    count: u32,
+    device: ARef<Device>,
+}
+
+// SAFETY: By the type invariant; keeping the mapping is left to who has made it.
+unsafe impl DmaList for SpanList {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn as_raw(&self) -> *mut bindings::scatterlist {
+        self.table.as_raw()
+    }
+
+    fn count(&self) -> u32 {
+        self.count
+    }
+
+    fn into_mapping(self) -> Mapping {
+        Mapping::of(None)
+    }
+}
+
+/// A place in a [`BorrowedSg`](super::BorrowedSg), from which it is copied piece by piece.
+pub struct SpanCursor<'a> {
+    device: &'a ARef<Device>,
+    next: Cut<Segments<'a>>,
+}
+
+impl<'a> SpanCursor<'a> {
+    pub(super) fn new(device: &'a ARef<Device>, segments: Segments<'a>) -> Self {
+        Self {
+            device,
+            next: Cut {
+                segments,
+                rest: None,
+            },
+        }
+    }
+
+    /// Copies the next `bytes` bytes, and moves on. [`EINVAL`] if that is 0 or more than there
+    /// are, or an entry of no length lies in the way. May sleep.
+    pub fn copy(&mut self, bytes: u64) -> Result<SpanList> {
+        let mut entries = 0u32;
+        let mut ahead = self.next.clone();
+        ahead.take(bytes, |_, _| entries += 1)?;
+
+        let table = Table::alloc(entries)?;
+        let mut entry = table.as_raw();
+        self.next.take(bytes, |address, len| {
+            // SAFETY: The table has as many entries as were counted, and this is the next.
+            entry = unsafe { rdma_bindings::rdma_helper_sg_set_dma(entry, address, len) };
+        })?;
+        // INVARIANT: These entries have just been filled, with parts of entries of a list that is
+        // mapped for the device and stays so, by the invariant of `BorrowedSg`.
+        Ok(SpanList {
+            table,
+            count: entries,
+            device: self.device.clone(),
+        })
+    }
+}
+
+/// Stretches of addresses, of which the first may have been taken in part.
+#[derive(Clone)]
+struct Cut<I> {
+    segments: I,
+    rest: Option<(u64, u64)>,
+}
+
+impl<I: Iterator<Item = (u64, u64)>> Cut<I> {
+    /// Takes stretches of `bytes` bytes together off the front, and cuts the last of them.
+    fn take(&mut self, mut bytes: u64, mut each: impl FnMut(u64, u32)) -> Result {
+        while bytes > 0 {
+            let (address, len) = self
+                .rest
+                .take()
+                .or_else(|| self.segments.next())
+                .ok_or(EINVAL)?;
+            // An entry's length has 32 bits.
+            let here = len.min(bytes).min(u64::from(u32::MAX));
+            if here == 0 {
+                return Err(EINVAL);
+            }
+            each(address, u32::try_from(here)?);
+            bytes -= here;
+            if here < len {
+                self.rest = Some((address.checked_add(here).ok_or(EINVAL)?, len - here));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_spans)]
+mod tests {
+    use super::*;
+
+    const LIST: [(u64, u64); 3] = [(0x1000, 0x3000), (0x8000, 0x1000), (0x9000, 0x800)];
+
+    fn cut(bytes: &[u64]) -> Result<KVec<(u64, u32)>> {
+        let mut next = Cut {
+            segments: LIST.into_iter(),
+            rest: None,
+        };
+        let mut all = KVec::with_capacity(16, GFP_KERNEL)?;
+        for &bytes in bytes {
+            next.take(bytes, |address, len| {
+                let _ = all.push_within_capacity((address, len));
+            })?;
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn whole_entries() -> Result {
+        let all = cut(&[0x4800])?;
+        assert_eq!(
+            all.as_slice(),
+            [(0x1000, 0x3000), (0x8000, 0x1000), (0x9000, 0x800)]
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn entries_are_cut() -> Result {
+        let all = cut(&[0x1000, 0x2800, 0x1000])?;
+        assert_eq!(
+            all.as_slice(),
+            [
+                (0x1000, 0x1000),
+                (0x2000, 0x2000),
+                (0x8000, 0x800),
+                (0x8800, 0x800),
+                (0x9000, 0x800)
+            ]
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn no_more_than_there_is() {
+        assert!(cut(&[0x4801]).is_err());
+        assert!(cut(&[0x4800, 1]).is_err());
+    }
+}
