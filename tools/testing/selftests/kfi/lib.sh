@@ -135,16 +135,24 @@ finish()
 	exit $ktap_failed
 }
 
-# run_suite SUITE [PARAMETER=VALUE ...]: a suite of kfi_selftest.ko.  Prints its results
-# and succeeds if all are there and none is bad.
+# run_suite SUITE [PARAMETER=VALUE ...]: a suite of kfi_selftest.ko.
 run_suite()
 {
-	_suite=$1
+	_name=$1
 	shift
+	run_module kfi_selftest "$_name" suite="$_name" ${KFI_DOMAIN:+domain=$KFI_DOMAIN} "$@"
+}
+
+# run_module MODULE NAME [PARAMETER=VALUE ...]: a module that runs cases when it is loaded.
+# Prints their results and succeeds if all are there and none is bad.
+run_module()
+{
+	_runs=$1
+	_suite=$2
+	shift 2
 	_token=$_suite-$$-$(cut -d ' ' -f 1 /proc/uptime)
-	if ! load kfi_selftest suite="$_suite" token="$_token" \
-	     ${KFI_SEED:+seed=$KFI_SEED} ${KFI_SCALE:+scale=$KFI_SCALE} \
-	     ${KFI_DOMAIN:+domain=$KFI_DOMAIN} "$@"; then
+	if ! load "$_runs" token="$_token" \
+	     ${KFI_SEED:+seed=$KFI_SEED} ${KFI_SCALE:+scale=$KFI_SCALE} "$@"; then
 		echo "1..1"
 		echo "not ok 1 $_suite.load"
 		return 1
@@ -167,6 +175,6 @@ run_suite()
 			exit (bad || !ended || !planned || n != plan)
 		}'
 	_result=$?
-	unload kfi_selftest || return
+	unload "$_runs" || return
 	return $_result
 }

@@ -11,7 +11,7 @@
 # Of kfi_selftest.ko, and scripts of their own.
 suites="oracle negotiate core slots lifetime rights errors segments badmem order matrix
 	stress hammer recovery"
-scripts="consumer17 trace faults unload removal"
+scripts="conform consumer17 trace faults unload removal"
 
 if [ "$1" = -l ]; then
 	printf '%s\n' $suites $scripts

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The conformance suite: what kfi_mr(3) and fi_mr(3) say, over any provider.
+ *
+ * Cases know no provider. They open a place (a domain in some mr_mode, with a remote side), register
+ * memory there by whatever calls, and have the remote side reach it. What is particular to a
+ * provider is in its struct provider: how its remote side works, and which features it has. A case
+ * belongs to a feature; where the provider doesn't have it, the case is that it is refused, by the
+ * errno that the headers name.
+ */
+#ifndef KFI_CONFORM_H
+#define KFI_CONFORM_H
+
+#include "env.h"
+#include "request.h"
+
+/* The modes in which a region is good at once and is one piece. */
+#define MODE_DEFAULT	0
+#define MODE_BASIC	(KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY)
+#define MODE_RAW	(MODE_BASIC | KFI_MR_RAW)
+
+/* The rows of the table. */
+enum feature {
+	F_CALLS,
+	F_RIGHTS,
+	F_BOUNDS,
+	F_CLOSING,
+	F_REFUSALS,
+	F_LIMITS,
+	F_MODES,
+	F_LOCAL,
+	F_BASIC,
+	F_DEFAULT,
+	F_EVENT_QUEUES,
+	F_ASYNC,
+	F_COUNTERS,
+	F_RMA_EVENTS,
+	F_ENDPOINTS,
+	F_RAW_KEYS,
+	F_RAW_MODE,
+	F_REFRESH,
+	F_AUTH_KEYS,
+	F_ATOMICS,
+	F_PMEM,
+	FEATURES
+};
+
+struct place;
+
+/**
+ * struct provider - what is tested
+ * @name: Its prov_name.
+ * @offers: The features that it has, a bit for each.
+ * @attach: Makes the remote side of a place. Returns 0 or an errno.
+ * @detach: Undoes that.
+ * @read: Gets bytes out of a region, as a peer does. Returns 0, -EACCES if the target refused, or
+ *	another errno if something else went wrong.
+ * @write: Puts bytes into a region.
+ */
+struct provider {
+	const char *name;
+	u32 offers;
+	int (*attach)(struct place *p);
+	void (*detach)(struct place *p);
+	int (*read)(struct place *p, u64 addr, u64 key, void *buf, size_t len);
+	int (*write)(struct place *p, u64 addr, u64 key, const void *buf, size_t len);
+};
+
+extern const struct provider provider_verbs;
+extern const struct provider *under_test;
+
+/**
+ * struct place - a domain and its remote side
+ * @env: The suite's environment, but with this domain.
+ * @info: What the domain was opened with; its own.
+ * @mode: The domain's mr_mode.
+ * @target: What the remote side reaches into, for providers that care; the domain at first.
+ * @initiator: What it comes from, for providers that care; NULL at first.
+ * @remote: The provider's own.
+ */
+struct place {
+	struct kfi_env env;
+	struct kfi_info *info;
+	int mode;
+	struct kfid *target;
+	struct kfid *initiator;
+	void *remote;
+};
+
+/**
+ * struct check - a case of the table
+ * @feature: What it belongs to.
+ * @run: Where the provider has the feature.
+ * @refused: Where it hasn't. Returns the errno that tells so, negative.
+ */
+struct check {
+	enum feature feature;
+	void (*run)(struct kfi_test *t);
+	int (*refused)(struct kfi_test *t);
+};
+
+#define CHECK(_name, _variants, _feature, _run, _refused) {			\
+	.name = _name,								\
+	.run = run_check,							\
+	.variants = _variants,							\
+	.data = &(const struct check) {						\
+		.feature = _feature, .run = _run, .refused = _refused,		\
+	},									\
+}
+
+/* Features that no provider may lack. */
+#define ALWAYS(_name, _variants, _feature, _run)	\
+	CHECK(_name, _variants, _feature, _run, NULL)
+
+void run_check(struct kfi_test *t);
+
+/**
+ * struct section - cases that belong together
+ * @cases: The cases.
+ * @count: How many.
+ */
+struct section {
+	const struct kfi_case *cases;
+	unsigned int count;
+};
+
+#define SECTION(_name)	\
+	const struct section _name = { .cases = cases, .count = ARRAY_SIZE(cases) }
+
+extern const struct section section_regions;
+extern const struct section section_refusals;
+extern const struct section section_modes;
+extern const struct section section_keys;
+extern const struct section section_absent;
+
+/* place.c */
+struct kfi_info *hints_for(int mode);
+int ask(struct kfi_info *hints, struct kfi_info **info);
+struct kfi_info *offer_of(struct kfi_test *t, int mode);
+bool has_offer(struct kfi_test *t, int mode);
+struct place *place_open(struct kfi_test *t, int mode);
+struct place *place_open_info(struct kfi_test *t, const struct kfi_info *info);
+void place_close(struct kfi_test *t, struct place *p);
+void in_each_mode(struct kfi_test *t, void (*run)(struct kfi_test *t, struct place *p));
+
+/* check.c */
+bool reaches(struct kfi_test *t, struct place *p, u64 addr, u64 key, u8 *mem, size_t len);
+bool refuses(struct kfi_test *t, struct place *p, u64 addr, u64 key, u8 *mem, size_t len);
+bool good(struct kfi_test *t, struct place *p, struct kfid_mr *mr, u8 *mem, size_t len);
+void close_mr(struct kfi_test *t, struct kfid_mr *mr);
+
+/* absent.c: each returns the errno that a consumer learns it by. */
+int refused_default(struct kfi_test *t);
+int refused_event_queues(struct kfi_test *t);
+int refused_async(struct kfi_test *t);
+int refused_counters(struct kfi_test *t);
+int refused_rma_events(struct kfi_test *t);
+int refused_endpoints(struct kfi_test *t);
+int refused_raw_keys(struct kfi_test *t);
+int refused_raw_mode(struct kfi_test *t);
+int refused_refresh(struct kfi_test *t);
+int refused_auth_keys(struct kfi_test *t);
+
+static inline bool offers(enum feature feature)
+{
+	return under_test->offers & BIT(feature);
+}
+
+static inline int register_buf(struct place *p, void *buf, size_t len, u64 access,
+			       struct kfid_mr **mr)
+{
+	return kfi_mr_reg(p->env.domain, buf, len, access, 0, 0, 0, mr, NULL);
+}
+
+#endif /* KFI_CONFORM_H */
