@@ -318,9 +318,18 @@ static inline int kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *at
  * @cntr: Where to put the counter; close it with kfi_close().
  * @context: The consumer's own, kept in the counter's fid.
  *
+ * Both of its numbers begin at 0. The domain can't be closed before it.
+ *
+ * Closing a counter takes it off the memory regions that it is bound to; they go on without it. It
+ * is -KFI_EBUSY while a kfi_cntr_wait() is under way, which a kfi_cntr_adderr() ends.
+ *
  * Context: Process context; may sleep.
- * Return: 0, or with *@cntr NULL: -KFI_EINVAL if @domain or @cntr is NULL, -KFI_ENOMEM, or
- * -KFI_ENOSYS.
+ * Return: 0, or with *@cntr NULL:
+ *
+ * * -KFI_EINVAL: @domain, @attr or @cntr is NULL, or @attr asks for something unknown.
+ * * -KFI_EBADFLAGS: @attr->flags isn't 0.
+ * * -KFI_ENOSYS: the provider has no counters, or none such: there are no wait sets.
+ * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_cntr_open(struct kfid_domain *domain, struct kfi_cntr_attr *attr,
 				struct kfid_cntr **cntr, void *context)

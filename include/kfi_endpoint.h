@@ -187,8 +187,22 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  * @ep: Where to put the endpoint; close it with kfi_close().
  * @context: The consumer's own, kept in the endpoint's fid.
  *
+ * Providers written in Rust have endpoints for memory regions to be bound to (KFI_MR_ENDPOINT) and
+ * for peers to come in by: they transfer nothing, so all calls for that are -KFI_ENOSYS. Their
+ * authorization key is that of @info->ep_attr or else the domain's.
+ *
+ * kfi_close() of such an endpoint shuts out peers from the regions that are bound to it, for good;
+ * it waits for accesses that are under way. The regions stay open.
+ *
  * Context: Process context; may sleep.
- * Return: 0, or with *@ep NULL: -KFI_EINVAL if @domain or @ep is NULL, -KFI_ENOMEM, or -KFI_ENOSYS.
+ * Return: 0, or with *@ep NULL:
+ *
+ * * -KFI_ENOSYS: the provider has no endpoints.
+ * * -KFI_EINVAL: @domain, @info or @ep is NULL, there is an auth_key_size but no key, or
+ *   @info->handle is something that the provider didn't give out.
+ * * -KFI_ENODATA: the provider has no endpoints of that type.
+ * * -KFI_EOPNOTSUPP: the provider knows no authorization keys.
+ * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_endpoint(struct kfid_domain *domain, struct kfi_info *info,
 			       struct kfid_ep **ep, void *context)
@@ -220,8 +234,8 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
  * @flags: What to use it for: KFI_TRANSMIT, KFI_RECV, KFI_SELECTIVE_COMPLETION and so on.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @ep is NULL or they can't be bound to each other, -KFI_EBADFLAGS, or
- * -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @ep or @bfid is NULL or they can't be bound to each other,
+ * -KFI_EBADFLAGS, or -KFI_ENOSYS if nothing can be bound, as with endpoints that transfer nothing.
  */
 static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
 {
@@ -262,9 +276,11 @@ static inline int kfi_scalable_ep_bind(struct kfid_ep *sep, struct kfid *bfid, u
  * kfi_enable() - Make an endpoint ready for data transfers.
  * @ep: The endpoint, all that it needs bound to it.
  *
+ * No peer comes in by an endpoint that isn't enabled.
+ *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_ENOCQ or -KFI_ENOAV if a binding is missing, or
- * -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_ENOCQ or -KFI_ENOAV if a binding is missing,
+ * -KFI_EOPBADSTATE if it has been enabled before, or -KFI_ENOSYS.
  */
 static inline int kfi_enable(struct kfid_ep *ep)
 {

@@ -322,8 +322,9 @@ enum kfi_cntr_events {
 
 /**
  * struct kfi_cntr_attr - What a counter should be.
- * @events: What it counts.
- * @wait_obj: What kfi_cntr_wait() waits with.
+ * @events: What it counts: KFI_CNTR_EVENTS_COMP.
+ * @wait_obj: What kfi_cntr_wait() waits with: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are the same
+ *	here; or KFI_WAIT_NONE for a counter that nobody waits for.
  * @wait_set: The wait set, for KFI_WAIT_SET.
  * @flags: None yet, 0.
  */
@@ -677,6 +678,8 @@ static inline u64 kfi_cntr_readerr(struct kfid_cntr *cntr)
  * @cntr: The counter.
  * @value: How much.
  *
+ * The count goes on from 0 after the largest u64, and so does that of failures.
+ *
  * Context: Any; doesn't sleep.
  * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
  */
@@ -727,15 +730,20 @@ static inline int kfi_cntr_seterr(struct kfid_cntr *cntr, u64 value)
 /**
  * kfi_cntr_wait() - Wait until a counter reaches a value.
  * @cntr: The counter, opened with a wait object.
- * @threshold: The value.
- * @timeout: Milliseconds; negative waits for ever.
+ * @threshold: The value: the count is that or more.
+ * @timeout: Milliseconds; negative waits for ever, 0 only looks.
  *
- * Context: Process context; sleeps.
+ * What counts is what the waiting thread sees when it runs: a count that has reached the value, and
+ * was set back by kfi_cntr_set() before that, hasn't. A change of the number of failures is not
+ * lost in this way. The counter can't be closed meanwhile.
+ *
+ * Context: Process context; sleeps, interruptibly.
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @cntr is NULL.
  * * -KFI_ETIMEDOUT: the value wasn't reached in time.
- * * -KFI_EAVAIL: an operation failed while waiting.
+ * * -KFI_EAVAIL: the number of failures has changed while waiting, whoever changed it.
+ * * -KFI_EINTR: a signal came.
  * * -KFI_ENOSYS: the counter can't be waited for.
  */
 static inline int kfi_cntr_wait(struct kfid_cntr *cntr, u64 threshold, int timeout)

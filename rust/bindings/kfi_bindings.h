@@ -7,6 +7,11 @@
 #include <kfi_errno.h>
 #include <kfi_domain.h>
 #include <kfi_eq.h>
+#include <kfi_endpoint.h>
+#include <kfi_cm.h>
+#include <kfi_rma.h>
+#include <kfi_tagged.h>
+#include <kfi_atomic.h>
 #include <kfi_prov.h>
 #include <kfi_dma_ext.h>
 #include <kfi_verbs_ext.h>

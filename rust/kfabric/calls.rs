@@ -21,10 +21,7 @@ use crate::{
     },
     table::Table, //
 };
-use core::{
-    ptr,
-    slice, //
-};
+use core::ptr;
 use kernel::{
     ffi::{
         c_int,
@@ -172,7 +169,8 @@ unsafe extern "C" fn regattr(
         offset: attr.offset,
         requested_key: attr.requested_key,
         flags,
-        auth_key: auth_key(attr),
+        // SAFETY: As the C API demands, the key has that many bytes.
+        auth_key: unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) },
     });
     let context = attr.map_or(ptr::null_mut(), |attr| attr.context);
     let source = || {
@@ -193,14 +191,4 @@ unsafe extern "C" fn regattr(
     };
     // SAFETY: As the C API demands.
     unsafe { register(fid, source, terms, context, mr) }
-}
-
-fn auth_key(attr: &kfi_mr_attr) -> AuthKey<'_> {
-    match (attr.auth_key_size, attr.auth_key.is_null()) {
-        (0, _) => AuthKey::None,
-        (_, true) => AuthKey::Missing,
-        (len, false) if len > isize::MAX.unsigned_abs() => AuthKey::Missing,
-        // SAFETY: As the C API demands, the key has that many bytes.
-        (len, false) => AuthKey::Some(unsafe { slice::from_raw_parts(attr.auth_key, len) }),
-    }
 }

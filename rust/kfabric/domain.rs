@@ -5,6 +5,8 @@
 use crate::{
     calls,
     children::Children,
+    cntr,
+    ep,
     errno::Errno,
     extension,
     fabric::{
@@ -70,14 +72,15 @@ pub struct DomainRequest<'a> {
 ///
 /// # Invariants
 ///
-/// `c.fid` is what C points to. `children` counts the open regions. `fabric` stays open, since it
-/// counts this domain as a child.
+/// `c.fid` is what C points to. `children` counts all that is open in the domain, `regions` the
+/// regions among it. `fabric` stays open, since it counts this domain as a child.
 #[repr(C)]
 pub(crate) struct DomainObject {
     // C may write to it: the context is the consumer's.
     c: Opaque<kfid_domain>,
     imp: KBox<dyn Domain>,
     children: Children,
+    regions: Children,
     fabric: NonNull<FabricObject>,
     mr_limits: MrLimits,
     mr_cnt: i32,
@@ -85,13 +88,17 @@ pub(crate) struct DomainObject {
     auth_key: KVec<u8>,
 }
 
-/// A region counted in its domain; counted off again when dropped.
-pub(crate) struct Child<'a>(&'a DomainObject);
+/// A new object counted in its domain; counted off again when dropped.
+pub(crate) struct Child<'a> {
+    domain: &'a DomainObject,
+    remove: fn(&DomainObject),
+}
 
 impl Child<'_> {
-    /// Leaves the region counted until [`DomainObject::remove_region`].
+    /// Leaves the object counted until [`DomainObject::remove_child`] or, for a region,
+    /// [`DomainObject::remove_region`].
     pub(crate) fn keep(self) -> NonNull<DomainObject> {
-        let domain = NonNull::from(self.0);
+        let domain = NonNull::from(self.domain);
         core::mem::forget(self);
         domain
     }
@@ -99,7 +106,7 @@ impl Child<'_> {
 
 impl Drop for Child<'_> {
     fn drop(&mut self) {
-        self.0.remove_region();
+        (self.remove)(self.domain);
     }
 }
 
@@ -122,16 +129,37 @@ impl DomainObject {
         &self.auth_key
     }
 
-    /// Counts a new region; `ENOSPC` at `mr_cnt`.
+    /// Counts a new region; `ENOSPC` at `mr_cnt`. Any context.
     pub(crate) fn add_region(&self) -> Result<Child<'_>, Refusal> {
-        if !self.children.add_below(self.mr_cnt)? {
+        let child = self.add_child()?;
+        if !self.regions.add_below(self.mr_cnt)? {
             let refusal = Refusal::new(Errno::ENOSPC, c"mr_cnt regions are open");
             return Err(refusal.value(u64::from(self.mr_cnt.unsigned_abs())));
         }
-        Ok(Child(self))
+        core::mem::forget(child);
+        Ok(Child {
+            domain: self,
+            remove: Self::remove_region,
+        })
     }
 
+    /// Counts a region off. The domain may be gone afterwards. Any context.
     pub(crate) fn remove_region(&self) {
+        self.regions.remove();
+        self.children.remove();
+    }
+
+    /// Counts a new object that is no region. Any context.
+    pub(crate) fn add_child(&self) -> Result<Child<'_>, Refusal> {
+        self.children.add()?;
+        Ok(Child {
+            domain: self,
+            remove: Self::remove_child,
+        })
+    }
+
+    /// Counts an object off that is no region. The domain may be gone afterwards. Any context.
+    pub(crate) fn remove_child(&self) {
         self.children.remove();
     }
 }
@@ -140,9 +168,9 @@ static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     size: size_of::<kfi_ops_domain>(),
     av_open: Some(no_op4),
     cq_open: Some(no_op5),
-    endpoint: Some(no_op4),
+    endpoint: Some(ep::open),
     scalable_ep: Some(no_op4),
-    cntr_open: Some(no_op4),
+    cntr_open: Some(cntr::open),
     poll_open: Some(no_op3),
     stx_ctx: Some(no_op4),
     srx_ctx: Some(no_op4),
@@ -229,6 +257,7 @@ fn new(
             }),
             imp,
             children: Children::new(),
+            regions: Children::new(),
             fabric: NonNull::from(fabric),
             mr_limits,
             mr_cnt,
@@ -273,7 +302,7 @@ pub(crate) unsafe extern "C" fn open(
     }
 }
 
-/// Closes a domain; `EBUSY` while regions are open or others use what is the domain's. Sleeps.
+/// Closes a domain; `EBUSY` while objects are open in it or others use what is the domain's. Sleeps.
 ///
 /// # Safety
 ///
@@ -284,7 +313,7 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     // SAFETY: C calls this on an open domain, whose fid is the object's first field.
     let (children, imp) = unsafe { (&(*object).children, &(*object).imp) };
     if let Err(errno) = children.close() {
-        return Refusal::new(errno, c"domain has open regions").report();
+        return Refusal::new(errno, c"objects are open in the domain").report();
     }
     if let Err(refusal) = imp.close() {
         children.reopen();

@@ -47,6 +47,8 @@ errnos! {
     EFAULT = KFI_EFAULT;
     /// An argument makes no sense.
     EINVAL = KFI_EINVAL;
+    /// A signal came while waiting.
+    EINTR = KFI_EINTR;
     /// The device reported a failure.
     EIO = KFI_EIO;
     /// The key is not one that can be had.
@@ -69,6 +71,8 @@ errnos! {
     EOPBADSTATE = KFI_EOPBADSTATE;
     /// Not supported by this provider.
     EOPNOTSUPP = KFI_EOPNOTSUPP;
+    /// It didn't happen in time.
+    ETIMEDOUT = KFI_ETIMEDOUT;
     /// Room for the answer is too small.
     ETOOSMALL = KFI_ETOOSMALL;
     /// A resource of the provider is not available.

@@ -10,9 +10,13 @@ mod calls;
 #[cfg(CONFIG_KUNIT = "y")]
 mod chance;
 mod children;
+mod cntr;
 pub mod consumer;
+mod counter;
 pub mod dma;
 pub mod domain;
+mod endpoint;
+pub mod ep;
 mod errno;
 mod extension;
 pub mod extent;
@@ -49,7 +53,9 @@ pub mod workqueue;
 
 pub use crate::{
     access::Access,
+    counter::Counter,
     domain::DomainRequest,
+    endpoint::Endpoint,
     errno::Errno,
     memory::{
         Piece,

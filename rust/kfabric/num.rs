@@ -24,3 +24,9 @@ pub const fn signed(n: u32) -> i32 {
     assert!(n <= i32::MAX.unsigned_abs());
     n as i32
 }
+
+/// `i32` to `isize`: the kernel crate runs on no smaller machine.
+pub const fn signed_size(n: i32) -> isize {
+    const { assert!(isize::BITS >= i32::BITS) };
+    n as isize
+}

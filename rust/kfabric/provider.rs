@@ -65,6 +65,12 @@ pub trait Domain: Any + Send + Sync {
         None
     }
 
+    /// Can the core open endpoints in this domain? Nothing is transferred by them: they are there
+    /// for regions to be bound to, and for the provider to let peers through (`Endpoint::enter`).
+    fn endpoints(&self) -> bool {
+        false
+    }
+
     /// An extension of the provider's own, opened by `kfi_open_ops`: a table in C's layout.
     ///
     /// The table's functions get the domain's `struct kfid`; [`crate::domain::from_fid`] leads

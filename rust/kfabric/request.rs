@@ -15,6 +15,7 @@ use crate::{
     shape::Shape,
     source::Source, //
 };
+use core::slice;
 use kfi_bindings::kvec;
 
 /// What one region of a domain can be.
@@ -67,7 +68,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) auth_key: AuthKey<'a>,
 }
 
-/// The authorization key of a `struct kfi_mr_attr`.
+/// An authorization key, as attributes of C have it.
 #[derive(Clone, Copy)]
 pub(crate) enum AuthKey<'a> {
     /// `auth_key_size` is 0.
@@ -99,7 +100,7 @@ impl<'a> MrRequest<'a> {
         terms: Terms<'a>,
         limits: &MrLimits,
     ) -> Result<Self, Refusal> {
-        let auth_key = terms.parse_auth_key(limits)?;
+        let auth_key = terms.auth_key.parse(limits)?;
         terms.parse_flags(limits)?;
         let access = Access::parse(terms.access)?;
         if terms.offset != 0 {
@@ -177,27 +178,50 @@ impl<'a> MrRequest<'a> {
     }
 }
 
-impl<'a> Terms<'a> {
-    /// The same, but with the domain's key where the region was given none.
-    pub(crate) fn or_auth_key(self, domain: &'a [u8]) -> Self {
-        match self.auth_key {
-            AuthKey::None if !domain.is_empty() => Self {
-                auth_key: AuthKey::Some(domain),
-                ..self
-            },
+impl<'a> AuthKey<'a> {
+    /// Takes a key from C.
+    ///
+    /// # Safety
+    ///
+    /// `key` is null, or valid for `len` bytes and `'a`.
+    pub(crate) unsafe fn from_raw(key: *const u8, len: usize) -> Self {
+        match (len, key.is_null()) {
+            (0, _) => Self::None,
+            (_, true) => Self::Missing,
+            (len, false) if len > isize::MAX.unsigned_abs() => Self::Missing,
+            // SAFETY: By the requirements of this function; the length is one that there can be.
+            (len, false) => Self::Some(unsafe { slice::from_raw_parts(key, len) }),
+        }
+    }
+
+    /// The same, but with the domain's key where there is none; that may be empty.
+    pub(crate) fn or(self, domain: &'a [u8]) -> Self {
+        match self {
+            Self::None if !domain.is_empty() => Self::Some(domain),
             _ => self,
         }
     }
 
-    fn parse_auth_key(&self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
-        match self.auth_key {
-            AuthKey::None => Ok(None),
-            AuthKey::Missing => Err(Refusal::new(Errno::EINVAL, c"auth_key_size without a key")),
-            AuthKey::Some(key) if limits.auth_keys => Ok(Some(key)),
-            AuthKey::Some(key) => {
+    /// The key, if there is one: `EINVAL` if it is missing, `EOPNOTSUPP` where keys are not known.
+    pub(crate) fn parse(self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
+        match self {
+            Self::None => Ok(None),
+            Self::Missing => Err(Refusal::new(Errno::EINVAL, c"auth_key_size without a key")),
+            Self::Some(key) if limits.auth_keys => Ok(Some(key)),
+            Self::Some(key) => {
                 let refusal = Refusal::new(Errno::EOPNOTSUPP, c"provider knows no auth_key");
                 Err(refusal.value(widen(key.len())))
             }
+        }
+    }
+}
+
+impl<'a> Terms<'a> {
+    /// The same, but with the domain's key where the region was given none.
+    pub(crate) fn or_auth_key(self, domain: &'a [u8]) -> Self {
+        Self {
+            auth_key: self.auth_key.or(domain),
+            ..self
         }
     }
 

@@ -2,7 +2,10 @@
 
 //! What every ops table of the core is made of.
 
-use crate::errno::Errno;
+use crate::{
+    errno::Errno,
+    num, //
+};
 use kernel::ffi::c_int;
 
 /// A constant ops table in C's layout.
@@ -42,6 +45,62 @@ no_op! {
     no_op4<A, B, C, D>;
     no_op5<A, B, C, D, E>;
 }
+
+/// The type of a slot, for tables in which nothing is served: [`NOSYS`](Self::NOSYS) fits in each.
+pub(crate) trait Slot {
+    /// Answers `ENOSYS`.
+    const NOSYS: Self;
+}
+
+/// What a slot returns an error number as.
+pub(crate) trait Answer {
+    /// `-ENOSYS`.
+    const NOSYS: Self;
+}
+
+impl Answer for c_int {
+    const NOSYS: Self = Errno::ENOSYS.to_c();
+}
+
+impl Answer for isize {
+    const NOSYS: Self = num::signed_size(Errno::ENOSYS.to_c());
+}
+
+/// Slots with as many arguments as there are names, and with fewer.
+macro_rules! slots {
+    () => {};
+    ($first:ident $($rest:ident)*) => {
+        impl<$first, $($rest,)* Ret: Answer> Slot
+            for Option<unsafe extern "C" fn($first $(, $rest)*) -> Ret>
+        {
+            const NOSYS: Self = {
+                /// # Safety
+                ///
+                /// None; slots are unsafe functions.
+                unsafe extern "C" fn nosys<$first, $($rest,)* Ret: Answer>(
+                    _: $first $(, _: $rest)*
+                ) -> Ret {
+                    Ret::NOSYS
+                }
+                Some(nosys)
+            };
+        }
+        slots!($($rest)*);
+    };
+}
+
+slots!(A B C D E F G H I J K L M N O P);
+
+/// A table of this type in which nothing is served.
+macro_rules! unserved {
+    ($type:ident: $($slot:ident),* $(,)?) => {
+        $crate::table::Table($type {
+            size: size_of::<$type>(),
+            $($slot: $crate::table::Slot::NOSYS),*
+        })
+    };
+}
+pub(crate) use unserved;
 
 /// Fails to compile unless each function is what the C headers declare under its name.
 macro_rules! declared_in_c {

@@ -51,14 +51,12 @@ static void domain_case(struct kfi_test *t)
 	struct kfid_domain *domain = t->env->domain;
 	struct kfi_info *info = t->env->info;
 	struct kfi_cq_attr cq_attr = {};
-	struct kfi_cntr_attr cntr_attr = {};
 	struct kfi_poll_attr poll_attr = {};
 	struct kfi_av_attr av_attr = {};
 	struct kfi_atomic_attr atomic_attr = {};
 	struct kfi_tx_attr tx_attr = {};
 	struct kfi_rx_attr rx_attr = {};
 	struct kfid_ep *ep, *sep, *srx;
-	struct kfid_cntr *cntr;
 	struct kfid_poll *poll;
 	struct kfid_stx *stx;
 	struct kfid_av *av;
@@ -68,7 +66,6 @@ static void domain_case(struct kfi_test *t)
 	u64 key = 0;
 
 	NOSYS_OPEN(t, cq, kfi_cq_open(domain, &cq_attr, &cq, NULL, NULL));
-	NOSYS_OPEN(t, cntr, kfi_cntr_open(domain, &cntr_attr, &cntr, NULL));
 	NOSYS_OPEN(t, poll, kfi_poll_open(domain, &poll_attr, &poll));
 	NOSYS_OPEN(t, av, kfi_av_open(domain, &av_attr, &av, NULL));
 	NOSYS_OPEN(t, ep, kfi_endpoint(domain, info, &ep, NULL));
