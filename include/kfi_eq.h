@@ -109,6 +109,11 @@ enum {
 	KFI_JOIN_COMPLETE	/* struct kfi_eq_entry: a multicast group is joined */
 };
 
+/* The longest structure that kfi_eq_write() takes, in bytes. */
+enum {
+	KFI_EQ_ENTRY_MAX	= 128
+};
+
 /**
  * struct kfi_eq_entry - An event.
  * @fid: The object that it is about.

@@ -37,6 +37,8 @@ errnos! {
     E2BIG = KFI_E2BIG;
     /// A peer may not do that.
     EACCES = KFI_EACCES;
+    /// Nothing is there now, or there is no room now.
+    EAGAIN = KFI_EAGAIN;
     /// A flag that the provider does not support.
     EBADFLAGS = KFI_EBADFLAGS;
     /// The object still has children or users.
@@ -73,9 +75,11 @@ errnos! {
     EOPNOTSUPP = KFI_EOPNOTSUPP;
     /// It didn't happen in time.
     ETIMEDOUT = KFI_ETIMEDOUT;
-    /// Room for the answer is too small.
+    /// A queue was full, and entries are lost.
+    EOVERRUN = KFI_EOVERRUN;
+    /// The caller's buffer can't hold the result.
     ETOOSMALL = KFI_ETOOSMALL;
-    /// A resource of the provider is not available.
+    /// A resource of the provider is not available, or an error entry waits to be read.
     EAVAIL = KFI_EAVAIL;
 }
 

@@ -5,6 +5,7 @@
 use crate::{
     children::Children,
     domain,
+    eq,
     errno::Errno,
     fid,
     noio::NoIo,
@@ -42,7 +43,8 @@ use kfi_bindings::{
 ///
 /// # Invariants
 ///
-/// `c.fid` is what C points to. `children` counts the open domains.
+/// `c.fid` is what C points to. `children` counts the open domains and event
+/// queues.
 #[repr(C)]
 pub(crate) struct FabricObject {
     // C may write to it: the context is the consumer's.
@@ -65,7 +67,7 @@ static OPS: Table<kfi_ops_fabric> = Table(kfi_ops_fabric {
     size: size_of::<kfi_ops_fabric>(),
     domain: Some(domain::open),
     passive_ep: Some(no_op4),
-    eq_open: Some(no_op5),
+    eq_open: Some(eq::open),
     wait_open: Some(no_op3),
 });
 
@@ -121,7 +123,7 @@ fn new(
     Ok(KBox::into_raw(object).cast())
 }
 
-/// Closes a fabric; `EBUSY` while domains are open. May sleep.
+/// Closes a fabric; `EBUSY` while domains or event queues are open. May sleep.
 ///
 /// # Safety
 ///
@@ -131,7 +133,7 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: C calls this on an open fabric, whose fid is the object's first field.
     if let Err(errno) = unsafe { &(*object).children }.close() {
-        return Refusal::new(errno, c"fabric has open domains").report();
+        return Refusal::new(errno, c"fabric has open domains or event queues").report();
     }
     // SAFETY: As above; without children nobody uses it any more.
     drop(unsafe { KBox::from_raw(object) });

@@ -17,6 +17,7 @@ pub mod dma;
 pub mod domain;
 mod endpoint;
 pub mod ep;
+mod eq;
 mod errno;
 mod extension;
 pub mod extent;
@@ -49,6 +50,7 @@ mod source;
 mod strings;
 mod table;
 pub mod transfer;
+mod work;
 pub mod workqueue;
 
 pub use crate::{
@@ -101,13 +103,18 @@ struct Core;
 impl kernel::Module for Core {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         // SAFETY: First of all, and once.
-        unsafe { registry::init() };
+        unsafe {
+            registry::init();
+            work::init()?;
+        }
         Ok(Core)
     }
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
+        // SAFETY: No object is open any more, and nobody can call in.
+        unsafe { work::exit() };
         registry::exit();
     }
 }

@@ -22,13 +22,23 @@ use kernel::{
         c_int,
         c_void, //
     },
-    str::CStrExt, //
+    str::{
+        CStr,
+        CStrExt, //
+    }, //
 };
 use kfi_bindings::{
     kfi_type,
     kfi_type_KFI_TYPE_VERSION as VERSION, //
 };
 use text::Text;
+
+/// What the `prov_errno` of an error entry of the core's means, which is a number of `kfi_errno.h`;
+/// an empty text for any other. Any context.
+pub(crate) fn prov_errno(number: c_int) -> &'static CStr {
+    let error = u32::try_from(number).ok().filter(|number| *number != 0);
+    error.and_then(errors::known).unwrap_or_default()
+}
 
 /// `kfi_version()`: the version of the API. Any context.
 ///
@@ -74,7 +84,6 @@ crate::table::declared_in_c!(kfi_strerror, kfi_tostr, kfi_version);
 mod tests {
     use super::*;
     use core::ptr;
-    use kernel::str::CStr;
     use kfi_bindings::{
         kfi_type_KFI_TYPE_CAPS as CAPS,
         kfi_type_KFI_TYPE_EP_TYPE as EP_TYPE,

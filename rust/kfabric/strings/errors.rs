@@ -80,12 +80,15 @@ texts! {
     KFI_EOVERRUN: c"Queue overrun";
 }
 
+/// The text for a number without its sign, if it has one. Any context.
+pub(super) fn known(errnum: u32) -> Option<&'static CStr> {
+    let found = TEXTS.iter().find(|(number, _)| *number == errnum);
+    found.map(|(_, text)| *text)
+}
+
 /// The text for a number without its sign. Any context.
 pub(super) fn text(errnum: u32) -> &'static CStr {
-    TEXTS
-        .iter()
-        .find(|(number, _)| *number == errnum)
-        .map_or(c"Unknown error", |(_, text)| text)
+    known(errnum).unwrap_or(c"Unknown error")
 }
 
 impl fmt::Display for Errno {

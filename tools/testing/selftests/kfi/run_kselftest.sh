@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Of kfi_selftest.ko, and scripts of their own.
-suites="oracle negotiate core slots lifetime rights errors segments badmem order matrix
+suites="oracle negotiate core slots eq lifetime rights errors segments badmem order matrix
 	stress hammer recovery"
 scripts="conform consumer17 trace faults unload removal"
 

@@ -33,6 +33,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_negotiate,
 	&suite_core,
 	&suite_slots,
+	&suite_eq,
 	&suite_matrix,
 	&suite_rights,
 	&suite_lifetime,

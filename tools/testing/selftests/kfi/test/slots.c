@@ -31,15 +31,12 @@ static struct kfid thing = { .fclass = KFI_CLASS_EQ };
 static void fabric_case(struct kfi_test *t)
 {
 	struct kfid_fabric *fabric = t->env->fabric;
-	struct kfi_eq_attr eq_attr = {};
 	struct kfi_wait_attr wait_attr = {};
 	struct kfid_wait *wait;
 	struct kfid_pep *pep;
-	struct kfid_eq *eq;
 	void *ops;
 
 	NOSYS_OPEN(t, pep, kfi_passive_ep(fabric, t->env->info, &pep, NULL));
-	NOSYS_OPEN(t, eq, kfi_eq_open(fabric, &eq_attr, &eq, NULL, NULL));
 	NOSYS_OPEN(t, wait, kfi_wait_open(fabric, &wait_attr, &wait));
 	NOSYS_OPEN(t, ops, kfi_open_ops(&fabric->fid, "no such ops", 0, &ops, NULL));
 	NOSYS(t, kfi_control(&fabric->fid, KFI_GETFIDFLAG, NULL));

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Event queues of fabrics whose provider is written in Rust.
+//!
+//! The core has them to itself: a provider's part is to end what the core then puts an event in
+//! for. All but opening and closing is for any context, unless it says otherwise.
+
+mod event;
+mod open;
+mod queue;
+mod ring;
+mod slots;
+
+pub(crate) use open::open;
+
+use crate::{
+    children::Children,
+    errno::Errno,
+    fabric::FabricObject,
+    noio::NoIo,
+    refusal::Refusal,
+    table::{
+        no_op3,
+        no_op5,
+        Table, //
+    }, //
+};
+use core::ptr::{
+    self,
+    NonNull, //
+};
+use event::{
+    Event,
+    Failure, //
+};
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    sync::Arc, //
+};
+use kfi_bindings::{
+    kfi_ops,
+    kfid,
+    kfid_eq, //
+};
+use queue::Queue;
+
+/// An event queue as C has it.
+///
+/// # Invariants
+///
+/// `c.fid` is what C points to. `fabric` stays open, since it counts this queue as a child. `users`
+/// counts those who may put something in.
+#[repr(C)]
+pub(crate) struct EqObject {
+    c: kfid_eq,
+    queue: Arc<Queue>,
+    users: Children,
+    fabric: NonNull<FabricObject>,
+    waits: bool,
+    writable: bool,
+}
+
+#[allow(dead_code)] // Used by asynchronous registration.
+impl EqObject {
+    /// The fabric that it belongs to.
+    pub(crate) fn fabric(&self) -> &FabricObject {
+        // SAFETY: By the invariant.
+        unsafe { self.fabric.as_ref() }
+    }
+
+    /// Counts one who may put something in: the queue can't be closed (`EBUSY`) before
+    /// [`unbind`](Self::unbind). `EINVAL` on a queue that is being closed.
+    pub(crate) fn bind(&self) -> Result<(), Errno> {
+        self.users.add()
+    }
+
+    /// Undoes one [`bind`](Self::bind).
+    pub(crate) fn unbind(&self) {
+        self.users.remove();
+    }
+
+    /// Puts in an event about `fid`. If the queue is full it is lost, and the reader will know.
+    pub(crate) fn complete(&self, event: u32, fid: *mut kfid, context: *mut c_void, data: u64) {
+        Queue::push(&self.queue, Event::new(event, fid, context, data));
+    }
+
+    /// Puts in that an operation on `fid` failed, and fires the tracepoint. If the queue is full it
+    /// is lost, and the reader will know.
+    ///
+    /// The entry has the errno as both `err` and `prov_errno`, positive.
+    pub(crate) fn fail(&self, fid: *mut kfid, context: *mut c_void, refusal: Refusal) {
+        let errno = -refusal.report();
+        Queue::push_failure(
+            &self.queue,
+            Failure {
+                fid,
+                context,
+                errno,
+            },
+        );
+    }
+
+    /// Takes out what [`complete`](Self::complete) and [`fail`](Self::fail) put in about `fid` and
+    /// nobody has read yet.
+    pub(crate) fn forget(&self, fid: *mut kfid) {
+        self.queue.forget(fid);
+    }
+
+    /// Does the calling task run this queue's handler? Process context.
+    pub(crate) fn in_handler(&self) -> bool {
+        self.queue.in_handler()
+    }
+}
+
+static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
+    size: size_of::<kfi_ops>(),
+    close: Some(close),
+    bind: Some(no_op3),
+    control: Some(no_op3),
+    ops_open: Some(no_op5),
+});
+
+/// Closes an event queue, after its handler has ended. Sleeps.
+///
+/// `EOPBADSTATE` in the handler; `EBUSY` while something is bound to the queue.
+///
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
+    let _noio = NoIo::enter();
+    let object = fid.cast::<EqObject>();
+    {
+        // SAFETY: C calls this on an open queue, whose fid is the object's first field.
+        let object = unsafe { &*object };
+        if object.in_handler() {
+            let refusal = Refusal::new(Errno::EOPBADSTATE, c"closed by its own handler");
+            return refusal.report();
+        }
+        if let Err(errno) = object.users.close() {
+            return Refusal::new(errno, c"something is bound to the event queue").report();
+        }
+        object.queue.end();
+    }
+    // SAFETY: As above; nobody is left who uses it, now that the handler has ended.
+    let object = unsafe { KBox::from_raw(object) };
+    let fabric = object.fabric;
+    drop(object);
+    // SAFETY: By the invariant of the object, which counted as a child of the fabric until here.
+    unsafe { fabric.as_ref() }.children().remove();
+    0
+}
+
+/// The event queue behind a fid.
+///
+/// # Safety
+///
+/// `fid` is null or an open object; the reference is not used after it was closed.
+#[allow(dead_code)] // Used by asynchronous registration.
+pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a EqObject, Refusal> {
+    // SAFETY: By the requirements of this function.
+    match unsafe { fid.as_ref() } {
+        // The table tells our queues from those of C providers, and from other objects.
+        Some(c) if ptr::eq(c.ops, FID_OPS.as_ptr()) => {
+            // SAFETY: `c` is the first field of an object.
+            Ok(unsafe { &*fid.cast::<EqObject>() })
+        }
+        _ => Err(Refusal::new(Errno::EINVAL, c"not an event queue")),
+    }
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is behind an event queue: the entries, who waits for them, and the handler.
+//!
+//! Lock order: the queue's lock is a leaf, and taken with interrupts off. Neither handlers nor
+//! anything that could sleep runs under it.
+
+use super::{
+    event::{
+        Event,
+        Failure, //
+    },
+    ring::{
+        First,
+        Ring, //
+    },
+};
+use crate::{
+    errno::Errno,
+    irqlock::{
+        IrqGuard,
+        IrqLock, //
+    },
+    new_irq_lock,
+    refusal::Refusal,
+    work, //
+};
+use core::ptr;
+use kernel::{
+    bindings,
+    ffi::c_void,
+    impl_has_work,
+    new_condvar,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        CondVar,
+        CondVarTimeoutResult, //
+    },
+    time::Jiffies,
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+use kfi_bindings::kfid_eq;
+
+/// A consumer's handler and what it is called with.
+pub(super) struct Handler {
+    pub(super) call: unsafe extern "C" fn(*mut kfid_eq, *mut c_void),
+    pub(super) eq: *mut kfid_eq,
+    pub(super) context: *mut c_void,
+}
+
+// SAFETY: C consumers let any thread call their handlers; the pointers are only handed through.
+unsafe impl Send for Handler {}
+// SAFETY: As above.
+unsafe impl Sync for Handler {}
+
+/// An event queue without its C side. It outlives that if the handler's work is still queued then.
+#[pin_data]
+pub(super) struct Queue {
+    #[pin]
+    state: IrqLock<State>,
+    /// There is something to read.
+    #[pin]
+    readable: CondVar,
+    handler: Option<Handler>,
+    #[pin]
+    work: Work<Queue>,
+}
+
+struct State {
+    events: Ring<Event>,
+    failures: Ring<Failure>,
+    handler: HandlerState,
+    /// The task that runs the handler, by its address; 0 if none does.
+    running: usize,
+}
+
+/// Whether the next event calls the handler.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HandlerState {
+    /// It does.
+    Armed,
+    /// The handler is about to be called.
+    Due,
+    /// The handler was called, and nobody has found the queue empty since.
+    Called,
+    /// The queue was closed: it is never called again.
+    Over,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Queue { self.work }
+}
+
+impl Queue {
+    /// A queue of `size` entries of each kind. May sleep.
+    pub(super) fn new(size: usize, handler: Option<Handler>) -> Result<Arc<Self>, Refusal> {
+        let state = State {
+            events: Ring::new(size)?,
+            failures: Ring::new(size)?,
+            handler: HandlerState::Armed,
+            running: 0,
+        };
+        let queue = pin_init!(Self {
+            state <- new_irq_lock!(state, c"kfi_eq"),
+            readable <- new_condvar!("kfi_eq"),
+            handler,
+            work <- new_work!("kfi_eq"),
+        });
+        Arc::pin_init(queue, GFP_KERNEL).map_err(|_| Refusal::from(Errno::ENOMEM))
+    }
+
+    /// Tells those who wait that there is something to read.
+    fn came(this: &Arc<Self>, mut state: IrqGuard<'_, State>) {
+        let call = this.handler.is_some() && state.handler == HandlerState::Armed;
+        if call {
+            state.handler = HandlerState::Due;
+        }
+        drop(state);
+        this.readable.notify_all();
+        if let Some(handlers) = work::handlers().filter(|_| call) {
+            // Work that is queued already has yet to run, and will see what was set above.
+            let _ = handlers.enqueue(this.clone());
+        }
+    }
+
+    /// Puts in an event; where there is no room, the reader will know. Any context.
+    pub(super) fn push(this: &Arc<Self>, event: Event) {
+        let mut state = this.state.lock();
+        state.events.push(event);
+        Self::came(this, state);
+    }
+
+    /// Puts in an event; `EAGAIN` where there is no room. Any context.
+    pub(super) fn try_push(this: &Arc<Self>, event: Event) -> Result<(), Errno> {
+        let mut state = this.state.lock();
+        if !state.events.try_push(event) {
+            return Err(Errno::EAGAIN);
+        }
+        Self::came(this, state);
+        Ok(())
+    }
+
+    /// Puts in that an operation failed; where there is no room, the reader will know. Any context.
+    pub(super) fn push_failure(this: &Arc<Self>, failure: Failure) {
+        let mut state = this.state.lock();
+        state.failures.push(failure);
+        Self::came(this, state);
+    }
+
+    /// Gives the next event to `out`, and takes it out of the queue if that is all right and the
+    /// reader doesn't only `peek`. `EAGAIN` if there is none; `EAVAIL` if there is a failure to read
+    /// about first; `EOVERRUN` where events were lost. Any context.
+    pub(super) fn read(
+        &self,
+        peek: bool,
+        out: impl FnOnce(&Event) -> Result<usize, Refusal>,
+    ) -> Result<usize, Refusal> {
+        let mut state = self.state.lock();
+        let read = state.read(peek, out);
+        state.arm_if_empty(&read);
+        read
+    }
+
+    /// As [`read`](Self::read), but waits for an event, for as long as `left` says or for ever.
+    /// `EINTR` when a signal came. Sleeps.
+    pub(super) fn wait_and_read(
+        &self,
+        peek: bool,
+        mut left: Option<Jiffies>,
+        mut out: impl FnMut(&Event) -> Result<usize, Refusal>,
+    ) -> Result<usize, Refusal> {
+        let mut state = self.state.lock();
+        let mut signal = false;
+        loop {
+            let read = state.read(peek, &mut out);
+            if !is_nothing(&read) || left == Some(0) {
+                state.arm_if_empty(&read);
+                return read;
+            }
+            if signal {
+                return Err(Errno::EINTR.into());
+            }
+            match left {
+                None => signal = self.readable.wait_interruptible(&mut state),
+                Some(jiffies) => {
+                    let readable = &self.readable;
+                    left = match readable.wait_interruptible_timeout(&mut state, jiffies) {
+                        CondVarTimeoutResult::Timeout => Some(0),
+                        CondVarTimeoutResult::Woken { jiffies } => Some(jiffies),
+                        CondVarTimeoutResult::Signal { jiffies } => {
+                            signal = true;
+                            // Not 0, which would look like the end of the time.
+                            Some(jiffies.max(1))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives what is known of the next operation that failed; as [`read`](Self::read).
+    pub(super) fn read_failure(&self, peek: bool) -> Result<Failure, Refusal> {
+        let mut state = self.state.lock();
+        let read = match state.failures.first() {
+            First::Nothing => return Err(Errno::EAGAIN.into()),
+            First::Lost => Err(Errno::EOVERRUN.into()),
+            First::Entry(failure) => Ok(*failure),
+        };
+        if !peek {
+            state.failures.advance();
+        }
+        read
+    }
+
+    /// Takes out what the core put in about an object. Any context.
+    pub(super) fn forget(&self, fid: *mut kfi_bindings::kfid) {
+        let mut state = self.state.lock();
+        state.events.retain(|event| !event.names(fid));
+        state.failures.retain(|failure| failure.fid != fid);
+    }
+
+    /// Does the calling task run the handler? Process context.
+    pub(super) fn in_handler(&self) -> bool {
+        self.state.lock().running == current_task()
+    }
+
+    /// When it returns, the handler doesn't run, and never will. Sleeps; not in the handler.
+    pub(super) fn end(&self) {
+        self.state.lock().handler = HandlerState::Over;
+        // SAFETY: The work was initialised with the queue, which the caller's reference keeps.
+        unsafe { bindings::flush_work(Work::raw_get(&raw const self.work)) };
+    }
+}
+
+impl WorkItem for Queue {
+    type Pointer = Arc<Self>;
+
+    /// Calls the handler. Process context; sleeps if the handler does.
+    fn run(this: Arc<Self>) {
+        let Some(handler) = &this.handler else {
+            return;
+        };
+        {
+            let mut state = this.state.lock();
+            if state.handler != HandlerState::Due {
+                return;
+            }
+            state.handler = HandlerState::Called;
+            state.running = current_task();
+        }
+        // SAFETY: The consumer gave it to be called with these while the queue is open, and closing
+        // it waits for this work in `end`.
+        unsafe { (handler.call)(handler.eq, handler.context) };
+        this.state.lock().running = 0;
+    }
+}
+
+impl State {
+    fn read(
+        &mut self,
+        peek: bool,
+        out: impl FnOnce(&Event) -> Result<usize, Refusal>,
+    ) -> Result<usize, Refusal> {
+        if !self.failures.is_empty() {
+            return Err(Errno::EAVAIL.into());
+        }
+        let read = match self.events.first() {
+            First::Nothing => return Err(Errno::EAGAIN.into()),
+            First::Lost => Err(Errno::EOVERRUN.into()),
+            First::Entry(event) => Ok(out(event)?),
+        };
+        if !peek {
+            self.events.advance();
+        }
+        read
+    }
+
+    /// The reader found nothing: the handler will tell when there is something.
+    fn arm_if_empty(&mut self, read: &Result<usize, Refusal>) {
+        if is_nothing(read) && self.handler == HandlerState::Called {
+            self.handler = HandlerState::Armed;
+        }
+    }
+}
+
+/// Was there nothing to read?
+fn is_nothing(read: &Result<usize, Refusal>) -> bool {
+    matches!(read, Err(refusal) if refusal.errno() == Errno::EAGAIN)
+}
+
+fn current_task() -> usize {
+    ptr::from_ref(&**kernel::current!()).addr()
+}
