@@ -285,9 +285,15 @@ static inline int kfi_domain(struct kfid_fabric *fabric, struct kfi_info *info,
  * @fid: The event queue's fid.
  * @flags: KFI_REG_MR: from now on registrations are asynchronous and report to this queue.
  *
+ * The binding lasts until the domain is closed; the queue can't be closed before.
+ *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @domain or @fid is NULL or can't be bound to each other,
- * -KFI_EBADFLAGS on other flags, or -KFI_ENOSYS if registrations are always synchronous.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @domain or @fid is NULL; @fid is no event queue, or one of another fabric; the
+ *   domain has a queue already.
+ * * -KFI_EBADFLAGS: other flags.
+ * * -KFI_ENOSYS: registrations are always synchronous.
  */
 static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, u64 flags)
 {
@@ -634,8 +640,10 @@ static inline int kfi_mr_unmap_key(struct kfid_domain *domain, u64 key)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @mr or @bfid is NULL, or they can't be bound to each other.
+ * * -KFI_EINVAL: @mr or @bfid is NULL; @bfid is of another domain, or of another kind; the region was
+ *   not registered for such a binding (KFI_RMA_EVENT, KFI_MR_ENDPOINT), or has it already.
  * * -KFI_EBADFLAGS: other flags.
+ * * -KFI_EOPBADSTATE: the region is not disabled any more.
  * * -KFI_ENOSYS: the provider can't report accesses to a region.
  */
 static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
@@ -655,8 +663,15 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @mr is NULL, or a part isn't within what was registered.
- * * -KFI_ENOSYS: the provider can't do it, or not for such a region.
+ * * -KFI_EINVAL: @mr is NULL; a part is empty or isn't within what was registered; @iov without
+ *   @count, or the other way round.
+ * * -KFI_EBADFLAGS: @flags isn't 0.
+ * * -KFI_EFAULT: memory is there now that can't be registered; the region is as it was.
+ * * -KFI_EOPBADSTATE: the region isn't enabled.
+ * * -KFI_EIO: the device failed; peers can't reach the region any more.
+ * * -KFI_ENODEV: the device is gone.
+ * * -KFI_ENOMEM: out of memory; the region is as it was.
+ * * -KFI_ENOSYS: the provider can't do it, or not for such a region: only those of kvecs.
  */
 static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, size_t count,
 				 u64 flags)
@@ -680,10 +695,10 @@ static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, siz
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @mr is NULL or not bound.
- * * -KFI_EOPBADSTATE: it is enabled already.
- * * -KFI_ENOKEY: the requested key is in use.
- * * -KFI_ENOSYS: the provider's regions need no enabling.
+ * * -KFI_EINVAL: @mr is NULL or not bound to all that it has to be.
+ * * -KFI_EOPBADSTATE: it is enabled already, or never had to be.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
+ * * What a registration fails with at the device; the region is then only good to be closed.
  */
 static inline int kfi_mr_enable(struct kfid_mr *mr)
 {

@@ -14,6 +14,7 @@
 #include <kfi_atomic.h>
 #include <kfi_prov.h>
 #include <kfi_dma_ext.h>
+#include <kfi_raw_ext.h>
 #include <kfi_verbs_ext.h>
 #include <kfabric_helpers.h>
 #include <verbs_helpers.h>

@@ -18,6 +18,7 @@
 #include <kfi_eq.h>
 #include <kfi_errno.h>
 #include <kfi_prov.h>
+#include <kfi_raw_ext.h>
 #include <kfi_rma.h>
 #include <kfi_tagged.h>
 #include <kfi_trigger.h>
@@ -451,6 +452,31 @@ SLOT(kfi_ops_msg, 10, senddata);
 SLOT(kfi_ops_msg, 11, injectdata);
 SLOT(kfi_ops_msg, 12, recvsgl);
 SLOT(kfi_ops_msg, 13, sendsgl);
+
+/* --- kfi_raw_ext.h -------------------------------------------------------------------------- */
+
+VALUE(KFI_RAW_KEY_MAGIC, 0x4b52464b);
+VALUE(KFI_RAW_KEY_VERSION, 1);
+VALUE(KFI_RAW_KEY_MOST, 4096);
+VALUE(KFI_RAW_KEY_SIZE(0), sizeof(struct kfi_raw_key));
+VALUE(KFI_RAW_KEY_SIZE(3), 96);
+FLAG(KFI_RAW_KEY_MAPPED, 63);
+
+FIELD(kfi_raw_key_piece, rkey, 0);
+FIELD(kfi_raw_key_piece, base, 8);
+FIELD(kfi_raw_key_piece, length, 16);
+SIZE(kfi_raw_key_piece, 24);
+
+FIELD(kfi_raw_key, magic, 0);
+FIELD(kfi_raw_key, version, 4);
+FIELD(kfi_raw_key, reserved, 6);
+FIELD(kfi_raw_key, count, 8);
+FIELD(kfi_raw_key, reserved2, 12);
+FIELD(kfi_raw_key, total, 16);
+FIELD(kfi_raw_key, piece, 24);
+
+TABLE(kfi_raw_ops, 1);
+SLOT(kfi_raw_ops, 1, resolve);
 
 /* --- kfi_rma.h ------------------------------------------------------------------------------ */
 

@@ -82,8 +82,10 @@ unsafe fn register<'a>(
         .and_then(|request| mr::open(domain, &request, context));
     match opened {
         Ok(opened) => {
+            // Written before there can be an event that names it.
             // SAFETY: As above.
-            unsafe { *mr = opened };
+            unsafe { *mr = opened.as_ptr() };
+            opened.start();
             0
         }
         Err(refusal) => refusal.report(),

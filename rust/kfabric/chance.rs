@@ -2,11 +2,11 @@
 
 //! Numbers by chance, for unit tests.
 
-use crate::num::widen;
-use kernel::{
-    bindings,
-    prelude::*, //
+use crate::{
+    num::widen,
+    random, //
 };
+use kernel::prelude::*;
 
 /// A sequence that depends on its seed alone (splitmix64).
 pub(crate) struct Chance(u64);
@@ -14,8 +14,7 @@ pub(crate) struct Chance(u64);
 impl Chance {
     /// Another seed each time. It's in the log, to be put in here when a test has failed.
     pub(crate) fn new(test: &str) -> Self {
-        // SAFETY: It can be called at any time.
-        let seed = unsafe { bindings::get_random_u64() };
+        let seed = random::number();
         pr_info!("{test}: seed {seed:#x}\n");
         Self(seed)
     }

@@ -2,11 +2,15 @@
 
 //! Domains of providers written in Rust.
 
+mod bind;
+
+use self::bind::BoundEq;
 use crate::{
     calls,
     children::Children,
     cntr,
     ep,
+    eq::EqObject,
     errno::Errno,
     extension,
     fabric::{
@@ -15,12 +19,15 @@ use crate::{
     },
     fid,
     hints,
+    keymap::KeyMap,
     noio::NoIo,
     num::{
         signed,
         widen, //
     },
     provider::Domain,
+    raw,
+    rawkey,
     refusal::Refusal,
     request::MrLimits,
     table::{
@@ -44,6 +51,7 @@ use kernel::{
     },
     prelude::*,
     str::CStr,
+    sync::SetOnce,
     types::Opaque, //
 };
 use kfi_bindings::{
@@ -73,7 +81,8 @@ pub struct DomainRequest<'a> {
 /// # Invariants
 ///
 /// `c.fid` is what C points to. `children` counts all that is open in the domain, `regions` the
-/// regions among it. `fabric` stays open, since it counts this domain as a child.
+/// regions among it, `keys` the mapped keys. `fabric` stays open, since it counts this domain as a
+/// child.
 #[repr(C)]
 pub(crate) struct DomainObject {
     // C may write to it: the context is the consumer's.
@@ -86,6 +95,9 @@ pub(crate) struct DomainObject {
     mr_cnt: i32,
     mr_mode: i32,
     auth_key: KVec<u8>,
+    keys: Pin<KBox<KeyMap>>,
+    /// Where registrations report to, if they are asynchronous.
+    eq: SetOnce<BoundEq>,
 }
 
 /// A new object counted in its domain; counted off again when dropped.
@@ -122,6 +134,11 @@ impl DomainObject {
     /// Was it opened with this bit of `mr_mode`?
     pub(crate) fn has_mode(&self, bit: u32) -> bool {
         self.mr_mode & signed(bit) != 0
+    }
+
+    /// The event queue that registrations report to from now on; open as long as the domain is.
+    pub(crate) fn eq(&self) -> Option<&EqObject> {
+        self.eq.as_ref().map(BoundEq::get)
     }
 
     /// The authorization key of what has none of its own; empty for none.
@@ -162,6 +179,35 @@ impl DomainObject {
     pub(crate) fn remove_child(&self) {
         self.children.remove();
     }
+
+    /// The raw keys that are mapped in it.
+    pub(crate) fn keys(&self) -> &KeyMap {
+        &self.keys
+    }
+
+    /// Length of the longest raw key that it takes: `mr_key_size` under `KFI_MR_RAW`; otherwise
+    /// that is about other keys.
+    pub(crate) fn longest_raw_key(&self) -> usize {
+        rawkey::raw_key_size(match self.has_mode(kfi_bindings::KFI_MR_RAW) {
+            true => self.mr_limits.pieces,
+            false => rawkey::MOST_PIECES,
+        })
+    }
+
+    /// From here on nothing can be opened in it; `EBUSY` while something is.
+    fn shut(&self) -> Result<(), Refusal> {
+        let open = |errno| Refusal::new(errno, c"objects are open in the domain");
+        let mapped = |errno| Refusal::new(errno, c"domain has mapped keys");
+        self.children.close().map_err(open)?;
+        self.keys
+            .close()
+            .map_err(mapped)
+            .inspect_err(|_| self.children.reopen())?;
+        self.imp.close().inspect_err(|_| {
+            self.keys.reopen();
+            self.children.reopen();
+        })
+    }
 }
 
 static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
@@ -180,8 +226,8 @@ static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
 static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
     size: size_of::<kfi_ops>(),
     close: Some(close),
-    bind: Some(no_op3),
-    control: Some(no_op3),
+    bind: Some(bind::bind),
+    control: Some(control),
     ops_open: Some(extension::open),
 });
 
@@ -245,6 +291,7 @@ fn new(
         ));
     }
     let mr_cnt = i32::try_from(mr_limits.regions).unwrap_or(i32::MAX);
+    let keys = KBox::pin_init(KeyMap::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
     fabric.children().add()?;
     // INVARIANT: The fabric counts this domain until `close`.
     let object = KBox::write(
@@ -263,6 +310,8 @@ fn new(
             mr_cnt,
             mr_mode: attr.mr_mode,
             auth_key,
+            keys,
+            eq: SetOnce::new(),
         },
     );
     Ok(KBox::into_raw(object).cast())
@@ -311,12 +360,7 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
     let object = fid.cast::<DomainObject>();
     // SAFETY: C calls this on an open domain, whose fid is the object's first field.
-    let (children, imp) = unsafe { (&(*object).children, &(*object).imp) };
-    if let Err(errno) = children.close() {
-        return Refusal::new(errno, c"objects are open in the domain").report();
-    }
-    if let Err(refusal) = imp.close() {
-        children.reopen();
+    if let Err(refusal) = unsafe { &*object }.shut() {
         return refusal.report();
     }
     // SAFETY: As above; without children, and closed, nobody uses it any more.
@@ -326,6 +370,24 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     // SAFETY: By the invariant of the object, which counted as a child of the fabric until here.
     unsafe { fabric.as_ref() }.children().remove();
     0
+}
+
+/// `kfi_control` of a domain: what there is about raw keys. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
+    let _noio = NoIo::enter();
+    // SAFETY: C calls this on an open object, with the argument that goes with the command.
+    let done = unsafe {
+        object(fid).and_then(|domain| match u32::try_from(command) {
+            Ok(kfi_bindings::KFI_MAP_RAW_MR) => raw::map(domain, arg),
+            Ok(kfi_bindings::KFI_UNMAP_KEY) => raw::unmap(domain, arg),
+            _ => Err(Errno::ENOSYS.into()),
+        })
+    };
+    done.map_or_else(Refusal::report, |()| 0)
 }
 
 /// The domain behind a fid.

@@ -47,10 +47,10 @@ errnos! {
     EEXIST = KFI_EEXIST;
     /// Memory that can't be registered.
     EFAULT = KFI_EFAULT;
+    /// A signal ended the wait.
+    EINTR = KFI_EINTR;
     /// An argument makes no sense.
     EINVAL = KFI_EINVAL;
-    /// A signal came while waiting.
-    EINTR = KFI_EINTR;
     /// The device reported a failure.
     EIO = KFI_EIO;
     /// The key is not one that can be had.
@@ -77,7 +77,7 @@ errnos! {
     ETIMEDOUT = KFI_ETIMEDOUT;
     /// A queue was full, and entries are lost.
     EOVERRUN = KFI_EOVERRUN;
-    /// The caller's buffer can't hold the result.
+    /// Room for the answer is too small.
     ETOOSMALL = KFI_ETOOSMALL;
     /// A resource of the provider is not available, or an error entry waits to be read.
     EAVAIL = KFI_EAVAIL;

@@ -6,6 +6,7 @@ use crate::{
     dma,
     domain,
     errno::Errno,
+    raw,
     refusal::Refusal, //
 };
 use core::ptr::{
@@ -55,6 +56,7 @@ pub(crate) unsafe extern "C" fn open(
     };
     let table = match domain.dma() {
         Some(_) if name == dma::NAME => Some(dma::OPS.as_ptr().cast()),
+        _ if name == raw::NAME => Some(raw::OPS.as_ptr().cast()),
         _ => domain.extension(name).map(NonNull::as_ptr),
     };
     match table {

@@ -29,7 +29,6 @@ mod guard;
 mod hints;
 mod info;
 pub mod irqlock;
-#[allow(dead_code)]
 mod keymap;
 mod layout;
 mod memory;
@@ -39,7 +38,7 @@ pub mod num;
 mod offer;
 pub mod provider;
 pub mod random;
-#[allow(dead_code)]
+mod raw;
 mod rawkey;
 mod refusal;
 mod registration;
@@ -68,7 +67,11 @@ pub use crate::{
         Extras,
         Offer, //
     },
-    rawkey::RemotePiece,
+    rawkey::{
+        raw_key_size,
+        RemotePiece,
+        MOST_PIECES, //
+    },
     refusal::Refusal,
     registration::Registration,
     request::{

@@ -76,6 +76,10 @@ table!(
     query_atomic
 );
 table!(kfi_ops_mr: reg, regv, regbv, regattr, regsgl);
+layout!(kfi_mr_raw_attr: 32; flags = 0, base_addr = 8, raw_key = 16, key_size = 24);
+layout!(kfi_mr_map_raw: 40; flags = 0, base_addr = 8, raw_key = 16, key_size = 24, key = 32);
+layout!(kfi_rma_iov: 24; addr = 0, len = 8, key = 16);
+table!(kfi_raw_ops: resolve);
 table!(kfi_dma_ops: map_sg, unmap_sg, sync_sg_for_cpu, sync_sg_for_device);
 
 const _: () = {
@@ -94,6 +98,12 @@ const _: () = {
     assert!(KFI_CLASS_FABRIC == 1);
     assert!(KFI_CLASS_DOMAIN == 2);
     assert!(KFI_CLASS_MR == 12);
+    assert!(KFI_GET_RAW_MR == 8);
+    assert!(KFI_MAP_RAW_MR == 9);
+    assert!(KFI_UNMAP_KEY == 10);
+    assert!(KFI_RAW_KEY_MAGIC == crate::rawkey::MAGIC);
+    assert!(KFI_RAW_KEY_VERSION == 1 && crate::rawkey::VERSION == 1);
+    assert!(crate::num::index(KFI_RAW_KEY_MOST) == crate::rawkey::MOST_PIECES);
     assert!(KFI_EBADFLAGS == 260);
     assert!(KFI_ENOKEY == 266);
 };

@@ -2,21 +2,30 @@
 
 //! The memory region as C has it.
 //!
-//! Lock order: a region's lock is taken before anything of its provider.
+//! Lock order: a region's lock is taken before anything of its provider, and before the locks of
+//! event queues, counters and endpoints.
 
+mod bind;
 mod control;
+mod enable;
 mod ranges;
+mod state;
 
-use self::ranges::Ranges;
+use self::{
+    ranges::Ranges,
+    state::State, //
+};
 use crate::{
     access::Access,
+    counter::Counter,
     domain::DomainObject,
+    endpoint::Endpoint,
+    eq::EqObject,
     errno::Errno,
     fid,
     noio::NoIo,
     num::widen,
     provider::{
-        Bindings,
         Domain,
         Keys,
         Mr, //
@@ -24,7 +33,6 @@ use crate::{
     refusal::Refusal,
     request::MrRequest,
     table::{
-        no_op3,
         no_op5,
         Table, //
     }, //
@@ -38,10 +46,18 @@ use kernel::{
         c_int,
         c_void, //
     },
+    new_condvar,
     new_mutex,
+    new_work,
     prelude::*,
-    sync::Mutex,
-    types::Opaque, //
+    sync::{
+        Arc,
+        CondVar,
+        Mutex,
+        UniqueArc, //
+    },
+    types::Opaque,
+    workqueue::Work, //
 };
 use kfi_bindings::{
     kfi_ops,
@@ -51,27 +67,45 @@ use kfi_bindings::{
 
 /// A `struct kfid_mr` and what the core keeps with it.
 ///
+/// C has a reference from [`open`] to [`close`]; the work that enables the region has another.
+///
 /// # Invariants
 ///
-/// `c.fid` is what C points to; `domain` stays open, since it counts this region as a child.
+/// `c.fid` is what C points to; `domain` and `eq` stay open until [`close`] has ended, since the
+/// domain counts this region as a child, and the queue is bound to the domain.
 #[repr(C)]
 #[pin_data]
 pub(crate) struct MrObject {
     // C may write to it: the context is the consumer's.
     c: Opaque<kfid_mr>,
     domain: NonNull<DomainObject>,
+    /// Where it is reported that the region is enabled; otherwise the call waits for it.
+    eq: Option<NonNull<EqObject>>,
     access: Access,
+    len: u64,
     ranges: Ranges,
     #[pin]
     inner: Mutex<Inner>,
+    /// A region is no longer pending.
+    #[pin]
+    settled: CondVar,
+    #[pin]
+    work: Work<Self>,
 }
+
+// SAFETY: What the pointers lead to may be used by any thread, by the invariants; the addresses in
+// `ranges` are only passed on.
+unsafe impl Send for MrObject {}
+// SAFETY: As above; `c` is not read but for what never changes.
+unsafe impl Sync for MrObject {}
 
 /// What changes in a region's life.
 struct Inner {
-    mr: KBox<dyn Mr>,
-    /// How peers reach it.
-    #[expect(dead_code, reason = "until there are raw keys")]
-    keys: Keys,
+    state: State<Arc<Counter>, Arc<Endpoint>>,
+    /// `None` while it is pending: then whoever enables it has it.
+    mr: Option<KBox<dyn Mr>>,
+    /// How peers reach it, once enabled.
+    keys: Option<Keys>,
 }
 
 impl MrObject {
@@ -80,73 +114,147 @@ impl MrObject {
         // SAFETY: Open by the invariant.
         unsafe { self.domain.as_ref() }
     }
+
+    fn eq(&self) -> Option<&EqObject> {
+        // SAFETY: Open by the invariant.
+        self.eq.map(|eq| unsafe { eq.as_ref() })
+    }
+
+    fn fid(&self) -> *mut kfid {
+        self.c.get().cast()
+    }
 }
 
 static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
     size: size_of::<kfi_ops>(),
     close: Some(close),
-    bind: Some(no_op3),
+    bind: Some(bind::bind),
     control: Some(control::control),
     ops_open: Some(no_op5),
 });
 
-/// Registers a valid request and makes the object that C gets. Sleeps until the device is done.
+/// A region that was registered, with perhaps the device's part still to be done.
+pub(crate) struct Opened {
+    object: Arc<MrObject>,
+    pending: bool,
+}
+
+impl Opened {
+    /// What C gets.
+    pub(crate) fn as_ptr(&self) -> *mut kfid_mr {
+        self.object.c.get()
+    }
+
+    /// Gives the object to C, which must know of it already: from here on there may be an event.
+    /// May sleep.
+    pub(crate) fn start(self) {
+        if self.pending {
+            enable::queue(self.object.clone());
+        }
+        // C's reference, which `close` takes back.
+        let _ = Arc::into_raw(self.object);
+    }
+}
+
+/// Registers a valid request and makes the object that C gets.
+///
+/// Sleeps until the device is done; but where an event queue is bound to the domain, that is left
+/// to [`Opened::start`]. A region that has to be bound first stays disabled.
 pub(crate) fn open(
     domain: &DomainObject,
     request: &MrRequest<'_>,
     context: *mut c_void,
-) -> Result<*mut kfid_mr, Refusal> {
+) -> Result<Opened, Refusal> {
     // Allocated first: nothing is left to fail once the peer can reach the memory.
-    let object = KBox::<MrObject>::new_uninit(GFP_KERNEL)?;
+    let object = UniqueArc::<MrObject>::new_uninit(GFP_KERNEL)?;
     let child = domain.add_region()?;
     let ranges = match domain.mr_limits().refresh {
         true => Ranges::of(request.source())?,
         false => Ranges::Unknown,
     };
+    let mut state = State::new(
+        request.flags() & kfi_bindings::KFI_RMA_EVENT != 0,
+        domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT),
+    );
     let mut mr = domain.provider().create_mr(request)?;
-    let keys = mr.enable(&Bindings::default()).inspect_err(|_| {
-        // The call has failed already, for a reason that says more.
-        let _ = mr.close();
-    })?;
-    let key = match domain.has_mode(kfi_bindings::KFI_MR_RAW) {
-        true => widen(kfi_bindings::KFI_KEY_NOTAVAIL),
-        false => keys.key,
+    let eq = domain.eq();
+    let mut keys = None;
+    let mut pending = false;
+    if !state.is_unbound() {
+        state.begin()?;
+        match eq {
+            Some(_) => pending = true,
+            None => {
+                let enabled = mr.enable(&state.bindings()).inspect_err(|_| {
+                    // The call has failed already, for a reason that says more.
+                    let _ = mr.close();
+                })?;
+                keys = Some(enabled);
+                state.end(true);
+            }
+        }
+    }
+    let (desc, key, iova) = match &keys {
+        Some(keys) => (keys.desc, public_key(domain, keys), keys.base),
+        None => (0, widen(kfi_bindings::KFI_KEY_NOTAVAIL), 0),
     };
+    let mr = Some(mr);
     // INVARIANT: `child` keeps the domain open and is given up by `close` only.
-    let object = object.write_pin_init(pin_init!(MrObject {
+    let object = object.pin_init_with(pin_init!(MrObject {
         c: Opaque::new(kfid_mr {
             fid: fid::new(kfi_bindings::KFI_CLASS_MR, context, &FID_OPS),
-            mem_desc: ptr::without_provenance_mut(keys.desc),
+            mem_desc: ptr::without_provenance_mut(desc),
             key,
-            iova: keys.base,
+            iova,
         }),
         domain: child.keep(),
+        eq: eq.map(NonNull::from),
         access: request.access(),
+        len: request.shape().bytes(),
         ranges,
-        inner <- new_mutex!(Inner { mr, keys }),
+        inner <- new_mutex!(Inner { state, mr, keys }),
+        settled <- new_condvar!(),
+        work <- new_work!("kfabric::MrObject::work"),
     }));
-    let object = match object {
-        Ok(object) => object,
+    match object {
+        Ok(object) => Ok(Opened {
+            object: object.into(),
+            pending,
+        }),
         Err(never) => match never {},
-    };
-    // C reaches the object by its first field until `close`, and doesn't move it.
-    // SAFETY: As said.
-    let object = unsafe { Pin::into_inner_unchecked(object) };
-    Ok(KBox::into_raw(object).cast())
+    }
 }
 
-/// `kfi_close` of a region. May sleep; when it returns 0, no peer can reach the memory.
+/// What `kfi_mr_key()` gives.
+fn public_key(domain: &DomainObject, keys: &Keys) -> u64 {
+    match domain.has_mode(kfi_bindings::KFI_MR_RAW) {
+        true => widen(kfi_bindings::KFI_KEY_NOTAVAIL),
+        false => keys.key,
+    }
+}
+
+/// `kfi_close` of a region. Sleeps until a registration that is under way has ended; when it
+/// returns 0, no peer can reach the memory.
 ///
 /// # Safety
 ///
 /// `fid` is a region of this core that is used by nobody else any more.
 unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
-    // SAFETY: `fid` is the first field of the object that `open` gave out, pinned.
-    let object = unsafe { Pin::new_unchecked(KBox::from_raw(fid.cast::<MrObject>())) };
-    let closed = object.inner.lock().mr.close();
+    // SAFETY: `fid` is the first field of an object to which C has a reference.
+    let object = unsafe { &*fid.cast::<MrObject>() };
+    let mr = match settle(object) {
+        Ok(mr) => mr,
+        Err(refusal) => return refusal.report(),
+    };
+    if let Some(eq) = object.eq() {
+        // No event names a region that is gone.
+        eq.forget(fid);
+    }
+    let closed = mr.map_or(Ok(()), |mut mr| mr.close());
     let domain = object.domain;
-    drop(object);
+    // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
+    drop(unsafe { Arc::from_raw(object) });
     // SAFETY: By the invariant of the object, which counted as a child of the domain until here.
     unsafe { domain.as_ref() }.remove_region();
     match closed {
@@ -154,6 +262,33 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
         // Whatever the provider says: the object is gone, which `EBUSY` would deny.
         Err(refusal) => refusal.with_errno(Errno::EIO).report(),
     }
+}
+
+/// Waits until the region is not pending, and takes what the provider has of it. After an error it
+/// is as open as before.
+fn settle(object: &MrObject) -> Result<Option<KBox<dyn Mr>>, Refusal> {
+    let mut inner = object.inner.lock();
+    while inner.state.is_pending() {
+        if object.eq().is_some_and(EqObject::in_handler) {
+            return Err(Refusal::new(
+                Errno::EOPBADSTATE,
+                c"closed in an event handler while its registration is under way",
+            ));
+        }
+        object.settled.wait(&mut inner);
+    }
+    if inner
+        .state
+        .counter()
+        .is_some_and(|counter| counter.is_open())
+    {
+        return Err(Refusal::new(
+            Errno::EBUSY,
+            c"a counter is bound to the region",
+        ));
+    }
+    // What keeps counter and endpoint goes with the object, but their memory is the core's.
+    Ok(inner.mr.take())
 }
 
 /// The region behind a fid.

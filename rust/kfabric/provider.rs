@@ -8,7 +8,9 @@
 //! allocations made in it don't wait for I/O.
 
 use crate::{
+    counter::Counter,
     domain::DomainRequest,
+    endpoint::Endpoint,
     errno::Errno,
     offer::Offer,
     rawkey::RemotePiece,
@@ -26,7 +28,8 @@ use kernel::{
     dma::DataDirection,
     ffi::c_void,
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    sync::Arc, //
 };
 
 /// A provider: the thing behind a `prov_name`.
@@ -119,8 +122,13 @@ pub trait Mr: Send + Sync {
 }
 
 /// What a region was bound to before it is enabled.
-#[derive(Default)]
-pub struct Bindings {}
+pub struct Bindings {
+    /// What counts the writes of peers to the region. Counting goes on in vain once it is closed.
+    pub counter: Option<Arc<Counter>>,
+    /// The endpoint through which alone peers reach the region (`KFI_MR_ENDPOINT`), as long as it
+    /// is open.
+    pub endpoint: Option<Arc<Endpoint>>,
+}
 
 /// How peers reach a region.
 pub struct Keys {

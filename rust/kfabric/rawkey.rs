@@ -38,8 +38,8 @@ mod kunit;
 pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"KFRK");
 /// The only version there is.
 pub(crate) const VERSION: u16 = 1;
-/// Most pieces.
-pub(crate) const MOST: usize = 4096;
+/// Most pieces that a region can have.
+pub const MOST_PIECES: usize = 4096;
 /// Set in the keys of mapped raw keys, and in no key of a provider.
 pub(crate) const MAPPED: u64 = 1 << 63;
 
@@ -57,17 +57,18 @@ pub struct RemotePiece {
     pub len: u64,
 }
 
-/// Length of a raw key of so many pieces. For up to [`MOST`]; beyond, it's only said to be longer.
-pub(crate) const fn size_of(pieces: usize) -> usize {
+/// Length in bytes of a raw key of so many pieces. It is the `mr_key_size` of a domain of
+/// `KFI_MR_RAW` whose regions have no more.
+pub const fn raw_key_size(pieces: usize) -> usize {
     pieces.saturating_mul(PIECE).saturating_add(HEADER)
 }
 
 /// Writes the raw key of a region. May sleep.
 ///
-/// `E2BIG` if it has more than [`MOST`] pieces.
+/// `E2BIG` if it has more than [`MOST_PIECES`] pieces.
 pub(crate) fn encode(pieces: &[RemotePiece]) -> Result<KVVec<u8>, Refusal> {
     let count = match u32::try_from(pieces.len()) {
-        Ok(count) if pieces.len() <= MOST => count,
+        Ok(count) if pieces.len() <= MOST_PIECES => count,
         _ => {
             let refusal = Refusal::new(Errno::E2BIG, c"too many pieces for a raw key");
             return Err(refusal.value(widen(pieces.len())));
@@ -76,7 +77,7 @@ pub(crate) fn encode(pieces: &[RemotePiece]) -> Result<KVVec<u8>, Refusal> {
     let total = pieces
         .iter()
         .fold(0, |sum, piece| piece.len.wrapping_add(sum));
-    let mut raw = KVVec::with_capacity(size_of(pieces.len()), GFP_KERNEL)?;
+    let mut raw = KVVec::with_capacity(raw_key_size(pieces.len()), GFP_KERNEL)?;
     let mut put = |bytes: &[u8]| raw.extend_from_slice(bytes, GFP_KERNEL);
     put(&MAGIC.to_le_bytes())?;
     put(&VERSION.to_le_bytes())?;
@@ -106,10 +107,10 @@ pub(crate) fn parse(raw: &[u8]) -> Result<KVVec<RemotePiece>, Refusal> {
     if zero != 0 || zeros != 0 {
         return Err(malformed(c"reserved bytes of a raw key are not 0"));
     }
-    if count == 0 || count > MOST {
+    if count == 0 || count > MOST_PIECES {
         return Err(malformed(c"raw key of no piece, or of too many").value(widen(count)));
     }
-    if raw.len() != size_of(count) {
+    if raw.len() != raw_key_size(count) {
         let refusal = malformed(c"length and count of a raw key don't agree");
         return Err(refusal.value(widen(raw.len())));
     }

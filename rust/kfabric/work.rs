@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The core's own workqueue.
+//! The core's own workqueues.
 
 use crate::workqueue::OwnedQueue;
 use core::cell::UnsafeCell;
@@ -19,26 +19,36 @@ unsafe impl Sync for Slot {}
 /// Runs the handlers of event queues.
 static HANDLERS: Slot = Slot(UnsafeCell::new(None));
 
-/// Allocates the workqueue. May sleep.
+/// Does the device's part of registrations.
+static REGISTRATIONS: Slot = Slot(UnsafeCell::new(None));
+
+/// Allocates the workqueues. May sleep.
 ///
 /// # Safety
 ///
 /// Called once, before anything else of this file.
 pub(crate) unsafe fn init() -> Result {
     let handlers = OwnedQueue::new(c"kfi_events")?;
-    // SAFETY: By the requirements of this function, nobody else looks at it.
-    unsafe { *HANDLERS.0.get() = Some(handlers) };
+    let registrations = OwnedQueue::new(c"kfi_register")?;
+    // SAFETY: By the requirements of this function, nobody else looks at them.
+    unsafe {
+        *HANDLERS.0.get() = Some(handlers);
+        *REGISTRATIONS.0.get() = Some(registrations);
+    }
     Ok(())
 }
 
-/// Lets all work end, and frees the workqueue. Sleeps.
+/// Lets all work end, and frees the workqueues. Sleeps.
 ///
 /// # Safety
 ///
 /// Called once, when nobody is left who could call anything else of this file.
 pub(crate) unsafe fn exit() {
     // SAFETY: By the requirements of this function. What is still running needs no queue.
-    drop(unsafe { (*HANDLERS.0.get()).take() });
+    unsafe {
+        drop((*REGISTRATIONS.0.get()).take());
+        drop((*HANDLERS.0.get()).take());
+    }
 }
 
 /// The workqueue for the handlers of event queues, whose work may take as long as it likes; `None`
@@ -46,4 +56,11 @@ pub(crate) unsafe fn exit() {
 pub(crate) fn handlers() -> Option<&'static OwnedQueue> {
     // SAFETY: Not written before `exit`.
     unsafe { (*HANDLERS.0.get()).as_ref() }
+}
+
+/// The workqueue for the device's part of asynchronous registrations; `None` only if the module
+/// isn't there. Any context.
+pub(crate) fn registrations() -> Option<&'static OwnedQueue> {
+    // SAFETY: Not written before `exit`.
+    unsafe { (*REGISTRATIONS.0.get()).as_ref() }
 }

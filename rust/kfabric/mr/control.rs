@@ -3,16 +3,20 @@
 //! `kfi_control()` on a region.
 
 use super::{
+    enable::enable,
     object,
     MrObject, //
 };
 use crate::{
     errno::Errno,
     noio::NoIo,
+    raw,
+    rawkey::RemotePiece,
     refusal::Refusal,
     request::MrRequest,
     source::List, //
 };
+use core::slice;
 use kernel::ffi::{
     c_int,
     c_void, //
@@ -21,6 +25,8 @@ use kfi_bindings::{
     kfi_iov_type_KFI_KVEC as KVEC,
     kfi_mr_modify,
     kfid,
+    KFI_ENABLE,
+    KFI_GET_RAW_MR,
     KFI_REFRESH, //
 };
 
@@ -33,12 +39,15 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
     let _noio = NoIo::enter();
     // SAFETY: C calls this on an open object.
     let done = unsafe { object(fid) }.and_then(|mr| match u32::try_from(command) {
+        Ok(KFI_ENABLE) => enable(mr),
         // SAFETY: As the C API demands, the argument is null or valid.
         Ok(KFI_REFRESH) => match unsafe { arg.cast::<kfi_mr_modify>().as_ref() } {
             // SAFETY: As the C API demands, its list is null or valid.
             Some(modify) => unsafe { refresh(mr, modify) },
             None => Err(Refusal::new(Errno::EINVAL, c"command without its argument")),
         },
+        // SAFETY: As above, and so are the pointers in it.
+        Ok(KFI_GET_RAW_MR) => unsafe { raw_attr(mr, arg) },
         _ => Err(Refusal::new(
             Errno::ENOSYS,
             c"no such command on a memory region",
@@ -76,8 +85,30 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
         let parts = unsafe { List::from_raw(parts, attr.iov_count) }?;
         mr.ranges.contain(&parts)?;
     }
+    let request = MrRequest::again(ranges, mr.access, limits)?;
     let mut inner = mr.inner.lock();
-    inner
-        .mr
-        .refresh(&MrRequest::again(ranges, mr.access, limits)?)
+    inner.state.check_enabled()?;
+    let mr = inner.mr.as_mut().ok_or(Errno::EOPBADSTATE)?;
+    mr.refresh(&request)
+}
+
+/// `kfi_mr_raw_attr()`: a region that is one to the device has a raw key of one piece.
+///
+/// # Safety
+///
+/// As the C API demands: `arg` is null or what the command says.
+unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
+    let inner = mr.inner.lock();
+    let keys = inner.enabled_keys()?;
+    let whole = RemotePiece {
+        key: keys.key,
+        base: keys.base,
+        len: mr.len,
+    };
+    let pieces = match keys.pieces.as_slice() {
+        [] => slice::from_ref(&whole),
+        pieces => pieces,
+    };
+    // SAFETY: By the requirements of this function.
+    unsafe { raw::get(arg, keys.base, pieces) }
 }

@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn the_bytes_are_these() -> Result {
         let raw = encode(&[ONE])?;
-        assert!(raw.len() == 48 && raw.len() == size_of(1));
+        assert!(raw.len() == 48 && raw.len() == raw_key_size(1));
         assert!(raw.starts_with(b"KFRK\x01\0\0\0\x01\0\0\0\0\0\0\0\x01\x10\0\0\0\0\0\0"));
         assert!(
             raw.ends_with(b"\x44\x33\x22\x11\0\0\0\0\x23\xc1\xbb\xaa\0\0\0\0\x01\x10\0\0\0\0\0\0")
@@ -51,7 +51,7 @@ mod tests {
         let mut longer = raw;
         longer.push(0, GFP_KERNEL)?;
         assert!(parsed(&longer).err() == Some(Errno::EINVAL));
-        longer.resize(size_of(3), 0, GFP_KERNEL)?;
+        longer.resize(raw_key_size(3), 0, GFP_KERNEL)?;
         assert!(parsed(&longer).err() == Some(Errno::EINVAL));
         Ok(())
     }
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn no_more_than_most_pieces() -> Result {
-        let mut pieces = KVVec::from_elem(ONE, MOST, GFP_KERNEL)?;
+        let mut pieces = KVVec::from_elem(ONE, MOST_PIECES, GFP_KERNEL)?;
         let raw = encode(&pieces)?;
-        assert!(raw.len() == size_of(MOST));
+        assert!(raw.len() == raw_key_size(MOST_PIECES));
         assert!(parsed(&raw).is_ok_and(|read| *read == *pieces));
         pieces.push(ONE, GFP_KERNEL)?;
         assert!(encode(&pieces).err().map(|e| e.errno()) == Some(Errno::E2BIG));

@@ -9,8 +9,8 @@
 . "$(dirname "$0")/lib.sh"
 
 # Of kfi_selftest.ko, and scripts of their own.
-suites="oracle negotiate core slots eq lifetime rights errors segments badmem order matrix
-	stress hammer recovery"
+suites="oracle negotiate core slots eq lifetime async rights errors segments badmem order
+	matrix raw stress hammer recovery"
 scripts="conform consumer17 trace faults unload removal"
 
 if [ "$1" = -l ]; then

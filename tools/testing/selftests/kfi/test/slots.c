@@ -59,8 +59,6 @@ static void domain_case(struct kfi_test *t)
 	struct kfid_av *av;
 	struct kfid_cq *cq;
 	void *ops;
-	u8 raw[16] = {};
-	u64 key = 0;
 
 	NOSYS_OPEN(t, cq, kfi_cq_open(domain, &cq_attr, &cq, NULL, NULL));
 	NOSYS_OPEN(t, poll, kfi_poll_open(domain, &poll_attr, &poll));
@@ -72,30 +70,25 @@ static void domain_case(struct kfi_test *t)
 	NOSYS_OPEN(t, ops, kfi_open_ops(&domain->fid, "no such ops", 0, &ops, NULL));
 	NOSYS(t, kfi_domain_bind(domain, &thing, KFI_REG_MR));
 	NOSYS(t, kfi_query_atomic(domain, KFI_UINT64, KFI_SUM, &atomic_attr, 0));
-	NOSYS(t, kfi_mr_map_raw(domain, 0, raw, sizeof(raw), &key, 0));
-	NOSYS(t, kfi_mr_unmap_key(domain, 1));
 	NOSYS(t, kfi_control(&domain->fid, KFI_ENABLE, NULL));
 	NOSYS(t, kfi_control(&domain->fid, -1, NULL));
 }
 
 static void mr_case(struct kfi_test *t)
 {
-	u8 *mem = arena_at(t->env, MEM_KMALLOC, 0), raw[16];
+	u8 *mem = arena_at(t->env, MEM_KMALLOC, 0);
 	struct kvec iov = { .iov_base = mem, .iov_len = PAGE_SIZE };
-	size_t size = sizeof(raw);
 	struct kfid *alias;
 	struct kfid_mr *mr;
 	void *ops;
-	u64 base;
 
 	if (!EXPECT_EQ(t, kfi_mr_reg(t->env->domain, mem, PAGE_SIZE, KFI_REMOTE, 0, 0, 0, &mr,
 				     NULL), 0))
 		return;
 	NOSYS(t, kfi_mr_bind(mr, &thing, KFI_REMOTE_WRITE));
-	NOSYS(t, kfi_mr_enable(mr));
+	EXPECT_EQ(t, kfi_mr_enable(mr), -KFI_EOPBADSTATE);
 	NOSYS(t, kfi_mr_refresh(mr, &iov, 1, 0));
 	NOSYS(t, kfi_mr_refresh(mr, NULL, 0, 0));
-	NOSYS(t, kfi_mr_raw_attr(mr, &base, raw, &size, 0));
 	NOSYS(t, kfi_alias(&mr->fid, &alias, 0));
 	NOSYS(t, kfi_control(&mr->fid, -1, NULL));
 	NOSYS_OPEN(t, ops, kfi_open_ops(&mr->fid, KFI_DMA_OPS_1, 0, &ops, NULL));

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Enabling regions: in the call, or behind it where an event queue reports it.
+
+use super::{
+    public_key,
+    Inner,
+    MrObject, //
+};
+use crate::{
+    errno::Errno,
+    noio::NoIo,
+    refusal::Refusal,
+    work, //
+};
+use core::ptr;
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    workqueue::{
+        impl_has_work,
+        WorkItem, //
+    }, //
+};
+use kfi_bindings::KFI_MR_COMPLETE;
+
+impl_has_work! {
+    impl HasWork<Self> for MrObject { self.work }
+}
+
+impl WorkItem for MrObject {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        // Storage may wait for the event on the way of writing memory back.
+        let _noio = NoIo::enter();
+        // The event tells.
+        let _ = finish(&this);
+    }
+}
+
+/// Leaves a pending region to the core's workqueue. May sleep.
+pub(super) fn queue(object: Arc<MrObject>) {
+    match work::registrations() {
+        // It is queued once in its life, so it can't be queued already.
+        Some(queue) => drop(queue.enqueue(object)),
+        None => drop(finish(&object)),
+    }
+}
+
+/// `kfi_mr_enable()`. Sleeps until the region is enabled, unless an event queue reports it.
+pub(super) fn enable(object: &MrObject) -> Result<(), Refusal> {
+    object.inner.lock().state.begin()?;
+    if object.eq.is_none() {
+        return finish(object);
+    }
+    // SAFETY: C has a reference to the object, which this leaves to it.
+    let object = unsafe { Arc::from_raw(ptr::from_ref(object)) };
+    queue(object.clone());
+    let _ = Arc::into_raw(object);
+    Ok(())
+}
+
+/// Enables a pending region, tells the event queue, and lets those go on who wait. Sleeps.
+fn finish(object: &MrObject) -> Result<(), Refusal> {
+    let mut inner = object.inner.lock();
+    let (bindings, mr) = (inner.state.bindings(), inner.mr.take());
+    drop(inner);
+
+    let gone = Refusal::new(Errno::EIO, c"the region is not there");
+    let (mr, enabled) = match mr {
+        Some(mut mr) => {
+            let enabled = mr.enable(&bindings);
+            (Some(mr), enabled)
+        }
+        None => (None, Err(gone)),
+    };
+
+    let mut inner = object.inner.lock();
+    inner.mr = mr;
+    let done = enabled.map(|keys| {
+        object.publish(&keys);
+        inner.keys = Some(keys);
+    });
+    object.report(&done);
+    // Not before the event is there: whoever closes the region takes it out again.
+    inner.state.end(done.is_ok());
+    object.settled.notify_all();
+    done
+}
+
+impl MrObject {
+    /// Writes what C reads of an enabled region.
+    fn publish(&self, keys: &crate::provider::Keys) {
+        let c = self.c.get();
+        // SAFETY: C only reads these fields, and may do so meanwhile.
+        unsafe {
+            (&raw mut (*c).mem_desc).write_volatile(ptr::without_provenance_mut(keys.desc));
+            (&raw mut (*c).iova).write_volatile(keys.base);
+            (&raw mut (*c).key).write_volatile(public_key(self.domain(), keys));
+        }
+    }
+
+    /// Puts the event in the queue, if there is one.
+    fn report(&self, done: &Result<(), Refusal>) {
+        let Some(eq) = self.eq() else {
+            return;
+        };
+        let fid = self.fid();
+        // SAFETY: The object is open, and its context is C's to write, but not now.
+        let context = unsafe { (&raw const (*fid).context).read() };
+        match done {
+            Ok(()) => eq.complete(KFI_MR_COMPLETE, fid, context, 0),
+            Err(refusal) => eq.fail(fid, context, *refusal),
+        }
+    }
+}
+
+impl Inner {
+    /// What peers need; `EOPBADSTATE` unless the region is enabled.
+    pub(super) fn enabled_keys(&self) -> Result<&crate::provider::Keys, Refusal> {
+        self.state.check_enabled()?;
+        self.keys.as_ref().ok_or(Errno::EOPBADSTATE.into())
+    }
+}

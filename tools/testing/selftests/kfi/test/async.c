@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Asynchronous registration: an event queue is bound to the domain, and tells when a region is
+ * there.
+ *
+ * Each case opens a domain of its own, since an event queue stays bound to its domain.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+
+#include "errors.h"
+#include "request.h"
+#include "suites.h"
+
+#define TIMEOUT	20000
+#define LEN	(2 * PAGE_SIZE + 100)
+#define INTO_PAGE	40
+#define MANY	64
+
+/**
+ * struct bound - a domain with an event queue
+ * @shared: The environment that the cases share.
+ * @env: The same but for the domain and the peer; the case's until bound_close().
+ * @eq: The queue.
+ * @events: How often the handler was called.
+ * @called: Completed by the handler.
+ * @handle: What else the handler does, or NULL.
+ * @data: For that.
+ */
+struct bound {
+	struct kfi_env *shared;
+	struct kfi_env env;
+	struct kfid_eq *eq;
+	atomic_t events;
+	struct completion called;
+	void (*handle)(struct bound *b);
+	void *data;
+};
+
+static void handler(struct kfid_eq *eq, void *context)
+{
+	struct bound *b = context;
+
+	might_sleep();
+	atomic_inc(&b->events);
+	if (b->handle)
+		b->handle(b);
+	complete(&b->called);
+}
+
+/* Returns NULL after a failure. */
+static struct bound *bound_open(struct kfi_test *t, size_t size)
+{
+	struct bound *b = kzalloc_obj(*b);
+	struct kfi_eq_attr attr = {
+		.size = size,
+		.wait_obj = KFI_WAIT_QUEUE,
+	};
+	int ret;
+
+	if (!EXPECT(t, b, "out of memory"))
+		return NULL;
+	b->shared = t->env;
+	b->env = *t->env;
+	init_completion(&b->called);
+	b->env.peer = NULL;
+	if (!EXPECT_EQ(t, kfi_domain(t->env->fabric, t->env->info, &b->env.domain, NULL), 0))
+		goto no_domain;
+	ret = kfi_eq_open(t->env->fabric, &attr, &b->eq, handler, b);
+	if (!EXPECT_EQ(t, ret, 0))
+		goto no_eq;
+	ret = kfi_domain_bind(b->env.domain, &b->eq->fid, KFI_REG_MR);
+	if (!EXPECT_EQ(t, ret, 0))
+		goto no_peer;
+	b->env.peer = kfi_peer_open(b->env.domain);
+	if (EXPECT(t, !IS_ERR(b->env.peer), "no peer: %ld", PTR_ERR(b->env.peer))) {
+		t->env = &b->env;
+		return b;
+	}
+no_peer:
+	kfi_close(&b->env.domain->fid);
+	kfi_close(&b->eq->fid);
+	goto no_domain;
+no_eq:
+	kfi_close(&b->env.domain->fid);
+no_domain:
+	kfree(b);
+	return NULL;
+}
+
+static void bound_close(struct kfi_test *t, struct bound *b)
+{
+	kfi_peer_close(b->env.peer);
+	EXPECT_EQ(t, kfi_close(&b->eq->fid), -KFI_EBUSY);
+	EXPECT_EQ(t, kfi_close(&b->env.domain->fid), 0);
+	EXPECT_EQ(t, kfi_close(&b->eq->fid), 0);
+	t->env = b->shared;
+	kfree(b);
+}
+
+/* The next event is the one that @mr is there. */
+static bool expect_complete(struct kfi_test *t, struct bound *b, struct kfid_mr *mr)
+{
+	struct kfi_eq_entry entry = { };
+	u32 event = ~0;
+
+	return EXPECT_EQ(t, kfi_eq_sread(b->eq, &event, &entry, sizeof(entry), TIMEOUT, 0),
+			 sizeof(entry)) &&
+	       EXPECT_EQ(t, event, KFI_MR_COMPLETE) &&
+	       EXPECT(t, entry.fid == &mr->fid, "the event is about another object") &&
+	       EXPECT(t, entry.context == mr->fid.context, "the event has another context");
+}
+
+static bool expect_empty(struct kfi_test *t, struct bound *b)
+{
+	struct kfi_eq_entry entry;
+	u32 event;
+
+	return EXPECT_EQ(t, kfi_eq_read(b->eq, &event, &entry, sizeof(entry), 0), -KFI_EAGAIN);
+}
+
+/* Prepare @t's call in the bound domain. */
+static bool prepare(struct kfi_test *t, struct bound *b, struct reg_req *req)
+{
+	u8 *mem = arena_at(t->env, MEM_KMALLOC, INTO_PAGE);
+
+	if (!EXPECT_EQ(t, reg_prepare(t->env, req, t->variant, mem, LEN, PAGE_SIZE), 0))
+		return false;
+	req->context = req;
+	return true;
+}
+
+/* A registration returns, its event comes, and the peer reaches the region. */
+static void complete_case(struct kfi_test *t)
+{
+	struct reg_req req;
+	struct kfid_mr *mr;
+	struct bound *b;
+
+	b = bound_open(t, 0);
+	if (!b)
+		return;
+	if (prepare(t, b, &req)) {
+		if (EXPECT_EQ(t, reg_submit(&req, &mr), 0)) {
+			expect_complete(t, b, mr);
+			EXPECT(t, kfi_mr_key(mr) != KFI_KEY_NOTAVAIL, "no key after the event");
+			check_region(t, mr, arena_at(t->env, MEM_KMALLOC, INTO_PAGE), LEN);
+			expect_empty(t, b);
+			EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+		}
+		reg_finish(t->env, &req);
+	}
+	bound_close(t, b);
+}
+
+/* Bad input is refused at once, and no event comes of it. */
+static void refused_case(struct kfi_test *t)
+{
+	struct reg_req req;
+	struct kfid_mr *mr;
+	struct bound *b;
+
+	b = bound_open(t, 0);
+	if (!b)
+		return;
+	if (prepare(t, b, &req)) {
+		req.access = 0;
+		mr = (void *)0x5a5a;
+		EXPECT_EQ(t, reg_submit(&req, &mr), -KFI_EINVAL);
+		EXPECT(t, !mr, "*mr is not NULL");
+		req.access = KFI_REMOTE;
+		req.flags = BIT_ULL(63);
+		EXPECT_EQ(t, reg_submit(&req, &mr), -KFI_EBADFLAGS);
+		msleep(20);
+		expect_empty(t, b);
+		EXPECT_EQ(t, atomic_read(&b->events), 0);
+		reg_finish(t->env, &req);
+	}
+	bound_close(t, b);
+}
+
+/* Memory is looked at in the call, too. */
+static void bad_memory_case(struct kfi_test *t)
+{
+	struct kfid_mr *mr = (void *)0x5a5a;
+	struct bound *b;
+
+	b = bound_open(t, 0);
+	if (!b)
+		return;
+	EXPECT_EQ(t, kfi_mr_reg(b->env.domain, &mr, sizeof(mr), KFI_REMOTE, 0, 0, 0, &mr, NULL),
+		  -KFI_EFAULT);
+	expect_empty(t, b);
+	bound_close(t, b);
+}
+
+/* Many at once: each has one event, and only one. */
+static void many_case(struct kfi_test *t)
+{
+	u8 *mem = arena_at(t->env, MEM_VMALLOC, 0);
+	unsigned int i, n, open = 0, seen = 0;
+	struct kfi_eq_entry entry;
+	struct kfid_mr **mr;
+	struct bound *b;
+	u32 event;
+
+	mr = kcalloc(MANY, sizeof(*mr), GFP_KERNEL);
+	if (!EXPECT(t, mr, "out of memory"))
+		return;
+	b = bound_open(t, MANY);
+	if (!b)
+		goto out;
+	for (n = 0; n < MANY; n++) {
+		if (!EXPECT_EQ(t, kfi_mr_reg(b->env.domain, mem, PAGE_SIZE, KFI_REMOTE, 0, 0, 0,
+					     &mr[n], (void *)(unsigned long)(n + 1)), 0))
+			break;
+		open++;
+	}
+	for (i = 0; i < open; i++) {
+		if (!EXPECT_EQ(t, kfi_eq_sread(b->eq, &event, &entry, sizeof(entry), TIMEOUT, 0),
+			       sizeof(entry)))
+			break;
+		n = (unsigned long)entry.context - 1;
+		if (!EXPECT(t, n < open && entry.fid == &mr[n]->fid, "an event about nothing"))
+			break;
+		EXPECT(t, mr[n]->key != KFI_KEY_NOTAVAIL, "no key after the event");
+		/* Seen: the context isn't that of an event any more. */
+		mr[n]->fid.context = NULL;
+		seen++;
+	}
+	EXPECT_EQ(t, seen, open);
+	for (i = 0; i < open; i++) {
+		EXPECT(t, !mr[i]->fid.context, "region %u had no event", i);
+		EXPECT_EQ(t, kfi_close(&mr[i]->fid), 0);
+	}
+	expect_empty(t, b);
+	EXPECT(t, atomic_read(&b->events) > 0, "the handler was never called");
+	bound_close(t, b);
+out:
+	kfree(mr);
+}
+
+/* Closing a region right away waits for it, and takes its event out of the queue. */
+static void close_case(struct kfi_test *t)
+{
+	u8 *mem = arena_at(t->env, MEM_PAGES, INTO_PAGE);
+	struct kfid_mr *mr, *kept;
+	struct bound *b;
+	int i;
+
+	b = bound_open(t, 0);
+	if (!b)
+		return;
+	if (!EXPECT_EQ(t, kfi_mr_reg(b->env.domain, mem, LEN, KFI_REMOTE, 0, 0, 0, &kept, b), 0))
+		goto out;
+	for (i = 0; i < scaled(100) && !t->failures; i++) {
+		if (!EXPECT_EQ(t, kfi_mr_reg(b->env.domain, mem, LEN, KFI_REMOTE, 0, 0, 0, &mr,
+					     NULL), 0))
+			break;
+		if (i % 3 == 1)
+			udelay(i);
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	}
+	/* Nobody has read anything so far: what is left is the event of the first. */
+	expect_complete(t, b, kept);
+	expect_empty(t, b);
+	EXPECT_EQ(t, kfi_close(&kept->fid), 0);
+out:
+	bound_close(t, b);
+}
+
+/* More events than the queue holds are lost, but not silently. */
+static void overrun_case(struct kfi_test *t)
+{
+	u8 *mem = arena_at(t->env, MEM_PAGES, 0);
+	struct kfi_eq_entry entry;
+	struct kfid_mr *mr[5];
+	ssize_t ret, events = 0, lost = 0;
+	struct bound *b;
+	u32 event;
+	int i, j;
+
+	b = bound_open(t, 2);
+	if (!b)
+		return;
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		if (!EXPECT_EQ(t, kfi_mr_reg(b->env.domain, mem, LEN, KFI_REMOTE, 0, 0, 0, &mr[i],
+					     NULL), 0))
+			break;
+	/* All are there, with or without an event. */
+	for (j = 0; j < i; j++) {
+		int n = 0;
+
+		while (READ_ONCE(mr[j]->key) == KFI_KEY_NOTAVAIL && n++ < TIMEOUT)
+			msleep(1);
+		EXPECT(t, mr[j]->key != KFI_KEY_NOTAVAIL, "region %d never got a key", j);
+	}
+	msleep(20);
+	for (j = 0; j < 10; j++) {
+		ret = kfi_eq_read(b->eq, &event, &entry, sizeof(entry), 0);
+		if (ret == -KFI_EAGAIN)
+			break;
+		if (ret == -KFI_EOVERRUN)
+			lost++;
+		else if (EXPECT_EQ(t, ret, sizeof(entry)))
+			events++;
+	}
+	EXPECT_EQ(t, events, 2);
+	EXPECT_EQ(t, lost, 1);
+	while (i--)
+		EXPECT_EQ(t, kfi_close(&mr[i]->fid), 0);
+	bound_close(t, b);
+}
+
+struct in_handler {
+	struct kfi_test *t;
+	u8 *mem;
+	unsigned int refused;
+	unsigned int tries;
+};
+
+/* Registers a region in the handler, and closes it there. */
+static void close_in_handler(struct bound *b)
+{
+	struct in_handler *h = b->data;
+	struct kfi_test *t = h->t;
+	struct kfid_mr *mr;
+	int ret;
+
+	if (h->refused || h->tries++ > 1000 ||
+	    !EXPECT_EQ(t, kfi_mr_reg(b->env.domain, h->mem, LEN, KFI_REMOTE, 0, 0, 0, &mr, NULL),
+		       0))
+		return;
+	ret = kfi_close(&mr->fid);
+	if (ret == -KFI_EOPBADSTATE) {
+		h->refused++;
+		h->mem = (u8 *)mr;
+	} else {
+		EXPECT_EQ(t, ret, 0);
+	}
+}
+
+/* A region whose registration is under way can't be closed in a handler, which could wait for ever. */
+static void handler_case(struct kfi_test *t)
+{
+	u8 *mem = arena_at(t->env, MEM_PAGES, 0);
+	struct in_handler h = { .t = t, .mem = mem };
+	struct kfi_eq_entry entry;
+	struct kfid_mr *mr;
+	struct bound *b;
+	u32 event;
+	int i;
+
+	b = bound_open(t, 0);
+	if (!b)
+		return;
+	b->data = &h;
+	b->handle = close_in_handler;
+	for (i = 0; i < 100 && !READ_ONCE(h.refused) && !t->failures; i++) {
+		if (!EXPECT_EQ(t, kfi_mr_reg(b->env.domain, mem, LEN, KFI_REMOTE, 0, 0, 0, &mr,
+					     NULL), 0))
+			break;
+		wait_for_completion_timeout(&b->called, msecs_to_jiffies(TIMEOUT));
+		while (kfi_eq_read(b->eq, &event, &entry, sizeof(entry), 0) > 0)
+			;
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	}
+	EXPECT(t, h.refused, "no close in the handler was refused");
+	if (h.refused)
+		EXPECT_EQ(t, kfi_close(&((struct kfid_mr *)h.mem)->fid), 0);
+	bound_close(t, b);
+}
+
+/* What can't be bound. */
+static void bind_case(struct kfi_test *t)
+{
+	struct kfi_eq_attr attr = { .wait_obj = KFI_WAIT_NONE };
+	struct kfid_fabric *fabric;
+	struct kfid_eq *eq;
+	struct bound *b;
+
+	b = bound_open(t, 0);
+	if (!b)
+		return;
+	EXPECT_EQ(t, kfi_domain_bind(b->env.domain, &b->eq->fid, KFI_REG_MR), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_domain_bind(b->env.domain, &b->env.domain->fid, KFI_REG_MR), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_domain_bind(b->shared->domain, NULL, KFI_REG_MR), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_domain_bind(b->shared->domain, &b->eq->fid, 0), -KFI_EBADFLAGS);
+	EXPECT_EQ(t, kfi_domain_bind(b->shared->domain, &b->eq->fid, KFI_REG_MR | KFI_WRITE),
+		  -KFI_EBADFLAGS);
+	if (EXPECT_EQ(t, kfi_fabric(t->env->info->fabric_attr, &fabric, NULL), 0)) {
+		if (EXPECT_EQ(t, kfi_eq_open(fabric, &attr, &eq, NULL, NULL), 0)) {
+			EXPECT_EQ(t, kfi_domain_bind(b->shared->domain, &eq->fid, KFI_REG_MR),
+				  -KFI_EINVAL);
+			EXPECT_EQ(t, kfi_close(&eq->fid), 0);
+		}
+		EXPECT_EQ(t, kfi_close(&fabric->fid), 0);
+	}
+	bound_close(t, b);
+	/* The refusals have bound nothing: registration is synchronous there. */
+	expect_works(t, REG);
+}
+
+static const struct kfi_case cases[] = {
+	{ "complete", complete_case, ALL_CALLS },
+	{ "refused", refused_case, ALL_CALLS },
+	{ "bad_memory", bad_memory_case },
+	{ "many", many_case },
+	{ "close", close_case },
+	{ "overrun", overrun_case },
+	{ "handler", handler_case },
+	{ "bind", bind_case },
+};
+
+const struct kfi_suite suite_async = {
+	.name = "async",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+	.variant_name = reg_call_name,
+};
