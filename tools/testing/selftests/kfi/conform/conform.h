@@ -131,6 +131,10 @@ extern const struct section section_regions;
 extern const struct section section_refusals;
 extern const struct section section_modes;
 extern const struct section section_keys;
+extern const struct section section_async;
+extern const struct section section_bind;
+extern const struct section section_endpoints;
+extern const struct section section_refresh;
 extern const struct section section_absent;
 
 /* place.c */
@@ -138,6 +142,7 @@ struct kfi_info *hints_for(int mode);
 int ask(struct kfi_info *hints, struct kfi_info **info);
 struct kfi_info *offer_of(struct kfi_test *t, int mode);
 bool has_offer(struct kfi_test *t, int mode);
+int mode_with(struct kfi_test *t, int bit);
 struct place *place_open(struct kfi_test *t, int mode);
 struct place *place_open_info(struct kfi_test *t, const struct kfi_info *info);
 void place_close(struct kfi_test *t, struct place *p);

@@ -100,6 +100,10 @@ static const struct section *const sections[] = {
 	&section_refusals,
 	&section_modes,
 	&section_keys,
+	&section_async,
+	&section_bind,
+	&section_endpoints,
+	&section_refresh,
 	&section_absent,
 	&section_last,
 };

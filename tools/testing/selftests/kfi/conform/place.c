@@ -67,6 +67,17 @@ bool has_offer(struct kfi_test *t, int mode)
 	return info;
 }
 
+/* The mr_mode of the first offer that has this bit; one that nobody has if there is none. */
+int mode_with(struct kfi_test *t, int bit)
+{
+	struct kfi_info *i;
+
+	for (i = t->env->info; i; i = i->next)
+		if (i->domain_attr->mr_mode & bit)
+			return i->domain_attr->mr_mode;
+	return -1;
+}
+
 static int attach(struct place *p)
 {
 	void *ops;
