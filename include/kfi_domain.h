@@ -571,8 +571,11 @@ static inline u64 kfi_mr_key(struct kfid_mr *mr)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @mr is NULL, or one of the others is.
+ * * -KFI_EINVAL: @mr is NULL, or one of the others is (@raw_key may be if there is no room for it).
+ * * -KFI_EBADFLAGS: @flags isn't 0.
+ * * -KFI_EOPBADSTATE: the region isn't enabled, or its registration isn't complete.
  * * -KFI_ETOOSMALL: *@key_size was too small and is now what is needed.
+ * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider has no raw keys.
  */
 static inline int kfi_mr_raw_attr(struct kfid_mr *mr, u64 *base_addr, u8 *raw_key,
@@ -600,7 +603,9 @@ static inline int kfi_mr_raw_attr(struct kfid_mr *mr, u64 *base_addr, u8 *raw_ke
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @domain, @raw_key or @key is NULL, or the raw key is malformed.
+ * * -KFI_EINVAL: @domain, @raw_key or @key is NULL, or the raw key is malformed, or longer than any
+ *   can be in this domain.
+ * * -KFI_EBADFLAGS: @flags isn't 0.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider has no raw keys.
  */

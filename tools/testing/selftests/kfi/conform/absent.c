@@ -135,7 +135,7 @@ int refused_rma_events(struct kfi_test *t)
 	if (trial_begin(t, &trial)) {
 		expect_no_flag(t, &trial, KFI_RMA_EVENT);
 		EXPECT_EQ(t, kfi_mr_bind(trial.mr, &fid, KFI_REMOTE_WRITE), -KFI_ENOSYS);
-		EXPECT_EQ(t, kfi_mr_enable(trial.mr), -KFI_ENOSYS);
+		EXPECT_EQ(t, kfi_mr_enable(trial.mr), -KFI_EOPBADSTATE);
 		trial_end(t, &trial);
 	}
 	return -KFI_ENOSYS;
@@ -268,8 +268,6 @@ static void untested(struct kfi_test *t)
 }
 
 static const struct kfi_case cases[] = {
-	CHECK("raw_keys", 0, F_RAW_KEYS, untested, refused_raw_keys),
-	CHECK("raw_mode", 0, F_RAW_MODE, untested, refused_raw_mode),
 	CHECK("atomics", 0, F_ATOMICS, untested, refused_atomics),
 	CHECK("pmem", 0, F_PMEM, untested, refused_pmem),
 };

@@ -134,6 +134,8 @@ extern const struct section section_keys;
 extern const struct section section_async;
 extern const struct section section_bind;
 extern const struct section section_endpoints;
+extern const struct section section_raw;
+extern const struct section section_holes;
 extern const struct section section_refresh;
 extern const struct section section_absent;
 

@@ -103,6 +103,8 @@ static const struct section *const sections[] = {
 	&section_async,
 	&section_bind,
 	&section_endpoints,
+	&section_raw,
+	&section_holes,
 	&section_refresh,
 	&section_absent,
 	&section_last,
