@@ -71,7 +71,6 @@ impl CounterObject {
     }
 
     /// The domain that it was opened in.
-    #[allow(dead_code)]
     pub(crate) fn domain(&self) -> &DomainObject {
         // SAFETY: Open by the invariant.
         unsafe { self.domain.as_ref() }
@@ -188,7 +187,6 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 /// # Safety
 ///
 /// `fid` is null or an open object; the reference is not used after it was closed.
-#[allow(dead_code)]
 pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a CounterObject, Refusal> {
     // SAFETY: By the requirements of this function.
     match unsafe { fid::has_ops(fid, &FID_OPS) } {

@@ -64,7 +64,6 @@ pub(crate) struct EqObject {
     writable: bool,
 }
 
-#[allow(dead_code)] // Used by asynchronous registration.
 impl EqObject {
     /// The fabric that it belongs to.
     pub(crate) fn fabric(&self) -> &FabricObject {
@@ -160,7 +159,6 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 /// # Safety
 ///
 /// `fid` is null or an open object; the reference is not used after it was closed.
-#[allow(dead_code)] // Used by asynchronous registration.
 pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a EqObject, Refusal> {
     // SAFETY: By the requirements of this function.
     match unsafe { fid.as_ref() } {

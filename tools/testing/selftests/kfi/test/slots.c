@@ -68,7 +68,7 @@ static void domain_case(struct kfi_test *t)
 	NOSYS_OPEN(t, stx, kfi_stx_context(domain, &tx_attr, &stx, NULL));
 	NOSYS_OPEN(t, srx, kfi_srx_context(domain, &rx_attr, &srx, NULL));
 	NOSYS_OPEN(t, ops, kfi_open_ops(&domain->fid, "no such ops", 0, &ops, NULL));
-	NOSYS(t, kfi_domain_bind(domain, &thing, KFI_REG_MR));
+	EXPECT_EQ(t, kfi_domain_bind(domain, &thing, KFI_REG_MR), -KFI_EINVAL);
 	NOSYS(t, kfi_query_atomic(domain, KFI_UINT64, KFI_SUM, &atomic_attr, 0));
 	NOSYS(t, kfi_control(&domain->fid, KFI_ENABLE, NULL));
 	NOSYS(t, kfi_control(&domain->fid, -1, NULL));
