@@ -653,6 +653,18 @@ int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric, void *
 	__tbl && (!__tbl->size || __tbl->size >= offsetofend(opstype, op)) && __tbl->op; \
 })
 
+/**
+ * kfi_refuse() - Say why a call is refused, by the tracepoint kfi:kfi_refused.
+ * @err: What the call returns, a negative errno.
+ * @why: The reason in words; a constant string.
+ *
+ * For the inlines of this API, and for providers in C.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: @err.
+ */
+int kfi_refuse(int err, const char *why) __cold;
+
 /*
  * How the inlines of this API dispatch: @obj->@tbl->@op(...), or @inval where @obj is NULL or an
  * error pointer, or @nosys where the operation is missing.
@@ -667,23 +679,33 @@ int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric, void *
 		__ops->op(__VA_ARGS__);						\
 })
 
-/* For operations that return an errno. */
+/* For operations that return an errno; @what says what @obj must be. */
+#define __kfi_call_of(what, obj, tbl, op, ...)					\
+	__kfi_call_else(kfi_refuse(-KFI_EINVAL, what),				\
+			kfi_refuse(-KFI_ENOSYS, "the provider doesn't have this call"), \
+			obj, tbl, op, __VA_ARGS__)
+
 #define __kfi_call(obj, tbl, op, ...)						\
-	__kfi_call_else(-KFI_EINVAL, -KFI_ENOSYS, obj, tbl, op, __VA_ARGS__)
+	__kfi_call_of(#obj " is NULL or an error pointer", obj, tbl, op, __VA_ARGS__)
 
 /* For operations that open something: @out must not be NULL, and *@out is NULL on failure. */
-#define __kfi_open(out, obj, tbl, op, ...)					\
+#define __kfi_open_of(what, out, obj, tbl, op, ...)				\
 ({										\
 	typeof(out) __out = (out);						\
-	int __rc = -KFI_EINVAL;							\
+	int __rc;								\
 										\
 	if (__out) {								\
-		__rc = __kfi_call(obj, tbl, op, __VA_ARGS__);			\
+		__rc = __kfi_call_of(what, obj, tbl, op, __VA_ARGS__);		\
 		if (__rc)							\
 			*__out = NULL;						\
+	} else {								\
+		__rc = kfi_refuse(-KFI_EINVAL, "output pointer is NULL");	\
 	}									\
 	__rc;									\
 })
+
+#define __kfi_open(out, obj, tbl, op, ...)					\
+	__kfi_open_of(#obj " is NULL or an error pointer", out, obj, tbl, op, __VA_ARGS__)
 
 /**
  * kfi_close() - Close an object and free it.

@@ -57,7 +57,7 @@ struct kfi_ops_cm {
  */
 static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
 {
-	return __kfi_call(__kfi_to_ep(fid), cm, setname, fid, addr, addrlen);
+	return __kfi_call_of("not an endpoint", __kfi_to_ep(fid), cm, setname, fid, addr, addrlen);
 }
 
 /**
@@ -72,7 +72,7 @@ static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
  */
 static inline int kfi_getname(struct kfid *fid, void *addr, size_t *addrlen)
 {
-	return __kfi_call(__kfi_to_ep(fid), cm, getname, fid, addr, addrlen);
+	return __kfi_call_of("not an endpoint", __kfi_to_ep(fid), cm, getname, fid, addr, addrlen);
 }
 
 /**

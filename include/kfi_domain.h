@@ -383,6 +383,10 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
 	return domain;
 }
 
+/* How the registration calls dispatch. */
+#define __kfi_register(out, domain, op, ...)					\
+	__kfi_open_of("not a domain", out, __kfi_to_domain(domain), mr, op, __VA_ARGS__)
+
 /**
  * kfi_mr_reg() - Register a buffer, so that a peer or the local device can reach it.
  * @domain: The domain.
@@ -439,8 +443,8 @@ static inline int kfi_mr_reg(struct kfid_domain *domain, const void *buf, size_t
 			     u64 offset, u64 requested_key, u64 flags, struct kfid_mr **mr,
 			     void *context)
 {
-	return __kfi_open(mr, __kfi_to_domain(domain), mr, reg, &domain->fid, buf, len, access,
-			  offset, requested_key, flags, mr, context);
+	return __kfi_register(mr, domain, reg, &domain->fid, buf, len, access, offset,
+			      requested_key, flags, mr, context);
 }
 
 /**
@@ -464,8 +468,8 @@ static inline int kfi_mr_regv(struct kfid_domain *domain, const struct kvec *iov
 			      u64 access, u64 offset, u64 requested_key, u64 flags,
 			      struct kfid_mr **mr, void *context)
 {
-	return __kfi_open(mr, __kfi_to_domain(domain), mr, regv, &domain->fid, iov, count, access,
-			  offset, requested_key, flags, mr, context);
+	return __kfi_register(mr, domain, regv, &domain->fid, iov, count, access, offset,
+			      requested_key, flags, mr, context);
 }
 
 /**
@@ -490,8 +494,8 @@ static inline int kfi_mr_regbv(struct kfid_domain *domain, const struct bio_vec 
 			       size_t count, u64 access, u64 offset, u64 requested_key, u64 flags,
 			       struct kfid_mr **mr, void *context)
 {
-	return __kfi_open(mr, __kfi_to_domain(domain), mr, regbv, &domain->fid, biov, count, access,
-			  offset, requested_key, flags, mr, context);
+	return __kfi_register(mr, domain, regbv, &domain->fid, biov, count, access, offset,
+			      requested_key, flags, mr, context);
 }
 
 /**
@@ -515,8 +519,8 @@ static inline int kfi_mr_regsgl(struct kfid_domain *domain, const struct scatter
 				size_t count, u64 access, u64 offset, u64 requested_key,
 				u64 flags, struct kfid_mr **mr, void *context)
 {
-	return __kfi_open(mr, __kfi_to_domain(domain), mr, regsgl, &domain->fid, sgl, count, access,
-			  offset, requested_key, flags, mr, context);
+	return __kfi_register(mr, domain, regsgl, &domain->fid, sgl, count, access, offset,
+			      requested_key, flags, mr, context);
 }
 
 /**
@@ -532,7 +536,7 @@ static inline int kfi_mr_regsgl(struct kfid_domain *domain, const struct scatter
 static inline int kfi_mr_regattr(struct kfid_domain *domain, const struct kfi_mr_attr *attr,
 				 u64 flags, struct kfid_mr **mr)
 {
-	return __kfi_open(mr, __kfi_to_domain(domain), mr, regattr, &domain->fid, attr, flags, mr);
+	return __kfi_register(mr, domain, regattr, &domain->fid, attr, flags, mr);
 }
 
 /**

@@ -322,7 +322,7 @@ static inline struct kfid_ep *__kfi_to_ep(struct kfid *fid)
  */
 static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
 {
-	return __kfi_call(__kfi_to_ep(fid), ops, cancel, fid, context);
+	return __kfi_call_of("not an endpoint", __kfi_to_ep(fid), ops, cancel, fid, context);
 }
 
 /**
@@ -340,7 +340,7 @@ static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
 static inline int kfi_setopt(struct kfid *fid, int level, int optname, const void *optval,
 			     size_t optlen)
 {
-	return __kfi_call(__kfi_to_ep(fid), ops, setopt, fid, level, optname, optval, optlen);
+	return __kfi_call_of("not an endpoint", __kfi_to_ep(fid), ops, setopt, fid, level, optname, optval, optlen);
 }
 
 /**
@@ -357,7 +357,7 @@ static inline int kfi_setopt(struct kfid *fid, int level, int optname, const voi
  */
 static inline int kfi_getopt(struct kfid *fid, int level, int optname, void *optval, size_t *optlen)
 {
-	return __kfi_call(__kfi_to_ep(fid), ops, getopt, fid, level, optname, optval, optlen);
+	return __kfi_call_of("not an endpoint", __kfi_to_ep(fid), ops, getopt, fid, level, optname, optval, optlen);
 }
 
 /**
@@ -374,10 +374,10 @@ static inline int kfi_ep_alias(struct kfid_ep *ep, struct kfid_ep **alias_ep, u6
 	struct kfid *fid;
 	int rc;
 
-	if (IS_ERR_OR_NULL(ep) || !alias_ep)
-		return -KFI_EINVAL;
+	if (!alias_ep)
+		return kfi_refuse(-KFI_EINVAL, "output pointer is NULL");
 
-	rc = kfi_alias(&ep->fid, &fid, flags);
+	rc = kfi_alias(IS_ERR_OR_NULL(ep) ? NULL : &ep->fid, &fid, flags);
 	*alias_ep = rc ? NULL : container_of(fid, struct kfid_ep, fid);
 	return rc;
 }

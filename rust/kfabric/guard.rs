@@ -63,7 +63,7 @@ macro_rules! forward {
         unsafe {
             match (*(*$guard).inner).$slot {
                 Some(op) => op($($arg),*),
-                None => Errno::ENOSYS.to_c(),
+                None => crate::table::NO_SUCH_CALL.report(),
             }
         }
     }};

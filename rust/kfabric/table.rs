@@ -4,7 +4,8 @@
 
 use crate::{
     errno::Errno,
-    num, //
+    num,
+    refusal::Refusal, //
 };
 use kernel::ffi::c_int;
 
@@ -26,6 +27,10 @@ impl<T> Table<T> {
     }
 }
 
+/// What is said of a call that is missing.
+pub(crate) const NO_SUCH_CALL: Refusal =
+    Refusal::new(Errno::ENOSYS, c"the provider doesn't have this call");
+
 /// A slot that nothing serves yet answers `ENOSYS`; it is never empty, so that no caller jumps
 /// through NULL. One function for each number of arguments.
 macro_rules! no_op {
@@ -35,8 +40,9 @@ macro_rules! no_op {
             ///
             /// None; slots are unsafe functions.
             pub(crate) unsafe extern "C" fn $name<$($t),*>($(_: $t),*) -> c_int {
-            Errno::ENOSYS.to_c()
-        })*
+                NO_SUCH_CALL.report()
+            }
+        )*
     };
 }
 
@@ -54,16 +60,20 @@ pub(crate) trait Slot {
 
 /// What a slot returns an error number as.
 pub(crate) trait Answer {
-    /// `-ENOSYS`.
-    const NOSYS: Self;
+    /// The error number as this type.
+    fn of(errno: c_int) -> Self;
 }
 
 impl Answer for c_int {
-    const NOSYS: Self = Errno::ENOSYS.to_c();
+    fn of(errno: c_int) -> Self {
+        errno
+    }
 }
 
 impl Answer for isize {
-    const NOSYS: Self = num::signed_size(Errno::ENOSYS.to_c());
+    fn of(errno: c_int) -> Self {
+        num::signed_size(errno)
+    }
 }
 
 /// Slots with as many arguments as there are names, and with fewer.
@@ -80,7 +90,7 @@ macro_rules! slots {
                 unsafe extern "C" fn nosys<$first, $($rest,)* Ret: Answer>(
                     _: $first $(, _: $rest)*
                 ) -> Ret {
-                    Ret::NOSYS
+                    Ret::of(NO_SUCH_CALL.report())
                 }
                 Some(nosys)
             };

@@ -2,7 +2,10 @@
 
 //! Calling through an object's table of operations, as the inlines of the C headers do.
 
-use crate::errno::Errno;
+use crate::{
+    errno::Errno,
+    table::NO_SUCH_CALL, //
+};
 use core::ptr::NonNull;
 use kernel::{
     ffi::c_int,
@@ -13,17 +16,16 @@ use kfi_bindings::{
     kfid, //
 };
 
-/// Calls an operation of a table, `op!(table, type, operation(arguments))`, and gives what it
-/// returned.
+/// Calls an operation of a table, `op_if_any!(table, type, operation(arguments))`, and gives what
+/// it returned.
 ///
-/// A table or an operation that isn't there counts as `ENOSYS`; so does one that lies behind the
-/// end of a table that an older provider was built with. A size of 0 is that of a table whose
-/// provider doesn't tell it.
+/// `None` if there is no table or no such operation, or if it lies behind the end of a table that
+/// an older provider was built with. A size of 0 is that of a table whose provider doesn't tell it.
 ///
 /// # Safety
 ///
 /// The table is null or valid, and the arguments are what the operation asks for.
-macro_rules! op {
+macro_rules! op_if_any {
     ($table:expr, $type:ty, $op:ident($($arg:expr),* $(,)?)) => {{
         let table: *const $type = $table;
         let end = core::mem::offset_of!($type, $op) + size_of::<*const ()>();
@@ -33,10 +35,28 @@ macro_rules! op {
             }
             _ => None,
         }
-        .ok_or($crate::errno::Errno::ENOSYS)
     }};
 }
+pub(super) use op_if_any;
+
+/// The same for an operation without which it doesn't go on: `ENOSYS` if it isn't there.
+///
+/// # Safety
+///
+/// As for [`op_if_any`].
+macro_rules! op {
+    ($($call:tt)*) => {
+        $crate::consumer::call::op_if_any!($($call)*)
+            .ok_or_else($crate::consumer::call::missing)
+    };
+}
 pub(super) use op;
+
+/// An operation is missing, which is a refusal like others.
+pub(super) fn missing() -> Errno {
+    NO_SUCH_CALL.report();
+    NO_SUCH_CALL.errno()
+}
 
 /// What a call that returns 0 on success returned.
 pub(super) fn result(ret: c_int) -> Result<(), Errno> {

@@ -5,7 +5,10 @@
 //! C header: [`include/kfi_dma_ext.h`](srctree/include/kfi_dma_ext.h)
 
 use super::{
-    call::op,
+    call::{
+        op,
+        op_if_any, //
+    },
     memory::{
         List,
         Memory, //
@@ -78,7 +81,7 @@ macro_rules! hand_over {
                 // A provider that doesn't have it has nothing to do there.
                 // SAFETY: By the invariant of this type.
                 let _ = unsafe {
-                    op!(
+                    op_if_any!(
                         self.ops.as_ptr(),
                         kfi_dma_ops,
                         $name(

@@ -2,20 +2,22 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Each refusal has a reason that can be seen: the event kfi:kfi_refused.  The suites of
-# refusals count what they were refused with each errno, and there must be as many events.
+# refusals count what they were refused with each errno, and there must be as many events,
+# whether the API's headers, the core or the provider refused.
 
 . "$(dirname "$0")/lib.sh"
 
-suites="errors segments badmem order"
+suites="slots errors segments badmem order"
 tracing=/sys/kernel/tracing
 
-plan 6
+plan 9
 [ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
 if [ ! -e $tracing/events/kfi/kfi_refused ]; then
 	if [ -e $tracing/trace ]; then
 		fail trace.event "the core has no event kfi:kfi_refused"
 	else
-		skip_rest "the kernel has no tracefs" trace.event $suites trace.index
+		skip_rest "the kernel has no tracefs" trace.event $suites trace.index \
+			  trace.headers trace.not_served
 	fi
 	finish
 fi
@@ -49,11 +51,18 @@ for suite in $suites; do
 	results=$(run_suite $suite)
 	events=$(grep kfi_refused: $tracing/trace)
 	check trace.$suite enough $suite
-	[ $suite != badmem ] || all=$events
+	all="$all
+$events"
 done
 # The offending segment is named: the suite has rows where the last of four is bad.
 last_named() { echo "$all" | grep -q 'index=3 value=0x[1-9a-f]'; }
 check trace.index last_named
+# What the headers refuse before the core, and calls that nothing serves.
+said() { echo "$all" | grep -q "err=$1 why=\"$2\""; }
+by_headers() { said -22 "output pointer is NULL" && said -22 "not a domain"; }
+check trace.headers by_headers
+not_served() { said -38 "the provider doesn't have this call"; }
+check trace.not_served not_served
 
 echo 0 >$event/enable
 echo >$tracing/trace

@@ -57,11 +57,13 @@ static struct peer_watch *find_watch(struct kfid_domain *domain)
 
 static struct peer_watch *new_watch(struct kfid_domain *domain)
 {
+	struct kfid *fid = &domain->fid;
 	struct peer_watch *watch;
 	void *ops;
 	int ret;
 
-	ret = kfi_open_ops(&domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops, NULL);
+	/* What kfi_open_ops() does; but the peer takes nothing of the core, nor keeps it loaded. */
+	ret = fid->ops->ops_open(fid, KFI_VERBS_DOM_OPS_1, 0, &ops, NULL);
 	if (ret)
 		return ERR_PTR(ret);
 	watch = kzalloc_obj(*watch);
@@ -72,7 +74,7 @@ static struct peer_watch *new_watch(struct kfid_domain *domain)
 	mutex_init(&watch->lock);
 	INIT_LIST_HEAD(&watch->peers);
 
-	ret = watch->ops->on_removal(&domain->fid, on_removal, watch);
+	ret = watch->ops->on_removal(fid, on_removal, watch);
 	if (ret) {
 		kfree(watch);
 		return ERR_PTR(ret);

@@ -28,6 +28,4 @@ static inline void *bare(union bare_ops *ops, unsigned int how, size_t size)
 
 #define BARE(ops, how, type)	((type *)bare(ops, how, sizeof(type)))
 
-#define NOSYS(t, call)	EXPECT_EQ(t, call, -KFI_ENOSYS)
-
 #endif /* KFI_TEST_BARE_H */

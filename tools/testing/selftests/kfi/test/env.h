@@ -55,7 +55,7 @@ enum mem_kind {
  * @bv: The same.
  * @sg: The same, as it was mapped.
  * @sg_copy: What of @sg a request gives to the provider, and a test may change.
- * @refused: How many calls the core has refused with which errno, for the check of its events.
+ * @refused: How many calls were refused with which errno, for the check of their events.
  */
 struct kfi_env {
 	struct kfi_info *info;

@@ -126,8 +126,6 @@ static const char *set_offset(struct kfi_env *env, struct reg_req *req)
 	return NULL;
 }
 
-#define IN_HEADERS	.headers = true
-
 #define FLAGS(_name, _value)	\
 	ROW(_name, ALL_CALLS, -KFI_EBADFLAGS, set_flags, .value = _value)
 #define ACCESS(_name, _value)	\
@@ -136,11 +134,11 @@ static const char *set_offset(struct kfi_env *env, struct reg_req *req)
 	ROW(_name, ALL_CALLS, -KFI_EINVAL, set_offset, .value = _value)
 
 static const struct kfi_case cases[] = {
-	ROW("null_output", ALL_CALLS, -KFI_EINVAL, null_output, IN_HEADERS),
-	ROW("null_domain", ALL_CALLS, -KFI_EINVAL, null_domain, IN_HEADERS),
-	ROW("error_domain", ALL_CALLS, -KFI_EINVAL, error_domain, IN_HEADERS),
-	ROW("fabric_as_domain", ALL_CALLS, -KFI_EINVAL, fabric_as_domain, IN_HEADERS),
-	ROW("wrong_class", ALL_CALLS, -KFI_EINVAL, wrong_class, IN_HEADERS),
+	ROW("null_output", ALL_CALLS, -KFI_EINVAL, null_output),
+	ROW("null_domain", ALL_CALLS, -KFI_EINVAL, null_domain),
+	ROW("error_domain", ALL_CALLS, -KFI_EINVAL, error_domain),
+	ROW("fabric_as_domain", ALL_CALLS, -KFI_EINVAL, fabric_as_domain),
+	ROW("wrong_class", ALL_CALLS, -KFI_EINVAL, wrong_class),
 	ROW("null_attr", ATTR_CALLS, -KFI_EINVAL, null_attr),
 	ROW("type_zero", ATTR_CALLS, -KFI_EINVAL, type_zero),
 	ROW("type_unknown", ATTR_CALLS, -KFI_EINVAL, type_unknown),

@@ -19,14 +19,12 @@
  * @spoil: Makes the request wrong; returns why that can't be tried here, or NULL.
  * @restore: Frees what @spoil has allocated, or NULL.
  * @value: What @spoil puts in, if the row says so; it finds it in the request.
- * @headers: Refused by the API's headers already, so that the core knows nothing of it.
  */
 struct row {
 	int want;
 	const char *(*spoil)(struct kfi_env *env, struct reg_req *req);
 	void (*restore)(struct kfi_env *env, struct reg_req *req);
 	u64 value;
-	bool headers;
 };
 
 #define ROW(_name, _calls, _want, _spoil, ...) {				\
@@ -37,7 +35,7 @@ struct row {
 }
 
 void run_row(struct kfi_test *t);
-void expect_refused(struct kfi_test *t, const struct reg_req *req, int want, bool headers);
+void expect_refused(struct kfi_test *t, const struct reg_req *req, int want);
 void expect_works(struct kfi_test *t, enum reg_call call);
 void report_refused(struct kfi_env *env);
 

@@ -3,6 +3,7 @@
 #ifndef KFI_TEST_SLOTS_H
 #define KFI_TEST_SLOTS_H
 
+#include "env.h"
 #include "ktap.h"
 
 /* How they are missing; variants of the cases below. */
@@ -15,6 +16,18 @@ enum bare_table {
 };
 
 #define BARE_TABLES	GENMASK(BARE_TABLE_COUNT - 1, 0)
+
+/* The call is refused; counted, for the check of its event. */
+#define REFUSES(t, call, want)							\
+({										\
+	struct kfi_test *__test = (t);						\
+										\
+	if (EXPECT_EQ(__test, call, want))					\
+		__test->env->refused[-(want)]++;				\
+})
+
+#define NOSYS(t, call)	REFUSES(t, call, -KFI_ENOSYS)
+#define INVAL(t, call)	REFUSES(t, call, -KFI_EINVAL)
 
 const char *bare_table_name(unsigned int variant);
 
