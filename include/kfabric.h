@@ -634,6 +634,7 @@ struct kfi_info *kfi_dupinfo(const struct kfi_info *info);
  *
  * * -KFI_EINVAL: @attr, @fabric or one of the names in @attr is NULL.
  * * -KFI_ENODEV: no provider of that name is loaded, or it has no such fabric.
+ * * -KFI_EIO: the provider has opened something that is no fabric.
  * * -KFI_ENOMEM: out of memory.
  */
 int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric, void *context);
@@ -832,7 +833,8 @@ static inline int kfi_alias(struct kfid *fid, struct kfid **alias_fid, u64 flags
  * Context: Process context; may sleep.
  * Return: 0, or with *@ops NULL:
  *
- * * -KFI_EINVAL: @fid or @ops is NULL.
+ * * -KFI_EINVAL: @fid, @name or @ops is NULL.
+ * * -KFI_EBADFLAGS: @flags isn't 0.
  * * -KFI_ENOSYS: the object has no extension of that name.
  */
 static inline int kfi_open_ops(struct kfid *fid, const char *name, u64 flags, void **ops,
@@ -874,8 +876,8 @@ enum kfi_type {
  * @datatype: What @data points to.
  *
  * Context: Process context; may sleep.
- * Return: A string of its own that the caller frees with kfree(), or NULL when out of memory or if
- * @datatype is unknown.
+ * Return: A string of its own that the caller frees with kfree(), or NULL when out of memory, if
+ * @datatype is unknown, or if @data is NULL and shouldn't be.
  */
 char *kfi_tostr(const void *data, enum kfi_type datatype);
 

@@ -265,8 +265,9 @@ struct kfid_domain {
  * Context: Process context; may sleep.
  * Return: 0, or with *@domain NULL:
  *
- * * -KFI_EINVAL: @fabric, @info or @domain is NULL, or @info isn't complete.
- * * -KFI_ENODATA: @info asks for more than the domain can do.
+ * * -KFI_EINVAL: @fabric, @info or @domain is NULL, @fabric isn't a fabric, @info has no domain_attr,
+ *   or its mr_mode lacks a bit that the provider needs.
+ * * -KFI_ENODATA: @info asks for a larger mr_cnt or mr_iov_limit than the domain has.
  * * -KFI_ENODEV: there is no such domain, or not any more.
  * * -KFI_ENETDOWN: the device has no active port.
  * * -KFI_EIO: the device refused what the domain needs.
@@ -434,9 +435,13 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * * -KFI_ENOKEY: @requested_key is in use; -KFI_EKEYREJECTED: it is out of range. Neither happens
  *   under KFI_MR_PROV_KEY.
  * * -KFI_ENOSPC: the domain's mr_cnt, or the device's regions, are used up.
- * * -KFI_EIO: the memory can't be mapped for DMA.
+ * * -KFI_EIO: the memory can't be mapped for DMA, or not coherently; or the device doesn't carry out
+ *   the registration, after several attempts. If it doesn't let go of the memory either, which the
+ *   reason in words says, the memory must never be freed, although nobody has got a key.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENODEV: the device is gone.
+ * * -KFI_ENETDOWN: what the provider registers by has failed, and can't be replaced because no port
+ *   of the device is active.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_mr_reg(struct kfid_domain *domain, const void *buf, size_t len, u64 access,
