@@ -64,7 +64,7 @@ impl Query {
         let mut found = Info::none();
         let mut failure = Refusal::new(Errno::ENODATA, c"no provider meets the hints");
         for provider in registry::all()?.iter() {
-            let Some(kgetinfo) = provider.as_raw().kgetinfo else {
+            let Some(kgetinfo) = provider.kgetinfo() else {
                 continue;
             };
             if wanted.is_some_and(|name| name != provider.name()) {

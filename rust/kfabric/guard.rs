@@ -126,7 +126,7 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
     let name = unsafe { CStr::from_char_ptr(attr.prov_name) };
     let provider =
         registry::find(name).ok_or(Refusal::new(Errno::ENODEV, c"no provider of that name"))?;
-    let kfabric = provider.as_raw().kfabric.ok_or(Errno::ENOSYS)?;
+    let kfabric = provider.kfabric().ok_or(Errno::ENOSYS)?;
     let guard = KBox::<Guard>::new_uninit(GFP_KERNEL)?;
 
     let mut fabric: *mut kfid_fabric = ptr::null_mut();

@@ -14,7 +14,8 @@ use crate::{
 use core::marker::PhantomData;
 use kernel::{
     error::to_result,
-    prelude::*, //
+    prelude::*,
+    types::Opaque, //
 };
 use kfi_bindings::kfi_provider;
 
@@ -24,7 +25,8 @@ use kfi_bindings::kfi_provider;
 ///
 /// `c` is registered and stays where it is.
 pub struct Registration<P: Provider> {
-    c: KBox<kfi_provider>,
+    // Opaque, since the registry and other modules count references in it.
+    c: KBox<Opaque<kfi_provider>>,
     _provider: PhantomData<fn() -> P>,
 }
 
@@ -36,19 +38,19 @@ unsafe impl<P: Provider> Sync for Registration<P> {}
 impl<P: Provider> Registration<P> {
     /// Registers the provider for the calling module. May sleep.
     pub fn new(module: &'static ThisModule) -> Result<Self> {
-        let mut c = KBox::new(
-            kfi_provider {
+        let c = KBox::new(
+            Opaque::new(kfi_provider {
                 version: P::VERSION,
                 kfi_version: crate::API_VERSION,
                 name: P::NAME.as_char_ptr(),
                 kgetinfo: Some(getinfo::of_provider::<P>),
                 kfabric: Some(fabric::of_provider::<P>),
                 ..pin_init::zeroed()
-            },
+            }),
             GFP_KERNEL,
         )?;
         // SAFETY: `c` lives, where it is, until `drop` has deregistered it.
-        let ret = unsafe { __kfi_provider_register(&mut *c, module.as_ptr()) };
+        let ret = unsafe { __kfi_provider_register(c.get(), module.as_ptr()) };
         to_result(ret)?;
         // INVARIANT: Just registered.
         Ok(Self {
@@ -61,6 +63,6 @@ impl<P: Provider> Registration<P> {
 impl<P: Provider> Drop for Registration<P> {
     fn drop(&mut self) {
         // SAFETY: Registered, by the invariant.
-        unsafe { kfi_provider_deregister(&mut *self.c) };
+        unsafe { kfi_provider_deregister(self.c.get()) };
     }
 }

@@ -6,16 +6,24 @@
 
 use crate::{
     errno::Errno,
-    noio::NoIo, //
+    noio::NoIo,
+    refusal::Refusal, //
 };
 use core::ptr::NonNull;
 use kernel::{
-    ffi::c_int,
+    ffi::{
+        c_char,
+        c_int,
+        c_void, //
+    },
     prelude::*,
     str::CStr, //
 };
 use kfi_bindings::{
+    kfi_fabric_attr,
+    kfi_info,
     kfi_provider,
+    kfid_fabric,
     module, //
 };
 
@@ -42,6 +50,9 @@ pub(crate) fn exit() {
 
 /// A registered provider.
 ///
+/// Others count references in it at any time, so that there is never a Rust reference to it: its
+/// fields are read by pointer, those that don't change while it is registered.
+///
 /// # Invariants
 ///
 /// `provider` is valid while the entry is in the list, and longer while someone has a reference
@@ -66,6 +77,23 @@ impl Entry {
         unsafe { (*self.provider.as_ptr()).version }
     }
 }
+
+/// `struct kfi_provider.kgetinfo`.
+pub(crate) type GetInfo = unsafe extern "C" fn(
+    version: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *mut kfi_info,
+    info: *mut *mut kfi_info,
+) -> c_int;
+
+/// `struct kfi_provider.kfabric`.
+pub(crate) type OpenFabric = unsafe extern "C" fn(
+    attr: *mut kfi_fabric_attr,
+    fabric: *mut *mut kfid_fabric,
+    context: *mut c_void,
+) -> c_int;
 
 /// A provider in use: neither it nor its module goes away.
 ///
@@ -94,10 +122,16 @@ impl ProviderRef {
         Some(Self(*entry))
     }
 
-    /// The provider as C has it.
-    pub(crate) fn as_raw(&self) -> &kfi_provider {
-        // SAFETY: Valid by the invariant; C does not change it while it is registered.
-        unsafe { self.0.provider.as_ref() }
+    /// Its slot for getinfo.
+    pub(crate) fn kgetinfo(&self) -> Option<GetInfo> {
+        // SAFETY: Valid by the invariant; it does not change while it is registered.
+        unsafe { (*self.0.provider.as_ptr()).kgetinfo }
+    }
+
+    /// Its slot for opening fabrics.
+    pub(crate) fn kfabric(&self) -> Option<OpenFabric> {
+        // SAFETY: As above.
+        unsafe { (*self.0.provider.as_ptr()).kfabric }
     }
 
     /// Its name.
@@ -141,28 +175,35 @@ pub(crate) fn all() -> Result<KVec<ProviderRef>, Errno> {
     Ok(all)
 }
 
-fn register(provider: NonNull<kfi_provider>, owner: *mut module) -> Result<(), Errno> {
-    // SAFETY: The caller of the C function gave a valid provider.
-    let c = unsafe { provider.as_ref() };
-    // SAFETY: As above; the name is null or a string.
-    if c.name.is_null() || unsafe { *c.name } == 0 {
-        return Err(Errno::EINVAL);
-    }
-    let (major, minor) = (c.kfi_version >> 16, c.kfi_version & 0xffff);
-    if major != kfi_bindings::KFI_MAJOR_VERSION || minor > kfi_bindings::KFI_MINOR_VERSION {
-        return Err(Errno::ENOSYS);
-    }
-    if c.kgetinfo.is_none() || c.kfabric.is_none() {
-        return Err(Errno::EINVAL);
-    }
+fn register(provider: NonNull<kfi_provider>, owner: *mut module) -> Result<(), Refusal> {
+    let invalid = |why| Refusal::new(Errno::EINVAL, why);
     // INVARIANT: `provider` is valid until it is deregistered, which waits for all references.
     let entry = Entry { provider, owner };
+    let c = provider.as_ptr();
+    // SAFETY: The caller of the C function gave a valid provider, which may be registered already.
+    let (name, version, kgetinfo, kfabric) =
+        unsafe { ((*c).name, (*c).kfi_version, (*c).kgetinfo, (*c).kfabric) };
+    // SAFETY: As above; the name is null or a string.
+    if name.is_null() || unsafe { *name } == 0 {
+        return Err(invalid(c"provider without a name"));
+    }
+    let (major, minor) = (version >> 16, version & 0xffff);
+    if major != kfi_bindings::KFI_MAJOR_VERSION || minor > kfi_bindings::KFI_MINOR_VERSION {
+        let refusal = Refusal::new(Errno::ENOSYS, c"provider of another version of the API");
+        return Err(refusal.value(u64::from(version)));
+    }
+    if kgetinfo.is_none() || kfabric.is_none() {
+        return Err(invalid(c"provider without kgetinfo or kfabric"));
+    }
     let _noio = NoIo::enter();
     let mut providers = PROVIDERS.lock();
     let present =
         |other: &Entry| other.name() == entry.name() && other.version() >= entry.version();
     if providers.iter().any(present) {
-        return Err(Errno::EEXIST);
+        return Err(Refusal::new(
+            Errno::EEXIST,
+            c"provider of that name, as new or newer",
+        ));
     }
     // SAFETY: `provider` is valid and not in use yet.
     unsafe { kfi_bindings::kfi_helper_provider_init(provider.as_ptr()) };
@@ -170,13 +211,13 @@ fn register(provider: NonNull<kfi_provider>, owner: *mut module) -> Result<(), E
     Ok(())
 }
 
-fn deregister(provider: NonNull<kfi_provider>) -> Result<(), Errno> {
+fn deregister(provider: NonNull<kfi_provider>) -> Result<(), Refusal> {
     {
         let mut providers = PROVIDERS.lock();
         let before = providers.len();
         providers.retain(|entry| entry.provider != provider);
         if providers.len() == before {
-            return Err(Errno::ENODATA);
+            return Err(Refusal::new(Errno::ENODATA, c"provider isn't registered"));
         }
     }
     // SAFETY: It was registered, and nobody finds it any more.
@@ -189,8 +230,15 @@ fn deregister(provider: NonNull<kfi_provider>) -> Result<(), Errno> {
     Ok(())
 }
 
-fn result(result: Result<(), Errno>) -> c_int {
-    result.map_or_else(Errno::to_c, |()| 0)
+/// Does something with a provider that a C function was given.
+fn with(
+    provider: *mut kfi_provider,
+    f: impl FnOnce(NonNull<kfi_provider>) -> Result<(), Refusal>,
+) -> c_int {
+    NonNull::new(provider)
+        .ok_or(Refusal::new(Errno::EINVAL, c"provider is NULL"))
+        .and_then(f)
+        .map_or_else(Refusal::report, |()| 0)
 }
 
 /// `kfi_provider_register()`. May sleep.
@@ -203,11 +251,7 @@ pub(crate) unsafe extern "C" fn __kfi_provider_register(
     provider: *mut kfi_provider,
     owner: *mut module,
 ) -> c_int {
-    result(
-        NonNull::new(provider)
-            .ok_or(Errno::EINVAL)
-            .and_then(|provider| register(provider, owner)),
-    )
+    with(provider, |provider| register(provider, owner))
 }
 
 /// `kfi_provider_deregister()`. Sleeps until no call into the provider is under way and none of
@@ -218,11 +262,7 @@ pub(crate) unsafe extern "C" fn __kfi_provider_register(
 /// `provider` is null or was given to `kfi_provider_register()`.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_provider_deregister(provider: *mut kfi_provider) -> c_int {
-    result(
-        NonNull::new(provider)
-            .ok_or(Errno::EINVAL)
-            .and_then(deregister),
-    )
+    with(provider, deregister)
 }
 
 crate::table::declared_in_c!(__kfi_provider_register, kfi_provider_deregister);
