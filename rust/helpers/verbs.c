@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/instruction_pointer.h>
-#include <linux/printk.h>
+#include <linux/sprintf.h>
 
 #include "verbs_helpers.h"
 
+/*
+ * %pS names function and module, which nothing in Rust does. Now, since the caller may be code that
+ * is freed before anybody asks: a module's __init function.
+ */
 struct ib_pd *kfi_verbs_helper_get_pd(struct kfid *fid)
 {
-	return kfi_verbs_get_pd(fid, _RET_IP_);
-}
+	char caller[KFI_VERBS_CALLER_MAX];
 
-/* %pS names function and module, which %p in Rust does not. */
-void kfi_verbs_helper_warn(const char *device, const char *what, unsigned long caller)
-{
-	pr_warn("%s: %s %pS\n", device, what, (void *)caller);
+	scnprintf(caller, sizeof(caller), "%pS", (void *)_RET_IP_);
+	return kfi_verbs_get_pd(fid, caller);
 }

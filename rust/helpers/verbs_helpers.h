@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* C of the verbs provider: what Rust can't find out or print. */
+/* C of the verbs provider: what Rust can't find out. */
 #ifndef KFI_VERBS_HELPERS_H
 #define KFI_VERBS_HELPERS_H
 
@@ -11,9 +11,10 @@ struct kfid;
 /* The slot get_pd of struct kfi_verbs_dom_ops: adds who calls. */
 struct ib_pd *kfi_verbs_helper_get_pd(struct kfid *fid);
 
-/* In rust/verbs/ext.rs: does the work; @caller is an address in the consumer's code. */
-struct ib_pd *kfi_verbs_get_pd(struct kfid *fid, unsigned long caller);
+/* Room for a caller's name, with the final NUL. A longer name is cut off. */
+#define KFI_VERBS_CALLER_MAX	128
 
-void kfi_verbs_helper_warn(const char *device, const char *what, unsigned long caller);
+/* In rust/verbs/ext.rs: does the work; @caller names a function of the consumer's. */
+struct ib_pd *kfi_verbs_get_pd(struct kfid *fid, const char *caller);
 
 #endif /* KFI_VERBS_HELPERS_H */

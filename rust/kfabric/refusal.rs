@@ -69,7 +69,10 @@ impl Refusal {
     }
 
     /// Fires the tracepoint `kfi:kfi_refused` and gives the C return value. Any context.
-    pub(crate) fn report(self) -> kernel::ffi::c_int {
+    ///
+    /// To be called once, where the call of C returns. The core does so for all calls of its own;
+    /// what remains are extensions of providers.
+    pub fn report(self) -> kernel::ffi::c_int {
         let index = self.index.map_or(u64::MAX, crate::num::widen);
         // SAFETY: `why` is a NUL-terminated string that lives forever.
         unsafe {

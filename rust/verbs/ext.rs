@@ -14,15 +14,18 @@ use core::ptr::{
 };
 use kernel::{
     ffi::{
+        c_char,
         c_int,
-        c_ulong,
         c_void, //
     },
-    prelude::*, //
+    prelude::*,
+    str::BStr, //
 };
 use kfabric::{
+    num,
     Errno,
-    NoIo, //
+    NoIo,
+    Refusal, //
 };
 use kfi_bindings::{
     kfi_verbs_dom_ops,
@@ -91,13 +94,16 @@ unsafe extern "C" fn get_ib_device(fid: *mut kfid) -> *mut kfi_bindings::ib_devi
     device.map_or(ptr::null_mut(), |device| device.as_raw().cast())
 }
 
-/// The slot `get_pd`, with the address that it was called from. May sleep.
+/// The slot `get_pd`, with the name of who called it. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// As the C API demands: every pointer is null or valid for the call. `caller` is a string.
 #[no_mangle]
-unsafe extern "C" fn kfi_verbs_get_pd(fid: *mut kfid, caller: c_ulong) -> *mut kfi_bindings::ib_pd {
+unsafe extern "C" fn kfi_verbs_get_pd(
+    fid: *mut kfid,
+    caller: *const c_char,
+) -> *mut kfi_bindings::ib_pd {
     // SAFETY: As the C API demands.
     let Some(domain) = (unsafe { domain(fid) }) else {
         return ptr::null_mut();
@@ -105,7 +111,9 @@ unsafe extern "C" fn kfi_verbs_get_pd(fid: *mut kfid, caller: c_ulong) -> *mut k
     let inside = domain.link().gate().enter();
     match inside.as_ref().map(|inside| inside.get()) {
         Some(resources) => {
-            domain.link().pd_taken(Holder(caller));
+            // SAFETY: By the requirements of this function.
+            let caller = unsafe { CStr::from_char_ptr(caller) };
+            domain.link().pd_taken(Holder::new(caller));
             resources.pd().as_raw().cast()
         }
         None => ptr::null_mut(),
@@ -120,22 +128,32 @@ const _: () = {
     };
 };
 
-/// Who took a protection domain: an address in their code.
+/// Who took a protection domain: the name of a function, as it was when it took it.
 #[derive(Clone, Copy)]
-pub(crate) struct Holder(c_ulong);
+pub(crate) struct Holder {
+    name: [u8; ROOM],
+    len: usize,
+}
+
+const ROOM: usize = num::index(kfi_bindings::KFI_VERBS_CALLER_MAX);
 
 impl Holder {
-    /// Says something in the log that ends with who it is. Any context.
-    pub(crate) fn warn(self, device: &rdma::Device, what: &CStr) {
-        let name = device.name();
-        // SAFETY: Both are strings; the address is only looked up.
-        unsafe {
-            kfi_bindings::kfi_verbs_helper_warn(
-                name.as_c_str().as_char_ptr(),
-                what.as_char_ptr(),
-                self.0,
-            )
+    fn new(name: &CStr) -> Self {
+        let name = name.to_bytes();
+        let mut holder = Self {
+            name: [0; ROOM],
+            len: name.len().min(ROOM),
         };
+        for (to, from) in holder.name.iter_mut().zip(name) {
+            *to = *from;
+        }
+        holder
+    }
+
+    /// Says something in the log that ends with who it is. Any context.
+    pub(crate) fn warn(&self, device: &rdma::Device, what: &str) {
+        let holder = BStr::from_bytes(self.name.get(..self.len).unwrap_or(&[]));
+        pr_warn!("{}: {what} {holder}\n", device.name());
     }
 }
 
@@ -149,7 +167,7 @@ unsafe extern "C" fn on_removal(
 ) -> c_int {
     // SAFETY: As the C API demands.
     let Some(domain) = (unsafe { domain(fid) }) else {
-        return Errno::EINVAL.to_c();
+        return Refusal::new(Errno::EINVAL, c"not a domain of this provider").report();
     };
     let callbacks = domain.link().callbacks();
     // Removal waits for the lock.
@@ -157,13 +175,22 @@ unsafe extern "C" fn on_removal(
     match cb {
         Some(cb) => callbacks
             .add(Removal { cb, arg })
-            .map_or_else(Errno::to_c, |()| 0),
+            .map_or_else(|errno| no_callback(errno).report(), |()| 0),
         None => {
             let cb = nothing;
             callbacks.remove(Removal { cb, arg });
             0
         }
     }
+}
+
+fn no_callback(errno: Errno) -> Refusal {
+    let why = match errno {
+        Errno::EBUSY => c"there is a callback with this argument",
+        Errno::ENODEV => c"the device is gone, or going",
+        _ => c"no memory for a callback",
+    };
+    Refusal::new(errno, why)
 }
 
 /// Stands for the callback that is taken back, which is known by its argument.

@@ -145,15 +145,15 @@ impl Link {
 
     /// A consumer takes the protection domain; it should know when it must give it back.
     pub(crate) fn pd_taken(&self, holder: Holder) {
-        *self.holder.lock() = Some(holder);
         if self.callbacks.is_empty() {
             if let Some(device) = self.device() {
                 holder.warn(
                     &device,
-                    c"removal will wait, for want of on_removal, for who took a protection domain:",
+                    "removal will wait, for want of on_removal, for who took a protection domain:",
                 );
             }
         }
+        *self.holder.lock() = Some(holder);
     }
 
     /// How many objects others have on the protection domain. Sleeps until a refill of the pool
@@ -196,8 +196,8 @@ impl Link {
         drained.get().pool.close();
         let users = drained.get().pd.foreign_users();
         if users > 0 {
-            if let Some(holder) = *self.holder.lock() {
-                let what = c"removal waits for objects on a protection domain, last taken by";
+            if let Some(holder) = &*self.holder.lock() {
+                let what = "removal waits for objects on a protection domain, last taken by";
                 holder.warn(drained.get().device(), what);
             }
         }
