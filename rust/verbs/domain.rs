@@ -68,14 +68,6 @@ impl Domain {
         self.device.remove(&self.link);
         self.link.close();
     }
-
-    /// Does something with the device as long as there is one. Mappings must have been undone in
-    /// the removal callback at the latest, where the device is still there.
-    fn with_device(&self, f: impl FnOnce(&rdma::Device)) {
-        if let Some(device) = self.link.device() {
-            f(&device);
-        }
-    }
 }
 
 impl Drop for Domain {
@@ -152,15 +144,18 @@ impl Dma for Domain {
     }
 
     fn unmap(&self, list: RawSgl, direction: DataDirection) {
-        self.with_device(|device| ffi::unmap(device, list, direction));
+        self.link
+            .with_device(|device| ffi::unmap(device, list, direction));
     }
 
     fn sync_for_cpu(&self, list: RawSgl, direction: DataDirection) {
-        self.with_device(|device| ffi::sync_for_cpu(device, list, direction));
+        self.link
+            .with_device(|device| ffi::sync_for_cpu(device, list, direction));
     }
 
     fn sync_for_device(&self, list: RawSgl, direction: DataDirection) {
-        self.with_device(|device| ffi::sync_for_device(device, list, direction));
+        self.link
+            .with_device(|device| ffi::sync_for_device(device, list, direction));
     }
 }
 

@@ -143,6 +143,14 @@ impl Link {
         self.device.lock().clone()
     }
 
+    /// Does something with the device, whose removal waits until `f` has returned; nothing if it
+    /// is gone. `f` mustn't sleep. May sleep, but not for long.
+    pub(crate) fn with_device(&self, f: impl FnOnce(&rdma::Device)) {
+        if let Some(device) = &*self.device.lock() {
+            f(device);
+        }
+    }
+
     /// A consumer takes the protection domain; it should know when it must give it back.
     pub(crate) fn pd_taken(&self, holder: Holder) {
         if self.callbacks.is_empty() {

@@ -115,8 +115,27 @@ impl Drop for Mapping {
 /// Pages that are mapped for a domain's device, to be registered by
 /// [`regsgl`](super::Domain::regsgl) in that domain.
 ///
-/// They are unmapped when it is dropped. Where the device has gone away before that, there is
-/// nothing left to unmap, and only the pages are freed.
+/// They are unmapped when it is dropped.
+///
+/// # When the device goes away
+///
+/// Nothing tells a list that its device is being removed, and the provider doesn't undo mappings
+/// that aren't its own. A list that is dropped later is as good as leaked, in part: its pages are
+/// freed, which does no harm, since the device's driver is gone and with it whoever could reach
+/// them; but no mapping is undone, so addresses of the IOMMU stay in use, and the kernel's
+/// debugging of DMA (`CONFIG_DMA_API_DEBUG`) complains.
+///
+/// So whoever holds lists for longer than a device is sure to be there must be told in time, which
+/// is the business of a provider's extension. With verbs that is `on_removal` of
+/// `verbs_dom_ops_v1` ([`include/kfi_verbs_ext.h`](srctree/include/kfi_verbs_ext.h)), to be had by
+/// `kfi_open_ops()` on [`Domain::as_raw`]; there is no safe way to it yet. In the callback:
+///
+/// 1. Close the regions on the lists, and keep what [`Mr::close`](super::Mr::close) gives back.
+/// 2. Drop the lists, or [`unmap`](Self::unmap) them.
+/// 3. Neither close nor drop the last reference to the domain: only after the callback.
+///
+/// The callback must be taken back (`on_removal` with NULL and the same argument) before the domain
+/// is closed or its argument is freed, and not from the callback itself.
 pub struct MappedList {
     // Dropped in this order: no page is freed while it is mapped.
     mapping: Mapping,
