@@ -72,8 +72,11 @@ unsafe impl<B: Buffer> Memory for B {
     }
 
     fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
-        // SAFETY: `offset` is less than the length.
-        touch(unsafe { self.start().add(offset) }, self.size() - offset);
+        let left = self.size().saturating_sub(offset);
+        if left > 0 {
+            // SAFETY: `offset` is less than the size.
+            touch(unsafe { self.start().add(offset) }, left);
+        }
     }
 }
 

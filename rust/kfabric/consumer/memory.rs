@@ -52,9 +52,10 @@ pub unsafe trait Memory: Send + 'static {
     /// Calls `call` with the memory as a list.
     fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno>;
 
-    /// Calls `touch` once with the address of the byte at `offset`, which is less than `len`, and
-    /// how many bytes can be reached from there on: one at least. They may be read and written
-    /// until `touch` returns.
+    /// Calls `touch` once with the address of the byte at `offset`, and how many bytes can be
+    /// reached from there on: one at least. They may be read and written until `touch` returns.
+    ///
+    /// Does nothing if there is no such byte.
     fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize));
 
     /// Called before the processor touches bytes that a device may have written.

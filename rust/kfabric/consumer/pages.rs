@@ -116,11 +116,16 @@ unsafe impl Memory for Pages {
     }
 
     fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
+        let left = self.len.saturating_sub(offset);
+        if left == 0 {
+            return;
+        }
+        // Doesn't overflow: not even the end of the bytes does.
         let at = self.offset + offset;
         let Some(page) = self.pages.get(at / PAGE_SIZE) else {
             return;
         };
-        let here = (PAGE_SIZE - at % PAGE_SIZE).min(self.len - offset);
+        let here = (PAGE_SIZE - at % PAGE_SIZE).min(left);
         // SAFETY: The page is valid.
         let mapped = unsafe { bindings::kmap_local_page(page.as_ptr()) };
         if let Some(start) = NonNull::new(mapped.cast::<u8>()) {
@@ -147,6 +152,23 @@ mod tests {
         assert_eq!(pages(PAGE_SIZE - 1, 2), Ok(2));
         assert_eq!(pages(PAGE_SIZE, 1), Err(Errno::EINVAL));
         assert_eq!(pages(1, usize::MAX), Err(Errno::EINVAL));
+    }
+
+    #[test]
+    fn nothing_is_reached_behind_the_end() -> Result {
+        let pages = Pages::zeroed_at(100, PAGE_SIZE)?;
+        let reached = |offset| {
+            let mut reached = 0;
+            pages.with_stretch(offset, |_, len| reached = len);
+            reached
+        };
+        assert_eq!(reached(0), PAGE_SIZE - 100);
+        assert_eq!(reached(PAGE_SIZE - 100), 100);
+        assert_eq!(reached(PAGE_SIZE - 1), 1);
+        for offset in [PAGE_SIZE, 2 * PAGE_SIZE, usize::MAX] {
+            assert_eq!(reached(offset), 0);
+        }
+        Ok(())
     }
 
     #[test]

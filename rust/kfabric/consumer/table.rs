@@ -21,8 +21,12 @@ use kfi_bindings::scatterlist;
 /// `table` was allocated by `sg_alloc_table_from_pages_segment()`.
 pub(super) struct Table(bindings::sg_table);
 
+/// Most bytes of an entry: what any device takes that doesn't say otherwise
+/// (`dma_get_max_seg_size()`).
+const MOST_BYTES: u32 = 64 << 10;
+
 impl Table {
-    /// Lists the pages; those that follow each other share an entry.
+    /// Lists the pages; those that follow each other share an entry, as far as devices can take it.
     pub(super) fn new(pages: &Pages) -> Result<Self, Errno> {
         let mut list = KVec::new();
         for page in pages.raw_pages() {
@@ -38,7 +42,7 @@ impl Table {
                 count,
                 u32::try_from(pages.offset()).map_err(|_| Errno::EINVAL)?,
                 pages.len(),
-                u32::MAX,
+                MOST_BYTES,
                 bindings::GFP_KERNEL,
             )
         };
