@@ -8,6 +8,7 @@ use crate::{
     refusal::Refusal, //
 };
 use core::ops::BitOr;
+use kernel::dma::DataDirection;
 
 /// What may be done with a region: one or more of the rights that kfi_mr(3) lists.
 ///
@@ -70,6 +71,15 @@ impl Access {
     pub const fn device_reads(self) -> bool {
         self.has_any(Self(Self::SEND.0 | Self::WRITE.0 | Self::REMOTE_READ.0))
     }
+
+    /// Which way data goes between memory and device.
+    pub const fn direction(self) -> DataDirection {
+        match (self.device_reads(), self.device_writes()) {
+            (true, false) => DataDirection::ToDevice,
+            (false, true) => DataDirection::FromDevice,
+            _ => DataDirection::Bidirectional,
+        }
+    }
 }
 
 impl BitOr for Access {
@@ -78,5 +88,18 @@ impl BitOr for Access {
     fn bitor(self, other: Self) -> Self {
         // INVARIANT: Both sides are sets of rights, and not empty.
         Self(self.0 | other.0)
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_access)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions() {
+        let both = Access::REMOTE_READ | Access::RECV;
+        assert_eq!(Access::REMOTE_READ.direction(), DataDirection::ToDevice);
+        assert_eq!(Access::REMOTE_WRITE.direction(), DataDirection::FromDevice);
+        assert_eq!(both.direction(), DataDirection::Bidirectional);
     }
 }

@@ -31,7 +31,8 @@ use kfi_bindings::{
     scatterlist, //
 };
 
-pub(crate) const NAME: &CStr = c"kfi_dma_ops_v1";
+/// By what name consumers open it.
+pub(crate) const NAME: &CStr = crate::num::c_str(kfi_bindings::KFI_DMA_OPS_1);
 
 pub(crate) static OPS: Table<kfi_dma_ops> = Table(kfi_dma_ops {
     size: size_of::<kfi_dma_ops>(),

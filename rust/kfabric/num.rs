@@ -2,6 +2,8 @@
 
 //! Conversions that can't lose anything, for which the language has no `From`.
 
+use kernel::str::CStr;
+
 /// `usize` to `u64`: the kernel runs on no machine whose addresses are wider.
 pub const fn widen(n: usize) -> u64 {
     const { assert!(usize::BITS <= u64::BITS) };
@@ -29,4 +31,13 @@ pub const fn signed(n: u32) -> i32 {
 pub const fn signed_size(n: i32) -> isize {
     const { assert!(isize::BITS >= i32::BITS) };
     n as isize
+}
+
+/// A string constant of a C header, in constants; one that doesn't end with its only NUL doesn't
+/// compile.
+pub const fn c_str(bytes: &'static [u8]) -> &'static CStr {
+    match CStr::from_bytes_with_nul(bytes) {
+        Ok(string) => string,
+        Err(_) => panic!("no string"),
+    }
 }

@@ -34,7 +34,7 @@ use kfi_bindings::{
 };
 
 /// By what name consumers open it.
-pub(crate) const NAME: &CStr = c"verbs_dom_ops_v1";
+pub(crate) const NAME: &CStr = num::c_str(kfi_bindings::KFI_VERBS_DOM_OPS_1);
 
 /// A table that is never written.
 struct Table(kfi_verbs_dom_ops);

@@ -108,7 +108,7 @@ impl Region {
                     BuildError::List(error) => refused::not_mapped(error),
                 })?;
                 let list = list
-                    .map(device, rights::direction(request.access()))
+                    .map(device, request.access().direction())
                     .map_err(refused::not_mapped)?;
                 Self::with_list(resources, request, Memory::Mapped(list))
             }

@@ -2,7 +2,6 @@
 
 //! From rights of the fabric to rights of the device: exactly what was asked for.
 
-use kernel::dma::DataDirection;
 use kfabric::Access;
 use rdma::{
     Access as Verbs,
@@ -24,15 +23,6 @@ pub(crate) fn flags(access: Access) -> AccessFlags {
     flags
 }
 
-/// Which way data will go.
-pub(crate) fn direction(access: Access) -> DataDirection {
-    match (access.device_reads(), access.device_writes()) {
-        (true, false) => DataDirection::ToDevice,
-        (false, true) => DataDirection::FromDevice,
-        _ => DataDirection::Bidirectional,
-    }
-}
-
 #[kernel::macros::kunit_tests(kfi_verbs_rights)]
 mod tests {
     use super::*;
@@ -47,13 +37,5 @@ mod tests {
         }
         assert!(flags(Access::SEND | Access::WRITE) == AccessFlags::default());
         assert!(flags(Access::READ) == Verbs::LocalWrite.into());
-    }
-
-    #[test]
-    fn directions() {
-        assert_eq!(direction(Access::REMOTE_READ), DataDirection::ToDevice);
-        assert_eq!(direction(Access::REMOTE_WRITE), DataDirection::FromDevice);
-        let both = Access::REMOTE_READ | Access::RECV;
-        assert_eq!(direction(both), DataDirection::Bidirectional);
     }
 }

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     access::Access,
+    dma,
     errno::Errno, //
 };
 use core::ptr::NonNull;
@@ -50,7 +51,7 @@ impl Mapping {
         if pages.is_empty() {
             return Err(Errno::EINVAL);
         }
-        let ops: NonNull<kfi_dma_ops> = domain.extension(c"kfi_dma_ops_v1")?.cast();
+        let ops: NonNull<kfi_dma_ops> = domain.extension(dma::NAME)?.cast();
         let table = Table::new(pages)?;
         let entries = table.entries()?;
         // SAFETY: The domain is open, the table is the extension's, and the list is ours.
@@ -157,12 +158,7 @@ impl MappedList {
         pages: Pages,
         access: Access,
     ) -> Result<Self, RegisterError<Pages>> {
-        let direction = match (access.device_reads(), access.device_writes()) {
-            (true, false) => DataDirection::ToDevice,
-            (false, true) => DataDirection::FromDevice,
-            _ => DataDirection::Bidirectional,
-        };
-        match Mapping::new(domain, &pages, direction) {
+        match Mapping::new(domain, &pages, access.direction()) {
             Ok(mapping) => Ok(Self { mapping, pages }),
             Err(errno) => Err(RegisterError::new(errno, pages)),
         }
