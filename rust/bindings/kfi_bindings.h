@@ -16,5 +16,6 @@
 #include <kfi_dma_ext.h>
 #include <kfi_raw_ext.h>
 #include <kfi_verbs_ext.h>
+#include <kfi_loop_ext.h>
 #include <kfabric_helpers.h>
 #include <verbs_helpers.h>

@@ -73,6 +73,11 @@ impl Extent {
         self.first.phys % widen(PAGE_SIZE)
     }
 
+    /// Where in the region each stretch of adjacent memory begins.
+    pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..=self.rest.len()).filter_map(|index| self.run(index).map(|run| run.at))
+    }
+
     fn run(&self, index: usize) -> Option<Run> {
         match index.checked_sub(1) {
             None => Some(self.first),
@@ -165,6 +170,7 @@ mod tests {
         ];
         let extent = extent(&list).map_err(Error::from)?;
         assert_eq!(extent.bytes(), 8);
+        assert!(extent.starts().eq([0, 3, 7]));
         assert_eq!(write(&extent, 0, b"abcdefgh"), Ok(()));
         assert_eq!(write(&extent, 3, b"D"), Ok(()));
         assert_eq!(write(&extent, 8, b""), Ok(()));

@@ -11,7 +11,7 @@
 # Of kfi_selftest.ko, and scripts of their own.
 suites="oracle negotiate core slots eq lifetime async rights errors segments badmem order
 	matrix raw stress hammer recovery"
-scripts="conform consumer17 trace faults unload removal"
+scripts="loop conform consumer17 trace faults unload removal"
 
 if [ "$1" = -l ]; then
 	printf '%s\n' $suites $scripts

@@ -84,7 +84,7 @@ static void take_limits(struct kfi_env *env)
 		  env->max_segs, env->segs_at_limit ? "" : " of more");
 }
 
-static int alloc_lists(struct kfi_env *env)
+int lists_alloc(struct kfi_env *env)
 {
 	/* One more than can be registered, and one more than that for an odd start. */
 	env->room = max(env->max_segs, env->max_pages) + 2;
@@ -95,7 +95,7 @@ static int alloc_lists(struct kfi_env *env)
 	return env->kv && env->bv && env->sg && env->sg_copy ? 0 : -ENOMEM;
 }
 
-static void free_lists(struct kfi_env *env)
+void lists_free(struct kfi_env *env)
 {
 	kvfree(env->kv);
 	kvfree(env->bv);
@@ -108,7 +108,7 @@ static int take_own(struct kfi_env *env)
 {
 	int ret;
 
-	ret = alloc_lists(env);
+	ret = lists_alloc(env);
 	if (ret)
 		goto err_lists;
 	ret = arenas_alloc(env);
@@ -121,7 +121,7 @@ static int take_own(struct kfi_env *env)
 err_arenas:
 	arenas_free(env);
 err_lists:
-	free_lists(env);
+	lists_free(env);
 	return ret;
 }
 
@@ -129,7 +129,7 @@ static void drop_own(struct kfi_env *env)
 {
 	kfi_peer_close(env->peer);
 	arenas_free(env);
-	free_lists(env);
+	lists_free(env);
 }
 
 static int open_rest(struct kfi_env *env)

@@ -89,6 +89,8 @@ struct kfi_info *env_hints(void);
 int env_getinfo(struct kfi_info **info);
 int env_open_domain(struct kfi_info *info, struct kfid_fabric **fabric,
 		    struct kfid_domain **domain);
+int lists_alloc(struct kfi_env *env);
+void lists_free(struct kfi_env *env);
 struct kfi_env *env_open(void);
 int env_close(struct kfi_env *env);
 struct kfi_env *env_share(struct kfi_env *env, size_t max_pages);

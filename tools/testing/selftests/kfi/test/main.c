@@ -47,6 +47,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_hammer,
 	&suite_recovery,
 	&suite_faults,
+	&suite_loop,
 };
 
 static const struct kfi_suite *find_suite(void)

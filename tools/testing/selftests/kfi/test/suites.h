@@ -23,5 +23,6 @@ extern const struct kfi_suite suite_stress;
 extern const struct kfi_suite suite_hammer;
 extern const struct kfi_suite suite_recovery;
 extern const struct kfi_suite suite_faults;
+extern const struct kfi_suite suite_loop;
 
 #endif /* KFI_TEST_SUITES_H */

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Domains as the core has them.
+
+use crate::{
+    ffi,
+    keys::Keys,
+    mode::Mode,
+    mr::Mr, //
+};
+use core::{
+    any::Any,
+    ptr::NonNull, //
+};
+use kernel::{
+    ffi::c_void,
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    dma::Direct,
+    provider::{
+        self,
+        Dma, //
+    },
+    DomainRequest,
+    Errno,
+    MrLimits,
+    MrRequest,
+    Refusal, //
+};
+
+/// An open domain: its keys, and how its regions are.
+pub(crate) struct Domain {
+    keys: Arc<Keys>,
+    mode: Mode,
+    limits: MrLimits,
+    auth_key: KVec<u8>,
+}
+
+impl Domain {
+    /// Opens a domain with nothing in it. May sleep.
+    pub(crate) fn open(request: &DomainRequest<'_>) -> Result<Self, Refusal> {
+        let mode = Mode::new(request.mr_mode);
+        let mut auth_key = KVec::new();
+        auth_key.extend_from_slice(request.auth_key, GFP_KERNEL)?;
+        Ok(Self {
+            keys: Arc::pin_init(Keys::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
+            mode,
+            limits: mode.limits(),
+            auth_key,
+        })
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// The authorization key of peers that come from this domain.
+    pub(crate) fn auth_key(&self) -> &[u8] {
+        &self.auth_key
+    }
+}
+
+impl provider::Domain for Domain {
+    fn mr_limits(&self) -> &MrLimits {
+        &self.limits
+    }
+
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
+        let mr = Mr::new(self.keys.clone(), self.mode, request)?;
+        Ok(KBox::new(mr, GFP_KERNEL)?)
+    }
+
+    fn dma(&self) -> Option<&dyn Dma> {
+        Some(&Direct)
+    }
+
+    fn extension(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        (name == ffi::NAME).then(ffi::table)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

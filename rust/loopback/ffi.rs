@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The extension `kfi_loop_ops_v1`: being a peer, for C consumers.
+//!
+//! C header: [`include/kfi_loop_ext.h`](srctree/include/kfi_loop_ext.h)
+
+use crate::{
+    domain::Domain,
+    peer::{
+        Initiator,
+        Target, //
+    }, //
+};
+use core::ptr::NonNull;
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    prelude::*, //
+};
+use kfabric::{
+    transfer::Transfer,
+    Errno,
+    NoIo,
+    Refusal, //
+};
+use kfi_bindings::{
+    kfi_loop_ops,
+    kfid, //
+};
+
+/// By what name consumers open it.
+pub(crate) const NAME: &CStr = c"kfi_loop_ops_v1";
+
+/// A table that is never written.
+struct Table(kfi_loop_ops);
+
+// SAFETY: It is never written, and its functions may be called from any thread.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table(kfi_loop_ops {
+    size: size_of::<kfi_loop_ops>(),
+    write: Some(write),
+    read: Some(read),
+});
+
+/// The table in C's layout.
+pub(crate) fn table() -> NonNull<c_void> {
+    NonNull::from(&TABLE.0).cast()
+}
+
+/// # Safety
+///
+/// As the C API demands: `fid` is null or an open object, for `'a`.
+unsafe fn target<'a>(fid: *mut kfid) -> Result<Target<'a>, Refusal> {
+    // SAFETY: By the requirements of this function.
+    match unsafe { kfabric::domain::from_fid::<Domain>(fid) } {
+        Some(domain) => Ok(Target { domain }),
+        None => Err(Refusal::new(Errno::EINVAL, c"target is no domain of loop")),
+    }
+}
+
+/// # Safety
+///
+/// As for [`target`].
+unsafe fn initiator<'a>(fid: *mut kfid) -> Result<Initiator<'a>, Refusal> {
+    if fid.is_null() {
+        return Ok(Initiator::default());
+    }
+    // SAFETY: By the requirements of this function.
+    match unsafe { kfabric::domain::from_fid::<Domain>(fid) } {
+        Some(domain) => Ok(Initiator {
+            auth_key: domain.auth_key(),
+        }),
+        None => Err(Refusal::new(
+            Errno::EINVAL,
+            c"initiator is no domain of loop",
+        )),
+    }
+}
+
+/// Does an access on behalf of C.
+///
+/// # Safety
+///
+/// As the C API demands: both fids are null or open objects.
+unsafe fn access(
+    target_fid: *mut kfid,
+    initiator_fid: *mut kfid,
+    addr: u64,
+    key: u64,
+    transfer: Option<Transfer<'_>>,
+) -> c_int {
+    let _noio = NoIo::enter();
+    // SAFETY: By the requirements of this function.
+    let done = unsafe { target(target_fid) }.and_then(|target| {
+        // SAFETY: As above.
+        let initiator = unsafe { initiator(initiator_fid) }?;
+        let transfer = transfer.ok_or(Refusal::new(Errno::EINVAL, c"buf is NULL"))?;
+        target.access(&initiator, addr, key, transfer)
+    });
+    done.map_or_else(Refusal::report, |()| 0)
+}
+
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+unsafe extern "C" fn write(
+    target: *mut kfid,
+    initiator: *mut kfid,
+    addr: u64,
+    key: u64,
+    buf: *const c_void,
+    len: usize,
+) -> c_int {
+    let there = !buf.is_null() || len == 0;
+    // SAFETY: As the C API demands, there are so many bytes.
+    let transfer = there.then(|| unsafe { Transfer::write(buf, len) });
+    // SAFETY: As the C API demands.
+    unsafe { access(target, initiator, addr, key, transfer) }
+}
+
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+unsafe extern "C" fn read(
+    target: *mut kfid,
+    initiator: *mut kfid,
+    addr: u64,
+    key: u64,
+    buf: *mut c_void,
+    len: usize,
+) -> c_int {
+    let there = !buf.is_null() || len == 0;
+    // SAFETY: As the C API demands, there are so many bytes.
+    let transfer = there.then(|| unsafe { Transfer::read(buf, len) });
+    // SAFETY: As the C API demands.
+    unsafe { access(target, initiator, addr, key, transfer) }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The keys of a domain: which region, or part of one, each of them leads to.
+
+use crate::region::Region;
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    rbtree::{
+        Entry,
+        RBTree,
+        RBTreeNodeReservation, //
+    },
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        SpinLock, //
+    }, //
+};
+use kfabric::{
+    num::index,
+    random,
+    Errno,
+    Refusal, //
+};
+
+/// Set in the keys that the core gives to mapped raw keys, and so in none here.
+pub(crate) const MAPPED: u64 = 1 << 63;
+
+/// How many trees the keys are spread over. With a million keys each has a thousand, so that a
+/// lookup goes through ten nodes; keys may be any 63 bits, for which an array has no room.
+const SHARDS: usize = 1 << SHARD_BITS;
+const SHARD_BITS: u32 = 10;
+
+/// Part of a region as one key reaches it.
+#[derive(Clone)]
+pub(crate) struct Part {
+    /// The region.
+    pub(crate) region: Arc<Region>,
+    /// Where in the region it begins.
+    pub(crate) at: u64,
+    /// The address of its first byte for peers.
+    pub(crate) base: u64,
+    /// Its length in bytes.
+    pub(crate) len: u64,
+}
+
+/// All keys of a domain.
+///
+/// Lock order: a tree's lock is a leaf; regions are dropped outside of it.
+#[pin_data]
+pub(crate) struct Keys {
+    #[pin]
+    shards: [SpinLock<RBTree<u64, Part>>; SHARDS],
+    /// Number of the next key that is chosen here.
+    next: Atomic<u64>,
+    /// Makes the keys of one domain different from another's.
+    salt: u64,
+}
+
+/// A place for a key, allocated before it is known to be free.
+pub(crate) struct Place(RBTreeNodeReservation<u64, Part>);
+
+impl Place {
+    /// May sleep.
+    pub(crate) fn new() -> Result<Self, Refusal> {
+        Ok(Self(
+            RBTreeNodeReservation::new(GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
+        ))
+    }
+}
+
+impl Keys {
+    /// No keys yet.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            shards <- pin_init::pin_init_array_from_fn(|_| new_spinlock!(RBTree::new())),
+            next: Atomic::new(0),
+            salt: random::number(),
+        })
+    }
+
+    fn shard(&self, key: u64) -> Result<&SpinLock<RBTree<u64, Part>>, Refusal> {
+        // The upper bits of a product depend on all bits of the key.
+        let spread = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SHARD_BITS);
+        let shard = usize::try_from(spread).unwrap_or(usize::MAX);
+        Ok(self.shards.get(shard).ok_or(Errno::EINVAL)?)
+    }
+
+    /// Chooses a key that was never chosen in this domain before. Any context.
+    ///
+    /// Keys don't tell how many there are, nor what the next one will be.
+    pub(crate) fn choose(&self) -> u64 {
+        scramble(self.next.fetch_add(1, Relaxed), self.salt)
+    }
+
+    /// Puts a key in; `ENOKEY` if there is one like it. Any context.
+    pub(crate) fn insert(
+        this: &Arc<Self>,
+        place: Place,
+        key: u64,
+        part: Part,
+    ) -> Result<Held, Refusal> {
+        let keys = this.clone();
+        let mut shard = this.shard(key)?.lock();
+        if let Entry::Vacant(vacant) = shard.entry(key) {
+            vacant.insert(part, place.0);
+            // INVARIANT: Just put in.
+            return Ok(Held { keys, key });
+        }
+        Err(Refusal::new(Errno::ENOKEY, c"key is in use").value(key))
+    }
+
+    /// Where a key leads to. Any context.
+    pub(crate) fn get(&self, key: u64) -> Option<Part> {
+        self.shard(key).ok()?.lock().get(&key).cloned()
+    }
+
+    fn remove(&self, key: u64) {
+        if let Ok(shard) = self.shard(key) {
+            let removed = shard.lock().remove_node(&key);
+            drop(removed);
+        }
+    }
+}
+
+/// A key that is in the table, and is taken out when this is dropped.
+///
+/// # Invariants
+///
+/// The key is in the table, and nobody else takes it out.
+pub(crate) struct Held {
+    keys: Arc<Keys>,
+    key: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.keys.remove(self.key);
+    }
+}
+
+/// Different numbers for different numbers, of 63 bits.
+fn scramble(number: u64, salt: u64) -> u64 {
+    // Each step can be undone, so no two numbers meet.
+    let mut key = (number ^ salt) & !MAPPED;
+    for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+        key = key.wrapping_mul(factor) & !MAPPED;
+        key ^= key >> index(32);
+    }
+    key
+}
+
+#[kernel::macros::kunit_tests(kfi_loop_keys)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chosen_keys_differ() -> Result {
+        for salt in [0, u64::MAX, random::number()] {
+            let mut keys = RBTree::new();
+            for number in 0..1000 {
+                let key = scramble(number, salt);
+                assert_eq!(key & MAPPED, 0);
+                assert!(keys.try_create_and_insert(key, (), GFP_KERNEL)?.is_none());
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn keys_are_spread() -> Result {
+        let keys = KBox::pin_init(Keys::new(), GFP_KERNEL)?;
+        let first = core::ptr::from_ref(keys.shard(0)?);
+        for spread in [1, 4096, (1 << 43) - 57, 1 << 50] {
+            let here = |number: &u64| {
+                keys.shard(number * spread)
+                    .is_ok_and(|shard| core::ptr::eq(shard, first))
+            };
+            // One of 1024 each, as it should be, or a few more.
+            assert!((0..8192).filter(here).count() < 100);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn shards_are_found() -> Result {
+        let keys = KBox::pin_init(Keys::new(), GFP_KERNEL)?;
+        for key in [0, 1, u64::MAX, MAPPED, random::number()] {
+            assert!(keys.shard(key).is_ok());
+            assert!(keys.get(key).is_none());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The kfabric provider "loop": memory registration without a device.
+//!
+//! It has every feature of registration, in software, and is what their meaning can be looked up
+//! in: each rule of kfi_mr(3) is a line here, and nothing else is. Peers are in the same machine,
+//! behind the extension in [`ffi`].
+
+mod domain;
+mod ffi;
+mod keys;
+mod mode;
+mod mr;
+mod params;
+mod peer;
+mod provider;
+mod region;
+
+use kernel::prelude::*;
+
+module! {
+    type: Module,
+    name: "kfi_loop",
+    authors: ["kfabric developers"],
+    description: "kfabric provider without a device",
+    license: "GPL",
+    params: {
+        domains: u32 {
+            default: 1,
+            description: "how many domains there are, loop0 and so on (1 to 64)",
+        },
+    },
+}
+
+/// The module.
+struct Module {
+    _provider: kfabric::Registration<provider::Loop>,
+}
+
+impl kernel::Module for Module {
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        Ok(Self {
+            _provider: kfabric::Registration::new(module)?,
+        })
+    }
+}

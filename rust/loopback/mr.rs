@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Regions as the core has them.
+
+use crate::{
+    keys::{
+        Held,
+        Keys,
+        Part,
+        Place,
+        MAPPED, //
+    },
+    mode::Mode,
+    region::{
+        Live,
+        Region, //
+    }, //
+};
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    extent::Extent,
+    num::widen,
+    provider::{
+        self,
+        Bindings, //
+    },
+    Errno,
+    MrRequest,
+    Refusal,
+    RemotePiece, //
+};
+
+/// Where peers find the first page of a region under `KFI_MR_VIRT_ADDR`: not where it is in memory.
+const BASE: u64 = 1 << 32;
+
+/// How many bases there are, a page apart: one region's address seldom leads into another.
+const BASES: u64 = 1 << 16;
+
+/// A region.
+///
+/// A region's keys are taken when it is created, so that nobody else gets them meanwhile, but lead
+/// to nothing before it is enabled.
+pub(crate) struct Mr {
+    keys: Arc<Keys>,
+    mode: Mode,
+    region: Arc<Region>,
+    first: Option<Held>,
+    /// The keys of the pieces behind the first, and what each of them reaches.
+    more: KVec<(Held, RemotePiece)>,
+    piece: RemotePiece,
+    /// Its memory, before it is enabled.
+    extent: Option<Extent>,
+}
+
+/// A key that an application may ask for.
+fn requested(key: u64) -> Result<u64, Refusal> {
+    match key & MAPPED {
+        0 => Ok(key),
+        _ => Err(Refusal::new(Errno::EKEYREJECTED, c"key is out of range").value(key)),
+    }
+}
+
+impl Mr {
+    /// Takes the memory of a request, and keys for it. May sleep.
+    pub(crate) fn new(
+        keys: Arc<Keys>,
+        mode: Mode,
+        request: &MrRequest<'_>,
+    ) -> Result<Self, Refusal> {
+        let key = match mode.has(Mode::PROV_KEY) {
+            true => keys.choose(),
+            false => requested(request.requested_key())?,
+        };
+        let extent = Extent::new(request)?;
+        let region = Region::new(request.auth_key().unwrap_or(&[]))?;
+        let mut cuts = KVec::new();
+        if mode.pieces() > 1 {
+            cut(&extent, mode.pieces(), &mut cuts)?;
+        }
+        let end = cuts.first().copied().unwrap_or(extent.bytes());
+        let base = base(mode, key, extent.page_offset());
+        let piece = RemotePiece {
+            key,
+            base,
+            len: end,
+        };
+        let first = Some(hold(&keys, &region, 0, piece)?);
+        let mut mr = Self {
+            keys,
+            mode,
+            region,
+            first,
+            more: KVec::with_capacity(cuts.len(), GFP_KERNEL)?,
+            piece,
+            extent: None,
+        };
+        for (index, &at) in cuts.iter().enumerate() {
+            let end = cuts.get(index + 1).copied().unwrap_or(extent.bytes());
+            mr.add(at, end - at)?;
+        }
+        mr.extent = Some(extent);
+        Ok(mr)
+    }
+
+    /// Adds a piece with a key of its own.
+    fn add(&mut self, at: u64, len: u64) -> Result<(), Refusal> {
+        let key = self.keys.choose();
+        let base = base(self.mode, key, at);
+        let piece = RemotePiece { key, base, len };
+        let held = hold(&self.keys, &self.region, at, piece)?;
+        Ok(self.more.push((held, piece), GFP_KERNEL)?)
+    }
+
+    /// The pieces, if there are several. May sleep.
+    fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
+        let mut pieces = KVec::new();
+        if !self.more.is_empty() {
+            pieces.push(self.piece, GFP_KERNEL)?;
+        }
+        for (_, piece) in self.more.iter() {
+            pieces.push(*piece, GFP_KERNEL)?;
+        }
+        Ok(pieces)
+    }
+}
+
+/// Takes a key for a piece of a region.
+fn hold(
+    keys: &Arc<Keys>,
+    region: &Arc<Region>,
+    at: u64,
+    piece: RemotePiece,
+) -> Result<Held, Refusal> {
+    let part = Part {
+        region: region.clone(),
+        at,
+        base: piece.base,
+        len: piece.len,
+    };
+    Keys::insert(keys, Place::new()?, piece.key, part)
+}
+
+/// The address for peers of what begins at this offset in its page.
+fn base(mode: Mode, key: u64, offset: u64) -> u64 {
+    let page = widen(PAGE_SIZE);
+    match mode.has(Mode::VIRT_ADDR) {
+        true => BASE + (key % BASES) * page + offset % page,
+        false => 0,
+    }
+}
+
+/// Where the pieces behind the first one begin: where the memory has its joints, as far as there
+/// may be so many.
+fn cut(extent: &Extent, most: usize, cuts: &mut KVec<u64>) -> Result<(), Refusal> {
+    let runs = extent.starts().count();
+    let every = runs.div_ceil(most).max(1);
+    for at in extent.starts().step_by(every).skip(1) {
+        cuts.push(at, GFP_KERNEL)?;
+    }
+    Ok(())
+}
+
+impl provider::Mr for Mr {
+    fn enable(&mut self, _bindings: &Bindings) -> Result<provider::Keys, Refusal> {
+        let pieces = self.pieces()?;
+        let extent = self.extent.take().ok_or(Errno::EINVAL)?;
+        self.region.enable(Live { extent })?;
+        Ok(provider::Keys {
+            key: self.piece.key,
+            base: self.piece.base,
+            desc: match self.mode.has(Mode::LOCAL) {
+                // Not 0, which says that none is needed.
+                true => usize::try_from(self.piece.key | MAPPED).unwrap_or(usize::MAX),
+                false => 0,
+            },
+            pieces,
+        })
+    }
+
+    fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
+        self.region.refresh(Extent::new(request)?)
+    }
+
+    fn close(&mut self) -> Result<(), Refusal> {
+        // First nobody finds it any more, then nobody is in it any more.
+        self.first = None;
+        self.more.clear();
+        self.region.close();
+        Ok(())
+    }
+}

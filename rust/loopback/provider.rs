@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The provider "loop", with one fabric of as many domains as the module's parameter says.
+
+use crate::{
+    domain::Domain,
+    mode::Mode,
+    params, //
+};
+use kernel::{
+    prelude::*,
+    str::CString, //
+};
+use kfabric::{
+    num,
+    provider,
+    raw_key_size,
+    DomainRequest,
+    Errno,
+    Extras,
+    Offer,
+    Refusal, //
+};
+
+/// What regions are for.
+const CAPS: u64 = num::widen_u32(
+    kfi_bindings::KFI_RMA | kfi_bindings::KFI_REMOTE_READ | kfi_bindings::KFI_REMOTE_WRITE,
+);
+
+/// The fabric's name.
+const FABRIC: &CStr = c"loop";
+
+/// Longest authorization key, in bytes.
+const AUTH_KEY: usize = 256;
+
+/// The provider.
+pub(crate) struct Loop;
+
+impl provider::Provider for Loop {
+    const NAME: &'static CStr = c"loop";
+    const VERSION: u32 = 1 << 16;
+
+    fn offers() -> Result<KVec<Offer>, Errno> {
+        let mut offers = KVec::new();
+        for number in 0..params::domains() {
+            for mode in Mode::OFFERS {
+                offers.push(offer(number, mode)?, GFP_KERNEL)?;
+            }
+        }
+        Ok(offers)
+    }
+
+    fn open_fabric(name: &CStr) -> Result<KBox<dyn provider::Fabric>, Refusal> {
+        match name == FABRIC {
+            true => Ok(KBox::new(Fabric, GFP_KERNEL)?),
+            false => Err(Refusal::new(Errno::ENODEV, c"no fabric of that name")),
+        }
+    }
+}
+
+fn offer(number: u32, mode: Mode) -> Result<Offer, Errno> {
+    let limits = mode.limits();
+    Ok(Offer {
+        fabric: CString::try_from_fmt(fmt!("loop")).map_err(|_| Errno::ENOMEM)?,
+        domain: domain_name(number)?,
+        caps: CAPS,
+        mr_mode: mode.bits(),
+        mr_key_size: match mode.has(Mode::RAW) {
+            true => raw_key_size(limits.pieces),
+            false => size_of::<u64>(),
+        },
+        mr_iov_limit: limits.segments,
+        mr_cnt: limits.regions,
+        extras: Extras {
+            auth_key: AUTH_KEY,
+            ..Extras::default()
+        },
+    })
+}
+
+fn domain_name(number: u32) -> Result<CString, Errno> {
+    CString::try_from_fmt(fmt!("loop{number}")).map_err(|_| Errno::ENOMEM)
+}
+
+/// The fabric.
+struct Fabric;
+
+impl provider::Fabric for Fabric {
+    fn open_domain(
+        &self,
+        request: &DomainRequest<'_>,
+    ) -> Result<KBox<dyn provider::Domain>, Refusal> {
+        if let Some(name) = request.name {
+            known(name)?;
+        }
+        if request.auth_key.len() > AUTH_KEY {
+            let refusal = Refusal::new(Errno::EINVAL, c"auth_key is too long");
+            return Err(refusal.value(num::widen(request.auth_key.len())));
+        }
+        Ok(KBox::new(Domain::open(request)?, GFP_KERNEL)?)
+    }
+}
+
+/// Is there a domain of this name?
+fn known(name: &CStr) -> Result<(), Refusal> {
+    for number in 0..params::domains() {
+        if &*domain_name(number)? == name {
+            return Ok(());
+        }
+    }
+    Err(Refusal::new(Errno::ENODEV, c"no domain of that name"))
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A region as peers find it.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    extent::Extent,
+    gate::{
+        Gate,
+        Inside, //
+    },
+    Errno,
+    Refusal, //
+};
+
+/// A region. Peers that hold it have found its key, and go through the gate to its memory.
+#[pin_data]
+pub(crate) struct Region {
+    #[pin]
+    gate: Gate<Live>,
+    auth_key: KVec<u8>,
+}
+
+/// What is behind the gate while the region is enabled.
+pub(crate) struct Live {
+    pub(crate) extent: Extent,
+}
+
+impl Region {
+    /// A region that is not enabled. May sleep.
+    pub(crate) fn new(auth_key: &[u8]) -> Result<Arc<Self>, Refusal> {
+        let mut own = KVec::new();
+        own.extend_from_slice(auth_key, GFP_KERNEL)?;
+        let region = pin_init!(Self {
+            gate <- Gate::empty(),
+            auth_key: own,
+        });
+        Ok(Arc::pin_init(region, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?)
+    }
+
+    /// The authorization key that a peer must have; empty for none.
+    pub(crate) fn auth_key(&self) -> &[u8] {
+        &self.auth_key
+    }
+
+    /// Lets peers in. May sleep.
+    pub(crate) fn enable(&self, live: Live) -> Result<(), Refusal> {
+        match self.gate.open(Arc::new(live, GFP_KERNEL)?) {
+            true => Ok(()),
+            false => Err(Refusal::new(Errno::EINVAL, c"enabled before, or closed")),
+        }
+    }
+
+    /// Goes in to the memory; `None` if the region is not enabled. May sleep, but not for long.
+    pub(crate) fn enter(&self) -> Option<Inside<'_, Live>> {
+        self.gate.enter()
+    }
+
+    /// Puts other memory in the place of what there was. Sleeps until nobody uses the old memory;
+    /// meanwhile nobody is let in.
+    pub(crate) fn refresh(&self, extent: Extent) -> Result<(), Refusal> {
+        let new = Arc::new(Live { extent }, GFP_KERNEL)?;
+        match self.gate.shut() {
+            Some(shut) => {
+                shut.drain().replace(new);
+                Ok(())
+            }
+            None => Err(Refusal::new(Errno::EINVAL, c"not enabled")),
+        }
+    }
+
+    /// Lets nobody in any more, for good. Sleeps until nobody uses the memory.
+    pub(crate) fn close(&self) {
+        match self.gate.shut() {
+            Some(shut) => shut.drain().take_away(),
+            None => self.gate.wait_gone(),
+        }
+    }
+}
