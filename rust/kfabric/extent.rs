@@ -85,22 +85,27 @@ impl Extent {
         }
     }
 
+    /// Would a copy of so many bytes be refused?
+    pub fn check(&self, at: u64, len: u64, needs: Access) -> Result<(), Refusal> {
+        if !self.access.has_any(needs) {
+            return Err(Refusal::new(
+                Errno::EACCES,
+                c"the region was registered without that right",
+            ));
+        }
+        match at.checked_add(len) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(Refusal::new(Errno::EINVAL, c"beyond the region").value(at)),
+        }
+    }
+
     /// Copies between the bytes of the region from `at` on and a peer's buffer, in the direction of
     /// the transfer. Others may be copying the same bytes meanwhile. Any context.
     ///
     /// `EACCES` if the region was registered without that right, `EINVAL` if it goes beyond the
     /// region; then nothing is copied.
     pub fn copy(&self, at: u64, transfer: Transfer<'_>) -> Result<(), Refusal> {
-        if !self.access.has_any(transfer.needs()) {
-            return Err(Refusal::new(
-                Errno::EACCES,
-                c"the region was registered without that right",
-            ));
-        }
-        let end = at.checked_add(widen(transfer.len()));
-        if end.is_none_or(|end| end > self.len) {
-            return Err(Refusal::new(Errno::EINVAL, c"beyond the region").value(at));
-        }
+        self.check(at, widen(transfer.len()), transfer.needs())?;
         let (mut at, mut left) = (at, transfer);
         // The run that has `at` is the last one that doesn't begin behind it.
         let mut index = self.rest.partition_point(|run| run.at <= at);

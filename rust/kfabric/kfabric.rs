@@ -67,6 +67,7 @@ pub use crate::{
         Extras,
         Offer, //
     },
+    raw::MappedKeys,
     rawkey::{
         raw_key_size,
         RemotePiece,

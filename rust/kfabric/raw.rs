@@ -5,6 +5,10 @@
 //! C headers: [`include/kfi_domain.h`](srctree/include/kfi_domain.h),
 //! [`include/kfi_raw_ext.h`](srctree/include/kfi_raw_ext.h)
 
+mod mapped;
+
+pub use mapped::MappedKeys;
+
 use crate::{
     domain::{
         self,

@@ -49,7 +49,7 @@ impl Refusal {
     }
 
     /// The same reason with another error number.
-    pub(crate) const fn with_errno(self, errno: Errno) -> Self {
+    pub const fn with_errno(self, errno: Errno) -> Self {
         Self { errno, ..self }
     }
 

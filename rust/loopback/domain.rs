@@ -76,6 +76,10 @@ impl provider::Domain for Domain {
         Some(&Direct)
     }
 
+    fn endpoints(&self) -> bool {
+        true
+    }
+
     fn extension(&self, name: &CStr) -> Option<NonNull<c_void>> {
         (name == ffi::NAME).then(ffi::table)
     }

@@ -17,11 +17,16 @@ use kernel::{
         c_int,
         c_void, //
     },
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 use kfabric::{
+    domain,
+    ep,
     transfer::Transfer,
+    Endpoint,
     Errno,
+    MappedKeys,
     NoIo,
     Refusal, //
 };
@@ -50,32 +55,53 @@ pub(crate) fn table() -> NonNull<c_void> {
     NonNull::from(&TABLE.0).cast()
 }
 
+/// The domain behind a fid, and the endpoint if it is one.
+///
 /// # Safety
 ///
 /// As the C API demands: `fid` is null or an open object, for `'a`.
-unsafe fn target<'a>(fid: *mut kfid) -> Result<Target<'a>, Refusal> {
+unsafe fn place<'a>(fid: *mut kfid) -> Option<(&'a Domain, Option<Arc<Endpoint>>)> {
     // SAFETY: By the requirements of this function.
-    match unsafe { kfabric::domain::from_fid::<Domain>(fid) } {
-        Some(domain) => Ok(Target { domain }),
-        None => Err(Refusal::new(Errno::EINVAL, c"target is no domain of loop")),
+    unsafe {
+        match domain::from_fid(fid) {
+            Some(domain) => Some((domain, None)),
+            None => Some((ep::domain_of(fid)?, ep::from_fid(fid))),
+        }
     }
 }
 
 /// # Safety
 ///
-/// As for [`target`].
+/// As for [`place`].
+unsafe fn target<'a>(fid: *mut kfid) -> Result<Target<'a>, Refusal> {
+    // SAFETY: By the requirements of this function.
+    match unsafe { place(fid) } {
+        Some((domain, endpoint)) => Ok(Target { domain, endpoint }),
+        None => Err(Refusal::new(
+            Errno::EINVAL,
+            c"target is no domain or endpoint of loop",
+        )),
+    }
+}
+
+/// # Safety
+///
+/// As for [`place`].
 unsafe fn initiator<'a>(fid: *mut kfid) -> Result<Initiator<'a>, Refusal> {
     if fid.is_null() {
         return Ok(Initiator::default());
     }
     // SAFETY: By the requirements of this function.
-    match unsafe { kfabric::domain::from_fid::<Domain>(fid) } {
-        Some(domain) => Ok(Initiator {
-            auth_key: domain.auth_key(),
+    match unsafe { place(fid) } {
+        Some((domain, endpoint)) => Ok(Initiator {
+            domain: Some(domain),
+            endpoint,
+            // SAFETY: As above.
+            mapped: unsafe { MappedKeys::of(fid) },
         }),
         None => Err(Refusal::new(
             Errno::EINVAL,
-            c"initiator is no domain of loop",
+            c"initiator is no domain or endpoint of loop",
         )),
     }
 }

@@ -93,7 +93,7 @@ impl Mode {
             auth_keys: true,
             refresh: true,
             pieces: self.pieces(),
-            flags: 0,
+            flags: kfi_bindings::KFI_RMA_EVENT,
         }
     }
 }

@@ -165,10 +165,14 @@ fn cut(extent: &Extent, most: usize, cuts: &mut KVec<u64>) -> Result<(), Refusal
 }
 
 impl provider::Mr for Mr {
-    fn enable(&mut self, _bindings: &Bindings) -> Result<provider::Keys, Refusal> {
+    fn enable(&mut self, bindings: &Bindings) -> Result<provider::Keys, Refusal> {
         let pieces = self.pieces()?;
         let extent = self.extent.take().ok_or(Errno::EINVAL)?;
-        self.region.enable(Live { extent })?;
+        self.region.enable(Live {
+            extent,
+            counter: bindings.counter.clone(),
+            endpoint: bindings.endpoint.clone(),
+        })?;
         Ok(provider::Keys {
             key: self.piece.key,
             base: self.piece.base,

@@ -4,35 +4,69 @@
 
 use crate::{
     domain::Domain,
-    keys::Part, //
+    keys::{
+        Part,
+        MAPPED, //
+    },
+    region::Live, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 use kfabric::{
     num::widen,
     transfer::Transfer,
+    Access,
+    Endpoint,
     Errno,
-    Refusal, //
+    MappedKeys,
+    Refusal,
+    RemotePiece, //
 };
 
-/// Where a peer's access goes to.
+/// Where a peer's access goes to: a domain, perhaps through one of its endpoints.
 pub(crate) struct Target<'a> {
     pub(crate) domain: &'a Domain,
+    pub(crate) endpoint: Option<Arc<Endpoint>>,
 }
 
 /// Whose access it is. The default is somebody without any right of its own.
 #[derive(Default)]
 pub(crate) struct Initiator<'a> {
-    pub(crate) auth_key: &'a [u8],
+    pub(crate) domain: Option<&'a Domain>,
+    pub(crate) endpoint: Option<Arc<Endpoint>>,
+    pub(crate) mapped: Option<MappedKeys<'a>>,
 }
 
-/// An access is refused in one way only: a peer that asks for what it may not have isn't told what
-/// there is.
+impl Initiator<'_> {
+    /// Its authorization key; empty for none.
+    fn auth_key(&self) -> &[u8] {
+        match (&self.endpoint, self.domain) {
+            (Some(endpoint), _) => endpoint.auth_key(),
+            (None, Some(domain)) => domain.auth_key(),
+            (None, None) => &[],
+        }
+    }
+
+    /// What an access by one of its mapped keys is split into.
+    fn resolve(&self, key: u64, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Refusal> {
+        match &self.mapped {
+            Some(mapped) => mapped.resolve(key, addr, len),
+            None => Err(denied(c"nobody's mapped key").value(key)),
+        }
+    }
+}
+
 const fn denied(why: &'static CStr) -> Refusal {
     Refusal::new(Errno::EACCES, why)
 }
 
 impl Target<'_> {
     /// Copies between a peer's buffer and the bytes that key and address lead to. May sleep.
+    ///
+    /// An access is refused in one way only, `EACCES`: a peer that asks for what it may not have
+    /// isn't told what there is.
     pub(crate) fn access(
         &self,
         initiator: &Initiator<'_>,
@@ -40,24 +74,99 @@ impl Target<'_> {
         key: u64,
         transfer: Transfer<'_>,
     ) -> Result<(), Refusal> {
+        let len = widen(transfer.len());
+        let done = match key & MAPPED {
+            0 => {
+                let base = addr;
+                self.copy(initiator, RemotePiece { key, base, len }, transfer, true)
+            }
+            _ => self.copy_all(initiator, &initiator.resolve(key, addr, len)?, transfer),
+        };
+        done.map_err(|refusal| refusal.with_errno(Errno::EACCES))
+    }
+
+    /// One access to several pieces. All are looked at before the first byte is copied.
+    fn copy_all(
+        &self,
+        initiator: &Initiator<'_>,
+        pieces: &[RemotePiece],
+        transfer: Transfer<'_>,
+    ) -> Result<(), Refusal> {
+        let needs = transfer.needs();
+        for piece in pieces {
+            self.enter(initiator, *piece, |live, at| {
+                live.extent.check(at, piece.len, needs)
+            })?;
+        }
+        let mut left = transfer;
+        for (number, piece) in pieces.iter().enumerate() {
+            let len = usize::try_from(piece.len).map_err(|_| Errno::EINVAL)?;
+            let (part, rest) = left.split_at(len);
+            self.copy(initiator, *piece, part, number + 1 == pieces.len())?;
+            left = rest;
+        }
+        Ok(())
+    }
+
+    /// Copies the bytes of one piece, and counts the access if that ends it.
+    fn copy(
+        &self,
+        initiator: &Initiator<'_>,
+        piece: RemotePiece,
+        transfer: Transfer<'_>,
+        last: bool,
+    ) -> Result<(), Refusal> {
+        let counts = last && transfer.needs() == Access::REMOTE_WRITE && !transfer.is_empty();
+        self.enter(initiator, piece, |live, at| {
+            live.extent.copy(at, transfer)?;
+            if let (true, Some(counter)) = (counts, &live.counter) {
+                counter.add(1);
+            }
+            Ok(())
+        })
+    }
+
+    /// Goes to a region's memory and does something there, with the place where the piece begins.
+    /// Closing the region, or the endpoint, waits for it.
+    fn enter(
+        &self,
+        initiator: &Initiator<'_>,
+        piece: RemotePiece,
+        f: impl FnOnce(&Live, u64) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let key = piece.key;
         let part = self.domain.keys().get(key);
         let part = part.ok_or(denied(c"no such key").value(key))?;
-        let at = part.place(addr, transfer.len())?;
-        if part.region.auth_key() != initiator.auth_key {
+        let at = part.place(piece)?;
+        if part.region.auth_key() != initiator.auth_key() {
             return Err(denied(c"another authorization key"));
         }
         let inside = part.region.enter();
         let inside = inside.ok_or(denied(c"the region is not enabled").value(key))?;
-        inside.get().extent.copy(at, transfer)
+        let live = inside.get();
+        if let Some(own) = &live.endpoint {
+            let asked = self.endpoint.as_ref().map(|endpoint| endpoint.id());
+            if asked != Some(own.id()) {
+                return Err(denied(c"the region is bound to another endpoint").value(own.id()));
+            }
+        }
+        let _through = match &self.endpoint {
+            Some(endpoint) => {
+                let through = endpoint.enter();
+                Some(through.ok_or(denied(c"the endpoint is not enabled"))?)
+            }
+            None => None,
+        };
+        f(live, at)
     }
 }
 
 impl Part {
-    /// Where in the region `len` bytes from `addr` on are, if all of them are in this part.
-    fn place(&self, addr: u64, len: usize) -> Result<u64, Refusal> {
-        let beyond = denied(c"beyond the region").value(addr);
-        let at = addr.checked_sub(self.base).ok_or(beyond)?;
-        let end = at.checked_add(widen(len)).ok_or(beyond)?;
+    /// Where in the region a piece is, if all of it is in this part.
+    fn place(&self, piece: RemotePiece) -> Result<u64, Refusal> {
+        let beyond = denied(c"beyond the region").value(piece.base);
+        let at = piece.base.checked_sub(self.base).ok_or(beyond)?;
+        let end = at.checked_add(piece.len).ok_or(beyond)?;
         match end <= self.len {
             true => Ok(self.at + at),
             false => Err(beyond),

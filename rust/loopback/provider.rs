@@ -25,7 +25,7 @@ use kfabric::{
 /// What regions are for.
 const CAPS: u64 = num::widen_u32(
     kfi_bindings::KFI_RMA | kfi_bindings::KFI_REMOTE_READ | kfi_bindings::KFI_REMOTE_WRITE,
-);
+) | kfi_bindings::KFI_RMA_EVENT;
 
 /// The fabric's name.
 const FABRIC: &CStr = c"loop";
@@ -72,8 +72,9 @@ fn offer(number: u32, mode: Mode) -> Result<Offer, Errno> {
         mr_iov_limit: limits.segments,
         mr_cnt: limits.regions,
         extras: Extras {
+            endpoints: 1 << 16,
+            counters: 1 << 16,
             auth_key: AUTH_KEY,
-            ..Extras::default()
         },
     })
 }

@@ -12,6 +12,8 @@ use kfabric::{
         Gate,
         Inside, //
     },
+    Counter,
+    Endpoint,
     Errno,
     Refusal, //
 };
@@ -27,6 +29,10 @@ pub(crate) struct Region {
 /// What is behind the gate while the region is enabled.
 pub(crate) struct Live {
     pub(crate) extent: Extent,
+    /// Counts writes.
+    pub(crate) counter: Option<Arc<Counter>>,
+    /// The only way in, if there is one.
+    pub(crate) endpoint: Option<Arc<Endpoint>>,
 }
 
 impl Region {
@@ -62,13 +68,24 @@ impl Region {
     /// Puts other memory in the place of what there was. Sleeps until nobody uses the old memory;
     /// meanwhile nobody is let in.
     pub(crate) fn refresh(&self, extent: Extent) -> Result<(), Refusal> {
-        let new = Arc::new(Live { extent }, GFP_KERNEL)?;
+        let disabled = Refusal::new(Errno::EINVAL, c"not enabled");
+        let inside = self.enter().ok_or(disabled)?;
+        let Live {
+            counter, endpoint, ..
+        } = inside.get();
+        let new = Live {
+            extent,
+            counter: counter.clone(),
+            endpoint: endpoint.clone(),
+        };
+        let new = Arc::new(new, GFP_KERNEL)?;
+        drop(inside);
         match self.gate.shut() {
             Some(shut) => {
                 shut.drain().replace(new);
                 Ok(())
             }
-            None => Err(Refusal::new(Errno::EINVAL, c"not enabled")),
+            None => Err(disabled),
         }
     }
 
