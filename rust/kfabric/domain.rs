@@ -281,6 +281,11 @@ fn new(
     };
     let object = KBox::new_uninit(GFP_KERNEL)?;
     let imp = fabric.provider().open_domain(&request)?;
+    // Where there are no endpoints, a consumer that is ready to bind regions to one doesn't have to.
+    let mr_mode = match imp.endpoints() {
+        true => attr.mr_mode,
+        false => attr.mr_mode & !signed(kfi_bindings::KFI_MR_ENDPOINT),
+    };
     let mut mr_limits = *imp.mr_limits();
     mr_limits.segments = within(attr.mr_iov_limit, mr_limits.segments)?;
     mr_limits.regions = within(attr.mr_cnt, mr_limits.regions)?;
@@ -308,7 +313,7 @@ fn new(
             fabric: NonNull::from(fabric),
             mr_limits,
             mr_cnt,
-            mr_mode: attr.mr_mode,
+            mr_mode,
             auth_key,
             keys,
             eq: SetOnce::new(),
