@@ -5,7 +5,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-providers="verbs"
+providers="verbs loop"
 
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -49,6 +49,11 @@ table()
 		}'
 }
 
+loaded_here=
+for i in $providers; do
+	loaded "kfi_$i" || { load "kfi_$i" && loaded_here="kfi_$i $loaded_here"; }
+done
+
 # shellcheck disable=SC2086
 set -- $providers
 plan $#
@@ -60,4 +65,6 @@ for i; do
 	fi
 done
 table
+# shellcheck disable=SC2086
+unload $loaded_here || ktap_failed=1
 finish

@@ -67,6 +67,7 @@ struct provider {
 };
 
 extern const struct provider provider_verbs;
+extern const struct provider provider_loop;
 extern const struct provider *under_test;
 
 /**
@@ -130,6 +131,7 @@ struct section {
 extern const struct section section_regions;
 extern const struct section section_refusals;
 extern const struct section section_modes;
+extern const struct section section_combine;
 extern const struct section section_keys;
 extern const struct section section_async;
 extern const struct section section_bind;

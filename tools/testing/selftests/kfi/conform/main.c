@@ -2,7 +2,7 @@
 /*
  * kfi_conform.ko: runs the conformance suite over one provider when it is loaded.
  *
- *	insmod kfi_conform.ko provider=verbs [seed=N] [scale=PERCENT]
+ *	insmod kfi_conform.ko provider=verbs|loop [seed=N] [scale=PERCENT]
  *
  * Results are in the kernel's log, as those of kfi_selftest.ko are (test/ktap.h). Before the last one
  * comes a line "# feature NAME: yes" for each feature, or "no, ERRNO", or "FAILED".
@@ -32,6 +32,7 @@ const struct provider *under_test;
 
 static const struct provider *const providers[] = {
 	&provider_verbs,
+	&provider_loop,
 };
 
 static const char *const names[FEATURES] = {
@@ -99,6 +100,7 @@ static const struct section *const sections[] = {
 	&section_regions,
 	&section_refusals,
 	&section_modes,
+	&section_combine,
 	&section_keys,
 	&section_async,
 	&section_bind,

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The loopback provider: its extension is the remote side. */
+#include <kfi_loop_ext.h>
+
+#include "conform.h"
+
+static int loop_attach(struct place *p)
+{
+	return kfi_open_ops(&p->env.domain->fid, KFI_LOOP_OPS_1, 0, &p->remote, NULL);
+}
+
+static void loop_detach(struct place *p)
+{
+}
+
+static int loop_read(struct place *p, u64 addr, u64 key, void *buf, size_t len)
+{
+	const struct kfi_loop_ops *ops = p->remote;
+
+	return ops->read(p->target, p->initiator, addr, key, buf, len);
+}
+
+static int loop_write(struct place *p, u64 addr, u64 key, const void *buf, size_t len)
+{
+	const struct kfi_loop_ops *ops = p->remote;
+
+	return ops->write(p->target, p->initiator, addr, key, buf, len);
+}
+
+const struct provider provider_loop = {
+	.name = "loop",
+	.offers = BIT(F_CALLS) | BIT(F_RIGHTS) | BIT(F_BOUNDS) | BIT(F_CLOSING) |
+		  BIT(F_REFUSALS) | BIT(F_LIMITS) | BIT(F_MODES) | BIT(F_LOCAL) | BIT(F_BASIC) |
+		  BIT(F_DEFAULT) | BIT(F_EVENT_QUEUES) | BIT(F_ASYNC) | BIT(F_COUNTERS) |
+		  BIT(F_RMA_EVENTS) | BIT(F_ENDPOINTS) | BIT(F_RAW_KEYS) | BIT(F_RAW_MODE) |
+		  BIT(F_REFRESH) | BIT(F_AUTH_KEYS),
+	.attach = loop_attach,
+	.detach = loop_detach,
+	.read = loop_read,
+	.write = loop_write,
+};
