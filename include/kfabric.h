@@ -492,10 +492,15 @@ enum {
 };
 
 /*
- * Called when a completion queue or an event queue has something to read. They may run in softirq
- * context: they must not sleep, so they must not close anything either.
+ * Called when a completion queue has something to read. It may run in softirq context: it must not
+ * sleep, so it must not close anything either.
  */
 typedef void (*kfi_comp_handler)(struct kfid_cq *cq, void *context);
+
+/*
+ * Called when an event queue has something to read, see kfi_eq_open(). It runs in process context
+ * and may sleep, but must not close event queues.
+ */
 typedef void (*kfi_event_handler)(struct kfid_eq *eq, void *context);
 
 /**
@@ -714,12 +719,14 @@ int kfi_refuse(int err, const char *why) __cold;
  *
  * For a memory region: on return its key is refused and its memory belongs to the caller alone.
  *
- * Context: Process context; may sleep. Not from a kfi_comp_handler or kfi_event_handler.
+ * Context: Process context; may sleep. Not from a kfi_comp_handler.
  * Return: 0, or with the object still open, but for the last:
  *
  * * -KFI_EINVAL: @fid is NULL.
  * * -KFI_EBUSY: other open objects depend on this one (domains on their fabric, memory regions on
  *   their domain and so on).
+ * * -KFI_EOPBADSTATE: in the handler of an event queue: that queue, or a region whose registration
+ *   is under way and will be reported to it.
  * * -KFI_EIO: the device would not let go of a memory region. The region's object is gone, but its
  *   memory must never be freed.
  */

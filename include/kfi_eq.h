@@ -84,11 +84,12 @@ struct kfid_poll {
 
 /**
  * struct kfi_eq_attr - What an event queue should be.
- * @size: How many events it holds; 0 leaves it to the provider.
+ * @size: How many events it holds, and as many errors: exactly, up to 65536; 0 for 256.
  * @flags: KFI_WRITE for a queue that kfi_eq_write() may add to, or 0.
- * @wait_obj: What kfi_eq_sread() waits with.
- * @signaling_vector: Which interrupt vector to use, KFI_AFFINITY in @flags.
- * @wait_set: The wait set, for KFI_WAIT_SET.
+ * @wait_obj: What kfi_eq_sread() waits with: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are the same
+ *	here, or KFI_WAIT_NONE if nobody will wait.
+ * @signaling_vector: Not used; it would need KFI_AFFINITY in @flags.
+ * @wait_set: Not used; it would need KFI_WAIT_SET.
  */
 struct kfi_eq_attr {
 	size_t			size;
@@ -109,7 +110,7 @@ enum {
 	KFI_JOIN_COMPLETE	/* struct kfi_eq_entry: a multicast group is joined */
 };
 
-/* The longest structure that kfi_eq_write() takes, in bytes. */
+/* The longest structure that kfi_eq_write() takes, in bytes. Added by this project. */
 enum {
 	KFI_EQ_ENTRY_MAX	= 128
 };
@@ -132,7 +133,7 @@ struct kfi_eq_entry {
  * @context: The context given with the operation.
  * @data: Depends on the operation.
  * @err: The errno, positive.
- * @prov_errno: The provider's own number for it, see kfi_eq_strerror().
+ * @prov_errno: The provider's own number for it, see kfi_eq_strerror(). For registrations: @err.
  * @err_data: More about it, valid until the queue is read again; or NULL.
  * @err_data_size: Length of @err_data, in bytes.
  */
@@ -182,7 +183,7 @@ struct kfi_ops_eq {
  * struct kfid_eq - An event queue.
  * @fid: What every object begins with.
  * @ops: Operations of an event queue.
- * @event_handler: Called when there is something to read, or NULL.
+ * @event_handler: Called when there is something to read, or NULL. Not to be changed.
  */
 struct kfid_eq {
 	struct kfid		fid;
@@ -436,11 +437,20 @@ static inline int kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfi
  * @event_handler: Called when an event comes after a read found the queue empty, or NULL.
  * @context: The consumer's own, kept in the queue's fid and given to @event_handler.
  *
+ * @event_handler is called for the first event, and from then on for the first that comes after
+ * someone was told that the queue is empty (-KFI_EAGAIN from kfi_eq_read() or kfi_eq_sread()): who
+ * is called, reads until there is nothing. Errors count as events. It runs in process context, one
+ * call at a time for each queue, and may sleep, but must not wait for a handler of another queue. It
+ * can't close its own queue (-KFI_EOPBADSTATE) and must not close another. When kfi_close() of the
+ * queue has returned, it doesn't run and never will; so don't close under a lock that it takes.
+ *
  * Context: Process context; may sleep.
  * Return: 0, or with *@eq NULL:
  *
- * * -KFI_EINVAL: @fabric, @attr or @eq is NULL, or @attr asks for something unknown.
- * * -KFI_ENOSYS: the provider has no event queues, or none such.
+ * * -KFI_EINVAL: @fabric, @attr or @eq is NULL, or @attr has an unknown wait object, or a size that
+ *   is too large.
+ * * -KFI_EBADFLAGS: a flag other than KFI_WRITE.
+ * * -KFI_ENOSYS: the provider has no event queues, or no wait sets.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *attr,
@@ -457,13 +467,18 @@ static inline int kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *at
  * @len: Room at @buf, in bytes.
  * @flags: KFI_PEEK to leave the event in the queue, or 0.
  *
+ * Events that come when the queue is full are lost. Those before them are read as ever; then, at the
+ * place where they would be, comes -KFI_EOVERRUN, once, and after it what came later.
+ *
  * Context: Any; doesn't sleep.
  * Return: How many bytes were put at @buf, or:
  *
  * * -KFI_EINVAL: @eq, @event or @buf is NULL.
+ * * -KFI_EBADFLAGS: other flags.
  * * -KFI_EAGAIN: there is no event.
  * * -KFI_EAVAIL: an operation failed: read kfi_eq_readerr() first.
- * * -KFI_EOVERRUN: events were lost because nobody read them.
+ * * -KFI_EOVERRUN: events were lost here, because nobody read those before them. KFI_PEEK leaves
+ *   that in the queue, too.
  * * -KFI_ETOOSMALL: @len is too small for the event, which stays in the queue.
  * * -KFI_ENOSYS: the queue can't be read.
  */
@@ -480,8 +495,13 @@ static inline ssize_t kfi_eq_read(struct kfid_eq *eq, u32 *event, void *buf, siz
  * @flags: KFI_PEEK to leave it in the queue, or 0.
  *
  * Context: Any; doesn't sleep.
- * Return: sizeof(*@buf), -KFI_EAGAIN if there is none, -KFI_EINVAL if @eq or @buf is NULL, or
- * -KFI_ENOSYS.
+ * Return: sizeof(*@buf), or:
+ *
+ * * -KFI_EINVAL: @eq or @buf is NULL.
+ * * -KFI_EBADFLAGS: other flags.
+ * * -KFI_EAGAIN: there is none.
+ * * -KFI_EOVERRUN: some were lost here; as for kfi_eq_read().
+ * * -KFI_ENOSYS: the queue can't be read.
  */
 static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry *buf, u64 flags)
 {
@@ -491,14 +511,18 @@ static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry
 /**
  * kfi_eq_write() - Put an event of one's own in a queue.
  * @eq: The queue, opened with KFI_WRITE.
- * @event: Which event.
- * @buf: The event's structure.
- * @len: Its length, in bytes.
+ * @event: Which event: one of those above, or any number with KFI_PROV_SPECIFIC.
+ * @buf: The event's structure, of which a copy goes in. Nobody looks at it.
+ * @len: Its length, in bytes, 1 to KFI_EQ_ENTRY_MAX.
  * @flags: None yet, 0.
  *
  * Context: Any; doesn't sleep.
- * Return: @len, -KFI_EINVAL if @eq or @buf is NULL, -KFI_EAGAIN if the queue is full, or
- * -KFI_ENOSYS.
+ * Return: @len, or with nothing written:
+ *
+ * * -KFI_EINVAL: @eq or @buf is NULL, @event is none, or @len is out of range.
+ * * -KFI_EBADFLAGS: @flags is not 0.
+ * * -KFI_EAGAIN: the queue is full.
+ * * -KFI_ENOSYS: the queue was opened without KFI_WRITE.
  */
 static inline ssize_t kfi_eq_write(struct kfid_eq *eq, u32 event, const void *buf, size_t len,
 				   u64 flags)
@@ -512,11 +536,14 @@ static inline ssize_t kfi_eq_write(struct kfid_eq *eq, u32 event, const void *bu
  * @event: Where to put which event it is.
  * @buf: Where to put the event's structure.
  * @len: Room at @buf, in bytes.
- * @timeout: Milliseconds; negative waits for ever.
+ * @timeout: Milliseconds; 0 doesn't wait, negative waits for ever.
  * @flags: KFI_PEEK to leave the event in the queue, or 0.
  *
+ * Several may wait; each event is read by one of them. The queue must not be closed meanwhile.
+ *
  * Context: Process context; sleeps.
- * Return: What kfi_eq_read() returns; -KFI_EAGAIN after @timeout.
+ * Return: What kfi_eq_read() returns; -KFI_EAGAIN after @timeout, -KFI_EINTR when a signal came, or
+ * -KFI_ENOSYS if the queue was opened with KFI_WAIT_NONE.
  */
 static inline ssize_t kfi_eq_sread(struct kfid_eq *eq, u32 *event, void *buf, size_t len,
 				   int timeout, u64 flags)
@@ -529,11 +556,11 @@ static inline ssize_t kfi_eq_sread(struct kfid_eq *eq, u32 *event, void *buf, si
  * @eq: The queue that the error entry came from.
  * @prov_errno: The entry's prov_errno.
  * @err_data: The entry's err_data.
- * @buf: Room for the text, or NULL.
+ * @buf: Room for a copy of the text, cut off if need be; or NULL.
  * @len: Room at @buf, in bytes.
  *
  * Context: Any; doesn't sleep.
- * Return: The text; an empty one if the provider has none.
+ * Return: The text, which lives as long as the queue is open; an empty one if there is none.
  */
 static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
 					  const void *err_data, char *buf, size_t len)

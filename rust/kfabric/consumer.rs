@@ -47,7 +47,9 @@
 mod buffer;
 mod call;
 mod domain;
+mod eq;
 mod error;
+mod event;
 mod fabric;
 #[cfg(CONFIG_KUNIT = "y")]
 mod fake;
@@ -55,6 +57,7 @@ mod hints;
 mod info;
 mod kunit;
 mod kunit_close;
+mod kunit_eq;
 mod mapped;
 mod memory;
 mod mode;
@@ -74,9 +77,22 @@ pub use buffer::{
     Segments, //
 };
 pub use domain::Domain;
+pub use eq::{
+    EventHandler,
+    EventQueue,
+    EventQueueOptions,
+    Events,
+    Failure,
+    Next, //
+};
 pub use error::{
     CloseError,
     RegisterError, //
+};
+pub use event::{
+    Bytes,
+    Entry,
+    Event, //
 };
 pub use fabric::Fabric;
 pub use hints::Hints;
