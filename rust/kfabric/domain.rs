@@ -81,8 +81,7 @@ pub struct DomainRequest<'a> {
 /// # Invariants
 ///
 /// `c.fid` is what C points to. `children` counts all that is open in the domain, `regions` the
-/// regions among it, `keys` the mapped keys. `fabric` stays open, since it counts this domain as a
-/// child.
+/// regions among it. `fabric` stays open, since it counts this domain as a child.
 #[repr(C)]
 pub(crate) struct DomainObject {
     // C may write to it: the context is the consumer's.
@@ -191,21 +190,6 @@ impl DomainObject {
         rawkey::raw_key_size(match self.has_mode(kfi_bindings::KFI_MR_RAW) {
             true => self.mr_limits.pieces,
             false => rawkey::MOST_PIECES,
-        })
-    }
-
-    /// From here on nothing can be opened in it; `EBUSY` while something is.
-    fn shut(&self) -> Result<(), Refusal> {
-        let open = |errno| Refusal::new(errno, c"objects are open in the domain");
-        let mapped = |errno| Refusal::new(errno, c"domain has mapped keys");
-        self.children.close().map_err(open)?;
-        self.keys
-            .close()
-            .map_err(mapped)
-            .inspect_err(|_| self.children.reopen())?;
-        self.imp.close().inspect_err(|_| {
-            self.keys.reopen();
-            self.children.reopen();
         })
     }
 }
@@ -365,7 +349,12 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
     let object = fid.cast::<DomainObject>();
     // SAFETY: C calls this on an open domain, whose fid is the object's first field.
-    if let Err(refusal) = unsafe { &*object }.shut() {
+    let (children, imp) = unsafe { (&(*object).children, &(*object).imp) };
+    if let Err(errno) = children.close() {
+        return Refusal::new(errno, c"objects are open in the domain").report();
+    }
+    if let Err(refusal) = imp.close() {
+        children.reopen();
         return refusal.report();
     }
     // SAFETY: As above; without children, and closed, nobody uses it any more.

@@ -7,7 +7,6 @@
 //! that was unmapped never leads to another peer's memory.
 
 use crate::{
-    children::Children,
     errno::Errno,
     rawkey::{
         RemotePiece,
@@ -33,15 +32,10 @@ mod kunit;
 /// The mapped keys of a domain.
 ///
 /// Lock order: the lock is a leaf.
-///
-/// # Invariants
-///
-/// `open` counts the entries of `keys`, or a few more while some come and go.
 #[pin_data]
 pub(crate) struct KeyMap {
     #[pin]
     keys: SpinLock<Keys>,
-    open: Children,
 }
 
 struct Keys {
@@ -56,10 +50,8 @@ impl KeyMap {
             tree: RBTree::new(),
             next: MAPPED | 1,
         };
-        // INVARIANT: No entries.
         pin_init!(Self {
             keys <- new_spinlock!(keys),
-            open: Children::new(),
         })
     }
 
@@ -67,12 +59,9 @@ impl KeyMap {
     pub(crate) fn map(&self, base: u64, pieces: KVVec<RemotePiece>) -> Result<u64, Refusal> {
         let mapped = Arc::new(Mapped::new(base, pieces)?, GFP_KERNEL)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
-        self.open.add()?;
         let mut keys = self.keys.lock();
         let key = keys.next;
         let Some(next) = key.checked_add(1) else {
-            drop(keys);
-            self.open.remove();
             return Err(Refusal::new(
                 Errno::ENOSPC,
                 c"mapped keys have no number left",
@@ -88,25 +77,16 @@ impl KeyMap {
     pub(crate) fn unmap(&self, key: u64) -> Result<(), Refusal> {
         let removed = self.keys.lock().tree.remove_node(&key);
         // Freed without the lock.
-        drop(removed.ok_or(Refusal::new(Errno::EINVAL, c"no such mapped key").value(key))?);
-        self.open.remove();
-        Ok(())
+        match removed {
+            Some(_) => Ok(()),
+            None => Err(Refusal::new(Errno::EINVAL, c"no such mapped key").value(key)),
+        }
     }
 
     /// Looks a key up; `ENOKEY` if it isn't mapped. May sleep, when what it gives is dropped.
     pub(crate) fn get(&self, key: u64) -> Result<Arc<Mapped>, Refusal> {
         let found = self.keys.lock().tree.get(&key).cloned();
         found.ok_or(Refusal::new(Errno::ENOKEY, c"key is not mapped").value(key))
-    }
-
-    /// From here on nothing can be mapped; `EBUSY` while something is. Any context.
-    pub(crate) fn close(&self) -> Result<(), Errno> {
-        self.open.close()
-    }
-
-    /// Undoes a [`close`](Self::close). Any context.
-    pub(crate) fn reopen(&self) {
-        self.open.reopen();
     }
 }
 

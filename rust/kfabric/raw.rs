@@ -128,7 +128,9 @@ pub(crate) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), 
     }
     // SAFETY: As the C API demands.
     let raw = unsafe { copy(map.raw_key, map.key_size) }?;
+    let child = domain.add_child()?;
     *key = domain.keys().map(map.base_addr, rawkey::parse(&raw)?)?;
+    child.keep();
     Ok(())
 }
 
@@ -140,7 +142,9 @@ pub(crate) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), 
 pub(crate) unsafe fn unmap(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
     // SAFETY: By the requirements of this function.
     let key = unsafe { arg.cast::<u64>().as_ref() }.ok_or(NULL)?;
-    domain.keys().unmap(*key)
+    domain.keys().unmap(*key)?;
+    domain.remove_child();
+    Ok(())
 }
 
 /// # Safety

@@ -31,7 +31,7 @@ static s64 lookup_time(struct kfi_test *t, const struct raw_side *side, const u6
 void raw_many_case(struct kfi_test *t)
 {
 	static const struct kfi_rma_iov one = { 0x1000, 0x1000, 0x1234 };
-	unsigned int i, few = 100, many = max(scaled(20000), 1000u);
+	unsigned int i, few = 100, many = max(scaled(10000), 1000u);
 	u64 *keys = kvcalloc(many, sizeof(*keys), GFP_KERNEL);
 	struct kfi_raw_key *raw = raw_make(&one, 1);
 	s64 of_few = 0, of_many = 0;
@@ -90,7 +90,7 @@ void raw_threads_case(struct kfi_test *t)
 
 	if (!side_open(t, &side))
 		return;
-	ws = workers_start(t, 4, WORKER_PAGES, scaled(300), hustle, &side);
+	ws = workers_start(t, 4, WORKER_PAGES, scaled(100), hustle, &side);
 	if (ws) {
 		workers_wait(ws);
 		ktap_note("raw: %u rounds", workers_stop(t, ws));
