@@ -571,18 +571,18 @@ static inline u64 kfi_mr_key(struct kfid_mr *mr)
 
 /**
  * kfi_mr_raw_attr() - The raw key of a region, to be sent to a peer.
- * @mr: The region.
- * @base_addr: Where to put the address of the region's first byte.
- * @raw_key: Where to put the raw key.
- * @key_size: In: room at @raw_key, in bytes. Out: length of the raw key.
+ * @mr: The region. It needn't be one of a KFI_MR_RAW domain.
+ * @base_addr: Where to put the address of the region's first byte for a peer.
+ * @raw_key: Where to put the raw key (kfi_raw_ext.h says what is in it); NULL if there is no room.
+ * @key_size: In: room at @raw_key, in bytes. Out: length of the raw key, also where that is more.
  * @flags: None yet, 0.
  *
  * Context: Process context; may sleep.
- * Return: 0, or:
+ * Return: 0, or with nothing written but *@key_size where it says so:
  *
- * * -KFI_EINVAL: @mr is NULL, or one of the others is (@raw_key may be if there is no room for it).
+ * * -KFI_EINVAL: @mr, @base_addr or @key_size is NULL, or @raw_key is and *@key_size isn't 0.
  * * -KFI_EBADFLAGS: @flags isn't 0.
- * * -KFI_EOPBADSTATE: the region isn't enabled, or its registration isn't complete.
+ * * -KFI_EOPBADSTATE: the region isn't enabled, or its registration isn't complete, or has failed.
  * * -KFI_ETOOSMALL: *@key_size was too small and is now what is needed.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider has no raw keys.
@@ -602,18 +602,22 @@ static inline int kfi_mr_raw_attr(struct kfid_mr *mr, u64 *base_addr, u8 *raw_ke
 
 /**
  * kfi_mr_map_raw() - Make a peer's raw key usable in RMA calls.
- * @domain: The domain to use it in.
- * @base_addr: The peer's base address.
- * @raw_key: The peer's raw key.
+ * @domain: The domain to use it in. It needn't be one of KFI_MR_RAW.
+ * @base_addr: The peer's base address. Accesses count from it, whatever it is.
+ * @raw_key: The peer's raw key. Needed during the call only.
  * @key_size: Its length, in bytes.
- * @key: Where to put the key to use for it, until kfi_mr_unmap_key().
+ * @key: Where to put the key to use for it, until kfi_mr_unmap_key(); KFI_KEY_NOTAVAIL on failure.
  * @flags: None yet, 0.
+ *
+ * Nothing is asked of the peer. A raw key that is well-formed but false, or of a region that was
+ * closed, can be mapped; then the peer's side refuses each access. The domain can't be closed before
+ * all of its mapped keys have been given back (-KFI_EBUSY).
  *
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @domain, @raw_key or @key is NULL, or the raw key is malformed, or longer than any
- *   can be in this domain.
+ * * -KFI_EINVAL: @domain, @raw_key or @key is NULL; the raw key is malformed, or longer than the
+ *   domain's mr_key_size under KFI_MR_RAW; @base_addr and its length wrap.
  * * -KFI_EBADFLAGS: @flags isn't 0.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider has no raw keys.
@@ -634,11 +638,11 @@ static inline int kfi_mr_map_raw(struct kfid_domain *domain, u64 base_addr, u8 *
 
 /**
  * kfi_mr_unmap_key() - Give back a key of kfi_mr_map_raw().
- * @domain: The domain.
- * @key: The key.
+ * @domain: The domain that it was mapped in.
+ * @key: The key. Its number doesn't come back.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @domain is NULL or has no such key, or -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @domain is NULL or has no such mapped key, or -KFI_ENOSYS.
  */
 static inline int kfi_mr_unmap_key(struct kfid_domain *domain, u64 key)
 {

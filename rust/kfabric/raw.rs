@@ -56,40 +56,60 @@ fn no_flags(flags: u64) -> Result<(), Refusal> {
 
 const NULL: Refusal = Refusal::new(Errno::EINVAL, c"an argument is NULL");
 
-/// `KFI_GET_RAW_MR`: the raw key of a region with this base address and these pieces. Sleeps.
+/// The argument of `KFI_GET_RAW_MR`, where the raw key of a region goes.
 ///
-/// # Safety
+/// # Invariants
 ///
-/// As the C API demands: `arg` is null or a `struct kfi_mr_raw_attr`, and its pointers are null or
-/// valid.
-pub(crate) unsafe fn get(
-    arg: *mut c_void,
-    base: u64,
-    pieces: &[RemotePiece],
-) -> Result<(), Refusal> {
-    // SAFETY: By the requirements of this function.
-    let attr = unsafe { arg.cast::<kfi_mr_raw_attr>().as_ref() }.ok_or(NULL)?;
-    no_flags(attr.flags)?;
-    // SAFETY: As above.
-    let (size, base_addr) = unsafe { (attr.key_size.as_mut(), attr.base_addr.as_mut()) };
-    let (size, base_addr) = (size.ok_or(NULL)?, base_addr.ok_or(NULL)?);
-    let room = *size;
-    if room != 0 && attr.raw_key.is_null() {
-        return Err(NULL);
+/// `raw_key` has room for so many bytes, if `room` is not 0.
+pub(crate) struct RawAttr<'a> {
+    base_addr: &'a mut u64,
+    raw_key: *mut u8,
+    room: usize,
+    size: &'a mut usize,
+}
+
+impl RawAttr<'_> {
+    /// Takes it from C.
+    ///
+    /// # Safety
+    ///
+    /// As the C API demands: `arg` is null or a `struct kfi_mr_raw_attr`, and its pointers are null
+    /// or valid, until this is dropped.
+    pub(crate) unsafe fn from_raw(arg: *mut c_void) -> Result<Self, Refusal> {
+        // SAFETY: By the requirements of this function.
+        let attr = unsafe { arg.cast::<kfi_mr_raw_attr>().as_ref() }.ok_or(NULL)?;
+        no_flags(attr.flags)?;
+        // SAFETY: As above.
+        let (size, base_addr) = unsafe { (attr.key_size.as_mut(), attr.base_addr.as_mut()) };
+        let (size, base_addr) = (size.ok_or(NULL)?, base_addr.ok_or(NULL)?);
+        if *size != 0 && attr.raw_key.is_null() {
+            return Err(NULL);
+        }
+        // INVARIANT: By the requirements of this function.
+        Ok(Self {
+            base_addr,
+            raw_key: attr.raw_key,
+            room: *size,
+            size,
+        })
     }
-    *size = rawkey::raw_key_size(pieces.len());
-    if room < *size {
-        let refusal = Refusal::new(Errno::ETOOSMALL, c"raw key is longer");
-        return Err(refusal.value(widen(*size)));
+
+    /// Writes the raw key of a region with this base address and these pieces. Sleeps.
+    pub(crate) fn put(self, base: u64, pieces: &[RemotePiece]) -> Result<(), Refusal> {
+        *self.size = rawkey::raw_key_size(pieces.len());
+        if self.room < *self.size {
+            let refusal = Refusal::new(Errno::ETOOSMALL, c"raw key is longer");
+            return Err(refusal.value(widen(*self.size)));
+        }
+        let raw = rawkey::encode(pieces)?;
+        *self.base_addr = base;
+        // SAFETY: By the invariant; that there is enough room was just checked.
+        unsafe {
+            self.raw_key
+                .copy_from_nonoverlapping(raw.as_ptr(), raw.len())
+        };
+        Ok(())
     }
-    let raw = rawkey::encode(pieces)?;
-    *base_addr = base;
-    // SAFETY: As the C API demands, there is room for this many bytes.
-    unsafe {
-        attr.raw_key
-            .copy_from_nonoverlapping(raw.as_ptr(), raw.len())
-    };
-    Ok(())
 }
 
 /// Copies a raw key from C before it's judged, so that nobody who writes there meanwhile, a peer

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     errno::Errno,
     noio::NoIo,
-    raw,
+    raw::RawAttr,
     rawkey::RemotePiece,
     refusal::Refusal,
     request::MrRequest,
@@ -98,6 +98,8 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
 ///
 /// As the C API demands: `arg` is null or what the command says.
 unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
+    // SAFETY: By the requirements of this function.
+    let attr = unsafe { RawAttr::from_raw(arg) }?;
     let inner = mr.inner.lock();
     let keys = inner.enabled_keys()?;
     let whole = RemotePiece {
@@ -109,6 +111,5 @@ unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
         [] => slice::from_ref(&whole),
         pieces => pieces,
     };
-    // SAFETY: By the requirements of this function.
-    unsafe { raw::get(arg, keys.base, pieces) }
+    attr.put(keys.base, pieces)
 }
