@@ -42,17 +42,14 @@ static bool may_register(struct page *page, bool writes)
  */
 struct page *kfi_helper_kvec_page(const void *addr, bool writes)
 {
-	struct page *page;
+	struct page *page = NULL;
 
-	if (is_vmalloc_addr(addr)) {
+	if (is_vmalloc_addr(addr))
 		page = vmalloc_to_page(addr);
-		if (!page || !pfn_valid(page_to_pfn(page)))
-			return NULL;
-	} else if (in_kernel_image(addr) || !virt_addr_valid(addr)) {
-		return NULL;
-	} else {
+	else if (!in_kernel_image(addr) && virt_addr_valid(addr))
 		page = virt_to_page(addr);
-	}
+	if (!page || !pfn_valid(page_to_pfn(page)))
+		return NULL;
 	return may_register(page, writes) ? page : NULL;
 }
 
