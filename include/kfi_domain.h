@@ -566,7 +566,8 @@ static inline void *kfi_mr_desc(struct kfid_mr *mr)
  */
 static inline u64 kfi_mr_key(struct kfid_mr *mr)
 {
-	return IS_ERR_OR_NULL(mr) ? KFI_KEY_NOTAVAIL : mr->key;
+	/* Who sees the key of an asynchronous registration sees the other fields, too. */
+	return IS_ERR_OR_NULL(mr) ? KFI_KEY_NOTAVAIL : smp_load_acquire(&mr->key);
 }
 
 /**

@@ -194,9 +194,8 @@ impl Counter {
 
     fn change(&self, change: impl FnOnce(&mut State) -> bool) {
         let mut state = self.state.lock();
-        let wake = state.open && change(&mut state);
-        drop(state);
-        if wake {
+        // Under the lock: who waited may close the counter, and let it go, as soon as it is free.
+        if state.open && change(&mut state) {
             self.changed.notify_all();
         }
     }

@@ -29,7 +29,10 @@ use crate::{
     raw,
     rawkey,
     refusal::Refusal,
-    request::MrLimits,
+    request::{
+        AuthKey,
+        MrLimits, //
+    },
     table::{
         no_op3,
         no_op4,
@@ -37,12 +40,9 @@ use crate::{
         Table, //
     }, //
 };
-use core::{
-    ptr::{
-        self,
-        NonNull, //
-    },
-    slice, //
+use core::ptr::{
+    self,
+    NonNull, //
 };
 use kernel::{
     ffi::{
@@ -233,16 +233,11 @@ fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
 ///
 /// As the C API demands: the key has as many bytes as the attributes say.
 unsafe fn auth_key(attr: &kfi_domain_attr) -> Result<KVec<u8>, Refusal> {
-    let mut key = KVec::new();
-    if attr.auth_key_size > 0 {
-        if attr.auth_key.is_null() || attr.auth_key_size > isize::MAX.unsigned_abs() {
-            return Err(Refusal::new(Errno::EINVAL, c"auth_key_size without a key"));
-        }
-        // SAFETY: By the requirements of this function.
-        let bytes = unsafe { slice::from_raw_parts(attr.auth_key, attr.auth_key_size) };
-        key.extend_from_slice(bytes, GFP_KERNEL)?;
-    }
-    Ok(key)
+    // SAFETY: By the requirements of this function.
+    let key = unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) }.checked()?;
+    let mut copy = KVec::new();
+    copy.extend_from_slice(key.unwrap_or(&[]), GFP_KERNEL)?;
+    Ok(copy)
 }
 
 fn new(

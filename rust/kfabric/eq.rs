@@ -17,6 +17,7 @@ use crate::{
     children::Children,
     errno::Errno,
     fabric::FabricObject,
+    fid,
     noio::NoIo,
     refusal::Refusal,
     table::{
@@ -25,10 +26,7 @@ use crate::{
         Table, //
     }, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
-};
+use core::ptr::NonNull;
 use event::{
     Event,
     Failure, //
@@ -39,7 +37,8 @@ use kernel::{
         c_void, //
     },
     prelude::*,
-    sync::Arc, //
+    sync::Arc,
+    types::Opaque, //
 };
 use kfi_bindings::{
     kfi_ops,
@@ -53,10 +52,11 @@ use queue::Queue;
 /// # Invariants
 ///
 /// `c.fid` is what C points to. `fabric` stays open, since it counts this queue as a child. `users`
-/// counts those who may put something in.
+/// counts those who may put something in, and those who wait.
 #[repr(C)]
 pub(crate) struct EqObject {
-    c: kfid_eq,
+    // C may write to it: the context is the consumer's.
+    c: Opaque<kfid_eq>,
     queue: Arc<Queue>,
     users: Children,
     fabric: NonNull<FabricObject>,
@@ -125,7 +125,8 @@ static FID_OPS: Table<kfi_ops> = Table(kfi_ops {
 
 /// Closes an event queue, after its handler has ended. Sleeps.
 ///
-/// `EOPBADSTATE` in the handler; `EBUSY` while something is bound to the queue.
+/// `EOPBADSTATE` in the handler; `EBUSY` while something is bound to the queue, or somebody waits
+/// for an event.
 ///
 /// # Safety
 ///
@@ -141,7 +142,11 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
             return refusal.report();
         }
         if let Err(errno) = object.users.close() {
-            return Refusal::new(errno, c"something is bound to the event queue").report();
+            return Refusal::new(
+                errno,
+                c"something is bound to the event queue, or somebody waits for it",
+            )
+            .report();
         }
         object.queue.end();
     }
@@ -161,12 +166,9 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 /// `fid` is null or an open object; the reference is not used after it was closed.
 pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a EqObject, Refusal> {
     // SAFETY: By the requirements of this function.
-    match unsafe { fid.as_ref() } {
-        // The table tells our queues from those of C providers, and from other objects.
-        Some(c) if ptr::eq(c.ops, FID_OPS.as_ptr()) => {
-            // SAFETY: `c` is the first field of an object.
-            Ok(unsafe { &*fid.cast::<EqObject>() })
-        }
-        _ => Err(Refusal::new(Errno::EINVAL, c"not an event queue")),
+    match unsafe { fid::has_ops(fid, &FID_OPS) } {
+        // SAFETY: The table tells that this is the first field of one of our objects.
+        true => Ok(unsafe { &*fid.cast::<EqObject>() }),
+        false => Err(Refusal::new(Errno::EINVAL, c"not an event queue")),
     }
 }

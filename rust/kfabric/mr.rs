@@ -142,17 +142,18 @@ pub(crate) struct Opened {
 impl Opened {
     /// What C gets.
     pub(crate) fn as_ptr(&self) -> *mut kfid_mr {
-        self.object.c.get()
+        Arc::as_ptr(&self.object).cast_mut().cast()
     }
 
     /// Gives the object to C, which must know of it already: from here on there may be an event.
     /// May sleep.
     pub(crate) fn start(self) {
-        if self.pending {
-            enable::queue(self.object.clone());
-        }
-        // C's reference, which `close` takes back.
+        let work = self.pending.then(|| self.object.clone());
+        // C's reference, which `close` takes back; perhaps before this returns.
         let _ = Arc::into_raw(self.object);
+        if let Some(work) = work {
+            enable::queue(work);
+        }
     }
 }
 
@@ -251,17 +252,18 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
         // No event names a region that is gone.
         eq.forget(fid);
     }
-    let closed = mr.map_or(Ok(()), |mut mr| mr.close());
+    let closed = match mr.map_or(Ok(()), |mut mr| mr.close()) {
+        Ok(()) => 0,
+        // Whatever the provider says: the object is gone, which `EBUSY` would deny. Reported while
+        // the provider can't be unloaded, whose words they are.
+        Err(refusal) => refusal.with_errno(Errno::EIO).report(),
+    };
     let domain = object.domain;
     // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
-    drop(unsafe { Arc::from_raw(object) });
+    drop(unsafe { Arc::from_raw(fid.cast::<MrObject>()) });
     // SAFETY: By the invariant of the object, which counted as a child of the domain until here.
     unsafe { domain.as_ref() }.remove_region();
-    match closed {
-        Ok(()) => 0,
-        // Whatever the provider says: the object is gone, which `EBUSY` would deny.
-        Err(refusal) => refusal.with_errno(Errno::EIO).report(),
-    }
+    closed
 }
 
 /// Waits until the region is not pending, and takes what the provider has of it. After an error it

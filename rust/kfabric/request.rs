@@ -75,6 +75,8 @@ pub(crate) enum AuthKey<'a> {
     None,
     /// A size, but no key.
     Missing,
+    /// More bytes than any provider takes.
+    TooLong(usize),
     /// A key.
     Some(&'a [u8]),
 }
@@ -179,6 +181,9 @@ impl<'a> MrRequest<'a> {
 }
 
 impl<'a> AuthKey<'a> {
+    /// Most bytes of a key.
+    pub(crate) const MOST: usize = 256;
+
     /// Takes a key from C.
     ///
     /// # Safety
@@ -188,7 +193,7 @@ impl<'a> AuthKey<'a> {
         match (len, key.is_null()) {
             (0, _) => Self::None,
             (_, true) => Self::Missing,
-            (len, false) if len > isize::MAX.unsigned_abs() => Self::Missing,
+            (len, false) if len > Self::MOST => Self::TooLong(len),
             // SAFETY: By the requirements of this function; the length is one that there can be.
             (len, false) => Self::Some(unsafe { slice::from_raw_parts(key, len) }),
         }
@@ -202,17 +207,30 @@ impl<'a> AuthKey<'a> {
         }
     }
 
-    /// The key, if there is one: `EINVAL` if it is missing, `EOPNOTSUPP` where keys are not known.
-    pub(crate) fn parse(self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
+    /// The key, if there is one; `EINVAL` if it is missing or too long.
+    pub(crate) fn checked(self) -> Result<Option<&'a [u8]>, Refusal> {
         match self {
             Self::None => Ok(None),
+            Self::Some(key) => Ok(Some(key)),
             Self::Missing => Err(Refusal::new(Errno::EINVAL, c"auth_key_size without a key")),
-            Self::Some(key) if limits.auth_keys => Ok(Some(key)),
-            Self::Some(key) => {
-                let refusal = Refusal::new(Errno::EOPNOTSUPP, c"provider knows no auth_key");
-                Err(refusal.value(widen(key.len())))
+            Self::TooLong(len) => {
+                Err(Refusal::new(Errno::EINVAL, c"auth_key too long").value(widen(len)))
             }
         }
+    }
+
+    /// As [`checked`](Self::checked), and `EOPNOTSUPP` for a key where keys are not known.
+    pub(crate) fn parse(self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
+        let len = match self {
+            Self::Some(key) => key.len(),
+            Self::TooLong(len) => len,
+            Self::None | Self::Missing => 0,
+        };
+        if len > 0 && !limits.auth_keys {
+            let refusal = Refusal::new(Errno::EOPNOTSUPP, c"provider knows no auth_key");
+            return Err(refusal.value(widen(len)));
+        }
+        self.checked()
     }
 }
 

@@ -90,8 +90,8 @@ impl<B: Backing> Mr<B> {
 
     /// Where the first byte is for a peer (`kfid_mr.iova`), which goes on counting from there.
     pub fn base(&self) -> u64 {
-        // SAFETY: The region is open.
-        unsafe { (*self.raw.as_ptr()).iova }
+        // SAFETY: The region is open. As for the key.
+        unsafe { (&raw const (*self.raw.as_ptr()).iova).read_volatile() }
     }
 
     /// How many bytes it has.
@@ -153,9 +153,9 @@ impl<B: Backing> Mr<B> {
         match region.shut() {
             // SAFETY: Taken once, since `region` is not used any more nor dropped.
             Ok(()) => Ok(unsafe { ManuallyDrop::take(&mut region.memory) }),
-            Err(Errno::EBUSY) => {
+            Err(errno) if is_open(errno) => {
                 let region = ManuallyDrop::into_inner(region);
-                Err(CloseError::new(Errno::EBUSY, Some(region)))
+                Err(CloseError::new(errno, Some(region)))
             }
             Err(errno) => {
                 call::leaked("memory of a region", errno);
@@ -166,16 +166,22 @@ impl<B: Backing> Mr<B> {
 
     /// Closes the region and, unless it is still open, lets the domain go.
     ///
-    /// To be called once, unless it fails with `EBUSY`.
+    /// To be called once, unless the region [is open](is_open) then.
     fn shut(&mut self) -> Result<(), Errno> {
         // SAFETY: The region is open by the invariant, and used by nobody else.
         let closed = unsafe { call::close(self.raw.cast()) };
-        if closed != Err(Errno::EBUSY) {
+        if !closed.is_err_and(is_open) {
             // SAFETY: Not used any more, as `shut` is not called again.
             unsafe { ManuallyDrop::drop(&mut self.domain) };
         }
         closed
     }
+}
+
+/// Is a region still open that couldn't be closed for this reason? It has a counter, or is closed
+/// in an event handler.
+fn is_open(errno: Errno) -> bool {
+    matches!(errno, Errno::EBUSY | Errno::EOPBADSTATE)
 }
 
 impl<B: Backing> Drop for Mr<B> {

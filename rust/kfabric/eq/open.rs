@@ -35,7 +35,8 @@ use kernel::{
         c_int,
         c_void, //
     },
-    prelude::*, //
+    prelude::*,
+    types::Opaque, //
 };
 use kfi_bindings::{
     kfi_eq_attr,
@@ -48,7 +49,9 @@ use kfi_bindings::{
 const SIZE_DEFAULT: usize = 256;
 
 /// How many a queue can hold.
-const SIZE_MAX: usize = 1 << 16;
+///
+/// Closing a region looks at all that wait to be read, with interrupts off.
+const SIZE_MAX: usize = 1 << 13;
 
 /// A valid `struct kfi_eq_attr`.
 struct Wanted {
@@ -106,11 +109,11 @@ fn new(
     let object = KBox::write(
         object,
         EqObject {
-            c: kfid_eq {
+            c: Opaque::new(kfid_eq {
                 fid: fid::new(kfi_bindings::KFI_CLASS_EQ, context, &FID_OPS),
                 ops: slots::OPS.as_ptr(),
                 event_handler: handler,
-            },
+            }),
             queue,
             users: Children::new(),
             fabric: NonNull::from(fabric),

@@ -2,8 +2,8 @@
 
 //! What is behind an event queue: the entries, who waits for them, and the handler.
 //!
-//! Lock order: the queue's lock is a leaf, and taken with interrupts off. Neither handlers nor
-//! anything that could sleep runs under it.
+//! Lock order: the queue's lock is taken with interrupts off, and before those of wait queues and
+//! workqueues only. Neither handlers nor anything that could sleep runs under it.
 
 use super::{
     event::{
@@ -115,12 +115,13 @@ impl Queue {
     }
 
     /// Tells those who wait that there is something to read.
+    ///
+    /// All of it under the lock: a reader may close the queue as soon as that is free.
     fn came(this: &Arc<Self>, mut state: IrqGuard<'_, State>) {
         let call = this.handler.is_some() && state.handler == HandlerState::Armed;
         if call {
             state.handler = HandlerState::Due;
         }
-        drop(state);
         this.readable.notify_all();
         if let Some(handlers) = work::handlers().filter(|_| call) {
             // Work that is queued already has yet to run, and will see what was set above.

@@ -161,7 +161,11 @@ unsafe extern "C" fn sread(
         let timeout = u32::try_from(timeout).ok().map(msecs_to_jiffies);
         // SAFETY: By the requirements of this function, and not null.
         let put = |event: &Event| unsafe { out.put(event) };
-        eq.queue.wait_and_read(peek, timeout, put)
+        // Counted, so that the queue can't be closed under who waits.
+        eq.users.add()?;
+        let read = eq.queue.wait_and_read(peek, timeout, put);
+        eq.users.remove();
+        read
     };
     answer(read())
 }

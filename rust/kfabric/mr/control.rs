@@ -39,7 +39,8 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
     let _noio = NoIo::enter();
     // SAFETY: C calls this on an open object.
     let done = unsafe { object(fid) }.and_then(|mr| match u32::try_from(command) {
-        Ok(KFI_ENABLE) => enable(mr),
+        // SAFETY: As the C API demands.
+        Ok(KFI_ENABLE) => unsafe { enable(fid) },
         // SAFETY: As the C API demands, the argument is null or valid.
         Ok(KFI_REFRESH) => match unsafe { arg.cast::<kfi_mr_modify>().as_ref() } {
             // SAFETY: As the C API demands, its list is null or valid.

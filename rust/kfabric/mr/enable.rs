@@ -3,6 +3,7 @@
 //! Enabling regions: in the call, or behind it where an event queue reports it.
 
 use super::{
+    object,
     public_key,
     Inner,
     MrObject, //
@@ -16,13 +17,23 @@ use crate::{
 use core::ptr;
 use kernel::{
     prelude::*,
-    sync::Arc,
+    sync::{
+        atomic::{
+            Atomic,
+            Release, //
+        },
+        Arc,
+        ArcBorrow, //
+    },
     workqueue::{
         impl_has_work,
         WorkItem, //
     }, //
 };
-use kfi_bindings::KFI_MR_COMPLETE;
+use kfi_bindings::{
+    kfid,
+    KFI_MR_COMPLETE, //
+};
 
 impl_has_work! {
     impl HasWork<Self> for MrObject { self.work }
@@ -49,15 +60,19 @@ pub(super) fn queue(object: Arc<MrObject>) {
 }
 
 /// `kfi_mr_enable()`. Sleeps until the region is enabled, unless an event queue reports it.
-pub(super) fn enable(object: &MrObject) -> Result<(), Refusal> {
+///
+/// # Safety
+///
+/// `fid` is null or an open object.
+pub(super) unsafe fn enable(fid: *mut kfid) -> Result<(), Refusal> {
+    // SAFETY: By the requirements of this function.
+    let object = unsafe { object(fid) }?;
     object.inner.lock().state.begin()?;
     if object.eq.is_none() {
         return finish(object);
     }
-    // SAFETY: C has a reference to the object, which this leaves to it.
-    let object = unsafe { Arc::from_raw(ptr::from_ref(object)) };
-    queue(object.clone());
-    let _ = Arc::into_raw(object);
+    // SAFETY: C has a reference, whose pointer this is.
+    queue(unsafe { ArcBorrow::from_raw(fid.cast::<MrObject>()) }.into());
     Ok(())
 }
 
@@ -93,11 +108,12 @@ impl MrObject {
     /// Writes what C reads of an enabled region.
     fn publish(&self, keys: &crate::provider::Keys) {
         let c = self.c.get();
-        // SAFETY: C only reads these fields, and may do so meanwhile.
+        // SAFETY: C only reads these fields, and may do so meanwhile; who sees the key sees them
+        // all, by `kfi_mr_key()`.
         unsafe {
             (&raw mut (*c).mem_desc).write_volatile(ptr::without_provenance_mut(keys.desc));
             (&raw mut (*c).iova).write_volatile(keys.base);
-            (&raw mut (*c).key).write_volatile(public_key(self.domain(), keys));
+            Atomic::from_ptr(&raw mut (*c).key).store(public_key(self.domain(), keys), Release);
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) enum Ranges {
     /// One buffer.
     One(kvec),
     /// A list.
-    Many(KVec<kvec>),
+    Many(KVVec<kvec>),
 }
 
 impl Ranges {
@@ -35,7 +35,7 @@ impl Ranges {
         match list.entries(usize::MAX) {
             [one] => Ok(Self::One(*one)),
             list => {
-                let mut many = KVec::with_capacity(list.len(), GFP_KERNEL)?;
+                let mut many = KVVec::with_capacity(list.len(), GFP_KERNEL)?;
                 many.extend_from_slice(list, GFP_KERNEL)?;
                 Ok(Self::Many(many))
             }

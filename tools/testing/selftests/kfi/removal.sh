@@ -8,7 +8,7 @@
 
 ways="link_delete netdev_delete driver_unload interface_down"
 steps="load remove callback gone probe close unload again"
-plan 32
+plan 33
 names() { for _way in $ways; do for _step in $steps; do echo removal.$_way.$_step; done; done; }
 
 link=rxe_kfi dev=kfi_dummy
@@ -71,7 +71,7 @@ busy() { [ "$(get rounds)" -gt 20 ]; }
 load_ok()
 {
 	link_up || { echo "no link"; return 1; }
-	load kfi_holder domain=$link regions=32 threads=4 || return
+	load kfi_holder domain=$link regions=32 threads=4 async=1 || return
 	wait_for 20 busy || { echo "no load"; return 1; }
 	[ "$(get unexpected)" = 0 ] && [ "$(get peer_errors)" = 0 ]
 }
@@ -86,6 +86,9 @@ all_gone()
 	[ "$(get rounds)" = "$_before" ] && [ "$(get unexpected)" = 0 ]
 }
 close_ok() { command close && [ "$(get unexpected)" = 0 ]; }
+# Registrations that were under way have ended in error events.
+failed=0
+some_failed() { [ $failed -gt 0 ]; }
 again_ok()
 {
 	[ $way != driver_unload ] || { modprobe rdma_rxe && restore_links; } || return
@@ -118,9 +121,11 @@ for way in $ways; do
 	check removal.$way.callback removed_once
 	check removal.$way.gone all_gone
 	check removal.$way.probe command probe
+	failed=$((failed + $(get failed)))
 	check removal.$way.close close_ok
 	check removal.$way.unload unload kfi_holder
 	check removal.$way.again again_ok
 done
+check removal.async some_failed
 link_down
 finish

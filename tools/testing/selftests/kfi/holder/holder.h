@@ -42,8 +42,10 @@ struct holder {
 /* Module parameters: what is asked for, and what has happened. */
 extern unsigned int holder_regions;
 extern unsigned int holder_threads;
+extern bool holder_async;
 extern unsigned int holder_rounds;
 extern unsigned int holder_enodev;
+extern unsigned int holder_failed;
 extern unsigned int holder_unexpected;
 extern unsigned int holder_peer_errors;
 extern int holder_removed;
@@ -63,5 +65,9 @@ int regions_close(struct holder *h);
 /* churn.c: threads that register and close. */
 int churn_start(struct holder *h);
 void churn_stop(void);
+
+/* async.c: a thread that registers asynchronously. */
+int async_start(struct holder *h);
+int async_stop(void);
 
 #endif /* KFI_HOLDER_H */

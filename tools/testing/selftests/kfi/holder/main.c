@@ -22,6 +22,10 @@ unsigned int holder_threads;
 module_param_named(threads, holder_threads, uint, 0444);
 MODULE_PARM_DESC(threads, "how many threads register and close (default: 0)");
 
+bool holder_async;
+module_param_named(async, holder_async, bool, 0444);
+MODULE_PARM_DESC(async, "whether another thread registers asynchronously (default: no)");
+
 unsigned int holder_rounds;
 module_param_named(rounds, holder_rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "how many registrations the threads have done");
@@ -29,6 +33,10 @@ MODULE_PARM_DESC(rounds, "how many registrations the threads have done");
 unsigned int holder_enodev;
 module_param_named(enodev, holder_enodev, uint, 0444);
 MODULE_PARM_DESC(enodev, "how many were refused because the device is gone");
+
+unsigned int holder_failed;
+module_param_named(failed, holder_failed, uint, 0444);
+MODULE_PARM_DESC(failed, "how many asynchronous ones ended so");
 
 unsigned int holder_unexpected;
 module_param_named(unexpected, holder_unexpected, uint, 0444);
@@ -119,10 +127,12 @@ static int close_all(struct holder *h)
 	int ret, first;
 
 	churn_stop();
+	first = async_stop();
 	if (h->verbs)
 		h->verbs->on_removal(&h->domain->fid, NULL, h);
 	kfi_peer_close(h->peer);
-	first = regions_close(h);
+	ret = regions_close(h);
+	first = first ?: ret;
 	if (h->domain) {
 		ret = kfi_close(&h->domain->fid);
 		first = first ?: ret;
@@ -158,6 +168,8 @@ static int open_all(struct holder *h)
 	mutex_unlock(&device_lock);
 	if (!ret)
 		ret = churn_start(h);
+	if (!ret)
+		ret = async_start(h);
 out:
 	if (ret)
 		close_all(h);
