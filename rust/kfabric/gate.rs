@@ -44,6 +44,8 @@ enum Phase<T> {
     Open(Arc<T>),
     /// Someone shut the gate and is taking the thing away.
     Shut,
+    /// Someone shut the gate and left it like that for now.
+    Left(Arc<T>),
     /// It is gone.
     Gone,
 }
@@ -108,6 +110,19 @@ impl<T> Gate<T> {
         }
     }
 
+    /// Goes on with a gate that was shut and [left](Shut::leave). `None` if it wasn't. May sleep, but
+    /// not for long.
+    pub fn resume(&self) -> Option<Shut<'_, T>> {
+        let mut state = self.state.lock();
+        match core::mem::replace(&mut state.phase, Phase::Shut) {
+            Phase::Left(inside) => Some(Shut { gate: self, inside }),
+            other => {
+                state.phase = other;
+                None
+            }
+        }
+    }
+
     /// Sleeps until the one who shut the gate is done.
     pub fn wait_gone(&self) {
         let mut state = self.state.lock();
@@ -158,6 +173,11 @@ impl<'a, T> Shut<'a, T> {
         &self.inside
     }
 
+    /// Leaves it shut; [`Gate::resume`] goes on.
+    pub fn leave(self) {
+        self.gate.state.lock().phase = Phase::Left(self.inside);
+    }
+
     /// Sleeps until nobody is inside.
     pub fn drain(self) -> Drained<'a, T> {
         let mut state = self.gate.state.lock();
@@ -182,6 +202,11 @@ impl<T> Drained<'_, T> {
     /// What is behind the gate, and used by nobody else.
     pub fn get(&self) -> &T {
         &self.inside
+    }
+
+    /// Leaves it shut; [`Gate::resume`] goes on.
+    pub fn leave(self) {
+        self.gate.state.lock().phase = Phase::Left(self.inside);
     }
 
     /// Puts something else in its place, and lets everybody in again. Sleeps as dropping what was
@@ -239,6 +264,21 @@ mod tests {
         gate.wait_gone();
         assert!(!gate.open(Arc::new(1, GFP_KERNEL)?));
         assert!(gate.enter().is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn left_shut_and_gone_on_with() -> Result {
+        let gate = gate()?;
+        assert!(gate.resume().is_none());
+        gate.shut().ok_or(EINVAL)?.leave();
+        assert!(gate.enter().is_none());
+        assert!(gate.shut().is_none());
+        let shut = gate.resume().ok_or(EINVAL)?;
+        assert!(gate.resume().is_none());
+        shut.drain().take_away();
+        assert!(gate.resume().is_none());
+        gate.wait_gone();
         Ok(())
     }
 

@@ -44,6 +44,7 @@ mod refusal;
 mod registration;
 mod registry;
 mod request;
+mod runs;
 mod shape;
 mod source;
 mod strings;
@@ -79,6 +80,7 @@ pub use crate::{
         MrLimits,
         MrRequest, //
     },
+    runs::Run,
     shape::{
         Shape,
         Span, //

@@ -12,6 +12,10 @@ use crate::{
     memory::Pieces,
     num::widen,
     refusal::Refusal,
+    runs::{
+        Run,
+        Runs, //
+    },
     shape::Shape,
     source::Source, //
 };
@@ -156,6 +160,16 @@ impl<'a> MrRequest<'a> {
     /// Segments, pages and length.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// The region cut into runs without holes, of at most this many pages and bytes. Any context.
+    ///
+    /// Where it is cut depends on the segments' addresses only, so it is the same when other pages
+    /// are behind them.
+    pub fn runs(&self, most_pages: u64, most_bytes: u64) -> impl Iterator<Item = Run> + 'a {
+        // The list was found valid to its end.
+        let segments = self.source.segments(usize::MAX).map_while(Result::ok);
+        Runs::new(segments, most_pages, most_bytes)
     }
 
     /// The rights asked for.

@@ -50,12 +50,12 @@ impl Span {
 }
 
 /// Offset of an address in its page.
-const fn page_offset(addr: u64) -> u64 {
+pub(crate) const fn page_offset(addr: u64) -> u64 {
     addr & (widen(PAGE_SIZE) - 1)
 }
 
 /// How many pages a stretch touches.
-const fn pages(offset: u64, len: u64) -> u64 {
+pub(crate) const fn pages(offset: u64, len: u64) -> u64 {
     // The sum can't overflow by more than a page: `len` counts bytes that exist in memory.
     offset.saturating_add(len).div_ceil(widen(PAGE_SIZE))
 }

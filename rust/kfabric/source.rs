@@ -12,6 +12,7 @@ use crate::{
     }, //
 };
 use core::{
+    iter::Take,
     marker::PhantomData,
     ptr::NonNull,
     slice, //
@@ -110,55 +111,70 @@ impl<'a> Source<'a> {
     /// Goes through at most `limit` segments by index.
     pub(crate) fn shape(&self, limit: usize) -> Result<Shape, Refusal> {
         let mut shape = Shape::default();
-        match self {
-            Self::Kvec(list) => {
-                for kvec in list.entries(limit) {
-                    let base = kvec.iov_base.addr();
-                    let start = (base != 0).then_some(widen(base));
-                    shape.push(start, widen(kvec.iov_len))?;
-                }
-            }
-            Self::Bvec(list) => {
-                for bvec in list.entries(limit) {
-                    let mut phys = 0;
-                    // SAFETY: `bvec` and `phys` are valid for the call; a bad page is found out
-                    // without being read.
-                    let page =
-                        unsafe { kfi_bindings::kfi_helper_bvec_page(bvec, &mut phys, false) };
-                    shape.push((!page.is_null()).then_some(phys), u64::from(bvec.bv_len))?;
-                }
-            }
-            Self::Sgl(list) => {
-                for span in list.spans().take(limit) {
-                    let (start, len) = span?;
-                    shape.push(Some(start), len).map_err(|e| {
-                        if len == 0 {
-                            Refusal::new(Errno::EINVAL, c"entry is not DMA mapped")
-                                .at(shape.segments())
-                        } else {
-                            e
-                        }
-                    })?;
-                }
-            }
+        for segment in self.segments(limit) {
+            let (start, len) = segment?;
+            shape
+                .push(start, len)
+                .map_err(|e| match (self, shape.segments()) {
+                    (Self::Sgl(_), index) if len == 0 => {
+                        Refusal::new(Errno::EINVAL, c"entry is not DMA mapped").at(index)
+                    }
+                    _ => e,
+                })?;
         }
         Ok(shape)
+    }
+
+    /// Address and length of at most `limit` segments; no address where there is none.
+    pub(crate) fn segments(&self, limit: usize) -> Segments<'a> {
+        match self {
+            Self::Kvec(list) => Segments::Kvec(list.entries(limit).iter()),
+            Self::Bvec(list) => Segments::Bvec(list.entries(limit).iter()),
+            Self::Sgl(list) => Segments::Sgl(list.spans().take(limit)),
+        }
+    }
+}
+
+/// Iterator of [`Source::segments`].
+pub(crate) enum Segments<'a> {
+    Kvec(slice::Iter<'a, kvec>),
+    Bvec(slice::Iter<'a, bio_vec>),
+    Sgl(Take<Spans<'a>>),
+}
+
+impl Iterator for Segments<'_> {
+    type Item = Result<(Option<u64>, u64), Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Kvec(list) => list.next().map(|kvec| {
+                let base = kvec.iov_base.addr();
+                Ok(((base != 0).then_some(widen(base)), widen(kvec.iov_len)))
+            }),
+            Self::Bvec(list) => list.next().map(|bvec| {
+                let mut phys = 0;
+                // SAFETY: `bvec` and `phys` are valid for the call; a bad page is found out
+                // without being read.
+                let page = unsafe { kfi_bindings::kfi_helper_bvec_page(bvec, &mut phys, false) };
+                Ok(((!page.is_null()).then_some(phys), u64::from(bvec.bv_len)))
+            }),
+            Self::Sgl(list) => list
+                .next()
+                .map(|span| span.map(|(start, len)| (Some(start), len))),
+        }
     }
 }
 
 impl<'a> List<'a, scatterlist> {
     /// Device address and length in bytes of each entry; an error where the list ends early.
-    fn spans(&self) -> impl Iterator<Item = Result<(u64, u64), Refusal>> + 'a {
-        let mut next = self.first.as_ptr();
-        (0..self.count).map(move |index| {
-            if next.is_null() {
-                return Err(Refusal::new(Errno::EINVAL, c"list ends before count").at(index));
-            }
-            let (mut addr, mut len) = (0, 0);
-            // SAFETY: `next` is the next entry of the list, valid by the invariant of this type.
-            next = unsafe { kfi_bindings::kfi_helper_sg_next(next, &mut addr, &mut len) };
-            Ok((addr, u64::from(len)))
-        })
+    fn spans(&self) -> Spans<'a> {
+        // INVARIANT: By that of this type.
+        Spans {
+            next: self.first.as_ptr(),
+            index: 0,
+            count: self.count,
+            _borrow: PhantomData,
+        }
     }
 
     /// Each entry's stretch of device addresses, for a list that was found valid before.
@@ -175,5 +191,39 @@ impl<'a> List<'a, scatterlist> {
     /// How many entries count.
     pub fn count(&self) -> usize {
         self.count
+    }
+}
+
+/// Iterator over the entries of a scatterlist: device address and length in bytes.
+///
+/// # Invariants
+///
+/// `next` is null or an entry of a list that stays as it is for `'a`.
+pub(crate) struct Spans<'a> {
+    next: *mut scatterlist,
+    index: usize,
+    count: usize,
+    _borrow: PhantomData<&'a scatterlist>,
+}
+
+impl Iterator for Spans<'_> {
+    type Item = Result<(u64, u64), Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.index == self.count {
+            return None;
+        }
+        let index = self.index;
+        self.index += 1;
+        if self.next.is_null() {
+            return Some(Err(
+                Refusal::new(Errno::EINVAL, c"list ends before count").at(index)
+            ));
+        }
+        let (mut addr, mut len) = (0, 0);
+        // INVARIANT: The next entry of the same list.
+        // SAFETY: By the type invariant `next` is an entry.
+        self.next = unsafe { kfi_bindings::kfi_helper_sg_next(self.next, &mut addr, &mut len) };
+        Some(Ok((addr, u64::from(len))))
     }
 }

@@ -4,14 +4,10 @@
 
 use crate::{
     device::Device,
-    ext, ffi,
+    ext,
+    ffi,
     link::Link,
-    refused,
-    regions::Place,
-    register::{
-        self,
-        Region, //
-    },
+    refused, //
 };
 use core::{
     any::Any,
@@ -45,11 +41,11 @@ pub(crate) struct Domain {
 }
 
 impl Domain {
-    /// Opens a domain on a device. May sleep.
-    pub(crate) fn open(device: Arc<Device>) -> Result<Self, Refusal> {
+    /// Opens a domain on a device; `raw` if its regions can be several to the device. May sleep.
+    pub(crate) fn open(device: Arc<Device>, raw: bool) -> Result<Self, Refusal> {
         let present = device.get().ok_or(refused::gone())?;
         let work = crate::device::work().ok_or(refused::gone())?;
-        let link = Link::new(&present, work).map_err(refused::no_domain)?;
+        let link = Link::new(&present, work, raw).map_err(refused::no_domain)?;
         // From here on, an error drops the domain, which ends the link.
         let domain = Self { link, device };
         domain
@@ -83,29 +79,9 @@ impl provider::Domain for Domain {
     }
 
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
-        let inside = self.link.gate().enter();
-        let Some(resources) = inside.as_ref().map(|inside| inside.get()) else {
-            register::check_memory(request)?;
-            return Err(refused::gone());
-        };
-        // Allocated first: nothing is left to fail once the peer can reach the memory.
-        let place = Place::new().map_err(|_| Errno::ENOMEM)?;
-        let mut mr = KBox::new(
-            Mr {
-                link: self.link.clone(),
-                number: 0,
-                keys: None,
-            },
-            GFP_KERNEL,
-        )?;
-        let region = Region::register(resources, request)?;
-        mr.keys = Some(Keys {
-            key: u64::from(region.key()),
-            base: region.base(),
-            desc: num::index(region.lkey()),
-            pieces: KVec::new(),
-        });
-        mr.number = self.link.regions().insert(place, region);
+        let link = self.link.clone();
+        let mut mr = KBox::new(Mr { link, number: 0 }, GFP_KERNEL)?;
+        mr.number = self.link.create_region(request)?;
         Ok(mr)
     }
 
@@ -137,10 +113,8 @@ impl provider::Domain for Domain {
 
 impl Dma for Domain {
     fn map(&self, list: RawSgl, direction: DataDirection) -> Result<usize, Refusal> {
-        let inside = self.link.gate().enter();
-        let resources = inside.as_ref().map(|inside| inside.get());
-        let resources = resources.ok_or(refused::gone())?;
-        ffi::map(resources.device(), list, direction).map_err(refused::not_mapped)
+        let inside = self.link.gate().enter().ok_or(refused::gone())?;
+        ffi::map(inside.get().device(), list, direction).map_err(refused::not_mapped)
     }
 
     fn unmap(&self, list: RawSgl, direction: DataDirection) {
@@ -159,16 +133,19 @@ impl Dma for Domain {
     }
 }
 
-/// A region: its number among the live ones of its domain.
+/// A region: its number among the open ones of its domain.
 struct Mr {
     link: Arc<Link>,
     number: u64,
-    keys: Option<Keys>,
 }
 
 impl provider::Mr for Mr {
     fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
-        self.keys.take().ok_or(Errno::EIO.into())
+        self.link.enable_region(self.number)
+    }
+
+    fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
+        self.link.refresh_region(self.number, request)
     }
 
     fn close(&mut self) -> Result<(), Refusal> {

@@ -108,13 +108,12 @@ unsafe extern "C" fn kfi_verbs_get_pd(
     let Some(domain) = (unsafe { domain(fid) }) else {
         return ptr::null_mut();
     };
-    let inside = domain.link().gate().enter();
-    match inside.as_ref().map(|inside| inside.get()) {
-        Some(resources) => {
+    match domain.link().gate().enter() {
+        Some(inside) => {
             // SAFETY: By the requirements of this function.
             let caller = unsafe { CStr::from_char_ptr(caller) };
             domain.link().pd_taken(Holder::new(caller));
-            resources.pd().as_raw().cast()
+            inside.get().pd().as_raw().cast()
         }
         None => ptr::null_mut(),
     }

@@ -8,10 +8,15 @@ use crate::{
         self,
         Holder, //
     },
+    lists,
     pool::Pool,
     queue::Queue,
-    regions::Regions,
-    register::Region, //
+    refused,
+    region::Region,
+    regions::{
+        Place,
+        Regions, //
+    }, //
 };
 use kernel::{
     new_mutex,
@@ -29,9 +34,13 @@ use kernel::{
 use kfabric::{
     gate::Gate,
     num,
+    provider::Keys,
     workqueue::OwnedQueue,
+    Errno,
     MrLimits,
-    Refusal, //
+    MrRequest,
+    Refusal,
+    MOST_PIECES, //
 };
 use rdma::{
     mr::Fence,
@@ -97,7 +106,11 @@ pub(crate) struct Link {
 
 impl Link {
     /// Sets up what a domain needs. `ENETDOWN` without an active port. May sleep.
-    pub(crate) fn new(device: &ARef<rdma::Device>, work: Arc<OwnedQueue>) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        device: &ARef<rdma::Device>,
+        work: Arc<OwnedQueue>,
+        raw: bool,
+    ) -> Result<Arc<Self>> {
         let limits = device.limits();
         let fence = crate::fence::of(device);
         let pd = Pd::alloc(device)?;
@@ -116,7 +129,7 @@ impl Link {
                 waiting_for: Atomic::new(0),
                 holder <- new_mutex!(None),
                 fence,
-                mr_limits: mr_limits(&limits),
+                mr_limits: mr_limits(&limits, raw),
             }),
             GFP_KERNEL,
         )
@@ -124,10 +137,6 @@ impl Link {
 
     pub(crate) fn gate(&self) -> &Gate<Resources> {
         &self.gate
-    }
-
-    pub(crate) fn regions(&self) -> &Regions<Region, Refusal> {
-        &self.regions
     }
 
     pub(crate) fn mr_limits(&self) -> &MrLimits {
@@ -168,13 +177,49 @@ impl Link {
     /// that is under way has ended, whose objects could be taken for others'.
     pub(crate) fn foreign_users(&self) -> usize {
         let inside = self.gate.enter();
-        match inside.as_ref().map(|inside| inside.get()) {
-            Some(resources) => {
-                resources.pool.settle();
-                resources.pd.foreign_users()
+        match inside {
+            Some(inside) => {
+                inside.get().pool.settle();
+                inside.get().pd.foreign_users()
             }
             None => self.waiting_for.load(Relaxed),
         }
+    }
+
+    /// Creates a region, disabled; gives its number. May sleep.
+    pub(crate) fn create_region(&self, request: &MrRequest<'_>) -> Result<u64, Refusal> {
+        let Some(inside) = self.gate.enter() else {
+            lists::check_memory(request)?;
+            return Err(refused::gone());
+        };
+        let place = Place::new().map_err(|_| Errno::ENOMEM)?;
+        let region = Region::create(inside.get(), &self.mr_limits, request)?;
+        Ok(self.regions.insert(place, region))
+    }
+
+    /// Lets peers in. Sleeps until the device is done.
+    pub(crate) fn enable_region(&self, number: u64) -> Result<Keys, Refusal> {
+        let inside = self.gate.enter().ok_or(refused::gone())?;
+        let enabled = self
+            .regions
+            .with(number, |region| region.enable(inside.get()));
+        enabled.unwrap_or(Err(refused::gone()))
+    }
+
+    /// Gives a region the memory that is behind its addresses now. Sleeps until the device is done.
+    pub(crate) fn refresh_region(
+        &self,
+        number: u64,
+        request: &MrRequest<'_>,
+    ) -> Result<(), Refusal> {
+        let Some(inside) = self.gate.enter() else {
+            lists::check_memory(request)?;
+            return Err(refused::gone());
+        };
+        let refreshed = self.regions.with(number, |region| {
+            region.refresh(inside.get(), &self.mr_limits, request)
+        });
+        refreshed.unwrap_or(Err(refused::gone()))
     }
 
     /// Releases a region, or waits until removal has. Sleeps until no peer can reach it; `EIO` if
@@ -182,35 +227,60 @@ impl Link {
     pub(crate) fn close_region(&self, number: u64) -> Result<(), Refusal> {
         self.regions.close(number, |region| {
             let inside = self.gate.enter();
-            match inside.as_ref().map(|inside| inside.get()) {
-                Some(resources) => region.release(resources, self.fence),
+            match inside {
+                Some(inside) => region.release(inside.get(), self.fence),
                 None => region.deregister(),
             }
         })
     }
 
-    /// The device goes away: ends everything that the domain has on it. Sleeps until that is done,
-    /// and as long as others use the protection domain.
-    pub(crate) fn remove(&self) {
-        let Some(shut) = self.gate.shut() else {
+    /// The device goes away: nobody begins to use it any more, and what is under way ends. May
+    /// sleep, but not for long.
+    ///
+    /// The first of four steps, all of them to be done, in this order.
+    pub(crate) fn shut(&self) {
+        if let Some(shut) = self.gate.shut() {
+            shut.get().queue.die();
+            shut.leave();
+        }
+    }
+
+    /// Waits until nobody uses the device any more, and tells who wanted to be told. Sleeps as
+    /// they do.
+    pub(crate) fn end_use(&self) {
+        if let Some(shut) = self.gate.resume() {
+            let drained = shut.drain();
+            self.callbacks.run();
+            *self.device.lock() = None;
+            drained.leave();
+        }
+    }
+
+    /// Takes all regions from the device. Sleeps until no peer can reach any.
+    pub(crate) fn end_regions(&self) {
+        if let Some(shut) = self.gate.resume() {
+            self.regions.remove_all(Region::deregister);
+            shut.get().pool.close();
+            shut.leave();
+        }
+    }
+
+    /// Takes away what the domain has on the device. Sleeps as long as others use the protection
+    /// domain, or until the domain's own end is done, if that came before the removal.
+    pub(crate) fn take_away(&self) {
+        let Some(shut) = self.gate.resume() else {
             return self.gate.wait_gone();
         };
-        shut.get().queue.die();
-        let drained = shut.drain();
-        self.callbacks.run();
-        *self.device.lock() = None;
-        self.regions.remove_all(Region::deregister);
         // Without a refill under way all objects that are left are others'.
-        drained.get().pool.close();
-        let users = drained.get().pd.foreign_users();
+        let users = shut.get().pd.foreign_users();
         if users > 0 {
             if let Some(holder) = &*self.holder.lock() {
                 let what = "removal waits for objects on a protection domain, last taken by";
-                holder.warn(drained.get().device(), what);
+                holder.warn(shut.get().device(), what);
             }
         }
         self.waiting_for.store(users, Relaxed);
-        drained.take_away();
+        shut.drain().take_away();
         self.waiting_for.store(0, Relaxed);
     }
 
@@ -226,15 +296,21 @@ impl Link {
     }
 }
 
-/// What a region can be on a device.
-pub(crate) fn mr_limits(limits: &Limits) -> MrLimits {
+/// What a region can be on a device; `raw` if it can be several to the device.
+pub(crate) fn mr_limits(limits: &Limits, raw: bool) -> MrLimits {
     let pages = limits.max_fast_reg_pages.min(crate::pool::MOST_PAGES);
+    let (segments, pieces) = match raw {
+        true => (MOST_PIECES, MOST_PIECES),
+        false => (num::index(pages), 1),
+    };
     MrLimits {
         regions: num::index(limits.max_mr),
-        segments: num::index(pages),
+        segments,
         pages: u64::from(pages),
         bytes: limits.max_mr_size,
         holes: limits.sg_gaps,
+        refresh: true,
+        pieces,
         ..MrLimits::NONE
     }
 }

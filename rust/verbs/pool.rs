@@ -68,7 +68,7 @@ struct Class {
 
 /// The size class of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size(usize);
+struct Size(usize);
 
 impl Size {
     /// The smallest class that holds this many pages; `None` if there is none.
@@ -124,7 +124,7 @@ impl Pool {
     }
 
     /// A region of at least this many pages. May sleep.
-    pub(crate) fn take(self: &Arc<Self>, pages: u32) -> Result<(Size, FastMr)> {
+    pub(crate) fn take(self: &Arc<Self>, pages: u32) -> Result<FastMr> {
         let size = Size::of(pages).ok_or(E2BIG)?;
         let (mr, left) = {
             let mut classes = self.classes.lock();
@@ -137,21 +137,20 @@ impl Pool {
             let _ = self.queue.enqueue(self.clone());
         }
         match mr {
-            Some(mr) => Ok((size, mr)),
-            None => {
-                let made = self.make(size).or_else(|_| {
-                    // What lies idle here counts on the device like what is used.
-                    self.empty();
-                    self.make(size)
-                });
-                Ok((size, made?))
-            }
+            Some(mr) => Ok(mr),
+            None => self.make(size).or_else(|_| {
+                // What lies idle here counts on the device like what is used.
+                self.empty();
+                self.make(size)
+            }),
         }
     }
 
-    /// Takes a region back that no peer can reach any more. May sleep.
-    pub(crate) fn put(&self, size: Size, mr: FastMr) {
-        if !mr.is_spent() {
+    /// Takes a region that no peer can reach. May sleep.
+    pub(crate) fn put(&self, mr: FastMr) {
+        if let (Kind::Pages, false, Some(size)) =
+            (mr.kind(), mr.is_spent(), Size::of(mr.max_pages()))
+        {
             // One too many, or no memory to keep it: it is deregistered.
             let _ = self.put_back(size, mr, KEPT);
         }

@@ -18,6 +18,7 @@ use kernel::{
 use kfabric::{
     num,
     provider,
+    raw_key_size,
     DomainRequest,
     Errno,
     Extras,
@@ -31,6 +32,9 @@ const KEY_SIZE: usize = size_of::<u32>();
 
 /// Peers address regions by `kfid_mr.iova`, and the device chooses keys.
 const MR_MODE: i32 = num::signed(kfi_bindings::KFI_MR_VIRT_ADDR | kfi_bindings::KFI_MR_PROV_KEY);
+
+/// Regions can be several to the device.
+const RAW: i32 = num::signed(kfi_bindings::KFI_MR_RAW);
 
 /// What there is without endpoints.
 const CAPS: u64 = num::widen_u32(
@@ -48,20 +52,9 @@ impl provider::Provider for Verbs {
         let mut offers = KVec::new();
         for device in device::all().map_err(|_| Errno::ENOMEM)? {
             if let Some(present) = device.get() {
-                let limits = present.limits();
-                let region = link::mr_limits(&limits);
-                let name = present.name();
-                let offer = Offer {
-                    fabric: string(&name)?,
-                    domain: string(&name)?,
-                    caps: CAPS,
-                    mr_mode: MR_MODE,
-                    mr_key_size: KEY_SIZE,
-                    mr_iov_limit: region.segments,
-                    mr_cnt: region.regions,
-                    extras: Extras::default(),
-                };
-                offers.push(offer, GFP_KERNEL)?;
+                for raw in [false, true] {
+                    offers.push(offer(&present, raw)?, GFP_KERNEL)?;
+                }
             }
         }
         Ok(offers)
@@ -71,6 +64,27 @@ impl provider::Provider for Verbs {
         let device = device::find(name).ok_or(no_device())?;
         Ok(KBox::new(Fabric { device }, GFP_KERNEL)?)
     }
+}
+
+/// What a device offers: keys as devices have them, or raw ones, with which a region can be several
+/// to the device.
+fn offer(device: &rdma::Device, raw: bool) -> Result<Offer, Errno> {
+    let region = link::mr_limits(&device.limits(), raw);
+    let name = device.name();
+    let (mr_mode, mr_key_size) = match raw {
+        true => (MR_MODE | RAW, raw_key_size(region.pieces)),
+        false => (MR_MODE, KEY_SIZE),
+    };
+    Ok(Offer {
+        fabric: string(&name)?,
+        domain: string(&name)?,
+        caps: CAPS,
+        mr_mode,
+        mr_key_size,
+        mr_iov_limit: region.segments,
+        mr_cnt: region.regions,
+        extras: Extras::default(),
+    })
 }
 
 fn no_device() -> Refusal {
@@ -98,11 +112,11 @@ impl provider::Fabric for Fabric {
             }
         }
         if MR_MODE & !request.mr_mode != 0 {
-            return Err(Refusal::new(
-                Errno::EINVAL,
-                c"mr_mode lacks a bit that is needed",
-            ));
+            let refusal = Refusal::new(Errno::ENODATA, c"mr_mode lacks a bit that is needed");
+            return Err(refusal.value(num::widen_u32(MR_MODE.unsigned_abs())));
         }
-        Ok(KBox::new(Domain::open(self.device.clone())?, GFP_KERNEL)?)
+        let raw = request.mr_mode & RAW != 0;
+        let domain = Domain::open(self.device.clone(), raw)?;
+        Ok(KBox::new(domain, GFP_KERNEL)?)
     }
 }

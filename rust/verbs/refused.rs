@@ -48,7 +48,24 @@ pub(crate) fn no_queue(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the queue", error),
         e if e == ENODEV.to_errno() => gone(),
+        e if e == Errno::ENETDOWN.to_c() => driver(Errno::ENETDOWN, c"no active port", error),
         _ => driver(Errno::EIO, c"the registration queue failed", error),
+    }
+}
+
+/// A registration failed, and what it left can't be tried again.
+pub(crate) fn not_undone(error: Error) -> Refusal {
+    match error.to_errno() {
+        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory to try again", error),
+        _ => driver(Errno::EIO, c"the device won't let go of the memory", error),
+    }
+}
+
+/// A region could not be given other memory.
+pub(crate) fn not_refreshed(error: Error) -> Refusal {
+    match error.to_errno() {
+        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the region", error),
+        _ => driver(Errno::EIO, c"the device did not take the new memory", error),
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The live regions of a domain, and who releases them: their owner, or the device's removal.
+//! The regions of a domain, and who releases them: their owner, or the device's removal.
 
 use kernel::{
     new_condvar,
@@ -20,9 +20,9 @@ use kernel::{
     }, //
 };
 
-/// Every live region of a domain, by a number of its own.
+/// Every open region of a domain, by a number of its own.
 ///
-/// A region is released by whoever takes it out, so once only. Closing one that removal took
+/// A region can be [worked on](Regions::with) where it is. It is released by whoever takes it out, so once only. Closing one that removal took
 /// waits until removal has released it: when a close returns, no peer reaches the memory.
 ///
 /// Lock order: its lock is a leaf; nothing is released under it.
@@ -35,11 +35,14 @@ pub(crate) struct Regions<R, E> {
 }
 
 struct Table<R, E> {
-    live: RBTree<u64, R>,
+    /// Without the regions that are being worked on, but with their places.
+    live: RBTree<u64, Option<R>>,
     /// Number of the next region.
     next: u64,
     /// How many were taken out and are not yet released.
     releasing: usize,
+    /// How many are being worked on.
+    working: usize,
     /// Removal has taken, or is taking, what is left.
     removed: bool,
     /// Removal could not release all that it took.
@@ -47,7 +50,7 @@ struct Table<R, E> {
 }
 
 /// A place for a region, allocated before there is one.
-pub(crate) struct Place<R>(RBTreeNodeReservation<u64, R>);
+pub(crate) struct Place<R>(RBTreeNodeReservation<u64, Option<R>>);
 
 impl<R> Place<R> {
     /// May sleep.
@@ -64,6 +67,7 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
                 live: RBTree::new(),
                 next: 0,
                 releasing: 0,
+                working: 0,
                 removed: false,
                 stuck: None,
             }),
@@ -77,7 +81,7 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
         let mut table = self.table.lock();
         let number = table.next;
         table.next += 1;
-        table.live.insert(place.0.into_node(number, region));
+        table.live.insert(place.0.into_node(number, Some(region)));
         number
     }
 
@@ -89,7 +93,7 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
         release: impl FnOnce(R) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut table = self.table.lock();
-        match table.live.remove(&number) {
+        match table.live.remove(&number).flatten() {
             Some(region) => {
                 table.releasing += 1;
                 drop(table);
@@ -102,11 +106,34 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
         }
     }
 
+    /// Works on the region of this number, which nobody else may be closing or working on. `None`
+    /// if removal has it. Sleeps as `f` does.
+    pub(crate) fn with<T>(&self, number: u64, f: impl FnOnce(&mut R) -> T) -> Option<T> {
+        let mut region = {
+            let mut table = self.table.lock();
+            let region = table.live.get_mut(&number)?.take()?;
+            table.working += 1;
+            region
+        };
+        let result = f(&mut region);
+        let mut table = self.table.lock();
+        if let Some(place) = table.live.get_mut(&number) {
+            *place = Some(region);
+        }
+        table.working -= 1;
+        drop(table);
+        self.released.notify_all();
+        Some(result)
+    }
+
     /// Releases all regions that are left, and waits for those that their owners are releasing.
     /// Nobody may be inserting any more. Sleeps as `release` does.
     pub(crate) fn remove_all(&self, mut release: impl FnMut(R) -> Result<(), E>) {
         let mut table = self.table.lock();
         table.removed = true;
+        while table.working > 0 {
+            self.released.wait(&mut table);
+        }
         loop {
             let Some(cursor) = table.live.cursor_front_mut() else {
                 break;
@@ -115,7 +142,7 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
             table.releasing += 1;
             drop(table);
             let (_, region) = node.to_key_value();
-            let released = release(region);
+            let released = region.map_or(Ok(()), &mut release);
             table = self.table.lock();
             table.releasing -= 1;
             table.stuck = table.stuck.or(released.err());
@@ -157,6 +184,26 @@ mod tests {
         assert_eq!((closed, released), (Ok(()), 11));
         assert_eq!(regions.close(1, |_| Err(1)), Ok(()));
         assert_eq!(regions.close(2, |_| Err(7)), Err(7));
+        Ok(())
+    }
+
+    #[test]
+    fn worked_on_in_place() -> Result {
+        let regions = regions(&[10, 11])?;
+        assert_eq!(
+            regions.with(1, |region| core::mem::replace(region, 20)),
+            Some(11)
+        );
+        // Not twice at a time.
+        let nested = regions.with(1, |_| regions.with(1, |_| ()));
+        assert_eq!(nested, Some(None));
+        let mut sum = 0;
+        regions.remove_all(|region| {
+            sum += region;
+            Ok(())
+        });
+        assert_eq!(sum, 30);
+        assert_eq!(regions.with(0, |_| ()), None);
         Ok(())
     }
 

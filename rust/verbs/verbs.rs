@@ -11,13 +11,14 @@ mod ext;
 mod fence;
 mod ffi;
 mod link;
+mod lists;
 mod params;
 mod pool;
 mod provider;
 mod queue;
 mod refused;
+mod region;
 mod regions;
-mod register;
 mod rights;
 
 use kernel::prelude::*;

@@ -123,19 +123,20 @@ pub struct RegisterError<L> {
     /// Their lists in the same order, to be tried again with other regions, after the queue pair
     /// has been replaced if it is [broken](crate::LocalQp::is_broken).
     ///
-    /// [`None`] if they could not be kept. If that is because not even deregistering was possible,
-    /// the list has been leaked; its memory must never be freed, and the log says so.
-    pub lists: Option<KVVec<L>>,
+    /// [`ENOMEM`] if there was no memory for the answer; [`EIO`] if not even deregistering was
+    /// possible, so that a list has been leaked: its memory must never be freed.
+    pub lists: Result<KVVec<L>>,
 }
 
 /// Deregisters regions of which the device may have registered any, and gives their lists.
-pub(crate) fn abandon_all<L: DmaList>(mrs: KVVec<PreparedMr<L>>) -> Option<KVVec<L>> {
-    let mut lists = KVVec::with_capacity(mrs.len(), GFP_KERNEL).ok();
+pub(crate) fn abandon_all<L: DmaList>(mrs: KVVec<PreparedMr<L>>) -> Result<KVVec<L>> {
+    let mut lists = KVVec::with_capacity(mrs.len(), GFP_KERNEL).map_err(Error::from);
     for mr in mrs {
-        lists = match (mr.abandon(), lists) {
-            (Some(list), Some(mut lists)) => lists.push_within_capacity(list).ok().map(|()| lists),
-            _ => None,
-        };
+        let list = mr.abandon().ok_or(EIO);
+        lists = lists.and_then(|mut lists| {
+            lists.push(list?, GFP_KERNEL)?;
+            Ok(lists)
+        });
     }
     lists
 }

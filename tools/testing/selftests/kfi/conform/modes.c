@@ -97,7 +97,7 @@ static void lacking_in(struct kfi_test *t, struct place *p)
 			continue;
 		p->info->domain_attr->mr_mode = p->mode & ~bits[i].bit;
 		ret = kfi_domain(t->env->fabric, p->info, &domain, NULL);
-		EXPECT(t, ret == -KFI_EINVAL || (!ret && offers(F_DEFAULT)), "without %s: %d",
+		EXPECT(t, ret == -KFI_ENODATA || (!ret && offers(F_DEFAULT)), "without %s: %d",
 		       bits[i].name, ret);
 		if (ret)
 			EXPECT(t, !domain, "*domain is not NULL");

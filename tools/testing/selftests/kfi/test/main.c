@@ -46,6 +46,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_stress,
 	&suite_hammer,
 	&suite_recovery,
+	&suite_refresh,
 	&suite_faults,
 	&suite_loop,
 };

@@ -75,7 +75,6 @@ static void domain_case(struct kfi_test *t)
 static void mr_case(struct kfi_test *t)
 {
 	u8 *mem = arena_at(t->env, MEM_KMALLOC, 0);
-	struct kvec iov = { .iov_base = mem, .iov_len = PAGE_SIZE };
 	struct kfid *alias;
 	struct kfid_mr *mr;
 	void *ops;
@@ -85,8 +84,6 @@ static void mr_case(struct kfi_test *t)
 		return;
 	NOSYS(t, kfi_mr_bind(mr, &thing, KFI_REMOTE_WRITE));
 	EXPECT_EQ(t, kfi_mr_enable(mr), -KFI_EOPBADSTATE);
-	NOSYS(t, kfi_mr_refresh(mr, &iov, 1, 0));
-	NOSYS(t, kfi_mr_refresh(mr, NULL, 0, 0));
 	NOSYS(t, kfi_alias(&mr->fid, &alias, 0));
 	NOSYS(t, kfi_control(&mr->fid, -1, NULL));
 	NOSYS_OPEN(t, ops, kfi_open_ops(&mr->fid, KFI_DMA_OPS_1, 0, &ops, NULL));

@@ -22,6 +22,7 @@ extern const struct kfi_suite suite_raw;
 extern const struct kfi_suite suite_stress;
 extern const struct kfi_suite suite_hammer;
 extern const struct kfi_suite suite_recovery;
+extern const struct kfi_suite suite_refresh;
 extern const struct kfi_suite suite_faults;
 extern const struct kfi_suite suite_loop;
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! From a request to lists that are mapped for the device: one for each of its regions.
+
+use crate::{
+    ffi,
+    link::Resources,
+    refused, //
+};
+use kernel::prelude::*;
+use kfabric::{
+    num::widen,
+    Errno,
+    List,
+    MrLimits,
+    MrRequest,
+    Piece,
+    Pieces,
+    Refusal,
+    Run,
+    Source, //
+};
+use rdma::sg::{
+    BuildError,
+    Memory,
+    SgList, //
+};
+
+/// What each device region is to hold. `E2BIG` if there would be too many. May sleep.
+pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<KVVec<Run>, Refusal> {
+    let mut runs = KVVec::new();
+    if limits.pieces <= 1 {
+        let run = Run {
+            bytes: request.shape().bytes(),
+            pages: request.shape().pages(),
+        };
+        runs.push(run, GFP_KERNEL)?;
+        return Ok(runs);
+    }
+    let cut = || request.runs(limits.pages, limits.bytes);
+    let count = cut().take(limits.pieces.saturating_add(1)).count();
+    if count > limits.pieces {
+        return Err(Refusal::new(Errno::E2BIG, c"too many pieces").value(widen(count)));
+    }
+    runs.reserve(count, GFP_KERNEL)?;
+    for run in cut() {
+        runs.push(run, GFP_KERNEL)?;
+    }
+    Ok(runs)
+}
+
+/// Maps a request's memory, run by run. May sleep.
+pub(crate) fn map(
+    resources: &Resources,
+    request: &MrRequest<'_>,
+    runs: &[Run],
+) -> Result<KVVec<Memory>, Refusal> {
+    let mut lists = KVVec::with_capacity(runs.len(), GFP_KERNEL)?;
+    if let Source::Sgl(list) = request.source() {
+        let list = ffi::borrow(resources.device(), mapped(resources, list)?)?;
+        let mut cursor = list.cursor();
+        for run in runs {
+            let list = cursor.copy(run.bytes).map_err(refused::not_mapped)?;
+            lists.push(Memory::Spans(list), GFP_KERNEL)?;
+        }
+    } else {
+        let mut pieces = request.pieces();
+        for run in runs {
+            let list = of_pages(resources, request, run, &mut pieces)?;
+            lists.push(list, GFP_KERNEL)?;
+        }
+    }
+    Ok(lists)
+}
+
+/// Maps the next pieces, as many as make up a run.
+fn of_pages(
+    resources: &Resources,
+    request: &MrRequest<'_>,
+    run: &Run,
+    pieces: &mut Pieces<'_>,
+) -> Result<Memory, Refusal> {
+    let device = resources.device();
+    let pieces = First {
+        pieces,
+        left: run.bytes,
+    };
+    let list = SgList::build(device, index_of(run.pages), pieces).map_err(|e| match e {
+        BuildError::Source(refusal) => refusal,
+        BuildError::List(error) => refused::not_mapped(error),
+    })?;
+    list.map(device, request.access().direction())
+        .map(Memory::Mapped)
+        .map_err(refused::not_mapped)
+}
+
+fn index_of(pages: u64) -> usize {
+    usize::try_from(pages).unwrap_or(usize::MAX)
+}
+
+/// The pieces that make up the next `left` bytes. A run ends where a piece does.
+struct First<'a, 'b> {
+    pieces: &'a mut Pieces<'b>,
+    left: u64,
+}
+
+impl Iterator for First<'_, '_> {
+    type Item = Result<rdma::sg::Piece, Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        let piece = self.pieces.next()?;
+        if let Ok(piece) = &piece {
+            self.left = self.left.saturating_sub(widen(piece.len));
+        }
+        Some(piece.map(to_rdma))
+    }
+}
+
+fn to_rdma(piece: Piece) -> rdma::sg::Piece {
+    rdma::sg::Piece {
+        page: piece.page,
+        offset: piece.offset,
+        len: piece.len,
+    }
+}
+
+/// Checks that every entry can be one of this device, as far as that can be told.
+fn mapped<'a, 'b>(
+    resources: &Resources,
+    list: &'b List<'a, ffi::Entry>,
+) -> Result<&'b List<'a, ffi::Entry>, Refusal> {
+    for (index, span) in list.device_spans().enumerate() {
+        let span = span.map_err(|e| e.at(index))?;
+        if !rdma::dma::is_device_address(resources.device(), span.start(), span.bytes()) {
+            let refusal = Refusal::new(Errno::EINVAL, c"no address of this device");
+            return Err(refusal.at(index).value(span.start()));
+        }
+    }
+    Ok(list)
+}
+
+/// Does what a registration would do with the memory, on a device that is gone: bad memory is
+/// refused for what it is.
+pub(crate) fn check_memory(request: &MrRequest<'_>) -> Result<(), Refusal> {
+    request.pieces().try_for_each(|piece| piece.map(drop))
+}

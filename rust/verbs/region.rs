@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A region in its states: prepared, then valid at the device, each once.
+//!
+//! Each step consumes the one before it, so an error on the way undoes what was done by dropping
+//! it. A region is one region of the device, or several that are registered and closed together.
+
+use crate::{
+    fence,
+    link::Resources,
+    lists,
+    refused,
+    rights, //
+};
+use core::mem;
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+use kfabric::{
+    num::{
+        self,
+        widen, //
+    },
+    provider::Keys,
+    Errno,
+    MrLimits,
+    MrRequest,
+    Refusal,
+    RemotePiece,
+    Run, //
+};
+use rdma::{
+    mr::{
+        FastMr,
+        Fence,
+        Kind, //
+    },
+    sg::Memory,
+    AccessFlags,
+    PreparedMr,
+    ValidMr, //
+};
+
+/// Where peers find the first page of any region: not where it is in memory.
+const BASE: u64 = 1 << 32;
+
+/// How often a registration is tried when others' failures take it down.
+const ATTEMPTS: u32 = 8;
+
+/// A region.
+pub(crate) struct Region {
+    /// What each of its device regions holds.
+    runs: KVVec<Run>,
+    kind: Kind,
+    access: AccessFlags,
+    state: State,
+}
+
+/// How far a region has come. Each list has an entry for each run.
+enum State {
+    /// The memory is mapped; no peer reaches it yet.
+    Prepared(KVVec<PreparedMr<Memory>>),
+    /// Peers reach it.
+    Valid(KVVec<ValidMr>),
+    /// A step failed: no peer reaches it, for good.
+    Failed,
+}
+
+impl Region {
+    /// Checks memory, maps it and takes device regions for it. May sleep.
+    pub(crate) fn create(
+        resources: &Resources,
+        limits: &MrLimits,
+        request: &MrRequest<'_>,
+    ) -> Result<Self, Refusal> {
+        let runs = lists::runs(limits, request)?;
+        let kind = match request.shape().hole() {
+            Some(_) if limits.pieces <= 1 => Kind::Gaps,
+            _ => Kind::Pages,
+        };
+        let lists = lists::map(resources, request, &runs)?;
+        let mut region = Self {
+            runs,
+            kind,
+            access: rights::flags(request.access()),
+            state: State::Failed,
+        };
+        region.state = State::Prepared(region.prepare(resources, lists)?);
+        Ok(region)
+    }
+
+    /// Gives a device region to each list.
+    fn prepare(
+        &self,
+        resources: &Resources,
+        lists: KVVec<Memory>,
+    ) -> Result<KVVec<PreparedMr<Memory>>, Refusal> {
+        let mut all = KVVec::with_capacity(lists.len(), GFP_KERNEL)?;
+        for (run, list) in self.runs.iter().zip(lists) {
+            let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
+            let mr = match self.kind {
+                Kind::Pages => resources.pool().take(pages),
+                // Regions with holes have their own kind, and are too rare to be kept.
+                Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
+            }
+            .map_err(refused::no_region)?;
+            let mut prepared = match mr.map(list, self.access) {
+                Ok(prepared) => prepared,
+                Err(failed) => {
+                    resources.pool().put(failed.mr);
+                    let refusal = refused::not_mapped(failed.error);
+                    return Err(refusal.at(num::index(failed.mapped)));
+                }
+            };
+            if prepared.length() != run.bytes {
+                return Err(Refusal::new(Errno::EIO, c"the device took another length"));
+            }
+            prepared.set_base(BASE).map_err(refused::not_mapped)?;
+            all.push(prepared, GFP_KERNEL)?;
+        }
+        Ok(all)
+    }
+
+    /// Lets peers in, and says how they reach the memory: by all of its device regions or by none.
+    /// Sleeps until the device is done.
+    pub(crate) fn enable(&mut self, resources: &Resources) -> Result<Keys, Refusal> {
+        // Allocated first: nothing is left to fail once a peer can reach the memory.
+        let pieces = match self.runs.len() {
+            0 | 1 => KVec::new(),
+            several => KVec::with_capacity(several, GFP_KERNEL)?,
+        };
+        let State::Prepared(mut prepared) = mem::replace(&mut self.state, State::Failed) else {
+            return Err(lost());
+        };
+        for _ in 0..ATTEMPTS {
+            let queue = resources.queue().get().map_err(refused::no_queue)?;
+            let failed = match queue.register_all(prepared) {
+                Ok(valid) => {
+                    let keys = keys(&valid, pieces);
+                    self.state = State::Valid(valid);
+                    return Ok(keys);
+                }
+                Err(failed) => failed,
+            };
+            if !queue.is_broken() {
+                // Nothing says why, so the queue pair is given up like one that failed.
+                let _ = queue.fail();
+            }
+            // Others may be to blame for the failure.
+            let lists = failed.lists.map_err(refused::not_undone)?;
+            prepared = self.prepare(resources, lists)?;
+        }
+        Err(Refusal::new(
+            Errno::EIO,
+            c"the registration queue keeps failing",
+        ))
+    }
+
+    /// Puts what is behind the request's addresses now in the place of what was there before.
+    /// Sleeps until the device is done.
+    ///
+    /// After an error the region is as it was, or out of reach for good.
+    pub(crate) fn refresh(
+        &mut self,
+        resources: &Resources,
+        limits: &MrLimits,
+        request: &MrRequest<'_>,
+    ) -> Result<(), Refusal> {
+        let State::Valid(valid) = &mut self.state else {
+            return Err(lost());
+        };
+        if *lists::runs(limits, request)? != *self.runs {
+            return Err(Refusal::new(Errno::EINVAL, c"the region had another shape"));
+        }
+        let lists = lists::map(resources, request, &self.runs)?;
+        let queue = resources.queue().get().map_err(refused::no_queue)?;
+        let refreshed = queue.refresh_all(valid, lists, fence::of_quiet_peers());
+        if valid.is_empty() {
+            self.state = State::Failed;
+        }
+        refreshed.map_err(refused::not_refreshed)
+    }
+
+    /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer
+    /// can reach the memory. `EIO` if the device won't let go of it.
+    pub(crate) fn release(self, resources: &Resources, fence: Fence) -> Result<(), Refusal> {
+        let pool = resources.pool();
+        match (self.state, resources.queue().get()) {
+            (State::Prepared(prepared), _) => {
+                for prepared in prepared {
+                    let (mr, list) = prepared.unmap();
+                    drop(list);
+                    pool.put(mr);
+                }
+                Ok(())
+            }
+            (State::Valid(valid), Ok(queue)) => queue
+                .revoke_all(valid, fence, |mr| pool.put(mr))
+                .map_err(|_| stuck()),
+            (state, _) => state.deregister(),
+        }
+    }
+
+    /// Takes the region from the device by deregistering it, for which no queue is needed.
+    pub(crate) fn deregister(self) -> Result<(), Refusal> {
+        self.state.deregister()
+    }
+}
+
+impl State {
+    fn deregister(self) -> Result<(), Refusal> {
+        let mut result = Ok(());
+        if let Self::Valid(valid) = self {
+            for mr in valid {
+                result = mr.deregister().and(result);
+            }
+        }
+        // Dropping what no peer could reach deregisters it too.
+        result.map_err(|_| stuck())
+    }
+}
+
+/// How peers reach regions. There is room in `pieces`, if they are several.
+fn keys(valid: &[ValidMr], mut pieces: KVec<RemotePiece>) -> Keys {
+    if let [_, _, ..] = valid {
+        for mr in valid {
+            let piece = RemotePiece {
+                key: u64::from(mr.rkey()),
+                base: mr.iova(),
+                len: mr.length(),
+            };
+            let _ = pieces.push_within_capacity(piece);
+        }
+    }
+    Keys {
+        key: valid.first().map_or(0, |mr| u64::from(mr.rkey())),
+        base: valid.first().map_or(0, ValidMr::iova),
+        // A work request's segment lies in one device region: there is no key for several.
+        desc: match valid {
+            [one] => num::index(one.lkey()),
+            _ => 0,
+        },
+        pieces,
+    }
+}
+
+fn stuck() -> Refusal {
+    Refusal::new(Errno::EIO, c"the device won't let go of the region")
+}
+
+fn lost() -> Refusal {
+    Refusal::new(Errno::EIO, c"the region is out of reach for good")
+}
+
+const _: () = assert!(BASE % widen(PAGE_SIZE) == 0);
