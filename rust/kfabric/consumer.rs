@@ -17,8 +17,10 @@
 //! | `kfi_mr_regsgl()` | [`Domain::regsgl`] | a [`MappedList`], that is pages mapped for the device |
 //! | `kfi_mr_regattr()` | [`Domain::regattr`] | any of these |
 //!
+//! A [`Counter`] and an [`Endpoint`] are opened in a domain, too.
+//!
 //! All of it is for process context and may sleep, except what only tells names, numbers and
-//! lengths.
+//! lengths, and what says so.
 //!
 //! # Examples
 //!
@@ -46,7 +48,9 @@
 
 mod buffer;
 mod call;
+mod cntr;
 mod domain;
+mod ep;
 mod eq;
 mod error;
 mod event;
@@ -58,6 +62,7 @@ mod info;
 mod kunit;
 mod kunit_close;
 mod kunit_eq;
+mod kunit_objects;
 mod mapped;
 mod memory;
 mod mode;
@@ -76,7 +81,9 @@ pub use buffer::{
     Part,
     Segments, //
 };
+pub use cntr::Counter;
 pub use domain::Domain;
+pub use ep::Endpoint;
 pub use eq::{
     EventHandler,
     EventQueue,

@@ -2,7 +2,8 @@
 
 //! What a counter counts, and who waits for it.
 //!
-//! Lock order: a counter's lock is a leaf. It is taken in any context, with interrupts off.
+//! Lock order: a counter's lock is a leaf. It is taken with interrupts off, in any context in which
+//! a spinlock may be taken, which is what "any context" means below.
 
 mod kunit;
 

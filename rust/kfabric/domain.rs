@@ -335,7 +335,8 @@ pub(crate) unsafe extern "C" fn open(
     }
 }
 
-/// Closes a domain; `EBUSY` while objects are open in it or others use what is the domain's. Sleeps.
+/// Closes a domain; `EBUSY` while objects are open in it, or others use what is the domain's.
+/// Sleeps.
 ///
 /// # Safety
 ///

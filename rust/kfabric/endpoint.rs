@@ -2,7 +2,8 @@
 
 //! What an endpoint is to the regions that are bound to it: an identity, and a door.
 //!
-//! Lock order: an endpoint's lock is a leaf. It is taken in any context, with interrupts off.
+//! Lock order: an endpoint's lock is a leaf. It is taken with interrupts off, in any context in
+//! which a spinlock may be taken, which is what "any context" means below.
 
 mod kunit;
 

@@ -214,6 +214,10 @@ impl provider::Domain for FakeDomain {
         Some(self)
     }
 
+    fn endpoints(&self) -> bool {
+        true
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
