@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Of kfi_selftest.ko, and scripts of their own.
-suites="oracle negotiate core slots eq lifetime async rights errors segments badmem order
+suites="oracle negotiate core slots eq cntr lifetime async rights errors segments badmem order
 	matrix raw refresh stress hammer recovery"
 scripts="loop conform consumer17 trace faults unload removal"
 

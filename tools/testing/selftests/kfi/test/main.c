@@ -34,6 +34,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_core,
 	&suite_slots,
 	&suite_eq,
+	&suite_cntr,
 	&suite_matrix,
 	&suite_rights,
 	&suite_lifetime,
