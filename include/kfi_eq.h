@@ -685,7 +685,7 @@ static inline const char *kfi_cq_strerror(struct kfid_cq *cq, int prov_errno,
  * kfi_cntr_read() - Read how many operations ended well.
  * @cntr: The counter.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: The count; 0 if @cntr is NULL or can't be read.
  */
 static inline u64 kfi_cntr_read(struct kfid_cntr *cntr)
@@ -697,7 +697,7 @@ static inline u64 kfi_cntr_read(struct kfid_cntr *cntr)
  * kfi_cntr_readerr() - Read how many operations failed.
  * @cntr: The counter.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: The count; 0 if @cntr is NULL or can't be read.
  */
 static inline u64 kfi_cntr_readerr(struct kfid_cntr *cntr)
@@ -712,7 +712,7 @@ static inline u64 kfi_cntr_readerr(struct kfid_cntr *cntr)
  *
  * The count goes on from 0 after the largest u64, and so does that of failures.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
  */
 static inline int kfi_cntr_add(struct kfid_cntr *cntr, u64 value)
@@ -725,7 +725,7 @@ static inline int kfi_cntr_add(struct kfid_cntr *cntr, u64 value)
  * @cntr: The counter.
  * @value: How much.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
  */
 static inline int kfi_cntr_adderr(struct kfid_cntr *cntr, u64 value)
@@ -738,7 +738,7 @@ static inline int kfi_cntr_adderr(struct kfid_cntr *cntr, u64 value)
  * @cntr: The counter.
  * @value: To what.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
  */
 static inline int kfi_cntr_set(struct kfid_cntr *cntr, u64 value)
@@ -751,7 +751,7 @@ static inline int kfi_cntr_set(struct kfid_cntr *cntr, u64 value)
  * @cntr: The counter.
  * @value: To what.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
  */
 static inline int kfi_cntr_seterr(struct kfid_cntr *cntr, u64 value)
