@@ -51,6 +51,8 @@ struct place;
  * struct provider - what is tested
  * @name: Its prov_name.
  * @offers: The features that it has, a bit for each.
+ * @mapped_keys: Whether its remote side takes keys that the initiator's domain has mapped. Otherwise
+ *	a case takes them apart itself.
  * @attach: Makes the remote side of a place. Returns 0 or an errno.
  * @detach: Undoes that.
  * @read: Gets bytes out of a region, as a peer does. Returns 0, -EACCES if the target refused, or
@@ -60,6 +62,7 @@ struct place;
 struct provider {
 	const char *name;
 	u32 offers;
+	bool mapped_keys;
 	int (*attach)(struct place *p);
 	void (*detach)(struct place *p);
 	int (*read)(struct place *p, u64 addr, u64 key, void *buf, size_t len);
@@ -136,6 +139,7 @@ extern const struct section section_keys;
 extern const struct section section_async;
 extern const struct section section_bind;
 extern const struct section section_endpoints;
+extern const struct section section_enable;
 extern const struct section section_raw;
 extern const struct section section_holes;
 extern const struct section section_refresh;

@@ -105,6 +105,7 @@ static const struct section *const sections[] = {
 	&section_async,
 	&section_bind,
 	&section_endpoints,
+	&section_enable,
 	&section_raw,
 	&section_holes,
 	&section_refresh,

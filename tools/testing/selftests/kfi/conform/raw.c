@@ -5,6 +5,22 @@
 #define LEN	(3 * PAGE_SIZE + 91)
 #define INTO_PAGE	72
 
+/* A remote side that knows the mapped key by itself, as it belongs to who has mapped it. */
+static void by_mapped_key(struct kfi_test *t, struct place *p, struct mapped *m, u8 *mem)
+{
+	struct kfid *peer = &m->peer->env.domain->fid;
+
+	if (!under_test->mapped_keys)
+		return;
+	refuses(t, p, m->base, m->key, mem, LEN);
+	p->initiator = peer;
+	reaches(t, p, m->base, m->key, mem, LEN);
+	reaches(t, p, m->base + 1, m->key, mem + 1, LEN - 2);
+	refuses(t, p, m->base + 1, m->key, mem, LEN);
+	refuses(t, p, m->base, m->key ^ 1, mem, LEN);
+	p->initiator = NULL;
+}
+
 static void key_in(struct kfi_test *t, struct place *p)
 {
 	u8 *mem = arena_at(&p->env, MEM_KMALLOC, INTO_PAGE);
@@ -21,6 +37,7 @@ static void key_in(struct kfi_test *t, struct place *p)
 			EXPECT(t, m.base == mr->iova, "the base address is another one");
 			whole_region(t, p, &m, LEN);
 			EXPECT(t, pattern_is(mem, LEN, 11), "not what was written");
+			by_mapped_key(t, p, &m, mem);
 		}
 		close_mr(t, mr);
 		if (m.open) {

@@ -34,6 +34,7 @@ const struct provider provider_loop = {
 		  BIT(F_DEFAULT) | BIT(F_EVENT_QUEUES) | BIT(F_ASYNC) | BIT(F_COUNTERS) |
 		  BIT(F_RMA_EVENTS) | BIT(F_ENDPOINTS) | BIT(F_RAW_KEYS) | BIT(F_RAW_MODE) |
 		  BIT(F_REFRESH) | BIT(F_AUTH_KEYS),
+	.mapped_keys = true,
 	.attach = loop_attach,
 	.detach = loop_detach,
 	.read = loop_read,
