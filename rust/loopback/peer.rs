@@ -80,7 +80,9 @@ impl Target<'_> {
                 let base = addr;
                 self.copy(initiator, RemotePiece { key, base, len }, transfer, true)
             }
-            _ => self.copy_all(initiator, &initiator.resolve(key, addr, len)?, transfer),
+            _ => initiator
+                .resolve(key, addr, len)
+                .and_then(|pieces| self.copy_all(initiator, &pieces, transfer)),
         };
         done.map_err(|refusal| refusal.with_errno(Errno::EACCES))
     }
