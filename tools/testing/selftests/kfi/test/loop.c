@@ -189,6 +189,14 @@ static const struct kfi_case cases[] = {
 	{ "application_key", loop_application_key_case },
 	{ "provider_key", loop_provider_key_case },
 	{ "key_range", loop_key_range_case },
+	{ "counter", loop_counter_case },
+	{ "endpoint", loop_endpoint_case },
+	{ "auth_key", loop_auth_key_case },
+	{ "extras", loop_extras_case },
+	{ "close_race", loop_close_race_case },
+	{ "refresh", loop_refresh_case },
+	{ "refresh_pages", loop_refresh_pages_case },
+	{ "pieces", loop_pieces_case },
 	{ "million", loop_million_case },
 };
 

@@ -39,5 +39,13 @@ void loop_application_key_case(struct kfi_test *t);
 void loop_provider_key_case(struct kfi_test *t);
 void loop_key_range_case(struct kfi_test *t);
 void loop_million_case(struct kfi_test *t);
+void loop_counter_case(struct kfi_test *t);
+void loop_endpoint_case(struct kfi_test *t);
+void loop_auth_key_case(struct kfi_test *t);
+void loop_extras_case(struct kfi_test *t);
+void loop_close_race_case(struct kfi_test *t);
+void loop_refresh_case(struct kfi_test *t);
+void loop_refresh_pages_case(struct kfi_test *t);
+void loop_pieces_case(struct kfi_test *t);
 
 #endif /* KFI_TEST_LOOP_H */
