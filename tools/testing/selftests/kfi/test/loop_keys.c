@@ -104,19 +104,28 @@ out:
 	loop_close(t, l);
 }
 
-/* How long a peer's access by a key takes, in ns: @keys keys that @spread apart, in random order. */
+/*
+ * How long a peer's access by a key takes, in ns: @keys keys that are @spread apart, in random order.
+ * The best of many times, since others use the machine too.
+ */
 static u64 access_time(struct kfi_test *t, struct loop *l, unsigned int keys, u64 spread)
 {
-	unsigned int i, n = 20000;
+	unsigned int i, j, n = 500;
 	struct rnd_state rnd;
+	u64 best = U64_MAX;
 	ktime_t start;
 	u8 byte;
 
 	prandom_seed_state(&rnd, kfi_seed);
-	start = ktime_get();
-	for (i = 0; i < n && !t->failures; i++)
-		EXPECT_EQ(t, loop_read(l, 0, prandom_u32_state(&rnd) % keys * spread, &byte, 1), 0);
-	return ktime_to_ns(ktime_sub(ktime_get(), start)) / n;
+	for (i = 0; i < 40 && !t->failures; i++) {
+		start = ktime_get();
+		for (j = 0; j < n; j++)
+			EXPECT_EQ(t, loop_read(l, 0, prandom_u32_state(&rnd) % keys * spread,
+					       &byte, 1), 0);
+		best = min_t(u64, best, ktime_to_ns(ktime_sub(ktime_get(), start)) / n);
+		cond_resched();
+	}
+	return best;
 }
 
 /*
@@ -160,7 +169,7 @@ static void many(struct kfi_test *t, unsigned int n, u64 spread)
 		ktap_note("%u keys, %llu apart: %ld bytes and %lld ns for a region, %llu ns to read (%llu with 100)",
 			  n, spread, avail * (long)PAGE_SIZE / n,
 			  ktime_to_ns(ktime_sub(end, start)) / n, lots, few);
-		EXPECT(t, lots < 10 * few + 1000, "%llu ns with %u keys, %llu with 100", lots, n,
+		EXPECT(t, lots < 20 * few + 5000, "%llu ns with %u keys, %llu with 100", lots, n,
 		       few);
 		loop_reaches(t, l, 0, (n - 1) * spread, mem, LEN);
 		loop_denied(t, l, 0, n * spread, mem, LEN);
