@@ -436,8 +436,9 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  *   under KFI_MR_PROV_KEY.
  * * -KFI_ENOSPC: the domain's mr_cnt, or the device's regions, are used up.
  * * -KFI_EIO: the memory can't be mapped for DMA, or not coherently; or the device doesn't carry out
- *   the registration, after several attempts. If it doesn't let go of the memory either, which the
- *   reason in words says, the memory must never be freed, although nobody has got a key.
+ *   the registration, after several attempts.
+ * * -KFI_ENOTRECOVERABLE: nor does the device let go of the memory then: it must never be freed,
+ *   although nobody has got a key.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENODEV: the device is gone.
  * * -KFI_ENETDOWN: what the provider registers by has failed, and can't be replaced because no port

@@ -67,6 +67,8 @@ errnos! {
     ENOMEM = KFI_ENOMEM;
     /// Regions, or other resources of the device, are used up.
     ENOSPC = KFI_ENOSPC;
+    /// The device won't let go of memory, which must never be freed.
+    ENOTRECOVERABLE = KFI_ENOTRECOVERABLE;
     /// Not implemented by this provider.
     ENOSYS = KFI_ENOSYS;
     /// The object's state doesn't allow it now.

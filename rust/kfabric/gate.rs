@@ -130,6 +130,22 @@ impl<T> Gate<T> {
             self.changed.wait(&mut state);
         }
     }
+
+    /// Goes on in the place of the one who shut the gate, as soon as that one has left it. `None`
+    /// if that one is done. Sleeps.
+    pub fn take_over(&self) -> Option<Shut<'_, T>> {
+        let mut state = self.state.lock();
+        loop {
+            match core::mem::replace(&mut state.phase, Phase::Shut) {
+                Phase::Left(inside) => return Some(Shut { gate: self, inside }),
+                other => state.phase = other,
+            }
+            if matches!(state.phase, Phase::Gone) {
+                return None;
+            }
+            self.changed.wait(&mut state);
+        }
+    }
 }
 
 /// The right to use what is behind the gate. Given up when dropped.
@@ -176,6 +192,7 @@ impl<'a, T> Shut<'a, T> {
     /// Leaves it shut; [`Gate::resume`] goes on.
     pub fn leave(self) {
         self.gate.state.lock().phase = Phase::Left(self.inside);
+        self.gate.changed.notify_all();
     }
 
     /// Sleeps until nobody is inside.
@@ -207,6 +224,7 @@ impl<T> Drained<'_, T> {
     /// Leaves it shut; [`Gate::resume`] goes on.
     pub fn leave(self) {
         self.gate.state.lock().phase = Phase::Left(self.inside);
+        self.gate.changed.notify_all();
     }
 
     /// Puts something else in its place, and lets everybody in again. Sleeps as dropping what was

@@ -12,6 +12,8 @@ mod objects;
 mod path;
 mod regions;
 
+pub use regions::RefreshError;
+
 use kernel::{
     prelude::*,
     sync::{

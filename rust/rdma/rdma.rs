@@ -54,7 +54,10 @@ pub use access::{
 };
 pub use device::Device;
 pub use limits::Limits;
-pub use local_qp::LocalQp;
+pub use local_qp::{
+    LocalQp,
+    RefreshError, //
+};
 pub use mr::{
     FastMr,
     PreparedMr,

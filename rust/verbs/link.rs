@@ -28,6 +28,7 @@ use kernel::{
             Relaxed, //
         },
         Arc,
+        Completion,
         Mutex, //
     }, //
 };
@@ -97,6 +98,9 @@ pub(crate) struct Link {
     device: Mutex<Option<ARef<rdma::Device>>>,
     /// How many objects of others the removal of the device found and is waiting for.
     waiting_for: Atomic<usize>,
+    /// Removal has counted them.
+    #[pin]
+    counted: Completion,
     /// Who took the protection domain last.
     #[pin]
     holder: Mutex<Option<Holder>>,
@@ -127,6 +131,7 @@ impl Link {
                 callbacks <- Callbacks::new(),
                 device <- new_mutex!(Some(device.clone())),
                 waiting_for: Atomic::new(0),
+                counted <- Completion::new(),
                 holder <- new_mutex!(None),
                 fence,
                 mr_limits: mr_limits(&limits, raw),
@@ -182,7 +187,10 @@ impl Link {
                 inside.get().pool.settle();
                 inside.get().pd.foreign_users()
             }
-            None => self.waiting_for.load(Relaxed),
+            None => {
+                self.counted.wait_for_completion();
+                self.waiting_for.load(Relaxed)
+            }
         }
     }
 
@@ -250,7 +258,15 @@ impl Link {
     pub(crate) fn end_use(&self) {
         if let Some(shut) = self.gate.resume() {
             let drained = shut.drain();
+            // Known before anybody is told: who then closes the domain while others have objects
+            // on it must not wait here for what removal waits for.
+            drained.get().pool.settle();
+            self.waiting_for
+                .store(drained.get().pd.foreign_users(), Relaxed);
+            self.counted.complete_all();
             self.callbacks.run();
+            self.waiting_for
+                .store(drained.get().pd.foreign_users(), Relaxed);
             *self.device.lock() = None;
             drained.leave();
         }
@@ -291,7 +307,14 @@ impl Link {
                 *self.device.lock() = None;
                 shut.drain().take_away();
             }
-            None => self.gate.wait_gone(),
+            None => {
+                // Removal may be waiting for another domain, and that one's consumer for this.
+                if let Some(shut) = self.gate.take_over() {
+                    *self.device.lock() = None;
+                    shut.get().pool.close();
+                    shut.drain().take_away();
+                }
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use kfabric::{
     Errno,
     Refusal, //
 };
+use rdma::RefreshError;
 
 fn driver(errno: Errno, why: &'static CStr, error: Error) -> Refusal {
     Refusal::new(errno, why).value(u64::from(error.to_errno().unsigned_abs()))
@@ -57,16 +58,36 @@ pub(crate) fn no_queue(error: Error) -> Refusal {
 pub(crate) fn not_undone(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory to try again", error),
-        _ => driver(Errno::EIO, c"the device won't let go of the memory", error),
+        _ => driver(
+            Errno::ENOTRECOVERABLE,
+            c"the device won't let go of the memory, which must never be freed",
+            error,
+        ),
     }
 }
 
 /// A region could not be given other memory.
-pub(crate) fn not_refreshed(error: Error) -> Refusal {
-    match error.to_errno() {
-        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the region", error),
-        _ => driver(Errno::EIO, c"the device did not take the new memory", error),
+pub(crate) fn not_refreshed(error: RefreshError) -> Refusal {
+    match error {
+        RefreshError::Untouched(error) if error == ENOMEM => {
+            driver(Errno::ENOMEM, c"no memory for the region", error)
+        }
+        RefreshError::Untouched(error) => {
+            driver(Errno::EIO, c"the region can't be refreshed", error)
+        }
+        RefreshError::Gone => {
+            Refusal::new(Errno::EIO, c"the device failed; no peer reaches the region")
+        }
+        RefreshError::Leaked => stuck(),
     }
+}
+
+/// The device won't let go of a region.
+pub(crate) fn stuck() -> Refusal {
+    Refusal::new(
+        Errno::EIO,
+        c"the device won't let go of the region, whose memory must never be freed",
+    )
 }
 
 /// The device went away.

@@ -39,6 +39,7 @@ use rdma::{
     sg::Memory,
     AccessFlags,
     PreparedMr,
+    RefreshError,
     ValidMr, //
 };
 
@@ -65,6 +66,8 @@ enum State {
     Valid(KVVec<ValidMr>),
     /// A step failed: no peer reaches it, for good.
     Failed,
+    /// The device won't let go of some of it: its memory must never be freed.
+    Stuck,
 }
 
 impl Region {
@@ -148,7 +151,12 @@ impl Region {
                 let _ = queue.fail();
             }
             // Others may be to blame for the failure.
-            let lists = failed.lists.map_err(refused::not_undone)?;
+            let lists = failed.lists.map_err(|error| {
+                if error == EIO {
+                    self.state = State::Stuck;
+                }
+                refused::not_undone(error)
+            })?;
             prepared = self.prepare(resources, lists)?;
         }
         Err(Refusal::new(
@@ -175,19 +183,24 @@ impl Region {
         }
         let lists = lists::map(resources, request, &self.runs)?;
         let queue = resources.queue().get().map_err(refused::no_queue)?;
-        let refreshed = queue.refresh_all(valid, lists, fence::of_quiet_peers());
-        if valid.is_empty() {
-            self.state = State::Failed;
-        }
-        refreshed.map_err(refused::not_refreshed)
+        queue
+            .refresh_all(valid, lists, fence::of_quiet_peers())
+            .map_err(|error| {
+                match error {
+                    RefreshError::Untouched(_) => (),
+                    RefreshError::Gone => self.state = State::Failed,
+                    RefreshError::Leaked => self.state = State::Stuck,
+                }
+                refused::not_refreshed(error)
+            })
     }
 
     /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer
     /// can reach the memory. `EIO` if the device won't let go of it.
     pub(crate) fn release(self, resources: &Resources, fence: Fence) -> Result<(), Refusal> {
         let pool = resources.pool();
-        match (self.state, resources.queue().get()) {
-            (State::Prepared(prepared), _) => {
+        match self.state {
+            State::Prepared(prepared) => {
                 for prepared in prepared {
                     let (mr, list) = prepared.unmap();
                     drop(list);
@@ -195,10 +208,13 @@ impl Region {
                 }
                 Ok(())
             }
-            (State::Valid(valid), Ok(queue)) => queue
-                .revoke_all(valid, fence, |mr| pool.put(mr))
-                .map_err(|_| stuck()),
-            (state, _) => state.deregister(),
+            State::Valid(valid) if fence.invalidates() => match resources.queue().get() {
+                Ok(queue) => queue
+                    .revoke_all(valid, fence, |mr| pool.put(mr))
+                    .map_err(|_| refused::stuck()),
+                Err(_) => State::Valid(valid).deregister(),
+            },
+            state => state.deregister(),
         }
     }
 
@@ -210,14 +226,18 @@ impl Region {
 
 impl State {
     fn deregister(self) -> Result<(), Refusal> {
-        let mut result = Ok(());
-        if let Self::Valid(valid) = self {
-            for mr in valid {
-                result = mr.deregister().and(result);
+        match self {
+            // Dropping what no peer could reach deregisters it too.
+            Self::Prepared(_) | Self::Failed => Ok(()),
+            Self::Valid(valid) => {
+                let mut result = Ok(());
+                for mr in valid {
+                    result = mr.deregister().and(result);
+                }
+                result.map_err(|_| refused::stuck())
             }
+            Self::Stuck => Err(refused::stuck()),
         }
-        // Dropping what no peer could reach deregisters it too.
-        result.map_err(|_| stuck())
     }
 }
 
@@ -243,10 +263,6 @@ fn keys(valid: &[ValidMr], mut pieces: KVec<RemotePiece>) -> Keys {
         },
         pieces,
     }
-}
-
-fn stuck() -> Refusal {
-    Refusal::new(Errno::EIO, c"the device won't let go of the region")
 }
 
 fn lost() -> Refusal {

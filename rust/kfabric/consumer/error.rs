@@ -13,16 +13,28 @@ use kernel::{
 /// The reason in words is in the tracepoint `kfi:kfi_refused`.
 pub struct RegisterError<B> {
     errno: Errno,
-    memory: B,
+    memory: Option<B>,
 }
 
 impl<B> RegisterError<B> {
     pub(super) fn new(errno: Errno, memory: B) -> Self {
+        let memory = Some(memory);
         Self { errno, memory }
     }
 
-    /// The memory. No peer can reach it.
-    pub fn into_inner(self) -> B {
+    /// The device won't let go of the memory, which is leaked.
+    pub(super) fn leaked(errno: Errno, memory: B) -> Self {
+        super::call::leaked("memory of a region", errno);
+        core::mem::forget(memory);
+        Self {
+            errno,
+            memory: None,
+        }
+    }
+
+    /// The memory, which no peer can reach; `None` with `ENOTRECOVERABLE`, when the device won't
+    /// let go of it, so that it has been leaked.
+    pub fn into_inner(self) -> Option<B> {
         self.memory
     }
 }
@@ -38,7 +50,7 @@ impl<T> CloseError<T> {
         Self { errno, open }
     }
 
-    /// The object, if it is still open; then the error is `EBUSY`, and closing it may be tried
+    /// The object, if it is still open; then the error is `EBUSY` or `EOPBADSTATE`, and closing it may be tried
     /// again.
     pub fn into_inner(self) -> Option<T> {
         self.open

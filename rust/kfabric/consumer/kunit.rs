@@ -95,7 +95,7 @@ mod tests {
             return Err(EINVAL);
         };
         assert!(error.errno() == Errno::EBADFLAGS);
-        assert!(error.into_inner() == bytes(3, 10)?);
+        assert!(error.into_inner() == Some(bytes(3, 10)?));
         let refused = domain.reg(KVec::new(), access()).err();
         assert!(refused.map(|e| e.errno()) == Some(Errno::EINVAL));
         Ok(())

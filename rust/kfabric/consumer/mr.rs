@@ -77,6 +77,7 @@ impl<B: Backing> Mr<B> {
                 memory: ManuallyDrop::new(memory),
                 domain: ManuallyDrop::new(domain.clone()),
             }),
+            Err(errno @ Errno::ENOTRECOVERABLE) => Err(RegisterError::leaked(errno, memory)),
             Err(errno) => Err(RegisterError::new(errno, memory)),
         }
     }

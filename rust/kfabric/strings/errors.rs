@@ -64,6 +64,7 @@ texts! {
     KFI_EINPROGRESS: c"Started, and not done yet";
     KFI_EREMOTEIO: c"Input or output failed at the peer";
     KFI_ECANCELED: c"Canceled";
+    KFI_ENOTRECOVERABLE: c"The device won't let go of the memory, which must never be freed";
     KFI_EKEYREJECTED: c"Requested key not available";
     KFI_EOTHER: c"Unspecified error";
     KFI_ETOOSMALL: c"Buffer too small for the result";

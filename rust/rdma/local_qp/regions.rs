@@ -95,9 +95,9 @@ impl LocalQp {
     /// Gives valid regions other memory, behind the same keys, at the same addresses and with the
     /// same rights: `lists` is to have as many, of the same lengths and offsets in their pages.
     ///
-    /// On success no peer can reach the old memory any more. In between, and from an error on, no
-    /// peer can reach any: the regions have been deregistered then, and `mrs` is empty, unless
-    /// nothing has been done at all ([`EINVAL`], [`ENOMEM`]). The fence must be an invalidation.
+    /// On success no peer can reach the old memory any more. In between, and from most errors on, no
+    /// peer can reach any, as [`RefreshError`] says; `mrs` is empty then. The fence must be an
+    /// invalidation.
     ///
     /// Sleeps, uninterruptibly, until the device is done.
     pub fn refresh_all<L: DmaList>(
@@ -105,23 +105,34 @@ impl LocalQp {
         mrs: &mut KVVec<ValidMr>,
         lists: KVVec<L>,
         fence: Fence,
-    ) -> Result {
+    ) -> Result<(), RefreshError> {
         if mrs.len() != lists.len() || !self.can_invalidate(mrs, fence) {
-            return Err(EINVAL);
+            return Err(RefreshError::Untouched(EINVAL));
         }
-        let mut prepared = KVVec::with_capacity(mrs.len(), GFP_KERNEL)?;
+        let mut prepared = KVVec::with_capacity(mrs.len(), GFP_KERNEL)
+            .map_err(|e| RefreshError::Untouched(e.into()))?;
 
         let old = core::mem::take(mrs);
-        // On an error the regions are dropped, and so deregistered.
-        self.invalidate(&old, fence)?;
+        if self.invalidate(&old, fence).is_err() {
+            return Err(match deregister_all(old) {
+                Ok(()) => RefreshError::Gone,
+                Err(_) => RefreshError::Leaked,
+            });
+        }
         for (mr, list) in old.into_iter().zip(lists) {
             // SAFETY: The device has just invalidated it, which is a fence here, as `Fence` says.
             let mr = unsafe { mr.into_suspended() };
-            let _ = prepared.push_within_capacity(mr.map(list)?);
+            // On an error all are dropped, and so deregistered; the device has none of them now.
+            let mr = mr.map(list).map_err(|_| RefreshError::Gone)?;
+            // There is room.
+            let _ = prepared.push_within_capacity(mr);
         }
         *mrs = self
             .register_as_they_are(prepared)
-            .map_err(|failed| failed.error)?;
+            .map_err(|failed| match failed.lists {
+                Err(e) if e == EIO => RefreshError::Leaked,
+                _ => RefreshError::Gone,
+            })?;
         Ok(())
     }
 
@@ -140,6 +151,18 @@ impl LocalQp {
             rdma_bindings::rdma_helper_post_inv(qp, mr.rkey(), cqe)
         })
     }
+}
+
+/// What became of regions that could not be given other memory.
+#[derive(Clone, Copy, Debug)]
+pub enum RefreshError {
+    /// They are as they were.
+    Untouched(Error),
+    /// They have been deregistered: no peer can reach any memory.
+    Gone,
+    /// The device would not let go of all of them: what it kept has been leaked with its mapping,
+    /// and its memory, old or new, must never be freed.
+    Leaked,
 }
 
 /// Deregisters regions, all of them, and gives an error if any failed.

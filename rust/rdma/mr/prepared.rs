@@ -131,12 +131,20 @@ pub struct RegisterError<L> {
 /// Deregisters regions of which the device may have registered any, and gives their lists.
 pub(crate) fn abandon_all<L: DmaList>(mrs: KVVec<PreparedMr<L>>) -> Result<KVVec<L>> {
     let mut lists = KVVec::with_capacity(mrs.len(), GFP_KERNEL).map_err(Error::from);
+    let mut leaked = false;
     for mr in mrs {
-        let list = mr.abandon().ok_or(EIO);
-        lists = lists.and_then(|mut lists| {
-            lists.push(list?, GFP_KERNEL)?;
-            Ok(lists)
-        });
+        match (mr.abandon(), &mut lists) {
+            (Some(list), Ok(lists)) => {
+                // There is room.
+                let _ = lists.push_within_capacity(list);
+            }
+            (Some(_), Err(_)) => (),
+            (None, _) => leaked = true,
+        }
     }
-    lists
+    // That memory is lost for good matters more than why there is no answer.
+    match leaked {
+        true => Err(EIO),
+        false => lists,
+    }
 }
