@@ -245,6 +245,18 @@ impl<T> Drained<'_, T> {
 #[kernel::macros::kunit_tests(kfabric_gate)]
 mod tests {
     use super::*;
+    use crate::workqueue::OwnedQueue;
+    use kernel::{
+        sync::atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
+        time::{
+            delay::fsleep,
+            Delta, //
+        }, //
+    };
 
     fn gate() -> Result<Arc<Gate<u32>>> {
         Arc::pin_init(Gate::new(Arc::new(7, GFP_KERNEL)?), GFP_KERNEL)
@@ -310,6 +322,28 @@ mod tests {
         drop(first);
         drop(second);
         assert_eq!(gate.state.lock().users, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn whoever_shuts_it_waits_for_those_inside() -> Result {
+        let (gate, step) = (gate()?, Arc::new(Atomic::new(0_u32), GFP_KERNEL)?);
+        let (theirs, said) = (gate.clone(), step.clone());
+        // Dropped first, since it waits for the other thread.
+        let queue = OwnedQueue::new(c"kfabric_kunit")?;
+        queue.try_spawn(GFP_KERNEL, move || {
+            let inside = theirs.enter();
+            said.store(1, Release);
+            fsleep(Delta::from_millis(50));
+            said.store(2, Release);
+            drop(inside);
+        })?;
+        while step.load(Acquire) == 0 {
+            fsleep(Delta::from_millis(1));
+        }
+        let drained = gate.shut().ok_or(EINVAL)?.drain();
+        assert_eq!(step.load(Acquire), 2);
+        drained.take_away();
         Ok(())
     }
 }
