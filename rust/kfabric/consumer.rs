@@ -19,6 +19,9 @@
 //!
 //! A [`Counter`] and an [`Endpoint`] are opened in a domain, too.
 //!
+//! [`Mr::raw_key`] is what a peer needs to know about a region, as bytes; [`Domain::map_raw`] makes
+//! a peer's usable here.
+//!
 //! All of it is for process context and may sleep, except what only tells names, numbers and
 //! lengths, and what says so.
 //!
@@ -63,18 +66,21 @@ mod kunit;
 mod kunit_close;
 mod kunit_eq;
 mod kunit_objects;
+mod kunit_raw;
 mod mapped;
 mod memory;
 mod mode;
 mod mr;
 mod pages;
+mod raw;
 mod register;
 mod table;
 mod volatile;
 
 pub use crate::{
     access::Access,
-    errno::Errno, //
+    errno::Errno,
+    rawkey::RemotePiece, //
 };
 pub use buffer::{
     Buffer,
@@ -115,4 +121,8 @@ pub use mode::{
 };
 pub use mr::Mr;
 pub use pages::Pages;
+pub use raw::{
+    MappedKey,
+    RawKey, //
+};
 pub use register::Options;

@@ -16,7 +16,10 @@ use crate::{
     },
     errno::Errno,
     noio::NoIo,
-    num::widen,
+    num::{
+        c_str,
+        widen, //
+    },
     rawkey::{
         self,
         RemotePiece, //
@@ -40,7 +43,7 @@ use kfi_bindings::{
     kfid, //
 };
 
-pub(crate) const NAME: &CStr = c"kfi_raw_ops_v1";
+pub(crate) const NAME: &CStr = c_str(kfi_bindings::KFI_RAW_OPS_1);
 
 pub(crate) static OPS: Table<kfi_raw_ops> = Table(kfi_raw_ops {
     size: size_of::<kfi_raw_ops>(),

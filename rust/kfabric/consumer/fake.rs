@@ -24,6 +24,7 @@ use crate::{
         Provider,
         RawSgl, //
     },
+    rawkey::RemotePiece,
     refusal::Refusal,
     registration::Registration,
     request::{
@@ -53,6 +54,8 @@ use kernel::{
 pub(super) static OPEN: Atomic<i32> = Atomic::new(0);
 /// Entries of scatterlists that are mapped.
 pub(super) static MAPPED: Atomic<i32> = Atomic::new(0);
+/// A requested key: the region is two to the device, of which the first has 4 bytes.
+pub(super) const IN_TWO: u64 = 99;
 /// The next region won't close properly.
 pub(super) static STUCK: Atomic<bool> = Atomic::new(false);
 
@@ -205,6 +208,7 @@ impl provider::Domain for FakeDomain {
             key: request.requested_key(),
             base: kind << 32 | shape.bytes(),
             desc: shape.segments() << 16 | auth_key,
+            len: shape.bytes(),
             _open: Counted::new(),
         };
         Ok(KBox::new(mr, GFP_KERNEL)?)
@@ -250,16 +254,23 @@ struct FakeMr {
     key: u64,
     base: u64,
     desc: usize,
+    len: u64,
     _open: Counted,
 }
 
 impl provider::Mr for FakeMr {
     fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
+        let mut pieces = KVec::new();
+        if self.key == IN_TWO {
+            for (key, base, len) in [(IN_TWO, 0x1000, 4), (IN_TWO + 1, 0x8000, self.len - 4)] {
+                pieces.push(RemotePiece { key, base, len }, GFP_KERNEL)?;
+            }
+        }
         Ok(Keys {
             key: self.key,
             base: self.base,
             desc: self.desc,
-            pieces: KVec::new(),
+            pieces,
         })
     }
 

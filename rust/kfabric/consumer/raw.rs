@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Raw keys: those of regions, and those of peers' regions.
+//!
+//! C headers: [`include/kfi_domain.h`](srctree/include/kfi_domain.h),
+//! [`include/kfi_raw_ext.h`](srctree/include/kfi_raw_ext.h)
+
+use super::{
+    call::{
+        self,
+        op, //
+    },
+    Backing,
+    Domain,
+    Mr, //
+};
+use crate::{
+    errno::Errno,
+    num::widen,
+    raw,
+    rawkey::{
+        raw_key_size,
+        RemotePiece, //
+    }, //
+};
+use core::ptr;
+use kernel::{
+    ffi::c_int,
+    prelude::*,
+    sync::Arc, //
+};
+use kfi_bindings::{
+    kfi_mr_map_raw,
+    kfi_mr_raw_attr,
+    kfi_ops,
+    kfi_raw_ops,
+    kfi_rma_iov,
+    kfid,
+    KFI_GET_RAW_MR,
+    KFI_MAP_RAW_MR,
+    KFI_UNMAP_KEY, //
+};
+
+/// `kfi_control()`.
+///
+/// # Safety
+///
+/// `fid` is an open object, and the argument is what the command says.
+unsafe fn control<T>(fid: *mut kfid, command: u32, arg: &mut T) -> Result<(), Errno> {
+    let command = c_int::try_from(command).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: By the requirements of this function.
+    call::result(unsafe {
+        op!(
+            (*fid).ops,
+            kfi_ops,
+            control(fid, command, ptr::from_mut(arg).cast())
+        )
+    }?)
+}
+
+/// What a peer needs to know about a region, as bytes for the wire.
+pub struct RawKey {
+    base: u64,
+    bytes: KVVec<u8>,
+}
+
+impl RawKey {
+    /// The address of the region's first byte for a peer. It belongs to the raw key, and isn't in
+    /// it.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The raw key.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl<B: Backing> Mr<B> {
+    /// `kfi_mr_raw_attr()`: the region's raw key. May sleep.
+    ///
+    /// Fails with `EOPBADSTATE` if the registration is not complete or the region not enabled.
+    pub fn raw_key(&self) -> Result<RawKey, Errno> {
+        let mut room = raw_key_size(1);
+        loop {
+            let (mut base, mut size) = (0, room);
+            let mut bytes = KVVec::from_elem(0, room, GFP_KERNEL)?;
+            let mut attr = kfi_mr_raw_attr {
+                flags: 0,
+                base_addr: &mut base,
+                raw_key: bytes.as_mut_ptr(),
+                key_size: &mut size,
+            };
+            // SAFETY: The region is open, and all pointers are valid for the call.
+            match unsafe { control(self.as_raw().cast(), KFI_GET_RAW_MR, &mut attr) } {
+                Ok(()) if size <= room => {
+                    bytes.truncate(size);
+                    return Ok(RawKey { base, bytes });
+                }
+                Err(Errno::ETOOSMALL) if size > room => room = size,
+                // A provider that contradicts itself is not believed.
+                Ok(()) | Err(Errno::ETOOSMALL) => return Err(Errno::EIO),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+}
+
+/// A peer's region, by a raw key that is mapped in a domain; unmapped when dropped, which may
+/// sleep.
+///
+/// # Invariants
+///
+/// `key` is mapped in the domain, and nobody else unmaps it.
+pub struct MappedKey {
+    key: u64,
+    domain: Arc<Domain>,
+}
+
+impl Domain {
+    /// `kfi_mr_map_raw()`: makes a peer's raw key usable in this domain. May sleep.
+    ///
+    /// Accesses count from `base`. Fails with `EINVAL` if the raw key is malformed; whether it is
+    /// also true is not seen before the peer's memory is accessed.
+    pub fn map_raw(self: &Arc<Self>, base: u64, raw_key: &[u8]) -> Result<MappedKey, Errno> {
+        let mut key = 0;
+        let mut map = kfi_mr_map_raw {
+            flags: 0,
+            base_addr: base,
+            // It is only read.
+            raw_key: raw_key.as_ptr().cast_mut(),
+            key_size: raw_key.len(),
+            key: &mut key,
+        };
+        // SAFETY: The domain is open, and all pointers are valid for the call.
+        unsafe { control(self.fid(), KFI_MAP_RAW_MR, &mut map) }?;
+        // INVARIANT: Just mapped.
+        Ok(MappedKey {
+            key,
+            domain: self.clone(),
+        })
+    }
+}
+
+impl MappedKey {
+    /// The key to use in the domain.
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// The domain that it is mapped in.
+    pub fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+
+    /// What an access from `addr` on is split into, in order: the parts of the peer's memory, each
+    /// with the key that the peer's side knows. May sleep.
+    ///
+    /// Fails with `EINVAL` if the access is empty or not wholly inside the region.
+    pub fn resolve(&self, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Errno> {
+        let ops = self.domain.extension(raw::NAME)?.cast::<kfi_raw_ops>();
+        let mut room = 1;
+        loop {
+            let mut parts: KVVec<kfi_rma_iov> = KVVec::with_capacity(room, GFP_KERNEL)?;
+            for _ in 0..room {
+                parts.push(pin_init::zeroed(), GFP_KERNEL)?;
+            }
+            let mut count = room;
+            // SAFETY: The domain is open, the table is the extension's, and there is room for as
+            // many parts.
+            let resolved = call::result(unsafe {
+                op!(
+                    ops.as_ptr(),
+                    kfi_raw_ops,
+                    resolve(
+                        self.domain.fid(),
+                        self.key,
+                        addr,
+                        len,
+                        parts.as_mut_ptr(),
+                        &mut count
+                    )
+                )
+            }?);
+            match resolved {
+                Ok(()) if count <= room => return pieces(parts.iter().take(count)),
+                Err(Errno::ETOOSMALL) if count > room => room = count,
+                // A provider that contradicts itself is not believed.
+                Ok(()) | Err(Errno::ETOOSMALL) => return Err(Errno::EIO),
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+}
+
+fn pieces<'a>(parts: impl Iterator<Item = &'a kfi_rma_iov>) -> Result<KVVec<RemotePiece>, Errno> {
+    let mut pieces = KVVec::new();
+    for part in parts {
+        let piece = RemotePiece {
+            key: part.key,
+            base: part.addr,
+            len: widen(part.len),
+        };
+        pieces.push(piece, GFP_KERNEL)?;
+    }
+    Ok(pieces)
+}
+
+impl Drop for MappedKey {
+    fn drop(&mut self) {
+        // SAFETY: The domain is open, and the key mapped by the invariant.
+        let unmapped = unsafe { control(self.domain.fid(), KFI_UNMAP_KEY, &mut self.key) };
+        if let Err(errno) = unmapped {
+            call::leaked("mapped key", errno);
+        }
+    }
+}
