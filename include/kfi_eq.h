@@ -442,7 +442,8 @@ static inline int kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfi
  * is called, reads until there is nothing. Errors count as events. It runs in process context, one
  * call at a time for each queue, and may sleep, but must not wait for a handler of another queue. It
  * can't close its own queue (-KFI_EOPBADSTATE) and must not close another. When kfi_close() of the
- * queue has returned, it doesn't run and never will; so don't close under a lock that it takes.
+ * queue has returned, it doesn't run and never will; so don't close under a lock that it takes. Its
+ * workqueue is one that memory reclaim may wait for: it must not flush one that isn't.
  *
  * Context: Process context; may sleep.
  * Return: 0, or with *@eq NULL:

@@ -25,7 +25,8 @@
  *	When it returns 0 all bytes are there, and the region's counter has counted. It is one access,
  *	but no atomic one: others may see a part of it.
  *	Process context; may sleep.
- *	Returns 0, or with no byte changed:
+ *	Returns 0, or with no byte changed, unless a region of several pieces was closed or refreshed
+ *	in the middle of it:
  *	-KFI_EINVAL (@target or @initiator is no such object, or @buf is NULL and @len isn't 0),
  *	-KFI_EACCES (the peer may not: there is no such key, the region isn't enabled or is being
  *	refreshed, it was registered without KFI_REMOTE_WRITE or with another authorization key, it
