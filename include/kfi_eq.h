@@ -84,7 +84,7 @@ struct kfid_poll {
 
 /**
  * struct kfi_eq_attr - What an event queue should be.
- * @size: How many events it holds, and as many errors: exactly, up to 65536; 0 for 256.
+ * @size: How many events it holds, and as many errors: exactly, up to 8192; 0 for 256.
  * @flags: KFI_WRITE for a queue that kfi_eq_write() may add to, or 0.
  * @wait_obj: What kfi_eq_sread() waits with: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are the same
  *	here, or KFI_WAIT_NONE if nobody will wait.
@@ -442,8 +442,8 @@ static inline int kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfi
  * is called, reads until there is nothing. Errors count as events. It runs in process context, one
  * call at a time for each queue, and may sleep, but must not wait for a handler of another queue. It
  * can't close its own queue (-KFI_EOPBADSTATE) and must not close another. When kfi_close() of the
- * queue has returned, it doesn't run and never will; so don't close under a lock that it takes. Its
- * workqueue is one that memory reclaim may wait for: it must not flush one that isn't.
+ * queue has returned, it doesn't run and never will; so don't close under a lock that handlers take.
+ * Its workqueue is one that memory reclaim may wait for: it must not flush one that isn't.
  *
  * Context: Process context; may sleep.
  * Return: 0, or with *@eq NULL:
@@ -540,7 +540,8 @@ static inline ssize_t kfi_eq_write(struct kfid_eq *eq, u32 event, const void *bu
  * @timeout: Milliseconds; 0 doesn't wait, negative waits for ever.
  * @flags: KFI_PEEK to leave the event in the queue, or 0.
  *
- * Several may wait; each event is read by one of them. The queue must not be closed meanwhile.
+ * Several may wait; each event is read by one of them. Meanwhile kfi_close() of the queue is
+ * -KFI_EBUSY.
  *
  * Context: Process context; sleeps.
  * Return: What kfi_eq_read() returns; -KFI_EAGAIN after @timeout, -KFI_EINTR when a signal came, or

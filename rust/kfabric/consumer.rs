@@ -17,7 +17,9 @@
 //! | `kfi_mr_regsgl()` | [`Domain::regsgl`] | a [`MappedList`], that is pages mapped for the device |
 //! | `kfi_mr_regattr()` | [`Domain::regattr`] | any of these |
 //!
-//! A [`Counter`] and an [`Endpoint`] are opened in a domain, too.
+//! A [`Counter`] and an [`Endpoint`] are opened in a domain, too. Once an [`EventQueue`] is
+//! [bound](Domain::bind) to it, registrations don't wait for the device: the queue tells when a
+//! region has its key.
 //!
 //! [`Mr::raw_key`] is what a peer needs to know about a region, as bytes; [`Domain::map_raw`] makes
 //! a peer's usable here.
@@ -47,7 +49,8 @@
 //! ```
 //!
 //! C headers: [`include/kfabric.h`](srctree/include/kfabric.h),
-//! [`include/kfi_domain.h`](srctree/include/kfi_domain.h)
+//! [`include/kfi_domain.h`](srctree/include/kfi_domain.h),
+//! [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 mod buffer;
 mod call;

@@ -8,6 +8,7 @@ use super::{
         op, //
     },
     CloseError,
+    EventQueue,
     Fabric,
     Info, //
 };
@@ -26,7 +27,10 @@ use kernel::{
         CStr,
         CStrExt, //
     },
-    sync::Arc, //
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
 };
 use kfi_bindings::{
     kfi_ops,
@@ -43,11 +47,13 @@ use kfi_bindings::{
 /// # Invariants
 ///
 /// `raw` is an open domain, unless `closed`, and nobody else closes it. Its calls may be made by
-/// several threads at once. The fabric is there as long as the domain is open.
+/// several threads at once. The fabric is there as long as the domain is open, and so is the event
+/// queue that is bound to it.
 pub struct Domain {
     raw: NonNull<kfid_domain>,
     closed: bool,
     fabric: ManuallyDrop<Arc<Fabric>>,
+    events: ManuallyDrop<SetOnce<Arc<EventQueue>>>,
 }
 
 // SAFETY: By the invariant.
@@ -83,8 +89,30 @@ impl Domain {
             raw: call::opened(ret, domain)?,
             closed: false,
             fabric: ManuallyDrop::new(fabric.clone()),
+            events: ManuallyDrop::new(SetOnce::new()),
         };
         Ok(Arc::new(domain, GFP_KERNEL)?)
+    }
+
+    /// `kfi_domain_bind()`: registrations don't wait for the device any more, but report to this
+    /// queue of the same fabric, which stays open as long as the domain. May sleep.
+    ///
+    /// From then on a region has no key before the queue has an event with its
+    /// [`object`](super::Mr::object). `EINVAL` if a queue is bound already.
+    pub fn bind(&self, queue: &Arc<EventQueue>) -> Result<(), Errno> {
+        let fid = self.fid();
+        // SAFETY: The domain and the queue are open, the queue for as long as the domain, since the
+        // reference to it is kept.
+        let ret = unsafe {
+            op!(
+                (*fid).ops,
+                kfi_ops,
+                bind(fid, queue.as_raw().cast(), kfi_bindings::KFI_REG_MR)
+            )
+        }?;
+        call::result(ret)?;
+        self.events.populate(queue.clone());
+        Ok(())
     }
 
     /// Gives up this reference and, if it was the last, closes the domain and tells whether that
@@ -139,8 +167,11 @@ impl Domain {
         let closed = unsafe { call::close(self.raw.cast()) };
         self.closed = closed != Err(Errno::EBUSY);
         if closed.is_ok() {
-            // SAFETY: Not used any more, as `shut` is not called again.
-            unsafe { ManuallyDrop::drop(&mut self.fabric) };
+            // SAFETY: Neither is used any more, as `shut` is not called again.
+            unsafe {
+                ManuallyDrop::drop(&mut self.events);
+                ManuallyDrop::drop(&mut self.fabric);
+            }
         }
         closed
     }
@@ -150,7 +181,7 @@ impl Drop for Domain {
     fn drop(&mut self) {
         if !self.closed {
             if let Err(errno) = self.shut() {
-                // The fabric stays open with it.
+                // The fabric and the event queue stay open with it.
                 call::leaked("domain", errno);
             }
         }

@@ -50,8 +50,8 @@ impl<T> CloseError<T> {
         Self { errno, open }
     }
 
-    /// The object, if it is still open; then the error is `EBUSY` or `EOPBADSTATE`, and closing it may be tried
-    /// again.
+    /// The object, if it is still open; then the error is `EBUSY` or `EOPBADSTATE`, and closing it
+    /// may be tried again.
     pub fn into_inner(self) -> Option<T> {
         self.open
     }

@@ -8,6 +8,8 @@ mod tests {
     use crate::{
         consumer::{
             fake::{
+                access,
+                bytes,
                 hints,
                 Fake, //
             },
@@ -193,6 +195,36 @@ mod tests {
         let error = EventQueue::open(&fabric, too_large).err();
         assert_eq!(error, Some(Errno::EINVAL));
         Ok(EventQueue::close(queue)?)
+    }
+
+    #[test]
+    fn regions_are_registered_behind_ones_back() -> Result {
+        let _provider = Fake::register()?;
+        let offers = hints()?.getinfo()?;
+        let fabric = Fabric::open(offers.first())?;
+        let queue = EventQueue::open(&fabric, options(8))?;
+        let domain = Domain::open(&fabric, offers.first())?;
+        domain.bind(&queue)?;
+        assert_eq!(domain.bind(&queue), Err(Errno::EINVAL));
+        let mr = domain.reg(bytes(0, 10)?, access())?;
+        let event = queue.events().wait(Some(10_000))?;
+        let entry = match event {
+            Some(Next::Event(Event::MrComplete(entry))) => entry,
+            _ => return Err(EIO),
+        };
+        assert_eq!(entry.object, mr.object());
+        assert!(mr.key() != u64::MAX);
+        assert!(mr.close()? == bytes(0, 10)?);
+
+        // The event of a region that is closed at once is gone, too.
+        let mr = domain.reg(bytes(0, 10)?, access())?;
+        assert!(mr.close()? == bytes(0, 10)?);
+        assert_eq!(queue.events().read()?, None);
+
+        // The domain has a reference to the queue.
+        let error = EventQueue::close(queue).err().ok_or(EINVAL)?;
+        assert!(error.into_inner().is_none());
+        Ok(Domain::close(domain)?)
     }
 
     /// Adds up the objects of what it reads, and tells when the handler was dropped.

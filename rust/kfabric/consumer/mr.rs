@@ -82,7 +82,8 @@ impl<B: Backing> Mr<B> {
         }
     }
 
-    /// `kfi_mr_key()`: the key that a peer needs.
+    /// `kfi_mr_key()`: the key that a peer needs; `u64::MAX` as long as it has none, which regions
+    /// of a domain that an event queue is [bound](Domain::bind) to have only when the queue says so.
     pub fn key(&self) -> u64 {
         // SAFETY: The region is open. The provider may be writing the key of a region that is
         // registered asynchronously.
@@ -93,6 +94,11 @@ impl<B: Backing> Mr<B> {
     pub fn base(&self) -> u64 {
         // SAFETY: The region is open. As for the key.
         unsafe { (&raw const (*self.raw.as_ptr()).iova).read_volatile() }
+    }
+
+    /// What the events about it have as their `object`.
+    pub fn object(&self) -> usize {
+        self.raw.as_ptr().addr()
     }
 
     /// How many bytes it has.
@@ -146,8 +152,9 @@ impl<B: Backing> Mr<B> {
 
     /// `kfi_close()`: closes the region and gives its memory back. May sleep.
     ///
-    /// When it returns, no peer can reach the memory. If it fails with `EBUSY`, the region is still
-    /// open, and comes back with the error. If it fails otherwise, the region is gone, but the
+    /// When it returns, no peer can reach the memory. If it fails with `EBUSY`, or with `EOPBADSTATE`
+    /// in the handler of an event queue that is still to hear of it, the region is still open, and
+    /// comes back with the error. If it fails otherwise, the region is gone, but the
     /// device may still reach its memory, which is leaked.
     pub fn close(self) -> Result<B, CloseError<Self>> {
         let mut region = ManuallyDrop::new(self);

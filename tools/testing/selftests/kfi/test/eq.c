@@ -24,7 +24,7 @@ static void attr_case(struct kfi_test *t)
 	eq_refused(t, t->env->fabric, NULL, -KFI_EINVAL);
 	attr.size = SIZE_MAX;
 	eq_refused(t, t->env->fabric, &attr, -KFI_EINVAL);
-	attr.size = (1 << 16) + 1;
+	attr.size = EQ_MOST + 1;
 	eq_refused(t, t->env->fabric, &attr, -KFI_EINVAL);
 	attr.size = 4;
 	attr.flags = KFI_WRITE | KFI_AFFINITY;
@@ -154,7 +154,7 @@ static void write_case(struct kfi_test *t)
 /* A queue holds exactly as many as it was opened for; a write that finds no room loses nothing. */
 static void full_case(struct kfi_test *t)
 {
-	static const size_t sizes[] = { 1, 3, 0, 1 << 16 };
+	static const size_t sizes[] = { 1, 3, 0, EQ_MOST };
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {

@@ -198,7 +198,10 @@ void eq_signal_case(struct kfi_test *t)
 	for (i = 0; i < ARRAY_SIZE(timeouts); i++) {
 		if (!reader_start(t, &r, eq, timeouts[i]))
 			break;
-		msleep(20);
+		while (!(READ_ONCE(r.task->__state) & TASK_INTERRUPTIBLE))
+			msleep(1);
+		/* It waits, so the queue can't be closed. */
+		EXPECT_EQ(t, kfi_close(&eq->fid), -KFI_EBUSY);
 		send_sig(SIGINT, r.task, 1);
 		reader_join(&r);
 		EXPECT_EQ(t, r.last, -KFI_EINTR);
