@@ -75,7 +75,7 @@ load_ok()
 	wait_for 20 busy || { echo "no load"; return 1; }
 	[ "$(get unexpected)" = 0 ] && [ "$(get peer_errors)" = 0 ]
 }
-removed_once() { [ "$(get removed)" = 1 ]; }
+removed_once() { [ "$(get removed)" = 1 ] && [ "$(get raw_removed)" = 1 ]; }
 # From now on there is -ENODEV and nothing else.
 refusing() { [ "$(get enodev)" -gt 4 ]; }
 all_gone()

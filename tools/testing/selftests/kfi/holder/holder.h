@@ -27,6 +27,10 @@
  * @peer: The threads' common peer, on the domain's protection domain, or NULL.
  * @mapped: A list that is mapped for the device, in one entry, or NULL.
  * @mapped_mr: The region on it, or NULL.
+ * @raw_info: What the second domain was opened with, one with raw keys.
+ * @raw: The second domain, or NULL.
+ * @raw_mr: A region of several pieces in it, or NULL.
+ * @raw_mem: Its memory.
  */
 struct holder {
 	struct kfi_info *info;
@@ -37,6 +41,10 @@ struct holder {
 	struct kfi_peer *peer;
 	struct scatterlist *mapped;
 	struct kfid_mr *mapped_mr;
+	struct kfi_info *raw_info;
+	struct kfid_domain *raw;
+	struct kfid_mr *raw_mr;
+	u8 *raw_mem;
 };
 
 /* Module parameters: what is asked for, and what has happened. */
@@ -61,6 +69,9 @@ do {										\
 int regions_open(struct holder *h);
 void regions_device_gone(struct holder *h);
 int regions_close(struct holder *h);
+
+int raw_open(struct holder *h);
+int raw_close(struct holder *h);
 
 /* churn.c: threads that register and close. */
 int churn_start(struct holder *h);

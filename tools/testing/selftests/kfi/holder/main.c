@@ -50,6 +50,10 @@ int holder_removed;
 module_param_named(removed, holder_removed, int, 0444);
 MODULE_PARM_DESC(removed, "how often the removal callback has run");
 
+static int holder_raw_removed;
+module_param_named(raw_removed, holder_raw_removed, int, 0444);
+MODULE_PARM_DESC(raw_removed, "how often that of the second domain has run");
+
 static struct holder holder;
 
 /* Held while things of the device are opened or let go. */
@@ -60,14 +64,24 @@ static void on_removal(void *arg)
 	struct holder *h = arg;
 
 	mutex_lock(&device_lock);
-	if (h->peer)
-		kfi_peer_let_go(h->peer);
 	regions_device_gone(h);
 	holder_removed++;
 	mutex_unlock(&device_lock);
 }
 
-static int find(struct kfi_info **info)
+/* The second domain's: the peer on the first one waits for it, and keeps nobody else waiting. */
+static void on_raw_removal(void *arg)
+{
+	struct holder *h = arg;
+
+	mutex_lock(&device_lock);
+	if (h->peer)
+		kfi_peer_let_go(h->peer);
+	holder_raw_removed++;
+	mutex_unlock(&device_lock);
+}
+
+static int find(struct kfi_info **info, int mr_mode)
 {
 	struct kfi_info *hints = kfi_allocinfo();
 	int ret;
@@ -75,7 +89,9 @@ static int find(struct kfi_info **info)
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = KFI_RMA;
-	hints->domain_attr->mr_mode = KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY;
+	hints->domain_attr->mr_mode = KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY | mr_mode;
+	/* Only with raw keys there are as long ones. */
+	hints->domain_attr->mr_key_size = mr_mode & KFI_MR_RAW ? 100 : 0;
 	hints->domain_attr->name = domain ? kstrdup(domain, GFP_KERNEL) : NULL;
 	hints->fabric_attr->prov_name = kstrdup("verbs", GFP_KERNEL);
 	ret = kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, hints, info);
@@ -118,6 +134,13 @@ static int open_domain(struct holder *h)
 	ret = h->verbs->on_removal(&h->domain->fid, on_removal, h);
 	if (ret)
 		return ret;
+	/* After the first one, so that its callback comes after. */
+	ret = kfi_domain(h->fabric, h->raw_info, &h->raw, NULL);
+	if (ret)
+		return ret;
+	ret = h->verbs->on_removal(&h->raw->fid, on_raw_removal, h);
+	if (ret)
+		return ret;
 	return open_peer(h);
 }
 
@@ -128,11 +151,20 @@ static int close_all(struct holder *h)
 
 	churn_stop();
 	first = async_stop();
-	if (h->verbs)
+	if (h->verbs) {
 		h->verbs->on_removal(&h->domain->fid, NULL, h);
+		if (h->raw)
+			h->verbs->on_removal(&h->raw->fid, NULL, h);
+	}
 	kfi_peer_close(h->peer);
 	ret = regions_close(h);
 	first = first ?: ret;
+	ret = raw_close(h);
+	first = first ?: ret;
+	if (h->raw) {
+		ret = kfi_close(&h->raw->fid);
+		first = first ?: ret;
+	}
 	if (h->domain) {
 		ret = kfi_close(&h->domain->fid);
 		first = first ?: ret;
@@ -142,6 +174,7 @@ static int close_all(struct holder *h)
 		first = first ?: ret;
 	}
 	kfi_freeinfo(h->info);
+	kfi_freeinfo(h->raw_info);
 	*h = (struct holder) {};
 	return first;
 }
@@ -154,9 +187,12 @@ static int open_all(struct holder *h)
 		return -EBUSY;
 	if (!strcmp(depth, "nothing"))
 		return 0;
-	ret = find(&h->info);
+	ret = find(&h->info, 0);
 	if (ret)
 		return ret;
+	ret = find(&h->raw_info, KFI_MR_RAW);
+	if (ret)
+		goto out;
 	ret = kfi_fabric(h->info->fabric_attr, &h->fabric, NULL);
 	if (ret || !strcmp(depth, "fabric"))
 		goto out;
@@ -165,6 +201,8 @@ static int open_all(struct holder *h)
 		goto out;
 	mutex_lock(&device_lock);
 	ret = regions_open(h);
+	if (!ret && holder_regions)
+		ret = raw_open(h);
 	mutex_unlock(&device_lock);
 	if (!ret)
 		ret = churn_start(h);
@@ -223,6 +261,8 @@ static int probe_gone(struct holder *h)
 	/* Bad input is still told from that. */
 	ret = kfi_mr_reg(h->domain, mem, 0, ACCESS, 0, 0, 0, &mr, NULL);
 	probe("kfi_mr_reg() of nothing", ret, &mr->fid, -KFI_EINVAL);
+	if (h->raw_mr)
+		probe("kfi_mr_refresh()", kfi_mr_refresh(h->raw_mr, NULL, 0, 0), NULL, -KFI_ENODEV);
 	ret = kfi_domain(h->fabric, h->info, &other, NULL);
 	probe("kfi_domain()", ret, &other->fid, -KFI_ENODEV);
 	probe_extensions(h, mem);

@@ -112,3 +112,29 @@ int regions_close(struct holder *h)
 	}
 	return first;
 }
+
+/* A region of several pieces in the second domain. It is closed after the device is gone. */
+int raw_open(struct holder *h)
+{
+	struct kvec list[5];
+	int i;
+
+	h->raw_mem = vzalloc(ARRAY_SIZE(list) * PAGE_SIZE);
+	if (!h->raw_mem)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(list); i++)
+		list[i] = (struct kvec) { h->raw_mem + i * PAGE_SIZE + 5, 1000 };
+	return kfi_mr_regv(h->raw, list, ARRAY_SIZE(list), ACCESS, 0, 0, 0, &h->raw_mr, NULL);
+}
+
+int raw_close(struct holder *h)
+{
+	int ret = 0;
+
+	if (h->raw_mr)
+		ret = kfi_close(&h->raw_mr->fid);
+	h->raw_mr = NULL;
+	vfree(h->raw_mem);
+	h->raw_mem = NULL;
+	return ret;
+}

@@ -172,6 +172,7 @@ static const struct kfi_case cases[] = {
 	{ "close", close_case },
 	{ "domain", domain_case },
 	{ "info", info_case },
+	{ "pieces", pieces_faults_case },
 };
 
 const struct kfi_suite suite_faults = {

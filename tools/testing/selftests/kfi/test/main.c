@@ -48,6 +48,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_hammer,
 	&suite_recovery,
 	&suite_refresh,
+	&suite_pieces,
 	&suite_faults,
 	&suite_loop,
 };

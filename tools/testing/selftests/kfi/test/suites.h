@@ -24,7 +24,10 @@ extern const struct kfi_suite suite_stress;
 extern const struct kfi_suite suite_hammer;
 extern const struct kfi_suite suite_recovery;
 extern const struct kfi_suite suite_refresh;
+extern const struct kfi_suite suite_pieces;
 extern const struct kfi_suite suite_faults;
+
+void pieces_faults_case(struct kfi_test *t);
 extern const struct kfi_suite suite_loop;
 
 #endif /* KFI_TEST_SUITES_H */
