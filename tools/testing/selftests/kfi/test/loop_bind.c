@@ -149,7 +149,7 @@ static int reg_keyed(struct loop *l, u8 *mem, u64 key, const char *auth, struct 
 /* The authorization keys of region and peer must be the same ones, whoever they have them from. */
 void loop_auth_key_case(struct kfi_test *t)
 {
-	static const char *const region[] = { "domain", "own", "own2" };
+	static const char *const region[] = { "domain", "own", "owl" };
 	struct loop *l = open_keyed(t), *plain = loop_open(t, 0);
 	struct kfid_mr *mr[ARRAY_SIZE(region)] = {}, *open;
 	struct kfid_ep *ep[ARRAY_SIZE(region)] = {};

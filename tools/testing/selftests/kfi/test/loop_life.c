@@ -114,14 +114,14 @@ void loop_refresh_pages_case(struct kfi_test *t)
 	struct busy b = { .l = loop_open(t, 0), .key = 5 };
 	struct task_struct *task = ERR_PTR(-ENOMEM);
 	struct page *pages[1];
-	unsigned int i, n = scaled(300);
+	unsigned int i, swaps = 0, n = scaled(100);
 	struct kfid_mr *mr = NULL;
 	u8 *addr, *first = NULL;
 
 	if (!b.l)
 		return;
 	for (i = 0; i < n && !t->failures; i++) {
-		/* Which addresses vmap() gives is up to it; mostly it's the same ones again. */
+		/* Which addresses vmap() gives is up to it; with luck it's the same ones again. */
 		pages[0] = page_at(b.l, 1 + i % 2);
 		addr = vmap(pages, 1, VM_MAP, PAGE_KERNEL);
 		if (!EXPECT(t, addr, "no addresses"))
@@ -139,7 +139,7 @@ void loop_refresh_pages_case(struct kfi_test *t)
 			EXPECT_EQ(t, kfi_mr_refresh(mr, NULL, 0, 0), 0);
 			EXPECT_EQ(t, loop_write(b.l, 0, 5, "new", 3), 0);
 			EXPECT(t, !memcmp(page_address(pages[0]), "new", 3), "the old page");
-			b.done++;
+			swaps++;
 			/* The other page is nobody's any more. */
 			memset(page_address(page_at(b.l, 1 + (i + 1) % 2)), 0, PAGE_SIZE);
 			usleep_range(10, 50);
@@ -147,10 +147,14 @@ void loop_refresh_pages_case(struct kfi_test *t)
 					      PAGE_SIZE), "the old page was written to");
 		}
 		vunmap(addr);
+		vm_unmap_aliases();
 	}
 	if (!IS_ERR(task))
 		kthread_stop(task);
 	EXPECT_EQ(t, b.wrong, 0);
+	ktap_note("%u swaps, %u writes", swaps, b.done);
+	if (!swaps && !t->failures)
+		ktap_skip(t, "the addresses did not come back");
 	if (mr)
 		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 	loop_close(t, b.l);
