@@ -169,8 +169,6 @@ static void many(struct kfi_test *t, unsigned int n, u64 spread)
 		ktap_note("%u keys, %llu apart: %ld bytes and %lld ns for a region, %llu ns to read (%llu with 100)",
 			  n, spread, avail * (long)PAGE_SIZE / n,
 			  ktime_to_ns(ktime_sub(end, start)) / n, lots, few);
-		EXPECT(t, lots < 20 * few + 5000, "%llu ns with %u keys, %llu with 100", lots, n,
-		       few);
 		loop_reaches(t, l, 0, (n - 1) * spread, mem, LEN);
 		loop_denied(t, l, 0, n * spread, mem, LEN);
 	}
