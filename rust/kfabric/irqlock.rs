@@ -76,7 +76,7 @@ unsafe impl Backend for IrqSave {
     }
 }
 
-/// An initialiser of an [`IrqLock`](crate::irqlock::IrqLock) with a lock class of its own.
+/// An initialiser of an [`IrqLock`] with a lock class of its own.
 #[macro_export]
 macro_rules! new_irq_lock {
     ($inner:expr, $name:literal) => {

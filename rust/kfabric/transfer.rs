@@ -20,7 +20,7 @@ enum Direction {
 /// # Invariants
 ///
 /// `buf` points to `len` bytes that are there for `'a`, may be read and, in the direction
-/// [`Direction::Read`], may be written. Others may change them meanwhile.
+/// `Direction::Read`, may be written. Others may change them meanwhile.
 pub struct Transfer<'a> {
     buf: *mut c_void,
     len: usize,

@@ -10,7 +10,7 @@ use kernel::prelude::*;
 ///
 /// # Invariants
 ///
-/// Written by [`init`] and [`exit`] only, which have it to themselves.
+/// Written by [`init()`] and [`exit`] only, which have it to themselves.
 struct Slot(UnsafeCell<Option<OwnedQueue>>);
 
 // SAFETY: By the invariant, it is only read while several threads may have it.

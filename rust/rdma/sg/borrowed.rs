@@ -18,7 +18,7 @@ use crate::device::Device;
 
 /// A scatterlist that somebody else has mapped for a device, and lends for a while.
 ///
-/// The mapping stays when the list goes, so regions are made of copies ([`SpanList`]). What counts
+/// The mapping stays when the list goes, so regions are made of copies (`SpanList`). What counts
 /// is the mapped entries' address and length, never the pages and their lengths.
 ///
 /// # Invariants
