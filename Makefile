@@ -24,7 +24,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo test vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo test doc-check vm shell kselftest help
 all: modules
 
 ifeq ($(KDIR),)
@@ -136,6 +136,11 @@ demo:
 test:
 	@tools/vm/test
 
+# Does each thing that a document names exist?
+doc-check:
+	@tools/env/root
+	@tools/env/run tools/check-docs
+
 # What KERNEL says, with everything loaded, at a prompt.
 vm shell:
 	@tools/vm/shell $(KERNEL)
@@ -154,6 +159,7 @@ help:
 	@echo '  checkpatch       the kernel'\''s style of C'
 	@echo '  rustdoc          documentation of all crates, in the build directory'
 	@echo '  rust-analyzer    rust-project.json'
+	@echo '  doc-check        do links, paths and names in documents exist?'
 	@echo
 	@echo 'In virtual machines, nothing but root needed:'
 	@echo '  demo             everything from scratch, then the samples in a VM'

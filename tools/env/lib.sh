@@ -43,22 +43,53 @@ die()
 # (A function that is run as CMD chains with &&: bash ignores -e in there.)
 attempt()
 {
-	local log=$1 what=$2 beat rc=0
+	local log=$1 what=$2 beat='' rc=0
 	shift 2
 
 	mkdir -p "$(dirname "$log")"
 	say "$what (log: $(short "$log"))"
-	(
-		trap 'exit 0' TERM
-		while sleep 30 & wait $!; do
-			say "  ... still at it: $(tail -n1 "$log" | cut -c1-70)"
-		done
-	) 2>/dev/null &
-	beat=$!
+	# Where output is shown in one piece at the end, nobody would see it.
+	if [ -z "${KFABRIC_BUFFERED:-}" ]; then
+		(
+			trap 'exit 0' TERM
+			while sleep 30 & wait $!; do
+				say "  ... still at it: $(tail -n1 "$log" | cut -c1-70)"
+			done
+		) 2>/dev/null &
+		beat=$!
+	fi
 	"$@" >"$log" 2>&1 </dev/null || rc=$?
-	kill $beat 2>/dev/null || :
-	wait $beat 2>/dev/null || :
+	if [ -n "$beat" ]; then
+		kill $beat 2>/dev/null || :
+		wait $beat 2>/dev/null || :
+	fi
 	return $rc
+}
+
+# advice LOG: what to do about the failure that LOG ends with, in one line.
+advice()
+{
+	local log=$1 inner
+
+	said() { tail -n 200 "$log" | grep -qE "$1"; }
+	inner=$(sed -n 's/^error: //p' "$log" | tail -n1)
+	if [ -n "$inner" ]; then
+		# A step within that one has said it.
+		echo "$inner"
+	elif said 'No space left on device|not enough free space'; then
+		echo "the disk is full: free some of it, or set KFABRIC_CACHE to a directory" \
+			"elsewhere, and run it again"
+	elif said 'Unable to locate package|no installation candidate|Version .* was not found|404 +Not Found'; then
+		echo "the archive no longer has a package of that version: run" \
+			"tools/env/setup --update, which asks for newer ones"
+	elif said 'Could not resolve|Temporary failure resolving|[Uu]nable to connect|Could not connect|Connection (timed out|refused|failed)|Network is unreachable|Failed to fetch'; then
+		echo "the archive can't be reached: see to the network and its proxy, or set" \
+			"KFABRIC_MIRROR to a Debian mirror that can be, and run it again"
+	elif said 'are you root|[Mm]ust be (root|superuser)|Operation not permitted|Permission denied'; then
+		echo "run it as root (sudo -E make ...)"
+	else
+		echo "mend what the lines above say and run it again"
+	fi
 }
 
 # step LOG WHAT CMD...: one without which it does not go on.
@@ -69,7 +100,7 @@ step()
 	attempt "$@" || rc=$?
 	[ $rc = 0 ] && return
 	tail -n 15 "$1" | sed 's/^/  | /' >&2
-	die "$2 failed (exit $rc); all of it is in $(short "$1")"
+	die "$2 failed (exit $rc, all of it is in $(short "$1")): $(advice "$1")"
 }
 
 # locked NAME CMD...: one run at a time makes NAME; the others wait and then

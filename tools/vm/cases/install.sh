@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# The selftests are installed whole.  Sourced by tools/vm/selftest.
+
+selftests=$TOP/tools/testing/selftests/kfi
+{
+	make -s -C "$selftests" install INSTALL_PATH="$tmp/installed" &&
+		"$tmp/installed/run_kselftest.sh" -l >"$tmp/installed/list"
+} >"$tmp/out" 2>&1 && ok=0 || ok=1
+result $ok "install: the runner can be installed"
+
+# What the runner lists is a suite of its module, or a script beside it.
+scripts=$(sed -n 's/^scripts="\(.*\)"$/\1/p' "$selftests/run_kselftest.sh")
+ok=0
+[ -n "$scripts" ] || ok=1
+: >"$tmp/out"
+for i in $scripts lib; do
+	[ -f "$tmp/installed/$i.sh" ] || { echo "no $i.sh" >>"$tmp/out"; ok=1; }
+done
+result $ok "install: no script is left out"
