@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Of kfi_selftest.ko, and scripts of their own.
-suites="oracle negotiate core slots eq cntr lifetime async rights errors segments badmem order
+suites="oracle inject negotiate core slots eq cntr lifetime async rights errors segments badmem order
 	matrix raw refresh pieces stress hammer recovery"
 scripts="loop conform consumer17 trace faults unload removal"
 
@@ -42,7 +42,7 @@ indent()
 prepare()
 {
 	loaded_here=
-	for i in kfi_peer kfabric kfi_verbs; do
+	for i in kfi_peer kfi_inject kfabric kfi_verbs; do
 		loaded $i && continue
 		load $i || return
 		loaded_here="$i $loaded_here"

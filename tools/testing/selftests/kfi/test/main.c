@@ -30,6 +30,7 @@ MODULE_PARM_DESC(suite, "which suite to run");
 
 static const struct kfi_suite *const suites[] = {
 	&suite_oracle,
+	&suite_inject,
 	&suite_negotiate,
 	&suite_core,
 	&suite_slots,

@@ -6,6 +6,7 @@
 #include "ktap.h"
 
 extern const struct kfi_suite suite_oracle;
+extern const struct kfi_suite suite_inject;
 extern const struct kfi_suite suite_negotiate;
 extern const struct kfi_suite suite_core;
 extern const struct kfi_suite suite_slots;

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of kfi_inject.ko share with each other. */
+#ifndef KFI_INJECT_INTERNAL_H
+#define KFI_INJECT_INTERNAL_H
+
+#include "kfi_inject.h"
+
+/* What is to become of a call, if not an errno. */
+#define PLAN_GO		0
+#define PLAN_LOSE	1
+
+/* plan.c */
+void plan_clear(void);
+void plan_release_all(void);
+int plan_ask(enum kfi_inject_op op);
+
+#endif /* KFI_INJECT_INTERNAL_H */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Operations of an RDMA device that fail, wait or get lost when a test wants them to.
+ *
+ * Drivers hardly ever fail, and what they do takes as long as it takes. To test what comes of a
+ * failure, or of something that happens meanwhile, the operations of one device are replaced by
+ * wrappers that do what the test has planned, and then what the driver does. It works on any kernel
+ * and takes nothing on trust but &ib_device.ops.
+ *
+ * One device at a time is wrapped. Each operation has a plan of its own; kfi_inject_start() clears
+ * all. A call is counted first; it then waits, if the operation is held; then, by what is planned
+ * at that time, it fails, gets lost, or goes to the driver. So a test can hold a call and say
+ * afterwards how it is to end.
+ */
+#ifndef KFI_INJECT_H
+#define KFI_INJECT_H
+
+#include <linux/types.h>
+
+struct ib_device;
+
+/**
+ * enum kfi_inject_op - what can be made to fail or to wait
+ * @KFI_INJECT_POST_REG: ib_post_send() of requests of which the first is an IB_WR_REG_MR.
+ * @KFI_INJECT_POST_INV: The same with IB_WR_LOCAL_INV.
+ * @KFI_INJECT_ALLOC_MR: ib_alloc_mr().
+ * @KFI_INJECT_DEREG_MR: ib_dereg_mr().
+ * @KFI_INJECT_MAP_MR_SG: ib_map_mr_sg().
+ * @KFI_INJECT_CREATE_QP: ib_create_qp().
+ * @KFI_INJECT_MODIFY_QP: ib_modify_qp().
+ * @KFI_INJECT_DESTROY_QP: ib_destroy_qp().
+ * @KFI_INJECT_CREATE_CQ: ib_alloc_cq() and ib_create_cq().
+ * @KFI_INJECT_ALLOC_PD: ib_alloc_pd().
+ * @KFI_INJECT_DEALLOC_PD: ib_dealloc_pd().
+ * @KFI_INJECT_OPS: How many there are.
+ */
+enum kfi_inject_op {
+	KFI_INJECT_POST_REG,
+	KFI_INJECT_POST_INV,
+	KFI_INJECT_ALLOC_MR,
+	KFI_INJECT_DEREG_MR,
+	KFI_INJECT_MAP_MR_SG,
+	KFI_INJECT_CREATE_QP,
+	KFI_INJECT_MODIFY_QP,
+	KFI_INJECT_DESTROY_QP,
+	KFI_INJECT_CREATE_CQ,
+	KFI_INJECT_ALLOC_PD,
+	KFI_INJECT_DEALLOC_PD,
+	KFI_INJECT_OPS
+};
+
+/**
+ * kfi_inject_start() - Wrap the operations of a device.
+ * @dev: The device.
+ *
+ * This module can't be unloaded until kfi_inject_stop(). The device may go away meanwhile; what it
+ * is in memory stays until then.
+ *
+ * Context: May sleep.
+ * Return: 0, or -EBUSY if a device is wrapped already.
+ */
+int kfi_inject_start(struct ib_device *dev);
+
+/**
+ * kfi_inject_stop() - Give a device its own operations back.
+ * @dev: The device. Nothing happens if it isn't wrapped.
+ *
+ * Lets go what is held, and waits until no wrapper is running.
+ *
+ * Context: May sleep.
+ */
+void kfi_inject_stop(struct ib_device *dev);
+
+/**
+ * kfi_inject_fail() - Let calls fail.
+ * @op: The operation.
+ * @err: The negative errno that they return.
+ * @skip: So many calls, from now on, are spared.
+ * @count: So many fail then; UINT_MAX: all. 0: none does any more.
+ *
+ * The driver gets to know nothing of a call that fails.
+ *
+ * Context: Any.
+ */
+void kfi_inject_fail(enum kfi_inject_op op, int err, unsigned int skip, unsigned int count);
+
+/**
+ * kfi_inject_lose() - Let posted requests get lost.
+ * @op: One of the KFI_INJECT_POST_*.
+ * @skip: So many calls, from now on, are spared.
+ * @count: The requests of so many get lost then; UINT_MAX: of all. 0: of none any more.
+ *
+ * The call succeeds, and that is all: the request is neither carried out nor completed, also not
+ * by a queue pair that is put into error. Nothing of it is referred to when the call has returned.
+ *
+ * Context: Any.
+ */
+void kfi_inject_lose(enum kfi_inject_op op, unsigned int skip, unsigned int count);
+
+/**
+ * kfi_inject_hold() - Let calls wait until kfi_inject_release().
+ * @op: The operation.
+ *
+ * A call waits for %KFI_INJECT_SECONDS at most, so that a test that went wrong ends. One that must
+ * not sleep can't be held; it warns and goes on.
+ *
+ * Context: Any.
+ */
+void kfi_inject_hold(enum kfi_inject_op op);
+
+/* How long a call is held at most, and how long a test waits for one at most. */
+#define KFI_INJECT_SECONDS	60
+
+/**
+ * kfi_inject_wait_held() - Wait until a call is held.
+ * @op: The operation.
+ *
+ * Context: May sleep.
+ * Return: Whether one is; false if none came for %KFI_INJECT_SECONDS.
+ */
+bool kfi_inject_wait_held(enum kfi_inject_op op);
+
+/**
+ * kfi_inject_release() - Let all calls go that are held, and hold none any more.
+ * @op: The operation.
+ *
+ * Context: Any.
+ */
+void kfi_inject_release(enum kfi_inject_op op);
+
+/**
+ * kfi_inject_calls() - How many calls there were since kfi_inject_start().
+ * @op: The operation.
+ *
+ * Context: Any.
+ */
+unsigned int kfi_inject_calls(enum kfi_inject_op op);
+
+#endif /* KFI_INJECT_H */

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kfi_inject.ko: wrappers around the operations of one RDMA device.
+ *
+ * A device has a table of operations of its own, which can be written to. Callers read an entry of
+ * it whenever they need it, in any context and under any lock, so a wrapper takes nothing but the
+ * plan's spinlock, and may still be on its way when the table is as it was again.
+ *
+ * Lock order: @lock, which start and stop hold, is outermost; no wrapper takes it.
+ */
+#include <linux/atomic.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/wait_bit.h>
+#include <rdma/ib_verbs.h>
+
+#include "inject.h"
+
+static DEFINE_MUTEX(lock);
+
+/* The device that is wrapped, and what it does by itself. */
+static struct ib_device *wrapped;
+static typeof_member(struct ib_device, ops) saved;
+
+/* How many wrappers are running. */
+static atomic_t inside;
+
+static int begin(enum kfi_inject_op op)
+{
+	atomic_inc(&inside);
+	return plan_ask(op);
+}
+
+static void end(void)
+{
+	if (atomic_dec_and_test(&inside))
+		wake_up_var(&inside);
+}
+
+/* An operation that returns an errno: its parameters, and how they are called. */
+#define WRAP(name, op, params, ...)						\
+static int wrap_##name params							\
+{										\
+	int ret = begin(op);							\
+										\
+	if (ret == PLAN_GO)							\
+		ret = saved.name(__VA_ARGS__);					\
+	end();									\
+	return ret;								\
+}
+
+WRAP(dereg_mr, KFI_INJECT_DEREG_MR, (struct ib_mr *mr, struct ib_udata *udata), mr, udata)
+WRAP(map_mr_sg, KFI_INJECT_MAP_MR_SG,
+	(struct ib_mr *mr, struct scatterlist *sg, int nents, unsigned int *offset),
+	mr, sg, nents, offset)
+WRAP(create_qp, KFI_INJECT_CREATE_QP,
+	(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata), qp, attr, udata)
+WRAP(modify_qp, KFI_INJECT_MODIFY_QP,
+	(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata),
+	qp, attr, mask, udata)
+WRAP(destroy_qp, KFI_INJECT_DESTROY_QP, (struct ib_qp *qp, struct ib_udata *udata), qp, udata)
+WRAP(create_cq, KFI_INJECT_CREATE_CQ,
+	(struct ib_cq *cq, const struct ib_cq_init_attr *attr, struct uverbs_attr_bundle *attrs),
+	cq, attr, attrs)
+WRAP(alloc_pd, KFI_INJECT_ALLOC_PD, (struct ib_pd *pd, struct ib_udata *udata), pd, udata)
+WRAP(dealloc_pd, KFI_INJECT_DEALLOC_PD, (struct ib_pd *pd, struct ib_udata *udata), pd, udata)
+
+static struct ib_mr *wrap_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
+{
+	int ret = begin(KFI_INJECT_ALLOC_MR);
+	struct ib_mr *mr = ERR_PTR(ret);
+
+	if (ret == PLAN_GO)
+		mr = saved.alloc_mr(pd, type, max_num_sg);
+	end();
+	return mr;
+}
+
+/* Which operation the posting of @wr is. */
+static enum kfi_inject_op op_of(const struct ib_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IB_WR_REG_MR:
+		return KFI_INJECT_POST_REG;
+	case IB_WR_LOCAL_INV:
+		return KFI_INJECT_POST_INV;
+	default:
+		return KFI_INJECT_OPS;
+	}
+}
+
+static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			  const struct ib_send_wr **bad_wr)
+{
+	enum kfi_inject_op op = op_of(wr);
+	int ret;
+
+	if (op == KFI_INJECT_OPS)
+		return saved.post_send(qp, wr, bad_wr);
+	ret = begin(op);
+	if (ret == PLAN_GO)
+		ret = saved.post_send(qp, wr, bad_wr);
+	else if (ret == PLAN_LOSE)
+		ret = 0;
+	else
+		*bad_wr = wr;
+	end();
+	return ret;
+}
+
+#define SWAP_IN(ops, name)							\
+do {										\
+	if (saved.name)								\
+		WRITE_ONCE((ops)->name, wrap_##name);				\
+} while (0)
+
+#define PUT_BACK(ops, name)	WRITE_ONCE((ops)->name, saved.name)
+
+#define FOR_EACH_NAME(f, ops)							\
+do {										\
+	f(ops, post_send);							\
+	f(ops, alloc_mr);							\
+	f(ops, dereg_mr);							\
+	f(ops, map_mr_sg);							\
+	f(ops, create_qp);							\
+	f(ops, modify_qp);							\
+	f(ops, destroy_qp);							\
+	f(ops, create_cq);							\
+	f(ops, alloc_pd);							\
+	f(ops, dealloc_pd);							\
+} while (0)
+
+int kfi_inject_start(struct ib_device *dev)
+{
+	guard(mutex)(&lock);
+	if (wrapped)
+		return -EBUSY;
+	__module_get(THIS_MODULE);
+	get_device(&dev->dev);
+	wrapped = dev;
+	plan_clear();
+	saved = dev->ops;
+	/* The wrappers find what they call. */
+	smp_wmb();
+	FOR_EACH_NAME(SWAP_IN, &dev->ops);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kfi_inject_start);
+
+/* Waits until nobody is on the way into a wrapper, or out of one, in any context. */
+static void synchronize_callers(void)
+{
+	synchronize_rcu();
+	synchronize_rcu_tasks();
+}
+
+void kfi_inject_stop(struct ib_device *dev)
+{
+	guard(mutex)(&lock);
+	if (!wrapped || wrapped != dev)
+		return;
+	FOR_EACH_NAME(PUT_BACK, &dev->ops);
+	plan_release_all();
+	/* Who had found a wrapper before has been counted, and then has come out again. */
+	synchronize_callers();
+	plan_release_all();
+	wait_var_event(&inside, !atomic_read(&inside));
+	synchronize_callers();
+	wrapped = NULL;
+	put_device(&dev->dev);
+	module_put(THIS_MODULE);
+}
+EXPORT_SYMBOL_GPL(kfi_inject_stop);
+
+MODULE_DESCRIPTION("RDMA operations that fail, wait or get lost for tests of kfabric");
+MODULE_LICENSE("GPL");

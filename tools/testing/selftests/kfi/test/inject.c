@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module kfi_inject itself: what it makes fail, wait and get lost. Seen through kfabric, which
+ * must return the documented errno meanwhile, and work afterwards.
+ */
+#include "../inject/kfi_inject.h"
+#include "job.h"
+#include "request.h"
+#include "suites.h"
+
+#define LEN	(2 * PAGE_SIZE)
+
+/* What makes the provider call the device. */
+enum step {
+	OPEN,		/* Open a domain. */
+	REGISTER,	/* Register a region in a new domain. */
+	CLOSE,		/* Close a domain in which there was a region. */
+};
+
+/**
+ * struct target - an operation, and how to come by it
+ * @op: The operation.
+ * @step: The step that calls it.
+ * @err: What it is made to fail with.
+ * @want: What the step gives then.
+ */
+struct target {
+	enum kfi_inject_op op;
+	enum step step;
+	int err;
+	int want;
+};
+
+/**
+ * struct stage - a step, ready to be done
+ * @env: What the suite shares.
+ * @step: Which one.
+ * @domain: A domain of its own; NULL while it isn't open.
+ */
+struct stage {
+	struct kfi_env *env;
+	enum step step;
+	struct kfid_domain *domain;
+};
+
+static int open_domain(struct stage *s)
+{
+	return kfi_domain(s->env->fabric, s->env->info, &s->domain, NULL);
+}
+
+static int close_domain(struct stage *s)
+{
+	int ret = s->domain ? kfi_close(&s->domain->fid) : 0;
+
+	s->domain = NULL;
+	return ret;
+}
+
+static int register_one(struct stage *s)
+{
+	struct kfid_mr *mr;
+
+	return kfi_mr_reg(s->domain, arena_at(s->env, MEM_PAGES, 0), LEN, KFI_REMOTE, 0, 0, 0, &mr,
+			  NULL) ?: kfi_close(&mr->fid);
+}
+
+/* What comes before the step. */
+static int prepare(struct stage *s)
+{
+	if (s->step == OPEN)
+		return 0;
+	return open_domain(s) ?: s->step == CLOSE ? register_one(s) : 0;
+}
+
+static int do_step(void *data)
+{
+	struct stage *s = data;
+
+	if (s->step == OPEN)
+		return open_domain(s);
+	return s->step == REGISTER ? register_one(s) : close_domain(s);
+}
+
+static void fail_case(struct kfi_test *t)
+{
+	const struct target *target = t->c->data;
+	struct stage s = { .env = t->env, .step = target->step };
+
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		return;
+	if (EXPECT_EQ(t, prepare(&s), 0)) {
+		kfi_inject_fail(target->op, target->err, 0, UINT_MAX);
+		EXPECT_EQ(t, do_step(&s), target->want);
+		EXPECT(t, kfi_inject_calls(target->op), "nothing was called");
+		kfi_inject_fail(target->op, 0, 0, 0);
+		EXPECT_EQ(t, do_step(&s), 0);
+	}
+	EXPECT_EQ(t, close_domain(&s), 0);
+	kfi_inject_stop(t->env->dev);
+}
+
+static void hold_case(struct kfi_test *t)
+{
+	const struct target *target = t->c->data;
+	struct stage s = { .env = t->env, .step = target->step };
+	struct job job;
+
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		return;
+	if (EXPECT_EQ(t, prepare(&s), 0)) {
+		kfi_inject_hold(target->op);
+		job_start(t, &job, do_step, &s);
+		EXPECT(t, kfi_inject_wait_held(target->op), "nothing was called");
+		EXPECT(t, !job_is_done(&job), "the step didn't wait");
+		kfi_inject_release(target->op);
+		EXPECT_EQ(t, job_end(t, &job), 0);
+	}
+	EXPECT_EQ(t, close_domain(&s), 0);
+	kfi_inject_stop(t->env->dev);
+}
+
+/* How a held call ends is said while it is held. */
+static void hold_then_fail_case(struct kfi_test *t)
+{
+	struct stage s = { .env = t->env, .step = OPEN };
+	struct job job;
+
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		return;
+	kfi_inject_hold(KFI_INJECT_ALLOC_PD);
+	job_start(t, &job, do_step, &s);
+	EXPECT(t, kfi_inject_wait_held(KFI_INJECT_ALLOC_PD), "nothing was called");
+	kfi_inject_fail(KFI_INJECT_ALLOC_PD, -ENOMEM, 0, 1);
+	kfi_inject_release(KFI_INJECT_ALLOC_PD);
+	EXPECT_EQ(t, job_end(t, &job), -KFI_ENOMEM);
+	EXPECT_EQ(t, close_domain(&s), 0);
+	kfi_inject_stop(t->env->dev);
+}
+
+/* Counting: these calls and no others, from when it was said. */
+static void skip_case(struct kfi_test *t)
+{
+	static const int want[] = { 0, 0, -KFI_ENOMEM, -KFI_ENOMEM, 0, 0 };
+	struct stage s = { .env = t->env, .step = OPEN };
+	int i;
+
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		return;
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_ALLOC_PD), 0);
+	kfi_inject_fail(KFI_INJECT_ALLOC_PD, -ENOMEM, 2, 2);
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		EXPECT(t, open_domain(&s) == want[i], "wrong in round %d", i);
+		EXPECT_EQ(t, close_domain(&s), 0);
+	}
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_ALLOC_PD), ARRAY_SIZE(want));
+	kfi_inject_stop(t->env->dev);
+}
+
+/* Posts to a queue pair that isn't connected, which the driver itself refuses. */
+static int post(struct ib_qp *qp, enum ib_wr_opcode opcode)
+{
+	struct ib_send_wr wr = { .opcode = opcode };
+
+	return ib_post_send(qp, &wr, NULL);
+}
+
+static void lose_in(struct kfi_test *t, struct ib_qp *qp)
+{
+	kfi_inject_lose(KFI_INJECT_POST_INV, 1, 2);
+	EXPECT(t, post(qp, IB_WR_LOCAL_INV), "the first was lost");
+	EXPECT(t, post(qp, IB_WR_RDMA_WRITE), "another request was lost");
+	EXPECT_EQ(t, post(qp, IB_WR_LOCAL_INV), 0);
+	EXPECT_EQ(t, post(qp, IB_WR_LOCAL_INV), 0);
+	EXPECT(t, post(qp, IB_WR_LOCAL_INV), "too many were lost");
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), 4);
+	kfi_inject_fail(KFI_INJECT_POST_INV, -EXDEV, 0, 1);
+	EXPECT_EQ(t, post(qp, IB_WR_LOCAL_INV), -EXDEV);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_REG), 0);
+}
+
+static void lose_case(struct kfi_test *t)
+{
+	struct ib_pd *pd = t->env->verbs->get_pd(&t->env->domain->fid);
+	struct ib_qp_init_attr init = {
+		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	struct ib_qp *qp;
+
+	init.send_cq = ib_alloc_cq(t->env->dev, NULL, 8, 0, IB_POLL_DIRECT);
+	if (!EXPECT_EQ(t, PTR_ERR_OR_ZERO(init.send_cq), 0))
+		return;
+	init.recv_cq = init.send_cq;
+	qp = ib_create_qp(pd, &init);
+	if (EXPECT_EQ(t, PTR_ERR_OR_ZERO(qp), 0)) {
+		if (EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
+			lose_in(t, qp);
+			kfi_inject_stop(t->env->dev);
+		}
+		EXPECT_EQ(t, ib_destroy_qp(qp), 0);
+	}
+	ib_free_cq(init.send_cq);
+}
+
+/* One device, once; and afterwards it is what it was. */
+static void start_stop_case(struct kfi_test *t)
+{
+	const struct ib_device_ops before = t->env->dev->ops;
+	struct stage s = { .env = t->env, .step = OPEN };
+
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		return;
+	EXPECT_EQ(t, kfi_inject_start(t->env->dev), -EBUSY);
+	kfi_inject_stop(NULL);
+	kfi_inject_fail(KFI_INJECT_ALLOC_PD, -ENOMEM, 0, UINT_MAX);
+	EXPECT_EQ(t, open_domain(&s), -KFI_ENOMEM);
+	kfi_inject_stop(t->env->dev);
+	EXPECT(t, !memcmp(&before, &t->env->dev->ops, sizeof(before)), "something is left");
+	EXPECT_EQ(t, open_domain(&s), 0);
+	EXPECT_EQ(t, close_domain(&s), 0);
+	/* Nothing of one time is planned the next time. */
+	if (EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
+		EXPECT_EQ(t, open_domain(&s), 0);
+		EXPECT_EQ(t, close_domain(&s), 0);
+		kfi_inject_stop(t->env->dev);
+	}
+}
+
+#define TARGET(_op, ...)	(&(const struct target){ KFI_INJECT_##_op, __VA_ARGS__ })
+
+static const struct kfi_case cases[] = {
+	{ "start_stop", start_stop_case },
+	{ "skip", skip_case },
+	{ "lose", lose_case },
+	{ "fail_alloc_pd", fail_case, 0, TARGET(ALLOC_PD, OPEN, -ENOMEM, -KFI_ENOMEM) },
+	{ "fail_create_cq", fail_case, 0, TARGET(CREATE_CQ, OPEN, -ENOMEM, -KFI_ENOMEM) },
+	{ "fail_create_qp", fail_case, 0, TARGET(CREATE_QP, OPEN, -EINVAL, -KFI_EIO) },
+	{ "fail_modify_qp", fail_case, 0, TARGET(MODIFY_QP, OPEN, -EINVAL, -KFI_EIO) },
+	{ "fail_alloc_mr", fail_case, 0, TARGET(ALLOC_MR, REGISTER, -ENOMEM, -KFI_ENOMEM) },
+	{ "fail_map_mr_sg", fail_case, 0, TARGET(MAP_MR_SG, REGISTER, -EINVAL, -KFI_EIO) },
+	{ "fail_post_reg", fail_case, 0, TARGET(POST_REG, REGISTER, -EINVAL, -KFI_EIO) },
+	{ "hold_alloc_pd", hold_case, 0, TARGET(ALLOC_PD, OPEN) },
+	{ "hold_create_cq", hold_case, 0, TARGET(CREATE_CQ, OPEN) },
+	{ "hold_create_qp", hold_case, 0, TARGET(CREATE_QP, OPEN) },
+	{ "hold_modify_qp", hold_case, 0, TARGET(MODIFY_QP, OPEN) },
+	{ "hold_alloc_mr", hold_case, 0, TARGET(ALLOC_MR, REGISTER) },
+	{ "hold_map_mr_sg", hold_case, 0, TARGET(MAP_MR_SG, REGISTER) },
+	{ "hold_post_reg", hold_case, 0, TARGET(POST_REG, REGISTER) },
+	{ "hold_dereg_mr", hold_case, 0, TARGET(DEREG_MR, CLOSE) },
+	{ "hold_destroy_qp", hold_case, 0, TARGET(DESTROY_QP, CLOSE) },
+	{ "hold_dealloc_pd", hold_case, 0, TARGET(DEALLOC_PD, CLOSE) },
+	{ "hold_then_fail", hold_then_fail_case },
+};
+
+const struct kfi_suite suite_inject = {
+	.name = "inject",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+};
