@@ -14,15 +14,47 @@ struct kfi_provider;
 struct page;
 struct scatterlist;
 
-/* memory.c: what may be registered (decision 7 of the design) */
-struct page *kfi_helper_kvec_page(const void *addr, bool writes);
+/* memory.c: the pages behind addresses and lists (decision 7 of the design) */
+bool kfi_helper_virt_pfn(const void *addr, u64 *pfn);
 bool kfi_helper_on_stack(const void *addr, size_t len);
-struct page *kfi_helper_bvec_page(const struct bio_vec *bv, u64 *phys, bool writes);
-struct page *kfi_helper_bvec_next_page(struct page *page, bool writes);
-bool kfi_helper_phys_ok(u64 phys, u64 len, bool writes);
+bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn);
+struct page *kfi_helper_page(u64 pfn);
 struct scatterlist *kfi_helper_sg_next(struct scatterlist *sg, u64 *addr, u32 *len);
 unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);
+
+/* pages.c: what is remarkable about a page */
+enum kfi_helper_fact {
+	/* There is none of this number. */
+	KFI_FACT_NO_PAGE	= 1 << 0,
+	/* There is, but its memory isn't in use: offline, or not there. */
+	KFI_FACT_OFFLINE	= 1 << 1,
+	/* Reserved, as the kernel image is. */
+	KFI_FACT_RESERVED	= 1 << 2,
+	/* A zero page, small or huge; a huge one is looked for only where it is to be written to. */
+	KFI_FACT_ZERO		= 1 << 3,
+	/* ZONE_DEVICE: of a device that keeps it for itself, or moves it as it likes. */
+	KFI_FACT_DEVICE_PRIVATE	= 1 << 4,
+	/* ZONE_DEVICE: in the BAR of a PCI device. */
+	KFI_FACT_PEER_TO_PEER	= 1 << 5,
+	/* The hardware has failed there. */
+	KFI_FACT_POISONED	= 1 << 6,
+	/* Free, a page table, or given away to a hypervisor. */
+	KFI_FACT_NOBODYS	= 1 << 7,
+	/* The kernel has taken it out of its linear map. */
+	KFI_FACT_UNMAPPED	= 1 << 8,
+	/* The kernel has made it read-only in its linear map. */
+	KFI_FACT_READ_ONLY	= 1 << 9,
+};
+
+/* Page frames [first, end) are in a place about which nothing is remarkable. */
+struct kfi_helper_seen {
+	u64 first;
+	u64 end;
+};
+
+u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_seen *seen,
+			   u32 *facts);
 
 /* lock.c */
 unsigned long kfi_helper_lock_irqsave(spinlock_t *lock);

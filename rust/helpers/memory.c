@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which memory may be registered, and the pages behind it.
- *
- * Memory is resolved page by page. Refused is what a peer must never reach or what may vanish
- * under it: user and error pointers, the kernel image and modules, the caller's stack, and
- * vmalloc addresses with no page behind them.
+ * Addresses and lists: the pages that they mean, if any. Whether those may be registered is another
+ * question, see pages.c.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
@@ -26,31 +23,22 @@ static bool in_kernel_image(const void *addr)
 }
 
 /*
- * May peers reach this page? The kernel image is reserved, however it was found: by an alias in the
- * linear map, or by a bio_vec. So is the zero page, which storage writes from and nobody writes to.
+ * The page frame behind a kernel address of the linear map or of a vmalloc area; false for any
+ * other address. Any context.
  */
-static bool may_register(struct page *page, bool writes)
+bool kfi_helper_virt_pfn(const void *addr, u64 *pfn)
 {
-	if (page == ZERO_PAGE(0))
-		return !writes;
-	return !PageReserved(page) || is_zone_device_page(page);
-}
+	if (is_vmalloc_addr(addr)) {
+		struct page *page = vmalloc_to_page(addr);
 
-/*
- * The page behind a kernel address of the linear map or of a vmalloc area, NULL if there is none
- * that may be registered. Any context.
- */
-struct page *kfi_helper_kvec_page(const void *addr, bool writes)
-{
-	struct page *page = NULL;
-
-	if (is_vmalloc_addr(addr))
-		page = vmalloc_to_page(addr);
-	else if (!in_kernel_image(addr) && virt_addr_valid(addr))
-		page = virt_to_page(addr);
-	if (!page || !pfn_valid(page_to_pfn(page)))
-		return NULL;
-	return may_register(page, writes) ? page : NULL;
+		if (page)
+			*pfn = page_to_pfn(page);
+		return page;
+	}
+	if (in_kernel_image(addr) || !virt_addr_valid(addr))
+		return false;
+	*pfn = PHYS_PFN((u64)__pa(addr));
+	return true;
 }
 
 /* Does [addr, addr + len) touch the stack of the calling task? The range must not wrap. */
@@ -62,48 +50,29 @@ bool kfi_helper_on_stack(const void *addr, size_t len)
 	return start < stack + THREAD_SIZE && start + len > stack;
 }
 
-static struct page *page_at(unsigned long pfn, bool writes)
-{
-	return pfn_valid(pfn) && may_register(pfn_to_page(pfn), writes) ? pfn_to_page(pfn) : NULL;
-}
-
 /*
- * The first page of a bio_vec and the physical address where its data starts; NULL if bv_page is
- * no page of this machine, or none that may be registered (@writes: for the device to write to). A
- * bogus bv_page is found out without being read.
+ * The page frame where the data of a bio_vec starts; false if bv_page is no page of this machine. A
+ * bogus bv_page is found out without being read. Any context.
  */
-struct page *kfi_helper_bvec_page(const struct bio_vec *bv, u64 *phys, bool writes)
+bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn)
 {
 	struct page *page = bv->bv_page;
-	unsigned long pfn;
+	unsigned long first;
 
 	if (!page || IS_ERR(page))
-		return NULL;
-	pfn = page_to_pfn(page);
-	if (!pfn_valid(pfn) || pfn_to_page(pfn) != page)
-		return NULL;
-	*phys = PFN_PHYS((u64)pfn) + bv->bv_offset;
-
+		return false;
+	first = page_to_pfn(page);
+	if (!pfn_valid(first) || pfn_to_page(first) != page)
+		return false;
 	/* Later pages follow the first one physically. */
-	pfn += bv->bv_offset >> PAGE_SHIFT;
-	return page_at(pfn, writes);
-}
-
-/* The page physically after @page, NULL if there is none that may be registered. */
-struct page *kfi_helper_bvec_next_page(struct page *page, bool writes)
-{
-	return page_at(page_to_pfn(page) + 1, writes);
-}
-
-/* Is all of [phys, phys + len) memory that may be registered? The range must not wrap. */
-bool kfi_helper_phys_ok(u64 phys, u64 len, bool writes)
-{
-	u64 pfn, last = PHYS_PFN(phys + len - 1);
-
-	for (pfn = PHYS_PFN(phys); pfn <= last; pfn++)
-		if (!page_at(pfn, writes))
-			return false;
+	*pfn = (u64)first + (bv->bv_offset >> PAGE_SHIFT);
 	return true;
+}
+
+/* The page of a frame that was found to have one. */
+struct page *kfi_helper_page(u64 pfn)
+{
+	return pfn_to_page(pfn);
 }
 
 /* Where the device finds the data of @sg; returns the entry after it, NULL at the end. */

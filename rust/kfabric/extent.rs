@@ -50,7 +50,7 @@ impl Extent {
     pub fn new(request: &MrRequest<'_>) -> Result<Self, Refusal> {
         let mut building = Building::default();
         match request.source() {
-            Source::Sgl(list) => building.add_list(list, request.access().device_writes())?,
+            Source::Sgl(list) => building.add_list(list, request.memory())?,
             _ => {
                 for piece in request.pieces() {
                     let piece = piece?;

@@ -29,6 +29,7 @@ mod guard;
 mod hints;
 mod info;
 pub mod irqlock;
+mod judge;
 mod keymap;
 mod layout;
 mod memory;

@@ -4,8 +4,15 @@
 
 use crate::{
     errno::Errno,
+    judge::{
+        Judge,
+        Refused,
+        Use, //
+    },
     num::widen,
     refusal::Refusal,
+    request::MrRequest,
+    shape::Span,
     source::Source, //
 };
 use core::ptr::NonNull;
@@ -18,8 +25,7 @@ use kernel::{
 };
 use kfi_bindings::{
     bio_vec,
-    kvec,
-    page, //
+    kvec, //
 };
 
 /// A stretch of memory inside one page.
@@ -38,21 +44,37 @@ impl<'a> Source<'a> {
     /// that may not be registered. A scatterlist has been mapped by its owner, and gives none.
     ///
     /// Any context.
-    pub(crate) fn pieces(&self, writes: bool) -> Pieces<'_> {
+    pub(crate) fn pieces(&self, memory: Use) -> Pieces<'_> {
         Pieces {
             source: self,
-            writes,
+            judge: Judge::new(memory),
             index: 0,
             current: Segment::End,
         }
     }
 }
 
+impl MrRequest<'_> {
+    /// Checks that the memory of a scatterlist's entry with this index may be registered, on a
+    /// device whose addresses are those of the linear map; `EFAULT` if not. May sleep.
+    pub fn check_linear(&self, index: usize, span: Span) -> Result<(), Refusal> {
+        let start = usize::try_from(span.start()).map_err(|_| Errno::EINVAL)?;
+        let phys = frame_at(index, start)? * PAGE + span.start() % PAGE;
+        Judge::new(self.memory())
+            .addresses(phys, span.bytes())
+            .map_err(|no| {
+                let at = no.good * PAGE + span.start();
+                Refusal::new(Errno::EFAULT, no.why).at(index).value(at)
+            })
+    }
+}
+
+const PAGE: u64 = widen(PAGE_SIZE);
+
 /// Iterator of [`MrRequest::pieces`](crate::MrRequest::pieces).
 pub struct Pieces<'a> {
     source: &'a Source<'a>,
-    /// May the device write to it?
-    writes: bool,
+    judge: Judge,
     /// Index of the next segment.
     index: usize,
     current: Segment,
@@ -64,9 +86,9 @@ enum Segment {
     End,
     /// Kernel addresses.
     Virtual { addr: usize, len: usize },
-    /// Pages: the current one, the offset in it, and the bytes left.
+    /// Pages: the current one's frame, the offset in it, and the bytes left.
     Pages {
-        page: NonNull<page>,
+        frame: u64,
         offset: usize,
         len: usize,
     },
@@ -76,6 +98,18 @@ fn refused(index: usize, why: &'static CStr, value: usize) -> Refusal {
     Refusal::new(Errno::EFAULT, why)
         .at(index)
         .value(widen(value))
+}
+
+/// The page frame behind a kernel address.
+fn frame_at(index: usize, addr: usize) -> Result<u64, Refusal> {
+    let mut frame = 0;
+    // SAFETY: The helper takes any address and reads page tables only.
+    match unsafe {
+        kfi_bindings::kfi_helper_virt_pfn(core::ptr::without_provenance(addr), &mut frame)
+    } {
+        true => Ok(frame),
+        false => Err(refused(index, c"no memory that may be registered", addr)),
+    }
 }
 
 impl Segment {
@@ -94,65 +128,51 @@ impl Segment {
         })
     }
 
-    fn of_bvec(index: usize, bvec: &bio_vec, writes: bool) -> Result<Self, Refusal> {
-        let mut phys = 0;
-        // SAFETY: Both pointers are valid for the call.
-        let page = unsafe { kfi_bindings::kfi_helper_bvec_page(bvec, &mut phys, writes) };
-        let page = NonNull::new(page).ok_or_else(|| {
-            refused(
+    fn of_bvec(index: usize, bvec: &bio_vec) -> Result<Self, Refusal> {
+        let mut frame = 0;
+        // SAFETY: Both pointers are valid for the call; a bad page is found out without being read.
+        if !unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) } {
+            return Err(refused(
                 index,
-                c"no page that may be registered",
+                c"no page of this machine",
                 bvec.bv_page.addr(),
-            )
-        })?;
+            ));
+        }
         // The helper went to the page that the offset leads to.
         let offset = usize::try_from(bvec.bv_offset).map_err(|_| Errno::EINVAL)? % PAGE_SIZE;
         let len = usize::try_from(bvec.bv_len).map_err(|_| Errno::EINVAL)?;
-        Ok(Self::Pages { page, offset, len })
+        Ok(Self::Pages { frame, offset, len })
     }
 
-    /// Takes the next piece off the segment.
-    fn next(
-        &mut self,
-        index: usize,
-        writes: bool,
-    ) -> Result<Option<(NonNull<page>, usize, usize)>, Refusal> {
+    /// Takes the next piece off the segment: the page frame, the offset in it, the length, and what
+    /// to name if the page may not be registered.
+    fn next(&mut self, index: usize) -> Result<Option<(u64, usize, usize, u64)>, Refusal> {
         match *self {
             Self::End | Self::Virtual { len: 0, .. } | Self::Pages { len: 0, .. } => Ok(None),
             Self::Virtual { addr, len } => {
                 let offset = addr % PAGE_SIZE;
                 let here = len.min(PAGE_SIZE - offset);
-                // SAFETY: The helper takes any address and reads page tables only.
-                let page = unsafe {
-                    kfi_bindings::kfi_helper_kvec_page(core::ptr::without_provenance(addr), writes)
-                };
-                let page = NonNull::new(page)
-                    .ok_or_else(|| refused(index, c"no memory that may be registered", addr))?;
+                let frame = frame_at(index, addr)?;
                 *self = Self::Virtual {
                     // The range does not wrap, but may end with the address space.
                     addr: addr.wrapping_add(here),
                     len: len - here,
                 };
-                Ok(Some((page, offset, here)))
+                Ok(Some((frame, offset, here, widen(addr))))
             }
-            Self::Pages { page, offset, len } => {
+            Self::Pages { frame, offset, len } => {
                 let here = len.min(PAGE_SIZE - offset);
-                let left = len - here;
-                let next = if left == 0 {
-                    page
-                } else {
-                    // SAFETY: `page` is a valid page; the helper checks the one after it.
-                    let next =
-                        unsafe { kfi_bindings::kfi_helper_bvec_next_page(page.as_ptr(), writes) };
-                    NonNull::new(next)
-                        .ok_or_else(|| refused(index, c"pages end before the segment", left))?
-                };
                 *self = Self::Pages {
-                    page: next,
+                    frame: frame.saturating_add(1),
                     offset: 0,
-                    len: left,
+                    len: len - here,
                 };
-                Ok(Some((page, offset, here)))
+                Ok(Some((
+                    frame,
+                    offset,
+                    here,
+                    frame.saturating_mul(PAGE).saturating_add(widen(offset)),
+                )))
             }
         }
     }
@@ -170,7 +190,7 @@ impl<'a> Pieces<'a> {
             Source::Bvec(list) => list
                 .entries(usize::MAX)
                 .get(index)
-                .map(|bvec| Segment::of_bvec(index, bvec, self.writes)),
+                .map(|bvec| Segment::of_bvec(index, bvec)),
             Source::Sgl(_) => None,
         };
         let Some(segment) = segment else {
@@ -184,12 +204,16 @@ impl<'a> Pieces<'a> {
     fn try_next(&mut self) -> Result<Option<Piece>, Refusal> {
         loop {
             // The current segment is the one before `self.index`.
-            if let Some((page, offset, len)) = self
-                .current
-                .next(self.index.saturating_sub(1), self.writes)?
-            {
-                // SAFETY: The helpers give only pages that exist, and by the contract of kfi_mr(3)
-                // the memory stays until the region is closed.
+            let index = self.index.saturating_sub(1);
+            if let Some((frame, offset, len, value)) = self.current.next(index)? {
+                self.judge.pages(frame, 1).map_err(|Refused { why, .. }| {
+                    Refusal::new(Errno::EFAULT, why).at(index).value(value)
+                })?;
+                // SAFETY: The frame has just been found to have a page.
+                let page = unsafe { kfi_bindings::kfi_helper_page(frame) };
+                let page = NonNull::new(page).ok_or(Errno::EFAULT)?;
+                // SAFETY: The page is there, and by the contract of kfi_mr(3) the memory stays
+                // until the region is closed.
                 let page = unsafe { BorrowedPage::from_raw(page) };
                 return Ok(Some(Piece { page, offset, len }));
             }

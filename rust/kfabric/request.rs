@@ -9,6 +9,7 @@
 use crate::{
     access::Access,
     errno::Errno,
+    judge::Use,
     memory::Pieces,
     num::widen,
     refusal::Refusal,
@@ -41,6 +42,9 @@ pub struct MrLimits {
     pub auth_keys: bool,
     /// Can regions be refreshed when other pages are behind them?
     pub refresh: bool,
+    /// Can the device reach memory of other PCI devices (P2PDMA)? Which of it is for the DMA
+    /// mapping to tell.
+    pub peer_to_peer: bool,
     /// Most device regions that one region can consist of. Where that is more than 1, holes and
     /// long regions are no matter: [`pages`](Self::pages) and [`bytes`](Self::bytes) are those of
     /// a piece.
@@ -58,6 +62,7 @@ impl MrLimits {
         flags: 0,
         auth_keys: false,
         refresh: false,
+        peer_to_peer: false,
         pieces: 1,
     };
 }
@@ -94,6 +99,7 @@ pub struct MrRequest<'a> {
     source: Source<'a>,
     shape: Shape,
     access: Access,
+    memory: Use,
     requested_key: u64,
     flags: u64,
     auth_key: Option<&'a [u8]>,
@@ -119,6 +125,7 @@ impl<'a> MrRequest<'a> {
             source,
             shape,
             access,
+            memory: Use::new(access, limits.peer_to_peer),
             requested_key: terms.requested_key,
             flags: terms.flags,
             auth_key,
@@ -139,6 +146,7 @@ impl<'a> MrRequest<'a> {
             source,
             shape,
             access,
+            memory: Use::new(access, limits.peer_to_peer),
             requested_key: 0,
             flags: 0,
             auth_key: None,
@@ -154,7 +162,12 @@ impl<'a> MrRequest<'a> {
     /// registered with these rights. A scatterlist was mapped by its owner, and has none. Any
     /// context.
     pub fn pieces(&self) -> Pieces<'_> {
-        self.source.pieces(self.access.device_writes())
+        self.source.pieces(self.memory)
+    }
+
+    /// What is going to be done with the pages.
+    pub(crate) fn memory(&self) -> Use {
+        self.memory
     }
 
     /// Segments, pages and length.

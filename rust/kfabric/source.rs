@@ -17,6 +17,7 @@ use core::{
     ptr::NonNull,
     slice, //
 };
+use kernel::page::PAGE_SIZE;
 use kfi_bindings::{
     bio_vec,
     kvec,
@@ -152,11 +153,13 @@ impl Iterator for Segments<'_> {
                 Ok(((base != 0).then_some(widen(base)), widen(kvec.iov_len)))
             }),
             Self::Bvec(list) => list.next().map(|bvec| {
-                let mut phys = 0;
-                // SAFETY: `bvec` and `phys` are valid for the call; a bad page is found out
+                let mut frame = 0;
+                // SAFETY: `bvec` and `frame` are valid for the call; a bad page is found out
                 // without being read.
-                let page = unsafe { kfi_bindings::kfi_helper_bvec_page(bvec, &mut phys, false) };
-                Ok(((!page.is_null()).then_some(phys), u64::from(bvec.bv_len)))
+                let found = unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) };
+                let page = widen(PAGE_SIZE);
+                let start = frame.saturating_mul(page) + u64::from(bvec.bv_offset) % page;
+                Ok((found.then_some(start), u64::from(bvec.bv_len)))
             }),
             Self::Sgl(list) => list
                 .next()

@@ -92,6 +92,8 @@ impl Mode {
             holes: true,
             auth_keys: true,
             refresh: true,
+            // The processor copies.
+            peer_to_peer: false,
             pieces: self.pieces(),
             flags: kfi_bindings::KFI_RMA_EVENT,
         }

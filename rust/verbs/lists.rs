@@ -57,7 +57,8 @@ pub(crate) fn map(
 ) -> Result<KVVec<Memory>, Refusal> {
     let mut lists = KVVec::with_capacity(runs.len(), GFP_KERNEL)?;
     if let Source::Sgl(list) = request.source() {
-        let list = ffi::borrow(resources.device(), mapped(resources, list)?)?;
+        check_list(resources, request, list)?;
+        let list = ffi::borrow(resources.device(), list)?;
         let mut cursor = list.cursor();
         for run in runs {
             let list = cursor.copy(run.bytes).map_err(refused::not_mapped)?;
@@ -127,19 +128,25 @@ fn to_rdma(piece: Piece) -> rdma::sg::Piece {
     }
 }
 
-/// Checks that every entry can be one of this device, as far as that can be told.
-fn mapped<'a, 'b>(
+/// Checks that every entry can be one of this device, as far as that can be told, and what is behind
+/// it. May sleep.
+fn check_list(
     resources: &Resources,
-    list: &'b List<'a, ffi::Entry>,
-) -> Result<&'b List<'a, ffi::Entry>, Refusal> {
+    request: &MrRequest<'_>,
+    list: &List<'_, ffi::Entry>,
+) -> Result<(), Refusal> {
     for (index, span) in list.device_spans().enumerate() {
         let span = span.map_err(|e| e.at(index))?;
         if !rdma::dma::is_device_address(resources.device(), span.start(), span.bytes()) {
             let refusal = Refusal::new(Errno::EINVAL, c"no address of this device");
             return Err(refusal.at(index).value(span.start()));
         }
+        // Other devices' addresses mean something to them only.
+        if resources.device().is_software() {
+            request.check_linear(index, span)?;
+        }
     }
-    Ok(list)
+    Ok(())
 }
 
 /// Does what a registration would do with the memory, on a device that is gone: bad memory is

@@ -9,6 +9,10 @@ use super::{
 use crate::{
     access::Access,
     errno::Errno,
+    judge::{
+        Judge,
+        Use, //
+    },
     refusal::Refusal,
     source::List, //
 };
@@ -43,15 +47,19 @@ impl Building {
     pub(super) fn add_list(
         &mut self,
         list: &List<'_, scatterlist>,
-        writes: bool,
+        memory: Use,
     ) -> Result<(), Refusal> {
+        let mut judge = Judge::new(memory);
         for (index, span) in list.device_spans().enumerate() {
             let span = span.map_err(|e| e.at(index))?;
-            // SAFETY: The helper takes any range that doesn't wrap.
-            if !unsafe { kfi_bindings::kfi_helper_phys_ok(span.start(), span.bytes(), writes) } {
-                let refusal = Refusal::new(Errno::EINVAL, c"no address of this device");
-                return Err(refusal.at(index).value(span.start()));
-            }
+            let judged = judge.addresses(span.start(), span.bytes());
+            judged.map_err(|no| {
+                let errno = match no.missing {
+                    true => Errno::EINVAL,
+                    false => Errno::EFAULT,
+                };
+                Refusal::new(errno, no.why).at(index).value(span.start())
+            })?;
             self.add(span.start(), span.bytes())?;
         }
         Ok(())

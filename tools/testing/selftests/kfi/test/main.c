@@ -43,6 +43,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_errors,
 	&suite_segments,
 	&suite_badmem,
+	&suite_badpages,
 	&suite_order,
 	&suite_raw,
 	&suite_stress,
