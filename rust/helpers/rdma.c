@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Helpers of the `rdma` crate; see the header for what belongs here. */
+#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
-#include <linux/mm.h>
+#include <linux/iommu-dma.h>
 #include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/string.h>
+#include <linux/swiotlb.h>
 #include "rdma_helpers.h"
 
 /* --- The device and its ports --- */
@@ -120,28 +124,46 @@ static bool follows(const struct rdma_helper_sg_cursor *cur, struct page *page, 
 	       zone_device_pages_have_same_pgmap(page, cur->end_page);
 }
 
-/* Returns 0, or -E2BIG when the list has no entry left. Each piece lies inside its page. */
+/* Begins an entry. Returns false when the list has none left. */
+static bool begin(struct rdma_helper_sg_cursor *cur, struct page *page, u32 offset)
+{
+	if (!cur->left)
+		return false;
+	cur->last = cur->next;
+	sg_set_page(cur->last, page, 0, offset);
+	cur->left--;
+	if (cur->left)
+		cur->next = sg_next(cur->last);
+	return true;
+}
+
+/*
+ * Returns 0, or -E2BIG when the list has no entry left. Each piece lies inside its page. May sleep.
+ *
+ * An entry that would get too long is cut at a page boundary: an IOMMU maps each entry to pages of
+ * its own, so what is cut elsewhere has a gap for the device. That boundary is inside of the entry,
+ * since an entry may be a page long.
+ */
 int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur,
 			  const struct rdma_helper_piece *pieces, u32 count)
 {
 	const struct rdma_helper_piece *p;
 
+	cond_resched();
 	for (p = pieces; p < pieces + count; p++) {
-		struct scatterlist *last = cur->last;
+		bool joins = cur->last && follows(cur, p->page, p->offset);
+		bool fits = joins && p->len <= cur->max_seg - cur->last->length;
+		u32 moved = joins && !fits ? p->offset : 0;
 
-		if (last && p->len <= cur->max_seg - last->length &&
-		    follows(cur, p->page, p->offset)) {
-			last->length += p->len;
-		} else {
-			if (!cur->left)
+		if (!fits) {
+			struct scatterlist *full = cur->last;
+
+			if (!begin(cur, p->page, p->offset - moved))
 				return -E2BIG;
-			last = cur->next;
-			sg_set_page(last, p->page, p->len, p->offset);
-			cur->last = last;
-			cur->left--;
-			if (cur->left)
-				cur->next = sg_next(last);
+			if (moved)
+				full->length -= moved;
 		}
+		cur->last->length += moved + p->len;
 		cur->end_page = p->page;
 		cur->end_offset = p->offset + p->len;
 	}
@@ -173,11 +195,34 @@ u32 rdma_helper_sg_dma_len(struct scatterlist *sg)
  * A peer may write at any time while a region is registered, so a mapping that needs copying or
  * cache maintenance can't work: the attribute makes such a mapping fail instead of losing data.
  */
-#ifdef DMA_ATTR_REQUIRE_COHERENT
-#define MAP_ATTRS DMA_ATTR_REQUIRE_COHERENT
-#else
-#define MAP_ATTRS 0
+#ifndef DMA_ATTR_REQUIRE_COHERENT
+#error "This kernel can't be told that a mapping must not be bounced"
 #endif
+#define MAP_ATTRS	DMA_ATTR_REQUIRE_COHERENT
+
+/* What there is to know about how a device's mappings are made. */
+u32 rdma_helper_dma_facts(const struct ib_device *dev)
+{
+	struct device *dma = dev->dma_device;
+	u32 facts = 0;
+
+	if (!dma)
+		return RDMA_HELPER_DMA_VIRTUAL;
+	if (!dev_is_dma_coherent(dma))
+		facts |= RDMA_HELPER_DMA_INCOHERENT;
+	if (use_dma_iommu(dma))
+		facts |= RDMA_HELPER_DMA_IOMMU;
+	if (get_dma_ops(dma))
+		facts |= RDMA_HELPER_DMA_OWN_OPS;
+	if (is_swiotlb_force_bounce(dma))
+		facts |= RDMA_HELPER_DMA_BOUNCES;
+	return facts;
+}
+
+bool rdma_helper_peer_to_peer(struct ib_device *dev)
+{
+	return ib_dma_pci_p2p_dma_supported(dev);
+}
 
 int rdma_helper_dma_map_sg(struct ib_device *dev, struct scatterlist *sgl, int nents, u32 dir)
 {

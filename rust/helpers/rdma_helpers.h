@@ -64,6 +64,21 @@ struct scatterlist *rdma_helper_sg_set_dma(struct scatterlist *sg, u64 address, 
 u32 rdma_helper_sg_dma_len(struct scatterlist *sg);
 
 /* Mappings, always coherent ones. */
+enum rdma_helper_dma_fact {
+	/* There is no DMA: the device takes kernel addresses. */
+	RDMA_HELPER_DMA_VIRTUAL		= 1 << 0,
+	/* The processor's caches have to be flushed for the device. */
+	RDMA_HELPER_DMA_INCOHERENT	= 1 << 1,
+	/* By the DMA API's code for IOMMUs. */
+	RDMA_HELPER_DMA_IOMMU		= 1 << 2,
+	/* By operations of the device's or the platform's own. */
+	RDMA_HELPER_DMA_OWN_OPS		= 1 << 3,
+	/* All of what is mapped directly is bounced. */
+	RDMA_HELPER_DMA_BOUNCES		= 1 << 4,
+};
+
+u32 rdma_helper_dma_facts(const struct ib_device *dev);
+bool rdma_helper_peer_to_peer(struct ib_device *dev);
 int rdma_helper_dma_map_sg(struct ib_device *dev, struct scatterlist *sgl, int nents, u32 dir);
 void rdma_helper_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sgl, int nents,
 			      u32 dir);

@@ -5,8 +5,8 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `ib_dma_map_sg_attrs()`
 //!
 //! Every mapping made here is coherent, or isn't made: a peer writes when it likes, so there is no
-//! moment at which bounced or cached data could be copied. (`DMA_ATTR_REQUIRE_COHERENT`, where the
-//! kernel has it.)
+//! moment at which bounced or cached data could be copied. `DMA_ATTR_REQUIRE_COHERENT` sees to
+//! that where the DMA API itself makes the mapping; [`check`] tells where that isn't so.
 //!
 //! The functions are for scatterlists of C callers; lists of one's own are mapped by
 //! [`SgList::map`](crate::sg::SgList::map). None of them sleeps.
@@ -17,7 +17,46 @@ use kernel::{
     prelude::*, //
 };
 
+use rdma_bindings::{
+    rdma_helper_dma_fact_RDMA_HELPER_DMA_BOUNCES as BOUNCES,
+    rdma_helper_dma_fact_RDMA_HELPER_DMA_INCOHERENT as INCOHERENT,
+    rdma_helper_dma_fact_RDMA_HELPER_DMA_IOMMU as IOMMU,
+    rdma_helper_dma_fact_RDMA_HELPER_DMA_OWN_OPS as OWN_OPS,
+    rdma_helper_dma_fact_RDMA_HELPER_DMA_VIRTUAL as VIRTUAL, //
+};
+
 use crate::device::Device;
+
+/// Can mappings for this device be relied on to be coherent? Says why not.
+pub fn check(device: &Device) -> Result<(), &'static CStr> {
+    // SAFETY: The device is there.
+    judge(unsafe { rdma_bindings::rdma_helper_dma_facts(device.as_raw()) })
+}
+
+/// As [`check`], by what is known about a device.
+fn judge(facts: u32) -> Result<(), &'static CStr> {
+    let has = |fact: rdma_bindings::rdma_helper_dma_fact| facts & fact != 0;
+    if has(VIRTUAL) {
+        Ok(())
+    } else if has(INCOHERENT) {
+        Err(c"its DMA is not coherent")
+    } else if has(IOMMU) {
+        Ok(())
+    } else if has(OWN_OPS) {
+        // Xen's bounce what they like, whatever the attribute says.
+        Err(c"its DMA mappings are the platform's own, and may be bounced")
+    } else if has(BOUNCES) {
+        Err(c"its DMA mappings are bounced")
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether memory of other PCI devices may be within this one's reach; mapping it tells.
+pub(crate) fn peer_to_peer(device: &Device) -> bool {
+    // SAFETY: The device is there.
+    unsafe { rdma_bindings::rdma_helper_peer_to_peer(device.as_raw()) }
+}
 
 /// Maps the first `nents` entries of a scatterlist, and returns how many mapped entries came out.
 ///
@@ -124,4 +163,29 @@ fn raw(dir: DataDirection) -> u32 {
 /// A count that went through [`map_sg`], so that it fits.
 fn count(nents: usize) -> c_int {
     c_int::try_from(nents).unwrap_or(c_int::MAX)
+}
+
+#[kernel::macros::kunit_tests(rdma_dma)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bounces_is_refused() {
+        // Directly, and by an IOMMU, whose code has operations of its own on some kernels.
+        assert!(judge(0).is_ok());
+        assert!(judge(IOMMU).is_ok());
+        assert!(judge(IOMMU | OWN_OPS).is_ok());
+        assert!(judge(IOMMU | BOUNCES).is_ok());
+        assert!(judge(VIRTUAL).is_ok());
+        // Xen, `swiotlb=force`, encrypted guests.
+        assert!(judge(OWN_OPS).is_err());
+        assert!(judge(BOUNCES).is_err());
+        assert!(judge(OWN_OPS | BOUNCES).is_err());
+    }
+
+    #[test]
+    fn caches_are_not_flushed() {
+        assert!(judge(INCOHERENT).is_err());
+        assert!(judge(INCOHERENT | IOMMU).is_err());
+    }
 }

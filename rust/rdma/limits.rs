@@ -2,7 +2,12 @@
 
 //! What a device can do, and how much of it.
 
-use crate::device::Device;
+use kernel::page::PAGE_SIZE;
+
+use crate::{
+    device::Device,
+    dma, //
+};
 
 /// The limits and abilities of a device that matter for memory registration.
 #[derive(Clone, Copy, Debug)]
@@ -11,20 +16,24 @@ pub struct Limits {
     pub max_mr: u32,
     /// The most bytes in one region.
     pub max_mr_size: u64,
-    /// The most pages in one fast region; 0 where there are no fast regions.
+    /// The most pages, of the machine's size, in one fast region; 0 where there are no fast
+    /// regions.
     pub max_fast_reg_pages: u32,
+    /// The size of the device's pages that regions are made of: the largest that is no larger than
+    /// the machine's. [`None`] if there is none.
+    pub page_size: Option<u32>,
     /// The most outstanding work requests on a queue.
     pub max_qp_wr: u32,
     /// The most entries of a completion queue.
     pub max_cqe: u32,
     /// The most entries of a scatter/gather list in a work request.
     pub max_sge: u32,
-    /// A mask of the page sizes that regions may have.
-    pub page_size_cap: u64,
     /// Fast registration and local invalidation are offered.
     pub fast_reg: bool,
     /// Regions may have holes, see [`Kind::Gaps`](crate::mr::Kind::Gaps).
     pub sg_gaps: bool,
+    /// Memory of other PCI devices may be within reach; mapping it tells.
+    pub peer_to_peer: bool,
     /// Atomic operations by peers are offered.
     pub atomics: bool,
 }
@@ -33,20 +42,45 @@ impl Limits {
     /// Reads them from the device. Doesn't sleep.
     pub(crate) fn of(device: &Device) -> Self {
         let attrs = device.attrs();
+        let page_size = page_size(attrs.page_size_cap, PAGE_SIZE);
 
         Self {
             max_mr: count(attrs.max_mr),
             max_mr_size: attrs.max_mr_size,
-            max_fast_reg_pages: count(attrs.max_fast_reg_page_list_len),
+            max_fast_reg_pages: count(attrs.max_fast_reg_page_list_len)
+                .checked_div(per_page(page_size, PAGE_SIZE))
+                .unwrap_or(0),
+            page_size,
             max_qp_wr: count(attrs.max_qp_wr),
             max_cqe: count(attrs.max_cqe),
             max_sge: count(attrs.max_send_sge),
-            page_size_cap: attrs.page_size_cap,
             fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,
             sg_gaps: attrs.kernel_cap_flags & SG_GAPS != 0,
+            peer_to_peer: dma::peer_to_peer(device),
             atomics: attrs.atomic_cap != rdma_bindings::ib_atomic_cap_IB_ATOMIC_NONE,
         }
     }
+}
+
+impl Limits {
+    /// How many of the device's pages make up one of the machine's; 0 where they don't.
+    pub(crate) fn per_page(&self) -> u32 {
+        per_page(self.page_size, PAGE_SIZE)
+    }
+}
+
+/// The largest page size in a mask that is no larger than the machine's.
+fn page_size(mask: u64, machine: usize) -> Option<u32> {
+    let machine = u32::try_from(machine).ok()?;
+    let fitting = mask & (u64::from(machine) | u64::from(machine - 1));
+    let shift = fitting.checked_ilog2()?;
+    1u32.checked_shl(shift)
+}
+
+/// How many pages of this size make up one of the machine's; 0 where they don't.
+fn per_page(page_size: Option<u32>, machine: usize) -> u32 {
+    let machine = u32::try_from(machine).unwrap_or(0);
+    page_size.map_or(0, |size| machine / size)
 }
 
 /// Turns a count of the C side, signed or not by kernel version, into an unsigned one.
@@ -60,3 +94,27 @@ fn count<T: TryInto<u32>>(value: T) -> u32 {
 const MEM_MGT_EXTENSIONS: u64 =
     rdma_bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
 const SG_GAPS: u64 = rdma_bindings::ib_kernel_cap_flags_IBK_SG_GAPS_REG as u64;
+
+#[kernel::macros::kunit_tests(rdma_limits)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_page_that_fits() {
+        assert_eq!(page_size(0xffff_f000, 4096), Some(4096));
+        assert_eq!(page_size(0xffff_f000, 65536), Some(65536));
+        // No page of the machine's size: a smaller one does.
+        assert_eq!(page_size(4096 | 1 << 21, 65536), Some(4096));
+        assert_eq!(page_size(4096 | 8192, 65536), Some(8192));
+        // None but larger ones.
+        assert_eq!(page_size(1 << 21, 4096), None);
+        assert_eq!(page_size(0, 4096), None);
+    }
+
+    #[test]
+    fn several_make_up_a_page() {
+        assert_eq!(per_page(Some(4096), 4096), 1);
+        assert_eq!(per_page(Some(4096), 65536), 16);
+        assert_eq!(per_page(None, 4096), 0);
+    }
+}

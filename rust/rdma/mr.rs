@@ -34,7 +34,6 @@ pub(crate) use suspended::SuspendedMr;
 pub use valid::ValidMr;
 
 use kernel::{
-    page::PAGE_SIZE,
     prelude::*,
     sync::Arc, //
 };
@@ -81,9 +80,15 @@ impl FastMr {
 
     /// Allocates a region for up to `max_pages` pages, or entries with [`Kind::Gaps`]. May sleep.
     pub fn alloc(pd: &Arc<Pd>, kind: Kind, max_pages: u32) -> Result<Self> {
+        let entries = match kind {
+            Kind::Pages => max_pages
+                .checked_mul(pd.device().limits().per_page())
+                .ok_or(EINVAL)?,
+            Kind::Gaps => max_pages,
+        };
         // INVARIANT: The region is new.
         Ok(Self {
-            raw: RawMr::alloc(pd, kind, max_pages)?,
+            raw: RawMr::alloc(pd, kind, entries)?,
             kind,
             max_pages,
             uses: 0,
@@ -161,7 +166,7 @@ impl FastMr {
         access.check().map_err(|err| (err, 0))?;
 
         let count = c_int::try_from(list.count()).map_err(|err| (err.into(), 0))?;
-        let page_size = c_uint::try_from(PAGE_SIZE).map_err(|err| (err.into(), 0))?;
+        let page_size = self.pd().device().limits().page_size.ok_or((EINVAL, 0))?;
         // SAFETY: The region is there and not in use by the device, by the type invariant; the
         // list has that many mapped entries, as `DmaList` demands.
         let mapped = unsafe {

@@ -8,7 +8,6 @@ use crate::link::Link;
 use core::mem;
 use kernel::{
     new_mutex,
-    page::PAGE_SIZE,
     prelude::*,
     sync::{
         aref::ARef,
@@ -22,7 +21,10 @@ use kfabric::{
 };
 use rdma::{
     client::Client,
-    port::Protocol,
+    port::{
+        Port,
+        Protocol, //
+    },
     Limits, //
 };
 
@@ -138,16 +140,21 @@ pub(crate) fn find(name: &CStr) -> Option<Arc<Device>> {
     devices.iter().find(named).cloned()
 }
 
-/// Can this device serve? It needs fast registration in pages of the machine's size, and a queue
-/// that can be connected to itself, which iWARP has not.
-fn can_serve(device: &rdma::Device, limits: &Limits) -> bool {
-    let page = kfabric::num::widen(PAGE_SIZE);
-    limits.fast_reg
-        && limits.max_fast_reg_pages > 0
-        && limits.page_size_cap & page != 0
-        && device
-            .ports()
-            .all(|port| matches!(port.protocol(), Protocol::InfiniBand | Protocol::RoCE))
+/// Can this device serve? It needs fast registration in pages that make up the machine's, a queue
+/// that can be connected to itself, which iWARP has not, and mappings that don't bounce. Says what
+/// it lacks.
+fn can_serve(device: &rdma::Device, limits: &Limits) -> Result<(), &'static CStr> {
+    if !limits.fast_reg || limits.max_fast_reg_pages == 0 {
+        return Err(c"it has no fast registration");
+    }
+    let connects = |port: Port<'_>| {
+        let protocol = port.protocol();
+        matches!(protocol, Protocol::InfiniBand | Protocol::RoCE)
+    };
+    if !device.ports().all(connects) {
+        return Err(c"it has ports that are neither InfiniBand nor RoCE");
+    }
+    rdma::dma::check(device)
 }
 
 /// Ends what domains have on a device that goes away. Sleeps until that is done.
@@ -173,7 +180,8 @@ impl Client for Verbs {
     fn add(device: &rdma::Device) -> Result<Self::Data> {
         // Others wait for the lock, perhaps on the way of writing memory back.
         let _noio = NoIo::enter();
-        if !can_serve(device, &device.limits()) {
+        if let Err(why) = can_serve(device, &device.limits()) {
+            pr_info!("{}: can't serve: {}\n", device.name(), why);
             return Err(kfabric::Errno::EOPNOTSUPP.into());
         }
         let present = Arc::pin_init(

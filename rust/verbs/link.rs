@@ -333,6 +333,7 @@ pub(crate) fn mr_limits(limits: &Limits, raw: bool) -> MrLimits {
         bytes: limits.max_mr_size,
         holes: limits.sg_gaps,
         refresh: true,
+        peer_to_peer: limits.peer_to_peer,
         pieces,
         ..MrLimits::NONE
     }

@@ -82,10 +82,19 @@ impl SgList {
     /// Builds a list from pieces of memory.
     ///
     /// Pieces that follow each other in physical memory become one entry, as far as the device's
-    /// segments may be long; there may be `max_entries` entries, and as many are allocated, in
+    /// segments may be long, and are cut at page boundaries; there may be `max_entries` entries, and as many are allocated, in
     /// chunks of a page. May sleep.
     pub fn build<E>(
         device: &Device,
+        max_entries: usize,
+        pieces: impl Iterator<Item = Result<Piece, E>>,
+    ) -> Result<Self, BuildError<E>> {
+        Self::cut(device.max_segment_size(), max_entries, pieces)
+    }
+
+    /// Builds a list whose entries are at most so long, or a page.
+    fn cut<E>(
+        max_segment: u32,
         max_entries: usize,
         pieces: impl Iterator<Item = Result<Piece, E>>,
     ) -> Result<Self, BuildError<E>> {
@@ -100,7 +109,7 @@ impl SgList {
             // A piece always fits.
             max_seg: u32::try_from(PAGE_SIZE)
                 .map_err(Error::from)?
-                .max(device.max_segment_size()),
+                .max(max_segment),
         };
         let mut len = 0u64;
         let mut batch: [rdma_bindings::rdma_helper_piece; BATCH] = Default::default();
@@ -202,5 +211,104 @@ impl Drop for Table {
         // SAFETY: By the type invariant the table is allocated. Freeing goes by its size, not by
         // its end mark.
         unsafe { bindings::sg_free_table(&mut self.0) };
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_sg_list)]
+mod tests {
+    use super::*;
+    use core::ptr::NonNull;
+
+    /// Four pages in a row.
+    struct Row(NonNull<bindings::page>);
+
+    impl Row {
+        fn new() -> Result<Self> {
+            // SAFETY: May be called with any order.
+            let page = unsafe { bindings::alloc_pages(bindings::GFP_KERNEL, 2) };
+            Ok(Self(NonNull::new(page).ok_or(ENOMEM)?))
+        }
+
+        fn piece(&self, page: usize, offset: usize, len: usize) -> Piece {
+            // SAFETY: The row has four pages, and no list of a test outlives it.
+            let page = unsafe { BorrowedPage::from_raw(self.0.add(page % 4)) };
+            Piece { page, offset, len }
+        }
+    }
+
+    impl Drop for Row {
+        fn drop(&mut self) {
+            // SAFETY: Allocated with this order.
+            unsafe { bindings::__free_pages(self.0.as_ptr(), 2) };
+        }
+    }
+
+    fn cut(max_segment: usize, pieces: impl IntoIterator<Item = Piece>) -> Result<SgList> {
+        let pieces = pieces.into_iter().map(Ok::<_, Error>);
+        SgList::cut(u32::try_from(max_segment)?, 8, pieces).map_err(|error| match error {
+            BuildError::Source(error) | BuildError::List(error) => error,
+        })
+    }
+
+    /// Offset and length of the entries.
+    fn entries(list: &SgList) -> Result<KVec<(usize, usize)>> {
+        let mut all = KVec::new();
+        let mut entry = list.as_raw();
+        for _ in 0..list.count() {
+            // SAFETY: The list has that many entries.
+            let (offset, length) = unsafe { ((*entry).offset, (*entry).length) };
+            let both = (usize::try_from(offset)?, usize::try_from(length)?);
+            all.push(both, GFP_KERNEL)?;
+            // SAFETY: As above.
+            entry = unsafe { bindings::sg_next(entry) };
+        }
+        Ok(all)
+    }
+
+    const PAGE: usize = PAGE_SIZE;
+
+    #[test]
+    fn what_follows_is_joined() -> Result {
+        let row = Row::new()?;
+        let list = cut(
+            4 * PAGE,
+            [
+                row.piece(0, 100, PAGE - 100),
+                row.piece(1, 0, PAGE),
+                row.piece(2, 0, 50),
+                row.piece(2, 50, 50),
+            ],
+        )?;
+        assert_eq!(entries(&list)?.as_slice(), [(100, 2 * PAGE)]);
+        assert_eq!(list.total_len(), u64::try_from(2 * PAGE)?);
+        Ok(())
+    }
+
+    #[test]
+    fn entries_are_cut_at_pages() -> Result {
+        let row = Row::new()?;
+        // The last piece begins inside a page, and is one too many.
+        let list = cut(
+            2 * PAGE,
+            [
+                row.piece(0, 100, PAGE - 100),
+                row.piece(1, 0, PAGE),
+                row.piece(2, 0, 50),
+                row.piece(2, 50, PAGE - 50),
+                row.piece(3, 0, 7),
+            ],
+        )?;
+        let cuts = [(100, 2 * PAGE - 100), (0, PAGE + 7)];
+        assert_eq!(entries(&list)?.as_slice(), cuts);
+        assert_eq!(list.total_len(), u64::try_from(3 * PAGE - 93)?);
+        Ok(())
+    }
+
+    #[test]
+    fn a_gap_is_no_page_boundary() -> Result {
+        let row = Row::new()?;
+        let list = cut(PAGE, [row.piece(0, 0, 100), row.piece(0, 200, 100)])?;
+        assert_eq!(entries(&list)?.as_slice(), [(0, 100), (200, 100)]);
+        Ok(())
     }
 }
