@@ -424,7 +424,9 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * * -KFI_EBADFLAGS: a flag that the provider doesn't support, known or not.
  * * -KFI_EINVAL: @access is 0 or has unknown bits; @offset isn't 0.
  * * -KFI_EFAULT: memory that can't be registered (a user pointer, an error pointer, the stack, the
- *   kernel's image, vmalloc memory that was freed or never mapped), or a segment without memory.
+ *   image of the kernel or of a module, vmalloc memory that was freed or never mapped, page tables,
+ *   memory that is offline or broken, memory of devices that the domain's can't reach, a zero page
+ *   to be written to; by whatever address or page it is found), or a segment without memory.
  * * -KFI_E2BIG: more segments than the domain's mr_iov_limit, or more pages than one region of the
  *   device holds.
  * * -KFI_EINVAL: a hole: two segments that are not adjacent in memory and don't meet at a page
