@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2016,SC2034,SC2086,SC2154
 #
 # Guests that die are seen to.  Sourced by tools/vm/selftest --boot.
 

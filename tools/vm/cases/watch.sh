@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2016,SC2034,SC2086,SC2154
 #
 # tools/vm/watch ends the guests that can't recover, and no others.  The guests are made
 # up: what they would print, by a shell.  Sourced by tools/vm/selftest.

@@ -24,7 +24,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 entry()
 {
-	case " "$suites" " in
+	case " $suites " in
 	*[[:space:]]"$1"[[:space:]]*) run_suite "$1" ;;
 	*) sh "$here/$1.sh" ;;
 	esac

@@ -58,7 +58,7 @@ fi
 # Again and again, with something open in between.
 again()
 {
-	for i in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		load kfabric && load kfi_verbs && holder depth=regions && rmmod kfi_holder &&
 		rmmod kfi_verbs && rmmod kfabric || return
 	done

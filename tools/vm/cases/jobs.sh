@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2016,SC2034,SC2086,SC2154
+#
+# tools/vm/jobs.sh loses no result, and runs nothing too early.  Sourced by
+# tools/vm/selftest.
+
+# jobs_say WHAT "PASSED FAILED SKIPPED" SCRIPT: what jobs.sh adds up of the SCRIPT's jobs.
+# What was printed is in $tmp/out.
+jobs_say()
+{
+	local what=$1 want=$2 script=$3 got
+
+	got=$(bash -c ". '$TOP/tools/env/lib.sh'; . '$here/jobs.sh'; jobs='$tmp/jobs'
+		jobs_begin
+		$script
+		jobs_wait
+		total >&3" 3>&1 >"$tmp/out" 2>&1) || :
+	if [ "$got" = "$want" ]; then
+		result 0 "jobs: $what"
+	else
+		echo "wanted '$want', got '$got'" >>"$tmp/out"
+		result 1 "jobs: $what"
+	fi
+}
+
+jobs_say "all results are added up" "3 1 2" '
+	two() { pass one; pass two; skip three; }
+	mix() { pass four; skip five; fail six; return 1; }
+	job a - "" two; job b - "" mix'
+jobs_say "a failure that nobody counted is one" "0 1 0" 'job a - "" false'
+jobs_say "a command that is not there has failed" "0 1 0" 'job a - "" no_such_command'
+jobs_say "a job that is killed has failed" "0 1 0" '
+	dies() { kill -9 -- "-$(ps -o pgid= -p $BASHPID | tr -d " ")"; }
+	job a - "" dies'
+jobs_say "what needs a failed job is no pass" "1 1 2" '
+	job a - "" false; job b - "a" pass b; job c - "b" pass c; job d - "" pass d'
+jobs_say "what needs a job that is not there is skipped" "0 0 2" '
+	gone() { skip gone; return 77; }
+	job a - "" gone; job b - "a" pass b'
+jobs_say "a job waits for what it needs" "2 0 0" '
+	slow() { sleep 1; : >"$jobs/made"; pass a; }
+	needs() { [ -e "$jobs/made" ] && pass b; }
+	job b - "a" needs; job a - "" slow'
+# Each counts those that are in there with it.
+jobs_say "no more than N of a kind run at a time" "6 0 0" '
+	inside() {
+		: >"$jobs/in-$1"
+		sleep 0.3
+		set -- "$1" "$jobs"/in-*
+		[ $# -le 3 ] && pass "$1"
+		rm "$jobs/in-$1"
+	}
+	for i in 1 2 3 4 5 6; do job "j$i" x:2 "" inside $i; done'
+jobs_say "what a job prints comes in one piece" "0 0 0" '
+	talk() { for i in 1 2 3 4 5; do echo "$1"; sleep 0.1; done; }
+	for i in A B C; do job "j$i" - "" talk $i; done'
+[ "$(grep -x '[ABC]' "$tmp/out" | uniq | wc -l)" = 3 ] && ok=0 || ok=1
+result $ok "jobs: it does"
+# Whoever ends the run ends its jobs.
+jobs_say "a run that is ended ends its jobs" "0 0 0" '
+	long() { echo $BASHPID >"$jobs/pid"; exec sleep 1000; }
+	job a - "" long
+	until [ -s "$jobs/pid" ]; do sleep 0.1; done
+	jobs_stop
+	for ((i = 0; i < 300; i++)); do
+		kill -0 "$(cat "$jobs/pid")" 2>/dev/null || break
+		sleep 0.1
+	done
+	[ $i -lt 300 ] || fail "it goes on"
+	running=()'

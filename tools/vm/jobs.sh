@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2086,SC2154
+#
+# Jobs that run beside each other, and their results.  Sourced after lib.sh; the caller
+# sets $jobs to a directory that is its own.
+#
+# A job is a function.  It runs when all the jobs that it needs have succeeded, and when
+# one of its kind's slots is free.  What it prints comes out in one piece, when it has
+# ended.  Its exit status: 0 it succeeded; 77 what it is for is not there; else it failed.
+#
+# A job that has failed without having counted a failure is one; so no job can get lost.
+# A job that can't run since one that it needs did not succeed is listed as skipped.
+
+# One line a result: "passed failed skipped".
+tally() { echo "$*" >>"$results"; }
+pass() { tally 1 0 0; say "ok      $*"; }
+skip() { tally 0 0 1; say "SKIP    $*"; }
+fail()
+{
+	tally 0 1 0
+	say "FAILED  $*"
+	echo "$*" >>"$jobs/failures"
+}
+
+# total: "PASSED FAILED SKIPPED" of all jobs together.
+total()
+{
+	cat "$jobs"/*.results 2>/dev/null |
+		awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }'
+}
+
+jobs_begin()
+{
+	rm -rf "$jobs"
+	mkdir -p "$jobs"
+	results=$jobs/main.results
+	declare -gA running=()
+	trap 'jobs_stop; exit 130' INT TERM HUP
+	trap jobs_stop EXIT
+}
+
+# job NAME SLOTS NEEDS CMD...: SLOTS is KIND:N, at most N of a kind run at a time; or -.
+job()
+{
+	local name=$1 slots=$2 needs=$3
+	shift 3
+
+	# With -m each job has a process group, so that jobs_stop reaches all of it.
+	set -m
+	( trap - INT TERM HUP; run_job "$name" "$slots" "$needs" "$@" ) </dev/null &
+	set +m
+	running[$name]=$!
+}
+
+counted_failure() { awk '$2 > 0 { found = 1 } END { exit !found }' "$results" 2>/dev/null; }
+
+run_job()
+{
+	local name=$1 slots=$2 needs=$3 rc=0 slot='' i
+	shift 3
+	# Who adds up knows only what is complete; who prints does not print twice.
+	export KFABRIC_BUFFERED=1
+	results=$jobs/$name.results
+
+	for i in $needs; do
+		until [ -e "$jobs/$i.status" ]; do sleep 0.2; done
+		[ "$(cat "$jobs/$i.status")" = 0 ] || rc=77
+	done
+	if [ $rc = 77 ]; then
+		skip "$name: not run, for lack of: $needs" >"$jobs/$name.out"
+	else
+		take "$slots"
+		date +%s >"$jobs/$name.begun"
+		announce "$name"
+		# -e is off in there; a function chains with && or looks for itself.
+		( "$@" ) >"$jobs/$name.out" 2>&1 {slot}>&- || rc=$?
+		if [ $rc != 0 ] && [ $rc != 77 ] && ! counted_failure; then
+			fail "$name ended with $rc" >>"$jobs/$name.out"
+		fi
+	fi
+	(
+		flock 5
+		cat "$jobs/$name.out"
+	) 5>"$jobs/.print"
+	echo $rc >"$jobs/$name.status.new"
+	mv "$jobs/$name.status.new" "$jobs/$name.status"
+}
+
+announce() { ( flock 5; say "begun   $1" ) 5>"$jobs/.print"; }
+
+# take KIND:N: waits for one of N; it is given back when $slot is closed.
+take()
+{
+	local kind=${1%:*} n=${1#*:} i
+
+	exec {slot}</dev/null
+	[ "$kind" != - ] || return 0
+	while :; do
+		for ((i = 0; i < n; i++)); do
+			exec {slot}>&-
+			exec {slot}>"$jobs/.slot-$kind-$i"
+			! flock -n $slot || return 0
+		done
+		sleep 0.2
+	done
+}
+
+# Waits for all jobs, and says now and then which ones take their time.
+jobs_wait()
+{
+	local name beat=0 now line
+
+	while [ ${#running[@]} -gt 0 ]; do
+		sleep 0.5
+		for name in "${!running[@]}"; do
+			kill -0 "${running[$name]}" 2>/dev/null && continue
+			wait "${running[$name]}" || :
+			# One that was killed is not forgotten.
+			[ -e "$jobs/$name.status" ] || {
+				fail "$name: did not come to its end"
+				echo 1 >"$jobs/$name.status"
+			}
+			unset "running[$name]"
+		done
+		now=$(date +%s)
+		[ $beat != 0 ] || beat=$now
+		[ $((now - beat)) -ge 60 ] || continue
+		beat=$now line=
+		for name in "${!running[@]}"; do
+			[ ! -e "$jobs/$name.begun" ] ||
+				line="$line, $name for $((now - $(cat "$jobs/$name.begun")))s"
+		done
+		say "        at work: ${line#, }"
+	done
+}
+
+jobs_stop()
+{
+	local name
+
+	for name in "${!running[@]}"; do
+		kill -TERM -- "-${running[$name]}" 2>/dev/null || :
+	done
+}
