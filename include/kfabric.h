@@ -353,7 +353,7 @@ struct kfi_ep_attr {
 
 /**
  * struct kfi_domain_attr - What a domain can do, or should.
- * @domain: Hint: only this open domain; or NULL.
+ * @domain: Hint: only this open domain; or NULL. In the info: what the hints named.
  * @name: The domain's name; for kfi_verbs the RDMA device's.
  * @threading: Which calls the consumer serializes by itself.
  * @control_progress: How control operations progress.
@@ -416,7 +416,7 @@ struct kfi_domain_attr {
 
 /**
  * struct kfi_fabric_attr - Which fabric, of which provider.
- * @fabric: Hint: only this open fabric; or NULL.
+ * @fabric: Hint: only this open fabric; or NULL. In the info: what the hints named.
  * @name: The fabric's name.
  * @prov_name: The provider's name, "verbs" for instance.
  * @prov_version: The provider's version.
@@ -639,7 +639,8 @@ struct kfi_info *kfi_dupinfo(const struct kfi_info *info);
  *
  * * -KFI_EINVAL: @attr, @fabric or one of the names in @attr is NULL.
  * * -KFI_ENODEV: no provider of that name is loaded, or it has no such fabric.
- * * -KFI_EIO: the provider has opened something that is no fabric.
+ * * -KFI_ENOSYS: the api_version of @attr is newer than this API.
+ * * -KFI_EIO: the provider has opened something that is no fabric, or another provider's.
  * * -KFI_ENOMEM: out of memory.
  */
 int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric, void *context);

@@ -680,7 +680,9 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
  * @count: How many parts there are; 0 if @iov is NULL.
  * @flags: None yet, 0.
  *
- * The caller keeps peers away meanwhile, and frees no page of the region before this has returned.
+ * The caller keeps peers away meanwhile. The old pages may be freed when this has returned 0; after
+ * an error, old and new pages when kfi_close() of the region has returned 0, and after
+ * -KFI_ENOTRECOVERABLE never.
  *
  * Context: Process context; may sleep.
  * Return: 0, or:
@@ -690,9 +692,12 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
  * * -KFI_EBADFLAGS: @flags isn't 0.
  * * -KFI_EFAULT: memory is there now that can't be registered; the region is as it was.
  * * -KFI_EOPBADSTATE: the region isn't enabled.
- * * -KFI_EIO: the device failed; peers can't reach the region any more.
+ * * -KFI_EIO: the pages can't be mapped for the device, and the region is as it was; or the device
+ *   failed, and peers can't reach the region any more.
+ * * -KFI_ENOTRECOVERABLE: the device failed and won't let go of the region: neither old nor new pages
+ *   may ever be freed.
  * * -KFI_ENODEV: the device is gone.
- * * -KFI_ENOMEM: out of memory; the region is as it was.
+ * * -KFI_ENOMEM: out of memory; the region is as it was, or peers can't reach it any more.
  * * -KFI_ENOSYS: the provider can't do it, or not for such a region: only those of kvecs.
  */
 static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, size_t count,

@@ -20,7 +20,9 @@ struct module;
  * @context: The core's.
  * @name: The provider's name; consumers find it as prov_name.
  * @kgetinfo: Find what it offers: the arguments and results of kfi_getinfo(). May sleep.
- * @kfabric: Open a fabric: the arguments and results of kfi_fabric(). May sleep.
+ * @kfabric: Open a fabric: the arguments and results of kfi_fabric(). May sleep. The same fabric may
+ *	be given out again while it is open; it is then closed as often as it was opened. While it
+ *	is open the core has a table of its own in its fid.ops, which the provider leaves there.
  * @cleanup: Called once, when the core lets go of the provider; may sleep. Or NULL.
  * @comp: Completed when @ref_cnt reaches 0.
  * @ref_cnt: References to the provider; the core's own is one of them.

@@ -45,7 +45,10 @@ bool kfi_helper_sg_map_direct(struct scatterlist *sgl, int nents)
 	struct scatterlist *sg = sgl;
 	int i;
 
-	for (i = 0; i < nents; i++, sg = sg_next(sg)) {
+	for (i = 0; i < nents; i++) {
+		/* Not beyond the last, which may be where the caller's memory ends. */
+		if (i)
+			sg = sg_next(sg);
 		if (!sg || !sg_page(sg))
 			return false;
 		sg_dma_address(sg) = sg_phys(sg);

@@ -19,7 +19,7 @@ bool kfi_helper_virt_pfn(const void *addr, u64 *pfn);
 bool kfi_helper_on_stack(const void *addr, size_t len);
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn);
 struct page *kfi_helper_page(u64 pfn);
-struct scatterlist *kfi_helper_sg_next(struct scatterlist *sg, u64 *addr, u32 *len);
+void kfi_helper_sg_span(struct scatterlist *sg, u64 *addr, u32 *len);
 unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);
 

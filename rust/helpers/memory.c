@@ -75,12 +75,11 @@ struct page *kfi_helper_page(u64 pfn)
 	return pfn_to_page(pfn);
 }
 
-/* Where the device finds the data of @sg; returns the entry after it, NULL at the end. */
-struct scatterlist *kfi_helper_sg_next(struct scatterlist *sg, u64 *addr, u32 *len)
+/* Where the device finds the data of @sg. */
+void kfi_helper_sg_span(struct scatterlist *sg, u64 *addr, u32 *len)
 {
 	*addr = sg_dma_address(sg);
 	*len = sg_dma_len(sg);
-	return sg_next(sg);
 }
 
 /* Allocations between save and restore don't wait for I/O, whatever their flags say. */

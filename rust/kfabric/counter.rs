@@ -104,17 +104,17 @@ impl Counter {
 
     /// Has its consumer not closed it yet? Any context.
     pub fn is_open(&self) -> bool {
-        self.state.lock().open
+        self.state.with(|state| state.open)
     }
 
     /// How many operations ended well. Any context.
     pub(crate) fn value(&self) -> u64 {
-        self.state.lock().value
+        self.state.with(|state| state.value)
     }
 
     /// How many operations failed. Any context.
     pub(crate) fn errors(&self) -> u64 {
-        self.state.lock().errors
+        self.state.with(|state| state.errors)
     }
 
     /// Sets how many ended well. Any context.
@@ -129,12 +129,13 @@ impl Counter {
 
     /// From here on nothing is counted; `EBUSY` while somebody waits. Any context.
     pub(crate) fn close(&self) -> Result<(), Errno> {
-        let mut state = self.state.lock();
-        if state.waiters != 0 {
-            return Err(Errno::EBUSY);
-        }
-        state.open = false;
-        Ok(())
+        self.state.with(|state| match state.waiters {
+            0 => {
+                state.open = false;
+                Ok(())
+            }
+            _ => Err(Errno::EBUSY),
+        })
     }
 
     /// Sleeps until the value is `threshold` or more; `None` waits for ever.
@@ -142,11 +143,12 @@ impl Counter {
     /// Fails with `EAVAIL` if the number of failures changes meanwhile, with `EINTR` on a signal,
     /// and with `ETIMEDOUT`.
     pub(crate) fn wait(&self, threshold: u64, timeout: Option<Jiffies>) -> Result<(), Errno> {
-        let mut state = self.state.lock();
-        state.waiters += 1;
-        let waited = self.wait_locked(&mut state, threshold, timeout);
-        state.waiters -= 1;
-        waited
+        self.state.with(|state| {
+            state.waiters += 1;
+            let waited = self.wait_locked(state, threshold, timeout);
+            state.waiters -= 1;
+            waited
+        })
     }
 
     fn wait_locked(
@@ -194,10 +196,12 @@ impl Counter {
     }
 
     fn change(&self, change: impl FnOnce(&mut State) -> bool) {
-        let mut state = self.state.lock();
-        // Under the lock: who waited may close the counter, and let it go, as soon as it is free.
-        if state.open && change(&mut state) {
-            self.changed.notify_all();
-        }
+        self.state.with(|state| {
+            // Under the lock: who waited may close the counter, and let it go, as soon as it is
+            // free.
+            if state.open && change(state) {
+                self.changed.notify_all();
+            }
+        });
     }
 }

@@ -25,6 +25,7 @@ use crate::{
         signed,
         widen, //
     },
+    offer::Offer,
     provider::Domain,
     raw,
     rawkey,
@@ -50,7 +51,10 @@ use kernel::{
         c_void, //
     },
     prelude::*,
-    str::CStr,
+    str::{
+        CStr,
+        CString, //
+    },
     sync::SetOnce,
     types::Opaque, //
 };
@@ -90,6 +94,8 @@ pub(crate) struct DomainObject {
     children: Children,
     regions: Children,
     fabric: NonNull<FabricObject>,
+    /// Its name, if it was opened by name.
+    name: Option<CString>,
     mr_limits: MrLimits,
     mr_cnt: i32,
     mr_mode: i32,
@@ -124,6 +130,25 @@ impl Drop for Child<'_> {
 impl DomainObject {
     pub(crate) fn provider(&self) -> &dyn Domain {
         &*self.imp
+    }
+
+    /// The domain as C has it.
+    pub(crate) fn as_ptr(&self) -> *mut kfid_domain {
+        self.c.get()
+    }
+
+    /// The fabric that it belongs to.
+    pub(crate) fn fabric(&self) -> &FabricObject {
+        // SAFETY: Open by the invariant.
+        unsafe { self.fabric.as_ref() }
+    }
+
+    /// Is it an offer of this domain, which needs no more of a consumer than has been agreed to?
+    pub(crate) fn is_offered(&self, offer: &Offer) -> bool {
+        self.name
+            .as_ref()
+            .is_none_or(|name| **name == *offer.domain)
+            && offer.mr_mode & !self.mr_mode == 0
     }
 
     pub(crate) fn mr_limits(&self) -> &MrLimits {
@@ -258,6 +283,7 @@ fn new(
         mr_mode: attr.mr_mode,
         auth_key: &auth_key,
     };
+    let name = request.name.map(CString::try_from).transpose()?;
     let object = KBox::new_uninit(GFP_KERNEL)?;
     let imp = fabric.provider().open_domain(&request)?;
     // Where there are no endpoints, a consumer that is ready to bind regions to one doesn't have to.
@@ -290,6 +316,7 @@ fn new(
             children: Children::new(),
             regions: Children::new(),
             fabric: NonNull::from(fabric),
+            name,
             mr_limits,
             mr_cnt,
             mr_mode,

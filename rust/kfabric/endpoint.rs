@@ -81,42 +81,45 @@ impl Endpoint {
 
     /// Has its consumer not closed it yet? Any context.
     pub fn is_open(&self) -> bool {
-        self.state.lock().phase != Phase::Closed
+        self.state.with(|state| state.phase != Phase::Closed)
     }
 
     /// Is it open, and enabled? Any context.
     pub fn is_enabled(&self) -> bool {
-        self.state.lock().phase == Phase::Enabled
+        self.state.with(|state| state.phase == Phase::Enabled)
     }
 
     /// Lets an access through, unless the endpoint isn't enabled or is closed. Closing it waits
     /// until what this gives is dropped. Both may be done in any context.
     pub fn enter(&self) -> Option<Inside<'_>> {
-        let mut state = self.state.lock();
-        if state.phase != Phase::Enabled {
-            return None;
-        }
-        state.users += 1;
-        Some(Inside(self))
+        self.state.with(|state| match state.phase {
+            Phase::Enabled => {
+                state.users += 1;
+                Some(Inside(self))
+            }
+            _ => None,
+        })
     }
 
     /// Opens the door; `EOPBADSTATE` if it has been opened before. Any context.
     pub(crate) fn enable(&self) -> Result<(), Errno> {
-        let mut state = self.state.lock();
-        if state.phase != Phase::New {
-            return Err(Errno::EOPBADSTATE);
-        }
-        state.phase = Phase::Enabled;
-        Ok(())
+        self.state.with(|state| match state.phase {
+            Phase::New => {
+                state.phase = Phase::Enabled;
+                Ok(())
+            }
+            _ => Err(Errno::EOPBADSTATE),
+        })
     }
 
     /// Shuts the door, for good. Sleeps until those on their way have come out.
     pub(crate) fn close(&self) {
-        let mut state = self.state.lock();
-        state.phase = Phase::Closed;
-        while state.users > 0 {
-            self.left.wait(&mut state);
-        }
+        self.state.with(|state| {
+            state.phase = Phase::Closed;
+            while state.users > 0 {
+                self.left.wait(state);
+            }
+        });
     }
 }
 
@@ -129,11 +132,12 @@ pub struct Inside<'a>(&'a Endpoint);
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.users -= 1;
-        // Under the lock: whoever closes the endpoint may then let it go.
-        if state.users == 0 && state.phase == Phase::Closed {
-            self.0.left.notify_all();
-        }
+        self.0.state.with(|state| {
+            state.users -= 1;
+            // Under the lock: whoever closes the endpoint may then let it go.
+            if state.users == 0 && state.phase == Phase::Closed {
+                self.0.left.notify_all();
+            }
+        });
     }
 }

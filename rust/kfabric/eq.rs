@@ -12,6 +12,7 @@ mod ring;
 mod slots;
 
 pub(crate) use open::open;
+pub(crate) use queue::Unread;
 
 use crate::{
     children::Children,
@@ -83,15 +84,26 @@ impl EqObject {
     }
 
     /// Puts in an event about `fid`. If the queue is full it is lost, and the reader will know.
-    pub(crate) fn complete(&self, event: u32, fid: *mut kfid, context: *mut c_void, data: u64) {
-        Queue::push(&self.queue, Event::new(event, fid, context, data));
+    pub(crate) fn complete(
+        &self,
+        event: u32,
+        fid: *mut kfid,
+        context: *mut c_void,
+        data: u64,
+    ) -> Option<Unread> {
+        Queue::push(&self.queue, Event::new(event, fid, context, data))
     }
 
     /// Puts in that an operation on `fid` failed, and fires the tracepoint. If the queue is full it
     /// is lost, and the reader will know.
     ///
     /// The entry has the errno as both `err` and `prov_errno`, positive.
-    pub(crate) fn fail(&self, fid: *mut kfid, context: *mut c_void, refusal: Refusal) {
+    pub(crate) fn fail(
+        &self,
+        fid: *mut kfid,
+        context: *mut c_void,
+        refusal: Refusal,
+    ) -> Option<Unread> {
         let errno = -refusal.report();
         Queue::push_failure(
             &self.queue,
@@ -100,13 +112,13 @@ impl EqObject {
                 context,
                 errno,
             },
-        );
+        )
     }
 
-    /// Takes out what [`complete`](Self::complete) and [`fail`](Self::fail) put in about `fid` and
-    /// nobody has read yet.
-    pub(crate) fn forget(&self, fid: *mut kfid) {
-        self.queue.forget(fid);
+    /// Takes out what [`complete`](Self::complete) or [`fail`](Self::fail) put in, unless somebody
+    /// has read it.
+    pub(crate) fn forget(&self, unread: Unread) {
+        self.queue.forget(unread);
     }
 
     /// Does the calling task run this queue's handler? Process context.

@@ -28,7 +28,10 @@ use kernel::{
         c_void, //
     },
     prelude::*,
-    str::CStr,
+    str::{
+        CStr,
+        CString, //
+    },
     types::Opaque, //
 };
 use kfi_bindings::{
@@ -50,12 +53,24 @@ pub(crate) struct FabricObject {
     // C may write to it: the context is the consumer's.
     c: Opaque<kfid_fabric>,
     imp: KBox<dyn Fabric>,
+    provider: &'static CStr,
+    name: CString,
     children: Children,
 }
 
 impl FabricObject {
     pub(crate) fn provider(&self) -> &dyn Fabric {
         &*self.imp
+    }
+
+    /// The fabric as C has it.
+    pub(crate) fn as_ptr(&self) -> *mut kfid_fabric {
+        self.c.get()
+    }
+
+    /// Is it this provider's fabric of this name?
+    pub(crate) fn is(&self, provider: &CStr, name: &CStr) -> bool {
+        self.provider == provider && &*self.name == name
     }
 
     pub(crate) fn children(&self) -> &Children {
@@ -91,7 +106,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
 ) -> c_int {
     // SAFETY: By the requirements of this function.
     let (name, api_version) = unsafe { (CStr::from_char_ptr((*attr).name), (*attr).api_version) };
-    let opened = P::open_fabric(name).and_then(|imp| new(imp, api_version, context));
+    let opened = P::open_fabric(name).and_then(|imp| new(imp, P::NAME, name, api_version, context));
     match opened {
         Ok(opened) => {
             // SAFETY: By the requirements of this function.
@@ -105,6 +120,8 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
 /// Makes the object that C gets. Not generic, so that its tables are the core's.
 fn new(
     imp: KBox<dyn Fabric>,
+    provider: &'static CStr,
+    name: &CStr,
     api_version: u32,
     context: *mut c_void,
 ) -> Result<*mut kfid_fabric, Refusal> {
@@ -116,6 +133,8 @@ fn new(
                 api_version,
             }),
             imp,
+            provider,
+            name: CString::try_from(name)?,
             children: Children::new(),
         },
         GFP_KERNEL,

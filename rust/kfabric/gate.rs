@@ -330,7 +330,7 @@ mod tests {
         let (gate, step) = (gate()?, Arc::new(Atomic::new(0_u32), GFP_KERNEL)?);
         let (theirs, said) = (gate.clone(), step.clone());
         // Dropped first, since it waits for the other thread.
-        let queue = OwnedQueue::new(c"kfabric_kunit")?;
+        let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
         queue.try_spawn(GFP_KERNEL, move || {
             let inside = theirs.enter();
             said.store(1, Release);

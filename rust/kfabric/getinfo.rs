@@ -3,7 +3,9 @@
 //! `kfi_getinfo()`: asking every provider, and answering for those written in Rust.
 
 use crate::{
+    domain,
     errno::Errno,
+    guard,
     hints::{
         self,
         Wanted, //
@@ -32,6 +34,7 @@ use kernel::{
 };
 use kfi_bindings::{
     kfi_info,
+    kfid_fabric,
     KFI_NUMERICHOST,
     KFI_PROV_ATTR_ONLY,
     KFI_SOURCE, //
@@ -48,6 +51,14 @@ struct Query {
 }
 
 impl Query {
+    /// The version of the API that the consumer asks for.
+    fn api_version(&self) -> u32 {
+        match self.version {
+            0 => crate::API_VERSION,
+            version => version,
+        }
+    }
+
     /// All that the providers answer. A provider that has nothing, or fails, doesn't keep the
     /// others from answering; its failure is told only if nobody has anything.
     fn ask(&self) -> Result<Info, Refusal> {
@@ -60,7 +71,7 @@ impl Query {
             return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(unknown));
         }
         // SAFETY: Hints are null or valid with all that they point to, as the C API demands.
-        let wanted = unsafe { hinted_provider(self.hints) };
+        let (wanted, opened) = unsafe { (hinted_provider(self.hints), opened(self.hints)) };
         let mut found = Info::none();
         let mut failure = Refusal::new(Errno::ENODATA, c"no provider meets the hints");
         for provider in registry::all()?.iter() {
@@ -68,6 +79,11 @@ impl Query {
                 continue;
             };
             if wanted.is_some_and(|name| name != provider.name()) {
+                continue;
+            }
+            // SAFETY: As above; so the fabric is open.
+            let elsewhere = |fabric: &*mut _| unsafe { !guard::is_of(*fabric, provider) };
+            if opened.iter().flatten().any(elsewhere) {
                 continue;
             }
             let mut answer: *mut kfi_info = ptr::null_mut();
@@ -83,8 +99,12 @@ impl Query {
                 )
             };
             match ret {
-                // SAFETY: What a provider gives out on success is the caller's.
-                0 => found.append(unsafe { Info::from_raw(answer) }),
+                0 => {
+                    // SAFETY: What a provider gives out on success is the caller's.
+                    let mut answer = unsafe { Info::from_raw(answer) };
+                    answer.set_api_version(self.api_version());
+                    found.append(answer);
+                }
                 _ if Errno::from_c(ret) == Errno::ENODATA => (),
                 _ => failure = Refusal::new(Errno::from_c(ret), c"a provider failed"),
             }
@@ -106,6 +126,29 @@ unsafe fn hinted_provider<'a>(hints: *const kfi_info) -> Option<&'a CStr> {
     unsafe {
         let attr = hints.as_ref()?.fabric_attr.as_ref()?;
         hints::name(attr.prov_name)
+    }
+}
+
+/// The open fabrics that the hints name: by itself, and by a domain of it.
+///
+/// # Safety
+///
+/// `hints` is null or valid with all that it points to.
+unsafe fn opened(hints: *const kfi_info) -> [Option<*mut kfid_fabric>; 2] {
+    // SAFETY: By the requirements of this function.
+    let Some(hints) = (unsafe { hints.as_ref() }) else {
+        return [None; 2];
+    };
+    // SAFETY: As above; objects that hints name are open.
+    unsafe {
+        let fabric = hints.fabric_attr.as_ref().map(|attr| attr.fabric);
+        let domain = hints.domain_attr.as_ref().map(|attr| attr.domain);
+        // Domains of providers in C are for these to recognize.
+        let domain = domain.and_then(|domain| domain::object(domain.cast()).ok());
+        [
+            fabric.filter(|fabric| !fabric.is_null()),
+            domain.map(|domain| domain.fabric().as_ptr()),
+        ]
     }
 }
 
@@ -155,14 +198,15 @@ fn answer<P: Provider>(offer: &Offer, wanted: &Wanted<'_>, flags: u64) -> Result
         let fabric = &mut *fields.fabric_attr;
         fabric.prov_name = info::string(P::NAME.as_char_ptr())?;
         fabric.prov_version = P::VERSION;
-        fabric.api_version = crate::API_VERSION;
         if flags & KFI_PROV_ATTR_ONLY != 0 {
             return Ok(info);
         }
         fabric.name = info::string(offer.fabric.as_char_ptr())?;
+        fabric.fabric = wanted.opened_fabric.as_ptr();
         fields.caps = offer.caps;
         let domain = &mut *fields.domain_attr;
         domain.name = info::string(offer.domain.as_char_ptr())?;
+        domain.domain = wanted.opened_domain.as_ptr();
         domain.threading = kfi_bindings::kfi_threading_KFI_THREAD_SAFE;
         domain.control_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
         domain.data_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
@@ -212,7 +256,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     let wanted = unsafe { Wanted::read(hints) };
     let mut found = Info::none();
     let collected = P::offers().and_then(|offers| {
-        for offer in offers.iter().filter(|offer| wanted.met_by(offer)) {
+        for offer in offers.iter().filter(|offer| wanted.met_by(P::NAME, offer)) {
             found.append(answer::<P>(offer, &wanted, flags)?);
             if flags & KFI_PROV_ATTR_ONLY != 0 {
                 break;

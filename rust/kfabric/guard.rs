@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi_fabric()`, and the guard that pins the provider of an open fabric.
+//! The guard that pins the provider of an open fabric.
+//!
+//! Lock order: `HANDED_OUT` is a leaf; no provider is called under it.
 
-use crate::{
-    errno::Errno,
-    noio::NoIo,
-    refusal::Refusal,
-    registry::{
-        self,
-        ProviderRef, //
-    }, //
+mod open;
+
+use crate::registry::ProviderRef;
+use core::ptr::{
+    self,
+    NonNull, //
 };
-use core::ptr;
 use kernel::{
     ffi::{
         c_char,
@@ -19,40 +18,175 @@ use kernel::{
         c_void, //
     },
     prelude::*,
-    str::CStr, //
+    sync::{
+        GlobalGuard,
+        GlobalLockedBy, //
+    }, //
 };
 use kfi_bindings::{
-    kfi_fabric_attr,
     kfi_ops,
     kfid,
     kfid_fabric, //
 };
 
-/// Stands between a consumer and an open fabric, whichever language its provider is written in.
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `init`, which the module calls first.
+    unsafe(uninit) static HANDED_OUT: Mutex<()> = ();
+}
+
+/// Initializes the lock of all guards.
+///
+/// # Safety
+///
+/// Called once, before anything else of this file.
+pub(crate) unsafe fn init() {
+    // SAFETY: By the requirements of this function.
+    unsafe { HANDED_OUT.init() };
+}
+
+/// Stands between its consumers and an open fabric, whichever language its provider is written in.
 ///
 /// The fabric's fid points to `ops` instead of the provider's table. So the code that runs last
 /// when a fabric is closed is the core's, and the provider's module can be let go by it.
 ///
+/// A provider may open one fabric several times, that is, give out the same fid again. It has one
+/// guard then, which goes with the last of its consumers. When all of them are closing it, the fid
+/// gets its own table back beforehand: it may be freed, or kept and given out anew.
+///
 /// # Invariants
 ///
-/// `inner` is the table that the provider gave the fabric.
+/// `inner` is the table that the provider gave the fabric. While `HANDED_OUT` is locked, the fid
+/// points to the guard if not all of its consumers are closing it.
 #[repr(C)]
 struct Guard {
     ops: kfi_ops,
     inner: *mut kfi_ops,
     provider: ProviderRef,
+    consumers: GlobalLockedBy<Consumers, HANDED_OUT>,
+}
+
+/// How often a fabric is open.
+struct Consumers {
+    open: usize,
+    /// How many of them are in a call that closes it.
+    closing: usize,
 }
 
 impl Guard {
-    /// The guard of an open fabric, and its fid's own table.
+    /// A guard of a fabric with this table, for one consumer.
+    fn new(inner: *mut kfi_ops, provider: ProviderRef) -> Self {
+        // INVARIANT: The caller passes what the provider gave, and puts the guard there.
+        Self {
+            ops: kfi_ops {
+                size: size_of::<kfi_ops>(),
+                close: Some(guard_close),
+                bind: Some(guard_bind),
+                control: Some(guard_control),
+                ops_open: Some(guard_ops_open),
+            },
+            inner,
+            provider,
+            consumers: GlobalLockedBy::new(Consumers {
+                open: 1,
+                closing: 0,
+            }),
+        }
+    }
+
+    /// The guard of a fabric, if it has one. Called with `HANDED_OUT` locked, or for an open fabric
+    /// that `kfi_fabric()` gave out.
     ///
     /// # Safety
     ///
-    /// `fid` is a fabric that `kfi_fabric()` gave out.
+    /// `fid` is an open fabric, and has a table.
+    unsafe fn find(fid: *const kfid) -> Option<NonNull<Self>> {
+        type Close = unsafe extern "C" fn(*mut kfid) -> c_int;
+        // SAFETY: By the requirements of this function.
+        let (ops, close) = unsafe { ((*fid).ops, (*(*fid).ops).close) };
+        // The table with this function is the first field of a guard.
+        NonNull::new(ops.cast())
+            .filter(|_| close.is_some_and(|close| ptr::fn_addr_eq(close, guard_close as Close)))
+    }
+
+    /// The guard of an open fabric that `kfi_fabric()` gave out.
+    ///
+    /// # Safety
+    ///
+    /// `fid` is such a fabric.
     unsafe fn of(fid: *mut kfid) -> *mut Self {
         // SAFETY: `ops` is the first field of the guard that `kfi_fabric()` put there.
         unsafe { (*fid).ops }.cast()
     }
+
+    /// Makes one more consumer's fabric of one that the provider has opened again.
+    fn add(&self, lock: &mut GlobalGuard<HANDED_OUT>) {
+        self.consumers.as_mut(lock).open += 1;
+    }
+
+    /// A consumer is about to close the fabric.
+    ///
+    /// # Safety
+    ///
+    /// `fid` is the guard's fabric, open.
+    unsafe fn begin_close(&self, fid: *mut kfid) {
+        let mut lock = HANDED_OUT.lock();
+        let consumers = self.consumers.as_mut(&mut lock);
+        consumers.closing += 1;
+        if consumers.closing == consumers.open {
+            // SAFETY: By the requirements of this function; all who use the fabric are here.
+            unsafe { (*fid).ops = self.inner };
+        }
+    }
+
+    /// The consumer has closed it. `true` if the guard is to go.
+    fn end_close(&self) -> bool {
+        let mut lock = HANDED_OUT.lock();
+        let consumers = self.consumers.as_mut(&mut lock);
+        consumers.closing -= 1;
+        consumers.open -= 1;
+        consumers.open == 0
+    }
+
+    /// The consumer has not closed it, after all. `true` if the guard is to go.
+    ///
+    /// # Safety
+    ///
+    /// `this` is the guard of `fid`, an open fabric.
+    unsafe fn undo_close(this: *mut Self, fid: *mut kfid) -> bool {
+        let mut lock = HANDED_OUT.lock();
+        // SAFETY: By the requirements of this function; the guard has the caller for a consumer.
+        let (guard, found) = unsafe { (&*this, Self::find(fid)) };
+        let consumers = guard.consumers.as_mut(&mut lock);
+        consumers.closing -= 1;
+        match found {
+            None => {
+                // SAFETY: As above. Nobody has opened it meanwhile, or it would have a guard.
+                unsafe { (*fid).ops = this.cast() };
+                false
+            }
+            Some(found) if found.as_ptr() == this => false,
+            Some(newer) => {
+                // Somebody has opened it meanwhile.
+                consumers.open -= 1;
+                let gone = consumers.open == 0;
+                // SAFETY: A guard that a fid points to is there while the lock is held.
+                unsafe { newer.as_ref() }.add(&mut lock);
+                gone
+            }
+        }
+    }
+}
+
+/// Was this fabric opened from this provider?
+///
+/// # Safety
+///
+/// `fabric` is an open fabric.
+pub(crate) unsafe fn is_of(fabric: *const kfid_fabric, provider: &ProviderRef) -> bool {
+    // SAFETY: By the requirements of this function; the fid is the first field.
+    let guard = unsafe { Guard::find(fabric.cast()) };
+    // SAFETY: The guard is there while the fabric is open.
+    guard.is_some_and(|guard| unsafe { guard.as_ref() }.provider.is(provider))
 }
 
 /// Forwards a slot of a fabric's fid to the provider's table.
@@ -75,10 +209,19 @@ macro_rules! forward {
 unsafe extern "C" fn guard_close(fid: *mut kfid) -> c_int {
     // SAFETY: C calls this on an open fabric.
     let guard = unsafe { Guard::of(fid) };
+    // SAFETY: As above; the guard has this consumer, so it is there until it goes below.
+    unsafe { (*guard).begin_close(fid) };
     let ret = forward!(guard, close(fid));
-    if ret == 0 {
-        // The fabric is gone, and nothing of the provider runs any more on its behalf.
-        // SAFETY: `kfi_fabric()` made the guard as a box and nobody else has it.
+    // SAFETY: As above. Closed, the fabric may not even be memory any more; otherwise it is open.
+    let gone = unsafe {
+        match ret {
+            0 => (*guard).end_close(),
+            _ => Guard::undo_close(guard, fid),
+        }
+    };
+    if gone {
+        // Nothing of the provider runs any more on behalf of this fabric.
+        // SAFETY: `kfi_fabric()` made the guard as a box, and no fid points to it any more.
         drop(unsafe { KBox::from_raw(guard) });
     }
     ret
@@ -116,90 +259,3 @@ unsafe extern "C" fn guard_ops_open(
     let guard = unsafe { Guard::of(fid) };
     forward!(guard, ops_open(fid, name, flags, ops, context))
 }
-
-/// Opens a fabric of the provider that the attributes name, and puts a guard in front.
-fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric, Refusal> {
-    if attr.prov_name.is_null() || attr.name.is_null() {
-        return Err(Refusal::new(Errno::EINVAL, c"no provider or fabric name"));
-    }
-    // SAFETY: Not null, so a string, as the C API demands.
-    let name = unsafe { CStr::from_char_ptr(attr.prov_name) };
-    let provider =
-        registry::find(name).ok_or(Refusal::new(Errno::ENODEV, c"no provider of that name"))?;
-    let kfabric = provider.kfabric().ok_or(Errno::ENOSYS)?;
-    let guard = KBox::<Guard>::new_uninit(GFP_KERNEL)?;
-
-    let mut fabric: *mut kfid_fabric = ptr::null_mut();
-    // SAFETY: The provider is held, the attributes are valid for the call. Providers take them
-    // without const, but do not change them.
-    let ret = unsafe { kfabric(ptr::from_ref(attr).cast_mut(), &mut fabric, context) };
-    if ret != 0 {
-        return Err(Refusal::new(
-            Errno::from_c(ret),
-            c"the provider refused the fabric",
-        ));
-    }
-    let Some(opened) = ptr::NonNull::new(fabric) else {
-        return Err(Refusal::new(Errno::EIO, c"the provider gave no fabric"));
-    };
-    // SAFETY: A provider gives a valid fabric when it succeeds, and nobody else has it yet.
-    let fid = unsafe { &mut (*opened.as_ptr()).fid };
-    if fid.ops.is_null() {
-        return Err(Refusal::new(
-            Errno::EIO,
-            c"the provider's fabric has no operations",
-        ));
-    }
-    let guard = KBox::write(
-        guard,
-        Guard {
-            ops: kfi_ops {
-                size: size_of::<kfi_ops>(),
-                close: Some(guard_close),
-                bind: Some(guard_bind),
-                control: Some(guard_control),
-                ops_open: Some(guard_ops_open),
-            },
-            // INVARIANT: This is the provider's table.
-            inner: fid.ops,
-            provider,
-        },
-    );
-    fid.ops = KBox::into_raw(guard).cast();
-    Ok(opened.as_ptr())
-}
-
-/// `kfi_fabric()`. May sleep.
-///
-/// # Safety
-///
-/// As the C API demands: each pointer is null or valid.
-#[no_mangle]
-pub(crate) unsafe extern "C" fn kfi_fabric(
-    attr: *mut kfi_fabric_attr,
-    fabric: *mut *mut kfid_fabric,
-    context: *mut c_void,
-) -> c_int {
-    let _noio = NoIo::enter();
-    if fabric.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
-    }
-    // SAFETY: Not null, so valid.
-    let attr = unsafe {
-        *fabric = ptr::null_mut();
-        attr.as_ref()
-    };
-    match attr
-        .ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))
-        .and_then(|attr| open(attr, context))
-    {
-        Ok(opened) => {
-            // SAFETY: As above.
-            unsafe { *fabric = opened };
-            0
-        }
-        Err(refusal) => refusal.report(),
-    }
-}
-
-crate::table::declared_in_c!(kfi_fabric);

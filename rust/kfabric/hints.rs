@@ -2,10 +2,20 @@
 
 //! Reading a consumer's hints.
 
-use crate::offer::{
-    Hints,
-    Offer,
-    EP_TYPE, //
+use crate::{
+    domain::{
+        self,
+        DomainObject, //
+    },
+    fabric::{
+        self,
+        FabricObject, //
+    },
+    offer::{
+        Hints,
+        Offer,
+        EP_TYPE, //
+    }, //
 };
 use core::ptr;
 use kernel::{
@@ -18,7 +28,9 @@ use kfi_bindings::{
     kfi_ep_attr,
     kfi_info,
     kfi_rx_attr,
-    kfi_tx_attr, //
+    kfi_tx_attr,
+    kfid_domain,
+    kfid_fabric, //
 };
 
 /// An authorization key, to be handed back in the answer.
@@ -37,11 +49,64 @@ impl Default for AuthKeyHint {
     }
 }
 
+/// An open object whose offers are wanted, and no others.
+#[derive(Default)]
+pub(crate) enum Opened<'a, T> {
+    /// None was named.
+    #[default]
+    Any,
+    /// This one.
+    This(&'a T),
+    /// One of a provider that isn't written in Rust.
+    Foreign,
+}
+
+impl<'a, T> Opened<'a, T> {
+    /// `None` stands for an object that is none of the core's.
+    fn new<C>(raw: *const C, object: Option<&'a T>) -> Self {
+        match (raw.is_null(), object) {
+            (true, _) => Self::Any,
+            (false, Some(object)) => Self::This(object),
+            (false, None) => Self::Foreign,
+        }
+    }
+
+    fn is_met(&self, by: impl FnOnce(&T) -> bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::This(object) => by(object),
+            Self::Foreign => false,
+        }
+    }
+}
+
+impl Opened<'_, FabricObject> {
+    /// The fabric as C has it; null for none.
+    pub(crate) fn as_ptr(&self) -> *mut kfid_fabric {
+        match self {
+            Self::This(fabric) => fabric.as_ptr(),
+            _ => ptr::null_mut(),
+        }
+    }
+}
+
+impl Opened<'_, DomainObject> {
+    /// The domain as C has it; null for none.
+    pub(crate) fn as_ptr(&self) -> *mut kfid_domain {
+        match self {
+            Self::This(domain) => domain.as_ptr(),
+            _ => ptr::null_mut(),
+        }
+    }
+}
+
 /// What a consumer wants, by name and in numbers. The default wants nothing special.
 #[derive(Default)]
 pub(crate) struct Wanted<'a> {
     fabric: Option<&'a CStr>,
     domain: Option<&'a CStr>,
+    pub(crate) opened_fabric: Opened<'a, FabricObject>,
+    pub(crate) opened_domain: Opened<'a, DomainObject>,
     pub(crate) auth_key: AuthKeyHint,
     pub(crate) ep_auth_key: AuthKeyHint,
     hints: Hints,
@@ -75,6 +140,15 @@ impl<'a> Wanted<'a> {
                 domain.and_then(|attr| name(attr.name)),
             )
         };
+        let raw_fabric = fabric.map_or(ptr::null_mut(), |attr| attr.fabric);
+        let raw_domain = domain.map_or(ptr::null_mut(), |attr| attr.domain);
+        // SAFETY: As above; objects that hints name are open.
+        let (opened_fabric, opened_domain) = unsafe {
+            (
+                fabric::object(raw_fabric).ok(),
+                domain::object(raw_domain.cast()).ok(),
+            )
+        };
         let mut hints = Hints {
             caps: info.caps,
             beyond: info.addr_format != 0 || !info.src_addr.is_null() || !info.dest_addr.is_null(),
@@ -87,6 +161,8 @@ impl<'a> Wanted<'a> {
         Self {
             fabric: fabric_name,
             domain: domain_name,
+            opened_fabric: Opened::new(raw_fabric, opened_fabric),
+            opened_domain: Opened::new(raw_domain, opened_domain),
             auth_key: domain.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
                 key: attr.auth_key,
                 size: attr.auth_key_size,
@@ -99,9 +175,14 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Does the offer have the names, and meet the hints?
-    pub(crate) fn met_by(&self, offer: &Offer) -> bool {
-        self.fabric.is_none_or(|name| name == &*offer.fabric)
+    /// Is this provider's offer of the objects and names, and does it meet the hints?
+    pub(crate) fn met_by(&self, provider: &CStr, offer: &Offer) -> bool {
+        let of = |fabric: &FabricObject| fabric.is(provider, &offer.fabric);
+        self.opened_fabric.is_met(of)
+            && self
+                .opened_domain
+                .is_met(|domain| of(domain.fabric()) && domain.is_offered(offer))
+            && self.fabric.is_none_or(|name| name == &*offer.fabric)
             && self.domain.is_none_or(|name| name == &*offer.domain)
             && self.hints.met_by(&offer.terms())
     }

@@ -68,6 +68,20 @@ impl Info {
         unsafe { self.0.as_mut() }
     }
 
+    /// Says in every info of the list which version of the API was asked for.
+    pub(crate) fn set_api_version(&mut self, version: u32) {
+        let mut next = self.0;
+        // SAFETY: Every info in the list is ours by the invariant, with what it points to.
+        unsafe {
+            while let Some(info) = next.as_mut() {
+                if let Some(attr) = info.fabric_attr.as_mut() {
+                    attr.api_version = version;
+                }
+                next = info.next;
+            }
+        }
+    }
+
     /// Puts `rest` behind the last info of this list.
     pub(crate) fn append(&mut self, rest: Info) {
         let mut end: *mut *mut kfi_info = &mut self.0;

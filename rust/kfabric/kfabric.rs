@@ -112,6 +112,7 @@ impl kernel::Module for Core {
         // SAFETY: First of all, and once.
         unsafe {
             registry::init();
+            guard::init();
             work::init()?;
         }
         Ok(Core)

@@ -20,7 +20,10 @@ use crate::{
     counter::Counter,
     domain::DomainObject,
     endpoint::Endpoint,
-    eq::EqObject,
+    eq::{
+        EqObject,
+        Unread, //
+    },
     errno::Errno,
     fid,
     noio::NoIo,
@@ -106,6 +109,8 @@ struct Inner {
     mr: Option<KBox<dyn Mr>>,
     /// How peers reach it, once enabled.
     keys: Option<Keys>,
+    /// The event that tells how enabling it ended.
+    event: Option<Unread>,
 }
 
 impl MrObject {
@@ -186,10 +191,9 @@ pub(crate) fn open(
         match eq {
             Some(_) => pending = true,
             None => {
-                let enabled = mr.enable(&state.bindings()).inspect_err(|_| {
-                    // The call has failed already, for a reason that says more.
-                    let _ = mr.close();
-                })?;
+                let enabled = mr
+                    .enable(&state.bindings())
+                    .map_err(|refusal| not_enabled(refusal, mr.close()))?;
                 keys = Some(enabled);
                 state.end(true);
             }
@@ -213,7 +217,7 @@ pub(crate) fn open(
         access: request.access(),
         len: request.shape().bytes(),
         ranges,
-        inner <- new_mutex!(Inner { state, mr, keys }),
+        inner <- new_mutex!(Inner { state, mr, keys, event: None }),
         settled <- new_condvar!(),
         work <- new_work!("kfabric::MrObject::work"),
     }));
@@ -223,6 +227,15 @@ pub(crate) fn open(
             pending,
         }),
         Err(never) => match never {},
+    }
+}
+
+/// Why a region can't be had. The reason why it could not be enabled says more than that it could
+/// not be closed then; but nobody has it, so nobody else tells that its memory must never be freed.
+fn not_enabled(refusal: Refusal, closed: Result<(), Refusal>) -> Refusal {
+    match closed {
+        Ok(()) => refusal,
+        Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
     }
 }
 
@@ -244,13 +257,13 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: `fid` is the first field of an object to which C has a reference.
     let object = unsafe { &*fid.cast::<MrObject>() };
-    let mr = match settle(object) {
-        Ok(mr) => mr,
+    let (mr, event) = match settle(object) {
+        Ok(settled) => settled,
         Err(refusal) => return refusal.report(),
     };
-    if let Some(eq) = object.eq() {
+    if let (Some(eq), Some(event)) = (object.eq(), event) {
         // No event names a region that is gone.
-        eq.forget(fid);
+        eq.forget(event);
     }
     let closed = match mr.map_or(Ok(()), |mut mr| mr.close()) {
         Ok(()) => 0,
@@ -266,9 +279,12 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     closed
 }
 
-/// Waits until the region is not pending, and takes what the provider has of it. After an error it
-/// is as open as before.
-fn settle(object: &MrObject) -> Result<Option<KBox<dyn Mr>>, Refusal> {
+/// What a region leaves to be closed: the provider's part, and an event that may not have been read.
+type Settled = (Option<KBox<dyn Mr>>, Option<Unread>);
+
+/// Waits until the region is not pending, and takes what is to be closed. After an error it is as
+/// open as before.
+fn settle(object: &MrObject) -> Result<Settled, Refusal> {
     let mut inner = object.inner.lock();
     while inner.state.is_pending() {
         if object.eq().is_some_and(EqObject::in_handler) {
@@ -290,7 +306,7 @@ fn settle(object: &MrObject) -> Result<Option<KBox<dyn Mr>>, Refusal> {
         ));
     }
     // What keeps counter and endpoint goes with the object, but their memory is the core's.
-    Ok(inner.mr.take())
+    Ok((inner.mr.take(), inner.event.take()))
 }
 
 /// The region behind a fid.

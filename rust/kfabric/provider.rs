@@ -100,13 +100,16 @@ pub trait Domain: Any + Send + Sync {
 /// May be called by different threads; all may sleep.
 pub trait Mr: Send + Sync {
     /// The second half of a registration, the device's: peers can reach the region from the return
-    /// on. After an error they can't, and it is closed next.
+    /// on. After an error they can't, and it is closed next; if that fails as well, the caller gets
+    /// `ENOTRECOVERABLE`, or is told by [`close`](Self::close).
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal>;
 
     /// The pages behind it have changed (`kfi_mr_refresh()`): `request` describes the whole region
     /// anew, with the same addresses, lengths and rights. Key and base stay. Called while enabled.
     ///
-    /// After an error the region is as it was, or out of reach for peers for good.
+    /// After an error the region is as it was, or out of reach for peers for good. But
+    /// `ENOTRECOVERABLE` says that the device won't let go of it: neither its old memory nor the new
+    /// may ever be freed, and closing it fails.
     fn refresh(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,

@@ -138,6 +138,11 @@ impl ProviderRef {
     pub(crate) fn name(&self) -> &CStr {
         self.0.name()
     }
+
+    /// Is it this one?
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.provider == other.0.provider
+    }
 }
 
 impl Drop for ProviderRef {

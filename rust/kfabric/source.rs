@@ -224,9 +224,14 @@ impl Iterator for Spans<'_> {
             ));
         }
         let (mut addr, mut len) = (0, 0);
-        // INVARIANT: The next entry of the same list.
         // SAFETY: By the type invariant `next` is an entry.
-        self.next = unsafe { kfi_bindings::kfi_helper_sg_next(self.next, &mut addr, &mut len) };
+        unsafe { kfi_bindings::kfi_helper_sg_span(self.next, &mut addr, &mut len) };
+        // Not beyond the last that counts, which may be where the caller's memory ends.
+        if self.index < self.count {
+            // INVARIANT: The next entry of the same list, or null.
+            // SAFETY: As above.
+            self.next = unsafe { kernel::bindings::sg_next(self.next) };
+        }
         Some(Ok((addr, u64::from(len))))
     }
 }

@@ -16,6 +16,15 @@ struct Slot(UnsafeCell<Option<OwnedQueue>>);
 // SAFETY: By the invariant, it is only read while several threads may have it.
 unsafe impl Sync for Slot {}
 
+/// How many handlers of event queues run at a time. They belong to consumers and may sleep for as
+/// long as they like; so as many as a machine has consumers, and more, but not a thread for each of
+/// hundreds of queues.
+const HANDLERS_AT_ONCE: u8 = 32;
+
+/// How many registrations are at the device at a time. Those of a domain are carried out one after
+/// the other by its only queue, for which the others just sleep; so a few for each of some domains.
+const REGISTRATIONS_AT_ONCE: u8 = 16;
+
 /// Runs the handlers of event queues.
 static HANDLERS: Slot = Slot(UnsafeCell::new(None));
 
@@ -28,8 +37,8 @@ static REGISTRATIONS: Slot = Slot(UnsafeCell::new(None));
 ///
 /// Called once, before anything else of this file.
 pub(crate) unsafe fn init() -> Result {
-    let handlers = OwnedQueue::new(c"kfi_events")?;
-    let registrations = OwnedQueue::new(c"kfi_register")?;
+    let handlers = OwnedQueue::new(c"kfi_events", HANDLERS_AT_ONCE)?;
+    let registrations = OwnedQueue::new(c"kfi_register", REGISTRATIONS_AT_ONCE)?;
     // SAFETY: By the requirements of this function, nobody else looks at them.
     unsafe {
         *HANDLERS.0.get() = Some(handlers);

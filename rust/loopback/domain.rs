@@ -24,7 +24,6 @@ use kfabric::{
         Dma, //
     },
     DomainRequest,
-    Errno,
     MrLimits,
     MrRequest,
     Refusal, //
@@ -45,7 +44,7 @@ impl Domain {
         let mut auth_key = KVec::new();
         auth_key.extend_from_slice(request.auth_key, GFP_KERNEL)?;
         Ok(Self {
-            keys: Arc::pin_init(Keys::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
+            keys: Arc::new(Keys::new()?, GFP_KERNEL)?,
             mode,
             limits: mode.limits(),
             auth_key,

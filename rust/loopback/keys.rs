@@ -51,15 +51,20 @@ pub(crate) struct Part {
 /// All keys of a domain.
 ///
 /// Lock order: a tree's lock is a leaf; regions are dropped outside of it.
-#[pin_data]
 pub(crate) struct Keys {
-    #[pin]
-    shards: [SpinLock<RBTree<u64, Part>>; SHARDS],
+    // Too large for a kmalloc that always succeeds: with lock debugging some 80 KiB.
+    shards: Pin<KVBox<[Shard; SHARDS]>>,
     /// Number of the next key that is chosen here.
     next: Atomic<u64>,
     /// Makes the keys of one domain different from another's.
     salt: u64,
 }
+
+/// Some of the keys.
+type Shard = SpinLock<RBTree<u64, Part>>;
+
+/// What is allocated in one piece of physical memory is small.
+const _: () = assert!(size_of::<Keys>() <= 64);
 
 /// A place for a key, allocated before it is known to be free.
 pub(crate) struct Place(RBTreeNodeReservation<u64, Part>);
@@ -74,16 +79,17 @@ impl Place {
 }
 
 impl Keys {
-    /// No keys yet.
-    pub(crate) fn new() -> impl PinInit<Self> {
-        pin_init!(Self {
-            shards <- pin_init::pin_init_array_from_fn(|_| new_spinlock!(RBTree::new())),
+    /// No keys yet. May sleep.
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let shards = pin_init::pin_init_array_from_fn(|_| new_spinlock!(RBTree::new()));
+        Ok(Self {
+            shards: KVBox::pin_init(shards, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
             next: Atomic::new(0),
             salt: random::number(),
         })
     }
 
-    fn shard(&self, key: u64) -> Result<&SpinLock<RBTree<u64, Part>>, Refusal> {
+    fn shard(&self, key: u64) -> Result<&Shard, Refusal> {
         // The upper bits of a product depend on all bits of the key.
         let spread = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SHARD_BITS);
         let shard = usize::try_from(spread).unwrap_or(usize::MAX);
@@ -173,7 +179,7 @@ mod tests {
 
     #[test]
     fn keys_are_spread() -> Result {
-        let keys = KBox::pin_init(Keys::new(), GFP_KERNEL)?;
+        let keys = Keys::new()?;
         let first = core::ptr::from_ref(keys.shard(0)?);
         for spread in [1, 4096, (1 << 43) - 57, 1 << 50] {
             let here = |number: &u64| {
@@ -188,7 +194,7 @@ mod tests {
 
     #[test]
     fn shards_are_found() -> Result {
-        let keys = KBox::pin_init(Keys::new(), GFP_KERNEL)?;
+        let keys = Keys::new()?;
         for key in [0, 1, u64::MAX, MAPPED, random::number()] {
             assert!(keys.shard(key).is_ok());
             assert!(keys.get(key).is_none());

@@ -51,13 +51,17 @@ pub(crate) unsafe fn init() {
     }
 }
 
+/// How many pools are refilled at a time. Each has one piece of work, which the driver serializes
+/// with others' anyway, and which nobody waits for.
+const REFILLS_AT_ONCE: u8 = 4;
+
 /// The module's workqueue, there from module init to exit.
 pub(crate) struct Work;
 
 impl Work {
     /// May sleep.
     pub(crate) fn new() -> Result<Self> {
-        let queue = Arc::new(OwnedQueue::new(c"kfi_verbs")?, GFP_KERNEL)?;
+        let queue = Arc::new(OwnedQueue::new(c"kfi_verbs", REFILLS_AT_ONCE)?, GFP_KERNEL)?;
         *WORK.lock() = Some(queue);
         Ok(Self)
     }

@@ -78,7 +78,7 @@ pub(crate) fn not_refreshed(error: RefreshError) -> Refusal {
         RefreshError::Gone => {
             Refusal::new(Errno::EIO, c"the device failed; no peer reaches the region")
         }
-        RefreshError::Leaked => stuck(),
+        RefreshError::Leaked => stuck().with_errno(Errno::ENOTRECOVERABLE),
     }
 }
 
@@ -93,4 +93,17 @@ pub(crate) fn stuck() -> Refusal {
 /// The device went away.
 pub(crate) fn gone() -> Refusal {
     Refusal::new(Errno::ENODEV, c"the device is gone")
+}
+
+#[kernel::macros::kunit_tests(kfi_verbs_refused)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_must_never_be_freed_is_told_apart() {
+        let refused = |error| not_refreshed(error).errno();
+        assert_eq!(refused(RefreshError::Leaked), Errno::ENOTRECOVERABLE);
+        assert_eq!(refused(RefreshError::Gone), Errno::EIO);
+        assert_eq!(refused(RefreshError::Untouched(ENOMEM)), Errno::ENOMEM);
+    }
 }

@@ -56,6 +56,8 @@ pub(super) static OPEN: Atomic<i32> = Atomic::new(0);
 pub(super) static MAPPED: Atomic<i32> = Atomic::new(0);
 /// A requested key: the region is two to the device, of which the first has 4 bytes.
 pub(super) const IN_TWO: u64 = 99;
+/// The next region can't be enabled.
+pub(super) static UNABLE: Atomic<bool> = Atomic::new(false);
 /// The next region won't close properly.
 pub(super) static STUCK: Atomic<bool> = Atomic::new(false);
 
@@ -260,6 +262,9 @@ struct FakeMr {
 
 impl provider::Mr for FakeMr {
     fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
+        if UNABLE.xchg(false, Relaxed) {
+            return Err(Errno::ENODEV.into());
+        }
         let mut pieces = KVec::new();
         if self.key == IN_TWO {
             for (key, base, len) in [(IN_TWO, 0x1000, 4), (IN_TWO + 1, 0x8000, self.len - 4)] {

@@ -10,7 +10,8 @@ mod tests {
             bytes,
             domain,
             Fake,
-            STUCK, //
+            STUCK,
+            UNABLE, //
         },
         *, //
     };
@@ -73,6 +74,25 @@ mod tests {
         let error = mr.close().err();
         assert!(error.is_some_and(|error| error.errno() == Errno::EIO));
         assert!(DROPPED.load(Relaxed) == 1);
+        Ok(Domain::close(domain)?)
+    }
+
+    #[test]
+    fn a_close_that_fails_after_a_failed_registration_is_told() -> Result {
+        let _provider = Fake::register()?;
+        let domain = domain()?;
+        UNABLE.store(true, Relaxed);
+        let error = domain.reg(bytes(0, 10)?, access()).err().ok_or(EINVAL)?;
+        assert_eq!(error.errno(), Errno::ENODEV);
+        assert!(error.into_inner().is_some());
+
+        let dropped = DROPPED.load(Relaxed);
+        UNABLE.store(true, Relaxed);
+        STUCK.store(true, Relaxed);
+        let error = domain.reg(Probe, access()).err().ok_or(EINVAL)?;
+        assert_eq!(error.errno(), Errno::ENOTRECOVERABLE);
+        assert!(error.into_inner().is_none());
+        assert_eq!(DROPPED.load(Relaxed), dropped);
         Ok(Domain::close(domain)?)
     }
 

@@ -17,7 +17,8 @@ mod tests {
         },
         eq::{
             self,
-            EqObject, //
+            EqObject,
+            Unread, //
         },
         refusal::Refusal, //
     };
@@ -55,14 +56,14 @@ mod tests {
         }
     }
 
-    fn complete(core: &EqObject, object: usize) {
+    fn complete(core: &EqObject, object: usize) -> Option<Unread> {
         let context = addr(object + 1);
-        core.complete(kfi_bindings::KFI_MR_COMPLETE, addr(object), context, 7);
+        core.complete(kfi_bindings::KFI_MR_COMPLETE, addr(object), context, 7)
     }
 
-    fn fail(core: &EqObject, object: usize) {
+    fn fail(core: &EqObject, object: usize) -> Option<Unread> {
         let refusal = Refusal::new(Errno::ENODEV, c"made up by a test");
-        core.fail(addr(object), addr(object + 1), refusal);
+        core.fail(addr(object), addr(object + 1), refusal)
     }
 
     fn completed(object: usize) -> Option<Next> {
@@ -128,18 +129,23 @@ mod tests {
         let events = queue.events();
         // A consumer's own event about the object stays.
         events.write(&Event::Notify(entry(32)))?;
+        let mut unread = KVec::new();
         for object in [16, 32, 48] {
-            complete(core, object);
-            fail(core, object);
+            let put = [complete(core, object), fail(core, object)];
+            unread.push(put, GFP_KERNEL)?;
         }
-        core.forget(addr(32));
+        for unread in unread[1].into_iter().flatten() {
+            core.forget(unread);
+        }
         assert_eq!(events.read()?, failed(16));
         assert_eq!(events.read()?, failed(48));
         assert_eq!(events.read()?, Some(Next::Event(Event::Notify(entry(32)))));
         assert_eq!(events.read()?, completed(16));
         assert_eq!(events.read()?, completed(48));
         assert_eq!(events.read()?, None);
-        core.forget(addr(16));
+        for unread in unread[0].into_iter().flatten() {
+            core.forget(unread);
+        }
         Ok(EventQueue::close(queue)?)
     }
 

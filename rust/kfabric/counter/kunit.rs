@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(counter.wait(6, Some(0)), Err(Errno::ETIMEDOUT));
         let soon = Some(msecs_to_jiffies(2));
         assert_eq!(counter.wait(6, soon), Err(Errno::ETIMEDOUT));
-        assert_eq!(counter.state.lock().waiters, 0);
+        assert_eq!(counter.state.with(|state| state.waiters), 0);
         Ok(())
     }
 
@@ -70,10 +70,10 @@ mod tests {
     fn nothing_counts_after_close() -> Result {
         let counter = counter()?;
         counter.add(1);
-        counter.state.lock().waiters = 1;
+        counter.state.with(|state| state.waiters = 1);
         assert_eq!(counter.close(), Err(Errno::EBUSY));
         assert!(counter.is_open());
-        counter.state.lock().waiters = 0;
+        counter.state.with(|state| state.waiters = 0);
         assert_eq!(counter.close(), Ok(()));
         counter.add(1);
         counter.add_err(1);

@@ -93,7 +93,7 @@ mod tests {
             GFP_KERNEL,
         )?;
         // Dropped after those inside, since it waits for the closer.
-        let queue = OwnedQueue::new(c"kfabric_kunit")?;
+        let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
         assert_eq!(endpoint.enable(), Ok(()));
         let first = endpoint.enter().ok_or(EINVAL)?;
         let second = endpoint.enter().ok_or(EINVAL)?;

@@ -57,11 +57,6 @@ impl Event {
         Some(Self { number, body })
     }
 
-    /// Is it an event of the core's about this object?
-    pub(super) fn names(&self, fid: *mut kfid) -> bool {
-        matches!(&self.body, Body::Entry(entry) if entry.fid == fid)
-    }
-
     /// The event's structure.
     pub(super) fn bytes(&self) -> (*const u8, usize) {
         match &self.body {

@@ -48,9 +48,7 @@ use kfi_bindings::{
 /// How many events a queue holds whose consumer leaves it to us.
 const SIZE_DEFAULT: usize = 256;
 
-/// How many a queue can hold.
-///
-/// Closing a region looks at all that wait to be read, with interrupts off.
+/// How many a queue can hold: nobody has to read them, and they take some MiB.
 const SIZE_MAX: usize = 1 << 13;
 
 /// A valid `struct kfi_eq_attr`.

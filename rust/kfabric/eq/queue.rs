@@ -12,6 +12,7 @@ use super::{
     },
     ring::{
         First,
+        Place,
         Ring, //
     },
 };
@@ -45,6 +46,15 @@ use kernel::{
     }, //
 };
 use kfi_bindings::kfid_eq;
+
+/// An entry that the core has put in and may want to take out again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unread {
+    /// An event.
+    Event(Place),
+    /// That an operation failed.
+    Failure(Place),
+}
 
 /// A consumer's handler and what it is called with.
 pub(super) struct Handler {
@@ -114,43 +124,48 @@ impl Queue {
         Arc::pin_init(queue, GFP_KERNEL).map_err(|_| Refusal::from(Errno::ENOMEM))
     }
 
-    /// Tells those who wait that there is something to read.
+    /// Puts something in, and tells those who wait if `put` says that there is something to read.
     ///
     /// All of it under the lock: a reader may close the queue as soon as that is free.
-    fn came(this: &Arc<Self>, mut state: IrqGuard<'_, State>) {
-        let call = this.handler.is_some() && state.handler == HandlerState::Armed;
-        if call {
-            state.handler = HandlerState::Due;
-        }
-        this.readable.notify_all();
-        if let Some(handlers) = work::handlers().filter(|_| call) {
-            // Work that is queued already has yet to run, and will see what was set above.
-            let _ = handlers.enqueue(this.clone());
-        }
+    fn put<R>(this: &Arc<Self>, put: impl FnOnce(&mut State) -> (R, bool)) -> R {
+        this.state.with(|state| {
+            let (result, came) = put(state);
+            if !came {
+                return result;
+            }
+            let call = this.handler.is_some() && state.handler == HandlerState::Armed;
+            if call {
+                state.handler = HandlerState::Due;
+            }
+            this.readable.notify_all();
+            if let Some(handlers) = work::handlers().filter(|_| call) {
+                // Work that is queued already has yet to run, and will see what was set above.
+                let _ = handlers.enqueue(this.clone());
+            }
+            result
+        })
     }
 
     /// Puts in an event; where there is no room, the reader will know. Any context.
-    pub(super) fn push(this: &Arc<Self>, event: Event) {
-        let mut state = this.state.lock();
-        state.events.push(event);
-        Self::came(this, state);
+    pub(super) fn push(this: &Arc<Self>, event: Event) -> Option<Unread> {
+        Self::put(this, |state| {
+            (state.events.push(event).map(Unread::Event), true)
+        })
     }
 
     /// Puts in an event; `EAGAIN` where there is no room. Any context.
     pub(super) fn try_push(this: &Arc<Self>, event: Event) -> Result<(), Errno> {
-        let mut state = this.state.lock();
-        if !state.events.try_push(event) {
-            return Err(Errno::EAGAIN);
-        }
-        Self::came(this, state);
-        Ok(())
+        Self::put(this, |state| match state.events.try_push(event) {
+            Some(_) => (Ok(()), true),
+            None => (Err(Errno::EAGAIN), false),
+        })
     }
 
     /// Puts in that an operation failed; where there is no room, the reader will know. Any context.
-    pub(super) fn push_failure(this: &Arc<Self>, failure: Failure) {
-        let mut state = this.state.lock();
-        state.failures.push(failure);
-        Self::came(this, state);
+    pub(super) fn push_failure(this: &Arc<Self>, failure: Failure) -> Option<Unread> {
+        Self::put(this, |state| {
+            (state.failures.push(failure).map(Unread::Failure), true)
+        })
     }
 
     /// Gives the next event to `out`, and takes it out of the queue if that is all right and the
@@ -161,10 +176,11 @@ impl Queue {
         peek: bool,
         out: impl FnOnce(&Event) -> Result<usize, Refusal>,
     ) -> Result<usize, Refusal> {
-        let mut state = self.state.lock();
-        let read = state.read(peek, out);
-        state.arm_if_empty(&read);
-        read
+        self.state.with(|state| {
+            let read = state.read(peek, out);
+            state.arm_if_empty(&read);
+            read
+        })
     }
 
     /// As [`read`](Self::read), but waits for an event, for as long as `left` says or for ever.
@@ -172,10 +188,20 @@ impl Queue {
     pub(super) fn wait_and_read(
         &self,
         peek: bool,
+        left: Option<Jiffies>,
+        out: impl FnMut(&Event) -> Result<usize, Refusal>,
+    ) -> Result<usize, Refusal> {
+        self.state
+            .with(|state| self.wait_and_read_locked(state, peek, left, out))
+    }
+
+    fn wait_and_read_locked(
+        &self,
+        state: &mut IrqGuard<'_, State>,
+        peek: bool,
         mut left: Option<Jiffies>,
         mut out: impl FnMut(&Event) -> Result<usize, Refusal>,
     ) -> Result<usize, Refusal> {
-        let mut state = self.state.lock();
         let mut signal = false;
         loop {
             let read = state.read(peek, &mut out);
@@ -187,10 +213,10 @@ impl Queue {
                 return Err(Errno::EINTR.into());
             }
             match left {
-                None => signal = self.readable.wait_interruptible(&mut state),
+                None => signal = self.readable.wait_interruptible(state),
                 Some(jiffies) => {
                     let readable = &self.readable;
-                    left = match readable.wait_interruptible_timeout(&mut state, jiffies) {
+                    left = match readable.wait_interruptible_timeout(state, jiffies) {
                         CondVarTimeoutResult::Timeout => Some(0),
                         CondVarTimeoutResult::Woken { jiffies } => Some(jiffies),
                         CondVarTimeoutResult::Signal { jiffies } => {
@@ -206,33 +232,35 @@ impl Queue {
 
     /// Gives what is known of the next operation that failed; as [`read`](Self::read).
     pub(super) fn read_failure(&self, peek: bool) -> Result<Failure, Refusal> {
-        let mut state = self.state.lock();
-        let read = match state.failures.first() {
-            First::Nothing => return Err(Errno::EAGAIN.into()),
-            First::Lost => Err(Errno::EOVERRUN.into()),
-            First::Entry(failure) => Ok(*failure),
-        };
-        if !peek {
-            state.failures.advance();
-        }
-        read
+        self.state.with(|state| {
+            let read = match state.failures.first() {
+                First::Nothing => return Err(Errno::EAGAIN.into()),
+                First::Lost => Err(Errno::EOVERRUN.into()),
+                First::Entry(failure) => Ok(*failure),
+            };
+            if !peek {
+                state.failures.advance();
+            }
+            read
+        })
     }
 
-    /// Takes out what the core put in about an object. Any context.
-    pub(super) fn forget(&self, fid: *mut kfi_bindings::kfid) {
-        let mut state = self.state.lock();
-        state.events.retain(|event| !event.names(fid));
-        state.failures.retain(|failure| failure.fid != fid);
+    /// Takes out what was put in, unless it has been read. Any context.
+    pub(super) fn forget(&self, unread: Unread) {
+        self.state.with(|state| match unread {
+            Unread::Event(place) => state.events.remove(place),
+            Unread::Failure(place) => state.failures.remove(place),
+        });
     }
 
     /// Does the calling task run the handler? Process context.
     pub(super) fn in_handler(&self) -> bool {
-        self.state.lock().running == current_task()
+        self.state.with(|state| state.running == current_task())
     }
 
     /// When it returns, the handler doesn't run, and never will. Sleeps; not in the handler.
     pub(super) fn end(&self) {
-        self.state.lock().handler = HandlerState::Over;
+        self.state.with(|state| state.handler = HandlerState::Over);
         // SAFETY: The work was initialised with the queue, which the caller's reference keeps.
         unsafe { bindings::flush_work(Work::raw_get(&raw const self.work)) };
     }
@@ -246,18 +274,21 @@ impl WorkItem for Queue {
         let Some(handler) = &this.handler else {
             return;
         };
-        {
-            let mut state = this.state.lock();
-            if state.handler != HandlerState::Due {
-                return;
+        let due = this.state.with(|state| {
+            let due = state.handler == HandlerState::Due;
+            if due {
+                state.handler = HandlerState::Called;
+                state.running = current_task();
             }
-            state.handler = HandlerState::Called;
-            state.running = current_task();
+            due
+        });
+        if !due {
+            return;
         }
         // SAFETY: The consumer gave it to be called with these while the queue is open, and closing
         // it waits for this work in `end`.
         unsafe { (handler.call)(handler.eq, handler.context) };
-        this.state.lock().running = 0;
+        this.state.with(|state| state.running = 0);
     }
 }
 

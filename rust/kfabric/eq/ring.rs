@@ -2,6 +2,7 @@
 
 //! Entries that wait to be read, in order, as many as there is room for.
 
+use core::mem::take;
 use kernel::{
     alloc::AllocError,
     prelude::*, //
@@ -12,21 +13,45 @@ use kernel::{
 /// An entry that comes when the ring is full is lost. The entries before it are read as ever; then
 /// the reader gets [`First::Lost`], once, and then what came later.
 ///
+/// An entry can be taken out anywhere, in a time that doesn't depend on how many there are: the
+/// slots are linked.
+///
 /// # Invariants
 ///
-/// `len` slots from `head` on, going round, are filled; the others are empty.
+/// From `first` by `after`, and from `last` by `before`, go all slots that have an entry; from
+/// `free` by `after` go all others.
 pub(super) struct Ring<T> {
-    slots: KVVec<Option<Slot<T>>>,
-    head: usize,
-    len: usize,
+    slots: KVVec<Slot<T>>,
+    first: Link,
+    last: Link,
+    free: Link,
     /// Entries were lost that would come before the first.
     lost: bool,
+    /// How many entries have been put in; never wraps.
+    pushed: u64,
+    /// How many slots have been looked at.
+    #[cfg(CONFIG_KUNIT = "y")]
+    looked_at: usize,
 }
 
+/// The index of a slot.
+type Link = Option<usize>;
+
 struct Slot<T> {
-    entry: T,
+    entry: Option<T>,
+    before: Link,
+    after: Link,
+    /// Which entry of all it has, or had last.
+    number: u64,
     /// Entries were lost that would come after this one.
     lost_next: bool,
+}
+
+/// Where an entry is, as long as it is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    slot: usize,
+    number: u64,
 }
 
 /// What there is to read.
@@ -44,66 +69,77 @@ impl<T> Ring<T> {
     pub(super) fn new(size: usize) -> Result<Self, AllocError> {
         let size = size.max(1);
         let mut slots = KVVec::with_capacity(size, GFP_KERNEL)?;
-        for _ in 0..size {
-            slots.push(None, GFP_KERNEL)?;
+        for index in 0..size {
+            let slot = Slot {
+                entry: None,
+                before: None,
+                after: Some(index + 1).filter(|&next| next < size),
+                number: 0,
+                lost_next: false,
+            };
+            slots.push(slot, GFP_KERNEL)?;
         }
-        // INVARIANT: All are empty.
+        // INVARIANT: All are free.
         Ok(Self {
             slots,
-            head: 0,
-            len: 0,
+            first: None,
+            last: None,
+            free: Some(0),
             lost: false,
+            pushed: 0,
+            #[cfg(CONFIG_KUNIT = "y")]
+            looked_at: 0,
         })
     }
 
-    /// The slot of the `index`th entry, if it were there.
-    fn slot(&mut self, index: usize) -> Option<&mut Option<Slot<T>>> {
-        let size = self.slots.len();
-        let after = size - self.head;
-        // Not by a remainder: the sum could overflow, and division is slow.
-        let at = match index < after {
-            true => self.head + index,
-            false => index - after,
-        };
-        self.slots.get_mut(at)
+    fn slot(&mut self, link: Link) -> Option<&mut Slot<T>> {
+        #[cfg(CONFIG_KUNIT = "y")]
+        {
+            self.looked_at += 1;
+        }
+        self.slots.get_mut(link?)
     }
 
-    /// Puts an entry behind all others; `false` if there is no room, and nothing happens. Any
+    /// Puts an entry behind all others; `None` if there is no room, and nothing happens. Any
     /// context.
-    pub(super) fn try_push(&mut self, entry: T) -> bool {
-        if self.len == self.slots.len() {
-            return false;
+    pub(super) fn try_push(&mut self, entry: T) -> Option<Place> {
+        let (at, last, number) = (self.free, self.last, self.pushed);
+        let slot = self.slot(at)?;
+        let free = slot.after;
+        *slot = Slot {
+            entry: Some(entry),
+            before: last,
+            after: None,
+            number,
+            lost_next: false,
+        };
+        // INVARIANT: The first free slot becomes the last that has an entry.
+        match self.slot(last) {
+            Some(last) => last.after = at,
+            None => self.first = at,
         }
-        let end = self.len;
-        if let Some(slot) = self.slot(end) {
-            // INVARIANT: The slot after the last one is filled.
-            *slot = Some(Slot {
-                entry,
-                lost_next: false,
-            });
-            self.len += 1;
-        }
-        true
+        self.last = at;
+        self.free = free;
+        self.pushed += 1;
+        at.map(|slot| Place { slot, number })
     }
 
     /// Puts an entry behind all others. Where there is no room, it is lost, and the reader will
     /// know. Any context.
-    pub(super) fn push(&mut self, entry: T) {
-        if !self.try_push(entry) {
-            let last = self.len - 1;
-            self.lose_after(last);
+    pub(super) fn push(&mut self, entry: T) -> Option<Place> {
+        let place = self.try_push(entry);
+        if place.is_none() {
+            let last = self.last;
+            if let Some(last) = self.slot(last) {
+                last.lost_next = true;
+            }
         }
-    }
-
-    fn lose_after(&mut self, index: usize) {
-        if let Some(Some(slot)) = self.slot(index) {
-            slot.lost_next = true;
-        }
+        place
     }
 
     /// Is there nothing to read? Any context.
     pub(super) fn is_empty(&self) -> bool {
-        self.len == 0 && !self.lost
+        self.first.is_none() && !self.lost
     }
 
     /// What the reader gets next. Any context.
@@ -111,69 +147,67 @@ impl<T> Ring<T> {
         if self.lost {
             return First::Lost;
         }
-        match self.slots.get(self.head) {
-            Some(Some(slot)) => First::Entry(&slot.entry),
+        match self.first.and_then(|first| self.slots.get(first)) {
+            Some(Slot {
+                entry: Some(entry), ..
+            }) => First::Entry(entry),
             _ => First::Nothing,
         }
     }
 
     /// Takes away what [`first`](Self::first) gives. Any context.
     pub(super) fn advance(&mut self) {
-        if self.lost {
-            self.lost = false;
-        } else if let Some(slot) = self.take_first() {
-            self.lost = slot.lost_next;
+        if !take(&mut self.lost) {
+            self.take(self.first);
         }
     }
 
-    fn take_first(&mut self) -> Option<Slot<T>> {
-        let slot = self.slots.get_mut(self.head)?.take()?;
-        self.head = match self.head + 1 {
-            end if end == self.slots.len() => 0,
-            next => next,
+    /// Takes an entry away, unless it was read before, and no word of those that were lost. Any
+    /// context.
+    pub(super) fn remove(&mut self, place: Place) {
+        let at = Some(place.slot);
+        if self
+            .slot(at)
+            .is_some_and(|slot| slot.number == place.number)
+        {
+            self.take(at);
+        }
+    }
+
+    /// Takes an entry away, if there is one. What was lost after it was lost before the next.
+    fn take(&mut self, at: Link) {
+        let free = self.free;
+        let Some(slot) = self.slot(at) else {
+            return;
         };
-        // INVARIANT: The first is empty now and doesn't count any more.
-        self.len -= 1;
-        Some(slot)
-    }
-
-    /// Takes away all entries but those to `keep`, and no word of those that were lost. Takes time
-    /// in proportion to the entries. Any context.
-    pub(super) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
-        let mut kept = 0;
-        for index in 0..self.len {
-            // Most often all are kept, and none has to move.
-            let stays = |slot: &Slot<T>| index == kept && keep(&slot.entry);
-            if self
-                .slot(index)
-                .is_some_and(|slot| slot.as_ref().is_some_and(stays))
-            {
-                kept += 1;
-                continue;
+        if slot.entry.take().is_none() {
+            return;
+        }
+        let (before, after, lost) = (slot.before, slot.after, slot.lost_next);
+        slot.after = free;
+        // INVARIANT: The slots around it are each other's neighbours now, and it is free.
+        self.free = at;
+        match self.slot(before) {
+            Some(before) => {
+                before.after = after;
+                before.lost_next |= lost;
             }
-            let Some(slot) = self.slot(index).and_then(Option::take) else {
-                continue;
-            };
-            if keep(&slot.entry) {
-                if let Some(to) = self.slot(kept) {
-                    *to = Some(slot);
-                }
-                kept += 1;
-            } else if slot.lost_next {
-                match kept.checked_sub(1) {
-                    Some(before) => self.lose_after(before),
-                    None => self.lost = true,
-                }
+            None => {
+                self.first = after;
+                self.lost |= lost;
             }
         }
-        // INVARIANT: Those that are kept moved to the front; all others were taken out.
-        self.len = kept;
+        match self.slot(after) {
+            Some(after) => after.before = before,
+            None => self.last = before,
+        }
     }
 }
 
 #[kernel::macros::kunit_tests(kfabric_eq_ring)]
 mod tests {
     use super::*;
+    use crate::num::index;
 
     /// Reads everything; `None` stands for what was lost.
     fn drain(ring: &mut Ring<u32>) -> Result<KVec<Option<u32>>> {
@@ -220,24 +254,26 @@ mod tests {
     #[test]
     fn a_refused_entry_is_not_lost() -> Result {
         let mut ring = Ring::new(1)?;
-        assert!(ring.try_push(1));
-        assert!(!ring.try_push(2));
+        assert!(ring.try_push(1).is_some());
+        assert!(ring.try_push(2).is_none());
         assert_eq!(&*drain(&mut ring)?, &[Some(1)]);
         Ok(())
     }
 
     #[test]
-    fn retain_keeps_the_order_and_makes_room() -> Result {
+    fn removal_keeps_the_order_and_makes_room() -> Result {
         let mut ring = Ring::new(4)?;
-        // So that the entries go round the end.
         for entry in 0..3 {
             ring.push(entry);
             ring.advance();
         }
+        let mut places = KVec::new();
         for entry in 1..=5 {
-            ring.push(entry);
+            places.push(ring.push(entry), GFP_KERNEL)?;
         }
-        ring.retain(|entry| entry % 2 != 0);
+        for place in places.iter().skip(1).step_by(2).flatten() {
+            ring.remove(*place);
+        }
         ring.push(6);
         ring.push(7);
         ring.push(8);
@@ -247,14 +283,51 @@ mod tests {
     }
 
     #[test]
-    fn retain_never_hides_a_loss() -> Result {
+    fn removal_never_hides_a_loss() -> Result {
         let mut ring = Ring::new(1)?;
-        ring.push(1);
+        let place = ring.push(1).ok_or(EINVAL)?;
         ring.push(2);
-        ring.retain(|_| false);
+        ring.remove(place);
         assert!(!ring.is_empty());
         ring.push(3);
         assert_eq!(&*drain(&mut ring)?, &[None, Some(3)]);
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_read_is_not_removed_again() -> Result {
+        let mut ring = Ring::new(2)?;
+        let place = ring.push(1).ok_or(EINVAL)?;
+        ring.advance();
+        ring.remove(place);
+        // In the slot of the first one.
+        ring.push(2);
+        ring.push(3);
+        ring.remove(place);
+        assert_eq!(&*drain(&mut ring)?, &[Some(2), Some(3)]);
+        ring.remove(place);
+        assert!(ring.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn removal_takes_no_longer_with_many() -> Result {
+        const MANY: u32 = 1 << 13;
+        let mut ring = Ring::new(index(MANY))?;
+        let mut places = KVVec::new();
+        for entry in 0..MANY {
+            places.push(ring.push(entry).ok_or(EINVAL)?, GFP_KERNEL)?;
+        }
+        // From both ends to the middle: neither is a short cut.
+        let before = ring.looked_at;
+        while let Some(last) = places.pop() {
+            ring.remove(last);
+            if let Some(middle) = places.get(places.len() / 2) {
+                ring.remove(*middle);
+            }
+        }
+        assert!(ring.is_empty());
+        assert!(ring.looked_at - before <= 8 * index(MANY));
         Ok(())
     }
 }

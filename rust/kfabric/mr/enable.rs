@@ -9,6 +9,7 @@ use super::{
     MrObject, //
 };
 use crate::{
+    eq::Unread,
     errno::Errno,
     noio::NoIo,
     refusal::Refusal,
@@ -46,7 +47,7 @@ impl WorkItem for MrObject {
         // Storage may wait for the event on the way of writing memory back.
         let _noio = NoIo::enter();
         // The event tells.
-        let _ = finish(&this);
+        let _ = finish(this);
     }
 }
 
@@ -55,7 +56,7 @@ pub(super) fn queue(object: Arc<MrObject>) {
     match work::registrations() {
         // It is queued once in its life, so it can't be queued already.
         Some(queue) => drop(queue.enqueue(object)),
-        None => drop(finish(&object)),
+        None => drop(finish(object)),
     }
 }
 
@@ -66,18 +67,24 @@ pub(super) fn queue(object: Arc<MrObject>) {
 /// `fid` is null or an open object.
 pub(super) unsafe fn enable(fid: *mut kfid) -> Result<(), Refusal> {
     // SAFETY: By the requirements of this function.
-    let object = unsafe { object(fid) }?;
+    unsafe { object(fid) }?;
+    // SAFETY: It is a region, as was just found out, and this is the pointer of C's reference.
+    let object: Arc<_> = unsafe { ArcBorrow::from_raw(fid.cast::<MrObject>()) }.into();
     object.inner.lock().state.begin()?;
-    if object.eq.is_none() {
-        return finish(object);
+    match object.eq {
+        Some(_) => {
+            queue(object);
+            Ok(())
+        }
+        None => finish(object),
     }
-    // SAFETY: C has a reference, whose pointer this is.
-    queue(unsafe { ArcBorrow::from_raw(fid.cast::<MrObject>()) }.into());
-    Ok(())
 }
 
 /// Enables a pending region, tells the event queue, and lets those go on who wait. Sleeps.
-fn finish(object: &MrObject) -> Result<(), Refusal> {
+///
+/// One of those may be closing the region, and give up C's reference before this has returned:
+/// so it has one of its own.
+fn finish(object: Arc<MrObject>) -> Result<(), Refusal> {
     let mut inner = object.inner.lock();
     let (bindings, mr) = (inner.state.bindings(), inner.mr.take());
     drop(inner);
@@ -97,12 +104,15 @@ fn finish(object: &MrObject) -> Result<(), Refusal> {
         object.publish(&keys);
         inner.keys = Some(keys);
     });
-    object.report(&done);
+    inner.event = object.report(&done);
     // Not before the event is there: whoever closes the region takes it out again.
     inner.state.end(done.is_ok());
     object.settled.notify_all();
     done
 }
+
+// Not a borrow of C's.
+const _: fn(Arc<MrObject>) -> Result<(), Refusal> = finish;
 
 impl MrObject {
     /// Writes what C reads of an enabled region.
@@ -118,10 +128,8 @@ impl MrObject {
     }
 
     /// Puts the event in the queue, if there is one.
-    fn report(&self, done: &Result<(), Refusal>) {
-        let Some(eq) = self.eq() else {
-            return;
-        };
+    fn report(&self, done: &Result<(), Refusal>) -> Option<Unread> {
+        let eq = self.eq()?;
         let fid = self.fid();
         // SAFETY: The object is open, and its context is C's to write, but not now.
         let context = unsafe { (&raw const (*fid).context).read() };

@@ -109,11 +109,14 @@ impl Iterator for Segments<'_> {
         }
         let entry = self.next;
         self.left -= 1;
-        // INVARIANT: The next entry of the same list, or NULL after the last.
-        // SAFETY: By the type invariant the entry is valid.
-        self.next = unsafe { bindings::sg_next(entry) };
+        // Not beyond the last that counts, which may be where the caller's memory ends.
+        if self.left > 0 {
+            // INVARIANT: The next entry of the same list, or NULL after the last.
+            // SAFETY: By the type invariant the entry is valid.
+            self.next = unsafe { bindings::sg_next(entry) };
+        }
 
-        // SAFETY: As above.
+        // SAFETY: By the type invariant the entry is valid.
         let len = unsafe { rdma_bindings::rdma_helper_sg_dma_len(entry) };
         // SAFETY: As above.
         let address = unsafe { bindings::sg_dma_address(entry) };
