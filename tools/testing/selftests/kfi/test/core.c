@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The core's own calls: infos, opening of fabrics and domains, texts. */
 #include "env.h"
+#include "shared.h"
 #include "suites.h"
 
 /* Two infos are equal in what they say, and share nothing. */
@@ -99,8 +100,13 @@ static void fabric_case(struct kfi_test *t)
 	attr = good;
 	attr.name = "nowhere";
 	expect_no_fabric(t, &attr, -KFI_ENODEV);
+	attr = good;
+	attr.api_version = KFI_VERSION(1, 8);
+	expect_no_fabric(t, &attr, -KFI_ENOSYS);
 
+	good.api_version = KFI_VERSION(1, 3);
 	if (EXPECT_EQ(t, kfi_fabric(&good, &fabric, &context), 0)) {
+		EXPECT_EQ(t, fabric->api_version, KFI_VERSION(1, 3));
 		EXPECT_EQ(t, fabric->fid.fclass, KFI_CLASS_FABRIC);
 		EXPECT(t, fabric->fid.context == &context, "another context");
 		EXPECT_EQ(t, kfi_close(&fabric->fid), 0);
@@ -222,6 +228,12 @@ static const struct kfi_case cases[] = {
 	{ "strerror", strerror_case },
 	{ "tostr", tostr_case },
 	{ "params", params_case },
+	{ "opened_fabric", opened_fabric_case },
+	{ "opened_domain", opened_domain_case },
+	{ "opened_other", opened_other_case },
+	{ "fabric_twice", shared_twice_case },
+	{ "fabric_race", shared_race_case },
+	{ "fabric_foreign", shared_foreign_case },
 };
 
 const struct kfi_suite suite_core = {

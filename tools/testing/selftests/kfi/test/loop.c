@@ -3,6 +3,7 @@
  * The loopback provider: every mode of registration, and every rule of an access, without a device
  * between.
  */
+#include "list_end.h"
 #include "loop.h"
 #include "suites.h"
 
@@ -180,12 +181,23 @@ static void holes_case(struct kfi_test *t)
 	loop_close(t, l);
 }
 
+static void loop_list_end_case(struct kfi_test *t)
+{
+	struct loop *l = loop_open(t, 0);
+
+	if (!l)
+		return;
+	list_end(t, &l->env, true);
+	loop_close(t, l);
+}
+
 static const struct kfi_case cases[] = {
 	{ "offers", offers_case },
 	{ "modes", modes_case },
 	{ "not_there", not_there_case },
 	{ "calls", calls_case, ALL_CALLS },
 	{ "holes", holes_case },
+	{ "list_end", loop_list_end_case },
 	{ "application_key", loop_application_key_case },
 	{ "provider_key", loop_provider_key_case },
 	{ "key_range", loop_key_range_case },

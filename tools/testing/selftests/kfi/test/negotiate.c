@@ -151,16 +151,17 @@ static void version_case(struct kfi_test *t)
 	static const struct {
 		u32 version;
 		int want;
+		u32 told;
 	} rows[] = {
-		{ 0, 0 },
-		{ KFI_VERSION(1, 0), 0 },
-		{ KFI_VERSION(1, 1), 0 },
-		{ KFI_VERSION(1, 7), 0 },
+		{ 0, 0, KFI_VERSION(1, 7) },
+		{ KFI_VERSION(1, 0), 0, KFI_VERSION(1, 0) },
+		{ KFI_VERSION(1, 1), 0, KFI_VERSION(1, 1) },
+		{ KFI_VERSION(1, 7), 0, KFI_VERSION(1, 7) },
 		{ KFI_VERSION(1, 8), -KFI_ENOSYS },
 		{ KFI_VERSION(2, 0), -KFI_ENOSYS },
 		{ U32_MAX, -KFI_ENOSYS },
 	};
-	struct kfi_info *info;
+	struct kfi_info *info, *one;
 	int i;
 
 	EXPECT_EQ(t, kfi_version(), KFI_VERSION(1, 7));
@@ -168,10 +169,13 @@ static void version_case(struct kfi_test *t)
 		info = (void *)0x5a5a;
 		EXPECT_EQ(t, kfi_getinfo(rows[i].version, NULL, NULL, 0, NULL, &info),
 			  rows[i].want);
-		if (rows[i].want)
+		if (rows[i].want) {
 			EXPECT(t, !info, "*info is not NULL");
-		else if (info != (void *)0x5a5a)
+		} else if (info != (void *)0x5a5a) {
+			for (one = info; one; one = one->next)
+				EXPECT_EQ(t, one->fabric_attr->api_version, rows[i].told);
 			kfi_freeinfo(info);
+		}
 	}
 }
 

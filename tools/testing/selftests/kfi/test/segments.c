@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Refusals of lists: empty segments, sums that overflow, holes, lists that are too long. */
 #include "errors.h"
+#include "list_end.h"
 #include "suites.h"
 
 /* Make segment @i empty; for a scatterlist that is: not DMA-mapped. */
@@ -209,6 +210,7 @@ static const struct kfi_case cases[] = {
 	ROW("count_max", LIST_CALLS, -KFI_E2BIG, count_max),
 	ROW("too_many_pages", ALL_CALLS, -KFI_E2BIG, too_many_pages),
 	ROW("too_many_pages_by_offset", ALL_CALLS, -KFI_E2BIG, too_many_pages_by_offset),
+	{ "list_end", list_end_case, BIT(REGSGL) },
 };
 
 const struct kfi_suite suite_segments = {
