@@ -108,9 +108,49 @@ int rdma_helper_post_inv(struct ib_qp *qp, u32 rkey, struct ib_cqe *cqe)
 	return ib_post_send(qp, &wr, NULL);
 }
 
+/* What __ib_drain_sq() posts; on a queue pair in error it is flushed, behind all else. */
+int rdma_helper_post_drain(struct ib_qp *qp, struct ib_cqe *cqe)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+
+	return ib_post_send(qp, &wr.wr, NULL);
+}
+
+/*
+ * Drivers that can be reset have their own way to drain a queue pair, which completes what the
+ * device will never know of. Not ib_drain_sq(): on other devices that waits without a bound.
+ */
+bool rdma_helper_drain_sq(struct ib_qp *qp)
+{
+	if (!qp->device->ops.drain_sq)
+		return false;
+	ib_drain_sq(qp);
+	return true;
+}
+
 void rdma_helper_next_key(struct ib_mr *mr)
 {
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+}
+
+/* --- Events --- */
+
+void rdma_helper_register_events(struct ib_event_handler *handler, struct ib_device *dev,
+				 void (*callback)(struct ib_event_handler *, struct ib_event *))
+{
+	INIT_IB_EVENT_HANDLER(handler, dev, callback);
+	ib_register_event_handler(handler);
+}
+
+void rdma_helper_rescan_port(struct ib_device *dev, u32 port)
+{
+	rdma_roce_rescan_port(dev, port);
 }
 
 /* --- Scatterlists --- */

@@ -36,7 +36,15 @@ struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *at
 /* Work requests: built and posted, signalled, one at a time. */
 int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe);
 int rdma_helper_post_inv(struct ib_qp *qp, u32 rkey, struct ib_cqe *cqe);
+int rdma_helper_post_drain(struct ib_qp *qp, struct ib_cqe *cqe);
+bool rdma_helper_drain_sq(struct ib_qp *qp);
 void rdma_helper_next_key(struct ib_mr *mr);
+
+/* Events of a device. */
+void rdma_helper_register_events(struct ib_event_handler *handler, struct ib_device *dev,
+				 void (*callback)(struct ib_event_handler *, struct ib_event *));
+/* Has the port's GIDs looked for again. */
+void rdma_helper_rescan_port(struct ib_device *dev, u32 port);
 
 /* Building a scatterlist from pages, merging what is contiguous. */
 struct rdma_helper_piece {

@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <linux/instruction_pointer.h>
+#include <linux/moduleparam.h>
 #include <linux/sprintf.h>
 
 #include "verbs_helpers.h"
+
+/*
+ * Generous, for what takes longer is given up and costs the domain its queue: a loaded machine, or
+ * an emulated one, may not run a device's worker for seconds.
+ */
+static unsigned int wr_timeout = 60;
+module_param(wr_timeout, uint, 0644);
+MODULE_PARM_DESC(wr_timeout,
+		 "seconds that the device may take for a work request (default: 60, at least 1)");
+
+u32 kfi_verbs_helper_wr_timeout(void)
+{
+	return READ_ONCE(wr_timeout);
+}
 
 /*
  * %pS names function and module, which nothing in Rust does. Now, since the caller may be code that

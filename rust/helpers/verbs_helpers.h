@@ -11,6 +11,9 @@ struct kfid;
 /* The slot get_pd of struct kfi_verbs_dom_ops: adds who calls. */
 struct ib_pd *kfi_verbs_helper_get_pd(struct kfid *fid);
 
+/* Module parameters that can be changed: seconds that a work request may take. */
+u32 kfi_verbs_helper_wr_timeout(void);
+
 /* Room for a caller's name, with the final NUL. A longer name is cut off. */
 #define KFI_VERBS_CALLER_MAX	128
 

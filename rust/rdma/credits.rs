@@ -7,8 +7,11 @@
 use kernel::{
     bindings,
     prelude::*,
+    time::msecs_to_jiffies,
     types::Opaque, //
 };
+
+use crate::completion::NAP;
 
 /// A number of credits, of which who wants to do something takes one.
 ///
@@ -42,11 +45,12 @@ impl Credits {
         })
     }
 
-    /// Takes a credit. Sleeps, uninterruptibly, until there is one.
-    pub(crate) fn take(&self) -> Credit<'_> {
+    /// Takes a credit; [`None`] if there was none for a [`NAP`]. Sleeps, uninterruptibly.
+    pub(crate) fn take(&self) -> Option<Credit<'_>> {
+        let nap = c_long::try_from(msecs_to_jiffies(NAP)).unwrap_or(c_long::MAX);
         // SAFETY: By the type invariant.
-        unsafe { bindings::down(self.sem.get()) };
-        Credit(self)
+        let taken = unsafe { bindings::down_timeout(self.sem.get(), nap) } == 0;
+        taken.then(|| Credit(self))
     }
 
     /// Gives a credit back that was [kept](Credit::keep). Any context.

@@ -8,37 +8,46 @@
 //! though nothing of that goes over the wire. A key is good on all queue pairs of its protection
 //! domain, so one that is connected to itself and carries no data will do for all.
 
+mod line;
 mod objects;
 mod path;
+mod probe;
 mod regions;
 
 pub use regions::RefreshError;
 
 use kernel::{
+    new_mutex,
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc, //
+        Arc,
+        Mutex, //
     }, //
 };
 
 use pin_init::stack_pin_init;
 
 use self::{
+    line::{
+        Line,
+        Waiter, //
+    },
     objects::{
         Cq,
         RawQp, //
     },
-    path::SelfPath, //
+    path::{
+        Place,
+        SelfPath, //
+    },
 };
 use crate::{
-    credits::Credits,
+    credits::Credit,
+    device::Device,
     pd::Pd,
     wr::{
-        Waiter,
+        WcStatus,
+        WorkRequest,
         WrError, //
     },
 };
@@ -49,50 +58,86 @@ use crate::{
 /// once: each posts its work requests and sleeps until they are complete, and as many as the queue
 /// is deep are under way at a time, of all tasks together.
 ///
-/// A work request that fails puts the queue pair into error for good, and whatever is posted from
-/// then on is flushed. Regions and their keys belong to the protection domain, so they survive it:
-/// make a new queue pair and go on there.
+/// A work request that the device fails puts the queue pair into error for good, and whatever is
+/// posted from then on is flushed. Regions and their keys belong to the protection domain, so they
+/// survive it: make a new queue pair and go on there. A request that the driver refuses at once
+/// harms nobody else.
+///
+/// # Requests that don't complete
+///
+/// No wait is for ever. When a request has not completed after the queue pair's time limit, the
+/// queue pair is put into error and drained, which ends all that the device still knows of, and
+/// then destroyed. Only after that what the request refers to may be freed, since nothing carries
+/// it out any more. Should even destroying fail, the request is [lost](WrError::Lost): the region
+/// that it refers to is leaked, and so is what a late completion would lead to.
 ///
 /// # Destruction
 ///
 /// Dropping it destroys the queue pair, then the completion queue, and may sleep. The queue needs
-/// no draining: each request that has been posted has a task that waits for its completion inside
-/// a method of the queue pair, and while one is inside, there is a reference left.
-#[pin_data]
+/// no draining then: each request that has been posted has a task that waits for its completion
+/// inside a method of the queue pair, and while one is inside, there is a reference left.
+///
+/// Lock order: `state` is taken before anything of the RDMA core.
+#[pin_data(PinnedDrop)]
 pub struct LocalQp {
-    qp: RawQp,
-    #[pin]
-    credits: Credits,
+    pd: Arc<Pd>,
+    place: Place,
     depth: u32,
-    broken: Atomic<bool>,
+    /// How long a request may take, in seconds.
+    limit: u32,
+    line: Arc<Line>,
+    #[pin]
+    state: Mutex<State>,
+}
+
+enum State {
+    /// Connected; it may have gone into error since.
+    Up(RawQp),
+    /// In error, by [`LocalQp::fail`].
+    Failed(RawQp),
+    /// Destroyed: nothing will be carried out or complete any more.
+    Destroyed,
+    /// It could not be destroyed. The completion queue and the line have been leaked with it.
+    Stuck,
 }
 
 impl LocalQp {
     /// Makes a queue pair on which `depth` work requests can be outstanding, or as many as the
-    /// device allows if that is less.
+    /// device allows if that is less, each for at most `limit` seconds (but at least one).
     ///
-    /// It uses the first active InfiniBand or RoCE port. ENETDOWN if none is active, EOPNOTSUPP if
-    /// the device has none at all (iWARP). May sleep.
-    pub fn new(pd: Arc<Pd>, depth: u32) -> Result<Arc<Self>> {
-        let path = SelfPath::find(pd.device())?;
-        let limits = pd.device().limits();
-        // One more of each than there are credits: a completion may be seen before the driver
-        // has taken back the place of its work request.
+    /// It uses the first active InfiniBand or RoCE port on which it can be connected. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - ENETDOWN if no port is active.
+    /// - EOPNOTSUPP if the device has none of that kind (iWARP).
+    /// - What the driver says.
+    pub fn new(pd: Arc<Pd>, depth: u32, limit: u32) -> Result<Arc<Self>> {
+        let device = pd.device();
+        let limits = device.limits();
+        // Two more of each than there are credits: one for draining, and one because a completion
+        // may be seen before the driver has taken back the place of its work request.
         let depth = depth
-            .min(limits.max_qp_wr.saturating_sub(1))
-            .min(limits.max_cqe.saturating_sub(1))
+            .min(limits.max_qp_wr.saturating_sub(2))
+            .min(limits.max_cqe.saturating_sub(2))
             .max(1);
 
-        let cq = Cq::alloc(pd.device(), depth.saturating_add(1))?;
-        let qp = RawQp::create(pd, cq, depth.saturating_add(1))?;
-        path.connect(&qp)?;
+        let (qp, place) = path::first(device, |path| {
+            let cq = Cq::alloc(device, depth.saturating_add(2))?;
+            let qp = RawQp::create(pd.clone(), cq, depth.saturating_add(2))?;
+            let place = path.connect(&qp)?;
+            Ok((qp, place))
+        })?;
+        let line = Line::new(depth)?;
 
         Arc::pin_init(
             pin_init!(Self {
-                qp,
-                credits <- Credits::new(depth),
+                pd,
+                place,
                 depth,
-                broken: Atomic::new(false),
+                limit: limit.max(1),
+                line,
+                state <- new_mutex!(State::Up(qp)),
             }),
             GFP_KERNEL,
         )
@@ -100,7 +145,7 @@ impl LocalQp {
 
     /// The protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
-        self.qp.pd()
+        &self.pd
     }
 
     /// How many work requests can be outstanding.
@@ -111,49 +156,205 @@ impl LocalQp {
     /// Whether a work request has failed, or [`LocalQp::fail`] been called: nothing will succeed
     /// here any more. Doesn't sleep.
     pub fn is_broken(&self) -> bool {
-        self.broken.load(Relaxed)
+        self.broken_by().is_some()
     }
 
-    /// Puts the queue pair into error: what is outstanding gets flushed, and so does what is
-    /// posted from now on. May sleep.
+    /// What broke it: the status of the request that failed, or that of a flush where there was
+    /// none. Doesn't sleep.
+    pub fn broken_by(&self) -> Option<WcStatus> {
+        self.line.broken()
+    }
+
+    /// How the queue pair's port and address are now, compared to when it was made. May sleep.
+    pub fn outlook(&self) -> Outlook {
+        let device: &Device = self.pd.device();
+        match SelfPath::find(device) {
+            Ok(path) if path.place() == self.place => Outlook::Same,
+            Ok(_) => Outlook::Moved,
+            Err(_) if self.place.is_there(device) => Outlook::Same,
+            Err(_) => Outlook::Gone,
+        }
+    }
+
+    /// Puts the queue pair into error, and drains it: what is outstanding gets flushed, and what
+    /// comes from now on is not posted. Sleeps, at most as long as a request may take, or as the
+    /// driver does, if it drains queues itself.
     pub fn fail(&self) -> Result {
-        self.broken.store(true, Relaxed);
-        let mut attr = rdma_bindings::ib_qp_attr {
-            qp_state: rdma_bindings::ib_qp_state_IB_QPS_ERR,
-            ..Default::default()
-        };
-        self.qp
-            .modify(&mut attr, rdma_bindings::ib_qp_attr_mask_IB_QP_STATE)
+        self.line.break_by(WcStatus::FLUSHED);
+        let mut state = self.state.lock();
+        match core::mem::replace(&mut *state, State::Destroyed) {
+            State::Up(qp) => {
+                let failed = qp.fail();
+                if failed.is_ok() {
+                    self.drain(&qp);
+                }
+                *state = State::Failed(qp);
+                failed
+            }
+            other => {
+                *state = other;
+                Ok(())
+            }
+        }
     }
 
-    /// Posts one signalled work request per item, and waits for all completions.
+    /// Destroys the queue pair, and returns whether that could be done. Sleeps.
+    fn destroy(&self) -> bool {
+        let mut state = self.state.lock();
+        let destroyed = match core::mem::replace(&mut *state, State::Stuck) {
+            State::Up(qp) | State::Failed(qp) => {
+                let destroyed = qp.destroy().is_ok();
+                if !destroyed {
+                    // What may complete yet leads there.
+                    core::mem::forget(self.line.clone());
+                }
+                destroyed
+            }
+            State::Destroyed => true,
+            State::Stuck => false,
+        };
+        if destroyed {
+            *state = State::Destroyed;
+        }
+        destroyed
+    }
+
+    /// Waits until all that has been posted has completed, as far as the device still knows of it.
+    /// Sleeps as [`LocalQp::fail`] does.
     ///
-    /// `post` gets a `cqe` that stays until the completion has come, or until `post` has failed.
-    /// On an error some requests may have been carried out, and some not have been posted.
-    fn run<T>(
+    /// The queue pair must be in error, and nobody post any more.
+    fn drain(&self, qp: &RawQp) {
+        if qp.drained_by_driver() {
+            return;
+        }
+        stack_pin_init!(let waiter = Waiter::new(&self.line));
+        let waiter = waiter.into_ref();
+        // SAFETY: The queue pair is there, and goes before the line. The waiter is waited for.
+        let posted = unsafe { self.line.post(qp.as_raw(), waiter, &WorkRequest::drain()) };
+        let mut over = waiter.begin_wait() || posted.is_err();
+        for _ in 0..self.limit {
+            over = over || waiter.nap();
+        }
+        if !over {
+            waiter.give_up();
+        }
+    }
+
+    /// Takes a credit. [`WrError::Flushed`] if the queue pair breaks meanwhile. Sleeps,
+    /// uninterruptibly: as long as those who have one wait.
+    fn credit(&self) -> Result<Credit<'_>, WrError> {
+        loop {
+            if self.is_broken() {
+                return Err(WrError::Flushed);
+            }
+            if let Some(credit) = self.line.credits.take() {
+                return Ok(credit);
+            }
+        }
+    }
+
+    /// Posts a request, as [`Line::post`]. Sleeps, uninterruptibly, until there is a credit.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Line::post`]; the queue pair is seen to here.
+    unsafe fn post(
         &self,
-        items: impl IntoIterator<Item = T>,
-        mut post: impl FnMut(*mut rdma_bindings::ib_qp, *mut rdma_bindings::ib_cqe, T) -> c_int,
+        waiter: Pin<&Waiter<'_>>,
+        request: &WorkRequest<'_>,
     ) -> Result<(), WrError> {
-        stack_pin_init!(let waiter = Waiter::new(&self.credits));
+        let credit = self.credit()?;
+        match &*self.state.lock() {
+            // SAFETY: The queue pair is there while the lock is held, and when it goes the line is
+            // still there or leaked. The rest is the caller's promise.
+            State::Up(qp) => unsafe { self.line.post(qp.as_raw(), waiter, request) }?,
+            _ => return Err(WrError::Flushed),
+        }
+        credit.keep();
+        Ok(())
+    }
+
+    /// Posts work requests, and waits for all completions. Sleeps, uninterruptibly, a few time
+    /// limits at most once there are credits.
+    ///
+    /// On an error some requests may have been carried out, and some not have been posted. None is
+    /// carried out any more after this has returned, except with [`WrError::Lost`].
+    fn run<'a>(&self, requests: impl Iterator<Item = WorkRequest<'a>>) -> Result<(), WrError> {
+        stack_pin_init!(let waiter = Waiter::new(&self.line));
         let waiter = waiter.into_ref();
 
         let mut posted = Ok(());
-        for item in items {
+        for request in requests {
             // The queue pair is broken: the others would only be flushed.
-            if posted.is_err() || waiter.has_failed() {
+            if posted.is_err() || waiter.status() != WcStatus::SUCCESS {
                 break;
             }
-            posted = waiter.post(|cqe| post(self.qp.as_raw(), cqe, item));
+            // SAFETY: The region is borrowed for longer than this function, which returns only
+            // when all requests have completed or the queue pair is gone; if it could not be
+            // destroyed, the callers leak the region, as `WrError::Lost` says. The waiter waits.
+            posted = unsafe { self.post(waiter, &request) };
         }
-        waiter
-            .wait()
-            .inspect_err(|_| self.broken.store(true, Relaxed))
-            .and(posted)
+        match self.wait(waiter) {
+            Ok(()) => waiter.status().to_result().and(posted),
+            lost => lost,
+        }
+    }
+
+    /// Waits until all requests of a waiter have completed, or else nothing completes any more.
+    fn wait(&self, waiter: Pin<&Waiter<'_>>) -> Result<(), WrError> {
+        if waiter.begin_wait() {
+            return Ok(());
+        }
+        for _ in 0..self.limit {
+            if waiter.nap() {
+                return Ok(());
+            }
+            if !matches!(*self.state.lock(), State::Up(_)) {
+                // Drained, or gone: what has not completed by now is not going to.
+                break;
+            }
+        }
+        // Doing nothing if somebody else has done it. That it failed has been logged.
+        let _ = self.fail();
+        if waiter.nap() {
+            return Ok(());
+        }
+        let destroyed = self.destroy();
+        if waiter.give_up() {
+            return Ok(());
+        }
+        pr_warn!(
+            "{}: a work request did not complete in {} s\n",
+            self.pd.device().name(),
+            self.limit
+        );
+        Err(match destroyed {
+            true => WrError::TimedOut,
+            false => WrError::Lost,
+        })
     }
 
     /// Whether a protection domain is this queue pair's.
     fn is_same_pd(&self, pd: &Arc<Pd>) -> bool {
         Arc::ptr_eq(self.pd(), pd)
     }
+}
+
+#[pinned_drop]
+impl PinnedDrop for LocalQp {
+    fn drop(self: Pin<&mut Self>) {
+        // Before the line goes.
+        self.destroy();
+    }
+}
+
+/// How a queue pair's port and address are, compared to when it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// A new one would be the same, or there could be none but what the queue pair has is there.
+    Same,
+    /// A new one would have another port or address.
+    Moved,
+    /// Its address is gone, and there is no other.
+    Gone,
 }

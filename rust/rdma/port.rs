@@ -107,3 +107,14 @@ impl<'a> Iterator for Ports<'a> {
         })
     }
 }
+
+/// Has the GIDs of a RoCE device's ports looked for again. Sleeps.
+///
+/// To be done after one has been let go of that was to be replaced meanwhile: the RDMA core could
+/// not, and does so again only with the next change of the network device.
+pub fn rescan(device: &Device) {
+    for port in device.ports() {
+        // SAFETY: The device is there, and has the port.
+        unsafe { rdma_bindings::rdma_helper_rescan_port(device.as_raw(), port.number()) };
+    }
+}

@@ -36,10 +36,12 @@
 
 pub mod access;
 pub mod client;
+mod completion;
 mod credits;
 pub mod device;
 pub mod dma;
 mod errno;
+pub mod events;
 pub mod limits;
 pub mod local_qp;
 pub mod mr;
@@ -56,6 +58,7 @@ pub use device::Device;
 pub use limits::Limits;
 pub use local_qp::{
     LocalQp,
+    Outlook,
     RefreshError, //
 };
 pub use mr::{

@@ -1,42 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests that are waited for, and how they end.
+//! Work requests, and how they end.
 
 use kernel::{
-    container_of,
     error::to_result,
     fmt,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Full,
-            Relaxed, //
-        },
-        Completion, //
-    },
-    types::Opaque, //
+    prelude::*, //
 };
 
-use crate::credits::Credits;
+use core::marker::PhantomData;
+
+use crate::{
+    mr::{
+        PreparedMr,
+        ValidMr, //
+    },
+    sg::DmaList, //
+};
 
 /// How a work request failed.
 #[derive(Clone, Copy, Debug)]
 pub enum WrError {
-    /// It was refused by the driver, and never reached the device.
+    /// It was refused by the driver, and never reached the device. The queue pair goes on.
     Post(Error),
     /// The queue pair went into error before it was its turn, or while it was. It may have been
     /// carried out or not. rxe reports a request like that too whose own failure was the cause.
     Flushed,
     /// The device failed it, and the queue pair went into error. Of its effects nothing is known.
     Failed(WcStatus),
+    /// It did not complete in time, and the queue pair has been destroyed. It may have been carried
+    /// out, but won't be any more.
+    TimedOut,
+    /// It did not complete in time, and the queue pair could not even be destroyed. The device may
+    /// carry it out at any time.
+    Lost,
 }
 
 impl From<WrError> for Error {
     fn from(error: WrError) -> Self {
         match error {
             WrError::Post(error) => error,
-            WrError::Flushed | WrError::Failed(_) => EIO,
+            WrError::Flushed | WrError::Failed(_) | WrError::TimedOut | WrError::Lost => EIO,
         }
     }
 }
@@ -47,20 +51,49 @@ impl fmt::Display for WrError {
             Self::Post(err) => write!(f, "not posted ({})", err.to_errno()),
             Self::Flushed => f.write_str("flushed"),
             Self::Failed(status) => fmt::Display::fmt(status, f),
+            Self::TimedOut => f.write_str("did not complete"),
+            Self::Lost => f.write_str("did not complete, and may still"),
         }
     }
 }
 
-/// The status of a completion that is neither success nor a flush.
+/// The status of a completion.
 ///
 /// Values are those of the C `enum ib_wc_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WcStatus(u32);
 
 impl WcStatus {
+    /// The request has been carried out.
+    pub(crate) const SUCCESS: Self = Self(rdma_bindings::ib_wc_status_IB_WC_SUCCESS);
+    /// The queue pair was in error.
+    pub(crate) const FLUSHED: Self = Self(rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR);
+
+    pub(crate) const fn from_raw(status: u32) -> Self {
+        Self(status)
+    }
+
     /// The C value.
-    pub fn as_raw(self) -> u32 {
+    pub const fn as_raw(self) -> u32 {
         self.0
+    }
+
+    /// What this status is of several requests, with another's: a failure, of which there can be
+    /// one, counts more than the flushes that follow it.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match self {
+            Self::SUCCESS => other,
+            Self::FLUSHED if other != Self::SUCCESS => other,
+            failure => failure,
+        }
+    }
+
+    pub(crate) fn to_result(self) -> Result<(), WrError> {
+        match self {
+            Self::SUCCESS => Ok(()),
+            Self::FLUSHED => Err(WrError::Flushed),
+            failure => Err(WrError::Failed(failure)),
+        }
     }
 }
 
@@ -72,109 +105,85 @@ impl fmt::Display for WcStatus {
     }
 }
 
-/// A task that waits for the completion of its work requests.
-///
-/// It lives on the stack of that task, which doesn't leave before [`Waiter::wait`] has returned if
-/// a request was posted.
+/// A work request, not yet posted. What it is about is borrowed for `'a`.
 ///
 /// # Invariants
 ///
-/// `left` is one more than the number of completions to come, until [`Waiter::wait`] takes that
-/// one; for each of them a credit of `credits` is kept.
-#[pin_data]
-pub(crate) struct Waiter<'a> {
-    #[pin]
-    cqe: Opaque<rdma_bindings::ib_cqe>,
-    credits: &'a Credits,
-    left: Atomic<u32>,
-    status: Atomic<u32>,
-    #[pin]
-    done: Completion,
+/// A region that is to be registered is there for `'a`.
+pub(crate) struct WorkRequest<'a>(Work, PhantomData<&'a ()>);
+
+enum Work {
+    Register {
+        mr: *mut rdma_bindings::ib_mr,
+        access: u32,
+    },
+    Invalidate {
+        rkey: u32,
+    },
+    Drain,
 }
 
-impl<'a> Waiter<'a> {
-    /// Initializes a waiter, for requests that take a credit each.
-    pub(crate) fn new(credits: &'a Credits) -> impl PinInit<Self> + 'a {
-        // INVARIANT: Nothing has been posted.
-        pin_init!(Self {
-            cqe: Opaque::new(rdma_bindings::ib_cqe {
-                done: Some(Self::complete),
-            }),
-            credits,
-            left: Atomic::new(1),
-            status: Atomic::new(rdma_bindings::ib_wc_status_IB_WC_SUCCESS),
-            done <- Completion::new(),
-        })
+impl<'a> WorkRequest<'a> {
+    /// Makes a region valid.
+    pub(crate) fn register<L: DmaList>(mr: &'a PreparedMr<L>) -> Self {
+        let access = mr.access().into();
+        let mr = mr.as_raw();
+        // INVARIANT: It is borrowed for `'a`.
+        Self(Work::Register { mr, access }, PhantomData)
     }
 
-    /// Posts a request by `post`, which gets a `cqe` to post it with. Sleeps, uninterruptibly,
-    /// until there is a credit.
-    ///
-    /// Unless it fails, there must be exactly one completion; the waiter is to be
-    /// [waited for](Waiter::wait) before it goes.
-    pub(crate) fn post(
-        self: Pin<&Self>,
-        post: impl FnOnce(*mut rdma_bindings::ib_cqe) -> c_int,
-    ) -> Result<(), WrError> {
-        let credit = self.credits.take();
-        // INVARIANT: Counted before it can complete, and not if it never will.
-        self.left.fetch_add(1, Relaxed);
-        match to_result(post(self.get_ref().cqe.get())) {
-            Ok(()) => {
-                credit.keep();
-                Ok(())
-            }
-            Err(error) => {
-                self.left.fetch_sub(1, Relaxed);
-                Err(WrError::Post(error))
-            }
-        }
+    /// Makes a region invalid.
+    pub(crate) fn invalidate(mr: &'a ValidMr) -> Self {
+        Self(Work::Invalidate { rkey: mr.rkey() }, PhantomData)
     }
 
-    /// Whether a completion has come that is not a success. Doesn't sleep.
-    pub(crate) fn has_failed(self: Pin<&Self>) -> bool {
-        self.status.load(Relaxed) != rdma_bindings::ib_wc_status_IB_WC_SUCCESS
+    /// Does nothing, and does that only on a queue pair in error, where it is flushed.
+    pub(crate) fn drain() -> Self {
+        Self(Work::Drain, PhantomData)
     }
 
-    /// Waits for all completions, and says whether all were successes. To be called once. Sleeps,
-    /// uninterruptibly.
-    pub(crate) fn wait(self: Pin<&Self>) -> Result<(), WrError> {
-        // Acquires what the callbacks have released.
-        if self.left.fetch_sub(1, Full) != 1 {
-            self.done.wait_for_completion();
-        }
-        match self.status.load(Relaxed) {
-            rdma_bindings::ib_wc_status_IB_WC_SUCCESS => Ok(()),
-            rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR => Err(WrError::Flushed),
-            status => Err(WrError::Failed(WcStatus(status))),
-        }
-    }
-
-    /// The completion callback, in softirq context.
+    /// Posts the request, signalled. An error means that it was not posted. Doesn't sleep.
     ///
     /// # Safety
     ///
-    /// `wc` must be the completion of a request posted with a waiter's `cqe`, and the waiter still
-    /// waiting.
-    unsafe extern "C" fn complete(_cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
-        // SAFETY: The caller vouches for `wc`; the `cqe` is the member that kernel users set.
-        let (cqe, status) = unsafe { (*(*wc).__bindgen_anon_1.wr_cqe.as_ref(), (*wc).status) };
-        let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
-        // SAFETY: The `cqe` is the member of a waiter, which is there until `wait()` returns, and
-        // that is not before the last callback's `fetch_sub()` or the end of its `complete_all()`.
-        let waiter = unsafe { &*container_of!(cqe, Waiter<'_>, cqe) };
+    /// - The queue pair must be there, and stay until the request has completed or the queue pair
+    ///   has been destroyed. Until then a region that is to be registered must stay too.
+    /// - `cqe` must stay as long, and until the callback, if it runs, has returned.
+    pub(crate) unsafe fn post(
+        &self,
+        qp: *mut rdma_bindings::ib_qp,
+        cqe: *mut rdma_bindings::ib_cqe,
+    ) -> Result {
+        // SAFETY: The queue pair and the `cqe` are there by this function's requirements, and the
+        // region by the type invariant.
+        to_result(unsafe {
+            match self.0 {
+                Work::Register { mr, access } => {
+                    rdma_bindings::rdma_helper_post_reg(qp, mr, access, cqe)
+                }
+                Work::Invalidate { rkey } => rdma_bindings::rdma_helper_post_inv(qp, rkey, cqe),
+                Work::Drain => rdma_bindings::rdma_helper_post_drain(qp, cqe),
+            }
+        })
+    }
+}
 
-        // A failure, of which there can be one, counts more than the flushes that follow it.
-        if status != rdma_bindings::ib_wc_status_IB_WC_SUCCESS
-            && (status != rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR
-                || waiter.status.load(Relaxed) == rdma_bindings::ib_wc_status_IB_WC_SUCCESS)
-        {
-            waiter.status.store(status, Relaxed);
-        }
-        // Before the waiter's task can leave, and the queue pair with it.
-        waiter.credits.give_back();
-        if waiter.left.fetch_sub(1, Full) == 1 {
-            waiter.done.complete_all();
-        }
+#[kernel::macros::kunit_tests(rdma_wr)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_counts_more_than_flushes() {
+        const FAILED: WcStatus = WcStatus::from_raw(rdma_bindings::ib_wc_status_IB_WC_LOC_PROT_ERR);
+        let all = |statuses: &[WcStatus]| {
+            let sum = |sum: WcStatus, &status| sum.and(status);
+            statuses.iter().fold(WcStatus::SUCCESS, sum)
+        };
+        let (ok, flushed) = (WcStatus::SUCCESS, WcStatus::FLUSHED);
+        assert!(all(&[ok, ok]).to_result().is_ok());
+        assert_eq!(all(&[ok, flushed, ok]), flushed);
+        assert_eq!(all(&[flushed, FAILED, flushed, ok]), FAILED);
+        assert!(matches!(flushed.to_result(), Err(WrError::Flushed)));
+        assert!(matches!(FAILED.to_result(), Err(WrError::Failed(FAILED))));
     }
 }

@@ -7,12 +7,14 @@ use rdma::{
     Device, //
 };
 
-/// The fence for regions of this device.
+/// The fence for regions of this device, which can invalidate them or not.
 ///
 /// With the module parameter `weak_fence` it is an invalidation on software devices too, for
 /// benchmarks: the pool's way of hardware, but not safe there.
-pub(crate) fn of(device: &Device) -> Fence {
-    if crate::params::weak_fence() {
+pub(crate) fn of(device: &Device, invalidates: bool) -> Fence {
+    if !invalidates {
+        Fence::DEREGISTER
+    } else if crate::params::weak_fence() {
         // SAFETY: Not given on software devices. Whoever loads the module with this parameter has
         // been told so, in the parameter's description and in the log.
         unsafe { Fence::invalidate() }

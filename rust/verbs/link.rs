@@ -10,7 +10,10 @@ use crate::{
     },
     lists,
     pool::Pool,
-    queue::Queue,
+    queue::{
+        Following,
+        Queue, //
+    },
     refused,
     region::Region,
     regions::{
@@ -53,8 +56,8 @@ use rdma::{
 #[pin_data(PinnedDrop)]
 pub(crate) struct Resources {
     // The order of the fields is the order in which they go.
-    #[pin]
-    queue: Queue,
+    following: Option<Following>,
+    queue: Arc<Queue>,
     pool: Arc<Pool>,
     pd: Arc<Pd>,
 }
@@ -80,7 +83,10 @@ impl Resources {
 #[pinned_drop]
 impl PinnedDrop for Resources {
     fn drop(self: Pin<&mut Self>) {
-        self.pool.close();
+        let this = self.project();
+        // Nothing begins any more, and the pool waits for what has: they share a workqueue.
+        drop(this.following.take());
+        this.pool.close();
     }
 }
 
@@ -116,12 +122,19 @@ impl Link {
         raw: bool,
     ) -> Result<Arc<Self>> {
         let limits = device.limits();
-        let fence = crate::fence::of(device);
         let pd = Pd::alloc(device)?;
         let queue = Queue::new(pd.clone())?;
-        let pool = Pool::new(pd.clone(), limits.max_fast_reg_pages, work)?;
+        let invalidates = queue.can_invalidate()?;
+        let fence = crate::fence::of(device, invalidates);
+        let pool = Pool::new(pd.clone(), limits.max_fast_reg_pages, work.clone())?;
+        let following = Some(queue.follow(work)?);
         let resources = Arc::pin_init(
-            pin_init!(Resources { queue <- queue, pool, pd }),
+            pin_init!(Resources {
+                following,
+                queue,
+                pool,
+                pd
+            }),
             GFP_KERNEL,
         )?;
         Arc::pin_init(
@@ -134,7 +147,10 @@ impl Link {
                 counted <- Completion::new(),
                 holder <- new_mutex!(None),
                 fence,
-                mr_limits: mr_limits(&limits, raw),
+                mr_limits: MrLimits {
+                    refresh: invalidates,
+                    ..mr_limits(&limits, raw)
+                },
             }),
             GFP_KERNEL,
         )

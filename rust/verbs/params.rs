@@ -13,3 +13,9 @@ pub(crate) fn weak_fence() -> bool {
 pub(crate) fn weak_fence() -> bool {
     *crate::module_parameters::weak_fence.value() != 0
 }
+
+/// How long a work request may take, in seconds.
+pub(crate) fn wr_timeout() -> u32 {
+    // SAFETY: The function only reads a parameter.
+    unsafe { kfi_bindings::kfi_verbs_helper_wr_timeout() }
+}

@@ -7,7 +7,10 @@ use kfabric::{
     Errno,
     Refusal, //
 };
-use rdma::RefreshError;
+use rdma::{
+    RefreshError,
+    WrError, //
+};
 
 fn driver(errno: Errno, why: &'static CStr, error: Error) -> Refusal {
     Refusal::new(errno, why).value(u64::from(error.to_errno().unsigned_abs()))
@@ -54,16 +57,41 @@ pub(crate) fn no_queue(error: Error) -> Refusal {
     }
 }
 
+/// A registration failed, and not because of others. The value says how: the errno of the driver
+/// that refused the work request, or the status (`enum ib_wc_status`) of its completion.
+pub(crate) fn not_registered(error: WrError) -> Refusal {
+    let refused = |why| Refusal::new(Errno::EIO, why);
+    match error {
+        WrError::Post(error) if error == ENOMEM => {
+            driver(Errno::ENOMEM, c"no memory for the work request", error)
+        }
+        WrError::Post(error) => driver(
+            Errno::EIO,
+            c"the device didn't take the work request",
+            error,
+        ),
+        WrError::Flushed => refused(c"the registration queue keeps failing"),
+        WrError::Failed(status) => {
+            refused(c"the device failed the work request").value(u64::from(status.as_raw()))
+        }
+        WrError::TimedOut => refused(c"the device didn't complete the work request in time"),
+        WrError::Lost => lost_for_good(),
+    }
+}
+
 /// A registration failed, and what it left can't be tried again.
 pub(crate) fn not_undone(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory to try again", error),
-        _ => driver(
-            Errno::ENOTRECOVERABLE,
-            c"the device won't let go of the memory, which must never be freed",
-            error,
-        ),
+        _ => lost_for_good(),
     }
+}
+
+fn lost_for_good() -> Refusal {
+    Refusal::new(
+        Errno::ENOTRECOVERABLE,
+        c"the device won't let go of the memory, which must never be freed",
+    )
 }
 
 /// A region could not be given other memory.

@@ -40,13 +40,17 @@ use rdma::{
     AccessFlags,
     PreparedMr,
     RefreshError,
-    ValidMr, //
+    ValidMr,
+    WrError, //
 };
 
 /// Where peers find the first page of any region: not where it is in memory.
 const BASE: u64 = 1 << 32;
 
 /// How often a registration is tried when others' failures take it down.
+///
+/// Only what was flushed is tried again, and the others' failures are their devices' or drivers':
+/// so many in a row mean that something is wrong with all of them.
 const ATTEMPTS: u32 = 8;
 
 /// A region.
@@ -146,23 +150,21 @@ impl Region {
                 }
                 Err(failed) => failed,
             };
-            if !queue.is_broken() {
-                // Nothing says why, so the queue pair is given up like one that failed.
-                let _ = queue.fail();
-            }
-            // Others may be to blame for the failure.
+            let why = failed.error;
             let lists = failed.lists.map_err(|error| {
                 if error == EIO {
                     self.state = State::Stuck;
                 }
                 refused::not_undone(error)
             })?;
+            if !matches!(why, WrError::Flushed) {
+                pr_warn!("{}: registering: {}\n", resources.device().name(), why);
+                return Err(refused::not_registered(why));
+            }
+            // Others are to blame.
             prepared = self.prepare(resources, lists)?;
         }
-        Err(Refusal::new(
-            Errno::EIO,
-            c"the registration queue keeps failing",
-        ))
+        Err(refused::not_registered(WrError::Flushed))
     }
 
     /// Puts what is behind the request's addresses now in the place of what was there before.

@@ -11,9 +11,12 @@ use kernel::{
     sync::Arc, //
 };
 
-use core::ptr::{
-    null_mut,
-    NonNull, //
+use core::{
+    mem::ManuallyDrop,
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
 };
 
 use crate::{
@@ -55,14 +58,17 @@ impl Drop for Cq {
 
 /// A reliable queue pair without a receive queue, and its completion queue.
 ///
+/// To be destroyed by [`RawQp::destroy`]; dropping it, on an error path before anything has been
+/// posted, does that too.
+///
 /// # Invariants
 ///
 /// `qp` is a queue pair on `pd` that is destroyed only here, and is counted there. It completes to
-/// `_cq`, which nothing else uses.
+/// `cq`, which nothing else uses.
 pub(super) struct RawQp {
     qp: NonNull<rdma_bindings::ib_qp>,
-    // Fields are dropped in their order, and after `drop()` has destroyed the queue pair.
-    _cq: Cq,
+    // Dropped by whoever has destroyed the queue pair.
+    cq: ManuallyDrop<Cq>,
     pd: Arc<Pd>,
 }
 
@@ -93,12 +99,11 @@ impl RawQp {
         pd.object_made();
 
         // INVARIANT: Just created and counted, with this completion queue.
-        Ok(Self { qp, _cq: cq, pd })
-    }
-
-    /// The protection domain.
-    pub(super) fn pd(&self) -> &Arc<Pd> {
-        &self.pd
+        Ok(Self {
+            qp,
+            cq: ManuallyDrop::new(cq),
+            pd,
+        })
     }
 
     /// The raw pointer.
@@ -120,18 +125,63 @@ impl RawQp {
     }
 }
 
+impl RawQp {
+    /// Puts the queue pair into error. May sleep.
+    pub(super) fn fail(&self) -> Result {
+        let mut attr = rdma_bindings::ib_qp_attr {
+            qp_state: rdma_bindings::ib_qp_state_IB_QPS_ERR,
+            ..Default::default()
+        };
+        self.modify(&mut attr, rdma_bindings::ib_qp_attr_mask_IB_QP_STATE)
+    }
+
+    /// Has the driver wait until all that was posted has completed, if it has its own way to do
+    /// so, and returns whether it has. Sleeps as the driver does.
+    pub(super) fn drained_by_driver(&self) -> bool {
+        // SAFETY: The queue pair is there.
+        unsafe { rdma_bindings::rdma_helper_drain_sq(self.as_raw()) }
+    }
+
+    /// Destroys the queue pair, then the completion queue. When this has succeeded, nothing that
+    /// was posted is carried out or completes any more. May sleep.
+    ///
+    /// On an error both have been leaked, and what a completion leads to must be too.
+    pub(super) fn destroy(self) -> Result {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not used any more but for the domain, and never dropped.
+        let result = unsafe { this.end() };
+        // SAFETY: As above.
+        drop(unsafe { core::ptr::read(&this.pd) });
+        result
+    }
+
+    /// Destroys both.
+    ///
+    /// # Safety
+    ///
+    /// Neither must be used after this.
+    unsafe fn end(&mut self) -> Result {
+        self.pd.object_goes();
+        // SAFETY: By the type invariant it is there, and the caller doesn't use it again.
+        to_result(unsafe { rdma_bindings::ib_destroy_qp_user(self.as_raw(), null_mut()) })
+            .inspect_err(|err| {
+                // Its protection domain waits for it now.
+                pr_err!(
+                    "{}: destroying a queue pair: {}\n",
+                    self.pd.device().name(),
+                    err.to_errno()
+                );
+            })?;
+        // SAFETY: It isn't used again, and dropped only here.
+        unsafe { ManuallyDrop::drop(&mut self.cq) };
+        Ok(())
+    }
+}
+
 impl Drop for RawQp {
     fn drop(&mut self) {
-        self.pd.object_goes();
-        // SAFETY: By the type invariant; nothing is outstanding, as `LocalQp` says.
-        let ret = unsafe { rdma_bindings::ib_destroy_qp_user(self.as_raw(), null_mut()) };
-        if ret != 0 {
-            // Its protection domain waits for it now.
-            pr_err!(
-                "{}: destroying a queue pair: {}\n",
-                self.pd.device().name(),
-                ret
-            );
-        }
+        // SAFETY: This is the last use. An error has been reported; who needs to know has called
+        // `destroy()`.
+        let _ = unsafe { self.end() };
     }
 }

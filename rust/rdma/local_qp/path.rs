@@ -36,36 +36,87 @@ use crate::{
 /// How far a packet to oneself has to go.
 const HOP_LIMIT: u8 = 1;
 
+/// Where a queue pair is: its port, and its address there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    port: u32,
+    /// The index of the GID table's entry that the queue pair holds.
+    gid: Option<c_int>,
+    /// The port's identifier in its subnet, or 0.
+    lid: u32,
+}
+
+impl Place {
+    /// Whether the entry that the queue pair holds is still in force. While it is held, its index
+    /// is not given to another.
+    pub(super) fn is_there(&self, device: &Device) -> bool {
+        match (device.port(self.port), self.gid) {
+            (Some(port), Some(index)) => Gid::get(port, index).is_ok(),
+            (port, None) => port.is_some(),
+            (None, _) => false,
+        }
+    }
+}
+
 /// A port that is up, with the address of itself.
 pub(super) struct SelfPath {
-    port: u32,
+    place: Place,
     mtu: rdma_bindings::ib_mtu,
     address: rdma_bindings::rdma_ah_attr,
     // `address` points to it.
     gid: Option<Gid>,
 }
 
-impl SelfPath {
-    /// Finds the first port that will do. ENETDOWN if none is up, EOPNOTSUPP if there is none of a
-    /// kind that can be connected this way. May sleep.
-    pub(super) fn find(device: &Device) -> Result<Self> {
-        let mut result = Err(errno::eopnotsupp());
+/// Tries `connect` with the path of each port, until it succeeds.
+///
+/// # Errors
+///
+/// - What `connect` said first.
+/// - ENETDOWN if no port is up.
+/// - EOPNOTSUPP if there is none of a kind that can be connected this way.
+///
+/// May sleep.
+pub(super) fn first<T>(device: &Device, connect: impl FnMut(SelfPath) -> Result<T>) -> Result<T> {
+    let usable = |port: &Port<'_>| {
+        let protocol = port.protocol();
+        matches!(protocol, Protocol::InfiniBand | Protocol::RoCE)
+    };
+    first_of(
+        device.ports().filter(usable).map(SelfPath::from_port),
+        connect,
+    )
+}
 
-        for port in device.ports() {
-            let protocol = port.protocol();
-            if !matches!(protocol, Protocol::InfiniBand | Protocol::RoCE) {
-                continue;
-            }
-            result = Self::from_port(port, protocol);
-            if result.is_ok() {
-                break;
-            }
+/// As [`first`], with the paths or why there is none.
+fn first_of<P, T>(
+    paths: impl Iterator<Item = Result<P>>,
+    mut connect: impl FnMut(P) -> Result<T>,
+) -> Result<T> {
+    let mut no_path = errno::eopnotsupp();
+    let mut refused = None;
+    for path in paths {
+        match path.map(&mut connect) {
+            Ok(Ok(connected)) => return Ok(connected),
+            Ok(Err(error)) => refused = refused.or(Some(error)),
+            Err(error) => no_path = error,
         }
-        result
+    }
+    Err(refused.unwrap_or(no_path))
+}
+
+impl SelfPath {
+    /// The path that comes first. Errors are those of [`first`]. May sleep.
+    pub(super) fn find(device: &Device) -> Result<Self> {
+        first(device, Ok)
+    }
+
+    /// Where it is.
+    pub(super) fn place(&self) -> Place {
+        self.place
     }
 
     /// The path of one port.
-    fn from_port(port: Port<'_>, protocol: Protocol) -> Result<Self> {
+    fn from_port(port: Port<'_>) -> Result<Self> {
         let attr = port.query()?;
         if !is_active(&attr) {
             return Err(errno::enetdown());
@@ -78,7 +129,7 @@ impl SelfPath {
             port_num: port.number(),
             ..Default::default()
         };
-        let gid = if protocol == Protocol::RoCE {
+        let gid = if port.protocol() == Protocol::RoCE {
             let (gid, mac) = Gid::of_netdev(port, &attr).ok_or_else(errno::enetdown)?;
             // SAFETY: This is the member that goes with the port's type.
             unsafe { address.__bindgen_anon_1.roce.as_mut() }.dmac = mac;
@@ -99,19 +150,23 @@ impl SelfPath {
         }
 
         Ok(Self {
-            port: port.number(),
+            place: Place {
+                port: port.number(),
+                gid: gid.as_ref().map(Gid::index),
+                lid: attr.lid.into(),
+            },
             mtu: attr.active_mtu,
             address,
             gid,
         })
     }
 
-    /// Connects a queue pair of the same device to itself. May sleep.
-    pub(super) fn connect(self, qp: &RawQp) -> Result {
+    /// Connects a queue pair of the same device to itself, and says where. May sleep.
+    pub(super) fn connect(self, qp: &RawQp) -> Result<Place> {
         use rdma_bindings as b;
 
         let Self {
-            port,
+            place,
             mtu,
             address,
             gid,
@@ -122,7 +177,7 @@ impl SelfPath {
 
         let mut init = b::ib_qp_attr {
             qp_state: b::ib_qp_state_IB_QPS_INIT,
-            port_num: port,
+            port_num: place.port,
             // What peers may do on this queue pair: nothing.
             qp_access_flags: 0,
             pkey_index: 0,
@@ -176,7 +231,8 @@ impl SelfPath {
                 | b::ib_qp_attr_mask_IB_QP_TIMEOUT
                 | b::ib_qp_attr_mask_IB_QP_RETRY_CNT
                 | b::ib_qp_attr_mask_IB_QP_RNR_RETRY,
-        )
+        )?;
+        Ok(place)
     }
 }
 
@@ -199,18 +255,47 @@ impl Gid {
         Ok(Self(NonNull::new(attr).ok_or(ENOENT)?))
     }
 
-    /// The first entry of a RoCE port that has a network device, with that device's MAC address.
+    /// An entry of a RoCE port that has a network device, with that device's MAC address.
+    ///
+    /// Not the port's default one if there is another. The RDMA core has one place for that in its
+    /// table: as long as a queue pair holds the old default GID, a network device whose address
+    /// changes gets no new one.
     fn of_netdev(port: Port<'_>, attr: &rdma_bindings::ib_port_attr) -> Option<(Self, [u8; 6])> {
-        (0..attr.gid_tbl_len).find_map(|index| {
-            let gid = Self::get(port, index).ok()?;
-            let mut mac = [0; 6];
-            // SAFETY: By the type invariant the entry is there; the buffer has a MAC's size.
-            to_result(unsafe {
-                rdma_bindings::rdma_read_gid_l2_fields(gid.0.as_ptr(), null_mut(), mac.as_mut_ptr())
+        let find = |default: bool| {
+            (0..attr.gid_tbl_len).find_map(|index| {
+                let gid = Self::get(port, index).ok()?;
+                if gid.is_default() != default {
+                    return None;
+                }
+                let mac = gid.mac().ok()?;
+                Some((gid, mac))
             })
-            .ok()?;
-            Some((gid, mac))
-        })
+        };
+        find(false).or_else(|| find(true))
+    }
+
+    /// The MAC address of the entry's network device.
+    fn mac(&self) -> Result<[u8; 6]> {
+        let mut mac = [0; 6];
+        // SAFETY: By the type invariant the entry is there; the buffer has a MAC's size.
+        to_result(unsafe {
+            rdma_bindings::rdma_read_gid_l2_fields(self.0.as_ptr(), null_mut(), mac.as_mut_ptr())
+        })?;
+        Ok(mac)
+    }
+
+    /// The entry's index.
+    fn index(&self) -> c_int {
+        // SAFETY: By the type invariant the entry is there, and its index is constant.
+        let index = unsafe { (*self.0.as_ptr()).index };
+        c_int::try_from(index).unwrap_or(c_int::MAX)
+    }
+
+    /// Whether this looks like a default entry.
+    fn is_default(&self) -> bool {
+        // SAFETY: By the type invariant the entry is there; its GID is constant, and bytes.
+        let gid = unsafe { *(*self.0.as_ptr()).gid.raw.as_ref() };
+        looks_default(self.index(), &gid)
     }
 
     /// Makes this both ends of a global route. `address` must not be used after `self` is gone.
@@ -236,5 +321,41 @@ impl Drop for Gid {
     fn drop(&mut self) {
         // SAFETY: By the type invariant there is a reference to give up.
         unsafe { rdma_bindings::rdma_put_gid_attr(self.0.as_ptr()) };
+    }
+}
+
+/// Whether an entry of a RoCE port's table looks like a default one: link-local, and in one of the
+/// places that are kept for them, of which there is at most one for each type of GID.
+fn looks_default(index: c_int, gid: &[u8; 16]) -> bool {
+    const PLACES: c_int = 3;
+    index < PLACES && matches!(gid, [0xfe, second, ..] if second & 0xc0 == 0x80)
+}
+
+#[kernel::macros::kunit_tests(rdma_local_qp_path)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_port_when_the_first_cannot_be_connected() {
+        let connect = |port: u32| if port < 3 { Err(EINVAL) } else { Ok(port) };
+        let ports = |ports: [Result<u32>; 3]| first_of(ports.into_iter(), connect);
+        assert_eq!(ports([Ok(3), Ok(4), Ok(5)]), Ok(3));
+        assert_eq!(ports([Err(EIO), Ok(1), Ok(5)]), Ok(5));
+        assert_eq!(ports([Ok(1), Err(EIO), Ok(2)]), Err(EINVAL));
+        assert_eq!(ports([Err(EBUSY), Err(EIO), Err(EIO)]), Err(EIO));
+        let none = first_of(core::iter::empty::<Result<u32>>(), connect);
+        assert_eq!(none, Err(errno::eopnotsupp()));
+    }
+
+    #[test]
+    fn default_entries() {
+        let link_local = {
+            let mut gid = [0; 16];
+            gid[..2].copy_from_slice(&[0xfe, 0x80]);
+            gid
+        };
+        assert!(looks_default(0, &link_local));
+        assert!(!looks_default(3, &link_local));
+        assert!(!looks_default(0, &[0; 16]));
     }
 }

@@ -18,7 +18,10 @@ use crate::{
         ValidMr, //
     },
     sg::DmaList,
-    wr::WrError, //
+    wr::{
+        WorkRequest,
+        WrError, //
+    }, //
 };
 
 impl LocalQp {
@@ -47,7 +50,14 @@ impl LocalQp {
             Err(AllocError) => (Some(WrError::Post(ENOMEM)), KVVec::new()),
         };
         if let Some(error) = error {
-            let lists = abandon_all(mrs);
+            let lists = match error {
+                WrError::Lost => {
+                    // The device may look at the regions yet, so they must stay.
+                    core::mem::forget(mrs);
+                    Err(EIO)
+                }
+                _ => abandon_all(mrs),
+            };
             return Err(RegisterError { error, lists });
         }
         for mr in mrs {
@@ -63,11 +73,7 @@ impl LocalQp {
         if !mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
             return Err(WrError::Post(EINVAL));
         }
-        // SAFETY: The queue pair and the region are there; so is the `cqe`, by the word of
-        // `run()`, and the region until that has returned, since it waits.
-        self.run(mrs, |qp, cqe, mr| unsafe {
-            rdma_bindings::rdma_helper_post_reg(qp, mr.as_raw(), mr.access().into(), cqe)
-        })
+        self.run(mrs.iter().map(WorkRequest::register))
     }
 
     /// Takes regions from the device: when this has succeeded, no peer can reach their memory.
@@ -146,10 +152,7 @@ impl LocalQp {
         if !self.can_invalidate(mrs, fence) {
             return Err(WrError::Post(EINVAL));
         }
-        // SAFETY: The queue pair is there; so is the `cqe`, by the word of `run()`.
-        self.run(mrs, |qp, cqe, mr| unsafe {
-            rdma_bindings::rdma_helper_post_inv(qp, mr.rkey(), cqe)
-        })
+        self.run(mrs.iter().map(WorkRequest::invalidate))
     }
 }
 

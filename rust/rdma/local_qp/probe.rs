@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Finding out what a device really does.
+
+use kernel::{
+    dma::DataDirection,
+    page::{
+        BorrowedPage,
+        Page,
+        PAGE_SIZE, //
+    },
+    prelude::*, //
+};
+
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull, //
+};
+
+use super::LocalQp;
+use crate::{
+    access::AccessFlags,
+    mr::{
+        FastMr,
+        Kind, //
+    },
+    sg::{
+        BuildError,
+        Piece,
+        SgList, //
+    },
+    wr::{
+        WorkRequest,
+        WrError, //
+    },
+};
+
+/// Where the region that is tried is said to be.
+const BASE: u64 = 1 << 32;
+
+impl LocalQp {
+    /// Registers a page that nobody knows of and invalidates it, and returns how the latter went:
+    /// there are devices that offer fast registration, but refuse to invalidate.
+    ///
+    /// What fails may break the queue pair. Sleeps, uninterruptibly, until the device is done.
+    ///
+    /// # Errors
+    ///
+    /// Registering failed.
+    pub fn probe(&self) -> Result<Result<(), WrError>, WrError> {
+        let page = Page::alloc_page(GFP_KERNEL).map_err(|e| WrError::Post(e.into()))?;
+        // Leaked, unless the device is known to be done with it.
+        let page = ManuallyDrop::new(page);
+        let mut kept = false;
+        let result = self.probe_with(&page, &mut kept);
+        if !kept {
+            drop(ManuallyDrop::into_inner(page));
+        }
+        result
+    }
+
+    /// Probes with this page; sets `kept` if the device may still have it afterwards.
+    fn probe_with(&self, page: &Page, kept: &mut bool) -> Result<Result<(), WrError>, WrError> {
+        let page = NonNull::new(page.as_ptr()).ok_or(WrError::Post(EINVAL))?;
+        let piece = Piece {
+            // SAFETY: The page is there, and freed only once no device region has it any more.
+            page: unsafe { BorrowedPage::from_raw(page) },
+            offset: 0,
+            len: PAGE_SIZE,
+        };
+        let device = self.pd().device();
+        let list = SgList::build(device, 1, core::iter::once(Ok::<_, Error>(piece)))
+            .map_err(|error| match error {
+                BuildError::Source(error) | BuildError::List(error) => error,
+            })
+            .and_then(|list| list.map(device, DataDirection::ToDevice))
+            .map_err(WrError::Post)?;
+        let mut prepared = FastMr::alloc(self.pd(), Kind::Pages, 1)
+            .and_then(|mr| {
+                mr.map(list, AccessFlags::default())
+                    .map_err(|failed| failed.error)
+            })
+            .map_err(WrError::Post)?;
+        prepared.set_base(BASE).map_err(WrError::Post)?;
+
+        let mut one = KVVec::with_capacity(1, GFP_KERNEL).map_err(|e| WrError::Post(e.into()))?;
+        // There is room.
+        let _ = one.push_within_capacity(prepared);
+        let valid = self.register_all(one).map_err(|failed| {
+            *kept = matches!(failed.lists, Err(error) if error == EIO);
+            failed.error
+        })?;
+        let invalidated = self.run(valid.iter().map(WorkRequest::invalidate));
+        for mr in valid {
+            *kept = mr.deregister().is_err() || *kept;
+        }
+        Ok(invalidated)
+    }
+}
