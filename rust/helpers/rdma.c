@@ -61,6 +61,12 @@ void rdma_helper_set_dlid(struct rdma_ah_attr *attr, u32 dlid)
 	rdma_ah_set_dlid(attr, dlid);
 }
 
+/* How many places of a RoCE port's GID table, the first ones, are kept for default GIDs. */
+u32 rdma_helper_default_gids(const struct ib_device *dev, u32 port)
+{
+	return rdma_protocol_roce_eth_encap(dev, port) + rdma_protocol_roce_udp_encap(dev, port);
+}
+
 /* --- Objects --- */
 
 struct ib_pd *rdma_helper_alloc_pd(struct ib_device *dev)

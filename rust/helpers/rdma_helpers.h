@@ -27,6 +27,7 @@ enum rdma_helper_protocol rdma_helper_protocol(const struct ib_device *dev, u32 
 enum rdma_ah_attr_type rdma_helper_ah_type(struct ib_device *dev, u32 port);
 bool rdma_helper_grh_required(const struct ib_device *dev, u32 port);
 void rdma_helper_set_dlid(struct rdma_ah_attr *attr, u32 dlid);
+u32 rdma_helper_default_gids(const struct ib_device *dev, u32 port);
 
 /* Objects that carry their owner's name (KBUILD_MODNAME) for resource tracking. */
 struct ib_pd *rdma_helper_alloc_pd(struct ib_device *dev);

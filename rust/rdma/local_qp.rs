@@ -14,6 +14,7 @@ mod path;
 mod probe;
 mod regions;
 
+pub use path::Place;
 pub use regions::RefreshError;
 
 use kernel::{
@@ -36,10 +37,7 @@ use self::{
         Cq,
         RawQp, //
     },
-    path::{
-        Place,
-        SelfPath, //
-    },
+    path::SelfPath,
 };
 use crate::{
     credits::Credit,
@@ -163,6 +161,11 @@ impl LocalQp {
     /// none. Doesn't sleep.
     pub fn broken_by(&self) -> Option<WcStatus> {
         self.line.broken()
+    }
+
+    /// Where the queue pair is.
+    pub fn place(&self) -> Place {
+        self.place
     }
 
     /// How the queue pair's port and address are now, compared to when it was made. May sleep.

@@ -60,6 +60,13 @@ impl<'a> Port<'a> {
         self.query().is_ok_and(|attr| is_active(&attr))
     }
 
+    /// How many entries of a RoCE port's GID table, the first ones, are for its default GIDs.
+    /// Doesn't sleep.
+    pub(crate) fn default_gids(self) -> u32 {
+        // SAFETY: The device is there, and has the port by the type invariant.
+        unsafe { rdma_bindings::rdma_helper_default_gids(self.device.as_raw(), self.number) }
+    }
+
     /// Asks the device for the port's attributes. May sleep.
     pub(crate) fn query(self) -> Result<rdma_bindings::ib_port_attr> {
         let mut attr = rdma_bindings::ib_port_attr::default();

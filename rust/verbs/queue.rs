@@ -29,7 +29,10 @@ use rdma::{
         EventHandler,
         PathEvents, //
     },
-    local_qp::Outlook,
+    local_qp::{
+        Outlook,
+        Place, //
+    },
     Device,
     LocalQp,
     Pd,
@@ -42,8 +45,8 @@ const DEPTH: u32 = 128;
 /// How often a probe is repeated whose request was flushed, perhaps not by its own fault.
 const PROBES: u32 = 3;
 
-/// How often an address is looked for that was given up to be made again.
-const RESCANS: u32 = 20;
+/// How often an address is looked for that was let go of to be made anew.
+const RESCANS: u32 = 40;
 
 /// How long after one look the next comes.
 const RESCAN_AFTER: Delta = Delta::from_millis(50);
@@ -55,7 +58,7 @@ const RESCAN_AFTER: Delta = Delta::from_millis(50);
 /// goes when the last of them has left it. It is also replaced, without anybody noticing, when
 /// a port or an address changes so that a new one would not be where it is.
 ///
-/// Lock order: `current` is taken before anything of the RDMA core, and before nothing else.
+/// Lock order: `current` is taken before anything of the RDMA core.
 #[pin_data]
 pub(crate) struct Queue {
     pd: Arc<Pd>,
@@ -68,7 +71,9 @@ pub(crate) struct Queue {
 enum State {
     /// In use; it may have broken since.
     Up(Arc<LocalQp>),
-    /// There could be none when last tried.
+    /// Its address is gone, and a new one may come in a moment.
+    Moving,
+    /// None came. There may be one now.
     Down,
     /// The device goes away: there will be no other.
     Dead,
@@ -116,14 +121,23 @@ impl Queue {
     /// A queue pair that was not broken when last seen. `ENODEV` once the device goes away. May
     /// sleep.
     pub(crate) fn get(&self) -> Result<Arc<LocalQp>> {
-        let mut current = self.current.lock();
-        let broken = match &*current {
-            State::Up(qp) if !qp.is_broken() => return Ok(qp.clone()),
-            State::Up(qp) => Some(qp.clone()),
-            State::Down => None,
-            State::Dead => return Err(ENODEV),
+        let (mut current, broken, fresh) = loop {
+            let current = self.current.lock();
+            let broken = match &*current {
+                State::Up(qp) if !qp.is_broken() => return Ok(qp.clone()),
+                State::Up(qp) => Some(qp.clone()),
+                State::Moving | State::Down => None,
+                State::Dead => return Err(ENODEV),
+            };
+            match make(&self.pd) {
+                Ok(fresh) => break (current, broken, fresh),
+                // Not for long: `look_around` ends it.
+                Err(_) if matches!(*current, State::Moving) => (),
+                Err(error) => return Err(error),
+            }
+            drop(current);
+            fsleep(RESCAN_AFTER);
         };
-        let fresh = make(&self.pd)?;
         *current = State::Up(fresh.clone());
         drop(current);
         match broken.as_ref().and_then(|qp| qp.broken_by()) {
@@ -148,9 +162,10 @@ impl Queue {
                 Ok(fresh) => State::Up(fresh),
                 Err(_) => return,
             },
-            Outlook::Gone => State::Down,
+            Outlook::Gone => State::Moving,
         };
         let moved = matches!(fresh, State::Up(_));
+        let place = old.place();
         let mut current = self.current.lock();
         match &mut *current {
             State::Up(qp) if Arc::ptr_eq(qp, &old) => *current = fresh,
@@ -162,17 +177,22 @@ impl Queue {
         drop(old);
         if moved {
             self.say_replaced(&"its port or address has changed");
-        } else {
-            self.call_back();
+        }
+        if place.is_default() {
+            self.call_back(&place);
+        }
+        let mut current = self.current.lock();
+        if matches!(*current, State::Moving) {
+            *current = State::Down;
         }
     }
 
-    /// Has the address looked for that could not be had while a queue pair held the one before it.
-    /// That goes behind our back, a moment after the queue pair. Sleeps a second at most.
-    fn call_back(&self) {
+    /// Has a default address made anew that could not be while a queue pair held the one before.
+    /// That is let go of behind our back, a moment after the queue pair. Sleeps, but not for long.
+    fn call_back(&self, place: &Place) {
         for _ in 0..RESCANS {
             rdma::port::rescan(self.pd.device());
-            if !matches!(&*self.current.lock(), State::Down) || self.get().is_ok() {
+            if place.is_there(self.pd.device()) || matches!(*self.current.lock(), State::Dead) {
                 return;
             }
             fsleep(RESCAN_AFTER);

@@ -38,18 +38,26 @@ const HOP_LIMIT: u8 = 1;
 
 /// Where a queue pair is: its port, and its address there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub struct Place {
     port: u32,
     /// The index of the GID table's entry that the queue pair holds.
     gid: Option<c_int>,
+    /// That is a place for a default GID.
+    default: bool,
     /// The port's identifier in its subnet, or 0.
     lid: u32,
 }
 
 impl Place {
-    /// Whether the entry that the queue pair holds is still in force. While it is held, its index
-    /// is not given to another.
-    pub(super) fn is_there(&self, device: &Device) -> bool {
+    /// Whether the address is a port's default one, which can't be made anew while a queue pair
+    /// holds it.
+    pub fn is_default(&self) -> bool {
+        self.default
+    }
+
+    /// Whether there is such an address. While a queue pair holds one that is not in force any
+    /// more, its index is not given to another. Doesn't sleep.
+    pub fn is_there(&self, device: &Device) -> bool {
         match (device.port(self.port), self.gid) {
             (Some(port), Some(index)) => Gid::get(port, index).is_ok(),
             (port, None) => port.is_some(),
@@ -153,6 +161,7 @@ impl SelfPath {
             place: Place {
                 port: port.number(),
                 gid: gid.as_ref().map(Gid::index),
+                default: gid.as_ref().is_some_and(|gid| gid.is_default(port)),
                 lid: attr.lid.into(),
             },
             mtu: attr.active_mtu,
@@ -264,7 +273,7 @@ impl Gid {
         let find = |default: bool| {
             (0..attr.gid_tbl_len).find_map(|index| {
                 let gid = Self::get(port, index).ok()?;
-                if gid.is_default() != default {
+                if gid.is_default(port) != default {
                     return None;
                 }
                 let mac = gid.mac().ok()?;
@@ -291,11 +300,10 @@ impl Gid {
         c_int::try_from(index).unwrap_or(c_int::MAX)
     }
 
-    /// Whether this looks like a default entry.
-    fn is_default(&self) -> bool {
-        // SAFETY: By the type invariant the entry is there; its GID is constant, and bytes.
-        let gid = unsafe { *(*self.0.as_ptr()).gid.raw.as_ref() };
-        looks_default(self.index(), &gid)
+    /// Whether this has a place for a default GID.
+    fn is_default(&self, port: Port<'_>) -> bool {
+        port.protocol() == Protocol::RoCE
+            && u32::try_from(self.index()).is_ok_and(|index| index < port.default_gids())
     }
 
     /// Makes this both ends of a global route. `address` must not be used after `self` is gone.
@@ -324,13 +332,6 @@ impl Drop for Gid {
     }
 }
 
-/// Whether an entry of a RoCE port's table looks like a default one: link-local, and in one of the
-/// places that are kept for them, of which there is at most one for each type of GID.
-fn looks_default(index: c_int, gid: &[u8; 16]) -> bool {
-    const PLACES: c_int = 3;
-    index < PLACES && matches!(gid, [0xfe, second, ..] if second & 0xc0 == 0x80)
-}
-
 #[kernel::macros::kunit_tests(rdma_local_qp_path)]
 mod tests {
     use super::*;
@@ -345,17 +346,5 @@ mod tests {
         assert_eq!(ports([Err(EBUSY), Err(EIO), Err(EIO)]), Err(EIO));
         let none = first_of(core::iter::empty::<Result<u32>>(), connect);
         assert_eq!(none, Err(errno::eopnotsupp()));
-    }
-
-    #[test]
-    fn default_entries() {
-        let link_local = {
-            let mut gid = [0; 16];
-            gid[..2].copy_from_slice(&[0xfe, 0x80]);
-            gid
-        };
-        assert!(looks_default(0, &link_local));
-        assert!(!looks_default(3, &link_local));
-        assert!(!looks_default(0, &[0; 16]));
     }
 }

@@ -10,8 +10,8 @@
 
 # Of kfi_selftest.ko, and scripts of their own.
 suites="oracle inject negotiate core slots eq cntr lifetime async rights errors segments badmem order
-	matrix raw refresh pieces stress hammer recovery"
-scripts="badpages loop conform consumer17 trace faults unload removal"
+	matrix raw refresh pieces stress hammer recovery queue"
+scripts="badpages loop conform consumer17 trace faults unload port removal"
 
 if [ "$1" = -l ]; then
 	printf '%s\n' $suites $scripts

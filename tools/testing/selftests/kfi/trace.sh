@@ -10,14 +10,14 @@
 suites="slots errors segments badmem order"
 tracing=/sys/kernel/tracing
 
-plan 9
+plan 10
 [ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
 if [ ! -e $tracing/events/kfi/kfi_refused ]; then
 	if [ -e $tracing/trace ]; then
 		fail trace.event "the core has no event kfi:kfi_refused"
 	else
 		skip_rest "the kernel has no tracefs" trace.event $suites trace.index \
-			  trace.headers trace.not_served
+			  trace.headers trace.not_served trace.driver
 	fi
 	finish
 fi
@@ -63,6 +63,18 @@ by_headers() { said -22 "output pointer is NULL" && said -22 "not a domain"; }
 check trace.headers by_headers
 not_served() { said -38 "the provider doesn't have this call"; }
 check trace.not_served not_served
+# What the driver said is the value.
+echo >$tracing/trace
+run_suite queue >/dev/null
+all=$(grep kfi_refused: $tracing/trace)
+value() { echo "$all" | grep -q "err=$1 why=\"$2\".* value=$3\$"; }
+by_driver()
+{
+	value -5 "the device didn't take the work request" 0x16 &&
+		value -12 "no memory for the work request" 0xc &&
+		value -5 "the device didn't complete the work request in time" 0x0
+}
+check trace.driver by_driver
 
 echo 0 >$event/enable
 echo >$tracing/trace

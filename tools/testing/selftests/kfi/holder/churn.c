@@ -40,7 +40,7 @@ static void one_round(struct holder *h, unsigned int *enodev)
 		return;
 	ret = kfi_mr_reg(h->domain, mem, len, ACCESS, 0, 0, 0, &mr, NULL);
 	if (!ret) {
-		if (get_random_u32_below(4) == 0)
+		if (h->peer && get_random_u32_below(4) == 0)
 			use(h, mr, mem);
 		ret = kfi_close(&mr->fid);
 		if (ret)

@@ -26,6 +26,10 @@ bool holder_async;
 module_param_named(async, holder_async, bool, 0444);
 MODULE_PARM_DESC(async, "whether another thread registers asynchronously (default: no)");
 
+static bool peer = true;
+module_param(peer, bool, 0444);
+MODULE_PARM_DESC(peer, "whether a peer uses the regions (default: yes)");
+
 unsigned int holder_rounds;
 module_param_named(rounds, holder_rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "how many registrations the threads have done");
@@ -141,7 +145,7 @@ static int open_domain(struct holder *h)
 	ret = h->verbs->on_removal(&h->raw->fid, on_raw_removal, h);
 	if (ret)
 		return ret;
-	return open_peer(h);
+	return peer ? open_peer(h) : 0;
 }
 
 /* Returns the first error; everything is closed all the same, as far as it can be. */

@@ -49,6 +49,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_stress,
 	&suite_hammer,
 	&suite_recovery,
+	&suite_queue,
 	&suite_refresh,
 	&suite_pieces,
 	&suite_faults,

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a driver does to the registration queue: requests that it refuses, that it never completes,
+ * queue pairs that it doesn't make, and an operation that it offers and doesn't have.
+ */
+#include <linux/fs.h>
+
+#include "../inject/kfi_inject.h"
+#include "job.h"
+#include "request.h"
+#include "suites.h"
+
+#define LEN	(2 * PAGE_SIZE)
+
+/* Seconds that a request may take where it is meant to take too long. */
+#define SHORT	2
+
+/* A registration in a domain of its own. */
+struct call {
+	struct kfi_env *env;
+	struct kfid_domain *domain;
+	struct kfid_mr *mr;
+};
+
+/* Returns what it was, or a negative errno. */
+static int set_timeout(int seconds)
+{
+	struct file *f = filp_open("/sys/module/kfi_verbs/parameters/wr_timeout", O_RDWR, 0);
+	char buf[16] = "";
+	loff_t pos = 0;
+	int ret, was;
+
+	if (IS_ERR(f))
+		return PTR_ERR(f);
+	ret = kernel_read(f, buf, sizeof(buf) - 1, &pos);
+	if (ret > 0)
+		ret = kstrtoint(strim(buf), 10, &was);
+	if (!ret) {
+		pos = 0;
+		ret = snprintf(buf, sizeof(buf), "%d", seconds);
+		ret = kernel_write(f, buf, ret, &pos);
+	}
+	filp_close(f, NULL);
+	return ret < 0 ? ret : was;
+}
+
+/* A domain whose requests may take @seconds, over a driver that does as it is told. */
+static bool open_call(struct kfi_test *t, struct call *c, int seconds)
+{
+	int was = set_timeout(seconds);
+	int ret;
+
+	*c = (struct call) { .env = t->env };
+	if (!EXPECT(t, was > 0, "the parameter wr_timeout gives %d", was))
+		return false;
+	ret = kfi_domain(t->env->fabric, t->env->info, &c->domain, NULL);
+	EXPECT_EQ(t, set_timeout(was), seconds);
+	if (!EXPECT_EQ(t, ret, 0))
+		return false;
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
+		EXPECT_EQ(t, kfi_close(&c->domain->fid), 0);
+		return false;
+	}
+	return true;
+}
+
+static void close_call(struct kfi_test *t, struct call *c)
+{
+	kfi_inject_stop(t->env->dev);
+	EXPECT_EQ(t, kfi_close(&c->domain->fid), 0);
+}
+
+static int do_register(void *data)
+{
+	struct call *c = data;
+
+	return kfi_mr_reg(c->domain, arena_at(c->env, MEM_PAGES, 0), LEN, KFI_REMOTE, 0, 0, 0,
+			  &c->mr, NULL);
+}
+
+static int do_close(void *data)
+{
+	struct call *c = data;
+
+	return kfi_close(&c->mr->fid);
+}
+
+static void expect_register(struct kfi_test *t, struct call *c)
+{
+	if (EXPECT_EQ(t, do_register(c), 0))
+		EXPECT_EQ(t, do_close(c), 0);
+}
+
+/* Nobody has touched the queue pair since kfi_inject_start(), and there is no other. */
+static void expect_undisturbed(struct kfi_test *t)
+{
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_MODIFY_QP), 0);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_CREATE_QP), 0);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DESTROY_QP), 0);
+}
+
+/* A post that fails at once is told and not repeated, and is nobody else's business. */
+static void post_fails_case(struct kfi_test *t)
+{
+	static const struct {
+		int err;
+		int want;
+	} rows[] = {
+		{ -EINVAL, -KFI_EIO },
+		{ -EIO, -KFI_EIO },
+		{ -ENODEV, -KFI_EIO },
+		{ -EAGAIN, -KFI_EIO },
+		{ -EOPNOTSUPP, -KFI_EIO },
+		{ -ENOMEM, -KFI_ENOMEM },
+	};
+	struct call c;
+	int i;
+
+	if (!open_call(t, &c, 60))
+		return;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		kfi_inject_fail(KFI_INJECT_POST_REG, rows[i].err, 0, UINT_MAX);
+		EXPECT_EQ(t, do_register(&c), rows[i].want);
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_REG), 2 * i + 1);
+		kfi_inject_fail(KFI_INJECT_POST_REG, 0, 0, 0);
+		expect_register(t, &c);
+	}
+	expect_undisturbed(t);
+	close_call(t, &c);
+}
+
+/*
+ * A request that never completes ends with an error, and with the queue. Until then it is under
+ * way, so it shows that others' trouble is no trouble of its.
+ */
+static void lost_case(struct kfi_test *t)
+{
+	struct call lost, c;
+	struct job job;
+
+	/* Longer than what comes before the job is waited for. */
+	if (!open_call(t, &lost, 10))
+		return;
+	c = lost;
+	kfi_inject_lose(KFI_INJECT_POST_REG, 0, 1);
+	job_start(t, &job, do_register, &lost);
+	while (job.started && !kfi_inject_calls(KFI_INJECT_POST_REG) && !job_is_done(&job))
+		schedule_timeout_uninterruptible(1);
+	kfi_inject_fail(KFI_INJECT_POST_REG, -EINVAL, 0, 1);
+	EXPECT_EQ(t, do_register(&c), -KFI_EIO);
+	expect_register(t, &c);
+	expect_undisturbed(t);
+	EXPECT_EQ(t, job_end(t, &job), -KFI_EIO);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DESTROY_QP), 1);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_CREATE_QP), 0);
+	expect_register(t, &c);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_CREATE_QP), 1);
+	close_call(t, &lost);
+}
+
+/* A close whose invalidation never completes deregisters the region. */
+static void lost_close_case(struct kfi_test *t)
+{
+	struct call c;
+	unsigned int before;
+
+	if (!open_call(t, &c, SHORT))
+		return;
+	if (!EXPECT_EQ(t, do_register(&c), 0))
+		goto out;
+	kfi_inject_lose(KFI_INJECT_POST_INV, 0, UINT_MAX);
+	before = kfi_inject_calls(KFI_INJECT_DEREG_MR);
+	EXPECT_EQ(t, do_close(&c), 0);
+	EXPECT(t, kfi_inject_calls(KFI_INJECT_DEREG_MR) > before, "the region was not deregistered");
+	if (!kfi_inject_calls(KFI_INJECT_POST_INV))
+		ktap_skip(t, "regions of this device are closed without invalidation");
+	else
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DESTROY_QP), 1);
+	kfi_inject_lose(KFI_INJECT_POST_INV, 0, 0);
+	expect_register(t, &c);
+out:
+	close_call(t, &c);
+}
+
+/* While no other queue can be made registrations fail, and go on as soon as one can. */
+static void no_queue_case(struct kfi_test *t)
+{
+	static const struct {
+		enum kfi_inject_op op;
+		int err;
+		int want;
+	} rows[] = {
+		{ KFI_INJECT_CREATE_CQ, -ENOMEM, -KFI_ENOMEM },
+		{ KFI_INJECT_CREATE_QP, -EINVAL, -KFI_EIO },
+		{ KFI_INJECT_CREATE_QP, -ENOMEM, -KFI_ENOMEM },
+		{ KFI_INJECT_MODIFY_QP, -EINVAL, -KFI_EIO },
+	};
+	struct call c;
+	int i;
+
+	if (!open_call(t, &c, SHORT))
+		return;
+	kfi_inject_lose(KFI_INJECT_POST_REG, 0, 1);
+	EXPECT_EQ(t, do_register(&c), -KFI_EIO);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		kfi_inject_fail(rows[i].op, rows[i].err, 0, UINT_MAX);
+		EXPECT_EQ(t, do_register(&c), rows[i].want);
+		EXPECT_EQ(t, do_register(&c), rows[i].want);
+		kfi_inject_fail(rows[i].op, 0, 0, 0);
+	}
+	expect_register(t, &c);
+	close_call(t, &c);
+}
+
+/* A device that offers fast registration, but can't invalidate: hns is one. */
+static void no_invalidation_case(struct kfi_test *t)
+{
+	struct call c = { .env = t->env };
+	unsigned int before;
+
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		return;
+	kfi_inject_fail(KFI_INJECT_POST_INV, -EINVAL, 0, UINT_MAX);
+	if (!EXPECT_EQ(t, kfi_domain(t->env->fabric, t->env->info, &c.domain, NULL), 0))
+		goto out;
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), 1);
+	if (EXPECT_EQ(t, do_register(&c), 0)) {
+		EXPECT_EQ(t, kfi_mr_refresh(c.mr, NULL, 0, 0), -KFI_ENOSYS);
+		before = kfi_inject_calls(KFI_INJECT_DEREG_MR);
+		EXPECT_EQ(t, do_close(&c), 0);
+		EXPECT(t, kfi_inject_calls(KFI_INJECT_DEREG_MR) > before,
+		       "the region was not deregistered");
+	}
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), 1);
+	EXPECT_EQ(t, kfi_close(&c.domain->fid), 0);
+	/* And one that can't register is no use. */
+	kfi_inject_fail(KFI_INJECT_POST_REG, -EINVAL, 0, UINT_MAX);
+	EXPECT_EQ(t, kfi_domain(t->env->fabric, t->env->info, &c.domain, NULL), -KFI_EIO);
+out:
+	kfi_inject_stop(t->env->dev);
+}
+
+static const struct kfi_case cases[] = {
+	{ "post_fails", post_fails_case },
+	{ "lost", lost_case },
+	{ "lost_close", lost_close_case },
+	{ "no_queue", no_queue_case },
+	{ "no_invalidation", no_invalidation_case },
+};
+
+const struct kfi_suite suite_queue = {
+	.name = "queue",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+};
