@@ -8,6 +8,7 @@
 //! though nothing of that goes over the wire. A key is good on all queue pairs of its protection
 //! domain, so one that is connected to itself and carries no data will do for all.
 
+mod end;
 mod line;
 mod objects;
 mod path;
@@ -21,6 +22,10 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Full, //
+        },
         Arc,
         Mutex, //
     }, //
@@ -75,7 +80,8 @@ use crate::{
 /// no draining then: each request that has been posted has a task that waits for its completion
 /// inside a method of the queue pair, and while one is inside, there is a reference left.
 ///
-/// Lock order: `state` is taken before anything of the RDMA core.
+/// Lock order: `ending`, then `state`, then anything of the RDMA core. No request is posted under
+/// either.
 #[pin_data(PinnedDrop)]
 pub struct LocalQp {
     pd: Arc<Pd>,
@@ -84,8 +90,13 @@ pub struct LocalQp {
     /// How long a request may take, in seconds.
     limit: u32,
     line: Arc<Line>,
+    /// Held by who puts an end to it.
+    #[pin]
+    ending: Mutex<()>,
     #[pin]
     state: Mutex<State>,
+    /// How many are posting, each on a queue pair that was up when it began.
+    posting: Atomic<u32>,
 }
 
 enum State {
@@ -135,7 +146,9 @@ impl LocalQp {
                 depth,
                 limit: limit.max(1),
                 line,
+                ending <- new_mutex!(()),
                 state <- new_mutex!(State::Up(qp)),
+                posting: Atomic::new(0),
             }),
             GFP_KERNEL,
         )
@@ -179,70 +192,6 @@ impl LocalQp {
         }
     }
 
-    /// Puts the queue pair into error, and drains it: what is outstanding gets flushed, and what
-    /// comes from now on is not posted. Sleeps, at most as long as a request may take, or as the
-    /// driver does, if it drains queues itself.
-    pub fn fail(&self) -> Result {
-        self.line.break_by(WcStatus::FLUSHED);
-        let mut state = self.state.lock();
-        match core::mem::replace(&mut *state, State::Destroyed) {
-            State::Up(qp) => {
-                let failed = qp.fail();
-                if failed.is_ok() {
-                    self.drain(&qp);
-                }
-                *state = State::Failed(qp);
-                failed
-            }
-            other => {
-                *state = other;
-                Ok(())
-            }
-        }
-    }
-
-    /// Destroys the queue pair, and returns whether that could be done. Sleeps.
-    fn destroy(&self) -> bool {
-        let mut state = self.state.lock();
-        let destroyed = match core::mem::replace(&mut *state, State::Stuck) {
-            State::Up(qp) | State::Failed(qp) => {
-                let destroyed = qp.destroy().is_ok();
-                if !destroyed {
-                    // What may complete yet leads there.
-                    core::mem::forget(self.line.clone());
-                }
-                destroyed
-            }
-            State::Destroyed => true,
-            State::Stuck => false,
-        };
-        if destroyed {
-            *state = State::Destroyed;
-        }
-        destroyed
-    }
-
-    /// Waits until all that has been posted has completed, as far as the device still knows of it.
-    /// Sleeps as [`LocalQp::fail`] does.
-    ///
-    /// The queue pair must be in error, and nobody post any more.
-    fn drain(&self, qp: &RawQp) {
-        if qp.drained_by_driver() {
-            return;
-        }
-        stack_pin_init!(let waiter = Waiter::new(&self.line));
-        let waiter = waiter.into_ref();
-        // SAFETY: The queue pair is there, and goes before the line. The waiter is waited for.
-        let posted = unsafe { self.line.post(qp.as_raw(), waiter, &WorkRequest::drain()) };
-        let mut over = waiter.begin_wait() || posted.is_err();
-        for _ in 0..self.limit {
-            over = over || waiter.nap();
-        }
-        if !over {
-            waiter.give_up();
-        }
-    }
-
     /// Takes a credit. [`WrError::Flushed`] if the queue pair breaks meanwhile. Sleeps,
     /// uninterruptibly: as long as those who have one wait.
     fn credit(&self) -> Result<Credit<'_>, WrError> {
@@ -267,12 +216,18 @@ impl LocalQp {
         request: &WorkRequest<'_>,
     ) -> Result<(), WrError> {
         let credit = self.credit()?;
-        match &*self.state.lock() {
-            // SAFETY: The queue pair is there while the lock is held, and when it goes the line is
-            // still there or leaked. The rest is the caller's promise.
-            State::Up(qp) => unsafe { self.line.post(qp.as_raw(), waiter, request) }?,
+        let qp = match &*self.state.lock() {
+            State::Up(qp) => {
+                self.posting.fetch_add(1, Full);
+                qp.as_raw()
+            }
             _ => return Err(WrError::Flushed),
-        }
+        };
+        // SAFETY: The queue pair is not destroyed while somebody is counted as posting, and when it
+        // goes the line is still there or leaked. The rest is the caller's promise.
+        let posted = unsafe { self.line.post(qp, waiter, request) };
+        self.posting.fetch_sub(1, Full);
+        posted?;
         credit.keep();
         Ok(())
     }
@@ -301,40 +256,6 @@ impl LocalQp {
             Ok(()) => waiter.status().to_result().and(posted),
             lost => lost,
         }
-    }
-
-    /// Waits until all requests of a waiter have completed, or else nothing completes any more.
-    fn wait(&self, waiter: Pin<&Waiter<'_>>) -> Result<(), WrError> {
-        if waiter.begin_wait() {
-            return Ok(());
-        }
-        for _ in 0..self.limit {
-            if waiter.nap() {
-                return Ok(());
-            }
-            if !matches!(*self.state.lock(), State::Up(_)) {
-                // Drained, or gone: what has not completed by now is not going to.
-                break;
-            }
-        }
-        // Doing nothing if somebody else has done it. That it failed has been logged.
-        let _ = self.fail();
-        if waiter.nap() {
-            return Ok(());
-        }
-        let destroyed = self.destroy();
-        if waiter.give_up() {
-            return Ok(());
-        }
-        pr_warn!(
-            "{}: a work request did not complete in {} s\n",
-            self.pd.device().name(),
-            self.limit
-        );
-        Err(match destroyed {
-            true => WrError::TimedOut,
-            false => WrError::Lost,
-        })
     }
 
     /// Whether a protection domain is this queue pair's.

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How a queue pair ends, and what is under way on it.
+//!
+//! In this order: nobody begins to post any more, the queue pair goes into error, those who are
+//! posting come back, it is drained, it is destroyed. What a request refers to may be freed when
+//! the request has completed, or after the last of these.
+
+use kernel::{
+    prelude::*,
+    sync::atomic::Full,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
+
+use pin_init::stack_pin_init;
+
+use super::{
+    line::Waiter,
+    objects::RawQp,
+    LocalQp,
+    State, //
+};
+use crate::wr::{
+    WcStatus,
+    WorkRequest,
+    WrError, //
+};
+
+/// How long to sleep between looks at who is posting, in milliseconds.
+const LOOK: i64 = 10;
+const LOOKS_PER_SECOND: u32 = 100;
+
+impl LocalQp {
+    /// Puts the queue pair into error, and drains it: what is outstanding gets flushed, and what
+    /// comes from now on is not posted. Sleeps, at most as long as a request may take, or as the
+    /// driver does, if it drains queues itself.
+    pub fn fail(&self) -> Result {
+        self.line.break_by(WcStatus::FLUSHED);
+        let _ending = self.ending.lock();
+        let failed = {
+            let mut state = self.state.lock();
+            match core::mem::replace(&mut *state, State::Destroyed) {
+                State::Up(qp) => {
+                    let failed = qp.fail();
+                    *state = State::Failed(qp);
+                    failed
+                }
+                other => {
+                    *state = other;
+                    return Ok(());
+                }
+            }
+        };
+        if self.posters_left() && failed.is_ok() {
+            if let State::Failed(qp) = &*self.state.lock() {
+                self.drain(qp);
+            }
+        }
+        failed
+    }
+
+    /// Waits for those who are posting, and returns whether there is none any more. Sleeps, hardly
+    /// ever and at most as long as a request may take.
+    fn posters_left(&self) -> bool {
+        for _ in 0..self.limit.saturating_mul(LOOKS_PER_SECOND) {
+            if self.posting.load(Full) == 0 {
+                return true;
+            }
+            fsleep(Delta::from_millis(LOOK));
+        }
+        self.posting.load(Full) == 0
+    }
+
+    /// Destroys the queue pair, and returns whether that could be done. Sleeps.
+    pub(super) fn destroy(&self) -> bool {
+        let _ending = self.ending.lock();
+        let mut state = self.state.lock();
+        if self.posting.load(Full) > 0 {
+            // A driver doesn't come back. It keeps us here, and so all that is ours.
+            return false;
+        }
+        let destroyed = match core::mem::replace(&mut *state, State::Stuck) {
+            State::Up(qp) | State::Failed(qp) => {
+                let destroyed = qp.destroy().is_ok();
+                if !destroyed {
+                    // What may complete yet leads there.
+                    core::mem::forget(self.line.clone());
+                }
+                destroyed
+            }
+            State::Destroyed => true,
+            State::Stuck => false,
+        };
+        if destroyed {
+            *state = State::Destroyed;
+        }
+        destroyed
+    }
+
+    /// Waits until all that has been posted has completed, as far as the device still knows of it.
+    /// Sleeps as [`LocalQp::fail`] does.
+    ///
+    /// The queue pair must be in error, and nobody post any more.
+    fn drain(&self, qp: &RawQp) {
+        if qp.drained_by_driver() {
+            return;
+        }
+        stack_pin_init!(let waiter = Waiter::new(&self.line));
+        let waiter = waiter.into_ref();
+        // SAFETY: The queue pair is there, and goes before the line. The waiter is waited for.
+        let posted = unsafe { self.line.post(qp.as_raw(), waiter, &WorkRequest::drain()) };
+        let mut over = waiter.begin_wait() || posted.is_err();
+        for _ in 0..self.limit {
+            over = over || waiter.nap();
+        }
+        if !over {
+            waiter.give_up();
+        }
+    }
+
+    /// Waits until all requests of a waiter have completed, or else nothing completes any more.
+    pub(super) fn wait(&self, waiter: Pin<&Waiter<'_>>) -> Result<(), WrError> {
+        if waiter.begin_wait() {
+            return Ok(());
+        }
+        for _ in 0..self.limit {
+            if waiter.nap() {
+                return Ok(());
+            }
+            if !matches!(*self.state.lock(), State::Up(_)) {
+                // Drained, or gone: what has not completed by now is not going to.
+                break;
+            }
+        }
+        // Doing nothing if somebody else has done it. That it failed has been logged.
+        let _ = self.fail();
+        if waiter.nap() {
+            return Ok(());
+        }
+        let destroyed = self.destroy();
+        if waiter.give_up() {
+            return Ok(());
+        }
+        pr_warn!(
+            "{}: a work request did not complete in {} s\n",
+            self.pd.device().name(),
+            self.limit
+        );
+        Err(match destroyed {
+            true => WrError::TimedOut,
+            false => WrError::Lost,
+        })
+    }
+}
