@@ -27,22 +27,28 @@ struct ib_pd;
  *	and device removal waits for it.
  * @on_removal: Register what to do when the device goes away: call cb(arg). A domain can have
  *	several callbacks, known by @arg; cb NULL takes back the one that was registered with @arg.
- *	Process context; may sleep. Taking it back waits for a callback that is running, so it must
- *	not be done from the callback itself.
- *	Returns 0, -KFI_EINVAL (not a domain of this provider), -KFI_EBUSY (there is one with this
- *	@arg already), -KFI_ENOMEM,
+ *	Process context; may sleep. Taking it back waits for a callback that is running, except in a
+ *	removal callback, where that is -KFI_EBUSY.
+ *	Returns 0, -KFI_EINVAL (not a domain of this provider), -KFI_ENOMEM,
+ *	-KFI_EBUSY (there is one with this @arg already; or, taking back, see above),
  *	-KFI_ENODEV (the device is gone or going: the callback isn't registered and won't be
  *	called).
  * @get_lkey: The lkey of a region, to be used in local segments of the consumer's own work
  *	requests, as long as the region is open and its device there. Any context; doesn't sleep.
  *	Returns 0 if the region isn't one of this provider.
  *
- * Each callback runs at most once, in process context, and may sleep. By then the domain refuses new
- * work with -KFI_ENODEV, and all that was under way has ended. Before it returns it must destroy
- * every queue pair and memory region that the consumer has on the protection domain, and unmap the
- * lists that it has mapped for the device, after a kfi_close() of the kfabric regions on them;
- * nothing of the device may be used afterwards. Other kfabric regions may be closed there or at any
- * time later. The domain itself must not be closed in the callback, only later.
+ * Each callback runs at most once, in process context, and may sleep. By then all domains on the
+ * device refuse new work with -KFI_ENODEV, and all that was under way on them has ended. Callbacks
+ * of a domain are called in the order in which they were registered, and those of a device one after
+ * the other. Before it returns a callback must destroy every queue pair and memory region that the
+ * consumer has on the protection domain, and unmap the lists that it has mapped for the device,
+ * after a kfi_close() of the kfabric regions on them; nothing of the device may be used afterwards.
+ * Other kfabric regions may be closed there or at any time later, and so may other domains, whose
+ * callbacks are not called then.
+ *
+ * Nothing that is called in a removal callback waits for a removal callback: kfi_close() of a domain
+ * whose callbacks are being called, so of its own too, is -KFI_EBUSY there, and is for later.
+ * Elsewhere it waits until they have returned. A callback must not wait for someone who does.
  */
 struct kfi_verbs_dom_ops {
 	struct ib_device *(*get_ib_device)(struct kfid *fid);

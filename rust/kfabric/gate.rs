@@ -22,7 +22,7 @@ static NAME: &CStr = c"kfabric_gate";
 /// Whoever uses it [enters](Gate::enter) first. Once the gate is [shut](Gate::shut) nobody enters
 /// any more, and the one who shut it can wait for those inside and have the thing to itself.
 ///
-/// Lock order: the gate's lock is a leaf.
+/// Lock order: the gate's lock is a leaf, but for what [`Gate::take_over`] asks under it.
 #[pin_data]
 pub struct Gate<T> {
     #[pin]
@@ -131,17 +131,30 @@ impl<T> Gate<T> {
         }
     }
 
-    /// Goes on in the place of the one who shut the gate, as soon as that one has left it. `None`
-    /// if that one is done. Sleeps.
-    pub fn take_over(&self) -> Option<Shut<'_, T>> {
+    /// Goes on in the place of the one who shut the gate, as soon as that one has left it, and if
+    /// `may` agrees, which is asked then. `None` if that one is done. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// What `may` says; the gate is left as it is then. It is called under the gate's lock.
+    pub fn take_over<E>(
+        &self,
+        may: impl FnOnce(&T) -> Result<(), E>,
+    ) -> Result<Option<Shut<'_, T>>, E> {
         let mut state = self.state.lock();
         loop {
             match core::mem::replace(&mut state.phase, Phase::Shut) {
-                Phase::Left(inside) => return Some(Shut { gate: self, inside }),
+                Phase::Left(inside) => {
+                    if let Err(refused) = may(&inside) {
+                        state.phase = Phase::Left(inside);
+                        return Err(refused);
+                    }
+                    return Ok(Some(Shut { gate: self, inside }));
+                }
                 other => state.phase = other,
             }
             if matches!(state.phase, Phase::Gone) {
-                return None;
+                return Ok(None);
             }
             self.changed.wait(&mut state);
         }
@@ -309,6 +322,20 @@ mod tests {
         shut.drain().take_away();
         assert!(gate.resume().is_none());
         gate.wait_gone();
+        Ok(())
+    }
+
+    #[test]
+    fn taken_over_by_who_may() -> Result {
+        let gate = gate()?;
+        gate.shut().ok_or(EINVAL)?.leave();
+        assert!(matches!(gate.take_over(|seven| Err(*seven)), Err(7)));
+        // As it was.
+        gate.resume().ok_or(EINVAL)?.leave();
+        let taken = gate.take_over(|_| Ok::<(), u32>(())).map_err(|_| EINVAL)?;
+        assert!(gate.resume().is_none());
+        taken.ok_or(EINVAL)?.drain().take_away();
+        assert!(matches!(gate.take_over(|_| Err(1)), Ok(None)));
         Ok(())
     }
 

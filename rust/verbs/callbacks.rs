@@ -14,7 +14,7 @@ use kernel::{
 use kfabric::Errno;
 
 /// One callback: what to call, and an argument by which it is known.
-pub(crate) trait Callback: Copy + Send {
+pub(crate) trait Callback: Copy + Send + Unpin {
     /// Calls it. May sleep.
     fn call(self);
     /// Is it known by the same argument?
@@ -27,16 +27,23 @@ pub(crate) trait Callback: Copy + Send {
 #[pin_data]
 pub(crate) struct Callbacks<C> {
     #[pin]
-    phase: Mutex<Phase<C>>,
+    state: Mutex<State<C>>,
     #[pin]
     changed: CondVar,
 }
 
+struct State<C> {
+    phase: Phase<C>,
+    /// Those that have not been called, in the order in which they were added.
+    left: KVec<C>,
+}
+
+#[derive(Clone, Copy)]
 enum Phase<C> {
     /// The device is there.
-    Waiting(KVec<C>),
-    /// It goes, and they are being called.
-    Running,
+    Waiting,
+    /// It goes, and they are being called: this one now, if any.
+    Running(Option<C>),
     /// All have returned.
     Done,
 }
@@ -45,49 +52,91 @@ impl<C: Callback> Callbacks<C> {
     /// None yet.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            phase <- new_mutex!(Phase::Waiting(KVec::new())),
+            state <- new_mutex!(State {
+                phase: Phase::Waiting,
+                left: KVec::new(),
+            }),
             changed <- new_condvar!(),
         })
     }
 
-    /// Adds one. `EBUSY` if one is known by the same argument, `ENODEV` when it is too late.
+    /// Adds one. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if one is known by the same argument, `ENODEV` when it is too late.
     pub(crate) fn add(&self, callback: C) -> Result<(), Errno> {
-        match &mut *self.phase.lock() {
-            Phase::Waiting(all) if all.iter().any(|other| other.is_same(&callback)) => {
+        let mut state = self.state.lock();
+        match state.phase {
+            Phase::Waiting if state.left.iter().any(|other| other.is_same(&callback)) => {
                 Err(Errno::EBUSY)
             }
-            Phase::Waiting(all) => Ok(all.push(callback, GFP_KERNEL)?),
+            Phase::Waiting => Ok(state.left.push(callback, GFP_KERNEL)?),
             _ => Err(Errno::ENODEV),
         }
     }
 
-    /// Takes one back. Afterwards it isn't running, and won't be called.
-    pub(crate) fn remove(&self, callback: C) {
-        let mut phase = self.phase.lock();
-        loop {
-            match &mut *phase {
-                Phase::Waiting(all) => return all.retain(|other| !other.is_same(&callback)),
-                Phase::Running => self.changed.wait(&mut phase),
-                Phase::Done => return,
+    /// Takes one back. Afterwards it isn't running, and won't be called. Sleeps until it has
+    /// returned if it is running.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` if it is running and the caller `must_not_wait`.
+    pub(crate) fn remove(&self, callback: C, must_not_wait: bool) -> Result<(), Errno> {
+        let mut state = self.state.lock();
+        state.left.retain(|other| !other.is_same(&callback));
+        while matches!(&state.phase, Phase::Running(Some(now)) if now.is_same(&callback)) {
+            if must_not_wait {
+                return Err(Errno::EBUSY);
             }
+            self.changed.wait(&mut state);
         }
+        Ok(())
     }
 
-    /// Is there none, though there could be?
+    /// Is there none, though there could be? May sleep, but not for long.
     pub(crate) fn is_empty(&self) -> bool {
-        matches!(&*self.phase.lock(), Phase::Waiting(all) if all.is_empty())
+        let state = self.state.lock();
+        matches!(state.phase, Phase::Waiting) && state.left.is_empty()
     }
 
-    /// Calls them all, in the order in which they were added. Sleeps as they do.
-    pub(crate) fn run(&self) {
-        let phase = core::mem::replace(&mut *self.phase.lock(), Phase::Running);
-        if let Phase::Waiting(all) = phase {
-            for callback in &all {
-                callback.call();
-            }
+    /// Are they being called? May sleep, but not for long.
+    pub(crate) fn are_running(&self) -> bool {
+        matches!(self.state.lock().phase, Phase::Running(_))
+    }
+
+    /// Sleeps while they are being called.
+    pub(crate) fn wait_returned(&self) {
+        let mut state = self.state.lock();
+        while matches!(state.phase, Phase::Running(_)) {
+            self.changed.wait(&mut state);
         }
-        *self.phase.lock() = Phase::Done;
+    }
+
+    /// From here on they count as being called, which [`Callbacks::run`] is to do next. May sleep,
+    /// but not for long.
+    pub(crate) fn begin(&self) {
+        self.state.lock().phase = Phase::Running(None);
+    }
+
+    /// Calls them one after the other, in the order in which they were added. Sleeps as they do.
+    pub(crate) fn run(&self) {
+        while let Some(callback) = self.next() {
+            callback.call();
+        }
+    }
+
+    /// The one to be called now; the one before has returned.
+    fn next(&self) -> Option<C> {
+        let mut state = self.state.lock();
+        let next = state.left.remove(0).ok();
+        state.phase = match next {
+            Some(_) => Phase::Running(next),
+            None => Phase::Done,
+        };
+        drop(state);
         self.changed.notify_all();
+        next
     }
 }
 
@@ -102,14 +151,15 @@ mod tests {
         Arc, //
     };
 
+    /// The digits of those that were called, in their order.
     static CALLED: Atomic<u32> = Atomic::new(0);
 
     #[derive(Clone, Copy)]
-    struct Adding(u32);
+    struct Digit(u32);
 
-    impl Callback for Adding {
+    impl Callback for Digit {
         fn call(self) {
-            CALLED.fetch_add(self.0, Relaxed);
+            CALLED.store(CALLED.load(Relaxed) * 10 + self.0, Relaxed);
         }
         fn is_same(&self, other: &Self) -> bool {
             self.0 == other.0
@@ -117,20 +167,40 @@ mod tests {
     }
 
     #[test]
-    fn called_once_unless_taken_back() -> Result {
+    fn called_once_in_order_unless_taken_back() -> Result {
         let callbacks = Arc::pin_init(Callbacks::new(), GFP_KERNEL)?;
         assert!(callbacks.is_empty());
-        assert_eq!(callbacks.add(Adding(1)), Ok(()));
-        assert_eq!(callbacks.add(Adding(10)), Ok(()));
-        assert_eq!(callbacks.add(Adding(100)), Ok(()));
-        assert_eq!(callbacks.add(Adding(100)), Err(Errno::EBUSY));
-        callbacks.remove(Adding(10));
+        for digit in [3, 1, 2, 4] {
+            assert_eq!(callbacks.add(Digit(digit)), Ok(()));
+        }
+        assert_eq!(callbacks.add(Digit(4)), Err(Errno::EBUSY));
+        assert_eq!(callbacks.remove(Digit(1), true), Ok(()));
+        callbacks.begin();
+        assert_eq!(callbacks.add(Digit(5)), Err(Errno::ENODEV));
+        // Not its turn yet.
+        assert_eq!(callbacks.remove(Digit(4), true), Ok(()));
         callbacks.run();
-        assert_eq!(CALLED.load(Relaxed), 101);
+        assert_eq!(CALLED.load(Relaxed), 32);
         callbacks.run();
-        assert_eq!(CALLED.load(Relaxed), 101);
-        assert_eq!(callbacks.add(Adding(5)), Err(Errno::ENODEV));
-        callbacks.remove(Adding(100));
+        assert_eq!(CALLED.load(Relaxed), 32);
+        assert_eq!(callbacks.add(Digit(5)), Err(Errno::ENODEV));
+        assert_eq!(callbacks.remove(Digit(3), true), Ok(()));
+        Ok(())
+    }
+
+    #[test]
+    fn running_from_begin_to_the_last_return() -> Result {
+        let callbacks: Arc<Callbacks<Digit>> = Arc::pin_init(Callbacks::new(), GFP_KERNEL)?;
+        assert!(!callbacks.are_running());
+        assert_eq!(callbacks.add(Digit(7)), Ok(()));
+        callbacks.begin();
+        assert!(callbacks.are_running() && !callbacks.is_empty());
+        let now = callbacks.next();
+        assert!(now.is_some() && callbacks.are_running());
+        assert_eq!(callbacks.remove(Digit(7), true), Err(Errno::EBUSY));
+        assert!(callbacks.next().is_none() && !callbacks.are_running());
+        callbacks.wait_returned();
+        assert_eq!(callbacks.remove(Digit(7), true), Ok(()));
         Ok(())
     }
 }

@@ -4,16 +4,24 @@
 //!
 //! Lock order: `DEVICES`, then a device's `state`. Neither is held while a domain goes away.
 
-use crate::link::Link;
+use crate::link::{
+    self,
+    Link, //
+};
 use core::mem;
 use kernel::{
     new_mutex,
     prelude::*,
     sync::{
         aref::ARef,
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         Mutex, //
-    }, //
+    },
+    task::Pid, //
 };
 use kfabric::{
     workqueue::OwnedQueue,
@@ -87,7 +95,12 @@ pub(crate) fn work() -> Option<Arc<OwnedQueue>> {
 pub(crate) struct Device {
     #[pin]
     state: Mutex<State>,
+    /// The task that is calling removal callbacks, or [`NOBODY`].
+    caller: Atomic<Pid>,
 }
+
+/// No task has this number.
+const NOBODY: Pid = 0;
 
 enum State {
     /// It is there. Its open domains are told when it goes.
@@ -124,7 +137,7 @@ impl Device {
     }
 }
 
-/// All devices that are there. May sleep.
+/// All devices that are there, or on their way out. May sleep.
 pub(crate) fn all() -> Result<KVec<Arc<Device>>> {
     let devices = DEVICES.lock();
     let mut all = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
@@ -161,15 +174,12 @@ fn can_serve(device: &rdma::Device, limits: &Limits) -> Result<(), &'static CStr
     rdma::dma::check(device)
 }
 
-/// Ends what domains have on a device that goes away. Sleeps until that is done.
-///
-/// Step by step for all of them: who doesn't give back what is theirs on one domain keeps nobody
-/// from hearing of the removal, and no region of another open.
-fn remove(domains: &[Arc<Link>]) {
-    domains.iter().for_each(|domain| domain.shut());
-    domains.iter().for_each(|domain| domain.end_use());
-    domains.iter().for_each(|domain| domain.end_regions());
-    domains.iter().for_each(|domain| domain.take_away());
+/// Is this task calling the removal callbacks of a device? It must not wait for any callback then:
+/// of that device it is the one that would go on, and those of another may wait for it. May sleep.
+pub(crate) fn in_callback() -> bool {
+    let task = kernel::current!().pid();
+    let is_calling = |device: &Arc<Device>| device.caller.load(Relaxed) == task;
+    DEVICES.lock().iter().any(is_calling)
 }
 
 /// The client of the RDMA core.
@@ -194,6 +204,7 @@ impl Client for Verbs {
                     device: device.into(),
                     domains: KVec::new(),
                 }),
+                caller: Atomic::new(NOBODY),
             }),
             GFP_KERNEL,
         )?;
@@ -205,11 +216,15 @@ impl Client for Verbs {
     fn remove(device: &rdma::Device, data: Self::Data) {
         // Closes wait for this, perhaps on the way of writing memory back.
         let _noio = NoIo::enter();
-        DEVICES.lock().retain(|other| !Arc::ptr_eq(other, &data));
         let state = mem::replace(&mut *data.state.lock(), State::Gone);
         if let State::Present { domains, .. } = state {
-            remove(&domains);
+            link::remove(&domains, |call_back| {
+                data.caller.store(kernel::current!().pid(), Relaxed);
+                call_back();
+                data.caller.store(NOBODY, Relaxed);
+            });
         }
+        DEVICES.lock().retain(|other| !Arc::ptr_eq(other, &data));
         pr_info!("{}: gone\n", device.name());
     }
 }

@@ -3,7 +3,10 @@
 //! Domains and regions as the core has them.
 
 use crate::{
-    device::Device,
+    device::{
+        self,
+        Device, //
+    },
     ext,
     ffi,
     link::Link,
@@ -20,7 +23,6 @@ use kernel::{
     sync::Arc, //
 };
 use kfabric::{
-    num,
     provider::{
         self,
         Bindings,
@@ -28,7 +30,6 @@ use kfabric::{
         Keys,
         RawSgl, //
     },
-    Errno,
     MrLimits,
     MrRequest,
     Refusal, //
@@ -44,7 +45,7 @@ impl Domain {
     /// Opens a domain on a device; `raw` if its regions can be several to the device. May sleep.
     pub(crate) fn open(device: Arc<Device>, raw: bool) -> Result<Self, Refusal> {
         let present = device.get().ok_or(refused::gone())?;
-        let work = crate::device::work().ok_or(refused::gone())?;
+        let work = device::work().ok_or(refused::gone())?;
         let link = Link::new(&present, work, raw).map_err(refused::no_domain)?;
         // From here on, an error drops the domain, which ends the link.
         let domain = Self { link, device };
@@ -60,16 +61,18 @@ impl Domain {
     }
 
     /// Ends what the domain has on the device. Sleeps.
-    fn end(&self) {
+    fn end(&self) -> Result<(), Refusal> {
+        self.link.close(device::in_callback())?;
         self.device.remove(&self.link);
-        self.link.close();
+        Ok(())
     }
 }
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        // Nothing is left to do for a domain that was closed.
-        self.end();
+        // Nothing is left to do for a domain that was closed; of one that was never handed out
+        // nobody has anything.
+        let _ = self.end();
     }
 }
 
@@ -94,16 +97,7 @@ impl provider::Domain for Domain {
     }
 
     fn close(&self) -> Result<(), Refusal> {
-        match self.link.foreign_users() {
-            0 => {
-                self.end();
-                Ok(())
-            }
-            users => {
-                let refusal = Refusal::new(Errno::EBUSY, c"others use the protection domain");
-                Err(refusal.value(num::widen(users)))
-            }
-        }
+        self.end()
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -6,6 +6,7 @@
 
 use crate::{
     callbacks::Callback,
+    device,
     domain::Domain, //
 };
 use core::ptr::{
@@ -171,16 +172,20 @@ unsafe extern "C" fn on_removal(
     let callbacks = domain.link().callbacks();
     // Removal waits for the lock.
     let _noio = NoIo::enter();
-    match cb {
-        Some(cb) => callbacks
-            .add(Removal { cb, arg })
-            .map_or_else(|errno| no_callback(errno).report(), |()| 0),
+    let done = match cb {
+        Some(cb) => callbacks.add(Removal { cb, arg }).map_err(no_callback),
         None => {
             let cb = nothing;
-            callbacks.remove(Removal { cb, arg });
-            0
+            callbacks
+                .remove(Removal { cb, arg }, device::in_callback())
+                .map_err(still_running)
         }
-    }
+    };
+    done.map_or_else(Refusal::report, |()| 0)
+}
+
+fn still_running(errno: Errno) -> Refusal {
+    Refusal::new(errno, c"taken back in a removal callback, while it runs")
 }
 
 fn no_callback(errno: Errno) -> Refusal {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a domain has on its device, and how that ends.
+//! What a domain has on its device.
+
+mod end;
+
+pub(crate) use end::remove;
 
 use crate::{
     callbacks::Callbacks,
@@ -26,12 +30,7 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
         Arc,
-        Completion,
         Mutex, //
     }, //
 };
@@ -102,11 +101,6 @@ pub(crate) struct Link {
     /// The device, until the removal callbacks have returned: they undo mappings.
     #[pin]
     device: Mutex<Option<ARef<rdma::Device>>>,
-    /// How many objects of others the removal of the device found and is waiting for.
-    waiting_for: Atomic<usize>,
-    /// Removal has counted them.
-    #[pin]
-    counted: Completion,
     /// Who took the protection domain last.
     #[pin]
     holder: Mutex<Option<Holder>>,
@@ -143,8 +137,6 @@ impl Link {
                 regions <- Regions::new(),
                 callbacks <- Callbacks::new(),
                 device <- new_mutex!(Some(device.clone())),
-                waiting_for: Atomic::new(0),
-                counted <- Completion::new(),
                 holder <- new_mutex!(None),
                 fence,
                 mr_limits: MrLimits {
@@ -194,22 +186,6 @@ impl Link {
         *self.holder.lock() = Some(holder);
     }
 
-    /// How many objects others have on the protection domain. Sleeps until a refill of the pool
-    /// that is under way has ended, whose objects could be taken for others'.
-    pub(crate) fn foreign_users(&self) -> usize {
-        let inside = self.gate.enter();
-        match inside {
-            Some(inside) => {
-                inside.get().pool.settle();
-                inside.get().pd.foreign_users()
-            }
-            None => {
-                self.counted.wait_for_completion();
-                self.waiting_for.load(Relaxed)
-            }
-        }
-    }
-
     /// Creates a region, disabled; gives its number. May sleep.
     pub(crate) fn create_region(&self, request: &MrRequest<'_>) -> Result<u64, Refusal> {
         let Some(inside) = self.gate.enter() else {
@@ -256,82 +232,6 @@ impl Link {
                 None => region.deregister(),
             }
         })
-    }
-
-    /// The device goes away: nobody begins to use it any more, and what is under way ends. May
-    /// sleep, but not for long.
-    ///
-    /// The first of four steps, all of them to be done, in this order.
-    pub(crate) fn shut(&self) {
-        if let Some(shut) = self.gate.shut() {
-            shut.get().queue.die();
-            shut.leave();
-        }
-    }
-
-    /// Waits until nobody uses the device any more, and tells who wanted to be told. Sleeps as
-    /// they do.
-    pub(crate) fn end_use(&self) {
-        if let Some(shut) = self.gate.resume() {
-            let drained = shut.drain();
-            // Known before anybody is told: who then closes the domain while others have objects
-            // on it must not wait here for what removal waits for.
-            drained.get().pool.settle();
-            self.waiting_for
-                .store(drained.get().pd.foreign_users(), Relaxed);
-            self.counted.complete_all();
-            self.callbacks.run();
-            self.waiting_for
-                .store(drained.get().pd.foreign_users(), Relaxed);
-            *self.device.lock() = None;
-            drained.leave();
-        }
-    }
-
-    /// Takes all regions from the device. Sleeps until no peer can reach any.
-    pub(crate) fn end_regions(&self) {
-        if let Some(shut) = self.gate.resume() {
-            self.regions.remove_all(Region::deregister);
-            shut.get().pool.close();
-            shut.leave();
-        }
-    }
-
-    /// Takes away what the domain has on the device. Sleeps as long as others use the protection
-    /// domain, or until the domain's own end is done, if that came before the removal.
-    pub(crate) fn take_away(&self) {
-        let Some(shut) = self.gate.resume() else {
-            return self.gate.wait_gone();
-        };
-        // Without a refill under way all objects that are left are others'.
-        let users = shut.get().pd.foreign_users();
-        if users > 0 {
-            if let Some(holder) = &*self.holder.lock() {
-                let what = "removal waits for objects on a protection domain, last taken by";
-                holder.warn(shut.get().device(), what);
-            }
-        }
-        self.waiting_for.store(users, Relaxed);
-        shut.drain().take_away();
-        self.waiting_for.store(0, Relaxed);
-    }
-
-    /// The domain is closed, and has no regions. Sleeps.
-    pub(crate) fn close(&self) {
-        match self.gate.shut() {
-            Some(shut) => {
-                *self.device.lock() = None;
-                shut.drain().take_away();
-            }
-            None => {
-                // Removal may be waiting for another domain, and that one's consumer for this.
-                if let Some(shut) = self.gate.take_over() {
-                    *self.device.lock() = None;
-                    shut.get().pool.close();
-                    shut.drain().take_away();
-                }
-            }
-        }
     }
 }
 
