@@ -84,6 +84,15 @@ struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *at
 	return ib_create_qp(pd, attr);
 }
 
+/*
+ * An object that is leaked stays in the list of resources that user space can read, but the name
+ * of its owner there is a string of this module, which can go. The device's own name stays.
+ */
+void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res)
+{
+	WRITE_ONCE(res->kern_name, dev->name);
+}
+
 /* --- Work requests --- */
 
 int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe)

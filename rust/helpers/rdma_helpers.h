@@ -33,6 +33,7 @@ u32 rdma_helper_default_gids(const struct ib_device *dev, u32 port);
 struct ib_pd *rdma_helper_alloc_pd(struct ib_device *dev);
 struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe);
 struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr);
+void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res);
 
 /* Work requests: built and posted, signalled, one at a time. */
 int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe);

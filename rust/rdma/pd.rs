@@ -33,16 +33,21 @@ use crate::device::Device;
 /// waits until they are gone, however long that takes, and says in the log how many there are:
 /// freeing a domain under its users would be worse.
 ///
+/// Objects of this crate's that the device would not destroy are not waited for. They are leaked,
+/// and the domain with them, since it can't be freed before them.
+///
 /// # Invariants
 ///
 /// - `pd` is a protection domain of `device`.
 /// - `made` counts the objects that this crate has made on it, after each was made; `gone` those
-///   of them that have been destroyed, before each was.
+///   of them that have been destroyed or leaked, before each was; and `leaked` those that the
+///   device would not destroy, after each was given up.
 pub struct Pd {
     pd: NonNull<rdma_bindings::ib_pd>,
     device: ARef<Device>,
     made: Atomic<u64>,
     gone: Atomic<u64>,
+    leaked: Atomic<u64>,
 }
 
 // SAFETY: A protection domain is not tied to a task.
@@ -63,6 +68,7 @@ impl Pd {
             device: device.into(),
             made: Atomic::new(0),
             gone: Atomic::new(0),
+            leaked: Atomic::new(0),
         };
         // Freed again if this fails.
         Ok(Arc::new(pd, GFP_KERNEL)?)
@@ -91,15 +97,21 @@ impl Pd {
     /// While objects are being made and destroyed this may be too much, but never too little.
     pub fn foreign_users(&self) -> usize {
         loop {
-            // The acquiring loads keep the four reads in this order.
+            // Read first: what is leaked stays in `users`. The acquiring loads keep the order.
+            let leaked = self.leaked();
             let (made, gone) = (self.made.load(Acquire), self.gone.load(Acquire));
             let users = self.users();
             // Neither has moved, so nothing of ours can have gone from `users` unseen.
             if made == self.made.load(Relaxed) && gone == self.gone.load(Relaxed) {
-                let ours = made.saturating_sub(gone);
+                let ours = made.saturating_sub(gone).saturating_add(leaked);
                 return usize::try_from(users.saturating_sub(ours)).unwrap_or(usize::MAX);
             }
         }
+    }
+
+    /// How many objects of this crate's the device would not destroy.
+    fn leaked(&self) -> u64 {
+        self.leaked.load(Acquire)
     }
 
     /// How many objects there are on the domain, anybody's.
@@ -118,6 +130,24 @@ impl Pd {
     pub(crate) fn object_goes(&self) {
         self.gone.fetch_add(1, Full);
     }
+
+    /// To be called after [`Pd::object_goes`] if the device would not destroy the object: it stays
+    /// for good. Says so in the log.
+    pub(crate) fn object_leaked(&self, what: &str, error: Error) {
+        self.leaked.fetch_add(1, Full);
+        pr_err!(
+            "{}: leaked a {what} that the device would not destroy: {}\n",
+            self.device.name(),
+            error.to_errno()
+        );
+    }
+
+    /// Leaves the C object to itself.
+    fn leak(&self) {
+        let device = self.device.as_raw();
+        // SAFETY: The domain is one of the device's, and nothing frees it.
+        unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*self.as_raw()).res) };
+    }
 }
 
 /// How long to sleep between looks at a domain that still has users.
@@ -129,34 +159,37 @@ const WAITS_PER_MESSAGE: u32 = 200;
 impl Drop for Pd {
     fn drop(&mut self) {
         let mut waits = 0;
-        loop {
-            // What this crate makes holds an `Arc<Pd>`, so these are others'.
-            let users = self.users();
-            if users == 0 {
-                break;
-            }
+        // What this crate makes holds an `Arc<Pd>`: it is gone now, or leaked.
+        while self.foreign_users() > 0 {
             // The first one may just be on its way out.
             if waits % WAITS_PER_MESSAGE == 1 {
                 pr_warn!(
                     "{}: a protection domain waits for {} objects that others have on it\n",
                     self.device.name(),
-                    users
+                    self.foreign_users()
                 );
             }
             fsleep(WAIT);
             waits += 1;
+        }
+        let leaked = self.leaked();
+        if leaked > 0 {
+            pr_warn!(
+                "{}: leaked a protection domain, for {leaked} objects on it that were leaked\n",
+                self.device.name()
+            );
+            return self.leak();
         }
 
         // SAFETY: Nothing uses the domain any more, and it is freed only here.
         let ret =
             unsafe { rdma_bindings::ib_dealloc_pd_user(self.as_raw(), core::ptr::null_mut()) };
         if ret != 0 {
-            // It stays allocated then; there is nothing that could be done about it.
             pr_err!(
-                "{}: freeing a protection domain: {}\n",
-                self.device.name(),
-                ret
+                "{}: leaked a protection domain that the device would not destroy: {ret}\n",
+                self.device.name()
             );
+            self.leak();
         }
     }
 }

@@ -46,7 +46,7 @@ use crate::device::Device;
 /// - [`DmaList::as_raw`] must return a scatterlist of which at least [`DmaList::count`] entries,
 ///   not 0, are mapped for [`DmaList::device`], as long as `self` exists.
 /// - They, and the memory behind them, must stay so until what [`DmaList::into_mapping`] returned
-///   is dropped; if it is leaked, for ever.
+///   is dropped; if it is [leaked](Mapping::leak), for ever.
 pub unsafe trait DmaList: Sized {
     /// The device that the list is mapped for.
     fn device(&self) -> &Device;
@@ -67,12 +67,20 @@ pub unsafe trait DmaList: Sized {
 /// somebody else's is undone by them, after the region has been closed. Doesn't sleep.
 #[must_use]
 pub struct Mapping {
-    _list: Option<MappedSg>,
+    list: Option<MappedSg>,
 }
 
 impl Mapping {
     /// The mapping of a list of this crate's, or of somebody else's if that is [`None`].
     fn of(list: Option<MappedSg>) -> Self {
-        Self { _list: list }
+        Self { list }
+    }
+
+    /// Leaves it mapped for good: the device may use it at any time. Only the device isn't held
+    /// any more, which would keep it from going away.
+    pub(crate) fn leak(self) {
+        if let Some(list) = self.list {
+            list.leak();
+        }
     }
 }

@@ -164,14 +164,8 @@ impl RawQp {
         self.pd.object_goes();
         // SAFETY: By the type invariant it is there, and the caller doesn't use it again.
         to_result(unsafe { rdma_bindings::ib_destroy_qp_user(self.as_raw(), null_mut()) })
-            .inspect_err(|err| {
-                // Its protection domain waits for it now.
-                pr_err!(
-                    "{}: destroying a queue pair: {}\n",
-                    self.pd.device().name(),
-                    err.to_errno()
-                );
-            })?;
+            // The queue pair keeps its completion queue.
+            .inspect_err(|&error| self.leak(error))?;
         // SAFETY: It isn't used again, and dropped only here.
         unsafe { ManuallyDrop::drop(&mut self.cq) };
         Ok(())
@@ -183,5 +177,18 @@ impl Drop for RawQp {
         // SAFETY: This is the last use. An error has been reported; who needs to know has called
         // `destroy()`.
         let _ = unsafe { self.end() };
+    }
+}
+
+impl RawQp {
+    /// Leaves the C objects to themselves.
+    fn leak(&self, error: Error) {
+        let device = self.pd.device().as_raw();
+        // SAFETY: Both are the device's, and nothing frees them.
+        unsafe {
+            rdma_bindings::rdma_helper_disown(device, &raw mut (*self.as_raw()).res);
+            rdma_bindings::rdma_helper_disown(device, &raw mut (*self.cq.0.as_ptr()).res);
+        }
+        self.pd.object_leaked("queue pair", error);
     }
 }

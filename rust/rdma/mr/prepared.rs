@@ -107,7 +107,7 @@ impl<L: DmaList> PreparedMr<L> {
         match self.mr.raw.deregister() {
             Ok(()) => Some(self.list),
             Err(_) => {
-                core::mem::forget(self.list);
+                self.list.into_mapping().leak();
                 None
             }
         }

@@ -86,14 +86,7 @@ impl RawMr {
         self.pd.object_goes();
         // SAFETY: By the type invariant the region is there, and the caller doesn't use it again.
         to_result(unsafe { rdma_bindings::ib_dereg_mr_user(self.as_raw(), null_mut()) })
-            .inspect_err(|err| {
-                // Its protection domain waits for it now.
-                pr_err!(
-                    "{}: deregistering a memory region: {}\n",
-                    self.pd.device().name(),
-                    err.to_errno()
-                );
-            })
+            .inspect_err(|error| self.pd.object_leaked("memory region", *error))
     }
 }
 

@@ -7,10 +7,7 @@ use kernel::{
     sync::Arc, //
 };
 
-use core::mem::{
-    forget,
-    ManuallyDrop, //
-};
+use core::mem::ManuallyDrop;
 
 use super::{
     FastMr,
@@ -85,7 +82,16 @@ impl ValidMr {
     /// and the memory must never be freed.
     pub fn deregister(self) -> Result {
         let (mr, mapping) = self.into_parts();
-        mr.raw.deregister().inspect_err(|_| forget(mapping))
+        match mr.raw.deregister() {
+            Ok(()) => {
+                drop(mapping);
+                Ok(())
+            }
+            Err(error) => {
+                mapping.leak();
+                Err(error)
+            }
+        }
     }
 
     /// The region is free now, and its memory with it.
@@ -131,12 +137,17 @@ impl ValidMr {
 
 impl Drop for ValidMr {
     fn drop(&mut self) {
-        // SAFETY: This is the last use of the region.
-        let mr = unsafe { ManuallyDrop::take(&mut self.mr) };
-        if mr.raw.deregister().is_ok() {
-            // SAFETY: This is the last use of the mapping. The device doesn't use it any more; in
-            // the other case it might, so it is leaked.
-            unsafe { ManuallyDrop::drop(&mut self.mapping) };
+        // SAFETY: This is the last use of the region and of the mapping.
+        let (mr, mapping) = unsafe {
+            (
+                ManuallyDrop::take(&mut self.mr),
+                ManuallyDrop::take(&mut self.mapping),
+            )
+        };
+        match mr.raw.deregister() {
+            Ok(()) => drop(mapping),
+            // The device may still use it.
+            Err(_) => mapping.leak(),
         }
     }
 }

@@ -9,6 +9,8 @@ use kernel::{
     sync::aref::ARef, //
 };
 
+use core::mem::ManuallyDrop;
+
 use super::{
     DmaList,
     Mapping,
@@ -50,6 +52,13 @@ impl MappedSg {
     /// The number of bytes.
     pub fn total_len(&self) -> u64 {
         self.list.total_len()
+    }
+
+    /// Never unmaps or frees the list, but lets go of the device.
+    pub(super) fn leak(self) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not used any more and never dropped, so this is the only copy.
+        drop(unsafe { core::ptr::read(&this.device) });
     }
 }
 
