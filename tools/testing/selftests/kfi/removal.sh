@@ -3,13 +3,26 @@
 #
 # The device goes away under load: its link is deleted, the netdev beneath it is deleted,
 # its driver is unloaded.  What was open says so and closes; a device that comes back works.
+#
+# Then in scenarios of kfi_removal.ko (removal/): domains that are closed in removal callbacks, the
+# order of callbacks, a driver that fails, a close that meets removal.
 
 . "$(dirname "$0")/lib.sh"
 
 ways="link_delete netdev_delete driver_unload interface_down"
 steps="load remove callback gone probe close unload again"
-plan 33
-names() { for _way in $ways; do for _step in $steps; do echo removal.$_way.$_step; done; done; }
+scenarios="each_other with_objects for_both own by_thread order
+	leak_mr leak_qp leak_mr_removed leak_qp_removed meet_removal meet_close"
+scenario_steps="load remove gone unload log"
+plan 93
+names()
+{
+	for _way in $ways; do for _step in $steps; do echo removal.$_way.$_step; done; done
+	echo removal.async
+	for _way in $scenarios; do
+		for _step in $scenario_steps; do echo removal.$_way.$_step; done
+	done
+}
 
 link=rxe_kfi dev=kfi_dummy
 param=/sys/module/kfi_holder/parameters
@@ -59,8 +72,28 @@ restore_links()
 	done
 }
 
-# Removals that take longer than this hang.
-in_time() { timeout 60 "$@"; }
+# What takes longer than this hangs.  It can't be ended, and neither can anything that waits for
+# it, so nothing more is tried then.
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+run_aside()
+{
+	rm -f "$tmp/status"
+	{ "$@" >"$tmp/said" 2>&1; echo $? >"$tmp/status"; } &
+}
+in_time()
+{
+	run_aside "$@" >/dev/null 2>&1
+	if ! wait_for 120 [ -s "$tmp/status" ]; then
+		: >"$tmp/hangs"
+		echo "hangs: $*"
+		for _pid in $(pidof "$1"); do cat "/proc/$_pid/stack"; done
+		return 1
+	fi
+	cat "$tmp/said"
+	return "$(cat "$tmp/status")"
+}
+still_alive() { [ ! -e "$tmp/hangs" ] || finish; }
 remove_link_delete() { in_time rdma link delete $link; }
 remove_netdev_delete() { in_time ip link delete $dev && wait_for 30 link_gone; }
 remove_driver_unload() { in_time rmmod rdma_rxe; }
@@ -118,6 +151,7 @@ for way in $ways; do
 	fi
 	check removal.$way.load load_ok
 	check removal.$way.remove remove_$way
+	still_alive
 	check removal.$way.callback removed_once
 	check removal.$way.gone all_gone
 	check removal.$way.probe command probe
@@ -127,5 +161,38 @@ for way in $ways; do
 	check removal.$way.again again_ok
 done
 check removal.async some_failed
+
+scenario_load()
+{
+	link_up && load kfi_removal device=$link scenario=$scenario
+}
+scenario_gone() { echo gone >/sys/module/kfi_removal/parameters/command; }
+# What the log says must be what is to be said, no more and no less often.
+said() { kernel_log | grep -c "$link: leaked a $1"; }
+scenario_log()
+{
+	_pds=0 _mrs=0 _qps=0
+	case $scenario in
+	leak_mr*) _pds=2 _mrs=3 ;;
+	leak_qp*) _pds=2 _qps=2 ;;
+	esac
+	echo "leaked: $(($(said "protection domain") - pds)) $(($(said "memory region") - mrs))" \
+		"$(($(said "queue pair") - qps))"
+	# Regions that the pool has kept ready are among those that are leaked.
+	[ $(($(said "protection domain") - pds)) = $_pds ] &&
+		[ $(($(said "memory region") - mrs)) -ge $_mrs ] &&
+		{ [ $_mrs != 0 ] || [ "$(said "memory region")" = $mrs ]; } &&
+		[ $(($(said "queue pair") - qps)) = $_qps ]
+}
+
+for scenario in $scenarios; do
+	pds=$(said "protection domain") mrs=$(said "memory region") qps=$(said "queue pair")
+	check removal.$scenario.load scenario_load
+	check removal.$scenario.remove remove_link_delete
+	still_alive
+	check removal.$scenario.gone scenario_gone
+	check removal.$scenario.unload unload kfi_removal
+	check removal.$scenario.log scenario_log
+done
 link_down
 finish

@@ -14,4 +14,11 @@ void plan_clear(void);
 void plan_release_all(void);
 int plan_ask(enum kfi_inject_op op);
 
+/* mend.c */
+struct ib_mr;
+struct ib_qp;
+void mend_forget(void);
+void mend_note_mr(struct ib_mr *mr, int ret);
+void mend_note_qp(struct ib_qp *qp, int ret);
+
 #endif /* KFI_INJECT_INTERNAL_H */

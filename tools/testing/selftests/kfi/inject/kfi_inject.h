@@ -136,4 +136,16 @@ void kfi_inject_release(enum kfi_inject_op op);
  */
 unsigned int kfi_inject_calls(enum kfi_inject_op op);
 
+/**
+ * kfi_inject_mend() - Give back what was given up because its destruction was made to fail.
+ *
+ * Destroys the regions, and the queue pairs with their completion queues, whose destruction has
+ * failed since kfi_inject_start() and not been tried again with success, and the protection domains that they were on, if
+ * nothing else is on them. For those who leak all of that when it fails. Nothing is wrapped, or is
+ * to fail, at that time, and the device is still registered.
+ *
+ * Context: May sleep.
+ */
+void kfi_inject_mend(void);
+
 #endif /* KFI_INJECT_H */

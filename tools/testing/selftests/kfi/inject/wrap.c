@@ -50,7 +50,6 @@ static int wrap_##name params							\
 	return ret;								\
 }
 
-WRAP(dereg_mr, KFI_INJECT_DEREG_MR, (struct ib_mr *mr, struct ib_udata *udata), mr, udata)
 WRAP(map_mr_sg, KFI_INJECT_MAP_MR_SG,
 	(struct ib_mr *mr, struct scatterlist *sg, int nents, unsigned int *offset),
 	mr, sg, nents, offset)
@@ -59,12 +58,33 @@ WRAP(create_qp, KFI_INJECT_CREATE_QP,
 WRAP(modify_qp, KFI_INJECT_MODIFY_QP,
 	(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata),
 	qp, attr, mask, udata)
-WRAP(destroy_qp, KFI_INJECT_DESTROY_QP, (struct ib_qp *qp, struct ib_udata *udata), qp, udata)
 WRAP(create_cq, KFI_INJECT_CREATE_CQ,
 	(struct ib_cq *cq, const struct ib_cq_init_attr *attr, struct uverbs_attr_bundle *attrs),
 	cq, attr, attrs)
 WRAP(alloc_pd, KFI_INJECT_ALLOC_PD, (struct ib_pd *pd, struct ib_udata *udata), pd, udata)
 WRAP(dealloc_pd, KFI_INJECT_DEALLOC_PD, (struct ib_pd *pd, struct ib_udata *udata), pd, udata)
+
+static int wrap_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
+{
+	int ret = begin(KFI_INJECT_DEREG_MR);
+
+	if (ret == PLAN_GO)
+		ret = saved.dereg_mr(mr, udata);
+	mend_note_mr(mr, ret);
+	end();
+	return ret;
+}
+
+static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	int ret = begin(KFI_INJECT_DESTROY_QP);
+
+	if (ret == PLAN_GO)
+		ret = saved.destroy_qp(qp, udata);
+	mend_note_qp(qp, ret);
+	end();
+	return ret;
+}
 
 static struct ib_mr *wrap_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
 {
@@ -140,6 +160,7 @@ int kfi_inject_start(struct ib_device *dev)
 	get_device(&dev->dev);
 	wrapped = dev;
 	plan_clear();
+	mend_forget();
 	saved = dev->ops;
 	/* The wrappers find what they call. */
 	smp_wmb();

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What callers have given up because its destruction was made to fail, and giving that back.
+ *
+ * A driver that frees nothing is in trouble when its device goes; ours only plays one.
+ */
+#include <linux/export.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+#include "inject.h"
+
+/* By their addresses: what could not be destroyed, and is there still. */
+static DEFINE_XARRAY(regions);
+static DEFINE_XARRAY(queue_pairs);
+
+static void note(struct xarray *xa, void *object, int ret)
+{
+	unsigned long index = (unsigned long)object;
+
+	if (!ret)
+		xa_erase(xa, index);
+	else if (xa_err(xa_store(xa, index, object, GFP_KERNEL)))
+		pr_err("kfi_inject: no memory to mend what fails\n");
+}
+
+/**
+ * mend_forget() - What was noted before is nobody's business any more.
+ */
+void mend_forget(void)
+{
+	xa_destroy(&regions);
+	xa_destroy(&queue_pairs);
+}
+
+/**
+ * mend_note_mr() - Deregistering has been tried.
+ * @mr: The region.
+ * @ret: What came of it.
+ */
+void mend_note_mr(struct ib_mr *mr, int ret)
+{
+	note(&regions, mr, ret);
+}
+
+/**
+ * mend_note_qp() - Destroying has been tried.
+ * @qp: The queue pair.
+ * @ret: What came of it.
+ */
+void mend_note_qp(struct ib_qp *qp, int ret)
+{
+	note(&queue_pairs, qp, ret);
+}
+
+static void note_pd(struct xarray *pds, struct ib_pd *pd)
+{
+	note(pds, pd, -EBUSY);
+}
+
+void kfi_inject_mend(void)
+{
+	DEFINE_XARRAY(pds);
+	unsigned long i;
+	struct ib_mr *mr;
+	struct ib_qp *qp;
+	struct ib_pd *pd;
+
+	xa_for_each(&regions, i, mr) {
+		note_pd(&pds, mr->pd);
+		xa_erase(&regions, i);
+		ib_dereg_mr(mr);
+	}
+	xa_for_each(&queue_pairs, i, qp) {
+		struct ib_cq *cq = qp->send_cq;
+
+		note_pd(&pds, qp->pd);
+		xa_erase(&queue_pairs, i);
+		ib_destroy_qp(qp);
+		ib_free_cq(cq);
+	}
+	xa_for_each(&pds, i, pd)
+		if (!atomic_read(&pd->usecnt))
+			ib_dealloc_pd(pd);
+	xa_destroy(&pds);
+}
+EXPORT_SYMBOL_GPL(kfi_inject_mend);
