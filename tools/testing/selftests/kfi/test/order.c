@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Refusals of requests that are wrong in two ways: what is checked first decides. The order is that
- * of kfi_mr(3): output pointer, domain, list and count, flags, access, offset, segments, limits,
- * memory. Only pairs whose errnos differ can tell.
+ * of the table in kfi_mr(3). Each row is tried with each row of a later step, in each call that both
+ * can be wrong in; pairs that give the same errno are refused by it, the others also say which row
+ * it was.
  */
 #include "errors.h"
 #include "suites.h"
 
-enum stage {
+/* The steps of the table that a caller can fall foul of with a device that is there. */
+enum step {
 	OUTPUT,
 	DOMAIN,
-	LIST,
+	WHAT,
 	FLAGS,
 	ACCESS,
 	OFFSET,
@@ -19,18 +21,58 @@ enum stage {
 	MEMORY,
 };
 
-/* Bad memory comes first in the list, and the empty segment behind it: against the order. */
-static void spoil_memory(struct reg_req *req)
+/**
+ * struct wrong - a row
+ * @name: Its name.
+ * @step: Its step.
+ * @calls: The calls that can be wrong so.
+ * @want: The errno, negative.
+ * @spoil: Makes a request wrong.
+ * @too_long: The request is made of more pages than a region can have.
+ * @full: It is for a domain that has as many regions as it may.
+ */
+struct wrong {
+	const char *name;
+	enum step step;
+	u32 calls;
+	int want;
+	void (*spoil)(struct reg_req *req);
+	bool too_long;
+	bool full;
+};
+
+#define SPOIL(_name, statement)	\
+static void _name(struct reg_req *req) { statement; }
+
+SPOIL(no_output, req->no_mr = true)
+SPOIL(no_domain, req->domain = NULL)
+SPOIL(error_domain, req->domain = ERR_PTR(-ENODEV))
+SPOIL(no_attr, req->no_attr = true)
+SPOIL(no_type, req->type = 0)
+SPOIL(no_count, req->count = 0)
+SPOIL(no_auth_key, req->auth_key = NULL; req->auth_key_size = 8)
+SPOIL(auth_key, req->auth_key = (u8 *)"secrets"; req->auth_key_size = 8)
+SPOIL(known_flag, req->flags = KFI_MORE)
+SPOIL(unknown_flag, req->flags = BIT_ULL(63))
+SPOIL(no_access, req->access = 0)
+SPOIL(unknown_access, req->access = KFI_REMOTE | BIT_ULL(62))
+SPOIL(an_offset, req->offset = 1)
+
+/* What the request is for is mistake enough. */
+static void nothing(struct reg_req *req)
 {
-	if (req->call == REG)
-		req->buf = (void *)PAGE_SIZE;
-	else if (reg_call_in(req->call, KVEC_CALLS))
-		req->kv[0].iov_base = (void *)PAGE_SIZE;
-	else
-		req->bv[0].bv_page = NULL;
 }
 
-static void spoil_segments(struct reg_req *req)
+static void no_list(struct reg_req *req)
+{
+	req->buf = NULL;
+	req->kv = NULL;
+	req->bv = NULL;
+	req->sg = NULL;
+}
+
+/* Bad memory comes first in the list, and the bad segment behind it: against the order. */
+static void empty(struct reg_req *req)
 {
 	if (req->call == REG)
 		req->len = 0;
@@ -42,106 +84,142 @@ static void spoil_segments(struct reg_req *req)
 		sg_dma_len(&req->sg[2]) = 0;
 }
 
-static void spoil_list(struct reg_req *req)
+static void wraps(struct reg_req *req)
 {
-	req->buf = NULL;
-	req->kv = NULL;
-	req->bv = NULL;
-	req->sg = NULL;
+	if (req->call == REG)
+		req->len = SIZE_MAX;
+	else
+		req->kv[2].iov_len = SIZE_MAX;
 }
 
-/* LIMITS are spoiled by the list that the request is made of. */
-static void spoil(struct reg_req *req, enum stage stage)
+static void gap(struct reg_req *req)
 {
-	switch (stage) {
-	case OUTPUT:
-		req->no_mr = true;
-		break;
-	case DOMAIN:
-		req->domain = NULL;
-		break;
-	case LIST:
-		spoil_list(req);
-		break;
-	case FLAGS:
-		req->flags = KFI_MORE;
-		break;
-	case ACCESS:
-		req->access = 0;
-		break;
-	case OFFSET:
-		req->offset = 1;
-		break;
-	case SEGMENTS:
-		spoil_segments(req);
-		break;
-	case MEMORY:
-		spoil_memory(req);
-		break;
-	case LIMITS:
-		break;
-	}
+	if (reg_call_in(req->call, KVEC_CALLS))
+		req->kv[1].iov_len -= 8;
+	else if (reg_call_in(req->call, BVEC_CALLS))
+		req->bv[1].bv_len -= 8;
+	else
+		sg_dma_len(&req->sg[1]) -= 8;
 }
 
-struct pair {
-	enum stage first;
-	enum stage second;
-	int want;
-};
-
-static int prepare(struct kfi_test *t, struct reg_req *req, bool too_long)
+static void bad_memory(struct reg_req *req)
 {
-	u8 *mem = t->env->arena[MEM_PAGES];
-	size_t pages = too_long ? t->env->max_pages + 1 : ROW_SEGMENTS;
-
-	return reg_prepare(t->env, req, t->variant, mem, pages * PAGE_SIZE, PAGE_SIZE);
-}
-
-static void run_pair(struct kfi_test *t)
-{
-	const struct pair *pair = t->c->data;
-	bool too_long = pair->first == LIMITS || pair->second == LIMITS;
-	struct reg_req req;
-
-	if (too_long && !t->env->at_limit)
-		return ktap_skip(t, "the device's limit is beyond what is tested");
-	if (!EXPECT_EQ(t, prepare(t, &req, too_long), 0))
-		return;
-	spoil(&req, pair->second);
-	spoil(&req, pair->first);
-	expect_refused(t, &req, pair->want);
-	reg_finish(t->env, &req);
-	expect_works(t, t->variant);
-}
-
-#define PAIR(_name, _calls, _first, _second, _want) {				\
-	.name = _name,								\
-	.run = run_pair,							\
-	.variants = _calls,							\
-	.data = &(const struct pair) { _first, _second, _want },		\
+	if (req->call == REG)
+		req->buf = (void *)PAGE_SIZE;
+	else if (reg_call_in(req->call, KVEC_CALLS))
+		req->kv[0].iov_base = (void *)PAGE_SIZE;
+	else
+		req->bv[0].bv_page = NULL;
 }
 
 /* A scatterlist's memory isn't looked at: its addresses are. */
 #define MEM_CALLS	(ALL_CALLS & ~SGL_CALLS)
 
+static const struct wrong table[] = {
+	{ "no_output", OUTPUT, ALL_CALLS, -KFI_EINVAL, no_output },
+	{ "no_domain", DOMAIN, ALL_CALLS, -KFI_EINVAL, no_domain },
+	{ "error_domain", DOMAIN, ALL_CALLS, -KFI_EINVAL, error_domain },
+	{ "no_attr", WHAT, ATTR_CALLS, -KFI_EINVAL, no_attr },
+	{ "no_type", WHAT, ATTR_CALLS, -KFI_EINVAL, no_type },
+	{ "no_list", WHAT, ALL_CALLS, -KFI_EINVAL, no_list },
+	{ "no_count", WHAT, LIST_CALLS, -KFI_EINVAL, no_count },
+	{ "no_auth_key", WHAT, ATTR_CALLS, -KFI_EINVAL, no_auth_key },
+	{ "auth_key", WHAT, ATTR_CALLS, -KFI_EOPNOTSUPP, auth_key },
+	{ "known_flag", FLAGS, ALL_CALLS, -KFI_EBADFLAGS, known_flag },
+	{ "unknown_flag", FLAGS, ALL_CALLS, -KFI_EBADFLAGS, unknown_flag },
+	{ "no_access", ACCESS, ALL_CALLS, -KFI_EINVAL, no_access },
+	{ "unknown_access", ACCESS, ALL_CALLS, -KFI_EINVAL, unknown_access },
+	{ "an_offset", OFFSET, ALL_CALLS, -KFI_EINVAL, an_offset },
+	{ "empty", SEGMENTS, ALL_CALLS, -KFI_EINVAL, empty },
+	{ "wraps", SEGMENTS, BUF_CALLS | KVEC_CALLS, -KFI_EINVAL, wraps },
+	{ "gap", SEGMENTS, LIST_CALLS, -KFI_EINVAL, gap },
+	{ "too_long", LIMITS, ALL_CALLS, -KFI_E2BIG, nothing, .too_long = true },
+	{ "full", LIMITS, ALL_CALLS, -KFI_ENOSPC, nothing, .full = true },
+	{ "bad_memory", MEMORY, MEM_CALLS, -KFI_EFAULT, bad_memory },
+};
+
+/* What a request would be without its mistakes is in a domain with room for one region. */
+struct full {
+	struct kfid_domain *domain;
+	struct kfid_mr *mr;
+};
+
+static bool full_open(struct kfi_test *t, struct full *f)
+{
+	struct kfi_info *info = kfi_dupinfo(t->env->info);
+	int ret;
+
+	if (!EXPECT(t, info, "no memory"))
+		return false;
+	info->domain_attr->mr_cnt = 1;
+	ret = kfi_domain(t->env->fabric, info, &f->domain, NULL);
+	kfi_freeinfo(info);
+	if (!EXPECT_EQ(t, ret, 0))
+		return false;
+	ret = kfi_mr_reg(f->domain, t->env->arena[MEM_PAGES], PAGE_SIZE, KFI_REMOTE, 0, 0, 0,
+			 &f->mr, NULL);
+	if (EXPECT_EQ(t, ret, 0))
+		return true;
+	kfi_close(&f->domain->fid);
+	return false;
+}
+
+static void full_close(struct kfi_test *t, struct full *f)
+{
+	EXPECT_EQ(t, kfi_close(&f->mr->fid), 0);
+	EXPECT_EQ(t, kfi_close(&f->domain->fid), 0);
+}
+
+static void try_pair(struct kfi_test *t, struct full *f, const struct wrong *first,
+		     const struct wrong *second)
+{
+	bool too_long = first->too_long || second->too_long;
+	size_t pages = too_long ? t->env->max_pages + 1 : ROW_SEGMENTS;
+	u8 *mem = t->env->arena[MEM_PAGES];
+	unsigned int failures = t->failures;
+	struct reg_req req;
+
+	if (!EXPECT_EQ(t, reg_prepare(t->env, &req, t->variant, mem, pages * PAGE_SIZE, PAGE_SIZE),
+		       0))
+		return;
+	if (first->full || second->full)
+		req.domain = f->domain;
+	second->spoil(&req);
+	first->spoil(&req);
+	expect_refused(t, &req, first->want);
+	if (t->failures > failures)
+		ktap_note("above: %s before %s", first->name, second->name);
+	reg_finish(t->env, &req);
+}
+
+static void pairs_case(struct kfi_test *t)
+{
+	const struct wrong *first, *second;
+	unsigned int pairs = 0;
+	struct full f;
+
+	if (!full_open(t, &f))
+		return;
+	for (first = table; first < table + ARRAY_SIZE(table); first++) {
+		for (second = first + 1; second < table + ARRAY_SIZE(table); second++) {
+			if (first->step == second->step ||
+			    !reg_call_in(t->variant, first->calls & second->calls))
+				continue;
+			if ((first->too_long || second->too_long) && !t->env->at_limit)
+				continue;
+			try_pair(t, &f, first, second);
+			pairs++;
+		}
+		cond_resched();
+	}
+	full_close(t, &f);
+	ktap_note("%s: %u pairs", reg_call_name(t->variant), pairs);
+	EXPECT(t, pairs > 30, "hardly any pair was tried");
+	expect_works(t, t->variant);
+}
+
 static const struct kfi_case cases[] = {
-	PAIR("output_flags", ALL_CALLS, OUTPUT, FLAGS, -KFI_EINVAL),
-	PAIR("output_limits", ALL_CALLS, OUTPUT, LIMITS, -KFI_EINVAL),
-	PAIR("domain_flags", ALL_CALLS, DOMAIN, FLAGS, -KFI_EINVAL),
-	PAIR("domain_memory", MEM_CALLS, DOMAIN, MEMORY, -KFI_EINVAL),
-	PAIR("list_flags", ALL_CALLS, LIST, FLAGS, -KFI_EINVAL),
-	PAIR("flags_access", ALL_CALLS, FLAGS, ACCESS, -KFI_EBADFLAGS),
-	PAIR("flags_offset", ALL_CALLS, FLAGS, OFFSET, -KFI_EBADFLAGS),
-	PAIR("flags_segments", ALL_CALLS, FLAGS, SEGMENTS, -KFI_EBADFLAGS),
-	PAIR("flags_limits", ALL_CALLS, FLAGS, LIMITS, -KFI_EBADFLAGS),
-	PAIR("flags_memory", MEM_CALLS, FLAGS, MEMORY, -KFI_EBADFLAGS),
-	PAIR("access_limits", ALL_CALLS, ACCESS, LIMITS, -KFI_EINVAL),
-	PAIR("access_memory", MEM_CALLS, ACCESS, MEMORY, -KFI_EINVAL),
-	PAIR("offset_limits", ALL_CALLS, OFFSET, LIMITS, -KFI_EINVAL),
-	PAIR("offset_memory", MEM_CALLS, OFFSET, MEMORY, -KFI_EINVAL),
-	PAIR("segments_limits", LIST_CALLS, SEGMENTS, LIMITS, -KFI_EINVAL),
-	PAIR("segments_memory", MEM_CALLS, SEGMENTS, MEMORY, -KFI_EINVAL),
-	PAIR("limits_memory", MEM_CALLS, LIMITS, MEMORY, -KFI_E2BIG),
+	{ "pairs", pairs_case, ALL_CALLS },
 };
 
 const struct kfi_suite suite_order = {
