@@ -6,7 +6,7 @@
 
 #define LEN	(2 * PAGE_SIZE + 31)
 #define INTO_PAGE	40
-#define TIMEOUT	10000
+#define TIMEOUT	60000
 #define MANY	32
 
 static struct kfid_eq *open_eq(struct kfi_test *t, size_t size)

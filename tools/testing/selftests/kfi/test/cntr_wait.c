@@ -70,7 +70,7 @@ static bool still_waits(struct waiter *w)
 
 static bool wait_end(struct kfi_test *t, struct waiter *w, int want)
 {
-	bool ok = EXPECT(t, wait_for_completion_timeout(&w->done, 10 * HZ), "it waits on");
+	bool ok = EXPECT(t, wait_for_completion_timeout(&w->done, 60 * HZ), "it waits on");
 
 	if (!ok) {
 		/* The thread must come back before the module goes. */
@@ -181,17 +181,20 @@ void cntr_failure_case(struct kfi_test *t)
 		kfi_cntr_seterr(cntr, 4);
 		wait_end(t, &w, -KFI_EAVAIL);
 	}
-	/* Both at once: the value is reached. */
+	/*
+	 * Both, before the waiter can look: the value is reached. The waiter sleeps, and can't run on
+	 * this processor meanwhile, nor on another.
+	 */
 	if (wait_start(t, &w, cntr, 10, LONG_MS)) {
-		unsigned long flags;
-
-		local_irq_save(flags);
-		kfi_cntr_set(cntr, 10);
+		migrate_disable();
+		EXPECT_EQ(t, set_cpus_allowed_ptr(w.task, cpumask_of(smp_processor_id())), 0);
+		EXPECT(t, still_waits(&w), "moving it ends it");
+		preempt_disable();
 		kfi_cntr_adderr(cntr, 1);
-		local_irq_restore(flags);
-		wait_for_completion(&w.done);
-		EXPECT(t, !w.ret || w.ret == -KFI_EAVAIL, "ret %d", w.ret);
-		kthread_stop(w.task);
+		kfi_cntr_set(cntr, 10);
+		preempt_enable();
+		migrate_enable();
+		wait_end(t, &w, 0);
 	}
 	EXPECT_EQ(t, kfi_cntr_wait(cntr, 10, 0), 0);
 	cntr_close(t, cntr);

@@ -16,6 +16,10 @@
  * @over: The queue was closed.
  * @read: Read until there is nothing.
  * @msecs: Sleep for so long.
+ * @inside: How many calls are running.
+ * @entered: Completed by each call, at its beginning.
+ * @held: Wait for @go.
+ * @go: Lets one call go on.
  * @close: What closing the queue gave.
  */
 struct handled {
@@ -26,6 +30,10 @@ struct handled {
 	bool over;
 	bool read;
 	unsigned int msecs;
+	atomic_t inside;
+	struct completion entered;
+	bool held;
+	struct completion go;
 	int close;
 };
 
@@ -33,6 +41,8 @@ static void handled_init(struct handled *h)
 {
 	memset(h, 0, sizeof(*h));
 	init_completion(&h->event);
+	init_completion(&h->entered);
+	init_completion(&h->go);
 }
 
 /* The call has the queue's arguments, and a context that may sleep. */
@@ -51,19 +61,25 @@ static void handler(struct kfid_eq *eq, void *context)
 	struct handled *h = context;
 
 	check_call(h, eq);
+	if (atomic_inc_return(&h->inside) > 1)
+		atomic_inc(&h->bad);
+	complete(&h->entered);
+	if (READ_ONCE(h->held))
+		wait_for_completion_timeout(&h->go, 60 * HZ);
 	if (h->msecs)
 		msleep(h->msecs);
 	while (h->read && eq_get(eq) >= 0)
 		;
 	if (READ_ONCE(h->over))
 		atomic_inc(&h->bad);
+	atomic_dec(&h->inside);
 	complete(&h->event);
 }
 
 /* Was the handler called once more, and if so, is it over by now? */
 static bool called(struct handled *h)
 {
-	return wait_for_completion_timeout(&h->event, 10 * HZ);
+	return wait_for_completion_timeout(&h->event, 60 * HZ);
 }
 
 static bool open_handled(struct kfi_test *t, struct handled *h, kfi_event_handler call)
@@ -128,31 +144,44 @@ void eq_handler_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_close(&h.eq->fid), 0);
 }
 
-/* An event that comes while the handler sleeps isn't missed, and one handler runs at a time. */
+/* Has a call begun that wasn't known of yet? */
+static bool entered(struct handled *h)
+{
+	return wait_for_completion_timeout(&h->entered, 60 * HZ);
+}
+
+/*
+ * While a handler sleeps, another event comes for which it is to be called again: not before it has
+ * returned, and then for certain. Another queue's handler doesn't wait for it.
+ */
 void eq_handler_sleeps_case(struct kfi_test *t)
 {
 	struct handled h, other;
-	int i;
 
 	if (!open_handled(t, &h, handler))
 		return;
-	h.msecs = 20;
-	h.read = true;
-	for (i = 1; i <= 10; i++) {
-		EXPECT_EQ(t, eq_put(h.eq, i), 0);
-		msleep(15);
-	}
-	/* Another queue's handler doesn't wait for this one. */
+	WRITE_ONCE(h.held, true);
+	EXPECT_EQ(t, eq_put(h.eq, 1), 0);
+	EXPECT(t, entered(&h), "not called");
+	EXPECT_EQ(t, eq_get(h.eq), 1);
+	EXPECT_EQ(t, eq_get(h.eq), -KFI_EAGAIN);
+	EXPECT_EQ(t, eq_put(h.eq, 2), 0);
 	if (open_handled(t, &other, handler)) {
-		h.msecs = 2000;
-		while (eq_get(h.eq) >= 0)
-			;
-		EXPECT_EQ(t, eq_put(h.eq, 11), 0);
 		EXPECT_EQ(t, eq_put(other.eq, 1), 0);
-		EXPECT(t, wait_for_completion_timeout(&other.event, HZ), "waited for another");
+		EXPECT(t, entered(&other), "waited for another queue's handler");
 		EXPECT_EQ(t, kfi_close(&other.eq->fid), 0);
+		EXPECT_EQ(t, atomic_read(&other.bad), 0);
 	}
+	/* Time enough for a second call that doesn't wait for the first. */
+	EXPECT(t, !wait_for_completion_timeout(&h.entered, HZ), "two calls at a time");
+	EXPECT_EQ(t, atomic_read(&h.calls), 1);
+	complete(&h.go);
+	EXPECT(t, entered(&h), "not called for what came meanwhile");
+	EXPECT_EQ(t, atomic_read(&h.calls), 2);
+	EXPECT_EQ(t, eq_get(h.eq), 2);
+	complete(&h.go);
 	EXPECT_EQ(t, kfi_close(&h.eq->fid), 0);
+	EXPECT_EQ(t, atomic_read(&h.inside), 0);
 	EXPECT_EQ(t, atomic_read(&h.bad), 0);
 }
 
@@ -195,7 +224,10 @@ void eq_close_case(struct kfi_test *t)
 		if (i % 50 == 0)
 			h.msecs = 10;
 		EXPECT_EQ(t, eq_put(h.eq, i), 0);
-		if (i % 3)
+		/* Into the middle of a call, now and then for certain. */
+		if (i % 50 == 0)
+			EXPECT(t, entered(&h), "not called");
+		else if (i % 3)
 			udelay(i % 64);
 		if (i % 7 == 0)
 			usleep_range(100, 200);

@@ -84,7 +84,7 @@ static void invalidator(struct worker *w)
 /* Wait until something has gone through, so that the close comes in the middle of it. */
 static bool wait_for_hits(struct kfi_test *t, struct target *target, int before)
 {
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + 120 * HZ;
 
 	while (atomic_read(&target->hits) == before && time_before(jiffies, end))
 		usleep_range(10, 50);

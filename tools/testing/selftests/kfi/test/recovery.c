@@ -73,7 +73,7 @@ static bool break_queue(struct kfi_test *t)
 	rdma_restrack_put(&qp->res);
 	if (!EXPECT_EQ(t, ret, 0))
 		return false;
-	if (!EXPECT(t, wait_for_completion_timeout(&bad.done, 20 * HZ),
+	if (!EXPECT(t, wait_for_completion_timeout(&bad.done, 60 * HZ),
 		    "the bad request did not complete"))
 		return false;
 	return EXPECT(t, bad.status != IB_WC_SUCCESS, "the bad request succeeded");
@@ -138,7 +138,7 @@ static void under_load_case(struct kfi_test *t)
 			break;
 		/* Each thread may have been at the end of a round; the next is a new one. */
 		before = workers_rounds(ws);
-		for (naps = 0; naps < 1000 && workers_rounds(ws) - before <= THREADS; naps++)
+		for (naps = 0; naps < 6000 && workers_rounds(ws) - before <= THREADS; naps++)
 			msleep(20);
 		EXPECT(t, workers_rounds(ws) - before > THREADS,
 		       "no registration after the failure");

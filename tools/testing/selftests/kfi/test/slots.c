@@ -125,6 +125,48 @@ static void no_object_case(struct kfi_test *t)
 }
 
 /* The DMA extension's own arguments. */
+/*
+ * A mapping has all bytes of the list, in no more entries than the list; a region of it leads to
+ * them, in the directions that it was mapped for.
+ */
+static void mapped(struct kfi_test *t, struct scatterlist *sg, int nents,
+		   enum dma_data_direction dir, u64 access)
+{
+	struct kfid *fid = &t->env->domain->fid;
+	struct kfi_dma_ops *dma = t->env->dma;
+	u8 *scratch = t->env->scratch;
+	struct scatterlist *entry;
+	struct kfid_mr *mr;
+	size_t bytes = 0;
+	int i, n;
+
+	n = dma->map_sg(fid, sg, nents, dir);
+	if (!EXPECT(t, n > 0 && n <= nents, "map_sg() gives %d", n))
+		return;
+	for_each_sg(sg, entry, n, i)
+		bytes += sg_dma_len(entry);
+	EXPECT_EQ(t, bytes, nents * PAGE_SIZE);
+	if (EXPECT_EQ(t, kfi_mr_regsgl(t->env->domain, sg, n, access, 0, 0, 0, &mr, NULL), 0)) {
+		for (i = 0; i < nents; i++)
+			pattern(sg_virt(&sg[i]), PAGE_SIZE, 1 + i * PAGE_SIZE);
+		dma->sync_sg_for_device(fid, sg, nents, dir);
+		EXPECT_EQ(t, kfi_peer_read(t->env->peer, mr->iova, mr->key, scratch, bytes),
+			  access & KFI_REMOTE_READ ? 0 : -EACCES);
+		if (access & KFI_REMOTE_READ)
+			EXPECT(t, pattern_is(scratch, bytes, 1), "other bytes were read");
+		pattern(scratch, bytes, 2);
+		EXPECT_EQ(t, kfi_peer_write(t->env->peer, mr->iova, mr->key, scratch, bytes),
+			  access & KFI_REMOTE_WRITE ? 0 : -EACCES);
+		dma->sync_sg_for_cpu(fid, sg, nents, dir);
+		for (i = 0; i < nents; i++)
+			EXPECT(t, pattern_is(sg_virt(&sg[i]), PAGE_SIZE, i * PAGE_SIZE +
+					     (access & KFI_REMOTE_WRITE ? 2 : 1)),
+			       "entry %d has other bytes", i);
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	}
+	dma->unmap_sg(fid, sg, nents, dir);
+}
+
 static void dma_case(struct kfi_test *t)
 {
 	struct kfid *fid = &t->env->domain->fid;
@@ -143,11 +185,10 @@ static void dma_case(struct kfi_test *t)
 	INVAL(t, dma->map_sg(fid, sg, -1, DMA_BIDIRECTIONAL));
 	INVAL(t, dma->map_sg(fid, sg, 2, DMA_NONE));
 	INVAL(t, dma->map_sg(fid, sg, 2, 77));
-	if (EXPECT(t, dma->map_sg(fid, sg, 2, DMA_BIDIRECTIONAL) > 0, "a list can't be mapped")) {
-		dma->sync_sg_for_cpu(fid, sg, 2, DMA_BIDIRECTIONAL);
-		dma->sync_sg_for_device(fid, sg, 2, DMA_BIDIRECTIONAL);
-		dma->unmap_sg(fid, sg, 2, DMA_BIDIRECTIONAL);
-	}
+	mapped(t, sg, 2, DMA_BIDIRECTIONAL, KFI_REMOTE);
+	mapped(t, sg, 2, DMA_TO_DEVICE, KFI_REMOTE_READ);
+	mapped(t, sg, 2, DMA_FROM_DEVICE, KFI_REMOTE_WRITE);
+	mapped(t, sg, 1, DMA_BIDIRECTIONAL, KFI_REMOTE);
 }
 
 static const struct kfi_case cases[] = {
