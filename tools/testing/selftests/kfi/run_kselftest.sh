@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Of kfi_selftest.ko, and scripts of their own.
-suites="oracle inject negotiate core slots eq cntr lifetime async rights errors segments badmem order
+suites="oracle inject negotiate core slots eq cntr lifetime async held rights local errors segments badmem order
 	matrix raw refresh pieces stress hammer recovery queue"
 scripts="badpages loop conform consumer17 trace faults unload port removal"
 

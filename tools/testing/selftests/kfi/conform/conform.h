@@ -55,6 +55,7 @@ struct place;
  *	a case takes them apart itself.
  * @attach: Makes the remote side of a place. Returns 0 or an errno.
  * @detach: Undoes that.
+ * @connects: How often the remote side has had to connect; a refused access may cost a connection.
  * @read: Gets bytes out of a region, as a peer does. Returns 0, -EACCES if the target refused, or
  *	another errno if something else went wrong.
  * @write: Puts bytes into a region.
@@ -65,6 +66,7 @@ struct provider {
 	bool mapped_keys;
 	int (*attach)(struct place *p);
 	void (*detach)(struct place *p);
+	unsigned int (*connects)(struct place *p);
 	int (*read)(struct place *p, u64 addr, u64 key, void *buf, size_t len);
 	int (*write)(struct place *p, u64 addr, u64 key, const void *buf, size_t len);
 };

@@ -1,83 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kfi_mr_refresh(): other pages behind the same addresses, by the same key. */
 #include "conform.h"
+#include "swap.h"
 
-#define PAGES	4
-#define LEN	(PAGES * PAGE_SIZE)
-
-/* An area of addresses, and two sets of pages for it. */
-struct area {
-	struct page *pages[2][PAGES];
-	u8 *addr;
-};
-
-static void *map_pages(struct area *a, unsigned int set)
-{
-	return vmap(a->pages[set], PAGES, VM_MAP, PAGE_KERNEL);
-}
-
-static void area_free(struct area *a)
-{
-	unsigned int i;
-
-	vunmap(a->addr);
-	for (i = 0; i < 2 * PAGES; i++)
-		if (a->pages[i / PAGES][i % PAGES])
-			__free_page(a->pages[i / PAGES][i % PAGES]);
-}
-
-static bool area_alloc(struct kfi_test *t, struct area *a)
-{
-	unsigned int i;
-
-	*a = (struct area) {};
-	for (i = 0; i < 2 * PAGES; i++) {
-		a->pages[i / PAGES][i % PAGES] = alloc_page(GFP_KERNEL | __GFP_ZERO);
-		if (!EXPECT(t, a->pages[i / PAGES][i % PAGES], "no memory"))
-			goto err;
-	}
-	a->addr = map_pages(a, 0);
-	if (EXPECT(t, a->addr, "no memory"))
-		return true;
-err:
-	area_free(a);
-	return false;
-}
-
-/* The other pages at the same addresses, which nobody promises. */
-static bool area_swap(struct area *a)
-{
-	void *others[16] = {}, *addr = NULL;
-	unsigned int i;
-
-	vunmap(a->addr);
-	vm_unmap_aliases();
-	for (i = 0; i < ARRAY_SIZE(others); i++) {
-		addr = map_pages(a, 1);
-		if (!addr || addr == a->addr)
-			break;
-		others[i] = addr;
-		addr = NULL;
-	}
-	for (i = 0; i < ARRAY_SIZE(others); i++)
-		vunmap(others[i]);
-	a->addr = addr;
-	return addr;
-}
-
-static bool pages_are(struct area *a, unsigned int set, unsigned int shift)
-{
-	bool same = true;
-	unsigned int i;
-
-	for (i = 0; i < PAGES; i++)
-		same &= pattern_is(page_address(a->pages[set][i]), PAGE_SIZE,
-				   shift + i * PAGE_SIZE);
-	return same;
-}
+#define LEN	(SWAP_PAGES * PAGE_SIZE)
 
 /* Key, address and rights stay; what the peer reads and writes are the new pages. */
-static void swapped(struct kfi_test *t, struct place *p, struct area *a, struct kfid_mr *mr,
+static void swapped(struct kfi_test *t, struct place *p, struct swap_area *a, struct kfid_mr *mr,
 		    const struct kvec *part)
 {
 	u64 key = mr->key, iova = mr->iova;
@@ -85,15 +14,15 @@ static void swapped(struct kfi_test *t, struct place *p, struct area *a, struct 
 
 	pattern(scratch, LEN, 21);
 	EXPECT_EQ(t, under_test->write(p, iova, key, scratch, LEN), 0);
-	EXPECT(t, pages_are(a, 0, 21), "the first pages have other bytes");
-	if (!area_swap(a))
-		return ktap_skip(t, "the area did not come back at its addresses");
+	EXPECT(t, swap_is(a, 0, 0, LEN, 21), "the first pages have other bytes");
+	if (!swap_put(t, a, 1))
+		return;
 	EXPECT_EQ(t, kfi_mr_refresh(mr, part, part ? 1 : 0, 0), 0);
 	EXPECT(t, mr->key == key && mr->iova == iova, "key or address changed");
 	pattern(scratch, LEN, 99);
 	EXPECT_EQ(t, under_test->write(p, iova, key, scratch, LEN), 0);
-	EXPECT(t, pages_are(a, 1, 99), "the new pages have other bytes");
-	EXPECT(t, pages_are(a, 0, 21), "the old pages were written");
+	EXPECT(t, swap_is(a, 1, 0, LEN, 99), "the new pages have other bytes");
+	EXPECT(t, swap_is(a, 0, 0, LEN, 21), "the old pages were written");
 	memset(scratch, 0, LEN);
 	EXPECT_EQ(t, under_test->read(p, iova, key, scratch, LEN), 0);
 	EXPECT(t, pattern_is(scratch, LEN, 99), "other bytes were read");
@@ -102,22 +31,23 @@ static void swapped(struct kfi_test *t, struct place *p, struct area *a, struct 
 
 static void swap_in(struct kfi_test *t, struct place *p, bool by_part)
 {
-	struct kvec whole;
+	struct swap_area *a = swap_open(t);
+	struct kvec some;
 	struct kfid_mr *mr;
-	struct area a;
 	u64 key, iova;
 
-	if (!area_alloc(t, &a))
+	if (!a)
 		return;
-	whole = (struct kvec) { .iov_base = a.addr, .iov_len = LEN };
-	if (EXPECT_EQ(t, register_buf(p, a.addr, LEN, KFI_REMOTE, &mr), 0)) {
-		swapped(t, p, &a, mr, by_part ? &whole : NULL);
+	/* A part that isn't all; the page of its last byte counts whole. */
+	some = (struct kvec) { .iov_base = a->addr + 1, .iov_len = LEN - PAGE_SIZE };
+	if (EXPECT_EQ(t, register_buf(p, a->addr, LEN, KFI_REMOTE, &mr), 0)) {
+		swapped(t, p, a, mr, by_part ? &some : NULL);
 		key = mr->key;
 		iova = mr->iova;
 		close_mr(t, mr);
 		EXPECT_EQ(t, under_test->read(p, iova, key, p->env.scratch, 1), -EACCES);
 	}
-	area_free(&a);
+	swap_close(a);
 }
 
 static void all_in(struct kfi_test *t, struct place *p)

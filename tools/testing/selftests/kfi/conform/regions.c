@@ -176,12 +176,20 @@ static void keys_case(struct kfi_test *t)
 	in_each_mode(t, keys_in);
 }
 
+/* Another remote side of the same domain, which goes on through it all with the connection it has. */
+static void goes_on(struct kfi_test *t, struct place *other, struct kfid_mr *mr, u8 *mem)
+{
+	good(t, other, mr, mem, LEN);
+	EXPECT_EQ(t, under_test->connects(other), 1);
+}
+
 /*
- * A close ends one region: the peer gets an error, and what else there is goes on as before. The
- * domain can't be closed before its regions.
+ * A close ends one region: the peer gets an error, and what else there is goes on as before, on the
+ * local side and for other peers. The domain can't be closed before its regions.
  */
 static void close_in(struct kfi_test *t, struct place *p)
 {
+	struct place other = *p;
 	struct kfid_mr *mr, *stays;
 	u8 *mem = at(p);
 	u64 key, iova;
@@ -190,6 +198,9 @@ static void close_in(struct kfi_test *t, struct place *p)
 	if (!EXPECT_EQ(t, kfi_mr_reg(p->env.domain, mem, LEN, KFI_REMOTE, 0, 1, 0, &stays, NULL),
 		       0))
 		return;
+	if (!EXPECT_EQ(t, under_test->attach(&other), 0))
+		goto close;
+	goes_on(t, &other, stays, mem);
 	for (round = 0; round < 5; round++) {
 		if (!EXPECT_EQ(t, kfi_mr_reg(p->env.domain, mem, LEN, KFI_REMOTE, 0, 2 + round, 0,
 					     &mr, NULL), 0))
@@ -200,10 +211,13 @@ static void close_in(struct kfi_test *t, struct place *p)
 		close_mr(t, mr);
 		refuses(t, p, iova, key, mem, LEN);
 		good(t, p, stays, mem, LEN);
+		goes_on(t, &other, stays, mem);
 	}
+	under_test->detach(&other);
 	EXPECT_EQ(t, kfi_close(&p->env.domain->fid), -KFI_EBUSY);
 	EXPECT_EQ(t, kfi_close(&t->env->fabric->fid), -KFI_EBUSY);
 	good(t, p, stays, mem, LEN);
+close:
 	close_mr(t, stays);
 }
 

@@ -13,6 +13,11 @@ static void loop_detach(struct place *p)
 {
 }
 
+static unsigned int loop_connects(struct place *p)
+{
+	return 1;
+}
+
 static int loop_read(struct place *p, u64 addr, u64 key, void *buf, size_t len)
 {
 	const struct kfi_loop_ops *ops = p->remote;
@@ -37,6 +42,7 @@ const struct provider provider_loop = {
 	.mapped_keys = true,
 	.attach = loop_attach,
 	.detach = loop_detach,
+	.connects = loop_connects,
 	.read = loop_read,
 	.write = loop_write,
 };

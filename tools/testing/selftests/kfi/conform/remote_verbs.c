@@ -15,6 +15,11 @@ static void verbs_detach(struct place *p)
 	kfi_peer_close(p->remote);
 }
 
+static unsigned int verbs_connects(struct place *p)
+{
+	return kfi_peer_connects(p->remote);
+}
+
 /* A key that doesn't fit into what verbs have for it reaches nothing. */
 static bool is_verbs_key(u64 key)
 {
@@ -39,6 +44,7 @@ const struct provider provider_verbs = {
 		  BIT(F_RAW_MODE) | BIT(F_REFRESH),
 	.attach = verbs_attach,
 	.detach = verbs_detach,
+	.connects = verbs_connects,
 	.read = verbs_read,
 	.write = verbs_write,
 };

@@ -6,3 +6,4 @@
 #include "../test/ktap.c"
 #include "../test/memory.c"
 #include "../test/request.c"
+#include "../test/swap.c"

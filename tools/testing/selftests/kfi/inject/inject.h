@@ -13,6 +13,7 @@
 void plan_clear(void);
 void plan_release_all(void);
 int plan_ask(enum kfi_inject_op op);
+void plan_returned(enum kfi_inject_op op);
 
 /* mend.c */
 struct ib_mr;

@@ -148,4 +148,14 @@ unsigned int kfi_inject_calls(enum kfi_inject_op op);
  */
 void kfi_inject_mend(void);
 
+/**
+ * kfi_inject_wait_returned() - Wait until calls have returned.
+ * @op: The operation.
+ * @count: How many, since kfi_inject_start().
+ *
+ * Context: May sleep.
+ * Return: Whether they have; false if they hadn't after %KFI_INJECT_SECONDS.
+ */
+bool kfi_inject_wait_returned(enum kfi_inject_op op, unsigned int count);
+
 #endif /* KFI_INJECT_H */

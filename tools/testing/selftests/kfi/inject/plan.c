@@ -30,6 +30,7 @@ struct some {
 /**
  * struct plan - what is planned for an operation
  * @calls: How many there were.
+ * @returned: How many of them are over.
  * @fail: Those that fail.
  * @err: How.
  * @lose: Those that get lost.
@@ -39,6 +40,7 @@ struct some {
  */
 struct plan {
 	unsigned int calls;
+	unsigned int returned;
 	struct some fail;
 	int err;
 	struct some lose;
@@ -127,6 +129,17 @@ int plan_ask(enum kfi_inject_op op)
 }
 
 /**
+ * plan_returned() - A call is over.
+ * @op: Of what.
+ */
+void plan_returned(enum kfi_inject_op op)
+{
+	guard(spinlock_irqsave)(&lock);
+	plans[op].returned++;
+	wake_up_all(&changed);
+}
+
+/**
  * plan_clear() - Nothing is planned, and no call was counted.
  *
  * Nothing is held at that time.
@@ -202,3 +215,15 @@ unsigned int kfi_inject_calls(enum kfi_inject_op op)
 	return plans[op].calls;
 }
 EXPORT_SYMBOL_GPL(kfi_inject_calls);
+
+static bool has_returned(struct plan *p, unsigned int count)
+{
+	guard(spinlock_irqsave)(&lock);
+	return p->returned >= count;
+}
+
+bool kfi_inject_wait_returned(enum kfi_inject_op op, unsigned int count)
+{
+	return wait_event_timeout(changed, has_returned(&plans[op], count), PATIENCE);
+}
+EXPORT_SYMBOL_GPL(kfi_inject_wait_returned);

@@ -32,8 +32,9 @@ static int begin(enum kfi_inject_op op)
 	return plan_ask(op);
 }
 
-static void end(void)
+static void end(enum kfi_inject_op op)
 {
+	plan_returned(op);
 	if (atomic_dec_and_test(&inside))
 		wake_up_var(&inside);
 }
@@ -46,7 +47,7 @@ static int wrap_##name params							\
 										\
 	if (ret == PLAN_GO)							\
 		ret = saved.name(__VA_ARGS__);					\
-	end();									\
+	end(op);								\
 	return ret;								\
 }
 
@@ -93,7 +94,7 @@ static struct ib_mr *wrap_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 m
 
 	if (ret == PLAN_GO)
 		mr = saved.alloc_mr(pd, type, max_num_sg);
-	end();
+	end(KFI_INJECT_ALLOC_MR);
 	return mr;
 }
 
@@ -125,7 +126,7 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		ret = 0;
 	else
 		*bad_wr = wr;
-	end();
+	end(op);
 	return ret;
 }
 

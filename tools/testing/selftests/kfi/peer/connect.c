@@ -204,7 +204,10 @@ int peer_connect(struct kfi_peer *peer)
 		peer->target = NULL;
 		return ret;
 	}
-	peer->initiator = new_qp(peer, peer->pd, 0);
+	/* The target reaches back only in local.c. */
+	if (!(peer->pd->flags & IB_PD_UNSAFE_GLOBAL_RKEY))
+		access = 0;
+	peer->initiator = new_qp(peer, peer->pd, access);
 	if (IS_ERR(peer->initiator)) {
 		ret = PTR_ERR(peer->initiator);
 		peer->initiator = NULL;
@@ -213,6 +216,7 @@ int peer_connect(struct kfi_peer *peer)
 	ret = connect_pair(peer);
 	if (ret)
 		goto err;
+	peer->connects++;
 	return 0;
 err:
 	peer_disconnect(peer);

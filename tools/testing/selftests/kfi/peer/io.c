@@ -9,8 +9,11 @@
 
 #include "peer.h"
 
-/* Longer than all retries of a work request together, so that the device speaks first. */
-#define PEER_PATIENCE	(10 * HZ)
+/*
+ * Longer than all retries of a work request together, so that the device speaks first, and longer
+ * than any machine takes for one: it only ends tests of a device that never answers.
+ */
+#define PEER_PATIENCE	(60 * HZ)
 
 void peer_send_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -56,7 +59,8 @@ static int wait_for(struct kfi_peer *peer, const bool *done, const enum ib_wc_st
 	}
 }
 
-static int post_and_wait(struct kfi_peer *peer, struct ib_send_wr *wr)
+/* Posts to a queue pair of the peer's; how it completed is in @peer->status. */
+int peer_post_and_wait(struct kfi_peer *peer, struct ib_qp *qp, struct ib_send_wr *wr)
 {
 	int ret;
 
@@ -64,10 +68,21 @@ static int post_and_wait(struct kfi_peer *peer, struct ib_send_wr *wr)
 	wr->wr_cqe = &peer->cqe;
 	wr->send_flags |= IB_SEND_SIGNALED;
 	peer->done = false;
-	ret = ib_post_send(peer->initiator, wr, NULL);
+	ret = ib_post_send(qp, wr, NULL);
 	if (ret)
 		return ret;
 	return wait_for(peer, &peer->done, &peer->status);
+}
+
+/* Waits for a receive that was posted with @peer->recv_cqe. */
+int peer_wait_received(struct kfi_peer *peer)
+{
+	return wait_for(peer, &peer->received, &peer->recv_status);
+}
+
+static int post_and_wait(struct kfi_peer *peer, struct ib_send_wr *wr)
+{
+	return peer_post_and_wait(peer, peer->initiator, wr);
 }
 
 /* The work request ended so; after a failure there is no connection any more. */
@@ -217,7 +232,7 @@ static int send_inv(struct kfi_peer *peer, struct ib_send_wr *wr)
 	ret = post_and_wait(peer, wr);
 	if (ret)
 		return ret;
-	ret = wait_for(peer, &peer->received, &peer->recv_status);
+	ret = peer_wait_received(peer);
 	return ret == -EREMOTEIO ? -EACCES : ret;
 }
 

@@ -127,4 +127,42 @@ int kfi_peer_fetch_add(struct kfi_peer *peer, u64 addr, u64 key, u64 add, u64 *o
  */
 int kfi_peer_send_inv(struct kfi_peer *peer, u64 key);
 
+/**
+ * kfi_peer_connects() - How often a peer has connected: once when it was opened, and once more after
+ *	each failure.
+ * @peer: The peer.
+ *
+ * Context: May sleep.
+ */
+unsigned int kfi_peer_connects(struct kfi_peer *peer);
+
+/**
+ * enum kfi_peer_local - what the domain's side does with its own region
+ * @KFI_PEER_LOCAL_SEND: Sends a message out of it.
+ * @KFI_PEER_LOCAL_RECV: Receives a message into it.
+ * @KFI_PEER_LOCAL_READ: Puts what it reads by RDMA into it.
+ * @KFI_PEER_LOCAL_WRITE: Writes by RDMA what is in it.
+ */
+enum kfi_peer_local {
+	KFI_PEER_LOCAL_SEND,
+	KFI_PEER_LOCAL_RECV,
+	KFI_PEER_LOCAL_READ,
+	KFI_PEER_LOCAL_WRITE,
+};
+
+/**
+ * kfi_peer_local() - Use a region as the local segment of a work request.
+ * @peer: The peer. Its target, which is on the domain's protection domain, posts the request.
+ * @op: What request.
+ * @addr: Where in the region, as for kfi_peer_write().
+ * @lkey: The region's local key.
+ * @buf: What the other side has: it is received or read, or replaced by what was sent or written.
+ * @len: How many bytes; %KFI_PEER_CHUNK at most.
+ *
+ * Context: May sleep.
+ * Return: 0, -EACCES when the device refused the region, or as above.
+ */
+int kfi_peer_local(struct kfi_peer *peer, enum kfi_peer_local op, u64 addr, u32 lkey, void *buf,
+		   size_t len);
+
 #endif /* KFI_PEER_H */

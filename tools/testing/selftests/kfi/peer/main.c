@@ -138,6 +138,13 @@ err_free:
 }
 EXPORT_SYMBOL_GPL(kfi_peer_open);
 
+unsigned int kfi_peer_connects(struct kfi_peer *peer)
+{
+	guard(mutex)(&peer->lock);
+	return peer->connects;
+}
+EXPORT_SYMBOL_GPL(kfi_peer_connects);
+
 void kfi_peer_close(struct kfi_peer *peer)
 {
 	if (IS_ERR_OR_NULL(peer))

@@ -17,7 +17,7 @@
  * @gone: Set when the device is let go, for good.
  * @dev: The device; NULL before it is taken and once it is gone, and with it all that follows.
  * @target_pd: The protection domain under test. Not ours.
- * @pd: The initiator's protection domain.
+ * @pd: The initiator's protection domain; it has a key to all memory once local.c needs one.
  * @cq: Completions of both queue pairs. Polled by the caller itself, so that no completion ever
  *      arrives in another context.
  * @initiator: Sends; NULL while not connected.
@@ -26,6 +26,7 @@
  * @recv_cqe: A receive at the target.
  * @done: Whether @cqe has completed.
  * @status: How it did.
+ * @connects: How often it has connected.
  * @received: Whether @recv_cqe has completed.
  * @recv_status: How it did.
  * @port: The port that the traffic uses.
@@ -48,6 +49,7 @@ struct kfi_peer {
 	struct ib_cqe recv_cqe;
 	bool done;
 	enum ib_wc_status status;
+	unsigned int connects;
 	bool received;
 	enum ib_wc_status recv_status;
 	u32 port;
@@ -64,6 +66,8 @@ int peer_find_port(struct kfi_peer *peer, struct ib_device *dev);
 /* io.c */
 void peer_send_done(struct ib_cq *cq, struct ib_wc *wc);
 void peer_recv_done(struct ib_cq *cq, struct ib_wc *wc);
+int peer_post_and_wait(struct kfi_peer *peer, struct ib_qp *qp, struct ib_send_wr *wr);
+int peer_wait_received(struct kfi_peer *peer);
 
 /* watch.c */
 int peer_watch_domain(struct kfi_peer *peer, struct kfid_domain *domain, struct ib_pd **pd);

@@ -52,6 +52,11 @@ static const struct kfi_suite *const suites[] = {
 	&suite_queue,
 	&suite_refresh,
 	&suite_pieces,
+	&suite_local,
+	&suite_held,
+	&suite_down,
+	&suite_gone_async,
+	&suite_gone_close,
 	&suite_faults,
 	&suite_loop,
 };

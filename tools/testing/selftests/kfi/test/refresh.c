@@ -1,133 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * kfi_mr_refresh(): other pages behind the same addresses, and from then on behind the same key.
- *
- * Pages come and go at an address by vmap(): what is unmapped there is not freed, and the next
- * mapping gets the address again, or sooner or later does.
+ * See swap.h for how they get there.
  */
+#include "../inject/kfi_inject.h"
+#include "job.h"
 #include "request.h"
 #include "suites.h"
+#include "swap.h"
 
-#define PAGES		6
 #define INTO_PAGE	200
-#define LEN		((PAGES - 1) * PAGE_SIZE - 300)
-#define TRIES		500
+#define LEN		((SWAP_PAGES - 1) * PAGE_SIZE - 300)
 
-/**
- * struct place - an address with one or the other set of pages behind it
- * @pages: Both sets.
- * @at: The address; NULL if nothing is mapped there.
- * @first: The address that regions are registered at.
- */
-struct place {
-	struct page *pages[2][PAGES];
-	void *at;
-	void *first;
-};
-
-static bool alloc_pages_of(struct place *p)
+static u8 *start(struct swap_area *a)
 {
-	int i, j;
-
-	for (i = 0; i < 2; i++)
-		for (j = 0; j < PAGES; j++) {
-			p->pages[i][j] = alloc_page(GFP_KERNEL);
-			if (!p->pages[i][j])
-				return false;
-		}
-	return true;
+	return a->addr + INTO_PAGE;
 }
 
-static void place_close(struct place *p)
+/* The peer reaches the pages of set @i, all of the region and no byte beside it, and not the others. */
+static void expect_set(struct kfi_test *t, struct kfid_mr *mr, struct swap_area *a, int i)
 {
-	int i, j;
+	u8 *scratch = t->env->scratch;
 
-	vunmap(p->at);
-	for (i = 0; i < 2; i++)
-		for (j = 0; j < PAGES; j++)
-			if (p->pages[i][j])
-				__free_page(p->pages[i][j]);
-	kfree(p);
-}
-
-static struct place *place_open(struct kfi_test *t)
-{
-	struct place *p = kzalloc_obj(*p);
-
-	if (!EXPECT(t, p, "no memory"))
-		return NULL;
-	if (EXPECT(t, alloc_pages_of(p), "no memory")) {
-		p->at = vmap(p->pages[0], PAGES, VM_MAP, PAGE_KERNEL);
-		p->first = p->at;
-		if (EXPECT(t, p->at, "no mapping"))
-			return p;
-	}
-	place_close(p);
-	return NULL;
-}
-
-static void unmap(struct place *p)
-{
-	vunmap(p->at);
-	p->at = NULL;
-	/* Addresses that are not in use any more may be given out again. */
-	vm_unmap_aliases();
-}
-
-/* Map set @i at the place's address. Skips the case if the kernel never gives it. */
-static bool map_again(struct kfi_test *t, struct place *p, int i)
-{
-	void **others = kvcalloc(TRIES, sizeof(*others), GFP_KERNEL);
-	int n = 0;
-
-	if (!EXPECT(t, others, "no memory"))
-		return false;
-	if (p->at)
-		unmap(p);
-	/*
-	 * Each wrong address is kept until the end, so that it doesn't come again. The right one
-	 * may lie with another processor's, until it gets to all of them.
-	 */
-	for (; n < TRIES; vm_unmap_aliases()) {
-		p->at = vmap(p->pages[i], PAGES, VM_MAP, PAGE_KERNEL);
-		if (!p->at || p->at == p->first)
-			break;
-		others[n++] = p->at;
-		p->at = NULL;
-	}
-	while (n--)
-		vunmap(others[n]);
-	kvfree(others);
-	if (!p->at)
-		ktap_skip(t, "the kernel didn't give the same address to another mapping");
-	return p->at;
-}
-
-static u8 *start(struct place *p)
-{
-	return (u8 *)p->first + INTO_PAGE;
-}
-
-/* Does set @i hold the pattern? It is looked at by another mapping. */
-static bool set_is(struct kfi_test *t, struct place *p, int i, unsigned int shift)
-{
-	u8 *view = vmap(p->pages[i], PAGES, VM_MAP, PAGE_KERNEL);
-	bool is;
-
-	if (!EXPECT(t, view, "no mapping"))
-		return false;
-	is = pattern_is(view, PAGES * PAGE_SIZE, shift);
-	vunmap(view);
-	return is;
-}
-
-static void fill(struct kfi_test *t, struct place *p, int i, unsigned int shift)
-{
-	u8 *view = vmap(p->pages[i], PAGES, VM_MAP, PAGE_KERNEL);
-
-	if (EXPECT(t, view, "no mapping"))
-		pattern(view, PAGES * PAGE_SIZE, shift);
-	vunmap(view);
+	swap_fill(a, i, 11);
+	swap_fill(a, !i, 22);
+	EXPECT_EQ(t, kfi_peer_read(t->env->peer, mr->iova, mr->key, scratch, LEN), 0);
+	EXPECT(t, pattern_is(scratch, LEN, 11 + INTO_PAGE), "the peer read other pages");
+	pattern(scratch, LEN, 33);
+	EXPECT_EQ(t, kfi_peer_write(t->env->peer, mr->iova, mr->key, scratch, LEN), 0);
+	EXPECT(t, swap_is(a, i, INTO_PAGE, LEN, 33), "the peer wrote other pages");
+	EXPECT(t, swap_is(a, i, 0, INTO_PAGE, 11), "bytes before the region changed");
+	EXPECT(t, swap_is(a, i, INTO_PAGE + LEN, GUARD, 11 + INTO_PAGE + LEN),
+	       "bytes behind the region changed");
+	EXPECT(t, swap_is(a, !i, 0, SWAP_PAGES * PAGE_SIZE, 22), "the other pages were reached");
+	/* Neither longer nor shorter than it was. */
+	EXPECT_EQ(t, kfi_peer_read(t->env->peer, mr->iova + LEN, mr->key, scratch, 1), -EACCES);
+	EXPECT_EQ(t, kfi_peer_read(t->env->peer, mr->iova - 1, mr->key, scratch, 1), -EACCES);
 }
 
 static int refresh_all(struct kfid_mr *mr)
@@ -139,38 +47,28 @@ static int refresh_all(struct kfid_mr *mr)
 static void new_pages_case(struct kfi_test *t)
 {
 	u8 *beside = arena_at(t->env, MEM_KMALLOC, 40);
-	struct place *p = place_open(t);
+	struct swap_area *a = swap_open(t);
 	struct kfid_mr *mr, *other;
 	u64 key, iova;
 
-	if (!p)
+	if (!a)
 		return;
-	if (!EXPECT_EQ(t, reg_simple(t->env, start(p), LEN, KFI_REMOTE, &mr), 0))
+	if (!EXPECT_EQ(t, reg_simple(t->env, start(a), LEN, KFI_REMOTE, &mr), 0))
 		goto out;
 	if (!EXPECT_EQ(t, reg_simple(t->env, beside, LEN, KFI_REMOTE, &other), 0))
 		goto close;
 	key = mr->key;
 	iova = mr->iova;
-	check_region(t, mr, start(p), LEN);
-
-	if (!map_again(t, p, 1))
+	expect_set(t, mr, a, 0);
+	if (!swap_put(t, a, 1))
 		goto close_other;
-	fill(t, p, 0, 11);
-	fill(t, p, 1, 22);
 	/* Nobody has said so yet: the region is still what it was. */
-	EXPECT_EQ(t, kfi_peer_read(t->env->peer, iova, key, t->env->scratch, LEN), 0);
-	EXPECT(t, pattern_is(t->env->scratch, LEN, 11 + INTO_PAGE), "not the old pages");
+	expect_set(t, mr, a, 0);
 
 	EXPECT_EQ(t, refresh_all(mr), 0);
 	EXPECT(t, mr->key == key && kfi_mr_key(mr) == key, "another key");
 	EXPECT(t, mr->iova == iova, "another base");
-	EXPECT_EQ(t, kfi_peer_read(t->env->peer, iova, key, t->env->scratch, LEN), 0);
-	EXPECT(t, pattern_is(t->env->scratch, LEN, 22 + INTO_PAGE), "not the new pages");
-	check_region(t, mr, start(p), LEN);
-	EXPECT(t, set_is(t, p, 0, 11), "the old pages were reached");
-	/* Neither longer nor shorter than it was. */
-	EXPECT_EQ(t, kfi_peer_read(t->env->peer, iova + LEN, key, t->env->scratch, 1), -EACCES);
-	EXPECT_EQ(t, kfi_peer_read(t->env->peer, iova - 1, key, t->env->scratch, 1), -EACCES);
+	expect_set(t, mr, a, 1);
 	check_region(t, other, beside, LEN);
 close_other:
 	EXPECT_EQ(t, kfi_close(&other->fid), 0);
@@ -178,10 +76,55 @@ close:
 	key = mr->key;
 	iova = mr->iova;
 	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-	if (p->at)
-		check_refused(t, iova, key, start(p), LEN);
+	swap_fill(a, 1, 44);
+	EXPECT_EQ(t, kfi_peer_read(t->env->peer, iova, key, t->env->scratch, LEN), -EACCES);
+	EXPECT_EQ(t, kfi_peer_write(t->env->peer, iova, key, t->env->scratch, LEN), -EACCES);
+	EXPECT(t, swap_is(a, 1, 0, SWAP_PAGES * PAGE_SIZE, 44), "a refused write changed bytes");
 out:
-	place_close(p);
+	swap_close(a);
+}
+
+/*
+ * While the device is at it, the region is out of reach: neither the old pages nor the new ones can
+ * be read or written. Afterwards the new ones can.
+ */
+static int refresh_job(void *data)
+{
+	return refresh_all(data);
+}
+
+static void meanwhile_case(struct kfi_test *t)
+{
+	struct swap_area *a = swap_open(t);
+	u8 *scratch = t->env->scratch;
+	struct kfid_mr *mr;
+	struct job job;
+
+	if (!a)
+		return;
+	if (!EXPECT_EQ(t, reg_simple(t->env, start(a), LEN, KFI_REMOTE, &mr), 0))
+		goto out;
+	swap_fill(a, 0, 1);
+	swap_fill(a, 1, 2);
+	if (swap_put(t, a, 1) && EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
+		kfi_inject_hold(KFI_INJECT_POST_REG);
+		job_start(t, &job, refresh_job, mr);
+		EXPECT(t, kfi_inject_wait_held(KFI_INJECT_POST_REG), "nothing was registered");
+		EXPECT_EQ(t, kfi_peer_read(t->env->peer, mr->iova, mr->key, scratch, LEN), -EACCES);
+		pattern(scratch, LEN, 3);
+		EXPECT_EQ(t, kfi_peer_write(t->env->peer, mr->iova, mr->key, scratch, LEN),
+			  -EACCES);
+		EXPECT(t, swap_is(a, 0, 0, SWAP_PAGES * PAGE_SIZE, 1), "the old pages were written");
+		EXPECT(t, swap_is(a, 1, 0, SWAP_PAGES * PAGE_SIZE, 2), "the new pages were written");
+		EXPECT(t, !job_is_done(&job), "the refresh didn't wait");
+		kfi_inject_release(KFI_INJECT_POST_REG);
+		EXPECT_EQ(t, job_end(t, &job), 0);
+		kfi_inject_stop(t->env->dev);
+		expect_set(t, mr, a, 1);
+	}
+	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+out:
+	swap_close(a);
 }
 
 /* Rights are what they were, too. */
@@ -205,48 +148,49 @@ static void rights_case(struct kfi_test *t)
 static void many_times_case(struct kfi_test *t)
 {
 	unsigned int i, n = max(scaled(300), 300u);
-	struct place *p = place_open(t);
+	struct swap_area *a = swap_open(t);
 	struct kfid_mr *mr;
 	u64 key;
 
-	if (!p)
+	if (!a)
 		return;
-	if (!EXPECT_EQ(t, reg_simple(t->env, start(p), LEN, KFI_REMOTE, &mr), 0))
+	if (!EXPECT_EQ(t, reg_simple(t->env, start(a), LEN, KFI_REMOTE, &mr), 0))
 		goto out;
 	key = mr->key;
 	for (i = 1; i <= n && !t->failures; i++) {
-		if (i % 10 == 1 && !map_again(t, p, i / 10 % 2))
+		if (!swap_put(t, a, i % 2))
 			break;
 		EXPECT_EQ(t, refresh_all(mr), 0);
 		EXPECT(t, mr->key == key, "another key in round %u", i);
-		if (i % 50 == 1)
-			check_region(t, mr, start(p), LEN);
+		if (i % 50 == 1 || i == n)
+			expect_set(t, mr, a, i % 2);
 	}
-	if (p->at)
-		check_region(t, mr, start(p), LEN);
 	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 out:
-	place_close(p);
+	swap_close(a);
 }
 
 /* Nothing is mapped there: refused, and the region is what it was. */
 static void nothing_there_case(struct kfi_test *t)
 {
-	struct place *p = place_open(t);
+	struct swap_area *a = swap_open(t);
 	struct kfid_mr *mr;
 
-	if (!p)
+	if (!a)
 		return;
-	if (!EXPECT_EQ(t, reg_simple(t->env, start(p), LEN, KFI_REMOTE, &mr), 0))
-		goto out;
-	unmap(p);
-	fill(t, p, 0, 33);
-	EXPECT_EQ(t, refresh_all(mr), -KFI_EFAULT);
-	EXPECT_EQ(t, kfi_peer_read(t->env->peer, mr->iova, mr->key, t->env->scratch, LEN), 0);
-	EXPECT(t, pattern_is(t->env->scratch, LEN, 33 + INTO_PAGE), "not the old pages");
-	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-out:
-	place_close(p);
+	if (EXPECT_EQ(t, reg_simple(t->env, start(a), LEN, KFI_REMOTE, &mr), 0)) {
+		if (swap_take_away(t, a)) {
+			EXPECT_EQ(t, refresh_all(mr), -KFI_EFAULT);
+			expect_set(t, mr, a, 0);
+			/* And it can be, once something is there. */
+			if (swap_put(t, a, 1)) {
+				EXPECT_EQ(t, refresh_all(mr), 0);
+				expect_set(t, mr, a, 1);
+			}
+		}
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	}
+	swap_close(a);
 }
 
 /* Which parts may be named: what lies in one of the ranges that were registered. */
@@ -320,6 +264,7 @@ static void calls_case(struct kfi_test *t)
 
 static const struct kfi_case cases[] = {
 	{ "new_pages", new_pages_case },
+	{ "meanwhile", meanwhile_case },
 	{ "rights", rights_case },
 	{ "many_times", many_times_case },
 	{ "nothing_there", nothing_there_case },

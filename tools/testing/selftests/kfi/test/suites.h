@@ -28,6 +28,11 @@ extern const struct kfi_suite suite_recovery;
 extern const struct kfi_suite suite_queue;
 extern const struct kfi_suite suite_refresh;
 extern const struct kfi_suite suite_pieces;
+extern const struct kfi_suite suite_local;
+extern const struct kfi_suite suite_held;
+extern const struct kfi_suite suite_down;
+extern const struct kfi_suite suite_gone_async;
+extern const struct kfi_suite suite_gone_close;
 extern const struct kfi_suite suite_faults;
 
 void pieces_faults_case(struct kfi_test *t);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+/* An area of addresses whose pages are exchanged in place: see swap.h. */
+#include <linux/pgtable.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "env.h"
+#include "swap.h"
+
+#define BYTES	(SWAP_PAGES * PAGE_SIZE)
+
+static bool alloc_sets(struct swap_area *a)
+{
+	int i;
+
+	for (i = 0; i < 2 * SWAP_PAGES; i++) {
+		struct page **page = &a->pages[i / SWAP_PAGES][i % SWAP_PAGES];
+
+		*page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		if (!*page)
+			return false;
+	}
+	return true;
+}
+
+/* Set 0 is there. Returns NULL after a failure. */
+struct swap_area *swap_open(struct kfi_test *t)
+{
+	struct swap_area *a = kzalloc_obj(*a);
+
+	if (!EXPECT(t, a, "no memory"))
+		return NULL;
+	if (EXPECT(t, alloc_sets(a), "no memory")) {
+		a->addr = vmap(a->pages[0], SWAP_PAGES, VM_MAP, PAGE_KERNEL);
+		if (EXPECT(t, a->addr, "no mapping"))
+			return a;
+	}
+	swap_close(a);
+	return NULL;
+}
+
+void swap_close(struct swap_area *a)
+{
+	int i;
+
+	vunmap(a->addr);
+	for (i = 0; i < 2 * SWAP_PAGES; i++)
+		if (a->pages[i / SWAP_PAGES][i % SWAP_PAGES])
+			__free_page(a->pages[i / SWAP_PAGES][i % SWAP_PAGES]);
+	kfree(a);
+}
+
+/* Puts these pages behind the addresses, or nothing. */
+static bool put(struct kfi_test *t, struct swap_area *a, struct page **pages)
+{
+	unsigned int level;
+	pte_t *pte;
+	int i;
+
+	for (i = 0; i < SWAP_PAGES; i++) {
+		pte = lookup_address((unsigned long)a->addr + i * PAGE_SIZE, &level);
+		if (!EXPECT(t, pte && level == PG_LEVEL_4K, "no page table entry"))
+			return false;
+		set_pte(pte, pages ? mk_pte(pages[i], PAGE_KERNEL) : __pte(0));
+		EXPECT(t, vmalloc_to_page(a->addr + i * PAGE_SIZE) == (pages ? pages[i] : NULL),
+		       "another page is there");
+	}
+	return true;
+}
+
+bool swap_put(struct kfi_test *t, struct swap_area *a, int set)
+{
+	return put(t, a, a->pages[set]);
+}
+
+/* Nothing is behind the addresses, which stay the area's. */
+bool swap_take_away(struct kfi_test *t, struct swap_area *a)
+{
+	return put(t, a, NULL);
+}
+
+void swap_fill(struct swap_area *a, int set, unsigned int shift)
+{
+	int i;
+
+	for (i = 0; i < SWAP_PAGES; i++)
+		pattern(page_address(a->pages[set][i]), PAGE_SIZE, shift + i * PAGE_SIZE);
+}
+
+/* Whether [@offset, @offset + @len) of a set holds the pattern that begins with @shift there. */
+bool swap_is(struct swap_area *a, int set, size_t offset, size_t len, unsigned int shift)
+{
+	size_t n, done;
+	u8 *at;
+
+	for (done = 0; done < len; done += n, offset += n) {
+		n = min_t(size_t, len - done, PAGE_SIZE - offset % PAGE_SIZE);
+		at = page_address(a->pages[set][offset / PAGE_SIZE]);
+		if (!pattern_is(at + offset % PAGE_SIZE, n, shift + done))
+			return false;
+	}
+	return true;
+}
