@@ -699,6 +699,7 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
  * * -KFI_ENODEV: the device is gone.
  * * -KFI_ENOMEM: out of memory; the region is as it was, or peers can't reach it any more.
  * * -KFI_ENOSYS: the provider can't do it, or not for such a region: only those of kvecs.
+ * * -KFI_EOPNOTSUPP: the provider can't do it on this device.
  */
 static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, size_t count,
 				 u64 flags)

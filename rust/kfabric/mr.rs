@@ -175,8 +175,8 @@ pub(crate) fn open(
     let object = UniqueArc::<MrObject>::new_uninit(GFP_KERNEL)?;
     let child = domain.add_region()?;
     let ranges = match domain.mr_limits().refresh {
-        true => Ranges::of(request.source())?,
-        false => Ranges::Unknown,
+        Ok(()) => Ranges::of(request.source())?,
+        Err(_) => Ranges::Unknown,
     };
     let mut state = State::new(
         request.flags() & kfi_bindings::KFI_RMA_EVENT != 0,

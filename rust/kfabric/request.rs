@@ -40,8 +40,8 @@ pub struct MrLimits {
     pub flags: u64,
     /// Does the provider know authorization keys?
     pub auth_keys: bool,
-    /// Can regions be refreshed when other pages are behind them?
-    pub refresh: bool,
+    /// Can regions be refreshed when other pages are behind them? If not: what is said then.
+    pub refresh: Result<(), Refusal>,
     /// Can the device reach memory of other PCI devices (P2PDMA)? Which of it is for the DMA
     /// mapping to tell.
     pub peer_to_peer: bool,
@@ -61,7 +61,10 @@ impl MrLimits {
         holes: false,
         flags: 0,
         auth_keys: false,
-        refresh: false,
+        refresh: Err(Refusal::new(
+            Errno::ENOSYS,
+            c"the provider can't refresh regions",
+        )),
         peer_to_peer: false,
         pieces: 1,
     };

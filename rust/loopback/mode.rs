@@ -91,7 +91,7 @@ impl Mode {
             bytes: 1 << 46,
             holes: true,
             auth_keys: true,
-            refresh: true,
+            refresh: Ok(()),
             // The processor copies.
             peer_to_peer: false,
             pieces: self.pieces(),

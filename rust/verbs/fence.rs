@@ -2,6 +2,10 @@
 
 //! Which fence a device gets: the one place that decides it.
 
+use kfabric::{
+    Errno,
+    Refusal, //
+};
 use rdma::{
     mr::Fence,
     Device, //
@@ -23,10 +27,24 @@ pub(crate) fn of(device: &Device, invalidates: bool) -> Fence {
     }
 }
 
-/// The fence for regions that get other memory behind their keys: an invalidation everywhere, for
-/// the keys must stay.
-pub(crate) fn of_quiet_peers() -> Fence {
-    // SAFETY: `kfi_mr_refresh()` demands that no peer's access to the region is under way, so on
-    // software devices too nothing is left that an invalidation would have to wait for.
-    unsafe { Fence::invalidate() }
+/// Whether regions can get other memory behind their keys, on a device with this fence, which can
+/// invalidate regions or not. Only where an invalidation is a fence: a deregistration would take the
+/// key as well, and that peers are quiet is nothing to rely on when old pages are freed.
+///
+/// # Errors
+///
+/// - `ENOSYS` if the device can't invalidate.
+/// - `EOPNOTSUPP` if that is no fence there.
+pub(crate) fn allows_refresh(fence: Fence, invalidates: bool) -> Result<(), Refusal> {
+    match (invalidates, fence.invalidates()) {
+        (false, _) => Err(Refusal::new(
+            Errno::ENOSYS,
+            c"the device can't invalidate regions",
+        )),
+        (true, true) => Ok(()),
+        (true, false) => Err(Refusal::new(
+            Errno::EOPNOTSUPP,
+            c"a software device has no fence that keeps the key, see kfi_verbs(7)",
+        )),
+    }
 }

@@ -12,6 +12,7 @@ use crate::{
         self,
         Holder, //
     },
+    fence,
     lists,
     pool::Pool,
     queue::{
@@ -47,7 +48,6 @@ use kfabric::{
 };
 use rdma::{
     mr::Fence,
-    Limits,
     Pd, //
 };
 
@@ -119,7 +119,7 @@ impl Link {
         let pd = Pd::alloc(device)?;
         let queue = Queue::new(pd.clone())?;
         let invalidates = queue.can_invalidate()?;
-        let fence = crate::fence::of(device, invalidates);
+        let fence = fence::of(device, invalidates);
         let pool = Pool::new(pd.clone(), limits.max_fast_reg_pages, work.clone())?;
         let following = Some(queue.follow(work)?);
         let resources = Arc::pin_init(
@@ -140,7 +140,7 @@ impl Link {
                 holder <- new_mutex!(None),
                 fence,
                 mr_limits: MrLimits {
-                    refresh: invalidates,
+                    refresh: fence::allows_refresh(fence, invalidates),
                     ..mr_limits(&limits, raw)
                 },
             }),
@@ -217,7 +217,7 @@ impl Link {
             return Err(refused::gone());
         };
         let refreshed = self.regions.with(number, |region| {
-            region.refresh(inside.get(), &self.mr_limits, request)
+            region.refresh(inside.get(), &self.mr_limits, request, self.fence)
         });
         refreshed.unwrap_or(Err(refused::gone()))
     }
@@ -248,7 +248,6 @@ pub(crate) fn mr_limits(limits: &Limits, raw: bool) -> MrLimits {
         pages: u64::from(pages),
         bytes: limits.max_mr_size,
         holes: limits.sg_gaps,
-        refresh: true,
         peer_to_peer: limits.peer_to_peer,
         pieces,
         ..MrLimits::NONE

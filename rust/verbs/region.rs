@@ -6,7 +6,6 @@
 //! it. A region is one region of the device, or several that are registered and closed together.
 
 use crate::{
-    fence,
     link::Resources,
     lists,
     refused,
@@ -176,6 +175,7 @@ impl Region {
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
+        fence: Fence,
     ) -> Result<(), Refusal> {
         let State::Valid(valid) = &mut self.state else {
             return Err(lost());
@@ -186,7 +186,7 @@ impl Region {
         let lists = lists::map(resources, request, &self.runs)?;
         let queue = resources.queue().get().map_err(refused::no_queue)?;
         queue
-            .refresh_all(valid, lists, fence::of_quiet_peers())
+            .refresh_all(valid, lists, fence)
             .map_err(|error| {
                 match error {
                     RefreshError::Untouched(_) => (),

@@ -32,7 +32,7 @@ module! {
     params: {
         weak_fence: u8 {
             default: 0,
-            description: "1: close regions of software devices by invalidation; a peer's access under way may then hit freed memory",
+            description: "1: close and refresh regions of software devices by invalidation; a peer's access under way may then hit freed memory",
         },
     },
 }

@@ -64,11 +64,12 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
 /// As the C API demands: the list of `modify` is null or has `iov_count` entries.
 unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> {
     let limits = mr.domain().mr_limits();
+    limits.refresh?;
     let ranges = mr.ranges.as_slice();
-    if !limits.refresh || ranges.is_empty() {
+    if ranges.is_empty() {
         return Err(Refusal::new(
             Errno::ENOSYS,
-            c"only regions of kvecs can be refreshed, by a provider that can",
+            c"only regions of kvecs can be refreshed",
         ));
     }
     if modify.flags != 0 {

@@ -7,6 +7,7 @@
 #   KFI_DOMAIN   the domain to test (default: the first one)
 #   KFI_SEED     what random choices are made from (default: random)
 #   KFI_SCALE    how many rounds long tests do, in percent (default: 100)
+#   KFI_WEAK     1: kfi_verbs was loaded with weak_fence=1
 
 here=$(dirname "$0")
 
@@ -152,7 +153,8 @@ run_module()
 	shift 2
 	_token=$_suite-$$-$(cut -d ' ' -f 1 /proc/uptime)
 	if ! load "$_runs" token="$_token" \
-	     ${KFI_SEED:+seed=$KFI_SEED} ${KFI_SCALE:+scale=$KFI_SCALE} "$@"; then
+	     ${KFI_SEED:+seed=$KFI_SEED} ${KFI_SCALE:+scale=$KFI_SCALE} \
+	     ${KFI_WEAK:+weak=$KFI_WEAK} "$@"; then
 		echo "1..1"
 		echo "not ok 1 $_suite.load"
 		return 1

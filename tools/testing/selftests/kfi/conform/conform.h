@@ -51,6 +51,7 @@ struct place;
  * struct provider - what is tested
  * @name: Its prov_name.
  * @offers: The features that it has, a bit for each.
+ * @lacks: Tells which of them it lacks on the device at hand; NULL if there is nothing to tell.
  * @mapped_keys: Whether its remote side takes keys that the initiator's domain has mapped. Otherwise
  *	a case takes them apart itself.
  * @attach: Makes the remote side of a place. Returns 0 or an errno.
@@ -63,6 +64,7 @@ struct place;
 struct provider {
 	const char *name;
 	u32 offers;
+	u32 (*lacks)(const struct kfi_env *env);
 	bool mapped_keys;
 	int (*attach)(struct place *p);
 	void (*detach)(struct place *p);

@@ -265,8 +265,10 @@ static int probe_gone(struct holder *h)
 	/* Bad input is still told from that. */
 	ret = kfi_mr_reg(h->domain, mem, 0, ACCESS, 0, 0, 0, &mr, NULL);
 	probe("kfi_mr_reg() of nothing", ret, &mr->fid, -KFI_EINVAL);
+	/* The device, which is rxe, couldn't when it was there. */
 	if (h->raw_mr)
-		probe("kfi_mr_refresh()", kfi_mr_refresh(h->raw_mr, NULL, 0, 0), NULL, -KFI_ENODEV);
+		probe("kfi_mr_refresh()", kfi_mr_refresh(h->raw_mr, NULL, 0, 0), NULL,
+		      -KFI_EOPNOTSUPP);
 	ret = kfi_domain(h->fabric, h->info, &other, NULL);
 	probe("kfi_domain()", ret, &other->fid, -KFI_ENODEV);
 	probe_extensions(h, mem);

@@ -8,6 +8,10 @@ char *kfi_domain_name;
 module_param_named(domain, kfi_domain_name, charp, 0444);
 MODULE_PARM_DESC(domain, "name of the domain to test (default: the first one)");
 
+bool kfi_weak;
+module_param_named(weak, kfi_weak, bool, 0444);
+MODULE_PARM_DESC(weak, "kfi_verbs was loaded with weak_fence=1");
+
 /* More than these are not tested even where the device can do more. */
 #define MAX_PAGES	1000
 #define MAX_SEGS	1000

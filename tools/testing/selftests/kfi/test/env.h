@@ -84,6 +84,7 @@ struct kfi_env {
 extern unsigned long kfi_seed;
 extern unsigned int kfi_scale;
 extern char *kfi_domain_name;
+extern bool kfi_weak;
 
 struct kfi_info *env_hints(void);
 int env_getinfo(struct kfi_info **info);
@@ -100,6 +101,12 @@ void env_unshare(struct kfi_env *env);
 static inline unsigned int scaled(unsigned int n)
 {
 	return max(n * kfi_scale / 100, 1u);
+}
+
+/* Can regions of this device be refreshed? Only where an invalidation is a fence, or taken for one. */
+static inline bool can_refresh(struct ib_device *dev)
+{
+	return kfi_weak || !ib_uses_virt_dma(dev);
 }
 
 /* memory.c */
