@@ -32,6 +32,7 @@ pub mod irqlock;
 mod judge;
 mod keymap;
 mod layout;
+pub mod line;
 mod memory;
 pub mod mr;
 mod noio;

@@ -86,6 +86,12 @@ impl Pd {
         self.pd.as_ptr()
     }
 
+    /// The number by which `rdma resource show pd` knows it.
+    pub fn id(&self) -> u32 {
+        // SAFETY: The domain is there, and has had its number since it was allocated.
+        unsafe { (*self.as_raw()).res.id }
+    }
+
     /// The key for local access to any DMA mapped memory. It is no good to peers.
     pub fn local_dma_lkey(&self) -> u32 {
         // SAFETY: The domain is there, and the key is constant.

@@ -14,7 +14,10 @@ use crate::{
     },
     fence,
     lists,
-    pool::Pool,
+    pool::{
+        Pool,
+        Shown, //
+    },
     queue::{
         Following,
         Queue, //
@@ -48,6 +51,7 @@ use kfabric::{
 };
 use rdma::{
     mr::Fence,
+    Limits,
     Pd, //
 };
 
@@ -55,6 +59,7 @@ use rdma::{
 #[pin_data(PinnedDrop)]
 pub(crate) struct Resources {
     // The order of the fields is the order in which they go.
+    _shown: Shown,
     following: Option<Following>,
     queue: Arc<Queue>,
     pool: Arc<Pool>,
@@ -124,10 +129,11 @@ impl Link {
         let following = Some(queue.follow(work)?);
         let resources = Arc::pin_init(
             pin_init!(Resources {
+                _shown: Shown::new(&pool),
                 following,
                 queue,
                 pool,
-                pd
+                pd,
             }),
             GFP_KERNEL,
         )?;
@@ -237,7 +243,7 @@ impl Link {
 
 /// What a region can be on a device; `raw` if it can be several to the device.
 pub(crate) fn mr_limits(limits: &Limits, raw: bool) -> MrLimits {
-    let pages = limits.max_fast_reg_pages.min(crate::pool::MOST_PAGES);
+    let pages = limits.max_fast_reg_pages.min(crate::pool::MAX_PAGES);
     let (segments, pieces) = match raw {
         true => (MOST_PIECES, MOST_PIECES),
         false => (num::index(pages), 1),

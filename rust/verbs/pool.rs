@@ -4,17 +4,54 @@
 //!
 //! A region of one page doesn't take a device region of the device's maximum: sizes go up in
 //! powers of two. Regions that come back wait in line behind those that came before, so that a
-//! key is not used again soon.
+//! key is not used again soon. What nobody needs for a while is given back.
 //!
-//! Lock order: a class's lock is a leaf; regions are made and destroyed without it.
+//! Lock order: `state` is a leaf but for the timer; regions are made and destroyed without it.
 
-use core::mem;
+mod figures;
+mod lines;
+
+pub(crate) use self::{
+    figures::{
+        Root,
+        Shown, //
+    },
+    lines::MAX_PAGES, //
+};
+
+use self::{
+    figures::Count,
+    lines::{
+        Lines,
+        Size, //
+    }, //
+};
+use crate::params;
 use kernel::{
+    impl_has_hr_timer,
     new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
+        ArcBorrow,
         Mutex, //
+    },
+    time::{
+        hrtimer::{
+            ArcHrTimerHandle,
+            HrTimer,
+            HrTimerCallback,
+            HrTimerCallbackContext,
+            HrTimerPointer,
+            HrTimerRestart,
+            RelativeMode, //
+        },
+        Delta,
+        Monotonic, //
     },
     workqueue::{
         Work,
@@ -33,18 +70,6 @@ use rdma::{
     Pd, //
 };
 
-/// Sizes from one page to 2^(CLASSES - 1), more than any device has.
-const CLASSES: usize = 20;
-
-/// Most pages of a region.
-pub(crate) const MOST_PAGES: u32 = 1 << (CLASSES - 1);
-
-/// How many regions of a size that is in use are kept ready ahead of need.
-const READY: usize = 8;
-
-/// How many regions that came back are kept per size.
-const KEPT: usize = 256;
-
 /// The pool of a domain.
 #[pin_data]
 pub(crate) struct Pool {
@@ -53,71 +78,74 @@ pub(crate) struct Pool {
     max_pages: u32,
     queue: Arc<OwnedQueue>,
     #[pin]
-    classes: Mutex<[Class; CLASSES]>,
+    state: Mutex<State>,
+    /// A period is over, and what was idle is not yet given back.
+    due: Atomic<bool>,
+    count: Count,
     #[pin]
-    refill: Work<Self>,
+    work: Work<Self>,
+    #[pin]
+    timer: HrTimer<Self>,
 }
 
-/// What there is of one size: a line that regions leave from `front` and join at `back`.
-struct Class {
-    front: KVec<FastMr>,
-    back: KVec<FastMr>,
-    /// Wanted before, so kept ready.
-    wanted: bool,
-}
-
-/// The size class of a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Size(usize);
-
-impl Size {
-    /// The smallest class that holds this many pages; `None` if there is none.
-    fn of(pages: u32) -> Option<Self> {
-        let class = usize::try_from(pages.checked_next_power_of_two()?.trailing_zeros()).ok()?;
-        (class < CLASSES).then_some(Self(class))
-    }
-
-    /// How many pages a region of this class has.
-    fn pages(self, max_pages: u32) -> u32 {
-        u32::try_from(self.0)
-            .ok()
-            .and_then(|class| 1u32.checked_shl(class))
-            .map_or(max_pages, |pages| pages.min(max_pages))
-    }
+struct State {
+    lines: Lines<FastMr>,
+    /// The period that is under way. Dropped before the next one begins.
+    period: Option<ArcHrTimerHandle<Pool>>,
 }
 
 kernel::impl_has_work! {
-    impl HasWork<Self> for Pool { self.refill }
+    impl HasWork<Self> for Pool { self.work }
 }
 
 impl WorkItem for Pool {
     type Pointer = Arc<Self>;
 
-    /// Gets ready what is wanted. Failures are left to the one who needs a region.
+    /// Gives back what was idle, and gets ready what is wanted.
     fn run(this: Arc<Self>) {
         // Others wait for the locks that this takes, on the way of writing memory back.
         let _noio = NoIo::enter();
-        while let Some(size) = this.short_of() {
-            let Ok(mr) = this.make(size) else {
-                return;
-            };
-            if this.put_back(size, mr, READY).is_err() {
-                return;
-            }
+        if this.due.xchg(false, Relaxed) {
+            this.give_back_idle();
         }
+        this.refill();
+    }
+}
+
+impl_has_hr_timer! {
+    impl HasHrTimer<Self> for Pool {
+        mode: RelativeMode<Monotonic>, field: self.timer
+    }
+}
+
+impl HrTimerCallback for Pool {
+    type Pointer<'a> = Arc<Self>;
+
+    fn run(
+        this: ArcBorrow<'_, Self>,
+        _context: HrTimerCallbackContext<'_, Self>,
+    ) -> HrTimerRestart {
+        this.due.store(true, Relaxed);
+        // Already queued is as good: it looks before it does anything else.
+        let _ = this.queue.enqueue(Arc::from(this));
+        HrTimerRestart::NoRestart
     }
 }
 
 impl Pool {
-    /// An empty pool. Nothing is made before it is wanted.
+    /// An empty pool. Nothing is made before it is wanted. May sleep.
     pub(crate) fn new(pd: Arc<Pd>, max_pages: u32, queue: Arc<OwnedQueue>) -> Result<Arc<Self>> {
+        let lines = Lines::new(max_pages, u64::from(params::pool_pages()));
         Arc::pin_init(
             pin_init!(Self {
                 pd,
                 max_pages,
                 queue,
-                classes <- new_mutex!([const { Class::new() }; CLASSES]),
-                refill <- kernel::new_work!("kfi_verbs::Pool::refill"),
+                state <- new_mutex!(State { lines, period: None }),
+                due: Atomic::new(false),
+                count: Count::new(),
+                work <- kernel::new_work!("kfi_verbs::Pool::work"),
+                timer <- HrTimer::new(),
             }),
             GFP_KERNEL,
         )
@@ -126,33 +154,33 @@ impl Pool {
     /// A region of at least this many pages. May sleep.
     pub(crate) fn take(self: &Arc<Self>, pages: u32) -> Result<FastMr> {
         let size = Size::of(pages).ok_or(E2BIG)?;
-        let (mr, left) = {
-            let mut classes = self.classes.lock();
-            let class = classes.get_mut(size.0).ok_or(E2BIG)?;
-            class.wanted = true;
-            (class.pop(), class.len())
+        let (mr, low) = {
+            let mut state = self.state.lock();
+            (state.lines.take(size), state.lines.is_low(size))
         };
-        if left < READY / 2 {
+        if low {
             // Already queued is as good.
             let _ = self.queue.enqueue(self.clone());
         }
-        match mr {
-            Some(mr) => Ok(mr),
-            None => self.make(size).or_else(|_| {
-                // What lies idle here counts on the device like what is used.
-                self.empty();
-                self.make(size)
-            }),
+        if let Some(mr) = mr {
+            self.count.taken();
+            return Ok(mr);
         }
+        self.count.missed();
+        self.make(size).or_else(|_| {
+            // What lies idle here counts on the device like what is used.
+            self.empty();
+            self.make(size)
+        })
     }
 
     /// Takes a region that no peer can reach. May sleep.
-    pub(crate) fn put(&self, mr: FastMr) {
+    pub(crate) fn put(self: &Arc<Self>, mr: FastMr) {
         if let (Kind::Pages, false, Some(size)) =
             (mr.kind(), mr.is_spent(), Size::of(mr.max_pages()))
         {
             // One too many, or no memory to keep it: it is deregistered.
-            let _ = self.put_back(size, mr, KEPT);
+            let _ = self.keep(size, mr);
         }
     }
 
@@ -160,96 +188,81 @@ impl Pool {
         FastMr::alloc(&self.pd, Kind::Pages, size.pages(self.max_pages))
     }
 
-    /// Puts a region in line, unless there are `most` already or there is no memory for it.
-    fn put_back(&self, size: Size, mr: FastMr, most: usize) -> Result<(), FastMr> {
-        let mut classes = self.classes.lock();
-        match classes.get_mut(size.0) {
-            Some(class) if class.len() < most => class.push(mr),
-            _ => Err(mr),
+    /// Puts a region in line, and begins a period unless one is under way.
+    fn keep(self: &Arc<Self>, size: Size, mr: FastMr) -> Result<(), FastMr> {
+        let mut state = self.state.lock();
+        state.lines.put(size, mr)?;
+        if state.period.is_none() {
+            self.begin_period(&mut state);
+        }
+        Ok(())
+    }
+
+    fn begin_period(self: &Arc<Self>, state: &mut State) {
+        let seconds = params::pool_idle();
+        // Dropping it stops the timer, so that comes first.
+        state.period = None;
+        if seconds > 0 && state.lines.len() > 0 {
+            let period = Delta::from_secs(i64::from(seconds));
+            state.period = Some(self.clone().start(period));
         }
     }
 
-    /// A size of which there are fewer than there should be ready.
-    fn short_of(&self) -> Option<Size> {
-        let classes = self.classes.lock();
-        let short = |class: &Class| class.wanted && class.len() < READY;
-        classes.iter().position(short).map(Size)
+    /// A period is over.
+    fn give_back_idle(self: &Arc<Self>) {
+        self.state.lock().lines.age();
+        loop {
+            let Some(mr) = self.state.lock().lines.surplus() else {
+                break;
+            };
+            self.count.given_back();
+            drop(mr);
+        }
+        self.begin_period(&mut self.state.lock());
+    }
+
+    /// Gets ready what is wanted. Failures are left to the one who needs a region.
+    fn refill(self: &Arc<Self>) {
+        loop {
+            let Some(size) = self.state.lock().lines.short_of() else {
+                return;
+            };
+            let Ok(mr) = self.make(size) else {
+                return;
+            };
+            if self.keep(size, mr).is_err() {
+                return;
+            }
+        }
     }
 
     /// Deregisters all that is kept ready. Sleeps.
     fn empty(&self) {
-        for index in 0..CLASSES {
-            let idle = {
-                let mut classes = self.classes.lock();
-                classes.get_mut(index).map(Class::take)
+        loop {
+            let Some(mr) = self.state.lock().lines.any() else {
+                return;
             };
-            drop(idle);
+            drop(mr);
         }
     }
 
-    /// Sleeps until no refill is under way. None begins while nobody takes a region.
+    /// Sleeps until nothing is being made or given back. None of that begins while nobody takes or
+    /// puts a region.
     pub(crate) fn settle(&self) {
-        self.queue.flush();
+        loop {
+            self.queue.flush();
+            // What was under way may have begun a period, whose end would be the next work.
+            let Some(period) = self.state.lock().period.take() else {
+                return;
+            };
+            drop(period);
+        }
     }
 
-    /// Stops refilling, and empties the pool. Sleeps until the regions are gone.
+    /// Ends it. Sleeps until the regions are gone.
     pub(crate) fn close(&self) {
-        for class in self.classes.lock().iter_mut() {
-            class.wanted = false;
-        }
+        self.state.lock().lines.close();
         self.settle();
         self.empty();
-    }
-}
-
-impl Class {
-    const fn new() -> Self {
-        Self {
-            front: KVec::new(),
-            back: KVec::new(),
-            wanted: false,
-        }
-    }
-
-    /// Takes out all that there is.
-    fn take(&mut self) -> (KVec<FastMr>, KVec<FastMr>) {
-        (mem::take(&mut self.front), mem::take(&mut self.back))
-    }
-
-    fn len(&self) -> usize {
-        self.front.len() + self.back.len()
-    }
-
-    fn pop(&mut self) -> Option<FastMr> {
-        if self.front.is_empty() {
-            mem::swap(&mut self.front, &mut self.back);
-            self.front.reverse();
-        }
-        self.front.pop()
-    }
-
-    fn push(&mut self, mr: FastMr) -> Result<(), FastMr> {
-        if self.back.reserve(1, GFP_KERNEL).is_err() {
-            return Err(mr);
-        }
-        self.back.push_within_capacity(mr).map_err(|e| e.0)
-    }
-}
-
-#[kernel::macros::kunit_tests(kfi_verbs_pool)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        let pages = |wanted| Size::of(wanted).map(|size| size.pages(512));
-        assert_eq!(pages(1), Some(1));
-        assert_eq!(pages(2), Some(2));
-        assert_eq!(pages(3), Some(4));
-        assert_eq!(pages(257), Some(512));
-        assert_eq!(pages(512), Some(512));
-        assert_eq!(Size::of(400).map(|size| size.pages(500)), Some(500));
-        assert_eq!(Size::of(u32::MAX), None);
-        assert_eq!(Size::of(1 << 20), None);
     }
 }

@@ -185,16 +185,14 @@ impl Region {
         }
         let lists = lists::map(resources, request, &self.runs)?;
         let queue = resources.queue().get().map_err(refused::no_queue)?;
-        queue
-            .refresh_all(valid, lists, fence)
-            .map_err(|error| {
-                match error {
-                    RefreshError::Untouched(_) => (),
-                    RefreshError::Gone => self.state = State::Failed,
-                    RefreshError::Leaked => self.state = State::Stuck,
-                }
-                refused::not_refreshed(error)
-            })
+        queue.refresh_all(valid, lists, fence).map_err(|error| {
+            match error {
+                RefreshError::Untouched(_) => (),
+                RefreshError::Gone => self.state = State::Failed,
+                RefreshError::Leaked => self.state = State::Stuck,
+            }
+            refused::not_refreshed(error)
+        })
     }
 
     /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer

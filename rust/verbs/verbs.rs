@@ -34,6 +34,14 @@ module! {
             default: 0,
             description: "1: close and refresh regions of software devices by invalidation; a peer's access under way may then hit freed memory",
         },
+        pool_pages: u32 {
+            default: 16384,
+            description: "how many pages the idle device regions of a domain may have together (0: no pool)",
+        },
+        pool_idle: u32 {
+            default: 10,
+            description: "seconds after which what nobody needed goes back to the device (0: never)",
+        },
     },
 }
 
@@ -42,6 +50,7 @@ struct Module {
     _provider: kfabric::Registration<provider::Verbs>,
     _client: Pin<KBox<rdma::client::Registration<device::Verbs>>>,
     _work: device::Work,
+    _root: pool::Root,
 }
 
 impl kernel::Module for Module {
@@ -50,13 +59,17 @@ impl kernel::Module for Module {
             pr_warn!("weak_fence: closed regions may still be reached for a moment\n");
         }
         // SAFETY: First of all, and once.
-        unsafe { device::init() };
+        let root = unsafe {
+            device::init();
+            pool::Root::new()
+        };
         let work = device::Work::new()?;
         let client = KBox::pin_init(rdma::client::Registration::new(), GFP_KERNEL)?;
         Ok(Self {
             _provider: kfabric::Registration::new(module)?,
             _client: client,
             _work: work,
+            _root: root,
         })
     }
 }

@@ -58,6 +58,9 @@ static const struct kfi_suite *const suites[] = {
 	&suite_gone_async,
 	&suite_gone_close,
 	&suite_faults,
+	&suite_pool_line,
+	&suite_pool_idle,
+	&suite_pool_none,
 	&suite_loop,
 };
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a pool has done, for people: a file in debugfs.
+
+use super::Pool;
+use kernel::{
+    debugfs::{
+        Dir,
+        File, //
+    },
+    fmt,
+    prelude::*,
+    str::CString,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
+
+/// Counts, since the domain was opened.
+pub(super) struct Count {
+    taken: Atomic<u64>,
+    missed: Atomic<u64>,
+    given_back: Atomic<u64>,
+}
+
+impl Count {
+    pub(super) const fn new() -> Self {
+        Self {
+            taken: Atomic::new(0),
+            missed: Atomic::new(0),
+            given_back: Atomic::new(0),
+        }
+    }
+
+    /// A region was taken from a line.
+    pub(super) fn taken(&self) {
+        self.taken.fetch_add(1, Relaxed);
+    }
+
+    /// There was none, so one was made in the call.
+    pub(super) fn missed(&self) {
+        self.missed.fetch_add(1, Relaxed);
+    }
+
+    /// One was given back because nobody needed it.
+    pub(super) fn given_back(&self) {
+        self.given_back.fetch_add(1, Relaxed);
+    }
+}
+
+impl Pool {
+    /// The file's lines: a name and a number each.
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        let lines = &state.lines;
+        writeln!(f, "budget {}", lines.budget())?;
+        writeln!(f, "pages {}", lines.pages())?;
+        writeln!(f, "kept {}", lines.len())?;
+        for (pages, len) in lines.sizes() {
+            writeln!(f, "kept_{pages} {len}")?;
+        }
+        writeln!(f, "taken {}", self.count.taken.load(Relaxed))?;
+        writeln!(f, "missed {}", self.count.missed.load(Relaxed))?;
+        writeln!(f, "given_back {}", self.count.given_back.load(Relaxed))
+    }
+}
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `Root::new`, which the module calls first.
+    unsafe(uninit) static ROOT: Mutex<Option<Dir>> = None;
+}
+
+/// The module's directory, there from module init to exit.
+pub(crate) struct Root;
+
+impl Root {
+    /// May sleep.
+    ///
+    /// # Safety
+    ///
+    /// Called once, before anything else of this file.
+    pub(crate) unsafe fn new() -> Self {
+        // SAFETY: By the requirements of this function.
+        unsafe { ROOT.init() };
+        *ROOT.lock() = Some(Dir::new(c"kfi_verbs"));
+        Self
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        // A static is never dropped.
+        let dir = ROOT.lock().take();
+        drop(dir);
+    }
+}
+
+/// The file `kfi_verbs/DEVICE-pdID/pool`, which is gone when this is dropped. Nothing depends on it.
+pub(crate) struct Shown {
+    _file: Option<Pin<KBox<File<Arc<Pool>>>>>,
+}
+
+impl Shown {
+    /// Shows a pool. May sleep.
+    pub(crate) fn new(pool: &Arc<Pool>) -> Self {
+        Self {
+            _file: Self::file(pool).ok(),
+        }
+    }
+
+    fn file(pool: &Arc<Pool>) -> Result<Pin<KBox<File<Arc<Pool>>>>> {
+        let parent = ROOT.lock().clone().ok_or(ENODEV)?;
+        let pd = &pool.pd;
+        let name = CString::try_from_fmt(fmt!("{}-pd{}", pd.device().name(), pd.id()))?;
+        let dir = parent.subdir(&name);
+        KBox::pin_init(
+            dir.read_callback_file(c"pool", pool.clone(), &|pool: &Arc<Pool>, f| pool.show(f)),
+            GFP_KERNEL,
+        )
+    }
+}

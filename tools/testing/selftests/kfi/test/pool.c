@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The pool of device regions, where closed ones are used again: that is the way of hardware, and of
+ * weak_fence=1. pool.sh loads the provider for each of the suites here.
+ *
+ * A key's lowest eight bits change from one use of a device region to the next; the rest tells
+ * which one it is. What the pool keeps is read from its file in debugfs.
+ */
+#include <linux/delay.h>
+#include <linux/fs.h>
+#include <linux/mman.h>
+#include <linux/sort.h>
+#include <linux/uaccess.h>
+
+#include "request.h"
+#include "suites.h"
+
+/* Of pool.sh. */
+#define BUDGET	600
+
+#define LINE	24
+#define LEN	96
+
+/*
+ * Reads a file as a process does, for files of debugfs are for processes only: into memory of the one
+ * that loads this module.
+ */
+static ssize_t read_as_user(const char *path, char *text, size_t size)
+{
+	struct file *f = filp_open(path, O_RDONLY, 0);
+	unsigned long at;
+	loff_t pos = 0;
+	ssize_t len;
+
+	if (IS_ERR(f))
+		return PTR_ERR(f);
+	at = vm_mmap(NULL, 0, PAGE_ALIGN(size), PROT_READ | PROT_WRITE,
+		     MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	if (IS_ERR_VALUE(at)) {
+		len = at;
+	} else {
+		len = f->f_op->read ? f->f_op->read(f, (char __user *)at, size, &pos) : -EINVAL;
+		if (len > 0 && copy_from_user(text, (char __user *)at, len))
+			len = -EFAULT;
+		vm_munmap(at, PAGE_ALIGN(size));
+	}
+	filp_close(f, NULL);
+	return len;
+}
+
+/* A number of the pool's file; -1 if there is none of that name. */
+static long figure(struct kfi_test *t, const char *name)
+{
+	struct ib_pd *pd = t->env->verbs->get_pd(&t->env->domain->fid);
+	char path[96], *text, *line, *rest;
+	long value = -1;
+	ssize_t len;
+
+	if (!EXPECT(t, pd, "no protection domain"))
+		return -1;
+	snprintf(path, sizeof(path), "/sys/kernel/debug/kfi_verbs/%s-pd%u/pool",
+		 dev_name(&t->env->dev->dev), pd->res.id);
+	text = kzalloc(PAGE_SIZE, GFP_KERNEL);
+	len = text ? read_as_user(path, text, PAGE_SIZE - 1) : -ENOMEM;
+	EXPECT(t, len > 0, "%s: %zd", path, len);
+	for (rest = text; len > 0 && (line = strsep(&rest, "\n"));) {
+		size_t n = strlen(name);
+
+		if (!strncmp(line, name, n) && line[n] == ' ' && kstrtol(line + n + 1, 10, &value))
+			value = -1;
+	}
+	kfree(text);
+	return value;
+}
+
+static bool reg_small(struct kfi_test *t, struct kfid_mr **mr)
+{
+	return EXPECT_EQ(t, reg_simple(t->env, arena_at(t->env, MEM_PAGES, 0), LEN, KFI_REMOTE, mr),
+			 0);
+}
+
+static u32 region_of(struct kfid_mr *mr)
+{
+	return mr->key >> 8;
+}
+
+/* Register @n regions, all open at a time, and close them in the same order. */
+static bool open_and_close(struct kfi_test *t, unsigned int n, u32 *regions)
+{
+	struct kfid_mr **mrs = kvcalloc(n, sizeof(*mrs), GFP_KERNEL);
+	unsigned int i, failures = t->failures;
+
+	if (!EXPECT(t, mrs, "no memory"))
+		return false;
+	for (i = 0; i < n && reg_small(t, &mrs[i]); i++)
+		if (regions)
+			regions[i] = region_of(mrs[i]);
+	for (i = 0; i < n && mrs[i]; i++)
+		EXPECT_EQ(t, kfi_close(&mrs[i]->fid), 0);
+	kvfree(mrs);
+	return t->failures == failures;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* However often few device regions are used, no key comes again. */
+static void keys_case(struct kfi_test *t)
+{
+	unsigned int i, n = 0;
+	struct kfid_mr *mr;
+	u32 *keys;
+
+	if (!open_and_close(t, 4, NULL))
+		return;
+	/* More than each can have keys, even if the line gets longer by what is being made ready. */
+	n = (figure(t, "kept_1") + 10) * 256;
+	keys = kvmalloc_array(n, sizeof(*keys), GFP_KERNEL);
+	if (!EXPECT(t, keys, "no memory"))
+		return;
+	for (i = 0; i < n && reg_small(t, &mr); i++) {
+		keys[i] = mr->key;
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	}
+	n = i;
+	sort(keys, n, sizeof(*keys), compare_u32, NULL);
+	for (i = 1; i < n; i++)
+		EXPECT(t, keys[i] != keys[i - 1], "the key %#x came twice in %u", keys[i], n);
+	kvfree(keys);
+}
+
+/* Device regions leave in the order in which they came: none is used again before the others. */
+static void line_case(struct kfi_test *t)
+{
+	unsigned int i, j, at, last[LINE], next = 0, rounds;
+	u32 regions[LINE];
+	struct kfid_mr *mr;
+
+	if (!open_and_close(t, LINE, regions))
+		return;
+	EXPECT(t, figure(t, "kept_1") >= LINE, "not all were kept");
+	/* Once around for those before them in line, and then some; eight may be made meanwhile. */
+	rounds = 4 * (figure(t, "kept_1") + 8);
+	memset(last, 0, sizeof(last));
+	for (at = 1; at <= rounds && reg_small(t, &mr); at++) {
+		for (i = 0; i < LINE && regions[i] != region_of(mr); i++)
+			;
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+		if (i == LINE)
+			continue;
+		EXPECT(t, i == next % LINE, "%u: number %u before %u", at, i, next % LINE);
+		EXPECT(t, !last[i] || at - last[i] >= LINE, "used again after %u others",
+		       at - last[i] - 1);
+		last[i] = at;
+		next++;
+	}
+	for (j = 0; j < LINE; j++)
+		EXPECT(t, last[j], "number %u never came again", j);
+}
+
+/* What is large is kept when it comes back, but none is made before. */
+static void large_case(struct kfi_test *t)
+{
+	size_t len = t->env->max_pages * PAGE_SIZE;
+	char name[20];
+	struct kfid_mr *mr;
+
+	snprintf(name, sizeof(name), "kept_%zu", t->env->max_pages);
+	if (!EXPECT_EQ(t, reg_simple(t->env, arena_at(t->env, MEM_VMALLOC, 0), len, KFI_REMOTE,
+				     &mr), 0))
+		return;
+	EXPECT_EQ(t, figure(t, name), -1);
+	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	EXPECT_EQ(t, figure(t, name), 1);
+	EXPECT(t, figure(t, "pages") <= BUDGET, "more than the budget");
+}
+
+/* As many are kept as the budget allows, and no more, however many were open. */
+static void budget_case(struct kfi_test *t)
+{
+	EXPECT_EQ(t, figure(t, "budget"), BUDGET);
+	if (!open_and_close(t, BUDGET + 100, NULL))
+		return;
+	EXPECT(t, figure(t, "pages") <= BUDGET, "%ld pages", figure(t, "pages"));
+	EXPECT(t, figure(t, "pages") > BUDGET / 2, "%ld pages", figure(t, "pages"));
+	EXPECT(t, figure(t, "taken") > 0, "none was taken from the pool");
+}
+
+static const struct kfi_case line_cases[] = {
+	{ "keys", keys_case },
+	{ "line", line_case },
+	{ "large", large_case },
+	{ "budget", budget_case },
+};
+
+const struct kfi_suite suite_pool_line = {
+	.name = "pool_line",
+	.cases = line_cases,
+	.count = ARRAY_SIZE(line_cases),
+};
+
+/* What nobody needs goes back to the device, all of it. However long that takes, it ends. */
+static void idle_case(struct kfi_test *t)
+{
+	unsigned int i;
+
+	if (!open_and_close(t, LINE, NULL))
+		return;
+	for (i = 0; i < 600 && figure(t, "kept"); i++)
+		msleep(100);
+	EXPECT_EQ(t, figure(t, "kept"), 0);
+	EXPECT_EQ(t, figure(t, "pages"), 0);
+	EXPECT(t, figure(t, "given_back") >= LINE, "%ld were given back", figure(t, "given_back"));
+	open_and_close(t, 3, NULL);
+}
+
+static const struct kfi_case idle_cases[] = {
+	{ "given_back", idle_case },
+};
+
+const struct kfi_suite suite_pool_idle = {
+	.name = "pool_idle",
+	.cases = idle_cases,
+	.count = ARRAY_SIZE(idle_cases),
+};
+
+static void none_case(struct kfi_test *t)
+{
+	open_and_close(t, LINE, NULL);
+	EXPECT_EQ(t, figure(t, "budget"), 0);
+	EXPECT_EQ(t, figure(t, "kept"), 0);
+	EXPECT_EQ(t, figure(t, "taken"), 0);
+	EXPECT_EQ(t, figure(t, "missed"), LINE);
+}
+
+static const struct kfi_case none_cases[] = {
+	{ "nothing_kept", none_case },
+};
+
+const struct kfi_suite suite_pool_none = {
+	.name = "pool_none",
+	.cases = none_cases,
+	.count = ARRAY_SIZE(none_cases),
+};
