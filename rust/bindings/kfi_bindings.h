@@ -15,6 +15,7 @@
 #include <kfi_prov.h>
 #include <kfi_dma_ext.h>
 #include <kfi_raw_ext.h>
+#include <kfi_reserve_ext.h>
 #include <kfi_verbs_ext.h>
 #include <kfi_loop_ext.h>
 #include <kfabric_helpers.h>

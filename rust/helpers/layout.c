@@ -19,6 +19,7 @@
 #include <kfi_errno.h>
 #include <kfi_prov.h>
 #include <kfi_raw_ext.h>
+#include <kfi_reserve_ext.h>
 #include <kfi_rma.h>
 #include <kfi_tagged.h>
 #include <kfi_trigger.h>
@@ -477,6 +478,11 @@ FIELD(kfi_raw_key, piece, 24);
 
 TABLE(kfi_raw_ops, 1);
 SLOT(kfi_raw_ops, 1, resolve);
+
+/* --- kfi_reserve_ext.h ---------------------------------------------------------------------- */
+
+TABLE(kfi_reserve_ops, 1);
+SLOT(kfi_reserve_ops, 1, reserve);
 
 /* --- kfi_rma.h ------------------------------------------------------------------------------ */
 

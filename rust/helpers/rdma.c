@@ -231,6 +231,15 @@ void rdma_helper_sg_end(struct scatterlist *last)
 	sg_mark_end(last);
 }
 
+/* Makes a table that was used before whole again: it ends with its last entry. */
+void rdma_helper_sg_reset(struct scatterlist *sg, u32 count)
+{
+	for (; count > 1; count--) {
+		sg_unmark_end(sg);
+		sg = sg_next(sg);
+	}
+}
+
 /* Gives an entry addresses of a device, but no page. Returns the next entry, or NULL. */
 struct scatterlist *rdma_helper_sg_set_dma(struct scatterlist *sg, u64 address, u32 len)
 {

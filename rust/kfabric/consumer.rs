@@ -77,6 +77,7 @@ mod mr;
 mod pages;
 mod raw;
 mod register;
+mod reserve;
 mod table;
 mod volatile;
 

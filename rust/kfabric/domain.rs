@@ -34,6 +34,7 @@ use crate::{
         AuthKey,
         MrLimits, //
     },
+    reserve::Reserve,
     table::{
         no_op3,
         no_op4,
@@ -90,6 +91,8 @@ pub struct DomainRequest<'a> {
 pub(crate) struct DomainObject {
     // C may write to it: the context is the consumer's.
     c: Opaque<kfid_domain>,
+    /// Goes before the provider's part, of which it is made.
+    reserve: SetOnce<Pin<KBox<Reserve>>>,
     imp: KBox<dyn Domain>,
     children: Children,
     regions: Children,
@@ -158,6 +161,16 @@ impl DomainObject {
     /// Was it opened with this bit of `mr_mode`?
     pub(crate) fn has_mode(&self, bit: u32) -> bool {
         self.mr_mode & signed(bit) != 0
+    }
+
+    /// What regions are made of that must not fail for want of memory.
+    pub(crate) fn reserve(&self) -> Option<&Reserve> {
+        self.reserve.as_ref().map(|reserve| &**reserve)
+    }
+
+    /// Sets that, unless there is something.
+    pub(crate) fn set_reserve(&self, reserve: Pin<KBox<Reserve>>) -> bool {
+        self.reserve.populate(reserve)
     }
 
     /// The event queue that registrations report to from now on; open as long as the domain is.
@@ -312,6 +325,7 @@ fn new(
                 ops: OPS.as_ptr(),
                 mr: calls::OPS.as_ptr(),
             }),
+            reserve: SetOnce::new(),
             imp,
             children: Children::new(),
             regions: Children::new(),

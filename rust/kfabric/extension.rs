@@ -7,7 +7,8 @@ use crate::{
     domain,
     errno::Errno,
     raw,
-    refusal::Refusal, //
+    refusal::Refusal,
+    reserve, //
 };
 use core::ptr::{
     self,
@@ -57,6 +58,7 @@ pub(crate) unsafe extern "C" fn open(
     let table = match domain.dma() {
         Some(_) if name == dma::NAME => Some(dma::OPS.as_ptr().cast()),
         _ if name == raw::NAME => Some(raw::OPS.as_ptr().cast()),
+        _ if name == reserve::NAME => Some(reserve::OPS.as_ptr().cast()),
         _ => domain.extension(name).map(NonNull::as_ptr),
     };
     match table {

@@ -46,6 +46,7 @@ mod refusal;
 mod registration;
 mod registry;
 mod request;
+mod reserve;
 mod runs;
 mod shape;
 mod source;

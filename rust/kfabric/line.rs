@@ -11,25 +11,25 @@ use kernel::{
 /// Things that leave in the order in which they joined.
 pub struct Line<T> {
     /// The first ones, in reverse.
-    front: KVec<T>,
+    front: KVVec<T>,
     /// Those that joined since.
-    back: KVec<T>,
+    back: KVVec<T>,
 }
 
 impl<T> Line<T> {
     /// An empty line.
     pub const fn new() -> Self {
         Self {
-            front: KVec::new(),
-            back: KVec::new(),
+            front: KVVec::new(),
+            back: KVVec::new(),
         }
     }
 
     /// An empty line in which as many can stand without any allocation. May sleep.
     pub fn with_capacity(most: usize) -> Result<Self, AllocError> {
         Ok(Self {
-            front: KVec::with_capacity(most, GFP_KERNEL)?,
-            back: KVec::with_capacity(most, GFP_KERNEL)?,
+            front: KVVec::with_capacity(most, GFP_KERNEL)?,
+            back: KVVec::with_capacity(most, GFP_KERNEL)?,
         })
     }
 

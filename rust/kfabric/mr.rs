@@ -8,9 +8,11 @@
 mod bind;
 mod control;
 mod enable;
+mod kit;
 mod ranges;
 mod state;
 
+pub(crate) use self::kit::Kit;
 use self::{
     ranges::Ranges,
     state::State, //
@@ -40,9 +42,12 @@ use crate::{
         Table, //
     }, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    mem,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 use kernel::{
     ffi::{
@@ -56,8 +61,7 @@ use kernel::{
     sync::{
         Arc,
         CondVar,
-        Mutex,
-        UniqueArc, //
+        Mutex, //
     },
     types::Opaque,
     workqueue::Work, //
@@ -87,6 +91,8 @@ pub(crate) struct MrObject {
     access: Access,
     len: u64,
     ranges: Ranges,
+    /// What it is made of goes back to the domain's reserve.
+    reserved: bool,
     #[pin]
     inner: Mutex<Inner>,
     /// A region is no longer pending.
@@ -171,39 +177,50 @@ pub(crate) fn open(
     request: &MrRequest<'_>,
     context: *mut c_void,
 ) -> Result<Opened, Refusal> {
-    // Allocated first: nothing is left to fail once the peer can reach the memory.
-    let object = UniqueArc::<MrObject>::new_uninit(GFP_KERNEL)?;
-    let child = domain.add_region()?;
-    let ranges = match domain.mr_limits().refresh {
-        Ok(()) => Ranges::of(request.source())?,
-        Err(_) => Ranges::Unknown,
+    let mut kit = match domain.reserve().and_then(|reserve| reserve.take(request)) {
+        Some(kit) => kit,
+        None => Kit::new(),
     };
+    let opened = register(domain, request, context, &mut kit);
+    if opened.is_err() {
+        kit.put_back(domain);
+    }
+    opened
+}
+
+/// Registers a request by what `kit` has, and takes that; or leaves it as it was.
+fn register(
+    domain: &DomainObject,
+    request: &MrRequest<'_>,
+    context: *mut c_void,
+    kit: &mut Kit,
+) -> Result<Opened, Refusal> {
+    // Allocated first: nothing is left to fail once the peer can reach the memory.
+    kit.complete()?;
+    let child = domain.add_region()?;
+    if domain.mr_limits().refresh.is_ok() {
+        kit.ranges.set(request.source())?;
+    }
     let mut state = State::new(
         request.flags() & kfi_bindings::KFI_RMA_EVENT != 0,
         domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT),
     );
-    let mut mr = domain.provider().create_mr(request)?;
     let eq = domain.eq();
-    let mut keys = None;
-    let mut pending = false;
-    if !state.is_unbound() {
-        state.begin()?;
-        match eq {
-            Some(_) => pending = true,
-            None => {
-                let enabled = mr
-                    .enable(&state.bindings())
-                    .map_err(|refusal| not_enabled(refusal, mr.close()))?;
-                keys = Some(enabled);
-                state.end(true);
-            }
-        }
-    }
-    let (desc, key, iova) = match &keys {
+    let mr = kit.create(domain, request)?;
+    let begun = enable::begin(mr, &mut state, eq.is_some())
+        .map_err(|refusal| not_enabled(refusal, mr.close()))?;
+    let (desc, key, iova) = match &begun {
         Some(keys) => (keys.desc, public_key(domain, keys), keys.base),
         None => (0, widen(kfi_bindings::KFI_KEY_NOTAVAIL), 0),
     };
-    let mr = Some(mr);
+    let pending = state.is_pending();
+    let Kit {
+        object,
+        mr,
+        ranges,
+        reserved,
+    } = mem::replace(kit, Kit::new());
+    let object = object.ok_or(Errno::EIO)?;
     // INVARIANT: `child` keeps the domain open and is given up by `close` only.
     let object = object.pin_init_with(pin_init!(MrObject {
         c: Opaque::new(kfid_mr {
@@ -217,7 +234,8 @@ pub(crate) fn open(
         access: request.access(),
         len: request.shape().bytes(),
         ranges,
-        inner <- new_mutex!(Inner { state, mr, keys, event: None }),
+        reserved,
+        inner <- new_mutex!(Inner { state, mr, keys: begun, event: None }),
         settled <- new_condvar!(),
         work <- new_work!("kfabric::MrObject::work"),
     }));
@@ -257,7 +275,7 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: `fid` is the first field of an object to which C has a reference.
     let object = unsafe { &*fid.cast::<MrObject>() };
-    let (mr, event) = match settle(object) {
+    let (mut mr, event) = match settle(object) {
         Ok(settled) => settled,
         Err(refusal) => return refusal.report(),
     };
@@ -265,17 +283,24 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
         // No event names a region that is gone.
         eq.forget(event);
     }
-    let closed = match mr.map_or(Ok(()), |mut mr| mr.close()) {
+    let closed = match mr.as_mut().map_or(Ok(()), |mr| mr.close()) {
         Ok(()) => 0,
         // Whatever the provider says: the object is gone, which `EBUSY` would deny. Reported while
         // the provider can't be unloaded, whose words they are.
         Err(refusal) => refusal.with_errno(Errno::EIO).report(),
     };
     let domain = object.domain;
+    // SAFETY: By the invariant of the object, which counts as a child of the domain until here.
+    let domain = unsafe { domain.as_ref() };
+    let reserved = object.reserved;
     // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
-    drop(unsafe { Arc::from_raw(fid.cast::<MrObject>()) });
-    // SAFETY: By the invariant of the object, which counted as a child of the domain until here.
-    unsafe { domain.as_ref() }.remove_region();
+    let object = unsafe { Arc::from_raw(fid.cast::<MrObject>()) };
+    if reserved {
+        Kit::of_closed(object, mr).put_back(domain);
+    } else {
+        drop((mr, object));
+    }
+    domain.remove_region();
     closed
 }
 

@@ -63,6 +63,15 @@ pub trait Domain: Any + Send + Sync {
     /// once is refused here. No peer can reach anything before [`Mr::enable`].
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn Mr>, Refusal>;
 
+    /// Makes idle regions, of each of which [`Mr::create_again`] can make a region of up to so many
+    /// pages and segments without holes, again and again, without taking any memory. Called once.
+    fn reserve(&self, _count: usize, _pages: usize) -> Result<KVVec<KBox<dyn Mr>>, Refusal> {
+        Err(Refusal::new(
+            Errno::ENOSYS,
+            c"the provider can't reserve anything",
+        ))
+    }
+
     /// Mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`).
     fn dma(&self) -> Option<&dyn Dma> {
         None
@@ -94,11 +103,18 @@ pub trait Domain: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A region: created disabled, enabled at most once, closed once, then dropped.
+/// A region: created disabled, enabled at most once, closed once, then dropped; or, if it was
+/// reserved, created again.
 ///
 /// The core makes these calls one at a time and in that order, so there are no states to check.
 /// May be called by different threads; all may sleep.
 pub trait Mr: Send + Sync {
+    /// As [`Domain::create_mr`], for one of [`Domain::reserve`], which is idle: new, closed, or not
+    /// created because of an error.
+    fn create_again(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
+        Err(Errno::ENOSYS.into())
+    }
+
     /// The second half of a registration, the device's: peers can reach the region from the return
     /// on. After an error they can't, and it is closed next; if that fails as well, the caller gets
     /// `ENOTRECOVERABLE`, or is told by [`close`](Self::close).

@@ -42,6 +42,7 @@ pub mod device;
 pub mod dma;
 mod errno;
 pub mod events;
+pub mod few;
 pub mod limits;
 pub mod local_qp;
 pub mod mr;
@@ -55,6 +56,7 @@ pub use access::{
     AccessFlags, //
 };
 pub use device::Device;
+pub use few::Few;
 pub use limits::Limits;
 pub use local_qp::{
     LocalQp,

@@ -18,6 +18,7 @@ mod list;
 mod mapped;
 mod memory;
 mod spans;
+mod table;
 
 pub use borrowed::{
     BorrowedSg,
@@ -34,6 +35,7 @@ pub use spans::{
     SpanCursor,
     SpanList, //
 };
+pub use table::SpareTable;
 
 use kernel::bindings;
 

@@ -9,6 +9,7 @@ use crate::{
     },
     ext,
     ffi,
+    kit::Kit,
     link::Link,
     refused, //
 };
@@ -60,6 +61,11 @@ impl Domain {
         &self.link
     }
 
+    fn mr(&self, kit: Option<Kit>) -> Result<KBox<Mr>, Refusal> {
+        let (link, number) = (self.link.clone(), 0);
+        Ok(KBox::new(Mr { link, number, kit }, GFP_KERNEL)?)
+    }
+
     /// Ends what the domain has on the device. Sleeps.
     fn end(&self) -> Result<(), Refusal> {
         self.link.close(device::in_callback())?;
@@ -82,10 +88,25 @@ impl provider::Domain for Domain {
     }
 
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
-        let link = self.link.clone();
-        let mut mr = KBox::new(Mr { link, number: 0 }, GFP_KERNEL)?;
+        let mut mr = self.mr(None)?;
         mr.number = self.link.create_region(request)?;
         Ok(mr)
+    }
+
+    fn reserve(
+        &self,
+        count: usize,
+        pages: usize,
+    ) -> Result<KVVec<KBox<dyn provider::Mr>>, Refusal> {
+        let pages = u32::try_from(pages).map_err(|_| Errno::E2BIG)?;
+        let mut mrs = KVVec::with_capacity(count, GFP_KERNEL)?;
+        for _ in 0..count {
+            let kit = Kit::new(pages).map_err(refused::not_mapped)?;
+            let mr: KBox<dyn provider::Mr> = self.mr(Some(kit))?;
+            mrs.push(mr, GFP_KERNEL)?;
+        }
+        self.link.reserve(count, pages)?;
+        Ok(mrs)
     }
 
     fn dma(&self) -> Option<&dyn Dma> {
@@ -131,9 +152,17 @@ impl Dma for Domain {
 struct Mr {
     link: Arc<Link>,
     number: u64,
+    /// What it is made of, if that was reserved.
+    kit: Option<Kit>,
 }
 
 impl provider::Mr for Mr {
+    fn create_again(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
+        let kit = self.kit.as_mut().ok_or(Errno::EINVAL)?;
+        self.number = self.link.create_reserved(request, kit)?;
+        Ok(())
+    }
+
     fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
         self.link.enable_region(self.number)
     }
@@ -143,6 +172,6 @@ impl provider::Mr for Mr {
     }
 
     fn close(&mut self) -> Result<(), Refusal> {
-        self.link.close_region(self.number)
+        self.link.close_region(self.number, self.kit.as_mut())
     }
 }

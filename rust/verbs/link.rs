@@ -13,6 +13,7 @@ use crate::{
         Holder, //
     },
     fence,
+    kit::Kit,
     lists,
     pool::{
         Pool,
@@ -199,8 +200,38 @@ impl Link {
             return Err(refused::gone());
         };
         let place = Place::new().map_err(|_| Errno::ENOMEM)?;
-        let region = Region::create(inside.get(), &self.mr_limits, request)?;
+        let region = Region::create(inside.get(), &self.mr_limits, request, None)?;
         Ok(self.regions.insert(place, region))
+    }
+
+    /// The same, of what was reserved. May sleep.
+    pub(crate) fn create_reserved(
+        &self,
+        request: &MrRequest<'_>,
+        kit: &mut Kit,
+    ) -> Result<u64, Refusal> {
+        let Some(inside) = self.gate.enter() else {
+            lists::check_memory(request)?;
+            return Err(refused::gone());
+        };
+        let place = kit.take_place()?;
+        let pool = inside.get().pool();
+        pool.begin_reserved();
+        match Region::create(inside.get(), &self.mr_limits, request, Some(kit.table())) {
+            Ok(region) => Ok(self.regions.insert(place, region)),
+            Err(refusal) => {
+                *kit.place() = Some(place);
+                pool.end_reserved();
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Reserves what `count` regions of up to so many pages need. May sleep.
+    pub(crate) fn reserve(&self, count: usize, pages: u32) -> Result<(), Refusal> {
+        let inside = self.gate.enter().ok_or(refused::gone())?;
+        let pool = inside.get().pool();
+        pool.reserve(count, pages).map_err(refused::no_region)
     }
 
     /// Lets peers in. Sleeps until the device is done.
@@ -229,15 +260,27 @@ impl Link {
     }
 
     /// Releases a region, or waits until removal has. Sleeps until no peer can reach it; `EIO` if
-    /// the device won't let go of it.
-    pub(crate) fn close_region(&self, number: u64) -> Result<(), Refusal> {
-        self.regions.close(number, |region| {
+    /// the device won't let go of it. What it was made of goes back to `kit`, if it was reserved.
+    pub(crate) fn close_region(&self, number: u64, kit: Option<&mut Kit>) -> Result<(), Refusal> {
+        let reserved = kit.is_some();
+        let mut place = None;
+        let closed = self.regions.close(number, &mut place, |region| {
             let inside = self.gate.enter();
             match inside {
-                Some(inside) => region.release(inside.get(), self.fence),
+                Some(inside) => {
+                    let released = region.release(inside.get(), self.fence);
+                    if reserved {
+                        inside.get().pool().end_reserved();
+                    }
+                    released
+                }
                 None => region.deregister(),
             }
-        })
+        });
+        if let Some(kit) = kit {
+            *kit.place() = place;
+        }
+        closed
     }
 }
 

@@ -20,55 +20,64 @@ use kfabric::{
     Run,
     Source, //
 };
-use rdma::sg::{
-    BuildError,
-    Memory,
-    SgList, //
+use rdma::{
+    sg::{
+        BuildError,
+        Memory,
+        SgList,
+        SpareTable, //
+    },
+    Few, //
 };
 
 /// What each device region is to hold. `E2BIG` if there would be too many. May sleep.
-pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<KVVec<Run>, Refusal> {
-    let mut runs = KVVec::new();
+pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<Few<Run>, Refusal> {
     if limits.pieces <= 1 {
         let run = Run {
             bytes: request.shape().bytes(),
             pages: request.shape().pages(),
         };
-        runs.push(run, GFP_KERNEL)?;
-        return Ok(runs);
+        let mut one = Few::new();
+        // There is room.
+        let _ = one.push_within_capacity(run);
+        return Ok(one);
     }
     let cut = || request.runs(limits.pages, limits.bytes);
     let count = cut().take(limits.pieces.saturating_add(1)).count();
     if count > limits.pieces {
         return Err(Refusal::new(Errno::E2BIG, c"too many pieces").value(widen(count)));
     }
-    runs.reserve(count, GFP_KERNEL)?;
+    let mut runs = Few::with_capacity(count, GFP_KERNEL)?;
     for run in cut() {
-        runs.push(run, GFP_KERNEL)?;
+        // There is room.
+        let _ = runs.push_within_capacity(run);
     }
     Ok(runs)
 }
 
-/// Maps a request's memory, run by run. May sleep.
+/// Maps a request's memory, run by run. May sleep, and takes no memory where `spare` is enough.
 pub(crate) fn map(
     resources: &Resources,
     request: &MrRequest<'_>,
     runs: &[Run],
-) -> Result<KVVec<Memory>, Refusal> {
-    let mut lists = KVVec::with_capacity(runs.len(), GFP_KERNEL)?;
+    spare: Option<&SpareTable>,
+) -> Result<Few<Memory>, Refusal> {
+    let mut lists = Few::with_capacity(runs.len(), GFP_KERNEL)?;
     if let Source::Sgl(list) = request.source() {
         check_list(resources, request, list)?;
         let list = ffi::borrow(resources.device(), list)?;
         let mut cursor = list.cursor();
         for run in runs {
-            let list = cursor.copy(run.bytes).map_err(refused::not_mapped)?;
-            lists.push(Memory::Spans(list), GFP_KERNEL)?;
+            let list = cursor.copy(run.bytes, spare).map_err(refused::not_mapped)?;
+            // There is room.
+            let _ = lists.push_within_capacity(Memory::Spans(list));
         }
     } else {
         let mut pieces = request.pieces();
         for run in runs {
-            let list = of_pages(resources, request, run, &mut pieces)?;
-            lists.push(list, GFP_KERNEL)?;
+            let list = of_pages(resources, request, run, spare, &mut pieces)?;
+            // There is room.
+            let _ = lists.push_within_capacity(list);
         }
     }
     Ok(lists)
@@ -79,6 +88,7 @@ fn of_pages(
     resources: &Resources,
     request: &MrRequest<'_>,
     run: &Run,
+    spare: Option<&SpareTable>,
     pieces: &mut Pieces<'_>,
 ) -> Result<Memory, Refusal> {
     let device = resources.device();
@@ -86,7 +96,7 @@ fn of_pages(
         pieces,
         left: run.bytes,
     };
-    let list = SgList::build(device, index_of(run.pages), pieces).map_err(|e| match e {
+    let list = SgList::build(device, index_of(run.pages), spare, pieces).map_err(|e| match e {
         BuildError::Source(refusal) => refusal,
         BuildError::List(error) => refused::not_mapped(error),
     })?;

@@ -10,6 +10,7 @@
 
 mod figures;
 mod lines;
+mod reserve;
 
 pub(crate) use self::{
     figures::{
@@ -24,7 +25,8 @@ use self::{
     lines::{
         Lines,
         Size, //
-    }, //
+    },
+    reserve::Reserve, //
 };
 use crate::params;
 use kernel::{
@@ -90,6 +92,8 @@ pub(crate) struct Pool {
 
 struct State {
     lines: Lines<FastMr>,
+    /// Kept for regions that must not fail, whatever else happens here.
+    reserve: Option<Reserve>,
     /// The period that is under way. Dropped before the next one begins.
     period: Option<ArcHrTimerHandle<Pool>>,
 }
@@ -108,6 +112,7 @@ impl WorkItem for Pool {
         if this.due.xchg(false, Relaxed) {
             this.give_back_idle();
         }
+        this.refill_reserve();
         this.refill();
     }
 }
@@ -141,7 +146,7 @@ impl Pool {
                 pd,
                 max_pages,
                 queue,
-                state <- new_mutex!(State { lines, period: None }),
+                state <- new_mutex!(State { lines, reserve: None, period: None }),
                 due: Atomic::new(false),
                 count: Count::new(),
                 work <- kernel::new_work!("kfi_verbs::Pool::work"),
@@ -261,7 +266,12 @@ impl Pool {
 
     /// Ends it. Sleeps until the regions are gone.
     pub(crate) fn close(&self) {
-        self.state.lock().lines.close();
+        let reserve = {
+            let mut state = self.state.lock();
+            state.lines.close();
+            state.reserve.take()
+        };
+        drop(reserve);
         self.settle();
         self.empty();
     }

@@ -8,13 +8,15 @@
 use crate::{
     link::Resources,
     lists,
+    pool::Pool,
     refused,
     rights, //
 };
 use core::mem;
 use kernel::{
     page::PAGE_SIZE,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 use kfabric::{
     num::{
@@ -35,8 +37,12 @@ use rdma::{
         Fence,
         Kind, //
     },
-    sg::Memory,
+    sg::{
+        Memory,
+        SpareTable, //
+    },
     AccessFlags,
+    Few,
     PreparedMr,
     RefreshError,
     ValidMr,
@@ -55,18 +61,20 @@ const ATTEMPTS: u32 = 8;
 /// A region.
 pub(crate) struct Region {
     /// What each of its device regions holds.
-    runs: KVVec<Run>,
+    runs: Few<Run>,
     kind: Kind,
     access: AccessFlags,
+    /// Its device region is one of those that were reserved.
+    reserved: bool,
     state: State,
 }
 
 /// How far a region has come. Each list has an entry for each run.
 enum State {
     /// The memory is mapped; no peer reaches it yet.
-    Prepared(KVVec<PreparedMr<Memory>>),
+    Prepared(Few<PreparedMr<Memory>>),
     /// Peers reach it.
-    Valid(KVVec<ValidMr>),
+    Valid(Few<ValidMr>),
     /// A step failed: no peer reaches it, for good.
     Failed,
     /// The device won't let go of some of it: its memory must never be freed.
@@ -75,21 +83,26 @@ enum State {
 
 impl Region {
     /// Checks memory, maps it and takes device regions for it. May sleep.
+    ///
+    /// With a spare list that is one of those that were reserved; then no memory is taken, if the
+    /// region is one to the device and the list is long enough.
     pub(crate) fn create(
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
+        spare: Option<&SpareTable>,
     ) -> Result<Self, Refusal> {
         let runs = lists::runs(limits, request)?;
         let kind = match request.shape().hole() {
             Some(_) if limits.pieces <= 1 => Kind::Gaps,
             _ => Kind::Pages,
         };
-        let lists = lists::map(resources, request, &runs)?;
+        let lists = lists::map(resources, request, &runs, spare)?;
         let mut region = Self {
             runs,
             kind,
             access: rights::flags(request.access()),
+            reserved: spare.is_some(),
             state: State::Failed,
         };
         region.state = State::Prepared(region.prepare(resources, lists)?);
@@ -100,12 +113,13 @@ impl Region {
     fn prepare(
         &self,
         resources: &Resources,
-        lists: KVVec<Memory>,
-    ) -> Result<KVVec<PreparedMr<Memory>>, Refusal> {
-        let mut all = KVVec::with_capacity(lists.len(), GFP_KERNEL)?;
+        lists: Few<Memory>,
+    ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
+        let mut all = Few::with_capacity(lists.len(), GFP_KERNEL)?;
         for (run, list) in self.runs.iter().zip(lists) {
             let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
             let mr = match self.kind {
+                Kind::Pages if self.reserved => resources.pool().take_reserved(),
                 Kind::Pages => resources.pool().take(pages),
                 // Regions with holes have their own kind, and are too rare to be kept.
                 Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
@@ -114,7 +128,7 @@ impl Region {
             let mut prepared = match mr.map(list, self.access) {
                 Ok(prepared) => prepared,
                 Err(failed) => {
-                    resources.pool().put(failed.mr);
+                    put(resources.pool(), self.reserved, failed.mr);
                     let refusal = refused::not_mapped(failed.error);
                     return Err(refusal.at(num::index(failed.mapped)));
                 }
@@ -123,7 +137,8 @@ impl Region {
                 return Err(Refusal::new(Errno::EIO, c"the device took another length"));
             }
             prepared.set_base(BASE).map_err(refused::not_mapped)?;
-            all.push(prepared, GFP_KERNEL)?;
+            // There is room.
+            let _ = all.push_within_capacity(prepared);
         }
         Ok(all)
     }
@@ -183,7 +198,7 @@ impl Region {
         if *lists::runs(limits, request)? != *self.runs {
             return Err(Refusal::new(Errno::EINVAL, c"the region had another shape"));
         }
-        let lists = lists::map(resources, request, &self.runs)?;
+        let lists = lists::map(resources, request, &self.runs, None)?;
         let queue = resources.queue().get().map_err(refused::no_queue)?;
         queue.refresh_all(valid, lists, fence).map_err(|error| {
             match error {
@@ -198,19 +213,19 @@ impl Region {
     /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer
     /// can reach the memory. `EIO` if the device won't let go of it.
     pub(crate) fn release(self, resources: &Resources, fence: Fence) -> Result<(), Refusal> {
-        let pool = resources.pool();
+        let put = |mr| put(resources.pool(), self.reserved, mr);
         match self.state {
             State::Prepared(prepared) => {
                 for prepared in prepared {
                     let (mr, list) = prepared.unmap();
                     drop(list);
-                    pool.put(mr);
+                    put(mr);
                 }
                 Ok(())
             }
             State::Valid(valid) if fence.invalidates() => match resources.queue().get() {
                 Ok(queue) => queue
-                    .revoke_all(valid, fence, |mr| pool.put(mr))
+                    .revoke_all(valid, fence, put)
                     .map_err(|_| refused::stuck()),
                 Err(_) => State::Valid(valid).deregister(),
             },
@@ -238,6 +253,14 @@ impl State {
             }
             Self::Stuck => Err(refused::stuck()),
         }
+    }
+}
+
+/// Keeps a device region for others.
+fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
+    match reserved {
+        true => pool.put_reserved(mr),
+        false => pool.put(mr),
     }
 }
 

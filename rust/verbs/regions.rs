@@ -86,15 +86,19 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
     }
 
     /// Releases the region of this number with `release`; if removal has it, waits until that has
-    /// released it, and fails if any region was stuck then. Sleeps as `release` does.
+    /// released it, and fails if any region was stuck then. Its place goes to `place`, unless removal
+    /// has it. Sleeps as `release` does.
     pub(crate) fn close(
         &self,
         number: u64,
+        place: &mut Option<Place<R>>,
         release: impl FnOnce(R) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut table = self.table.lock();
-        match table.live.remove(&number).flatten() {
+        match table.live.get_mut(&number).and_then(Option::take) {
             Some(region) => {
+                let node = table.live.remove_node(&number);
+                *place = node.map(|node| Place(node.into_reservation()));
                 table.releasing += 1;
                 drop(table);
                 let released = release(region);
@@ -177,13 +181,13 @@ mod tests {
     fn released_once_by_the_owner() -> Result {
         let regions = regions(&[10, 11, 12])?;
         let mut released = 0;
-        let closed = regions.close(1, |region| {
+        let closed = regions.close(1, &mut None, |region| {
             released = region;
             Ok(())
         });
         assert_eq!((closed, released), (Ok(()), 11));
-        assert_eq!(regions.close(1, |_| Err(1)), Ok(()));
-        assert_eq!(regions.close(2, |_| Err(7)), Err(7));
+        assert_eq!(regions.close(1, &mut None, |_| Err(1)), Ok(()));
+        assert_eq!(regions.close(2, &mut None, |_| Err(7)), Err(7));
         Ok(())
     }
 
@@ -211,13 +215,13 @@ mod tests {
     fn removal_takes_what_is_left() -> Result {
         let regions = regions(&[10, 11, 12])?;
         let mut sum = 0;
-        assert_eq!(regions.close(0, |_| Ok(())), Ok(()));
+        assert_eq!(regions.close(0, &mut None, |_| Ok(())), Ok(()));
         regions.remove_all(|region| {
             sum += region;
             Ok(())
         });
         assert_eq!(sum, 23);
-        assert_eq!(regions.close(2, |_| Err(1)), Ok(()));
+        assert_eq!(regions.close(2, &mut None, |_| Err(1)), Ok(()));
         Ok(())
     }
 
@@ -225,7 +229,7 @@ mod tests {
     fn what_removal_could_not_release_is_told() -> Result {
         let regions = regions(&[10, 11])?;
         regions.remove_all(|region| if region == 10 { Err(5) } else { Ok(()) });
-        assert_eq!(regions.close(0, |_| Ok(())), Err(5));
+        assert_eq!(regions.close(0, &mut None, |_| Ok(())), Err(5));
         Ok(())
     }
 }

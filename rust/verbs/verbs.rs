@@ -10,6 +10,7 @@ mod domain;
 mod ext;
 mod fence;
 mod ffi;
+mod kit;
 mod link;
 mod lists;
 mod params;

@@ -5,13 +5,20 @@
 use super::{
     object,
     public_key,
+    state::State,
     Inner,
     MrObject, //
 };
 use crate::{
+    counter::Counter,
+    endpoint::Endpoint,
     eq::Unread,
     errno::Errno,
     noio::NoIo,
+    provider::{
+        Keys,
+        Mr, //
+    },
     refusal::Refusal,
     work, //
 };
@@ -113,6 +120,24 @@ fn finish(object: Arc<MrObject>) -> Result<(), Refusal> {
 
 // Not a borrow of C's.
 const _: fn(Arc<MrObject>) -> Result<(), Refusal> = finish;
+
+/// Enables a region that needs no binding, or leaves it pending where that is reported later.
+pub(super) fn begin(
+    mr: &mut dyn Mr,
+    state: &mut State<Arc<Counter>, Arc<Endpoint>>,
+    later: bool,
+) -> Result<Option<Keys>, Refusal> {
+    if state.is_unbound() {
+        return Ok(None);
+    }
+    state.begin()?;
+    if later {
+        return Ok(None);
+    }
+    let keys = mr.enable(&state.bindings())?;
+    state.end(true);
+    Ok(Some(keys))
+}
 
 impl MrObject {
     /// Writes what C reads of an enabled region.

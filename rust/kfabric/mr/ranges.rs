@@ -12,7 +12,10 @@ use crate::{
         Source, //
     }, //
 };
-use core::slice;
+use core::{
+    mem,
+    slice, //
+};
 use kernel::prelude::*;
 use kfi_bindings::kvec;
 
@@ -27,19 +30,37 @@ pub(super) enum Ranges {
 }
 
 impl Ranges {
-    /// Those of a request that was found valid. May sleep.
-    pub(super) fn of(source: &Source<'_>) -> Result<Self, Refusal> {
-        let Source::Kvec(list) = source else {
-            return Ok(Self::Unknown);
+    /// None, but room for so many. May sleep.
+    pub(super) fn with_capacity(count: usize) -> Result<Self, Refusal> {
+        Ok(match count {
+            0 => Self::Unknown,
+            count => Self::Many(KVVec::with_capacity(count, GFP_KERNEL)?),
+        })
+    }
+
+    /// Becomes those of a request that was found valid, in the room that there is. May sleep.
+    pub(super) fn set(&mut self, source: &Source<'_>) -> Result<(), Refusal> {
+        let list = match source {
+            Source::Kvec(list) => list.entries(usize::MAX),
+            _ => &[],
         };
-        match list.entries(usize::MAX) {
-            [one] => Ok(Self::One(*one)),
-            list => {
-                let mut many = KVVec::with_capacity(list.len(), GFP_KERNEL)?;
-                many.extend_from_slice(list, GFP_KERNEL)?;
-                Ok(Self::Many(many))
+        let room = match mem::replace(self, Self::Unknown) {
+            Self::Many(mut room) => {
+                room.clear();
+                Some(room)
             }
-        }
+            _ => None,
+        };
+        *self = match (list, room) {
+            ([], None) => Self::Unknown,
+            ([one], None) => Self::One(*one),
+            (list, room) => {
+                let mut many = room.unwrap_or_default();
+                many.extend_from_slice(list, GFP_KERNEL)?;
+                Self::Many(many)
+            }
+        };
+        Ok(())
     }
 
     /// As a list again; empty if not known.
@@ -93,7 +114,8 @@ mod tests {
     #[test]
     fn parts_lie_within_one_range() -> Result {
         let list = [at(0x1000, 0x100), at(0x5000, 0x2000)];
-        let ranges = Ranges::of(&Source::kvecs(&list))?;
+        let mut ranges = Ranges::Unknown;
+        ranges.set(&Source::kvecs(&list))?;
         for good in [at(0x1000, 0x100), at(0x10ff, 1), at(0x5001, 0x1fff)] {
             assert!(contained(&ranges, good));
         }
@@ -113,10 +135,23 @@ mod tests {
     #[test]
     fn one_buffer_needs_no_list() -> Result {
         let list = [at(0x1000, 1)];
-        let ranges = Ranges::of(&Source::kvecs(&list))?;
+        let mut ranges = Ranges::Unknown;
+        ranges.set(&Source::kvecs(&list))?;
         assert!(matches!(ranges, Ranges::One(_)));
         assert!(ranges.as_slice().len() == 1 && contained(&ranges, at(0x1000, 1)));
         assert!(!contained(&Ranges::Unknown, at(0x1000, 1)));
+        Ok(())
+    }
+
+    #[test]
+    fn room_is_kept() -> Result {
+        let list = [at(0x1000, 1), at(0x2000, 1)];
+        let mut ranges = Ranges::with_capacity(2)?;
+        for n in [2, 1, 2] {
+            ranges.set(&Source::kvecs(list.get(..n).ok_or(EINVAL)?))?;
+            assert_eq!(ranges.as_slice().len(), n);
+            assert!(matches!(&ranges, Ranges::Many(room) if room.capacity() >= 2));
+        }
         Ok(())
     }
 }

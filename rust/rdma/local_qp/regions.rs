@@ -9,6 +9,7 @@ use kernel::{
 
 use super::LocalQp;
 use crate::{
+    few::Few,
     mr::{
         abandon_all,
         FastMr,
@@ -31,8 +32,8 @@ impl LocalQp {
     /// protection domain give [`EINVAL`].
     pub fn register_all<L: DmaList>(
         &self,
-        mut mrs: KVVec<PreparedMr<L>>,
-    ) -> Result<KVVec<ValidMr>, RegisterError<L>> {
+        mut mrs: Few<PreparedMr<L>>,
+    ) -> Result<Few<ValidMr>, RegisterError<L>> {
         for mr in &mut mrs {
             mr.next_key();
         }
@@ -42,12 +43,12 @@ impl LocalQp {
     /// Registers regions by the keys that they have.
     fn register_as_they_are<L: DmaList>(
         &self,
-        mrs: KVVec<PreparedMr<L>>,
-    ) -> Result<KVVec<ValidMr>, RegisterError<L>> {
+        mrs: Few<PreparedMr<L>>,
+    ) -> Result<Few<ValidMr>, RegisterError<L>> {
         // Allocated first: nothing is left to fail when the regions are valid.
-        let (error, mut valid) = match KVVec::with_capacity(mrs.len(), GFP_KERNEL) {
+        let (error, mut valid) = match Few::with_capacity(mrs.len(), GFP_KERNEL) {
             Ok(valid) => (self.post_registrations(&mrs).err(), valid),
-            Err(AllocError) => (Some(WrError::Post(ENOMEM)), KVVec::new()),
+            Err(AllocError) => (Some(WrError::Post(ENOMEM)), Few::new()),
         };
         if let Some(error) = error {
             let lists = match error {
@@ -84,7 +85,7 @@ impl LocalQp {
     /// has been leaked with its mapping, and its memory must never be freed.
     pub fn revoke_all(
         &self,
-        mrs: KVVec<ValidMr>,
+        mrs: Few<ValidMr>,
         fence: Fence,
         mut reuse: impl FnMut(FastMr),
     ) -> Result {
@@ -108,14 +109,14 @@ impl LocalQp {
     /// Sleeps, uninterruptibly, until the device is done.
     pub fn refresh_all<L: DmaList>(
         &self,
-        mrs: &mut KVVec<ValidMr>,
-        lists: KVVec<L>,
+        mrs: &mut Few<ValidMr>,
+        lists: Few<L>,
         fence: Fence,
     ) -> Result<(), RefreshError> {
         if mrs.len() != lists.len() || !self.can_invalidate(mrs, fence) {
             return Err(RefreshError::Untouched(EINVAL));
         }
-        let mut prepared = KVVec::with_capacity(mrs.len(), GFP_KERNEL)
+        let mut prepared = Few::with_capacity(mrs.len(), GFP_KERNEL)
             .map_err(|e| RefreshError::Untouched(e.into()))?;
 
         let old = core::mem::take(mrs);
@@ -169,7 +170,7 @@ pub enum RefreshError {
 }
 
 /// Deregisters regions, all of them, and gives an error if any failed.
-fn deregister_all(mrs: KVVec<ValidMr>) -> Result {
+fn deregister_all(mrs: Few<ValidMr>) -> Result {
     let mut result = Ok(());
     for mr in mrs {
         result = mr.deregister().and(result);

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     access::AccessFlags,
+    few::Few,
     pd::Pd,
     sg::DmaList,
     wr::WrError, //
@@ -125,12 +126,12 @@ pub struct RegisterError<L> {
     ///
     /// [`ENOMEM`] if there was no memory for the answer; [`EIO`] if not even deregistering was
     /// possible, so that a list has been leaked: its memory must never be freed.
-    pub lists: Result<KVVec<L>>,
+    pub lists: Result<Few<L>>,
 }
 
 /// Deregisters regions of which the device may have registered any, and gives their lists.
-pub(crate) fn abandon_all<L: DmaList>(mrs: KVVec<PreparedMr<L>>) -> Result<KVVec<L>> {
-    let mut lists = KVVec::with_capacity(mrs.len(), GFP_KERNEL).map_err(Error::from);
+pub(crate) fn abandon_all<L: DmaList>(mrs: Few<PreparedMr<L>>) -> Result<Few<L>> {
+    let mut lists = Few::with_capacity(mrs.len(), GFP_KERNEL).map_err(Error::from);
     let mut leaked = false;
     for mr in mrs {
         match (mr.abandon(), &mut lists) {

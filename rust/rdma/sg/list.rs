@@ -16,7 +16,11 @@ use kernel::{
 
 use core::ptr::null_mut;
 
-use super::MappedSg;
+use super::{
+    table::Table,
+    MappedSg,
+    SpareTable, //
+};
 use crate::device::Device;
 
 /// A piece of memory inside one page.
@@ -82,24 +86,26 @@ impl SgList {
     /// Builds a list from pieces of memory.
     ///
     /// Pieces that follow each other in physical memory become one entry, as far as the device's
-    /// segments may be long, and are cut at page boundaries; there may be `max_entries` entries, and as many are allocated, in
-    /// chunks of a page. May sleep.
+    /// segments may be long, and are cut at page boundaries; there may be `max_entries` entries, and
+    /// as many are allocated, in chunks of a page, unless `spare` has them. May sleep.
     pub fn build<E>(
         device: &Device,
         max_entries: usize,
+        spare: Option<&SpareTable>,
         pieces: impl Iterator<Item = Result<Piece, E>>,
     ) -> Result<Self, BuildError<E>> {
-        Self::cut(device.max_segment_size(), max_entries, pieces)
+        Self::cut(device.max_segment_size(), max_entries, spare, pieces)
     }
 
     /// Builds a list whose entries are at most so long, or a page.
     fn cut<E>(
         max_segment: u32,
         max_entries: usize,
+        spare: Option<&SpareTable>,
         pieces: impl Iterator<Item = Result<Piece, E>>,
     ) -> Result<Self, BuildError<E>> {
         let max_entries = u32::try_from(max_entries).map_err(Error::from)?;
-        let table = Table::alloc(max_entries)?;
+        let table = Table::get(max_entries, spare)?;
         let mut cursor = rdma_bindings::rdma_helper_sg_cursor {
             next: table.as_raw(),
             left: max_entries,
@@ -175,45 +181,6 @@ fn append(
     to_result(unsafe { rdma_bindings::rdma_helper_sg_append(cursor, pieces.as_ptr(), count) })
 }
 
-/// An allocated `struct sg_table`.
-///
-/// # Invariants
-///
-/// The table has been allocated by `sg_alloc_table()`.
-pub(super) struct Table(bindings::sg_table);
-
-// SAFETY: A table can be freed by any task.
-unsafe impl Send for Table {}
-
-// SAFETY: There is nothing to do with a shared reference but to ask for the pointer.
-unsafe impl Sync for Table {}
-
-impl Table {
-    /// Allocates a table. [`EINVAL`] for no entries.
-    pub(super) fn alloc(entries: u32) -> Result<Self> {
-        let mut table = bindings::sg_table::default();
-        if entries == 0 {
-            return Err(EINVAL);
-        }
-        // SAFETY: The table is ours, and what was in it doesn't matter.
-        to_result(unsafe { bindings::sg_alloc_table(&mut table, entries, bindings::GFP_KERNEL) })?;
-        // INVARIANT: Just allocated. A table may be moved: nothing points to it.
-        Ok(Self(table))
-    }
-
-    pub(super) fn as_raw(&self) -> *mut bindings::scatterlist {
-        self.0.sgl
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant the table is allocated. Freeing goes by its size, not by
-        // its end mark.
-        unsafe { bindings::sg_free_table(&mut self.0) };
-    }
-}
-
 #[kernel::macros::kunit_tests(rdma_sg_list)]
 mod tests {
     use super::*;
@@ -245,7 +212,7 @@ mod tests {
 
     fn cut(max_segment: usize, pieces: impl IntoIterator<Item = Piece>) -> Result<SgList> {
         let pieces = pieces.into_iter().map(Ok::<_, Error>);
-        SgList::cut(u32::try_from(max_segment)?, 8, pieces).map_err(|error| match error {
+        SgList::cut(u32::try_from(max_segment)?, 8, None, pieces).map_err(|error| match error {
             BuildError::Source(error) | BuildError::List(error) => error,
         })
     }

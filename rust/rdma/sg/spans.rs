@@ -9,10 +9,11 @@ use kernel::{
 };
 
 use super::{
-    list::Table,
+    table::Table,
     DmaList,
     Mapping,
-    Segments, //
+    Segments,
+    SpareTable, //
 };
 use crate::device::Device;
 
@@ -67,13 +68,14 @@ impl<'a> SpanCursor<'a> {
     }
 
     /// Copies the next `bytes` bytes, and moves on. [`EINVAL`] if that is 0 or more than there
-    /// are, or an entry of no length lies in the way. May sleep.
-    pub fn copy(&mut self, bytes: u64) -> Result<SpanList> {
+    /// are, or an entry of no length lies in the way. Entries are allocated, unless `spare` has them.
+    /// May sleep.
+    pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<SpanList> {
         let mut entries = 0u32;
         let mut ahead = self.next.clone();
         ahead.take(bytes, |_, _| entries += 1)?;
 
-        let table = Table::alloc(entries)?;
+        let table = Table::get(entries, spare)?;
         let mut entry = table.as_raw();
         self.next.take(bytes, |address, len| {
             // SAFETY: The table has as many entries as were counted, and this is the next.

@@ -2,7 +2,10 @@
 
 //! What a pool has done, for people: a file in debugfs.
 
-use super::Pool;
+use super::{
+    reserve::Reserve,
+    Pool, //
+};
 use kernel::{
     debugfs::{
         Dir,
@@ -63,6 +66,8 @@ impl Pool {
         for (pages, len) in lines.sizes() {
             writeln!(f, "kept_{pages} {len}")?;
         }
+        let reserved = state.reserve.as_ref().map_or(0, Reserve::len);
+        writeln!(f, "reserved {reserved}")?;
         writeln!(f, "taken {}", self.count.taken.load(Relaxed))?;
         writeln!(f, "missed {}", self.count.missed.load(Relaxed))?;
         writeln!(f, "given_back {}", self.count.given_back.load(Relaxed))

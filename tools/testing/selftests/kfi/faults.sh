@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Allocations that fail, one after the other.  The suite makes its own task's fail; this
+# Allocations that fail, one after the other, or all of them.  The suite makes its own task's fail; this
 # script lets them: allocations that may sleep are left alone otherwise.
 
 . "$(dirname "$0")/lib.sh"
@@ -14,11 +14,11 @@ if [ ! -d $debug/failslab ] || [ ! -d $debug/fail_page_alloc ]; then
 	finish
 fi
 
-# set NAME VALUE, and put it back at the end
+# set NAME VALUE, and put it back at the end, what was set last first
 set_to()
 {
 	[ -e "$debug/$1" ] || return 0
-	undo="$undo echo $(cat "$debug/$1") >$debug/$1;"
+	undo="echo $(cat "$debug/$1") >$debug/$1; $undo"
 	echo "$2" >"$debug/$1"
 }
 
@@ -27,8 +27,11 @@ trap 'eval "$undo"' EXIT
 for i in failslab fail_page_alloc; do
 	set_to $i/ignore-gfp-wait N
 	set_to $i/verbose 0
-	# Nothing fails but what the suite asks for.
-	set_to $i/probability 0
+	# Nothing fails but what the suite asks for: the n-th allocation, or all of a task that
+	# is marked.
+	set_to $i/task-filter Y
+	set_to $i/times -1
+	set_to $i/probability 100
 done
 set_to fail_page_alloc/min-order 0
 run_suite faults

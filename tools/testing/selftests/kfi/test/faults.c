@@ -173,6 +173,7 @@ static const struct kfi_case cases[] = {
 	{ "domain", domain_case },
 	{ "info", info_case },
 	{ "pieces", pieces_faults_case },
+	{ "reserved", reserve_faults_case, ALL_CALLS },
 };
 
 const struct kfi_suite suite_faults = {

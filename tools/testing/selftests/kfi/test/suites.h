@@ -38,7 +38,10 @@ extern const struct kfi_suite suite_pool_line;
 extern const struct kfi_suite suite_pool_idle;
 extern const struct kfi_suite suite_pool_none;
 
+extern const struct kfi_suite suite_reserve;
+
 void pieces_faults_case(struct kfi_test *t);
+void reserve_faults_case(struct kfi_test *t);
 extern const struct kfi_suite suite_loop;
 
 #endif /* KFI_TEST_SUITES_H */

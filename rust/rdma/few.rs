@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A list that needs no memory for one item, which is what most lists of regions have.
+
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
+use kernel::{
+    alloc::{
+        kvec,
+        AllocError,
+        Flags, //
+    },
+    prelude::*, //
+};
+
+/// A list; a single item is kept in place.
+pub struct Few<T>(Items<T>);
+
+enum Items<T> {
+    /// At most one.
+    One(Option<T>),
+    /// Any number.
+    Many(KVVec<T>),
+}
+
+impl<T> Few<T> {
+    /// An empty list.
+    pub const fn new() -> Self {
+        Self(Items::One(None))
+    }
+
+    /// An empty list with room for some; for more than one that takes memory.
+    pub fn with_capacity(count: usize, flags: Flags) -> Result<Self, AllocError> {
+        Ok(Self(match count {
+            0 | 1 => Items::One(None),
+            many => Items::Many(KVVec::with_capacity(many, flags)?),
+        }))
+    }
+
+    /// Adds an item, for which there must be room; gives it back if there is none.
+    pub fn push_within_capacity(&mut self, item: T) -> Result<(), T> {
+        match &mut self.0 {
+            Items::One(one @ None) => {
+                *one = Some(item);
+                Ok(())
+            }
+            Items::One(Some(_)) => Err(item),
+            Items::Many(many) => many.push_within_capacity(item).map_err(|e| e.0),
+        }
+    }
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Deref for Few<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match &self.0 {
+            Items::One(one) => one.as_slice(),
+            Items::Many(many) => many,
+        }
+    }
+}
+
+impl<T> DerefMut for Few<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.0 {
+            Items::One(one) => one.as_mut_slice(),
+            Items::Many(many) => many,
+        }
+    }
+}
+
+/// The items of a [`Few`], taken out one by one.
+pub struct IntoIter<T>(Rest<T>);
+
+enum Rest<T> {
+    One(Option<T>),
+    Many(kvec::IntoIter<T, kernel::alloc::allocator::KVmalloc>),
+}
+
+impl<T> Iterator for IntoIter<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        match &mut self.0 {
+            Rest::One(one) => one.take(),
+            Rest::Many(many) => many.next(),
+        }
+    }
+}
+
+impl<T> IntoIterator for Few<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter(match self.0 {
+            Items::One(one) => Rest::One(one),
+            Items::Many(many) => Rest::Many(many.into_iter()),
+        })
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Few<T> {
+    type Item = &'a T;
+    type IntoIter = core::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a mut Few<T> {
+    type Item = &'a mut T;
+    type IntoIter = core::slice::IterMut<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_few)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_as_there_is_room_for() -> Result {
+        for count in 0..4 {
+            let mut few = Few::with_capacity(count, GFP_KERNEL)?;
+            for i in 0..count {
+                assert_eq!(few.push_within_capacity(i), Ok(()));
+            }
+            assert_eq!(few.len(), count);
+            for item in &mut few {
+                *item += 1;
+            }
+            assert!((&few).into_iter().eq(&few[..]));
+            assert_eq!(few.into_iter().sum::<usize>(), count * (count + 1) / 2);
+        }
+        let mut one = Few::with_capacity(1, GFP_KERNEL)?;
+        assert_eq!(one.push_within_capacity(1), Ok(()));
+        assert_eq!(one.push_within_capacity(2), Err(2));
+        assert_eq!(one.len(), 1);
+        Ok(())
+    }
+}
