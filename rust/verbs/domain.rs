@@ -31,6 +31,7 @@ use kfabric::{
         Keys,
         RawSgl, //
     },
+    Errno,
     MrLimits,
     MrRequest,
     Refusal, //

@@ -126,6 +126,10 @@ impl Link {
         let queue = Queue::new(pd.clone())?;
         let invalidates = queue.can_invalidate()?;
         let fence = fence::of(device, invalidates);
+        let mr_limits = MrLimits {
+            refresh: fence::allows_refresh(fence, invalidates),
+            ..mr_limits(&limits, raw)
+        };
         let pool = Pool::new(pd.clone(), limits.max_fast_reg_pages, work.clone())?;
         let following = Some(queue.follow(work)?);
         let resources = Arc::pin_init(
@@ -146,10 +150,7 @@ impl Link {
                 device <- new_mutex!(Some(device.clone())),
                 holder <- new_mutex!(None),
                 fence,
-                mr_limits: MrLimits {
-                    refresh: fence::allows_refresh(fence, invalidates),
-                    ..mr_limits(&limits, raw)
-                },
+                mr_limits,
             }),
             GFP_KERNEL,
         )

@@ -62,23 +62,30 @@ impl LocalQp {
         failed
     }
 
+    /// How many are posting.
+    ///
+    /// Fully ordered, which a load is not: whoever is not counted yet sees what was said before.
+    fn posting(&self) -> u32 {
+        self.posting.fetch_add(0, Full)
+    }
+
     /// Waits for those who are posting, and returns whether there is none any more. Sleeps, hardly
     /// ever and at most as long as a request may take.
     fn posters_left(&self) -> bool {
         for _ in 0..self.limit.saturating_mul(LOOKS_PER_SECOND) {
-            if self.posting.load(Full) == 0 {
+            if self.posting() == 0 {
                 return true;
             }
             fsleep(Delta::from_millis(LOOK));
         }
-        self.posting.load(Full) == 0
+        self.posting() == 0
     }
 
     /// Destroys the queue pair, and returns whether that could be done. Sleeps.
     pub(super) fn destroy(&self) -> bool {
         let _ending = self.ending.lock();
         let mut state = self.state.lock();
-        if self.posting.load(Full) > 0 {
+        if self.posting() > 0 {
             // A driver doesn't come back. It keeps us here, and so all that is ours.
             return false;
         }

@@ -20,6 +20,7 @@ use core::{
 use super::LocalQp;
 use crate::{
     access::AccessFlags,
+    few::Few,
     mr::{
         FastMr,
         Kind, //
@@ -69,7 +70,7 @@ impl LocalQp {
             len: PAGE_SIZE,
         };
         let device = self.pd().device();
-        let list = SgList::build(device, 1, core::iter::once(Ok::<_, Error>(piece)))
+        let list = SgList::build(device, 1, None, core::iter::once(Ok::<_, Error>(piece)))
             .map_err(|error| match error {
                 BuildError::Source(error) | BuildError::List(error) => error,
             })
@@ -83,8 +84,8 @@ impl LocalQp {
             .map_err(WrError::Post)?;
         prepared.set_base(BASE).map_err(WrError::Post)?;
 
-        let mut one = KVVec::with_capacity(1, GFP_KERNEL).map_err(|e| WrError::Post(e.into()))?;
-        // There is room.
+        let mut one = Few::new();
+        // There is room for one.
         let _ = one.push_within_capacity(prepared);
         let valid = self.register_all(one).map_err(|failed| {
             *kept = matches!(failed.lists, Err(error) if error == EIO);

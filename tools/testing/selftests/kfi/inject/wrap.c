@@ -72,7 +72,7 @@ static int wrap_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	if (ret == PLAN_GO)
 		ret = saved.dereg_mr(mr, udata);
 	mend_note_mr(mr, ret);
-	end();
+	end(KFI_INJECT_DEREG_MR);
 	return ret;
 }
 
@@ -83,7 +83,7 @@ static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	if (ret == PLAN_GO)
 		ret = saved.destroy_qp(qp, udata);
 	mend_note_qp(qp, ret);
-	end();
+	end(KFI_INJECT_DESTROY_QP);
 	return ret;
 }
 
