@@ -22,6 +22,7 @@ struct page *kfi_helper_page(u64 pfn);
 void kfi_helper_sg_span(struct scatterlist *sg, u64 *addr, u32 *len);
 unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);
+bool kfi_helper_in_noio(void);
 
 /* pages.c: what is remarkable about a page */
 enum kfi_helper_fact {

@@ -92,3 +92,8 @@ void kfi_helper_noio_restore(unsigned int flags)
 {
 	memalloc_noio_restore(flags);
 }
+
+bool kfi_helper_in_noio(void)
+{
+	return current->flags & PF_MEMALLOC_NOIO;
+}

@@ -68,6 +68,7 @@ mod info;
 mod kunit;
 mod kunit_close;
 mod kunit_eq;
+mod kunit_noio;
 mod kunit_objects;
 mod kunit_raw;
 mod mapped;

@@ -99,6 +99,7 @@ macro_rules! quiet_call {
             entries: c_int,
             direction: dma_data_direction,
         ) {
+            let _noio = NoIo::enter();
             // SAFETY: As the C API demands.
             match unsafe { arguments(fid, list, entries, direction) } {
                 Ok((dma, list, direction)) => dma.$method(list, direction),

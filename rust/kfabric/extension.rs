@@ -6,6 +6,7 @@ use crate::{
     dma,
     domain,
     errno::Errno,
+    noio::NoIo,
     raw,
     refusal::Refusal,
     reserve, //
@@ -50,6 +51,7 @@ pub(crate) unsafe extern "C" fn open(
             .value(flags)
             .report();
     }
+    let _noio = NoIo::enter();
     // SAFETY: C calls this on an open object.
     let domain = match unsafe { domain::object(fid) } {
         Ok(domain) => domain.provider(),

@@ -12,13 +12,19 @@ pub struct NoIo {
 }
 
 impl NoIo {
-    /// Enters the scope. Process context.
+    /// Enters the scope. Scopes may be nested. Process context.
     pub fn enter() -> Self {
         Self {
             // SAFETY: Only changes flags of the current task; undone in drop, on the same task.
             flags: unsafe { kfi_bindings::kfi_helper_noio_save() },
             _task: NotThreadSafe,
         }
+    }
+
+    /// Returns whether this task is in such a scope. Process context.
+    pub fn is_entered() -> bool {
+        // SAFETY: Only reads flags of the current task.
+        unsafe { kfi_bindings::kfi_helper_in_noio() }
     }
 }
 

@@ -12,7 +12,10 @@ use super::{
     Fabric,
     Info, //
 };
-use crate::errno::Errno;
+use crate::{
+    errno::Errno,
+    noio::NoIo, //
+};
 use core::{
     mem::ManuallyDrop,
     ptr::{
@@ -68,6 +71,7 @@ impl Domain {
     /// doesn't do; with `ENODEV` if there is no such domain any more, with `ENETDOWN` if its
     /// device has no active port.
     pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Self>, Errno> {
+        let _noio = NoIo::enter();
         let attr = info.domain_attr().ok_or(Errno::EINVAL)?;
         match attr.threading {
             kfi_bindings::kfi_threading_KFI_THREAD_SAFE

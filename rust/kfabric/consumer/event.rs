@@ -18,7 +18,8 @@ const ROOM: usize = crate::num::index(kfi_bindings::KFI_EQ_ENTRY_MAX);
 pub struct Entry {
     /// The object, by the address of its `struct kfid`.
     pub object: usize,
-    /// The context given with the operation that has ended.
+    /// The context given with the operation that has ended; for a registration that of its
+    /// [`Options`](super::Options::context).
     pub context: usize,
     /// Depends on the event.
     pub data: u64,

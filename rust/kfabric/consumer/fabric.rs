@@ -7,7 +7,10 @@ use super::{
     CloseError,
     Info, //
 };
-use crate::errno::Errno;
+use crate::{
+    errno::Errno,
+    noio::NoIo, //
+};
 use core::ptr::{
     self,
     NonNull, //
@@ -39,6 +42,7 @@ unsafe impl Sync for Fabric {}
 impl Fabric {
     /// `kfi_fabric()`: opens the fabric that an offer belongs to. May sleep.
     pub fn open(info: &Info) -> Result<Arc<Self>, Errno> {
+        let _noio = NoIo::enter();
         let attr = info.fabric_attr().ok_or(Errno::EINVAL)?;
         let mut fabric = ptr::null_mut();
         // SAFETY: The attributes are valid for the call, and no function of the API changes those

@@ -58,6 +58,8 @@ pub(super) static MAPPED: Atomic<i32> = Atomic::new(0);
 pub(super) const IN_TWO: u64 = 99;
 /// The next region can't be enabled.
 pub(super) static UNABLE: Atomic<bool> = Atomic::new(false);
+/// A requested key: the region can't be enabled.
+pub(super) const FAILS: u64 = 98;
 /// The next region won't close properly.
 pub(super) static STUCK: Atomic<bool> = Atomic::new(false);
 
@@ -262,7 +264,7 @@ struct FakeMr {
 
 impl provider::Mr for FakeMr {
     fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
-        if UNABLE.xchg(false, Relaxed) {
+        if UNABLE.xchg(false, Relaxed) || self.key == FAILS {
             return Err(Errno::ENODEV.into());
         }
         let mut pieces = KVec::new();

@@ -11,7 +11,8 @@ mod tests {
                 access,
                 bytes,
                 hints,
-                Fake, //
+                Fake,
+                FAILS, //
             },
             *, //
         },
@@ -212,15 +213,26 @@ mod tests {
         let domain = Domain::open(&fabric, offers.first())?;
         domain.bind(&queue)?;
         assert_eq!(domain.bind(&queue), Err(Errno::EINVAL));
-        let mr = domain.reg(bytes(0, 10)?, access())?;
-        let event = queue.events().wait(Some(10_000))?;
+        let options = Options::new(access()).context(0x1234);
+        let mr = domain.reg(bytes(0, 10)?, options)?;
+        let event = queue.events().wait(None)?;
         let entry = match event {
             Some(Next::Event(Event::MrComplete(entry))) => entry,
             _ => return Err(EIO),
         };
-        assert_eq!(entry.object, mr.object());
+        assert_eq!((entry.object, entry.context), (mr.object(), 0x1234));
         assert!(mr.key() != u64::MAX);
         assert!(mr.close()? == bytes(0, 10)?);
+
+        let options = options.requested_key(FAILS).context(usize::MAX);
+        let mr = domain.regattr(bytes(0, 10)?, options, None)?;
+        let failure = Failure {
+            object: mr.object(),
+            context: usize::MAX,
+            errno: Errno::ENODEV,
+        };
+        assert_eq!(queue.events().wait(None)?, Some(Next::Failed(failure)));
+        drop(mr);
 
         // The event of a region that is closed at once is gone, too.
         let mr = domain.reg(bytes(0, 10)?, access())?;

@@ -21,7 +21,8 @@ use super::{
 use crate::{
     access::Access,
     dma,
-    errno::Errno, //
+    errno::Errno,
+    noio::NoIo, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -51,6 +52,7 @@ impl Mapping {
         if pages.is_empty() {
             return Err(Errno::EINVAL);
         }
+        let _noio = NoIo::enter();
         let ops: NonNull<kfi_dma_ops> = domain.extension(dma::NAME)?.cast();
         let table = Table::new(pages)?;
         let entries = table.entries()?;

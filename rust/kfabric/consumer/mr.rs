@@ -12,13 +12,20 @@ use super::{
 };
 use crate::{
     access::Access,
-    errno::Errno, //
+    errno::Errno,
+    noio::NoIo, //
 };
 use core::{
     mem::ManuallyDrop,
     ptr::NonNull, //
 };
-use kernel::sync::Arc;
+use kernel::sync::{
+    atomic::{
+        Acquire,
+        Atomic, //
+    },
+    Arc, //
+};
 use kfi_bindings::kfid_mr;
 
 /// A memory region: memory that a peer which has its key can reach.
@@ -59,13 +66,16 @@ unsafe impl<B: Backing> Send for Mr<B> {}
 unsafe impl<B: Backing + Sync> Sync for Mr<B> {}
 
 impl<B: Backing> Mr<B> {
-    /// Registers memory by `call`.
+    /// Registers memory by `call`. May sleep.
+    ///
+    /// Whatever the memory allocates to list itself is allocated without I/O, as what the call does.
     pub(super) fn open(
         domain: &Arc<Domain>,
         memory: B,
         access: Access,
         call: impl FnOnce(List<'_>) -> Result<NonNull<kfid_mr>, Errno>,
     ) -> Result<Self, RegisterError<B>> {
+        let _noio = NoIo::enter();
         let opened = match memory.fits(domain, access) {
             true => memory.with_list(call),
             false => Err(Errno::EINVAL),
@@ -85,14 +95,16 @@ impl<B: Backing> Mr<B> {
     /// `kfi_mr_key()`: the key that a peer needs; `u64::MAX` as long as it has none, which regions
     /// of a domain that an event queue is [bound](Domain::bind) to have only when the queue says so.
     pub fn key(&self) -> u64 {
-        // SAFETY: The region is open. The provider may be writing the key of a region that is
-        // registered asynchronously.
-        unsafe { (&raw const (*self.raw.as_ptr()).key).read_volatile() }
+        // What came before the key can be read by who has seen it: base and descriptor.
+        // SAFETY: The region is open. The core may be writing the key of a region that is
+        // registered asynchronously, which it does atomically.
+        unsafe { Atomic::from_ptr(&raw mut (*self.raw.as_ptr()).key) }.load(Acquire)
     }
 
-    /// Where the first byte is for a peer (`kfid_mr.iova`), which goes on counting from there.
+    /// Where the first byte is for a peer (`kfid_mr.iova`), which goes on counting from there. It is
+    /// there as soon as the key is.
     pub fn base(&self) -> u64 {
-        // SAFETY: The region is open. As for the key.
+        // SAFETY: The region is open. The core writes the base before the key.
         unsafe { (&raw const (*self.raw.as_ptr()).iova).read_volatile() }
     }
 
@@ -176,6 +188,7 @@ impl<B: Backing> Mr<B> {
     ///
     /// To be called once, unless the region [is open](is_open) then.
     fn shut(&mut self) -> Result<(), Errno> {
+        let _noio = NoIo::enter();
         // SAFETY: The region is open by the invariant, and used by nobody else.
         let closed = unsafe { call::close(self.raw.cast()) };
         if !closed.is_err_and(is_open) {
@@ -194,6 +207,8 @@ fn is_open(errno: Errno) -> bool {
 
 impl<B: Backing> Drop for Mr<B> {
     fn drop(&mut self) {
+        // For what the memory's owner may do when it is dropped.
+        let _noio = NoIo::enter();
         match self.shut() {
             // SAFETY: Not used any more, and no peer can reach it.
             Ok(()) => unsafe { ManuallyDrop::drop(&mut self.memory) },

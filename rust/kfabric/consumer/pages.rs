@@ -6,7 +6,10 @@ use super::memory::{
     List,
     Memory, //
 };
-use crate::errno::Errno;
+use crate::{
+    errno::Errno,
+    noio::NoIo, //
+};
 use core::{
     iter,
     ptr::NonNull, //
@@ -36,7 +39,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Allocates pages for `len` bytes, and zeroes them. May sleep.
+    /// Allocates pages for `len` bytes without I/O, and zeroes them. May sleep.
     pub fn zeroed(len: usize) -> Result<Self, Errno> {
         Self::zeroed_at(0, len)
     }
@@ -54,6 +57,7 @@ impl Pages {
             0 => 0,
             _ => end.div_ceil(PAGE_SIZE),
         };
+        let _noio = NoIo::enter();
         let mut pages = KVec::with_capacity(count, GFP_KERNEL)?;
         for _ in 0..count {
             // Pages that are not read by anybody else have no use for old content.

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     errno::Errno,
+    noio::NoIo,
     num::widen,
     raw,
     rawkey::{
@@ -82,6 +83,7 @@ impl<B: Backing> Mr<B> {
     ///
     /// Fails with `EOPBADSTATE` if the registration is not complete or the region not enabled.
     pub fn raw_key(&self) -> Result<RawKey, Errno> {
+        let _noio = NoIo::enter();
         let mut room = raw_key_size(1);
         loop {
             let (mut base, mut size) = (0, room);
@@ -159,6 +161,7 @@ impl MappedKey {
     ///
     /// Fails with `EINVAL` if the access is empty or not wholly inside the region.
     pub fn resolve(&self, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Errno> {
+        let _noio = NoIo::enter();
         let ops = self.domain.extension(raw::NAME)?.cast::<kfi_raw_ops>();
         let mut room = 1;
         loop {

@@ -25,7 +25,10 @@ use core::ptr::{
     self,
     NonNull, //
 };
-use kernel::sync::Arc;
+use kernel::{
+    ffi::c_void,
+    sync::Arc, //
+};
 use kfi_bindings::{
     kfi_iov_type_KFI_BVEC as BVEC,
     kfi_iov_type_KFI_KVEC as KVEC,
@@ -42,6 +45,7 @@ pub struct Options {
     access: Access,
     requested_key: u64,
     flags: u64,
+    context: usize,
 }
 
 impl Options {
@@ -51,6 +55,7 @@ impl Options {
             access,
             requested_key: 0,
             flags: 0,
+            context: 0,
         }
     }
 
@@ -66,6 +71,18 @@ impl Options {
     /// Sets flags of the provider's.
     pub const fn flags(self, flags: u64) -> Self {
         Self { flags, ..self }
+    }
+
+    /// Sets what the region's event, or failure, has as its
+    /// [`context`](super::Entry::context): a number of the consumer's, by which it knows what the
+    /// event is about. 0 if none is set.
+    pub const fn context(self, context: usize) -> Self {
+        Self { context, ..self }
+    }
+
+    /// The context as C hands it through, which follows it nowhere.
+    const fn raw_context(&self) -> *mut c_void {
+        ptr::without_provenance_mut(self.context)
     }
 }
 
@@ -163,7 +180,7 @@ impl Domain {
                         options.requested_key,
                         options.flags,
                         &mut mr,
-                        ptr::null_mut(),
+                        options.raw_context(),
                     )
                 )
             };
@@ -217,7 +234,7 @@ impl Domain {
             access: options.access.bits(),
             offset: 0,
             requested_key: options.requested_key,
-            context: ptr::null_mut(),
+            context: options.raw_context(),
             auth_key_size: auth_key.map_or(0, <[u8]>::len),
             auth_key: auth_key.map_or(ptr::null_mut(), |key| key.as_ptr().cast_mut()),
         };

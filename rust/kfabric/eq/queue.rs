@@ -23,6 +23,7 @@ use crate::{
         IrqLock, //
     },
     new_irq_lock,
+    noio::NoIo,
     refusal::Refusal,
     work, //
 };
@@ -274,6 +275,8 @@ impl WorkItem for Queue {
         let Some(handler) = &this.handler else {
             return;
         };
+        // Storage may wait for what the handler does on the way of writing memory back.
+        let _noio = NoIo::enter();
         let due = this.state.with(|state| {
             let due = state.handler == HandlerState::Due;
             if due {
