@@ -11,6 +11,7 @@
 
 struct bio_vec;
 struct kfi_provider;
+struct module;
 struct page;
 struct scatterlist;
 
@@ -67,6 +68,12 @@ bool kfi_helper_irqs_disabled(void);
 u64 kfi_helper_page_phys(struct page *page);
 void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys);
 bool kfi_helper_sg_map_direct(struct scatterlist *sgl, int nents);
+
+/* module.c */
+bool kfi_helper_module_is_live(struct module *mod);
+int kfi_helper_watch_modules(void);
+void kfi_helper_unwatch_modules(void);
+void kfi_core_module_gone(struct module *mod);	/* in module.rs */
 
 /* provider.c */
 void kfi_helper_provider_init(struct kfi_provider *provider);

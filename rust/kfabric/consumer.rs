@@ -60,9 +60,11 @@ mod ep;
 mod eq;
 mod error;
 mod event;
+mod events;
 mod fabric;
 #[cfg(CONFIG_KUNIT = "y")]
 mod fake;
+mod handler;
 mod hints;
 mod info;
 mod kunit;
@@ -96,12 +98,8 @@ pub use cntr::Counter;
 pub use domain::Domain;
 pub use ep::Endpoint;
 pub use eq::{
-    EventHandler,
     EventQueue,
-    EventQueueOptions,
-    Events,
-    Failure,
-    Next, //
+    EventQueueOptions, //
 };
 pub use error::{
     CloseError,
@@ -112,7 +110,21 @@ pub use event::{
     Entry,
     Event, //
 };
+pub use events::{
+    Events,
+    Failure,
+    Next, //
+};
 pub use fabric::Fabric;
+pub(crate) use handler::{
+    exit,
+    init,
+    module_gone, //
+};
+pub use handler::{
+    EventHandler,
+    NoHandler, //
+};
 pub use hints::Hints;
 pub use info::{
     Info,

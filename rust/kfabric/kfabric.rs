@@ -34,6 +34,7 @@ mod keymap;
 mod layout;
 pub mod line;
 mod memory;
+mod module;
 pub mod mr;
 mod noio;
 pub mod num;
@@ -107,7 +108,9 @@ module! {
     license: "GPL",
 }
 
-struct Core;
+struct Core {
+    _modules: module::Watch,
+}
 
 impl kernel::Module for Core {
     fn init(_module: &'static ThisModule) -> Result<Self> {
@@ -115,9 +118,12 @@ impl kernel::Module for Core {
         unsafe {
             registry::init();
             guard::init();
-            work::init()?;
+            consumer::init();
         }
-        Ok(Core)
+        let modules = module::Watch::new()?;
+        // SAFETY: Once, and before anybody can call in.
+        unsafe { work::init()? };
+        Ok(Core { _modules: modules })
     }
 }
 
@@ -125,6 +131,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         // SAFETY: No object is open any more, and nobody can call in.
         unsafe { work::exit() };
+        consumer::exit();
         registry::exit();
     }
 }

@@ -5,13 +5,20 @@
 use crate::{
     fabric,
     getinfo,
+    module::{
+        this_module,
+        Owner, //
+    },
     provider::Provider,
     registry::{
         __kfi_provider_register,
         kfi_provider_deregister, //
     }, //
 };
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    ptr, //
+};
 use kernel::{
     error::to_result,
     prelude::*,
@@ -20,6 +27,9 @@ use kernel::{
 use kfi_bindings::kfi_provider;
 
 /// A provider written in Rust, registered as long as this lives.
+///
+/// Open fabrics keep the provider's module. If this was forgotten, the provider is deregistered when
+/// its module has been unloaded but for its code, and the log says so.
 ///
 /// # Invariants
 ///
@@ -36,8 +46,10 @@ unsafe impl<P: Provider> Send for Registration<P> {}
 unsafe impl<P: Provider> Sync for Registration<P> {}
 
 impl<P: Provider> Registration<P> {
-    /// Registers the provider for the calling module. May sleep.
-    pub fn new(module: &'static ThisModule) -> Result<Self> {
+    /// Registers the provider, which belongs to the module that calls this. May sleep.
+    ///
+    /// Fails with `EEXIST` if there is one of that name, as new or newer.
+    pub fn new() -> Result<Self> {
         let c = KBox::new(
             Opaque::new(kfi_provider {
                 version: P::VERSION,
@@ -49,8 +61,10 @@ impl<P: Provider> Registration<P> {
             }),
             GFP_KERNEL,
         )?;
+        // The two functions were made of the provider's type here, so this is where they are.
+        let owner = this_module!().map_or(ptr::null_mut(), Owner::as_ptr);
         // SAFETY: `c` lives, where it is, until `drop` has deregistered it.
-        let ret = unsafe { __kfi_provider_register(c.get(), module.as_ptr()) };
+        let ret = unsafe { __kfi_provider_register(c.get(), owner) };
         to_result(ret)?;
         // INVARIANT: Just registered.
         Ok(Self {

@@ -6,6 +6,7 @@
 
 use crate::{
     errno::Errno,
+    module::Owner,
     noio::NoIo,
     refusal::Refusal, //
 };
@@ -202,6 +203,14 @@ fn register(provider: NonNull<kfi_provider>, owner: *mut module) -> Result<(), R
     }
     let _noio = NoIo::enter();
     let mut providers = PROVIDERS.lock();
+    // SAFETY: Null, or the module that calls this. Under the lock: either this sees that it goes, or
+    // `module_gone` sees the provider.
+    if !unsafe { Owner::from_raw(owner) }.is_none_or(Owner::is_live) {
+        return Err(Refusal::new(
+            Errno::EOPBADSTATE,
+            c"the provider's module is unloaded",
+        ));
+    }
     let present =
         |other: &Entry| other.name() == entry.name() && other.version() >= entry.version();
     if providers.iter().any(present) {
@@ -233,6 +242,26 @@ fn deregister(provider: NonNull<kfi_provider>) -> Result<(), Refusal> {
         unsafe { cleanup() };
     }
     Ok(())
+}
+
+/// Deregisters the providers that a module has left registered. Sleeps until no call into them is
+/// under way; none of their fabrics is open, since those keep the module.
+pub(crate) fn module_gone(owner: Owner) {
+    loop {
+        let providers = PROVIDERS.lock();
+        let left = providers
+            .iter()
+            .find(|entry| entry.owner == owner.as_ptr())
+            .copied();
+        drop(providers);
+        let Some(left) = left else {
+            return;
+        };
+        pr_warn!("a module goes that has left its provider registered\n");
+        if let Err(refusal) = deregister(left.provider) {
+            refusal.report();
+        }
+    }
 }
 
 /// Does something with a provider that a C function was given.

@@ -38,9 +38,9 @@ struct Module {
 }
 
 impl kernel::Module for Module {
-    fn init(module: &'static ThisModule) -> Result<Self> {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
         Ok(Self {
-            _provider: kfabric::Registration::new(module)?,
+            _provider: kfabric::Registration::new()?,
         })
     }
 }

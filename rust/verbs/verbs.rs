@@ -55,7 +55,7 @@ struct Module {
 }
 
 impl kernel::Module for Module {
-    fn init(module: &'static ThisModule) -> Result<Self> {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
         if params::weak_fence() {
             pr_warn!("weak_fence: closed regions may still be reached for a moment\n");
         }
@@ -67,7 +67,7 @@ impl kernel::Module for Module {
         let work = device::Work::new()?;
         let client = KBox::pin_init(rdma::client::Registration::new(), GFP_KERNEL)?;
         Ok(Self {
-            _provider: kfabric::Registration::new(module)?,
+            _provider: kfabric::Registration::new()?,
             _client: client,
             _work: work,
             _root: root,

@@ -111,14 +111,10 @@ impl Drop for Counted {
 /// The provider.
 pub(super) struct Fake;
 
-/// The tests need nobody to keep the module: they are run by its loading.
-// SAFETY: Null stands for a module that is never unloaded.
-static NO_MODULE: ThisModule = unsafe { ThisModule::from_ptr(core::ptr::null_mut()) };
-
 impl Fake {
     /// Registers the provider, for the length of a test.
     pub(super) fn register() -> Result<Registered> {
-        Ok(Registered(Some(Registration::new(&NO_MODULE)?)))
+        Ok(Registered(Some(Registration::new()?)))
     }
 }
 

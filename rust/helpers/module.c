@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Modules that go: who has left something of theirs with the core is told of before the code is
+ * freed.
+ */
+#include <linux/module.h>
+#include <linux/notifier.h>
+
+#include "kfabric_helpers.h"
+
+/* False from the moment on at which nothing keeps the module any more. */
+bool kfi_helper_module_is_live(struct module *mod)
+{
+	return module_is_live(mod);
+}
+
+/* Called after the module's exit function, or its init function that failed. */
+static int module_event(struct notifier_block *nb, unsigned long event, void *mod)
+{
+	if (event == MODULE_STATE_GOING)
+		kfi_core_module_gone(mod);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block module_notifier = {
+	.notifier_call = module_event,
+};
+
+int kfi_helper_watch_modules(void)
+{
+	return register_module_notifier(&module_notifier);
+}
+
+void kfi_helper_unwatch_modules(void)
+{
+	unregister_module_notifier(&module_notifier);
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reading event queues, and writing to them.
+
+use super::{
+    call::op,
+    Event,
+    EventQueue, //
+};
+use crate::errno::Errno;
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::ffi::{
+    c_int,
+    c_void, //
+};
+use kfi_bindings::{
+    kfi_eq_err_entry,
+    kfi_ops_eq,
+    kfid_eq, //
+};
+
+/// What was read from an event queue.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// An event.
+    Event(Event),
+    /// An operation failed.
+    Failed(Failure),
+    /// Events or failures were lost here, since the queue was full.
+    Lost,
+}
+
+/// An operation that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The object that it is about, by the address of its `struct kfid`.
+    pub object: usize,
+    /// The context given with the operation.
+    pub context: usize,
+    /// Why.
+    pub errno: Errno,
+}
+
+/// An open event queue, to read from and write to. Any context, but for waiting.
+///
+/// # Invariants
+///
+/// The queue is open for as long as `'a` lasts.
+#[derive(Clone, Copy)]
+pub struct Events<'a>(
+    pub(super) NonNull<kfid_eq>,
+    pub(super) PhantomData<&'a EventQueue>,
+);
+
+// SAFETY: The calls on a queue may be made by any thread.
+unsafe impl Send for Events<'_> {}
+// SAFETY: As above, and by several at once.
+unsafe impl Sync for Events<'_> {}
+
+impl Events<'_> {
+    /// Calls one of the queue's operations on room for an event.
+    fn get(
+        &self,
+        call: impl Fn(*mut kfid_eq, *mut u32, *mut c_void, usize) -> Result<isize, Errno>,
+    ) -> Result<Option<Next>, Errno> {
+        loop {
+            let mut number = 0;
+            let mut bytes = Event::room();
+            let read = call(
+                self.0.as_ptr(),
+                &mut number,
+                bytes.as_mut_ptr().cast(),
+                bytes.len(),
+            )?;
+            match length(read) {
+                Ok(len) => {
+                    let bytes = bytes.get(..len).ok_or(Errno::EIO)?;
+                    return Ok(Some(Next::Event(Event::from_c(number, bytes)?)));
+                }
+                Err(Errno::EAGAIN) => return Ok(None),
+                Err(Errno::EOVERRUN) => return Ok(Some(Next::Lost)),
+                Err(Errno::EAVAIL) => match self.failure()? {
+                    // Someone else has read it meanwhile.
+                    None => continue,
+                    failed => return Ok(failed),
+                },
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// `kfi_eq_readerr()`.
+    fn failure(&self) -> Result<Option<Next>, Errno> {
+        let mut entry: kfi_eq_err_entry = pin_init::zeroed();
+        let eq = self.0.as_ptr();
+        // SAFETY: Open by the invariant, and `entry` is valid for the call.
+        let read = unsafe { op!((*eq).ops, kfi_ops_eq, readerr(eq, &mut entry, 0)) }?;
+        match length(read) {
+            Ok(_) => Ok(Some(Next::Failed(Failure {
+                object: entry.fid.addr(),
+                context: entry.context.addr(),
+                errno: Errno::from_c(entry.err.wrapping_neg()),
+            }))),
+            Err(Errno::EAGAIN) => Ok(None),
+            Err(Errno::EOVERRUN) => Ok(Some(Next::Lost)),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// `kfi_eq_read()` and `kfi_eq_readerr()`: reads what is next, a failure before any event;
+    /// `None` if there is nothing.
+    pub fn read(&self) -> Result<Option<Next>, Errno> {
+        self.get(|eq, number, buf, len| {
+            // SAFETY: Open by the invariant, and the pointers are valid for the call.
+            unsafe { op!((*eq).ops, kfi_ops_eq, read(eq, number, buf, len, 0)) }
+        })
+    }
+
+    /// `kfi_eq_sread()`: as [`read`](Self::read), but waits for so many milliseconds, or for ever.
+    /// `EINTR` when a signal came; `ENOSYS` if the queue was opened for no waiting. Sleeps.
+    pub fn wait(&self, msecs: Option<u32>) -> Result<Option<Next>, Errno> {
+        let timeout = msecs.map_or(-1, |msecs| c_int::try_from(msecs).unwrap_or(c_int::MAX));
+        self.get(|eq, number, buf, len| {
+            // SAFETY: As for `read`.
+            unsafe {
+                op!(
+                    (*eq).ops,
+                    kfi_ops_eq,
+                    sread(eq, number, buf, len, timeout, 0)
+                )
+            }
+        })
+    }
+
+    /// `kfi_eq_write()`: puts in an event of one's own. `EAGAIN` if the queue is full; `ENOSYS` if
+    /// it was opened for no writing.
+    pub fn write(&self, event: &Event) -> Result<(), Errno> {
+        let eq = self.0.as_ptr();
+        event.with_c(|number, bytes| {
+            let (buf, len) = (bytes.as_ptr().cast(), bytes.len());
+            // SAFETY: Open by the invariant, and the bytes are valid for the call.
+            let written = unsafe { op!((*eq).ops, kfi_ops_eq, write(eq, number, buf, len, 0)) }?;
+            length(written).map(|_| ())
+        })
+    }
+}
+
+/// A number of bytes, or the error that C returned instead.
+fn length(ret: isize) -> Result<usize, Errno> {
+    usize::try_from(ret).map_err(|_| Errno::from_c(c_int::try_from(ret).unwrap_or(0)))
+}
