@@ -52,7 +52,7 @@ unsafe fn arguments<'a>(
     list: *mut scatterlist,
     entries: c_int,
     direction: dma_data_direction,
-) -> Result<(&'a dyn Dma, RawSgl, DataDirection), Refusal> {
+) -> Result<(&'a dyn Dma, RawSgl<'a>, DataDirection), Refusal> {
     // SAFETY: By the requirements of this function.
     let (domain, list) = unsafe { (domain::object(fid)?, RawSgl::from_raw(list, entries)) };
     let dma = domain.provider().dma().ok_or(Errno::ENOSYS)?;
@@ -83,7 +83,13 @@ unsafe extern "C" fn map_sg(
     // SAFETY: As the C API demands.
     let mapped = unsafe { arguments(fid, list, entries, direction) }
         .and_then(|(dma, list, direction)| dma.map(list, direction))
-        .and_then(|mapped| c_int::try_from(mapped).map_err(|_| Errno::EIO.into()));
+        .and_then(|mapped| match c_int::try_from(mapped) {
+            Ok(mapped) if mapped <= entries => Ok(mapped),
+            _ => Err(Refusal::new(
+                Errno::EIO,
+                c"the provider has mapped more than there is",
+            )),
+        });
     mapped.unwrap_or_else(Refusal::report)
 }
 

@@ -7,14 +7,12 @@ use crate::{
     domain,
     errno::Errno,
     noio::NoIo,
+    provider::Domain,
     raw,
     refusal::Refusal,
     reserve, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
-};
+use core::ptr;
 use kernel::{
     ffi::{
         c_char,
@@ -26,7 +24,60 @@ use kernel::{
 };
 use kfi_bindings::kfid;
 
-/// `kfi_open_ops` of a domain.
+/// A table of functions in C's layout, which consumers know by a name.
+///
+/// # Safety
+///
+/// `Self` is laid out as those expect who open an extension of this name. Its functions may be called
+/// as they are documented to them, by any thread, for as long as the domain is open.
+pub unsafe trait ExtensionTable: Sync + 'static {
+    /// The name.
+    const NAME: &'static CStr;
+}
+
+/// An extension of a domain: a table with its name.
+///
+/// # Invariants
+///
+/// `table` is a table of that name, which is always there.
+pub struct Extension {
+    name: &'static CStr,
+    table: *mut c_void,
+}
+
+// SAFETY: A table may be shared by all threads.
+unsafe impl Send for Extension {}
+// SAFETY: As above.
+unsafe impl Sync for Extension {}
+
+impl Extension {
+    /// The extension that is this table.
+    pub const fn new<T: ExtensionTable>(table: &'static T) -> Self {
+        // INVARIANT: By the promise of the type, whose name this is.
+        Self {
+            name: T::NAME,
+            table: ptr::from_ref(table).cast_mut().cast(),
+        }
+    }
+}
+
+/// The table of this name: one of the core's own, or else one of the provider's.
+fn table(domain: &dyn Domain, name: &CStr) -> Option<*mut c_void> {
+    // A consumer that opens one of these relies on the core's, be it there or not.
+    if name == dma::NAME {
+        return domain.dma().map(|_| dma::OPS.as_ptr().cast());
+    }
+    if name == raw::NAME {
+        return Some(raw::OPS.as_ptr().cast());
+    }
+    if name == reserve::NAME {
+        return Some(reserve::OPS.as_ptr().cast());
+    }
+    let named = domain.extensions().iter().find(|own| own.name == name);
+    named.map(|own| own.table)
+}
+
+/// `kfi_open_ops` of a domain. May sleep.
 ///
 /// # Safety
 ///
@@ -57,13 +108,7 @@ pub(crate) unsafe extern "C" fn open(
         Ok(domain) => domain.provider(),
         Err(refusal) => return refusal.report(),
     };
-    let table = match domain.dma() {
-        Some(_) if name == dma::NAME => Some(dma::OPS.as_ptr().cast()),
-        _ if name == raw::NAME => Some(raw::OPS.as_ptr().cast()),
-        _ if name == reserve::NAME => Some(reserve::OPS.as_ptr().cast()),
-        _ => domain.extension(name).map(NonNull::as_ptr),
-    };
-    match table {
+    match table(domain, name) {
         Some(table) => {
             // SAFETY: As above.
             unsafe { *ops = table };

@@ -8,6 +8,7 @@ use self::building::Building;
 use crate::{
     access::Access,
     errno::Errno,
+    lease::Tenant,
     num::widen,
     refusal::Refusal,
     request::MrRequest,
@@ -29,19 +30,22 @@ struct Run {
 /// All bytes of a region in their order, wherever they are in memory.
 ///
 /// It may be kept, and copied from and to, for as long as the region is open: so long the consumer
-/// leaves the memory where it is. Nothing of it may be used once the region has been closed.
+/// leaves the memory where it is. The core knows of it: once the region has been closed, or refreshed
+/// by a newer one, or if the registration fails, nothing is copied any more. Closing waits for copies
+/// that are under way.
 ///
 /// # Invariants
 ///
 /// The runs follow each other in the order of `at`, the first one at 0, and each ends where the
 /// next one begins, or at `len`. Their physical addresses are memory that may be registered with
-/// the rights of the request, and stays where it is as long as this is used.
+/// the rights of the request, and stays where it is while somebody is inside `tenant`.
 pub struct Extent {
     // Most regions are one run, which needs no memory of its own.
     first: Run,
     rest: KVVec<Run>,
     len: u64,
     access: Access,
+    tenant: Tenant,
 }
 
 impl Extent {
@@ -60,7 +64,7 @@ impl Extent {
                 }
             }
         }
-        building.done(request.access())
+        building.done(request)
     }
 
     /// Its length in bytes; not 0.
@@ -102,10 +106,12 @@ impl Extent {
     /// Copies between the bytes of the region from `at` on and a peer's buffer, in the direction of
     /// the transfer. Others may be copying the same bytes meanwhile. Any context.
     ///
-    /// `EACCES` if the region was registered without that right, `EINVAL` if it goes beyond the
-    /// region; then nothing is copied.
+    /// `EACCES` if the region was registered without that right or isn't there any more, `EINVAL` if
+    /// it goes beyond the region; then nothing is copied.
     pub fn copy(&self, at: u64, transfer: Transfer<'_>) -> Result<(), Refusal> {
         self.check(at, widen(transfer.len()), transfer.needs())?;
+        let gone = Refusal::new(Errno::EACCES, c"the region is not there any more");
+        let _inside = self.tenant.enter().ok_or(gone)?;
         let (mut at, mut left) = (at, transfer);
         // The run that has `at` is the last one that doesn't begin behind it.
         let mut index = self.rest.partition_point(|run| run.at <= at);
@@ -115,7 +121,7 @@ impl Extent {
             let here = usize::try_from(run_end - at).unwrap_or(usize::MAX);
             let (part, rest) = left.split_at(here);
             // SAFETY: By the invariant, so many bytes of the run are memory that may be registered
-            // with a right that was just found to be the transfer's.
+            // with a right that was just found to be the transfer's, and that stays meanwhile.
             unsafe { part.copy(run.phys + (at - run.at)) };
             (at, index, left) = (run_end, index + 1, rest);
         }
@@ -126,10 +132,13 @@ impl Extent {
 #[kernel::macros::kunit_tests(kfabric_extent)]
 mod tests {
     use super::*;
-    use crate::request::{
-        AuthKey,
-        MrLimits,
-        Terms, //
+    use crate::{
+        lease::Lease,
+        request::{
+            AuthKey,
+            MrLimits,
+            Terms, //
+        }, //
     };
 
     const LIMITS: MrLimits = MrLimits {
@@ -155,8 +164,10 @@ mod tests {
         }
     }
 
-    fn extent(list: &[kfi_bindings::kvec]) -> Result<Extent, Refusal> {
-        Extent::new(&MrRequest::parse(Source::kvecs(list), TERMS, &LIMITS)?)
+    /// An extent, and what it may be used as long as.
+    fn extent(list: &[kfi_bindings::kvec], terms: Terms<'_>) -> Result<(Extent, Option<Lease>)> {
+        let request = MrRequest::parse(Source::kvecs(list), terms, &LIMITS)?;
+        Ok((Extent::new(&request)?, request.take_lease()))
     }
 
     fn write(extent: &Extent, at: u64, bytes: &[u8]) -> Result<(), Errno> {
@@ -173,7 +184,7 @@ mod tests {
             kvec(one.get_mut(PAGE_SIZE - 2..PAGE_SIZE + 2).ok_or(EINVAL)?),
             kvec(two.get_mut(0..1).ok_or(EINVAL)?),
         ];
-        let extent = extent(&list).map_err(Error::from)?;
+        let (extent, _lease) = extent(&list, TERMS)?;
         assert_eq!(extent.bytes(), 8);
         assert!(extent.starts().eq([0, 3, 7]));
         assert_eq!(write(&extent, 0, b"abcdefgh"), Ok(()));
@@ -204,8 +215,7 @@ mod tests {
                 access: right.bits(),
                 ..TERMS
             };
-            let request = MrRequest::parse(Source::kvecs(&list), terms, &LIMITS);
-            let extent = Extent::new(&request.map_err(Error::from)?).map_err(Error::from)?;
+            let (extent, _lease) = extent(&list, terms)?;
             let mut byte = [0];
             let read = extent.copy(0, Transfer::read_slice(&mut byte));
             let refused = Err(Errno::EACCES);
@@ -220,11 +230,35 @@ mod tests {
     fn adjacent_memory_is_one_run() -> Result {
         let mut memory = KVec::from_elem(0u8, 200, GFP_KERNEL)?;
         let (one, two) = memory.as_mut_slice().split_at_mut(100);
-        let joined = extent(&[kvec(one), kvec(two)]).map_err(Error::from)?;
+        let (joined, _) = extent(&[kvec(one), kvec(two)], TERMS)?;
         assert_eq!((joined.bytes(), joined.rest.len()), (200, 0));
         let (one, two) = memory.as_mut_slice().split_at_mut(100);
-        let split = extent(&[kvec(two), kvec(one)]).map_err(Error::from)?;
+        let (split, _) = extent(&[kvec(two), kvec(one)], TERMS)?;
         assert_eq!((split.bytes(), split.rest.len()), (200, 1));
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_copied_after_the_end() -> Result {
+        let mut memory = KVec::from_elem(7u8, 10, GFP_KERNEL)?;
+        let (extent, lease) = extent(&[kvec(&mut memory)], TERMS)?;
+        assert_eq!(write(&extent, 0, b"a"), Ok(()));
+        drop(lease);
+        assert_eq!(write(&extent, 0, b"b"), Err(Errno::EACCES));
+        assert_eq!(memory.first(), Some(&b'a'));
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_that_fails_leaves_nothing() -> Result {
+        let mut memory = KVec::from_elem(7u8, 10, GFP_KERNEL)?;
+        let list = [kvec(&mut memory)];
+        let request = MrRequest::parse(Source::kvecs(&list), TERMS, &LIMITS)?;
+        let (one, two) = (Extent::new(&request)?, Extent::new(&request)?);
+        assert_eq!(write(&one, 0, b"a"), Ok(()));
+        drop(request);
+        assert_eq!(write(&one, 0, b"b"), Err(Errno::EACCES));
+        assert_eq!(write(&two, 0, b"b"), Err(Errno::EACCES));
         Ok(())
     }
 }

@@ -32,6 +32,7 @@ pub mod irqlock;
 mod judge;
 mod keymap;
 mod layout;
+mod lease;
 pub mod line;
 mod memory;
 mod module;
@@ -63,6 +64,10 @@ pub use crate::{
     domain::DomainRequest,
     endpoint::Endpoint,
     errno::Errno,
+    extension::{
+        Extension,
+        ExtensionTable, //
+    },
     memory::{
         Piece,
         Pieces, //

@@ -28,11 +28,10 @@ use kfi_bindings::{
     kvec, //
 };
 
-/// A stretch of memory inside one page.
-pub struct Piece {
-    /// The page. Whoever registers memory keeps it until the region is closed, which is longer
-    /// than anything here lives.
-    pub page: BorrowedPage<'static>,
+/// A stretch of memory inside one page, as long as the request is there.
+pub struct Piece<'a> {
+    /// The page.
+    pub page: BorrowedPage<'a>,
     /// Where in the page it starts, in bytes.
     pub offset: usize,
     /// Its length in bytes; `offset + len` is at most a page.
@@ -201,7 +200,7 @@ impl<'a> Pieces<'a> {
         Ok(true)
     }
 
-    fn try_next(&mut self) -> Result<Option<Piece>, Refusal> {
+    fn try_next(&mut self) -> Result<Option<Piece<'a>>, Refusal> {
         loop {
             // The current segment is the one before `self.index`.
             let index = self.index.saturating_sub(1);
@@ -212,8 +211,8 @@ impl<'a> Pieces<'a> {
                 // SAFETY: The frame has just been found to have a page.
                 let page = unsafe { kfi_bindings::kfi_helper_page(frame) };
                 let page = NonNull::new(page).ok_or(Errno::EFAULT)?;
-                // SAFETY: The page is there, and by the contract of kfi_mr(3) the memory stays
-                // until the region is closed.
+                // SAFETY: The page is there, and by the contract of kfi_mr(3) the memory stays at
+                // least as long as the call that the request is made by.
                 let page = unsafe { BorrowedPage::from_raw(page) };
                 return Ok(Some(Piece { page, offset, len }));
             }
@@ -225,7 +224,7 @@ impl<'a> Pieces<'a> {
 }
 
 impl<'a> Iterator for Pieces<'a> {
-    type Item = Result<Piece, Refusal>;
+    type Item = Result<Piece<'a>, Refusal>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.try_next().transpose()

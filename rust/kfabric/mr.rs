@@ -28,6 +28,7 @@ use crate::{
     },
     errno::Errno,
     fid,
+    lease::Lease,
     noio::NoIo,
     num::widen,
     provider::{
@@ -117,6 +118,8 @@ struct Inner {
     keys: Option<Keys>,
     /// The event that tells how enabling it ended.
     event: Option<Unread>,
+    /// What the provider keeps of the memory may be used until this is dropped.
+    lease: Option<Lease>,
 }
 
 impl MrObject {
@@ -207,6 +210,8 @@ fn register(
     );
     let eq = domain.eq();
     let mr = kit.create(domain, request)?;
+    // From here on dropped when an error ends the registration, or by `close`.
+    let lease = request.take_lease();
     let begun = enable::begin(mr, &mut state, eq.is_some())
         .map_err(|refusal| not_enabled(refusal, mr.close()))?;
     let (desc, key, iova) = match &begun {
@@ -235,7 +240,7 @@ fn register(
         len: request.shape().bytes(),
         ranges,
         reserved,
-        inner <- new_mutex!(Inner { state, mr, keys: begun, event: None }),
+        inner <- new_mutex!(Inner { state, mr, keys: begun, event: None, lease }),
         settled <- new_condvar!(),
         work <- new_work!("kfabric::MrObject::work"),
     }));
@@ -289,6 +294,9 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
         // the provider can't be unloaded, whose words they are.
         Err(refusal) => refusal.with_errno(Errno::EIO).report(),
     };
+    let lease = object.inner.lock().lease.take();
+    // The memory is the consumer's again, whatever the provider still has of it.
+    drop(lease);
     let domain = object.domain;
     // SAFETY: By the invariant of the object, which counts as a child of the domain until here.
     let domain = unsafe { domain.as_ref() };

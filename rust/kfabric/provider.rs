@@ -12,6 +12,7 @@ use crate::{
     domain::DomainRequest,
     endpoint::Endpoint,
     errno::Errno,
+    extension::Extension,
     offer::Offer,
     rawkey::RemotePiece,
     refusal::Refusal,
@@ -22,11 +23,11 @@ use crate::{
 };
 use core::{
     any::Any,
+    marker::PhantomData,
     ptr::NonNull, //
 };
 use kernel::{
     dma::DataDirection,
-    ffi::c_void,
     prelude::*,
     str::CStr,
     sync::Arc, //
@@ -83,12 +84,13 @@ pub trait Domain: Any + Send + Sync {
         false
     }
 
-    /// An extension of the provider's own, opened by `kfi_open_ops`: a table in C's layout.
+    /// The provider's own extensions, for `kfi_open_ops` to be opened by their names. Where the core
+    /// has one of a name itself, that is opened.
     ///
-    /// The table's functions get the domain's `struct kfid`; [`crate::domain::from_fid`] leads
+    /// The tables' functions get the domain's `struct kfid`; [`crate::domain::from_fid`] leads
     /// back here.
-    fn extension(&self, _name: &CStr) -> Option<NonNull<c_void>> {
-        None
+    fn extensions(&self) -> &[Extension] {
+        &[]
     }
 
     /// Ends the domain. Called without open regions, and dropped next. `EBUSY` if others still use
@@ -164,29 +166,30 @@ pub struct Keys {
 
 /// Mapping of a consumer's scatterlists, for [`Domain::dma`].
 pub trait Dma {
-    /// Maps `list`; gives the number of mapped entries. `EIO` if it can't be mapped.
-    fn map(&self, list: RawSgl, direction: DataDirection) -> Result<usize, Refusal>;
+    /// Maps `list`; gives the number of mapped entries, at most as many as it has. `EIO` if it can't
+    /// be mapped.
+    fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal>;
     /// Undoes [`map`](Self::map).
-    fn unmap(&self, list: RawSgl, direction: DataDirection);
+    fn unmap(&self, list: RawSgl<'_>, direction: DataDirection);
     /// Lets the processor see what the device wrote.
-    fn sync_for_cpu(&self, list: RawSgl, direction: DataDirection);
+    fn sync_for_cpu(&self, list: RawSgl<'_>, direction: DataDirection);
     /// Lets the device see what the processor wrote.
-    fn sync_for_device(&self, list: RawSgl, direction: DataDirection);
+    fn sync_for_device(&self, list: RawSgl<'_>, direction: DataDirection);
 }
 
-/// A consumer's scatterlist on its way through the core.
+/// A consumer's scatterlist on its way through the core, for the length of a call: it can't be kept.
 ///
 /// # Invariants
 ///
-/// `first` points to a list of at least `entries` entries that is the callee's for the call, and
+/// `first` points to a list of at least `entries` entries that is the callee's alone for `'a`, and
 /// for unmapping and syncing was mapped for the same device and direction.
-#[derive(Clone, Copy)]
-pub struct RawSgl {
+pub struct RawSgl<'a> {
     first: NonNull<kfi_bindings::scatterlist>,
     entries: i32,
+    _list: PhantomData<&'a mut kfi_bindings::scatterlist>,
 }
 
-impl RawSgl {
+impl RawSgl<'_> {
     /// Takes a list from C.
     ///
     /// # Safety
@@ -198,16 +201,20 @@ impl RawSgl {
     ) -> Option<Self> {
         let first = NonNull::new(first)?;
         // INVARIANT: By the requirements of this function.
-        (entries > 0).then_some(Self { first, entries })
+        (entries > 0).then_some(Self {
+            first,
+            entries,
+            _list: PhantomData,
+        })
     }
 
     /// The first entry.
-    pub fn as_ptr(self) -> *mut kfi_bindings::scatterlist {
+    pub fn as_ptr(&self) -> *mut kfi_bindings::scatterlist {
         self.first.as_ptr()
     }
 
     /// How many entries; more than 0.
-    pub fn entries(self) -> i32 {
+    pub fn entries(&self) -> i32 {
         self.entries
     }
 }

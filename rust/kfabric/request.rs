@@ -10,6 +10,10 @@ use crate::{
     access::Access,
     errno::Errno,
     judge::Use,
+    lease::{
+        Lease,
+        Tenant, //
+    },
     memory::Pieces,
     num::widen,
     refusal::Refusal,
@@ -20,7 +24,10 @@ use crate::{
     shape::Shape,
     source::Source, //
 };
-use core::slice;
+use core::{
+    cell::Cell,
+    slice, //
+};
 use kfi_bindings::kvec;
 
 /// What one region of a domain can be.
@@ -106,6 +113,8 @@ pub struct MrRequest<'a> {
     requested_key: u64,
     flags: u64,
     auth_key: Option<&'a [u8]>,
+    /// What is made of the memory here, if anything, may be used until this is dropped.
+    lease: Cell<Option<Lease>>,
 }
 
 impl<'a> MrRequest<'a> {
@@ -132,6 +141,7 @@ impl<'a> MrRequest<'a> {
             requested_key: terms.requested_key,
             flags: terms.flags,
             auth_key,
+            lease: Cell::new(None),
         })
     }
 
@@ -153,7 +163,25 @@ impl<'a> MrRequest<'a> {
             requested_key: 0,
             flags: 0,
             auth_key: None,
+            lease: Cell::new(None),
         })
+    }
+
+    /// The right to use the memory by the processor. It ends with the region, or with the request if
+    /// that doesn't become one. May sleep.
+    pub(crate) fn tenant(&self) -> Result<Tenant, Errno> {
+        let lease = match self.lease.take() {
+            Some(lease) => lease,
+            None => Lease::new()?,
+        };
+        let tenant = lease.tenant();
+        self.lease.set(Some(lease));
+        Ok(tenant)
+    }
+
+    /// Takes over when that right ends; `None` if nobody has asked for it.
+    pub(crate) fn take_lease(&self) -> Option<Lease> {
+        self.lease.take()
     }
 
     /// Where the memory is.

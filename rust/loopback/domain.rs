@@ -8,12 +8,8 @@ use crate::{
     mode::Mode,
     mr::Mr, //
 };
-use core::{
-    any::Any,
-    ptr::NonNull, //
-};
+use core::any::Any;
 use kernel::{
-    ffi::c_void,
     prelude::*,
     sync::Arc, //
 };
@@ -24,6 +20,7 @@ use kfabric::{
         Dma, //
     },
     DomainRequest,
+    Extension,
     MrLimits,
     MrRequest,
     Refusal, //
@@ -79,8 +76,8 @@ impl provider::Domain for Domain {
         true
     }
 
-    fn extension(&self, name: &CStr) -> Option<NonNull<c_void>> {
-        (name == ffi::NAME).then(ffi::table)
+    fn extensions(&self) -> &[Extension] {
+        &ffi::EXTENSIONS
     }
 
     fn as_any(&self) -> &dyn Any {

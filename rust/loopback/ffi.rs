@@ -11,7 +11,6 @@ use crate::{
         Target, //
     }, //
 };
-use core::ptr::NonNull;
 use kernel::{
     ffi::{
         c_int,
@@ -26,6 +25,8 @@ use kfabric::{
     transfer::Transfer,
     Endpoint,
     Errno,
+    Extension,
+    ExtensionTable,
     MappedKeys,
     NoIo,
     Refusal, //
@@ -35,14 +36,17 @@ use kfi_bindings::{
     kfid, //
 };
 
-/// By what name consumers open it.
-pub(crate) const NAME: &CStr = c"kfi_loop_ops_v1";
-
 /// A table that is never written.
+#[repr(transparent)]
 struct Table(kfi_loop_ops);
 
 // SAFETY: It is never written, and its functions may be called from any thread.
 unsafe impl Sync for Table {}
+
+// SAFETY: It is a `struct kfi_loop_ops` with functions that do what the header says.
+unsafe impl ExtensionTable for Table {
+    const NAME: &'static CStr = c"kfi_loop_ops_v1";
+}
 
 static TABLE: Table = Table(kfi_loop_ops {
     size: size_of::<kfi_loop_ops>(),
@@ -50,10 +54,8 @@ static TABLE: Table = Table(kfi_loop_ops {
     read: Some(read),
 });
 
-/// The table in C's layout.
-pub(crate) fn table() -> NonNull<c_void> {
-    NonNull::from(&TABLE.0).cast()
-}
+/// The extensions of each domain.
+pub(crate) static EXTENSIONS: [Extension; 1] = [Extension::new(&TABLE)];
 
 /// The domain behind a fid, and the endpoint if it is one.
 ///

@@ -13,13 +13,9 @@ use crate::{
     link::Link,
     refused, //
 };
-use core::{
-    any::Any,
-    ptr::NonNull, //
-};
+use core::any::Any;
 use kernel::{
     dma::DataDirection,
-    ffi::c_void,
     prelude::*,
     sync::Arc, //
 };
@@ -32,6 +28,7 @@ use kfabric::{
         RawSgl, //
     },
     Errno,
+    Extension,
     MrLimits,
     MrRequest,
     Refusal, //
@@ -114,8 +111,8 @@ impl provider::Domain for Domain {
         Some(self)
     }
 
-    fn extension(&self, name: &CStr) -> Option<NonNull<c_void>> {
-        (name == ext::NAME).then(ext::table)
+    fn extensions(&self) -> &[Extension] {
+        &ext::EXTENSIONS
     }
 
     fn close(&self) -> Result<(), Refusal> {
@@ -128,22 +125,22 @@ impl provider::Domain for Domain {
 }
 
 impl Dma for Domain {
-    fn map(&self, list: RawSgl, direction: DataDirection) -> Result<usize, Refusal> {
+    fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal> {
         let inside = self.link.gate().enter().ok_or(refused::gone())?;
         ffi::map(inside.get().device(), list, direction).map_err(refused::not_mapped)
     }
 
-    fn unmap(&self, list: RawSgl, direction: DataDirection) {
+    fn unmap(&self, list: RawSgl<'_>, direction: DataDirection) {
         self.link
             .with_device(|device| ffi::unmap(device, list, direction));
     }
 
-    fn sync_for_cpu(&self, list: RawSgl, direction: DataDirection) {
+    fn sync_for_cpu(&self, list: RawSgl<'_>, direction: DataDirection) {
         self.link
             .with_device(|device| ffi::sync_for_cpu(device, list, direction));
     }
 
-    fn sync_for_device(&self, list: RawSgl, direction: DataDirection) {
+    fn sync_for_device(&self, list: RawSgl<'_>, direction: DataDirection) {
         self.link
             .with_device(|device| ffi::sync_for_device(device, list, direction));
     }

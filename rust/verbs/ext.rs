@@ -9,10 +9,7 @@ use crate::{
     device,
     domain::Domain, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
-};
+use core::ptr;
 use kernel::{
     ffi::{
         c_char,
@@ -25,6 +22,8 @@ use kernel::{
 use kfabric::{
     num,
     Errno,
+    Extension,
+    ExtensionTable,
     NoIo,
     Refusal, //
 };
@@ -34,14 +33,17 @@ use kfi_bindings::{
     kfid_mr, //
 };
 
-/// By what name consumers open it.
-pub(crate) const NAME: &CStr = num::c_str(kfi_bindings::KFI_VERBS_DOM_OPS_1);
-
 /// A table that is never written.
+#[repr(transparent)]
 struct Table(kfi_verbs_dom_ops);
 
 // SAFETY: It is never written, and its functions may be called from any thread.
 unsafe impl Sync for Table {}
+
+// SAFETY: It is a `struct kfi_verbs_dom_ops` with functions that do what the header says.
+unsafe impl ExtensionTable for Table {
+    const NAME: &'static CStr = num::c_str(kfi_bindings::KFI_VERBS_DOM_OPS_1);
+}
 
 static TABLE: Table = Table(kfi_verbs_dom_ops {
     get_ib_device: Some(get_ib_device),
@@ -50,10 +52,8 @@ static TABLE: Table = Table(kfi_verbs_dom_ops {
     get_lkey: Some(get_lkey),
 });
 
-/// The table in C's layout.
-pub(crate) fn table() -> NonNull<c_void> {
-    NonNull::from(&TABLE.0).cast()
-}
+/// The extensions of each domain.
+pub(crate) static EXTENSIONS: [Extension; 1] = [Extension::new(&TABLE)];
 
 /// A C callback.
 #[derive(Clone, Copy)]

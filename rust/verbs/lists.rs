@@ -14,7 +14,6 @@ use kfabric::{
     List,
     MrLimits,
     MrRequest,
-    Piece,
     Pieces,
     Refusal,
     Run,
@@ -126,15 +125,7 @@ impl Iterator for First<'_, '_> {
         if let Ok(piece) = &piece {
             self.left = self.left.saturating_sub(widen(piece.len));
         }
-        Some(piece.map(to_rdma))
-    }
-}
-
-fn to_rdma(piece: Piece) -> rdma::sg::Piece {
-    rdma::sg::Piece {
-        page: piece.page,
-        offset: piece.offset,
-        len: piece.len,
+        Some(piece.map(ffi::piece))
     }
 }
 

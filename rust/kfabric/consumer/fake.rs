@@ -12,6 +12,11 @@ use super::{
 use crate::{
     domain::DomainRequest,
     errno::Errno,
+    extension::{
+        Extension,
+        ExtensionTable, //
+    },
+    extent::Extent,
     offer::{
         Extras,
         Offer, //
@@ -46,8 +51,17 @@ use kernel::{
             Atomic,
             Relaxed, //
         },
-        Arc, //
+        Arc,
+        SetOnce, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
     }, //
+};
+use kfi_bindings::{
+    kfi_dma_ops,
+    kfi_raw_ops, //
 };
 
 /// Domains and regions that are open.
@@ -60,6 +74,22 @@ pub(super) const IN_TWO: u64 = 99;
 pub(super) static UNABLE: Atomic<bool> = Atomic::new(false);
 /// A requested key: the region can't be enabled.
 pub(super) const FAILS: u64 = 98;
+/// A requested key: the provider keeps the memory in [`KEPT`].
+pub(super) const KEEPS: u64 = 97;
+/// A requested key: so, and then the registration fails.
+pub(super) const KEEPS_AND_FAILS: u64 = 96;
+/// A requested key: the region is not enabled while [`HOLD`] is set.
+pub(super) const HOLDS: u64 = 95;
+/// See [`HOLDS`].
+pub(super) static HOLD: Atomic<bool> = Atomic::new(false);
+/// Memory of a region, which is kept for longer than the region is open.
+pub(super) static KEPT: SetOnce<Extent> = SetOnce::new();
+/// The same of one whose registration failed.
+pub(super) static KEPT_FAILED: SetOnce<Extent> = SetOnce::new();
+/// The next list is said to have been mapped with more entries than it has.
+pub(super) static TOO_MANY: Atomic<bool> = Atomic::new(false);
+/// Domains can't map scatterlists.
+pub(super) static NO_DMA: Atomic<bool> = Atomic::new(false);
 /// The next region won't close properly.
 pub(super) static STUCK: Atomic<bool> = Atomic::new(false);
 
@@ -197,6 +227,14 @@ impl provider::Domain for FakeDomain {
 
     /// Tells by the base which kind of list it was, and by the descriptor what else there was.
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
+        match request.requested_key() {
+            KEEPS => drop(KEPT.populate(Extent::new(request)?)),
+            KEEPS_AND_FAILS => {
+                KEPT_FAILED.populate(Extent::new(request)?);
+                return Err(Errno::ENOSPC.into());
+            }
+            _ => (),
+        }
         let kind = match request.source() {
             Source::Kvec(_) => 1,
             Source::Bvec(_) => 2,
@@ -215,7 +253,14 @@ impl provider::Domain for FakeDomain {
     }
 
     fn dma(&self) -> Option<&dyn Dma> {
-        Some(self)
+        match NO_DMA.load(Relaxed) {
+            false => Some(self),
+            true => None,
+        }
+    }
+
+    fn extensions(&self) -> &[Extension] {
+        &EXTENSIONS
     }
 
     fn endpoints(&self) -> bool {
@@ -227,9 +272,48 @@ impl provider::Domain for FakeDomain {
     }
 }
 
+/// An extension, of a name that is the core's.
+#[repr(transparent)]
+struct OwnDma(kfi_dma_ops);
+
+// SAFETY: Never written.
+unsafe impl Sync for OwnDma {}
+// SAFETY: It is such a table, though one without functions.
+unsafe impl ExtensionTable for OwnDma {
+    const NAME: &'static CStr = crate::dma::NAME;
+}
+
+/// The same for raw keys.
+#[repr(transparent)]
+struct OwnRaw(kfi_raw_ops);
+
+// SAFETY: Never written.
+unsafe impl Sync for OwnRaw {}
+// SAFETY: As above.
+unsafe impl ExtensionTable for OwnRaw {
+    const NAME: &'static CStr = crate::raw::NAME;
+}
+
+/// One that is the provider's.
+pub(super) struct Own;
+
+// SAFETY: Nobody expects anything of it.
+unsafe impl ExtensionTable for Own {
+    const NAME: &'static CStr = c"kfabric_kunit_ops";
+}
+
+static OWN_DMA: OwnDma = OwnDma(pin_init::zeroed());
+static OWN_RAW: OwnRaw = OwnRaw(pin_init::zeroed());
+pub(super) static OWN: Own = Own;
+static EXTENSIONS: [Extension; 3] = [
+    Extension::new(&OWN_DMA),
+    Extension::new(&OWN_RAW),
+    Extension::new(&OWN),
+];
+
 impl Dma for FakeDomain {
     /// Maps one entry.
-    fn map(&self, list: RawSgl, _direction: DataDirection) -> Result<usize, Refusal> {
+    fn map(&self, list: RawSgl<'_>, _direction: DataDirection) -> Result<usize, Refusal> {
         // SAFETY: The list is ours for the call.
         let entry = unsafe { &mut *list.as_ptr() };
         entry.dma_address = 0x10000;
@@ -238,16 +322,19 @@ impl Dma for FakeDomain {
             entry.dma_length = entry.length;
         }
         MAPPED.fetch_add(list.entries(), Relaxed);
-        Ok(1)
+        match TOO_MANY.xchg(false, Relaxed) {
+            false => Ok(1),
+            true => Ok(1000),
+        }
     }
 
-    fn unmap(&self, list: RawSgl, _direction: DataDirection) {
+    fn unmap(&self, list: RawSgl<'_>, _direction: DataDirection) {
         MAPPED.fetch_sub(list.entries(), Relaxed);
     }
 
-    fn sync_for_cpu(&self, _list: RawSgl, _direction: DataDirection) {}
+    fn sync_for_cpu(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
 
-    fn sync_for_device(&self, _list: RawSgl, _direction: DataDirection) {}
+    fn sync_for_device(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
 }
 
 struct FakeMr {
@@ -260,6 +347,9 @@ struct FakeMr {
 
 impl provider::Mr for FakeMr {
     fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
+        while self.key == HOLDS && HOLD.load(Relaxed) {
+            fsleep(Delta::from_millis(1));
+        }
         if UNABLE.xchg(false, Relaxed) || self.key == FAILS {
             return Err(Errno::ENODEV.into());
         }

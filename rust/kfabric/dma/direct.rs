@@ -18,7 +18,7 @@ use kernel::dma::DataDirection;
 pub struct Direct;
 
 impl Dma for Direct {
-    fn map(&self, list: RawSgl, _direction: DataDirection) -> Result<usize, Refusal> {
+    fn map(&self, list: RawSgl<'_>, _direction: DataDirection) -> Result<usize, Refusal> {
         // SAFETY: By the invariant of `RawSgl`.
         if !unsafe { kfi_bindings::kfi_helper_sg_map_direct(list.as_ptr(), list.entries()) } {
             return Err(Refusal::new(
@@ -30,7 +30,7 @@ impl Dma for Direct {
     }
 
     // The processor always sees what the processor wrote.
-    fn unmap(&self, _list: RawSgl, _direction: DataDirection) {}
-    fn sync_for_cpu(&self, _list: RawSgl, _direction: DataDirection) {}
-    fn sync_for_device(&self, _list: RawSgl, _direction: DataDirection) {}
+    fn unmap(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
+    fn sync_for_cpu(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
+    fn sync_for_device(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
 }

@@ -7,13 +7,13 @@ use super::{
     Run, //
 };
 use crate::{
-    access::Access,
     errno::Errno,
     judge::{
         Judge,
         Use, //
     },
     refusal::Refusal,
+    request::MrRequest,
     source::List, //
 };
 use kernel::prelude::*;
@@ -65,15 +65,17 @@ impl Building {
         Ok(())
     }
 
-    pub(super) fn done(self, access: Access) -> Result<Extent, Refusal> {
+    /// The extent, if there is anything in it. May sleep.
+    pub(super) fn done(self, request: &MrRequest<'_>) -> Result<Extent, Refusal> {
         let first = self.first.ok_or(Errno::EINVAL)?;
         // INVARIANT: `add` joined run to run, and its callers had checked the memory. The consumer
-        // keeps it while the region is open, see kfi_mr(3).
+        // keeps it while the region is open, see kfi_mr(3), and so long the core lets tenants in.
         Ok(Extent {
             first,
             rest: self.rest,
             len: self.len,
-            access,
+            access: request.access(),
+            tenant: request.tenant()?,
         })
     }
 }

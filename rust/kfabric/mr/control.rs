@@ -91,7 +91,10 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
     let mut inner = mr.inner.lock();
     inner.state.check_enabled()?;
     let mr = inner.mr.as_mut().ok_or(Errno::EOPBADSTATE)?;
-    mr.refresh(&request)
+    mr.refresh(&request)?;
+    // What the provider has kept of the old pages is void with the old lease.
+    inner.lease = request.take_lease();
+    Ok(())
 }
 
 /// `kfi_mr_raw_attr()`: a region that is one to the device has a raw key of one piece.
