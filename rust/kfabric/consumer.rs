@@ -64,14 +64,16 @@ mod events;
 mod fabric;
 #[cfg(CONFIG_KUNIT = "y")]
 mod fake;
+#[cfg(CONFIG_KUNIT = "y")]
+mod fake_extensions;
 mod handler;
 mod hints;
 mod info;
 mod kunit;
 mod kunit_close;
 mod kunit_eq;
-mod kunit_noio;
 mod kunit_forget;
+mod kunit_noio;
 mod kunit_objects;
 mod kunit_provider;
 mod kunit_raw;

@@ -3,6 +3,7 @@
 //! A provider for the unit tests: it registers anything, and remembers how.
 
 use super::{
+    fake_extensions::EXTENSIONS,
     Access,
     Domain,
     Fabric,
@@ -12,10 +13,7 @@ use super::{
 use crate::{
     domain::DomainRequest,
     errno::Errno,
-    extension::{
-        Extension,
-        ExtensionTable, //
-    },
+    extension::Extension,
     extent::Extent,
     offer::{
         Extras,
@@ -58,10 +56,6 @@ use kernel::{
         delay::fsleep,
         Delta, //
     }, //
-};
-use kfi_bindings::{
-    kfi_dma_ops,
-    kfi_raw_ops, //
 };
 
 /// Domains and regions that are open.
@@ -271,45 +265,6 @@ impl provider::Domain for FakeDomain {
         self
     }
 }
-
-/// An extension, of a name that is the core's.
-#[repr(transparent)]
-struct OwnDma(kfi_dma_ops);
-
-// SAFETY: Never written.
-unsafe impl Sync for OwnDma {}
-// SAFETY: It is such a table, though one without functions.
-unsafe impl ExtensionTable for OwnDma {
-    const NAME: &'static CStr = crate::dma::NAME;
-}
-
-/// The same for raw keys.
-#[repr(transparent)]
-struct OwnRaw(kfi_raw_ops);
-
-// SAFETY: Never written.
-unsafe impl Sync for OwnRaw {}
-// SAFETY: As above.
-unsafe impl ExtensionTable for OwnRaw {
-    const NAME: &'static CStr = crate::raw::NAME;
-}
-
-/// One that is the provider's.
-pub(super) struct Own;
-
-// SAFETY: Nobody expects anything of it.
-unsafe impl ExtensionTable for Own {
-    const NAME: &'static CStr = c"kfabric_kunit_ops";
-}
-
-static OWN_DMA: OwnDma = OwnDma(pin_init::zeroed());
-static OWN_RAW: OwnRaw = OwnRaw(pin_init::zeroed());
-pub(super) static OWN: Own = Own;
-static EXTENSIONS: [Extension; 3] = [
-    Extension::new(&OWN_DMA),
-    Extension::new(&OWN_RAW),
-    Extension::new(&OWN),
-];
 
 impl Dma for FakeDomain {
     /// Maps one entry.

@@ -8,6 +8,7 @@
 mod tests {
     use crate::{
         consumer::{
+            call,
             fake::{
                 access,
                 domain,
@@ -16,7 +17,6 @@ mod tests {
                 HOLD,
                 HOLDS, //
             },
-            call,
             *, //
         },
         module::{
@@ -44,10 +44,16 @@ mod tests {
         this_module!().ok_or(ENOENT)
     }
 
-    #[derive(Default)]
     struct Seen {
         called: Atomic<u32>,
         dropped: Atomic<u32>,
+    }
+
+    impl Seen {
+        const NOTHING: Self = Self {
+            called: Atomic::new(0),
+            dropped: Atomic::new(0),
+        };
     }
 
     struct Handler(Arc<Seen>);
@@ -83,11 +89,11 @@ mod tests {
     #[test]
     fn handlers_go_with_their_module() -> Result {
         let _provider = Fake::register()?;
-        let seen = Arc::new(Seen::default(), GFP_KERNEL)?;
+        let seen = Arc::new(Seen::NOTHING, GFP_KERNEL)?;
         let queue = EventQueue::open(&fabric()?, options(&seen)?)?;
         let other = EventQueue::open(&fabric()?, options(&seen)?)?;
         assert_eq!(seen.dropped.load(Relaxed), 0);
-        module::gone(owner_of::<()>()?);
+        module_gone(owner_of::<()>()?);
         assert_eq!(seen.dropped.load(Relaxed), 2);
         queue.events().write(&NOTIFY)?;
         // This waits for the handler, if there were one.
@@ -96,7 +102,7 @@ mod tests {
         assert_eq!(seen.called.load(Relaxed), 0);
         assert_eq!(seen.dropped.load(Relaxed), 2);
         // Nothing is left, and whoever doesn't go can open others.
-        module::gone(owner_of::<()>()?);
+        module_gone(owner_of::<()>()?);
         let queue = EventQueue::open(&fabric()?, options(&seen)?)?;
         EventQueue::close(queue)?;
         assert_eq!(seen.dropped.load(Relaxed), 3);
@@ -111,7 +117,7 @@ mod tests {
             Ok(unsafe { kernel::bindings::module_refcount(owner_of::<()>()?.as_ptr()) })
         };
         let fabric = fabric()?;
-        let (before, seen) = (references()?, Arc::new(Seen::default(), GFP_KERNEL)?);
+        let (before, seen) = (references()?, Arc::new(Seen::NOTHING, GFP_KERNEL)?);
         let queue = EventQueue::open(&fabric, options(&seen)?)?;
         assert_eq!(references()?, before);
         EventQueue::close(queue)?;
@@ -121,7 +127,7 @@ mod tests {
     #[test]
     fn a_handler_that_was_not_given_away_is_dropped() -> Result {
         let _provider = Fake::register()?;
-        let seen = Arc::new(Seen::default(), GFP_KERNEL)?;
+        let seen = Arc::new(Seen::NOTHING, GFP_KERNEL)?;
         let refused = EventQueue::open(&fabric()?, options(&seen)?.size(usize::MAX)).err();
         assert_eq!(refused, Some(Errno::EINVAL));
         assert_eq!(seen.dropped.load(Relaxed), 1);
@@ -178,8 +184,9 @@ mod tests {
     fn regions_left_open_in_the_handler() -> Result {
         let provider = Fake::register()?;
         let domain = domain()?;
+        let own = domain.clone();
         let drops = pin_init!(Drops {
-            domain: domain.clone(),
+            domain: own,
             region: Atomic::new(0),
             called: Atomic::new(0),
             done <- Completion::new(),
@@ -192,7 +199,7 @@ mod tests {
         HOLD.store(true, Relaxed);
         queue.events().write(&NOTIFY)?;
         drops.done.wait_for_completion();
-        module::gone(owner_of::<()>()?);
+        module_gone(owner_of::<()>()?);
         // The region's event comes when the module is gone.
         HOLD.store(false, Relaxed);
         let region = drops.region.load(Relaxed);

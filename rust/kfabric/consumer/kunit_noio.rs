@@ -48,13 +48,17 @@ mod tests {
     };
 
     /// How often somebody looked whether allocations may wait for I/O, and found that they may.
-    #[derive(Default)]
     struct Looks {
         all: Atomic<i32>,
         outside: Atomic<i32>,
     }
 
     impl Looks {
+        const NONE: Self = Self {
+            all: Atomic::new(0),
+            outside: Atomic::new(0),
+        };
+
         fn look(&self) {
             self.all.fetch_add(1, Relaxed);
             if !NoIo::is_entered() {
@@ -93,7 +97,7 @@ mod tests {
     fn lists_are_built_without_io() -> Result {
         let _provider = Fake::register()?;
         let domain = domain()?;
-        let looks = Arc::new(Looks::default(), GFP_KERNEL)?;
+        let looks = Arc::new(Looks::NONE, GFP_KERNEL)?;
         let probe = || -> Result<Probe> { Ok(Probe(bytes(0, 10)?, looks.clone())) };
 
         drop(domain.reg(probe()?, access())?);
@@ -107,10 +111,7 @@ mod tests {
         Ok(())
     }
 
-    static CALLS: Looks = Looks {
-        all: Atomic::new(0),
-        outside: Atomic::new(0),
-    };
+    static CALLS: Looks = Looks::NONE;
 
     /// # Safety
     ///
@@ -202,9 +203,10 @@ mod tests {
             unsafe { with_ops(raw.cast(), &mut ops, resolve) },
             Some(Errno::EIO)
         );
-        let map = || MappedList::map(&domain, Pages::zeroed(10)?, access());
+        let pages = Pages::zeroed(10)?;
+        let map = || MappedList::map(&domain, pages, access()).err();
         // SAFETY: As above.
-        let refused = unsafe { with_ops(raw.cast(), &mut ops, || map().err()) };
+        let refused = unsafe { with_ops(raw.cast(), &mut ops, map) };
         assert!(refused.is_some_and(|error| error.errno() == Errno::EIO));
         assert_eq!(CALLS.take(), (2, 0));
         Ok(())

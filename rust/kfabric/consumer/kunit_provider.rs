@@ -17,9 +17,9 @@ mod tests {
                 KEPT_FAILED,
                 MAPPED,
                 NO_DMA,
-                OWN,
                 TOO_MANY, //
             },
+            fake_extensions::OWN,
             *, //
         },
         dma,
