@@ -11,7 +11,7 @@
 # Of kfi_selftest.ko, and scripts of their own.
 suites="oracle inject negotiate core slots eq cntr lifetime async held rights local errors segments badmem order
 	matrix raw refresh pieces reserve stress hammer recovery queue"
-scripts="badpages loop conform consumer17 trace faults pool unload forget port removal"
+scripts="badpages noio loop conform consumer17 trace faults pool unload forget port removal"
 
 if [ "$1" = -l ]; then
 	printf '%s\n' $suites $scripts
@@ -42,7 +42,7 @@ indent()
 prepare()
 {
 	loaded_here=
-	for i in kfi_peer kfi_inject kfabric kfi_verbs; do
+	for i in kfi_peer kfi_inject kfi_noio kfabric kfi_verbs; do
 		loaded $i && continue
 		load $i || return
 		loaded_here="$i $loaded_here"

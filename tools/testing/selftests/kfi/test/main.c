@@ -44,6 +44,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_segments,
 	&suite_badmem,
 	&suite_badpages,
+	&suite_noio,
 	&suite_order,
 	&suite_raw,
 	&suite_stress,
