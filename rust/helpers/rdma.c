@@ -316,7 +316,7 @@ void rdma_helper_dma_sync_for_device(struct ib_device *dev, struct scatterlist *
 /*
  * Is each page of the range memory in the linear map? The kernel image has a mapping of its own
  * that virt_addr_valid() accepts on some architectures; going through the physical address and
- * back tells it from the linear map.
+ * back tells it from the linear map. May sleep.
  */
 bool rdma_helper_is_linear(u64 addr, u64 len)
 {
@@ -332,6 +332,7 @@ bool rdma_helper_is_linear(u64 addr, u64 len)
 			return false;
 		if (page > ULONG_MAX - PAGE_SIZE)
 			break;
+		cond_resched();
 	}
 	return true;
 }

@@ -9,7 +9,7 @@
 //! that where the DMA API itself makes the mapping; [`check`] tells where that isn't so.
 //!
 //! The functions are for scatterlists of C callers; lists of one's own are mapped by
-//! [`SgList::map`](crate::sg::SgList::map). None of them sleeps.
+//! [`SgList::map`](crate::sg::SgList::map). Unless they say so, they don't sleep.
 
 use kernel::{
     bindings,
@@ -144,7 +144,8 @@ pub unsafe fn sync_for_device(
 ///
 /// A software device takes kernel addresses and uses them as such, so there the whole range must
 /// be in the linear map; the kernel image is not. Nothing can be said of other devices, whose
-/// addresses mean something only to them: the answer is yes unless the range is empty or wraps.
+/// addresses mean something only to them: the answer is yes unless the range is empty or wraps. May
+/// sleep.
 pub fn is_device_address(device: &Device, addr: u64, len: u64) -> bool {
     if device.is_software() {
         // SAFETY: The helper looks at the addresses only, not at what is there.
