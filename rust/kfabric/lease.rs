@@ -60,11 +60,12 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.over = true;
-        while state.users > 0 {
-            self.0.left.wait(&mut state);
-        }
+        self.0.state.with(|state| {
+            state.over = true;
+            while state.users > 0 {
+                self.0.left.wait(state);
+            }
+        });
     }
 }
 
@@ -75,12 +76,13 @@ impl Tenant {
     /// Lets somebody use the memory until what this returns is dropped; `None` when the lease is
     /// over. Any context.
     pub(crate) fn enter(&self) -> Option<Inside<'_>> {
-        let mut state = self.0.state.lock();
-        if state.over {
-            return None;
-        }
-        state.users += 1;
-        Some(Inside(&self.0))
+        self.0.state.with(|state| {
+            if state.over {
+                return None;
+            }
+            state.users += 1;
+            Some(Inside(&self.0))
+        })
     }
 }
 
@@ -93,11 +95,12 @@ pub(crate) struct Inside<'a>(&'a Contract);
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.users -= 1;
-        if state.users == 0 && state.over {
-            self.0.left.notify_all();
-        }
+        self.0.state.with(|state| {
+            state.users -= 1;
+            if state.users == 0 && state.over {
+                self.0.left.notify_all();
+            }
+        });
     }
 }
 
