@@ -146,7 +146,7 @@ static void many(struct kfi_test *t, unsigned int n, u64 spread)
 		return;
 	/* Less than 1 KiB each. The debug kernel, with its red zones, takes a hundred times longer. */
 	most = si_mem_available() * (PAGE_SIZE / SZ_1K);
-	n = min(n, IS_ENABLED(CONFIG_KASAN) ? 10000 : most - most / 4);
+	n = min(n, IS_ENABLED(CONFIG_KASAN) ? scaled(10000) : most - most / 4);
 	mem = arena_at(&l->env, MEM_KMALLOC, INTO_PAGE);
 	mr = kvcalloc(n, sizeof(*mr), GFP_KERNEL);
 	if (!EXPECT(t, mr, "no memory"))
