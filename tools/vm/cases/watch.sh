@@ -68,6 +68,9 @@ watched "" "the same report, but the script goes on" '
 		echo "[    4.0] WARNING: drivers/made_up.c:$i at made_up+0x1/0x2"
 		echo "[    4.1] | round $i"
 	done'
+watched "" "a line that is no report may come again" '
+	for i in {1..300}; do echo "[    4.0] nvmet: installed port $i"; done
+	echo "[    4.1] | ok 1 one"'
 watched "nothing new for" "silence of the script ends the guest" \
 	'echo "[    4.0] | ok 1 one"; sleep 1000' --silence 0.5 --factor 1
 watched "nothing new for" "a kernel that repeats itself is silent" '
