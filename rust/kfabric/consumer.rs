@@ -66,6 +66,8 @@ mod fabric;
 mod fake;
 #[cfg(CONFIG_KUNIT = "y")]
 mod fake_extensions;
+#[cfg(CONFIG_KUNIT = "y")]
+mod fake_kept;
 mod handler;
 mod hints;
 mod info;

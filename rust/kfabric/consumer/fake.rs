@@ -4,6 +4,7 @@
 
 use super::{
     fake_extensions::EXTENSIONS,
+    fake_kept::Kept,
     Access,
     Domain,
     Fabric,
@@ -49,8 +50,7 @@ use kernel::{
             Atomic,
             Relaxed, //
         },
-        Arc,
-        SetOnce, //
+        Arc, //
     },
     time::{
         delay::fsleep,
@@ -76,10 +76,8 @@ pub(super) const KEEPS_AND_FAILS: u64 = 96;
 pub(super) const HOLDS: u64 = 95;
 /// See [`HOLDS`].
 pub(super) static HOLD: Atomic<bool> = Atomic::new(false);
-/// Memory of a region, which is kept for longer than the region is open.
-pub(super) static KEPT: SetOnce<Extent> = SetOnce::new();
-/// The same of one whose registration failed.
-pub(super) static KEPT_FAILED: SetOnce<Extent> = SetOnce::new();
+/// Memory of a region, for longer than the region is open.
+pub(super) static KEPT: Kept = Kept::new();
 /// The next list is said to have been mapped with more entries than it has.
 pub(super) static TOO_MANY: Atomic<bool> = Atomic::new(false);
 /// Domains can't map scatterlists.
@@ -222,9 +220,9 @@ impl provider::Domain for FakeDomain {
     /// Tells by the base which kind of list it was, and by the descriptor what else there was.
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
         match request.requested_key() {
-            KEEPS => drop(KEPT.populate(Extent::new(request)?)),
+            KEEPS => KEPT.put(Extent::new(request)?)?,
             KEEPS_AND_FAILS => {
-                KEPT_FAILED.populate(Extent::new(request)?);
+                KEPT.put(Extent::new(request)?)?;
                 return Err(Errno::ENOSPC.into());
             }
             _ => (),

@@ -181,8 +181,10 @@ scenario_log()
 {
 	_pds=0 _mrs=0 _qps=0
 	case $scenario in
-	leak_mr*) _pds=2 _mrs=3 ;;
-	leak_qp*) _pds=2 _qps=2 ;;
+	leak_mr) _pds=2 _mrs=3 ;;
+	leak_qp) _pds=2 _qps=2 ;;
+	leak_mr_removed) _pds=1 _mrs=2 ;;
+	leak_qp_removed) _pds=1 _qps=1 ;;
 	esac
 	echo "leaked: $(($(said "protection domain") - pds)) $(($(said "memory region") - mrs))" \
 		"$(($(said "queue pair") - qps))"
