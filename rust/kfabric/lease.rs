@@ -134,12 +134,12 @@ mod tests {
         let left = Arc::new(Atomic::new(false), GFP_KERNEL)?;
         let (theirs, said) = (entered.clone(), left.clone());
         // Dropped first, since it waits for the other thread.
-        let queue = OwnedQueue::new(c"kfabric_kunit")?;
+        let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
         queue.try_spawn(GFP_KERNEL, move || {
             let inside = tenant.enter();
             theirs.complete_all();
             // Until the one who ends it says so.
-            while !tenant.0.state.lock().over {
+            while !tenant.0.state.with(|state| state.over) {
                 kernel::time::delay::fsleep(kernel::time::Delta::from_millis(1));
             }
             said.store(true, Relaxed);

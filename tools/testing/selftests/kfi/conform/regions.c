@@ -3,6 +3,8 @@
  * What a region is, whatever call made it: memory, rights and a key, from the registration to the
  * close. Synchronous registrations, in the modes in which a region needs nothing further.
  */
+#include <linux/slab.h>
+
 #include "conform.h"
 
 #define LEN	(3 * PAGE_SIZE + 55)
@@ -189,18 +191,21 @@ static void goes_on(struct kfi_test *t, struct place *other, struct kfid_mr *mr,
  */
 static void close_in(struct kfi_test *t, struct place *p)
 {
-	struct place other = *p;
+	/* Too large for the stack. */
+	struct place *other = kmemdup(p, sizeof(*p), GFP_KERNEL);
 	struct kfid_mr *mr, *stays;
 	u8 *mem = at(p);
 	u64 key, iova;
 	int round;
 
+	if (!EXPECT(t, other, "out of memory"))
+		return;
 	if (!EXPECT_EQ(t, kfi_mr_reg(p->env.domain, mem, LEN, KFI_REMOTE, 0, 1, 0, &stays, NULL),
 		       0))
-		return;
-	if (!EXPECT_EQ(t, under_test->attach(&other), 0))
+		goto free;
+	if (!EXPECT_EQ(t, under_test->attach(other), 0))
 		goto close;
-	goes_on(t, &other, stays, mem);
+	goes_on(t, other, stays, mem);
 	for (round = 0; round < 5; round++) {
 		if (!EXPECT_EQ(t, kfi_mr_reg(p->env.domain, mem, LEN, KFI_REMOTE, 0, 2 + round, 0,
 					     &mr, NULL), 0))
@@ -211,14 +216,16 @@ static void close_in(struct kfi_test *t, struct place *p)
 		close_mr(t, mr);
 		refuses(t, p, iova, key, mem, LEN);
 		good(t, p, stays, mem, LEN);
-		goes_on(t, &other, stays, mem);
+		goes_on(t, other, stays, mem);
 	}
-	under_test->detach(&other);
+	under_test->detach(other);
 	EXPECT_EQ(t, kfi_close(&p->env.domain->fid), -KFI_EBUSY);
 	EXPECT_EQ(t, kfi_close(&t->env->fabric->fid), -KFI_EBUSY);
 	good(t, p, stays, mem, LEN);
 close:
 	close_mr(t, stays);
+free:
+	kfree(other);
 }
 
 static void close_case(struct kfi_test *t)

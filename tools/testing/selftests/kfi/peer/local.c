@@ -25,10 +25,15 @@ static int take_global_key(struct kfi_peer *peer)
 	return peer_connect(peer);
 }
 
-/* How a request of the target's ended that names a region. Both mean that the region was refused. */
+/*
+ * How a request of the target's ended that names a region. Each of these means that the region was
+ * refused: rxe puts its queue pair into error then, and that often flushes the very request before it
+ * has completed by its own status. Nothing else is under way that could have broken the connection.
+ */
 static int verdict(int ret, enum ib_wc_status status)
 {
-	bool refused = status == IB_WC_LOC_PROT_ERR || status == IB_WC_LOC_QP_OP_ERR;
+	bool refused = status == IB_WC_LOC_PROT_ERR || status == IB_WC_LOC_QP_OP_ERR ||
+		       status == IB_WC_WR_FLUSH_ERR;
 
 	return ret == -EREMOTEIO && refused ? -EACCES : ret;
 }
@@ -58,7 +63,8 @@ static int message(struct kfi_peer *peer, struct ib_qp *from, struct ib_sge *sou
 	ret = ib_post_recv(to, &recv, NULL);
 	if (ret)
 		return ret;
-	ret = verdict(peer_post_and_wait(peer, from, &send), peer->status);
+	ret = peer_post_and_wait(peer, from, &send);
+	ret = verdict(ret, peer->status);
 	return ret ?: peer_wait_received(peer);
 }
 

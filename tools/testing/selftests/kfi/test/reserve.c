@@ -3,6 +3,8 @@
  * What a domain has reserved: registrations that succeed where others fail for want of memory, or
  * because the device has no region left.
  */
+#include <linux/slab.h>
+
 #include <kfi_reserve_ext.h>
 
 #include "../inject/kfi_inject.h"
@@ -25,14 +27,18 @@ static int reserve(struct reserve *r, size_t count, size_t pages)
 	return r->ops->reserve(&r->env.domain->fid, count, pages);
 }
 
-static bool reserve_open(struct kfi_test *t, struct reserve *r)
+/* Too large for the stack. */
+static struct reserve *reserve_open(struct kfi_test *t)
 {
+	struct reserve *r = kzalloc_obj(*r);
 	void *ops;
 
+	if (!EXPECT(t, r, "out of memory"))
+		return NULL;
 	r->shared = t->env;
 	r->env = *t->env;
 	if (!EXPECT_EQ(t, kfi_domain(r->env.fabric, r->env.info, &r->env.domain, NULL), 0))
-		return false;
+		goto err_free;
 	if (!EXPECT_EQ(t, kfi_open_ops(&r->env.domain->fid, KFI_RESERVE_OPS_1, 0, &ops, NULL), 0))
 		goto err;
 	r->ops = ops;
@@ -40,10 +46,12 @@ static bool reserve_open(struct kfi_test *t, struct reserve *r)
 	if (!EXPECT(t, !IS_ERR(r->env.peer), "no peer"))
 		goto err;
 	t->env = &r->env;
-	return true;
+	return r;
 err:
 	kfi_close(&r->env.domain->fid);
-	return false;
+err_free:
+	kfree(r);
+	return NULL;
 }
 
 static void reserve_close(struct kfi_test *t, struct reserve *r)
@@ -51,6 +59,7 @@ static void reserve_close(struct kfi_test *t, struct reserve *r)
 	t->env = r->shared;
 	kfi_peer_close(r->env.peer);
 	EXPECT_EQ(t, kfi_close(&r->env.domain->fid), 0);
+	kfree(r);
 }
 
 /* What can't be reserved, and that there is one reserve. */
@@ -58,43 +67,45 @@ static void args_case(struct kfi_test *t)
 {
 	size_t mr_cnt = t->env->info->domain_attr->mr_cnt;
 	struct kfid *fabric = &t->env->fabric->fid;
-	struct reserve r;
+	struct reserve *r;
 
-	if (!reserve_open(t, &r))
+	r = reserve_open(t);
+	if (!r)
 		return;
-	EXPECT(t, r.ops->size >= sizeof(*r.ops), "size %zu", r.ops->size);
-	EXPECT_EQ(t, r.ops->reserve(NULL, COUNT, PAGES), -KFI_EINVAL);
-	EXPECT_EQ(t, r.ops->reserve(fabric, COUNT, PAGES), -KFI_EINVAL);
-	EXPECT_EQ(t, reserve(&r, 0, PAGES), -KFI_EINVAL);
-	EXPECT_EQ(t, reserve(&r, COUNT, 0), -KFI_EINVAL);
-	EXPECT_EQ(t, reserve(&r, COUNT, SIZE_MAX), -KFI_E2BIG);
-	EXPECT_EQ(t, reserve(&r, COUNT, t->env->dev->attrs.max_fast_reg_page_list_len + 1),
+	EXPECT(t, r->ops->size >= sizeof(*r->ops), "size %zu", r->ops->size);
+	EXPECT_EQ(t, r->ops->reserve(NULL, COUNT, PAGES), -KFI_EINVAL);
+	EXPECT_EQ(t, r->ops->reserve(fabric, COUNT, PAGES), -KFI_EINVAL);
+	EXPECT_EQ(t, reserve(r, 0, PAGES), -KFI_EINVAL);
+	EXPECT_EQ(t, reserve(r, COUNT, 0), -KFI_EINVAL);
+	EXPECT_EQ(t, reserve(r, COUNT, SIZE_MAX), -KFI_E2BIG);
+	EXPECT_EQ(t, reserve(r, COUNT, t->env->dev->attrs.max_fast_reg_page_list_len + 1),
 		  -KFI_E2BIG);
-	EXPECT_EQ(t, reserve(&r, mr_cnt + 1, PAGES), -KFI_ENOSPC);
-	EXPECT_EQ(t, reserve(&r, COUNT, PAGES), 0);
-	EXPECT_EQ(t, reserve(&r, COUNT, PAGES), -KFI_EBUSY);
-	reserve_close(t, &r);
+	EXPECT_EQ(t, reserve(r, mr_cnt + 1, PAGES), -KFI_ENOSPC);
+	EXPECT_EQ(t, reserve(r, COUNT, PAGES), 0);
+	EXPECT_EQ(t, reserve(r, COUNT, PAGES), -KFI_EBUSY);
+	reserve_close(t, r);
 }
 
 /* A reserve that fails leaves nothing, and another can be made. */
 static void failing_case(struct kfi_test *t)
 {
 	unsigned int i;
-	struct reserve r;
+	struct reserve *r;
 
-	if (!reserve_open(t, &r))
+	r = reserve_open(t);
+	if (!r)
 		return;
 	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
 		goto out;
 	for (i = 0; i < COUNT; i++) {
 		kfi_inject_fail(KFI_INJECT_ALLOC_MR, -ENOSPC, i, 1);
-		EXPECT_EQ(t, reserve(&r, COUNT, PAGES), -KFI_ENOSPC);
+		EXPECT_EQ(t, reserve(r, COUNT, PAGES), -KFI_ENOSPC);
 	}
 	kfi_inject_fail(KFI_INJECT_ALLOC_MR, 0, 0, 0);
-	EXPECT_EQ(t, reserve(&r, COUNT, PAGES), 0);
+	EXPECT_EQ(t, reserve(r, COUNT, PAGES), 0);
 	kfi_inject_stop(t->env->dev);
 out:
-	reserve_close(t, &r);
+	reserve_close(t, r);
 }
 
 static int reg(struct kfi_test *t, size_t len, struct kfid_mr **mr)
@@ -112,11 +123,12 @@ static void no_region_case(struct kfi_test *t)
 	u8 *mem = arena_at(t->env, MEM_VMALLOC, 40);
 	struct kfid_mr *mr[COUNT] = {}, *other;
 	unsigned int i, round;
-	struct reserve r;
+	struct reserve *r;
 
-	if (!reserve_open(t, &r))
+	r = reserve_open(t);
+	if (!r)
 		return;
-	if (!EXPECT_EQ(t, reserve(&r, COUNT, PAGES), 0) ||
+	if (!EXPECT_EQ(t, reserve(r, COUNT, PAGES), 0) ||
 	    !EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
 		goto out;
 	for (round = 0; round < 3; round++) {
@@ -149,7 +161,7 @@ static void no_region_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_close(&other->fid), 0);
 	kfi_inject_stop(t->env->dev);
 out:
-	reserve_close(t, &r);
+	reserve_close(t, r);
 }
 
 /* More often than a device region can be used: it is replaced, and each key is another one. */
@@ -158,12 +170,13 @@ static void often_case(struct kfi_test *t)
 	u8 *mem = arena_at(t->env, MEM_VMALLOC, 40);
 	struct kfid_mr *mr;
 	unsigned int i;
-	struct reserve r;
+	struct reserve *r;
 	u64 last = 0;
 
-	if (!reserve_open(t, &r))
+	r = reserve_open(t);
+	if (!r)
 		return;
-	if (EXPECT_EQ(t, reserve(&r, 1, PAGES), 0)) {
+	if (EXPECT_EQ(t, reserve(r, 1, PAGES), 0)) {
 		for (i = 0; i < 600 && !t->failures; i++) {
 			if (!EXPECT_EQ(t, reg(t, LEN, &mr), 0))
 				break;
@@ -174,7 +187,7 @@ static void often_case(struct kfi_test *t)
 			EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 		}
 	}
-	reserve_close(t, &r);
+	reserve_close(t, r);
 }
 
 static const struct kfi_case cases[] = {
@@ -209,12 +222,13 @@ void reserve_faults_case(struct kfi_test *t)
 	struct kfid_mr *mr[COUNT], *other;
 	unsigned int i, round;
 	struct reg_req req;
-	struct reserve r;
+	struct reserve *r;
 	int ret;
 
-	if (!reserve_open(t, &r))
+	r = reserve_open(t);
+	if (!r)
 		return;
-	if (!EXPECT_EQ(t, reserve(&r, COUNT, PAGES), 0))
+	if (!EXPECT_EQ(t, reserve(r, COUNT, PAGES), 0))
 		goto out;
 	if (!EXPECT_EQ(t, reg_prepare(t->env, &req, t->variant, mem, LEN, PAGE_SIZE), 0))
 		goto out;
@@ -241,7 +255,7 @@ void reserve_faults_case(struct kfi_test *t)
 	}
 	reg_finish(t->env, &req);
 out:
-	reserve_close(t, &r);
+	reserve_close(t, r);
 }
 
 #else
