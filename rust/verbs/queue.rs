@@ -58,10 +58,14 @@ const RESCAN_AFTER: Delta = Delta::from_millis(50);
 /// goes when the last of them has left it. It is also replaced, without anybody noticing, when
 /// a port or an address changes so that a new one would not be where it is.
 ///
-/// Lock order: `current` is taken before anything of the RDMA core.
+/// Lock order: `replacing` is taken before `current`, and before anything of the RDMA core and of the
+/// network stack, which a driver asks about its port. `current` is a leaf: who has a queue pair that
+/// works doesn't wait for the one who makes another, who may be waiting for memory.
 #[pin_data]
 pub(crate) struct Queue {
     pd: Arc<Pd>,
+    #[pin]
+    replacing: Mutex<()>,
     #[pin]
     current: Mutex<State>,
     #[pin]
@@ -100,6 +104,7 @@ impl Queue {
         Arc::pin_init(
             pin_init!(Self {
                 pd,
+                replacing <- new_mutex!(()),
                 current <- new_mutex!(State::Up(first)),
                 look <- kernel::new_work!("kfi_verbs::Queue::look"),
             }),
@@ -121,31 +126,59 @@ impl Queue {
     /// A queue pair that was not broken when last seen. `ENODEV` once the device goes away. May
     /// sleep.
     pub(crate) fn get(&self) -> Result<Arc<LocalQp>> {
-        let (mut current, broken, fresh) = loop {
-            let current = self.current.lock();
-            let broken = match &*current {
-                State::Up(qp) if !qp.is_broken() => return Ok(qp.clone()),
-                State::Up(qp) => Some(qp.clone()),
-                State::Moving | State::Down => None,
-                State::Dead => return Err(ENODEV),
-            };
+        match self.usable()? {
+            Some(qp) => Ok(qp),
+            None => self.replace(),
+        }
+    }
+
+    /// The queue pair, if there is one that was not broken when last seen. `ENODEV` once the device
+    /// goes away. May sleep, but not for long.
+    fn usable(&self) -> Result<Option<Arc<LocalQp>>> {
+        match &*self.current.lock() {
+            State::Up(qp) if !qp.is_broken() => Ok(Some(qp.clone())),
+            State::Dead => Err(ENODEV),
+            _ => Ok(None),
+        }
+    }
+
+    /// Makes a queue pair in the place of one that is broken or gone. Sleeps.
+    fn replace(&self) -> Result<Arc<LocalQp>> {
+        // One at a time. The others find what it has made.
+        let _replacing = self.replacing.lock();
+        loop {
+            if let Some(qp) = self.usable()? {
+                return Ok(qp);
+            }
             match make(&self.pd) {
-                Ok(fresh) => break (current, broken, fresh),
+                Ok(fresh) => return self.put(fresh),
                 // Not for long: `look_around` ends it.
-                Err(_) if matches!(*current, State::Moving) => (),
+                Err(_) if matches!(*self.current.lock(), State::Moving) => (),
                 Err(error) => return Err(error),
             }
-            drop(current);
             fsleep(RESCAN_AFTER);
-        };
-        *current = State::Up(fresh.clone());
-        drop(current);
-        match broken.as_ref().and_then(|qp| qp.broken_by()) {
-            Some(cause) => self.say_replaced(&cause),
-            None => self.say_replaced(&"there was none"),
         }
+    }
+
+    /// Puts a queue pair in the place of one that is broken or gone, unless there is another by
+    /// now. Returns the one that is there then. Sleeps.
+    fn put(&self, fresh: Arc<LocalQp>) -> Result<Arc<LocalQp>> {
+        let before = {
+            let mut current = self.current.lock();
+            match &*current {
+                State::Up(qp) if !qp.is_broken() => return Ok(qp.clone()),
+                State::Dead => return Err(ENODEV),
+                _ => core::mem::replace(&mut *current, State::Up(fresh.clone())),
+            }
+        };
         // Not under the lock: this may be the last reference.
-        drop(broken);
+        match before {
+            State::Up(broken) => match broken.broken_by() {
+                Some(cause) => self.say_replaced(&cause),
+                None => self.say_replaced(&"it was broken"),
+            },
+            _ => self.say_replaced(&"there was none"),
+        }
         Ok(fresh)
     }
 

@@ -162,7 +162,7 @@ impl SelfPath {
                 port: port.number(),
                 gid: gid.as_ref().map(Gid::index),
                 default: gid.as_ref().is_some_and(|gid| gid.is_default(port)),
-                lid: attr.lid.into(),
+                lid: attr.lid,
             },
             mtu: attr.active_mtu,
             address,
@@ -297,7 +297,7 @@ impl Gid {
     fn index(&self) -> c_int {
         // SAFETY: By the type invariant the entry is there, and its index is constant.
         let index = unsafe { (*self.0.as_ptr()).index };
-        c_int::try_from(index).unwrap_or(c_int::MAX)
+        c_int::from(index)
     }
 
     /// Whether this has a place for a default GID.

@@ -20,9 +20,12 @@ static struct task_struct *watched;
 static unsigned int seen;
 static bool locks_watched;
 
+/* What debugging allocates for an allocation, which is looked at itself: see gfp_nested_mask(). */
+#define NESTED	(__GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN | __GFP_NOLOCKDEP)
+
 static void look(unsigned long call_site, gfp_t gfp)
 {
-	if (READ_ONCE(watched) != current || !in_task())
+	if (READ_ONCE(watched) != current || !in_task() || (gfp & NESTED) == NESTED)
 		return;
 	if (!(gfp & __GFP_DIRECT_RECLAIM) || !(current_gfp_context(gfp) & (__GFP_IO | __GFP_FS)))
 		return;
