@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <linux/instruction_pointer.h>
 #include <linux/moduleparam.h>
+#include <linux/ratelimit.h>
 #include <linux/sprintf.h>
 
 #include "verbs_helpers.h"
@@ -17,6 +18,14 @@ MODULE_PARM_DESC(wr_timeout,
 u32 kfi_verbs_helper_wr_timeout(void)
 {
 	return READ_ONCE(wr_timeout);
+}
+
+/* A device that refuses one request may refuse all of them. */
+bool kfi_verbs_helper_may_log(void)
+{
+	static DEFINE_RATELIMIT_STATE(state, DEFAULT_RATELIMIT_INTERVAL, DEFAULT_RATELIMIT_BURST);
+
+	return __ratelimit(&state);
 }
 
 /*

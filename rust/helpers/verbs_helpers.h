@@ -11,6 +11,9 @@ struct kfid;
 /* The slot get_pd of struct kfi_verbs_dom_ops: adds who calls. */
 struct ib_pd *kfi_verbs_helper_get_pd(struct kfid *fid);
 
+/* May this be logged, or was the like of it just now, too often? */
+bool kfi_verbs_helper_may_log(void);
+
 /* Module parameters that can be changed: seconds that a work request may take. */
 u32 kfi_verbs_helper_wr_timeout(void);
 

@@ -8,6 +8,7 @@ use kfabric::{
     Refusal, //
 };
 use rdma::{
+    Device,
     RefreshError,
     WrError, //
 };
@@ -58,8 +59,13 @@ pub(crate) fn no_queue(error: Error) -> Refusal {
 }
 
 /// A registration failed, and not because of others. The value says how: the errno of the driver
-/// that refused the work request, or the status (`enum ib_wc_status`) of its completion.
-pub(crate) fn not_registered(error: WrError) -> Refusal {
+/// that refused the work request, or the status (`enum ib_wc_status`) of its completion. So does
+/// the log.
+pub(crate) fn not_registered(device: &Device, error: WrError) -> Refusal {
+    // SAFETY: The function has a state of its own, which it locks.
+    if unsafe { kfi_bindings::kfi_verbs_helper_may_log() } {
+        pr_warn!("{}: registering a region: {}\n", device.name(), error);
+    }
     let refused = |why| Refusal::new(Errno::EIO, why);
     match error {
         WrError::Post(error) if error == ENOMEM => {

@@ -172,13 +172,15 @@ impl Region {
                 refused::not_undone(error)
             })?;
             if !matches!(why, WrError::Flushed) {
-                pr_warn!("{}: registering: {}\n", resources.device().name(), why);
-                return Err(refused::not_registered(why));
+                return Err(refused::not_registered(resources.device(), why));
             }
             // Others are to blame.
             prepared = self.prepare(resources, lists)?;
         }
-        Err(refused::not_registered(WrError::Flushed))
+        Err(refused::not_registered(
+            resources.device(),
+            WrError::Flushed,
+        ))
     }
 
     /// Puts what is behind the request's addresses now in the place of what was there before.

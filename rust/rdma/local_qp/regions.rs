@@ -54,7 +54,7 @@ impl LocalQp {
             let lists = match error {
                 WrError::Lost => {
                     // The device may look at the regions yet, so they must stay.
-                    core::mem::forget(mrs);
+                    mrs.into_iter().for_each(PreparedMr::leak);
                     Err(EIO)
                 }
                 _ => abandon_all(mrs),

@@ -101,6 +101,12 @@ impl<L: DmaList> PreparedMr<L> {
         ValidMr::new(self.mr, self.list.into_mapping(), self.access)
     }
 
+    /// The device may register the region at any time: leaves region and mapping to it for good.
+    pub(crate) fn leak(self) {
+        self.mr.raw.leak();
+        self.list.into_mapping().leak();
+    }
+
     /// The device may have registered the region or not: deregisters it, and returns the list.
     ///
     /// If that fails the list is leaked.

@@ -77,6 +77,19 @@ impl RawMr {
         result
     }
 
+    /// Leaves the region to the device for good, which may still come to use it.
+    pub(super) fn leak(self) {
+        let this = ManuallyDrop::new(self);
+        this.pd.object_goes();
+        let device = this.pd.device().as_raw();
+        // SAFETY: The region is one of the device's, and nothing frees it.
+        unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*this.as_raw()).res) };
+        this.pd.object_leaked("memory region", EIO);
+        // SAFETY: `this` is not used any more, and never dropped. The domain is not held any more,
+        // so that the device can go.
+        drop(unsafe { core::ptr::read(&this.pd) });
+    }
+
     /// Deregisters the region.
     ///
     /// # Safety
