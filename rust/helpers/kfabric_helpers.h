@@ -21,6 +21,7 @@ bool kfi_helper_on_stack(const void *addr, size_t len);
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn);
 struct page *kfi_helper_page(u64 pfn);
 void kfi_helper_sg_span(struct scatterlist *sg, u64 *addr, u32 *len);
+void kfi_helper_not_leak(const void *object);
 unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);
 bool kfi_helper_in_noio(void);

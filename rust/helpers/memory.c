@@ -4,6 +4,7 @@
  * question, see pages.c.
  */
 #include <linux/bvec.h>
+#include <linux/kmemleak.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/task_stack.h>
@@ -80,6 +81,12 @@ void kfi_helper_sg_span(struct scatterlist *sg, u64 *addr, u32 *len)
 {
 	*addr = sg_dma_address(sg);
 	*len = sg_dma_len(sg);
+}
+
+/* For an allocation that safe code may forget. */
+void kfi_helper_not_leak(const void *object)
+{
+	kmemleak_not_leak(object);
 }
 
 /* Allocations between save and restore don't wait for I/O, whatever their flags say. */

@@ -3,6 +3,7 @@
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/iommu-dma.h>
+#include <linux/kmemleak.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -229,6 +230,15 @@ int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur,
 void rdma_helper_sg_end(struct scatterlist *last)
 {
 	sg_mark_end(last);
+}
+
+/*
+ * A list that a device may use at any time, since it would not let go of it: kept for good, and on
+ * purpose. What is chained to it is found from it.
+ */
+void rdma_helper_sg_leave(struct scatterlist *sg)
+{
+	kmemleak_not_leak(sg);
 }
 
 /* Makes a table that was used before whole again: it ends with its last entry. */

@@ -57,6 +57,8 @@ impl MappedSg {
     /// Never unmaps or frees the list, but lets go of the device.
     pub(super) fn leak(self) {
         let this = ManuallyDrop::new(self);
+        // SAFETY: The list is there, and stays.
+        unsafe { rdma_bindings::rdma_helper_sg_leave(this.list.as_raw()) };
         // SAFETY: `this` is not used any more and never dropped, so this is the only copy.
         drop(unsafe { core::ptr::read(&this.device) });
     }
