@@ -694,6 +694,7 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
  * * -KFI_EOPBADSTATE: the region isn't enabled.
  * * -KFI_EIO: the pages can't be mapped for the device, and the region is as it was; or the device
  *   failed, and peers can't reach the region any more.
+ * * -KFI_ENETDOWN: as for kfi_mr_reg(); the region is as it was
  * * -KFI_ENOTRECOVERABLE: the device failed and won't let go of the region: neither old nor new pages
  *   may ever be freed.
  * * -KFI_ENODEV: the device is gone.

@@ -232,13 +232,10 @@ void rdma_helper_sg_end(struct scatterlist *last)
 	sg_mark_end(last);
 }
 
-/*
- * A list that a device may use at any time, since it would not let go of it: kept for good, and on
- * purpose. What is chained to it is found from it.
- */
-void rdma_helper_sg_leave(struct scatterlist *sg)
+/* For an allocation that is kept for good, on purpose. */
+void rdma_helper_not_leak(const void *object)
 {
-	kmemleak_not_leak(sg);
+	kmemleak_not_leak(object);
 }
 
 /* Makes a table that was used before whole again: it ends with its last entry. */

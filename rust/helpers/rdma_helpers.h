@@ -70,7 +70,7 @@ struct rdma_helper_sg_cursor {
 int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur,
 			  const struct rdma_helper_piece *pieces, u32 count);
 void rdma_helper_sg_end(struct scatterlist *last);
-void rdma_helper_sg_leave(struct scatterlist *sg);
+void rdma_helper_not_leak(const void *object);
 void rdma_helper_sg_reset(struct scatterlist *sg, u32 count);
 struct scatterlist *rdma_helper_sg_set_dma(struct scatterlist *sg, u64 address, u32 len);
 u32 rdma_helper_sg_dma_len(struct scatterlist *sg);

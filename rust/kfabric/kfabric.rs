@@ -123,6 +123,7 @@ impl kernel::Module for Core {
         unsafe {
             registry::init();
             guard::init();
+            reserve::init();
             consumer::init();
         }
         let modules = module::Watch::new()?;

@@ -180,6 +180,8 @@ pub(crate) fn open(
     request: &MrRequest<'_>,
     context: *mut c_void,
 ) -> Result<Opened, Refusal> {
+    // Until what was not used has gone back.
+    let _call = domain.add_child()?;
     let mut kit = match domain.reserve().and_then(|reserve| reserve.take(request)) {
         Some(kit) => kit,
         None => Kit::new(),

@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/kfi_reserve_ext.h`](srctree/include/kfi_reserve_ext.h)
 //!
-//! Lock order: the lock of a reserve is a leaf.
+//! Lock order: `RESERVING` is taken before anything of a provider; the lock of a reserve is a leaf.
 
 use crate::{
     domain::{
@@ -35,6 +35,21 @@ use kfi_bindings::{
     kfid, //
 };
 
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `init`, which the module calls first.
+    unsafe(uninit) static RESERVING: Mutex<()> = ();
+}
+
+/// Initializes the lock of those who reserve.
+///
+/// # Safety
+///
+/// Called once, before anything else of this file.
+pub(crate) unsafe fn init() {
+    // SAFETY: By the requirements of this function.
+    unsafe { RESERVING.init() };
+}
+
 pub(crate) const NAME: &CStr = c_str(kfi_bindings::KFI_RESERVE_OPS_1);
 
 pub(crate) static OPS: Table<kfi_reserve_ops> = Table(kfi_reserve_ops {
@@ -56,15 +71,26 @@ impl Reserve {
     /// Makes what `count` regions of up to so many pages need. May sleep.
     fn new(domain: &DomainObject, count: usize, pages: usize) -> Result<Pin<KBox<Self>>, Refusal> {
         let mut kits = Line::with_capacity(count)?;
-        for mr in domain.provider().reserve(count, pages)? {
-            let kit = Kit::reserved(mr, segments(domain, pages))?;
-            kits.push(kit).map_err(|_| Errno::ENOMEM)?;
+        let mut spare = KVVec::with_capacity(count, GFP_KERNEL)?;
+        for _ in 0..count {
+            spare.push(Kit::reserved(segments(domain, pages))?, GFP_KERNEL)?;
+        }
+        let place = KBox::<Self>::new_uninit(GFP_KERNEL)?;
+        // The last that can fail: nothing takes it back from the provider.
+        let mrs = domain.provider().reserve(count, pages)?;
+        for (mut kit, mr) in spare.into_iter().zip(mrs) {
+            kit.lend(mr);
+            // There is room.
+            let _ = kits.push(kit);
         }
         let reserve = pin_init!(Self {
             pages,
             kits <- new_mutex!(kits),
         });
-        KBox::pin_init(reserve, GFP_KERNEL).map_err(|_| Errno::ENOMEM.into())
+        match place.write_pin_init(reserve) {
+            Ok(reserve) => Ok(reserve),
+            Err(never) => match never {},
+        }
     }
 
     /// What a region can be made of, if it is one that was thought of. May sleep, but not for long.
@@ -119,6 +145,8 @@ fn of(domain: &DomainObject, count: usize, pages: usize) -> Result<(), Refusal> 
         return Err(Refusal::new(Errno::ENOSPC, c"more than mr_cnt regions").value(widen(count)));
     }
     let busy = Refusal::new(Errno::EBUSY, c"the domain has a reserve");
+    // One at a time: a provider is asked once for a domain.
+    let _reserving = RESERVING.lock();
     if domain.reserve().is_some() {
         return Err(busy);
     }

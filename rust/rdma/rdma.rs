@@ -43,6 +43,7 @@ pub mod dma;
 mod errno;
 pub mod events;
 pub mod few;
+mod leak;
 pub mod limits;
 pub mod local_qp;
 pub mod mr;

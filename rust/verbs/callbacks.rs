@@ -168,6 +168,8 @@ mod tests {
 
     #[test]
     fn called_once_in_order_unless_taken_back() -> Result {
+        // As `on_removal` does.
+        let _noio = kfabric::NoIo::enter();
         let callbacks = Arc::pin_init(Callbacks::new(), GFP_KERNEL)?;
         assert!(callbacks.is_empty());
         for digit in [3, 1, 2, 4] {

@@ -43,7 +43,7 @@ kernel::sync::global_lock! {
 
 kernel::sync::global_lock! {
     // SAFETY: Initialized by `init`, which the module calls first.
-    unsafe(uninit) static WORK: Mutex<Option<Arc<OwnedQueue>>> = None;
+    unsafe(uninit) static WORK: Mutex<Option<Queues>> = None;
 }
 
 /// Initializes the list.
@@ -63,30 +63,46 @@ pub(crate) unsafe fn init() {
 /// with others' anyway, and which nobody waits for.
 const REFILLS_AT_ONCE: u8 = 4;
 
-/// The module's workqueue, there from module init to exit.
+/// How many registration queues look around at a time, which is seldom and takes a while.
+const LOOKS_AT_ONCE: u8 = 4;
+
+/// The module's workqueues.
+#[derive(Clone)]
+pub(crate) struct Queues {
+    /// For pools, and for who waits for them on the way of writing memory back.
+    pub(crate) pools: Arc<OwnedQueue>,
+    /// For registration queues that follow their address: takes locks of the network stack, whose
+    /// holders may be waiting for memory. Nobody waits for that on the way of writing it back.
+    pub(crate) paths: Arc<OwnedQueue>,
+}
+
+/// The module's workqueues, there from module init to exit.
 pub(crate) struct Work;
 
 impl Work {
     /// May sleep.
     pub(crate) fn new() -> Result<Self> {
-        let queue = Arc::new(OwnedQueue::new(c"kfi_verbs", REFILLS_AT_ONCE)?, GFP_KERNEL)?;
-        *WORK.lock() = Some(queue);
+        let queues = Queues {
+            pools: Arc::new(OwnedQueue::new(c"kfi_pools", REFILLS_AT_ONCE)?, GFP_KERNEL)?,
+            paths: Arc::new(OwnedQueue::new(c"kfi_paths", LOOKS_AT_ONCE)?, GFP_KERNEL)?,
+        };
+        *WORK.lock() = Some(queues);
         Ok(Self)
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let queue = WORK.lock().take();
-        drop(queue);
+        let queues = WORK.lock().take();
+        drop(queues);
         // A static is never dropped, and its memory would stay.
         let devices = mem::take(&mut *DEVICES.lock());
         drop(devices);
     }
 }
 
-/// The module's workqueue. May sleep.
-pub(crate) fn work() -> Option<Arc<OwnedQueue>> {
+/// The module's workqueues. May sleep.
+pub(crate) fn work() -> Option<Queues> {
     WORK.lock().clone()
 }
 

@@ -8,6 +8,7 @@ pub(crate) use end::remove;
 
 use crate::{
     callbacks::Callbacks,
+    device::Queues,
     ext::{
         self,
         Holder, //
@@ -43,7 +44,6 @@ use kfabric::{
     gate::Gate,
     num,
     provider::Keys,
-    workqueue::OwnedQueue,
     Errno,
     MrLimits,
     MrRequest,
@@ -116,11 +116,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// Sets up what a domain needs. `ENETDOWN` without an active port. May sleep.
-    pub(crate) fn new(
-        device: &ARef<rdma::Device>,
-        work: Arc<OwnedQueue>,
-        raw: bool,
-    ) -> Result<Arc<Self>> {
+    pub(crate) fn new(device: &ARef<rdma::Device>, work: Queues, raw: bool) -> Result<Arc<Self>> {
         let limits = device.limits();
         let pd = Pd::alloc(device)?;
         let queue = Queue::new(pd.clone())?;
@@ -130,8 +126,8 @@ impl Link {
             refresh: fence::allows_refresh(fence, invalidates),
             ..mr_limits(&limits, raw)
         };
-        let pool = Pool::new(pd.clone(), limits.max_fast_reg_pages, work.clone())?;
-        let following = Some(queue.follow(work)?);
+        let pool = Pool::new(pd.clone(), limits.max_fast_reg_pages, work.pools)?;
+        let following = Some(queue.follow(work.paths)?);
         let resources = Arc::pin_init(
             pin_init!(Resources {
                 _shown: Shown::new(&pool),

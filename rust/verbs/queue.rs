@@ -120,7 +120,11 @@ impl Queue {
             of: self.clone(),
             queue,
         };
-        Ok(Following(EventHandler::new(&device, changes)?))
+        let queue = changes.queue.clone();
+        Ok(Following {
+            handler: Some(EventHandler::new(&device, changes)?),
+            queue,
+        })
     }
 
     /// A queue pair that was not broken when last seen. `ENODEV` once the device goes away. May
@@ -146,17 +150,19 @@ impl Queue {
     fn replace(&self) -> Result<Arc<LocalQp>> {
         // One at a time. The others find what it has made.
         let _replacing = self.replacing.lock();
+        let mut looks = 0;
         loop {
             if let Some(qp) = self.usable()? {
                 return Ok(qp);
             }
             match make(&self.pd) {
                 Ok(fresh) => return self.put(fresh),
-                // Not for long: `look_around` ends it.
-                Err(_) if matches!(*self.current.lock(), State::Moving) => (),
+                // `look_around` ends it, but may be waiting for who waits for us.
+                Err(_) if looks < RESCANS && matches!(*self.current.lock(), State::Moving) => (),
                 Err(error) => return Err(error),
             }
             fsleep(RESCAN_AFTER);
+            looks += 1;
         }
     }
 
@@ -302,7 +308,25 @@ fn make(pd: &Arc<Pd>) -> Result<Arc<LocalQp>> {
 }
 
 /// A queue follows its port and address as long as this is there.
-pub(crate) struct Following(#[expect(dead_code)] Pin<KBox<EventHandler<Changes>>>);
+pub(crate) struct Following {
+    handler: Option<Pin<KBox<EventHandler<Changes>>>>,
+    queue: Arc<OwnedQueue>,
+}
+
+impl Following {
+    /// Sleeps until what has begun has ended.
+    pub(crate) fn settle(&self) {
+        self.queue.flush();
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        // Nothing begins any more without it.
+        self.handler = None;
+        self.settle();
+    }
+}
 
 /// Passes on what the device tells.
 struct Changes {

@@ -44,17 +44,17 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
         // SAFETY: As the C API demands, the argument is null or valid.
         Ok(KFI_REFRESH) => match unsafe { arg.cast::<kfi_mr_modify>().as_ref() } {
             // SAFETY: As the C API demands, its list is null or valid.
-            Some(modify) => unsafe { refresh(mr, modify) },
+            Some(modify) => unsafe { refresh(mr, modify) }.map(|()| 0),
             None => Err(Refusal::new(Errno::EINVAL, c"command without its argument")),
         },
         // SAFETY: As above, and so are the pointers in it.
-        Ok(KFI_GET_RAW_MR) => unsafe { raw_attr(mr, arg) },
+        Ok(KFI_GET_RAW_MR) => unsafe { raw_attr(mr, arg) }.map(|()| 0),
         _ => Err(Refusal::new(
             Errno::ENOSYS,
             c"no such command on a memory region",
         )),
     });
-    done.map_or_else(Refusal::report, |()| 0)
+    done.unwrap_or_else(Refusal::report)
 }
 
 /// `kfi_mr_refresh()`: all of the region is refreshed, whichever parts were named.

@@ -54,7 +54,7 @@ impl WorkItem for MrObject {
         // Storage may wait for the event on the way of writing memory back.
         let _noio = NoIo::enter();
         // The event tells.
-        let _ = finish(this);
+        finish(this);
     }
 }
 
@@ -63,16 +63,19 @@ pub(super) fn queue(object: Arc<MrObject>) {
     match work::registrations() {
         // It is queued once in its life, so it can't be queued already.
         Some(queue) => drop(queue.enqueue(object)),
-        None => drop(finish(object)),
+        None => {
+            finish(object);
+        }
     }
 }
 
-/// `kfi_mr_enable()`. Sleeps until the region is enabled, unless an event queue reports it.
+/// `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. Sleeps until the
+/// region is enabled, unless an event queue tells it.
 ///
 /// # Safety
 ///
 /// `fid` is null or an open object.
-pub(super) unsafe fn enable(fid: *mut kfid) -> Result<(), Refusal> {
+pub(super) unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
     // SAFETY: By the requirements of this function.
     unsafe { object(fid) }?;
     // SAFETY: It is a region, as was just found out, and this is the pointer of C's reference.
@@ -81,17 +84,18 @@ pub(super) unsafe fn enable(fid: *mut kfid) -> Result<(), Refusal> {
     match object.eq {
         Some(_) => {
             queue(object);
-            Ok(())
+            Ok(0)
         }
-        None => finish(object),
+        None => Ok(finish(object)),
     }
 }
 
-/// Enables a pending region, tells the event queue, and lets those go on who wait. Sleeps.
+/// Enables a pending region, tells the event queue, and lets those go on who wait. Returns 0, or the
+/// number of an error that has been reported. Sleeps.
 ///
 /// One of those may be closing the region, and give up C's reference before this has returned:
 /// so it has one of its own.
-fn finish(object: Arc<MrObject>) -> Result<(), Refusal> {
+fn finish(object: Arc<MrObject>) -> c_int {
     let mut inner = object.inner.lock();
     let (bindings, mr) = (inner.state.bindings(), inner.mr.take());
     drop(inner);
@@ -112,14 +116,21 @@ fn finish(object: Arc<MrObject>) -> Result<(), Refusal> {
         inner.keys = Some(keys);
     });
     inner.event = object.report(&done);
+    let ret = match &done {
+        Ok(()) => 0,
+        // Reported while the region can't be closed, and the provider not be unloaded, whose words
+        // they are.
+        Err(refusal) if object.eq.is_none() => refusal.report(),
+        Err(refusal) => refusal.errno().to_c(),
+    };
     // Not before the event is there: whoever closes the region takes it out again.
     inner.state.end(done.is_ok());
     object.settled.notify_all();
-    done
+    ret
 }
 
 // Not a borrow of C's.
-const _: fn(Arc<MrObject>) -> Result<(), Refusal> = finish;
+const _: fn(Arc<MrObject>) -> c_int = finish;
 
 /// Enables a region that needs no binding, or leaves it pending where that is reported later.
 pub(super) fn begin(

@@ -66,13 +66,18 @@ impl Kit {
     }
 
     /// For one region after the other, of so many segments. May sleep.
-    pub(crate) fn reserved(mr: KBox<dyn Mr>, segments: usize) -> Result<Self, Refusal> {
+    pub(crate) fn reserved(segments: usize) -> Result<Self, Refusal> {
         Ok(Self {
             object: Some(UniqueArc::new_uninit(GFP_KERNEL)?),
-            mr: Some(mr),
+            mr: None,
             ranges: Ranges::with_capacity(segments)?,
             reserved: true,
         })
+    }
+
+    /// Takes the provider's part, to be [created again](Mr::create_again) each time.
+    pub(crate) fn lend(&mut self, mr: KBox<dyn Mr>) {
+        self.mr = Some(mr);
     }
 
     /// Sees to it that the object's memory is there. May sleep.

@@ -23,10 +23,13 @@ use super::{
     LocalQp,
     State, //
 };
-use crate::wr::{
-    WcStatus,
-    WorkRequest,
-    WrError, //
+use crate::{
+    leak::leak,
+    wr::{
+        WcStatus,
+        WorkRequest,
+        WrError, //
+    }, //
 };
 
 /// How long to sleep between looks at who is posting, in milliseconds.
@@ -94,7 +97,7 @@ impl LocalQp {
                 let destroyed = qp.destroy().is_ok();
                 if !destroyed {
                     // What may complete yet leads there.
-                    core::mem::forget(self.line.clone());
+                    leak(self.line.clone());
                 }
                 destroyed
             }

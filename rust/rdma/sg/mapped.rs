@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     device::Device,
-    dma, //
+    dma,
+    leak::leak, //
 };
 
 /// A scatterlist that is mapped for a device. Dropping it unmaps and frees it, without sleeping.
@@ -57,10 +58,9 @@ impl MappedSg {
     /// Never unmaps or frees the list, but lets go of the device.
     pub(super) fn leak(self) {
         let this = ManuallyDrop::new(self);
-        // SAFETY: The list is there, and stays.
-        unsafe { rdma_bindings::rdma_helper_sg_leave(this.list.as_raw()) };
-        // SAFETY: `this` is not used any more and never dropped, so this is the only copy.
+        // SAFETY: `this` is never dropped, and its device not used any more, so this is the only copy.
         drop(unsafe { core::ptr::read(&this.device) });
+        leak(this);
     }
 }
 

@@ -49,6 +49,15 @@ impl From<Busy> for Refusal {
 }
 
 impl Resources {
+    /// Sleeps until no object is being made or destroyed in the background, which could be taken for
+    /// others'.
+    fn settle(&self) {
+        if let Some(following) = &self.following {
+            following.settle();
+        }
+        self.pool.settle();
+    }
+
     /// Fails if others have objects on the protection domain. Doesn't sleep.
     fn check_unused(&self) -> Result<(), Busy> {
         match self.pd.foreign_users() {
@@ -68,9 +77,14 @@ impl Link {
     /// callbacks while it is `in_callback`; nothing has happened then.
     pub(crate) fn close(&self, in_callback: bool) -> Result<(), Refusal> {
         if let Some(inside) = self.gate.enter() {
-            // What a refill makes could be taken for others'.
-            inside.get().pool.settle();
-            inside.get().check_unused()?;
+            let resources = inside.get();
+            resources.settle();
+            // An event may have had our queue pair replaced since: one that is on its way out
+            // counts as others' until it is gone.
+            resources.check_unused().or_else(|_| {
+                resources.settle();
+                resources.check_unused()
+            })?;
         }
         if let Some(shut) = self.gate.shut() {
             *self.device.lock() = None;
@@ -107,7 +121,7 @@ impl Link {
             shut.get().queue.die();
             let drained = shut.drain();
             // From here on all objects that aren't counted as ours are others'.
-            drained.get().pool.settle();
+            drained.get().settle();
             drained.leave();
         }
     }

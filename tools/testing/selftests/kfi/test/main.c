@@ -51,6 +51,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_hammer,
 	&suite_recovery,
 	&suite_queue,
+	&suite_stuck,
 	&suite_refresh,
 	&suite_pieces,
 	&suite_local,
