@@ -48,7 +48,7 @@ use crate::device::Device;
 /// - [`DmaList::as_raw`] must return a scatterlist of which at least [`DmaList::count`] entries,
 ///   not 0, are mapped for [`DmaList::device`], as long as `self` exists.
 /// - They, and the memory behind them, must stay so until what [`DmaList::into_mapping`] returned
-///   is dropped; if it is [leaked](Mapping::leak), for ever.
+///   is dropped; if it is leaked, for ever.
 pub unsafe trait DmaList: Sized {
     /// The device that the list is mapped for.
     fn device(&self) -> &Device;

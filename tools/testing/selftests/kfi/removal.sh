@@ -7,6 +7,8 @@
 # Then in scenarios of kfi_removal.ko (removal/): domains that are closed in removal callbacks, the
 # order of callbacks, a driver that fails, a close that meets removal.
 
+# Names of results have no blanks.
+# shellcheck disable=SC2046
 . "$(dirname "$0")/lib.sh"
 
 ways="link_delete netdev_delete driver_unload interface_down"

@@ -26,7 +26,7 @@ done
 goes_on()
 {
 	holder threads=2 regions=8 || return
-	for i in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		! rmmod kfi_verbs 2>/dev/null || return
 		sleep 0.1 2>/dev/null || sleep 1
 	done

@@ -3,6 +3,8 @@
  * The module kfi_inject itself: what it makes fail, wait and get lost. Seen through kfabric, which
  * must return the documented errno meanwhile, and work afterwards.
  */
+#include <linux/slab.h>
+
 #include "../inject/kfi_inject.h"
 #include "job.h"
 #include "request.h"
@@ -206,19 +208,20 @@ static void lose_case(struct kfi_test *t)
 /* One device, once; and afterwards it is what it was. */
 static void start_stop_case(struct kfi_test *t)
 {
-	/* Large for a stack; one suite runs at a time. */
-	static struct ib_device_ops before;
 	struct stage s = { .env = t->env, .step = OPEN };
+	/* Too large for the stack. */
+	void *before = kmemdup(&t->env->dev->ops, sizeof(t->env->dev->ops), GFP_KERNEL);
 
-	before = t->env->dev->ops;
-	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+	if (!EXPECT(t, before, "out of memory"))
 		return;
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		goto out;
 	EXPECT_EQ(t, kfi_inject_start(t->env->dev), -EBUSY);
 	kfi_inject_stop(NULL);
 	kfi_inject_fail(KFI_INJECT_ALLOC_PD, -ENOMEM, 0, UINT_MAX);
 	EXPECT_EQ(t, open_domain(&s), -KFI_ENOMEM);
 	kfi_inject_stop(t->env->dev);
-	EXPECT(t, !memcmp(&before, &t->env->dev->ops, sizeof(before)), "something is left");
+	EXPECT(t, !memcmp(before, &t->env->dev->ops, sizeof(t->env->dev->ops)), "something is left");
 	EXPECT_EQ(t, open_domain(&s), 0);
 	EXPECT_EQ(t, close_domain(&s), 0);
 	/* Nothing of one time is planned the next time. */
@@ -227,6 +230,8 @@ static void start_stop_case(struct kfi_test *t)
 		EXPECT_EQ(t, close_domain(&s), 0);
 		kfi_inject_stop(t->env->dev);
 	}
+out:
+	kfree(before);
 }
 
 #define TARGET(_op, ...)	(&(const struct target){ KFI_INJECT_##_op, __VA_ARGS__ })
