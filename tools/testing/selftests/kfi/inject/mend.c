@@ -60,12 +60,13 @@ static void note_pd(struct xarray *pds, struct ib_pd *pd)
 
 void kfi_inject_mend(void)
 {
-	DEFINE_XARRAY(pds);
+	struct xarray pds;
 	unsigned long i;
 	struct ib_mr *mr;
 	struct ib_qp *qp;
 	struct ib_pd *pd;
 
+	xa_init(&pds);
 	xa_for_each(&regions, i, mr) {
 		note_pd(&pds, mr->pd);
 		xa_erase(&regions, i);
