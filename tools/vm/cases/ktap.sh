@@ -117,3 +117,9 @@ counted "1 1 0" "no suite at all fails where there must be one" --kunit <<'END'
 | ok 1 one
 END
 
+none="KTAP version 1
+1..2
+| 1..1
+| ok 1 one"
+counted "1 2 0" "a kernel that plans suites and runs none has failed" <<<"$none"
+counted "1 0 0" "unless it was told to run none" --no-kunit <<<"$none"
