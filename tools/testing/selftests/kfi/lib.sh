@@ -180,3 +180,15 @@ run_module()
 	unload "$_runs" || return
 	return $_result
 }
+
+# wait_for SECONDS COMMAND ...: tries it again and again, for about that long at most.
+wait_for()
+{
+	_left=$(($1 * 10))
+	shift
+	until "$@"; do
+		_left=$((_left - 1))
+		[ $_left -gt 0 ] || return 1
+		sleep 0.1 2>/dev/null || sleep 1
+	done
+}

@@ -16,18 +16,6 @@ gids=/sys/class/infiniband/$link/ports/1/gids
 param=/sys/module/kfi_holder/parameters
 get() { cat $param/$1; }
 
-# wait_for SECONDS COMMAND ...
-wait_for()
-{
-	_left=$(($1 * 10))
-	shift
-	until "$@"; do
-		_left=$((_left - 1))
-		[ $_left -gt 0 ] || return 1
-		sleep 0.1 2>/dev/null || sleep 1
-	done
-}
-
 has_gid() { grep -qs "$1" $gids/*; }
 link_up()
 {

@@ -31,18 +31,6 @@ param=/sys/module/kfi_holder/parameters
 get() { cat $param/$1; }
 command() { echo "$1" >$param/command; }
 
-# wait_for SECONDS COMMAND ...
-wait_for()
-{
-	_left=$(($1 * 10))
-	shift
-	until "$@"; do
-		_left=$((_left - 1))
-		[ $_left -gt 0 ] || return 1
-		sleep 0.1 2>/dev/null || sleep 1
-	done
-}
-
 # A link whose IPv4 address has become a GID.
 link_ready() { grep -qs ffff:c000:02 /sys/class/infiniband/$link/ports/1/gids/*; }
 link_up()
