@@ -74,7 +74,7 @@ bool kfi_helper_sg_map_direct(struct scatterlist *sgl, int nents);
 bool kfi_helper_module_is_live(struct module *mod);
 int kfi_helper_watch_modules(void);
 void kfi_helper_unwatch_modules(void);
-void kfi_core_module_gone(struct module *mod);	/* in module.rs */
+void kfi_core_module_gone(struct module *mod);	/* in unload.rs */
 
 /* provider.c */
 void kfi_helper_provider_init(struct kfi_provider *provider);

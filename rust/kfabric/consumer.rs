@@ -62,24 +62,11 @@ mod error;
 mod event;
 mod events;
 mod fabric;
-#[cfg(CONFIG_KUNIT = "y")]
-mod fake;
-#[cfg(CONFIG_KUNIT = "y")]
-mod fake_extensions;
-#[cfg(CONFIG_KUNIT = "y")]
-mod fake_kept;
 mod handler;
 mod hints;
 mod info;
 mod kunit;
-mod kunit_close;
-mod kunit_eq;
-mod kunit_forget;
-mod kunit_noio;
-mod kunit_objects;
-mod kunit_provider;
-mod kunit_raw;
-mod mapped;
+mod mapped_list;
 mod memory;
 mod mode;
 mod mr;
@@ -87,13 +74,15 @@ mod pages;
 mod raw;
 mod register;
 mod reserve;
-mod table;
+mod sg_table;
 mod volatile;
 
 pub use crate::{
-    access::Access,
-    errno::Errno,
-    rawkey::RemotePiece, //
+    region::{
+        access::Access,
+        rawkey::RemotePiece, //
+    },
+    support::errno::Errno, //
 };
 pub use buffer::{
     Buffer,
@@ -136,7 +125,7 @@ pub use info::{
     Info,
     InfoList, //
 };
-pub use mapped::MappedList;
+pub use mapped_list::MappedList;
 pub use memory::Backing;
 pub use mode::{
     Caps,

@@ -5,105 +5,84 @@
 //! This is the core. It owns the C objects of the API in `include/`, parses what consumers pass
 //! in, and dispatches to providers, which it knows by the traits in [`provider`] only.
 
-mod access;
-mod calls;
-#[cfg(CONFIG_KUNIT = "y")]
-mod chance;
-mod children;
-mod cntr;
+mod api;
 pub mod consumer;
-mod counter;
-pub mod dma;
-pub mod domain;
-mod endpoint;
-pub mod ep;
-mod eq;
-mod errno;
-mod extension;
-pub mod extent;
-mod fabric;
-mod fid;
-pub mod gate;
-mod getinfo;
-mod guard;
-mod hints;
-mod info;
-pub mod irqlock;
-mod judge;
-mod keymap;
-mod layout;
-mod lease;
-pub mod line;
-mod memory;
-mod module;
-pub mod mr;
-mod noio;
-pub mod num;
-mod offer;
+mod object;
 pub mod provider;
-pub mod random;
-mod raw;
-mod rawkey;
-mod refusal;
-mod registration;
-mod registry;
-mod request;
-mod reserve;
-mod runs;
-mod shape;
-mod source;
-mod strings;
-mod table;
-pub mod transfer;
-mod work;
-pub mod workqueue;
+mod region;
+mod support;
+mod unload;
 
 pub use crate::{
-    access::Access,
-    counter::Counter,
-    domain::DomainRequest,
-    endpoint::Endpoint,
-    errno::Errno,
-    extension::{
-        Extension,
-        ExtensionTable, //
+    api::registration::Registration,
+    object::{
+        domain,
+        ep,
+        ext::mapped_keys::MappedKeys,
+        mr, //
     },
-    memory::{
-        Piece,
-        Pieces, //
+    provider::{
+        cntr::Counter,
+        ep::Endpoint,
+        extension::{
+            Extension,
+            ExtensionTable, //
+        },
+        offer::{
+            Extras,
+            Offer, //
+        },
+        DomainRequest, //
     },
-    noio::NoIo,
-    offer::{
-        Extras,
-        Offer, //
+    region::{
+        access::Access,
+        extent,
+        memory::{
+            Piece,
+            Pieces, //
+        },
+        rawkey::{
+            raw_key_size,
+            RemotePiece,
+            MOST_PIECES, //
+        },
+        request::{
+            MrLimits,
+            MrRequest, //
+        },
+        runs::Run,
+        shape::{
+            Shape,
+            Span, //
+        },
+        source::{
+            List,
+            Source, //
+        },
+        transfer, //
     },
-    raw::MappedKeys,
-    rawkey::{
-        raw_key_size,
-        RemotePiece,
-        MOST_PIECES, //
+    support::{
+        errno::Errno,
+        gate,
+        irqlock,
+        line,
+        noio::NoIo,
+        num,
+        random,
+        refusal::Refusal,
+        version::API_VERSION,
+        workqueue, //
+    }, //
+};
+use crate::{
+    api::{
+        guard,
+        registry, //
     },
-    refusal::Refusal,
-    registration::Registration,
-    request::{
-        MrLimits,
-        MrRequest, //
-    },
-    runs::Run,
-    shape::{
-        Shape,
-        Span, //
-    },
-    source::{
-        List,
-        Source, //
-    },
+    object::ext::reserve,
+    support::work, //
 };
 use kernel::prelude::*;
-
-/// The version of the API, 1.7, as `KFI_VERSION` packs it.
-pub const API_VERSION: u32 =
-    (kfi_bindings::KFI_MAJOR_VERSION << 16) | kfi_bindings::KFI_MINOR_VERSION;
 
 module! {
     type: Core,
@@ -114,7 +93,7 @@ module! {
 }
 
 struct Core {
-    _modules: module::Watch,
+    _modules: unload::Watch,
 }
 
 impl kernel::Module for Core {
@@ -126,7 +105,7 @@ impl kernel::Module for Core {
             reserve::init();
             consumer::init();
         }
-        let modules = module::Watch::new()?;
+        let modules = unload::Watch::new()?;
         // SAFETY: Once, and before anybody can call in.
         unsafe { work::init()? };
         Ok(Core { _modules: modules })

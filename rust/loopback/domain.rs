@@ -14,9 +14,9 @@ use kernel::{
     sync::Arc, //
 };
 use kfabric::{
-    dma::Direct,
     provider::{
         self,
+        Direct,
         Dma, //
     },
     DomainRequest,

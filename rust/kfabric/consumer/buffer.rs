@@ -9,7 +9,7 @@ use super::{
     },
     RegisterError, //
 };
-use crate::errno::Errno;
+use crate::support::errno::Errno;
 use core::ptr::NonNull;
 use kernel::{
     alloc::{

@@ -2,7 +2,7 @@
 
 //! Calling through an object's table of operations, as the inlines of the C headers do.
 
-use crate::{
+use crate::support::{
     errno::Errno,
     table::NO_SUCH_CALL, //
 };

@@ -10,7 +10,7 @@ use super::{
     CloseError,
     Domain, //
 };
-use crate::errno::Errno;
+use crate::support::errno::Errno;
 use core::{
     mem::ManuallyDrop,
     ptr::{

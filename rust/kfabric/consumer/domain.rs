@@ -12,7 +12,7 @@ use super::{
     Fabric,
     Info, //
 };
-use crate::{
+use crate::support::{
     errno::Errno,
     noio::NoIo, //
 };

@@ -11,7 +11,7 @@ use super::{
     Domain,
     Info, //
 };
-use crate::errno::Errno;
+use crate::support::errno::Errno;
 use core::{
     mem::ManuallyDrop,
     ptr::{
@@ -76,7 +76,11 @@ impl Endpoint {
             op!(
                 (*fid).ops,
                 kfi_ops,
-                control(fid, crate::num::signed(KFI_ENABLE), ptr::null_mut())
+                control(
+                    fid,
+                    crate::support::num::signed(KFI_ENABLE),
+                    ptr::null_mut()
+                )
             )
         }?;
         call::result(ret)

@@ -17,7 +17,7 @@ use super::{
     Events,
     Fabric, //
 };
-use crate::{
+use crate::support::{
     errno::Errno,
     module::{
         this_module,

@@ -2,7 +2,7 @@
 
 //! Failures that give back what was handed over.
 
-use crate::errno::Errno;
+use crate::support::errno::Errno;
 use kernel::{
     error::Error,
     fmt, //

@@ -2,7 +2,7 @@
 
 //! Events, as they are read from an event queue and written to it.
 
-use crate::errno::Errno;
+use crate::support::errno::Errno;
 use core::ops::Deref;
 use kfi_bindings::{
     KFI_AV_COMPLETE,
@@ -11,7 +11,7 @@ use kfi_bindings::{
     KFI_NOTIFY, //
 };
 
-const ROOM: usize = crate::num::index(kfi_bindings::KFI_EQ_ENTRY_MAX);
+const ROOM: usize = crate::support::num::index(kfi_bindings::KFI_EQ_ENTRY_MAX);
 
 /// What an event is about: a `struct kfi_eq_entry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

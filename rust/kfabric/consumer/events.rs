@@ -4,10 +4,9 @@
 
 use super::{
     call::op,
-    Event,
-    EventQueue, //
+    Event, //
 };
-use crate::errno::Errno;
+use crate::support::errno::Errno;
 use core::{
     marker::PhantomData,
     ptr::NonNull, //
@@ -52,7 +51,7 @@ pub struct Failure {
 #[derive(Clone, Copy)]
 pub struct Events<'a>(
     pub(super) NonNull<kfid_eq>,
-    pub(super) PhantomData<&'a EventQueue>,
+    pub(super) PhantomData<&'a kfid_eq>,
 );
 
 // SAFETY: The calls on a queue may be made by any thread.

@@ -7,7 +7,7 @@ use super::{
     CloseError,
     Info, //
 };
-use crate::{
+use crate::support::{
     errno::Errno,
     noio::NoIo, //
 };

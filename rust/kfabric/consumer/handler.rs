@@ -5,7 +5,7 @@
 //! Lock order: `HOOKS` is a leaf; no handler is called or dropped under it.
 
 use super::Events;
-use crate::{
+use crate::support::{
     errno::Errno,
     gate::Gate,
     module::Owner,

@@ -7,7 +7,7 @@ use super::{
     InfoList,
     MrMode, //
 };
-use crate::errno::Errno;
+use crate::support::errno::Errno;
 use kernel::{
     bindings,
     ffi::c_char,
@@ -107,7 +107,8 @@ impl Hints {
     ///
     /// Fails with `ENODATA` if nothing does.
     pub fn getinfo(&self) -> Result<InfoList, Errno> {
-        InfoList::get(Some(self))
+        // SAFETY: The list's info is ours by the invariant of its type, with all that it points to.
+        unsafe { InfoList::get(self.as_raw()) }
     }
 
     pub(super) fn as_raw(&self) -> *mut kfi_info {

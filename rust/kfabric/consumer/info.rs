@@ -5,10 +5,9 @@
 use super::{
     call,
     Caps,
-    Hints,
     MrMode, //
 };
-use crate::errno::Errno;
+use crate::support::errno::Errno;
 use core::ptr::{
     self,
     NonNull, //
@@ -43,13 +42,17 @@ unsafe impl Sync for InfoList {}
 
 impl InfoList {
     /// `kfi_getinfo()`. May sleep.
-    pub(super) fn get(hints: Option<&Hints>) -> Result<Self, Errno> {
+    ///
+    /// # Safety
+    ///
+    /// `hints` is null, or valid with all that it points to.
+    pub(super) unsafe fn get(hints: *mut kfi_info) -> Result<Self, Errno> {
         let mut first = ptr::null_mut();
-        let hints = hints.map_or(ptr::null_mut(), Hints::as_raw);
-        // SAFETY: The hints are valid with all that they point to, and so is `first`.
+        // SAFETY: The hints are null or valid by the requirements of this function, and `first` is
+        // there for the call.
         let ret = unsafe {
             kfi_bindings::kfi_getinfo(
-                crate::API_VERSION,
+                crate::support::version::API_VERSION,
                 ptr::null(),
                 ptr::null(),
                 0,
@@ -65,7 +68,8 @@ impl InfoList {
     ///
     /// Fails with `ENODATA` if there is nothing.
     pub fn all() -> Result<Self, Errno> {
-        Self::get(None)
+        // SAFETY: No hints.
+        unsafe { Self::get(ptr::null_mut()) }
     }
 
     /// A single info with all its attributes, to be filled in. May sleep.

@@ -7,8 +7,8 @@ use super::{
     Domain, //
 };
 use crate::{
-    access::Access,
-    errno::Errno, //
+    region::access::Access,
+    support::errno::Errno, //
 };
 use core::ptr::NonNull;
 use kernel::sync::Arc;

@@ -2,7 +2,7 @@
 
 //! Sets of flags: capabilities, and what registering memory asks of a consumer.
 
-use crate::num::{
+use crate::support::num::{
     signed,
     widen_u32, //
 };

@@ -11,9 +11,11 @@ use super::{
     RegisterError, //
 };
 use crate::{
-    access::Access,
-    errno::Errno,
-    noio::NoIo, //
+    region::access::Access,
+    support::{
+        errno::Errno,
+        noio::NoIo, //
+    }, //
 };
 use core::{
     mem::ManuallyDrop,

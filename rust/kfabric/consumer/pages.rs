@@ -6,7 +6,7 @@ use super::memory::{
     List,
     Memory, //
 };
-use crate::{
+use crate::support::{
     errno::Errno,
     noio::NoIo, //
 };

@@ -15,13 +15,15 @@ use super::{
     Mr, //
 };
 use crate::{
-    errno::Errno,
-    noio::NoIo,
-    num::widen,
-    raw,
-    rawkey::{
+    object::ext::raw,
+    region::rawkey::{
         raw_key_size,
         RemotePiece, //
+    },
+    support::{
+        errno::Errno,
+        noio::NoIo,
+        num::widen, //
     }, //
 };
 use core::ptr;

@@ -18,8 +18,8 @@ use super::{
     Segments, //
 };
 use crate::{
-    access::Access,
-    errno::Errno, //
+    region::access::Access,
+    support::errno::Errno, //
 };
 use core::ptr::{
     self,

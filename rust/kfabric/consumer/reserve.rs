@@ -9,8 +9,8 @@ use super::{
     Domain, //
 };
 use crate::{
-    errno::Errno,
-    reserve::NAME, //
+    object::ext::reserve::NAME,
+    support::errno::Errno, //
 };
 use kfi_bindings::kfi_reserve_ops;
 

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The exported calls: providers, what they offer, and opening a fabric of theirs.
+
+pub(crate) mod getinfo;
+pub(crate) mod guard;
+mod hints;
+mod info;
+mod layout;
+mod needs;
+pub(crate) mod registration;
+pub(crate) mod registry;

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reading a consumer's hints.
+
+use super::needs::Needs;
+use crate::{
+    object::{
+        domain::{
+            self,
+            DomainObject, //
+        },
+        fabric::{
+            self,
+            FabricObject, //
+        }, //
+    },
+    provider::offer::{
+        Offer,
+        EP_TYPE, //
+    },
+    support::cstr::name, //
+};
+use core::ptr;
+use kernel::str::CStr;
+use kfi_bindings::{
+    kfi_domain_attr,
+    kfi_ep_attr,
+    kfi_info,
+    kfi_rx_attr,
+    kfi_tx_attr,
+    kfid_domain,
+    kfid_fabric, //
+};
+
+/// An authorization key, to be handed back in the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct AuthKeyHint {
+    pub(crate) key: *const u8,
+    pub(crate) size: usize,
+}
+
+impl Default for AuthKeyHint {
+    fn default() -> Self {
+        Self {
+            key: ptr::null(),
+            size: 0,
+        }
+    }
+}
+
+/// An open object whose offers are wanted, and no others.
+#[derive(Default)]
+pub(crate) enum Opened<'a, T> {
+    /// None was named.
+    #[default]
+    Any,
+    /// This one.
+    This(&'a T),
+    /// One of a provider that isn't written in Rust.
+    Foreign,
+}
+
+impl<'a, T> Opened<'a, T> {
+    /// `None` stands for an object that is none of the core's.
+    fn new<C>(raw: *const C, object: Option<&'a T>) -> Self {
+        match (raw.is_null(), object) {
+            (true, _) => Self::Any,
+            (false, Some(object)) => Self::This(object),
+            (false, None) => Self::Foreign,
+        }
+    }
+
+    fn is_met(&self, by: impl FnOnce(&T) -> bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::This(object) => by(object),
+            Self::Foreign => false,
+        }
+    }
+}
+
+impl Opened<'_, FabricObject> {
+    /// The fabric as C has it; null for none.
+    pub(crate) fn as_ptr(&self) -> *mut kfid_fabric {
+        match self {
+            Self::This(fabric) => fabric.as_ptr(),
+            _ => ptr::null_mut(),
+        }
+    }
+}
+
+impl Opened<'_, DomainObject> {
+    /// The domain as C has it; null for none.
+    pub(crate) fn as_ptr(&self) -> *mut kfid_domain {
+        match self {
+            Self::This(domain) => domain.as_ptr(),
+            _ => ptr::null_mut(),
+        }
+    }
+}
+
+/// What a consumer wants, by name and in numbers. The default wants nothing special.
+#[derive(Default)]
+pub(crate) struct Hints<'a> {
+    fabric: Option<&'a CStr>,
+    domain: Option<&'a CStr>,
+    pub(crate) opened_fabric: Opened<'a, FabricObject>,
+    pub(crate) opened_domain: Opened<'a, DomainObject>,
+    pub(crate) auth_key: AuthKeyHint,
+    pub(crate) ep_auth_key: AuthKeyHint,
+    needs: Needs,
+}
+
+impl<'a> Hints<'a> {
+    /// Reads hints; null hints want nothing special.
+    ///
+    /// # Safety
+    ///
+    /// `info` is null or valid with all that it points to, for `'a`.
+    pub(crate) unsafe fn read(info: *const kfi_info) -> Self {
+        // SAFETY: By the requirements of this function, here and wherever hints point to.
+        let Some(info) = (unsafe { info.as_ref() }) else {
+            return Self::default();
+        };
+        // SAFETY: As above.
+        let (fabric, domain, ep, tx, rx) = unsafe {
+            (
+                info.fabric_attr.as_ref(),
+                info.domain_attr.as_ref(),
+                info.ep_attr.as_ref(),
+                info.tx_attr.as_ref(),
+                info.rx_attr.as_ref(),
+            )
+        };
+        // SAFETY: As above.
+        let (fabric_name, domain_name) = unsafe {
+            (
+                fabric.and_then(|attr| name(attr.name)),
+                domain.and_then(|attr| name(attr.name)),
+            )
+        };
+        let raw_fabric = fabric.map_or(ptr::null_mut(), |attr| attr.fabric);
+        let raw_domain = domain.map_or(ptr::null_mut(), |attr| attr.domain);
+        // SAFETY: As above; objects that hints name are open.
+        let (opened_fabric, opened_domain) = unsafe {
+            (
+                fabric::object(raw_fabric).ok(),
+                domain::object(raw_domain.cast()).ok(),
+            )
+        };
+        let mut needs = Needs {
+            caps: info.caps,
+            beyond: info.addr_format != 0 || !info.src_addr.is_null() || !info.dest_addr.is_null(),
+            ..Needs::default()
+        };
+        domain.inspect(|attr| add_domain(&mut needs, attr));
+        ep.inspect(|attr| add_ep(&mut needs, attr));
+        tx.inspect(|attr| add_tx(&mut needs, attr));
+        rx.inspect(|attr| add_rx(&mut needs, attr));
+        Self {
+            fabric: fabric_name,
+            domain: domain_name,
+            opened_fabric: Opened::new(raw_fabric, opened_fabric),
+            opened_domain: Opened::new(raw_domain, opened_domain),
+            auth_key: domain.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
+                key: attr.auth_key,
+                size: attr.auth_key_size,
+            }),
+            ep_auth_key: ep.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
+                key: attr.auth_key,
+                size: attr.auth_key_size,
+            }),
+            needs,
+        }
+    }
+
+    /// Is this provider's offer of the objects and names, and does it meet the hints?
+    pub(crate) fn met_by(&self, provider: &CStr, offer: &Offer) -> bool {
+        let of = |fabric: &FabricObject| fabric.is(provider, &offer.fabric);
+        self.opened_fabric.is_met(of)
+            && self
+                .opened_domain
+                .is_met(|domain| of(domain.fabric()) && domain.is_offered(offer))
+            && self.fabric.is_none_or(|name| name == &*offer.fabric)
+            && self.domain.is_none_or(|name| name == &*offer.domain)
+            && self.needs.met_by(&offer.terms())
+    }
+}
+
+fn add_domain(needs: &mut Needs, attr: &kfi_domain_attr) {
+    needs.caps |= attr.caps;
+    needs.mr_mode = Some(attr.mr_mode);
+    needs.mr_key_size = attr.mr_key_size;
+    needs.mr_iov_limit = attr.mr_iov_limit;
+    needs.mr_cnt = attr.mr_cnt;
+    needs.beyond |= attr.av_type != kfi_bindings::kfi_av_type_KFI_AV_UNSPEC
+        || !matches!(
+            attr.tclass,
+            kfi_bindings::KFI_TC_UNSPEC | kfi_bindings::KFI_TC_BEST_EFFORT
+        )
+        || [
+            attr.cq_data_size,
+            attr.cq_cnt,
+            attr.tx_ctx_cnt,
+            attr.rx_ctx_cnt,
+            attr.max_ep_tx_ctx,
+            attr.max_ep_rx_ctx,
+            attr.max_ep_stx_ctx,
+            attr.max_ep_srx_ctx,
+        ] != [0; 8];
+    let extras = &mut needs.extras;
+    extras.endpoints = extras.endpoints.max(attr.ep_cnt);
+    extras.counters = attr.cntr_cnt;
+    extras.auth_key = extras.auth_key.max(attr.auth_key_size);
+}
+
+fn add_ep(needs: &mut Needs, attr: &kfi_ep_attr) {
+    let extras = &mut needs.extras;
+    match attr.type_ {
+        kfi_bindings::kfi_ep_type_KFI_EP_UNSPEC => (),
+        EP_TYPE => extras.endpoints = extras.endpoints.max(1),
+        _ => needs.beyond = true,
+    }
+    extras.auth_key = extras.auth_key.max(attr.auth_key_size);
+    needs.beyond |=
+        attr.protocol != 0 || [attr.max_msg_size, attr.tx_ctx_cnt, attr.rx_ctx_cnt] != [0; 3];
+}
+
+fn add_tx(needs: &mut Needs, attr: &kfi_tx_attr) {
+    needs.caps |= attr.caps;
+    needs.beyond |= [
+        attr.inject_size,
+        attr.size,
+        attr.iov_limit,
+        attr.rma_iov_limit,
+    ] != [0; 4];
+}
+
+fn add_rx(needs: &mut Needs, attr: &kfi_rx_attr) {
+    needs.caps |= attr.caps;
+    needs.beyond |= [attr.total_buffered_recv, attr.size, attr.iov_limit] != [0; 3];
+}

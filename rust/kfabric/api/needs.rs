@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The numbers in a consumer's hints, and whether an offer meets them.
+
+use crate::provider::offer::{
+    Extras,
+    Terms, //
+};
+
+/// What a consumer needs. The default is nothing: then it takes everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs {
+    /// Capabilities, of the info and of its attributes together.
+    pub(super) caps: u64,
+    /// The mode bits that the consumer would agree to; `None` takes any.
+    pub(super) mr_mode: Option<i32>,
+    pub(super) mr_key_size: usize,
+    pub(super) mr_iov_limit: usize,
+    pub(super) mr_cnt: usize,
+    /// Endpoints (of the kind [`EP_TYPE`](crate::provider::offer::EP_TYPE)), counters and authorization keys.
+    pub(super) extras: Extras,
+    /// Something that no provider written in Rust has yet: endpoints of another kind, what they
+    /// would transfer with, completion queues, addresses.
+    pub(super) beyond: bool,
+}
+
+impl Needs {
+    /// Does the offer meet them?
+    pub(super) fn met_by(&self, offer: &Terms) -> bool {
+        !self.beyond
+            && self.caps & !offer.caps == 0
+            && self
+                .mr_mode
+                .is_none_or(|agreed| offer.mr_mode & !agreed == 0)
+            && self.mr_key_size <= offer.mr_key_size
+            && self.mr_iov_limit <= offer.mr_iov_limit
+            && self.mr_cnt <= offer.mr_cnt
+            && self.extras.endpoints <= offer.extras.endpoints
+            && self.extras.counters <= offer.extras.counters
+            && self.extras.auth_key <= offer.extras.auth_key
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_offer)]
+mod tests {
+    use super::*;
+
+    const OFFER: Terms = Terms {
+        caps: 0b111,
+        mr_mode: 0b11000,
+        mr_key_size: 4,
+        mr_iov_limit: 512,
+        mr_cnt: 1000,
+        extras: Extras {
+            endpoints: 1,
+            counters: 2,
+            auth_key: 3,
+        },
+    };
+
+    #[test]
+    fn no_hints_take_everything() {
+        assert!(Needs::default().met_by(&OFFER));
+    }
+
+    #[test]
+    fn caps_must_be_offered() {
+        assert!(Needs {
+            caps: 0b101,
+            ..Needs::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Needs {
+            caps: 0b1001,
+            ..Needs::default()
+        }
+        .met_by(&OFFER));
+    }
+
+    #[test]
+    fn needed_modes_must_be_agreed_to() {
+        let agreeing = |mr_mode| Needs {
+            mr_mode: Some(mr_mode),
+            ..Needs::default()
+        };
+        assert!(agreeing(0b11000).met_by(&OFFER));
+        assert!(agreeing(0b11111).met_by(&OFFER));
+        assert!(!agreeing(0b01000).met_by(&OFFER));
+        assert!(!agreeing(0).met_by(&OFFER));
+    }
+
+    #[test]
+    fn limits_must_be_met() {
+        assert!(Needs {
+            mr_key_size: 4,
+            ..Needs::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Needs {
+            mr_key_size: 5,
+            ..Needs::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Needs {
+            mr_iov_limit: 513,
+            ..Needs::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Needs {
+            mr_cnt: 1001,
+            ..Needs::default()
+        }
+        .met_by(&OFFER));
+        assert!(!Needs {
+            beyond: true,
+            ..Needs::default()
+        }
+        .met_by(&OFFER));
+    }
+    #[test]
+    fn extras_must_be_there() {
+        let asking = |endpoints, counters, auth_key| {
+            Needs {
+                extras: Extras {
+                    endpoints,
+                    counters,
+                    auth_key,
+                },
+                ..Needs::default()
+            }
+            .met_by(&OFFER)
+        };
+        assert!(asking(1, 2, 3));
+        assert!(!asking(2, 0, 0));
+        assert!(!asking(0, 3, 0));
+        assert!(!asking(0, 0, 4));
+    }
+}

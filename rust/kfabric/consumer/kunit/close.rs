@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Unit tests of closing, and of calls that a provider doesn't have.
+
+#[kernel::macros::kunit_tests(kfabric_consumer_close)]
+mod tests {
+    use crate::consumer::{
+        kunit::fake::{
+            access,
+            bytes,
+            domain,
+            Fake,
+            STUCK,
+            UNABLE, //
+        },
+        *, //
+    };
+    use core::{
+        cell::UnsafeCell,
+        ptr::NonNull, //
+    };
+    use kernel::{
+        prelude::*,
+        sync::atomic::{
+            Atomic,
+            Relaxed, //
+        }, //
+    };
+
+    /// A buffer in static memory, which leaks nothing if it is leaked.
+    struct Probe;
+
+    struct Bytes(UnsafeCell<[u8; 16]>);
+
+    // SAFETY: There is one probe at a time.
+    unsafe impl Sync for Bytes {}
+
+    static BYTES: Bytes = Bytes(UnsafeCell::new([0; 16]));
+    static DROPPED: Atomic<i32> = Atomic::new(0);
+
+    // SAFETY: There is one probe at a time, whose bytes are always there.
+    unsafe impl Buffer for Probe {
+        fn start(&self) -> NonNull<u8> {
+            NonNull::new(BYTES.0.get())
+                .unwrap_or(NonNull::dangling())
+                .cast()
+        }
+
+        fn size(&self) -> usize {
+            16
+        }
+    }
+
+    impl Drop for Probe {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn memory_that_can_still_be_reached_is_not_dropped() -> Result {
+        let _provider = Fake::register()?;
+        let domain = domain()?;
+        drop(domain.reg(Probe, access())?);
+        assert!(DROPPED.load(Relaxed) == 1);
+
+        let mr = domain.reg(Probe, access())?;
+        STUCK.store(true, Relaxed);
+        drop(mr);
+        assert!(DROPPED.load(Relaxed) == 1);
+
+        let mr = domain.reg(Probe, access())?;
+        STUCK.store(true, Relaxed);
+        let error = mr.close().err();
+        assert!(error.is_some_and(|error| error.errno() == Errno::EIO));
+        assert!(DROPPED.load(Relaxed) == 1);
+        Ok(Domain::close(domain)?)
+    }
+
+    #[test]
+    fn a_close_that_fails_after_a_failed_registration_is_told() -> Result {
+        let _provider = Fake::register()?;
+        let domain = domain()?;
+        UNABLE.store(true, Relaxed);
+        let error = domain.reg(bytes(0, 10)?, access()).err().ok_or(EINVAL)?;
+        assert_eq!(error.errno(), Errno::ENODEV);
+        assert!(error.into_inner().is_some());
+
+        let dropped = DROPPED.load(Relaxed);
+        UNABLE.store(true, Relaxed);
+        STUCK.store(true, Relaxed);
+        let error = domain.reg(Probe, access()).err().ok_or(EINVAL)?;
+        assert_eq!(error.errno(), Errno::ENOTRECOVERABLE);
+        assert!(error.into_inner().is_none());
+        assert_eq!(DROPPED.load(Relaxed), dropped);
+        Ok(Domain::close(domain)?)
+    }
+
+    /// # Safety
+    ///
+    /// None; it is unsafe since the table's functions are.
+    unsafe extern "C" fn busy(_fid: *mut kfi_bindings::kfid) -> kernel::ffi::c_int {
+        Errno::EBUSY.to_c()
+    }
+
+    #[test]
+    fn a_busy_region_can_be_closed_later() -> Result {
+        let _provider = Fake::register()?;
+        let mr = domain()?.reg(bytes(0, 10)?, access())?;
+        let fid = mr.as_raw().cast::<kfi_bindings::kfid>();
+        // SAFETY: The region is open, and nobody else uses it.
+        let ops = unsafe { (*fid).ops };
+        let mut refusing = kfi_bindings::kfi_ops {
+            close: Some(busy),
+            ..pin_init::zeroed()
+        };
+        // SAFETY: As above; the table is there until the other is put back.
+        unsafe { (*fid).ops = &mut refusing };
+        let error = mr.close().err().ok_or(EINVAL)?;
+        assert!(error.errno() == Errno::EBUSY);
+        // SAFETY: As above.
+        unsafe { (*fid).ops = ops };
+        let mr = error.into_inner().ok_or(EINVAL)?;
+        assert!(mr.close()? == bytes(0, 10)?);
+        Ok(())
+    }
+
+    #[test]
+    fn calls_beyond_the_end_of_a_table_are_not_made() -> Result {
+        let _provider = Fake::register()?;
+        let domain = domain()?;
+        let raw = domain.as_raw();
+        // SAFETY: The domain is open, and nobody else uses it.
+        let ops = unsafe { (*raw).mr };
+        // SAFETY: As above.
+        let mut older = unsafe { *ops };
+        older.size = core::mem::offset_of!(kfi_bindings::kfi_ops_mr, regbv);
+        // SAFETY: As above; the table is there until the other is put back.
+        unsafe { (*raw).mr = &mut older };
+        let known = domain.reg(bytes(0, 10)?, access()).is_ok();
+        let unknown = domain.regbv(Pages::zeroed(10)?, access()).err();
+        // SAFETY: As above.
+        unsafe { (*raw).mr = ops };
+        assert!(known);
+        assert!(unknown.is_some_and(|error| error.errno() == Errno::ENOSYS));
+        Ok(())
+    }
+}

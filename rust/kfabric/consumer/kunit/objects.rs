@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Unit tests of what is opened in a domain besides regions, over the provider in `fake.rs`.
+
+#[kernel::macros::kunit_tests(kfabric_consumer_objects)]
+mod tests {
+    use crate::{
+        consumer::{
+            kunit::fake::{
+                domain,
+                hints,
+                Fake,
+                OPEN, //
+            },
+            *, //
+        },
+        object::{
+            cntr,
+            ep, //
+        }, //
+    };
+    use core::ptr;
+    use kernel::{
+        prelude::*,
+        sync::{
+            atomic::Relaxed,
+            Arc, //
+        }, //
+    };
+    use kfi_bindings::{
+        kfi_ep_attr,
+        kfi_info,
+        kfid_domain,
+        kfid_ep, //
+    };
+
+    #[test]
+    fn counters_count() -> Result {
+        let _provider = Fake::register()?;
+        let domain = domain()?;
+        let counter = Counter::open(&domain)?;
+        counter.add(3)?;
+        counter.adderr(2)?;
+        assert!((counter.read(), counter.readerr()) == (3, 2));
+        counter.set(9)?;
+        counter.seterr(0)?;
+        assert!((counter.read(), counter.readerr()) == (9, 0));
+        assert!(counter.wait(9, None) == Ok(()));
+        assert!(counter.wait(10, Some(1)) == Err(Errno::ETIMEDOUT));
+        // It keeps its domain open.
+        assert!(Domain::close(domain).err().map(|e| e.errno()) == Some(Errno::EBUSY));
+        assert!(OPEN.load(Relaxed) == 1);
+        counter.close()?;
+        assert!(OPEN.load(Relaxed) == 0);
+        Ok(())
+    }
+
+    #[test]
+    fn regions_keep_what_counts() -> Result {
+        let _provider = Fake::register()?;
+        let counter = Counter::open(&domain()?)?;
+        let kept = {
+            // SAFETY: The counter is open, and the reference not used after this.
+            let object = unsafe { cntr::object(counter.as_raw().cast()) }.map_err(|_| EINVAL)?;
+            assert!(ptr::eq(
+                ptr::from_ref(object.domain()).cast(),
+                counter.domain().as_raw()
+            ));
+            object.counter().clone()
+        };
+        kept.add(4);
+        assert!(counter.read() == 4 && kept.is_open());
+        drop(counter);
+        assert!(!kept.is_open());
+        kept.add(1);
+        Ok(())
+    }
+
+    #[test]
+    fn only_counters_are_counters() -> Result {
+        let _provider = Fake::register()?;
+        let domain = domain()?;
+        // SAFETY: Null, or an open object.
+        let (none, other) = unsafe {
+            (
+                cntr::object(ptr::null_mut()),
+                cntr::object(domain.as_raw().cast()),
+            )
+        };
+        assert!(none.is_err() && other.is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn endpoints_are_doors() -> Result {
+        let _provider = Fake::register()?;
+        let offers = hints()?.getinfo()?;
+        let endpoint = Endpoint::open(&domain()?, offers.first())?;
+        // SAFETY: The endpoint is open.
+        let door = unsafe { ep::from_fid(endpoint.as_raw().cast()) }.ok_or(EINVAL)?;
+        assert!(door.enter().is_none() && door.auth_key().is_empty());
+        endpoint.enable()?;
+        assert!(endpoint.enable() == Err(Errno::EOPBADSTATE));
+        assert!(door.enter().is_some());
+        endpoint.close()?;
+        assert!(door.enter().is_none() && !door.is_open());
+        assert!(OPEN.load(Relaxed) == 0);
+        Ok(())
+    }
+
+    /// Opens an endpoint by the domain's table.
+    fn raw_endpoint(domain: &Arc<Domain>, info: &mut kfi_info) -> (i32, *mut kfid_ep) {
+        let raw: *mut kfid_domain = domain.as_raw();
+        let mut ep = ptr::without_provenance_mut(1);
+        // SAFETY: The domain is open; the info is valid with all that it points to.
+        let ret = unsafe { ep::open(raw, info, &mut ep, ptr::null_mut()) };
+        (ret, ep)
+    }
+
+    #[test]
+    fn endpoints_have_keys_and_limits() -> Result {
+        let _provider = Fake::register()?;
+        let domain = domain()?;
+        let mut key = *b"key";
+        let mut attr = kfi_ep_attr {
+            auth_key: key.as_mut_ptr(),
+            auth_key_size: key.len(),
+            ..pin_init::zeroed()
+        };
+        let mut info = kfi_info {
+            ep_attr: &mut attr,
+            ..pin_init::zeroed()
+        };
+        let (ret, ep) = raw_endpoint(&domain, &mut info);
+        assert!(ret == 0);
+        // SAFETY: Just opened; closed once.
+        let (door, closed) = unsafe {
+            let door = ep::from_fid(ep.cast());
+            (door, (*(*ep).fid.ops).close.map(|close| close(ep.cast())))
+        };
+        assert!(door.is_some_and(|door| door.auth_key() == b"key" && door.id() != 0));
+        assert!(closed == Some(0));
+
+        // SAFETY: `info` points to it, and nobody else uses it meanwhile.
+        unsafe { (*info.ep_attr).auth_key = ptr::null_mut() };
+        assert!(raw_endpoint(&domain, &mut info) == (Errno::EINVAL.to_c(), ptr::null_mut()));
+        // SAFETY: As above.
+        unsafe {
+            (*info.ep_attr).auth_key_size = 0;
+            (*info.ep_attr).type_ = kfi_bindings::kfi_ep_type_KFI_EP_MSG;
+        }
+        assert!(raw_endpoint(&domain, &mut info) == (Errno::ENODATA.to_c(), ptr::null_mut()));
+        info.ep_attr = ptr::null_mut();
+        info.handle = domain.as_raw().cast();
+        assert!(raw_endpoint(&domain, &mut info) == (Errno::EINVAL.to_c(), ptr::null_mut()));
+        Ok(Domain::close(domain)?)
+    }
+
+    #[test]
+    fn endpoints_transfer_nothing() -> Result {
+        let _provider = Fake::register()?;
+        let offers = hints()?.getinfo()?;
+        let endpoint = Endpoint::open(&domain()?, offers.first())?;
+        let ep = endpoint.as_raw();
+        let (null, bytes) = (ptr::null_mut(), ptr::null());
+        let nosys = Errno::ENOSYS.to_c();
+        let long = Some(crate::support::num::signed_size(nosys));
+        // SAFETY: The endpoint is open; nothing looks at the other arguments.
+        unsafe {
+            let (ops, msg, rma, cm) = (*(*ep).ops, *(*ep).msg, *(*ep).rma, *(*ep).cm);
+            let (tagged, atomic) = (*(*ep).tagged, *(*ep).atomic);
+            assert!(ops.cancel.map(|op| op(ep.cast(), null)) == long);
+            assert!(msg.send.map(|op| op(ep, bytes, 1, null, 0, null)) == long);
+            assert!(rma.write.map(|op| op(ep, bytes, 1, null, 0, 0, 0, null)) == long);
+            assert!(tagged.send.map(|op| op(ep, bytes, 1, null, 0, 0, null)) == long);
+            assert!(atomic.writemsg.map(|op| op(ep, ptr::null(), 0)) == long);
+            let valid = atomic.writevalid;
+            assert!(valid.map(|op| op(ep, 0, 0, ptr::null_mut())) == Some(nosys));
+            assert!(cm.shutdown.map(|op| op(ep, 0)) == Some(nosys));
+            let fid = *(*ep).fid.ops;
+            assert!(fid.bind.map(|op| op(ep.cast(), ep.cast(), 0)) == Some(nosys));
+            let nothing = fid.bind.map(|op| op(ep.cast(), ptr::null_mut(), 0));
+            assert!(nothing == Some(Errno::EINVAL.to_c()));
+            assert!(fid.control.map(|op| op(ep.cast(), -1, null)) == Some(nosys));
+        }
+        Ok(endpoint.close()?)
+    }
+}

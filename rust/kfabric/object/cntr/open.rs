@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `kfi_cntr_open()`.
+
+use super::{
+    ops,
+    CounterObject, //
+};
+use crate::{
+    object::{
+        domain::{
+            self,
+            DomainObject, //
+        },
+        fid, //
+    },
+    provider::cntr::Counter,
+    support::{
+        errno::Errno,
+        noio::NoIo,
+        refusal::Refusal, //
+    }, //
+};
+use core::ptr;
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    sync::Arc,
+    types::Opaque, //
+};
+use kfi_bindings::{
+    kfi_cntr_attr,
+    kfi_cntr_events_KFI_CNTR_EVENTS_COMP as EVENTS_COMP,
+    kfi_wait_obj_KFI_WAIT_NONE as WAIT_NONE,
+    kfi_wait_obj_KFI_WAIT_QUEUE as WAIT_QUEUE,
+    kfi_wait_obj_KFI_WAIT_SET as WAIT_SET,
+    kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC,
+    kfid_cntr,
+    kfid_domain, //
+};
+
+/// Checks what the consumer asks for; says whether it is going to wait.
+fn parse(attr: &kfi_cntr_attr) -> Result<bool, Refusal> {
+    if attr.events != EVENTS_COMP {
+        let refusal = Refusal::new(Errno::EINVAL, c"unknown events to count");
+        return Err(refusal.value(u64::from(attr.events)));
+    }
+    if attr.flags != 0 {
+        return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(attr.flags));
+    }
+    match attr.wait_obj {
+        WAIT_NONE => Ok(false),
+        WAIT_UNSPEC | WAIT_QUEUE => Ok(true),
+        WAIT_SET => Err(Refusal::new(Errno::ENOSYS, c"there are no wait sets")),
+        other => Err(Refusal::new(Errno::EINVAL, c"unknown wait object").value(u64::from(other))),
+    }
+}
+
+fn new(
+    domain: &DomainObject,
+    attr: &kfi_cntr_attr,
+    context: *mut c_void,
+) -> Result<*mut kfid_cntr, Refusal> {
+    let can_wait = parse(attr)?;
+    let object = KBox::new_uninit(GFP_KERNEL)?;
+    let counter = Arc::pin_init(Counter::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+    let child = domain.add_child()?;
+    // INVARIANT: `child` keeps the domain open and is given up by `close` only.
+    let object = KBox::write(
+        object,
+        CounterObject {
+            c: Opaque::new(kfid_cntr {
+                fid: fid::new(context, &ops::FID_OPS),
+                ops: ops::OPS.as_ptr(),
+            }),
+            counter,
+            can_wait,
+            domain: child.keep(),
+        },
+    );
+    Ok(KBox::into_raw(object).cast())
+}
+
+/// The `cntr_open` slot of a domain. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: each pointer is null or valid.
+pub(crate) unsafe extern "C" fn open(
+    domain: *mut kfid_domain,
+    attr: *mut kfi_cntr_attr,
+    cntr: *mut *mut kfid_cntr,
+    context: *mut c_void,
+) -> c_int {
+    if cntr.is_null() {
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
+    }
+    let _noio = NoIo::enter();
+    // SAFETY: Each is null or valid as the C API demands; a domain begins with its fid.
+    let (domain, attr) = unsafe {
+        *cntr = ptr::null_mut();
+        (domain::object(domain.cast()), attr.as_ref())
+    };
+    let opened = domain.and_then(|domain| {
+        let attr = attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?;
+        new(domain, attr, context)
+    });
+    match opened {
+        Ok(opened) => {
+            // SAFETY: As above.
+            unsafe { *cntr = opened };
+            0
+        }
+        Err(refusal) => refusal.report(),
+    }
+}

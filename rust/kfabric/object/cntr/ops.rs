@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The operations of a counter.
+
+use super::{
+    close,
+    CounterObject,
+    CNTR, //
+};
+use crate::{
+    object::fid::ClassTable,
+    support::{
+        errno::Errno,
+        refusal::Refusal,
+        table::{
+            Slot,
+            Table, //
+        }, //
+    }, //
+};
+use kernel::{
+    ffi::c_int,
+    time::msecs_to_jiffies, //
+};
+use kfi_bindings::{
+    kfi_ops,
+    kfi_ops_cntr,
+    kfid_cntr, //
+};
+
+/// The operations of a counter.
+pub(super) static OPS: Table<kfi_ops_cntr> = Table(kfi_ops_cntr {
+    size: size_of::<kfi_ops_cntr>(),
+    read: Some(read),
+    readerr: Some(readerr),
+    add: Some(add),
+    set: Some(set),
+    wait: Some(wait),
+    adderr: Some(adderr),
+    seterr: Some(seterr),
+});
+
+/// What every object has.
+pub(super) static FID_OPS: ClassTable<kfi_ops> = ClassTable::new(
+    &CNTR,
+    kfi_ops {
+        size: ClassTable::<kfi_ops>::SIZE,
+        close: Some(close),
+        bind: Slot::NOSYS,
+        control: Slot::NOSYS,
+        ops_open: Slot::NOSYS,
+    },
+);
+
+/// The object behind a counter that C calls.
+///
+/// # Safety
+///
+/// `cntr` is an open counter of this core, and not closed during `'a`.
+unsafe fn of<'a>(cntr: *mut kfid_cntr) -> &'a CounterObject {
+    // SAFETY: `cntr` is the first field of the object that `open` gave out.
+    unsafe { &*cntr.cast::<CounterObject>() }
+}
+
+/// # Safety
+///
+/// `cntr` is an open counter of this core.
+unsafe extern "C" fn read(cntr: *mut kfid_cntr) -> u64 {
+    // SAFETY: By the requirements of this function.
+    unsafe { of(cntr) }.counter().value()
+}
+
+/// # Safety
+///
+/// `cntr` is an open counter of this core.
+unsafe extern "C" fn readerr(cntr: *mut kfid_cntr) -> u64 {
+    // SAFETY: By the requirements of this function.
+    unsafe { of(cntr) }.counter().errors()
+}
+
+/// The calls that change a counter, which can't fail.
+macro_rules! change_call {
+    ($($name:ident => $method:ident;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// `cntr` is an open counter of this core.
+            unsafe extern "C" fn $name(cntr: *mut kfid_cntr, value: u64) -> c_int {
+                // SAFETY: By the requirements of this function.
+                unsafe { of(cntr) }.counter().$method(value);
+                0
+            }
+        )*
+    };
+}
+
+change_call! {
+    add => add;
+    adderr => add_err;
+    set => set;
+    seterr => set_err;
+}
+
+/// `kfi_cntr_wait()`. Sleeps, interruptibly.
+///
+/// # Safety
+///
+/// `cntr` is an open counter of this core.
+unsafe extern "C" fn wait(cntr: *mut kfid_cntr, threshold: u64, timeout: c_int) -> c_int {
+    // SAFETY: By the requirements of this function; it is not closed while somebody waits.
+    let object = unsafe { of(cntr) };
+    if !object.can_wait {
+        return Refusal::new(Errno::ENOSYS, c"opened without a wait object").report();
+    }
+    // A negative one is for ever.
+    let timeout = u32::try_from(timeout).ok().map(msecs_to_jiffies);
+    let waited = object.counter().wait(threshold, timeout);
+    waited.map_or_else(Errno::to_c, |()| 0)
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The operations of an event queue, as C calls them.
+
+use super::{
+    close,
+    event::Event,
+    queue::Queue,
+    EqObject,
+    EQ, //
+};
+use crate::object::fid::ClassTable;
+use crate::support::{
+    errno::Errno,
+    num::{
+        widen,
+        widen_u32, //
+    },
+    refusal::Refusal,
+    strings,
+    table::{Slot, Table}, //
+};
+use core::ptr;
+use kernel::{
+    ffi::{
+        c_char,
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    str::CStrExt,
+    time::msecs_to_jiffies, //
+};
+use kfi_bindings::{
+    kfi_eq_err_entry,
+    kfi_ops,
+    kfi_ops_eq,
+    kfid_eq, //
+};
+
+/// The operations of an event queue.
+pub(super) static OPS: Table<kfi_ops_eq> = Table(kfi_ops_eq {
+    size: size_of::<kfi_ops_eq>(),
+    read: Some(read),
+    readerr: Some(readerr),
+    write: Some(write),
+    sread: Some(sread),
+    strerror: Some(strerror),
+});
+
+/// What every object has.
+pub(super) static FID_OPS: ClassTable<kfi_ops> = ClassTable::new(
+    &EQ,
+    kfi_ops {
+        size: ClassTable::<kfi_ops>::SIZE,
+        close: Some(close),
+        bind: Slot::NOSYS,
+        control: Slot::NOSYS,
+        ops_open: Slot::NOSYS,
+    },
+);
+
+/// The queue that C calls an operation on.
+///
+/// # Safety
+///
+/// `eq` is an open queue; the reference is not used after it was closed.
+unsafe fn object<'a>(eq: *mut kfid_eq) -> &'a EqObject {
+    // SAFETY: Our table is on our queues only, whose `kfid_eq` is the object's first field.
+    unsafe { &*eq.cast::<EqObject>() }
+}
+
+/// What C gets. That there is nothing to read, say, is an answer and no refusal.
+fn answer(result: Result<usize, Refusal>) -> isize {
+    const ANSWERS: [Errno; 4] = [
+        Errno::EAGAIN,
+        Errno::EAVAIL,
+        Errno::EINTR,
+        Errno::EOVERRUN, //
+    ];
+    let errno = match result {
+        Ok(len) => return isize::try_from(len).unwrap_or(isize::MAX),
+        Err(refusal) if ANSWERS.contains(&refusal.errno()) => refusal.errno().to_c(),
+        Err(refusal) => refusal.report(),
+    };
+    isize::try_from(errno).unwrap_or(isize::MIN)
+}
+
+/// Whether the reader wants to leave things where they are.
+fn peeks(flags: u64) -> Result<bool, Refusal> {
+    const PEEK: u64 = widen_u32(kfi_bindings::KFI_PEEK);
+    match flags {
+        0 => Ok(false),
+        PEEK => Ok(true),
+        _ => Err(Refusal::new(Errno::EBADFLAGS, c"flags of reading events").value(flags)),
+    }
+}
+
+/// Where a reader wants an event put.
+struct Out {
+    event: *mut u32,
+    buf: *mut c_void,
+    len: usize,
+}
+
+impl Out {
+    fn new(event: *mut u32, buf: *mut c_void, len: usize) -> Result<Self, Refusal> {
+        if event.is_null() || buf.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"event or buffer is NULL"));
+        }
+        Ok(Self { event, buf, len })
+    }
+
+    /// Puts an event there.
+    ///
+    /// # Safety
+    ///
+    /// `event` is valid for writing, and so are `len` bytes at `buf`.
+    unsafe fn put(&self, event: &Event) -> Result<usize, Refusal> {
+        let (bytes, len) = event.bytes();
+        if self.len < len {
+            let refusal = Refusal::new(Errno::ETOOSMALL, c"no room for the event");
+            return Err(refusal.value(widen(len)));
+        }
+        // SAFETY: By the requirements of this function, with room as just checked.
+        unsafe {
+            self.event.write(event.number);
+            ptr::copy_nonoverlapping(bytes, self.buf.cast(), len);
+        }
+        Ok(len)
+    }
+}
+
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+unsafe extern "C" fn read(
+    eq: *mut kfid_eq,
+    event: *mut u32,
+    buf: *mut c_void,
+    len: usize,
+    flags: u64,
+) -> isize {
+    // SAFETY: By the requirements of this function.
+    let eq = unsafe { object(eq) };
+    let read = || {
+        let peek = peeks(flags)?;
+        let out = Out::new(event, buf, len)?;
+        // SAFETY: By the requirements of this function, and not null.
+        eq.queue.read(peek, |event| unsafe { out.put(event) })
+    };
+    answer(read())
+}
+
+/// Sleeps.
+///
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+unsafe extern "C" fn sread(
+    eq: *mut kfid_eq,
+    event: *mut u32,
+    buf: *mut c_void,
+    len: usize,
+    timeout: c_int,
+    flags: u64,
+) -> isize {
+    kernel::task::might_sleep();
+    // SAFETY: By the requirements of this function.
+    let eq = unsafe { object(eq) };
+    let read = || {
+        let peek = peeks(flags)?;
+        let out = Out::new(event, buf, len)?;
+        if !eq.waits {
+            return Err(Refusal::new(Errno::ENOSYS, c"opened without a wait object"));
+        }
+        // Negative is for ever.
+        let timeout = u32::try_from(timeout).ok().map(msecs_to_jiffies);
+        // SAFETY: By the requirements of this function, and not null.
+        let put = |event: &Event| unsafe { out.put(event) };
+        // Counted, so that the queue can't be closed under who waits.
+        eq.users.add()?;
+        let read = eq.queue.wait_and_read(peek, timeout, put);
+        eq.users.remove();
+        read
+    };
+    answer(read())
+}
+
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut kfi_eq_err_entry, flags: u64) -> isize {
+    // SAFETY: By the requirements of this function.
+    let eq = unsafe { object(eq) };
+    let read = || {
+        let peek = peeks(flags)?;
+        if buf.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
+        }
+        let failure = eq.queue.read_failure(peek)?;
+        // SAFETY: By the requirements of this function, and not null.
+        unsafe { buf.write(failure.entry()) };
+        Ok(size_of::<kfi_eq_err_entry>())
+    };
+    answer(read())
+}
+
+/// Is it an event that a consumer may write?
+fn is_event(event: u32) -> bool {
+    event <= kfi_bindings::KFI_JOIN_COMPLETE || event & kfi_bindings::KFI_PROV_SPECIFIC != 0
+}
+
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+unsafe extern "C" fn write(
+    eq: *mut kfid_eq,
+    event: u32,
+    buf: *const c_void,
+    len: usize,
+    flags: u64,
+) -> isize {
+    // SAFETY: By the requirements of this function.
+    let eq = unsafe { object(eq) };
+    let written = || {
+        if !eq.writable {
+            return Err(Refusal::new(Errno::ENOSYS, c"opened without KFI_WRITE"));
+        }
+        if flags != 0 {
+            return Err(Refusal::new(Errno::EBADFLAGS, c"flags of writing an event").value(flags));
+        }
+        if !is_event(event) {
+            let refusal = Refusal::new(Errno::EINVAL, c"no such event");
+            return Err(refusal.value(u64::from(event)));
+        }
+        if buf.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
+        }
+        // SAFETY: By the requirements of this function, and not null.
+        let event = unsafe { Event::written(event, buf.cast(), len) }
+            .ok_or(Refusal::new(Errno::EINVAL, c"not the length of an event").value(widen(len)))?;
+        Queue::try_push(&eq.queue, event)?;
+        Ok(len)
+    };
+    answer(written())
+}
+
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+unsafe extern "C" fn strerror(
+    _eq: *mut kfid_eq,
+    prov_errno: c_int,
+    _err_data: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    let text = strings::prov_errno(prov_errno);
+    if !buf.is_null() && len > 0 {
+        let bytes = text.to_bytes();
+        let fits = bytes.len().min(len - 1);
+        // SAFETY: By the requirements of this function, there is room for `len` bytes.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), buf.cast(), fits);
+            buf.add(fits).write(0);
+        }
+    }
+    text.as_char_ptr()
+}

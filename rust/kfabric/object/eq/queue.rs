@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is behind an event queue: the entries, who waits for them, and the handler.
+//!
+//! Lock order: the queue's lock is taken with interrupts off, and before those of wait queues and
+//! workqueues only. Neither handlers nor anything that could sleep runs under it.
+
+use super::{
+    event::{
+        Event,
+        Failure, //
+    },
+    ring::{
+        First,
+        Place,
+        Ring, //
+    }, //
+};
+use crate::{
+    new_irq_lock,
+    support::{
+        errno::Errno,
+        irqlock::{
+            IrqGuard,
+            IrqLock, //
+        },
+        noio::NoIo,
+        refusal::Refusal,
+        work, //
+    }, //
+};
+use core::ptr;
+use kernel::{
+    bindings,
+    ffi::c_void,
+    impl_has_work,
+    new_condvar,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        CondVar,
+        CondVarTimeoutResult, //
+    },
+    time::Jiffies,
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+use kfi_bindings::kfid_eq;
+
+/// An entry that the core has put in and may want to take out again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Unread {
+    /// An event.
+    Event(Place),
+    /// That an operation failed.
+    Failure(Place),
+}
+
+/// A consumer's handler and what it is called with.
+pub(super) struct Handler {
+    pub(super) call: unsafe extern "C" fn(*mut kfid_eq, *mut c_void),
+    pub(super) eq: *mut kfid_eq,
+    pub(super) context: *mut c_void,
+}
+
+// SAFETY: C consumers let any thread call their handlers; the pointers are only handed through.
+unsafe impl Send for Handler {}
+// SAFETY: As above.
+unsafe impl Sync for Handler {}
+
+/// An event queue without its C side. It outlives that if the handler's work is still queued then.
+#[pin_data]
+pub(super) struct Queue {
+    #[pin]
+    state: IrqLock<State>,
+    /// There is something to read.
+    #[pin]
+    readable: CondVar,
+    handler: Option<Handler>,
+    #[pin]
+    work: Work<Queue>,
+}
+
+struct State {
+    events: Ring<Event>,
+    failures: Ring<Failure>,
+    handler: HandlerState,
+    /// The task that runs the handler, by its address; 0 if none does.
+    running: usize,
+}
+
+/// Whether the next event calls the handler.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HandlerState {
+    /// It does.
+    Armed,
+    /// The handler is about to be called.
+    Due,
+    /// The handler was called, and nobody has found the queue empty since.
+    Called,
+    /// The queue was closed: it is never called again.
+    Over,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Queue { self.work }
+}
+
+impl Queue {
+    /// A queue of `size` entries of each kind. May sleep.
+    pub(super) fn new(size: usize, handler: Option<Handler>) -> Result<Arc<Self>, Refusal> {
+        let state = State {
+            events: Ring::new(size)?,
+            failures: Ring::new(size)?,
+            handler: HandlerState::Armed,
+            running: 0,
+        };
+        let queue = pin_init!(Self {
+            state <- new_irq_lock!(state, c"kfi_eq"),
+            readable <- new_condvar!("kfi_eq"),
+            handler,
+            work <- new_work!("kfi_eq"),
+        });
+        Arc::pin_init(queue, GFP_KERNEL).map_err(|_| Refusal::from(Errno::ENOMEM))
+    }
+
+    /// Puts something in, and tells those who wait if `put` says that there is something to read.
+    ///
+    /// All of it under the lock: a reader may close the queue as soon as that is free.
+    fn put<R>(this: &Arc<Self>, put: impl FnOnce(&mut State) -> (R, bool)) -> R {
+        this.state.with(|state| {
+            let (result, came) = put(state);
+            if !came {
+                return result;
+            }
+            let call = this.handler.is_some() && state.handler == HandlerState::Armed;
+            if call {
+                state.handler = HandlerState::Due;
+            }
+            this.readable.notify_all();
+            if let Some(handlers) = work::handlers().filter(|_| call) {
+                // Work that is queued already has yet to run, and will see what was set above.
+                let _ = handlers.enqueue(this.clone());
+            }
+            result
+        })
+    }
+
+    /// Puts in an event; where there is no room, the reader will know. Any context.
+    pub(super) fn push(this: &Arc<Self>, event: Event) -> Option<Unread> {
+        Self::put(this, |state| {
+            (state.events.push(event).map(Unread::Event), true)
+        })
+    }
+
+    /// Puts in an event; `EAGAIN` where there is no room. Any context.
+    pub(super) fn try_push(this: &Arc<Self>, event: Event) -> Result<(), Errno> {
+        Self::put(this, |state| match state.events.try_push(event) {
+            Some(_) => (Ok(()), true),
+            None => (Err(Errno::EAGAIN), false),
+        })
+    }
+
+    /// Puts in that an operation failed; where there is no room, the reader will know. Any context.
+    pub(super) fn push_failure(this: &Arc<Self>, failure: Failure) -> Option<Unread> {
+        Self::put(this, |state| {
+            (state.failures.push(failure).map(Unread::Failure), true)
+        })
+    }
+
+    /// Gives the next event to `out`, and takes it out of the queue if that is all right and the
+    /// reader doesn't only `peek`. `EAGAIN` if there is none; `EAVAIL` if there is a failure to read
+    /// about first; `EOVERRUN` where events were lost. Any context.
+    pub(super) fn read(
+        &self,
+        peek: bool,
+        out: impl FnOnce(&Event) -> Result<usize, Refusal>,
+    ) -> Result<usize, Refusal> {
+        self.state.with(|state| {
+            let read = state.read(peek, out);
+            state.arm_if_empty(&read);
+            read
+        })
+    }
+
+    /// As [`read`](Self::read), but waits for an event, for as long as `left` says or for ever.
+    /// `EINTR` when a signal came. Sleeps.
+    pub(super) fn wait_and_read(
+        &self,
+        peek: bool,
+        left: Option<Jiffies>,
+        out: impl FnMut(&Event) -> Result<usize, Refusal>,
+    ) -> Result<usize, Refusal> {
+        self.state
+            .with(|state| self.wait_and_read_locked(state, peek, left, out))
+    }
+
+    fn wait_and_read_locked(
+        &self,
+        state: &mut IrqGuard<'_, State>,
+        peek: bool,
+        mut left: Option<Jiffies>,
+        mut out: impl FnMut(&Event) -> Result<usize, Refusal>,
+    ) -> Result<usize, Refusal> {
+        let mut signal = false;
+        loop {
+            let read = state.read(peek, &mut out);
+            if !is_nothing(&read) || left == Some(0) {
+                state.arm_if_empty(&read);
+                return read;
+            }
+            if signal {
+                return Err(Errno::EINTR.into());
+            }
+            match left {
+                None => signal = self.readable.wait_interruptible(state),
+                Some(jiffies) => {
+                    let readable = &self.readable;
+                    left = match readable.wait_interruptible_timeout(state, jiffies) {
+                        CondVarTimeoutResult::Timeout => Some(0),
+                        CondVarTimeoutResult::Woken { jiffies } => Some(jiffies),
+                        CondVarTimeoutResult::Signal { jiffies } => {
+                            signal = true;
+                            // Not 0, which would look like the end of the time.
+                            Some(jiffies.max(1))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives what is known of the next operation that failed; as [`read`](Self::read).
+    pub(super) fn read_failure(&self, peek: bool) -> Result<Failure, Refusal> {
+        self.state.with(|state| {
+            let read = match state.failures.first() {
+                First::Nothing => return Err(Errno::EAGAIN.into()),
+                First::Lost => Err(Errno::EOVERRUN.into()),
+                First::Entry(failure) => Ok(*failure),
+            };
+            if !peek {
+                state.failures.advance();
+            }
+            read
+        })
+    }
+
+    /// Takes out what was put in, unless it has been read. Any context.
+    pub(super) fn forget(&self, unread: Unread) {
+        self.state.with(|state| match unread {
+            Unread::Event(place) => state.events.remove(place),
+            Unread::Failure(place) => state.failures.remove(place),
+        });
+    }
+
+    /// Does the calling task run the handler? Process context.
+    pub(super) fn in_handler(&self) -> bool {
+        self.state.with(|state| state.running == current_task())
+    }
+
+    /// When it returns, the handler doesn't run, and never will. Sleeps; not in the handler.
+    pub(super) fn end(&self) {
+        self.state.with(|state| state.handler = HandlerState::Over);
+        // SAFETY: The work was initialised with the queue, which the caller's reference keeps.
+        unsafe { bindings::flush_work(Work::raw_get(&raw const self.work)) };
+    }
+}
+
+impl WorkItem for Queue {
+    type Pointer = Arc<Self>;
+
+    /// Calls the handler. Process context; sleeps if the handler does.
+    fn run(this: Arc<Self>) {
+        let Some(handler) = &this.handler else {
+            return;
+        };
+        // Storage may wait for what the handler does on the way of writing memory back.
+        let _noio = NoIo::enter();
+        let due = this.state.with(|state| {
+            let due = state.handler == HandlerState::Due;
+            if due {
+                state.handler = HandlerState::Called;
+                state.running = current_task();
+            }
+            due
+        });
+        if !due {
+            return;
+        }
+        // SAFETY: The consumer gave it to be called with these while the queue is open, and closing
+        // it waits for this work in `end`.
+        unsafe { (handler.call)(handler.eq, handler.context) };
+        this.state.with(|state| state.running = 0);
+    }
+}
+
+impl State {
+    fn read(
+        &mut self,
+        peek: bool,
+        out: impl FnOnce(&Event) -> Result<usize, Refusal>,
+    ) -> Result<usize, Refusal> {
+        if !self.failures.is_empty() {
+            return Err(Errno::EAVAIL.into());
+        }
+        let read = match self.events.first() {
+            First::Nothing => return Err(Errno::EAGAIN.into()),
+            First::Lost => Err(Errno::EOVERRUN.into()),
+            First::Entry(event) => Ok(out(event)?),
+        };
+        if !peek {
+            self.events.advance();
+        }
+        read
+    }
+
+    /// The reader found nothing: the handler will tell when there is something.
+    fn arm_if_empty(&mut self, read: &Result<usize, Refusal>) {
+        if is_nothing(read) && self.handler == HandlerState::Called {
+            self.handler = HandlerState::Armed;
+        }
+    }
+}
+
+/// Was there nothing to read?
+fn is_nothing(read: &Result<usize, Refusal>) -> bool {
+    matches!(read, Err(refusal) if refusal.errno() == Errno::EAGAIN)
+}
+
+fn current_task() -> usize {
+    ptr::from_ref(&**kernel::current!()).addr()
+}

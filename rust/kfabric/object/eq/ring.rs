@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Entries that wait to be read, in order, as many as there is room for.
+
+use core::mem::take;
+use kernel::{
+    alloc::AllocError,
+    prelude::*, //
+};
+
+/// A ring of entries that tells its reader where some are missing.
+///
+/// An entry that comes when the ring is full is lost. The entries before it are read as ever; then
+/// the reader gets [`First::Lost`], once, and then what came later.
+///
+/// An entry can be taken out anywhere, in a time that doesn't depend on how many there are: the
+/// slots are linked.
+///
+/// # Invariants
+///
+/// From `first` by `after`, and from `last` by `before`, go all slots that have an entry; from
+/// `free` by `after` go all others.
+pub(super) struct Ring<T> {
+    slots: KVVec<Slot<T>>,
+    first: Link,
+    last: Link,
+    free: Link,
+    /// Entries were lost that would come before the first.
+    lost: bool,
+    /// How many entries have been put in; never wraps.
+    pushed: u64,
+    /// How many slots have been looked at.
+    #[cfg(CONFIG_KUNIT = "y")]
+    looked_at: usize,
+}
+
+/// The index of a slot.
+type Link = Option<usize>;
+
+struct Slot<T> {
+    entry: Option<T>,
+    before: Link,
+    after: Link,
+    /// Which entry of all it has, or had last.
+    number: u64,
+    /// Entries were lost that would come after this one.
+    lost_next: bool,
+}
+
+/// Where an entry is, as long as it is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    slot: usize,
+    number: u64,
+}
+
+/// What there is to read.
+pub(super) enum First<'a, T> {
+    /// Nothing.
+    Nothing,
+    /// That entries were lost here.
+    Lost,
+    /// An entry.
+    Entry(&'a T),
+}
+
+impl<T> Ring<T> {
+    /// A ring with room for `size` entries, of which there is at least one. May sleep.
+    pub(super) fn new(size: usize) -> Result<Self, AllocError> {
+        let size = size.max(1);
+        let mut slots = KVVec::with_capacity(size, GFP_KERNEL)?;
+        for index in 0..size {
+            let slot = Slot {
+                entry: None,
+                before: None,
+                after: Some(index + 1).filter(|&next| next < size),
+                number: 0,
+                lost_next: false,
+            };
+            slots.push(slot, GFP_KERNEL)?;
+        }
+        // INVARIANT: All are free.
+        Ok(Self {
+            slots,
+            first: None,
+            last: None,
+            free: Some(0),
+            lost: false,
+            pushed: 0,
+            #[cfg(CONFIG_KUNIT = "y")]
+            looked_at: 0,
+        })
+    }
+
+    fn slot(&mut self, link: Link) -> Option<&mut Slot<T>> {
+        #[cfg(CONFIG_KUNIT = "y")]
+        {
+            self.looked_at += 1;
+        }
+        self.slots.get_mut(link?)
+    }
+
+    /// Puts an entry behind all others; `None` if there is no room, and nothing happens. Any
+    /// context.
+    pub(super) fn try_push(&mut self, entry: T) -> Option<Place> {
+        let (at, last, number) = (self.free, self.last, self.pushed);
+        let slot = self.slot(at)?;
+        let free = slot.after;
+        *slot = Slot {
+            entry: Some(entry),
+            before: last,
+            after: None,
+            number,
+            lost_next: false,
+        };
+        // INVARIANT: The first free slot becomes the last that has an entry.
+        match self.slot(last) {
+            Some(last) => last.after = at,
+            None => self.first = at,
+        }
+        self.last = at;
+        self.free = free;
+        self.pushed += 1;
+        at.map(|slot| Place { slot, number })
+    }
+
+    /// Puts an entry behind all others. Where there is no room, it is lost, and the reader will
+    /// know. Any context.
+    pub(super) fn push(&mut self, entry: T) -> Option<Place> {
+        let place = self.try_push(entry);
+        if place.is_none() {
+            let last = self.last;
+            if let Some(last) = self.slot(last) {
+                last.lost_next = true;
+            }
+        }
+        place
+    }
+
+    /// Is there nothing to read? Any context.
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none() && !self.lost
+    }
+
+    /// What the reader gets next. Any context.
+    pub(super) fn first(&self) -> First<'_, T> {
+        if self.lost {
+            return First::Lost;
+        }
+        match self.first.and_then(|first| self.slots.get(first)) {
+            Some(Slot {
+                entry: Some(entry), ..
+            }) => First::Entry(entry),
+            _ => First::Nothing,
+        }
+    }
+
+    /// Takes away what [`first`](Self::first) gives. Any context.
+    pub(super) fn advance(&mut self) {
+        if !take(&mut self.lost) {
+            self.take(self.first);
+        }
+    }
+
+    /// Takes an entry away, unless it was read before, and no word of those that were lost. Any
+    /// context.
+    pub(super) fn remove(&mut self, place: Place) {
+        let at = Some(place.slot);
+        if self
+            .slot(at)
+            .is_some_and(|slot| slot.number == place.number)
+        {
+            self.take(at);
+        }
+    }
+
+    /// Takes an entry away, if there is one. What was lost after it was lost before the next.
+    fn take(&mut self, at: Link) {
+        let free = self.free;
+        let Some(slot) = self.slot(at) else {
+            return;
+        };
+        if slot.entry.take().is_none() {
+            return;
+        }
+        let (before, after, lost) = (slot.before, slot.after, slot.lost_next);
+        slot.after = free;
+        // INVARIANT: The slots around it are each other's neighbours now, and it is free.
+        self.free = at;
+        match self.slot(before) {
+            Some(before) => {
+                before.after = after;
+                before.lost_next |= lost;
+            }
+            None => {
+                self.first = after;
+                self.lost |= lost;
+            }
+        }
+        match self.slot(after) {
+            Some(after) => after.before = before,
+            None => self.last = before,
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_eq_ring)]
+mod tests {
+    use super::*;
+    use crate::support::num::index;
+
+    /// Reads everything; `None` stands for what was lost.
+    fn drain(ring: &mut Ring<u32>) -> Result<KVec<Option<u32>>> {
+        let mut all = KVec::new();
+        loop {
+            match ring.first() {
+                First::Nothing => return Ok(all),
+                First::Lost => all.push(None, GFP_KERNEL)?,
+                First::Entry(entry) => all.push(Some(*entry), GFP_KERNEL)?,
+            }
+            ring.advance();
+        }
+    }
+
+    #[test]
+    fn in_order_and_round_and_round() -> Result {
+        let mut ring = Ring::new(3)?;
+        for start in 0..10 {
+            ring.push(start);
+            ring.push(start + 1);
+            assert!(!ring.is_empty());
+            assert_eq!(&*drain(&mut ring)?, &[Some(start), Some(start + 1)]);
+            assert!(ring.is_empty());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_lost_is_told_where_it_was() -> Result {
+        let mut ring = Ring::new(2)?;
+        for entry in 1..=4 {
+            ring.push(entry);
+        }
+        ring.advance();
+        ring.push(5);
+        ring.push(6);
+        let all = [Some(2), None, Some(5), None];
+        assert_eq!(&*drain(&mut ring)?, &all);
+        ring.push(7);
+        assert_eq!(&*drain(&mut ring)?, &[Some(7)]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_refused_entry_is_not_lost() -> Result {
+        let mut ring = Ring::new(1)?;
+        assert!(ring.try_push(1).is_some());
+        assert!(ring.try_push(2).is_none());
+        assert_eq!(&*drain(&mut ring)?, &[Some(1)]);
+        Ok(())
+    }
+
+    #[test]
+    fn removal_keeps_the_order_and_makes_room() -> Result {
+        let mut ring = Ring::new(4)?;
+        for entry in 0..3 {
+            ring.push(entry);
+            ring.advance();
+        }
+        let mut places = KVec::new();
+        for entry in 1..=5 {
+            places.push(ring.push(entry), GFP_KERNEL)?;
+        }
+        for place in places.iter().skip(1).step_by(2).flatten() {
+            ring.remove(*place);
+        }
+        ring.push(6);
+        ring.push(7);
+        ring.push(8);
+        let all = [Some(1), Some(3), None, Some(6), Some(7), None];
+        assert_eq!(&*drain(&mut ring)?, &all);
+        Ok(())
+    }
+
+    #[test]
+    fn removal_never_hides_a_loss() -> Result {
+        let mut ring = Ring::new(1)?;
+        let place = ring.push(1).ok_or(EINVAL)?;
+        ring.push(2);
+        ring.remove(place);
+        assert!(!ring.is_empty());
+        ring.push(3);
+        assert_eq!(&*drain(&mut ring)?, &[None, Some(3)]);
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_read_is_not_removed_again() -> Result {
+        let mut ring = Ring::new(2)?;
+        let place = ring.push(1).ok_or(EINVAL)?;
+        ring.advance();
+        ring.remove(place);
+        // In the slot of the first one.
+        ring.push(2);
+        ring.push(3);
+        ring.remove(place);
+        assert_eq!(&*drain(&mut ring)?, &[Some(2), Some(3)]);
+        ring.remove(place);
+        assert!(ring.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn removal_takes_no_longer_with_many() -> Result {
+        const MANY: u32 = 1 << 13;
+        let mut ring = Ring::new(index(MANY))?;
+        let mut places = KVVec::new();
+        for entry in 0..MANY {
+            places.push(ring.push(entry).ok_or(EINVAL)?, GFP_KERNEL)?;
+        }
+        // From both ends to the middle: neither is a short cut.
+        let before = ring.looked_at;
+        while let Some(last) = places.pop() {
+            ring.remove(last);
+            if let Some(middle) = places.get(places.len() / 2) {
+                ring.remove(*middle);
+            }
+        }
+        assert!(ring.is_empty());
+        assert!(ring.looked_at - before <= 8 * index(MANY));
+        Ok(())
+    }
+}

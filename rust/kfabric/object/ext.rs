@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `kfi_open_ops()` on a domain.
+
+pub(crate) mod dma;
+pub(crate) mod mapped_keys;
+pub(crate) mod raw;
+pub(crate) mod reserve;
+
+use crate::{
+    object::domain,
+    provider::Domain,
+    support::{
+        errno::Errno,
+        noio::NoIo,
+        refusal::Refusal, //
+    }, //
+};
+use core::ptr;
+use kernel::{
+    ffi::{
+        c_char,
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    str::CStr, //
+};
+use kfi_bindings::kfid;
+
+/// The table of this name: one of the core's own, or else one of the provider's.
+fn table(domain: &dyn Domain, name: &CStr) -> Option<*mut c_void> {
+    // A consumer that opens one of these relies on the core's, be it there or not.
+    if name == dma::NAME {
+        return domain.dma().map(|_| dma::OPS.as_ptr().cast());
+    }
+    if name == raw::NAME {
+        return Some(raw::OPS.as_ptr().cast());
+    }
+    if name == reserve::NAME {
+        return Some(reserve::OPS.as_ptr().cast());
+    }
+    domain.extensions().iter().find_map(|own| own.table(name))
+}
+
+/// `kfi_open_ops` of a domain. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+pub(crate) unsafe extern "C" fn open(
+    fid: *mut kfid,
+    name: *const c_char,
+    flags: u64,
+    ops: *mut *mut c_void,
+    _context: *mut c_void,
+) -> c_int {
+    if ops.is_null() || name.is_null() {
+        return Refusal::new(Errno::EINVAL, c"no name or no output pointer").report();
+    }
+    // SAFETY: Not null, so valid as the C API demands.
+    let name = unsafe {
+        *ops = ptr::null_mut();
+        CStr::from_char_ptr(name)
+    };
+    if flags != 0 {
+        return Refusal::new(Errno::EBADFLAGS, c"flag not supported")
+            .value(flags)
+            .report();
+    }
+    let _noio = NoIo::enter();
+    // SAFETY: C calls this on an open object.
+    let domain = match unsafe { domain::object(fid) } {
+        Ok(domain) => domain.provider(),
+        Err(refusal) => return refusal.report(),
+    };
+    match table(domain, name) {
+        Some(table) => {
+            // SAFETY: As above.
+            unsafe { *ops = table };
+            0
+        }
+        None => Refusal::new(Errno::ENOSYS, c"no extension of that name").report(),
+    }
+}

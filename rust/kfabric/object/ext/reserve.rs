@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The extension `kfi_reserve_ops_v1`: regions that don't fail for want of memory.
+//!
+//! C header: [`include/kfi_reserve_ext.h`](srctree/include/kfi_reserve_ext.h)
+//!
+//! Lock order: `RESERVING` is taken before anything of a provider.
+
+use crate::{
+    object::{
+        domain::{
+            self,
+            DomainObject, //
+        },
+        mr::reserve::Reserve, //
+    },
+    support::{
+        errno::Errno,
+        noio::NoIo,
+        num::{
+            c_str,
+            widen, //
+        },
+        refusal::Refusal,
+        table::Table, //
+    }, //
+};
+use kernel::{
+    ffi::c_int,
+    prelude::*,
+    str::CStr, //
+};
+use kfi_bindings::{
+    kfi_reserve_ops,
+    kfid, //
+};
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `init`, which the module calls first.
+    unsafe(uninit) static RESERVING: Mutex<()> = ();
+}
+
+/// Initializes the lock of those who reserve.
+///
+/// # Safety
+///
+/// Called once, before anything else of this file.
+pub(crate) unsafe fn init() {
+    // SAFETY: By the requirements of this function.
+    unsafe { RESERVING.init() };
+}
+
+pub(crate) const NAME: &CStr = c_str(kfi_bindings::KFI_RESERVE_OPS_1);
+
+pub(crate) static OPS: Table<kfi_reserve_ops> = Table(kfi_reserve_ops {
+    size: size_of::<kfi_reserve_ops>(),
+    reserve: Some(reserve),
+});
+
+/// The slot `reserve`. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: `fid` is null or valid for the call.
+unsafe extern "C" fn reserve(fid: *mut kfid, count: usize, pages: usize) -> c_int {
+    let _noio = NoIo::enter();
+    // SAFETY: As the C API demands.
+    let domain = unsafe { domain::object(fid) };
+    let reserved = domain.and_then(|domain| of(domain, count, pages));
+    reserved.map_or_else(Refusal::report, |()| 0)
+}
+
+fn of(domain: &DomainObject, count: usize, pages: usize) -> Result<(), Refusal> {
+    let limits = domain.mr_limits();
+    if count == 0 || pages == 0 {
+        return Err(Refusal::new(Errno::EINVAL, c"a reserve of nothing"));
+    }
+    if widen(pages) > limits.pages {
+        return Err(Refusal::new(Errno::E2BIG, c"too many pages").value(widen(pages)));
+    }
+    if count > limits.regions {
+        return Err(Refusal::new(Errno::ENOSPC, c"more than mr_cnt regions").value(widen(count)));
+    }
+    let busy = Refusal::new(Errno::EBUSY, c"the domain has a reserve");
+    // One at a time: a provider is asked once for a domain.
+    let _reserving = RESERVING.lock();
+    if domain.reserve().is_some() {
+        return Err(busy);
+    }
+    let reserve = Reserve::new(domain, count, pages)?;
+    match domain.set_reserve(reserve) {
+        true => Ok(()),
+        false => Err(busy),
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `kfi_fabric()` for providers written in Rust.
+
+use super::{
+    ops,
+    FabricObject, //
+};
+use crate::{
+    object::{
+        children::Children,
+        fid, //
+    },
+    provider::{
+        Fabric,
+        Provider, //
+    },
+    support::refusal::Refusal, //
+};
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    str::{
+        CStr,
+        CString, //
+    },
+    types::Opaque, //
+};
+use kfi_bindings::{
+    kfi_fabric_attr,
+    kfid_fabric, //
+};
+
+/// The `kfabric` slot of a Rust provider.
+///
+/// # Safety
+///
+/// Called by `kfi_fabric()` only, with both pointers valid and the names in `attr` not null.
+pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
+    attr: *mut kfi_fabric_attr,
+    fabric: *mut *mut kfid_fabric,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the requirements of this function.
+    let (name, api_version) = unsafe { (CStr::from_char_ptr((*attr).name), (*attr).api_version) };
+    let opened = P::open_fabric(name).and_then(|imp| new(imp, P::NAME, name, api_version, context));
+    match opened {
+        Ok(opened) => {
+            // SAFETY: By the requirements of this function.
+            unsafe { *fabric = opened };
+            0
+        }
+        Err(refusal) => refusal.report(),
+    }
+}
+
+/// Makes the object that C gets. Not generic, so that its tables are the core's.
+fn new(
+    imp: KBox<dyn Fabric>,
+    provider: &'static CStr,
+    name: &CStr,
+    api_version: u32,
+    context: *mut c_void,
+) -> Result<*mut kfid_fabric, Refusal> {
+    let object = KBox::new(
+        FabricObject {
+            c: Opaque::new(kfid_fabric {
+                fid: fid::new(context, &ops::FID_OPS),
+                ops: ops::OPS.as_ptr(),
+                api_version,
+            }),
+            imp,
+            provider,
+            name: CString::try_from(name)?,
+            children: Children::new(),
+        },
+        GFP_KERNEL,
+    )?;
+    Ok(KBox::into_raw(object).cast())
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The operations of a fabric.
+
+use super::{
+    close,
+    FABRIC, //
+};
+use crate::{
+    object::{
+        domain,
+        eq,
+        fid::ClassTable, //
+    },
+    support::table::Slot, //
+};
+use kfi_bindings::{
+    kfi_ops,
+    kfi_ops_fabric, //
+};
+
+/// What is opened in a fabric.
+pub(super) static OPS: ClassTable<kfi_ops_fabric> = ClassTable::new(
+    &FABRIC,
+    kfi_ops_fabric {
+        size: ClassTable::<kfi_ops_fabric>::SIZE,
+        domain: Some(domain::open::open),
+        passive_ep: Slot::NOSYS,
+        eq_open: Some(eq::open::open),
+        wait_open: Slot::NOSYS,
+    },
+);
+
+/// What every object has.
+pub(super) static FID_OPS: ClassTable<kfi_ops> = ClassTable::new(
+    &FABRIC,
+    kfi_ops {
+        size: ClassTable::<kfi_ops>::SIZE,
+        close: Some(close),
+        bind: Slot::NOSYS,
+        control: Slot::NOSYS,
+        ops_open: Slot::NOSYS,
+    },
+);

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `kfi_control()` on a region.
+
+use super::{
+    enable::enable,
+    object,
+    rawkey::RawAttr,
+    MrObject, //
+};
+use crate::{
+    region::{
+        rawkey::RemotePiece,
+        request::MrRequest,
+        source::List, //
+    },
+    support::{
+        errno::Errno,
+        noio::NoIo,
+        refusal::Refusal, //
+    }, //
+};
+use core::slice;
+use kernel::ffi::{
+    c_int,
+    c_void, //
+};
+use kfi_bindings::{
+    kfi_iov_type_KFI_KVEC as KVEC,
+    kfi_mr_modify,
+    kfid,
+    KFI_ENABLE,
+    KFI_GET_RAW_MR,
+    KFI_REFRESH, //
+};
+
+/// The `control` slot of a region. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: `fid` is an open region, `arg` what the command says.
+pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
+    let _noio = NoIo::enter();
+    // SAFETY: C calls this on an open object.
+    let done = unsafe { object(fid) }.and_then(|mr| match u32::try_from(command) {
+        // SAFETY: As the C API demands.
+        Ok(KFI_ENABLE) => unsafe { enable(fid) },
+        // SAFETY: As the C API demands, the argument is null or valid.
+        Ok(KFI_REFRESH) => match unsafe { arg.cast::<kfi_mr_modify>().as_ref() } {
+            // SAFETY: As the C API demands, its list is null or valid.
+            Some(modify) => unsafe { refresh(mr, modify) }.map(|()| 0),
+            None => Err(Refusal::new(Errno::EINVAL, c"command without its argument")),
+        },
+        // SAFETY: As above, and so are the pointers in it.
+        Ok(KFI_GET_RAW_MR) => unsafe { raw_attr(mr, arg) }.map(|()| 0),
+        _ => Err(Refusal::new(
+            Errno::ENOSYS,
+            c"no such command on a memory region",
+        )),
+    });
+    done.unwrap_or_else(Refusal::report)
+}
+
+/// `kfi_mr_refresh()`: all of the region is refreshed, whichever parts were named.
+///
+/// # Safety
+///
+/// As the C API demands: the list of `modify` is null or has `iov_count` entries.
+unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> {
+    let limits = mr.domain().mr_limits();
+    limits.refresh?;
+    let ranges = mr.ranges.as_slice();
+    if ranges.is_empty() {
+        return Err(Refusal::new(
+            Errno::ENOSYS,
+            c"only regions of kvecs can be refreshed",
+        ));
+    }
+    if modify.flags != 0 {
+        return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(modify.flags));
+    }
+    let attr = &modify.attr;
+    if attr.type_ != KVEC {
+        let refusal = Refusal::new(Errno::EINVAL, c"parts are not named by kvecs");
+        return Err(refusal.value(u64::from(attr.type_)));
+    }
+    // SAFETY: The type says which member is set, and all have the same size.
+    let parts = unsafe { attr.__bindgen_anon_1.mr_iov };
+    if !(parts.is_null() && attr.iov_count == 0) {
+        // SAFETY: By the requirements of this function.
+        let parts = unsafe { List::from_raw(parts, attr.iov_count) }?;
+        mr.ranges.contain(&parts)?;
+    }
+    let request = MrRequest::again(ranges, mr.access, limits)?;
+    let mut inner = mr.inner.lock();
+    inner.state.check_enabled()?;
+    let mr = inner.mr.as_mut().ok_or(Errno::EOPBADSTATE)?;
+    mr.refresh(&request)?;
+    // What the provider has kept of the old pages is void with the old lease.
+    inner.lease = request.take_lease();
+    Ok(())
+}
+
+/// `kfi_mr_raw_attr()`: a region that is one to the device has a raw key of one piece.
+///
+/// # Safety
+///
+/// As the C API demands: `arg` is null or what the command says.
+unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
+    // SAFETY: By the requirements of this function.
+    let attr = unsafe { RawAttr::from_raw(arg) }?;
+    let inner = mr.inner.lock();
+    let keys = inner.enabled_keys()?;
+    let whole = RemotePiece {
+        key: keys.key,
+        base: keys.base,
+        len: mr.len,
+    };
+    let pieces = match keys.pieces.as_slice() {
+        [] => slice::from_ref(&whole),
+        pieces => pieces,
+    };
+    attr.put(keys.base, pieces)
+}

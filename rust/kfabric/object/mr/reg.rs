@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The registration calls of a domain.
+//!
+//! Five entry points, of which each names its list and goes on in [`register`].
+
+use super::open::open;
+use crate::{
+    object::domain,
+    region::{
+        request::{
+            Arguments,
+            AuthKey,
+            MrRequest, //
+        },
+        source::{
+            List,
+            Source, //
+        }, //
+    },
+    support::{
+        errno::Errno,
+        noio::NoIo,
+        refusal::Refusal, //
+    }, //
+};
+use core::ptr;
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    }, //
+};
+use kfi_bindings::{
+    bio_vec,
+    kfi_iov_type_KFI_BVEC as BVEC,
+    kfi_iov_type_KFI_KVEC as KVEC,
+    kfi_iov_type_KFI_SGL as SGL,
+    kfi_mr_attr,
+    kfid,
+    kfid_mr,
+    kvec,
+    scatterlist, //
+};
+
+/// Checks the output pointer and the domain, then the request, and registers.
+///
+/// # Safety
+///
+/// `fid` and `mr` are null or valid for the call; `source` gives the list, borrowed for the call.
+unsafe fn register<'a>(
+    fid: *mut kfid,
+    source: impl FnOnce() -> Result<Source<'a>, Refusal>,
+    arguments: Arguments<'a>,
+    context: *mut c_void,
+    mr: *mut *mut kfid_mr,
+) -> c_int {
+    if mr.is_null() {
+        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
+    }
+    // SAFETY: Not null, so valid by the requirements of this function.
+    unsafe { *mr = ptr::null_mut() };
+    let _noio = NoIo::enter();
+    // SAFETY: By the requirements of this function.
+    let domain = match unsafe { domain::object(fid) } {
+        Ok(domain) => domain,
+        Err(refusal) => return refusal.report(),
+    };
+    let opened = source()
+        .and_then(|source| {
+            let arguments = arguments.or_auth_key(domain.auth_key());
+            MrRequest::parse(source, arguments, domain.mr_limits())
+        })
+        .and_then(|request| open(domain, &request, context));
+    match opened {
+        Ok(opened) => {
+            // Written before there can be an event that names it.
+            // SAFETY: As above.
+            unsafe { *mr = opened.as_ptr() };
+            opened.start();
+            0
+        }
+        Err(refusal) => refusal.report(),
+    }
+}
+
+fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Arguments<'static> {
+    Arguments {
+        access,
+        offset,
+        requested_key,
+        flags,
+        auth_key: AuthKey::None,
+    }
+}
+
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+pub(crate) unsafe extern "C" fn reg(
+    fid: *mut kfid,
+    buf: *const c_void,
+    len: usize,
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+    flags: u64,
+    mr: *mut *mut kfid_mr,
+    context: *mut c_void,
+) -> c_int {
+    let kvec = kvec {
+        iov_base: buf.cast_mut(),
+        iov_len: len,
+    };
+    let arguments = arguments(access, offset, requested_key, flags);
+    // SAFETY: As the C API demands; the list of one lives on this stack.
+    unsafe { register(fid, || Source::buffer(&kvec), arguments, context, mr) }
+}
+
+/// The calls that take a list, which differ in its type only.
+macro_rules! list_call {
+    ($name:ident, $entry:ty, $source:path) => {
+        /// # Safety
+        ///
+        /// As the C API demands: every pointer is null or valid for the call.
+        pub(crate) unsafe extern "C" fn $name(
+            fid: *mut kfid,
+            list: *const $entry,
+            count: usize,
+            access: u64,
+            offset: u64,
+            requested_key: u64,
+            flags: u64,
+            mr: *mut *mut kfid_mr,
+            context: *mut c_void,
+        ) -> c_int {
+            // SAFETY: As the C API demands, the list is valid for the call.
+            let source = || unsafe { List::from_raw(list, count) }.map($source);
+            let arguments = arguments(access, offset, requested_key, flags);
+            // SAFETY: As the C API demands.
+            unsafe { register(fid, source, arguments, context, mr) }
+        }
+    };
+}
+
+list_call!(regv, kvec, Source::Kvec);
+list_call!(regbv, bio_vec, Source::Bvec);
+list_call!(regsgl, scatterlist, Source::Sgl);
+
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+pub(crate) unsafe extern "C" fn regattr(
+    fid: *mut kfid,
+    attr: *const kfi_mr_attr,
+    flags: u64,
+    mr: *mut *mut kfid_mr,
+) -> c_int {
+    // SAFETY: As the C API demands, the attributes are null or valid for the call.
+    let attr = unsafe { attr.as_ref() };
+    let arguments = attr.map_or(arguments(0, 0, 0, flags), |attr| Arguments {
+        access: attr.access,
+        offset: attr.offset,
+        requested_key: attr.requested_key,
+        flags,
+        // SAFETY: As the C API demands, the key has that many bytes.
+        auth_key: unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) },
+    });
+    let context = attr.map_or(ptr::null_mut(), |attr| attr.context);
+    let source = || {
+        let attr = attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?;
+        let (list, count) = (&attr.__bindgen_anon_1, attr.iov_count);
+        // SAFETY: As the C API demands, `type` says which member is set and the list is valid for
+        // the call.
+        unsafe {
+            match attr.type_ {
+                KVEC => List::from_raw(list.mr_iov, count).map(Source::Kvec),
+                BVEC => List::from_raw(list.mr_biov, count).map(Source::Bvec),
+                SGL => List::from_raw(list.mr_sgl, count).map(Source::Sgl),
+                other => {
+                    Err(Refusal::new(Errno::EINVAL, c"unknown iov type").value(u64::from(other)))
+                }
+            }
+        }
+    };
+    // SAFETY: As the C API demands.
+    unsafe { register(fid, source, arguments, context, mr) }
+}

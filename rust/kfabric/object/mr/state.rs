@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The states of a region, which are the core's alone: providers can't get them wrong.
+//!
+//! ```text
+//!               begin()            end(true)
+//!   Disabled ------------> Pending ----------> Enabled
+//!    |    ^                   |
+//!    +----+ bind_*()          +--------------> Failed
+//!                                  end(false)
+//! ```
+//!
+//! A region is closed in any state but `Pending`, which ends by itself.
+
+use crate::{
+    provider::{
+        cntr::Counter,
+        ep::Endpoint,
+        Bindings, //
+    },
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
+use kernel::{
+    str::CStr,
+    sync::Arc, //
+};
+
+/// Where a region is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No peer can reach it. It can be bound.
+    Disabled,
+    /// It is being enabled.
+    Pending,
+    /// Peers can reach it.
+    Enabled,
+    /// It could not be enabled, and is only there to be closed.
+    Failed,
+}
+
+/// Something that a region may have to be bound to before it is enabled.
+#[derive(Debug)]
+enum Binding<T> {
+    /// It doesn't have to, and can't.
+    No,
+    /// It is not yet.
+    Wanted,
+    /// It is.
+    To(T),
+}
+
+impl<T> Binding<T> {
+    fn wanted(wanted: bool) -> Self {
+        match wanted {
+            true => Self::Wanted,
+            false => Self::No,
+        }
+    }
+
+    fn is_missing(&self) -> bool {
+        matches!(self, Self::Wanted)
+    }
+
+    fn get(&self) -> Option<&T> {
+        match self {
+            Self::To(bound) => Some(bound),
+            _ => None,
+        }
+    }
+
+    fn bind(&mut self, to: T) -> Result<(), Refusal> {
+        match self {
+            Self::No => Err(Refusal::new(
+                Errno::EINVAL,
+                c"the region was not registered to be bound to such an object",
+            )),
+            Self::To(_) => Err(Refusal::new(Errno::EINVAL, c"already bound")),
+            Self::Wanted => {
+                *self = Self::To(to);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The state of a region that may be bound to a counter `C` and an endpoint `E`.
+#[derive(Debug)]
+pub(super) struct State<C, E> {
+    phase: Phase,
+    counter: Binding<C>,
+    endpoint: Binding<E>,
+}
+
+impl<C, E> State<C, E> {
+    /// A new region; `counter` and `endpoint` tell what it has to be bound to.
+    pub(super) fn new(counter: bool, endpoint: bool) -> Self {
+        Self {
+            phase: Phase::Disabled,
+            counter: Binding::wanted(counter),
+            endpoint: Binding::wanted(endpoint),
+        }
+    }
+
+    /// Is there something that it has yet to be bound to?
+    pub(super) fn is_unbound(&self) -> bool {
+        self.counter.is_missing() || self.endpoint.is_missing()
+    }
+
+    /// Binds a counter; only before enabling.
+    pub(super) fn bind_counter(&mut self, counter: C) -> Result<(), Refusal> {
+        self.check(
+            Phase::Disabled,
+            c"regions are bound before they are enabled",
+        )?;
+        self.counter.bind(counter)
+    }
+
+    /// Binds an endpoint; only before enabling.
+    pub(super) fn bind_endpoint(&mut self, endpoint: E) -> Result<(), Refusal> {
+        self.check(
+            Phase::Disabled,
+            c"regions are bound before they are enabled",
+        )?;
+        self.endpoint.bind(endpoint)
+    }
+
+    /// The counter that it is bound to.
+    pub(super) fn counter(&self) -> Option<&C> {
+        self.counter.get()
+    }
+
+    /// Enabling begins; whoever began it ends it.
+    pub(super) fn begin(&mut self) -> Result<(), Refusal> {
+        self.check(Phase::Disabled, c"not disabled any more")?;
+        if self.is_unbound() {
+            return Err(Refusal::new(Errno::EINVAL, c"not bound yet"));
+        }
+        self.phase = Phase::Pending;
+        Ok(())
+    }
+
+    /// Enabling has ended, well or not.
+    pub(super) fn end(&mut self, well: bool) {
+        self.phase = match well {
+            true => Phase::Enabled,
+            false => Phase::Failed,
+        };
+    }
+
+    /// Is it being enabled?
+    pub(super) fn is_pending(&self) -> bool {
+        self.phase == Phase::Pending
+    }
+
+    /// `EOPBADSTATE` unless peers can reach it.
+    pub(super) fn check_enabled(&self) -> Result<(), Refusal> {
+        self.check(Phase::Enabled, c"the region is not enabled")
+    }
+
+    fn check(&self, phase: Phase, why: &'static CStr) -> Result<(), Refusal> {
+        match self.phase == phase {
+            true => Ok(()),
+            false => Err(Refusal::new(Errno::EOPBADSTATE, why)),
+        }
+    }
+}
+
+impl State<Arc<Counter>, Arc<Endpoint>> {
+    /// What it is bound to, for its provider.
+    pub(super) fn bindings(&self) -> Bindings {
+        Bindings {
+            counter: self.counter.get().cloned(),
+            endpoint: self.endpoint.get().cloned(),
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_mr_state)]
+mod tests {
+    use super::*;
+
+    fn errno(result: Result<(), Refusal>) -> Option<Errno> {
+        result.err().map(|e| e.errno())
+    }
+
+    #[test]
+    fn plain_regions_are_enabled_once() {
+        let mut state = State::<u8, u8>::new(false, false);
+        assert!(!state.is_unbound() && !state.is_pending());
+        assert_eq!(errno(state.check_enabled()), Some(Errno::EOPBADSTATE));
+        assert_eq!(errno(state.begin()), None);
+        assert!(state.is_pending());
+        assert_eq!(errno(state.begin()), Some(Errno::EOPBADSTATE));
+        state.end(true);
+        assert_eq!(errno(state.check_enabled()), None);
+        assert_eq!(errno(state.begin()), Some(Errno::EOPBADSTATE));
+    }
+
+    #[test]
+    fn bound_before_enabled() {
+        let mut state = State::new(true, true);
+        assert_eq!(errno(state.begin()), Some(Errno::EINVAL));
+        assert_eq!(errno(state.bind_counter(7)), None);
+        assert_eq!(errno(state.bind_counter(8)), Some(Errno::EINVAL));
+        assert_eq!(errno(state.begin()), Some(Errno::EINVAL));
+        assert_eq!(errno(state.bind_endpoint('e')), None);
+        assert_eq!(
+            (state.counter(), state.endpoint.get()),
+            (Some(&7), Some(&'e'))
+        );
+        assert_eq!(errno(state.begin()), None);
+        assert_eq!(errno(state.bind_counter(8)), Some(Errno::EOPBADSTATE));
+        state.end(true);
+        assert_eq!(errno(state.bind_endpoint('f')), Some(Errno::EOPBADSTATE));
+        assert_eq!(state.counter(), Some(&7));
+    }
+
+    #[test]
+    fn no_binding_where_none_was_asked_for() {
+        let mut state = State::new(false, true);
+        assert_eq!(errno(state.bind_counter(7)), Some(Errno::EINVAL));
+        assert_eq!(errno(state.bind_endpoint('e')), None);
+        assert_eq!(errno(state.begin()), None);
+    }
+
+    #[test]
+    fn failed_regions_stay_so() {
+        let mut state = State::<u8, u8>::new(false, false);
+        assert_eq!(errno(state.begin()), None);
+        state.end(false);
+        assert!(!state.is_pending());
+        assert_eq!(errno(state.begin()), Some(Errno::EOPBADSTATE));
+        assert_eq!(errno(state.check_enabled()), Some(Errno::EOPBADSTATE));
+        assert_eq!(errno(state.bind_counter(1)), Some(Errno::EOPBADSTATE));
+    }
+}

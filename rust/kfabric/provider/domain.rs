@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Domains of a provider.
+
+use super::{
+    dma::Dma,
+    extension::Extension,
+    mr::Mr, //
+};
+use crate::{
+    region::request::{
+        MrLimits,
+        MrRequest, //
+    },
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
+use core::any::Any;
+use kernel::{
+    prelude::*,
+    str::CStr, //
+};
+
+/// What a consumer wants of a new domain, from the `struct kfi_info` that it got by getinfo.
+///
+/// Its numbers have been checked against the domain's limits by the core.
+pub struct DomainRequest<'a> {
+    /// Name of the domain, if one was given.
+    pub name: Option<&'a CStr>,
+    /// The mode bits that the consumer agreed to.
+    pub mr_mode: i32,
+    /// The authorization key of all that is opened in the domain; empty for none.
+    pub auth_key: &'a [u8],
+}
+
+/// An open domain.
+pub trait Domain: Any + Send + Sync {
+    /// What one region can be; constant.
+    fn mr_limits(&self) -> &MrLimits;
+
+    /// The first half of a registration: checks the memory and maps it. All that can be refused at
+    /// once is refused here. No peer can reach anything before [`Mr::enable`].
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn Mr>, Refusal>;
+
+    /// Makes idle regions, of each of which [`Mr::create_again`] can make a region of up to so many
+    /// pages and segments without holes, again and again, without taking any memory. Called once.
+    fn reserve(&self, _count: usize, _pages: usize) -> Result<KVVec<KBox<dyn Mr>>, Refusal> {
+        Err(Refusal::new(
+            Errno::ENOSYS,
+            c"the provider can't reserve anything",
+        ))
+    }
+
+    /// Mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`).
+    fn dma(&self) -> Option<&dyn Dma> {
+        None
+    }
+
+    /// Can the core open endpoints in this domain? Nothing is transferred by them: they are there
+    /// for regions to be bound to, and for the provider to let peers through (`Endpoint::enter`).
+    fn endpoints(&self) -> bool {
+        false
+    }
+
+    /// The provider's own extensions, for `kfi_open_ops` to be opened by their names. Where the core
+    /// has one of a name itself, that is opened.
+    ///
+    /// The tables' functions get the domain's `struct kfid`; [`crate::object::domain::from_fid`] leads
+    /// back here.
+    fn extensions(&self) -> &[Extension] {
+        &[]
+    }
+
+    /// Ends the domain. Called without open regions, and dropped next. `EBUSY` if others still use
+    /// what is the domain's: then it stays open.
+    ///
+    /// Until this has returned, extensions may be called with the domain's fid.
+    fn close(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// `self` as [`Any`], for [`crate::object::domain::from_fid`].
+    fn as_any(&self) -> &dyn Any;
+}

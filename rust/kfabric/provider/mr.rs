@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Regions of a provider.
+
+use super::{
+    cntr::Counter,
+    ep::Endpoint, //
+};
+use crate::{
+    region::{
+        rawkey::RemotePiece,
+        request::MrRequest, //
+    },
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// A region: created disabled, enabled at most once, closed once, then dropped; or, if it was
+/// reserved, created again.
+///
+/// The core makes these calls one at a time and in that order, so there are no states to check.
+/// May be called by different threads; all may sleep.
+pub trait Mr: Send + Sync {
+    /// As [`Domain::create_mr`], for one of [`Domain::reserve`], which is idle: new, closed, or not
+    /// created because of an error.
+    fn create_again(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
+        Err(Errno::ENOSYS.into())
+    }
+
+    /// The second half of a registration, the device's: peers can reach the region from the return
+    /// on. After an error they can't, and it is closed next; if that fails as well, the caller gets
+    /// `ENOTRECOVERABLE`, or is told by [`close`](Self::close).
+    fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal>;
+
+    /// The pages behind it have changed (`kfi_mr_refresh()`): `request` describes the whole region
+    /// anew, with the same addresses, lengths and rights. Key and base stay. Called while enabled.
+    ///
+    /// After an error the region is as it was, or out of reach for peers for good. But
+    /// `ENOTRECOVERABLE` says that the device won't let go of it: neither its old memory nor the new
+    /// may ever be freed, and closing it fails.
+    fn refresh(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
+        Err(Refusal::new(
+            Errno::ENOSYS,
+            c"the provider can't refresh regions",
+        ))
+    }
+
+    /// Deregisters: when this has succeeded, no peer can reach the memory. Called once, last,
+    /// whether the region was enabled or not.
+    ///
+    /// `EIO` if the device would not let go of the region: its memory must never be freed then.
+    fn close(&mut self) -> Result<(), Refusal>;
+}
+
+/// What a region was bound to before it is enabled.
+pub struct Bindings {
+    /// What counts the writes of peers to the region. Counting goes on in vain once it is closed.
+    pub counter: Option<Arc<Counter>>,
+    /// The endpoint through which alone peers reach the region (`KFI_MR_ENDPOINT`), as long as it
+    /// is open.
+    pub endpoint: Option<Arc<Endpoint>>,
+}
+
+/// How peers reach a region.
+pub struct Keys {
+    /// The key that a peer needs (`kfi_mr_key`).
+    pub key: u64,
+    /// The address of the region's first byte for a peer (`kfid_mr.iova`).
+    pub base: u64,
+    /// The local descriptor (`kfi_mr_desc`), meaningful to the provider.
+    pub desc: usize,
+    /// The parts, in order, of a region that is several to the device (`KFI_MR_RAW`). Empty for one
+    /// that is one.
+    pub pieces: KVec<RemotePiece>,
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a provider offers.
+
+use kernel::str::CString;
+
+/// The one kind of endpoint that providers written in Rust can have.
+pub(crate) const EP_TYPE: kfi_bindings::kfi_ep_type = kfi_bindings::kfi_ep_type_KFI_EP_RDM;
+
+/// One domain that a provider can open, with its true limits.
+pub struct Offer {
+    /// Name of the fabric, unique within the provider.
+    pub fabric: CString,
+    /// Name of the domain.
+    pub domain: CString,
+    /// Capabilities.
+    pub caps: u64,
+    /// Mode bits for memory registration that a consumer must agree to.
+    pub mr_mode: i32,
+    /// Bytes of a key.
+    pub mr_key_size: usize,
+    /// Most segments of one region.
+    pub mr_iov_limit: usize,
+    /// Most regions.
+    pub mr_cnt: usize,
+    /// What there is besides regions.
+    pub extras: Extras,
+}
+
+/// What a domain has besides regions. The default is nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extras {
+    /// Most endpoints.
+    pub endpoints: usize,
+    /// Most counters.
+    pub counters: usize,
+    /// Most bytes of an authorization key.
+    pub auth_key: usize,
+}
+
+/// The offer without its names, for negotiation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) caps: u64,
+    pub(crate) mr_mode: i32,
+    pub(crate) mr_key_size: usize,
+    pub(crate) mr_iov_limit: usize,
+    pub(crate) mr_cnt: usize,
+    pub(crate) extras: Extras,
+}
+
+impl Offer {
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
+            caps: self.caps,
+            mr_mode: self.mr_mode,
+            mr_key_size: self.mr_key_size,
+            mr_iov_limit: self.mr_iov_limit,
+            mr_cnt: self.mr_cnt,
+            extras: self.extras,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Access rights of a memory region.
+
+use crate::support::{
+    errno::Errno,
+    num::widen_u32,
+    refusal::Refusal, //
+};
+use core::ops::BitOr;
+use kernel::dma::DataDirection;
+
+/// What may be done with a region: one or more of the rights that kfi_mr(3) lists.
+///
+/// # Invariants
+///
+/// At least one right is set, and no bit that is not a right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access(u64);
+
+impl Access {
+    /// Source of outgoing messages (`KFI_SEND`).
+    pub const SEND: Self = Self(widen_u32(kfi_bindings::KFI_SEND));
+    /// Target of incoming messages (`KFI_RECV`).
+    pub const RECV: Self = Self(widen_u32(kfi_bindings::KFI_RECV));
+    /// Result buffer of RMA reads and atomics at the initiator (`KFI_READ`).
+    pub const READ: Self = Self(widen_u32(kfi_bindings::KFI_READ));
+    /// Source buffer of RMA writes and atomics at the initiator (`KFI_WRITE`).
+    pub const WRITE: Self = Self(widen_u32(kfi_bindings::KFI_WRITE));
+    /// A peer may read (`KFI_REMOTE_READ`).
+    pub const REMOTE_READ: Self = Self(widen_u32(kfi_bindings::KFI_REMOTE_READ));
+    /// A peer may write (`KFI_REMOTE_WRITE`).
+    pub const REMOTE_WRITE: Self = Self(widen_u32(kfi_bindings::KFI_REMOTE_WRITE));
+
+    const ALL: u64 = Self::SEND.0
+        | Self::RECV.0
+        | Self::READ.0
+        | Self::WRITE.0
+        | Self::REMOTE_READ.0
+        | Self::REMOTE_WRITE.0;
+
+    /// Takes the `access` argument of a registration.
+    pub fn parse(bits: u64) -> Result<Self, Refusal> {
+        if bits == 0 {
+            return Err(Refusal::new(Errno::EINVAL, c"no access right"));
+        }
+        if bits & !Self::ALL != 0 {
+            let unknown = bits & !Self::ALL;
+            return Err(Refusal::new(Errno::EINVAL, c"unknown access right").value(unknown));
+        }
+        // INVARIANT: Both halves were just checked.
+        Ok(Self(bits))
+    }
+
+    /// The bits as the C API has them.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Is any of the rights in `other` given?
+    pub const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// May the device write to the memory, on whoever's behalf?
+    pub const fn device_writes(self) -> bool {
+        self.has_any(Self(Self::RECV.0 | Self::READ.0 | Self::REMOTE_WRITE.0))
+    }
+
+    /// May the device read the memory, on whoever's behalf?
+    pub const fn device_reads(self) -> bool {
+        self.has_any(Self(Self::SEND.0 | Self::WRITE.0 | Self::REMOTE_READ.0))
+    }
+
+    /// Which way data goes between memory and device.
+    pub const fn direction(self) -> DataDirection {
+        match (self.device_reads(), self.device_writes()) {
+            (true, false) => DataDirection::ToDevice,
+            (false, true) => DataDirection::FromDevice,
+            _ => DataDirection::Bidirectional,
+        }
+    }
+}
+
+impl BitOr for Access {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        // INVARIANT: Both sides are sets of rights, and not empty.
+        Self(self.0 | other.0)
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_access)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions() {
+        let both = Access::REMOTE_READ | Access::RECV;
+        assert_eq!(Access::REMOTE_READ.direction(), DataDirection::ToDevice);
+        assert_eq!(Access::REMOTE_WRITE.direction(), DataDirection::FromDevice);
+        assert_eq!(both.direction(), DataDirection::Bidirectional);
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How long a consumer's memory is there for a provider that reaches it by the processor.
+//!
+//! A region's memory is the consumer's again when the region has been closed. Providers are trusted
+//! to tell their device so, but what they keep of the memory in Rust needs no trust: the core ends
+//! the lease on it.
+//!
+//! Lock order: a lease's lock is a leaf. It is taken with interrupts off, in any context in which a
+//! spinlock may be taken, which is what "any context" means below.
+
+use crate::{
+    new_irq_lock,
+    support::{
+        errno::Errno,
+        irqlock::IrqLock, //
+    }, //
+};
+use kernel::{
+    new_condvar,
+    prelude::*,
+    sync::{
+        Arc,
+        CondVar, //
+    }, //
+};
+
+/// A lease, as both sides have it.
+#[pin_data]
+struct Contract {
+    #[pin]
+    state: IrqLock<State>,
+    /// Notified when the last user has left after the end.
+    #[pin]
+    left: CondVar,
+}
+
+struct State {
+    over: bool,
+    users: usize,
+}
+
+/// The core's side: the memory is there until this is dropped, which sleeps until nobody uses it.
+pub(crate) struct Lease(Arc<Contract>);
+
+impl Lease {
+    /// A lease that begins now. May sleep.
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let contract = pin_init!(Contract {
+            state <- new_irq_lock!(State { over: false, users: 0 }, c"kfabric_lease"),
+            left <- new_condvar!("kfabric_lease"),
+        });
+        let contract = Arc::pin_init(contract, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+        Ok(Self(contract))
+    }
+
+    /// The other side. Any context.
+    pub(crate) fn tenant(&self) -> Tenant {
+        Tenant(self.0.clone())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.state.with(|state| {
+            state.over = true;
+            while state.users > 0 {
+                self.0.left.wait(state);
+            }
+        });
+    }
+}
+
+/// The side of who uses the memory.
+pub(crate) struct Tenant(Arc<Contract>);
+
+impl Tenant {
+    /// Lets somebody use the memory until what this returns is dropped; `None` when the lease is
+    /// over. Any context.
+    pub(crate) fn enter(&self) -> Option<Inside<'_>> {
+        self.0.state.with(|state| {
+            if state.over {
+                return None;
+            }
+            state.users += 1;
+            Some(Inside(&self.0))
+        })
+    }
+}
+
+/// Somebody who uses the memory, until dropped. Any context.
+///
+/// # Invariants
+///
+/// Counted among the users.
+pub(crate) struct Inside<'a>(&'a Contract);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.state.with(|state| {
+            state.users -= 1;
+            if state.users == 0 && state.over {
+                self.0.left.notify_all();
+            }
+        });
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_lease)]
+mod tests {
+    use super::*;
+    use crate::support::workqueue::OwnedQueue;
+    use kernel::sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Completion, //
+    };
+
+    #[test]
+    fn nobody_enters_after_the_end() -> Result {
+        let lease = Lease::new()?;
+        let tenant = lease.tenant();
+        assert!(tenant.enter().is_some());
+        drop(lease);
+        assert!(tenant.enter().is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn the_end_waits_for_those_inside() -> Result {
+        let lease = Lease::new()?;
+        let tenant = lease.tenant();
+        let entered = Arc::pin_init(Completion::new(), GFP_KERNEL)?;
+        let left = Arc::new(Atomic::new(false), GFP_KERNEL)?;
+        let (theirs, said) = (entered.clone(), left.clone());
+        // Dropped first, since it waits for the other thread.
+        let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
+        queue.try_spawn(GFP_KERNEL, move || {
+            let inside = tenant.enter();
+            theirs.complete_all();
+            // Until the one who ends it says so.
+            while !tenant.0.state.with(|state| state.over) {
+                kernel::time::delay::fsleep(kernel::time::Delta::from_millis(1));
+            }
+            said.store(true, Relaxed);
+            drop(inside);
+        })?;
+        entered.wait_for_completion();
+        drop(lease);
+        assert!(left.load(Relaxed));
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The raw keys of peers that a domain has mapped.
+//!
+//! A mapped raw key has a number, which is a key for use in this domain, as other keys are; it is
+//! looked up here when a peer's memory is to be reached by it. Numbers don't come back, so that one
+//! that was unmapped never leads to another peer's memory.
+
+use crate::{
+    region::rawkey::{
+        RemotePiece,
+        MAPPED, //
+    },
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
+    sync::{
+        Arc,
+        SpinLock, //
+    }, //
+};
+
+mod kunit;
+
+/// The mapped keys of a domain.
+///
+/// Lock order: the lock is a leaf.
+#[pin_data]
+pub(crate) struct KeyMap {
+    #[pin]
+    keys: SpinLock<Keys>,
+}
+
+struct Keys {
+    tree: RBTree<u64, Arc<Mapped>>,
+    /// What the next one gets; all ones, `KFI_KEY_NOTAVAIL`, is never given out.
+    next: u64,
+}
+
+impl KeyMap {
+    pub(crate) fn new() -> impl PinInit<Self> {
+        let keys = Keys {
+            tree: RBTree::new(),
+            next: MAPPED | 1,
+        };
+        pin_init!(Self {
+            keys <- new_spinlock!(keys),
+        })
+    }
+
+    /// Maps the pieces behind a peer's base address; gives the key. Sleeps.
+    pub(crate) fn map(&self, base: u64, pieces: KVVec<RemotePiece>) -> Result<u64, Refusal> {
+        let mapped = Arc::new(Mapped::new(base, pieces)?, GFP_KERNEL)?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+        let mut keys = self.keys.lock();
+        let key = keys.next;
+        let Some(next) = key.checked_add(1) else {
+            return Err(Refusal::new(
+                Errno::ENOSPC,
+                c"mapped keys have no number left",
+            ));
+        };
+        keys.next = next;
+        keys.tree.insert(node.into_node(key, mapped));
+        Ok(key)
+    }
+
+    /// Unmaps a key; `EINVAL` if there is none of this number. Whoever is using it meanwhile may
+    /// still go on doing so. May sleep.
+    pub(crate) fn unmap(&self, key: u64) -> Result<(), Refusal> {
+        let removed = self.keys.lock().tree.remove_node(&key);
+        // Freed without the lock.
+        match removed {
+            Some(_) => Ok(()),
+            None => Err(Refusal::new(Errno::EINVAL, c"no such mapped key").value(key)),
+        }
+    }
+
+    /// Looks a key up; `ENOKEY` if it isn't mapped. May sleep, when what it gives is dropped.
+    pub(crate) fn get(&self, key: u64) -> Result<Arc<Mapped>, Refusal> {
+        let found = self.keys.lock().tree.get(&key).cloned();
+        found.ok_or(Refusal::new(Errno::ENOKEY, c"key is not mapped").value(key))
+    }
+}
+
+/// A mapped raw key: a peer's region, which counts from the peer's base address through all pieces
+/// in order.
+///
+/// # Invariants
+///
+/// `ends` has an entry for each of `pieces`: how many bytes of the region it and those before it
+/// hold. These numbers rise, and the last one plus `base` does not wrap.
+pub(crate) struct Mapped {
+    base: u64,
+    pieces: KVVec<RemotePiece>,
+    ends: KVVec<u64>,
+}
+
+impl Mapped {
+    /// `EINVAL` if the region would wrap. Sleeps.
+    pub(crate) fn new(base: u64, pieces: KVVec<RemotePiece>) -> Result<Self, Refusal> {
+        let wraps = Refusal::new(Errno::EINVAL, c"base address and length wrap").value(base);
+        let mut ends = KVVec::with_capacity(pieces.len(), GFP_KERNEL)?;
+        let mut end = 0_u64;
+        for piece in &pieces {
+            end = end.checked_add(piece.len).ok_or(wraps)?;
+            ends.push(end, GFP_KERNEL)?;
+        }
+        base.checked_add(end).ok_or(wraps)?;
+        // INVARIANT: Just summed up and checked; each piece has a byte.
+        Ok(Self { base, pieces, ends })
+    }
+
+    /// The pieces of the peer's memory from `addr` on, so many bytes, in order: what an access
+    /// has to be split into. `EINVAL` if it isn't wholly inside, or of length 0. Any context.
+    pub(crate) fn resolve(&self, addr: u64, len: u64) -> Result<Resolved<'_>, Refusal> {
+        if len == 0 {
+            return Err(Refusal::new(Errno::EINVAL, c"access of length 0"));
+        }
+        let outside = Refusal::new(Errno::EINVAL, c"access is not inside the region").value(addr);
+        let from = addr.checked_sub(self.base).ok_or(outside)?;
+        let to = from.checked_add(len).ok_or(outside)?;
+        if self.ends.last().is_none_or(|end| to > *end) {
+            return Err(outside);
+        }
+        let first = self.ends.partition_point(|end| *end <= from);
+        let last = self.ends.partition_point(|end| *end < to);
+        let before = first.checked_sub(1).and_then(|i| self.ends.get(i));
+        Ok(Resolved {
+            pieces: self.pieces.get(first..=last).ok_or(outside)?,
+            skip: from - before.copied().unwrap_or(0),
+            len,
+        })
+    }
+}
+
+/// What an access is split into.
+///
+/// # Invariants
+///
+/// The access begins in the first piece and ends in the last.
+pub(crate) struct Resolved<'a> {
+    pieces: &'a [RemotePiece],
+    /// Bytes of the first piece that are before the access.
+    skip: u64,
+    len: u64,
+}
+
+impl Resolved<'_> {
+    /// How many parts.
+    pub(crate) fn count(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The parts, in order.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = RemotePiece> + '_ {
+        let (mut skip, mut left) = (self.skip, self.len);
+        self.pieces.iter().map(move |piece| {
+            let part = RemotePiece {
+                key: piece.key,
+                base: piece.base + skip,
+                len: left.min(piece.len - skip),
+            };
+            skip = 0;
+            left -= part.len;
+            part
+        })
+    }
+}

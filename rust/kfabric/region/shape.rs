@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The arithmetic of regions: segments, pages and holes. Pure; knows no memory.
+
+use crate::support::{
+    errno::Errno,
+    num::widen,
+    refusal::Refusal, //
+};
+use kernel::page::PAGE_SIZE;
+
+/// A stretch of addresses, whatever they address: kernel virtual, physical, or the device's.
+///
+/// # Invariants
+///
+/// `len` is not 0 and `start + len` does not wrap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    start: u64,
+    len: u64,
+}
+
+impl Span {
+    /// Takes a segment's address and length in bytes.
+    pub fn new(start: u64, len: u64) -> Result<Self, Refusal> {
+        if len == 0 {
+            return Err(Refusal::new(Errno::EINVAL, c"segment of length 0"));
+        }
+        if start.checked_add(len).is_none() {
+            return Err(Refusal::new(Errno::EINVAL, c"address and length wrap").value(start));
+        }
+        // INVARIANT: Both were just checked.
+        Ok(Self { start, len })
+    }
+
+    /// First address.
+    pub const fn start(self) -> u64 {
+        self.start
+    }
+
+    /// Length in bytes.
+    pub const fn bytes(self) -> u64 {
+        self.len
+    }
+
+    /// First address after it.
+    pub const fn end(self) -> u64 {
+        self.start + self.len
+    }
+}
+
+/// Offset of an address in its page.
+pub(crate) const fn page_offset(addr: u64) -> u64 {
+    addr & (widen(PAGE_SIZE) - 1)
+}
+
+/// How many pages a stretch touches.
+pub(crate) const fn pages(offset: u64, len: u64) -> u64 {
+    // The sum can't overflow by more than a page: `len` counts bytes that exist in memory.
+    offset.saturating_add(len).div_ceil(widen(PAGE_SIZE))
+}
+
+/// What a whole list of segments amounts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    segments: usize,
+    len: u64,
+    pages: u64,
+    hole: Option<usize>,
+    /// Offset in its page of the first byte of the run of adjacent segments that is being added
+    /// to, and the run's length.
+    run: (u64, u64),
+    /// Pages of the runs before.
+    done: u64,
+    /// Where the last segment ended; unknown after a segment without an address.
+    end: Option<u64>,
+}
+
+impl Shape {
+    /// Adds a segment. `start` is `None` where the address is not known (and will be refused when
+    /// memory is looked at): such a segment joins with anything.
+    pub fn push(&mut self, start: Option<u64>, len: u64) -> Result<(), Refusal> {
+        let index = self.segments;
+        let span = Span::new(start.unwrap_or(0), len).map_err(|e| e.at(index))?;
+        let Some(total) = self.len.checked_add(len) else {
+            return Err(Refusal::new(Errno::EINVAL, c"sum of lengths overflows").at(index));
+        };
+
+        let adjacent = index > 0 && start.is_some() && self.end == start;
+        if adjacent {
+            self.run.1 = self.run.1.saturating_add(len);
+        } else {
+            if let (Some(end), Some(start)) = (self.end, start) {
+                if self.hole.is_none() && (page_offset(end) != 0 || page_offset(start) != 0) {
+                    self.hole = Some(index);
+                }
+            }
+            self.done = self.pages;
+            self.run = (page_offset(span.start()), len);
+        }
+        self.pages = self.done.saturating_add(pages(self.run.0, self.run.1));
+        self.end = start.map(|_| span.end());
+        self.len = total;
+        self.segments += 1;
+        Ok(())
+    }
+
+    /// Number of segments.
+    pub const fn segments(&self) -> usize {
+        self.segments
+    }
+
+    /// Length in bytes.
+    pub const fn bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// How many pages the region touches, each counted once where neighbours share it.
+    pub const fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The first segment that does not follow on from the one before it: their joint is not at a
+    /// page boundary on both sides, and they are not adjacent.
+    pub const fn hole(&self) -> Option<usize> {
+        self.hole
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_shape)]
+mod tests {
+    use super::*;
+
+    const PAGE: u64 = widen(PAGE_SIZE);
+
+    fn shape(segments: &[(u64, u64)]) -> Result<Shape, Errno> {
+        let mut shape = Shape::default();
+        for &(start, len) in segments {
+            shape.push(Some(start), len).map_err(|e| e.errno())?;
+        }
+        Ok(shape)
+    }
+
+    fn counts(segments: &[(u64, u64)]) -> Option<(u64, u64, Option<usize>)> {
+        let shape = shape(segments).ok()?;
+        Some((shape.bytes(), shape.pages(), shape.hole()))
+    }
+
+    #[test]
+    fn single_segments() {
+        assert_eq!(counts(&[(0x10000, 1)]), Some((1, 1, None)));
+        assert_eq!(counts(&[(0x10000, PAGE)]), Some((PAGE, 1, None)));
+        assert_eq!(counts(&[(0x10000, PAGE + 1)]), Some((PAGE + 1, 2, None)));
+        assert_eq!(counts(&[(0x10fff, 2)]), Some((2, 2, None)));
+        assert_eq!(counts(&[(0x10001, PAGE)]), Some((PAGE, 2, None)));
+    }
+
+    #[test]
+    fn aligned_joints_are_no_holes() {
+        let list = [(0x10800, PAGE - 0x800), (0x40000, PAGE), (0x80000, 7)];
+        assert_eq!(counts(&list), Some((2 * PAGE - 0x800 + 7, 3, None)));
+    }
+
+    #[test]
+    fn adjacent_segments_share_their_page() {
+        let list = [(0x10000, 100), (0x10064, 100), (0x100c8, PAGE)];
+        assert_eq!(counts(&list), Some((PAGE + 200, 2, None)));
+    }
+
+    #[test]
+    fn holes_are_found_at_the_first_one() {
+        assert_eq!(
+            shape(&[(0x10000, 100), (0x20000, 1)]).map(|s| s.hole()),
+            Ok(Some(1))
+        );
+        assert_eq!(
+            shape(&[(0x10000, PAGE), (0x20001, 1)]).map(|s| s.hole()),
+            Ok(Some(1))
+        );
+        let list = [(0x10000, PAGE), (0x20000, 5), (0x30000, 5), (0x40000, 5)];
+        assert_eq!(shape(&list).map(|s| s.hole()), Ok(Some(2)));
+    }
+
+    #[test]
+    fn backwards_is_not_adjacent() {
+        assert_eq!(
+            shape(&[(0x20064, 100), (0x20000, 100)]).map(|s| s.hole()),
+            Ok(Some(1))
+        );
+    }
+
+    #[test]
+    fn refused_arithmetic() {
+        assert_eq!(shape(&[(0x10000, 0)]), Err(Errno::EINVAL));
+        assert_eq!(shape(&[(u64::MAX, 1)]), Err(Errno::EINVAL));
+        assert_eq!(shape(&[(0, u64::MAX), (0, 1)]), Err(Errno::EINVAL));
+        let mut unknown = Shape::default();
+        assert!(unknown.push(None, PAGE).is_ok());
+        assert!(unknown.push(None, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn unknown_addresses_join_with_anything() {
+        let mut shape = Shape::default();
+        assert!(shape.push(Some(0x10000), 100).is_ok());
+        assert!(shape.push(None, 100).is_ok());
+        assert!(shape.push(Some(0x20005), 100).is_ok());
+        assert_eq!(shape.hole(), None);
+        assert_eq!(shape.segments(), 3);
+    }
+}

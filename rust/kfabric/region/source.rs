@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where the memory of a registration is: kernel addresses, pages, or a mapped scatterlist.
+
+use crate::{
+    region::shape::{
+        Shape,
+        Span, //
+    },
+    support::{
+        errno::Errno,
+        num::widen,
+        refusal::Refusal, //
+    }, //
+};
+use core::{
+    iter::Take,
+    marker::PhantomData,
+    ptr::NonNull,
+    slice, //
+};
+use kernel::page::PAGE_SIZE;
+use kfi_bindings::{
+    bio_vec,
+    kvec,
+    scatterlist, //
+};
+
+/// A consumer's list, borrowed for the length of a call.
+///
+/// It is never read beyond its end, nor beyond the limit that it is read with.
+pub enum Source<'a> {
+    /// Kernel addresses (`KFI_KVEC`).
+    Kvec(List<'a, kvec>),
+    /// Pages (`KFI_BVEC`).
+    Bvec(List<'a, bio_vec>),
+    /// Addresses of the device (`KFI_SGL`).
+    Sgl(List<'a, scatterlist>),
+}
+
+/// A non-empty C list and its count.
+///
+/// # Invariants
+///
+/// `first` points to `count` entries that stay as they are for `'a`; an entry after the end of
+/// what is really there is only reached where the caller's `count` was wrong.
+pub struct List<'a, T> {
+    first: NonNull<T>,
+    count: usize,
+    _borrow: PhantomData<&'a T>,
+}
+
+impl<'a, T> List<'a, T> {
+    /// Takes a C list.
+    ///
+    /// # Safety
+    ///
+    /// Unless it is null, `first` points to `count` entries that nobody changes for `'a`.
+    pub(crate) unsafe fn from_raw(first: *const T, count: usize) -> Result<Self, Refusal> {
+        let Some(first) = NonNull::new(first.cast_mut()) else {
+            return Err(Refusal::new(Errno::EINVAL, c"list is NULL"));
+        };
+        if count == 0 {
+            return Err(Refusal::new(Errno::EINVAL, c"list of 0 segments"));
+        }
+        // INVARIANT: By the requirements of this function.
+        Ok(Self {
+            first,
+            count,
+            _borrow: PhantomData,
+        })
+    }
+
+    /// At most the first `limit` entries, as a slice.
+    pub(crate) fn entries(&self, limit: usize) -> &'a [T] {
+        // No list in memory is longer than this, and no slice may be.
+        const { assert!(size_of::<T>() > 0) };
+        let most = isize::MAX.unsigned_abs() / size_of::<T>();
+        // SAFETY: By the invariant of this type.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count.min(limit).min(most)) }
+    }
+}
+
+impl<'a> Source<'a> {
+    /// One buffer.
+    ///
+    /// `kvec` is where the caller keeps it, since a list is borrowed.
+    pub(crate) fn buffer(kvec: &'a kvec) -> Result<Self, Refusal> {
+        if kvec.iov_base.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"buf is NULL"));
+        }
+        Ok(Self::kvecs(slice::from_ref(kvec)))
+    }
+
+    /// Kernel addresses from Rust.
+    pub(crate) fn kvecs(list: &'a [kvec]) -> Self {
+        Self::Kvec(List {
+            // INVARIANT: A slice is what a list must be.
+            first: NonNull::from(list).cast(),
+            count: list.len(),
+            _borrow: PhantomData,
+        })
+    }
+
+    /// How many segments the caller says there are.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::Kvec(list) => list.count,
+            Self::Bvec(list) => list.count,
+            Self::Sgl(list) => list.count,
+        }
+    }
+
+    /// Goes through at most `limit` segments by index.
+    pub(crate) fn shape(&self, limit: usize) -> Result<Shape, Refusal> {
+        let mut shape = Shape::default();
+        for segment in self.segments(limit) {
+            let (start, len) = segment?;
+            shape
+                .push(start, len)
+                .map_err(|e| match (self, shape.segments()) {
+                    (Self::Sgl(_), index) if len == 0 => {
+                        Refusal::new(Errno::EINVAL, c"entry is not DMA mapped").at(index)
+                    }
+                    _ => e,
+                })?;
+        }
+        Ok(shape)
+    }
+
+    /// Address and length of at most `limit` segments; no address where there is none.
+    pub(crate) fn segments(&self, limit: usize) -> Segments<'a> {
+        match self {
+            Self::Kvec(list) => Segments::Kvec(list.entries(limit).iter()),
+            Self::Bvec(list) => Segments::Bvec(list.entries(limit).iter()),
+            Self::Sgl(list) => Segments::Sgl(list.spans().take(limit)),
+        }
+    }
+}
+
+/// Iterator of [`Source::segments`].
+pub(crate) enum Segments<'a> {
+    Kvec(slice::Iter<'a, kvec>),
+    Bvec(slice::Iter<'a, bio_vec>),
+    Sgl(Take<Spans<'a>>),
+}
+
+impl Iterator for Segments<'_> {
+    type Item = Result<(Option<u64>, u64), Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Kvec(list) => list.next().map(|kvec| {
+                let base = kvec.iov_base.addr();
+                Ok(((base != 0).then_some(widen(base)), widen(kvec.iov_len)))
+            }),
+            Self::Bvec(list) => list.next().map(|bvec| {
+                let mut frame = 0;
+                // SAFETY: `bvec` and `frame` are valid for the call; a bad page is found out
+                // without being read.
+                let found = unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) };
+                let page = widen(PAGE_SIZE);
+                let start = frame.saturating_mul(page) + u64::from(bvec.bv_offset) % page;
+                Ok((found.then_some(start), u64::from(bvec.bv_len)))
+            }),
+            Self::Sgl(list) => list
+                .next()
+                .map(|span| span.map(|(start, len)| (Some(start), len))),
+        }
+    }
+}
+
+impl<'a> List<'a, scatterlist> {
+    /// Device address and length in bytes of each entry; an error where the list ends early.
+    fn spans(&self) -> Spans<'a> {
+        // INVARIANT: By that of this type.
+        Spans {
+            next: self.first.as_ptr(),
+            index: 0,
+            count: self.count,
+            _borrow: PhantomData,
+        }
+    }
+
+    /// Each entry's stretch of device addresses, for a list that was found valid before.
+    pub fn device_spans(&self) -> impl Iterator<Item = Result<Span, Refusal>> + 'a {
+        self.spans()
+            .map(|span| span.and_then(|(start, len)| Span::new(start, len)))
+    }
+
+    /// The list as C has it.
+    pub fn as_ptr(&self) -> *mut scatterlist {
+        self.first.as_ptr()
+    }
+
+    /// How many entries count.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// Iterator over the entries of a scatterlist: device address and length in bytes.
+///
+/// # Invariants
+///
+/// `next` is null or an entry of a list that stays as it is for `'a`.
+pub(crate) struct Spans<'a> {
+    next: *mut scatterlist,
+    index: usize,
+    count: usize,
+    _borrow: PhantomData<&'a scatterlist>,
+}
+
+impl Iterator for Spans<'_> {
+    type Item = Result<(u64, u64), Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.index == self.count {
+            return None;
+        }
+        let index = self.index;
+        self.index += 1;
+        if self.next.is_null() {
+            return Some(Err(
+                Refusal::new(Errno::EINVAL, c"list ends before count").at(index)
+            ));
+        }
+        let (mut addr, mut len) = (0, 0);
+        // SAFETY: By the type invariant `next` is an entry.
+        unsafe { kfi_bindings::kfi_helper_sg_span(self.next, &mut addr, &mut len) };
+        // Not beyond the last that counts, which may be where the caller's memory ends.
+        if self.index < self.count {
+            // INVARIANT: The next entry of the same list, or null.
+            // SAFETY: As above.
+            self.next = unsafe { kernel::bindings::sg_next(self.next) };
+        }
+        Some(Ok((addr, u64::from(len))))
+    }
+}

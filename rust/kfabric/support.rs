@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the kernel crate lacks, and what every call of the API is made of.
+//!
+//! Knows no regions and no objects; most of it could stand in `rust/kernel/`.
+
+#[cfg(CONFIG_KUNIT = "y")]
+pub(crate) mod chance;
+pub(crate) mod cstr;
+pub(crate) mod errno;
+pub mod gate;
+pub mod irqlock;
+pub mod line;
+pub(crate) mod module;
+pub(crate) mod noio;
+pub mod num;
+pub mod random;
+pub(crate) mod refusal;
+pub(crate) mod strings;
+pub(crate) mod table;
+pub(crate) mod version;
+pub(crate) mod work;
+pub mod workqueue;

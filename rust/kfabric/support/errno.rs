@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Error numbers of kfabric.
+//!
+//! Most are the kernel's; those from 256 on are kfabric's own and unknown to [`kernel::error`].
+//!
+//! C header: [`include/kfi_errno.h`](srctree/include/kfi_errno.h)
+
+use crate::support::num::signed;
+use kernel::{
+    alloc::AllocError,
+    error::Error, //
+};
+
+/// A kfabric error number, positive as in `kfi_errno.h`.
+///
+/// # Invariants
+///
+/// The number lies between 1 and the kernel's `MAX_ERRNO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(i32);
+
+macro_rules! errnos {
+    ($($(#[$doc:meta])* $name:ident = $c:ident;)*) => {
+        impl Errno {
+            // INVARIANT: Every number in `kfi_errno.h` is in range; checked below.
+            $($(#[$doc])* pub const $name: Self = Self(signed(kfi_bindings::$c));)*
+        }
+        const _: () = {
+            $(assert!(kfi_bindings::$c > 0 && kfi_bindings::$c < 4096);)*
+        };
+    };
+}
+
+errnos! {
+    /// Argument list too long: more segments or pages than one region can hold.
+    E2BIG = KFI_E2BIG;
+    /// A peer may not do that.
+    EACCES = KFI_EACCES;
+    /// Nothing is there now, or there is no room now.
+    EAGAIN = KFI_EAGAIN;
+    /// A flag that the provider does not support.
+    EBADFLAGS = KFI_EBADFLAGS;
+    /// The object still has children or users.
+    EBUSY = KFI_EBUSY;
+    /// Something of the same name is there already.
+    EEXIST = KFI_EEXIST;
+    /// Memory that can't be registered.
+    EFAULT = KFI_EFAULT;
+    /// A signal ended the wait.
+    EINTR = KFI_EINTR;
+    /// An argument makes no sense.
+    EINVAL = KFI_EINVAL;
+    /// The device reported a failure.
+    EIO = KFI_EIO;
+    /// The key is not one that can be had.
+    EKEYREJECTED = KFI_EKEYREJECTED;
+    /// No port of the device is active.
+    ENETDOWN = KFI_ENETDOWN;
+    /// The key is in use, or there is none.
+    ENOKEY = KFI_ENOKEY;
+    /// No provider meets what was asked for.
+    ENODATA = KFI_ENODATA;
+    /// The device is gone, or there never was one of that name.
+    ENODEV = KFI_ENODEV;
+    /// Out of memory.
+    ENOMEM = KFI_ENOMEM;
+    /// Regions, or other resources of the device, are used up.
+    ENOSPC = KFI_ENOSPC;
+    /// The device won't let go of memory, which must never be freed.
+    ENOTRECOVERABLE = KFI_ENOTRECOVERABLE;
+    /// Not implemented by this provider.
+    ENOSYS = KFI_ENOSYS;
+    /// The object's state doesn't allow it now.
+    EOPBADSTATE = KFI_EOPBADSTATE;
+    /// Not supported by this provider.
+    EOPNOTSUPP = KFI_EOPNOTSUPP;
+    /// It didn't happen in time.
+    ETIMEDOUT = KFI_ETIMEDOUT;
+    /// A queue was full, and entries are lost.
+    EOVERRUN = KFI_EOVERRUN;
+    /// Room for the answer is too small.
+    ETOOSMALL = KFI_ETOOSMALL;
+    /// A resource of the provider is not available, or an error entry waits to be read.
+    EAVAIL = KFI_EAVAIL;
+}
+
+impl Errno {
+    /// What a C function returned other than 0; a number that is none becomes `EIO`.
+    pub(crate) fn from_c(ret: kernel::ffi::c_int) -> Self {
+        match ret {
+            // INVARIANT: Just matched.
+            -4095..=-1 => Self(-ret),
+            _ => Self::EIO,
+        }
+    }
+
+    /// The return value of a C function that fails with this number.
+    pub const fn to_c(self) -> kernel::ffi::c_int {
+        -self.0
+    }
+}
+
+impl From<Errno> for Error {
+    fn from(errno: Errno) -> Self {
+        Error::from_errno(errno.to_c())
+    }
+}
+
+impl From<AllocError> for Errno {
+    fn from(_: AllocError) -> Self {
+        Errno::ENOMEM
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A spinlock for any context.
+//!
+//! The kernel crate's `SpinLock` leaves interrupts on, so that it can't be taken by an interrupt
+//! handler. This one turns them off, and back to what they were, for what consumers may call from
+//! wherever they are.
+//!
+//! What they were is kept in the guard. So guards have to go last taken first: the outer one going
+//! first would turn interrupts on under the inner lock, and the inner one then off for good. Nobody
+//! is given a guard to keep, therefore: [`IrqLock::with`] lends it to a closure.
+
+use self::backend::IrqSave;
+use kernel::{
+    prelude::*,
+    sync::{
+        lock::{
+            Guard,
+            Lock, //
+        },
+        LockClassKey, //
+    }, //
+};
+
+/// A spinlock; interrupts are off on this CPU while it is held.
+///
+/// Make one by [`new_irq_lock!`](crate::new_irq_lock).
+#[pin_data]
+pub struct IrqLock<T> {
+    #[pin]
+    lock: Lock<T, IrqSave>,
+}
+
+/// The guard of an [`IrqLock`]. It works with `CondVar`, whose waiters sleep, and so must have
+/// interrupts on when they take the lock.
+pub type IrqGuard<'a, T> = Guard<'a, T, IrqSave>;
+
+impl<T> IrqLock<T> {
+    /// An initialiser of a lock.
+    pub fn new(
+        inner: impl PinInit<T>,
+        name: &'static CStr,
+        key: Pin<&'static LockClassKey>,
+    ) -> impl PinInit<Self> {
+        pin_init!(Self {
+            lock <- Lock::new(inner, name, key),
+        })
+    }
+
+    /// Takes the lock for `f`. Any context.
+    ///
+    /// The guard's lifetime is the closure's own: it can't be kept, nor swapped with that of
+    /// another lock.
+    pub fn with<R>(&self, f: impl for<'g> FnOnce(&mut IrqGuard<'g, T>) -> R) -> R {
+        f(&mut self.lock.lock())
+    }
+
+    /// As [`with`](Self::with); `None` if somebody has the lock. Any context.
+    pub fn try_with<R>(&self, f: impl for<'g> FnOnce(&mut IrqGuard<'g, T>) -> R) -> Option<R> {
+        self.lock.try_lock().map(|mut guard| f(&mut guard))
+    }
+}
+
+/// What the kernel crate's `Lock` is made a spinlock by. Nobody can make one with it elsewhere.
+mod backend {
+    use core::mem::MaybeUninit;
+    use kernel::{
+        bindings,
+        ffi::{
+            c_char,
+            c_ulong, //
+        },
+        sync::lock::Backend, //
+    };
+
+    /// The backend of an [`IrqLock`](super::IrqLock).
+    pub struct IrqSave;
+
+    // SAFETY: A `spinlock_t` has one owner at a time; `relock` is the default one.
+    unsafe impl Backend for IrqSave {
+        type State = bindings::spinlock_t;
+        /// Whether interrupts were on, as the architecture says it.
+        type GuardState = c_ulong;
+
+        #[inline]
+        unsafe fn init(
+            ptr: *mut Self::State,
+            name: *const c_char,
+            key: *mut bindings::lock_class_key,
+        ) {
+            // SAFETY: By the requirements of this function.
+            unsafe { bindings::__spin_lock_init(ptr, name, key) }
+        }
+
+        #[inline]
+        unsafe fn lock(ptr: *mut Self::State) -> c_ulong {
+            // SAFETY: By the requirements of this function, the lock is initialised.
+            unsafe { kfi_bindings::kfi_helper_lock_irqsave(ptr) }
+        }
+
+        #[inline]
+        unsafe fn try_lock(ptr: *mut Self::State) -> Option<c_ulong> {
+            let mut flags = MaybeUninit::uninit();
+            // SAFETY: As in `lock`; `flags` has room for the result.
+            if unsafe { kfi_bindings::kfi_helper_trylock_irqsave(ptr, flags.as_mut_ptr()) } {
+                // SAFETY: Set whether or not the lock was taken.
+                Some(unsafe { flags.assume_init() })
+            } else {
+                None
+            }
+        }
+
+        #[inline]
+        unsafe fn unlock(ptr: *mut Self::State, flags: &c_ulong) {
+            // SAFETY: By the requirements of this function, the caller owns the lock, and `flags` came
+            // from taking it.
+            unsafe { kfi_bindings::kfi_helper_unlock_irqrestore(ptr, *flags) }
+        }
+
+        #[inline]
+        unsafe fn assert_is_held(ptr: *mut Self::State) {
+            // SAFETY: As in `lock`.
+            unsafe { bindings::spin_assert_is_held(ptr) }
+        }
+    }
+}
+
+/// An initialiser of an [`IrqLock`] with a lock class of its own.
+#[macro_export]
+macro_rules! new_irq_lock {
+    ($inner:expr, $name:literal) => {
+        $crate::support::irqlock::IrqLock::new($inner, $name, ::kernel::static_lock_class!())
+    };
+}
+
+#[kernel::macros::kunit_tests(kfabric_irqlock)]
+mod tests {
+    use kernel::prelude::*;
+
+    #[test]
+    fn one_owner_at_a_time() -> Result {
+        let lock = KBox::pin_init(new_irq_lock!(1, c"kfabric_irqlock"), GFP_KERNEL)?;
+        lock.with(|value| {
+            **value += 1;
+            assert!(lock.try_with(|_| ()).is_none());
+        });
+        assert_eq!(lock.try_with(|value| **value), Some(2));
+        Ok(())
+    }
+
+    #[test]
+    fn interrupts_come_back_with_the_last() -> Result {
+        let outer = KBox::pin_init(new_irq_lock!((), c"kfabric_irqlock outer"), GFP_KERNEL)?;
+        let inner = KBox::pin_init(new_irq_lock!((), c"kfabric_irqlock inner"), GFP_KERNEL)?;
+        let off = || {
+            // SAFETY: Only asks.
+            unsafe { kfi_bindings::kfi_helper_irqs_disabled() }
+        };
+        assert!(!off());
+        // There is no other order: neither closure can keep its guard, or drop the other's.
+        outer.with(|_| {
+            inner.with(|_| assert!(off()));
+            assert!(off());
+        });
+        assert!(!off());
+        Ok(())
+    }
+}

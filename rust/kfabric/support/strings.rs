@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What C callers read: `kfi_version()`, `kfi_strerror()` and `kfi_tostr()`.
+//!
+//! The words are tables, in [`errors`], [`names`] and [`structs`]; [`describe`] chooses among them,
+//! [`text`] sets them out.
+//!
+//! C headers: [`include/kfabric.h`](srctree/include/kfabric.h),
+//! [`include/kfi_errno.h`](srctree/include/kfi_errno.h)
+
+mod describe;
+mod errors;
+mod fields;
+mod names;
+mod structs;
+mod text;
+
+use core::ptr::NonNull;
+use kernel::{
+    ffi::{
+        c_char,
+        c_int,
+        c_void, //
+    },
+    str::{
+        CStr,
+        CStrExt, //
+    }, //
+};
+use kfi_bindings::{
+    kfi_type,
+    kfi_type_KFI_TYPE_VERSION as VERSION, //
+};
+use text::Text;
+
+/// What the `prov_errno` of an error entry of the core's means, which is a number of `kfi_errno.h`;
+/// an empty text for any other. Any context.
+pub(crate) fn prov_errno(number: c_int) -> &'static CStr {
+    let error = u32::try_from(number).ok().filter(|number| *number != 0);
+    error.and_then(errors::known).unwrap_or_default()
+}
+
+/// `kfi_version()`: the version of the API. Any context.
+///
+/// # Safety
+///
+/// None; it is unsafe since C declares it.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn kfi_version() -> u32 {
+    crate::support::version::API_VERSION
+}
+
+/// `kfi_strerror()`: a constant text for a number of either sign. Any context.
+///
+/// # Safety
+///
+/// None; it is unsafe since C declares it.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn kfi_strerror(errnum: c_int) -> *const c_char {
+    errors::text(errnum.unsigned_abs()).as_char_ptr()
+}
+
+/// `kfi_tostr()`: a text of its own, which the caller frees by `kfree()`; null where there is none.
+/// May sleep.
+///
+/// # Safety
+///
+/// `data` is null or points to a valid value of the type that goes with `datatype`.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn kfi_tostr(data: *const c_void, datatype: kfi_type) -> *mut c_char {
+    let text = match (datatype, NonNull::new(data.cast_mut())) {
+        (VERSION, _) => describe::version(),
+        // SAFETY: By the requirements of this function.
+        (_, Some(data)) => unsafe { describe::value(data, datatype) },
+        (_, None) => None,
+    };
+    text.and_then(Text::into_raw)
+        .map_or(core::ptr::null_mut(), |text| text.as_ptr().cast())
+}
+
+crate::support::table::declared_in_c!(kfi_strerror, kfi_tostr, kfi_version);
+
+#[kernel::macros::kunit_tests(kfabric_strings)]
+mod tests {
+    use super::*;
+    use core::ptr;
+    use kfi_bindings::{
+        kfi_type_KFI_TYPE_CAPS as CAPS,
+        kfi_type_KFI_TYPE_EP_TYPE as EP_TYPE,
+        kfi_type_KFI_TYPE_FABRIC_ATTR as FABRIC_ATTR,
+        kfi_type_KFI_TYPE_INFO as INFO,
+        kfi_type_KFI_TYPE_MR_MODE as MR_MODE, //
+    };
+
+    /// Does `kfi_tostr()` say this?
+    fn says<T>(value: &T, datatype: kfi_type, expected: &CStr) -> bool {
+        // SAFETY: The tests give the types that go together.
+        let text = unsafe { kfi_tostr(ptr::from_ref(value).cast(), datatype) };
+        // SAFETY: Null or a string.
+        let same = !text.is_null() && unsafe { CStr::from_char_ptr(text) } == expected;
+        // SAFETY: The text is ours.
+        unsafe { kernel::bindings::kfree(text.cast()) };
+        same
+    }
+
+    #[test]
+    fn values_have_names() {
+        assert!(says(
+            &0x1106_u64,
+            CAPS,
+            c"KFI_MSG, KFI_RMA, KFI_READ, KFI_REMOTE_READ"
+        ));
+        assert!(says(
+            &0x18_u32,
+            MR_MODE,
+            c"KFI_MR_VIRT_ADDR, KFI_MR_PROV_KEY"
+        ));
+        assert!(says(&3_u32, EP_TYPE, c"KFI_EP_RDM"));
+        assert!(says(&0_u64, CAPS, c"0"));
+    }
+
+    #[test]
+    fn unknown_values_stay_numbers() {
+        assert!(says(
+            &0x8000_0000_0000_0002_u64,
+            CAPS,
+            c"KFI_MSG, 0x8000000000000000"
+        ));
+        assert!(says(&77_u32, EP_TYPE, c"0x4d"));
+        assert!(!says(&0_u64, 1000, c"0"));
+    }
+
+    #[test]
+    fn null_gives_null() {
+        // SAFETY: Null is allowed.
+        assert!(unsafe { kfi_tostr(ptr::null(), CAPS) }.is_null());
+        // SAFETY: As above, and here it is what the C API wants.
+        let version = unsafe { kfi_tostr(ptr::null(), VERSION) };
+        assert!(!version.is_null());
+        // SAFETY: The text is ours.
+        unsafe { kernel::bindings::kfree(version.cast()) };
+    }
+
+    #[test]
+    fn structs_are_indented() {
+        let attr = kfi_bindings::kfi_fabric_attr {
+            prov_name: c"verbs".as_char_ptr().cast_mut(),
+            prov_version: 0x10002,
+            ..pin_init::zeroed()
+        };
+        let expected = c"kfi_fabric_attr:
+    name: (none)
+    prov_name: verbs
+    prov_version: 1.2
+    api_version: 0.0
+";
+        assert!(says(&attr, FABRIC_ATTR, expected));
+        let info = kfi_bindings::kfi_info {
+            fabric_attr: ptr::from_ref(&attr).cast_mut(),
+            ..pin_init::zeroed()
+        };
+        // SAFETY: `info` is valid with all that it points to.
+        let text = unsafe { describe::value(NonNull::from(&info).cast(), INFO) };
+        let text = text.and_then(|text| text.into_raw());
+        assert!(text.is_some());
+        if let Some(text) = text {
+            // SAFETY: A string.
+            let lines = unsafe { CStr::from_char_ptr(text.as_ptr()) }.to_bytes();
+            let nested = b"    fabric_attr:\n        name: (none)\n        prov_name: verbs\n";
+            assert!(lines.windows(nested.len()).any(|window| window == nested));
+            // SAFETY: The text is ours.
+            unsafe { kernel::bindings::kfree(text.as_ptr().cast()) };
+        }
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What every ops table of the core is made of.
+
+use crate::support::{
+    errno::Errno,
+    num,
+    refusal::Refusal, //
+};
+use kernel::ffi::c_int;
+
+/// A constant ops table in C's layout.
+///
+/// # Invariants
+///
+/// The table is never written, and the functions that it names live as long as this module.
+#[repr(transparent)]
+pub(crate) struct Table<T>(pub(crate) T);
+
+// SAFETY: By the invariant, the table is constant, and functions may be called from any thread.
+unsafe impl<T> Sync for Table<T> {}
+
+impl<T> Table<T> {
+    /// The table as C objects point to it. C never writes to it, const or not.
+    pub(crate) const fn as_ptr(&'static self) -> *mut T {
+        core::ptr::from_ref(&self.0).cast_mut()
+    }
+}
+
+/// What is said of a call that is missing.
+pub(crate) const NO_SUCH_CALL: Refusal =
+    Refusal::new(Errno::ENOSYS, c"the provider doesn't have this call");
+
+/// The type of a slot. One that nothing serves yet has [`NOSYS`](Self::NOSYS) in it; it is never
+/// empty, so that no caller jumps through NULL.
+pub(crate) trait Slot {
+    /// Answers `ENOSYS`.
+    const NOSYS: Self;
+}
+
+/// What a slot returns an error number as.
+pub(crate) trait Answer {
+    /// The error number as this type.
+    fn of(errno: c_int) -> Self;
+}
+
+impl Answer for c_int {
+    fn of(errno: c_int) -> Self {
+        errno
+    }
+}
+
+impl Answer for isize {
+    fn of(errno: c_int) -> Self {
+        num::signed_size(errno)
+    }
+}
+
+/// Slots with as many arguments as there are names, and with fewer.
+macro_rules! slots {
+    () => {};
+    ($first:ident $($rest:ident)*) => {
+        impl<$first, $($rest,)* Ret: Answer> Slot
+            for Option<unsafe extern "C" fn($first $(, $rest)*) -> Ret>
+        {
+            const NOSYS: Self = {
+                /// # Safety
+                ///
+                /// None; slots are unsafe functions.
+                unsafe extern "C" fn nosys<$first, $($rest,)* Ret: Answer>(
+                    _: $first $(, _: $rest)*
+                ) -> Ret {
+                    Ret::of(NO_SUCH_CALL.report())
+                }
+                Some(nosys)
+            };
+        }
+        slots!($($rest)*);
+    };
+}
+
+slots!(A B C D E F G H I J K L M N O P);
+
+/// A table of this type in which nothing is served.
+macro_rules! unserved {
+    ($type:ident: $($slot:ident),* $(,)?) => {
+        $crate::support::table::Table($type {
+            size: size_of::<$type>(),
+            $($slot: $crate::support::table::Slot::NOSYS),*
+        })
+    };
+}
+pub(crate) use unserved;
+
+/// Fails to compile unless each function is what the C headers declare under its name.
+macro_rules! declared_in_c {
+    ($($name:ident),*) => {
+        const _: () = {
+            $(let _ = if true { kfi_bindings::$name } else { $name };)*
+        };
+    };
+}
+pub(crate) use declared_in_c;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The core's own workqueues.
+
+use crate::support::workqueue::OwnedQueue;
+use core::cell::UnsafeCell;
+use kernel::prelude::*;
+
+/// A workqueue that is there while the module is.
+///
+/// # Invariants
+///
+/// Written by [`init()`] and [`exit`] only, which have it to themselves.
+struct Slot(UnsafeCell<Option<OwnedQueue>>);
+
+// SAFETY: By the invariant, it is only read while several threads may have it.
+unsafe impl Sync for Slot {}
+
+/// How many handlers of event queues run at a time. They belong to consumers and may sleep for as
+/// long as they like; so as many as a machine has consumers, and more, but not a thread for each of
+/// hundreds of queues.
+const HANDLERS_AT_ONCE: u8 = 32;
+
+/// How many registrations are at the device at a time. Those of a domain are carried out one after
+/// the other by its only queue, for which the others just sleep; so a few for each of some domains.
+const REGISTRATIONS_AT_ONCE: u8 = 16;
+
+/// Runs the handlers of event queues.
+static HANDLERS: Slot = Slot(UnsafeCell::new(None));
+
+/// Does the device's part of registrations.
+static REGISTRATIONS: Slot = Slot(UnsafeCell::new(None));
+
+/// Allocates the workqueues. May sleep.
+///
+/// # Safety
+///
+/// Called once, before anything else of this file.
+pub(crate) unsafe fn init() -> Result {
+    let handlers = OwnedQueue::new(c"kfi_events", HANDLERS_AT_ONCE)?;
+    let registrations = OwnedQueue::new(c"kfi_register", REGISTRATIONS_AT_ONCE)?;
+    // SAFETY: By the requirements of this function, nobody else looks at them.
+    unsafe {
+        *HANDLERS.0.get() = Some(handlers);
+        *REGISTRATIONS.0.get() = Some(registrations);
+    }
+    Ok(())
+}
+
+/// Lets all work end, and frees the workqueues. Sleeps.
+///
+/// # Safety
+///
+/// Called once, when nobody is left who could call anything else of this file.
+pub(crate) unsafe fn exit() {
+    // SAFETY: By the requirements of this function. What is still running needs no queue.
+    unsafe {
+        drop((*REGISTRATIONS.0.get()).take());
+        drop((*HANDLERS.0.get()).take());
+    }
+}
+
+/// The workqueue for the handlers of event queues, whose work may take as long as it likes; `None`
+/// only if the module isn't there. Any context.
+pub(crate) fn handlers() -> Option<&'static OwnedQueue> {
+    // SAFETY: Not written before `exit`.
+    unsafe { (*HANDLERS.0.get()).as_ref() }
+}
+
+/// The workqueue for the device's part of asynchronous registrations; `None` only if the module
+/// isn't there. Any context.
+pub(crate) fn registrations() -> Option<&'static OwnedQueue> {
+    // SAFETY: Not written before `exit`.
+    unsafe { (*REGISTRATIONS.0.get()).as_ref() }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Modules that go, and what they have left behind.
+
+use crate::{
+    api::registry,
+    consumer,
+    support::{
+        module::Owner,
+        noio::NoIo,
+        table::declared_in_c, //
+    }, //
+};
+use kernel::{
+    bindings,
+    error::to_result,
+    prelude::*, //
+};
+
+/// Being told of modules that go, until dropped.
+pub(crate) struct Watch(());
+
+impl Watch {
+    /// Begins. May sleep.
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: The notifier is a static of this module, which drops this before it goes.
+        to_result(unsafe { kfi_bindings::kfi_helper_watch_modules() })?;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // SAFETY: Registered by `new`.
+        unsafe { kfi_bindings::kfi_helper_unwatch_modules() };
+    }
+}
+
+/// Takes all that is a module's from those who would call it. Sleeps until nobody does.
+///
+/// To be called when the module gives nothing out any more, and before its code is freed.
+pub(crate) fn gone(owner: Owner) {
+    let _noio = NoIo::enter();
+    registry::module_gone(owner);
+    consumer::module_gone(owner);
+}
+
+/// # Safety
+///
+/// Called by the notifier, with a module that has done all that it was going to do.
+#[no_mangle]
+unsafe extern "C" fn kfi_core_module_gone(module: *mut bindings::module) {
+    // SAFETY: By the requirements of this function.
+    if let Some(owner) = unsafe { Owner::from_raw(module) } {
+        gone(owner);
+    }
+}
+
+declared_in_c!(kfi_core_module_gone);
