@@ -70,17 +70,15 @@ void eq_timeout_case(struct kfi_test *t)
 	struct kfid_eq *eq = eq_open(t, 2, KFI_WAIT_UNSPEC, NULL, NULL);
 	struct kfid_eq *none = eq_open(t, 2, KFI_WAIT_NONE, NULL, NULL);
 	struct kfi_eq_entry entry = {};
-	u64 start = ktime_get_ns(), ms;
+	u64 start = get_jiffies_64();
 	u32 event;
 
 	if (eq) {
 		EXPECT_EQ(t, eq_wait(eq, 0), -KFI_EAGAIN);
-		EXPECT(t, ktime_get_ns() - start < 20 * NSEC_PER_SEC, "waited without a timeout");
-		start = ktime_get_ns();
+		expect_waited(t, start, 0);
+		start = get_jiffies_64();
 		EXPECT_EQ(t, eq_wait(eq, 100), -KFI_EAGAIN);
-		ms = div_u64(ktime_get_ns() - start, NSEC_PER_MSEC);
-		EXPECT(t, ms >= 95, "waited %llu ms instead of 100", ms);
-		EXPECT(t, ms < 20000, "waited %llu ms instead of 100", ms);
+		expect_waited(t, start, 100);
 
 		/* Nobody waits where there is something. */
 		EXPECT_EQ(t, eq_put(eq, 5), 0);

@@ -46,6 +46,14 @@ void ktap_fail(struct kfi_test *t, const char *file, int lineno, const char *fmt
 	va_end(args);
 }
 
+void expect_waited(struct kfi_test *t, u64 since, unsigned int ms)
+{
+	u64 waited = get_jiffies_64() - since, least = msecs_to_jiffies(ms);
+
+	EXPECT(t, waited >= least && waited < least + 60 * HZ, "%u ms took %llu jiffies of %u ms",
+	       ms, waited, jiffies_to_msecs(1));
+}
+
 static u32 variants(const struct kfi_case *c)
 {
 	return c->variants ?: BIT(0);

@@ -82,6 +82,13 @@ static inline void ktap_skip(struct kfi_test *t, const char *why)
 	t->skip = why;
 }
 
+/*
+ * What began at @since, in jiffies, has waited for @ms milliseconds, and not for ever. Told by the
+ * clock that waits are measured with: any other one is ahead of it while a busy machine's ticks are
+ * late.
+ */
+void expect_waited(struct kfi_test *t, u64 since, unsigned int ms);
+
 #define EXPECT_EQ(t, got, want)							\
 ({										\
 	long long __got = (long long)(got), __want = (long long)(want);	\

@@ -27,7 +27,7 @@ static s64 lookup_time(struct kfi_test *t, const struct raw_side *side, const u6
 	return best;
 }
 
-/* Looking up takes little longer with many keys than with few. */
+/* Many keys at a time; how long it takes to look one of them up is told, but no verdict. */
 void raw_many_case(struct kfi_test *t)
 {
 	static const struct kfi_rma_iov one = { 0x1000, 0x1000, 0x1234 };
@@ -51,7 +51,6 @@ void raw_many_case(struct kfi_test *t)
 		of_many = lookup_time(t, &side, keys, many);
 	ktap_note("raw: %lld ns to look up one of %u keys, %lld ns one of %u", of_few, few,
 		  of_many, many);
-	EXPECT(t, of_many < 10 * of_few + 1000, "looking up slows down");
 	EXPECT_EQ(t, kfi_close(&side.domain->fid), -KFI_EBUSY);
 	while (i-- > 0)
 		EXPECT_EQ(t, kfi_mr_unmap_key(side.domain, keys[i]), 0);
