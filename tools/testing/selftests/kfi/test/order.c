@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Refusals of requests that are wrong in two ways: what is checked first decides. The order is that
- * of the table in kfi_mr(3). Each row is tried with each row of a later step, in each call that both
- * can be wrong in; pairs that give the same errno are refused by it, the others also say which row
- * it was.
+ * of the table in kfi_mr(3). Each row is tried with each later one, in each call that both can be
+ * wrong in; pairs that give the same errno are refused by it, the others also say which row it was.
  */
+#include <rdma/ib_verbs.h>
+
+#include "../inject/kfi_inject.h"
 #include "errors.h"
 #include "suites.h"
 
-/* The steps of the table that a caller can fall foul of with a device that is there. */
+/* The steps of the table. */
 enum step {
 	OUTPUT,
 	DOMAIN,
@@ -19,6 +21,7 @@ enum step {
 	SEGMENTS,
 	LIMITS,
 	MEMORY,
+	DEVICE,
 };
 
 /**
@@ -30,6 +33,8 @@ enum step {
  * @spoil: Makes a request wrong.
  * @too_long: The request is made of more pages than a region can have.
  * @full: It is for a domain that has as many regions as it may.
+ * @fails: The device refuses the registration.
+ * @virt: Only the addresses of a software device can be judged.
  */
 struct wrong {
 	const char *name;
@@ -39,6 +44,8 @@ struct wrong {
 	void (*spoil)(struct reg_req *req);
 	bool too_long;
 	bool full;
+	bool fails;
+	bool virt;
 };
 
 #define SPOIL(_name, statement)	\
@@ -92,6 +99,22 @@ static void wraps(struct reg_req *req)
 		req->kv[2].iov_len = SIZE_MAX;
 }
 
+/* Each segment is possible by itself. */
+static void overflows(struct reg_req *req)
+{
+	int i;
+
+	for (i = 0; i < ROW_SEGMENTS; i++) {
+		req->kv[i].iov_base = (void *)PAGE_SIZE;
+		req->kv[i].iov_len = BIT_ULL(62);
+	}
+}
+
+static void ends_early(struct reg_req *req)
+{
+	sg_mark_end(&req->sg[2]);
+}
+
 static void gap(struct reg_req *req)
 {
 	if (reg_call_in(req->call, KVEC_CALLS))
@@ -109,7 +132,21 @@ static void bad_memory(struct reg_req *req)
 	else if (reg_call_in(req->call, KVEC_CALLS))
 		req->kv[0].iov_base = (void *)PAGE_SIZE;
 	else
+		req->bv[0].bv_page = ERR_PTR(-ENOMEM);
+}
+
+static void no_memory(struct reg_req *req)
+{
+	if (reg_call_in(req->call, KVEC_CALLS))
+		req->kv[0].iov_base = NULL;
+	else
 		req->bv[0].bv_page = NULL;
+}
+
+/* As no mapping for a software device gives it, and aligned as it was. */
+static void foreign(struct reg_req *req)
+{
+	sg_dma_address(&req->sg[0]) = 0;
 }
 
 /* A scatterlist's memory isn't looked at: its addresses are. */
@@ -132,10 +169,15 @@ static const struct wrong table[] = {
 	{ "an_offset", OFFSET, ALL_CALLS, -KFI_EINVAL, an_offset },
 	{ "empty", SEGMENTS, ALL_CALLS, -KFI_EINVAL, empty },
 	{ "wraps", SEGMENTS, BUF_CALLS | KVEC_CALLS, -KFI_EINVAL, wraps },
+	{ "overflows", SEGMENTS, KVEC_CALLS, -KFI_EINVAL, overflows },
+	{ "ends_early", SEGMENTS, SGL_CALLS, -KFI_EINVAL, ends_early },
 	{ "gap", SEGMENTS, LIST_CALLS, -KFI_EINVAL, gap },
 	{ "too_long", LIMITS, ALL_CALLS, -KFI_E2BIG, nothing, .too_long = true },
 	{ "full", LIMITS, ALL_CALLS, -KFI_ENOSPC, nothing, .full = true },
 	{ "bad_memory", MEMORY, MEM_CALLS, -KFI_EFAULT, bad_memory },
+	{ "no_memory", MEMORY, KVEC_CALLS | BVEC_CALLS, -KFI_EFAULT, no_memory },
+	{ "foreign", MEMORY, SGL_CALLS, -KFI_EINVAL, foreign, .virt = true },
+	{ "fails", DEVICE, ALL_CALLS, -KFI_EIO, nothing, .fails = true },
 };
 
 /* What a request would be without its mistakes is in a domain with room for one region. */
@@ -186,10 +228,18 @@ static void try_pair(struct kfi_test *t, struct full *f, const struct wrong *fir
 		req.domain = f->domain;
 	second->spoil(&req);
 	first->spoil(&req);
+	kfi_inject_fail(KFI_INJECT_POST_REG, -EIO, 0, second->fails ? UINT_MAX : 0);
 	expect_refused(t, &req, first->want);
+	kfi_inject_fail(KFI_INJECT_POST_REG, 0, 0, 0);
 	if (t->failures > failures)
 		ktap_note("above: %s before %s", first->name, second->name);
 	reg_finish(t->env, &req);
+}
+
+static bool can_try(struct kfi_test *t, const struct wrong *row)
+{
+	return reg_call_in(t->variant, row->calls) && (!row->too_long || t->env->at_limit) &&
+	       (!row->virt || ib_uses_virt_dma(t->env->dev));
 }
 
 static void pairs_case(struct kfi_test *t)
@@ -200,18 +250,24 @@ static void pairs_case(struct kfi_test *t)
 
 	if (!full_open(t, &f))
 		return;
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
+		full_close(t, &f);
+		return;
+	}
 	for (first = table; first < table + ARRAY_SIZE(table); first++) {
-		for (second = first + 1; second < table + ARRAY_SIZE(table); second++) {
-			if (first->step == second->step ||
-			    !reg_call_in(t->variant, first->calls & second->calls))
+		/* With itself, too: it is refused at all. */
+		for (second = first; second < table + ARRAY_SIZE(table); second++) {
+			if (!can_try(t, first) || !can_try(t, second))
 				continue;
-			if ((first->too_long || second->too_long) && !t->env->at_limit)
+			/* Segments are checked one after the other: which row is first depends. */
+			if (first != second && first->step == SEGMENTS && second->step == SEGMENTS)
 				continue;
 			try_pair(t, &f, first, second);
 			pairs++;
 		}
 		cond_resched();
 	}
+	kfi_inject_stop(t->env->dev);
 	full_close(t, &f);
 	ktap_note("%s: %u pairs", reg_call_name(t->variant), pairs);
 	EXPECT(t, pairs > 30, "hardly any pair was tried");
