@@ -4,11 +4,12 @@
  * straight into its pages, or take it from there. It uses documented names of API 1.7 only, nothing
  * of this project's own but the test peer, and tolerates what providers differ in:
  *
- *   - regions that must be bound to an endpoint and enabled, or need neither (-ENOSYS),
+ *   - regions that must be bound to an endpoint and enabled, or need neither,
  *   - keys that it chooses, or that the provider chooses,
  *   - addresses that begin at 0, or elsewhere.
  *
- * It must compile and work unchanged.
+ * It must compile and work unchanged over each provider. Only its other side differs: the test peer,
+ * or the loopback provider's extension.
  */
 #include <linux/bvec.h>
 #include <linux/kernel.h>
@@ -23,6 +24,7 @@
 #include <kfi_endpoint.h>
 #include <kfi_eq.h>
 #include <kfi_errno.h>
+#include <kfi_loop_ext.h>
 #include <kfi_rma.h>
 #include <kfi_tagged.h>
 
@@ -30,11 +32,26 @@
 
 #define PAGES	4
 
+static char *provider = "verbs";
+module_param(provider, charp, 0444);
+MODULE_PARM_DESC(provider, "name of the provider (default: verbs)");
+
+/* Regions that had to be bound: told, so that a script can ask for it. */
+static unsigned int bound;
+module_param(bound, uint, 0444);
+MODULE_PARM_DESC(bound, "how many regions had to be bound to an endpoint");
+
 struct consumer {
+	/* What was offered, and what of it is used. */
+	struct kfi_info *offers;
 	struct kfi_info *info;
 	struct kfid_fabric *fabric;
 	struct kfid_domain *domain;
+	/* Where regions must be bound to one. */
+	struct kfid_ep *ep;
+	/* The other side: one of them. */
 	struct kfi_peer *peer;
+	struct kfi_loop_ops *loop;
 	u32 next_key;
 };
 
@@ -46,6 +63,51 @@ struct transaction {
 	struct kfid_mr *mr;
 	u64 mr_key;
 };
+
+/* Regions of an endpoint's own are preferred, where they are offered. */
+static struct kfi_info *choose(struct kfi_info *offers)
+{
+	struct kfi_info *info;
+
+	for (info = offers; info; info = info->next)
+		if (info->domain_attr->mr_mode & KFI_MR_ENDPOINT)
+			return info;
+	return offers;
+}
+
+static int open_other_side(struct consumer *dev)
+{
+	void *ops;
+	int rc;
+
+	if (strcmp(provider, "loop")) {
+		dev->peer = kfi_peer_open(dev->domain);
+		return PTR_ERR_OR_ZERO(dev->peer);
+	}
+	rc = kfi_open_ops(&dev->domain->fid, KFI_LOOP_OPS_1, 0, &ops, NULL);
+	dev->loop = rc ? NULL : ops;
+	return rc;
+}
+
+/* Through the endpoint, if there is one. */
+static struct kfid *target(struct consumer *dev)
+{
+	return dev->ep ? &dev->ep->fid : &dev->domain->fid;
+}
+
+static int other_side_reads(struct consumer *dev, u64 addr, u64 key, void *buf, size_t len)
+{
+	if (dev->loop)
+		return dev->loop->read(target(dev), target(dev), addr, key, buf, len);
+	return kfi_peer_read(dev->peer, addr, key, buf, len);
+}
+
+static int other_side_writes(struct consumer *dev, u64 addr, u64 key, const void *buf, size_t len)
+{
+	if (dev->loop)
+		return dev->loop->write(target(dev), target(dev), addr, key, buf, len);
+	return kfi_peer_write(dev->peer, addr, key, buf, len);
+}
 
 static int consumer_open(struct consumer *dev)
 {
@@ -60,36 +122,46 @@ static int consumer_open(struct consumer *dev)
 	hints->domain_attr->mr_iov_limit = PAGES;
 	hints->domain_attr->mr_key_size = sizeof(int);
 	hints->fabric_attr->prov_version = KFI_VERSION(1, 0);
-	hints->fabric_attr->prov_name = kstrdup("verbs", GFP_KERNEL);
+	hints->fabric_attr->prov_name = kstrdup(provider, GFP_KERNEL);
 	if (!hints->fabric_attr->prov_name) {
 		rc = -ENOMEM;
 		goto free_hints;
 	}
 
 	rc = kfi_getinfo(KFI_VERSION(KFI_MAJOR_VERSION, KFI_MINOR_VERSION), NULL, NULL, 0, hints,
-			 &dev->info);
+			 &dev->offers);
 	if (rc)
 		goto free_hints;
+	dev->info = choose(dev->offers);
 	rc = kfi_fabric(dev->info->fabric_attr, &dev->fabric, dev);
 	if (rc)
 		goto free_info;
 	rc = kfi_domain(dev->fabric, dev->info, &dev->domain, dev);
 	if (rc)
 		goto close_fabric;
-	dev->peer = kfi_peer_open(dev->domain);
-	if (IS_ERR(dev->peer)) {
-		rc = PTR_ERR(dev->peer);
-		goto close_domain;
+	if (dev->info->domain_attr->mr_mode & KFI_MR_ENDPOINT) {
+		rc = kfi_endpoint(dev->domain, dev->info, &dev->ep, dev);
+		if (rc)
+			goto close_domain;
+		rc = kfi_enable(dev->ep);
+		if (rc)
+			goto close_ep;
 	}
+	rc = open_other_side(dev);
+	if (rc)
+		goto close_ep;
 	kfi_freeinfo(hints);
 	return 0;
 
+close_ep:
+	if (dev->ep)
+		kfi_close(&dev->ep->fid);
 close_domain:
 	kfi_close(&dev->domain->fid);
 close_fabric:
 	kfi_close(&dev->fabric->fid);
 free_info:
-	kfi_freeinfo(dev->info);
+	kfi_freeinfo(dev->offers);
 free_hints:
 	kfi_freeinfo(hints);
 	return rc;
@@ -97,13 +169,17 @@ free_hints:
 
 static int consumer_close(struct consumer *dev)
 {
-	int rc;
+	int rc = 0;
 
-	kfi_peer_close(dev->peer);
-	rc = kfi_close(&dev->domain->fid);
+	if (dev->peer)
+		kfi_peer_close(dev->peer);
+	if (dev->ep)
+		rc = kfi_close(&dev->ep->fid);
+	if (!rc)
+		rc = kfi_close(&dev->domain->fid);
 	if (!rc)
 		rc = kfi_close(&dev->fabric->fid);
-	kfi_freeinfo(dev->info);
+	kfi_freeinfo(dev->offers);
 	return rc;
 }
 
@@ -139,7 +215,7 @@ static struct transaction *transaction_alloc(void)
 	return tn;
 }
 
-/* Register, then bind and enable as far as the provider has that. */
+/* Register, then bind and enable where the provider wants that. */
 static int transaction_register(struct consumer *dev, struct transaction *tn, u64 access, bool biov)
 {
 	int rc;
@@ -156,14 +232,15 @@ static int transaction_register(struct consumer *dev, struct transaction *tn, u6
 		return rc;
 	}
 
-	if (dev->info->domain_attr->mr_mode & KFI_MR_ENDPOINT) {
-		rc = kfi_mr_bind(tn->mr, &dev->domain->fid, 0);
+	if (dev->ep) {
+		rc = kfi_mr_bind(tn->mr, &dev->ep->fid, 0);
 		if (!rc)
 			rc = kfi_mr_enable(tn->mr);
-		if (rc && rc != -KFI_ENOSYS) {
+		if (rc) {
 			kfi_close(&tn->mr->fid);
 			return rc;
 		}
+		bound++;
 	}
 	if (dev->info->domain_attr->mr_mode & KFI_MR_PROV_KEY)
 		tn->mr_key = kfi_mr_key(tn->mr);
@@ -184,19 +261,18 @@ static int transaction_transfer(struct consumer *dev, struct transaction *tn, u6
 	memset(remote, 'z', PAGES * PAGE_SIZE);
 
 	if (sink)
-		rc = kfi_peer_read(dev->peer, tn->mr->iova, tn->mr_key, remote, 1);
+		rc = other_side_reads(dev, tn->mr->iova, tn->mr_key, remote, 1);
 	else
-		rc = kfi_peer_write(dev->peer, tn->mr->iova, tn->mr_key, remote, 1);
+		rc = other_side_writes(dev, tn->mr->iova, tn->mr_key, remote, 1);
 	if (rc != -EACCES) {
 		rc = rc ?: -EPERM;
 		goto out;
 	}
 
 	if (sink)
-		rc = kfi_peer_write(dev->peer, tn->mr->iova, tn->mr_key, remote,
-				    PAGES * PAGE_SIZE);
+		rc = other_side_writes(dev, tn->mr->iova, tn->mr_key, remote, PAGES * PAGE_SIZE);
 	else
-		rc = kfi_peer_read(dev->peer, tn->mr->iova, tn->mr_key, remote, PAGES * PAGE_SIZE);
+		rc = other_side_reads(dev, tn->mr->iova, tn->mr_key, remote, PAGES * PAGE_SIZE);
 	for (i = 0; !rc && i < PAGES; i++)
 		if (memchr_inv(page_address(tn->pages[i]), sink ? 'z' : 'a' + i, PAGE_SIZE) ||
 		    memcmp(page_address(tn->pages[i]), remote + i * PAGE_SIZE, PAGE_SIZE))
