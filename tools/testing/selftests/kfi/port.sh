@@ -54,7 +54,7 @@ only_default()
 	wait_for 60 no_other && wait_for 20 moved && went_on
 }
 # What held the address has let go of it.
-moved() { kernel_log | grep -q "$link: registration queue replaced: its port or address"; }
+moved() { dmesg | grep -qF "$link: registration queue replaced: its port or address"; }
 no_other() { ! grep -v 0000:0000:0000:0000:0000:0000:0000:0000 $gids/[1-9]* >/dev/null 2>&1; }
 change_again() { mac 03 && gid_back 03 && went_on; }
 close_domain() { [ "$(get unexpected)" = 0 ] && unload kfi_holder; }
