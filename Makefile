@@ -24,7 +24,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo test doc-check vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo test bench doc-check vm shell kselftest help
 all: modules
 
 ifeq ($(KDIR),)
@@ -136,6 +136,10 @@ demo:
 test:
 	@tools/vm/test
 
+# BASE=FILE compares with the figures of an earlier run; tools/bench/run has the rest.
+bench:
+	@tools/bench/run $(KERNEL)
+
 # Does each thing that a document names exist?
 doc-check:
 	@tools/env/root
@@ -164,6 +168,7 @@ help:
 	@echo 'In virtual machines, nothing but root needed:'
 	@echo '  demo             everything from scratch, then the samples in a VM'
 	@echo '  test             all tests, on stock kernels and on the debug kernel'
+	@echo '  bench            what a registration costs, in instructions (BASE=FILE compares)'
 	@echo '  shell            a prompt in a VM with the modules loaded'
 	@echo '  env              only prepare toolchain and kernels (cached outside of here)'
 	@echo
