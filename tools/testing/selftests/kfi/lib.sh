@@ -184,14 +184,16 @@ run_module()
 	return $_result
 }
 
-# wait_for SECONDS COMMAND ...: tries it again and again, for about that long at most.
+# wait_for SECONDS COMMAND ...: tries it again and again, for that long, and at least twice.
 wait_for()
 {
-	_left=$(($1 * 10))
+	read -r _end _ </proc/uptime
+	_end=$((${_end%%.*} + $1)) _tried=0
 	shift
 	until "$@"; do
-		_left=$((_left - 1))
-		[ $_left -gt 0 ] || return 1
+		read -r _now _ </proc/uptime
+		[ $_tried = 0 ] || [ "${_now%%.*}" -lt $_end ] || return 1
+		_tried=1
 		sleep 0.1 2>/dev/null || sleep 1
 	done
 }
