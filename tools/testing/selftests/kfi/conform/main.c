@@ -4,7 +4,7 @@
  *
  *	insmod kfi_conform.ko provider=verbs|loop [seed=N] [scale=PERCENT]
  *
- * Results are in the kernel's log, as those of kfi_selftest.ko are (test/ktap.h). Before the last one
+ * Results are in the kernel's log, as those of kfi_selftest.ko are (test/frame/ktap.h). Before the last one
  * comes a line "# feature NAME: yes" for each feature, or "no, ERRNO", or "FAILED".
  */
 #include <linux/module.h>

@@ -3,7 +3,7 @@
  * What kfi_selftest.ko has as well: compiled once more here, since an object can't be part of two
  * modules that are built in different directories.
  */
-#include "../test/ktap.c"
-#include "../test/memory.c"
-#include "../test/request.c"
-#include "../test/swap.c"
+#include "../test/frame/ktap.c"
+#include "../test/frame/memory.c"
+#include "../test/frame/request.c"
+#include "../test/frame/swap.c"

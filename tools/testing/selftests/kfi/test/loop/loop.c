@@ -3,7 +3,7 @@
  * The loopback provider: every mode of registration, and every rule of an access, without a device
  * between.
  */
-#include "list_end.h"
+#include "refusal/list_end.h"
 #include "loop.h"
 #include "suites.h"
 

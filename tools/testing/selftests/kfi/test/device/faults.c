@@ -8,7 +8,7 @@
  */
 #include <linux/delay.h>
 
-#include "errors.h"
+#include "refusal/errors.h"
 #include "suites.h"
 
 #ifdef CONFIG_FAULT_INJECTION

@@ -9,7 +9,7 @@
 #include <kfi_eq.h>
 #include <kfi_noio.h>
 
-#include "loop.h"
+#include "loop/loop.h"
 #include "request.h"
 #include "suites.h"
 

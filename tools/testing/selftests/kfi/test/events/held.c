@@ -3,7 +3,7 @@
  * What is to be seen of an asynchronous registration while the device's part of it is held up, and
  * how it ends when that is let go, fails, or is waited for.
  */
-#include "../inject/kfi_inject.h"
+#include "kfi_inject.h"
 #include "job.h"
 #include "request.h"
 #include "suites.h"

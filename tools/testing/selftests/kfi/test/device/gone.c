@@ -6,7 +6,7 @@
  */
 #include <linux/delay.h>
 
-#include "../inject/kfi_inject.h"
+#include "kfi_inject.h"
 #include "job.h"
 #include "request.h"
 #include "suites.h"

@@ -7,7 +7,7 @@
 
 #include <kfi_reserve_ext.h>
 
-#include "../inject/kfi_inject.h"
+#include "kfi_inject.h"
 #include "request.h"
 #include "suites.h"
 

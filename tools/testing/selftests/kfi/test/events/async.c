@@ -8,8 +8,8 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 
-#include "../inject/kfi_inject.h"
-#include "errors.h"
+#include "kfi_inject.h"
+#include "refusal/errors.h"
 #include "request.h"
 #include "suites.h"
 

@@ -5,7 +5,7 @@
  */
 #include <linux/slab.h>
 
-#include "../inject/kfi_inject.h"
+#include "kfi_inject.h"
 #include "job.h"
 #include "request.h"
 #include "suites.h"

@@ -8,7 +8,7 @@
 #include <linux/delay.h>
 #include <rdma/restrack.h>
 
-#include "errors.h"
+#include "refusal/errors.h"
 #include "suites.h"
 #include "workers.h"
 

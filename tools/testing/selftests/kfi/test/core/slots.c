@@ -8,7 +8,7 @@
 #include <kfi_eq.h>
 #include <kfi_rma.h>
 
-#include "errors.h"
+#include "refusal/errors.h"
 #include "slots.h"
 #include "suites.h"
 

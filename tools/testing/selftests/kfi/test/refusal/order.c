@@ -6,7 +6,7 @@
  */
 #include <rdma/ib_verbs.h>
 
-#include "../inject/kfi_inject.h"
+#include "kfi_inject.h"
 #include "errors.h"
 #include "suites.h"
 

@@ -3,7 +3,7 @@
  * A device that won't let go of a region: what each call says then, that the memory must stay, and
  * that the domain can be closed all the same.
  */
-#include "../inject/kfi_inject.h"
+#include "kfi_inject.h"
 #include "request.h"
 #include "suites.h"
 

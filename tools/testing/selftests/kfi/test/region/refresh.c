@@ -3,7 +3,7 @@
  * kfi_mr_refresh(): other pages behind the same addresses, and from then on behind the same key.
  * See swap.h for how they get there.
  */
-#include "../inject/kfi_inject.h"
+#include "kfi_inject.h"
 #include "job.h"
 #include "request.h"
 #include "suites.h"
