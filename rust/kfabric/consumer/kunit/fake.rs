@@ -20,12 +20,14 @@ use crate::{
     api::registration::Registration,
     provider::{
         self,
+        extension::Extension,
         offer::{
             Extras,
             Offer, //
         },
         Bindings,
         Dma,
+        DomainRequest,
         Keys,
         Provider,
         RawSgl, //

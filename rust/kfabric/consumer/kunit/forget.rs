@@ -21,10 +21,10 @@ mod tests {
             *, //
         },
         support::module::{
-            self,
             this_module,
             Owner, //
-        }, //
+        },
+        unload, //
     };
     use core::ptr::NonNull;
     use kernel::{
@@ -218,7 +218,7 @@ mod tests {
     fn providers_go_with_their_module() -> Result {
         let registration = Registration::<Fake>::new()?;
         assert!(hints()?.getinfo().is_ok());
-        module::gone(owner_of::<()>()?);
+        unload::gone(owner_of::<()>()?);
         assert_eq!(hints()?.getinfo().err(), Some(Errno::ENODATA));
         // Nor is it missed.
         drop(registration);

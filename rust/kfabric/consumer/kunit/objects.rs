@@ -113,7 +113,7 @@ mod tests {
         let raw: *mut kfid_domain = domain.as_raw();
         let mut ep = ptr::without_provenance_mut(1);
         // SAFETY: The domain is open; the info is valid with all that it points to.
-        let ret = unsafe { ep::open(raw, info, &mut ep, ptr::null_mut()) };
+        let ret = unsafe { ep::open::open(raw, info, &mut ep, ptr::null_mut()) };
         (ret, ep)
     }
 

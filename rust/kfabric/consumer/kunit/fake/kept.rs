@@ -20,7 +20,7 @@ use kernel::{
 /// # Invariants
 ///
 /// Null, or came from a box that nobody else has.
-pub(super) struct Kept(Atomic<*mut Extent>);
+pub(in crate::consumer::kunit) struct Kept(Atomic<*mut Extent>);
 
 impl Kept {
     /// Nothing yet.
@@ -36,7 +36,7 @@ impl Kept {
     }
 
     /// Takes out what there is.
-    pub(super) fn take(&self) -> Option<KBox<Extent>> {
+    pub(in crate::consumer::kunit) fn take(&self) -> Option<KBox<Extent>> {
         self.exchange(ptr::null_mut())
     }
 
