@@ -70,8 +70,8 @@ void queue_close(struct bench_queue *q)
 
 /*
  * Let the one run who carries the request out: over rxe a worker that was woken, and there may be
- * only this one CPU. Nothing else that gives way without sleeping does so in every model of
- * preemption.
+ * only this one CPU. That costs what yield() does, and less than any sleep; cond_resched() does
+ * nothing in a kernel that can be preempted.
  */
 static void give_way(void)
 {
