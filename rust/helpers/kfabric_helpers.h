@@ -6,6 +6,8 @@
 #ifndef KFABRIC_HELPERS_H
 #define KFABRIC_HELPERS_H
 
+#include <linux/completion.h>
+#include <linux/percpu-refcount.h>
 #include <linux/spinlock_types.h>
 #include <linux/types.h>
 
@@ -81,6 +83,21 @@ void kfi_helper_provider_init(struct kfi_provider *provider);
 void kfi_helper_provider_get(struct kfi_provider *provider);
 void kfi_helper_provider_put(struct kfi_provider *provider);
 void kfi_helper_provider_drain(struct kfi_provider *provider);
+
+/* users.c: who is inside a gate */
+struct kfi_helper_users {
+	struct percpu_ref ref;
+	/* Nobody is left since it was shut. */
+	struct completion none;
+};
+
+int kfi_helper_users_init(struct kfi_helper_users *users, bool open);
+bool kfi_helper_users_enter(struct kfi_helper_users *users);
+void kfi_helper_users_leave(struct kfi_helper_users *users);
+void kfi_helper_users_shut(struct kfi_helper_users *users);
+void kfi_helper_users_drain(struct kfi_helper_users *users);
+void kfi_helper_users_open(struct kfi_helper_users *users);
+void kfi_helper_users_exit(struct kfi_helper_users *users);
 
 /* trace.c */
 void kfi_helper_trace_refused(int err, const char *why, u64 index, u64 value);

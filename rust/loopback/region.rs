@@ -10,7 +10,8 @@ use kfabric::{
     extent::Extent,
     gate::{
         Gate,
-        Inside, //
+        Inside,
+        Shared, //
     },
     Counter,
     Endpoint,
@@ -22,7 +23,7 @@ use kfabric::{
 #[pin_data]
 pub(crate) struct Region {
     #[pin]
-    gate: Gate<Live>,
+    gate: Gate<Live, Shared>,
     auth_key: KVec<u8>,
 }
 
@@ -40,10 +41,10 @@ impl Region {
     pub(crate) fn new(auth_key: &[u8]) -> Result<Arc<Self>, Refusal> {
         let mut own = KVec::new();
         own.extend_from_slice(auth_key, GFP_KERNEL)?;
-        let region = pin_init!(Self {
+        let region = try_pin_init!(Self {
             gate <- Gate::empty(),
             auth_key: own,
-        });
+        }? Error);
         Ok(Arc::pin_init(region, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?)
     }
 
@@ -52,16 +53,16 @@ impl Region {
         &self.auth_key
     }
 
-    /// Lets peers in. May sleep.
+    /// Lets peers in. May sleep, but not for long.
     pub(crate) fn enable(&self, live: Live) -> Result<(), Refusal> {
-        match self.gate.open(Arc::new(live, GFP_KERNEL)?) {
+        match self.gate.open(live) {
             true => Ok(()),
             false => Err(Refusal::new(Errno::EINVAL, c"enabled before, or closed")),
         }
     }
 
-    /// Goes in to the memory; `None` if the region is not enabled. May sleep, but not for long.
-    pub(crate) fn enter(&self) -> Option<Inside<'_, Live>> {
+    /// Goes in to the memory; `None` if the region is not enabled. Any context.
+    pub(crate) fn enter(&self) -> Option<Inside<'_, Live, Shared>> {
         self.gate.enter()
     }
 
@@ -78,7 +79,6 @@ impl Region {
             counter: counter.clone(),
             endpoint: endpoint.clone(),
         };
-        let new = Arc::new(new, GFP_KERNEL)?;
         drop(inside);
         match self.gate.shut() {
             Some(shut) => {

@@ -41,7 +41,10 @@ use kernel::{
     }, //
 };
 use kfabric::{
-    gate::Gate,
+    gate::{
+        Gate,
+        PerCpu, //
+    },
     num,
     provider::Keys,
     Errno,
@@ -95,11 +98,15 @@ impl PinnedDrop for Resources {
     }
 }
 
+/// The gate in front of it. Every registration of the domain goes through it several times, and it
+/// is shut once.
+pub(crate) type ResourcesGate = Gate<Pin<KBox<Resources>>, PerCpu>;
+
 /// An open domain and its device, each of which may end first.
 #[pin_data]
 pub(crate) struct Link {
     #[pin]
-    gate: Gate<Resources>,
+    gate: ResourcesGate,
     #[pin]
     regions: Regions<Region, Refusal>,
     #[pin]
@@ -128,7 +135,7 @@ impl Link {
         };
         let pool = Pool::new(pd.clone(), limits.max_fast_reg_pages, work.pools)?;
         let following = Some(queue.follow(work.paths)?);
-        let resources = Arc::pin_init(
+        let resources = KBox::pin_init(
             pin_init!(Resources {
                 _shown: Shown::new(&pool),
                 following,
@@ -139,7 +146,7 @@ impl Link {
             GFP_KERNEL,
         )?;
         Arc::pin_init(
-            pin_init!(Self {
+            try_pin_init!(Self {
                 gate <- Gate::new(resources),
                 regions <- Regions::new(),
                 callbacks <- Callbacks::new(),
@@ -147,12 +154,13 @@ impl Link {
                 holder <- new_mutex!(None),
                 fence,
                 mr_limits,
-            }),
+            }? Error),
             GFP_KERNEL,
         )
     }
 
-    pub(crate) fn gate(&self) -> &Gate<Resources> {
+    /// What everybody goes through who uses the device. Any context.
+    pub(crate) fn gate(&self) -> &ResourcesGate {
         &self.gate
     }
 
@@ -177,7 +185,8 @@ impl Link {
         }
     }
 
-    /// A consumer takes the protection domain; it should know when it must give it back.
+    /// A consumer takes the protection domain; it should know when it must give it back. May sleep,
+    /// but not for long.
     pub(crate) fn pd_taken(&self, holder: Holder) {
         if self.callbacks.is_empty() {
             if let Some(device) = self.device() {

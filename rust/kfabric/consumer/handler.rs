@@ -7,7 +7,10 @@
 use super::Events;
 use crate::support::{
     errno::Errno,
-    gate::Gate,
+    gate::{
+        Gate,
+        Shared, //
+    },
     module::Owner,
     refusal::Refusal, //
 };
@@ -46,7 +49,7 @@ impl EventHandler for NoHandler {
 #[pin_data]
 struct Hook {
     #[pin]
-    handler: Gate<KBox<dyn EventHandler>>,
+    handler: Gate<KBox<dyn EventHandler>, Shared>,
     owner: Owner,
 }
 
@@ -95,11 +98,10 @@ impl Hooked {
     /// - `EOPBADSTATE` if that module is on its way out.
     /// - `ENOMEM`.
     pub(super) fn new(handler: KBox<dyn EventHandler>, owner: Owner) -> Result<Self, Errno> {
-        let handler = Arc::new(handler, GFP_KERNEL)?;
-        let hook = pin_init!(Hook {
+        let hook = try_pin_init!(Hook {
             handler <- Gate::new(handler),
             owner,
-        });
+        }? Error);
         let hook = Arc::pin_init(hook, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         let mut hooks = HOOKS.lock();
         // Under the lock: either this sees that the module goes, or `module_gone` sees the hook.

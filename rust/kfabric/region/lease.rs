@@ -5,40 +5,22 @@
 //! A region's memory is the consumer's again when the region has been closed. Providers are trusted
 //! to tell their device so, but what they keep of the memory in Rust needs no trust: the core ends
 //! the lease on it.
-//!
-//! Lock order: a lease's lock is a leaf. It is taken with interrupts off, in any context in which a
-//! spinlock may be taken, which is what "any context" means below.
 
-use crate::{
-    new_irq_lock,
-    support::{
-        errno::Errno,
-        irqlock::IrqLock, //
+use crate::support::{
+    errno::Errno,
+    gate::{
+        self,
+        Gate,
+        Shared, //
     }, //
 };
 use kernel::{
-    new_condvar,
     prelude::*,
-    sync::{
-        Arc,
-        CondVar, //
-    }, //
+    sync::Arc, //
 };
 
-/// A lease, as both sides have it.
-#[pin_data]
-struct Contract {
-    #[pin]
-    state: IrqLock<State>,
-    /// Notified when the last user has left after the end.
-    #[pin]
-    left: CondVar,
-}
-
-struct State {
-    over: bool,
-    users: usize,
-}
+/// What both sides have. There is nothing behind the gate but the memory, which neither has here.
+type Contract = Gate<(), Shared>;
 
 /// The core's side: the memory is there until this is dropped, which sleeps until nobody uses it.
 pub(crate) struct Lease(Arc<Contract>);
@@ -46,11 +28,7 @@ pub(crate) struct Lease(Arc<Contract>);
 impl Lease {
     /// A lease that begins now. May sleep.
     pub(crate) fn new() -> Result<Self, Errno> {
-        let contract = pin_init!(Contract {
-            state <- new_irq_lock!(State { over: false, users: 0 }, c"kfabric_lease"),
-            left <- new_condvar!("kfabric_lease"),
-        });
-        let contract = Arc::pin_init(contract, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+        let contract = Arc::pin_init(Gate::new(()), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         Ok(Self(contract))
     }
 
@@ -62,12 +40,9 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.0.state.with(|state| {
-            state.over = true;
-            while state.users > 0 {
-                self.0.left.wait(state);
-            }
-        });
+        if let Some(shut) = self.0.shut() {
+            shut.drain().take_away();
+        }
     }
 }
 
@@ -77,32 +52,8 @@ pub(crate) struct Tenant(Arc<Contract>);
 impl Tenant {
     /// Lets somebody use the memory until what this returns is dropped; `None` when the lease is
     /// over. Any context.
-    pub(crate) fn enter(&self) -> Option<Inside<'_>> {
-        self.0.state.with(|state| {
-            if state.over {
-                return None;
-            }
-            state.users += 1;
-            Some(Inside(&self.0))
-        })
-    }
-}
-
-/// Somebody who uses the memory, until dropped. Any context.
-///
-/// # Invariants
-///
-/// Counted among the users.
-pub(crate) struct Inside<'a>(&'a Contract);
-
-impl Drop for Inside<'_> {
-    fn drop(&mut self) {
-        self.0.state.with(|state| {
-            state.users -= 1;
-            if state.users == 0 && state.over {
-                self.0.left.notify_all();
-            }
-        });
+    pub(crate) fn enter(&self) -> Option<gate::Inside<'_, (), Shared>> {
+        self.0.enter()
     }
 }
 
@@ -141,7 +92,7 @@ mod tests {
             let inside = tenant.enter();
             theirs.complete_all();
             // Until the one who ends it says so.
-            while !tenant.0.state.with(|state| state.over) {
+            while tenant.enter().is_some() {
                 kernel::time::delay::fsleep(kernel::time::Delta::from_millis(1));
             }
             said.store(true, Relaxed);

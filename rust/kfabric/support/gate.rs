@@ -1,13 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The gate in front of what is taken away while others use it.
+//!
+//! Whoever uses it goes in first, and who takes it away shuts the gate and waits for those inside.
+//! Going in and out is for any context, also out in another than in: a work request can be inside
+//! for as long as the device has it, and be out with its completion in softirq. Inside one may
+//! sleep.
+//!
+//! A gate counts those inside in one of two ways: [`PerCpu`], where they are many and the gate is
+//! seldom shut; [`Shared`], where gates are many, or shut as often as they are gone through.
+//!
+//! # Why not what the kernel has
+//!
+//! - `kernel::revocable::Revocable` is entered under `rcu_read_lock()`. Who is inside can't sleep
+//!   there, as everybody does who waits for a device, nor keep the right for a work request. What
+//!   it guards is gone as soon as it was revoked: nobody can look at it first, put something
+//!   else there, or leave it to another to go on with.
+//! - `Srcu` lets readers sleep, but has a full memory barrier on each way in and out, and a few
+//!   hundred bytes for each CPU. It waits for all who came before, not for all who are inside: that
+//!   nobody comes afterwards is a flag of one's own, which each reader looks at.
+//! - `percpu_ref` is what [`PerCpu`] is made of.
+//!
+//! Lockdep knows of a gate's lock, but not that who drains it waits for those inside: they may leave
+//! in another context than they came in, which no lock of lockdep's can. So nobody may drain a gate
+//! while inside of it, or with a lock that is taken inside.
 
+mod keepers;
+mod kunit;
+mod kunit_races;
+mod percpu;
+mod shared;
+mod users;
+
+pub use self::{
+    keepers::{
+        Drained,
+        Held,
+        Inside,
+        Shut, //
+    },
+    percpu::PerCpu,
+    shared::Shared,
+    users::Users, //
+};
+use core::{
+    cell::UnsafeCell,
+    marker::PhantomData,
+    ptr::NonNull, //
+};
 use kernel::{
     prelude::*,
     static_lock_class,
     str::CStr,
     sync::{
-        Arc,
         CondVar,
         Mutex, //
     }, //
@@ -22,117 +67,155 @@ static NAME: &CStr = c"kfabric_gate";
 /// Whoever uses it [enters](Gate::enter) first. Once the gate is [shut](Gate::shut) nobody enters
 /// any more, and the one who shut it can wait for those inside and have the thing to itself.
 ///
-/// Lock order: the gate's lock is a leaf, but for what [`Gate::take_over`] asks under it.
+/// Lock order: the gate's lock is a leaf, but for what [`Gate::take_over`] asks under it, and for
+/// the locks of the count. Entering and leaving doesn't take it.
+///
+/// Dropping a gate sleeps until nobody is inside; for ever, if an [`Inside`] was forgotten.
+///
+/// # Invariants
+///
+/// - The count is open in the phase [`Phase::Open`] only.
+/// - `inside` is there in all phases but [`Phase::Empty`] and [`Phase::Gone`]. It is changed by who
+///   has the lock in the phase [`Phase::Empty`], and by who has a [`Drained`].
 #[pin_data]
-pub struct Gate<T> {
+pub struct Gate<T, U: Users> {
+    // First: dropping it waits for those inside.
     #[pin]
-    state: Mutex<State<T>>,
+    users: U,
+    #[pin]
+    phase: Mutex<Phase>,
     #[pin]
     changed: CondVar,
+    inside: UnsafeCell<Option<T>>,
 }
 
-struct State<T> {
-    phase: Phase<T>,
-    /// How many are inside.
-    users: usize,
-}
+// SAFETY: Nothing in it knows where it is used but what is behind it.
+unsafe impl<T: Send, U: Users + Send> Send for Gate<T, U> {}
+// SAFETY: What is behind it is shared with those inside, and dropped by whoever takes it away.
+unsafe impl<T: Send + Sync, U: Users + Sync> Sync for Gate<T, U> {}
 
-enum Phase<T> {
+/// Where a gate is in its life.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
     /// There is nothing behind it yet.
     Empty,
     /// Everybody may enter.
-    Open(Arc<T>),
+    Open,
     /// Someone shut the gate and is taking the thing away.
     Shut,
     /// Someone shut the gate and left it like that for now.
-    Left(Arc<T>),
+    Left,
     /// It is gone.
     Gone,
 }
 
-impl<T> Gate<T> {
-    /// A gate that is open.
-    pub fn new(inside: Arc<T>) -> impl PinInit<Self> {
-        Self::in_phase(Phase::Open(inside))
+impl<T, U: Users> Gate<T, U> {
+    /// An initialiser of a gate that is open. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn new(inside: T) -> impl PinInit<Self, Error> {
+        Self::in_phase(Phase::Open, Some(inside))
     }
 
-    /// A gate that nobody enters before it is [opened](Gate::open).
-    pub fn empty() -> impl PinInit<Self> {
-        Self::in_phase(Phase::Empty)
+    /// An initialiser of a gate that nobody enters before it is [opened](Gate::open). May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn empty() -> impl PinInit<Self, Error> {
+        Self::in_phase(Phase::Empty, None)
     }
 
-    fn in_phase(phase: Phase<T>) -> impl PinInit<Self> {
-        pin_init!(Self {
-            state <- Mutex::new(State { phase, users: 0 }, NAME, static_lock_class!()),
+    fn in_phase(phase: Phase, inside: Option<T>) -> impl PinInit<Self, Error> {
+        // INVARIANT: Open, and with something behind it, or neither.
+        try_pin_init!(Self {
+            users <- U::new(phase == Phase::Open),
+            phase <- Mutex::new(phase, NAME, static_lock_class!()),
             changed <- CondVar::new(NAME, static_lock_class!()),
-        })
+            inside: UnsafeCell::new(inside),
+        }? Error)
     }
 
-    /// Lets everybody in, for the first time. `false` if that was done before, or if the gate was
-    /// shut without. May sleep, but not for long.
-    pub fn open(&self, inside: Arc<T>) -> bool {
-        let mut state = self.state.lock();
-        let first = matches!(state.phase, Phase::Empty);
+    /// Lets everybody in, for the first time. Returns `false` if that was done before, or if the gate
+    /// was shut without. May sleep, but not for long.
+    pub fn open(&self, inside: T) -> bool {
+        let mut phase = self.phase.lock();
+        let first = *phase == Phase::Empty;
         if first {
-            state.phase = Phase::Open(inside);
+            // SAFETY: By the invariant, nobody else has a reference in this phase, which the lock
+            // keeps.
+            unsafe { *self.inside.get() = Some(inside) };
+            *phase = Phase::Open;
+            // SAFETY: By the invariant it never was open; under the lock.
+            unsafe { self.users.open() };
         }
         first
     }
 
-    /// Goes in, unless the gate is shut. May sleep, but not for long.
-    pub fn enter(&self) -> Option<Inside<'_, T>> {
-        let mut state = self.state.lock();
-        let Phase::Open(inside) = &state.phase else {
+    /// Goes in, unless the gate is shut. Any context; with [`Shared`] one in which a spinlock may be
+    /// taken.
+    #[inline]
+    pub fn enter(&self) -> Option<Inside<'_, T, U>> {
+        Some(Inside(self.hold()?, PhantomData))
+    }
+
+    /// As [`enter`](Self::enter), for longer than the caller knows the gate: for a work request that
+    /// the device has. Whoever takes the gate away waits for it. The same contexts.
+    #[inline]
+    pub fn hold(&self) -> Option<Held<T, U>> {
+        if !self.users.enter() {
             return None;
-        };
-        let inside = inside.clone();
-        state.users += 1;
-        Some(Inside {
-            inside,
-            _count: Count { gate: self },
-        })
+        }
+        // SAFETY: Who is counted came in the phase `Open`, and there is no `Drained` meanwhile.
+        let inside = unsafe { self.content() }?;
+        // SAFETY: Just counted; it is what is behind this gate.
+        Some(unsafe { Held::new(inside, &self.users) })
     }
 
-    /// Shuts the gate. `None` if someone else did, or if there was never anything behind it, which
-    /// then counts as gone. May sleep, but not for long.
-    pub fn shut(&self) -> Option<Shut<'_, T>> {
-        let mut state = self.state.lock();
-        match core::mem::replace(&mut state.phase, Phase::Shut) {
-            Phase::Open(inside) => Some(Shut { gate: self, inside }),
+    /// Shuts the gate. Returns `None` if someone else did, or if there was never anything behind it,
+    /// which then counts as gone. May sleep, but not for long.
+    pub fn shut(&self) -> Option<Shut<'_, T, U>> {
+        let mut phase = self.phase.lock();
+        match *phase {
+            Phase::Open => {
+                *phase = Phase::Shut;
+                // SAFETY: Open by the invariant; under the lock.
+                unsafe { self.users.shut() };
+                // SAFETY: The phase was neither `Shut` nor `Left`, and is `Shut` now.
+                unsafe { self.keeper() }
+            }
             Phase::Empty => {
-                state.phase = Phase::Gone;
+                *phase = Phase::Gone;
                 None
             }
-            other => {
-                state.phase = other;
-                None
-            }
+            _ => None,
         }
     }
 
-    /// Goes on with a gate that was shut and [left](Shut::leave). `None` if it wasn't. May sleep, but
-    /// not for long.
-    pub fn resume(&self) -> Option<Shut<'_, T>> {
-        let mut state = self.state.lock();
-        match core::mem::replace(&mut state.phase, Phase::Shut) {
-            Phase::Left(inside) => Some(Shut { gate: self, inside }),
-            other => {
-                state.phase = other;
-                None
-            }
+    /// Goes on with a gate that was shut and [left](Shut::leave). Returns `None` if it wasn't. May
+    /// sleep, but not for long.
+    pub fn resume(&self) -> Option<Shut<'_, T, U>> {
+        let mut phase = self.phase.lock();
+        if *phase != Phase::Left {
+            return None;
         }
+        *phase = Phase::Shut;
+        // SAFETY: Nobody goes on with it in the phase `Left`, which it was in; it is `Shut` now.
+        unsafe { self.keeper() }
     }
 
     /// Sleeps until the one who shut the gate is done.
     pub fn wait_gone(&self) {
-        let mut state = self.state.lock();
-        while !matches!(state.phase, Phase::Gone) {
-            self.changed.wait(&mut state);
+        let mut phase = self.phase.lock();
+        while *phase != Phase::Gone {
+            self.changed.wait(&mut phase);
         }
     }
 
     /// Goes on in the place of the one who shut the gate, as soon as that one has left it, and if
-    /// `may` agrees, which is asked then. `None` if that one is done. Sleeps.
+    /// `may` agrees, which is asked then. Returns `None` if that one is done. Sleeps.
     ///
     /// # Errors
     ///
@@ -140,237 +223,52 @@ impl<T> Gate<T> {
     pub fn take_over<E>(
         &self,
         may: impl FnOnce(&T) -> Result<(), E>,
-    ) -> Result<Option<Shut<'_, T>>, E> {
-        let mut state = self.state.lock();
+    ) -> Result<Option<Shut<'_, T, U>>, E> {
+        let mut phase = self.phase.lock();
         loop {
-            match core::mem::replace(&mut state.phase, Phase::Shut) {
-                Phase::Left(inside) => {
-                    if let Err(refused) = may(&inside) {
-                        state.phase = Phase::Left(inside);
-                        return Err(refused);
-                    }
-                    return Ok(Some(Shut { gate: self, inside }));
-                }
-                other => state.phase = other,
+            match *phase {
+                Phase::Left => break,
+                Phase::Gone => return Ok(None),
+                _ => self.changed.wait(&mut phase),
             }
-            if matches!(state.phase, Phase::Gone) {
-                return Ok(None);
-            }
-            self.changed.wait(&mut state);
         }
-    }
-}
-
-/// The right to use what is behind the gate. Given up when dropped.
-pub struct Inside<'a, T> {
-    // Dropped first: the one who waits for the count takes itself to be the only owner.
-    inside: Arc<T>,
-    _count: Count<'a, T>,
-}
-
-impl<T> Inside<'_, T> {
-    /// What is behind the gate.
-    pub fn get(&self) -> &T {
-        &self.inside
-    }
-}
-
-/// One of the users that a gate counts. Counted off when dropped.
-struct Count<'a, T> {
-    gate: &'a Gate<T>,
-}
-
-impl<T> Drop for Count<'_, T> {
-    fn drop(&mut self) {
-        let mut state = self.gate.state.lock();
-        state.users -= 1;
-        if state.users == 0 {
-            self.gate.changed.notify_all();
+        // SAFETY: Nobody goes on with it in the phase `Left`, which the lock keeps it in for as long
+        // as this is only lent.
+        let keeper = unsafe { self.keeper() };
+        if let Some(shut) = &keeper {
+            may(shut.get())?;
         }
-    }
-}
-
-/// A shut gate, in the hands of the one who shut it.
-pub struct Shut<'a, T> {
-    gate: &'a Gate<T>,
-    inside: Arc<T>,
-}
-
-impl<'a, T> Shut<'a, T> {
-    /// What is behind the gate; others may still be using it.
-    pub fn get(&self) -> &T {
-        &self.inside
+        *phase = Phase::Shut;
+        Ok(keeper)
     }
 
-    /// Leaves it shut; [`Gate::resume`] goes on.
-    pub fn leave(self) {
-        self.gate.state.lock().phase = Phase::Left(self.inside);
-        self.gate.changed.notify_all();
+    /// What is behind it.
+    ///
+    /// # Safety
+    ///
+    /// Nobody changes it meanwhile.
+    #[inline]
+    unsafe fn content(&self) -> Option<NonNull<T>> {
+        // SAFETY: By the requirements of this function.
+        unsafe { &*self.inside.get() }.as_ref().map(NonNull::from)
     }
 
-    /// Sleeps until nobody is inside.
-    pub fn drain(self) -> Drained<'a, T> {
-        let mut state = self.gate.state.lock();
-        while state.users > 0 {
-            self.gate.changed.wait(&mut state);
-        }
-        drop(state);
-        Drained {
-            gate: self.gate,
-            inside: self.inside,
-        }
-    }
-}
-
-/// Nobody is behind the gate any more, and nobody gets in.
-pub struct Drained<'a, T> {
-    gate: &'a Gate<T>,
-    inside: Arc<T>,
-}
-
-impl<T> Drained<'_, T> {
-    /// What is behind the gate, and used by nobody else.
-    pub fn get(&self) -> &T {
-        &self.inside
+    /// The gate in the hands of one.
+    ///
+    /// # Safety
+    ///
+    /// Called under the lock, by the only one who goes on with the gate: in the phase `Shut`, or, if
+    /// it is used under the lock only, in the phase `Left`.
+    unsafe fn keeper(&self) -> Option<Shut<'_, T, U>> {
+        // SAFETY: In these phases only a `Drained` changes it, which nobody else has.
+        let inside = unsafe { self.content() }?;
+        // INVARIANT: By the requirements of this function.
+        Some(Shut { gate: self, inside })
     }
 
-    /// Leaves it shut; [`Gate::resume`] goes on.
-    pub fn leave(self) {
-        self.gate.state.lock().phase = Phase::Left(self.inside);
-        self.gate.changed.notify_all();
-    }
-
-    /// Puts something else in its place, and lets everybody in again. Sleeps as dropping what was
-    /// there does.
-    pub fn replace(self, inside: Arc<T>) {
-        drop(self.inside);
-        self.gate.state.lock().phase = Phase::Open(inside);
-    }
-
-    /// Takes it away, and lets those go on who wait for that. Sleeps as dropping it does.
-    pub fn take_away(self) {
-        drop(self.inside);
-        self.gate.state.lock().phase = Phase::Gone;
-        self.gate.changed.notify_all();
-    }
-}
-
-#[kernel::macros::kunit_tests(kfabric_gate)]
-mod tests {
-    use super::*;
-    use crate::support::workqueue::OwnedQueue;
-    use kernel::{
-        sync::atomic::{
-            Acquire,
-            Atomic,
-            Release, //
-        },
-        time::{
-            delay::fsleep,
-            Delta, //
-        }, //
-    };
-
-    fn gate() -> Result<Arc<Gate<u32>>> {
-        Arc::pin_init(Gate::new(Arc::new(7, GFP_KERNEL)?), GFP_KERNEL)
-    }
-
-    #[test]
-    fn open_until_shut() -> Result {
-        let gate = gate()?;
-        assert_eq!(gate.enter().map(|inside| *inside.get()), Some(7));
-        let shut = gate.shut().ok_or(EINVAL)?;
-        assert_eq!(*shut.get(), 7);
-        assert!(gate.enter().is_none());
-        assert!(gate.shut().is_none());
-        shut.drain().take_away();
-        assert!(gate.enter().is_none());
-        gate.wait_gone();
-        Ok(())
-    }
-
-    #[test]
-    fn empty_until_opened() -> Result {
-        let gate = Arc::pin_init(Gate::empty(), GFP_KERNEL)?;
-        assert!(gate.enter().is_none());
-        assert!(gate.open(Arc::new(1, GFP_KERNEL)?));
-        assert!(!gate.open(Arc::new(2, GFP_KERNEL)?));
-        let inside = |gate: &Gate<u32>| gate.enter().map(|inside| *inside.get());
-        assert_eq!(inside(&gate), Some(1));
-        let drained = gate.shut().ok_or(EINVAL)?.drain();
-        assert!(gate.enter().is_none());
-        drained.replace(Arc::new(3, GFP_KERNEL)?);
-        assert_eq!(inside(&gate), Some(3));
-
-        let gate: Arc<Gate<u32>> = Arc::pin_init(Gate::empty(), GFP_KERNEL)?;
-        assert!(gate.shut().is_none());
-        gate.wait_gone();
-        assert!(!gate.open(Arc::new(1, GFP_KERNEL)?));
-        assert!(gate.enter().is_none());
-        Ok(())
-    }
-
-    #[test]
-    fn left_shut_and_gone_on_with() -> Result {
-        let gate = gate()?;
-        assert!(gate.resume().is_none());
-        gate.shut().ok_or(EINVAL)?.leave();
-        assert!(gate.enter().is_none());
-        assert!(gate.shut().is_none());
-        let shut = gate.resume().ok_or(EINVAL)?;
-        assert!(gate.resume().is_none());
-        shut.drain().take_away();
-        assert!(gate.resume().is_none());
-        gate.wait_gone();
-        Ok(())
-    }
-
-    #[test]
-    fn taken_over_by_who_may() -> Result {
-        let gate = gate()?;
-        gate.shut().ok_or(EINVAL)?.leave();
-        assert!(matches!(gate.take_over(|seven| Err(*seven)), Err(7)));
-        // As it was.
-        gate.resume().ok_or(EINVAL)?.leave();
-        let taken = gate.take_over(|_| Ok::<(), u32>(())).map_err(|_| EINVAL)?;
-        assert!(gate.resume().is_none());
-        taken.ok_or(EINVAL)?.drain().take_away();
-        assert!(matches!(gate.take_over(|_| Err(1)), Ok(None)));
-        Ok(())
-    }
-
-    #[test]
-    fn users_are_counted() -> Result {
-        let gate = gate()?;
-        let first = gate.enter();
-        let second = gate.enter();
-        assert!(first.is_some() && second.is_some());
-        assert_eq!(gate.state.lock().users, 2);
-        drop(first);
-        drop(second);
-        assert_eq!(gate.state.lock().users, 0);
-        Ok(())
-    }
-
-    #[test]
-    fn whoever_shuts_it_waits_for_those_inside() -> Result {
-        let (gate, step) = (gate()?, Arc::new(Atomic::new(0_u32), GFP_KERNEL)?);
-        let (theirs, said) = (gate.clone(), step.clone());
-        // Dropped first, since it waits for the other thread.
-        let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
-        queue.try_spawn(GFP_KERNEL, move || {
-            let inside = theirs.enter();
-            said.store(1, Release);
-            fsleep(Delta::from_millis(50));
-            said.store(2, Release);
-            drop(inside);
-        })?;
-        while step.load(Acquire) == 0 {
-            fsleep(Delta::from_millis(1));
-        }
-        let drained = gate.shut().ok_or(EINVAL)?.drain();
-        assert_eq!(step.load(Acquire), 2);
-        drained.take_away();
-        Ok(())
+    /// Gives a gate out of one's hands. May sleep, but not for long.
+    fn end(&self, phase: Phase) {
+        *self.phase.lock() = phase;
+        self.changed.notify_all();
     }
 }

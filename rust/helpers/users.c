@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Those who use something that is taken away, counted per CPU. What percpu_ref doesn't have is
+ * added: somebody to wait for the last of them, and that who is let in sees what was done before
+ * the gate was opened.
+ */
+#include <linux/completion.h>
+#include <linux/percpu-refcount.h>
+
+#include "kfabric_helpers.h"
+
+/* Any context. The last to touch @ref: who waits for this may free it. */
+static void none_left(struct percpu_ref *ref)
+{
+	complete_all(&container_of(ref, struct kfi_helper_users, ref)->none);
+}
+
+/* May sleep. */
+int kfi_helper_users_init(struct kfi_helper_users *users, bool open)
+{
+	init_completion(&users->none);
+	if (!open)
+		complete_all(&users->none);
+	return percpu_ref_init(&users->ref, none_left,
+			       open ? PERCPU_REF_ALLOW_REINIT : PERCPU_REF_INIT_DEAD, GFP_KERNEL);
+}
+
+/* Counts one more, if it is open. Any context. */
+bool kfi_helper_users_enter(struct kfi_helper_users *users)
+{
+	if (!percpu_ref_tryget_live(&users->ref))
+		return false;
+	/* Pairs with the barrier in kfi_helper_users_open(). */
+	smp_acquire__after_ctrl_dep();
+	return true;
+}
+
+/* Any context. */
+void kfi_helper_users_leave(struct kfi_helper_users *users)
+{
+	percpu_ref_put(&users->ref);
+}
+
+/* Any context; if it is open, and by one at a time. */
+void kfi_helper_users_shut(struct kfi_helper_users *users)
+{
+	percpu_ref_kill(&users->ref);
+}
+
+/* Sleeps until all who were counted have left, and at least for an RCU grace period. */
+void kfi_helper_users_drain(struct kfi_helper_users *users)
+{
+	wait_for_completion(&users->none);
+}
+
+/* Any context; if nobody was let in yet, or all have left since it was shut. */
+void kfi_helper_users_open(struct kfi_helper_users *users)
+{
+	reinit_completion(&users->none);
+	/* What there is behind the gate is seen by who sees that it is open. */
+	smp_wmb();
+	percpu_ref_reinit(&users->ref);
+}
+
+/* Shuts it, if that was not done, and sleeps as kfi_helper_users_drain() does. */
+void kfi_helper_users_exit(struct kfi_helper_users *users)
+{
+	if (!percpu_ref_is_dying(&users->ref))
+		percpu_ref_kill(&users->ref);
+	wait_for_completion(&users->none);
+	percpu_ref_exit(&users->ref);
+}

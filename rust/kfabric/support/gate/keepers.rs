@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a gate gives to those who go through it, and to the one who shuts it.
+
+use super::{
+    Gate,
+    Phase,
+    Users, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+
+/// The right to use what is behind the gate, for as long as one likes. Given up when dropped, in
+/// any context.
+///
+/// # Invariants
+///
+/// Counted by `users`, and so neither that nor `inside`, which is behind the same gate, is changed
+/// or dropped.
+pub struct Held<T, U: Users> {
+    // Not references, which would claim to be good until a drop of this has returned.
+    inside: NonNull<T>,
+    users: NonNull<U>,
+}
+
+// SAFETY: It gives shared references only, and may be given up anywhere.
+unsafe impl<T: Sync, U: Users + Sync> Send for Held<T, U> {}
+// SAFETY: It gives shared references only.
+unsafe impl<T: Sync, U: Users + Sync> Sync for Held<T, U> {}
+
+impl<T, U: Users> Held<T, U> {
+    /// Takes over somebody who was counted.
+    ///
+    /// # Safety
+    ///
+    /// The caller was counted by `users`, and is no more. `inside` is behind the same gate.
+    #[inline]
+    pub(super) unsafe fn new(inside: NonNull<T>, users: &U) -> Self {
+        // INVARIANT: By the requirements of this function. A gate changes nothing while somebody
+        // is inside; it is pinned, since there are only initialisers of it, and its drop waits.
+        Self {
+            inside,
+            users: NonNull::from(users),
+        }
+    }
+
+    /// What is behind the gate. Any context.
+    #[inline]
+    pub fn get(&self) -> &T {
+        // SAFETY: `inside` is there and isn't changed for as long as `self`, by the invariant.
+        unsafe { self.inside.as_ref() }
+    }
+}
+
+impl<T, U: Users> Drop for Held<T, U> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: `users` is there by the invariant, and has counted this, which ends here.
+        unsafe { self.users.as_ref().leave() };
+    }
+}
+
+/// The same, but for no longer than a reference to the gate lives: so nobody drops a gate while
+/// inside of it.
+pub struct Inside<'a, T, U: Users>(
+    pub(super) Held<T, U>,
+    pub(super) PhantomData<&'a Gate<T, U>>,
+);
+
+impl<T, U: Users> Inside<'_, T, U> {
+    /// What is behind the gate. Any context.
+    #[inline]
+    pub fn get(&self) -> &T {
+        self.0.get()
+    }
+}
+
+/// A shut gate, in the hands of the one who shut it.
+///
+/// # Invariants
+///
+/// The gate is in the phase [`Phase::Shut`], and there is no other `Shut` or [`Drained`] of it;
+/// but for one that is only lent, under the gate's lock in the phase [`Phase::Left`]. `inside` is
+/// behind it.
+#[must_use = "the gate stays shut, and nobody can go on with it"]
+pub struct Shut<'a, T, U: Users> {
+    pub(super) gate: &'a Gate<T, U>,
+    pub(super) inside: NonNull<T>,
+}
+
+impl<'a, T, U: Users> Shut<'a, T, U> {
+    /// What is behind the gate; others may still be using it. Any context.
+    pub fn get(&self) -> &T {
+        // SAFETY: By the invariant, it is there; only a `Drained` would take it away.
+        unsafe { self.inside.as_ref() }
+    }
+
+    /// Leaves it shut; [`Gate::resume`] goes on. May sleep, but not for long.
+    pub fn leave(self) {
+        self.gate.end(Phase::Left);
+    }
+
+    /// Sleeps until nobody is inside.
+    pub fn drain(self) -> Drained<'a, T, U> {
+        self.gate.users.drain();
+        // INVARIANT: The gate was shut, and nobody opens it but by what is returned.
+        Drained(self)
+    }
+}
+
+/// Nobody is behind the gate any more, and nobody gets in.
+///
+/// # Invariants
+///
+/// All who were inside the gate have left.
+#[must_use = "the gate stays shut, and nobody can go on with it"]
+pub struct Drained<'a, T, U: Users>(Shut<'a, T, U>);
+
+impl<T, U: Users> Drained<'_, T, U> {
+    /// What is behind the gate, and used by nobody else. Any context.
+    pub fn get(&self) -> &T {
+        self.0.get()
+    }
+
+    /// Leaves it shut; [`Gate::resume`] goes on. May sleep, but not for long.
+    pub fn leave(self) {
+        self.0.leave();
+    }
+
+    /// Puts something else in its place, and lets everybody in again. Sleeps as dropping what was
+    /// there does.
+    pub fn replace(self, inside: T) {
+        let gate = self.0.gate;
+        // SAFETY: By the invariants, nobody else uses it, or gets to it.
+        unsafe { *gate.inside.get() = Some(inside) };
+        let mut phase = gate.phase.lock();
+        *phase = Phase::Open;
+        // SAFETY: Shut and drained by the invariants; under the gate's lock.
+        unsafe { gate.users.open() };
+    }
+
+    /// Takes it away, and lets those go on who wait for that. Sleeps as dropping it does.
+    pub fn take_away(self) {
+        let gate = self.0.gate;
+        // SAFETY: By the invariants, nobody else uses it, or gets to it.
+        unsafe { *gate.inside.get() = None };
+        gate.end(Phase::Gone);
+    }
+}
