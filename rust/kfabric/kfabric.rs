@@ -4,6 +4,16 @@
 //!
 //! This is the core. It owns the C objects of the API in `include/`, parses what consumers pass
 //! in, and dispatches to providers, which it knows by the traits in [`provider`] only.
+//!
+//! # Contexts
+//!
+//! Every function that C calls, and every one that a provider implements, says in which context:
+//!
+//! - "May sleep", "Sleeps until …": process context, without spinlocks. What is allocated in it doesn't
+//!   wait for I/O: where C comes in, a scope of [`NoIo`] begins, in which the provider is called.
+//! - "Any context": also softirq and interrupt handlers, with locks held and interrupts off, but not
+//!   an interrupt that can't be masked. It doesn't sleep, and takes no lock that somebody sleeps with.
+//!   No scope has been entered: what it allocates, it allocates without waiting.
 
 mod api;
 pub mod consumer;

@@ -4,8 +4,10 @@
 //!
 //! A [`Provider`] opens [`Fabric`]s, a fabric opens [`Domain`]s, a domain registers [`Mr`]s. The
 //! core owns the C objects, checks every argument once, counts children and pins modules; a
-//! provider sees valid requests only. All of it is called in process context and may sleep, and
-//! allocations made in it don't wait for I/O.
+//! provider sees valid requests only.
+//!
+//! What "may sleep" and "any context" mean is said [there](crate#contexts). What is there is dropped
+//! where it may sleep.
 
 pub(crate) mod cntr;
 pub(crate) mod direct;

@@ -45,6 +45,8 @@ pub(crate) fn gone(owner: Owner) {
     consumer::module_gone(owner);
 }
 
+/// Called for each module that goes. Sleeps as [`gone`] does.
+///
 /// # Safety
 ///
 /// Called by the notifier, with a module that has done all that it was going to do.

@@ -131,6 +131,8 @@ unsafe fn access(
     done.map_or_else(Refusal::report, |()| 0)
 }
 
+/// The slot `write`. May sleep.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -149,6 +151,8 @@ unsafe extern "C" fn write(
     unsafe { access(target, initiator, addr, key, transfer) }
 }
 
+/// The slot `read`. May sleep.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.

@@ -86,6 +86,8 @@ unsafe fn domain<'a>(fid: *mut kfid) -> Option<&'a Domain> {
     unsafe { kfabric::domain::from_fid(fid) }
 }
 
+/// The slot `get_ib_device`. May sleep.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -157,6 +159,8 @@ impl Holder {
     }
 }
 
+/// The slot `on_removal`. May sleep.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -197,13 +201,16 @@ fn no_callback(errno: Errno) -> Refusal {
     Refusal::new(errno, why)
 }
 
-/// Stands for the callback that is taken back, which is known by its argument.
+/// Stands for the callback that is taken back, which is known by its argument. Never called; any
+/// context.
 ///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn nothing(_arg: *mut c_void) {}
 
+/// The slot `get_lkey`. Any context.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.

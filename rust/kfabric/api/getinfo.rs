@@ -239,7 +239,7 @@ fn answer<P: Provider>(offer: &Offer, wanted: &Hints<'_>, flags: u64) -> Result<
     Ok(info)
 }
 
-/// The `kgetinfo` slot of a Rust provider.
+/// The `kgetinfo` slot of a Rust provider. May sleep.
 ///
 /// # Safety
 ///

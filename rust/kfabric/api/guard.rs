@@ -203,6 +203,8 @@ macro_rules! forward {
     }};
 }
 
+/// The `close` slot of a fabric. May sleep.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -227,6 +229,8 @@ unsafe extern "C" fn guard_close(fid: *mut kfid) -> c_int {
     ret
 }
 
+/// The `bind` slot of a fabric. May sleep, if the provider does.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -236,6 +240,8 @@ unsafe extern "C" fn guard_bind(fid: *mut kfid, other: *mut kfid, flags: u64) ->
     forward!(guard, bind(fid, other, flags))
 }
 
+/// The `control` slot of a fabric. May sleep, if the provider does.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -245,6 +251,8 @@ unsafe extern "C" fn guard_control(fid: *mut kfid, command: c_int, arg: *mut c_v
     forward!(guard, control(fid, command, arg))
 }
 
+/// The `ops_open` slot of a fabric. May sleep, if the provider does.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.

@@ -270,7 +270,7 @@ pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_i
     }
 }
 
-/// `kfi_freeinfo()`: frees the whole list.
+/// `kfi_freeinfo()`: frees the whole list. Process context.
 ///
 /// # Safety
 ///

@@ -12,13 +12,13 @@ use kernel::dma::DataDirection;
 /// Mapping of a consumer's scatterlists, for [`Domain::dma`].
 pub trait Dma {
     /// Maps `list`; gives the number of mapped entries, at most as many as it has. `EIO` if it can't
-    /// be mapped.
+    /// be mapped. May sleep.
     fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal>;
-    /// Undoes [`map`](Self::map).
+    /// Undoes [`map`](Self::map). May sleep.
     fn unmap(&self, list: RawSgl<'_>, direction: DataDirection);
-    /// Lets the processor see what the device wrote.
+    /// Lets the processor see what the device wrote. May sleep.
     fn sync_for_cpu(&self, list: RawSgl<'_>, direction: DataDirection);
-    /// Lets the device see what the processor wrote.
+    /// Lets the device see what the processor wrote. May sleep.
     fn sync_for_device(&self, list: RawSgl<'_>, direction: DataDirection);
 }
 

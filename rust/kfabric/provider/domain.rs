@@ -37,15 +37,17 @@ pub struct DomainRequest<'a> {
 
 /// An open domain.
 pub trait Domain: Any + Send + Sync {
-    /// What one region can be; constant.
+    /// What one region can be; constant. Any context.
     fn mr_limits(&self) -> &MrLimits;
 
     /// The first half of a registration: checks the memory and maps it. All that can be refused at
     /// once is refused here. No peer can reach anything before [`Mr::enable`].
+    /// May sleep.
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn Mr>, Refusal>;
 
     /// Makes idle regions, of each of which [`Mr::create_again`] can make a region of up to so many
     /// pages and segments without holes, again and again, without taking any memory. Called once.
+    /// May sleep.
     fn reserve(&self, _count: usize, _pages: usize) -> Result<KVVec<KBox<dyn Mr>>, Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
@@ -53,19 +55,20 @@ pub trait Domain: Any + Send + Sync {
         ))
     }
 
-    /// Mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`).
+    /// Mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`). Any context.
     fn dma(&self) -> Option<&dyn Dma> {
         None
     }
 
     /// Can the core open endpoints in this domain? Nothing is transferred by them: they are there
     /// for regions to be bound to, and for the provider to let peers through (`Endpoint::enter`).
+    /// Any context.
     fn endpoints(&self) -> bool {
         false
     }
 
     /// The provider's own extensions, for `kfi_open_ops` to be opened by their names. Where the core
-    /// has one of a name itself, that is opened.
+    /// has one of a name itself, that is opened. Any context.
     ///
     /// The tables' functions get the domain's `struct kfid`; [`crate::object::domain::from_fid`] leads
     /// back here.
@@ -74,13 +77,13 @@ pub trait Domain: Any + Send + Sync {
     }
 
     /// Ends the domain. Called without open regions, and dropped next. `EBUSY` if others still use
-    /// what is the domain's: then it stays open.
+    /// what is the domain's: then it stays open. May sleep.
     ///
     /// Until this has returned, extensions may be called with the domain's fid.
     fn close(&self) -> Result<(), Refusal> {
         Ok(())
     }
 
-    /// `self` as [`Any`], for [`crate::object::domain::from_fid`].
+    /// `self` as [`Any`], for [`crate::object::domain::from_fid`]. Any context.
     fn as_any(&self) -> &dyn Any;
 }

@@ -27,15 +27,15 @@ pub trait Provider: 'static {
     /// Its version, as `KFI_VERSION(major, minor)`.
     const VERSION: u32;
 
-    /// Lists what the provider can offer right now, one entry per domain.
+    /// Lists what the provider can offer right now, one entry per domain. May sleep.
     fn offers() -> Result<KVec<Offer>, Errno>;
 
-    /// Opens the fabric of this name; `ENODEV` if there is none.
+    /// Opens the fabric of this name; `ENODEV` if there is none. May sleep.
     fn open_fabric(name: &CStr) -> Result<KBox<dyn Fabric>, Refusal>;
 }
 
 /// An open fabric. Dropped when the consumer closes it, after its domains.
 pub trait Fabric: Send + Sync {
-    /// Opens a domain.
+    /// Opens a domain. May sleep.
     fn open_domain(&self, request: &DomainRequest<'_>) -> Result<KBox<dyn Domain>, Refusal>;
 }

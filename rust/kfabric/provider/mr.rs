@@ -25,21 +25,22 @@ use kernel::{
 /// reserved, created again.
 ///
 /// The core makes these calls one at a time and in that order, so there are no states to check.
-/// May be called by different threads; all may sleep.
+/// May be called by different threads.
 pub trait Mr: Send + Sync {
     /// As [`Domain::create_mr`], for one of [`Domain::reserve`], which is idle: new, closed, or not
-    /// created because of an error.
+    /// created because of an error. May sleep.
     fn create_again(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
         Err(Errno::ENOSYS.into())
     }
 
     /// The second half of a registration, the device's: peers can reach the region from the return
     /// on. After an error they can't, and it is closed next; if that fails as well, the caller gets
-    /// `ENOTRECOVERABLE`, or is told by [`close`](Self::close).
+    /// `ENOTRECOVERABLE`, or is told by [`close`](Self::close). May sleep.
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal>;
 
     /// The pages behind it have changed (`kfi_mr_refresh()`): `request` describes the whole region
     /// anew, with the same addresses, lengths and rights. Key and base stay. Called while enabled.
+    /// May sleep.
     ///
     /// After an error the region is as it was, or out of reach for peers for good. But
     /// `ENOTRECOVERABLE` says that the device won't let go of it: neither its old memory nor the new
@@ -52,7 +53,7 @@ pub trait Mr: Send + Sync {
     }
 
     /// Deregisters: when this has succeeded, no peer can reach the memory. Called once, last,
-    /// whether the region was enabled or not.
+    /// whether the region was enabled or not. May sleep.
     ///
     /// `EIO` if the device would not let go of the region: its memory must never be freed then.
     fn close(&mut self) -> Result<(), Refusal>;

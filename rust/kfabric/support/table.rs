@@ -64,6 +64,8 @@ macro_rules! slots {
             for Option<unsafe extern "C" fn($first $(, $rest)*) -> Ret>
         {
             const NOSYS: Self = {
+                /// A slot that nothing serves. Any context.
+                ///
                 /// # Safety
                 ///
                 /// None; slots are unsafe functions.

@@ -62,6 +62,8 @@ unsafe fn of<'a>(cntr: *mut kfid_cntr) -> &'a CounterObject {
     unsafe { &*cntr.cast::<CounterObject>() }
 }
 
+/// The `read` slot of a counter. Any context.
+///
 /// # Safety
 ///
 /// `cntr` is an open counter of this core.
@@ -70,6 +72,8 @@ unsafe extern "C" fn read(cntr: *mut kfid_cntr) -> u64 {
     unsafe { of(cntr) }.counter().value()
 }
 
+/// The `readerr` slot of a counter. Any context.
+///
 /// # Safety
 ///
 /// `cntr` is an open counter of this core.
@@ -82,7 +86,9 @@ unsafe extern "C" fn readerr(cntr: *mut kfid_cntr) -> u64 {
 macro_rules! change_call {
     ($($name:ident => $method:ident;)*) => {
         $(
-            /// # Safety
+            /// A slot of a counter that changes a number. Any context.
+        ///
+        /// # Safety
             ///
             /// `cntr` is an open counter of this core.
             unsafe extern "C" fn $name(cntr: *mut kfid_cntr, value: u64) -> c_int {

@@ -141,7 +141,7 @@ fn new(
     Ok(KBox::into_raw(object).cast())
 }
 
-/// The `domain` slot of a fabric.
+/// The `domain` slot of a fabric. May sleep.
 ///
 /// # Safety
 ///

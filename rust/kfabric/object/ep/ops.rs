@@ -82,7 +82,7 @@ pub(super) static ATOMIC: Table<kfi_ops_atomic> = unserved!(
     compwritev, compwritemsg, writevalid, readwritevalid, compwritevalid
 );
 
-/// `kfi_ep_bind()`: without transfers there is nothing to report to anybody.
+/// `kfi_ep_bind()`: without transfers there is nothing to report to anybody. Any context.
 ///
 /// # Safety
 ///

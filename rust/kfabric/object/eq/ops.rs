@@ -131,6 +131,8 @@ impl Out {
     }
 }
 
+/// The `read` slot of an event queue. Any context.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -187,6 +189,8 @@ unsafe extern "C" fn sread(
     answer(read())
 }
 
+/// The `readerr` slot of an event queue. Any context.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -211,6 +215,8 @@ fn is_event(event: u32) -> bool {
     event <= kfi_bindings::KFI_JOIN_COMPLETE || event & kfi_bindings::KFI_PROV_SPECIFIC != 0
 }
 
+/// The `write` slot of an event queue. Any context.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -246,6 +252,8 @@ unsafe extern "C" fn write(
     answer(written())
 }
 
+/// The `strerror` slot of an event queue. Any context.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.

@@ -68,6 +68,8 @@ unsafe fn arguments<'a>(
     Ok((dma, list, direction))
 }
 
+/// The slot `map_sg`. May sleep.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -94,6 +96,8 @@ unsafe extern "C" fn map_sg(
 /// The calls that can't fail: with bad arguments they do nothing, visibly.
 macro_rules! quiet_call {
     ($name:ident, $method:ident) => {
+        /// A slot that undoes or syncs a mapping. May sleep.
+        ///
         /// # Safety
         ///
         /// As the C API demands: every pointer is null or valid for the call.

@@ -37,6 +37,8 @@ pub(crate) static OPS: Table<kfi_raw_ops> = Table(kfi_raw_ops {
     resolve: Some(resolve),
 });
 
+/// The slot `resolve`. May sleep.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.

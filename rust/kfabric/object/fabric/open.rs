@@ -34,7 +34,7 @@ use kfi_bindings::{
     kfid_fabric, //
 };
 
-/// The `kfabric` slot of a Rust provider.
+/// The `kfabric` slot of a Rust provider. May sleep.
 ///
 /// # Safety
 ///

@@ -94,6 +94,8 @@ fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Argume
     }
 }
 
+/// The slot `reg`. Sleeps until the device is done.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
@@ -120,6 +122,8 @@ pub(crate) unsafe extern "C" fn reg(
 /// The calls that take a list, which differ in its type only.
 macro_rules! list_call {
     ($name:ident, $entry:ty, $source:path) => {
+        /// A slot that takes a list. Sleeps until the device is done.
+        ///
         /// # Safety
         ///
         /// As the C API demands: every pointer is null or valid for the call.
@@ -147,6 +151,8 @@ list_call!(regv, kvec, Source::Kvec);
 list_call!(regbv, bio_vec, Source::Bvec);
 list_call!(regsgl, scatterlist, Source::Sgl);
 
+/// The slot `regattr`. Sleeps until the device is done.
+///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
