@@ -3,7 +3,6 @@
 //! Domains as the core has them.
 
 use crate::{
-    ffi,
     keys::Keys,
     mode::Mode,
     mr::Mr, //
@@ -32,11 +31,15 @@ pub(crate) struct Domain {
     mode: Mode,
     limits: MrLimits,
     auth_key: KVec<u8>,
+    extensions: &'static [Extension],
 }
 
 impl Domain {
     /// Opens a domain with nothing in it. May sleep.
-    pub(crate) fn open(request: &DomainRequest<'_>) -> Result<Self, Refusal> {
+    pub(crate) fn open(
+        request: &DomainRequest<'_>,
+        extensions: &'static [Extension],
+    ) -> Result<Self, Refusal> {
         let mode = Mode::new(request.mr_mode);
         let mut auth_key = KVec::new();
         auth_key.extend_from_slice(request.auth_key, GFP_KERNEL)?;
@@ -45,6 +48,7 @@ impl Domain {
             mode,
             limits: mode.limits(),
             auth_key,
+            extensions,
         })
     }
 
@@ -77,7 +81,7 @@ impl provider::Domain for Domain {
     }
 
     fn extensions(&self) -> &[Extension] {
-        &ffi::EXTENSIONS
+        self.extensions
     }
 
     fn as_any(&self) -> &dyn Any {

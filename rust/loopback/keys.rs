@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The keys of a domain: which region, or part of one, each of them leads to.
+//! The keys of a domain: which region, or piece of one, each of them leads to.
 
 use crate::region::Region;
 use kernel::{
@@ -35,9 +35,9 @@ pub(crate) const MAPPED: u64 = 1 << 63;
 const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 10;
 
-/// Part of a region as one key reaches it.
+/// A piece of a region: what one key reaches.
 #[derive(Clone)]
-pub(crate) struct Part {
+pub(crate) struct Piece {
     /// The region.
     pub(crate) region: Arc<Region>,
     /// Where in the region it begins.
@@ -61,13 +61,13 @@ pub(crate) struct Keys {
 }
 
 /// Some of the keys.
-type Shard = SpinLock<RBTree<u64, Part>>;
+type Shard = SpinLock<RBTree<u64, Piece>>;
 
 /// What is allocated in one piece of physical memory is small.
 const _: () = assert!(size_of::<Keys>() <= 64);
 
 /// A place for a key, allocated before it is known to be free.
-pub(crate) struct Place(RBTreeNodeReservation<u64, Part>);
+pub(crate) struct Place(RBTreeNodeReservation<u64, Piece>);
 
 impl Place {
     /// May sleep.
@@ -108,12 +108,12 @@ impl Keys {
         this: &Arc<Self>,
         place: Place,
         key: u64,
-        part: Part,
+        piece: Piece,
     ) -> Result<Held, Refusal> {
         let keys = this.clone();
         let mut shard = this.shard(key)?.lock();
         if let Entry::Vacant(vacant) = shard.entry(key) {
-            vacant.insert(part, place.0);
+            vacant.insert(piece, place.0);
             // INVARIANT: Just put in.
             return Ok(Held { keys, key });
         }
@@ -121,7 +121,7 @@ impl Keys {
     }
 
     /// Where a key leads to. Any context.
-    pub(crate) fn get(&self, key: u64) -> Option<Part> {
+    pub(crate) fn get(&self, key: u64) -> Option<Piece> {
         self.shard(key).ok()?.lock().get(&key).cloned()
     }
 

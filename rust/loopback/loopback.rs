@@ -4,10 +4,10 @@
 //!
 //! It has every feature of registration, in software, and is what their meaning can be looked up
 //! in: each rule of kfi_mr(3) is a line here, and nothing else is. Peers are in the same machine,
-//! behind the extension in `ffi`.
+//! behind the extension in `ext`.
 
 mod domain;
-mod ffi;
+mod ext;
 mod keys;
 mod mode;
 mod mr;

@@ -4,6 +4,7 @@
 
 use kfabric::{
     num::signed,
+    raw_key_size,
     MrLimits, //
 };
 
@@ -38,7 +39,7 @@ modes! {
 
 /// Most device regions of one region under [`Mode::RAW`]. There is no device that would need any;
 /// it is for those who want to see what becomes of them.
-pub(crate) const MOST_PIECES: usize = 16;
+pub(crate) const MAX_PIECES: usize = 16;
 
 impl Mode {
     /// No bit: keys by the application, addresses from 0.
@@ -68,7 +69,7 @@ impl Mode {
         self.0
     }
 
-    /// Are all bits of `other` set?
+    /// Returns whether all bits of `other` are set.
     pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -76,9 +77,19 @@ impl Mode {
     /// How many device regions one region can be: more than one where the provider may choose
     /// their keys and the consumer takes raw ones.
     pub(crate) const fn pieces(self) -> usize {
-        match self.has(Self::RAW.and(Self::PROV_KEY)) {
-            true => MOST_PIECES,
-            false => 1,
+        if self.has(Self::RAW.and(Self::PROV_KEY)) {
+            MAX_PIECES
+        } else {
+            1
+        }
+    }
+
+    /// The size of a key.
+    pub(crate) fn key_size(self) -> usize {
+        if self.has(Self::RAW) {
+            raw_key_size(self.pieces())
+        } else {
+            size_of::<u64>()
         }
     }
 
@@ -116,6 +127,6 @@ mod tests {
     fn pieces_need_raw_keys_by_the_provider() {
         assert_eq!(Mode::RAW.pieces(), 1);
         assert_eq!(Mode::PROV_KEY.pieces(), 1);
-        assert_eq!(Mode::RAW.and(Mode::PROV_KEY).pieces(), MOST_PIECES);
+        assert_eq!(Mode::RAW.and(Mode::PROV_KEY).pieces(), MAX_PIECES);
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     keys::{
         Held,
         Keys,
-        Part,
+        Piece,
         Place,
         MAPPED, //
     },
@@ -71,9 +71,10 @@ impl Mr {
         mode: Mode,
         request: &MrRequest<'_>,
     ) -> Result<Self, Refusal> {
-        let key = match mode.has(Mode::PROV_KEY) {
-            true => keys.choose(),
-            false => requested(request.requested_key())?,
+        let key = if mode.has(Mode::PROV_KEY) {
+            keys.choose()
+        } else {
+            requested(request.requested_key())?
         };
         let extent = Extent::new(request)?;
         let region = Region::new(request.auth_key().unwrap_or(&[]))?;
@@ -135,29 +136,30 @@ fn hold(
     at: u64,
     piece: RemotePiece,
 ) -> Result<Held, Refusal> {
-    let part = Part {
+    let leads_to = Piece {
         region: region.clone(),
         at,
         base: piece.base,
         len: piece.len,
     };
-    Keys::insert(keys, Place::new()?, piece.key, part)
+    Keys::insert(keys, Place::new()?, piece.key, leads_to)
 }
 
 /// The address for peers of what begins at this offset in its page.
 fn base(mode: Mode, key: u64, offset: u64) -> u64 {
     let page = widen(PAGE_SIZE);
-    match mode.has(Mode::VIRT_ADDR) {
-        true => BASE + (key % BASES) * page + offset % page,
-        false => 0,
+    if mode.has(Mode::VIRT_ADDR) {
+        BASE + (key % BASES) * page + offset % page
+    } else {
+        0
     }
 }
 
 /// Where the pieces behind the first one begin: where the memory has its joints, as far as there
 /// may be so many.
-fn cut(extent: &Extent, most: usize, cuts: &mut KVec<u64>) -> Result<(), Refusal> {
+fn cut(extent: &Extent, max: usize, cuts: &mut KVec<u64>) -> Result<(), Refusal> {
     let runs = extent.starts().count();
-    let every = runs.div_ceil(most).max(1);
+    let every = runs.div_ceil(max).max(1);
     for at in extent.starts().step_by(every).skip(1) {
         cuts.push(at, GFP_KERNEL)?;
     }
@@ -176,10 +178,11 @@ impl provider::Mr for Mr {
         Ok(provider::Keys {
             key: self.piece.key,
             base: self.piece.base,
-            desc: match self.mode.has(Mode::LOCAL) {
+            desc: if self.mode.has(Mode::LOCAL) {
                 // Not 0, which says that none is needed.
-                true => usize::try_from(self.piece.key | MAPPED).unwrap_or(usize::MAX),
-                false => 0,
+                usize::try_from(self.piece.key | MAPPED).unwrap_or(usize::MAX)
+            } else {
+                0
             },
             pieces,
         })

@@ -3,7 +3,7 @@
 //! The module's parameters. Reading one differs between kernel versions.
 
 /// Most domains.
-const MOST: u32 = 64;
+const MAX_DOMAINS: u32 = 64;
 
 #[cfg(kernel_7_3)]
 fn asked() -> u32 {
@@ -17,5 +17,5 @@ fn asked() -> u32 {
 
 /// How many domains there are.
 pub(crate) fn domains() -> u32 {
-    asked().clamp(1, MOST)
+    asked().clamp(1, MAX_DOMAINS)
 }

@@ -5,7 +5,7 @@
 use crate::{
     domain::Domain,
     keys::{
-        Part,
+        Piece,
         MAPPED, //
     },
     region::Live, //
@@ -103,8 +103,8 @@ impl Target<'_> {
         let mut left = transfer;
         for (number, piece) in pieces.iter().enumerate() {
             let len = usize::try_from(piece.len).map_err(|_| Errno::EINVAL)?;
-            let (part, rest) = left.split_at(len);
-            self.copy(initiator, *piece, part, number + 1 == pieces.len())?;
+            let (here, rest) = left.split_at(len);
+            self.copy(initiator, *piece, here, number + 1 == pieces.len())?;
             left = rest;
         }
         Ok(())
@@ -137,13 +137,13 @@ impl Target<'_> {
         f: impl FnOnce(&Live, u64) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let key = piece.key;
-        let part = self.domain.keys().get(key);
-        let part = part.ok_or(denied(c"no such key").value(key))?;
-        let at = part.place(piece)?;
-        if part.region.auth_key() != initiator.auth_key() {
+        let found = self.domain.keys().get(key);
+        let found = found.ok_or(denied(c"no such key").value(key))?;
+        let at = found.place(piece)?;
+        if found.region.auth_key() != initiator.auth_key() {
             return Err(denied(c"another authorization key"));
         }
-        let inside = part.region.enter();
+        let inside = found.region.enter();
         let inside = inside.ok_or(denied(c"the region is not enabled").value(key))?;
         let live = inside.get();
         if let Some(own) = &live.endpoint {
@@ -163,15 +163,16 @@ impl Target<'_> {
     }
 }
 
-impl Part {
-    /// Where in the region a piece is, if all of it is in this part.
-    fn place(&self, piece: RemotePiece) -> Result<u64, Refusal> {
-        let beyond = denied(c"beyond the region").value(piece.base);
-        let at = piece.base.checked_sub(self.base).ok_or(beyond)?;
-        let end = at.checked_add(piece.len).ok_or(beyond)?;
-        match end <= self.len {
-            true => Ok(self.at + at),
-            false => Err(beyond),
+impl Piece {
+    /// Where in the region an access is, if all of it is in this piece.
+    fn place(&self, access: RemotePiece) -> Result<u64, Refusal> {
+        let beyond = denied(c"beyond the region").value(access.base);
+        let at = access.base.checked_sub(self.base).ok_or(beyond)?;
+        let end = at.checked_add(access.len).ok_or(beyond)?;
+        if end <= self.len {
+            Ok(self.at + at)
+        } else {
+            Err(beyond)
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::{
     domain::Domain,
+    ext,
     mode::Mode,
     params, //
 };
@@ -14,7 +15,6 @@ use kernel::{
 use kfabric::{
     num,
     provider,
-    raw_key_size,
     DomainRequest,
     Errno,
     Extras,
@@ -51,9 +51,10 @@ impl provider::Provider for Loop {
     }
 
     fn open_fabric(name: &CStr) -> Result<KBox<dyn provider::Fabric>, Refusal> {
-        match name == FABRIC {
-            true => Ok(KBox::new(Fabric, GFP_KERNEL)?),
-            false => Err(Refusal::new(Errno::ENODEV, c"no fabric of that name")),
+        if name == FABRIC {
+            Ok(KBox::new(Fabric, GFP_KERNEL)?)
+        } else {
+            Err(Refusal::new(Errno::ENODEV, c"no fabric of that name"))
         }
     }
 }
@@ -65,10 +66,7 @@ fn offer(number: u32, mode: Mode) -> Result<Offer, Errno> {
         domain: domain_name(number)?,
         caps: CAPS,
         mr_mode: mode.bits(),
-        mr_key_size: match mode.has(Mode::RAW) {
-            true => raw_key_size(limits.pieces),
-            false => size_of::<u64>(),
-        },
+        mr_key_size: mode.key_size(),
         mr_iov_limit: limits.segments,
         mr_cnt: limits.regions,
         extras: Extras {
@@ -98,11 +96,14 @@ impl provider::Fabric for Fabric {
             let refusal = Refusal::new(Errno::EINVAL, c"auth_key is too long");
             return Err(refusal.value(num::widen(request.auth_key.len())));
         }
-        Ok(KBox::new(Domain::open(request)?, GFP_KERNEL)?)
+        Ok(KBox::new(
+            Domain::open(request, &ext::EXTENSIONS)?,
+            GFP_KERNEL,
+        )?)
     }
 }
 
-/// Is there a domain of this name?
+/// Checks that there is a domain of this name.
 fn known(name: &CStr) -> Result<(), Refusal> {
     for number in 0..params::domains() {
         if &*domain_name(number)? == name {

@@ -55,9 +55,10 @@ impl Region {
 
     /// Lets peers in. May sleep, but not for long.
     pub(crate) fn enable(&self, live: Live) -> Result<(), Refusal> {
-        match self.gate.open(live) {
-            true => Ok(()),
-            false => Err(Refusal::new(Errno::EINVAL, c"enabled before, or closed")),
+        if self.gate.open(live) {
+            Ok(())
+        } else {
+            Err(Refusal::new(Errno::EINVAL, c"enabled before, or closed"))
         }
     }
 

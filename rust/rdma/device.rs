@@ -147,11 +147,6 @@ impl DeviceName {
         // By the type invariant there is always a NUL.
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
     }
-
-    /// The name's bytes, without the NUL.
-    pub fn as_bytes(&self) -> &[u8] {
-        self.as_c_str().to_bytes()
-    }
 }
 
 impl fmt::Display for DeviceName {

@@ -26,16 +26,12 @@ pub struct Limits {
     pub max_qp_wr: u32,
     /// The most entries of a completion queue.
     pub max_cqe: u32,
-    /// The most entries of a scatter/gather list in a work request.
-    pub max_sge: u32,
     /// Fast registration and local invalidation are offered.
     pub fast_reg: bool,
-    /// Regions may have holes, see [`Kind::Gaps`](crate::mr::Kind::Gaps).
+    /// Regions may have gaps, see [`Kind::Gaps`](crate::mr::Kind::Gaps).
     pub sg_gaps: bool,
     /// Memory of other PCI devices may be within reach; mapping it tells.
     pub peer_to_peer: bool,
-    /// Atomic operations by peers are offered.
-    pub atomics: bool,
 }
 
 impl Limits {
@@ -53,11 +49,9 @@ impl Limits {
             page_size,
             max_qp_wr: count(attrs.max_qp_wr),
             max_cqe: count(attrs.max_cqe),
-            max_sge: count(attrs.max_send_sge),
             fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,
             sg_gaps: attrs.kernel_cap_flags & SG_GAPS != 0,
             peer_to_peer: dma::peer_to_peer(device),
-            atomics: attrs.atomic_cap != rdma_bindings::ib_atomic_cap_IB_ATOMIC_NONE,
         }
     }
 }

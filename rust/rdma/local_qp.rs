@@ -86,7 +86,6 @@ use crate::{
 pub struct LocalQp {
     pd: Arc<Pd>,
     place: Place,
-    depth: u32,
     /// How long a request may take, in seconds.
     limit: u32,
     line: Arc<Line>,
@@ -143,7 +142,6 @@ impl LocalQp {
             pin_init!(Self {
                 pd,
                 place,
-                depth,
                 limit: limit.max(1),
                 line,
                 ending <- new_mutex!(()),
@@ -157,11 +155,6 @@ impl LocalQp {
     /// The protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
         &self.pd
-    }
-
-    /// How many work requests can be outstanding.
-    pub fn depth(&self) -> u32 {
-        self.depth
     }
 
     /// Whether a work request has failed, or [`LocalQp::fail`] been called: nothing will succeed

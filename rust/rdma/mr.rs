@@ -68,6 +68,7 @@ pub struct FastMr {
     raw: RawMr,
     kind: Kind,
     max_pages: u32,
+    /// How often it has been registered, failed attempts included.
     uses: u32,
 }
 
@@ -110,11 +111,6 @@ impl FastMr {
         self.max_pages
     }
 
-    /// How often it has been registered, failed attempts included.
-    pub fn uses(&self) -> u32 {
-        self.uses
-    }
-
     /// Whether it has been registered so often that it must not be again.
     pub fn is_spent(&self) -> bool {
         self.uses >= Self::MAX_USES
@@ -122,7 +118,7 @@ impl FastMr {
 
     /// Gives the region its memory and its rights.
     ///
-    /// All of the list must fit, or nothing is done: [`EINVAL`] for a hole, too many pages, rights
+    /// All of the list must fit, or nothing is done: [`EINVAL`] for a gap, too many pages, rights
     /// that don't go together or a list of another device, [`EOVERFLOW`] if the region is spent,
     /// or what the driver says. May sleep.
     pub fn map<L: DmaList>(

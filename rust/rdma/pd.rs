@@ -92,12 +92,6 @@ impl Pd {
         unsafe { (*self.as_raw()).res.id }
     }
 
-    /// The key for local access to any DMA mapped memory. It is no good to peers.
-    pub fn local_dma_lkey(&self) -> u32 {
-        // SAFETY: The domain is there, and the key is constant.
-        unsafe { (*self.as_raw()).local_dma_lkey }
-    }
-
     /// How many objects others have on the domain. Doesn't sleep.
     ///
     /// While objects are being made and destroyed this may be too much, but never too little.

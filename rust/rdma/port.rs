@@ -55,11 +55,6 @@ impl<'a> Port<'a> {
         }
     }
 
-    /// Whether the port is up at this moment. May sleep.
-    pub fn is_active(self) -> bool {
-        self.query().is_ok_and(|attr| is_active(&attr))
-    }
-
     /// How many entries of a RoCE port's GID table, the first ones, are for its default GIDs.
     /// Doesn't sleep.
     pub(crate) fn default_gids(self) -> u32 {

@@ -2,6 +2,8 @@
 
 //! Who wants to know when a domain's device goes away.
 
+pub(crate) mod on_removal;
+
 use kernel::{
     new_condvar,
     new_mutex,

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The devices that can serve, as they come and go.
+//! The devices that can serve, and the domains that are open on each.
 //!
 //! Lock order: `DEVICES`, then a device's `state`. Neither is held while a domain goes away.
 
-use crate::link::{
-    self,
-    Link, //
-};
+use crate::link::Link;
 use core::mem;
 use kernel::{
     new_mutex,
@@ -23,87 +20,35 @@ use kernel::{
     },
     task::Pid, //
 };
-use kfabric::{
-    workqueue::OwnedQueue,
-    NoIo, //
-};
-use rdma::{
-    client::Client,
-    port::{
-        Port,
-        Protocol, //
-    },
-    Limits, //
-};
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialized by `init`, which the module calls first.
+    // SAFETY: Initialized by `List::new`, which the module calls first.
     unsafe(uninit) static DEVICES: Mutex<KVec<Arc<Device>>> = KVec::new();
 }
 
-kernel::sync::global_lock! {
-    // SAFETY: Initialized by `init`, which the module calls first.
-    unsafe(uninit) static WORK: Mutex<Option<Queues>> = None;
-}
+/// The list of devices, there from module init to exit.
+pub(crate) struct List;
 
-/// Initializes the list.
-///
-/// # Safety
-///
-/// Called once, before anything else of this file.
-pub(crate) unsafe fn init() {
-    // SAFETY: By the requirements of this function.
-    unsafe {
-        DEVICES.init();
-        WORK.init();
+impl List {
+    /// Makes an empty list.
+    ///
+    /// # Safety
+    ///
+    /// Called once, before anything else of this file.
+    pub(crate) unsafe fn new() -> Self {
+        // SAFETY: `DEVICES` is initialized here only, and nobody has locked it before, as this
+        // function demands.
+        unsafe { DEVICES.init() };
+        Self
     }
 }
 
-/// How many pools are refilled at a time. Each has one piece of work, which the driver serializes
-/// with others' anyway, and which nobody waits for.
-const REFILLS_AT_ONCE: u8 = 4;
-
-/// How many registration queues look around at a time, which is seldom and takes a while.
-const LOOKS_AT_ONCE: u8 = 4;
-
-/// The module's workqueues.
-#[derive(Clone)]
-pub(crate) struct Queues {
-    /// For pools, and for who waits for them on the way of writing memory back.
-    pub(crate) pools: Arc<OwnedQueue>,
-    /// For registration queues that follow their address: takes locks of the network stack, whose
-    /// holders may be waiting for memory. Nobody waits for that on the way of writing it back.
-    pub(crate) paths: Arc<OwnedQueue>,
-}
-
-/// The module's workqueues, there from module init to exit.
-pub(crate) struct Work;
-
-impl Work {
-    /// May sleep.
-    pub(crate) fn new() -> Result<Self> {
-        let queues = Queues {
-            pools: Arc::new(OwnedQueue::new(c"kfi_pools", REFILLS_AT_ONCE)?, GFP_KERNEL)?,
-            paths: Arc::new(OwnedQueue::new(c"kfi_paths", LOOKS_AT_ONCE)?, GFP_KERNEL)?,
-        };
-        *WORK.lock() = Some(queues);
-        Ok(Self)
-    }
-}
-
-impl Drop for Work {
+impl Drop for List {
     fn drop(&mut self) {
-        let queues = WORK.lock().take();
-        drop(queues);
         // A static is never dropped, and its memory would stay.
         let devices = mem::take(&mut *DEVICES.lock());
         drop(devices);
     }
-}
-
-/// The module's workqueues. May sleep.
-pub(crate) fn work() -> Option<Queues> {
-    WORK.lock().clone()
 }
 
 /// A device that can serve.
@@ -129,6 +74,42 @@ enum State {
 }
 
 impl Device {
+    /// Puts a device that has come on the list. May sleep.
+    pub(crate) fn list(device: &rdma::Device) -> Result<Arc<Self>> {
+        let this = Arc::pin_init(
+            pin_init!(Self {
+                state <- new_mutex!(State::Present {
+                    device: device.into(),
+                    domains: KVec::new(),
+                }),
+                caller: Atomic::new(NOBODY),
+            }),
+            GFP_KERNEL,
+        )?;
+        DEVICES.lock().push(this.clone(), GFP_KERNEL)?;
+        Ok(this)
+    }
+
+    /// Takes a device that is gone off the list. May sleep.
+    pub(crate) fn unlist(this: &Arc<Self>) {
+        DEVICES.lock().retain(|other| !Arc::ptr_eq(other, this));
+    }
+
+    /// The device goes away: lets go of it, and returns the domains that are to be told. May sleep.
+    pub(crate) fn leave(&self) -> KVec<Arc<Link>> {
+        match mem::replace(&mut *self.state.lock(), State::Gone) {
+            State::Present { domains, .. } => domains,
+            State::Gone => KVec::new(),
+        }
+    }
+
+    /// Has this task call removal callbacks; [`in_callback`] tells meanwhile. Sleeps as they do.
+    pub(crate) fn call_back(&self, callbacks: &dyn Fn()) {
+        self.caller.store(kernel::current!().pid(), Relaxed);
+        callbacks();
+        self.caller.store(NOBODY, Relaxed);
+    }
+
     /// The device, unless it went away. May sleep.
     pub(crate) fn get(&self) -> Option<ARef<rdma::Device>> {
         match &*self.state.lock() {
@@ -173,74 +154,10 @@ pub(crate) fn find(name: &CStr) -> Option<Arc<Device>> {
     devices.iter().find(named).cloned()
 }
 
-/// Can this device serve? It needs fast registration in pages that make up the machine's, a queue
-/// that can be connected to itself, which iWARP has not, and mappings that don't bounce. Says what
-/// it lacks.
-fn can_serve(device: &rdma::Device, limits: &Limits) -> Result<(), &'static CStr> {
-    if !limits.fast_reg || limits.max_fast_reg_pages == 0 {
-        return Err(c"it has no fast registration");
-    }
-    let connects = |port: Port<'_>| {
-        let protocol = port.protocol();
-        matches!(protocol, Protocol::InfiniBand | Protocol::RoCE)
-    };
-    if !device.ports().all(connects) {
-        return Err(c"it has ports that are neither InfiniBand nor RoCE");
-    }
-    rdma::dma::check(device)
-}
-
-/// Is this task calling the removal callbacks of a device? It must not wait for any callback then:
+/// Returns whether this task is calling the removal callbacks of a device. It must not wait for any callback then:
 /// of that device it is the one that would go on, and those of another may wait for it. May sleep.
 pub(crate) fn in_callback() -> bool {
     let task = kernel::current!().pid();
     let is_calling = |device: &Arc<Device>| device.caller.load(Relaxed) == task;
     DEVICES.lock().iter().any(is_calling)
-}
-
-/// The client of the RDMA core.
-pub(crate) struct Verbs;
-
-rdma::impl_client!(Verbs);
-
-impl Client for Verbs {
-    const NAME: &'static CStr = c"kfi_verbs";
-    type Data = Arc<Device>;
-
-    fn add(device: &rdma::Device) -> Result<Self::Data> {
-        // Others wait for the lock, perhaps on the way of writing memory back.
-        let _noio = NoIo::enter();
-        if let Err(why) = can_serve(device, &device.limits()) {
-            pr_info!("{}: can't serve: {}\n", device.name(), why);
-            return Err(kfabric::Errno::EOPNOTSUPP.into());
-        }
-        let present = Arc::pin_init(
-            pin_init!(Device {
-                state <- new_mutex!(State::Present {
-                    device: device.into(),
-                    domains: KVec::new(),
-                }),
-                caller: Atomic::new(NOBODY),
-            }),
-            GFP_KERNEL,
-        )?;
-        DEVICES.lock().push(present.clone(), GFP_KERNEL)?;
-        pr_info!("{}: ready\n", device.name());
-        Ok(present)
-    }
-
-    fn remove(device: &rdma::Device, data: Self::Data) {
-        // Closes wait for this, perhaps on the way of writing memory back.
-        let _noio = NoIo::enter();
-        let state = mem::replace(&mut *data.state.lock(), State::Gone);
-        if let State::Present { domains, .. } = state {
-            link::remove(&domains, |call_back| {
-                data.caller.store(kernel::current!().pid(), Relaxed);
-                call_back();
-                data.caller.store(NOBODY, Relaxed);
-            });
-        }
-        DEVICES.lock().retain(|other| !Arc::ptr_eq(other, &data));
-        pr_info!("{}: gone\n", device.name());
-    }
 }

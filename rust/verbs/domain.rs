@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Domains and regions as the core has them.
+//! Domains as the core has them.
 
 use crate::{
     device::{
         self,
         Device, //
     },
-    ext,
-    ffi,
-    kit::Kit,
     link::Link,
-    refused, //
+    mode::Mode,
+    mr::Mr,
+    refused,
+    work, //
 };
 use core::any::Any;
 use kernel::{
-    dma::DataDirection,
     prelude::*,
     sync::Arc, //
 };
 use kfabric::{
     provider::{
         self,
-        Bindings,
-        Dma,
-        Keys,
-        RawSgl, //
+        Dma, //
     },
     Errno,
     Extension,
@@ -38,16 +34,25 @@ use kfabric::{
 pub(crate) struct Domain {
     link: Arc<Link>,
     device: Arc<Device>,
+    extensions: &'static [Extension],
 }
 
 impl Domain {
-    /// Opens a domain on a device; `raw` if its regions can be several to the device. May sleep.
-    pub(crate) fn open(device: Arc<Device>, raw: bool) -> Result<Self, Refusal> {
+    /// Opens a domain on a device. May sleep.
+    pub(crate) fn open(
+        device: Arc<Device>,
+        mode: Mode,
+        extensions: &'static [Extension],
+    ) -> Result<Self, Refusal> {
         let present = device.get().ok_or(refused::gone())?;
-        let work = device::work().ok_or(refused::gone())?;
-        let link = Link::new(&present, work, raw).map_err(refused::no_domain)?;
+        let work = work::queues().ok_or(refused::gone())?;
+        let link = Link::new(&present, work, mode).map_err(refused::no_domain)?;
         // From here on, an error drops the domain, which ends the link.
-        let domain = Self { link, device };
+        let domain = Self {
+            link,
+            device,
+            extensions,
+        };
         domain
             .device
             .add(domain.link.clone())
@@ -57,11 +62,6 @@ impl Domain {
 
     pub(crate) fn link(&self) -> &Link {
         &self.link
-    }
-
-    fn mr(&self, kit: Option<Kit>) -> Result<KBox<Mr>, Refusal> {
-        let (link, number) = (self.link.clone(), 0);
-        Ok(KBox::new(Mr { link, number, kit }, GFP_KERNEL)?)
     }
 
     /// Ends what the domain has on the device. Sleeps.
@@ -86,9 +86,7 @@ impl provider::Domain for Domain {
     }
 
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
-        let mut mr = self.mr(None)?;
-        mr.number = self.link.create_region(request)?;
-        Ok(mr)
+        Ok(Mr::create(&self.link, request)?)
     }
 
     fn reserve(
@@ -99,11 +97,12 @@ impl provider::Domain for Domain {
         let pages = u32::try_from(pages).map_err(|_| Errno::E2BIG)?;
         let mut mrs = KVVec::with_capacity(count, GFP_KERNEL)?;
         for _ in 0..count {
-            let kit = Kit::new(pages).map_err(refused::not_mapped)?;
-            let mr: KBox<dyn provider::Mr> = self.mr(Some(kit))?;
+            let mr: KBox<dyn provider::Mr> = Mr::reserve(&self.link, pages)?;
             mrs.push(mr, GFP_KERNEL)?;
         }
-        self.link.reserve(count, pages)?;
+        let inside = self.link.gate().enter().ok_or(refused::gone())?;
+        let pool = inside.get().pool();
+        pool.reserve(count, pages).map_err(refused::no_region)?;
         Ok(mrs)
     }
 
@@ -112,7 +111,7 @@ impl provider::Domain for Domain {
     }
 
     fn extensions(&self) -> &[Extension] {
-        &ext::EXTENSIONS
+        self.extensions
     }
 
     fn close(&self) -> Result<(), Refusal> {
@@ -121,55 +120,5 @@ impl provider::Domain for Domain {
 
     fn as_any(&self) -> &dyn Any {
         self
-    }
-}
-
-impl Dma for Domain {
-    fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal> {
-        let inside = self.link.gate().enter().ok_or(refused::gone())?;
-        ffi::map(inside.get().device(), list, direction).map_err(refused::not_mapped)
-    }
-
-    fn unmap(&self, list: RawSgl<'_>, direction: DataDirection) {
-        self.link
-            .with_device(|device| ffi::unmap(device, list, direction));
-    }
-
-    fn sync_for_cpu(&self, list: RawSgl<'_>, direction: DataDirection) {
-        self.link
-            .with_device(|device| ffi::sync_for_cpu(device, list, direction));
-    }
-
-    fn sync_for_device(&self, list: RawSgl<'_>, direction: DataDirection) {
-        self.link
-            .with_device(|device| ffi::sync_for_device(device, list, direction));
-    }
-}
-
-/// A region: its number among the open ones of its domain.
-struct Mr {
-    link: Arc<Link>,
-    number: u64,
-    /// What it is made of, if that was reserved.
-    kit: Option<Kit>,
-}
-
-impl provider::Mr for Mr {
-    fn create_again(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
-        let kit = self.kit.as_mut().ok_or(Errno::EINVAL)?;
-        self.number = self.link.create_reserved(request, kit)?;
-        Ok(())
-    }
-
-    fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
-        self.link.enable_region(self.number)
-    }
-
-    fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
-        self.link.refresh_region(self.number, request)
-    }
-
-    fn close(&mut self) -> Result<(), Refusal> {
-        self.link.close_region(self.number, self.kit.as_mut())
     }
 }

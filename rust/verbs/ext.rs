@@ -5,9 +5,10 @@
 //! C header: [`include/kfi_verbs_ext.h`](srctree/include/kfi_verbs_ext.h)
 
 use crate::{
-    callbacks::Callback,
+    callbacks::on_removal::OnRemoval,
     device,
-    domain::Domain, //
+    domain::Domain,
+    holder::Holder, //
 };
 use core::ptr;
 use kernel::{
@@ -16,8 +17,7 @@ use kernel::{
         c_int,
         c_void, //
     },
-    prelude::*,
-    str::BStr, //
+    prelude::*, //
 };
 use kfabric::{
     num,
@@ -54,27 +54,6 @@ static TABLE: Table = Table(kfi_verbs_dom_ops {
 
 /// The extensions of each domain.
 pub(crate) static EXTENSIONS: [Extension; 1] = [Extension::new(&TABLE)];
-
-/// A C callback.
-#[derive(Clone, Copy)]
-pub(crate) struct Removal {
-    cb: unsafe extern "C" fn(*mut c_void),
-    arg: *mut c_void,
-}
-
-// SAFETY: The contract of `on_removal` is that the callback is called from any process context.
-unsafe impl Send for Removal {}
-
-impl Callback for Removal {
-    fn call(self) {
-        // SAFETY: The consumer promised so when it registered the callback.
-        unsafe { (self.cb)(self.arg) };
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        self.arg == other.arg
-    }
-}
 
 /// The domain behind a fid.
 ///
@@ -130,35 +109,6 @@ const _: () = {
     };
 };
 
-/// Who took a protection domain: the name of a function, as it was when it took it.
-#[derive(Clone, Copy)]
-pub(crate) struct Holder {
-    name: [u8; ROOM],
-    len: usize,
-}
-
-const ROOM: usize = num::index(kfi_bindings::KFI_VERBS_CALLER_MAX);
-
-impl Holder {
-    fn new(name: &CStr) -> Self {
-        let name = name.to_bytes();
-        let mut holder = Self {
-            name: [0; ROOM],
-            len: name.len().min(ROOM),
-        };
-        for (to, from) in holder.name.iter_mut().zip(name) {
-            *to = *from;
-        }
-        holder
-    }
-
-    /// Says something in the log that ends with who it is. Any context.
-    pub(crate) fn warn(&self, device: &rdma::Device, what: &str) {
-        let holder = BStr::from_bytes(self.name.get(..self.len).unwrap_or(&[]));
-        pr_warn!("{}: {what} {holder}\n", device.name());
-    }
-}
-
 /// The slot `on_removal`. May sleep.
 ///
 /// # Safety
@@ -177,13 +127,14 @@ unsafe extern "C" fn on_removal(
     // Removal waits for the lock.
     let _noio = NoIo::enter();
     let done = match cb {
-        Some(cb) => callbacks.add(Removal { cb, arg }).map_err(no_callback),
-        None => {
-            let cb = nothing;
-            callbacks
-                .remove(Removal { cb, arg }, device::in_callback())
-                .map_err(still_running)
+        Some(cb) => {
+            // SAFETY: `cb` and `arg` are the consumer's, who promises what is demanded of them.
+            let callback = unsafe { OnRemoval::new(cb, arg) };
+            callbacks.add(callback).map_err(no_callback)
         }
+        None => callbacks
+            .remove(OnRemoval::known_by(arg), device::in_callback())
+            .map_err(still_running),
     };
     done.map_or_else(Refusal::report, |()| 0)
 }
@@ -200,14 +151,6 @@ fn no_callback(errno: Errno) -> Refusal {
     };
     Refusal::new(errno, why)
 }
-
-/// Stands for the callback that is taken back, which is known by its argument. Never called; any
-/// context.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn nothing(_arg: *mut c_void) {}
 
 /// The slot `get_lkey`. Any context.
 ///

@@ -4,7 +4,7 @@
 
 use crate::{
     region::Region,
-    regions::Place, //
+    roster::Place, //
 };
 use kernel::prelude::*;
 use kfabric::Errno;

@@ -3,9 +3,9 @@
 //! From a request to lists that are mapped for the device: one for each of its regions.
 
 use crate::{
-    ffi,
-    link::Resources,
-    refused, //
+    lent,
+    refused,
+    resources::Resources, //
 };
 use kernel::prelude::*;
 use kfabric::{
@@ -64,7 +64,7 @@ pub(crate) fn map(
     let mut lists = Few::with_capacity(runs.len(), GFP_KERNEL)?;
     if let Source::Sgl(list) = request.source() {
         check_list(resources, request, list)?;
-        let list = ffi::borrow(resources.device(), list)?;
+        let list = lent::borrow(resources.device(), list)?;
         let mut cursor = list.cursor();
         for run in runs {
             let list = cursor.copy(run.bytes, spare).map_err(refused::not_mapped)?;
@@ -125,7 +125,7 @@ impl Iterator for First<'_, '_> {
         if let Ok(piece) = &piece {
             self.left = self.left.saturating_sub(widen(piece.len));
         }
-        Some(piece.map(ffi::piece))
+        Some(piece.map(lent::piece))
     }
 }
 
@@ -134,7 +134,7 @@ impl Iterator for First<'_, '_> {
 fn check_list(
     resources: &Resources,
     request: &MrRequest<'_>,
-    list: &List<'_, ffi::Entry>,
+    list: &List<'_, lent::Entry>,
 ) -> Result<(), Refusal> {
     for (index, span) in list.device_spans().enumerate() {
         let span = span.map_err(|e| e.at(index))?;

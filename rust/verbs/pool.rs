@@ -8,25 +8,19 @@
 //!
 //! Lock order: `state` is a leaf but for the timer; regions are made and destroyed without it.
 
-mod figures;
+mod count;
+pub(crate) mod figures;
+mod idle;
 mod lines;
 mod reserve;
-
-pub(crate) use self::{
-    figures::{
-        Root,
-        Shown, //
-    },
-    lines::MAX_PAGES, //
-};
+mod reserved;
+pub(crate) mod size;
 
 use self::{
-    figures::Count,
-    lines::{
-        Lines,
-        Size, //
-    },
-    reserve::Reserve, //
+    count::Count,
+    lines::Lines,
+    reserve::Reserve,
+    size::Size, //
 };
 use crate::params;
 use kernel::{
@@ -34,36 +28,21 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
+        atomic::Atomic,
         Arc,
-        ArcBorrow,
         Mutex, //
     },
     time::{
         hrtimer::{
             ArcHrTimerHandle,
             HrTimer,
-            HrTimerCallback,
-            HrTimerCallbackContext,
-            HrTimerPointer,
-            HrTimerRestart,
             RelativeMode, //
         },
-        Delta,
         Monotonic, //
     },
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
+    workqueue::Work, //
 };
-use kfabric::{
-    workqueue::OwnedQueue,
-    NoIo, //
-};
+use kfabric::workqueue::OwnedQueue;
 use rdma::{
     mr::{
         FastMr,
@@ -102,38 +81,9 @@ kernel::impl_has_work! {
     impl HasWork<Self> for Pool { self.work }
 }
 
-impl WorkItem for Pool {
-    type Pointer = Arc<Self>;
-
-    /// Gives back what was idle, and gets ready what is wanted.
-    fn run(this: Arc<Self>) {
-        // Others wait for the locks that this takes, on the way of writing memory back.
-        let _noio = NoIo::enter();
-        if this.due.xchg(false, Relaxed) {
-            this.give_back_idle();
-        }
-        this.refill_reserve();
-        this.refill();
-    }
-}
-
 impl_has_hr_timer! {
     impl HasHrTimer<Self> for Pool {
         mode: RelativeMode<Monotonic>, field: self.timer
-    }
-}
-
-impl HrTimerCallback for Pool {
-    type Pointer<'a> = Arc<Self>;
-
-    fn run(
-        this: ArcBorrow<'_, Self>,
-        _context: HrTimerCallbackContext<'_, Self>,
-    ) -> HrTimerRestart {
-        this.due.store(true, Relaxed);
-        // Already queued is as good: it looks before it does anything else.
-        let _ = this.queue.enqueue(Arc::from(this));
-        HrTimerRestart::NoRestart
     }
 }
 
@@ -203,29 +153,6 @@ impl Pool {
         Ok(())
     }
 
-    fn begin_period(self: &Arc<Self>, state: &mut State) {
-        let seconds = params::pool_idle();
-        // Dropping it stops the timer, so that comes first.
-        state.period = None;
-        if seconds > 0 && state.lines.len() > 0 {
-            let period = Delta::from_secs(i64::from(seconds));
-            state.period = Some(self.clone().start(period));
-        }
-    }
-
-    /// A period is over.
-    fn give_back_idle(self: &Arc<Self>) {
-        self.state.lock().lines.age();
-        loop {
-            let Some(mr) = self.state.lock().lines.surplus() else {
-                break;
-            };
-            self.count.given_back();
-            drop(mr);
-        }
-        self.begin_period(&mut self.state.lock());
-    }
-
     /// Gets ready what is wanted. Failures are left to the one who needs a region.
     fn refill(self: &Arc<Self>) {
         loop {
@@ -248,19 +175,6 @@ impl Pool {
                 return;
             };
             drop(mr);
-        }
-    }
-
-    /// Sleeps until nothing is being made or given back. None of that begins while nobody takes or
-    /// puts a region.
-    pub(crate) fn settle(&self) {
-        loop {
-            self.queue.flush();
-            // What was under way may have begun a period, whose end would be the next work.
-            let Some(period) = self.state.lock().period.take() else {
-                return;
-            };
-            drop(period);
         }
     }
 

@@ -8,7 +8,9 @@ use crate::{
         Device, //
     },
     domain::Domain,
-    link,
+    ext,
+    mode::Mode,
+    refused, //
 };
 use kernel::{
     prelude::*,
@@ -18,7 +20,6 @@ use kernel::{
 use kfabric::{
     num,
     provider,
-    raw_key_size,
     DomainRequest,
     Errno,
     Extras,
@@ -26,15 +27,6 @@ use kfabric::{
     Refusal, //
 };
 use rdma::device::DeviceName;
-
-/// Keys are 32 bits wide.
-const KEY_SIZE: usize = size_of::<u32>();
-
-/// Peers address regions by `kfid_mr.iova`, and the device chooses keys.
-const MR_MODE: i32 = num::signed(kfi_bindings::KFI_MR_VIRT_ADDR | kfi_bindings::KFI_MR_PROV_KEY);
-
-/// Regions can be several to the device.
-const RAW: i32 = num::signed(kfi_bindings::KFI_MR_RAW);
 
 /// What there is without endpoints.
 const CAPS: u64 = num::widen_u32(
@@ -52,8 +44,8 @@ impl provider::Provider for Verbs {
         let mut offers = KVec::new();
         for device in device::all().map_err(|_| Errno::ENOMEM)? {
             if let Some(present) = device.get() {
-                for raw in [false, true] {
-                    offers.push(offer(&present, raw)?, GFP_KERNEL)?;
+                for mode in Mode::OFFERS {
+                    offers.push(offer(&present, mode)?, GFP_KERNEL)?;
                 }
             }
         }
@@ -66,21 +58,16 @@ impl provider::Provider for Verbs {
     }
 }
 
-/// What a device offers: keys as devices have them, or raw ones, with which a region can be several
-/// to the device.
-fn offer(device: &rdma::Device, raw: bool) -> Result<Offer, Errno> {
-    let region = link::mr_limits(&device.limits(), raw);
+/// What a device offers in this mode.
+fn offer(device: &rdma::Device, mode: Mode) -> Result<Offer, Errno> {
+    let region = mode.limits(&device.limits());
     let name = device.name();
-    let (mr_mode, mr_key_size) = match raw {
-        true => (MR_MODE | RAW, raw_key_size(region.pieces)),
-        false => (MR_MODE, KEY_SIZE),
-    };
     Ok(Offer {
         fabric: string(&name)?,
         domain: string(&name)?,
         caps: CAPS,
-        mr_mode,
-        mr_key_size,
+        mr_mode: mode.bits(),
+        mr_key_size: mode.key_size(),
         mr_iov_limit: region.segments,
         mr_cnt: region.regions,
         extras: Extras::default(),
@@ -106,17 +93,13 @@ impl provider::Fabric for Fabric {
         request: &DomainRequest<'_>,
     ) -> Result<KBox<dyn provider::Domain>, Refusal> {
         if let Some(name) = request.name {
-            let present = self.device.get().ok_or(crate::refused::gone())?;
+            let present = self.device.get().ok_or(refused::gone())?;
             if present.name().as_c_str() != name {
                 return Err(no_device());
             }
         }
-        if MR_MODE & !request.mr_mode != 0 {
-            let refusal = Refusal::new(Errno::ENODATA, c"mr_mode lacks a bit that is needed");
-            return Err(refusal.value(num::widen_u32(MR_MODE.unsigned_abs())));
-        }
-        let raw = request.mr_mode & RAW != 0;
-        let domain = Domain::open(self.device.clone(), raw)?;
+        let mode = Mode::new(request.mr_mode)?;
+        let domain = Domain::open(self.device.clone(), mode, &ext::EXTENSIONS)?;
         Ok(KBox::new(domain, GFP_KERNEL)?)
     }
 }

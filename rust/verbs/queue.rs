@@ -3,11 +3,13 @@
 //! The registration queue: a queue pair for work on regions, replaced whenever it fails or its
 //! address does.
 
+pub(crate) mod following;
+mod probe;
+
 use kernel::{
     new_mutex,
     prelude::*,
     sync::{
-        aref::ARef,
         Arc,
         Mutex, //
     },
@@ -15,35 +17,15 @@ use kernel::{
         delay::fsleep,
         Delta, //
     },
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
-};
-use kfabric::{
-    workqueue::OwnedQueue,
-    NoIo, //
+    workqueue::Work, //
 };
 use rdma::{
-    events::{
-        EventHandler,
-        PathEvents, //
-    },
-    local_qp::{
-        Outlook,
-        Place, //
-    },
-    Device,
     LocalQp,
-    Pd,
-    WrError, //
+    Pd, //
 };
 
 /// Most work requests under way at a time.
 const DEPTH: u32 = 128;
-
-/// How often a probe is repeated whose request was flushed, perhaps not by its own fault.
-const PROBES: u32 = 3;
 
 /// How often an address is looked for that was let go of to be made anew.
 const RESCANS: u32 = 40;
@@ -87,16 +69,6 @@ kernel::impl_has_work! {
     impl HasWork<Self> for Queue { self.look }
 }
 
-impl WorkItem for Queue {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        // Others wait for the locks that this takes, on the way of writing memory back.
-        let _noio = NoIo::enter();
-        this.look_around();
-    }
-}
-
 impl Queue {
     /// Makes the queue with its first queue pair. `ENETDOWN` without an active port. May sleep.
     pub(crate) fn new(pd: Arc<Pd>) -> Result<Arc<Self>> {
@@ -110,21 +82,6 @@ impl Queue {
             }),
             GFP_KERNEL,
         )
-    }
-
-    /// Has the queue follow its port and address, until what this returns is dropped; then nothing
-    /// begins any more, and what is under way ends with the work on `queue`. May sleep.
-    pub(crate) fn follow(self: &Arc<Self>, queue: Arc<OwnedQueue>) -> Result<Following> {
-        let device: ARef<Device> = self.pd.device().clone();
-        let changes = Changes {
-            of: self.clone(),
-            queue,
-        };
-        let queue = changes.queue.clone();
-        Ok(Following {
-            handler: Some(EventHandler::new(&device, changes)?),
-            queue,
-        })
     }
 
     /// A queue pair that was not broken when last seen. `ENODEV` once the device goes away. May
@@ -188,94 +145,12 @@ impl Queue {
         Ok(fresh)
     }
 
-    /// Replaces the queue pair if a new one would be elsewhere, and gives it up if its address is
-    /// gone and there is no other: who holds an address keeps it from coming back. Sleeps.
-    fn look_around(&self) {
-        let Some(old) = self.up() else {
-            return;
-        };
-        let fresh = match old.outlook() {
-            Outlook::Same => return,
-            // If that fails, the old one is still better than none.
-            Outlook::Moved => match make(&self.pd) {
-                Ok(fresh) => State::Up(fresh),
-                Err(_) => return,
-            },
-            Outlook::Gone => State::Moving,
-        };
-        let moved = matches!(fresh, State::Up(_));
-        let place = old.place();
-        let mut current = self.current.lock();
-        match &mut *current {
-            State::Up(qp) if Arc::ptr_eq(qp, &old) => *current = fresh,
-            // Somebody was quicker.
-            _ => return,
-        }
-        drop(current);
-        // Those who are inside end what they have begun.
-        drop(old);
-        if moved {
-            self.say_replaced(&"its port or address has changed");
-        }
-        if place.is_default() {
-            self.call_back(&place);
-        }
-        let mut current = self.current.lock();
-        if matches!(*current, State::Moving) {
-            *current = State::Down;
-        }
-    }
-
-    /// Has a default address made anew that could not be while a queue pair held the one before.
-    /// That is let go of behind our back, a moment after the queue pair. Sleeps, but not for long.
-    fn call_back(&self, place: &Place) {
-        for _ in 0..RESCANS {
-            rdma::port::rescan(self.pd.device());
-            if place.is_there(self.pd.device()) || matches!(*self.current.lock(), State::Dead) {
-                return;
-            }
-            fsleep(RESCAN_AFTER);
-        }
-    }
-
     /// The queue pair, if there is one.
     fn up(&self) -> Option<Arc<LocalQp>> {
         match &*self.current.lock() {
             State::Up(qp) => Some(qp.clone()),
             _ => None,
         }
-    }
-
-    /// Whether regions can be invalidated on this device; an error if they can't be registered.
-    /// Sleeps until the device is done.
-    pub(crate) fn can_invalidate(&self) -> Result<bool> {
-        let mut flushed = WrError::Flushed;
-        for _ in 0..PROBES {
-            match self.get()?.probe() {
-                Ok(Ok(())) => return Ok(true),
-                Ok(Err(WrError::Post(error))) if error == ENOMEM => return Err(error),
-                // rxe, for one, doesn't tell a request that failed from one that was in its way.
-                Ok(Err(WrError::Flushed)) => flushed = WrError::Flushed,
-                Ok(Err(error)) => {
-                    pr_info!(
-                        "{}: can't invalidate regions ({}): deregisters them\n",
-                        self.pd.device().name(),
-                        error
-                    );
-                    return Ok(false);
-                }
-                Err(WrError::Flushed) => (),
-                Err(error) => {
-                    pr_warn!(
-                        "{}: can't register regions: {}\n",
-                        self.pd.device().name(),
-                        error
-                    );
-                    return Err(error.into());
-                }
-            }
-        }
-        Err(flushed.into())
     }
 
     /// Ends everything that is under way, and all use. Sleeps until the device has let go of it,
@@ -305,38 +180,4 @@ impl Queue {
 
 fn make(pd: &Arc<Pd>) -> Result<Arc<LocalQp>> {
     LocalQp::new(pd.clone(), DEPTH, crate::params::wr_timeout())
-}
-
-/// A queue follows its port and address as long as this is there.
-pub(crate) struct Following {
-    handler: Option<Pin<KBox<EventHandler<Changes>>>>,
-    queue: Arc<OwnedQueue>,
-}
-
-impl Following {
-    /// Sleeps until what has begun has ended.
-    pub(crate) fn settle(&self) {
-        self.queue.flush();
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        // Nothing begins any more without it.
-        self.handler = None;
-        self.settle();
-    }
-}
-
-/// Passes on what the device tells.
-struct Changes {
-    of: Arc<Queue>,
-    queue: Arc<OwnedQueue>,
-}
-
-impl PathEvents for Changes {
-    fn path_changed(&self) {
-        // Not here, where other handlers wait. Already queued is as good.
-        let _ = self.queue.enqueue(self.of.clone());
-    }
 }

@@ -5,14 +5,15 @@
 //! Each step consumes the one before it, so an error on the way undoes what was done by dropping
 //! it. A region is one region of the device, or several that are registered and closed together.
 
+mod enable;
+
 use crate::{
-    link::Resources,
     lists,
     pool::Pool,
     refused,
+    resources::Resources,
     rights, //
 };
-use core::mem;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
@@ -23,18 +24,15 @@ use kfabric::{
         self,
         widen, //
     },
-    provider::Keys,
     Errno,
     MrLimits,
     MrRequest,
     Refusal,
-    RemotePiece,
     Run, //
 };
 use rdma::{
     mr::{
         FastMr,
-        Fence,
         Kind, //
     },
     sg::{
@@ -45,18 +43,11 @@ use rdma::{
     Few,
     PreparedMr,
     RefreshError,
-    ValidMr,
-    WrError, //
+    ValidMr, //
 };
 
 /// Where peers find the first page of any region: not where it is in memory.
 const BASE: u64 = 1 << 32;
-
-/// How often a registration is tried when others' failures take it down.
-///
-/// Only what was flushed is tried again, and the others' failures are their devices' or drivers':
-/// so many in a row mean that something is wrong with all of them.
-const ATTEMPTS: u32 = 8;
 
 /// A region.
 pub(crate) struct Region {
@@ -121,7 +112,7 @@ impl Region {
             let mr = match self.kind {
                 Kind::Pages if self.reserved => resources.pool().take_reserved(),
                 Kind::Pages => resources.pool().take(pages),
-                // Regions with holes have their own kind, and are too rare to be kept.
+                // Regions with gaps have their own kind, and are too rare to be kept.
                 Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
             }
             .map_err(refused::no_region)?;
@@ -143,46 +134,6 @@ impl Region {
         Ok(all)
     }
 
-    /// Lets peers in, and says how they reach the memory: by all of its device regions or by none.
-    /// Sleeps until the device is done.
-    pub(crate) fn enable(&mut self, resources: &Resources) -> Result<Keys, Refusal> {
-        // Allocated first: nothing is left to fail once a peer can reach the memory.
-        let pieces = match self.runs.len() {
-            0 | 1 => KVec::new(),
-            several => KVec::with_capacity(several, GFP_KERNEL)?,
-        };
-        let State::Prepared(mut prepared) = mem::replace(&mut self.state, State::Failed) else {
-            return Err(lost());
-        };
-        for _ in 0..ATTEMPTS {
-            let queue = resources.queue().get().map_err(refused::no_queue)?;
-            let failed = match queue.register_all(prepared) {
-                Ok(valid) => {
-                    let keys = keys(&valid, pieces);
-                    self.state = State::Valid(valid);
-                    return Ok(keys);
-                }
-                Err(failed) => failed,
-            };
-            let why = failed.error;
-            let lists = failed.lists.map_err(|error| {
-                if error == EIO {
-                    self.state = State::Stuck;
-                }
-                refused::not_undone(error)
-            })?;
-            if !matches!(why, WrError::Flushed) {
-                return Err(refused::not_registered(resources.device(), why));
-            }
-            // Others are to blame.
-            prepared = self.prepare(resources, lists)?;
-        }
-        Err(refused::not_registered(
-            resources.device(),
-            WrError::Flushed,
-        ))
-    }
-
     /// Puts what is behind the request's addresses now in the place of what was there before.
     /// Sleeps until the device is done.
     ///
@@ -192,8 +143,8 @@ impl Region {
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
-        fence: Fence,
     ) -> Result<(), Refusal> {
+        let fence = resources.fence();
         let State::Valid(valid) = &mut self.state else {
             return Err(lost());
         };
@@ -214,7 +165,8 @@ impl Region {
 
     /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer
     /// can reach the memory. `EIO` if the device won't let go of it.
-    pub(crate) fn release(self, resources: &Resources, fence: Fence) -> Result<(), Refusal> {
+    pub(crate) fn release(self, resources: &Resources) -> Result<(), Refusal> {
+        let fence = resources.fence();
         let put = |mr| put(resources.pool(), self.reserved, mr);
         match self.state {
             State::Prepared(prepared) => {
@@ -260,33 +212,10 @@ impl State {
 
 /// Keeps a device region for others.
 fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
-    match reserved {
-        true => pool.put_reserved(mr),
-        false => pool.put(mr),
-    }
-}
-
-/// How peers reach regions. There is room in `pieces`, if they are several.
-fn keys(valid: &[ValidMr], mut pieces: KVec<RemotePiece>) -> Keys {
-    if let [_, _, ..] = valid {
-        for mr in valid {
-            let piece = RemotePiece {
-                key: u64::from(mr.rkey()),
-                base: mr.iova(),
-                len: mr.length(),
-            };
-            let _ = pieces.push_within_capacity(piece);
-        }
-    }
-    Keys {
-        key: valid.first().map_or(0, |mr| u64::from(mr.rkey())),
-        base: valid.first().map_or(0, ValidMr::iova),
-        // A work request's segment lies in one device region: there is no key for several.
-        desc: match valid {
-            [one] => num::index(one.lkey()),
-            _ => 0,
-        },
-        pieces,
+    if reserved {
+        pool.put_reserved(mr);
+    } else {
+        pool.put(mr);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use kfabric::Access;
 use rdma::{
-    Access as Verbs,
+    Access as Right,
     AccessFlags, //
 };
 
@@ -12,13 +12,13 @@ use rdma::{
 pub(crate) fn flags(access: Access) -> AccessFlags {
     let mut flags = AccessFlags::default();
     if access.device_writes() {
-        flags |= Verbs::LocalWrite;
+        flags |= Right::LocalWrite;
     }
     if access.has_any(Access::REMOTE_READ) {
-        flags |= Verbs::RemoteRead;
+        flags |= Right::RemoteRead;
     }
     if access.has_any(Access::REMOTE_WRITE) {
-        flags |= Verbs::RemoteWrite;
+        flags |= Right::RemoteWrite;
     }
     flags
 }
@@ -29,13 +29,13 @@ mod tests {
 
     #[test]
     fn no_more_than_asked_for() {
-        let remote = Verbs::RemoteRead | Verbs::RemoteWrite;
-        assert!(flags(Access::REMOTE_READ) == Verbs::RemoteRead.into());
-        assert!(flags(Access::REMOTE_WRITE) == Verbs::RemoteWrite | Verbs::LocalWrite);
+        let remote = Right::RemoteRead | Right::RemoteWrite;
+        assert!(flags(Access::REMOTE_READ) == Right::RemoteRead.into());
+        assert!(flags(Access::REMOTE_WRITE) == Right::RemoteWrite | Right::LocalWrite);
         for local in [Access::SEND, Access::RECV, Access::READ, Access::WRITE] {
             assert!(!flags(local).contains_any(remote));
         }
         assert!(flags(Access::SEND | Access::WRITE) == AccessFlags::default());
-        assert!(flags(Access::READ) == Verbs::LocalWrite.into());
+        assert!(flags(Access::READ) == Right::LocalWrite.into());
     }
 }

@@ -5,22 +5,29 @@
 //! The only crate that knows both the fabric ([`kfabric`]) and the RDMA abstractions ([`rdma`]).
 
 mod callbacks;
+mod client;
 mod device;
+mod dma;
 mod domain;
 mod ext;
 mod fence;
-mod ffi;
+mod holder;
 mod kit;
+mod lent;
 mod link;
 mod lists;
+mod mode;
+mod mr;
 mod params;
 mod pool;
 mod provider;
 mod queue;
 mod refused;
 mod region;
-mod regions;
+mod resources;
 mod rights;
+mod roster;
+mod work;
 
 use kernel::prelude::*;
 
@@ -49,9 +56,10 @@ module! {
 /// The module. Consumers are let go first, then devices, then the work on both.
 struct Module {
     _provider: kfabric::Registration<provider::Verbs>,
-    _client: Pin<KBox<rdma::client::Registration<device::Verbs>>>,
-    _work: device::Work,
-    _root: pool::Root,
+    _client: Pin<KBox<rdma::client::Registration<client::Watcher>>>,
+    _work: work::Work,
+    _devices: device::List,
+    _figures: pool::figures::Root,
 }
 
 impl kernel::Module for Module {
@@ -59,18 +67,21 @@ impl kernel::Module for Module {
         if params::weak_fence() {
             pr_warn!("weak_fence: closed regions may still be reached for a moment\n");
         }
-        // SAFETY: First of all, and once.
-        let root = unsafe {
-            device::init();
-            pool::Root::new()
+        // SAFETY: First of all, and once: nobody has used these files' statics yet.
+        let (figures, devices, work) = unsafe {
+            (
+                pool::figures::Root::new(),
+                device::List::new(),
+                work::Work::new()?,
+            )
         };
-        let work = device::Work::new()?;
         let client = KBox::pin_init(rdma::client::Registration::new(), GFP_KERNEL)?;
         Ok(Self {
             _provider: kfabric::Registration::new()?,
             _client: client,
             _work: work,
-            _root: root,
+            _devices: devices,
+            _figures: figures,
         })
     }
 }

@@ -150,8 +150,9 @@ pub(crate) fn abandon_all<L: DmaList>(mrs: Few<PreparedMr<L>>) -> Result<Few<L>>
         }
     }
     // That memory is lost for good matters more than why there is no answer.
-    match leaked {
-        true => Err(EIO),
-        false => lists,
+    if leaked {
+        Err(EIO)
+    } else {
+        lists
     }
 }

@@ -76,7 +76,6 @@ impl<E> From<Error> for BuildError<E> {
 pub struct SgList {
     table: Table,
     used: u32,
-    len: u64,
 }
 
 /// How many pieces go to the C side at once.
@@ -117,13 +116,11 @@ impl SgList {
                 .map_err(Error::from)?
                 .max(max_segment),
         };
-        let mut len = 0u64;
         let mut batch: [rdma_bindings::rdma_helper_piece; BATCH] = Default::default();
         let mut filled = 0;
 
         for piece in pieces {
             let raw = piece.map_err(BuildError::Source)?.to_raw()?;
-            len += u64::from(raw.len);
             if filled == BATCH {
                 append(&mut cursor, &batch)?;
                 filled = 0;
@@ -145,18 +142,12 @@ impl SgList {
         Ok(Self {
             table,
             used: max_entries - cursor.left,
-            len,
         })
     }
 
     /// The number of entries.
     pub fn count(&self) -> u32 {
         self.used
-    }
-
-    /// The number of bytes.
-    pub fn total_len(&self) -> u64 {
-        self.len
     }
 
     /// Maps the list for a device. [`EIO`] if that is not possible. Doesn't sleep.
@@ -247,7 +238,6 @@ mod tests {
             ],
         )?;
         assert_eq!(entries(&list)?.as_slice(), [(100, 2 * PAGE)]);
-        assert_eq!(list.total_len(), u64::try_from(2 * PAGE)?);
         Ok(())
     }
 
@@ -267,7 +257,6 @@ mod tests {
         )?;
         let cuts = [(100, 2 * PAGE - 100), (0, PAGE + 7)];
         assert_eq!(entries(&list)?.as_slice(), cuts);
-        assert_eq!(list.total_len(), u64::try_from(3 * PAGE - 93)?);
         Ok(())
     }
 

@@ -50,11 +50,6 @@ impl MappedSg {
         })
     }
 
-    /// The number of bytes.
-    pub fn total_len(&self) -> u64 {
-        self.list.total_len()
-    }
-
     /// Never unmaps or frees the list, but lets go of the device.
     pub(super) fn leak(self) {
         let this = ManuallyDrop::new(self);

@@ -9,9 +9,10 @@
 //!
 //! Lock order: the gate's lock, then that of the callbacks.
 
-use super::{
-    Link,
-    Resources, //
+use super::Link;
+use crate::{
+    region::Region,
+    resources::Resources, //
 };
 use kernel::{
     prelude::*,
@@ -48,22 +49,11 @@ impl From<Busy> for Refusal {
     }
 }
 
-impl Resources {
-    /// Sleeps until no object is being made or destroyed in the background, which could be taken for
-    /// others'.
-    fn settle(&self) {
-        if let Some(following) = &self.following {
-            following.settle();
-        }
-        self.pool.settle();
-    }
-
-    /// Fails if others have objects on the protection domain. Doesn't sleep.
-    fn check_unused(&self) -> Result<(), Busy> {
-        match self.pd.foreign_users() {
-            0 => Ok(()),
-            users => Err(Busy::Foreign(users)),
-        }
+/// Fails if others have objects on the protection domain. Doesn't sleep.
+fn check_unused(resources: &Resources) -> Result<(), Busy> {
+    match resources.pd().foreign_users() {
+        0 => Ok(()),
+        users => Err(Busy::Foreign(users)),
     }
 }
 
@@ -81,9 +71,9 @@ impl Link {
             resources.settle();
             // An event may have had our queue pair replaced since: one that is on its way out
             // counts as others' until it is gone.
-            resources.check_unused().or_else(|_| {
+            check_unused(resources).or_else(|_| {
                 resources.settle();
-                resources.check_unused()
+                check_unused(resources)
             })?;
         }
         if let Some(shut) = self.gate.shut() {
@@ -93,17 +83,18 @@ impl Link {
         }
         loop {
             let taken = self.gate.take_over(|resources| {
-                resources.check_unused()?;
+                check_unused(resources)?;
                 // They begin and end in turns with this, by the gate.
-                match self.callbacks.are_running() {
-                    true => Err(Busy::CallingBack),
-                    false => Ok(()),
+                if self.callbacks.are_running() {
+                    Err(Busy::CallingBack)
+                } else {
+                    Ok(())
                 }
             });
             match taken {
                 Ok(Some(shut)) => {
                     *self.device.lock() = None;
-                    shut.get().pool.close();
+                    shut.get().pool().close();
                     shut.drain().take_away();
                     return Ok(());
                 }
@@ -118,7 +109,7 @@ impl Link {
     /// until that is so.
     fn shut(&self) {
         if let Some(shut) = self.gate.shut() {
-            shut.get().queue.die();
+            shut.get().queue().die();
             let drained = shut.drain();
             // From here on all objects that aren't counted as ours are others'.
             drained.get().settle();
@@ -141,8 +132,8 @@ impl Link {
     /// Takes all regions from the device. Sleeps until no peer can reach any.
     fn end_regions(&self) {
         if let Some(shut) = self.gate.resume() {
-            self.regions.remove_all(crate::region::Region::deregister);
-            shut.get().pool.close();
+            self.regions.remove_all(Region::deregister);
+            shut.get().pool().close();
             shut.leave();
         }
     }
@@ -152,7 +143,7 @@ impl Link {
     fn take_away(&self) {
         let mut waits = 0;
         while let Some(shut) = self.gate.resume() {
-            if shut.get().pd.foreign_users() == 0 {
+            if shut.get().pd().foreign_users() == 0 {
                 return shut.drain().take_away();
             }
             // The first one may just be on its way out.
@@ -169,7 +160,7 @@ impl Link {
 
     fn warn_of_users(&self, resources: &Resources) {
         let device = resources.device();
-        let users = resources.pd.foreign_users();
+        let users = resources.pd().foreign_users();
         pr_warn!(
             "{}: removal waits for {users} objects that others have on a protection domain\n",
             device.name()

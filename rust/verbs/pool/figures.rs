@@ -15,45 +15,10 @@ use kernel::{
     prelude::*,
     str::CString,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
+        atomic::Relaxed,
         Arc, //
     }, //
 };
-
-/// Counts, since the domain was opened.
-pub(super) struct Count {
-    taken: Atomic<u64>,
-    missed: Atomic<u64>,
-    given_back: Atomic<u64>,
-}
-
-impl Count {
-    pub(super) const fn new() -> Self {
-        Self {
-            taken: Atomic::new(0),
-            missed: Atomic::new(0),
-            given_back: Atomic::new(0),
-        }
-    }
-
-    /// A region was taken from a line.
-    pub(super) fn taken(&self) {
-        self.taken.fetch_add(1, Relaxed);
-    }
-
-    /// There was none, so one was made in the call.
-    pub(super) fn missed(&self) {
-        self.missed.fetch_add(1, Relaxed);
-    }
-
-    /// One was given back because nobody needed it.
-    pub(super) fn given_back(&self) {
-        self.given_back.fetch_add(1, Relaxed);
-    }
-}
 
 impl Pool {
     /// The file's lines: a name and a number each.

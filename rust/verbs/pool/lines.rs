@@ -4,39 +4,20 @@
 //!
 //! Nothing here knows what it is that is kept.
 
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit;
+
+use super::size::{
+    Size,
+    CLASSES, //
+};
 use kfabric::line::Line;
-
-/// Sizes from one page to 2^(CLASSES - 1), more than any device has.
-const CLASSES: usize = 20;
-
-/// Most pages of a region.
-pub(crate) const MAX_PAGES: u32 = 1 << (CLASSES - 1);
 
 /// How many of a size that is in use are kept ready ahead of need.
 pub(super) const READY: usize = 8;
 
 /// Of larger ones none is made ahead of need.
 const READY_PAGES: u32 = 64;
-
-/// A size class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size(usize);
-
-impl Size {
-    /// The smallest class that holds this many pages; `None` if there is none.
-    pub(super) fn of(pages: u32) -> Option<Self> {
-        let class = usize::try_from(pages.checked_next_power_of_two()?.trailing_zeros()).ok()?;
-        (class < CLASSES).then_some(Self(class))
-    }
-
-    /// How many pages one of this class has, where the device has no more than `max_pages`.
-    pub(super) fn pages(self, max_pages: u32) -> u32 {
-        u32::try_from(self.0)
-            .ok()
-            .and_then(|class| 1u32.checked_shl(class))
-            .map_or(max_pages, |pages| pages.min(max_pages))
-    }
-}
 
 /// One line for each size.
 pub(super) struct Lines<T> {
@@ -100,7 +81,10 @@ impl<T> Lines<T> {
     /// Each size of which some are kept: its pages, and how many.
     pub(super) fn sizes(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         let size = |(index, class): (usize, &Class<T>)| {
-            (Size(index).pages(self.max_pages), class.line.len())
+            (
+                Size::of_class(index).pages(self.max_pages),
+                class.line.len(),
+            )
         };
         self.classes
             .iter()
@@ -112,14 +96,14 @@ impl<T> Lines<T> {
     /// Takes the one of this size that has waited longest, if there is one. From now on the size is
     /// wanted.
     pub(super) fn take(&mut self, size: Size) -> Option<T> {
-        let class = self.classes.get_mut(size.0)?;
+        let class = self.classes.get_mut(size.class())?;
         class.wanted = true;
         class.used = true;
         self.pop(size)
     }
 
     fn pop(&mut self, size: Size) -> Option<T> {
-        let class = self.classes.get_mut(size.0)?;
+        let class = self.classes.get_mut(size.class())?;
         let item = class.line.pop()?;
         class.low = class.low.min(class.line.len());
         class.surplus = class.surplus.min(class.line.len());
@@ -131,7 +115,7 @@ impl<T> Lines<T> {
     /// sleep.
     pub(super) fn put(&mut self, size: Size, item: T) -> Result<(), T> {
         let pages = u64::from(size.pages(self.max_pages));
-        match self.classes.get_mut(size.0) {
+        match self.classes.get_mut(size.class()) {
             Some(class) if self.pages + pages <= self.budget => class.line.push(item)?,
             _ => return Err(item),
         }
@@ -141,16 +125,17 @@ impl<T> Lines<T> {
 
     /// How many of a size are made ahead of need.
     fn ready(&self, size: Size) -> usize {
-        match size.pages(self.max_pages) <= READY_PAGES {
-            true => READY,
-            false => 0,
+        if size.pages(self.max_pages) <= READY_PAGES {
+            READY
+        } else {
+            0
         }
     }
 
     /// A size of which there are fewer than there should be ready.
     pub(super) fn short_of(&self) -> Option<Size> {
         let short = |&(index, class): &(usize, &Class<T>)| {
-            let size = Size(index);
+            let size = Size::of_class(index);
             class.wanted
                 && class.line.len() < self.ready(size)
                 && self.pages + u64::from(size.pages(self.max_pages)) <= self.budget
@@ -159,14 +144,14 @@ impl<T> Lines<T> {
             .iter()
             .enumerate()
             .find(short)
-            .map(|(index, _)| Size(index))
+            .map(|(index, _)| Size::of_class(index))
     }
 
     /// Is it time to make some of this size ahead of need?
     pub(super) fn is_low(&self, size: Size) -> bool {
         let ready = self.ready(size);
         self.classes
-            .get(size.0)
+            .get(size.class())
             .is_some_and(|class| ready > 0 && class.line.len() < ready / 2)
     }
 
@@ -174,7 +159,7 @@ impl<T> Lines<T> {
     /// size that was asked for some stay ready.
     pub(super) fn age(&mut self) {
         for index in 0..CLASSES {
-            let ready = self.ready(Size(index));
+            let ready = self.ready(Size::of_class(index));
             if let Some(class) = self.classes.get_mut(index) {
                 let keep = if class.used { ready } else { 0 };
                 class.surplus = class.low.saturating_sub(keep);
@@ -190,7 +175,7 @@ impl<T> Lines<T> {
         let index = self.classes.iter().position(|class| class.surplus > 0)?;
         let class = self.classes.get_mut(index)?;
         class.surplus -= 1;
-        self.pop(Size(index))
+        self.pop(Size::of_class(index))
     }
 
     /// Takes one, whichever.
@@ -199,107 +184,11 @@ impl<T> Lines<T> {
             .classes
             .iter()
             .position(|class| !class.line.is_empty())?;
-        self.pop(Size(index))
+        self.pop(Size::of_class(index))
     }
 
     /// None is wanted any more, and none is kept from now on.
     pub(super) fn close(&mut self) {
         self.budget = 0;
-    }
-}
-
-#[kernel::macros::kunit_tests(kfi_verbs_lines)]
-mod tests {
-    use super::*;
-    use kernel::prelude::*;
-
-    fn size(pages: u32) -> Result<Size> {
-        Size::of(pages).ok_or(EINVAL)
-    }
-
-    fn put(lines: &mut Lines<u32>, pages: u32, items: core::ops::Range<u32>) -> Result<u32> {
-        let mut kept = 0;
-        for item in items {
-            kept += u32::from(lines.put(size(pages)?, item).is_ok());
-        }
-        Ok(kept)
-    }
-
-    fn surplus(lines: &mut Lines<u32>) -> usize {
-        lines.age();
-        core::iter::from_fn(|| lines.surplus()).count()
-    }
-
-    #[test]
-    fn sizes() {
-        let pages = |wanted| Size::of(wanted).map(|size| size.pages(512));
-        assert_eq!(pages(1), Some(1));
-        assert_eq!(pages(2), Some(2));
-        assert_eq!(pages(3), Some(4));
-        assert_eq!(pages(257), Some(512));
-        assert_eq!(pages(512), Some(512));
-        assert_eq!(Size::of(400).map(|size| size.pages(500)), Some(500));
-        assert_eq!(Size::of(u32::MAX), None);
-        assert_eq!(Size::of(1 << 20), None);
-    }
-
-    #[test]
-    fn first_come_first_served() -> Result {
-        let mut lines = Lines::new(512, 100);
-        assert_eq!(put(&mut lines, 1, 0..4)?, 4);
-        for i in 0..100 {
-            assert_eq!(lines.take(size(1)?), Some(i));
-            assert_eq!(put(&mut lines, 1, i + 4..i + 5)?, 1);
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn no_more_than_the_budget() -> Result {
-        let mut lines = Lines::new(512, 20);
-        assert_eq!(put(&mut lines, 16, 0..2)?, 1);
-        assert_eq!(put(&mut lines, 1, 0..9)?, 4);
-        assert_eq!((lines.len(), lines.pages()), (5, 20));
-        assert_eq!(lines.take(size(16)?), Some(0));
-        assert_eq!((lines.len(), lines.pages()), (4, 4));
-        assert_eq!(put(&mut lines, 4, 0..9)?, 4);
-        assert_eq!(put(&mut Lines::new(512, 0), 1, 0..2)?, 0);
-        Ok(())
-    }
-
-    #[test]
-    fn ahead_of_need_only_what_is_small_and_wanted() -> Result {
-        let mut lines = Lines::<u32>::new(512, 1000);
-        assert_eq!(lines.short_of(), None);
-        let _ = lines.take(size(512)?);
-        assert!(lines.short_of().is_none() && !lines.is_low(size(512)?));
-        let _ = lines.take(size(8)?);
-        assert!(lines.short_of() == Size::of(8) && lines.is_low(size(8)?));
-        assert_eq!(put(&mut lines, 8, 0..8)?, 8);
-        assert!(lines.short_of().is_none() && !lines.is_low(size(8)?));
-        let mut poor = Lines::<u32>::new(512, 7);
-        let _ = poor.take(size(8)?);
-        assert_eq!(poor.short_of(), None);
-        Ok(())
-    }
-
-    #[test]
-    fn idle_ones_go() -> Result {
-        let mut lines = Lines::new(512, 1000);
-        let _ = lines.take(size(1)?);
-        assert_eq!(put(&mut lines, 1, 0..20)?, 20);
-        // They weren't there at its beginning.
-        assert_eq!(surplus(&mut lines), 0);
-        // Three are in use.
-        for _ in 0..3 {
-            let _ = lines.take(size(1)?);
-        }
-        assert_eq!(put(&mut lines, 1, 0..3)?, 3);
-        assert_eq!(surplus(&mut lines), 17 - READY);
-        assert!(lines.len() == 3 + READY && lines.short_of().is_none());
-        // Nobody asks for any.
-        assert_eq!(surplus(&mut lines), 3 + READY);
-        assert!(lines.len() == 0 && lines.pages() == 0 && lines.short_of().is_none());
-        Ok(())
     }
 }

@@ -22,19 +22,20 @@ use kernel::{
 
 /// Every open region of a domain, by a number of its own.
 ///
-/// A region can be [worked on](Regions::with) where it is. It is released by whoever takes it out, so once only. Closing one that removal took
-/// waits until removal has released it: when a close returns, no peer reaches the memory.
+/// A region can be [worked on](Roster::with) where it is. It is released by whoever takes it out,
+/// so once only. Closing one that removal took waits until removal has released it: when a close
+/// returns, no peer reaches the memory.
 ///
 /// Lock order: its lock is a leaf; nothing is released under it.
 #[pin_data]
-pub(crate) struct Regions<R, E> {
+pub(crate) struct Roster<R, E> {
     #[pin]
-    table: Mutex<Table<R, E>>,
+    state: Mutex<State<R, E>>,
     #[pin]
     released: CondVar,
 }
 
-struct Table<R, E> {
+struct State<R, E> {
     /// Without the regions that are being worked on, but with their places.
     live: RBTree<u64, Option<R>>,
     /// Number of the next region.
@@ -59,11 +60,11 @@ impl<R> Place<R> {
     }
 }
 
-impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
-    /// An empty table.
+impl<R: Unpin, E: Copy + Unpin> Roster<R, E> {
+    /// An empty state.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            table <- new_mutex!(Table {
+            state <- new_mutex!(State {
                 live: RBTree::new(),
                 next: 0,
                 releasing: 0,
@@ -78,10 +79,10 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
     /// Puts a region in and gives its number. Can't fail: the caller is behind the gate, so
     /// removal has not begun to take regions. May sleep, but not for long.
     pub(crate) fn insert(&self, place: Place<R>, region: R) -> u64 {
-        let mut table = self.table.lock();
-        let number = table.next;
-        table.next += 1;
-        table.live.insert(place.0.into_node(number, Some(region)));
+        let mut state = self.state.lock();
+        let number = state.next;
+        state.next += 1;
+        state.live.insert(place.0.into_node(number, Some(region)));
         number
     }
 
@@ -94,19 +95,19 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
         place: &mut Option<Place<R>>,
         release: impl FnOnce(R) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut table = self.table.lock();
-        match table.live.get_mut(&number).and_then(Option::take) {
+        let mut state = self.state.lock();
+        match state.live.get_mut(&number).and_then(Option::take) {
             Some(region) => {
-                let node = table.live.remove_node(&number);
+                let node = state.live.remove_node(&number);
                 *place = node.map(|node| Place(node.into_reservation()));
-                table.releasing += 1;
-                drop(table);
+                state.releasing += 1;
+                drop(state);
                 let released = release(region);
-                self.table.lock().releasing -= 1;
+                self.state.lock().releasing -= 1;
                 self.released.notify_all();
                 released
             }
-            None => self.wait_released(table),
+            None => self.wait_released(state),
         }
     }
 
@@ -114,18 +115,18 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
     /// if removal has it. Sleeps as `f` does.
     pub(crate) fn with<T>(&self, number: u64, f: impl FnOnce(&mut R) -> T) -> Option<T> {
         let mut region = {
-            let mut table = self.table.lock();
-            let region = table.live.get_mut(&number)?.take()?;
-            table.working += 1;
+            let mut state = self.state.lock();
+            let region = state.live.get_mut(&number)?.take()?;
+            state.working += 1;
             region
         };
         let result = f(&mut region);
-        let mut table = self.table.lock();
-        if let Some(place) = table.live.get_mut(&number) {
+        let mut state = self.state.lock();
+        if let Some(place) = state.live.get_mut(&number) {
             *place = Some(region);
         }
-        table.working -= 1;
-        drop(table);
+        state.working -= 1;
+        drop(state);
         self.released.notify_all();
         Some(result)
     }
@@ -133,44 +134,44 @@ impl<R: Unpin, E: Copy + Unpin> Regions<R, E> {
     /// Releases all regions that are left, and waits for those that their owners are releasing.
     /// Nobody may be inserting any more. Sleeps as `release` does.
     pub(crate) fn remove_all(&self, mut release: impl FnMut(R) -> Result<(), E>) {
-        let mut table = self.table.lock();
-        table.removed = true;
-        while table.working > 0 {
-            self.released.wait(&mut table);
+        let mut state = self.state.lock();
+        state.removed = true;
+        while state.working > 0 {
+            self.released.wait(&mut state);
         }
         loop {
-            let Some(cursor) = table.live.cursor_front_mut() else {
+            let Some(cursor) = state.live.cursor_front_mut() else {
                 break;
             };
             let (_, node) = cursor.remove_current();
-            table.releasing += 1;
-            drop(table);
+            state.releasing += 1;
+            drop(state);
             let (_, region) = node.to_key_value();
             let released = region.map_or(Ok(()), &mut release);
-            table = self.table.lock();
-            table.releasing -= 1;
-            table.stuck = table.stuck.or(released.err());
+            state = self.state.lock();
+            state.releasing -= 1;
+            state.stuck = state.stuck.or(released.err());
         }
         self.released.notify_all();
         // Those who close what is stuck are told.
-        let _ = self.wait_released(table);
+        let _ = self.wait_released(state);
     }
 
-    fn wait_released(&self, mut table: Guard<'_, Table<R, E>, MutexBackend>) -> Result<(), E> {
-        while table.releasing > 0 || (table.removed && !table.live.is_empty()) {
-            self.released.wait(&mut table);
+    fn wait_released(&self, mut state: Guard<'_, State<R, E>, MutexBackend>) -> Result<(), E> {
+        while state.releasing > 0 || (state.removed && !state.live.is_empty()) {
+            self.released.wait(&mut state);
         }
-        table.stuck.map_or(Ok(()), Err)
+        state.stuck.map_or(Ok(()), Err)
     }
 }
 
-#[kernel::macros::kunit_tests(kfi_verbs_regions)]
+#[kernel::macros::kunit_tests(kfi_verbs_roster)]
 mod tests {
     use super::*;
     use kernel::sync::Arc;
 
-    fn regions(values: &[u32]) -> Result<Arc<Regions<u32, u8>>> {
-        let regions = Arc::pin_init(Regions::new(), GFP_KERNEL)?;
+    fn regions(values: &[u32]) -> Result<Arc<Roster<u32, u8>>> {
+        let regions = Arc::pin_init(Roster::new(), GFP_KERNEL)?;
         for &value in values {
             regions.insert(Place::new()?, value);
         }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The devices that can serve, as the RDMA core tells of them.
+
+use crate::{
+    device::Device,
+    link::end, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::NoIo;
+use rdma::{
+    client::Client,
+    port::{
+        Port,
+        Protocol, //
+    },
+    Limits, //
+};
+
+/// The client of the RDMA core: hears of devices.
+pub(crate) struct Watcher;
+
+rdma::impl_client!(Watcher);
+
+impl Client for Watcher {
+    const NAME: &'static CStr = c"kfi_verbs";
+    type Data = Arc<Device>;
+
+    fn add(device: &rdma::Device) -> Result<Self::Data> {
+        // Others wait for the lock, perhaps on the way of writing memory back.
+        let _noio = NoIo::enter();
+        if let Err(why) = can_serve(device, &device.limits()) {
+            pr_info!("{}: can't serve: {}\n", device.name(), why);
+            return Err(kfabric::Errno::EOPNOTSUPP.into());
+        }
+        let present = Device::list(device)?;
+        pr_info!("{}: ready\n", device.name());
+        Ok(present)
+    }
+
+    fn remove(device: &rdma::Device, data: Self::Data) {
+        // Closes wait for this, perhaps on the way of writing memory back.
+        let _noio = NoIo::enter();
+        end::remove(&data.leave(), |call_back| data.call_back(call_back));
+        Device::unlist(&data);
+        pr_info!("{}: gone\n", device.name());
+    }
+}
+
+/// Checks that a device can serve: that it has fast registration in pages that make up the
+/// machine's, a queue that can be connected to itself, which iWARP has not, and mappings that
+/// don't bounce. An error says what it lacks.
+fn can_serve(device: &rdma::Device, limits: &Limits) -> Result<(), &'static CStr> {
+    if !limits.fast_reg || limits.max_fast_reg_pages == 0 {
+        return Err(c"it has no fast registration");
+    }
+    let connects = |port: Port<'_>| {
+        let protocol = port.protocol();
+        matches!(protocol, Protocol::InfiniBand | Protocol::RoCE)
+    };
+    if !device.ports().all(connects) {
+        return Err(c"it has ports that are neither InfiniBand nor RoCE");
+    }
+    rdma::dma::check(device)
+}

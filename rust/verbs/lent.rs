@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What consumers lend for a region, on its way from the core to the RDMA abstractions.
+//!
+//! Both sides name the promise that memory and lists are valid; here one becomes the other.
+
+use core::ptr::NonNull;
+use kernel::{
+    page::BorrowedPage,
+    sync::aref::ARef, //
+};
+use kfabric::{
+    List,
+    Piece,
+    Refusal, //
+};
+use rdma::{
+    sg::{
+        self,
+        BorrowedSg, //
+    },
+    Device, //
+};
+
+use crate::refused;
+
+/// An entry of a consumer's scatterlist.
+pub(crate) type Entry = kfi_bindings::scatterlist;
+
+/// Borrows a list that a consumer has mapped for the device.
+pub(crate) fn borrow<'a>(
+    device: &'a ARef<Device>,
+    list: &List<'a, Entry>,
+) -> Result<BorrowedSg<'a>, Refusal> {
+    // SAFETY: The core's list has that many entries, valid for the call. By the contract of
+    // kfi_mr_regsgl() it was mapped for this device, and stays so until the region is closed.
+    unsafe { BorrowedSg::from_raw(device, list.as_ptr(), list.count()) }
+        .map_err(refused::not_mapped)
+}
+
+/// A run of a consumer's memory, to be mapped for a region.
+///
+/// What it becomes part of belongs to the region, which undoes it before its memory is the consumer's
+/// again: when it is closed, refreshed, or not registered after all. If the device doesn't let go, the
+/// consumer is told never to free the memory.
+pub(crate) fn piece(piece: Piece<'_>) -> sg::Piece {
+    // SAFETY: The piece has a page, whose pointer is not null. By the contract of kfi_mr(3) the
+    // consumer keeps it until the region is closed, which is as long as the above needs it.
+    let page = unsafe { BorrowedPage::from_raw(NonNull::new_unchecked(piece.page.as_ptr())) };
+    sg::Piece {
+        page,
+        offset: piece.offset,
+        len: piece.len,
+    }
+}

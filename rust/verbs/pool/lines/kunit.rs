@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tests of what is kept ready.
+
+#[kernel::macros::kunit_tests(kfi_verbs_lines)]
+mod tests {
+    use super::super::*;
+    use kernel::prelude::*;
+
+    fn size(pages: u32) -> Result<Size> {
+        Size::of(pages).ok_or(EINVAL)
+    }
+
+    fn put(lines: &mut Lines<u32>, pages: u32, items: core::ops::Range<u32>) -> Result<u32> {
+        let mut kept = 0;
+        for item in items {
+            kept += u32::from(lines.put(size(pages)?, item).is_ok());
+        }
+        Ok(kept)
+    }
+
+    fn surplus(lines: &mut Lines<u32>) -> usize {
+        lines.age();
+        core::iter::from_fn(|| lines.surplus()).count()
+    }
+
+    #[test]
+    fn first_come_first_served() -> Result {
+        let mut lines = Lines::new(512, 100);
+        assert_eq!(put(&mut lines, 1, 0..4)?, 4);
+        for i in 0..100 {
+            assert_eq!(lines.take(size(1)?), Some(i));
+            assert_eq!(put(&mut lines, 1, i + 4..i + 5)?, 1);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn no_more_than_the_budget() -> Result {
+        let mut lines = Lines::new(512, 20);
+        assert_eq!(put(&mut lines, 16, 0..2)?, 1);
+        assert_eq!(put(&mut lines, 1, 0..9)?, 4);
+        assert_eq!((lines.len(), lines.pages()), (5, 20));
+        assert_eq!(lines.take(size(16)?), Some(0));
+        assert_eq!((lines.len(), lines.pages()), (4, 4));
+        assert_eq!(put(&mut lines, 4, 0..9)?, 4);
+        assert_eq!(put(&mut Lines::new(512, 0), 1, 0..2)?, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn ahead_of_need_only_what_is_small_and_wanted() -> Result {
+        let mut lines = Lines::<u32>::new(512, 1000);
+        assert_eq!(lines.short_of(), None);
+        let _ = lines.take(size(512)?);
+        assert!(lines.short_of().is_none() && !lines.is_low(size(512)?));
+        let _ = lines.take(size(8)?);
+        assert!(lines.short_of() == Size::of(8) && lines.is_low(size(8)?));
+        assert_eq!(put(&mut lines, 8, 0..8)?, 8);
+        assert!(lines.short_of().is_none() && !lines.is_low(size(8)?));
+        let mut poor = Lines::<u32>::new(512, 7);
+        let _ = poor.take(size(8)?);
+        assert_eq!(poor.short_of(), None);
+        Ok(())
+    }
+
+    #[test]
+    fn idle_ones_go() -> Result {
+        let mut lines = Lines::new(512, 1000);
+        let _ = lines.take(size(1)?);
+        assert_eq!(put(&mut lines, 1, 0..20)?, 20);
+        // They weren't there at its beginning.
+        assert_eq!(surplus(&mut lines), 0);
+        // Three are in use.
+        for _ in 0..3 {
+            let _ = lines.take(size(1)?);
+        }
+        assert_eq!(put(&mut lines, 1, 0..3)?, 3);
+        assert_eq!(surplus(&mut lines), 17 - READY);
+        assert!(lines.len() == 3 + READY && lines.short_of().is_none());
+        // Nobody asks for any.
+        assert_eq!(surplus(&mut lines), 3 + READY);
+        assert!(lines.len() == 0 && lines.pages() == 0 && lines.short_of().is_none());
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whether a device does what it says.
+
+use super::Queue;
+use kernel::prelude::*;
+use rdma::WrError;
+
+/// How often a probe is repeated whose request was flushed, perhaps not by its own fault.
+const PROBES: u32 = 3;
+
+impl Queue {
+    /// Whether regions can be invalidated on this device; an error if they can't be registered.
+    /// Sleeps until the device is done.
+    pub(crate) fn can_invalidate(&self) -> Result<bool> {
+        let mut flushed = WrError::Flushed;
+        for _ in 0..PROBES {
+            match self.get()?.probe() {
+                Ok(Ok(())) => return Ok(true),
+                Ok(Err(WrError::Post(error))) if error == ENOMEM => return Err(error),
+                // rxe, for one, doesn't tell a request that failed from one that was in its way.
+                Ok(Err(WrError::Flushed)) => flushed = WrError::Flushed,
+                Ok(Err(error)) => {
+                    pr_info!(
+                        "{}: can't invalidate regions ({}): deregisters them\n",
+                        self.pd.device().name(),
+                        error
+                    );
+                    return Ok(false);
+                }
+                Err(WrError::Flushed) => (),
+                Err(error) => {
+                    pr_warn!(
+                        "{}: can't register regions: {}\n",
+                        self.pd.device().name(),
+                        error
+                    );
+                    return Err(error.into());
+                }
+            }
+        }
+        Err(flushed.into())
+    }
+}
