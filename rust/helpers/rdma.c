@@ -80,6 +80,15 @@ struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe)
 	return ib_alloc_cq_any(dev, NULL, nr_cqe, IB_POLL_SOFTIRQ);
 }
 
+/*
+ * Nothing polls a completion queue any more that can't be freed: its callbacks have returned when
+ * this does, and none is called again. Sleeps. This is what ib_free_cq() begins with.
+ */
+void rdma_helper_silence_cq(struct ib_cq *cq)
+{
+	irq_poll_disable(&cq->iop);
+}
+
 struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr)
 {
 	return ib_create_qp(pd, attr);
@@ -96,46 +105,38 @@ void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res)
 
 /* --- Work requests --- */
 
-int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe)
+/* Posts one request, signalled. Any context. */
+int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w)
 {
-	struct ib_reg_wr wr = {
-		.wr = {
-			.wr_cqe = cqe,
-			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-		.mr = mr,
-		.key = mr->rkey,
-		.access = access,
-	};
-
-	return ib_post_send(qp, &wr.wr, NULL);
-}
-
-int rdma_helper_post_inv(struct ib_qp *qp, u32 rkey, struct ib_cqe *cqe)
-{
-	struct ib_send_wr wr = {
-		.wr_cqe = cqe,
-		.opcode = IB_WR_LOCAL_INV,
+	struct ib_sge sge = { .addr = w->addr, .length = w->len, .lkey = w->lkey };
+	struct ib_recv_wr recv = { .wr_cqe = w->cqe, .sg_list = &sge, .num_sge = !!w->len };
+	struct ib_send_wr send = {
+		.wr_cqe = w->cqe,
+		.sg_list = &sge,
+		.num_sge = !!w->len,
+		.opcode = w->opcode,
 		.send_flags = IB_SEND_SIGNALED,
-		.ex.invalidate_rkey = rkey,
 	};
+	struct ib_reg_wr reg = { .mr = w->mr, .access = w->access };
+	struct ib_rdma_wr rdma = { .remote_addr = w->remote_addr, .rkey = w->rkey };
 
-	return ib_post_send(qp, &wr, NULL);
-}
-
-/* What __ib_drain_sq() posts; on a queue pair in error it is flushed, behind all else. */
-int rdma_helper_post_drain(struct ib_qp *qp, struct ib_cqe *cqe)
-{
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.wr_cqe = cqe,
-			.opcode = IB_WR_RDMA_WRITE,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-	};
-
-	return ib_post_send(qp, &wr.wr, NULL);
+	if (w->receive)
+		return ib_post_recv(qp, &recv, NULL);
+	switch (w->opcode) {
+	case IB_WR_REG_MR:
+		reg.wr = send;
+		reg.key = w->mr->rkey;
+		return ib_post_send(qp, &reg.wr, NULL);
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_WRITE:
+		rdma.wr = send;
+		return ib_post_send(qp, &rdma.wr, NULL);
+	case IB_WR_LOCAL_INV:
+		send.ex.invalidate_rkey = w->rkey;
+		fallthrough;
+	default:
+		return ib_post_send(qp, &send, NULL);
+	}
 }
 
 /*
@@ -194,19 +195,19 @@ static bool begin(struct rdma_helper_sg_cursor *cur, struct page *page, u32 offs
 }
 
 /*
- * Returns 0, or -E2BIG when the list has no entry left. Each piece lies inside its page. May sleep.
+ * Returns 0, or -E2BIG when the list has no entry left. Each run lies inside its page. May sleep.
  *
  * An entry that would get too long is cut at a page boundary: an IOMMU maps each entry to pages of
  * its own, so what is cut elsewhere has a gap for the device. That boundary is inside of the entry,
  * since an entry may be a page long.
  */
 int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur,
-			  const struct rdma_helper_piece *pieces, u32 count)
+			  const struct rdma_helper_run *runs, u32 count)
 {
-	const struct rdma_helper_piece *p;
+	const struct rdma_helper_run *p;
 
 	cond_resched();
-	for (p = pieces; p < pieces + count; p++) {
+	for (p = runs; p < runs + count; p++) {
 		bool joins = cur->last && follows(cur, p->page, p->offset);
 		bool fits = joins && p->len <= cur->max_seg - cur->last->length;
 		u32 moved = joins && !fits ? p->offset : 0;

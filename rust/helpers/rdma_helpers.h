@@ -32,13 +32,29 @@ u32 rdma_helper_default_gids(const struct ib_device *dev, u32 port);
 /* Objects that carry their owner's name (KBUILD_MODNAME) for resource tracking. */
 struct ib_pd *rdma_helper_alloc_pd(struct ib_device *dev);
 struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe);
+void rdma_helper_silence_cq(struct ib_cq *cq);
 struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr);
 void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res);
 
-/* Work requests: built and posted, signalled, one at a time. */
-int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe);
-int rdma_helper_post_inv(struct ib_qp *qp, u32 rkey, struct ib_cqe *cqe);
-int rdma_helper_post_drain(struct ib_qp *qp, struct ib_cqe *cqe);
+/* Work requests, one at a time. */
+struct rdma_helper_wr {
+	struct ib_cqe *cqe;
+	/* For the receive queue, where there is one opcode. */
+	bool receive;
+	enum ib_wr_opcode opcode;
+	/* What is registered. */
+	struct ib_mr *mr;
+	u32 access;
+	/* What is invalidated, or the peer's memory. */
+	u32 rkey;
+	u64 remote_addr;
+	/* Local memory; none if it has no length. */
+	u64 addr;
+	u32 len;
+	u32 lkey;
+};
+
+int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w);
 bool rdma_helper_drain_sq(struct ib_qp *qp);
 void rdma_helper_next_key(struct ib_mr *mr);
 
@@ -49,7 +65,7 @@ void rdma_helper_register_events(struct ib_event_handler *handler, struct ib_dev
 void rdma_helper_rescan_port(struct ib_device *dev, u32 port);
 
 /* Building a scatterlist from pages, merging what is contiguous. */
-struct rdma_helper_piece {
+struct rdma_helper_run {
 	struct page *page;
 	u32 offset;
 	u32 len;
@@ -68,7 +84,7 @@ struct rdma_helper_sg_cursor {
 };
 
 int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur,
-			  const struct rdma_helper_piece *pieces, u32 count);
+			  const struct rdma_helper_run *runs, u32 count);
 void rdma_helper_sg_end(struct scatterlist *last);
 void rdma_helper_not_leak(const void *object);
 void rdma_helper_sg_reset(struct scatterlist *sg, u32 count);

@@ -53,6 +53,13 @@ impl Credits {
         taken.then(|| Credit(self))
     }
 
+    /// Takes a credit if there is one. Any context.
+    pub(crate) fn try_take(&self) -> Option<Credit<'_>> {
+        // SAFETY: By the type invariant `sem` is initialized.
+        let taken = unsafe { bindings::down_trylock(self.sem.get()) } == 0;
+        taken.then(|| Credit(self))
+    }
+
     /// Gives a credit back that was [kept](Credit::keep). Any context.
     pub(crate) fn give_back(&self) {
         drop(Credit(self));

@@ -14,14 +14,6 @@ use kernel::{
 
 use core::ptr::NonNull;
 
-use crate::{
-    limits::Limits,
-    port::{
-        Port,
-        Ports, //
-    },
-};
-
 /// An RDMA device.
 ///
 /// Wraps the C `struct ib_device`. An `ARef<Device>` holds the device's registration: as long as
@@ -96,11 +88,6 @@ impl Device {
         name
     }
 
-    /// What the device can do, and how much of it.
-    pub fn limits(&self) -> Limits {
-        Limits::of(self)
-    }
-
     /// Whether the device is software that takes kernel addresses for DMA addresses (rxe, siw).
     ///
     /// Such a device can't be fenced by invalidating a region, see
@@ -114,16 +101,6 @@ impl Device {
     pub fn max_segment_size(&self) -> u32 {
         // SAFETY: The device is there.
         unsafe { rdma_bindings::rdma_helper_max_seg_size(self.as_raw()) }
-    }
-
-    /// The device's ports, in order.
-    pub fn ports(&self) -> Ports<'_> {
-        Ports::of(self)
-    }
-
-    /// One port by its number, or [`None`] if the device doesn't have it.
-    pub fn port(&self, number: u32) -> Option<Port<'_>> {
-        self.ports().find(|port| port.number() == number)
     }
 }
 

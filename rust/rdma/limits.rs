@@ -34,9 +34,16 @@ pub struct Limits {
     pub peer_to_peer: bool,
 }
 
+impl Device {
+    /// What the device can do, and how much of it. Doesn't sleep.
+    pub fn limits(&self) -> Limits {
+        Limits::of(self)
+    }
+}
+
 impl Limits {
     /// Reads them from the device. Doesn't sleep.
-    pub(crate) fn of(device: &Device) -> Self {
+    fn of(device: &Device) -> Self {
         let attrs = device.attrs();
         let page_size = page_size(attrs.page_size_cap, PAGE_SIZE);
 

@@ -8,15 +8,13 @@
 //! though nothing of that goes over the wire. A key is good on all queue pairs of its protection
 //! domain, so one that is connected to itself and carries no data will do for all.
 
+mod connect;
 mod end;
-mod line;
-mod objects;
 mod path;
 mod probe;
 mod regions;
 
 pub use path::Place;
-pub use regions::RefreshError;
 
 use kernel::{
     new_mutex,
@@ -34,25 +32,29 @@ use kernel::{
 use pin_init::stack_pin_init;
 
 use self::{
-    line::{
-        Line,
-        Waiter, //
+    connect::{
+        connect,
+        Connected, //
     },
-    objects::{
-        Cq,
-        RawQp, //
-    },
-    path::SelfPath,
+    path::SelfPath, //
 };
 use crate::{
     credits::Credit,
     device::Device,
+    outstanding::Outstanding,
     pd::Pd,
-    wr::{
+    qp::{
+        Depths,
+        Qp,
+        ReadyToSend, //
+    },
+    raw_wr::RawWr,
+    waiter::Waiter,
+    wc::{
         WcStatus,
-        WorkRequest,
         WrError, //
     },
+    wr::WorkRequest, //
 };
 
 /// A reliable queue pair that is connected to itself, with its completion queue.
@@ -72,7 +74,8 @@ use crate::{
 /// queue pair is put into error and drained, which ends all that the device still knows of, and
 /// then destroyed. Only after that what the request refers to may be freed, since nothing carries
 /// it out any more. Should even destroying fail, the request is [lost](WrError::Lost): the region
-/// that it refers to is leaked, and so is what a late completion would lead to.
+/// that it refers to is leaked, and the completion queue no longer polled, so that a late completion
+/// leads nowhere.
 ///
 /// # Destruction
 ///
@@ -86,9 +89,11 @@ use crate::{
 pub struct LocalQp {
     pd: Arc<Pd>,
     place: Place,
+    mtu: u32,
     /// How long a request may take, in seconds.
     limit: u32,
-    line: Arc<Line>,
+    depths: Depths,
+    sends: Arc<Outstanding>,
     /// Held by who puts an end to it.
     #[pin]
     ending: Mutex<()>,
@@ -100,12 +105,12 @@ pub struct LocalQp {
 
 enum State {
     /// Connected; it may have gone into error since.
-    Up(RawQp),
+    Up(Qp<ReadyToSend>),
     /// In error, by [`LocalQp::fail`].
-    Failed(RawQp),
+    Failed(Qp<ReadyToSend>),
     /// Destroyed: nothing will be carried out or complete any more.
     Destroyed,
-    /// It could not be destroyed. The completion queue and the line have been leaked with it.
+    /// It could not be destroyed. It has been leaked, with the completion queue.
     Stuck,
 }
 
@@ -121,29 +126,45 @@ impl LocalQp {
     /// - EOPNOTSUPP if the device has none of that kind (iWARP).
     /// - What the driver says.
     pub fn new(pd: Arc<Pd>, depth: u32, limit: u32) -> Result<Arc<Self>> {
-        let device = pd.device();
-        let limits = device.limits();
-        // Two more of each than there are credits: one for draining, and one because a completion
-        // may be seen before the driver has taken back the place of its work request.
+        let limits = pd.device().limits();
+        // What a queue of this depth has room for is two more.
         let depth = depth
             .min(limits.max_qp_wr.saturating_sub(2))
             .min(limits.max_cqe.saturating_sub(2))
             .max(1);
+        let depths = Depths {
+            send: depth,
+            receive: 0,
+            segments: 1,
+        };
+        let connected = path::first(pd.device(), |way| connect(&pd, depths, way))?;
+        Self::with(pd, depths, connected, limit)
+    }
 
-        let (qp, place) = path::first(device, |path| {
-            let cq = Cq::alloc(device, depth.saturating_add(2))?;
-            let qp = RawQp::create(pd.clone(), cq, depth.saturating_add(2))?;
-            let place = path.connect(&qp)?;
-            Ok((qp, place))
-        })?;
-        let line = Line::new(depth)?;
+    /// Makes a queue pair like this one, where this one is, with a time limit of its own, without
+    /// asking the driver about its ports, who may wait for the network stack. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - ENETDOWN if the port has gone down.
+    /// - What there is to say of an address that is gone.
+    /// - What the driver says.
+    pub fn again(&self, limit: u32) -> Result<Arc<Self>> {
+        let way = SelfPath::at(self.pd.device(), self.place, self.mtu)?;
+        let connected = connect(&self.pd, self.depths, way)?;
+        Self::with(self.pd.clone(), self.depths, connected, limit)
+    }
 
+    fn with(pd: Arc<Pd>, depths: Depths, connected: Connected, limit: u32) -> Result<Arc<Self>> {
+        let Connected { qp, place, mtu } = connected;
         Arc::pin_init(
             pin_init!(Self {
                 pd,
                 place,
+                mtu,
                 limit: limit.max(1),
-                line,
+                depths,
+                sends: qp.sends().clone(),
                 ending <- new_mutex!(()),
                 state <- new_mutex!(State::Up(qp)),
                 posting: Atomic::new(0),
@@ -166,7 +187,7 @@ impl LocalQp {
     /// What broke it: the status of the request that failed, or that of a flush where there was
     /// none. Doesn't sleep.
     pub fn broken_by(&self) -> Option<WcStatus> {
-        self.line.broken()
+        self.sends.broken()
     }
 
     /// Where the queue pair is.
@@ -178,7 +199,7 @@ impl LocalQp {
     pub fn outlook(&self) -> Outlook {
         let device: &Device = self.pd.device();
         match SelfPath::find(device) {
-            Ok(path) if path.place() == self.place => Outlook::Same,
+            Ok(path) if path.place == self.place => Outlook::Same,
             Ok(_) => Outlook::Moved,
             Err(_) if self.place.is_there(device) => Outlook::Same,
             Err(_) => Outlook::Gone,
@@ -192,22 +213,18 @@ impl LocalQp {
             if self.is_broken() {
                 return Err(WrError::Flushed);
             }
-            if let Some(credit) = self.line.credits.take() {
+            if let Some(credit) = self.sends.credits().take() {
                 return Ok(credit);
             }
         }
     }
 
-    /// Posts a request, as [`Line::post`]. Sleeps, uninterruptibly, until there is a credit.
+    /// Posts a request, as [`Waiter::post`]. Sleeps, uninterruptibly, until there is a credit.
     ///
     /// # Safety
     ///
-    /// As for [`Line::post`]; the queue pair is seen to here.
-    unsafe fn post(
-        &self,
-        waiter: Pin<&Waiter<'_>>,
-        request: &WorkRequest<'_>,
-    ) -> Result<(), WrError> {
+    /// Those of [`Waiter::post`], but for the queue pair, which is seen to here.
+    unsafe fn post(&self, waiter: Pin<&Waiter<'_>>, request: RawWr) -> Result<(), WrError> {
         let credit = self.credit()?;
         let qp = match &*self.state.lock() {
             State::Up(qp) => {
@@ -216,9 +233,9 @@ impl LocalQp {
             }
             _ => return Err(WrError::Flushed),
         };
-        // SAFETY: The queue pair is not destroyed while somebody is counted as posting, and when it
-        // goes the line is still there or leaked. The rest is the caller's promise.
-        let posted = unsafe { self.line.post(qp, waiter, request) };
+        // SAFETY: `qp` is not destroyed while somebody is counted as posting, and its completion
+        // queue keeps `sends` as long as requests may complete. The rest is the caller's promise.
+        let posted = unsafe { waiter.post(qp, request) };
         self.posting.fetch_sub(1, Full);
         posted?;
         credit.keep();
@@ -230,8 +247,11 @@ impl LocalQp {
     ///
     /// On an error some requests may have been carried out, and some not have been posted. None is
     /// carried out any more after this has returned, except with [`WrError::Lost`].
-    fn run<'a>(&self, requests: impl Iterator<Item = WorkRequest<'a>>) -> Result<(), WrError> {
-        stack_pin_init!(let waiter = Waiter::new(&self.line));
+    fn run<'a, T: 'a>(
+        &self,
+        requests: impl Iterator<Item = WorkRequest<&'a T>>,
+    ) -> Result<(), WrError> {
+        stack_pin_init!(let waiter = Waiter::new(&self.sends));
         let waiter = waiter.into_ref();
 
         let mut posted = Ok(());
@@ -243,10 +263,10 @@ impl LocalQp {
             // SAFETY: The region is borrowed for longer than this function, which returns only
             // when all requests have completed or the queue pair is gone; if it could not be
             // destroyed, the callers leak the region, as `WrError::Lost` says. The waiter waits.
-            posted = unsafe { self.post(waiter, &request) };
+            posted = unsafe { self.post(waiter, request.raw()) };
         }
         match self.wait(waiter) {
-            Ok(()) => waiter.status().to_result().and(posted),
+            Ok(()) => waiter.result().and(posted),
             lost => lost,
         }
     }
@@ -260,7 +280,6 @@ impl LocalQp {
 #[pinned_drop]
 impl PinnedDrop for LocalQp {
     fn drop(self: Pin<&mut Self>) {
-        // Before the line goes.
         self.destroy();
     }
 }

@@ -29,7 +29,8 @@ use crate::device::Device;
 ///
 /// Wraps the C `struct ib_pd`, and holds its device.
 ///
-/// Others may make objects on the domain too, through [`Pd::as_raw`]. Dropping the last reference
+/// Objects on it that are this crate's are [counted](crate::Counted). Others may make some too, through
+/// [`Pd::as_raw`]. Dropping the last reference
 /// waits until they are gone, however long that takes, and says in the log how many there are:
 /// freeing a domain under its users would be worse.
 ///

@@ -55,6 +55,18 @@ impl<'a> Port<'a> {
         }
     }
 
+    /// Whether the port was up when the RDMA core heard of it last. Doesn't sleep, nor ask the
+    /// driver, which may wait for the network stack.
+    pub(crate) fn was_active(self) -> bool {
+        let mut state = rdma_bindings::ib_port_state_IB_PORT_NOP;
+        // SAFETY: The device is there, has the port by the type invariant, and `state` may be set.
+        let known = unsafe {
+            let device = self.device.as_raw();
+            rdma_bindings::ib_get_cached_port_state(device, self.number, &mut state)
+        };
+        known == 0 && state == rdma_bindings::ib_port_state_IB_PORT_ACTIVE
+    }
+
     /// How many entries of a RoCE port's GID table, the first ones, are for its default GIDs.
     /// Doesn't sleep.
     pub(crate) fn default_gids(self) -> u32 {
@@ -84,8 +96,21 @@ pub struct Ports<'a> {
     numbers: core::ops::RangeInclusive<u32>,
 }
 
+impl Device {
+    /// The device's ports, in order.
+    pub fn ports(&self) -> Ports<'_> {
+        Ports::of(self)
+    }
+
+    /// One port by its number, or [`None`] if the device doesn't have it.
+    pub fn port(&self, number: u32) -> Option<Port<'_>> {
+        self.ports().find(|port| port.number() == number)
+    }
+}
+
 impl<'a> Ports<'a> {
-    pub(crate) fn of(device: &'a Device) -> Self {
+    /// The ports of a device.
+    fn of(device: &'a Device) -> Self {
         // SAFETY: The device is there.
         let first = unsafe { rdma_bindings::rdma_helper_first_port(device.as_raw()) };
         // SAFETY: As above.

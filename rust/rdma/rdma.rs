@@ -6,8 +6,8 @@
 //! [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
 //!
 //! The crate covers what a kernel user needs to make memory reachable for a remote peer: finding
-//! devices, protection domains, fast memory regions, DMA mapping, and a queue pair on which
-//! regions are registered and invalidated.
+//! devices, protection domains, fast memory regions, DMA mapping, queue pairs and their requests,
+//! and a queue pair on which regions are registered and invalidated.
 //!
 //! - [`client`] tells of devices that come and go; a [`Device`] held as an `ARef<Device>` stays
 //!   until it is let go of, because its unregistration waits.
@@ -16,6 +16,9 @@
 //! - [`mr`] has a fast memory region in each of its states: [`FastMr`] (unreachable),
 //!   [`PreparedMr`] (mapped, still unreachable), [`ValidMr`] (reachable). Each step consumes the
 //!   one before it.
+//! - [`Cq`] and [`Qp`] are a completion queue and a reliable queue pair, connected step by step.
+//!   [`wr`] has what is posted there, with what keeps things there that it refers to ([`lend`]),
+//!   and [`request`] requests that nobody waits for.
 //! - [`LocalQp`] takes a region from prepared to valid and back.
 //!
 //! # What is memory safe here, and why
@@ -30,47 +33,63 @@
 //!
 //! # Context
 //!
-//! All functions are for process context, and those that may sleep say so. Only the completion
-//! callback of [`LocalQp`] runs in softirq context; it is private and takes no lock but that of
-//! the completion it signals.
+//! All functions are for process context, unless they say "any context", and those that may sleep
+//! say so. The completion callback of requests runs in softirq context; it takes no lock but that
+//! of the completion it signals, and calls what was given with a [`Request`](request::Request).
 
 pub mod access;
 pub mod client;
 mod completion;
+mod counted;
+pub mod cq;
 mod credits;
 pub mod device;
 pub mod dma;
 mod errno;
 pub mod events;
 pub mod few;
+mod gid;
 mod leak;
+pub mod lend;
 pub mod limits;
 pub mod local_qp;
 pub mod mr;
+mod outstanding;
+pub mod path;
 pub mod pd;
 pub mod port;
+pub mod qp;
+mod raw_wr;
+pub mod request;
 pub mod sg;
+mod waiter;
+pub mod wc;
 pub mod wr;
 
-pub use access::{
-    Access,
-    AccessFlags, //
+pub use self::{
+    access::{
+        Access,
+        AccessFlags, //
+    },
+    counted::Counted,
+    cq::Cq,
+    device::Device,
+    few::Few,
+    limits::Limits,
+    local_qp::{
+        LocalQp,
+        Outlook, //
+    },
+    mr::{
+        FastMr,
+        PreparedMr,
+        RefreshError,
+        ValidMr, //
+    },
+    pd::Pd,
+    qp::Qp,
+    wc::WrError, //
 };
-pub use device::Device;
-pub use few::Few;
-pub use limits::Limits;
-pub use local_qp::{
-    LocalQp,
-    Outlook,
-    RefreshError, //
-};
-pub use mr::{
-    FastMr,
-    PreparedMr,
-    ValidMr, //
-};
-pub use pd::Pd;
-pub use wr::WrError;
 
 /// The prefix of this crate's log lines.
 const __LOG_PREFIX: &[u8] = b"rdma\0";

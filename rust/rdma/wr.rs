@@ -1,171 +1,222 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests, and how they end.
+//! Work requests, and what they refer to.
 
-use kernel::{
-    error::to_result,
-    fmt,
-    prelude::*, //
+use kernel::prelude::*;
+
+use core::{
+    ops::Range,
+    ptr::NonNull, //
 };
 
-use core::marker::PhantomData;
+use rdma_bindings as b;
 
 use crate::{
+    access::Access,
+    lend::Keep,
     mr::{
         PreparedMr,
         ValidMr, //
     },
+    raw_wr::RawWr,
     sg::DmaList, //
 };
 
-/// How a work request failed.
-#[derive(Clone, Copy, Debug)]
-pub enum WrError {
-    /// It was refused by the driver, and never reached the device. The queue pair goes on.
-    Post(Error),
-    /// The queue pair went into error before it was its turn, or while it was. It may have been
-    /// carried out or not. rxe reports a request like that too whose own failure was the cause.
-    Flushed,
-    /// The device failed it, and the queue pair went into error. Of its effects nothing is known.
-    Failed(WcStatus),
-    /// It did not complete in time, and the queue pair has been destroyed. It may have been carried
-    /// out, but won't be any more.
-    TimedOut,
-    /// It did not complete in time, and the queue pair could not even be destroyed. The device may
-    /// carry it out at any time.
-    Lost,
-}
-
-impl From<WrError> for Error {
-    fn from(error: WrError) -> Self {
-        match error {
-            WrError::Post(error) => error,
-            WrError::Flushed | WrError::Failed(_) | WrError::TimedOut | WrError::Lost => EIO,
-        }
-    }
-}
-
-impl fmt::Display for WrError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Post(err) => write!(f, "not posted ({})", err.to_errno()),
-            Self::Flushed => f.write_str("flushed"),
-            Self::Failed(status) => fmt::Display::fmt(status, f),
-            Self::TimedOut => f.write_str("did not complete"),
-            Self::Lost => f.write_str("did not complete, and may still"),
-        }
-    }
-}
-
-/// The status of a completion.
-///
-/// Values are those of the C `enum ib_wc_status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WcStatus(u32);
-
-impl WcStatus {
-    /// The request has been carried out.
-    pub(crate) const SUCCESS: Self = Self(rdma_bindings::ib_wc_status_IB_WC_SUCCESS);
-    /// The queue pair was in error.
-    pub(crate) const FLUSHED: Self = Self(rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR);
-
-    pub(crate) const fn from_raw(status: u32) -> Self {
-        Self(status)
-    }
-
-    /// The C value.
-    pub const fn as_raw(self) -> u32 {
-        self.0
-    }
-
-    /// What this status is of several requests, with another's: a failure, of which there can be
-    /// one, counts more than the flushes that follow it.
-    pub(crate) fn and(self, other: Self) -> Self {
-        match self {
-            Self::SUCCESS => other,
-            Self::FLUSHED if other != Self::SUCCESS => other,
-            failure => failure,
-        }
-    }
-
-    pub(crate) fn to_result(self) -> Result<(), WrError> {
-        match self {
-            Self::SUCCESS => Ok(()),
-            Self::FLUSHED => Err(WrError::Flushed),
-            failure => Err(WrError::Failed(failure)),
-        }
-    }
-}
-
-impl fmt::Display for WcStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: The function takes any value, and returns a string that is always there.
-        let text = unsafe { CStr::from_char_ptr(rdma_bindings::ib_wc_status_msg(self.0)) };
-        fmt::Display::fmt(text, f)
-    }
-}
-
-/// A work request, not yet posted. What it is about is borrowed for `'a`.
+/// A request for a send queue, not yet posted, with what keeps the things there that it refers to.
 ///
 /// # Invariants
 ///
-/// A region that is to be registered is there for `'a`.
-pub(crate) struct WorkRequest<'a>(Work, PhantomData<&'a ()>);
-
-enum Work {
-    Register {
-        mr: *mut rdma_bindings::ib_mr,
-        access: u32,
-    },
-    Invalidate {
-        rkey: u32,
-    },
-    Drain,
+/// What `raw` refers to is there as long as `kept`.
+pub struct WorkRequest<K> {
+    raw: RawWr,
+    kept: K,
 }
 
-impl<'a> WorkRequest<'a> {
+/// A request for a receive queue, not yet posted, with what keeps its memory there.
+///
+/// # Invariants
+///
+/// What `raw` refers to is there as long as `kept`.
+pub struct Receive<K> {
+    raw: RawWr,
+    kept: K,
+}
+
+/// Memory of a peer.
+#[derive(Clone, Copy, Debug)]
+pub struct Remote {
+    /// Its address there.
+    pub address: u64,
+    /// The key for it.
+    pub key: u32,
+}
+
+impl<K> WorkRequest<K> {
+    /// A request that refers to what `kept` keeps.
+    fn new(opcode: b::ib_wr_opcode, kept: K, fill: impl FnOnce(&mut RawWr, &K)) -> Self {
+        let mut raw = RawWr {
+            opcode,
+            ..Default::default()
+        };
+        fill(&mut raw, &kept);
+        Self { raw, kept }
+    }
+
     /// Makes a region valid.
-    pub(crate) fn register<L: DmaList>(mr: &'a PreparedMr<L>) -> Self {
-        let access = mr.access().into();
-        let mr = mr.as_raw();
-        // INVARIANT: It is borrowed for `'a`.
-        Self(Work::Register { mr, access }, PhantomData)
+    pub(crate) fn register<L: DmaList>(mr: K) -> Self
+    where
+        K: Keep<PreparedMr<L>>,
+    {
+        // INVARIANT: `raw` refers to the region, which is kept.
+        Self::new(b::ib_wr_opcode_IB_WR_REG_MR, mr, |raw, mr| {
+            raw.mr = NonNull::new(mr.get().as_raw());
+            raw.access = mr.get().access().into();
+        })
     }
 
     /// Makes a region invalid.
-    pub(crate) fn invalidate(mr: &'a ValidMr) -> Self {
-        Self(Work::Invalidate { rkey: mr.rkey() }, PhantomData)
-    }
-
-    /// Does nothing, and does that only on a queue pair in error, where it is flushed.
-    pub(crate) fn drain() -> Self {
-        Self(Work::Drain, PhantomData)
-    }
-
-    /// Posts the request, signalled. An error means that it was not posted. Doesn't sleep.
-    ///
-    /// # Safety
-    ///
-    /// - The queue pair must be there, and stay until the request has completed or the queue pair
-    ///   has been destroyed. Until then a region that is to be registered must stay too.
-    /// - `cqe` must stay as long, and until the callback, if it runs, has returned.
-    pub(crate) unsafe fn post(
-        &self,
-        qp: *mut rdma_bindings::ib_qp,
-        cqe: *mut rdma_bindings::ib_cqe,
-    ) -> Result {
-        // SAFETY: The queue pair and the `cqe` are there by this function's requirements, and the
-        // region by the type invariant.
-        to_result(unsafe {
-            match self.0 {
-                Work::Register { mr, access } => {
-                    rdma_bindings::rdma_helper_post_reg(qp, mr, access, cqe)
-                }
-                Work::Invalidate { rkey } => rdma_bindings::rdma_helper_post_inv(qp, rkey, cqe),
-                Work::Drain => rdma_bindings::rdma_helper_post_drain(qp, cqe),
-            }
+    pub(crate) fn invalidate(mr: K) -> Self
+    where
+        K: Keep<ValidMr>,
+    {
+        // INVARIANT: `raw` refers to the region, which is kept.
+        Self::new(b::ib_wr_opcode_IB_WR_LOCAL_INV, mr, |raw, mr| {
+            raw.rkey = mr.get().rkey();
         })
     }
+
+    /// Sends a part of a region's memory to the peer.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the region doesn't have that part.
+    pub fn send(mr: K, part: Range<u64>) -> Result<Self>
+    where
+        K: Keep<ValidMr>,
+    {
+        Self::transfer(b::ib_wr_opcode_IB_WR_SEND, mr, part, None)
+    }
+
+    /// Writes a part of a region's memory to the peer's.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the region doesn't have that part.
+    pub fn write(mr: K, part: Range<u64>, to: Remote) -> Result<Self>
+    where
+        K: Keep<ValidMr>,
+    {
+        Self::transfer(b::ib_wr_opcode_IB_WR_RDMA_WRITE, mr, part, Some(to))
+    }
+
+    /// Reads the peer's memory to a part of a region's.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if the region doesn't have that part.
+    /// - `EACCES` if the device may not write to it.
+    pub fn read(mr: K, part: Range<u64>, from: Remote) -> Result<Self>
+    where
+        K: Keep<ValidMr>,
+    {
+        check_written(mr.get())?;
+        Self::transfer(b::ib_wr_opcode_IB_WR_RDMA_READ, mr, part, Some(from))
+    }
+
+    fn transfer(
+        opcode: b::ib_wr_opcode,
+        mr: K,
+        part: Range<u64>,
+        remote: Option<Remote>,
+    ) -> Result<Self>
+    where
+        K: Keep<ValidMr>,
+    {
+        let (address, len) = segment(mr.get(), part)?;
+        // INVARIANT: `raw` refers to the region and its memory, which are kept.
+        Ok(Self::new(opcode, mr, |raw, mr| {
+            (raw.address, raw.len, raw.lkey) = (address, len, mr.get().lkey());
+            if let Some(remote) = remote {
+                (raw.remote_address, raw.rkey) = (remote.address, remote.key);
+            }
+        }))
+    }
+
+    /// What is posted.
+    pub(crate) fn raw(&self) -> RawWr {
+        self.raw
+    }
+
+    /// What was kept for it, which has ended.
+    pub fn into_kept(self) -> K {
+        self.kept
+    }
+}
+
+impl WorkRequest<()> {
+    /// Does nothing, and does that only on a queue pair in error, where it is flushed.
+    pub(crate) fn drain() -> Self {
+        // INVARIANT: It refers to nothing. What `__ib_drain_sq()` posts.
+        Self::new(b::ib_wr_opcode_IB_WR_RDMA_WRITE, (), |_, _| ())
+    }
+}
+
+impl<K: Keep<ValidMr>> Receive<K> {
+    /// Takes what the peer sends to a part of a region's memory.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if the region doesn't have that part.
+    /// - `EACCES` if the device may not write to it.
+    pub fn new(mr: K, part: Range<u64>) -> Result<Self> {
+        check_written(mr.get())?;
+        let (address, len) = segment(mr.get(), part)?;
+        let raw = RawWr {
+            receive: true,
+            address,
+            len,
+            lkey: mr.get().lkey(),
+            ..Default::default()
+        };
+        // INVARIANT: `raw` refers to the region and its memory, which are kept.
+        Ok(Self { raw, kept: mr })
+    }
+}
+
+impl<K> Receive<K> {
+    /// What is posted.
+    pub(crate) fn raw(&self) -> RawWr {
+        self.raw
+    }
+
+    /// What was kept for it, which has ended.
+    pub fn into_kept(self) -> K {
+        self.kept
+    }
+}
+
+/// Checks that the device may write to a region.
+fn check_written(mr: &ValidMr) -> Result {
+    if mr.access().contains(Access::LocalWrite) {
+        Ok(())
+    } else {
+        Err(EACCES)
+    }
+}
+
+/// Address and length of a part of a region.
+fn segment(mr: &ValidMr, part: Range<u64>) -> Result<(u64, u32)> {
+    part_of(mr.iova(), mr.length(), part)
+}
+
+/// Address and length of a part of so many bytes at `iova`.
+fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
+    let len = part.end.checked_sub(part.start).ok_or(EINVAL)?;
+    if part.end > length {
+        return Err(EINVAL);
+    }
+    let address = iova.checked_add(part.start).ok_or(EINVAL)?;
+    Ok((address, u32::try_from(len)?))
 }
 
 #[kernel::macros::kunit_tests(rdma_wr)]
@@ -173,17 +224,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_counts_more_than_flushes() {
-        const FAILED: WcStatus = WcStatus::from_raw(rdma_bindings::ib_wc_status_IB_WC_LOC_PROT_ERR);
-        let all = |statuses: &[WcStatus]| {
-            let sum = |sum: WcStatus, &status| sum.and(status);
-            statuses.iter().fold(WcStatus::SUCCESS, sum)
-        };
-        let (ok, flushed) = (WcStatus::SUCCESS, WcStatus::FLUSHED);
-        assert!(all(&[ok, ok]).to_result().is_ok());
-        assert_eq!(all(&[ok, flushed, ok]), flushed);
-        assert_eq!(all(&[flushed, FAILED, flushed, ok]), FAILED);
-        assert!(matches!(flushed.to_result(), Err(WrError::Flushed)));
-        assert!(matches!(FAILED.to_result(), Err(WrError::Failed(FAILED))));
+    #[allow(clippy::reversed_empty_ranges)]
+    fn no_more_than_the_region() {
+        assert_eq!(part_of(0x1000, 8, 2..8), Ok((0x1002, 6)));
+        assert_eq!(part_of(0x1000, 8, 8..8), Ok((0x1008, 0)));
+        assert!(part_of(0x1000, 8, 2..9).is_err());
+        assert!(part_of(0x1000, 8, 3..2).is_err());
+        assert!(part_of(0, 1 << 40, 0..1 << 40).is_err());
     }
 }

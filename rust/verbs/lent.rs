@@ -43,11 +43,11 @@ pub(crate) fn borrow<'a>(
 /// What it becomes part of belongs to the region, which undoes it before its memory is the consumer's
 /// again: when it is closed, refreshed, or not registered after all. If the device doesn't let go, the
 /// consumer is told never to free the memory.
-pub(crate) fn piece(piece: Piece<'_>) -> sg::Piece {
+pub(crate) fn run(piece: Piece<'_>) -> sg::Run {
     // SAFETY: The piece has a page, whose pointer is not null. By the contract of kfi_mr(3) the
     // consumer keeps it until the region is closed, which is as long as the above needs it.
     let page = unsafe { BorrowedPage::from_raw(NonNull::new_unchecked(piece.page.as_ptr())) };
-    sg::Piece {
+    sg::Run {
         page,
         offset: piece.offset,
         len: piece.len,

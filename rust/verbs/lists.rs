@@ -69,7 +69,7 @@ pub(crate) fn map(
         for run in runs {
             let list = cursor.copy(run.bytes, spare).map_err(refused::not_mapped)?;
             // There is room.
-            let _ = lists.push_within_capacity(Memory::Spans(list));
+            let _ = lists.push_within_capacity(Memory::Copied(list));
         }
     } else {
         let mut pieces = request.pieces();
@@ -115,7 +115,7 @@ struct First<'a, 'b> {
 }
 
 impl Iterator for First<'_, '_> {
-    type Item = Result<rdma::sg::Piece, Refusal>;
+    type Item = Result<rdma::sg::Run, Refusal>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
@@ -125,7 +125,7 @@ impl Iterator for First<'_, '_> {
         if let Ok(piece) = &piece {
             self.left = self.left.saturating_sub(widen(piece.len));
         }
-        Some(piece.map(lent::piece))
+        Some(piece.map(lent::run))
     }
 }
 

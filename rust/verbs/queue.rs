@@ -112,7 +112,7 @@ impl Queue {
             if let Some(qp) = self.usable()? {
                 return Ok(qp);
             }
-            match make(&self.pd) {
+            match self.again().map_or_else(|| make(&self.pd), Ok) {
                 Ok(fresh) => return self.put(fresh),
                 // `look_around` ends it, but may be waiting for who waits for us.
                 Err(_) if looks < RESCANS && matches!(*self.current.lock(), State::Moving) => (),
@@ -121,6 +121,13 @@ impl Queue {
             fsleep(RESCAN_AFTER);
             looks += 1;
         }
+    }
+
+    /// Makes a queue pair where the one is that broke, without asking the driver about its ports: that
+    /// may wait for holders of the network stack's locks, who may be waiting for memory. `None` if
+    /// there was none, or its port or address is gone. May sleep.
+    fn again(&self) -> Option<Arc<LocalQp>> {
+        self.up()?.again(crate::params::wr_timeout()).ok()
     }
 
     /// Puts a queue pair in the place of one that is broken or gone, unless there is another by

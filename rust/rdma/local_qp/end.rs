@@ -15,19 +15,14 @@ use kernel::{
     }, //
 };
 
-use pin_init::stack_pin_init;
-
 use super::{
-    line::Waiter,
-    objects::RawQp,
     LocalQp,
     State, //
 };
 use crate::{
-    leak::leak,
-    wr::{
+    waiter::Waiter,
+    wc::{
         WcStatus,
-        WorkRequest,
         WrError, //
     }, //
 };
@@ -41,7 +36,7 @@ impl LocalQp {
     /// comes from now on is not posted. Sleeps, at most as long as a request may take, or as the
     /// driver does, if it drains queues itself.
     pub fn fail(&self) -> Result {
-        self.line.break_by(WcStatus::FLUSHED);
+        self.sends.break_by(WcStatus::FLUSHED);
         let _ending = self.ending.lock();
         let failed = {
             let mut state = self.state.lock();
@@ -59,7 +54,7 @@ impl LocalQp {
         };
         if self.posters_left() && failed.is_ok() {
             if let State::Failed(qp) = &*self.state.lock() {
-                self.drain(qp);
+                qp.drain(self.limit);
             }
         }
         failed
@@ -94,12 +89,8 @@ impl LocalQp {
         }
         let destroyed = match core::mem::replace(&mut *state, State::Stuck) {
             State::Up(qp) | State::Failed(qp) => {
-                let destroyed = qp.destroy().is_ok();
-                if !destroyed {
-                    // What may complete yet leads there.
-                    leak(self.line.clone());
-                }
-                destroyed
+                // It is leaked if it can't be.
+                qp.destroy().is_ok()
             }
             State::Destroyed => true,
             State::Stuck => false,
@@ -108,27 +99,6 @@ impl LocalQp {
             *state = State::Destroyed;
         }
         destroyed
-    }
-
-    /// Waits until all that has been posted has completed, as far as the device still knows of it.
-    /// Sleeps as [`LocalQp::fail`] does.
-    ///
-    /// The queue pair must be in error, and nobody post any more.
-    fn drain(&self, qp: &RawQp) {
-        if qp.drained_by_driver() {
-            return;
-        }
-        stack_pin_init!(let waiter = Waiter::new(&self.line));
-        let waiter = waiter.into_ref();
-        // SAFETY: The queue pair is there, and goes before the line. The waiter is waited for.
-        let posted = unsafe { self.line.post(qp.as_raw(), waiter, &WorkRequest::drain()) };
-        let mut over = waiter.begin_wait() || posted.is_err();
-        for _ in 0..self.limit {
-            over = over || waiter.nap();
-        }
-        if !over {
-            waiter.give_up();
-        }
     }
 
     /// Waits until all requests of a waiter have completed, or else nothing completes any more.
@@ -151,7 +121,7 @@ impl LocalQp {
             return Ok(());
         }
         let destroyed = self.destroy();
-        if waiter.give_up() {
+        if waiter.give_up() && !waiter.is_gone() {
             return Ok(());
         }
         pr_warn!(
@@ -159,9 +129,10 @@ impl LocalQp {
             self.pd.device().name(),
             self.limit
         );
-        Err(match destroyed {
-            true => WrError::TimedOut,
-            false => WrError::Lost,
+        Err(if destroyed {
+            WrError::TimedOut
+        } else {
+            WrError::Lost
         })
     }
 }

@@ -27,13 +27,11 @@ use crate::{
     },
     sg::{
         BuildError,
-        Piece,
+        Run,
         SgList, //
     },
-    wr::{
-        WorkRequest,
-        WrError, //
-    },
+    wc::WrError,
+    wr::WorkRequest, //
 };
 
 /// Where the region that is tried is said to be.
@@ -63,14 +61,14 @@ impl LocalQp {
     /// Probes with this page; sets `kept` if the device may still have it afterwards.
     fn probe_with(&self, page: &Page, kept: &mut bool) -> Result<Result<(), WrError>, WrError> {
         let page = NonNull::new(page.as_ptr()).ok_or(WrError::Post(EINVAL))?;
-        let piece = Piece {
+        let run = Run {
             // SAFETY: The page is there, and freed only once no device region has it any more.
             page: unsafe { BorrowedPage::from_raw(page) },
             offset: 0,
             len: PAGE_SIZE,
         };
         let device = self.pd().device();
-        let list = SgList::build(device, 1, None, core::iter::once(Ok::<_, Error>(piece)))
+        let list = SgList::build(device, 1, None, core::iter::once(Ok::<_, Error>(run)))
             .map_err(|error| match error {
                 BuildError::Source(error) | BuildError::List(error) => error,
             })

@@ -15,14 +15,13 @@ use crate::{
         FastMr,
         Fence,
         PreparedMr,
+        RefreshError,
         RegisterError,
         ValidMr, //
     },
     sg::DmaList,
-    wr::{
-        WorkRequest,
-        WrError, //
-    }, //
+    wc::WrError,
+    wr::WorkRequest, //
 };
 
 impl LocalQp {
@@ -155,18 +154,6 @@ impl LocalQp {
         }
         self.run(mrs.iter().map(WorkRequest::invalidate))
     }
-}
-
-/// What became of regions that could not be given other memory.
-#[derive(Clone, Copy, Debug)]
-pub enum RefreshError {
-    /// They are as they were.
-    Untouched(Error),
-    /// They have been deregistered: no peer can reach any memory.
-    Gone,
-    /// The device would not let go of all of them: what it kept has been leaked with its mapping,
-    /// and its memory, old or new, must never be freed.
-    Leaked,
 }
 
 /// Deregisters regions, all of them, and gives an error if any failed.

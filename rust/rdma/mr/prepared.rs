@@ -8,25 +8,22 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::{
-    FastMr,
-    ValidMr, //
-};
+use core::ptr::null_mut;
+
+use super::fast::FastMr;
 use crate::{
     access::AccessFlags,
-    few::Few,
     pd::Pd,
-    sg::DmaList,
-    wr::WrError, //
+    sg::DmaList, //
 };
 
 /// A region that has its memory and rights, ready to be registered. No peer can reach it yet.
 ///
 /// Dropping it deregisters the region and drops the list, and may sleep.
 pub struct PreparedMr<L> {
-    mr: FastMr,
-    list: L,
-    access: AccessFlags,
+    pub(super) mr: FastMr,
+    pub(super) list: L,
+    pub(super) access: AccessFlags,
 }
 
 /// [`PAGE_SIZE`] less one, the bits that are the offset in a page.
@@ -34,10 +31,6 @@ pub struct PreparedMr<L> {
 pub(super) const OFFSET_MASK: u64 = PAGE_SIZE as u64 - 1;
 
 impl<L: DmaList> PreparedMr<L> {
-    pub(super) fn new(mr: FastMr, list: L, access: AccessFlags) -> Self {
-        Self { mr, list, access }
-    }
-
     /// The protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
         self.mr.pd()
@@ -92,15 +85,6 @@ impl<L: DmaList> PreparedMr<L> {
         self.mr.raw.as_raw()
     }
 
-    /// The region is valid now.
-    ///
-    /// # Safety
-    ///
-    /// The device must have carried out its registration.
-    pub(crate) unsafe fn into_valid(self) -> ValidMr {
-        ValidMr::new(self.mr, self.list.into_mapping(), self.access)
-    }
-
     /// The device may register the region at any time: leaves region and mapping to it for good.
     pub(crate) fn leak(self) {
         self.mr.raw.leak();
@@ -121,38 +105,85 @@ impl<L: DmaList> PreparedMr<L> {
     }
 }
 
-/// Why regions could not be registered, with what is left of them.
-///
-/// They have all been deregistered.
-pub struct RegisterError<L> {
-    /// Why.
-    pub error: WrError,
-    /// Their lists in the same order, to be tried again with other regions, after the queue pair
-    /// has been replaced if it is [broken](crate::LocalQp::is_broken).
+impl FastMr {
+    /// Gives the region its memory and its rights.
     ///
-    /// [`ENOMEM`] if there was no memory for the answer; [`EIO`] if not even deregistering was
-    /// possible, so that a list has been leaked: its memory must never be freed.
-    pub lists: Result<Few<L>>,
-}
+    /// All of the list must fit, or nothing is done: [`EINVAL`] for a gap, too many pages, rights
+    /// that don't go together or a list of another device, [`EOVERFLOW`] if the region is spent,
+    /// or what the driver says. May sleep.
+    pub fn map<L: DmaList>(
+        self,
+        list: L,
+        access: AccessFlags,
+    ) -> Result<PreparedMr<L>, MapError<L>> {
+        if self.is_spent() {
+            return Err(MapError {
+                error: EOVERFLOW,
+                mapped: 0,
+                mr: self,
+                list,
+            });
+        }
+        self.map_again(list, access)
+    }
 
-/// Deregisters regions of which the device may have registered any, and gives their lists.
-pub(crate) fn abandon_all<L: DmaList>(mrs: Few<PreparedMr<L>>) -> Result<Few<L>> {
-    let mut lists = Few::with_capacity(mrs.len(), GFP_KERNEL).map_err(Error::from);
-    let mut leaked = false;
-    for mr in mrs {
-        match (mr.abandon(), &mut lists) {
-            (Some(list), Ok(lists)) => {
-                // There is room.
-                let _ = lists.push_within_capacity(list);
-            }
-            (Some(_), Err(_)) => (),
-            (None, _) => leaked = true,
+    /// As [`FastMr::map`], but for the key that the region has.
+    pub(super) fn map_again<L: DmaList>(
+        self,
+        list: L,
+        access: AccessFlags,
+    ) -> Result<PreparedMr<L>, MapError<L>> {
+        match self.map_list(&list, access) {
+            Ok(()) => Ok(PreparedMr {
+                mr: self,
+                list,
+                access,
+            }),
+            Err((error, mapped)) => Err(MapError {
+                error,
+                mapped,
+                mr: self,
+                list,
+            }),
         }
     }
-    // That memory is lost for good matters more than why there is no answer.
-    if leaked {
-        Err(EIO)
-    } else {
-        lists
+
+    /// Maps the list, or returns an error and how many entries could be mapped.
+    fn map_list<L: DmaList>(&self, list: &L, access: AccessFlags) -> Result<(), (Error, u32)> {
+        if !self.pd().device().is_same(list.device()) {
+            return Err((EINVAL, 0));
+        }
+        access.check().map_err(|err| (err, 0))?;
+
+        let count = c_int::try_from(list.count()).map_err(|err| (err.into(), 0))?;
+        let page_size = self.pd().device().limits().page_size.ok_or((EINVAL, 0))?;
+        // SAFETY: The region is there and not in use by the device, by the type invariant; the
+        // list has that many mapped entries, as `DmaList` demands.
+        let mapped = unsafe {
+            rdma_bindings::ib_map_mr_sg(
+                self.raw.as_raw(),
+                list.as_raw(),
+                count,
+                null_mut(),
+                page_size,
+            )
+        };
+        match u32::try_from(mapped) {
+            Ok(mapped) if mapped == list.count() => Ok(()),
+            Ok(mapped) => Err((EINVAL, mapped)),
+            Err(_) => Err((Error::from_errno(mapped), 0)),
+        }
     }
+}
+
+/// A region that could not be mapped, with all that went in.
+pub struct MapError<L> {
+    /// Why.
+    pub error: Error,
+    /// How many of the list's entries could be mapped, so the index of the one that couldn't.
+    pub mapped: u32,
+    /// The region.
+    pub mr: FastMr,
+    /// The list.
+    pub list: L,
 }

@@ -11,25 +11,34 @@ use kernel::{
     sync::Arc, //
 };
 
-use core::{
-    mem::ManuallyDrop,
-    ptr::{
-        null_mut,
-        NonNull, //
-    },
+use core::ptr::{
+    null_mut,
+    NonNull, //
 };
 
-use super::Kind;
-use crate::pd::Pd;
+use crate::{
+    counted::Counted,
+    pd::Pd, //
+};
+
+/// What a region's memory may look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whole pages, except that it may start and end inside one.
+    Pages,
+    /// Anything. Needs [`Limits::sg_gaps`](crate::limits::Limits::sg_gaps).
+    Gaps,
+}
 
 /// A `struct ib_mr` made for fast registration. Dropping it deregisters it, and may sleep.
 ///
 /// # Invariants
 ///
-/// `mr` is a region on `pd` that is deregistered only here, and is counted there.
+/// `mr` is a region on `pd` that is deregistered only here; it is there as long as `counted` is.
 pub(super) struct RawMr {
     mr: NonNull<rdma_bindings::ib_mr>,
     pd: Arc<Pd>,
+    counted: Option<Counted>,
 }
 
 // SAFETY: A region is not tied to a task.
@@ -48,11 +57,12 @@ impl RawMr {
         };
         // SAFETY: The domain is there.
         let mr = unsafe { rdma_bindings::ib_alloc_mr(pd.as_raw(), kind, max_pages) };
-        let mr = NonNull::new(from_err_ptr(mr)?).ok_or(ENOMEM)?;
-        pd.object_made();
-
-        // INVARIANT: Just allocated and counted.
-        Ok(Self { mr, pd: pd.clone() })
+        // INVARIANT: Just allocated on the domain.
+        Ok(Self {
+            mr: NonNull::new(from_err_ptr(mr)?).ok_or(ENOMEM)?,
+            pd: pd.clone(),
+            counted: Some(Counted::new(pd)),
+        })
     }
 
     /// The protection domain.
@@ -68,45 +78,39 @@ impl RawMr {
     /// Deregisters the region: after that the device doesn't touch its memory. May sleep.
     ///
     /// On an error the region has been leaked, and the device may still use it.
-    pub(super) fn deregister(self) -> Result {
-        let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is not used any more but for the domain, and never dropped.
-        let result = unsafe { this.dereg() };
-        // SAFETY: As above.
-        drop(unsafe { core::ptr::read(&this.pd) });
-        result
+    pub(super) fn deregister(mut self) -> Result {
+        self.end()
     }
 
     /// Leaves the region to the device for good, which may still come to use it.
-    pub(super) fn leak(self) {
-        let this = ManuallyDrop::new(self);
-        this.pd.object_goes();
-        let device = this.pd.device().as_raw();
-        // SAFETY: The region is one of the device's, and nothing frees it.
-        unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*this.as_raw()).res) };
-        this.pd.object_leaked("memory region", EIO);
-        // SAFETY: `this` is not used any more, and never dropped. The domain is not held any more,
-        // so that the device can go.
-        drop(unsafe { core::ptr::read(&this.pd) });
+    pub(super) fn leak(mut self) {
+        let (mr, device) = (self.mr.as_ptr(), self.pd.device().as_raw());
+        if let Some(counted) = self.counted.take() {
+            // SAFETY: `mr` is there by the type invariant, as it was still counted; it is a region
+            // of `device`, and nothing frees it from here on.
+            unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*mr).res) };
+            // The domain is not held any more, so that the device can go.
+            let _ = counted.end("memory region", || Err(EIO));
+        }
     }
 
-    /// Deregisters the region.
-    ///
-    /// # Safety
-    ///
-    /// The region must not be used after this.
-    unsafe fn dereg(&self) -> Result {
-        self.pd.object_goes();
-        // SAFETY: By the type invariant the region is there, and the caller doesn't use it again.
-        to_result(unsafe { rdma_bindings::ib_dereg_mr_user(self.as_raw(), null_mut()) })
-            .inspect_err(|error| self.pd.object_leaked("memory region", *error))
+    /// Deregisters the region, once.
+    fn end(&mut self) -> Result {
+        let Some(counted) = self.counted.take() else {
+            return Ok(());
+        };
+        let mr = self.mr.as_ptr();
+        // SAFETY: `mr` is there by the type invariant, as it was still counted, and isn't used
+        // again.
+        let deregister = || to_result(unsafe { rdma_bindings::ib_dereg_mr_user(mr, null_mut()) });
+        counted.end("memory region", deregister)
     }
 }
 
 impl Drop for RawMr {
     fn drop(&mut self) {
-        // SAFETY: This is the last use. An error has been reported; who needs to know whether the
-        // device is done with the region has called `deregister()`.
-        let _ = unsafe { self.dereg() };
+        // An error has been reported; who needs to know whether the device is done with the region
+        // has called `deregister()`.
+        let _ = self.end();
     }
 }

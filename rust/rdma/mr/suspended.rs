@@ -5,9 +5,11 @@
 use kernel::prelude::*;
 
 use super::{
-    prepared::OFFSET_MASK,
-    FastMr,
-    PreparedMr, //
+    fast::FastMr,
+    prepared::{
+        PreparedMr,
+        OFFSET_MASK, //
+    }, //
 };
 use crate::{
     access::AccessFlags,

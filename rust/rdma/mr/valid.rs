@@ -10,13 +10,17 @@ use kernel::{
 use core::mem::ManuallyDrop;
 
 use super::{
-    FastMr,
-    SuspendedMr, //
+    fast::FastMr,
+    prepared::PreparedMr,
+    suspended::SuspendedMr, //
 };
 use crate::{
     access::AccessFlags,
     pd::Pd,
-    sg::Mapping, //
+    sg::{
+        DmaList,
+        Mapping, //
+    }, //
 };
 
 /// A region that is valid at the device: who knows its key reaches its memory.
@@ -35,19 +39,31 @@ pub struct ValidMr {
     access: AccessFlags,
 }
 
-impl ValidMr {
-    pub(super) fn new(mr: FastMr, mapping: Mapping, access: AccessFlags) -> Self {
-        // INVARIANT: `mapping` is of the list that the region was mapped with.
-        Self {
-            mr: ManuallyDrop::new(mr),
-            mapping: ManuallyDrop::new(mapping),
-            access,
+impl<L: DmaList> PreparedMr<L> {
+    /// The region is valid now.
+    ///
+    /// # Safety
+    ///
+    /// The device must have carried out its registration.
+    pub(crate) unsafe fn into_valid(self) -> ValidMr {
+        // INVARIANT: The mapping is of the list that the region was mapped with.
+        ValidMr {
+            mr: ManuallyDrop::new(self.mr),
+            mapping: ManuallyDrop::new(self.list.into_mapping()),
+            access: self.access,
         }
     }
+}
 
+impl ValidMr {
     /// The protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
         self.mr.pd()
+    }
+
+    /// The rights that it gives.
+    pub fn access(&self) -> AccessFlags {
+        self.access
     }
 
     /// The key for peers.

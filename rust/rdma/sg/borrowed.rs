@@ -13,12 +13,11 @@ use core::{
     ptr::NonNull, //
 };
 
-use super::SpanCursor;
 use crate::device::Device;
 
 /// A scatterlist that somebody else has mapped for a device, and lends for a while.
 ///
-/// The mapping stays when the list goes, so regions are made of copies (`SpanList`). What counts
+/// The mapping stays when the list goes, so regions are made of copies (`CopiedSg`). What counts
 /// is the mapped entries' address and length, never the pages and their lengths.
 ///
 /// # Invariants
@@ -29,7 +28,7 @@ use crate::device::Device;
 pub struct BorrowedSg<'a> {
     sgl: NonNull<bindings::scatterlist>,
     count: u32,
-    device: &'a ARef<Device>,
+    pub(super) device: &'a ARef<Device>,
     _list: PhantomData<&'a bindings::scatterlist>,
 }
 
@@ -68,11 +67,6 @@ impl<'a> BorrowedSg<'a> {
             device,
             _list: PhantomData,
         })
-    }
-
-    /// Begins to copy the list. May be done again.
-    pub fn cursor(&self) -> SpanCursor<'a> {
-        SpanCursor::new(self.device, self.segments())
     }
 
     /// The address and length of each mapped entry, as the device sees them.

@@ -3,7 +3,6 @@
 //! Scatterlists mapped for a device.
 
 use kernel::{
-    bindings,
     dma::DataDirection,
     prelude::*,
     sync::aref::ARef, //
@@ -11,11 +10,7 @@ use kernel::{
 
 use core::mem::ManuallyDrop;
 
-use super::{
-    DmaList,
-    Mapping,
-    SgList, //
-};
+use super::list::SgList;
 use crate::{
     device::Device,
     dma,
@@ -28,17 +23,24 @@ use crate::{
 ///
 /// `list` is mapped for `device` in direction `dir`, and has `count` mapped entries, not 0.
 pub struct MappedSg {
-    list: SgList,
-    count: u32,
-    device: ARef<Device>,
+    pub(super) list: SgList,
+    pub(super) count: u32,
+    pub(super) device: ARef<Device>,
     dir: DataDirection,
+}
+
+impl SgList {
+    /// Maps the list for a device. [`EIO`] if that is not possible. Doesn't sleep.
+    pub fn map(self, device: &ARef<Device>, dir: DataDirection) -> Result<MappedSg> {
+        MappedSg::new(self, device.clone(), dir)
+    }
 }
 
 impl MappedSg {
     /// Maps a list. [`EIO`] if that is not possible.
-    pub(super) fn new(list: SgList, device: ARef<Device>, dir: DataDirection) -> Result<Self> {
+    fn new(list: SgList, device: ARef<Device>, dir: DataDirection) -> Result<Self> {
         // SAFETY: The list has that many entries, is ours alone, and is unmapped in `drop()`,
-        // before it is freed and the device let go of. Its pages stay, as `Piece` demands.
+        // before it is freed and the device let go of. Its pages stay, as `Run` demands.
         let mapped = unsafe { dma::map_sg(&device, list.as_raw(), entries(&list), dir) }?;
 
         // INVARIANT: This is what has just been mapped.
@@ -76,25 +78,5 @@ impl Drop for MappedSg {
                 self.dir,
             )
         };
-    }
-}
-
-// SAFETY: By the type invariant the list is mapped for the device, until dropped; `Piece` demands
-// that the memory stays. The mapping is the list itself.
-unsafe impl DmaList for MappedSg {
-    fn device(&self) -> &Device {
-        &self.device
-    }
-
-    fn as_raw(&self) -> *mut bindings::scatterlist {
-        self.list.as_raw()
-    }
-
-    fn count(&self) -> u32 {
-        self.count
-    }
-
-    fn into_mapping(self) -> Mapping {
-        Mapping::of(Some(self))
     }
 }

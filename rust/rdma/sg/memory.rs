@@ -5,10 +5,12 @@
 use kernel::bindings;
 
 use super::{
-    DmaList,
-    MappedSg,
-    Mapping,
-    SpanList, //
+    copied::CopiedSg,
+    mapped::MappedSg,
+    mapping::{
+        DmaList,
+        Mapping, //
+    }, //
 };
 use crate::device::Device;
 
@@ -17,7 +19,7 @@ pub enum Memory {
     /// Mapped here.
     Mapped(MappedSg),
     /// Mapped by somebody else.
-    Spans(SpanList),
+    Copied(CopiedSg),
 }
 
 // SAFETY: Each kind keeps the promise, and the variant doesn't change.
@@ -25,28 +27,28 @@ unsafe impl DmaList for Memory {
     fn device(&self) -> &Device {
         match self {
             Self::Mapped(list) => list.device(),
-            Self::Spans(list) => list.device(),
+            Self::Copied(list) => list.device(),
         }
     }
 
     fn as_raw(&self) -> *mut bindings::scatterlist {
         match self {
             Self::Mapped(list) => list.as_raw(),
-            Self::Spans(list) => list.as_raw(),
+            Self::Copied(list) => list.as_raw(),
         }
     }
 
     fn count(&self) -> u32 {
         match self {
             Self::Mapped(list) => list.count(),
-            Self::Spans(list) => list.count(),
+            Self::Copied(list) => list.count(),
         }
     }
 
     fn into_mapping(self) -> Mapping {
         match self {
             Self::Mapped(list) => list.into_mapping(),
-            Self::Spans(list) => list.into_mapping(),
+            Self::Copied(list) => list.into_mapping(),
         }
     }
 }

@@ -9,15 +9,22 @@ use kernel::{
 };
 
 use super::{
-    table::Table,
-    DmaList,
-    Mapping,
-    Segments,
-    SpareTable, //
+    borrowed::{
+        BorrowedSg,
+        Segments, //
+    },
+    mapping::{
+        DmaList,
+        Mapping, //
+    },
+    table::{
+        SpareTable,
+        Table, //
+    }, //
 };
 use crate::device::Device;
 
-/// A list of stretches of DMA addresses, without pages.
+/// A list of segments of DMA addresses, without pages.
 ///
 /// It can be kept when the list that it was copied from is gone.
 ///
@@ -25,14 +32,14 @@ use crate::device::Device;
 ///
 /// `table` has at least `count` entries, not 0, with an address and a length that are mapped for
 /// `device`, and stay so until each region made of them has been closed.
-pub struct SpanList {
+pub struct CopiedSg {
     table: Table,
     count: u32,
     device: ARef<Device>,
 }
 
 // SAFETY: By the type invariant; keeping the mapping is left to who has made it.
-unsafe impl DmaList for SpanList {
+unsafe impl DmaList for CopiedSg {
     fn device(&self) -> &Device {
         &self.device
     }
@@ -50,27 +57,30 @@ unsafe impl DmaList for SpanList {
     }
 }
 
-/// A place in a [`BorrowedSg`](super::BorrowedSg), from which it is copied piece by piece.
-pub struct SpanCursor<'a> {
+/// A place in a [`BorrowedSg`], from which it is copied run by run.
+pub struct Cursor<'a> {
     device: &'a ARef<Device>,
     next: Cut<Segments<'a>>,
 }
 
-impl<'a> SpanCursor<'a> {
-    pub(super) fn new(device: &'a ARef<Device>, segments: Segments<'a>) -> Self {
-        Self {
-            device,
+impl<'a> BorrowedSg<'a> {
+    /// Begins to copy the list. May be done again.
+    pub fn cursor(&self) -> Cursor<'a> {
+        Cursor {
+            device: self.device,
             next: Cut {
-                segments,
+                segments: self.segments(),
                 rest: None,
             },
         }
     }
+}
 
+impl<'a> Cursor<'a> {
     /// Copies the next `bytes` bytes, and moves on. [`EINVAL`] if that is 0 or more than there
     /// are, or an entry of no length lies in the way. Entries are allocated, unless `spare` has them.
     /// May sleep.
-    pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<SpanList> {
+    pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<CopiedSg> {
         let mut entries = 0u32;
         let mut ahead = self.next.clone();
         ahead.take(bytes, |_, _| entries += 1)?;
@@ -83,7 +93,7 @@ impl<'a> SpanCursor<'a> {
         })?;
         // INVARIANT: These entries have just been filled, with parts of entries of a list that is
         // mapped for the device and stays so, by the invariant of `BorrowedSg`.
-        Ok(SpanList {
+        Ok(CopiedSg {
             table,
             count: entries,
             device: self.device.clone(),
@@ -91,7 +101,7 @@ impl<'a> SpanCursor<'a> {
     }
 }
 
-/// Stretches of addresses, of which the first may have been taken in part.
+/// Segments of addresses, of which the first may have been taken in part.
 #[derive(Clone)]
 struct Cut<I> {
     segments: I,
@@ -99,7 +109,7 @@ struct Cut<I> {
 }
 
 impl<I: Iterator<Item = (u64, u64)>> Cut<I> {
-    /// Takes stretches of `bytes` bytes together off the front, and cuts the last of them.
+    /// Takes segments of `bytes` bytes together off the front, and cuts the last of them.
     fn take(&mut self, mut bytes: u64, mut each: impl FnMut(u64, u32)) -> Result {
         while bytes > 0 {
             let (address, len) = self
@@ -122,7 +132,7 @@ impl<I: Iterator<Item = (u64, u64)>> Cut<I> {
     }
 }
 
-#[kernel::macros::kunit_tests(rdma_spans)]
+#[kernel::macros::kunit_tests(rdma_copied_sg)]
 mod tests {
     use super::*;
 

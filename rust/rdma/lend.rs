@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Lending things to work requests.
+//!
+//! A device uses what a work request refers to from when it is posted until it has completed, and
+//! doesn't know lifetimes. What keeps it there meanwhile goes with the request: a borrow, where
+//! somebody waits for the request on the stack, or else a [`Loan`].
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
+
+use core::{
+    cell::UnsafeCell,
+    mem::ManuallyDrop, //
+};
+
+use crate::completion::Done;
+
+/// Keeps a thing where it is, for a work request.
+///
+/// # Safety
+///
+/// [`Keep::get`] must return the same thing each time, which must stay until this is dropped,
+/// wherever it is moved.
+pub unsafe trait Keep<T> {
+    /// The thing.
+    fn get(&self) -> &T;
+}
+
+// SAFETY: What a reference points to stays as long as the reference.
+unsafe impl<T> Keep<T> for &T {
+    fn get(&self) -> &T {
+        self
+    }
+}
+
+// SAFETY: By the invariant of `Loan` the thing stays until all loans are gone.
+unsafe impl<T> Keep<T> for Loan<T> {
+    fn get(&self) -> &T {
+        // SAFETY: The thing is taken out only when no loan is left, and not changed before.
+        unsafe { &*self.shared.thing.get() }
+    }
+}
+
+/// Who has a thing, and lends it. Dropping it takes it back, and drops it.
+///
+/// # Invariants
+///
+/// The thing is there until `back` is set, which is so once no loan is left.
+pub struct Lender<T> {
+    shared: Arc<Shared<T>>,
+    back: bool,
+}
+
+/// A thing that is lent. Dropping it gives it back, in any context.
+///
+/// # Invariants
+///
+/// It is counted in `loans`.
+pub struct Loan<T> {
+    shared: Arc<Shared<T>>,
+}
+
+#[pin_data]
+struct Shared<T> {
+    thing: UnsafeCell<ManuallyDrop<T>>,
+    /// How many loans there are, and one more until the thing is wanted back.
+    loans: Atomic<u32>,
+    #[pin]
+    all_back: Done,
+}
+
+// SAFETY: The thing is reached by shared references, from any thread, and moved out by one.
+unsafe impl<T: Send + Sync> Send for Shared<T> {}
+
+// SAFETY: As for sending: `loans` and `all_back` do their own locking.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+
+impl<T> Lender<T> {
+    /// Gets ready to lend a thing. May sleep.
+    pub fn new(thing: T) -> Result<Self> {
+        let shared = Arc::pin_init(
+            pin_init!(Shared {
+                thing: UnsafeCell::new(ManuallyDrop::new(thing)),
+                loans: Atomic::new(1),
+                all_back <- Done::new(),
+            }),
+            GFP_KERNEL,
+        )?;
+        let back = false;
+        Ok(Self { shared, back })
+    }
+
+    /// Lends it. Any context.
+    pub fn lend(&self) -> Loan<T> {
+        // INVARIANT: Counted here. It was not 0, as the thing isn't wanted back.
+        self.shared.loans.fetch_add(1, Relaxed);
+        let shared = self.shared.clone();
+        Loan { shared }
+    }
+
+    /// Takes it back. Sleeps until all loans are.
+    pub fn take_back(mut self) -> T {
+        self.take()
+    }
+
+    /// Takes it back, which hasn't been done.
+    fn take(&mut self) -> T {
+        if self.shared.loans.fetch_sub(1, Full) != 1 {
+            self.shared.all_back.wait();
+        }
+        // INVARIANT: No loan is left, and none is made: that takes a shared reference.
+        self.back = true;
+        // SAFETY: By the type invariant the thing is there, and nobody else can reach it. `back`
+        // says that it is taken.
+        unsafe { ManuallyDrop::take(&mut *self.shared.thing.get()) }
+    }
+}
+
+impl<T> Drop for Lender<T> {
+    fn drop(&mut self) {
+        if !self.back {
+            drop(self.take());
+        }
+    }
+}
+
+impl<T> Drop for Loan<T> {
+    fn drop(&mut self) {
+        if self.shared.loans.fetch_sub(1, Full) == 1 {
+            self.shared.all_back.complete();
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_lend)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn back_when_all_loans_are() -> Result {
+        let lender = Lender::new(KBox::new(7, GFP_KERNEL)?)?;
+        let loans = (lender.lend(), lender.lend());
+        assert_eq!((**loans.0.get(), **loans.1.get()), (7, 7));
+        drop(loans);
+        assert_eq!(lender.shared.loans.load(Relaxed), 1);
+        assert_eq!(*lender.take_back(), 7);
+        // Dropped with what it has.
+        drop(Lender::new(KBox::new(8, GFP_KERNEL)?)?);
+        Ok(())
+    }
+}

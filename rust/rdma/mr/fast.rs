@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Regions without memory.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::raw::{
+    Kind,
+    RawMr, //
+};
+use crate::pd::Pd;
+
+/// A fast memory region that is not valid at the device: no peer can reach anything through it.
+///
+/// Dropping it deregisters it, and may sleep.
+///
+/// # Invariants
+///
+/// No work request that would make the region valid has been posted, or the region has been
+/// fenced since.
+pub struct FastMr {
+    pub(super) raw: RawMr,
+    kind: Kind,
+    max_pages: u32,
+    /// How often it has been registered, failed attempts included.
+    uses: u32,
+}
+
+impl FastMr {
+    /// How often a region can be registered before its keys would come back.
+    ///
+    /// Eight bits of the key change from one registration to the next; the rest is the region's
+    /// for good.
+    pub const MAX_USES: u32 = 255;
+
+    /// Allocates a region for up to `max_pages` pages, or entries with [`Kind::Gaps`]. May sleep.
+    pub fn alloc(pd: &Arc<Pd>, kind: Kind, max_pages: u32) -> Result<Self> {
+        let entries = match kind {
+            Kind::Pages => max_pages
+                .checked_mul(pd.device().limits().per_page())
+                .ok_or(EINVAL)?,
+            Kind::Gaps => max_pages,
+        };
+        // INVARIANT: The region is new.
+        Ok(Self {
+            raw: RawMr::alloc(pd, kind, entries)?,
+            kind,
+            max_pages,
+            uses: 0,
+        })
+    }
+
+    /// The protection domain.
+    pub fn pd(&self) -> &Arc<Pd> {
+        self.raw.pd()
+    }
+
+    /// What its memory may look like.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How many pages it can have.
+    pub fn max_pages(&self) -> u32 {
+        self.max_pages
+    }
+
+    /// Whether it has been registered so often that it must not be again.
+    pub fn is_spent(&self) -> bool {
+        self.uses >= Self::MAX_USES
+    }
+
+    /// Gives the region the next key. To be done before each registration.
+    pub(super) fn next_key(&mut self) {
+        self.uses = self.uses.saturating_add(1);
+        // SAFETY: The region is there and not in use by the device.
+        unsafe { rdma_bindings::rdma_helper_next_key(self.raw.as_raw()) };
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The work requests of a queue that are under way, and who is told how each of them ends.
+//!
+//! What the device's completion leads to, a `cqe`, lies in a [`Slot`] and not with who waits: the
+//! slots stay as long as completions may come, so one that comes late, or after its owner has
+//! given up, finds nothing that is gone.
+
+use kernel::{
+    container_of,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc, //
+    },
+    types::Opaque, //
+};
+
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
+
+use crate::{
+    credits::Credits,
+    raw_wr::RawWr,
+    wc::WcStatus, //
+};
+
+/// The work requests of one queue.
+///
+/// # Invariants
+///
+/// Whoever a slot names is there until it has been told, or has taken its name out.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Outstanding {
+    /// One for each request that may be under way, but for the one that drains the queue.
+    #[pin]
+    credits: Credits,
+    /// One for each credit, and one for draining.
+    slots: KVec<Slot>,
+    /// Where to look for a free slot.
+    next: Atomic<usize>,
+    /// What broke the queue; [`WcStatus::SUCCESS`] while nothing has.
+    broken: Atomic<u32>,
+}
+
+/// A place for a request.
+///
+/// # Invariants
+///
+/// `of` is the queue that has the slot.
+struct Slot {
+    cqe: Opaque<rdma_bindings::ib_cqe>,
+    /// Who is told of the request that has this place; null if it is free.
+    owner: Atomic<*mut Owner>,
+    of: NonNull<Outstanding>,
+}
+
+// SAFETY: Nothing in a slot is tied to a task: `cqe` is constant, and `owner` and `of` are there as
+// long as they are named.
+unsafe impl Send for Slot {}
+
+// SAFETY: `cqe` and `of` are constant, and `owner` is atomic.
+unsafe impl Sync for Slot {}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    /// It has completed.
+    Completed(WcStatus),
+    /// It did not complete, and its queue pair has been destroyed.
+    Gone,
+    /// It did not complete, and its queue pair could not be destroyed.
+    Lost,
+}
+
+/// The part of who is told how a request ended that slots know.
+pub(crate) struct Owner {
+    ended: unsafe fn(NonNull<Owner>, End),
+}
+
+impl Owner {
+    /// `ended` is called once for each request, in any context.
+    ///
+    /// # Safety
+    ///
+    /// `ended` must be sound to call with a pointer to this, as long as that was to be there by the
+    /// requirements of [`Outstanding::post`].
+    pub(crate) const unsafe fn new(ended: unsafe fn(NonNull<Owner>, End)) -> Self {
+        Self { ended }
+    }
+}
+
+impl Outstanding {
+    /// Slots for `depth` requests and one that drains the queue. May sleep.
+    pub(crate) fn new(depth: u32) -> Result<Arc<Self>> {
+        let count = usize::try_from(depth)?.checked_add(1).ok_or(EOVERFLOW)?;
+        Arc::pin_init(
+            try_pin_init!(&this in Self {
+                credits <- Credits::new(depth),
+                slots: Slot::several(count, this)?,
+                next: Atomic::new(0),
+                broken: Atomic::new(WcStatus::SUCCESS.as_raw()),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// One for each request that may be under way.
+    pub(crate) fn credits(&self) -> &Credits {
+        &self.credits
+    }
+
+    /// What broke the queue, if anything has. Any context.
+    pub(crate) fn broken(&self) -> Option<WcStatus> {
+        let status = WcStatus::from_raw(self.broken.load(Relaxed));
+        (status != WcStatus::SUCCESS).then_some(status)
+    }
+
+    /// The queue is broken. The first failure that is told is kept. Any context.
+    pub(crate) fn break_by(&self, status: WcStatus) {
+        let first = WcStatus::from_raw(self.broken.load(Relaxed)).and(status);
+        self.broken.store(first.as_raw(), Relaxed);
+    }
+
+    /// Posts a request, of which `owner` is told. An error means that it was not posted, and that
+    /// nobody is told. Any context.
+    ///
+    /// # Safety
+    ///
+    /// - `qp` must be there, and not be destroyed before the request is posted; its completions
+    ///   must end before this goes.
+    /// - What the request refers to must stay until the owner has been told.
+    /// - `owner` must stay until then, or until [`Outstanding::forget`] has taken it out.
+    pub(crate) unsafe fn post(
+        &self,
+        qp: *mut rdma_bindings::ib_qp,
+        owner: NonNull<Owner>,
+        request: RawWr,
+    ) -> Result {
+        // There are as many slots as credits.
+        let slot = self.claim(owner).ok_or(EBUSY)?;
+        // SAFETY: `qp` and what the request refers to are there as this function demands; the
+        // slot's `cqe` is this queue's, which goes after its completions.
+        unsafe { request.post(qp, slot.cqe.get()) }
+            .inspect_err(|_| slot.owner.store(null_mut(), Relaxed))
+    }
+
+    /// Takes a free slot.
+    fn claim(&self, owner: NonNull<Owner>) -> Option<&Slot> {
+        let first = self.next.fetch_add(1, Relaxed) % self.slots.len().max(1);
+        let (front, back) = self.slots.split_at_checked(first)?;
+        let take = |slot: &&Slot| {
+            let taken = slot.owner.cmpxchg(null_mut(), owner.as_ptr(), Full);
+            taken.is_ok()
+        };
+        back.iter().find(take).or_else(|| front.iter().find(take))
+    }
+
+    /// Takes an owner out of all slots, and returns how many there were. It is not told of those
+    /// requests; callbacks that have its name already tell it. Any context.
+    pub(crate) fn forget(&self, owner: NonNull<Owner>) -> u32 {
+        let mut forgotten = 0;
+        for slot in &self.slots {
+            let owner = owner.as_ptr();
+            forgotten += u32::from(slot.owner.cmpxchg(owner, null_mut(), Full).is_ok());
+        }
+        forgotten
+    }
+
+    /// Tells all owners that are left that their requests have ended like this. Any context.
+    pub(crate) fn end_all(&self, end: End) {
+        self.slots.iter().for_each(|slot| slot.tell(end));
+    }
+}
+
+impl Slot {
+    /// Free slots of a queue.
+    fn several(count: usize, of: NonNull<Outstanding>) -> Result<KVec<Self>> {
+        let mut slots = KVec::with_capacity(count, GFP_KERNEL)?;
+        for _ in 0..count {
+            // INVARIANT: `of` is the queue that these are made for.
+            let slot = Self {
+                cqe: Opaque::new(rdma_bindings::ib_cqe {
+                    done: Some(Self::complete),
+                }),
+                owner: Atomic::new(null_mut()),
+                of,
+            };
+            slots.push(slot, GFP_KERNEL)?;
+        }
+        Ok(slots)
+    }
+
+    /// The completion callback, in softirq context.
+    ///
+    /// # Safety
+    ///
+    /// `wc` must be the completion of a request posted with the `cqe` of a slot that is there.
+    unsafe extern "C" fn complete(_cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
+        // SAFETY: The caller vouches for `wc`; `wr_cqe` is the member that kernel users set.
+        let (cqe, status) = unsafe { (*(*wc).__bindgen_anon_1.wr_cqe.as_ref(), (*wc).status) };
+        let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
+        // SAFETY: `cqe` is the member of a slot, which is there as the caller vouches.
+        let slot = unsafe { &*container_of!(cqe, Slot, cqe) };
+        slot.tell(End::Completed(WcStatus::from_raw(status)));
+    }
+
+    /// Tells the owner, unless it has given up. Afterwards nothing of the queue is touched.
+    fn tell(&self, end: End) {
+        let Some(owner) = NonNull::new(self.owner.xchg(null_mut(), Full)) else {
+            return;
+        };
+        // SAFETY: By the type invariant `of` has this slot, so it is there.
+        let of = unsafe { self.of.as_ref() };
+        match end {
+            End::Completed(WcStatus::SUCCESS) => (),
+            End::Completed(status) => of.break_by(status),
+            End::Gone | End::Lost => of.break_by(WcStatus::FLUSHED),
+        }
+        // Before the owner can leave, and the queue with it.
+        of.credits.give_back();
+        // SAFETY: `owner` was named by the slot, and nobody else can take its name out now; by the
+        // invariant of `Outstanding` it is there until it has been told.
+        unsafe { (owner.as_ref().ended)(owner, end) };
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for Outstanding {
+    fn drop(self: Pin<&mut Self>) {
+        // Nothing completes any more. After a queue pair that was destroyed there is none.
+        self.end_all(End::Lost);
+    }
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reliable queue pairs.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_qp`
+//!
+//! A queue pair is connected step by step, and each step is a type of its own:
+//!
+//! ```text
+//!               init()         ready_to_receive()                  ready_to_send()
+//!   Qp<Reset> --------> Qp<Init> ----------> Qp<ReadyToReceive> -----------> Qp<ReadyToSend>
+//! ```
+//!
+//! From any of them it goes into error, by [`Qp::fail`] or by itself when a request fails, and
+//! stays there; so error is no type. All that is posted then is flushed.
+
+mod attr;
+mod drain;
+
+pub use attr::{
+    Depths,
+    Peer,
+    Reliability, //
+};
+
+use kernel::{
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
+    prelude::*,
+    sync::Arc, //
+};
+
+use core::{
+    marker::PhantomData,
+    ptr::{
+        null_mut,
+        NonNull, //
+    }, //
+};
+
+use crate::{
+    access::AccessFlags,
+    counted::Counted,
+    cq::{
+        Cq,
+        Entries, //
+    },
+    outstanding::{
+        End,
+        Outstanding, //
+    },
+    path::Path,
+    pd::Pd,
+    wc::WcStatus, //
+};
+
+/// A queue pair that has been made, and nothing more.
+pub struct Reset;
+/// A queue pair that takes receive requests.
+pub struct Init;
+/// A queue pair that answers its peer.
+pub struct ReadyToReceive;
+/// A connected queue pair, unless it has gone into error.
+pub struct ReadyToSend;
+
+/// A reliable queue pair, in the state `S` or in error.
+///
+/// Wraps the C `struct ib_qp`. It has an entry of its completion queues for each request.
+///
+/// To be ended by [`Qp::destroy`]; dropping it does that too, and may sleep. Requests that have not
+/// completed by then are told that they are gone; [`Qp::drain`] waits for them first.
+pub struct Qp<S> {
+    raw: RawQp,
+    _state: PhantomData<S>,
+}
+
+impl Qp<Reset> {
+    /// Makes a queue pair on a domain, whose requests complete to these queues. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOSPC` if a completion queue has not enough entries left.
+    /// - `ENOMEM`, or what the driver says.
+    pub fn create(
+        pd: &Arc<Pd>,
+        send_cq: &Arc<Cq>,
+        receive_cq: &Arc<Cq>,
+        depths: Depths,
+    ) -> Result<Self> {
+        Ok(Self {
+            raw: RawQp::create(pd, send_cq, receive_cq, depths)?,
+            _state: PhantomData,
+        })
+    }
+
+    /// Gives it a port, and its peer rights. May sleep.
+    pub fn init(self, port: u32, access: AccessFlags) -> Result<Qp<Init>> {
+        self.change(attr::init(port, access))
+    }
+}
+
+impl Qp<Init> {
+    /// Connects it to a peer, from which it takes requests now. May sleep.
+    pub fn ready_to_receive(
+        self,
+        path: Path,
+        peer: Peer,
+        how: &Reliability,
+    ) -> Result<Qp<ReadyToReceive>> {
+        let (change, held) = attr::ready_to_receive(path, peer, how);
+        let changed = self.change(change);
+        // The queue pair holds the address itself now.
+        drop(held);
+        changed
+    }
+}
+
+impl Qp<ReadyToReceive> {
+    /// Lets it send, beginning with the packet of this number. May sleep.
+    pub fn ready_to_send(self, psn: u32, how: &Reliability) -> Result<Qp<ReadyToSend>> {
+        self.change(attr::ready_to_send(psn, how))
+    }
+}
+
+impl<S> Qp<S> {
+    /// Changes its state. On an error it is destroyed.
+    fn change<T>(self, (mut attr, mask): attr::Change) -> Result<Qp<T>> {
+        self.raw.modify(&mut attr, mask)?;
+        Ok(Qp {
+            raw: self.raw,
+            _state: PhantomData,
+        })
+    }
+
+    /// The queue pair's number. Any context.
+    pub fn number(&self) -> u32 {
+        // SAFETY: The queue pair is there, and its number is constant.
+        unsafe { (*self.as_raw()).qp_num }
+    }
+
+    /// The raw pointer, for handing on to C. Valid as long as this is.
+    pub fn as_raw(&self) -> *mut rdma_bindings::ib_qp {
+        self.raw.qp.as_ptr()
+    }
+
+    /// What broke it: the status of the first request that failed, or that of a flush. Any context.
+    pub fn broken_by(&self) -> Option<WcStatus> {
+        self.sends().broken()
+    }
+
+    /// Puts the queue pair into error: all that is outstanding gets flushed. May sleep.
+    pub fn fail(&self) -> Result {
+        let (mut attr, mask) = attr::error();
+        self.raw.modify(&mut attr, mask)
+    }
+
+    /// Destroys the queue pair: nothing that was posted is carried out or completes any more, and
+    /// what had not completed is told so. Sleeps.
+    ///
+    /// On an error the queue pair has been leaked: what its requests refer to must never be freed.
+    pub fn destroy(mut self) -> Result {
+        self.raw.end()
+    }
+
+    /// Its send requests that are under way.
+    pub(crate) fn sends(&self) -> &Arc<Outstanding> {
+        &self.raw.sends
+    }
+
+    /// Its receive requests that are under way.
+    pub(crate) fn receives(&self) -> &Arc<Outstanding> {
+        &self.raw.receives
+    }
+
+    /// All send requests have completed: completions don't lead to them any more. May sleep.
+    fn drained(&self) {
+        if let Some([sends, _]) = &self.raw.entries {
+            sends.drained();
+        }
+    }
+}
+
+/// The C object.
+///
+/// # Invariants
+///
+/// `qp` is a queue pair that is destroyed only here, and is there as long as `counted` is. Its
+/// completions go where `entries` are.
+struct RawQp {
+    qp: NonNull<rdma_bindings::ib_qp>,
+    counted: Option<Counted>,
+    sends: Arc<Outstanding>,
+    receives: Arc<Outstanding>,
+    /// For sends and for receives.
+    entries: Option<[Entries; 2]>,
+    pd: Arc<Pd>,
+}
+
+// SAFETY: A queue pair is not tied to a task.
+unsafe impl Send for RawQp {}
+
+// SAFETY: The C side does its own locking.
+unsafe impl Sync for RawQp {}
+
+impl RawQp {
+    fn create(
+        pd: &Arc<Pd>,
+        send_cq: &Arc<Cq>,
+        receive_cq: &Arc<Cq>,
+        depths: Depths,
+    ) -> Result<Self> {
+        let (sends, receives) = (
+            Outstanding::new(depths.send)?,
+            Outstanding::new(depths.receive)?,
+        );
+        let (send, receive) = (depths.in_send_queue(), depths.in_receive_queue());
+        let entries = [
+            send_cq.reserve(send, &sends)?,
+            receive_cq.reserve(receive, &receives)?,
+        ];
+        let mut attr = depths.attr(send_cq.as_raw(), receive_cq.as_raw());
+        // SAFETY: The domain and the completion queues are held, and `attr` is filled.
+        let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
+        // INVARIANT: Just created, with these completion queues.
+        Ok(Self {
+            qp: NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?,
+            counted: Some(Counted::new(pd)),
+            sends,
+            receives,
+            entries: Some(entries),
+            pd: pd.clone(),
+        })
+    }
+
+    /// Changes attributes, those that `mask` names. May sleep.
+    fn modify(&self, attr: &mut rdma_bindings::ib_qp_attr, mask: u32) -> Result {
+        let mask = c_int::try_from(mask)?;
+        // SAFETY: By the type invariant `qp` is there, as it is still counted; `attr` may be
+        // changed.
+        to_result(unsafe { rdma_bindings::ib_modify_qp(self.qp.as_ptr(), attr, mask) })
+    }
+
+    /// Destroys the queue pair, then lets go of its completion queues.
+    fn end(&mut self) -> Result {
+        let Some(counted) = self.counted.take() else {
+            return Ok(());
+        };
+        let qp = self.qp.as_ptr();
+        let entries = self.entries.take();
+        let ended = counted.end("queue pair", || {
+            // SAFETY: By the type invariant `qp` is there, as it was still counted, and isn't used
+            // again.
+            to_result(unsafe { rdma_bindings::ib_destroy_qp_user(qp, null_mut()) })
+        });
+        if ended.is_ok() {
+            // Completions may be on their way until the queue has gone, if nobody else uses it.
+            drop(entries);
+            self.sends.end_all(End::Gone);
+            self.receives.end_all(End::Gone);
+        } else {
+            let device = self.pd.device().as_raw();
+            // SAFETY: `qp` could not be destroyed, so it is there, and nothing frees it.
+            unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*qp).res) };
+            entries.iter().flatten().for_each(Entries::stuck);
+        }
+        ended
+    }
+}
+
+impl Drop for RawQp {
+    fn drop(&mut self) {
+        // An error has been reported; who needs to know has called `destroy()`.
+        let _ = self.end();
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a queue pair is made and connected with.
+
+use rdma_bindings as b;
+
+use crate::{
+    access::AccessFlags,
+    gid::Gid,
+    path::Path, //
+};
+
+/// How many requests a queue pair can have under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Depths {
+    /// Send requests; there may be one more, which drains the queue.
+    pub send: u32,
+    /// Receive requests; there may be one more, which drains the queue.
+    pub receive: u32,
+    /// The most segments of local memory in a request.
+    pub segments: u32,
+}
+
+impl Depths {
+    /// How many requests the send queue, and so its completion queue, has room for: two more than
+    /// there are credits. One is for draining, and one because a completion may be seen before the
+    /// driver has taken back the place of its request.
+    pub const fn in_send_queue(&self) -> u32 {
+        self.send.saturating_add(2)
+    }
+
+    /// How many requests the receive queue has room for; none if it has no use.
+    pub const fn in_receive_queue(&self) -> u32 {
+        if self.receive == 0 {
+            0
+        } else {
+            self.receive.saturating_add(2)
+        }
+    }
+
+    /// The attributes of a queue pair that completes to these queues.
+    pub(super) fn attr(
+        &self,
+        send_cq: *mut b::ib_cq,
+        recv_cq: *mut b::ib_cq,
+    ) -> b::ib_qp_init_attr {
+        let max_recv_wr = self.in_receive_queue();
+        b::ib_qp_init_attr {
+            send_cq,
+            recv_cq,
+            cap: b::ib_qp_cap {
+                max_send_wr: self.in_send_queue(),
+                max_recv_wr,
+                max_send_sge: self.segments,
+                max_recv_sge: self.segments.min(max_recv_wr),
+                ..Default::default()
+            },
+            sq_sig_type: b::ib_sig_type_IB_SIGNAL_ALL_WR,
+            qp_type: b::ib_qp_type_IB_QPT_RC,
+            ..Default::default()
+        }
+    }
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// The number of its queue pair.
+    pub number: u32,
+    /// The number of its first packet.
+    pub psn: u32,
+}
+
+/// How reliable a connection is, and how much of a peer's time it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Reliability {
+    /// How many reads and atomic operations of the peer are served at once.
+    pub responder_resources: u8,
+    /// How many reads and atomic operations the peer is asked for at once.
+    pub initiator_depth: u8,
+    /// How long the peer waits before it tries again where there was no receive request, as the
+    /// wire has it.
+    pub min_rnr_timer: u8,
+    /// How long to wait for an acknowledgement: 4.096 µs times two to the power of this.
+    pub timeout: u8,
+    /// How often to try again without one.
+    pub retries: u8,
+    /// How often to try again where the peer had no receive request; 7 is for ever.
+    pub rnr_retries: u8,
+}
+
+impl Default for Reliability {
+    fn default() -> Self {
+        Self {
+            responder_resources: 1,
+            initiator_depth: 1,
+            min_rnr_timer: 12,
+            timeout: 14,
+            retries: 7,
+            rnr_retries: 7,
+        }
+    }
+}
+
+/// Attributes to be changed, and which of them.
+pub(super) type Change = (b::ib_qp_attr, u32);
+
+/// To the state INIT.
+pub(super) fn init(port: u32, access: AccessFlags) -> Change {
+    let attr = b::ib_qp_attr {
+        qp_state: b::ib_qp_state_IB_QPS_INIT,
+        port_num: port,
+        qp_access_flags: u32::from(access).try_into().unwrap_or(0),
+        pkey_index: 0,
+        ..Default::default()
+    };
+    let mask = b::ib_qp_attr_mask_IB_QP_STATE
+        | b::ib_qp_attr_mask_IB_QP_PKEY_INDEX
+        | b::ib_qp_attr_mask_IB_QP_PORT
+        | b::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS;
+    (attr, mask)
+}
+
+/// To the state RTR; and what must be there until the change has been made.
+pub(super) fn ready_to_receive(path: Path, peer: Peer, how: &Reliability) -> (Change, Option<Gid>) {
+    let path_mtu = path.mtu();
+    let (ah_attr, held) = path.into_address();
+    let attr = b::ib_qp_attr {
+        qp_state: b::ib_qp_state_IB_QPS_RTR,
+        ah_attr,
+        path_mtu,
+        dest_qp_num: peer.number,
+        rq_psn: peer.psn,
+        max_dest_rd_atomic: how.responder_resources,
+        min_rnr_timer: how.min_rnr_timer,
+        ..Default::default()
+    };
+    let mask = b::ib_qp_attr_mask_IB_QP_STATE
+        | b::ib_qp_attr_mask_IB_QP_AV
+        | b::ib_qp_attr_mask_IB_QP_PATH_MTU
+        | b::ib_qp_attr_mask_IB_QP_DEST_QPN
+        | b::ib_qp_attr_mask_IB_QP_RQ_PSN
+        | b::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC
+        | b::ib_qp_attr_mask_IB_QP_MIN_RNR_TIMER;
+    ((attr, mask), held)
+}
+
+/// To the state RTS.
+pub(super) fn ready_to_send(psn: u32, how: &Reliability) -> Change {
+    let attr = b::ib_qp_attr {
+        qp_state: b::ib_qp_state_IB_QPS_RTS,
+        sq_psn: psn,
+        max_rd_atomic: how.initiator_depth,
+        timeout: how.timeout,
+        retry_cnt: how.retries,
+        rnr_retry: how.rnr_retries,
+        ..Default::default()
+    };
+    let mask = b::ib_qp_attr_mask_IB_QP_STATE
+        | b::ib_qp_attr_mask_IB_QP_SQ_PSN
+        | b::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC
+        | b::ib_qp_attr_mask_IB_QP_TIMEOUT
+        | b::ib_qp_attr_mask_IB_QP_RETRY_CNT
+        | b::ib_qp_attr_mask_IB_QP_RNR_RETRY;
+    (attr, mask)
+}
+
+/// To the state ERR.
+pub(super) fn error() -> Change {
+    let attr = b::ib_qp_attr {
+        qp_state: b::ib_qp_state_IB_QPS_ERR,
+        ..Default::default()
+    };
+    (attr, b::ib_qp_attr_mask_IB_QP_STATE)
+}

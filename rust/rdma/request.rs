@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work requests of their own: on the heap, each with its own completion.
+//!
+//! Beside [waiting](crate::waiter) for requests on the stack this is the other way to have one
+//! posted: nobody waits, and what was given with it is called when it has ended.
+
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit;
+
+use kernel::{
+    container_of,
+    prelude::*, //
+};
+
+use core::{
+    mem,
+    ptr::NonNull, //
+};
+
+use crate::{
+    outstanding::{
+        End,
+        Outstanding,
+        Owner, //
+    },
+    qp::{
+        Init,
+        Qp,
+        ReadyToReceive,
+        ReadyToSend, //
+    },
+    raw_wr::RawWr,
+    wc::WrError,
+    wr::{
+        Receive,
+        WorkRequest, //
+    }, //
+};
+
+/// A request on the heap, with what is to be called when it has ended.
+///
+/// Each request that has been posted ends exactly once: it completes, or its queue pair is
+/// destroyed before, or could not even be destroyed.
+pub struct Request<W, F> {
+    owner: Owner,
+    request: W,
+    then: F,
+}
+
+/// A request that has ended.
+pub struct Ended<W> {
+    /// How.
+    pub result: Result<(), WrError>,
+    /// The request, with what it refers to; [`None`] if that was leaked, since the device may use
+    /// it at any time.
+    pub request: Option<W>,
+}
+
+/// A request that was not posted.
+pub struct NotPosted<W, F> {
+    /// `EAGAIN` if as many as the queue is deep are under way; `EIO` if the queue pair is broken;
+    /// what the driver said.
+    pub error: Error,
+    /// The request.
+    pub request: KBox<Request<W, F>>,
+}
+
+/// What the queue needs to know of a request.
+pub(crate) trait Posted {
+    /// What is posted.
+    fn raw(&self) -> RawWr;
+}
+
+impl<K> Posted for WorkRequest<K> {
+    fn raw(&self) -> RawWr {
+        WorkRequest::raw(self)
+    }
+}
+
+impl<K> Posted for Receive<K> {
+    fn raw(&self) -> RawWr {
+        Receive::raw(self)
+    }
+}
+
+impl<W: Send + 'static, F: FnOnce(Ended<W>) + Send + 'static> Request<W, F> {
+    /// A request that has not been posted. Doesn't sleep if `flags` don't allow it.
+    ///
+    /// When it has ended, `then` is called, in softirq context or where a queue pair is destroyed:
+    /// it must not sleep, also not by what it drops.
+    pub fn new(request: W, then: F, flags: kernel::alloc::Flags) -> Result<KBox<Self>> {
+        let this = Self {
+            // SAFETY: `ended` is called with a pointer to the member of a box that `post` has given
+            // away, once.
+            owner: unsafe { Owner::new(Self::ended) },
+            request,
+            then,
+        };
+        Ok(KBox::new(this, flags)?)
+    }
+
+    /// The request has ended.
+    ///
+    /// # Safety
+    ///
+    /// `owner` must be the member of a box that was given away for this.
+    unsafe fn ended(owner: NonNull<Owner>, end: End) {
+        // SAFETY: By this function's requirements `owner` is the member of a box that was given
+        // away for this.
+        let this = unsafe { KBox::from_raw(container_of!(owner.as_ptr(), Self, owner)) };
+        let this = KBox::into_inner(this);
+        let (result, request) = match end {
+            End::Completed(status) => (status.to_result(), Some(this.request)),
+            End::Gone => (Err(WrError::TimedOut), Some(this.request)),
+            End::Lost => {
+                // The device may use at any time what it refers to.
+                mem::forget(this.request);
+                (Err(WrError::Lost), None)
+            }
+        };
+        (this.then)(Ended { result, request });
+    }
+}
+
+/// Posts a request. Any context.
+///
+/// # Safety
+///
+/// `qp` must be there, and its completions must end before `queue` goes.
+unsafe fn post<W: Posted, F>(
+    qp: *mut rdma_bindings::ib_qp,
+    queue: &Outstanding,
+    request: KBox<Request<W, F>>,
+) -> Result<(), NotPosted<W, F>> {
+    let refused = |error, request| Err(NotPosted { error, request });
+    if queue.broken().is_some() {
+        return refused(EIO, request);
+    }
+    let Some(credit) = queue.credits().try_take() else {
+        return refused(EAGAIN, request);
+    };
+    let raw = request.request.raw();
+    let request = KBox::into_raw(request);
+    // SAFETY: `request` comes from a box, so its member is there.
+    let owner = unsafe { NonNull::new_unchecked(&raw mut (*request).owner) };
+    // SAFETY: `qp` is there as the caller promises. The box, and in it what the request refers to,
+    // stays until the owner has been told, which takes it.
+    let posted = unsafe { queue.post(qp, owner, raw) };
+    if let Err(error) = posted {
+        // SAFETY: The request was not posted, so nobody is told, and the box is ours again.
+        return refused(error, unsafe { KBox::from_raw(request) });
+    }
+    credit.keep();
+    Ok(())
+}
+
+impl Qp<ReadyToSend> {
+    /// Posts a send request. Any context.
+    pub fn post<K, F>(
+        &self,
+        request: KBox<Request<WorkRequest<K>, F>>,
+    ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
+        // SAFETY: The queue pair is there as long as `self`; its completions end before what it
+        // holds of its requests goes.
+        unsafe { post(self.as_raw(), self.sends(), request) }
+    }
+}
+
+/// States of a queue pair in which it takes receive requests.
+pub trait Receives {}
+
+impl Receives for Init {}
+impl Receives for ReadyToReceive {}
+impl Receives for ReadyToSend {}
+
+impl<S: Receives> Qp<S> {
+    /// Posts a receive request. Any context.
+    pub fn post_receive<K, F>(
+        &self,
+        request: KBox<Request<Receive<K>, F>>,
+    ) -> Result<(), NotPosted<Receive<K>, F>> {
+        // SAFETY: The queue pair is there as long as `self`; its completions end before what it
+        // holds of its requests goes.
+        unsafe { post(self.as_raw(), self.receives(), request) }
+    }
+}

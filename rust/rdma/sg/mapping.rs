@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What mapped lists have in common.
+
+use kernel::bindings;
+
+use super::mapped::MappedSg;
+use crate::device::Device;
+
+/// A DMA mapped list of segments, from which a region can be made.
+///
+/// # Safety
+///
+/// - [`DmaList::as_raw`] must return a scatterlist of which at least [`DmaList::count`] entries,
+///   not 0, are mapped for [`DmaList::device`], as long as `self` exists.
+/// - They, and the memory behind them, must stay so until what [`DmaList::into_mapping`] returned
+///   is dropped; if it is leaked, for ever.
+pub unsafe trait DmaList: Sized {
+    /// The device that the list is mapped for.
+    fn device(&self) -> &Device;
+
+    /// The first entry.
+    fn as_raw(&self) -> *mut bindings::scatterlist;
+
+    /// The number of mapped entries.
+    fn count(&self) -> u32;
+
+    /// Gives up the list for what keeps it mapped.
+    fn into_mapping(self) -> Mapping;
+}
+
+/// What keeps memory mapped for a device while a region uses it.
+///
+/// Dropping it undoes the mapping, if it is one of this crate's ([`MappedSg`]). A mapping of
+/// somebody else's is undone by them, after the region has been closed. Doesn't sleep.
+#[must_use]
+pub struct Mapping {
+    list: Option<MappedSg>,
+}
+
+impl Mapping {
+    /// The mapping of a list of this crate's, or of somebody else's if that is [`None`].
+    pub(super) fn of(list: Option<MappedSg>) -> Self {
+        Self { list }
+    }
+
+    /// Leaves it mapped for good: the device may use it at any time. Only the device isn't held
+    /// any more, which would keep it from going away.
+    pub(crate) fn leak(self) {
+        if let Some(list) = self.list {
+            list.leak();
+        }
+    }
+}
+
+// SAFETY: By the type invariant the list is mapped for the device, until dropped; `Piece` demands
+// that the memory stays. The mapping is the list itself.
+unsafe impl DmaList for MappedSg {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn as_raw(&self) -> *mut bindings::scatterlist {
+        self.list.as_raw()
+    }
+
+    fn count(&self) -> u32 {
+        self.count
+    }
+
+    fn into_mapping(self) -> Mapping {
+        Mapping::of(Some(self))
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who waits for work requests on its stack.
+
+use kernel::{
+    container_of,
+    prelude::*,
+    sync::atomic::{
+        Atomic,
+        Full,
+        Relaxed, //
+    }, //
+};
+
+use core::ptr::NonNull;
+
+use crate::{
+    completion::Done,
+    outstanding::{
+        End,
+        Outstanding,
+        Owner, //
+    },
+    raw_wr::RawWr,
+    wc::{
+        WcStatus,
+        WrError, //
+    }, //
+};
+
+/// A task that waits for the completion of its work requests, on its stack.
+///
+/// # Invariants
+///
+/// `left` is one more than the number of slots that name the waiter and of callbacks that have
+/// taken its name and not told it yet, until [`Waiter::begin_wait`] takes that one. A waiter does
+/// not go while there are any: who posts has promised that.
+#[pin_data]
+pub(crate) struct Waiter<'a> {
+    owner: Owner,
+    queue: &'a Outstanding,
+    left: Atomic<u32>,
+    status: Atomic<u32>,
+    /// One of the requests did not complete before the queue pair was destroyed.
+    gone: Atomic<bool>,
+    #[pin]
+    done: Done,
+}
+
+impl<'a> Waiter<'a> {
+    /// Initializes a waiter.
+    pub(crate) fn new(queue: &'a Outstanding) -> impl PinInit<Self> + 'a {
+        // INVARIANT: Nothing has been posted.
+        pin_init!(Self {
+            // SAFETY: `ended` is called with a pointer to the member of a waiter that is there.
+            owner: unsafe { Owner::new(Self::ended) },
+            queue,
+            left: Atomic::new(1),
+            status: Atomic::new(WcStatus::SUCCESS.as_raw()),
+            gone: Atomic::new(false),
+            done <- Done::new(),
+        })
+    }
+
+    /// What slots call it.
+    fn name(self: Pin<&Self>) -> NonNull<Owner> {
+        let this = NonNull::from(self.get_ref());
+        // SAFETY: `this` comes from a reference, so its member is there.
+        unsafe { NonNull::new_unchecked(&raw mut (*this.as_ptr()).owner) }
+    }
+
+    /// Posts a request. Doesn't sleep.
+    ///
+    /// # Safety
+    ///
+    /// - `qp` must be there, and not be destroyed before the request is posted; its completions
+    ///   must end before the queue goes.
+    /// - What the request refers to must stay until the request has completed or the queue pair is
+    ///   gone.
+    /// - The waiter must not go before [`Waiter::begin_wait`], [`Waiter::nap`] or
+    ///   [`Waiter::give_up`] has said that all requests have ended, or the last one has been
+    ///   called.
+    pub(crate) unsafe fn post(
+        self: Pin<&Self>,
+        qp: *mut rdma_bindings::ib_qp,
+        request: RawWr,
+    ) -> Result<(), WrError> {
+        // INVARIANT: Counted before a slot names the waiter.
+        self.left.fetch_add(1, Relaxed);
+        // SAFETY: `qp`, the waiter and what the request refers to stay as this function demands.
+        unsafe { self.queue.post(qp, self.name(), request) }.map_err(|error| {
+            self.left.fetch_sub(1, Relaxed);
+            WrError::Post(error)
+        })
+    }
+
+    /// One of the requests has ended. In any context.
+    ///
+    /// # Safety
+    ///
+    /// `owner` must be the member of a waiter that is there.
+    unsafe fn ended(owner: NonNull<Owner>, end: End) {
+        // SAFETY: By this function's requirements it is the member of a waiter that is there.
+        let this = unsafe { &*container_of!(owner.as_ptr(), Waiter<'_>, owner) };
+        match end {
+            End::Completed(status) => {
+                let both = this.status().and(status);
+                this.status.store(both.as_raw(), Relaxed);
+            }
+            End::Gone | End::Lost => this.gone.store(true, Relaxed),
+        }
+        if this.left.fetch_sub(1, Full) == 1 {
+            this.done.complete();
+        }
+    }
+
+    /// How the requests that have completed ended, taken together.
+    pub(crate) fn status(&self) -> WcStatus {
+        WcStatus::from_raw(self.status.load(Relaxed))
+    }
+
+    /// Whether a request did not complete before the queue pair was destroyed.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
+    }
+
+    /// How all requests ended, which they have.
+    pub(crate) fn result(&self) -> Result<(), WrError> {
+        if self.is_gone() {
+            return Err(WrError::TimedOut);
+        }
+        self.status().to_result()
+    }
+
+    /// Nothing more will be posted. Returns whether all has ended. To be called once, and before
+    /// [`Waiter::nap`].
+    pub(crate) fn begin_wait(self: Pin<&Self>) -> bool {
+        // Acquires what the callbacks have released.
+        self.left.fetch_sub(1, Full) == 1
+    }
+
+    /// Waits a while for the requests, and returns whether all have ended. Sleeps,
+    /// uninterruptibly.
+    pub(crate) fn nap(self: Pin<&Self>) -> bool {
+        self.done.nap()
+    }
+
+    /// Stops waiting, and returns whether all requests have ended after all. May sleep, for the
+    /// time of a callback.
+    pub(crate) fn give_up(self: Pin<&Self>) -> bool {
+        let given_up = self.queue.forget(self.name());
+        // INVARIANT: No slot names the waiter any more. The callbacks that have its name tell it.
+        if given_up == 0 || self.left.fetch_sub(given_up, Full) != given_up {
+            self.done.wait();
+        }
+        given_up == 0
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How work requests end.
+
+use kernel::{
+    fmt,
+    prelude::*, //
+};
+
+/// How a work request failed.
+#[derive(Clone, Copy, Debug)]
+pub enum WrError {
+    /// It was refused by the driver, and never reached the device. The queue pair goes on.
+    Post(Error),
+    /// The queue pair went into error before it was its turn, or while it was. It may have been
+    /// carried out or not. rxe reports a request like that too whose own failure was the cause.
+    Flushed,
+    /// The device failed it, and the queue pair went into error. Of its effects nothing is known.
+    Failed(WcStatus),
+    /// It did not complete in time, and the queue pair has been destroyed. It may have been carried
+    /// out, but won't be any more.
+    TimedOut,
+    /// It did not complete in time, and the queue pair could not even be destroyed. The device may
+    /// carry it out at any time.
+    Lost,
+}
+
+impl From<WrError> for Error {
+    fn from(error: WrError) -> Self {
+        match error {
+            WrError::Post(error) => error,
+            WrError::Flushed | WrError::Failed(_) | WrError::TimedOut | WrError::Lost => EIO,
+        }
+    }
+}
+
+impl fmt::Display for WrError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Post(err) => write!(f, "not posted ({})", err.to_errno()),
+            Self::Flushed => f.write_str("flushed"),
+            Self::Failed(status) => fmt::Display::fmt(status, f),
+            Self::TimedOut => f.write_str("did not complete"),
+            Self::Lost => f.write_str("did not complete, and may still"),
+        }
+    }
+}
+
+/// The status of a completion.
+///
+/// Values are those of the C `enum ib_wc_status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WcStatus(u32);
+
+impl WcStatus {
+    /// The request has been carried out.
+    pub(crate) const SUCCESS: Self = Self(rdma_bindings::ib_wc_status_IB_WC_SUCCESS);
+    /// The queue pair was in error.
+    pub(crate) const FLUSHED: Self = Self(rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR);
+
+    /// The status with this C value.
+    pub(crate) const fn from_raw(status: u32) -> Self {
+        Self(status)
+    }
+
+    /// The C value.
+    pub const fn as_raw(self) -> u32 {
+        self.0
+    }
+
+    /// What this status is of several requests, with another's: a failure, of which there can be
+    /// one, counts more than the flushes that follow it.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match self {
+            Self::SUCCESS => other,
+            Self::FLUSHED if other != Self::SUCCESS => other,
+            failure => failure,
+        }
+    }
+
+    /// How a request with this status ended.
+    pub(crate) fn to_result(self) -> Result<(), WrError> {
+        match self {
+            Self::SUCCESS => Ok(()),
+            Self::FLUSHED => Err(WrError::Flushed),
+            failure => Err(WrError::Failed(failure)),
+        }
+    }
+}
+
+impl fmt::Display for WcStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: `ib_wc_status_msg` takes any value, and returns a string that is always there.
+        let text = unsafe { CStr::from_char_ptr(rdma_bindings::ib_wc_status_msg(self.0)) };
+        fmt::Display::fmt(text, f)
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_wc)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_counts_more_than_flushes() {
+        const FAILED: WcStatus = WcStatus::from_raw(rdma_bindings::ib_wc_status_IB_WC_LOC_PROT_ERR);
+        let all = |statuses: &[WcStatus]| {
+            let sum = |sum: WcStatus, &status| sum.and(status);
+            statuses.iter().fold(WcStatus::SUCCESS, sum)
+        };
+        let (ok, flushed) = (WcStatus::SUCCESS, WcStatus::FLUSHED);
+        assert!(all(&[ok, ok]).to_result().is_ok());
+        assert_eq!(all(&[ok, flushed, ok]), flushed);
+        assert_eq!(all(&[flushed, FAILED, flushed, ok]), FAILED);
+        assert!(matches!(flushed.to_result(), Err(WrError::Flushed)));
+        assert!(matches!(FAILED.to_result(), Err(WrError::Failed(FAILED))));
+    }
+}
