@@ -429,7 +429,7 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  *   to be written to; by whatever address or page it is found), or a segment without memory.
  * * -KFI_E2BIG: more segments than the domain's mr_iov_limit, or more pages than one region of the
  *   device holds.
- * * -KFI_EINVAL: a hole: two segments that are not adjacent in memory and don't meet at a page
+ * * -KFI_EINVAL: a gap: two segments that are not adjacent in memory and don't meet at a page
  *   boundary on both sides, on a device that can't bridge it.
  * * -KFI_EINVAL: a scatterlist entry within the count that isn't DMA-mapped (sg_dma_len() is 0), or
  *   whose address can't be one of this device.

@@ -2,7 +2,8 @@
 
 //! The exported calls: providers, what they offer, and opening a fabric of theirs.
 
-pub(crate) mod getinfo;
+pub(crate) mod answer;
+mod getinfo;
 pub(crate) mod guard;
 mod hints;
 mod info;

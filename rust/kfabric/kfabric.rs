@@ -47,20 +47,18 @@ pub use crate::{
     region::{
         access::Access,
         extent,
+        limits::MrLimits,
         memory::{
-            Piece,
-            Pieces, //
+            PageSlice,
+            PageSlices, //
         },
+        pieces::Piece,
         rawkey::{
             raw_key_size,
             RemotePiece,
-            MOST_PIECES, //
+            MAX_PIECES, //
         },
-        request::{
-            MrLimits,
-            MrRequest, //
-        },
-        runs::Run,
+        request::MrRequest,
         shape::{
             Shape,
             Span, //

@@ -3,15 +3,30 @@
 //! One registration as a value: what is asked for, and the memory that it is about.
 //!
 //! Knows no objects and no providers.
+//!
+//! One word for one thing:
+//!
+//! | word | is |
+//! |---|---|
+//! | segment | an entry of the consumer's list |
+//! | gap | what is between two segments that a device can't have in one region of its own |
+//! | span | a range of addresses, whatever they address: where it starts, and its length |
+//! | run | memory that is contiguous, as long as it goes on |
+//! | slice | the bytes of one page that are the region's |
+//! | piece | what is one region to the device, with a key of its own: all of a region, or one of several |
+//!
+//! A part is any part of anything.
 
 pub(crate) mod access;
+pub(crate) mod auth_key;
 pub mod extent;
 pub(crate) mod judge;
 pub(crate) mod lease;
+pub(crate) mod limits;
 pub(crate) mod memory;
+pub(crate) mod pieces;
 pub(crate) mod rawkey;
 pub(crate) mod request;
-pub(crate) mod runs;
 pub(crate) mod shape;
 pub(crate) mod source;
 pub mod transfer;

@@ -3,7 +3,7 @@
 //! Modules that go, and what they have left behind.
 
 use crate::{
-    api::registry,
+    api::registry::register,
     consumer,
     support::{
         module::Owner,
@@ -41,7 +41,7 @@ impl Drop for Watch {
 /// To be called when the module gives nothing out any more, and before its code is freed.
 pub(crate) fn gone(owner: Owner) {
     let _noio = NoIo::enter();
-    registry::module_gone(owner);
+    register::module_gone(owner);
     consumer::module_gone(owner);
 }
 

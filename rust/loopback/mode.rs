@@ -100,7 +100,7 @@ impl Mode {
             segments: 1 << 16,
             pages: u64::MAX,
             bytes: 1 << 46,
-            holes: true,
+            gaps: true,
             auth_keys: true,
             refresh: Ok(()),
             // The processor copies.

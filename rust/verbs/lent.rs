@@ -11,7 +11,7 @@ use kernel::{
 };
 use kfabric::{
     List,
-    Piece,
+    PageSlice,
     Refusal, //
 };
 use rdma::{
@@ -43,7 +43,7 @@ pub(crate) fn borrow<'a>(
 /// What it becomes part of belongs to the region, which undoes it before its memory is the consumer's
 /// again: when it is closed, refreshed, or not registered after all. If the device doesn't let go, the
 /// consumer is told never to free the memory.
-pub(crate) fn run(piece: Piece<'_>) -> sg::Run {
+pub(crate) fn run(piece: PageSlice<'_>) -> sg::Run {
     // SAFETY: The piece has a page, whose pointer is not null. By the contract of kfi_mr(3) the
     // consumer keeps it until the region is closed, which is as long as the above needs it.
     let page = unsafe { BorrowedPage::from_raw(NonNull::new_unchecked(piece.page.as_ptr())) };

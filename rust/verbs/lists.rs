@@ -14,9 +14,9 @@ use kfabric::{
     List,
     MrLimits,
     MrRequest,
-    Pieces,
+    PageSlices,
+    Piece,
     Refusal,
-    Run,
     Source, //
 };
 use rdma::{
@@ -30,9 +30,9 @@ use rdma::{
 };
 
 /// What each device region is to hold. `E2BIG` if there would be too many. May sleep.
-pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<Few<Run>, Refusal> {
+pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<Few<Piece>, Refusal> {
     if limits.pieces <= 1 {
-        let run = Run {
+        let run = Piece {
             bytes: request.shape().bytes(),
             pages: request.shape().pages(),
         };
@@ -41,7 +41,7 @@ pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<Few<Run
         let _ = one.push_within_capacity(run);
         return Ok(one);
     }
-    let cut = || request.runs(limits.pages, limits.bytes);
+    let cut = || request.pieces(limits.pages, limits.bytes);
     let count = cut().take(limits.pieces.saturating_add(1)).count();
     if count > limits.pieces {
         return Err(Refusal::new(Errno::E2BIG, c"too many pieces").value(widen(count)));
@@ -58,7 +58,7 @@ pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<Few<Run
 pub(crate) fn map(
     resources: &Resources,
     request: &MrRequest<'_>,
-    runs: &[Run],
+    runs: &[Piece],
     spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
     let mut lists = Few::with_capacity(runs.len(), GFP_KERNEL)?;
@@ -72,7 +72,7 @@ pub(crate) fn map(
             let _ = lists.push_within_capacity(Memory::Copied(list));
         }
     } else {
-        let mut pieces = request.pieces();
+        let mut pieces = request.page_slices();
         for run in runs {
             let list = of_pages(resources, request, run, spare, &mut pieces)?;
             // There is room.
@@ -86,9 +86,9 @@ pub(crate) fn map(
 fn of_pages(
     resources: &Resources,
     request: &MrRequest<'_>,
-    run: &Run,
+    run: &Piece,
     spare: Option<&SpareTable>,
-    pieces: &mut Pieces<'_>,
+    pieces: &mut PageSlices<'_>,
 ) -> Result<Memory, Refusal> {
     let device = resources.device();
     let pieces = First {
@@ -110,7 +110,7 @@ fn index_of(pages: u64) -> usize {
 
 /// The pieces that make up the next `left` bytes. A run ends where a piece does.
 struct First<'a, 'b> {
-    pieces: &'a mut Pieces<'b>,
+    pieces: &'a mut PageSlices<'b>,
     left: u64,
 }
 
@@ -153,5 +153,5 @@ fn check_list(
 /// Does what a registration would do with the memory, on a device that is gone: bad memory is
 /// refused for what it is.
 pub(crate) fn check_memory(request: &MrRequest<'_>) -> Result<(), Refusal> {
-    request.pieces().try_for_each(|piece| piece.map(drop))
+    request.page_slices().try_for_each(|piece| piece.map(drop))
 }

@@ -9,7 +9,7 @@ use kfabric::{
     Errno,
     MrLimits,
     Refusal,
-    MOST_PIECES, //
+    MAX_PIECES, //
 };
 use rdma::Limits;
 
@@ -56,7 +56,7 @@ impl Mode {
     /// The size of a key. Those of devices are 32 bits wide.
     pub(crate) fn key_size(self) -> usize {
         if self.raw {
-            raw_key_size(MOST_PIECES)
+            raw_key_size(MAX_PIECES)
         } else {
             size_of::<u32>()
         }
@@ -66,7 +66,7 @@ impl Mode {
     pub(crate) fn limits(self, limits: &Limits) -> MrLimits {
         let pages = limits.max_fast_reg_pages.min(MAX_PAGES);
         let (segments, pieces) = if self.raw {
-            (MOST_PIECES, MOST_PIECES)
+            (MAX_PIECES, MAX_PIECES)
         } else {
             (num::index(pages), 1)
         };
@@ -75,7 +75,7 @@ impl Mode {
             segments,
             pages: u64::from(pages),
             bytes: limits.max_mr_size,
-            holes: limits.sg_gaps,
+            gaps: limits.sg_gaps,
             peer_to_peer: limits.peer_to_peer,
             pieces,
             ..MrLimits::NONE

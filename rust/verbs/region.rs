@@ -27,6 +27,7 @@ use kfabric::{
     Errno,
     MrLimits,
     MrRequest,
+    Piece,
     Refusal,
     Run, //
 };
@@ -52,7 +53,7 @@ const BASE: u64 = 1 << 32;
 /// A region.
 pub(crate) struct Region {
     /// What each of its device regions holds.
-    runs: Few<Run>,
+    runs: Few<Piece>,
     kind: Kind,
     access: AccessFlags,
     /// Its device region is one of those that were reserved.
@@ -84,7 +85,7 @@ impl Region {
         spare: Option<&SpareTable>,
     ) -> Result<Self, Refusal> {
         let runs = lists::runs(limits, request)?;
-        let kind = match request.shape().hole() {
+        let kind = match request.shape().gap() {
             Some(_) if limits.pieces <= 1 => Kind::Gaps,
             _ => Kind::Pages,
         };

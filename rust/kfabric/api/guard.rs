@@ -4,19 +4,18 @@
 //!
 //! Lock order: `HANDED_OUT` is a leaf; no provider is called under it.
 
-mod open;
+pub(crate) mod open;
+mod ops;
 
-use crate::api::registry::ProviderRef;
-use core::ptr::{
-    self,
-    NonNull, //
+use crate::{
+    api::registry::ProviderRef,
+    object::fid::{
+        Class,
+        ClassTable, //
+    }, //
 };
+use core::ptr::NonNull;
 use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
     prelude::*,
     sync::{
         GlobalGuard,
@@ -44,9 +43,12 @@ pub(crate) unsafe fn init() {
     unsafe { HANDED_OUT.init() };
 }
 
+/// The class of the tables of guards.
+static GUARD: Class = Class::new(kfi_bindings::KFI_CLASS_UNSPEC);
+
 /// Stands between its consumers and an open fabric, whichever language its provider is written in.
 ///
-/// The fabric's fid points to `ops` instead of the provider's table. So the code that runs last
+/// The fabric's fid points to `table` instead of the provider's table. So the code that runs last
 /// when a fabric is closed is the core's, and the provider's module can be let go by it.
 ///
 /// A provider may open one fabric several times, that is, give out the same fid again. It has one
@@ -59,7 +61,7 @@ pub(crate) unsafe fn init() {
 /// points to the guard if not all of its consumers are closing it.
 #[repr(C)]
 struct Guard {
-    ops: kfi_ops,
+    table: ClassTable<kfi_ops>,
     inner: *mut kfi_ops,
     provider: ProviderRef,
     consumers: GlobalLockedBy<Consumers, HANDED_OUT>,
@@ -73,26 +75,6 @@ struct Consumers {
 }
 
 impl Guard {
-    /// A guard of a fabric with this table, for one consumer.
-    fn new(inner: *mut kfi_ops, provider: ProviderRef) -> Self {
-        // INVARIANT: The caller passes what the provider gave, and puts the guard there.
-        Self {
-            ops: kfi_ops {
-                size: size_of::<kfi_ops>(),
-                close: Some(guard_close),
-                bind: Some(guard_bind),
-                control: Some(guard_control),
-                ops_open: Some(guard_ops_open),
-            },
-            inner,
-            provider,
-            consumers: GlobalLockedBy::new(Consumers {
-                open: 1,
-                closing: 0,
-            }),
-        }
-    }
-
     /// The guard of a fabric, if it has one. Called with `HANDED_OUT` locked, or for an open fabric
     /// that `kfi_fabric()` gave out.
     ///
@@ -100,12 +82,12 @@ impl Guard {
     ///
     /// `fid` is an open fabric, and has a table.
     unsafe fn find(fid: *const kfid) -> Option<NonNull<Self>> {
-        type Close = unsafe extern "C" fn(*mut kfid) -> c_int;
         // SAFETY: By the requirements of this function.
-        let (ops, close) = unsafe { ((*fid).ops, (*(*fid).ops).close) };
-        // The table with this function is the first field of a guard.
-        NonNull::new(ops.cast())
-            .filter(|_| close.is_some_and(|close| ptr::fn_addr_eq(close, guard_close as Close)))
+        let ops = unsafe { (*fid).ops };
+        // SAFETY: As above, `ops` is a table.
+        let guarded = unsafe { ClassTable::is_of(ops, &GUARD) };
+        // A table of this class is the first field of a guard.
+        NonNull::new(ops.cast()).filter(|_| guarded)
     }
 
     /// The guard of an open fabric that `kfi_fabric()` gave out.
@@ -114,7 +96,7 @@ impl Guard {
     ///
     /// `fid` is such a fabric.
     unsafe fn of(fid: *mut kfid) -> *mut Self {
-        // SAFETY: `ops` is the first field of the guard that `kfi_fabric()` put there.
+        // SAFETY: The table is the first field of the guard that `kfi_fabric()` put there.
         unsafe { (*fid).ops }.cast()
     }
 
@@ -187,83 +169,4 @@ pub(crate) unsafe fn is_of(fabric: *const kfid_fabric, provider: &ProviderRef) -
     let guard = unsafe { Guard::find(fabric.cast()) };
     // SAFETY: The guard is there while the fabric is open.
     guard.is_some_and(|guard| unsafe { guard.as_ref() }.provider.is(provider))
-}
-
-/// Forwards a slot of a fabric's fid to the provider's table.
-macro_rules! forward {
-    ($guard:expr, $slot:ident($($arg:expr),*)) => {{
-        // SAFETY: The guard is valid, and so is the provider's table, while the fabric is open.
-        // The arguments are passed on as they came.
-        unsafe {
-            match (*(*$guard).inner).$slot {
-                Some(op) => op($($arg),*),
-                None => crate::support::table::NO_SUCH_CALL.report(),
-            }
-        }
-    }};
-}
-
-/// The `close` slot of a fabric. May sleep.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn guard_close(fid: *mut kfid) -> c_int {
-    // SAFETY: C calls this on an open fabric.
-    let guard = unsafe { Guard::of(fid) };
-    // SAFETY: As above; the guard has this consumer, so it is there until it goes below.
-    unsafe { (*guard).begin_close(fid) };
-    let ret = forward!(guard, close(fid));
-    // SAFETY: As above. Closed, the fabric may not even be memory any more; otherwise it is open.
-    let gone = unsafe {
-        match ret {
-            0 => (*guard).end_close(),
-            _ => Guard::undo_close(guard, fid),
-        }
-    };
-    if gone {
-        // Nothing of the provider runs any more on behalf of this fabric.
-        // SAFETY: `kfi_fabric()` made the guard as a box, and no fid points to it any more.
-        drop(unsafe { KBox::from_raw(guard) });
-    }
-    ret
-}
-
-/// The `bind` slot of a fabric. May sleep, if the provider does.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn guard_bind(fid: *mut kfid, other: *mut kfid, flags: u64) -> c_int {
-    // SAFETY: C calls this on an open fabric.
-    let guard = unsafe { Guard::of(fid) };
-    forward!(guard, bind(fid, other, flags))
-}
-
-/// The `control` slot of a fabric. May sleep, if the provider does.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn guard_control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
-    // SAFETY: C calls this on an open fabric.
-    let guard = unsafe { Guard::of(fid) };
-    forward!(guard, control(fid, command, arg))
-}
-
-/// The `ops_open` slot of a fabric. May sleep, if the provider does.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn guard_ops_open(
-    fid: *mut kfid,
-    name: *const c_char,
-    flags: u64,
-    ops: *mut *mut c_void,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: C calls this on an open fabric.
-    let guard = unsafe { Guard::of(fid) };
-    forward!(guard, ops_open(fid, name, flags, ops, context))
 }

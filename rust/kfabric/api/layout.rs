@@ -104,7 +104,7 @@ const _: () = {
     assert!(KFI_UNMAP_KEY == 10);
     assert!(KFI_RAW_KEY_MAGIC == crate::region::rawkey::MAGIC);
     assert!(KFI_RAW_KEY_VERSION == 1 && crate::region::rawkey::VERSION == 1);
-    assert!(crate::support::num::index(KFI_RAW_KEY_MOST) == crate::region::rawkey::MOST_PIECES);
+    assert!(crate::support::num::index(KFI_RAW_KEY_MOST) == crate::region::rawkey::MAX_PIECES);
     assert!(KFI_EBADFLAGS == 260);
     assert!(KFI_ENOKEY == 266);
 };

@@ -4,8 +4,8 @@
 
 use crate::{
     api::{
-        getinfo,
-        registry::{
+        answer,
+        registry::register::{
             __kfi_provider_register,
             kfi_provider_deregister, //
         }, //
@@ -57,7 +57,7 @@ impl<P: Provider> Registration<P> {
                 version: P::VERSION,
                 kfi_version: crate::support::version::API_VERSION,
                 name: P::NAME.as_char_ptr(),
-                kgetinfo: Some(getinfo::of_provider::<P>),
+                kgetinfo: Some(answer::of_provider::<P>),
                 kfabric: Some(open::of_provider::<P>),
                 ..pin_init::zeroed()
             }),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Buffers: memory in one stretch of kernel addresses, and lists of them.
+//! Buffers: memory in one run of kernel addresses, and lists of them.
 
 use super::{
     memory::{

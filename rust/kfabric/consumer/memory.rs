@@ -132,7 +132,7 @@ pub trait Backing: Memory {
 
 impl<M: Memory> Backing for M {}
 
-/// Calls `touch` with one stretch of memory after the other, `len` bytes in all from `offset` on:
+/// Calls `touch` with one run of memory after the other, `len` bytes in all from `offset` on:
 /// how many came before it, its address and its length. Ends early where `touch` says `false`.
 fn walk<M: Memory + ?Sized>(
     memory: &M,

@@ -88,7 +88,7 @@ impl Pages {
     }
 
     /// Where in its page each page's bytes start, and how many there are.
-    fn stretches(&self) -> impl Iterator<Item = (usize, usize)> {
+    fn slices(&self) -> impl Iterator<Item = (usize, usize)> {
         let (mut offset, mut left) = (self.offset, self.len);
         iter::from_fn(move || {
             let start = core::mem::take(&mut offset);
@@ -108,7 +108,7 @@ unsafe impl Memory for Pages {
 
     fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
         let mut list = KVec::with_capacity(self.pages.len(), GFP_KERNEL)?;
-        for (page, (offset, len)) in self.raw_pages().zip(self.stretches()) {
+        for (page, (offset, len)) in self.raw_pages().zip(self.slices()) {
             let entry = bio_vec {
                 bv_page: page,
                 bv_len: u32::try_from(len).map_err(|_| Errno::EINVAL)?,

@@ -95,7 +95,7 @@ impl From<Access> for Options {
 /// Registering memory. All of these may sleep, and are safe on the way of I/O.
 ///
 /// Each takes over the memory and gives it back with the error if it fails: `EINVAL` for memory of
-/// no length, or segments with a hole between them where the device can't have one; `EBADFLAGS`
+/// no length, or segments with a gap between them where the device can't have one; `EBADFLAGS`
 /// for flags that the provider doesn't know; `EFAULT` for memory that can't be registered; `E2BIG`
 /// for more segments or pages than one region of the device can have; `ENOSPC` when the regions
 /// are used up; `EIO` if the memory can't be mapped; `ENOMEM`; and `ENODEV` if the device is gone.

@@ -23,7 +23,7 @@ pub(super) struct SgTable(bindings::sg_table);
 
 /// Most bytes of an entry: what any device takes that doesn't say otherwise
 /// (`dma_get_max_seg_size()`).
-const MOST_BYTES: u32 = 64 << 10;
+const MAX_BYTES: u32 = 64 << 10;
 
 impl SgTable {
     /// Lists the pages; those that follow each other share an entry, as far as devices can take it.
@@ -42,7 +42,7 @@ impl SgTable {
                 count,
                 u32::try_from(pages.offset()).map_err(|_| Errno::EINVAL)?,
                 pages.len(),
-                MOST_BYTES,
+                MAX_BYTES,
                 bindings::GFP_KERNEL,
             )
         };

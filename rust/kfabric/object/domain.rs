@@ -26,12 +26,12 @@ use crate::{
         Domain, //
     },
     region::{
+        limits::MrLimits,
         rawkey::{
             map::KeyMap,
             raw_key_size,
-            MOST_PIECES, //
-        },
-        request::MrLimits, //
+            MAX_PIECES, //
+        }, //
     },
     support::{
         errno::Errno,
@@ -217,7 +217,7 @@ impl DomainObject {
     pub(crate) fn longest_raw_key(&self) -> usize {
         raw_key_size(match self.has_mode(kfi_bindings::KFI_MR_RAW) {
             true => self.mr_limits.pieces,
-            false => MOST_PIECES,
+            false => MAX_PIECES,
         })
     }
 }

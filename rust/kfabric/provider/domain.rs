@@ -8,9 +8,9 @@ use super::{
     mr::Mr, //
 };
 use crate::{
-    region::request::{
-        MrLimits,
-        MrRequest, //
+    region::{
+        limits::MrLimits,
+        request::MrRequest, //
     },
     support::{
         errno::Errno,
@@ -46,7 +46,7 @@ pub trait Domain: Any + Send + Sync {
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn Mr>, Refusal>;
 
     /// Makes idle regions, of each of which [`Mr::create_again`] can make a region of up to so many
-    /// pages and segments without holes, again and again, without taking any memory. Called once.
+    /// pages and segments without gaps, again and again, without taking any memory. Called once.
     /// May sleep.
     fn reserve(&self, _count: usize, _pages: usize) -> Result<KVVec<KBox<dyn Mr>>, Refusal> {
         Err(Refusal::new(

@@ -31,8 +31,8 @@ use kfi_bindings::{
     kvec, //
 };
 
-/// A stretch of memory inside one page, as long as the request is there.
-pub struct Piece<'a> {
+/// The bytes of one page that are the region's, as long as the request is there.
+pub struct PageSlice<'a> {
     /// The page.
     pub page: BorrowedPage<'a>,
     /// Where in the page it starts, in bytes.
@@ -46,8 +46,8 @@ impl<'a> Source<'a> {
     /// that may not be registered. A scatterlist has been mapped by its owner, and gives none.
     ///
     /// Any context.
-    pub(crate) fn pieces(&self, memory: Use) -> Pieces<'_> {
-        Pieces {
+    pub(crate) fn page_slices(&self, memory: Use) -> PageSlices<'_> {
+        PageSlices {
             source: self,
             judge: Judge::new(memory),
             index: 0,
@@ -71,8 +71,8 @@ pub(crate) fn check_linear(memory: Use, index: usize, span: Span) -> Result<(), 
 
 const PAGE: u64 = widen(PAGE_SIZE);
 
-/// Iterator of [`MrRequest::pieces`](crate::MrRequest::pieces).
-pub struct Pieces<'a> {
+/// Iterator of [`MrRequest::page_slices`](crate::MrRequest::page_slices).
+pub struct PageSlices<'a> {
     source: &'a Source<'a>,
     judge: Judge,
     /// Index of the next segment.
@@ -144,7 +144,7 @@ impl Segment {
         Ok(Self::Pages { frame, offset, len })
     }
 
-    /// Takes the next piece off the segment: the page frame, the offset in it, the length, and what
+    /// Takes the next slice off the segment: the page frame, the offset in it, the length, and what
     /// to name if the page may not be registered.
     fn next(&mut self, index: usize) -> Result<Option<(u64, usize, usize, u64)>, Refusal> {
         match *self {
@@ -178,7 +178,7 @@ impl Segment {
     }
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> PageSlices<'a> {
     /// Starts on the segment with index `self.index`, if there is one.
     fn advance(&mut self) -> Result<bool, Refusal> {
         let index = self.index;
@@ -201,7 +201,7 @@ impl<'a> Pieces<'a> {
         Ok(true)
     }
 
-    fn try_next(&mut self) -> Result<Option<Piece<'a>>, Refusal> {
+    fn try_next(&mut self) -> Result<Option<PageSlice<'a>>, Refusal> {
         loop {
             // The current segment is the one before `self.index`.
             let index = self.index.saturating_sub(1);
@@ -215,7 +215,7 @@ impl<'a> Pieces<'a> {
                 // SAFETY: The page is there, and by the contract of kfi_mr(3) the memory stays at
                 // least as long as the call that the request is made by.
                 let page = unsafe { BorrowedPage::from_raw(page) };
-                return Ok(Some(Piece { page, offset, len }));
+                return Ok(Some(PageSlice { page, offset, len }));
             }
             if !self.advance()? {
                 return Ok(None);
@@ -224,8 +224,8 @@ impl<'a> Pieces<'a> {
     }
 }
 
-impl<'a> Iterator for Pieces<'a> {
-    type Item = Result<Piece<'a>, Refusal>;
+impl<'a> Iterator for PageSlices<'a> {
+    type Item = Result<PageSlice<'a>, Refusal>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.try_next().transpose()

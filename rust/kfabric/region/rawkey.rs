@@ -42,7 +42,7 @@ pub(crate) const MAGIC: u32 = u32::from_le_bytes(*b"KFRK");
 /// The only version there is.
 pub(crate) const VERSION: u16 = 1;
 /// Most pieces that a region can have.
-pub const MOST_PIECES: usize = 4096;
+pub const MAX_PIECES: usize = 4096;
 /// Set in the keys of mapped raw keys, and in no key of a provider.
 pub(crate) const MAPPED: u64 = 1 << 63;
 
@@ -68,10 +68,10 @@ pub const fn raw_key_size(pieces: usize) -> usize {
 
 /// Writes the raw key of a region. May sleep.
 ///
-/// `E2BIG` if it has more than [`MOST_PIECES`] pieces.
+/// `E2BIG` if it has more than [`MAX_PIECES`] pieces.
 pub(crate) fn encode(pieces: &[RemotePiece]) -> Result<KVVec<u8>, Refusal> {
     let count = match u32::try_from(pieces.len()) {
-        Ok(count) if pieces.len() <= MOST_PIECES => count,
+        Ok(count) if pieces.len() <= MAX_PIECES => count,
         _ => {
             let refusal = Refusal::new(Errno::E2BIG, c"too many pieces for a raw key");
             return Err(refusal.value(widen(pieces.len())));
@@ -110,7 +110,7 @@ pub(crate) fn parse(raw: &[u8]) -> Result<KVVec<RemotePiece>, Refusal> {
     if zero != 0 || zeros != 0 {
         return Err(malformed(c"reserved bytes of a raw key are not 0"));
     }
-    if count == 0 || count > MOST_PIECES {
+    if count == 0 || count > MAX_PIECES {
         return Err(malformed(c"raw key of no piece, or of too many").value(widen(count)));
     }
     if raw.len() != raw_key_size(count) {

@@ -6,80 +6,39 @@
 //! flags; access; offset; segments by index; limits. Memory and device come after, in
 //! [`crate::region::memory`] and in the provider.
 
+mod kunit;
+
 use crate::{
     region::{
         access::Access,
+        auth_key::AuthKey,
         judge::Use,
         lease::{
             Lease,
             Tenant, //
         },
-        memory::{self, Pieces},
-        runs::{
-            Run,
-            Runs, //
+        limits::MrLimits,
+        memory::{
+            self,
+            PageSlices, //
         },
-        shape::{Shape, Span},
+        pieces::{
+            Piece,
+            Pieces, //
+        },
+        shape::{
+            Shape,
+            Span, //
+        },
         source::Source, //
     },
     support::{
         errno::Errno,
-        num::widen,
         refusal::Refusal, //
     }, //
 };
-use core::{
-    cell::Cell,
-    slice, //
-};
+use core::cell::Cell;
 use kfi_bindings::kvec;
-
-/// What one region of a domain can be.
-#[derive(Clone, Copy, Debug)]
-pub struct MrLimits {
-    /// Most regions of a domain (`mr_cnt`).
-    pub regions: usize,
-    /// Most segments (`mr_iov_limit`).
-    pub segments: usize,
-    /// Most pages.
-    pub pages: u64,
-    /// Most bytes.
-    pub bytes: u64,
-    /// May segments have holes between them?
-    pub holes: bool,
-    /// Flags that a registration may carry.
-    pub flags: u64,
-    /// Does the provider know authorization keys?
-    pub auth_keys: bool,
-    /// Can regions be refreshed when other pages are behind them? If not: what is said then.
-    pub refresh: Result<(), Refusal>,
-    /// Can the device reach memory of other PCI devices (P2PDMA)? Which of it is for the DMA
-    /// mapping to tell.
-    pub peer_to_peer: bool,
-    /// Most device regions that one region can consist of. Where that is more than 1, holes and
-    /// long regions are no matter: [`pages`](Self::pages) and [`bytes`](Self::bytes) are those of
-    /// a piece.
-    pub pieces: usize,
-}
-
-impl MrLimits {
-    /// Nothing at all; what others start from.
-    pub const NONE: Self = Self {
-        regions: 0,
-        segments: 0,
-        pages: 0,
-        bytes: 0,
-        holes: false,
-        flags: 0,
-        auth_keys: false,
-        refresh: Err(Refusal::new(
-            Errno::ENOSYS,
-            c"the provider can't refresh regions",
-        )),
-        peer_to_peer: false,
-        pieces: 1,
-    };
-}
 
 /// The arguments of a registration that don't say where the memory is, as C gave them.
 #[derive(Clone, Copy)]
@@ -89,19 +48,6 @@ pub(crate) struct Arguments<'a> {
     pub(crate) requested_key: u64,
     pub(crate) flags: u64,
     pub(crate) auth_key: AuthKey<'a>,
-}
-
-/// An authorization key, as attributes of C have it.
-#[derive(Clone, Copy)]
-pub(crate) enum AuthKey<'a> {
-    /// `auth_key_size` is 0.
-    None,
-    /// A size, but no key.
-    Missing,
-    /// More bytes than any provider takes.
-    TooLong(usize),
-    /// A key.
-    Some(&'a [u8]),
 }
 
 /// A valid registration request.
@@ -135,7 +81,7 @@ impl<'a> MrRequest<'a> {
             return Err(Refusal::new(Errno::EINVAL, c"offset is reserved").value(arguments.offset));
         }
         let shape = source.shape(limits.segments)?;
-        check_shape(&shape, source.count(), limits)?;
+        limits.check(&shape, source.count())?;
         // INVARIANT: Just taken and checked.
         Ok(Self {
             source,
@@ -157,7 +103,7 @@ impl<'a> MrRequest<'a> {
     ) -> Result<Self, Refusal> {
         let source = Source::kvecs(list);
         let shape = source.shape(limits.segments)?;
-        check_shape(&shape, source.count(), limits)?;
+        limits.check(&shape, source.count())?;
         // INVARIANT: Just taken and checked.
         Ok(Self {
             source,
@@ -193,11 +139,11 @@ impl<'a> MrRequest<'a> {
         &self.source
     }
 
-    /// The pages, in the order of the region; `EFAULT` at the first memory that may not be
+    /// The pages, in the order of the region, each with the bytes of it that belong to it; `EFAULT` at the first memory that may not be
     /// registered with these rights. A scatterlist was mapped by its owner, and has none. Any
     /// context.
-    pub fn pieces(&self) -> Pieces<'_> {
-        self.source.pieces(self.memory)
+    pub fn page_slices(&self) -> PageSlices<'_> {
+        self.source.page_slices(self.memory)
     }
 
     /// Checks that the memory of a scatterlist's entry with this index may be registered, on a
@@ -216,14 +162,14 @@ impl<'a> MrRequest<'a> {
         &self.shape
     }
 
-    /// The region cut into runs without holes, of at most this many pages and bytes. Any context.
+    /// The region cut into pieces, which have no gaps, of at most this many pages and bytes. Any context.
     ///
     /// Where it is cut depends on the segments' addresses only, so it is the same when other pages
     /// are behind them.
-    pub fn runs(&self, most_pages: u64, most_bytes: u64) -> impl Iterator<Item = Run> + 'a {
+    pub fn pieces(&self, max_pages: u64, max_bytes: u64) -> impl Iterator<Item = Piece> + 'a {
         // The list was found valid to its end.
         let segments = self.source.segments(usize::MAX).map_while(Result::ok);
-        Runs::new(segments, most_pages, most_bytes)
+        Pieces::new(segments, max_pages, max_bytes)
     }
 
     /// The rights asked for.
@@ -248,60 +194,6 @@ impl<'a> MrRequest<'a> {
     }
 }
 
-impl<'a> AuthKey<'a> {
-    /// Most bytes of a key.
-    pub(crate) const MOST: usize = 256;
-
-    /// Takes a key from C.
-    ///
-    /// # Safety
-    ///
-    /// `key` is null, or valid for `len` bytes and `'a`.
-    pub(crate) unsafe fn from_raw(key: *const u8, len: usize) -> Self {
-        match (len, key.is_null()) {
-            (0, _) => Self::None,
-            (_, true) => Self::Missing,
-            (len, false) if len > Self::MOST => Self::TooLong(len),
-            // SAFETY: By the requirements of this function; the length is one that there can be.
-            (len, false) => Self::Some(unsafe { slice::from_raw_parts(key, len) }),
-        }
-    }
-
-    /// The same, but with the domain's key where there is none; that may be empty.
-    pub(crate) fn or(self, domain: &'a [u8]) -> Self {
-        match self {
-            Self::None if !domain.is_empty() => Self::Some(domain),
-            _ => self,
-        }
-    }
-
-    /// The key, if there is one; `EINVAL` if it is missing or too long.
-    pub(crate) fn checked(self) -> Result<Option<&'a [u8]>, Refusal> {
-        match self {
-            Self::None => Ok(None),
-            Self::Some(key) => Ok(Some(key)),
-            Self::Missing => Err(Refusal::new(Errno::EINVAL, c"auth_key_size without a key")),
-            Self::TooLong(len) => {
-                Err(Refusal::new(Errno::EINVAL, c"auth_key too long").value(widen(len)))
-            }
-        }
-    }
-
-    /// As [`checked`](Self::checked), and `EOPNOTSUPP` for a key where keys are not known.
-    pub(crate) fn parse(self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
-        let len = match self {
-            Self::Some(key) => key.len(),
-            Self::TooLong(len) => len,
-            Self::None | Self::Missing => 0,
-        };
-        if len > 0 && !limits.auth_keys {
-            let refusal = Refusal::new(Errno::EOPNOTSUPP, c"provider knows no auth_key");
-            return Err(refusal.value(widen(len)));
-        }
-        self.checked()
-    }
-}
-
 impl<'a> Arguments<'a> {
     /// The same, but with the domain's key where the region was given none.
     pub(crate) fn or_auth_key(self, domain: &'a [u8]) -> Self {
@@ -319,143 +211,5 @@ impl<'a> Arguments<'a> {
                 Err(refusal.value(unsupported))
             }
         }
-    }
-}
-
-fn check_shape(shape: &Shape, count: usize, limits: &MrLimits) -> Result<(), Refusal> {
-    let one_piece = limits.pieces <= 1;
-    if let Some(index) = shape.hole() {
-        if one_piece && !limits.holes {
-            return Err(Refusal::new(Errno::EINVAL, c"hole before this segment").at(index));
-        }
-    }
-    // A longer list was read no further than to the limit.
-    if count > limits.segments {
-        return Err(Refusal::new(Errno::E2BIG, c"too many segments").value(widen(count)));
-    }
-    if one_piece && shape.pages() > limits.pages {
-        return Err(Refusal::new(Errno::E2BIG, c"too many pages").value(shape.pages()));
-    }
-    if one_piece && shape.bytes() > limits.bytes {
-        return Err(Refusal::new(Errno::E2BIG, c"too many bytes").value(shape.bytes()));
-    }
-    Ok(())
-}
-
-#[kernel::macros::kunit_tests(kfabric_request)]
-mod tests {
-    use super::*;
-
-    const LIMITS: MrLimits = MrLimits {
-        regions: 10,
-        segments: 4,
-        pages: 8,
-        bytes: 1 << 20,
-        ..MrLimits::NONE
-    };
-    const ARGUMENTS: Arguments<'static> = Arguments {
-        access: Access::REMOTE_READ.bits(),
-        offset: 0,
-        requested_key: 7,
-        flags: 0,
-        auth_key: AuthKey::None,
-    };
-
-    fn kvec(base: usize, len: usize) -> kfi_bindings::kvec {
-        kfi_bindings::kvec {
-            iov_base: core::ptr::without_provenance_mut(base),
-            iov_len: len,
-        }
-    }
-
-    fn parse(list: &[kfi_bindings::kvec], arguments: Arguments<'_>) -> Result<(), Errno> {
-        MrRequest::parse(Source::kvecs(list), arguments, &LIMITS)
-            .map(|_| ())
-            .map_err(|e| e.errno())
-    }
-
-    #[test]
-    fn arguments_are_checked_in_order() {
-        let good = [kvec(0x10000, 10)];
-        let bad = Arguments {
-            access: 0,
-            offset: 1,
-            flags: 1,
-            auth_key: AuthKey::Some(&[1]),
-            ..ARGUMENTS
-        };
-        assert_eq!(parse(&good, ARGUMENTS), Ok(()));
-        assert_eq!(parse(&good, bad), Err(Errno::EOPNOTSUPP));
-        let bad = Arguments {
-            auth_key: AuthKey::Missing,
-            ..bad
-        };
-        assert_eq!(parse(&good, bad), Err(Errno::EINVAL));
-        let bad = Arguments {
-            auth_key: AuthKey::None,
-            ..bad
-        };
-        assert_eq!(parse(&good, bad), Err(Errno::EBADFLAGS));
-        let bad = Arguments { flags: 0, ..bad };
-        assert_eq!(parse(&good, bad), Err(Errno::EINVAL));
-        let unknown = Arguments {
-            access: 1 | Access::READ.bits(),
-            ..ARGUMENTS
-        };
-        assert_eq!(parse(&good, unknown), Err(Errno::EINVAL));
-        assert_eq!(
-            parse(
-                &good,
-                Arguments {
-                    offset: 1,
-                    ..ARGUMENTS
-                }
-            ),
-            Err(Errno::EINVAL)
-        );
-    }
-
-    #[test]
-    fn long_lists_are_read_to_the_limit_only() {
-        let page = kernel::page::PAGE_SIZE;
-        let ok = kvec(page, page);
-        let zero = kvec(page, 0);
-        assert_eq!(parse(&[ok, ok, ok, ok], ARGUMENTS), Ok(()));
-        assert_eq!(parse(&[ok, ok, ok, ok, ok], ARGUMENTS), Err(Errno::E2BIG));
-        assert_eq!(
-            parse(&[ok, ok, ok, zero, ok], ARGUMENTS),
-            Err(Errno::EINVAL)
-        );
-        assert_eq!(parse(&[ok, ok, ok, ok, zero], ARGUMENTS), Err(Errno::E2BIG));
-    }
-
-    #[test]
-    fn pieces_have_no_holes() {
-        let page = kernel::page::PAGE_SIZE;
-        let limits = MrLimits {
-            pieces: 4,
-            ..LIMITS
-        };
-        let list = [kvec(page, 10), kvec(3 * page, 10), kvec(9 * page, 9 * page)];
-        assert!(MrRequest::parse(Source::kvecs(&list), ARGUMENTS, &limits).is_ok());
-        assert_eq!(parse(&list, ARGUMENTS), Err(Errno::EINVAL));
-    }
-
-    #[test]
-    fn pages_and_holes_are_limited() {
-        let page = kernel::page::PAGE_SIZE;
-        assert_eq!(parse(&[kvec(page, 8 * page)], ARGUMENTS), Ok(()));
-        assert_eq!(
-            parse(&[kvec(page, 8 * page + 1)], ARGUMENTS),
-            Err(Errno::E2BIG)
-        );
-        assert_eq!(
-            parse(&[kvec(page + 1, 8 * page)], ARGUMENTS),
-            Err(Errno::E2BIG)
-        );
-        assert_eq!(
-            parse(&[kvec(page, 10), kvec(3 * page, 10)], ARGUMENTS),
-            Err(Errno::EINVAL)
-        );
     }
 }

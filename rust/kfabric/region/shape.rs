@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The arithmetic of regions: segments, pages and holes. Pure; knows no memory.
+//! The arithmetic of regions: segments, pages and gaps. Pure; knows no memory.
+
+mod kunit;
 
 use crate::support::{
     errno::Errno,
@@ -9,7 +11,7 @@ use crate::support::{
 };
 use kernel::page::PAGE_SIZE;
 
-/// A stretch of addresses, whatever they address: kernel virtual, physical, or the device's.
+/// A range of addresses, whatever they address: kernel virtual, physical, or the device's.
 ///
 /// # Invariants
 ///
@@ -54,7 +56,7 @@ pub(crate) const fn page_offset(addr: u64) -> u64 {
     addr & (widen(PAGE_SIZE) - 1)
 }
 
-/// How many pages a stretch touches.
+/// How many pages a range touches.
 pub(crate) const fn pages(offset: u64, len: u64) -> u64 {
     // The sum can't overflow by more than a page: `len` counts bytes that exist in memory.
     offset.saturating_add(len).div_ceil(widen(PAGE_SIZE))
@@ -66,7 +68,7 @@ pub struct Shape {
     segments: usize,
     len: u64,
     pages: u64,
-    hole: Option<usize>,
+    gap: Option<usize>,
     /// Offset in its page of the first byte of the run of adjacent segments that is being added
     /// to, and the run's length.
     run: (u64, u64),
@@ -91,8 +93,8 @@ impl Shape {
             self.run.1 = self.run.1.saturating_add(len);
         } else {
             if let (Some(end), Some(start)) = (self.end, start) {
-                if self.hole.is_none() && (page_offset(end) != 0 || page_offset(start) != 0) {
-                    self.hole = Some(index);
+                if self.gap.is_none() && (page_offset(end) != 0 || page_offset(start) != 0) {
+                    self.gap = Some(index);
                 }
             }
             self.done = self.pages;
@@ -122,90 +124,7 @@ impl Shape {
 
     /// The first segment that does not follow on from the one before it: their joint is not at a
     /// page boundary on both sides, and they are not adjacent.
-    pub const fn hole(&self) -> Option<usize> {
-        self.hole
-    }
-}
-
-#[kernel::macros::kunit_tests(kfabric_shape)]
-mod tests {
-    use super::*;
-
-    const PAGE: u64 = widen(PAGE_SIZE);
-
-    fn shape(segments: &[(u64, u64)]) -> Result<Shape, Errno> {
-        let mut shape = Shape::default();
-        for &(start, len) in segments {
-            shape.push(Some(start), len).map_err(|e| e.errno())?;
-        }
-        Ok(shape)
-    }
-
-    fn counts(segments: &[(u64, u64)]) -> Option<(u64, u64, Option<usize>)> {
-        let shape = shape(segments).ok()?;
-        Some((shape.bytes(), shape.pages(), shape.hole()))
-    }
-
-    #[test]
-    fn single_segments() {
-        assert_eq!(counts(&[(0x10000, 1)]), Some((1, 1, None)));
-        assert_eq!(counts(&[(0x10000, PAGE)]), Some((PAGE, 1, None)));
-        assert_eq!(counts(&[(0x10000, PAGE + 1)]), Some((PAGE + 1, 2, None)));
-        assert_eq!(counts(&[(0x10fff, 2)]), Some((2, 2, None)));
-        assert_eq!(counts(&[(0x10001, PAGE)]), Some((PAGE, 2, None)));
-    }
-
-    #[test]
-    fn aligned_joints_are_no_holes() {
-        let list = [(0x10800, PAGE - 0x800), (0x40000, PAGE), (0x80000, 7)];
-        assert_eq!(counts(&list), Some((2 * PAGE - 0x800 + 7, 3, None)));
-    }
-
-    #[test]
-    fn adjacent_segments_share_their_page() {
-        let list = [(0x10000, 100), (0x10064, 100), (0x100c8, PAGE)];
-        assert_eq!(counts(&list), Some((PAGE + 200, 2, None)));
-    }
-
-    #[test]
-    fn holes_are_found_at_the_first_one() {
-        assert_eq!(
-            shape(&[(0x10000, 100), (0x20000, 1)]).map(|s| s.hole()),
-            Ok(Some(1))
-        );
-        assert_eq!(
-            shape(&[(0x10000, PAGE), (0x20001, 1)]).map(|s| s.hole()),
-            Ok(Some(1))
-        );
-        let list = [(0x10000, PAGE), (0x20000, 5), (0x30000, 5), (0x40000, 5)];
-        assert_eq!(shape(&list).map(|s| s.hole()), Ok(Some(2)));
-    }
-
-    #[test]
-    fn backwards_is_not_adjacent() {
-        assert_eq!(
-            shape(&[(0x20064, 100), (0x20000, 100)]).map(|s| s.hole()),
-            Ok(Some(1))
-        );
-    }
-
-    #[test]
-    fn refused_arithmetic() {
-        assert_eq!(shape(&[(0x10000, 0)]), Err(Errno::EINVAL));
-        assert_eq!(shape(&[(u64::MAX, 1)]), Err(Errno::EINVAL));
-        assert_eq!(shape(&[(0, u64::MAX), (0, 1)]), Err(Errno::EINVAL));
-        let mut unknown = Shape::default();
-        assert!(unknown.push(None, PAGE).is_ok());
-        assert!(unknown.push(None, u64::MAX).is_err());
-    }
-
-    #[test]
-    fn unknown_addresses_join_with_anything() {
-        let mut shape = Shape::default();
-        assert!(shape.push(Some(0x10000), 100).is_ok());
-        assert!(shape.push(None, 100).is_ok());
-        assert!(shape.push(Some(0x20005), 100).is_ok());
-        assert_eq!(shape.hole(), None);
-        assert_eq!(shape.segments(), 3);
+    pub const fn gap(&self) -> Option<usize> {
+        self.gap
     }
 }

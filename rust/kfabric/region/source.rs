@@ -182,7 +182,7 @@ impl<'a> List<'a, scatterlist> {
         }
     }
 
-    /// Each entry's stretch of device addresses, for a list that was found valid before.
+    /// Each entry's range of device addresses, for a list that was found valid before.
     pub fn device_spans(&self) -> impl Iterator<Item = Result<Span, Refusal>> + 'a {
         self.spans()
             .map(|span| span.and_then(|(start, len)| Span::new(start, len)))

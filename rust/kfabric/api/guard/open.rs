@@ -3,6 +3,8 @@
 //! `kfi_fabric()`.
 
 use super::{
+    ops,
+    Consumers,
     Guard,
     HANDED_OUT, //
 };
@@ -21,7 +23,8 @@ use kernel::{
         c_void, //
     },
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    sync::GlobalLockedBy, //
 };
 use kfi_bindings::{
     kfi_fabric_attr,
@@ -71,7 +74,19 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
     // SAFETY: As above, and it has a table.
     match unsafe { Guard::find(fid) } {
         None => {
-            let guard = KBox::write(guard, Guard::new(inner, provider));
+            // INVARIANT: This is what the provider gave, and the guard is put there below.
+            let guard = KBox::write(
+                guard,
+                Guard {
+                    table: ops::table(),
+                    inner,
+                    provider,
+                    consumers: GlobalLockedBy::new(Consumers {
+                        open: 1,
+                        closing: 0,
+                    }),
+                },
+            );
             // SAFETY: As above; nobody else has it, or it would have a guard.
             unsafe { (*fid).ops = KBox::into_raw(guard).cast() };
         }

@@ -34,11 +34,9 @@ use crate::{
     },
     region::{
         extent::Extent,
+        limits::MrLimits,
         rawkey::RemotePiece,
-        request::{
-            MrLimits,
-            MrRequest, //
-        },
+        request::MrRequest,
         source::Source, //
     },
     support::{
@@ -200,7 +198,7 @@ impl provider::Fabric for Fake {
             segments: 4,
             pages: 100,
             bytes: 1 << 20,
-            holes: true,
+            gaps: true,
             flags: 0b1,
             auth_keys: true,
             ..MrLimits::NONE

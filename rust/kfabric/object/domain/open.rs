@@ -17,8 +17,8 @@ use crate::{
     },
     provider::DomainRequest,
     region::{
-        rawkey::map::KeyMap,
-        request::AuthKey, //
+        auth_key::AuthKey,
+        rawkey::map::KeyMap, //
     },
     support::{
         cstr,

@@ -5,7 +5,7 @@
 use crate::{
     object::domain::DomainObject,
     provider::offer::EP_TYPE,
-    region::request::AuthKey,
+    region::auth_key::AuthKey,
     support::{
         errno::Errno,
         refusal::Refusal, //

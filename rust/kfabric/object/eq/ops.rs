@@ -18,7 +18,10 @@ use crate::support::{
     },
     refusal::Refusal,
     strings,
-    table::{Slot, Table}, //
+    table::{
+        Slot,
+        Table, //
+    }, //
 };
 use core::ptr;
 use kernel::{

@@ -8,9 +8,9 @@ use super::open::open;
 use crate::{
     object::domain,
     region::{
+        auth_key::AuthKey,
         request::{
             Arguments,
-            AuthKey,
             MrRequest, //
         },
         source::{

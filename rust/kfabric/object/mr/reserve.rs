@@ -70,7 +70,7 @@ impl Reserve {
         let shape = request.shape();
         let fits = shape.pages() <= widen(self.pages)
             && request.source().count() <= self.pages
-            && shape.hole().is_none();
+            && shape.gap().is_none();
         if fits {
             self.kits.lock().pop()
         } else {

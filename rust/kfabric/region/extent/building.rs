@@ -18,7 +18,7 @@ use crate::{
 use kernel::prelude::*;
 use kfi_bindings::scatterlist;
 
-/// Where a stretch of the region begins: its offset there, and its physical address.
+/// Where a run of memory begins: its offset in the region, and its physical address.
 #[derive(Clone, Copy)]
 pub(super) struct Run {
     pub(super) at: u64,

@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn no_more_than_most_pieces() -> Result {
-        let mut pieces = KVVec::from_elem(ONE, MOST_PIECES, GFP_KERNEL)?;
+        let mut pieces = KVVec::from_elem(ONE, MAX_PIECES, GFP_KERNEL)?;
         let raw = encode(&pieces)?;
-        assert!(raw.len() == raw_key_size(MOST_PIECES));
+        assert!(raw.len() == raw_key_size(MAX_PIECES));
         assert!(parsed(&raw).is_ok_and(|read| *read == *pieces));
         pieces.push(ONE, GFP_KERNEL)?;
         assert!(encode(&pieces).err().map(|e| e.errno()) == Some(Errno::E2BIG));
