@@ -24,7 +24,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo test bench doc-check vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo test bench doc-check room-check vm shell kselftest help
 all: modules
 
 ifeq ($(KDIR),)
@@ -145,6 +145,11 @@ doc-check:
 	@tools/env/root
 	@tools/env/run tools/check-docs
 
+# Do files import each other in one direction only?
+room-check:
+	@tools/env/root
+	@tools/env/run tools/check-rooms
+
 # What KERNEL says, with everything loaded, at a prompt.
 vm shell:
 	@tools/vm/shell $(KERNEL)
@@ -164,6 +169,7 @@ help:
 	@echo '  rustdoc          documentation of all crates, in the build directory'
 	@echo '  rust-analyzer    rust-project.json'
 	@echo '  doc-check        do links, paths and names in documents exist?'
+	@echo '  room-check       do the Rust files import each other in one direction only?'
 	@echo
 	@echo 'In virtual machines, nothing but root needed:'
 	@echo '  demo             everything from scratch, then the samples in a VM'

@@ -28,8 +28,7 @@ use kfabric::{
     MrLimits,
     MrRequest,
     Piece,
-    Refusal,
-    Run, //
+    Refusal, //
 };
 use rdma::{
     mr::{
