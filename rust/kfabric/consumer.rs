@@ -62,6 +62,7 @@ mod error;
 mod event;
 mod events;
 mod fabric;
+mod handle;
 mod handler;
 mod hints;
 mod info;

@@ -7,17 +7,12 @@ use super::{
         self,
         op, //
     },
+    handle::Handle,
     CloseError,
     Domain, //
 };
 use crate::support::errno::Errno;
-use core::{
-    mem::ManuallyDrop,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
-};
+use core::ptr;
 use kernel::{
     ffi::c_int,
     sync::Arc,
@@ -39,24 +34,27 @@ use kfi_bindings::{
 ///
 /// Closing or dropping it takes it off the regions that it is bound to; they go on without it.
 ///
-/// # Invariants
+/// # Examples
 ///
-/// `raw` is an open counter of `domain` that nobody else closes.
-pub struct Counter {
-    raw: NonNull<kfid_cntr>,
-    domain: ManuallyDrop<Arc<Domain>>,
-}
-
-// SAFETY: The calls on a counter may be made by any thread, as those on its domain.
-unsafe impl Send for Counter {}
-// SAFETY: They may be made by several threads at once.
-unsafe impl Sync for Counter {}
+/// ```
+/// use kernel::{prelude::*, sync::Arc};
+/// use kfabric::consumer::{Counter, Domain};
+///
+/// fn wait_for_ten(domain: &Arc<Domain>) -> Result {
+///     let counter = Counter::open(domain)?;
+///     // A region that is bound to it counts what peers write.
+///     counter.wait(10, Some(1000))?;
+///     pr_info!("{} writes\n", counter.read());
+///     Ok(counter.close()?)
+/// }
+/// ```
+pub struct Counter(Handle<kfid_cntr, Arc<Domain>>);
 
 /// Calls an operation of the counter, and gives what it returned.
 macro_rules! call {
     ($counter:expr, $op:ident($($arg:expr),*)) => {{
-        let raw = $counter.raw.as_ptr();
-        // SAFETY: The counter is open, with a table that is valid as long.
+        let raw = $counter.as_raw();
+        // SAFETY: `raw` is open as long as the counter is there, with a table that is valid as long.
         unsafe { op!((*raw).ops, kfi_ops_cntr, $op(raw $(, $arg)*)) }
     }};
 }
@@ -64,7 +62,9 @@ macro_rules! call {
 impl Counter {
     /// `kfi_cntr_open()`: opens a counter that can be waited for. May sleep.
     ///
-    /// Fails with `ENOSYS` if the provider has none.
+    /// # Errors
+    ///
+    /// - `ENOSYS`: the provider has none.
     pub fn open(domain: &Arc<Domain>) -> Result<Self, Errno> {
         let mut attr = kfi_cntr_attr {
             events: EVENTS_COMP,
@@ -72,7 +72,7 @@ impl Counter {
             ..pin_init::zeroed()
         };
         let (raw, mut cntr) = (domain.as_raw(), ptr::null_mut());
-        // SAFETY: The domain is open; the attributes and `cntr` are valid for the call.
+        // SAFETY: `raw` is open as long as `domain` is there; `attr` and `cntr` are locals.
         let ret = unsafe {
             op!(
                 (*raw).ops,
@@ -80,11 +80,8 @@ impl Counter {
                 cntr_open(raw, &mut attr, &mut cntr, ptr::null_mut())
             )
         }?;
-        // INVARIANT: Just opened.
-        Ok(Self {
-            raw: call::opened(ret, cntr)?,
-            domain: ManuallyDrop::new(domain.clone()),
-        })
+        let raw = call::opened(ret, cntr)?;
+        Ok(Self(Handle::new(raw, domain.clone(), ())))
     }
 
     /// `kfi_cntr_read()`: how many operations ended well. Any context.
@@ -120,54 +117,33 @@ impl Counter {
     /// `kfi_cntr_wait()`: sleeps until `threshold` or more operations ended well; `None` waits for
     /// ever.
     ///
-    /// Fails with `ETIMEDOUT`; with `EAVAIL` if the number of failures changes meanwhile; with
-    /// `EINTR` on a signal.
+    /// # Errors
+    ///
+    /// - `ETIMEDOUT`: it took longer than that.
+    /// - `EAVAIL`: the number of failures has changed meanwhile.
+    /// - `EINTR`: a signal came.
     pub fn wait(&self, threshold: u64, timeout: Option<Msecs>) -> Result<(), Errno> {
         let timeout = timeout.map_or(-1, |ms| c_int::try_from(ms).unwrap_or(c_int::MAX));
         call::result(call!(self, wait(threshold, timeout))?)
     }
 
-    /// The domain that it was opened in.
+    /// Returns the domain that it was opened in. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
-        &self.domain
+        self.0.parent()
     }
 
-    /// The counter as C has it, for calls that Rust doesn't know. It's open as long as `self` is
-    /// there, and must not be closed.
+    /// Returns the counter as C has it, for calls that Rust doesn't know. It's open as long as `self`
+    /// is there, and must not be closed. Any context.
     pub fn as_raw(&self) -> *mut kfid_cntr {
-        self.raw.as_ptr()
+        self.0.as_ptr()
     }
 
     /// `kfi_close()`: closes the counter and tells whether that worked. May sleep.
     ///
-    /// With `EBUSY` it is still open, and comes back.
-    pub fn close(self) -> Result<(), CloseError<Self>> {
-        let mut counter = ManuallyDrop::new(self);
-        counter.shut().map_err(|errno| {
-            let open = (errno == Errno::EBUSY).then(|| ManuallyDrop::into_inner(counter));
-            CloseError::new(errno, open)
-        })
-    }
-
-    /// Closes the counter and, unless it is still open, lets the domain go.
+    /// # Errors
     ///
-    /// To be called once, unless it fails with `EBUSY`.
-    fn shut(&mut self) -> Result<(), Errno> {
-        // SAFETY: Open by the invariant, and used by nobody else.
-        let closed = unsafe { call::close(self.raw.cast()) };
-        if closed != Err(Errno::EBUSY) {
-            // SAFETY: Not used any more, as `shut` is not called again.
-            unsafe { ManuallyDrop::drop(&mut self.domain) };
-        }
-        closed
-    }
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        if let Err(errno) = self.shut() {
-            // What it was opened in stays open with it.
-            call::leaked("counter", errno);
-        }
+    /// - `EBUSY`: it is still open, and comes back.
+    pub fn close(self) -> Result<(), CloseError<Self>> {
+        self.0.close().map_err(|error| error.map(Self))
     }
 }

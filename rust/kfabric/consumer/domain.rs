@@ -7,6 +7,10 @@ use super::{
         self,
         op, //
     },
+    handle::{
+        close_last,
+        Handle, //
+    },
     CloseError,
     EventQueue,
     Fabric,
@@ -16,12 +20,9 @@ use crate::support::{
     errno::Errno,
     noio::NoIo, //
 };
-use core::{
-    mem::ManuallyDrop,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+use core::ptr::{
+    self,
+    NonNull, //
 };
 use kernel::{
     ffi::c_void,
@@ -47,29 +48,41 @@ use kfi_bindings::{
 /// It is closed when the last reference is gone; regions and mapped lists have references of their
 /// own.
 ///
-/// # Invariants
+/// # Examples
 ///
-/// `raw` is an open domain, unless `closed`, and nobody else closes it. Its calls may be made by
-/// several threads at once. The fabric is there as long as the domain is open, and so is the event
-/// queue that is bound to it.
-pub struct Domain {
-    raw: NonNull<kfid_domain>,
-    closed: bool,
-    fabric: ManuallyDrop<Arc<Fabric>>,
-    events: ManuallyDrop<SetOnce<Arc<EventQueue>>>,
-}
+/// ```
+/// use kernel::prelude::*;
+/// use kfabric::consumer::{Access, Domain, Fabric, Hints, MrMode};
+///
+/// let offers = Hints::new()?
+///     .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY)
+///     .getinfo()?;
+/// let info = offers.first();
+/// let domain = Domain::open(&Fabric::open(info)?, info)?;
+/// let mr = domain.reg(KVec::from_elem(0, 100, GFP_KERNEL)?, Access::REMOTE_READ)?;
+/// // It can be closed after its regions only.
+/// drop(mr);
+/// Domain::close(domain)?;
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Domain(Handle<kfid_domain, (), Uses>);
 
-// SAFETY: By the invariant.
-unsafe impl Send for Domain {}
-// SAFETY: By the invariant.
-unsafe impl Sync for Domain {}
+/// What a domain uses as long as it is open.
+struct Uses {
+    events: SetOnce<Arc<EventQueue>>,
+    fabric: Arc<Fabric>,
+}
 
 impl Domain {
     /// `kfi_domain()`: opens the domain that an offer describes, in its fabric. May sleep.
     ///
-    /// Fails with `EOPNOTSUPP` if the provider needs its calls to be serialized, which this API
-    /// doesn't do; with `ENODEV` if there is no such domain any more, with `ENETDOWN` if its
-    /// device has no active port.
+    /// # Errors
+    ///
+    /// - `EOPNOTSUPP`: the provider needs its calls to be serialized, which this API doesn't do.
+    /// - `ENODEV`: there is no such domain any more.
+    /// - `ENETDOWN`: its device has no active port.
+    /// - `EINVAL`: the info has no domain.
+    /// - `ENOMEM`.
     pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
         let attr = info.domain_attr().ok_or(Errno::EINVAL)?;
@@ -80,7 +93,8 @@ impl Domain {
         }
         let mut domain = ptr::null_mut();
         let raw = fabric.as_raw();
-        // SAFETY: The fabric is open, and the info and `domain` are valid for the call.
+        // SAFETY: `raw` is open as long as `fabric` is there; the info is valid, and `domain` is a
+        // local.
         let ret = unsafe {
             op!(
                 (*raw).ops,
@@ -88,13 +102,12 @@ impl Domain {
                 domain(raw, info.as_raw(), &mut domain, ptr::null_mut())
             )
         }?;
-        // INVARIANT: Just opened. Dropped, and so closed, where there is no memory for the Arc.
-        let domain = Self {
-            raw: call::opened(ret, domain)?,
-            closed: false,
-            fabric: ManuallyDrop::new(fabric.clone()),
-            events: ManuallyDrop::new(SetOnce::new()),
+        let uses = Uses {
+            events: SetOnce::new(),
+            fabric: fabric.clone(),
         };
+        // Dropped, and so closed, where there is no memory for the Arc.
+        let domain = Self(Handle::new(call::opened(ret, domain)?, (), uses));
         Ok(Arc::new(domain, GFP_KERNEL)?)
     }
 
@@ -102,11 +115,15 @@ impl Domain {
     /// queue of the same fabric, which stays open as long as the domain. May sleep.
     ///
     /// From then on a region has no key before the queue has an event with its
-    /// [`object`](super::Mr::object). `EINVAL` if a queue is bound already.
+    /// [`object`](super::Mr::object).
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: a queue is bound already, or this one is of another fabric.
     pub fn bind(&self, queue: &Arc<EventQueue>) -> Result<(), Errno> {
         let fid = self.fid();
-        // SAFETY: The domain and the queue are open, the queue for as long as the domain, since the
-        // reference to it is kept.
+        // SAFETY: The domain of `fid` is open, and so is the queue, as long as the domain, since a
+        // reference to it is kept below.
         let ret = unsafe {
             op!(
                 (*fid).ops,
@@ -115,45 +132,45 @@ impl Domain {
             )
         }?;
         call::result(ret)?;
-        self.events.populate(queue.clone());
+        self.0.lent().events.populate(queue.clone());
         Ok(())
     }
 
     /// Gives up this reference and, if it was the last, closes the domain and tells whether that
     /// worked. May sleep.
     ///
-    /// Fails with `EBUSY` if others have references, regions for instance: then the domain is
-    /// closed with the last of them. It is also the error of a provider that can't close it yet,
-    /// since something of it is used outside of kfabric: then the domain comes back with the error.
+    /// # Errors
+    ///
+    /// - `EBUSY`, with nothing given back: others have references, regions for instance, and the
+    ///   domain is closed with the last of them.
+    /// - `EBUSY`, with the domain: its provider can't close it yet, since something of it is used
+    ///   outside of kfabric.
     pub fn close(domain: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
-        let Some(mut domain) = Arc::into_unique_or_drop(domain) else {
-            return Err(CloseError::new(Errno::EBUSY, None));
-        };
-        domain.shut().map_err(|errno| {
-            let open = (!domain.closed).then(|| domain.into());
-            CloseError::new(errno, open)
-        })
+        close_last(domain, |domain| &mut domain.0)
     }
 
-    /// The fabric that it was opened in.
+    /// Returns the fabric that it was opened in. Any context.
     pub fn fabric(&self) -> &Arc<Fabric> {
-        &self.fabric
+        &self.0.lent().fabric
     }
 
-    /// The domain as C has it, for calls that Rust doesn't know. It's open as long as `self` is
-    /// there, and must not be closed.
+    /// Returns the domain as C has it, for calls that Rust doesn't know. It's open as long as `self`
+    /// is there, and must not be closed. Any context.
     pub fn as_raw(&self) -> *mut kfid_domain {
-        self.raw.as_ptr()
+        self.0.as_ptr()
     }
 
+    /// Returns what the domain begins with. Any context.
     pub(super) fn fid(&self) -> *mut kfid {
-        self.raw.as_ptr().cast()
+        self.0.fid()
     }
 
-    /// `kfi_open_ops()`: the table of an extension, which lives as long as the domain is open.
+    /// `kfi_open_ops()`: returns the table of an extension, which lives as long as the domain is
+    /// open.
     pub(super) fn extension(&self, name: &CStr) -> Result<NonNull<c_void>, Errno> {
         let (fid, mut table) = (self.fid(), ptr::null_mut());
-        // SAFETY: The domain is open; the name and `table` are valid for the call.
+        // SAFETY: The domain of `fid` is open; the name is valid for the call, and `table` is a
+        // local.
         let ret = unsafe {
             op!(
                 (*fid).ops,
@@ -162,32 +179,5 @@ impl Domain {
             )
         }?;
         call::opened(ret, table)
-    }
-
-    /// To be called once, unless it fails with `EBUSY`.
-    fn shut(&mut self) -> Result<(), Errno> {
-        // SAFETY: Open by the invariant; with nobody left to use it, since whoever does has a
-        // reference.
-        let closed = unsafe { call::close(self.raw.cast()) };
-        self.closed = closed != Err(Errno::EBUSY);
-        if closed.is_ok() {
-            // SAFETY: Neither is used any more, as `shut` is not called again.
-            unsafe {
-                ManuallyDrop::drop(&mut self.events);
-                ManuallyDrop::drop(&mut self.fabric);
-            }
-        }
-        closed
-    }
-}
-
-impl Drop for Domain {
-    fn drop(&mut self) {
-        if !self.closed {
-            if let Err(errno) = self.shut() {
-                // The fabric and the event queue stay open with it.
-                call::leaked("domain", errno);
-            }
-        }
     }
 }

@@ -7,6 +7,10 @@ use super::{
         self,
         op, //
     },
+    handle::{
+        close_last,
+        Handle, //
+    },
     handler::{
         self,
         EventHandler,
@@ -27,10 +31,7 @@ use crate::support::{
 };
 use core::{
     marker::PhantomData,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+    ptr, //
 };
 use kernel::{
     prelude::*,
@@ -100,27 +101,44 @@ impl<H> EventQueueOptions<H> {
 /// or is held by somebody else, is taken off the queue and dropped, when the module's own end has
 /// been reached and before its code is freed; the log says so.
 ///
-/// # Invariants
+/// # Examples
 ///
-/// `raw` is an open event queue, unless `closed`, and nobody else closes it. `handler` is what it was
-/// opened with, and is not dropped before it is closed.
-pub struct EventQueue {
-    raw: NonNull<kfid_eq>,
-    handler: Option<Hooked>,
-    closed: bool,
+/// ```
+/// use kernel::{prelude::*, sync::Arc};
+/// use kfabric::consumer::{Access, Domain, Event, EventQueue, EventQueueOptions, Next};
+///
+/// /// Registers without waiting for the device.
+/// fn lend(domain: &Arc<Domain>, bytes: KVec<u8>) -> Result {
+///     let queue = EventQueue::open(domain.fabric(), EventQueueOptions::default().waits())?;
+///     domain.bind(&queue)?;
+///     let mr = domain.reg(bytes, Access::REMOTE_READ)?;
+///     match queue.events().wait(None)? {
+///         Some(Next::Event(Event::MrComplete(entry))) => {
+///             assert_eq!(entry.object, mr.object());
+///             pr_info!("the key is {:#x}\n", mr.key());
+///         }
+///         Some(Next::Failed(failure)) => return Err(failure.errno.into()),
+///         Some(_) | None => (),
+///     }
+///     Ok(())
+/// }
+/// ```
+pub struct EventQueue(Handle<kfid_eq, (), Uses>);
+
+/// What a queue uses as long as it is open; dropped in this order.
+struct Uses {
+    _handler: Option<Hooked>,
     _fabric: Arc<Fabric>,
 }
-
-// SAFETY: The calls on a queue may be made by any thread, and so may those of the handler.
-unsafe impl Send for EventQueue {}
-// SAFETY: As above, and by several at once.
-unsafe impl Sync for EventQueue {}
 
 impl EventQueue {
     /// `kfi_eq_open()`: opens an event queue. May sleep.
     ///
-    /// Fails with `EOPBADSTATE` if it is to have a handler, and the handler's module is being
-    /// unloaded.
+    /// # Errors
+    ///
+    /// - `EOPBADSTATE`: it is to have a handler, and the handler's module is being unloaded.
+    /// - `EINVAL`: it can't hold that many events.
+    /// - `ENOMEM`.
     pub fn open<H: EventHandler>(
         fabric: &Arc<Fabric>,
         options: EventQueueOptions<H>,
@@ -147,13 +165,15 @@ impl EventQueue {
         };
         let mut attr = kfi_eq_attr {
             size: wanted.size,
-            wait_obj: match wanted.waits {
-                true => kfi_bindings::kfi_wait_obj_KFI_WAIT_UNSPEC,
-                false => kfi_bindings::kfi_wait_obj_KFI_WAIT_NONE,
+            wait_obj: if wanted.waits {
+                kfi_bindings::kfi_wait_obj_KFI_WAIT_UNSPEC
+            } else {
+                kfi_bindings::kfi_wait_obj_KFI_WAIT_NONE
             },
-            flags: match wanted.writable {
-                true => u64::from(kfi_bindings::KFI_WRITE),
-                false => 0,
+            flags: if wanted.writable {
+                u64::from(kfi_bindings::KFI_WRITE)
+            } else {
+                0
             },
             ..pin_init::zeroed()
         };
@@ -163,8 +183,8 @@ impl EventQueue {
         };
         let mut eq = ptr::null_mut();
         let raw = fabric.as_raw();
-        // SAFETY: The fabric is open, and the other pointers are valid for the call. The handler is
-        // kept until the queue is closed.
+        // SAFETY: `raw` is open as long as `fabric` is there; `attr` and `eq` are locals. What
+        // `context` points to is kept with the handler until the queue is closed.
         let ret = unsafe {
             op!(
                 (*raw).ops,
@@ -172,63 +192,36 @@ impl EventQueue {
                 eq_open(raw, &mut attr, &mut eq, call, context)
             )
         }?;
-        // INVARIANT: Just opened. Dropped, and so closed, where there is no memory for the Arc.
-        let queue = Self {
-            raw: call::opened(ret, eq)?,
-            handler,
-            closed: false,
+        let uses = Uses {
+            _handler: handler,
             _fabric: fabric.clone(),
         };
+        // Dropped, and so closed, where there is no memory for the Arc.
+        let queue = Self(Handle::new(call::opened(ret, eq)?, (), uses));
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
 
-    /// What can be done with the queue, closing excepted.
+    /// Returns what can be done with the queue, closing excepted. Any context.
     pub fn events(&self) -> Events<'_> {
-        Events(self.raw, PhantomData)
+        Events(self.0.raw(), PhantomData)
     }
 
     /// Gives up this reference and, if it was the last, closes the queue and tells whether that
     /// worked. Sleeps until the handler has ended; not to be called by the handler.
     ///
-    /// Fails with `EBUSY` if others have references: then the queue is closed with the last of them.
-    /// It is also the error where a domain reports to the queue, and `EOPBADSTATE` that of the
-    /// handler: then the queue comes back with the error.
+    /// # Errors
+    ///
+    /// - `EBUSY`, with nothing given back: others have references, and the queue is closed with the
+    ///   last of them.
+    /// - `EBUSY`, with the queue: a domain reports to it.
+    /// - `EOPBADSTATE`, with the queue: called by the handler.
     pub fn close(queue: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
-        let Some(mut queue) = Arc::into_unique_or_drop(queue) else {
-            return Err(CloseError::new(Errno::EBUSY, None));
-        };
-        queue.shut().map_err(|errno| {
-            let open = (!queue.closed).then(|| queue.into());
-            CloseError::new(errno, open)
-        })
+        close_last(queue, |queue| &mut queue.0)
     }
 
-    /// The queue as C has it, for calls that Rust doesn't know. It's open as long as `self` is
-    /// there, and must not be closed.
+    /// Returns the queue as C has it, for calls that Rust doesn't know. It's open as long as `self`
+    /// is there, and must not be closed. Any context.
     pub fn as_raw(&self) -> *mut kfid_eq {
-        self.raw.as_ptr()
-    }
-
-    /// To be called until it doesn't fail.
-    fn shut(&mut self) -> Result<(), Errno> {
-        let _noio = NoIo::enter();
-        // SAFETY: Open by the invariant; with nobody left to use it.
-        unsafe { call::close(self.raw.cast()) }?;
-        self.closed = true;
-        self.handler = None;
-        Ok(())
-    }
-}
-
-impl Drop for EventQueue {
-    fn drop(&mut self) {
-        if !self.closed {
-            if let Err(errno) = self.shut() {
-                call::leaked("event queue", errno);
-                // It is still open, so its handler may be called, and its fabric has to be open, too.
-                core::mem::forget(self.handler.take());
-                core::mem::forget(self._fabric.clone());
-            }
-        }
+        self.0.as_ptr()
     }
 }

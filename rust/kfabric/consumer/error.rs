@@ -50,6 +50,11 @@ impl<T> CloseError<T> {
         Self { errno, open }
     }
 
+    /// Gives the object, if it is still open, another type.
+    pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> CloseError<U> {
+        CloseError::new(self.errno, self.open.map(map))
+    }
+
     /// The object, if it is still open; then the error is `EBUSY` or `EOPBADSTATE`, and closing it
     /// may be tried again.
     pub fn into_inner(self) -> Option<T> {

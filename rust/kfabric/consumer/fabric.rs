@@ -4,6 +4,10 @@
 
 use super::{
     call,
+    handle::{
+        close_last,
+        Handle, //
+    },
     CloseError,
     Info, //
 };
@@ -11,10 +15,7 @@ use crate::support::{
     errno::Errno,
     noio::NoIo, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
-};
+use core::ptr;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -25,76 +26,56 @@ use kfi_bindings::kfid_fabric;
 ///
 /// It is closed when the last reference is gone; domains have references of their own.
 ///
-/// # Invariants
+/// # Examples
 ///
-/// `raw` is an open fabric, unless `closed`, and nobody else closes it.
-pub struct Fabric {
-    raw: NonNull<kfid_fabric>,
-    closed: bool,
-}
-
-// SAFETY: The calls on a fabric may be made by any thread.
-unsafe impl Send for Fabric {}
-// SAFETY: The calls on a fabric may be made by several threads at once: opening a domain is under
-// the provider's own locks.
-unsafe impl Sync for Fabric {}
+/// ```
+/// use kfabric::consumer::{Fabric, Hints};
+///
+/// let offers = Hints::new()?.getinfo()?;
+/// let fabric = Fabric::open(offers.first())?;
+/// // Domains and event queues are opened in it.
+/// Fabric::close(fabric)?;
+/// # Ok::<(), kernel::error::Error>(())
+/// ```
+pub struct Fabric(Handle<kfid_fabric>);
 
 impl Fabric {
     /// `kfi_fabric()`: opens the fabric that an offer belongs to. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the info has no fabric.
+    /// - `ENODATA`: the provider is gone.
+    /// - `ENOMEM`.
     pub fn open(info: &Info) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
         let attr = info.fabric_attr().ok_or(Errno::EINVAL)?;
         let mut fabric = ptr::null_mut();
-        // SAFETY: The attributes are valid for the call, and no function of the API changes those
-        // that it is given; so is `fabric`.
+        // SAFETY: The attributes `attr` are valid for the call, and no function of the API changes
+        // those that it is given; `fabric` is a local.
         let ret = unsafe {
             kfi_bindings::kfi_fabric(ptr::from_ref(attr).cast_mut(), &mut fabric, ptr::null_mut())
         };
-        // INVARIANT: Just opened. Dropped, and so closed, where there is no memory for the Arc.
-        let fabric = Self {
-            raw: call::opened(ret, fabric)?,
-            closed: false,
-        };
+        // Dropped, and so closed, where there is no memory for the Arc.
+        let fabric = Self(Handle::new(call::opened(ret, fabric)?, (), ()));
         Ok(Arc::new(fabric, GFP_KERNEL)?)
     }
 
     /// Gives up this reference and, if it was the last, closes the fabric and tells whether that
     /// worked. May sleep.
     ///
-    /// Fails with `EBUSY` if others have references: then the fabric is closed with the last of
-    /// them. It is also the error of a provider that can't close it yet: then the fabric comes back
-    /// with the error.
+    /// # Errors
+    ///
+    /// - `EBUSY`, with nothing given back: others have references, and the fabric is closed with the
+    ///   last of them.
+    /// - `EBUSY`, with the fabric: its provider can't close it yet.
     pub fn close(fabric: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
-        let Some(mut fabric) = Arc::into_unique_or_drop(fabric) else {
-            return Err(CloseError::new(Errno::EBUSY, None));
-        };
-        fabric.shut().map_err(|errno| {
-            let open = (!fabric.closed).then(|| fabric.into());
-            CloseError::new(errno, open)
-        })
+        close_last(fabric, |fabric| &mut fabric.0)
     }
 
-    /// The fabric as C has it, for calls that Rust doesn't know. It's open as long as `self` is
-    /// there, and must not be closed.
+    /// Returns the fabric as C has it, for calls that Rust doesn't know. It's open as long as `self`
+    /// is there, and must not be closed. Any context.
     pub fn as_raw(&self) -> *mut kfid_fabric {
-        self.raw.as_ptr()
-    }
-
-    /// To be called once, unless it fails with `EBUSY`.
-    fn shut(&mut self) -> Result<(), Errno> {
-        // SAFETY: Open by the invariant; with nobody left to use it, since domains have references.
-        let closed = unsafe { call::close(self.raw.cast()) };
-        self.closed = closed != Err(Errno::EBUSY);
-        closed
-    }
-}
-
-impl Drop for Fabric {
-    fn drop(&mut self) {
-        if !self.closed {
-            if let Err(errno) = self.shut() {
-                call::leaked("fabric", errno);
-            }
-        }
+        self.0.as_ptr()
     }
 }

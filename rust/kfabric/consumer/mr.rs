@@ -3,7 +3,7 @@
 //! Open memory regions.
 
 use super::{
-    call,
+    handle::Handle,
     memory::List,
     Backing,
     CloseError,
@@ -17,10 +17,7 @@ use crate::{
         noio::NoIo, //
     }, //
 };
-use core::{
-    mem::ManuallyDrop,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::sync::{
     atomic::{
         Acquire,
@@ -52,20 +49,28 @@ use kfi_bindings::kfid_mr;
 /// - The domain has a reference from each region, so that it can't be closed before them, in
 ///   whatever order the values are dropped.
 ///
+/// # Examples
+///
+/// ```
+/// use kernel::{prelude::*, sync::Arc};
+/// use kfabric::consumer::{Access, Domain};
+///
+/// /// Lets a peer write, and returns what it has written.
+/// fn receive(domain: &Arc<Domain>, tell: impl Fn(u64, u64)) -> Result<KVec<u8>> {
+///     let bytes = KVec::from_elem(0, 4096, GFP_KERNEL)?;
+///     let mr = domain.reg(bytes, Access::REMOTE_WRITE)?;
+///     tell(mr.base(), mr.key());
+///     let mut first = [0; 8];
+///     mr.read(0, &mut first)?;
+///     // From here on the key is refused.
+///     Ok(mr.close()?)
+/// }
+/// ```
+///
 /// # Invariants
 ///
-/// `raw` is an open region of `domain`, registered on `memory` and nothing else; nobody else closes
-/// it.
-pub struct Mr<B: Backing> {
-    raw: NonNull<kfid_mr>,
-    memory: ManuallyDrop<B>,
-    domain: ManuallyDrop<Arc<Domain>>,
-}
-
-// SAFETY: The calls on a region may be made by any thread, and its memory can be sent.
-unsafe impl<B: Backing> Send for Mr<B> {}
-// SAFETY: What can be done with a shared region is to read it, which changes nothing.
-unsafe impl<B: Backing + Sync> Sync for Mr<B> {}
+/// The region was registered on what is lent to it, and nothing else.
+pub struct Mr<B: Backing>(Handle<kfid_mr, Arc<Domain>, B>);
 
 impl<B: Backing> Mr<B> {
     /// Registers memory by `call`. May sleep.
@@ -78,145 +83,110 @@ impl<B: Backing> Mr<B> {
         call: impl FnOnce(List<'_>) -> Result<NonNull<kfid_mr>, Errno>,
     ) -> Result<Self, RegisterError<B>> {
         let _noio = NoIo::enter();
-        let opened = match memory.fits(domain, access) {
-            true => memory.with_list(call),
-            false => Err(Errno::EINVAL),
+        let opened = if memory.fits(domain, access) {
+            memory.with_list(call)
+        } else {
+            Err(Errno::EINVAL)
         };
         match opened {
             // INVARIANT: Just registered, on what the memory has listed.
-            Ok(raw) => Ok(Self {
-                raw,
-                memory: ManuallyDrop::new(memory),
-                domain: ManuallyDrop::new(domain.clone()),
-            }),
+            Ok(raw) => Ok(Self(Handle::new(raw, domain.clone(), memory))),
             Err(errno @ Errno::ENOTRECOVERABLE) => Err(RegisterError::leaked(errno, memory)),
             Err(errno) => Err(RegisterError::new(errno, memory)),
         }
     }
 
-    /// `kfi_mr_key()`: the key that a peer needs; `u64::MAX` as long as it has none, which regions
-    /// of a domain that an event queue is [bound](Domain::bind) to have only when the queue says so.
+    /// `kfi_mr_key()`: returns the key that a peer needs; `u64::MAX` as long as there is none. In a
+    /// domain that an event queue is [bound](Domain::bind) to, there is one when the queue says so.
+    /// Any context.
     pub fn key(&self) -> u64 {
         // What came before the key can be read by who has seen it: base and descriptor.
-        // SAFETY: The region is open. The core may be writing the key of a region that is
-        // registered asynchronously, which it does atomically.
-        unsafe { Atomic::from_ptr(&raw mut (*self.raw.as_ptr()).key) }.load(Acquire)
+        // SAFETY: `as_raw` is open as long as `self` is there. The core may be writing the key of a
+        // region that is registered asynchronously, which it does atomically.
+        unsafe { Atomic::from_ptr(&raw mut (*self.as_raw()).key) }.load(Acquire)
     }
 
-    /// Where the first byte is for a peer (`kfid_mr.iova`), which goes on counting from there. It is
-    /// there as soon as the key is.
+    /// Returns where the first byte is for a peer (`kfid_mr.iova`), which goes on counting from
+    /// there. It is there as soon as the key is. Any context.
     pub fn base(&self) -> u64 {
-        // SAFETY: The region is open. The core writes the base before the key.
-        unsafe { (&raw const (*self.raw.as_ptr()).iova).read_volatile() }
+        // SAFETY: `as_raw` is open as long as `self` is there. The core writes the base before the
+        // key.
+        unsafe { (&raw const (*self.as_raw()).iova).read_volatile() }
     }
 
-    /// What the events about it have as their `object`.
+    /// Returns what the events about it have as their `object`. Any context.
     pub fn object(&self) -> usize {
-        self.raw.as_ptr().addr()
+        self.as_raw().addr()
     }
 
-    /// How many bytes it has.
+    /// Returns how many bytes it has. Any context.
     pub fn len(&self) -> usize {
-        self.memory.len()
+        self.0.lent().len()
     }
 
-    /// Is there nothing in it? No provider registers such a region.
+    /// Is there nothing in it? No provider registers such a region. Any context.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The domain that it is registered in.
+    /// Returns the domain that it is registered in. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
-        &self.domain
+        self.0.parent()
     }
 
-    /// The region as C has it, for calls that Rust doesn't know. It's open as long as `self` is
-    /// there, and must not be closed.
+    /// Returns the region as C has it, for calls that Rust doesn't know. It's open as long as `self`
+    /// is there, and must not be closed. Any context.
     pub fn as_raw(&self) -> *mut kfid_mr {
-        self.raw.as_ptr()
+        self.0.as_ptr()
     }
 
     /// Copies bytes from `offset` on until `to` is full.
     ///
     /// A peer may be writing meanwhile: then they are those of before or after, or some of each.
-    /// Fails with `EINVAL` if there aren't that many.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: there aren't that many.
     pub fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), Errno> {
-        self.memory.read(offset, to)
+        self.0.lent().read(offset, to)
     }
 
     /// Copies all bytes of `from` to `offset` and what follows.
     ///
-    /// Fails with `EINVAL` if there isn't enough room.
+    /// # Errors
+    ///
+    /// - `EINVAL`: there isn't enough room.
     pub fn write(&mut self, offset: usize, from: &[u8]) -> Result<(), Errno> {
-        self.memory.write(offset, from)
+        self.0.lent_mut().write(offset, from)
     }
 
     /// Sets all bytes to `value`.
     pub fn fill(&mut self, value: u8) -> Result<(), Errno> {
-        self.memory.fill(value)
+        self.0.lent_mut().fill(value)
     }
 
-    /// Compares the bytes from `offset` on with all bytes of `with`: `None` if they are the same,
-    /// else the index of the first in `with` that differs.
+    /// Compares the bytes from `offset` on with all bytes of `with`.
     ///
-    /// Fails with `EINVAL` if there aren't that many.
+    /// Returns `None` if they are the same, else the index of the first in `with` that differs.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: there aren't that many.
     pub fn compare(&self, offset: usize, with: &[u8]) -> Result<Option<usize>, Errno> {
-        self.memory.compare(offset, with)
+        self.0.lent().compare(offset, with)
     }
 
     /// `kfi_close()`: closes the region and gives its memory back. May sleep.
     ///
-    /// When it returns, no peer can reach the memory. If it fails with `EBUSY`, or with `EOPBADSTATE`
-    /// in the handler of an event queue that is still to hear of it, the region is still open, and
-    /// comes back with the error. If it fails otherwise, the region is gone, but the
-    /// device may still reach its memory, which is leaked.
-    pub fn close(self) -> Result<B, CloseError<Self>> {
-        let mut region = ManuallyDrop::new(self);
-        match region.shut() {
-            // SAFETY: Taken once, since `region` is not used any more nor dropped.
-            Ok(()) => Ok(unsafe { ManuallyDrop::take(&mut region.memory) }),
-            Err(errno) if is_open(errno) => {
-                let region = ManuallyDrop::into_inner(region);
-                Err(CloseError::new(errno, Some(region)))
-            }
-            Err(errno) => {
-                call::leaked("memory of a region", errno);
-                Err(CloseError::new(errno, None))
-            }
-        }
-    }
-
-    /// Closes the region and, unless it is still open, lets the domain go.
+    /// When it returns, no peer can reach the memory.
     ///
-    /// To be called once, unless the region [is open](is_open) then.
-    fn shut(&mut self) -> Result<(), Errno> {
-        let _noio = NoIo::enter();
-        // SAFETY: The region is open by the invariant, and used by nobody else.
-        let closed = unsafe { call::close(self.raw.cast()) };
-        if !closed.is_err_and(is_open) {
-            // SAFETY: Not used any more, as `shut` is not called again.
-            unsafe { ManuallyDrop::drop(&mut self.domain) };
-        }
-        closed
-    }
-}
-
-/// Is a region still open that couldn't be closed for this reason? It has a counter, or is closed
-/// in an event handler.
-fn is_open(errno: Errno) -> bool {
-    matches!(errno, Errno::EBUSY | Errno::EOPBADSTATE)
-}
-
-impl<B: Backing> Drop for Mr<B> {
-    fn drop(&mut self) {
-        // For what the memory's owner may do when it is dropped.
-        let _noio = NoIo::enter();
-        match self.shut() {
-            // SAFETY: Not used any more, and no peer can reach it.
-            Ok(()) => unsafe { ManuallyDrop::drop(&mut self.memory) },
-            // A peer may still reach the memory, so it stays; and so does the domain of a region
-            // that is still open.
-            Err(errno) => call::leaked("memory region", errno),
-        }
+    /// # Errors
+    ///
+    /// - `EBUSY`: a counter is bound to it; it is still open, and comes back.
+    /// - `EOPBADSTATE`: in the handler of an event queue that is still to hear of it; it is still
+    ///   open, and comes back.
+    /// - Others: the region is gone, but the device may still reach its memory, which is leaked.
+    pub fn close(self) -> Result<B, CloseError<Self>> {
+        self.0.close().map_err(|error| error.map(Self))
     }
 }
