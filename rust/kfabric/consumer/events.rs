@@ -56,7 +56,7 @@ pub struct Events<'a>(
 
 // SAFETY: The calls on a queue may be made by any thread.
 unsafe impl Send for Events<'_> {}
-// SAFETY: As above, and by several at once.
+// SAFETY: The calls on a queue may be made by several threads at once.
 unsafe impl Sync for Events<'_> {}
 
 impl Events<'_> {
@@ -74,19 +74,18 @@ impl Events<'_> {
                 bytes.as_mut_ptr().cast(),
                 bytes.len(),
             )?;
-            match length(read) {
-                Ok(len) => {
+            match Read::from_c(read)? {
+                Read::Entry(len) => {
                     let bytes = bytes.get(..len).ok_or(Errno::EIO)?;
                     return Ok(Some(Next::Event(Event::from_c(number, bytes)?)));
                 }
-                Err(Errno::EAGAIN) => return Ok(None),
-                Err(Errno::EOVERRUN) => return Ok(Some(Next::Lost)),
-                Err(Errno::EAVAIL) => match self.failure()? {
+                Read::Empty => return Ok(None),
+                Read::Lost => return Ok(Some(Next::Lost)),
+                Read::Failure => match self.failure()? {
                     // Someone else has read it meanwhile.
                     None => continue,
                     failed => return Ok(failed),
                 },
-                Err(errno) => return Err(errno),
             }
         }
     }
@@ -95,35 +94,43 @@ impl Events<'_> {
     fn failure(&self) -> Result<Option<Next>, Errno> {
         let mut entry: kfi_eq_err_entry = pin_init::zeroed();
         let eq = self.0.as_ptr();
-        // SAFETY: Open by the invariant, and `entry` is valid for the call.
+        // SAFETY: `eq` is open by the invariant of this type, and `entry` is a local.
         let read = unsafe { op!((*eq).ops, kfi_ops_eq, readerr(eq, &mut entry, 0)) }?;
-        match length(read) {
-            Ok(_) => Ok(Some(Next::Failed(Failure {
+        match Read::from_c(read)? {
+            Read::Entry(_) => Ok(Some(Next::Failed(Failure {
                 object: entry.fid.addr(),
                 context: entry.context.addr(),
                 errno: Errno::from_c(entry.err.wrapping_neg()),
             }))),
-            Err(Errno::EAGAIN) => Ok(None),
-            Err(Errno::EOVERRUN) => Ok(Some(Next::Lost)),
-            Err(errno) => Err(errno),
+            Read::Empty => Ok(None),
+            Read::Lost => Ok(Some(Next::Lost)),
+            // No failure comes before a failure.
+            Read::Failure => Err(Errno::EIO),
         }
     }
 
-    /// `kfi_eq_read()` and `kfi_eq_readerr()`: reads what is next, a failure before any event;
-    /// `None` if there is nothing.
+    /// `kfi_eq_read()` and `kfi_eq_readerr()`: reads what is next, a failure before any event. Any
+    /// context.
+    ///
+    /// Returns `None` if there is nothing.
     pub fn read(&self) -> Result<Option<Next>, Errno> {
         self.get(|eq, number, buf, len| {
-            // SAFETY: Open by the invariant, and the pointers are valid for the call.
+            // SAFETY: `eq` is open by the invariant of this type, and the others are locals.
             unsafe { op!((*eq).ops, kfi_ops_eq, read(eq, number, buf, len, 0)) }
         })
     }
 
     /// `kfi_eq_sread()`: as [`read`](Self::read), but waits for so many milliseconds, or for ever.
-    /// `EINTR` when a signal came; `ENOSYS` if the queue was opened for no waiting. Sleeps.
+    /// Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - `EINTR`: a signal came.
+    /// - `ENOSYS`: the queue was opened for no waiting.
     pub fn wait(&self, msecs: Option<u32>) -> Result<Option<Next>, Errno> {
         let timeout = msecs.map_or(-1, |msecs| c_int::try_from(msecs).unwrap_or(c_int::MAX));
         self.get(|eq, number, buf, len| {
-            // SAFETY: As for `read`.
+            // SAFETY: `eq` is open by the invariant of this type, and the others are locals.
             unsafe {
                 op!(
                     (*eq).ops,
@@ -134,16 +141,46 @@ impl Events<'_> {
         })
     }
 
-    /// `kfi_eq_write()`: puts in an event of one's own. `EAGAIN` if the queue is full; `ENOSYS` if
-    /// it was opened for no writing.
+    /// `kfi_eq_write()`: puts in an event of one's own. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EAGAIN`: the queue is full.
+    /// - `ENOSYS`: it was opened for no writing.
+    /// - `EINVAL`: there is no such event, or none without a structure.
     pub fn write(&self, event: &Event) -> Result<(), Errno> {
         let eq = self.0.as_ptr();
         event.with_c(|number, bytes| {
             let (buf, len) = (bytes.as_ptr().cast(), bytes.len());
-            // SAFETY: Open by the invariant, and the bytes are valid for the call.
+            // SAFETY: `eq` is open by the invariant of this type, and `buf` is valid for the call.
             let written = unsafe { op!((*eq).ops, kfi_ops_eq, write(eq, number, buf, len, 0)) }?;
             length(written).map(|_| ())
         })
+    }
+}
+
+/// What a call that reads has found.
+enum Read {
+    /// Nothing.
+    Empty,
+    /// An entry of so many bytes.
+    Entry(usize),
+    /// There is a failure to read about first.
+    Failure,
+    /// Entries were lost here.
+    Lost,
+}
+
+impl Read {
+    /// Takes what C returned; errors are those that say nothing of the kind.
+    fn from_c(ret: isize) -> Result<Self, Errno> {
+        match length(ret) {
+            Ok(len) => Ok(Self::Entry(len)),
+            Err(Errno::EAGAIN) => Ok(Self::Empty),
+            Err(Errno::EAVAIL) => Ok(Self::Failure),
+            Err(Errno::EOVERRUN) => Ok(Self::Lost),
+            Err(errno) => Err(errno),
+        }
     }
 }
 

@@ -9,7 +9,9 @@ pub(crate) mod bound;
 mod event;
 pub(crate) mod open;
 mod ops;
+mod out;
 mod queue;
+mod read;
 mod ring;
 
 pub(crate) use queue::Unread;

@@ -45,7 +45,6 @@ pub use self::{
 };
 use core::{
     cell::UnsafeCell,
-    marker::PhantomData,
     ptr::NonNull, //
 };
 use kernel::{
@@ -154,92 +153,12 @@ impl<T, U: Users> Gate<T, U> {
         first
     }
 
-    /// Goes in, unless the gate is shut. Any context; with [`Shared`] one in which a spinlock may be
-    /// taken.
-    #[inline]
-    pub fn enter(&self) -> Option<Inside<'_, T, U>> {
-        Some(Inside(self.hold()?, PhantomData))
-    }
-
-    /// As [`enter`](Self::enter), for longer than the caller knows the gate: for a work request that
-    /// the device has. Whoever takes the gate away waits for it. The same contexts.
-    #[inline]
-    pub fn hold(&self) -> Option<Held<T, U>> {
-        if !self.users.enter() {
-            return None;
-        }
-        // SAFETY: Who is counted came in the phase `Open`, and there is no `Drained` meanwhile.
-        let inside = unsafe { self.content() }?;
-        // SAFETY: Just counted; it is what is behind this gate.
-        Some(unsafe { Held::new(inside, &self.users) })
-    }
-
-    /// Shuts the gate. Returns `None` if someone else did, or if there was never anything behind it,
-    /// which then counts as gone. May sleep, but not for long.
-    pub fn shut(&self) -> Option<Shut<'_, T, U>> {
-        let mut phase = self.phase.lock();
-        match *phase {
-            Phase::Open => {
-                *phase = Phase::Shut;
-                // SAFETY: Open by the invariant; under the lock.
-                unsafe { self.users.shut() };
-                // SAFETY: The phase was neither `Shut` nor `Left`, and is `Shut` now.
-                unsafe { self.keeper() }
-            }
-            Phase::Empty => {
-                *phase = Phase::Gone;
-                None
-            }
-            _ => None,
-        }
-    }
-
-    /// Goes on with a gate that was shut and [left](Shut::leave). Returns `None` if it wasn't. May
-    /// sleep, but not for long.
-    pub fn resume(&self) -> Option<Shut<'_, T, U>> {
-        let mut phase = self.phase.lock();
-        if *phase != Phase::Left {
-            return None;
-        }
-        *phase = Phase::Shut;
-        // SAFETY: Nobody goes on with it in the phase `Left`, which it was in; it is `Shut` now.
-        unsafe { self.keeper() }
-    }
-
     /// Sleeps until the one who shut the gate is done.
     pub fn wait_gone(&self) {
         let mut phase = self.phase.lock();
         while *phase != Phase::Gone {
             self.changed.wait(&mut phase);
         }
-    }
-
-    /// Goes on in the place of the one who shut the gate, as soon as that one has left it, and if
-    /// `may` agrees, which is asked then. Returns `None` if that one is done. Sleeps.
-    ///
-    /// # Errors
-    ///
-    /// What `may` says; the gate is left as it is then. It is called under the gate's lock.
-    pub fn take_over<E>(
-        &self,
-        may: impl FnOnce(&T) -> Result<(), E>,
-    ) -> Result<Option<Shut<'_, T, U>>, E> {
-        let mut phase = self.phase.lock();
-        loop {
-            match *phase {
-                Phase::Left => break,
-                Phase::Gone => return Ok(None),
-                _ => self.changed.wait(&mut phase),
-            }
-        }
-        // SAFETY: Nobody goes on with it in the phase `Left`, which the lock keeps it in for as long
-        // as this is only lent.
-        let keeper = unsafe { self.keeper() };
-        if let Some(shut) = &keeper {
-            may(shut.get())?;
-        }
-        *phase = Phase::Shut;
-        Ok(keeper)
     }
 
     /// What is behind it.
@@ -251,19 +170,6 @@ impl<T, U: Users> Gate<T, U> {
     unsafe fn content(&self) -> Option<NonNull<T>> {
         // SAFETY: By the requirements of this function.
         unsafe { &*self.inside.get() }.as_ref().map(NonNull::from)
-    }
-
-    /// The gate in the hands of one.
-    ///
-    /// # Safety
-    ///
-    /// Called under the lock, by the only one who goes on with the gate: in the phase `Shut`, or, if
-    /// it is used under the lock only, in the phase `Left`.
-    unsafe fn keeper(&self) -> Option<Shut<'_, T, U>> {
-        // SAFETY: In these phases only a `Drained` changes it, which nobody else has.
-        let inside = unsafe { self.content() }?;
-        // INVARIANT: By the requirements of this function.
-        Some(Shut { gate: self, inside })
     }
 
     /// Gives a gate out of one's hands. May sleep, but not for long.

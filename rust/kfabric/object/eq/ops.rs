@@ -5,7 +5,10 @@
 use super::{
     close,
     event::Event,
+    out::Out,
     queue::Queue,
+    read::Reading,
+    ring::First,
     EqObject,
     EQ, //
 };
@@ -73,20 +76,30 @@ unsafe fn object<'a>(eq: *mut kfid_eq) -> &'a EqObject {
     unsafe { &*eq.cast::<EqObject>() }
 }
 
-/// What C gets. That there is nothing to read, say, is an answer and no refusal.
-fn answer(result: Result<usize, Refusal>) -> isize {
-    const ANSWERS: [Errno; 4] = [
-        Errno::EAGAIN,
-        Errno::EAVAIL,
-        Errno::EINTR,
-        Errno::EOVERRUN, //
-    ];
+/// Returns what C gets of a length, or of an answer in its place, which is no refusal.
+fn answer(result: Result<Answer, Refusal>) -> isize {
     let errno = match result {
-        Ok(len) => return isize::try_from(len).unwrap_or(isize::MAX),
-        Err(refusal) if ANSWERS.contains(&refusal.errno()) => refusal.errno().to_c(),
+        Ok(Ok(len)) => return isize::try_from(len).unwrap_or(isize::MAX),
+        Ok(Err(errno)) => errno.to_c(),
         Err(refusal) => refusal.report(),
     };
     isize::try_from(errno).unwrap_or(isize::MIN)
+}
+
+/// How many bytes were read or written, or the error number that says why there were none.
+type Answer = Result<usize, Errno>;
+
+impl Reading<usize> {
+    /// Returns what C gets.
+    fn answer(self) -> Answer {
+        match self {
+            Self::Event(len) => Ok(len),
+            Self::Empty => Err(Errno::EAGAIN),
+            Self::Failure => Err(Errno::EAVAIL),
+            Self::Lost => Err(Errno::EOVERRUN),
+            Self::Signal => Err(Errno::EINTR),
+        }
+    }
 }
 
 /// Whether the reader wants to leave things where they are.
@@ -96,41 +109,6 @@ fn peeks(flags: u64) -> Result<bool, Refusal> {
         0 => Ok(false),
         PEEK => Ok(true),
         _ => Err(Refusal::new(Errno::EBADFLAGS, c"flags of reading events").value(flags)),
-    }
-}
-
-/// Where a reader wants an event put.
-struct Out {
-    event: *mut u32,
-    buf: *mut c_void,
-    len: usize,
-}
-
-impl Out {
-    fn new(event: *mut u32, buf: *mut c_void, len: usize) -> Result<Self, Refusal> {
-        if event.is_null() || buf.is_null() {
-            return Err(Refusal::new(Errno::EINVAL, c"event or buffer is NULL"));
-        }
-        Ok(Self { event, buf, len })
-    }
-
-    /// Puts an event there.
-    ///
-    /// # Safety
-    ///
-    /// `event` is valid for writing, and so are `len` bytes at `buf`.
-    unsafe fn put(&self, event: &Event) -> Result<usize, Refusal> {
-        let (bytes, len) = event.bytes();
-        if self.len < len {
-            let refusal = Refusal::new(Errno::ETOOSMALL, c"no room for the event");
-            return Err(refusal.value(widen(len)));
-        }
-        // SAFETY: By the requirements of this function, with room as just checked.
-        unsafe {
-            self.event.write(event.number);
-            ptr::copy_nonoverlapping(bytes, self.buf.cast(), len);
-        }
-        Ok(len)
     }
 }
 
@@ -146,13 +124,14 @@ unsafe extern "C" fn read(
     len: usize,
     flags: u64,
 ) -> isize {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `eq` is an open queue by the requirements of this function.
     let eq = unsafe { object(eq) };
     let read = || {
         let peek = peeks(flags)?;
         let out = Out::new(event, buf, len)?;
-        // SAFETY: By the requirements of this function, and not null.
-        eq.queue.read(peek, |event| unsafe { out.put(event) })
+        // SAFETY: `event` and `buf` are valid by the requirements of this function, and not null.
+        let read = eq.queue.read(peek, |event| unsafe { out.put(event) });
+        read.map(Reading::answer)
     };
     answer(read())
 }
@@ -171,7 +150,7 @@ unsafe extern "C" fn sread(
     flags: u64,
 ) -> isize {
     kernel::task::might_sleep();
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `eq` is an open queue by the requirements of this function.
     let eq = unsafe { object(eq) };
     let read = || {
         let peek = peeks(flags)?;
@@ -181,13 +160,13 @@ unsafe extern "C" fn sread(
         }
         // Negative is for ever.
         let timeout = u32::try_from(timeout).ok().map(msecs_to_jiffies);
-        // SAFETY: By the requirements of this function, and not null.
+        // SAFETY: `event` and `buf` are valid by the requirements of this function, and not null.
         let put = |event: &Event| unsafe { out.put(event) };
         // Counted, so that the queue can't be closed under who waits.
         eq.users.add()?;
         let read = eq.queue.wait_and_read(peek, timeout, put);
         eq.users.remove();
-        read
+        read.map(Reading::answer)
     };
     answer(read())
 }
@@ -198,17 +177,21 @@ unsafe extern "C" fn sread(
 ///
 /// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut kfi_eq_err_entry, flags: u64) -> isize {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `eq` is an open queue by the requirements of this function.
     let eq = unsafe { object(eq) };
     let read = || {
         let peek = peeks(flags)?;
         if buf.is_null() {
             return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
         }
-        let failure = eq.queue.read_failure(peek)?;
-        // SAFETY: By the requirements of this function, and not null.
+        let failure = match eq.queue.read_failure(peek) {
+            First::Entry(failure) => failure,
+            First::Nothing => return Ok(Err(Errno::EAGAIN)),
+            First::Lost => return Ok(Err(Errno::EOVERRUN)),
+        };
+        // SAFETY: `buf` is valid by the requirements of this function, and not null.
         unsafe { buf.write(failure.entry()) };
-        Ok(size_of::<kfi_eq_err_entry>())
+        Ok(Ok(size_of::<kfi_eq_err_entry>()))
     };
     answer(read())
 }
@@ -230,7 +213,7 @@ unsafe extern "C" fn write(
     len: usize,
     flags: u64,
 ) -> isize {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `eq` is an open queue by the requirements of this function.
     let eq = unsafe { object(eq) };
     let written = || {
         if !eq.writable {
@@ -246,11 +229,14 @@ unsafe extern "C" fn write(
         if buf.is_null() {
             return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
         }
-        // SAFETY: By the requirements of this function, and not null.
+        // SAFETY: `len` bytes at `buf` are valid by the requirements of this function; not null.
         let event = unsafe { Event::written(event, buf.cast(), len) }
             .ok_or(Refusal::new(Errno::EINVAL, c"not the length of an event").value(widen(len)))?;
-        Queue::try_push(&eq.queue, event)?;
-        Ok(len)
+        if Queue::try_push(&eq.queue, event) {
+            Ok(Ok(len))
+        } else {
+            Ok(Err(Errno::EAGAIN))
+        }
     };
     answer(written())
 }
@@ -271,7 +257,7 @@ unsafe extern "C" fn strerror(
     if !buf.is_null() && len > 0 {
         let bytes = text.to_bytes();
         let fits = bytes.len().min(len - 1);
-        // SAFETY: By the requirements of this function, there is room for `len` bytes.
+        // SAFETY: `buf` has room for `len` bytes by the requirements of this function.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), buf.cast(), fits);
             buf.add(fits).write(0);

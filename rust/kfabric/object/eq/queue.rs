@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is behind an event queue: the entries, who waits for them, and the handler.
+//! What is behind an event queue: the entries, putting them in, and the handler.
 //!
 //! Lock order: the queue's lock is taken with interrupts off, and before those of wait queues and
 //! workqueues only. Neither handlers nor anything that could sleep runs under it.
@@ -11,7 +11,6 @@ use super::{
         Failure, //
     },
     ring::{
-        First,
         Place,
         Ring, //
     }, //
@@ -20,10 +19,7 @@ use crate::{
     new_irq_lock,
     support::{
         errno::Errno,
-        irqlock::{
-            IrqGuard,
-            IrqLock, //
-        },
+        irqlock::IrqLock,
         noio::NoIo,
         refusal::Refusal,
         work, //
@@ -39,10 +35,8 @@ use kernel::{
     prelude::*,
     sync::{
         Arc,
-        CondVar,
-        CondVarTimeoutResult, //
+        CondVar, //
     },
-    time::Jiffies,
     workqueue::{
         Work,
         WorkItem, //
@@ -75,18 +69,19 @@ unsafe impl Sync for Handler {}
 #[pin_data]
 pub(super) struct Queue {
     #[pin]
-    state: IrqLock<State>,
+    pub(super) state: IrqLock<State>,
     /// There is something to read.
     #[pin]
-    readable: CondVar,
+    pub(super) readable: CondVar,
     handler: Option<Handler>,
     #[pin]
     work: Work<Queue>,
 }
 
-struct State {
-    events: Ring<Event>,
-    failures: Ring<Failure>,
+/// What changes in a queue.
+pub(super) struct State {
+    pub(super) events: Ring<Event>,
+    pub(super) failures: Ring<Failure>,
     handler: HandlerState,
     /// The task that runs the handler, by its address; 0 if none does.
     running: usize,
@@ -110,7 +105,7 @@ impl_has_work! {
 }
 
 impl Queue {
-    /// A queue of `size` entries of each kind. May sleep.
+    /// Makes a queue of `size` entries of each kind. May sleep.
     pub(super) fn new(size: usize, handler: Option<Handler>) -> Result<Arc<Self>, Refusal> {
         let state = State {
             events: Ring::new(size)?,
@@ -156,11 +151,11 @@ impl Queue {
         })
     }
 
-    /// Puts in an event; `EAGAIN` where there is no room. Any context.
-    pub(super) fn try_push(this: &Arc<Self>, event: Event) -> Result<(), Errno> {
-        Self::put(this, |state| match state.events.try_push(event) {
-            Some(_) => (Ok(()), true),
-            None => (Err(Errno::EAGAIN), false),
+    /// Puts in an event, and returns whether there was room. Any context.
+    pub(super) fn try_push(this: &Arc<Self>, event: Event) -> bool {
+        Self::put(this, |state| {
+            let room = state.events.try_push(event).is_some();
+            (room, room)
         })
     }
 
@@ -168,83 +163,6 @@ impl Queue {
     pub(super) fn push_failure(this: &Arc<Self>, failure: Failure) -> Option<Unread> {
         Self::put(this, |state| {
             (state.failures.push(failure).map(Unread::Failure), true)
-        })
-    }
-
-    /// Gives the next event to `out`, and takes it out of the queue if that is all right and the
-    /// reader doesn't only `peek`. `EAGAIN` if there is none; `EAVAIL` if there is a failure to read
-    /// about first; `EOVERRUN` where events were lost. Any context.
-    pub(super) fn read(
-        &self,
-        peek: bool,
-        out: impl FnOnce(&Event) -> Result<usize, Refusal>,
-    ) -> Result<usize, Refusal> {
-        self.state.with(|state| {
-            let read = state.read(peek, out);
-            state.arm_if_empty(&read);
-            read
-        })
-    }
-
-    /// As [`read`](Self::read), but waits for an event, for as long as `left` says or for ever.
-    /// `EINTR` when a signal came. Sleeps.
-    pub(super) fn wait_and_read(
-        &self,
-        peek: bool,
-        left: Option<Jiffies>,
-        out: impl FnMut(&Event) -> Result<usize, Refusal>,
-    ) -> Result<usize, Refusal> {
-        self.state
-            .with(|state| self.wait_and_read_locked(state, peek, left, out))
-    }
-
-    fn wait_and_read_locked(
-        &self,
-        state: &mut IrqGuard<'_, State>,
-        peek: bool,
-        mut left: Option<Jiffies>,
-        mut out: impl FnMut(&Event) -> Result<usize, Refusal>,
-    ) -> Result<usize, Refusal> {
-        let mut signal = false;
-        loop {
-            let read = state.read(peek, &mut out);
-            if !is_nothing(&read) || left == Some(0) {
-                state.arm_if_empty(&read);
-                return read;
-            }
-            if signal {
-                return Err(Errno::EINTR.into());
-            }
-            match left {
-                None => signal = self.readable.wait_interruptible(state),
-                Some(jiffies) => {
-                    let readable = &self.readable;
-                    left = match readable.wait_interruptible_timeout(state, jiffies) {
-                        CondVarTimeoutResult::Timeout => Some(0),
-                        CondVarTimeoutResult::Woken { jiffies } => Some(jiffies),
-                        CondVarTimeoutResult::Signal { jiffies } => {
-                            signal = true;
-                            // Not 0, which would look like the end of the time.
-                            Some(jiffies.max(1))
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Gives what is known of the next operation that failed; as [`read`](Self::read).
-    pub(super) fn read_failure(&self, peek: bool) -> Result<Failure, Refusal> {
-        self.state.with(|state| {
-            let read = match state.failures.first() {
-                First::Nothing => return Err(Errno::EAGAIN.into()),
-                First::Lost => Err(Errno::EOVERRUN.into()),
-                First::Entry(failure) => Ok(*failure),
-            };
-            if !peek {
-                state.failures.advance();
-            }
-            read
         })
     }
 
@@ -298,36 +216,12 @@ impl WorkItem for Queue {
 }
 
 impl State {
-    fn read(
-        &mut self,
-        peek: bool,
-        out: impl FnOnce(&Event) -> Result<usize, Refusal>,
-    ) -> Result<usize, Refusal> {
-        if !self.failures.is_empty() {
-            return Err(Errno::EAVAIL.into());
-        }
-        let read = match self.events.first() {
-            First::Nothing => return Err(Errno::EAGAIN.into()),
-            First::Lost => Err(Errno::EOVERRUN.into()),
-            First::Entry(event) => Ok(out(event)?),
-        };
-        if !peek {
-            self.events.advance();
-        }
-        read
-    }
-
-    /// The reader found nothing: the handler will tell when there is something.
-    fn arm_if_empty(&mut self, read: &Result<usize, Refusal>) {
-        if is_nothing(read) && self.handler == HandlerState::Called {
+    /// A reader found nothing: the handler will tell when there is something.
+    pub(super) fn found_empty(&mut self) {
+        if self.handler == HandlerState::Called {
             self.handler = HandlerState::Armed;
         }
     }
-}
-
-/// Was there nothing to read?
-fn is_nothing(read: &Result<usize, Refusal>) -> bool {
-    matches!(read, Err(refusal) if refusal.errno() == Errno::EAGAIN)
 }
 
 fn current_task() -> usize {

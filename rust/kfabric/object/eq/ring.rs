@@ -56,18 +56,18 @@ pub(crate) struct Place {
     number: u64,
 }
 
-/// What there is to read.
-pub(super) enum First<'a, T> {
+/// What there is to read: an entry as a `T`.
+pub(super) enum First<T> {
     /// Nothing.
     Nothing,
     /// That entries were lost here.
     Lost,
     /// An entry.
-    Entry(&'a T),
+    Entry(T),
 }
 
 impl<T> Ring<T> {
-    /// A ring with room for `size` entries, of which there is at least one. May sleep.
+    /// Makes a ring with room for `size` entries, of which there is at least one. May sleep.
     pub(super) fn new(size: usize) -> Result<Self, AllocError> {
         let size = size.max(1);
         let mut slots = KVVec::with_capacity(size, GFP_KERNEL)?;
@@ -144,8 +144,8 @@ impl<T> Ring<T> {
         self.first.is_none() && !self.lost
     }
 
-    /// What the reader gets next. Any context.
-    pub(super) fn first(&self) -> First<'_, T> {
+    /// Returns what the reader gets next. Any context.
+    pub(super) fn first(&self) -> First<&T> {
         if self.lost {
             return First::Lost;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a gate gives to those who go through it, and to the one who shuts it.
+//! Going through a gate, and shutting it: what those who do have in their hands.
 
 use super::{
     Gate,
@@ -11,6 +11,101 @@ use core::{
     marker::PhantomData,
     ptr::NonNull, //
 };
+
+impl<T, U: Users> Gate<T, U> {
+    /// Goes in, unless the gate is shut. Any context; with [`Shared`] one in which a spinlock may be
+    /// taken.
+    #[inline]
+    pub fn enter(&self) -> Option<Inside<'_, T, U>> {
+        Some(Inside(self.hold()?, PhantomData))
+    }
+
+    /// As [`enter`](Self::enter), for longer than the caller knows the gate: for a work request that
+    /// the device has. Whoever takes the gate away waits for it. The same contexts.
+    #[inline]
+    pub fn hold(&self) -> Option<Held<T, U>> {
+        if !self.users.enter() {
+            return None;
+        }
+        // SAFETY: Who is counted came in the phase `Open`, and there is no `Drained` meanwhile.
+        let inside = unsafe { self.content() }?;
+        // SAFETY: Just counted; it is what is behind this gate.
+        Some(unsafe { Held::new(inside, &self.users) })
+    }
+
+    /// Shuts the gate. Returns `None` if someone else did, or if there was never anything behind it,
+    /// which then counts as gone. May sleep, but not for long.
+    pub fn shut(&self) -> Option<Shut<'_, T, U>> {
+        let mut phase = self.phase.lock();
+        match *phase {
+            Phase::Open => {
+                *phase = Phase::Shut;
+                // SAFETY: Open by the invariant; under the lock.
+                unsafe { self.users.shut() };
+                // SAFETY: The phase was neither `Shut` nor `Left`, and is `Shut` now.
+                unsafe { self.keeper() }
+            }
+            Phase::Empty => {
+                *phase = Phase::Gone;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Goes on with a gate that was shut and [left](Shut::leave). Returns `None` if it wasn't. May
+    /// sleep, but not for long.
+    pub fn resume(&self) -> Option<Shut<'_, T, U>> {
+        let mut phase = self.phase.lock();
+        if *phase != Phase::Left {
+            return None;
+        }
+        *phase = Phase::Shut;
+        // SAFETY: Nobody goes on with it in the phase `Left`, which it was in; it is `Shut` now.
+        unsafe { self.keeper() }
+    }
+
+    /// Goes on in the place of the one who shut the gate, as soon as that one has left it, and if
+    /// `may` agrees, which is asked then. Returns `None` if that one is done. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// What `may` says; the gate is left as it is then. It is called under the gate's lock.
+    pub fn take_over<E>(
+        &self,
+        may: impl FnOnce(&T) -> Result<(), E>,
+    ) -> Result<Option<Shut<'_, T, U>>, E> {
+        let mut phase = self.phase.lock();
+        loop {
+            match *phase {
+                Phase::Left => break,
+                Phase::Gone => return Ok(None),
+                _ => self.changed.wait(&mut phase),
+            }
+        }
+        // SAFETY: Nobody goes on with it in the phase `Left`, which the lock keeps it in for as long
+        // as this is only lent.
+        let keeper = unsafe { self.keeper() };
+        if let Some(shut) = &keeper {
+            may(shut.get())?;
+        }
+        *phase = Phase::Shut;
+        Ok(keeper)
+    }
+
+    /// The gate in the hands of one.
+    ///
+    /// # Safety
+    ///
+    /// Called under the lock, by the only one who goes on with the gate: in the phase `Shut`, or, if
+    /// it is used under the lock only, in the phase `Left`.
+    unsafe fn keeper(&self) -> Option<Shut<'_, T, U>> {
+        // SAFETY: In these phases only a `Drained` changes it, which nobody else has.
+        let inside = unsafe { self.content() }?;
+        // INVARIANT: By the requirements of this function.
+        Some(Shut { gate: self, inside })
+    }
+}
 
 /// The right to use what is behind the gate, for as long as one likes. Given up when dropped, in
 /// any context.
@@ -37,7 +132,7 @@ impl<T, U: Users> Held<T, U> {
     ///
     /// The caller was counted by `users`, and is no more. `inside` is behind the same gate.
     #[inline]
-    pub(super) unsafe fn new(inside: NonNull<T>, users: &U) -> Self {
+    unsafe fn new(inside: NonNull<T>, users: &U) -> Self {
         // INVARIANT: By the requirements of this function. A gate changes nothing while somebody
         // is inside; it is pinned, since there are only initialisers of it, and its drop waits.
         Self {
@@ -65,8 +160,8 @@ impl<T, U: Users> Drop for Held<T, U> {
 /// The same, but for no longer than a reference to the gate lives: so nobody drops a gate while
 /// inside of it.
 pub struct Inside<'a, T, U: Users>(
-    pub(super) Held<T, U>,
-    pub(super) PhantomData<&'a Gate<T, U>>,
+    Held<T, U>,
+    PhantomData<&'a Gate<T, U>>,
 );
 
 impl<T, U: Users> Inside<'_, T, U> {
@@ -86,8 +181,8 @@ impl<T, U: Users> Inside<'_, T, U> {
 /// behind it.
 #[must_use = "the gate stays shut, and nobody can go on with it"]
 pub struct Shut<'a, T, U: Users> {
-    pub(super) gate: &'a Gate<T, U>,
-    pub(super) inside: NonNull<T>,
+    gate: &'a Gate<T, U>,
+    inside: NonNull<T>,
 }
 
 impl<'a, T, U: Users> Shut<'a, T, U> {

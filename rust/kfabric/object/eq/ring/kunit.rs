@@ -4,8 +4,10 @@
 
 #[kernel::macros::kunit_tests(kfabric_eq_ring)]
 mod tests {
-    use crate::object::eq::ring::*;
-    use crate::support::num::index;
+    use crate::{
+        object::eq::ring::*,
+        support::num::index, //
+    };
 
     /// Reads everything; `None` stands for what was lost.
     fn drain(ring: &mut Ring<u32>) -> Result<KVec<Option<u32>>> {
