@@ -12,6 +12,7 @@ mod enable;
 mod kit;
 mod open;
 mod ops;
+mod public;
 mod ranges;
 mod rawkey;
 pub(crate) mod reg;
@@ -47,7 +48,6 @@ use crate::{
     },
     support::{
         errno::Errno,
-        num::widen,
         refusal::Refusal, //
     }, //
 };
@@ -133,14 +133,6 @@ impl MrObject {
 
     fn fid(&self) -> *mut kfid {
         self.c.get().cast()
-    }
-}
-
-/// What `kfi_mr_key()` gives.
-fn public_key(domain: &DomainObject, keys: &Keys) -> u64 {
-    match domain.has_mode(kfi_bindings::KFI_MR_RAW) {
-        true => widen(kfi_bindings::KFI_KEY_NOTAVAIL),
-        false => keys.key,
     }
 }
 

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Enabling regions: in the call, or behind it where an event queue reports it.
+//!
+//! All are created disabled. Whoever enables one takes the provider's part out, enables that
+//! without any lock, and puts it back: under the region's lock, or before there is a second who
+//! could know of the region.
 
 use super::{
     object,
-    public_key,
-    state::State,
+    public::Public,
     Inner,
     MrObject, //
 };
 use crate::{
     object::eq::Unread,
     provider::{
-        cntr::Counter,
-        ep::Endpoint,
+        Bindings,
         Keys,
         Mr, //
     },
@@ -24,14 +26,9 @@ use crate::{
         work, //
     }, //
 };
-use core::ptr;
 use kernel::{
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Release, //
-        },
         Arc,
         ArcBorrow, //
     },
@@ -78,9 +75,9 @@ pub(super) fn queue(object: Arc<MrObject>) {
 ///
 /// `fid` is null or an open object.
 pub(super) unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is null or open by the requirements of this function.
     unsafe { object(fid) }?;
-    // SAFETY: It is a region, as was just found out, and this is the pointer of C's reference.
+    // SAFETY: `fid` is a region, as was just found out, and the pointer of C's reference.
     let object: Arc<_> = unsafe { ArcBorrow::from_raw(fid.cast::<MrObject>()) }.into();
     object.inner.lock().state.begin()?;
     match object.eq {
@@ -92,31 +89,26 @@ pub(super) unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
     }
 }
 
+/// Enables a disabled region in the call that registers it, before anybody else has it. Sleeps.
+pub(super) fn enable_now(inner: &mut Inner) -> Result<(), Refusal> {
+    inner.state.begin()?;
+    let ended = inner.take_pending().enable();
+    inner.end(ended)
+}
+
 /// Enables a pending region, tells the event queue, and lets those go on who wait. Returns 0, or the
 /// number of an error that has been reported. Sleeps.
 ///
 /// One of those may be closing the region, and give up C's reference before this has returned:
 /// so it has one of its own.
 fn finish(object: Arc<MrObject>) -> c_int {
-    let mut inner = object.inner.lock();
-    let (bindings, mr) = (inner.state.bindings(), inner.mr.take());
-    drop(inner);
-
-    let gone = Refusal::new(Errno::EIO, c"the region is not there");
-    let (mr, enabled) = match mr {
-        Some(mut mr) => {
-            let enabled = mr.enable(&bindings);
-            (Some(mr), enabled)
-        }
-        None => (None, Err(gone)),
-    };
+    let pending = object.inner.lock().take_pending();
+    let ended = pending.enable();
 
     let mut inner = object.inner.lock();
-    inner.mr = mr;
-    let done = enabled.map(|keys| {
-        object.publish(&keys);
-        inner.keys = Some(keys);
-    });
+    let done = inner.end(ended);
+    object.publish(Public::new(object.domain(), inner.keys.as_ref()));
+    // Under the same lock: whoever closes the region finds the event, and takes it out again.
     inner.event = object.report(&done);
     let ret = match &done {
         Ok(()) => 0,
@@ -125,8 +117,6 @@ fn finish(object: Arc<MrObject>) -> c_int {
         Err(refusal) if object.eq.is_none() => refusal.report(),
         Err(refusal) => refusal.errno().to_c(),
     };
-    // Not before the event is there: whoever closes the region takes it out again.
-    inner.state.end(done.is_ok());
     object.settled.notify_all();
     ret
 }
@@ -134,54 +124,70 @@ fn finish(object: Arc<MrObject>) -> c_int {
 // Not a borrow of C's.
 const _: fn(Arc<MrObject>) -> c_int = finish;
 
-/// Enables a region that needs no binding, or leaves it pending where that is reported later.
-pub(super) fn begin(
-    mr: &mut dyn Mr,
-    state: &mut State<Arc<Counter>, Arc<Endpoint>>,
-    later: bool,
-) -> Result<Option<Keys>, Refusal> {
-    if state.is_unbound() {
-        return Ok(None);
-    }
-    state.begin()?;
-    if later {
-        return Ok(None);
-    }
-    let keys = mr.enable(&state.bindings())?;
-    state.end(true);
-    Ok(Some(keys))
+/// A region that is being enabled, in the hands of who does it.
+struct Pending {
+    mr: Option<KBox<dyn Mr>>,
+    bindings: Bindings,
 }
 
-impl MrObject {
-    /// Writes what C reads of an enabled region.
-    fn publish(&self, keys: &crate::provider::Keys) {
-        let c = self.c.get();
-        // SAFETY: C only reads these fields, and may do so meanwhile; who sees the key sees them
-        // all, by `kfi_mr_key()`.
-        unsafe {
-            (&raw mut (*c).mem_desc).write_volatile(ptr::without_provenance_mut(keys.desc));
-            (&raw mut (*c).iova).write_volatile(keys.base);
-            Atomic::from_ptr(&raw mut (*c).key).store(public_key(self.domain(), keys), Release);
-        }
-    }
+/// How that has ended.
+struct Ended {
+    mr: Option<KBox<dyn Mr>>,
+    enabled: Result<Keys, Refusal>,
+}
 
-    /// Puts the event in the queue, if there is one.
-    fn report(&self, done: &Result<(), Refusal>) -> Option<Unread> {
-        let eq = self.eq()?;
-        let fid = self.fid();
-        // SAFETY: The object is open, and its context is C's to write, but not now.
-        let context = unsafe { (&raw const (*fid).context).read() };
-        match done {
-            Ok(()) => eq.complete(KFI_MR_COMPLETE, fid, context, 0),
-            Err(refusal) => eq.fail(fid, context, *refusal),
+impl Pending {
+    /// The device's part. Sleeps.
+    fn enable(mut self) -> Ended {
+        let enabled = match &mut self.mr {
+            Some(mr) => mr.enable(&self.bindings),
+            None => Err(Refusal::new(Errno::EIO, c"the region is not there")),
+        };
+        Ended {
+            mr: self.mr,
+            enabled,
         }
     }
 }
 
 impl Inner {
-    /// What peers need; `EOPBADSTATE` unless the region is enabled.
-    pub(super) fn enabled_keys(&self) -> Result<&crate::provider::Keys, Refusal> {
+    /// Takes out what is needed to enable a region that is pending.
+    fn take_pending(&mut self) -> Pending {
+        Pending {
+            mr: self.mr.take(),
+            bindings: self.state.bindings(),
+        }
+    }
+
+    /// Puts that back: the region is enabled, or failed.
+    fn end(&mut self, ended: Ended) -> Result<(), Refusal> {
+        self.mr = ended.mr;
+        let done = ended.enabled.map(|keys| self.keys = Some(keys));
+        self.state.end(done.is_ok());
+        done
+    }
+
+    /// Returns what peers need.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPBADSTATE`: the region is not enabled.
+    pub(super) fn enabled_keys(&self) -> Result<&Keys, Refusal> {
         self.state.check_enabled()?;
         self.keys.as_ref().ok_or(Errno::EOPBADSTATE.into())
+    }
+}
+
+impl MrObject {
+    /// Puts the event in the queue, if there is one. Any context.
+    fn report(&self, done: &Result<(), Refusal>) -> Option<Unread> {
+        let eq = self.eq()?;
+        let fid = self.fid();
+        // SAFETY: `fid` is this open object's, and its context is C's to write, but not now.
+        let context = unsafe { (&raw const (*fid).context).read() };
+        match done {
+            Ok(()) => eq.complete(KFI_MR_COMPLETE, fid, context, 0),
+            Err(refusal) => eq.fail(fid, context, *refusal),
+        }
     }
 }

@@ -10,10 +10,7 @@ use crate::{
     object::domain::DomainObject,
     provider::Mr,
     region::request::MrRequest,
-    support::{
-        errno::Errno,
-        refusal::Refusal, //
-    }, //
+    support::refusal::Refusal, //
 };
 use core::{
     mem::{
@@ -90,19 +87,18 @@ impl Kit {
         Ok(())
     }
 
-    /// Creates the region at its provider, disabled. May sleep.
+    /// Creates the region at its provider, disabled: [`mr`](Self::mr). May sleep.
     pub(super) fn create(
         &mut self,
         domain: &DomainObject,
         request: &MrRequest<'_>,
-    ) -> Result<&mut dyn Mr, Refusal> {
+    ) -> Result<(), Refusal> {
         match &mut self.mr {
-            Some(mr) => mr.create_again(request)?,
-            none => *none = Some(domain.provider().create_mr(request)?),
-        }
-        match &mut self.mr {
-            Some(mr) => Ok(&mut **mr),
-            None => Err(Errno::EIO.into()),
+            Some(mr) => mr.create_again(request),
+            none => {
+                *none = Some(domain.provider().create_mr(request)?);
+                Ok(())
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     enable,
     kit::Kit,
     ops,
-    public_key,
+    public::Public,
     reserve,
     state::State,
     Inner,
@@ -20,16 +20,12 @@ use crate::{
     region::request::MrRequest,
     support::{
         errno::Errno,
-        num::widen,
         refusal::Refusal, //
     }, //
 };
 use core::{
     mem,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+    ptr::NonNull, //
 };
 use kernel::{
     ffi::c_void,
@@ -98,43 +94,49 @@ fn register(
     if domain.mr_limits().refresh.is_ok() {
         kit.ranges.set(request.source())?;
     }
-    let mut state = State::new(
+    let state = State::new(
         request.flags() & kfi_bindings::KFI_RMA_EVENT != 0,
         domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT),
     );
     let eq = domain.eq();
-    let mr = kit.create(domain, request)?;
-    // From here on dropped when an error ends the registration, or by `close`.
-    let lease = request.take_lease();
-    let begun = enable::begin(mr, &mut state, eq.is_some())
-        .map_err(|refusal| not_enabled(refusal, mr.close()))?;
-    let (desc, key, iova) = match &begun {
-        Some(keys) => (keys.desc, public_key(domain, keys), keys.base),
-        None => (0, widen(kfi_bindings::KFI_KEY_NOTAVAIL), 0),
+    kit.create(domain, request)?;
+    let mut inner = Inner {
+        state,
+        mr: kit.mr.take(),
+        keys: None,
+        event: None,
+        // From here on dropped when an error ends the registration, or by `close`.
+        lease: request.take_lease(),
     };
-    let pending = state.is_pending();
+    let bound = !inner.state.is_unbound();
+    let pending = bound && eq.is_some();
+    if pending {
+        inner.state.begin()?;
+    } else if bound {
+        if let Err(refusal) = enable::enable_now(&mut inner) {
+            let closed = inner.mr.as_mut().map_or(Ok(()), |mr| mr.close());
+            kit.mr = inner.mr;
+            return Err(not_enabled(refusal, closed));
+        }
+    }
+    let public = Public::new(domain, inner.keys.as_ref());
     let Kit {
         object,
-        mr,
         ranges,
         reserved,
+        ..
     } = mem::replace(kit, Kit::new());
     let object = object.ok_or(Errno::EIO)?;
     // INVARIANT: `child` keeps the domain open and is given up by `close` only.
     let object = object.pin_init_with(pin_init!(MrObject {
-        c: Opaque::new(kfid_mr {
-            fid: fid::new(context, &ops::FID_OPS),
-            mem_desc: ptr::without_provenance_mut(desc),
-            key,
-            iova,
-        }),
+        c: Opaque::new(public.to_c(fid::new(context, &ops::FID_OPS))),
         domain: child.keep(),
         eq: eq.map(NonNull::from),
         access: request.access(),
         len: request.shape().bytes(),
         ranges,
         reserved,
-        inner <- new_mutex!(Inner { state, mr, keys: begun, event: None, lease }),
+        inner <- new_mutex!(inner),
         settled <- new_condvar!(),
         work <- new_work!("kfabric::MrObject::work"),
     }));
@@ -147,11 +149,12 @@ fn register(
     }
 }
 
-/// Why a region can't be had. The reason why it could not be enabled says more than that it could
+/// Returns why a region can't be had. The reason why it could not be enabled says more than that it could
 /// not be closed then; but nobody has it, so nobody else tells that its memory must never be freed.
 fn not_enabled(refusal: Refusal, closed: Result<(), Refusal>) -> Refusal {
-    match closed {
-        Ok(()) => refusal,
-        Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
+    if closed.is_ok() {
+        refusal
+    } else {
+        refusal.with_errno(Errno::ENOTRECOVERABLE)
     }
 }

@@ -56,9 +56,10 @@ enum Binding<T> {
 
 impl<T> Binding<T> {
     fn wanted(wanted: bool) -> Self {
-        match wanted {
-            true => Self::Wanted,
-            false => Self::No,
+        if wanted {
+            Self::Wanted
+        } else {
+            Self::No
         }
     }
 
@@ -146,10 +147,7 @@ impl<C, E> State<C, E> {
 
     /// Enabling has ended, well or not.
     pub(super) fn end(&mut self, well: bool) {
-        self.phase = match well {
-            true => Phase::Enabled,
-            false => Phase::Failed,
-        };
+        self.phase = if well { Phase::Enabled } else { Phase::Failed };
     }
 
     /// Is it being enabled?
@@ -163,9 +161,10 @@ impl<C, E> State<C, E> {
     }
 
     fn check(&self, phase: Phase, why: &'static CStr) -> Result<(), Refusal> {
-        match self.phase == phase {
-            true => Ok(()),
-            false => Err(Refusal::new(Errno::EOPBADSTATE, why)),
+        if self.phase == phase {
+            Ok(())
+        } else {
+            Err(Refusal::new(Errno::EOPBADSTATE, why))
         }
     }
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What C reads of a region, without asking.
+
+use super::MrObject;
+use crate::{
+    object::domain::DomainObject,
+    provider::Keys,
+    support::num::widen, //
+};
+use core::ptr;
+use kernel::sync::atomic::{
+    Atomic,
+    Release, //
+};
+use kfi_bindings::{
+    kfid,
+    kfid_mr,
+    KFI_KEY_NOTAVAIL,
+    KFI_MR_RAW, //
+};
+
+/// What `kfi_mr_desc()` and `kfi_mr_key()` give, and `iova`.
+#[derive(Clone, Copy)]
+pub(super) struct Public {
+    desc: usize,
+    key: u64,
+    base: u64,
+}
+
+impl Public {
+    /// Makes that of a region by how peers reach it, if it is enabled. Any context.
+    pub(super) fn new(domain: &DomainObject, keys: Option<&Keys>) -> Self {
+        const NO_KEY: u64 = widen(KFI_KEY_NOTAVAIL);
+        match keys {
+            Some(keys) if domain.has_mode(KFI_MR_RAW) => Self::of(keys, NO_KEY),
+            Some(keys) => Self::of(keys, keys.key),
+            None => Self {
+                desc: 0,
+                key: NO_KEY,
+                base: 0,
+            },
+        }
+    }
+
+    fn of(keys: &Keys, key: u64) -> Self {
+        Self {
+            desc: keys.desc,
+            key,
+            base: keys.base,
+        }
+    }
+
+    /// Makes the region that C gets. Any context.
+    pub(super) fn to_c(self, fid: kfid) -> kfid_mr {
+        kfid_mr {
+            fid,
+            mem_desc: ptr::without_provenance_mut(self.desc),
+            key: self.key,
+            iova: self.base,
+        }
+    }
+}
+
+impl MrObject {
+    /// Shows C what has changed since it got the region. Any context.
+    pub(super) fn publish(&self, public: Public) {
+        let c = self.c.get();
+        // SAFETY: `c` is this object's. C only reads these fields, and may do so meanwhile; who
+        // sees the key sees them all, by `kfi_mr_key()`.
+        unsafe {
+            (&raw mut (*c).mem_desc).write_volatile(ptr::without_provenance_mut(public.desc));
+            (&raw mut (*c).iova).write_volatile(public.base);
+            Atomic::from_ptr(&raw mut (*c).key).store(public.key, Release);
+        }
+    }
+}
