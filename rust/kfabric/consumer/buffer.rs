@@ -22,6 +22,29 @@ use kfi_bindings::kvec;
 
 /// A buffer that owns its memory: vectors of bytes, by kmalloc or vmalloc.
 ///
+/// # Examples
+///
+/// ```
+/// use core::ptr::NonNull;
+/// use kernel::prelude::*;
+/// use kfabric::consumer::Buffer;
+///
+/// /// A buffer of words, which is registered as the bytes that they are.
+/// struct Words(KVec<u64>);
+///
+/// // SAFETY: The elements are an allocation of the vector's own, which stays where it is and as
+/// // long as it is, since nobody else gets at the vector.
+/// unsafe impl Buffer for Words {
+///     fn start(&self) -> NonNull<u8> {
+///         NonNull::new(self.0.as_ptr().cast_mut()).map_or(NonNull::dangling(), NonNull::cast)
+///     }
+///
+///     fn size(&self) -> usize {
+///         size_of::<u64>() * self.0.len()
+///     }
+/// }
+/// ```
+///
 /// # Safety
 ///
 /// Whoever implements it for another type promises for the `size` bytes from `start` on:
@@ -90,7 +113,9 @@ pub struct Part<B> {
 impl<B: Buffer> Part<B> {
     /// Takes `len` bytes from `offset` on.
     ///
-    /// Fails with `EINVAL` if there aren't that many, and gives the buffer back.
+    /// # Errors
+    ///
+    /// - `EINVAL`: there aren't that many; the buffer comes back.
     pub fn new(buffer: B, offset: usize, len: usize) -> Result<Self, RegisterError<B>> {
         match offset.checked_add(len) {
             Some(end) if end <= buffer.size() => Ok(Self {

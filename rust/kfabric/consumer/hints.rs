@@ -105,7 +105,9 @@ impl Hints {
 
     /// `kfi_getinfo()`: what meets the hints, the best first. May sleep.
     ///
-    /// Fails with `ENODATA` if nothing does.
+    /// # Errors
+    ///
+    /// - `ENODATA`: nothing does.
     pub fn getinfo(&self) -> Result<InfoList, Errno> {
         // SAFETY: The list's info is ours by the invariant of its type, with all that it points to.
         unsafe { InfoList::get(self.as_raw()) }

@@ -66,7 +66,9 @@ impl InfoList {
 
     /// All that there is, from all providers. May sleep.
     ///
-    /// Fails with `ENODATA` if there is nothing.
+    /// # Errors
+    ///
+    /// - `ENODATA`: there is nothing.
     pub fn all() -> Result<Self, Errno> {
         // SAFETY: No hints.
         unsafe { Self::get(ptr::null_mut()) }
@@ -168,10 +170,11 @@ impl Info {
     ///
     /// `name` is null, or a string that belongs to this info.
     unsafe fn name(&self, name: *const c_char) -> &CStr {
-        match name.is_null() {
-            true => c"",
-            // SAFETY: By the requirements of this function.
-            false => unsafe { CStr::from_char_ptr(name) },
+        if name.is_null() {
+            c""
+        } else {
+            // SAFETY: `name` is a string by the requirements of this function, as it isn't null.
+            unsafe { CStr::from_char_ptr(name) }
         }
     }
 

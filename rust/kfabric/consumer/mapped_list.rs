@@ -155,8 +155,15 @@ unsafe impl Sync for MappedList {}
 impl MappedList {
     /// Maps the pages in the direction that the rights ask for. May sleep.
     ///
-    /// Fails with `ENOSYS` if the provider has no DMA extension, with `EIO` if the memory can't be
-    /// mapped, with `ENODEV` if the device is gone; and gives the pages back.
+    /// # Errors
+    ///
+    /// All give the pages back.
+    ///
+    /// - `EINVAL`: there are none.
+    /// - `ENOSYS`: the provider has no DMA extension.
+    /// - `EIO`: the memory can't be mapped.
+    /// - `ENODEV`: the device is gone.
+    /// - `ENOMEM`.
     pub fn map(
         domain: &Arc<Domain>,
         pages: Pages,

@@ -74,7 +74,9 @@ pub unsafe trait Memory: Send + 'static {
 pub trait Backing: Memory {
     /// Copies bytes from `offset` on until `to` is full.
     ///
-    /// Fails with `EINVAL` if there aren't that many.
+    /// # Errors
+    ///
+    /// - `EINVAL`: there aren't that many.
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), Errno> {
         walk(self, offset, to.len(), |done, from, len| {
             if let Some(to) = to.get_mut(done..done + len) {
@@ -88,7 +90,9 @@ pub trait Backing: Memory {
 
     /// Copies all bytes of `from` to `offset` and what follows.
     ///
-    /// Fails with `EINVAL` if there isn't enough room.
+    /// # Errors
+    ///
+    /// - `EINVAL`: there isn't enough room.
     fn write(&mut self, offset: usize, from: &[u8]) -> Result<(), Errno> {
         walk(self, offset, from.len(), |done, to, len| {
             if let Some(from) = from.get(done..done + len) {
@@ -103,22 +107,27 @@ pub trait Backing: Memory {
     /// Sets all bytes to `value`.
     fn fill(&mut self, value: u8) -> Result<(), Errno> {
         walk(self, 0, self.len(), |_, to, len| {
-            // SAFETY: As for `write`.
+            // SAFETY: `len` bytes at `to` can be reached. Where they are registered, only devices read
+            // or write them meanwhile, since this is exclusive access.
             unsafe { volatile::fill(to, value, len) };
             true
         })
     }
 
-    /// Compares the bytes from `offset` on with all bytes of `with`: `None` if they are the same,
-    /// else the index of the first in `with` that differs.
+    /// Compares the bytes from `offset` on with all bytes of `with`.
     ///
-    /// Fails with `EINVAL` if there aren't that many.
+    /// Returns `None` if they are the same, else the index of the first in `with` that differs.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: there aren't that many.
     fn compare(&self, offset: usize, with: &[u8]) -> Result<Option<usize>, Errno> {
         let mut differs = None;
         walk(self, offset, with.len(), |done, from, len| {
             let with = with.iter().enumerate().skip(done).take(len);
             for (at, (index, byte)) in with.enumerate() {
-                // SAFETY: As for `read`, and `at` is less than `len`.
+                // SAFETY: `len` bytes at `from` can be reached, and `at` is less. Where they are
+                // registered, only devices write to them.
                 if unsafe { from.add(at).read_volatile() } != *byte {
                     differs = Some(index);
                     return false;

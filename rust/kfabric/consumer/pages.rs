@@ -47,7 +47,10 @@ impl Pages {
     /// Allocates pages for `len` bytes that start at `offset` in the first page, and zeroes them.
     /// May sleep.
     ///
-    /// Fails with `EINVAL` if `offset` isn't less than a page.
+    /// # Errors
+    ///
+    /// - `EINVAL`: `offset` isn't less than a page.
+    /// - `ENOMEM`.
     pub fn zeroed_at(offset: usize, len: usize) -> Result<Self, Errno> {
         let end = offset.checked_add(len).ok_or(Errno::EINVAL)?;
         if offset >= PAGE_SIZE {

@@ -81,9 +81,12 @@ impl RawKey {
 }
 
 impl<B: Backing> Mr<B> {
-    /// `kfi_mr_raw_attr()`: the region's raw key. May sleep.
+    /// `kfi_mr_raw_attr()`: returns the region's raw key. May sleep.
     ///
-    /// Fails with `EOPBADSTATE` if the registration is not complete or the region not enabled.
+    /// # Errors
+    ///
+    /// - `EOPBADSTATE`: the registration is not complete, or the region not enabled.
+    /// - `ENOMEM`.
     pub fn raw_key(&self) -> Result<RawKey, Errno> {
         let _noio = NoIo::enter();
         let mut room = raw_key_size(1);
@@ -125,8 +128,13 @@ pub struct MappedKey {
 impl Domain {
     /// `kfi_mr_map_raw()`: makes a peer's raw key usable in this domain. May sleep.
     ///
-    /// Accesses count from `base`. Fails with `EINVAL` if the raw key is malformed; whether it is
-    /// also true is not seen before the peer's memory is accessed.
+    /// Accesses count from `base`.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the raw key is malformed. Whether it is also true is not seen before the peer's
+    ///   memory is accessed.
+    /// - `ENOMEM`.
     pub fn map_raw(self: &Arc<Self>, base: u64, raw_key: &[u8]) -> Result<MappedKey, Errno> {
         let mut key = 0;
         let mut map = kfi_mr_map_raw {
@@ -161,7 +169,10 @@ impl MappedKey {
     /// What an access from `addr` on is split into, in order: the parts of the peer's memory, each
     /// with the key that the peer's side knows. May sleep.
     ///
-    /// Fails with `EINVAL` if the access is empty or not wholly inside the region.
+    /// # Errors
+    ///
+    /// - `EINVAL`: the access is empty, or not wholly inside the region.
+    /// - `ENOMEM`.
     pub fn resolve(&self, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Errno> {
         let _noio = NoIo::enter();
         let ops = self.domain.extension(raw::NAME)?.cast::<kfi_raw_ops>();

@@ -94,11 +94,20 @@ impl From<Access> for Options {
 
 /// Registering memory. All of these may sleep, and are safe on the way of I/O.
 ///
-/// Each takes over the memory and gives it back with the error if it fails: `EINVAL` for memory of
-/// no length, or segments with a gap between them where the device can't have one; `EBADFLAGS`
-/// for flags that the provider doesn't know; `EFAULT` for memory that can't be registered; `E2BIG`
-/// for more segments or pages than one region of the device can have; `ENOSPC` when the regions
-/// are used up; `EIO` if the memory can't be mapped; `ENOMEM`; and `ENODEV` if the device is gone.
+/// Each takes over the memory, and gives it back with the error if it fails.
+///
+/// # Errors
+///
+/// - `EINVAL`: memory of no length, or segments with a gap between them where the device can't have
+///   one.
+/// - `EBADFLAGS`: flags that the provider doesn't know.
+/// - `EFAULT`: memory that can't be registered.
+/// - `E2BIG`: more segments or pages than one region of the device can have.
+/// - `ENOSPC`: the regions are used up.
+/// - `EIO`: the memory can't be mapped.
+/// - `ENOMEM`.
+/// - `ENODEV`: the device is gone.
+/// - `ENOTRECOVERABLE`: the device won't let go of the memory, which is leaked.
 impl Domain {
     /// `kfi_mr_reg()`: registers one buffer.
     pub fn reg<B: Buffer>(
@@ -129,7 +138,9 @@ impl Domain {
 
     /// `kfi_mr_regsgl()`: registers a mapped scatterlist.
     ///
-    /// Fails with `EINVAL` if it was mapped for another domain, or for other rights.
+    /// # Errors
+    ///
+    /// - `EINVAL`, besides: it was mapped for another domain, or for other rights.
     pub fn regsgl(
         self: &Arc<Self>,
         list: MappedList,

@@ -20,13 +20,18 @@ impl Domain {
     ///
     /// From then on the provider makes such regions of what was reserved, as long as fewer than
     /// `count` of these are open. What this crate adds is not reserved: the objects around a region
-    /// are allocated, before anything is registered. Fails with `EBUSY` if the domain has a reserve,
-    /// with `ENOSYS` if the provider can't; the rest is in kfi_domain(3).
+    /// are allocated, before anything is registered.
+    ///
+    /// # Errors
+    ///
+    /// - `EBUSY`: the domain has a reserve.
+    /// - `ENOSYS`: the provider can't.
+    /// - Those that kfi_domain(3) names.
     pub fn reserve(&self, count: usize, pages: usize) -> Result<(), Errno> {
         let ops = self.extension(NAME)?.cast::<kfi_reserve_ops>();
         // SAFETY: A table of this name is what the header says, and there as long as the domain.
         let reserve = unsafe { ops.as_ref() }.reserve.ok_or(Errno::ENOSYS)?;
-        // SAFETY: The domain is open.
+        // SAFETY: The domain of `fid` is open as long as `self` is there.
         call::result(unsafe { reserve(self.fid(), count, pages) })
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct BoundEq(NonNull<EqObject>);
 
 // SAFETY: An event queue may be used by any thread.
 unsafe impl Send for BoundEq {}
-// SAFETY: As above.
+// SAFETY: An event queue may be used by several threads at once.
 unsafe impl Sync for BoundEq {}
 
 impl BoundEq {

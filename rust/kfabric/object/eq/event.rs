@@ -75,7 +75,7 @@ pub(super) struct Failure {
     pub(super) errno: c_int,
 }
 
-// SAFETY: As for an event.
+// SAFETY: The pointers in it are handed through to the reader, and not followed.
 unsafe impl Send for Failure {}
 
 impl Failure {

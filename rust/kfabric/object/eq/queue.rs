@@ -62,7 +62,7 @@ pub(super) struct Handler {
 
 // SAFETY: C consumers let any thread call their handlers; the pointers are only handed through.
 unsafe impl Send for Handler {}
-// SAFETY: As above.
+// SAFETY: C consumers let several threads call their handlers at once.
 unsafe impl Sync for Handler {}
 
 /// An event queue without its C side. It outlives that if the handler's work is still queued then.

@@ -51,7 +51,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
             Some(modify) => unsafe { refresh(mr, modify) }.map(|()| 0),
             None => Err(Refusal::new(Errno::EINVAL, c"command without its argument")),
         },
-        // SAFETY: As above, and so are the pointers in it.
+        // SAFETY: As the C API demands, `arg` is null or valid, and so are the pointers in it.
         Ok(KFI_GET_RAW_MR) => unsafe { raw_attr(mr, arg) }.map(|()| 0),
         _ => Err(Refusal::new(
             Errno::ENOSYS,

@@ -75,7 +75,7 @@ unsafe fn register<'a>(
     match opened {
         Ok(opened) => {
             // Written before there can be an event that names it.
-            // SAFETY: As above.
+            // SAFETY: `mr` isn't null, and so is valid by the requirements of this function.
             unsafe { *mr = opened.as_ptr() };
             opened.start();
             0
