@@ -78,6 +78,11 @@ void kfi_inject_mend(void)
 		note_pd(&pds, qp->pd);
 		xa_erase(&queue_pairs, i);
 		ib_destroy_qp(qp);
+		/*
+		 * Who leaked it has ended its polling, so that no late completion calls code that is gone;
+		 * ending it once more would wait for ever.
+		 */
+		irq_poll_enable(&cq->iop);
 		ib_free_cq(cq);
 	}
 	xa_for_each(&pds, i, pd)
