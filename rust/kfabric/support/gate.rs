@@ -101,7 +101,7 @@ enum Phase {
     /// Everybody may enter.
     Open,
     /// Someone shut the gate and is taking the thing away.
-    Shut,
+    Closing,
     /// Someone shut the gate and left it like that for now.
     Left,
     /// It is gone.

@@ -39,10 +39,10 @@ impl<T, U: Users> Gate<T, U> {
         let mut phase = self.phase.lock();
         match *phase {
             Phase::Open => {
-                *phase = Phase::Shut;
+                *phase = Phase::Closing;
                 // SAFETY: Open by the invariant; under the lock.
                 unsafe { self.users.shut() };
-                // SAFETY: The phase was neither `Shut` nor `Left`, and is `Shut` now.
+                // SAFETY: The phase was neither `Closing` nor `Left`, and is `Closing` now.
                 unsafe { self.keeper() }
             }
             Phase::Empty => {
@@ -60,8 +60,8 @@ impl<T, U: Users> Gate<T, U> {
         if *phase != Phase::Left {
             return None;
         }
-        *phase = Phase::Shut;
-        // SAFETY: Nobody goes on with it in the phase `Left`, which it was in; it is `Shut` now.
+        *phase = Phase::Closing;
+        // SAFETY: Nobody goes on with it in the phase `Left`, which it was in; it is `Closing` now.
         unsafe { self.keeper() }
     }
 
@@ -89,7 +89,7 @@ impl<T, U: Users> Gate<T, U> {
         if let Some(shut) = &keeper {
             may(shut.get())?;
         }
-        *phase = Phase::Shut;
+        *phase = Phase::Closing;
         Ok(keeper)
     }
 
@@ -97,7 +97,7 @@ impl<T, U: Users> Gate<T, U> {
     ///
     /// # Safety
     ///
-    /// Called under the lock, by the only one who goes on with the gate: in the phase `Shut`, or, if
+    /// Called under the lock, by the only one who goes on with the gate: in the phase `Closing`, or, if
     /// it is used under the lock only, in the phase `Left`.
     unsafe fn keeper(&self) -> Option<Shut<'_, T, U>> {
         // SAFETY: In these phases only a `Drained` changes it, which nobody else has.
@@ -159,10 +159,7 @@ impl<T, U: Users> Drop for Held<T, U> {
 
 /// The same, but for no longer than a reference to the gate lives: so nobody drops a gate while
 /// inside of it.
-pub struct Inside<'a, T, U: Users>(
-    Held<T, U>,
-    PhantomData<&'a Gate<T, U>>,
-);
+pub struct Inside<'a, T, U: Users>(Held<T, U>, PhantomData<&'a Gate<T, U>>);
 
 impl<T, U: Users> Inside<'_, T, U> {
     /// What is behind the gate. Any context.
@@ -176,7 +173,7 @@ impl<T, U: Users> Inside<'_, T, U> {
 ///
 /// # Invariants
 ///
-/// The gate is in the phase [`Phase::Shut`], and there is no other `Shut` or [`Drained`] of it;
+/// The gate is in the phase [`Phase::Closing`], and there is no other `Shut` or [`Drained`] of it;
 /// but for one that is only lent, under the gate's lock in the phase [`Phase::Left`]. `inside` is
 /// behind it.
 #[must_use = "the gate stays shut, and nobody can go on with it"]
