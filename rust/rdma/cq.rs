@@ -31,7 +31,7 @@ use crate::{
 /// Wraps the C `struct ib_cq`, and holds its device. The RDMA core polls it, a budget of
 /// completions at a time, and calls the callbacks of the requests in softirq context.
 ///
-/// It can't overrun: a queue pair [reserves](Cq::reserve) an entry for each of its requests.
+/// It can't overrun: a queue pair reserves an entry for each of its requests.
 ///
 /// Dropping it, which may sleep, ends all callbacks. If a queue pair that completes to it could
 /// not be destroyed, it is left to the device, but nobody polls it any more: what completes after

@@ -2,7 +2,7 @@
 
 //! Work requests of their own: on the heap, each with its own completion.
 //!
-//! Beside [waiting](crate::waiter) for requests on the stack this is the other way to have one
+//! Beside waiting for requests on the stack this is the other way to have one
 //! posted: nobody waits, and what was given with it is called when it has ended.
 
 #[cfg(CONFIG_KUNIT = "y")]

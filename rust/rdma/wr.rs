@@ -157,7 +157,7 @@ impl WorkRequest<()> {
     /// Does nothing, and does that only on a queue pair in error, where it is flushed.
     pub(crate) fn drain() -> Self {
         // INVARIANT: It refers to nothing. What `__ib_drain_sq()` posts.
-        Self::new(b::ib_wr_opcode_IB_WR_RDMA_WRITE, (), |_, _| ())
+        Self::new(b::ib_wr_opcode_IB_WR_RDMA_WRITE, (), |_, ()| ())
     }
 }
 

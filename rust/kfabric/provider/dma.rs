@@ -9,7 +9,7 @@ use core::{
 };
 use kernel::dma::DataDirection;
 
-/// Mapping of a consumer's scatterlists, for [`Domain::dma`].
+/// Mapping of a consumer's scatterlists, for `Domain::dma`.
 pub trait Dma {
     /// Maps `list`; gives the number of mapped entries, at most as many as it has. `EIO` if it can't
     /// be mapped. May sleep.

@@ -27,7 +27,7 @@ use kernel::{
 /// The core makes these calls one at a time and in that order, so there are no states to check.
 /// May be called by different threads.
 pub trait Mr: Send + Sync {
-    /// As [`Domain::create_mr`], for one of [`Domain::reserve`], which is idle: new, closed, or not
+    /// As `Domain::create_mr`, for one of `Domain::reserve`, which is idle: new, closed, or not
     /// created because of an error. May sleep.
     fn create_again(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
         Err(Errno::ENOSYS.into())

@@ -73,9 +73,9 @@ static NAME: &CStr = c"kfabric_gate";
 ///
 /// # Invariants
 ///
-/// - The count is open in the phase [`Phase::Open`] only.
-/// - `inside` is there in all phases but [`Phase::Empty`] and [`Phase::Gone`]. It is changed by who
-///   has the lock in the phase [`Phase::Empty`], and by who has a [`Drained`].
+/// - The count is open in the phase `Phase::Open` only.
+/// - `inside` is there in all phases but `Phase::Empty` and `Phase::Gone`. It is changed by who
+///   has the lock in the phase `Phase::Empty`, and by who has a [`Drained`].
 #[pin_data]
 pub struct Gate<T, U: Users> {
     // First: dropping it waits for those inside.

@@ -49,7 +49,7 @@ impl Building {
         Ok(())
     }
 
-    /// Adds a list whose addresses must be physical ones, as [`crate::object::ext::dma::Direct`] makes them.
+    /// Adds a list whose addresses must be physical ones, as `provider::Direct` makes them.
     pub(super) fn add_list(
         &mut self,
         list: &List<'_, scatterlist>,

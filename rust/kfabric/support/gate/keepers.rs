@@ -13,7 +13,7 @@ use core::{
 };
 
 impl<T, U: Users> Gate<T, U> {
-    /// Goes in, unless the gate is shut. Any context; with [`Shared`] one in which a spinlock may be
+    /// Goes in, unless the gate is shut. Any context; with `Shared` one in which a spinlock may be
     /// taken.
     #[inline]
     pub fn enter(&self) -> Option<Inside<'_, T, U>> {
@@ -173,8 +173,8 @@ impl<T, U: Users> Inside<'_, T, U> {
 ///
 /// # Invariants
 ///
-/// The gate is in the phase [`Phase::Closing`], and there is no other `Shut` or [`Drained`] of it;
-/// but for one that is only lent, under the gate's lock in the phase [`Phase::Left`]. `inside` is
+/// The gate is in the phase `Phase::Closing`, and there is no other `Shut` or [`Drained`] of it;
+/// but for one that is only lent, under the gate's lock in the phase `Phase::Left`. `inside` is
 /// behind it.
 #[must_use = "the gate stays shut, and nobody can go on with it"]
 pub struct Shut<'a, T, U: Users> {
