@@ -2,11 +2,17 @@
 
 //! The objects that C has, over what providers implement.
 //!
-//! An object's own file has its struct, how a `struct kfid` leads to it, and its end. Beside it are
-//! `open.rs`, which makes it, and `ops.rs`, the tables of operations that C finds in it. Tables name
-//! the functions that open other objects, and are named by nobody but `open.rs`.
+//! What they have in common is written once: `obj.rs` says what there is to an object and looks it
+//! up, `fid.rs` tells kinds apart; then there are `opening.rs`, `closing.rs`, `binding.rs`, and
+//! `place.rs`, an object among the `children.rs` of another.
+//!
+//! An object's own file has its kind, what the core keeps with it, and what keeps it from being
+//! closed. Beside it are `open.rs`, which makes it, and `ops.rs`, the tables of operations that C
+//! finds in it. Tables name the functions that open other objects.
 
+mod binding;
 pub(crate) mod children;
+mod closing;
 pub(crate) mod cntr;
 pub mod domain;
 pub mod ep;
@@ -15,3 +21,6 @@ pub(crate) mod ext;
 pub(crate) mod fabric;
 pub(crate) mod fid;
 pub mod mr;
+pub(crate) mod obj;
+mod opening;
+pub(crate) mod place;

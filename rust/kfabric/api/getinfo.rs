@@ -8,7 +8,7 @@ use crate::{
         info::Info,
         registry, //
     },
-    object::domain,
+    object::domain::DomainObject,
     support::{
         cstr,
         errno::Errno,
@@ -137,10 +137,10 @@ unsafe fn opened(hints: *const kfi_info) -> [Option<*mut kfid_fabric>; 2] {
         let fabric = hints.fabric_attr.as_ref().map(|attr| attr.fabric);
         let domain = hints.domain_attr.as_ref().map(|attr| attr.domain);
         // Domains of providers in C are for these to recognize.
-        let domain = domain.and_then(|domain| domain::object(domain.cast()).ok());
+        let domain = domain.and_then(|domain| DomainObject::from_fid(domain.cast()).ok());
         [
             fabric.filter(|fabric| !fabric.is_null()),
-            domain.map(|domain| domain.fabric().as_ptr()),
+            domain.map(|domain| domain.parent().as_ptr()),
         ]
     }
 }

@@ -5,14 +5,8 @@
 use super::needs::Needs;
 use crate::{
     object::{
-        domain::{
-            self,
-            DomainObject, //
-        },
-        fabric::{
-            self,
-            FabricObject, //
-        }, //
+        domain::DomainObject,
+        fabric::FabricObject, //
     },
     provider::offer::{
         Offer,
@@ -144,8 +138,8 @@ impl<'a> Hints<'a> {
         // SAFETY: As above; objects that hints name are open.
         let (opened_fabric, opened_domain) = unsafe {
             (
-                fabric::object(raw_fabric).ok(),
-                domain::object(raw_domain.cast()).ok(),
+                FabricObject::from_fid(raw_fabric.cast()).ok(),
+                DomainObject::from_fid(raw_domain.cast()).ok(),
             )
         };
         let mut needs = Needs {
@@ -180,7 +174,7 @@ impl<'a> Hints<'a> {
         self.opened_fabric.is_met(of)
             && self
                 .opened_domain
-                .is_met(|domain| of(domain.fabric()) && domain.is_offered(offer))
+                .is_met(|domain| of(domain.parent()) && domain.is_offered(offer))
             && self.fabric.is_none_or(|name| name == &*offer.fabric)
             && self.domain.is_none_or(|name| name == &*offer.domain)
             && self.needs.met_by(&offer.terms())

@@ -10,92 +10,76 @@ pub(crate) mod open;
 mod ops;
 
 use super::{
-    domain::DomainObject,
-    fid::{
-        self,
-        Class, //
+    binding::Bindable,
+    closing::{
+        slots,
+        Close, //
+    },
+    domain::DomainBody,
+    fid::Class,
+    obj::{
+        Obj,
+        Object, //
+    },
+    place::{
+        Child,
+        Place, //
     }, //
 };
 use crate::{
     provider::cntr::Counter,
-    support::{
-        errno::Errno,
-        refusal::Refusal, //
-    }, //
+    support::refusal::Refusal, //
 };
-use core::ptr::NonNull;
-use kernel::{
-    ffi::c_int,
-    prelude::*,
-    sync::Arc,
-    types::Opaque, //
-};
+use kernel::sync::Arc;
 use kfi_bindings::{
-    kfid,
+    kfi_ops,
     kfid_cntr, //
 };
 
 /// The class of counters.
-static CNTR: Class = Class::new(kfi_bindings::KFI_CLASS_CNTR);
+static CNTR: Class = Class::new(kfi_bindings::KFI_CLASS_CNTR, c"not a counter");
 
-/// A `struct kfid_cntr` and what the core keeps with it.
-///
-/// # Invariants
-///
-/// `c.fid` is what C points to; `domain` stays open, since it counts this counter as a child.
-#[repr(C)]
-pub(crate) struct CounterObject {
-    // C may write to it: the context is the consumer's.
-    c: Opaque<kfid_cntr>,
+/// A counter as C has it.
+pub(crate) type CounterObject = Obj<CounterBody>;
+
+/// What the core keeps with a counter.
+pub(crate) struct CounterBody {
     counter: Arc<Counter>,
     can_wait: bool,
-    domain: NonNull<DomainObject>,
 }
 
-impl CounterObject {
+impl CounterBody {
     /// What it counts with; whoever keeps it counts in vain once the object is closed.
     pub(crate) fn counter(&self) -> &Arc<Counter> {
         &self.counter
     }
+}
 
-    /// The domain that it was opened in.
-    pub(crate) fn domain(&self) -> &DomainObject {
-        // SAFETY: Open by the invariant.
-        unsafe { self.domain.as_ref() }
+impl Object for CounterBody {
+    type C = kfid_cntr;
+    type Place = Place<Self>;
+    const CLASS: &'static Class = &CNTR;
+    const OPS: kfi_ops = slots::<Self>();
+}
+
+impl Child for CounterBody {
+    type Parent = DomainBody;
+}
+
+impl Bindable for CounterBody {
+    type Bound = Arc<Counter>;
+
+    fn bound(object: &CounterObject) -> Result<Arc<Counter>, Refusal> {
+        Ok(object.counter.clone())
     }
 }
 
-/// Closes a counter; `EBUSY` while somebody waits for it. Regions that it is bound to go on without
-/// it. Any context.
-///
-/// # Safety
-///
-/// `fid` is an open counter of this core.
-unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
-    let object = fid.cast::<CounterObject>();
-    // SAFETY: `fid` is the first field of the object that `open` gave out.
-    if let Err(errno) = unsafe { &(*object).counter }.close() {
-        return Refusal::new(errno, c"somebody waits for the counter").report();
-    }
-    // SAFETY: As above; it is closed, so C does not use it any more.
-    let object = unsafe { KBox::from_raw(object) };
-    let domain = object.domain;
-    drop(object);
-    // SAFETY: By the invariant of the object, which counted as a child of the domain until here.
-    unsafe { domain.as_ref() }.remove_child();
-    0
-}
+impl Close for CounterBody {
+    const SLEEPS: bool = false;
 
-/// The counter behind a fid.
-///
-/// # Safety
-///
-/// `fid` is null or an open object; the reference is not used after it was closed.
-pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a CounterObject, Refusal> {
-    // SAFETY: By the requirements of this function.
-    match unsafe { fid::is_of(fid, &CNTR) } {
-        // SAFETY: The table tells that this is the first field of one of our objects.
-        true => Ok(unsafe { &*fid.cast::<CounterObject>() }),
-        false => Err(Refusal::new(Errno::EINVAL, c"not a counter")),
+    /// `EBUSY` while somebody waits for it. Regions that it is bound to go on without it.
+    fn close(&self) -> Result<(), Refusal> {
+        let closed = self.counter.close();
+        closed.map_err(|errno| Refusal::new(errno, c"somebody waits for the counter"))
     }
 }

@@ -9,15 +9,22 @@ mod ops;
 mod rawkey;
 
 use super::{
-    children::Children,
+    children::{
+        Children,
+        Counted,
+        Share, //
+    },
+    closing::Close,
     eq::{
         bound::BoundEq,
         EqObject, //
     },
-    fabric::FabricObject,
-    fid::{
-        self,
-        Class, //
+    fabric::FabricBody,
+    fid::Class,
+    obj::Obj,
+    place::{
+        Child,
+        Parent, //
     }, //
 };
 use crate::{
@@ -34,58 +41,41 @@ use crate::{
         }, //
     },
     support::{
-        errno::Errno,
-        noio::NoIo,
         num::signed,
         refusal::Refusal, //
     }, //
 };
-use core::{
-    any::Any,
-    ptr::NonNull, //
-};
+use core::any::Any;
 use kernel::{
-    ffi::c_int,
     prelude::*,
     str::CString,
     sync::{
         Arc,
         SetOnce, //
-    },
-    types::Opaque, //
+    }, //
 };
-use kfi_bindings::{
-    kfid,
-    kfid_domain, //
-};
+use kfi_bindings::kfid;
 
 /// The class of domains.
-static DOMAIN: Class = Class::new(kfi_bindings::KFI_CLASS_DOMAIN);
+static DOMAIN: Class = Class::new(kfi_bindings::KFI_CLASS_DOMAIN, c"not a domain");
 
 /// What regions keep in their domain, which needn't know it.
 pub(crate) type Kept = dyn Any + Send + Sync;
 
 /// A domain.
-///
-/// # Invariants
-///
-/// `c.fid` is what C points to. `children` counts all that is open in the domain, `regions` the
-/// regions among it. `fabric` stays open, since it counts this domain as a child.
-#[repr(C)]
-pub(crate) struct DomainObject {
-    // C may write to it: the context is the consumer's.
-    c: Opaque<kfid_domain>,
+pub(crate) type DomainObject = Obj<DomainBody>;
+
+/// What the core keeps with a domain.
+pub(crate) struct DomainBody {
     /// What regions are made of that must not fail for want of memory. Goes before the provider's
     /// part, of which it is made.
     reserve: SetOnce<Arc<Kept>>,
     imp: KBox<dyn Domain>,
+    /// All that is open in the domain, with a limit of regions.
     children: Children,
-    regions: Children,
-    fabric: NonNull<FabricObject>,
     /// Its name, if it was opened by name.
     name: Option<CString>,
     mr_limits: MrLimits,
-    mr_cnt: i32,
     mr_mode: i32,
     auth_key: KVec<u8>,
     keys: Pin<KBox<KeyMap>>,
@@ -93,42 +83,28 @@ pub(crate) struct DomainObject {
     eq: SetOnce<BoundEq>,
 }
 
-/// A new object counted in its domain; counted off again when dropped.
-pub(crate) struct Child<'a> {
-    domain: &'a DomainObject,
-    remove: fn(&DomainObject),
+impl Child for DomainBody {
+    type Parent = FabricBody;
 }
 
-impl Child<'_> {
-    /// Leaves the object counted until [`DomainObject::remove_child`] or, for a region,
-    /// [`DomainObject::remove_region`].
-    pub(crate) fn keep(self) -> NonNull<DomainObject> {
-        let domain = NonNull::from(self.domain);
-        core::mem::forget(self);
-        domain
+impl Parent for DomainBody {
+    fn children(&self) -> &Children {
+        &self.children
     }
 }
 
-impl Drop for Child<'_> {
-    fn drop(&mut self) {
-        (self.remove)(self.domain);
+impl Close for DomainBody {
+    /// `EBUSY` while objects are open in it, or others use what is the domain's.
+    fn close(&self) -> Result<(), Refusal> {
+        let closed = self.children.close();
+        closed.map_err(|errno| Refusal::new(errno, c"objects are open in the domain"))?;
+        self.imp.close().inspect_err(|_| self.children.reopen())
     }
 }
 
-impl DomainObject {
+impl DomainBody {
     pub(crate) fn provider(&self) -> &dyn Domain {
         &*self.imp
-    }
-
-    /// The domain as C has it.
-    pub(crate) fn as_ptr(&self) -> *mut kfid_domain {
-        self.c.get()
-    }
-
-    /// The fabric that it belongs to.
-    pub(crate) fn fabric(&self) -> &FabricObject {
-        // SAFETY: Open by the invariant.
-        unsafe { self.fabric.as_ref() }
     }
 
     /// Is it an offer of this domain, which needs no more of a consumer than has been agreed to?
@@ -173,38 +149,19 @@ impl DomainObject {
         &self.auth_key
     }
 
-    /// Counts a new region; `ENOSPC` at `mr_cnt`. Any context.
-    pub(crate) fn add_region(&self) -> Result<Child<'_>, Refusal> {
-        let child = self.add_child()?;
-        if !self.regions.add_below(self.mr_cnt)? {
-            let refusal = Refusal::new(Errno::ENOSPC, c"mr_cnt regions are open");
-            return Err(refusal.value(u64::from(self.mr_cnt.unsigned_abs())));
-        }
-        core::mem::forget(child);
-        Ok(Child {
-            domain: self,
-            remove: Self::remove_region,
-        })
+    /// How many regions may be open at a time (`mr_cnt`).
+    pub(crate) fn max_regions(&self) -> u32 {
+        u32::try_from(self.mr_limits.regions).unwrap_or(u32::MAX)
     }
 
-    /// Counts a region off. The domain may be gone afterwards. Any context.
-    pub(crate) fn remove_region(&self) {
-        self.regions.remove();
-        self.children.remove();
+    /// Counts something new in it that is no object. Any context.
+    pub(crate) fn count(&self) -> Result<Counted<'_>, Refusal> {
+        Ok(self.children.count()?)
     }
 
-    /// Counts a new object that is no region. Any context.
-    pub(crate) fn add_child(&self) -> Result<Child<'_>, Refusal> {
-        self.children.add()?;
-        Ok(Child {
-            domain: self,
-            remove: Self::remove_child,
-        })
-    }
-
-    /// Counts an object off that is no region. The domain may be gone afterwards. Any context.
-    pub(crate) fn remove_child(&self) {
-        self.children.remove();
+    /// Counts something off that was [kept](Counted::keep). Any context.
+    pub(crate) fn count_off(&self) {
+        self.children.remove(Share::ONE);
     }
 
     /// The raw keys that are mapped in it.
@@ -222,48 +179,6 @@ impl DomainObject {
     }
 }
 
-/// Closes a domain; `EBUSY` while objects are open in it, or others use what is the domain's.
-/// Sleeps.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
-    let _noio = NoIo::enter();
-    let object = fid.cast::<DomainObject>();
-    // SAFETY: C calls this on an open domain, whose fid is the object's first field.
-    let (children, imp) = unsafe { (&(*object).children, &(*object).imp) };
-    if let Err(errno) = children.close() {
-        return Refusal::new(errno, c"objects are open in the domain").report();
-    }
-    if let Err(refusal) = imp.close() {
-        children.reopen();
-        return refusal.report();
-    }
-    // SAFETY: As above; without children, and closed, nobody uses it any more.
-    let object = unsafe { KBox::from_raw(object) };
-    let fabric = object.fabric;
-    drop(object);
-    // SAFETY: By the invariant of the object, which counted as a child of the fabric until here.
-    unsafe { fabric.as_ref() }.children().remove();
-    0
-}
-
-/// The domain behind a fid.
-///
-/// # Safety
-///
-/// `fid` is null or an open object; the reference is not used after it was closed.
-pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a DomainObject, Refusal> {
-    // The class tells our domains from those of C providers, and from other objects.
-    // SAFETY: By the requirements of this function.
-    match unsafe { fid::is_of(fid, &DOMAIN) } {
-        // SAFETY: The fid is the first field of an object.
-        true => Ok(unsafe { &*fid.cast::<DomainObject>() }),
-        false => Err(Refusal::new(Errno::EINVAL, c"not a domain")),
-    }
-}
-
 /// The provider's domain behind a fid, if it is one of type `D`. For a provider's extensions.
 ///
 /// # Safety
@@ -271,6 +186,6 @@ pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a DomainObject, Refu
 /// `fid` is null or an open object; the reference is not used after it was closed.
 pub unsafe fn from_fid<'a, D: Domain>(fid: *mut kfid) -> Option<&'a D> {
     // SAFETY: By the requirements of this function.
-    let domain = unsafe { object(fid) }.ok()?;
+    let domain = unsafe { DomainObject::from_fid(fid) }.ok()?;
     domain.provider().as_any().downcast_ref()
 }

@@ -12,11 +12,16 @@ pub(crate) mod open;
 mod ops;
 
 use super::{
-    domain::DomainObject,
-    fid::{
-        self,
-        Class, //
-    }, //
+    binding::{
+        Bindable,
+        Binds,
+        Other, //
+    },
+    closing::Close,
+    domain::DomainBody,
+    fid::Class,
+    obj::Obj,
+    place::Child, //
 };
 use crate::{
     provider::{
@@ -28,75 +33,51 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::ptr::NonNull;
-use kernel::{
-    ffi::c_int,
-    prelude::*,
-    sync::Arc,
-    types::Opaque, //
-};
-use kfi_bindings::{
-    kfid,
-    kfid_ep, //
-};
+use kernel::sync::Arc;
+use kfi_bindings::kfid;
 
 /// The class of endpoints.
-static EP: Class = Class::new(kfi_bindings::KFI_CLASS_EP);
+static EP: Class = Class::new(kfi_bindings::KFI_CLASS_EP, c"not an endpoint");
 
-/// A `struct kfid_ep` and what the core keeps with it.
-///
-/// # Invariants
-///
-/// `c.fid` is what C points to; `domain` stays open, since it counts this endpoint as a child.
-#[repr(C)]
-pub(crate) struct EndpointObject {
-    // C may write to it: the context is the consumer's.
-    c: Opaque<kfid_ep>,
+/// An endpoint as C has it.
+pub(crate) type EndpointObject = Obj<EndpointBody>;
+
+/// What the core keeps with an endpoint.
+pub(crate) struct EndpointBody {
     endpoint: Arc<Endpoint>,
-    domain: NonNull<DomainObject>,
 }
 
-impl EndpointObject {
+impl EndpointBody {
     /// What regions are bound to.
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint
     }
+}
 
-    /// The domain that it was opened in.
-    pub(crate) fn domain(&self) -> &DomainObject {
-        // SAFETY: Open by the invariant.
-        unsafe { self.domain.as_ref() }
+impl Child for EndpointBody {
+    type Parent = DomainBody;
+}
+
+impl Bindable for EndpointBody {
+    type Bound = Arc<Endpoint>;
+
+    fn bound(object: &EndpointObject) -> Result<Arc<Endpoint>, Refusal> {
+        Ok(object.endpoint.clone())
     }
 }
 
-/// Closes an endpoint: no peer gets through it to its regions any more. Sleeps until those who are
-/// on their way have come back.
-///
-/// # Safety
-///
-/// `fid` is an open endpoint of this core that is used by nobody else any more.
-unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
-    // SAFETY: `fid` is the first field of the object that `open` gave out.
-    let object = unsafe { KBox::from_raw(fid.cast::<EndpointObject>()) };
-    object.endpoint.close();
-    let domain = object.domain;
-    drop(object);
-    // SAFETY: By the invariant of the object, which counted as a child of the domain until here.
-    unsafe { domain.as_ref() }.remove_child();
-    0
+impl Binds for EndpointBody {
+    fn bind(_endpoint: &EndpointObject, _other: Other<'_>) -> Result<(), Refusal> {
+        // There is nothing to report to anybody.
+        Err(Refusal::new(Errno::ENOSYS, c"endpoints transfer nothing"))
+    }
 }
 
-/// The endpoint behind a fid.
-///
-/// # Safety
-///
-/// `fid` is null or an open object; the reference is not used after it was closed.
-pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a EndpointObject, Refusal> {
-    // SAFETY: By the requirements of this function.
-    match unsafe { fid::is_of(fid, &EP) } {
-        // SAFETY: The table tells that this is the first field of one of our objects.
-        true => Ok(unsafe { &*fid.cast::<EndpointObject>() }),
-        false => Err(Refusal::new(Errno::EINVAL, c"not an endpoint")),
+impl Close for EndpointBody {
+    /// No peer gets through it to its regions any more. Waits for those who are on their way.
+    fn close(&self) -> Result<(), Refusal> {
+        self.endpoint.close();
+        Ok(())
     }
 }
 
@@ -107,7 +88,7 @@ pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a EndpointObject, Re
 /// `fid` is null or an open object.
 pub unsafe fn from_fid(fid: *mut kfid) -> Option<Arc<Endpoint>> {
     // SAFETY: By the requirements of this function.
-    let object = unsafe { object(fid) }.ok()?;
+    let object = unsafe { EndpointObject::from_fid(fid) }.ok()?;
     Some(object.endpoint().clone())
 }
 
@@ -119,6 +100,6 @@ pub unsafe fn from_fid(fid: *mut kfid) -> Option<Arc<Endpoint>> {
 /// `fid` is null or an open object; the reference is not used after it was closed.
 pub unsafe fn domain_of<'a, D: Domain>(fid: *mut kfid) -> Option<&'a D> {
     // SAFETY: By the requirements of this function.
-    let object = unsafe { object(fid) }.ok()?;
-    object.domain().provider().as_any().downcast_ref()
+    let object = unsafe { EndpointObject::from_fid(fid) }.ok()?;
+    object.parent().provider().as_any().downcast_ref()
 }

@@ -24,60 +24,83 @@ use self::{
     queue::Queue, //
 };
 use super::{
-    children::Children,
-    fabric::FabricObject,
-    fid::{
-        self,
-        Class, //
+    children::{
+        Children,
+        Share, //
+    },
+    closing::{
+        slots,
+        Close, //
+    },
+    fabric::FabricBody,
+    fid::Class,
+    obj::{
+        Obj,
+        Object, //
+    },
+    place::{
+        Child,
+        Place, //
     }, //
 };
 use crate::support::{
     errno::Errno,
-    noio::NoIo,
     refusal::Refusal, //
 };
-use core::ptr::NonNull;
 use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    sync::Arc,
-    types::Opaque, //
+    ffi::c_void,
+    sync::Arc, //
 };
 use kfi_bindings::{
+    kfi_ops,
     kfid,
     kfid_eq, //
 };
 
 /// The class of event queues.
-static EQ: Class = Class::new(kfi_bindings::KFI_CLASS_EQ);
+static EQ: Class = Class::new(kfi_bindings::KFI_CLASS_EQ, c"not an event queue");
 
 /// An event queue as C has it.
-///
-/// # Invariants
-///
-/// `c.fid` is what C points to. `fabric` stays open, since it counts this queue as a child. `users`
-/// counts those who may put something in, and those who wait.
-#[repr(C)]
-pub(crate) struct EqObject {
-    // C may write to it: the context is the consumer's.
-    c: Opaque<kfid_eq>,
+pub(crate) type EqObject = Obj<EqBody>;
+
+/// What the core keeps with an event queue.
+pub(crate) struct EqBody {
     queue: Arc<Queue>,
+    /// Those who may put something in, and those who wait.
     users: Children,
-    fabric: NonNull<FabricObject>,
     waits: bool,
     writable: bool,
 }
 
-impl EqObject {
-    /// The fabric that it belongs to.
-    pub(crate) fn fabric(&self) -> &FabricObject {
-        // SAFETY: By the invariant.
-        unsafe { self.fabric.as_ref() }
-    }
+impl Object for EqBody {
+    type C = kfid_eq;
+    type Place = Place<Self>;
+    const CLASS: &'static Class = &EQ;
+    const OPS: kfi_ops = slots::<Self>();
+}
 
+impl Child for EqBody {
+    type Parent = FabricBody;
+}
+
+impl Close for EqBody {
+    /// `EOPBADSTATE` in the handler, whose end this waits for otherwise; `EBUSY` while something is
+    /// bound to the queue, or somebody waits for an event.
+    fn close(&self) -> Result<(), Refusal> {
+        if self.in_handler() {
+            let refusal = Refusal::new(Errno::EOPBADSTATE, c"closed by its own handler");
+            return Err(refusal);
+        }
+        self.users.close().map_err(|errno| {
+            let why = c"something is bound to the event queue, or somebody waits for it";
+            Refusal::new(errno, why)
+        })?;
+        self.queue.end();
+        Ok(())
+    }
+}
+
+impl EqBody {
     /// Counts one who may put something in: the queue can't be closed (`EBUSY`) before
     /// [`unbind`](Self::unbind). `EINVAL` on a queue that is being closed.
     pub(crate) fn bind(&self) -> Result<(), Errno> {
@@ -86,7 +109,7 @@ impl EqObject {
 
     /// Undoes one [`bind`](Self::bind).
     pub(crate) fn unbind(&self) {
-        self.users.remove();
+        self.users.remove(Share::ONE);
     }
 
     /// Puts in an event about `fid`. If the queue is full it is lost, and the reader will know.
@@ -130,55 +153,5 @@ impl EqObject {
     /// Does the calling task run this queue's handler? Process context.
     pub(crate) fn in_handler(&self) -> bool {
         self.queue.in_handler()
-    }
-}
-
-/// Closes an event queue, after its handler has ended. Sleeps.
-///
-/// `EOPBADSTATE` in the handler; `EBUSY` while something is bound to the queue, or somebody waits
-/// for an event.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
-    let _noio = NoIo::enter();
-    let object = fid.cast::<EqObject>();
-    {
-        // SAFETY: C calls this on an open queue, whose fid is the object's first field.
-        let object = unsafe { &*object };
-        if object.in_handler() {
-            let refusal = Refusal::new(Errno::EOPBADSTATE, c"closed by its own handler");
-            return refusal.report();
-        }
-        if let Err(errno) = object.users.close() {
-            return Refusal::new(
-                errno,
-                c"something is bound to the event queue, or somebody waits for it",
-            )
-            .report();
-        }
-        object.queue.end();
-    }
-    // SAFETY: As above; nobody is left who uses it, now that the handler has ended.
-    let object = unsafe { KBox::from_raw(object) };
-    let fabric = object.fabric;
-    drop(object);
-    // SAFETY: By the invariant of the object, which counted as a child of the fabric until here.
-    unsafe { fabric.as_ref() }.children().remove();
-    0
-}
-
-/// The event queue behind a fid.
-///
-/// # Safety
-///
-/// `fid` is null or an open object; the reference is not used after it was closed.
-pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a EqObject, Refusal> {
-    // SAFETY: By the requirements of this function.
-    match unsafe { fid::is_of(fid, &EQ) } {
-        // SAFETY: The table tells that this is the first field of one of our objects.
-        true => Ok(unsafe { &*fid.cast::<EqObject>() }),
-        false => Err(Refusal::new(Errno::EINVAL, c"not an event queue")),
     }
 }

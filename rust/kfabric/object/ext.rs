@@ -8,7 +8,7 @@ pub(crate) mod raw;
 pub(crate) mod reserve;
 
 use crate::{
-    object::domain,
+    object::domain::DomainObject,
     provider::Domain,
     support::{
         errno::Errno,
@@ -70,7 +70,7 @@ pub(crate) unsafe extern "C" fn open(
     }
     let _noio = NoIo::enter();
     // SAFETY: C calls this on an open object.
-    let domain = match unsafe { domain::object(fid) } {
+    let domain = match unsafe { DomainObject::from_fid(fid) } {
         Ok(domain) => domain.provider(),
         Err(refusal) => return refusal.report(),
     };

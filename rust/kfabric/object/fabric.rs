@@ -7,100 +7,87 @@ mod ops;
 
 use super::{
     children::Children,
+    closing::{
+        slots,
+        Close, //
+    },
     fid::{
         Class,
         ClassTable, //
-    }, //
+    },
+    obj::{
+        Obj,
+        Object, //
+    },
+    place::Parent, //
 };
 use crate::{
     provider::Fabric,
-    support::{
-        errno::Errno,
-        noio::NoIo,
-        refusal::Refusal, //
-    }, //
+    support::refusal::Refusal, //
 };
 use kernel::{
-    ffi::c_int,
     prelude::*,
     str::{
         CStr,
         CString, //
-    },
-    types::Opaque, //
+    }, //
 };
 use kfi_bindings::{
+    kfi_ops,
     kfid,
     kfid_fabric, //
 };
 
 /// The class of fabrics.
-static FABRIC: Class = Class::new(kfi_bindings::KFI_CLASS_FABRIC);
+static FABRIC: Class = Class::new(kfi_bindings::KFI_CLASS_FABRIC, c"not a fabric");
 
 /// A fabric of a provider written in Rust.
-///
-/// # Invariants
-///
-/// `c.fid` is what C points to. `children` counts the open domains and event
-/// queues.
-#[repr(C)]
-pub(crate) struct FabricObject {
-    // C may write to it: the context is the consumer's.
-    c: Opaque<kfid_fabric>,
+pub(crate) type FabricObject = Obj<FabricBody>;
+
+/// What the core keeps with a fabric.
+pub(crate) struct FabricBody {
     imp: KBox<dyn Fabric>,
     provider: &'static CStr,
     name: CString,
+    /// The open domains and event queues.
     children: Children,
 }
 
-impl FabricObject {
+impl FabricBody {
     pub(crate) fn provider(&self) -> &dyn Fabric {
         &*self.imp
-    }
-
-    /// The fabric as C has it.
-    pub(crate) fn as_ptr(&self) -> *mut kfid_fabric {
-        self.c.get()
     }
 
     /// Is it this provider's fabric of this name?
     pub(crate) fn is(&self, provider: &CStr, name: &CStr) -> bool {
         self.provider == provider && &*self.name == name
     }
+}
 
-    pub(crate) fn children(&self) -> &Children {
+impl Object for FabricBody {
+    type C = kfid_fabric;
+    type Place = ();
+    const CLASS: &'static Class = &FABRIC;
+    const OPS: kfi_ops = slots::<Self>();
+
+    // By the fabric's own table: the fid's is the guard's while the fabric is open.
+    unsafe fn is_of(fid: *const kfid) -> bool {
+        let fabric = fid.cast::<kfid_fabric>();
+        // SAFETY: By the requirements of this function, null or an object, which C takes for a
+        // fabric; then it points to a table.
+        !fabric.is_null() && unsafe { ClassTable::is_of((*fabric).ops, &FABRIC) }
+    }
+}
+
+impl Parent for FabricBody {
+    fn children(&self) -> &Children {
         &self.children
     }
 }
 
-/// Closes a fabric; `EBUSY` while domains or event queues are open. May sleep.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
-    let object = fid.cast::<FabricObject>();
-    let _noio = NoIo::enter();
-    // SAFETY: C calls this on an open fabric, whose fid is the object's first field.
-    if let Err(errno) = unsafe { &(*object).children }.close() {
-        return Refusal::new(errno, c"fabric has open domains or event queues").report();
+impl Close for FabricBody {
+    fn close(&self) -> Result<(), Refusal> {
+        let closed = self.children.close();
+        closed.map_err(|errno| Refusal::new(errno, c"fabric has open domains or event queues"))
     }
-    // SAFETY: As above; without children nobody uses it any more.
-    drop(unsafe { KBox::from_raw(object) });
-    0
-}
-
-/// The fabric behind a C pointer.
-///
-/// # Safety
-///
-/// `fabric` is null or an open fabric; the reference is not used after it was closed.
-pub(crate) unsafe fn object<'a>(fabric: *mut kfid_fabric) -> Result<&'a FabricObject, Refusal> {
-    // By the fabric's own table: the fid's is the guard's while the fabric is open.
-    // SAFETY: `fabric` is null or open, and then points to a table.
-    if fabric.is_null() || !unsafe { ClassTable::is_of((*fabric).ops, &FABRIC) } {
-        return Err(Refusal::new(Errno::EINVAL, c"not a fabric"));
-    }
-    // SAFETY: It is the first field of an object.
-    Ok(unsafe { &*fabric.cast::<FabricObject>() })
 }

@@ -2,21 +2,37 @@
 
 //! The `struct kfid` at the start of every object, and how ours are told from others'.
 
-use crate::support::num;
+use crate::support::{
+    errno::Errno,
+    num,
+    refusal::Refusal, //
+};
 use core::ptr;
-use kernel::ffi::c_void;
+use kernel::{
+    ffi::c_void,
+    str::CStr, //
+};
 use kfi_bindings::{
     kfi_ops,
     kfid, //
 };
 
 /// A class of objects of this core. Its address tells it from every other.
-pub(crate) struct Class(u32);
+pub(crate) struct Class {
+    number: u32,
+    /// What is said of an object that is of another.
+    other: &'static CStr,
+}
 
 impl Class {
-    /// The class that C knows by this number.
-    pub(crate) const fn new(number: u32) -> Self {
-        Self(number)
+    /// The class that C knows by this number; `other` is said of an object that isn't of it.
+    pub(crate) const fn new(number: u32, other: &'static CStr) -> Self {
+        Self { number, other }
+    }
+
+    /// The refusal of an object that is of another class.
+    pub(crate) const fn refusal(&self) -> Refusal {
+        Refusal::new(Errno::EINVAL, self.other)
     }
 }
 
@@ -75,7 +91,7 @@ impl<T> ClassTable<T> {
 /// A fid for a new object with this table.
 pub(crate) fn new(context: *mut c_void, ops: &'static ClassTable<kfi_ops>) -> kfid {
     kfid {
-        fclass: num::index(ops.class.0),
+        fclass: num::index(ops.class.number),
         context,
         ops: ops.as_ptr(),
         ..pin_init::zeroed()
@@ -96,8 +112,8 @@ pub(crate) unsafe fn is_of(fid: *const kfid, class: &'static Class) -> bool {
 mod tests {
     use super::*;
 
-    static ONE: Class = Class::new(1);
-    static TWO: Class = Class::new(2);
+    static ONE: Class = Class::new(1, c"not a one");
+    static TWO: Class = Class::new(2, c"not a two");
 
     /// A table that states a size.
     #[repr(C)]

@@ -24,15 +24,15 @@ use self::{
     state::State, //
 };
 use super::{
-    domain::DomainObject,
+    children::Share,
+    domain::DomainBody,
     eq::{
         EqObject,
         Unread, //
     },
-    fid::{
-        self,
-        Class, //
-    }, //
+    fid::Class,
+    obj::Obj,
+    place::Child, //
 };
 use crate::{
     provider::{
@@ -45,10 +45,6 @@ use crate::{
     region::{
         access::Access,
         lease::Lease, //
-    },
-    support::{
-        errno::Errno,
-        refusal::Refusal, //
     }, //
 };
 use core::ptr::NonNull;
@@ -59,31 +55,27 @@ use kernel::{
         CondVar,
         Mutex, //
     },
-    types::Opaque,
     workqueue::Work, //
 };
-use kfi_bindings::{
-    kfid,
-    kfid_mr, //
-};
+use kfi_bindings::kfid_mr;
 
 /// The class of regions.
-static MR: Class = Class::new(kfi_bindings::KFI_CLASS_MR);
+static MR: Class = Class::new(kfi_bindings::KFI_CLASS_MR, c"not a memory region");
 
-/// A `struct kfid_mr` and what the core keeps with it.
+/// A region as C has it.
 ///
-/// C has a reference from [`open`](open::open) to [`close`](close::close); the work that enables the region has another.
+/// C has a reference from [`open`](open::open) to [`close`](close::close); the work that enables the
+/// region has another, and may have it for longer. So a region leaves its domain when it is closed,
+/// and not when it is dropped.
+pub(crate) type MrObject = Obj<MrBody>;
+
+/// What the core keeps with a region.
 ///
 /// # Invariants
 ///
-/// `c.fid` is what C points to; `domain` and `eq` stay open until [`close`](close::close) has ended, since the
-/// domain counts this region as a child, and the queue is bound to the domain.
-#[repr(C)]
+/// `eq` stays open until [`close`](close::close) has ended, since the queue is bound to the domain.
 #[pin_data]
-pub(crate) struct MrObject {
-    // C may write to it: the context is the consumer's.
-    c: Opaque<kfid_mr>,
-    domain: NonNull<DomainObject>,
+pub(crate) struct MrBody {
     /// Where it is reported that the region is enabled; otherwise the call waits for it.
     eq: Option<NonNull<EqObject>>,
     access: Access,
@@ -97,14 +89,19 @@ pub(crate) struct MrObject {
     #[pin]
     settled: CondVar,
     #[pin]
-    work: Work<Self>,
+    work: Work<MrObject>,
 }
 
-// SAFETY: What the pointers lead to may be used by any thread, by the invariants; the addresses in
+// SAFETY: What the pointer leads to may be used by any thread, by the invariant; the addresses in
 // `ranges` are only passed on.
-unsafe impl Send for MrObject {}
-// SAFETY: As above; `c` is not read but for what never changes.
-unsafe impl Sync for MrObject {}
+unsafe impl Send for MrBody {}
+// SAFETY: As for `Send`; what changes is behind a lock.
+unsafe impl Sync for MrBody {}
+
+impl Child for MrBody {
+    type Parent = DomainBody;
+    const SHARE: Share = Share::LIMITED;
+}
 
 /// What changes in a region's life.
 struct Inner {
@@ -119,34 +116,10 @@ struct Inner {
     lease: Option<Lease>,
 }
 
-impl MrObject {
-    /// The domain that it was registered in.
-    pub(crate) fn domain(&self) -> &DomainObject {
-        // SAFETY: Open by the invariant.
-        unsafe { self.domain.as_ref() }
-    }
-
+impl MrBody {
     fn eq(&self) -> Option<&EqObject> {
         // SAFETY: Open by the invariant.
         self.eq.map(|eq| unsafe { eq.as_ref() })
-    }
-
-    fn fid(&self) -> *mut kfid {
-        self.c.get().cast()
-    }
-}
-
-/// The region behind a fid.
-///
-/// # Safety
-///
-/// `fid` is null or an open object; the reference is not used after it was closed.
-pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a MrObject, Refusal> {
-    // SAFETY: By the requirements of this function.
-    match unsafe { fid::is_of(fid, &MR) } {
-        // SAFETY: The table tells that this is the first field of one of our objects.
-        true => Ok(unsafe { &*fid.cast::<MrObject>() }),
-        false => Err(Refusal::new(Errno::EINVAL, c"not a memory region")),
     }
 }
 
@@ -158,6 +131,6 @@ pub(crate) unsafe fn object<'a>(fid: *mut kfid) -> Result<&'a MrObject, Refusal>
 /// `mr` is null or an open region; the reference is not used after it was closed.
 pub unsafe fn domain_of<'a, D: Domain>(mr: *mut kfid_mr) -> Option<&'a D> {
     // SAFETY: By the requirements of this function.
-    let object = unsafe { object(mr.cast()) }.ok()?;
-    object.domain().provider().as_any().downcast_ref()
+    let object = unsafe { MrObject::from_fid(mr.cast()) }.ok()?;
+    object.parent().provider().as_any().downcast_ref()
 }

@@ -7,6 +7,7 @@ use crate::support::{
     num,
     refusal::Refusal, //
 };
+use core::ptr;
 use kernel::ffi::c_int;
 
 /// A constant ops table in C's layout.
@@ -23,7 +24,7 @@ unsafe impl<T> Sync for Table<T> {}
 impl<T> Table<T> {
     /// The table as C objects point to it. C never writes to it, const or not.
     pub(crate) const fn as_ptr(&'static self) -> *mut T {
-        core::ptr::from_ref(&self.0).cast_mut()
+        ptr::from_ref(&self.0).cast_mut()
     }
 }
 
@@ -53,6 +54,13 @@ impl Answer for c_int {
 impl Answer for isize {
     fn of(errno: c_int) -> Self {
         num::signed_size(errno)
+    }
+}
+
+impl<T> Answer for *const T {
+    /// There is nothing to point to.
+    fn of(_: c_int) -> Self {
+        ptr::null()
     }
 }
 

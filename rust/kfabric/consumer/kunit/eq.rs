@@ -17,7 +17,6 @@ mod tests {
             *, //
         },
         object::eq::{
-            self,
             EqObject,
             Unread, //
         },
@@ -46,7 +45,7 @@ mod tests {
     /// The core's side of a queue.
     fn core_side(queue: &EventQueue) -> Result<&EqObject> {
         // SAFETY: The queue is open while there is a reference to it.
-        Ok(unsafe { eq::object(queue.as_raw().cast()) }?)
+        Ok(unsafe { EqObject::from_fid(queue.as_raw().cast()) }?)
     }
 
     fn entry(object: usize) -> Entry {

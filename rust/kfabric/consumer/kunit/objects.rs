@@ -15,7 +15,7 @@ mod tests {
             *, //
         },
         object::{
-            cntr,
+            cntr::CounterObject,
             ep, //
         }, //
     };
@@ -61,9 +61,10 @@ mod tests {
         let counter = Counter::open(&domain()?)?;
         let kept = {
             // SAFETY: The counter is open, and the reference not used after this.
-            let object = unsafe { cntr::object(counter.as_raw().cast()) }.map_err(|_| EINVAL)?;
+            let object =
+                unsafe { CounterObject::from_fid(counter.as_raw().cast()) }.map_err(|_| EINVAL)?;
             assert!(ptr::eq(
-                ptr::from_ref(object.domain()).cast(),
+                ptr::from_ref(object.parent()).cast(),
                 counter.domain().as_raw()
             ));
             object.counter().clone()
@@ -83,8 +84,8 @@ mod tests {
         // SAFETY: Null, or an open object.
         let (none, other) = unsafe {
             (
-                cntr::object(ptr::null_mut()),
-                cntr::object(domain.as_raw().cast()),
+                CounterObject::from_fid(ptr::null_mut()),
+                CounterObject::from_fid(domain.as_raw().cast()),
             )
         };
         assert!(none.is_err() && other.is_err());

@@ -4,32 +4,24 @@
 
 use super::{
     ops,
+    CounterBody,
     CounterObject, //
 };
 use crate::{
-    object::{
-        domain::{
-            self,
-            DomainObject, //
-        },
-        fid, //
-    },
+    object::opening,
     provider::cntr::Counter,
     support::{
         errno::Errno,
-        noio::NoIo,
         refusal::Refusal, //
     }, //
 };
-use core::ptr;
 use kernel::{
     ffi::{
         c_int,
         c_void, //
     },
     prelude::*,
-    sync::Arc,
-    types::Opaque, //
+    sync::Arc, //
 };
 use kfi_bindings::{
     kfi_cntr_attr,
@@ -59,31 +51,6 @@ fn parse(attr: &kfi_cntr_attr) -> Result<bool, Refusal> {
     }
 }
 
-fn new(
-    domain: &DomainObject,
-    attr: &kfi_cntr_attr,
-    context: *mut c_void,
-) -> Result<*mut kfid_cntr, Refusal> {
-    let can_wait = parse(attr)?;
-    let object = KBox::new_uninit(GFP_KERNEL)?;
-    let counter = Arc::pin_init(Counter::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
-    let child = domain.add_child()?;
-    // INVARIANT: `child` keeps the domain open and is given up by `close` only.
-    let object = KBox::write(
-        object,
-        CounterObject {
-            c: Opaque::new(kfid_cntr {
-                fid: fid::new(context, &ops::FID_OPS),
-                ops: ops::OPS.as_ptr(),
-            }),
-            counter,
-            can_wait,
-            domain: child.keep(),
-        },
-    );
-    Ok(KBox::into_raw(object).cast())
-}
-
 /// The `cntr_open` slot of a domain. May sleep.
 ///
 /// # Safety
@@ -95,25 +62,17 @@ pub(crate) unsafe extern "C" fn open(
     cntr: *mut *mut kfid_cntr,
     context: *mut c_void,
 ) -> c_int {
-    if cntr.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
-    }
-    let _noio = NoIo::enter();
     // SAFETY: Each is null or valid as the C API demands; a domain begins with its fid.
-    let (domain, attr) = unsafe {
-        *cntr = ptr::null_mut();
-        (domain::object(domain.cast()), attr.as_ref())
-    };
-    let opened = domain.and_then(|domain| {
-        let attr = attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?;
-        new(domain, attr, context)
-    });
-    match opened {
-        Ok(opened) => {
-            // SAFETY: As above.
-            unsafe { *cntr = opened };
-            0
-        }
-        Err(refusal) => refusal.report(),
+    unsafe {
+        opening::open(domain.cast(), cntr, |_, _| {
+            let attr = attr.as_ref();
+            let can_wait = parse(attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?)?;
+            let counter = Arc::pin_init(Counter::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+            let c = kfid_cntr {
+                fid: CounterObject::fid(context),
+                ops: ops::OPS.as_ptr(),
+            };
+            Ok((c, CounterBody { counter, can_wait }))
+        })
     }
 }

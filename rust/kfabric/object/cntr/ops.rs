@@ -2,28 +2,17 @@
 
 //! The operations of a counter.
 
-use super::{
-    close,
-    CounterObject,
-    CNTR, //
-};
-use crate::{
-    object::fid::ClassTable,
-    support::{
-        errno::Errno,
-        refusal::Refusal,
-        table::{
-            Slot,
-            Table, //
-        }, //
-    }, //
+use super::CounterObject;
+use crate::support::{
+    errno::Errno,
+    refusal::Refusal,
+    table::Table, //
 };
 use kernel::{
     ffi::c_int,
     time::msecs_to_jiffies, //
 };
 use kfi_bindings::{
-    kfi_ops,
     kfi_ops_cntr,
     kfid_cntr, //
 };
@@ -39,18 +28,6 @@ pub(super) static OPS: Table<kfi_ops_cntr> = Table(kfi_ops_cntr {
     adderr: Some(adderr),
     seterr: Some(seterr),
 });
-
-/// What every object has.
-pub(super) static FID_OPS: ClassTable<kfi_ops> = ClassTable::new(
-    &CNTR,
-    kfi_ops {
-        size: ClassTable::<kfi_ops>::SIZE,
-        close: Some(close),
-        bind: Slot::NOSYS,
-        control: Slot::NOSYS,
-        ops_open: Slot::NOSYS,
-    },
-);
 
 /// The object behind a counter that C calls.
 ///

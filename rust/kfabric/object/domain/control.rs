@@ -3,14 +3,10 @@
 //! `kfi_control()` on a domain.
 
 use super::{
-    object,
-    rawkey, //
+    rawkey,
+    DomainObject, //
 };
-use crate::support::{
-    errno::Errno,
-    noio::NoIo,
-    refusal::Refusal, //
-};
+use crate::support::errno::Errno;
 use kernel::ffi::{
     c_int,
     c_void, //
@@ -23,14 +19,12 @@ use kfi_bindings::kfid;
 ///
 /// As the C API demands: every pointer is null or valid for the call.
 pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
-    let _noio = NoIo::enter();
     // SAFETY: C calls this on an open object, with the argument that goes with the command.
-    let done = unsafe {
-        object(fid).and_then(|domain| match u32::try_from(command) {
+    unsafe {
+        DomainObject::call(fid, |domain| match u32::try_from(command) {
             Ok(kfi_bindings::KFI_MAP_RAW_MR) => rawkey::map(domain, arg),
             Ok(kfi_bindings::KFI_UNMAP_KEY) => rawkey::unmap(domain, arg),
             _ => Err(Errno::ENOSYS.into()),
         })
-    };
-    done.map_or_else(Refusal::report, |()| 0)
+    }
 }

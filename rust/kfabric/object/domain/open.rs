@@ -4,16 +4,14 @@
 
 use super::{
     ops,
+    DomainBody,
     DomainObject, //
 };
 use crate::{
     object::{
         children::Children,
-        fabric::{
-            self,
-            FabricObject, //
-        },
-        fid, //
+        fabric::FabricObject,
+        opening, //
     },
     provider::DomainRequest,
     region::{
@@ -23,17 +21,12 @@ use crate::{
     support::{
         cstr,
         errno::Errno,
-        noio::NoIo,
         num::{
             signed,
             widen, //
         },
         refusal::Refusal, //
     }, //
-};
-use core::ptr::{
-    self,
-    NonNull, //
 };
 use kernel::{
     ffi::{
@@ -42,8 +35,7 @@ use kernel::{
     },
     prelude::*,
     str::CString,
-    sync::SetOnce,
-    types::Opaque, //
+    sync::SetOnce, //
 };
 use kfi_bindings::{
     kfi_domain_attr,
@@ -77,11 +69,16 @@ unsafe fn auth_key(attr: &kfi_domain_attr) -> Result<KVec<u8>, Refusal> {
     Ok(copy)
 }
 
-fn new(
+/// What there is to a new domain of a fabric.
+///
+/// # Safety
+///
+/// As the C API demands: all that `info` points to is null or valid for the call.
+unsafe fn make(
     fabric: &FabricObject,
     info: &kfi_info,
     context: *mut c_void,
-) -> Result<*mut kfid_domain, Refusal> {
+) -> Result<(kfid_domain, DomainBody), Refusal> {
     // SAFETY: As the C API demands, the attributes are null or valid for the call.
     let attr = unsafe { info.domain_attr.as_ref() }.ok_or(Refusal::new(
         Errno::EINVAL,
@@ -96,7 +93,6 @@ fn new(
         auth_key: &auth_key,
     };
     let name = request.name.map(CString::try_from).transpose()?;
-    let object = KBox::new_uninit(GFP_KERNEL)?;
     let imp = fabric.provider().open_domain(&request)?;
     // Where there are no endpoints, a consumer that is ready to bind regions to one doesn't have to.
     let mr_mode = match imp.endpoints() {
@@ -112,33 +108,24 @@ fn new(
             c"provider knows no auth_key",
         ));
     }
-    let mr_cnt = i32::try_from(mr_limits.regions).unwrap_or(i32::MAX);
     let keys = KBox::pin_init(KeyMap::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
-    fabric.children().add()?;
-    // INVARIANT: The fabric counts this domain until `close`.
-    let object = KBox::write(
-        object,
-        DomainObject {
-            c: Opaque::new(kfid_domain {
-                fid: fid::new(context, &ops::FID_OPS),
-                ops: ops::OPS.as_ptr(),
-                mr: ops::MR.as_ptr(),
-            }),
-            reserve: SetOnce::new(),
-            imp,
-            children: Children::new(),
-            regions: Children::new(),
-            fabric: NonNull::from(fabric),
-            name,
-            mr_limits,
-            mr_cnt,
-            mr_mode,
-            auth_key,
-            keys,
-            eq: SetOnce::new(),
-        },
-    );
-    Ok(KBox::into_raw(object).cast())
+    let c = kfid_domain {
+        fid: DomainObject::fid(context),
+        ops: ops::OPS.as_ptr(),
+        mr: ops::MR.as_ptr(),
+    };
+    let body = DomainBody {
+        reserve: SetOnce::new(),
+        imp,
+        children: Children::new(),
+        name,
+        mr_limits,
+        mr_mode,
+        auth_key,
+        keys,
+        eq: SetOnce::new(),
+    };
+    Ok((c, body))
 }
 
 /// The `domain` slot of a fabric. May sleep.
@@ -152,25 +139,12 @@ pub(crate) unsafe extern "C" fn open(
     domain: *mut *mut kfid_domain,
     context: *mut c_void,
 ) -> c_int {
-    if domain.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
-    }
-    let _noio = NoIo::enter();
-    // SAFETY: Each is null or valid as the C API demands.
-    let (fabric, info) = unsafe {
-        *domain = ptr::null_mut();
-        (fabric::object(fabric), info.as_ref())
-    };
-    let opened = fabric.and_then(|fabric| {
-        let info = info.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL"))?;
-        new(fabric, info, context)
-    });
-    match opened {
-        Ok(opened) => {
-            // SAFETY: As above.
-            unsafe { *domain = opened };
-            0
-        }
-        Err(refusal) => refusal.report(),
+    // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
+    unsafe {
+        opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, _| {
+            let info = info.as_ref();
+            let info = info.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL"))?;
+            make(fabric, info, context)
+        })
     }
 }

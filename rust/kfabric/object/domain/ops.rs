@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations of a domain.
+//! The operations of a domain, and what is opened in one.
 
 use super::{
-    bind::bind,
-    close,
     control::control,
+    DomainBody,
     DOMAIN, //
 };
 use crate::{
     object::{
+        binding::bind,
+        closing::slots,
         cntr,
         ep,
         ext,
-        fid::ClassTable,
+        fid::Class,
         mr::reg::{
             reg,
             regattr,
             regbv,
             regsgl,
             regv, //
-        }, //
+        },
+        obj::Object,
+        place::Place, //
     },
     support::table::{
         Slot,
@@ -30,8 +33,21 @@ use crate::{
 use kfi_bindings::{
     kfi_ops,
     kfi_ops_domain,
-    kfi_ops_mr, //
+    kfi_ops_mr,
+    kfid_domain, //
 };
+
+impl Object for DomainBody {
+    type C = kfid_domain;
+    type Place = Place<Self>;
+    const CLASS: &'static Class = &DOMAIN;
+    const OPS: kfi_ops = kfi_ops {
+        bind: Some(bind::<Self>),
+        control: Some(control),
+        ops_open: Some(ext::open),
+        ..slots::<Self>()
+    };
+}
 
 /// What is opened in a domain.
 pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
@@ -56,15 +72,3 @@ pub(super) static MR: Table<kfi_ops_mr> = Table(kfi_ops_mr {
     regattr: Some(regattr),
     regsgl: Some(regsgl),
 });
-
-/// What every object has.
-pub(super) static FID_OPS: ClassTable<kfi_ops> = ClassTable::new(
-    &DOMAIN,
-    kfi_ops {
-        size: ClassTable::<kfi_ops>::SIZE,
-        close: Some(close),
-        bind: Some(bind),
-        control: Some(control),
-        ops_open: Some(ext::open),
-    },
-);

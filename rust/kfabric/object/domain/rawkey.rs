@@ -58,9 +58,9 @@ pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), 
     }
     // SAFETY: As the C API demands.
     let raw = unsafe { copy(map.raw_key, map.key_size) }?;
-    let child = domain.add_child()?;
+    let counted = domain.count()?;
     *key = domain.keys().map(map.base_addr, rawkey::parse(&raw)?)?;
-    child.keep();
+    counted.keep();
     Ok(())
 }
 
@@ -73,6 +73,6 @@ pub(super) unsafe fn unmap(domain: &DomainObject, arg: *mut c_void) -> Result<()
     // SAFETY: By the requirements of this function.
     let key = unsafe { arg.cast::<u64>().as_ref() }.ok_or(Refusal::NULL)?;
     domain.keys().unmap(*key)?;
-    domain.remove_child();
+    domain.count_off();
     Ok(())
 }

@@ -5,32 +5,27 @@
 use super::{
     attr,
     ops,
+    EndpointBody,
     EndpointObject, //
 };
 use crate::{
     object::{
-        domain::{
-            self,
-            DomainObject, //
-        },
-        fid, //
+        domain::DomainObject,
+        opening, //
     },
     provider::ep::Endpoint,
     support::{
         errno::Errno,
-        noio::NoIo,
         refusal::Refusal, //
     }, //
 };
-use core::ptr;
 use kernel::{
     ffi::{
         c_int,
         c_void, //
     },
     prelude::*,
-    sync::Arc,
-    types::Opaque, //
+    sync::Arc, //
 };
 use kfi_bindings::{
     kfi_info,
@@ -38,41 +33,36 @@ use kfi_bindings::{
     kfid_ep, //
 };
 
-fn new(
+/// What there is to a new endpoint of a domain.
+///
+/// # Safety
+///
+/// As the C API demands: `info` is null or valid for the call, with all that it points to.
+unsafe fn make(
     domain: &DomainObject,
     info: *const kfi_info,
     context: *mut c_void,
-) -> Result<*mut kfid_ep, Refusal> {
+) -> Result<(kfid_ep, EndpointBody), Refusal> {
     if !domain.provider().endpoints() {
         return Err(Refusal::new(
             Errno::ENOSYS,
             c"the provider has no endpoints",
         ));
     }
-    // SAFETY: As the C API demands, null or valid for the call with all that it points to.
+    // SAFETY: By the requirements of this function.
     let info = unsafe { info.as_ref() }.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL"))?;
     let auth_key = attr::parse(domain, info)?;
-    let object = KBox::new_uninit(GFP_KERNEL)?;
     let endpoint = Arc::pin_init(Endpoint::new(auth_key), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
-    let child = domain.add_child()?;
-    // INVARIANT: `child` keeps the domain open and is given up by `close` only.
-    let object = KBox::write(
-        object,
-        EndpointObject {
-            c: Opaque::new(kfid_ep {
-                fid: fid::new(context, &ops::FID_OPS),
-                ops: ops::EP.as_ptr(),
-                cm: ops::CM.as_ptr(),
-                msg: ops::MSG.as_ptr(),
-                rma: ops::RMA.as_ptr(),
-                tagged: ops::TAGGED.as_ptr(),
-                atomic: ops::ATOMIC.as_ptr(),
-            }),
-            endpoint,
-            domain: child.keep(),
-        },
-    );
-    Ok(KBox::into_raw(object).cast())
+    let c = kfid_ep {
+        fid: EndpointObject::fid(context),
+        ops: ops::EP.as_ptr(),
+        cm: ops::CM.as_ptr(),
+        msg: ops::MSG.as_ptr(),
+        rma: ops::RMA.as_ptr(),
+        tagged: ops::TAGGED.as_ptr(),
+        atomic: ops::ATOMIC.as_ptr(),
+    };
+    Ok((c, EndpointBody { endpoint }))
 }
 
 /// The `endpoint` slot of a domain. May sleep.
@@ -86,21 +76,6 @@ pub(crate) unsafe extern "C" fn open(
     ep: *mut *mut kfid_ep,
     context: *mut c_void,
 ) -> c_int {
-    if ep.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
-    }
-    let _noio = NoIo::enter();
     // SAFETY: Each is null or valid as the C API demands; a domain begins with its fid.
-    let domain = unsafe {
-        *ep = ptr::null_mut();
-        domain::object(domain.cast())
-    };
-    match domain.and_then(|domain| new(domain, info, context)) {
-        Ok(opened) => {
-            // SAFETY: As above.
-            unsafe { *ep = opened };
-            0
-        }
-        Err(refusal) => refusal.report(),
-    }
+    unsafe { opening::open(domain.cast(), ep, |domain, _| make(domain, info, context)) }
 }

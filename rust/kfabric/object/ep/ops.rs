@@ -5,18 +5,23 @@
 //! Their tables are there, and full, for callers who don't look before they call.
 
 use super::{
-    close,
-    object,
+    EndpointBody,
+    EndpointObject,
     EP as CLASS, //
 };
 use crate::{
-    object::fid::ClassTable,
+    object::{
+        binding::bind,
+        closing::slots,
+        fid::Class,
+        obj::Object,
+        place::Place, //
+    },
     support::{
         errno::Errno,
         refusal::Refusal,
         table::{
             unserved,
-            Slot,
             Table, //
         }, //
     }, //
@@ -33,20 +38,20 @@ use kfi_bindings::{
     kfi_ops_msg,
     kfi_ops_rma,
     kfi_ops_tagged,
-    kfid, //
+    kfid,
+    kfid_ep, //
 };
 
-/// What every object has.
-pub(super) static FID_OPS: ClassTable<kfi_ops> = ClassTable::new(
-    &CLASS,
-    kfi_ops {
-        size: ClassTable::<kfi_ops>::SIZE,
-        close: Some(close),
-        bind: Some(bind),
+impl Object for EndpointBody {
+    type C = kfid_ep;
+    type Place = Place<Self>;
+    const CLASS: &'static Class = &CLASS;
+    const OPS: kfi_ops = kfi_ops {
+        bind: Some(bind::<Self>),
         control: Some(control),
-        ops_open: Slot::NOSYS,
-    },
-);
+        ..slots::<Self>()
+    };
+}
 
 /// Options and contexts.
 pub(super) static EP: Table<kfi_ops_ep> = unserved!(
@@ -82,29 +87,23 @@ pub(super) static ATOMIC: Table<kfi_ops_atomic> = unserved!(
     compwritev, compwritemsg, writevalid, readwritevalid, compwritevalid
 );
 
-/// `kfi_ep_bind()`: without transfers there is nothing to report to anybody. Any context.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn bind(_fid: *mut kfid, other: *mut kfid, _flags: u64) -> c_int {
-    match other.is_null() {
-        true => Refusal::new(Errno::EINVAL, c"nothing to bind").report(),
-        false => Refusal::new(Errno::ENOSYS, c"endpoints transfer nothing").report(),
-    }
-}
-
 /// `kfi_control()` of an endpoint: `kfi_enable()` is all it knows. Any context.
 ///
 /// # Safety
 ///
 /// As the C API demands: `fid` is an open endpoint of this core.
-unsafe extern "C" fn control(fid: *mut kfid, command: c_int, _arg: *mut c_void) -> c_int {
+pub(super) unsafe extern "C" fn control(
+    fid: *mut kfid,
+    command: c_int,
+    _arg: *mut c_void,
+) -> c_int {
     if u32::try_from(command) != Ok(kfi_bindings::KFI_ENABLE) {
         return Refusal::new(Errno::ENOSYS, c"unknown command").report();
     }
     // SAFETY: By the requirements of this function.
-    match unsafe { object(fid) }.and_then(|object| Ok(object.endpoint().enable()?)) {
+    match unsafe { EndpointObject::from_fid(fid) }
+        .and_then(|object| Ok(object.endpoint().enable()?))
+    {
         Ok(()) => 0,
         Err(refusal) => refusal.report(),
     }

@@ -2,8 +2,17 @@
 
 //! An event queue that something reports to.
 
-use super::EqObject;
-use crate::support::errno::Errno;
+use super::{
+    EqBody,
+    EqObject, //
+};
+use crate::{
+    object::binding::Bindable,
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
 use core::ptr::NonNull;
 
 /// An event queue, bound to something as long as this lives.
@@ -36,5 +45,13 @@ impl BoundEq {
 impl Drop for BoundEq {
     fn drop(&mut self) {
         self.get().unbind();
+    }
+}
+
+impl Bindable for EqBody {
+    type Bound = BoundEq;
+
+    fn bound(object: &EqObject) -> Result<BoundEq, Refusal> {
+        Ok(BoundEq::new(object)?)
     }
 }

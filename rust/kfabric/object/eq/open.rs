@@ -8,20 +8,16 @@ use super::{
         Handler,
         Queue, //
     },
+    EqBody,
     EqObject, //
 };
 use crate::{
     object::{
         children::Children,
-        fabric::{
-            self,
-            FabricObject, //
-        },
-        fid, //
+        opening, //
     },
     support::{
         errno::Errno,
-        noio::NoIo,
         num::{
             widen,
             widen_u32, //
@@ -29,17 +25,9 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
-};
-use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    types::Opaque, //
+use kernel::ffi::{
+    c_int,
+    c_void, //
 };
 use kfi_bindings::{
     kfi_eq_attr,
@@ -94,37 +82,6 @@ fn parse(attr: &kfi_eq_attr) -> Result<Wanted, Refusal> {
     })
 }
 
-fn new(
-    fabric: &FabricObject,
-    attr: &kfi_eq_attr,
-    handler: kfi_event_handler,
-    context: *mut c_void,
-) -> Result<*mut kfid_eq, Refusal> {
-    let wanted = parse(attr)?;
-    let mut object = KBox::<EqObject>::new_uninit(GFP_KERNEL)?;
-    let eq = object.as_mut_ptr().cast::<kfid_eq>();
-    let called = handler.map(|call| Handler { call, eq, context });
-    let queue = Queue::new(wanted.size, called)?;
-    fabric.children().add()?;
-    // INVARIANT: The fabric counts this queue until `close`.
-    let object = KBox::write(
-        object,
-        EqObject {
-            c: Opaque::new(kfid_eq {
-                fid: fid::new(context, &ops::FID_OPS),
-                ops: ops::OPS.as_ptr(),
-                event_handler: handler,
-            }),
-            queue,
-            users: Children::new(),
-            fabric: NonNull::from(fabric),
-            waits: wanted.waits,
-            writable: wanted.writable,
-        },
-    );
-    Ok(KBox::into_raw(object).cast())
-}
-
 /// The `eq_open` slot of a fabric. May sleep.
 ///
 /// # Safety
@@ -138,25 +95,24 @@ pub(crate) unsafe extern "C" fn open(
     handler: kfi_event_handler,
     context: *mut c_void,
 ) -> c_int {
-    if eq.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
-    }
-    let _noio = NoIo::enter();
-    // SAFETY: Each is null or valid as the C API demands.
-    let (fabric, attr) = unsafe {
-        *eq = ptr::null_mut();
-        (fabric::object(fabric), attr.as_ref())
-    };
-    let opened = fabric.and_then(|fabric| {
-        let attr = attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?;
-        new(fabric, attr, handler, context)
-    });
-    match opened {
-        Ok(opened) => {
-            // SAFETY: As above.
-            unsafe { *eq = opened };
-            0
-        }
-        Err(refusal) => refusal.report(),
+    // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
+    unsafe {
+        opening::open(fabric.cast(), eq, |_, eq| {
+            let attr = attr.as_ref();
+            let wanted = parse(attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?)?;
+            let called = handler.map(|call| Handler { call, eq, context });
+            let c = kfid_eq {
+                fid: EqObject::fid(context),
+                ops: ops::OPS.as_ptr(),
+                event_handler: handler,
+            };
+            let body = EqBody {
+                queue: Queue::new(wanted.size, called)?,
+                users: Children::new(),
+                waits: wanted.waits,
+                writable: wanted.writable,
+            };
+            Ok((c, body))
+        })
     }
 }

@@ -3,16 +3,13 @@
 //! The operations of an event queue, as C calls them.
 
 use super::{
-    close,
     event::Event,
     out::Out,
     queue::Queue,
     read::Reading,
     ring::First,
-    EqObject,
-    EQ, //
+    EqObject, //
 };
-use crate::object::fid::ClassTable;
 use crate::support::{
     errno::Errno,
     num::{
@@ -21,10 +18,7 @@ use crate::support::{
     },
     refusal::Refusal,
     strings,
-    table::{
-        Slot,
-        Table, //
-    }, //
+    table::Table, //
 };
 use core::ptr;
 use kernel::{
@@ -39,7 +33,6 @@ use kernel::{
 };
 use kfi_bindings::{
     kfi_eq_err_entry,
-    kfi_ops,
     kfi_ops_eq,
     kfid_eq, //
 };
@@ -53,18 +46,6 @@ pub(super) static OPS: Table<kfi_ops_eq> = Table(kfi_ops_eq {
     sread: Some(sread),
     strerror: Some(strerror),
 });
-
-/// What every object has.
-pub(super) static FID_OPS: ClassTable<kfi_ops> = ClassTable::new(
-    &EQ,
-    kfi_ops {
-        size: ClassTable::<kfi_ops>::SIZE,
-        close: Some(close),
-        bind: Slot::NOSYS,
-        control: Slot::NOSYS,
-        ops_open: Slot::NOSYS,
-    },
-);
 
 /// The queue that C calls an operation on.
 ///
@@ -163,9 +144,8 @@ unsafe extern "C" fn sread(
         // SAFETY: `event` and `buf` are valid by the requirements of this function, and not null.
         let put = |event: &Event| unsafe { out.put(event) };
         // Counted, so that the queue can't be closed under who waits.
-        eq.users.add()?;
+        let _waiting = eq.users.count()?;
         let read = eq.queue.wait_and_read(peek, timeout, put);
-        eq.users.remove();
         read.map(Reading::answer)
     };
     answer(read())

@@ -5,7 +5,7 @@
 //! C header: [`include/kfi_dma_ext.h`](srctree/include/kfi_dma_ext.h)
 
 use crate::{
-    object::domain,
+    object::domain::DomainObject,
     provider::{
         Dma,
         RawSgl, //
@@ -52,7 +52,12 @@ unsafe fn arguments<'a>(
     direction: dma_data_direction,
 ) -> Result<(&'a dyn Dma, RawSgl<'a>, DataDirection), Refusal> {
     // SAFETY: By the requirements of this function.
-    let (domain, list) = unsafe { (domain::object(fid)?, RawSgl::from_raw(list, entries)) };
+    let (domain, list) = unsafe {
+        (
+            DomainObject::from_fid(fid)?,
+            RawSgl::from_raw(list, entries),
+        )
+    };
     let dma = domain.provider().dma().ok_or(Errno::ENOSYS)?;
     let list = list.ok_or(Refusal::new(Errno::EINVAL, c"list is NULL or empty"))?;
     // The enum's Rust type depends on the kernel; its conversions to and from the kernel crate's

@@ -4,11 +4,8 @@
 
 use crate::{
     object::{
-        domain::{
-            self,
-            DomainObject, //
-        },
-        ep, //
+        domain::DomainObject,
+        ep::EndpointObject, //
     },
     region::rawkey::RemotePiece,
     support::refusal::Refusal, //
@@ -28,9 +25,11 @@ impl MappedKeys<'_> {
     pub unsafe fn of(fid: *mut kfid) -> Option<Self> {
         // SAFETY: By the requirements of this function.
         unsafe {
-            match domain::object(fid) {
+            match DomainObject::from_fid(fid) {
                 Ok(domain) => Some(Self(domain)),
-                Err(_) => ep::object(fid).ok().map(|ep| Self(ep.domain())),
+                Err(_) => EndpointObject::from_fid(fid)
+                    .ok()
+                    .map(|ep| Self(ep.parent())),
             }
         }
     }

@@ -5,10 +5,7 @@
 //! C header: [`include/kfi_raw_ext.h`](srctree/include/kfi_raw_ext.h)
 
 use crate::{
-    object::domain::{
-        self,
-        DomainObject, //
-    },
+    object::domain::DomainObject,
     support::{
         errno::Errno,
         noio::NoIo,
@@ -53,7 +50,7 @@ unsafe extern "C" fn resolve(
     let _noio = NoIo::enter();
     // SAFETY: As the C API demands.
     let resolved = unsafe {
-        domain::object(fid).and_then(|domain| split(domain, key, (addr, len), iov, count))
+        DomainObject::from_fid(fid).and_then(|domain| split(domain, key, (addr, len), iov, count))
     };
     resolved.map_or_else(Refusal::report, |()| 0)
 }

@@ -8,10 +8,7 @@
 
 use crate::{
     object::{
-        domain::{
-            self,
-            DomainObject, //
-        },
+        domain::DomainObject,
         mr::reserve::Reserve, //
     },
     support::{
@@ -65,7 +62,7 @@ pub(crate) static OPS: Table<kfi_reserve_ops> = Table(kfi_reserve_ops {
 unsafe extern "C" fn reserve(fid: *mut kfid, count: usize, pages: usize) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: As the C API demands.
-    let domain = unsafe { domain::object(fid) };
+    let domain = unsafe { DomainObject::from_fid(fid) };
     let reserved = domain.and_then(|domain| of(domain, count, pages));
     reserved.map_or_else(Refusal::report, |()| 0)
 }

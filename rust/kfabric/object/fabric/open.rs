@@ -4,12 +4,13 @@
 
 use super::{
     ops,
+    FabricBody,
     FabricObject, //
 };
 use crate::{
     object::{
         children::Children,
-        fid, //
+        opening, //
     },
     provider::{
         Fabric,
@@ -26,8 +27,7 @@ use kernel::{
     str::{
         CStr,
         CString, //
-    },
-    types::Opaque, //
+    }, //
 };
 use kfi_bindings::{
     kfi_fabric_attr,
@@ -65,19 +65,17 @@ fn new(
     api_version: u32,
     context: *mut c_void,
 ) -> Result<*mut kfid_fabric, Refusal> {
-    let object = KBox::new(
-        FabricObject {
-            c: Opaque::new(kfid_fabric {
-                fid: fid::new(context, &ops::FID_OPS),
-                ops: ops::OPS.as_ptr(),
-                api_version,
-            }),
-            imp,
-            provider,
-            name: CString::try_from(name)?,
-            children: Children::new(),
-        },
-        GFP_KERNEL,
-    )?;
-    Ok(KBox::into_raw(object).cast())
+    let object = KBox::new_uninit(GFP_KERNEL)?;
+    let c = kfid_fabric {
+        fid: FabricObject::fid(context),
+        ops: ops::OPS.as_ptr(),
+        api_version,
+    };
+    let body = FabricBody {
+        imp,
+        provider,
+        name: CString::try_from(name)?,
+        children: Children::new(),
+    };
+    Ok(opening::give(object, c, body, ()))
 }

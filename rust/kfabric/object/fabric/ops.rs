@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations of a fabric.
+//! What is opened in a fabric.
 
-use super::{
-    close,
-    FABRIC, //
-};
+use super::FABRIC;
 use crate::{
     object::{
         domain,
@@ -14,10 +11,7 @@ use crate::{
     },
     support::table::Slot, //
 };
-use kfi_bindings::{
-    kfi_ops,
-    kfi_ops_fabric, //
-};
+use kfi_bindings::kfi_ops_fabric;
 
 /// What is opened in a fabric.
 pub(super) static OPS: ClassTable<kfi_ops_fabric> = ClassTable::new(
@@ -28,17 +22,5 @@ pub(super) static OPS: ClassTable<kfi_ops_fabric> = ClassTable::new(
         passive_ep: Slot::NOSYS,
         eq_open: Some(eq::open::open),
         wait_open: Slot::NOSYS,
-    },
-);
-
-/// What every object has.
-pub(super) static FID_OPS: ClassTable<kfi_ops> = ClassTable::new(
-    &FABRIC,
-    kfi_ops {
-        size: ClassTable::<kfi_ops>::SIZE,
-        close: Some(close),
-        bind: Slot::NOSYS,
-        control: Slot::NOSYS,
-        ops_open: Slot::NOSYS,
     },
 );

@@ -8,10 +8,7 @@ use super::{
     MrObject, //
 };
 use crate::{
-    object::eq::{
-        EqObject,
-        Unread, //
-    },
+    object::eq::Unread,
     provider::Mr,
     support::{
         errno::Errno,
@@ -53,18 +50,16 @@ pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let lease = object.inner.lock().lease.take();
     // The memory is the consumer's again, whatever the provider still has of it.
     drop(lease);
-    let domain = object.domain;
-    // SAFETY: By the invariant of the object, which counts as a child of the domain until here.
-    let domain = unsafe { domain.as_ref() };
-    let reserved = object.reserved;
     // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
     let object = unsafe { Arc::from_raw(fid.cast::<MrObject>()) };
-    if reserved {
-        reserve::put_back(domain, Kit::of_closed(object, mr));
+    // It may be dropped later, by the work that has enabled it; but the domain is left now, last.
+    // SAFETY: The work doesn't use the domain any more, and nobody else uses the region.
+    let place = unsafe { object.place().take() };
+    if object.reserved {
+        reserve::put_back(place.parent(), Kit::of_closed(object, mr));
     } else {
         drop((mr, object));
     }
-    domain.remove_region();
     closed
 }
 
@@ -76,7 +71,7 @@ type Settled = (Option<KBox<dyn Mr>>, Option<Unread>);
 fn settle(object: &MrObject) -> Result<Settled, Refusal> {
     let mut inner = object.inner.lock();
     while inner.state.is_pending() {
-        if object.eq().is_some_and(EqObject::in_handler) {
+        if object.eq().is_some_and(|eq| eq.in_handler()) {
             return Err(Refusal::new(
                 Errno::EOPBADSTATE,
                 c"closed in an event handler while its registration is under way",

@@ -4,7 +4,6 @@
 
 use super::{
     enable::enable,
-    object,
     rawkey::RawAttr,
     MrObject, //
 };
@@ -42,7 +41,7 @@ use kfi_bindings::{
 pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: C calls this on an open object.
-    let done = unsafe { object(fid) }.and_then(|mr| match u32::try_from(command) {
+    let done = unsafe { MrObject::from_fid(fid) }.and_then(|mr| match u32::try_from(command) {
         // SAFETY: As the C API demands.
         Ok(KFI_ENABLE) => unsafe { enable(fid) },
         // SAFETY: As the C API demands, the argument is null or valid.
@@ -67,7 +66,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
 ///
 /// As the C API demands: the list of `modify` is null or has `iov_count` entries.
 unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> {
-    let limits = mr.domain().mr_limits();
+    let limits = mr.parent().mr_limits();
     limits.refresh?;
     let ranges = mr.ranges.as_slice();
     if ranges.is_empty() {

@@ -7,9 +7,9 @@
 //! could know of the region.
 
 use super::{
-    object,
     public::Public,
     Inner,
+    MrBody,
     MrObject, //
 };
 use crate::{
@@ -43,7 +43,7 @@ use kfi_bindings::{
 };
 
 impl_has_work! {
-    impl HasWork<Self> for MrObject { self.work }
+    impl HasWork<MrObject> for MrBody { self.work }
 }
 
 impl WorkItem for MrObject {
@@ -76,7 +76,7 @@ pub(super) fn queue(object: Arc<MrObject>) {
 /// `fid` is null or an open object.
 pub(super) unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
     // SAFETY: `fid` is null or open by the requirements of this function.
-    unsafe { object(fid) }?;
+    unsafe { MrObject::from_fid(fid) }?;
     // SAFETY: `fid` is a region, as was just found out, and the pointer of C's reference.
     let object: Arc<_> = unsafe { ArcBorrow::from_raw(fid.cast::<MrObject>()) }.into();
     object.inner.lock().state.begin()?;
@@ -107,7 +107,7 @@ fn finish(object: Arc<MrObject>) -> c_int {
 
     let mut inner = object.inner.lock();
     let done = inner.end(ended);
-    object.publish(Public::new(object.domain(), inner.keys.as_ref()));
+    object.publish(Public::new(object.parent(), inner.keys.as_ref()));
     // Under the same lock: whoever closes the region finds the event, and takes it out again.
     inner.event = object.report(&done);
     let ret = match &done {
@@ -182,7 +182,7 @@ impl MrObject {
     /// Puts the event in the queue, if there is one. Any context.
     fn report(&self, done: &Result<(), Refusal>) -> Option<Unread> {
         let eq = self.eq()?;
-        let fid = self.fid();
+        let fid = self.as_ptr().cast::<kfid>();
         // SAFETY: `fid` is this open object's, and its context is C's to write, but not now.
         let context = unsafe { (&raw const (*fid).context).read() };
         match done {

@@ -5,17 +5,18 @@
 use super::{
     enable,
     kit::Kit,
-    ops,
     public::Public,
     reserve,
     state::State,
     Inner,
+    MrBody,
     MrObject, //
 };
 use crate::{
     object::{
         domain::DomainObject,
-        fid, //
+        obj::Obj,
+        place::Place, //
     },
     region::request::MrRequest,
     support::{
@@ -33,8 +34,7 @@ use kernel::{
     new_mutex,
     new_work,
     prelude::*,
-    sync::Arc,
-    types::Opaque, //
+    sync::Arc, //
 };
 use kfi_bindings::kfid_mr;
 
@@ -72,7 +72,7 @@ pub(super) fn open(
     context: *mut c_void,
 ) -> Result<Opened, Refusal> {
     // Until what was not used has gone back.
-    let _call = domain.add_child()?;
+    let _call = domain.count()?;
     let mut kit = reserve::take(domain, request).unwrap_or_else(Kit::new);
     let opened = register(domain, request, context, &mut kit);
     if opened.is_err() {
@@ -90,7 +90,11 @@ fn register(
 ) -> Result<Opened, Refusal> {
     // Allocated first: nothing is left to fail once the peer can reach the memory.
     kit.complete()?;
-    let child = domain.add_region()?;
+    let most = domain.max_regions();
+    let place = Place::new_below(domain, most).map_err(|errno| match errno {
+        Errno::ENOSPC => Refusal::new(errno, c"mr_cnt regions are open").value(u64::from(most)),
+        other => other.into(),
+    })?;
     if domain.mr_limits().refresh.is_ok() {
         kit.ranges.set(request.source())?;
     }
@@ -127,10 +131,8 @@ fn register(
         ..
     } = mem::replace(kit, Kit::new());
     let object = object.ok_or(Errno::EIO)?;
-    // INVARIANT: `child` keeps the domain open and is given up by `close` only.
-    let object = object.pin_init_with(pin_init!(MrObject {
-        c: Opaque::new(public.to_c(fid::new(context, &ops::FID_OPS))),
-        domain: child.keep(),
+    let c = public.to_c(MrObject::fid(context));
+    let body = pin_init!(MrBody {
         eq: eq.map(NonNull::from),
         access: request.access(),
         len: request.shape().bytes(),
@@ -139,8 +141,8 @@ fn register(
         inner <- new_mutex!(inner),
         settled <- new_condvar!(),
         work <- new_work!("kfabric::MrObject::work"),
-    }));
-    match object {
+    });
+    match object.pin_init_with(Obj::new(c, body, place)) {
         Ok(object) => Ok(Opened {
             object: object.into(),
             pending,

@@ -3,25 +3,37 @@
 //! The operations of a region.
 
 use super::{
-    bind::bind,
     close::close,
     control::control,
+    MrBody,
     MR, //
 };
 use crate::{
-    object::fid::ClassTable,
+    object::{
+        binding::bind,
+        fid::{
+            Class,
+            ClassTable, //
+        },
+        obj::Object,
+        place::Place, //
+    },
     support::table::Slot, //
 };
-use kfi_bindings::kfi_ops;
+use kfi_bindings::{
+    kfi_ops,
+    kfid_mr, //
+};
 
-/// What every object has.
-pub(super) static FID_OPS: ClassTable<kfi_ops> = ClassTable::new(
-    &MR,
-    kfi_ops {
+impl Object for MrBody {
+    type C = kfid_mr;
+    type Place = Place<Self>;
+    const CLASS: &'static Class = &MR;
+    const OPS: kfi_ops = kfi_ops {
         size: ClassTable::<kfi_ops>::SIZE,
         close: Some(close),
-        bind: Some(bind),
+        bind: Some(bind::<Self>),
         control: Some(control),
         ops_open: Slot::NOSYS,
-    },
-);
+    };
+}

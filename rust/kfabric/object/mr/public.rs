@@ -65,7 +65,7 @@ impl Public {
 impl MrObject {
     /// Shows C what has changed since it got the region. Any context.
     pub(super) fn publish(&self, public: Public) {
-        let c = self.c.get();
+        let c = self.as_ptr();
         // SAFETY: `c` is this object's. C only reads these fields, and may do so meanwhile; who
         // sees the key sees them all, by `kfi_mr_key()`.
         unsafe {

@@ -6,7 +6,13 @@
 
 use super::open::open;
 use crate::{
-    object::domain,
+    object::{
+        domain::DomainObject,
+        opening::{
+            self,
+            Out, //
+        }, //
+    },
     region::{
         auth_key::AuthKey,
         request::{
@@ -20,7 +26,6 @@ use crate::{
     },
     support::{
         errno::Errno,
-        noio::NoIo,
         refusal::Refusal, //
     }, //
 };
@@ -55,33 +60,17 @@ unsafe fn register<'a>(
     context: *mut c_void,
     mr: *mut *mut kfid_mr,
 ) -> c_int {
-    if mr.is_null() {
-        return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
-    }
-    // SAFETY: Not null, so valid by the requirements of this function.
-    unsafe { *mr = ptr::null_mut() };
-    let _noio = NoIo::enter();
-    // SAFETY: By the requirements of this function.
-    let domain = match unsafe { domain::object(fid) } {
-        Ok(domain) => domain,
-        Err(refusal) => return refusal.report(),
+    let register = |domain: &DomainObject, out: Out<kfid_mr>| {
+        let arguments = arguments.or_auth_key(domain.auth_key());
+        let request = MrRequest::parse(source()?, arguments, domain.mr_limits())?;
+        let opened = open(domain, &request, context)?;
+        // Before there can be an event that names it.
+        out.put(opened.as_ptr());
+        opened.start();
+        Ok(())
     };
-    let opened = source()
-        .and_then(|source| {
-            let arguments = arguments.or_auth_key(domain.auth_key());
-            MrRequest::parse(source, arguments, domain.mr_limits())
-        })
-        .and_then(|request| open(domain, &request, context));
-    match opened {
-        Ok(opened) => {
-            // Written before there can be an event that names it.
-            // SAFETY: `mr` isn't null, and so is valid by the requirements of this function.
-            unsafe { *mr = opened.as_ptr() };
-            opened.start();
-            0
-        }
-        Err(refusal) => refusal.report(),
-    }
+    // SAFETY: By the requirements of this function.
+    unsafe { opening::call(fid, mr, register) }
 }
 
 fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Arguments<'static> {
