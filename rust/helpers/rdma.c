@@ -3,6 +3,7 @@
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/iommu-dma.h>
+#include <linux/irq_poll.h>
 #include <linux/kmemleak.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
@@ -75,18 +76,55 @@ struct ib_pd *rdma_helper_alloc_pd(struct ib_device *dev)
 	return ib_alloc_pd(dev, 0);
 }
 
+/* Quiet. */
 struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe)
 {
-	return ib_alloc_cq_any(dev, NULL, nr_cqe, IB_POLL_SOFTIRQ);
+	struct ib_cq *cq = ib_alloc_cq_any(dev, NULL, nr_cqe, IB_POLL_SOFTIRQ);
+
+	if (!IS_ERR(cq))
+		irq_poll_disable(&cq->iop);
+	return cq;
+}
+
+/*
+ * A completion queue is quiet while softirq doesn't poll it, whatever the driver tells: whoever made
+ * it so may. What irq_poll_disable() does, but at once: fails while softirq polls or is about to. No
+ * callback is running when this succeeds.
+ */
+bool rdma_helper_quiet_cq(struct ib_cq *cq)
+{
+	return !test_and_set_bit(IRQ_POLL_F_SCHED, &cq->iop.state);
+}
+
+/*
+ * Has softirq poll a quiet completion queue again, now if something has come meanwhile: drivers that
+ * don't tell that interrupt at once. From here on the RDMA core asks for the next interrupt after
+ * each poll.
+ */
+void rdma_helper_listen_cq(struct ib_cq *cq)
+{
+	irq_poll_enable(&cq->iop);
+	if (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		irq_poll_sched(&cq->iop);
 }
 
 /*
  * Nothing polls a completion queue any more that can't be freed: its callbacks have returned when
  * this does, and none is called again. Sleeps. This is what ib_free_cq() begins with.
  */
-void rdma_helper_silence_cq(struct ib_cq *cq)
+void rdma_helper_silence_cq(struct ib_cq *cq, bool quiet)
 {
-	irq_poll_disable(&cq->iop);
+	if (!quiet)
+		irq_poll_disable(&cq->iop);
+}
+
+/* Its callbacks have returned when this does. Sleeps. */
+void rdma_helper_free_cq(struct ib_cq *cq, bool quiet)
+{
+	/* Which ib_free_cq() disables, once. */
+	if (quiet)
+		irq_poll_enable(&cq->iop);
+	ib_free_cq(cq);
 }
 
 struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr)

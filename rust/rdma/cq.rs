@@ -4,6 +4,8 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_cq`
 
+mod reap;
+
 use kernel::{
     error::from_err_ptr,
     new_mutex,
@@ -26,10 +28,10 @@ use crate::{
     outstanding::Outstanding, //
 };
 
-/// A completion queue that is polled in softirq context.
+/// A completion queue.
 ///
-/// Wraps the C `struct ib_cq`, and holds its device. The RDMA core polls it, a budget of
-/// completions at a time, and calls the callbacks of the requests in softirq context.
+/// Wraps the C `struct ib_cq`, and holds its device. Callbacks of requests are called by whoever
+/// [reaps](Cq::reap) it, or in softirq context as long as somebody [listens](Cq::listen).
 ///
 /// It can't overrun: a queue pair reserves an entry for each of its requests.
 ///
@@ -40,6 +42,9 @@ use crate::{
 pub struct Cq {
     // Dropped before `kept`.
     raw: RawCq,
+    /// How many listen. Whoever changes that, or calls callbacks, has the lock.
+    #[pin]
+    listeners: Mutex<u32>,
     /// How many entries nobody has reserved.
     free: Atomic<u32>,
     /// What completions lead to.
@@ -48,12 +53,13 @@ pub struct Cq {
 }
 
 impl Cq {
-    /// Allocates a completion queue with `entries` entries. May sleep.
+    /// Allocates a completion queue with `entries` entries, to which nobody listens. May sleep.
     pub fn alloc(device: &ARef<Device>, entries: u32) -> Result<Arc<Self>> {
         let raw = RawCq::alloc(device, entries)?;
         Arc::pin_init(
             pin_init!(Self {
                 raw,
+                listeners <- new_mutex!(0),
                 free: Atomic::new(entries),
                 kept <- new_mutex!(KVec::new()),
             }),
@@ -107,6 +113,11 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
+    /// The completion queue.
+    pub(crate) fn cq(&self) -> &Cq {
+        &self.cq
+    }
+
     /// All requests have completed, so that no completion leads to the queue any more. May sleep.
     pub(crate) fn drained(&self) {
         let mut kept = self.cq.kept.lock();
@@ -129,10 +140,12 @@ impl Drop for Entries {
 ///
 /// # Invariants
 ///
-/// `cq` is a completion queue of `device` that is freed only here.
+/// - `cq` is a completion queue of `device` that is freed only here.
+/// - While `quiet` it is disabled for the RDMA core, which calls no callbacks then.
 struct RawCq {
     cq: NonNull<rdma_bindings::ib_cq>,
     device: ARef<Device>,
+    quiet: Atomic<bool>,
     /// A queue pair that completes here could not be destroyed.
     stuck: Atomic<bool>,
 }
@@ -147,10 +160,11 @@ impl RawCq {
     fn alloc(device: &ARef<Device>, entries: u32) -> Result<Self> {
         // SAFETY: `device` is held.
         let cq = unsafe { rdma_bindings::rdma_helper_alloc_cq(device.as_raw(), entries) };
-        // INVARIANT: Just allocated on the device.
+        // INVARIANT: Just allocated on the device, and quiet, as the helper says.
         Ok(Self {
             cq: NonNull::new(from_err_ptr(cq)?).ok_or(ENOMEM)?,
             device: device.clone(),
+            quiet: Atomic::new(true),
             stuck: Atomic::new(false),
         })
     }
@@ -159,16 +173,18 @@ impl RawCq {
 impl Drop for RawCq {
     fn drop(&mut self) {
         let cq = self.cq.as_ptr();
+        let quiet = self.quiet.load(Relaxed);
         if self.stuck.load(Relaxed) {
-            // SAFETY: By the type invariant `cq` is there; nothing frees it from here on.
+            // SAFETY: By the type invariant `cq` is there, and quiet if that says so; nothing frees
+            // it from here on, and nobody makes it loud again.
             unsafe {
-                rdma_bindings::rdma_helper_silence_cq(cq);
+                rdma_bindings::rdma_helper_silence_cq(cq, quiet);
                 rdma_bindings::rdma_helper_disown(self.device.as_raw(), &raw mut (*cq).res);
             }
         } else {
-            // SAFETY: By the type invariant `cq` is freed only here. All queue pairs that complete
-            // to it, each of which has a reference, are gone.
-            unsafe { rdma_bindings::ib_free_cq(cq) };
+            // SAFETY: By the type invariant `cq` is freed only here, and quiet if that says so. All
+            // queue pairs that complete to it, each of which has a reference, are gone.
+            unsafe { rdma_bindings::rdma_helper_free_cq(cq, quiet) };
         }
     }
 }

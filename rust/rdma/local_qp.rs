@@ -11,6 +11,7 @@
 mod connect;
 mod end;
 mod path;
+mod poll;
 mod probe;
 mod regions;
 
@@ -39,6 +40,7 @@ use self::{
     path::SelfPath, //
 };
 use crate::{
+    cq::Cq,
     credits::Credit,
     device::Device,
     outstanding::Outstanding,
@@ -60,8 +62,9 @@ use crate::{
 /// A reliable queue pair that is connected to itself, with its completion queue.
 ///
 /// It gives peers no access rights and has no receive queue. Any number of tasks may use it at
-/// once: each posts its work requests and sleeps until they are complete, and as many as the queue
-/// is deep are under way at a time, of all tasks together.
+/// once: each posts its work requests and waits until they are complete, looking for that itself for
+/// a moment, then asleep. As many as the queue is deep are under way at a time, of all tasks
+/// together.
 ///
 /// A work request that the device fails puts the queue pair into error for good, and whatever is
 /// posted from then on is flushed. Regions and their keys belong to the protection domain, so they
@@ -83,7 +86,7 @@ use crate::{
 /// no draining then: each request that has been posted has a task that waits for its completion
 /// inside a method of the queue pair, and while one is inside, there is a reference left.
 ///
-/// Lock order: `ending`, then `state`, then anything of the RDMA core. No request is posted under
+/// Lock order: `ending`, then `state`, then anything of the RDMA core, and its completion queue's. No request is posted under
 /// either.
 #[pin_data(PinnedDrop)]
 pub struct LocalQp {
@@ -93,6 +96,8 @@ pub struct LocalQp {
     /// How long a request may take, in seconds.
     limit: u32,
     depths: Depths,
+    /// Where requests complete to. Goes before what they lead to.
+    cq: Arc<Cq>,
     sends: Arc<Outstanding>,
     /// Held by who puts an end to it.
     #[pin]
@@ -156,7 +161,7 @@ impl LocalQp {
     }
 
     fn with(pd: Arc<Pd>, depths: Depths, connected: Connected, limit: u32) -> Result<Arc<Self>> {
-        let Connected { qp, place, mtu } = connected;
+        let Connected { qp, cq, place, mtu } = connected;
         Arc::pin_init(
             pin_init!(Self {
                 pd,
@@ -164,6 +169,7 @@ impl LocalQp {
                 mtu,
                 limit: limit.max(1),
                 depths,
+                cq,
                 sends: qp.sends().clone(),
                 ending <- new_mutex!(()),
                 state <- new_mutex!(State::Up(qp)),
@@ -209,6 +215,11 @@ impl LocalQp {
     /// Takes a credit. [`WrError::Flushed`] if the queue pair breaks meanwhile. Sleeps,
     /// uninterruptibly: as long as those who have one wait.
     fn credit(&self) -> Result<Credit<'_>, WrError> {
+        if let Some(credit) = self.sends.credits().try_take() {
+            return Ok(credit);
+        }
+        // Those who have one may all be posting, and so be waiting for one too.
+        let _listening = self.cq.listen();
         loop {
             if self.is_broken() {
                 return Err(WrError::Flushed);

@@ -169,6 +169,11 @@ impl<S> Qp<S> {
         &self.raw.sends
     }
 
+    /// Where its send requests complete to.
+    fn sends_to(&self) -> Option<&Cq> {
+        self.raw.entries.as_ref().map(|[sends, _]| sends.cq())
+    }
+
     /// Its receive requests that are under way.
     pub(crate) fn receives(&self) -> &Arc<Outstanding> {
         &self.raw.receives

@@ -6,6 +6,7 @@ use kernel::{
     container_of,
     prelude::*,
     sync::atomic::{
+        Acquire,
         Atomic,
         Full,
         Relaxed, //
@@ -77,8 +78,8 @@ impl<'a> Waiter<'a> {
     ///   must end before the queue goes.
     /// - What the request refers to must stay until the request has completed or the queue pair is
     ///   gone.
-    /// - The waiter must not go before [`Waiter::begin_wait`], [`Waiter::nap`] or
-    ///   [`Waiter::give_up`] has said that all requests have ended, or the last one has been
+    /// - The waiter must not go before [`Waiter::is_over`], [`Waiter::begin_wait`], [`Waiter::nap`]
+    ///   or [`Waiter::give_up`] has said that all requests have ended, or the last one has been
     ///   called.
     pub(crate) unsafe fn post(
         self: Pin<&Self>,
@@ -130,6 +131,13 @@ impl<'a> Waiter<'a> {
             return Err(WrError::TimedOut);
         }
         self.status().to_result()
+    }
+
+    /// Whether all that was posted has ended. For who posts and waits, before
+    /// [`Waiter::begin_wait`]; nobody is woken as long as that was not called.
+    pub(crate) fn is_over(&self) -> bool {
+        // Acquires what the callbacks have released.
+        self.left.load(Acquire) == 1
     }
 
     /// Nothing more will be posted. Returns whether all has ended. To be called once, and before

@@ -28,6 +28,7 @@ use crate::{
 /// A queue pair, where it is, and the size of its packets.
 pub(super) struct Connected {
     pub(super) qp: Qp<ReadyToSend>,
+    pub(super) cq: Arc<Cq>,
     pub(super) place: Place,
     pub(super) mtu: u32,
 }
@@ -47,7 +48,7 @@ pub(super) fn connect(pd: &Arc<Pd>, depths: Depths, way: SelfPath) -> Result<Con
     let qp = qp
         .ready_to_receive(path, itself, &how)?
         .ready_to_send(itself.psn, &how)?;
-    Ok(Connected { qp, place, mtu })
+    Ok(Connected { qp, cq, place, mtu })
 }
 
 /// The number of the first packet, which nobody can guess.

@@ -103,6 +103,12 @@ impl LocalQp {
 
     /// Waits until all requests of a waiter have completed, or else nothing completes any more.
     pub(super) fn wait(&self, waiter: Pin<&Waiter<'_>>) -> Result<(), WrError> {
+        if self.poll(&waiter) {
+            // Nobody has its name any more.
+            return Ok(());
+        }
+        // Before it can be woken, which is softirq's.
+        let _listening = self.cq.listen();
         if waiter.begin_wait() {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use pin_init::stack_pin_init;
 
 use super::Qp;
 use crate::{
+    cq::Cq,
     waiter::Waiter,
     wr::WorkRequest, //
 };
@@ -18,6 +19,8 @@ impl<S> Qp<S> {
     /// The queue pair must be in error, and nobody post any more: whatever comes after this may be
     /// outstanding still.
     pub fn drain(&self, limit: u32) -> bool {
+        // What is flushed is told by softirq meanwhile.
+        let _listening = self.sends_to().map(Cq::listen);
         let drained = self.drained_by_driver() || self.drained_by_request(limit);
         if drained {
             self.drained();

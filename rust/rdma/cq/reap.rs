@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who takes completions out of a queue, and calls their callbacks.
+//!
+//! A queue is quiet as long as nobody listens: no interrupt is asked for, and completions lie in it
+//! until somebody reaps it who would wait for one. Who goes to sleep listens meanwhile, and
+//! softirq reaps for all. It is one or the other, never both: callbacks are called one at a time,
+//! in the order of the completions, and each of those is taken out once.
+//!
+//! A completion that comes while somebody begins to listen is not missed: what came before the
+//! interrupt was asked for is found then, and what comes after it is told.
+//!
+//! Lock order: the lock of a queue is a leaf, under which callbacks are called.
+
+use super::Cq;
+use kernel::sync::atomic::Relaxed;
+
+/// How many completions to reap at most in one go. There may be others who wait for theirs.
+const BUDGET: i32 = 64;
+
+impl Cq {
+    /// Calls the callbacks of what has completed, unless softirq or somebody else is to do that just
+    /// now. Sleeps at most as long as callbacks of others do: not at all.
+    pub(crate) fn reap(&self) {
+        let Some(listeners) = self.listeners.try_lock() else {
+            return;
+        };
+        if *listeners > 0 || !self.try_quiet() {
+            return;
+        }
+        // SAFETY: `cq` is there as long as `self`, and softirq doesn't poll it, as it is quiet.
+        unsafe { rdma_bindings::ib_process_cq_direct(self.as_raw(), BUDGET) };
+    }
+
+    /// Has softirq call the callbacks of what completes, from now on until what is returned is
+    /// dropped; also of what has completed before. May sleep, but not for long.
+    pub(crate) fn listen(&self) -> Listening<'_> {
+        let mut listeners = self.listeners.lock();
+        *listeners += 1;
+        if self.raw.quiet.load(Relaxed) {
+            self.raw.quiet.store(false, Relaxed);
+            // SAFETY: `cq` is there as long as `self`, and was quiet.
+            unsafe { rdma_bindings::rdma_helper_listen_cq(self.as_raw()) };
+        }
+        Listening(self)
+    }
+
+    /// Makes the queue quiet, and returns whether it is; not if softirq is at it just now. To be
+    /// called with the lock, if nobody listens.
+    fn try_quiet(&self) -> bool {
+        if !self.raw.quiet.load(Relaxed) {
+            // SAFETY: `cq` is there as long as `self`.
+            let quiet = unsafe { rdma_bindings::rdma_helper_quiet_cq(self.as_raw()) };
+            // INVARIANT: It is disabled, as the helper says.
+            self.raw.quiet.store(quiet, Relaxed);
+        }
+        self.raw.quiet.load(Relaxed)
+    }
+}
+
+/// Somebody who listens to a completion queue. Dropping it may sleep, but not for long.
+#[must_use = "nobody listens any more once it is dropped"]
+pub(crate) struct Listening<'a>(&'a Cq);
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        let mut listeners = self.0.listeners.lock();
+        *listeners -= 1;
+        if *listeners == 0 {
+            // If softirq is at it, the next one who reaps tries again.
+            self.0.try_quiet();
+        }
+    }
+}
