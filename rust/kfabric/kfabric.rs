@@ -78,6 +78,7 @@ pub use crate::{
         num,
         random,
         refusal::Refusal,
+        roster::Roster,
         version::API_VERSION,
         workqueue, //
     }, //

@@ -14,6 +14,7 @@ mod binding;
 pub(crate) mod children;
 mod closing;
 pub(crate) mod cntr;
+pub(crate) mod descs;
 pub mod domain;
 pub mod ep;
 pub(crate) mod eq;

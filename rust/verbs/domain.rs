@@ -27,7 +27,8 @@ use kfabric::{
     Extension,
     MrLimits,
     MrRequest,
-    Refusal, //
+    Refusal,
+    Roster, //
 };
 
 /// An open domain.
@@ -42,11 +43,12 @@ impl Domain {
     pub(crate) fn open(
         device: Arc<Device>,
         mode: Mode,
+        roster: &Arc<Roster>,
         extensions: &'static [Extension],
     ) -> Result<Self, Refusal> {
         let present = device.get().ok_or(refused::gone())?;
         let work = work::queues().ok_or(refused::gone())?;
-        let link = Link::new(&present, work, mode).map_err(refused::no_domain)?;
+        let link = Link::new(&present, work, mode, roster.clone()).map_err(refused::no_domain)?;
         // From here on, an error drops the domain, which ends the link.
         let domain = Self {
             link,

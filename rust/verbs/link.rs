@@ -12,9 +12,7 @@ use crate::{
     fence,
     holder::Holder,
     mode::Mode,
-    region::Region,
     resources::Resources,
-    roster::Roster,
     work::Queues, //
 };
 use kernel::{
@@ -32,7 +30,7 @@ use kfabric::{
         PerCpu, //
     },
     MrLimits,
-    Refusal, //
+    Roster, //
 };
 
 /// The gate in front of it. Every registration of the domain goes through it several times, and it
@@ -44,8 +42,8 @@ pub(crate) type ResourcesGate = Gate<Pin<KBox<Resources>>, PerCpu>;
 pub(crate) struct Link {
     #[pin]
     gate: ResourcesGate,
-    #[pin]
-    regions: Roster<Region, Refusal>,
+    /// All that is open in the domain.
+    roster: Arc<Roster>,
     #[pin]
     callbacks: Callbacks<OnRemoval>,
     /// The device, until the removal callbacks have returned: they undo mappings.
@@ -64,7 +62,12 @@ impl Link {
     ///
     /// - `ENETDOWN` without an active port.
     /// - What the driver says.
-    pub(crate) fn new(device: &ARef<rdma::Device>, work: Queues, mode: Mode) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        device: &ARef<rdma::Device>,
+        work: Queues,
+        mode: Mode,
+        roster: Arc<Roster>,
+    ) -> Result<Arc<Self>> {
         let resources = Resources::new(device, work)?;
         let mr_limits = MrLimits {
             refresh: fence::allows_refresh(resources.fence(), resources.invalidates()),
@@ -73,7 +76,7 @@ impl Link {
         Arc::pin_init(
             try_pin_init!(Self {
                 gate <- Gate::new(resources),
-                regions <- Roster::new(),
+                roster,
                 callbacks <- Callbacks::new(),
                 device <- new_mutex!(Some(device.clone())),
                 holder <- new_mutex!(None),
@@ -86,10 +89,6 @@ impl Link {
     /// What everybody goes through who uses the device. Any context.
     pub(crate) fn gate(&self) -> &ResourcesGate {
         &self.gate
-    }
-
-    pub(crate) fn regions(&self) -> &Roster<Region, Refusal> {
-        &self.regions
     }
 
     pub(crate) fn mr_limits(&self) -> &MrLimits {

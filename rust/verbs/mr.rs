@@ -3,13 +3,12 @@
 //! Regions as the core has them.
 
 use crate::{
-    kit::Kit,
     link::Link,
     lists,
     refused,
-    region::Region,
-    roster::Place, //
+    region::Region, //
 };
+use core::mem;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -24,106 +23,116 @@ use kfabric::{
     MrRequest,
     Refusal, //
 };
+use rdma::sg::SpareTable;
 
-/// A region: its number among the open ones of its domain.
+/// A region.
 pub(crate) struct Mr {
     link: Arc<Link>,
-    number: u64,
-    /// What it is made of, if that was reserved.
-    kit: Option<Kit>,
+    state: State,
+    /// The entries of its list, if it is one of those that were reserved.
+    spare: Option<SpareTable>,
+}
+
+enum State {
+    /// Not created, or closed.
+    Idle,
+    /// On the device, enabled or not.
+    Open(Region),
+    /// The device went away, and had let go of it or not.
+    Ended(Result<(), Refusal>),
 }
 
 impl Mr {
     /// Creates a region, disabled. May sleep.
     pub(crate) fn create(link: &Arc<Link>, request: &MrRequest<'_>) -> Result<KBox<Self>, Refusal> {
         // Allocated first: dropping a region that was created would not close it.
-        let mut mr = Self::empty(link, None)?;
+        let mut mr = Self::idle(link, None)?;
         let Some(inside) = link.gate().enter() else {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
-        let place = Place::new().map_err(|_| Errno::ENOMEM)?;
         let region = Region::create(inside.get(), link.mr_limits(), request, None)?;
-        mr.number = link.regions().insert(place, region);
+        mr.state = State::Open(region);
         Ok(mr)
     }
 
     /// Reserves what one region after the other is made of, of up to so many pages each, but for
     /// the region of the device. May sleep.
     pub(crate) fn reserve(link: &Arc<Link>, pages: u32) -> Result<KBox<Self>, Refusal> {
-        let kit = Kit::new(pages).map_err(refused::not_mapped)?;
-        Self::empty(link, Some(kit))
+        let spare = SpareTable::alloc(pages).map_err(refused::not_mapped)?;
+        Self::idle(link, Some(spare))
     }
 
-    /// No region, or none yet.
-    fn empty(link: &Arc<Link>, kit: Option<Kit>) -> Result<KBox<Self>, Refusal> {
-        let (link, number) = (link.clone(), 0);
-        Ok(KBox::new(Self { link, number, kit }, GFP_KERNEL)?)
+    fn idle(link: &Arc<Link>, spare: Option<SpareTable>) -> Result<KBox<Self>, Refusal> {
+        let mr = Self {
+            link: link.clone(),
+            state: State::Idle,
+            spare,
+        };
+        Ok(KBox::new(mr, GFP_KERNEL)?)
+    }
+
+    /// The region, if its device is there.
+    fn region(&mut self) -> Result<&mut Region, Refusal> {
+        match &mut self.state {
+            State::Open(region) => Ok(region),
+            State::Idle | State::Ended(_) => Err(refused::gone()),
+        }
     }
 }
 
 impl provider::Mr for Mr {
     fn create_again(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
-        let link = &self.link;
-        let kit = self.kit.as_mut().ok_or(Errno::EINVAL)?;
-        let Some(inside) = link.gate().enter() else {
-            lists::check_memory(request)?;
-            return Err(refused::gone());
-        };
-        let place = kit.take_place()?;
-        let pool = inside.get().pool();
-        pool.begin_reserved();
-        match Region::create(inside.get(), link.mr_limits(), request, Some(kit.table())) {
-            Ok(region) => {
-                self.number = link.regions().insert(place, region);
-                Ok(())
-            }
-            Err(refusal) => {
-                *kit.place() = Some(place);
-                pool.end_reserved();
-                Err(refusal)
-            }
-        }
-    }
-
-    fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
-        let inside = self.link.gate().enter().ok_or(refused::gone())?;
-        let enable = |region: &mut Region| region.enable(inside.get());
-        let enabled = self.link.regions().with(self.number, enable);
-        enabled.unwrap_or(Err(refused::gone()))
-    }
-
-    fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
+        let spare = self.spare.as_ref().ok_or(Errno::EINVAL)?;
         let Some(inside) = self.link.gate().enter() else {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
-        let limits = self.link.mr_limits();
-        let refresh = |region: &mut Region| region.refresh(inside.get(), limits, request);
-        let refreshed = self.link.regions().with(self.number, refresh);
-        refreshed.unwrap_or(Err(refused::gone()))
+        let pool = inside.get().pool();
+        pool.begin_reserved();
+        let region = Region::create(inside.get(), self.link.mr_limits(), request, Some(spare))
+            .inspect_err(|_| pool.end_reserved())?;
+        self.state = State::Open(region);
+        Ok(())
     }
 
-    /// Releases the region, or waits until removal has. `EIO` if the device won't let go of it.
-    fn close(&mut self) -> Result<(), Refusal> {
-        let reserved = self.kit.is_some();
-        let mut place = None;
-        let closed = self
-            .link
-            .regions()
-            .close(self.number, &mut place, |region| {
-                let Some(inside) = self.link.gate().enter() else {
-                    return region.deregister();
-                };
-                let released = region.release(inside.get());
-                if reserved {
-                    inside.get().pool().end_reserved();
-                }
-                released
-            });
-        if let Some(kit) = &mut self.kit {
-            *kit.place() = place;
+    fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
+        let link = self.link.clone();
+        let inside = link.gate().enter().ok_or(refused::gone())?;
+        self.region()?.enable(inside.get())
+    }
+
+    fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
+        let link = self.link.clone();
+        let Some(inside) = link.gate().enter() else {
+            lists::check_memory(request)?;
+            return Err(refused::gone());
+        };
+        self.region()?
+            .refresh(inside.get(), link.mr_limits(), request)
+    }
+
+    /// Nothing of it is left on the device, unless that won't let go of it.
+    fn end(&mut self) {
+        if let State::Open(region) = mem::replace(&mut self.state, State::Idle) {
+            self.state = State::Ended(region.deregister());
         }
-        closed
+    }
+
+    fn close(&mut self) -> Result<(), Refusal> {
+        let region = match mem::replace(&mut self.state, State::Idle) {
+            State::Open(region) => region,
+            State::Idle => return Ok(()),
+            State::Ended(how) => return how,
+        };
+        let Some(inside) = self.link.gate().enter() else {
+            // It goes away, but not before this is done: it ends what is open first.
+            return region.deregister();
+        };
+        let released = region.release(inside.get());
+        if self.spare.is_some() {
+            inside.get().pool().end_reserved();
+        }
+        released
     }
 }

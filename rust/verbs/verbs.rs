@@ -12,7 +12,6 @@ mod domain;
 mod ext;
 mod fence;
 mod holder;
-mod kit;
 mod lent;
 mod link;
 mod lists;
@@ -26,7 +25,6 @@ mod refused;
 mod region;
 mod resources;
 mod rights;
-mod roster;
 mod work;
 
 use kernel::prelude::*;

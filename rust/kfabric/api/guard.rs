@@ -44,7 +44,11 @@ pub(crate) unsafe fn init() {
 }
 
 /// The class of the tables of guards.
-static GUARD: Class = Class::new(kfi_bindings::KFI_CLASS_UNSPEC, c"not an open fabric");
+static GUARD: Class = Class::new(
+    kfi_bindings::KFI_CLASS_UNSPEC,
+    c"not an open fabric",
+    c"a fabric is open",
+);
 
 /// Stands between its consumers and an open fabric, whichever language its provider is written in.
 ///

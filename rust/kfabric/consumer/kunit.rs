@@ -7,6 +7,7 @@ mod eq;
 #[cfg(CONFIG_KUNIT = "y")]
 mod fake;
 mod forget;
+mod local;
 mod noio;
 mod objects;
 mod provider;

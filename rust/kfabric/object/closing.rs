@@ -5,6 +5,7 @@
 use super::{
     fid::ClassTable,
     obj::{
+        Leave,
         Obj,
         Object, //
     }, //
@@ -56,7 +57,11 @@ unsafe extern "C" fn close<T: Close>(fid: *mut kfid) -> c_int {
     if let Err(refusal) = unsafe { &*object }.close() {
         return refusal.report();
     }
+    // SAFETY: Once, since the object goes next.
+    let left = unsafe { (*object).place().leave() };
     // SAFETY: C was given `object` as a box, by `opening`, and doesn't use it any more.
     drop(unsafe { KBox::from_raw(object) });
+    // The parent may be closed from here on.
+    drop(left);
     0
 }

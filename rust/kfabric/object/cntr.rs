@@ -37,7 +37,11 @@ use kfi_bindings::{
 };
 
 /// The class of counters.
-static CNTR: Class = Class::new(kfi_bindings::KFI_CLASS_CNTR, c"not a counter");
+static CNTR: Class = Class::new(
+    kfi_bindings::KFI_CLASS_CNTR,
+    c"not a counter",
+    c"a counter is open in it",
+);
 
 /// A counter as C has it.
 pub(crate) type CounterObject = Obj<CounterBody>;

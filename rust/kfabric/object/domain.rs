@@ -15,6 +15,7 @@ use super::{
         Share, //
     },
     closing::Close,
+    descs::Descs,
     eq::{
         bound::BoundEq,
         EqObject, //
@@ -42,7 +43,8 @@ use crate::{
     },
     support::{
         num::signed,
-        refusal::Refusal, //
+        refusal::Refusal,
+        roster::Roster, //
     }, //
 };
 use core::any::Any;
@@ -57,7 +59,11 @@ use kernel::{
 use kfi_bindings::kfid;
 
 /// The class of domains.
-static DOMAIN: Class = Class::new(kfi_bindings::KFI_CLASS_DOMAIN, c"not a domain");
+static DOMAIN: Class = Class::new(
+    kfi_bindings::KFI_CLASS_DOMAIN,
+    c"not a domain",
+    c"a domain is open in it",
+);
 
 /// What regions keep in their domain, which needn't know it.
 pub(crate) type Kept = dyn Any + Send + Sync;
@@ -73,6 +79,8 @@ pub(crate) struct DomainBody {
     imp: KBox<dyn Domain>,
     /// All that is open in the domain, with a limit of regions.
     children: Children,
+    roster: Arc<Roster>,
+    descs: Pin<KVBox<Descs>>,
     /// Its name, if it was opened by name.
     name: Option<CString>,
     mr_limits: MrLimits,
@@ -91,13 +99,16 @@ impl Parent for DomainBody {
     fn children(&self) -> &Children {
         &self.children
     }
+
+    fn roster(&self) -> &Roster {
+        &self.roster
+    }
 }
 
 impl Close for DomainBody {
     /// `EBUSY` while objects are open in it, or others use what is the domain's.
     fn close(&self) -> Result<(), Refusal> {
-        let closed = self.children.close();
-        closed.map_err(|errno| Refusal::new(errno, c"objects are open in the domain"))?;
+        self.close_to_children()?;
         self.imp.close().inspect_err(|_| self.children.reopen())
     }
 }
@@ -162,6 +173,11 @@ impl DomainBody {
     /// Counts something off that was [kept](Counted::keep). Any context.
     pub(crate) fn count_off(&self) {
         self.children.remove(Share::ONE);
+    }
+
+    /// The regions that have descriptors.
+    pub(crate) fn descs(&self) -> &Descs {
+        &self.descs
     }
 
     /// The raw keys that are mapped in it.

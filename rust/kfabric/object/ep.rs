@@ -37,7 +37,11 @@ use kernel::sync::Arc;
 use kfi_bindings::kfid;
 
 /// The class of endpoints.
-static EP: Class = Class::new(kfi_bindings::KFI_CLASS_EP, c"not an endpoint");
+static EP: Class = Class::new(
+    kfi_bindings::KFI_CLASS_EP,
+    c"not an endpoint",
+    c"an endpoint is open in it",
+);
 
 /// An endpoint as C has it.
 pub(crate) type EndpointObject = Obj<EndpointBody>;

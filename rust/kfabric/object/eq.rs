@@ -58,7 +58,11 @@ use kfi_bindings::{
 };
 
 /// The class of event queues.
-static EQ: Class = Class::new(kfi_bindings::KFI_CLASS_EQ, c"not an event queue");
+static EQ: Class = Class::new(
+    kfi_bindings::KFI_CLASS_EQ,
+    c"not an event queue",
+    c"an event queue is open in it",
+);
 
 /// An event queue as C has it.
 pub(crate) type EqObject = Obj<EqBody>;

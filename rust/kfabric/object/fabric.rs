@@ -23,14 +23,18 @@ use super::{
 };
 use crate::{
     provider::Fabric,
-    support::refusal::Refusal, //
+    support::{
+        refusal::Refusal,
+        roster::Roster, //
+    }, //
 };
 use kernel::{
     prelude::*,
     str::{
         CStr,
         CString, //
-    }, //
+    },
+    sync::Arc, //
 };
 use kfi_bindings::{
     kfi_ops,
@@ -39,7 +43,11 @@ use kfi_bindings::{
 };
 
 /// The class of fabrics.
-static FABRIC: Class = Class::new(kfi_bindings::KFI_CLASS_FABRIC, c"not a fabric");
+static FABRIC: Class = Class::new(
+    kfi_bindings::KFI_CLASS_FABRIC,
+    c"not a fabric",
+    c"a fabric is open",
+);
 
 /// A fabric of a provider written in Rust.
 pub(crate) type FabricObject = Obj<FabricBody>;
@@ -51,6 +59,7 @@ pub(crate) struct FabricBody {
     name: CString,
     /// The open domains and event queues.
     children: Children,
+    roster: Arc<Roster>,
 }
 
 impl FabricBody {
@@ -83,11 +92,14 @@ impl Parent for FabricBody {
     fn children(&self) -> &Children {
         &self.children
     }
+
+    fn roster(&self) -> &Roster {
+        &self.roster
+    }
 }
 
 impl Close for FabricBody {
     fn close(&self) -> Result<(), Refusal> {
-        let closed = self.children.close();
-        closed.map_err(|errno| Refusal::new(errno, c"fabric has open domains or event queues"))
+        self.close_to_children()
     }
 }

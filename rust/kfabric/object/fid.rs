@@ -22,12 +22,24 @@ pub(crate) struct Class {
     number: u32,
     /// What is said of an object that is of another.
     other: &'static CStr,
+    /// What is said of one that can't be closed, since one of this class is open in it.
+    open: &'static CStr,
 }
 
 impl Class {
-    /// The class that C knows by this number; `other` is said of an object that isn't of it.
-    pub(crate) const fn new(number: u32, other: &'static CStr) -> Self {
-        Self { number, other }
+    /// The class that C knows by this number; `other` is said of an object that isn't of it, `open`
+    /// of one that can't be closed since one of this class is open in it.
+    pub(crate) const fn new(number: u32, other: &'static CStr, open: &'static CStr) -> Self {
+        Self {
+            number,
+            other,
+            open,
+        }
+    }
+
+    /// Says that one of this class is open.
+    pub(crate) const fn open(&self) -> &'static CStr {
+        self.open
     }
 
     /// The refusal of an object that is of another class.
@@ -112,8 +124,8 @@ pub(crate) unsafe fn is_of(fid: *const kfid, class: &'static Class) -> bool {
 mod tests {
     use super::*;
 
-    static ONE: Class = Class::new(1, c"not a one");
-    static TWO: Class = Class::new(2, c"not a two");
+    static ONE: Class = Class::new(1, c"not a one", c"a one is open");
+    static TWO: Class = Class::new(2, c"not a two", c"a two is open");
 
     /// A table that states a size.
     #[repr(C)]

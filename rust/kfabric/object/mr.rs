@@ -10,6 +10,7 @@ mod close;
 mod control;
 mod enable;
 mod kit;
+mod local;
 mod open;
 mod ops;
 mod public;
@@ -19,20 +20,20 @@ pub(crate) mod reg;
 pub(crate) mod reserve;
 mod state;
 
+pub use self::local::LocalSegment;
+
 use self::{
     ranges::Ranges,
     state::State, //
 };
 use super::{
-    children::Share,
-    domain::DomainBody,
+    descs::Local,
     eq::{
         EqObject,
         Unread, //
     },
     fid::Class,
-    obj::Obj,
-    place::Child, //
+    obj::Obj, //
 };
 use crate::{
     provider::{
@@ -42,10 +43,7 @@ use crate::{
         Keys,
         Mr, //
     },
-    region::{
-        access::Access,
-        lease::Lease, //
-    }, //
+    region::lease::Lease, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -60,7 +58,11 @@ use kernel::{
 use kfi_bindings::kfid_mr;
 
 /// The class of regions.
-static MR: Class = Class::new(kfi_bindings::KFI_CLASS_MR, c"not a memory region");
+static MR: Class = Class::new(
+    kfi_bindings::KFI_CLASS_MR,
+    c"not a memory region",
+    c"a memory region is open in it",
+);
 
 /// A region as C has it.
 ///
@@ -78,8 +80,8 @@ pub(crate) type MrObject = Obj<MrBody>;
 pub(crate) struct MrBody {
     /// Where it is reported that the region is enabled; otherwise the call waits for it.
     eq: Option<NonNull<EqObject>>,
-    access: Access,
-    len: u64,
+    /// Its length and rights, and what it is found by.
+    local: Local,
     ranges: Ranges,
     /// What it is made of goes back to the domain's reserve.
     reserved: bool,
@@ -97,11 +99,6 @@ pub(crate) struct MrBody {
 unsafe impl Send for MrBody {}
 // SAFETY: As for `Send`; what changes is behind a lock.
 unsafe impl Sync for MrBody {}
-
-impl Child for MrBody {
-    type Parent = DomainBody;
-    const SHARE: Share = Share::LIMITED;
-}
 
 /// What changes in a region's life.
 struct Inner {

@@ -75,8 +75,9 @@ fids!(
 pub(crate) trait Object: Sized + 'static {
     /// What C has of it.
     type C: Fid;
-    /// Where it is counted: [`Place<Self>`](super::place::Place), or nothing for what isn't opened in an object.
-    type Place;
+    /// Where it is counted: [`Place<Self>`](super::place::Place), or nothing for what isn't opened
+    /// in an object.
+    type Place: Leave;
     /// What tells it from other kinds.
     const CLASS: &'static Class;
     /// What every object has. [`slots`](super::closing::slots) gives what most do.
@@ -93,6 +94,26 @@ pub(crate) trait Object: Sized + 'static {
     }
 }
 
+/// The place of an object in the one that it was opened in.
+pub(crate) trait Leave {
+    /// What keeps that one open, if there is one, until it is dropped.
+    type Left;
+
+    /// Leaves the place: the object isn't ended by others any more. Sleeps while it is; where there
+    /// is nothing to end: any context.
+    ///
+    /// # Safety
+    ///
+    /// Called once. What the object was opened in is not used after what this gives was dropped.
+    unsafe fn leave(&self) -> Self::Left;
+}
+
+impl Leave for () {
+    type Left = ();
+
+    unsafe fn leave(&self) {}
+}
+
 /// An object: what C has of it, what the core keeps with it, and its place among the children of
 /// the object that it was opened in.
 ///
@@ -106,8 +127,9 @@ pub(crate) struct Obj<T: Object> {
     c: Opaque<T::C>,
     #[pin]
     pub(super) body: T,
-    /// Goes last: the parent may be closed from then on.
-    place: T::Place,
+    /// Made last: from then on others may find the object by it.
+    #[pin]
+    pub(super) place: T::Place,
 }
 
 // SAFETY: `c` is only passed on, or used as C does, which has it in any thread.
@@ -126,11 +148,15 @@ impl<T: Object> Obj<T> {
     }
 
     /// An initialiser; `c` begins with a fid by [`fid`](Self::fid).
-    pub(crate) fn new(c: T::C, body: impl PinInit<T>, place: T::Place) -> impl PinInit<Self> {
+    pub(crate) fn new(
+        c: T::C,
+        body: impl PinInit<T>,
+        place: impl PinInit<T::Place>,
+    ) -> impl PinInit<Self> {
         pin_init!(Self {
             c: Opaque::new(c),
             body <- body,
-            place,
+            place <- place,
         })
     }
 

@@ -7,8 +7,8 @@ use super::{
     obj::Obj,
     place::{
         Child,
-        Parent,
-        Place, //
+        Coming,
+        Parent, //
     }, //
 };
 use crate::support::{
@@ -81,10 +81,10 @@ where
     // SAFETY: By the requirements of this function.
     unsafe {
         call(parent, out, |parent: &Obj<T::Parent>, out| {
-            let place = Place::new(parent)?;
+            let place = Coming::<T>::new(parent)?;
             let mut object = KBox::<Obj<T>>::new_uninit(GFP_KERNEL)?;
             let (c, body) = make(parent, object.as_mut_ptr().cast())?;
-            out.put(give(object, c, body, place));
+            out.put(give(object, c, body, place.take()));
             Ok(())
         })
     }
@@ -95,7 +95,7 @@ pub(super) fn give<T: Close>(
     object: KBox<MaybeUninit<Obj<T>>>,
     c: T::C,
     body: impl PinInit<T>,
-    place: T::Place,
+    place: impl PinInit<T::Place>,
 ) -> *mut T::C {
     match object.write_pin_init(Obj::new(c, body, place)) {
         // SAFETY: C doesn't move it, and has it until `close`.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The place of an object among the children of the one that it was opened in.
+//!
+//! It is announced before there is an object ([`Coming`]), taken when all else of the object is made
+//! ([`Place`]), and left when it is closed ([`Left`]). It counts from the first to the end of the last.
 
 use super::{
     children::{
@@ -8,21 +11,46 @@ use super::{
         Share, //
     },
     obj::{
+        Leave,
         Obj,
         Object, //
     }, //
 };
-use crate::support::errno::Errno;
-use core::ptr::NonNull;
-use kernel::sync::atomic::{
-    Atomic,
-    Relaxed, //
+use crate::support::{
+    errno::Errno,
+    refusal::Refusal,
+    roster::{
+        Entry,
+        Kind,
+        PartOf,
+        Roster, //
+    }, //
 };
+use core::{
+    mem,
+    ptr::NonNull, //
+};
+use kernel::prelude::*;
 
 /// An object that others are opened in.
 pub(crate) trait Parent: Object {
-    /// What counts them.
+    /// What counts them, and what else keeps it from being closed.
     fn children(&self) -> &Children;
+
+    /// The list of them.
+    fn roster(&self) -> &Roster;
+
+    /// Lets nothing be opened in it any more. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EBUSY`: something is open in it; says what.
+    fn close_to_children(&self) -> Result<(), Refusal> {
+        self.children().close().map_err(|errno| {
+            let open = self.roster().why_busy();
+            Refusal::new(errno, open.unwrap_or(c"something of it is in use"))
+        })
+    }
 }
 
 /// An object that is opened in another.
@@ -31,40 +59,38 @@ pub(crate) trait Child: Object<Place = Place<Self>> {
     type Parent: Parent;
     /// What it counts for.
     const SHARE: Share = Share::ONE;
+    /// Ends what it has of a device that goes away, if that can be anything: it can still be closed
+    /// then, perhaps at the same time, and does nothing else any more. Sleeps until that is done.
+    const END: Option<fn(&Obj<Self>)> = None;
 }
 
-/// The place of an object among the children of another: it is counted there until this is dropped.
+/// A place that is announced: counted, and waited for by who ends all that is open in the parent.
 ///
 /// # Invariants
 ///
-/// Unless the place was [taken](Self::take), it is counted at `parent`, which is open therefore.
-pub(crate) struct Place<T: Child> {
+/// It is counted at `parent`, which is open therefore, and announced in that part of its roster.
+pub(crate) struct Coming<T: Child> {
     parent: NonNull<Obj<T::Parent>>,
-    taken: Atomic<bool>,
+    part: PartOf,
 }
 
-// SAFETY: Objects are used by any thread, and so can their counts be.
-unsafe impl<T: Child> Send for Place<T> {}
-// SAFETY: As above, and `taken` is atomic.
-unsafe impl<T: Child> Sync for Place<T> {}
-
-impl<T: Child> Place<T> {
-    /// A place for a new child. Any context.
+impl<T: Child> Coming<T> {
+    /// Announces a new child. Any context.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the parent is being closed.
+    /// - `EINVAL`: the parent is being closed.
     pub(crate) fn new(parent: &Obj<T::Parent>) -> Result<Self, Errno> {
         parent.children().add()?;
         Ok(Self::counted(parent))
     }
 
-    /// A place for one of those that there may be `most` of. Any context.
+    /// Announces one of those that there may be `most` of. Any context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if the parent is being closed.
-    /// - `ENOSPC` if there are so many.
+    /// - `EINVAL`: the parent is being closed.
+    /// - `ENOSPC`: there are so many.
     pub(crate) fn new_below(parent: &Obj<T::Parent>, most: u32) -> Result<Self, Errno> {
         if parent.children().add_below(most)? {
             Ok(Self::counted(parent))
@@ -74,40 +100,125 @@ impl<T: Child> Place<T> {
     }
 
     fn counted(parent: &Obj<T::Parent>) -> Self {
-        // INVARIANT: The caller has just counted it.
+        // INVARIANT: The caller has just counted it, and it is announced here.
         Self {
             parent: NonNull::from(parent),
-            taken: Atomic::new(false),
+            part: parent.roster().announce(),
         }
     }
 
-    /// Takes the place from an object that may be dropped later than it is closed. Any context.
+    /// Takes the place, for an object whose other fields have been initialised. Any context.
+    pub(super) fn take(self) -> impl PinInit<Place<T>> {
+        let (parent, part) = (self.parent, self.part);
+        let init = move |place: *mut Place<T>| {
+            // The place is announced until the entry has joined, and counted until it is left.
+            mem::forget(self);
+            let new = Place {
+                parent,
+                part,
+                entry: Entry::new(Place::<T>::KIND),
+            };
+            // SAFETY: `place` is valid for writing, as an initialiser demands. The object is pinned,
+            // and C's next, which closes it before it is freed: then it leaves. The parent is open.
+            unsafe {
+                place.write(new);
+                parent.as_ref().roster().join(part, &(*place).entry);
+            }
+            Ok(())
+        };
+        // SAFETY: It is initialised when the closure returns, which doesn't fail.
+        unsafe { pin_init::pin_init_from_closure(init) }
+    }
+}
+
+impl<T: Child> Drop for Coming<T> {
+    fn drop(&mut self) {
+        // SAFETY: Open by the invariant.
+        let parent = unsafe { self.parent.as_ref() };
+        parent.roster().give_up(self.part);
+        parent.children().remove(T::SHARE);
+    }
+}
+
+/// The place of an open object.
+///
+/// # Invariants
+///
+/// Until it is [left](Leave::leave), it is counted at `parent`, which is open therefore, and `entry`
+/// is in that part of its roster.
+pub(crate) struct Place<T: Child> {
+    parent: NonNull<Obj<T::Parent>>,
+    part: PartOf,
+    entry: Entry,
+}
+
+// SAFETY: Objects are used by any thread, and so can their counts be.
+unsafe impl<T: Child> Send for Place<T> {}
+// SAFETY: All that can be done with a shared reference is for any thread.
+unsafe impl<T: Child> Sync for Place<T> {}
+
+impl<T: Child> Place<T> {
+    const KIND: &'static Kind = &Kind {
+        open: T::CLASS.open(),
+        end: match T::END {
+            Some(_) => Some(Self::end),
+            None => None,
+        },
+    };
+
+    /// Ends the object that has this entry.
     ///
     /// # Safety
     ///
-    /// Called once; the object's [`parent`](Obj::parent) is not used after what this gives was
-    /// dropped.
-    pub(crate) unsafe fn take(&self) -> Self {
-        self.taken.store(true, Relaxed);
-        // INVARIANT: What was counted for `self` is for this one now.
-        Self {
-            parent: self.parent,
-            taken: Atomic::new(false),
+    /// The entry is that of an open object's place, which isn't left before this has returned.
+    unsafe fn end(entry: NonNull<Entry>) {
+        // SAFETY: The entry is a field of a place, and that of an object. The object was initialised
+        // before its place, and isn't freed before that is left.
+        let object = unsafe {
+            let place = kernel::container_of!(entry.as_ptr(), Self, entry);
+            &*kernel::container_of!(place, Obj<T>, place)
+        };
+        if let Some(end) = T::END {
+            end(object);
         }
     }
 
     /// The object whose child it is the place of.
-    pub(crate) fn parent(&self) -> &Obj<T::Parent> {
-        // SAFETY: By the invariant, or that of whom the place was taken by.
+    fn parent(&self) -> &Obj<T::Parent> {
+        // SAFETY: Open by the invariant.
         unsafe { self.parent.as_ref() }
     }
 }
 
-impl<T: Child> Drop for Place<T> {
+impl<T: Child> Leave for Place<T> {
+    type Left = Left<T>;
+
+    unsafe fn leave(&self) -> Left<T> {
+        // SAFETY: By the invariant, it is in there.
+        unsafe { self.parent().roster().leave(self.part, &self.entry) };
+        // INVARIANT: What was counted for `self` is for this one now.
+        Left(self.parent)
+    }
+}
+
+/// A place that was left, and still counts.
+///
+/// # Invariants
+///
+/// It is counted at the parent, which is open therefore.
+pub(crate) struct Left<T: Child>(NonNull<Obj<T::Parent>>);
+
+impl<T: Child> Left<T> {
+    /// The object that the closed one was opened in.
+    pub(crate) fn parent(&self) -> &Obj<T::Parent> {
+        // SAFETY: Open by the invariant.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T: Child> Drop for Left<T> {
     fn drop(&mut self) {
-        if !self.taken.load(Relaxed) {
-            self.parent().children().remove(T::SHARE);
-        }
+        self.parent().children().remove(T::SHARE);
     }
 }
 

@@ -14,13 +14,15 @@ use crate::{
     },
     support::{
         errno::Errno,
-        refusal::Refusal, //
+        refusal::Refusal,
+        roster::Roster, //
     }, //
 };
 use core::any::Any;
 use kernel::{
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    sync::Arc, //
 };
 
 /// What a consumer wants of a new domain, from the `struct kfi_info` that it got by getinfo.
@@ -33,6 +35,8 @@ pub struct DomainRequest<'a> {
     pub mr_mode: i32,
     /// The authorization key of all that is opened in the domain; empty for none.
     pub auth_key: &'a [u8],
+    /// All that is going to be open in the domain, for a provider whose device may go away.
+    pub roster: &'a Arc<Roster>,
 }
 
 /// An open domain.

@@ -52,6 +52,11 @@ pub trait Mr: Send + Sync {
         ))
     }
 
+    /// The device goes away ([`Roster::end`](crate::Roster::end)): takes the region from it, as
+    /// [`close`](Self::close) does, which is called later and tells if that failed. Called at most
+    /// once, whether the region was enabled or not, but never while that is under way. May sleep.
+    fn end(&mut self) {}
+
     /// Deregisters: when this has succeeded, no peer can reach the memory. Called once, last,
     /// whether the region was enabled or not. May sleep.
     ///

@@ -10,10 +10,7 @@
 //! Lock order: the gate's lock, then that of the callbacks.
 
 use super::Link;
-use crate::{
-    region::Region,
-    resources::Resources, //
-};
+use crate::resources::Resources;
 use kernel::{
     prelude::*,
     sync::Arc,
@@ -129,10 +126,10 @@ impl Link {
         *self.device.lock() = None;
     }
 
-    /// Takes all regions from the device. Sleeps until no peer can reach any.
-    fn end_regions(&self) {
+    /// Ends all that is open in the domain. Sleeps until no peer can reach anything.
+    fn end_objects(&self) {
         if let Some(shut) = self.gate.resume() {
-            self.regions.remove_all(Region::deregister);
+            self.roster.end();
             shut.get().pool().close();
             shut.leave();
         }
@@ -185,6 +182,6 @@ const WAITS_PER_MESSAGE: u32 = 200;
 pub(crate) fn remove(domains: &[Arc<Link>], calling_back: impl FnOnce(&dyn Fn())) {
     domains.iter().for_each(|domain| domain.shut());
     calling_back(&|| domains.iter().for_each(|domain| domain.call_back()));
-    domains.iter().for_each(|domain| domain.end_regions());
+    domains.iter().for_each(|domain| domain.end_objects());
     domains.iter().for_each(|domain| domain.take_away());
 }

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     object::{
         children::Children,
+        descs::Descs,
         fabric::FabricObject,
         opening, //
     },
@@ -25,7 +26,8 @@ use crate::{
             signed,
             widen, //
         },
-        refusal::Refusal, //
+        refusal::Refusal,
+        roster::Roster, //
     }, //
 };
 use kernel::{
@@ -35,7 +37,10 @@ use kernel::{
     },
     prelude::*,
     str::CString,
-    sync::SetOnce, //
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
 };
 use kfi_bindings::{
     kfi_domain_attr,
@@ -86,11 +91,13 @@ unsafe fn make(
     ))?;
     // SAFETY: As the C API demands, the key has that many bytes.
     let auth_key = unsafe { auth_key(attr) }?;
+    let roster = Arc::pin_init(Roster::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
     let request = DomainRequest {
         // SAFETY: As the C API demands, the name is null or a string.
         name: unsafe { cstr::name(attr.name) },
         mr_mode: attr.mr_mode,
         auth_key: &auth_key,
+        roster: &roster,
     };
     let name = request.name.map(CString::try_from).transpose()?;
     let imp = fabric.provider().open_domain(&request)?;
@@ -118,6 +125,8 @@ unsafe fn make(
         reserve: SetOnce::new(),
         imp,
         children: Children::new(),
+        roster,
+        descs: Descs::new().map_err(|_| Errno::ENOMEM)?,
         name,
         mr_limits,
         mr_mode,

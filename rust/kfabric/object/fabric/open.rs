@@ -16,7 +16,11 @@ use crate::{
         Fabric,
         Provider, //
     },
-    support::refusal::Refusal, //
+    support::{
+        errno::Errno,
+        refusal::Refusal,
+        roster::Roster, //
+    }, //
 };
 use kernel::{
     ffi::{
@@ -27,7 +31,8 @@ use kernel::{
     str::{
         CStr,
         CString, //
-    }, //
+    },
+    sync::Arc, //
 };
 use kfi_bindings::{
     kfi_fabric_attr,
@@ -76,6 +81,7 @@ fn new(
         provider,
         name: CString::try_from(name)?,
         children: Children::new(),
+        roster: Arc::pin_init(Roster::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
     };
     Ok(opening::give(object, c, body, ()))
 }

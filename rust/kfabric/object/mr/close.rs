@@ -8,8 +8,10 @@ use super::{
     MrObject, //
 };
 use crate::{
-    object::eq::Unread,
-    provider::Mr,
+    object::{
+        eq::Unread,
+        obj::Leave, //
+    },
     support::{
         errno::Errno,
         noio::NoIo,
@@ -33,42 +35,57 @@ pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: `fid` is the first field of an object to which C has a reference.
     let object = unsafe { &*fid.cast::<MrObject>() };
-    let (mut mr, event) = match settle(object) {
-        Ok(settled) => settled,
+    let event = match settle(object) {
+        Ok(event) => event,
         Err(refusal) => return refusal.report(),
     };
     if let (Some(eq), Some(event)) = (object.eq(), event) {
         // No event names a region that is gone.
         eq.forget(event);
     }
-    let closed = match mr.as_mut().map_or(Ok(()), |mr| mr.close()) {
+    object.hide();
+    let mut inner = object.inner.lock();
+    // Under the lock: whoever ends all regions of the domain waits for this one, too.
+    let closed = match inner.mr.as_mut().map_or(Ok(()), |mr| mr.close()) {
         Ok(()) => 0,
         // Whatever the provider says: the object is gone, which `EBUSY` would deny. Reported while
         // the provider can't be unloaded, whose words they are.
         Err(refusal) => refusal.with_errno(Errno::EIO).report(),
     };
-    let lease = object.inner.lock().lease.take();
+    let (mr, lease) = (inner.mr.take(), inner.lease.take());
+    drop(inner);
     // The memory is the consumer's again, whatever the provider still has of it.
     drop(lease);
+    // SAFETY: Once, since C closes the region once.
+    let left = unsafe { object.place().leave() };
     // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
     let object = unsafe { Arc::from_raw(fid.cast::<MrObject>()) };
-    // It may be dropped later, by the work that has enabled it; but the domain is left now, last.
-    // SAFETY: The work doesn't use the domain any more, and nobody else uses the region.
-    let place = unsafe { object.place().take() };
+    // It may be dropped later, by the work that has enabled it, which doesn't use the domain any
+    // more; but the domain may be closed from the end of this on.
     if object.reserved {
-        reserve::put_back(place.parent(), Kit::of_closed(object, mr));
+        reserve::put_back(left.parent(), Kit::of_closed(object, mr));
     } else {
         drop((mr, object));
     }
+    drop(left);
     closed
 }
 
-/// What a region leaves to be closed: the provider's part, and an event that may not have been read.
-type Settled = (Option<KBox<dyn Mr>>, Option<Unread>);
+/// Takes the region from a device that goes away. Sleeps until no peer can reach the memory; if a
+/// registration is under way, until that has ended.
+pub(super) fn end(object: &MrObject) {
+    let mut inner = object.inner.lock();
+    while inner.state.is_pending() {
+        object.settled.wait(&mut inner);
+    }
+    if let Some(mr) = inner.mr.as_mut() {
+        mr.end();
+    }
+}
 
-/// Waits until the region is not pending, and takes what is to be closed. After an error it is as
-/// open as before.
-fn settle(object: &MrObject) -> Result<Settled, Refusal> {
+/// Waits until the region is not pending, and takes its event, which may not have been read. After an
+/// error it is as open as before.
+fn settle(object: &MrObject) -> Result<Option<Unread>, Refusal> {
     let mut inner = object.inner.lock();
     while inner.state.is_pending() {
         if object.eq().is_some_and(|eq| eq.in_handler()) {
@@ -90,5 +107,5 @@ fn settle(object: &MrObject) -> Result<Settled, Refusal> {
         ));
     }
     // What keeps counter and endpoint goes with the object, but their memory is the core's.
-    Ok((inner.mr.take(), inner.event.take()))
+    Ok(inner.event.take())
 }

@@ -90,7 +90,7 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
         let parts = unsafe { List::from_raw(parts, attr.iov_count) }?;
         mr.ranges.contain(&parts)?;
     }
-    let request = MrRequest::again(ranges, mr.access, limits)?;
+    let request = MrRequest::again(ranges, mr.local.access, limits)?;
     let mut inner = mr.inner.lock();
     inner.state.check_enabled()?;
     let mr = inner.mr.as_mut().ok_or(Errno::EOPBADSTATE)?;
@@ -113,7 +113,7 @@ unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
     let whole = RemotePiece {
         key: keys.key,
         base: keys.base,
-        len: mr.len,
+        len: mr.local.len,
     };
     let pieces = match keys.pieces.as_slice() {
         [] => slice::from_ref(&whole),

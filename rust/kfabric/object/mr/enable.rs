@@ -7,6 +7,7 @@
 //! could know of the region.
 
 use super::{
+    local::Found,
     public::Public,
     Inner,
     MrBody,
@@ -108,6 +109,7 @@ fn finish(object: Arc<MrObject>) -> c_int {
     let mut inner = object.inner.lock();
     let done = inner.end(ended);
     object.publish(Public::new(object.parent(), inner.keys.as_ref()));
+    object.reveal(inner.keys.as_ref().map(Found::new));
     // Under the same lock: whoever closes the region finds the event, and takes it out again.
     inner.event = object.report(&done);
     let ret = match &done {

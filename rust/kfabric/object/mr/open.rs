@@ -5,6 +5,7 @@
 use super::{
     enable,
     kit::Kit,
+    local::Found,
     public::Public,
     reserve,
     state::State,
@@ -14,9 +15,10 @@ use super::{
 };
 use crate::{
     object::{
+        descs::Local,
         domain::DomainObject,
         obj::Obj,
-        place::Place, //
+        place::Coming, //
     },
     region::request::MrRequest,
     support::{
@@ -91,7 +93,7 @@ fn register(
     // Allocated first: nothing is left to fail once the peer can reach the memory.
     kit.complete()?;
     let most = domain.max_regions();
-    let place = Place::new_below(domain, most).map_err(|errno| match errno {
+    let place = Coming::new_below(domain, most).map_err(|errno| match errno {
         Errno::ENOSPC => Refusal::new(errno, c"mr_cnt regions are open").value(u64::from(most)),
         other => other.into(),
     })?;
@@ -124,6 +126,7 @@ fn register(
         }
     }
     let public = Public::new(domain, inner.keys.as_ref());
+    let found = inner.keys.as_ref().map(Found::new);
     let Kit {
         object,
         ranges,
@@ -134,19 +137,19 @@ fn register(
     let c = public.to_c(MrObject::fid(context));
     let body = pin_init!(MrBody {
         eq: eq.map(NonNull::from),
-        access: request.access(),
-        len: request.shape().bytes(),
+        local: Local::new(request.shape().bytes(), request.access()),
         ranges,
         reserved,
         inner <- new_mutex!(inner),
         settled <- new_condvar!(),
         work <- new_work!("kfabric::MrObject::work"),
     });
-    match object.pin_init_with(Obj::new(c, body, place)) {
-        Ok(object) => Ok(Opened {
-            object: object.into(),
-            pending,
-        }),
+    match object.pin_init_with(Obj::new(c, body, place.take())) {
+        Ok(object) => {
+            let object: Arc<_> = object.into();
+            object.reveal(found);
+            Ok(Opened { object, pending })
+        }
         Err(never) => match never {},
     }
 }

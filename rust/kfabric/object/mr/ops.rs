@@ -3,20 +3,29 @@
 //! The operations of a region.
 
 use super::{
-    close::close,
+    close::{
+        close,
+        end, //
+    },
     control::control,
     MrBody,
+    MrObject,
     MR, //
 };
 use crate::{
     object::{
         binding::bind,
+        children::Share,
+        domain::DomainBody,
         fid::{
             Class,
             ClassTable, //
         },
         obj::Object,
-        place::Place, //
+        place::{
+            Child,
+            Place, //
+        }, //
     },
     support::table::Slot, //
 };
@@ -36,4 +45,10 @@ impl Object for MrBody {
         control: Some(control),
         ops_open: Slot::NOSYS,
     };
+}
+
+impl Child for MrBody {
+    type Parent = DomainBody;
+    const SHARE: Share = Share::LIMITED;
+    const END: Option<fn(&MrObject)> = Some(end);
 }

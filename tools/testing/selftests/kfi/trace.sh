@@ -10,14 +10,15 @@
 suites="slots errors segments badmem order"
 tracing=/sys/kernel/tracing
 
-plan 10
+plan 11
 [ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
 if [ ! -e $tracing/events/kfi/kfi_refused ]; then
 	if [ -e $tracing/trace ]; then
 		fail trace.event "the core has no event kfi:kfi_refused"
 	else
 		skip_rest "the kernel has no tracefs" trace.event $suites trace.index \
-			  trace.headers trace.not_served trace.driver
+			  trace.headers trace.not_served trace.driver \
+			  trace.busy
 	fi
 	finish
 fi
@@ -75,6 +76,17 @@ by_driver()
 		value -5 "the device didn't complete the work request in time" 0x0
 }
 check trace.driver by_driver
+# What can't be closed says what is open in it.
+echo >$tracing/trace
+run_suite lifetime >/dev/null
+all=$(grep kfi_refused: $tracing/trace)
+busy()
+{
+	for what in "a memory region is open in it" "a domain is open in it"; do
+		said -16 "$what" || { echo "nobody said: $what"; return 1; }
+	done
+}
+check trace.busy busy
 
 echo 0 >$event/enable
 echo >$tracing/trace

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A list of what is open in an object, which each entry leaves by itself, and whose entries can be
+//! ended all at once.
+//!
+//! It has a part for each CPU, more or less: who opens and closes on one CPU takes no lock that
+//! others do.
+//!
+//! Lock order: `ending`, then what ending an entry takes. The parts' locks are leaves.
+
+mod kunit;
+
+use crate::{
+    new_irq_lock,
+    support::{
+        hlist::{
+            Head,
+            Node, //
+        },
+        irqlock::IrqLock,
+        num, //
+    }, //
+};
+use core::ptr::{
+    self,
+    NonNull, //
+};
+use kernel::{
+    cpu::CpuId,
+    new_condvar,
+    new_mutex,
+    prelude::*,
+    str::CStr,
+    sync::{
+        atomic::{
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        CondVar,
+        Mutex, //
+    }, //
+};
+
+/// Ends what has an entry. Sleeps until that is done.
+///
+/// # Safety
+///
+/// The entry is in a roster, and doesn't leave it before this has returned.
+pub(crate) type End = unsafe fn(NonNull<Entry>);
+
+/// What all entries of one kind have in common.
+pub(crate) struct Kind {
+    /// Says that there is one.
+    pub(crate) open: &'static CStr,
+    /// Ends one, if there is anything to end.
+    pub(crate) end: Option<End>,
+}
+
+/// What is open in an object.
+#[pin_data]
+pub struct Roster {
+    #[pin]
+    parts: [Part; PARTS],
+    /// Held by who ends what is open.
+    #[pin]
+    ending: Mutex<()>,
+}
+
+/// More CPUs than these share some.
+const PARTS: usize = 16;
+
+/// Apart from each other, so that CPUs don't meet.
+#[repr(align(64))]
+#[pin_data]
+struct Part {
+    /// How many have been announced, and are not in yet.
+    coming: Atomic<usize>,
+    /// Whether somebody waits for them.
+    awaited: Atomic<bool>,
+    #[pin]
+    lists: IrqLock<Lists>,
+    /// An entry isn't being ended any more, or none is coming any more.
+    #[pin]
+    changed: CondVar,
+}
+
+/// # Invariants
+///
+/// - Both lists consist of the nodes of entries that have joined this part and not left it.
+/// - `now` is null, or such an entry that is being ended.
+struct Lists {
+    open: Head,
+    ended: Head,
+    now: *const Entry,
+}
+
+// SAFETY: Entries may be listed by any thread; what they are in may be used by any.
+unsafe impl Send for Lists {}
+
+/// A place in the list, to be part of what is listed.
+///
+/// What it is in is pinned, and has left the roster before it is dropped.
+pub(crate) struct Entry {
+    kind: &'static Kind,
+    node: Node,
+}
+
+/// Which part of a roster something is in.
+#[derive(Clone, Copy)]
+pub(crate) struct PartOf(usize);
+
+impl Roster {
+    /// An empty one.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            parts <- pin_init::pin_init_array_from_fn(|_| Part::new()),
+            ending <- new_mutex!((), "kfabric_roster_ending"),
+        })
+    }
+
+    fn part(&self, PartOf(index): PartOf) -> &Part {
+        let [first, ..] = &self.parts;
+        self.parts.get(index).unwrap_or(first)
+    }
+
+    /// Announces an entry, which either [joins](Self::join) or is [given up](Self::give_up). Who
+    /// ends what is open waits for it. Any context.
+    pub(crate) fn announce(&self) -> PartOf {
+        let part = PartOf(num::index(CpuId::current().as_u32()) % PARTS);
+        self.part(part).coming.fetch_add(1, Full);
+        part
+    }
+
+    /// What was announced doesn't come. Any context.
+    pub(crate) fn give_up(&self, part: PartOf) {
+        self.part(part).arrived();
+    }
+
+    /// Puts in an entry that was announced. Any context.
+    ///
+    /// # Safety
+    ///
+    /// Called once. The entry doesn't move, and [leaves](Self::leave) before what its kind ends is
+    /// dropped.
+    pub(crate) unsafe fn join(&self, part: PartOf, entry: &Entry) {
+        let part = self.part(part);
+        part.lists.with(|lists| {
+            // SAFETY: In no list, under the lock of this one; it stays where it is until it leaves.
+            unsafe { entry.node.link(&raw mut lists.open) }
+        });
+        part.arrived();
+    }
+
+    /// Takes out an entry. Sleeps while it is being ended; of a kind that has nothing to end: any
+    /// context.
+    ///
+    /// # Safety
+    ///
+    /// The entry has joined this part of this roster, and not left it.
+    pub(crate) unsafe fn leave(&self, part: PartOf, entry: &Entry) {
+        let part = self.part(part);
+        part.lists.with(|lists| {
+            while ptr::eq(lists.now, entry) {
+                part.changed.wait(lists);
+            }
+            // SAFETY: In a list of this part, whose lock is held.
+            unsafe { entry.node.unlink() };
+        });
+    }
+
+    /// Says what is open, if there is something. Any context.
+    pub(crate) fn why_busy(&self) -> Option<&'static CStr> {
+        self.parts.iter().find_map(|part| {
+            part.lists.with(|lists| {
+                let first = NonNull::new(lists.open).or(NonNull::new(lists.ended))?;
+                // SAFETY: By the invariant an entry of this part, whose lock is held.
+                Some(unsafe { Entry::of(first).as_ref().kind.open })
+            })
+        })
+    }
+
+    /// Ends all that is open, whatever it is: a region is out of reach for peers afterwards. It is
+    /// still there for who has opened it to be closed, but does nothing any more. For a provider
+    /// whose device goes away, once nothing new can be opened. Sleeps until that is done; not to be
+    /// called by what is called to end something.
+    pub fn end(&self) {
+        let _one = self.ending.lock();
+        self.parts.iter().for_each(Part::end);
+    }
+}
+
+impl Part {
+    fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            coming: Atomic::new(0),
+            awaited: Atomic::new(false),
+            // INVARIANT: No entry.
+            lists <- new_irq_lock!(
+                Lists {
+                    open: ptr::null_mut(),
+                    ended: ptr::null_mut(),
+                    now: ptr::null(),
+                },
+                c"kfabric_roster"
+            ),
+            changed <- new_condvar!("kfabric_roster"),
+        })
+    }
+
+    fn arrived(&self) {
+        // Both are ordered: this one sees that it is awaited, or who waits sees that it is here.
+        if self.coming.fetch_sub(1, Full) == 1 && self.awaited.load(Relaxed) {
+            self.lists.with(|_| self.changed.notify_all());
+        }
+    }
+
+    fn end(&self) {
+        self.awaited.xchg(true, Full);
+        self.lists.with(|lists| {
+            while self.coming.load(Relaxed) > 0 {
+                self.changed.wait(lists);
+            }
+        });
+        while let Some((entry, end)) = self.next() {
+            // SAFETY: It is in this part, and doesn't leave it while it is the one that is ended now.
+            unsafe { end(entry) };
+            self.lists.with(|lists| {
+                lists.now = ptr::null();
+                self.changed.notify_all();
+            });
+        }
+        self.awaited.store(false, Relaxed);
+    }
+
+    /// The next entry that has an end, which is being ended from here on.
+    fn next(&self) -> Option<(NonNull<Entry>, End)> {
+        self.lists.with(|lists| loop {
+            let first = NonNull::new(lists.open)?;
+            // SAFETY: By the invariant an entry of this part, whose lock is held.
+            let (entry, end) = unsafe {
+                let entry = Entry::of(first);
+                first.as_ref().unlink();
+                first.as_ref().link(&raw mut lists.ended);
+                (entry, entry.as_ref().kind.end)
+            };
+            if let Some(end) = end {
+                // INVARIANT: It is in a list.
+                lists.now = entry.as_ptr();
+                return Some((entry, end));
+            }
+        })
+    }
+}
+
+impl Entry {
+    /// In no roster yet.
+    pub(crate) const fn new(kind: &'static Kind) -> Self {
+        Self {
+            kind,
+            node: Node::new(),
+        }
+    }
+
+    /// The entry that has this node.
+    ///
+    /// # Safety
+    ///
+    /// It is an entry's.
+    unsafe fn of(node: NonNull<Node>) -> NonNull<Self> {
+        // SAFETY: By the requirements of this function; a field of what is there is not null.
+        unsafe { NonNull::new_unchecked(kernel::container_of!(node.as_ptr(), Self, node)) }
+    }
+}

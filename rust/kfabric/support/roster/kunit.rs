@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Unit tests of rosters.
+
+#[kernel::macros::kunit_tests(kfabric_roster)]
+mod tests {
+    use crate::support::{
+        roster::{
+            Entry,
+            Kind,
+            PartOf,
+            Roster, //
+        },
+        workqueue::OwnedQueue, //
+    };
+    use core::ptr::NonNull;
+    use kernel::{
+        impl_has_work,
+        new_work,
+        prelude::*,
+        str::CStr,
+        sync::{
+            atomic::{
+                Acquire,
+                Atomic,
+                Relaxed,
+                Release, //
+            },
+            Arc, //
+        },
+        time::{
+            delay::fsleep,
+            Delta, //
+        },
+        workqueue::{
+            Work,
+            WorkItem, //
+        }, //
+    };
+
+    static PLAIN: Kind = Kind {
+        open: c"a plain thing is open",
+        end: None,
+    };
+
+    static ENDED: Kind = Kind {
+        open: c"a thing with an end is open",
+        end: Some(end),
+    };
+
+    /// Something that is listed.
+    #[pin_data]
+    struct Thing {
+        roster: Arc<Roster>,
+        part: PartOf,
+        entry: Entry,
+        /// How often it has begun to be ended.
+        ended: Atomic<usize>,
+        /// It takes a while to end it.
+        is_slow: bool,
+        /// That is done.
+        done: Atomic<bool>,
+    }
+
+    unsafe fn end(entry: NonNull<Entry>) {
+        // SAFETY: All entries of these tests are those of things, and valid until they have left.
+        let thing = unsafe { &*kernel::container_of!(entry.as_ptr(), Thing, entry) };
+        thing.ended.fetch_add(1, Relaxed);
+        if thing.is_slow {
+            fsleep(Delta::from_millis(20));
+        }
+        thing.done.store(true, Release);
+    }
+
+    impl Thing {
+        fn join(roster: &Arc<Roster>, kind: &'static Kind, is_slow: bool) -> Result<Arc<Self>> {
+            let thing = Arc::pin_init(
+                pin_init!(Self {
+                    roster: roster.clone(),
+                    part: roster.announce(),
+                    entry: Entry::new(kind),
+                    ended: Atomic::new(0),
+                    is_slow,
+                    done: Atomic::new(false),
+                }),
+                GFP_KERNEL,
+            )?;
+            // SAFETY: Pinned, and each test has it leave.
+            unsafe { roster.join(thing.part, &thing.entry) };
+            Ok(thing)
+        }
+
+        fn leave(&self) {
+            // SAFETY: It has joined, and leaves once.
+            unsafe { self.roster.leave(self.part, &self.entry) };
+        }
+
+        fn ended(&self) -> usize {
+            self.ended.load(Relaxed)
+        }
+    }
+
+    fn roster() -> Result<Arc<Roster>> {
+        Arc::pin_init(Roster::new(), GFP_KERNEL)
+    }
+
+    #[test]
+    fn says_what_is_open() -> Result {
+        let roster = roster()?;
+        let is = |open: Option<&CStr>| assert_eq!(roster.why_busy(), open);
+        is(None);
+        let plain = Thing::join(&roster, &PLAIN, false)?;
+        is(Some(PLAIN.open));
+        // Ended, it is still open.
+        roster.end();
+        is(Some(PLAIN.open));
+        plain.leave();
+        is(None);
+        Ok(())
+    }
+
+    #[test]
+    fn each_is_ended_once() -> Result {
+        let roster = roster()?;
+        let mut things = KVec::new();
+        for _ in 0..5 {
+            things.push(Thing::join(&roster, &ENDED, false)?, GFP_KERNEL)?;
+            things.push(Thing::join(&roster, &PLAIN, false)?, GFP_KERNEL)?;
+        }
+        // The first, one from the middle, the last.
+        for index in [0, 4, 9] {
+            things.get(index).ok_or(EINVAL)?.leave();
+        }
+        roster.end();
+        roster.end();
+        for (index, thing) in things.iter().enumerate() {
+            let has_end = index % 2 == 0 && index != 0 && index != 4;
+            assert_eq!(thing.ended(), usize::from(has_end));
+            if ![0, 4, 9].contains(&index) {
+                thing.leave();
+            }
+        }
+        assert_eq!(roster.why_busy(), None);
+        // One that comes later is ended by the next.
+        let late = Thing::join(&roster, &ENDED, false)?;
+        roster.end();
+        assert_eq!(late.ended(), 1);
+        late.leave();
+        Ok(())
+    }
+
+    /// Ends a roster from another thread.
+    #[pin_data]
+    struct Ender {
+        roster: Arc<Roster>,
+        done: Atomic<bool>,
+        #[pin]
+        work: Work<Ender>,
+    }
+
+    impl_has_work! {
+        impl HasWork<Self> for Ender { self.work }
+    }
+
+    impl WorkItem for Ender {
+        type Pointer = Arc<Ender>;
+
+        fn run(this: Arc<Ender>) {
+            this.roster.end();
+            this.done.store(true, Release);
+        }
+    }
+
+    fn ender(roster: &Arc<Roster>) -> Result<Arc<Ender>> {
+        Arc::pin_init(
+            pin_init!(Ender {
+                roster: roster.clone(),
+                done: Atomic::new(false),
+                work <- new_work!("kfabric_roster"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    #[test]
+    fn who_leaves_waits_for_its_end() -> Result {
+        let roster = roster()?;
+        let thing = Thing::join(&roster, &ENDED, true)?;
+        let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
+        drop(queue.enqueue(ender(&roster)?));
+        while thing.ended() == 0 {
+            fsleep(Delta::from_millis(1));
+        }
+        thing.leave();
+        assert!(thing.done.load(Acquire));
+        assert_eq!(roster.why_busy(), None);
+        Ok(())
+    }
+
+    #[test]
+    fn who_was_announced_is_waited_for() -> Result {
+        let roster = roster()?;
+        let ender = ender(&roster)?;
+        let (one, two) = (roster.announce(), roster.announce());
+        let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
+        drop(queue.enqueue(ender.clone()));
+        fsleep(Delta::from_millis(20));
+        roster.give_up(one);
+        fsleep(Delta::from_millis(20));
+        assert!(!ender.done.load(Acquire));
+        roster.give_up(two);
+        drop(queue);
+        assert!(ender.done.load(Acquire));
+        Ok(())
+    }
+}
