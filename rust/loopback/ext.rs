@@ -98,7 +98,7 @@ unsafe fn initiator<'a>(fid: *mut kfid) -> Result<Initiator<'a>, Refusal> {
         Some((domain, endpoint)) => Ok(Initiator {
             domain: Some(domain),
             endpoint,
-            // SAFETY: As above.
+            // SAFETY: `fid` is null or open, by the requirements of this function.
             mapped: unsafe { MappedKeys::of(fid) },
         }),
         None => Err(Refusal::new(
@@ -123,7 +123,7 @@ unsafe fn access(
     let _noio = NoIo::enter();
     // SAFETY: By the requirements of this function.
     let done = unsafe { target(target_fid) }.and_then(|target| {
-        // SAFETY: As above.
+        // SAFETY: `initiator_fid` is null or open, by the requirements of this function.
         let initiator = unsafe { initiator(initiator_fid) }?;
         let transfer = transfer.ok_or(Refusal::new(Errno::EINVAL, c"buf is NULL"))?;
         target.access(&initiator, addr, key, transfer)

@@ -182,7 +182,8 @@ impl<T: Client> Registration<T> {
         unsafe { rdma_bindings::ib_set_client_data(dev, client, data) };
 
         // Setting the data allocates, and can't say that this failed.
-        // SAFETY: As above; the array can be read at any time.
+        // SAFETY: Client and device are registered, so the array of data is there; it can be read
+        // at any time.
         let stored = unsafe {
             // CAST: An index, which fits.
             let index = (*client).client_id as c_ulong;

@@ -113,7 +113,7 @@ impl<'a> Ports<'a> {
     fn of(device: &'a Device) -> Self {
         // SAFETY: The device is there.
         let first = unsafe { rdma_bindings::rdma_helper_first_port(device.as_raw()) };
-        // SAFETY: As above.
+        // SAFETY: The device is there.
         let last = unsafe { rdma_bindings::rdma_helper_last_port(device.as_raw()) };
 
         Self {

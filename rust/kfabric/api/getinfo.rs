@@ -74,7 +74,7 @@ impl Query {
             if wanted.is_some_and(|name| name != provider.name()) {
                 continue;
             }
-            // SAFETY: As above; so the fabric is open.
+            // SAFETY: `fabric` was named by hints, so it is open.
             let elsewhere = |fabric: &*mut _| unsafe { !guard::is_of(*fabric, provider) };
             if opened.iter().flatten().any(elsewhere) {
                 continue;
@@ -132,7 +132,8 @@ unsafe fn opened(hints: *const kfi_info) -> [Option<*mut kfid_fabric>; 2] {
     let Some(hints) = (unsafe { hints.as_ref() }) else {
         return [None; 2];
     };
-    // SAFETY: As above; objects that hints name are open.
+    // SAFETY: The attributes are null or valid by the requirements of this function; objects that
+    // they name are open.
     unsafe {
         let fabric = hints.fabric_attr.as_ref().map(|attr| attr.fabric);
         let domain = hints.domain_attr.as_ref().map(|attr| attr.domain);

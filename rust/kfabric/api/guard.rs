@@ -88,7 +88,7 @@ impl Guard {
     unsafe fn find(fid: *const kfid) -> Option<NonNull<Self>> {
         // SAFETY: By the requirements of this function.
         let ops = unsafe { (*fid).ops };
-        // SAFETY: As above, `ops` is a table.
+        // SAFETY: `ops` is the table of an open fabric, by the requirements of this function.
         let guarded = unsafe { ClassTable::is_of(ops, &GUARD) };
         // A table of this class is the first field of a guard.
         NonNull::new(ops.cast()).filter(|_| guarded)
@@ -146,7 +146,8 @@ impl Guard {
         consumers.closing -= 1;
         match found {
             None => {
-                // SAFETY: As above. Nobody has opened it meanwhile, or it would have a guard.
+                // SAFETY: `fid` is an open fabric by the requirements of this function. Nobody has
+                // opened it meanwhile, or it would have a guard.
                 unsafe { (*fid).ops = this.cast() };
                 false
             }

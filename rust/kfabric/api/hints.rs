@@ -116,7 +116,7 @@ impl<'a> Hints<'a> {
         let Some(info) = (unsafe { info.as_ref() }) else {
             return Self::default();
         };
-        // SAFETY: As above.
+        // SAFETY: Each of these attributes is null or valid, by the requirements of this function.
         let (fabric, domain, ep, tx, rx) = unsafe {
             (
                 info.fabric_attr.as_ref(),
@@ -126,7 +126,7 @@ impl<'a> Hints<'a> {
                 info.rx_attr.as_ref(),
             )
         };
-        // SAFETY: As above.
+        // SAFETY: Each of these names is null or a string, by the requirements of this function.
         let (fabric_name, domain_name) = unsafe {
             (
                 fabric.and_then(|attr| name(attr.name)),
@@ -135,7 +135,7 @@ impl<'a> Hints<'a> {
         };
         let raw_fabric = fabric.map_or(ptr::null_mut(), |attr| attr.fabric);
         let raw_domain = domain.map_or(ptr::null_mut(), |attr| attr.domain);
-        // SAFETY: As above; objects that hints name are open.
+        // SAFETY: Each of these objects is null or open, as objects that hints name are.
         let (opened_fabric, opened_domain) = unsafe {
             (
                 FabricObject::from_fid(raw_fabric.cast()).ok(),

@@ -207,7 +207,7 @@ pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_i
     // SAFETY: By the requirements of this function.
     match unsafe { info.as_ref() } {
         None => Info::new().map_or(ptr::null_mut(), Info::into_raw),
-        // SAFETY: As above.
+        // SAFETY: All that `info` points to is null or valid, by the requirements of this function.
         Some(info) => unsafe { Info::duplicate(info) }.map_or(ptr::null_mut(), Info::into_raw),
     }
 }

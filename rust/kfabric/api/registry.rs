@@ -105,7 +105,7 @@ pub(crate) struct ProviderRef(Entry);
 
 // SAFETY: References may be dropped, and a provider called, from any thread.
 unsafe impl Send for ProviderRef {}
-// SAFETY: As above.
+// SAFETY: A provider may be called by several threads at once.
 unsafe impl Sync for ProviderRef {}
 
 impl ProviderRef {
@@ -131,7 +131,8 @@ impl ProviderRef {
 
     /// Its slot for opening fabrics.
     pub(crate) fn kfabric(&self) -> Option<OpenFabric> {
-        // SAFETY: As above.
+        // SAFETY: The provider is valid by the invariant; its slot does not change while it is
+        // registered.
         unsafe { (*self.0.provider.as_ptr()).kfabric }
     }
 

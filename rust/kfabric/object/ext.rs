@@ -76,7 +76,7 @@ pub(crate) unsafe extern "C" fn open(
     };
     match table(domain, name) {
         Some(table) => {
-            // SAFETY: As above.
+            // SAFETY: `ops` isn't null, and valid for writing by the requirements of this function.
             unsafe { *ops = table };
             0
         }

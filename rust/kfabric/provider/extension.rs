@@ -31,7 +31,7 @@ pub struct Extension {
 
 // SAFETY: A table may be shared by all threads.
 unsafe impl Send for Extension {}
-// SAFETY: As above.
+// SAFETY: A table is constant, and may be used by several threads at once.
 unsafe impl Sync for Extension {}
 
 impl Extension {

@@ -22,7 +22,7 @@ pub(crate) struct Owner(NonNull<bindings::module>);
 
 // SAFETY: An owner only names a module, and any thread may ask for its state.
 unsafe impl Send for Owner {}
-// SAFETY: As above.
+// SAFETY: An owner never changes, and any thread may ask for its module's state.
 unsafe impl Sync for Owner {}
 
 impl Owner {

@@ -134,7 +134,7 @@ mod tests {
     fn null_gives_null() {
         // SAFETY: Null is allowed.
         assert!(unsafe { kfi_tostr(ptr::null(), CAPS) }.is_null());
-        // SAFETY: As above, and here it is what the C API wants.
+        // SAFETY: Null is allowed, and here it is what the C API wants.
         let version = unsafe { kfi_tostr(ptr::null(), VERSION) };
         assert!(!version.is_null());
         // SAFETY: The text is ours.

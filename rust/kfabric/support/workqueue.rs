@@ -25,7 +25,7 @@ pub struct OwnedQueue(NonNull<bindings::workqueue_struct>);
 
 // SAFETY: A workqueue may be used and destroyed from any thread.
 unsafe impl Send for OwnedQueue {}
-// SAFETY: As above.
+// SAFETY: A workqueue may be used by several threads at once.
 unsafe impl Sync for OwnedQueue {}
 
 impl OwnedQueue {

@@ -71,7 +71,7 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
             c"the provider's fabric has no operations",
         ));
     }
-    // SAFETY: As above, and it has a table.
+    // SAFETY: `fid` is the fabric that the provider has just opened, and has a table.
     match unsafe { Guard::find(fid) } {
         None => {
             // INVARIANT: This is what the provider gave, and the guard is put there below.
@@ -87,7 +87,8 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
                     }),
                 },
             );
-            // SAFETY: As above; nobody else has it, or it would have a guard.
+            // SAFETY: `fid` is the fabric that the provider has just opened; nobody else has it, or
+            // it would have a guard.
             unsafe { (*fid).ops = KBox::into_raw(guard).cast() };
         }
         Some(guard) => {
@@ -130,7 +131,7 @@ pub(crate) unsafe extern "C" fn kfi_fabric(
         .and_then(|attr| open(attr, context))
     {
         Ok(opened) => {
-            // SAFETY: As above.
+            // SAFETY: `fabric` isn't null, and valid for writing as the C API demands.
             unsafe { *fabric = opened };
             0
         }

@@ -59,10 +59,11 @@ macro_rules! forward {
 unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     // SAFETY: C calls this on an open fabric.
     let guard = unsafe { Guard::of(fid) };
-    // SAFETY: As above; the guard has this consumer, so it is there until it goes below.
+    // SAFETY: The guard has this consumer, so it is there until it goes below.
     unsafe { (*guard).begin_close(fid) };
     let ret = forward!(guard, close(fid));
-    // SAFETY: As above. Closed, the fabric may not even be memory any more; otherwise it is open.
+    // SAFETY: The guard is there as long as it has this consumer. Closed, the fabric may not even
+    // be memory any more; otherwise it is open.
     let gone = unsafe {
         match ret {
             0 => (*guard).end_close(),

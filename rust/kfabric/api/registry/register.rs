@@ -31,7 +31,7 @@ fn register(provider: NonNull<kfi_provider>, owner: *mut module) -> Result<(), R
     // SAFETY: The caller of the C function gave a valid provider, which may be registered already.
     let (name, version, kgetinfo, kfabric) =
         unsafe { ((*c).name, (*c).kfi_version, (*c).kgetinfo, (*c).kfabric) };
-    // SAFETY: As above; the name is null or a string.
+    // SAFETY: `name` is null or a string, since the provider is valid.
     if name.is_null() || unsafe { *name } == 0 {
         return Err(invalid(c"provider without a name"));
     }
@@ -78,7 +78,7 @@ fn deregister(provider: NonNull<kfi_provider>) -> Result<(), Refusal> {
     }
     // SAFETY: It was registered, and nobody finds it any more.
     unsafe { kfi_bindings::kfi_helper_provider_drain(provider.as_ptr()) };
-    // SAFETY: As above; the provider is still the caller's, who waits for this.
+    // SAFETY: The provider is still the caller's, who waits for this.
     if let Some(cleanup) = unsafe { (*provider.as_ptr()).cleanup } {
         // SAFETY: The provider gave it for this moment.
         unsafe { cleanup() };

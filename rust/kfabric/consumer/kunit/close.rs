@@ -114,11 +114,11 @@ mod tests {
             close: Some(busy),
             ..pin_init::zeroed()
         };
-        // SAFETY: As above; the table is there until the other is put back.
+        // SAFETY: `fid` is that of the open region; the table is there until the other is put back.
         unsafe { (*fid).ops = &mut refusing };
         let error = mr.close().err().ok_or(EINVAL)?;
         assert!(error.errno() == Errno::EBUSY);
-        // SAFETY: As above.
+        // SAFETY: `fid` is that of the region, which stayed open.
         unsafe { (*fid).ops = ops };
         let mr = error.into_inner().ok_or(EINVAL)?;
         assert!(mr.close()? == bytes(0, 10)?);
@@ -132,14 +132,14 @@ mod tests {
         let raw = domain.as_raw();
         // SAFETY: The domain is open, and nobody else uses it.
         let ops = unsafe { (*raw).mr };
-        // SAFETY: As above.
+        // SAFETY: `ops` is the open domain's table.
         let mut older = unsafe { *ops };
         older.size = core::mem::offset_of!(kfi_bindings::kfi_ops_mr, regbv);
-        // SAFETY: As above; the table is there until the other is put back.
+        // SAFETY: `raw` is the open domain; the table is there until the other is put back.
         unsafe { (*raw).mr = &mut older };
         let known = domain.reg(bytes(0, 10)?, access()).is_ok();
         let unknown = domain.regbv(Pages::zeroed(10)?, access()).err();
-        // SAFETY: As above.
+        // SAFETY: `raw` is the open domain, and `ops` its own table.
         unsafe { (*raw).mr = ops };
         assert!(known);
         assert!(unknown.is_some_and(|error| error.errno() == Errno::ENOSYS));

@@ -162,7 +162,8 @@ mod tests {
         // SAFETY: By the requirements of this function; the table is there until the other is back.
         let own = unsafe { core::mem::replace(&mut (*fid).ops, ops) };
         let done = f();
-        // SAFETY: As above.
+        // SAFETY: `fid` is an open object by the requirements of this function, and `own` its own
+        // table.
         unsafe { (*fid).ops = own };
         done
     }
@@ -180,7 +181,7 @@ mod tests {
         // SAFETY: The domain is open, and nobody else uses it.
         let own = unsafe { core::mem::replace(&mut (*raw).mr, &mut table) };
         let refused = domain.regbv(Pages::zeroed(10)?, access()).err();
-        // SAFETY: As above.
+        // SAFETY: `raw` is the open domain, and `own` its own table.
         unsafe { (*raw).mr = own };
         assert!(refused.is_some_and(|error| error.errno() == Errno::EIO));
         assert_eq!(CALLS.take(), (1, 0));
@@ -205,7 +206,7 @@ mod tests {
         );
         let pages = Pages::zeroed(10)?;
         let map = || MappedList::map(&domain, pages, access()).err();
-        // SAFETY: As above.
+        // SAFETY: `raw` is the open domain, and nobody else uses it.
         let refused = unsafe { with_ops(raw.cast(), &mut ops, map) };
         assert!(refused.is_some_and(|error| error.errno() == Errno::EIO));
         assert_eq!(CALLS.take(), (2, 0));

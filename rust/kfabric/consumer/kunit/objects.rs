@@ -145,7 +145,7 @@ mod tests {
         // SAFETY: `info` points to it, and nobody else uses it meanwhile.
         unsafe { (*info.ep_attr).auth_key = ptr::null_mut() };
         assert!(raw_endpoint(&domain, &mut info) == (Errno::EINVAL.to_c(), ptr::null_mut()));
-        // SAFETY: As above.
+        // SAFETY: `info` points to the attributes, and nobody else uses them meanwhile.
         unsafe {
             (*info.ep_attr).auth_key_size = 0;
             (*info.ep_attr).type_ = kfi_bindings::kfi_ep_type_KFI_EP_MSG;

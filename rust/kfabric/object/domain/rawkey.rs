@@ -44,7 +44,7 @@ unsafe fn copy(raw: *const u8, len: usize) -> Result<KVVec<u8>, Refusal> {
 pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
     // SAFETY: By the requirements of this function.
     let map = unsafe { arg.cast::<kfi_mr_map_raw>().as_ref() }.ok_or(Refusal::NULL)?;
-    // SAFETY: As above.
+    // SAFETY: `map.key` is null or valid by the requirements of this function.
     let key = unsafe { map.key.as_mut() }.ok_or(Refusal::NULL)?;
     *key = widen(kfi_bindings::KFI_KEY_NOTAVAIL);
     no_flags(map.flags)?;

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_holes_are_limited() {
+    fn pages_and_gaps_are_limited() {
         let page = kernel::page::PAGE_SIZE;
         assert_eq!(parse(&[kvec(page, 8 * page)], ARGUMENTS), Ok(()));
         assert_eq!(

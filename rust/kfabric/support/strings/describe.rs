@@ -60,10 +60,12 @@ pub(super) unsafe fn value(data: NonNull<c_void>, datatype: kfi_type) -> Option<
         Value::Flags(unsafe { data.cast::<u64>().read() }, names)
     };
     let choice = |names| {
-        // SAFETY: As above. Enums have the size of `c_uint`, too.
+        // SAFETY: `data` points to what the type says, by the requirements of this function. Enums
+        // have the size of `c_uint`, too.
         Value::Choice(u64::from(unsafe { data.cast::<c_uint>().read() }), names)
     };
-    // SAFETY: As above, for all attributes.
+    // SAFETY: `data` points to the attributes that the type says, by the requirements of this
+    // function.
     let value = unsafe {
         match datatype {
             INFO => Value::Fields(Complete::<kfi_info>::from_raw(data)),

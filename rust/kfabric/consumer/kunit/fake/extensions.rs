@@ -29,7 +29,7 @@ struct OwnRaw(kfi_raw_ops);
 
 // SAFETY: Never written.
 unsafe impl Sync for OwnRaw {}
-// SAFETY: As above.
+// SAFETY: The table is a constant, and named by this name only here.
 unsafe impl ExtensionTable for OwnRaw {
     const NAME: &'static CStr = crate::object::ext::raw::NAME;
 }

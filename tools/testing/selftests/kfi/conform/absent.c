@@ -176,7 +176,7 @@ int refused_raw_keys(struct kfi_test *t)
 	return -KFI_ENOSYS;
 }
 
-/* No offer needs raw keys, and then a hole in a list is one too many. */
+/* No offer needs raw keys, and then a gap in a list is one too many. */
 int refused_raw_mode(struct kfi_test *t)
 {
 	struct reg_req req;

@@ -145,7 +145,7 @@ extern const struct section section_bind;
 extern const struct section section_endpoints;
 extern const struct section section_enable;
 extern const struct section section_raw;
-extern const struct section section_holes;
+extern const struct section section_gaps;
 extern const struct section section_refresh;
 extern const struct section section_absent;
 

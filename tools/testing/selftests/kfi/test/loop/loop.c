@@ -112,7 +112,7 @@ static void not_there_case(struct kfi_test *t)
 	kfi_freeinfo(info);
 }
 
-/* Each call, with segments that meet anywhere: there is no device to mind holes. */
+/* Each call, with segments that meet anywhere: there is no device to mind gaps. */
 static void calls_case(struct kfi_test *t)
 {
 	static const size_t splits[] = { SPLIT_NONE, 8, 100, PAGE_SIZE };
@@ -150,8 +150,8 @@ static void calls_case(struct kfi_test *t)
 	loop_close(t, l);
 }
 
-/* Pieces of a list in any order, one of them twice, with holes everywhere. */
-static void holes_case(struct kfi_test *t)
+/* Pieces of a list in any order, one of them twice, with gaps everywhere. */
+static void gaps_case(struct kfi_test *t)
 {
 	struct loop *l = loop_open(t, 0);
 	struct kfid_mr *mr;
@@ -196,7 +196,7 @@ static const struct kfi_case cases[] = {
 	{ "modes", modes_case },
 	{ "not_there", not_there_case },
 	{ "calls", calls_case, ALL_CALLS },
-	{ "holes", holes_case },
+	{ "gaps", gaps_case },
 	{ "list_end", loop_list_end_case },
 	{ "application_key", loop_application_key_case },
 	{ "provider_key", loop_provider_key_case },

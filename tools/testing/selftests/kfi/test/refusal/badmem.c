@@ -23,7 +23,7 @@ static const char *place(struct reg_req *req, const void *addr, size_t len)
 	return NULL;
 }
 
-/* The last segment is at @addr, at the beginning of a page, so that there is no hole. */
+/* The last segment is at @addr, at the beginning of a page, so that there is no gap. */
 static const char *place_last(struct reg_req *req, const void *addr)
 {
 	req->kv[req->count - 1].iov_base = (void *)addr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Refusals of lists: empty segments, sums that overflow, holes, lists that are too long. */
+/* Refusals of lists: empty segments, sums that overflow, gaps, lists that are too long. */
 #include "errors.h"
 #include "list_end.h"
 #include "suites.h"
@@ -105,35 +105,35 @@ static void shorten(struct reg_req *req, size_t i, size_t n, bool front)
 	}
 }
 
-static const char *can_have_holes(struct kfi_env *env)
+static const char *can_have_gaps(struct kfi_env *env)
 {
 	if (env->dev->attrs.kernel_cap_flags & IBK_SG_GAPS_REG)
-		return "the device takes lists with holes";
+		return "the device takes lists with gaps";
 	return NULL;
 }
 
 static const char *hole_first_end(struct kfi_env *env, struct reg_req *req)
 {
 	shorten(req, 0, 1, false);
-	return can_have_holes(env);
+	return can_have_gaps(env);
 }
 
 static const char *hole_middle_end(struct kfi_env *env, struct reg_req *req)
 {
 	shorten(req, 1, 512, false);
-	return can_have_holes(env);
+	return can_have_gaps(env);
 }
 
 static const char *hole_middle_start(struct kfi_env *env, struct reg_req *req)
 {
 	shorten(req, 1, 8, true);
-	return can_have_holes(env);
+	return can_have_gaps(env);
 }
 
 static const char *hole_last_start(struct kfi_env *env, struct reg_req *req)
 {
 	shorten(req, req->count - 1, 1, true);
-	return can_have_holes(env);
+	return can_have_gaps(env);
 }
 
 /* Another list. One that can't be made is left empty, and so gives another errno than expected. */

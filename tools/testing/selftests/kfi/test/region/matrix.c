@@ -145,7 +145,7 @@ static void run(struct kfi_test *t)
 	},									\
 }
 
-/* Split at odd places, the pieces still follow each other in memory: that is no hole. */
+/* Split at odd places, the pieces still follow each other in memory: that is no gap. */
 #define ODD	1500
 
 static const struct kfi_case cases[] = {

@@ -127,7 +127,7 @@ static int regv(struct raw_domain *d, const struct kvec *list, size_t n, struct 
 	return kfi_mr_regv(d->domain, list, n, KFI_REMOTE, 0, 0, 0, mr, NULL);
 }
 
-/* Two buffers at every kind of alignment, with a hole between them or without. */
+/* Two buffers at every kind of alignment, with a gap between them or without. */
 static void alignment_case(struct kfi_test *t)
 {
 	static const size_t ends[] = { 1, 7, 63, 64, 511, 2048, 4033, 4095, 4096 };
@@ -146,11 +146,11 @@ static void alignment_case(struct kfi_test *t)
 				{ mem + 5, first },
 				{ mem + 3 * PAGE_SIZE + ends[j] % PAGE_SIZE, second },
 			};
-			bool hole = ends[i] % PAGE_SIZE || ends[j] % PAGE_SIZE;
+			bool gap = ends[i] % PAGE_SIZE || ends[j] % PAGE_SIZE;
 
 			if (!EXPECT_EQ(t, regv(&d, list, 2, &mr), 0))
 				break;
-			if (take(t, &d, mr, hole ? 2 : 1, first + second) && hole) {
+			if (take(t, &d, mr, gap ? 2 : 1, first + second) && gap) {
 				check_piece(t, &d, 0, list[0].iov_base);
 				check_piece(t, &d, 1, list[1].iov_base);
 				if (i == j) {

@@ -10,7 +10,7 @@ static const struct {
 	enum mem_kind kind;
 	size_t at;
 	size_t len;
-} holes[] = {
+} gaps[] = {
 	{ MEM_KMALLOC, 13, 100 },
 	{ MEM_KMALLOC, 2 * PAGE_SIZE + 1, PAGE_SIZE },
 	{ MEM_VMALLOC, PAGE_SIZE - 6, 2 * PAGE_SIZE + 8 },
@@ -22,11 +22,11 @@ static const struct {
 /* The calls for pages can't have more than a page of vmalloc() memory in a segment. */
 static u8 *piece(const struct kfi_env *env, enum reg_call call, unsigned int i)
 {
-	enum mem_kind kind = holes[i].kind;
+	enum mem_kind kind = gaps[i].kind;
 
 	if (kind == MEM_VMALLOC && !reg_call_in(call, KVEC_CALLS))
 		kind = MEM_PAGES;
-	return env->arena[kind] + PAGE_SIZE + holes[i].at;
+	return env->arena[kind] + PAGE_SIZE + gaps[i].at;
 }
 
 static void add_piece(struct reg_req *req, unsigned int i, u8 *mem, size_t len)
@@ -45,7 +45,7 @@ static void add_piece(struct reg_req *req, unsigned int i, u8 *mem, size_t len)
 static bool prepare(struct kfi_test *t, struct place *p, struct reg_req *req)
 {
 	struct kfi_env *env = &p->env;
-	unsigned int i, n = ARRAY_SIZE(holes);
+	unsigned int i, n = ARRAY_SIZE(gaps);
 	int ret;
 
 	/* Any request, for what is the same in all. */
@@ -58,7 +58,7 @@ static bool prepare(struct kfi_test *t, struct place *p, struct reg_req *req)
 	if (reg_call_in(req->call, SGL_CALLS))
 		sg_init_table(req->sg, n);
 	for (i = 0; i < n; i++)
-		add_piece(req, i, piece(env, req->call, i), holes[i].len);
+		add_piece(req, i, piece(env, req->call, i), gaps[i].len);
 	if (!reg_call_in(req->call, SGL_CALLS))
 		return true;
 	ret = env->dma->map_sg(&env->domain->fid, req->sg, n, DMA_BIDIRECTIONAL);
@@ -74,8 +74,8 @@ static size_t total(void)
 	size_t sum = 0;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(holes); i++)
-		sum += holes[i].len;
+	for (i = 0; i < ARRAY_SIZE(gaps); i++)
+		sum += gaps[i].len;
 	return sum;
 }
 
@@ -94,19 +94,19 @@ static void check_pieces(struct kfi_test *t, struct kfi_env *env, unsigned int s
 	enum mem_kind kind;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(holes); i++) {
+	for (i = 0; i < ARRAY_SIZE(gaps); i++) {
 		u8 *mem = piece(env, t->variant, i);
 
-		EXPECT(t, pattern_is(mem, holes[i].len, shift + done), "piece %u is wrong", i);
-		done += holes[i].len;
+		EXPECT(t, pattern_is(mem, gaps[i].len, shift + done), "piece %u is wrong", i);
+		done += gaps[i].len;
 		for (kind = 0; kind < MEM_KINDS; kind++)
 			if (mem >= env->arena[kind] && mem < env->arena[kind] + env->arena_size)
-				pattern(mem, holes[i].len,
+				pattern(mem, gaps[i].len,
 					500 + kind + (unsigned int)(mem - env->arena[kind]));
 	}
 	for (kind = 0; kind < MEM_KINDS; kind++)
 		EXPECT(t, pattern_is(env->arena[kind], env->arena_size, 500 + kind),
-		       "bytes in the holes changed");
+		       "bytes in the gaps changed");
 }
 
 static void is_all_pieces(struct kfi_test *t, struct place *p, struct mapped *m, struct kfid_mr *mr)
@@ -120,7 +120,7 @@ static void is_all_pieces(struct kfi_test *t, struct place *p, struct mapped *m,
 	check_pieces(t, &p->env, 11);
 }
 
-static void holes_case(struct kfi_test *t)
+static void gaps_case(struct kfi_test *t)
 {
 	struct place *p = place_open(t, MODE_RAW);
 	struct kfid_mr *mr;
@@ -205,9 +205,9 @@ out:
 }
 
 static const struct kfi_case cases[] = {
-	CHECK("holes", LIST_CALLS, F_RAW_MODE, holes_case, refused_raw_mode),
-	CHECK("holes_or_none", KVEC_CALLS | BVEC_CALLS, F_RAW_MODE, none_case, refused_raw_mode),
+	CHECK("gaps", LIST_CALLS, F_RAW_MODE, gaps_case, refused_raw_mode),
+	CHECK("gaps_or_none", KVEC_CALLS | BVEC_CALLS, F_RAW_MODE, none_case, refused_raw_mode),
 	CHECK("long_region", 0, F_RAW_MODE, long_case, refused_raw_mode),
 };
 
-SECTION(section_holes);
+SECTION(section_gaps);
