@@ -9,8 +9,8 @@
 . "$(dirname "$0")/lib.sh"
 
 # Of kfi_selftest.ko, and scripts of their own.
-suites="oracle inject negotiate core slots eq cntr lifetime async held rights local errors segments badmem order
-	matrix raw refresh pieces reserve stress hammer recovery queue stuck"
+suites="oracle inject negotiate core slots eq cntr lifetime async held rights local errors segments badmem badruns
+	order matrix raw refresh pieces reserve stress hammer recovery queue stuck"
 scripts="badpages noio loop conform consumer17 trace faults pool unload forget port removal"
 
 if [ "$1" = -l ]; then

@@ -7,7 +7,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-suites="slots errors segments badmem order"
+suites="slots errors segments badmem badruns order"
 tracing=/sys/kernel/tracing
 
 plan 11

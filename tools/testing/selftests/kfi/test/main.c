@@ -43,6 +43,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_errors,
 	&suite_segments,
 	&suite_badmem,
+	&suite_badruns,
 	&suite_badpages,
 	&suite_noio,
 	&suite_order,

@@ -19,6 +19,7 @@ extern const struct kfi_suite suite_async;
 extern const struct kfi_suite suite_errors;
 extern const struct kfi_suite suite_segments;
 extern const struct kfi_suite suite_badmem;
+extern const struct kfi_suite suite_badruns;
 extern const struct kfi_suite suite_badpages;
 extern const struct kfi_suite suite_noio;
 extern const struct kfi_suite suite_order;
