@@ -9,11 +9,6 @@
 
 #include "kfabric_helpers.h"
 
-u64 kfi_helper_page_phys(struct page *page)
-{
-	return page_to_phys(page);
-}
-
 /*
  * Copy @len bytes between @buf and the physical addresses from @phys on, which are those of pages
  * of this machine. The two may overlap as little or as much as they like. Any context.

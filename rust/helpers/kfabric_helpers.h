@@ -13,6 +13,7 @@
 
 struct bio_vec;
 struct kfi_provider;
+struct kvec;
 struct module;
 struct page;
 struct scatterlist;
@@ -21,7 +22,6 @@ struct scatterlist;
 bool kfi_helper_virt_pfn(const void *addr, u64 *pfn);
 bool kfi_helper_on_stack(const void *addr, size_t len);
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn);
-struct page *kfi_helper_page(u64 pfn);
 void kfi_helper_sg_span(struct scatterlist *sg, u64 *addr, u32 *len);
 void kfi_helper_not_leak(const void *object);
 unsigned int kfi_helper_noio_save(void);
@@ -52,6 +52,13 @@ enum kfi_helper_fact {
 	KFI_FACT_READ_ONLY	= 1 << 9,
 };
 
+/* The memory map comes and goes by so many pages. */
+#ifdef CONFIG_SPARSEMEM
+#define KFI_MAP_PAGES	PAGES_PER_SUBSECTION
+#else
+#define KFI_MAP_PAGES	1UL
+#endif
+
 /* Page frames [first, end) are in a place about which nothing is remarkable. */
 struct kfi_helper_seen {
 	u64 first;
@@ -61,6 +68,55 @@ struct kfi_helper_seen {
 u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_seen *seen,
 			   u32 *facts);
 
+/* runs.c: from a list to runs of memory */
+enum kfi_helper_stop {
+	/* At the end of the list, or there is no room for more. */
+	KFI_STOP_NONE,
+	/* An address is NULL, */
+	KFI_STOP_NULL,
+	/* on the stack of the calling task, */
+	KFI_STOP_STACK,
+	/* or none of the linear map or a vmalloc area. */
+	KFI_STOP_NO_MEMORY,
+	/* bv_page is no page. */
+	KFI_STOP_NO_PAGE,
+	/* There are facts about a page. */
+	KFI_STOP_FACTS,
+};
+
+/* Memory that is contiguous: physical address and length. */
+struct kfi_helper_run {
+	u64 phys;
+	u64 len;
+};
+
+struct kfi_helper_walk {
+	/* The list: one of these is NULL. */
+	const struct kvec *kvecs;
+	const struct bio_vec *bvecs;
+	u64 count;
+	/* The current segment, and how many bytes of it are done. */
+	u64 index;
+	u64 done;
+	/* No more bytes than these. */
+	u64 limit;
+	/* Whether the pages are to be written to. */
+	bool writes;
+	/* Why it stopped: enum kfi_helper_stop; what to name; and the page if there are facts. */
+	u32 stop;
+	u32 facts;
+	u64 value;
+	struct kfi_helper_run page;
+	struct kfi_helper_seen seen;
+};
+
+u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max);
+
+/* No address: no memory is so far up. */
+#define KFI_NO_START	(~0ULL)
+
+void kfi_helper_bvec_starts(const struct bio_vec *bvecs, u32 count, u64 *starts);
+
 /* lock.c */
 unsigned long kfi_helper_lock_irqsave(spinlock_t *lock);
 bool kfi_helper_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
@@ -68,7 +124,6 @@ void kfi_helper_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
 bool kfi_helper_irqs_disabled(void);
 
 /* extent.c */
-u64 kfi_helper_page_phys(struct page *page);
 void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys);
 bool kfi_helper_sg_map_direct(struct scatterlist *sgl, int nents);
 

@@ -70,12 +70,6 @@ bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn)
 	return true;
 }
 
-/* The page of a frame that was found to have one. */
-struct page *kfi_helper_page(u64 pfn)
-{
-	return pfn_to_page(pfn);
-}
-
 /* Where the device finds the data of @sg. */
 void kfi_helper_sg_span(struct scatterlist *sg, u64 *addr, u32 *len)
 {

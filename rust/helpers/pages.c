@@ -15,41 +15,53 @@
 #include <linux/spinlock.h>
 
 #include "kfabric_helpers.h"
-
-/* The memory map comes and goes by so many pages. */
-#ifdef CONFIG_SPARSEMEM
-#define MAP_PAGES	PAGES_PER_SUBSECTION
-#else
-#define MAP_PAGES	1UL
-#endif
+#include "pages.h"
 
 /*
- * How the linear map has a page, and for how many aligned pages that holds. The processor's copies
- * go that way; what the kernel took out of it, or made read-only there (code and constants), nobody
- * else is to reach either.
+ * How the linear map has a page, and [@seen->first, @seen->end) in which that holds for all; that is
+ * looked for no further than @count pages on. The processor's copies go that way; what the kernel
+ * took out of it, or made read-only there (code and constants), nobody else is to reach either.
  */
 #ifdef CONFIG_X86_64
-static u32 linear_facts(unsigned long pfn, unsigned long *pages)
+static u32 linear_facts(unsigned long pfn, u64 count, struct kfi_helper_seen *seen)
 {
+	unsigned long addr = (unsigned long)__va(PFN_PHYS(pfn));
+	pteval_t both = _PAGE_PRESENT | _PAGE_RW;
 	unsigned int level;
 	unsigned long flags;
-	pte_t *pte, entry;
+	pteval_t has = 0;
+	pte_t *pte;
+	u64 n = 1;
 
 	/* Whoever frees page tables waits until each processor has let interrupts in. */
 	local_irq_save(flags);
-	pte = lookup_address((unsigned long)__va(PFN_PHYS(pfn)), &level);
-	entry = pte ? READ_ONCE(*pte) : __pte(0);
+	pte = lookup_address(addr, &level);
+	if (pte)
+		has = pte_flags(READ_ONCE(*pte)) & both;
+	if (has == both && level == PG_LEVEL_4K) {
+		count = min_t(u64, count, PTRS_PER_PTE - pte_index(addr));
+		while (n < count && (pte_flags(READ_ONCE(pte[n])) & both) == both)
+			n++;
+	}
 	local_irq_restore(flags);
 
-	*pages = page_level_size(level) >> PAGE_SHIFT;
-	if (!(pte_flags(entry) & _PAGE_PRESENT))
+	if (!(has & _PAGE_PRESENT))
 		return KFI_FACT_UNMAPPED;
-	return pte_flags(entry) & _PAGE_RW ? 0 : KFI_FACT_READ_ONLY;
+	if (!(has & _PAGE_RW))
+		return KFI_FACT_READ_ONLY;
+	seen->first = pfn;
+	seen->end = pfn + n;
+	if (level != PG_LEVEL_4K) {
+		seen->first = ALIGN_DOWN(pfn, page_level_size(level) >> PAGE_SHIFT);
+		seen->end = seen->first + (page_level_size(level) >> PAGE_SHIFT);
+	}
+	return 0;
 }
 #else
-static u32 linear_facts(unsigned long pfn, unsigned long *pages)
+static u32 linear_facts(unsigned long pfn, u64 count, struct kfi_helper_seen *seen)
 {
-	*pages = MAP_PAGES;
+	seen->first = 0;
+	seen->end = ULONG_MAX;
 	return 0;
 }
 #endif
@@ -119,15 +131,16 @@ static bool is_huge_zero(struct page *page)
 #endif
 
 /*
- * What holds for the surroundings of a page too; @seen is where nothing was found last. A huge zero
- * page is no smaller than the surroundings are.
+ * What holds for the surroundings of a page too; @seen is where nothing was found last, of which no
+ * more is asked than @count pages. A huge zero page is no smaller than the surroundings are.
  */
-static u32 place_facts(unsigned long pfn, bool writes, struct kfi_helper_seen *seen)
+static u32 place_facts(unsigned long pfn, u64 count, bool writes, struct kfi_helper_seen *seen)
 {
-	unsigned long pages;
+	struct kfi_helper_seen here = {};
+	u64 first = ALIGN_DOWN(pfn, KFI_MAP_PAGES);
 	u32 facts = 0;
 
-	if (pfn >= seen->first && pfn < seen->end)
+	if (kfi_is_seen(seen, pfn))
 		return 0;
 	if (!pfn_valid(pfn))
 		return KFI_FACT_NO_PAGE;
@@ -136,14 +149,13 @@ static u32 place_facts(unsigned long pfn, bool writes, struct kfi_helper_seen *s
 	/* There is nothing behind these, and no telling what is in their memory map. */
 	if (facts & (KFI_FACT_OFFLINE | KFI_FACT_DEVICE_PRIVATE))
 		return facts;
-	facts |= linear_facts(pfn, &pages);
+	facts |= linear_facts(pfn, count, &here);
 	/* Who only reads gets what they want from it. */
 	if (writes && is_huge_zero(pfn_to_page(pfn)))
 		facts |= KFI_FACT_ZERO;
 	if (!facts) {
-		pages = min(pages, MAP_PAGES);
-		seen->first = ALIGN_DOWN(pfn, pages);
-		seen->end = seen->first + pages;
+		seen->first = max(here.first, first);
+		seen->end = min(here.end, first + KFI_MAP_PAGES);
 	}
 	return facts;
 }
@@ -156,10 +168,13 @@ static bool is_nobodys(const struct page *page)
 		PageUnaccepted(page));
 }
 
+/* What there is to be said of a page by itself. */
 static u32 page_facts(struct page *page)
 {
 	u32 facts = 0;
 
+	if (kfi_is_plain(page))
+		return 0;
 	/* Which is reserved, too, on some architectures. */
 	if (is_zero_page(page))
 		return KFI_FACT_ZERO;
@@ -189,16 +204,31 @@ static u32 page_facts(struct page *page)
 u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_seen *seen,
 			   u32 *facts)
 {
-	u64 i;
+	u64 end = pfn + count;
+	u64 at = pfn;
 
-	for (i = 0; i < count; i++) {
-		if (i && i % MAP_PAGES == 0)
+	while (at < end) {
+		struct page *page;
+		u64 here;
+
+		if (at != pfn)
 			cond_resched();
-		*facts = place_facts(pfn + i, writes, seen);
-		if (!(*facts & (KFI_FACT_NO_PAGE | KFI_FACT_OFFLINE | KFI_FACT_DEVICE_PRIVATE)))
-			*facts |= page_facts(pfn_to_page(pfn + i));
-		if (*facts)
-			return i;
+		*facts = place_facts(at, end - at, writes, seen);
+		if (*facts) {
+			if (!(*facts & (KFI_FACT_NO_PAGE | KFI_FACT_OFFLINE |
+					KFI_FACT_DEVICE_PRIVATE)))
+				*facts |= page_facts(pfn_to_page(at));
+			break;
+		}
+		/* All in one part of the memory map. */
+		here = min(end, seen->end);
+		for (page = pfn_to_page(at); at < here; at++, page++) {
+			if (kfi_is_plain(page))
+				continue;
+			*facts = page_facts(page);
+			if (*facts)
+				return at - pfn;
+		}
 	}
-	return count;
+	return at - pfn;
 }

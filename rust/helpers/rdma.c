@@ -8,6 +8,7 @@
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/swiotlb.h>
 #include "rdma_helpers.h"
@@ -210,62 +211,133 @@ void rdma_helper_rescan_port(struct ib_device *dev, u32 port)
 
 /* --- Scatterlists --- */
 
-/* Does the memory at @page + @offset start where the cursor's last entry ends? */
-static bool follows(const struct rdma_helper_sg_cursor *cur, struct page *page, u32 offset)
+u64 rdma_helper_page_phys(struct page *page)
 {
-	if (cur->end_offset < PAGE_SIZE)
-		return page == cur->end_page && offset == cur->end_offset;
-	return !offset && page_to_pfn(page) == page_to_pfn(cur->end_page) + 1 &&
-	       zone_device_pages_have_same_pgmap(page, cur->end_page);
+	return page_to_phys(page);
 }
 
-/* Begins an entry. Returns false when the list has none left. */
-static bool begin(struct rdma_helper_sg_cursor *cur, struct page *page, u32 offset)
+/* So many entries a chunk has, and one for the link, where it is a page long; and at least. */
+#define MAX_CHUNK	((PAGE_SIZE - sizeof(struct rdma_helper_sg_chunk)) / \
+			 sizeof(struct scatterlist) - 1)
+#define MIN_CHUNK	3
+
+/* Room for so many entries in one chunk, or NULL. */
+struct rdma_helper_sg_chunk *rdma_helper_sg_alloc(u32 entries)
 {
-	if (!cur->left)
+	struct rdma_helper_sg_chunk *chunk;
+
+	chunk = kvmalloc(struct_size(chunk, entries, (size_t)entries + 1), GFP_KERNEL);
+	if (chunk) {
+		chunk->next = NULL;
+		chunk->count = entries;
+	}
+	return chunk;
+}
+
+/* Room for a list that may become as long as it likes, but has about @expected entries. */
+struct rdma_helper_sg_chunk *rdma_helper_sg_begin(u32 expected)
+{
+	return rdma_helper_sg_alloc(clamp_t(u32, expected, MIN_CHUNK, MAX_CHUNK));
+}
+
+/* Frees @chunk and those that follow it. */
+void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk)
+{
+	while (chunk) {
+		struct rdma_helper_sg_chunk *next = chunk->next;
+
+		kvfree(chunk);
+		chunk = next;
+	}
+}
+
+/* Does the memory at @phys start where the cursor's last entry ends? */
+static bool follows(const struct rdma_helper_sg_cursor *cur, u64 phys)
+{
+	return cur->last && cur->end == phys &&
+	       (offset_in_page(phys) ||
+		zone_device_pages_have_same_pgmap(pfn_to_page(PHYS_PFN(phys - 1)),
+						  pfn_to_page(PHYS_PFN(phys))));
+}
+
+/* Begins an entry, in another chunk if this one is full. Returns NULL without memory for that. */
+static struct scatterlist *begin(struct rdma_helper_sg_cursor *cur)
+{
+	struct rdma_helper_sg_chunk *chunk = cur->chunk;
+
+	if (cur->filled == chunk->count) {
+		cond_resched();
+		chunk->next = rdma_helper_sg_alloc(MAX_CHUNK);
+		if (!chunk->next)
+			return NULL;
+		sg_chain(chunk->entries, chunk->count + 1, chunk->next->entries);
+		chunk = chunk->next;
+		cur->chunk = chunk;
+		cur->filled = 0;
+	}
+	cur->last = &chunk->entries[cur->filled++];
+	*cur->last = (struct scatterlist){};
+	cur->count++;
+	return cur->last;
+}
+
+/* Begins an entry for the memory at @phys. */
+static bool begin_at(struct rdma_helper_sg_cursor *cur, u64 phys)
+{
+	if (!begin(cur))
 		return false;
-	cur->last = cur->next;
-	sg_set_page(cur->last, page, 0, offset);
-	cur->left--;
-	if (cur->left)
-		cur->next = sg_next(cur->last);
+	sg_set_page(cur->last, pfn_to_page(PHYS_PFN(phys)), 0, offset_in_page(phys));
+	cur->start = phys;
 	return true;
 }
 
 /*
- * Returns 0, or -E2BIG when the list has no entry left. Each run lies inside its page. May sleep.
- *
  * An entry that would get too long is cut at a page boundary: an IOMMU maps each entry to pages of
  * its own, so what is cut elsewhere has a gap for the device. That boundary is inside of the entry,
  * since an entry may be a page long.
  */
-int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur,
-			  const struct rdma_helper_run *runs, u32 count)
+static bool append(struct rdma_helper_sg_cursor *cur, u64 phys, u64 len)
 {
-	const struct rdma_helper_run *p;
+	u64 end = phys + len;
 
-	cond_resched();
-	for (p = runs; p < runs + count; p++) {
-		bool joins = cur->last && follows(cur, p->page, p->offset);
-		bool fits = joins && p->len <= cur->max_seg - cur->last->length;
-		u32 moved = joins && !fits ? p->offset : 0;
+	if (!follows(cur, phys) && !begin_at(cur, phys))
+		return false;
+	while (end - cur->start > cur->max_seg) {
+		u64 cut = ALIGN_DOWN(cur->start + cur->max_seg, PAGE_SIZE);
 
-		if (!fits) {
-			struct scatterlist *full = cur->last;
+		cur->last->length = cut - cur->start;
+		if (!begin_at(cur, cut))
+			return false;
+	}
+	cur->last->length = end - cur->start;
+	cur->end = end;
+	return true;
+}
 
-			if (!begin(cur, p->page, p->offset - moved))
-				return -E2BIG;
-			if (moved)
-				full->length -= moved;
-		}
-		cur->last->length += moved + p->len;
-		cur->end_page = p->page;
-		cur->end_offset = p->offset + p->len;
+/* Adds memory that has pages, and joins what follows. Returns 0 or -ENOMEM. May sleep. */
+int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
+			  size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (!append(cur, runs[i].phys, runs[i].len))
+			return -ENOMEM;
 	}
 	return 0;
 }
 
-/* The list ends here, although more entries were allocated. */
+/* Adds addresses of a device, without pages. Returns 0 or -ENOMEM. May sleep. */
+int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len)
+{
+	if (!begin(cur))
+		return -ENOMEM;
+	sg_dma_address(cur->last) = address;
+	sg_dma_len(cur->last) = len;
+	return 0;
+}
+
+/* The list ends here, although there may be room for more entries. */
 void rdma_helper_sg_end(struct scatterlist *last)
 {
 	sg_mark_end(last);
@@ -275,23 +347,6 @@ void rdma_helper_sg_end(struct scatterlist *last)
 void rdma_helper_not_leak(const void *object)
 {
 	kmemleak_not_leak(object);
-}
-
-/* Makes a table that was used before whole again: it ends with its last entry. */
-void rdma_helper_sg_reset(struct scatterlist *sg, u32 count)
-{
-	for (; count > 1; count--) {
-		sg_unmark_end(sg);
-		sg = sg_next(sg);
-	}
-}
-
-/* Gives an entry addresses of a device, but no page. Returns the next entry, or NULL. */
-struct scatterlist *rdma_helper_sg_set_dma(struct scatterlist *sg, u64 address, u32 len)
-{
-	sg_dma_address(sg) = address;
-	sg_dma_len(sg) = len;
-	return sg_next(sg);
 }
 
 u32 rdma_helper_sg_dma_len(struct scatterlist *sg)

@@ -67,31 +67,41 @@ void rdma_helper_register_events(struct ib_event_handler *handler, struct ib_dev
 /* Has the port's GIDs looked for again. */
 void rdma_helper_rescan_port(struct ib_device *dev, u32 port);
 
-/* Building a scatterlist from pages, merging what is contiguous. */
+/* Building a scatterlist, merging what is contiguous. */
 struct rdma_helper_run {
-	struct page *page;
-	u32 offset;
-	u32 len;
+	u64 phys;
+	u64 len;
+};
+
+struct rdma_helper_sg_chunk {
+	struct rdma_helper_sg_chunk *next;
+	/* How many entries there are, besides the last one, which may become the link. */
+	u32 count;
+	struct scatterlist entries[];
 };
 
 struct rdma_helper_sg_cursor {
-	/* The entry to fill next, and how many are left, itself included. */
-	struct scatterlist *next;
-	u32 left;
-	/* The entry filled last (NULL at first), and where its memory ends. */
+	/* What is filled now, and how many of its entries are; and how many are in all. */
+	struct rdma_helper_sg_chunk *chunk;
+	u32 filled;
+	u32 count;
+	/* The entry filled last (NULL at first), and where its memory starts and ends. */
 	struct scatterlist *last;
-	struct page *end_page;
-	u32 end_offset;
-	/* No entry gets longer than this. */
+	u64 start;
+	u64 end;
+	/* No entry gets longer than this, which is a page or more. */
 	u32 max_seg;
 };
 
-int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur,
-			  const struct rdma_helper_run *runs, u32 count);
+u64 rdma_helper_page_phys(struct page *page);
+struct rdma_helper_sg_chunk *rdma_helper_sg_alloc(u32 entries);
+struct rdma_helper_sg_chunk *rdma_helper_sg_begin(u32 expected);
+void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk);
+int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
+			  size_t count);
+int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len);
 void rdma_helper_sg_end(struct scatterlist *last);
 void rdma_helper_not_leak(const void *object);
-void rdma_helper_sg_reset(struct scatterlist *sg, u32 count);
-struct scatterlist *rdma_helper_sg_set_dma(struct scatterlist *sg, u64 address, u32 len);
 u32 rdma_helper_sg_dma_len(struct scatterlist *sg);
 
 /* Mappings, always coherent ones. */

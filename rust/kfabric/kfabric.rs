@@ -49,8 +49,8 @@ pub use crate::{
         extent,
         limits::MrLimits,
         memory::{
-            PageSlice,
-            PageSlices, //
+            MemoryRun,
+            Runs, //
         },
         pieces::Piece,
         rawkey::{

@@ -12,7 +12,6 @@
 //! | gap | what is between two segments that a device can't have in one region of its own |
 //! | span | a range of addresses, whatever they address: where it starts, and its length |
 //! | run | memory that is contiguous, as long as it goes on |
-//! | slice | the bytes of one page that are the region's |
 //! | piece | what is one region to the device, with a key of its own: all of a region, or one of several |
 //!
 //! A part is any part of anything.

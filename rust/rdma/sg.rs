@@ -15,6 +15,7 @@
 
 mod borrowed;
 mod copied;
+mod filling;
 mod list;
 mod mapped;
 mod mapping;
@@ -31,8 +32,8 @@ pub use self::{
         Cursor, //
     },
     list::{
-        BuildError,
         Run,
+        SgBuilder,
         SgList, //
     },
     mapped::MappedSg,

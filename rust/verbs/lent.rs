@@ -4,14 +4,11 @@
 //!
 //! Both sides name the promise that memory and lists are valid; here one becomes the other.
 
-use core::ptr::NonNull;
-use kernel::{
-    page::BorrowedPage,
-    sync::aref::ARef, //
-};
+use core::slice;
+use kernel::sync::aref::ARef;
 use kfabric::{
     List,
-    PageSlice,
+    MemoryRun,
     Refusal, //
 };
 use rdma::{
@@ -38,18 +35,15 @@ pub(crate) fn borrow<'a>(
         .map_err(refused::not_mapped)
 }
 
-/// A run of a consumer's memory, to be mapped for a region.
+/// Runs of a consumer's memory, to be mapped for a region.
 ///
-/// What it becomes part of belongs to the region, which undoes it before its memory is the consumer's
-/// again: when it is closed, refreshed, or not registered after all. If the device doesn't let go, the
-/// consumer is told never to free the memory.
-pub(crate) fn run(piece: PageSlice<'_>) -> sg::Run {
-    // SAFETY: The piece has a page, whose pointer is not null. By the contract of kfi_mr(3) the
-    // consumer keeps it until the region is closed, which is as long as the above needs it.
-    let page = unsafe { BorrowedPage::from_raw(NonNull::new_unchecked(piece.page.as_ptr())) };
-    sg::Run {
-        page,
-        offset: piece.offset,
-        len: piece.len,
-    }
+/// What they become part of belongs to the region, which undoes it before its memory is the
+/// consumer's again: when it is closed, refreshed, or not registered after all. If the device doesn't
+/// let go, the consumer is told never to free the memory.
+pub(crate) fn runs<'a>(runs: &'a [MemoryRun<'_>]) -> &'a [sg::Run] {
+    const { assert!(size_of::<MemoryRun<'_>>() == size_of::<sg::Run>()) };
+    // SAFETY: Both are an address and a length, in this order, as C has them. No run is empty, and
+    // all of it has pages. By the contract of kfi_mr(3) the consumer keeps the memory until the
+    // region is closed, which is as long as the above needs it.
+    unsafe { slice::from_raw_parts(runs.as_ptr().cast(), runs.len()) }
 }

@@ -12,18 +12,18 @@ use kfabric::{
     num::widen,
     Errno,
     List,
+    MemoryRun,
     MrLimits,
     MrRequest,
-    PageSlices,
     Piece,
     Refusal,
+    Runs,
     Source, //
 };
 use rdma::{
     sg::{
-        BuildError,
         Memory,
-        SgList,
+        SgBuilder,
         SpareTable, //
     },
     Few, //
@@ -72,9 +72,9 @@ pub(crate) fn map(
             let _ = lists.push_within_capacity(Memory::Copied(list));
         }
     } else {
-        let mut pieces = request.page_slices();
-        for run in runs {
-            let list = of_pages(resources, request, run, spare, &mut pieces)?;
+        let mut memory = request.runs();
+        for piece in runs {
+            let list = of_memory(resources, request, piece, spare, &mut memory)?;
             // There is room.
             let _ = lists.push_within_capacity(list);
         }
@@ -82,51 +82,32 @@ pub(crate) fn map(
     Ok(lists)
 }
 
-/// Maps the next pieces, as many as make up a run.
-fn of_pages(
+/// Maps the next memory, as much as makes up a piece.
+fn of_memory(
     resources: &Resources,
     request: &MrRequest<'_>,
-    run: &Piece,
+    piece: &Piece,
     spare: Option<&SpareTable>,
-    pieces: &mut PageSlices<'_>,
+    memory: &mut Runs<'_>,
 ) -> Result<Memory, Refusal> {
     let device = resources.device();
-    let pieces = First {
-        pieces,
-        left: run.bytes,
-    };
-    let list = SgList::build(device, index_of(run.pages), spare, pieces).map_err(|e| match e {
-        BuildError::Source(refusal) => refusal,
-        BuildError::List(error) => refused::not_mapped(error),
-    })?;
-    list.map(device, request.access().direction())
+    // Each segment may be an entry, but there are no more than pages.
+    let pages = usize::try_from(piece.pages).unwrap_or(usize::MAX);
+    let expected = request.shape().segments().min(pages);
+    let mut list = SgBuilder::new(device, expected, spare).map_err(refused::not_mapped)?;
+    let mut left = piece.bytes;
+    while left > 0 {
+        let runs = memory.next_runs(left)?;
+        if runs.is_empty() {
+            break;
+        }
+        left -= runs.iter().map(MemoryRun::bytes).sum::<u64>();
+        list.append(lent::runs(runs)).map_err(refused::not_mapped)?;
+    }
+    list.done()
+        .and_then(|list| list.map(device, request.access().direction()))
         .map(Memory::Mapped)
         .map_err(refused::not_mapped)
-}
-
-fn index_of(pages: u64) -> usize {
-    usize::try_from(pages).unwrap_or(usize::MAX)
-}
-
-/// The pieces that make up the next `left` bytes. A run ends where a piece does.
-struct First<'a, 'b> {
-    pieces: &'a mut PageSlices<'b>,
-    left: u64,
-}
-
-impl Iterator for First<'_, '_> {
-    type Item = Result<rdma::sg::Run, Refusal>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
-            return None;
-        }
-        let piece = self.pieces.next()?;
-        if let Ok(piece) = &piece {
-            self.left = self.left.saturating_sub(widen(piece.len));
-        }
-        Some(piece.map(lent::run))
-    }
 }
 
 /// Checks that every entry can be one of this device, as far as that can be told, and what is behind
@@ -153,5 +134,7 @@ fn check_list(
 /// Does what a registration would do with the memory, on a device that is gone: bad memory is
 /// refused for what it is.
 pub(crate) fn check_memory(request: &MrRequest<'_>) -> Result<(), Refusal> {
-    request.page_slices().try_for_each(|piece| piece.map(drop))
+    let mut memory = request.runs();
+    while !memory.next_runs(u64::MAX)?.is_empty() {}
+    Ok(())
 }

@@ -57,11 +57,11 @@ impl Extent {
         match request.source() {
             Source::Sgl(list) => building.add_list(list, request.memory())?,
             _ => {
-                for slice in request.page_slices() {
-                    let slice = slice?;
-                    // SAFETY: A page that is there.
-                    let page = unsafe { kfi_bindings::kfi_helper_page_phys(slice.page.as_ptr()) };
-                    building.add(page + widen(slice.offset), widen(slice.len))?;
+                let mut memory = request.runs();
+                while let runs @ [_, ..] = memory.next_runs(u64::MAX)? {
+                    for run in runs {
+                        building.add(run.phys(), run.bytes())?;
+                    }
                 }
             }
         }

@@ -45,8 +45,13 @@ impl Use {
         }
     }
 
+    /// Are they going to be written to?
+    pub(crate) fn writes(self) -> bool {
+        self.writes
+    }
+
     /// May a page about which this is remarkable be used so? Says why not.
-    fn allows(self, facts: kfi_helper_fact) -> Result<(), &'static CStr> {
+    pub(crate) fn allows(self, facts: kfi_helper_fact) -> Result<(), &'static CStr> {
         let has = |fact| facts & fact != 0;
         let reasons = [
             (has(NO_PAGE), c"no memory of this machine"),

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From kernel addresses and bio_vecs to pages, refusing what must not be registered.
+//! From kernel addresses and bio_vecs to runs of memory, refusing what must not be registered.
+//!
+//! Lists are walked through in C (`rust/helpers/runs.c`), run by run; what is to be said of what is
+//! found there is said here.
+
+mod kunit;
 
 use crate::{
     region::{
         judge::{
             Judge,
-            Refused,
             Use, //
         },
         shape::Span,
@@ -14,45 +18,156 @@ use crate::{
     },
     support::{
         errno::Errno,
-        num::widen,
+        num::{
+            index,
+            widen, //
+        },
         refusal::Refusal, //
     }, //
 };
-use core::ptr::NonNull;
+use core::{
+    marker::PhantomData,
+    ptr::null, //
+};
 use kernel::{
-    page::{
-        BorrowedPage,
-        PAGE_SIZE, //
-    },
+    page::PAGE_SIZE,
     prelude::*, //
 };
 use kfi_bindings::{
-    bio_vec,
-    kvec, //
+    kfi_helper_run,
+    kfi_helper_stop_KFI_STOP_FACTS as FACTS,
+    kfi_helper_stop_KFI_STOP_NONE as NONE,
+    kfi_helper_stop_KFI_STOP_NO_PAGE as NO_PAGE,
+    kfi_helper_stop_KFI_STOP_NULL as NULL,
+    kfi_helper_stop_KFI_STOP_STACK as STACK,
+    kfi_helper_walk, //
 };
 
-/// The bytes of one page that are the region's, as long as the request is there.
-pub struct PageSlice<'a> {
-    /// The page.
-    pub page: BorrowedPage<'a>,
-    /// Where in the page it starts, in bytes.
-    pub offset: usize,
-    /// Its length in bytes; `offset + len` is at most a page.
-    pub len: usize,
+const PAGE: u64 = widen(PAGE_SIZE);
+
+/// Memory of a region that is contiguous and may be registered; it is there as long as the request.
+///
+/// # Invariants
+///
+/// These are physical addresses, not none, whose pages all have a `struct page` and may be registered
+/// with the rights of the request.
+#[repr(transparent)]
+pub struct MemoryRun<'a> {
+    raw: kfi_helper_run,
+    _memory: PhantomData<&'a [u8]>,
+}
+
+impl MemoryRun<'_> {
+    /// Physical address of its first byte.
+    pub const fn phys(&self) -> u64 {
+        self.raw.phys
+    }
+
+    /// Length in bytes; not 0.
+    pub const fn bytes(&self) -> u64 {
+        self.raw.len
+    }
 }
 
 impl<'a> Source<'a> {
-    /// Goes through the pages in the order of the region. Fails with `EFAULT` at the first memory
-    /// that may not be registered. A scatterlist has been mapped by its owner, and gives none.
-    ///
-    /// Any context.
-    pub(crate) fn page_slices(&self, memory: Use) -> PageSlices<'_> {
-        PageSlices {
-            source: self,
-            judge: Judge::new(memory),
-            index: 0,
-            current: Segment::End,
+    /// The memory in the order of the region. A scatterlist has been mapped by its owner, and gives
+    /// none.
+    pub(crate) fn runs(&self, memory: Use) -> Runs<'a> {
+        let (kvecs, bvecs, count) = match self {
+            Self::Kvec(list) => {
+                let list = list.entries(usize::MAX);
+                (list.as_ptr(), null(), list.len())
+            }
+            Self::Bvec(list) => {
+                let list = list.entries(usize::MAX);
+                (null(), list.as_ptr(), list.len())
+            }
+            Self::Sgl(_) => (null(), null(), 0),
+        };
+        // INVARIANT: The list stays for `'a`, and no run has been found yet.
+        Runs {
+            walk: kfi_helper_walk {
+                kvecs,
+                bvecs,
+                count: widen(count),
+                writes: memory.writes(),
+                ..Default::default()
+            },
+            memory,
+            found: [const { NO_RUN }; index(MAX_FOUND)],
+            _list: PhantomData,
         }
+    }
+}
+
+/// So many runs are looked for at once.
+const MAX_FOUND: u32 = 16;
+
+const NO_RUN: MemoryRun<'static> = MemoryRun {
+    raw: kfi_helper_run { phys: 0, len: 0 },
+    _memory: PhantomData,
+};
+
+/// The memory of a request, see [`MrRequest::runs`](crate::MrRequest::runs).
+///
+/// # Invariants
+///
+/// `walk` is that of a list that stays as it is for `'a`.
+pub struct Runs<'a> {
+    walk: kfi_helper_walk,
+    memory: Use,
+    found: [MemoryRun<'a>; index(MAX_FOUND)],
+    _list: PhantomData<&'a Source<'a>>,
+}
+
+impl<'a> Runs<'a> {
+    /// The next runs, of at most so many bytes together; none at the end. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EFAULT`: the next memory may not be registered.
+    pub fn next_runs(&mut self, max_bytes: u64) -> Result<&[MemoryRun<'a>], Refusal> {
+        let mut count = 0;
+        self.walk.limit = max_bytes;
+        if self.walk.stop == NONE && self.walk.index < self.walk.count {
+            let found = self.found.as_mut_ptr().cast();
+            // SAFETY: `walk` is of a list that is there, by the type invariant; `found` has room for
+            // so many runs, which are laid out as the helper has them.
+            count = unsafe { kfi_bindings::kfi_helper_walk(&mut self.walk, found, MAX_FOUND) };
+        }
+        if count == 0 && self.walk.stop != NONE {
+            self.judge()?;
+            count = 1;
+        }
+        // INVARIANT: So many were just found, and nothing speaks against registering them.
+        Ok(self.found.get(..index(count)).unwrap_or(&[]))
+    }
+
+    /// Takes the page at which the walk has stopped after all, or says why not.
+    fn judge(&mut self) -> Result<(), Refusal> {
+        let why = match self.walk.stop {
+            NULL => Err(c"address is NULL"),
+            STACK => Err(c"memory of the caller's stack"),
+            NO_PAGE => Err(c"no page of this machine"),
+            FACTS => self.memory.allows(self.walk.facts),
+            _ => Err(c"no memory that may be registered"),
+        };
+        why.map_err(|why| {
+            let index = usize::try_from(self.walk.index).unwrap_or(usize::MAX);
+            let refusal = Refusal::new(Errno::EFAULT, why).at(index);
+            refusal.value(self.walk.value)
+        })?;
+        let len = self.walk.page.len.min(self.walk.limit);
+        if let Some(first) = self.found.first_mut() {
+            // INVARIANT: This page was just found to be allowed.
+            first.raw = kfi_helper_run {
+                phys: self.walk.page.phys,
+                len,
+            };
+        }
+        self.walk.done += len;
+        self.walk.stop = NONE;
+        Ok(())
     }
 }
 
@@ -69,37 +184,6 @@ pub(crate) fn check_linear(memory: Use, index: usize, span: Span) -> Result<(), 
         })
 }
 
-const PAGE: u64 = widen(PAGE_SIZE);
-
-/// Iterator of [`MrRequest::page_slices`](crate::MrRequest::page_slices).
-pub struct PageSlices<'a> {
-    source: &'a Source<'a>,
-    judge: Judge,
-    /// Index of the next segment.
-    index: usize,
-    current: Segment,
-}
-
-/// What is left of the current segment.
-enum Segment {
-    /// Nothing.
-    End,
-    /// Kernel addresses.
-    Virtual { addr: usize, len: usize },
-    /// Pages: the current one's frame, the offset in it, and the bytes left.
-    Pages {
-        frame: u64,
-        offset: usize,
-        len: usize,
-    },
-}
-
-fn refused(index: usize, why: &'static CStr, value: usize) -> Refusal {
-    Refusal::new(Errno::EFAULT, why)
-        .at(index)
-        .value(widen(value))
-}
-
 /// The page frame behind a kernel address.
 fn frame_at(index: usize, addr: usize) -> Result<u64, Refusal> {
     let mut frame = 0;
@@ -108,126 +192,9 @@ fn frame_at(index: usize, addr: usize) -> Result<u64, Refusal> {
         kfi_bindings::kfi_helper_virt_pfn(core::ptr::without_provenance(addr), &mut frame)
     } {
         true => Ok(frame),
-        false => Err(refused(index, c"no memory that may be registered", addr)),
-    }
-}
-
-impl Segment {
-    fn of_kvec(index: usize, kvec: &kvec) -> Result<Self, Refusal> {
-        let base = kvec.iov_base.cast_const();
-        if base.is_null() {
-            return Err(refused(index, c"address is NULL", 0));
+        false => {
+            let refusal = Refusal::new(Errno::EFAULT, c"no memory that may be registered");
+            Err(refusal.at(index).value(widen(addr)))
         }
-        // SAFETY: Only compares addresses; the range was found not to wrap.
-        if unsafe { kfi_bindings::kfi_helper_on_stack(base, kvec.iov_len) } {
-            return Err(refused(index, c"memory of the caller's stack", base.addr()));
-        }
-        Ok(Self::Virtual {
-            addr: base.addr(),
-            len: kvec.iov_len,
-        })
-    }
-
-    fn of_bvec(index: usize, bvec: &bio_vec) -> Result<Self, Refusal> {
-        let mut frame = 0;
-        // SAFETY: Both pointers are valid for the call; a bad page is found out without being read.
-        if !unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) } {
-            return Err(refused(
-                index,
-                c"no page of this machine",
-                bvec.bv_page.addr(),
-            ));
-        }
-        // The helper went to the page that the offset leads to.
-        let offset = usize::try_from(bvec.bv_offset).map_err(|_| Errno::EINVAL)? % PAGE_SIZE;
-        let len = usize::try_from(bvec.bv_len).map_err(|_| Errno::EINVAL)?;
-        Ok(Self::Pages { frame, offset, len })
-    }
-
-    /// Takes the next slice off the segment: the page frame, the offset in it, the length, and what
-    /// to name if the page may not be registered.
-    fn next(&mut self, index: usize) -> Result<Option<(u64, usize, usize, u64)>, Refusal> {
-        match *self {
-            Self::End | Self::Virtual { len: 0, .. } | Self::Pages { len: 0, .. } => Ok(None),
-            Self::Virtual { addr, len } => {
-                let offset = addr % PAGE_SIZE;
-                let here = len.min(PAGE_SIZE - offset);
-                let frame = frame_at(index, addr)?;
-                *self = Self::Virtual {
-                    // The range does not wrap, but may end with the address space.
-                    addr: addr.wrapping_add(here),
-                    len: len - here,
-                };
-                Ok(Some((frame, offset, here, widen(addr))))
-            }
-            Self::Pages { frame, offset, len } => {
-                let here = len.min(PAGE_SIZE - offset);
-                *self = Self::Pages {
-                    frame: frame.saturating_add(1),
-                    offset: 0,
-                    len: len - here,
-                };
-                Ok(Some((
-                    frame,
-                    offset,
-                    here,
-                    frame.saturating_mul(PAGE).saturating_add(widen(offset)),
-                )))
-            }
-        }
-    }
-}
-
-impl<'a> PageSlices<'a> {
-    /// Starts on the segment with index `self.index`, if there is one.
-    fn advance(&mut self) -> Result<bool, Refusal> {
-        let index = self.index;
-        let segment = match self.source {
-            Source::Kvec(list) => list
-                .entries(usize::MAX)
-                .get(index)
-                .map(|kvec| Segment::of_kvec(index, kvec)),
-            Source::Bvec(list) => list
-                .entries(usize::MAX)
-                .get(index)
-                .map(|bvec| Segment::of_bvec(index, bvec)),
-            Source::Sgl(_) => None,
-        };
-        let Some(segment) = segment else {
-            return Ok(false);
-        };
-        self.current = segment?;
-        self.index += 1;
-        Ok(true)
-    }
-
-    fn try_next(&mut self) -> Result<Option<PageSlice<'a>>, Refusal> {
-        loop {
-            // The current segment is the one before `self.index`.
-            let index = self.index.saturating_sub(1);
-            if let Some((frame, offset, len, value)) = self.current.next(index)? {
-                self.judge.pages(frame, 1).map_err(|Refused { why, .. }| {
-                    Refusal::new(Errno::EFAULT, why).at(index).value(value)
-                })?;
-                // SAFETY: The frame has just been found to have a page.
-                let page = unsafe { kfi_bindings::kfi_helper_page(frame) };
-                let page = NonNull::new(page).ok_or(Errno::EFAULT)?;
-                // SAFETY: The page is there, and by the contract of kfi_mr(3) the memory stays at
-                // least as long as the call that the request is made by.
-                let page = unsafe { BorrowedPage::from_raw(page) };
-                return Ok(Some(PageSlice { page, offset, len }));
-            }
-            if !self.advance()? {
-                return Ok(None);
-            }
-        }
-    }
-}
-
-impl<'a> Iterator for PageSlices<'a> {
-    type Item = Result<PageSlice<'a>, Refusal>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.try_next().transpose()
     }
 }

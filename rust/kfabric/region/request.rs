@@ -20,7 +20,7 @@ use crate::{
         limits::MrLimits,
         memory::{
             self,
-            PageSlices, //
+            Runs, //
         },
         pieces::{
             Piece,
@@ -139,11 +139,11 @@ impl<'a> MrRequest<'a> {
         &self.source
     }
 
-    /// The pages, in the order of the region, each with the bytes of it that belong to it; `EFAULT` at the first memory that may not be
-    /// registered with these rights. A scatterlist was mapped by its owner, and has none. Any
-    /// context.
-    pub fn page_slices(&self) -> PageSlices<'_> {
-        self.source.page_slices(self.memory)
+    /// The memory in the order of the region, as contiguous as it is; `EFAULT` at the first that may
+    /// not be registered with these rights. A scatterlist was mapped by its owner, and has none. May
+    /// sleep.
+    pub fn runs(&self) -> Runs<'a> {
+        self.source.runs(self.memory)
     }
 
     /// Checks that the memory of a scatterlist's entry with this index may be registered, on a

@@ -19,7 +19,6 @@ use core::{
     ptr::NonNull,
     slice, //
 };
-use kernel::page::PAGE_SIZE;
 use kfi_bindings::{
     bio_vec,
     kvec,
@@ -132,7 +131,7 @@ impl<'a> Source<'a> {
     pub(crate) fn segments(&self, limit: usize) -> Segments<'a> {
         match self {
             Self::Kvec(list) => Segments::Kvec(list.entries(limit).iter()),
-            Self::Bvec(list) => Segments::Bvec(list.entries(limit).iter()),
+            Self::Bvec(list) => Segments::Bvec(Bvecs::new(list.entries(limit))),
             Self::Sgl(list) => Segments::Sgl(list.spans().take(limit)),
         }
     }
@@ -141,7 +140,7 @@ impl<'a> Source<'a> {
 /// Iterator of [`Source::segments`].
 pub(crate) enum Segments<'a> {
     Kvec(slice::Iter<'a, kvec>),
-    Bvec(slice::Iter<'a, bio_vec>),
+    Bvec(Bvecs<'a>),
     Sgl(Take<Spans<'a>>),
 }
 
@@ -154,19 +153,57 @@ impl Iterator for Segments<'_> {
                 let base = kvec.iov_base.addr();
                 Ok(((base != 0).then_some(widen(base)), widen(kvec.iov_len)))
             }),
-            Self::Bvec(list) => list.next().map(|bvec| {
-                let mut frame = 0;
-                // SAFETY: `bvec` and `frame` are valid for the call; a bad page is found out
-                // without being read.
-                let found = unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) };
-                let page = widen(PAGE_SIZE);
-                let start = frame.saturating_mul(page) + u64::from(bvec.bv_offset) % page;
-                Ok((found.then_some(start), u64::from(bvec.bv_len)))
-            }),
+            Self::Bvec(list) => list.next().map(Ok),
             Self::Sgl(list) => list
                 .next()
                 .map(|span| span.map(|(start, len)| (Some(start), len))),
         }
+    }
+}
+
+/// So many bio_vecs are looked at at once.
+const BATCH: usize = 16;
+
+/// Iterator over bio_vecs: where they start in memory, and their length.
+pub(crate) struct Bvecs<'a> {
+    list: slice::Iter<'a, bio_vec>,
+    /// Where the next ones start, from `done` on.
+    starts: [u64; BATCH],
+    done: usize,
+}
+
+impl<'a> Bvecs<'a> {
+    fn new(list: &'a [bio_vec]) -> Self {
+        Self {
+            list: list.iter(),
+            starts: [0; BATCH],
+            done: BATCH,
+        }
+    }
+}
+
+impl Iterator for Bvecs<'_> {
+    type Item = (Option<u64>, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done == BATCH {
+            let next = self.list.as_slice();
+            let count = next.len().min(BATCH);
+            // SAFETY: So many bio_vecs are there, and there is room for where they start; a bad page
+            // is found out without being read.
+            unsafe {
+                kfi_bindings::kfi_helper_bvec_starts(
+                    next.as_ptr(),
+                    u32::try_from(count).unwrap_or(0),
+                    self.starts.as_mut_ptr(),
+                )
+            };
+            self.done = 0;
+        }
+        let bvec = self.list.next()?;
+        let start = *self.starts.get(self.done)?;
+        self.done += 1;
+        Some(((start != u64::MAX).then_some(start), u64::from(bvec.bv_len)))
     }
 }
 

@@ -16,7 +16,7 @@ use kernel::{
 ///
 /// Callers get the number; the rest goes to the tracepoint `kfi:kfi_refused` when the call
 /// returns, so that a refusal can be explained without changing the caller.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     errno: Errno,
     why: &'static CStr,

@@ -4,18 +4,11 @@
 
 use kernel::{
     dma::DataDirection,
-    page::{
-        BorrowedPage,
-        Page,
-        PAGE_SIZE, //
-    },
+    page::Page,
     prelude::*, //
 };
 
-use core::{
-    mem::ManuallyDrop,
-    ptr::NonNull, //
-};
+use core::mem::ManuallyDrop;
 
 use super::LocalQp;
 use crate::{
@@ -26,9 +19,8 @@ use crate::{
         Kind, //
     },
     sg::{
-        BuildError,
         Run,
-        SgList, //
+        SgBuilder, //
     },
     wc::WrError,
     wr::WorkRequest, //
@@ -60,19 +52,14 @@ impl LocalQp {
 
     /// Probes with this page; sets `kept` if the device may still have it afterwards.
     fn probe_with(&self, page: &Page, kept: &mut bool) -> Result<Result<(), WrError>, WrError> {
-        let page = NonNull::new(page.as_ptr()).ok_or(WrError::Post(EINVAL))?;
-        let run = Run {
-            // SAFETY: The page is there, and freed only once no device region has it any more.
-            page: unsafe { BorrowedPage::from_raw(page) },
-            offset: 0,
-            len: PAGE_SIZE,
-        };
+        // SAFETY: The page is there, and freed only once no device region has it any more.
+        let run = unsafe { Run::of_page(page) };
         let device = self.pd().device();
-        let list = SgList::build(device, 1, None, core::iter::once(Ok::<_, Error>(run)))
-            .map_err(|error| match error {
-                BuildError::Source(error) | BuildError::List(error) => error,
+        let list = SgBuilder::new(device, 1, None)
+            .and_then(|mut list| {
+                list.append(&[run])?;
+                list.done()?.map(device, DataDirection::ToDevice)
             })
-            .and_then(|list| list.map(device, DataDirection::ToDevice))
             .map_err(WrError::Post)?;
         let mut prepared = FastMr::alloc(self.pd(), Kind::Pages, 1)
             .and_then(|mr| {

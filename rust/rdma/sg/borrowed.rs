@@ -90,7 +90,7 @@ impl<'a> BorrowedSg<'a> {
 #[derive(Clone)]
 pub struct Segments<'a> {
     next: *mut bindings::scatterlist,
-    left: u32,
+    pub(super) left: u32,
     _list: PhantomData<&'a bindings::scatterlist>,
 }
 

@@ -13,6 +13,7 @@ use super::{
         BorrowedSg,
         Segments, //
     },
+    filling::Filling,
     mapping::{
         DmaList,
         Mapping, //
@@ -45,7 +46,7 @@ unsafe impl DmaList for CopiedSg {
     }
 
     fn as_raw(&self) -> *mut bindings::scatterlist {
-        self.table.as_raw()
+        self.table.first()
     }
 
     fn count(&self) -> u32 {
@@ -81,21 +82,16 @@ impl<'a> Cursor<'a> {
     /// are, or an entry of no length lies in the way. Entries are allocated, unless `spare` has them.
     /// May sleep.
     pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<CopiedSg> {
-        let mut entries = 0u32;
-        let mut ahead = self.next.clone();
-        ahead.take(bytes, |_, _| entries += 1)?;
-
-        let table = Table::get(entries, spare)?;
-        let mut entry = table.as_raw();
-        self.next.take(bytes, |address, len| {
-            // SAFETY: The table has as many entries as were counted, and this is the next.
-            entry = unsafe { rdma_bindings::rdma_helper_sg_set_dma(entry, address, len) };
-        })?;
+        let expected = usize::try_from(self.next.segments.left)?;
+        let mut filling = Filling::new(0, expected, spare)?;
+        self.next
+            .take(bytes, |address, len| filling.append_dma(address, len))?;
+        let (table, count) = filling.done()?;
         // INVARIANT: These entries have just been filled, with parts of entries of a list that is
         // mapped for the device and stays so, by the invariant of `BorrowedSg`.
         Ok(CopiedSg {
             table,
-            count: entries,
+            count,
             device: self.device.clone(),
         })
     }
@@ -110,7 +106,7 @@ struct Cut<I> {
 
 impl<I: Iterator<Item = (u64, u64)>> Cut<I> {
     /// Takes segments of `bytes` bytes together off the front, and cuts the last of them.
-    fn take(&mut self, mut bytes: u64, mut each: impl FnMut(u64, u32)) -> Result {
+    fn take(&mut self, mut bytes: u64, mut each: impl FnMut(u64, u32) -> Result) -> Result {
         while bytes > 0 {
             let (address, len) = self
                 .rest
@@ -122,7 +118,7 @@ impl<I: Iterator<Item = (u64, u64)>> Cut<I> {
             if here == 0 {
                 return Err(EINVAL);
             }
-            each(address, u32::try_from(here)?);
+            each(address, u32::try_from(here)?)?;
             bytes -= here;
             if here < len {
                 self.rest = Some((address.checked_add(here).ok_or(EINVAL)?, len - here));
@@ -147,6 +143,7 @@ mod tests {
         for &bytes in bytes {
             next.take(bytes, |address, len| {
                 let _ = all.push_within_capacity((address, len));
+                Ok(())
             })?;
         }
         Ok(all)

@@ -4,7 +4,6 @@
 
 use kernel::{
     bindings,
-    error::to_result,
     prelude::*,
     sync::{
         atomic::{
@@ -16,113 +15,131 @@ use kernel::{
     }, //
 };
 
-/// The entries of a list.
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
+
+/// The entries of a list. It grows while it is filled.
 pub(super) enum Table {
     /// Allocated for it.
-    Own(Entries),
+    Own(Chunks),
     /// Lent to it.
     Lent(Lent),
 }
 
 impl Table {
-    /// Takes what is spare, if that is enough and not in use, or allocates a table. [`EINVAL`] for
-    /// no entries. May sleep.
-    pub(super) fn get(entries: u32, spare: Option<&SpareTable>) -> Result<Self> {
-        match spare.and_then(|spare| spare.lend(entries)) {
+    /// Takes what is spare, if that is not in use, or allocates a table for about so many entries.
+    /// May sleep.
+    pub(super) fn get(expected: u32, spare: Option<&SpareTable>) -> Result<Self> {
+        match spare.and_then(SpareTable::lend) {
             Some(lent) => Ok(Self::Lent(lent)),
-            None => Ok(Self::Own(Entries::alloc(entries)?)),
+            None => Ok(Self::Own(Chunks::begin(expected)?)),
+        }
+    }
+
+    /// The first chunk.
+    pub(super) fn as_raw(&self) -> *mut rdma_bindings::rdma_helper_sg_chunk {
+        match self {
+            Self::Own(chunks) => chunks.0.as_ptr(),
+            Self::Lent(lent) => lent.0.chunks.0.as_ptr(),
         }
     }
 
     /// The first entry.
-    pub(super) fn as_raw(&self) -> *mut bindings::scatterlist {
-        match self {
-            Self::Own(entries) => entries.as_raw(),
-            Self::Lent(lent) => lent.0.entries.as_raw(),
-        }
+    pub(super) fn first(&self) -> *mut bindings::scatterlist {
+        // SAFETY: The first chunk is there, by the invariant of `Chunks`.
+        unsafe { (&raw mut (*self.as_raw()).entries).cast() }
     }
 }
 
 /// A table that is there for one list after the other.
 pub struct SpareTable {
     shared: Arc<Shared>,
-    count: u32,
 }
 
 struct Shared {
-    entries: Entries,
+    chunks: Chunks,
     /// A list has it.
     lent: Atomic<bool>,
 }
 
 impl SpareTable {
-    /// Allocates a table. [`EINVAL`] for no entries. May sleep.
+    /// Allocates a table that a list of so many entries fits into; a longer one grows. May sleep.
     pub fn alloc(count: u32) -> Result<Self> {
         let shared = Shared {
-            entries: Entries::alloc(count)?,
+            chunks: Chunks::alloc(count)?,
             lent: Atomic::new(false),
         };
         Ok(Self {
             shared: Arc::new(shared, GFP_KERNEL)?,
-            count,
         })
     }
 
     /// Lends it to a list, unless another one has it.
-    fn lend(&self, count: u32) -> Option<Lent> {
-        if count == 0 || count > self.count || self.shared.lent.xchg(true, Acquire) {
+    fn lend(&self) -> Option<Lent> {
+        if self.shared.lent.xchg(true, Acquire) {
             return None;
         }
-        // SAFETY: The table has that many entries, and nobody else has it, as was just found.
-        unsafe { rdma_bindings::rdma_helper_sg_reset(self.shared.entries.as_raw(), self.count) };
+        // INVARIANT: Nobody else has it, as was just found.
         Some(Lent(self.shared.clone()))
     }
 }
 
-/// A table that was lent, which nobody else has. Dropping it gives it back.
+/// A table that was lent. Dropping it gives it back.
+///
+/// # Invariants
+///
+/// Nobody else has it.
 pub(super) struct Lent(Arc<Shared>);
 
 impl Drop for Lent {
     fn drop(&mut self) {
+        let first = self.0.chunks.0.as_ptr();
+        // SAFETY: The first chunk is there, by the invariant of `Chunks`, and nobody else's. Those
+        // that follow it are of the list that is gone, and not reached any more.
+        unsafe {
+            rdma_bindings::rdma_helper_sg_free((*first).next);
+            (*first).next = null_mut();
+        }
         self.0.lent.store(false, Release);
     }
 }
 
-/// An allocated `struct sg_table`.
+/// Allocated chunks of entries.
 ///
 /// # Invariants
 ///
-/// The table has been allocated by `sg_alloc_table()`.
-pub(super) struct Entries(bindings::sg_table);
+/// The first chunk was allocated by the helpers, and so was each that follows.
+pub(super) struct Chunks(NonNull<rdma_bindings::rdma_helper_sg_chunk>);
 
-// SAFETY: A table can be freed by any task.
-unsafe impl Send for Entries {}
+// SAFETY: Chunks can be freed by any task.
+unsafe impl Send for Chunks {}
 
 // SAFETY: There is nothing to do with a shared reference but to ask for the pointer.
-unsafe impl Sync for Entries {}
+unsafe impl Sync for Chunks {}
 
-impl Entries {
-    /// Allocates a table. [`EINVAL`] for no entries.
+impl Chunks {
+    /// Allocates a chunk for so many entries. May sleep.
     fn alloc(entries: u32) -> Result<Self> {
-        let mut table = bindings::sg_table::default();
-        if entries == 0 {
-            return Err(EINVAL);
-        }
-        // SAFETY: The table is ours, and what was in it doesn't matter.
-        to_result(unsafe { bindings::sg_alloc_table(&mut table, entries, bindings::GFP_KERNEL) })?;
-        // INVARIANT: Just allocated. A table may be moved: nothing points to it.
-        Ok(Self(table))
+        // SAFETY: May be called with any number.
+        let chunk = unsafe { rdma_bindings::rdma_helper_sg_alloc(entries) };
+        // INVARIANT: Just allocated, and nothing follows.
+        Ok(Self(NonNull::new(chunk).ok_or(ENOMEM)?))
     }
 
-    fn as_raw(&self) -> *mut bindings::scatterlist {
-        self.0.sgl
+    /// Allocates a chunk for a list that becomes about so long. May sleep.
+    fn begin(expected: u32) -> Result<Self> {
+        // SAFETY: May be called with any number.
+        let chunk = unsafe { rdma_bindings::rdma_helper_sg_begin(expected) };
+        // INVARIANT: Just allocated, and nothing follows.
+        Ok(Self(NonNull::new(chunk).ok_or(ENOMEM)?))
     }
 }
 
-impl Drop for Entries {
+impl Drop for Chunks {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant the table is allocated. Freeing goes by its size, not by
-        // its end mark.
-        unsafe { bindings::sg_free_table(&mut self.0) };
+        // SAFETY: By the type invariant all chunks are allocated; nobody uses them any more.
+        unsafe { rdma_bindings::rdma_helper_sg_free(self.0.as_ptr()) };
     }
 }

@@ -18,9 +18,11 @@ mod tests {
         }
 
         fn run(&self, page: usize, offset: usize, len: usize) -> Run {
-            // SAFETY: The row has four pages, and no list of a test outlives it.
-            let page = unsafe { BorrowedPage::from_raw(self.0.add(page % 4)) };
-            Run { page, offset, len }
+            // SAFETY: The row has four pages.
+            let phys =
+                unsafe { rdma_bindings::rdma_helper_page_phys(self.0.as_ptr().add(page % 4)) };
+            // SAFETY: The run is inside of the row, and no list of a test outlives that.
+            unsafe { Run::new(phys + offset as u64, len as u64) }
         }
     }
 
@@ -31,11 +33,10 @@ mod tests {
         }
     }
 
-    fn cut(max_segment: usize, runs: impl IntoIterator<Item = Run>) -> Result<SgList> {
-        let runs = runs.into_iter().map(Ok::<_, Error>);
-        SgList::cut(u32::try_from(max_segment)?, 8, None, runs).map_err(|error| match error {
-            BuildError::Source(error) | BuildError::List(error) => error,
-        })
+    fn cut<const N: usize>(max_segment: usize, runs: [Run; N]) -> Result<SgList> {
+        let mut list = SgBuilder::cut(u32::try_from(max_segment)?, 1, None)?;
+        list.append(&runs)?;
+        list.done()
     }
 
     /// Offset and length of the entries.

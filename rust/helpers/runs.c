@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From a list of segments to runs of memory: as much as possible at once, without a look at a page
+ * that is not one of a kind with its neighbours. What stops here is judged by the core (memory.rs).
+ */
+#include <linux/bvec.h>
+#include <linux/mm.h>
+#include <linux/uio.h>
+#include <linux/vmalloc.h>
+
+#include "kfabric_helpers.h"
+#include "pages.h"
+
+/* Runs that are being put together: no two of them follow each other. */
+struct out {
+	struct kfi_helper_run *runs;
+	u32 count;
+	u32 max;
+};
+
+/* So many page frames of vmalloc areas are looked up at once: as few as the stack doesn't feel. */
+#define FRAMES	16
+
+/* How many pages are touched by @len bytes that start at @addr? */
+static u64 pages_of(u64 addr, u64 len)
+{
+	return (offset_in_page(addr) + len + PAGE_SIZE - 1) >> PAGE_SHIFT;
+}
+
+/* How many pages of @pages from @pfn on are in one part of the memory map? */
+static u64 pages_here(u64 pfn, u64 pages)
+{
+	return min_t(u64, pages, KFI_MAP_PAGES - pfn % KFI_MAP_PAGES);
+}
+
+/* Does the memory at @phys follow the last run? */
+static bool follows(const struct out *out, u64 phys)
+{
+	const struct kfi_helper_run *last = &out->runs[out->count - 1];
+
+	return out->count && last->phys + last->len == phys &&
+	       (phys % (KFI_MAP_PAGES << PAGE_SHIFT) ||
+		zone_device_pages_have_same_pgmap(pfn_to_page(PHYS_PFN(phys - 1)),
+						  pfn_to_page(PHYS_PFN(phys))));
+}
+
+/* As kfi_helper_plain_pages(), which most pages that have no neighbours don't need. */
+static __always_inline u64 plain_pages(struct kfi_helper_walk *walk, u64 pfn, u64 pages)
+{
+	if (pages == 1 && kfi_is_seen(&walk->seen, pfn) && kfi_is_plain(pfn_to_page(pfn)))
+		return 1;
+	return kfi_helper_plain_pages(pfn, pages, walk->writes, &walk->seen, &walk->facts);
+}
+
+/*
+ * Takes @pages page frames from @pfn on, which are in one part of the memory map; they are at
+ * @value, and the next @left bytes of the segment begin there. Returns false to stop there.
+ */
+static __always_inline bool take(struct kfi_helper_walk *walk, struct out *out, u64 pfn, u64 pages,
+				 u64 value, u64 left)
+{
+	u64 offset = offset_in_page(value);
+	u64 phys = PFN_PHYS(pfn) + offset;
+	bool joins = follows(out, phys);
+	u64 plain, bytes;
+
+	if (!joins && out->count == out->max)
+		return false;
+	plain = plain_pages(walk, pfn, pages);
+	bytes = plain ? min((plain << PAGE_SHIFT) - offset, left) : 0;
+	if (joins)
+		out->runs[out->count - 1].len += bytes;
+	else if (bytes)
+		out->runs[out->count++] = (struct kfi_helper_run){ .phys = phys, .len = bytes };
+	walk->done += bytes;
+	walk->limit -= bytes;
+	if (likely(plain == pages))
+		return true;
+	walk->stop = KFI_STOP_FACTS;
+	walk->value = value + bytes;
+	walk->page.phys = phys + bytes;
+	walk->page.len = min(PAGE_SIZE - offset_in_page(walk->page.phys), left - bytes);
+	return false;
+}
+
+/*
+ * The page frames behind at most @pages pages from @addr on, which is in the range of vmalloc areas.
+ * Returns how many there are; if they are in a @row, only the first one is told.
+ */
+#ifdef CONFIG_X86_64
+static u64 vmalloc_frames(unsigned long addr, u64 pages, u64 *pfns, bool *row)
+{
+	unsigned long flags;
+	unsigned int level;
+	pte_t *pte, entry;
+	u64 n = 0;
+
+	/* Whoever frees page tables waits until each processor has let interrupts in. */
+	local_irq_save(flags);
+	pte = lookup_address(addr, &level);
+	if (pte && level == PG_LEVEL_4K) {
+		pages = min3(pages, (u64)FRAMES, (u64)(PTRS_PER_PTE - pte_index(addr)));
+		for (; n < pages; n++) {
+			entry = READ_ONCE(pte[n]);
+			if (!pte_present(entry))
+				break;
+			pfns[n] = pte_pfn(entry);
+		}
+	} else if (pte) {
+		entry = READ_ONCE(*pte);
+		if (pte_flags(entry) & _PAGE_PRESENT) {
+			unsigned long size = page_level_size(level);
+			u64 start = pte_val(entry) & PTE_PFN_MASK & page_level_mask(level);
+
+			*row = true;
+			pfns[0] = PHYS_PFN(start + (addr & (size - 1)));
+			n = min(pages, (u64)(size - (addr & (size - 1) & PAGE_MASK)) >> PAGE_SHIFT);
+		}
+	}
+	local_irq_restore(flags);
+	return n;
+}
+#else
+static u64 vmalloc_frames(unsigned long addr, u64 pages, u64 *pfns, bool *row)
+{
+	struct page *page = vmalloc_to_page((void *)addr);
+
+	if (!page)
+		return 0;
+	pfns[0] = page_to_pfn(page);
+	return 1;
+}
+#endif
+
+/* The page frames behind addresses, as above. The linear map has them in rows. */
+static u64 frames_at(unsigned long addr, u64 pages, u64 *pfns, bool *row)
+{
+	u64 n;
+
+	*row = false;
+	if (is_vmalloc_addr((void *)addr)) {
+		n = vmalloc_frames(addr, pages, pfns, row);
+	} else {
+		*row = true;
+		/* Valid is what the memory map has, so all of the same part of it. */
+		n = kfi_helper_virt_pfn((void *)addr, pfns) ? pages : 0;
+	}
+	return *row && n ? pages_here(pfns[0], n) : n;
+}
+
+/* Walks through what is left of a kvec. Returns false to stop there. */
+static bool walk_kvec(struct kfi_helper_walk *walk, struct out *out)
+{
+	const struct kvec *kvec = &walk->kvecs[walk->index];
+	unsigned long base = (unsigned long)kvec->iov_base;
+	u64 pfns[FRAMES];
+	bool row;
+
+	if (!walk->done) {
+		walk->value = base;
+		if (!base)
+			walk->stop = KFI_STOP_NULL;
+		else if (kfi_helper_on_stack(kvec->iov_base, kvec->iov_len))
+			walk->stop = KFI_STOP_STACK;
+		if (walk->stop)
+			return false;
+	}
+	while (walk->done < kvec->iov_len && walk->limit) {
+		unsigned long addr = base + walk->done;
+		u64 left = min(kvec->iov_len - walk->done, walk->limit);
+		u64 n = frames_at(addr, pages_of(addr, left), pfns, &row);
+		u64 i, next, before;
+
+		if (!n) {
+			walk->stop = KFI_STOP_NO_MEMORY;
+			walk->value = addr;
+			return false;
+		}
+		for (i = 0; i < n; i = next) {
+			next = row ? n : i + 1;
+			while (next < n && pfns[next] == pfns[next - 1] + 1 &&
+			       pfns[next] % KFI_MAP_PAGES)
+				next++;
+			before = walk->done;
+			if (!take(walk, out, pfns[i], next - i, base + before, left))
+				return false;
+			left -= walk->done - before;
+		}
+	}
+	return walk->done == kvec->iov_len;
+}
+
+/* The page frame where a bio_vec starts, as kfi_helper_bvec_pfn(), if it is one of @seen. */
+static __always_inline bool seen_pfn(const struct kfi_helper_seen *seen, const struct bio_vec *bvec,
+				     u64 *pfn)
+{
+	u64 first = page_to_pfn(bvec->bv_page);
+
+	*pfn = first + (bvec->bv_offset >> PAGE_SHIFT);
+	return kfi_is_seen(seen, first) && pfn_to_page(first) == bvec->bv_page;
+}
+
+/* Walks through what is left of a bio_vec. Returns false to stop there. */
+static bool walk_bvec(struct kfi_helper_walk *walk, struct out *out)
+{
+	const struct bio_vec *bvec = &walk->bvecs[walk->index];
+	u64 start, phys, left;
+
+	if (!seen_pfn(&walk->seen, bvec, &start) && !kfi_helper_bvec_pfn(bvec, &start)) {
+		walk->stop = KFI_STOP_NO_PAGE;
+		walk->value = (unsigned long)bvec->bv_page;
+		return false;
+	}
+	start = PFN_PHYS(start) + offset_in_page(bvec->bv_offset);
+	while (walk->done < bvec->bv_len && walk->limit) {
+		phys = start + walk->done;
+		left = min(bvec->bv_len - walk->done, walk->limit);
+		if (!take(walk, out, PHYS_PFN(phys),
+			  pages_here(PHYS_PFN(phys), pages_of(phys, left)), phys, left))
+			return false;
+	}
+	return walk->done == bvec->bv_len;
+}
+
+/*
+ * Where in memory bio_vecs start; KFI_NO_START for one that has no page of this machine. Any
+ * context.
+ */
+void kfi_helper_bvec_starts(const struct bio_vec *bvecs, u32 count, u64 *starts)
+{
+	/* Page frames that there are: the last one found, and those that come and go with it. */
+	struct kfi_helper_seen valid = {};
+	u64 pfn;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		if (!seen_pfn(&valid, &bvecs[i], &pfn)) {
+			if (!kfi_helper_bvec_pfn(&bvecs[i], &pfn)) {
+				starts[i] = KFI_NO_START;
+				continue;
+			}
+			valid.first = ALIGN_DOWN(page_to_pfn(bvecs[i].bv_page), KFI_MAP_PAGES);
+			valid.end = valid.first + KFI_MAP_PAGES;
+		}
+		starts[i] = PFN_PHYS(pfn) + offset_in_page(bvecs[i].bv_offset);
+	}
+}
+
+/**
+ * kfi_helper_walk() - Go on through a list of segments, and find the next runs of memory.
+ * @walk: The list, and how far it was walked through; goes on.
+ * @runs: Where the runs go, which follow each other in the region.
+ * @max: How many there may be, at least 1.
+ *
+ * There are no more bytes than @walk->limit, which goes down.
+ *
+ * It stops at the first thing that is remarkable, which is then in @walk: if it is a page about
+ * which there are facts, it may be taken after all by adding the length of @walk->page to
+ * @walk->done. Otherwise the walk is over. May sleep.
+ *
+ * Returns how many runs there are before that; fewer than @max only there, at the limit or at the end.
+ */
+u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max)
+{
+	struct out out = { .runs = runs, .max = max };
+
+	walk->stop = KFI_STOP_NONE;
+	while (walk->index < walk->count && walk->limit) {
+		if (!(walk->kvecs ? walk_kvec(walk, &out) : walk_bvec(walk, &out)))
+			break;
+		walk->index++;
+		walk->done = 0;
+	}
+	return out.count;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Unit tests of runs: random lists, beside what is found page by page.
+
+#[kernel::macros::kunit_tests(kfabric_memory)]
+mod tests {
+    use crate::region::{
+        access::Access,
+        memory::*,
+        source::List, //
+    };
+    use crate::support::chance::Chance;
+    use core::slice;
+    use kfi_bindings::{
+        bio_vec,
+        kvec, //
+    };
+
+    const PAGES: usize = 24;
+
+    /// What is found: the bytes that may be registered, joined, and why it ended.
+    #[derive(Default, PartialEq, Debug)]
+    struct Found {
+        runs: KVVec<(u64, u64)>,
+        end: Option<Refusal>,
+    }
+
+    impl Found {
+        fn add(&mut self, phys: u64, len: u64) -> Result {
+            match self.runs.last_mut() {
+                Some((start, bytes)) if *start + *bytes == phys => *bytes += len,
+                _ => self.runs.push((phys, len), GFP_KERNEL)?,
+            }
+            Ok(())
+        }
+
+        fn refused(mut self, refusal: Refusal) -> Self {
+            self.end = Some(refusal);
+            self
+        }
+    }
+
+    fn reads() -> Result<Use> {
+        let access = Access::parse(Access::REMOTE_READ.bits())?;
+        Ok(Use::new(access, false))
+    }
+
+    /// At most so many bytes at once.
+    fn by_runs(source: &Source<'_>, mut most: impl FnMut() -> u64) -> Result<Found> {
+        let mut found = Found::default();
+        let mut runs = source.runs(reads()?);
+        loop {
+            let limit = most();
+            match runs.next_runs(limit) {
+                Ok([]) => return Ok(found),
+                Ok(next) => {
+                    assert!(next.iter().map(MemoryRun::bytes).sum::<u64>() <= limit);
+                    for run in next {
+                        found.add(run.phys(), run.bytes())?;
+                    }
+                }
+                Err(refusal) => return Ok(found.refused(refusal)),
+            }
+        }
+    }
+
+    /// One page at a time.
+    fn page_by_page(
+        found: &mut Found,
+        index: usize,
+        (mut at, mut left): (u64, u64),
+        frame: impl Fn(u64) -> Result<u64, Refusal>,
+    ) -> Result<Result<(), Refusal>> {
+        while left > 0 {
+            let here = left.min(PAGE - at % PAGE);
+            let judged = frame(at).and_then(|frame| {
+                let judged = Judge::new(reads().map_err(|_| Errno::EINVAL)?).pages(frame, 1);
+                let refusal = |why| Refusal::new(Errno::EFAULT, why).at(index).value(at);
+                judged.map(|()| frame).map_err(|no| refusal(no.why))
+            });
+            match judged {
+                Ok(frame) => found.add(frame * PAGE + at % PAGE, here)?,
+                Err(refusal) => return Ok(Err(refusal)),
+            }
+            (at, left) = (at.wrapping_add(here), left - here);
+        }
+        Ok(Ok(()))
+    }
+
+    fn slow_kvecs(list: &[kvec]) -> Result<Found> {
+        let mut found = Found::default();
+        for (index, kvec) in list.iter().enumerate() {
+            let refuse = |why, value| Refusal::new(Errno::EFAULT, why).at(index).value(value);
+            let base = widen(kvec.iov_base.addr());
+            if base == 0 {
+                return Ok(found.refused(refuse(c"address is NULL", 0)));
+            }
+            // SAFETY: Any addresses may be asked about.
+            if unsafe { kfi_bindings::kfi_helper_on_stack(kvec.iov_base, kvec.iov_len) } {
+                return Ok(found.refused(refuse(c"memory of the caller's stack", base)));
+            }
+            let frame = |at| frame_at(index, usize::try_from(at).unwrap_or(0));
+            let span = (base, widen(kvec.iov_len));
+            if let Err(refusal) = page_by_page(&mut found, index, span, frame)? {
+                return Ok(found.refused(refusal));
+            }
+        }
+        Ok(found)
+    }
+
+    fn slow_bvecs(list: &[bio_vec]) -> Result<Found> {
+        let mut found = Found::default();
+        for (index, bvec) in list.iter().enumerate() {
+            let mut frame = 0;
+            // SAFETY: A bad page is found out without being read.
+            if !unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) } {
+                let refusal = Refusal::new(Errno::EFAULT, c"no page of this machine").at(index);
+                return Ok(found.refused(refusal.value(widen(bvec.bv_page.addr()))));
+            }
+            let start = frame * PAGE + u64::from(bvec.bv_offset) % PAGE;
+            let span = (start, u64::from(bvec.bv_len));
+            let judged = page_by_page(&mut found, index, span, |at| Ok(at / PAGE))?;
+            if let Err(refusal) = judged {
+                return Ok(found.refused(refusal));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Up to ten segments, of which one may be bad.
+    fn random_kvecs(chance: &mut Chance, memory: &mut [&mut [u8]]) -> Result<KVec<kvec>> {
+        let mut list = KVec::new();
+        for _ in 0..=chance.below(9) {
+            let which = chance.index(memory.len());
+            let area = memory.get_mut(which).ok_or(EINVAL)?;
+            let start = chance.index(area.len() - 1);
+            // Some go on behind the end of the area.
+            let behind = if chance.below(40) == 0 {
+                2 * PAGE_SIZE
+            } else {
+                0
+            };
+            let len = 1 + chance.index(area.len() - start + behind);
+            let mut kvec = kvec {
+                iov_base: area.as_mut_ptr().wrapping_add(start).cast(),
+                iov_len: len,
+            };
+            match chance.below(120) {
+                0 => kvec.iov_base = core::ptr::null_mut(),
+                1 => kvec.iov_base = core::ptr::without_provenance_mut(PAGE_SIZE),
+                2 => kvec.iov_base = (&raw mut kvec.iov_len).cast(),
+                _ => (),
+            }
+            list.push(kvec, GFP_KERNEL)?;
+        }
+        Ok(list)
+    }
+
+    #[test]
+    fn random_addresses() -> Result {
+        let mut chance = Chance::new("kfabric_memory.random_addresses");
+        let mut linear = KVec::from_elem(0u8, PAGES * PAGE_SIZE, GFP_KERNEL)?;
+        let mut mapped = VVec::from_elem(0u8, PAGES * PAGE_SIZE, GFP_KERNEL)?;
+        let mut areas = [linear.as_mut_slice(), mapped.as_mut_slice()];
+        for _ in 0..400 {
+            let list = random_kvecs(&mut chance, &mut areas)?;
+            let slow = slow_kvecs(&list)?;
+            let source = Source::kvecs(&list);
+            assert_eq!(by_runs(&source, || u64::MAX)?, slow);
+            let cut = by_runs(&source, || 1 + chance.below(5 * PAGE))?;
+            assert_eq!(cut, slow);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn random_pages() -> Result {
+        let mut chance = Chance::new("kfabric_memory.random_pages");
+        // SAFETY: May be called with any order; the pages are freed below.
+        let row = unsafe { kernel::bindings::alloc_pages(kernel::bindings::GFP_KERNEL, 4) };
+        if row.is_null() {
+            return Err(ENOMEM);
+        }
+        let result = (|| {
+            for _ in 0..400 {
+                let mut list = KVec::new();
+                for _ in 0..=chance.below(9) {
+                    let page = chance.index(16);
+                    let offset = chance.index((16 - page) * PAGE_SIZE - 1);
+                    let most = (16 - page) * PAGE_SIZE - offset;
+                    let mut bvec = bio_vec {
+                        bv_page: row.wrapping_add(page).cast(),
+                        bv_offset: u32::try_from(offset)?,
+                        bv_len: 1 + u32::try_from(chance.index(most))?,
+                    };
+                    match chance.below(100) {
+                        0 => bvec.bv_page = core::ptr::null_mut(),
+                        1 => bvec.bv_page = core::ptr::without_provenance_mut(usize::MAX - 11),
+                        2 => bvec.bv_page = bvec.bv_page.wrapping_byte_add(8),
+                        _ => (),
+                    }
+                    list.push(bvec, GFP_KERNEL)?;
+                }
+                let slow = slow_bvecs(&list)?;
+                // SAFETY: The list has so many entries, and stays as it is.
+                let list = unsafe { List::from_raw(list.as_ptr(), list.len()) }?;
+                let source = Source::Bvec(list);
+                assert_eq!(by_runs(&source, || u64::MAX)?, slow);
+                let cut = by_runs(&source, || 1 + chance.below(5 * PAGE))?;
+                assert_eq!(cut, slow);
+                // What is said of the shape needs no memory.
+                let starts = source.segments(usize::MAX);
+                for (segment, bvec) in starts.zip(slice_of(&source)) {
+                    let mut frame = 0;
+                    // SAFETY: As in `slow_bvecs()`.
+                    let found = unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) };
+                    let start = frame * PAGE + u64::from(bvec.bv_offset) % PAGE;
+                    let (at, len) = segment?;
+                    assert_eq!((at, len), (found.then_some(start), u64::from(bvec.bv_len)));
+                }
+            }
+            Ok(())
+        })();
+        // SAFETY: Allocated with this order, and used no more.
+        unsafe { kernel::bindings::__free_pages(row, 4) };
+        result
+    }
+
+    fn slice_of<'a>(source: &Source<'a>) -> slice::Iter<'a, bio_vec> {
+        match source {
+            Source::Bvec(list) => list.entries(usize::MAX).iter(),
+            _ => [].iter(),
+        }
+    }
+}

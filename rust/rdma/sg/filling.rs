@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Filling the entries of a table.
+
+use kernel::{
+    error::to_result,
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+
+use core::ptr::null_mut;
+
+use super::{
+    list::Run,
+    table::{
+        SpareTable,
+        Table, //
+    }, //
+};
+
+/// A table that is being filled, from the first entry on.
+///
+/// # Invariants
+///
+/// `cursor` is one of `table`, and its last entry has been filled, if there is one.
+pub(super) struct Filling {
+    table: Table,
+    cursor: rdma_bindings::rdma_helper_sg_cursor,
+}
+
+impl Filling {
+    /// Begins a list that becomes about so long, whose entries are at most so long, or a page. May
+    /// sleep.
+    pub(super) fn new(
+        max_segment: u32,
+        expected: usize,
+        spare: Option<&SpareTable>,
+    ) -> Result<Self> {
+        let table = Table::get(u32::try_from(expected).unwrap_or(u32::MAX), spare)?;
+        let cursor = rdma_bindings::rdma_helper_sg_cursor {
+            chunk: table.as_raw(),
+            filled: 0,
+            count: 0,
+            last: null_mut(),
+            start: 0,
+            end: 0,
+            max_seg: u32::try_from(PAGE_SIZE)?.max(max_segment),
+        };
+        // INVARIANT: The cursor is at the beginning of the table.
+        Ok(Self { table, cursor })
+    }
+
+    /// Adds memory, which joins with what it follows. [`ENOMEM`] without memory for an entry. May
+    /// sleep.
+    pub(super) fn append(&mut self, runs: &[Run]) -> Result {
+        let (first, count) = (runs.as_ptr().cast(), runs.len());
+        // SAFETY: `cursor` is that of a table that is there; by the invariant of `Run` the runs have
+        // pages, and they are laid out as the helper has them.
+        to_result(unsafe { rdma_bindings::rdma_helper_sg_append(&mut self.cursor, first, count) })
+    }
+
+    /// Adds an entry of addresses of a device. [`ENOMEM`] without memory for it. May sleep.
+    pub(super) fn append_dma(&mut self, address: u64, len: u32) -> Result {
+        // SAFETY: `cursor` is that of a table that is there.
+        to_result(unsafe {
+            rdma_bindings::rdma_helper_sg_append_dma(&mut self.cursor, address, len)
+        })
+    }
+
+    /// Ends the list: its table, whose last entry is marked, and the number of entries, not 0.
+    /// [`EINVAL`] if there are none.
+    pub(super) fn done(self) -> Result<(Table, u32)> {
+        if self.cursor.last.is_null() {
+            return Err(EINVAL);
+        }
+        // SAFETY: The cursor's last entry is one of the table's.
+        unsafe { rdma_bindings::rdma_helper_sg_end(self.cursor.last) };
+        Ok((self.table, self.cursor.count))
+    }
+}
