@@ -13,6 +13,7 @@
 #include <kfi_tagged.h>
 #include <kfi_atomic.h>
 #include <kfi_prov.h>
+#include <kfi_batch_ext.h>
 #include <kfi_dma_ext.h>
 #include <kfi_raw_ext.h>
 #include <kfi_reserve_ext.h>

@@ -19,6 +19,7 @@
 #include <kfi_errno.h>
 #include <kfi_prov.h>
 #include <kfi_raw_ext.h>
+#include <kfi_batch_ext.h>
 #include <kfi_reserve_ext.h>
 #include <kfi_rma.h>
 #include <kfi_tagged.h>
@@ -478,6 +479,11 @@ FIELD(kfi_raw_key, piece, 24);
 
 TABLE(kfi_raw_ops, 1);
 SLOT(kfi_raw_ops, 1, resolve);
+
+/* --- kfi_batch_ext.h ------------------------------------------------------------------------ */
+TABLE(kfi_batch_ops, 2);
+SLOT(kfi_batch_ops, 1, regattr_many);
+SLOT(kfi_batch_ops, 2, close_many);
 
 /* --- kfi_reserve_ext.h ---------------------------------------------------------------------- */
 

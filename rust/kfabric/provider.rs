@@ -34,6 +34,8 @@ pub use fabric::{
 };
 pub use mr::{
     Bindings,
+    Closing,
+    Enabling,
     Keys,
     Mr, //
 };

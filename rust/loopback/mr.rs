@@ -16,6 +16,7 @@ use crate::{
         Region, //
     }, //
 };
+use core::any::Any;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
@@ -198,5 +199,9 @@ impl provider::Mr for Mr {
         self.more.clear();
         self.region.close();
         Ok(())
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 }

@@ -31,7 +31,7 @@ use crate::{
 /// A completion queue.
 ///
 /// Wraps the C `struct ib_cq`, and holds its device. Callbacks of requests are called by whoever
-/// [reaps](Cq::reap) it, or in softirq context as long as somebody [listens](Cq::listen).
+/// reaps it, or in softirq context as long as somebody listens.
 ///
 /// It can't overrun: a queue pair reserves an entry for each of its requests.
 ///

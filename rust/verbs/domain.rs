@@ -9,7 +9,10 @@ use crate::{
     },
     link::Link,
     mode::Mode,
-    mr::Mr,
+    mr::{
+        self,
+        Mr, //
+    },
     refused,
     work, //
 };
@@ -21,7 +24,9 @@ use kernel::{
 use kfabric::{
     provider::{
         self,
-        Dma, //
+        Closing,
+        Dma,
+        Enabling, //
     },
     Errno,
     Extension,
@@ -89,6 +94,14 @@ impl provider::Domain for Domain {
 
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
         Ok(Mr::create(&self.link, request)?)
+    }
+
+    fn enable_many(&self, mrs: &mut [Enabling<'_>]) {
+        mr::enable_many(&self.link, mrs);
+    }
+
+    fn close_many(&self, mrs: &mut [Closing<'_>]) {
+        mr::close_many(&self.link, mrs);
     }
 
     fn reserve(

@@ -2,13 +2,23 @@
 
 //! Regions as the core has them.
 
+mod many;
+
+pub(crate) use self::many::{
+    close_many,
+    enable_many, //
+};
+
 use crate::{
     link::Link,
     lists,
     refused,
     region::Region, //
 };
-use core::mem;
+use core::{
+    any::Any,
+    mem, //
+};
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -134,5 +144,9 @@ impl provider::Mr for Mr {
             inside.get().pool().end_reserved();
         }
         released
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 }

@@ -211,7 +211,7 @@ impl State {
 }
 
 /// Keeps a device region for others.
-fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
+pub(crate) fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
     if reserved {
         pool.put_reserved(mr);
     } else {

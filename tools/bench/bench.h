@@ -141,8 +141,7 @@ int queue_run(struct bench_queue *q, const struct ib_send_wr *first, struct ib_s
  * @info: What the domains were opened with.
  * @fabric: The fabric.
  * @domain: Registrations here are there when the call returns.
- * @async: Registrations here report to @eq.
- * @eq: The event queue.
+ * @many: The extension by which many are registered in one go.
  * @dma: The extension by which lists are mapped.
  * @mapped: How many of the lists that come mapped are.
  */
@@ -152,8 +151,7 @@ struct bench {
 	struct kfi_info *info;
 	struct kfid_fabric *fabric;
 	struct kfid_domain *domain;
-	struct kfid_domain *async;
-	struct kfid_eq *eq;
+	struct kfi_batch_ops *many;
 	struct kfi_dma_ops *dma;
 	int mapped;
 };

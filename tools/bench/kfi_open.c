@@ -2,6 +2,7 @@
 /* kfabric's side: what is open. */
 #include <linux/slab.h>
 
+#include <kfi_batch_ext.h>
 #include <kfi_verbs_ext.h>
 
 #include "bench.h"
@@ -27,21 +28,16 @@ static int find(struct bench *b, const char *name)
 
 static int open_domains(struct bench *b)
 {
-	struct kfi_eq_attr attr = {
-		.size = BATCH,
-		.wait_obj = KFI_WAIT_UNSPEC,
-	};
+	void *ops;
 	int ret;
 
 	ret = kfi_fabric(b->info->fabric_attr, &b->fabric, NULL);
 	if (!ret)
 		ret = kfi_domain(b->fabric, b->info, &b->domain, NULL);
 	if (!ret)
-		ret = kfi_domain(b->fabric, b->info, &b->async, NULL);
+		ret = kfi_open_ops(&b->domain->fid, KFI_BATCH_OPS_1, 0, &ops, NULL);
 	if (!ret)
-		ret = kfi_eq_open(b->fabric, &attr, &b->eq, NULL, NULL);
-	if (!ret)
-		ret = kfi_domain_bind(b->async, &b->eq->fid, KFI_REG_MR);
+		b->many = ops;
 	return ret;
 }
 
@@ -135,10 +131,6 @@ int kfi_shut(struct bench *b)
 
 	c_close(&b->dev);
 	unmap_lists(b);
-	if (b->async)
-		ret = shut(&b->async->fid);
-	if (b->eq)
-		ret = shut(&b->eq->fid) ?: ret;
 	if (b->domain)
 		ret = shut(&b->domain->fid) ?: ret;
 	if (b->fabric)

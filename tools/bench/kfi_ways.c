@@ -2,9 +2,9 @@
 /* kfabric's ways to register regions and to close them. */
 #include <linux/uio.h>
 
-#include "bench.h"
+#include <kfi_batch_ext.h>
 
-#define TIMEOUT_MS	60000
+#include "bench.h"
 
 /* Registers @len bytes at @addr. */
 static int reg(struct kfid_domain *domain, void *addr, size_t len, struct kfid_mr **mr)
@@ -74,34 +74,22 @@ int kfi_one(struct bench *b, enum bench_form form, unsigned int pages)
 	return ret ?: kfi_close(&mr->fid);
 }
 
-static int read_event(struct bench *b)
-{
-	struct kfi_eq_entry entry;
-	u32 event;
-	ssize_t ret;
-
-	ret = kfi_eq_sread(b->eq, &event, &entry, sizeof(entry), TIMEOUT_MS, 0);
-	if (ret < 0)
-		return ret;
-	return event == KFI_MR_COMPLETE ? 0 : -EIO;
-}
-
-/* Many regions at a time, each of which is there when its event is. */
+/* Many regions of kmalloc()'ed memory in one go. */
 int kfi_batch(struct bench *b, enum bench_form form, unsigned int pages)
 {
+	struct kvec one = { .iov_base = b->mem->linear, .iov_len = pages * PAGE_SIZE };
+	/* Too large for the stack, and used by one thread. */
+	static struct kfi_mr_attr attr[BATCH];
 	struct kfid_mr *mr[BATCH];
-	int i, n, closed, ret = 0;
+	int i, ret;
 
-	for (n = 0; n < BATCH; n++) {
-		ret = kfi_register(b->async, b->mem, form, pages, &mr[n]);
-		if (ret)
-			break;
+	for (i = 0; i < BATCH; i++) {
+		attr[i].type = KFI_KVEC;
+		attr[i].mr_iov = &one;
+		attr[i].iov_count = 1;
+		attr[i].access = KFI_RIGHTS;
 	}
-	for (i = 0; i < n && !ret; i++)
-		ret = read_event(b);
-	for (i = 0; i < n; i++) {
-		closed = kfi_close(&mr[i]->fid);
-		ret = ret ?: closed;
-	}
-	return ret;
+	ret = b->many->regattr_many(&b->domain->fid, attr, BATCH, 0, KFI_BATCH_ALL_OR_NONE, mr,
+				    NULL);
+	return ret ?: b->many->close_many(mr, BATCH, NULL);
 }

@@ -2,6 +2,7 @@
 
 //! `kfi_open_ops()` on a domain.
 
+pub(crate) mod batch;
 pub(crate) mod dma;
 pub(crate) mod mapped_keys;
 pub(crate) mod raw;
@@ -33,6 +34,9 @@ fn table(domain: &dyn Domain, name: &CStr) -> Option<*mut c_void> {
     // A consumer that opens one of these relies on the core's, be it there or not.
     if name == dma::NAME {
         return domain.dma().map(|_| dma::OPS.as_ptr().cast());
+    }
+    if name == batch::NAME {
+        return Some(batch::OPS.as_ptr().cast());
     }
     if name == raw::NAME {
         return Some(raw::OPS.as_ptr().cast());

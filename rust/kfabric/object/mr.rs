@@ -11,6 +11,7 @@ mod control;
 mod enable;
 mod kit;
 mod local;
+pub(crate) mod many;
 mod open;
 mod ops;
 mod public;
@@ -111,6 +112,8 @@ struct Inner {
     event: Option<Unread>,
     /// What the provider keeps of the memory may be used until this is dropped.
     lease: Option<Lease>,
+    /// Who ends all regions of the domain waits for this one to be closed.
+    awaited: bool,
 }
 
 impl MrBody {

@@ -5,7 +5,11 @@
 use super::{
     dma::Dma,
     extension::Extension,
-    mr::Mr, //
+    mr::{
+        Closing,
+        Enabling,
+        Mr, //
+    }, //
 };
 use crate::{
     region::{
@@ -48,6 +52,22 @@ pub trait Domain: Any + Send + Sync {
     /// once is refused here. No peer can reach anything before [`Mr::enable`].
     /// May sleep.
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn Mr>, Refusal>;
+
+    /// Enables several regions of the domain, so that the device is waited for once. Each ends as
+    /// [`Mr::enable`] does. May sleep.
+    fn enable_many(&self, mrs: &mut [Enabling<'_>]) {
+        for one in mrs {
+            *one.done = Some(one.mr.enable(one.bindings));
+        }
+    }
+
+    /// Closes several regions of the domain, so that the device is waited for once. Each ends as
+    /// [`Mr::close`] does. May sleep.
+    fn close_many(&self, mrs: &mut [Closing<'_>]) {
+        for one in mrs {
+            *one.done = Some(one.mr.close());
+        }
+    }
 
     /// Makes idle regions, of each of which [`Mr::create_again`] can make a region of up to so many
     /// pages and segments without gaps, again and again, without taking any memory. Called once.

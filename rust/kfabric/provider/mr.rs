@@ -16,6 +16,7 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
+use core::any::Any;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -26,7 +27,7 @@ use kernel::{
 ///
 /// The core makes these calls one at a time and in that order, so there are no states to check.
 /// May be called by different threads.
-pub trait Mr: Send + Sync {
+pub trait Mr: Any + Send + Sync {
     /// As `Domain::create_mr`, for one of `Domain::reserve`, which is idle: new, closed, or not
     /// created because of an error. May sleep.
     fn create_again(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
@@ -62,6 +63,27 @@ pub trait Mr: Send + Sync {
     ///
     /// `EIO` if the device would not let go of the region: its memory must never be freed then.
     fn close(&mut self) -> Result<(), Refusal>;
+
+    /// `self` as [`Any`], for the provider's domain that gets several. Any context.
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+/// One of several regions that are enabled together ([`Domain::enable_many`](super::Domain)).
+pub struct Enabling<'a> {
+    /// The region, for which [`Mr::enable`] would be called next.
+    pub mr: &'a mut dyn Mr,
+    /// What it is bound to.
+    pub bindings: &'a Bindings,
+    /// To be set to what `enable` would return.
+    pub done: &'a mut Option<Result<Keys, Refusal>>,
+}
+
+/// One of several regions that are closed together ([`Domain::close_many`](super::Domain)).
+pub struct Closing<'a> {
+    /// The region, for which [`Mr::close`] would be called next.
+    pub mr: &'a mut dyn Mr,
+    /// To be set to what `close` would return.
+    pub done: &'a mut Option<Result<(), Refusal>>,
 }
 
 /// What a region was bound to before it is enabled.

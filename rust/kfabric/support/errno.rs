@@ -43,6 +43,8 @@ errnos! {
     EBADFLAGS = KFI_EBADFLAGS;
     /// The object still has children or users.
     EBUSY = KFI_EBUSY;
+    /// Not done, since something else failed.
+    ECANCELED = KFI_ECANCELED;
     /// Something of the same name is there already.
     EEXIST = KFI_EEXIST;
     /// Memory that can't be registered.

@@ -20,6 +20,9 @@ use kfabric::{
     RemotePiece, //
 };
 use rdma::{
+    sg::Memory,
+    Few,
+    PreparedMr,
     ValidMr,
     WrError, //
 };
@@ -54,9 +57,7 @@ impl Region {
             };
             let why = failed.error;
             let lists = failed.lists.map_err(|error| {
-                if error == EIO {
-                    self.state = State::Stuck;
-                }
+                self.not_undone(error);
                 refused::not_undone(error)
             })?;
             if !matches!(why, WrError::Flushed) {
@@ -69,6 +70,63 @@ impl Region {
             resources.device(),
             WrError::Flushed,
         ))
+    }
+}
+
+// What is done with several regions together, of which each is one to the device.
+impl Region {
+    /// Takes what is to be registered; to be followed by one of the others. `None` if that is several.
+    pub(crate) fn take_prepared(&mut self) -> Option<PreparedMr<Memory>> {
+        match &mut self.state {
+            State::Prepared(prepared) if prepared.len() == 1 => {
+                let prepared = mem::take(prepared).into_iter().next();
+                self.state = State::Failed;
+                prepared
+            }
+            _ => None,
+        }
+    }
+
+    /// Peers can reach it; says how.
+    pub(crate) fn set_valid(&mut self, valid: ValidMr) -> Keys {
+        let mut one = Few::new();
+        // There is room.
+        let _ = one.push_within_capacity(valid);
+        let keys = keys(&one, KVec::new());
+        self.state = State::Valid(one);
+        keys
+    }
+
+    /// It could not be registered with the others: it gets another device region. May sleep.
+    pub(crate) fn prepare_again(
+        &mut self,
+        resources: &Resources,
+        list: Memory,
+    ) -> Result<(), Refusal> {
+        let mut one = Few::new();
+        // There is room.
+        let _ = one.push_within_capacity(list);
+        self.state = State::Prepared(self.prepare(resources, one)?);
+        Ok(())
+    }
+
+    /// It could not be registered, nor deregistered for this reason.
+    pub(crate) fn not_undone(&mut self, error: Error) {
+        if error == EIO {
+            self.state = State::Stuck;
+        }
+    }
+
+    /// Takes what peers can reach; `None` if that is several, or nothing.
+    pub(crate) fn take_valid(&mut self) -> Option<ValidMr> {
+        match &mut self.state {
+            State::Valid(valid) if valid.len() == 1 => {
+                let valid = mem::take(valid).into_iter().next();
+                self.state = State::Failed;
+                valid
+            }
+            _ => None,
+        }
     }
 }
 

@@ -333,4 +333,8 @@ impl provider::Mr for FakeMr {
             false => Ok(()),
         }
     }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
 }

@@ -9,8 +9,13 @@ use super::{
 };
 use crate::{
     object::{
+        domain::DomainObject,
         eq::Unread,
         obj::Leave, //
+    },
+    provider::{
+        cntr::Counter,
+        Mr, //
     },
     support::{
         errno::Errno,
@@ -23,7 +28,10 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use kfi_bindings::kfid;
+use kfi_bindings::{
+    kfid,
+    kfid_mr, //
+};
 
 /// `kfi_close` of a region. Sleeps until a registration that is under way has ended; when it
 /// returns 0, no peer can reach the memory.
@@ -33,49 +41,115 @@ use kfi_bindings::kfid;
 /// `fid` is a region of this core that is used by nobody else any more.
 pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
-    // SAFETY: `fid` is the first field of an object to which C has a reference.
-    let object = unsafe { &*fid.cast::<MrObject>() };
-    let event = match settle(object) {
-        Ok(event) => event,
+    // SAFETY: By the requirements of this function.
+    let closing = unsafe { Closing::begin(fid.cast()) };
+    let mut closing = match closing {
+        Ok(closing) => closing,
         Err(refusal) => return refusal.report(),
     };
-    if let (Some(eq), Some(event)) = (object.eq(), event) {
-        // No event names a region that is gone.
-        eq.forget(event);
-    }
-    object.hide();
-    let mut inner = object.inner.lock();
-    // Under the lock: whoever ends all regions of the domain waits for this one, too.
-    let closed = match inner.mr.as_mut().map_or(Ok(()), |mr| mr.close()) {
-        Ok(()) => 0,
-        // Whatever the provider says: the object is gone, which `EBUSY` would deny. Reported while
-        // the provider can't be unloaded, whose words they are.
-        Err(refusal) => refusal.with_errno(Errno::EIO).report(),
-    };
-    let (mr, lease) = (inner.mr.take(), inner.lease.take());
-    drop(inner);
-    // The memory is the consumer's again, whatever the provider still has of it.
-    drop(lease);
-    // SAFETY: Once, since C closes the region once.
-    let left = unsafe { object.place().leave() };
-    // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
-    let object = unsafe { Arc::from_raw(fid.cast::<MrObject>()) };
-    // It may be dropped later, by the work that has enabled it, which doesn't use the domain any
-    // more; but the domain may be closed from the end of this on.
-    if object.reserved {
-        reserve::put_back(left.parent(), Kit::of_closed(object, mr));
-    } else {
-        drop((mr, object));
-    }
-    drop(left);
-    closed
+    let closed = closing.provided().map_or(Ok(()), |mr| mr.close());
+    closing.end(closed)
 }
 
-/// Takes the region from a device that goes away. Sleeps until no peer can reach the memory; if a
-/// registration is under way, until that has ended.
+/// A region that is being closed: nothing can refuse that any more.
+pub(super) struct Closing {
+    /// What C had.
+    object: Arc<MrObject>,
+    mr: Option<KBox<dyn Mr>>,
+}
+
+impl Closing {
+    /// Begins to close a region. Sleeps until a registration that is under way has ended.
+    ///
+    /// # Errors
+    ///
+    /// Then it is as open as before.
+    ///
+    /// - `EOPBADSTATE`: a registration is under way, in a handler that its end waits for.
+    /// - `EBUSY`: a counter is bound to it.
+    ///
+    /// # Safety
+    ///
+    /// `fid` is a region of this core that is used by nobody else any more.
+    pub(super) unsafe fn begin(fid: *mut kfid_mr) -> Result<Self, Refusal> {
+        // SAFETY: `fid` is the first field of an object to which C has a reference.
+        let object = unsafe { &*fid.cast::<MrObject>() };
+        let (mr, event) = settle(object)?;
+        if let (Some(eq), Some(event)) = (object.eq(), event) {
+            // No event names a region that is gone.
+            eq.forget(event);
+        }
+        object.hide();
+        // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
+        let object = unsafe { Arc::from_raw(fid.cast::<MrObject>()) };
+        Ok(Self { object, mr })
+    }
+
+    /// Begins to close a region that C was not given, and of which nothing was started.
+    pub(super) fn of_new(object: Arc<MrObject>) -> Self {
+        let mut inner = object.inner.lock();
+        inner.state.begin_close();
+        let mr = inner.mr.take();
+        drop(inner);
+        object.hide();
+        Self { object, mr }
+    }
+
+    /// The domain that it is in, and the provider's part, to be closed.
+    pub(super) fn parts(&mut self) -> (&DomainObject, Option<&mut KBox<dyn Mr>>) {
+        (self.object.parent(), self.mr.as_mut())
+    }
+
+    /// The domain that it is in.
+    pub(super) fn domain(&self) -> &DomainObject {
+        self.object.parent()
+    }
+
+    /// The provider's part, to be closed.
+    pub(super) fn provided(&mut self) -> Option<&mut KBox<dyn Mr>> {
+        self.mr.as_mut()
+    }
+
+    /// Ends closing it, when the provider has. Returns 0, or the number of an error that has been
+    /// reported; the object is gone all the same. Sleeps until nobody uses what the provider has kept
+    /// of the memory.
+    pub(super) fn end(self, closed: Result<(), Refusal>) -> c_int {
+        let Self { object, mr } = self;
+        let ret = match closed {
+            Ok(()) => 0,
+            // Whatever the provider says: the object is gone, which `EBUSY` would deny. Reported
+            // while the provider can't be unloaded, whose words they are.
+            Err(refusal) => refusal.with_errno(Errno::EIO).report(),
+        };
+        let mut inner = object.inner.lock();
+        inner.state.end_close();
+        if inner.awaited {
+            object.settled.notify_all();
+        }
+        let lease = inner.lease.take();
+        drop(inner);
+        // The memory is the consumer's again, whatever the provider still has of it.
+        drop(lease);
+        // SAFETY: Once, since C closes the region once.
+        let left = unsafe { object.place().leave() };
+        // It may be dropped later, by the work that has enabled it, which doesn't use the domain any
+        // more; but the domain may be closed from the end of this on.
+        if object.reserved {
+            reserve::put_back(left.parent(), Kit::of_closed(object, mr));
+        } else {
+            drop((mr, object));
+        }
+        drop(left);
+        ret
+    }
+}
+
+/// Takes the region from a device that goes away. Sleeps until no peer can reach the memory: if it is
+/// being registered or closed, until that has ended.
 pub(super) fn end(object: &MrObject) {
     let mut inner = object.inner.lock();
-    while inner.state.is_pending() {
+    inner.awaited = true;
+    while inner.state.is_pending() || inner.state.is_closing() {
         object.settled.wait(&mut inner);
     }
     if let Some(mr) = inner.mr.as_mut() {
@@ -83,9 +157,12 @@ pub(super) fn end(object: &MrObject) {
     }
 }
 
-/// Waits until the region is not pending, and takes its event, which may not have been read. After an
-/// error it is as open as before.
-fn settle(object: &MrObject) -> Result<Option<Unread>, Refusal> {
+/// What a region leaves to be closed: the provider's part, and an event that may not have been read.
+type Settled = (Option<KBox<dyn Mr>>, Option<Unread>);
+
+/// Waits until the region is not pending, and takes what is to be closed. After an error it is as
+/// open as before.
+fn settle(object: &MrObject) -> Result<Settled, Refusal> {
     let mut inner = object.inner.lock();
     while inner.state.is_pending() {
         if object.eq().is_some_and(|eq| eq.in_handler()) {
@@ -96,16 +173,14 @@ fn settle(object: &MrObject) -> Result<Option<Unread>, Refusal> {
         }
         object.settled.wait(&mut inner);
     }
-    if inner
-        .state
-        .counter()
-        .is_some_and(|counter| counter.is_open())
-    {
+    let counted = |counter: &Arc<Counter>| counter.is_open();
+    if inner.state.counter().is_some_and(counted) {
         return Err(Refusal::new(
             Errno::EBUSY,
             c"a counter is bound to the region",
         ));
     }
+    inner.state.begin_close();
     // What keeps counter and endpoint goes with the object, but their memory is the core's.
-    Ok(inner.event.take())
+    Ok((inner.mr.take(), inner.event.take()))
 }

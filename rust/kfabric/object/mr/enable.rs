@@ -90,13 +90,6 @@ pub(super) unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
     }
 }
 
-/// Enables a disabled region in the call that registers it, before anybody else has it. Sleeps.
-pub(super) fn enable_now(inner: &mut Inner) -> Result<(), Refusal> {
-    inner.state.begin()?;
-    let ended = inner.take_pending().enable();
-    inner.end(ended)
-}
-
 /// Enables a pending region, tells the event queue, and lets those go on who wait. Returns 0, or the
 /// number of an error that has been reported. Sleeps.
 ///
@@ -127,20 +120,34 @@ fn finish(object: Arc<MrObject>) -> c_int {
 const _: fn(Arc<MrObject>) -> c_int = finish;
 
 /// A region that is being enabled, in the hands of who does it.
-struct Pending {
+pub(super) struct Pending {
     mr: Option<KBox<dyn Mr>>,
     bindings: Bindings,
 }
 
 /// How that has ended.
-struct Ended {
+pub(super) struct Ended {
     mr: Option<KBox<dyn Mr>>,
     enabled: Result<Keys, Refusal>,
 }
 
 impl Pending {
+    /// What is to be enabled, and what it is bound to.
+    pub(super) fn parts(&mut self) -> Option<(&mut dyn Mr, &Bindings)> {
+        Some((&mut **self.mr.as_mut()?, &self.bindings))
+    }
+
+    /// It was enabled together with others, and that has ended so.
+    pub(super) fn ended(self, done: Option<Result<Keys, Refusal>>) -> Ended {
+        let not_there = Refusal::new(Errno::EIO, c"the region is not there");
+        Ended {
+            mr: self.mr,
+            enabled: done.unwrap_or(Err(not_there)),
+        }
+    }
+
     /// The device's part. Sleeps.
-    fn enable(mut self) -> Ended {
+    pub(super) fn enable(mut self) -> Ended {
         let enabled = match &mut self.mr {
             Some(mr) => mr.enable(&self.bindings),
             None => Err(Refusal::new(Errno::EIO, c"the region is not there")),
@@ -154,7 +161,7 @@ impl Pending {
 
 impl Inner {
     /// Takes out what is needed to enable a region that is pending.
-    fn take_pending(&mut self) -> Pending {
+    pub(super) fn take_pending(&mut self) -> Pending {
         Pending {
             mr: self.mr.take(),
             bindings: self.state.bindings(),
@@ -162,7 +169,7 @@ impl Inner {
     }
 
     /// Puts that back: the region is enabled, or failed.
-    fn end(&mut self, ended: Ended) -> Result<(), Refusal> {
+    pub(super) fn end(&mut self, ended: Ended) -> Result<(), Refusal> {
         self.mr = ended.mr;
         let done = ended.enabled.map(|keys| self.keys = Some(keys));
         self.state.end(done.is_ok());

@@ -153,31 +153,50 @@ pub(crate) unsafe extern "C" fn regattr(
 ) -> c_int {
     // SAFETY: As the C API demands, the attributes are null or valid for the call.
     let attr = unsafe { attr.as_ref() };
-    let arguments = attr.map_or(arguments(0, 0, 0, flags), |attr| Arguments {
-        access: attr.access,
-        offset: attr.offset,
-        requested_key: attr.requested_key,
-        flags,
-        // SAFETY: As the C API demands, the key has that many bytes.
-        auth_key: unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) },
+    // SAFETY: As the C API demands, the attributes are valid.
+    let arguments = attr.map_or(arguments(0, 0, 0, flags), |attr| unsafe {
+        attr_arguments(attr, flags)
     });
     let context = attr.map_or(ptr::null_mut(), |attr| attr.context);
     let source = || {
         let attr = attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?;
-        let (list, count) = (&attr.__bindgen_anon_1, attr.iov_count);
-        // SAFETY: As the C API demands, `type` says which member is set and the list is valid for
-        // the call.
-        unsafe {
-            match attr.type_ {
-                KVEC => List::from_raw(list.mr_iov, count).map(Source::Kvec),
-                BVEC => List::from_raw(list.mr_biov, count).map(Source::Bvec),
-                SGL => List::from_raw(list.mr_sgl, count).map(Source::Sgl),
-                other => {
-                    Err(Refusal::new(Errno::EINVAL, c"unknown iov type").value(u64::from(other)))
-                }
-            }
-        }
+        // SAFETY: As the C API demands, the attributes are valid.
+        unsafe { attr_source(attr) }
     };
     // SAFETY: As the C API demands.
     unsafe { register(fid, source, arguments, context, mr) }
+}
+
+/// The arguments among attributes.
+///
+/// # Safety
+///
+/// As the C API demands: the authorization key has as many bytes as the attributes say.
+pub(super) unsafe fn attr_arguments(attr: &kfi_mr_attr, flags: u64) -> Arguments<'_> {
+    Arguments {
+        access: attr.access,
+        offset: attr.offset,
+        requested_key: attr.requested_key,
+        flags,
+        // SAFETY: By the requirements of this function.
+        auth_key: unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) },
+    }
+}
+
+/// The list among attributes.
+///
+/// # Safety
+///
+/// As the C API demands: `type` says which member is set, and the list is null or valid.
+pub(super) unsafe fn attr_source(attr: &kfi_mr_attr) -> Result<Source<'_>, Refusal> {
+    let (list, count) = (&attr.__bindgen_anon_1, attr.iov_count);
+    // SAFETY: By the requirements of this function.
+    unsafe {
+        match attr.type_ {
+            KVEC => List::from_raw(list.mr_iov, count).map(Source::Kvec),
+            BVEC => List::from_raw(list.mr_biov, count).map(Source::Bvec),
+            SGL => List::from_raw(list.mr_sgl, count).map(Source::Sgl),
+            other => Err(Refusal::new(Errno::EINVAL, c"unknown iov type").value(u64::from(other))),
+        }
+    }
 }

@@ -10,7 +10,8 @@
 //!                                  end(false)
 //! ```
 //!
-//! A region is closed in any state but `Pending`, which ends by itself.
+//! A region is closed in any state but `Pending`, which ends by itself: it is `Closing` then, and last
+//! `Closed`.
 
 mod kunit;
 
@@ -41,6 +42,10 @@ enum Phase {
     Enabled,
     /// It could not be enabled, and is only there to be closed.
     Failed,
+    /// It is being closed.
+    Closing,
+    /// It is closed.
+    Closed,
 }
 
 /// Something that a region may have to be bound to before it is enabled.
@@ -148,6 +153,21 @@ impl<C, E> State<C, E> {
     /// Enabling has ended, well or not.
     pub(super) fn end(&mut self, well: bool) {
         self.phase = if well { Phase::Enabled } else { Phase::Failed };
+    }
+
+    /// Closing begins, of what isn't pending.
+    pub(super) fn begin_close(&mut self) {
+        self.phase = Phase::Closing;
+    }
+
+    /// Closing has ended.
+    pub(super) fn end_close(&mut self) {
+        self.phase = Phase::Closed;
+    }
+
+    /// Is it being closed?
+    pub(super) fn is_closing(&self) -> bool {
+        self.phase == Phase::Closing
     }
 
     /// Is it being enabled?

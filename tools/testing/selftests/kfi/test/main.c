@@ -65,6 +65,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_pool_idle,
 	&suite_pool_none,
 	&suite_reserve,
+	&suite_batch,
 	&suite_loop,
 };
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * kfabric: many regions in one go.
+ *
+ * Storage has many buffers to register for a request, and many regions to close after it.  Each
+ * alone waits for the device; together they wait once:
+ *
+ *	struct kfi_batch_ops *ops;
+ *	void *p;
+ *
+ *	rc = kfi_open_ops(&domain->fid, KFI_BATCH_OPS_1, 0, &p, NULL);
+ *	ops = p;
+ *	rc = ops->regattr_many(&domain->fid, attrs, 32, 0, KFI_BATCH_ALL_OR_NONE, mrs, NULL);
+ *	...
+ *	rc = ops->close_many(mrs, 32, NULL);
+ *
+ * kfi_mr(3) says what is the same as for regions that are registered one by one, and what isn't.
+ */
+#ifndef _KFI_BATCH_EXT_H_
+#define _KFI_BATCH_EXT_H_
+
+#include <linux/bits.h>
+#include <linux/types.h>
+
+#include "kfi_domain.h"
+
+/* The extension's name, for kfi_open_ops() on a domain's fid. */
+#define KFI_BATCH_OPS_1	"kfi_batch_ops_v1"
+
+/* If one can't be registered, none is: those that were are closed again. */
+#define KFI_BATCH_ALL_OR_NONE	(1ULL << 0)
+
+/**
+ * struct kfi_batch_ops - Register and close many regions in one go.
+ * @size: Size of this table in bytes, as its provider was built.
+ * @regattr_many: Register @count regions, each as kfi_mr_regattr() does with its element of @attrs
+ *	and with @flags. @batch_flags is 0 or KFI_BATCH_ALL_OR_NONE. @mrs and @errs have room for
+ *	@count; @errs may be NULL. For each that is registered the region is in @mrs and 0 in @errs;
+ *	for each other NULL and the errno that kfi_mr_regattr() has for it, or -KFI_ECANCELED where
+ *	it was another's, for which none was to be registered.
+ *	Process context; sleeps until the device is done with all of them.
+ *	Returns 0 if all are registered, else the first errno of the above that isn't
+ *	-KFI_ECANCELED; or, with nothing registered,
+ *	-KFI_EINVAL (@domain_fid isn't a domain of this provider, @attrs or @mrs is NULL),
+ *	-KFI_EBADFLAGS (@batch_flags), or
+ *	-KFI_ENOMEM.
+ * @close_many: Close @count regions, each as kfi_close() does; NULL is none. They needn't be of one
+ *	domain. @errs has room for @count, or is NULL; for each that was closed it gets 0, for each
+ *	other the errno that kfi_close() has for it.
+ *	Process context; sleeps until no peer can reach the memory of any that was closed.
+ *	Returns 0 if all are closed, else the first errno of the above; or, with nothing closed,
+ *	-KFI_EINVAL (@mrs is NULL).
+ */
+struct kfi_batch_ops {
+	size_t	size;
+	int	(*regattr_many)(struct kfid *domain_fid, const struct kfi_mr_attr *attrs,
+				size_t count, u64 flags, u64 batch_flags, struct kfid_mr **mrs,
+				int *errs);
+	int	(*close_many)(struct kfid_mr *const *mrs, size_t count, int *errs);
+};
+
+#endif /* _KFI_BATCH_EXT_H_ */

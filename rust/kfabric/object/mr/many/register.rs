@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Registering many regions.
+
+use super::answers::{
+    Answers,
+    MAX_TOGETHER, //
+};
+use crate::{
+    object::{
+        domain::DomainObject,
+        mr::{
+            close::Closing,
+            enable::Pending,
+            open::{
+                not_enabled,
+                Made,
+                Opened, //
+            },
+            reg::{
+                attr_arguments,
+                attr_source, //
+            }, //
+        }, //
+    },
+    provider::{
+        Enabling,
+        Keys, //
+    },
+    region::request::MrRequest,
+    support::refusal::Refusal, //
+};
+use kernel::prelude::*;
+use kfi_bindings::kfi_mr_attr;
+
+/// Registers a region for each of `attrs`. What becomes of them is in `answers`; an error means that
+/// nothing was registered. Sleeps until the device is done with all of them.
+///
+/// # Safety
+///
+/// As the C API demands: what the attributes point to is valid.
+pub(crate) unsafe fn register(
+    domain: &DomainObject,
+    attrs: &[kfi_mr_attr],
+    flags: u64,
+    all_or_none: bool,
+    answers: &mut Answers<'_>,
+) -> Result<(), Refusal> {
+    let mut opened = KVVec::with_capacity(attrs.len(), GFP_KERNEL)?;
+    for (group, some) in attrs.chunks(MAX_TOGETHER).enumerate() {
+        let first = group * MAX_TOGETHER;
+        // SAFETY: By the requirements of this function.
+        let made = unsafe { register_some(domain, some, flags, first, answers, &mut opened) };
+        if let Err(refusal) = made {
+            let ret = refusal.report();
+            (first..first + some.len()).for_each(|index| answers.refused(index, ret));
+        }
+        if all_or_none && answers.first_error() != 0 {
+            undo(opened);
+            answers.cancel_others();
+            return Ok(());
+        }
+    }
+    // Before there can be an event that names it.
+    for (index, opened) in &opened {
+        answers.registered(*index, opened.as_ptr());
+    }
+    for (_, opened) in opened {
+        opened.start();
+    }
+    Ok(())
+}
+
+/// A region that is being registered with others.
+struct Registering<'a> {
+    index: usize,
+    made: Made<'a>,
+    /// `None` if it isn't enabled now.
+    pending: Option<Pending>,
+    done: Option<Result<Keys, Refusal>>,
+}
+
+/// Registers some, which wait for the device together: those that are registered go to `opened`, for
+/// which there is room. An error means that nothing was registered.
+///
+/// # Safety
+///
+/// As the C API demands: what the attributes point to is valid.
+unsafe fn register_some(
+    domain: &DomainObject,
+    attrs: &[kfi_mr_attr],
+    flags: u64,
+    first: usize,
+    answers: &mut Answers<'_>,
+    opened: &mut KVVec<(usize, Opened)>,
+) -> Result<(), Refusal> {
+    // Allocated first: nothing is left to fail once there are regions.
+    let mut all = KVVec::with_capacity(attrs.len(), GFP_KERNEL)?;
+    let mut enabling = KVVec::with_capacity(attrs.len(), GFP_KERNEL)?;
+    for (index, attr) in (first..).zip(attrs) {
+        // SAFETY: By the requirements of this function.
+        match unsafe { make(domain, attr, flags) } {
+            Ok(mut made) => {
+                let pending = made.begin();
+                let one = Registering {
+                    index,
+                    made,
+                    pending,
+                    done: None,
+                };
+                // There is room.
+                let _ = all.push_within_capacity(one);
+            }
+            Err(refusal) => answers.refused(index, refusal.report()),
+        }
+    }
+    for one in &mut all {
+        if let Some((mr, bindings)) = one.pending.as_mut().and_then(Pending::parts) {
+            let done = &mut one.done;
+            // There is room.
+            let _ = enabling.push_within_capacity(Enabling { mr, bindings, done });
+        }
+    }
+    domain.provider().enable_many(&mut enabling);
+    drop(enabling);
+    for one in all {
+        let index = one.index;
+        match one.finish() {
+            // There is room.
+            Ok(object) => drop(opened.push_within_capacity((index, object))),
+            Err(refusal) => answers.refused(index, refusal.report()),
+        }
+    }
+    Ok(())
+}
+
+/// Creates the region that attributes describe.
+///
+/// # Safety
+///
+/// As the C API demands: what the attributes point to is valid.
+unsafe fn make<'a>(
+    domain: &'a DomainObject,
+    attr: &kfi_mr_attr,
+    flags: u64,
+) -> Result<Made<'a>, Refusal> {
+    // SAFETY: By the requirements of this function.
+    let (source, arguments) = unsafe { (attr_source(attr)?, attr_arguments(attr, flags)) };
+    let arguments = arguments.or_auth_key(domain.auth_key());
+    let request = MrRequest::parse(source, arguments, domain.mr_limits())?;
+    Made::new(domain, &request, attr.context)
+}
+
+impl Registering<'_> {
+    /// Makes it an object, if it was enabled or is not to be enabled now.
+    fn finish(mut self) -> Result<Opened, Refusal> {
+        if let Some(pending) = self.pending {
+            if let Err(refusal) = self.made.end(pending.ended(self.done)) {
+                let closed = self.made.provided().map_or(Ok(()), |mr| mr.close());
+                return Err(not_enabled(refusal, closed));
+            }
+        }
+        self.made.open()
+    }
+}
+
+/// Closes what C isn't to get. Sleeps.
+fn undo(opened: KVVec<(usize, Opened)>) {
+    for (_, one) in opened {
+        let mut closing = Closing::of_new(one.into_object());
+        let closed = closing.provided().map_or(Ok(()), |mr| mr.close());
+        // Told by the tracepoint; nobody has a handle that could be said to be closed.
+        closing.end(closed);
+    }
+}
