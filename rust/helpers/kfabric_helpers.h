@@ -18,11 +18,18 @@ struct module;
 struct page;
 struct scatterlist;
 
+/* Where the device finds the data of an entry of a scatterlist. */
+struct kfi_helper_sg_span {
+	u64 addr;
+	u32 len;
+};
+
 /* memory.c: the pages behind addresses and lists (decision 7 of the design) */
 bool kfi_helper_virt_pfn(const void *addr, u64 *pfn);
 bool kfi_helper_on_stack(const void *addr, size_t len);
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn);
-void kfi_helper_sg_span(struct scatterlist *sg, u64 *addr, u32 *len);
+u32 kfi_helper_sg_spans(struct scatterlist **next, u64 left, struct kfi_helper_sg_span *spans,
+			u32 max);
 void kfi_helper_not_leak(const void *object);
 unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);
@@ -80,6 +87,8 @@ enum kfi_helper_stop {
 	KFI_STOP_NO_MEMORY,
 	/* bv_page is no page. */
 	KFI_STOP_NO_PAGE,
+	/* An address that a device is to use is not in the linear map. */
+	KFI_STOP_NOT_LINEAR,
 	/* There are facts about a page. */
 	KFI_STOP_FACTS,
 };
@@ -91,9 +100,10 @@ struct kfi_helper_run {
 };
 
 struct kfi_helper_walk {
-	/* The list: one of these is NULL. */
+	/* The list, of one of these kinds; or the current entry, mapped to linear addresses. */
 	const struct kvec *kvecs;
 	const struct bio_vec *bvecs;
+	struct scatterlist *sgl;
 	u64 count;
 	/* The current segment, and how many bytes of it are done. */
 	u64 index;
@@ -108,6 +118,10 @@ struct kfi_helper_walk {
 	u64 value;
 	struct kfi_helper_run page;
 	struct kfi_helper_seen seen;
+	/* Addresses of the linear map that are valid, and the page frame of the first one. */
+	u64 linear;
+	u64 linear_len;
+	u64 linear_pfn;
 };
 
 u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max);

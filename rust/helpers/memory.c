@@ -70,11 +70,25 @@ bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn)
 	return true;
 }
 
-/* Where the device finds the data of @sg. */
-void kfi_helper_sg_span(struct scatterlist *sg, u64 *addr, u32 *len)
+/*
+ * Where the device finds the data of up to @max entries from *@next on, which goes on; @left entries
+ * count. Returns how many there are: fewer if the list ends, and then *@next is NULL.
+ */
+u32 kfi_helper_sg_spans(struct scatterlist **next, u64 left, struct kfi_helper_sg_span *spans,
+			u32 max)
 {
-	*addr = sg_dma_address(sg);
-	*len = sg_dma_len(sg);
+	struct scatterlist *sg = *next;
+	u32 i;
+
+	for (i = 0; sg && left && i < max; i++) {
+		spans[i].addr = sg_dma_address(sg);
+		spans[i].len = sg_dma_len(sg);
+		/* Not beyond the last that counts, which may be where the caller's memory ends. */
+		if (--left)
+			sg = sg_next(sg);
+	}
+	*next = sg;
+	return i;
 }
 
 /* For an allocation that safe code may forget. */

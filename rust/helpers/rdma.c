@@ -337,21 +337,96 @@ int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u3
 	return 0;
 }
 
+/*
+ * Adds the next @bytes bytes of a list that is mapped, which goes on there. May sleep.
+ *
+ * Returns 0, -ENOMEM, or -EINVAL if there are not so many, or an entry of no length is in the way.
+ */
+int rdma_helper_sg_copy(struct rdma_helper_sg_cursor *cur, struct rdma_helper_sg_source *from,
+			u64 bytes)
+{
+	while (bytes) {
+		u32 len, here;
+		int ret;
+
+		len = from->left ? sg_dma_len(from->next) - from->done : 0;
+		if (!len)
+			return -EINVAL;
+		here = min_t(u64, len, bytes);
+		ret = rdma_helper_sg_append_dma(cur, sg_dma_address(from->next) + from->done, here);
+		if (ret)
+			return ret;
+		bytes -= here;
+		from->done += here;
+		if (here < len)
+			continue;
+		from->done = 0;
+		from->left--;
+		/* Not beyond the last that counts, which may be where the caller's memory ends. */
+		if (from->left)
+			from->next = sg_next(from->next);
+		if (!from->next)
+			from->left = 0;
+	}
+	return 0;
+}
+
 /* The list ends here, although there may be room for more entries. */
 void rdma_helper_sg_end(struct scatterlist *last)
 {
 	sg_mark_end(last);
 }
 
+/* Larger pages have not been tried with any driver. Smaller regions would win nothing. */
+#define MAX_PAGE_SIZE	SZ_2M
+#define MIN_PAGES	8
+
+/*
+ * The largest page size of @sizes, larger than @base, that a region made of a mapped list can have:
+ * between entries both sides are at its boundaries. Of small pages it would have to have @base; what
+ * the large ones have beyond that, at both ends, is no more than an eighth. Any context.
+ *
+ * Returns 0 if there is none; otherwise @pages is how many there are.
+ */
+u32 rdma_helper_page_size(struct scatterlist *sg, u32 count, u64 sizes, u32 base, u32 *pages)
+{
+	u64 start = sg_dma_address(sg);
+	u64 inner = MAX_PAGE_SIZE;
+	u64 bytes = 0, small, size;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		u64 addr = sg_dma_address(sg);
+
+		if (i)
+			inner |= addr;
+		bytes += sg_dma_len(sg);
+		if (i + 1 < count) {
+			inner |= addr + sg_dma_len(sg);
+			sg = sg_next(sg);
+		}
+		/* As it is nearly at once where memory isn't contiguous. */
+		if (inner & (2 * (u64)base - 1))
+			return 0;
+	}
+	small = ALIGN((start & (base - 1)) + bytes, base);
+	if (small < MIN_PAGES * (u64)base)
+		return 0;
+	for (size = inner & -inner; size > base; size >>= 1) {
+		u64 all = ALIGN((start & (size - 1)) + bytes, size);
+
+		if (!(sizes & size) || all - small > small / 8)
+			continue;
+		*pages = all / size;
+		return size;
+	}
+	return 0;
+}
+
 /* For an allocation that is kept for good, on purpose. */
 void rdma_helper_not_leak(const void *object)
 {
 	kmemleak_not_leak(object);
-}
-
-u32 rdma_helper_sg_dma_len(struct scatterlist *sg)
-{
-	return sg_dma_len(sg);
 }
 
 /* --- DMA --- */
@@ -412,30 +487,6 @@ void rdma_helper_dma_sync_for_device(struct ib_device *dev, struct scatterlist *
 {
 	if (!ib_uses_virt_dma(dev))
 		dma_sync_sg_for_device(dev->dma_device, sgl, nents, dir);
-}
-
-/*
- * Is each page of the range memory in the linear map? The kernel image has a mapping of its own
- * that virt_addr_valid() accepts on some architectures; going through the physical address and
- * back tells it from the linear map. May sleep.
- */
-bool rdma_helper_is_linear(u64 addr, u64 len)
-{
-	u64 last = addr + len - 1;
-	u64 page;
-
-	if (!len || last < addr || last > ULONG_MAX)
-		return false;
-	for (page = addr & PAGE_MASK; page <= last; page += PAGE_SIZE) {
-		void *p = (void *)(unsigned long)page;
-
-		if (!virt_addr_valid(p) || __va(__pa(p)) != p)
-			return false;
-		if (page > ULONG_MAX - PAGE_SIZE)
-			break;
-		cond_resched();
-	}
-	return true;
 }
 
 void rdma_helper_sema_init(struct semaphore *sem, int val)

@@ -94,15 +94,24 @@ struct rdma_helper_sg_cursor {
 };
 
 u64 rdma_helper_page_phys(struct page *page);
+/* A place in a list that is mapped: the entry, how many bytes of it are done, entries left. */
+struct rdma_helper_sg_source {
+	struct scatterlist *next;
+	u32 done;
+	u32 left;
+};
+
 struct rdma_helper_sg_chunk *rdma_helper_sg_alloc(u32 entries);
 struct rdma_helper_sg_chunk *rdma_helper_sg_begin(u32 expected);
 void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk);
 int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
 			  size_t count);
 int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len);
+int rdma_helper_sg_copy(struct rdma_helper_sg_cursor *cur, struct rdma_helper_sg_source *from,
+			u64 bytes);
 void rdma_helper_sg_end(struct scatterlist *last);
+u32 rdma_helper_page_size(struct scatterlist *sg, u32 count, u64 sizes, u32 base, u32 *pages);
 void rdma_helper_not_leak(const void *object);
-u32 rdma_helper_sg_dma_len(struct scatterlist *sg);
 
 /* Mappings, always coherent ones. */
 enum rdma_helper_dma_fact {
@@ -127,7 +136,6 @@ void rdma_helper_dma_sync_for_cpu(struct ib_device *dev, struct scatterlist *sgl
 				  u32 dir);
 void rdma_helper_dma_sync_for_device(struct ib_device *dev, struct scatterlist *sgl, int nents,
 				     u32 dir);
-bool rdma_helper_is_linear(u64 addr, u64 len);
 
 void rdma_helper_sema_init(struct semaphore *sem, int val);
 

@@ -5,6 +5,7 @@
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
+#include <linux/scatterlist.h>
 #include <linux/uio.h>
 #include <linux/vmalloc.h>
 
@@ -222,6 +223,83 @@ static bool walk_bvec(struct kfi_helper_walk *walk, struct out *out)
 	return walk->done == bvec->bv_len;
 }
 
+/* The page frame behind an address of the linear map; false for any other, as of the kernel image. */
+static __always_inline bool linear_pfn(struct kfi_helper_walk *walk, u64 addr, u64 *pfn)
+{
+	void *page = (void *)(unsigned long)(addr & PAGE_MASK);
+	u64 before;
+
+	if (addr - walk->linear >= walk->linear_len) {
+		/*
+		 * The image has a mapping of its own that virt_addr_valid() accepts on some
+		 * architectures; going through the physical address and back tells the two.
+		 */
+		if (addr > ULONG_MAX || !virt_addr_valid(page) || __va(__pa(page)) != page)
+			return false;
+		/* Valid is what the memory map has, so all of the same part of it. */
+		walk->linear_pfn = ALIGN_DOWN(PHYS_PFN((u64)__pa(page)), KFI_MAP_PAGES);
+		before = PHYS_PFN((u64)__pa(page)) - walk->linear_pfn;
+		walk->linear = (addr & PAGE_MASK) - (before << PAGE_SHIFT);
+		walk->linear_len = (u64)KFI_MAP_PAGES << PAGE_SHIFT;
+	}
+	*pfn = walk->linear_pfn + ((addr - walk->linear) >> PAGE_SHIFT);
+	return true;
+}
+
+/* Are all of @len bytes from @addr on in the linear map? They are not none, and don't wrap. */
+static bool is_linear(struct kfi_helper_walk *walk, u64 addr, u64 len)
+{
+	u64 last = addr + len - 1;
+	u64 pfn;
+
+	while (linear_pfn(walk, addr, &pfn)) {
+		if (last - walk->linear < walk->linear_len)
+			return true;
+		addr = walk->linear + walk->linear_len;
+	}
+	return false;
+}
+
+/* Walks through what is left of a scatterlist's entry. Returns false to stop there. */
+static bool walk_sg(struct kfi_helper_walk *walk, struct out *out)
+{
+	u64 start = sg_dma_address(walk->sgl);
+	u64 len = sg_dma_len(walk->sgl);
+	u64 pfn;
+
+	if (!walk->done && !is_linear(walk, start, len)) {
+		walk->stop = KFI_STOP_NOT_LINEAR;
+		walk->value = start;
+		return false;
+	}
+	while (walk->done < len && walk->limit) {
+		u64 addr = start + walk->done;
+		u64 left = min(len - walk->done, walk->limit);
+
+		linear_pfn(walk, addr, &pfn);
+		if (!take(walk, out, pfn, pages_here(pfn, pages_of(addr, left)), addr, left)) {
+			/* As far into its page as the entry begins. */
+			walk->value = start + (walk->value & PAGE_MASK) - (start & PAGE_MASK);
+			return false;
+		}
+	}
+	return walk->done == len;
+}
+
+/* Walks through what is left of a segment. Returns false to stop there. */
+static bool walk_segment(struct kfi_helper_walk *walk, struct out *out)
+{
+	if (walk->kvecs)
+		return walk_kvec(walk, out);
+	if (walk->bvecs)
+		return walk_bvec(walk, out);
+	if (!walk_sg(walk, out))
+		return false;
+	if (walk->index + 1 < walk->count)
+		walk->sgl = sg_next(walk->sgl);
+	return true;
+}
+
 /*
  * Where in memory bio_vecs start; KFI_NO_START for one that has no page of this machine. Any
  * context.
@@ -266,7 +344,7 @@ u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u
 
 	walk->stop = KFI_STOP_NONE;
 	while (walk->index < walk->count && walk->limit) {
-		if (!(walk->kvecs ? walk_kvec(walk, &out) : walk_bvec(walk, &out)))
+		if (!walk_segment(walk, &out))
 			break;
 		walk->index++;
 		walk->done = 0;

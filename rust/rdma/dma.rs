@@ -140,21 +140,6 @@ pub unsafe fn sync_for_device(
     };
 }
 
-/// Whether a range of DMA addresses can be one of `device`.
-///
-/// A software device takes kernel addresses and uses them as such, so there the whole range must
-/// be in the linear map; the kernel image is not. Nothing can be said of other devices, whose
-/// addresses mean something only to them: the answer is yes unless the range is empty or wraps. May
-/// sleep.
-pub fn is_device_address(device: &Device, addr: u64, len: u64) -> bool {
-    if device.is_software() {
-        // SAFETY: The helper looks at the addresses only, not at what is there.
-        unsafe { rdma_bindings::rdma_helper_is_linear(addr, len) }
-    } else {
-        len != 0 && addr.checked_add(len - 1).is_some()
-    }
-}
-
 /// The direction as the C side has it.
 fn raw(dir: DataDirection) -> u32 {
     // CAST: The enum is `repr(u32)`, and its values are those of the C enum.

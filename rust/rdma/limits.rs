@@ -22,6 +22,8 @@ pub struct Limits {
     /// The size of the device's pages that regions are made of: the largest that is no larger than
     /// the machine's. [`None`] if there is none.
     pub page_size: Option<u32>,
+    /// All sizes that the device's pages can have, as a mask.
+    pub page_sizes: u64,
     /// The most outstanding work requests on a queue.
     pub max_qp_wr: u32,
     /// The most entries of a completion queue.
@@ -54,6 +56,7 @@ impl Limits {
                 .checked_div(per_page(page_size, PAGE_SIZE))
                 .unwrap_or(0),
             page_size,
+            page_sizes: attrs.page_size_cap,
             max_qp_wr: count(attrs.max_qp_wr),
             max_cqe: count(attrs.max_cqe),
             fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,

@@ -16,6 +16,7 @@
 mod borrowed;
 mod copied;
 mod filling;
+mod layout;
 mod list;
 mod mapped;
 mod mapping;
@@ -23,14 +24,12 @@ mod memory;
 mod table;
 
 pub use self::{
-    borrowed::{
-        BorrowedSg,
-        Segments, //
-    },
+    borrowed::BorrowedSg,
     copied::{
         CopiedSg,
         Cursor, //
     },
+    layout::Layout,
     list::{
         Run,
         SgBuilder,

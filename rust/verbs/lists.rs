@@ -11,7 +11,6 @@ use kernel::prelude::*;
 use kfabric::{
     num::widen,
     Errno,
-    List,
     MemoryRun,
     MrLimits,
     MrRequest,
@@ -63,7 +62,10 @@ pub(crate) fn map(
 ) -> Result<Few<Memory>, Refusal> {
     let mut lists = Few::with_capacity(runs.len(), GFP_KERNEL)?;
     if let Source::Sgl(list) = request.source() {
-        check_list(resources, request, list)?;
+        // Other devices' addresses mean something to them only.
+        if resources.device().is_software() {
+            request.check_linear()?;
+        }
         let list = lent::borrow(resources.device(), list)?;
         let mut cursor = list.cursor();
         for run in runs {
@@ -108,27 +110,6 @@ fn of_memory(
         .and_then(|list| list.map(device, request.access().direction()))
         .map(Memory::Mapped)
         .map_err(refused::not_mapped)
-}
-
-/// Checks that every entry can be one of this device, as far as that can be told, and what is behind
-/// it. May sleep.
-fn check_list(
-    resources: &Resources,
-    request: &MrRequest<'_>,
-    list: &List<'_, lent::Entry>,
-) -> Result<(), Refusal> {
-    for (index, span) in list.device_spans().enumerate() {
-        let span = span.map_err(|e| e.at(index))?;
-        if !rdma::dma::is_device_address(resources.device(), span.start(), span.bytes()) {
-            let refusal = Refusal::new(Errno::EINVAL, c"no address of this device");
-            return Err(refusal.at(index).value(span.start()));
-        }
-        // Other devices' addresses mean something to them only.
-        if resources.device().is_software() {
-            request.check_linear(index, span)?;
-        }
-    }
-    Ok(())
 }
 
 /// Does what a registration would do with the memory, on a device that is gone: bad memory is

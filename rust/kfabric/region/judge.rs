@@ -84,8 +84,6 @@ impl Use {
 
 /// A page that may not be registered.
 pub(crate) struct Refused {
-    /// How many pages before it may be.
-    pub(crate) good: u64,
     /// There is no such page.
     pub(crate) missing: bool,
     /// Why not.
@@ -125,7 +123,6 @@ impl Judge {
             good += plain;
             if good < count {
                 self.region.allows(facts).map_err(|why| Refused {
-                    good,
                     missing: facts & NO_PAGE != 0,
                     why,
                 })?;

@@ -9,11 +9,7 @@ mod kunit;
 
 use crate::{
     region::{
-        judge::{
-            Judge,
-            Use, //
-        },
-        shape::Span,
+        judge::Use,
         source::Source, //
     },
     support::{
@@ -25,25 +21,18 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::{
-    marker::PhantomData,
-    ptr::null, //
-};
-use kernel::{
-    page::PAGE_SIZE,
-    prelude::*, //
-};
+use core::marker::PhantomData;
+use kernel::prelude::*;
 use kfi_bindings::{
     kfi_helper_run,
     kfi_helper_stop_KFI_STOP_FACTS as FACTS,
     kfi_helper_stop_KFI_STOP_NONE as NONE,
+    kfi_helper_stop_KFI_STOP_NOT_LINEAR as NOT_LINEAR,
     kfi_helper_stop_KFI_STOP_NO_PAGE as NO_PAGE,
     kfi_helper_stop_KFI_STOP_NULL as NULL,
     kfi_helper_stop_KFI_STOP_STACK as STACK,
     kfi_helper_walk, //
 };
-
-const PAGE: u64 = widen(PAGE_SIZE);
 
 /// Memory of a region that is contiguous and may be registered; it is there as long as the request.
 ///
@@ -73,30 +62,42 @@ impl<'a> Source<'a> {
     /// The memory in the order of the region. A scatterlist has been mapped by its owner, and gives
     /// none.
     pub(crate) fn runs(&self, memory: Use) -> Runs<'a> {
-        let (kvecs, bvecs, count) = match self {
+        let mut walk = kfi_helper_walk::default();
+        match self {
             Self::Kvec(list) => {
                 let list = list.entries(usize::MAX);
-                (list.as_ptr(), null(), list.len())
+                (walk.kvecs, walk.count) = (list.as_ptr(), widen(list.len()));
             }
             Self::Bvec(list) => {
                 let list = list.entries(usize::MAX);
-                (null(), list.as_ptr(), list.len())
+                (walk.bvecs, walk.count) = (list.as_ptr(), widen(list.len()));
             }
-            Self::Sgl(_) => (null(), null(), 0),
-        };
-        // INVARIANT: The list stays for `'a`, and no run has been found yet.
-        Runs {
-            walk: kfi_helper_walk {
-                kvecs,
-                bvecs,
-                count: widen(count),
-                writes: memory.writes(),
-                ..Default::default()
-            },
-            memory,
-            found: [const { NO_RUN }; index(MAX_FOUND)],
-            _list: PhantomData,
+            Self::Sgl(_) => (),
         }
+        Runs::new(walk, memory)
+    }
+
+    /// The memory of a scatterlist that is mapped to addresses of the linear map. Other lists give
+    /// none.
+    fn linear_runs(&self, memory: Use) -> Runs<'a> {
+        let mut walk = kfi_helper_walk::default();
+        if let Self::Sgl(list) = self {
+            (walk.sgl, walk.count) = (list.as_ptr(), widen(list.count()));
+        }
+        Runs::new(walk, memory)
+    }
+
+    /// Checks the entries of a scatterlist for a device whose addresses are those of the linear map.
+    /// May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: an address is not of the linear map.
+    /// - `EFAULT`: what is there may not be registered.
+    pub(crate) fn check_linear(&self, memory: Use) -> Result<(), Refusal> {
+        let mut runs = self.linear_runs(memory);
+        while !runs.next_runs(u64::MAX)?.is_empty() {}
+        Ok(())
     }
 }
 
@@ -121,6 +122,20 @@ pub struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
+    /// Begins to walk through a list that was found valid, and stays as it is for `'a`.
+    fn new(walk: kfi_helper_walk, memory: Use) -> Self {
+        // INVARIANT: As the caller says.
+        Self {
+            walk: kfi_helper_walk {
+                writes: memory.writes(),
+                ..walk
+            },
+            memory,
+            found: [const { NO_RUN }; index(MAX_FOUND)],
+            _list: PhantomData,
+        }
+    }
+
     /// The next runs, of at most so many bytes together; none at the end. May sleep.
     ///
     /// # Errors
@@ -145,16 +160,21 @@ impl<'a> Runs<'a> {
 
     /// Takes the page at which the walk has stopped after all, or says why not.
     fn judge(&mut self) -> Result<(), Refusal> {
+        let mut errno = Errno::EFAULT;
         let why = match self.walk.stop {
             NULL => Err(c"address is NULL"),
             STACK => Err(c"memory of the caller's stack"),
             NO_PAGE => Err(c"no page of this machine"),
+            NOT_LINEAR => {
+                errno = Errno::EINVAL;
+                Err(c"no address of this device")
+            }
             FACTS => self.memory.allows(self.walk.facts),
             _ => Err(c"no memory that may be registered"),
         };
         why.map_err(|why| {
             let index = usize::try_from(self.walk.index).unwrap_or(usize::MAX);
-            let refusal = Refusal::new(Errno::EFAULT, why).at(index);
+            let refusal = Refusal::new(errno, why).at(index);
             refusal.value(self.walk.value)
         })?;
         let len = self.walk.page.len.min(self.walk.limit);
@@ -168,33 +188,5 @@ impl<'a> Runs<'a> {
         self.walk.done += len;
         self.walk.stop = NONE;
         Ok(())
-    }
-}
-
-/// Checks that the memory at an address of the linear map may be registered, which is what the
-/// scatterlist's entry with this index names on some devices; `EFAULT` if not. May sleep.
-pub(crate) fn check_linear(memory: Use, index: usize, span: Span) -> Result<(), Refusal> {
-    let start = usize::try_from(span.start()).map_err(|_| Errno::EINVAL)?;
-    let phys = frame_at(index, start)? * PAGE + span.start() % PAGE;
-    Judge::new(memory)
-        .addresses(phys, span.bytes())
-        .map_err(|no| {
-            let at = no.good * PAGE + span.start();
-            Refusal::new(Errno::EFAULT, no.why).at(index).value(at)
-        })
-}
-
-/// The page frame behind a kernel address.
-fn frame_at(index: usize, addr: usize) -> Result<u64, Refusal> {
-    let mut frame = 0;
-    // SAFETY: The helper takes any address and reads page tables only.
-    match unsafe {
-        kfi_bindings::kfi_helper_virt_pfn(core::ptr::without_provenance(addr), &mut frame)
-    } {
-        true => Ok(frame),
-        false => {
-            let refusal = Refusal::new(Errno::EFAULT, c"no memory that may be registered");
-            Err(refusal.at(index).value(widen(addr)))
-        }
     }
 }

@@ -18,18 +18,12 @@ use crate::{
             Tenant, //
         },
         limits::MrLimits,
-        memory::{
-            self,
-            Runs, //
-        },
+        memory::Runs,
         pieces::{
             Piece,
             Pieces, //
         },
-        shape::{
-            Shape,
-            Span, //
-        },
+        shape::Shape,
         source::Source, //
     },
     support::{
@@ -146,10 +140,11 @@ impl<'a> MrRequest<'a> {
         self.source.runs(self.memory)
     }
 
-    /// Checks that the memory of a scatterlist's entry with this index may be registered, on a
-    /// device whose addresses are those of the linear map; `EFAULT` if not. May sleep.
-    pub fn check_linear(&self, index: usize, span: Span) -> Result<(), Refusal> {
-        memory::check_linear(self.memory, index, span)
+    /// Checks that the addresses of a scatterlist are of the linear map, as they must be on a device
+    /// that takes them for that (`EINVAL`), and that what is there may be registered (`EFAULT`). May
+    /// sleep.
+    pub fn check_linear(&self) -> Result<(), Refusal> {
+        self.source.check_linear(self.memory)
     }
 
     /// What is going to be done with the pages.

@@ -79,8 +79,21 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Adds up segments, each with its address, where that is known, and its length in bytes.
+    pub(super) fn of(
+        segments: impl Iterator<Item = Result<(Option<u64>, u64), Refusal>>,
+    ) -> Result<Self, Refusal> {
+        let mut shape = Self::default();
+        for segment in segments {
+            let (start, len) = segment.map_err(|e| e.at(shape.segments))?;
+            shape.push(start, len)?;
+        }
+        Ok(shape)
+    }
+
     /// Adds a segment. `start` is `None` where the address is not known (and will be refused when
     /// memory is looked at): such a segment joins with anything.
+    #[inline]
     pub fn push(&mut self, start: Option<u64>, len: u64) -> Result<(), Refusal> {
         let index = self.segments;
         let span = Span::new(start.unwrap_or(0), len).map_err(|e| e.at(index))?;

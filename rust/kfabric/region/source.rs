@@ -9,18 +9,21 @@ use crate::{
     },
     support::{
         errno::Errno,
-        num::widen,
+        num::{
+            index,
+            widen, //
+        },
         refusal::Refusal, //
     }, //
 };
 use core::{
-    iter::Take,
     marker::PhantomData,
     ptr::NonNull,
     slice, //
 };
 use kfi_bindings::{
     bio_vec,
+    kfi_helper_sg_span,
     kvec,
     scatterlist, //
 };
@@ -112,19 +115,14 @@ impl<'a> Source<'a> {
 
     /// Goes through at most `limit` segments by index.
     pub(crate) fn shape(&self, limit: usize) -> Result<Shape, Refusal> {
-        let mut shape = Shape::default();
-        for segment in self.segments(limit) {
-            let (start, len) = segment?;
-            shape
-                .push(start, len)
-                .map_err(|e| match (self, shape.segments()) {
-                    (Self::Sgl(_), index) if len == 0 => {
-                        Refusal::new(Errno::EINVAL, c"entry is not DMA mapped").at(index)
-                    }
-                    _ => e,
-                })?;
+        match self.segments(limit) {
+            Segments::Kvec(list) => Shape::of(list.map(|kvec| Ok(Segments::of_kvec(kvec)))),
+            Segments::Bvec(list) => Shape::of(list.map(Ok)),
+            Segments::Sgl(list) => Shape::of(list.map(|span| match span? {
+                (_, 0) => Err(Refusal::new(Errno::EINVAL, c"entry is not DMA mapped")),
+                (start, len) => Ok((Some(start), len)),
+            })),
         }
-        Ok(shape)
     }
 
     /// Address and length of at most `limit` segments; no address where there is none.
@@ -132,16 +130,25 @@ impl<'a> Source<'a> {
         match self {
             Self::Kvec(list) => Segments::Kvec(list.entries(limit).iter()),
             Self::Bvec(list) => Segments::Bvec(Bvecs::new(list.entries(limit))),
-            Self::Sgl(list) => Segments::Sgl(list.spans().take(limit)),
+            Self::Sgl(list) => Segments::Sgl(list.spans(limit)),
         }
     }
 }
 
 /// Iterator of [`Source::segments`].
+#[expect(clippy::large_enum_variant, reason = "one at a time, on the stack")]
 pub(crate) enum Segments<'a> {
     Kvec(slice::Iter<'a, kvec>),
     Bvec(Bvecs<'a>),
-    Sgl(Take<Spans<'a>>),
+    Sgl(Spans<'a>),
+}
+
+impl Segments<'_> {
+    #[inline]
+    fn of_kvec(kvec: &kvec) -> (Option<u64>, u64) {
+        let base = kvec.iov_base.addr();
+        ((base != 0).then_some(widen(base)), widen(kvec.iov_len))
+    }
 }
 
 impl Iterator for Segments<'_> {
@@ -149,10 +156,7 @@ impl Iterator for Segments<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Self::Kvec(list) => list.next().map(|kvec| {
-                let base = kvec.iov_base.addr();
-                Ok(((base != 0).then_some(widen(base)), widen(kvec.iov_len)))
-            }),
+            Self::Kvec(list) => list.next().map(|kvec| Ok(Self::of_kvec(kvec))),
             Self::Bvec(list) => list.next().map(Ok),
             Self::Sgl(list) => list
                 .next()
@@ -161,8 +165,9 @@ impl Iterator for Segments<'_> {
     }
 }
 
-/// So many bio_vecs are looked at at once.
-const BATCH: usize = 16;
+/// So many segments are looked at at once.
+const MAX_BATCH: u32 = 16;
+const BATCH: usize = index(MAX_BATCH);
 
 /// Iterator over bio_vecs: where they start in memory, and their length.
 pub(crate) struct Bvecs<'a> {
@@ -185,6 +190,7 @@ impl<'a> Bvecs<'a> {
 impl Iterator for Bvecs<'_> {
     type Item = (Option<u64>, u64);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.done == BATCH {
             let next = self.list.as_slice();
@@ -208,20 +214,24 @@ impl Iterator for Bvecs<'_> {
 }
 
 impl<'a> List<'a, scatterlist> {
-    /// Device address and length in bytes of each entry; an error where the list ends early.
-    fn spans(&self) -> Spans<'a> {
+    /// Device address and length in bytes of at most `limit` entries; an error where the list ends
+    /// early.
+    fn spans(&self, limit: usize) -> Spans<'a> {
         // INVARIANT: By that of this type.
         Spans {
             next: self.first.as_ptr(),
+            found: Default::default(),
+            filled: 0,
+            at: 0,
             index: 0,
-            count: self.count,
+            count: self.count.min(limit),
             _borrow: PhantomData,
         }
     }
 
     /// Each entry's range of device addresses, for a list that was found valid before.
     pub fn device_spans(&self) -> impl Iterator<Item = Result<Span, Refusal>> + 'a {
-        self.spans()
+        self.spans(usize::MAX)
             .map(|span| span.and_then(|(start, len)| Span::new(start, len)))
     }
 
@@ -240,37 +250,57 @@ impl<'a> List<'a, scatterlist> {
 ///
 /// # Invariants
 ///
-/// `next` is null or an entry of a list that stays as it is for `'a`.
+/// `next` is null or an entry of a list that stays as it is for `'a`; from there on, no more than
+/// `count - index` entries count, less those that are in `found` already.
 pub(crate) struct Spans<'a> {
     next: *mut scatterlist,
+    found: [kfi_helper_sg_span; BATCH],
+    filled: usize,
+    at: usize,
     index: usize,
     count: usize,
     _borrow: PhantomData<&'a scatterlist>,
 }
 
+impl Spans<'_> {
+    /// Looks at the next entries.
+    fn find(&mut self) -> Result<(), Refusal> {
+        let left = widen(self.count - self.index);
+        // SAFETY: By the type invariant `next` is an entry, or null, and so many count; there is room
+        // for so many.
+        let filled = unsafe {
+            kfi_bindings::kfi_helper_sg_spans(
+                &mut self.next,
+                left,
+                self.found.as_mut_ptr(),
+                MAX_BATCH,
+            )
+        };
+        (self.filled, self.at) = (index(filled), 0);
+        if filled == 0 {
+            return Err(Refusal::new(Errno::EINVAL, c"list ends before count").at(self.index));
+        }
+        Ok(())
+    }
+}
+
 impl Iterator for Spans<'_> {
     type Item = Result<(u64, u64), Refusal>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.index == self.count {
             return None;
         }
-        let index = self.index;
+        if self.at == self.filled {
+            if let Err(refusal) = self.find() {
+                self.index += 1;
+                return Some(Err(refusal));
+            }
+        }
+        let span = self.found.get(self.at)?;
+        self.at += 1;
         self.index += 1;
-        if self.next.is_null() {
-            return Some(Err(
-                Refusal::new(Errno::EINVAL, c"list ends before count").at(index)
-            ));
-        }
-        let (mut addr, mut len) = (0, 0);
-        // SAFETY: By the type invariant `next` is an entry.
-        unsafe { kfi_bindings::kfi_helper_sg_span(self.next, &mut addr, &mut len) };
-        // Not beyond the last that counts, which may be where the caller's memory ends.
-        if self.index < self.count {
-            // INVARIANT: The next entry of the same list, or null.
-            // SAFETY: As above.
-            self.next = unsafe { kernel::bindings::sg_next(self.next) };
-        }
-        Some(Ok((addr, u64::from(len))))
+        Some(Ok((span.addr, u64::from(span.len))))
     }
 }

@@ -14,7 +14,10 @@ use super::fast::FastMr;
 use crate::{
     access::AccessFlags,
     pd::Pd,
-    sg::DmaList, //
+    sg::{
+        DmaList,
+        Layout, //
+    }, //
 };
 
 /// A region that has its memory and rights, ready to be registered. No peer can reach it yet.
@@ -56,14 +59,18 @@ impl<L: DmaList> PreparedMr<L> {
     }
 
     /// Sets the address by which peers will reach the first byte to `base`, plus what the memory's
-    /// start is into its page: devices take that from the address' low bits.
+    /// start is into its page, the device's or the machine's, whichever is larger: devices take that
+    /// from the address' low bits.
     ///
     /// [`EINVAL`] if `base` is 0 or not at the start of a page, or if the region would wrap.
     pub fn set_base(&mut self, base: u64) -> Result {
-        if base == 0 || base & OFFSET_MASK != 0 {
+        // SAFETY: The region is there, and its page size a power of two since it was mapped.
+        let page_size = unsafe { (*self.as_raw()).page_size };
+        let mask = OFFSET_MASK | u64::from(page_size.wrapping_sub(1));
+        if base == 0 || base & mask != 0 {
             return Err(EINVAL);
         }
-        let iova = base + (self.iova() & OFFSET_MASK);
+        let iova = base + (self.iova() & mask);
         iova.checked_add(self.length()).ok_or(EINVAL)?;
         // SAFETY: The region is there and ours alone, and the device doesn't use it yet.
         unsafe { (*self.as_raw()).iova = iova };
@@ -127,13 +134,33 @@ impl FastMr {
         self.map_again(list, access)
     }
 
+    /// As [`FastMr::map`], but of larger pages, of which the region needs no more.
+    ///
+    /// After an error nothing is known of the region: it must be dropped, which deregisters it. rxe,
+    /// for one, has allocated a table for such pages by then, or has none any more.
+    pub fn map_larger<L: DmaList>(
+        self,
+        list: L,
+        access: AccessFlags,
+        layout: Layout,
+    ) -> Result<PreparedMr<L>, L> {
+        match self.map_list(&list, access, Some(layout.page_size())) {
+            Ok(()) if !self.is_spent() => Ok(PreparedMr {
+                mr: self,
+                list,
+                access,
+            }),
+            _ => Err(list),
+        }
+    }
+
     /// As [`FastMr::map`], but for the key that the region has.
     pub(super) fn map_again<L: DmaList>(
         self,
         list: L,
         access: AccessFlags,
     ) -> Result<PreparedMr<L>, MapError<L>> {
-        match self.map_list(&list, access) {
+        match self.map_list(&list, access, None) {
             Ok(()) => Ok(PreparedMr {
                 mr: self,
                 list,
@@ -149,14 +176,20 @@ impl FastMr {
     }
 
     /// Maps the list, or returns an error and how many entries could be mapped.
-    fn map_list<L: DmaList>(&self, list: &L, access: AccessFlags) -> Result<(), (Error, u32)> {
+    fn map_list<L: DmaList>(
+        &self,
+        list: &L,
+        access: AccessFlags,
+        page_size: Option<u32>,
+    ) -> Result<(), (Error, u32)> {
         if !self.pd().device().is_same(list.device()) {
             return Err((EINVAL, 0));
         }
         access.check().map_err(|err| (err, 0))?;
 
         let count = c_int::try_from(list.count()).map_err(|err| (err.into(), 0))?;
-        let page_size = self.pd().device().limits().page_size.ok_or((EINVAL, 0))?;
+        let page_size = page_size.or_else(|| self.pd().device().limits().page_size);
+        let page_size = page_size.ok_or((EINVAL, 0))?;
         // SAFETY: The region is there and not in use by the device, by the type invariant; the
         // list has that many mapped entries, as `DmaList` demands.
         let mapped = unsafe {

@@ -26,8 +26,8 @@ use crate::device::Device;
 /// - They are mapped for `device`, and stay so until each region made of them has been closed.
 #[derive(Clone, Copy)]
 pub struct BorrowedSg<'a> {
-    sgl: NonNull<bindings::scatterlist>,
-    count: u32,
+    pub(super) sgl: NonNull<bindings::scatterlist>,
+    pub(super) count: u32,
     pub(super) device: &'a ARef<Device>,
     _list: PhantomData<&'a bindings::scatterlist>,
 }
@@ -67,53 +67,5 @@ impl<'a> BorrowedSg<'a> {
             device,
             _list: PhantomData,
         })
-    }
-
-    /// The address and length of each mapped entry, as the device sees them.
-    pub fn segments(&self) -> Segments<'a> {
-        Segments {
-            next: self.sgl.as_ptr(),
-            left: self.count,
-            _list: PhantomData,
-        }
-    }
-}
-
-/// An iterator over the mapped entries of a [`BorrowedSg`]: DMA address and length.
-///
-/// It ends early if the list does.
-///
-/// # Invariants
-///
-/// `next` is NULL or an entry of a list that is valid for `'a`, and `left` counts the mapped
-/// entries from there on.
-#[derive(Clone)]
-pub struct Segments<'a> {
-    next: *mut bindings::scatterlist,
-    pub(super) left: u32,
-    _list: PhantomData<&'a bindings::scatterlist>,
-}
-
-impl Iterator for Segments<'_> {
-    type Item = (u64, u64);
-
-    fn next(&mut self) -> Option<(u64, u64)> {
-        if self.next.is_null() || self.left == 0 {
-            return None;
-        }
-        let entry = self.next;
-        self.left -= 1;
-        // Not beyond the last that counts, which may be where the caller's memory ends.
-        if self.left > 0 {
-            // INVARIANT: The next entry of the same list, or NULL after the last.
-            // SAFETY: By the type invariant the entry is valid.
-            self.next = unsafe { bindings::sg_next(entry) };
-        }
-
-        // SAFETY: By the type invariant the entry is valid.
-        let len = unsafe { rdma_bindings::rdma_helper_sg_dma_len(entry) };
-        // SAFETY: As above.
-        let address = unsafe { bindings::sg_dma_address(entry) };
-        Some((address, u64::from(len)))
     }
 }

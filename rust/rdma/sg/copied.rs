@@ -9,10 +9,7 @@ use kernel::{
 };
 
 use super::{
-    borrowed::{
-        BorrowedSg,
-        Segments, //
-    },
+    borrowed::BorrowedSg,
     filling::Filling,
     mapping::{
         DmaList,
@@ -58,37 +55,45 @@ unsafe impl DmaList for CopiedSg {
     }
 }
 
-/// A place in a [`BorrowedSg`], from which it is copied run by run.
+/// A place in a [`BorrowedSg`], from which it is copied piece by piece.
+///
+/// # Invariants
+///
+/// `from` is a place in a list that is valid for `'a` and mapped for `device`, and stays mapped until
+/// each region made of it has been closed.
 pub struct Cursor<'a> {
     device: &'a ARef<Device>,
-    next: Cut<Segments<'a>>,
+    from: rdma_bindings::rdma_helper_sg_source,
 }
 
 impl<'a> BorrowedSg<'a> {
     /// Begins to copy the list. May be done again.
     pub fn cursor(&self) -> Cursor<'a> {
+        // INVARIANT: By that of this type.
         Cursor {
             device: self.device,
-            next: Cut {
-                segments: self.segments(),
-                rest: None,
+            from: rdma_bindings::rdma_helper_sg_source {
+                next: self.sgl.as_ptr(),
+                done: 0,
+                left: self.count,
             },
         }
     }
 }
 
-impl<'a> Cursor<'a> {
-    /// Copies the next `bytes` bytes, and moves on. [`EINVAL`] if that is 0 or more than there
-    /// are, or an entry of no length lies in the way. Entries are allocated, unless `spare` has them.
+impl Cursor<'_> {
+    /// Copies the next `bytes` bytes, and moves on. Entries are allocated, unless `spare` has them.
     /// May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - [`EINVAL`]: `bytes` is 0 or more than there are, or an entry of no length lies in the way.
+    /// - [`ENOMEM`].
     pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<CopiedSg> {
-        let expected = usize::try_from(self.next.segments.left)?;
-        let mut filling = Filling::new(0, expected, spare)?;
-        self.next
-            .take(bytes, |address, len| filling.append_dma(address, len))?;
-        let (table, count) = filling.done()?;
+        // SAFETY: By the type invariant.
+        let (table, count) = unsafe { copy(&mut self.from, bytes, spare) }?;
         // INVARIANT: These entries have just been filled, with parts of entries of a list that is
-        // mapped for the device and stays so, by the invariant of `BorrowedSg`.
+        // mapped for the device and stays so, by the invariant of `Cursor`.
         Ok(CopiedSg {
             table,
             count,
@@ -97,54 +102,53 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Segments of addresses, of which the first may have been taken in part.
-#[derive(Clone)]
-struct Cut<I> {
-    segments: I,
-    rest: Option<(u64, u64)>,
-}
-
-impl<I: Iterator<Item = (u64, u64)>> Cut<I> {
-    /// Takes segments of `bytes` bytes together off the front, and cuts the last of them.
-    fn take(&mut self, mut bytes: u64, mut each: impl FnMut(u64, u32) -> Result) -> Result {
-        while bytes > 0 {
-            let (address, len) = self
-                .rest
-                .take()
-                .or_else(|| self.segments.next())
-                .ok_or(EINVAL)?;
-            // An entry's length has 32 bits.
-            let here = len.min(bytes).min(u64::from(u32::MAX));
-            if here == 0 {
-                return Err(EINVAL);
-            }
-            each(address, u32::try_from(here)?)?;
-            bytes -= here;
-            if here < len {
-                self.rest = Some((address.checked_add(here).ok_or(EINVAL)?, len - here));
-            }
-        }
-        Ok(())
-    }
+/// As [`Cursor::copy`].
+///
+/// # Safety
+///
+/// `from` must be a place in a valid list.
+unsafe fn copy(
+    from: &mut rdma_bindings::rdma_helper_sg_source,
+    bytes: u64,
+    spare: Option<&SpareTable>,
+) -> Result<(Table, u32)> {
+    let expected = usize::try_from(from.left)?;
+    let mut filling = Filling::new(0, expected, spare)?;
+    // SAFETY: By the requirements of this function.
+    unsafe { filling.copy(from, bytes) }?;
+    filling.done()
 }
 
 #[kernel::macros::kunit_tests(rdma_copied_sg)]
 mod tests {
     use super::*;
 
-    const LIST: [(u64, u64); 3] = [(0x1000, 0x3000), (0x8000, 0x1000), (0x9000, 0x800)];
+    const LIST: [(u64, u32); 3] = [(0x1000, 0x3000), (0x8000, 0x1000), (0x9000, 0x800)];
 
     fn cut(bytes: &[u64]) -> Result<KVec<(u64, u32)>> {
-        let mut next = Cut {
-            segments: LIST.into_iter(),
-            rest: None,
+        let mut filling = Filling::new(0, LIST.len(), None)?;
+        for (address, len) in LIST {
+            filling.append_dma(address, len)?;
+        }
+        let (table, left) = filling.done()?;
+        let mut from = rdma_bindings::rdma_helper_sg_source {
+            next: table.first(),
+            done: 0,
+            left,
         };
         let mut all = KVec::with_capacity(16, GFP_KERNEL)?;
         for &bytes in bytes {
-            next.take(bytes, |address, len| {
-                let _ = all.push_within_capacity((address, len));
-                Ok(())
-            })?;
+            // SAFETY: `from` is a place in `table`, which is there.
+            let (copied, count) = unsafe { copy(&mut from, bytes, None) }?;
+            let mut entry = copied.first();
+            for _ in 0..count {
+                // SAFETY: `copied` has so many entries.
+                let both =
+                    unsafe { (bindings::sg_dma_address(entry), bindings::sg_dma_len(entry)) };
+                all.push(both, GFP_KERNEL)?;
+                // SAFETY: As for its address.
+                entry = unsafe { bindings::sg_next(entry) };
+            }
         }
         Ok(all)
     }

@@ -60,11 +60,31 @@ impl Filling {
     }
 
     /// Adds an entry of addresses of a device. [`ENOMEM`] without memory for it. May sleep.
+    #[cfg(CONFIG_KUNIT = "y")]
     pub(super) fn append_dma(&mut self, address: u64, len: u32) -> Result {
         // SAFETY: `cursor` is that of a table that is there.
         to_result(unsafe {
             rdma_bindings::rdma_helper_sg_append_dma(&mut self.cursor, address, len)
         })
+    }
+
+    /// Adds the next bytes of a list that is mapped, which goes on there. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - [`EINVAL`]: there are not so many, or an entry of no length lies in the way.
+    /// - [`ENOMEM`]: without memory for an entry.
+    ///
+    /// # Safety
+    ///
+    /// `from` must be a place in a valid list.
+    pub(super) unsafe fn copy(
+        &mut self,
+        from: &mut rdma_bindings::rdma_helper_sg_source,
+        bytes: u64,
+    ) -> Result {
+        // SAFETY: `cursor` is that of a table that is there, and the caller vouches for `from`.
+        to_result(unsafe { rdma_bindings::rdma_helper_sg_copy(&mut self.cursor, from, bytes) })
     }
 
     /// Ends the list: its table, whose last entry is marked, and the number of entries, not 0.

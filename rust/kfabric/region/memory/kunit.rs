@@ -6,17 +6,33 @@
 mod tests {
     use crate::region::{
         access::Access,
+        judge::Judge,
         memory::*,
         source::List, //
     };
     use crate::support::chance::Chance;
     use core::slice;
+    use kernel::page::PAGE_SIZE;
     use kfi_bindings::{
         bio_vec,
         kvec, //
     };
 
     const PAGES: usize = 24;
+    const PAGE: u64 = widen(PAGE_SIZE);
+
+    /// The page frame behind a kernel address.
+    fn frame_at(index: usize, addr: u64) -> Result<u64, Refusal> {
+        let mut frame = 0;
+        let at = core::ptr::without_provenance(usize::try_from(addr).unwrap_or(0));
+        // SAFETY: The helper takes any address and reads page tables only.
+        if unsafe { kfi_bindings::kfi_helper_virt_pfn(at, &mut frame) } {
+            Ok(frame)
+        } else {
+            let refusal = Refusal::new(Errno::EFAULT, c"no memory that may be registered");
+            Err(refusal.at(index).value(addr))
+        }
+    }
 
     /// What is found: the bytes that may be registered, joined, and why it ended.
     #[derive(Default, PartialEq, Debug)]
@@ -99,7 +115,7 @@ mod tests {
             if unsafe { kfi_bindings::kfi_helper_on_stack(kvec.iov_base, kvec.iov_len) } {
                 return Ok(found.refused(refuse(c"memory of the caller's stack", base)));
             }
-            let frame = |at| frame_at(index, usize::try_from(at).unwrap_or(0));
+            let frame = |at| frame_at(index, at);
             let span = (base, widen(kvec.iov_len));
             if let Err(refusal) = page_by_page(&mut found, index, span, frame)? {
                 return Ok(found.refused(refusal));
