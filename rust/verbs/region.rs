@@ -36,6 +36,7 @@ use rdma::{
         Kind, //
     },
     sg::{
+        Layout,
         Memory,
         SpareTable, //
     },
@@ -108,21 +109,9 @@ impl Region {
     ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
         let mut all = Few::with_capacity(lists.len(), GFP_KERNEL)?;
         for (run, list) in self.runs.iter().zip(lists) {
-            let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
-            let mr = match self.kind {
-                Kind::Pages if self.reserved => resources.pool().take_reserved(),
-                Kind::Pages => resources.pool().take(pages),
-                // Regions with gaps have their own kind, and are too rare to be kept.
-                Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
-            }
-            .map_err(refused::no_region)?;
-            let mut prepared = match mr.map(list, self.access) {
+            let mut prepared = match self.map_larger(resources, list)? {
                 Ok(prepared) => prepared,
-                Err(failed) => {
-                    put(resources.pool(), self.reserved, failed.mr);
-                    let refusal = refused::not_mapped(failed.error);
-                    return Err(refusal.at(num::index(failed.mapped)));
-                }
+                Err(list) => self.map(resources, run, list)?,
             };
             if prepared.length() != run.bytes {
                 return Err(Refusal::new(Errno::EIO, c"the device took another length"));
@@ -132,6 +121,51 @@ impl Region {
             let _ = all.push_within_capacity(prepared);
         }
         Ok(all)
+    }
+
+    /// Gives a device region to a list whose memory is so contiguous that a few large pages will do;
+    /// gives the list back if it isn't, or if the device won't have it so.
+    ///
+    /// Only regions that are deregistered when they are closed are made so: one that is used again,
+    /// or refreshed, must have room for the pages of other memory; and what was reserved must not
+    /// take any memory now. Drivers of hardware have hardly ever been asked for larger pages.
+    fn map_larger(
+        &self,
+        resources: &Resources,
+        list: Memory,
+    ) -> Result<Result<PreparedMr<Memory>, Memory>, Refusal> {
+        let used_again = self.reserved || resources.fence().invalidates();
+        if used_again || self.kind != Kind::Pages || !resources.device().is_software() {
+            return Ok(Err(list));
+        }
+        let Some(layout) = Layout::larger(&list) else {
+            return Ok(Err(list));
+        };
+        let mr = resources.pool().take(layout.pages());
+        Ok(mr
+            .map_err(refused::no_region)?
+            .map_larger(list, self.access, layout))
+    }
+
+    /// Gives a device region to a list.
+    fn map(
+        &self,
+        resources: &Resources,
+        run: &Piece,
+        list: Memory,
+    ) -> Result<PreparedMr<Memory>, Refusal> {
+        let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
+        let mr = match self.kind {
+            Kind::Pages if self.reserved => resources.pool().take_reserved(),
+            Kind::Pages => resources.pool().take(pages),
+            // Regions with gaps have their own kind, and are too rare to be kept.
+            Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
+        }
+        .map_err(refused::no_region)?;
+        mr.map(list, self.access).map_err(|failed| {
+            put(resources.pool(), self.reserved, failed.mr);
+            refused::not_mapped(failed.error).at(num::index(failed.mapped))
+        })
     }
 
     /// Puts what is behind the request's addresses now in the place of what was there before.

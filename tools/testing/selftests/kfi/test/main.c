@@ -37,6 +37,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_eq,
 	&suite_cntr,
 	&suite_matrix,
+	&suite_contiguous,
 	&suite_rights,
 	&suite_lifetime,
 	&suite_async,

@@ -8,6 +8,7 @@
 extern const struct kfi_suite suite_oracle;
 extern const struct kfi_suite suite_inject;
 extern const struct kfi_suite suite_negotiate;
+extern const struct kfi_suite suite_contiguous;
 extern const struct kfi_suite suite_core;
 extern const struct kfi_suite suite_slots;
 extern const struct kfi_suite suite_eq;
