@@ -144,8 +144,25 @@ void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res)
 
 /* --- Work requests --- */
 
-/* Posts one request, signalled. Any context. */
-int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w)
+/* What is posted most: nothing is filled that it doesn't have. */
+static int post_reg(struct ib_qp *qp, const struct rdma_helper_wr *w)
+{
+	struct ib_reg_wr reg = {
+		.wr = {
+			.wr_cqe = w->cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.mr = w->mr,
+		.key = w->mr->rkey,
+		.access = w->access,
+	};
+
+	return ib_post_send(qp, &reg.wr, NULL);
+}
+
+/* All others. */
+static int post_other(struct ib_qp *qp, const struct rdma_helper_wr *w)
 {
 	struct ib_sge sge = { .addr = w->addr, .length = w->len, .lkey = w->lkey };
 	struct ib_recv_wr recv = { .wr_cqe = w->cqe, .sg_list = &sge, .num_sge = !!w->len };
@@ -156,16 +173,11 @@ int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w)
 		.opcode = w->opcode,
 		.send_flags = IB_SEND_SIGNALED,
 	};
-	struct ib_reg_wr reg = { .mr = w->mr, .access = w->access };
 	struct ib_rdma_wr rdma = { .remote_addr = w->remote_addr, .rkey = w->rkey };
 
 	if (w->receive)
 		return ib_post_recv(qp, &recv, NULL);
 	switch (w->opcode) {
-	case IB_WR_REG_MR:
-		reg.wr = send;
-		reg.key = w->mr->rkey;
-		return ib_post_send(qp, &reg.wr, NULL);
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_WRITE:
 		rdma.wr = send;
@@ -176,6 +188,14 @@ int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w)
 	default:
 		return ib_post_send(qp, &send, NULL);
 	}
+}
+
+/* Posts one request, signalled. Any context. */
+int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w)
+{
+	if (!w->receive && w->opcode == IB_WR_REG_MR)
+		return post_reg(qp, w);
+	return post_other(qp, w);
 }
 
 /*

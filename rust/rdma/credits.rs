@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A counting semaphore.
+//! A counting semaphore that is one atomic as long as nobody waits.
 //!
 //! C header: [`include/linux/semaphore.h`](srctree/include/linux/semaphore.h)
+
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit;
 
 use kernel::{
     bindings,
     prelude::*,
+    sync::atomic::{
+        Atomic,
+        Full,
+        Relaxed, //
+    },
     time::msecs_to_jiffies,
     types::Opaque, //
 };
@@ -15,13 +23,16 @@ use crate::completion::NAP;
 
 /// A number of credits, of which who wants to do something takes one.
 ///
-/// Wraps the C `struct semaphore`. Who waits is served first come, first served.
+/// Wraps the C `struct semaphore`, for those who wait: they are served first come, first served.
 ///
 /// # Invariants
 ///
-/// The semaphore is initialized.
+/// - The semaphore is initialized.
+/// - `free` is the number of credits that are left, less that of those who wait or are about to; for
+///   each of these that a credit was given back to, the semaphore has been raised, or is about to be.
 #[pin_data]
 pub(crate) struct Credits {
+    free: Atomic<i32>,
     #[pin]
     sem: Opaque<bindings::semaphore>,
 }
@@ -35,29 +46,55 @@ unsafe impl Sync for Credits {}
 impl Credits {
     /// Initializes a number of credits.
     pub(crate) fn new(count: u32) -> impl PinInit<Self> {
-        let count = c_int::try_from(count).unwrap_or(c_int::MAX);
         pin_init!(Self {
-            // INVARIANT: This initializes it.
+            free: Atomic::new(i32::try_from(count).unwrap_or(i32::MAX)),
+            // INVARIANT: This initializes it; nobody waits.
             sem <- Opaque::ffi_init(move |slot| {
                 // SAFETY: The slot is memory for a semaphore.
-                unsafe { rdma_bindings::rdma_helper_sema_init(slot, count) }
+                unsafe { rdma_bindings::rdma_helper_sema_init(slot, 0) }
             }),
         })
     }
 
     /// Takes a credit; [`None`] if there was none for a [`NAP`]. Sleeps, uninterruptibly.
     pub(crate) fn take(&self) -> Option<Credit<'_>> {
+        // INVARIANT: There was one, or the caller is one who waits.
+        if self.free.fetch_sub(1, Full) > 0 {
+            return Some(Credit(self));
+        }
         let nap = c_long::try_from(msecs_to_jiffies(NAP)).unwrap_or(c_long::MAX);
         // SAFETY: By the type invariant.
         let taken = unsafe { bindings::down_timeout(self.sem.get(), nap) } == 0;
-        taken.then(|| Credit(self))
+        (taken || !self.stop_waiting()).then(|| Credit(self))
+    }
+
+    /// Waits no longer, and returns `true`; or takes the credit that somebody has given back to one who
+    /// waits, if there is one for each of these. Sleeps no longer than that takes.
+    fn stop_waiting(&self) -> bool {
+        let mut free = self.free.load(Relaxed);
+        while free < 0 {
+            // INVARIANT: One less waits.
+            match self.free.cmpxchg(free, free + 1, Full) {
+                Ok(_) => return true,
+                Err(now) => free = now,
+            }
+        }
+        // SAFETY: By the type invariant the semaphore is initialized; it has been raised for the
+        // caller, or is about to be.
+        unsafe { bindings::down(self.sem.get()) };
+        false
     }
 
     /// Takes a credit if there is one. Any context.
     pub(crate) fn try_take(&self) -> Option<Credit<'_>> {
-        // SAFETY: By the type invariant `sem` is initialized.
-        let taken = unsafe { bindings::down_trylock(self.sem.get()) } == 0;
-        taken.then(|| Credit(self))
+        let mut free = self.free.load(Relaxed);
+        while free > 0 {
+            match self.free.cmpxchg(free, free - 1, Full) {
+                Ok(_) => return Some(Credit(self)),
+                Err(now) => free = now,
+            }
+        }
+        None
     }
 
     /// Gives a credit back that was [kept](Credit::keep). Any context.
@@ -79,7 +116,10 @@ impl Credit<'_> {
 
 impl Drop for Credit<'_> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant of `Credits`.
-        unsafe { bindings::up(self.0.sem.get()) };
+        // INVARIANT: If somebody waits, the semaphore is raised for one of them.
+        if self.0.free.fetch_add(1, Full) < 0 {
+            // SAFETY: By the type invariant of `Credits` the semaphore is initialized.
+            unsafe { bindings::up(self.0.sem.get()) };
+        }
     }
 }

@@ -23,13 +23,15 @@ use kernel::{
     sync::{
         atomic::{
             Atomic,
-            Full, //
+            Full,
+            Relaxed, //
         },
         Arc,
         Mutex, //
     }, //
 };
 
+use core::ptr::NonNull;
 use pin_init::stack_pin_init;
 
 use self::{
@@ -86,6 +88,11 @@ use crate::{
 /// no draining then: each request that has been posted has a task that waits for its completion
 /// inside a method of the queue pair, and while one is inside, there is a reference left.
 ///
+/// # Invariants
+///
+/// `raw` is the queue pair that `state` has or had. It is destroyed only when `up` is false and nobody is
+/// counted in `posting` since, or when nobody else has a reference.
+///
 /// Lock order: `ending`, then `state`, then anything of the RDMA core, and its completion queue's. No request is posted under
 /// either.
 #[pin_data(PinnedDrop)]
@@ -104,9 +111,18 @@ pub struct LocalQp {
     ending: Mutex<()>,
     #[pin]
     state: Mutex<State>,
-    /// How many are posting, each on a queue pair that was up when it began.
+    /// The queue pair, for who is counted as posting while `up`.
+    raw: NonNull<rdma_bindings::ib_qp>,
+    /// The state is `Up`.
+    up: Atomic<bool>,
+    /// How many are posting, or are about to look whether they may.
     posting: Atomic<u32>,
 }
+
+// SAFETY: `raw` is not tied to a task, nor is anything else.
+unsafe impl Send for LocalQp {}
+// SAFETY: Requests may be posted to `raw` by several tasks at once; all else does its own locking.
+unsafe impl Sync for LocalQp {}
 
 enum State {
     /// Connected; it may have gone into error since.
@@ -162,7 +178,9 @@ impl LocalQp {
 
     fn with(pd: Arc<Pd>, depths: Depths, connected: Connected, limit: u32) -> Result<Arc<Self>> {
         let Connected { qp, cq, place, mtu } = connected;
+        let raw = NonNull::new(qp.as_raw()).ok_or(EINVAL)?;
         Arc::pin_init(
+            // INVARIANT: `raw` is the queue pair of `state`, which is `Up`.
             pin_init!(Self {
                 pd,
                 place,
@@ -173,6 +191,8 @@ impl LocalQp {
                 sends: qp.sends().clone(),
                 ending <- new_mutex!(()),
                 state <- new_mutex!(State::Up(qp)),
+                raw,
+                up: Atomic::new(true),
                 posting: Atomic::new(0),
             }),
             GFP_KERNEL,
@@ -237,16 +257,16 @@ impl LocalQp {
     /// Those of [`Waiter::post`], but for the queue pair, which is seen to here.
     unsafe fn post(&self, waiter: Pin<&Waiter<'_>>, request: RawWr) -> Result<(), WrError> {
         let credit = self.credit()?;
-        let qp = match &*self.state.lock() {
-            State::Up(qp) => {
-                self.posting.fetch_add(1, Full);
-                qp.as_raw()
-            }
-            _ => return Err(WrError::Flushed),
+        // Counted before it looks: whoever says that it isn't up any more looks for who is counted.
+        self.posting.fetch_add(1, Full);
+        let posted = if self.up.load(Relaxed) {
+            // SAFETY: By the type invariant `raw` is there while somebody is counted who saw it up; its
+            // completion queue keeps `sends` as long as requests may complete. The rest is the
+            // caller's promise.
+            unsafe { waiter.post(self.raw.as_ptr(), request) }
+        } else {
+            Err(WrError::Flushed)
         };
-        // SAFETY: `qp` is not destroyed while somebody is counted as posting, and its completion
-        // queue keeps `sends` as long as requests may complete. The rest is the caller's promise.
-        let posted = unsafe { waiter.post(qp, request) };
         self.posting.fetch_sub(1, Full);
         posted?;
         credit.keep();

@@ -8,10 +8,12 @@ mod probe;
 
 use kernel::{
     new_mutex,
+    new_spinlock,
     prelude::*,
     sync::{
         Arc,
-        Mutex, //
+        Mutex,
+        SpinLock, //
     },
     time::{
         delay::fsleep,
@@ -41,15 +43,17 @@ const RESCAN_AFTER: Delta = Delta::from_millis(50);
 /// a port or an address changes so that a new one would not be where it is.
 ///
 /// Lock order: `replacing` is taken before `current`, and before anything of the RDMA core and of the
-/// network stack, which a driver asks about its port. `current` is a leaf: who has a queue pair that
-/// works doesn't wait for the one who makes another, who may be waiting for memory.
+/// network stack, which a driver asks about its port. `current` is a leaf, and a spinlock, for process
+/// context: each registration takes it, and who has a queue pair that works doesn't wait for the one
+/// who makes another, who may be waiting for memory. No reference that may be the last is dropped under
+/// it.
 #[pin_data]
 pub(crate) struct Queue {
     pd: Arc<Pd>,
     #[pin]
     replacing: Mutex<()>,
     #[pin]
-    current: Mutex<State>,
+    current: SpinLock<State>,
     #[pin]
     look: Work<Self>,
 }
@@ -77,7 +81,7 @@ impl Queue {
             pin_init!(Self {
                 pd,
                 replacing <- new_mutex!(()),
-                current <- new_mutex!(State::Up(first)),
+                current <- new_spinlock!(State::Up(first)),
                 look <- kernel::new_work!("kfi_verbs::Queue::look"),
             }),
             GFP_KERNEL,

@@ -8,7 +8,10 @@
 
 use kernel::{
     prelude::*,
-    sync::atomic::Full,
+    sync::atomic::{
+        Full,
+        Relaxed, //
+    },
     time::{
         delay::fsleep,
         Delta, //
@@ -42,6 +45,8 @@ impl LocalQp {
             let mut state = self.state.lock();
             match core::mem::replace(&mut *state, State::Destroyed) {
                 State::Up(qp) => {
+                    // INVARIANT: Fully ordered before `posting` is looked at.
+                    self.up.store(false, Relaxed);
                     let failed = qp.fail();
                     *state = State::Failed(qp);
                     failed
@@ -60,7 +65,7 @@ impl LocalQp {
         failed
     }
 
-    /// How many are posting.
+    /// How many are posting, or are about to find that they may not.
     ///
     /// Fully ordered, which a load is not: whoever is not counted yet sees what was said before.
     fn posting(&self) -> u32 {
@@ -82,11 +87,11 @@ impl LocalQp {
     /// Destroys the queue pair, and returns whether that could be done. Sleeps.
     pub(super) fn destroy(&self) -> bool {
         let _ending = self.ending.lock();
-        let mut state = self.state.lock();
-        if self.posting() > 0 {
+        if !self.posters_left() {
             // A driver doesn't come back. It keeps us here, and so all that is ours.
             return false;
         }
+        let mut state = self.state.lock();
         let destroyed = match core::mem::replace(&mut *state, State::Stuck) {
             State::Up(qp) | State::Failed(qp) => {
                 // It is leaked if it can't be.

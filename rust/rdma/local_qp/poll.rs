@@ -17,7 +17,10 @@ use kernel::{
 use super::LocalQp;
 use crate::waiter::Waiter;
 
-/// How long to look for completions before going to sleep.
+/// How often to look in any case: others may have had the CPU in between, for as long as they like.
+const LOOKS: u32 = 8;
+
+/// How long to look after that, before going to sleep.
 const LOOK_FOR: Delta = Delta::from_micros(100);
 
 impl LocalQp {
@@ -25,16 +28,27 @@ impl LocalQp {
     /// Callbacks of others' requests are called on the way. Gives way to whoever else may run: over
     /// rxe, who carries the requests out. To be called before [`Waiter::begin_wait`].
     pub(super) fn poll(&self, waiter: &Waiter<'_>) -> bool {
-        let mut began = None;
-        while !waiter.is_over() {
-            let now = Instant::<Monotonic>::now();
-            if now - *began.get_or_insert(now) > LOOK_FOR {
+        if (0..LOOKS).any(|_| self.look(waiter)) {
+            return true;
+        }
+        let began = Instant::<Monotonic>::now();
+        while !self.look(waiter) {
+            if began.elapsed() > LOOK_FOR {
                 return false;
             }
-            give_way();
-            self.cq.reap();
         }
         true
+    }
+
+    /// Gives way, and reaps what is there then. Returns whether all requests of a waiter have
+    /// completed.
+    fn look(&self, waiter: &Waiter<'_>) -> bool {
+        if waiter.is_over() {
+            return true;
+        }
+        give_way();
+        self.cq.reap();
+        waiter.is_over()
     }
 }
 

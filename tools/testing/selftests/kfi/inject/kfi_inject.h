@@ -32,6 +32,7 @@ struct ib_device;
  * @KFI_INJECT_CREATE_CQ: ib_alloc_cq() and ib_create_cq().
  * @KFI_INJECT_ALLOC_PD: ib_alloc_pd().
  * @KFI_INJECT_DEALLOC_PD: ib_dealloc_pd().
+ * @KFI_INJECT_POLL_CQ: ib_poll_cq(), but that of softirq.
  * @KFI_INJECT_OPS: How many there are.
  */
 enum kfi_inject_op {
@@ -46,6 +47,7 @@ enum kfi_inject_op {
 	KFI_INJECT_CREATE_CQ,
 	KFI_INJECT_ALLOC_PD,
 	KFI_INJECT_DEALLOC_PD,
+	KFI_INJECT_POLL_CQ,
 	KFI_INJECT_OPS
 };
 
@@ -86,12 +88,13 @@ void kfi_inject_fail(enum kfi_inject_op op, int err, unsigned int skip, unsigned
 
 /**
  * kfi_inject_lose() - Let posted requests get lost.
- * @op: One of the KFI_INJECT_POST_*.
+ * @op: One of the KFI_INJECT_POST_*; or KFI_INJECT_POLL_CQ, whose calls find nothing then.
  * @skip: So many calls, from now on, are spared.
  * @count: The requests of so many get lost then; UINT_MAX: of all. 0: of none any more.
  *
  * The call succeeds, and that is all: the request is neither carried out nor completed, also not
  * by a queue pair that is put into error. Nothing of it is referred to when the call has returned.
+ * What polls don't find stays there for others.
  *
  * Context: Any.
  */

@@ -171,7 +171,8 @@ EXPORT_SYMBOL_GPL(kfi_inject_fail);
 
 void kfi_inject_lose(enum kfi_inject_op op, unsigned int skip, unsigned int count)
 {
-	if (WARN_ON_ONCE(op != KFI_INJECT_POST_REG && op != KFI_INJECT_POST_INV))
+	if (WARN_ON_ONCE(op != KFI_INJECT_POST_REG && op != KFI_INJECT_POST_INV &&
+			 op != KFI_INJECT_POLL_CQ))
 		return;
 	guard(spinlock_irqsave)(&lock);
 	plans[op].lose = (struct some){ skip, count };

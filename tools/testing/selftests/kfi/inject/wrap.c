@@ -11,6 +11,7 @@
 #include <linux/atomic.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/wait_bit.h>
 #include <rdma/ib_verbs.h>
@@ -130,6 +131,21 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	return ret;
 }
 
+static int wrap_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
+{
+	int ret;
+
+	if (in_serving_softirq())
+		return saved.poll_cq(cq, num_entries, wc);
+	ret = begin(KFI_INJECT_POLL_CQ);
+	if (ret == PLAN_GO)
+		ret = saved.poll_cq(cq, num_entries, wc);
+	else if (ret == PLAN_LOSE)
+		ret = 0;
+	end(KFI_INJECT_POLL_CQ);
+	return ret;
+}
+
 #define SWAP_IN(ops, name)							\
 do {										\
 	if (saved.name)								\
@@ -150,6 +166,7 @@ do {										\
 	f(ops, create_cq);							\
 	f(ops, alloc_pd);							\
 	f(ops, dealloc_pd);							\
+	f(ops, poll_cq);							\
 } while (0)
 
 int kfi_inject_start(struct ib_device *dev)

@@ -3,6 +3,7 @@
  * What a driver does to the registration queue: requests that it refuses, that it never completes,
  * queue pairs that it doesn't make, and an operation that it offers and doesn't have.
  */
+#include <linux/delay.h>
 #include <linux/fs.h>
 
 #include "kfi_inject.h"
@@ -182,6 +183,64 @@ out:
 	close_call(t, &c);
 }
 
+/*
+ * Who looks for a completion doesn't find it, although it is there, and goes to sleep: it is told of
+ * what came before that. Nor is any left behind for who comes next.
+ */
+static void unseen_case(struct kfi_test *t)
+{
+	struct call c;
+	int i;
+
+	if (!open_call(t, &c, 60))
+		return;
+	for (i = 0; i < scaled(20) && !t->failures; i++) {
+		/* Sometimes it is found in the end, just before or while it goes to sleep. */
+		kfi_inject_lose(KFI_INJECT_POLL_CQ, 0, i % 3 ? i : UINT_MAX);
+		expect_register(t, &c);
+		kfi_inject_lose(KFI_INJECT_POLL_CQ, 0, 0);
+		expect_register(t, &c);
+	}
+	expect_undisturbed(t);
+	close_call(t, &c);
+}
+
+/*
+ * Who looks for completions takes out those of others, and is kept from telling them: they go to
+ * sleep meanwhile, as many as there are, and are told then.
+ */
+static void held_poll_case(struct kfi_test *t)
+{
+	struct call calls[4];
+	struct job jobs[ARRAY_SIZE(calls)];
+	unsigned int posted;
+	int i;
+
+	if (!open_call(t, &calls[0], 60))
+		return;
+	kfi_inject_hold(KFI_INJECT_POLL_CQ);
+	for (i = 0; i < ARRAY_SIZE(calls); i++) {
+		calls[i] = calls[0];
+		posted = kfi_inject_calls(KFI_INJECT_POST_REG);
+		job_start(t, &jobs[i], do_register, &calls[i]);
+		if (!i)
+			EXPECT(t, kfi_inject_wait_held(KFI_INJECT_POLL_CQ), "nobody polls");
+		EXPECT(t, kfi_inject_wait_returned(KFI_INJECT_POST_REG, posted + 1),
+		       "nothing was posted");
+	}
+	/* Longer than anybody looks. */
+	msleep(20);
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		EXPECT(t, !job_is_done(&jobs[i]), "there are two who poll");
+	kfi_inject_release(KFI_INJECT_POLL_CQ);
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		if (EXPECT_EQ(t, job_end(t, &jobs[i]), 0))
+			EXPECT_EQ(t, do_close(&calls[i]), 0);
+	expect_register(t, &calls[0]);
+	expect_undisturbed(t);
+	close_call(t, &calls[0]);
+}
+
 /* While no other queue can be made registrations fail, and go on as soon as one can. */
 static void no_queue_case(struct kfi_test *t)
 {
@@ -244,6 +303,8 @@ static const struct kfi_case cases[] = {
 	{ "post_fails", post_fails_case },
 	{ "lost", lost_case },
 	{ "lost_close", lost_close_case },
+	{ "unseen", unseen_case },
+	{ "held_poll", held_poll_case },
 	{ "no_queue", no_queue_case },
 	{ "no_invalidation", no_invalidation_case },
 };
