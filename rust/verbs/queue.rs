@@ -113,18 +113,25 @@ impl Queue {
         let _replacing = self.replacing.lock();
         let mut looks = 0;
         loop {
+            // An address that comes back during the attempt may be too late for it.
+            let moving = self.is_moving();
             if let Some(qp) = self.usable()? {
                 return Ok(qp);
             }
             match self.again().map_or_else(|| make(&self.pd), Ok) {
                 Ok(fresh) => return self.put(fresh),
                 // `look_around` ends it, but may be waiting for who waits for us.
-                Err(_) if looks < RESCANS && matches!(*self.current.lock(), State::Moving) => (),
+                Err(_) if looks < RESCANS && (moving || self.is_moving()) => (),
                 Err(error) => return Err(error),
             }
             fsleep(RESCAN_AFTER);
             looks += 1;
         }
+    }
+
+    /// Whether its address is gone, and one is being waited for.
+    fn is_moving(&self) -> bool {
+        matches!(*self.current.lock(), State::Moving)
     }
 
     /// Makes a queue pair where the one is that broke, without asking the driver about its ports: that
