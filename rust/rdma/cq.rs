@@ -6,6 +6,8 @@
 
 mod reap;
 
+pub(crate) use self::reap::Polling;
+
 use kernel::{
     error::from_err_ptr,
     new_mutex,
@@ -45,6 +47,8 @@ pub struct Cq {
     /// How many listen. Whoever changes that, or calls callbacks, has the lock.
     #[pin]
     listeners: Mutex<u32>,
+    /// How many look for completions again and again.
+    pollers: Atomic<u32>,
     /// How many entries nobody has reserved.
     free: Atomic<u32>,
     /// What completions lead to.
@@ -60,6 +64,7 @@ impl Cq {
             pin_init!(Self {
                 raw,
                 listeners <- new_mutex!(0),
+                pollers: Atomic::new(0),
                 free: Atomic::new(entries),
                 kept <- new_mutex!(KVec::new()),
             }),

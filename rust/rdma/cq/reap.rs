@@ -13,23 +13,38 @@
 //! Lock order: the lock of a queue is a leaf, under which callbacks are called.
 
 use super::Cq;
-use kernel::sync::atomic::Relaxed;
+use kernel::{
+    cpu::nr_cpu_ids,
+    sync::atomic::Relaxed, //
+};
 
 /// How many completions to reap at most in one go. There may be others who wait for theirs.
 const BUDGET: i32 = 64;
 
 impl Cq {
-    /// Calls the callbacks of what has completed, unless softirq or somebody else is to do that just
-    /// now. Sleeps at most as long as callbacks of others do: not at all.
-    pub(crate) fn reap(&self) {
+    /// The right to [reap](Cq::reap) again and again, unless there are as many already who do as there
+    /// are CPUs: more would only give way to one another. Nor while somebody listens. Doesn't sleep.
+    pub(crate) fn poll(&self) -> Option<Polling<'_>> {
+        let before = self.pollers.fetch_add(1, Relaxed);
+        let polling = Polling(self);
+        let may = before < nr_cpu_ids() && (self.raw.quiet.load(Relaxed) || self.reap());
+        may.then_some(polling)
+    }
+
+    /// Calls the callbacks of what has completed, unless somebody else is at it just now. Returns
+    /// `false` if somebody listens: then it is softirq's. Doesn't sleep.
+    fn reap(&self) -> bool {
         let Some(listeners) = self.listeners.try_lock() else {
-            return;
+            return true;
         };
-        if *listeners > 0 || !self.try_quiet() {
-            return;
+        if *listeners > 0 {
+            return false;
         }
-        // SAFETY: `cq` is there as long as `self`, and softirq doesn't poll it, as it is quiet.
-        unsafe { rdma_bindings::ib_process_cq_direct(self.as_raw(), BUDGET) };
+        if self.try_quiet() {
+            // SAFETY: `cq` is there as long as `self`, and softirq doesn't poll it, as it is quiet.
+            unsafe { rdma_bindings::ib_process_cq_direct(self.as_raw(), BUDGET) };
+        }
+        true
     }
 
     /// Has softirq call the callbacks of what completes, from now on until what is returned is
@@ -37,12 +52,17 @@ impl Cq {
     pub(crate) fn listen(&self) -> Listening<'_> {
         let mut listeners = self.listeners.lock();
         *listeners += 1;
+        self.make_loud();
+        Listening(self)
+    }
+
+    /// Has softirq reap, if it doesn't. To be called with the lock.
+    fn make_loud(&self) {
         if self.raw.quiet.load(Relaxed) {
             self.raw.quiet.store(false, Relaxed);
             // SAFETY: `cq` is there as long as `self`, and was quiet.
             unsafe { rdma_bindings::rdma_helper_listen_cq(self.as_raw()) };
         }
-        Listening(self)
     }
 
     /// Makes the queue quiet, and returns whether it is; not if softirq is at it just now. To be
@@ -70,5 +90,21 @@ impl Drop for Listening<'_> {
             // If softirq is at it, the next one who reaps tries again.
             self.0.try_quiet();
         }
+    }
+}
+
+/// Somebody who looks for completions again and again. Given up when dropped, in any context.
+pub(crate) struct Polling<'a>(&'a Cq);
+
+impl Polling<'_> {
+    /// As [`Cq::reap`].
+    pub(crate) fn reap(&self) -> bool {
+        self.0.reap()
+    }
+}
+
+impl Drop for Polling<'_> {
+    fn drop(&mut self) {
+        self.0.pollers.fetch_sub(1, Relaxed);
     }
 }

@@ -112,7 +112,6 @@ impl LocalQp {
             // Nobody has its name any more.
             return Ok(());
         }
-        // Before it can be woken, which is softirq's.
         let _listening = self.cq.listen();
         if waiter.begin_wait() {
             return Ok(());

@@ -15,7 +15,10 @@ use kernel::{
 };
 
 use super::LocalQp;
-use crate::waiter::Waiter;
+use crate::{
+    cq::Polling,
+    waiter::Waiter, //
+};
 
 /// How often to look in any case: others may have had the CPU in between, for as long as they like.
 const LOOKS: u32 = 8;
@@ -24,38 +27,37 @@ const LOOKS: u32 = 8;
 const LOOK_FOR: Delta = Delta::from_micros(100);
 
 impl LocalQp {
-    /// Looks for a moment whether all requests of a waiter complete, and returns whether they have.
-    /// Callbacks of others' requests are called on the way. Gives way to whoever else may run: over
-    /// rxe, who carries the requests out. To be called before [`Waiter::begin_wait`].
+    /// Looks for a moment whether all requests of a waiter complete, and returns whether they have;
+    /// not if enough others look, or somebody sleeps: then softirq tells. Callbacks of others' requests
+    /// are called on the way. To be called before [`Waiter::begin_wait`].
     pub(super) fn poll(&self, waiter: &Waiter<'_>) -> bool {
-        if (0..LOOKS).any(|_| self.look(waiter)) {
-            return true;
+        let Some(polling) = self.cq.poll() else {
+            return waiter.is_over();
+        };
+        for _ in 0..LOOKS {
+            if waiter.is_over() {
+                return true;
+            }
+            if !look(&polling) {
+                return false;
+            }
         }
         let began = Instant::<Monotonic>::now();
-        while !self.look(waiter) {
-            if began.elapsed() > LOOK_FOR {
+        while !waiter.is_over() {
+            if !look(&polling) || began.elapsed() > LOOK_FOR {
                 return false;
             }
         }
         true
     }
-
-    /// Gives way, and reaps what is there then. Returns whether all requests of a waiter have
-    /// completed.
-    fn look(&self, waiter: &Waiter<'_>) -> bool {
-        if waiter.is_over() {
-            return true;
-        }
-        give_way();
-        self.cq.reap();
-        waiter.is_over()
-    }
 }
 
-/// Lets others run that can, on this CPU. Sleeps only as long as they do run.
+/// Gives way to whoever else may run - over rxe, who carries the requests out -, and reaps what is
+/// there then. Returns `false` if that is softirq's now.
 ///
-/// `cond_resched()` does nothing in a kernel that can be preempted.
-fn give_way() {
+/// `cond_resched()` does nothing in a kernel that can be preempted. Sleeps only as long as others run.
+fn look(polling: &Polling<'_>) -> bool {
     // SAFETY: May be called in process context, where no spinlock is held.
     unsafe { bindings::schedule() };
+    polling.reap()
 }
