@@ -62,10 +62,10 @@ static bool broken(struct ib_qp *qp)
 	struct ib_qp_attr attr;
 	int looks;
 
-	for (looks = 0; looks < 6000; looks++) {
+	for (looks = 0; looks < 3000; looks++) {
 		if (!ib_query_qp(qp, &attr, IB_QP_STATE, &init) && attr.qp_state == IB_QPS_ERR)
 			return true;
-		msleep(10);
+		msleep(20);
 	}
 	return false;
 }
