@@ -21,6 +21,7 @@ mod list;
 mod mapped;
 mod mapping;
 mod memory;
+mod run;
 mod table;
 
 pub use self::{
@@ -31,7 +32,6 @@ pub use self::{
     },
     layout::Layout,
     list::{
-        Run,
         SgBuilder,
         SgList, //
     },
@@ -41,5 +41,6 @@ pub use self::{
         Mapping, //
     },
     memory::Memory,
+    run::Run,
     table::SpareTable, //
 };

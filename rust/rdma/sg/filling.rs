@@ -11,7 +11,7 @@ use kernel::{
 use core::ptr::null_mut;
 
 use super::{
-    list::Run,
+    run::Run,
     table::{
         SpareTable,
         Table, //

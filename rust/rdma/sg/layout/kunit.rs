@@ -32,16 +32,17 @@ mod tests {
         Ok((size > 0).then_some((u64::from(size), u64::from(pages))))
     }
 
-    /// How many pages of this size the list is, or `None` if it can't be.
+    /// How many pages of this size, a power of two, the list is, or `None` if it can't be.
     fn pages(list: &[(u64, u32)], size: u64) -> Option<u64> {
         let (mut pages, mut before) = (0, None);
+        let inside = |address: u64| address & (size - 1);
         for &(address, len) in list {
             let end = address + u64::from(len);
             // Behind another entry both sides of the joint must be at a boundary.
-            if before.is_some_and(|before| before % size != 0 || address % size != 0) {
+            if before.is_some_and(|before| inside(before) != 0 || inside(address) != 0) {
                 return None;
             }
-            let mut at = address - address % size;
+            let mut at = address - inside(address);
             while at < end {
                 (pages, at) = (pages + 1, at + size);
             }

@@ -54,7 +54,7 @@ mod tests {
         Ok(all)
     }
 
-    const PAGE: usize = PAGE_SIZE;
+    const PAGE: usize = kernel::page::PAGE_SIZE;
 
     #[test]
     fn what_follows_is_joined() -> Result {
