@@ -80,7 +80,7 @@ impl Kit {
     }
 
     /// Sees to it that the object's memory is there. May sleep.
-    pub(super) fn complete(&mut self) -> Result<(), Refusal> {
+    fn complete(&mut self) -> Result<(), Refusal> {
         if self.object.is_none() {
             self.object = Some(UniqueArc::new_uninit(GFP_KERNEL)?);
         }
@@ -93,6 +93,11 @@ impl Kit {
         domain: &DomainObject,
         request: &MrRequest<'_>,
     ) -> Result<(), Refusal> {
+        // Allocated first: nothing is left to fail when there is a region.
+        self.complete()?;
+        if domain.mr_limits().refresh.is_ok() {
+            self.ranges.set(request.source())?;
+        }
         match &mut self.mr {
             Some(mr) => mr.create_again(request),
             none => {

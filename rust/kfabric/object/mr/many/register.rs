@@ -10,13 +10,8 @@ use crate::{
     object::{
         domain::DomainObject,
         mr::{
-            close::Closing,
             enable::Pending,
-            open::{
-                not_enabled,
-                Made,
-                Opened, //
-            },
+            open::Opened,
             reg::{
                 attr_arguments,
                 attr_source, //
@@ -72,9 +67,9 @@ pub(crate) unsafe fn register(
 }
 
 /// A region that is being registered with others.
-struct Registering<'a> {
+struct Registering {
     index: usize,
-    made: Made<'a>,
+    opened: Opened,
     /// `None` if it isn't enabled now.
     pending: Option<Pending>,
     done: Option<Result<Keys, Refusal>>,
@@ -100,11 +95,11 @@ unsafe fn register_some(
     for (index, attr) in (first..).zip(attrs) {
         // SAFETY: By the requirements of this function.
         match unsafe { make(domain, attr, flags) } {
-            Ok(mut made) => {
-                let pending = made.begin();
+            Ok(mut opened) => {
+                let pending = opened.begin();
                 let one = Registering {
                     index,
-                    made,
+                    opened,
                     pending,
                     done: None,
                 };
@@ -124,11 +119,14 @@ unsafe fn register_some(
     domain.provider().enable_many(&mut enabling);
     drop(enabling);
     for one in all {
-        let index = one.index;
-        match one.finish() {
+        let ended = match one.pending {
+            Some(pending) => one.opened.end(pending.ended(one.done)),
+            None => Ok(one.opened),
+        };
+        match ended {
             // There is room.
-            Ok(object) => drop(opened.push_within_capacity((index, object))),
-            Err(refusal) => answers.refused(index, refusal.report()),
+            Ok(one_more) => drop(opened.push_within_capacity((one.index, one_more))),
+            Err(refusal) => answers.refused(one.index, refusal.report()),
         }
     }
     Ok(())
@@ -139,37 +137,20 @@ unsafe fn register_some(
 /// # Safety
 ///
 /// As the C API demands: what the attributes point to is valid.
-unsafe fn make<'a>(
-    domain: &'a DomainObject,
-    attr: &kfi_mr_attr,
-    flags: u64,
-) -> Result<Made<'a>, Refusal> {
+unsafe fn make(domain: &DomainObject, attr: &kfi_mr_attr, flags: u64) -> Result<Opened, Refusal> {
     // SAFETY: By the requirements of this function.
     let (source, arguments) = unsafe { (attr_source(attr)?, attr_arguments(attr, flags)) };
     let arguments = arguments.or_auth_key(domain.auth_key());
     let request = MrRequest::parse(source, arguments, domain.mr_limits())?;
-    Made::new(domain, &request, attr.context)
-}
-
-impl Registering<'_> {
-    /// Makes it an object, if it was enabled or is not to be enabled now.
-    fn finish(mut self) -> Result<Opened, Refusal> {
-        if let Some(pending) = self.pending {
-            if let Err(refusal) = self.made.end(pending.ended(self.done)) {
-                let closed = self.made.provided().map_or(Ok(()), |mr| mr.close());
-                return Err(not_enabled(refusal, closed));
-            }
-        }
-        self.made.open()
-    }
+    Opened::create(domain, &request, attr.context)
 }
 
 /// Closes what C isn't to get. Sleeps.
 fn undo(opened: KVVec<(usize, Opened)>) {
     for (_, one) in opened {
-        let mut closing = Closing::of_new(one.into_object());
-        let closed = closing.provided().map_or(Ok(()), |mr| mr.close());
-        // Told by the tracepoint; nobody has a handle that could be said to be closed.
-        closing.end(closed);
+        if let Err(refusal) = one.undo() {
+            // Nobody has a handle that could be said to be closed.
+            refusal.report();
+        }
     }
 }
