@@ -112,7 +112,7 @@ struct Inner {
     event: Option<Unread>,
     /// What the provider keeps of the memory may be used until this is dropped.
     lease: Option<Lease>,
-    /// Who ends all regions of the domain waits for this one to be closed.
+    /// Somebody waits until it isn't pending, or being closed, any more.
     awaited: bool,
 }
 

@@ -165,6 +165,7 @@ type Settled = (Option<KBox<dyn Mr>>, Option<Unread>);
 fn settle(object: &MrObject) -> Result<Settled, Refusal> {
     let mut inner = object.inner.lock();
     while inner.state.is_pending() {
+        inner.awaited = true;
         if object.eq().is_some_and(|eq| eq.in_handler()) {
             return Err(Refusal::new(
                 Errno::EOPBADSTATE,

@@ -100,9 +100,7 @@ fn finish(object: Arc<MrObject>) -> c_int {
     let ended = pending.enable();
 
     let mut inner = object.inner.lock();
-    let done = inner.end(ended);
-    object.publish(Public::new(object.parent(), inner.keys.as_ref()));
-    object.reveal(inner.keys.as_ref().map(Found::new));
+    let done = object.settle(&mut inner, ended);
     // Under the same lock: whoever closes the region finds the event, and takes it out again.
     inner.event = object.report(&done);
     let ret = match &done {
@@ -112,7 +110,6 @@ fn finish(object: Arc<MrObject>) -> c_int {
         Err(refusal) if object.eq.is_none() => refusal.report(),
         Err(refusal) => refusal.errno().to_c(),
     };
-    object.settled.notify_all();
     ret
 }
 
@@ -169,7 +166,7 @@ impl Inner {
     }
 
     /// Puts that back: the region is enabled, or failed.
-    pub(super) fn end(&mut self, ended: Ended) -> Result<(), Refusal> {
+    fn end(&mut self, ended: Ended) -> Result<(), Refusal> {
         self.mr = ended.mr;
         let done = ended.enabled.map(|keys| self.keys = Some(keys));
         self.state.end(done.is_ok());
@@ -188,6 +185,18 @@ impl Inner {
 }
 
 impl MrObject {
+    /// Ends enabling it, shows what came of it, and lets those go on who wait for that: once the
+    /// lock is given up. Any context.
+    pub(super) fn settle(&self, inner: &mut Inner, ended: Ended) -> Result<(), Refusal> {
+        let done = inner.end(ended);
+        self.publish(Public::new(self.parent(), inner.keys.as_ref()));
+        self.reveal(inner.keys.as_ref().map(Found::new));
+        if inner.awaited {
+            self.settled.notify_all();
+        }
+        done
+    }
+
     /// Puts the event in the queue, if there is one. Any context.
     fn report(&self, done: &Result<(), Refusal>) -> Option<Unread> {
         let eq = self.eq()?;

@@ -10,7 +10,6 @@ use super::{
         Pending, //
     },
     kit::Kit,
-    local::Found,
     public::Public,
     reserve,
     state::State,
@@ -141,7 +140,10 @@ impl Opened {
     /// - Why it could not be enabled: then there is no region.
     /// - `ENOTRECOVERABLE`: nor could it be closed.
     pub(super) fn end(self, ended: Ended) -> Result<Self, Refusal> {
-        match self.object.end(ended) {
+        let mut inner = self.object.inner.lock();
+        let enabled = self.object.settle(&mut inner, ended);
+        drop(inner);
+        match enabled {
             Ok(()) => Ok(self),
             // The reason why it could not be enabled says more than that it could not be closed; but
             // nobody has it, so nobody else tells that its memory must never be freed.
@@ -175,19 +177,5 @@ impl Opened {
         if let Some(work) = work {
             enable::queue(work);
         }
-    }
-}
-
-impl MrObject {
-    /// Ends enabling it, and lets those go on who wait for that.
-    fn end(&self, ended: Ended) -> Result<(), Refusal> {
-        let mut inner = self.inner.lock();
-        let done = inner.end(ended);
-        self.publish(Public::new(self.parent(), inner.keys.as_ref()));
-        self.reveal(inner.keys.as_ref().map(Found::new));
-        if inner.awaited {
-            self.settled.notify_all();
-        }
-        done
     }
 }

@@ -10,7 +10,7 @@
 suites="slots errors segments badmem badruns order"
 tracing=/sys/kernel/tracing
 
-plan 11
+plan 12
 [ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
 if [ ! -e $tracing/events/kfi/kfi_refused ]; then
 	if [ -e $tracing/trace ]; then
