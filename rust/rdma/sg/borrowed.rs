@@ -35,7 +35,7 @@ pub struct BorrowedSg<'a> {
 // SAFETY: The list isn't tied to a task, and isn't changed for `'a`.
 unsafe impl Send for BorrowedSg<'_> {}
 
-// SAFETY: As above.
+// SAFETY: Nothing can be changed by a shared reference.
 unsafe impl Sync for BorrowedSg<'_> {}
 
 impl<'a> BorrowedSg<'a> {

@@ -48,7 +48,7 @@ mod tests {
             let (offset, length) = unsafe { ((*entry).offset, (*entry).length) };
             let both = (usize::try_from(offset)?, usize::try_from(length)?);
             all.push(both, GFP_KERNEL)?;
-            // SAFETY: As above.
+            // SAFETY: `entry` is one of the list, which has that many.
             entry = unsafe { bindings::sg_next(entry) };
         }
         Ok(all)
