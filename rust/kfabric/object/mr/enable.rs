@@ -103,14 +103,13 @@ fn finish(object: Arc<MrObject>) -> c_int {
     let done = object.settle(&mut inner, ended);
     // Under the same lock: whoever closes the region finds the event, and takes it out again.
     inner.event = object.report(&done);
-    let ret = match &done {
+    match &done {
         Ok(()) => 0,
         // Reported while the region can't be closed, and the provider not be unloaded, whose words
         // they are.
         Err(refusal) if object.eq.is_none() => refusal.report(),
         Err(refusal) => refusal.errno().to_c(),
-    };
-    ret
+    }
 }
 
 // Not a borrow of C's.
