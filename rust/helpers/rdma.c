@@ -210,6 +210,15 @@ bool rdma_helper_drain_sq(struct ib_qp *qp)
 	return true;
 }
 
+/* As above, for receives. */
+bool rdma_helper_drain_rq(struct ib_qp *qp)
+{
+	if (!qp->device->ops.drain_rq)
+		return false;
+	ib_drain_rq(qp);
+	return true;
+}
+
 void rdma_helper_next_key(struct ib_mr *mr)
 {
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));

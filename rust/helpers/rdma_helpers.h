@@ -59,6 +59,7 @@ struct rdma_helper_wr {
 
 int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w);
 bool rdma_helper_drain_sq(struct ib_qp *qp);
+bool rdma_helper_drain_rq(struct ib_qp *qp);
 void rdma_helper_next_key(struct ib_mr *mr);
 
 /* Events of a device. */

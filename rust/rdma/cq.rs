@@ -72,6 +72,15 @@ impl Cq {
         )
     }
 
+    /// Allocates a completion queue with `entries` entries, to which softirq listens from the
+    /// start: callbacks of requests are called there as soon as they have completed. May sleep.
+    pub fn alloc_for_callbacks(device: &ARef<Device>, entries: u32) -> Result<Arc<Self>> {
+        let this = Self::alloc(device, entries)?;
+        // Nobody stops.
+        core::mem::forget(this.listen());
+        Ok(this)
+    }
+
     /// Reserves so many entries, for requests of `queue`. May sleep.
     ///
     /// # Errors
@@ -121,6 +130,11 @@ impl Entries {
     /// The completion queue.
     pub(crate) fn cq(&self) -> &Cq {
         &self.cq
+    }
+
+    /// Whether there are none, for a queue that can't have requests.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     /// All requests have completed, so that no completion leads to the queue any more. May sleep.

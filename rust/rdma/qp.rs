@@ -140,6 +140,22 @@ impl<S> Qp<S> {
         unsafe { (*self.as_raw()).qp_num }
     }
 
+    /// The protection domain.
+    pub fn pd(&self) -> &Arc<Pd> {
+        &self.raw.pd
+    }
+
+    /// Changes attributes, those that `mask` names, and with them its state perhaps. May sleep.
+    pub(crate) fn modify(&self, attr: &mut rdma_bindings::ib_qp_attr, mask: u32) -> Result {
+        self.raw.modify(attr, mask)
+    }
+
+    /// Has what is posted from now on refused, as if the queue pair had gone into error. Any context.
+    pub(crate) fn refuse(&self) {
+        self.sends().break_by(WcStatus::FLUSHED);
+        self.receives().break_by(WcStatus::FLUSHED);
+    }
+
     /// The raw pointer, for handing on to C. Valid as long as this is.
     pub fn as_raw(&self) -> *mut rdma_bindings::ib_qp {
         self.raw.qp.as_ptr()
@@ -169,21 +185,19 @@ impl<S> Qp<S> {
         &self.raw.sends
     }
 
-    /// Where its send requests complete to.
-    fn sends_to(&self) -> Option<&Cq> {
-        self.raw.entries.as_ref().map(|[sends, _]| sends.cq())
+    /// What its send requests have of their completion queue.
+    fn send_entries(&self) -> Option<&Entries> {
+        self.raw.entries.as_ref().map(|[sends, _]| sends)
+    }
+
+    /// What its receive requests have of their completion queue.
+    fn receive_entries(&self) -> Option<&Entries> {
+        self.raw.entries.as_ref().map(|[_, receives]| receives)
     }
 
     /// Its receive requests that are under way.
     pub(crate) fn receives(&self) -> &Arc<Outstanding> {
         &self.raw.receives
-    }
-
-    /// All send requests have completed: completions don't lead to them any more. May sleep.
-    fn drained(&self) {
-        if let Some([sends, _]) = &self.raw.entries {
-            sends.drained();
-        }
     }
 }
 

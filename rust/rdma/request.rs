@@ -161,6 +161,16 @@ impl Qp<ReadyToSend> {
         &self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
+        self.post_send(request)
+    }
+}
+
+impl<S> Qp<S> {
+    /// As [`Qp::post`]; what the driver says if it isn't ready. Any context.
+    pub(crate) fn post_send<K, F>(
+        &self,
+        request: KBox<Request<WorkRequest<K>, F>>,
+    ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
         // SAFETY: The queue pair is there as long as `self`; its completions end before what it
         // holds of its requests goes.
         unsafe { post(self.as_raw(), self.sends(), request) }

@@ -6,7 +6,9 @@ use pin_init::stack_pin_init;
 
 use super::Qp;
 use crate::{
-    cq::Cq,
+    cq::Entries,
+    outstanding::Outstanding,
+    raw_wr::RawWr,
     waiter::Waiter,
     wr::WorkRequest, //
 };
@@ -19,28 +21,66 @@ impl<S> Qp<S> {
     /// The queue pair must be in error, and nobody post any more: whatever comes after this may be
     /// outstanding still.
     pub fn drain(&self, limit: u32) -> bool {
+        // SAFETY: The queue pair is there as long as `self`.
+        let by_driver = || unsafe { rdma_bindings::rdma_helper_drain_sq(self.as_raw()) };
+        self.drain_queue(
+            self.send_entries(),
+            self.sends(),
+            by_driver,
+            WorkRequest::drain().raw(),
+            limit,
+        )
+    }
+
+    /// As [`Qp::drain`], for its receive requests.
+    pub fn drain_receives(&self, limit: u32) -> bool {
+        if self.receive_entries().is_none_or(Entries::is_empty) {
+            return true;
+        }
+        // SAFETY: The queue pair is there as long as `self`.
+        let by_driver = || unsafe { rdma_bindings::rdma_helper_drain_rq(self.as_raw()) };
+        self.drain_queue(
+            self.receive_entries(),
+            self.receives(),
+            by_driver,
+            // Into no memory. What `__ib_drain_rq()` posts.
+            RawWr {
+                receive: true,
+                ..Default::default()
+            },
+            limit,
+        )
+    }
+
+    /// Waits for the requests of one of its queues.
+    fn drain_queue(
+        &self,
+        entries: Option<&Entries>,
+        queue: &Outstanding,
+        by_driver: impl FnOnce() -> bool,
+        last: RawWr,
+        limit: u32,
+    ) -> bool {
         // What is flushed is told by softirq meanwhile.
-        let _listening = self.sends_to().map(Cq::listen);
-        let drained = self.drained_by_driver() || self.drained_by_request(limit);
+        let _listening = entries.map(|entries| entries.cq().listen());
+        // Some drivers have their own way.
+        let drained = by_driver() || self.drained_by_request(queue, last, limit);
         if drained {
-            self.drained();
+            // Completions don't lead to the requests any more.
+            if let Some(entries) = entries {
+                entries.drained();
+            }
         }
         drained
     }
 
-    /// Has the driver wait, if it has its own way to do so, and returns whether it has.
-    fn drained_by_driver(&self) -> bool {
-        // SAFETY: The queue pair is there as long as `self`.
-        unsafe { rdma_bindings::rdma_helper_drain_sq(self.as_raw()) }
-    }
-
-    /// Posts a request behind all others, and waits until it is flushed.
-    fn drained_by_request(&self, limit: u32) -> bool {
-        stack_pin_init!(let waiter = Waiter::new(self.sends()));
+    /// Posts a request behind all others, which refers to nothing, and waits until it is flushed.
+    fn drained_by_request(&self, queue: &Outstanding, last: RawWr, limit: u32) -> bool {
+        stack_pin_init!(let waiter = Waiter::new(queue));
         let waiter = waiter.into_ref();
         // SAFETY: The queue pair is there as long as `self`, and goes before its requests do. The
         // request refers to nothing. The waiter waits below, or gives up.
-        let posted = unsafe { waiter.post(self.as_raw(), WorkRequest::drain().raw()) };
+        let posted = unsafe { waiter.post(self.as_raw(), last) };
         let mut over = waiter.begin_wait() || posted.is_err();
         for _ in 0..limit {
             over = over || waiter.nap();
