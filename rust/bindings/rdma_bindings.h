@@ -2,5 +2,8 @@
 /* What bindgen reads for the RDMA abstractions. */
 #include <rdma/ib_verbs.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_cm.h>
+#include <rdma/rdma_cm.h>
 #include <rdma/restrack.h>
 #include <rdma_helpers.h>
+#include <rdma_cm_helpers.h>

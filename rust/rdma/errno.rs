@@ -19,6 +19,32 @@ pub(crate) fn enetdown() -> Error {
     }
 }
 
+/// Not connected.
+#[inline]
+pub(crate) fn enotconn() -> Error {
+    #[cfg(kernel_7_3)]
+    {
+        kernel::error::code::ENOTCONN
+    }
+    #[cfg(not(kernel_7_3))]
+    {
+        Error::from_errno(-107)
+    }
+}
+
+/// Connection aborted.
+#[inline]
+pub(crate) fn econnaborted() -> Error {
+    #[cfg(kernel_7_3)]
+    {
+        kernel::error::code::ECONNABORTED
+    }
+    #[cfg(not(kernel_7_3))]
+    {
+        Error::from_errno(-103)
+    }
+}
+
 /// Operation not supported.
 #[inline]
 pub(crate) fn eopnotsupp() -> Error {

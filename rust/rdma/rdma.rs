@@ -3,7 +3,8 @@
 //! Abstractions for the RDMA core.
 //!
 //! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
-//! [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
+//! [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h),
+//! [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 //!
 //! The crate covers what a kernel user needs to make memory reachable for a remote peer: finding
 //! devices, protection domains, fast memory regions, DMA mapping, queue pairs and their requests,
@@ -19,6 +20,7 @@
 //! - [`Cq`] and [`Qp`] are a completion queue and a reliable queue pair, connected step by step.
 //!   [`wr`] has what is posted there, with what keeps things there that it refers to ([`lend`]),
 //!   and [`request`] requests that nobody waits for.
+//! - [`cm`] connects queue pairs with others' by internet addresses.
 //! - [`LocalQp`] takes a region from prepared to valid and back.
 //!
 //! # What is memory safe here, and why
@@ -39,6 +41,7 @@
 
 pub mod access;
 pub mod client;
+pub mod cm;
 mod completion;
 mod counted;
 pub mod cq;

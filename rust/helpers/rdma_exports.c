@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What other modules in Rust that use the `rdma` crate link to. */
+#include <linux/export.h>
+
+/* Mangled names: the declaration is only for EXPORT_SYMBOL to have something to name. */
+#define EXPORT_SYMBOL_RUST_GPL(sym) extern int sym; EXPORT_SYMBOL_GPL(sym)
+#include "rdma_exports_generated.h"

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Something to be done later unless it is called off.
+//!
+//! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h), `struct
+//! delayed_work`
+//!
+//! The kernel crate's delayed work can't be called off.
+
+use kernel::{
+    bindings,
+    container_of,
+    prelude::*,
+    types::Opaque, //
+};
+
+/// An alarm, which can be set once. To be called off before what it is part of goes.
+///
+/// # Invariants
+///
+/// `work` is initialized, with the callback below.
+#[pin_data(PinnedDrop)]
+pub(super) struct Alarm {
+    #[pin]
+    work: Opaque<bindings::delayed_work>,
+    ring: unsafe fn(*const Alarm),
+}
+
+// SAFETY: Work can be queued and called off by any task.
+unsafe impl Send for Alarm {}
+
+// SAFETY: Work does its own locking.
+unsafe impl Sync for Alarm {}
+
+impl Alarm {
+    /// An alarm that calls `ring`, in process context.
+    ///
+    /// # Safety
+    ///
+    /// `ring` must be sound to call with a pointer to this, as long as this is there.
+    pub(super) unsafe fn new(ring: unsafe fn(*const Alarm)) -> impl PinInit<Self> {
+        pin_init!(Self {
+            // INVARIANT: This initializes it.
+            work <- Opaque::ffi_init(|slot: *mut bindings::delayed_work| {
+                // SAFETY: The slot is memory for work.
+                unsafe { rdma_bindings::rdma_helper_init_alarm(slot.cast(), Some(Self::callback)) }
+            }),
+            ring,
+        })
+    }
+
+    /// Sets it, to ring in so many milliseconds. Any context.
+    pub(super) fn set(&self, ms: u32) {
+        // SAFETY: By the type invariant the work is initialized; it is called off before it goes.
+        unsafe { rdma_bindings::rdma_helper_set_alarm(self.work.get().cast(), ms) };
+    }
+
+    /// Calls it off. Sleeps until it doesn't ring any more, if it does.
+    pub(super) fn call_off(&self) {
+        // SAFETY: By the type invariant the work is initialized.
+        unsafe { bindings::cancel_delayed_work_sync(self.work.get()) };
+    }
+
+    /// The work's callback.
+    ///
+    /// # Safety
+    ///
+    /// `work` must be the member of the work of an alarm that is there.
+    unsafe extern "C" fn callback(work: *mut bindings::work_struct) {
+        let work = work.cast::<Opaque<bindings::delayed_work>>();
+        // SAFETY: It is the first member of the work of an alarm.
+        let alarm: *const Self = unsafe { container_of!(work, Self, work) };
+        // SAFETY: The alarm is there until it has been called off, which waits for this.
+        unsafe { ((*alarm).ring)(alarm) };
+    }
+}
+
+#[pinned_drop]
+impl PinnedDrop for Alarm {
+    fn drop(self: Pin<&mut Self>) {
+        self.call_off();
+    }
+}

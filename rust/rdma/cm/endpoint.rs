@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queue pairs that get connected.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Release, //
+        },
+        Arc, //
+    }, //
+};
+
+use rdma_bindings as b;
+
+use super::{
+    locked::Locked,
+    terms::Terms, //
+};
+use crate::{
+    device::Device,
+    errno,
+    port::Protocol,
+    qp::{
+        Init,
+        Qp, //
+    },
+    request::{
+        NotPosted,
+        Request, //
+    },
+    wr::{
+        Receive,
+        WorkRequest, //
+    }, //
+};
+
+/// A queue pair that is, gets or was connected to a peer by the connection manager, once.
+///
+/// It takes receive requests from the start, and send requests once it is connected. In between its
+/// state changes beneath those who post: so it is shared, and the steps of a [`Qp`] are not types
+/// here.
+///
+/// To be dropped after its [`Connection`](super::Connection), which may sleep: see
+/// [`Connection::close`](super::Connection::close).
+pub struct Endpoint {
+    qp: Qp<Init>,
+    /// A connection is its, or was.
+    taken: Atomic<bool>,
+    /// It takes send requests.
+    sends: Atomic<bool>,
+}
+
+impl Endpoint {
+    /// Takes a queue pair, which peers may do to what its [access](Qp::init) says. May sleep.
+    ///
+    /// The port that it has is replaced by that through which the peer is reached.
+    pub fn new(qp: Qp<Init>) -> Result<Arc<Self>> {
+        let this = Self {
+            qp,
+            taken: Atomic::new(false),
+            sends: Atomic::new(false),
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
+    }
+
+    /// The queue pair's device.
+    pub fn device(&self) -> &Device {
+        self.qp.pd().device()
+    }
+
+    /// The queue pair's number. Any context.
+    pub fn number(&self) -> u32 {
+        self.qp.number()
+    }
+
+    /// Posts a send request. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - ENOTCONN if it isn't connected yet.
+    /// - As [`NotPosted`] says.
+    pub fn post<K, F>(
+        &self,
+        request: KBox<Request<WorkRequest<K>, F>>,
+    ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
+        if !self.sends.load(Acquire) {
+            let error = errno::enotconn();
+            return Err(NotPosted { error, request });
+        }
+        self.qp.post_send(request)
+    }
+
+    /// Posts a receive request. Any context.
+    pub fn post_receive<K, F>(
+        &self,
+        request: KBox<Request<Receive<K>, F>>,
+    ) -> Result<(), NotPosted<Receive<K>, F>> {
+        self.qp.post_receive(request)
+    }
+
+    /// Puts the queue pair into error: all that is outstanding gets flushed, and what is posted
+    /// from now on is refused. May sleep.
+    pub fn fail(&self) -> Result {
+        self.qp.refuse();
+        self.qp.fail()
+    }
+
+    /// Waits until all requests have completed, as far as the device still knows of them, and
+    /// returns whether that is so. Sleeps at most twice so many seconds, or as the driver does, if
+    /// it drains queues itself.
+    ///
+    /// It must have [failed](Endpoint::fail), and nobody post any more.
+    pub fn drain(&self, limit: u32) -> bool {
+        // One after the other, whatever came of the first.
+        self.qp.drain(limit) & self.qp.drain_receives(limit)
+    }
+
+    /// Becomes that of a connection. `EBUSY` if there is or was one.
+    pub(super) fn take(&self) -> Result {
+        self.taken.cmpxchg(false, true, Full).map_err(|_| EBUSY)?;
+        Ok(())
+    }
+
+    /// What has to be done before a peer is asked for: over iWARP, where the queue pair takes part
+    /// in that.
+    pub(super) fn prepare(&self, id: &Locked<'_>) -> Result {
+        let iwarp = |port: u32| {
+            let port = self.device().port(port);
+            port.is_some_and(|port| port.protocol() == Protocol::IWarp)
+        };
+        if iwarp(id.port()) {
+            self.change(id, b::ib_qp_state_IB_QPS_INIT, |_| ())?;
+            self.change(id, b::ib_qp_state_IB_QPS_RTR, |_| ())?;
+        }
+        Ok(())
+    }
+
+    /// Connects the queue pair to the peer that has been agreed with; by these terms if that is to
+    /// be told.
+    pub(super) fn connect(&self, id: &Locked<'_>, terms: Option<&Terms>) -> Result {
+        self.change(id, b::ib_qp_state_IB_QPS_INIT, |_| ())?;
+        self.change(id, b::ib_qp_state_IB_QPS_RTR, |attr| {
+            if let Some(terms) = terms {
+                attr.max_dest_rd_atomic = terms.responder_resources;
+            }
+        })?;
+        self.change(id, b::ib_qp_state_IB_QPS_RTS, |attr| {
+            if let Some(terms) = terms {
+                attr.max_rd_atomic = terms.initiator_depth;
+                attr.retry_cnt = terms.retry_count;
+                attr.rnr_retry = terms.rnr_retry_count;
+            }
+        })?;
+        self.opens();
+        Ok(())
+    }
+
+    /// The queue pair takes send requests.
+    pub(super) fn opens(&self) {
+        self.sends.store(true, Release);
+    }
+
+    /// Takes the queue pair to a state, or leaves that to the driver, as over iWARP.
+    fn change(
+        &self,
+        id: &Locked<'_>,
+        state: b::ib_qp_state,
+        adjust: impl FnOnce(&mut b::ib_qp_attr),
+    ) -> Result {
+        let (mut attr, mask) = id.attributes(state)?;
+        // What peers may do is what this was made with, whatever the connection manager thinks.
+        let mask = mask & !b::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS;
+        if mask == 0 {
+            return Ok(());
+        }
+        adjust(&mut attr);
+        self.qp.modify(&mut attr, mask)
+    }
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a connection goes through.
+//!
+//! ```text
+//!              ADDR_RESOLVED   ROUTE_RESOLVED    CONNECT_RESPONSE
+//!   Address ------------> Route -----------> Request ----------> Established -----> Ended
+//!                                               ^    ESTABLISHED
+//!                                   accept() ---+
+//! ```
+//!
+//! Each step but the last is taken in the handler of an event, with the identifier's lock; so is
+//! the end, or with the lock taken for it. Any step can be followed by the end.
+
+use kernel::{
+    container_of,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
+
+use core::ptr::null_mut;
+
+use rdma_bindings as b;
+
+use super::{
+    alarm::Alarm,
+    data,
+    endpoint::Endpoint,
+    event::{
+        Established,
+        Event,
+        Events,
+        Rejected,
+        Step, //
+    },
+    id::{
+        Id,
+        Target, //
+    },
+    locked::{
+        Lock,
+        Locked, //
+    },
+    terms::Terms, //
+};
+
+/// A connection, as its events see it.
+///
+/// # Invariants
+///
+/// `step` changes with the identifier's lock only. `id` is there from when the alarm has been set
+/// until it has been called off.
+#[pin_data]
+pub(super) struct Line {
+    endpoint: Arc<Endpoint>,
+    terms: Terms,
+    /// What is said in the request.
+    request: KVec<u8>,
+    /// How long to try, in milliseconds.
+    limit: u32,
+    events: Arc<dyn Events>,
+    step: Atomic<u32>,
+    id: Atomic<*mut b::rdma_cm_id>,
+    #[pin]
+    alarm: Alarm,
+}
+
+impl Line {
+    /// A connection that is at this step. May sleep.
+    pub(super) fn new(
+        endpoint: Arc<Endpoint>,
+        terms: Terms,
+        request: KVec<u8>,
+        limit: u32,
+        events: Arc<dyn Events>,
+        step: Step,
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                endpoint,
+                terms,
+                request,
+                limit,
+                events,
+                // CAST: The enum is `repr(u32)`.
+                step: Atomic::new(step as u32),
+                id: Atomic::new(null_mut()),
+                // SAFETY: It is called with a pointer to the member of a line.
+                alarm <- unsafe { Alarm::new(Self::rings) },
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Its endpoint.
+    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
+    /// By what it is, or is to be.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Where it is.
+    pub(super) fn step(&self) -> Step {
+        Step::from_raw(self.step.load(Relaxed))
+    }
+
+    /// Begins to measure the time.
+    pub(super) fn begin(&self, id: &Id<Self>) {
+        // INVARIANT: Who has the identifier calls the alarm off before it goes.
+        self.id.store(id.as_raw(), Relaxed);
+        self.alarm.set(self.limit);
+    }
+
+    /// Ends for its owner, who is told nothing more. Sleeps. Afterwards the alarm doesn't ring.
+    pub(super) fn leave(&self, id: &Id<Self>) {
+        {
+            let lock = id.lock();
+            if self.step() != Step::Ended {
+                self.finish(&lock);
+            }
+        }
+        self.alarm.call_off();
+    }
+
+    /// Disconnects, if that has any use. The lock must be held.
+    pub(super) fn disconnect(&self, id: &Locked<'_>) {
+        // There is nothing to do about an error, and what is outstanding gets flushed all the same.
+        let _ = self.endpoint.fail();
+        // It may not be connected.
+        let _ = id.disconnect();
+    }
+
+    /// It has ended: nothing is told of it any more.
+    fn finish(&self, id: &Locked<'_>) {
+        self.go(id, Step::Ended);
+        self.disconnect(id);
+    }
+
+    fn go(&self, _id: &Locked<'_>, step: Step) {
+        // CAST: The enum is `repr(u32)`.
+        self.step.store(step as u32, Relaxed);
+    }
+
+    fn end(&self, id: &Locked<'_>, event: Event<'_>) {
+        self.finish(id);
+        self.events.event(event);
+    }
+
+    /// Ends if a step could not be taken.
+    fn check(&self, id: &Locked<'_>, taken: Result) {
+        if let Err(error) = taken {
+            let step = self.step();
+            self.end(id, Event::Failed { step, error });
+        }
+    }
+
+    /// The device is known.
+    fn resolved(&self, id: &Locked<'_>) -> Result {
+        if !id.is_on(self.endpoint.device()) {
+            return Err(EXDEV);
+        }
+        self.resolve_route(id)
+    }
+
+    /// Begins to resolve the route.
+    pub(super) fn resolve_route(&self, id: &Locked<'_>) -> Result {
+        self.go(id, Step::Route);
+        id.set_timers(&self.terms)?;
+        id.resolve_route(self.limit)
+    }
+
+    /// The way is known.
+    fn request(&self, id: &Locked<'_>) -> Result {
+        self.go(id, Step::Request);
+        self.endpoint.prepare(id)?;
+        id.connect(self.endpoint.number(), &self.terms, &self.request)
+    }
+
+    /// The peer has accepted.
+    fn accepted(&self, id: &Locked<'_>, answer: Established<'_>) -> Result {
+        self.endpoint.connect(id, None).inspect_err(|_| {
+            // If it can't be told it finds out.
+            let _ = id.reject(&[]);
+        })?;
+        // This tells the peer if it fails.
+        id.confirm()?;
+        self.established(id, answer);
+        Ok(())
+    }
+
+    fn established(&self, id: &Locked<'_>, answer: Established<'_>) {
+        self.go(id, Step::Established);
+        self.endpoint.opens();
+        self.events.event(Event::Established(answer));
+    }
+
+    /// The time is over.
+    fn late(&self, id: &Locked<'_>) {
+        match self.step() {
+            Step::Established | Step::Ended => (),
+            step => {
+                let error = ETIMEDOUT;
+                self.end(id, Event::Failed { step, error });
+            }
+        }
+    }
+
+    /// The alarm rings.
+    ///
+    /// # Safety
+    ///
+    /// `alarm` must be the member of a line that is there.
+    unsafe fn rings(alarm: *const Alarm) {
+        // SAFETY: By the requirements of this function.
+        let this = unsafe { &*container_of!(alarm, Self, alarm) };
+        // SAFETY: By the type invariant the identifier is there, as the alarm has been set and is
+        // not called off before this returns.
+        let lock = unsafe { Lock::take(this.id.load(Relaxed)) };
+        this.late(&lock);
+    }
+}
+
+impl Target for Line {
+    fn event(&self, id: &Locked<'_>, event: &b::rdma_cm_event) -> Result {
+        let failed = |step| Event::Failed {
+            step,
+            error: error_of(event.status),
+        };
+        match (self.step(), event.event) {
+            // What is on its way when it has ended.
+            (Step::Ended, _) => (),
+            (Step::Address, b::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED) => {
+                self.check(id, self.resolved(id))
+            }
+            (Step::Route, b::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_RESOLVED) => {
+                self.check(id, self.request(id))
+            }
+            (Step::Request, b::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_RESPONSE) => {
+                self.check(id, self.accepted(id, answer(event)))
+            }
+            (Step::Request, b::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED) => {
+                self.established(id, answer(event))
+            }
+            // A neighbour has got another address: packets may find their way, or requests fail.
+            (Step::Established, b::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE)
+            | (_, b::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE) => {
+                self.events.event(Event::PathChanged)
+            }
+            (_, b::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED) => {
+                let rejected = Rejected {
+                    reason: event.status,
+                    private_data: answer(event).private_data,
+                };
+                self.end(id, Event::Rejected(rejected));
+            }
+            (_, b::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED) => {
+                self.end(id, Event::Disconnected)
+            }
+            // Not destroyed here: whoever owns it may just be about to.
+            (_, b::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL) => {
+                self.end(id, Event::DeviceRemoval)
+            }
+            (
+                step,
+                b::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR
+                | b::rdma_cm_event_type_RDMA_CM_EVENT_ROUTE_ERROR
+                | b::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
+                | b::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE,
+            ) => self.end(id, failed(step)),
+            // `TIMEWAIT_EXIT` says that the queue pair could be used again, which none is.
+            _ => (),
+        }
+        Ok(())
+    }
+}
+
+/// What came with the peer's answer.
+fn answer(event: &b::rdma_cm_event) -> Established<'_> {
+    // SAFETY: This is the member that goes with events of connections; in others it is zero.
+    let conn = unsafe { event.param.conn.as_ref() };
+    Established {
+        // SAFETY: The data, if any, are there as long as the event.
+        private_data: unsafe { data::came(conn.private_data, conn.private_data_len) },
+        responder_resources: conn.responder_resources,
+        initiator_depth: conn.initiator_depth,
+    }
+}
+
+/// The error that an event has as its status.
+pub(super) fn error_of(status: c_int) -> Error {
+    Error::from_errno(if status < 0 { status } else { EIO.to_errno() })
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What two peers agree on.
+
+use kernel::prelude::*;
+
+use rdma_bindings as b;
+
+use super::data;
+use crate::device::Device;
+
+/// How a connection is to be: how much is under way at once, and how long to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How many reads and atomic operations of the peer are served at once. If a side has none of
+    /// these, the other can't read.
+    pub responder_resources: u8,
+    /// How many reads and atomic operations the peer is asked for at once.
+    pub initiator_depth: u8,
+    /// How often to try again without an acknowledgement; 7 is for ever on some devices, rxe among
+    /// them. On both sides of a connection it is what the connecting side says, unless the
+    /// accepting one is of this crate, which goes by its own.
+    pub retry_count: u8,
+    /// How often to try again where the peer had no receive request; 7 is for ever.
+    pub rnr_retry_count: u8,
+    /// How long to wait for an acknowledgement: 4.096 µs times two to the power of this. [`None`]:
+    /// as long as the connection manager thinks right, which is half a second over Ethernet.
+    pub ack_timeout: Option<u8>,
+    /// How long a peer is to wait before it tries again where there was no receive request, as the
+    /// wire has it: 1 to 31 are 10 µs to 492 ms, 0 is 655 ms.
+    pub min_rnr_timer: u8,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            responder_resources: 16,
+            initiator_depth: 16,
+            retry_count: 6,
+            rnr_retry_count: 7,
+            ack_timeout: None,
+            min_rnr_timer: 12,
+        }
+    }
+}
+
+impl Terms {
+    /// No more than a device can do.
+    pub(super) fn on(self, device: &Device) -> Self {
+        let attrs = device.attrs();
+        self.at_most(
+            attrs.max_qp_rd_atom.try_into().unwrap_or(u8::MAX),
+            attrs.max_qp_init_rd_atom.try_into().unwrap_or(u8::MAX),
+        )
+    }
+
+    /// No more under way at once than this.
+    pub(super) fn at_most(self, responder_resources: u8, initiator_depth: u8) -> Self {
+        Self {
+            responder_resources: self.responder_resources.min(responder_resources),
+            initiator_depth: self.initiator_depth.min(initiator_depth),
+            ..self
+        }
+    }
+
+    /// As the C side has it, for a queue pair of this number, with private data, of which there may
+    /// be so much. `EINVAL` if there is more.
+    pub(super) fn raw(&self, qp_num: u32, data: &[u8], most: usize) -> Result<b::rdma_conn_param> {
+        Ok(b::rdma_conn_param {
+            private_data: data.as_ptr().cast(),
+            private_data_len: data::checked_len(data, most)?,
+            responder_resources: self.responder_resources,
+            initiator_depth: self.initiator_depth,
+            retry_count: self.retry_count,
+            rnr_retry_count: self.rnr_retry_count,
+            qp_num,
+            ..Default::default()
+        })
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_cm_terms)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_the_c_side_has_it() -> Result {
+        let terms = Terms::default().at_most(4, 200);
+        let raw = terms.raw(17, &[1, 2, 3], data::REQUEST)?;
+        assert_eq!((raw.responder_resources, raw.initiator_depth), (4, 16));
+        assert_eq!((raw.qp_num, raw.private_data_len), (17, 3));
+        // Never for ever, unless asked for.
+        assert_eq!(raw.retry_count, 6);
+        assert!(terms.raw(17, &[0; 57], data::REQUEST).is_err());
+        Ok(())
+    }
+}
