@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tests of connections: each case connects, or fails to, over a device of this machine, and
+//! verifies each byte that has gone over it.
+
+mod basic;
+mod ends;
+mod memory;
+mod side;
+mod told;
+mod transfer;
+
+use kernel::{
+    ffi::{
+        c_char,
+        c_int,
+        c_uint, //
+    },
+    prelude::*, //
+};
+
+const __LOG_PREFIX: &[u8] = b"kfi_cm\0";
+
+/// A case, and what it is called.
+type Case = (&'static CStr, fn() -> Result);
+
+const CASES: &[&[Case]] = &[basic::CASES, transfer::CASES, ends::CASES];
+
+fn case(number: c_uint) -> Option<&'static Case> {
+    let number = usize::try_from(number).ok()?;
+    CASES.iter().copied().flatten().nth(number)
+}
+
+/// Says in the results what has gone wrong, or may be of use.
+#[macro_export]
+macro_rules! note {
+    ($($arg:tt)*) => {
+        kernel::pr_info!("kfi-ktap: # {}\n", kernel::prelude::fmt!($($arg)*))
+    };
+}
+
+/// Gives the case up unless that is so, and says where.
+#[macro_export]
+macro_rules! expect {
+    ($so:expr) => {
+        if !$so {
+            $crate::note!("{}:{}: not so: {}", file!(), line!(), stringify!($so));
+            return Err(kernel::error::code::EINVAL);
+        }
+    };
+}
+
+/// Gives the case up unless both are the same, and says where.
+#[macro_export]
+macro_rules! expect_eq {
+    ($got:expr, $want:expr) => {
+        let (got, want) = (&$got, &$want);
+        let same = *got == *want;
+        if !same {
+            let (what, line) = (stringify!($got), line!());
+            $crate::note!(
+                "{}:{}: {} is {:?}, not {:?}",
+                file!(),
+                line,
+                what,
+                got,
+                want
+            );
+            return Err(kernel::error::code::EINVAL);
+        }
+    };
+}
+
+/// What a case is called; null behind the last one.
+#[no_mangle]
+pub extern "C" fn kfi_cm_name(number: c_uint) -> *const c_char {
+    case(number).map_or(core::ptr::null(), |(name, _)| name.as_char_ptr())
+}
+
+/// Runs a case. Returns 0 if it has passed.
+#[no_mangle]
+pub extern "C" fn kfi_cm_run(number: c_uint) -> c_int {
+    match case(number).map(|(_, run)| run()) {
+        Some(Ok(())) => 0,
+        Some(Err(error)) => {
+            note!("{}", error.to_errno());
+            error.to_errno()
+        }
+        None => EINVAL.to_errno(),
+    }
+}

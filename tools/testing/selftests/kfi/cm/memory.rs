@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory that peers reach.
+
+use kernel::{
+    dma::DataDirection,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
+use rdma::{
+    access::AccessFlags,
+    lend::{
+        Lender,
+        Loan, //
+    },
+    mr::Kind,
+    sg::{
+        Run,
+        SgBuilder, //
+    },
+    wr::Remote,
+    FastMr,
+    Few,
+    LocalQp,
+    ValidMr, //
+};
+
+mod c {
+    use kernel::ffi::c_void;
+
+    unsafe extern "C" {
+        pub(super) fn kfi_cm_phys(address: *mut c_void) -> u64;
+    }
+}
+
+/// How many bytes a cell has.
+const CELL: usize = size_of::<u64>();
+
+/// Memory that is registered, in cells, which others may change at any time.
+pub(crate) struct Memory {
+    // Goes before its memory.
+    region: Lender<ValidMr>,
+    cells: KVec<Atomic<u64>>,
+}
+
+impl Memory {
+    /// Registers so many bytes.
+    pub(crate) fn new(on: &Arc<LocalQp>, bytes: usize, access: AccessFlags) -> Result<Self> {
+        let mut cells = KVec::with_capacity(bytes / CELL, GFP_KERNEL)?;
+        for _ in 0..bytes / CELL {
+            cells.push(Atomic::new(0), GFP_KERNEL)?;
+        }
+        // SAFETY: The address is one of memory from kmalloc().
+        let phys = unsafe { c::kfi_cm_phys(cells.as_mut_ptr().cast()) };
+        // SAFETY: Such memory is contiguous, and has pages. It goes after the region.
+        let run = unsafe { Run::new(phys, u64::try_from(bytes)?) };
+        let device = on.pd().device();
+        let mut list = SgBuilder::new(device, 1, None)?;
+        list.append(&[run])?;
+        let list = list.done()?.map(device, DataDirection::Bidirectional)?;
+        let pages = u32::try_from(bytes.div_ceil(4096) + 1)?;
+        let mut prepared = FastMr::alloc(on.pd(), Kind::Pages, pages)?
+            .map(list, access)
+            .map_err(|failed| failed.error)?;
+        prepared.set_base(1 << 40)?;
+        let mut one = Few::new();
+        let _ = one.push_within_capacity(prepared);
+        let valid = on.register_all(one).map_err(|failed| failed.error)?;
+        let region = valid.into_iter().next().ok_or(EINVAL)?;
+        Ok(Self {
+            region: Lender::new(region)?,
+            cells,
+        })
+    }
+
+    /// The region, for a request.
+    pub(crate) fn lend(&self) -> Loan<ValidMr> {
+        self.region.lend()
+    }
+
+    /// What a peer has to know, from so many bytes on.
+    pub(crate) fn remote(&self, offset: u64) -> Remote {
+        use rdma::lend::Keep;
+        let loan = self.lend();
+        Remote {
+            address: loan.get().iova() + offset,
+            key: loan.get().rkey(),
+        }
+    }
+
+    /// Fills it with what `seed` makes.
+    pub(crate) fn fill(&self, seed: u64) {
+        for (i, cell) in self.cells.iter().enumerate() {
+            cell.store(pattern(seed, i), Relaxed);
+        }
+    }
+
+    /// How many cells differ from what `seed` makes, shifted by so many cells, in a range of cells.
+    pub(crate) fn differ(&self, range: core::ops::Range<usize>, seed: u64, shift: usize) -> usize {
+        let cells = self.cells.get(range.clone()).unwrap_or_default();
+        cells
+            .iter()
+            .zip(range)
+            .filter(|(cell, i)| cell.load(Relaxed) != pattern(seed, i.wrapping_add(shift)))
+            .count()
+    }
+
+    /// A cell.
+    pub(crate) fn cell(&self, i: usize) -> u64 {
+        self.cells.get(i).map_or(0, |cell| cell.load(Relaxed))
+    }
+
+    /// Sets a cell.
+    pub(crate) fn set(&self, i: usize, to: u64) {
+        if let Some(cell) = self.cells.get(i) {
+            cell.store(to, Relaxed);
+        }
+    }
+}
+
+/// Each cell differs from the others, in each byte from its neighbours as far as may be.
+fn pattern(seed: u64, i: usize) -> u64 {
+    let mixed = (seed << 32 ^ i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ mixed >> 29
+}

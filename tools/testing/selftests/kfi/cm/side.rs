@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A side of a connection: an endpoint with its queues, and what completes there.
+
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    Ipv6Addr,
+    SocketAddr, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
+use rdma::{
+    cm::{
+        Connection,
+        Endpoint,
+        Listener,
+        Proposal,
+        Resolved,
+        Terms, //
+    },
+    lend::Loan,
+    qp::Depths,
+    request::{
+        Ended,
+        Request, //
+    },
+    wr::{
+        Receive,
+        WorkRequest, //
+    },
+    Access,
+    AccessFlags,
+    Cq,
+    LocalQp,
+    Pd,
+    Qp,
+    ValidMr,
+    WrError, //
+};
+
+use crate::{
+    expect,
+    told::{
+        wait_for,
+        Callers,
+        Diary,
+        Told, //
+    }, //
+};
+
+/// How long connecting may take, in milliseconds.
+pub(crate) const LIMIT: u32 = 60_000;
+/// How long to drain, in seconds.
+pub(crate) const DRAIN: u32 = 60;
+/// How many requests there may be in each queue.
+pub(crate) const DEPTH: u32 = 16;
+
+/// What peers may do, and the device.
+pub(crate) fn all() -> AccessFlags {
+    Access::LocalWrite | Access::RemoteRead | Access::RemoteWrite | Access::RemoteAtomic
+}
+
+/// The addresses that the device under test has.
+pub(crate) const V4: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
+pub(crate) const V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
+
+/// An address with a port.
+pub(crate) fn at(ip: IpAddr, port: u16) -> SocketAddr {
+    SocketAddr::new(ip, port)
+}
+
+/// What there is to propose.
+pub(crate) fn proposal(private_data: &[u8]) -> Proposal<'_> {
+    Proposal {
+        terms: Terms::default(),
+        private_data,
+        limit: LIMIT,
+    }
+}
+
+/// How a request ended.
+pub(crate) struct Outcome {
+    /// How often it has.
+    times: Atomic<u32>,
+    kind: Atomic<u32>,
+}
+
+/// In short.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Done,
+    Flushed,
+    Failed(u32),
+    Other,
+}
+
+impl Outcome {
+    fn new() -> Result<Arc<Self>> {
+        let this = Self {
+            times: Atomic::new(0),
+            kind: Atomic::new(0),
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
+    }
+
+    fn put<W>(&self, ended: &Ended<W>) {
+        let kind = match &ended.result {
+            Ok(()) => 1,
+            Err(WrError::Flushed) => 2,
+            Err(WrError::Failed(status)) => 100 + status.as_raw(),
+            Err(_) => 3,
+        };
+        self.kind.store(kind, Relaxed);
+        self.times.fetch_add(1, Full);
+    }
+
+    /// How it ended, if it has; an error if it has more than once.
+    pub(crate) fn now(&self) -> Result<Option<Kind>> {
+        match self.times.load(Acquire) {
+            0 => Ok(None),
+            1 => Ok(Some(match self.kind.load(Relaxed) {
+                1 => Kind::Done,
+                2 => Kind::Flushed,
+                failed @ 100.. => Kind::Failed(failed - 100),
+                _ => Kind::Other,
+            })),
+            _ => Err(EEXIST),
+        }
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn wait(&self) -> Result<Kind> {
+        wait_for(|| self.now().transpose())?
+    }
+}
+
+/// What both sides share: the device, and a queue pair to register on.
+pub(crate) struct Bench {
+    pub(crate) pd: Arc<Pd>,
+    pub(crate) local: Arc<LocalQp>,
+}
+
+impl Bench {
+    /// On the device that leads to the address.
+    pub(crate) fn new() -> Result<Self> {
+        let resolved = Resolved::new(None, at(V4, 9), LIMIT)?;
+        let pd = Pd::alloc(resolved.device())?;
+        let local = LocalQp::new(pd.clone(), 16, 60)?;
+        Ok(Self { pd, local })
+    }
+}
+
+/// A side.
+pub(crate) struct Side {
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) diary: Arc<Diary>,
+}
+
+impl Side {
+    pub(crate) fn new(bench: &Bench) -> Result<Self> {
+        let cq = Cq::alloc_for_callbacks(bench.pd.device(), 2 * (DEPTH + 2))?;
+        let depths = Depths {
+            send: DEPTH,
+            receive: DEPTH,
+            segments: 2,
+        };
+        let qp = Qp::create(&bench.pd, &cq, &cq, depths)?.init(1, all())?;
+        Ok(Self {
+            endpoint: Endpoint::new(qp)?,
+            diary: Diary::new()?,
+        })
+    }
+
+    pub(crate) fn post(&self, request: WorkRequest<Loan<ValidMr>>) -> Result<Arc<Outcome>> {
+        let outcome = Outcome::new()?;
+        let then = {
+            let outcome = outcome.clone();
+            move |ended: Ended<WorkRequest<Loan<ValidMr>>>| outcome.put(&ended)
+        };
+        let request = Request::new(request, then, GFP_KERNEL)?;
+        self.endpoint.post(request).map_err(|failed| failed.error)?;
+        Ok(outcome)
+    }
+
+    pub(crate) fn post_receive(&self, request: Receive<Loan<ValidMr>>) -> Result<Arc<Outcome>> {
+        let outcome = Outcome::new()?;
+        let then = {
+            let outcome = outcome.clone();
+            move |ended: Ended<Receive<Loan<ValidMr>>>| outcome.put(&ended)
+        };
+        let request = Request::new(request, then, GFP_KERNEL)?;
+        self.endpoint
+            .post_receive(request)
+            .map_err(|failed| failed.error)?;
+        Ok(outcome)
+    }
+}
+
+/// Two sides, connected.
+pub(crate) struct Pair {
+    pub(crate) near: (Connection, Side),
+    pub(crate) far: (Connection, Side),
+}
+
+impl Pair {
+    /// Connects two sides, over a listener that goes then.
+    pub(crate) fn new(bench: &Bench, ip: IpAddr) -> Result<Self> {
+        let (near, far) = (Side::new(bench)?, Side::new(bench)?);
+        let callers = Callers::new()?;
+        let listener = Listener::new(at(ip, 0), 4, callers.clone())?;
+        let to = listener.local().ok_or(EINVAL)?;
+        let wish = proposal(b"");
+        let ours = Connection::open(&near.endpoint, None, to, &wish, near.diary.clone())?;
+        let incoming = callers.next()?;
+        let theirs = incoming.accept(&far.endpoint, &wish, far.diary.clone())?;
+        for side in [&near, &far] {
+            let told = side.diary.next()?;
+            expect!(matches!(told, Told::Established(_)));
+        }
+        Ok(Self {
+            near: (ours, near),
+            far: (theirs, far),
+        })
+    }
+
+    /// Ends the connection on both sides; all requests complete.
+    pub(crate) fn close(self, limit: u32) -> Result {
+        expect!(self.near.0.close(limit));
+        expect!(self.far.0.close(limit));
+        Ok(())
+    }
+}
