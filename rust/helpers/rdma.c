@@ -145,49 +145,85 @@ void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res)
 /* --- Work requests --- */
 
 /* What is posted most: nothing is filled that it doesn't have. */
-static int post_reg(struct ib_qp *qp, const struct rdma_helper_wr *w)
+static void fill_reg(struct ib_reg_wr *reg, const struct rdma_helper_wr *w)
 {
-	struct ib_reg_wr reg = {
+	*reg = (struct ib_reg_wr) {
 		.wr = {
 			.wr_cqe = w->cqe,
 			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED,
+			.send_flags = IB_SEND_SIGNALED | w->flags,
 		},
 		.mr = w->mr,
 		.key = w->mr->rkey,
 		.access = w->access,
 	};
+}
 
+static int post_reg(struct ib_qp *qp, const struct rdma_helper_wr *w)
+{
+	struct ib_reg_wr reg;
+
+	fill_reg(&reg, w);
 	return ib_post_send(qp, &reg.wr, NULL);
 }
 
 /* All others. */
-static int post_other(struct ib_qp *qp, const struct rdma_helper_wr *w)
+static void fill_other(union rdma_helper_room *room, const struct rdma_helper_wr *w)
 {
-	struct ib_sge sge = { .addr = w->addr, .length = w->len, .lkey = w->lkey };
-	struct ib_recv_wr recv = { .wr_cqe = w->cqe, .sg_list = &sge, .num_sge = !!w->len };
 	struct ib_send_wr send = {
 		.wr_cqe = w->cqe,
-		.sg_list = &sge,
-		.num_sge = !!w->len,
+		.sg_list = (struct ib_sge *)w->sges,
+		.num_sge = w->num_sge,
 		.opcode = w->opcode,
-		.send_flags = IB_SEND_SIGNALED,
+		.send_flags = IB_SEND_SIGNALED | w->flags,
 	};
-	struct ib_rdma_wr rdma = { .remote_addr = w->remote_addr, .rkey = w->rkey };
 
-	if (w->receive)
-		return ib_post_recv(qp, &recv, NULL);
+	switch (w->opcode) {
+	case IB_WR_SEND_WITH_IMM:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		send.ex.imm_data = (__force __be32)w->ex;
+		break;
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+		send.ex.invalidate_rkey = w->ex;
+		break;
+	default:
+		break;
+	}
+
 	switch (w->opcode) {
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_WRITE:
-		rdma.wr = send;
-		return ib_post_send(qp, &rdma.wr, NULL);
-	case IB_WR_LOCAL_INV:
-		send.ex.invalidate_rkey = w->rkey;
-		fallthrough;
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		room->rdma = (struct ib_rdma_wr) {
+			.wr = send, .remote_addr = w->remote_addr, .rkey = w->rkey,
+		};
+		break;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		room->atomic = (struct ib_atomic_wr) {
+			.wr = send, .remote_addr = w->remote_addr, .rkey = w->rkey,
+			.compare_add = w->compare_add, .swap = w->swap,
+		};
+		break;
 	default:
-		return ib_post_send(qp, &send, NULL);
+		room->send = send;
 	}
+}
+
+static int post_other(struct ib_qp *qp, const struct rdma_helper_wr *w)
+{
+	union rdma_helper_room room;
+	struct ib_recv_wr recv = {
+		.wr_cqe = w->cqe,
+		.sg_list = (struct ib_sge *)w->sges,
+		.num_sge = w->num_sge,
+	};
+
+	if (w->receive)
+		return ib_post_recv(qp, &recv, NULL);
+	fill_other(&room, w);
+	return ib_post_send(qp, &room.send, NULL);
 }
 
 /* Posts one request, signalled. Any context. */
@@ -196,6 +232,45 @@ int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w)
 	if (!w->receive && w->opcode == IB_WR_REG_MR)
 		return post_reg(qp, w);
 	return post_other(qp, w);
+}
+
+/* --- Several in one go, each in room of its own --- */
+
+/* What @w refers to stays until the request has been posted. */
+void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w)
+{
+	if (w->opcode == IB_WR_REG_MR)
+		fill_reg(&room->reg, w);
+	else
+		fill_other(room, w);
+}
+
+void rdma_helper_link(union rdma_helper_room *room, union rdma_helper_room *next)
+{
+	room->send.next = &next->send;
+}
+
+union rdma_helper_room *rdma_helper_next(union rdma_helper_room *room)
+{
+	/* Each begins with that. */
+	return (union rdma_helper_room *)room->send.next;
+}
+
+struct ib_cqe *rdma_helper_cqe(const union rdma_helper_room *room)
+{
+	return room->send.wr_cqe;
+}
+
+/* On an error those before *bad have been posted. Any context. */
+int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
+			   union rdma_helper_room **bad)
+{
+	const struct ib_send_wr *bad_wr = NULL;
+	int ret = ib_post_send(qp, &first->send, &bad_wr);
+
+	/* Not all drivers say which, if it is the first. */
+	*bad = bad_wr ? (union rdma_helper_room *)bad_wr : first;
+	return ret;
 }
 
 /*

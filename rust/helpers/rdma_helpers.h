@@ -45,19 +45,39 @@ struct rdma_helper_wr {
 	/* For the receive queue, where there is one opcode. */
 	bool receive;
 	enum ib_wr_opcode opcode;
+	/* Of enum ib_send_flags; all are signalled. */
+	u32 flags;
 	/* What is registered. */
 	struct ib_mr *mr;
 	u32 access;
-	/* What is invalidated, or the peer's memory. */
+	/* The key that is invalidated, or immediate data as the wire has them. */
+	u32 ex;
+	/* The peer's memory. */
 	u32 rkey;
 	u64 remote_addr;
-	/* Local memory; none if it has no length. */
-	u64 addr;
-	u32 len;
-	u32 lkey;
+	/* The operands of an atomic operation. */
+	u64 compare_add;
+	u64 swap;
+	/* Local memory. */
+	const struct ib_sge *sges;
+	u32 num_sge;
+};
+
+/* Room for a send request of any kind, as drivers have them. */
+union rdma_helper_room {
+	struct ib_send_wr send;
+	struct ib_rdma_wr rdma;
+	struct ib_atomic_wr atomic;
+	struct ib_reg_wr reg;
 };
 
 int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w);
+void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w);
+void rdma_helper_link(union rdma_helper_room *room, union rdma_helper_room *next);
+union rdma_helper_room *rdma_helper_next(union rdma_helper_room *room);
+struct ib_cqe *rdma_helper_cqe(const union rdma_helper_room *room);
+int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
+			   union rdma_helper_room **bad);
 bool rdma_helper_drain_sq(struct ib_qp *qp);
 bool rdma_helper_drain_rq(struct ib_qp *qp);
 void rdma_helper_next_key(struct ib_mr *mr);

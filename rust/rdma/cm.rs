@@ -28,6 +28,7 @@
 
 mod address;
 mod alarm;
+mod chain;
 mod connection;
 pub mod data;
 mod endpoint;
@@ -41,6 +42,7 @@ mod resolved;
 mod terms;
 
 pub use self::{
+    chain::Chain,
     connection::{
         Connection,
         Proposal, //

@@ -32,6 +32,19 @@ pub(crate) fn enotconn() -> Error {
     }
 }
 
+/// Operation canceled.
+#[inline]
+pub(crate) fn ecanceled() -> Error {
+    #[cfg(kernel_7_3)]
+    {
+        kernel::error::code::ECANCELED
+    }
+    #[cfg(not(kernel_7_3))]
+    {
+        Error::from_errno(-125)
+    }
+}
+
 /// Connection aborted.
 #[inline]
 pub(crate) fn econnaborted() -> Error {

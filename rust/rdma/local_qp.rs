@@ -157,6 +157,7 @@ impl LocalQp {
             send: depth,
             receive: 0,
             segments: 1,
+            inline: 0,
         };
         let connected = path::first(pd.device(), |way| connect(&pd, depths, way))?;
         Self::with(pd, depths, connected, limit)

@@ -28,7 +28,10 @@ use core::ptr::{
 use crate::{
     credits::Credits,
     raw_wr::RawWr,
-    wc::WcStatus, //
+    wc::{
+        Completion,
+        WcStatus, //
+    }, //
 };
 
 /// The work requests of one queue.
@@ -72,7 +75,9 @@ unsafe impl Sync for Slot {}
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
     /// It has completed.
-    Completed(WcStatus),
+    Completed(Completion),
+    /// It has not been posted after all.
+    Refused(Error),
     /// It did not complete, and its queue pair has been destroyed.
     Gone,
     /// It did not complete, and its queue pair could not be destroyed.
@@ -151,6 +156,30 @@ impl Outstanding {
             .inspect_err(|_| slot.owner.store(null_mut(), Relaxed))
     }
 
+    /// Takes a slot for a request that is posted later, or [refused](Outstanding::refuse), and
+    /// returns its `cqe`. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `owner` must stay until it has been told.
+    pub(crate) unsafe fn reserve(
+        &self,
+        owner: NonNull<Owner>,
+    ) -> Option<*mut rdma_bindings::ib_cqe> {
+        // There are as many slots as credits.
+        self.claim(owner).map(|slot| slot.cqe.get())
+    }
+
+    /// Tells the owner of a slot that its request has not been posted. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `cqe` must have come from [`Outstanding::reserve`] of a queue that is there.
+    pub(crate) unsafe fn refuse(cqe: *mut rdma_bindings::ib_cqe, error: Error) {
+        // SAFETY: By the requirements of this function.
+        unsafe { Slot::of_cqe(cqe) }.tell(End::Refused(error));
+    }
+
     /// Takes a free slot.
     fn claim(&self, owner: NonNull<Owner>) -> Option<&Slot> {
         let first = self.next.fetch_add(1, Relaxed) % self.slots.len().max(1);
@@ -203,12 +232,24 @@ impl Slot {
     ///
     /// `wc` must be the completion of a request posted with the `cqe` of a slot that is there.
     unsafe extern "C" fn complete(_cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
-        // SAFETY: The caller vouches for `wc`; `wr_cqe` is the member that kernel users set.
-        let (cqe, status) = unsafe { (*(*wc).__bindgen_anon_1.wr_cqe.as_ref(), (*wc).status) };
+        // SAFETY: The caller vouches for `wc`, which is there until this returns.
+        let wc = unsafe { &*wc };
+        // SAFETY: This is the member that kernel users set.
+        let cqe = *unsafe { wc.__bindgen_anon_1.wr_cqe.as_ref() };
+        // SAFETY: It is the member of a slot, which is there as the caller vouches.
+        let slot = unsafe { Self::of_cqe(cqe) };
+        slot.tell(End::Completed(Completion::read(wc)));
+    }
+
+    /// The slot of a `cqe`.
+    ///
+    /// # Safety
+    ///
+    /// `cqe` must be the member of a slot that is there for `'a`.
+    unsafe fn of_cqe<'a>(cqe: *mut rdma_bindings::ib_cqe) -> &'a Self {
         let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
-        // SAFETY: `cqe` is the member of a slot, which is there as the caller vouches.
-        let slot = unsafe { &*container_of!(cqe, Slot, cqe) };
-        slot.tell(End::Completed(WcStatus::from_raw(status)));
+        // SAFETY: By the requirements of this function.
+        unsafe { &*container_of!(cqe, Self, cqe) }
     }
 
     /// Tells the owner, unless it has given up. Afterwards nothing of the queue is touched.
@@ -219,8 +260,9 @@ impl Slot {
         // SAFETY: By the type invariant `of` has this slot, so it is there.
         let of = unsafe { self.of.as_ref() };
         match end {
-            End::Completed(WcStatus::SUCCESS) => (),
-            End::Completed(status) => of.break_by(status),
+            End::Completed(completion) if completion.status == WcStatus::SUCCESS => (),
+            End::Completed(completion) => of.break_by(completion.status),
+            End::Refused(_) => (),
             End::Gone | End::Lost => of.break_by(WcStatus::FLUSHED),
         }
         // Before the owner can leave, and the queue with it.

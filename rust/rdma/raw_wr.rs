@@ -15,27 +15,50 @@ use core::ptr::{
 use rdma_bindings as b;
 
 /// A work request in plain figures, for either queue.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct RawWr {
     /// For the receive queue, where there is one opcode.
     pub(crate) receive: bool,
     pub(crate) opcode: b::ib_wr_opcode,
+    /// Of `enum ib_send_flags`, beside that it is signalled.
+    pub(crate) flags: u32,
     /// The region that it registers.
     pub(crate) mr: Option<NonNull<b::ib_mr>>,
     pub(crate) access: u32,
-    /// The key that it invalidates, or of the peer's memory.
+    /// The key that it invalidates, or immediate data as the wire has them.
+    pub(crate) ex: u32,
+    /// The key of the peer's memory.
     pub(crate) rkey: u32,
     pub(crate) remote_address: u64,
-    /// The segment of local memory; none if it has no length.
-    pub(crate) address: u64,
-    pub(crate) len: u32,
-    pub(crate) lkey: u32,
+    /// The operands of an atomic operation.
+    pub(crate) compare_add: u64,
+    pub(crate) swap: u64,
+    /// The segments of local memory.
+    pub(crate) segments: *const [b::ib_sge],
 }
 
-// SAFETY: A region is not tied to a task.
+impl Default for RawWr {
+    fn default() -> Self {
+        Self {
+            receive: false,
+            opcode: 0,
+            flags: 0,
+            mr: None,
+            access: 0,
+            ex: 0,
+            rkey: 0,
+            remote_address: 0,
+            compare_add: 0,
+            swap: 0,
+            segments: &[],
+        }
+    }
+}
+
+// SAFETY: Neither regions nor memory are tied to a task.
 unsafe impl Send for RawWr {}
 
-// SAFETY: `mr` is not used but to be handed to the driver.
+// SAFETY: Pointers are not used but to be handed to the driver.
 unsafe impl Sync for RawWr {}
 
 impl RawWr {
@@ -47,20 +70,41 @@ impl RawWr {
     ///   destroyed. Until then what the request refers to must stay too.
     /// - `cqe` must stay as long, and until the callback, if it runs, has returned.
     pub(crate) unsafe fn post(self, qp: *mut b::ib_qp, cqe: *mut b::ib_cqe) -> Result {
-        let wr = b::rdma_helper_wr {
-            cqe,
-            receive: self.receive,
-            opcode: self.opcode,
-            mr: self.mr.map_or(null_mut(), NonNull::as_ptr),
-            access: self.access,
-            rkey: self.rkey,
-            remote_addr: self.remote_address,
-            addr: self.address,
-            len: self.len,
-            lkey: self.lkey,
-        };
+        let wr = self.to_helper(cqe)?;
         // SAFETY: `qp`, `cqe` and what the request refers to stay as this function demands; `wr` is
         // read during the call only.
         to_result(unsafe { b::rdma_helper_post(qp, &wr) })
+    }
+
+    /// Fills room for a send request.
+    ///
+    /// # Safety
+    ///
+    /// `room` must be there. What the request refers to must stay until that has been posted and
+    /// the request has completed, and so must `cqe`.
+    pub(crate) unsafe fn fill(self, room: *mut b::rdma_helper_room, cqe: *mut b::ib_cqe) -> Result {
+        let wr = self.to_helper(cqe)?;
+        // SAFETY: `room` is there as this function demands; `wr` is read during the call only.
+        unsafe { b::rdma_helper_fill(room, &wr) };
+        Ok(())
+    }
+
+    /// As the C side has it.
+    fn to_helper(self, cqe: *mut b::ib_cqe) -> Result<b::rdma_helper_wr> {
+        Ok(b::rdma_helper_wr {
+            cqe,
+            receive: self.receive,
+            opcode: self.opcode,
+            flags: self.flags,
+            mr: self.mr.map_or(null_mut(), NonNull::as_ptr),
+            access: self.access,
+            ex: self.ex,
+            rkey: self.rkey,
+            remote_addr: self.remote_address,
+            compare_add: self.compare_add,
+            swap: self.swap,
+            sges: self.segments.cast(),
+            num_sge: self.segments.len().try_into()?,
+        })
     }
 }

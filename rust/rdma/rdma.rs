@@ -51,6 +51,7 @@ pub mod dma;
 mod errno;
 pub mod events;
 pub mod few;
+pub mod gather;
 mod gid;
 mod leak;
 pub mod lend;
@@ -78,6 +79,7 @@ pub use self::{
     cq::Cq,
     device::Device,
     few::Few,
+    gather::Gather,
     limits::Limits,
     local_qp::{
         LocalQp,

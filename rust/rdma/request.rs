@@ -10,7 +10,8 @@ mod kunit;
 
 use kernel::{
     container_of,
-    prelude::*, //
+    prelude::*,
+    types::Opaque, //
 };
 
 use core::{
@@ -31,7 +32,10 @@ use crate::{
         ReadyToSend, //
     },
     raw_wr::RawWr,
-    wc::WrError,
+    wc::{
+        Arrival,
+        WrError, //
+    },
     wr::{
         Receive,
         WorkRequest, //
@@ -44,14 +48,18 @@ use crate::{
 /// destroyed before, or could not even be destroyed.
 pub struct Request<W, F> {
     owner: Owner,
+    /// For when several are posted in one go.
+    room: Opaque<rdma_bindings::rdma_helper_room>,
     request: W,
     then: F,
 }
 
 /// A request that has ended.
 pub struct Ended<W> {
-    /// How.
-    pub result: Result<(), WrError>,
+    /// How; with what has come, if it was a receive.
+    pub result: Result<Arrival, WrError>,
+    /// What the device's vendor has to say of an error.
+    pub vendor_error: u32,
     /// The request, with what it refers to; [`None`] if that was leaked, since the device may use
     /// it at any time.
     pub request: Option<W>,
@@ -94,6 +102,7 @@ impl<W: Send + 'static, F: FnOnce(Ended<W>) + Send + 'static> Request<W, F> {
             // SAFETY: `ended` is called with a pointer to the member of a box that `post` has given
             // away, once.
             owner: unsafe { Owner::new(Self::ended) },
+            room: Opaque::uninit(),
             request,
             then,
         };
@@ -110,8 +119,14 @@ impl<W: Send + 'static, F: FnOnce(Ended<W>) + Send + 'static> Request<W, F> {
         // away for this.
         let this = unsafe { KBox::from_raw(container_of!(owner.as_ptr(), Self, owner)) };
         let this = KBox::into_inner(this);
+        let mut vendor_error = 0;
         let (result, request) = match end {
-            End::Completed(status) => (status.to_result(), Some(this.request)),
+            End::Completed(completion) => {
+                vendor_error = completion.vendor_error;
+                let result = completion.status.to_result();
+                (result.map(|()| completion.arrival), Some(this.request))
+            }
+            End::Refused(error) => (Err(WrError::Post(error)), Some(this.request)),
             End::Gone => (Err(WrError::TimedOut), Some(this.request)),
             End::Lost => {
                 // The device may use at any time what it refers to.
@@ -119,7 +134,11 @@ impl<W: Send + 'static, F: FnOnce(Ended<W>) + Send + 'static> Request<W, F> {
                 (Err(WrError::Lost), None)
             }
         };
-        (this.then)(Ended { result, request });
+        (this.then)(Ended {
+            result,
+            vendor_error,
+            request,
+        });
     }
 }
 
@@ -133,6 +152,47 @@ unsafe fn post<W: Posted, F>(
     queue: &Outstanding,
     request: KBox<Request<W, F>>,
 ) -> Result<(), NotPosted<W, F>> {
+    give(queue, request, |given, owner, raw, _room| {
+        // SAFETY: `qp` is there as the caller promises. The box, and in it what the request refers
+        // to, stays until the owner has been told, which takes it.
+        unsafe { given.post(qp, owner, raw) }
+    })
+}
+
+/// Gets a request ready to be posted with others, in the room that is returned.
+///
+/// # Safety
+///
+/// It must then be posted to the queue, and `queue` stay until its completions have ended; or be
+/// [refused](Outstanding::refuse).
+pub(crate) unsafe fn stage<W: Posted, F>(
+    queue: &Outstanding,
+    request: KBox<Request<W, F>>,
+) -> Result<NonNull<rdma_bindings::rdma_helper_room>, NotPosted<W, F>> {
+    let mut staged = NonNull::dangling();
+    give(queue, request, |queue, owner, raw, room| {
+        // SAFETY: The box, in which the owner is, stays until that has been told, which takes it.
+        let cqe = unsafe { queue.reserve(owner) }.ok_or(EBUSY)?;
+        // SAFETY: The box stays, with the room and what the request refers to; so does the queue,
+        // with the `cqe`, as the caller promises.
+        unsafe { raw.fill(room.as_ptr(), cqe) }?;
+        staged = room;
+        Ok(())
+    })?;
+    Ok(staged)
+}
+
+/// Gives a request away by `post`, after an error of which nobody may be told of it.
+fn give<W: Posted, F>(
+    queue: &Outstanding,
+    request: KBox<Request<W, F>>,
+    post: impl FnOnce(
+        &Outstanding,
+        NonNull<Owner>,
+        RawWr,
+        NonNull<rdma_bindings::rdma_helper_room>,
+    ) -> Result,
+) -> Result<(), NotPosted<W, F>> {
     let refused = |error, request| Err(NotPosted { error, request });
     if queue.broken().is_some() {
         return refused(EIO, request);
@@ -140,15 +200,17 @@ unsafe fn post<W: Posted, F>(
     let Some(credit) = queue.credits().try_take() else {
         return refused(EAGAIN, request);
     };
-    let raw = request.request.raw();
     let request = KBox::into_raw(request);
-    // SAFETY: `request` comes from a box, so its member is there.
-    let owner = unsafe { NonNull::new_unchecked(&raw mut (*request).owner) };
-    // SAFETY: `qp` is there as the caller promises. The box, and in it what the request refers to,
-    // stays until the owner has been told, which takes it.
-    let posted = unsafe { queue.post(qp, owner, raw) };
-    if let Err(error) = posted {
-        // SAFETY: The request was not posted, so nobody is told, and the box is ours again.
+    // SAFETY: `request` comes from a box, so it is there, and so are its members.
+    let (raw, owner, room) = unsafe {
+        (
+            (*request).request.raw(),
+            NonNull::new_unchecked(&raw mut (*request).owner),
+            NonNull::new_unchecked((*request).room.get()),
+        )
+    };
+    if let Err(error) = post(queue, owner, raw, room) {
+        // SAFETY: The request was not given away, so nobody is told, and the box is ours again.
         return refused(error, unsafe { KBox::from_raw(request) });
     }
     credit.keep();

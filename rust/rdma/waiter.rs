@@ -104,11 +104,11 @@ impl<'a> Waiter<'a> {
         // SAFETY: By this function's requirements it is the member of a waiter that is there.
         let this = unsafe { &*container_of!(owner.as_ptr(), Waiter<'_>, owner) };
         match end {
-            End::Completed(status) => {
-                let both = this.status().and(status);
+            End::Completed(completion) => {
+                let both = this.status().and(completion.status);
                 this.status.store(both.as_raw(), Relaxed);
             }
-            End::Gone | End::Lost => this.gone.store(true, Relaxed),
+            End::Refused(_) | End::Gone | End::Lost => this.gone.store(true, Relaxed),
         }
         if this.left.fetch_sub(1, Full) == 1 {
             this.done.complete();

@@ -46,6 +46,77 @@ impl fmt::Display for WrError {
     }
 }
 
+/// What the completion of a request says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion {
+    pub(crate) status: WcStatus,
+    /// What the vendor has to say of an error.
+    pub(crate) vendor_error: u32,
+    /// What has come, if it was a receive without an error.
+    pub(crate) arrival: Arrival,
+}
+
+/// What a receive has got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// How many bytes have come; if the peer has written, how many it wrote to the memory that it
+    /// named.
+    pub bytes: u32,
+    /// The number that the peer has sent with them.
+    pub imm: Option<u32>,
+    /// The key of this side that the peer has had invalidated.
+    pub invalidated: Option<u32>,
+    /// The peer has written, and nothing came to the receive's own memory.
+    pub written: bool,
+}
+
+impl Completion {
+    /// A completion that says no more than its status.
+    pub(crate) const fn bare(status: WcStatus) -> Self {
+        Self {
+            status,
+            vendor_error: 0,
+            arrival: Arrival {
+                bytes: 0,
+                imm: None,
+                invalidated: None,
+                written: false,
+            },
+        }
+    }
+
+    /// Reads what there is, which after an error isn't much.
+    pub(crate) fn read(wc: &rdma_bindings::ib_wc) -> Self {
+        let status = WcStatus::from_raw(wc.status);
+        if status != WcStatus::SUCCESS {
+            return Self {
+                vendor_error: wc.vendor_err,
+                ..Self::bare(status)
+            };
+        }
+        if wc.opcode & rdma_bindings::ib_wc_opcode_IB_WC_RECV == 0 {
+            return Self::bare(status);
+        }
+        let has = |flag: rdma_bindings::ib_wc_flags| wc.wc_flags.unsigned_abs() & flag != 0;
+        let arrival = Arrival {
+            bytes: wc.byte_len,
+            imm: has(rdma_bindings::ib_wc_flags_IB_WC_WITH_IMM).then(|| {
+                // SAFETY: This is the member that goes with the flag.
+                u32::from_be(*unsafe { wc.ex.imm_data.as_ref() })
+            }),
+            invalidated: has(rdma_bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE).then(|| {
+                // SAFETY: This is the member that goes with the flag.
+                *unsafe { wc.ex.invalidate_rkey.as_ref() }
+            }),
+            written: wc.opcode == rdma_bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM,
+        };
+        Self {
+            arrival,
+            ..Self::bare(status)
+        }
+    }
+}
+
 /// The status of a completion.
 ///
 /// Values are those of the C `enum ib_wc_status`.
@@ -99,6 +170,45 @@ impl fmt::Display for WcStatus {
 #[kernel::macros::kunit_tests(rdma_wc)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_completion_says() {
+        use rdma_bindings as b;
+        let mut wc = b::ib_wc {
+            opcode: b::ib_wc_opcode_IB_WC_RECV,
+            byte_len: 9,
+            vendor_err: 3,
+            ..Default::default()
+        };
+        let nothing = Arrival::default();
+        assert_eq!(
+            Completion::read(&wc).arrival,
+            Arrival {
+                bytes: 9,
+                ..nothing
+            }
+        );
+        wc.opcode = b::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM;
+        wc.wc_flags = 2;
+        // SAFETY: The member may be set.
+        *unsafe { wc.ex.imm_data.as_mut() } = 0x0102_0304u32.to_be();
+        let (imm, written) = (Some(0x0102_0304), true);
+        let (bytes, invalidated) = (9, None);
+        let arrival = Arrival {
+            bytes,
+            imm,
+            invalidated,
+            written,
+        };
+        assert_eq!(Completion::read(&wc).arrival, arrival);
+        // Of a send nothing has come, whatever it says; of an error nothing is known.
+        wc.opcode = b::ib_wc_opcode_IB_WC_SEND;
+        assert_eq!(Completion::read(&wc).arrival, nothing);
+        wc.opcode = b::ib_wc_opcode_IB_WC_RECV;
+        wc.status = b::ib_wc_status_IB_WC_WR_FLUSH_ERR;
+        let flushed = Completion::read(&wc);
+        assert_eq!((flushed.arrival, flushed.vendor_error), (nothing, 3));
+    }
 
     #[test]
     fn a_failure_counts_more_than_flushes() {

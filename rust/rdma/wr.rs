@@ -4,15 +4,13 @@
 
 use kernel::prelude::*;
 
-use core::{
-    ops::Range,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 
 use rdma_bindings as b;
 
 use crate::{
-    access::Access,
+    few::Few,
+    gather::Gather,
     lend::Keep,
     mr::{
         PreparedMr,
@@ -26,9 +24,11 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// What `raw` refers to is there as long as `kept`.
+/// What `raw` and `segments` refer to is there as long as `kept`; if `raw` is inline it matters
+/// only when it is posted.
 pub struct WorkRequest<K> {
     raw: RawWr,
+    segments: Few<b::ib_sge>,
     kept: K,
 }
 
@@ -36,9 +36,9 @@ pub struct WorkRequest<K> {
 ///
 /// # Invariants
 ///
-/// What `raw` refers to is there as long as `kept`.
+/// What `segments` refer to is there as long as `kept`.
 pub struct Receive<K> {
-    raw: RawWr,
+    segments: Few<b::ib_sge>,
     kept: K,
 }
 
@@ -51,6 +51,9 @@ pub struct Remote {
     pub key: u32,
 }
 
+/// The length of what atomic operations go to, in bytes; its address is a multiple of that.
+const ATOMIC: u64 = 8;
+
 impl<K> WorkRequest<K> {
     /// A request that refers to what `kept` keeps.
     fn new(opcode: b::ib_wr_opcode, kept: K, fill: impl FnOnce(&mut RawWr, &K)) -> Self {
@@ -59,7 +62,11 @@ impl<K> WorkRequest<K> {
             ..Default::default()
         };
         fill(&mut raw, &kept);
-        Self { raw, kept }
+        Self {
+            raw,
+            segments: Few::new(),
+            kept,
+        }
     }
 
     /// Makes a region valid.
@@ -81,70 +88,137 @@ impl<K> WorkRequest<K> {
     {
         // INVARIANT: `raw` refers to the region, which is kept.
         Self::new(b::ib_wr_opcode_IB_WR_LOCAL_INV, mr, |raw, mr| {
-            raw.rkey = mr.get().rkey();
+            raw.ex = mr.get().rkey();
         })
     }
 
-    /// Sends a part of a region's memory to the peer.
+    /// Sends memory to the peer.
+    pub fn send(memory: Gather<K>) -> Self {
+        Self::transfer(b::ib_wr_opcode_IB_WR_SEND, memory)
+    }
+
+    /// Sends memory to the peer, and a number that it gets with its completion.
+    pub fn send_with_imm(memory: Gather<K>, imm: u32) -> Self {
+        Self::transfer(b::ib_wr_opcode_IB_WR_SEND_WITH_IMM, memory).with_imm(imm)
+    }
+
+    /// Sends memory to the peer, whose device invalidates a key of its, and says so in the
+    /// completion.
+    pub fn send_with_inv(memory: Gather<K>, key: u32) -> Self {
+        let mut this = Self::transfer(b::ib_wr_opcode_IB_WR_SEND_WITH_INV, memory);
+        this.raw.ex = key;
+        this
+    }
+
+    /// Writes memory to the peer's.
+    pub fn write(memory: Gather<K>, to: Remote) -> Self {
+        Self::transfer(b::ib_wr_opcode_IB_WR_RDMA_WRITE, memory).at(to)
+    }
+
+    /// Writes memory to the peer's; a receive of the peer completes then, with a number.
+    pub fn write_with_imm(memory: Gather<K>, to: Remote, imm: u32) -> Self {
+        let this = Self::transfer(b::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM, memory);
+        this.at(to).with_imm(imm)
+    }
+
+    /// Reads the peer's memory.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the region doesn't have that part.
-    pub fn send(mr: K, part: Range<u64>) -> Result<Self>
-    where
-        K: Keep<ValidMr>,
-    {
-        Self::transfer(b::ib_wr_opcode_IB_WR_SEND, mr, part, None)
+    /// `EACCES` if the device may not write to the memory that is read to.
+    pub fn read(memory: Gather<K>, from: Remote) -> Result<Self> {
+        check_written(&memory)?;
+        Ok(Self::transfer(b::ib_wr_opcode_IB_WR_RDMA_READ, memory).at(from))
     }
 
-    /// Writes a part of a region's memory to the peer's.
+    /// Sets 8 bytes of the peer's, in the peer's order, if they are as expected, at once. The
+    /// memory gets what they were before.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the region doesn't have that part.
-    pub fn write(mr: K, part: Range<u64>, to: Remote) -> Result<Self>
-    where
-        K: Keep<ValidMr>,
-    {
-        Self::transfer(b::ib_wr_opcode_IB_WR_RDMA_WRITE, mr, part, Some(to))
+    /// - `EINVAL` if either memory isn't 8 bytes, the peer's aligned.
+    /// - `EACCES` if the device may not write to the memory.
+    pub fn compare_and_swap(
+        memory: Gather<K>,
+        at: Remote,
+        expected: u64,
+        new: u64,
+    ) -> Result<Self> {
+        let opcode = b::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP;
+        let mut this = Self::atomic(opcode, memory, at)?;
+        (this.raw.compare_add, this.raw.swap) = (expected, new);
+        Ok(this)
     }
 
-    /// Reads the peer's memory to a part of a region's.
+    /// Adds to 8 bytes of the peer's, in the peer's order, at once. The memory gets what they were
+    /// before.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if the region doesn't have that part.
-    /// - `EACCES` if the device may not write to it.
-    pub fn read(mr: K, part: Range<u64>, from: Remote) -> Result<Self>
-    where
-        K: Keep<ValidMr>,
-    {
-        check_written(mr.get())?;
-        Self::transfer(b::ib_wr_opcode_IB_WR_RDMA_READ, mr, part, Some(from))
+    /// Those of [`WorkRequest::compare_and_swap`].
+    pub fn fetch_and_add(memory: Gather<K>, at: Remote, by: u64) -> Result<Self> {
+        let opcode = b::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
+        let mut this = Self::atomic(opcode, memory, at)?;
+        this.raw.compare_add = by;
+        Ok(this)
     }
 
-    fn transfer(
-        opcode: b::ib_wr_opcode,
-        mr: K,
-        part: Range<u64>,
-        remote: Option<Remote>,
-    ) -> Result<Self>
-    where
-        K: Keep<ValidMr>,
-    {
-        let (address, len) = segment(mr.get(), part)?;
-        // INVARIANT: `raw` refers to the region and its memory, which are kept.
-        Ok(Self::new(opcode, mr, |raw, mr| {
-            (raw.address, raw.len, raw.lkey) = (address, len, mr.get().lkey());
-            if let Some(remote) = remote {
-                (raw.remote_address, raw.rkey) = (remote.address, remote.key);
-            }
-        }))
+    /// Lets it wait until all reads and atomic operations before it have completed.
+    pub fn fenced(self) -> Self {
+        self.with_flag(b::ib_send_flags_IB_SEND_FENCE)
     }
 
-    /// What is posted.
+    /// Has the peer interrupted, if it only asks for that.
+    pub fn solicited(self) -> Self {
+        self.with_flag(b::ib_send_flags_IB_SEND_SOLICITED)
+    }
+
+    fn transfer(opcode: b::ib_wr_opcode, memory: Gather<K>) -> Self {
+        let flags = if memory.is_inline() {
+            b::ib_send_flags_IB_SEND_INLINE.unsigned_abs()
+        } else {
+            0
+        };
+        let (segments, kept) = memory.into_parts();
+        // INVARIANT: The segments refer to what is kept.
+        Self {
+            raw: RawWr {
+                opcode,
+                flags,
+                ..Default::default()
+            },
+            segments,
+            kept,
+        }
+    }
+
+    fn atomic(opcode: b::ib_wr_opcode, memory: Gather<K>, at: Remote) -> Result<Self> {
+        check_written(&memory)?;
+        check_atomic(memory.bytes(), memory.segments().len(), at)?;
+        Ok(Self::transfer(opcode, memory).at(at))
+    }
+
+    fn at(mut self, remote: Remote) -> Self {
+        (self.raw.remote_address, self.raw.rkey) = (remote.address, remote.key);
+        self
+    }
+
+    fn with_imm(mut self, imm: u32) -> Self {
+        self.raw.ex = imm.to_be();
+        self
+    }
+
+    fn with_flag(mut self, flag: b::ib_send_flags) -> Self {
+        self.raw.flags |= flag.unsigned_abs();
+        self
+    }
+
+    /// What is posted, valid as long as this is, and where it is.
     pub(crate) fn raw(&self) -> RawWr {
-        self.raw
+        RawWr {
+            segments: &self.segments[..],
+            ..self.raw
+        }
     }
 
     /// What was kept for it, which has ended.
@@ -161,32 +235,26 @@ impl WorkRequest<()> {
     }
 }
 
-impl<K: Keep<ValidMr>> Receive<K> {
-    /// Takes what the peer sends to a part of a region's memory.
+impl<K> Receive<K> {
+    /// Takes what the peer sends to memory.
     ///
     /// # Errors
     ///
-    /// - `EINVAL` if the region doesn't have that part.
-    /// - `EACCES` if the device may not write to it.
-    pub fn new(mr: K, part: Range<u64>) -> Result<Self> {
-        check_written(mr.get())?;
-        let (address, len) = segment(mr.get(), part)?;
-        let raw = RawWr {
-            receive: true,
-            address,
-            len,
-            lkey: mr.get().lkey(),
-            ..Default::default()
-        };
-        // INVARIANT: `raw` refers to the region and its memory, which are kept.
-        Ok(Self { raw, kept: mr })
+    /// `EACCES` if the device may not write there.
+    pub fn new(memory: Gather<K>) -> Result<Self> {
+        check_written(&memory)?;
+        let (segments, kept) = memory.into_parts();
+        // INVARIANT: The segments refer to what is kept.
+        Ok(Self { segments, kept })
     }
-}
 
-impl<K> Receive<K> {
-    /// What is posted.
+    /// What is posted, valid as long as this is, and where it is.
     pub(crate) fn raw(&self) -> RawWr {
-        self.raw
+        RawWr {
+            receive: true,
+            segments: &self.segments[..],
+            ..Default::default()
+        }
     }
 
     /// What was kept for it, which has ended.
@@ -195,28 +263,22 @@ impl<K> Receive<K> {
     }
 }
 
-/// Checks that the device may write to a region.
-fn check_written(mr: &ValidMr) -> Result {
-    if mr.access().contains(Access::LocalWrite) {
+/// Checks that the device may write to memory.
+fn check_written<K>(memory: &Gather<K>) -> Result {
+    if memory.is_written() {
         Ok(())
     } else {
         Err(EACCES)
     }
 }
 
-/// Address and length of a part of a region.
-fn segment(mr: &ValidMr, part: Range<u64>) -> Result<(u64, u32)> {
-    part_of(mr.iova(), mr.length(), part)
-}
-
-/// Address and length of a part of so many bytes at `iova`.
-fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
-    let len = part.end.checked_sub(part.start).ok_or(EINVAL)?;
-    if part.end > length {
-        return Err(EINVAL);
+/// Checks what atomic operations go to.
+fn check_atomic(bytes: u64, segments: usize, at: Remote) -> Result {
+    if bytes == ATOMIC && segments == 1 && at.address % ATOMIC == 0 {
+        Ok(())
+    } else {
+        Err(EINVAL)
     }
-    let address = iova.checked_add(part.start).ok_or(EINVAL)?;
-    Ok((address, u32::try_from(len)?))
 }
 
 #[kernel::macros::kunit_tests(rdma_wr)]
@@ -224,12 +286,36 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(clippy::reversed_empty_ranges)]
-    fn no_more_than_the_region() {
-        assert_eq!(part_of(0x1000, 8, 2..8), Ok((0x1002, 6)));
-        assert_eq!(part_of(0x1000, 8, 8..8), Ok((0x1008, 0)));
-        assert!(part_of(0x1000, 8, 2..9).is_err());
-        assert!(part_of(0x1000, 8, 3..2).is_err());
-        assert!(part_of(0, 1 << 40, 0..1 << 40).is_err());
+    fn atomic_operations_go_to_words() {
+        let at = |address| Remote { address, key: 1 };
+        assert!(check_atomic(8, 1, at(0x1008)).is_ok());
+        assert!(check_atomic(8, 1, at(0x1004)).is_err());
+        assert!(check_atomic(4, 1, at(0x1008)).is_err());
+        assert!(check_atomic(8, 2, at(0x1008)).is_err());
+    }
+
+    #[test]
+    fn what_is_asked_for() {
+        let none = Gather::none;
+        let raw = WorkRequest::send_with_imm(none(), 0x0102_0304).raw();
+        assert_eq!(raw.opcode, b::ib_wr_opcode_IB_WR_SEND_WITH_IMM);
+        assert_eq!(raw.ex.to_ne_bytes(), [1, 2, 3, 4]);
+        let raw = WorkRequest::send_with_inv(none(), 7)
+            .solicited()
+            .fenced()
+            .raw();
+        assert_eq!((raw.ex, raw.flags), (7, 4 | 1));
+        let to = Remote { address: 9, key: 5 };
+        let raw = WorkRequest::write_with_imm(none(), to, 1).raw();
+        assert_eq!((raw.remote_address, raw.rkey), (9, 5));
+        assert!(WorkRequest::fetch_and_add(none(), to, 1).is_err());
+        assert!(Receive::new(none()).is_ok_and(|it| it.raw().receive));
+        let bytes = || KVec::from_elem(0, 3, GFP_KERNEL).map(Gather::inline);
+        if let Ok(Ok(bytes)) = bytes() {
+            assert_eq!(WorkRequest::send(bytes).raw().flags, 8);
+        }
+        if let Ok(Ok(bytes)) = bytes() {
+            assert!(WorkRequest::read(bytes, to).is_err_and(|e| e == EACCES));
+        }
     }
 }

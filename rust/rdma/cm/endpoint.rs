@@ -18,6 +18,7 @@ use kernel::{
 use rdma_bindings as b;
 
 use super::{
+    chain::Chain,
     locked::Locked,
     terms::Terms, //
 };
@@ -93,6 +94,23 @@ impl Endpoint {
             return Err(NotPosted { error, request });
         }
         self.qp.post_send(request)
+    }
+
+    /// Begins to post several send requests in one go. Any context.
+    ///
+    /// # Errors
+    ///
+    /// ENOTCONN if it isn't connected yet.
+    pub fn begin_chain(self: &Arc<Self>) -> Result<Chain> {
+        if !self.sends.load(Acquire) {
+            return Err(errno::enotconn());
+        }
+        Ok(Chain::new(self.clone()))
+    }
+
+    /// The queue pair.
+    pub(super) fn qp(&self) -> &Qp<Init> {
+        &self.qp
     }
 
     /// Posts a receive request. Any context.

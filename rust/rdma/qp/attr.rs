@@ -19,6 +19,8 @@ pub struct Depths {
     pub receive: u32,
     /// The most segments of local memory in a request.
     pub segments: u32,
+    /// The most bytes that are copied into a send request when it is posted; not every device can.
+    pub inline: u32,
 }
 
 impl Depths {
@@ -53,6 +55,7 @@ impl Depths {
                 max_recv_wr,
                 max_send_sge: self.segments,
                 max_recv_sge: self.segments.min(max_recv_wr),
+                max_inline_data: self.inline,
                 ..Default::default()
             },
             sq_sig_type: b::ib_sig_type_IB_SIGNAL_ALL_WR,

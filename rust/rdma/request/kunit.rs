@@ -101,7 +101,7 @@ mod tests {
         let log = log.clone();
         let then = move |ended: Ended<WorkRequest<()>>| {
             let digit = match (ended.result, ended.request.map(WorkRequest::into_kept)) {
-                (Ok(()), Some(())) => 1,
+                (Ok(_), Some(())) => 1,
                 (Err(WrError::Flushed), Some(())) => 2,
                 (Err(WrError::TimedOut), Some(())) => 3,
                 (Err(WrError::Lost), None) => 4,

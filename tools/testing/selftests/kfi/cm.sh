@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Connections of the `rdma` crate, without kfabric: kfi_cm.ko (cm/), over a device that has addresses of
-# its own, since the connection manager doesn't run over loopback addresses.
+# its own, since the connection manager doesn't run over loopback addresses. Then the device goes while
+# there are connections, which are ended in time, or late.
 
 . "$(dirname "$0")/lib.sh"
+
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
 
 modprobe -a dummy rdma_rxe rdma_cm 2>/dev/null
 ip link add kfi_cm1 type dummy &&
@@ -13,8 +17,38 @@ ip link add kfi_cm1 type dummy &&
 	ip link add kfi_cm0 type dummy &&
 	ip address add 198.51.100.1/24 dev kfi_cm0 &&
 	ip address add 2001:db8::1/64 dev kfi_cm0 nodad &&
-	ip link set kfi_cm0 mtu 9000 up &&
-	rdma link add rxe_cm type rxe netdev kfi_cm0 || exit
-trap 'rdma link delete rxe_cm; ip link delete kfi_cm0; ip link delete kfi_cm1' EXIT
+	ip link set kfi_cm0 mtu 9000 up || exit
+trap 'rdma link delete rxe_cm 2>/dev/null; ip link delete kfi_cm0; ip link delete kfi_cm1
+	rm -rf "$tmp"' EXIT
 
-run_module kfi_cm cm
+device() { [ -d /sys/class/infiniband/rxe_cm ]; }
+device_gone() { ! device; }
+# How often the log has a line.
+said() { kernel_log | grep -c "^kfi_cm: $1\$"; }
+grown() { [ "$(said "$1")" = $(($2 + 1)) ]; }
+
+plan 11
+rdma link add rxe_cm type rxe netdev kfi_cm0 && run_module kfi_cm cm >"$tmp/cases"
+passed=$?
+sed 's/^/    /' "$tmp/cases"
+check cm.cases [ $passed = 0 ]
+
+# As a client of the device, which ends all before the connection manager would.
+before=$(said "ended in time: Ok(())")
+check cm.client.holds load kfi_cm hold=2
+check cm.client.device_goes rdma link delete rxe_cm
+check cm.client.ended grown "ended in time: Ok(())" "$before"
+check cm.client.unload rmmod kfi_cm
+
+# By nobody: the removal waits until the module goes.
+told=$(said "told: Ok(())") before=$(said "ended late: Ok(())")
+check cm.late.holds eval 'rdma link add rxe_cm type rxe netdev kfi_cm0 && load kfi_cm hold=1'
+rdma link delete rxe_cm &
+sleep 3
+check cm.late.waits device
+check cm.late.unload rmmod kfi_cm
+check cm.late.device_goes wait_for 60 device_gone
+wait
+check cm.late.told grown "told: Ok(())" "$told"
+check cm.late.ended grown "ended late: Ok(())" "$before"
+finish

@@ -59,8 +59,8 @@ fn connect(ip: IpAddr) -> Result {
     );
     from.fill(1);
     // Before there is a connection.
-    let received = far.post_receive(Receive::new(into.lend(), 8..4096)?)?;
-    let early = near.post(WorkRequest::send(from.lend(), 0..8)?);
+    let received = far.post_receive(Receive::new(into.part(8..4096)?)?)?;
+    let early = near.post(WorkRequest::send(from.part(0..8)?));
     expect_eq!(early.err().map(Error::to_errno), Some(-107));
 
     let resolved = Resolved::new(None, to, LIMIT)?;
@@ -85,7 +85,7 @@ fn connect(ip: IpAddr) -> Result {
     }
     expect_eq!(far.diary.next()?, Told::Established(KVec::new()));
 
-    let sent = near.post(WorkRequest::send(from.lend(), 0..4088)?)?;
+    let sent = near.post(WorkRequest::send(from.part(0..4088)?))?;
     expect_eq!(sent.wait()?, Kind::Done);
     expect_eq!(received.wait()?, Kind::Done);
     expect_eq!(into.cell(0), 0);

@@ -90,10 +90,10 @@ fn begin(side: &Side, private_data: &[u8]) -> Result<(Connection, Listener, Arc<
 fn receives(side: &Side, memory: &Memory) -> Result<KVec<Arc<Outcome>>> {
     let mut all = KVec::new();
     for _ in 0..DEPTH {
-        let receive = Receive::new(memory.lend(), 0..8)?;
+        let receive = Receive::new(memory.part(0..8)?)?;
         all.push(side.post_receive(receive)?, GFP_KERNEL)?;
     }
-    let more = side.post_receive(Receive::new(memory.lend(), 0..8)?);
+    let more = side.post_receive(Receive::new(memory.part(0..8)?)?);
     expect_eq!(more.err(), Some(EAGAIN));
     Ok(all)
 }
@@ -116,7 +116,7 @@ fn disconnect() -> Result {
     for side in [&pair.near, &pair.far] {
         expect_eq!(side.1.diary.next()?, Told::Disconnected);
         expect_eq!(side.0.step(), Step::Ended);
-        let late = side.1.post(WorkRequest::send(memory.lend(), 0..8)?);
+        let late = side.1.post(WorkRequest::send(memory.part(0..8)?));
         expect_eq!(late.err(), Some(EIO));
     }
     // Again, which does nothing.
@@ -215,7 +215,7 @@ fn no_listener() -> Result {
 }
 
 /// An address that nobody has, beside ours. Packets get there without asking for it, and get lost.
-const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 77));
+pub(crate) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 77));
 
 fn silent() -> Result {
     let bench = Bench::new()?;

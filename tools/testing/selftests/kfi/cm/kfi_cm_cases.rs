@@ -4,7 +4,9 @@
 //! verifies each byte that has gone over it.
 
 mod basic;
+mod chains;
 mod ends;
+mod held;
 mod memory;
 mod side;
 mod told;
@@ -24,7 +26,7 @@ const __LOG_PREFIX: &[u8] = b"kfi_cm\0";
 /// A case, and what it is called.
 type Case = (&'static CStr, fn() -> Result);
 
-const CASES: &[&[Case]] = &[basic::CASES, transfer::CASES, ends::CASES];
+const CASES: &[&[Case]] = &[basic::CASES, transfer::CASES, chains::CASES, ends::CASES];
 
 fn case(number: c_uint) -> Option<&'static Case> {
     let number = usize::try_from(number).ok()?;
@@ -69,6 +71,21 @@ macro_rules! expect_eq {
             return Err(kernel::error::code::EINVAL);
         }
     };
+}
+
+/// Connects, and keeps all that there may be of connections. Returns 0, or an error.
+#[no_mangle]
+pub extern "C" fn kfi_cm_hold(client: bool) -> c_int {
+    match held::hold(client) {
+        Ok(()) => 0,
+        Err(error) => error.to_errno(),
+    }
+}
+
+/// Ends what is kept, if that hasn't been done.
+#[no_mangle]
+pub extern "C" fn kfi_cm_release() {
+    held::release();
 }
 
 /// What a case is called; null behind the last one.

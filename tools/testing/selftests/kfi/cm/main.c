@@ -4,33 +4,35 @@
  *
  *	insmod kfi_cm.ko
  *
+ *	insmod kfi_cm.ko hold=2		for the device to go meanwhile
+ *
  * The cases are in Rust (kfi_cm_cases.rs). They run when the module is loaded, over the device that has
  * the documentation addresses which cm.sh gives it; the results are in the kernel's log.
  */
 #include <linux/io.h>
 #include <linux/module.h>
 
+#include "kfi_cm.h"
+
 static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
-
-/* What the cases are called; NULL behind the last one. */
-const char *kfi_cm_name(unsigned int number);
-/* 0 if the case has passed. */
-int kfi_cm_run(unsigned int number);
-
-/* Where memory of kmalloc() is. */
-u64 kfi_cm_phys(void *address);
 
 u64 kfi_cm_phys(void *address)
 {
 	return virt_to_phys(address);
 }
 
+static unsigned int hold;
+module_param(hold, uint, 0444);
+MODULE_PARM_DESC(hold, "1: hold connections instead, 2: as a client of the device");
+
 static int __init kfi_cm_init(void)
 {
 	unsigned int i, count = 0;
 
+	if (hold)
+		return kfi_cm_hold(hold == 2);
 	while (kfi_cm_name(count))
 		count++;
 	pr_info("kfi-ktap: begin %s\n", token);
@@ -46,6 +48,8 @@ module_init(kfi_cm_init);
 
 static void __exit kfi_cm_exit(void)
 {
+	if (hold)
+		kfi_cm_release();
 }
 module_exit(kfi_cm_exit);
 

@@ -2,6 +2,7 @@
 
 //! Memory that peers reach.
 
+use core::ops::Range;
 use kernel::{
     dma::DataDirection,
     prelude::*,
@@ -16,6 +17,7 @@ use kernel::{
 use rdma::{
     access::AccessFlags,
     lend::{
+        Keep,
         Lender,
         Loan, //
     },
@@ -27,6 +29,7 @@ use rdma::{
     wr::Remote,
     FastMr,
     Few,
+    Gather,
     LocalQp,
     ValidMr, //
 };
@@ -84,9 +87,13 @@ impl Memory {
         self.region.lend()
     }
 
+    /// A part of it, for a request.
+    pub(crate) fn part(&self, part: Range<u64>) -> Result<Gather<Loan<ValidMr>>> {
+        Gather::part(self.lend(), part)
+    }
+
     /// What a peer has to know, from so many bytes on.
     pub(crate) fn remote(&self, offset: u64) -> Remote {
-        use rdma::lend::Keep;
         let loan = self.lend();
         Remote {
             address: loan.get().iova() + offset,
@@ -102,7 +109,7 @@ impl Memory {
     }
 
     /// How many cells differ from what `seed` makes, shifted by so many cells, in a range of cells.
-    pub(crate) fn differ(&self, range: core::ops::Range<usize>, seed: u64, shift: usize) -> usize {
+    pub(crate) fn differ(&self, range: Range<usize>, seed: u64, shift: usize) -> usize {
         let cells = self.cells.get(range.clone()).unwrap_or_default();
         cells
             .iter()

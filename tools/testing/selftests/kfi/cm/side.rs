@@ -29,12 +29,12 @@ use rdma::{
         Resolved,
         Terms, //
     },
-    lend::Loan,
     qp::Depths,
     request::{
         Ended,
         Request, //
     },
+    wc::Arrival,
     wr::{
         Receive,
         WorkRequest, //
@@ -45,7 +45,6 @@ use rdma::{
     LocalQp,
     Pd,
     Qp,
-    ValidMr,
     WrError, //
 };
 
@@ -65,6 +64,9 @@ pub(crate) const LIMIT: u32 = 60_000;
 pub(crate) const DRAIN: u32 = 60;
 /// How many requests there may be in each queue.
 pub(crate) const DEPTH: u32 = 16;
+
+/// How many bytes may be copied when they are posted.
+pub(crate) const INLINE: u32 = 32;
 
 /// What peers may do, and the device.
 pub(crate) fn all() -> AccessFlags {
@@ -94,6 +96,8 @@ pub(crate) struct Outcome {
     /// How often it has.
     times: Atomic<u32>,
     kind: Atomic<u32>,
+    /// What has come: bytes, what goes with them, and the number or key.
+    came: [Atomic<u32>; 3],
 }
 
 /// In short.
@@ -110,13 +114,33 @@ impl Outcome {
         let this = Self {
             times: Atomic::new(0),
             kind: Atomic::new(0),
+            came: [const { Atomic::new(0) }; 3],
         };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
     fn put<W>(&self, ended: &Ended<W>) {
         let kind = match &ended.result {
-            Ok(()) => 1,
+            Ok(arrival) => {
+                let with = match arrival {
+                    Arrival {
+                        imm: Some(it),
+                        written: true,
+                        ..
+                    } => (3, *it),
+                    Arrival { imm: Some(it), .. } => (1, *it),
+                    Arrival {
+                        invalidated: Some(it),
+                        ..
+                    } => (2, *it),
+                    _ => (0, 0),
+                };
+                let came = [arrival.bytes, with.0, with.1];
+                for (to, from) in self.came.iter().zip(came) {
+                    to.store(from, Relaxed);
+                }
+                1
+            }
             Err(WrError::Flushed) => 2,
             Err(WrError::Failed(status)) => 100 + status.as_raw(),
             Err(_) => 3,
@@ -136,6 +160,20 @@ impl Outcome {
                 _ => Kind::Other,
             })),
             _ => Err(EEXIST),
+        }
+    }
+
+    /// What has come, with it.
+    pub(crate) fn arrival(&self) -> Arrival {
+        let [bytes, what, with] = [0, 1, 2].map(|i: usize| {
+            let it = self.came.get(i);
+            it.map_or(0, |it| it.load(Relaxed))
+        });
+        Arrival {
+            bytes,
+            imm: (what & 1 != 0).then_some(with),
+            invalidated: (what == 2).then_some(with),
+            written: what == 3,
         }
     }
 
@@ -174,6 +212,7 @@ impl Side {
             send: DEPTH,
             receive: DEPTH,
             segments: 2,
+            inline: INLINE,
         };
         let qp = Qp::create(&bench.pd, &cq, &cq, depths)?.init(1, all())?;
         Ok(Self {
@@ -182,29 +221,37 @@ impl Side {
         })
     }
 
-    pub(crate) fn post(&self, request: WorkRequest<Loan<ValidMr>>) -> Result<Arc<Outcome>> {
-        let outcome = Outcome::new()?;
-        let then = {
-            let outcome = outcome.clone();
-            move |ended: Ended<WorkRequest<Loan<ValidMr>>>| outcome.put(&ended)
-        };
-        let request = Request::new(request, then, GFP_KERNEL)?;
+    pub(crate) fn post<K: Send + 'static>(&self, request: WorkRequest<K>) -> Result<Arc<Outcome>> {
+        let (request, outcome) = watched(request)?;
         self.endpoint.post(request).map_err(|failed| failed.error)?;
         Ok(outcome)
     }
 
-    pub(crate) fn post_receive(&self, request: Receive<Loan<ValidMr>>) -> Result<Arc<Outcome>> {
-        let outcome = Outcome::new()?;
-        let then = {
-            let outcome = outcome.clone();
-            move |ended: Ended<Receive<Loan<ValidMr>>>| outcome.put(&ended)
-        };
-        let request = Request::new(request, then, GFP_KERNEL)?;
+    pub(crate) fn post_receive<K: Send + 'static>(
+        &self,
+        request: Receive<K>,
+    ) -> Result<Arc<Outcome>> {
+        let (request, outcome) = watched(request)?;
         self.endpoint
             .post_receive(request)
             .map_err(|failed| failed.error)?;
         Ok(outcome)
     }
+}
+
+/// A request, and what becomes of it.
+pub(crate) fn watched<W: Send + 'static>(
+    request: W,
+) -> Result<(
+    KBox<Request<W, impl FnOnce(Ended<W>) + Send + 'static>>,
+    Arc<Outcome>,
+)> {
+    let outcome = Outcome::new()?;
+    let then = {
+        let outcome = outcome.clone();
+        move |ended: Ended<W>| outcome.put(&ended)
+    };
+    Ok((Request::new(request, then, GFP_KERNEL)?, outcome))
 }
 
 /// Two sides, connected.

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Several send requests that are posted in one go, with one word to the device.
+
+use kernel::{
+    error::to_result,
+    prelude::*,
+    sync::Arc, //
+};
+
+use core::ptr::null_mut;
+
+use rdma_bindings as b;
+
+use super::endpoint::Endpoint;
+use crate::{
+    errno,
+    outstanding::Outstanding,
+    request::{
+        stage,
+        NotPosted,
+        Request, //
+    },
+    wr::WorkRequest, //
+};
+
+/// Send requests for an endpoint, one behind the other, that have a place in its queue but are not
+/// posted yet.
+///
+/// Each that has been [pushed](Chain::push) ends exactly once: as others, or with
+/// [`WrError::Post`](crate::WrError::Post). They needn't be of the same type. Dropping the chain
+/// ends them all with ECANCELED.
+///
+/// # Invariants
+///
+/// `first` is null, or the beginning of a list of rooms up to `last`, each of a request that has a
+/// slot of the endpoint's send queue and was neither posted nor refused.
+pub struct Chain {
+    endpoint: Arc<Endpoint>,
+    first: *mut b::rdma_helper_room,
+    last: *mut b::rdma_helper_room,
+}
+
+// SAFETY: Requests are not tied to a task, nor is who is told of their end.
+unsafe impl Send for Chain {}
+
+// SAFETY: There is nothing to do with a shared reference.
+unsafe impl Sync for Chain {}
+
+impl Chain {
+    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
+        // INVARIANT: There is none.
+        Self {
+            endpoint,
+            first: null_mut(),
+            last: null_mut(),
+        }
+    }
+
+    /// Puts a request behind the others. Any context.
+    pub fn push<K, F>(
+        &mut self,
+        request: KBox<Request<WorkRequest<K>, F>>,
+    ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
+        let queue = self.endpoint.qp().sends();
+        // SAFETY: It is posted or refused at the end of the chain. The endpoint, which the chain
+        // has, keeps its queue until completions have ended.
+        let room = unsafe { stage(queue, request) }?.as_ptr();
+        // INVARIANT: It has a slot, and is the last one now.
+        if self.first.is_null() {
+            self.first = room;
+        } else {
+            // SAFETY: Both are there by the type invariant.
+            unsafe { b::rdma_helper_link(self.last, room) };
+        }
+        self.last = room;
+        Ok(())
+    }
+
+    /// Whether there is no request.
+    pub fn is_empty(&self) -> bool {
+        self.first.is_null()
+    }
+
+    /// Posts them all. Any context.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says. Those behind the last one that it has taken have been told.
+    pub fn post(mut self) -> Result {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let qp = self.endpoint.qp().as_raw();
+        let mut bad = null_mut();
+        // SAFETY: The queue pair is there as long as the endpoint; the requests stay until they
+        // have completed, which may be at once.
+        let posted = to_result(unsafe { b::rdma_helper_post_chain(qp, self.first, &mut bad) });
+        // INVARIANT: What has been posted is the chain's no more.
+        self.first = if posted.is_ok() { null_mut() } else { bad };
+        self.refuse(posted.err().unwrap_or(EIO));
+        posted
+    }
+
+    /// Refuses those that there are.
+    fn refuse(&mut self, error: Error) {
+        while !self.first.is_null() {
+            // SAFETY: By the type invariant the room is there, and of a request with a slot of a
+            // queue that the endpoint has. It goes when that is told.
+            unsafe {
+                let (room, last) = (self.first, self.first == self.last);
+                let cqe = b::rdma_helper_cqe(room);
+                // INVARIANT: The others are still there.
+                self.first = if last {
+                    null_mut()
+                } else {
+                    b::rdma_helper_next(room)
+                };
+                Outstanding::refuse(cqe, error);
+            }
+        }
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        self.refuse(errno::ecanceled());
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Local memory of work requests, in segments.
+//!
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_sge`
+
+use kernel::{
+    alloc::Flags,
+    prelude::*, //
+};
+
+use core::ops::Range;
+
+use rdma_bindings as b;
+
+use crate::{
+    access::Access,
+    few::Few,
+    lend::Keep,
+    mr::ValidMr, //
+};
+
+/// Memory that a work request goes to or comes from, in segments, with what keeps it there.
+///
+/// # Invariants
+///
+/// A device may read what `segments` name, and write there if `written`, as long as `kept` is
+/// there; if `inline`, only who posts a request may read it.
+pub struct Gather<K> {
+    segments: Few<b::ib_sge>,
+    kept: K,
+    bytes: u64,
+    written: bool,
+    inline: bool,
+}
+
+impl Gather<()> {
+    /// No memory, for messages without any.
+    pub const fn none() -> Self {
+        // INVARIANT: There are no segments.
+        Self {
+            segments: Few::new(),
+            kept: (),
+            bytes: 0,
+            written: true,
+            inline: false,
+        }
+    }
+}
+
+impl<K: Keep<ValidMr>> Gather<K> {
+    /// A part of a region. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the region doesn't have that part.
+    pub fn part(mr: K, part: Range<u64>) -> Result<Self> {
+        let segment = segment(mr.get(), part)?;
+        let written = mr.get().access().contains(Access::LocalWrite);
+        // INVARIANT: The region has its memory as long as it is kept.
+        Ok(Self {
+            bytes: segment.length.into(),
+            segments: one(segment),
+            kept: mr,
+            written,
+            inline: false,
+        })
+    }
+}
+
+impl<K: Keep<ValidMr>> Gather<Few<K>> {
+    /// Parts of regions, one behind the other. For more than one that takes memory; doesn't sleep
+    /// if `flags` don't allow it.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if a region doesn't have its part.
+    /// - `ENOMEM`
+    pub fn parts(
+        parts: impl ExactSizeIterator<Item = (K, Range<u64>)>,
+        flags: Flags,
+    ) -> Result<Self> {
+        // INVARIANT: The regions have their memory as long as they are kept, which each is that a
+        // segment was made of.
+        let mut this = Self {
+            segments: Few::with_capacity(parts.len(), flags)?,
+            kept: Few::with_capacity(parts.len(), flags)?,
+            bytes: 0,
+            written: true,
+            inline: false,
+        };
+        for (mr, part) in parts {
+            let segment = segment(mr.get(), part)?;
+            let length = segment.length;
+            this.written &= mr.get().access().contains(Access::LocalWrite);
+            this.bytes += u64::from(length);
+            if length > 0 {
+                let pushed = this.segments.push_within_capacity(segment);
+                pushed.map_err(|_| EINVAL)?;
+            }
+            let pushed = this.kept.push_within_capacity(mr);
+            pushed.map_err(|_| EINVAL)?;
+        }
+        Ok(this)
+    }
+}
+
+impl Gather<KVec<u8>> {
+    /// Bytes that are copied when a request is posted, for a queue pair with
+    /// [room](crate::qp::Depths::inline) for them. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there are too many for any.
+    pub fn inline(bytes: KVec<u8>) -> Result<Self> {
+        let segment = b::ib_sge {
+            // CAST: Drivers take the address of such bytes for the processor's.
+            addr: bytes.as_ptr() as u64,
+            length: bytes.len().try_into()?,
+            lkey: 0,
+        };
+        // INVARIANT: The bytes stay where they are as long as they are kept, and are only read.
+        Ok(Self {
+            bytes: segment.length.into(),
+            segments: one(segment),
+            kept: bytes,
+            written: false,
+            inline: true,
+        })
+    }
+}
+
+impl<K> Gather<K> {
+    /// How many bytes there are.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the device may write there.
+    pub(crate) fn is_written(&self) -> bool {
+        self.written
+    }
+
+    /// Whether the driver copies it.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.inline
+    }
+
+    /// The segments, valid as long as this is, and where it is.
+    pub(crate) fn segments(&self) -> &[b::ib_sge] {
+        &self.segments
+    }
+
+    /// What keeps it there.
+    pub fn into_kept(self) -> K {
+        self.kept
+    }
+
+    /// The segments, and what keeps them there.
+    pub(crate) fn into_parts(self) -> (Few<b::ib_sge>, K) {
+        (self.segments, self.kept)
+    }
+}
+
+/// A list of one segment, or none if that is empty: some devices take a length of 0 for the most
+/// that there is.
+fn one(segment: b::ib_sge) -> Few<b::ib_sge> {
+    let mut segments = Few::new();
+    if segment.length > 0 {
+        // There is room for one.
+        let _ = segments.push_within_capacity(segment);
+    }
+    segments
+}
+
+/// A part of a region.
+fn segment(mr: &ValidMr, part: Range<u64>) -> Result<b::ib_sge> {
+    let (addr, length) = part_of(mr.iova(), mr.length(), part)?;
+    let lkey = mr.lkey();
+    Ok(b::ib_sge { addr, length, lkey })
+}
+
+/// Address and length of a part of so many bytes at `iova`.
+fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
+    let len = part.end.checked_sub(part.start).ok_or(EINVAL)?;
+    if part.end > length {
+        return Err(EINVAL);
+    }
+    let address = iova.checked_add(part.start).ok_or(EINVAL)?;
+    Ok((address, u32::try_from(len)?))
+}
+
+#[kernel::macros::kunit_tests(rdma_gather)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::reversed_empty_ranges)]
+    fn no_more_than_the_region() {
+        assert_eq!(part_of(0x1000, 8, 2..8), Ok((0x1002, 6)));
+        assert_eq!(part_of(0x1000, 8, 8..8), Ok((0x1008, 0)));
+        assert!(part_of(0x1000, 8, 2..9).is_err());
+        assert!(part_of(0x1000, 8, 3..2).is_err());
+        assert!(part_of(0, 1 << 40, 0..1 << 40).is_err());
+    }
+
+    #[test]
+    fn bytes_to_be_copied() -> Result {
+        let gather = Gather::inline(KVec::from_elem(7, 12, GFP_KERNEL)?)?;
+        assert_eq!((gather.bytes(), gather.segments().len()), (12, 1));
+        assert!(gather.is_inline() && !gather.is_written());
+        let nothing = Gather::inline(KVec::new())?;
+        assert_eq!((nothing.bytes(), nothing.segments().len()), (0, 0));
+        Ok(())
+    }
+}

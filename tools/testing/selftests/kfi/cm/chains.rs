@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Several requests in one go.
+
+use kernel::prelude::*;
+use rdma::{
+    gather::Gather,
+    wr::{
+        Receive,
+        WorkRequest, //
+    }, //
+};
+
+use crate::{
+    expect,
+    expect_eq,
+    memory::Memory,
+    side::{
+        all,
+        watched,
+        Bench,
+        Kind,
+        Pair,
+        DEPTH, //
+    },
+    transfer::{
+        done,
+        memory,
+        with_pair,
+        CELLS,
+        END, //
+    },
+    Case, //
+};
+
+pub(crate) const CASES: &[Case] = &[
+    (c"chain", || with_pair(chain)),
+    (c"chain_dropped", || with_pair(dropped)),
+    (c"chain_one_bad", || with_pair(one_bad)),
+];
+
+/// Requests of several kinds in one go, in order.
+fn chain(bench: &Bench, pair: &Pair) -> Result {
+    let (from, into) = memory(bench, 9)?;
+    let target = Memory::new(&bench.local, 4096, all())?;
+    let received = pair.far.1.post_receive(Receive::new(into.part(0..END)?)?)?;
+    let mut chain = pair.near.1.endpoint.begin_chain()?;
+    expect!(chain.is_empty());
+    let (write, written) = watched(WorkRequest::write(from.part(0..8)?, target.remote(8)))?;
+    let (read, was_read) = watched(WorkRequest::read(from.part(8..16)?, target.remote(8))?)?;
+    let request = WorkRequest::send(from.part(0..END)?).fenced();
+    let (send, sent) = watched(request)?;
+    let (bytes, copied) = watched(WorkRequest::write(
+        Gather::inline(KVec::from_elem(1, 8, GFP_KERNEL)?)?,
+        target.remote(0),
+    ))?;
+    chain.push(write).map_err(|failed| failed.error)?;
+    chain.push(read).map_err(|failed| failed.error)?;
+    chain.push(send).map_err(|failed| failed.error)?;
+    chain.push(bytes).map_err(|failed| failed.error)?;
+    expect_eq!(written.now()?, None);
+    chain.post()?;
+    for outcome in [&written, &was_read, &sent, &copied, &received] {
+        done(outcome)?;
+    }
+    // What was read was sent: the fence has waited for it.
+    expect_eq!(into.differ(0..1, 9, 0), 0);
+    expect_eq!(into.cell(1), into.cell(0));
+    expect_eq!(into.differ(2..CELLS, 9, 0), 0);
+    expect_eq!(target.cell(0), 0x0101_0101_0101_0101);
+    Ok(())
+}
+
+/// As many as there is room for and no more; then they are given up, and there is room again.
+fn dropped(bench: &Bench, pair: &Pair) -> Result {
+    let (from, into) = memory(bench, 1)?;
+    for _ in 0..3 {
+        let mut chain = pair.near.1.endpoint.begin_chain()?;
+        let mut outcomes = KVec::new();
+        for room in (0..=DEPTH).map(|i| i < DEPTH) {
+            let request = WorkRequest::write(from.part(0..8)?, into.remote(0));
+            let (request, outcome) = watched(request)?;
+            match chain.push(request) {
+                Ok(()) => expect!(room),
+                Err(failed) => expect!(!room && failed.error == EAGAIN),
+            }
+            outcomes.push(outcome, GFP_KERNEL)?;
+        }
+        // That one was never taken.
+        drop(outcomes.pop());
+        drop(chain);
+        for outcome in &outcomes {
+            expect_eq!(outcome.now()?, Some(Kind::Other));
+        }
+    }
+    expect_eq!(into.cell(0), 0);
+    Ok(())
+}
+
+/// One of them is too long, so the driver takes those before it.
+fn one_bad(bench: &Bench, pair: &Pair) -> Result {
+    let (from, into) = memory(bench, 1)?;
+    let mut chain = pair.near.1.endpoint.begin_chain()?;
+    let (good, gone) = watched(WorkRequest::write(from.part(0..8)?, into.remote(0)))?;
+    let long = KVec::from_elem(0u8, 1 << 16, GFP_KERNEL)?;
+    let (bad, refused) = watched(WorkRequest::send(Gather::inline(long)?))?;
+    let (late, too_late) = watched(WorkRequest::write(from.part(8..16)?, into.remote(8)))?;
+    chain.push(good).map_err(|failed| failed.error)?;
+    chain.push(bad).map_err(|failed| failed.error)?;
+    chain.push(late).map_err(|failed| failed.error)?;
+    expect!(chain.post().is_err());
+    done(&gone)?;
+    expect_eq!(refused.wait()?, Kind::Other);
+    expect_eq!(too_late.wait()?, Kind::Other);
+    expect_eq!(into.differ(0..1, 1, 0), 0);
+    expect_eq!(into.cell(1), 0);
+    Ok(())
+}
