@@ -25,6 +25,10 @@ load()
 		echo "# no $_module.ko below $KFI_MODULES"
 		return 1
 	fi
+	# What it depends on, as far as it is the kernel's own.
+	for _needed in $(modinfo -F depends "$_file" | tr , ' '); do
+		loaded "$_needed" || modprobe "$_needed" 2>/dev/null
+	done
 	insmod "$_file" "$@"
 }
 
