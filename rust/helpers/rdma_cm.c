@@ -10,6 +10,42 @@ struct rdma_cm_id *rdma_helper_create_id(rdma_cm_event_handler handler, void *co
 	return rdma_create_id(&init_net, handler, context, RDMA_PS_TCP, IB_QPT_RC);
 }
 
+void rdma_helper_init_herald(struct rdma_helper_herald *herald)
+{
+	spin_lock_init(&herald->lock);
+	herald->id = NULL;
+}
+
+/* Once this has returned, the identifier that was set before is not used any more. */
+void rdma_helper_set_herald(struct rdma_helper_herald *herald, struct rdma_cm_id *id)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&herald->lock, flags);
+	herald->id = id;
+	spin_unlock_irqrestore(&herald->lock, flags);
+}
+
+void rdma_helper_qp_event(struct ib_event *event, void *context)
+{
+	struct rdma_helper_herald *herald = context;
+	unsigned long flags;
+
+	if (event->event != IB_EVENT_COMM_EST)
+		return;
+	spin_lock_irqsave(&herald->lock, flags);
+	/* It may be there already, or be over. */
+	if (herald->id)
+		rdma_notify(herald->id, event->event);
+	spin_unlock_irqrestore(&herald->lock, flags);
+}
+
+/* For a queue pair that can't be destroyed: the handler may go, with this module. */
+void rdma_helper_silence_qp(struct ib_qp *qp)
+{
+	WRITE_ONCE(qp->registered_event_handler, NULL);
+}
+
 void rdma_helper_init_alarm(struct delayed_work *work, work_func_t ring)
 {
 	INIT_DELAYED_WORK(work, ring);

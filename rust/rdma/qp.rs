@@ -16,6 +16,7 @@
 
 mod attr;
 mod drain;
+mod herald;
 
 pub use attr::{
     Depths,
@@ -23,6 +24,7 @@ pub use attr::{
     Reliability, //
 };
 
+use self::herald::Herald;
 use kernel::{
     error::{
         from_err_ptr,
@@ -156,6 +158,11 @@ impl<S> Qp<S> {
         self.receives().break_by(WcStatus::FLUSHED);
     }
 
+    /// Who hears of the queue pair's events.
+    pub(crate) fn herald(&self) -> &Herald {
+        &self.raw.herald
+    }
+
     /// The raw pointer, for handing on to C. Valid as long as this is.
     pub fn as_raw(&self) -> *mut rdma_bindings::ib_qp {
         self.raw.qp.as_ptr()
@@ -210,6 +217,8 @@ impl<S> Qp<S> {
 struct RawQp {
     qp: NonNull<rdma_bindings::ib_qp>,
     counted: Option<Counted>,
+    // Goes after the queue pair.
+    herald: Arc<Herald>,
     sends: Arc<Outstanding>,
     receives: Arc<Outstanding>,
     /// For sends and for receives.
@@ -239,13 +248,16 @@ impl RawQp {
             send_cq.reserve(send, &sends)?,
             receive_cq.reserve(receive, &receives)?,
         ];
+        let herald = Arc::pin_init(Herald::new(), GFP_KERNEL)?;
         let mut attr = depths.attr(send_cq.as_raw(), receive_cq.as_raw());
+        herald.hear(&mut attr);
         // SAFETY: The domain and the completion queues are held, and `attr` is filled.
         let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
         // INVARIANT: Just created, with these completion queues.
         Ok(Self {
             qp: NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?,
             counted: Some(Counted::new(pd)),
+            herald,
             sends,
             receives,
             entries: Some(entries),
@@ -282,6 +294,7 @@ impl RawQp {
             let device = self.pd.device().as_raw();
             // SAFETY: `qp` could not be destroyed, so it is there, and nothing frees it.
             unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*qp).res) };
+            self.herald.stays(qp);
             entries.iter().flatten().for_each(Entries::stuck);
         }
         ended

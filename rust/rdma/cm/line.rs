@@ -113,14 +113,17 @@ impl Line {
         Step::from_raw(self.step.load(Relaxed))
     }
 
-    /// Begins to measure the time.
+    /// Begins to measure the time, and to hear what the queue pair tells.
     pub(super) fn begin(&self, id: &Id<Self>) {
         // INVARIANT: Who has the identifier calls the alarm off before it goes.
         self.id.store(id.as_raw(), Relaxed);
+        // SAFETY: As for the alarm.
+        unsafe { self.endpoint.qp().herald().tell(id.as_raw()) };
         self.alarm.set(self.limit);
     }
 
-    /// Ends for its owner, who is told nothing more. Sleeps. Afterwards the alarm doesn't ring.
+    /// Ends for its owner, who is told nothing more. Sleeps. Afterwards neither the alarm nor the
+    /// queue pair has the identifier.
     pub(super) fn leave(&self, id: &Id<Self>) {
         {
             let lock = id.lock();
@@ -129,6 +132,7 @@ impl Line {
             }
         }
         self.alarm.call_off();
+        self.endpoint.qp().herald().silence();
     }
 
     /// Disconnects, if that has any use. The lock must be held.
