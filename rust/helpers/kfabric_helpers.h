@@ -35,6 +35,22 @@ unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);
 bool kfi_helper_in_noio(void);
 
+/* cache.c: memory for what there is of each region */
+enum kfi_helper_cache {
+	/* The core's object. */
+	KFI_CACHE_OBJECT,
+	/* The provider's part, which may be larger than KFI_CACHE_PART_SIZE. */
+	KFI_CACHE_PART,
+	KFI_CACHES
+};
+
+#define KFI_CACHE_PART_SIZE	144
+
+int kfi_helper_caches_init(u32 object_size);
+void kfi_helper_caches_exit(void);
+void *kfi_helper_cache_alloc(enum kfi_helper_cache which, size_t size, bool wait);
+void kfi_helper_cache_free(enum kfi_helper_cache which, void *memory, size_t size);
+
 /* pages.c: what is remarkable about a page */
 enum kfi_helper_fact {
 	/* There is none of this number. */

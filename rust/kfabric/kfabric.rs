@@ -70,6 +70,10 @@ pub use crate::{
         transfer, //
     },
     support::{
+        cache::{
+            PartBox,
+            PART_SIZE, //
+        },
         errno::Errno,
         gate,
         irqlock,
@@ -88,8 +92,14 @@ use crate::{
         guard,
         registry, //
     },
-    object::ext::reserve,
-    support::work, //
+    object::{
+        ext::reserve,
+        mr::reference::OBJECT_SIZE, //
+    },
+    support::{
+        cache,
+        work, //
+    }, //
 };
 use kernel::prelude::*;
 
@@ -115,16 +125,23 @@ impl kernel::Module for Core {
             consumer::init();
         }
         let modules = unload::Watch::new()?;
-        // SAFETY: Once, and before anybody can call in.
-        unsafe { work::init()? };
+        // SAFETY: Once, and before anybody can call in; undone if the other fails.
+        unsafe {
+            cache::init(OBJECT_SIZE)?;
+            work::init().inspect_err(|_| cache::exit())?;
+        }
         Ok(Core { _modules: modules })
     }
 }
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // SAFETY: No object is open any more, and nobody can call in.
-        unsafe { work::exit() };
+        // SAFETY: No object is open any more, and nobody can call in. What the work has had is freed
+        // when that has ended.
+        unsafe {
+            work::exit();
+            cache::exit();
+        }
         consumer::exit();
         registry::exit();
     }

@@ -22,6 +22,7 @@ use kfabric::{
     Extension,
     MrLimits,
     MrRequest,
+    PartBox,
     Refusal, //
 };
 
@@ -67,9 +68,9 @@ impl provider::Domain for Domain {
         &self.limits
     }
 
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn provider::Mr>, Refusal> {
         let mr = Mr::new(self.keys.clone(), self.mode, request)?;
-        Ok(KBox::new(mr, GFP_KERNEL)?)
+        Ok(PartBox::new(mr, GFP_KERNEL)?)
     }
 
     fn dma(&self) -> Option<&dyn Dma> {

@@ -32,6 +32,7 @@ use kfabric::{
     Extension,
     MrLimits,
     MrRequest,
+    PartBox,
     Refusal,
     Roster, //
 };
@@ -92,7 +93,7 @@ impl provider::Domain for Domain {
         self.link.mr_limits()
     }
 
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn provider::Mr>, Refusal> {
         Ok(Mr::create(&self.link, request)?)
     }
 
@@ -108,11 +109,11 @@ impl provider::Domain for Domain {
         &self,
         count: usize,
         pages: usize,
-    ) -> Result<KVVec<KBox<dyn provider::Mr>>, Refusal> {
+    ) -> Result<KVVec<PartBox<dyn provider::Mr>>, Refusal> {
         let pages = u32::try_from(pages).map_err(|_| Errno::E2BIG)?;
         let mut mrs = KVVec::with_capacity(count, GFP_KERNEL)?;
         for _ in 0..count {
-            let mr: KBox<dyn provider::Mr> = Mr::reserve(&self.link, pages)?;
+            let mr: PartBox<dyn provider::Mr> = Mr::reserve(&self.link, pages)?;
             mrs.push(mr, GFP_KERNEL)?;
         }
         let inside = self.link.gate().enter().ok_or(refused::gone())?;

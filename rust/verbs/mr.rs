@@ -31,6 +31,7 @@ use kfabric::{
     },
     Errno,
     MrRequest,
+    PartBox,
     Refusal, //
 };
 use rdma::sg::SpareTable;
@@ -43,6 +44,9 @@ pub(crate) struct Mr {
     spare: Option<SpareTable>,
 }
 
+// There is a cache for such.
+const _: () = assert!(size_of::<Mr>() <= kfabric::PART_SIZE);
+
 enum State {
     /// Not created, or closed.
     Idle,
@@ -54,7 +58,10 @@ enum State {
 
 impl Mr {
     /// Creates a region, disabled. May sleep.
-    pub(crate) fn create(link: &Arc<Link>, request: &MrRequest<'_>) -> Result<KBox<Self>, Refusal> {
+    pub(crate) fn create(
+        link: &Arc<Link>,
+        request: &MrRequest<'_>,
+    ) -> Result<PartBox<Self>, Refusal> {
         // Allocated first: dropping a region that was created would not close it.
         let mut mr = Self::idle(link, None)?;
         let Some(inside) = link.gate().enter() else {
@@ -68,18 +75,18 @@ impl Mr {
 
     /// Reserves what one region after the other is made of, of up to so many pages each, but for
     /// the region of the device. May sleep.
-    pub(crate) fn reserve(link: &Arc<Link>, pages: u32) -> Result<KBox<Self>, Refusal> {
+    pub(crate) fn reserve(link: &Arc<Link>, pages: u32) -> Result<PartBox<Self>, Refusal> {
         let spare = SpareTable::alloc(pages).map_err(refused::not_mapped)?;
         Self::idle(link, Some(spare))
     }
 
-    fn idle(link: &Arc<Link>, spare: Option<SpareTable>) -> Result<KBox<Self>, Refusal> {
+    fn idle(link: &Arc<Link>, spare: Option<SpareTable>) -> Result<PartBox<Self>, Refusal> {
         let mr = Self {
             link: link.clone(),
             state: State::Idle,
             spare,
         };
-        Ok(KBox::new(mr, GFP_KERNEL)?)
+        Ok(PartBox::new(mr, GFP_KERNEL)?)
     }
 
     /// The region, if its device is there.

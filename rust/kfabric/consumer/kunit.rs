@@ -13,3 +13,4 @@ mod objects;
 mod provider;
 mod raw;
 mod reg;
+mod together;

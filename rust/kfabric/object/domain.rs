@@ -22,6 +22,7 @@ use super::{
     },
     fabric::FabricBody,
     fid::Class,
+    mr::unsettled::Unsettled,
     obj::Obj,
     place::{
         Child,
@@ -87,6 +88,8 @@ pub(crate) struct DomainBody {
     mr_mode: i32,
     auth_key: KVec<u8>,
     keys: Pin<KBox<KeyMap>>,
+    /// The regions that aren't settled yet.
+    unsettled: Arc<Unsettled>,
     /// Where registrations report to, if they are asynchronous.
     eq: SetOnce<BoundEq>,
 }
@@ -173,6 +176,11 @@ impl DomainBody {
     /// Counts something off that was [kept](Counted::keep). Any context.
     pub(crate) fn count_off(&self) {
         self.children.remove(Share::ONE);
+    }
+
+    /// The regions that aren't settled yet.
+    pub(crate) fn unsettled(&self) -> &Arc<Unsettled> {
+        &self.unsettled
     }
 
     /// The regions that have descriptors.

@@ -17,9 +17,11 @@ mod ops;
 mod public;
 mod ranges;
 mod rawkey;
+pub(crate) mod reference;
 pub(crate) mod reg;
 pub(crate) mod reserve;
 mod state;
+pub(crate) mod unsettled;
 
 pub use self::local::LocalSegment;
 
@@ -44,17 +46,18 @@ use crate::{
         Keys,
         Mr, //
     },
-    region::lease::Lease, //
+    region::lease::Lease,
+    support::cache::PartBox, //
 };
 use core::ptr::NonNull;
 use kernel::{
     prelude::*,
     sync::{
+        atomic::Atomic,
         Arc,
-        CondVar,
-        Mutex, //
-    },
-    workqueue::Work, //
+        Mutex,
+        Refcount, //
+    }, //
 };
 use kfi_bindings::kfid_mr;
 
@@ -67,8 +70,8 @@ static MR: Class = Class::new(
 
 /// A region as C has it.
 ///
-/// C has a reference from [`open`](open::open) to [`close`](close::close); the work that enables the
-/// region has another, and may have it for longer. So a region leaves its domain when it is closed,
+/// C has a [reference](reference::MrRef) from [`open`](open::open) to [`close`](close::close); the work
+/// that enables the region has another, and may have it for longer. So a region leaves its domain when it is closed,
 /// and not when it is dropped.
 pub(crate) type MrObject = Obj<MrBody>;
 
@@ -76,7 +79,10 @@ pub(crate) type MrObject = Obj<MrBody>;
 ///
 /// # Invariants
 ///
-/// `eq` stays open until [`close`](close::close) has ended, since the queue is bound to the domain.
+/// - `eq` stays open until [`close`](close::close) has ended, since the queue is bound to the domain.
+/// - `references` is how many [`MrRef`](reference::MrRef)s there are.
+/// - `before` is null, or leads from one to the next in the list of the domain's
+///   [`Unsettled`](unsettled::Unsettled).
 #[pin_data]
 pub(crate) struct MrBody {
     /// Where it is reported that the region is enabled; otherwise the call waits for it.
@@ -88,11 +94,10 @@ pub(crate) struct MrBody {
     reserved: bool,
     #[pin]
     inner: Mutex<Inner>,
-    /// A region is no longer pending.
-    #[pin]
-    settled: CondVar,
-    #[pin]
-    work: Work<MrObject>,
+    /// How many references there are to the object.
+    references: Refcount,
+    /// The one that was left to the core's workqueue before it, as long as both are.
+    before: Atomic<*mut MrObject>,
 }
 
 // SAFETY: What the pointer leads to may be used by any thread, by the invariant; the addresses in
@@ -105,7 +110,7 @@ unsafe impl Sync for MrBody {}
 struct Inner {
     state: State<Arc<Counter>, Arc<Endpoint>>,
     /// `None` while it is pending: then whoever enables it has it.
-    mr: Option<KBox<dyn Mr>>,
+    mr: Option<PartBox<dyn Mr>>,
     /// How peers reach it, once enabled.
     keys: Option<Keys>,
     /// The event that tells how enabling it ended.

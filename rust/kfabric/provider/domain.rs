@@ -17,6 +17,7 @@ use crate::{
         request::MrRequest, //
     },
     support::{
+        cache::PartBox,
         errno::Errno,
         refusal::Refusal,
         roster::Roster, //
@@ -51,7 +52,7 @@ pub trait Domain: Any + Send + Sync {
     /// The first half of a registration: checks the memory and maps it. All that can be refused at
     /// once is refused here. No peer can reach anything before [`Mr::enable`].
     /// May sleep.
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn Mr>, Refusal>;
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn Mr>, Refusal>;
 
     /// Enables several regions of the domain, so that the device is waited for once. Each ends as
     /// [`Mr::enable`] does. May sleep.
@@ -72,7 +73,7 @@ pub trait Domain: Any + Send + Sync {
     /// Makes idle regions, of each of which [`Mr::create_again`] can make a region of up to so many
     /// pages and segments without gaps, again and again, without taking any memory. Called once.
     /// May sleep.
-    fn reserve(&self, _count: usize, _pages: usize) -> Result<KVVec<KBox<dyn Mr>>, Refusal> {
+    fn reserve(&self, _count: usize, _pages: usize) -> Result<KVVec<PartBox<dyn Mr>>, Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
             c"the provider can't reserve anything",

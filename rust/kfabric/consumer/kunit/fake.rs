@@ -28,6 +28,7 @@ use crate::{
         Bindings,
         Dma,
         DomainRequest,
+        Enabling,
         Keys,
         Provider,
         RawSgl, //
@@ -40,6 +41,7 @@ use crate::{
         source::Source, //
     },
     support::{
+        cache::PartBox,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -83,6 +85,8 @@ pub(super) const KEEPS_AND_FAILS: u64 = 96;
 pub(super) const HOLDS: u64 = 95;
 /// See [`HOLDS`].
 pub(super) static HOLD: Atomic<bool> = Atomic::new(false);
+/// How many regions were last enabled together.
+pub(super) static TOGETHER: Atomic<usize> = Atomic::new(0);
 /// Memory of a region, for longer than the region is open.
 pub(super) static KEPT: Kept = Kept::new();
 /// The next list is said to have been mapped with more entries than it has.
@@ -225,7 +229,7 @@ impl provider::Domain for FakeDomain {
     }
 
     /// Tells by the base which kind of list it was, and by the descriptor what else there was.
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<KBox<dyn provider::Mr>, Refusal> {
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn provider::Mr>, Refusal> {
         match request.requested_key() {
             KEEPS => KEPT.put(Extent::new(request)?)?,
             KEEPS_AND_FAILS => {
@@ -248,7 +252,14 @@ impl provider::Domain for FakeDomain {
             len: shape.bytes(),
             _open: Counted::new(),
         };
-        Ok(KBox::new(mr, GFP_KERNEL)?)
+        Ok(PartBox::new(mr, GFP_KERNEL)?)
+    }
+
+    fn enable_many(&self, mrs: &mut [Enabling<'_>]) {
+        TOGETHER.store(mrs.len(), Relaxed);
+        for one in mrs {
+            *one.done = Some(one.mr.enable(one.bindings));
+        }
     }
 
     fn dma(&self) -> Option<&dyn Dma> {

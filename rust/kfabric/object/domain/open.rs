@@ -12,6 +12,7 @@ use crate::{
         children::Children,
         descs::Descs,
         fabric::FabricObject,
+        mr::unsettled::Unsettled,
         opening, //
     },
     provider::DomainRequest,
@@ -132,6 +133,7 @@ unsafe fn make(
         mr_mode,
         auth_key,
         keys,
+        unsettled: Unsettled::new()?,
         eq: SetOnce::new(),
     };
     Ok((c, body))

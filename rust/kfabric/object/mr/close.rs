@@ -4,6 +4,7 @@
 
 use super::{
     kit::Kit,
+    reference::MrRef,
     reserve,
     MrObject, //
 };
@@ -18,11 +19,13 @@ use crate::{
         Mr, //
     },
     support::{
+        cache::PartBox,
         errno::Errno,
         noio::NoIo,
         refusal::Refusal, //
     }, //
 };
+use core::ptr::NonNull;
 use kernel::{
     ffi::c_int,
     prelude::*,
@@ -54,8 +57,8 @@ pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 /// A region that is being closed: nothing can refuse that any more.
 pub(super) struct Closing {
     /// What C had.
-    object: Arc<MrObject>,
-    mr: Option<KBox<dyn Mr>>,
+    object: MrRef,
+    mr: Option<PartBox<dyn Mr>>,
 }
 
 impl Closing {
@@ -81,12 +84,12 @@ impl Closing {
         }
         object.hide();
         // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
-        let object = unsafe { Arc::from_raw(fid.cast::<MrObject>()) };
+        let object = unsafe { MrRef::from_raw(NonNull::from(object)) };
         Ok(Self { object, mr })
     }
 
     /// Begins to close a region that C was not given, and of which nothing was started.
-    pub(super) fn of_new(object: Arc<MrObject>) -> Self {
+    pub(super) fn of_new(object: MrRef) -> Self {
         let mut inner = object.inner.lock();
         inner.state.begin_close();
         let mr = inner.mr.take();
@@ -96,7 +99,7 @@ impl Closing {
     }
 
     /// The domain that it is in, and the provider's part, to be closed.
-    pub(super) fn parts(&mut self) -> (&DomainObject, Option<&mut KBox<dyn Mr>>) {
+    pub(super) fn parts(&mut self) -> (&DomainObject, Option<&mut PartBox<dyn Mr>>) {
         (self.object.parent(), self.mr.as_mut())
     }
 
@@ -106,7 +109,7 @@ impl Closing {
     }
 
     /// The provider's part, to be closed.
-    pub(super) fn provided(&mut self) -> Option<&mut KBox<dyn Mr>> {
+    pub(super) fn provided(&mut self) -> Option<&mut PartBox<dyn Mr>> {
         self.mr.as_mut()
     }
 
@@ -124,7 +127,7 @@ impl Closing {
         let mut inner = object.inner.lock();
         inner.state.end_close();
         if inner.awaited {
-            object.settled.notify_all();
+            object.parent().unsettled().changed.notify_all();
         }
         let lease = inner.lease.take();
         drop(inner);
@@ -150,7 +153,7 @@ pub(super) fn end(object: &MrObject) {
     let mut inner = object.inner.lock();
     inner.awaited = true;
     while inner.state.is_pending() || inner.state.is_closing() {
-        object.settled.wait(&mut inner);
+        object.parent().unsettled().changed.wait(&mut inner);
     }
     if let Some(mr) = inner.mr.as_mut() {
         mr.end();
@@ -158,7 +161,7 @@ pub(super) fn end(object: &MrObject) {
 }
 
 /// What a region leaves to be closed: the provider's part, and an event that may not have been read.
-type Settled = (Option<KBox<dyn Mr>>, Option<Unread>);
+type Settled = (Option<PartBox<dyn Mr>>, Option<Unread>);
 
 /// Waits until the region is not pending, and takes what is to be closed. After an error it is as
 /// open as before.
@@ -172,7 +175,7 @@ fn settle(object: &MrObject) -> Result<Settled, Refusal> {
                 c"closed in an event handler while its registration is under way",
             ));
         }
-        object.settled.wait(&mut inner);
+        object.parent().unsettled().changed.wait(&mut inner);
     }
     let counted = |counter: &Arc<Counter>| counter.is_open();
     if inner.state.counter().is_some_and(counted) {

@@ -9,65 +9,30 @@
 use super::{
     local::Found,
     public::Public,
+    reference::MrRef,
     Inner,
-    MrBody,
     MrObject, //
 };
 use crate::{
     object::eq::Unread,
     provider::{
         Bindings,
+        Enabling,
         Keys,
         Mr, //
     },
     support::{
+        cache::PartBox,
         errno::Errno,
-        noio::NoIo,
-        refusal::Refusal,
-        work, //
+        refusal::Refusal, //
     }, //
 };
-use kernel::{
-    prelude::*,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    },
-    workqueue::{
-        impl_has_work,
-        WorkItem, //
-    }, //
-};
+use core::ptr::NonNull;
+use kernel::prelude::*;
 use kfi_bindings::{
     kfid,
     KFI_MR_COMPLETE, //
 };
-
-impl_has_work! {
-    impl HasWork<MrObject> for MrBody { self.work }
-}
-
-impl WorkItem for MrObject {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        // Storage may wait for the event on the way of writing memory back.
-        let _noio = NoIo::enter();
-        // The event tells.
-        finish(this);
-    }
-}
-
-/// Leaves a pending region to the core's workqueue. May sleep.
-pub(super) fn queue(object: Arc<MrObject>) {
-    match work::registrations() {
-        // It is queued once in its life, so it can't be queued already.
-        Some(queue) => drop(queue.enqueue(object)),
-        None => {
-            finish(object);
-        }
-    }
-}
 
 /// `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. Sleeps until the
 /// region is enabled, unless an event queue tells it.
@@ -77,13 +42,13 @@ pub(super) fn queue(object: Arc<MrObject>) {
 /// `fid` is null or an open object.
 pub(super) unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
     // SAFETY: `fid` is null or open by the requirements of this function.
-    unsafe { MrObject::from_fid(fid) }?;
-    // SAFETY: `fid` is a region, as was just found out, and the pointer of C's reference.
-    let object: Arc<_> = unsafe { ArcBorrow::from_raw(fid.cast::<MrObject>()) }.into();
+    let object = unsafe { MrObject::from_fid(fid) }?;
+    // SAFETY: C has a reference to what is open, and keeps it meanwhile.
+    let object = unsafe { MrRef::another(NonNull::from(object)) };
     object.inner.lock().state.begin()?;
     match object.eq {
         Some(_) => {
-            queue(object);
+            object.parent().unsettled().clone().leave(object);
             Ok(0)
         }
         None => Ok(finish(object)),
@@ -93,12 +58,15 @@ pub(super) unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
 /// Enables a pending region, tells the event queue, and lets those go on who wait. Returns 0, or the
 /// number of an error that has been reported. Sleeps.
 ///
-/// One of those may be closing the region, and give up C's reference before this has returned:
-/// so it has one of its own.
-fn finish(object: Arc<MrObject>) -> c_int {
+/// One of those may be closing the region, and give up C's reference before this has returned: so this
+/// has one of its own.
+pub(super) fn finish(object: MrRef) -> c_int {
     let pending = object.inner.lock().take_pending();
-    let ended = pending.enable();
+    conclude(object, pending.enable())
+}
 
+/// The second half of that.
+pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
     let mut inner = object.inner.lock();
     let done = object.settle(&mut inner, ended);
     // Under the same lock: whoever closes the region finds the event, and takes it out again.
@@ -112,46 +80,43 @@ fn finish(object: Arc<MrObject>) -> c_int {
     }
 }
 
-// Not a borrow of C's.
-const _: fn(Arc<MrObject>) -> c_int = finish;
-
 /// A region that is being enabled, in the hands of who does it.
 pub(super) struct Pending {
-    mr: Option<KBox<dyn Mr>>,
+    mr: Option<PartBox<dyn Mr>>,
     bindings: Bindings,
+    /// What has come of it, once it has been tried.
+    done: Option<Result<Keys, Refusal>>,
 }
 
 /// How that has ended.
 pub(super) struct Ended {
-    mr: Option<KBox<dyn Mr>>,
+    mr: Option<PartBox<dyn Mr>>,
     enabled: Result<Keys, Refusal>,
 }
 
 impl Pending {
-    /// What is to be enabled, and what it is bound to.
-    pub(super) fn parts(&mut self) -> Option<(&mut dyn Mr, &Bindings)> {
-        Some((&mut **self.mr.as_mut()?, &self.bindings))
+    /// What a provider is given that enables several together.
+    pub(super) fn enabling(&mut self) -> Option<Enabling<'_>> {
+        Some(Enabling {
+            mr: &mut **self.mr.as_mut()?,
+            bindings: &self.bindings,
+            done: &mut self.done,
+        })
     }
 
-    /// It was enabled together with others, and that has ended so.
-    pub(super) fn ended(self, done: Option<Result<Keys, Refusal>>) -> Ended {
+    /// It has been tried, and this has come of it.
+    pub(super) fn ended(self) -> Ended {
         let not_there = Refusal::new(Errno::EIO, c"the region is not there");
         Ended {
             mr: self.mr,
-            enabled: done.unwrap_or(Err(not_there)),
+            enabled: self.done.unwrap_or(Err(not_there)),
         }
     }
 
     /// The device's part. Sleeps.
     pub(super) fn enable(mut self) -> Ended {
-        let enabled = match &mut self.mr {
-            Some(mr) => mr.enable(&self.bindings),
-            None => Err(Refusal::new(Errno::EIO, c"the region is not there")),
-        };
-        Ended {
-            mr: self.mr,
-            enabled,
-        }
+        self.done = self.mr.as_mut().map(|mr| mr.enable(&self.bindings));
+        self.ended()
     }
 }
 
@@ -161,6 +126,7 @@ impl Inner {
         Pending {
             mr: self.mr.take(),
             bindings: self.state.bindings(),
+            done: None,
         }
     }
 
@@ -191,7 +157,7 @@ impl MrObject {
         self.publish(Public::new(self.parent(), inner.keys.as_ref()));
         self.reveal(inner.keys.as_ref().map(Found::new));
         if inner.awaited {
-            self.settled.notify_all();
+            self.parent().unsettled().changed.notify_all();
         }
         done
     }

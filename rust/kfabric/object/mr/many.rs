@@ -7,7 +7,10 @@ mod close;
 mod register;
 
 pub(crate) use self::{
-    answers::Answers,
+    answers::{
+        Answers,
+        MAX_TOGETHER, //
+    },
     close::close,
     register::register, //
 };

@@ -5,12 +5,12 @@
 use super::{
     close::Closing,
     enable::{
-        self,
         Ended,
         Pending, //
     },
     kit::Kit,
     public::Public,
+    reference::MrRef,
     reserve,
     state::State,
     Inner,
@@ -30,14 +30,18 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::ptr::NonNull;
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
 use kernel::{
     ffi::c_void,
-    new_condvar,
     new_mutex,
-    new_work,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::Atomic,
+        Refcount, //
+    }, //
 };
 use kfi_bindings::kfid_mr;
 
@@ -45,7 +49,7 @@ use kfi_bindings::kfid_mr;
 ///
 /// To be [started](Self::start), or else [undone](Self::undo).
 pub(super) struct Opened {
-    object: Arc<MrObject>,
+    object: MrRef,
     /// The device's part is left to [`start`](Self::start).
     pending: bool,
 }
@@ -112,16 +116,13 @@ impl Opened {
                 lease: request.take_lease(),
                 awaited: false,
             }),
-            settled <- new_condvar!(),
-            work <- new_work!("kfabric::MrObject::work"),
+            references: Refcount::new(1),
+            before: Atomic::new(null_mut()),
         });
-        match object.pin_init_with(Obj::new(c, body, place.take())) {
-            Ok(object) => Ok(Self {
-                object: object.into(),
-                pending: false,
-            }),
-            Err(never) => match never {},
-        }
+        Ok(Self {
+            object: MrRef::new(object, Obj::new(c, body, place.take())),
+            pending: false,
+        })
     }
 
     /// Begins to enable the region, unless it has to be bound first, or an event queue is to tell:
@@ -165,17 +166,17 @@ impl Opened {
 
     /// What C gets.
     pub(super) fn as_ptr(&self) -> *mut kfid_mr {
-        Arc::as_ptr(&self.object).cast_mut().cast()
+        self.object.as_ptr()
     }
 
     /// Gives the object to C, which must know of it already: from here on there may be an event.
     /// May sleep.
     pub(super) fn start(self) {
-        let work = self.pending.then(|| self.object.clone());
+        let left = self.pending.then(|| self.object.clone());
         // C's reference, which `close` takes back; perhaps before this returns.
-        let _ = Arc::into_raw(self.object);
-        if let Some(work) = work {
-            enable::queue(work);
+        let _ = self.object.into_raw();
+        if let Some(left) = left {
+            left.parent().unsettled().clone().leave(left);
         }
     }
 }

@@ -9,7 +9,7 @@ use kfi_bindings::kfid_mr;
 
 /// How many regions wait for the device together: what is kept of them meanwhile is a list of so
 /// many.
-pub(super) const MAX_TOGETHER: usize = 64;
+pub(crate) const MAX_TOGETHER: usize = 64;
 
 /// What C gets: a region or an errno for each.
 pub(crate) struct Answers<'a> {

@@ -18,10 +18,6 @@ use crate::{
             }, //
         }, //
     },
-    provider::{
-        Enabling,
-        Keys, //
-    },
     region::request::MrRequest,
     support::refusal::Refusal, //
 };
@@ -72,7 +68,6 @@ struct Registering {
     opened: Opened,
     /// `None` if it isn't enabled now.
     pending: Option<Pending>,
-    done: Option<Result<Keys, Refusal>>,
 }
 
 /// Registers some, which wait for the device together: those that are registered go to `opened`, for
@@ -101,7 +96,6 @@ unsafe fn register_some(
                     index,
                     opened,
                     pending,
-                    done: None,
                 };
                 // There is room.
                 let _ = all.push_within_capacity(one);
@@ -110,17 +104,16 @@ unsafe fn register_some(
         }
     }
     for one in &mut all {
-        if let Some((mr, bindings)) = one.pending.as_mut().and_then(Pending::parts) {
-            let done = &mut one.done;
+        if let Some(one) = one.pending.as_mut().and_then(Pending::enabling) {
             // There is room.
-            let _ = enabling.push_within_capacity(Enabling { mr, bindings, done });
+            let _ = enabling.push_within_capacity(one);
         }
     }
     domain.provider().enable_many(&mut enabling);
     drop(enabling);
     for one in all {
         let ended = match one.pending {
-            Some(pending) => one.opened.end(pending.ended(one.done)),
+            Some(pending) => one.opened.end(pending.ended()),
             None => Ok(one.opened),
         };
         match ended {

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! References to regions.
+
+use super::{
+    ranges::Ranges,
+    MrObject, //
+};
+use crate::support::cache::ObjectBox;
+use core::{
+    mem::{
+        self,
+        MaybeUninit, //
+    },
+    ops::Deref,
+    ptr::NonNull, //
+};
+use kernel::{
+    alloc::AllocError,
+    prelude::*, //
+};
+
+/// How large a region's object is.
+pub(crate) const OBJECT_SIZE: usize = size_of::<MrObject>();
+
+/// The memory of a region's object, with nothing in it.
+pub(super) type Memory = ObjectBox<MaybeUninit<MrObject>>;
+
+/// Allocates memory for an object. May sleep.
+pub(super) fn memory() -> Result<Memory, AllocError> {
+    ObjectBox::new_uninit(GFP_KERNEL)
+}
+
+/// A reference to a region. The last one frees it.
+///
+/// Not an [`Arc`](kernel::sync::Arc), whose memory is the allocator's to choose.
+///
+/// # Invariants
+///
+/// - The object is pinned in an [`ObjectBox`].
+/// - `references` of the object counts this one.
+pub(super) struct MrRef(NonNull<MrObject>);
+
+// SAFETY: The object may be used, and dropped, by any thread.
+unsafe impl Send for MrRef {}
+// SAFETY: As for `Send`.
+unsafe impl Sync for MrRef {}
+
+impl MrRef {
+    /// Makes an object, to which this is the only reference. Any context.
+    pub(super) fn new(memory: Memory, object: impl PinInit<MrObject>) -> Self {
+        match memory.write_pin_init(object) {
+            Ok(object) => {
+                // SAFETY: It isn't moved before it is dropped.
+                let object = unsafe { Pin::into_inner_unchecked(object) };
+                // INVARIANT: The object counts one reference from the beginning.
+                Self(NonNull::from(ObjectBox::leak(object)))
+            }
+            Err(never) => match never {},
+        }
+    }
+
+    /// Makes it C's.
+    pub(super) fn into_raw(self) -> *mut MrObject {
+        let object = self.0.as_ptr();
+        mem::forget(self);
+        object
+    }
+
+    /// Takes it back.
+    ///
+    /// # Safety
+    ///
+    /// `object` comes from [`into_raw`](Self::into_raw), and is taken back once.
+    pub(super) unsafe fn from_raw(object: NonNull<MrObject>) -> Self {
+        // INVARIANT: The reference is still counted.
+        Self(object)
+    }
+
+    /// Makes another one of that of somebody else.
+    ///
+    /// # Safety
+    ///
+    /// There is a reference to the object, meanwhile.
+    pub(super) unsafe fn another(object: NonNull<MrObject>) -> Self {
+        // SAFETY: The object is there by the requirements of this function.
+        unsafe { object.as_ref() }.references.inc();
+        // INVARIANT: Just counted.
+        Self(object)
+    }
+
+    /// Drops it, and takes what the object was made of, if it was the last one: its memory and its
+    /// ranges.
+    pub(super) fn take_apart(self) -> Option<(Memory, Ranges)> {
+        let mut object = self.last()?;
+        let ranges = mem::replace(&mut object.ranges, Ranges::Unknown);
+        Some((ObjectBox::drop_contents(object), ranges))
+    }
+
+    /// Drops it, and takes the object, which is to be dropped where it is, if it was the last one.
+    fn last(self) -> Option<ObjectBox<MrObject>> {
+        let object = self.into_raw();
+        // SAFETY: The object is there as long as this reference, which is still counted.
+        let last = unsafe { &*object }.references.dec_and_test();
+        // SAFETY: By the invariant it is in such a box, which nobody else has any more.
+        last.then(|| unsafe { ObjectBox::from_raw(object) })
+    }
+}
+
+impl Clone for MrRef {
+    fn clone(&self) -> Self {
+        // SAFETY: `self` is a reference to it.
+        unsafe { Self::another(self.0) }
+    }
+}
+
+impl Deref for MrRef {
+    type Target = MrObject;
+
+    fn deref(&self) -> &MrObject {
+        // SAFETY: There is an object as long as there is a reference.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for MrRef {
+    fn drop(&mut self) {
+        // SAFETY: The reference is gone after this.
+        drop(unsafe { Self::from_raw(self.0) }.last());
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory for what there is of each region, for boxes.
+//!
+//! C: [`rust/helpers/cache.c`](srctree/rust/helpers/cache.c)
+//!
+//! It comes from caches of its own, and isn't cleared: kernels that clear what is allocated take as
+//! long for that as for all else of a small object.
+
+use crate::support::num::index;
+use core::{
+    alloc::Layout,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+use kernel::{
+    alloc::{
+        flags::__GFP_ZERO,
+        AllocError,
+        Allocator,
+        Box,
+        Flags,
+        NumaNode, //
+    },
+    error::to_result,
+    prelude::*, //
+};
+use kfi_bindings::{
+    kfi_helper_cache,
+    kfi_helper_cache_KFI_CACHE_OBJECT as OBJECT,
+    kfi_helper_cache_KFI_CACHE_PART as PART, //
+};
+
+/// Memory of one of the caches.
+pub struct Cached<const WHICH: kfi_helper_cache>;
+
+/// An object of the core's, of one type.
+pub(crate) type ObjectBox<T> = Box<T, Cached<OBJECT>>;
+
+/// A provider's part of an object. It may be larger than [`PART_SIZE`].
+pub type PartBox<T> = Box<T, Cached<PART>>;
+
+/// The size of parts, in bytes, that there is a cache for.
+pub const PART_SIZE: usize = index(kfi_bindings::KFI_CACHE_PART_SIZE);
+
+/// Makes the caches, for objects of so many bytes. May sleep.
+///
+/// # Safety
+///
+/// Called once, before anything is allocated.
+pub(crate) unsafe fn init(object_size: usize) -> Result {
+    let size = u32::try_from(object_size)?;
+    // SAFETY: By the requirements of this function.
+    to_result(unsafe { kfi_bindings::kfi_helper_caches_init(size) })
+}
+
+/// Gives the caches up. Sleeps.
+///
+/// # Safety
+///
+/// Called once, when nothing that was allocated is left.
+pub(crate) unsafe fn exit() {
+    // SAFETY: By the requirements of this function.
+    unsafe { kfi_bindings::kfi_helper_caches_exit() };
+}
+
+/// The alignment of all objects of the caches.
+const ALIGN: usize = 8;
+
+// SAFETY: Memory stays valid until it is freed, wherever the value of this type goes, which has no
+// size; it is of the size and alignment that was asked for.
+unsafe impl<const WHICH: kfi_helper_cache> Allocator for Cached<WHICH> {
+    const MIN_ALIGN: usize = ALIGN;
+
+    fn alloc(layout: Layout, flags: Flags, _nid: NumaNode) -> Result<NonNull<[u8]>, AllocError> {
+        // A cache with a constructor has no cleared memory.
+        if layout.align() > ALIGN || flags.contains(__GFP_ZERO) {
+            return Err(AllocError);
+        }
+        let memory = match layout.size() {
+            0 => NonNull::dangling(),
+            size => {
+                let wait = flags.contains(GFP_KERNEL);
+                // SAFETY: The caches are there while there is somebody who could call this.
+                let memory = unsafe { kfi_bindings::kfi_helper_cache_alloc(WHICH, size, wait) };
+                NonNull::new(memory.cast()).ok_or(AllocError)?
+            }
+        };
+        Ok(NonNull::slice_from_raw_parts(memory, layout.size()))
+    }
+
+    unsafe fn realloc(
+        ptr: Option<NonNull<u8>>,
+        layout: Layout,
+        old_layout: Layout,
+        flags: Flags,
+        nid: NumaNode,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        match (ptr, layout.size()) {
+            (None, _) => Self::alloc(layout, flags, nid),
+            (Some(ptr), 0) => {
+                // SAFETY: `ptr` was allocated here with the old layout, as the caller promises.
+                unsafe { Self::free(ptr, old_layout) };
+                let nothing = ptr::slice_from_raw_parts_mut(ptr::dangling_mut(), 0);
+                NonNull::new(nothing).ok_or(AllocError)
+            }
+            // Objects don't grow.
+            _ => Err(AllocError),
+        }
+    }
+
+    unsafe fn free(ptr: NonNull<u8>, layout: Layout) {
+        if layout.size() > 0 {
+            // SAFETY: `ptr` was allocated here with this layout, as the caller promises.
+            unsafe {
+                kfi_bindings::kfi_helper_cache_free(WHICH, ptr.as_ptr().cast(), layout.size());
+            }
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_cache)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_the_size() -> Result {
+        let small = PartBox::new([7u8; 3], GFP_KERNEL)?;
+        let large = PartBox::new([9u64; 100], GFP_KERNEL)?;
+        let none = PartBox::new((), GFP_KERNEL)?;
+        assert_eq!((*small, *large), ([7; 3], [9; 100]));
+        drop((small, large, none));
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_that_it_can_not_keep() {
+        #[repr(align(64))]
+        struct Aligned(#[allow(dead_code)] u8);
+        assert!(PartBox::new(Aligned(1), GFP_KERNEL).is_err());
+        assert!(PartBox::new(1u8, GFP_KERNEL | __GFP_ZERO).is_err());
+    }
+}
