@@ -39,6 +39,11 @@ impl Counted {
         Self { pd: pd.clone() }
     }
 
+    /// The protection domain.
+    pub(crate) fn pd(&self) -> &Arc<Pd> {
+        &self.pd
+    }
+
     /// Destroys the object by `destroy`. If that fails it has been leaked, which the log says, and
     /// the domain will be with it. Sleeps as `destroy` does.
     pub fn end(self, what: &str, destroy: impl FnOnce() -> Result) -> Result {

@@ -39,6 +39,53 @@ impl<T> Few<T> {
         }))
     }
 
+    /// Makes a list of what `f` makes of each item, by its index. After an error the others are dropped.
+    /// For more than one item that takes memory.
+    pub fn try_map<U, E: From<AllocError>>(
+        self,
+        flags: Flags,
+        mut f: impl FnMut(usize, T) -> Result<U, E>,
+    ) -> Result<Few<U>, E> {
+        match self.0 {
+            // Moved no more than that: items are large, and there is mostly one.
+            Items::One(Some(one)) => Ok(Few(Items::One(Some(f(0, one)?)))),
+            Items::One(None) => Ok(Few::new()),
+            Items::Many(many) => {
+                let mut all = Few::with_capacity(many.len(), flags)?;
+                for (index, item) in many.into_iter().enumerate() {
+                    // There is room.
+                    let _ = all.push_within_capacity(f(index, item)?);
+                }
+                Ok(all)
+            }
+        }
+    }
+
+    /// Makes a list of what `f` makes of each item, in `room`, which is empty and
+    /// [was made](Self::with_capacity) for as many.
+    pub fn map_into<U>(self, mut room: Few<U>, mut f: impl FnMut(T) -> U) -> Few<U> {
+        match self.0 {
+            Items::One(Some(one)) => Few(Items::One(Some(f(one)))),
+            Items::One(None) => room,
+            Items::Many(many) => {
+                for item in many {
+                    // There is room.
+                    let _ = room.push_within_capacity(f(item));
+                }
+                room
+            }
+        }
+    }
+
+    /// Does something with each item, which is gone then.
+    pub fn consume(self, mut f: impl FnMut(T)) {
+        match self.0 {
+            Items::One(Some(one)) => f(one),
+            Items::One(None) => (),
+            Items::Many(many) => many.into_iter().for_each(f),
+        }
+    }
+
     /// Adds an item, for which there must be room; gives it back if there is none.
     pub fn push_within_capacity(&mut self, item: T) -> Result<(), T> {
         match &mut self.0 {
@@ -143,6 +190,29 @@ mod tests {
                 *item += 1;
             }
             assert!((&few).into_iter().eq(&few[..]));
+            let room = Few::with_capacity(count, GFP_KERNEL)?;
+            let few = few.map_into(room, |item| 2 * item);
+            let few = few.try_map(GFP_KERNEL, |index, item| {
+                assert_eq!(item, 2 * (index + 1));
+                Ok::<_, Error>(item / 2)
+            })?;
+            assert_eq!(few.len(), count);
+            let fails = Few::try_map(few, GFP_KERNEL, |index, item| match index + 1 < count {
+                true => Ok(item),
+                false => Err(EINVAL),
+            });
+            assert_eq!(fails.is_err(), count > 0);
+            let mut few = Few::with_capacity(count, GFP_KERNEL)?;
+            for i in 1..=count {
+                assert_eq!(few.push_within_capacity(i), Ok(()));
+            }
+            let mut sum = 0;
+            few.consume(|item| sum += item);
+            assert_eq!(sum, count * (count + 1) / 2);
+            let mut few = Few::with_capacity(count, GFP_KERNEL)?;
+            for i in 1..=count {
+                assert_eq!(few.push_within_capacity(i), Ok(()));
+            }
             assert_eq!(few.into_iter().sum::<usize>(), count * (count + 1) / 2);
         }
         let mut one = Few::with_capacity(1, GFP_KERNEL)?;

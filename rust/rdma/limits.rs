@@ -41,35 +41,42 @@ impl Device {
     pub fn limits(&self) -> Limits {
         Limits::of(self)
     }
+
+    /// [`Limits::page_size`]. Any context.
+    pub(crate) fn page_size(&self) -> Option<u32> {
+        page_size(self.page_sizes(), PAGE_SIZE)
+    }
+
+    /// [`Limits::page_sizes`]. Any context.
+    pub(crate) fn page_sizes(&self) -> u64 {
+        self.attrs().page_size_cap
+    }
+
+    /// How many of the device's pages make up one of the machine's; 0 where they don't. Any context.
+    pub(crate) fn per_page(&self) -> u32 {
+        per_page(self.page_size(), PAGE_SIZE)
+    }
 }
 
 impl Limits {
     /// Reads them from the device. Doesn't sleep.
     fn of(device: &Device) -> Self {
         let attrs = device.attrs();
-        let page_size = page_size(attrs.page_size_cap, PAGE_SIZE);
 
         Self {
             max_mr: count(attrs.max_mr),
             max_mr_size: attrs.max_mr_size,
             max_fast_reg_pages: count(attrs.max_fast_reg_page_list_len)
-                .checked_div(per_page(page_size, PAGE_SIZE))
+                .checked_div(device.per_page())
                 .unwrap_or(0),
-            page_size,
-            page_sizes: attrs.page_size_cap,
+            page_size: device.page_size(),
+            page_sizes: device.page_sizes(),
             max_qp_wr: count(attrs.max_qp_wr),
             max_cqe: count(attrs.max_cqe),
             fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,
             sg_gaps: attrs.kernel_cap_flags & SG_GAPS != 0,
             peer_to_peer: dma::peer_to_peer(device),
         }
-    }
-}
-
-impl Limits {
-    /// How many of the device's pages make up one of the machine's; 0 where they don't.
-    pub(crate) fn per_page(&self) -> u32 {
-        per_page(self.page_size, PAGE_SIZE)
     }
 }
 

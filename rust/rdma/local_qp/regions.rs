@@ -40,33 +40,21 @@ impl LocalQp {
     }
 
     /// Registers regions by the keys that they have.
+    #[inline]
     fn register_as_they_are<L: DmaList>(
         &self,
         mrs: Few<PreparedMr<L>>,
     ) -> Result<Few<ValidMr>, RegisterError<L>> {
         // Allocated first: nothing is left to fail when the regions are valid.
-        let (error, mut valid) = match Few::with_capacity(mrs.len(), GFP_KERNEL) {
-            Ok(valid) => (self.post_registrations(&mrs).err(), valid),
+        let (error, room) = match Few::with_capacity(mrs.len(), GFP_KERNEL) {
+            Ok(room) => (self.post_registrations(&mrs).err(), room),
             Err(AllocError) => (Some(WrError::Post(ENOMEM)), Few::new()),
         };
         if let Some(error) = error {
-            let lists = match error {
-                WrError::Lost => {
-                    // The device may look at the regions yet, so they must stay.
-                    mrs.into_iter().for_each(PreparedMr::leak);
-                    Err(EIO)
-                }
-                _ => abandon_all(mrs),
-            };
-            return Err(RegisterError { error, lists });
+            return Err(undo(mrs, error));
         }
-        for mr in mrs {
-            // SAFETY: The device has just registered it.
-            let mr = unsafe { mr.into_valid() };
-            // There is room.
-            let _ = valid.push_within_capacity(mr);
-        }
-        Ok(valid)
+        // SAFETY: The device has just registered them all.
+        Ok(mrs.map_into(room, |mr| unsafe { mr.into_valid() }))
     }
 
     fn post_registrations<L: DmaList>(&self, mrs: &[PreparedMr<L>]) -> Result<(), WrError> {
@@ -91,10 +79,8 @@ impl LocalQp {
         if self.invalidate(&mrs, fence).is_err() {
             return deregister_all(mrs);
         }
-        for mr in mrs {
-            // SAFETY: The device has just invalidated it, which is a fence here, as `Fence` says.
-            reuse(unsafe { mr.into_free() });
-        }
+        // SAFETY: The device has just invalidated them, which is a fence here, as `Fence` says.
+        mrs.consume(|mr| reuse(unsafe { mr.into_free() }));
         Ok(())
     }
 
@@ -156,11 +142,23 @@ impl LocalQp {
     }
 }
 
+/// Takes regions back that the device may have registered or not.
+#[cold]
+fn undo<L: DmaList>(mrs: Few<PreparedMr<L>>, error: WrError) -> RegisterError<L> {
+    let lists = match error {
+        WrError::Lost => {
+            // The device may look at the regions yet, so they must stay.
+            mrs.into_iter().for_each(PreparedMr::leak);
+            Err(EIO)
+        }
+        _ => abandon_all(mrs),
+    };
+    RegisterError { error, lists }
+}
+
 /// Deregisters regions, all of them, and gives an error if any failed.
 fn deregister_all(mrs: Few<ValidMr>) -> Result {
     let mut result = Ok(());
-    for mr in mrs {
-        result = mr.deregister().and(result);
-    }
+    mrs.consume(|mr| result = mr.deregister().and(result));
     result
 }

@@ -40,7 +40,7 @@ impl FastMr {
     pub fn alloc(pd: &Arc<Pd>, kind: Kind, max_pages: u32) -> Result<Self> {
         let entries = match kind {
             Kind::Pages => max_pages
-                .checked_mul(pd.device().limits().per_page())
+                .checked_mul(pd.device().per_page())
                 .ok_or(EINVAL)?,
             Kind::Gaps => max_pages,
         };

@@ -188,7 +188,7 @@ impl FastMr {
         access.check().map_err(|err| (err, 0))?;
 
         let count = c_int::try_from(list.count()).map_err(|err| (err.into(), 0))?;
-        let page_size = page_size.or_else(|| self.pd().device().limits().page_size);
+        let page_size = page_size.or_else(|| self.pd().device().page_size());
         let page_size = page_size.ok_or((EINVAL, 0))?;
         // SAFETY: The region is there and not in use by the device, by the type invariant; the
         // list has that many mapped entries, as `DmaList` demands.

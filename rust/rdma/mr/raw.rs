@@ -11,9 +11,12 @@ use kernel::{
     sync::Arc, //
 };
 
-use core::ptr::{
-    null_mut,
-    NonNull, //
+use core::{
+    mem::ManuallyDrop,
+    ptr::{
+        null_mut,
+        NonNull, //
+    }, //
 };
 
 use crate::{
@@ -34,11 +37,11 @@ pub enum Kind {
 ///
 /// # Invariants
 ///
-/// `mr` is a region on `pd` that is deregistered only here; it is there as long as `counted` is.
+/// `mr` is a region on the protection domain of `counted`. It is deregistered only here, by who takes
+/// that out, which is done once and last.
 pub(super) struct RawMr {
     mr: NonNull<rdma_bindings::ib_mr>,
-    pd: Arc<Pd>,
-    counted: Option<Counted>,
+    counted: ManuallyDrop<Counted>,
 }
 
 // SAFETY: A region is not tied to a task.
@@ -60,14 +63,13 @@ impl RawMr {
         // INVARIANT: Just allocated on the domain.
         Ok(Self {
             mr: NonNull::new(from_err_ptr(mr)?).ok_or(ENOMEM)?,
-            pd: pd.clone(),
-            counted: Some(Counted::new(pd)),
+            counted: ManuallyDrop::new(Counted::new(pd)),
         })
     }
 
     /// The protection domain.
     pub(super) fn pd(&self) -> &Arc<Pd> {
-        &self.pd
+        self.counted.pd()
     }
 
     /// The raw pointer.
@@ -78,30 +80,34 @@ impl RawMr {
     /// Deregisters the region: after that the device doesn't touch its memory. May sleep.
     ///
     /// On an error the region has been leaked, and the device may still use it.
-    pub(super) fn deregister(mut self) -> Result {
-        self.end()
+    pub(super) fn deregister(self) -> Result {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped nor used again.
+        unsafe { this.end() }
     }
 
     /// Leaves the region to the device for good, which may still come to use it.
-    pub(super) fn leak(mut self) {
-        let (mr, device) = (self.mr.as_ptr(), self.pd.device().as_raw());
-        if let Some(counted) = self.counted.take() {
-            // SAFETY: `mr` is there by the type invariant, as it was still counted; it is a region
-            // of `device`, and nothing frees it from here on.
-            unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*mr).res) };
-            // The domain is not held any more, so that the device can go.
-            let _ = counted.end("memory region", || Err(EIO));
-        }
+    pub(super) fn leak(self) {
+        let mut this = ManuallyDrop::new(self);
+        let (mr, device) = (this.mr.as_ptr(), this.pd().device().as_raw());
+        // SAFETY: `mr` is a region of `device` by the type invariant, and nothing frees it from here on.
+        unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*mr).res) };
+        // SAFETY: `this` is never dropped nor used again.
+        let counted = unsafe { ManuallyDrop::take(&mut this.counted) };
+        // The domain is not held any more, so that the device can go.
+        let _ = counted.end("memory region", || Err(EIO));
     }
 
-    /// Deregisters the region, once.
-    fn end(&mut self) -> Result {
-        let Some(counted) = self.counted.take() else {
-            return Ok(());
-        };
+    /// Deregisters the region.
+    ///
+    /// # Safety
+    ///
+    /// To be the last that is done with `self`.
+    unsafe fn end(&mut self) -> Result {
+        // SAFETY: By the requirements of this function it is taken once.
+        let counted = unsafe { ManuallyDrop::take(&mut self.counted) };
         let mr = self.mr.as_ptr();
-        // SAFETY: `mr` is there by the type invariant, as it was still counted, and isn't used
-        // again.
+        // SAFETY: `mr` is there by the type invariant, and isn't used again.
         let deregister = || to_result(unsafe { rdma_bindings::ib_dereg_mr_user(mr, null_mut()) });
         counted.end("memory region", deregister)
     }
@@ -111,6 +117,8 @@ impl Drop for RawMr {
     fn drop(&mut self) {
         // An error has been reported; who needs to know whether the device is done with the region
         // has called `deregister()`.
-        let _ = self.end();
+        //
+        // SAFETY: It is gone after this.
+        let _ = unsafe { self.end() };
     }
 }

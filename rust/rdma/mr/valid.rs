@@ -66,6 +66,11 @@ impl ValidMr {
         self.access
     }
 
+    /// How many pages it can have.
+    pub fn max_pages(&self) -> u32 {
+        self.mr.max_pages()
+    }
+
     /// The key for peers.
     pub fn rkey(&self) -> u32 {
         // SAFETY: The region is there; the key changes by way of an exclusive reference only.

@@ -26,15 +26,15 @@ impl Layout {
     /// A device takes the offset in the first page from a region's address, so that has as many low
     /// bits of the memory's address as a page has.
     pub fn larger<L: DmaList>(list: &L) -> Option<Self> {
-        let limits = list.device().limits();
+        let device = list.device();
         let mut pages = 0;
         // SAFETY: The list has so many mapped entries, as `DmaList` demands.
         let page_size = unsafe {
             rdma_bindings::rdma_helper_page_size(
                 list.as_raw(),
                 list.count(),
-                limits.page_sizes,
-                limits.page_size?,
+                device.page_sizes(),
+                device.page_size()?,
                 &mut pages,
             )
         };
