@@ -139,6 +139,21 @@ impl Pool {
         }
     }
 
+    /// A region of this many pages was deregistered: makes another, if there are fewer ready than there
+    /// should be. So who closes one after the other has what is needed next without waking anybody.
+    /// Failures are left to the one who needs a region. May sleep.
+    pub(crate) fn make_up(self: &Arc<Self>, pages: u32) {
+        let Some(size) = Size::of(pages) else {
+            return;
+        };
+        if self.state.lock().lines.is_short_of(size) {
+            if let Ok(mr) = self.make(size) {
+                // Somebody else may have made one.
+                let _ = self.keep(size, mr);
+            }
+        }
+    }
+
     fn make(&self, size: Size) -> Result<FastMr> {
         FastMr::alloc(&self.pd, Kind::Pages, size.pages(self.max_pages))
     }

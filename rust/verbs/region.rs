@@ -101,14 +101,24 @@ impl Region {
         Ok(region)
     }
 
+    /// As [`prepare`](Self::prepare), for lists whose device regions are gone.
+    #[cold]
+    fn prepare_anew(
+        &self,
+        resources: &Resources,
+        lists: Few<Memory>,
+    ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
+        self.prepare(resources, lists)
+    }
+
     /// Gives a device region to each list.
     fn prepare(
         &self,
         resources: &Resources,
         lists: Few<Memory>,
     ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
-        let mut all = Few::with_capacity(lists.len(), GFP_KERNEL)?;
-        for (run, list) in self.runs.iter().zip(lists) {
+        lists.try_map(GFP_KERNEL, |index, list| {
+            let run = self.runs.get(index).ok_or(Errno::EIO)?;
             let mut prepared = match self.map_larger(resources, list)? {
                 Ok(prepared) => prepared,
                 Err(list) => self.map(resources, run, list)?,
@@ -117,10 +127,8 @@ impl Region {
                 return Err(Refusal::new(Errno::EIO, c"the device took another length"));
             }
             prepared.set_base(BASE).map_err(refused::not_mapped)?;
-            // There is room.
-            let _ = all.push_within_capacity(prepared);
-        }
-        Ok(all)
+            Ok(prepared)
+        })
     }
 
     /// Gives a device region to a list whose memory is so contiguous that a few large pages will do;
@@ -204,11 +212,11 @@ impl Region {
         let put = |mr| put(resources.pool(), self.reserved, mr);
         match self.state {
             State::Prepared(prepared) => {
-                for prepared in prepared {
+                prepared.consume(|prepared| {
                     let (mr, list) = prepared.unmap();
                     drop(list);
                     put(mr);
-                }
+                });
                 Ok(())
             }
             State::Valid(valid) if fence.invalidates() => match resources.queue().get() {
@@ -217,6 +225,18 @@ impl Region {
                     .map_err(|_| refused::stuck()),
                 Err(_) => State::Valid(valid).deregister(),
             },
+            State::Valid(valid) => {
+                let again = self.kind == Kind::Pages && !self.reserved;
+                let mut result = Ok(());
+                valid.consume(|mr| {
+                    let pages = mr.max_pages();
+                    result = mr.deregister().and(result);
+                    if again {
+                        resources.pool().make_up(pages);
+                    }
+                });
+                result.map_err(|_| refused::stuck())
+            }
             state => state.deregister(),
         }
     }
@@ -234,9 +254,7 @@ impl State {
             Self::Prepared(_) | Self::Failed => Ok(()),
             Self::Valid(valid) => {
                 let mut result = Ok(());
-                for mr in valid {
-                    result = mr.deregister().and(result);
-                }
+                valid.consume(|mr| result = mr.deregister().and(result));
                 result.map_err(|_| refused::stuck())
             }
             Self::Stuck => Err(refused::stuck()),

@@ -13,8 +13,15 @@ use super::size::{
 };
 use kfabric::line::Line;
 
-/// How many of a size that is in use are kept ready ahead of need.
+/// How many of a size that is in use are kept ready ahead of need, at first.
 pub(super) const READY: usize = 8;
+
+/// And at most, where they are asked for again and again: who makes them is woken seldom then, and
+/// makes many.
+const READY_MOST: usize = 32;
+
+/// It is time to make some when there are less.
+const LOW: usize = READY / 2;
 
 /// Of larger ones none is made ahead of need.
 const READY_PAGES: u32 = 64;
@@ -37,6 +44,8 @@ struct Class<T> {
     wanted: bool,
     /// Asked for in this period.
     used: bool,
+    /// How many are kept ready ahead of need.
+    ready: usize,
     /// How many there were at least in this period.
     low: usize,
     /// How many are to go.
@@ -48,6 +57,7 @@ impl<T> Class<T> {
         line: Line::new(),
         wanted: false,
         used: false,
+        ready: READY,
         low: 0,
         surplus: 0,
     };
@@ -123,45 +133,54 @@ impl<T> Lines<T> {
         Ok(())
     }
 
-    /// How many of a size are made ahead of need.
-    fn ready(&self, size: Size) -> usize {
-        if size.pages(self.max_pages) <= READY_PAGES {
-            READY
-        } else {
-            0
-        }
+    /// Whether some of a size are made ahead of need.
+    fn is_small(&self, size: Size) -> bool {
+        size.pages(self.max_pages) <= READY_PAGES
     }
 
     /// A size of which there are fewer than there should be ready.
     pub(super) fn short_of(&self) -> Option<Size> {
-        let short = |&(index, class): &(usize, &Class<T>)| {
-            let size = Size::of_class(index);
-            class.wanted
-                && class.line.len() < self.ready(size)
-                && self.pages + u64::from(size.pages(self.max_pages)) <= self.budget
-        };
-        self.classes
-            .iter()
-            .enumerate()
-            .find(short)
-            .map(|(index, _)| Size::of_class(index))
+        (0..CLASSES)
+            .map(Size::of_class)
+            .find(|&size| self.is_short_of(size))
     }
 
-    /// Is it time to make some of this size ahead of need?
-    pub(super) fn is_low(&self, size: Size) -> bool {
-        let ready = self.ready(size);
-        self.classes
-            .get(size.class())
-            .is_some_and(|class| ready > 0 && class.line.len() < ready / 2)
+    /// Whether there are fewer of this size than there should be ready.
+    pub(super) fn is_short_of(&self, size: Size) -> bool {
+        self.classes.get(size.class()).is_some_and(|class| {
+            class.wanted
+                && self.is_small(size)
+                && class.line.len() < class.ready
+                && self.pages + u64::from(size.pages(self.max_pages)) <= self.budget
+        })
+    }
+
+    /// Is it time to make some of this size ahead of need? Asked when one has been taken; each time
+    /// that it is, twice as many are kept ready, up to a bound.
+    pub(super) fn is_low(&mut self, size: Size) -> bool {
+        let small = self.is_small(size);
+        let Some(class) = self.classes.get_mut(size.class()) else {
+            return false;
+        };
+        if !small || class.line.len() + 1 != LOW {
+            // Above it, or who makes them has been told.
+            return small && class.line.is_empty();
+        }
+        class.ready = (2 * class.ready).min(READY_MOST);
+        true
     }
 
     /// A period is over: what nobody needed in it is to go, see [`surplus`](Self::surplus). Of a
     /// size that was asked for some stay ready.
     pub(super) fn age(&mut self) {
         for index in 0..CLASSES {
-            let ready = self.ready(Size::of_class(index));
+            let small = self.is_small(Size::of_class(index));
             if let Some(class) = self.classes.get_mut(index) {
-                let keep = if class.used { ready } else { 0 };
+                // Nobody was woken since the last period: as many as at first will do.
+                if class.low >= LOW || !class.used {
+                    class.ready = READY;
+                }
+                let keep = if class.used && small { class.ready } else { 0 };
                 class.surplus = class.low.saturating_sub(keep);
                 class.wanted = class.used;
                 class.used = false;

@@ -64,7 +64,7 @@ impl Region {
                 return Err(refused::not_registered(resources.device(), why));
             }
             // Others are to blame.
-            prepared = self.prepare(resources, lists)?;
+            prepared = self.prepare_anew(resources, lists)?;
         }
         Err(refused::not_registered(
             resources.device(),
@@ -106,7 +106,7 @@ impl Region {
         let mut one = Few::new();
         // There is room.
         let _ = one.push_within_capacity(list);
-        self.state = State::Prepared(self.prepare(resources, one)?);
+        self.state = State::Prepared(self.prepare_anew(resources, one)?);
         Ok(())
     }
 

@@ -65,6 +65,46 @@ mod tests {
     }
 
     #[test]
+    fn seldom_time_to_make_some() -> Result {
+        let mut lines = Lines::new(512, 1000);
+        let (mut times, mut missed) = (0, 0);
+        for item in 0..1000 {
+            missed += u32::from(lines.take(size(1)?).is_none());
+            if lines.is_low(size(1)?) {
+                times += 1;
+                while lines.short_of().is_some() {
+                    assert_eq!(put(&mut lines, 1, item..item + 1)?, 1);
+                }
+            }
+        }
+        assert_eq!(missed, 1);
+        assert!(times <= 1000 / 28 + 4);
+        while lines.short_of().is_some() {
+            assert_eq!(put(&mut lines, 1, 0..1)?, 1);
+        }
+        assert_eq!(lines.len(), READY_MOST);
+        // They are kept while that goes on, and not when it doesn't.
+        assert_eq!(surplus(&mut lines), 0);
+        let _ = lines.take(size(1)?);
+        let _ = surplus(&mut lines);
+        assert_eq!(lines.len(), READY);
+        Ok(())
+    }
+
+    #[test]
+    fn time_to_make_some_after_a_failure() -> Result {
+        let mut lines = Lines::new(512, 1000);
+        assert_eq!(put(&mut lines, 1, 0..4)?, 4);
+        let low: [bool; 6] = core::array::from_fn(|_| {
+            let one = size(1).map(|one| (lines.take(one), lines.is_low(one)));
+            one.is_ok_and(|(_, low)| low)
+        });
+        // Nobody made any.
+        assert_eq!(low, [true, false, false, true, true, true]);
+        Ok(())
+    }
+
+    #[test]
     fn idle_ones_go() -> Result {
         let mut lines = Lines::new(512, 1000);
         let _ = lines.take(size(1)?);
