@@ -55,9 +55,10 @@ impl LocalQp {
 /// Gives way to whoever else may run - over rxe, who carries the requests out -, and reaps what is
 /// there then. Returns `false` if that is softirq's now.
 ///
-/// `cond_resched()` does nothing in a kernel that can be preempted. Sleeps only as long as others run.
+/// `cond_resched()` does nothing in a kernel that can be preempted, and `schedule()` comes back at once,
+/// again and again, as long as the caller's turn isn't over. Sleeps only as long as others run.
 fn look(polling: &Polling<'_>) -> bool {
     // SAFETY: May be called in process context, where no spinlock is held.
-    unsafe { bindings::schedule() };
+    unsafe { bindings::yield_() };
     polling.reap()
 }
