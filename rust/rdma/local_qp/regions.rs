@@ -33,10 +33,19 @@ impl LocalQp {
         &self,
         mut mrs: Few<PreparedMr<L>>,
     ) -> Result<Few<ValidMr>, RegisterError<L>> {
-        for mr in &mut mrs {
-            mr.next_key();
-        }
+        mrs.iter_mut().for_each(PreparedMr::next_key);
         self.register_as_they_are(mrs)
+    }
+
+    /// As [`register_all`](Self::register_all), with room for as many valid regions that is there
+    /// already.
+    pub fn register_into<L: DmaList>(
+        &self,
+        mut mrs: Few<PreparedMr<L>>,
+        room: Few<ValidMr>,
+    ) -> Result<Few<ValidMr>, RegisterError<L>> {
+        mrs.iter_mut().for_each(PreparedMr::next_key);
+        self.register_in(mrs, room)
     }
 
     /// Registers regions by the keys that they have.
@@ -46,11 +55,18 @@ impl LocalQp {
         mrs: Few<PreparedMr<L>>,
     ) -> Result<Few<ValidMr>, RegisterError<L>> {
         // Allocated first: nothing is left to fail when the regions are valid.
-        let (error, room) = match Few::with_capacity(mrs.len(), GFP_KERNEL) {
-            Ok(room) => (self.post_registrations(&mrs).err(), room),
-            Err(AllocError) => (Some(WrError::Post(ENOMEM)), Few::new()),
-        };
-        if let Some(error) = error {
+        match Few::with_capacity(mrs.len(), GFP_KERNEL) {
+            Ok(room) => self.register_in(mrs, room),
+            Err(AllocError) => Err(undo(mrs, WrError::Post(ENOMEM))),
+        }
+    }
+
+    fn register_in<L: DmaList>(
+        &self,
+        mrs: Few<PreparedMr<L>>,
+        room: Few<ValidMr>,
+    ) -> Result<Few<ValidMr>, RegisterError<L>> {
+        if let Err(error) = self.post_registrations(&mrs) {
             return Err(undo(mrs, error));
         }
         // SAFETY: The device has just registered them all.

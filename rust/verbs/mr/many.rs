@@ -33,7 +33,8 @@ use rdma::Few;
 /// One of them, and where it is told how it ended.
 type Enabled<'a> = (&'a mut Region, &'a mut Option<Result<Keys, Refusal>>);
 
-/// Enables several. Sleeps until the device is done with all.
+/// Enables several. Sleeps until the device is done with all. Without memory for lists of them each is
+/// enabled by itself: those that were reserved don't fail for that.
 pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
     let Some(inside) = link.gate().enter() else {
         mrs.iter_mut()
@@ -44,11 +45,11 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
     let lists = (
         KVVec::with_capacity(mrs.len(), GFP_KERNEL),
         Few::with_capacity(mrs.len(), GFP_KERNEL),
+        Few::with_capacity(mrs.len(), GFP_KERNEL),
     );
-    let (Ok(mut regions), Ok(mut prepared)) = lists else {
-        let out_of_memory = Refusal::new(Errno::ENOMEM, c"out of memory");
+    let (Ok(mut regions), Ok(mut prepared), Ok(room)) = lists else {
         mrs.iter_mut()
-            .for_each(|one| *one.done = Some(Err(out_of_memory)));
+            .for_each(|one| *one.done = Some(one.mr.enable(one.bindings)));
         return;
     };
     for one in mrs {
@@ -78,7 +79,7 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
                 .for_each(|(_, done)| *done = Some(Err(refusal)));
         }
     };
-    match queue.register_all(prepared) {
+    match queue.register_into(prepared, room) {
         Ok(valid) => {
             for ((region, done), valid) in regions.into_iter().zip(valid) {
                 *done = Some(Ok(region.set_valid(valid)));
