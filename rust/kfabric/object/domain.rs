@@ -17,7 +17,7 @@ use super::{
     closing::Close,
     descs::Descs,
     eq::{
-        bound::BoundEq,
+        BoundEq,
         EqObject, //
     },
     fabric::FabricBody,

@@ -5,7 +5,6 @@
 //! The core has them to itself: a provider's part is to end what the core then puts an event in
 //! for. All but opening and closing is for any context, unless it says otherwise.
 
-pub(crate) mod bound;
 mod event;
 pub(crate) mod open;
 mod ops;
@@ -24,10 +23,12 @@ use self::{
     queue::Queue, //
 };
 use super::{
-    children::{
-        Children,
-        Share, //
+    binding::Bindable,
+    bound::{
+        Bound,
+        CountsBound, //
     },
+    children::Children,
     closing::{
         slots,
         Close, //
@@ -67,6 +68,9 @@ static EQ: Class = Class::new(
 /// An event queue as C has it.
 pub(crate) type EqObject = Obj<EqBody>;
 
+/// An event queue that something reports to, and that can't be closed before it is let go.
+pub(crate) type BoundEq = Bound<EqBody>;
+
 /// What the core keeps with an event queue.
 pub(crate) struct EqBody {
     queue: Arc<Queue>,
@@ -87,6 +91,20 @@ impl Child for EqBody {
     type Parent = FabricBody;
 }
 
+impl CountsBound for EqBody {
+    fn users(&self) -> &Children {
+        &self.users
+    }
+}
+
+impl Bindable for EqBody {
+    type Bound = BoundEq;
+
+    fn bound(object: &EqObject) -> Result<BoundEq, Refusal> {
+        Ok(Bound::new(object)?)
+    }
+}
+
 impl Close for EqBody {
     /// `EOPBADSTATE` in the handler, whose end this waits for otherwise; `EBUSY` while something is
     /// bound to the queue, or somebody waits for an event.
@@ -105,17 +123,6 @@ impl Close for EqBody {
 }
 
 impl EqBody {
-    /// Counts one who may put something in: the queue can't be closed (`EBUSY`) before
-    /// [`unbind`](Self::unbind). `EINVAL` on a queue that is being closed.
-    pub(crate) fn bind(&self) -> Result<(), Errno> {
-        self.users.add()
-    }
-
-    /// Undoes one [`bind`](Self::bind).
-    pub(crate) fn unbind(&self) {
-        self.users.remove(Share::ONE);
-    }
-
     /// Puts in an event about `fid`. If the queue is full it is lost, and the reader will know.
     pub(crate) fn complete(
         &self,

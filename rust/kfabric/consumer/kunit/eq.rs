@@ -16,9 +16,12 @@ mod tests {
             },
             *, //
         },
-        object::eq::{
-            EqObject,
-            Unread, //
+        object::{
+            bound::Bound,
+            eq::{
+                EqObject,
+                Unread, //
+            }, //
         },
         support::refusal::Refusal, //
     };
@@ -153,11 +156,11 @@ mod tests {
     fn a_bound_queue_is_busy() -> Result {
         let _provider = Fake::register()?;
         let queue = EventQueue::open(&fabric()?, options(1))?;
-        core_side(&queue)?.bind()?;
+        let bound = Bound::new(core_side(&queue)?)?;
         let error = EventQueue::close(queue).err().ok_or(EINVAL)?;
         assert!(error.errno() == Errno::EBUSY);
         let queue = error.into_inner().ok_or(EINVAL)?;
-        core_side(&queue)?.unbind();
+        drop(bound);
         Ok(EventQueue::close(queue)?)
     }
 

@@ -8,7 +8,10 @@ use super::{
     CounterObject, //
 };
 use crate::{
-    object::opening,
+    object::{
+        opening,
+        queues::can_wait, //
+    },
     provider::cntr::Counter,
     support::{
         errno::Errno,
@@ -26,10 +29,6 @@ use kernel::{
 use kfi_bindings::{
     kfi_cntr_attr,
     kfi_cntr_events_KFI_CNTR_EVENTS_COMP as EVENTS_COMP,
-    kfi_wait_obj_KFI_WAIT_NONE as WAIT_NONE,
-    kfi_wait_obj_KFI_WAIT_QUEUE as WAIT_QUEUE,
-    kfi_wait_obj_KFI_WAIT_SET as WAIT_SET,
-    kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC,
     kfid_cntr,
     kfid_domain, //
 };
@@ -43,12 +42,7 @@ fn parse(attr: &kfi_cntr_attr) -> Result<bool, Refusal> {
     if attr.flags != 0 {
         return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(attr.flags));
     }
-    match attr.wait_obj {
-        WAIT_NONE => Ok(false),
-        WAIT_UNSPEC | WAIT_QUEUE => Ok(true),
-        WAIT_SET => Err(Refusal::new(Errno::ENOSYS, c"there are no wait sets")),
-        other => Err(Refusal::new(Errno::EINVAL, c"unknown wait object").value(u64::from(other))),
-    }
+    can_wait(attr.wait_obj)
 }
 
 /// The `cntr_open` slot of a domain. May sleep.

@@ -3,15 +3,17 @@
 //! The operations of a counter.
 
 use super::CounterObject;
-use crate::support::{
-    errno::Errno,
-    refusal::Refusal,
-    table::Table, //
+use crate::{
+    object::queues::{
+        self,
+        CANT_WAIT, //
+    },
+    support::{
+        errno::Errno,
+        table::Table, //
+    }, //
 };
-use kernel::{
-    ffi::c_int,
-    time::msecs_to_jiffies, //
-};
+use kernel::ffi::c_int;
 use kfi_bindings::{
     kfi_ops_cntr,
     kfid_cntr, //
@@ -64,8 +66,8 @@ macro_rules! change_call {
     ($($name:ident => $method:ident;)*) => {
         $(
             /// A slot of a counter that changes a number. Any context.
-        ///
-        /// # Safety
+            ///
+            /// # Safety
             ///
             /// `cntr` is an open counter of this core.
             unsafe extern "C" fn $name(cntr: *mut kfid_cntr, value: u64) -> c_int {
@@ -93,10 +95,8 @@ unsafe extern "C" fn wait(cntr: *mut kfid_cntr, threshold: u64, timeout: c_int) 
     // SAFETY: By the requirements of this function; it is not closed while somebody waits.
     let object = unsafe { of(cntr) };
     if !object.can_wait {
-        return Refusal::new(Errno::ENOSYS, c"opened without a wait object").report();
+        return CANT_WAIT.report();
     }
-    // A negative one is for ever.
-    let timeout = u32::try_from(timeout).ok().map(msecs_to_jiffies);
-    let waited = object.counter().wait(threshold, timeout);
+    let waited = object.counter().wait(threshold, queues::timeout(timeout));
     waited.map_or_else(Errno::to_c, |()| 0)
 }

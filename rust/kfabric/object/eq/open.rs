@@ -14,7 +14,8 @@ use super::{
 use crate::{
     object::{
         children::Children,
-        opening, //
+        opening,
+        queues::can_wait, //
     },
     support::{
         errno::Errno,
@@ -63,21 +64,9 @@ fn parse(attr: &kfi_eq_attr) -> Result<Wanted, Refusal> {
         let refusal = Refusal::new(Errno::EBADFLAGS, c"flags of an event queue");
         return Err(refusal.value(attr.flags));
     }
-    let waits = match attr.wait_obj {
-        kfi_bindings::kfi_wait_obj_KFI_WAIT_NONE => false,
-        kfi_bindings::kfi_wait_obj_KFI_WAIT_UNSPEC => true,
-        kfi_bindings::kfi_wait_obj_KFI_WAIT_QUEUE => true,
-        kfi_bindings::kfi_wait_obj_KFI_WAIT_SET => {
-            return Err(Refusal::new(Errno::ENOSYS, c"there are no wait sets"));
-        }
-        unknown => {
-            let refusal = Refusal::new(Errno::EINVAL, c"unknown wait object");
-            return Err(refusal.value(u64::from(unknown)));
-        }
-    };
     Ok(Wanted {
         size,
-        waits,
+        waits: can_wait(attr.wait_obj)?,
         writable: attr.flags & WRITE != 0,
     })
 }

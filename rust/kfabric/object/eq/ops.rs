@@ -10,26 +10,27 @@ use super::{
     ring::First,
     EqObject, //
 };
-use crate::support::{
-    errno::Errno,
-    num::{
-        widen,
-        widen_u32, //
+use crate::{
+    object::queues::{
+        self,
+        answer,
+        strerror,
+        Answer,
+        CANT_WAIT, //
     },
-    refusal::Refusal,
-    strings,
-    table::Table, //
+    support::{
+        errno::Errno,
+        num::{
+            widen,
+            widen_u32, //
+        },
+        refusal::Refusal,
+        table::Table, //
+    }, //
 };
-use core::ptr;
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_void, //
-    },
-    prelude::*,
-    str::CStrExt,
-    time::msecs_to_jiffies, //
+use kernel::ffi::{
+    c_int,
+    c_void, //
 };
 use kfi_bindings::{
     kfi_eq_err_entry,
@@ -56,19 +57,6 @@ unsafe fn object<'a>(eq: *mut kfid_eq) -> &'a EqObject {
     // SAFETY: Our table is on our queues only, whose `kfid_eq` is the object's first field.
     unsafe { &*eq.cast::<EqObject>() }
 }
-
-/// Returns what C gets of a length, or of an answer in its place, which is no refusal.
-fn answer(result: Result<Answer, Refusal>) -> isize {
-    let errno = match result {
-        Ok(Ok(len)) => return isize::try_from(len).unwrap_or(isize::MAX),
-        Ok(Err(errno)) => errno.to_c(),
-        Err(refusal) => refusal.report(),
-    };
-    isize::try_from(errno).unwrap_or(isize::MIN)
-}
-
-/// How many bytes were read or written, or the error number that says why there were none.
-type Answer = Result<usize, Errno>;
 
 impl Reading<usize> {
     /// Returns what C gets.
@@ -137,15 +125,13 @@ unsafe extern "C" fn sread(
         let peek = peeks(flags)?;
         let out = Out::new(event, buf, len)?;
         if !eq.waits {
-            return Err(Refusal::new(Errno::ENOSYS, c"opened without a wait object"));
+            return Err(CANT_WAIT);
         }
-        // Negative is for ever.
-        let timeout = u32::try_from(timeout).ok().map(msecs_to_jiffies);
         // SAFETY: `event` and `buf` are valid by the requirements of this function, and not null.
         let put = |event: &Event| unsafe { out.put(event) };
         // Counted, so that the queue can't be closed under who waits.
         let _waiting = eq.users.count()?;
-        let read = eq.queue.wait_and_read(peek, timeout, put);
+        let read = eq.queue.wait_and_read(peek, queues::timeout(timeout), put);
         read.map(Reading::answer)
     };
     answer(read())
@@ -219,29 +205,4 @@ unsafe extern "C" fn write(
         }
     };
     answer(written())
-}
-
-/// The `strerror` slot of an event queue. Any context.
-///
-/// # Safety
-///
-/// As the C API demands: every pointer is null or valid for the call.
-unsafe extern "C" fn strerror(
-    _eq: *mut kfid_eq,
-    prov_errno: c_int,
-    _err_data: *const c_void,
-    buf: *mut c_char,
-    len: usize,
-) -> *const c_char {
-    let text = strings::prov_errno(prov_errno);
-    if !buf.is_null() && len > 0 {
-        let bytes = text.to_bytes();
-        let fits = bytes.len().min(len - 1);
-        // SAFETY: `buf` has room for `len` bytes by the requirements of this function.
-        unsafe {
-            ptr::copy_nonoverlapping(bytes.as_ptr(), buf.cast(), fits);
-            buf.add(fits).write(0);
-        }
-    }
-    text.as_char_ptr()
 }
