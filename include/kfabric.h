@@ -492,8 +492,8 @@ enum {
 };
 
 /*
- * Called when a completion queue has something to read. It may run in softirq context: it must not
- * sleep, so it must not close anything either.
+ * Called when a completion queue has something to read, see kfi_cq_open(). It runs in any context,
+ * softirq mostly: it must not sleep, so it must not close anything either.
  */
 typedef void (*kfi_comp_handler)(struct kfid_cq *cq, void *context);
 
@@ -727,7 +727,7 @@ int kfi_refuse(int err, const char *why) __cold;
  * * -KFI_EBUSY: other open objects depend on this one (domains on their fabric, memory regions on
  *   their domain and so on).
  * * -KFI_EOPBADSTATE: in the handler of an event queue: that queue, or a region whose registration
- *   is under way and will be reported to it.
+ *   is under way and will be reported to it. In the handler of a completion queue: that queue.
  * * -KFI_EIO: the device would not let go of a memory region. The region's object is gone, but its
  *   memory must never be freed.
  */

@@ -303,14 +303,33 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, 
 
 /**
  * kfi_cq_open() - Open a completion queue.
- * @domain: The domain.
- * @attr: What it should be.
+ * @domain: The domain, which can't be closed before it.
+ * @attr: What it should be. Not needed after the call.
  * @cq: Where to put the queue; close it with kfi_close().
  * @comp_handler: Called when a completion comes after a read found the queue empty, or NULL.
  * @context: The consumer's own, kept in the queue's fid and given to @comp_handler.
  *
+ * @comp_handler is called for the first completion, and from then on for the first that comes after
+ * someone was told that the queue is empty (-KFI_EAGAIN from one of the calls that read): who is
+ * called, reads until there is nothing, or sees to it that somebody does. Failures count as
+ * completions. It is called by whoever completes the operation, so in softirq mostly, but also in
+ * an interrupt handler or in a thread, for instance one that closes an endpoint: never by a call
+ * that posts. It must not sleep. There is one call at a time for each queue; what comes meanwhile
+ * is told by another call after it.
+ *
+ * It can't close its own queue (-KFI_EOPBADSTATE) and must not close anything else. When
+ * kfi_close() of the queue has returned 0, it doesn't run and never will.
+ *
+ * The queue can't be closed (-KFI_EBUSY) while an endpoint is bound to it or somebody waits for it.
+ *
  * Context: Process context; may sleep.
- * Return: 0, or with *@cq NULL: -KFI_EINVAL if @domain or @cq is NULL, -KFI_ENOMEM, or -KFI_ENOSYS.
+ * Return: 0, or with *@cq NULL:
+ *
+ * * -KFI_EINVAL: @domain, @attr or @cq is NULL; or in @attr @size is too large, @signaling_vector
+ *   is negative, or @format, @wait_obj or @wait_cond is unknown.
+ * * -KFI_EBADFLAGS: a flag other than KFI_AFFINITY.
+ * * -KFI_ENOSYS: the provider has no completion queues, or no wait sets.
+ * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *attr,
 			      struct kfid_cq **cq, kfi_comp_handler comp_handler, void *context)

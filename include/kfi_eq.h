@@ -193,7 +193,7 @@ struct kfid_eq {
 
 /* Which structure a completion queue is read in. */
 enum kfi_cq_format {
-	KFI_CQ_FORMAT_UNSPEC,
+	KFI_CQ_FORMAT_UNSPEC,	/* the provider's choice; here the same as KFI_CQ_FORMAT_DATA */
 	KFI_CQ_FORMAT_CONTEXT,	/* struct kfi_cq_entry */
 	KFI_CQ_FORMAT_MSG,	/* struct kfi_cq_msg_entry */
 	KFI_CQ_FORMAT_DATA,	/* struct kfi_cq_data_entry */
@@ -201,8 +201,13 @@ enum kfi_cq_format {
 };
 
 /*
- * The formats, each an extension of the one before it. op_context is the context of the operation
- * that has ended, len and buf say where received data went, data is the peer's remote CQ data.
+ * The formats, each an extension of the one before it.
+ *
+ * op_context is the context of the operation that has ended, bit for bit, and valid in all of them.
+ * flags say which kind of operation it was: KFI_SEND or KFI_RECV with KFI_MSG; KFI_RMA or
+ * KFI_ATOMIC with KFI_READ or KFI_WRITE; and with KFI_REMOTE_CQ_DATA that data is the peer's remote
+ * CQ data. len is how many bytes were received; buf where they went, for a buffer that receives
+ * several messages. tag is for tagged messages, which there are none of: 0.
  */
 struct kfi_cq_entry {
 	void			*op_context;
@@ -234,16 +239,18 @@ struct kfi_cq_tagged_entry {
 /**
  * struct kfi_cq_err_entry - A data transfer that failed.
  * @op_context: The context of the operation.
- * @flags: What kind of operation it was.
+ * @flags: What kind of operation it was, as in the formats above.
  * @len: Bytes received.
- * @buf: Where they went.
- * @data: Remote CQ data.
- * @tag: Tag of the message.
+ * @buf: Where they went, as in the formats above.
+ * @data: Remote CQ data, as in the formats above.
+ * @tag: Tag of the message; 0.
  * @olen: Bytes that didn't fit.
  * @err: The errno, positive.
  * @prov_errno: The provider's own number for it, see kfi_cq_strerror().
- * @err_data: More about it, valid until the queue is read again; or NULL.
- * @err_data_size: Length of @err_data, in bytes.
+ * @err_data: Room of the reader's for more about it, of which nothing is used; NULL on return if
+ *	@err_data_size was 0.
+ * @err_data_size: Length of that room, in bytes, 0 if there is none. On return how much there is to
+ *	read at @err_data: 0.
  */
 struct kfi_cq_err_entry {
 	void			*op_context;
@@ -259,20 +266,24 @@ struct kfi_cq_err_entry {
 	size_t			err_data_size;
 };
 
+/* What kfi_cq_sread() waits for. A failure ends any wait. */
 enum kfi_cq_wait_cond {
-	KFI_CQ_COND_NONE,	/* wait for any completion */
-	KFI_CQ_COND_THRESHOLD	/* wait for as many as the size_t at cond says */
+	KFI_CQ_COND_NONE,	/* any completion */
+	KFI_CQ_COND_THRESHOLD	/* as many completions as the size_t at cond says */
 };
 
 /**
  * struct kfi_cq_attr - What a completion queue should be.
- * @size: How many completions it holds; 0 leaves it to the provider.
- * @flags: KFI_AFFINITY or 0.
+ * @size: How many places it has: exactly, up to 65536; 0 for 1024. An operation takes one when it
+ *	is posted, until its completion was read, or it has ended without one.
+ * @flags: KFI_AFFINITY if @signaling_vector is meant, else 0.
  * @format: Which structure it is read in.
- * @wait_obj: What kfi_cq_sread() waits with.
- * @signaling_vector: Which interrupt vector to use, KFI_AFFINITY in @flags.
- * @wait_cond: When kfi_cq_sread() stops waiting.
- * @wait_set: The wait set, for KFI_WAIT_SET.
+ * @wait_obj: What kfi_cq_sread() waits with: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are the same
+ *	here, or KFI_WAIT_NONE if nobody will wait.
+ * @signaling_vector: With KFI_AFFINITY the number of the CPU near which completions should come in,
+ *	which is a wish. Otherwise not looked at.
+ * @wait_cond: What kfi_cq_sread() waits for. Not looked at with KFI_WAIT_NONE.
+ * @wait_set: Not used; it would need KFI_WAIT_SET, which there is none of.
  */
 struct kfi_cq_attr {
 	size_t			size;
@@ -313,7 +324,7 @@ struct kfi_ops_cq {
  * struct kfid_cq - A completion queue.
  * @fid: What every object begins with.
  * @ops: Operations of a completion queue.
- * @comp_handler: Called when there is something to read, or NULL.
+ * @comp_handler: Called when there is something to read, or NULL. Not to be changed.
  */
 struct kfid_cq {
 	struct kfid		fid;
@@ -576,10 +587,13 @@ static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
  * @buf: Where to put them, in the queue's format.
  * @count: How many there is room for.
  *
- * Context: Any; doesn't sleep.
- * Return: How many were read, or:
+ * They come in the order in which the operations have ended, up to the first that has failed. What
+ * is read gives its place in the queue to other operations.
  *
- * * -KFI_EINVAL: @cq is NULL.
+ * Context: Any; doesn't sleep.
+ * Return: How many were read, at least 1, or:
+ *
+ * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
  * * -KFI_EAGAIN: there are none.
  * * -KFI_EAVAIL: an operation failed: read kfi_cq_readerr() first.
  * * -KFI_ENOSYS: the queue can't be read.
@@ -594,7 +608,8 @@ static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
  * @cq: The queue.
  * @buf: Where to put the completions, in the queue's format.
  * @count: How many there is room for.
- * @src_addr: Where to put as many addresses; KFI_ADDR_NOTAVAIL for those that aren't known.
+ * @src_addr: Where to put as many addresses, or NULL; KFI_ADDR_NOTAVAIL for those that aren't
+ *	known, which are all of connected endpoints.
  *
  * Context: Any; doesn't sleep.
  * Return: What kfi_cq_read() returns.
@@ -606,13 +621,18 @@ static inline ssize_t kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t coun
 }
 
 /**
- * kfi_cq_readerr() - Read about the next operation that failed.
+ * kfi_cq_readerr() - Read about the next operation, if it failed.
  * @cq: The queue.
- * @buf: Where to put it.
+ * @buf: Where to put it. Set @buf->err_data_size to 0 before.
  * @flags: None yet, 0.
  *
  * Context: Any; doesn't sleep.
- * Return: 1, -KFI_EAGAIN if there is none, -KFI_EINVAL if @cq is NULL, or -KFI_ENOSYS.
+ * Return: 1, or:
+ *
+ * * -KFI_EINVAL: @cq or @buf is NULL.
+ * * -KFI_EBADFLAGS: @flags is not 0.
+ * * -KFI_EAGAIN: there is nothing, or a completion to be read first.
+ * * -KFI_ENOSYS: the queue can't be read.
  */
 static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry *buf, u64 flags)
 {
@@ -624,11 +644,22 @@ static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry
  * @cq: The queue, opened with a wait object.
  * @buf: Where to put them, in the queue's format.
  * @count: How many there is room for.
- * @cond: What the queue's wait condition needs, or NULL.
- * @timeout: Milliseconds; negative waits for ever.
+ * @cond: With KFI_CQ_COND_THRESHOLD a size_t: how many completions to wait for, no more than the
+ *	queue has places; NULL or 0 for any. Not looked at otherwise.
+ * @timeout: Milliseconds; 0 doesn't wait, negative waits for ever.
  *
- * Context: Process context; sleeps.
- * Return: What kfi_cq_read() returns; -KFI_EAGAIN after @timeout.
+ * The wait is over when there are as many completions, whether or not there is room for them, or
+ * when an operation has failed; or after @timeout, by kfi_cq_signal(), or with a signal to the
+ * thread. Then it reads what there is.
+ *
+ * Several may wait; each completion is read by one of them. Meanwhile kfi_close() of the queue is
+ * -KFI_EBUSY.
+ *
+ * Context: Process context; sleeps, interruptibly.
+ * Return: What kfi_cq_read() returns; -KFI_EAGAIN also after @timeout or kfi_cq_signal(); and:
+ *
+ * * -KFI_EINTR: there is nothing, and a signal came.
+ * * -KFI_ENOSYS: the queue was opened with KFI_WAIT_NONE.
  */
 static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count, const void *cond,
 				   int timeout)
@@ -641,12 +672,12 @@ static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count, 
  * @cq: The queue, opened with a wait object.
  * @buf: Where to put the completions, in the queue's format.
  * @count: How many there is room for.
- * @src_addr: Where to put as many addresses; KFI_ADDR_NOTAVAIL for those that aren't known.
- * @cond: What the queue's wait condition needs, or NULL.
- * @timeout: Milliseconds; negative waits for ever.
+ * @src_addr: Where to put as many addresses, or NULL; see kfi_cq_readfrom().
+ * @cond: See kfi_cq_sread().
+ * @timeout: Milliseconds; 0 doesn't wait, negative waits for ever.
  *
- * Context: Process context; sleeps.
- * Return: What kfi_cq_read() returns; -KFI_EAGAIN after @timeout.
+ * Context: Process context; sleeps, interruptibly.
+ * Return: What kfi_cq_sread() returns.
  */
 static inline ssize_t kfi_cq_sreadfrom(struct kfid_cq *cq, void *buf, size_t count,
 				       kfi_addr_t *src_addr, const void *cond, int timeout)
@@ -656,10 +687,13 @@ static inline ssize_t kfi_cq_sreadfrom(struct kfid_cq *cq, void *buf, size_t cou
 
 /**
  * kfi_cq_signal() - Wake whoever waits for a completion queue.
- * @cq: The queue.
+ * @cq: The queue, opened with a wait object.
+ *
+ * All who wait come back with what there is, or with -KFI_EAGAIN. If nobody waits, the next call
+ * that would have to doesn't; several signals are one for it.
  *
  * Context: Any; doesn't sleep.
- * Return: 0, -KFI_EINVAL if @cq is NULL, or -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @cq is NULL, or -KFI_ENOSYS if the queue can't be waited for.
  */
 static inline int kfi_cq_signal(struct kfid_cq *cq)
 {
@@ -671,11 +705,11 @@ static inline int kfi_cq_signal(struct kfid_cq *cq)
  * @cq: The queue that the error entry came from.
  * @prov_errno: The entry's prov_errno.
  * @err_data: The entry's err_data.
- * @buf: Room for the text, or NULL.
+ * @buf: Room for a copy of the text, cut off if need be; or NULL.
  * @len: Room at @buf, in bytes.
  *
  * Context: Any; doesn't sleep.
- * Return: The text; an empty one if the provider has none.
+ * Return: The text, which lives as long as the queue is open; an empty one if there is none.
  */
 static inline const char *kfi_cq_strerror(struct kfid_cq *cq, int prov_errno,
 					  const void *err_data, char *buf, size_t len)

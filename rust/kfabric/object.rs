@@ -16,6 +16,7 @@ pub(crate) mod bound;
 pub(crate) mod children;
 mod closing;
 pub(crate) mod cntr;
+pub(crate) mod cq;
 pub(crate) mod descs;
 pub mod domain;
 pub mod ep;

@@ -10,6 +10,7 @@
 //! where it may sleep.
 
 pub(crate) mod cntr;
+pub mod cq;
 pub(crate) mod direct;
 pub(crate) mod dma;
 pub(crate) mod domain;

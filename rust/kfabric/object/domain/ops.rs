@@ -12,6 +12,7 @@ use crate::{
         binding::bind,
         closing::slots,
         cntr,
+        cq,
         ep,
         ext,
         fid::Class,
@@ -53,7 +54,7 @@ impl Object for DomainBody {
 pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     size: size_of::<kfi_ops_domain>(),
     av_open: Slot::NOSYS,
-    cq_open: Slot::NOSYS,
+    cq_open: Some(cq::open::open),
     endpoint: Some(ep::open::open),
     scalable_ep: Slot::NOSYS,
     cntr_open: Some(cntr::open::open),

@@ -45,7 +45,6 @@ static void domain_case(struct kfi_test *t)
 {
 	struct kfid_domain *domain = t->env->domain;
 	struct kfi_info *info = t->env->info;
-	struct kfi_cq_attr cq_attr = {};
 	struct kfi_poll_attr poll_attr = {};
 	struct kfi_av_attr av_attr = {};
 	struct kfi_atomic_attr atomic_attr = {};
@@ -55,10 +54,8 @@ static void domain_case(struct kfi_test *t)
 	struct kfid_poll *poll;
 	struct kfid_stx *stx;
 	struct kfid_av *av;
-	struct kfid_cq *cq;
 	void *ops;
 
-	NOSYS_OPEN(t, cq, kfi_cq_open(domain, &cq_attr, &cq, NULL, NULL));
 	NOSYS_OPEN(t, poll, kfi_poll_open(domain, &poll_attr, &poll));
 	NOSYS_OPEN(t, av, kfi_av_open(domain, &av_attr, &av, NULL));
 	NOSYS_OPEN(t, ep, kfi_endpoint(domain, info, &ep, NULL));
