@@ -21,6 +21,8 @@
 //! [bound](Domain::bind) to it, registrations don't wait for the device: the queue tells when a
 //! region has its key.
 //!
+//! A [`CompletionQueue`] is opened in a domain for the transfers that endpoints bound to it carry out.
+//!
 //! [`Mr::raw_key`] is what a peer needs to know about a region, as bytes; [`Domain::map_raw`] makes
 //! a peer's usable here.
 //!
@@ -55,6 +57,8 @@
 mod buffer;
 mod call;
 mod cntr;
+mod completions;
+mod cq;
 mod domain;
 mod ep;
 mod eq;
@@ -91,6 +95,16 @@ pub use buffer::{
     Segments, //
 };
 pub use cntr::Counter;
+pub use completions::{
+    Completed,
+    Completion,
+    Completions,
+    TransferFailure, //
+};
+pub use cq::{
+    CompletionQueue,
+    CompletionQueueOptions, //
+};
 pub use domain::Domain;
 pub use ep::Endpoint;
 pub use eq::{
@@ -118,6 +132,7 @@ pub(crate) use handler::{
     module_gone, //
 };
 pub use handler::{
+    CompletionHandler,
     EventHandler,
     NoHandler, //
 };

@@ -127,7 +127,7 @@ pub struct EventQueue(Handle<kfid_eq, (), Uses>);
 
 /// What a queue uses as long as it is open; dropped in this order.
 struct Uses {
-    _handler: Option<Hooked>,
+    _handler: Option<Hooked<dyn EventHandler>>,
     _fabric: Arc<Fabric>,
 }
 
@@ -178,7 +178,7 @@ impl EventQueue {
             ..pin_init::zeroed()
         };
         let (call, context): (kfi_event_handler, _) = match &handler {
-            Some(handler) => (Some(handler::call), handler.as_context()),
+            Some(handler) => (Some(handler::events), handler.as_context()),
             None => (None, ptr::null_mut()),
         };
         let mut eq = ptr::null_mut();

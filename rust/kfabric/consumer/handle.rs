@@ -18,6 +18,7 @@ use kernel::sync::Arc;
 use kfi_bindings::{
     kfid,
     kfid_cntr,
+    kfid_cq,
     kfid_domain,
     kfid_ep,
     kfid_eq,
@@ -54,6 +55,7 @@ raw! {
     kfid_mr = "memory region";
     kfid_eq = "event queue";
     kfid_cntr = "counter";
+    kfid_cq = "completion queue";
     kfid_ep = "endpoint";
 }
 

@@ -3,6 +3,7 @@
 //! Unit tests of the Rust API, and of the core through it, over a provider of their own.
 
 mod close;
+mod cq;
 mod eq;
 #[cfg(CONFIG_KUNIT = "y")]
 mod fake;
