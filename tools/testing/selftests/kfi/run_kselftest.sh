@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Of kfi_selftest.ko, and scripts of their own.
-suites="oracle inject negotiate core slots eq cntr lifetime async held rights local errors segments badmem badruns
+suites="oracle inject negotiate core slots eq cntr cq lifetime async held rights local errors segments badmem badruns
 	order matrix contiguous raw refresh pieces reserve batch stress hammer recovery queue stuck"
 scripts="badpages noio loop cm conform consumer17 trace faults pool unload forget port removal"
 

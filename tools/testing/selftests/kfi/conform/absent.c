@@ -125,6 +125,21 @@ int refused_counters(struct kfi_test *t)
 	return -KFI_ENOSYS;
 }
 
+int refused_completion_queues(struct kfi_test *t)
+{
+	struct kfi_cq_attr attr = {};
+	struct kfid_cq *cq = ERR_PTR(-1);
+	struct trial trial;
+
+	if (trial_begin(t, &trial)) {
+		EXPECT_EQ(t, kfi_cq_open(trial.p->env.domain, &attr, &cq, NULL, NULL),
+			  -KFI_ENOSYS);
+		EXPECT(t, !cq, "*cq is not NULL");
+		trial_end(t, &trial);
+	}
+	return -KFI_ENOSYS;
+}
+
 int refused_rma_events(struct kfi_test *t)
 {
 	struct kfid fid = { .fclass = KFI_CLASS_CNTR };

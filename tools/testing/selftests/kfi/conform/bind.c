@@ -44,6 +44,39 @@ static void counter_case(struct kfi_test *t)
 	in_each_mode(t, counter_in);
 }
 
+static void no_completions(struct kfid_cq *cq, void *context)
+{
+}
+
+/* Nothing transfers anything here, so nothing completes. */
+static void cq_in(struct kfi_test *t, struct place *p)
+{
+	struct kfi_cq_attr attr = {
+		.size = 8,
+		.format = KFI_CQ_FORMAT_DATA,
+		.wait_obj = KFI_WAIT_UNSPEC,
+	};
+	struct kfi_cq_data_entry entry;
+	struct kfi_cq_err_entry err;
+	struct kfid_cq *cq;
+
+	if (!EXPECT_EQ(t, kfi_cq_open(p->env.domain, &attr, &cq, no_completions, p), 0))
+		return;
+	EXPECT_EQ(t, cq->fid.fclass, KFI_CLASS_CQ);
+	EXPECT_EQ(t, kfi_cq_read(cq, &entry, 1), -KFI_EAGAIN);
+	EXPECT_EQ(t, kfi_cq_readerr(cq, &err, 0), -KFI_EAGAIN);
+	EXPECT_EQ(t, kfi_cq_sread(cq, &entry, 1, NULL, 1), -KFI_EAGAIN);
+	EXPECT_EQ(t, kfi_cq_signal(cq), 0);
+	EXPECT_EQ(t, kfi_cq_sread(cq, &entry, 1, NULL, -1), -KFI_EAGAIN);
+	EXPECT_EQ(t, kfi_close(&p->env.domain->fid), -KFI_EBUSY);
+	EXPECT_EQ(t, kfi_close(&cq->fid), 0);
+}
+
+static void cq_case(struct kfi_test *t)
+{
+	in_each_mode(t, cq_in);
+}
+
 /* A region that is going to count: where the mode asks for it, it isn't enabled yet. */
 struct counted {
 	struct place *p;
@@ -200,6 +233,7 @@ static void plain_case(struct kfi_test *t)
 
 static const struct kfi_case cases[] = {
 	CHECK("counter", 0, F_COUNTERS, counter_case, refused_counters),
+	CHECK("completion_queue", 0, F_COMPLETION_QUEUES, cq_case, refused_completion_queues),
 	CHECK("rma_event", 0, F_RMA_EVENTS, counts_case, refused_rma_events),
 	CHECK("rma_event_states", 0, F_RMA_EVENTS, states_case, refused_rma_events),
 	CHECK("rma_event_busy", 0, F_RMA_EVENTS, busy_case, refused_rma_events),

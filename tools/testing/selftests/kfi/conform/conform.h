@@ -34,6 +34,7 @@ enum feature {
 	F_EVENT_QUEUES,
 	F_ASYNC,
 	F_COUNTERS,
+	F_COMPLETION_QUEUES,
 	F_RMA_EVENTS,
 	F_ENDPOINTS,
 	F_RAW_KEYS,
@@ -168,6 +169,7 @@ void close_mr(struct kfi_test *t, struct kfid_mr *mr);
 
 /* absent.c: each returns the errno that a consumer learns it by. */
 int refused_default(struct kfi_test *t);
+int refused_completion_queues(struct kfi_test *t);
 int refused_event_queues(struct kfi_test *t);
 int refused_async(struct kfi_test *t);
 int refused_counters(struct kfi_test *t);

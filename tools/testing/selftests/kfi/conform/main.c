@@ -53,6 +53,7 @@ static const char *const names[FEATURES] = {
 	[F_EVENT_QUEUES] = "event queues",
 	[F_ASYNC] = "asynchronous registration",
 	[F_COUNTERS] = "counters",
+	[F_COMPLETION_QUEUES] = "completion queues",
 	[F_RMA_EVENTS] = "MR_RMA_EVENT",
 	[F_ENDPOINTS] = "MR_ENDPOINT",
 	[F_RAW_KEYS] = "raw keys",

@@ -37,6 +37,7 @@ const struct provider provider_loop = {
 	.offers = BIT(F_CALLS) | BIT(F_RIGHTS) | BIT(F_BOUNDS) | BIT(F_CLOSING) |
 		  BIT(F_REFUSALS) | BIT(F_LIMITS) | BIT(F_MODES) | BIT(F_LOCAL) | BIT(F_BASIC) |
 		  BIT(F_DEFAULT) | BIT(F_EVENT_QUEUES) | BIT(F_ASYNC) | BIT(F_COUNTERS) |
+		  BIT(F_COMPLETION_QUEUES) |
 		  BIT(F_RMA_EVENTS) | BIT(F_ENDPOINTS) | BIT(F_RAW_KEYS) | BIT(F_RAW_MODE) |
 		  BIT(F_REFRESH) | BIT(F_AUTH_KEYS),
 	.mapped_keys = true,

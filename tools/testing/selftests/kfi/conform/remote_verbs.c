@@ -59,7 +59,8 @@ const struct provider provider_verbs = {
 	.name = "verbs",
 	.offers = BIT(F_CALLS) | BIT(F_RIGHTS) | BIT(F_BOUNDS) | BIT(F_CLOSING) |
 		  BIT(F_REFUSALS) | BIT(F_LIMITS) | BIT(F_MODES) | BIT(F_LOCAL) | BIT(F_BASIC) |
-		  BIT(F_COUNTERS) | BIT(F_EVENT_QUEUES) | BIT(F_ASYNC) | BIT(F_RAW_KEYS) |
+		  BIT(F_COUNTERS) | BIT(F_COMPLETION_QUEUES) | BIT(F_EVENT_QUEUES) |
+		  BIT(F_ASYNC) | BIT(F_RAW_KEYS) |
 		  BIT(F_RAW_MODE) | BIT(F_REFRESH),
 	.lacks = verbs_lacks,
 	.attach = verbs_attach,

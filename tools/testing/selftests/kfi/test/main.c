@@ -36,6 +36,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_slots,
 	&suite_eq,
 	&suite_cntr,
+	&suite_cq,
 	&suite_matrix,
 	&suite_contiguous,
 	&suite_rights,

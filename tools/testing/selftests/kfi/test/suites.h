@@ -13,6 +13,7 @@ extern const struct kfi_suite suite_core;
 extern const struct kfi_suite suite_slots;
 extern const struct kfi_suite suite_eq;
 extern const struct kfi_suite suite_cntr;
+extern const struct kfi_suite suite_cq;
 extern const struct kfi_suite suite_batch;
 extern const struct kfi_suite suite_matrix;
 extern const struct kfi_suite suite_rights;

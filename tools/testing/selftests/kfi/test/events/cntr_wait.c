@@ -6,79 +6,57 @@
 #include <linux/sched/signal.h>
 
 #include "cntr.h"
+#include "waiter.h"
 
 #define LONG_MS		60000
 
 /**
- * struct waiter - a thread that waits once
+ * struct cntr_waiter - a thread that waits once
+ * @w: The thread.
  * @cntr: For what.
  * @threshold: For which value.
  * @timeout: How long.
- * @ret: What the wait returned.
- * @task: The thread.
- * @done: The wait has returned.
  */
-struct waiter {
+struct cntr_waiter {
+	struct waiter w;
 	struct kfid_cntr *cntr;
 	u64 threshold;
 	int timeout;
-	int ret;
-	struct task_struct *task;
-	struct completion done;
 };
 
-static int waiter_main(void *arg)
+static ssize_t wait_call(struct waiter *w)
 {
-	struct waiter *w = arg;
+	struct cntr_waiter *c = container_of(w, struct cntr_waiter, w);
 
-	allow_signal(SIGUSR1);
-	w->ret = kfi_cntr_wait(w->cntr, w->threshold, w->timeout);
-	complete(&w->done);
-	while (!kthread_should_stop())
-		usleep_range(1000, 2000);
-	return 0;
+	return kfi_cntr_wait(c->cntr, c->threshold, c->timeout);
 }
 
-static bool asleep(const struct waiter *w)
+static void wait_rescue(struct waiter *w)
 {
-	return READ_ONCE(w->task->__state) & TASK_INTERRUPTIBLE;
+	struct cntr_waiter *c = container_of(w, struct cntr_waiter, w);
+
+	kfi_cntr_set(c->cntr, c->threshold);
 }
 
-/* Returns once the thread sleeps in kfi_cntr_wait(), or has come out of it. */
-static bool wait_start(struct kfi_test *t, struct waiter *w, struct kfid_cntr *cntr, u64 threshold,
-		       int timeout)
+static bool wait_start(struct kfi_test *t, struct cntr_waiter *c, struct kfid_cntr *cntr,
+		       u64 threshold, int timeout)
 {
-	int i;
-
-	w->cntr = cntr;
-	w->threshold = threshold;
-	w->timeout = timeout;
-	init_completion(&w->done);
-	w->task = kthread_run(waiter_main, w, "kfi_waiter");
-	if (!EXPECT_EQ(t, PTR_ERR_OR_ZERO(w->task), 0))
-		return false;
-	for (i = 0; i < 5000 && !asleep(w) && !completion_done(&w->done); i++)
-		usleep_range(1000, 2000);
-	return true;
+	c->w.call = wait_call;
+	c->w.rescue = wait_rescue;
+	c->cntr = cntr;
+	c->threshold = threshold;
+	c->timeout = timeout;
+	return waiter_start(t, &c->w);
 }
 
-/* Does it sleep on? Given some time to prove otherwise. */
-static bool still_waits(struct waiter *w)
+static bool still_waits(struct cntr_waiter *c)
 {
-	return !wait_for_completion_timeout(&w->done, msecs_to_jiffies(30));
+	return waiter_sleeps_on(&c->w);
 }
 
-static bool wait_end(struct kfi_test *t, struct waiter *w, int want)
+static bool wait_end(struct kfi_test *t, struct cntr_waiter *c, int want)
 {
-	bool ok = EXPECT(t, wait_for_completion_timeout(&w->done, 60 * HZ), "it waits on");
-
-	if (!ok) {
-		/* The thread must come back before the module goes. */
-		kfi_cntr_set(w->cntr, w->threshold);
-		wait_for_completion(&w->done);
-	}
-	kthread_stop(w->task);
-	return EXPECT_EQ(t, w->ret, want) && ok;
+	return waiter_end(t, &c->w, want);
 }
 
 /* Values that are reached already; a counter that can't be waited for. */
@@ -130,18 +108,18 @@ void cntr_woken_case(struct kfi_test *t)
 {
 	struct kfid_cntr *cntr = cntr_open(t, KFI_WAIT_UNSPEC);
 	unsigned long switches;
-	struct waiter w;
+	struct cntr_waiter w;
 	int i;
 
 	if (!cntr)
 		return;
 	if (wait_start(t, &w, cntr, 1000, -1)) {
-		switches = READ_ONCE(w.task->nvcsw);
+		switches = READ_ONCE(w.w.task->nvcsw);
 		for (i = 0; i < 999; i++)
 			kfi_cntr_add(cntr, 1);
 		kfi_cntr_adderr(cntr, 0);
 		EXPECT(t, still_waits(&w), "%llu were enough", kfi_cntr_read(cntr));
-		EXPECT_EQ(t, READ_ONCE(w.task->nvcsw), switches);
+		EXPECT_EQ(t, READ_ONCE(w.w.task->nvcsw), switches);
 		kfi_cntr_add(cntr, 1);
 		wait_end(t, &w, 0);
 	}
@@ -159,7 +137,7 @@ void cntr_woken_case(struct kfi_test *t)
 void cntr_failure_case(struct kfi_test *t)
 {
 	struct kfid_cntr *cntr = cntr_open(t, KFI_WAIT_UNSPEC);
-	struct waiter w;
+	struct cntr_waiter w;
 
 	if (!cntr)
 		return;
@@ -182,7 +160,7 @@ void cntr_failure_case(struct kfi_test *t)
 	 */
 	if (wait_start(t, &w, cntr, 10, LONG_MS)) {
 		migrate_disable();
-		EXPECT_EQ(t, set_cpus_allowed_ptr(w.task, cpumask_of(smp_processor_id())), 0);
+		EXPECT_EQ(t, set_cpus_allowed_ptr(w.w.task, cpumask_of(smp_processor_id())), 0);
 		EXPECT(t, still_waits(&w), "moving it ends it");
 		preempt_disable();
 		kfi_cntr_adderr(cntr, 1);
@@ -199,16 +177,16 @@ void cntr_signal_case(struct kfi_test *t)
 {
 	static const int timeouts[] = { -1, LONG_MS };
 	struct kfid_cntr *cntr = cntr_open(t, KFI_WAIT_UNSPEC);
-	struct waiter w;
+	struct cntr_waiter w;
 	int i;
 
 	for (i = 0; cntr && i < ARRAY_SIZE(timeouts); i++) {
 		if (!wait_start(t, &w, cntr, 1, timeouts[i]))
 			continue;
 		/* Woken without a reason, it waits on. */
-		wake_up_process(w.task);
+		wake_up_process(w.w.task);
 		EXPECT(t, still_waits(&w), "any wake-up ends it");
-		send_sig(SIGUSR1, w.task, 1);
+		send_sig(SIGUSR1, w.w.task, 1);
 		wait_end(t, &w, -KFI_EINTR);
 	}
 	if (cntr)
@@ -219,7 +197,7 @@ void cntr_signal_case(struct kfi_test *t)
 void cntr_busy_case(struct kfi_test *t)
 {
 	struct kfid_cntr *cntr = cntr_open(t, KFI_WAIT_UNSPEC);
-	struct waiter w[2];
+	struct cntr_waiter w[2];
 
 	if (!cntr)
 		return;
@@ -268,7 +246,7 @@ static int adder_main(void *arg)
 void cntr_many_case(struct kfi_test *t)
 {
 	struct kfid_cntr *cntr = cntr_open(t, KFI_WAIT_UNSPEC);
-	struct waiter *w = kzalloc_objs(*w, WAITERS);
+	struct cntr_waiter *w = kzalloc_objs(*w, WAITERS);
 	struct adder *a = kzalloc_objs(*a, ADDERS);
 	unsigned int n = scaled(20000);
 	int i, waiters = 0, adders = 0;
