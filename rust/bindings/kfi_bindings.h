@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* What bindgen reads for the core: the C API, and the core's helpers. */
 #include <linux/bvec.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/socket.h>
 #include <linux/uio.h>
 #include <linux/scatterlist.h>
 #include <kfabric.h>

@@ -34,6 +34,12 @@ void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys)
 	}
 }
 
+/* Where memory of this machine is in the linear map, which on no machine with Rust is all there is. */
+void *kfi_helper_linear_address(u64 phys)
+{
+	return phys_to_virt(phys);
+}
+
 /* Maps a list for no device: the processor's addresses are good. False if an entry has no page. */
 bool kfi_helper_sg_map_direct(struct scatterlist *sgl, int nents)
 {

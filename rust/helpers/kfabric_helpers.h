@@ -17,6 +17,7 @@ struct kvec;
 struct module;
 struct page;
 struct scatterlist;
+struct sockaddr_storage;
 
 /* Where the device finds the data of an entry of a scatterlist. */
 struct kfi_helper_sg_span {
@@ -147,6 +148,9 @@ u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u
 
 void kfi_helper_bvec_starts(const struct bio_vec *bvecs, u32 count, u64 *starts);
 
+/* address.c */
+int kfi_helper_parse_address(const char *node, const char *service, struct sockaddr_storage *addr);
+
 /* lock.c */
 unsigned long kfi_helper_lock_irqsave(spinlock_t *lock);
 bool kfi_helper_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
@@ -154,6 +158,7 @@ void kfi_helper_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
 bool kfi_helper_irqs_disabled(void);
 
 /* extent.c */
+void *kfi_helper_linear_address(u64 phys);
 void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys);
 bool kfi_helper_sg_map_direct(struct scatterlist *sgl, int nents);
 

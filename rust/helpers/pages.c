@@ -197,7 +197,7 @@ static u32 page_facts(struct page *page)
  *	For the same @writes only.
  * @facts: What is remarkable about the page where it stopped: bits of enum kfi_helper_fact.
  *
- * Any context for one page; for more: may sleep.
+ * Any context; sleeps where that may be.
  *
  * Returns how many pages there were before that; @count if there is nothing remarkable.
  */
@@ -211,7 +211,8 @@ u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_se
 		struct page *page;
 		u64 here;
 
-		if (at != pfn)
+		/* Where that may be, which is in a registration, but not in a transfer. */
+		if (at != pfn && preemptible())
 			cond_resched();
 		*facts = place_facts(at, end - at, writes, seen);
 		if (*facts) {

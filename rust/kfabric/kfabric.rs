@@ -18,6 +18,7 @@
 mod api;
 pub mod consumer;
 mod object;
+mod post;
 pub mod provider;
 mod region;
 mod support;
@@ -31,6 +32,18 @@ pub use crate::{
         ext::mapped_keys::MappedKeys,
         mr, //
     },
+    post::{
+        flags::PostFlags,
+        limits::{
+            LocalRules,
+            MappedAs, //
+        },
+        local::{
+            Local,
+            LocalPiece, //
+        },
+        op::Op, //
+    },
     provider::{
         cntr::Counter,
         ep::Endpoint,
@@ -39,7 +52,9 @@ pub use crate::{
             ExtensionTable, //
         },
         offer::{
+            Ends,
             Extras,
+            MsgOffer,
             Offer, //
         },
         DomainRequest, //
@@ -94,7 +109,8 @@ use crate::{
     },
     object::{
         ext::reserve,
-        mr::reference::OBJECT_SIZE, //
+        mr::reference::OBJECT_SIZE,
+        pep::requests, //
     },
     support::{
         cache,
@@ -122,6 +138,7 @@ impl kernel::Module for Core {
             registry::init();
             guard::init();
             reserve::init();
+            requests::init();
             consumer::init();
         }
         let modules = unload::Watch::new()?;
@@ -143,6 +160,7 @@ impl Drop for Core {
             cache::exit();
         }
         consumer::exit();
+        requests::exit();
         registry::exit();
     }
 }

@@ -9,6 +9,7 @@
 //! What "may sleep" and "any context" mean is said [there](crate#contexts). What is there is dropped
 //! where it may sleep.
 
+pub mod cm;
 pub(crate) mod cntr;
 pub mod cq;
 pub(crate) mod direct;
@@ -17,8 +18,12 @@ pub(crate) mod domain;
 pub(crate) mod ep;
 pub(crate) mod extension;
 pub(crate) mod fabric;
+pub mod kept;
 pub(crate) mod mr;
+pub mod msg_ep;
 pub(crate) mod offer;
+pub mod pep;
+pub mod ticket;
 
 pub use direct::Direct;
 pub use dma::{

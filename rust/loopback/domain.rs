@@ -3,7 +3,11 @@
 //! Domains as the core has them.
 
 use crate::{
-    keys::Keys,
+    ep::{
+        self,
+        Ep, //
+    },
+    home::Home,
     mode::Mode,
     mr::Mr, //
 };
@@ -15,6 +19,11 @@ use kernel::{
 use kfabric::{
     provider::{
         self,
+        msg_ep::{
+            MsgEp,
+            MsgEpRequest,
+            MsgLimits, //
+        },
         Direct,
         Dma, //
     },
@@ -28,10 +37,9 @@ use kfabric::{
 
 /// An open domain: its keys, and how its regions are.
 pub(crate) struct Domain {
-    keys: Arc<Keys>,
+    home: Arc<Home>,
     mode: Mode,
     limits: MrLimits,
-    auth_key: KVec<u8>,
     extensions: &'static [Extension],
 }
 
@@ -45,21 +53,15 @@ impl Domain {
         let mut auth_key = KVec::new();
         auth_key.extend_from_slice(request.auth_key, GFP_KERNEL)?;
         Ok(Self {
-            keys: Arc::new(Keys::new()?, GFP_KERNEL)?,
+            home: Arc::new(Home::new(auth_key)?, GFP_KERNEL)?,
             mode,
             limits: mode.limits(),
-            auth_key,
             extensions,
         })
     }
 
-    pub(crate) fn keys(&self) -> &Keys {
-        &self.keys
-    }
-
-    /// The authorization key of peers that come from this domain.
-    pub(crate) fn auth_key(&self) -> &[u8] {
-        &self.auth_key
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
     }
 }
 
@@ -69,7 +71,7 @@ impl provider::Domain for Domain {
     }
 
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn provider::Mr>, Refusal> {
-        let mr = Mr::new(self.keys.clone(), self.mode, request)?;
+        let mr = Mr::new(self.home.keys().clone(), self.mode, request)?;
         Ok(PartBox::new(mr, GFP_KERNEL)?)
     }
 
@@ -79,6 +81,14 @@ impl provider::Domain for Domain {
 
     fn endpoints(&self) -> bool {
         true
+    }
+
+    fn msg_limits(&self) -> Option<&MsgLimits> {
+        Some(&ep::LIMITS)
+    }
+
+    fn open_ep(&self, request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {
+        Ok(KBox::new(Ep::new(self.home.clone(), request)?, GFP_KERNEL)?)
     }
 
     fn extensions(&self) -> &[Extension] {

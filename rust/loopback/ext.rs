@@ -78,7 +78,10 @@ unsafe fn place<'a>(fid: *mut kfid) -> Option<(&'a Domain, Option<Arc<Endpoint>>
 unsafe fn target<'a>(fid: *mut kfid) -> Result<Target<'a>, Refusal> {
     // SAFETY: By the requirements of this function.
     match unsafe { place(fid) } {
-        Some((domain, endpoint)) => Ok(Target { domain, endpoint }),
+        Some((domain, endpoint)) => Ok(Target {
+            home: domain.home(),
+            endpoint,
+        }),
         None => Err(Refusal::new(
             Errno::EINVAL,
             c"target is no domain or endpoint of loop",
@@ -96,7 +99,7 @@ unsafe fn initiator<'a>(fid: *mut kfid) -> Result<Initiator<'a>, Refusal> {
     // SAFETY: By the requirements of this function.
     match unsafe { place(fid) } {
         Some((domain, endpoint)) => Ok(Initiator {
-            domain: Some(domain),
+            home: Some(domain.home()),
             endpoint,
             // SAFETY: `fid` is null or open, by the requirements of this function.
             mapped: unsafe { MappedKeys::of(fid) },

@@ -7,14 +7,21 @@
 //! behind the extension in `ext`.
 
 mod domain;
+mod ep;
 mod ext;
+mod fifo;
+mod home;
 mod keys;
+mod listener;
 mod mode;
 mod mr;
 mod params;
 mod peer;
 mod provider;
 mod region;
+mod request;
+mod side;
+mod work;
 
 use kernel::prelude::*;
 
@@ -34,13 +41,27 @@ module! {
 
 /// The module.
 struct Module {
+    // The order of the fields is the order in which they go.
     _provider: kfabric::Registration<provider::Loop>,
+    _work: work::Work,
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        listener::exit();
+    }
 }
 
 impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        // SAFETY: First of all, and once.
+        let work = unsafe {
+            listener::init();
+            work::Work::new()?
+        };
         Ok(Self {
             _provider: kfabric::Registration::new()?,
+            _work: work,
         })
     }
 }

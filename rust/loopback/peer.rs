@@ -3,7 +3,7 @@
 //! What a peer may do, and what it can't.
 
 use crate::{
-    domain::Domain,
+    home::Home,
     keys::{
         Piece,
         MAPPED, //
@@ -27,14 +27,14 @@ use kfabric::{
 
 /// Where a peer's access goes to: a domain, perhaps through one of its endpoints.
 pub(crate) struct Target<'a> {
-    pub(crate) domain: &'a Domain,
+    pub(crate) home: &'a Home,
     pub(crate) endpoint: Option<Arc<Endpoint>>,
 }
 
 /// Whose access it is. The default is somebody without any right of its own.
 #[derive(Default)]
 pub(crate) struct Initiator<'a> {
-    pub(crate) domain: Option<&'a Domain>,
+    pub(crate) home: Option<&'a Home>,
     pub(crate) endpoint: Option<Arc<Endpoint>>,
     pub(crate) mapped: Option<MappedKeys<'a>>,
 }
@@ -42,9 +42,9 @@ pub(crate) struct Initiator<'a> {
 impl Initiator<'_> {
     /// Its authorization key; empty for none.
     fn auth_key(&self) -> &[u8] {
-        match (&self.endpoint, self.domain) {
+        match (&self.endpoint, self.home) {
             (Some(endpoint), _) => endpoint.auth_key(),
-            (None, Some(domain)) => domain.auth_key(),
+            (None, Some(home)) => home.auth_key(),
             (None, None) => &[],
         }
     }
@@ -84,6 +84,32 @@ impl Target<'_> {
                 .resolve(key, addr, len)
                 .and_then(|pieces| self.copy_all(initiator, &pieces, transfer)),
         };
+        done.map_err(|refusal| refusal.with_errno(Errno::EACCES))
+    }
+
+    /// One access of an endpoint to one piece: between it and the parts of a buffer, as long as it. May
+    /// sleep.
+    pub(crate) fn access_whole<'t>(
+        &self,
+        initiator: &Initiator<'_>,
+        piece: RemotePiece,
+        needs: Access,
+        parts: impl Iterator<Item = Transfer<'t>>,
+    ) -> Result<(), Refusal> {
+        let done = self.enter(initiator, piece, |live, at| {
+            live.extent.check(at, piece.len, needs)?;
+            let mut at = at;
+            for part in parts {
+                let len = widen(part.len());
+                live.extent.copy(at, part)?;
+                at += len;
+            }
+            let counts = needs == Access::REMOTE_WRITE && piece.len > 0;
+            if let (true, Some(counter)) = (counts, &live.counter) {
+                counter.add(1);
+            }
+            Ok(())
+        });
         done.map_err(|refusal| refusal.with_errno(Errno::EACCES))
     }
 
@@ -137,7 +163,7 @@ impl Target<'_> {
         f: impl FnOnce(&Live, u64) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let key = piece.key;
-        let found = self.domain.keys().get(key);
+        let found = self.home.keys().get(key);
         let found = found.ok_or(denied(c"no such key").value(key))?;
         let at = found.place(piece)?;
         if found.region.auth_key() != initiator.auth_key() {

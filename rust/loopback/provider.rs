@@ -4,7 +4,9 @@
 
 use crate::{
     domain::Domain,
+    ep,
     ext,
+    listener::Pep,
     mode::Mode,
     params, //
 };
@@ -14,10 +16,15 @@ use kernel::{
 };
 use kfabric::{
     num,
-    provider,
+    provider::{
+        self,
+        msg_ep::MsgLimits, //
+    },
     DomainRequest,
+    Ends,
     Errno,
     Extras,
+    MsgOffer,
     Offer,
     Refusal, //
 };
@@ -26,6 +33,15 @@ use kfabric::{
 const CAPS: u64 = num::widen_u32(
     kfi_bindings::KFI_RMA | kfi_bindings::KFI_REMOTE_READ | kfi_bindings::KFI_REMOTE_WRITE,
 ) | kfi_bindings::KFI_RMA_EVENT;
+
+/// What connected endpoints are for, too.
+const MSG_CAPS: u64 = num::widen_u32(
+    kfi_bindings::KFI_MSG
+        | kfi_bindings::KFI_SEND
+        | kfi_bindings::KFI_RECV
+        | kfi_bindings::KFI_READ
+        | kfi_bindings::KFI_WRITE,
+);
 
 /// The fabric's name.
 const FABRIC: &CStr = c"loop";
@@ -40,11 +56,14 @@ impl provider::Provider for Loop {
     const NAME: &'static CStr = c"loop";
     const VERSION: u32 = 1 << 16;
 
-    fn offers() -> Result<KVec<Offer>, Errno> {
+    fn offers(ends: &Ends) -> Result<KVec<Offer>, Errno> {
         let mut offers = KVec::new();
         for number in 0..params::domains() {
-            for mode in Mode::OFFERS {
+            for mode in Mode::OFFERS.into_iter().filter(|_| ends.is_none()) {
                 offers.push(offer(number, mode)?, GFP_KERNEL)?;
+            }
+            for mode in Mode::OFFERS {
+                offers.push(msg_offer(number, mode, ends)?, GFP_KERNEL)?;
             }
         }
         Ok(offers)
@@ -74,6 +93,19 @@ fn offer(number: u32, mode: Mode) -> Result<Offer, Errno> {
             counters: 1 << 16,
             auth_key: AUTH_KEY,
         },
+        msg: None,
+    })
+}
+
+/// As [`offer`], with endpoints that are connected.
+fn msg_offer(number: u32, mode: Mode, ends: &Ends) -> Result<Offer, Errno> {
+    Ok(Offer {
+        caps: CAPS | MSG_CAPS,
+        msg: Some(MsgOffer {
+            limits: ep::LIMITS,
+            ends: *ends,
+        }),
+        ..offer(number, mode)?
     })
 }
 
@@ -100,6 +132,10 @@ impl provider::Fabric for Fabric {
             Domain::open(request, &ext::EXTENSIONS)?,
             GFP_KERNEL,
         )?)
+    }
+
+    fn open_pep(&self) -> Result<(KBox<dyn provider::pep::Pep>, MsgLimits), Refusal> {
+        Ok((KBox::new(Pep::new(), GFP_KERNEL)?, ep::LIMITS))
     }
 }
 

@@ -58,6 +58,19 @@ pub(crate) fn econnaborted() -> Error {
     }
 }
 
+/// Connection refused.
+#[inline]
+pub(crate) fn econnrefused() -> Error {
+    #[cfg(kernel_7_3)]
+    {
+        kernel::error::code::ECONNREFUSED
+    }
+    #[cfg(not(kernel_7_3))]
+    {
+        Error::from_errno(-111)
+    }
+}
+
 /// Operation not supported.
 #[inline]
 pub(crate) fn eopnotsupp() -> Error {

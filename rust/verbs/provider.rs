@@ -21,6 +21,7 @@ use kfabric::{
     num,
     provider,
     DomainRequest,
+    Ends,
     Errno,
     Extras,
     Offer,
@@ -40,8 +41,11 @@ impl provider::Provider for Verbs {
     const NAME: &'static CStr = c"verbs";
     const VERSION: u32 = 1 << 16;
 
-    fn offers() -> Result<KVec<Offer>, Errno> {
+    fn offers(ends: &Ends) -> Result<KVec<Offer>, Errno> {
         let mut offers = KVec::new();
+        if !ends.is_none() {
+            return Ok(offers);
+        }
         for device in device::all().map_err(|_| Errno::ENOMEM)? {
             if let Some(present) = device.get() {
                 for mode in Mode::OFFERS {
@@ -71,6 +75,7 @@ fn offer(device: &rdma::Device, mode: Mode) -> Result<Offer, Errno> {
         mr_iov_limit: region.segments,
         mr_cnt: region.regions,
         extras: Extras::default(),
+        msg: None,
     })
 }
 

@@ -3,24 +3,31 @@
 //! What providers written in Rust answer to `kfi_getinfo()`.
 
 use super::{
-    hints::Hints,
-    info::{
+    address,
+    hints::Hints, //
+};
+use crate::{
+    object::info::{
         memory::{
             bytes,
             string, //
         },
         Info, //
-    }, //
-};
-use crate::{
+    },
     provider::{
         offer::{
+            Ends,
+            MsgOffer,
             Offer,
             EP_TYPE, //
         },
         Provider, //
     },
-    support::errno::Errno, //
+    support::{
+        errno::Errno,
+        num::widen_u32,
+        sockaddr, //
+    }, //
 };
 use kernel::{
     ffi::{
@@ -69,9 +76,14 @@ fn answer<P: Provider>(offer: &Offer, wanted: &Hints<'_>, flags: u64) -> Result<
         if !domain.auth_key.is_null() {
             domain.auth_key_size = wanted.auth_key.size;
         }
+        if let Some(msg) = &offer.msg {
+            answer_msg(fields, msg)?;
+        }
         if offer.extras.endpoints > 0 {
             let ep = &mut *fields.ep_attr;
-            ep.type_ = EP_TYPE;
+            if offer.msg.is_none() {
+                ep.type_ = EP_TYPE;
+            }
             ep.auth_key = bytes(wanted.ep_auth_key.key.cast(), wanted.ep_auth_key.size)?.cast();
             if !ep.auth_key.is_null() {
                 ep.auth_key_size = wanted.ep_auth_key.size;
@@ -79,6 +91,46 @@ fn answer<P: Provider>(offer: &Offer, wanted: &Hints<'_>, flags: u64) -> Result<
         }
     }
     Ok(info)
+}
+
+/// What connected endpoints are, as C has it.
+///
+/// # Safety
+///
+/// The info has all its attributes.
+unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno> {
+    let limits = &msg.limits;
+    // SAFETY: By the requirements of this function.
+    let (ep, tx, rx, domain) = unsafe {
+        (
+            &mut *fields.ep_attr,
+            &mut *fields.tx_attr,
+            &mut *fields.rx_attr,
+            &mut *fields.domain_attr,
+        )
+    };
+    ep.type_ = kfi_bindings::kfi_ep_type_KFI_EP_MSG;
+    ep.max_msg_size = usize::try_from(limits.local.bytes).unwrap_or(usize::MAX);
+    (ep.tx_ctx_cnt, ep.rx_ctx_cnt) = (1, 1);
+    tx.caps = fields.caps;
+    tx.size = limits.tx_size;
+    tx.inject_size = limits.inject_size;
+    tx.iov_limit = limits.local.segments;
+    tx.rma_iov_limit = 1;
+    rx.caps = fields.caps;
+    rx.size = limits.rx_size;
+    rx.iov_limit = limits.local.segments;
+    let order = widen_u32(kfi_bindings::KFI_ORDER_STRICT);
+    (tx.msg_order, rx.msg_order) = (order, order);
+    domain.cq_data_size = limits.cq_data_size;
+    (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
+    let Ends { source, peer } = msg.ends;
+    if let Some(known) = source.or(peer) {
+        fields.addr_format = sockaddr::format_of(&known);
+    }
+    (fields.src_addr, fields.src_addrlen) = address::copy(source)?;
+    (fields.dest_addr, fields.dest_addrlen) = address::copy(peer)?;
+    Ok(())
 }
 
 /// The `kgetinfo` slot of a Rust provider.
@@ -94,14 +146,19 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     hints: *mut kfi_info,
     info: *mut *mut kfi_info,
 ) -> c_int {
-    // No provider written in Rust has addresses.
-    if !node.is_null() || !service.is_null() {
-        return Errno::ENODATA.to_c();
-    }
-    // SAFETY: Null or valid with all that it points to, as the C API demands.
-    let wanted = unsafe { Hints::read(hints) };
+    // SAFETY: Null or valid with all that they point to, as the C API demands.
+    let (wanted, ends) = unsafe {
+        (
+            Hints::read(hints),
+            address::ends(node, service, flags, hints),
+        )
+    };
+    let ends = match ends {
+        Ok(ends) => ends,
+        Err(refusal) => return refusal.report(),
+    };
     let mut found = Info::none();
-    let collected = P::offers().and_then(|offers| {
+    let collected = P::offers(&ends).and_then(|offers| {
         for offer in offers.iter().filter(|offer| wanted.met_by(P::NAME, offer)) {
             found.append(answer::<P>(offer, &wanted, flags)?);
             if flags & KFI_PROV_ATTR_ONLY != 0 {

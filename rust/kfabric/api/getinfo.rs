@@ -5,10 +5,12 @@
 use crate::{
     api::{
         guard,
-        info::Info,
         registry, //
     },
-    object::domain::DomainObject,
+    object::{
+        domain::DomainObject,
+        info::Info, //
+    },
     support::{
         cstr,
         errno::Errno,

@@ -2,7 +2,10 @@
 
 //! Reading a consumer's hints.
 
-use super::needs::Needs;
+use super::needs::{
+    KindNeed,
+    Needs, //
+};
 use crate::{
     object::{
         domain::DomainObject,
@@ -25,6 +28,14 @@ use kfi_bindings::{
     kfid_domain,
     kfid_fabric, //
 };
+
+/// The formats of addresses that there are.
+const FORMATS: [u32; 4] = [
+    kfi_bindings::KFI_FORMAT_UNSPEC,
+    kfi_bindings::KFI_SOCKADDR,
+    kfi_bindings::KFI_SOCKADDR_IN,
+    kfi_bindings::KFI_SOCKADDR_IN6,
+];
 
 /// An authorization key, to be handed back in the answer.
 #[derive(Clone, Copy)]
@@ -144,7 +155,7 @@ impl<'a> Hints<'a> {
         };
         let mut needs = Needs {
             caps: info.caps,
-            beyond: info.addr_format != 0 || !info.src_addr.is_null() || !info.dest_addr.is_null(),
+            beyond: !FORMATS.contains(&info.addr_format),
             ..Needs::default()
         };
         domain.inspect(|attr| add_domain(&mut needs, attr));
@@ -192,16 +203,10 @@ fn add_domain(needs: &mut Needs, attr: &kfi_domain_attr) {
             attr.tclass,
             kfi_bindings::KFI_TC_UNSPEC | kfi_bindings::KFI_TC_BEST_EFFORT
         )
-        || [
-            attr.cq_data_size,
-            attr.cq_cnt,
-            attr.tx_ctx_cnt,
-            attr.rx_ctx_cnt,
-            attr.max_ep_tx_ctx,
-            attr.max_ep_rx_ctx,
-            attr.max_ep_stx_ctx,
-            attr.max_ep_srx_ctx,
-        ] != [0; 8];
+        || [attr.max_ep_stx_ctx, attr.max_ep_srx_ctx] != [0; 2]
+        || attr.max_ep_tx_ctx > 1
+        || attr.max_ep_rx_ctx > 1;
+    needs.msg.cq_data_size = attr.cq_data_size;
     let extras = &mut needs.extras;
     extras.endpoints = extras.endpoints.max(attr.ep_cnt);
     extras.counters = attr.cntr_cnt;
@@ -212,25 +217,30 @@ fn add_ep(needs: &mut Needs, attr: &kfi_ep_attr) {
     let extras = &mut needs.extras;
     match attr.type_ {
         kfi_bindings::kfi_ep_type_KFI_EP_UNSPEC => (),
-        EP_TYPE => extras.endpoints = extras.endpoints.max(1),
+        EP_TYPE => {
+            extras.endpoints = extras.endpoints.max(1);
+            needs.kind = KindNeed::Bare;
+        }
+        kfi_bindings::kfi_ep_type_KFI_EP_MSG => needs.kind = KindNeed::Msg,
         _ => needs.beyond = true,
     }
     extras.auth_key = extras.auth_key.max(attr.auth_key_size);
-    needs.beyond |=
-        attr.protocol != 0 || [attr.max_msg_size, attr.tx_ctx_cnt, attr.rx_ctx_cnt] != [0; 3];
+    needs.msg.max_msg_size = attr.max_msg_size;
+    needs.beyond |= attr.protocol != 0 || attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1;
 }
 
 fn add_tx(needs: &mut Needs, attr: &kfi_tx_attr) {
     needs.caps |= attr.caps;
-    needs.beyond |= [
-        attr.inject_size,
-        attr.size,
-        attr.iov_limit,
-        attr.rma_iov_limit,
-    ] != [0; 4];
+    let msg = &mut needs.msg;
+    msg.inject_size = attr.inject_size;
+    msg.tx_size = attr.size;
+    msg.iov_limit = msg.iov_limit.max(attr.iov_limit);
+    msg.rma_iov_limit = attr.rma_iov_limit;
 }
 
 fn add_rx(needs: &mut Needs, attr: &kfi_rx_attr) {
     needs.caps |= attr.caps;
-    needs.beyond |= [attr.total_buffered_recv, attr.size, attr.iov_limit] != [0; 3];
+    needs.beyond |= attr.total_buffered_recv != 0;
+    needs.msg.rx_size = attr.size;
+    needs.msg.iov_limit = needs.msg.iov_limit.max(attr.iov_limit);
 }

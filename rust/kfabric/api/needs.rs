@@ -2,9 +2,15 @@
 
 //! The numbers in a consumer's hints, and whether an offer meets them.
 
-use crate::provider::offer::{
-    Extras,
-    Terms, //
+use crate::{
+    provider::{
+        msg_ep::MsgLimits,
+        offer::{
+            Extras,
+            Terms, //
+        }, //
+    },
+    support::num::widen, //
 };
 
 /// What a consumer needs. The default is nothing: then it takes everything.
@@ -17,11 +23,51 @@ pub(super) struct Needs {
     pub(super) mr_key_size: usize,
     pub(super) mr_iov_limit: usize,
     pub(super) mr_cnt: usize,
-    /// Endpoints (of the kind [`EP_TYPE`](crate::provider::offer::EP_TYPE)), counters and authorization keys.
+    /// Endpoints, counters and authorization keys.
     pub(super) extras: Extras,
-    /// Something that no provider written in Rust has yet: endpoints of another kind, what they
-    /// would transfer with, completion queues, addresses.
+    /// The kind of endpoint.
+    pub(super) kind: KindNeed,
+    /// What connected endpoints must be able to do.
+    pub(super) msg: MsgNeeds,
+    /// Something that no provider written in Rust has yet.
     pub(super) beyond: bool,
+}
+
+/// The kind of endpoint that a consumer needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum KindNeed {
+    /// Any, or none.
+    #[default]
+    Any,
+    /// One that transfers nothing ([`EP_TYPE`](crate::provider::offer::EP_TYPE)).
+    Bare,
+    /// One that is connected.
+    Msg,
+}
+
+/// What connected endpoints must be able to do. The default is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct MsgNeeds {
+    pub(super) tx_size: usize,
+    pub(super) rx_size: usize,
+    pub(super) iov_limit: usize,
+    pub(super) rma_iov_limit: usize,
+    pub(super) inject_size: usize,
+    pub(super) max_msg_size: usize,
+    pub(super) cq_data_size: usize,
+}
+
+impl MsgNeeds {
+    /// Can these endpoints do that?
+    fn met_by(&self, limits: &MsgLimits) -> bool {
+        self.tx_size <= limits.tx_size
+            && self.rx_size <= limits.rx_size
+            && self.iov_limit <= limits.local.segments
+            && self.rma_iov_limit <= 1
+            && self.inject_size <= limits.inject_size
+            && widen(self.max_msg_size) <= limits.local.bytes
+            && self.cq_data_size <= limits.cq_data_size
+    }
 }
 
 impl Needs {
@@ -38,6 +84,11 @@ impl Needs {
             && self.extras.endpoints <= offer.extras.endpoints
             && self.extras.counters <= offer.extras.counters
             && self.extras.auth_key <= offer.extras.auth_key
+            && match (&offer.msg, self.kind) {
+                (Some(msg), KindNeed::Any | KindNeed::Msg) => self.msg.met_by(&msg.limits),
+                (None, KindNeed::Any | KindNeed::Bare) => self.msg == MsgNeeds::default(),
+                _ => false,
+            }
     }
 }
 
@@ -56,6 +107,7 @@ mod tests {
             counters: 2,
             auth_key: 3,
         },
+        msg: None,
     };
 
     #[test]

@@ -2,7 +2,7 @@
 
 //! Binding objects to others.
 //!
-//! Only siblings are bound: what was opened in the same domain, or in the same fabric.
+//! What is bound was opened in the same domain, or in the same fabric.
 
 use super::{
     obj::{
@@ -60,27 +60,49 @@ impl Other<'_> {
         unsafe { Obj::from_fid(*self.fid) }
     }
 
-    /// Binds `object` to the other one, which was just found. May sleep.
+    /// Returns the flags, of which at least one says for `what` they are bound, and others `how`. Any
+    /// context.
+    ///
+    /// # Errors
+    ///
+    /// - `EBADFLAGS`: they are not such.
+    pub(crate) fn flags_of(&self, what: u64, how: u64) -> Result<u64, Refusal> {
+        match self.flags & !(what | how) == 0 && self.flags & what != 0 {
+            true => Ok(self.flags),
+            false => Err(self.bad_flags()),
+        }
+    }
+
+    fn bad_flags(&self) -> Refusal {
+        let refusal = Refusal::new(Errno::EBADFLAGS, c"not the flags of such a binding");
+        refusal.value(self.flags)
+    }
+
+    /// Binds something in `parent` to the other object, which was just found. May sleep.
     ///
     /// # Errors
     ///
     /// - `EBADFLAGS`: the flags are not those of such a binding.
-    /// - `EINVAL`: they have not the same parent, or the other one is being closed.
-    pub(crate) fn bind<T, U>(
+    /// - `EINVAL`: the other one was opened elsewhere, or is being closed.
+    pub(crate) fn bind<U: Bindable>(
         &self,
-        object: &Obj<T>,
+        parent: &Obj<U::Parent>,
         other: &Obj<U>,
         flags: u64,
-    ) -> Result<U::Bound, Refusal>
-    where
-        T: Child,
-        U: Bindable<Parent = T::Parent>,
-    {
-        if self.flags != flags {
-            let refusal = Refusal::new(Errno::EBADFLAGS, c"not the flags of such a binding");
-            return Err(refusal.value(self.flags));
+    ) -> Result<U::Bound, Refusal> {
+        match self.flags == flags {
+            true => self.bind_any(parent, other),
+            false => Err(self.bad_flags()),
         }
-        if !ptr::eq(object.parent(), other.parent()) {
+    }
+
+    /// As [`bind`](Self::bind), with flags that the caller has looked at.
+    pub(crate) fn bind_any<U: Bindable>(
+        &self,
+        parent: &Obj<U::Parent>,
+        other: &Obj<U>,
+    ) -> Result<U::Bound, Refusal> {
+        if !ptr::eq(parent, other.parent()) {
             let why = c"an object of another domain, or of another fabric";
             return Err(Refusal::new(Errno::EINVAL, why));
         }

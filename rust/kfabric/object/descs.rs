@@ -13,6 +13,7 @@ mod kunit;
 
 use crate::{
     new_irq_lock,
+    post::local::Described,
     region::access::Access,
     support::{
         hlist::{
@@ -35,19 +36,6 @@ use kernel::{
 const LOCKS_BITS: u32 = 6;
 const CHAINS_BITS: u32 = 6;
 
-/// What a descriptor leads back to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LocalRegion {
-    /// The address of its first byte for the device.
-    pub(crate) base: u64,
-    /// How many bytes it has.
-    pub(crate) len: u64,
-    /// What may be done with it.
-    pub(crate) access: Access,
-    /// How many regions of the device it is.
-    pub(crate) pieces: usize,
-}
-
 /// What a region is to be found by, as a part of it.
 ///
 /// # Invariants
@@ -57,7 +45,9 @@ pub(crate) struct Local {
     node: Node,
     desc: Atomic<usize>,
     base: Atomic<u64>,
-    pieces: Atomic<usize>,
+    whole: Atomic<bool>,
+    /// Where its first byte is for the kernel; 0 if it isn't one range of addresses there.
+    start: u64,
     /// How many bytes the region has.
     pub(crate) len: u64,
     /// What may be done with the region.
@@ -66,24 +56,26 @@ pub(crate) struct Local {
 
 impl Local {
     /// Of a region that is not found yet.
-    pub(crate) const fn new(len: u64, access: Access) -> Self {
+    pub(crate) fn new(start: Option<u64>, len: u64, access: Access) -> Self {
         // INVARIANT: In no table.
         Self {
             node: Node::new(),
             desc: Atomic::new(0),
             base: Atomic::new(0),
-            pieces: Atomic::new(0),
+            whole: Atomic::new(false),
+            start: start.unwrap_or(0),
             len,
             access,
         }
     }
 
-    fn region(&self) -> LocalRegion {
-        LocalRegion {
+    fn region(&self) -> Described {
+        Described {
+            start: Some(self.start).filter(|&start| start != 0),
             base: self.base.load(Relaxed),
             len: self.len,
             access: self.access,
-            pieces: self.pieces.load(Relaxed),
+            whole: self.whole.load(Relaxed),
         }
     }
 }
@@ -143,7 +135,7 @@ impl Descs {
     }
 
     /// Returns the region that has a descriptor, if one of this domain has. Any context.
-    pub(crate) fn find(&self, desc: usize) -> Option<LocalRegion> {
+    pub(crate) fn find(&self, desc: usize) -> Option<Described> {
         self.with(desc, |chain| {
             let mut node = *chain;
             // SAFETY: Null or in the chain by the invariant, whose lock is held.
@@ -165,13 +157,13 @@ impl Descs {
     /// # Safety
     ///
     /// `local` was not inserted, and doesn't move before it is [removed](Self::remove).
-    pub(crate) unsafe fn insert(&self, local: &Local, desc: usize, base: u64, pieces: usize) {
+    pub(crate) unsafe fn insert(&self, local: &Local, desc: usize, base: u64, whole: bool) {
         if desc == 0 {
             return;
         }
         self.with(desc, |chain| {
             local.base.store(base, Relaxed);
-            local.pieces.store(pieces, Relaxed);
+            local.whole.store(whole, Relaxed);
             // INVARIANT: Both under the lock.
             local.desc.store(desc, Relaxed);
             // SAFETY: The lock is held; by the requirements of this function, in no chain, and it

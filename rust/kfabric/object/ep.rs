@@ -2,21 +2,29 @@
 
 //! The endpoint as C has it.
 //!
-//! The core's own, on the domains of providers that say so ([`Domain::endpoints`]). Nothing is
-//! transferred by it: it is there for regions to be bound to.
+//! One of two kinds. Either the provider has connected endpoints, which transfer something
+//! ([`MsgEp`](crate::provider::msg_ep::MsgEp)); or it lets the core have some of its own
+//! ([`Domain::endpoints`]), by which nothing is transferred: they are there for regions to be bound to.
 //!
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
 
 mod attr;
+mod bind;
+mod bound;
+mod cm;
+mod message;
+mod msg;
 pub(crate) mod open;
 mod ops;
+mod phase;
+mod posting;
+mod rma;
 
+pub(crate) use self::cm::private_data;
+
+use self::msg::Msg;
 use super::{
-    binding::{
-        Bindable,
-        Binds,
-        Other, //
-    },
+    binding::Bindable,
     closing::Close,
     domain::DomainBody,
     fid::Class,
@@ -29,8 +37,8 @@ use crate::{
         Domain, //
     },
     support::{
-        errno::Errno,
-        refusal::Refusal, //
+        refusal::Refusal,
+        table::NO_SUCH_CALL, //
     }, //
 };
 use kernel::sync::Arc;
@@ -49,6 +57,8 @@ pub(crate) type EndpointObject = Obj<EndpointBody>;
 /// What the core keeps with an endpoint.
 pub(crate) struct EndpointBody {
     endpoint: Arc<Endpoint>,
+    /// What it has if it transfers something.
+    msg: Option<Msg>,
 }
 
 impl EndpointBody {
@@ -56,10 +66,36 @@ impl EndpointBody {
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint
     }
+
+    fn msg(&self) -> Option<&Msg> {
+        self.msg.as_ref()
+    }
+
+    /// What it has to transfer something.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOSYS`: it transfers nothing.
+    fn transferring(&self) -> Result<&Msg, Refusal> {
+        self.msg.as_ref().ok_or(NO_SUCH_CALL)
+    }
+
+    /// Has it enabled: what is bound to it can be used. May sleep.
+    fn enable(&self) -> Result<(), Refusal> {
+        if let Some(msg) = &self.msg {
+            msg.enable()?;
+        }
+        Ok(self.endpoint.enable()?)
+    }
 }
 
 impl Child for EndpointBody {
     type Parent = DomainBody;
+    const END: Option<fn(&EndpointObject)> = Some(|endpoint| {
+        if let Some(msg) = &endpoint.msg {
+            msg.device_goes();
+        }
+    });
 }
 
 impl Bindable for EndpointBody {
@@ -70,16 +106,13 @@ impl Bindable for EndpointBody {
     }
 }
 
-impl Binds for EndpointBody {
-    fn bind(_endpoint: &EndpointObject, _other: Other<'_>) -> Result<(), Refusal> {
-        // There is nothing to report to anybody.
-        Err(Refusal::new(Errno::ENOSYS, c"endpoints transfer nothing"))
-    }
-}
-
 impl Close for EndpointBody {
-    /// No peer gets through it to its regions any more. Waits for those who are on their way.
+    /// No peer gets through it to its regions any more. Waits for those who are on their way, and until
+    /// all transfers have ended.
     fn close(&self) -> Result<(), Refusal> {
+        if let Some(msg) = &self.msg {
+            msg.close();
+        }
         self.endpoint.close();
         Ok(())
     }

@@ -12,8 +12,12 @@ mod out;
 mod queue;
 mod read;
 mod ring;
+mod writer;
 
-pub(crate) use queue::Unread;
+pub(crate) use self::{
+    queue::Unread,
+    writer::Writer, //
+};
 
 use self::{
     event::{
@@ -151,8 +155,20 @@ impl EqBody {
                 fid,
                 context,
                 errno,
+                prov_errno: errno,
+                data: None,
             },
         )
+    }
+
+    /// What puts events about one object in, and may outlive the queue: then they go nowhere.
+    pub(crate) fn writer(&self, fid: *mut kfid, context: *mut c_void) -> Writer {
+        Writer::new(self.queue.clone(), fid, context)
+    }
+
+    /// Takes out all that is about an object, and hasn't been read. Any context.
+    pub(crate) fn forget_all(&self, fid: *mut kfid) {
+        self.queue.forget_all(fid);
     }
 
     /// Takes out what [`complete`](Self::complete) or [`fail`](Self::fail) put in, unless somebody

@@ -23,8 +23,6 @@ pub(crate) mod reserve;
 mod state;
 pub(crate) mod unsettled;
 
-pub use self::local::LocalSegment;
-
 use self::{
     ranges::Ranges,
     state::State, //

@@ -9,6 +9,11 @@ use super::{
         Closing,
         Enabling,
         Mr, //
+    },
+    msg_ep::{
+        MsgEp,
+        MsgEpRequest,
+        MsgLimits, //
     }, //
 };
 use crate::{
@@ -90,6 +95,19 @@ pub trait Domain: Any + Send + Sync {
     /// Any context.
     fn endpoints(&self) -> bool {
         false
+    }
+
+    /// What its connected endpoints can do, if it has any. Any context.
+    fn msg_limits(&self) -> Option<&MsgLimits> {
+        None
+    }
+
+    /// Opens an endpoint that is to be connected. May sleep.
+    fn open_ep(&self, _request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {
+        Err(Refusal::new(
+            Errno::ENOSYS,
+            c"the provider has no endpoints",
+        ))
     }
 
     /// The provider's own extensions, for `kfi_open_ops` to be opened by their names. Where the core

@@ -7,7 +7,12 @@ use super::{
         Domain,
         DomainRequest, //
     },
-    offer::Offer, //
+    msg_ep::MsgLimits,
+    offer::{
+        Ends,
+        Offer, //
+    },
+    pep::Pep, //
 };
 use crate::support::{
     errno::Errno,
@@ -27,8 +32,9 @@ pub trait Provider: 'static {
     /// Its version, as `KFI_VERSION(major, minor)`.
     const VERSION: u32;
 
-    /// Lists what the provider can offer right now, one entry per domain. May sleep.
-    fn offers() -> Result<KVec<Offer>, Errno>;
+    /// Lists what the provider can offer right now, one entry per domain and kind of endpoint; where
+    /// addresses are asked for, connected endpoints between them only. May sleep.
+    fn offers(ends: &Ends) -> Result<KVec<Offer>, Errno>;
 
     /// Opens the fabric of this name; `ENODEV` if there is none. May sleep.
     fn open_fabric(name: &CStr) -> Result<KBox<dyn Fabric>, Refusal>;
@@ -38,4 +44,14 @@ pub trait Provider: 'static {
 pub trait Fabric: Send + Sync {
     /// Opens a domain. May sleep.
     fn open_domain(&self, request: &DomainRequest<'_>) -> Result<KBox<dyn Domain>, Refusal>;
+
+    /// Opens a passive endpoint, and says what those that answer its requests can do. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOSYS`: there are none.
+    fn open_pep(&self) -> Result<(KBox<dyn Pep>, MsgLimits), Refusal> {
+        let why = c"the provider has no passive endpoints";
+        Err(Refusal::new(Errno::ENOSYS, why))
+    }
 }

@@ -2,9 +2,11 @@
 
 //! What a provider offers.
 
+use super::msg_ep::MsgLimits;
+use core::net::SocketAddr;
 use kernel::str::CString;
 
-/// The one kind of endpoint that providers written in Rust can have.
+/// The kind of endpoint that transfers nothing: regions are bound to it.
 pub(crate) const EP_TYPE: kfi_bindings::kfi_ep_type = kfi_bindings::kfi_ep_type_KFI_EP_RDM;
 
 /// One domain that a provider can open, with its true limits.
@@ -25,6 +27,33 @@ pub struct Offer {
     pub mr_cnt: usize,
     /// What there is besides regions.
     pub extras: Extras,
+    /// What its connected endpoints are, if it is an offer of those.
+    pub msg: Option<MsgOffer>,
+}
+
+/// Connected endpoints that a domain can have.
+#[derive(Clone, Copy, Debug)]
+pub struct MsgOffer {
+    /// What they can do.
+    pub limits: MsgLimits,
+    /// The addresses that they would have.
+    pub ends: Ends,
+}
+
+/// The addresses of a connection, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// That of this side.
+    pub source: Option<SocketAddr>,
+    /// The peer's.
+    pub peer: Option<SocketAddr>,
+}
+
+impl Ends {
+    /// Is neither known?
+    pub const fn is_none(&self) -> bool {
+        self.source.is_none() && self.peer.is_none()
+    }
 }
 
 /// What a domain has besides regions. The default is nothing.
@@ -47,6 +76,7 @@ pub(crate) struct Terms {
     pub(crate) mr_iov_limit: usize,
     pub(crate) mr_cnt: usize,
     pub(crate) extras: Extras,
+    pub(crate) msg: Option<MsgOffer>,
 }
 
 impl Offer {
@@ -58,6 +88,7 @@ impl Offer {
             mr_iov_limit: self.mr_iov_limit,
             mr_cnt: self.mr_cnt,
             extras: self.extras,
+            msg: self.msg,
         }
     }
 }

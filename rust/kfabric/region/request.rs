@@ -28,6 +28,7 @@ use crate::{
     },
     support::{
         errno::Errno,
+        num::widen,
         refusal::Refusal, //
     }, //
 };
@@ -165,6 +166,17 @@ impl<'a> MrRequest<'a> {
         // The list was found valid to its end.
         let segments = self.source.segments(usize::MAX).map_while(Result::ok);
         Pieces::new(segments, max_pages, max_bytes)
+    }
+
+    /// Where its first byte is for the kernel, if it is one range of addresses there.
+    pub(crate) fn kernel_start(&self) -> Option<u64> {
+        match &self.source {
+            Source::Kvec(list) => match list.entries(usize::MAX) {
+                [one] => Some(widen(one.iov_base.addr())),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The rights asked for.

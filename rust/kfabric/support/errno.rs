@@ -85,6 +85,32 @@ errnos! {
     ETOOSMALL = KFI_ETOOSMALL;
     /// A resource of the provider is not available, or an error entry waits to be read.
     EAVAIL = KFI_EAVAIL;
+    /// Somebody listens at that address already.
+    EADDRINUSE = KFI_EADDRINUSE;
+    /// No address of this machine.
+    EADDRNOTAVAIL = KFI_EADDRNOTAVAIL;
+    /// The peer does not want the connection.
+    ECONNREFUSED = KFI_ECONNREFUSED;
+    /// The connection was lost.
+    ECONNRESET = KFI_ECONNRESET;
+    /// It is connected already.
+    EISCONN = KFI_EISCONN;
+    /// More bytes than there may be.
+    EMSGSIZE = KFI_EMSGSIZE;
+    /// No completion queue is bound.
+    ENOCQ = KFI_ENOCQ;
+    /// No event queue is bound.
+    ENOEQ = KFI_ENOEQ;
+    /// There is none.
+    ENOENT = KFI_ENOENT;
+    /// There is no such option.
+    ENOPROTOOPT = KFI_ENOPROTOOPT;
+    /// It is not connected.
+    ENOTCONN = KFI_ENOTCONN;
+    /// The peer's device has failed.
+    EREMOTEIO = KFI_EREMOTEIO;
+    /// A message was longer than the buffer for it.
+    ETRUNC = KFI_ETRUNC;
 }
 
 impl Errno {

@@ -129,7 +129,7 @@ mod backend {
 #[macro_export]
 macro_rules! new_irq_lock {
     ($inner:expr, $name:literal) => {
-        $crate::support::irqlock::IrqLock::new($inner, $name, ::kernel::static_lock_class!())
+        $crate::irqlock::IrqLock::new($inner, $name, ::kernel::static_lock_class!())
     };
 }
 

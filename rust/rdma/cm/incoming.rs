@@ -121,7 +121,7 @@ impl Incoming {
         });
         pending.told.store(null_mut(), Relaxed);
         if pending.dropped.load(Relaxed) {
-            return Err(ECONNREFUSED);
+            return Err(errno::econnrefused());
         }
         Ok(())
     }

@@ -14,9 +14,9 @@ mod tests {
     }
 
     fn insert(descs: &Descs, desc: usize) -> Result<KBox<Local>> {
-        let local = KBox::new(Local::new(100, Access::SEND), GFP_KERNEL)?;
+        let local = KBox::new(Local::new(None, 100, Access::SEND), GFP_KERNEL)?;
         // SAFETY: New; the box stays where it is, and each test removes it.
-        unsafe { descs.insert(&local, desc, base(desc), 1) };
+        unsafe { descs.insert(&local, desc, base(desc), true) };
         Ok(local)
     }
 
@@ -26,11 +26,12 @@ mod tests {
     }
 
     fn is_found(descs: &Descs, desc: usize) -> bool {
-        let expected = LocalRegion {
+        let expected = Described {
+            start: None,
             base: base(desc),
             len: 100,
             access: Access::SEND,
-            pieces: 1,
+            whole: true,
         };
         descs.find(desc) == Some(expected)
     }

@@ -24,7 +24,7 @@ use kfi_bindings::KFI_REG_MR;
 impl Binds for DomainBody {
     fn bind(domain: &DomainObject, other: Other<'_>) -> Result<(), Refusal> {
         let eq = other.object::<EqBody>()?;
-        if domain.set_eq(other.bind(domain, eq, KFI_REG_MR)?) {
+        if domain.set_eq(other.bind(domain.parent(), eq, KFI_REG_MR)?) {
             Ok(())
         } else {
             Err(Refusal::new(

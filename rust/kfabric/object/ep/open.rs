@@ -3,17 +3,32 @@
 //! `kfi_endpoint()`.
 
 use super::{
-    attr,
+    attr::{
+        self,
+        EpKind, //
+    },
+    cm,
+    message,
+    msg::{
+        Known,
+        Msg, //
+    },
     ops,
+    rma,
     EndpointBody,
     EndpointObject, //
 };
 use crate::{
     object::{
         domain::DomainObject,
-        opening, //
+        opening,
+        pep::requests, //
     },
-    provider::ep::Endpoint,
+    provider::{
+        cm::Events,
+        ep::Endpoint,
+        msg_ep::MsgEpRequest, //
+    },
     support::{
         errno::Errno,
         refusal::Refusal, //
@@ -33,6 +48,36 @@ use kfi_bindings::{
     kfid_ep, //
 };
 
+/// What there is to an endpoint that is going to be at `fid`, and to be connected.
+fn make_msg(
+    domain: &DomainObject,
+    info: &kfi_info,
+    endpoint: &Arc<Endpoint>,
+    ep: *mut kfid_ep,
+    context: *mut c_void,
+) -> Result<Msg, Refusal> {
+    let provider = domain.provider();
+    let limits = provider.msg_limits().ok_or(Errno::ENOSYS)?;
+    let asked = attr::msg(limits, info)?;
+    let events = Arc::pin_init(Events::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+    let imp = provider.open_ep(MsgEpRequest {
+        tx_size: asked.tx_size,
+        rx_size: asked.rx_size,
+        source: asked.source,
+        endpoint: endpoint.clone(),
+        answers: requests::take(info.handle)?,
+        events: events.clone(),
+    })?;
+    let known = Known {
+        fid: ep.cast(),
+        context,
+        op_flags: asked.op_flags,
+        peer: asked.peer,
+        answers: !info.handle.is_null(),
+    };
+    Msg::new(imp, events, *limits, known)
+}
+
 /// What there is to a new endpoint of a domain.
 ///
 /// # Safety
@@ -41,28 +86,31 @@ use kfi_bindings::{
 unsafe fn make(
     domain: &DomainObject,
     info: *const kfi_info,
+    ep: *mut kfid_ep,
     context: *mut c_void,
 ) -> Result<(kfid_ep, EndpointBody), Refusal> {
-    if !domain.provider().endpoints() {
-        return Err(Refusal::new(
-            Errno::ENOSYS,
-            c"the provider has no endpoints",
-        ));
-    }
     // SAFETY: By the requirements of this function.
     let info = unsafe { info.as_ref() }.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL"))?;
-    let auth_key = attr::parse(domain, info)?;
+    let kind = attr::kind(domain, info)?;
+    let auth_key = attr::auth_key(domain, info)?;
     let endpoint = Arc::pin_init(Endpoint::new(auth_key), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+    let msg = match kind {
+        EpKind::Msg => Some(make_msg(domain, info, &endpoint, ep, context)?),
+        EpKind::Bare if !info.handle.is_null() => {
+            return Err(Refusal::new(Errno::EINVAL, c"not a connection request"));
+        }
+        EpKind::Bare => None,
+    };
     let c = kfid_ep {
         fid: EndpointObject::fid(context),
         ops: ops::EP.as_ptr(),
-        cm: ops::CM.as_ptr(),
-        msg: ops::MSG.as_ptr(),
-        rma: ops::RMA.as_ptr(),
+        cm: cm::CM.as_ptr(),
+        msg: message::MSG.as_ptr(),
+        rma: rma::RMA.as_ptr(),
         tagged: ops::TAGGED.as_ptr(),
         atomic: ops::ATOMIC.as_ptr(),
     };
-    Ok((c, EndpointBody { endpoint }))
+    Ok((c, EndpointBody { endpoint, msg }))
 }
 
 /// The `endpoint` slot of a domain. May sleep.
@@ -77,5 +125,9 @@ pub(crate) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: Each is null or valid as the C API demands; a domain begins with its fid.
-    unsafe { opening::open(domain.cast(), ep, |domain, _| make(domain, info, context)) }
+    unsafe {
+        opening::open(domain.cast(), ep, |domain, ep| {
+            make(domain, info, ep, context)
+        })
+    }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations of an endpoint, of which those that transfer are served by nobody yet.
+//! The operations of an endpoint, but for those that connect it and transfer something.
 //!
-//! Their tables are there, and full, for callers who don't look before they call.
+//! What is served by nobody yet has a table all the same, for callers who don't look before they call.
 
 use super::{
     EndpointBody,
@@ -17,11 +17,14 @@ use crate::{
         obj::Object,
         place::Place, //
     },
+    provider::cq::Context,
     support::{
         errno::Errno,
+        num::signed_size,
         refusal::Refusal,
         table::{
             unserved,
+            Slot,
             Table, //
         }, //
     }, //
@@ -33,10 +36,7 @@ use kernel::ffi::{
 use kfi_bindings::{
     kfi_ops,
     kfi_ops_atomic,
-    kfi_ops_cm,
     kfi_ops_ep,
-    kfi_ops_msg,
-    kfi_ops_rma,
     kfi_ops_tagged,
     kfid,
     kfid_ep, //
@@ -54,26 +54,14 @@ impl Object for EndpointBody {
 }
 
 /// Options and contexts.
-pub(super) static EP: Table<kfi_ops_ep> = unserved!(
-    kfi_ops_ep: cancel, getopt, setopt, tx_ctx, rx_ctx
-);
-
-/// Connections.
-pub(super) static CM: Table<kfi_ops_cm> = unserved!(
-    kfi_ops_cm: setname, getname, getpeer, connect, listen, accept, reject, shutdown, join
-);
-
-/// Messages.
-pub(super) static MSG: Table<kfi_ops_msg> = unserved!(
-    kfi_ops_msg: recv, recvv, recvbv, recvmsg, send, sendv, sendbv, sendmsg, inject, senddata,
-    injectdata, recvsgl, sendsgl
-);
-
-/// RMA.
-pub(super) static RMA: Table<kfi_ops_rma> = unserved!(
-    kfi_ops_rma: read, readv, readbv, readmsg, write, writev, writebv, writemsg, inject, writedata,
-    injectdata, readsgl, writesgl
-);
+pub(super) static EP: Table<kfi_ops_ep> = Table(kfi_ops_ep {
+    size: size_of::<kfi_ops_ep>(),
+    cancel: Some(cancel),
+    getopt: Slot::NOSYS,
+    setopt: Slot::NOSYS,
+    tx_ctx: Slot::NOSYS,
+    rx_ctx: Slot::NOSYS,
+});
 
 /// Tagged messages.
 pub(super) static TAGGED: Table<kfi_ops_tagged> = unserved!(
@@ -87,7 +75,7 @@ pub(super) static ATOMIC: Table<kfi_ops_atomic> = unserved!(
     compwritev, compwritemsg, writevalid, readwritevalid, compwritevalid
 );
 
-/// `kfi_control()` of an endpoint: `kfi_enable()` is all it knows. Any context.
+/// `kfi_control()` of an endpoint: `kfi_enable()` is all it knows. May sleep.
 ///
 /// # Safety
 ///
@@ -101,10 +89,17 @@ pub(super) unsafe extern "C" fn control(
         return Refusal::new(Errno::ENOSYS, c"unknown command").report();
     }
     // SAFETY: By the requirements of this function.
-    match unsafe { EndpointObject::from_fid(fid) }
-        .and_then(|object| Ok(object.endpoint().enable()?))
-    {
-        Ok(()) => 0,
-        Err(refusal) => refusal.report(),
-    }
+    unsafe { EndpointObject::call(fid, |endpoint| endpoint.enable()) }
+}
+
+/// `kfi_cancel()`. Any context.
+///
+/// # Safety
+///
+/// As the C API demands: `fid` is an open endpoint of this core; `context` is anything.
+unsafe extern "C" fn cancel(fid: *mut kfid, context: *mut c_void) -> isize {
+    // SAFETY: By the requirements of this function.
+    let cancelled = unsafe { EndpointObject::from_fid(fid) }
+        .and_then(|endpoint| endpoint.transferring()?.imp().cancel(Context::new(context)));
+    signed_size(cancelled.map_or_else(Refusal::report, |()| 0))
 }

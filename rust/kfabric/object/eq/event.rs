@@ -2,12 +2,21 @@
 
 //! What an event queue holds.
 
-use core::ptr;
-use kernel::ffi::{
-    c_int,
-    c_void, //
+use crate::object::info::Info;
+use core::{
+    mem::ManuallyDrop,
+    ptr, //
+};
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    sync::Arc, //
 };
 use kfi_bindings::{
+    kfi_eq_cm_entry,
     kfi_eq_entry,
     kfi_eq_err_entry,
     kfid, //
@@ -15,6 +24,9 @@ use kfi_bindings::{
 
 /// The longest structure that a consumer can write, in bytes.
 pub(super) const ENTRY_MAX: usize = crate::support::num::index(kfi_bindings::KFI_EQ_ENTRY_MAX);
+
+/// What a peer has sent with an answer or a request.
+pub(super) type PeerData = Option<Arc<KVec<u8>>>;
 
 /// An event.
 pub(super) struct Event {
@@ -25,6 +37,13 @@ pub(super) struct Event {
 enum Body {
     /// The core's own.
     Entry(kfi_eq_entry),
+    /// About a connection.
+    Connection {
+        head: kfi_eq_cm_entry,
+        /// What `head` points to, until a reader has it.
+        info: Info,
+        data: PeerData,
+    },
     /// Bytes of a consumer's.
     Written { len: usize, bytes: [u8; ENTRY_MAX] },
 }
@@ -38,6 +57,33 @@ impl Event {
         Self {
             number,
             body: Body::Entry(kfi_eq_entry { fid, context, data }),
+        }
+    }
+
+    /// An event about a connection, with an info for the reader if it is a request for one.
+    pub(super) fn connection(number: u32, fid: *mut kfid, info: Info, data: PeerData) -> Self {
+        let head = kfi_eq_cm_entry {
+            fid,
+            info: info.as_ptr(),
+            data: Default::default(),
+        };
+        let body = Body::Connection { head, info, data };
+        Self { number, body }
+    }
+
+    /// Is it about this object?
+    pub(super) fn is_about(&self, fid: *mut kfid) -> bool {
+        match &self.body {
+            Body::Entry(entry) => ptr::eq(entry.fid, fid),
+            Body::Connection { head, .. } => ptr::eq(head.fid, fid),
+            Body::Written { .. } => false,
+        }
+    }
+
+    /// A reader has it now, and what it points to.
+    pub(super) fn given(self) {
+        if let Body::Connection { info, .. } = self.body {
+            let _readers = ManuallyDrop::new(info);
         }
     }
 
@@ -61,32 +107,50 @@ impl Event {
     pub(super) fn bytes(&self) -> (*const u8, usize) {
         match &self.body {
             Body::Entry(entry) => (ptr::from_ref(entry).cast(), size_of_val(entry)),
+            Body::Connection { head, .. } => (ptr::from_ref(head).cast(), size_of_val(head)),
             Body::Written { len, bytes } => (bytes.as_ptr(), *len),
+        }
+    }
+
+    /// What follows the structure, as far as there is room.
+    pub(super) fn more(&self) -> &[u8] {
+        match &self.body {
+            Body::Connection {
+                data: Some(data), ..
+            } => data,
+            _ => &[],
         }
     }
 }
 
 /// An operation that failed.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Failure {
     pub(super) fid: *mut kfid,
     pub(super) context: *mut c_void,
     /// Positive.
     pub(super) errno: c_int,
+    pub(super) prov_errno: c_int,
+    pub(super) data: PeerData,
 }
 
 // SAFETY: The pointers in it are handed through to the reader, and not followed.
 unsafe impl Send for Failure {}
 
 impl Failure {
-    /// The entry that a reader gets.
+    /// The entry that a reader gets. What it points to is there as long as `self`, or a clone.
     pub(super) fn entry(&self) -> kfi_eq_err_entry {
-        kfi_eq_err_entry {
+        let mut entry = kfi_eq_err_entry {
             fid: self.fid,
             context: self.context,
             err: self.errno,
-            prov_errno: self.errno,
+            prov_errno: self.prov_errno,
             ..pin_init::zeroed()
+        };
+        if let Some(data) = &self.data {
+            entry.err_data = data.as_ptr().cast_mut().cast();
+            entry.err_data_size = data.len();
         }
+        entry
     }
 }

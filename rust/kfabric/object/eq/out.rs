@@ -31,7 +31,8 @@ impl Out {
         Ok(Self { event, buf, len })
     }
 
-    /// Puts an event there, and returns its length. Any context.
+    /// Puts an event there, and returns its length; of what a peer has sent as much as there is room
+    /// for. Any context.
     ///
     /// # Errors
     ///
@@ -52,6 +53,10 @@ impl Out {
             self.event.write(event.number);
             ptr::copy_nonoverlapping(bytes, self.buf.cast(), len);
         }
-        Ok(len)
+        let more = event.more();
+        let fits = more.len().min(self.len - len);
+        // SAFETY: There is so much room behind the structure.
+        unsafe { ptr::copy_nonoverlapping(more.as_ptr(), self.buf.cast::<u8>().add(len), fits) };
+        Ok(len + fits)
     }
 }

@@ -8,7 +8,8 @@
 use super::{
     event::{
         Event,
-        Failure, //
+        Failure,
+        PeerData, //
     },
     ring::{
         Place,
@@ -42,7 +43,10 @@ use kernel::{
         WorkItem, //
     }, //
 };
-use kfi_bindings::kfid_eq;
+use kfi_bindings::{
+    kfid,
+    kfid_eq, //
+};
 
 /// An entry that the core has put in and may want to take out again.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +86,8 @@ pub(super) struct Queue {
 pub(super) struct State {
     pub(super) events: Ring<Event>,
     pub(super) failures: Ring<Failure>,
+    /// What the failure that was read last points to.
+    pub(super) shown: PeerData,
     handler: HandlerState,
     /// The task that runs the handler, by its address; 0 if none does.
     running: usize,
@@ -110,6 +116,7 @@ impl Queue {
         let state = State {
             events: Ring::new(size)?,
             failures: Ring::new(size)?,
+            shown: None,
             handler: HandlerState::Armed,
             running: 0,
         };
@@ -171,6 +178,16 @@ impl Queue {
         self.state.with(|state| match unread {
             Unread::Event(place) => state.events.remove(place),
             Unread::Failure(place) => state.failures.remove(place),
+        });
+    }
+
+    /// Takes out all that is about an object and hasn't been read. Any context.
+    pub(super) fn forget_all(&self, fid: *mut kfid) {
+        self.state.with(|state| {
+            state.events.remove_if(|event| event.is_about(fid));
+            state
+                .failures
+                .remove_if(|failure| ptr::eq(failure.fid, fid));
         });
     }
 

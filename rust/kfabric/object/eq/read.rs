@@ -116,8 +116,12 @@ impl Queue {
             let read = match state.failures.first() {
                 First::Nothing => return First::Nothing,
                 First::Lost => First::Lost,
-                First::Entry(failure) => First::Entry(*failure),
+                First::Entry(failure) => First::Entry(failure.clone()),
             };
+            if let First::Entry(failure) = &read {
+                // The reader may look at what it points to, until the next one is read.
+                state.shown.clone_from(&failure.data);
+            }
             if !peek {
                 state.failures.advance();
             }
@@ -142,7 +146,9 @@ impl State {
             First::Entry(event) => Reading::Event(out(event)?),
         };
         if !peek {
-            self.events.advance();
+            if let Some(event) = self.events.advance() {
+                event.given();
+            }
         }
         Ok(read)
     }

@@ -157,10 +157,22 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Takes away what [`first`](Self::first) gives. Any context.
-    pub(super) fn advance(&mut self) {
-        if !take(&mut self.lost) {
-            self.take(self.first);
+    /// Takes away what [`first`](Self::first) gives, and returns it if it is an entry. Any context.
+    pub(super) fn advance(&mut self) -> Option<T> {
+        match take(&mut self.lost) {
+            true => None,
+            false => self.take(self.first),
+        }
+    }
+
+    /// Takes away all entries that this is true of. Any context.
+    pub(super) fn remove_if(&mut self, mut goes: impl FnMut(&T) -> bool) {
+        let mut at = self.first;
+        while let Some(slot) = at.and_then(|at| self.slots.get(at)) {
+            let here = core::mem::replace(&mut at, slot.after);
+            if slot.entry.as_ref().is_some_and(&mut goes) {
+                self.take(here);
+            }
         }
     }
 
@@ -177,14 +189,10 @@ impl<T> Ring<T> {
     }
 
     /// Takes an entry away, if there is one. What was lost after it was lost before the next.
-    fn take(&mut self, at: Link) {
+    fn take(&mut self, at: Link) -> Option<T> {
         let free = self.free;
-        let Some(slot) = self.slot(at) else {
-            return;
-        };
-        if slot.entry.take().is_none() {
-            return;
-        }
+        let slot = self.slot(at)?;
+        let entry = slot.entry.take()?;
         let (before, after, lost) = (slot.before, slot.after, slot.lost_next);
         slot.after = free;
         // INVARIANT: The slots around it are each other's neighbours now, and it is free.
@@ -203,5 +211,6 @@ impl<T> Ring<T> {
             Some(after) => after.before = before,
             None => self.last = before,
         }
+        Some(entry)
     }
 }

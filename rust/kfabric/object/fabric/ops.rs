@@ -7,7 +7,8 @@ use crate::{
     object::{
         domain,
         eq,
-        fid::ClassTable, //
+        fid::ClassTable,
+        pep, //
     },
     support::table::Slot, //
 };
@@ -19,7 +20,7 @@ pub(super) static OPS: ClassTable<kfi_ops_fabric> = ClassTable::new(
     kfi_ops_fabric {
         size: ClassTable::<kfi_ops_fabric>::SIZE,
         domain: Some(domain::open::open),
-        passive_ep: Slot::NOSYS,
+        passive_ep: Some(pep::open::open),
         eq_open: Some(eq::open::open),
         wait_open: Slot::NOSYS,
     },

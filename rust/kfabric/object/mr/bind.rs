@@ -44,11 +44,11 @@ impl Binds for MrBody {
                     c"the provider can't count accesses to a region",
                 ));
             }
-            let counter = other.bind(mr, counter, widen_u32(KFI_REMOTE_WRITE))?;
+            let counter = other.bind(domain, counter, widen_u32(KFI_REMOTE_WRITE))?;
             return mr.inner.lock().state.bind_counter(counter);
         }
         if let Ok(endpoint) = other.object::<EndpointBody>() {
-            let endpoint = other.bind(mr, endpoint, 0)?;
+            let endpoint = other.bind(domain, endpoint, 0)?;
             return mr.inner.lock().state.bind_endpoint(endpoint);
         }
         Err(Refusal::new(

@@ -104,7 +104,7 @@ impl Opened {
         let c = Public::new(domain, None).to_c(MrObject::fid(context));
         let body = pin_init!(MrBody {
             eq: domain.eq().map(NonNull::from),
-            local: Local::new(request.shape().bytes(), request.access()),
+            local: Local::new(request.kernel_start(), request.shape().bytes(), request.access()),
             ranges,
             reserved,
             inner <- new_mutex!(Inner {

@@ -7,26 +7,24 @@
 //! that was unmapped never leads to another peer's memory.
 
 use crate::{
+    new_irq_lock,
     region::rawkey::{
         RemotePiece,
         MAPPED, //
     },
     support::{
         errno::Errno,
+        irqlock::IrqLock,
         refusal::Refusal, //
     }, //
 };
 use kernel::{
-    new_spinlock,
     prelude::*,
     rbtree::{
         RBTree,
         RBTreeNodeReservation, //
     },
-    sync::{
-        Arc,
-        SpinLock, //
-    }, //
+    sync::Arc, //
 };
 
 mod kunit;
@@ -37,7 +35,7 @@ mod kunit;
 #[pin_data]
 pub(crate) struct KeyMap {
     #[pin]
-    keys: SpinLock<Keys>,
+    keys: IrqLock<Keys>,
 }
 
 struct Keys {
@@ -53,7 +51,7 @@ impl KeyMap {
             next: MAPPED | 1,
         };
         pin_init!(Self {
-            keys <- new_spinlock!(keys),
+            keys <- new_irq_lock!(keys, c"kfabric_keys"),
         })
     }
 
@@ -61,23 +59,24 @@ impl KeyMap {
     pub(crate) fn map(&self, base: u64, pieces: KVVec<RemotePiece>) -> Result<u64, Refusal> {
         let mapped = Arc::new(Mapped::new(base, pieces)?, GFP_KERNEL)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
-        let mut keys = self.keys.lock();
-        let key = keys.next;
-        let Some(next) = key.checked_add(1) else {
-            return Err(Refusal::new(
-                Errno::ENOSPC,
-                c"mapped keys have no number left",
-            ));
-        };
-        keys.next = next;
-        keys.tree.insert(node.into_node(key, mapped));
-        Ok(key)
+        self.keys.with(|keys| {
+            let key = keys.next;
+            let Some(next) = key.checked_add(1) else {
+                return Err(Refusal::new(
+                    Errno::ENOSPC,
+                    c"mapped keys have no number left",
+                ));
+            };
+            keys.next = next;
+            keys.tree.insert(node.into_node(key, mapped));
+            Ok(key)
+        })
     }
 
     /// Unmaps a key; `EINVAL` if there is none of this number. Whoever is using it meanwhile may
     /// still go on doing so. May sleep.
     pub(crate) fn unmap(&self, key: u64) -> Result<(), Refusal> {
-        let removed = self.keys.lock().tree.remove_node(&key);
+        let removed = self.keys.with(|keys| keys.tree.remove_node(&key));
         // Freed without the lock.
         match removed {
             Some(_) => Ok(()),
@@ -87,8 +86,34 @@ impl KeyMap {
 
     /// Looks a key up; `ENOKEY` if it isn't mapped. May sleep, when what it gives is dropped.
     pub(crate) fn get(&self, key: u64) -> Result<Arc<Mapped>, Refusal> {
-        let found = self.keys.lock().tree.get(&key).cloned();
-        found.ok_or(Refusal::new(Errno::ENOKEY, c"key is not mapped").value(key))
+        let found = self.keys.with(|keys| keys.tree.get(&key).cloned());
+        found.ok_or(Self::unknown(key))
+    }
+
+    /// What an access by a mapped key is, if it is one access of the device. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOKEY`: the key isn't mapped.
+    /// - `EINVAL`: the access isn't wholly inside, or of length 0.
+    /// - `E2BIG`: it is in several pieces.
+    pub(crate) fn one(&self, key: u64, addr: u64, len: u64) -> Result<RemotePiece, Refusal> {
+        self.keys.with(|keys| {
+            let mapped = keys.tree.get(&key).ok_or(Self::unknown(key))?;
+            let resolved = mapped.resolve(addr, len)?;
+            let mut parts = resolved.parts();
+            match (parts.next(), parts.next()) {
+                (Some(part), None) => Ok(part),
+                _ => {
+                    let why = c"the access is in several pieces of the peer's region";
+                    Err(Refusal::new(Errno::E2BIG, why).value(addr))
+                }
+            }
+        })
+    }
+
+    const fn unknown(key: u64) -> Refusal {
+        Refusal::new(Errno::ENOKEY, c"key is not mapped").value(key)
     }
 }
 

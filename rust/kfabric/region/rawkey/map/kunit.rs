@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn the_last_number_is_not_notavail() -> Result {
         let map = KBox::pin_init(KeyMap::new(), GFP_KERNEL)?;
-        map.keys.lock().next = u64::MAX - 1;
+        map.keys.with(|keys| keys.next = u64::MAX - 1);
         let last = map.map(BASE, list(&THREE)?)?;
         assert!(last == u64::MAX - 1);
         let refused = map.map(BASE, list(&THREE)?).err();

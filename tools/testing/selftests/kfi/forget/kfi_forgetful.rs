@@ -24,6 +24,7 @@ use kfabric::{
         MrMode, //
     },
     provider,
+    Ends,
     Errno,
     Extras,
     Offer,
@@ -66,7 +67,7 @@ impl provider::Provider for Provider {
     const NAME: &'static CStr = c"forgotten";
     const VERSION: u32 = 1 << 16;
 
-    fn offers() -> Result<KVec<Offer>, Errno> {
+    fn offers(_ends: &Ends) -> Result<KVec<Offer>, Errno> {
         let name = || CString::try_from_fmt(fmt!("forgotten")).map_err(|_| Errno::ENOMEM);
         let offer = Offer {
             fabric: name()?,
@@ -77,6 +78,7 @@ impl provider::Provider for Provider {
             mr_iov_limit: 1,
             mr_cnt: 1,
             extras: Extras::default(),
+            msg: None,
         };
         let mut offers = KVec::new();
         offers.push(offer, GFP_KERNEL)?;

@@ -18,13 +18,13 @@ use kernel::{
 /// # Safety
 ///
 /// `memory` is null or kmalloc memory that nobody uses any more.
-pub(super) unsafe fn free<T>(memory: *mut T) {
+pub(crate) unsafe fn free<T>(memory: *mut T) {
     // SAFETY: By the requirements of this function.
     unsafe { bindings::kfree(memory.cast()) };
 }
 
 /// Zeroed memory, which is C's to free.
-pub(super) fn zeroed<T: pin_init::Zeroable>() -> Result<*mut T, Errno> {
+pub(crate) fn zeroed<T: pin_init::Zeroable>() -> Result<*mut T, Errno> {
     Ok(KBox::into_raw(
         KBox::<T>::init(pin_init::init_zeroed(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
     ))

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `kfi_ep_bind()`.
+
+use super::{
+    bound::Reports,
+    msg::Msg,
+    phase::Phase,
+    EndpointBody,
+    EndpointObject, //
+};
+use crate::{
+    object::{
+        binding::{
+            Binds,
+            Other, //
+        },
+        cntr::CounterBody,
+        cq::CqBody,
+        eq::EqBody, //
+    },
+    support::{
+        errno::Errno,
+        num::widen_u32,
+        refusal::Refusal, //
+    }, //
+};
+use kernel::sync::SetOnce;
+use kfi_bindings as c;
+
+const TRANSMIT: u64 = widen_u32(c::KFI_TRANSMIT);
+const RECV: u64 = widen_u32(c::KFI_RECV);
+const READ: u64 = widen_u32(c::KFI_READ);
+const WRITE: u64 = widen_u32(c::KFI_WRITE);
+const SELECTIVE: u64 = c::KFI_SELECTIVE_COMPLETION;
+
+fn twice() -> Refusal {
+    Refusal::new(Errno::EINVAL, c"something is bound for that already")
+}
+
+/// Sets each place whose flag is set, or none. `bind` gives what is put there.
+fn set_all<T>(
+    places: &[(&SetOnce<T>, u64)],
+    flags: u64,
+    bind: impl Fn() -> Result<T, Refusal>,
+) -> Result<(), Refusal> {
+    let wanted = || places.iter().filter(|(_, flag)| flags & flag != 0);
+    if wanted().any(|(place, _)| place.as_ref().is_some()) {
+        return Err(twice());
+    }
+    for (place, _) in wanted() {
+        if !place.populate(bind()?) {
+            return Err(twice());
+        }
+    }
+    Ok(())
+}
+
+fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal> {
+    let phase = msg.phase().get();
+    if phase != Phase::New {
+        let refusal = Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled");
+        return Err(refusal);
+    }
+    let bound = msg.bound();
+    let domain = ep.parent();
+    if let Ok(eq) = other.object::<EqBody>() {
+        let eq = other.bind(domain.parent(), eq, 0)?;
+        return match bound.eq.populate(eq) {
+            true => Ok(()),
+            false => Err(twice()),
+        };
+    }
+    if let Ok(cq) = other.object::<CqBody>() {
+        let flags = other.flags_of(TRANSMIT | RECV, SELECTIVE)?;
+        let places = [(&bound.transmit, TRANSMIT), (&bound.receive, RECV)];
+        return set_all(&places, flags, || {
+            Ok(Reports {
+                cq: other.bind_any(domain, cq)?,
+                selective: flags & SELECTIVE != 0,
+            })
+        });
+    }
+    if let Ok(counter) = other.object::<CounterBody>() {
+        let flags = other.flags_of(TRANSMIT | RECV | READ | WRITE, 0)?;
+        let [send, receive, read, write] = &bound.counters;
+        let places = [
+            (send, TRANSMIT),
+            (receive, RECV),
+            (read, READ),
+            (write, WRITE),
+        ];
+        return set_all(&places, flags, || other.bind_any(domain, counter));
+    }
+    let why = c"neither an event queue nor a completion queue nor a counter";
+    Err(Refusal::new(Errno::EINVAL, why))
+}
+
+impl Binds for EndpointBody {
+    fn bind(ep: &EndpointObject, other: Other<'_>) -> Result<(), Refusal> {
+        match ep.msg() {
+            Some(msg) => bind(ep, msg, other),
+            // There is nothing to report to anybody.
+            None => Err(Refusal::new(Errno::ENOSYS, c"endpoints transfer nothing")),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an endpoint has that is connected and transfers something.
+
+use super::{
+    bound::Bound,
+    phase::{
+        AtomicPhase,
+        Phase, //
+    }, //
+};
+use crate::{
+    object::{
+        eq::Writer,
+        info::Info, //
+    },
+    provider::{
+        cm::{
+            ConnFailed,
+            Events,
+            Told, //
+        },
+        msg_ep::{
+            MsgEp,
+            MsgLimits, //
+        }, //
+    },
+    support::{
+        errno::Errno,
+        num::widen,
+        refusal::Refusal, //
+    }, //
+};
+use core::net::SocketAddr;
+use kernel::{
+    ffi::c_void,
+    prelude::*,
+    sync::Arc, //
+};
+use kfi_bindings::{
+    kfid,
+    KFI_CONNECTED,
+    KFI_SHUTDOWN, //
+};
+
+/// How transfers are done whose call has no flags.
+#[derive(Clone, Copy)]
+pub(super) struct OpFlags {
+    pub(super) transmit: u64,
+    pub(super) receive: u64,
+}
+
+/// An endpoint that is connected and transfers something.
+pub(super) struct Msg {
+    imp: KBox<dyn MsgEp>,
+    events: Arc<Events>,
+    phase: Arc<AtomicPhase>,
+    limits: MsgLimits,
+    bound: Bound,
+    op_flags: OpFlags,
+    /// The peer of the info that it was made of.
+    peer: Option<SocketAddr>,
+    /// It was made to answer a request.
+    answers: bool,
+    /// What events name.
+    fid: *mut kfid,
+    context: *mut c_void,
+}
+
+// SAFETY: The pointers are handed through, and not followed.
+unsafe impl Send for Msg {}
+// SAFETY: As for sending; all else can be shared.
+unsafe impl Sync for Msg {}
+
+/// What is known of an endpoint when it is opened, besides what the provider has.
+pub(super) struct Known {
+    /// What events name.
+    pub(super) fid: *mut kfid,
+    /// What events about failures have.
+    pub(super) context: *mut c_void,
+    /// How transfers are done whose call has no flags.
+    pub(super) op_flags: OpFlags,
+    /// The peer, if one was asked for.
+    pub(super) peer: Option<SocketAddr>,
+    /// It is made to answer a request.
+    pub(super) answers: bool,
+}
+
+impl Msg {
+    /// An endpoint that nothing is bound to. May sleep.
+    pub(super) fn new(
+        imp: KBox<dyn MsgEp>,
+        events: Arc<Events>,
+        limits: MsgLimits,
+        known: Known,
+    ) -> Result<Self, Refusal> {
+        Ok(Self {
+            imp,
+            events,
+            phase: Arc::new(AtomicPhase::new(), GFP_KERNEL)?,
+            limits,
+            bound: Bound::new(),
+            op_flags: known.op_flags,
+            peer: known.peer,
+            answers: known.answers,
+            fid: known.fid,
+            context: known.context,
+        })
+    }
+
+    pub(super) fn imp(&self) -> &dyn MsgEp {
+        &*self.imp
+    }
+
+    pub(super) fn phase(&self) -> &AtomicPhase {
+        &self.phase
+    }
+
+    pub(super) fn limits(&self) -> &MsgLimits {
+        &self.limits
+    }
+
+    pub(super) fn bound(&self) -> &Bound {
+        &self.bound
+    }
+
+    pub(super) fn op_flags(&self) -> OpFlags {
+        self.op_flags
+    }
+
+    /// Lets receives be posted. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPBADSTATE`: it was done before.
+    /// - `ENOEQ`, `ENOCQ`: there is no event queue, or not a completion queue for both directions.
+    /// - Those of the provider.
+    pub(super) fn enable(&self) -> Result<(), Refusal> {
+        let eq = self.bound.eq.as_ref();
+        let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
+        if self.bound.transmit.as_ref().is_none() || self.bound.receive.as_ref().is_none() {
+            let why = c"no completion queue is bound for one of the directions";
+            return Err(Refusal::new(Errno::ENOCQ, why));
+        }
+        if self.phase.get() != Phase::New {
+            return Err(Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled"));
+        }
+        let told = Connection {
+            phase: self.phase.clone(),
+            writer: eq.get().writer(self.fid, self.context),
+        };
+        self.events.set(Some(KBox::new(told, GFP_KERNEL)?));
+        self.imp.enable()?;
+        // The caller keeps such calls apart from others.
+        let _ = self
+            .phase
+            .change(Phase::Enabled, |phase| phase == Phase::New);
+        Ok(())
+    }
+
+    /// Begins to get a connection by `begin`. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// Then there is none, but it may be tried again.
+    ///
+    /// - `EISCONN`: there is one.
+    /// - `EOPBADSTATE`: one was tried before.
+    /// - `EINVAL`: too many bytes for the peer.
+    /// - Those of the provider.
+    pub(super) fn begin(
+        &self,
+        data: &[u8],
+        most: usize,
+        begin: impl FnOnce(&dyn MsgEp) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        if data.len() > most {
+            let refusal = Refusal::new(Errno::EINVAL, c"more private data than there is room for");
+            return Err(refusal.value(widen(data.len())));
+        }
+        let begun = self
+            .phase
+            .change(Phase::Connecting, |phase| phase == Phase::Enabled);
+        begun.map_err(|phase| match phase {
+            Phase::Connected => phase.refusal(),
+            _ => Refusal::new(Errno::EOPBADSTATE, c"a connection was tried before"),
+        })?;
+        begin(self.imp()).inspect_err(|_| {
+            let _ = self
+                .phase
+                .change(Phase::Enabled, |phase| phase == Phase::Connecting);
+        })
+    }
+
+    /// Was it made to answer a request?
+    pub(super) fn answers(&self) -> bool {
+        self.answers
+    }
+
+    /// The peer that was asked for when the endpoint was made.
+    pub(super) fn wanted_peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// Takes the connection down. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: there is none.
+    pub(super) fn shut_down(&self) -> Result<(), Refusal> {
+        match self.phase.get() {
+            Phase::Connected => {
+                self.imp.shutdown();
+                Ok(())
+            }
+            phase => Err(phase.refusal().with_errno(Errno::ENOTCONN)),
+        }
+    }
+
+    /// Ends everything, for good. Sleeps until all transfers have ended, and nothing is told any more.
+    pub(super) fn end(&self) {
+        self.events.set(None);
+        let _ = self.phase.change(Phase::Down, |_| true);
+        self.imp.end();
+    }
+
+    /// As [`end`](Self::end), and what was told and not read is forgotten.
+    pub(super) fn close(&self) {
+        self.end();
+        if let Some(eq) = self.bound.eq.as_ref() {
+            eq.get().forget_all(self.fid);
+        }
+    }
+
+    /// The device goes: the consumer is told that the connection has ended, or won't be. Sleeps as
+    /// [`end`](Self::end) does.
+    pub(super) fn device_goes(&self) {
+        self.events.shut_down();
+        self.end();
+    }
+}
+
+/// Tells an event queue what becomes of a connection.
+struct Connection {
+    phase: Arc<AtomicPhase>,
+    writer: Writer,
+}
+
+impl Told for Connection {
+    fn connected(&self, data: &[u8]) {
+        let was = self
+            .phase
+            .change(Phase::Connected, |phase| phase == Phase::Connecting);
+        if was.is_ok() {
+            self.writer.connection(KFI_CONNECTED, Info::none(), data);
+        }
+    }
+
+    fn shut_down(&self) {
+        let may = |phase| matches!(phase, Phase::Connecting | Phase::Connected);
+        match self.phase.change(Phase::Down, may) {
+            Ok(Phase::Connected) => self.writer.connection(KFI_SHUTDOWN, Info::none(), &[]),
+            // It has ended before anybody knew of it.
+            Ok(_) => {
+                let errno = Errno::ECONNRESET;
+                self.writer.fail(errno, -errno.to_c(), &[]);
+            }
+            Err(_) => (),
+        }
+    }
+
+    fn failed(&self, how: ConnFailed, data: &[u8]) {
+        let was = self
+            .phase
+            .change(Phase::Down, |phase| phase == Phase::Connecting);
+        if was.is_ok() {
+            self.writer.fail(how.errno, how.prov_errno, data);
+        }
+    }
+}

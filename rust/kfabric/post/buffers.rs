@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory at this side of a transfer, as the consumer gave it.
+
+use crate::{
+    region::source::{
+        List,
+        Source, //
+    },
+    support::{
+        errno::Errno,
+        num::widen,
+        refusal::Refusal, //
+    }, //
+};
+use core::slice;
+use kernel::ffi::c_void;
+use kfi_bindings::{
+    bio_vec,
+    kfi_iov_type,
+    kfi_iov_type_KFI_BVEC as BVEC,
+    kfi_iov_type_KFI_KVEC as KVEC,
+    kfi_iov_type_KFI_SGL as SGL,
+    kvec,
+    scatterlist, //
+};
+
+/// A list of buffers, and the descriptors that go with them.
+///
+/// # Invariants
+///
+/// There are no descriptors, or as many as segments.
+pub(crate) struct Buffers<'a> {
+    /// `None` for a transfer of nothing.
+    source: Option<Source<'a>>,
+    descs: &'a [*mut c_void],
+}
+
+/// A list that C gives, of any type.
+#[derive(Clone, Copy)]
+pub(crate) enum RawList {
+    Kvec(*const kvec),
+    Bvec(*const bio_vec),
+    Sgl(*const scatterlist),
+}
+
+impl RawList {
+    /// One whose type is a number.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: no such type.
+    pub(crate) fn of_type(kind: kfi_iov_type, list: *const c_void) -> Result<Self, Refusal> {
+        match kind {
+            KVEC => Ok(Self::Kvec(list.cast())),
+            BVEC => Ok(Self::Bvec(list.cast())),
+            SGL => Ok(Self::Sgl(list.cast())),
+            other => Err(Refusal::new(Errno::EINVAL, c"unknown type of list").value(other.into())),
+        }
+    }
+}
+
+impl<'a> Buffers<'a> {
+    /// One buffer, whose descriptor is `desc`. `kvec` is where the caller keeps it, since a list is
+    /// borrowed.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: it is NULL, but not empty.
+    pub(crate) fn one(kvec: &'a kvec, desc: &'a *mut c_void) -> Result<Self, Refusal> {
+        if kvec.iov_len == 0 {
+            return Ok(Self::none());
+        }
+        // INVARIANT: One of each, or no descriptor.
+        Ok(Self {
+            source: Some(Source::buffer(kvec)?),
+            descs: match desc.is_null() {
+                true => &[],
+                false => slice::from_ref(desc),
+            },
+        })
+    }
+
+    /// A list of `count` segments, with their descriptors, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: it is NULL, but not empty.
+    ///
+    /// # Safety
+    ///
+    /// Unless it is null, `list` has `count` entries that nobody changes for `'a`, and so has `descs`.
+    pub(crate) unsafe fn list(
+        list: RawList,
+        descs: *const *mut c_void,
+        count: usize,
+    ) -> Result<Self, Refusal> {
+        if count == 0 {
+            return Ok(Self::none());
+        }
+        // SAFETY: By the requirements of this function.
+        let source = unsafe {
+            match list {
+                RawList::Kvec(list) => Source::Kvec(List::from_raw(list, count)?),
+                RawList::Bvec(list) => Source::Bvec(List::from_raw(list, count)?),
+                RawList::Sgl(list) => Source::Sgl(List::from_raw(list, count)?),
+            }
+        };
+        // INVARIANT: As many, or none.
+        Ok(Self {
+            source: Some(source),
+            descs: match descs.is_null() {
+                true => &[],
+                // SAFETY: There are as many as segments, by the requirements of this function. No list
+                // in memory is longer than a slice may be; a longer one is refused before it is read.
+                false => unsafe {
+                    slice::from_raw_parts(descs, count.min(super::limits::MAX_PIECES + 1))
+                },
+            },
+        })
+    }
+
+    /// No bytes.
+    pub(crate) const fn none() -> Self {
+        // INVARIANT: None of either.
+        Self {
+            source: None,
+            descs: &[],
+        }
+    }
+
+    /// Where they are; `None` for no bytes.
+    pub(super) fn source(&self) -> Option<&Source<'a>> {
+        self.source.as_ref()
+    }
+
+    /// The descriptor of a segment; `None` if it has none.
+    pub(super) fn desc(&self, index: usize) -> Option<usize> {
+        let desc = self.descs.get(index)?;
+        (!desc.is_null()).then(|| desc.addr())
+    }
+
+    /// Has none of the segments a descriptor?
+    pub(super) fn is_bare(&self) -> bool {
+        self.descs.iter().all(|desc| desc.is_null())
+    }
+
+    /// How many segments there are.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: more than `limit`, those that one transfer may have.
+    pub(crate) fn count_up_to(&self, limit: usize) -> Result<usize, Refusal> {
+        let count = self.source.as_ref().map_or(0, Source::count);
+        if count > limit {
+            let refusal = Refusal::new(Errno::EINVAL, c"more segments than iov_limit");
+            return Err(refusal.value(widen(count)));
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What one transfer can be.
+
+/// Most pieces of one transfer.
+pub(crate) const MAX_PIECES: usize = 16;
+
+/// What a domain can do with memory at this side; constant.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalRules {
+    /// A part of a region goes by the region's descriptor. Otherwise its memory is found each time.
+    pub by_region: bool,
+    /// What the addresses in a mapped scatterlist are.
+    pub mapped: MappedAs,
+    /// The device may be able to reach memory of other PCI devices.
+    pub peer_to_peer: bool,
+    /// Most segments.
+    pub segments: usize,
+    /// Most pieces; at most [`MAX_PIECES`].
+    pub pieces: usize,
+    /// Most bytes.
+    pub bytes: u64,
+}
+
+/// What the addresses in a mapped scatterlist are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappedAs {
+    /// Physical addresses, as [`Direct`](crate::provider::Direct) makes them.
+    Physical,
+    /// Addresses of the kernel's linear map, as devices in software have them.
+    Linear,
+    /// The device's own.
+    Device,
+}

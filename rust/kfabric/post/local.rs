@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory at this side of a transfer, as its device is told of it.
+
+mod kunit;
+
+use super::{
+    buffers::Buffers,
+    limits::{
+        LocalRules,
+        MappedAs,
+        MAX_PIECES, //
+    },
+    op::Op, //
+};
+use crate::{
+    region::{
+        access::Access,
+        judge::{
+            Judge,
+            Use, //
+        },
+        memory::MemoryRun,
+        source::{
+            List,
+            Source, //
+        }, //
+    },
+    support::{
+        errno::Errno,
+        num::widen,
+        refusal::Refusal, //
+    }, //
+};
+use kernel::ffi::c_void;
+use kfi_bindings::scatterlist;
+
+/// Memory that is contiguous to the device.
+///
+/// The consumer leaves it where it is until the transfer has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalPiece {
+    /// A part of a region, whose rights are those that the transfer needs.
+    Region {
+        /// Its descriptor.
+        desc: usize,
+        /// The address for the device.
+        address: u64,
+        /// In bytes.
+        len: u64,
+    },
+    /// Memory of this machine that may be registered for what the transfer needs.
+    Memory {
+        /// The physical address.
+        phys: u64,
+        /// In bytes.
+        len: u64,
+    },
+    /// What the consumer has mapped for the domain's device.
+    Mapped {
+        /// The address for the device.
+        address: u64,
+        /// In bytes.
+        len: u64,
+    },
+}
+
+impl LocalPiece {
+    /// How many bytes it has.
+    pub const fn bytes(&self) -> u64 {
+        match *self {
+            Self::Region { len, .. } | Self::Memory { len, .. } | Self::Mapped { len, .. } => len,
+        }
+    }
+}
+
+/// The pieces of a transfer, in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Local {
+    pieces: [LocalPiece; MAX_PIECES],
+    count: usize,
+    bytes: u64,
+}
+
+/// Some bytes of memory, by their address in the linear map.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    start: *mut c_void,
+    len: usize,
+}
+
+impl Part {
+    pub(crate) const fn as_ptr(&self) -> *mut c_void {
+        self.start
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What is behind the first bytes, if there is anything.
+    fn after(self, len: usize) -> Option<Self> {
+        (len < self.len).then(|| Self {
+            start: self.start.wrapping_byte_add(len),
+            len: self.len - len,
+        })
+    }
+
+    /// Copies the first bytes.
+    ///
+    /// # Safety
+    ///
+    /// There are as many, and may be read.
+    pub(crate) unsafe fn read(&self, to: &mut [u8]) {
+        // SAFETY: By the requirements of this function.
+        unsafe { to.as_mut_ptr().copy_from(self.start.cast(), to.len()) };
+    }
+
+    /// Copies to the first bytes.
+    ///
+    /// # Safety
+    ///
+    /// There are as many, and may be written to.
+    pub(crate) unsafe fn write(&self, from: &[u8]) {
+        // SAFETY: By the requirements of this function.
+        unsafe { self.start.cast::<u8>().copy_from(from.as_ptr(), from.len()) };
+    }
+}
+
+/// A region that has a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    /// Where its first byte is for the kernel, if it is one range of addresses there.
+    pub(crate) start: Option<u64>,
+    /// The address of that byte for the device.
+    pub(crate) base: u64,
+    /// How many bytes it has.
+    pub(crate) len: u64,
+    /// What may be done with it.
+    pub(crate) access: Access,
+    /// Is it one region of the device?
+    pub(crate) whole: bool,
+}
+
+impl Described {
+    /// Where in it a segment is for the device; `None` if that can't be told.
+    fn address(&self, start: Option<u64>, len: u64) -> Result<Option<u64>, Refusal> {
+        let (Some(first), Some(start)) = (self.start, start) else {
+            return Ok(None);
+        };
+        let at = start.checked_sub(first);
+        match at.and_then(|at| at.checked_add(len)) {
+            Some(end) if end <= self.len => Ok(at.map(|at| self.base.wrapping_add(at))),
+            _ => {
+                let refusal =
+                    Refusal::new(Errno::EINVAL, c"not within the region of its descriptor");
+                Err(refusal.value(start))
+            }
+        }
+    }
+
+    /// Checks that it was registered for such a transfer. What the device only reads needs nothing, as
+    /// in ibv_reg_mr(3).
+    fn check_rights(&self, needs: Access) -> Result<(), Refusal> {
+        if needs.device_writes() && !self.access.device_writes() {
+            let refusal = Refusal::new(Errno::EACCES, c"the region may not be written to");
+            return Err(refusal.value(needs.bits()));
+        }
+        Ok(())
+    }
+}
+
+impl Local {
+    /// No memory.
+    pub(crate) const NONE: Self = Self {
+        pieces: [LocalPiece::Memory { phys: 0, len: 0 }; MAX_PIECES],
+        count: 0,
+        bytes: 0,
+    };
+
+    /// The pieces.
+    pub fn pieces(&self) -> &[LocalPiece] {
+        self.pieces.get(..self.count).unwrap_or(&[])
+    }
+
+    /// How many bytes they have together.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Does a piece go by the descriptor of a region?
+    pub(crate) fn has_regions(&self) -> bool {
+        let is_region = |piece: &LocalPiece| matches!(piece, LocalPiece::Region { .. });
+        self.pieces().iter().any(is_region)
+    }
+
+    /// The memory itself, of pieces that don't go by a region, of a domain whose mapped addresses are
+    /// physical ones or of the linear map.
+    ///
+    /// # Safety
+    ///
+    /// It is not used after the transfer has ended.
+    pub(crate) unsafe fn parts(&self) -> impl Iterator<Item = Part> + '_ {
+        self.pieces().iter().filter_map(|piece| match *piece {
+            LocalPiece::Memory { phys, len } => Some(Part {
+                // SAFETY: Memory that may be registered is in the linear map.
+                start: unsafe { kfi_bindings::kfi_helper_linear_address(phys) },
+                len: usize::try_from(len).ok()?,
+            }),
+            _ => None,
+        })
+    }
+
+    /// Copies as many bytes as it has to another's memory, or as many as that has. The two may overlap.
+    ///
+    /// # Safety
+    ///
+    /// Neither transfer has ended, and the other's memory may be written to.
+    pub(crate) unsafe fn copy_to(&self, to: &Self) {
+        // SAFETY: By the requirements of this function.
+        let (mut from, mut to) = unsafe { (self.parts(), to.parts()) };
+        let (mut source, mut target) = (from.next(), to.next());
+        while let (Some(here), Some(there)) = (source, target) {
+            let len = here.len.min(there.len);
+            // SAFETY: Both have so many bytes, by the requirements of this function.
+            unsafe { there.start.cast::<u8>().copy_from(here.start.cast(), len) };
+            source = here.after(len).or_else(|| from.next());
+            target = there.after(len).or_else(|| to.next());
+        }
+    }
+
+    /// Finds what the device is to be told of a consumer's buffers. `find` leads from a descriptor to
+    /// its region. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: a segment is empty, or not in the region of its descriptor; there is no such
+    ///   descriptor; there are too many segments; their sum overflows.
+    /// - `EACCES`: a region was not registered for that.
+    /// - `EFAULT`: memory that can't be registered, NULL for one.
+    /// - `EMSGSIZE`: more bytes than one transfer may have.
+    /// - `E2BIG`: more pieces of memory than one transfer may have; a region would be one.
+    pub(crate) fn find(
+        buffers: &Buffers<'_>,
+        op: &Op,
+        rules: &LocalRules,
+        find: impl Fn(usize) -> Result<Described, Refusal>,
+    ) -> Result<Self, Refusal> {
+        let mut local = Self::NONE;
+        let count = buffers.count_up_to(rules.segments)?;
+        let Some(source) = buffers.source() else {
+            return Ok(local);
+        };
+        let mut by_region = rules.by_region && !buffers.is_bare();
+        for (index, segment) in source.segments(count).enumerate() {
+            let here = |refusal: Refusal| refusal.at(index);
+            let (start, len) = segment.map_err(here)?;
+            if len == 0 {
+                return Err(here(Refusal::new(Errno::EINVAL, c"segment of length 0")));
+            }
+            let sum = local.bytes.checked_add(len);
+            local.bytes = sum.ok_or(here(Refusal::new(
+                Errno::EINVAL,
+                c"sum of lengths overflows",
+            )))?;
+            let Some(desc) = buffers.desc(index) else {
+                by_region = false;
+                continue;
+            };
+            let region = find(desc).map_err(here)?;
+            region.check_rights(op.needs()).map_err(here)?;
+            let kernel_address = match source {
+                Source::Kvec(_) => start,
+                // Page frames and addresses of the device are no kernel addresses.
+                _ => None,
+            };
+            match region.address(kernel_address, len).map_err(here)? {
+                Some(address) if by_region && region.whole => {
+                    local.push(LocalPiece::Region { desc, address, len }, rules)?;
+                }
+                _ => by_region = false,
+            }
+        }
+        if local.bytes > rules.bytes {
+            let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than max_msg_size");
+            return Err(refusal.value(local.bytes));
+        }
+        if !by_region {
+            local.count = 0;
+            local.find_memory(source, Use::new(op.needs(), rules.peer_to_peer), rules)?;
+        }
+        Ok(local)
+    }
+
+    /// Finds the memory itself, and checks that it may be registered.
+    fn find_memory(
+        &mut self,
+        source: &Source<'_>,
+        memory: Use,
+        rules: &LocalRules,
+    ) -> Result<(), Refusal> {
+        match source {
+            Source::Sgl(list) => {
+                if rules.mapped == MappedAs::Linear {
+                    source.check_linear(memory)?;
+                }
+                self.push_mapped(list, memory, rules)
+            }
+            _ => {
+                let mut runs = source.runs(memory);
+                while let found @ [_, ..] = runs.next_runs(u64::MAX)? {
+                    for run in found {
+                        let (phys, len) = (MemoryRun::phys(run), run.bytes());
+                        self.push(LocalPiece::Memory { phys, len }, rules)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn push_mapped(
+        &mut self,
+        list: &List<'_, scatterlist>,
+        memory: Use,
+        rules: &LocalRules,
+    ) -> Result<(), Refusal> {
+        let mut judge = Judge::new(memory);
+        for (index, span) in list.device_spans().enumerate() {
+            let span = span.map_err(|e| e.at(index))?;
+            let (address, len) = (span.start(), span.bytes());
+            self.push(
+                match rules.mapped {
+                    MappedAs::Physical => {
+                        let judged = judge.addresses(address, len);
+                        judged.map_err(|no| {
+                            let refusal = Refusal::new(Errno::EFAULT, no.why);
+                            refusal.at(index).value(address)
+                        })?;
+                        LocalPiece::Memory { phys: address, len }
+                    }
+                    _ => LocalPiece::Mapped { address, len },
+                },
+                rules,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, piece: LocalPiece, rules: &LocalRules) -> Result<(), Refusal> {
+        let too_many = Refusal::new(Errno::E2BIG, c"memory in too many pieces, not registered");
+        let most = rules.pieces.min(MAX_PIECES);
+        let free = self
+            .pieces
+            .get_mut(..most)
+            .and_then(|all| all.get_mut(self.count));
+        *free.ok_or(too_many.value(widen(most)))? = piece;
+        self.count += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a provider tells about connections.
+//!
+//! Lock order: the lock of [`Events`] and [`Incoming`] is before that of an event queue. It is taken
+//! with interrupts on, in process context.
+
+use crate::support::errno::Errno;
+use core::{
+    any::Any,
+    net::SocketAddr, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    str::CStr,
+    sync::Mutex, //
+};
+
+/// A peer's request for a connection, of a provider: to be accepted by an endpoint, or rejected.
+/// Dropped, it is rejected without a word. Dropping it may sleep.
+pub trait ConnRequest: Send + Sync {
+    /// Whose it is.
+    fn peer(&self) -> SocketAddr;
+
+    /// The address that it came to.
+    fn local(&self) -> SocketAddr;
+
+    /// What the peer has sent with it.
+    fn data(&self) -> &[u8];
+
+    /// The name of the domain that endpoints answering it are to be opened in, unless it is that which
+    /// the passive endpoint was asked for with.
+    fn domain(&self) -> Option<&CStr>;
+
+    /// `self` as [`Any`], for the provider that gets it back.
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+/// Who is told of an endpoint's connection; the core's.
+pub(crate) trait Told: Send + Sync {
+    /// It is connected; the peer has sent this with its answer.
+    fn connected(&self, data: &[u8]);
+    /// The connection has ended.
+    fn shut_down(&self);
+    /// There won't be one.
+    fn failed(&self, how: ConnFailed, data: &[u8]);
+}
+
+/// Why an endpoint can't be connected.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnFailed {
+    /// What the consumer gets as `err`.
+    pub errno: Errno,
+    /// The provider's own number for it.
+    pub prov_errno: i32,
+}
+
+/// Tells what becomes of the connection of one endpoint, as long as the endpoint is open.
+#[pin_data]
+pub struct Events {
+    #[pin]
+    told: Mutex<Option<KBox<dyn Told>>>,
+}
+
+impl Events {
+    /// Tells nobody yet.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            told <- new_mutex!(None),
+        })
+    }
+
+    /// Tells somebody from now on, or nobody. When it returns, nobody else is being told anything. May
+    /// sleep, but not for long.
+    pub(crate) fn set(&self, told: Option<KBox<dyn Told>>) {
+        let old = core::mem::replace(&mut *self.told.lock(), told);
+        drop(old);
+    }
+
+    fn tell(&self, tell: impl FnOnce(&dyn Told)) {
+        if let Some(told) = &*self.told.lock() {
+            tell(&**told);
+        }
+    }
+
+    /// The endpoint is connected; `data` is what the peer has sent with its answer. May sleep, but not
+    /// for long.
+    pub fn connected(&self, data: &[u8]) {
+        self.tell(|told| told.connected(data));
+    }
+
+    /// The connection has ended, whoever has ended it. May sleep, but not for long.
+    pub fn shut_down(&self) {
+        self.tell(|told| told.shut_down());
+    }
+
+    /// There won't be a connection; `data` is what the peer has sent if it was the one who refused.
+    /// May sleep, but not for long.
+    pub fn failed(&self, how: ConnFailed, data: &[u8]) {
+        self.tell(|told| told.failed(how, data));
+    }
+}
+
+/// Who is told of requests that come to a passive endpoint; the core's.
+pub(crate) trait Asked: Send + Sync {
+    /// Takes a request, or gives it back if there are too many.
+    fn asked(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>>;
+}
+
+/// Tells of requests that come to one passive endpoint, as long as it is open.
+#[pin_data]
+pub struct Incoming {
+    #[pin]
+    asked: Mutex<Option<KBox<dyn Asked>>>,
+}
+
+impl Incoming {
+    /// Tells `asked`, until [`stop`](Self::stop).
+    pub(crate) fn new(asked: KBox<dyn Asked>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            asked <- new_mutex!(Some(asked)),
+        })
+    }
+
+    /// Tells nobody any more. When it returns, nobody is being told anything. May sleep, but not for
+    /// long.
+    pub(crate) fn stop(&self) {
+        let asked = self.asked.lock().take();
+        drop(asked);
+    }
+
+    /// There is a request. Gives it back if nobody takes it, to be rejected. May sleep, but not for
+    /// long.
+    pub fn request(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>> {
+        match &*self.asked.lock() {
+            Some(asked) => asked.asked(request),
+            None => Err(request),
+        }
+    }
+}

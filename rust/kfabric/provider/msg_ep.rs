@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Endpoints that are connected and transfer something, of a provider.
+
+use super::{
+    cm::{
+        ConnRequest,
+        Events, //
+    },
+    cq::Context,
+    ep::Endpoint,
+    ticket::Ticket, //
+};
+use crate::{
+    post::{
+        flags::PostFlags,
+        limits::LocalRules,
+        local::Local,
+        op::Op, //
+    },
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
+use core::net::SocketAddr;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+/// What a consumer wants of a new endpoint. Its numbers are within the domain's limits.
+pub struct MsgEpRequest {
+    /// How many transmit requests may be under way.
+    pub tx_size: usize,
+    /// How many receive requests may be posted.
+    pub rx_size: usize,
+    /// The address that it is to have, if any was asked for.
+    pub source: Option<SocketAddr>,
+    /// The request that it is to answer, for the passive side.
+    pub answers: Option<KBox<dyn ConnRequest>>,
+    /// What regions are bound to.
+    pub endpoint: Arc<Endpoint>,
+    /// Who is told what becomes of its connection.
+    pub events: Arc<Events>,
+}
+
+/// What a domain's endpoints can do; constant.
+#[derive(Clone, Copy, Debug)]
+pub struct MsgLimits {
+    /// The memory at this side.
+    pub local: LocalRules,
+    /// Most transmit requests under way.
+    pub tx_size: usize,
+    /// Most receive requests.
+    pub rx_size: usize,
+    /// Most bytes that can be the caller's again at once (`KFI_INJECT`).
+    pub inject_size: usize,
+    /// Most bytes of data for the peer's completion queue.
+    pub cq_data_size: usize,
+    /// Most bytes that the peer gets with a request for a connection, with an acceptance, and with a
+    /// rejection.
+    pub cm_data_size: [usize; 3],
+}
+
+/// A transfer to be posted.
+pub struct Post<'a> {
+    /// What it does.
+    pub op: Op,
+    /// The memory at this side.
+    pub local: &'a Local,
+    /// How.
+    pub flags: PostFlags,
+    /// To be ended when it has ended.
+    pub ticket: Ticket,
+}
+
+/// A transfer that was not accepted, with the ticket, of which nothing is reported then.
+pub struct Refused {
+    /// Why. `EAGAIN`: there is no room for it now.
+    pub why: Refusal,
+    /// As it was.
+    pub ticket: Ticket,
+}
+
+/// An endpoint: created, enabled, connected once, closed, then dropped.
+///
+/// The core calls in this order, and what changes it one at a time; [`shutdown`](Self::shutdown) and
+/// [`end`](Self::end) may come at any time after enabling.
+pub trait MsgEp: Send + Sync {
+    /// Lets receives be posted. May sleep.
+    fn enable(&self) -> Result<(), Refusal>;
+
+    /// Begins to connect to a peer, which gets `data`; [`Events`] say what becomes of it. May sleep.
+    fn connect(&self, peer: SocketAddr, data: &[u8]) -> Result<(), Refusal>;
+
+    /// Accepts the request that it was made to answer; the peer gets `data`. May sleep.
+    fn accept(&self, data: &[u8]) -> Result<(), Refusal>;
+
+    /// Takes the connection down, if there is one; all that is under way ends soon. May sleep.
+    fn shutdown(&self);
+
+    /// Its own address. May sleep.
+    fn name(&self) -> Option<SocketAddr>;
+
+    /// The peer's address. May sleep.
+    fn peer(&self) -> Option<SocketAddr>;
+
+    /// Begins a transfer: a receive from enabling on, others while it is connected; also later, when
+    /// they are refused or end soon. Any context.
+    fn post(&self, post: Post<'_>) -> Result<(), Refused>;
+
+    /// Ends a receive of this context that no message has come for yet, as cancelled. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOENT`: there is none, or it can't be taken back any more.
+    /// - `ENOSYS`: none can.
+    fn cancel(&self, _context: Context) -> Result<(), Refusal> {
+        Err(Refusal::new(
+            Errno::ENOSYS,
+            c"what was posted can't be taken back",
+        ))
+    }
+
+    /// Ends the connection, and waits until all that was accepted has ended, and nobody is told
+    /// anything any more. Called once, or twice if the device goes. Sleeps.
+    fn end(&self);
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connected endpoints.
+
+use crate::{
+    home::Home,
+    listener,
+    request::Request,
+    side::{
+        Side,
+        INJECT_SIZE, //
+    },
+    work, //
+};
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    SocketAddr, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex,
+        SetOnce, //
+    }, //
+};
+use kfabric::{
+    provider::{
+        cm::{
+            ConnFailed,
+            ConnRequest, //
+        },
+        cq::Context,
+        kept::Kept,
+        msg_ep::{
+            MsgEp,
+            MsgEpRequest,
+            MsgLimits,
+            Post,
+            Refused, //
+        }, //
+    },
+    Errno,
+    LocalRules,
+    MappedAs,
+    Op,
+    Refusal, //
+};
+
+/// What endpoints can do.
+pub(crate) static LIMITS: MsgLimits = MsgLimits {
+    local: LocalRules {
+        by_region: false,
+        mapped: MappedAs::Physical,
+        peer_to_peer: false,
+        segments: 16,
+        pieces: 16,
+        bytes: 1 << 30,
+    },
+    tx_size: 1024,
+    rx_size: 1024,
+    inject_size: INJECT_SIZE,
+    cq_data_size: size_of::<u32>(),
+    // As those of verbs, so that what is developed here works there.
+    cm_data_size: [56, 196, 148],
+};
+
+/// An endpoint.
+pub(crate) struct Ep {
+    side: Arc<Side>,
+    source: Option<SocketAddr>,
+    peer: SetOnce<SocketAddr>,
+    /// The request that it is to answer.
+    answers: Pin<KBox<Mutex<Option<Request>>>>,
+}
+
+/// The address of who has asked for none.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+impl Ep {
+    /// Makes an endpoint of a domain. May sleep.
+    pub(crate) fn new(home: Arc<Home>, asked: MsgEpRequest) -> Result<Self, Refusal> {
+        let gone = Refusal::new(Errno::ENODEV, c"the provider is being unloaded");
+        let queue = work::queue().ok_or(gone)?;
+        let sizes = (asked.tx_size, asked.rx_size);
+        let side = Side::new(home, asked.endpoint, asked.events, queue, sizes)?;
+        let answers = asked.answers.map(own).transpose()?;
+        let source = match &answers {
+            Some(request) => Some(request.ends().1),
+            None => asked.source,
+        };
+        Ok(Self {
+            side,
+            source,
+            peer: SetOnce::new(),
+            answers: KBox::pin_init(new_mutex!(answers), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
+        })
+    }
+}
+
+/// A request that the core gives back, if it is one of ours.
+fn own(mut request: KBox<dyn ConnRequest>) -> Result<Request, Refusal> {
+    let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
+    let request = request.as_any().downcast_mut::<Request>().ok_or(foreign)?;
+    let (peer, local) = request.ends();
+    let from = request.take().ok_or(foreign)?;
+    Request::new(from, peer, local, &[])
+}
+
+impl MsgEp for Ep {
+    fn enable(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn connect(&self, peer: SocketAddr, data: &[u8]) -> Result<(), Refusal> {
+        let source = self.source.unwrap_or(NOWHERE);
+        let request = Request::new(self.side.clone(), source, peer, data)?;
+        let request = KBox::new(request, GFP_KERNEL)?;
+        self.peer.populate(peer);
+        // If nobody takes it, it is rejected by being dropped.
+        match listener::find(&peer) {
+            Some(incoming) => drop(incoming.request(request)),
+            None => drop(request),
+        }
+        Ok(())
+    }
+
+    fn accept(&self, data: &[u8]) -> Result<(), Refusal> {
+        let none = Refusal::new(Errno::EOPBADSTATE, c"made to answer no request");
+        let mut request = self.answers.lock().take().ok_or(none)?;
+        self.peer.populate(request.ends().0);
+        let from = request.take().ok_or(none)?;
+        request.forget();
+        if from.link(&self.side) && self.side.link(&from) {
+            self.side.events().connected(&[]);
+            from.events().connected(data);
+        } else {
+            // It was closed meanwhile.
+            let how = ConnFailed {
+                errno: Errno::ECONNRESET,
+                prov_errno: -Errno::ECONNRESET.to_c(),
+            };
+            self.side.events().failed(how, &[]);
+            self.side.shut_down();
+        }
+        Ok(())
+    }
+
+    fn shutdown(&self) {
+        self.side.shut_down();
+    }
+
+    fn name(&self) -> Option<SocketAddr> {
+        self.source
+    }
+
+    fn peer(&self) -> Option<SocketAddr> {
+        self.peer.as_ref().copied()
+    }
+
+    fn post(&self, post: Post<'_>) -> Result<(), Refused> {
+        let region = Refusal::new(Errno::EINVAL, c"memory by a descriptor");
+        let refuse = |why, ticket| Err(Refused { why, ticket });
+        let kept = match post.keep() {
+            Ok(kept) => kept,
+            Err(post) => return refuse(region, post.ticket),
+        };
+        let full = Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full");
+        let posted = match kept.op() {
+            Op::Receive => self.side.receive(kept),
+            _ => Side::send(&self.side, kept),
+        };
+        posted.or_else(|kept: Kept| refuse(full, kept.into_ticket()))
+    }
+
+    fn cancel(&self, context: Context) -> Result<(), Refusal> {
+        match self.side.cancel(context) {
+            true => Ok(()),
+            false => Err(Refusal::new(
+                Errno::ENOENT,
+                c"no such receive, or it has begun",
+            )),
+        }
+    }
+
+    fn end(&self) {
+        let unanswered = self.answers.lock().take();
+        drop(unanswered);
+        self.side.end();
+    }
+}

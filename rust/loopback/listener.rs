@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Passive endpoints: who listens where, and what was asked of them.
+//!
+//! An address is no more than a name here: of any machine, but each port for one listener only. One
+//! that is asked for with port 0 gets a port.
+//!
+//! Lock order: `LISTENERS` is a leaf.
+
+use crate::request::Request;
+use core::{
+    mem,
+    net::SocketAddr, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
+};
+use kfabric::{
+    provider::{
+        self,
+        cm::{
+            ConnRequest,
+            Incoming, //
+        }, //
+    },
+    Errno,
+    Refusal, //
+};
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `init`, which the module calls first.
+    unsafe(uninit) static LISTENERS: Mutex<Listeners> = Listeners::NONE;
+}
+
+/// All who listen.
+struct Listeners {
+    all: KVec<Listener>,
+    /// The port that was given last to one who asked for none.
+    last: u16,
+}
+
+impl Listeners {
+    const NONE: Self = Self {
+        all: KVec::new(),
+        last: FIRST_PORT,
+    };
+}
+
+/// The first port that is given to who doesn't ask for one.
+const FIRST_PORT: u16 = 49152;
+
+/// Initializes the list.
+///
+/// # Safety
+///
+/// Called once, before anything else of this file.
+pub(crate) unsafe fn init() {
+    // SAFETY: By the requirements of this function.
+    unsafe { LISTENERS.init() };
+}
+
+/// Frees the list. To be called last; a static is never dropped.
+pub(crate) fn exit() {
+    let listeners = mem::replace(&mut *LISTENERS.lock(), Listeners::NONE);
+    drop(listeners);
+}
+
+/// Somebody who listens.
+struct Listener {
+    address: SocketAddr,
+    incoming: Arc<Incoming>,
+}
+
+/// Do the two name the same?
+fn meets(listener: &SocketAddr, asked: &SocketAddr) -> bool {
+    let any = listener.ip().is_unspecified() || asked.ip().is_unspecified();
+    listener.port() == asked.port() && (any || listener.ip() == asked.ip())
+}
+
+impl Listeners {
+    /// A port that nobody listens at.
+    fn free_port(&mut self) -> Result<u16, Refusal> {
+        for _ in FIRST_PORT..=u16::MAX {
+            self.last = self.last.checked_add(1).unwrap_or(FIRST_PORT);
+            if self
+                .all
+                .iter()
+                .all(|listener| listener.address.port() != self.last)
+            {
+                return Ok(self.last);
+            }
+        }
+        Err(Refusal::new(Errno::EADDRINUSE, c"all ports are in use"))
+    }
+}
+
+/// Who listens at an address, if anybody does. May sleep.
+pub(crate) fn find(address: &SocketAddr) -> Option<Arc<Incoming>> {
+    let listeners = LISTENERS.lock();
+    let listener = listeners
+        .all
+        .iter()
+        .find(|one| meets(&one.address, address))?;
+    Some(listener.incoming.clone())
+}
+
+/// A passive endpoint.
+pub(crate) struct Pep {
+    listening: SetOnce<Listening>,
+}
+
+impl Pep {
+    /// One that doesn't listen yet.
+    pub(crate) const fn new() -> Self {
+        Self {
+            listening: SetOnce::new(),
+        }
+    }
+}
+
+/// Somebody who is on the list, and taken off when this is dropped.
+struct Listening(Arc<Incoming>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let mut listeners = LISTENERS.lock();
+        listeners
+            .all
+            .retain(|listener| !Arc::ptr_eq(&listener.incoming, &self.0));
+    }
+}
+
+impl provider::pep::Pep for Pep {
+    fn listen(
+        &self,
+        mut address: SocketAddr,
+        _backlog: u32,
+        incoming: Arc<Incoming>,
+    ) -> Result<SocketAddr, Refusal> {
+        let mut listeners = LISTENERS.lock();
+        if address.port() == 0 {
+            address.set_port(listeners.free_port()?);
+        }
+        if listeners
+            .all
+            .iter()
+            .any(|one| meets(&one.address, &address))
+        {
+            let refusal = Refusal::new(Errno::EADDRINUSE, c"somebody listens there");
+            return Err(refusal.value(u64::from(address.port())));
+        }
+        let listener = Listener {
+            address,
+            incoming: incoming.clone(),
+        };
+        listeners.all.push(listener, GFP_KERNEL)?;
+        drop(listeners);
+        match self.listening.populate(Listening(incoming)) {
+            true => Ok(address),
+            false => Err(Refusal::new(Errno::EOPBADSTATE, c"the endpoint listens")),
+        }
+    }
+
+    fn reject(&self, mut request: KBox<dyn ConnRequest>, data: &[u8]) -> Result<(), Refusal> {
+        let request = request.as_any().downcast_mut::<Request>();
+        let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
+        request.ok_or(foreign)?.reject(data);
+        Ok(())
+    }
+}

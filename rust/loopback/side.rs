@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One side of a connection: what is to be sent, where what comes goes, and doing it.
+//!
+//! Transfers are done by a work item of the side that has posted them, one after the other, in process
+//! context; that is where the bytes are copied. A message that no receive is posted for waits for one.
+//!
+//! Lock order: the lock of a side is a leaf. It is taken with interrupts off; no ticket is ended and
+//! nobody is told anything under it.
+
+use crate::{
+    fifo::Fifo,
+    home::Home,
+    peer::{
+        Initiator,
+        Target, //
+    }, //
+};
+use core::mem;
+use kernel::{
+    impl_has_work,
+    new_condvar,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        CondVar, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+use kfabric::{
+    irqlock::IrqLock,
+    new_irq_lock,
+    provider::{
+        cm::Events,
+        cq::Context,
+        kept::Kept,
+        ticket::{
+            Failed,
+            Received,
+            Ticket, //
+        }, //
+    },
+    transfer::Transfer,
+    workqueue::OwnedQueue,
+    Access,
+    Endpoint,
+    Errno,
+    NoIo,
+    Op,
+    Refusal,
+    RemotePiece, //
+};
+
+/// Most bytes that are the consumer's again at once.
+pub(crate) const INJECT_SIZE: usize = 64;
+
+/// A transfer that waits to be done.
+struct Sending {
+    kept: Kept,
+    /// What was injected: bytes, and how many.
+    injected: Option<([u8; INJECT_SIZE], usize)>,
+}
+
+/// Whom a side is connected to.
+enum Link {
+    /// Nobody yet.
+    None,
+    /// This one.
+    To(Arc<Side>),
+    /// Nobody any more.
+    Down,
+}
+
+/// What changes.
+struct State {
+    link: Link,
+    sends: Fifo<Sending>,
+    receives: Fifo<Kept>,
+    /// How many transfers, its own or a peer's, are being done with what was taken out of it.
+    busy: usize,
+}
+
+/// One side of a connection.
+#[pin_data]
+pub(crate) struct Side {
+    home: Arc<Home>,
+    endpoint: Arc<Endpoint>,
+    events: Arc<Events>,
+    queue: Arc<OwnedQueue>,
+    #[pin]
+    state: IrqLock<State>,
+    /// Notified when nothing is being done any more.
+    #[pin]
+    idle: CondVar,
+    #[pin]
+    work: Work<Side>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Side { self.work }
+}
+
+/// What was taken out of a side that is down, to be ended outside of its lock.
+struct Ended {
+    _sends: Fifo<Sending>,
+    _receives: Fifo<Kept>,
+}
+
+impl Side {
+    /// A side that is connected to nobody, with room for so many sends and receives. May sleep.
+    pub(crate) fn new(
+        home: Arc<Home>,
+        endpoint: Arc<Endpoint>,
+        events: Arc<Events>,
+        queue: Arc<OwnedQueue>,
+        sizes: (usize, usize),
+    ) -> Result<Arc<Self>, Refusal> {
+        let state = State {
+            link: Link::None,
+            sends: Fifo::new(sizes.0)?,
+            receives: Fifo::new(sizes.1)?,
+            busy: 0,
+        };
+        let side = pin_init!(Self {
+            home,
+            endpoint,
+            events,
+            queue,
+            state <- new_irq_lock!(state, c"kfi_loop_side"),
+            idle <- new_condvar!("kfi_loop_side"),
+            work <- new_work!("kfi_loop_side"),
+        });
+        Arc::pin_init(side, GFP_KERNEL).map_err(|_| Errno::ENOMEM.into())
+    }
+
+    /// Who is told what becomes of the connection.
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Connects it, unless it was ended. Any context.
+    pub(crate) fn link(&self, to: &Arc<Side>) -> bool {
+        self.state.with(|state| match state.link {
+            Link::None => {
+                state.link = Link::To(to.clone());
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Looks after what is to be sent. Any context.
+    fn kick(this: &Arc<Self>) {
+        // Work that is queued already has yet to run.
+        let _ = this.queue.enqueue(this.clone());
+    }
+
+    fn peer(&self) -> Option<Arc<Side>> {
+        self.state.with(|state| match &state.link {
+            Link::To(peer) => Some(peer.clone()),
+            _ => None,
+        })
+    }
+
+    /// Posts a receive; gives it back if there is no room. Any context.
+    pub(crate) fn receive(&self, kept: Kept) -> Result<(), Kept> {
+        let peer = self.state.with(|state| {
+            state.receives.push(kept)?;
+            Ok(match &state.link {
+                Link::To(peer) => Some(peer.clone()),
+                _ => None,
+            })
+        })?;
+        // A message may be waiting for it.
+        if let Some(peer) = peer {
+            Self::kick(&peer);
+        }
+        Ok(())
+    }
+
+    /// Posts a transfer to the peer; gives it back if there is no room. Any context.
+    pub(crate) fn send(this: &Arc<Self>, kept: Kept) -> Result<(), Kept> {
+        // What is read comes later.
+        let reads = matches!(kept.op(), Op::Read { .. });
+        let injected = (kept.flags().injects() && !reads).then(|| {
+            let mut bytes = [0; INJECT_SIZE];
+            let len = kept.read_to(&mut bytes);
+            (bytes, len)
+        });
+        let sending = Sending { kept, injected };
+        let pushed = this.state.with(|state| state.sends.push(sending));
+        pushed.map_err(|sending| sending.kept)?;
+        Self::kick(this);
+        Ok(())
+    }
+
+    /// Ends a receive of this context that no message has come for. Any context.
+    pub(crate) fn cancel(&self, context: Context) -> bool {
+        let is = |kept: &Kept| kept.ticket().context() == context;
+        let taken = self.state.with(|state| state.receives.take_if(is));
+        // Ended by being dropped.
+        taken.is_some()
+    }
+
+    /// Takes the connection down at this side, and tells if there was one. Everything that waits is
+    /// cancelled. May sleep, but not for long.
+    fn go_down(&self) -> Option<Arc<Side>> {
+        let (link, ended) = self.state.with(|state| {
+            // Who ends this side waits until these have ended.
+            state.busy += 1;
+            let ended = Ended {
+                _sends: state.sends.take(),
+                _receives: state.receives.take(),
+            };
+            (mem::replace(&mut state.link, Link::Down), ended)
+        });
+        let peer = match link {
+            Link::To(peer) => {
+                // First, so that nobody posts anything when it is told of the others.
+                self.events.shut_down();
+                Some(peer)
+            }
+            _ => None,
+        };
+        drop(ended);
+        self.done();
+        peer
+    }
+
+    /// Takes the connection down at both sides. May sleep, but not for long.
+    pub(crate) fn shut_down(&self) {
+        if let Some(peer) = self.go_down() {
+            peer.go_down();
+        }
+    }
+
+    /// As [`shut_down`](Self::shut_down), and sleeps until all that was posted here has ended.
+    pub(crate) fn end(&self) {
+        self.shut_down();
+        self.state.with(|state| {
+            while state.busy > 0 {
+                self.idle.wait(state);
+            }
+        });
+    }
+
+    /// It is done with something that was taken out. Any context.
+    fn done(&self) {
+        self.state.with(|state| {
+            state.busy -= 1;
+            if state.busy == 0 {
+                self.idle.notify_all();
+            }
+        });
+    }
+
+    /// Takes a receive for a message of the peer's. Any context.
+    fn take_receive(&self) -> Option<Kept> {
+        self.state.with(|state| {
+            let kept = state.receives.pop()?;
+            state.busy += 1;
+            Some(kept)
+        })
+    }
+
+    /// Takes the first that is to be sent, with a receive of the peer's if it takes one; none if there
+    /// is none. Any context.
+    fn next(&self, peer: &Side) -> Option<(Sending, Option<Kept>)> {
+        let takes = |sending: &Sending| {
+            let op = sending.kept.op();
+            matches!(op, Op::Send { .. } | Op::Write { data: Some(_), .. })
+        };
+        let first = self.state.with(|state| state.sends.first().map(takes))?;
+        let receive = match first {
+            true => Some(peer.take_receive()?),
+            false => None,
+        };
+        let sending = self.state.with(|state| {
+            let sending = state.sends.pop()?;
+            state.busy += 1;
+            Some(sending)
+        });
+        if sending.is_none() && receive.is_some() {
+            // It went down meanwhile; so does the peer, whose receive ends by being dropped.
+            drop(receive);
+            peer.done();
+            return None;
+        }
+        sending.map(|sending| (sending, receive))
+    }
+
+    /// Does one transfer. May sleep.
+    fn transfer(
+        &self,
+        peer: &Side,
+        sending: Sending,
+        receive: Option<Kept>,
+    ) -> Result<(), Refusal> {
+        let remote = |piece: &RemotePiece| self.access(peer, &sending, *piece);
+        let bytes = usize::try_from(sending.kept.bytes()).unwrap_or(usize::MAX);
+        match (*sending.kept.op(), receive) {
+            (Op::Send { data }, Some(receive)) => send(sending, receive, data),
+            (Op::Read { from }, None) => {
+                let done = remote(&from);
+                end(sending.kept.into_ticket(), done)
+            }
+            (Op::Write { to, data }, receive) => {
+                let done = remote(&to);
+                if let (Some(receive), Some(data)) = (receive, data) {
+                    let ticket = receive.into_ticket();
+                    match done {
+                        Ok(()) => ticket.written(bytes, data),
+                        Err(_) => drop(ticket),
+                    }
+                }
+                end(sending.kept.into_ticket(), done)
+            }
+            _ => Err(Errno::EIO.into()),
+        }
+    }
+
+    /// Copies to the peer's memory, or from it.
+    fn access(&self, peer: &Side, sending: &Sending, piece: RemotePiece) -> Result<(), Refusal> {
+        let target = Target {
+            home: &peer.home,
+            endpoint: Some(peer.endpoint.clone()),
+        };
+        let initiator = Initiator {
+            home: Some(&self.home),
+            endpoint: Some(self.endpoint.clone()),
+            mapped: None,
+        };
+        let needs = match sending.kept.op() {
+            Op::Read { .. } => Access::REMOTE_READ,
+            _ => Access::REMOTE_WRITE,
+        };
+        match &sending.injected {
+            Some((bytes, len)) => {
+                let bytes = bytes.get(..*len).unwrap_or(&[]);
+                target.access_whole(
+                    &initiator,
+                    piece,
+                    needs,
+                    [Transfer::write_slice(bytes)].into_iter(),
+                )
+            }
+            None => {
+                let transfers = sending.kept.transfers();
+                target.access_whole(&initiator, piece, needs, transfers)
+            }
+        }
+    }
+}
+
+/// Ends an access.
+fn end(ticket: Ticket, done: Result<(), Refusal>) -> Result<(), Refusal> {
+    match done {
+        Ok(()) => ticket.complete(),
+        Err(refusal) => ticket.fail(refusal.errno().into()),
+    }
+    done
+}
+
+/// Copies a message to where the peer wants it.
+fn send(sending: Sending, receive: Kept, data: Option<u64>) -> Result<(), Refusal> {
+    let bytes = sending.kept.bytes();
+    let room = receive.bytes();
+    if bytes > room {
+        let excess = usize::try_from(bytes - room).unwrap_or(usize::MAX);
+        let failed = Failed {
+            excess,
+            ..Errno::ETRUNC.into()
+        };
+        receive.into_ticket().fail(failed);
+        sending.kept.into_ticket().fail(Errno::EREMOTEIO.into());
+        let refusal = Refusal::new(Errno::ETRUNC, c"a message longer than the buffer for it");
+        return Err(refusal.value(bytes));
+    }
+    match &sending.injected {
+        Some((bytes, len)) => receive.write_from(bytes.get(..*len).unwrap_or(&[])),
+        None => sending.kept.copy_to(&receive),
+    }
+    let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+    receive.into_ticket().received(Received { len, data });
+    sending.kept.into_ticket().complete();
+    Ok(())
+}
+
+impl WorkItem for Side {
+    type Pointer = Arc<Self>;
+
+    /// Does what is to be sent, as far as that goes. May sleep, but not for long.
+    fn run(this: Arc<Self>) {
+        let _noio = NoIo::enter();
+        let Some(peer) = this.peer() else {
+            return;
+        };
+        while let Some((sending, receive)) = this.next(&peer) {
+            let takes = receive.is_some();
+            let done = this.transfer(&peer, sending, receive);
+            if takes {
+                peer.done();
+            }
+            this.done();
+            if done.is_err() {
+                // As a queue pair does that has failed.
+                this.shut_down();
+            }
+        }
+    }
+}
