@@ -20,6 +20,14 @@ unsigned int kfi_scale = 100;
 module_param_named(scale, kfi_scale, uint, 0444);
 MODULE_PARM_DESC(scale, "how many rounds long tests do, in percent (default: 100)");
 
+char *kfi_provider_name = "loop";
+module_param_named(provider, kfi_provider_name, charp, 0444);
+MODULE_PARM_DESC(provider, "whose endpoints to test (default: loop)");
+
+char *kfi_address = "192.0.2.1";
+module_param_named(address, kfi_address, charp, 0444);
+MODULE_PARM_DESC(address, "an IPv4 address that this provider has (default: 192.0.2.1)");
+
 static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
@@ -30,6 +38,7 @@ MODULE_PARM_DESC(suite, "which suite to run");
 
 static const struct kfi_suite *const suites[] = {
 	&suite_oracle,
+	&suite_ep,
 	&suite_inject,
 	&suite_negotiate,
 	&suite_core,

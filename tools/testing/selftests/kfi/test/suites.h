@@ -49,5 +49,6 @@ extern const struct kfi_suite suite_reserve;
 void pieces_faults_case(struct kfi_test *t);
 void reserve_faults_case(struct kfi_test *t);
 extern const struct kfi_suite suite_loop;
+extern const struct kfi_suite suite_ep;
 
 #endif /* KFI_TEST_SUITES_H */

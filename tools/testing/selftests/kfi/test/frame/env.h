@@ -85,6 +85,8 @@ extern unsigned long kfi_seed;
 extern unsigned int kfi_scale;
 extern char *kfi_domain_name;
 extern bool kfi_weak;
+extern char *kfi_provider_name;
+extern char *kfi_address;
 
 struct kfi_info *env_hints(void);
 int env_getinfo(struct kfi_info **info);

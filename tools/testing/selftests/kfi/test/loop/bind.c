@@ -229,7 +229,7 @@ void loop_extras_case(struct kfi_test *t)
 	d->auth_key_size = 257;
 	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, info, &got), -KFI_ENODATA);
 	d->auth_key_size = 6;
-	info->ep_attr->type = KFI_EP_MSG;
+	info->ep_attr->type = KFI_EP_DGRAM;
 	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, info, &got), -KFI_ENODATA);
 	info->ep_attr->type = KFI_EP_UNSPEC;
 	d->cntr_cnt = SIZE_MAX;

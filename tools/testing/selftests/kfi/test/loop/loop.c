@@ -25,7 +25,7 @@ static const int offered[] = {
 static void offers(struct kfi_test *t, int mr_mode)
 {
 	struct kfi_info *hints = kfi_allocinfo(), *list = NULL, *i;
-	int n = 0;
+	int n = 0, connected = 0;
 
 	if (!EXPECT(t, hints, "no memory"))
 		return;
@@ -34,6 +34,13 @@ static void offers(struct kfi_test *t, int mr_mode)
 	hints->fabric_attr->prov_name = kstrdup("loop", GFP_KERNEL);
 	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, hints, &list), 0);
 	for (i = list; i; i = i->next) {
+		/* Those with connected endpoints come behind those without. */
+		if (i->ep_attr->type == KFI_EP_MSG) {
+			EXPECT(t, !(i->domain_attr->mr_mode & ~mr_mode), "an offer that asks more");
+			connected++;
+			continue;
+		}
+		EXPECT(t, !connected, "an offer without endpoints behind one with some");
 		while (n < ARRAY_SIZE(offered) && offered[n] & ~mr_mode)
 			n++;
 		if (!EXPECT(t, n < ARRAY_SIZE(offered), "too many offers"))
@@ -46,6 +53,7 @@ static void offers(struct kfi_test *t, int mr_mode)
 		EXPECT(t, (i->caps & (KFI_RMA | KFI_REMOTE)) == (KFI_RMA | KFI_REMOTE),
 		       "caps %#llx", i->caps);
 	}
+	EXPECT(t, connected, "no connected endpoints");
 	kfi_freeinfo(list);
 	kfi_freeinfo(hints);
 }

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Connecting, refusing to, and taking connections down. */
+#include "ep.h"
+
+/* Private data go both ways, and are cut to the room that the reader has. */
+void ep_data_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	static const struct ep_wants none;
+	struct kfi_eq_cm_entry cut;
+	struct ep_event *e;
+	u8 data[CM_ACCEPT + 1];
+	u32 event;
+
+	if (!p)
+		return;
+	e = kzalloc_obj(*e);
+	pattern(data, sizeof(data), 3);
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, data, CM_REQUEST + 1), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 1), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, data, CM_REQUEST), 0);
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, data, CM_REQUEST), -KFI_EOPBADSTATE);
+	if (!EXPECT(t, e, "no memory") ||
+	    !EXPECT(t, ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e) >=
+			       sizeof(e->entry) + CM_REQUEST, "private data are missing"))
+		goto out;
+	EXPECT(t, pattern_is(e->entry.data, CM_REQUEST, 3), "other private data");
+	if (EXPECT(t, e->entry.info && e->entry.info->handle, "no info, or no handle") &&
+	    ep_open(t, &p->side[1], e->entry.info, &none)) {
+		EXPECT_EQ(t, kfi_accept(p->side[1].ep, data, CM_ACCEPT + 1), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_accept(p->side[1].ep, data, CM_ACCEPT), 0);
+	}
+	kfi_freeinfo(e->entry.info);
+	/* No room for data at all. */
+	EXPECT_EQ(t, kfi_eq_sread(p->side[1].eq, &event, &cut, sizeof(cut), EP_WAIT_MS, 0),
+		  sizeof(cut));
+	EXPECT_EQ(t, event, KFI_CONNECTED);
+	EXPECT(t, ep_event(t, p->side[0].eq, KFI_CONNECTED, &p->side[0].ep->fid, e) >=
+			  sizeof(e->entry) + CM_ACCEPT, "private data are missing");
+	EXPECT(t, pattern_is(e->entry.data, CM_ACCEPT, 3), "other private data");
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), -KFI_EISCONN);
+out:
+	kfree(e);
+	ep_pair_close(t, p);
+}
+
+/* Who is rejected is told, with data; and nothing is left to answer. */
+void ep_reject_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct kfi_eq_err_entry err;
+	struct ep_event *e;
+	u8 data[CM_REJECT + 1];
+
+	if (!p)
+		return;
+	e = kzalloc_obj(*e);
+	pattern(data, sizeof(data), 5);
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+	if (!EXPECT(t, e, "no memory") ||
+	    !ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e))
+		goto out;
+	EXPECT_EQ(t, kfi_reject(p->pep, e->entry.info->handle, data, CM_REJECT + 1), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_reject(p->pep, &p->pep->fid, data, CM_REJECT), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_reject(p->pep, e->entry.info->handle, data, CM_REJECT), 0);
+	EXPECT_EQ(t, kfi_reject(p->pep, e->entry.info->handle, data, CM_REJECT), -KFI_EINVAL);
+	kfi_freeinfo(e->entry.info);
+	ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ECONNREFUSED, &err);
+	if (EXPECT(t, err.err_data && err.err_data_size >= CM_REJECT, "no data of the peer's"))
+		EXPECT(t, pattern_is(err.err_data, CM_REJECT, 5), "other private data");
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), -KFI_EOPBADSTATE);
+out:
+	kfree(e);
+	ep_pair_close(t, p);
+}
+
+/* Nobody listens: an error event. */
+void ep_nobody_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct sockaddr_in elsewhere = ep_address();
+	struct kfi_eq_err_entry err;
+
+	if (!p)
+		return;
+	elsewhere.sin_port = htons(9);
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, &elsewhere, NULL, 0), 0);
+	ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ECONNREFUSED, &err);
+	ep_pair_close(t, p);
+}
+
+/* Either side takes the connection down, and both are told, once. */
+void ep_shutdown_case(struct kfi_test *t)
+{
+	struct ep_event *e = kzalloc_obj(*e);
+	struct ep_pair *p;
+	int i, j;
+	u32 event;
+
+	for (i = 0; e && i < 2; i++) {
+		p = ep_connected(t, NULL);
+		if (!p)
+			break;
+		EXPECT_EQ(t, kfi_shutdown(p->side[i].ep, 1), -KFI_EBADFLAGS);
+		EXPECT_EQ(t, kfi_shutdown(p->side[i].ep, 0), 0);
+		for (j = 0; j < 2; j++)
+			ep_event(t, p->side[j].eq, KFI_SHUTDOWN, &p->side[j].ep->fid, e);
+		EXPECT_EQ(t, kfi_shutdown(p->side[i].ep, 0), -KFI_ENOTCONN);
+		for (j = 0; j < 2; j++) {
+			EXPECT_EQ(t, kfi_eq_read(p->side[j].eq, &event, e, sizeof(*e), 0),
+				  -KFI_EAGAIN);
+			EXPECT_EQ(t, kfi_send(p->side[j].ep, e, 8, NULL, 0, NULL), -KFI_ENOTCONN);
+		}
+		ep_pair_close(t, p);
+	}
+	kfree(e);
+}
+
+/* Everything can be closed at any time, in the order that the parents demand. */
+void ep_closing_case(struct kfi_test *t)
+{
+	struct ep_event *e = kzalloc_obj(*e);
+	struct kfi_eq_err_entry err;
+	struct ep_pair *p;
+
+	/* A request that nobody has read, one that nobody has answered, and one that is gone. */
+	p = ep_listening(t, NULL);
+	if (p) {
+		EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+		EXPECT_EQ(t, kfi_close(&p->side[1].eq->fid), -KFI_EBUSY);
+		EXPECT_EQ(t, kfi_close(&p->pep->fid), 0);
+		p->pep = NULL;
+		ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ECONNREFUSED, &err);
+		ep_pair_close(t, p);
+	}
+	p = ep_listening(t, NULL);
+	if (p && e) {
+		EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+		if (ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e)) {
+			EXPECT_EQ(t, kfi_close(&p->pep->fid), 0);
+			p->pep = NULL;
+			EXPECT_EQ(t, kfi_endpoint(p->side[1].domain, e->entry.info,
+						  &p->side[1].ep, NULL), -KFI_EINVAL);
+			kfi_freeinfo(e->entry.info);
+		}
+		ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ECONNREFUSED, &err);
+		ep_pair_close(t, p);
+	}
+	/* While connecting. */
+	p = ep_listening(t, NULL);
+	if (p) {
+		EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+		EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
+		p->side[0].ep = NULL;
+		ep_pair_close(t, p);
+	}
+	/* An endpoint that was made to answer, and never does. */
+	p = ep_listening(t, NULL);
+	if (p && e) {
+		EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+		if (ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e)) {
+			EXPECT_EQ(t, kfi_endpoint(p->side[1].domain, e->entry.info,
+						  &p->side[1].ep, NULL), 0);
+			kfi_freeinfo(e->entry.info);
+			EXPECT_EQ(t, kfi_close(&p->side[1].ep->fid), 0);
+			p->side[1].ep = NULL;
+		}
+		ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ECONNREFUSED, &err);
+		ep_pair_close(t, p);
+	}
+	/* Connected: what an endpoint uses can't be closed before it. */
+	p = ep_connected(t, NULL);
+	if (p) {
+		EXPECT_EQ(t, kfi_close(&p->side[0].tx->fid), -KFI_EBUSY);
+		EXPECT_EQ(t, kfi_close(&p->side[0].eq->fid), -KFI_EBUSY);
+		EXPECT_EQ(t, kfi_close(&p->side[0].domain->fid), -KFI_EBUSY);
+		ep_pair_close(t, p);
+	}
+	kfree(e);
+}
+
+/* What may not be done yet, or not any more. */
+void ep_states_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct kfid_ep *ep;
+	u8 buf[8] = {};
+	struct ep_side *s;
+
+	if (!p)
+		return;
+	s = &p->side[0];
+	EXPECT_EQ(t, kfi_send(s->ep, s, 8, NULL, 0, NULL), -KFI_ENOTCONN);
+	EXPECT_EQ(t, kfi_read(s->ep, s, 8, NULL, 0, 0, 1, NULL), -KFI_ENOTCONN);
+	EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->tx->fid, KFI_TRANSMIT), -KFI_EOPBADSTATE);
+	EXPECT_EQ(t, kfi_enable(s->ep), -KFI_EOPBADSTATE);
+	EXPECT_EQ(t, kfi_accept(s->ep, NULL, 0), -KFI_EOPBADSTATE);
+	EXPECT_EQ(t, kfi_shutdown(s->ep, 0), -KFI_ENOTCONN);
+	EXPECT_EQ(t, kfi_listen(p->pep), -KFI_EOPBADSTATE);
+	if (EXPECT_EQ(t, kfi_endpoint(s->domain, p->info, &ep, NULL), 0)) {
+		EXPECT_EQ(t, kfi_recv(ep, buf, sizeof(buf), NULL, 0, NULL), -KFI_EOPBADSTATE);
+		EXPECT_EQ(t, kfi_enable(ep), -KFI_ENOEQ);
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->eq->fid, KFI_RECV), -KFI_EBADFLAGS);
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->eq->fid, 0), 0);
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->eq->fid, 0), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_enable(ep), -KFI_ENOCQ);
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->tx->fid, 0), -KFI_EBADFLAGS);
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->tx->fid, KFI_TRANSMIT), 0);
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->rx->fid, KFI_TRANSMIT | KFI_RECV), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_enable(ep), -KFI_ENOCQ);
+		EXPECT_EQ(t, kfi_ep_bind(ep, &p->side[1].rx->fid, KFI_RECV), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->rx->fid, KFI_RECV), 0);
+		/* Connecting enables. */
+		EXPECT_EQ(t, kfi_connect(ep, NULL, NULL, 0), 0);
+		EXPECT_EQ(t, kfi_enable(ep), -KFI_EOPBADSTATE);
+		EXPECT_EQ(t, kfi_close(&ep->fid), 0);
+	}
+	ep_pair_close(t, p);
+}
+
+/* A handle that is none, is used twice, or is another's. */
+void ep_handle_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct ep_event *e = kzalloc_obj(*e);
+	struct kfid_ep *ep;
+
+	if (!p || !e)
+		goto out;
+	p->info->handle = &p->pep->fid;
+	EXPECT_EQ(t, kfi_endpoint(p->side[0].domain, p->info, &ep, NULL), -KFI_EINVAL);
+	p->info->handle = NULL;
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+	if (ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e)) {
+		EXPECT_EQ(t, kfi_endpoint(p->side[1].domain, e->entry.info, &p->side[1].ep, NULL),
+			  0);
+		EXPECT_EQ(t, kfi_endpoint(p->side[1].domain, e->entry.info, &ep, NULL),
+			  -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_reject(p->pep, e->entry.info->handle, NULL, 0), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_connect(p->side[1].ep, NULL, NULL, 0), -KFI_EOPBADSTATE);
+		kfi_freeinfo(e->entry.info);
+	}
+out:
+	kfree(e);
+	if (p)
+		ep_pair_close(t, p);
+}
+
+/* Who is where. */
+void ep_names_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_connected(t, NULL);
+	struct sockaddr_in listener, peer, name;
+	size_t len = sizeof(listener);
+
+	if (!p)
+		return;
+	EXPECT_EQ(t, kfi_getname(&p->pep->fid, &listener, &len), 0);
+	EXPECT_EQ(t, len, sizeof(listener));
+	EXPECT_EQ(t, kfi_getpeer(p->side[0].ep, &peer, &len), 0);
+	EXPECT(t, peer.sin_port == listener.sin_port, "another peer");
+	EXPECT_EQ(t, kfi_getname(&p->side[1].ep->fid, &name, &len), 0);
+	EXPECT(t, name.sin_port == listener.sin_port, "another name");
+	EXPECT_EQ(t, kfi_getpeer(p->side[1].ep, &peer, &len), 0);
+	len = 4;
+	EXPECT_EQ(t, kfi_getpeer(p->side[0].ep, &peer, &len), -KFI_ETOOSMALL);
+	EXPECT_EQ(t, len, sizeof(peer));
+	EXPECT_EQ(t, kfi_setname(&p->pep->fid, &listener, sizeof(listener)), -KFI_EOPBADSTATE);
+	ep_pair_close(t, p);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connected endpoints: the same over every provider that has some (module parameters provider and
+ * address).
+ */
+#include "ep.h"
+#include "suites.h"
+
+static const struct kfi_case cases[] = {
+	{ "data", ep_data_case },
+	{ "reject", ep_reject_case },
+	{ "nobody", ep_nobody_case },
+	{ "shutdown", ep_shutdown_case },
+	{ "closing", ep_closing_case },
+	{ "states", ep_states_case },
+	{ "handle", ep_handle_case },
+	{ "names", ep_names_case },
+	{ "sizes", ep_sizes_case },
+	{ "calls", ep_calls_case },
+	{ "inject", ep_inject_case },
+	{ "remote_data", ep_remote_data_case },
+	{ "order", ep_order_case },
+	{ "truncated", ep_truncated_case },
+	{ "selective", ep_selective_case },
+	{ "full", ep_full_case },
+	{ "flushed", ep_flushed_case },
+	{ "bad_memory", ep_bad_memory_case },
+	{ "rma", ep_rma_case },
+	{ "rma_refused", ep_rma_refused_case },
+	{ "rma_data", ep_rma_data_case },
+};
+
+const struct kfi_suite suite_ep = {
+	.name = "ep",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+	.bare = true,
+};

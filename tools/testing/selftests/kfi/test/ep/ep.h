@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Connected endpoints: what the files of the suite share. */
+#ifndef KFI_TEST_EP_H
+#define KFI_TEST_EP_H
+
+#include <linux/in.h>
+
+#include <kfi_cm.h>
+#include <kfi_endpoint.h>
+#include <kfi_eq.h>
+#include <kfi_rma.h>
+
+#include "env.h"
+
+/* What a peer may be sent with a request for a connection, an acceptance, a rejection. */
+#define CM_REQUEST	56
+#define CM_ACCEPT	196
+#define CM_REJECT	148
+
+/* What every provider can agree to. */
+#define EP_MODE	(KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY)
+
+/* No wait here is for something that may not come. */
+#define EP_WAIT_MS	60000
+
+/**
+ * struct ep_side - one side of a connection
+ * @fabric: Its fabric.
+ * @domain: Its domain.
+ * @eq: What becomes of the connection.
+ * @tx: Completions of what it sends, in the data format.
+ * @rx: Completions of what it receives, in the data format.
+ * @ep: The endpoint.
+ */
+struct ep_side {
+	struct kfid_fabric *fabric;
+	struct kfid_domain *domain;
+	struct kfid_eq *eq;
+	struct kfid_cq *tx;
+	struct kfid_cq *rx;
+	struct kfid_ep *ep;
+};
+
+/**
+ * struct ep_pair - a listener, and a connection that came to it
+ * @pep: The listener; on the fabric of the second side, with its event queue.
+ * @info: What the active side asked for.
+ * @side: The active side, and the passive one.
+ */
+struct ep_pair {
+	struct kfid_pep *pep;
+	struct kfi_info *info;
+	struct ep_side side[2];
+};
+
+/* An event about a connection, with room for private data. */
+struct ep_event {
+	struct kfi_eq_cm_entry entry;
+	u8 data[256];
+};
+
+/* What is asked of sizes and flags; zeroes ask for nothing special. */
+struct ep_wants {
+	size_t tx_size;
+	size_t rx_size;
+	size_t cq_size;
+	u64 bind_flags;
+	int mr_mode;
+};
+
+/* The address that the tests listen at, port 0; its length is that of a sockaddr_in. */
+struct sockaddr_in ep_address(void);
+
+/* What kfi_getinfo() gives for @address (NULL: any), as a source or as a peer. */
+struct kfi_info *ep_info(struct kfi_test *t, struct sockaddr_in *address, u64 flags, int mr_mode);
+
+bool ep_side_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
+		  const struct ep_wants *wants);
+bool ep_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
+	     const struct ep_wants *wants);
+void ep_side_close(struct kfi_test *t, struct ep_side *s);
+
+/* A listener and two sides, the first one with an endpoint; and then connected. */
+struct ep_pair *ep_listening(struct kfi_test *t, const struct ep_wants *wants);
+struct ep_pair *ep_connected(struct kfi_test *t, const struct ep_wants *wants);
+void ep_pair_close(struct kfi_test *t, struct ep_pair *p);
+
+/* Waits for this event about @fid; its length, or 0, which was reported. */
+size_t ep_event(struct kfi_test *t, struct kfid_eq *eq, u32 event, struct kfid *fid,
+		struct ep_event *e);
+
+/* Waits for an error event about @fid with this errno. */
+void ep_failed(struct kfi_test *t, struct kfid_eq *eq, struct kfid *fid, int err,
+	       struct kfi_eq_err_entry *entry);
+
+/* Waits for a completion with this context and these flags. */
+bool ep_completed(struct kfi_test *t, struct kfid_cq *cq, void *context, u64 flags,
+		  struct kfi_cq_data_entry *entry);
+
+/* Waits for an error completion with this context and errno. */
+bool ep_failed_op(struct kfi_test *t, struct kfid_cq *cq, void *context, int err,
+		  struct kfi_cq_err_entry *entry);
+
+/* Nothing more is in the queue. */
+void ep_nothing(struct kfi_test *t, struct kfid_cq *cq);
+
+/* connect.c */
+void ep_data_case(struct kfi_test *t);
+void ep_reject_case(struct kfi_test *t);
+void ep_nobody_case(struct kfi_test *t);
+void ep_shutdown_case(struct kfi_test *t);
+void ep_closing_case(struct kfi_test *t);
+void ep_states_case(struct kfi_test *t);
+void ep_handle_case(struct kfi_test *t);
+void ep_names_case(struct kfi_test *t);
+
+/* message.c */
+void ep_sizes_case(struct kfi_test *t);
+void ep_calls_case(struct kfi_test *t);
+void ep_inject_case(struct kfi_test *t);
+void ep_remote_data_case(struct kfi_test *t);
+void ep_order_case(struct kfi_test *t);
+void ep_truncated_case(struct kfi_test *t);
+void ep_selective_case(struct kfi_test *t);
+void ep_full_case(struct kfi_test *t);
+void ep_flushed_case(struct kfi_test *t);
+void ep_bad_memory_case(struct kfi_test *t);
+
+/* access.c */
+void ep_rma_case(struct kfi_test *t);
+void ep_rma_refused_case(struct kfi_test *t);
+void ep_rma_data_case(struct kfi_test *t);
+
+#endif /* KFI_TEST_EP_H */

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Opening two sides, connecting them, and waiting for what comes of it. */
+#include <linux/inet.h>
+
+#include "ep.h"
+
+struct sockaddr_in ep_address(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+
+	in4_pton(kfi_address, -1, (u8 *)&address.sin_addr.s_addr, -1, NULL);
+	return address;
+}
+
+struct kfi_info *ep_info(struct kfi_test *t, struct sockaddr_in *address, u64 flags, int mr_mode)
+{
+	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;
+	void *copy;
+
+	if (!EXPECT(t, hints, "no memory"))
+		return NULL;
+	hints->fabric_attr->prov_name = kstrdup(kfi_provider_name, GFP_KERNEL);
+	hints->ep_attr->type = KFI_EP_MSG;
+	hints->caps = KFI_MSG | KFI_RMA;
+	hints->domain_attr->mr_mode = mr_mode ?: EP_MODE;
+	if (address) {
+		copy = kmemdup(address, sizeof(*address), GFP_KERNEL);
+		if (flags & KFI_SOURCE) {
+			hints->src_addr = copy;
+			hints->src_addrlen = sizeof(*address);
+		} else {
+			hints->dest_addr = copy;
+			hints->dest_addrlen = sizeof(*address);
+		}
+	}
+	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, flags, hints, &info), 0);
+	kfi_freeinfo(hints);
+	if (info)
+		EXPECT_EQ(t, info->ep_attr->type, KFI_EP_MSG);
+	return info;
+}
+
+bool ep_side_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
+		  const struct ep_wants *wants)
+{
+	struct kfi_cq_attr cq = {
+		.format = KFI_CQ_FORMAT_DATA,
+		.wait_obj = KFI_WAIT_UNSPEC,
+		.size = wants->cq_size,
+	};
+	struct kfi_eq_attr eq = { .wait_obj = KFI_WAIT_UNSPEC };
+
+	return EXPECT_EQ(t, env_open_domain(info, &s->fabric, &s->domain), 0) &&
+	       EXPECT_EQ(t, kfi_eq_open(s->fabric, &eq, &s->eq, NULL, NULL), 0) &&
+	       EXPECT_EQ(t, kfi_cq_open(s->domain, &cq, &s->tx, NULL, NULL), 0) &&
+	       EXPECT_EQ(t, kfi_cq_open(s->domain, &cq, &s->rx, NULL, NULL), 0);
+}
+
+bool ep_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
+	     const struct ep_wants *wants)
+{
+	info->tx_attr->size = wants->tx_size;
+	info->rx_attr->size = wants->rx_size;
+	return EXPECT_EQ(t, kfi_endpoint(s->domain, info, &s->ep, s), 0) &&
+	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->eq->fid, 0), 0) &&
+	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->tx->fid, KFI_TRANSMIT | wants->bind_flags), 0) &&
+	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->rx->fid, KFI_RECV), 0) &&
+	       EXPECT_EQ(t, kfi_enable(s->ep), 0);
+}
+
+static void close_one(struct kfi_test *t, struct kfid *fid)
+{
+	EXPECT_EQ(t, kfi_close(fid), 0);
+}
+
+void ep_side_close(struct kfi_test *t, struct ep_side *s)
+{
+	if (s->ep)
+		close_one(t, &s->ep->fid);
+	if (s->rx)
+		close_one(t, &s->rx->fid);
+	if (s->tx)
+		close_one(t, &s->tx->fid);
+	if (s->eq)
+		close_one(t, &s->eq->fid);
+	if (s->domain)
+		close_one(t, &s->domain->fid);
+	if (s->fabric)
+		close_one(t, &s->fabric->fid);
+	memset(s, 0, sizeof(*s));
+}
+
+struct ep_pair *ep_listening(struct kfi_test *t, const struct ep_wants *wants)
+{
+	static const struct ep_wants none;
+	struct ep_pair *p = kzalloc_obj(*p);
+	struct sockaddr_in address = ep_address();
+	size_t len = sizeof(address);
+	struct kfi_info *source;
+
+	wants = wants ?: &none;
+	if (!EXPECT(t, p, "no memory"))
+		return NULL;
+	source = ep_info(t, &address, KFI_SOURCE, wants->mr_mode);
+	if (!source)
+		goto err;
+	if (!ep_side_open(t, &p->side[1], source, wants) ||
+	    !EXPECT_EQ(t, kfi_passive_ep(p->side[1].fabric, source, &p->pep, p), 0) ||
+	    !EXPECT_EQ(t, kfi_pep_bind(p->pep, &p->side[1].eq->fid, 0), 0) ||
+	    !EXPECT_EQ(t, kfi_listen(p->pep), 0) ||
+	    !EXPECT_EQ(t, kfi_getname(&p->pep->fid, &address, &len), 0) ||
+	    !EXPECT(t, address.sin_port, "no port"))
+		goto err;
+	p->info = ep_info(t, &address, 0, wants->mr_mode);
+	if (!p->info || !ep_side_open(t, &p->side[0], p->info, wants) ||
+	    !ep_open(t, &p->side[0], p->info, wants))
+		goto err;
+	kfi_freeinfo(source);
+	return p;
+err:
+	kfi_freeinfo(source);
+	ep_pair_close(t, p);
+	return NULL;
+}
+
+struct ep_pair *ep_connected(struct kfi_test *t, const struct ep_wants *wants)
+{
+	static const struct ep_wants none;
+	struct ep_pair *p = ep_listening(t, wants);
+	struct ep_event *e;
+	bool done = false;
+
+	if (!p)
+		return NULL;
+	e = kzalloc_obj(*e);
+	if (EXPECT(t, e, "no memory") &&
+	    EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0) &&
+	    ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e)) {
+		done = ep_open(t, &p->side[1], e->entry.info, wants ?: &none) &&
+		       EXPECT_EQ(t, kfi_accept(p->side[1].ep, NULL, 0), 0);
+		kfi_freeinfo(e->entry.info);
+	}
+	done = done && ep_event(t, p->side[0].eq, KFI_CONNECTED, &p->side[0].ep->fid, e) &&
+	       ep_event(t, p->side[1].eq, KFI_CONNECTED, &p->side[1].ep->fid, e);
+	kfree(e);
+	if (done)
+		return p;
+	ep_pair_close(t, p);
+	return NULL;
+}
+
+void ep_pair_close(struct kfi_test *t, struct ep_pair *p)
+{
+	ep_side_close(t, &p->side[0]);
+	if (p->pep)
+		close_one(t, &p->pep->fid);
+	ep_side_close(t, &p->side[1]);
+	kfi_freeinfo(p->info);
+	kfree(p);
+}
+
+size_t ep_event(struct kfi_test *t, struct kfid_eq *eq, u32 event, struct kfid *fid,
+		struct ep_event *e)
+{
+	struct kfi_eq_err_entry err = {};
+	ssize_t len;
+	u32 got = ~0;
+
+	len = kfi_eq_sread(eq, &got, e, sizeof(*e), EP_WAIT_MS, 0);
+	if (len == -KFI_EAVAIL && kfi_eq_readerr(eq, &err, 0) > 0)
+		ktap_note("an error event: %d, %d", err.err, err.prov_errno);
+	if (!EXPECT(t, len >= (ssize_t)sizeof(e->entry), "reading an event is %zd", len))
+		return 0;
+	EXPECT_EQ(t, got, event);
+	EXPECT(t, e->entry.fid == fid, "an event about another object");
+	return got == event ? len : 0;
+}
+
+void ep_failed(struct kfi_test *t, struct kfid_eq *eq, struct kfid *fid, int err,
+	       struct kfi_eq_err_entry *entry)
+{
+	struct ep_event e;
+	u32 event;
+
+	EXPECT_EQ(t, kfi_eq_sread(eq, &event, &e, sizeof(e), EP_WAIT_MS, 0), -KFI_EAVAIL);
+	memset(entry, 0, sizeof(*entry));
+	EXPECT_EQ(t, kfi_eq_readerr(eq, entry, 0), sizeof(*entry));
+	EXPECT_EQ(t, entry->err, err);
+	EXPECT(t, entry->fid == fid, "an error about another object");
+}
+
+bool ep_completed(struct kfi_test *t, struct kfid_cq *cq, void *context, u64 flags,
+		  struct kfi_cq_data_entry *entry)
+{
+	struct kfi_cq_data_entry own;
+	struct kfi_cq_err_entry err = {};
+	ssize_t n;
+
+	entry = entry ?: &own;
+	n = kfi_cq_sread(cq, entry, 1, NULL, EP_WAIT_MS);
+	if (n == -KFI_EAVAIL && kfi_cq_readerr(cq, &err, 0) == 1)
+		ktap_note("an error completion: %d, %d", err.err, err.prov_errno);
+	return EXPECT_EQ(t, n, 1) &&
+	       EXPECT(t, entry->op_context == context, "a completion of something else") &&
+	       EXPECT_EQ(t, entry->flags, flags);
+}
+
+bool ep_failed_op(struct kfi_test *t, struct kfid_cq *cq, void *context, int err,
+		  struct kfi_cq_err_entry *entry)
+{
+	struct kfi_cq_data_entry none;
+	struct kfi_cq_err_entry own = {};
+
+	entry = entry ?: &own;
+	memset(entry, 0, sizeof(*entry));
+	return EXPECT_EQ(t, kfi_cq_sread(cq, &none, 1, NULL, EP_WAIT_MS), -KFI_EAVAIL) &&
+	       EXPECT_EQ(t, kfi_cq_readerr(cq, entry, 0), 1) &&
+	       EXPECT(t, entry->op_context == context, "an error of something else") &&
+	       EXPECT_EQ(t, entry->err, err);
+}
+
+void ep_nothing(struct kfi_test *t, struct kfid_cq *cq)
+{
+	struct kfi_cq_data_entry entry;
+
+	EXPECT_EQ(t, kfi_cq_read(cq, &entry, 1), -KFI_EAGAIN);
+}
