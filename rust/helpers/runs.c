@@ -37,9 +37,12 @@ static u64 pages_here(u64 pfn, u64 pages)
 /* Does the memory at @phys follow the last run? */
 static bool follows(const struct out *out, u64 phys)
 {
-	const struct kfi_helper_run *last = &out->runs[out->count - 1];
+	const struct kfi_helper_run *last;
 
-	return out->count && last->phys + last->len == phys &&
+	if (!out->count)
+		return false;
+	last = &out->runs[out->count - 1];
+	return last->phys + last->len == phys &&
 	       (phys % (KFI_MAP_PAGES << PAGE_SHIFT) ||
 		zone_device_pages_have_same_pgmap(pfn_to_page(PHYS_PFN(phys - 1)),
 						  pfn_to_page(PHYS_PFN(phys))));

@@ -226,7 +226,7 @@ impl Slot {
         Ok(slots)
     }
 
-    /// The completion callback, in softirq context.
+    /// The completion callback, in softirq context or in a task that looks for completions.
     ///
     /// # Safety
     ///

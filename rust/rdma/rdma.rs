@@ -27,8 +27,8 @@
 //!
 //! A device writes to memory behind the compiler's back, so three promises hold all this up:
 //!
-//! - Memory enters as [`BorrowedPage<'static>`](kernel::page::BorrowedPage) or by an `unsafe`
-//!   constructor: whoever makes one vouches that the memory stays until the region is closed.
+//! - Memory enters as a [`Run`](sg::Run) or by an `unsafe` constructor: whoever makes one vouches that the
+//!   memory stays until the region is closed.
 //! - A mapping is owned by the region that uses it, and comes back only once the device can't
 //!   use the region any more. If that can't be established, the mapping is leaked.
 //! - No key covers more than what was asked for: there is no all-memory key in this crate.
@@ -36,8 +36,9 @@
 //! # Context
 //!
 //! All functions are for process context, unless they say "any context", and those that may sleep
-//! say so. The completion callback of requests runs in softirq context; it takes no lock but that
-//! of the completion it signals, and calls what was given with a [`Request`](request::Request).
+//! say so. The completion callback of requests runs in softirq context, or in a task that looks for
+//! completions; it takes no lock but that of the completion it signals, and calls what was given
+//! with a [`Request`](request::Request).
 
 pub mod access;
 pub mod client;

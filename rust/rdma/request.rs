@@ -95,8 +95,8 @@ impl<K> Posted for Receive<K> {
 impl<W: Send + 'static, F: FnOnce(Ended<W>) + Send + 'static> Request<W, F> {
     /// A request that has not been posted. Doesn't sleep if `flags` don't allow it.
     ///
-    /// When it has ended, `then` is called, in softirq context or where a queue pair is destroyed:
-    /// it must not sleep, also not by what it drops.
+    /// When it has ended, `then` is called, in softirq context, in a task that looks for completions
+    /// or where a queue pair is destroyed: it must not sleep, also not by what it drops.
     pub fn new(request: W, then: F, flags: kernel::alloc::Flags) -> Result<KBox<Self>> {
         let this = Self {
             // SAFETY: `ended` is called with a pointer to the member of a box that `post` has given

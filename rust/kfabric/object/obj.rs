@@ -31,16 +31,7 @@ use kernel::{
 };
 use kfi_bindings::{
     kfi_ops,
-    kfid,
-    kfid_av,
-    kfid_cntr,
-    kfid_cq,
-    kfid_domain,
-    kfid_ep,
-    kfid_eq,
-    kfid_fabric,
-    kfid_mr,
-    kfid_pep, //
+    kfid, //
 };
 
 /// What C has of an object.
@@ -52,8 +43,8 @@ pub(crate) trait Fid {
 macro_rules! fids {
     ($($name:ident),* $(,)?) => {
         $(
-            impl Fid for $name {
-                const AT: usize = core::mem::offset_of!($name, fid);
+            impl Fid for kfi_bindings::$name {
+                const AT: usize = core::mem::offset_of!(kfi_bindings::$name, fid);
             }
         )*
     };

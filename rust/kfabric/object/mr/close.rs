@@ -50,7 +50,7 @@ pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
         Ok(closing) => closing,
         Err(refusal) => return refusal.report(),
     };
-    let closed = closing.provided().map_or(Ok(()), |mr| mr.close());
+    let closed = closing.close_provided();
     closing.end(closed)
 }
 
@@ -108,9 +108,9 @@ impl Closing {
         self.object.parent()
     }
 
-    /// The provider's part, to be closed.
-    pub(super) fn provided(&mut self) -> Option<&mut PartBox<dyn Mr>> {
-        self.mr.as_mut()
+    /// Has the provider close its part, if there is one. Sleeps until no peer can reach the memory.
+    pub(super) fn close_provided(&mut self) -> Result<(), Refusal> {
+        self.mr.as_mut().map_or(Ok(()), |mr| mr.close())
     }
 
     /// Ends closing it, when the provider has. Returns 0, or the number of an error that has been

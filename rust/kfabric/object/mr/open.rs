@@ -158,7 +158,7 @@ impl Opened {
     /// Closes it, instead of giving it to C. Sleeps.
     pub(super) fn undo(self) -> Result<(), Refusal> {
         let mut closing = Closing::of_new(self.object);
-        let closed = closing.provided().map_or(Ok(()), |mr| mr.close());
+        let closed = closing.close_provided();
         // The caller tells.
         closing.end(Ok(()));
         closed

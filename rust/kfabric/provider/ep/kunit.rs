@@ -12,8 +12,6 @@ mod tests {
         }, //
     };
     use kernel::{
-        impl_has_work,
-        new_work,
         prelude::*,
         sync::{
             atomic::{
@@ -26,10 +24,6 @@ mod tests {
         time::{
             delay::fsleep,
             Delta, //
-        },
-        workqueue::{
-            Work,
-            WorkItem, //
         }, //
     };
 
@@ -60,46 +54,20 @@ mod tests {
         Ok(())
     }
 
-    /// Closes an endpoint from another thread.
-    #[pin_data]
-    struct Closer {
-        endpoint: Arc<Endpoint>,
-        done: Atomic<bool>,
-        #[pin]
-        work: Work<Closer>,
-    }
-
-    impl_has_work! {
-        impl HasWork<Self> for Closer { self.work }
-    }
-
-    impl WorkItem for Closer {
-        type Pointer = Arc<Closer>;
-
-        fn run(this: Arc<Closer>) {
-            this.endpoint.close();
-            this.done.store(true, Release);
-        }
-    }
-
     #[test]
     fn close_waits_for_accesses() -> Result {
         let endpoint = endpoint()?;
-        let closed = endpoint.clone();
-        let closer = Arc::pin_init(
-            pin_init!(Closer {
-                endpoint: closed,
-                done: Atomic::new(false),
-                work <- new_work!("kfabric_endpoint"),
-            }),
-            GFP_KERNEL,
-        )?;
-        // Dropped after those inside, since it waits for the closer.
+        let done = Arc::new(Atomic::new(false), GFP_KERNEL)?;
+        // Dropped after those inside, since it waits for the close.
         let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
         assert_eq!(endpoint.enable(), Ok(()));
         let first = endpoint.enter().ok_or(EINVAL)?;
         let second = endpoint.enter().ok_or(EINVAL)?;
-        assert!(queue.enqueue(closer.clone()).is_ok());
+        let (closed, told) = (endpoint.clone(), done.clone());
+        queue.try_spawn(GFP_KERNEL, move || {
+            closed.close();
+            told.store(true, Release);
+        })?;
         for _ in 0..1000 {
             if !endpoint.is_open() {
                 break;
@@ -109,10 +77,10 @@ mod tests {
         assert!(endpoint.enter().is_none());
         drop(first);
         fsleep(Delta::from_millis(10));
-        assert!(!closer.done.load(Acquire));
+        assert!(!done.load(Acquire));
         drop(second);
         drop(queue);
-        assert!(closer.done.load(Acquire));
+        assert!(done.load(Acquire));
         Ok(())
     }
 }

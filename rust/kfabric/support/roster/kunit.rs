@@ -15,8 +15,6 @@ mod tests {
     };
     use core::ptr::NonNull;
     use kernel::{
-        impl_has_work,
-        new_work,
         prelude::*,
         str::CStr,
         sync::{
@@ -31,10 +29,6 @@ mod tests {
         time::{
             delay::fsleep,
             Delta, //
-        },
-        workqueue::{
-            Work,
-            WorkItem, //
         }, //
     };
 
@@ -149,37 +143,15 @@ mod tests {
         Ok(())
     }
 
-    /// Ends a roster from another thread.
-    #[pin_data]
-    struct Ender {
-        roster: Arc<Roster>,
-        done: Atomic<bool>,
-        #[pin]
-        work: Work<Ender>,
-    }
-
-    impl_has_work! {
-        impl HasWork<Self> for Ender { self.work }
-    }
-
-    impl WorkItem for Ender {
-        type Pointer = Arc<Ender>;
-
-        fn run(this: Arc<Ender>) {
-            this.roster.end();
-            this.done.store(true, Release);
-        }
-    }
-
-    fn ender(roster: &Arc<Roster>) -> Result<Arc<Ender>> {
-        Arc::pin_init(
-            pin_init!(Ender {
-                roster: roster.clone(),
-                done: Atomic::new(false),
-                work <- new_work!("kfabric_roster"),
-            }),
-            GFP_KERNEL,
-        )
+    /// Ends a roster from another thread, and says when that is done.
+    fn end_later(queue: &OwnedQueue, roster: &Arc<Roster>) -> Result<Arc<Atomic<bool>>> {
+        let done = Arc::new(Atomic::new(false), GFP_KERNEL)?;
+        let (roster, told) = (roster.clone(), done.clone());
+        queue.try_spawn(GFP_KERNEL, move || {
+            roster.end();
+            told.store(true, Release);
+        })?;
+        Ok(done)
     }
 
     #[test]
@@ -187,7 +159,7 @@ mod tests {
         let roster = roster()?;
         let thing = Thing::join(&roster, &ENDED, true)?;
         let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
-        drop(queue.enqueue(ender(&roster)?));
+        end_later(&queue, &roster)?;
         while thing.ended() == 0 {
             fsleep(Delta::from_millis(1));
         }
@@ -200,17 +172,16 @@ mod tests {
     #[test]
     fn who_was_announced_is_waited_for() -> Result {
         let roster = roster()?;
-        let ender = ender(&roster)?;
         let (one, two) = (roster.announce(), roster.announce());
         let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
-        drop(queue.enqueue(ender.clone()));
+        let done = end_later(&queue, &roster)?;
         fsleep(Delta::from_millis(20));
         roster.give_up(one);
         fsleep(Delta::from_millis(20));
-        assert!(!ender.done.load(Acquire));
+        assert!(!done.load(Acquire));
         roster.give_up(two);
         drop(queue);
-        assert!(ender.done.load(Acquire));
+        assert!(done.load(Acquire));
         Ok(())
     }
 }

@@ -126,6 +126,6 @@ fn close_alone(closing: Option<Closing>) -> c_int {
     let Some(mut closing) = closing else {
         return 0;
     };
-    let closed = closing.provided().map_or(Ok(()), |mr| mr.close());
+    let closed = closing.close_provided();
     closing.end(closed)
 }
