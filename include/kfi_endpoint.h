@@ -3,7 +3,8 @@
  * kfabric: endpoints and messages.
  *
  * Data transfer calls, here and in kfi_rma.h, kfi_tagged.h and kfi_atomic.h, queue an operation and
- * return; that it has ended is told by the completion queue or counter bound to the endpoint.
+ * return; that it has ended is told by the completion queue or counter bound to the endpoint. One for
+ * which the call has returned 0 ends exactly once; of any other nothing is told.
  */
 #ifndef _KFI_ENDPOINT_H_
 #define _KFI_ENDPOINT_H_
@@ -19,9 +20,9 @@
  * @msg_sgl: The list, for KFI_SGL; DMA-mapped for the domain's device.
  * @desc: Descriptors of the local memory, one for each segment; or NULL.
  * @iov_count: Length of the list, in segments.
- * @addr: The peer.
+ * @addr: The peer; ignored by a connected endpoint.
  * @context: Given back with the completion.
- * @data: Remote CQ data, for KFI_REMOTE_CQ_DATA.
+ * @data: Remote CQ data, for KFI_REMOTE_CQ_DATA; no more bytes than cq_data_size.
  */
 struct kfi_msg {
 	enum kfi_iov_type	type;
@@ -166,13 +167,21 @@ struct kfid_stx {
 /**
  * kfi_passive_ep() - Open a passive endpoint, which listens for connections.
  * @fabric: The fabric.
- * @info: What it should be: one that kfi_getinfo() gave.
+ * @info: What it should be: one that kfi_getinfo() gave, with a src_addr. A copy is made.
  * @pep: Where to put the endpoint; close it with kfi_close().
  * @context: The consumer's own, kept in the endpoint's fid.
  *
+ * kfi_control() with KFI_BACKLOG, before kfi_listen(), sets how many requests may wait for an answer:
+ * 1 to 1024, otherwise 64. kfi_close() rejects those that nobody has answered.
+ *
  * Context: Process context; may sleep.
- * Return: 0, or with *@pep NULL: -KFI_EINVAL if @fabric or @pep is NULL, -KFI_ENOMEM, or
- * -KFI_ENOSYS.
+ * Return: 0, or with *@pep NULL:
+ *
+ * * -KFI_EINVAL: @fabric, @info or @pep is NULL, or there is no src_addr, or one that is neither IPv4
+ *   nor IPv6.
+ * * -KFI_ENODATA: the type of endpoint is neither KFI_EP_MSG nor KFI_EP_UNSPEC.
+ * * -KFI_ENOSYS: the provider has no passive endpoints.
+ * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *info,
 				 struct kfid_pep **pep, void *context)
@@ -187,21 +196,26 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  * @ep: Where to put the endpoint; close it with kfi_close().
  * @context: The consumer's own, kept in the endpoint's fid.
  *
- * Providers written in Rust have endpoints for memory regions to be bound to (KFI_MR_ENDPOINT) and
- * for peers to come in by: they transfer nothing, so all calls for that are -KFI_ENOSYS. Their
- * authorization key is that of @info->ep_attr or else the domain's.
+ * An endpoint of type KFI_EP_MSG is connected to a peer, see kfi_cm.h. With the info of the event
+ * KFI_CONNREQ it is made to answer that request, which is taken up by this call. One of type KFI_EP_RDM
+ * transfers nothing with a provider written in Rust, and all calls for that are -KFI_ENOSYS: it is there
+ * for memory regions to be bound to (KFI_MR_ENDPOINT). KFI_EP_UNSPEC is such a one, if there are any.
+ * The authorization key is that of @info->ep_attr or else the domain's.
  *
- * kfi_close() of such an endpoint shuts out peers from the regions that are bound to it, for good;
- * it waits for accesses that are under way. The regions stay open.
+ * kfi_close() of an endpoint ends its connection, waits until all that was posted has ended, and shuts
+ * out peers from the regions that are bound to it, for good. The regions stay open.
  *
  * Context: Process context; may sleep.
  * Return: 0, or with *@ep NULL:
  *
+ * * -KFI_EINVAL: @domain, @info or @ep is NULL, there is an auth_key_size but no key, an address is
+ *   neither IPv4 nor IPv6, or @info->handle is no request that waits for an answer.
  * * -KFI_ENOSYS: the provider has no endpoints.
- * * -KFI_EINVAL: @domain, @info or @ep is NULL, there is an auth_key_size but no key, or
- *   @info->handle is something that the provider didn't give out.
- * * -KFI_ENODATA: the provider has no endpoints of that type.
+ * * -KFI_ENODATA: the provider has no endpoints of that type, or can't do as much as tx_attr or rx_attr
+ *   ask for.
+ * * -KFI_EBADFLAGS: op_flags that no transfer can have.
  * * -KFI_EOPNOTSUPP: the provider knows no authorization keys.
+ * * -KFI_ENODEV: the provider is being unloaded.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_endpoint(struct kfid_domain *domain, struct kfi_info *info,
@@ -228,14 +242,23 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
 }
 
 /**
- * kfi_ep_bind() - Bind a queue, a counter or an address vector to an endpoint.
+ * kfi_ep_bind() - Bind a queue or a counter to an endpoint.
  * @ep: The endpoint, not enabled yet.
  * @bfid: Fid of what to bind.
- * @flags: What to use it for: KFI_TRANSMIT, KFI_RECV, KFI_SELECTIVE_COMPLETION and so on.
+ * @flags: What to use it for. Of an event queue: 0. Of a completion queue: KFI_TRANSMIT, KFI_RECV or
+ *	both, and KFI_SELECTIVE_COMPLETION if only what has KFI_COMPLETION is to be reported. Of a
+ *	counter: one or more of KFI_TRANSMIT, KFI_RECV, KFI_READ and KFI_WRITE.
+ *
+ * A queue can't be closed while an endpoint is bound to it.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @ep or @bfid is NULL or they can't be bound to each other,
- * -KFI_EBADFLAGS, or -KFI_ENOSYS if nothing can be bound, as with endpoints that transfer nothing.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @ep or @bfid is NULL, they can't be bound to each other, @bfid was opened in another
+ *   domain or fabric, or something is bound for that already.
+ * * -KFI_EBADFLAGS: not the flags of such a binding.
+ * * -KFI_EOPBADSTATE: the endpoint is enabled, or was.
+ * * -KFI_ENOSYS: nothing can be bound, as with endpoints that transfer nothing.
  */
 static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
 {
@@ -244,13 +267,13 @@ static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
 
 /**
  * kfi_pep_bind() - Bind an event queue to a passive endpoint.
- * @pep: The endpoint, not enabled yet.
- * @bfid: Fid of what to bind.
+ * @pep: The endpoint, not listening yet.
+ * @bfid: Fid of an event queue of the same fabric.
  * @flags: None yet, 0.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @pep is NULL or they can't be bound to each other, -KFI_EBADFLAGS, or
- * -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @pep or @bfid is NULL, they can't be bound to each other, or an event queue
+ * is bound already, -KFI_EBADFLAGS, -KFI_EOPBADSTATE if the endpoint listens, or -KFI_ENOSYS.
  */
 static inline int kfi_pep_bind(struct kfid_pep *pep, struct kfid *bfid, u64 flags)
 {
@@ -274,12 +297,14 @@ static inline int kfi_scalable_ep_bind(struct kfid_ep *sep, struct kfid *bfid, u
 
 /**
  * kfi_enable() - Make an endpoint ready for data transfers.
- * @ep: The endpoint, all that it needs bound to it.
+ * @ep: The endpoint, all that it needs bound to it: of a connected one an event queue, and a completion
+ *	queue for each direction.
  *
- * No peer comes in by an endpoint that isn't enabled.
+ * From here on receives may be posted. No peer comes in by an endpoint that isn't enabled.
+ * kfi_connect() and kfi_accept() enable an endpoint that isn't.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_ENOCQ or -KFI_ENOAV if a binding is missing,
+ * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_ENOEQ or -KFI_ENOCQ if a binding is missing,
  * -KFI_EOPBADSTATE if it has been enabled before, or -KFI_ENOSYS.
  */
 static inline int kfi_enable(struct kfid_ep *ep)
@@ -310,15 +335,16 @@ static inline struct kfid_ep *__kfi_to_ep(struct kfid *fid)
 }
 
 /**
- * kfi_cancel() - Cancel an operation that hasn't ended.
+ * kfi_cancel() - Cancel a receive that no message has come for.
  * @fid: The endpoint's fid.
- * @context: The context given with the operation.
+ * @context: The context given with the receive. Where several have it, the oldest one is cancelled.
  *
- * A cancelled operation ends with KFI_ECANCELED.
+ * It ends with KFI_ECANCELED, which may call the handler of its completion queue before this returns:
+ * not to be called with a lock that the handler takes.
  *
- * Context: Process or softirq context; doesn't sleep.
- * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's, -KFI_ENOENT if there is no such operation, or
- * -KFI_ENOSYS.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
+ * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's, -KFI_ENOENT if there is no such receive or a
+ * message has come for it, or -KFI_ENOSYS.
  */
 static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
 {
@@ -458,18 +484,25 @@ static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr
  * @buf: Where to put the message.
  * @len: Room there, in bytes.
  * @desc: Descriptor of the local memory, from kfi_mr_desc(); NULL if the provider needs none.
- * @src_addr: Only from this peer; KFI_ADDR_UNSPEC for any.
+ * @src_addr: Only from this peer, KFI_ADDR_UNSPEC for any; ignored by a connected endpoint.
  * @context: Given back with the completion.
  *
  * The buffer belongs to the provider until the operation has ended.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, or an argument is wrong.
- * * -KFI_EAGAIN: the queue is full; try again after reading completions.
+ * * -KFI_EINVAL: @ep is NULL, or an argument is wrong: a list, a length, a descriptor.
+ * * -KFI_ENOSYS: the endpoint transfers nothing, or the provider doesn't have this call.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
- * * -KFI_ENOSYS: the provider doesn't have this call.
+ * * -KFI_ENOTCONN: the connection is gone.
+ * * -KFI_EBADFLAGS: an unknown flag.
+ * * -KFI_EACCES: the region of a descriptor may not be written to.
+ * * -KFI_EMSGSIZE: more bytes than max_msg_size.
+ * * -KFI_EFAULT: memory that may not be registered, on the stack for one.
+ * * -KFI_E2BIG: memory in more pieces than one transfer may have.
+ * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full; try again after reading
+ *   completions.
  */
 static inline ssize_t kfi_recv(struct kfid_ep *ep, void *buf, size_t len, void *desc,
 			       kfi_addr_t src_addr, void *context)
@@ -482,11 +515,11 @@ static inline ssize_t kfi_recv(struct kfid_ep *ep, void *buf, size_t len, void *
  * @ep: The endpoint.
  * @iov: Where to put the message, as a list of buffers.
  * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
- * @count: How many there are, at most the endpoint's iov_limit.
- * @src_addr: Only from this peer; KFI_ADDR_UNSPEC for any.
+ * @count: How many there are, at most the endpoint's iov_limit; 0 is an empty message.
+ * @src_addr: Only from this peer, KFI_ADDR_UNSPEC for any; ignored by a connected endpoint.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_recv().
  */
 static inline ssize_t kfi_recvv(struct kfid_ep *ep, const struct kvec *iov, void **desc,
@@ -500,11 +533,11 @@ static inline ssize_t kfi_recvv(struct kfid_ep *ep, const struct kvec *iov, void
  * @ep: The endpoint.
  * @biov: Where to put the message, as a list of pieces of pages.
  * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
- * @count: How many there are, at most the endpoint's iov_limit.
- * @src_addr: Only from this peer; KFI_ADDR_UNSPEC for any.
+ * @count: How many there are, at most the endpoint's iov_limit; 0 is an empty message.
+ * @src_addr: Only from this peer, KFI_ADDR_UNSPEC for any; ignored by a connected endpoint.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_recv().
  */
 static inline ssize_t kfi_recvbv(struct kfid_ep *ep, const struct bio_vec *biov, void **desc,
@@ -518,11 +551,11 @@ static inline ssize_t kfi_recvbv(struct kfid_ep *ep, const struct bio_vec *biov,
  * @ep: The endpoint.
  * @sgl: Where to put the message, as a list that is DMA-mapped for the domain's device.
  * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
- * @count: How many there are, at most the endpoint's iov_limit.
- * @src_addr: Only from this peer; KFI_ADDR_UNSPEC for any.
+ * @count: How many there are, at most the endpoint's iov_limit; 0 is an empty message.
+ * @src_addr: Only from this peer, KFI_ADDR_UNSPEC for any; ignored by a connected endpoint.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_recv().
  */
 static inline ssize_t kfi_recvsgl(struct kfid_ep *ep, const struct scatterlist *sgl, void **desc,
@@ -535,9 +568,9 @@ static inline ssize_t kfi_recvsgl(struct kfid_ep *ep, const struct scatterlist *
  * kfi_recvmsg() - Wait for a message, described by a structure.
  * @ep: The endpoint.
  * @msg: Where to put the message.
- * @flags: Operation flags, KFI_COMPLETION and so on.
+ * @flags: KFI_COMPLETION, KFI_MORE, or 0.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_recv().
  */
 static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg, u64 flags)
@@ -556,13 +589,21 @@ static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  *
  * The buffer belongs to the provider until the operation has ended.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, or an argument is wrong.
- * * -KFI_EAGAIN: the queue is full; try again after reading completions.
+ * * -KFI_EINVAL: @ep is NULL, or an argument is wrong: a list, a length, a descriptor,
+ *   more data for the peer's completion queue than cq_data_size.
+ * * -KFI_ENOSYS: the endpoint transfers nothing, or the provider doesn't have this call.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
- * * -KFI_ENOSYS: the provider doesn't have this call.
+ * * -KFI_ENOTCONN: there is no connection, or none any more.
+ * * -KFI_EBADFLAGS: an unknown flag.
+ * * -KFI_EMSGSIZE: more bytes than max_msg_size, or than inject_size where the buffer is to be the
+ *   caller's again at once.
+ * * -KFI_EFAULT: memory that may not be registered, on the stack for one.
+ * * -KFI_E2BIG: memory in more pieces than one transfer may have.
+ * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full; try again after reading
+ *   completions.
  */
 static inline ssize_t kfi_send(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
 			       kfi_addr_t dest_addr, void *context)
@@ -575,11 +616,11 @@ static inline ssize_t kfi_send(struct kfid_ep *ep, const void *buf, size_t len, 
  * @ep: The endpoint.
  * @iov: The list of buffers.
  * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
- * @count: How many there are, at most the endpoint's iov_limit.
+ * @count: How many there are, at most the endpoint's iov_limit; 0 is an empty message.
  * @dest_addr: The peer; ignored by a connected endpoint.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().
  */
 static inline ssize_t kfi_sendv(struct kfid_ep *ep, const struct kvec *iov, void **desc,
@@ -593,11 +634,11 @@ static inline ssize_t kfi_sendv(struct kfid_ep *ep, const struct kvec *iov, void
  * @ep: The endpoint.
  * @biov: The list of pieces of pages.
  * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
- * @count: How many there are, at most the endpoint's iov_limit.
+ * @count: How many there are, at most the endpoint's iov_limit; 0 is an empty message.
  * @dest_addr: The peer; ignored by a connected endpoint.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().
  */
 static inline ssize_t kfi_sendbv(struct kfid_ep *ep, const struct bio_vec *biov, void **desc,
@@ -611,11 +652,11 @@ static inline ssize_t kfi_sendbv(struct kfid_ep *ep, const struct bio_vec *biov,
  * @ep: The endpoint.
  * @sgl: The list, DMA-mapped for the domain's device.
  * @desc: Their descriptors, as many as there are in the list; NULL if the provider needs none.
- * @count: How many there are, at most the endpoint's iov_limit.
+ * @count: How many there are, at most the endpoint's iov_limit; 0 is an empty message.
  * @dest_addr: The peer; ignored by a connected endpoint.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().
  */
 static inline ssize_t kfi_sendsgl(struct kfid_ep *ep, const struct scatterlist *sgl, void **desc,
@@ -628,9 +669,10 @@ static inline ssize_t kfi_sendsgl(struct kfid_ep *ep, const struct scatterlist *
  * kfi_sendmsg() - Send a message, described by a structure.
  * @ep: The endpoint.
  * @msg: The message and where it goes.
- * @flags: Operation flags, KFI_COMPLETION and so on.
+ * @flags: KFI_COMPLETION, KFI_MORE, KFI_INJECT, KFI_FENCE, KFI_REMOTE_CQ_DATA, KFI_INJECT_COMPLETE,
+ *	KFI_TRANSMIT_COMPLETE, KFI_DELIVERY_COMPLETE, or 0.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().
  */
 static inline ssize_t kfi_sendmsg(struct kfid_ep *ep, const struct kfi_msg *msg, u64 flags)
@@ -645,9 +687,9 @@ static inline ssize_t kfi_sendmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  * @len: Its length, in bytes; at most the endpoint's inject_size.
  * @dest_addr: The peer; ignored by a connected endpoint.
  *
- * The buffer is the caller's again on return.
+ * The buffer is the caller's again on return. Only a failure is reported, with the context NULL.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().
  */
 static inline ssize_t kfi_inject(struct kfid_ep *ep, const void *buf, size_t len,
@@ -662,11 +704,11 @@ static inline ssize_t kfi_inject(struct kfid_ep *ep, const void *buf, size_t len
  * @buf: The buffer.
  * @len: Its length, in bytes.
  * @desc: Descriptor of the local memory, from kfi_mr_desc(); NULL if the provider needs none.
- * @data: Goes to the peer with its completion.
+ * @data: Goes to the peer with its completion; no more bytes than cq_data_size.
  * @dest_addr: The peer; ignored by a connected endpoint.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().
  */
 static inline ssize_t kfi_senddata(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
@@ -680,12 +722,12 @@ static inline ssize_t kfi_senddata(struct kfid_ep *ep, const void *buf, size_t l
  * @ep: The endpoint.
  * @buf: The buffer.
  * @len: Its length, in bytes; at most the endpoint's inject_size.
- * @data: Goes to the peer with its completion.
+ * @data: Goes to the peer with its completion; no more bytes than cq_data_size.
  * @dest_addr: The peer; ignored by a connected endpoint.
  *
- * The buffer is the caller's again on return.
+ * The buffer is the caller's again on return. Only a failure is reported, with the context NULL.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().
  */
 static inline ssize_t kfi_injectdata(struct kfid_ep *ep, const void *buf, size_t len, u64 data,

@@ -28,11 +28,11 @@ struct kfi_rma_iov {
  * @msg_sgl: The local list, for KFI_SGL; DMA-mapped for the domain's device.
  * @desc: Descriptors of the local memory, one for each segment; or NULL.
  * @iov_count: Length of the local list, in segments.
- * @addr: The peer.
- * @rma_iov: The pieces of the peer's memory.
- * @rma_iov_count: How many there are, at most the endpoint's rma_iov_limit.
+ * @addr: The peer; ignored by a connected endpoint.
+ * @rma_iov: The pieces of the peer's memory, together as long as the local list.
+ * @rma_iov_count: How many there are, at most the endpoint's rma_iov_limit; not 0.
  * @context: Given back with the completion.
- * @data: Remote CQ data, for KFI_REMOTE_CQ_DATA.
+ * @data: Remote CQ data, for KFI_REMOTE_CQ_DATA; no more bytes than cq_data_size.
  */
 struct kfi_msg_rma {
 	enum kfi_iov_type		type;
@@ -109,14 +109,26 @@ struct kfi_ops_rma {
  *
  * The local memory belongs to the provider until the operation has ended.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, or an argument is wrong.
- * * -KFI_EAGAIN: the queue is full; try again after reading completions.
+ * * -KFI_EINVAL: @ep is NULL, or an argument is wrong: a list, a length, a descriptor,
+ *   more data for the peer's completion queue than cq_data_size, a range of the
+ *   peer's addresses that wraps.
+ * * -KFI_ENOSYS: the endpoint transfers nothing, or the provider doesn't have this call.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
- * * -KFI_EKEYREJECTED: @key is out of range.
- * * -KFI_ENOSYS: the provider doesn't have this call.
+ * * -KFI_ENOTCONN: there is no connection, or none any more.
+ * * -KFI_EBADFLAGS: an unknown flag.
+ * * -KFI_EACCES: what is read goes to a region that may not be written to.
+ * * -KFI_EMSGSIZE: more bytes than max_msg_size, or than inject_size where the buffer is to be the
+ *   caller's again at once.
+ * * -KFI_EFAULT: memory that may not be registered, on the stack for one.
+ * * -KFI_E2BIG: memory in more pieces than one transfer may have, or several pieces behind a
+ *   mapped key.
+ * * -KFI_ENOKEY: @key is a mapped one, but nothing is mapped to it. Whether any other key is good is for
+ *   the peer to say: the operation fails with KFI_EACCES then.
+ * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full; try again after reading
+ *   completions.
  */
 static inline ssize_t kfi_read(struct kfid_ep *ep, void *buf, size_t len, void *desc,
 			       kfi_addr_t src_addr, u64 addr, u64 key, void *context)
@@ -137,7 +149,7 @@ static inline ssize_t kfi_read(struct kfid_ep *ep, void *buf, size_t len, void *
  * @key: The key of the peer's region.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_readv(struct kfid_ep *ep, const struct kvec *iov, void **desc,
@@ -159,7 +171,7 @@ static inline ssize_t kfi_readv(struct kfid_ep *ep, const struct kvec *iov, void
  * @key: The key of the peer's region.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_readbv(struct kfid_ep *ep, const struct bio_vec *biov, void **desc,
@@ -182,7 +194,7 @@ static inline ssize_t kfi_readbv(struct kfid_ep *ep, const struct bio_vec *biov,
  * @key: The key of the peer's region.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_readsgl(struct kfid_ep *ep, const struct scatterlist *sgl, void **desc,
@@ -196,9 +208,9 @@ static inline ssize_t kfi_readsgl(struct kfid_ep *ep, const struct scatterlist *
  * kfi_readmsg() - Read from a peer's memory, described by a structure.
  * @ep: The endpoint.
  * @msg: What goes where.
- * @flags: Operation flags, KFI_COMPLETION and so on.
+ * @flags: KFI_COMPLETION, KFI_MORE, KFI_FENCE, KFI_DELIVERY_COMPLETE, or 0.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_readmsg(struct kfid_ep *ep, const struct kfi_msg_rma *msg, u64 flags)
@@ -220,7 +232,7 @@ static inline ssize_t kfi_readmsg(struct kfid_ep *ep, const struct kfi_msg_rma *
  *
  * The local memory belongs to the provider until the operation has ended.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_write(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
@@ -242,7 +254,7 @@ static inline ssize_t kfi_write(struct kfid_ep *ep, const void *buf, size_t len,
  * @key: The key of the peer's region.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_writev(struct kfid_ep *ep, const struct kvec *iov, void **desc,
@@ -265,7 +277,7 @@ static inline ssize_t kfi_writev(struct kfid_ep *ep, const struct kvec *iov, voi
  * @key: The key of the peer's region.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_writebv(struct kfid_ep *ep, const struct bio_vec *biov, void **desc,
@@ -288,7 +300,7 @@ static inline ssize_t kfi_writebv(struct kfid_ep *ep, const struct bio_vec *biov
  * @key: The key of the peer's region.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_writesgl(struct kfid_ep *ep, const struct scatterlist *sgl, void **desc,
@@ -302,9 +314,10 @@ static inline ssize_t kfi_writesgl(struct kfid_ep *ep, const struct scatterlist 
  * kfi_writemsg() - Write to a peer's memory, described by a structure.
  * @ep: The endpoint.
  * @msg: What goes where.
- * @flags: Operation flags, KFI_COMPLETION and so on.
+ * @flags: KFI_COMPLETION, KFI_MORE, KFI_INJECT, KFI_FENCE, KFI_REMOTE_CQ_DATA, KFI_INJECT_COMPLETE,
+ *	KFI_TRANSMIT_COMPLETE, KFI_DELIVERY_COMPLETE, or 0.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_writemsg(struct kfid_ep *ep, const struct kfi_msg_rma *msg, u64 flags)
@@ -322,9 +335,9 @@ static inline ssize_t kfi_writemsg(struct kfid_ep *ep, const struct kfi_msg_rma 
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  *
- * The buffer is the caller's again on return.
+ * The buffer is the caller's again on return. Only a failure is reported, with the context NULL.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_inject_write(struct kfid_ep *ep, const void *buf, size_t len,
@@ -334,19 +347,19 @@ static inline ssize_t kfi_inject_write(struct kfid_ep *ep, const void *buf, size
 }
 
 /**
- * kfi_writedata() - Write to a peer's memory, with remote CQ data.
+ * kfi_writedata() - Write to a peer's memory, with remote CQ data, which take a receive of the peer's.
  * @ep: The endpoint.
  * @buf: What to write.
  * @len: How much, in bytes.
  * @desc: Descriptor of the local memory, from kfi_mr_desc(); NULL if the provider needs none.
- * @data: Goes to the peer with its completion.
+ * @data: Goes to the peer with its completion; no more bytes than cq_data_size.
  * @dest_addr: The peer; ignored by a connected endpoint.
  * @addr: Where in the peer's region: counted from 0, or from the region's iova under
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_writedata(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
@@ -362,15 +375,15 @@ static inline ssize_t kfi_writedata(struct kfid_ep *ep, const void *buf, size_t 
  * @ep: The endpoint.
  * @buf: What to write.
  * @len: How much, in bytes; at most the endpoint's inject_size.
- * @data: Goes to the peer with its completion.
+ * @data: Goes to the peer with its completion; no more bytes than cq_data_size.
  * @dest_addr: The peer; ignored by a connected endpoint.
  * @addr: Where in the peer's region: counted from 0, or from the region's iova under
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  *
- * The buffer is the caller's again on return.
+ * The buffer is the caller's again on return. Only a failure is reported, with the context NULL.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
  */
 static inline ssize_t kfi_inject_writedata(struct kfid_ep *ep, const void *buf, size_t len,
