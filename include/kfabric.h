@@ -580,8 +580,8 @@ u32 kfi_version(void);
 /**
  * kfi_getinfo() - Find the fabrics and domains that meet a consumer's needs.
  * @version: Version of this API that the consumer was written for, by KFI_VERSION(); 0 for any.
- * @node: Name or address of a node, or NULL.
- * @service: Name or number of a service at @node, or NULL.
+ * @node: Address of a node, in digits, or NULL.
+ * @service: Number of a port at @node, or NULL.
  * @flags: KFI_SOURCE (@node and @service are local), KFI_NUMERICHOST, KFI_PROV_ATTR_ONLY, or 0.
  * @hints: What is needed, or NULL for anything.
  * @info: Where to put the list of offers, the best one first; free it with kfi_freeinfo().
@@ -592,7 +592,7 @@ u32 kfi_version(void);
  * Context: Process context; may sleep.
  * Return: 0, or with *@info NULL:
  *
- * * -KFI_EINVAL: @info is NULL.
+ * * -KFI_EINVAL: @info is NULL, or an address in the hints is neither IPv4 nor IPv6.
  * * -KFI_ENOSYS: @version is newer than this API.
  * * -KFI_EBADFLAGS: a flag that isn't listed above.
  * * -KFI_ENODATA: no provider can meet the hints.

@@ -53,8 +53,8 @@ struct kfi_ops_cm {
  * @addrlen: Its length, in bytes.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's or @addr is no such address, -KFI_EOPBADSTATE if
- * the endpoint listens, or -KFI_ENOSYS, as of an endpoint that isn't passive.
+ * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's or @addr is no such address, -KFI_EOPBADSTATE
+ * if the endpoint listens, or -KFI_ENOSYS, as of an endpoint that isn't passive.
  */
 static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
 {
@@ -68,8 +68,8 @@ static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
  * @addrlen: In: room at @addr, in bytes. Out: length of the address.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's or a pointer is NULL, -KFI_EADDRNOTAVAIL if the
- * endpoint has no address, -KFI_ETOOSMALL if the address was cut off, or -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's or a pointer is NULL, -KFI_EADDRNOTAVAIL if
+ * the endpoint has no address, -KFI_ETOOSMALL if the address was cut off, or -KFI_ENOSYS.
  */
 static inline int kfi_getname(struct kfid *fid, void *addr, size_t *addrlen)
 {
@@ -96,12 +96,12 @@ static inline int kfi_getpeer(struct kfid_ep *ep, void *addr, size_t *addrlen)
  * @pep: The passive endpoint.
  *
  * The info of the event is the reader's. It is what to open the endpoint with that answers, by
- * kfi_accept(); kfi_reject() takes its handle. An address with port 0 gets a port, which kfi_getname()
- * tells.
+ * kfi_accept(); kfi_reject() takes its handle. An address with port 0 gets a port, which
+ * kfi_getname() tells.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @pep is NULL, -KFI_ENOEQ if no event queue is bound, -KFI_EOPBADSTATE if it
- * listens already, -KFI_EADDRINUSE, -KFI_ENOMEM, or -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @pep is NULL, -KFI_ENOEQ if no event queue is bound, -KFI_EOPBADSTATE
+ * if it listens already, -KFI_EADDRINUSE, -KFI_ENOMEM, or -KFI_ENOSYS.
  */
 static inline int kfi_listen(struct kfid_pep *pep)
 {
@@ -111,19 +111,19 @@ static inline int kfi_listen(struct kfid_pep *pep)
 /**
  * kfi_connect() - Begin to connect an endpoint; a KFI_CONNECTED event tells the end.
  * @ep: The endpoint; it is enabled if it isn't yet.
- * @addr: The peer's address: a struct sockaddr_in or sockaddr_in6. NULL for the dest_addr of the info
- *	that the endpoint was opened with.
+ * @addr: The peer's address: a struct sockaddr_in or sockaddr_in6. NULL for the dest_addr of the
+ *	info that the endpoint was opened with.
  * @param: Private data for the peer, or NULL.
  * @paramlen: Its length, in bytes; at most 56.
  *
- * If there won't be a connection, an error event tells why (KFI_ECONNREFUSED), with the private data of
- * a peer who has rejected. An endpoint is connected once.
+ * If there won't be a connection, an error event tells why (KFI_ECONNREFUSED), with the private
+ * data of a peer who has rejected. An endpoint is connected once.
  *
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, @addr is no such address or NULL without a dest_addr, or @paramlen is too
- *   large.
+ * * -KFI_EINVAL: @ep is NULL, @addr is no such address or NULL without a dest_addr, or @paramlen is
+ *   too large.
  * * -KFI_EISCONN: there is a connection.
  * * -KFI_EOPBADSTATE: one was tried before.
  * * -KFI_ENOEQ, -KFI_ENOCQ: it can't be enabled, see kfi_enable().
@@ -166,8 +166,8 @@ static inline int kfi_accept(struct kfid_ep *ep, const void *param, size_t param
  * @paramlen: Its length, in bytes; at most 148.
  *
  * Context: Process context; may sleep. It may be called in the handler of an event queue.
- * Return: 0, -KFI_EINVAL if @pep is NULL, @paramlen is too large, or @connreq is no request that waits
- * at this endpoint, such as one that an endpoint was opened for; or -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @pep is NULL, @paramlen is too large, or @connreq is no request that
+ * waits at this endpoint, such as one that an endpoint was opened for; or -KFI_ENOSYS.
  */
 static inline int kfi_reject(struct kfid_pep *pep, kfid_t connreq, const void *param,
 			     size_t paramlen)
@@ -183,8 +183,8 @@ static inline int kfi_reject(struct kfid_pep *pep, kfid_t connreq, const void *p
  * All that is under way fails with KFI_ECANCELED.
  *
  * Context: Process context; may sleep. May call handlers of completion queues.
- * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_EBADFLAGS, -KFI_ENOTCONN if there is no connection (any
- * more), or -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_EBADFLAGS, -KFI_ENOTCONN if there is no connection
+ * (any more), or -KFI_ENOSYS.
  */
 static inline int kfi_shutdown(struct kfid_ep *ep, u64 flags)
 {

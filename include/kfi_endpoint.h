@@ -3,8 +3,8 @@
  * kfabric: endpoints and messages.
  *
  * Data transfer calls, here and in kfi_rma.h, kfi_tagged.h and kfi_atomic.h, queue an operation and
- * return; that it has ended is told by the completion queue or counter bound to the endpoint. One for
- * which the call has returned 0 ends exactly once; of any other nothing is told.
+ * return; that it has ended is told by the completion queue or counter bound to the endpoint. One
+ * for which the call has returned 0 ends exactly once; of any other nothing is told.
  */
 #ifndef _KFI_ENDPOINT_H_
 #define _KFI_ENDPOINT_H_
@@ -171,14 +171,14 @@ struct kfid_stx {
  * @pep: Where to put the endpoint; close it with kfi_close().
  * @context: The consumer's own, kept in the endpoint's fid.
  *
- * kfi_control() with KFI_BACKLOG, before kfi_listen(), sets how many requests may wait for an answer:
- * 1 to 1024, otherwise 64. kfi_close() rejects those that nobody has answered.
+ * kfi_control() with KFI_BACKLOG, before kfi_listen(), sets how many requests may wait for an
+ * answer: 1 to 1024, otherwise 64. kfi_close() rejects those that nobody has answered.
  *
  * Context: Process context; may sleep.
  * Return: 0, or with *@pep NULL:
  *
- * * -KFI_EINVAL: @fabric, @info or @pep is NULL, or there is no src_addr, or one that is neither IPv4
- *   nor IPv6.
+ * * -KFI_EINVAL: @fabric, @info or @pep is NULL, or there is no src_addr, or one that is neither
+ *   IPv4 nor IPv6.
  * * -KFI_ENODATA: the type of endpoint is neither KFI_EP_MSG nor KFI_EP_UNSPEC.
  * * -KFI_ENOSYS: the provider has no passive endpoints.
  * * -KFI_ENOMEM: out of memory.
@@ -197,13 +197,14 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  * @context: The consumer's own, kept in the endpoint's fid.
  *
  * An endpoint of type KFI_EP_MSG is connected to a peer, see kfi_cm.h. With the info of the event
- * KFI_CONNREQ it is made to answer that request, which is taken up by this call. One of type KFI_EP_RDM
- * transfers nothing with a provider written in Rust, and all calls for that are -KFI_ENOSYS: it is there
- * for memory regions to be bound to (KFI_MR_ENDPOINT). KFI_EP_UNSPEC is such a one, if there are any.
- * The authorization key is that of @info->ep_attr or else the domain's.
+ * KFI_CONNREQ it is made to answer that request, which is taken up by this call. One of type
+ * KFI_EP_RDM transfers nothing with a provider written in Rust, and all calls for that are
+ * -KFI_ENOSYS: it is there for memory regions to be bound to (KFI_MR_ENDPOINT). KFI_EP_UNSPEC is
+ * such a one, if there are any. The authorization key is that of @info->ep_attr or else the
+ * domain's.
  *
- * kfi_close() of an endpoint ends its connection, waits until all that was posted has ended, and shuts
- * out peers from the regions that are bound to it, for good. The regions stay open.
+ * kfi_close() of an endpoint ends its connection, waits until all that was posted has ended, and
+ * shuts out peers from the regions that are bound to it, for good. The regions stay open.
  *
  * Context: Process context; may sleep.
  * Return: 0, or with *@ep NULL:
@@ -211,8 +212,8 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  * * -KFI_EINVAL: @domain, @info or @ep is NULL, there is an auth_key_size but no key, an address is
  *   neither IPv4 nor IPv6, or @info->handle is no request that waits for an answer.
  * * -KFI_ENOSYS: the provider has no endpoints.
- * * -KFI_ENODATA: the provider has no endpoints of that type, or can't do as much as tx_attr or rx_attr
- *   ask for.
+ * * -KFI_ENODATA: the provider has no endpoints of that type, or can't do as much as tx_attr or
+ *   rx_attr ask for.
  * * -KFI_EBADFLAGS: op_flags that no transfer can have.
  * * -KFI_EOPNOTSUPP: the provider knows no authorization keys.
  * * -KFI_ENODEV: the provider is being unloaded.
@@ -245,17 +246,17 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
  * kfi_ep_bind() - Bind a queue or a counter to an endpoint.
  * @ep: The endpoint, not enabled yet.
  * @bfid: Fid of what to bind.
- * @flags: What to use it for. Of an event queue: 0. Of a completion queue: KFI_TRANSMIT, KFI_RECV or
- *	both, and KFI_SELECTIVE_COMPLETION if only what has KFI_COMPLETION is to be reported. Of a
- *	counter: one or more of KFI_TRANSMIT, KFI_RECV, KFI_READ and KFI_WRITE.
+ * @flags: What to use it for. Of an event queue: 0. Of a completion queue: KFI_TRANSMIT, KFI_RECV
+ *	or both, and KFI_SELECTIVE_COMPLETION if only what has KFI_COMPLETION is to be reported. Of
+ *	a counter: one or more of KFI_TRANSMIT, KFI_RECV, KFI_READ and KFI_WRITE.
  *
  * A queue can't be closed while an endpoint is bound to it.
  *
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep or @bfid is NULL, they can't be bound to each other, @bfid was opened in another
- *   domain or fabric, or something is bound for that already.
+ * * -KFI_EINVAL: @ep or @bfid is NULL, they can't be bound to each other, @bfid was opened in
+ *   another domain or fabric, or something is bound for that already.
  * * -KFI_EBADFLAGS: not the flags of such a binding.
  * * -KFI_EOPBADSTATE: the endpoint is enabled, or was.
  * * -KFI_ENOSYS: nothing can be bound, as with endpoints that transfer nothing.
@@ -272,8 +273,8 @@ static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
  * @flags: None yet, 0.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @pep or @bfid is NULL, they can't be bound to each other, or an event queue
- * is bound already, -KFI_EBADFLAGS, -KFI_EOPBADSTATE if the endpoint listens, or -KFI_ENOSYS.
+ * Return: 0, -KFI_EINVAL if @pep or @bfid is NULL, they can't be bound to each other, or an event
+ * queue is bound already, -KFI_EBADFLAGS, -KFI_EOPBADSTATE if the endpoint listens, or -KFI_ENOSYS.
  */
 static inline int kfi_pep_bind(struct kfid_pep *pep, struct kfid *bfid, u64 flags)
 {
@@ -297,8 +298,8 @@ static inline int kfi_scalable_ep_bind(struct kfid_ep *sep, struct kfid *bfid, u
 
 /**
  * kfi_enable() - Make an endpoint ready for data transfers.
- * @ep: The endpoint, all that it needs bound to it: of a connected one an event queue, and a completion
- *	queue for each direction.
+ * @ep: The endpoint, all that it needs bound to it: of a connected one an event queue, and a
+ *	completion queue for each direction.
  *
  * From here on receives may be posted. No peer comes in by an endpoint that isn't enabled.
  * kfi_connect() and kfi_accept() enable an endpoint that isn't.
@@ -339,8 +340,8 @@ static inline struct kfid_ep *__kfi_to_ep(struct kfid *fid)
  * @fid: The endpoint's fid.
  * @context: The context given with the receive. Where several have it, the oldest one is cancelled.
  *
- * It ends with KFI_ECANCELED, which may call the handler of its completion queue before this returns:
- * not to be called with a lock that the handler takes.
+ * It ends with KFI_ECANCELED, which may call the handler of its completion queue before this
+ * returns: not to be called with a lock that the handler takes.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's, -KFI_ENOENT if there is no such receive or a

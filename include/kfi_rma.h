@@ -125,8 +125,8 @@ struct kfi_ops_rma {
  * * -KFI_EFAULT: memory that may not be registered, on the stack for one.
  * * -KFI_E2BIG: memory in more pieces than one transfer may have, or several pieces behind a
  *   mapped key.
- * * -KFI_ENOKEY: @key is a mapped one, but nothing is mapped to it. Whether any other key is good is for
- *   the peer to say: the operation fails with KFI_EACCES then.
+ * * -KFI_ENOKEY: @key is a mapped one, but nothing is mapped to it. Whether any other key is good
+ *   is for the peer to say: the operation fails with KFI_EACCES then.
  * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full; try again after reading
  *   completions.
  */
@@ -347,7 +347,7 @@ static inline ssize_t kfi_inject_write(struct kfid_ep *ep, const void *buf, size
 }
 
 /**
- * kfi_writedata() - Write to a peer's memory, with remote CQ data, which take a receive of the peer's.
+ * kfi_writedata() - Write to a peer's memory, with remote CQ data.
  * @ep: The endpoint.
  * @buf: What to write.
  * @len: How much, in bytes.
@@ -358,6 +358,9 @@ static inline ssize_t kfi_inject_write(struct kfid_ep *ep, const void *buf, size
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  * @context: Given back with the completion.
+ *
+ * When the bytes are there, a receive of the peer's completes with the data. It is taken, though
+ * nothing is put there; where none is posted, the write waits for one.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
