@@ -37,6 +37,10 @@ pub(crate) struct RawWr {
     pub(crate) segments: *const [b::ib_sge],
 }
 
+#[expect(
+    clippy::derivable_impls,
+    reason = "a pointer to a slice has no default"
+)]
 impl Default for RawWr {
     fn default() -> Self {
         Self {

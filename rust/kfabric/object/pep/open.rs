@@ -63,9 +63,9 @@ unsafe fn make(
     }
     // SAFETY: Null, or as long as it is said to be, by the requirements of this function.
     let source = unsafe { sockaddr::read_any(info.src_addr, info.src_addrlen) }?;
+    let (imp, limits) = fabric.provider().open_pep()?;
     let none = Refusal::new(Errno::EINVAL, c"no src_addr to listen at");
     let address = source.ok_or(none)?;
-    let (imp, limits) = fabric.provider().open_pep()?;
     // SAFETY: Valid with all that it points to, by the requirements of this function.
     let info = unsafe { Info::duplicate(info) }?;
     let c = kfid_pep {

@@ -240,6 +240,7 @@ impl Side {
 }
 
 /// A request, and what becomes of it.
+#[expect(clippy::type_complexity, reason = "the closure's type has no name")]
 pub(crate) fn watched<W: Send + 'static>(
     request: W,
 ) -> Result<(
