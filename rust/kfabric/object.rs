@@ -31,3 +31,4 @@ mod opening;
 pub(crate) mod pep;
 pub(crate) mod place;
 mod queues;
+pub(crate) mod unsettled;

@@ -22,12 +22,12 @@ use super::{
     },
     fabric::FabricBody,
     fid::Class,
-    mr::unsettled::Unsettled,
     obj::Obj,
     place::{
         Child,
         Parent, //
-    }, //
+    },
+    unsettled::Unsettled, //
 };
 use crate::{
     provider::{

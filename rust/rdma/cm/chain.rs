@@ -47,8 +47,22 @@ unsafe impl Send for Chain {}
 // SAFETY: There is nothing to do with a shared reference.
 unsafe impl Sync for Chain {}
 
+impl Endpoint {
+    /// Begins to post several send requests in one go. Any context.
+    ///
+    /// # Errors
+    ///
+    /// ENOTCONN if it isn't connected yet.
+    pub fn begin_chain(self: &Arc<Self>) -> Result<Chain> {
+        match self.is_open() {
+            true => Ok(Chain::new(self.clone())),
+            false => Err(errno::enotconn()),
+        }
+    }
+}
+
 impl Chain {
-    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
+    fn new(endpoint: Arc<Endpoint>) -> Self {
         // INVARIANT: There is none.
         Self {
             endpoint,

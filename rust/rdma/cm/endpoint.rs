@@ -18,7 +18,6 @@ use kernel::{
 use rdma_bindings as b;
 
 use super::{
-    chain::Chain,
     locked::Locked,
     terms::Terms, //
 };
@@ -96,16 +95,9 @@ impl Endpoint {
         self.qp.post_send(request)
     }
 
-    /// Begins to post several send requests in one go. Any context.
-    ///
-    /// # Errors
-    ///
-    /// ENOTCONN if it isn't connected yet.
-    pub fn begin_chain(self: &Arc<Self>) -> Result<Chain> {
-        if !self.sends.load(Acquire) {
-            return Err(errno::enotconn());
-        }
-        Ok(Chain::new(self.clone()))
+    /// Whether it takes send requests. Any context.
+    pub(super) fn is_open(&self) -> bool {
+        self.sends.load(Acquire)
     }
 
     /// The queue pair.

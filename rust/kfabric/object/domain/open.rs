@@ -12,8 +12,9 @@ use crate::{
         children::Children,
         descs::Descs,
         fabric::FabricObject,
-        mr::unsettled::Unsettled,
-        opening, //
+        mr::unsettled::settle,
+        opening,
+        unsettled::Unsettled, //
     },
     provider::DomainRequest,
     region::{
@@ -133,7 +134,7 @@ unsafe fn make(
         mr_mode,
         auth_key,
         keys,
-        unsettled: Unsettled::new()?,
+        unsettled: Unsettled::new(settle)?,
         eq: SetOnce::new(),
     };
     Ok((c, body))

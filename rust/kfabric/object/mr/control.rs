@@ -3,8 +3,10 @@
 //! `kfi_control()` on a region.
 
 use super::{
-    enable::enable,
+    enable,
     rawkey::RawAttr,
+    reference::MrRef,
+    unsettled,
     MrObject, //
 };
 use crate::{
@@ -19,7 +21,10 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::slice;
+use core::{
+    ptr::NonNull,
+    slice, //
+};
 use kernel::ffi::{
     c_int,
     c_void, //
@@ -32,6 +37,27 @@ use kfi_bindings::{
     KFI_GET_RAW_MR,
     KFI_REFRESH, //
 };
+
+/// `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. Sleeps until the
+/// region is enabled, unless an event queue tells it.
+///
+/// # Safety
+///
+/// `fid` is null or an open object.
+unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
+    // SAFETY: `fid` is null or open by the requirements of this function.
+    let object = unsafe { MrObject::from_fid(fid) }?;
+    // SAFETY: C has a reference to what is open, and keeps it meanwhile.
+    let object = unsafe { MrRef::another(NonNull::from(object)) };
+    object.inner.lock().state.begin()?;
+    match object.eq {
+        Some(_) => {
+            unsettled::leave(object);
+            Ok(0)
+        }
+        None => Ok(enable::finish(object)),
+    }
+}
 
 /// The `control` slot of a region. May sleep.
 ///

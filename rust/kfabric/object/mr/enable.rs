@@ -27,33 +27,11 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::ptr::NonNull;
 use kernel::prelude::*;
 use kfi_bindings::{
     kfid,
     KFI_MR_COMPLETE, //
 };
-
-/// `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. Sleeps until the
-/// region is enabled, unless an event queue tells it.
-///
-/// # Safety
-///
-/// `fid` is null or an open object.
-pub(super) unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
-    // SAFETY: `fid` is null or open by the requirements of this function.
-    let object = unsafe { MrObject::from_fid(fid) }?;
-    // SAFETY: C has a reference to what is open, and keeps it meanwhile.
-    let object = unsafe { MrRef::another(NonNull::from(object)) };
-    object.inner.lock().state.begin()?;
-    match object.eq {
-        Some(_) => {
-            object.parent().unsettled().clone().leave(object);
-            Ok(0)
-        }
-        None => Ok(finish(object)),
-    }
-}
 
 /// Enables a pending region, tells the event queue, and lets those go on who wait. Returns 0, or the
 /// number of an error that has been reported. Sleeps.

@@ -13,6 +13,7 @@ use super::{
     reference::MrRef,
     reserve,
     state::State,
+    unsettled,
     Inner,
     MrBody,
     MrObject, //
@@ -176,7 +177,7 @@ impl Opened {
         // C's reference, which `close` takes back; perhaps before this returns.
         let _ = self.object.into_raw();
         if let Some(left) = left {
-            left.parent().unsettled().clone().leave(left);
+            unsettled::leave(left);
         }
     }
 }

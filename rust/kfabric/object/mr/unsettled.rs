@@ -14,10 +14,9 @@ use super::{
     reference::MrRef,
     MrObject, //
 };
-use crate::support::{
-    errno::Errno,
-    noio::NoIo,
-    work, //
+use crate::{
+    object::unsettled::Unsettled,
+    support::work, //
 };
 use core::ptr::{
     null_mut,
@@ -25,97 +24,40 @@ use core::ptr::{
 };
 use kernel::{
     alloc::AllocError,
-    impl_has_work,
-    new_condvar,
-    new_work,
     prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Full,
-            Relaxed, //
-        },
-        Arc,
-        CondVar, //
-    },
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
+    sync::atomic::Relaxed, //
 };
 
-/// The regions of a domain that aren't settled.
+/// Leaves a pending region to the core's workqueue. May sleep.
 ///
-/// # Invariants
-///
-/// `last` is null, or the last of a list of pending regions of one domain, that `before` leads through
-/// to the first; of each, the list has a reference.
-#[pin_data]
-pub(crate) struct Unsettled {
-    last: Atomic<*mut MrObject>,
-    #[pin]
-    work: Work<Self>,
-    /// One that somebody waits for is not pending any more, or closed.
-    #[pin]
-    pub(super) changed: CondVar,
+/// Its domain may be closed, before this returns, by who closes the region: so it isn't borrowed.
+pub(super) fn leave(object: MrRef) {
+    let Some(queue) = work::registrations() else {
+        enable::finish(object);
+        return;
+    };
+    let unsettled = object.parent().unsettled().clone();
+    let object = object.into_raw();
+    unsettled.put(object.cast(), |last| {
+        // SAFETY: The reference that it was made of is the list's in a moment.
+        unsafe { &*object }.before.store(last.cast(), Relaxed);
+    });
+    // Already queued is as good.
+    let _ = queue.enqueue(unsettled);
 }
 
-// SAFETY: By the invariant `last` is a reference, which any thread may have.
-unsafe impl Send for Unsettled {}
-// SAFETY: As for `Send`; it is only exchanged as a whole.
-unsafe impl Sync for Unsettled {}
-
-impl_has_work! {
-    impl HasWork<Self> for Unsettled { self.work }
-}
-
-impl Unsettled {
-    /// None yet. May sleep.
-    pub(crate) fn new() -> Result<Arc<Self>, Errno> {
-        let none = pin_init!(Self {
-            last: Atomic::new(null_mut()),
-            work <- new_work!("kfabric::Unsettled::work"),
-            changed <- new_condvar!("kfabric::Unsettled::changed"),
-        });
-        Arc::pin_init(none, GFP_KERNEL).map_err(|_| Errno::ENOMEM)
+/// Takes all that are left, in the order in which they came.
+fn take(unsettled: &Unsettled) -> Left {
+    let mut next = unsettled.take().cast::<MrObject>();
+    let (mut first, mut count) = (null_mut(), 0);
+    while let Some(here) = NonNull::new(next) {
+        // SAFETY: Only regions are put in, by `leave`, each with a reference, which is ours now.
+        next = unsafe { here.as_ref() }.before.xchg(first, Relaxed);
+        first = here.as_ptr();
+        count += 1;
     }
-
-    /// Leaves a pending region of this domain to the core's workqueue. May sleep.
-    ///
-    /// The domain may be closed, before this returns, by who closes the region: so it isn't borrowed.
-    pub(super) fn leave(self: Arc<Self>, object: MrRef) {
-        let Some(queue) = work::registrations() else {
-            enable::finish(object);
-            return;
-        };
-        let object = object.into_raw();
-        let mut last = self.last.load(Relaxed);
-        loop {
-            // SAFETY: The reference that it was made of is the list's in a moment.
-            unsafe { &*object }.before.store(last, Relaxed);
-            // INVARIANT: A region is left here once in its life, so it isn't in the list yet.
-            match self.last.cmpxchg(last, object, Full) {
-                Ok(_) => break,
-                Err(now) => last = now,
-            }
-        }
-        // Already queued is as good.
-        let _ = queue.enqueue(self);
-    }
-
-    /// Takes all that are left, in the order in which they came.
-    fn take(&self) -> Left {
-        let mut next = self.last.xchg(null_mut(), Full);
-        let (mut first, mut count) = (null_mut(), 0);
-        while let Some(here) = NonNull::new(next) {
-            // SAFETY: By the invariant the list had a reference, which is ours now.
-            next = unsafe { here.as_ref() }.before.xchg(first, Relaxed);
-            first = here.as_ptr();
-            count += 1;
-        }
-        // INVARIANT: What was in the list is in this one, the other way round.
-        Left { first, count }
-    }
+    // INVARIANT: What was in the list is in this one, the other way round.
+    Left { first, count }
 }
 
 /// Regions that were left to the workqueue.
@@ -143,22 +85,16 @@ impl Iterator for Left {
     }
 }
 
-impl WorkItem for Unsettled {
-    type Pointer = Arc<Self>;
-
-    /// Enables all that are left by now; their event queues tell.
-    fn run(this: Arc<Self>) {
-        // Storage may wait for the event on the way of writing memory back.
-        let _noio = NoIo::enter();
-        let mut left = this.take();
-        while left.count > 1 {
-            if together(&mut left).is_err() {
-                break;
-            }
+/// Enables all that are left by now; their event queues tell. Sleeps.
+pub(crate) fn settle(unsettled: &Unsettled) {
+    let mut left = take(unsettled);
+    while left.count > 1 {
+        if together(&mut left).is_err() {
+            break;
         }
-        for object in left {
-            enable::finish(object);
-        }
+    }
+    for object in left {
+        enable::finish(object);
     }
 }
 

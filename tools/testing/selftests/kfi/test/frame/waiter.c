@@ -18,9 +18,11 @@ static int waiter_main(void *arg)
 	return 0;
 }
 
+/* Not only about to: before it is off its processor, it may not be counted as a switch (nvcsw). */
 static bool asleep(const struct waiter *w)
 {
-	return READ_ONCE(w->task->__state) & TASK_INTERRUPTIBLE;
+	return READ_ONCE(w->task->__state) & TASK_INTERRUPTIBLE &&
+	       !READ_ONCE(w->task->on_rq) && !READ_ONCE(w->task->on_cpu);
 }
 
 bool waiter_start(struct kfi_test *t, struct waiter *w)

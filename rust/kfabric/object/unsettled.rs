@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is left of a domain's objects to the core's workqueue: a list, and when it is looked after.
+
+use crate::support::{
+    errno::Errno,
+    noio::NoIo, //
+};
+use core::ptr::null_mut;
+use kernel::{
+    ffi::c_void,
+    impl_has_work,
+    new_condvar,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc,
+        CondVar, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+
+/// What isn't settled yet of a domain: the beginning of a list whose links are its owner's, and who
+/// waits for a change.
+#[pin_data]
+pub(crate) struct Unsettled {
+    last: Atomic<*mut c_void>,
+    /// Called by the work, to settle what has been put in.
+    settle: fn(&Self),
+    #[pin]
+    work: Work<Self>,
+    /// Something that somebody waits for is settled, or closed.
+    #[pin]
+    pub(crate) changed: CondVar,
+}
+
+// SAFETY: `last` is handed through to its owner, and not followed.
+unsafe impl Send for Unsettled {}
+// SAFETY: As for `Send`; it is only exchanged as a whole.
+unsafe impl Sync for Unsettled {}
+
+impl_has_work! {
+    impl HasWork<Self> for Unsettled { self.work }
+}
+
+impl Unsettled {
+    /// Nothing yet. May sleep.
+    pub(crate) fn new(settle: fn(&Self)) -> Result<Arc<Self>, Errno> {
+        let none = pin_init!(Self {
+            last: Atomic::new(null_mut()),
+            settle,
+            work <- new_work!("kfabric::Unsettled::work"),
+            changed <- new_condvar!("kfabric::Unsettled::changed"),
+        });
+        Arc::pin_init(none, GFP_KERNEL).map_err(|_| Errno::ENOMEM)
+    }
+
+    /// Puts something behind all that is there; `link` leads from it to what was last. Any context.
+    pub(crate) fn put(&self, one: *mut c_void, link: impl Fn(*mut c_void)) {
+        let mut last = self.last.load(Relaxed);
+        loop {
+            link(last);
+            match self.last.cmpxchg(last, one, Full) {
+                Ok(_) => return,
+                Err(now) => last = now,
+            }
+        }
+    }
+
+    /// Takes all that has been put in, by what was last; null if there is nothing. Any context.
+    pub(crate) fn take(&self) -> *mut c_void {
+        self.last.xchg(null_mut(), Full)
+    }
+}
+
+impl WorkItem for Unsettled {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        // Storage may wait for the event on the way of writing memory back.
+        let _noio = NoIo::enter();
+        (this.settle)(&this);
+    }
+}
