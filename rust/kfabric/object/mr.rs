@@ -80,7 +80,7 @@ pub(crate) type MrObject = Obj<MrBody>;
 /// - `eq` stays open until [`close`](close::close) has ended, since the queue is bound to the domain.
 /// - `references` is how many [`MrRef`](reference::MrRef)s there are.
 /// - `before` is null, or leads from one to the next in the list of the domain's
-///   [`Unsettled`](unsettled::Unsettled).
+///   [`Unsettled`](super::unsettled::Unsettled).
 #[pin_data]
 pub(crate) struct MrBody {
     /// Where it is reported that the region is enabled; otherwise the call waits for it.

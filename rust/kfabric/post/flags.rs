@@ -13,7 +13,7 @@ use kfi_bindings as c;
 ///
 /// # Invariants
 ///
-/// No bits but those of [`ALL`](Self::ALL).
+/// No bits but those that there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PostFlags(u64);
 

@@ -16,7 +16,7 @@ pub struct LocalRules {
     pub peer_to_peer: bool,
     /// Most segments.
     pub segments: usize,
-    /// Most pieces; at most [`MAX_PIECES`].
+    /// Most pieces; at most 16.
     pub pieces: usize,
     /// Most bytes.
     pub bytes: u64,

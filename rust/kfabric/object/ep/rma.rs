@@ -245,7 +245,7 @@ unsafe extern "C" fn write(
 
 /// # Safety
 ///
-/// As for [`write`].
+/// As for `write`.
 unsafe extern "C" fn writev(
     ep: *mut kfid_ep,
     iov: *const kvec,
@@ -265,7 +265,7 @@ unsafe extern "C" fn writev(
 
 /// # Safety
 ///
-/// As for [`write`].
+/// As for `write`.
 unsafe extern "C" fn writebv(
     ep: *mut kfid_ep,
     biov: *const bio_vec,
@@ -285,7 +285,7 @@ unsafe extern "C" fn writebv(
 
 /// # Safety
 ///
-/// As for [`write`].
+/// As for `write`.
 unsafe extern "C" fn writesgl(
     ep: *mut kfid_ep,
     sgl: *const scatterlist,
@@ -305,7 +305,7 @@ unsafe extern "C" fn writesgl(
 
 /// # Safety
 ///
-/// As for [`write`].
+/// As for `write`.
 unsafe extern "C" fn writemsg(ep: *mut kfid_ep, msg: *const kfi_msg_rma, flags: u64) -> isize {
     // SAFETY: `msg` is null or valid, and `ep` is open, by the requirements of this function.
     unsafe { by_msg(ep, msg, flags, Kind::Write) }
@@ -330,7 +330,7 @@ unsafe extern "C" fn inject(
 
 /// # Safety
 ///
-/// As for [`write`].
+/// As for `write`.
 unsafe extern "C" fn writedata(
     ep: *mut kfid_ep,
     buf: *const c_void,
