@@ -365,6 +365,27 @@ void rdma_helper_dma_unmap_sg(struct ib_device *dev, struct scatterlist *sgl, in
 	ib_dma_unmap_sg_attrs(dev, sgl, nents, dir, MAP_ATTRS);
 }
 
+/*
+ * Contiguous memory with pages, for as long as a request has it: nobody looks at it meanwhile, so it
+ * may be bounced. Any context.
+ */
+bool rdma_helper_dma_map(struct ib_device *dev, u64 phys, size_t len, u32 dir, u64 *address)
+{
+	*address = ib_dma_map_page(dev, pfn_to_page(PHYS_PFN(phys)), offset_in_page(phys), len, dir);
+	return !ib_dma_mapping_error(dev, *address);
+}
+
+void rdma_helper_dma_unmap(struct ib_device *dev, u64 address, size_t len, u32 dir)
+{
+	ib_dma_unmap_page(dev, address, len, dir);
+}
+
+/* What a device that takes the kernel's addresses is told of memory with pages. */
+u64 rdma_helper_virtual_address(u64 phys)
+{
+	return (uintptr_t)phys_to_virt(phys);
+}
+
 void rdma_helper_dma_sync_for_cpu(struct ib_device *dev, struct scatterlist *sgl, int nents,
 				  u32 dir)
 {

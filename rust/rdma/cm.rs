@@ -28,6 +28,7 @@
 
 mod address;
 mod alarm;
+mod bound;
 mod chain;
 mod connection;
 pub mod data;
@@ -42,6 +43,7 @@ mod resolved;
 mod terms;
 
 pub use self::{
+    bound::device_of,
     chain::Chain,
     connection::{
         Connection,

@@ -15,9 +15,14 @@ use rdma_bindings as b;
 
 use crate::{
     access::Access,
+    buffer::{
+        Buffer,
+        Piece, //
+    },
     few::Few,
     lend::Keep,
-    mr::ValidMr, //
+    mr::ValidMr,
+    pd::Pd, //
 };
 
 /// Memory that a work request goes to or comes from, in segments, with what keeps it there.
@@ -126,6 +131,50 @@ impl Gather<KVec<u8>> {
             kept: bytes,
             written: false,
             inline: true,
+        })
+    }
+}
+
+impl Gather<Buffer> {
+    /// Memory that belongs to no region of this crate's, in pieces, mapped as long as it is kept; to
+    /// be written to by the device, or read. For more than one piece that takes memory; doesn't
+    /// sleep if `flags` don't allow it.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if a piece is too long for any device.
+    /// - `EIO` if it can't be mapped.
+    /// - `ENOMEM`
+    ///
+    /// # Safety
+    ///
+    /// Until the [`Buffer`] is dropped the memory must stay: the device may read it, and write to it
+    /// if that is asked for. It must be of the device of `pd`, where it isn't plain memory.
+    pub unsafe fn lent(
+        pd: &Pd,
+        pieces: impl ExactSizeIterator<Item = Piece>,
+        written: bool,
+        flags: Flags,
+    ) -> Result<Self> {
+        let mut segments = Few::with_capacity(pieces.len(), flags)?;
+        let mut kept = Buffer::new(pd.device(), pieces.len(), written, flags)?;
+        let mut bytes: u64 = 0;
+        for piece in pieces {
+            let segment = kept.add(pd.local_key(), piece)?;
+            bytes = bytes.checked_add(segment.length.into()).ok_or(EINVAL)?;
+            if segment.length > 0 {
+                let pushed = segments.push_within_capacity(segment);
+                pushed.map_err(|_| EINVAL)?;
+            }
+        }
+        // INVARIANT: The memory stays as long as what is kept, which has it mapped, as the caller
+        // promises.
+        Ok(Self {
+            segments,
+            kept,
+            bytes,
+            written,
+            inline: false,
         })
     }
 }

@@ -28,6 +28,8 @@ pub struct Limits {
     pub max_qp_wr: u32,
     /// The most entries of a completion queue.
     pub max_cqe: u32,
+    /// The most segments of local memory in a work request.
+    pub max_segments: u32,
     /// Fast registration and local invalidation are offered.
     pub fast_reg: bool,
     /// Regions may have gaps, see [`Kind::Gaps`](crate::mr::Kind::Gaps).
@@ -73,10 +75,21 @@ impl Limits {
             page_sizes: device.page_sizes(),
             max_qp_wr: count(attrs.max_qp_wr),
             max_cqe: count(attrs.max_cqe),
+            max_segments: max_segments(attrs),
             fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,
             sg_gaps: attrs.kernel_cap_flags & SG_GAPS != 0,
             peer_to_peer: dma::peer_to_peer(device),
         }
+    }
+}
+
+/// The most segments in a work request of any kind.
+fn max_segments(attrs: &rdma_bindings::ib_device_attr) -> u32 {
+    let both = count(attrs.max_send_sge).min(count(attrs.max_recv_sge));
+    // Not every device says it.
+    match count(attrs.max_sge_rd) {
+        0 => both,
+        reads => both.min(reads),
     }
 }
 

@@ -87,6 +87,12 @@ impl Pd {
         self.pd.as_ptr()
     }
 
+    /// The key for memory that has been mapped for the device, at this side only. Any context.
+    pub(crate) fn local_key(&self) -> u32 {
+        // SAFETY: The domain is there, and has had its key since it was allocated.
+        unsafe { (*self.as_raw()).local_dma_lkey }
+    }
+
     /// The number by which `rdma resource show pd` knows it.
     pub fn id(&self) -> u32 {
         // SAFETY: The domain is there, and has had its number since it was allocated.

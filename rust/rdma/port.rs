@@ -85,6 +85,15 @@ impl<'a> Port<'a> {
     }
 }
 
+/// The most bytes that one message has over any port of a device. Asks the device; may sleep.
+pub fn max_message(device: &Device) -> Result<u64> {
+    let mut most = u64::from(u32::MAX);
+    for port in device.ports() {
+        most = most.min(port.query()?.max_msg_sz.into());
+    }
+    Ok(most)
+}
+
 /// Whether the attributes are those of a port that is up.
 pub(crate) fn is_active(attr: &rdma_bindings::ib_port_attr) -> bool {
     attr.state == rdma_bindings::ib_port_state_IB_PORT_ACTIVE

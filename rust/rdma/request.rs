@@ -54,6 +54,19 @@ pub struct Request<W, F> {
     then: F,
 }
 
+/// What is done when a request has ended; any function of one argument, for one.
+pub trait Then<W>: Send + 'static {
+    /// It has ended. In softirq context, in a task that looks for completions or where a queue pair
+    /// is destroyed: this must not sleep, also not by what it drops.
+    fn ended(self, ended: Ended<W>);
+}
+
+impl<W, F: FnOnce(Ended<W>) + Send + 'static> Then<W> for F {
+    fn ended(self, ended: Ended<W>) {
+        self(ended)
+    }
+}
+
 /// A request that has ended.
 pub struct Ended<W> {
     /// How; with what has come, if it was a receive.
@@ -74,6 +87,13 @@ pub struct NotPosted<W, F> {
     pub request: KBox<Request<W, F>>,
 }
 
+impl<W, F> NotPosted<W, F> {
+    /// Why, and what was to be done when it had ended. What the request refers to is let go of.
+    pub fn into_then(self) -> (Error, F) {
+        (self.error, KBox::into_inner(self.request).then)
+    }
+}
+
 /// What the queue needs to know of a request.
 pub(crate) trait Posted {
     /// What is posted.
@@ -92,12 +112,20 @@ impl<K> Posted for Receive<K> {
     }
 }
 
-impl<W: Send + 'static, F: FnOnce(Ended<W>) + Send + 'static> Request<W, F> {
+impl<W: Send + 'static, F: Then<W>> Request<W, F> {
     /// A request that has not been posted. Doesn't sleep if `flags` don't allow it.
     ///
-    /// When it has ended, `then` is called, in softirq context, in a task that looks for completions
-    /// or where a queue pair is destroyed: it must not sleep, also not by what it drops.
+    /// When it has ended, `then` is told.
     pub fn new(request: W, then: F, flags: kernel::alloc::Flags) -> Result<KBox<Self>> {
+        Self::try_new(request, then, flags).map_err(|_| ENOMEM)
+    }
+
+    /// As [`Request::new`]; gives `then` back, and lets go of what the request refers to, if there
+    /// is no memory.
+    pub fn try_new(request: W, then: F, flags: kernel::alloc::Flags) -> Result<KBox<Self>, F> {
+        let Ok(room) = KBox::new_uninit(flags) else {
+            return Err(then);
+        };
         let this = Self {
             // SAFETY: `ended` is called with a pointer to the member of a box that `post` has given
             // away, once.
@@ -106,7 +134,7 @@ impl<W: Send + 'static, F: FnOnce(Ended<W>) + Send + 'static> Request<W, F> {
             request,
             then,
         };
-        Ok(KBox::new(this, flags)?)
+        Ok(KBox::write(room, this))
     }
 
     /// The request has ended.
@@ -134,7 +162,7 @@ impl<W: Send + 'static, F: FnOnce(Ended<W>) + Send + 'static> Request<W, F> {
                 (Err(WrError::Lost), None)
             }
         };
-        (this.then)(Ended {
+        this.then.ended(Ended {
             result,
             vendor_error,
             request,

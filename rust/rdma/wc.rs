@@ -127,7 +127,24 @@ impl WcStatus {
     /// The request has been carried out.
     pub(crate) const SUCCESS: Self = Self(rdma_bindings::ib_wc_status_IB_WC_SUCCESS);
     /// The queue pair was in error.
-    pub(crate) const FLUSHED: Self = Self(rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR);
+    pub const FLUSHED: Self = Self(rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR);
+
+    /// The memory at this side was too short for what came, or is not as the request says.
+    pub const LOCAL_LENGTH: Self = Self(rdma_bindings::ib_wc_status_IB_WC_LOC_LEN_ERR);
+    /// The request makes no sense to the device.
+    pub const LOCAL_OPERATION: Self = Self(rdma_bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR);
+    /// The memory at this side may not be used like that.
+    pub const LOCAL_PROTECTION: Self = Self(rdma_bindings::ib_wc_status_IB_WC_LOC_PROT_ERR);
+    /// The peer could make nothing of the request: its receive was too short, for one.
+    pub const REMOTE_INVALID: Self = Self(rdma_bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR);
+    /// The peer's memory may not be used like that.
+    pub const REMOTE_ACCESS: Self = Self(rdma_bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR);
+    /// The peer could not carry it out.
+    pub const REMOTE_OPERATION: Self = Self(rdma_bindings::ib_wc_status_IB_WC_REM_OP_ERR);
+    /// The peer did not answer.
+    pub const NO_ANSWER: Self = Self(rdma_bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR);
+    /// The peer had no receive request.
+    pub const NO_RECEIVE: Self = Self(rdma_bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR);
 
     /// The status with this C value.
     pub(crate) const fn from_raw(status: u32) -> Self {

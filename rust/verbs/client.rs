@@ -44,7 +44,10 @@ impl Client for Watcher {
     fn remove(device: &rdma::Device, data: Self::Data) {
         // Closes wait for this, perhaps on the way of writing memory back.
         let _noio = NoIo::enter();
-        end::remove(&data.leave(), |call_back| data.call_back(call_back));
+        let leaving = data.leave();
+        // Before the domains: nothing begins any more.
+        leaving.guests.iter().for_each(|guest| guest.leave());
+        end::remove(&leaving.domains, |call_back| data.call_back(call_back));
         Device::unlist(&data);
         pr_info!("{}: gone\n", device.name());
     }

@@ -5,7 +5,10 @@
 //! Lock order: `DEVICES`, then a device's `state`. Neither is held while a domain goes away.
 
 use crate::link::Link;
-use core::mem;
+use core::{
+    mem,
+    ptr, //
+};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -51,6 +54,20 @@ impl Drop for List {
     }
 }
 
+/// Something on a device that goes when the device does.
+pub(crate) trait Guest: Send + Sync {
+    /// The device goes. Sleeps until nothing is left on it.
+    fn leave(&self);
+}
+
+/// Who has something on a device that goes away.
+pub(crate) struct Leaving {
+    /// The open domains.
+    pub(crate) domains: KVec<Arc<Link>>,
+    /// All others.
+    pub(crate) guests: KVVec<Arc<dyn Guest>>,
+}
+
 /// A device that can serve.
 #[pin_data]
 pub(crate) struct Device {
@@ -68,6 +85,7 @@ enum State {
     Present {
         device: ARef<rdma::Device>,
         domains: KVec<Arc<Link>>,
+        guests: KVVec<Arc<dyn Guest>>,
     },
     /// It went away.
     Gone,
@@ -81,6 +99,7 @@ impl Device {
                 state <- new_mutex!(State::Present {
                     device: device.into(),
                     domains: KVec::new(),
+                    guests: KVVec::new(),
                 }),
                 caller: Atomic::new(NOBODY),
             }),
@@ -95,11 +114,31 @@ impl Device {
         DEVICES.lock().retain(|other| !Arc::ptr_eq(other, this));
     }
 
-    /// The device goes away: lets go of it, and returns the domains that are to be told. May sleep.
-    pub(crate) fn leave(&self) -> KVec<Arc<Link>> {
+    /// The device goes away: lets go of it, and returns who is to be told. May sleep.
+    pub(crate) fn leave(&self) -> Leaving {
         match mem::replace(&mut *self.state.lock(), State::Gone) {
-            State::Present { domains, .. } => domains,
-            State::Gone => KVec::new(),
+            State::Present {
+                domains, guests, ..
+            } => Leaving { domains, guests },
+            State::Gone => Leaving {
+                domains: KVec::new(),
+                guests: KVVec::new(),
+            },
+        }
+    }
+
+    /// Lists a guest to be told of the removal. `ENODEV` if that has happened. May sleep.
+    pub(crate) fn admit(&self, guest: Arc<dyn Guest>) -> Result {
+        match &mut *self.state.lock() {
+            State::Present { guests, .. } => Ok(guests.push(guest, GFP_KERNEL)?),
+            State::Gone => Err(ENODEV),
+        }
+    }
+
+    /// Takes a guest off the list. May sleep.
+    pub(crate) fn dismiss(&self, guest: &dyn Guest) {
+        if let State::Present { guests, .. } = &mut *self.state.lock() {
+            guests.retain(|other| !ptr::addr_eq(Arc::as_ptr(other), guest));
         }
     }
 
@@ -152,6 +191,13 @@ pub(crate) fn find(name: &CStr) -> Option<Arc<Device>> {
         present.is_some_and(|present| present.name().as_c_str() == name)
     };
     devices.iter().find(named).cloned()
+}
+
+/// The device that is this one of the RDMA core's. May sleep.
+pub(crate) fn of(device: &rdma::Device) -> Option<Arc<Device>> {
+    let devices = DEVICES.lock();
+    let same = |one: &&Arc<Device>| one.get().is_some_and(|present| present.is_same(device));
+    devices.iter().find(same).cloned()
 }
 
 /// Returns whether this task is calling the removal callbacks of a device. It must not wait for any callback then:

@@ -7,6 +7,10 @@ use crate::{
         self,
         Device, //
     },
+    ep::{
+        self,
+        Ep, //
+    },
     link::Link,
     mode::Mode,
     mr::{
@@ -24,6 +28,11 @@ use kernel::{
 use kfabric::{
     provider::{
         self,
+        msg_ep::{
+            MsgEp,
+            MsgEpRequest,
+            MsgLimits, //
+        },
         Closing,
         Dma,
         Enabling, //
@@ -39,6 +48,7 @@ use kfabric::{
 
 /// An open domain.
 pub(crate) struct Domain {
+    msg_limits: MsgLimits,
     link: Arc<Link>,
     device: Arc<Device>,
     extensions: &'static [Extension],
@@ -54,9 +64,11 @@ impl Domain {
     ) -> Result<Self, Refusal> {
         let present = device.get().ok_or(refused::gone())?;
         let work = work::queues().ok_or(refused::gone())?;
+        let msg_limits = ep::limits(&present).map_err(refused::no_domain)?;
         let link = Link::new(&present, work, mode, roster.clone()).map_err(refused::no_domain)?;
         // From here on, an error drops the domain, which ends the link.
         let domain = Self {
+            msg_limits,
             link,
             device,
             extensions,
@@ -124,6 +136,14 @@ impl provider::Domain for Domain {
 
     fn dma(&self) -> Option<&dyn Dma> {
         Some(self)
+    }
+
+    fn msg_limits(&self) -> Option<&MsgLimits> {
+        Some(&self.msg_limits)
+    }
+
+    fn open_ep(&self, request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {
+        Ok(KBox::new(Ep::new(&self.link, request)?, GFP_KERNEL)?)
     }
 
     fn extensions(&self) -> &[Extension] {

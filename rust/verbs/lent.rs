@@ -5,18 +5,30 @@
 //! Both sides name the promise that memory and lists are valid; here one becomes the other.
 
 use core::slice;
-use kernel::sync::aref::ARef;
+use kernel::{
+    prelude::*,
+    sync::aref::ARef, //
+};
 use kfabric::{
+    provider::msg_ep::Post,
     List,
+    LocalPiece,
     MemoryRun,
+    Op,
     Refusal, //
 };
 use rdma::{
+    buffer::{
+        Buffer,
+        Piece, //
+    },
     sg::{
         self,
         BorrowedSg, //
     },
-    Device, //
+    Device,
+    Gather,
+    Pd, //
 };
 
 use crate::refused;
@@ -46,4 +58,24 @@ pub(crate) fn runs<'a>(runs: &'a [MemoryRun<'_>]) -> &'a [sg::Run] {
     // all of it has pages. By the contract of kfi_mr(3) the consumer keeps the memory until the
     // region is closed, which is as long as the above needs it.
     unsafe { slice::from_raw_parts(runs.as_ptr().cast(), runs.len()) }
+}
+
+/// The memory at this side of a transfer, mapped for the device of `pd`. To be let go of before the
+/// transfer's ticket ends. Any context.
+pub(crate) fn memory(pd: &Pd, post: &Post<'_>) -> Result<Gather<Buffer>, Refusal> {
+    let written = matches!(post.op, Op::Receive | Op::Read { .. });
+    let pieces = post.local.pieces().iter().map(|piece| match *piece {
+        LocalPiece::Region { desc, address, len } => Piece::Region {
+            // A descriptor is a region's local key, which no other length would be found by.
+            lkey: u32::try_from(desc).unwrap_or(0),
+            address,
+            len,
+        },
+        LocalPiece::Memory { phys, len } => Piece::Memory { phys, len },
+        LocalPiece::Mapped { address, len } => Piece::Mapped { address, len },
+    });
+    // SAFETY: By the contracts of kfi_msg(3) and kfi_rma(3) the consumer leaves the memory where it is,
+    // mapped for the domain's device if it says so, until it is told that the transfer has ended,
+    // which is when the ticket does. The core has checked that it may be written to, if it is.
+    unsafe { Gather::lent(pd, pieces, written, GFP_ATOMIC) }.map_err(refused::not_mapped)
 }

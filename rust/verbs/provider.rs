@@ -8,31 +8,28 @@ use crate::{
         Device, //
     },
     domain::Domain,
+    ep,
     ext,
     mode::Mode,
+    offers,
+    pep::Pep,
     refused, //
 };
 use kernel::{
     prelude::*,
-    str::CString,
     sync::Arc, //
 };
 use kfabric::{
-    num,
-    provider,
+    provider::{
+        self,
+        msg_ep::MsgLimits, //
+    },
     DomainRequest,
     Ends,
     Errno,
-    Extras,
     Offer,
     Refusal, //
 };
-use rdma::device::DeviceName;
-
-/// What there is without endpoints.
-const CAPS: u64 = num::widen_u32(
-    kfi_bindings::KFI_RMA | kfi_bindings::KFI_REMOTE_READ | kfi_bindings::KFI_REMOTE_WRITE,
-);
 
 /// The provider.
 pub(crate) struct Verbs;
@@ -42,18 +39,7 @@ impl provider::Provider for Verbs {
     const VERSION: u32 = 1 << 16;
 
     fn offers(ends: &Ends) -> Result<KVec<Offer>, Errno> {
-        let mut offers = KVec::new();
-        if !ends.is_none() {
-            return Ok(offers);
-        }
-        for device in device::all().map_err(|_| Errno::ENOMEM)? {
-            if let Some(present) = device.get() {
-                for mode in Mode::OFFERS {
-                    offers.push(offer(&present, mode)?, GFP_KERNEL)?;
-                }
-            }
-        }
-        Ok(offers)
+        offers::list(ends)
     }
 
     fn open_fabric(name: &CStr) -> Result<KBox<dyn provider::Fabric>, Refusal> {
@@ -62,29 +48,8 @@ impl provider::Provider for Verbs {
     }
 }
 
-/// What a device offers in this mode.
-fn offer(device: &rdma::Device, mode: Mode) -> Result<Offer, Errno> {
-    let region = mode.limits(&device.limits());
-    let name = device.name();
-    Ok(Offer {
-        fabric: string(&name)?,
-        domain: string(&name)?,
-        caps: CAPS,
-        mr_mode: mode.bits(),
-        mr_key_size: mode.key_size(),
-        mr_iov_limit: region.segments,
-        mr_cnt: region.regions,
-        extras: Extras::default(),
-        msg: None,
-    })
-}
-
 fn no_device() -> Refusal {
     Refusal::new(Errno::ENODEV, c"no device of that name")
-}
-
-fn string(name: &DeviceName) -> Result<CString, Errno> {
-    CString::try_from_fmt(fmt!("{name}")).map_err(|_| Errno::ENOMEM)
 }
 
 /// A fabric: one device.
@@ -106,5 +71,11 @@ impl provider::Fabric for Fabric {
         let mode = Mode::new(request.mr_mode)?;
         let domain = Domain::open(self.device.clone(), mode, request.roster, &ext::EXTENSIONS)?;
         Ok(KBox::new(domain, GFP_KERNEL)?)
+    }
+
+    fn open_pep(&self) -> Result<(KBox<dyn provider::pep::Pep>, MsgLimits), Refusal> {
+        let present = self.device.get().ok_or(refused::gone())?;
+        let limits = ep::limits(&present).map_err(refused::no_endpoint)?;
+        Ok((KBox::new(Pep::new(self.device.clone()), GFP_KERNEL)?, limits))
     }
 }

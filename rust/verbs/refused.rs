@@ -124,6 +124,80 @@ pub(crate) fn stuck() -> Refusal {
     )
 }
 
+/// What an endpoint needs could not be made.
+pub(crate) fn no_endpoint(error: Error) -> Refusal {
+    match error.to_errno() {
+        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for an endpoint", error),
+        _ => driver(Errno::ENOSPC, c"the device has no queue pair left", error),
+    }
+}
+
+/// A passive endpoint can't listen there.
+pub(crate) fn not_listening(error: Error) -> Refusal {
+    match error.to_errno() {
+        e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a listener", error),
+        e if e == Errno::EADDRINUSE.to_c() => {
+            driver(Errno::EADDRINUSE, c"somebody listens there", error)
+        }
+        _ => driver(
+            Errno::EADDRNOTAVAIL,
+            c"no device of this machine has that address",
+            error,
+        ),
+    }
+}
+
+/// A connection could not be begun.
+pub(crate) fn no_connection(error: Error) -> Refusal {
+    Refusal::new(connecting(error), c"the connection can't be begun")
+        .value(u64::from(error.to_errno().unsigned_abs()))
+}
+
+/// Why there is no connection, by what the connection manager says.
+pub(crate) fn connecting(error: Error) -> Errno {
+    const KNOWN: [Errno; 7] = [
+        Errno::ENOMEM,
+        Errno::EINVAL,
+        Errno::ETIMEDOUT,
+        Errno::EADDRINUSE,
+        Errno::EADDRNOTAVAIL,
+        Errno::ECONNREFUSED,
+        Errno::ECONNRESET,
+    ];
+    let known = KNOWN
+        .into_iter()
+        .find(|known| known.to_c() == error.to_errno());
+    // No device leads there, or another one than the endpoint's, or no route.
+    known.unwrap_or(Errno::EHOSTUNREACH)
+}
+
+/// A connection was tried before.
+pub(crate) fn connected_before() -> Refusal {
+    Refusal::new(Errno::EOPBADSTATE, c"a connection was tried before")
+}
+
+/// There is no connection any more.
+pub(crate) fn not_connected() -> Refusal {
+    Refusal::new(Errno::ENOTCONN, c"the connection has ended")
+}
+
+/// A work request was not posted.
+pub(crate) fn not_posted(error: Error) -> Refusal {
+    match error.to_errno() {
+        e if e == EAGAIN.to_errno() => {
+            Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full")
+        }
+        e if e == ENOMEM.to_errno() => {
+            driver(Errno::ENOMEM, c"no memory for the work request", error)
+        }
+        e if e == EACCES.to_errno() => {
+            Refusal::new(Errno::EACCES, c"the memory may not be written to")
+        }
+        // The queue pair is in error, or was never connected.
+        _ => not_connected().value(u64::from(error.to_errno().unsigned_abs())),
+    }
+}
+
 /// The device went away.
 pub(crate) fn gone() -> Refusal {
     Refusal::new(Errno::ENODEV, c"the device is gone")

@@ -20,6 +20,9 @@ const REFILLS_AT_ONCE: u8 = 4;
 /// How many registration queues look around at a time, which is seldom and takes a while.
 const LOOKS_AT_ONCE: u8 = 4;
 
+/// How many connections are taken down at a time after a failure.
+const FAILURES_AT_ONCE: u8 = 16;
+
 /// The module's workqueues.
 #[derive(Clone)]
 pub(crate) struct Queues {
@@ -28,6 +31,8 @@ pub(crate) struct Queues {
     /// For registration queues that follow their address: takes locks of the network stack, whose
     /// holders may be waiting for memory. Nobody waits for that on the way of writing it back.
     pub(crate) paths: Arc<OwnedQueue>,
+    /// For connections on which a request has failed.
+    pub(crate) connections: Arc<OwnedQueue>,
 }
 
 /// The module's workqueues, there from module init to exit.
@@ -46,6 +51,10 @@ impl Work {
         let queues = Queues {
             pools: Arc::new(OwnedQueue::new(c"kfi_pools", REFILLS_AT_ONCE)?, GFP_KERNEL)?,
             paths: Arc::new(OwnedQueue::new(c"kfi_paths", LOOKS_AT_ONCE)?, GFP_KERNEL)?,
+            connections: Arc::new(
+                OwnedQueue::new(c"kfi_connections", FAILURES_AT_ONCE)?,
+                GFP_KERNEL,
+            )?,
         };
         *QUEUES.lock() = Some(queues);
         Ok(Self)
@@ -56,6 +65,10 @@ impl Drop for Work {
     fn drop(&mut self) {
         // A static is never dropped.
         let queues = QUEUES.lock().take();
+        if let Some(queues) = &queues {
+            // What is queued holds it, and would destroy it from within.
+            queues.connections.flush();
+        }
         drop(queues);
     }
 }

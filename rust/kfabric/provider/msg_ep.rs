@@ -75,6 +75,41 @@ pub struct Post<'a> {
     pub ticket: Ticket,
 }
 
+impl Post<'_> {
+    /// Doesn't accept it.
+    pub fn refuse(self, why: Refusal) -> Refused {
+        let ticket = self.ticket;
+        Refused { why, ticket }
+    }
+
+    /// A copy of its bytes, for a transfer that injects. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPNOTSUPP`: memory that is known by addresses of the device only.
+    /// - `ENOMEM`
+    pub fn injected(&self) -> Result<KVec<u8>, Refusal> {
+        let len = usize::try_from(self.local.bytes()).map_err(|_| Errno::EMSGSIZE)?;
+        let mut bytes = KVec::with_capacity(len, GFP_ATOMIC)?;
+        // SAFETY: It has not been accepted yet, so the memory is there.
+        for part in unsafe { self.local.parts() } {
+            let from = bytes.len();
+            bytes.resize(from + part.len(), 0, GFP_ATOMIC)?;
+            if let Some(to) = bytes.get_mut(from..) {
+                // SAFETY: There are so many bytes, which may be read.
+                unsafe { part.read(to) };
+            }
+        }
+        match bytes.len() == len {
+            true => Ok(bytes),
+            false => Err(Refusal::new(
+                Errno::EOPNOTSUPP,
+                c"what is mapped for the device can't be injected",
+            )),
+        }
+    }
+}
+
 /// A transfer that was not accepted, with the ticket, of which nothing is reported then.
 pub struct Refused {
     /// Why. `EAGAIN`: there is no room for it now.

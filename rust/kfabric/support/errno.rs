@@ -93,6 +93,8 @@ errnos! {
     ECONNREFUSED = KFI_ECONNREFUSED;
     /// The connection was lost.
     ECONNRESET = KFI_ECONNRESET;
+    /// No way leads there.
+    EHOSTUNREACH = KFI_EHOSTUNREACH;
     /// It is connected already.
     EISCONN = KFI_EISCONN;
     /// More bytes than there may be.

@@ -18,6 +18,8 @@ use core::ptr::null_mut;
 
 use rdma_bindings as b;
 
+use crate::leak::leak;
+
 /// Tells an identifier of the connection manager's, if there is one.
 ///
 /// # Invariants
@@ -59,7 +61,7 @@ impl Herald {
         // SAFETY: The queue pair is there for good.
         unsafe { b::rdma_helper_silence_qp(qp) };
         // Who is about to tell may do so.
-        core::mem::forget(self.clone());
+        leak(self.clone());
     }
 
     /// Has an identifier told from now on.

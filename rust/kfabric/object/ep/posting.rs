@@ -13,6 +13,7 @@ use crate::{
     post::{
         buffers::Buffers,
         flags::PostFlags,
+        limits::LocalRules,
         local::{
             Described,
             Local, //
@@ -223,7 +224,12 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
         let none = Refusal::new(Errno::EINVAL, c"no region has this descriptor");
         domain.descs().find(desc).ok_or(none.value(widen(desc)))
     };
-    let local = Local::find(&call.buffers, &kind.shape(), &limits.local, find)?;
+    let rules = LocalRules {
+        // What is copied at once is found by its addresses here, not by those of the device.
+        by_region: limits.local.by_region && !flags.injects(),
+        ..limits.local
+    };
+    let local = Local::find(&call.buffers, &kind.shape(), &rules, find)?;
     if flags.injects() && local.bytes() > widen(limits.inject_size) {
         let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than inject_size");
         return Err(refusal.value(local.bytes()));

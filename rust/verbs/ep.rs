@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connected endpoints: a queue pair each, with a completion queue of its own.
+//!
+//! Transfers are posted from any context, behind a gate: the device can go meanwhile. They end in
+//! softirq, where the device tells of it.
+//!
+//! Lock order: that of a connection's stage (`conn`), then the connection manager's.
+
+mod conn;
+mod done;
+mod limits;
+mod post;
+mod wires;
+
+pub(crate) use self::limits::limits;
+
+use self::{
+    conn::Conn,
+    wires::Wires, //
+};
+use crate::{
+    link::Link,
+    refused,
+    request::Request,
+    work, //
+};
+use core::net::SocketAddr;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    gate::{
+        Gate,
+        Shared, //
+    },
+    provider::{
+        cm::ConnRequest,
+        msg_ep::{
+            MsgEp,
+            MsgEpRequest,
+            Post,
+            Refused, //
+        }, //
+    },
+    Errno,
+    Refusal, //
+};
+
+/// A connected endpoint.
+pub(crate) struct Ep {
+    /// In front of what it has on the device.
+    gate: Pin<KBox<Gate<Wires, Shared>>>,
+    conn: Arc<Conn>,
+}
+
+impl Ep {
+    /// Makes an endpoint in a domain. May sleep.
+    pub(crate) fn new(link: &Link, asked: MsgEpRequest) -> Result<Self, Refusal> {
+        // From here on the device's removal waits until this is done; then it ends the endpoint.
+        let inside = link.gate().enter().ok_or(refused::gone())?;
+        let work = work::queues().ok_or(refused::gone())?;
+        let pd = inside.get().pd();
+        let wires = Wires::new(pd, asked.tx_size, asked.rx_size).map_err(refused::no_endpoint)?;
+        let answers = asked.answers.map(own).transpose()?;
+        let gate = KBox::pin_init(Gate::new(wires), GFP_KERNEL).map_err(refused::no_endpoint)?;
+        let conn = Conn::new(asked.source, answers, asked.events, work.connections)?;
+        Ok(Self { gate, conn })
+    }
+
+    /// What it has on the device, while that is there.
+    fn with_wires<R>(
+        &self,
+        f: impl FnOnce(&Wires) -> Result<R, Refusal>,
+    ) -> Result<R, Refusal> {
+        let inside = self.gate.enter().ok_or(refused::gone())?;
+        f(inside.get())
+    }
+}
+
+/// A request that the core gives back, if it is one of ours.
+fn own(mut request: KBox<dyn ConnRequest>) -> Result<rdma::cm::Incoming, Refusal> {
+    let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
+    let request = request.as_any().downcast_mut::<Request>().ok_or(foreign)?;
+    request.take().ok_or(refused::gone())
+}
+
+impl MsgEp for Ep {
+    fn enable(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn connect(&self, peer: SocketAddr, data: &[u8]) -> Result<(), Refusal> {
+        self.with_wires(|wires| self.conn.connect(wires.endpoint(), peer, data))
+    }
+
+    fn accept(&self, data: &[u8]) -> Result<(), Refusal> {
+        self.with_wires(|wires| self.conn.accept(wires.endpoint(), data))
+    }
+
+    fn shutdown(&self) {
+        self.conn.shut_down();
+    }
+
+    fn name(&self) -> Option<SocketAddr> {
+        self.conn.local()
+    }
+
+    fn peer(&self) -> Option<SocketAddr> {
+        self.conn.peer()
+    }
+
+    fn post(&self, post: Post<'_>) -> Result<(), Refused> {
+        match self.gate.enter() {
+            Some(inside) => inside.get().post(post, &self.conn),
+            None => Err(post.refuse(refused::not_connected())),
+        }
+    }
+
+    fn end(&self) {
+        match self.gate.shut() {
+            Some(shut) => {
+                let drained = shut.drain();
+                self.conn.end(drained.get().endpoint());
+                drained.take_away();
+            }
+            // Somebody is at it, or was.
+            None => self.gate.wait_gone(),
+        }
+    }
+}
+
+impl Drop for Ep {
+    fn drop(&mut self) {
+        // If it was never handed out.
+        self.end();
+    }
+}

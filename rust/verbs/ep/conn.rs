@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The connection of an endpoint.
+
+use crate::refused;
+use core::net::SocketAddr;
+use kernel::{
+    impl_has_work,
+    new_mutex,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+use kfabric::{
+    provider::cm::{
+        ConnFailed,
+        Events, //
+    },
+    workqueue::OwnedQueue,
+    Errno,
+    NoIo,
+    Refusal, //
+};
+use rdma::cm::{
+    Connection,
+    Endpoint,
+    Event,
+    Incoming,
+    Proposal,
+    Terms,
+    REJECTED_BY_CONSUMER, //
+};
+
+/// How long to try to connect, in milliseconds.
+const CONNECT_LIMIT: u32 = 30_000;
+
+/// How long to wait for requests to be flushed, in seconds, for each of two queues.
+const DRAIN_LIMIT: u32 = 10;
+
+/// Where a connection is.
+enum Stage {
+    /// None has been tried. There may be a request to answer.
+    New(Option<Incoming>),
+    /// It was begun, and may have ended.
+    Begun(Connection),
+    /// The endpoint is over.
+    Over,
+}
+
+/// The connection of an endpoint, from before there is one.
+#[pin_data]
+pub(super) struct Conn {
+    source: Option<SocketAddr>,
+    events: Arc<Events>,
+    queue: Arc<OwnedQueue>,
+    #[pin]
+    stage: Mutex<Stage>,
+    /// Takes the connection down after a request has failed.
+    #[pin]
+    work: Work<Conn>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Conn { self.work }
+}
+
+impl Conn {
+    /// None yet. May sleep.
+    pub(super) fn new(
+        source: Option<SocketAddr>,
+        answers: Option<Incoming>,
+        events: Arc<Events>,
+        queue: Arc<OwnedQueue>,
+    ) -> Result<Arc<Self>, Refusal> {
+        let source = answers.as_ref().map_or(source, Incoming::local);
+        let conn = pin_init!(Self {
+            source,
+            events,
+            queue,
+            stage <- new_mutex!(Stage::New(answers)),
+            work <- new_work!("kfi_verbs_conn"),
+        });
+        Arc::pin_init(conn, GFP_KERNEL).map_err(|_| Errno::ENOMEM.into())
+    }
+
+    /// Begins to connect. May sleep.
+    pub(super) fn connect(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        peer: SocketAddr,
+        data: &[u8],
+    ) -> Result<(), Refusal> {
+        let events = Arc::new(Telling(self.events.clone()), GFP_KERNEL)?;
+        let mut stage = self.stage.lock();
+        match &*stage {
+            Stage::New(None) => (),
+            _ => return Err(refused::connected_before()),
+        }
+        let begun = Connection::open(endpoint, self.source, peer, &proposal(data), events);
+        *stage = Stage::Begun(begun.map_err(refused::no_connection)?);
+        Ok(())
+    }
+
+    /// Accepts the request that there is. May sleep.
+    pub(super) fn accept(&self, endpoint: &Arc<Endpoint>, data: &[u8]) -> Result<(), Refusal> {
+        let events = Arc::new(Telling(self.events.clone()), GFP_KERNEL)?;
+        let mut stage = self.stage.lock();
+        let Stage::New(answers) = &mut *stage else {
+            return Err(refused::connected_before());
+        };
+        let none = Refusal::new(Errno::EOPBADSTATE, c"made to answer no request");
+        let request = answers.take().ok_or(none)?;
+        let begun = request.accept(endpoint, &proposal(data), events);
+        *stage = Stage::Begun(begun.map_err(refused::no_connection)?);
+        Ok(())
+    }
+
+    /// Takes the connection down, if there is one. May sleep.
+    pub(super) fn shut_down(&self) {
+        // First, so that nobody posts anything when it is told of the others.
+        self.events.shut_down();
+        if let Stage::Begun(connection) = &*self.stage.lock() {
+            connection.disconnect();
+        }
+    }
+
+    /// A request has failed: the connection is taken down soon. Any context.
+    pub(super) fn fail(self: &Arc<Self>) {
+        // Work that is queued already has yet to run.
+        let _ = self.queue.enqueue(self.clone());
+    }
+
+    /// Its own address. May sleep.
+    pub(super) fn local(&self) -> Option<SocketAddr> {
+        match &*self.stage.lock() {
+            Stage::Begun(connection) => connection.local().or(self.source),
+            _ => self.source,
+        }
+    }
+
+    /// The peer's address. May sleep.
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        match &*self.stage.lock() {
+            Stage::New(answers) => answers.as_ref()?.peer(),
+            Stage::Begun(connection) => connection.peer(),
+            Stage::Over => None,
+        }
+    }
+
+    /// Ends it, and all that was posted on its endpoint. Sleeps until that is so, or until the
+    /// device has had its time.
+    pub(super) fn end(&self, endpoint: &Arc<Endpoint>) {
+        let stage = core::mem::replace(&mut *self.stage.lock(), Stage::Over);
+        match stage {
+            // What is left then goes with the queue pair.
+            Stage::Begun(connection) => drop(connection.close(DRAIN_LIMIT)),
+            stage => {
+                drop(stage);
+                // It can't fail to be in error, or its end does the same.
+                let _ = endpoint.fail();
+                endpoint.drain(DRAIN_LIMIT);
+            }
+        }
+    }
+}
+
+fn proposal(private_data: &[u8]) -> Proposal<'_> {
+    Proposal {
+        terms: Terms::default(),
+        private_data,
+        limit: CONNECT_LIMIT,
+    }
+}
+
+impl WorkItem for Conn {
+    type Pointer = Arc<Self>;
+
+    /// Takes the connection down. May sleep, but not for long.
+    fn run(this: Arc<Self>) {
+        let _noio = NoIo::enter();
+        this.shut_down();
+    }
+}
+
+/// Tells the core what becomes of a connection.
+struct Telling(Arc<Events>);
+
+impl rdma::cm::Events for Telling {
+    fn event(&self, event: Event<'_>) {
+        let _noio = NoIo::enter();
+        let failed = |errno, prov_errno, data| {
+            self.0.failed(ConnFailed { errno, prov_errno }, data);
+        };
+        match event {
+            Event::Established(answer) => self.0.connected(answer.private_data),
+            // What the peer's consumer hasn't said is not for this one.
+            Event::Rejected(answer) if answer.reason == REJECTED_BY_CONSUMER => {
+                failed(Errno::ECONNREFUSED, answer.reason, answer.private_data)
+            }
+            Event::Rejected(answer) => failed(Errno::ECONNREFUSED, answer.reason, &[]),
+            Event::Failed { error, .. } => {
+                failed(refused::connecting(error), error.to_errno(), &[])
+            }
+            Event::Disconnected | Event::DeviceRemoval => self.0.shut_down(),
+            Event::PathChanged => (),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How transfers end.
+
+use super::conn::Conn;
+use kernel::sync::Arc;
+use kfabric::{
+    num,
+    provider::ticket::{
+        Failed,
+        Received,
+        Ticket, //
+    },
+    Errno, //
+};
+use rdma::{
+    request::{
+        Ended,
+        Then, //
+    },
+    wc::{
+        Arrival,
+        WcStatus, //
+    },
+    wr::{
+        Receive,
+        WorkRequest, //
+    },
+    WrError, //
+};
+
+/// Ends a transfer when its work request has.
+pub(super) struct Told {
+    ticket: Ticket,
+    conn: Arc<Conn>,
+}
+
+/// Which side's request it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Queue {
+    Sends,
+    Receives,
+}
+
+impl Told {
+    /// To be told of a transfer of this connection.
+    pub(super) fn new(ticket: Ticket, conn: &Arc<Conn>) -> Self {
+        let conn = conn.clone();
+        Self { ticket, conn }
+    }
+
+    /// The ticket of a transfer that was not accepted.
+    pub(super) fn into_ticket(self) -> Ticket {
+        self.ticket
+    }
+
+    fn fail(self, queue: Queue, error: WrError) {
+        if let WrError::Failed(_) | WrError::TimedOut | WrError::Lost = error {
+            // Nothing is transferred any more, of which nobody else tells.
+            self.conn.fail();
+        }
+        self.ticket.fail(failed(queue, error));
+    }
+}
+
+impl<K: Send + 'static> Then<WorkRequest<K>> for Told {
+    fn ended(self, ended: Ended<WorkRequest<K>>) {
+        // Unmapped before anybody looks at it.
+        drop(ended.request);
+        match ended.result {
+            Ok(_) => self.ticket.complete(),
+            Err(error) => self.fail(Queue::Sends, error),
+        }
+    }
+}
+
+impl<K: Send + 'static> Then<Receive<K>> for Told {
+    fn ended(self, ended: Ended<Receive<K>>) {
+        drop(ended.request);
+        match ended.result {
+            Ok(arrival) => arrived(self.ticket, arrival),
+            Err(error) => self.fail(Queue::Receives, error),
+        }
+    }
+}
+
+/// Something has come.
+fn arrived(ticket: Ticket, arrival: Arrival) {
+    let len = num::index(arrival.bytes);
+    let data = arrival.imm.map(u64::from);
+    match data {
+        Some(data) if arrival.written => ticket.written(len, data),
+        data => ticket.received(Received { len, data }),
+    }
+}
+
+/// What the consumer is told of an error; with it the status of the completion as
+/// `enum ib_wc_status` has it.
+fn failed(queue: Queue, error: WrError) -> Failed {
+    let with_status = |errno, status: WcStatus| Failed {
+        errno,
+        prov_errno: num::signed(status.as_raw()),
+        excess: 0,
+    };
+    match error {
+        WrError::Post(error) => Failed {
+            errno: Errno::EIO,
+            prov_errno: error.to_errno(),
+            excess: 0,
+        },
+        WrError::Flushed => with_status(Errno::ECANCELED, WcStatus::FLUSHED),
+        WrError::Failed(status) => with_status(errno(queue, status), status),
+        WrError::TimedOut => Errno::ETIMEDOUT.into(),
+        WrError::Lost => Errno::ENOTRECOVERABLE.into(),
+    }
+}
+
+/// The errno for a status.
+fn errno(queue: Queue, status: WcStatus) -> Errno {
+    match (queue, status) {
+        // The last two are what rxe says, of one packet or of several.
+        (
+            Queue::Receives,
+            WcStatus::LOCAL_LENGTH | WcStatus::LOCAL_OPERATION | WcStatus::REMOTE_INVALID,
+        ) => Errno::ETRUNC,
+        (_, WcStatus::LOCAL_LENGTH) => Errno::EMSGSIZE,
+        (_, WcStatus::LOCAL_PROTECTION | WcStatus::REMOTE_ACCESS) => Errno::EACCES,
+        (_, WcStatus::REMOTE_INVALID | WcStatus::REMOTE_OPERATION) => Errno::EREMOTEIO,
+        (_, WcStatus::NO_ANSWER | WcStatus::NO_RECEIVE) => Errno::ETIMEDOUT,
+        _ => Errno::EIO,
+    }
+}
+
+#[kernel::macros::kunit_tests(kfi_verbs_done)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_consumer_is_told() {
+        let told = |queue, status| failed(queue, WrError::Failed(status)).errno;
+        let (sends, receives) = (Queue::Sends, Queue::Receives);
+        assert_eq!(told(sends, WcStatus::REMOTE_ACCESS), Errno::EACCES);
+        assert_eq!(told(sends, WcStatus::REMOTE_INVALID), Errno::EREMOTEIO);
+        assert_eq!(told(receives, WcStatus::REMOTE_INVALID), Errno::ETRUNC);
+        assert_eq!(told(receives, WcStatus::LOCAL_LENGTH), Errno::ETRUNC);
+        assert_eq!(told(sends, WcStatus::NO_ANSWER), Errno::ETIMEDOUT);
+        let flushed = failed(sends, WrError::Flushed);
+        assert_eq!((flushed.errno, flushed.prov_errno), (Errno::ECANCELED, 5));
+        let lost = failed(sends, WrError::Lost);
+        assert_eq!(lost.errno, Errno::ENOTRECOVERABLE);
+    }
+}

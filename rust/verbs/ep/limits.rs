@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What endpoints on a device can do.
+
+use kernel::prelude::*;
+use kfabric::{
+    num,
+    provider::msg_ep::MsgLimits,
+    LocalRules,
+    MappedAs, //
+};
+use rdma::{
+    cm::data,
+    port,
+    Device,
+    Limits, //
+};
+
+/// Most bytes that are the consumer's again at once. What every device can copy into a request.
+pub(super) const INJECT_SIZE: usize = 64;
+
+/// Most requests in a queue, whatever the device can do: a queue's memory is there as long as it.
+const QUEUE_MAX: u32 = 1024;
+
+/// Most segments of a request, likewise.
+const SEGMENTS_MAX: u32 = 16;
+
+/// What a driver wants for itself of a queue, and what draining needs.
+const QUEUE_OWN: u32 = 2;
+
+/// Most segments of a request.
+pub(super) fn segments(limits: &Limits) -> usize {
+    num::index(limits.max_segments.min(SEGMENTS_MAX))
+}
+
+/// What endpoints on a device can do. May sleep.
+///
+/// # Errors
+///
+/// What the device says that is asked.
+pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
+    let limits = device.limits();
+    let queue = limits.max_qp_wr.saturating_sub(QUEUE_OWN);
+    // Both queues complete to one.
+    let entries = (limits.max_cqe / 2).saturating_sub(QUEUE_OWN);
+    let queue = num::index(queue.min(entries).min(QUEUE_MAX));
+    let segments = segments(&limits);
+    Ok(MsgLimits {
+        local: LocalRules {
+            by_region: true,
+            mapped: match device.is_software() {
+                true => MappedAs::Linear,
+                false => MappedAs::Device,
+            },
+            peer_to_peer: false,
+            segments,
+            pieces: segments,
+            bytes: port::max_message(device)?,
+        },
+        tx_size: queue,
+        rx_size: queue,
+        inject_size: INJECT_SIZE,
+        cq_data_size: size_of::<u32>(),
+        cm_data_size: [data::REQUEST, data::ACCEPTANCE, data::REJECTION],
+    })
+}

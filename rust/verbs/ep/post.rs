@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! From a transfer to a work request. All of it is for any context.
+
+use super::{
+    conn::Conn,
+    done::Told,
+    wires::Wires, //
+};
+use crate::{
+    lent,
+    refused, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    provider::msg_ep::{
+        Post,
+        Refused, //
+    },
+    Errno,
+    Op,
+    PostFlags,
+    Refusal,
+    RemotePiece, //
+};
+use rdma::{
+    request::{
+        NotPosted,
+        Request, //
+    },
+    wr::{
+        Receive,
+        Remote,
+        WorkRequest, //
+    },
+    Gather, //
+};
+
+impl Wires {
+    /// Posts a transfer.
+    pub(super) fn post(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), Refused> {
+        match post.op {
+            Op::Receive => self.receive(post, conn),
+            _ if post.flags.injects() => {
+                let bytes = post.injected();
+                let memory = bytes.and_then(|bytes| {
+                    Gather::inline(bytes).map_err(|_| Errno::EMSGSIZE.into())
+                });
+                self.transmit(post, memory, conn)
+            }
+            _ => {
+                let memory = lent::memory(self.pd(), &post);
+                self.transmit(post, memory, conn)
+            }
+        }
+    }
+
+    fn receive(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), Refused> {
+        let memory = lent::memory(self.pd(), &post);
+        let request = memory.and_then(|memory| Receive::new(memory).map_err(refused::not_posted));
+        match request {
+            Ok(request) => begin(request, post, conn, |request| {
+                self.endpoint().post_receive(request)
+            }),
+            Err(why) => Err(post.refuse(why)),
+        }
+    }
+
+    fn transmit<K: Send + 'static>(
+        &self,
+        post: Post<'_>,
+        memory: Result<Gather<K>, Refusal>,
+        conn: &Arc<Conn>,
+    ) -> Result<(), Refused> {
+        let request = memory.and_then(|memory| request(memory, &post.op, post.flags));
+        match request {
+            Ok(request) => begin(request, post, conn, |request| self.endpoint().post(request)),
+            Err(why) => Err(post.refuse(why)),
+        }
+    }
+}
+
+/// A request that does this, with this memory.
+fn request<K>(
+    memory: Gather<K>,
+    op: &Op,
+    flags: PostFlags,
+) -> Result<WorkRequest<K>, Refusal> {
+    let request = match *op {
+        Op::Send { data: None } => WorkRequest::send(memory),
+        Op::Send { data: Some(data) } => WorkRequest::send_with_imm(memory, immediate(data)?),
+        Op::Write { to, data: None } => WorkRequest::write(memory, remote(to)?),
+        Op::Write {
+            to,
+            data: Some(data),
+        } => WorkRequest::write_with_imm(memory, remote(to)?, immediate(data)?),
+        Op::Read { from } => {
+            WorkRequest::read(memory, remote(from)?).map_err(refused::not_posted)?
+        }
+        Op::Receive => return Err(Errno::EINVAL.into()),
+    };
+    Ok(match flags.fences() {
+        true => request.fenced(),
+        false => request,
+    })
+}
+
+/// What goes to the peer's completion queue.
+fn immediate(data: u64) -> Result<u32, Refusal> {
+    let why = c"more data than cq_data_size";
+    u32::try_from(data).map_err(|_| Refusal::new(Errno::EINVAL, why).value(data))
+}
+
+/// The peer's memory.
+fn remote(piece: RemotePiece) -> Result<Remote, Refusal> {
+    let why = c"no device has keys of that length";
+    let key = u32::try_from(piece.key);
+    Ok(Remote {
+        address: piece.base,
+        key: key.map_err(|_| Refusal::new(Errno::ENOKEY, why).value(piece.key))?,
+    })
+}
+
+/// Begins a transfer by posting a request.
+fn begin<W: Send + 'static>(
+    request: W,
+    post: Post<'_>,
+    conn: &Arc<Conn>,
+    give: impl FnOnce(KBox<Request<W, Told>>) -> Result<(), NotPosted<W, Told>>,
+) -> Result<(), Refused>
+where
+    Told: rdma::request::Then<W>,
+{
+    let told = Told::new(post.ticket, conn);
+    let request = match Request::try_new(request, told, GFP_ATOMIC) {
+        Ok(request) => request,
+        Err(told) => {
+            return Err(Refused {
+                why: Errno::ENOMEM.into(),
+                ticket: told.into_ticket(),
+            });
+        }
+    };
+    give(request).map_err(|refused| {
+        let (error, told) = refused.into_then();
+        Refused {
+            why: refused::not_posted(error),
+            ticket: told.into_ticket(),
+        }
+    })
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What there is to be had, by `kfi_getinfo()`: a fabric and a domain for each device.
+
+use crate::{
+    device,
+    ep,
+    mode::Mode, //
+};
+use core::net::{
+    IpAddr,
+    SocketAddr, //
+};
+use kernel::{
+    prelude::*,
+    str::CString, //
+};
+use kfabric::{
+    num,
+    Ends,
+    Errno,
+    Extras,
+    MsgOffer,
+    Offer, //
+};
+use rdma::{
+    cm,
+    device::DeviceName,
+    Device, //
+};
+
+/// What regions are for.
+const CAPS: u64 = num::widen_u32(
+    kfi_bindings::KFI_RMA | kfi_bindings::KFI_REMOTE_READ | kfi_bindings::KFI_REMOTE_WRITE,
+);
+
+/// What connected endpoints are for, too.
+const MSG_CAPS: u64 = num::widen_u32(
+    kfi_bindings::KFI_MSG
+        | kfi_bindings::KFI_SEND
+        | kfi_bindings::KFI_RECV
+        | kfi_bindings::KFI_READ
+        | kfi_bindings::KFI_WRITE,
+);
+
+/// How long to look for the way to a peer, in milliseconds.
+const RESOLVE_LIMIT: u32 = 5_000;
+
+/// Which devices are asked for.
+enum Wanted {
+    All,
+    /// The one that has an address, or leads to one; by its name.
+    One(DeviceName),
+    None,
+}
+
+impl Wanted {
+    fn includes(&self, device: &Device) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(name) => name.as_c_str() == device.name().as_c_str(),
+            Self::None => false,
+        }
+    }
+}
+
+/// Lists what the devices that are there can do, with endpoints between these addresses. Sleeps until
+/// the way to the peer is found, or can't be.
+///
+/// # Errors
+///
+/// - `ENOMEM`
+pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
+    let mut offers = KVec::new();
+    let (wanted, found) = find(ends);
+    for device in device::all().map_err(|_| Errno::ENOMEM)? {
+        let Some(present) = device.get().filter(|device| wanted.includes(device)) else {
+            continue;
+        };
+        for mode in Mode::OFFERS.into_iter().filter(|_| ends.is_none()) {
+            offers.push(offer(&present, mode)?, GFP_KERNEL)?;
+        }
+        // A device that doesn't answer has no endpoints to offer.
+        let Ok(limits) = ep::limits(&present) else {
+            continue;
+        };
+        for mode in Mode::OFFERS {
+            let msg = MsgOffer {
+                limits,
+                ends: found,
+            };
+            let offer = Offer {
+                caps: CAPS | MSG_CAPS,
+                msg: Some(msg),
+                ..offer(&present, mode)?
+            };
+            offers.push(offer, GFP_KERNEL)?;
+        }
+    }
+    Ok(offers)
+}
+
+/// Which devices are meant by addresses, and what is known of the addresses then.
+fn find(ends: &Ends) -> (Wanted, Ends) {
+    match (ends.source, ends.peer) {
+        (source, Some(peer)) => to_peer(source, peer),
+        (Some(source), None) if !source.ip().is_unspecified() => {
+            (having(source.ip()), *ends)
+        }
+        _ => (Wanted::All, *ends),
+    }
+}
+
+/// The device that leads to a peer, and the address that it has there.
+fn to_peer(source: Option<SocketAddr>, peer: SocketAddr) -> (Wanted, Ends) {
+    let none = Ends {
+        source,
+        peer: Some(peer),
+    };
+    let Ok(resolved) = cm::Resolved::new(source, peer, RESOLVE_LIMIT) else {
+        return (Wanted::None, none);
+    };
+    let local = resolved.local().map(|mut local| {
+        // Each connection gets a port of its own, unless one is asked for.
+        local.set_port(source.map_or(0, |source| source.port()));
+        local
+    });
+    let found = Ends {
+        source: local.or(source),
+        peer: Some(peer),
+    };
+    (Wanted::One(resolved.device().name()), found)
+}
+
+fn having(address: IpAddr) -> Wanted {
+    cm::device_of(address).map_or(Wanted::None, |device| Wanted::One(device.name()))
+}
+
+/// What a device offers in this mode, without endpoints.
+fn offer(device: &Device, mode: Mode) -> Result<Offer, Errno> {
+    let region = mode.limits(&device.limits());
+    let name = device.name();
+    Ok(Offer {
+        fabric: string(&name)?,
+        domain: string(&name)?,
+        caps: CAPS,
+        mr_mode: mode.bits(),
+        mr_key_size: mode.key_size(),
+        mr_iov_limit: region.segments,
+        mr_cnt: region.regions,
+        extras: Extras::default(),
+        msg: None,
+    })
+}
+
+fn string(name: &DeviceName) -> Result<CString, Errno> {
+    CString::try_from_fmt(fmt!("{name}")).map_err(|_| Errno::ENOMEM)
+}
