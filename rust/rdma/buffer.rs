@@ -108,7 +108,13 @@ impl Buffer {
         let mut address = 0;
         // SAFETY: The device is held; the memory has pages, as who made the piece promises.
         let mapped = unsafe {
-            b::rdma_helper_dma_map(device.as_raw(), phys, len, self.raw_direction(), &mut address)
+            b::rdma_helper_dma_map(
+                device.as_raw(),
+                phys,
+                len,
+                self.raw_direction(),
+                &mut address,
+            )
         };
         if !mapped {
             return Err(EIO);

@@ -70,10 +70,7 @@ impl Ep {
     }
 
     /// What it has on the device, while that is there.
-    fn with_wires<R>(
-        &self,
-        f: impl FnOnce(&Wires) -> Result<R, Refusal>,
-    ) -> Result<R, Refusal> {
+    fn with_wires<R>(&self, f: impl FnOnce(&Wires) -> Result<R, Refusal>) -> Result<R, Refusal> {
         let inside = self.gate.enter().ok_or(refused::gone())?;
         f(inside.get())
     }

@@ -104,9 +104,7 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
 fn find(ends: &Ends) -> (Wanted, Ends) {
     match (ends.source, ends.peer) {
         (source, Some(peer)) => to_peer(source, peer),
-        (Some(source), None) if !source.ip().is_unspecified() => {
-            (having(source.ip()), *ends)
-        }
+        (Some(source), None) if !source.ip().is_unspecified() => (having(source.ip()), *ends),
         _ => (Wanted::All, *ends),
     }
 }

@@ -98,7 +98,10 @@ impl provider::pep::Pep for Pep {
         let present = self.device.get().ok_or(refused::gone())?;
         let door = Arc::new(Door(incoming), GFP_KERNEL)?;
         let listener = Listener::new(address, backlog, door).map_err(refused::not_listening)?;
-        if listener.device().is_some_and(|device| !device.is_same(&present)) {
+        if listener
+            .device()
+            .is_some_and(|device| !device.is_same(&present))
+        {
             let why = c"the address is that of another device";
             return Err(Refusal::new(Errno::EADDRNOTAVAIL, why));
         }

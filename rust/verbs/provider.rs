@@ -76,6 +76,9 @@ impl provider::Fabric for Fabric {
     fn open_pep(&self) -> Result<(KBox<dyn provider::pep::Pep>, MsgLimits), Refusal> {
         let present = self.device.get().ok_or(refused::gone())?;
         let limits = ep::limits(&present).map_err(refused::no_endpoint)?;
-        Ok((KBox::new(Pep::new(self.device.clone()), GFP_KERNEL)?, limits))
+        Ok((
+            KBox::new(Pep::new(self.device.clone()), GFP_KERNEL)?,
+            limits,
+        ))
     }
 }

@@ -184,9 +184,7 @@ pub(crate) fn not_connected() -> Refusal {
 /// A work request was not posted.
 pub(crate) fn not_posted(error: Error) -> Refusal {
     match error.to_errno() {
-        e if e == EAGAIN.to_errno() => {
-            Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full")
-        }
+        e if e == EAGAIN.to_errno() => Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full"),
         e if e == ENOMEM.to_errno() => {
             driver(Errno::ENOMEM, c"no memory for the work request", error)
         }

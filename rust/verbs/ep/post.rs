@@ -46,9 +46,8 @@ impl Wires {
             Op::Receive => self.receive(post, conn),
             _ if post.flags.injects() => {
                 let bytes = post.injected();
-                let memory = bytes.and_then(|bytes| {
-                    Gather::inline(bytes).map_err(|_| Errno::EMSGSIZE.into())
-                });
+                let memory = bytes
+                    .and_then(|bytes| Gather::inline(bytes).map_err(|_| Errno::EMSGSIZE.into()));
                 self.transmit(post, memory, conn)
             }
             _ => {
@@ -84,11 +83,7 @@ impl Wires {
 }
 
 /// A request that does this, with this memory.
-fn request<K>(
-    memory: Gather<K>,
-    op: &Op,
-    flags: PostFlags,
-) -> Result<WorkRequest<K>, Refusal> {
+fn request<K>(memory: Gather<K>, op: &Op, flags: PostFlags) -> Result<WorkRequest<K>, Refusal> {
     let request = match *op {
         Op::Send { data: None } => WorkRequest::send(memory),
         Op::Send { data: Some(data) } => WorkRequest::send_with_imm(memory, immediate(data)?),

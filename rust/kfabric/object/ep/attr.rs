@@ -43,7 +43,7 @@ pub(super) enum EpKind {
 /// # Errors
 ///
 /// - `ENODATA`: the domain has none of that kind.
-/// - `ENOSYS`: it has none at all.
+/// - `ENOSYS`: it has none at all, or none of a kind that needn't be asked for.
 pub(super) fn kind(domain: &DomainObject, info: &kfi_info) -> Result<EpKind, Refusal> {
     // SAFETY: As the C API demands, the attributes are null or valid for the call.
     let asked = unsafe { info.ep_attr.as_ref() }.map_or(EP_UNSPEC, |attr| attr.type_);
@@ -57,7 +57,12 @@ pub(super) fn kind(domain: &DomainObject, info: &kfi_info) -> Result<EpKind, Ref
         // It is to answer a request.
         EP_UNSPEC if has_msg && !info.handle.is_null() => Ok(EpKind::Msg),
         EP_UNSPEC | EP_TYPE if has_bare => Ok(EpKind::Bare),
-        EP_UNSPEC | EP_MSG if has_msg => Ok(EpKind::Msg),
+        EP_MSG if has_msg => Ok(EpKind::Msg),
+        // As it was offered.
+        EP_UNSPEC => Err(Refusal::new(
+            Errno::ENOSYS,
+            c"the info is of an offer without endpoints",
+        )),
         _ => {
             let refusal = Refusal::new(Errno::ENODATA, c"no endpoints of that kind");
             Err(refusal.value(u64::from(asked)))

@@ -18,4 +18,11 @@ ip link add kfi_ep0 type dummy &&
 trap 'rdma link delete rxe_ep 2>/dev/null; ip link delete kfi_ep0' EXIT
 rdma link add rxe_ep type rxe netdev kfi_ep0 &&
 	run_module kfi_selftest ep_verbs suite=ep provider=verbs address=198.51.100.1 || result=$?
+
+# The device goes when the case says so.
+ready() { [ "$(kernel_log | grep -c 'ready for the device to go')" -gt "$before" ]; }
+before=$(kernel_log | grep -c 'ready for the device to go')
+{ ! wait_for 60 ready || rdma link delete rxe_ep; } &
+run_module kfi_selftest ep_gone suite=ep_gone provider=verbs address=198.51.100.1 || result=$?
+wait
 exit $result

@@ -39,6 +39,7 @@ MODULE_PARM_DESC(suite, "which suite to run");
 static const struct kfi_suite *const suites[] = {
 	&suite_oracle,
 	&suite_ep,
+	&suite_ep_gone,
 	&suite_inject,
 	&suite_negotiate,
 	&suite_core,

@@ -50,5 +50,6 @@ void pieces_faults_case(struct kfi_test *t);
 void reserve_faults_case(struct kfi_test *t);
 extern const struct kfi_suite suite_loop;
 extern const struct kfi_suite suite_ep;
+extern const struct kfi_suite suite_ep_gone;
 
 #endif /* KFI_TEST_SUITES_H */

@@ -19,8 +19,8 @@ static int ask(struct kfi_info *hints, struct kfi_info **info)
 	return kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, hints, info);
 }
 
-/* What every offer of the verbs provider must be like. */
-static void check_offer(struct kfi_test *t, const struct kfi_info *info)
+/* What every offer of the verbs provider must be like; @msg: with connected endpoints. */
+static void check_offer(struct kfi_test *t, const struct kfi_info *info, bool msg)
 {
 	const struct kfi_domain_attr *d = info->domain_attr;
 
@@ -36,8 +36,13 @@ static void check_offer(struct kfi_test *t, const struct kfi_info *info)
 	EXPECT(t, d->mr_cnt, "no mr_cnt");
 	EXPECT(t, (info->caps & (KFI_RMA | KFI_REMOTE)) == (KFI_RMA | KFI_REMOTE), "caps %#llx",
 	       info->caps);
-	EXPECT(t, !(info->caps & (KFI_MSG | KFI_TAGGED | KFI_ATOMIC)), "caps %#llx", info->caps);
-	EXPECT(t, !info->ep_attr || info->ep_attr->type == KFI_EP_UNSPEC, "an endpoint type");
+	EXPECT(t, !(info->caps & (KFI_TAGGED | KFI_ATOMIC)), "caps %#llx", info->caps);
+	EXPECT(t, !(info->caps & KFI_MSG) == !msg, "caps %#llx", info->caps);
+	if (!EXPECT(t, info->ep_attr && info->tx_attr && info->rx_attr, "no endpoint attributes"))
+		return;
+	EXPECT_EQ(t, info->ep_attr->type, msg ? KFI_EP_MSG : KFI_EP_UNSPEC);
+	EXPECT(t, !info->tx_attr->size == !msg && !info->rx_attr->size == !msg, "queues of %zu, %zu",
+	       info->tx_attr->size, info->rx_attr->size);
 }
 
 static void hint_case(struct kfi_test *t)
@@ -52,7 +57,8 @@ static void hint_case(struct kfi_test *t)
 	if (hint->want)
 		EXPECT(t, !info, "*info is not NULL");
 	else if (info && info != (void *)0x5a5a)
-		check_offer(t, info);
+		check_offer(t, info, (hints->caps & KFI_MSG) ||
+			    (hints->ep_attr && hints->ep_attr->type == KFI_EP_MSG));
 	if (info != (void *)0x5a5a)
 		kfi_freeinfo(info);
 	kfi_freeinfo(hints);
@@ -189,11 +195,11 @@ static const struct kfi_case cases[] = {
 	ROW(unknown_domain, -KFI_ENODATA),
 	ROW(caps_none, 0),
 	ROW(caps_rma, 0),
-	ROW(caps_msg, -KFI_ENODATA),
+	ROW(caps_msg, 0),
 	ROW(caps_tagged, -KFI_ENODATA),
 	ROW(caps_atomic, -KFI_ENODATA),
 	ROW(caps_unknown, -KFI_ENODATA),
-	ROW(ep_msg, -KFI_ENODATA),
+	ROW(ep_msg, 0),
 	ROW(ep_rdm, -KFI_ENODATA),
 	ROW(ep_dgram, -KFI_ENODATA),
 	ROW(mode_none, -KFI_ENODATA),

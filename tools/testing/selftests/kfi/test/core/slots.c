@@ -31,10 +31,8 @@ static void fabric_case(struct kfi_test *t)
 	struct kfid_fabric *fabric = t->env->fabric;
 	struct kfi_wait_attr wait_attr = {};
 	struct kfid_wait *wait;
-	struct kfid_pep *pep;
 	void *ops;
 
-	NOSYS_OPEN(t, pep, kfi_passive_ep(fabric, t->env->info, &pep, NULL));
 	NOSYS_OPEN(t, wait, kfi_wait_open(fabric, &wait_attr, &wait));
 	NOSYS_OPEN(t, ops, kfi_open_ops(&fabric->fid, "no such ops", 0, &ops, NULL));
 	NOSYS(t, kfi_control(&fabric->fid, KFI_GETFIDFLAG, NULL));
@@ -58,6 +56,7 @@ static void domain_case(struct kfi_test *t)
 
 	NOSYS_OPEN(t, poll, kfi_poll_open(domain, &poll_attr, &poll));
 	NOSYS_OPEN(t, av, kfi_av_open(domain, &av_attr, &av, NULL));
+	/* The info is that of an offer without endpoints. */
 	NOSYS_OPEN(t, ep, kfi_endpoint(domain, info, &ep, NULL));
 	NOSYS_OPEN(t, sep, kfi_scalable_ep(domain, info, &sep, NULL));
 	NOSYS_OPEN(t, stx, kfi_stx_context(domain, &tx_attr, &stx, NULL));

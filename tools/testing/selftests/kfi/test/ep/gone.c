@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The device goes while endpoints are connected, connecting and listening, and transfers under way. A
+ * suite of its own: ep.sh takes the device away when it reads that everything is there.
+ */
+#include <linux/delay.h>
+
+#include "ep.h"
+#include "suites.h"
+
+#define RECEIVES	16
+#define LEN		4096
+
+static void *ctx(unsigned long n)
+{
+	return (void *)(0x60000000 + n);
+}
+
+/* All that was posted has ended once, as cancelled. */
+static void all_ended(struct kfi_test *t, struct ep_side *s)
+{
+	struct kfi_cq_err_entry err;
+	unsigned long seen = 0;
+	int i;
+
+	for (i = 0; i < RECEIVES; i++) {
+		struct kfi_cq_data_entry none;
+		unsigned long n;
+
+		memset(&err, 0, sizeof(err));
+		if (!EXPECT_EQ(t, kfi_cq_sread(s->rx, &none, 1, NULL, EP_WAIT_MS), -KFI_EAVAIL) ||
+		    !EXPECT_EQ(t, kfi_cq_readerr(s->rx, &err, 0), 1))
+			return;
+		EXPECT_EQ(t, err.err, KFI_ECANCELED);
+		n = (unsigned long)err.op_context - (unsigned long)ctx(0);
+		if (EXPECT(t, n < RECEIVES, "a completion of something else"))
+			EXPECT(t, !__test_and_set_bit(n, &seen), "receive %lu has ended twice", n);
+	}
+	ep_nothing(t, s->rx);
+}
+
+/* Nothing can be done any more, and nothing is lost by trying. */
+static void all_refused(struct kfi_test *t, struct ep_pair *p, u8 *mem)
+{
+	struct ep_side *s;
+
+	for (s = p->side; s < p->side + 2; s++) {
+		EXPECT_EQ(t, kfi_send(s->ep, mem, 8, NULL, 0, NULL), -KFI_ENOTCONN);
+		EXPECT_EQ(t, kfi_recv(s->ep, mem, 8, NULL, 0, NULL), -KFI_ENOTCONN);
+		EXPECT_EQ(t, kfi_shutdown(s->ep, 0), -KFI_ENOTCONN);
+		ep_nothing(t, s->tx);
+		ep_nothing(t, s->rx);
+	}
+}
+
+static void gone_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_connected(t, NULL), *waiting = ep_listening(t, NULL);
+	u8 *mem = kzalloc((RECEIVES + 1) * LEN, GFP_KERNEL);
+	struct ep_event *e = kzalloc_obj(*e);
+	struct kfi_info *info = NULL;
+	struct kfid_ep *ep;
+	u32 event;
+	int i, j;
+
+	if (!p || !waiting || !EXPECT(t, mem && e, "no memory"))
+		goto out;
+	/* A request that is read, and not answered. */
+	EXPECT_EQ(t, kfi_connect(waiting->side[0].ep, NULL, NULL, 0), 0);
+	if (!ep_event(t, waiting->side[1].eq, KFI_CONNREQ, &waiting->pep->fid, e))
+		goto out;
+	info = e->entry.info;
+	for (i = 0; i < RECEIVES; i++)
+		for (j = 0; j < 2; j++)
+			EXPECT_EQ(t, kfi_recv(p->side[j].ep, mem + i * LEN, LEN, NULL, 0, ctx(i)), 0);
+	ktap_note("ready for the device to go");
+	/* Both are told, and who is still connecting fails. */
+	for (j = 0; j < 2; j++) {
+		ep_event(t, p->side[j].eq, KFI_SHUTDOWN, &p->side[j].ep->fid, e);
+		all_ended(t, &p->side[j]);
+	}
+	if (EXPECT(t, kfi_eq_sread(waiting->side[0].eq, &event, mem, LEN, EP_WAIT_MS, 0) < 0,
+		   "an event other than an error")) {
+		struct kfi_eq_err_entry err = {};
+
+		EXPECT_EQ(t, kfi_eq_readerr(waiting->side[0].eq, &err, 0), sizeof(err));
+		EXPECT(t, err.fid == &waiting->side[0].ep->fid, "an error about another object");
+	}
+	all_refused(t, p, mem);
+	/* The request went with its device. */
+	EXPECT_EQ(t, kfi_endpoint(waiting->side[1].domain, info, &ep, NULL), -KFI_ENODEV);
+	EXPECT_EQ(t, kfi_endpoint(p->side[0].domain, p->info, &ep, NULL), -KFI_ENODEV);
+out:
+	kfi_freeinfo(info);
+	if (p)
+		ep_pair_close(t, p);
+	if (waiting)
+		ep_pair_close(t, waiting);
+	kfree(e);
+	kfree(mem);
+}
+
+static const struct kfi_case cases[] = {
+	{ "gone", gone_case },
+};
+
+const struct kfi_suite suite_ep_gone = {
+	.name = "ep_gone",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+	.bare = true,
+};
