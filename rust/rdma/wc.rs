@@ -126,24 +126,24 @@ pub struct WcStatus(u32);
 impl WcStatus {
     /// The request has been carried out.
     pub(crate) const SUCCESS: Self = Self(rdma_bindings::ib_wc_status_IB_WC_SUCCESS);
-    /// The queue pair was in error.
+    /// The queue pair was in error (`IB_WC_WR_FLUSH_ERR`).
     pub const FLUSHED: Self = Self(rdma_bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR);
 
-    /// The memory at this side was too short for what came, or is not as the request says.
+    /// The memory at this side was too short for what came, or is not as the request says (`IB_WC_LOC_LEN_ERR`).
     pub const LOCAL_LENGTH: Self = Self(rdma_bindings::ib_wc_status_IB_WC_LOC_LEN_ERR);
-    /// The request makes no sense to the device.
+    /// The request makes no sense to the device (`IB_WC_LOC_QP_OP_ERR`).
     pub const LOCAL_OPERATION: Self = Self(rdma_bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR);
-    /// The memory at this side may not be used like that.
+    /// The memory at this side may not be used like that (`IB_WC_LOC_PROT_ERR`).
     pub const LOCAL_PROTECTION: Self = Self(rdma_bindings::ib_wc_status_IB_WC_LOC_PROT_ERR);
-    /// The peer could make nothing of the request: its receive was too short, for one.
+    /// The peer could make nothing of the request: its receive was too short, for one (`IB_WC_REM_INV_REQ_ERR`).
     pub const REMOTE_INVALID: Self = Self(rdma_bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR);
-    /// The peer's memory may not be used like that.
+    /// The peer's memory may not be used like that (`IB_WC_REM_ACCESS_ERR`).
     pub const REMOTE_ACCESS: Self = Self(rdma_bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR);
-    /// The peer could not carry it out.
+    /// The peer could not carry it out (`IB_WC_REM_OP_ERR`).
     pub const REMOTE_OPERATION: Self = Self(rdma_bindings::ib_wc_status_IB_WC_REM_OP_ERR);
-    /// The peer did not answer.
+    /// The peer did not answer (`IB_WC_RETRY_EXC_ERR`).
     pub const NO_ANSWER: Self = Self(rdma_bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR);
-    /// The peer had no receive request.
+    /// The peer had no receive request (`IB_WC_RNR_RETRY_EXC_ERR`).
     pub const NO_RECEIVE: Self = Self(rdma_bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR);
 
     /// The status with this C value.

@@ -28,6 +28,14 @@ static const struct kfi_case cases[] = {
 	{ "rma", ep_rma_case },
 	{ "rma_refused", ep_rma_refused_case },
 	{ "rma_data", ep_rma_data_case },
+	{ "lists", ep_lists_case },
+	{ "descs", ep_descs_case },
+	{ "injects", ep_injects_case },
+	{ "counters", ep_counters_case },
+	{ "cancel", ep_cancel_case },
+	{ "atomic_context", ep_atomic_context_case },
+	{ "backlog", ep_backlog_case },
+	{ "named", ep_named_case },
 };
 
 const struct kfi_suite suite_ep = {

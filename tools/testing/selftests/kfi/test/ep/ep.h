@@ -126,6 +126,18 @@ void ep_full_case(struct kfi_test *t);
 void ep_flushed_case(struct kfi_test *t);
 void ep_bad_memory_case(struct kfi_test *t);
 
+/* lists.c */
+void ep_lists_case(struct kfi_test *t);
+void ep_descs_case(struct kfi_test *t);
+
+/* more.c */
+void ep_injects_case(struct kfi_test *t);
+void ep_counters_case(struct kfi_test *t);
+void ep_cancel_case(struct kfi_test *t);
+void ep_atomic_context_case(struct kfi_test *t);
+void ep_backlog_case(struct kfi_test *t);
+void ep_named_case(struct kfi_test *t);
+
 /* access.c */
 void ep_rma_case(struct kfi_test *t);
 void ep_rma_refused_case(struct kfi_test *t);

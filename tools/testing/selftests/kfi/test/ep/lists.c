@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory at this side in every form that the calls take: vectors of pages, scatterlists that the
+ * consumer has mapped, parts of registered regions.
+ */
+#include <linux/scatterlist.h>
+
+#include <kfi_dma_ext.h>
+
+#include "ep.h"
+
+#define PARTS	3
+#define PART	1500
+#define LEN	(PARTS * PART)
+#define SENT		(KFI_MSG | KFI_SEND)
+#define RECEIVED	(KFI_MSG | KFI_RECV)
+#define FETCHED		(KFI_RMA | KFI_READ)
+#define WRITTEN		(KFI_RMA | KFI_WRITE)
+
+static void *ctx(unsigned long n)
+{
+	return (void *)(0x11570000 + n);
+}
+
+/* Memory of one side: LEN bytes behind each other, as lists of PARTS entries. */
+struct listed {
+	u8 *all;
+	u8 *mem;
+	struct bio_vec bv[PARTS];
+	struct scatterlist sg[PARTS];
+	int mapped;
+	struct kfi_dma_ops *dma;
+	struct kfid *domain;
+};
+
+static bool listed_open(struct kfi_test *t, struct listed *l, struct ep_side *s)
+{
+	void *ops;
+	int i;
+
+	l->domain = &s->domain->fid;
+	l->all = kzalloc(LEN + 2 * GUARD, GFP_KERNEL);
+	if (!EXPECT(t, l->all, "no memory") ||
+	    !EXPECT_EQ(t, kfi_open_ops(l->domain, KFI_DMA_OPS_1, 0, &ops, NULL), 0))
+		return false;
+	l->dma = ops;
+	l->mem = l->all + GUARD;
+	sg_init_table(l->sg, PARTS);
+	for (i = 0; i < PARTS; i++) {
+		u8 *at = l->mem + i * PART;
+
+		bvec_set_page(&l->bv[i], virt_to_page(at), PART, offset_in_page(at));
+		sg_set_buf(&l->sg[i], at, PART);
+	}
+	l->mapped = l->dma->map_sg(l->domain, l->sg, PARTS, DMA_BIDIRECTIONAL);
+	return EXPECT(t, l->mapped > 0, "mapping the list is %d", l->mapped);
+}
+
+static void listed_close(struct listed *l)
+{
+	if (l->mapped > 0)
+		l->dma->unmap_sg(l->domain, l->sg, PARTS, DMA_BIDIRECTIONAL);
+	kfree(l->all);
+}
+
+/* Bytes of @from have come to @to, and nothing else has changed there. */
+static void came(struct kfi_test *t, struct listed *to, unsigned int shift, const char *how)
+{
+	EXPECT(t, pattern_is(to->mem, LEN, shift), "%s: other bytes have come", how);
+	EXPECT(t, !memchr_inv(to->all, 0, GUARD) && !memchr_inv(to->mem + LEN, 0, GUARD),
+	       "%s: bytes around have changed", how);
+}
+
+static void message(struct kfi_test *t, struct ep_pair *p, struct listed *from, struct listed *to,
+		    bool sgl)
+{
+	struct kfid_ep *tx = p->side[0].ep, *rx = p->side[1].ep;
+	struct kfi_cq_data_entry entry;
+
+	pattern(from->mem, LEN, sgl);
+	memset(to->all, 0, LEN + 2 * GUARD);
+	if (sgl) {
+		EXPECT_EQ(t, kfi_recvsgl(rx, to->sg, NULL, to->mapped, 0, ctx(1)), 0);
+		EXPECT_EQ(t, kfi_sendsgl(tx, from->sg, NULL, from->mapped, 0, ctx(2)), 0);
+	} else {
+		EXPECT_EQ(t, kfi_recvbv(rx, to->bv, NULL, PARTS, 0, ctx(1)), 0);
+		EXPECT_EQ(t, kfi_sendbv(tx, from->bv, NULL, PARTS, 0, ctx(2)), 0);
+	}
+	if (ep_completed(t, p->side[1].rx, ctx(1), RECEIVED, &entry))
+		EXPECT_EQ(t, entry.len, LEN);
+	ep_completed(t, p->side[0].tx, ctx(2), SENT, NULL);
+	came(t, to, sgl, sgl ? "a scatterlist is sent" : "pages are sent");
+}
+
+static void access(struct kfi_test *t, struct ep_pair *p, struct listed *here, struct listed *there,
+		   struct kfid_mr *mr, unsigned int call)
+{
+	struct listed *from = call & 1 ? here : there, *to = call & 1 ? there : here;
+	u64 addr = mr->iova, key = kfi_mr_key(mr);
+	struct kfid_ep *ep = p->side[0].ep;
+	ssize_t ret;
+
+	pattern(from->mem, LEN, call);
+	memset(to->all, 0, LEN + 2 * GUARD);
+	switch (call) {
+	case 0:
+		ret = kfi_readbv(ep, here->bv, NULL, PARTS, 0, addr, key, ctx(3));
+		break;
+	case 1:
+		ret = kfi_writebv(ep, here->bv, NULL, PARTS, 0, addr, key, ctx(3));
+		break;
+	case 2:
+		ret = kfi_readsgl(ep, here->sg, NULL, here->mapped, 0, addr, key, ctx(3));
+		break;
+	default:
+		ret = kfi_writesgl(ep, here->sg, NULL, here->mapped, 0, addr, key, ctx(3));
+	}
+	EXPECT_EQ(t, ret, 0);
+	ep_completed(t, p->side[0].tx, ctx(3), call & 1 ? WRITTEN : FETCHED, NULL);
+	came(t, to, call, call & 1 ? "a list is written" : "a list is read to");
+}
+
+/* Vectors of pages and mapped scatterlists, each way. */
+void ep_lists_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	struct listed a = {}, b = {};
+	struct kfid_mr *mr = NULL;
+	unsigned int i;
+
+	if (!p)
+		return;
+	if (!listed_open(t, &a, &p->side[0]) || !listed_open(t, &b, &p->side[1]) ||
+	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, b.mem, LEN,
+				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 5, 0, &mr, NULL), 0))
+		goto out;
+	for (i = 0; i < 2; i++)
+		message(t, p, &a, &b, i);
+	for (i = 0; i < 4; i++)
+		access(t, p, &a, &b, mr, i);
+	EXPECT_EQ(t, kfi_sendsgl(p->side[0].ep, NULL, NULL, 1, 0, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_sendbv(p->side[0].ep, NULL, NULL, 1, 0, NULL), -KFI_EINVAL);
+	ep_nothing(t, p->side[0].tx);
+out:
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	listed_close(&a);
+	listed_close(&b);
+	ep_pair_close(t, p);
+}
+
+/* A region of @access over all of @l. */
+static struct kfid_mr *region(struct kfi_test *t, struct ep_side *s, struct listed *l, u64 access)
+{
+	struct kfid_mr *mr = NULL;
+
+	EXPECT_EQ(t, kfi_mr_reg(s->domain, l->mem, LEN, access, 0, access & 0xff, 0, &mr, NULL), 0);
+	return mr;
+}
+
+/* Any part of a region by its descriptor, as far as its rights go. */
+void ep_descs_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	struct kfid_mr *from = NULL, *to = NULL;
+	struct listed a = {}, b = {};
+	void *descs[2], *desc, *wrong;
+	struct kvec kv[2];
+	struct kfid_ep *tx, *rx;
+
+	if (!p)
+		return;
+	tx = p->side[0].ep;
+	rx = p->side[1].ep;
+	if (!listed_open(t, &a, &p->side[0]) || !listed_open(t, &b, &p->side[1]))
+		goto out;
+	from = region(t, &p->side[0], &a, KFI_SEND);
+	to = region(t, &p->side[1], &b, KFI_RECV);
+	if (!from || !to)
+		goto out;
+	desc = kfi_mr_desc(from);
+	wrong = kfi_mr_desc(to);
+	/* Two parts of a region, not in order, to one somewhere in another. */
+	pattern(a.mem, 300, 4);
+	kv[0] = (struct kvec){ a.mem + 200, 100 };
+	kv[1] = (struct kvec){ a.mem, 200 };
+	descs[0] = desc;
+	descs[1] = desc;
+	EXPECT_EQ(t, kfi_recv(rx, b.mem + LEN - 300, 300, wrong, 0, ctx(1)), 0);
+	EXPECT_EQ(t, kfi_sendv(tx, kv, descs, 2, 0, ctx(2)), 0);
+	ep_completed(t, p->side[1].rx, ctx(1), RECEIVED, NULL);
+	ep_completed(t, p->side[0].tx, ctx(2), SENT, NULL);
+	EXPECT(t, !memcmp(b.mem + LEN - 300, a.mem + 200, 100) &&
+		  !memcmp(b.mem + LEN - 200, a.mem, 200), "other bytes have come");
+	EXPECT(t, !memchr_inv(b.mem, 0, LEN - 300), "bytes before have changed");
+	/* One part with a descriptor, and one without. */
+	descs[1] = NULL;
+	EXPECT_EQ(t, kfi_recv(rx, b.mem, 300, wrong, 0, ctx(1)), 0);
+	EXPECT_EQ(t, kfi_sendv(tx, kv, descs, 2, 0, ctx(2)), 0);
+	ep_completed(t, p->side[1].rx, ctx(1), RECEIVED, NULL);
+	ep_completed(t, p->side[0].tx, ctx(2), SENT, NULL);
+	EXPECT(t, !memcmp(b.mem, a.mem + 200, 100), "other bytes have come");
+	/* Providers that have no use for descriptors give none. */
+	if (!desc)
+		goto out;
+	/* Not for that; not there; one byte beyond. */
+	EXPECT_EQ(t, kfi_recv(tx, a.mem, 8, desc, 0, NULL), -KFI_EACCES);
+	EXPECT_EQ(t, kfi_send(tx, b.mem, 8, desc, 0, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_send(tx, a.mem + LEN - 7, 8, desc, 0, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_close(&from->fid), 0);
+	from = NULL;
+	EXPECT_EQ(t, kfi_send(tx, a.mem, 8, desc, 0, NULL), -KFI_EINVAL);
+	ep_nothing(t, p->side[0].tx);
+	ep_nothing(t, p->side[0].rx);
+out:
+	if (from)
+		EXPECT_EQ(t, kfi_close(&from->fid), 0);
+	if (to)
+		EXPECT_EQ(t, kfi_close(&to->fid), 0);
+	listed_close(&a);
+	listed_close(&b);
+	ep_pair_close(t, p);
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What is injected, counted, cancelled, kept waiting; and posting where nobody may sleep. */
+#include <linux/spinlock.h>
+
+#include "ep.h"
+
+#define SENT		(KFI_MSG | KFI_SEND)
+#define RECEIVED	(KFI_MSG | KFI_RECV)
+#define WRITTEN		(KFI_RMA | KFI_WRITE)
+#define LEN		512
+
+static void *ctx(unsigned long n)
+{
+	return (void *)(0x30e00000 + n);
+}
+
+/* The calls that inject, with data and without, as messages and as writes. */
+void ep_injects_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	u8 *from = kzalloc(LEN, GFP_KERNEL), *to = kzalloc(LEN, GFP_KERNEL);
+	struct kfi_cq_data_entry entry;
+	struct kfid_mr *mr = NULL;
+	struct kfid_ep *tx, *rx;
+	size_t most;
+
+	if (!p || !EXPECT(t, from && to, "no memory") ||
+	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, to, LEN, KFI_REMOTE_WRITE, 0, 3, 0, &mr,
+				     NULL), 0))
+		goto out;
+	tx = p->side[0].ep;
+	rx = p->side[1].ep;
+	most = p->info->tx_attr->inject_size;
+	pattern(from, most, 1);
+	EXPECT_EQ(t, kfi_recv(rx, to, LEN, NULL, 0, ctx(1)), 0);
+	EXPECT_EQ(t, kfi_injectdata(tx, from, most, 0x89abcdef, 0), 0);
+	memset(from, 0, LEN);
+	if (ep_completed(t, p->side[1].rx, ctx(1), RECEIVED | KFI_REMOTE_CQ_DATA, &entry)) {
+		EXPECT_EQ(t, entry.len, most);
+		EXPECT_EQ(t, entry.data, 0x89abcdef);
+	}
+	EXPECT(t, pattern_is(to, most, 1), "injectdata: other bytes");
+	/* A write without a trace; the message behind it says that it is done. */
+	memset(to, 0, LEN);
+	pattern(from, most, 2);
+	EXPECT_EQ(t, kfi_recv(rx, to + 256, 8, NULL, 0, ctx(2)), 0);
+	EXPECT_EQ(t, kfi_inject_write(tx, from, most + 1, 0, mr->iova, kfi_mr_key(mr)),
+		  -KFI_EMSGSIZE);
+	EXPECT_EQ(t, kfi_inject_write(tx, from, most, 0, mr->iova, kfi_mr_key(mr)), 0);
+	memset(from, 0, LEN);
+	EXPECT_EQ(t, kfi_inject(tx, from, 1, 0), 0);
+	ep_completed(t, p->side[1].rx, ctx(2), RECEIVED, NULL);
+	EXPECT(t, pattern_is(to, most, 2), "inject_write: other bytes");
+	/* And one with data, which the peer is told. */
+	pattern(from, 16, 3);
+	EXPECT_EQ(t, kfi_recv(rx, to + 256, 8, NULL, 0, ctx(3)), 0);
+	EXPECT_EQ(t, kfi_inject_writedata(tx, from, 16, 77, 0, mr->iova + 100, kfi_mr_key(mr)), 0);
+	memset(from, 0, LEN);
+	if (ep_completed(t, p->side[1].rx, ctx(3),
+			 KFI_RMA | KFI_REMOTE_WRITE | KFI_REMOTE_CQ_DATA, &entry))
+		EXPECT_EQ(t, entry.data, 77);
+	EXPECT(t, pattern_is(to + 100, 16, 3), "inject_writedata: other bytes");
+	ep_nothing(t, p->side[0].tx);
+	/* Not even nothing may be said about a region that isn't the caller's memory. */
+	EXPECT_EQ(t, kfi_inject(tx, (void *)ep_injects_case, 8, 0), -KFI_EFAULT);
+out:
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	if (p)
+		ep_pair_close(t, p);
+	kfree(from);
+	kfree(to);
+}
+
+/* Waits until the counters have these values. */
+static void counted(struct kfi_test *t, struct kfid_cntr **cntr, const u64 *want, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (want[i])
+			EXPECT_EQ(t, kfi_cntr_wait(cntr[i], want[i], EP_WAIT_MS), 0);
+		EXPECT_EQ(t, kfi_cntr_read(cntr[i]), want[i]);
+	}
+}
+
+/* Each counter counts what it is bound for, and errors. */
+void ep_counters_case(struct kfi_test *t)
+{
+	static const u64 flags[4] = { KFI_TRANSMIT, KFI_RECV, KFI_READ, KFI_WRITE };
+	struct kfi_cntr_attr attr = { .events = KFI_CNTR_EVENTS_COMP, .wait_obj = KFI_WAIT_UNSPEC };
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_listening(t, &wants);
+	struct kfid_cntr *cntr[4] = {};
+	struct kfid_mr *mr = NULL;
+	struct ep_event *e = kzalloc_obj(*e);
+	u8 *mem = kzalloc(LEN, GFP_KERNEL);
+	struct ep_side *s;
+	int i;
+
+	if (!p || !EXPECT(t, e && mem, "no memory"))
+		goto out;
+	s = &p->side[0];
+	EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
+	s->ep = NULL;
+	if (!EXPECT_EQ(t, kfi_endpoint(s->domain, p->info, &s->ep, s), 0) ||
+	    !EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->eq->fid, 0), 0) ||
+	    !EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->tx->fid, KFI_TRANSMIT), 0) ||
+	    !EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->rx->fid, KFI_RECV), 0))
+		goto out;
+	for (i = 0; i < 4; i++)
+		if (!EXPECT_EQ(t, kfi_cntr_open(s->domain, &attr, &cntr[i], NULL), 0) ||
+		    !EXPECT_EQ(t, kfi_ep_bind(s->ep, &cntr[i]->fid, flags[i]), 0))
+			goto out;
+	EXPECT_EQ(t, kfi_ep_bind(s->ep, &cntr[0]->fid, KFI_READ), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_connect(s->ep, NULL, NULL, 0), 0);
+	if (!ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e) ||
+	    !ep_open(t, &p->side[1], e->entry.info, &wants) ||
+	    !EXPECT_EQ(t, kfi_accept(p->side[1].ep, NULL, 0), 0) ||
+	    !ep_event(t, s->eq, KFI_CONNECTED, &s->ep->fid, e) ||
+	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, mem, LEN,
+				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 2, 0, &mr, NULL), 0))
+		goto out;
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(t, kfi_recv(p->side[1].ep, mem, 8, NULL, 0, ctx(0)), 0);
+		EXPECT_EQ(t, kfi_send(s->ep, mem + 256, 8, NULL, 0, ctx(0)), 0);
+	}
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(t, kfi_read(s->ep, mem + 256, 8, NULL, 0, mr->iova, kfi_mr_key(mr),
+				      ctx(0)), 0);
+	EXPECT_EQ(t, kfi_write(s->ep, mem + 256, 8, NULL, 0, mr->iova, kfi_mr_key(mr), ctx(0)), 0);
+	counted(t, cntr, (const u64[]) { 2, 0, 3, 1 }, 4);
+	EXPECT_EQ(t, kfi_recv(s->ep, mem, 8, NULL, 0, ctx(0)), 0);
+	EXPECT_EQ(t, kfi_send(p->side[1].ep, mem + 256, 8, NULL, 0, ctx(0)), 0);
+	counted(t, cntr, (const u64[]) { 2, 1, 3, 1 }, 4);
+	/* An error counts where its transfer would have. */
+	EXPECT_EQ(t, kfi_read(s->ep, mem + 256, 8, NULL, 0, mr->iova + LEN, kfi_mr_key(mr), ctx(0)),
+		  0);
+	EXPECT_EQ(t, kfi_cntr_wait(cntr[2], 4, EP_WAIT_MS), -KFI_EAVAIL);
+	EXPECT_EQ(t, kfi_cntr_readerr(cntr[2]), 1);
+	EXPECT_EQ(t, kfi_cntr_readerr(cntr[0]), 0);
+	/* One that is closed counts no more, and is in nobody's way. */
+	EXPECT_EQ(t, kfi_close(&cntr[0]->fid), 0);
+	cntr[0] = NULL;
+out:
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	if (p && p->side[0].ep) {
+		EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
+		p->side[0].ep = NULL;
+	}
+	for (i = 0; i < 4; i++)
+		if (cntr[i])
+			EXPECT_EQ(t, kfi_close(&cntr[i]->fid), 0);
+	if (p)
+		ep_pair_close(t, p);
+	kfree(e);
+	kfree(mem);
+}
+
+/* A receive that no message has come for is taken back, where the provider can. */
+void ep_cancel_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_connected(t, NULL);
+	struct kfi_cq_err_entry err;
+	u8 *mem = kzalloc(LEN, GFP_KERNEL);
+	ssize_t ret;
+	int i;
+
+	if (!p || !EXPECT(t, mem, "no memory"))
+		goto out;
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(t, kfi_recv(p->side[1].ep, mem + i * 64, 64, NULL, 0, ctx(i)), 0);
+	ret = kfi_cancel(&p->side[1].ep->fid, ctx(1));
+	if (ret == -KFI_ENOSYS) {
+		ktap_note("nothing is taken back: no such call");
+	} else if (EXPECT_EQ(t, ret, 0)) {
+		ep_failed_op(t, p->side[1].rx, ctx(1), KFI_ECANCELED, &err);
+		EXPECT_EQ(t, kfi_cancel(&p->side[1].ep->fid, ctx(1)), -KFI_ENOENT);
+	}
+	ep_nothing(t, p->side[1].rx);
+	/* The others are still there, in their order. */
+	pattern(mem + 256, 8, 3);
+	for (i = 0; i < 3; i += ret ? 1 : 2) {
+		EXPECT_EQ(t, kfi_send(p->side[0].ep, mem + 256, 8, NULL, 0, ctx(9)), 0);
+		ep_completed(t, p->side[1].rx, ctx(i), RECEIVED, NULL);
+		EXPECT(t, pattern_is(mem + i * 64, 8, 3), "other bytes");
+	}
+out:
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
+
+/* Everything may be posted where nobody may sleep. */
+void ep_atomic_context_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	u8 *mem = kzalloc(2 * LEN, GFP_KERNEL);
+	struct kfid_mr *mr = NULL;
+	DEFINE_SPINLOCK(lock);
+	unsigned long flags;
+	ssize_t ret[8];
+	void *bad = ep_atomic_context_case;
+	int i, n = 0;
+
+	if (!p || !EXPECT(t, mem, "no memory") ||
+	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, mem + LEN, LEN,
+				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), 0))
+		goto out;
+	pattern(mem, 64, 7);
+	spin_lock_irqsave(&lock, flags);
+	ret[n++] = kfi_recv(p->side[1].ep, mem + LEN, 64, NULL, 0, ctx(1));
+	ret[n++] = kfi_recv(p->side[1].ep, mem + LEN + 64, 64, NULL, 0, ctx(2));
+	ret[n++] = kfi_send(p->side[0].ep, mem, 64, NULL, 0, ctx(3));
+	ret[n++] = kfi_inject(p->side[0].ep, mem, 8, 0);
+	ret[n++] = kfi_write(p->side[0].ep, mem, 64, NULL, 0, mr->iova + 128, kfi_mr_key(mr), ctx(4));
+	ret[n++] = kfi_read(p->side[0].ep, mem + 256, 64, NULL, 0, mr->iova + 128, kfi_mr_key(mr),
+			    ctx(5));
+	ret[n++] = kfi_send(p->side[0].ep, bad, 64, NULL, 0, NULL);
+	spin_unlock_irqrestore(&lock, flags);
+	for (i = 0; i < n; i++)
+		EXPECT_EQ(t, ret[i], i < n - 1 ? 0 : -KFI_EFAULT);
+	for (i = 1; i <= 2; i++)
+		ep_completed(t, p->side[1].rx, ctx(i), RECEIVED, NULL);
+	ep_completed(t, p->side[0].tx, ctx(3), SENT, NULL);
+	ep_completed(t, p->side[0].tx, ctx(4), WRITTEN, NULL);
+	ep_completed(t, p->side[0].tx, ctx(5), KFI_RMA | KFI_READ, NULL);
+	EXPECT(t, pattern_is(mem + LEN, 64, 7) && pattern_is(mem + LEN + 64, 8, 7) &&
+		  pattern_is(mem + LEN + 128, 64, 7) && pattern_is(mem + 256, 64, 7), "other bytes");
+out:
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
+
+/* No more requests wait at a listener than its backlog says; the others are refused. */
+void ep_backlog_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct kfi_eq_err_entry err;
+	struct sockaddr_in address;
+	size_t len = sizeof(address);
+	struct ep_event *e = kzalloc_obj(*e);
+	struct kfi_info *source;
+	static const struct ep_wants none;
+	struct ep_side *s;
+	int backlog = 1;
+
+	if (!p || !EXPECT(t, e, "no memory"))
+		goto out;
+	s = &p->side[0];
+	EXPECT_EQ(t, kfi_control(&p->pep->fid, KFI_BACKLOG, &backlog), -KFI_EOPBADSTATE);
+	EXPECT_EQ(t, kfi_close(&p->pep->fid), 0);
+	p->pep = NULL;
+	address = ep_address();
+	source = ep_info(t, &address, KFI_SOURCE, 0);
+	if (!source)
+		goto out;
+	EXPECT_EQ(t, kfi_passive_ep(p->side[1].fabric, source, &p->pep, p), 0);
+	kfi_freeinfo(source);
+	backlog = 0;
+	EXPECT_EQ(t, kfi_control(&p->pep->fid, KFI_BACKLOG, &backlog), -KFI_EINVAL);
+	backlog = 1;
+	if (!EXPECT_EQ(t, kfi_control(&p->pep->fid, KFI_BACKLOG, &backlog), 0) ||
+	    !EXPECT_EQ(t, kfi_pep_bind(p->pep, &p->side[1].eq->fid, 0), 0) ||
+	    !EXPECT_EQ(t, kfi_listen(p->pep), 0) ||
+	    !EXPECT_EQ(t, kfi_getname(&p->pep->fid, &address, &len), 0))
+		goto out;
+	EXPECT_EQ(t, kfi_connect(s->ep, &address, NULL, 0), 0);
+	if (!ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e))
+		goto out;
+	/* That one waits; there is no place for another. */
+	EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
+	s->ep = NULL;
+	if (ep_open(t, s, p->info, &none)) {
+		EXPECT_EQ(t, kfi_connect(s->ep, &address, NULL, 0), 0);
+		ep_failed(t, s->eq, &s->ep->fid, KFI_ECONNREFUSED, &err);
+	}
+	EXPECT_EQ(t, kfi_reject(p->pep, e->entry.info->handle, NULL, 0), 0);
+	kfi_freeinfo(e->entry.info);
+out:
+	kfree(e);
+	if (p)
+		ep_pair_close(t, p);
+}
+
+/* Addresses by node and service, as kfi_getinfo() takes them. */
+void ep_named_case(struct kfi_test *t)
+{
+	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;
+	struct sockaddr_in *in;
+
+	if (!EXPECT(t, hints, "no memory"))
+		return;
+	hints->fabric_attr->prov_name = kstrdup(kfi_provider_name, GFP_KERNEL);
+	hints->domain_attr->mr_mode = EP_MODE;
+	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), kfi_address, "4420",
+				 KFI_SOURCE | KFI_NUMERICHOST, hints, &info), 0);
+	if (info) {
+		in = info->src_addr;
+		EXPECT_EQ(t, info->addr_format, KFI_SOCKADDR_IN);
+		if (EXPECT(t, in && info->src_addrlen == sizeof(*in), "no source"))
+			EXPECT(t, in->sin_port == htons(4420) &&
+				  in->sin_addr.s_addr == ep_address().sin_addr.s_addr,
+			       "another source");
+		EXPECT(t, !info->dest_addr, "a peer that nobody named");
+		kfi_freeinfo(info);
+	}
+	info = NULL;
+	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), kfi_address, "4420", 0, hints, &info), 0);
+	if (info) {
+		in = info->dest_addr;
+		if (EXPECT(t, in && info->dest_addrlen == sizeof(*in), "no peer"))
+			EXPECT(t, in->sin_port == htons(4420), "another peer");
+		kfi_freeinfo(info);
+	}
+	info = NULL;
+	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), "not.a.number", "4420", 0, hints, &info),
+		  -KFI_ENODATA);
+	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), kfi_address, "no port", 0, hints, &info),
+		  -KFI_ENODATA);
+	kfi_freeinfo(hints);
+}
