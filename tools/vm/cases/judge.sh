@@ -51,6 +51,13 @@ else
 	result 1 "judge: a hang is called one"
 fi
 
+judged pass "a guest that was killed on purpose has none" --killed
+guest 3 </dev/null >"$tmp/log"
+judged fail "if it has one all the same, it counts" --killed
+echo '[    2.9] WARNING: drivers/made_up.c:1 at up+0x1/0x2, CPU#0: sh/70' |
+	guest | sed '/exit 0/,$d' >"$tmp/log"
+judged fail "and so does what the kernel said before" --killed
+
 : >"$tmp/log"
 judged fail "an empty log fails"
 
