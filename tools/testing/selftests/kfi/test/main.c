@@ -10,6 +10,7 @@
 #include <linux/random.h>
 
 #include "env.h"
+#include "pair/pair.h"
 #include "suites.h"
 
 unsigned long kfi_seed;
@@ -28,6 +29,14 @@ char *kfi_address = "192.0.2.1";
 module_param_named(address, kfi_address, charp, 0444);
 MODULE_PARM_DESC(address, "an IPv4 address that this provider has (default: 192.0.2.1)");
 
+char *kfi_peer_address = "192.0.2.1";
+module_param_named(peer, kfi_peer_address, charp, 0444);
+MODULE_PARM_DESC(peer, "where kfi_pair_server.ko listens: IPv4 or IPv6 (default: 192.0.2.1)");
+
+char *kfi_port = "18515";
+module_param_named(port, kfi_port, charp, 0444);
+MODULE_PARM_DESC(port, "its port (default: 18515)");
+
 static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
@@ -40,6 +49,9 @@ static const struct kfi_suite *const suites[] = {
 	&suite_oracle,
 	&suite_ep,
 	&suite_ep_gone,
+	&suite_pair,
+	&suite_killed,
+	&suite_cut,
 	&suite_inject,
 	&suite_negotiate,
 	&suite_core,

@@ -51,5 +51,8 @@ void reserve_faults_case(struct kfi_test *t);
 extern const struct kfi_suite suite_loop;
 extern const struct kfi_suite suite_ep;
 extern const struct kfi_suite suite_ep_gone;
+extern const struct kfi_suite suite_pair;
+extern const struct kfi_suite suite_killed;
+extern const struct kfi_suite suite_cut;
 
 #endif /* KFI_TEST_SUITES_H */

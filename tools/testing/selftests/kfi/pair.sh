@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Connections between two modules: a server, kfi_pair_server.ko, and suites of kfi_selftest.ko,
+# which verify all that is transferred at both sides.  In one kernel, over each provider; that of RDMA
+# gets a device with addresses of its own, since the connection manager doesn't run over loopback
+# addresses.  Or between two kernels, over the link that tools/vm/pair has made: there the server is
+# killed, too, and the link cut.
+
+. "$(dirname "$0")/lib.sh"
+
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# serve PROVIDER ADDRESS ...
+serve()
+{
+	load kfi_pair_server provider="$1" address="$2,$3"
+}
+
+# What the server has to say of the clients' bytes.
+content() { [ "$(cat /sys/module/kfi_pair_server/parameters/failures)" = 0 ]; }
+
+# client NAME SUITE PROVIDER ADDRESS: one result, and its cases below it
+client()
+{
+	run_module kfi_selftest "$2" suite="$2" provider="$3" peer="$4" >"$tmp/cases"
+	_passed=$?
+	sed 's/^/    /' "$tmp/cases"
+	check "$1" [ $_passed = 0 ]
+}
+
+# over PROVIDER ADDRESS ADDRESS: both sides in this kernel
+over()
+{
+	check pair.$1.serve serve "$@"
+	client pair.$1.ipv4 pair "$1" "$2"
+	client pair.$1.ipv6 pair "$1" "$3"
+	check pair.$1.content content
+	check pair.$1.unload rmmod kfi_pair_server
+}
+
+one_kernel()
+{
+	loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
+	plan 10
+	over loop 192.0.2.1 2001:db8::1
+	unload $loaded_here || exit
+
+	modprobe -a dummy rdma_rxe rdma_cm 2>/dev/null
+	ip link add kfi_pair0 type dummy &&
+		ip address add 198.51.100.1/24 dev kfi_pair0 &&
+		ip address add 2001:db8::1/64 dev kfi_pair0 nodad &&
+		ip link set kfi_pair0 mtu 9000 up || exit
+	trap 'rdma link delete rxe_pair 2>/dev/null; ip link delete kfi_pair0; rm -rf "$tmp"' EXIT
+	rdma link add rxe_pair type rxe netdev kfi_pair0 &&
+		over verbs 198.51.100.1 2001:db8::1
+}
+
+# It comes here once more when it has been killed.
+server()
+{
+	plan 3
+	check pair.serve serve verbs "$KFI_ADDRESS" "$KFI_ADDRESS6"
+	meet 1
+	meet 2
+	check pair.content content
+	check pair.unload rmmod kfi_pair_server
+}
+
+cuts() { cat /sys/class/net/eth0/carrier_down_count; }
+
+client_of_two()
+{
+	plan 6
+	meet 1
+	client pair.ipv4 pair verbs "$KFI_PEER"
+	client pair.ipv6 pair verbs "$KFI_PEER6"
+	before=$(cuts)
+	client pair.cut cut verbs "$KFI_PEER"
+	check pair.was_cut [ "$(cuts)" -gt "$before" ]
+	client pair.killed killed verbs "$KFI_PEER"
+	echo "pair: restart peer"
+	meet 1
+	client pair.again pair verbs "$KFI_PEER"
+	meet 2
+}
+
+case $KFI_ROLE in
+server) server ;;
+client) client_of_two ;;
+*) one_kernel ;;
+esac
+finish

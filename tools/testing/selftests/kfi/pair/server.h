@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* kfi_pair_server.ko: what its files share. */
+#ifndef KFI_PAIR_SERVER_H
+#define KFI_PAIR_SERVER_H
+
+#include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/sched.h>
+
+#include <kfi_cm.h>
+#include <kfi_eq.h>
+
+#include "kfi_pair.h"
+
+/* How soon a thread that waits looks whether it is to stop. */
+#define STOP_MS	1000
+
+/**
+ * struct listener - an address at which clients come in
+ * @address: The address, in digits.
+ * @info: What was asked for it.
+ * @fabric: The fabric.
+ * @domain: The domain, of the connections, too.
+ * @eq: The requests.
+ * @pep: Who listens; NULL while nobody does. Under the list's lock.
+ * @task: Who answers.
+ */
+struct listener {
+	const char *address;
+	struct kfi_info *info;
+	struct kfid_fabric *fabric;
+	struct kfid_domain *domain;
+	struct kfid_eq *eq;
+	struct kfid_pep *pep;
+	struct task_struct *task;
+};
+
+/**
+ * struct connection - a client, and the thread that serves it
+ * @list: Among all connections.
+ * @listener: Where it came in.
+ * @info: The request, to be answered; freed then.
+ * @hello: What the client wants.
+ * @base: The pattern that the region holds.
+ * @data: The remote CQ data that came with the last write.
+ * @eq: What becomes of the connection.
+ * @tx: Completions of what is sent, read and written.
+ * @rx: Completions of receives.
+ * @ep: The endpoint.
+ * @mr: The region.
+ * @memory: The region's memory, with guards.
+ * @in: The receives' memory.
+ * @out: What is sent.
+ * @scratch: As much as a region, for what is read from the client or written to it.
+ * @task: The thread.
+ * @ended: It has closed everything.
+ */
+struct connection {
+	struct list_head list;
+	struct listener *listener;
+	struct kfi_info *info;
+	struct pair_hello hello;
+	u32 base;
+	u64 data;
+	struct kfid_eq *eq;
+	struct kfid_cq *tx;
+	struct kfid_cq *rx;
+	struct kfid_ep *ep;
+	struct kfid_mr *mr;
+	u8 *memory;
+	u8 *in;
+	u8 *out;
+	u8 *scratch;
+	struct task_struct *task;
+	bool ended;
+};
+
+#define MEMORY	(PAIR_REGION + 2 * PAIR_GUARD)
+
+/* main.c: something is not as it should be; it is counted, and told to clients that ask. */
+__printf(1, 2) void wrong(const char *fmt, ...);
+unsigned int wrong_so_far(void);
+
+/* listen.c */
+int listener_start(struct listener *l, const char *provider, const char *address, const char *port);
+void listener_stop(struct listener *l);
+int listener_listen(struct listener *l);
+void listener_deaf(struct listener *l);
+
+/* main.c: all of them. */
+void listeners_deaf(void);
+int listeners_listen(void);
+
+/* connection.c */
+void connection_start(struct listener *l, struct kfi_info *info, const struct pair_hello *hello);
+void connections_reap(bool all);
+unsigned int connections_open(void);
+
+/* serve.c: until the connection ends, or the thread is to stop. */
+void serve(struct connection *c);
+bool serve_receives(struct connection *c);
+
+#endif /* KFI_PAIR_SERVER_H */
