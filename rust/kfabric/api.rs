@@ -2,7 +2,7 @@
 
 //! The exported calls: providers, what they offer, and opening a fabric of theirs.
 
-mod address;
+pub(crate) mod address;
 pub(crate) mod answer;
 mod getinfo;
 pub(crate) mod guard;

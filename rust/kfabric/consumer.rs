@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! For consumers in Rust: memory registration that can't be misused.
+//! For consumers in Rust: memory registration, connections and transfers that can't be misused.
 //!
 //! It goes through the same objects and tables of operations as the C API, so it works over every
 //! provider, in whichever language that is written. Calls have the names that they have in C.
@@ -21,7 +21,10 @@
 //! [bound](Domain::bind) to it, registrations don't wait for the device: the queue tells when a
 //! region has its key.
 //!
-//! A [`CompletionQueue`] is opened in a domain for the transfers that endpoints bound to it carry out.
+//! A [`Listener`] waits for peers, and a [`MsgEndpoint`] has one. It goes on step by step, from one type
+//! to the next: created, enabled, connecting, connected. What it transfers is the memory of a
+//! [`Request`], which is given away, and comes back by the endpoint's [`RequestQueue`] when the transfer
+//! has ended. A [`CompletionQueue`] is what is beneath.
 //!
 //! [`Mr::raw_key`] is what a peer needs to know about a region, as bytes; [`Domain::map_raw`] makes
 //! a peer's usable here.
@@ -58,9 +61,13 @@ mod buffer;
 mod call;
 mod cntr;
 mod completions;
+mod conn;
+mod connect;
+mod connection;
 mod cq;
 mod domain;
 mod ep;
+mod ep_state;
 mod eq;
 mod error;
 mod event;
@@ -69,15 +76,24 @@ mod fabric;
 mod handle;
 mod handler;
 mod hints;
+mod incoming;
 mod info;
 mod kunit;
+mod listener;
+mod local;
 mod mapped_list;
 mod memory;
 mod mode;
 mod mr;
+mod msg_ep;
+mod name;
 mod pages;
+mod pep;
+mod post;
 mod raw;
 mod register;
+mod request;
+mod requests;
 mod reserve;
 mod sg_table;
 mod volatile;
@@ -101,18 +117,33 @@ pub use completions::{
     Completions,
     TransferFailure, //
 };
+pub use connection::{
+    ConnectionEvent,
+    ConnectionHandler, //
+};
 pub use cq::{
     CompletionQueue,
     CompletionQueueOptions, //
 };
 pub use domain::Domain;
 pub use ep::Endpoint;
+pub use ep_state::{
+    Active,
+    Connected,
+    Connecting,
+    Created,
+    Enabled,
+    Passive,
+    Receives, //
+};
 pub use eq::{
     EventQueue,
     EventQueueOptions, //
 };
 pub use error::{
     CloseError,
+    ConnectError,
+    Refused,
     RegisterError, //
 };
 pub use event::{
@@ -137,20 +168,41 @@ pub use handler::{
     NoHandler, //
 };
 pub use hints::Hints;
+pub use incoming::Incoming;
 pub use info::{
     Info,
     InfoList, //
+};
+pub use listener::{
+    ListenHandler,
+    Listener,
+    ListenerOptions, //
+};
+pub use local::{
+    Local,
+    MrPart, //
 };
 pub use mapped_list::MappedList;
 pub use memory::Backing;
 pub use mode::{
     Caps,
+    Counts,
     MrMode, //
 };
 pub use mr::Mr;
+pub use msg_ep::MsgEndpoint;
 pub use pages::Pages;
+pub use post::Remote;
 pub use raw::{
     MappedKey,
     RawKey, //
 };
 pub use register::Options;
+pub use request::Request;
+pub use requests::{
+    Ended,
+    Kind,
+    RequestHandler,
+    RequestQueue,
+    Transfer, //
+};

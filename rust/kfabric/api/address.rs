@@ -86,7 +86,7 @@ pub(super) unsafe fn ends(
 }
 
 /// A copy of an address for an info, and its length; null of none.
-pub(super) fn copy(address: Option<SocketAddr>) -> Result<(*mut c_void, usize), Errno> {
+pub(crate) fn copy(address: Option<SocketAddr>) -> Result<(*mut c_void, usize), Errno> {
     match address.map(RawAddress::new) {
         None => Ok((ptr::null_mut(), 0)),
         Some((raw, len)) => {

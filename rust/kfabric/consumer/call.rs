@@ -66,6 +66,11 @@ pub(super) fn result(ret: c_int) -> Result<(), Errno> {
     }
 }
 
+/// What a call that counts something returned: how many, or the error instead.
+pub(super) fn count(ret: isize) -> Result<usize, Errno> {
+    usize::try_from(ret).map_err(|_| Errno::from_c(c_int::try_from(ret).unwrap_or(0)))
+}
+
 /// What a call that opens something returned, and left behind. A provider that has succeeded but
 /// opened nothing is not believed.
 pub(super) fn opened<T>(ret: c_int, object: *mut T) -> Result<NonNull<T>, Errno> {

@@ -156,7 +156,7 @@ impl Completions<'_> {
     ) -> Result<Completed<'e>, Errno> {
         loop {
             let read = call(self.0.as_ptr(), room.as_mut_ptr().cast(), room.len())?;
-            match number(read) {
+            match call::count(read) {
                 Ok(count) => {
                     let done = room.get(..count).ok_or(Errno::EIO)?;
                     return Ok(Completed::Done(done));
@@ -178,7 +178,7 @@ impl Completions<'_> {
         let cq = self.0.as_ptr();
         // SAFETY: `cq` is open by the invariant of this type, and `entry` is a local.
         let read = unsafe { op!((*cq).ops, kfi_ops_cq, readerr(cq, &mut entry, 0)) }?;
-        match number(read) {
+        match call::count(read) {
             Ok(_) => Ok(Some(TransferFailure {
                 done: Completion {
                     context: entry.op_context.addr(),
@@ -195,9 +195,4 @@ impl Completions<'_> {
             Err(errno) => Err(errno),
         }
     }
-}
-
-/// A number of entries, or the error that C returned instead.
-fn number(ret: isize) -> Result<usize, Errno> {
-    usize::try_from(ret).map_err(|_| Errno::from_c(c_int::try_from(ret).unwrap_or(0)))
 }

@@ -5,7 +5,8 @@
 use crate::support::errno::Errno;
 use kernel::{
     error::Error,
-    fmt, //
+    fmt,
+    prelude::*, //
 };
 
 /// Memory that was not registered, and why.
@@ -62,6 +63,62 @@ impl<T> CloseError<T> {
     }
 }
 
+/// What was refused, and why. Nothing has been done with it.
+///
+/// The reason in words is in the tracepoint `kfi:kfi_refused`.
+pub struct Refused<T> {
+    errno: Errno,
+    what: T,
+}
+
+impl<T> Refused<T> {
+    pub(super) fn new(errno: Errno, what: T) -> Self {
+        Self { errno, what }
+    }
+
+    /// What was refused.
+    pub fn into_inner(self) -> T {
+        self.what
+    }
+}
+
+/// An endpoint that has no connection, and why.
+pub struct ConnectError<T> {
+    errno: Errno,
+    data: KVec<u8>,
+    connecting: Option<T>,
+}
+
+impl<T> ConnectError<T> {
+    /// It may still get one.
+    pub(super) fn pending(errno: Errno, endpoint: T) -> Self {
+        Self {
+            errno,
+            data: KVec::new(),
+            connecting: Some(endpoint),
+        }
+    }
+
+    /// There won't be one; a peer that has rejected has sent this with it.
+    pub(super) fn failed(errno: Errno, data: KVec<u8>) -> Self {
+        Self {
+            errno,
+            data,
+            connecting: None,
+        }
+    }
+
+    /// What the peer has sent with its rejection.
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The endpoint, if it may still get its connection; otherwise it is closed.
+    pub fn into_inner(self) -> Option<T> {
+        self.connecting
+    }
+}
+
 /// What all errors of this kind can do.
 macro_rules! error {
     ($error:ident, $words:literal) => {
@@ -103,3 +160,5 @@ macro_rules! error {
 
 error!(RegisterError, "not registered: ");
 error!(CloseError, "not closed: ");
+error!(Refused, "refused: ");
+error!(ConnectError, "not connected: ");

@@ -3,7 +3,10 @@
 //! Reading event queues, and writing to them.
 
 use super::{
-    call::op,
+    call::{
+        self,
+        op, //
+    },
     Event, //
 };
 use crate::support::errno::Errno;
@@ -154,7 +157,7 @@ impl Events<'_> {
             let (buf, len) = (bytes.as_ptr().cast(), bytes.len());
             // SAFETY: `eq` is open by the invariant of this type, and `buf` is valid for the call.
             let written = unsafe { op!((*eq).ops, kfi_ops_eq, write(eq, number, buf, len, 0)) }?;
-            length(written).map(|_| ())
+            call::count(written).map(|_| ())
         })
     }
 }
@@ -174,7 +177,7 @@ enum Read {
 impl Read {
     /// Takes what C returned; errors are those that say nothing of the kind.
     fn from_c(ret: isize) -> Result<Self, Errno> {
-        match length(ret) {
+        match call::count(ret) {
             Ok(len) => Ok(Self::Entry(len)),
             Err(Errno::EAGAIN) => Ok(Self::Empty),
             Err(Errno::EAVAIL) => Ok(Self::Failure),
@@ -182,9 +185,4 @@ impl Read {
             Err(errno) => Err(errno),
         }
     }
-}
-
-/// A number of bytes, or the error that C returned instead.
-fn length(ret: isize) -> Result<usize, Errno> {
-    usize::try_from(ret).map_err(|_| Errno::from_c(c_int::try_from(ret).unwrap_or(0)))
 }

@@ -23,7 +23,8 @@ use kfi_bindings::{
     kfid_ep,
     kfid_eq,
     kfid_fabric,
-    kfid_mr, //
+    kfid_mr,
+    kfid_pep, //
 };
 
 /// A C object.
@@ -57,6 +58,7 @@ raw! {
     kfid_cntr = "counter";
     kfid_cq = "completion queue";
     kfid_ep = "endpoint";
+    kfid_pep = "passive endpoint";
 }
 
 /// An open object, which dropping closes.

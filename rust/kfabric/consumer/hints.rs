@@ -7,10 +7,17 @@ use super::{
     InfoList,
     MrMode, //
 };
-use crate::support::errno::Errno;
+use crate::{
+    api::address,
+    support::errno::Errno, //
+};
+use core::net::SocketAddr;
 use kernel::{
     bindings,
-    ffi::c_char,
+    ffi::{
+        c_char,
+        c_void, //
+    },
     str::{
         CStr,
         CStrExt, //
@@ -43,7 +50,8 @@ use kfi_bindings::{
 ///
 /// # Invariants
 ///
-/// The list has one info, with domain and fabric attributes, whose names are null or kmalloc memory.
+/// The list has one info, with endpoint, domain and fabric attributes; names and addresses are null or
+/// kmalloc memory.
 pub struct Hints(InfoList);
 
 impl Hints {
@@ -83,6 +91,28 @@ impl Hints {
     pub fn mr_mode(mut self, mode: MrMode) -> Self {
         self.domain(|attr| attr.mr_mode = mode.bits());
         self
+    }
+
+    /// Asks for connected endpoints (`KFI_EP_MSG`).
+    pub fn msg(mut self) -> Self {
+        let attr = self.info().ep_attr;
+        // SAFETY: By the invariant of this type.
+        unsafe { (*attr).type_ = kfi_bindings::kfi_ep_type_KFI_EP_MSG };
+        self
+    }
+
+    /// Asks for what has this address, to listen at it for instance. May sleep.
+    pub fn source(mut self, address: SocketAddr) -> Result<Self, Errno> {
+        let info = self.info();
+        place(&mut info.src_addr, &mut info.src_addrlen, address)?;
+        Ok(self)
+    }
+
+    /// Asks for what can be connected to a peer with this address. May sleep.
+    pub fn peer(mut self, address: SocketAddr) -> Result<Self, Errno> {
+        let info = self.info();
+        place(&mut info.dest_addr, &mut info.dest_addrlen, address)?;
+        Ok(self)
     }
 
     /// Asks for this many segments in one region at least.
@@ -142,5 +172,15 @@ fn rename(place: &mut *mut c_char, name: &CStr) -> Result<(), Errno> {
     }
     // SAFETY: By the invariant of `Hints`, which this function is for.
     unsafe { bindings::kfree(core::mem::replace(place, copy).cast()) };
+    Ok(())
+}
+
+/// Puts a copy of `address` where an address is, null or kmalloc memory, that belongs to the hints.
+fn place(at: &mut *mut c_void, len: &mut usize, address: SocketAddr) -> Result<(), Errno> {
+    let (copy, new) = address::copy(Some(address))?;
+    *len = new;
+    let before = core::mem::replace(at, copy);
+    // SAFETY: By the invariant of `Hints`, which this function is for.
+    unsafe { bindings::kfree(before) };
     Ok(())
 }

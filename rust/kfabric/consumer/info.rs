@@ -7,10 +7,16 @@ use super::{
     Caps,
     MrMode, //
 };
-use crate::support::errno::Errno;
-use core::ptr::{
-    self,
-    NonNull, //
+use crate::support::{
+    errno::Errno,
+    sockaddr, //
+};
+use core::{
+    net::SocketAddr,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 use kernel::{
     ffi::c_char,
@@ -62,6 +68,16 @@ impl InfoList {
         };
         // INVARIANT: What getinfo gives out is the caller's.
         call::opened(ret, first).map(|first| Self { first })
+    }
+
+    /// Takes over what a C function gave out.
+    ///
+    /// # Safety
+    ///
+    /// The caller guarantees the invariant of this type.
+    pub(super) unsafe fn from_raw(first: NonNull<kfi_info>) -> Self {
+        // INVARIANT: By the requirements of this function.
+        Self { first }
     }
 
     /// All that there is, from all providers. May sleep.
@@ -199,6 +215,31 @@ impl Info {
         let name = self.domain_attr().map_or(ptr::null_mut(), |attr| attr.name);
         // SAFETY: By the invariant.
         unsafe { self.name(name) }
+    }
+
+    /// Returns whether it offers connected endpoints (`KFI_EP_MSG`).
+    pub fn is_msg(&self) -> bool {
+        // SAFETY: By the invariant.
+        let attr = unsafe { (*self.as_raw()).ep_attr.as_ref() };
+        attr.is_some_and(|attr| attr.type_ == kfi_bindings::kfi_ep_type_KFI_EP_MSG)
+    }
+
+    /// The address at this side, if there is one.
+    pub fn source(&self) -> Option<SocketAddr> {
+        let info = self.as_raw();
+        // SAFETY: By the invariant, the address is null or has so many bytes.
+        unsafe { sockaddr::read_any((*info).src_addr, (*info).src_addrlen) }
+            .ok()
+            .flatten()
+    }
+
+    /// The peer's address, if there is one.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        let info = self.as_raw();
+        // SAFETY: By the invariant, the address is null or has so many bytes.
+        unsafe { sockaddr::read_any((*info).dest_addr, (*info).dest_addrlen) }
+            .ok()
+            .flatten()
     }
 
     /// What the provider can do.

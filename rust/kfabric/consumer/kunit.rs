@@ -14,4 +14,5 @@ mod objects;
 mod provider;
 mod raw;
 mod reg;
+mod request;
 mod together;

@@ -17,7 +17,7 @@ macro_rules! flags {
         pub struct $set($repr);
 
         impl $set {
-            $($(#[$flag_doc])* pub const $flag: Self = Self($value);)*
+            $($(#[$flag_doc])* pub const $flag: Self = Self::from_bits($value);)*
 
             /// The set as the C API has it.
             pub(super) const fn from_bits(bits: $repr) -> Self {
@@ -78,5 +78,19 @@ flags! {
         RMA_EVENT = signed(kfi_bindings::KFI_MR_RMA_EVENT);
         /// Regions are bound to an endpoint and enabled (`KFI_MR_ENDPOINT`).
         ENDPOINT = signed(kfi_bindings::KFI_MR_ENDPOINT);
+    }
+}
+
+flags! {
+    /// What a counter of an endpoint counts.
+    Counts(u64) {
+        /// Messages that were sent (`KFI_TRANSMIT`).
+        SENDS = widen_u32(kfi_bindings::KFI_TRANSMIT);
+        /// Messages that were received (`KFI_RECV`).
+        RECVS = widen_u32(kfi_bindings::KFI_RECV);
+        /// Reads of the peer's memory (`KFI_READ`).
+        READS = widen_u32(kfi_bindings::KFI_READ);
+        /// Writes to the peer's memory (`KFI_WRITE`).
+        WRITES = widen_u32(kfi_bindings::KFI_WRITE);
     }
 }

@@ -18,12 +18,15 @@ use crate::{
     }, //
 };
 use core::ptr::NonNull;
-use kernel::sync::{
-    atomic::{
-        Acquire,
-        Atomic, //
-    },
-    Arc, //
+use kernel::{
+    ffi::c_void,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic, //
+        },
+        Arc, //
+    }, //
 };
 use kfi_bindings::kfid_mr;
 
@@ -138,6 +141,17 @@ impl<B: Backing> Mr<B> {
     /// is there, and must not be closed. Any context.
     pub fn as_raw(&self) -> *mut kfid_mr {
         self.0.as_ptr()
+    }
+
+    /// `kfi_mr_desc()`: returns what transfers at this side name the region by. Any context.
+    pub(super) fn desc(&self) -> *mut c_void {
+        // SAFETY: `as_raw` is open as long as `self` is there. The core writes it before the key.
+        unsafe { (&raw const (*self.as_raw()).mem_desc).read_volatile() }
+    }
+
+    /// Returns the memory, which peers may be using. Any context.
+    pub(super) fn memory(&self) -> &B {
+        self.0.lent()
     }
 
     /// Copies bytes from `offset` on until `to` is full.

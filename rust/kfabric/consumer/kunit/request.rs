@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Unit tests of requests and their queues; what completes is completed by the tests.
+
+#[kernel::macros::kunit_tests(kfabric_consumer_request)]
+mod tests {
+    use crate::{
+        consumer::{
+            kunit::fake::{
+                bytes,
+                domain,
+                Fake, //
+            },
+            *, //
+        },
+        object::cq::CqObject,
+        provider::cq::{
+            self,
+            Context,
+            Place, //
+        }, //
+    };
+    use core::ptr;
+    use kernel::{
+        ffi::c_void,
+        prelude::*,
+        sync::{
+            atomic::{
+                Atomic,
+                Relaxed, //
+            },
+            Arc, //
+        }, //
+    };
+
+    /// A context that counts how often it was dropped.
+    struct Drops(Arc<Atomic<i32>>);
+
+    impl Drop for Drops {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    type Queue = RequestQueue<KVec<u8>, Drops>;
+
+    fn drops() -> Result<Arc<Atomic<i32>>> {
+        Ok(Arc::new(Atomic::new(0), GFP_KERNEL)?)
+    }
+
+    fn request(drops: &Arc<Atomic<i32>>, len: usize) -> Result<Request<KVec<u8>, Drops>> {
+        Ok(Request::new(bytes(0, len)?, Drops(drops.clone()))?)
+    }
+
+    fn place(queue: &Queue) -> Result<Place> {
+        let raw = queue.completion_queue().as_raw();
+        // SAFETY: The queue is open while there is a reference to it.
+        let object = unsafe { CqObject::from_fid(raw.cast()) }?;
+        object.queue().reserve().ok_or(EAGAIN)
+    }
+
+    fn done(context: *mut c_void, flags: u32) -> cq::Completion {
+        cq::Completion {
+            context: Context::new(context),
+            flags: u64::from(flags),
+            len: 7,
+            buf: Context::new(ptr::null_mut()),
+            data: 9,
+        }
+    }
+
+    fn failure(context: *mut c_void) -> cq::Failure {
+        cq::Failure {
+            done: done(context, kfi_bindings::KFI_RECV),
+            olen: 0,
+            errno: Errno::ECANCELED,
+            prov_errno: 0,
+        }
+    }
+
+    #[test]
+    fn parts_are_within_the_memory() -> Result {
+        let drops = drops()?;
+        let mut request = request(&drops, 10)?;
+        let start = request.memory().as_ptr().addr();
+        let at = |request: &Request<KVec<u8>, Drops>| {
+            let posting = request.posting();
+            posting.map(|at| (at.buf.addr() - start, at.len, at.desc.addr()))
+        };
+        assert_eq!(at(&request), Ok((0, 10, 0)));
+        request.set_part(10, 0)?;
+        assert_eq!(at(&request), Ok((10, 0, 0)));
+        request.set_part(3, 7)?;
+        for (offset, len) in [(3, 8), (11, 0), (usize::MAX, 2), (0, usize::MAX)] {
+            assert_eq!(request.set_part(offset, len), Err(Errno::EINVAL));
+            assert_eq!(at(&request), Ok((3, 7, 0)));
+        }
+        request.memory_mut().truncate(9);
+        assert_eq!(at(&request), Err(Errno::EINVAL));
+        let (memory, context) = request.into_inner();
+        assert_eq!((memory.len(), drops.load(Relaxed)), (9, 0));
+        drop(context);
+        assert_eq!(drops.load(Relaxed), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn requests_come_back_as_they_went() -> Result {
+        let _provider = Fake::register()?;
+        let queue = Queue::open(
+            &domain()?,
+            CompletionQueueOptions::default().size(4).waits(),
+        )?;
+        let drops = drops()?;
+        let context = request(&drops, 10)?.into_context();
+        place(&queue)?.complete(done(context, kfi_bindings::KFI_READ));
+        match queue.wait(None)? {
+            Some(Ended::Done(request, how)) => {
+                assert_eq!((how.kind, how.len, how.data), (Kind::Read, 7, None));
+                assert!(*request.memory() == bytes(0, 10)?);
+                let data = kfi_bindings::KFI_RECV | kfi_bindings::KFI_REMOTE_CQ_DATA;
+                place(&queue)?.complete(done(request.into_context(), data));
+            }
+            _ => return Err(EIO),
+        }
+        match queue.read()? {
+            Some(Ended::Done(request, how)) => {
+                assert_eq!((how.kind, how.data), (Kind::Recv, Some(9)));
+                place(&queue)?.fail(failure(request.into_context()));
+            }
+            _ => return Err(EIO),
+        }
+        place(&queue)?.fail(failure(ptr::null_mut()));
+        match queue.read()? {
+            Some(Ended::Failed(request, how)) => {
+                assert_eq!(how.errno, Errno::ECANCELED);
+                assert_eq!(drops.load(Relaxed), 0);
+                drop(request);
+            }
+            _ => return Err(EIO),
+        }
+        assert_eq!(drops.load(Relaxed), 1);
+        assert!(matches!(queue.read()?, Some(Ended::InjectFailed(_))));
+        assert!(queue.read()?.is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn what_nobody_reads_goes_with_the_queue() -> Result {
+        let _provider = Fake::register()?;
+        let queue = Queue::open(&domain()?, CompletionQueueOptions::default().size(4))?;
+        let drops = drops()?;
+        let flags = kfi_bindings::KFI_SEND;
+        place(&queue)?.complete(done(request(&drops, 10)?.into_context(), flags));
+        place(&queue)?.fail(failure(request(&drops, 10)?.into_context()));
+        place(&queue)?.complete(done(request(&drops, 10)?.into_context(), flags));
+        assert_eq!(drops.load(Relaxed), 0);
+        drop(queue);
+        assert_eq!(drops.load(Relaxed), 3);
+        Ok(())
+    }
+
+    /// Counts what it gets.
+    struct Counts(Arc<Atomic<i32>>);
+
+    impl RequestHandler<KVec<u8>, Drops> for Counts {
+        fn ended(&self, ended: Ended<KVec<u8>, Drops>) {
+            let value = match ended {
+                Ended::Done(..) => 1,
+                Ended::Failed(..) => 10,
+                Ended::InjectFailed(_) => 100,
+            };
+            self.0.fetch_add(value, Relaxed);
+        }
+    }
+
+    #[test]
+    fn handlers_get_requests() -> Result {
+        let _provider = Fake::register()?;
+        let (count, drops) = (drops()?, drops()?);
+        let handler = KBox::new(Counts(count.clone()), GFP_KERNEL)?;
+        let options = CompletionQueueOptions::default().size(4);
+        let queue = Queue::open_with(&domain()?, options, handler)?;
+        place(&queue)?.complete(done(
+            request(&drops, 10)?.into_context(),
+            kfi_bindings::KFI_WRITE,
+        ));
+        place(&queue)?.fail(failure(request(&drops, 10)?.into_context()));
+        place(&queue)?.fail(failure(ptr::null_mut()));
+        assert_eq!((count.load(Relaxed), drops.load(Relaxed)), (111, 2));
+        drop(queue);
+        assert!(Arc::into_unique_or_drop(count).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn addresses_are_asked_for_and_found() -> Result {
+        use core::net::{
+            IpAddr,
+            Ipv4Addr,
+            SocketAddr, //
+        };
+        let near = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 1);
+        let far = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 2);
+        let hints = Hints::new()?.msg().source(far)?.source(near)?.peer(far)?;
+        // SAFETY: The info is valid as long as the hints are.
+        let info = unsafe { &*hints.as_raw().cast::<Info>() };
+        assert!(info.is_msg());
+        assert_eq!((info.source(), info.peer()), (Some(near), Some(far)));
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Posting requests to connected endpoints.
+//!
+//! All of it may be done in any context.
+
+use super::{
+    call::{
+        self,
+        op, //
+    },
+    request::Posting,
+    Connected,
+    Local,
+    MsgEndpoint,
+    Receives,
+    Refused,
+    Request, //
+};
+use crate::support::errno::Errno;
+use kernel::ffi::c_void;
+use kfi_bindings::{
+    kfi_addr_t,
+    kfi_ops_msg,
+    kfi_ops_rma,
+    kfid_ep, //
+};
+
+/// Connected endpoints know no other peer, and don't look at it.
+const PEER: kfi_addr_t = 0;
+
+/// Where to read or write in the peer's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// The address: the [base](super::Mr::base) of the peer's region, and an offset.
+    pub addr: u64,
+    /// The region's [key](super::Mr::key).
+    pub key: u64,
+}
+
+/// A request that was refused comes back.
+type Posted<B, C> = Result<(), Refused<Request<B, C>>>;
+
+impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
+    /// Gives a request away by `call`, which posts it.
+    fn post(
+        &self,
+        request: Request<B, C>,
+        call: impl FnOnce(*mut kfid_ep, &Posting, *mut c_void) -> Result<isize, Errno>,
+    ) -> Posted<B, C> {
+        let posting = match request.posting() {
+            Ok(posting) => posting,
+            Err(errno) => return Err(Refused::new(errno, request)),
+        };
+        let context = request.into_context();
+        let posted = call(self.as_raw(), &posting, context).and_then(call::count);
+        match posted {
+            Ok(_) => Ok(()),
+            // SAFETY: It was refused, so nobody else has it.
+            Err(errno) => match unsafe { Request::from_context(context.addr()) } {
+                Some(request) => Err(Refused::new(errno, request)),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// Calls an operation of an endpoint's table with a request's memory and these.
+///
+/// SAFETY, of all: the endpoint is open. The memory is as `Local` promises, and nobody else has it until
+/// the transfer has ended. The context is opaque.
+macro_rules! post {
+    ($endpoint:expr, $request:expr, $table:ident: $ops:ty, $op:ident($($arg:expr),*)) => {
+        $endpoint.post($request, |ep, at, context| {
+            // SAFETY: As said above.
+            unsafe {
+                op!((*ep).$table, $ops, $op(ep, at.buf, at.len, at.desc, $($arg,)* context))
+            }
+        })
+    };
+}
+
+impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
+    /// `kfi_recv()`: waits for a message in the request's memory.
+    ///
+    /// # Errors
+    ///
+    /// With the request:
+    ///
+    /// - `EAGAIN`: as many are waiting as can be, or the queue is full.
+    /// - `ENOTCONN`: the connection has ended.
+    /// - Others: as `kfi_recv()`.
+    pub fn recv(&self, request: Request<B, C>) -> Posted<B, C> {
+        post!(self, request, msg: kfi_ops_msg, recv(PEER))
+    }
+}
+
+impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
+    /// `kfi_send()`: sends the request's memory as a message.
+    ///
+    /// # Errors
+    ///
+    /// With the request:
+    ///
+    /// - `EAGAIN`: as many are under way as can be, or the queue is full.
+    /// - `ENOTCONN`: the connection has ended.
+    /// - Others: as `kfi_send()`.
+    pub fn send(&self, request: Request<B, C>) -> Posted<B, C> {
+        post!(self, request, msg: kfi_ops_msg, send(PEER))
+    }
+
+    /// `kfi_senddata()`: as [`send`](Self::send), and the peer gets a number of 4 bytes along with it.
+    ///
+    /// # Errors
+    ///
+    /// As for `send`, and:
+    ///
+    /// - `EINVAL`: more than 4 bytes.
+    pub fn send_data(&self, request: Request<B, C>, data: u64) -> Posted<B, C> {
+        post!(self, request, msg: kfi_ops_msg, senddata(data, PEER))
+    }
+
+    /// `kfi_read()`: reads from the peer's memory into the request's, as many bytes as that has.
+    ///
+    /// # Errors
+    ///
+    /// As for [`send`](Self::send). Whether the peer lets it in is seen later.
+    pub fn read(&self, request: Request<B, C>, from: Remote) -> Posted<B, C> {
+        post!(self, request, rma: kfi_ops_rma, read(PEER, from.addr, from.key))
+    }
+
+    /// `kfi_write()`: writes the request's memory to the peer's.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    pub fn write(&self, request: Request<B, C>, to: Remote) -> Posted<B, C> {
+        post!(self, request, rma: kfi_ops_rma, write(PEER, to.addr, to.key))
+    }
+
+    /// `kfi_writedata()`: as [`write`](Self::write), and a receive of the peer's tells it so, with a number
+    /// of 4 bytes.
+    ///
+    /// # Errors
+    ///
+    /// As for `write`, and:
+    ///
+    /// - `EINVAL`: more than 4 bytes.
+    pub fn write_data(&self, request: Request<B, C>, to: Remote, data: u64) -> Posted<B, C> {
+        post!(self, request, rma: kfi_ops_rma, writedata(data, PEER, to.addr, to.key))
+    }
+
+    /// `kfi_inject()`: sends a copy of some bytes as a message. Nothing comes back of it, unless it fails.
+    ///
+    /// # Errors
+    ///
+    /// - `EMSGSIZE`: more bytes than the provider injects.
+    /// - `EFAULT`: they are no memory that could be registered: on the stack, or constants.
+    /// - Others: as for [`send`](Self::send).
+    pub fn inject(&self, bytes: &[u8]) -> Result<(), Errno> {
+        let (ep, buf, len) = (self.as_raw(), bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: The endpoint is open. The bytes are copied before the call returns.
+        let posted = unsafe { op!((*ep).msg, kfi_ops_msg, inject(ep, buf, len, PEER)) }?;
+        call::count(posted).map(|_| ())
+    }
+}
