@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! kfabric in Rust: connects two endpoints, and plays ping-pong with messages.
+//!
+//! A request that is posted is given away with its buffer, and comes back when its transfer has ended.
+//! So nobody can touch, or free, what is being sent or received: there is no unsafe code in here.
+
+#![forbid(unsafe_code)]
+
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    SocketAddr, //
+};
+use kernel::{
+    prelude::*,
+    str::CStr, //
+};
+use kfabric::consumer::{
+    CompletionQueueOptions,
+    Domain,
+    Ended,
+    Fabric,
+    Hints,
+    Kind,
+    Listener,
+    ListenerOptions,
+    MrMode,
+    MsgEndpoint,
+    Request,
+    RequestQueue, //
+};
+
+module! {
+    type: Module,
+    name: "kfi_pingpong",
+    authors: ["kfabric developers"],
+    description: "kfabric in Rust: two endpoints play ping-pong",
+    license: "GPL",
+    params: {
+        verbs: u8 {
+            default: 0,
+            description: "1: over the provider verbs, 0: over loop",
+        },
+        address: u32 {
+            default: 0xc000_0201,
+            description: "the IPv4 address to listen at, as a number; 192.0.2.1 if not said",
+        },
+    },
+}
+
+const LEN: usize = 4096;
+const PASSES: usize = 1000;
+/// Something must be wrong if nothing has happened for so long, in milliseconds.
+const PATIENCE: Option<u32> = Some(60_000);
+
+fn play(provider: &CStr, address: SocketAddr) -> Result {
+    let hints = || {
+        let mode = MrMode::VIRT_ADDR | MrMode::PROV_KEY;
+        Ok::<_, Error>(Hints::new()?.prov_name(provider)?.msg().mr_mode(mode))
+    };
+
+    // One side listens; at which port, the provider says.
+    let offers = hints()?.source(address)?.getinfo()?;
+    let fabric = Fabric::open(offers.first())?;
+    let listener = Listener::open(&fabric, offers.first(), ListenerOptions::default())?;
+
+    // The other one asks it for a connection.
+    let offers = hints()?.peer(listener.address()?)?.getinfo()?;
+    let domain = Domain::open(&Fabric::open(offers.first())?, offers.first())?;
+    let queue = RequestQueue::open(&domain, CompletionQueueOptions::default().waits())?;
+    let ping = MsgEndpoint::open(&domain, offers.first(), &queue, &queue)?.enable()?;
+    let ping = ping.connect(b"a game?")?;
+    let request = listener.wait(PATIENCE)?.ok_or(ETIMEDOUT)?;
+    pr_info!("{}\n", core::str::from_utf8(request.data()).unwrap_or(""));
+    let pong = request.endpoint(&domain, &queue, &queue)?.enable()?;
+    let pong = pong.accept(b"")?;
+    let players = [ping.wait(PATIENCE)?, pong.wait(PATIENCE)?];
+
+    // Each has two requests, so that one can wait for the ball while the other is sent. Their context
+    // is the player.
+    let request = |player: usize| {
+        let ball = KVec::from_elem(0u8, LEN, GFP_KERNEL)?;
+        Ok::<_, Error>(Request::new(ball, player)?)
+    };
+    let [ping, pong] = &players;
+    ping.recv(request(0)?)?;
+    pong.recv(request(1)?)?;
+    pong.recv(request(1)?)?;
+    ping.send(request(0)?)?;
+
+    // What was received is sent back, and counts; what was sent can receive again.
+    let (mut passes, mut number) = (0, 0u8);
+    while passes < PASSES {
+        match queue.wait(PATIENCE)? {
+            Some(Ended::Done(mut request, done)) if done.kind == Kind::Recv => {
+                if request.memory().iter().any(|byte| *byte != number) {
+                    return Err(EIO);
+                }
+                (passes, number) = (passes + 1, number.wrapping_add(1));
+                request
+                    .memory_mut()
+                    .iter_mut()
+                    .for_each(|byte| *byte = number);
+                let player = players.get(*request.context()).ok_or(EINVAL)?;
+                player.send(request)?;
+            }
+            Some(Ended::Done(request, _)) => {
+                let player = players.get(*request.context()).ok_or(EINVAL)?;
+                player.recv(request)?;
+            }
+            Some(Ended::Failed(_, failure) | Ended::InjectFailed(failure)) => {
+                return Err(failure.errno.into());
+            }
+            None => return Err(ETIMEDOUT),
+        }
+    }
+    pr_info!("{passes} passes of {LEN} bytes\n");
+    // All of it is closed here, in whichever order.
+    Ok(())
+}
+
+struct Module;
+
+impl kernel::Module for Module {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let provider = if verbs() { c"verbs" } else { c"loop" };
+        play(provider, SocketAddr::new(address(), 0))?;
+        Ok(Self)
+    }
+}
+
+// The kernel's parameters changed with 7.3.
+#[cfg(kernel_7_3)]
+fn verbs() -> bool {
+    module_parameters::verbs.value() != 0
+}
+
+#[cfg(kernel_7_3)]
+fn address() -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from(module_parameters::address.value()))
+}
+
+#[cfg(not(kernel_7_3))]
+fn verbs() -> bool {
+    *module_parameters::verbs.value() != 0
+}
+
+#[cfg(not(kernel_7_3))]
+fn address() -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from(*module_parameters::address.value()))
+}
