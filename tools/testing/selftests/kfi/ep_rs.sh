@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Connections and transfers through the Rust API, over each provider that has them: cases of
+# kfi_ep_rs.ko, and a sample.
+
+. "$(dirname "$0")/lib.sh"
+
+# In the order in which the module has them.
+cases="data rejected dropped messages parts refused access regions closing handlers"
+
+# Loads a module, which fails if what it does has failed, and unloads it: MODULE [PARAMETER=VALUE ...]
+once()
+{
+	load "$@" && rmmod "$1" && return
+	kernel_log | grep "^$1: " | tail -n 5
+	return 1
+}
+
+# PREFIX [PARAMETER=VALUE ...]
+run_cases()
+{
+	_prefix=$1 _number=0
+	shift
+	for _case in $cases; do
+		check $_prefix.$_case once kfi_ep_rs case=$_number "$@"
+		_number=$((_number + 1))
+	done
+	check $_prefix.sample once kfi_pingpong "$@"
+}
+
+plan 22
+loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
+run_cases ep_rs.loop
+unload $loaded_here || exit
+
+# The connection manager doesn't run over loopback addresses.
+modprobe -a dummy rdma_rxe rdma_cm 2>/dev/null
+ip link add kfi_ep0 type dummy &&
+	ip address add 198.51.100.1/24 dev kfi_ep0 &&
+	ip link set kfi_ep0 mtu 9000 up || exit
+trap 'rdma link delete rxe_ep 2>/dev/null; ip link delete kfi_ep0' EXIT
+rdma link add rxe_ep type rxe netdev kfi_ep0 || exit
+# The address as a number: module parameters in Rust are no strings.
+run_cases ep_rs.verbs verbs=1 address=0xc6336401
+finish

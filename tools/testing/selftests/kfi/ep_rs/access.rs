@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reading and writing a peer's memory.
+
+use crate::pair::{
+    check,
+    done,
+    empty,
+    failed,
+    filled,
+    pattern,
+    Pair,
+    Place,
+    Tag,
+    PATIENCE, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::consumer::{
+    Access,
+    Errno,
+    Kind,
+    Mr,
+    MrPart,
+    Remote,
+    Request, //
+};
+
+const LEN: usize = 5000;
+
+fn all() -> Access {
+    Access::REMOTE_READ | Access::REMOTE_WRITE
+}
+
+/// Buffers of one side, and a region of the other.
+pub(crate) fn reads_and_writes(place: &Place) -> Result {
+    let pair = Pair::open(place)?;
+    let mr = pair.passive_side.domain.reg(pattern(1, LEN)?, all())?;
+    let at = |offset: u64| Remote {
+        addr: mr.base() + offset,
+        key: mr.key(),
+    };
+    pair.active.read(empty(1000, 1)?, at(100))?;
+    let (read, _) = done(&pair.active_side.tx, 1, Kind::Read)?;
+    check(
+        "read",
+        read.memory().get(..) == pattern(1, LEN)?.get(100..1100),
+    )?;
+
+    pair.active.write(filled(9, 1000, 2)?, at(2000))?;
+    done(&pair.active_side.tx, 2, Kind::Write)?;
+    check("written", mr.compare(2000, &pattern(9, 1000)?)?.is_none())?;
+    check(
+        "before it",
+        mr.compare(0, pattern(1, LEN)?.get(..2000).ok_or(EIO)?)?
+            .is_none(),
+    )?;
+
+    pair.passive.recv(empty(8, 3)?)?;
+    pair.active.write_data(filled(5, 100, 4)?, at(0), 77)?;
+    done(&pair.active_side.tx, 4, Kind::Write)?;
+    let (told, how) = done(&pair.passive_side.rx, 3, Kind::RemoteWrite)?;
+    check("told of it", how.data == Some(77))?;
+    check("its memory is as it was", told.memory()[..] == [0; 8])?;
+    check("written, too", mr.compare(0, &pattern(5, 100)?)?.is_none())?;
+
+    // A key that is none ends the connection.
+    let bad = Remote {
+        addr: mr.base() + 4001,
+        ..at(0)
+    };
+    pair.active.write(filled(7, 1000, 5)?, bad)?;
+    let back = failed(&pair.active_side.tx, 5, Errno::EACCES)?;
+    check("its bytes", back.memory()[..] == pattern(7, 1000)?[..])?;
+    pair.active.wait_shutdown(PATIENCE)?;
+    pair.passive.wait_shutdown(PATIENCE)?;
+    check(
+        "nothing written",
+        mr.compare(4001, pattern(1, LEN)?.get(4001..).ok_or(EIO)?)?
+            .is_none(),
+    )?;
+    mr.close()?;
+    Ok(())
+}
+
+/// Parts of regions instead of buffers.
+pub(crate) fn regions_lend_parts(place: &Place) -> Result {
+    let pair = Pair::<MrPart<KVec<u8>>>::open(place)?;
+    let register = |side: &crate::pair::Side<_>, first| -> Result<_> {
+        let mr = side.domain.reg(pattern(first, LEN)?, all())?;
+        Ok(Arc::new(mr, GFP_KERNEL)?)
+    };
+    let (from, to) = (
+        register(&pair.active_side, 1)?,
+        register(&pair.passive_side, 2)?,
+    );
+    let part = |mr: &Arc<Mr<KVec<u8>>>, offset, len, tag| -> Result<_> {
+        let part = MrPart::new(mr.clone(), offset, len)?;
+        Ok(Request::new(part, Tag::new(tag))?)
+    };
+    let beyond = MrPart::new(from.clone(), LEN, 1).err();
+    check("beyond the region", beyond == Some(Errno::EINVAL))?;
+    pair.passive.recv(part(&to, 1000, 100, 1)?)?;
+    pair.active.send(part(&from, 10, 100, 2)?)?;
+    let (sent, _) = done(&pair.active_side.tx, 2, Kind::Send)?;
+    done(&pair.passive_side.rx, 1, Kind::Recv)?;
+    check("where it is from", Arc::ptr_eq(sent.memory().mr(), &from))?;
+    let bytes = pattern(1, LEN)?;
+    check(
+        "received",
+        to.compare(1000, bytes.get(10..110).ok_or(EIO)?)?.is_none(),
+    )?;
+    let remote = Remote {
+        addr: to.base(),
+        key: to.key(),
+    };
+    pair.active.write(part(&from, 0, 1000, 3)?, remote)?;
+    done(&pair.active_side.tx, 3, Kind::Write)?;
+    check(
+        "written",
+        to.compare(0, bytes.get(..1000).ok_or(EIO)?)?.is_none(),
+    )?;
+    // A region of another domain is none here, for a provider that has descriptors.
+    match pair.active.send(part(&to, 0, 10, 4)?) {
+        Ok(()) => check("no descriptors", place.provider == c"loop"),
+        Err(refused) => check("of another domain", refused.errno() == Errno::EINVAL),
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections and transfers through the Rust API: one case each time the module is loaded, which fails to
+//! load if the case does.
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod closing;
+mod connect;
+mod handlers;
+mod message;
+mod pair;
+
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    SocketAddr, //
+};
+use kernel::prelude::*;
+
+module! {
+    type: Module,
+    name: "kfi_ep_rs",
+    authors: ["kfabric developers"],
+    description: "kfabric selftest: connections and transfers through the Rust API",
+    license: "GPL",
+    params: {
+        verbs: u8 {
+            default: 0,
+            description: "1: over the provider verbs, 0: over loop",
+        },
+        address: u32 {
+            default: 0xc000_0201,
+            description: "the IPv4 address to listen at, as a number; 192.0.2.1 if not said",
+        },
+        case: u8 {
+            default: 0,
+            description: "which case, from 0",
+        },
+    },
+}
+
+type Case = fn(&pair::Place) -> Result;
+
+/// In the order of `ep_rs.sh`.
+const CASES: [Case; 10] = [
+    connect::data_goes_both_ways,
+    connect::rejections_are_told,
+    connect::requests_that_are_dropped_are_rejected,
+    message::messages_arrive,
+    message::parts_and_data_arrive,
+    message::what_is_refused_comes_back,
+    access::reads_and_writes,
+    access::regions_lend_parts,
+    closing::what_was_posted_comes_back,
+    handlers::handlers_are_told,
+];
+
+struct Module;
+
+impl kernel::Module for Module {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let params = params();
+        let place = pair::Place {
+            provider: match params.verbs {
+                0 => c"loop",
+                _ => c"verbs",
+            },
+            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::from(params.address)), 0),
+        };
+        let case = CASES.get(usize::from(params.case)).ok_or(EINVAL)?;
+        case(&place)?;
+        pair::nothing_is_left()?;
+        Ok(Self)
+    }
+}
+
+struct Params {
+    verbs: u8,
+    address: u32,
+    case: u8,
+}
+
+// The kernel's parameters changed with 7.3.
+#[cfg(kernel_7_3)]
+fn params() -> Params {
+    Params {
+        verbs: module_parameters::verbs.value(),
+        address: module_parameters::address.value(),
+        case: module_parameters::case.value(),
+    }
+}
+
+#[cfg(not(kernel_7_3))]
+fn params() -> Params {
+    Params {
+        verbs: *module_parameters::verbs.value(),
+        address: *module_parameters::address.value(),
+        case: *module_parameters::case.value(),
+    }
+}

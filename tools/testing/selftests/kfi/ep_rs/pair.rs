@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A listener, two connected endpoints, and what the cases do with them.
+
+use core::net::SocketAddr;
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
+use kfabric::consumer::{
+    CompletionQueueOptions,
+    Connected,
+    Domain,
+    Ended,
+    Errno,
+    Fabric,
+    Hints,
+    InfoList,
+    Kind,
+    Listener,
+    ListenerOptions,
+    Local,
+    MrMode,
+    MsgEndpoint,
+    Request,
+    RequestQueue,
+    Transfer, //
+};
+
+/// No wait here is for something that may not come.
+pub(crate) const PATIENCE: Option<u32> = Some(60_000);
+
+/// Where the cases run.
+pub(crate) struct Place {
+    pub(crate) provider: &'static CStr,
+    pub(crate) address: SocketAddr,
+}
+
+/// Contexts that there are.
+static TAGS: Atomic<i32> = Atomic::new(0);
+
+/// A context with a number, which is counted.
+pub(crate) struct Tag(pub(crate) usize);
+
+impl Tag {
+    pub(crate) fn new(number: usize) -> Self {
+        TAGS.fetch_add(1, Relaxed);
+        Self(number)
+    }
+}
+
+impl Drop for Tag {
+    fn drop(&mut self) {
+        TAGS.fetch_sub(1, Relaxed);
+    }
+}
+
+/// How many requests there are, posted or not.
+pub(crate) fn tags() -> i32 {
+    TAGS.load(Relaxed)
+}
+
+/// Fails if a request was forgotten.
+pub(crate) fn nothing_is_left() -> Result {
+    check("no request is left", tags() == 0)
+}
+
+/// Says what should be and isn't.
+pub(crate) fn check(what: &str, is: bool) -> Result {
+    match is {
+        true => Ok(()),
+        false => {
+            pr_err!("not so: {what}\n");
+            Err(EIO)
+        }
+    }
+}
+
+/// Bytes that differ from their neighbours, and from those of another `first`.
+pub(crate) fn pattern(first: u8, len: usize) -> Result<KVec<u8>> {
+    let mut bytes = KVec::from_elem(0, len, GFP_KERNEL)?;
+    for (byte, value) in bytes.iter_mut().zip((first..=250).cycle()) {
+        *byte = value;
+    }
+    Ok(bytes)
+}
+
+/// A request with those bytes.
+pub(crate) fn filled(first: u8, len: usize, tag: usize) -> Result<Request<KVec<u8>, Tag>> {
+    Ok(Request::new(pattern(first, len)?, Tag::new(tag))?)
+}
+
+/// A request with so many zeroes.
+pub(crate) fn empty(len: usize, tag: usize) -> Result<Request<KVec<u8>, Tag>> {
+    let zeroes = KVec::from_elem(0, len, GFP_KERNEL)?;
+    Ok(Request::new(zeroes, Tag::new(tag))?)
+}
+
+pub(crate) type Queue<B = KVec<u8>> = Arc<RequestQueue<B, Tag>>;
+pub(crate) type End<B = KVec<u8>> = MsgEndpoint<Connected, B, Tag>;
+
+impl Place {
+    fn hints(&self) -> Result<Hints> {
+        let mode = MrMode::VIRT_ADDR | MrMode::PROV_KEY;
+        Ok(Hints::new()?.prov_name(self.provider)?.msg().mr_mode(mode))
+    }
+
+    /// What to listen at.
+    pub(crate) fn source(&self) -> Result<InfoList> {
+        Ok(self.hints()?.source(self.address)?.getinfo()?)
+    }
+
+    /// What to connect to a listener with.
+    pub(crate) fn peer(&self, address: SocketAddr) -> Result<InfoList> {
+        Ok(self.hints()?.peer(address)?.getinfo()?)
+    }
+
+    /// A listener.
+    pub(crate) fn listener(&self) -> Result<Listener> {
+        let source = self.source()?;
+        let fabric = Fabric::open(source.first())?;
+        let options = ListenerOptions::default().backlog(4);
+        Ok(Listener::open(&fabric, source.first(), options)?)
+    }
+}
+
+/// One side: a domain, and a queue in it for each direction.
+pub(crate) struct Side<B: Local = KVec<u8>> {
+    pub(crate) domain: Arc<Domain>,
+    pub(crate) tx: Queue<B>,
+    pub(crate) rx: Queue<B>,
+}
+
+impl<B: Local> Side<B> {
+    /// Opens the domain of an offer.
+    pub(crate) fn open(info: &kfabric::consumer::Info) -> Result<Self> {
+        let domain = Domain::open(&Fabric::open(info)?, info)?;
+        let options = || CompletionQueueOptions::default().size(16).waits();
+        Ok(Self {
+            tx: RequestQueue::open(&domain, options())?,
+            rx: RequestQueue::open(&domain, options())?,
+            domain,
+        })
+    }
+}
+
+/// Two sides that are connected.
+pub(crate) struct Pair<B: Local = KVec<u8>> {
+    pub(crate) active: End<B>,
+    pub(crate) passive: End<B>,
+    pub(crate) active_side: Side<B>,
+    pub(crate) passive_side: Side<B>,
+}
+
+impl<B: Local> Pair<B> {
+    /// Connects two sides.
+    pub(crate) fn open(place: &Place) -> Result<Self> {
+        let listener = place.listener()?;
+        let info = place.peer(listener.address()?)?;
+        let a = Side::<B>::open(info.first())?;
+        let active = MsgEndpoint::open(&a.domain, info.first(), &a.tx, &a.rx)?.enable()?;
+        let active = active.connect(b"")?;
+        let request = listener.wait(PATIENCE)?.ok_or(ETIMEDOUT)?;
+        let p = Side::<B>::open(request.info())?;
+        let passive = request.endpoint(&p.domain, &p.tx, &p.rx)?.enable()?;
+        let passive = passive.accept(b"")?;
+        Ok(Self {
+            active: active.wait(PATIENCE)?,
+            passive: passive.wait(PATIENCE)?,
+            active_side: a,
+            passive_side: p,
+        })
+    }
+}
+
+/// Waits for a transfer that has ended well, and looks what it was.
+pub(crate) fn done<B: Local>(
+    queue: &Queue<B>,
+    tag: usize,
+    kind: Kind,
+) -> Result<(Request<B, Tag>, Transfer)> {
+    match queue.wait(PATIENCE)? {
+        Some(Ended::Done(request, done)) => {
+            check("its context", request.context().0 == tag)?;
+            check("its kind", done.kind == kind)?;
+            Ok((request, done))
+        }
+        Some(Ended::Failed(_, failure) | Ended::InjectFailed(failure)) => {
+            pr_err!("failed: {failure:?}\n");
+            Err(failure.errno.into())
+        }
+        None => Err(ETIMEDOUT),
+    }
+}
+
+/// Waits for a transfer that has failed, and looks how.
+pub(crate) fn failed<B: Local>(
+    queue: &Queue<B>,
+    tag: usize,
+    errno: Errno,
+) -> Result<Request<B, Tag>> {
+    match queue.wait(PATIENCE)? {
+        Some(Ended::Failed(request, failure)) => {
+            check("its context", request.context().0 == tag)?;
+            check("its errno", failure.errno == errno)?;
+            Ok(request)
+        }
+        Some(_) => Err(EIO),
+        None => Err(ETIMEDOUT),
+    }
+}
