@@ -98,6 +98,8 @@ struct rdma_helper_sg_chunk {
 	struct rdma_helper_sg_chunk *next;
 	/* How many entries there are, besides the last one, which may become the link. */
 	u32 count;
+	/* Of one of the caches. */
+	bool cached;
 	struct scatterlist entries[];
 };
 
@@ -112,6 +114,8 @@ struct rdma_helper_sg_cursor {
 	u64 end;
 	/* No entry gets longer than this, which is a page or more. */
 	u32 max_seg;
+	/* The device takes kernel addresses: entries are as if they had been mapped for it. */
+	bool virt;
 };
 
 u64 rdma_helper_page_phys(struct page *page);
@@ -122,8 +126,10 @@ struct rdma_helper_sg_source {
 	u32 left;
 };
 
+int rdma_helper_sg_init(void);
+void rdma_helper_sg_exit(void);
 struct rdma_helper_sg_chunk *rdma_helper_sg_alloc(u32 entries);
-struct rdma_helper_sg_chunk *rdma_helper_sg_begin(u32 expected);
+struct rdma_helper_sg_chunk *rdma_helper_sg_begin(u32 expected, bool brief);
 void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk);
 int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
 			  size_t count);

@@ -152,6 +152,114 @@ static u64 frames_at(unsigned long addr, u64 pages, u64 *pfns, bool *row)
 	return *row && n ? pages_here(pfns[0], n) : n;
 }
 
+/*
+ * Whole pages are taken here, in few steps each, as long as what holds for the surroundings of a page
+ * holds for the next one too, and nothing is to be said of it. All else goes the long way.
+ */
+struct quick {
+	struct kfi_helper_seen seen;
+	/* Where the next run goes, and where there is no room any more. */
+	struct kfi_helper_run *run;
+	struct kfi_helper_run *end;
+	/* How many pages there may be. */
+	u64 left;
+	/* Where the last run ends. */
+	u64 behind;
+};
+
+static __always_inline struct quick quick_begin(const struct kfi_helper_walk *walk,
+						const struct out *out)
+{
+	const struct kfi_helper_run *last = &out->runs[out->count - 1];
+
+	return (struct quick){
+		.seen = walk->seen,
+		.run = out->runs + out->count,
+		.end = out->runs + out->max,
+		.left = walk->limit >> PAGE_SHIFT,
+		/* No page begins at an odd address. */
+		.behind = out->count ? last->phys + last->len : 1,
+	};
+}
+
+static __always_inline bool quick_page(struct quick *quick, u64 pfn)
+{
+	u64 phys = PFN_PHYS(pfn);
+
+	if (!quick->left || !kfi_is_seen(&quick->seen, pfn) || !kfi_is_plain(pfn_to_page(pfn)))
+		return false;
+	/* Where a part of the memory map begins there is more to be asked. */
+	if (phys == quick->behind && pfn % KFI_MAP_PAGES) {
+		quick->run[-1].len += PAGE_SIZE;
+	} else {
+		if (phys == quick->behind || quick->run == quick->end)
+			return false;
+		*quick->run++ = (struct kfi_helper_run){ .phys = phys, .len = PAGE_SIZE };
+	}
+	quick->behind = phys + PAGE_SIZE;
+	quick->left--;
+	return true;
+}
+
+/* Returns how many pages were taken. */
+static __always_inline u64 quick_end(struct kfi_helper_walk *walk, struct out *out,
+				     const struct quick *quick)
+{
+	u64 pages = (walk->limit >> PAGE_SHIFT) - quick->left;
+
+	out->count = quick->run - out->runs;
+	walk->limit -= pages << PAGE_SHIFT;
+	return pages;
+}
+
+/* Takes what can be taken so of @pages page frames. Returns how many that were. */
+static u64 quick_frames(struct kfi_helper_walk *walk, struct out *out, const u64 *pfns, u64 pages)
+{
+	struct quick quick = quick_begin(walk, out);
+	u64 i;
+
+	for (i = 0; i < pages && quick_page(&quick, pfns[i]); i++)
+		;
+	return quick_end(walk, out, &quick);
+}
+
+/* Takes bio_vecs that can be taken so. */
+static void quick_bvecs(struct kfi_helper_walk *walk, struct out *out)
+{
+	const struct bio_vec *end = walk->bvecs + walk->count;
+	const struct bio_vec *bvec = walk->bvecs + walk->index;
+	struct quick quick = quick_begin(walk, out);
+
+	for (; bvec < end; bvec++) {
+		u64 pfn = page_to_pfn(bvec->bv_page);
+
+		if (bvec->bv_offset || bvec->bv_len != PAGE_SIZE ||
+		    pfn_to_page(pfn) != bvec->bv_page || !quick_page(&quick, pfn))
+			break;
+	}
+	walk->index += quick_end(walk, out, &quick);
+}
+
+/* Takes entries of a scatterlist that can be taken so. */
+static void quick_entries(struct kfi_helper_walk *walk, struct out *out)
+{
+	struct quick quick = quick_begin(walk, out);
+	struct scatterlist *sg = walk->sgl;
+	u64 left = walk->count - walk->index;
+
+	while (left) {
+		u64 at = sg_dma_address(sg) - walk->linear;
+
+		if (sg_dma_len(sg) != PAGE_SIZE || at >= walk->linear_len || offset_in_page(at) ||
+		    !quick_page(&quick, walk->linear_pfn + (at >> PAGE_SHIFT)))
+			break;
+		if (--left)
+			sg = sg_next(sg);
+	}
+	walk->sgl = sg;
+	walk->index += quick_end(walk, out, &quick);
+}
+
 /* Walks through what is left of a kvec. Returns false to stop there. */
 static bool walk_kvec(struct kfi_helper_walk *walk, struct out *out)
 {
@@ -173,14 +281,19 @@ static bool walk_kvec(struct kfi_helper_walk *walk, struct out *out)
 		unsigned long addr = base + walk->done;
 		u64 left = min(kvec->iov_len - walk->done, walk->limit);
 		u64 n = frames_at(addr, pages_of(addr, left), pfns, &row);
-		u64 i, next, before;
+		u64 i = 0, next, before;
 
 		if (!n) {
 			walk->stop = KFI_STOP_NO_MEMORY;
 			walk->value = addr;
 			return false;
 		}
-		for (i = 0; i < n; i = next) {
+		if (!row && !offset_in_page(addr)) {
+			i = quick_frames(walk, out, pfns, min(n, left >> PAGE_SHIFT));
+			walk->done += i << PAGE_SHIFT;
+			left -= i << PAGE_SHIFT;
+		}
+		for (; i < n && left; i = next) {
 			next = row ? n : i + 1;
 			while (next < n && pfns[next] == pfns[next - 1] + 1 &&
 			       pfns[next] % KFI_MAP_PAGES)
@@ -289,6 +402,15 @@ static bool walk_sg(struct kfi_helper_walk *walk, struct out *out)
 	return walk->done == len;
 }
 
+/* Takes segments that are whole pages, as above. */
+static void quick_segments(struct kfi_helper_walk *walk, struct out *out)
+{
+	if (walk->bvecs)
+		quick_bvecs(walk, out);
+	else if (walk->sgl)
+		quick_entries(walk, out);
+}
+
 /* Walks through what is left of a segment. Returns false to stop there. */
 static bool walk_segment(struct kfi_helper_walk *walk, struct out *out)
 {
@@ -340,13 +462,18 @@ void kfi_helper_bvec_starts(const struct bio_vec *bvecs, u32 count, u64 *starts)
  * @walk->done. Otherwise the walk is over. May sleep.
  *
  * Returns how many runs there are before that; fewer than @max only there, at the limit or at the end.
+ * The first of those that are found next may follow the last.
  */
 u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max)
 {
 	struct out out = { .runs = runs, .max = max };
 
 	walk->stop = KFI_STOP_NONE;
-	while (walk->index < walk->count && walk->limit) {
+	while (out.count < max && walk->index < walk->count && walk->limit) {
+		if (!walk->done)
+			quick_segments(walk, &out);
+		if (out.count == max || walk->index == walk->count || !walk->limit)
+			break;
 		if (!walk_segment(walk, &out))
 			break;
 		walk->index++;

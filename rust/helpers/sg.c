@@ -16,22 +16,89 @@ u64 rdma_helper_page_phys(struct page *page)
 			 sizeof(struct scatterlist) - 1)
 #define MIN_CHUNK	3
 
-/* Room for so many entries in one chunk, or NULL. */
-struct rdma_helper_sg_chunk *rdma_helper_sg_alloc(u32 entries)
-{
-	struct rdma_helper_sg_chunk *chunk;
+/*
+ * Lists that are there for a moment only are made of chunks of either size, from caches of their own.
+ * They aren't cleared when they are allocated, as kernels clear all other memory that are told to
+ * (init_on_alloc): entries are written before they are read.
+ */
+static struct kmem_cache *min_chunks, *max_chunks;
 
-	chunk = kvmalloc(struct_size(chunk, entries, (size_t)entries + 1), GFP_KERNEL);
+/* Memory of a cache that has a constructor is left as that has left it. */
+static void leave(void *object)
+{
+}
+
+static size_t size_of(u32 entries)
+{
+	return struct_size_t(struct rdma_helper_sg_chunk, entries, (size_t)entries + 1);
+}
+
+static struct kmem_cache *make_cache(const char *name, u32 entries)
+{
+	struct kmem_cache_args args = {
+		.ctor = leave,
+		/* What is left of memory that is free is nobody's: the allocator may write there. */
+		.use_freeptr_offset = true,
+		.freeptr_offset = 0,
+	};
+
+	return kmem_cache_create(name, size_of(entries), &args, 0);
+}
+
+/* Once, before any list is made. Returns 0 or -ENOMEM. May sleep. */
+int rdma_helper_sg_init(void)
+{
+	min_chunks = make_cache("kfi_verbs_sg_min", MIN_CHUNK);
+	max_chunks = make_cache("kfi_verbs_sg_max", MAX_CHUNK);
+	if (min_chunks && max_chunks)
+		return 0;
+	rdma_helper_sg_exit();
+	return -ENOMEM;
+}
+
+/* Once, when there is no list any more. Sleeps. */
+void rdma_helper_sg_exit(void)
+{
+	kmem_cache_destroy(min_chunks);
+	kmem_cache_destroy(max_chunks);
+}
+
+static struct rdma_helper_sg_chunk *begin_chunk(void *memory, u32 entries, bool cached)
+{
+	struct rdma_helper_sg_chunk *chunk = memory;
+
 	if (chunk) {
 		chunk->next = NULL;
 		chunk->count = entries;
+		chunk->cached = cached;
 	}
 	return chunk;
 }
 
-/* Room for a list that may become as long as it likes, but has about @expected entries. */
-struct rdma_helper_sg_chunk *rdma_helper_sg_begin(u32 expected)
+static struct rdma_helper_sg_chunk *alloc_min(void)
 {
+	return begin_chunk(kmem_cache_alloc(min_chunks, GFP_KERNEL), MIN_CHUNK, true);
+}
+
+static struct rdma_helper_sg_chunk *alloc_max(void)
+{
+	return begin_chunk(kmem_cache_alloc(max_chunks, GFP_KERNEL), MAX_CHUNK, true);
+}
+
+/* Room for so many entries in one chunk, or NULL. */
+struct rdma_helper_sg_chunk *rdma_helper_sg_alloc(u32 entries)
+{
+	return begin_chunk(kvmalloc(size_of(entries), GFP_KERNEL), entries, false);
+}
+
+/*
+ * Room for a list that may become as long as it likes, but has about @expected entries. One that is
+ * there for a moment only may have more.
+ */
+struct rdma_helper_sg_chunk *rdma_helper_sg_begin(u32 expected, bool brief)
+{
+	if (brief)
+		return expected > MIN_CHUNK ? alloc_max() : alloc_min();
 	return rdma_helper_sg_alloc(clamp_t(u32, expected, MIN_CHUNK, MAX_CHUNK));
 }
 
@@ -41,7 +108,10 @@ void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk)
 	while (chunk) {
 		struct rdma_helper_sg_chunk *next = chunk->next;
 
-		kvfree(chunk);
+		if (!chunk->cached)
+			kvfree(chunk);
+		else
+			kmem_cache_free(chunk->count == MIN_CHUNK ? min_chunks : max_chunks, chunk);
 		chunk = next;
 	}
 }
@@ -55,34 +125,60 @@ static bool follows(const struct rdma_helper_sg_cursor *cur, u64 phys)
 						  pfn_to_page(PHYS_PFN(phys))));
 }
 
-/* Begins an entry, in another chunk if this one is full. Returns NULL without memory for that. */
-static struct scatterlist *begin(struct rdma_helper_sg_cursor *cur)
+/* Goes on in another chunk. Returns false without memory for that. */
+static noinline bool extend(struct rdma_helper_sg_cursor *cur)
 {
 	struct rdma_helper_sg_chunk *chunk = cur->chunk;
 
-	if (cur->filled == chunk->count) {
-		cond_resched();
-		chunk->next = rdma_helper_sg_alloc(MAX_CHUNK);
-		if (!chunk->next)
-			return NULL;
-		sg_chain(chunk->entries, chunk->count + 1, chunk->next->entries);
-		chunk = chunk->next;
-		cur->chunk = chunk;
-		cur->filled = 0;
-	}
-	cur->last = &chunk->entries[cur->filled++];
-	*cur->last = (struct scatterlist){};
+	cond_resched();
+	chunk->next = cur->virt ? alloc_max() : rdma_helper_sg_alloc(MAX_CHUNK);
+	if (!chunk->next)
+		return false;
+	sg_chain(chunk->entries, chunk->count + 1, chunk->next->entries);
+	cur->chunk = chunk->next;
+	cur->filled = 0;
+	return true;
+}
+
+/* The next entry, in another chunk if this one is full; NULL without memory for that. */
+static __always_inline struct scatterlist *next(struct rdma_helper_sg_cursor *cur)
+{
+	if (unlikely(cur->filled == cur->chunk->count) && !extend(cur))
+		return NULL;
+	cur->last = &cur->chunk->entries[cur->filled++];
 	cur->count++;
 	return cur->last;
 }
 
-/* Begins an entry for the memory at @phys. */
-static bool begin_at(struct rdma_helper_sg_cursor *cur, u64 phys)
+static __always_inline void fill(struct scatterlist *sg, u64 phys, u32 len, bool virt)
 {
-	if (!begin(cur))
-		return false;
-	sg_set_page(cur->last, pfn_to_page(PHYS_PFN(phys)), 0, offset_in_page(phys));
-	cur->start = phys;
+	struct scatterlist entry = {};
+
+	sg_set_page(&entry, pfn_to_page(PHYS_PFN(phys)), len, offset_in_page(phys));
+	/* As ib_dma_map_sg() would. */
+	if (virt) {
+		sg_dma_address(&entry) = (uintptr_t)phys_to_virt(phys);
+		sg_dma_len(&entry) = len;
+	}
+	*sg = entry;
+}
+
+/* Adds an entry. Returns false without memory for that. */
+static bool add(struct rdma_helper_sg_cursor *cur, u64 phys, u32 len)
+{
+	struct scatterlist *sg = next(cur);
+
+	if (sg)
+		fill(sg, phys, len, cur->virt);
+	return sg;
+}
+
+/* So long is the last entry now. */
+static __always_inline bool resize(struct rdma_helper_sg_cursor *cur, u32 len)
+{
+	cur->last->length = len;
+	if (cur->virt)
+		sg_dma_len(cur->last) = len;
 	return true;
 }
 
@@ -93,43 +189,91 @@ static bool begin_at(struct rdma_helper_sg_cursor *cur, u64 phys)
  */
 static bool append(struct rdma_helper_sg_cursor *cur, u64 phys, u64 len)
 {
+	bool joins = follows(cur, phys);
+	u64 start = joins ? cur->start : phys;
 	u64 end = phys + len;
 
-	if (!follows(cur, phys) && !begin_at(cur, phys))
-		return false;
-	while (end - cur->start > cur->max_seg) {
-		u64 cut = ALIGN_DOWN(cur->start + cur->max_seg, PAGE_SIZE);
+	for (;;) {
+		u64 stop = end;
 
-		cur->last->length = cut - cur->start;
-		if (!begin_at(cur, cut))
+		if (unlikely(end - start > cur->max_seg))
+			stop = ALIGN_DOWN(start + cur->max_seg, PAGE_SIZE);
+		if (!(joins ? resize(cur, stop - start) : add(cur, start, stop - start)))
 			return false;
+		if (stop == end)
+			break;
+		start = stop;
+		joins = false;
 	}
-	cur->last->length = end - cur->start;
+	cur->start = start;
 	cur->end = end;
 	return true;
+}
+
+/*
+ * Adds runs as entries of their own, in few steps each, as long as none follows the one before it, none
+ * is too long and there is room. Returns how many that were.
+ */
+static size_t append_apart(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
+			   size_t count)
+{
+	size_t most = min_t(size_t, count, cur->chunk->count - cur->filled), i;
+	struct scatterlist *sg = &cur->chunk->entries[cur->filled];
+	u64 behind = cur->last ? cur->end : ~0ULL;
+	u64 max_seg = cur->max_seg;
+	bool virt = cur->virt;
+
+	for (i = 0; i < most; i++, sg++) {
+		u64 phys = runs[i].phys, len = runs[i].len;
+
+		if (phys == behind || len > max_seg)
+			break;
+		fill(sg, phys, len, virt);
+		behind = phys + len;
+	}
+	if (i) {
+		cur->last = sg - 1;
+		cur->filled += i;
+		cur->count += i;
+		cur->start = runs[i - 1].phys;
+		cur->end = behind;
+	}
+	return i;
 }
 
 /* Adds memory that has pages, and joins what follows. Returns 0 or -ENOMEM. May sleep. */
 int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
 			  size_t count)
 {
-	size_t i;
+	size_t done;
 
-	for (i = 0; i < count; i++) {
-		if (!append(cur, runs[i].phys, runs[i].len))
+	for (done = append_apart(cur, runs, count); done < count;
+	     done += append_apart(cur, runs + done, count - done)) {
+		if (!append(cur, runs[done].phys, runs[done].len))
 			return -ENOMEM;
+		done++;
 	}
 	return 0;
+}
+
+/* Adds an entry without a page. Returns false without memory for that. */
+static __always_inline bool add_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len)
+{
+	struct scatterlist *sg = next(cur);
+	struct scatterlist entry = {};
+
+	if (!sg)
+		return false;
+	sg_dma_address(&entry) = address;
+	sg_dma_len(&entry) = len;
+	*sg = entry;
+	return true;
 }
 
 /* Adds addresses of a device, without pages. Returns 0 or -ENOMEM. May sleep. */
 int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len)
 {
-	if (!begin(cur))
-		return -ENOMEM;
-	sg_dma_address(cur->last) = address;
-	sg_dma_len(cur->last) = len;
-	return 0;
+	return add_dma(cur, address, len) ? 0 : -ENOMEM;
 }
 
 /*
@@ -142,15 +286,13 @@ int rdma_helper_sg_copy(struct rdma_helper_sg_cursor *cur, struct rdma_helper_sg
 {
 	while (bytes) {
 		u32 len, here;
-		int ret;
 
 		len = from->left ? sg_dma_len(from->next) - from->done : 0;
 		if (!len)
 			return -EINVAL;
 		here = min_t(u64, len, bytes);
-		ret = rdma_helper_sg_append_dma(cur, sg_dma_address(from->next) + from->done, here);
-		if (ret)
-			return ret;
+		if (!add_dma(cur, sg_dma_address(from->next) + from->done, here))
+			return -ENOMEM;
 		bytes -= here;
 		from->done += here;
 		if (here < len)

@@ -18,6 +18,7 @@
 
 pub(crate) mod access;
 pub(crate) mod auth_key;
+mod bvecs;
 pub mod extent;
 pub(crate) mod judge;
 pub(crate) mod lease;
@@ -28,4 +29,5 @@ pub(crate) mod rawkey;
 pub(crate) mod request;
 pub(crate) mod shape;
 pub(crate) mod source;
+mod tally;
 pub mod transfer;

@@ -42,5 +42,8 @@ pub use self::{
     },
     memory::Memory,
     run::Run,
-    table::SpareTable, //
+    table::{
+        Caches,
+        SpareTable, //
+    }, //
 };

@@ -62,6 +62,7 @@ struct Module {
     _work: work::Work,
     _devices: device::List,
     _figures: pool::figures::Root,
+    _lists: rdma::sg::Caches,
 }
 
 impl kernel::Module for Module {
@@ -70,8 +71,9 @@ impl kernel::Module for Module {
             pr_warn!("weak_fence: closed regions may still be reached for a moment\n");
         }
         // SAFETY: First of all, and once: nobody has used these files' statics yet.
-        let (figures, devices, work) = unsafe {
+        let (lists, figures, devices, work) = unsafe {
             (
+                rdma::sg::Caches::new()?,
                 pool::figures::Root::new(),
                 device::List::new(),
                 work::Work::new()?,
@@ -84,6 +86,7 @@ impl kernel::Module for Module {
             _work: work,
             _devices: devices,
             _figures: figures,
+            _lists: lists,
         })
     }
 }

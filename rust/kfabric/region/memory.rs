@@ -21,7 +21,11 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit,
+    slice, //
+};
 use kernel::prelude::*;
 use kfi_bindings::{
     kfi_helper_run,
@@ -62,29 +66,31 @@ impl<'a> Source<'a> {
     /// The memory in the order of the region. A scatterlist has been mapped by its owner, and gives
     /// none.
     pub(crate) fn runs(&self, memory: Use) -> Runs<'a> {
-        let mut walk = kfi_helper_walk::default();
+        let mut runs = Runs::none(memory);
+        // INVARIANT: The list stays as it is.
         match self {
             Self::Kvec(list) => {
                 let list = list.entries(usize::MAX);
-                (walk.kvecs, walk.count) = (list.as_ptr(), widen(list.len()));
+                (runs.walk.kvecs, runs.walk.count) = (list.as_ptr(), widen(list.len()));
             }
             Self::Bvec(list) => {
                 let list = list.entries(usize::MAX);
-                (walk.bvecs, walk.count) = (list.as_ptr(), widen(list.len()));
+                (runs.walk.bvecs, runs.walk.count) = (list.as_ptr(), widen(list.len()));
             }
             Self::Sgl(_) => (),
         }
-        Runs::new(walk, memory)
+        runs
     }
 
     /// The memory of a scatterlist that is mapped to addresses of the linear map. Other lists give
     /// none.
     fn linear_runs(&self, memory: Use) -> Runs<'a> {
-        let mut walk = kfi_helper_walk::default();
+        let mut runs = Runs::none(memory);
         if let Self::Sgl(list) = self {
-            (walk.sgl, walk.count) = (list.as_ptr(), widen(list.count()));
+            // INVARIANT: The list stays as it is.
+            (runs.walk.sgl, runs.walk.count) = (list.as_ptr(), widen(list.count()));
         }
-        Runs::new(walk, memory)
+        runs
     }
 
     /// Checks the entries of a scatterlist for a device whose addresses are those of the linear map.
@@ -104,11 +110,6 @@ impl<'a> Source<'a> {
 /// So many runs are looked for at once.
 const MAX_FOUND: u32 = 16;
 
-const NO_RUN: MemoryRun<'static> = MemoryRun {
-    raw: kfi_helper_run { phys: 0, len: 0 },
-    _memory: PhantomData,
-};
-
 /// The memory of a request, see [`MrRequest::runs`](crate::MrRequest::runs).
 ///
 /// # Invariants
@@ -117,21 +118,23 @@ const NO_RUN: MemoryRun<'static> = MemoryRun {
 pub struct Runs<'a> {
     walk: kfi_helper_walk,
     memory: Use,
-    found: [MemoryRun<'a>; index(MAX_FOUND)],
+    /// Written where something was found: clearing it would take longer than most regions need.
+    found: [MaybeUninit<kfi_helper_run>; index(MAX_FOUND)],
     _list: PhantomData<&'a Source<'a>>,
 }
 
 impl<'a> Runs<'a> {
-    /// Begins to walk through a list that was found valid, and stays as it is for `'a`.
-    fn new(walk: kfi_helper_walk, memory: Use) -> Self {
-        // INVARIANT: As the caller says.
+    /// No list, and so no memory.
+    #[inline]
+    fn none(memory: Use) -> Self {
+        // INVARIANT: There are no segments.
         Self {
             walk: kfi_helper_walk {
                 writes: memory.writes(),
-                ..walk
+                ..Default::default()
             },
             memory,
-            found: [const { NO_RUN }; index(MAX_FOUND)],
+            found: [const { MaybeUninit::uninit() }; index(MAX_FOUND)],
             _list: PhantomData,
         }
     }
@@ -154,8 +157,10 @@ impl<'a> Runs<'a> {
             self.judge()?;
             count = 1;
         }
+        let count = index(count.min(MAX_FOUND));
         // INVARIANT: So many were just found, and nothing speaks against registering them.
-        Ok(self.found.get(..index(count)).unwrap_or(&[]))
+        // SAFETY: So many were just written; a `MemoryRun` is laid out as what the helper writes.
+        Ok(unsafe { slice::from_raw_parts(self.found.as_ptr().cast(), count) })
     }
 
     /// Takes the page at which the walk has stopped after all, or says why not.
@@ -179,11 +184,11 @@ impl<'a> Runs<'a> {
         })?;
         let len = self.walk.page.len.min(self.walk.limit);
         if let Some(first) = self.found.first_mut() {
-            // INVARIANT: This page was just found to be allowed.
-            first.raw = kfi_helper_run {
+            // This page was just found to be allowed.
+            first.write(kfi_helper_run {
                 phys: self.walk.page.phys,
                 len,
-            };
+            });
         }
         self.walk.done += len;
         self.walk.stop = NONE;

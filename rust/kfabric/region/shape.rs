@@ -79,18 +79,6 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Adds up segments, each with its address, where that is known, and its length in bytes.
-    pub(super) fn of(
-        segments: impl Iterator<Item = Result<(Option<u64>, u64), Refusal>>,
-    ) -> Result<Self, Refusal> {
-        let mut shape = Self::default();
-        for segment in segments {
-            let (start, len) = segment.map_err(|e| e.at(shape.segments))?;
-            shape.push(start, len)?;
-        }
-        Ok(shape)
-    }
-
     /// Adds a segment. `start` is `None` where the address is not known (and will be refused when
     /// memory is looked at): such a segment joins with anything.
     #[inline]
@@ -118,6 +106,21 @@ impl Shape {
         self.len = total;
         self.segments += 1;
         Ok(())
+    }
+
+    /// Adds so many segments of so many bytes together, all of which start and end where pages do, as
+    /// the one before them does, and the one behind them: where they are is no matter. Returns
+    /// `false`, and adds nothing, if the sum of lengths overflows.
+    #[inline]
+    pub(super) fn push_whole(&mut self, count: usize, bytes: u64) -> bool {
+        let Some(total) = self.len.checked_add(bytes) else {
+            return false;
+        };
+        self.pages = self.pages.saturating_add(pages(0, bytes));
+        (self.done, self.run, self.end) = (self.pages, (0, 0), Some(0));
+        self.len = total;
+        self.segments += count;
+        true
     }
 
     /// Number of segments.

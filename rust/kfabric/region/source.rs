@@ -3,9 +3,13 @@
 //! Where the memory of a registration is: kernel addresses, pages, or a mapped scatterlist.
 
 use crate::{
-    region::shape::{
-        Shape,
-        Span, //
+    region::{
+        bvecs::Bvecs,
+        shape::{
+            Shape,
+            Span, //
+        },
+        tally, //
     },
     support::{
         errno::Errno,
@@ -115,14 +119,18 @@ impl<'a> Source<'a> {
 
     /// Goes through at most `limit` segments by index.
     pub(crate) fn shape(&self, limit: usize) -> Result<Shape, Refusal> {
-        match self.segments(limit) {
-            Segments::Kvec(list) => Shape::of(list.map(|kvec| Ok(Segments::of_kvec(kvec)))),
-            Segments::Bvec(list) => Shape::of(list.map(Ok)),
-            Segments::Sgl(list) => Shape::of(list.map(|span| match span? {
-                (_, 0) => Err(Refusal::new(Errno::EINVAL, c"entry is not DMA mapped")),
-                (start, len) => Ok((Some(start), len)),
-            })),
+        let mut shape = Shape::default();
+        match self {
+            Self::Kvec(list) => tally::add(&mut shape, list.entries(limit))?,
+            Self::Bvec(list) => tally::add(&mut shape, list.entries(limit))?,
+            Self::Sgl(list) => {
+                let mut spans = list.spans(limit);
+                while let Some(next) = spans.next_found() {
+                    tally::add(&mut shape, next?)?;
+                }
+            }
         }
+        Ok(shape)
     }
 
     /// Address and length of at most `limit` segments; no address where there is none.
@@ -143,20 +151,15 @@ pub(crate) enum Segments<'a> {
     Sgl(Spans<'a>),
 }
 
-impl Segments<'_> {
-    #[inline]
-    fn of_kvec(kvec: &kvec) -> (Option<u64>, u64) {
-        let base = kvec.iov_base.addr();
-        ((base != 0).then_some(widen(base)), widen(kvec.iov_len))
-    }
-}
-
 impl Iterator for Segments<'_> {
     type Item = Result<(Option<u64>, u64), Refusal>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Self::Kvec(list) => list.next().map(|kvec| Ok(Self::of_kvec(kvec))),
+            Self::Kvec(list) => list.next().map(|kvec| {
+                let base = kvec.iov_base.addr();
+                Ok(((base != 0).then_some(widen(base)), widen(kvec.iov_len)))
+            }),
             Self::Bvec(list) => list.next().map(Ok),
             Self::Sgl(list) => list
                 .next()
@@ -168,50 +171,6 @@ impl Iterator for Segments<'_> {
 /// So many segments are looked at at once.
 const MAX_BATCH: u32 = 16;
 const BATCH: usize = index(MAX_BATCH);
-
-/// Iterator over bio_vecs: where they start in memory, and their length.
-pub(crate) struct Bvecs<'a> {
-    list: slice::Iter<'a, bio_vec>,
-    /// Where the next ones start, from `done` on.
-    starts: [u64; BATCH],
-    done: usize,
-}
-
-impl<'a> Bvecs<'a> {
-    fn new(list: &'a [bio_vec]) -> Self {
-        Self {
-            list: list.iter(),
-            starts: [0; BATCH],
-            done: BATCH,
-        }
-    }
-}
-
-impl Iterator for Bvecs<'_> {
-    type Item = (Option<u64>, u64);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done == BATCH {
-            let next = self.list.as_slice();
-            let count = next.len().min(BATCH);
-            // SAFETY: So many bio_vecs are there, and there is room for where they start; a bad page
-            // is found out without being read.
-            unsafe {
-                kfi_bindings::kfi_helper_bvec_starts(
-                    next.as_ptr(),
-                    u32::try_from(count).unwrap_or(0),
-                    self.starts.as_mut_ptr(),
-                )
-            };
-            self.done = 0;
-        }
-        let bvec = self.list.next()?;
-        let start = *self.starts.get(self.done)?;
-        self.done += 1;
-        Some(((start != u64::MAX).then_some(start), u64::from(bvec.bv_len)))
-    }
-}
 
 impl<'a> List<'a, scatterlist> {
     /// Device address and length in bytes of at most `limit` entries; an error where the list ends
@@ -263,6 +222,19 @@ pub(crate) struct Spans<'a> {
 }
 
 impl Spans<'_> {
+    /// The next entries, some of them; an error where the list ends early.
+    fn next_found(&mut self) -> Option<Result<&[kfi_helper_sg_span], Refusal>> {
+        if self.index == self.count {
+            return None;
+        }
+        if let Err(refusal) = self.find() {
+            self.index = self.count;
+            return Some(Err(refusal));
+        }
+        (self.index, self.at) = (self.index + self.filled, self.filled);
+        self.found.get(..self.filled).map(Ok)
+    }
+
     /// Looks at the next entries.
     fn find(&mut self) -> Result<(), Refusal> {
         let left = widen(self.count - self.index);

@@ -90,8 +90,9 @@ impl Cursor<'_> {
     /// - [`EINVAL`]: `bytes` is 0 or more than there are, or an entry of no length lies in the way.
     /// - [`ENOMEM`].
     pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<CopiedSg> {
+        let virt = self.device.is_software();
         // SAFETY: By the type invariant.
-        let (table, count) = unsafe { copy(&mut self.from, bytes, spare) }?;
+        let (table, count) = unsafe { copy(&mut self.from, bytes, virt, spare) }?;
         // INVARIANT: These entries have just been filled, with parts of entries of a list that is
         // mapped for the device and stays so, by the invariant of `Cursor`.
         Ok(CopiedSg {
@@ -110,10 +111,11 @@ impl Cursor<'_> {
 unsafe fn copy(
     from: &mut rdma_bindings::rdma_helper_sg_source,
     bytes: u64,
+    virt: bool,
     spare: Option<&SpareTable>,
 ) -> Result<(Table, u32)> {
     let expected = usize::try_from(from.left)?;
-    let mut filling = Filling::new(0, expected, spare)?;
+    let mut filling = Filling::new(0, virt, expected, spare)?;
     // SAFETY: By the requirements of this function.
     unsafe { filling.copy(from, bytes) }?;
     filling.done()
@@ -126,7 +128,7 @@ mod tests {
     const LIST: [(u64, u32); 3] = [(0x1000, 0x3000), (0x8000, 0x1000), (0x9000, 0x800)];
 
     fn cut(bytes: &[u64]) -> Result<KVec<(u64, u32)>> {
-        let mut filling = Filling::new(0, LIST.len(), None)?;
+        let mut filling = Filling::new(0, false, LIST.len(), None)?;
         for (address, len) in LIST {
             filling.append_dma(address, len)?;
         }
@@ -139,7 +141,7 @@ mod tests {
         let mut all = KVec::with_capacity(16, GFP_KERNEL)?;
         for &bytes in bytes {
             // SAFETY: `from` is a place in `table`, which is there.
-            let (copied, count) = unsafe { copy(&mut from, bytes, None) }?;
+            let (copied, count) = unsafe { copy(&mut from, bytes, true, None) }?;
             let mut entry = copied.first();
             for _ in 0..count {
                 // SAFETY: `copied` has so many entries.

@@ -29,14 +29,16 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// Begins a list that becomes about so long, whose entries are at most so long, or a page. May
-    /// sleep.
+    /// Begins a list that becomes about so long, whose entries are at most so long, or a page. For a
+    /// device that takes kernel addresses they are `virt`, so as if they had been mapped, and the list
+    /// is there for a moment only. May sleep.
     pub(super) fn new(
         max_segment: u32,
+        virt: bool,
         expected: usize,
         spare: Option<&SpareTable>,
     ) -> Result<Self> {
-        let table = Table::get(u32::try_from(expected).unwrap_or(u32::MAX), spare)?;
+        let table = Table::get(u32::try_from(expected).unwrap_or(u32::MAX), virt, spare)?;
         let cursor = rdma_bindings::rdma_helper_sg_cursor {
             chunk: table.as_raw(),
             filled: 0,
@@ -45,6 +47,7 @@ impl Filling {
             start: 0,
             end: 0,
             max_seg: u32::try_from(PAGE_SIZE)?.max(max_segment),
+            virt,
         };
         // INVARIANT: The cursor is at the beginning of the table.
         Ok(Self { table, cursor })

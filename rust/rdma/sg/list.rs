@@ -24,43 +24,66 @@ use crate::device::Device;
 ///
 /// # Invariants
 ///
-/// The first `used` entries of `table`, not 0, are filled, and the last of them is marked as the end.
+/// The first `used` entries of `table`, not 0, are filled, and the last of them is marked as the end. If
+/// `virt`, they are as if they had been mapped for a device that takes kernel addresses.
 pub struct SgList {
     table: Table,
     used: u32,
+    virt: bool,
 }
 
 /// A scatterlist that is being built from runs of memory.
-pub struct SgBuilder(Filling);
+pub struct SgBuilder {
+    filling: Filling,
+    virt: bool,
+}
 
 impl SgBuilder {
     /// Begins a list. The entries are allocated as they are needed, unless `spare` has them;
     /// `expected` is about how many. [`ENOMEM`] without memory for the first. May sleep.
     pub fn new(device: &Device, expected: usize, spare: Option<&SpareTable>) -> Result<Self> {
-        Self::cut(device.max_segment_size(), expected, spare)
+        let virt = device.is_software();
+        Self::cut(device.max_segment_size(), virt, expected, spare)
     }
 
     /// Begins a list whose entries are at most so long, or a page.
-    fn cut(max_segment: u32, expected: usize, spare: Option<&SpareTable>) -> Result<Self> {
-        Ok(Self(Filling::new(max_segment, expected, spare)?))
+    fn cut(
+        max_segment: u32,
+        virt: bool,
+        expected: usize,
+        spare: Option<&SpareTable>,
+    ) -> Result<Self> {
+        Ok(Self {
+            filling: Filling::new(max_segment, virt, expected, spare)?,
+            virt,
+        })
     }
 
     /// Adds runs. Those that follow each other in physical memory become one entry, as far as the
     /// device's segments may be long, and are cut at page boundaries. [`ENOMEM`] without memory for
     /// an entry. May sleep.
     pub fn append(&mut self, runs: &[Run]) -> Result {
-        self.0.append(runs)
+        self.filling.append(runs)
     }
 
     /// The list. [`EINVAL`] if it is empty.
     pub fn done(self) -> Result<SgList> {
-        let (table, used) = self.0.done()?;
+        let (table, used) = self.filling.done()?;
         // INVARIANT: Just filled.
-        Ok(SgList { table, used })
+        Ok(SgList {
+            table,
+            used,
+            virt: self.virt,
+        })
     }
 }
 
 impl SgList {
+    /// Are the entries as if they had been mapped for a device that takes kernel addresses?
+    pub(super) fn is_virt(&self) -> bool {
+        self.virt
+    }
+
     /// The number of entries.
     pub fn count(&self) -> u32 {
         self.used

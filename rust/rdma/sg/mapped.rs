@@ -21,7 +21,8 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// `list` is mapped for `device` in direction `dir`, and has `count` mapped entries, not 0.
+/// `list` is mapped for `device` in direction `dir`, and has `count` mapped entries, not 0. If its entries
+/// are those of a device that takes kernel addresses, so is the device, and nothing was done for that.
 pub struct MappedSg {
     pub(super) list: SgList,
     pub(super) count: u32,
@@ -30,7 +31,8 @@ pub struct MappedSg {
 }
 
 impl SgList {
-    /// Maps the list for a device. [`EIO`] if that is not possible. Doesn't sleep.
+    /// Maps the list for the device that it was begun for. [`EIO`] if that is not possible. Doesn't
+    /// sleep.
     pub fn map(self, device: &ARef<Device>, dir: DataDirection) -> Result<MappedSg> {
         MappedSg::new(self, device.clone(), dir)
     }
@@ -39,6 +41,18 @@ impl SgList {
 impl MappedSg {
     /// Maps a list. [`EIO`] if that is not possible.
     fn new(list: SgList, device: ARef<Device>, dir: DataDirection) -> Result<Self> {
+        if list.is_virt() {
+            if !device.is_software() {
+                return Err(EINVAL);
+            }
+            // INVARIANT: Entries are as they would be mapped, each for itself.
+            return Ok(Self {
+                count: list.count(),
+                list,
+                device,
+                dir,
+            });
+        }
         // SAFETY: The list has that many entries, is ours alone, and is unmapped in `drop()`,
         // before it is freed and the device let go of. Its pages stay, as `Run` demands.
         let mapped = unsafe { dma::map_sg(&device, list.as_raw(), entries(&list), dir) }?;
@@ -50,6 +64,11 @@ impl MappedSg {
             device,
             dir,
         })
+    }
+
+    /// Is there a mapping, so that there is something to undo?
+    pub(super) fn is_made(&self) -> bool {
+        !self.list.is_virt()
     }
 
     /// Never unmaps or frees the list, but lets go of the device.
@@ -68,6 +87,9 @@ fn entries(list: &SgList) -> usize {
 
 impl Drop for MappedSg {
     fn drop(&mut self) {
+        if !self.is_made() {
+            return;
+        }
         // SAFETY: By the type invariant these are the arguments it was mapped with. No device
         // uses it, since a region keeps the list that it is made of.
         unsafe {

@@ -39,7 +39,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The mapping of a list of this crate's, or of somebody else's if that is [`None`].
+    /// The mapping of a list of this crate's; [`None`] if it is somebody else's, or if the device takes
+    /// kernel addresses.
     pub(super) fn of(list: Option<MappedSg>) -> Self {
         Self { list }
     }
@@ -53,8 +54,8 @@ impl Mapping {
     }
 }
 
-// SAFETY: By the type invariant the list is mapped for the device, until dropped; `Piece` demands
-// that the memory stays. The mapping is the list itself.
+// SAFETY: By the type invariant the list is mapped for the device, until dropped; `Run` demands that
+// the memory stays. The mapping is the list itself, or nothing where entries need none.
 unsafe impl DmaList for MappedSg {
     fn device(&self) -> &Device {
         &self.device
@@ -69,6 +70,6 @@ unsafe impl DmaList for MappedSg {
     }
 
     fn into_mapping(self) -> Mapping {
-        Mapping::of(Some(self))
+        Mapping::of(self.is_made().then_some(self))
     }
 }

@@ -4,6 +4,7 @@
 
 use kernel::{
     bindings,
+    error::to_result,
     prelude::*,
     sync::{
         atomic::{
@@ -20,6 +21,29 @@ use core::ptr::{
     NonNull, //
 };
 
+/// What lists are allocated from. To be dropped when there are none any more, which sleeps.
+pub struct Caches(());
+
+impl Caches {
+    /// Makes them. [`ENOMEM`] without memory for that. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// To be called once, before any list is made.
+    pub unsafe fn new() -> Result<Self> {
+        // SAFETY: By the requirements of this function.
+        to_result(unsafe { rdma_bindings::rdma_helper_sg_init() })?;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Caches {
+    fn drop(&mut self) {
+        // SAFETY: They were made, and nobody has any of their memory.
+        unsafe { rdma_bindings::rdma_helper_sg_exit() };
+    }
+}
+
 /// The entries of a list. It grows while it is filled.
 pub(super) enum Table {
     /// Allocated for it.
@@ -29,12 +53,12 @@ pub(super) enum Table {
 }
 
 impl Table {
-    /// Takes what is spare, if that is not in use, or allocates a table for about so many entries.
-    /// May sleep.
-    pub(super) fn get(expected: u32, spare: Option<&SpareTable>) -> Result<Self> {
+    /// Takes what is spare, if that is not in use, or allocates a table for about so many entries;
+    /// more generously if it is there for a moment only. May sleep.
+    pub(super) fn get(expected: u32, brief: bool, spare: Option<&SpareTable>) -> Result<Self> {
         match spare.and_then(SpareTable::lend) {
             Some(lent) => Ok(Self::Lent(lent)),
-            None => Ok(Self::Own(Chunks::begin(expected)?)),
+            None => Ok(Self::Own(Chunks::begin(expected, brief)?)),
         }
     }
 
@@ -129,9 +153,9 @@ impl Chunks {
     }
 
     /// Allocates a chunk for a list that becomes about so long. May sleep.
-    fn begin(expected: u32) -> Result<Self> {
+    fn begin(expected: u32, brief: bool) -> Result<Self> {
         // SAFETY: May be called with any number.
-        let chunk = unsafe { rdma_bindings::rdma_helper_sg_begin(expected) };
+        let chunk = unsafe { rdma_bindings::rdma_helper_sg_begin(expected, brief) };
         // INVARIANT: Just allocated, and nothing follows.
         Ok(Self(NonNull::new(chunk).ok_or(ENOMEM)?))
     }

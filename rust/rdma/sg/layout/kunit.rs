@@ -13,7 +13,7 @@ mod tests {
     const BASE: u64 = 4096;
 
     fn fast(list: &[(u64, u32)], sizes: u64) -> Result<Option<(u64, u64)>> {
-        let mut filling = Filling::new(0, list.len(), None)?;
+        let mut filling = Filling::new(0, false, list.len(), None)?;
         for &(address, len) in list {
             filling.append_dma(address, len)?;
         }

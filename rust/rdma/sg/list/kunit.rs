@@ -34,7 +34,7 @@ mod tests {
     }
 
     fn cut<const N: usize>(max_segment: usize, runs: [Run; N]) -> Result<SgList> {
-        let mut list = SgBuilder::cut(u32::try_from(max_segment)?, 1, None)?;
+        let mut list = SgBuilder::cut(u32::try_from(max_segment)?, true, 1, None)?;
         list.append(&runs)?;
         list.done()
     }

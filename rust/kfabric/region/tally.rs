@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Adding up lists.
+//!
+//! Segments that start and end where pages do, as most of long lists do, are counted without a look
+//! where they are: whatever is beside them, there is no gap between two of them, and they share no
+//! page.
+
+mod kunit;
+
+use crate::{
+    region::{
+        bvecs::Bvecs,
+        shape::{
+            page_offset,
+            Shape, //
+        }, //
+    },
+    support::{
+        errno::Errno,
+        num::widen,
+        refusal::Refusal, //
+    }, //
+};
+use core::slice;
+use kfi_bindings::{
+    bio_vec,
+    kfi_helper_sg_span,
+    kvec, //
+};
+
+/// An entry of a list.
+pub(super) trait Segment: Sized {
+    /// An address that is as far into its page as the segment begins, and the length in bytes.
+    fn place(&self) -> (u64, u64);
+
+    /// Adds entries whose neighbours matter, by their addresses.
+    fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal>;
+}
+
+/// Does a segment start and end where pages do?
+#[inline]
+fn is_whole<T: Segment>(segment: &T) -> bool {
+    let (start, len) = segment.place();
+    page_offset(start | len) == 0 && len != 0 && start.checked_add(len).is_some()
+}
+
+/// How many of the first entries are whole, and how many bytes they have together.
+#[inline]
+fn first_whole<T: Segment>(list: &[T]) -> (usize, u64) {
+    let mut bytes: u64 = 0;
+    let whole = list.iter().take_while(|segment| {
+        let is_whole = is_whole(*segment);
+        if is_whole {
+            bytes = bytes.saturating_add(segment.place().1);
+        }
+        is_whole
+    });
+    (whole.count(), bytes)
+}
+
+/// Adds the next entries of a list.
+#[inline]
+pub(super) fn add<T: Segment>(shape: &mut Shape, mut list: &[T]) -> Result<(), Refusal> {
+    while !list.is_empty() {
+        let (whole, bytes) = first_whole(list);
+        let others = || {
+            list.iter()
+                .take_while(|segment| !is_whole(*segment))
+                .count()
+        };
+        let here = if whole > 0 { whole } else { others() };
+        let (stretch, rest) = list.split_at_checked(here).unwrap_or((list, &[]));
+        match stretch {
+            // What is beside the ends may not be whole.
+            [first, inner @ .., last] if whole > 2 && bytes < u64::MAX => {
+                T::push(shape, slice::from_ref(first))?;
+                if !shape.push_whole(inner.len(), bytes - first.place().1 - last.place().1) {
+                    T::push(shape, inner)?;
+                }
+                T::push(shape, slice::from_ref(last))?;
+            }
+            _ => T::push(shape, stretch)?,
+        }
+        list = rest;
+    }
+    Ok(())
+}
+
+impl Segment for kvec {
+    #[inline]
+    fn place(&self) -> (u64, u64) {
+        (widen(self.iov_base.addr()), widen(self.iov_len))
+    }
+
+    fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal> {
+        list.iter().try_for_each(|kvec| {
+            let (base, len) = kvec.place();
+            shape.push((base != 0).then_some(base), len)
+        })
+    }
+}
+
+impl Segment for bio_vec {
+    #[inline]
+    fn place(&self) -> (u64, u64) {
+        (u64::from(self.bv_offset), u64::from(self.bv_len))
+    }
+
+    fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal> {
+        Bvecs::new(list).try_for_each(|(start, len)| shape.push(start, len))
+    }
+}
+
+impl Segment for kfi_helper_sg_span {
+    #[inline]
+    fn place(&self) -> (u64, u64) {
+        (self.addr, u64::from(self.len))
+    }
+
+    fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal> {
+        list.iter().try_for_each(|span| match span.len {
+            0 => {
+                let refusal = Refusal::new(Errno::EINVAL, c"entry is not DMA mapped");
+                Err(refusal.at(shape.segments()))
+            }
+            len => shape.push(Some(span.addr), u64::from(len)),
+        })
+    }
+}
