@@ -274,6 +274,44 @@ int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
 }
 
 /*
+ * Posts requests about regions with one word to the device. The last one tells when it has completed,
+ * and so have those before it then: they tell only of an error, to @quiet. On an error @posted
+ * of them have been posted. Any context.
+ */
+int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
+			      const struct rdma_helper_region_wr *regions, u32 count,
+			      struct ib_cqe *quiet, struct ib_cqe *last, u32 *posted)
+{
+	struct ib_reg_wr wrs[RDMA_HELPER_MAX_TOGETHER];
+	const struct ib_send_wr *bad = NULL;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < count; i++) {
+		struct ib_mr *mr = regions[i].mr;
+		bool ends = i + 1 == count;
+
+		/* Drivers read no more of a request than its kind has. */
+		wrs[i] = (struct ib_reg_wr) {
+			.wr = {
+				.next = ends ? NULL : &wrs[i + 1].wr,
+				.wr_cqe = ends ? last : quiet,
+				.opcode = opcode,
+				.send_flags = ends ? IB_SEND_SIGNALED : 0,
+				.ex.invalidate_rkey = regions[i].key,
+			},
+			.mr = mr,
+			.key = mr ? mr->rkey : 0,
+			.access = regions[i].access,
+		};
+	}
+	ret = ib_post_send(qp, &wrs[0].wr, &bad);
+	/* Not all drivers say which, if it is the first. */
+	*posted = !ret ? count : bad ? reg_wr(bad) - wrs : 0;
+	return ret;
+}
+
+/*
  * Drivers that can be reset have their own way to drain a queue pair, which completes what the
  * device will never know of. Not ib_drain_sq(): on other devices that waits without a bound.
  */

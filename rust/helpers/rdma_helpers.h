@@ -78,6 +78,22 @@ union rdma_helper_room *rdma_helper_next(union rdma_helper_room *room);
 struct ib_cqe *rdma_helper_cqe(const union rdma_helper_room *room);
 int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
 			   union rdma_helper_room **bad);
+
+/* Requests of a kind about regions, of which many are posted in one go. */
+struct rdma_helper_region_wr {
+	/* What is registered. */
+	struct ib_mr *mr;
+	u32 access;
+	/* The key that is invalidated. */
+	u32 key;
+};
+
+/* So many at most. */
+#define RDMA_HELPER_MAX_TOGETHER	16
+
+int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
+			      const struct rdma_helper_region_wr *regions, u32 count,
+			      struct ib_cqe *quiet, struct ib_cqe *last, u32 *posted);
 bool rdma_helper_drain_sq(struct ib_qp *qp);
 bool rdma_helper_drain_rq(struct ib_qp *qp);
 void rdma_helper_next_key(struct ib_mr *mr);

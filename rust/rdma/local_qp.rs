@@ -53,6 +53,7 @@ use crate::{
         ReadyToSend, //
     },
     raw_wr::RawWr,
+    together::Together,
     waiter::Waiter,
     wc::{
         WcStatus,
@@ -251,6 +252,16 @@ impl LocalQp {
         }
     }
 
+    /// Does something with the queue pair, which is there meanwhile; [`None`] if it isn't up any more.
+    fn while_up<T>(&self, post: impl FnOnce(*mut rdma_bindings::ib_qp) -> T) -> Option<T> {
+        // Counted before it looks: whoever says that it isn't up any more looks for who is counted.
+        self.posting.fetch_add(1, Full);
+        // By the type invariant `raw` is there while somebody is counted who saw it up.
+        let posted = self.up.load(Relaxed).then(|| post(self.raw.as_ptr()));
+        self.posting.fetch_sub(1, Full);
+        posted
+    }
+
     /// Posts a request, as [`Waiter::post`]. Sleeps, uninterruptibly, until there is a credit.
     ///
     /// # Safety
@@ -258,18 +269,10 @@ impl LocalQp {
     /// Those of [`Waiter::post`], but for the queue pair, which is seen to here.
     unsafe fn post(&self, waiter: Pin<&Waiter<'_>>, request: RawWr) -> Result<(), WrError> {
         let credit = self.credit()?;
-        // Counted before it looks: whoever says that it isn't up any more looks for who is counted.
-        self.posting.fetch_add(1, Full);
-        let posted = if self.up.load(Relaxed) {
-            // SAFETY: By the type invariant `raw` is there while somebody is counted who saw it up; its
-            // completion queue keeps `sends` as long as requests may complete. The rest is the
-            // caller's promise.
-            unsafe { waiter.post(self.raw.as_ptr(), request) }
-        } else {
-            Err(WrError::Flushed)
-        };
-        self.posting.fetch_sub(1, Full);
-        posted?;
+        // SAFETY: The queue pair is there, and its completion queue keeps `sends` as long as requests
+        // may complete. The rest is the caller's promise.
+        self.while_up(|qp| unsafe { waiter.post(qp, request) })
+            .unwrap_or(Err(WrError::Flushed))?;
         credit.keep();
         Ok(())
     }
@@ -300,6 +303,75 @@ impl LocalQp {
         match self.wait(waiter) {
             Ok(()) => waiter.result().and(posted),
             lost => lost,
+        }
+    }
+
+    /// As [`LocalQp::run`], for many requests of one kind, each about a region: they are posted some at
+    /// a time, of which the last tells. If one fails, all that is said is that they were flushed.
+    fn run_together<'a, T: 'a>(
+        &self,
+        requests: impl Iterator<Item = WorkRequest<&'a T>>,
+    ) -> Result<(), WrError> {
+        stack_pin_init!(let waiter = Waiter::new(&self.sends));
+        let waiter = waiter.into_ref();
+
+        let mut requests = requests.map(|request| request.raw());
+        let mut posted = Ok(());
+        while posted.is_ok() && waiter.status() == WcStatus::SUCCESS {
+            let Some(first) = requests.next() else {
+                break;
+            };
+            // SAFETY: As in `run()`.
+            posted = unsafe { self.post_together(waiter, first, &mut requests) };
+        }
+        match self.wait(waiter) {
+            Ok(()) => waiter.result().and(posted),
+            lost => lost,
+        }
+    }
+
+    /// Posts a request and as many of those that follow as there are credits for, but not too many.
+    /// Sleeps, uninterruptibly, until there is one.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`Waiter::post`] for each, but for the queue pair, which is seen to here.
+    unsafe fn post_together(
+        &self,
+        waiter: Pin<&Waiter<'_>>,
+        first: RawWr,
+        others: &mut impl Iterator<Item = RawWr>,
+    ) -> Result<(), WrError> {
+        let credits = self.sends.credits();
+        let credit = self.credit()?;
+        let mut together = Together::new(&first);
+        while !together.is_full() {
+            let Some(more) = credits.try_take() else {
+                break;
+            };
+            let Some(other) = others.next() else {
+                break;
+            };
+            together.push(&other);
+            more.keep();
+        }
+        // SAFETY: As in `post()`.
+        let posted = self.while_up(|qp| unsafe { waiter.post_together(qp, &together) });
+        match posted.unwrap_or(Err((WrError::Flushed, 0))) {
+            Ok(()) => {
+                credit.keep();
+                Ok(())
+            }
+            Err((error, 0)) => {
+                (1..together.count()).for_each(|_| credits.give_back());
+                Err(error)
+            }
+            Err((error, _)) => {
+                credit.keep();
+                // Nothing tells how those end that were posted, but that there is no queue pair.
+                let _ = self.fail();
+                Err(error)
+            }
         }
     }
 

@@ -28,6 +28,7 @@ use core::ptr::{
 use crate::{
     credits::Credits,
     raw_wr::RawWr,
+    together::Together,
     wc::{
         Completion,
         WcStatus, //
@@ -50,7 +51,15 @@ pub(crate) struct Outstanding {
     next: Atomic<usize>,
     /// What broke the queue; [`WcStatus::SUCCESS`] while nothing has.
     broken: Atomic<u32>,
+    /// Where requests complete to that tell of errors only.
+    quiet: Opaque<rdma_bindings::ib_cqe>,
 }
+
+// SAFETY: Nothing of a queue is tied to a task: `quiet` is constant.
+unsafe impl Send for Outstanding {}
+
+// SAFETY: `quiet` is constant; the others may be shared.
+unsafe impl Sync for Outstanding {}
 
 /// A place for a request.
 ///
@@ -61,6 +70,8 @@ struct Slot {
     cqe: Opaque<rdma_bindings::ib_cqe>,
     /// Who is told of the request that has this place; null if it is free.
     owner: Atomic<*mut Owner>,
+    /// How many requests before it, which have no slot, have ended when it has.
+    others: Atomic<u32>,
     of: NonNull<Outstanding>,
 }
 
@@ -111,6 +122,9 @@ impl Outstanding {
                 slots: Slot::several(count, this)?,
                 next: Atomic::new(0),
                 broken: Atomic::new(WcStatus::SUCCESS.as_raw()),
+                quiet: Opaque::new(rdma_bindings::ib_cqe {
+                    done: Some(Self::failed),
+                }),
             }),
             GFP_KERNEL,
         )
@@ -149,11 +163,54 @@ impl Outstanding {
         request: RawWr,
     ) -> Result {
         // There are as many slots as credits.
-        let slot = self.claim(owner).ok_or(EBUSY)?;
+        let slot = self.claim(owner, 0).ok_or(EBUSY)?;
         // SAFETY: `qp` and what the request refers to are there as this function demands; the
         // slot's `cqe` is this queue's, which goes after its completions.
         unsafe { request.post(qp, slot.cqe.get()) }
             .inspect_err(|_| slot.owner.store(null_mut(), Relaxed))
+    }
+
+    /// Posts requests about regions with one word to the device; the last one's end is that of all, and
+    /// of that `owner` is told. An error says how many were posted: if that is none, nobody is told. If
+    /// it is some, their end is told only when their queue pair has ended. Any context.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`Outstanding::post`], for each.
+    pub(crate) unsafe fn post_together(
+        &self,
+        qp: *mut rdma_bindings::ib_qp,
+        owner: NonNull<Owner>,
+        requests: &Together,
+    ) -> Result<(), (Error, u32)> {
+        let others = requests.count().saturating_sub(1);
+        let slot = self.claim(owner, others).ok_or((EBUSY, 0))?;
+        // SAFETY: `qp` and what the requests refer to are there as this function demands; both `cqe`s
+        // are this queue's, which goes after its completions.
+        unsafe { requests.post(qp, self.quiet.get(), slot.cqe.get()) }.inspect_err(|(_, posted)| {
+            if *posted == 0 {
+                slot.owner.store(null_mut(), Relaxed);
+            }
+        })
+    }
+
+    /// The completion callback of a request that tells of errors only, in any context.
+    ///
+    /// # Safety
+    ///
+    /// `wc` must be the completion of a request posted with the `quiet` of a queue that is there.
+    unsafe extern "C" fn failed(_cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
+        // SAFETY: The caller vouches for `wc`, which is there until this returns.
+        let wc = unsafe { &*wc };
+        // SAFETY: This is the member that kernel users set.
+        let cqe = *unsafe { wc.__bindgen_anon_1.wr_cqe.as_ref() };
+        let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
+        // SAFETY: It is the member of a queue, which is there as the caller vouches.
+        let this = unsafe { &*container_of!(cqe, Self, quiet) };
+        let status = Completion::read(wc).status;
+        if status != WcStatus::SUCCESS {
+            this.break_by(status);
+        }
     }
 
     /// Takes a slot for a request that is posted later, or [refused](Outstanding::refuse), and
@@ -167,7 +224,7 @@ impl Outstanding {
         owner: NonNull<Owner>,
     ) -> Option<*mut rdma_bindings::ib_cqe> {
         // There are as many slots as credits.
-        self.claim(owner).map(|slot| slot.cqe.get())
+        self.claim(owner, 0).map(|slot| slot.cqe.get())
     }
 
     /// Tells the owner of a slot that its request has not been posted. Any context.
@@ -180,15 +237,17 @@ impl Outstanding {
         unsafe { Slot::of_cqe(cqe) }.tell(End::Refused(error));
     }
 
-    /// Takes a free slot.
-    fn claim(&self, owner: NonNull<Owner>) -> Option<&Slot> {
+    /// Takes a free slot, for a request and so many others before it.
+    fn claim(&self, owner: NonNull<Owner>, others: u32) -> Option<&Slot> {
         let first = self.next.fetch_add(1, Relaxed) % self.slots.len().max(1);
         let (front, back) = self.slots.split_at_checked(first)?;
         let take = |slot: &&Slot| {
             let taken = slot.owner.cmpxchg(null_mut(), owner.as_ptr(), Full);
             taken.is_ok()
         };
-        back.iter().find(take).or_else(|| front.iter().find(take))
+        let slot = back.iter().find(take).or_else(|| front.iter().find(take))?;
+        slot.others.store(others, Relaxed);
+        Some(slot)
     }
 
     /// Takes an owner out of all slots, and returns how many there were. It is not told of those
@@ -219,6 +278,7 @@ impl Slot {
                     done: Some(Self::complete),
                 }),
                 owner: Atomic::new(null_mut()),
+                others: Atomic::new(0),
                 of,
             };
             slots.push(slot, GFP_KERNEL)?;
@@ -254,6 +314,8 @@ impl Slot {
 
     /// Tells the owner, unless it has given up. Afterwards nothing of the queue is touched.
     fn tell(&self, end: End) {
+        // Before the slot can be taken by somebody else.
+        let others = self.others.load(Relaxed);
         let Some(owner) = NonNull::new(self.owner.xchg(null_mut(), Full)) else {
             return;
         };
@@ -266,7 +328,9 @@ impl Slot {
             End::Gone | End::Lost => of.break_by(WcStatus::FLUSHED),
         }
         // Before the owner can leave, and the queue with it.
-        of.credits.give_back();
+        for _ in 0..=others {
+            of.credits.give_back();
+        }
         // SAFETY: `owner` was named by the slot, and nobody else can take its name out now; by the
         // invariant of `Outstanding` it is there until it has been told.
         unsafe { (owner.as_ref().ended)(owner, end) };

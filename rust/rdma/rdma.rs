@@ -68,6 +68,7 @@ pub mod qp;
 mod raw_wr;
 pub mod request;
 pub mod sg;
+mod together;
 mod waiter;
 pub mod wc;
 pub mod wr;

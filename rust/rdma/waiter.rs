@@ -23,6 +23,7 @@ use crate::{
         Owner, //
     },
     raw_wr::RawWr,
+    together::Together,
     wc::{
         WcStatus,
         WrError, //
@@ -92,6 +93,30 @@ impl<'a> Waiter<'a> {
         unsafe { self.queue.post(qp, self.name(), request) }.map_err(|error| {
             self.left.fetch_sub(1, Relaxed);
             WrError::Post(error)
+        })
+    }
+
+    /// Posts requests about regions with one word to the device. An error says how many of them were
+    /// posted. Unless that is none, their end is told, but not before their queue pair has ended.
+    /// Doesn't sleep.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Waiter::post`].
+    pub(crate) unsafe fn post_together(
+        self: Pin<&Self>,
+        qp: *mut rdma_bindings::ib_qp,
+        requests: &Together,
+    ) -> Result<(), (WrError, u32)> {
+        // INVARIANT: Counted before a slot names the waiter.
+        self.left.fetch_add(1, Relaxed);
+        // SAFETY: `qp`, the waiter and what the requests refer to stay as this function demands.
+        let posted = unsafe { self.queue.post_together(qp, self.name(), requests) };
+        posted.map_err(|(error, posted)| {
+            if posted == 0 {
+                self.left.fetch_sub(1, Relaxed);
+            }
+            (WrError::Post(error), posted)
         })
     }
 

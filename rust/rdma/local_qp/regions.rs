@@ -37,15 +37,16 @@ impl LocalQp {
         self.register_as_they_are(mrs)
     }
 
-    /// As [`register_all`](Self::register_all), with room for as many valid regions that is there
-    /// already.
+    /// As [`register_all`](Self::register_all) for many regions, with room for as many valid ones that
+    /// is there already. They are posted some at a time; if the device refuses one, the error is that
+    /// they were [flushed](WrError::Flushed).
     pub fn register_into<L: DmaList>(
         &self,
         mut mrs: Few<PreparedMr<L>>,
         room: Few<ValidMr>,
     ) -> Result<Few<ValidMr>, RegisterError<L>> {
         mrs.iter_mut().for_each(PreparedMr::next_key);
-        self.register_in(mrs, room)
+        self.register_in(mrs, room, Posting::Together)
     }
 
     /// Registers regions by the keys that they have.
@@ -56,7 +57,7 @@ impl LocalQp {
     ) -> Result<Few<ValidMr>, RegisterError<L>> {
         // Allocated first: nothing is left to fail when the regions are valid.
         match Few::with_capacity(mrs.len(), GFP_KERNEL) {
-            Ok(room) => self.register_in(mrs, room),
+            Ok(room) => self.register_in(mrs, room, Posting::OneByOne),
             Err(AllocError) => Err(undo(mrs, WrError::Post(ENOMEM))),
         }
     }
@@ -65,19 +66,28 @@ impl LocalQp {
         &self,
         mrs: Few<PreparedMr<L>>,
         room: Few<ValidMr>,
+        posting: Posting,
     ) -> Result<Few<ValidMr>, RegisterError<L>> {
-        if let Err(error) = self.post_registrations(&mrs) {
+        if let Err(error) = self.post_registrations(&mrs, posting) {
             return Err(undo(mrs, error));
         }
         // SAFETY: The device has just registered them all.
         Ok(mrs.map_into(room, |mr| unsafe { mr.into_valid() }))
     }
 
-    fn post_registrations<L: DmaList>(&self, mrs: &[PreparedMr<L>]) -> Result<(), WrError> {
+    fn post_registrations<L: DmaList>(
+        &self,
+        mrs: &[PreparedMr<L>],
+        posting: Posting,
+    ) -> Result<(), WrError> {
         if !mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
             return Err(WrError::Post(EINVAL));
         }
-        self.run(mrs.iter().map(WorkRequest::register))
+        let requests = mrs.iter().map(WorkRequest::register);
+        match posting {
+            Posting::OneByOne => self.run(requests),
+            Posting::Together => self.run_together(requests),
+        }
     }
 
     /// Takes regions from the device: when this has succeeded, no peer can reach their memory.
@@ -154,8 +164,21 @@ impl LocalQp {
         if !self.can_invalidate(mrs, fence) {
             return Err(WrError::Post(EINVAL));
         }
-        self.run(mrs.iter().map(WorkRequest::invalidate))
+        let requests = mrs.iter().map(WorkRequest::invalidate);
+        match mrs {
+            [_] => self.run(requests),
+            _ => self.run_together(requests),
+        }
     }
+}
+
+/// How requests are posted.
+#[derive(Clone, Copy)]
+enum Posting {
+    /// Each tells how it ends.
+    OneByOne,
+    /// Some at a time, with less work: they tell how they end together.
+    Together,
 }
 
 /// Takes regions back that the device may have registered or not.

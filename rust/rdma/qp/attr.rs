@@ -58,7 +58,7 @@ impl Depths {
                 max_inline_data: self.inline,
                 ..Default::default()
             },
-            sq_sig_type: b::ib_sig_type_IB_SIGNAL_ALL_WR,
+            sq_sig_type: b::ib_sig_type_IB_SIGNAL_REQ_WR,
             qp_type: b::ib_qp_type_IB_QPT_RC,
             ..Default::default()
         }
