@@ -36,8 +36,9 @@
  * @regattr_many: Register @count regions, each as kfi_mr_regattr() does with its element of @attrs
  *	and with @flags. @batch_flags is 0 or KFI_BATCH_ALL_OR_NONE. @mrs and @errs have room for
  *	@count; @errs may be NULL. For each that is registered the region is in @mrs and 0 in @errs;
- *	for each other NULL and the errno that kfi_mr_regattr() has for it, or -KFI_ECANCELED where
- *	it was another's, for which none was to be registered.
+ *	for each other NULL and the errno that kfi_mr_regattr() has for it; or, where it was another's,
+ *	for which none was to be registered, -KFI_ECANCELED, or -KFI_ENOTRECOVERABLE if the device won't
+ *	let go of the memory again, which must never be freed.
  *	Process context; sleeps until the device is done with all of them.
  *	Returns 0 if all are registered, else the first errno of the above that isn't
  *	-KFI_ECANCELED; or, with nothing registered,

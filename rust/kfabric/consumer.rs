@@ -17,6 +17,9 @@
 //! | `kfi_mr_regsgl()` | [`Domain::regsgl`] | a [`MappedList`], that is pages mapped for the device |
 //! | `kfi_mr_regattr()` | [`Domain::regattr`] | any of these |
 //!
+//! Many buffers are registered in one go by [`Domain::reg_many`], and many regions closed by
+//! [`Mr::close_many`]: then the device is waited for once.
+//!
 //! A [`Counter`] and an [`Endpoint`] are opened in a domain, too. Once an [`EventQueue`] is
 //! [bound](Domain::bind) to it, registrations don't wait for the device: the queue tells when a
 //! region has its key.
@@ -81,6 +84,7 @@ mod info;
 mod kunit;
 mod listener;
 mod local;
+mod many;
 mod mapped_list;
 mod memory;
 mod mode;
@@ -144,7 +148,8 @@ pub use error::{
     CloseError,
     ConnectError,
     Refused,
-    RegisterError, //
+    RegisterError,
+    RegisterManyError, //
 };
 pub use event::{
     Bytes,

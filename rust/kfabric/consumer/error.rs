@@ -40,6 +40,34 @@ impl<B> RegisterError<B> {
     }
 }
 
+/// Buffers of which none was registered, and why.
+pub struct RegisterManyError<B> {
+    errno: Errno,
+    index: Option<usize>,
+    buffers: KVVec<B>,
+}
+
+impl<B> RegisterManyError<B> {
+    pub(super) fn new(errno: Errno, index: Option<usize>, buffers: KVVec<B>) -> Self {
+        Self {
+            errno,
+            index,
+            buffers,
+        }
+    }
+
+    /// Which was refused first, if it was for one of them.
+    pub fn index(&self) -> Option<usize> {
+        self.index
+    }
+
+    /// The buffers, in their order, which no peer can reach. Those that the device won't let go of
+    /// (`ENOTRECOVERABLE`) have been leaked.
+    pub fn into_inner(self) -> KVVec<B> {
+        self.buffers
+    }
+}
+
 /// An object that was not closed, and why.
 pub struct CloseError<T> {
     errno: Errno,
@@ -159,6 +187,7 @@ macro_rules! error {
 }
 
 error!(RegisterError, "not registered: ");
+error!(RegisterManyError, "not registered: ");
 error!(CloseError, "not closed: ");
 error!(Refused, "refused: ");
 error!(ConnectError, "not connected: ");

@@ -130,9 +130,27 @@ impl<T: Raw, P, L> Handle<T, P, L> {
     ///
     /// - `EBUSY`, `EOPBADSTATE`: it is still open, and comes back.
     /// - Others: it is gone, and what it could use is leaked.
-    pub(super) fn close(mut self) -> Result<L, CloseError<Self>> {
-        // SAFETY: `self` is given back if it is still open, and else only dropped.
-        unsafe { self.shut() }.map_err(|errno| {
+    pub(super) fn close(self) -> Result<L, CloseError<Self>> {
+        let _noio = NoIo::enter();
+        // SAFETY: `raw` is open by the invariant of this type; whoever uses it has a reference to
+        // this handle, to which there is no other now.
+        let closed = unsafe { call::close(self.raw.cast()) };
+        // SAFETY: That was just done.
+        unsafe { self.closed(closed) }
+    }
+
+    /// As [`close`](Self::close), after that was tried, and has ended so. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// It was; nobody else uses the object.
+    pub(super) unsafe fn closed(
+        mut self,
+        closed: Result<(), Errno>,
+    ) -> Result<L, CloseError<Self>> {
+        // SAFETY: By the requirements of this function. `self` is given back if it is still open, and
+        // else only dropped.
+        unsafe { self.settle(closed) }.map_err(|errno| {
             let open = self.open.then_some(self);
             CloseError::new(errno, open)
         })
@@ -152,6 +170,21 @@ impl<T: Raw, P, L> Handle<T, P, L> {
         // SAFETY: `raw` is open by the invariant of this type; whoever uses it has a reference to
         // this handle, to which there is no other now.
         let closed = unsafe { call::close(self.raw.cast()) };
+        // SAFETY: That was just done; the rest is the caller's promise.
+        unsafe { self.settle(closed) }
+    }
+
+    /// The object was closed, or not. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    ///
+    /// # Safety
+    ///
+    /// That was tried, and has ended so. Unless the object is `open` afterwards, the handle is only
+    /// dropped.
+    unsafe fn settle(&mut self, closed: Result<(), Errno>) -> Result<L, Errno> {
         // It has a counter, a child or a user; or is closed in a handler that it would wait for.
         self.open = matches!(closed, Err(Errno::EBUSY | Errno::EOPBADSTATE));
         if !self.open {

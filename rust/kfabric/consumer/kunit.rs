@@ -9,6 +9,7 @@ mod eq;
 mod fake;
 mod forget;
 mod local;
+mod many;
 mod noio;
 mod objects;
 mod provider;

@@ -92,11 +92,35 @@ impl<B: Backing> Mr<B> {
             Err(Errno::EINVAL)
         };
         match opened {
-            // INVARIANT: Just registered, on what the memory has listed.
-            Ok(raw) => Ok(Self(Handle::new(raw, domain.clone(), memory))),
+            // SAFETY: Just registered, on what the memory has listed.
+            Ok(raw) => Ok(unsafe { Self::registered(raw, domain, memory) }),
             Err(errno @ Errno::ENOTRECOVERABLE) => Err(RegisterError::leaked(errno, memory)),
             Err(errno) => Err(RegisterError::new(errno, memory)),
         }
+    }
+
+    /// A region that was just registered on this memory. Any context.
+    ///
+    /// # Safety
+    ///
+    /// It was, in this domain, and nobody else closes it.
+    pub(super) unsafe fn registered(
+        raw: NonNull<kfid_mr>,
+        domain: &Arc<Domain>,
+        memory: B,
+    ) -> Self {
+        // INVARIANT: By the requirements of this function.
+        Self(Handle::new(raw, domain.clone(), memory))
+    }
+
+    /// As [`close`](Self::close), after that was tried, and has ended so. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// It was.
+    pub(super) unsafe fn closed(self, closed: Result<(), Errno>) -> Result<B, CloseError<Self>> {
+        // SAFETY: By the requirements of this function; nobody else has the handle.
+        unsafe { self.0.closed(closed) }.map_err(|error| error.map(Self))
     }
 
     /// `kfi_mr_key()`: returns the key that a peer needs; `u64::MAX` as long as there is none. In a

@@ -80,6 +80,11 @@ impl Options {
         Self { context, ..self }
     }
 
+    /// The flags.
+    pub(super) const fn raw_flags(&self) -> u64 {
+        self.flags
+    }
+
     /// The context as C hands it through, which follows it nowhere.
     const fn raw_context(&self) -> *mut c_void {
         ptr::without_provenance_mut(self.context)
@@ -214,41 +219,7 @@ impl Domain {
         options: Options,
         auth_key: Option<&[u8]>,
     ) -> Result<NonNull<kfid_mr>, Errno> {
-        let (type_, list, iov_count) = match &list {
-            List::Buffer(kvec) => (KVEC, RawList { mr_iov: kvec }, 1),
-            List::Kvec(list) => (
-                KVEC,
-                RawList {
-                    mr_iov: list.as_ptr(),
-                },
-                list.len(),
-            ),
-            List::Bvec(list) => (
-                BVEC,
-                RawList {
-                    mr_biov: list.as_ptr(),
-                },
-                list.len(),
-            ),
-            List::Sgl(first, count) => (
-                SGL,
-                RawList {
-                    mr_sgl: first.as_ptr(),
-                },
-                *count,
-            ),
-        };
-        let attr = kfi_mr_attr {
-            type_,
-            __bindgen_anon_1: list,
-            iov_count,
-            access: options.access.bits(),
-            offset: 0,
-            requested_key: options.requested_key,
-            context: options.raw_context(),
-            auth_key_size: auth_key.map_or(0, <[u8]>::len),
-            auth_key: auth_key.map_or(ptr::null_mut(), |key| key.as_ptr().cast_mut()),
-        };
+        let attr = attributes(&list, &options, auth_key);
         let mut mr = ptr::null_mut();
         // SAFETY: The domain is open; the attributes, the list, the key and `mr` are valid for the
         // call, which changes the last only.
@@ -260,5 +231,48 @@ impl Domain {
             )
         }?;
         call::opened(ret, mr)
+    }
+}
+
+/// The attributes of a region, which are valid as long as the list and the key.
+pub(super) fn attributes(
+    list: &List<'_>,
+    options: &Options,
+    auth_key: Option<&[u8]>,
+) -> kfi_mr_attr {
+    let (type_, list, iov_count) = match list {
+        List::Buffer(kvec) => (KVEC, RawList { mr_iov: kvec }, 1),
+        List::Kvec(list) => (
+            KVEC,
+            RawList {
+                mr_iov: list.as_ptr(),
+            },
+            list.len(),
+        ),
+        List::Bvec(list) => (
+            BVEC,
+            RawList {
+                mr_biov: list.as_ptr(),
+            },
+            list.len(),
+        ),
+        List::Sgl(first, count) => (
+            SGL,
+            RawList {
+                mr_sgl: first.as_ptr(),
+            },
+            *count,
+        ),
+    };
+    kfi_mr_attr {
+        type_,
+        __bindgen_anon_1: list,
+        iov_count,
+        access: options.access.bits(),
+        offset: 0,
+        requested_key: options.requested_key,
+        context: options.raw_context(),
+        auth_key_size: auth_key.map_or(0, <[u8]>::len),
+        auth_key: auth_key.map_or(ptr::null_mut(), |key| key.as_ptr().cast_mut()),
     }
 }

@@ -35,7 +35,7 @@ use kfi_bindings::{
     kfid_mr, //
 };
 
-const ALL_OR_NONE: u64 = widen_u32(kfi_bindings::KFI_BATCH_ALL_OR_NONE);
+pub(crate) const ALL_OR_NONE: u64 = widen_u32(kfi_bindings::KFI_BATCH_ALL_OR_NONE);
 
 pub(crate) const NAME: &CStr = c_str(kfi_bindings::KFI_BATCH_OPS_1);
 

@@ -19,7 +19,10 @@ use crate::{
         }, //
     },
     region::request::MrRequest,
-    support::refusal::Refusal, //
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
 };
 use kernel::prelude::*;
 use kfi_bindings::kfi_mr_attr;
@@ -47,7 +50,7 @@ pub(crate) unsafe fn register(
             (first..first + some.len()).for_each(|index| answers.refused(index, ret));
         }
         if all_or_none && answers.first_error() != 0 {
-            undo(opened);
+            undo(opened, answers);
             answers.cancel_others();
             return Ok(());
         }
@@ -139,11 +142,11 @@ unsafe fn make(domain: &DomainObject, attr: &kfi_mr_attr, flags: u64) -> Result<
 }
 
 /// Closes what C isn't to get. Sleeps.
-fn undo(opened: KVVec<(usize, Opened)>) {
-    for (_, one) in opened {
+fn undo(opened: KVVec<(usize, Opened)>, answers: &mut Answers<'_>) {
+    for (index, one) in opened {
         if let Err(refusal) = one.undo() {
-            // Nobody has a handle that could be said to be closed.
-            refusal.report();
+            // Nobody has a handle whose closing would tell.
+            answers.refused(index, refusal.with_errno(Errno::ENOTRECOVERABLE).report());
         }
     }
 }
