@@ -12,7 +12,8 @@ use kernel::prelude::*;
 /// What becomes of an endpoint's connection.
 #[derive(Debug)]
 pub enum ConnectionEvent {
-    /// There is one: [`MsgEndpoint::established`](super::MsgEndpoint::established) is good now. The peer has sent this with its answer.
+    /// There is one, so that [`established`](super::MsgEndpoint::established) is good now. The peer has
+    /// sent this with its answer.
     Connected(KVec<u8>),
     /// There won't be one. A peer that has rejected has sent this with it.
     Failed(Errno, KVec<u8>),
