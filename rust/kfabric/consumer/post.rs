@@ -163,4 +163,22 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         let posted = unsafe { op!((*ep).msg, kfi_ops_msg, inject(ep, buf, len, PEER)) }?;
         call::count(posted).map(|_| ())
     }
+    /// `kfi_inject_write()`: writes a copy of some bytes to the peer's memory. Nothing comes back of it,
+    /// unless it fails.
+    ///
+    /// # Errors
+    ///
+    /// As for [`inject`](Self::inject).
+    pub fn inject_write(&self, bytes: &[u8], to: Remote) -> Result<(), Errno> {
+        let (ep, buf, len) = (self.as_raw(), bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: The endpoint is open. The bytes are copied before the call returns.
+        let posted = unsafe {
+            op!(
+                (*ep).rma,
+                kfi_ops_rma,
+                inject(ep, buf, len, PEER, to.addr, to.key)
+            )
+        }?;
+        call::count(posted).map(|_| ())
+    }
 }

@@ -66,6 +66,12 @@ pub(crate) fn reads_and_writes(place: &Place) -> Result {
     check("its memory is as it was", told.memory()[..] == [0; 8])?;
     check("written, too", mr.compare(0, &pattern(5, 100)?)?.is_none())?;
 
+    pair.active.inject_write(&pattern(3, 16)?, at(3000))?;
+    // It comes before what is posted after it.
+    pair.active.read(empty(16, 6)?, at(3000))?;
+    let (read, _) = done(&pair.active_side.tx, 6, Kind::Read)?;
+    check("injected", read.memory()[..] == pattern(3, 16)?[..])?;
+
     // A key that is none ends the connection.
     let bad = Remote {
         addr: mr.base() + 4001,

@@ -45,7 +45,13 @@ pub(crate) fn messages_arrive(place: &Place) -> Result {
             received.memory().get(..len) == Some(&pattern(1, len)?[..]),
         )?;
     }
-    check("nothing more", pair.active_side.rx.read()?.is_none())
+    check("nothing more", pair.active_side.rx.read()?.is_none())?;
+    // Five each way, of which each counter counts one.
+    check("sends", pair.sends.read() == 5 && pair.sends.readerr() == 0)?;
+    check(
+        "receives",
+        pair.recvs.read() == 5 && pair.recvs.readerr() == 0,
+    )
 }
 
 /// Parts of buffers, numbers along with messages, and messages without a request.

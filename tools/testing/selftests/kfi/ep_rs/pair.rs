@@ -17,6 +17,8 @@ use kernel::{
 use kfabric::consumer::{
     CompletionQueueOptions,
     Connected,
+    Counter,
+    Counts,
     Domain,
     Ended,
     Errno,
@@ -157,6 +159,10 @@ pub(crate) struct Pair<B: Local = KVec<u8>> {
     pub(crate) passive: End<B>,
     pub(crate) active_side: Side<B>,
     pub(crate) passive_side: Side<B>,
+    /// What the active side has sent.
+    pub(crate) sends: Counter,
+    /// What the passive side has received.
+    pub(crate) recvs: Counter,
 }
 
 impl<B: Local> Pair<B> {
@@ -165,17 +171,25 @@ impl<B: Local> Pair<B> {
         let listener = place.listener()?;
         let info = place.peer(listener.address()?)?;
         let a = Side::<B>::open(info.first())?;
-        let active = MsgEndpoint::open(&a.domain, info.first(), &a.tx, &a.rx)?.enable()?;
-        let active = active.connect(b"")?;
+        let active = MsgEndpoint::open(&a.domain, info.first(), &a.tx, &a.rx)?;
+        let sends = Counter::open(&a.domain)?;
+        active.count(&sends, Counts::SENDS)?;
+        let active = active.enable()?.connect(b"")?;
         let request = listener.wait(PATIENCE)?.ok_or(ETIMEDOUT)?;
         let p = Side::<B>::open(request.info())?;
-        let passive = request.endpoint(&p.domain, &p.tx, &p.rx)?.enable()?;
-        let passive = passive.accept(b"")?;
+        let passive = request.endpoint(&p.domain, &p.tx, &p.rx)?;
+        let recvs = Counter::open(&p.domain)?;
+        passive.count(&recvs, Counts::RECVS)?;
+        let twice = passive.count(&recvs, Counts::RECVS);
+        check("counted already", twice == Err(Errno::EINVAL))?;
+        let passive = passive.enable()?.accept(b"")?;
         Ok(Self {
             active: active.wait(PATIENCE)?,
             passive: passive.wait(PATIENCE)?,
             active_side: a,
             passive_side: p,
+            sends,
+            recvs,
         })
     }
 }
