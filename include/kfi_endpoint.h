@@ -46,7 +46,12 @@ enum {
 /* Options of KFI_OPT_ENDPOINT. */
 enum {
 	KFI_OPT_MIN_MULTI_RECV,		/* size_t: when a KFI_MULTI_RECV buffer counts as full */
-	KFI_OPT_CM_DATA_SIZE		/* size_t: room for private data when connecting */
+	KFI_OPT_CM_DATA_SIZE,		/* size_t: room for private data when connecting */
+
+	/* This project's own: unsigned int, to be set before connecting. */
+	KFI_OPT_CONNECT_TIMEOUT = 0x10000,	/* ms: until connecting is given up */
+	KFI_OPT_STALL_TIMEOUT,			/* ms: until a connection that is stuck is; 0: never */
+	KFI_OPT_RNR_DELAY			/* us: until a message without a receive is repeated */
 };
 
 /**

@@ -53,5 +53,5 @@ void rdma_helper_init_alarm(struct delayed_work *work, work_func_t ring)
 
 void rdma_helper_set_alarm(struct delayed_work *work, u32 ms)
 {
-	queue_delayed_work(system_dfl_wq, work, msecs_to_jiffies(ms));
+	mod_delayed_work(system_dfl_wq, work, msecs_to_jiffies(ms));
 }

@@ -29,6 +29,7 @@ use kernel::{
 use kfabric::{
     provider::{
         cm::{
+            Bounds,
             ConnFailed,
             ConnRequest, //
         },
@@ -65,6 +66,8 @@ pub(crate) static LIMITS: MsgLimits = MsgLimits {
     cq_data_size: size_of::<u32>(),
     // As those of verbs, so that what is developed here works there.
     cm_data_size: [56, 196, 148],
+    // The peer is in the same machine.
+    bounded: false,
 };
 
 /// An endpoint.
@@ -114,7 +117,7 @@ impl MsgEp for Ep {
         Ok(())
     }
 
-    fn connect(&self, peer: SocketAddr, data: &[u8]) -> Result<(), Refusal> {
+    fn connect(&self, peer: SocketAddr, data: &[u8], _bounds: &Bounds) -> Result<(), Refusal> {
         let source = self.source.unwrap_or(NOWHERE);
         let request = Request::new(self.side.clone(), source, peer, data)?;
         let request = KBox::new(request, GFP_KERNEL)?;
@@ -127,7 +130,7 @@ impl MsgEp for Ep {
         Ok(())
     }
 
-    fn accept(&self, data: &[u8]) -> Result<(), Refusal> {
+    fn accept(&self, data: &[u8], _bounds: &Bounds) -> Result<(), Refusal> {
         let none = Refusal::new(Errno::EOPBADSTATE, c"made to answer no request");
         let mut request = self.answers.lock().take().ok_or(none)?;
         self.peer.populate(request.ends().0);

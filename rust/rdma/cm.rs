@@ -39,6 +39,7 @@ mod incoming;
 mod line;
 mod listener;
 mod locked;
+mod patience;
 mod resolved;
 mod terms;
 

@@ -97,6 +97,11 @@ impl Credits {
         None
     }
 
+    /// How many are left just now. Any context.
+    pub(crate) fn left(&self) -> usize {
+        usize::try_from(self.free.load(Relaxed)).unwrap_or(0)
+    }
+
     /// Gives a credit back that was [kept](Credit::keep). Any context.
     pub(crate) fn give_back(&self) {
         drop(Credit(self));

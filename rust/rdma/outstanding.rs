@@ -135,6 +135,15 @@ impl Outstanding {
         &self.credits
     }
 
+    /// How many requests are under way, and how many have ended; each may be off by those that begin or
+    /// end just now. Any context.
+    pub(crate) fn progress(&self) -> (usize, usize) {
+        let depth = self.slots.len().saturating_sub(1);
+        let under_way = depth.saturating_sub(self.credits.left());
+        let begun = self.next.load(Relaxed);
+        (under_way, begun.wrapping_sub(under_way))
+    }
+
     /// What broke the queue, if anything has. Any context.
     pub(crate) fn broken(&self) -> Option<WcStatus> {
         let status = WcStatus::from_raw(self.broken.load(Relaxed));

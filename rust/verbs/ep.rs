@@ -36,7 +36,10 @@ use kfabric::{
         Shared, //
     },
     provider::{
-        cm::ConnRequest,
+        cm::{
+            Bounds,
+            ConnRequest, //
+        },
         msg_ep::{
             MsgEp,
             MsgEpRequest,
@@ -88,12 +91,12 @@ impl MsgEp for Ep {
         Ok(())
     }
 
-    fn connect(&self, peer: SocketAddr, data: &[u8]) -> Result<(), Refusal> {
-        self.with_wires(|wires| self.conn.connect(wires.endpoint(), peer, data))
+    fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
+        self.with_wires(|wires| self.conn.connect(wires.endpoint(), peer, data, bounds))
     }
 
-    fn accept(&self, data: &[u8]) -> Result<(), Refusal> {
-        self.with_wires(|wires| self.conn.accept(wires.endpoint(), data))
+    fn accept(&self, data: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
+        self.with_wires(|wires| self.conn.accept(wires.endpoint(), data, bounds))
     }
 
     fn shutdown(&self) {

@@ -16,6 +16,7 @@ mod message;
 mod msg;
 pub(crate) mod open;
 mod ops;
+mod options;
 mod phase;
 mod posting;
 mod rma;

@@ -17,6 +17,29 @@ use kernel::{
     sync::Mutex, //
 };
 
+/// How long things may take on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// How long connecting may take, in milliseconds; not 0.
+    pub connect: u32,
+    /// How long transfers to the peer may be under way without one of them ending, in milliseconds;
+    /// 0 is for ever. Then the connection is taken down.
+    pub stall: u32,
+    /// How long the peer waits until it repeats a message for which there was no receive, in
+    /// microseconds; or somewhat longer.
+    pub rnr_delay: u32,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connect: 30_000,
+            stall: 60_000,
+            rnr_delay: 640,
+        }
+    }
+}
+
 /// A peer's request for a connection, of a provider: to be accepted by an endpoint, or rejected.
 /// Dropped, it is rejected without a word. Dropping it may sleep.
 pub trait ConnRequest: Send + Sync {

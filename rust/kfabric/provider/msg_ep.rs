@@ -4,6 +4,7 @@
 
 use super::{
     cm::{
+        Bounds,
         ConnRequest,
         Events, //
     },
@@ -61,6 +62,8 @@ pub struct MsgLimits {
     /// Most bytes that the peer gets with a request for a connection, with an acceptance, and with a
     /// rejection.
     pub cm_data_size: [usize; 3],
+    /// Connections go by [`Bounds`].
+    pub bounded: bool,
 }
 
 /// A transfer to be posted.
@@ -127,10 +130,10 @@ pub trait MsgEp: Send + Sync {
     fn enable(&self) -> Result<(), Refusal>;
 
     /// Begins to connect to a peer, which gets `data`; [`Events`] say what becomes of it. May sleep.
-    fn connect(&self, peer: SocketAddr, data: &[u8]) -> Result<(), Refusal>;
+    fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal>;
 
     /// Accepts the request that it was made to answer; the peer gets `data`. May sleep.
-    fn accept(&self, data: &[u8]) -> Result<(), Refusal>;
+    fn accept(&self, data: &[u8], bounds: &Bounds) -> Result<(), Refusal>;
 
     /// Takes the connection down, if there is one; all that is under way ends soon. May sleep.
     fn shutdown(&self);

@@ -14,7 +14,7 @@ use kernel::{
     types::Opaque, //
 };
 
-/// An alarm, which can be set once. To be called off before what it is part of goes.
+/// An alarm. To be called off before what it is part of goes.
 ///
 /// # Invariants
 ///
@@ -49,7 +49,7 @@ impl Alarm {
         })
     }
 
-    /// Sets it, to ring in so many milliseconds. Any context.
+    /// Sets it, to ring in so many milliseconds, and not when it was set for before. Any context.
     pub(super) fn set(&self, ms: u32) {
         // SAFETY: By the type invariant the work is initialized; it is called off before it goes.
         unsafe { rdma_bindings::rdma_helper_set_alarm(self.work.get().cast(), ms) };

@@ -22,6 +22,7 @@ use super::{
     },
     line::Line,
     locked::Locked,
+    patience::Patience,
     terms::Terms, //
 };
 
@@ -37,6 +38,9 @@ pub struct Proposal<'a> {
     /// How long to try until it is there, in milliseconds. The connection manager itself gives up
     /// after 74 seconds.
     pub limit: u32,
+    /// How long send requests may be under way on the connection without one of them ending, in
+    /// milliseconds, or a quarter of that longer; 0 is for ever.
+    pub stall: u32,
 }
 
 /// A connection of an [`Endpoint`], from when it is begun.
@@ -172,7 +176,7 @@ pub(super) fn line(
         endpoint.clone(),
         terms,
         request,
-        proposal.limit,
+        (proposal.limit, Patience::new(proposal.stall)),
         events,
         step,
     )?;

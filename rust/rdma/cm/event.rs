@@ -39,6 +39,8 @@ pub enum Event<'a> {
         /// Why. `ETIMEDOUT` if it took too long, `EXDEV` if the peer is reached by another device.
         error: Error,
     },
+    /// An end: requests were under way, and none of them has ended for too long.
+    Stalled,
     /// An end: the peer, or this side, has disconnected.
     Disconnected,
     /// An end: the device goes. The connection must be dropped soon: the device's removal waits.

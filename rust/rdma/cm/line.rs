@@ -47,6 +47,7 @@ use super::{
         Lock,
         Locked, //
     },
+    patience::Patience,
     terms::Terms, //
 };
 
@@ -64,6 +65,7 @@ pub(super) struct Line {
     request: KVec<u8>,
     /// How long to try, in milliseconds.
     limit: u32,
+    patience: Patience,
     events: Arc<dyn Events>,
     step: Atomic<u32>,
     id: Atomic<*mut b::rdma_cm_id>,
@@ -77,7 +79,7 @@ impl Line {
         endpoint: Arc<Endpoint>,
         terms: Terms,
         request: KVec<u8>,
-        limit: u32,
+        (limit, patience): (u32, Patience),
         events: Arc<dyn Events>,
         step: Step,
     ) -> Result<Arc<Self>> {
@@ -87,6 +89,7 @@ impl Line {
                 terms,
                 request,
                 limit,
+                patience,
                 events,
                 // CAST: The enum is `repr(u32)`.
                 step: Atomic::new(step as u32),
@@ -204,13 +207,28 @@ impl Line {
     fn established(&self, id: &Locked<'_>, answer: Established<'_>) {
         self.go(id, Step::Established);
         self.endpoint.opens();
+        self.look_again(id);
         self.events.event(Event::Established(answer));
     }
 
-    /// The time is over.
+    /// Looks later whether requests get on.
+    fn look_again(&self, _id: &Locked<'_>) {
+        if let Some(ms) = self.patience.next_look() {
+            self.alarm.set(ms);
+        }
+    }
+
+    /// The time is over: for a step, or to look whether requests get on.
     fn late(&self, id: &Locked<'_>) {
         match self.step() {
-            Step::Established | Step::Ended => (),
+            Step::Ended => (),
+            Step::Established => {
+                let (under_way, ended) = self.endpoint.qp().sends().progress();
+                match self.patience.is_over(under_way, ended) {
+                    true => self.end(id, Event::Stalled),
+                    false => self.look_again(id),
+                }
+            }
             step => {
                 let error = ETIMEDOUT;
                 self.end(id, Event::Failed { step, error });

@@ -45,6 +45,21 @@ impl Default for Terms {
 }
 
 impl Terms {
+    /// With this time until a peer tries again where there was no receive request, or the next longer
+    /// one that there is, in microseconds.
+    pub fn with_rnr_delay(self, us: u32) -> Self {
+        // Of each, how many times 10 µs. The longest one has the number 0.
+        const DELAYS: [u32; 31] = [
+            1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+            2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+        ];
+        let number = (1..).zip(DELAYS).find(|(_, delay)| delay * 10 >= us);
+        Self {
+            min_rnr_timer: number.map_or(0, |(number, _)| number),
+            ..self
+        }
+    }
+
     /// No more than a device can do.
     pub(super) fn on(self, device: &Device) -> Self {
         let attrs = device.attrs();
@@ -82,6 +97,17 @@ impl Terms {
 #[kernel::macros::kunit_tests(rdma_cm_terms)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn delays_that_there_are() {
+        let number = |us| Terms::default().with_rnr_delay(us).min_rnr_timer;
+        assert_eq!([number(1), number(10), number(11)], [1, 1, 2]);
+        assert_eq!([number(640), number(641)], [12, 13]);
+        assert_eq!(
+            [number(491_520), number(491_521), number(u32::MAX)],
+            [31, 0, 0]
+        );
+    }
 
     #[test]
     fn as_the_c_side_has_it() -> Result {

@@ -20,6 +20,7 @@ use kernel::{
 };
 use kfabric::{
     provider::cm::{
+        Bounds,
         ConnFailed,
         Events, //
     },
@@ -37,9 +38,6 @@ use rdma::cm::{
     Terms,
     REJECTED_BY_CONSUMER, //
 };
-
-/// How long to try to connect, in milliseconds.
-const CONNECT_LIMIT: u32 = 30_000;
 
 /// How long to wait for requests to be flushed, in seconds, for each of two queues.
 const DRAIN_LIMIT: u32 = 10;
@@ -96,6 +94,7 @@ impl Conn {
         endpoint: &Arc<Endpoint>,
         peer: SocketAddr,
         data: &[u8],
+        bounds: &Bounds,
     ) -> Result<(), Refusal> {
         let events = Arc::new(Telling(self.events.clone()), GFP_KERNEL)?;
         let mut stage = self.stage.lock();
@@ -103,13 +102,18 @@ impl Conn {
             Stage::New(None) => (),
             _ => return Err(refused::connected_before()),
         }
-        let begun = Connection::open(endpoint, self.source, peer, &proposal(data), events);
+        let begun = Connection::open(endpoint, self.source, peer, &proposal(data, bounds), events);
         *stage = Stage::Begun(begun.map_err(refused::no_connection)?);
         Ok(())
     }
 
     /// Accepts the request that there is. May sleep.
-    pub(super) fn accept(&self, endpoint: &Arc<Endpoint>, data: &[u8]) -> Result<(), Refusal> {
+    pub(super) fn accept(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        data: &[u8],
+        bounds: &Bounds,
+    ) -> Result<(), Refusal> {
         let events = Arc::new(Telling(self.events.clone()), GFP_KERNEL)?;
         let mut stage = self.stage.lock();
         let Stage::New(answers) = &mut *stage else {
@@ -117,7 +121,7 @@ impl Conn {
         };
         let none = Refusal::new(Errno::EOPBADSTATE, c"made to answer no request");
         let request = answers.take().ok_or(none)?;
-        let begun = request.accept(endpoint, &proposal(data), events);
+        let begun = request.accept(endpoint, &proposal(data, bounds), events);
         *stage = Stage::Begun(begun.map_err(refused::no_connection)?);
         Ok(())
     }
@@ -171,11 +175,12 @@ impl Conn {
     }
 }
 
-fn proposal(private_data: &[u8]) -> Proposal<'_> {
+fn proposal<'a>(private_data: &'a [u8], bounds: &Bounds) -> Proposal<'a> {
     Proposal {
-        terms: Terms::default(),
+        terms: Terms::default().with_rnr_delay(bounds.rnr_delay),
         private_data,
-        limit: CONNECT_LIMIT,
+        limit: bounds.connect,
+        stall: bounds.stall,
     }
 }
 
@@ -208,7 +213,7 @@ impl rdma::cm::Events for Telling {
             Event::Failed { error, .. } => {
                 failed(refused::connecting(error), error.to_errno(), &[])
             }
-            Event::Disconnected | Event::DeviceRemoval => self.0.shut_down(),
+            Event::Stalled | Event::Disconnected | Event::DeviceRemoval => self.0.shut_down(),
             Event::PathChanged => (),
         }
     }

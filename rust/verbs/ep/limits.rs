@@ -62,5 +62,6 @@ pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
         inject_size: INJECT_SIZE,
         cq_data_size: size_of::<u32>(),
         cm_data_size: [data::REQUEST, data::ACCEPTANCE, data::REJECTION],
+        bounded: true,
     })
 }

@@ -118,7 +118,8 @@ unsafe extern "C" fn connect(
             };
             let data = private_data(param, paramlen)?;
             let [most, _, _] = msg.limits().cm_data_size;
-            begin(endpoint, data, most, |imp| imp.connect(peer, data))
+            let bounds = msg.options().bounds();
+            begin(endpoint, data, most, |imp| imp.connect(peer, data, &bounds))
         })
     }
 }
@@ -131,8 +132,10 @@ unsafe extern "C" fn accept(ep: *mut kfid_ep, param: *const c_void, paramlen: us
     unsafe {
         Obj::call(ep.cast(), |endpoint: &EndpointObject| {
             let data = private_data(param, paramlen)?;
-            let [_, most, _] = endpoint.transferring()?.limits().cm_data_size;
-            begin(endpoint, data, most, |imp| imp.accept(data))
+            let msg = endpoint.transferring()?;
+            let [_, most, _] = msg.limits().cm_data_size;
+            let bounds = msg.options().bounds();
+            begin(endpoint, data, most, |imp| imp.accept(data, &bounds))
         })
     }
 }

@@ -4,6 +4,7 @@
 
 use super::{
     bound::Bound,
+    options::Options,
     phase::{
         AtomicPhase,
         Phase, //
@@ -57,6 +58,7 @@ pub(super) struct Msg {
     phase: Arc<AtomicPhase>,
     limits: MsgLimits,
     bound: Bound,
+    options: Options,
     op_flags: OpFlags,
     /// The peer of the info that it was made of.
     peer: Option<SocketAddr>,
@@ -100,6 +102,7 @@ impl Msg {
             phase: Arc::new(AtomicPhase::new(), GFP_KERNEL)?,
             limits,
             bound: Bound::new(),
+            options: Options::new(),
             op_flags: known.op_flags,
             peer: known.peer,
             answers: known.answers,
@@ -122,6 +125,10 @@ impl Msg {
 
     pub(super) fn bound(&self) -> &Bound {
         &self.bound
+    }
+
+    pub(super) fn options(&self) -> &Options {
+        &self.options
     }
 
     pub(super) fn op_flags(&self) -> OpFlags {

@@ -88,6 +88,7 @@ pub(crate) fn proposal(private_data: &[u8]) -> Proposal<'_> {
         terms: Terms::default(),
         private_data,
         limit: LIMIT,
+        stall: 0,
     }
 }
 

@@ -44,6 +44,7 @@ pub(crate) enum Told {
     PathChanged,
     Rejected(i32, KVec<u8>),
     Failed(Step, c_int),
+    Stalled,
     Disconnected,
     DeviceRemoval,
 }
@@ -91,6 +92,7 @@ impl Events for Diary {
             Event::PathChanged => Told::PathChanged,
             Event::Rejected(it) => Told::Rejected(it.reason, copy(it.private_data)),
             Event::Failed { step, error } => Told::Failed(step, error.to_errno()),
+            Event::Stalled => Told::Stalled,
             Event::Disconnected => Told::Disconnected,
             Event::DeviceRemoval => Told::DeviceRemoval,
         };

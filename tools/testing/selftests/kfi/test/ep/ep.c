@@ -36,6 +36,8 @@ static const struct kfi_case cases[] = {
 	{ "atomic_context", ep_atomic_context_case },
 	{ "backlog", ep_backlog_case },
 	{ "named", ep_named_case },
+	{ "options", ep_options_case },
+	{ "stall", ep_stall_case },
 };
 
 const struct kfi_suite suite_ep = {

@@ -138,6 +138,10 @@ void ep_atomic_context_case(struct kfi_test *t);
 void ep_backlog_case(struct kfi_test *t);
 void ep_named_case(struct kfi_test *t);
 
+/* options.c */
+void ep_options_case(struct kfi_test *t);
+void ep_stall_case(struct kfi_test *t);
+
 /* access.c */
 void ep_rma_case(struct kfi_test *t);
 void ep_rma_refused_case(struct kfi_test *t);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Options, and what they bound. */
+#include "ep.h"
+
+static int set(struct kfid_ep *ep, int option, unsigned int value)
+{
+	return kfi_setopt(&ep->fid, KFI_OPT_ENDPOINT, option, &value, sizeof(value));
+}
+
+/* What an option is, and what it can be set to. */
+static void option(struct kfi_test *t, struct kfid_ep *ep, int option, unsigned int std,
+		   unsigned int other, unsigned int wrong)
+{
+	unsigned int value = 0;
+	size_t len = sizeof(value);
+
+	EXPECT_EQ(t, kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, option, &value, &len), 0);
+	EXPECT_EQ(t, value, std);
+	EXPECT_EQ(t, len, sizeof(value));
+	EXPECT_EQ(t, set(ep, option, wrong), -KFI_EINVAL);
+	EXPECT_EQ(t, set(ep, option, other), 0);
+	EXPECT_EQ(t, kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, option, &value, &len), 0);
+	EXPECT_EQ(t, value, other);
+	EXPECT_EQ(t, kfi_setopt(&ep->fid, KFI_OPT_ENDPOINT, option, NULL, sizeof(value)),
+		  -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_setopt(&ep->fid, KFI_OPT_ENDPOINT, option, &value, 3), -KFI_EINVAL);
+	len = 3;
+	EXPECT_EQ(t, kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, option, &value, &len), -KFI_ETOOSMALL);
+	EXPECT_EQ(t, len, sizeof(value));
+}
+
+/* Does the provider have the options that bound a connection? */
+static bool bounded(struct kfid_ep *ep)
+{
+	unsigned int value;
+	size_t len = sizeof(value);
+
+	return kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_STALL_TIMEOUT, &value, &len) !=
+	       -KFI_ENOPROTOOPT;
+}
+
+void ep_options_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct kfid_ep *ep;
+	size_t room = 0, len = sizeof(room);
+
+	if (!p)
+		return;
+	ep = p->side[0].ep;
+	EXPECT_EQ(t, kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CM_DATA_SIZE, &room, &len), 0);
+	EXPECT_EQ(t, room, CM_REQUEST);
+	EXPECT_EQ(t, kfi_setopt(&ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CM_DATA_SIZE, &room, len),
+		  -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, 4711, &room, &len), -KFI_ENOPROTOOPT);
+	EXPECT_EQ(t, kfi_getopt(&ep->fid, 3, KFI_OPT_CM_DATA_SIZE, &room, &len), -KFI_ENOPROTOOPT);
+	EXPECT_EQ(t, kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CM_DATA_SIZE, &room, NULL),
+		  -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CM_DATA_SIZE, NULL, &len),
+		  -KFI_EINVAL);
+	EXPECT_EQ(t, set(ep, KFI_OPT_MIN_MULTI_RECV, 1), -KFI_ENOPROTOOPT);
+	if (bounded(ep)) {
+		option(t, ep, KFI_OPT_CONNECT_TIMEOUT, 30000, 60000, 0);
+		option(t, ep, KFI_OPT_STALL_TIMEOUT, 60000, 0, UINT_MAX);
+		option(t, ep, KFI_OPT_RNR_DELAY, 640, 10, 0);
+	} else {
+		EXPECT_EQ(t, set(ep, KFI_OPT_STALL_TIMEOUT, 1), -KFI_ENOPROTOOPT);
+	}
+	EXPECT_EQ(t, kfi_connect(ep, NULL, NULL, 0), 0);
+	if (bounded(ep))
+		EXPECT_EQ(t, set(ep, KFI_OPT_STALL_TIMEOUT, 1), -KFI_EOPBADSTATE);
+	ep_pair_close(t, p);
+}
+
+/* What is stuck is given up: here messages that the peer has no receive for. */
+void ep_stall_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct ep_event *e = kzalloc_obj(*e);
+	static const struct ep_wants none;
+	struct kfi_cq_err_entry err;
+	u8 *mem = kzalloc(64, GFP_KERNEL);
+	struct ep_side *s;
+	int i;
+
+	if (!p || !EXPECT(t, e && mem, "no memory"))
+		goto out;
+	s = &p->side[0];
+	if (!bounded(s->ep)) {
+		ktap_note("connections have no bounds here");
+		goto out;
+	}
+	EXPECT_EQ(t, set(s->ep, KFI_OPT_STALL_TIMEOUT, 500), 0);
+	EXPECT_EQ(t, kfi_connect(s->ep, NULL, NULL, 0), 0);
+	if (!ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e))
+		goto out;
+	if (ep_open(t, &p->side[1], e->entry.info, &none))
+		EXPECT_EQ(t, kfi_accept(p->side[1].ep, NULL, 0), 0);
+	kfi_freeinfo(e->entry.info);
+	if (!ep_event(t, s->eq, KFI_CONNECTED, &s->ep->fid, e) ||
+	    !ep_event(t, p->side[1].eq, KFI_CONNECTED, &p->side[1].ep->fid, e))
+		goto out;
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(t, kfi_send(s->ep, mem, 64, NULL, 0, mem + i), 0);
+	for (i = 0; i < 2; i++)
+		ep_event(t, p->side[i].eq, KFI_SHUTDOWN, &p->side[i].ep->fid, e);
+	for (i = 0; i < 3; i++)
+		ep_failed_op(t, s->tx, mem + i, KFI_ECANCELED, &err);
+	ep_nothing(t, s->tx);
+out:
+	kfree(e);
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
