@@ -45,7 +45,10 @@ mod terms;
 
 pub use self::{
     bound::device_of,
-    chain::Chain,
+    chain::{
+        Chain,
+        Unposted, //
+    },
     connection::{
         Connection,
         Proposal, //

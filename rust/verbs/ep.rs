@@ -11,6 +11,7 @@ mod conn;
 mod done;
 mod limits;
 mod post;
+mod staged;
 mod wires;
 
 pub(crate) use self::limits::limits;

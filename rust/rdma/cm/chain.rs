@@ -41,6 +41,25 @@ pub struct Chain {
     last: *mut b::rdma_helper_room,
 }
 
+/// Requests of a chain that were not posted. Dropping it tells them why, in any context.
+pub struct Unposted {
+    chain: Chain,
+    error: Error,
+}
+
+impl Unposted {
+    /// What the driver says.
+    pub fn error(&self) -> Error {
+        self.error
+    }
+}
+
+impl Drop for Unposted {
+    fn drop(&mut self) {
+        self.chain.refuse(self.error);
+    }
+}
+
 // SAFETY: Requests are not tied to a task, nor is who is told of their end.
 unsafe impl Send for Chain {}
 
@@ -101,7 +120,13 @@ impl Chain {
     /// # Errors
     ///
     /// What the driver says. Those behind the last one that it has taken have been told.
-    pub fn post(mut self) -> Result {
+    pub fn post(self) -> Result {
+        self.try_post().map_err(|unposted| unposted.error())
+    }
+
+    /// As [`Chain::post`]; on an error, gives back those behind the last one that the driver has
+    /// taken, which haven't been told yet. Any context.
+    pub fn try_post(mut self) -> Result<(), Unposted> {
         if self.is_empty() {
             return Ok(());
         }
@@ -112,8 +137,7 @@ impl Chain {
         let posted = to_result(unsafe { b::rdma_helper_post_chain(qp, self.first, &mut bad) });
         // INVARIANT: What has been posted is the chain's no more.
         self.first = if posted.is_ok() { null_mut() } else { bad };
-        self.refuse(posted.err().unwrap_or(EIO));
-        posted
+        posted.map_err(|error| Unposted { chain: self, error })
     }
 
     /// Refuses those that there are.

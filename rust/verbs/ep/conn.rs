@@ -2,6 +2,7 @@
 
 //! The connection of an endpoint.
 
+use super::staged::Staged;
 use crate::refused;
 use core::net::SocketAddr;
 use kernel::{
@@ -58,6 +59,9 @@ pub(super) struct Conn {
     source: Option<SocketAddr>,
     events: Arc<Events>,
     queue: Arc<OwnedQueue>,
+    /// What was posted and waits for more.
+    #[pin]
+    staged: Staged,
     #[pin]
     stage: Mutex<Stage>,
     /// Takes the connection down after a request has failed.
@@ -82,6 +86,7 @@ impl Conn {
             source,
             events,
             queue,
+            staged <- Staged::new(),
             stage <- new_mutex!(Stage::New(answers)),
             work <- new_work!("kfi_verbs_conn"),
         });
@@ -90,13 +95,13 @@ impl Conn {
 
     /// Begins to connect. May sleep.
     pub(super) fn connect(
-        &self,
+        self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
         peer: SocketAddr,
         data: &[u8],
         bounds: &Bounds,
     ) -> Result<(), Refusal> {
-        let events = Arc::new(Telling(self.events.clone()), GFP_KERNEL)?;
+        let events = Arc::new(Telling(self.clone()), GFP_KERNEL)?;
         let mut stage = self.stage.lock();
         match &*stage {
             Stage::New(None) => (),
@@ -109,12 +114,12 @@ impl Conn {
 
     /// Accepts the request that there is. May sleep.
     pub(super) fn accept(
-        &self,
+        self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
         data: &[u8],
         bounds: &Bounds,
     ) -> Result<(), Refusal> {
-        let events = Arc::new(Telling(self.events.clone()), GFP_KERNEL)?;
+        let events = Arc::new(Telling(self.clone()), GFP_KERNEL)?;
         let mut stage = self.stage.lock();
         let Stage::New(answers) = &mut *stage else {
             return Err(refused::connected_before());
@@ -130,6 +135,7 @@ impl Conn {
     pub(super) fn shut_down(&self) {
         // First, so that nobody posts anything when it is told of the others.
         self.events.shut_down();
+        self.staged.shut();
         if let Stage::Begun(connection) = &*self.stage.lock() {
             connection.disconnect();
         }
@@ -139,6 +145,11 @@ impl Conn {
     pub(super) fn fail(self: &Arc<Self>) {
         // Work that is queued already has yet to run.
         let _ = self.queue.enqueue(self.clone());
+    }
+
+    /// What was posted and waits for more. Any context.
+    pub(super) fn staged(&self) -> &Staged {
+        &self.staged
     }
 
     /// Its own address. May sleep.
@@ -161,6 +172,7 @@ impl Conn {
     /// Ends it, and all that was posted on its endpoint. Sleeps until that is so, or until the
     /// device has had its time.
     pub(super) fn end(&self, endpoint: &Arc<Endpoint>) {
+        self.staged.shut();
         let stage = core::mem::replace(&mut *self.stage.lock(), Stage::Over);
         match stage {
             // What is left then goes with the queue pair.
@@ -194,17 +206,18 @@ impl WorkItem for Conn {
     }
 }
 
-/// Tells the core what becomes of a connection.
-struct Telling(Arc<Events>);
+/// Tells the core what becomes of a connection. It goes with that, which [`Conn::end`] does.
+struct Telling(Arc<Conn>);
 
 impl rdma::cm::Events for Telling {
     fn event(&self, event: Event<'_>) {
         let _noio = NoIo::enter();
+        let events = &self.0.events;
         let failed = |errno, prov_errno, data| {
-            self.0.failed(ConnFailed { errno, prov_errno }, data);
+            events.failed(ConnFailed { errno, prov_errno }, data);
         };
         match event {
-            Event::Established(answer) => self.0.connected(answer.private_data),
+            Event::Established(answer) => events.connected(answer.private_data),
             // What the peer's consumer hasn't said is not for this one.
             Event::Rejected(answer) if answer.reason == REJECTED_BY_CONSUMER => {
                 failed(Errno::ECONNREFUSED, answer.reason, answer.private_data)
@@ -213,7 +226,10 @@ impl rdma::cm::Events for Telling {
             Event::Failed { error, .. } => {
                 failed(refused::connecting(error), error.to_errno(), &[])
             }
-            Event::Stalled | Event::Disconnected | Event::DeviceRemoval => self.0.shut_down(),
+            Event::Stalled | Event::Disconnected | Event::DeviceRemoval => {
+                events.shut_down();
+                self.0.staged.shut();
+            }
             Event::PathChanged => (),
         }
     }

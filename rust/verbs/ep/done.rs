@@ -103,6 +103,10 @@ fn failed(queue: Queue, error: WrError) -> Failed {
         excess: 0,
     };
     match error {
+        // It waited for more to come, when the end came.
+        WrError::Post(error) if error.to_errno() == Errno::ECANCELED.to_c() => {
+            Errno::ECANCELED.into()
+        }
         WrError::Post(error) => Failed {
             errno: Errno::EIO,
             prov_errno: error.to_errno(),

@@ -76,7 +76,17 @@ impl Wires {
     ) -> Result<(), Refused> {
         let request = memory.and_then(|memory| request(memory, &post.op, post.flags));
         match request {
-            Ok(request) => begin(request, post, conn, |request| self.endpoint().post(request)),
+            Ok(request) => {
+                let more = post.flags.more();
+                begin(request, post, conn, |request| {
+                    let staged = conn.staged();
+                    let (given, failed) = staged.give(self.endpoint(), request, more);
+                    if failed {
+                        conn.fail();
+                    }
+                    given
+                })
+            }
             Err(why) => Err(post.refuse(why)),
         }
     }

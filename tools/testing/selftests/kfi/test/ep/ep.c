@@ -34,10 +34,12 @@ static const struct kfi_case cases[] = {
 	{ "counters", ep_counters_case },
 	{ "cancel", ep_cancel_case },
 	{ "atomic_context", ep_atomic_context_case },
+	{ "sendmore", ep_sendmore_case },
 	{ "backlog", ep_backlog_case },
 	{ "named", ep_named_case },
 	{ "options", ep_options_case },
 	{ "stall", ep_stall_case },
+	{ "soak", ep_soak_case },
 };
 
 const struct kfi_suite suite_ep = {

@@ -135,12 +135,16 @@ void ep_injects_case(struct kfi_test *t);
 void ep_counters_case(struct kfi_test *t);
 void ep_cancel_case(struct kfi_test *t);
 void ep_atomic_context_case(struct kfi_test *t);
+void ep_sendmore_case(struct kfi_test *t);
 void ep_backlog_case(struct kfi_test *t);
 void ep_named_case(struct kfi_test *t);
 
 /* options.c */
 void ep_options_case(struct kfi_test *t);
 void ep_stall_case(struct kfi_test *t);
+
+/* soak.c */
+void ep_soak_case(struct kfi_test *t);
 
 /* access.c */
 void ep_rma_case(struct kfi_test *t);

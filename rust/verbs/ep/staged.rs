@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Transfers that wait for more to come (`KFI_MORE`), to be given to the device in one go.
+//!
+//! Lock order: the lock is before those of the driver. No transfer ends under it.
+
+use super::done::Told;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    irqlock::IrqLock,
+    new_irq_lock, //
+};
+use rdma::{
+    cm::{
+        Chain,
+        Endpoint,
+        Unposted, //
+    },
+    request::{
+        NotPosted,
+        Request, //
+    },
+    wr::WorkRequest, //
+};
+
+/// Transfers that wait.
+#[pin_data]
+pub(super) struct Staged {
+    #[pin]
+    state: IrqLock<State>,
+}
+
+enum State {
+    /// What waits, if anything does.
+    Open(Option<Chain>),
+    /// The device didn't take what has waited, which is to be ended where a handler may be called.
+    Failed { _unposted: Unposted },
+    /// Nothing waits any more.
+    Shut,
+}
+
+/// A request to the peer.
+type Send<K> = KBox<Request<WorkRequest<K>, Told>>;
+
+/// What becomes of a request.
+type Given<K> = Result<(), NotPosted<WorkRequest<K>, Told>>;
+
+impl Staged {
+    /// Nothing waits.
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            state <- new_irq_lock!(State::Open(None), c"kfi_verbs_staged"),
+        })
+    }
+
+    /// Gives a request to the device behind those that wait, or has it wait with them if there is
+    /// `more` to come. Returns too whether the device didn't take something that was accepted before:
+    /// then the connection has failed. Any context.
+    pub(super) fn give<K: core::marker::Send + 'static>(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        request: Send<K>,
+        more: bool,
+    ) -> (Given<K>, bool) {
+        self.state.with(|state| {
+            let State::Open(waiting) = &mut **state else {
+                return (endpoint.post(request), false);
+            };
+            let mut chain = match waiting.take() {
+                Some(chain) => chain,
+                None if !more => return (endpoint.post(request), false),
+                None => match endpoint.begin_chain() {
+                    Ok(chain) => chain,
+                    Err(error) => return (Err(NotPosted { error, request }), false),
+                },
+            };
+            let given = chain.push(request);
+            if more && given.is_ok() {
+                *waiting = Some(chain);
+                return (given, false);
+            }
+            // Nor do they wait if there is no room for this one: who waits for room waits for them.
+            match chain.try_post() {
+                Ok(()) => (given, false),
+                Err(_unposted) => {
+                    **state = State::Failed { _unposted };
+                    (given, true)
+                }
+            }
+        })
+    }
+
+    /// Ends what waits, as cancelled, and lets nothing wait any more. May call handlers of completion
+    /// queues.
+    pub(super) fn shut(&self) {
+        let waiting = self
+            .state
+            .with(|state| core::mem::replace(&mut **state, State::Shut));
+        drop(waiting);
+    }
+}
