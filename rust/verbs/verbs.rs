@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kfabric provider "verbs": memory registration over the kernel's RDMA core.
+//! The kfabric provider "verbs": memory registration and connected endpoints over the kernel's RDMA
+//! core.
 //!
 //! The only crate that knows both the fabric ([`kfabric`]) and the RDMA abstractions ([`rdma`]).
 

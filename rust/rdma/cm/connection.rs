@@ -142,6 +142,11 @@ impl Connection {
         self.id.target().disconnect(&self.id.lock());
     }
 
+    /// Disconnects in so many milliseconds, unless the peer does before. May sleep, but doesn't wait.
+    pub fn disconnect_later(&self, ms: u32) {
+        self.id.target().doom(&self.id.lock(), ms);
+    }
+
     /// Ends it, and waits until all requests have completed, as [`Endpoint::drain`] does, and
     /// returns whether that is so. Nobody may post any more.
     pub fn close(self, limit: u32) -> bool {

@@ -68,6 +68,8 @@ pub(super) struct Line {
     patience: Patience,
     events: Arc<dyn Events>,
     step: Atomic<u32>,
+    /// It is over when the alarm rings next.
+    doomed: Atomic<bool>,
     id: Atomic<*mut b::rdma_cm_id>,
     #[pin]
     alarm: Alarm,
@@ -93,6 +95,7 @@ impl Line {
                 events,
                 // CAST: The enum is `repr(u32)`.
                 step: Atomic::new(step as u32),
+                doomed: Atomic::new(false),
                 id: Atomic::new(null_mut()),
                 // SAFETY: It is called with a pointer to the member of a line.
                 alarm <- unsafe { Alarm::new(Self::rings) },
@@ -211,6 +214,13 @@ impl Line {
         self.events.event(Event::Established(answer));
     }
 
+    /// Ends it in so many milliseconds, unless it has ended by then. The lock must be held.
+    pub(super) fn doom(&self, _id: &Locked<'_>, ms: u32) {
+        if self.step() == Step::Established && !self.doomed.xchg(true, Relaxed) {
+            self.alarm.set(ms);
+        }
+    }
+
     /// Looks later whether requests get on.
     fn look_again(&self, _id: &Locked<'_>) {
         if let Some(ms) = self.patience.next_look() {
@@ -222,6 +232,7 @@ impl Line {
     fn late(&self, id: &Locked<'_>) {
         match self.step() {
             Step::Ended => (),
+            Step::Established if self.doomed.load(Relaxed) => self.end(id, Event::Disconnected),
             Step::Established => {
                 let (under_way, ended) = self.endpoint.qp().sends().progress();
                 match self.patience.is_over(under_way, ended) {

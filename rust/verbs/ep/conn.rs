@@ -11,6 +11,10 @@ use kernel::{
     new_work,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         Mutex, //
     },
@@ -40,6 +44,10 @@ use rdma::cm::{
     REJECTED_BY_CONSUMER, //
 };
 
+/// How long the peer has to find out for itself that its message has failed here, in milliseconds. If
+/// it didn't get the time it would be told that its message was cancelled, and not why.
+const PEER_LIMIT: u32 = 10_000;
+
 /// How long to wait for requests to be flushed, in seconds, for each of two queues.
 const DRAIN_LIMIT: u32 = 10;
 
@@ -64,6 +72,8 @@ pub(super) struct Conn {
     staged: Staged,
     #[pin]
     stage: Mutex<Stage>,
+    /// A request to the peer has failed.
+    failed: Atomic<bool>,
     /// Takes the connection down after a request has failed.
     #[pin]
     work: Work<Conn>,
@@ -88,6 +98,7 @@ impl Conn {
             queue,
             staged <- Staged::new(),
             stage <- new_mutex!(Stage::New(answers)),
+            failed: Atomic::new(false),
             work <- new_work!("kfi_verbs_conn"),
         });
         Arc::pin_init(conn, GFP_KERNEL).map_err(|_| Errno::ENOMEM.into())
@@ -141,8 +152,15 @@ impl Conn {
         }
     }
 
-    /// A request has failed: the connection is taken down soon. Any context.
+    /// A request to the peer has failed: the connection is taken down. Any context.
     pub(super) fn fail(self: &Arc<Self>) {
+        self.failed.store(true, Relaxed);
+        self.fail_later();
+    }
+
+    /// A receive has failed, of which the peer finds out: the connection is taken down if the peer
+    /// doesn't do that. Any context.
+    pub(super) fn fail_later(self: &Arc<Self>) {
         // Work that is queued already has yet to run.
         let _ = self.queue.enqueue(self.clone());
     }
@@ -202,7 +220,11 @@ impl WorkItem for Conn {
     /// Takes the connection down. May sleep, but not for long.
     fn run(this: Arc<Self>) {
         let _noio = NoIo::enter();
-        this.shut_down();
+        if this.failed.load(Relaxed) {
+            this.shut_down();
+        } else if let Stage::Begun(connection) = &*this.stage.lock() {
+            connection.disconnect_later(PEER_LIMIT);
+        }
     }
 }
 

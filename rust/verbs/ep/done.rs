@@ -57,7 +57,10 @@ impl Told {
     fn fail(self, queue: Queue, error: WrError) {
         if let WrError::Failed(_) | WrError::TimedOut | WrError::Lost = error {
             // Nothing is transferred any more, of which nobody else tells.
-            self.conn.fail();
+            match queue {
+                Queue::Sends => self.conn.fail(),
+                Queue::Receives => self.conn.fail_later(),
+            }
         }
         self.ticket.fail(failed(queue, error));
     }

@@ -23,7 +23,7 @@ set_to()
 }
 
 undo=
-trap 'eval "$undo"' EXIT
+trap 'eval "$undo"; ep_device_down 2>/dev/null' EXIT
 for i in failslab fail_page_alloc; do
 	set_to $i/ignore-gfp-wait N
 	set_to $i/verbose 0
@@ -34,4 +34,12 @@ for i in failslab fail_page_alloc; do
 	set_to $i/probability 100
 done
 set_to fail_page_alloc/min-order 0
-run_suite faults
+result=0
+run_suite faults || result=$?
+loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
+run_module kfi_selftest ep_faults_loop suite=ep_faults provider=loop address=192.0.2.1 || result=$?
+unload $loaded_here || exit
+ep_device_up &&
+	run_module kfi_selftest ep_faults_verbs suite=ep_faults provider=verbs address=$ep_address ||
+	result=$?
+exit $result

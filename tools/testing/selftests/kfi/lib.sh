@@ -51,6 +51,23 @@ unload()
 	done
 }
 
+# An RDMA device with an address of its own, $ep_address: the connection manager doesn't run over loopback
+# addresses.
+ep_address=198.51.100.1
+ep_device_up()
+{
+	modprobe -a dummy rdma_rxe rdma_cm 2>/dev/null
+	ip link add kfi_ep0 type dummy &&
+		ip address add $ep_address/24 dev kfi_ep0 &&
+		ip link set kfi_ep0 mtu 9000 up &&
+		rdma link add rxe_ep type rxe netdev kfi_ep0
+}
+ep_device_down()
+{
+	rdma link delete rxe_ep 2>/dev/null
+	ip link delete kfi_ep0
+}
+
 # The kernel's log, without the stamps.
 kernel_log()
 {

@@ -52,6 +52,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_pair,
 	&suite_killed,
 	&suite_cut,
+	&suite_ep_faults,
 	&suite_inject,
 	&suite_negotiate,
 	&suite_core,

@@ -54,5 +54,6 @@ extern const struct kfi_suite suite_ep_gone;
 extern const struct kfi_suite suite_pair;
 extern const struct kfi_suite suite_killed;
 extern const struct kfi_suite suite_cut;
+extern const struct kfi_suite suite_ep_faults;
 
 #endif /* KFI_TEST_SUITES_H */

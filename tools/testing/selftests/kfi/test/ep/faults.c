@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Allocations of this task fail, one after the other, in every call on endpoints. Each time the call
+ * succeeds or says that it can't, nothing is left behind, and nothing is told twice or not at all.
+ *
+ * Needs a kernel with fault injection, which faults.sh switches on.
+ */
+#include "ep.h"
+#include "suites.h"
+
+#ifdef CONFIG_FAULT_INJECTION
+
+#define MAX_NTH	500
+#define LEN	64
+
+static void arm(unsigned int nth)
+{
+	WRITE_ONCE(current->fail_nth, nth);
+}
+
+/* Whether the allocation that was to fail was made. */
+static bool disarm(void)
+{
+	bool failed = !READ_ONCE(current->fail_nth);
+
+	WRITE_ONCE(current->fail_nth, 0);
+	return failed;
+}
+
+/* What a call may say when an allocation fails. */
+static void expect_errno(struct kfi_test *t, const char *call, ssize_t ret, unsigned int nth,
+			 bool failed)
+{
+	EXPECT(t, failed, "%s: error %zd without a failed allocation", call, ret);
+	EXPECT(t, ret == -KFI_ENOMEM || ret == -KFI_EIO || ret == -KFI_ENOSPC ||
+		  ret == -KFI_ENODATA || ret == -KFI_EADDRNOTAVAIL || ret == -KFI_EHOSTUNREACH,
+	       "%s: error %zd when allocation %u fails", call, ret, nth);
+}
+
+/* Something is opened by @call into @fid, again and again, until all of its allocations were tried. */
+#define EACH_OPEN(t, name, fid, call)					\
+do {									\
+	unsigned int __nth, __refused = 0;				\
+	bool __failed = true;						\
+									\
+	for (__nth = 1; __failed && __nth < MAX_NTH && !(t)->failures; __nth++) { \
+		int __ret;						\
+									\
+		arm(__nth);						\
+		__ret = (call);						\
+		__failed = disarm();					\
+		if (__ret) {						\
+			__refused++;					\
+			expect_errno(t, name, __ret, __nth, __failed);	\
+		} else {						\
+			EXPECT_EQ(t, kfi_close(fid), 0);		\
+		}							\
+	}								\
+	EXPECT(t, __refused, "%s: no allocation has failed", name);	\
+	ktap_note("%s: %u refusals", name, __refused);			\
+} while (0)
+
+static int listening(struct ep_side *s, struct kfi_info *source, struct kfid_pep **pep)
+{
+	int ret = kfi_passive_ep(s->fabric, source, pep, NULL);
+
+	if (ret)
+		return ret;
+	ret = kfi_pep_bind(*pep, &s->eq->fid, 0) ?: kfi_listen(*pep);
+	if (ret)
+		kfi_close(&(*pep)->fid);
+	return ret;
+}
+
+static void open_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct sockaddr_in address = ep_address();
+	struct kfi_info *source;
+	struct kfid_pep *pep;
+	struct kfid_ep *ep;
+
+	if (!p)
+		return;
+	source = ep_info(t, &address, KFI_SOURCE, 0);
+	if (source) {
+		EACH_OPEN(t, "kfi_endpoint", &ep->fid,
+			  kfi_endpoint(p->side[0].domain, p->info, &ep, NULL));
+		EACH_OPEN(t, "kfi_listen", &pep->fid, listening(&p->side[1], source, &pep));
+		kfi_freeinfo(source);
+	}
+	ep_pair_close(t, p);
+}
+
+static int bound(struct ep_side *s, struct kfid_ep *ep)
+{
+	return kfi_ep_bind(ep, &s->eq->fid, 0) ?: kfi_ep_bind(ep, &s->tx->fid, KFI_TRANSMIT) ?:
+	       kfi_ep_bind(ep, &s->rx->fid, KFI_RECV);
+}
+
+/* Connects, where an allocation of one of the two calls fails. Was there one? */
+static bool connect_once(struct kfi_test *t, struct ep_pair *p, struct ep_event *e, bool accepts,
+			 unsigned int nth, unsigned int *refused)
+{
+	struct kfid_ep *ep = NULL, *other = NULL;
+	struct kfi_eq_err_entry err = {};
+	struct kfi_info *info = NULL;
+	bool failed = false;
+	u32 event;
+	int ret;
+
+	if (!EXPECT_EQ(t, kfi_endpoint(p->side[0].domain, p->info, &ep, NULL), 0))
+		return false;
+	EXPECT_EQ(t, bound(&p->side[0], ep), 0);
+	if (!accepts)
+		arm(nth);
+	ret = kfi_connect(ep, NULL, NULL, 0);
+	if (!accepts)
+		failed = disarm();
+	if (ret) {
+		++*refused;
+		expect_errno(t, "kfi_connect", ret, nth, failed);
+		goto out;
+	}
+	/* Over loop it is the peer's part of the call that fails, which refuses. */
+	if (failed && kfi_eq_read(p->side[0].eq, &event, e, sizeof(*e), 0) == -KFI_EAVAIL) {
+		++*refused;
+		EXPECT_EQ(t, kfi_eq_readerr(p->side[0].eq, &err, 0), sizeof(err));
+		EXPECT_EQ(t, err.err, KFI_ECONNREFUSED);
+		goto out;
+	}
+	if (!ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e))
+		goto out;
+	info = e->entry.info;
+	if (!EXPECT_EQ(t, kfi_endpoint(p->side[1].domain, info, &other, NULL), 0))
+		goto out;
+	EXPECT_EQ(t, bound(&p->side[1], other), 0);
+	if (accepts)
+		arm(nth);
+	ret = kfi_accept(other, NULL, 0);
+	if (accepts)
+		failed = disarm();
+	if (ret) {
+		++*refused;
+		expect_errno(t, "kfi_accept", ret, nth, failed);
+		/* Whoever asked is told when this ends, or was. */
+		EXPECT_EQ(t, kfi_close(&other->fid), 0);
+		other = NULL;
+		EXPECT_EQ(t, kfi_eq_sread(p->side[0].eq, &event, e, sizeof(*e), EP_WAIT_MS, 0),
+			  -KFI_EAVAIL);
+		EXPECT_EQ(t, kfi_eq_readerr(p->side[0].eq, &err, 0), sizeof(err));
+		goto out;
+	}
+	ep_event(t, p->side[0].eq, KFI_CONNECTED, &ep->fid, e);
+	ep_event(t, p->side[1].eq, KFI_CONNECTED, &other->fid, e);
+out:
+	kfi_freeinfo(info);
+	if (other)
+		EXPECT_EQ(t, kfi_close(&other->fid), 0);
+	EXPECT_EQ(t, kfi_close(&ep->fid), 0);
+	return failed;
+}
+
+static void connect_case(struct kfi_test *t)
+{
+	struct ep_event *e = kzalloc_obj(*e);
+	unsigned int nth, accepts, refused;
+	struct ep_pair *p;
+	bool failed;
+
+	for (accepts = 0; e && accepts < 2 && !t->failures; accepts++) {
+		refused = 0;
+		failed = true;
+		for (nth = 1; failed && nth < MAX_NTH && !t->failures; nth++) {
+			p = ep_listening(t, NULL);
+			if (!p)
+				break;
+			failed = connect_once(t, p, e, accepts, nth, &refused);
+			ep_pair_close(t, p);
+		}
+		EXPECT(t, refused, "no allocation has failed");
+		ktap_note("%s: %u refusals", accepts ? "kfi_accept" : "kfi_connect", refused);
+	}
+	kfree(e);
+}
+
+/* One transfer of each kind; its context is its number. */
+static ssize_t post(struct ep_pair *p, u8 *mem, struct kfid_mr *mr, unsigned int kind)
+{
+	struct kfid_ep *ep = p->side[0].ep;
+	struct kvec kv[2] = { { mem, 8 }, { mem + 16, 8 } };
+	void *context = (void *)(unsigned long)(kind + 1);
+
+	switch (kind) {
+	case 0:
+		return kfi_recv(p->side[1].ep, mem + LEN, LEN, NULL, 0, context);
+	case 1:
+		return kfi_sendv(ep, kv, NULL, 2, 0, context);
+	case 2:
+		return kfi_write(ep, mem, 8, NULL, 0, mr->iova, kfi_mr_key(mr), context);
+	case 3:
+		return kfi_readv(ep, kv, NULL, 2, 0, mr->iova, kfi_mr_key(mr), context);
+	default:
+		return kfi_inject(ep, mem, 8, 0);
+	}
+}
+
+static void post_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	u8 *mem = kzalloc(4 * LEN, GFP_KERNEL);
+	unsigned int nth, kind, refused = 0;
+	struct kfid_mr *mr = NULL;
+	bool failed;
+	ssize_t ret;
+
+	if (!p || !EXPECT(t, mem, "no memory") ||
+	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, mem + 2 * LEN, LEN,
+				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 4, 0, &mr, NULL), 0))
+		goto out;
+	for (kind = 0; kind < 5; kind++) {
+		failed = true;
+		for (nth = 1; failed && nth < MAX_NTH && !t->failures; nth++) {
+			void *context = (void *)(unsigned long)(kind + 1);
+			struct kfi_cq_data_entry entry;
+
+			/* A message needs a receive. */
+			if (kind == 1 || kind == 4)
+				EXPECT_EQ(t, post(p, mem, mr, 0), 0);
+			arm(nth);
+			ret = post(p, mem, mr, kind);
+			failed = disarm();
+			if (ret) {
+				refused++;
+				expect_errno(t, "posting", ret, nth, failed);
+				ep_nothing(t, p->side[0].tx);
+				/* As it would have been. */
+				EXPECT_EQ(t, post(p, mem, mr, kind), 0);
+			}
+			if (kind == 0)
+				EXPECT_EQ(t, post(p, mem, mr, 1), 0);
+			if (kind == 0 || kind == 1 || kind == 4)
+				EXPECT_EQ(t, kfi_cq_sread(p->side[1].rx, &entry, 1, NULL, EP_WAIT_MS), 1);
+			if (kind < 4) {
+				context = kind ? context : (void *)2;
+				EXPECT_EQ(t, kfi_cq_sread(p->side[0].tx, &entry, 1, NULL, EP_WAIT_MS), 1);
+				EXPECT(t, entry.op_context == context, "a completion of something else");
+			}
+		}
+	}
+	ep_nothing(t, p->side[0].tx);
+	ep_nothing(t, p->side[1].rx);
+	ktap_note("posting: %u refusals", refused);
+out:
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
+
+/* A close has no way to fail for want of memory. */
+static void close_case(struct kfi_test *t)
+{
+	bool failed = true;
+	unsigned int nth;
+	u8 *mem = kzalloc(LEN, GFP_KERNEL);
+
+	for (nth = 1; mem && failed && nth < MAX_NTH && !t->failures; nth++) {
+		struct ep_pair *p = ep_connected(t, NULL);
+		struct kfi_cq_err_entry err;
+
+		if (!p)
+			break;
+		EXPECT_EQ(t, kfi_recv(p->side[0].ep, mem, LEN, NULL, 0, mem), 0);
+		arm(nth);
+		EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
+		failed = disarm();
+		p->side[0].ep = NULL;
+		ep_failed_op(t, p->side[0].rx, mem, KFI_ECANCELED, &err);
+		ep_pair_close(t, p);
+	}
+	kfree(mem);
+}
+
+static const struct kfi_case cases[] = {
+	{ "open", open_case },
+	{ "connect", connect_case },
+	{ "post", post_case },
+	{ "close", close_case },
+};
+
+#else
+
+static const struct kfi_case cases[] = {};
+
+#endif
+
+const struct kfi_suite suite_ep_faults = {
+	.name = "ep_faults",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+	.bare = true,
+};
