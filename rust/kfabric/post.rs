@@ -5,7 +5,9 @@
 //! Knows no objects and no providers. All of it is for any context.
 
 pub(crate) mod buffers;
+pub(crate) mod described;
 pub(crate) mod flags;
 pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod op;
+pub(crate) mod part;

@@ -8,13 +8,11 @@
 //! Lock order: the lock of a side is a leaf. It is taken with interrupts off; no ticket is ended and
 //! nobody is told anything under it.
 
+mod transfer;
+
 use crate::{
     fifo::Fifo,
-    home::Home,
-    peer::{
-        Initiator,
-        Target, //
-    }, //
+    home::Home, //
 };
 use core::mem;
 use kernel::{
@@ -37,22 +35,14 @@ use kfabric::{
     provider::{
         cm::Events,
         cq::Context,
-        kept::Kept,
-        ticket::{
-            Failed,
-            Received,
-            Ticket, //
-        }, //
+        kept::Kept, //
     },
-    transfer::Transfer,
     workqueue::OwnedQueue,
-    Access,
     Endpoint,
     Errno,
     NoIo,
     Op,
-    Refusal,
-    RemotePiece, //
+    Refusal, //
 };
 
 /// Most bytes that are the consumer's again at once.
@@ -292,102 +282,6 @@ impl Side {
         }
         sending.map(|sending| (sending, receive))
     }
-
-    /// Does one transfer. May sleep.
-    fn transfer(
-        &self,
-        peer: &Side,
-        sending: Sending,
-        receive: Option<Kept>,
-    ) -> Result<(), Refusal> {
-        let remote = |piece: &RemotePiece| self.access(peer, &sending, *piece);
-        let bytes = usize::try_from(sending.kept.bytes()).unwrap_or(usize::MAX);
-        match (*sending.kept.op(), receive) {
-            (Op::Send { data }, Some(receive)) => send(sending, receive, data),
-            (Op::Read { from }, None) => {
-                let done = remote(&from);
-                end(sending.kept.into_ticket(), done)
-            }
-            (Op::Write { to, data }, receive) => {
-                let done = remote(&to);
-                if let (Some(receive), Some(data)) = (receive, data) {
-                    let ticket = receive.into_ticket();
-                    match done {
-                        Ok(()) => ticket.written(bytes, data),
-                        Err(_) => drop(ticket),
-                    }
-                }
-                end(sending.kept.into_ticket(), done)
-            }
-            _ => Err(Errno::EIO.into()),
-        }
-    }
-
-    /// Copies to the peer's memory, or from it.
-    fn access(&self, peer: &Side, sending: &Sending, piece: RemotePiece) -> Result<(), Refusal> {
-        let target = Target {
-            home: &peer.home,
-            endpoint: Some(peer.endpoint.clone()),
-        };
-        let initiator = Initiator {
-            home: Some(&self.home),
-            endpoint: Some(self.endpoint.clone()),
-            mapped: None,
-        };
-        let needs = match sending.kept.op() {
-            Op::Read { .. } => Access::REMOTE_READ,
-            _ => Access::REMOTE_WRITE,
-        };
-        match &sending.injected {
-            Some((bytes, len)) => {
-                let bytes = bytes.get(..*len).unwrap_or(&[]);
-                target.access_whole(
-                    &initiator,
-                    piece,
-                    needs,
-                    [Transfer::write_slice(bytes)].into_iter(),
-                )
-            }
-            None => {
-                let transfers = sending.kept.transfers();
-                target.access_whole(&initiator, piece, needs, transfers)
-            }
-        }
-    }
-}
-
-/// Ends an access.
-fn end(ticket: Ticket, done: Result<(), Refusal>) -> Result<(), Refusal> {
-    match done {
-        Ok(()) => ticket.complete(),
-        Err(refusal) => ticket.fail(refusal.errno().into()),
-    }
-    done
-}
-
-/// Copies a message to where the peer wants it.
-fn send(sending: Sending, receive: Kept, data: Option<u64>) -> Result<(), Refusal> {
-    let bytes = sending.kept.bytes();
-    let room = receive.bytes();
-    if bytes > room {
-        let excess = usize::try_from(bytes - room).unwrap_or(usize::MAX);
-        let failed = Failed {
-            excess,
-            ..Errno::ETRUNC.into()
-        };
-        receive.into_ticket().fail(failed);
-        sending.kept.into_ticket().fail(Errno::EREMOTEIO.into());
-        let refusal = Refusal::new(Errno::ETRUNC, c"a message longer than the buffer for it");
-        return Err(refusal.value(bytes));
-    }
-    match &sending.injected {
-        Some((bytes, len)) => receive.write_from(bytes.get(..*len).unwrap_or(&[])),
-        None => sending.kept.copy_to(&receive),
-    }
-    let len = usize::try_from(bytes).unwrap_or(usize::MAX);
-    receive.into_ticket().received(Received { len, data });
-    sending.kept.into_ticket().complete();
-    Ok(())
 }
 
 impl WorkItem for Side {

@@ -13,7 +13,7 @@ mod kunit;
 
 use crate::{
     new_irq_lock,
-    post::local::Described,
+    post::described::Described,
     region::access::Access,
     support::{
         hlist::{

@@ -20,6 +20,7 @@ mod options;
 mod phase;
 mod posting;
 mod rma;
+mod setopt;
 
 pub(crate) use self::cm::private_data;
 

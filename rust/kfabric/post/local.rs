@@ -6,16 +6,17 @@ mod kunit;
 
 use super::{
     buffers::Buffers,
+    described::Described,
     limits::{
         LocalRules,
         MappedAs,
         MAX_PIECES, //
     },
-    op::Op, //
+    op::Op,
+    part::Part, //
 };
 use crate::{
     region::{
-        access::Access,
         judge::{
             Judge,
             Use, //
@@ -32,7 +33,6 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use kernel::ffi::c_void;
 use kfi_bindings::scatterlist;
 
 /// Memory that is contiguous to the device.
@@ -80,94 +80,6 @@ pub struct Local {
     pieces: [LocalPiece; MAX_PIECES],
     count: usize,
     bytes: u64,
-}
-
-/// Some bytes of memory, by their address in the linear map.
-#[derive(Clone, Copy)]
-pub(crate) struct Part {
-    start: *mut c_void,
-    len: usize,
-}
-
-impl Part {
-    pub(crate) const fn as_ptr(&self) -> *mut c_void {
-        self.start
-    }
-
-    pub(crate) const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// What is behind the first bytes, if there is anything.
-    fn after(self, len: usize) -> Option<Self> {
-        (len < self.len).then(|| Self {
-            start: self.start.wrapping_byte_add(len),
-            len: self.len - len,
-        })
-    }
-
-    /// Copies the first bytes.
-    ///
-    /// # Safety
-    ///
-    /// There are as many, and may be read.
-    pub(crate) unsafe fn read(&self, to: &mut [u8]) {
-        // SAFETY: By the requirements of this function.
-        unsafe { to.as_mut_ptr().copy_from(self.start.cast(), to.len()) };
-    }
-
-    /// Copies to the first bytes.
-    ///
-    /// # Safety
-    ///
-    /// There are as many, and may be written to.
-    pub(crate) unsafe fn write(&self, from: &[u8]) {
-        // SAFETY: By the requirements of this function.
-        unsafe { self.start.cast::<u8>().copy_from(from.as_ptr(), from.len()) };
-    }
-}
-
-/// A region that has a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Described {
-    /// Where its first byte is for the kernel, if it is one range of addresses there.
-    pub(crate) start: Option<u64>,
-    /// The address of that byte for the device.
-    pub(crate) base: u64,
-    /// How many bytes it has.
-    pub(crate) len: u64,
-    /// What may be done with it.
-    pub(crate) access: Access,
-    /// Is it one region of the device?
-    pub(crate) whole: bool,
-}
-
-impl Described {
-    /// Where in it a segment is for the device; `None` if that can't be told.
-    fn address(&self, start: Option<u64>, len: u64) -> Result<Option<u64>, Refusal> {
-        let (Some(first), Some(start)) = (self.start, start) else {
-            return Ok(None);
-        };
-        let at = start.checked_sub(first);
-        match at.and_then(|at| at.checked_add(len)) {
-            Some(end) if end <= self.len => Ok(at.map(|at| self.base.wrapping_add(at))),
-            _ => {
-                let refusal =
-                    Refusal::new(Errno::EINVAL, c"not within the region of its descriptor");
-                Err(refusal.value(start))
-            }
-        }
-    }
-
-    /// Checks that it was registered for such a transfer. What the device only reads needs nothing, as
-    /// in ibv_reg_mr(3).
-    fn check_rights(&self, needs: Access) -> Result<(), Refusal> {
-        if needs.device_writes() && !self.access.device_writes() {
-            let refusal = Refusal::new(Errno::EACCES, c"the region may not be written to");
-            return Err(refusal.value(needs.bits()));
-        }
-        Ok(())
-    }
 }
 
 impl Local {

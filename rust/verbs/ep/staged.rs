@@ -4,7 +4,6 @@
 //!
 //! Lock order: the lock is before those of the driver. No transfer ends under it.
 
-use super::done::Told;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -21,7 +20,8 @@ use rdma::{
     },
     request::{
         NotPosted,
-        Request, //
+        Request,
+        Then, //
     },
     wr::WorkRequest, //
 };
@@ -43,10 +43,10 @@ enum State {
 }
 
 /// A request to the peer.
-type Send<K> = KBox<Request<WorkRequest<K>, Told>>;
+type Send<K, F> = KBox<Request<WorkRequest<K>, F>>;
 
 /// What becomes of a request.
-type Given<K> = Result<(), NotPosted<WorkRequest<K>, Told>>;
+type Given<K, F> = Result<(), NotPosted<WorkRequest<K>, F>>;
 
 impl Staged {
     /// Nothing waits.
@@ -59,12 +59,16 @@ impl Staged {
     /// Gives a request to the device behind those that wait, or has it wait with them if there is
     /// `more` to come. Returns too whether the device didn't take something that was accepted before:
     /// then the connection has failed. Any context.
-    pub(super) fn give<K: core::marker::Send + 'static>(
+    pub(super) fn give<K, F>(
         &self,
         endpoint: &Arc<Endpoint>,
-        request: Send<K>,
+        request: Send<K, F>,
         more: bool,
-    ) -> (Given<K>, bool) {
+    ) -> (Given<K, F>, bool)
+    where
+        K: core::marker::Send + 'static,
+        F: Then<WorkRequest<K>>,
+    {
         self.state.with(|state| {
             let State::Open(waiting) = &mut **state else {
                 return (endpoint.post(request), false);

@@ -5,7 +5,7 @@
 //! What is served by nobody yet has a table all the same, for callers who don't look before they call.
 
 use super::{
-    options,
+    setopt,
     EndpointBody,
     EndpointObject,
     EP as CLASS, //
@@ -58,8 +58,8 @@ impl Object for EndpointBody {
 pub(super) static EP: Table<kfi_ops_ep> = Table(kfi_ops_ep {
     size: size_of::<kfi_ops_ep>(),
     cancel: Some(cancel),
-    getopt: Some(options::getopt),
-    setopt: Some(options::setopt),
+    getopt: Some(setopt::getopt),
+    setopt: Some(setopt::setopt),
     tx_ctx: Slot::NOSYS,
     rx_ctx: Slot::NOSYS,
 });

@@ -12,12 +12,10 @@ use super::{
 use crate::{
     post::{
         buffers::Buffers,
+        described::Described,
         flags::PostFlags,
         limits::LocalRules,
-        local::{
-            Described,
-            Local, //
-        },
+        local::Local,
         op::Op, //
     },
     provider::{

@@ -11,6 +11,7 @@ mod tests {
         },
         *, //
     };
+    use crate::region::access::Access;
     use core::ptr;
     use kernel::prelude::*;
     use kfi_bindings::kvec;

@@ -5,7 +5,7 @@
  */
 #include "ep.h"
 
-#define SLOTS	16
+#define SLOTS	16U
 #define SLOT	256
 #define SENT		(KFI_MSG | KFI_SEND)
 #define RECEIVED	(KFI_MSG | KFI_RECV)
@@ -311,11 +311,8 @@ static void drain(struct kfi_test *t, struct soak *k)
 		struct end *e = &k->end[i], *peer = &k->end[!i];
 
 		while (!t->failures && peer->sent.count) {
-			while (e->rx.count < peer->sent.count && !t->failures)
-				if (e->rx.count == SLOTS)
-					break;
-				else
-					post_receive(t, k, e);
+			while (e->rx.count < min(peer->sent.count, SLOTS) && !t->failures)
+				post_receive(t, k, e);
 			reap(t, k, e, peer, false, true);
 		}
 	}
