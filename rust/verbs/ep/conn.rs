@@ -158,8 +158,8 @@ impl Conn {
         self.fail_later();
     }
 
-    /// A receive has failed, of which the peer finds out: the connection is taken down if the peer
-    /// doesn't do that. Any context.
+    /// A receive has failed, of which the peer finds out, or something was flushed, which mostly is since
+    /// the connection has ended: it is taken down if nobody does that. Any context.
     pub(super) fn fail_later(self: &Arc<Self>) {
         // Work that is queued already has yet to run.
         let _ = self.queue.enqueue(self.clone());

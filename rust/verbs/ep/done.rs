@@ -55,12 +55,16 @@ impl Told {
     }
 
     fn fail(self, queue: Queue, error: WrError) {
-        if let WrError::Failed(_) | WrError::TimedOut | WrError::Lost = error {
+        match (queue, error) {
+            // The connection goes on, or waits for nothing more.
+            (_, WrError::Post(_)) => (),
             // Nothing is transferred any more, of which nobody else tells.
-            match queue {
-                Queue::Sends => self.conn.fail(),
-                Queue::Receives => self.conn.fail_later(),
+            (Queue::Sends, WrError::Failed(_) | WrError::TimedOut | WrError::Lost) => {
+                self.conn.fail()
             }
+            // The peer finds out; or somebody has told already. But where rxe can't get rid of a
+            // packet, as while a link goes down, all that comes is that everything is flushed.
+            _ => self.conn.fail_later(),
         }
         self.ticket.fail(failed(queue, error));
     }
