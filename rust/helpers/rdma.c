@@ -261,16 +261,42 @@ struct ib_cqe *rdma_helper_cqe(const union rdma_helper_room *room)
 	return room->send.wr_cqe;
 }
 
-/* On an error those before *bad have been posted. Any context. */
+/* How many are copied at a time, to the stack. */
+#define CHAIN_PART	8
+
+/*
+ * On an error those before *bad have been posted. Any context.
+ *
+ * A request can complete, and its room go, as soon as the device knows of it, while the driver is still
+ * on its way to the next one: rxe looks for that afterwards. So drivers get copies.
+ */
 int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
 			   union rdma_helper_room **bad)
 {
-	const struct ib_send_wr *bad_wr = NULL;
-	int ret = ib_post_send(qp, &first->send, &bad_wr);
+	union rdma_helper_room *from[CHAIN_PART], copies[CHAIN_PART], *next = first;
 
-	/* Not all drivers say which, if it is the first. */
-	*bad = bad_wr ? (union rdma_helper_room *)bad_wr : first;
-	return ret;
+	while (next) {
+		const struct ib_send_wr *bad_wr = NULL;
+		int i, n, ret;
+
+		for (n = 0; next && n < CHAIN_PART; n++) {
+			from[n] = next;
+			copies[n] = *next;
+			next = rdma_helper_next(next);
+			copies[n].send.next = NULL;
+			if (n)
+				copies[n - 1].send.next = &copies[n].send;
+		}
+		ret = ib_post_send(qp, &copies[0].send, &bad_wr);
+		if (ret) {
+			/* Not all drivers say which, if it is the first. */
+			for (i = n - 1; i > 0 && bad_wr != &copies[i].send; i--)
+				;
+			*bad = from[i];
+			return ret;
+		}
+	}
+	return 0;
 }
 
 /*

@@ -68,6 +68,14 @@ impl Ep {
         let pd = inside.get().pd();
         let wires = Wires::new(pd, asked.tx_size, asked.rx_size).map_err(refused::no_endpoint)?;
         let answers = asked.answers.map(own).transpose()?;
+        // It would stay when its own device goes, whose removal waits for it.
+        if answers
+            .as_ref()
+            .is_some_and(|request| !request.device().is_same(pd.device()))
+        {
+            let why = c"the request came by another device";
+            return Err(Refusal::new(Errno::EINVAL, why));
+        }
         let gate = KBox::pin_init(Gate::new(wires), GFP_KERNEL).map_err(refused::no_endpoint)?;
         let conn = Conn::new(asked.source, answers, asked.events, work.connections)?;
         Ok(Self { gate, conn })

@@ -109,7 +109,9 @@ fn play(provider: &CStr, address: SocketAddr) -> Result {
                 let player = players.get(*request.context()).ok_or(EINVAL)?;
                 player.recv(request)?;
             }
-            Some(Ended::Failed(_, failure) | Ended::InjectFailed(failure)) => {
+            Some(
+                Ended::Failed(_, failure) | Ended::Lost(failure) | Ended::InjectFailed(failure),
+            ) => {
                 return Err(failure.errno.into());
             }
             None => return Err(ETIMEDOUT),

@@ -27,7 +27,8 @@ use kernel::{
 /// - Who posts a request has none any more. It is on the heap, and the provider has its address, as the
 ///   transfer's context; what the queue gives back is made of that.
 /// - A transfer ends once, so the request comes back once. As long as its end hasn't come, or isn't read,
-///   nobody has it. If the endpoint or the queue is forgotten, the request is never freed.
+///   nobody has it. If the endpoint or the queue is forgotten, the request is never freed. Nor is it if
+///   the device won't let go of it.
 /// - A queue has requests of one type only, as all endpoints that are bound to it.
 ///
 /// # Examples

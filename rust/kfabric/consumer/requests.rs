@@ -3,6 +3,7 @@
 //! Queues that give requests back.
 
 use super::{
+    call::leaked,
     Completed,
     Completion,
     CompletionHandler,
@@ -80,6 +81,9 @@ pub enum Ended<B: Local, C: Send + 'static = ()> {
     Done(Request<B, C>, Transfer),
     /// Not so.
     Failed(Request<B, C>, TransferFailure),
+    /// Not so, and its request never comes back: the device may use its memory at any time, and would
+    /// not let go of it (`ENOTRECOVERABLE`).
+    Lost(TransferFailure),
     /// One that had no request has failed, since its bytes were copied when it was posted.
     InjectFailed(TransferFailure),
 }
@@ -97,6 +101,10 @@ impl<B: Local, C: Send + 'static> Ended<B, C> {
                 // SAFETY: The context is that of such a request, which was posted once and has ended once.
                 let request = unsafe { Request::from_context(done.context) }?;
                 Some(Self::Done(request, Transfer::new(done)))
+            }
+            Completed::Failed(failure) if failure.errno == Errno::ENOTRECOVERABLE => {
+                leaked("memory of a transfer", failure.errno);
+                Some(Self::Lost(failure))
             }
             Completed::Failed(failure) => {
                 // SAFETY: As above, or 0.

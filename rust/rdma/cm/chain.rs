@@ -132,8 +132,9 @@ impl Chain {
         }
         let qp = self.endpoint.qp().as_raw();
         let mut bad = null_mut();
-        // SAFETY: The queue pair is there as long as the endpoint; the requests stay until they
-        // have completed, which may be at once.
+        // SAFETY: The queue pair is there as long as the endpoint. The requests stay until the device
+        // knows of them, and what they refer to until they have completed; their rooms aren't looked
+        // at after that.
         let posted = to_result(unsafe { b::rdma_helper_post_chain(qp, self.first, &mut bad) });
         // INVARIANT: What has been posted is the chain's no more.
         self.first = if posted.is_ok() { null_mut() } else { bad };

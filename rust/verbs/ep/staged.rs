@@ -10,7 +10,8 @@ use kernel::{
 };
 use kfabric::{
     irqlock::IrqLock,
-    new_irq_lock, //
+    new_irq_lock,
+    Errno, //
 };
 use rdma::{
     cm::{
@@ -71,7 +72,9 @@ impl Staged {
     {
         self.state.with(|state| {
             let State::Open(waiting) = &mut **state else {
-                return (endpoint.post(request), false);
+                // It would overtake what has ended without being sent.
+                let error = Errno::ENOTCONN.into();
+                return (Err(NotPosted { error, request }), false);
             };
             let mut chain = match waiting.take() {
                 Some(chain) => chain,

@@ -264,15 +264,15 @@ impl Told for Connection {
     }
 
     fn shut_down(&self) {
-        let may = |phase| matches!(phase, Phase::Connecting | Phase::Connected);
-        match self.phase.change(Phase::Down, may) {
+        // Also before anybody has tried to connect, who is refused from here on.
+        match self.phase.change(Phase::Down, |phase| phase != Phase::Down) {
             Ok(Phase::Connected) => self.writer.connection(KFI_SHUTDOWN, Info::none(), &[]),
             // It has ended before anybody knew of it.
-            Ok(_) => {
+            Ok(Phase::Connecting) => {
                 let errno = Errno::ECONNRESET;
                 self.writer.fail(errno, -errno.to_c(), &[]);
             }
-            Err(_) => (),
+            _ => (),
         }
     }
 

@@ -122,7 +122,7 @@ impl RequestHandler<KVec<u8>, Tag> for Sum {
             }
             Ended::Done(..) => 0,
             Ended::Failed(..) => 1 << 20,
-            Ended::InjectFailed(_) => 1 << 30,
+            Ended::Lost(_) | Ended::InjectFailed(_) => 1 << 30,
         };
         self.lens.fetch_add(add, Release);
     }

@@ -206,7 +206,7 @@ pub(crate) fn done<B: Local>(
             check("its kind", done.kind == kind)?;
             Ok((request, done))
         }
-        Some(Ended::Failed(_, failure) | Ended::InjectFailed(failure)) => {
+        Some(Ended::Failed(_, failure) | Ended::Lost(failure) | Ended::InjectFailed(failure)) => {
             pr_err!("failed: {failure:?}\n");
             Err(failure.errno.into())
         }
