@@ -160,6 +160,24 @@ mod tests {
         Ok(())
     }
 
+    #[test]
+    fn what_the_device_keeps_never_comes_back() -> Result {
+        let _provider = Fake::register()?;
+        let queue = Queue::open(&domain()?, CompletionQueueOptions::default().size(4))?;
+        let drops = drops()?;
+        let context = request(&drops, 10)?.into_context();
+        let mut kept = failure(context);
+        kept.errno = Errno::ENOTRECOVERABLE;
+        place(&queue)?.fail(kept);
+        assert!(matches!(queue.read()?, Some(Ended::Lost(_))));
+        drop(queue);
+        assert_eq!(drops.load(Relaxed), 0);
+        // SAFETY: It was posted by nobody, and came back from nowhere.
+        drop(unsafe { Request::<KVec<u8>, Drops>::from_context(context.addr()) });
+        assert_eq!(drops.load(Relaxed), 1);
+        Ok(())
+    }
+
     /// Counts what it gets.
     struct Counts(Arc<Atomic<i32>>);
 
@@ -168,6 +186,7 @@ mod tests {
             let value = match ended {
                 Ended::Done(..) => 1,
                 Ended::Failed(..) => 10,
+                Ended::Lost(_) => 1000,
                 Ended::InjectFailed(_) => 100,
             };
             self.0.fetch_add(value, Relaxed);
