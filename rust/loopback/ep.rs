@@ -171,11 +171,16 @@ impl MsgEp for Ep {
             Err(post) => return refuse(region, post.ticket),
         };
         let full = Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full");
+        let over = Refusal::new(Errno::ENOTCONN, c"the connection has ended");
         let posted = match kept.op() {
             Op::Receive => self.side.receive(kept),
             _ => Side::send(&self.side, kept),
         };
-        posted.or_else(|kept: Kept| refuse(full, kept.into_ticket()))
+        posted.or_else(|kept: Kept| {
+            // What is over has no queue.
+            let why = if self.side.is_down() { over } else { full };
+            refuse(why, kept.into_ticket())
+        })
     }
 
     fn cancel(&self, context: Context) -> Result<(), Refusal> {

@@ -156,6 +156,11 @@ impl Side {
         })
     }
 
+    /// Was its connection taken down? Any context.
+    pub(crate) fn is_down(&self) -> bool {
+        self.state.with(|state| matches!(state.link, Link::Down))
+    }
+
     /// Posts a receive; gives it back if there is no room. Any context.
     pub(crate) fn receive(&self, kept: Kept) -> Result<(), Kept> {
         let peer = self.state.with(|state| {
