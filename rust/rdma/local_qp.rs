@@ -14,6 +14,7 @@ mod path;
 mod poll;
 mod probe;
 mod regions;
+mod run;
 
 pub use path::Place;
 
@@ -21,18 +22,13 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Full,
-            Relaxed, //
-        },
+        atomic::Atomic,
         Arc,
         Mutex, //
     }, //
 };
 
 use core::ptr::NonNull;
-use pin_init::stack_pin_init;
 
 use self::{
     connect::{
@@ -43,7 +39,6 @@ use self::{
 };
 use crate::{
     cq::Cq,
-    credits::Credit,
     device::Device,
     outstanding::Outstanding,
     pd::Pd,
@@ -52,14 +47,7 @@ use crate::{
         Qp,
         ReadyToSend, //
     },
-    raw_wr::RawWr,
-    together::Together,
-    waiter::Waiter,
-    wc::{
-        WcStatus,
-        WrError, //
-    },
-    wr::WorkRequest, //
+    wc::WcStatus, //
 };
 
 /// A reliable queue pair that is connected to itself, with its completion queue.
@@ -79,7 +67,7 @@ use crate::{
 /// No wait is for ever. When a request has not completed after the queue pair's time limit, the
 /// queue pair is put into error and drained, which ends all that the device still knows of, and
 /// then destroyed. Only after that what the request refers to may be freed, since nothing carries
-/// it out any more. Should even destroying fail, the request is [lost](WrError::Lost): the region
+/// it out any more. Should even destroying fail, the request is [lost](crate::WrError::Lost): the region
 /// that it refers to is leaked, and the completion queue no longer polled, so that a late completion
 /// leads nowhere.
 ///
@@ -231,147 +219,6 @@ impl LocalQp {
             Ok(_) => Outlook::Moved,
             Err(_) if self.place.is_there(device) => Outlook::Same,
             Err(_) => Outlook::Gone,
-        }
-    }
-
-    /// Takes a credit. [`WrError::Flushed`] if the queue pair breaks meanwhile. Sleeps,
-    /// uninterruptibly: as long as those who have one wait.
-    fn credit(&self) -> Result<Credit<'_>, WrError> {
-        if let Some(credit) = self.sends.credits().try_take() {
-            return Ok(credit);
-        }
-        // Those who have one may all be posting, and so be waiting for one too.
-        let _listening = self.cq.listen();
-        loop {
-            if self.is_broken() {
-                return Err(WrError::Flushed);
-            }
-            if let Some(credit) = self.sends.credits().take() {
-                return Ok(credit);
-            }
-        }
-    }
-
-    /// Does something with the queue pair, which is there meanwhile; [`None`] if it isn't up any more.
-    fn while_up<T>(&self, post: impl FnOnce(*mut rdma_bindings::ib_qp) -> T) -> Option<T> {
-        // Counted before it looks: whoever says that it isn't up any more looks for who is counted.
-        self.posting.fetch_add(1, Full);
-        // By the type invariant `raw` is there while somebody is counted who saw it up.
-        let posted = self.up.load(Relaxed).then(|| post(self.raw.as_ptr()));
-        self.posting.fetch_sub(1, Full);
-        posted
-    }
-
-    /// Posts a request, as [`Waiter::post`]. Sleeps, uninterruptibly, until there is a credit.
-    ///
-    /// # Safety
-    ///
-    /// Those of [`Waiter::post`], but for the queue pair, which is seen to here.
-    unsafe fn post(&self, waiter: Pin<&Waiter<'_>>, request: RawWr) -> Result<(), WrError> {
-        let credit = self.credit()?;
-        // SAFETY: The queue pair is there, and its completion queue keeps `sends` as long as requests
-        // may complete. The rest is the caller's promise.
-        self.while_up(|qp| unsafe { waiter.post(qp, request) })
-            .unwrap_or(Err(WrError::Flushed))?;
-        credit.keep();
-        Ok(())
-    }
-
-    /// Posts work requests, and waits for all completions. Sleeps, uninterruptibly, a few time
-    /// limits at most once there are credits.
-    ///
-    /// On an error some requests may have been carried out, and some not have been posted. None is
-    /// carried out any more after this has returned, except with [`WrError::Lost`].
-    fn run<'a, T: 'a>(
-        &self,
-        requests: impl Iterator<Item = WorkRequest<&'a T>>,
-    ) -> Result<(), WrError> {
-        stack_pin_init!(let waiter = Waiter::new(&self.sends));
-        let waiter = waiter.into_ref();
-
-        let mut posted = Ok(());
-        for request in requests {
-            // The queue pair is broken: the others would only be flushed.
-            if posted.is_err() || waiter.status() != WcStatus::SUCCESS {
-                break;
-            }
-            // SAFETY: The region is borrowed for longer than this function, which returns only
-            // when all requests have completed or the queue pair is gone; if it could not be
-            // destroyed, the callers leak the region, as `WrError::Lost` says. The waiter waits.
-            posted = unsafe { self.post(waiter, request.raw()) };
-        }
-        match self.wait(waiter) {
-            Ok(()) => waiter.result().and(posted),
-            lost => lost,
-        }
-    }
-
-    /// As [`LocalQp::run`], for many requests of one kind, each about a region: they are posted some at
-    /// a time, of which the last tells. If one fails, all that is said is that they were flushed.
-    fn run_together<'a, T: 'a>(
-        &self,
-        requests: impl Iterator<Item = WorkRequest<&'a T>>,
-    ) -> Result<(), WrError> {
-        stack_pin_init!(let waiter = Waiter::new(&self.sends));
-        let waiter = waiter.into_ref();
-
-        let mut requests = requests.map(|request| request.raw());
-        let mut posted = Ok(());
-        while posted.is_ok() && waiter.status() == WcStatus::SUCCESS {
-            let Some(first) = requests.next() else {
-                break;
-            };
-            // SAFETY: As in `run()`.
-            posted = unsafe { self.post_together(waiter, first, &mut requests) };
-        }
-        match self.wait(waiter) {
-            Ok(()) => waiter.result().and(posted),
-            lost => lost,
-        }
-    }
-
-    /// Posts a request and as many of those that follow as there are credits for, but not too many.
-    /// Sleeps, uninterruptibly, until there is one.
-    ///
-    /// # Safety
-    ///
-    /// Those of [`Waiter::post`] for each, but for the queue pair, which is seen to here.
-    unsafe fn post_together(
-        &self,
-        waiter: Pin<&Waiter<'_>>,
-        first: RawWr,
-        others: &mut impl Iterator<Item = RawWr>,
-    ) -> Result<(), WrError> {
-        let credits = self.sends.credits();
-        let credit = self.credit()?;
-        let mut together = Together::new(&first);
-        while !together.is_full() {
-            let Some(more) = credits.try_take() else {
-                break;
-            };
-            let Some(other) = others.next() else {
-                break;
-            };
-            together.push(&other);
-            more.keep();
-        }
-        // SAFETY: As in `post()`.
-        let posted = self.while_up(|qp| unsafe { waiter.post_together(qp, &together) });
-        match posted.unwrap_or(Err((WrError::Flushed, 0))) {
-            Ok(()) => {
-                credit.keep();
-                Ok(())
-            }
-            Err((error, 0)) => {
-                (1..together.count()).for_each(|_| credits.give_back());
-                Err(error)
-            }
-            Err((error, _)) => {
-                credit.keep();
-                // Nothing tells how those end that were posted, but that there is no queue pair.
-                let _ = self.fail();
-                Err(error)
-            }
         }
     }
 

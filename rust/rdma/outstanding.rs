@@ -6,6 +6,13 @@
 //! slots stay as long as completions may come, so one that comes late, or after its owner has
 //! given up, finds nothing that is gone.
 
+mod owner;
+
+pub(crate) use self::owner::{
+    End,
+    Owner, //
+};
+
 use kernel::{
     container_of,
     prelude::*,
@@ -81,36 +88,6 @@ unsafe impl Send for Slot {}
 
 // SAFETY: `cqe` and `of` are constant, and `owner` is atomic.
 unsafe impl Sync for Slot {}
-
-/// How a request ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum End {
-    /// It has completed.
-    Completed(Completion),
-    /// It has not been posted after all.
-    Refused(Error),
-    /// It did not complete, and its queue pair has been destroyed.
-    Gone,
-    /// It did not complete, and its queue pair could not be destroyed.
-    Lost,
-}
-
-/// The part of who is told how a request ended that slots know.
-pub(crate) struct Owner {
-    ended: unsafe fn(NonNull<Owner>, End),
-}
-
-impl Owner {
-    /// `ended` is called once for each request, in any context.
-    ///
-    /// # Safety
-    ///
-    /// `ended` must be sound to call with a pointer to this, as long as that was to be there by the
-    /// requirements of [`Outstanding::post`].
-    pub(crate) const unsafe fn new(ended: unsafe fn(NonNull<Owner>, End)) -> Self {
-        Self { ended }
-    }
-}
 
 impl Outstanding {
     /// Slots for `depth` requests and one that drains the queue. May sleep.
