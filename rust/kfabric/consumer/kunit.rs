@@ -3,7 +3,10 @@
 //! Unit tests of the Rust API, and of the core through it, over a provider of their own.
 
 mod close;
+#[cfg(CONFIG_KUNIT = "y")]
+mod completed;
 mod cq;
+mod cq_formats;
 mod eq;
 #[cfg(CONFIG_KUNIT = "y")]
 mod fake;

@@ -2,6 +2,7 @@
 
 //! A provider for the unit tests: it registers anything, and remembers how.
 
+mod dma;
 pub(super) mod extensions;
 mod kept;
 
@@ -31,8 +32,7 @@ use crate::{
         DomainRequest,
         Enabling,
         Keys,
-        Provider,
-        RawSgl, //
+        Provider, //
     },
     region::{
         extent::Extent,
@@ -49,7 +49,6 @@ use crate::{
 };
 use core::any::Any;
 use kernel::{
-    dma::DataDirection,
     prelude::*,
     str::{
         CStr,
@@ -285,32 +284,6 @@ impl provider::Domain for FakeDomain {
     fn as_any(&self) -> &dyn Any {
         self
     }
-}
-
-impl Dma for FakeDomain {
-    /// Maps one entry.
-    fn map(&self, list: RawSgl<'_>, _direction: DataDirection) -> Result<usize, Refusal> {
-        // SAFETY: The list is ours for the call.
-        let entry = unsafe { &mut *list.as_ptr() };
-        entry.dma_address = 0x10000;
-        #[cfg(CONFIG_NEED_SG_DMA_LENGTH)]
-        {
-            entry.dma_length = entry.length;
-        }
-        MAPPED.fetch_add(list.entries(), Relaxed);
-        match TOO_MANY.xchg(false, Relaxed) {
-            false => Ok(1),
-            true => Ok(1000),
-        }
-    }
-
-    fn unmap(&self, list: RawSgl<'_>, _direction: DataDirection) {
-        MAPPED.fetch_sub(list.entries(), Relaxed);
-    }
-
-    fn sync_for_cpu(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
-
-    fn sync_for_device(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
 }
 
 struct FakeMr {
