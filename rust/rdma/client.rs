@@ -35,6 +35,31 @@ use crate::device::Device;
 /// A client of the RDMA core.
 ///
 /// Implementing it takes an [`impl_client!`](crate::impl_client) too.
+///
+/// # Examples
+///
+/// ```ignore
+/// struct Watcher;
+///
+/// rdma::impl_client!(Watcher);
+///
+/// impl Client for Watcher {
+///     const NAME: &'static CStr = c"watcher";
+///     type Data = KBox<DeviceName>;
+///
+///     fn add(device: &Device) -> Result<Self::Data> {
+///         pr_info!("{} has come\n", device.name());
+///         Ok(KBox::new(device.name(), GFP_KERNEL)?)
+///     }
+///
+///     fn remove(_device: &Device, name: Self::Data) {
+///         pr_info!("{name} goes\n");
+///     }
+/// }
+///
+/// // Until this is dropped, the client is told.
+/// let watching = KBox::pin_init(Registration::<Watcher>::new(), GFP_KERNEL)?;
+/// ```
 pub trait Client: HasSlot + 'static {
     /// The client's name.
     const NAME: &'static CStr;

@@ -40,6 +40,14 @@ use crate::{
 /// Dropping it, which may sleep, ends all callbacks. If a queue pair that completes to it could
 /// not be destroyed, it is left to the device, but nobody polls it any more: what completes after
 /// that leads nowhere, so that the callbacks' data and code can go.
+///
+/// # Examples
+///
+/// ```ignore
+/// // Room for what two queues of a queue pair have under way.
+/// let entries = depths.in_send_queue() + depths.in_receive_queue();
+/// let cq = Cq::alloc_for_callbacks(pd.device(), entries)?;
+/// ```
 #[pin_data]
 pub struct Cq {
     // Dropped before `kept`.

@@ -56,6 +56,16 @@ unsafe impl<T> Keep<T> for Loan<T> {
 /// # Invariants
 ///
 /// The thing is there until `back` is set, which is so once no loan is left.
+///
+/// # Examples
+///
+/// ```ignore
+/// let lender = Lender::new(region)?;
+/// let receive = Receive::new(Gather::part(lender.lend(), 0..512)?)?;
+/// ...
+/// // Sleeps until the request has ended, and let go of its loan.
+/// let region = lender.take_back();
+/// ```
 pub struct Lender<T> {
     shared: Arc<Shared<T>>,
     back: bool,

@@ -84,6 +84,16 @@ use crate::{
 ///
 /// Lock order: `ending`, then `state`, then anything of the RDMA core, and its completion queue's. No request is posted under
 /// either.
+///
+/// # Examples
+///
+/// ```ignore
+/// let queue = LocalQp::new(pd.clone(), 128, 60)?;
+/// // Reachable for peers when this has returned, by the keys that the regions have then.
+/// let valid = queue.register_all(prepared).map_err(|_| EIO)?;
+/// ...
+/// queue.revoke_all(valid, fence, |free| pool.give(free))?;
+/// ```
 #[pin_data(PinnedDrop)]
 pub struct LocalQp {
     pd: Arc<Pd>,

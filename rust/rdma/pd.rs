@@ -43,6 +43,13 @@ use crate::device::Device;
 /// - `made` counts the objects that this crate has made on it, after each was made; `gone` those
 ///   of them that have been destroyed or leaked, before each was; and `leaked` those that the
 ///   device would not destroy, after each was given up.
+///
+/// # Examples
+///
+/// ```ignore
+/// let pd = Pd::alloc(device)?;
+/// let region = FastMr::alloc(&pd, Kind::Pages, 16)?;
+/// ```
 pub struct Pd {
     pd: NonNull<rdma_bindings::ib_pd>,
     device: ARef<Device>,

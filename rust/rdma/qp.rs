@@ -73,6 +73,16 @@ pub struct ReadyToSend;
 ///
 /// To be ended by [`Qp::destroy`]; dropping it does that too, and may sleep. Requests that have not
 /// completed by then are told that they are gone; [`Qp::drain`] waits for them first.
+///
+/// # Examples
+///
+/// ```ignore
+/// let qp = Qp::create(&pd, &cq, &cq, depths)?;
+/// // Takes receives from here on.
+/// let qp = qp.init(port.number(), Access::LocalWrite | Access::RemoteWrite)?;
+/// let qp = qp.ready_to_receive(path, peer, &Reliability::default())?;
+/// let qp = qp.ready_to_send(psn, &Reliability::default())?;
+/// ```
 pub struct Qp<S> {
     raw: RawQp,
     _state: PhantomData<S>,

@@ -46,6 +46,23 @@ use crate::{
 ///
 /// Each request that has been posted ends exactly once: it completes, or its queue pair is
 /// destroyed before, or could not even be destroyed.
+///
+/// # Examples
+///
+/// ```ignore
+/// let request = Request::new(
+///     write,
+///     |ended: Ended<_>| match ended.result {
+///         Ok(_) => pr_info!("written\n"),
+///         Err(error) => pr_warn!("not written: {error}\n"),
+///     },
+///     GFP_ATOMIC,
+/// )?;
+/// if let Err(refused) = qp.post(request) {
+///     // It was not posted, and comes back with all that it refers to.
+///     return Err(refused.error);
+/// }
+/// ```
 pub struct Request<W, F> {
     owner: Owner,
     /// For when several are posted in one go.

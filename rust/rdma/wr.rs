@@ -26,6 +26,15 @@ use crate::{
 ///
 /// What `raw` and `segments` refer to is there as long as `kept`; if `raw` is inline it matters
 /// only when it is posted.
+///
+/// # Examples
+///
+/// ```ignore
+/// // The region is lent: it can be had back when the request has ended.
+/// let lender = Lender::new(region)?;
+/// let memory = Gather::part(lender.lend(), 0..4096)?;
+/// let write = WorkRequest::write(memory, Remote { address, key }).fenced();
+/// ```
 pub struct WorkRequest<K> {
     raw: RawWr,
     segments: Few<b::ib_sge>,

@@ -132,6 +132,13 @@ pub(crate) trait Asked: Send + Sync {
 }
 
 /// Tells of requests that come to one passive endpoint, as long as it is open.
+///
+/// # Examples
+///
+/// ```ignore
+/// // A provider that hears of a request. If nobody takes it, it is rejected by being dropped.
+/// drop(incoming.request(KBox::new(MyRequest::new(from)?, GFP_KERNEL)?));
+/// ```
 #[pin_data]
 pub struct Incoming {
     #[pin]

@@ -70,6 +70,15 @@ pub(crate) use {
 ///
 /// `taken` is at least the number of places that there are and of entries that were not read, and at
 /// most `size`. Until the queue is closed, there is room in the ring for `size` entries.
+///
+/// # Examples
+///
+/// ```ignore
+/// // Before the operation is begun: what has a place can't be lost.
+/// let place = queue.reserve().ok_or(Errno::EAGAIN)?;
+/// ...
+/// place.complete(Completion { context, flags, len, buf: Context::NULL, data: 0 });
+/// ```
 #[pin_data]
 pub struct CompletionQueue {
     size: usize,

@@ -26,6 +26,33 @@ use kernel::{
 /// A provider: the thing behind a `prov_name`.
 ///
 /// There is one of each type, so its functions have no `self`.
+///
+/// # Examples
+///
+/// ```ignore
+/// impl Provider for Mine {
+///     const NAME: &'static CStr = c"mine";
+///     const VERSION: u32 = 1 << 16;
+///
+///     fn offers(ends: &Ends) -> Result<KVec<Offer>, Errno> {
+///         let mut offers = KVec::new();
+///         if ends.is_none() {
+///             offers.push(offer_of_regions()?, GFP_KERNEL)?;
+///         }
+///         Ok(offers)
+///     }
+///
+///     fn open_fabric(name: &CStr) -> Result<KBox<dyn Fabric>, Refusal> {
+///         match name == c"mine" {
+///             true => Ok(KBox::new(MyFabric, GFP_KERNEL)?),
+///             false => Err(Refusal::new(Errno::ENODEV, c"no fabric of that name")),
+///         }
+///     }
+/// }
+///
+/// // Consumers find it until this is dropped.
+/// let registration = kfabric::Registration::<Mine>::new()?;
+/// ```
 pub trait Provider: 'static {
     /// `prov_name`, by which consumers ask for it.
     const NAME: &'static CStr;

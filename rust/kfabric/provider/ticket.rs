@@ -21,6 +21,21 @@ use kernel::sync::Arc;
 /// The right to end one transfer, and the duty: dropped, it ends as cancelled.
 ///
 /// A provider keeps it from posting until the device is done. All of it is for any context.
+///
+/// # Examples
+///
+/// ```ignore
+/// // When the device is done with a receive:
+/// match status {
+///     Status::Done { len, data } => ticket.received(Received { len, data }),
+///     Status::TooLong { by } => ticket.fail(Failed {
+///         excess: by,
+///         ..Errno::ETRUNC.into()
+///     }),
+///     // Cancelled.
+///     Status::Flushed => drop(ticket),
+/// }
+/// ```
 pub struct Ticket {
     inner: ManuallyDrop<Inner>,
 }

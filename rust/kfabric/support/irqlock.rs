@@ -25,6 +25,13 @@ use kernel::{
 /// A spinlock; interrupts are off on this CPU while it is held.
 ///
 /// Make one by [`new_irq_lock!`](crate::new_irq_lock).
+///
+/// # Examples
+///
+/// ```ignore
+/// let waiting = KBox::pin_init(new_irq_lock!(KVec::<u32>::new(), c"waiting"), GFP_KERNEL)?;
+/// let first = waiting.with(|waiting| waiting.pop());
+/// ```
 #[pin_data]
 pub struct IrqLock<T> {
     #[pin]

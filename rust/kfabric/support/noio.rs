@@ -6,6 +6,16 @@ use kernel::types::NotThreadSafe;
 
 /// While it lives, no allocation of this task starts I/O to get memory, whatever its flags say:
 /// storage may register memory on the way of the very write that would have to finish first.
+///
+/// # Examples
+///
+/// ```ignore
+/// fn run(this: Arc<Self>) {
+///     // Whoever waits for this may be writing memory back.
+///     let _noio = NoIo::enter();
+///     this.refill();
+/// }
+/// ```
 pub struct NoIo {
     flags: u32,
     _task: NotThreadSafe,

@@ -16,6 +16,14 @@ use kernel::{
 ///
 /// Callers get the number; the rest goes to the tracepoint `kfi:kfi_refused` when the call
 /// returns, so that a refusal can be explained without changing the caller.
+///
+/// # Examples
+///
+/// ```ignore
+/// let refusal = Refusal::new(Errno::EINVAL, c"segment of length 0");
+/// // Which one it is, and what it says instead.
+/// return Err(refusal.at(index).value(0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     errno: Errno,

@@ -35,6 +35,17 @@ use crate::{
 ///
 /// `first` is null, or the beginning of a list of rooms up to `last`, each of a request that has a
 /// slot of the endpoint's send queue and was neither posted nor refused.
+///
+/// # Examples
+///
+/// ```ignore
+/// let mut chain = endpoint.begin_chain()?;
+/// for request in requests {
+///     chain.push(request).map_err(|refused| refused.error)?;
+/// }
+/// // One word to the device for all of them.
+/// chain.post()?;
+/// ```
 pub struct Chain {
     endpoint: Arc<Endpoint>,
     first: *mut b::rdma_helper_room,

@@ -57,6 +57,23 @@ pub struct Proposal<'a> {
 /// connections, without a bound and without a word.
 ///
 /// [`Client::remove`]: crate::client::Client::remove
+///
+/// # Examples
+///
+/// ```ignore
+/// let endpoint = Endpoint::new(qp)?;
+/// let proposal = Proposal {
+///     terms: Terms::default(),
+///     private_data: b"hello",
+///     limit: 10_000,
+///     stall: 60_000,
+/// };
+/// let connection = Connection::open(&endpoint, None, peer, &proposal, events)?;
+/// ... // `events` are told that it is there
+/// endpoint.post(request)?;
+/// ...
+/// connection.close(10);
+/// ```
 pub struct Connection {
     id: Id<Line>,
 }

@@ -68,6 +68,15 @@ impl Target for Pending {
 ///
 /// Dropping it rejects it, without private data; that may be done where it is told as well. It must
 /// be dropped when its device goes, as a connection.
+///
+/// # Examples
+///
+/// ```ignore
+/// match greeting_of(incoming.private_data()) {
+///     Some(_) => incoming.accept(&endpoint, &proposal, events)?,
+///     None => return incoming.reject(b"who are you?"),
+/// }
+/// ```
 pub struct Incoming {
     // Taken when it is answered or dropped.
     id: Option<Id<Pending>>,

@@ -61,6 +61,20 @@ impl Target for Listening {
 
 /// Listens for peers that want to connect. Dropping it ends that; it sleeps until no request is
 /// being told any more, so must not be done there. Requests that have been told are not affected.
+///
+/// # Examples
+///
+/// ```ignore
+/// impl Requests for Door {
+///     fn request(&self, incoming: Incoming) {
+///         // Accepted elsewhere, since that must not be done here.
+///         self.waiting.lock().push(incoming, GFP_KERNEL).ok();
+///     }
+/// }
+///
+/// let listener = Listener::new(address, 16, door)?;
+/// pr_info!("listening at {:?}\n", listener.local());
+/// ```
 pub struct Listener {
     id: Id<Listening>,
 }

@@ -57,6 +57,16 @@ impl Target for Resolving {
 }
 
 /// An address that has been resolved. To be dropped when its device goes.
+///
+/// # Examples
+///
+/// ```ignore
+/// let resolved = Resolved::new(None, peer, 5000)?;
+/// // What the connection is made of has to be on this device.
+/// let pd = Pd::alloc(resolved.device())?;
+/// ...
+/// let connection = resolved.connect(&endpoint, &proposal, events)?;
+/// ```
 pub struct Resolved {
     // Before the device goes.
     id: Id<Resolving>,
