@@ -194,7 +194,8 @@ impl<H: Hears> EventHandler for Ear<H> {
     fn events(&self, events: Events<'_>) {
         // SAFETY: The queue is open by the invariant of `Events`, and made by `Conn::open_with`.
         while let Ok(Some(news)) = unsafe { next(events.0, Wait::No) } {
-            // SAFETY: As above; only the handler reads from it, which runs once at a time.
+            // SAFETY: The queue is open by the invariant of `Events`; only the handler reads from it,
+            // which runs once at a time.
             self.0.hear(news, || unsafe { failure(events.0) });
         }
     }

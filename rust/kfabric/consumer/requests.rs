@@ -107,7 +107,7 @@ impl<B: Local, C: Send + 'static> Ended<B, C> {
                 Some(Self::Lost(failure))
             }
             Completed::Failed(failure) => {
-                // SAFETY: As above, or 0.
+                // SAFETY: The context is 0, or that of such a request, posted once and ended once.
                 let request = unsafe { Request::from_context(failure.done.context) };
                 Some(match request {
                     Some(request) => Self::Failed(request, failure),
