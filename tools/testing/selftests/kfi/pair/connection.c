@@ -87,6 +87,21 @@ static bool connected(struct connection *c)
 	return len >= 0 && event == KFI_CONNECTED;
 }
 
+/*
+ * Whoever closes ends what the client has under way, which may be the very request that has failed
+ * here: the client goes first, when it has been told why.
+ */
+static void left(struct connection *c)
+{
+	struct kfi_eq_cm_entry entry;
+	ssize_t len;
+	u32 event;
+
+	do {
+		len = kfi_eq_sread(c->eq, &event, &entry, sizeof(entry), STOP_MS, 0);
+	} while (len == -KFI_EAGAIN && !kthread_should_stop());
+}
+
 static void close_one(struct kfid *fid, const char *what)
 {
 	int ret = kfi_close(fid);
@@ -122,8 +137,8 @@ static int connection_main(void *arg)
 {
 	struct connection *c = arg;
 
-	if (opened(c) && serve_receives(c) && accepted(c) && connected(c))
-		serve(c);
+	if (opened(c) && serve_receives(c) && accepted(c) && connected(c) && serve(c))
+		left(c);
 	closed(c);
 	WRITE_ONCE(c->ended, true);
 	return 0;

@@ -172,7 +172,7 @@ static bool handle(struct connection *c, const struct pair_msg *in,
 	return answer(c, out, len);
 }
 
-void serve(struct connection *c)
+bool serve(struct connection *c)
 {
 	struct kfi_cq_data_entry entry;
 
@@ -181,13 +181,14 @@ void serve(struct connection *c)
 
 		if (n >= PAIR_RECEIVES) {
 			wrong("a completion of no receive");
-			return;
+			return false;
 		}
 		if (entry.flags == HIT)
 			c->data = entry.data;
 		else if (!handle(c, slot(c, n), &entry))
-			return;
+			return false;
 		if (!receive(c, n))
-			return;
+			return false;
 	}
+	return true;
 }

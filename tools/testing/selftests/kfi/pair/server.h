@@ -96,8 +96,8 @@ void connection_start(struct listener *l, struct kfi_info *info, const struct pa
 void connections_reap(bool all);
 unsigned int connections_open(void);
 
-/* serve.c: until the connection ends, or the thread is to stop. */
-void serve(struct connection *c);
+/* serve.c: until the connection fails, which is true then, or is to be closed. */
+bool serve(struct connection *c);
 bool serve_receives(struct connection *c);
 
 #endif /* KFI_PAIR_SERVER_H */
