@@ -34,13 +34,8 @@ loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 run_cases ep_rs.loop
 unload $loaded_here || exit
 
-# The connection manager doesn't run over loopback addresses.
-modprobe -a dummy rdma_rxe rdma_cm 2>/dev/null
-ip link add kfi_ep0 type dummy &&
-	ip address add 198.51.100.1/24 dev kfi_ep0 &&
-	ip link set kfi_ep0 mtu 9000 up || exit
-trap 'rdma link delete rxe_ep 2>/dev/null; ip link delete kfi_ep0' EXIT
-rdma link add rxe_ep type rxe netdev kfi_ep0 || exit
-# The address as a number: module parameters in Rust are no strings.
+trap ep_device_down EXIT
+ep_device_up || exit
+# $ep_address as a number: module parameters in Rust are no strings.
 run_cases ep_rs.verbs verbs=1 address=0xc6336401
 finish

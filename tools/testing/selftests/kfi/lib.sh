@@ -51,14 +51,14 @@ unload()
 	done
 }
 
-# An RDMA device with an address of its own, $ep_address: the connection manager doesn't run over loopback
-# addresses.
-ep_address=198.51.100.1
+# An RDMA device with addresses of its own: the connection manager doesn't run over those of loopback.
+ep_address=198.51.100.1 ep_address6=2001:db8::1
 ep_device_up()
 {
 	modprobe -a dummy rdma_rxe rdma_cm 2>/dev/null
 	ip link add kfi_ep0 type dummy &&
 		ip address add $ep_address/24 dev kfi_ep0 &&
+		ip address add $ep_address6/64 dev kfi_ep0 nodad &&
 		ip link set kfi_ep0 mtu 9000 up &&
 		rdma link add rxe_ep type rxe netdev kfi_ep0
 }

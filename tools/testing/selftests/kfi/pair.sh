@@ -47,14 +47,8 @@ one_kernel()
 	over loop 192.0.2.1 2001:db8::1
 	unload $loaded_here || exit
 
-	modprobe -a dummy rdma_rxe rdma_cm 2>/dev/null
-	ip link add kfi_pair0 type dummy &&
-		ip address add 198.51.100.1/24 dev kfi_pair0 &&
-		ip address add 2001:db8::1/64 dev kfi_pair0 nodad &&
-		ip link set kfi_pair0 mtu 9000 up || exit
-	trap 'rdma link delete rxe_pair 2>/dev/null; ip link delete kfi_pair0; rm -rf "$tmp"' EXIT
-	rdma link add rxe_pair type rxe netdev kfi_pair0 &&
-		over verbs 198.51.100.1 2001:db8::1
+	trap 'ep_device_down; rm -rf "$tmp"' EXIT
+	ep_device_up && over verbs $ep_address $ep_address6
 }
 
 # It comes here once more when it has been killed.
