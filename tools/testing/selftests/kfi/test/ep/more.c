@@ -122,6 +122,7 @@ void ep_counters_case(struct kfi_test *t)
 	kfi_freeinfo(e->entry.info);
 	if (t->failures || !EXPECT_EQ(t, kfi_accept(p->side[1].ep, NULL, 0), 0) ||
 	    !ep_event(t, s->eq, KFI_CONNECTED, &s->ep->fid, e) ||
+	    !ep_event(t, p->side[1].eq, KFI_CONNECTED, &p->side[1].ep->fid, e) ||
 	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, mem, LEN,
 				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 2, 0, &mr, NULL), 0))
 		goto out;
