@@ -9,6 +9,10 @@
 #include "kfi_domain.h"
 #include "kfi_endpoint.h"
 
+/* Which family of calls kfi_query_atomic() asks about, if not that of kfi_atomic(). */
+#define KFI_FETCH_ATOMIC	(1ULL << 58)
+#define KFI_COMPARE_ATOMIC	(1ULL << 59)
+
 /**
  * struct kfi_ioc - A piece of local memory, in elements.
  * @addr: Where it begins.
@@ -470,10 +474,14 @@ static inline int kfi_compare_atomicvalid(struct kfid_ep *ep, enum kfi_datatype 
  * @datatype: Type of the elements.
  * @op: The operation.
  * @attr: Where to put how much of it can be done at once.
- * @flags: KFI_READ for fetching, KFI_ATOMIC_READ for comparing, or 0.
+ * @flags: KFI_FETCH_ATOMIC for kfi_fetch_atomic() and its like, KFI_COMPARE_ATOMIC for
+ *	kfi_compare_atomic(), or 0.
  *
- * Context: Process context; may sleep.
- * Return: 0 if it can, -KFI_EINVAL if @domain is NULL, -KFI_EOPNOTSUPP if it can't, or -KFI_ENOSYS.
+ * A domain whose info doesn't have KFI_ATOMIC in its capabilities can do none.
+ *
+ * Context: Any; doesn't sleep.
+ * Return: 0 if it can, -KFI_EINVAL if @domain or @attr is NULL, -KFI_EBADFLAGS, -KFI_EOPNOTSUPP if
+ * it can't, or -KFI_ENOSYS.
  */
 static inline int kfi_query_atomic(struct kfid_domain *domain, enum kfi_datatype datatype,
 				   enum kfi_op op, struct kfi_atomic_attr *attr, u64 flags)

@@ -34,6 +34,30 @@ void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys)
 	}
 }
 
+/* Eight bytes, aligned, that others may be changing; what they were before. */
+u64 kfi_helper_atomic(u64 phys, enum kfi_helper_atomic_op op, u64 operand, u64 expected)
+{
+	struct page *page = pfn_to_page(PHYS_PFN(phys));
+	void *addr = kmap_local_page(page);
+	atomic64_t *word = addr + offset_in_page(phys);
+	u64 before = 0;
+
+	switch (op) {
+	case KFI_HELPER_ATOMIC_WRITE:
+		before = atomic64_xchg(word, operand);
+		break;
+	case KFI_HELPER_ATOMIC_ADD:
+		before = atomic64_fetch_add(operand, word);
+		break;
+	case KFI_HELPER_ATOMIC_COMPARE_SWAP:
+		before = atomic64_cmpxchg(word, expected, operand);
+		break;
+	}
+	flush_dcache_page(page);
+	kunmap_local(addr);
+	return before;
+}
+
 /* Where memory of this machine is in the linear map, which on no machine with Rust is all there is. */
 void *kfi_helper_linear_address(u64 phys)
 {

@@ -160,6 +160,14 @@ bool kfi_helper_irqs_disabled(void);
 /* extent.c */
 void *kfi_helper_linear_address(u64 phys);
 void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys);
+
+enum kfi_helper_atomic_op {
+	KFI_HELPER_ATOMIC_WRITE,
+	KFI_HELPER_ATOMIC_ADD,
+	KFI_HELPER_ATOMIC_COMPARE_SWAP,
+};
+
+u64 kfi_helper_atomic(u64 phys, enum kfi_helper_atomic_op op, u64 operand, u64 expected);
 bool kfi_helper_sg_map_direct(struct scatterlist *sgl, int nents);
 
 /* module.c */

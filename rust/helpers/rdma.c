@@ -450,6 +450,12 @@ u64 rdma_helper_virtual_address(u64 phys)
 	return (uintptr_t)phys_to_virt(phys);
 }
 
+/* Of memory in the linear map. */
+u64 rdma_helper_physical_address(void *addr)
+{
+	return virt_to_phys(addr);
+}
+
 void rdma_helper_dma_sync_for_cpu(struct ib_device *dev, struct scatterlist *sgl, int nents,
 				  u32 dir)
 {

@@ -33,6 +33,7 @@ pub use crate::{
         mr, //
     },
     post::{
+        atomic::Atomics,
         flags::PostFlags,
         limits::{
             LocalRules,
@@ -42,7 +43,11 @@ pub use crate::{
             Local,
             LocalPiece, //
         },
-        op::Op, //
+        op::Op,
+        remote::{
+            RemoteMemory,
+            MAX_REMOTE, //
+        }, //
     },
     provider::{
         cntr::Counter,
@@ -61,6 +66,7 @@ pub use crate::{
     },
     region::{
         access::Access,
+        atomic::AtomicOp,
         extent,
         limits::MrLimits,
         memory::{

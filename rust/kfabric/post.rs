@@ -4,6 +4,7 @@
 //!
 //! Knows no objects and no providers. All of it is for any context.
 
+pub(crate) mod atomic;
 pub(crate) mod buffers;
 pub(crate) mod described;
 pub(crate) mod flags;
@@ -11,3 +12,4 @@ pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod op;
 pub(crate) mod part;
+pub(crate) mod remote;

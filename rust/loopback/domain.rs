@@ -17,6 +17,7 @@ use kernel::{
     sync::Arc, //
 };
 use kfabric::{
+    num::widen_u32,
     provider::{
         self,
         msg_ep::{
@@ -27,6 +28,7 @@ use kfabric::{
         Direct,
         Dma, //
     },
+    Atomics,
     DomainRequest,
     Extension,
     MrLimits,
@@ -35,11 +37,15 @@ use kfabric::{
     Refusal, //
 };
 
+/// Atomic operations, by peers too.
+const ATOMIC: u64 = widen_u32(kfi_bindings::KFI_ATOMIC);
+
 /// An open domain: its keys, and how its regions are.
 pub(crate) struct Domain {
     home: Arc<Home>,
     mode: Mode,
     limits: MrLimits,
+    msg_limits: MsgLimits,
     extensions: &'static [Extension],
 }
 
@@ -50,10 +56,18 @@ impl Domain {
         extensions: &'static [Extension],
     ) -> Result<Self, Refusal> {
         let mode = Mode::new(request.mr_mode);
+        let atomics = request.caps & ATOMIC != 0;
         let mut auth_key = KVec::new();
         auth_key.extend_from_slice(request.auth_key, GFP_KERNEL)?;
         Ok(Self {
-            home: Arc::new(Home::new(auth_key)?, GFP_KERNEL)?,
+            home: Arc::new(Home::new(auth_key, atomics)?, GFP_KERNEL)?,
+            msg_limits: MsgLimits {
+                atomics: match atomics {
+                    true => ep::LIMITS.atomics,
+                    false => Atomics::default(),
+                },
+                ..ep::LIMITS
+            },
             mode,
             limits: mode.limits(),
             extensions,
@@ -84,7 +98,7 @@ impl provider::Domain for Domain {
     }
 
     fn msg_limits(&self) -> Option<&MsgLimits> {
-        Some(&ep::LIMITS)
+        Some(&self.msg_limits)
     }
 
     fn open_ep(&self, request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {

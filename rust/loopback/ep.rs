@@ -43,6 +43,7 @@ use kfabric::{
             Refused, //
         }, //
     },
+    Atomics,
     Errno,
     LocalRules,
     MappedAs,
@@ -51,7 +52,7 @@ use kfabric::{
 };
 
 /// What endpoints can do.
-pub(crate) static LIMITS: MsgLimits = MsgLimits {
+pub(crate) const LIMITS: MsgLimits = MsgLimits {
     local: LocalRules {
         by_region: false,
         mapped: MappedAs::Physical,
@@ -59,6 +60,12 @@ pub(crate) static LIMITS: MsgLimits = MsgLimits {
         segments: 16,
         pieces: 16,
         bytes: 1 << 30,
+    },
+    remote_pieces: 1,
+    atomics: Atomics {
+        write: true,
+        add: true,
+        compare_swap: true,
     },
     tx_size: 1024,
     rx_size: 1024,

@@ -13,20 +13,28 @@ use kfabric::Refusal;
 pub(crate) struct Home {
     keys: Arc<Keys>,
     auth_key: KVec<u8>,
+    /// Peers that may write to a region may do atomic operations there.
+    atomics: bool,
 }
 
 impl Home {
     /// One without regions. May sleep.
-    pub(crate) fn new(auth_key: KVec<u8>) -> Result<Self, Refusal> {
+    pub(crate) fn new(auth_key: KVec<u8>, atomics: bool) -> Result<Self, Refusal> {
         Ok(Self {
             keys: Arc::new(Keys::new()?, GFP_KERNEL)?,
             auth_key,
+            atomics,
         })
     }
 
     /// The keys of its regions.
     pub(crate) fn keys(&self) -> &Arc<Keys> {
         &self.keys
+    }
+
+    /// Whether peers may do atomic operations where they may write.
+    pub(crate) fn atomics(&self) -> bool {
+        self.atomics
     }
 
     /// The authorization key of peers that come from this domain.

@@ -18,6 +18,7 @@ use kfabric::{
     num::widen,
     transfer::Transfer,
     Access,
+    AtomicOp,
     Endpoint,
     Errno,
     MappedKeys,
@@ -111,6 +112,29 @@ impl Target<'_> {
             Ok(())
         });
         done.map_err(|refusal| refusal.with_errno(Errno::EACCES))
+    }
+
+    /// An atomic operation of an endpoint, on eight bytes; returns what they were before. It counts as a
+    /// write. May sleep.
+    pub(crate) fn atomic(
+        &self,
+        initiator: &Initiator<'_>,
+        piece: RemotePiece,
+        what: AtomicOp,
+    ) -> Result<u64, Refusal> {
+        if !self.home.atomics() {
+            return Err(denied(c"the domain was opened without KFI_ATOMIC"));
+        }
+        let mut before = 0;
+        let done = self.enter(initiator, piece, |live, at| {
+            before = live.extent.atomic(at, what)?;
+            if let Some(counter) = &live.counter {
+                counter.add(1);
+            }
+            Ok(())
+        });
+        done.map_err(|refusal| refusal.with_errno(Errno::EACCES))?;
+        Ok(before)
     }
 
     /// One access to several pieces. All are looked at before the first byte is copied.

@@ -40,7 +40,8 @@ const MSG_CAPS: u64 = num::widen_u32(
         | kfi_bindings::KFI_SEND
         | kfi_bindings::KFI_RECV
         | kfi_bindings::KFI_READ
-        | kfi_bindings::KFI_WRITE,
+        | kfi_bindings::KFI_WRITE
+        | kfi_bindings::KFI_ATOMIC,
 );
 
 /// The fabric's name.

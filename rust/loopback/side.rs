@@ -180,7 +180,7 @@ impl Side {
     /// Posts a transfer to the peer; gives it back if there is no room. Any context.
     pub(crate) fn send(this: &Arc<Self>, kept: Kept) -> Result<(), Kept> {
         // What is read comes later.
-        let reads = matches!(kept.op(), Op::Read { .. });
+        let reads = kept.op().writes_local();
         let injected = (kept.flags().injects() && !reads).then(|| {
             let mut bytes = [0; INJECT_SIZE];
             let len = kept.read_to(&mut bytes);

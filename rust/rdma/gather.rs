@@ -195,6 +195,18 @@ impl<K> Gather<K> {
         self.inline
     }
 
+    /// Keeps something else there as well, which goes after what is kept already.
+    pub(crate) fn with<T>(self, other: T) -> Gather<(K, T)> {
+        // INVARIANT: The segments are the same, and what keeps them is kept.
+        Gather {
+            segments: self.segments,
+            kept: (self.kept, other),
+            bytes: self.bytes,
+            written: self.written,
+            inline: self.inline,
+        }
+    }
+
     /// The segments, valid as long as this is, and where it is.
     pub(crate) fn segments(&self) -> &[b::ib_sge] {
         &self.segments

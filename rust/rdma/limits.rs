@@ -34,6 +34,8 @@ pub struct Limits {
     pub fast_reg: bool,
     /// Regions may have gaps, see [`Kind::Gaps`](crate::mr::Kind::Gaps).
     pub sg_gaps: bool,
+    /// Queue pairs have atomic operations.
+    pub atomics: bool,
     /// Memory of other PCI devices may be within reach; mapping it tells.
     pub peer_to_peer: bool,
 }
@@ -78,6 +80,7 @@ impl Limits {
             max_segments: max_segments(attrs),
             fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,
             sg_gaps: attrs.kernel_cap_flags & SG_GAPS != 0,
+            atomics: attrs.atomic_cap != rdma_bindings::ib_atomic_cap_IB_ATOMIC_NONE,
             peer_to_peer: dma::peer_to_peer(device),
         }
     }

@@ -67,6 +67,7 @@ pub mod port;
 pub mod qp;
 mod raw_wr;
 pub mod request;
+pub mod scrap;
 pub mod sg;
 mod together;
 mod waiter;

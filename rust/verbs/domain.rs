@@ -17,6 +17,7 @@ use crate::{
         self,
         Mr, //
     },
+    offers::ATOMIC,
     refused,
     work, //
 };
@@ -37,6 +38,7 @@ use kfabric::{
         Dma,
         Enabling, //
     },
+    Atomics,
     Errno,
     Extension,
     MrLimits,
@@ -59,13 +61,19 @@ impl Domain {
     pub(crate) fn open(
         device: Arc<Device>,
         mode: Mode,
+        caps: u64,
         roster: &Arc<Roster>,
         extensions: &'static [Extension],
     ) -> Result<Self, Refusal> {
         let present = device.get().ok_or(refused::gone())?;
         let work = work::queues().ok_or(refused::gone())?;
-        let msg_limits = ep::limits(&present).map_err(refused::no_domain)?;
-        let link = Link::new(&present, work, mode, roster.clone()).map_err(refused::no_domain)?;
+        let mut msg_limits = ep::limits(&present).map_err(refused::no_domain)?;
+        if caps & ATOMIC == 0 {
+            msg_limits.atomics = Atomics::default();
+        }
+        let atomics = msg_limits.atomics.any();
+        let link = Link::new(&present, work, mode, atomics, roster.clone());
+        let link = link.map_err(refused::no_domain)?;
         // From here on, an error drops the domain, which ends the link.
         let domain = Self {
             msg_limits,

@@ -14,7 +14,6 @@ use kfabric::{
     List,
     LocalPiece,
     MemoryRun,
-    Op,
     Refusal, //
 };
 use rdma::{
@@ -63,7 +62,7 @@ pub(crate) fn runs<'a>(runs: &'a [MemoryRun<'_>]) -> &'a [sg::Run] {
 /// The memory at this side of a transfer, mapped for the device of `pd`. To be let go of before the
 /// transfer's ticket ends. Any context.
 pub(crate) fn memory(pd: &Pd, post: &Post<'_>) -> Result<Gather<Buffer>, Refusal> {
-    let written = matches!(post.op, Op::Receive | Op::Read { .. });
+    let written = post.op.writes_local();
     let pieces = post.local.pieces().iter().map(|piece| match *piece {
         LocalPiece::Region { desc, address, len } => Piece::Region {
             // A descriptor is a region's local key, which no other length would be found by.

@@ -66,9 +66,10 @@ impl Link {
         device: &ARef<rdma::Device>,
         work: Queues,
         mode: Mode,
+        atomics: bool,
         roster: Arc<Roster>,
     ) -> Result<Arc<Self>> {
-        let resources = Resources::new(device, work)?;
+        let resources = Resources::new(device, work, atomics)?;
         let mr_limits = MrLimits {
             refresh: fence::allows_refresh(resources.fence(), resources.invalidates()),
             ..mode.limits(&device.limits())

@@ -43,6 +43,9 @@ const MSG_CAPS: u64 = num::widen_u32(
         | kfi_bindings::KFI_WRITE,
 );
 
+/// Atomic operations, by peers too.
+pub(crate) const ATOMIC: u64 = num::widen_u32(kfi_bindings::KFI_ATOMIC);
+
 /// How long to look for the way to a peer, in milliseconds.
 const RESOLVE_LIMIT: u32 = 5_000;
 
@@ -84,13 +87,17 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
         let Ok(limits) = ep::limits(&present) else {
             continue;
         };
+        let atomic = match limits.atomics.any() {
+            true => ATOMIC,
+            false => 0,
+        };
         for mode in Mode::OFFERS {
             let msg = MsgOffer {
                 limits,
                 ends: found,
             };
             let offer = Offer {
-                caps: CAPS | MSG_CAPS,
+                caps: CAPS | MSG_CAPS | atomic,
                 msg: Some(msg),
                 ..offer(&present, mode)?
             };

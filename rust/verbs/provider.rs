@@ -69,7 +69,13 @@ impl provider::Fabric for Fabric {
             }
         }
         let mode = Mode::new(request.mr_mode)?;
-        let domain = Domain::open(self.device.clone(), mode, request.roster, &ext::EXTENSIONS)?;
+        let domain = Domain::open(
+            self.device.clone(),
+            mode,
+            request.caps,
+            request.roster,
+            &ext::EXTENSIONS,
+        )?;
         Ok(KBox::new(domain, GFP_KERNEL)?)
     }
 

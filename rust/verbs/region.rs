@@ -93,7 +93,7 @@ impl Region {
         let mut region = Self {
             runs,
             kind,
-            access: rights::flags(request.access()),
+            access: rights::flags(request.access(), resources.atomics()),
             reserved: spare.is_some(),
             state: State::Failed,
         };

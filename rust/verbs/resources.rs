@@ -38,6 +38,8 @@ pub(crate) struct Resources {
     pd: Arc<Pd>,
     /// Whether the device can invalidate regions.
     invalidates: bool,
+    /// Whether peers may do atomic operations where they may write.
+    atomics: bool,
     fence: Fence,
 }
 
@@ -48,7 +50,11 @@ impl Resources {
     ///
     /// - `ENETDOWN` without an active port.
     /// - What the driver says.
-    pub(crate) fn new(device: &ARef<Device>, work: Queues) -> Result<Pin<KBox<Self>>> {
+    pub(crate) fn new(
+        device: &ARef<Device>,
+        work: Queues,
+        atomics: bool,
+    ) -> Result<Pin<KBox<Self>>> {
         let max_pages = device.limits().max_fast_reg_pages;
         let pd = Pd::alloc(device)?;
         let queue = Queue::new(pd.clone())?;
@@ -64,6 +70,7 @@ impl Resources {
                 pool,
                 pd,
                 invalidates,
+                atomics,
                 fence,
             }),
             GFP_KERNEL,
@@ -89,6 +96,11 @@ impl Resources {
     /// Whether the device can invalidate regions.
     pub(crate) fn invalidates(&self) -> bool {
         self.invalidates
+    }
+
+    /// Whether peers may do atomic operations where they may write.
+    pub(crate) fn atomics(&self) -> bool {
+        self.atomics
     }
 
     /// How regions are taken from the device.

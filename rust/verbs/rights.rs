@@ -8,8 +8,9 @@ use rdma::{
     AccessFlags, //
 };
 
-/// What the device is told. Reading by the local device needs no right there.
-pub(crate) fn flags(access: Access) -> AccessFlags {
+/// What the device is told, in a domain with atomic operations or without. Reading by the local device
+/// needs no right there.
+pub(crate) fn flags(access: Access, atomics: bool) -> AccessFlags {
     let mut flags = AccessFlags::default();
     if access.device_writes() {
         flags |= Right::LocalWrite;
@@ -19,6 +20,9 @@ pub(crate) fn flags(access: Access) -> AccessFlags {
     }
     if access.has_any(Access::REMOTE_WRITE) {
         flags |= Right::RemoteWrite;
+        if atomics {
+            flags |= Right::RemoteAtomic;
+        }
     }
     flags
 }
@@ -29,7 +33,8 @@ mod tests {
 
     #[test]
     fn no_more_than_asked_for() {
-        let remote = Right::RemoteRead | Right::RemoteWrite;
+        let flags = |access| flags(access, false);
+        let remote = Right::RemoteRead | Right::RemoteWrite | Right::RemoteAtomic;
         assert!(flags(Access::REMOTE_READ) == Right::RemoteRead.into());
         assert!(flags(Access::REMOTE_WRITE) == Right::RemoteWrite | Right::LocalWrite);
         for local in [Access::SEND, Access::RECV, Access::READ, Access::WRITE] {
@@ -37,5 +42,15 @@ mod tests {
         }
         assert!(flags(Access::SEND | Access::WRITE) == AccessFlags::default());
         assert!(flags(Access::READ) == Right::LocalWrite.into());
+    }
+
+    #[test]
+    fn who_may_write_may_do_that_at_once() {
+        let write = Right::RemoteWrite | Right::LocalWrite;
+        assert!(flags(Access::REMOTE_WRITE, true) == write | Right::RemoteAtomic);
+        assert!(
+            flags(Access::REMOTE_READ | Access::RECV, true)
+                == flags(Access::REMOTE_READ | Access::RECV, false)
+        );
     }
 }

@@ -57,7 +57,7 @@ fn answer<P: Provider>(offer: &Offer, wanted: &Hints<'_>, flags: u64) -> Result<
         }
         fabric.name = string(offer.fabric.as_char_ptr())?;
         fabric.fabric = wanted.opened_fabric.as_ptr();
-        fields.caps = offer.caps;
+        fields.caps = wanted.caps(offer);
         let domain = &mut *fields.domain_attr;
         domain.name = string(offer.domain.as_char_ptr())?;
         domain.domain = wanted.opened_domain.as_ptr();
@@ -69,7 +69,7 @@ fn answer<P: Provider>(offer: &Offer, wanted: &Hints<'_>, flags: u64) -> Result<
         domain.mr_key_size = offer.mr_key_size;
         domain.mr_iov_limit = offer.mr_iov_limit;
         domain.mr_cnt = offer.mr_cnt;
-        domain.caps = offer.caps;
+        domain.caps = fields.caps;
         domain.ep_cnt = offer.extras.endpoints;
         domain.cntr_cnt = offer.extras.counters;
         domain.auth_key = bytes(wanted.auth_key.key.cast(), wanted.auth_key.size)?.cast();
@@ -116,7 +116,7 @@ unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno>
     tx.size = limits.tx_size;
     tx.inject_size = limits.inject_size;
     tx.iov_limit = limits.local.segments;
-    tx.rma_iov_limit = 1;
+    tx.rma_iov_limit = limits.remote_pieces;
     rx.caps = fields.caps;
     rx.size = limits.rx_size;
     rx.iov_limit = limits.local.segments;

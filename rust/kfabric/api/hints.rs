@@ -13,9 +13,13 @@ use crate::{
     },
     provider::offer::{
         Offer,
+        Terms,
         EP_TYPE, //
     },
-    support::cstr::name, //
+    support::{
+        cstr::name,
+        num::widen_u32, //
+    }, //
 };
 use core::ptr;
 use kernel::str::CStr;
@@ -28,6 +32,9 @@ use kfi_bindings::{
     kfid_domain,
     kfid_fabric, //
 };
+
+/// Atomic operations, by peers too.
+const ATOMIC: u64 = widen_u32(kfi_bindings::KFI_ATOMIC);
 
 /// The formats of addresses that there are.
 const FORMATS: [u32; 4] = [
@@ -188,7 +195,23 @@ impl<'a> Hints<'a> {
                 .is_met(|domain| of(domain.parent()) && domain.is_offered(offer))
             && self.fabric.is_none_or(|name| name == &*offer.fabric)
             && self.domain.is_none_or(|name| name == &*offer.domain)
-            && self.needs.met_by(&offer.terms())
+            && self.needs.met_by(&Terms {
+                caps: self.caps(offer),
+                ..offer.terms()
+            })
+    }
+
+    /// Which capabilities of an offer are had. `KFI_ATOMIC` gives peers more than is asked for in a
+    /// registration, so it is for who asks for that, or for all there is.
+    pub(crate) fn caps(&self, offer: &Offer) -> u64 {
+        let here = match &self.opened_domain {
+            Opened::This(domain) => domain.has_caps(ATOMIC),
+            _ => self.needs.caps == 0 || self.needs.caps & ATOMIC != 0,
+        };
+        match here {
+            true => offer.caps,
+            false => offer.caps & !ATOMIC,
+        }
     }
 }
 

@@ -63,7 +63,7 @@ impl MsgNeeds {
         self.tx_size <= limits.tx_size
             && self.rx_size <= limits.rx_size
             && self.iov_limit <= limits.local.segments
-            && self.rma_iov_limit <= 1
+            && self.rma_iov_limit <= limits.remote_pieces
             && self.inject_size <= limits.inject_size
             && widen(self.max_msg_size) <= limits.local.bytes
             && self.cq_data_size <= limits.cq_data_size

@@ -2,6 +2,7 @@
 
 //! Domains of providers written in Rust.
 
+mod atomic;
 mod bind;
 mod control;
 pub(crate) mod open;
@@ -86,6 +87,8 @@ pub(crate) struct DomainBody {
     name: Option<CString>,
     mr_limits: MrLimits,
     mr_mode: i32,
+    /// The capabilities that it was opened with.
+    caps: u64,
     auth_key: KVec<u8>,
     keys: Pin<KBox<KeyMap>>,
     /// The regions that aren't settled yet.
@@ -136,6 +139,11 @@ impl DomainBody {
     /// Was it opened with this bit of `mr_mode`?
     pub(crate) fn has_mode(&self, bit: u32) -> bool {
         self.mr_mode & signed(bit) != 0
+    }
+
+    /// Was it opened with this capability?
+    pub(crate) fn has_caps(&self, caps: u64) -> bool {
+        self.caps & caps == caps
     }
 
     /// What regions are made of that must not fail for want of memory.

@@ -37,6 +37,9 @@ impl PostFlags {
     /// Those of a request that takes something from the peer: there is nothing to inject, and nobody who
     /// would get data.
     pub(crate) const READ: u64 = Self::TRANSMIT & !(Self::INJECT | Self::REMOTE_CQ_DATA);
+    /// Those of an atomic operation: there is nobody who would get data. Its operands are always the
+    /// caller's again when posting returns.
+    pub(crate) const ATOMIC: u64 = Self::TRANSMIT & !Self::REMOTE_CQ_DATA;
     /// Those of a request that waits for the peer.
     pub(crate) const RECEIVE: u64 = Self::COMPLETION | Self::MORE;
 
@@ -67,6 +70,12 @@ impl PostFlags {
     pub(crate) const fn injected() -> Self {
         // INVARIANT: One of them.
         Self(Self::INJECT)
+    }
+
+    /// The same, of a transfer with nothing to inject.
+    pub(crate) const fn without_inject(self) -> Self {
+        // INVARIANT: One less.
+        Self(self.0 & !Self::INJECT)
     }
 
     /// Does the consumer want an entry in its completion queue, where it wants some only?

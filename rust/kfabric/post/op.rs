@@ -2,11 +2,13 @@
 
 //! What a transfer does.
 
-use crate::region::{
-    access::Access,
-    rawkey::RemotePiece, //
+use crate::{
+    region::{
+        access::Access,
+        atomic::AtomicOp, //
+    },
+    support::num::widen_u32, //
 };
-use crate::support::num::widen_u32;
 use kfi_bindings as c;
 
 /// What is to be done with the memory at this side.
@@ -20,16 +22,18 @@ pub enum Op {
     /// A message of the peer's goes there.
     Receive,
     /// It is read from the peer's memory.
-    Read {
-        /// What of it; as long as the memory at this side.
-        from: RemotePiece,
-    },
+    Read,
     /// It is written to the peer's memory, perhaps with some data for its completion queue.
     Write {
-        /// Where there; as long as the memory at this side.
-        to: RemotePiece,
         /// Those data.
         data: Option<u64>,
+    },
+    /// It gets what eight bytes of the peer's memory were before something was done with them at once.
+    Atomic {
+        /// What that is.
+        what: AtomicOp,
+        /// Otherwise there is no memory at this side.
+        fetches: bool,
     },
 }
 
@@ -39,23 +43,30 @@ impl Op {
         match self {
             Self::Send { .. } => Access::SEND,
             Self::Receive => Access::RECV,
-            Self::Read { .. } => Access::READ,
-            Self::Write { .. } => Access::WRITE,
+            Self::Read | Self::Atomic { fetches: true, .. } => Access::READ,
+            Self::Write { .. } | Self::Atomic { .. } => Access::WRITE,
         }
     }
 
     /// Does it write to the memory at this side?
-    pub(crate) const fn writes_local(&self) -> bool {
-        matches!(self, Self::Receive | Self::Read { .. })
+    pub const fn writes_local(&self) -> bool {
+        match self {
+            Self::Receive | Self::Read => true,
+            Self::Send { .. } | Self::Write { .. } => false,
+            Self::Atomic { fetches, .. } => *fetches,
+        }
     }
 
     /// What the entry of a completion queue says of it.
     pub(crate) const fn flags(&self) -> u64 {
-        widen_u32(match self {
+        let flags = match self {
             Self::Send { .. } => c::KFI_MSG | c::KFI_SEND,
             Self::Receive => c::KFI_MSG | c::KFI_RECV,
-            Self::Read { .. } => c::KFI_RMA | c::KFI_READ,
+            Self::Read => c::KFI_RMA | c::KFI_READ,
             Self::Write { .. } => c::KFI_RMA | c::KFI_WRITE,
-        })
+            Self::Atomic { fetches: true, .. } => c::KFI_ATOMIC | c::KFI_READ,
+            Self::Atomic { .. } => c::KFI_ATOMIC | c::KFI_WRITE,
+        };
+        widen_u32(flags)
     }
 }

@@ -43,6 +43,8 @@ pub struct DomainRequest<'a> {
     pub name: Option<&'a CStr>,
     /// The mode bits that the consumer agreed to.
     pub mr_mode: i32,
+    /// The capabilities that it wants.
+    pub caps: u64,
     /// The authorization key of all that is opened in the domain; empty for none.
     pub auth_key: &'a [u8],
     /// All that is going to be open in the domain, for a provider whose device may go away.

@@ -10,7 +10,8 @@ use crate::{
     post::{
         flags::PostFlags,
         local::Local,
-        op::Op, //
+        op::Op,
+        remote::RemoteMemory, //
     },
     region::transfer::Transfer, //
 };
@@ -25,6 +26,7 @@ pub struct Kept {
     op: Op,
     flags: PostFlags,
     local: Local,
+    remote: RemoteMemory,
     ticket: Ticket,
 }
 
@@ -40,6 +42,7 @@ impl<'a> Post<'a> {
             op: self.op,
             flags: self.flags,
             local: *self.local,
+            remote: *self.remote,
             ticket: self.ticket,
         })
     }
@@ -49,6 +52,11 @@ impl Kept {
     /// What it does.
     pub fn op(&self) -> &Op {
         &self.op
+    }
+
+    /// The peer's memory.
+    pub fn remote(&self) -> &RemoteMemory {
+        &self.remote
     }
 
     /// How.

@@ -14,10 +14,12 @@ use super::{
 };
 use crate::{
     post::{
+        atomic::Atomics,
         flags::PostFlags,
         limits::LocalRules,
         local::Local,
-        op::Op, //
+        op::Op,
+        remote::RemoteMemory, //
     },
     support::{
         errno::Errno,
@@ -51,6 +53,10 @@ pub struct MsgEpRequest {
 pub struct MsgLimits {
     /// The memory at this side.
     pub local: LocalRules,
+    /// Most pieces of the peer's memory; at most 16.
+    pub remote_pieces: usize,
+    /// Which atomic operations there are.
+    pub atomics: Atomics,
     /// Most transmit requests under way.
     pub tx_size: usize,
     /// Most receive requests.
@@ -72,6 +78,8 @@ pub struct Post<'a> {
     pub op: Op,
     /// The memory at this side.
     pub local: &'a Local,
+    /// The peer's memory, if it goes to some that the peer has told of.
+    pub remote: &'a RemoteMemory,
     /// How.
     pub flags: PostFlags,
     /// To be ended when it has ended.

@@ -12,6 +12,10 @@ use self::building::{
 use crate::{
     region::{
         access::Access,
+        atomic::{
+            AtomicOp,
+            WORD, //
+        },
         lease::Tenant,
         request::MrRequest,
         source::Source,
@@ -26,6 +30,11 @@ use crate::{
 use kernel::{
     page::PAGE_SIZE,
     prelude::*, //
+};
+use kfi_bindings::{
+    kfi_helper_atomic_op_KFI_HELPER_ATOMIC_ADD as ATOMIC_ADD,
+    kfi_helper_atomic_op_KFI_HELPER_ATOMIC_COMPARE_SWAP as ATOMIC_COMPARE_SWAP,
+    kfi_helper_atomic_op_KFI_HELPER_ATOMIC_WRITE as ATOMIC_WRITE, //
 };
 
 /// All bytes of a region in their order, wherever they are in memory.
@@ -137,5 +146,37 @@ impl Extent {
             (at, index, left) = (run_end, index + 1, rest);
         }
         Ok(())
+    }
+
+    /// Does something with the eight bytes of the region from `at` on, at once, and returns what they
+    /// were before. Any context.
+    ///
+    /// # Errors
+    ///
+    /// Then nothing is done:
+    ///
+    /// - `EACCES`: no peer may write to the region, or it isn't there any more.
+    /// - `EINVAL`: beyond the region, or not where the processor could do that.
+    pub fn atomic(&self, at: u64, what: AtomicOp) -> Result<u64, Refusal> {
+        let word = widen(WORD);
+        self.check(at, word, Access::REMOTE_WRITE)?;
+        let gone = Refusal::new(Errno::EACCES, c"the region is not there any more");
+        let _inside = self.tenant.enter().ok_or(gone)?;
+        let index = self.rest.partition_point(|run| run.at <= at);
+        let run = self.run(index).ok_or(Errno::EINVAL)?;
+        let run_end = self.run(index + 1).map_or(self.len, |next| next.at);
+        let phys = run.phys + (at - run.at);
+        if phys % word != 0 || run_end - at < word {
+            let refusal = Refusal::new(Errno::EINVAL, c"no word of the processor's");
+            return Err(refusal.value(at));
+        }
+        let (op, operand, expected) = match what {
+            AtomicOp::Write(value) => (ATOMIC_WRITE, value, 0),
+            AtomicOp::Add(by) => (ATOMIC_ADD, by, 0),
+            AtomicOp::CompareSwap { expected, new } => (ATOMIC_COMPARE_SWAP, new, expected),
+        };
+        // SAFETY: By the invariant, all of the run is memory that may be registered for being written
+        // to, as was just found to be so, and that stays meanwhile. The word is aligned, and in it.
+        Ok(unsafe { kfi_bindings::kfi_helper_atomic(phys, op, operand, expected) })
     }
 }

@@ -21,6 +21,7 @@ use kfabric::{
     },
     transfer::Transfer,
     Access,
+    AtomicOp,
     Errno,
     Op,
     Refusal,
@@ -35,16 +36,15 @@ impl Side {
         sending: Sending,
         receive: Option<Kept>,
     ) -> Result<(), Refusal> {
-        let remote = |piece: &RemotePiece| self.access(peer, &sending, *piece);
         let bytes = usize::try_from(sending.kept.bytes()).unwrap_or(usize::MAX);
         match (*sending.kept.op(), receive) {
             (Op::Send { data }, Some(receive)) => send(sending, receive, data),
-            (Op::Read { from }, None) => {
-                let done = remote(&from);
+            (Op::Read, None) => {
+                let done = self.access(peer, &sending);
                 end(sending.kept.into_ticket(), done)
             }
-            (Op::Write { to, data }, receive) => {
-                let done = remote(&to);
+            (Op::Write { data }, receive) => {
+                let done = self.access(peer, &sending);
                 if let (Some(receive), Some(data)) = (receive, data) {
                     let ticket = receive.into_ticket();
                     match done {
@@ -54,23 +54,45 @@ impl Side {
                 }
                 end(sending.kept.into_ticket(), done)
             }
+            (Op::Atomic { what, .. }, None) => {
+                let done = self.atomic(peer, &sending, what);
+                end(sending.kept.into_ticket(), done)
+            }
             _ => Err(Errno::EIO.into()),
         }
     }
 
-    /// Copies to the peer's memory, or from it.
-    fn access(&self, peer: &Side, sending: &Sending, piece: RemotePiece) -> Result<(), Refusal> {
-        let target = Target {
-            home: &peer.home,
-            endpoint: Some(peer.endpoint.clone()),
-        };
-        let initiator = Initiator {
+    /// Does something with eight bytes of the peer's memory; this side gets what they were.
+    fn atomic(&self, peer: &Side, sending: &Sending, what: AtomicOp) -> Result<(), Refusal> {
+        let (target, initiator) = (peer.target(), self.initiator());
+        let before = target.atomic(&initiator, only(sending)?, what)?;
+        sending.kept.write_from(&before.to_ne_bytes());
+        Ok(())
+    }
+
+    /// As where a peer's accesses go to.
+    fn target(&self) -> Target<'_> {
+        Target {
+            home: &self.home,
+            endpoint: Some(self.endpoint.clone()),
+        }
+    }
+
+    /// As whose accesses they are.
+    fn initiator(&self) -> Initiator<'_> {
+        Initiator {
             home: Some(&self.home),
             endpoint: Some(self.endpoint.clone()),
             mapped: None,
-        };
+        }
+    }
+
+    /// Copies to the peer's memory, or from it.
+    fn access(&self, peer: &Side, sending: &Sending) -> Result<(), Refusal> {
+        let (target, initiator) = (peer.target(), self.initiator());
+        let piece = only(sending)?;
         let needs = match sending.kept.op() {
-            Op::Read { .. } => Access::REMOTE_READ,
+            Op::Read => Access::REMOTE_READ,
             _ => Access::REMOTE_WRITE,
         };
         match &sending.injected {
@@ -89,6 +111,12 @@ impl Side {
             }
         }
     }
+}
+
+/// The piece of the peer's memory, which is one.
+fn only(sending: &Sending) -> Result<RemotePiece, Refusal> {
+    let piece = sending.kept.remote().pieces().first();
+    Ok(*piece.ok_or(Errno::EIO)?)
 }
 
 /// Ends an access.

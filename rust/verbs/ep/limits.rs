@@ -6,6 +6,7 @@ use kernel::prelude::*;
 use kfabric::{
     num,
     provider::msg_ep::MsgLimits,
+    Atomics,
     LocalRules,
     MappedAs, //
 };
@@ -56,6 +57,14 @@ pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
             segments,
             pieces: segments,
             bytes: port::max_message(device)?,
+        },
+        remote_pieces: 1,
+        // No driver writes atomically for the kernel: rxe, the only one with a request for that, loses
+        // where to (init_send_wr() in rxe_verbs.c).
+        atomics: Atomics {
+            write: false,
+            add: limits.atomics,
+            compare_swap: limits.atomics,
         },
         tx_size: queue,
         rx_size: queue,

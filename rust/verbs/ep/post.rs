@@ -20,9 +20,9 @@ use kfabric::{
         Post,
         Refused, //
     },
+    AtomicOp,
     Errno,
     Op,
-    PostFlags,
     Refusal,
     RemotePiece, //
 };
@@ -44,6 +44,10 @@ impl Wires {
     pub(super) fn post(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), Refused> {
         match post.op {
             Op::Receive => self.receive(post, conn),
+            Op::Atomic { fetches: false, .. } => {
+                let memory = Gather::scrap(self.pd(), GFP_ATOMIC);
+                self.transmit(post, memory.map_err(refused::not_mapped), conn)
+            }
             _ if post.flags.injects() => {
                 let bytes = post.injected();
                 let memory = bytes
@@ -74,7 +78,7 @@ impl Wires {
         memory: Result<Gather<K>, Refusal>,
         conn: &Arc<Conn>,
     ) -> Result<(), Refused> {
-        let request = memory.and_then(|memory| request(memory, &post.op, post.flags));
+        let request = memory.and_then(|memory| request(memory, &post));
         match request {
             Ok(request) => {
                 let more = post.flags.more();
@@ -93,24 +97,36 @@ impl Wires {
 }
 
 /// A request that does this, with this memory.
-fn request<K>(memory: Gather<K>, op: &Op, flags: PostFlags) -> Result<WorkRequest<K>, Refusal> {
-    let request = match *op {
+fn request<K>(memory: Gather<K>, post: &Post<'_>) -> Result<WorkRequest<K>, Refusal> {
+    let to = || remote(post.remote.pieces());
+    let request = match post.op {
         Op::Send { data: None } => WorkRequest::send(memory),
         Op::Send { data: Some(data) } => WorkRequest::send_with_imm(memory, immediate(data)?),
-        Op::Write { to, data: None } => WorkRequest::write(memory, remote(to)?),
-        Op::Write {
-            to,
-            data: Some(data),
-        } => WorkRequest::write_with_imm(memory, remote(to)?, immediate(data)?),
-        Op::Read { from } => {
-            WorkRequest::read(memory, remote(from)?).map_err(refused::not_posted)?
+        Op::Write { data: None } => WorkRequest::write(memory, to()?),
+        Op::Write { data: Some(data) } => {
+            WorkRequest::write_with_imm(memory, to()?, immediate(data)?)
         }
+        Op::Read => WorkRequest::read(memory, to()?).map_err(refused::not_posted)?,
+        Op::Atomic { what, .. } => atomic(memory, to()?, what)?,
         Op::Receive => return Err(Errno::EINVAL.into()),
     };
-    Ok(match flags.fences() {
+    Ok(match post.flags.fences() {
         true => request.fenced(),
         false => request,
     })
+}
+
+/// A request for an atomic operation, whose memory gets what was there before.
+fn atomic<K>(memory: Gather<K>, at: Remote, what: AtomicOp) -> Result<WorkRequest<K>, Refusal> {
+    let request = match what {
+        AtomicOp::Add(by) => WorkRequest::fetch_and_add(memory, at, by),
+        AtomicOp::CompareSwap { expected, new } => {
+            WorkRequest::compare_and_swap(memory, at, expected, new)
+        }
+        // The limits say that there is none.
+        AtomicOp::Write(_) => return Err(Errno::EOPNOTSUPP.into()),
+    };
+    request.map_err(refused::not_posted)
 }
 
 /// What goes to the peer's completion queue.
@@ -119,8 +135,9 @@ fn immediate(data: u64) -> Result<u32, Refusal> {
     u32::try_from(data).map_err(|_| Refusal::new(Errno::EINVAL, why).value(data))
 }
 
-/// The peer's memory.
-fn remote(piece: RemotePiece) -> Result<Remote, Refusal> {
+/// The peer's memory, which is one piece.
+fn remote(pieces: &[RemotePiece]) -> Result<Remote, Refusal> {
+    let piece = pieces.first().ok_or(Errno::EINVAL)?;
     let why = c"no device has keys of that length";
     let key = u32::try_from(piece.key);
     Ok(Remote {

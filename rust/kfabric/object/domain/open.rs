@@ -93,11 +93,13 @@ unsafe fn make(
     ))?;
     // SAFETY: As the C API demands, the key has that many bytes.
     let auth_key = unsafe { auth_key(attr) }?;
+    let caps = info.caps | attr.caps;
     let roster = Arc::pin_init(Roster::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
     let request = DomainRequest {
         // SAFETY: As the C API demands, the name is null or a string.
         name: unsafe { cstr::name(attr.name) },
         mr_mode: attr.mr_mode,
+        caps,
         auth_key: &auth_key,
         roster: &roster,
     };
@@ -132,6 +134,7 @@ unsafe fn make(
         name,
         mr_limits,
         mr_mode,
+        caps,
         auth_key,
         keys,
         unsettled: Unsettled::new(settle)?,

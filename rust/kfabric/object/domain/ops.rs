@@ -3,6 +3,7 @@
 //! The operations of a domain, and what is opened in one.
 
 use super::{
+    atomic,
     control::control,
     DomainBody,
     DOMAIN, //
@@ -61,7 +62,7 @@ pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     poll_open: Slot::NOSYS,
     stx_ctx: Slot::NOSYS,
     srx_ctx: Slot::NOSYS,
-    query_atomic: Slot::NOSYS,
+    query_atomic: Some(atomic::query),
 });
 
 /// Registration.

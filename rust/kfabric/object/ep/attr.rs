@@ -114,6 +114,7 @@ pub(super) fn msg(limits: &MsgLimits, info: &kfi_info) -> Result<MsgAsked, Refus
     if let Some(tx) = tx {
         within(tx.inject_size, limits.inject_size)?;
         within(tx.iov_limit, limits.local.segments)?;
+        within(tx.rma_iov_limit, limits.remote_pieces)?;
     }
     if let Some(rx) = rx {
         within(rx.iov_limit, limits.local.segments)?;

@@ -54,8 +54,8 @@ impl Bound {
         let index = match op {
             Op::Send { .. } => 0,
             Op::Receive => 1,
-            Op::Read { .. } => 2,
-            Op::Write { .. } => 3,
+            Op::Read | Op::Atomic { fetches: true, .. } => 2,
+            Op::Write { .. } | Op::Atomic { .. } => 3,
         };
         self.counters.get(index)?.as_ref()
     }

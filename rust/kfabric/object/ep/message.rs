@@ -9,7 +9,8 @@ use super::posting::{
     call,
     Call,
     CallFlags,
-    Kind, //
+    Kind,
+    Remote, //
 };
 use crate::{
     post::buffers::{
@@ -72,6 +73,7 @@ pub(super) unsafe fn of_list<'a>(
     Ok(Call {
         // SAFETY: By the requirements of this function.
         buffers: unsafe { Buffers::list(list, descs, count) }?,
+        remote: Remote::Nowhere,
         flags: CallFlags::Default,
         data: None,
         context,
@@ -88,8 +90,32 @@ pub(super) fn of_buffer<'a>(
 ) -> Result<Call<'a>, Refusal> {
     Ok(Call {
         buffers: Buffers::one(kvec, desc)?,
+        remote: Remote::Nowhere,
         flags,
         data,
+        context,
+    })
+}
+
+/// A call that a structure describes, by what all of them have.
+///
+/// # Safety
+///
+/// As [`Buffers::list`].
+pub(super) unsafe fn of_fields<'a>(
+    list: RawList,
+    descs: *mut *mut c_void,
+    count: usize,
+    flags: u64,
+    data: u64,
+    context: *mut c_void,
+) -> Result<Call<'a>, Refusal> {
+    Ok(Call {
+        // SAFETY: By the requirements of this function.
+        buffers: unsafe { Buffers::list(list, descs, count) }?,
+        remote: Remote::Nowhere,
+        flags: CallFlags::These(flags),
+        data: Some(data),
         context,
     })
 }
@@ -102,15 +128,11 @@ pub(super) fn of_buffer<'a>(
 unsafe fn of_msg<'a>(msg: *const kfi_msg, flags: u64) -> Result<Call<'a>, Refusal> {
     // SAFETY: By the requirements of this function.
     let msg = unsafe { msg.as_ref() }.ok_or(Refusal::NULL)?;
-    // SAFETY: All members of the union are pointers.
-    let list = RawList::of_type(msg.type_, unsafe { msg.__bindgen_anon_1.msg_iov }.cast())?;
-    Ok(Call {
-        // SAFETY: By the requirements of this function.
-        buffers: unsafe { Buffers::list(list, msg.desc, msg.iov_count) }?,
-        flags: CallFlags::These(flags),
-        data: Some(msg.data),
-        context: msg.context,
-    })
+    // SAFETY: By the requirements of this function; all members of the union are pointers.
+    unsafe {
+        let list = RawList::of_type(msg.type_, msg.__bindgen_anon_1.msg_iov.cast())?;
+        of_fields(list, msg.desc, msg.iov_count, flags, msg.data, msg.context)
+    }
 }
 
 /// # Safety

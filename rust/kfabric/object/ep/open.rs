@@ -3,6 +3,7 @@
 //! `kfi_endpoint()`.
 
 use super::{
+    atomic,
     attr::{
         self,
         EpKind, //
@@ -108,7 +109,7 @@ unsafe fn make(
         msg: message::MSG.as_ptr(),
         rma: rma::RMA.as_ptr(),
         tagged: ops::TAGGED.as_ptr(),
-        atomic: ops::ATOMIC.as_ptr(),
+        atomic: atomic::ATOMIC.as_ptr(),
     };
     Ok((c, EndpointBody { endpoint, msg }))
 }

@@ -36,7 +36,6 @@ use kernel::ffi::{
 };
 use kfi_bindings::{
     kfi_ops,
-    kfi_ops_atomic,
     kfi_ops_ep,
     kfi_ops_tagged,
     kfid,
@@ -68,12 +67,6 @@ pub(super) static EP: Table<kfi_ops_ep> = Table(kfi_ops_ep {
 pub(super) static TAGGED: Table<kfi_ops_tagged> = unserved!(
     kfi_ops_tagged: recv, recvv, recvbv, recvmsg, send, sendv, sendbv, sendmsg, inject, senddata,
     injectdata, recvsgl, sendsgl
-);
-
-/// Atomic operations.
-pub(super) static ATOMIC: Table<kfi_ops_atomic> = unserved!(
-    kfi_ops_atomic: write, writev, writemsg, inject, readwrite, readwritev, readwritemsg, compwrite,
-    compwritev, compwritemsg, writevalid, readwritevalid, compwritevalid
 );
 
 /// `kfi_control()` of an endpoint: `kfi_enable()` is all it knows. May sleep.

@@ -16,7 +16,8 @@ use crate::{
         flags::PostFlags,
         limits::LocalRules,
         local::Local,
-        op::Op, //
+        op::Op,
+        remote::RemoteMemory, //
     },
     provider::{
         cq::{
@@ -29,9 +30,15 @@ use crate::{
         },
         ticket::Ticket, //
     },
-    region::rawkey::{
-        RemotePiece,
-        MAPPED, //
+    region::{
+        atomic::{
+            AtomicOp,
+            WORD, //
+        },
+        rawkey::{
+            map::KeyMap,
+            RemotePiece, //
+        },
     },
     support::{
         errno::Errno,
@@ -43,7 +50,10 @@ use crate::{
     }, //
 };
 use kernel::ffi::c_void;
-use kfi_bindings::kfid_ep;
+use kfi_bindings::{
+    kfi_rma_iov,
+    kfid_ep, //
+};
 
 /// Which flags a call has.
 pub(super) enum CallFlags {
@@ -58,55 +68,74 @@ pub(super) enum CallFlags {
 /// What a call says of a transfer that all of them say.
 pub(super) struct Call<'a> {
     pub(super) buffers: Buffers<'a>,
+    pub(super) remote: Remote<'a>,
     pub(super) flags: CallFlags,
     /// What the peer's completion queue gets, where that is asked for.
     pub(super) data: Option<u64>,
     pub(super) context: *mut c_void,
 }
 
-/// What kind of transfer it is, and the peer's memory.
+/// What kind of transfer it is.
 pub(super) enum Kind {
     Send,
     Receive,
-    Read(Remote),
-    Write(Remote),
+    Read,
+    Write,
+    Atomic { what: AtomicOp, fetches: bool },
 }
 
-/// The peer's memory.
-#[derive(Clone, Copy)]
-pub(super) struct Remote {
-    pub(super) address: u64,
-    pub(super) key: u64,
-    /// Its length, where a list says it.
-    pub(super) len: Option<u64>,
+/// The peer's memory, as the consumer gave it.
+pub(super) enum Remote<'a> {
+    /// None, for messages.
+    Nowhere,
+    /// As long as the memory at this side, or as what is done there.
+    From { address: u64, key: u64 },
+    /// Several ranges, which say their lengths.
+    Pieces(&'a [kfi_rma_iov]),
 }
 
-impl Remote {
-    /// As one piece, as long as the memory at this side.
+impl Remote<'_> {
+    /// Finds what the device is to be told of it, for a transfer of so many bytes.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it isn't as long, or not within what was mapped.
-    /// - `ENOKEY`: nothing was mapped by that key.
-    /// - `E2BIG`: it is several regions of the peer's device.
-    fn piece(&self, endpoint: &EndpointObject, bytes: u64) -> Result<RemotePiece, Refusal> {
-        if let Some(len) = self.len.filter(|&len| len != bytes) {
-            let refusal = Refusal::new(Errno::EINVAL, c"not as long as the memory at this side");
-            return Err(refusal.value(len));
+    /// - `EINVAL`: it isn't as long, or there are too many ranges.
+    /// - Those of [`RemoteMemory::add`].
+    fn find(&self, keys: &KeyMap, bytes: u64, most: usize) -> Result<RemoteMemory, Refusal> {
+        let mut memory = RemoteMemory::NONE;
+        match *self {
+            Self::Nowhere => (),
+            Self::From { address, key } => {
+                let all = RemotePiece {
+                    key,
+                    base: address,
+                    len: bytes,
+                };
+                memory.add(keys, all, most)?;
+            }
+            Self::Pieces(pieces) => {
+                let sum = pieces
+                    .iter()
+                    .try_fold(0_u64, |sum, piece| sum.checked_add(widen(piece.len)));
+                if sum != Some(bytes) {
+                    let why = c"not as long as the memory at this side";
+                    return Err(Refusal::new(Errno::EINVAL, why).value(sum.unwrap_or(u64::MAX)));
+                }
+                if pieces.len() > most {
+                    let refusal = Refusal::new(Errno::EINVAL, c"more rma_iov than rma_iov_limit");
+                    return Err(refusal.value(widen(pieces.len())));
+                }
+                for (index, piece) in pieces.iter().enumerate() {
+                    let range = RemotePiece {
+                        key: piece.key,
+                        base: piece.addr,
+                        len: widen(piece.len),
+                    };
+                    memory.add(keys, range, most).map_err(|no| no.at(index))?;
+                }
+            }
         }
-        if self.address.checked_add(bytes).is_none() {
-            let refusal = Refusal::new(Errno::EINVAL, c"the peer's addresses wrap");
-            return Err(refusal.value(self.address));
-        }
-        let plain = RemotePiece {
-            key: self.key,
-            base: self.address,
-            len: bytes,
-        };
-        match self.key & MAPPED {
-            0 => Ok(plain),
-            _ => endpoint.parent().keys().one(self.key, self.address, bytes),
-        }
+        Ok(memory)
     }
 }
 
@@ -115,8 +144,9 @@ impl Kind {
     const fn known_flags(&self) -> u64 {
         match self {
             Self::Receive => PostFlags::RECEIVE,
-            Self::Read(_) => PostFlags::READ,
-            _ => PostFlags::TRANSMIT,
+            Self::Read => PostFlags::READ,
+            Self::Send | Self::Write => PostFlags::TRANSMIT,
+            Self::Atomic { .. } => PostFlags::ATOMIC,
         }
     }
 
@@ -124,37 +154,44 @@ impl Kind {
         !matches!(self, Self::Receive)
     }
 
-    /// What is done, with this memory.
-    fn op(&self, endpoint: &EndpointObject, bytes: u64, data: Option<u64>) -> Result<Op, Refusal> {
-        Ok(match self {
+    /// What is done, with these data for the peer's completion queue.
+    const fn op(&self, data: Option<u64>) -> Op {
+        match *self {
             Self::Send => Op::Send { data },
             Self::Receive => Op::Receive,
-            Self::Read(from) => Op::Read {
-                from: from.piece(endpoint, bytes)?,
-            },
-            Self::Write(to) => Op::Write {
-                to: to.piece(endpoint, bytes)?,
-                data,
-            },
-        })
+            Self::Read => Op::Read,
+            Self::Write => Op::Write { data },
+            Self::Atomic { what, fetches } => Op::Atomic { what, fetches },
+        }
     }
 
-    /// What it needs of the memory, for which the peer's doesn't matter.
-    const fn shape(&self) -> Op {
-        const NOWHERE: RemotePiece = RemotePiece {
-            key: 0,
-            base: 0,
-            len: 0,
-        };
+    /// How much of the peer's memory it is about, with so many bytes at this side.
+    fn remote_bytes(&self, local: u64) -> u64 {
         match self {
-            Self::Send => Op::Send { data: None },
-            Self::Receive => Op::Receive,
-            Self::Read(_) => Op::Read { from: NOWHERE },
-            Self::Write(_) => Op::Write {
-                to: NOWHERE,
-                data: None,
-            },
+            Self::Atomic { .. } => widen(WORD),
+            _ => local,
         }
+    }
+
+    /// The flags by which the provider does it.
+    fn flags(&self, flags: PostFlags) -> PostFlags {
+        match self {
+            // Its operands are copied already.
+            Self::Atomic { .. } => flags.without_inject(),
+            _ => flags,
+        }
+    }
+}
+
+/// Looks whether atomic operations may be done there.
+fn check_words(memory: &RemoteMemory) -> Result<(), Refusal> {
+    let word = widen(WORD);
+    match memory.pieces() {
+        [piece] if piece.base % word == 0 => Ok(()),
+        _ => Err(Refusal::new(
+            Errno::EINVAL,
+            c"not eight bytes at a multiple of eight",
+        )),
     }
 }
 
@@ -215,7 +252,7 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
     let msg = endpoint.transferring()?;
     check_phase(msg, kind)?;
     let limits = msg.limits();
-    let flags = call.flags.parse(kind, msg)?;
+    let flags = kind.flags(call.flags.parse(kind, msg)?);
     let data = data_of(call, flags, limits.cq_data_size)?;
     let domain = endpoint.parent();
     let find = |desc| -> Result<Described, Refusal> {
@@ -227,12 +264,19 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
         by_region: limits.local.by_region && !flags.injects(),
         ..limits.local
     };
-    let local = Local::find(&call.buffers, &kind.shape(), &rules, find)?;
+    let op = kind.op(data);
+    let local = Local::find(&call.buffers, &op, &rules, find)?;
     if flags.injects() && local.bytes() > widen(limits.inject_size) {
         let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than inject_size");
         return Err(refusal.value(local.bytes()));
     }
-    let op = kind.op(endpoint, local.bytes(), data)?;
+    let bytes = kind.remote_bytes(local.bytes());
+    let remote = call
+        .remote
+        .find(domain.keys(), bytes, limits.remote_pieces)?;
+    if matches!(op, Op::Atomic { .. }) {
+        check_words(&remote)?;
+    }
     let reports = msg.bound().reports(&op);
     let silent = reports.is_none_or(|reports| call.flags.silent(flags, reports.selective));
     let full = Refusal::new(Errno::EAGAIN, c"the completion queue has no room");
@@ -251,6 +295,7 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
     let posted = msg.imp().post(Post {
         op,
         local: &local,
+        remote: &remote,
         flags,
         ticket,
     });
@@ -260,18 +305,21 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
     })
 }
 
-/// Does a call on the endpoint that C gives, and reports a refusal.
+/// Does something on the endpoint that C gives, if that transfers anything, and reports a refusal.
 ///
 /// # Safety
 ///
 /// As the C API demands: `ep` is an open endpoint of this core.
-pub(super) unsafe fn call(ep: *mut kfid_ep, kind: Kind, call: Result<Call<'_>, Refusal>) -> isize {
+pub(super) unsafe fn on(
+    ep: *mut kfid_ep,
+    f: impl FnOnce(&EndpointObject) -> Result<(), Refusal>,
+) -> isize {
     // SAFETY: By the requirements of this function; an endpoint begins with its fid.
     let endpoint = unsafe { EndpointObject::from_fid(ep.cast()) };
     let posted = endpoint.and_then(|endpoint| {
         // Before the arguments: there is no such call at all.
         endpoint.transferring()?;
-        post(endpoint, &kind, &call?)
+        f(endpoint)
     });
     signed_size(match posted {
         Ok(()) => 0,
@@ -279,4 +327,14 @@ pub(super) unsafe fn call(ep: *mut kfid_ep, kind: Kind, call: Result<Call<'_>, R
         Err(refusal) if refusal.errno() == Errno::EAGAIN => refusal.errno().to_c(),
         Err(refusal) => refusal.report(),
     })
+}
+
+/// Posts a transfer on the endpoint that C gives, and reports a refusal.
+///
+/// # Safety
+///
+/// As the C API demands: `ep` is an open endpoint of this core.
+pub(super) unsafe fn call(ep: *mut kfid_ep, kind: Kind, call: Result<Call<'_>, Refusal>) -> isize {
+    // SAFETY: By the requirements of this function.
+    unsafe { on(ep, |endpoint| post(endpoint, &kind, &call?)) }
 }

@@ -90,25 +90,24 @@ impl KeyMap {
         found.ok_or(Self::unknown(key))
     }
 
-    /// What an access by a mapped key is, if it is one access of the device. Any context.
+    /// Goes through what an access by a mapped key is split into, in order, until `f` refuses a part.
+    /// Any context; `f` is called with interrupts off.
     ///
     /// # Errors
     ///
     /// - `ENOKEY`: the key isn't mapped.
     /// - `EINVAL`: the access isn't wholly inside, or of length 0.
-    /// - `E2BIG`: it is in several pieces.
-    pub(crate) fn one(&self, key: u64, addr: u64, len: u64) -> Result<RemotePiece, Refusal> {
+    /// - Those of `f`.
+    pub(crate) fn each(
+        &self,
+        key: u64,
+        addr: u64,
+        len: u64,
+        f: impl FnMut(RemotePiece) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         self.keys.with(|keys| {
             let mapped = keys.tree.get(&key).ok_or(Self::unknown(key))?;
-            let resolved = mapped.resolve(addr, len)?;
-            let mut parts = resolved.parts();
-            match (parts.next(), parts.next()) {
-                (Some(part), None) => Ok(part),
-                _ => {
-                    let why = c"the access is in several pieces of the peer's region";
-                    Err(Refusal::new(Errno::E2BIG, why).value(addr))
-                }
-            }
+            mapped.resolve(addr, len)?.parts().try_for_each(f)
         })
     }
 

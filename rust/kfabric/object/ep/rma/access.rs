@@ -3,16 +3,18 @@
 //! What a call says of the peer's memory.
 
 use crate::{
-    object::ep::posting::{
-        call,
-        Call,
-        CallFlags,
-        Kind,
-        Remote, //
+    object::ep::{
+        message::of_fields,
+        posting::{
+            call,
+            Call,
+            Kind,
+            Remote, //
+        }, //
     },
-    post::buffers::{
-        Buffers,
-        RawList, //
+    post::{
+        buffers::RawList,
+        remote::MAX_REMOTE, //
     },
     support::{
         errno::Errno,
@@ -20,46 +22,29 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
+use core::slice;
 use kfi_bindings::{
     kfi_msg_rma,
     kfid_ep, //
 };
 
-/// The peer's memory, as long as that at this side.
-pub(super) const fn remote(address: u64, key: u64) -> Remote {
-    Remote {
-        address,
-        key,
-        len: None,
-    }
-}
-
-/// The peer's memory of an access, which is one piece.
-///
-/// # Errors
-///
-/// - `EINVAL`: there is none, or more than rma_iov_limit.
-///
-/// # Safety
-///
-/// As the C API demands: `msg` is null or valid with all that it points to.
-unsafe fn remote_of(msg: *const kfi_msg_rma) -> Result<Remote, Refusal> {
-    // SAFETY: By the requirements of this function.
-    let msg = unsafe { msg.as_ref() }.ok_or(Refusal::NULL)?;
-    if msg.rma_iov_count != 1 {
-        let refusal = Refusal::new(Errno::EINVAL, c"not as many rma_iov as rma_iov_limit");
-        return Err(refusal.value(widen(msg.rma_iov_count)));
-    }
-    // SAFETY: Null or valid, by the requirements of this function.
-    let iov = unsafe { msg.rma_iov.as_ref() }.ok_or(Refusal::NULL)?;
-    Ok(Remote {
-        address: iov.addr,
-        key: iov.key,
-        len: Some(widen(iov.len)),
+/// A call on the peer's memory from an address on, as long as that at this side.
+pub(super) fn at(
+    made: Result<Call<'_>, Refusal>,
+    address: u64,
+    key: u64,
+) -> Result<Call<'_>, Refusal> {
+    made.map(|call| Call {
+        remote: Remote::From { address, key },
+        ..call
     })
 }
 
 /// A call on an access.
+///
+/// # Errors
+///
+/// - `EINVAL`: there is no rma_iov, or more than any endpoint takes.
 ///
 /// # Safety
 ///
@@ -67,14 +52,24 @@ unsafe fn remote_of(msg: *const kfi_msg_rma) -> Result<Remote, Refusal> {
 unsafe fn of_msg<'a>(msg: *const kfi_msg_rma, flags: u64) -> Result<Call<'a>, Refusal> {
     // SAFETY: By the requirements of this function.
     let msg = unsafe { msg.as_ref() }.ok_or(Refusal::NULL)?;
-    // SAFETY: All members of the union are pointers.
-    let list = RawList::of_type(msg.type_, unsafe { msg.__bindgen_anon_1.msg_iov }.cast())?;
+    if msg.rma_iov_count == 0 || msg.rma_iov_count > MAX_REMOTE {
+        let refusal = Refusal::new(Errno::EINVAL, c"no rma_iov, or more than rma_iov_limit");
+        return Err(refusal.value(widen(msg.rma_iov_count)));
+    }
+    if msg.rma_iov.is_null() {
+        return Err(Refusal::NULL);
+    }
+    // SAFETY: By the requirements of this function; all members of the union are pointers.
+    let (call, pieces) = unsafe {
+        let list = RawList::of_type(msg.type_, msg.__bindgen_anon_1.msg_iov.cast())?;
+        (
+            of_fields(list, msg.desc, msg.iov_count, flags, msg.data, msg.context)?,
+            slice::from_raw_parts(msg.rma_iov, msg.rma_iov_count),
+        )
+    };
     Ok(Call {
-        // SAFETY: By the requirements of this function.
-        buffers: unsafe { Buffers::list(list, msg.desc, msg.iov_count) }?,
-        flags: CallFlags::These(flags),
-        data: Some(msg.data),
-        context: msg.context,
+        remote: Remote::Pieces(pieces),
+        ..call
     })
 }
 
@@ -88,13 +83,8 @@ pub(super) unsafe fn by_msg(
     ep: *mut kfid_ep,
     msg: *const kfi_msg_rma,
     flags: u64,
-    kind: fn(Remote) -> Kind,
+    kind: Kind,
 ) -> isize {
     // SAFETY: By the requirements of this function.
-    unsafe {
-        match remote_of(msg) {
-            Ok(remote) => call(ep, kind(remote), of_msg(msg, flags)),
-            Err(refusal) => call(ep, kind(self::remote(0, 0)), Err(refusal)),
-        }
-    }
+    unsafe { call(ep, kind, of_msg(msg, flags)) }
 }

@@ -3,8 +3,8 @@
 //! Reading from a peer's memory.
 
 use super::access::{
-    by_msg,
-    remote, //
+    at,
+    by_msg, //
 };
 use crate::{
     object::ep::{
@@ -48,7 +48,7 @@ pub(super) unsafe extern "C" fn read(
     let kvec = buffer(buf, len);
     let made = of_buffer(&kvec, &desc, CallFlags::Default, None, context);
     // SAFETY: `ep` is an open endpoint by the requirements of this function.
-    unsafe { call(ep, Kind::Read(remote(addr, key)), made) }
+    unsafe { call(ep, Kind::Read, at(made, addr, key)) }
 }
 
 /// # Safety
@@ -67,7 +67,7 @@ pub(super) unsafe extern "C" fn readv(
     // SAFETY: The lists are valid, and `ep` is open, by the requirements of this function.
     unsafe {
         let made = of_list(RawList::Kvec(iov), desc, count, context);
-        call(ep, Kind::Read(remote(addr, key)), made)
+        call(ep, Kind::Read, at(made, addr, key))
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) unsafe extern "C" fn readbv(
     // SAFETY: The lists are valid, and `ep` is open, by the requirements of this function.
     unsafe {
         let made = of_list(RawList::Bvec(biov), desc, count, context);
-        call(ep, Kind::Read(remote(addr, key)), made)
+        call(ep, Kind::Read, at(made, addr, key))
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) unsafe extern "C" fn readsgl(
     // SAFETY: The lists are valid, and `ep` is open, by the requirements of this function.
     unsafe {
         let made = of_list(RawList::Sgl(sgl), desc, count, context);
-        call(ep, Kind::Read(remote(addr, key)), made)
+        call(ep, Kind::Read, at(made, addr, key))
     }
 }
 

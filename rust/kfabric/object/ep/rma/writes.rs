@@ -3,8 +3,8 @@
 //! Writing to a peer's memory.
 
 use super::access::{
-    by_msg,
-    remote, //
+    at,
+    by_msg, //
 };
 use crate::{
     object::ep::{
@@ -49,7 +49,7 @@ pub(super) unsafe extern "C" fn write(
     let kvec = buffer(buf, len);
     let made = of_buffer(&kvec, &desc, CallFlags::Default, None, context);
     // SAFETY: `ep` is an open endpoint by the requirements of this function.
-    unsafe { call(ep, Kind::Write(remote(addr, key)), made) }
+    unsafe { call(ep, Kind::Write, at(made, addr, key)) }
 }
 
 /// # Safety
@@ -68,7 +68,7 @@ pub(super) unsafe extern "C" fn writev(
     // SAFETY: The lists are valid, and `ep` is open, by the requirements of this function.
     unsafe {
         let made = of_list(RawList::Kvec(iov), desc, count, context);
-        call(ep, Kind::Write(remote(addr, key)), made)
+        call(ep, Kind::Write, at(made, addr, key))
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) unsafe extern "C" fn writebv(
     // SAFETY: The lists are valid, and `ep` is open, by the requirements of this function.
     unsafe {
         let made = of_list(RawList::Bvec(biov), desc, count, context);
-        call(ep, Kind::Write(remote(addr, key)), made)
+        call(ep, Kind::Write, at(made, addr, key))
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) unsafe extern "C" fn writesgl(
     // SAFETY: The lists are valid, and `ep` is open, by the requirements of this function.
     unsafe {
         let made = of_list(RawList::Sgl(sgl), desc, count, context);
-        call(ep, Kind::Write(remote(addr, key)), made)
+        call(ep, Kind::Write, at(made, addr, key))
     }
 }
 
@@ -138,7 +138,7 @@ pub(super) unsafe extern "C" fn inject(
     let (kvec, desc) = (buffer(buf, len), ptr::null_mut());
     let made = of_buffer(&kvec, &desc, CallFlags::Inject, None, ptr::null_mut());
     // SAFETY: `ep` is an open endpoint by the requirements of this function.
-    unsafe { call(ep, Kind::Write(remote(addr, key)), made) }
+    unsafe { call(ep, Kind::Write, at(made, addr, key)) }
 }
 
 /// # Safety
@@ -158,7 +158,7 @@ pub(super) unsafe extern "C" fn writedata(
     let kvec = buffer(buf, len);
     let made = of_buffer(&kvec, &desc, CallFlags::Default, Some(data), context);
     // SAFETY: `ep` is an open endpoint by the requirements of this function.
-    unsafe { call(ep, Kind::Write(remote(addr, key)), made) }
+    unsafe { call(ep, Kind::Write, at(made, addr, key)) }
 }
 
 /// # Safety
@@ -176,5 +176,5 @@ pub(super) unsafe extern "C" fn injectdata(
     let (kvec, desc) = (buffer(buf, len), ptr::null_mut());
     let made = of_buffer(&kvec, &desc, CallFlags::Inject, Some(data), ptr::null_mut());
     // SAFETY: `ep` is an open endpoint by the requirements of this function.
-    unsafe { call(ep, Kind::Write(remote(addr, key)), made) }
+    unsafe { call(ep, Kind::Write, at(made, addr, key)) }
 }

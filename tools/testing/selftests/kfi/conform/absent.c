@@ -3,7 +3,6 @@
  * What a provider doesn't have says so by a documented errno, does nothing else, and what it has goes
  * on working. Each returns the errno that a consumer learns it by.
  */
-#include <kfi_atomic.h>
 #include <kfi_endpoint.h>
 
 #include "conform.h"
@@ -76,7 +75,6 @@ static void _name(struct kfi_info *h) { statement; }
 HINT(count_from_zero, h->domain_attr->mr_mode = KFI_MR_PROV_KEY)
 HINT(choose_keys, h->domain_attr->mr_mode = KFI_MR_VIRT_ADDR)
 HINT(nothing_agreed, h->domain_attr->mr_mode = 0)
-HINT(want_atomics, h->caps = KFI_ATOMIC)
 HINT(want_rma_events, h->caps = KFI_RMA_EVENT)
 HINT(want_pmem, h->caps = KFI_RMA_PMEM)
 HINT(want_auth_key, h->domain_attr->auth_key_size = 8)
@@ -252,20 +250,6 @@ int refused_auth_keys(struct kfi_test *t)
 	return -KFI_EOPNOTSUPP;
 }
 
-static int refused_atomics(struct kfi_test *t)
-{
-	struct kfi_atomic_attr attr = {};
-	struct trial trial;
-
-	expect_no_offer(t, want_atomics);
-	if (trial_begin(t, &trial)) {
-		EXPECT_EQ(t, kfi_query_atomic(trial.p->env.domain, KFI_UINT64, KFI_SUM, &attr, 0),
-			  -KFI_ENOSYS);
-		trial_end(t, &trial);
-	}
-	return -KFI_ENODATA;
-}
-
 static int refused_pmem(struct kfi_test *t)
 {
 	struct trial trial;
@@ -285,7 +269,6 @@ static void untested(struct kfi_test *t)
 }
 
 static const struct kfi_case cases[] = {
-	CHECK("atomics", 0, F_ATOMICS, untested, refused_atomics),
 	CHECK("pmem", 0, F_PMEM, untested, refused_pmem),
 };
 

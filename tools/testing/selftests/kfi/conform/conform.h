@@ -41,7 +41,6 @@ enum feature {
 	F_RAW_MODE,
 	F_REFRESH,
 	F_AUTH_KEYS,
-	F_ATOMICS,
 	F_PMEM,
 	FEATURES
 };

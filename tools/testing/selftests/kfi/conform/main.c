@@ -60,7 +60,6 @@ static const char *const names[FEATURES] = {
 	[F_RAW_MODE] = "MR_RAW, lists with gaps",
 	[F_REFRESH] = "kfi_mr_refresh",
 	[F_AUTH_KEYS] = "authorization keys",
-	[F_ATOMICS] = "KFI_ATOMIC",
 	[F_PMEM] = "KFI_RMA_PMEM",
 };
 

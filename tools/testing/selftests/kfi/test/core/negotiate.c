@@ -36,7 +36,8 @@ static void check_offer(struct kfi_test *t, const struct kfi_info *info, bool ms
 	EXPECT(t, d->mr_cnt, "no mr_cnt");
 	EXPECT(t, (info->caps & (KFI_RMA | KFI_REMOTE)) == (KFI_RMA | KFI_REMOTE), "caps %#llx",
 	       info->caps);
-	EXPECT(t, !(info->caps & (KFI_TAGGED | KFI_ATOMIC)), "caps %#llx", info->caps);
+	EXPECT(t, !(info->caps & KFI_TAGGED), "caps %#llx", info->caps);
+	EXPECT(t, msg || !(info->caps & KFI_ATOMIC), "caps %#llx", info->caps);
 	EXPECT(t, !(info->caps & KFI_MSG) == !msg, "caps %#llx", info->caps);
 	if (!EXPECT(t, info->ep_attr && info->tx_attr && info->rx_attr, "no endpoint attributes"))
 		return;

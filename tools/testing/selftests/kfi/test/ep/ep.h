@@ -66,6 +66,7 @@ struct ep_wants {
 	size_t cq_size;
 	u64 bind_flags;
 	int mr_mode;
+	u64 caps;
 };
 
 /* The address that the tests listen at, port 0; its length is that of a sockaddr_in. */
@@ -73,6 +74,8 @@ struct sockaddr_in ep_address(void);
 
 /* What kfi_getinfo() gives for @address (NULL: any), as a source or as a peer. */
 struct kfi_info *ep_info(struct kfi_test *t, struct sockaddr_in *address, u64 flags, int mr_mode);
+struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u64 flags,
+			     const struct ep_wants *wants);
 
 bool ep_side_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 		  const struct ep_wants *wants);
@@ -83,6 +86,9 @@ void ep_side_close(struct kfi_test *t, struct ep_side *s);
 /* A listener and two sides, the first one with an endpoint; and then connected. */
 struct ep_pair *ep_listening(struct kfi_test *t, const struct ep_wants *wants);
 struct ep_pair *ep_connected(struct kfi_test *t, const struct ep_wants *wants);
+
+/* Connects the first side of @p, instead of what it is connected to, to the listener of @q. */
+bool ep_join(struct kfi_test *t, struct ep_pair *p, struct ep_pair *q);
 void ep_pair_close(struct kfi_test *t, struct ep_pair *p);
 
 /* Waits for this event about @fid; its length, or 0, which was reported. */
@@ -150,5 +156,11 @@ void ep_soak_case(struct kfi_test *t);
 void ep_rma_case(struct kfi_test *t);
 void ep_rma_refused_case(struct kfi_test *t);
 void ep_rma_data_case(struct kfi_test *t);
+
+/* atomic.c */
+void ep_atomics_case(struct kfi_test *t);
+void ep_atomics_refused_case(struct kfi_test *t);
+void ep_atomics_absent_case(struct kfi_test *t);
+void ep_atomics_both_case(struct kfi_test *t);
 
 #endif /* KFI_TEST_EP_H */

@@ -14,6 +14,14 @@ struct sockaddr_in ep_address(void)
 
 struct kfi_info *ep_info(struct kfi_test *t, struct sockaddr_in *address, u64 flags, int mr_mode)
 {
+	struct ep_wants wants = { .mr_mode = mr_mode };
+
+	return ep_info_for(t, address, flags, &wants);
+}
+
+struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u64 flags,
+			     const struct ep_wants *wants)
+{
 	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;
 	void *copy;
 
@@ -21,8 +29,8 @@ struct kfi_info *ep_info(struct kfi_test *t, struct sockaddr_in *address, u64 fl
 		return NULL;
 	hints->fabric_attr->prov_name = kstrdup(kfi_provider_name, GFP_KERNEL);
 	hints->ep_attr->type = KFI_EP_MSG;
-	hints->caps = KFI_MSG | KFI_RMA;
-	hints->domain_attr->mr_mode = mr_mode ?: EP_MODE;
+	hints->caps = wants->caps ?: KFI_MSG | KFI_RMA;
+	hints->domain_attr->mr_mode = wants->mr_mode ?: EP_MODE;
 	if (address) {
 		copy = kmemdup(address, sizeof(*address), GFP_KERNEL);
 		if (flags & KFI_SOURCE) {
@@ -101,7 +109,7 @@ struct ep_pair *ep_listening(struct kfi_test *t, const struct ep_wants *wants)
 	wants = wants ?: &none;
 	if (!EXPECT(t, p, "no memory"))
 		return NULL;
-	source = ep_info(t, &address, KFI_SOURCE, wants->mr_mode);
+	source = ep_info_for(t, &address, KFI_SOURCE, wants);
 	if (!source)
 		goto err;
 	if (!ep_side_open(t, &p->side[1], source, wants) ||
@@ -111,7 +119,7 @@ struct ep_pair *ep_listening(struct kfi_test *t, const struct ep_wants *wants)
 	    !EXPECT_EQ(t, kfi_getname(&p->pep->fid, &address, &len), 0) ||
 	    !EXPECT(t, address.sin_port, "no port"))
 		goto err;
-	p->info = ep_info(t, &address, 0, wants->mr_mode);
+	p->info = ep_info_for(t, &address, 0, wants);
 	if (!p->info || !ep_side_open(t, &p->side[0], p->info, wants) ||
 	    !ep_open(t, &p->side[0], p->info, wants))
 		goto err;
@@ -147,6 +155,31 @@ struct ep_pair *ep_connected(struct kfi_test *t, const struct ep_wants *wants)
 		return p;
 	ep_pair_close(t, p);
 	return NULL;
+}
+
+bool ep_join(struct kfi_test *t, struct ep_pair *p, struct ep_pair *q)
+{
+	static const struct ep_wants none;
+	struct ep_event *e = kzalloc_obj(*e);
+	struct ep_side *s = &p->side[0];
+	struct sockaddr_in address;
+	size_t len = sizeof(address);
+	bool done = false;
+
+	close_one(t, &s->ep->fid);
+	s->ep = NULL;
+	if (EXPECT(t, e, "no memory") && ep_open(t, s, p->info, &none) &&
+	    EXPECT_EQ(t, kfi_getname(&q->pep->fid, &address, &len), 0) &&
+	    EXPECT_EQ(t, kfi_connect(s->ep, &address, NULL, 0), 0) &&
+	    ep_event(t, q->side[1].eq, KFI_CONNREQ, &q->pep->fid, e)) {
+		done = ep_open(t, &q->side[1], e->entry.info, &none) &&
+		       EXPECT_EQ(t, kfi_accept(q->side[1].ep, NULL, 0), 0);
+		kfi_freeinfo(e->entry.info);
+	}
+	done = done && ep_event(t, s->eq, KFI_CONNECTED, &s->ep->fid, e) &&
+	       ep_event(t, q->side[1].eq, KFI_CONNECTED, &q->side[1].ep->fid, e);
+	kfree(e);
+	return done;
 }
 
 void ep_pair_close(struct kfi_test *t, struct ep_pair *p)
