@@ -60,6 +60,7 @@
 //! [`include/kfi_domain.h`](srctree/include/kfi_domain.h),
 //! [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
+mod atomics;
 mod buffer;
 mod call;
 mod cntr;

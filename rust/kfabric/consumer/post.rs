@@ -27,7 +27,7 @@ use kfi_bindings::{
 };
 
 /// Connected endpoints know no other peer, and don't look at it.
-const PEER: kfi_addr_t = 0;
+pub(super) const PEER: kfi_addr_t = 0;
 
 /// Where to read or write in the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +39,11 @@ pub struct Remote {
 }
 
 /// A request that was refused comes back.
-type Posted<B, C> = Result<(), Refused<Request<B, C>>>;
+pub(super) type Posted<B, C> = Result<(), Refused<Request<B, C>>>;
 
 impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     /// Gives a request away by `call`, which posts it.
-    fn post(
+    pub(super) fn post(
         &self,
         request: Request<B, C>,
         call: impl FnOnce(*mut kfid_ep, &Posting, *mut c_void) -> Result<isize, Errno>,

@@ -25,6 +25,7 @@ use kernel::{
     sync::Arc, //
 };
 use kfi_bindings::{
+    KFI_ATOMIC,
     KFI_READ,
     KFI_RECV,
     KFI_REMOTE_WRITE,
@@ -40,6 +41,8 @@ pub enum Kind {
     Recv,
     /// The peer's memory was read.
     Read,
+    /// Something was done with eight bytes of the peer's; the memory has what they were before.
+    Atomic,
     /// The peer's memory was written to.
     Write,
     /// The peer has written to memory of this side, and sent data with it, which took a receive; its
@@ -65,6 +68,7 @@ impl Transfer {
             kind: match () {
                 () if is(KFI_SEND) => Kind::Send,
                 () if is(KFI_RECV) => Kind::Recv,
+                () if is(KFI_ATOMIC) => Kind::Atomic,
                 () if is(KFI_READ) => Kind::Read,
                 () if is(KFI_REMOTE_WRITE) => Kind::RemoteWrite,
                 () => Kind::Write,

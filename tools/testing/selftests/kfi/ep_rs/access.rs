@@ -91,6 +91,64 @@ pub(crate) fn reads_and_writes(place: &Place) -> Result {
     Ok(())
 }
 
+/// Atomic operations on eight bytes of the peer's.
+pub(crate) fn atomics(place: &Place) -> Result {
+    let pair = Pair::<KVec<u8>>::open(place)?;
+    let mr = pair.passive_side.domain.reg(pattern(0, 64)?, all())?;
+    let at = |offset: u64| Remote {
+        addr: mr.base() + offset,
+        key: mr.key(),
+    };
+    let is = |offset, value: u64| -> Result<bool> {
+        Ok(mr.compare(offset, &value.to_ne_bytes())?.is_none())
+    };
+    let before = {
+        let mut word = [0; 8];
+        word.copy_from_slice(pattern(0, 64)?.get(8..16).ok_or(EIO)?);
+        u64::from_ne_bytes(word)
+    };
+    let came = |tag, value: u64| -> Result {
+        let (back, _) = done(&pair.active_side.tx, tag, Kind::Atomic)?;
+        check("what was there", back.memory()[..] == value.to_ne_bytes())
+    };
+    pair.active.fetch_add(empty(8, 1)?, at(8), 5)?;
+    came(1, before)?;
+    check("added", is(8, before.wrapping_add(5))?)?;
+    pair.active.fetch(empty(8, 2)?, at(8))?;
+    came(2, before.wrapping_add(5))?;
+    pair.active.compare_swap(empty(8, 3)?, at(8), 1, 2)?;
+    came(3, before.wrapping_add(5))?;
+    check("not as expected", is(8, before.wrapping_add(5))?)?;
+    pair.active
+        .compare_swap(empty(8, 4)?, at(8), before.wrapping_add(5), 7)?;
+    came(4, before.wrapping_add(5))?;
+    pair.active.inject_add(at(8), 3)?;
+    pair.active.fetch(empty(8, 5)?, at(8))?;
+    came(5, 10)?;
+    match pair.active.inject_set(at(8), 99) {
+        Ok(()) => {
+            pair.active.fetch(empty(8, 6)?, at(8))?;
+            came(6, 99)?;
+        }
+        Err(errno) => check("set", errno == Errno::EOPNOTSUPP)?,
+    }
+    check(
+        "others",
+        mr.compare(0, pattern(0, 64)?.get(..8).ok_or(EIO)?)?
+            .is_none()
+            && mr
+                .compare(16, pattern(0, 64)?.get(16..).ok_or(EIO)?)?
+                .is_none(),
+    )?;
+    for (len, offset) in [(16, 8), (8, 4)] {
+        let no = pair.active.fetch(empty(len, 7)?, at(offset)).err();
+        let no = no.map(|refused| refused.errno());
+        check("not eight at eight", no == Some(Errno::EINVAL))?;
+    }
+    mr.close()?;
+    Ok(())
+}
+
 /// Parts of regions instead of buffers.
 pub(crate) fn regions_lend_parts(place: &Place) -> Result {
     let pair = Pair::<MrPart<KVec<u8>>>::open(place)?;
