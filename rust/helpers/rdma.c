@@ -261,6 +261,15 @@ struct ib_cqe *rdma_helper_cqe(const union rdma_helper_room *room)
 	return room->send.wr_cqe;
 }
 
+/* Whether it completes also if it doesn't fail; as filled it does. */
+void rdma_helper_signal(union rdma_helper_room *room, bool signal)
+{
+	if (signal)
+		room->send.send_flags |= IB_SEND_SIGNALED;
+	else
+		room->send.send_flags &= ~IB_SEND_SIGNALED;
+}
+
 /* How many are copied at a time, to the stack. */
 #define CHAIN_PART	8
 

@@ -76,6 +76,7 @@ void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr 
 void rdma_helper_link(union rdma_helper_room *room, union rdma_helper_room *next);
 union rdma_helper_room *rdma_helper_next(union rdma_helper_room *room);
 struct ib_cqe *rdma_helper_cqe(const union rdma_helper_room *room);
+void rdma_helper_signal(union rdma_helper_room *room, bool signal);
 int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
 			   union rdma_helper_room **bad);
 

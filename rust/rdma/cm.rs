@@ -47,6 +47,7 @@ pub use self::{
     bound::device_of,
     chain::{
         Chain,
+        Tail,
         Unposted, //
     },
     connection::{

@@ -118,6 +118,26 @@ impl<T> Lender<T> {
         Loan { shared }
     }
 
+    /// The thing. Any context.
+    pub fn get(&self) -> &T {
+        // SAFETY: By the type invariant it is there: it is taken out with the lender only, and not changed
+        // before.
+        unsafe { &*self.shared.thing.get() }
+    }
+
+    /// Takes it back from loans that are lost. Doesn't sleep.
+    ///
+    /// # Safety
+    ///
+    /// All loans that there are have been forgotten, or are about to be.
+    pub(crate) unsafe fn take_lost(mut self) -> T {
+        // INVARIANT: No loan is left that anybody could use.
+        self.back = true;
+        // SAFETY: By the type invariant the thing is there, and by the requirements of this function nobody
+        // else reaches it. `back` says that it is taken.
+        unsafe { ManuallyDrop::take(&mut *self.shared.thing.get()) }
+    }
+
     /// Takes it back. Sleeps until all loans are.
     pub fn take_back(mut self) -> T {
         self.take()

@@ -14,6 +14,9 @@
 //!     +--------------- LocalQp::revoke_all() ---------------+
 //! ```
 //!
+//! Instead of by a [`LocalQp`](crate::LocalQp) a region can be registered by a request on a queue pair of
+//! its consumer's, to which it is [lent](crate::lent) meanwhile.
+//!
 //! Only a [`ValidMr`] is reachable for peers. It owns what keeps its memory mapped, and gives that
 //! back only once the device is done with it. Where it isn't known what state the device has a
 //! region in, because a work request failed, it is deregistered, which is a fence on any device.

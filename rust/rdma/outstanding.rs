@@ -7,10 +7,17 @@
 //! given up, finds nothing that is gone.
 
 mod owner;
+mod slot;
+mod standing;
 
 pub(crate) use self::owner::{
     End,
     Owner, //
+};
+
+use self::{
+    slot::Slot,
+    standing::Standing, //
 };
 
 use kernel::{
@@ -19,7 +26,6 @@ use kernel::{
     sync::{
         atomic::{
             Atomic,
-            Full,
             Relaxed, //
         },
         Arc, //
@@ -27,10 +33,7 @@ use kernel::{
     types::Opaque, //
 };
 
-use core::ptr::{
-    null_mut,
-    NonNull, //
-};
+use core::ptr::NonNull;
 
 use crate::{
     credits::Credits,
@@ -49,15 +52,12 @@ use crate::{
 /// Whoever a slot names is there until it has been told, or has taken its name out.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Outstanding {
-    /// One for each request that may be under way, but for the one that drains the queue.
     #[pin]
-    credits: Credits,
+    standing: Standing,
     /// One for each credit, and one for draining.
     slots: KVec<Slot>,
     /// Where to look for a free slot.
     next: Atomic<usize>,
-    /// What broke the queue; [`WcStatus::SUCCESS`] while nothing has.
-    broken: Atomic<u32>,
     /// Where requests complete to that tell of errors only.
     quiet: Opaque<rdma_bindings::ib_cqe>,
 }
@@ -68,37 +68,18 @@ unsafe impl Send for Outstanding {}
 // SAFETY: `quiet` is constant; the others may be shared.
 unsafe impl Sync for Outstanding {}
 
-/// A place for a request.
-///
-/// # Invariants
-///
-/// `of` is the queue that has the slot.
-struct Slot {
-    cqe: Opaque<rdma_bindings::ib_cqe>,
-    /// Who is told of the request that has this place; null if it is free.
-    owner: Atomic<*mut Owner>,
-    /// How many requests before it, which have no slot, have ended when it has.
-    others: Atomic<u32>,
-    of: NonNull<Outstanding>,
-}
-
-// SAFETY: Nothing in a slot is tied to a task: `cqe` is constant, and `owner` and `of` are there as
-// long as they are named.
-unsafe impl Send for Slot {}
-
-// SAFETY: `cqe` and `of` are constant, and `owner` is atomic.
-unsafe impl Sync for Slot {}
-
 impl Outstanding {
     /// Slots for `depth` requests and one that drains the queue. May sleep.
     pub(crate) fn new(depth: u32) -> Result<Arc<Self>> {
         let count = usize::try_from(depth)?.checked_add(1).ok_or(EOVERFLOW)?;
         Arc::pin_init(
             try_pin_init!(&this in Self {
-                credits <- Credits::new(depth),
-                slots: Slot::several(count, this)?,
+                standing <- Standing::new(depth),
+                // SAFETY: `this` is where this is going to be.
+                slots: Slot::several(count, unsafe {
+                    NonNull::new_unchecked(&raw mut (*this.as_ptr()).standing)
+                })?,
                 next: Atomic::new(0),
-                broken: Atomic::new(WcStatus::SUCCESS.as_raw()),
                 quiet: Opaque::new(rdma_bindings::ib_cqe {
                     done: Some(Self::failed),
                 }),
@@ -109,28 +90,27 @@ impl Outstanding {
 
     /// One for each request that may be under way.
     pub(crate) fn credits(&self) -> &Credits {
-        &self.credits
+        &self.standing.credits
     }
 
-    /// How many requests are under way, and how many have ended; each may be off by those that begin or
-    /// end just now. Any context.
+    /// How many requests are under way of which there will be a completion, and how many have ended; each
+    /// may be off by those that begin or end just now. Any context.
     pub(crate) fn progress(&self) -> (usize, usize) {
         let depth = self.slots.len().saturating_sub(1);
-        let under_way = depth.saturating_sub(self.credits.left());
+        let under_way = depth.saturating_sub(self.standing.credits.left());
         let begun = self.next.load(Relaxed);
-        (under_way, begun.wrapping_sub(under_way))
+        let waited_for = under_way.saturating_sub(self.standing.silent.load(Relaxed));
+        (waited_for, begun.wrapping_sub(under_way))
     }
 
     /// What broke the queue, if anything has. Any context.
     pub(crate) fn broken(&self) -> Option<WcStatus> {
-        let status = WcStatus::from_raw(self.broken.load(Relaxed));
-        (status != WcStatus::SUCCESS).then_some(status)
+        self.standing.broken()
     }
 
     /// The queue is broken. The first failure that is told is kept. Any context.
     pub(crate) fn break_by(&self, status: WcStatus) {
-        let first = WcStatus::from_raw(self.broken.load(Relaxed)).and(status);
-        self.broken.store(first.as_raw(), Relaxed);
+        self.standing.break_by(status);
     }
 
     /// Posts a request, of which `owner` is told. An error means that it was not posted, and that
@@ -152,8 +132,7 @@ impl Outstanding {
         let slot = self.claim(owner, 0).ok_or(EBUSY)?;
         // SAFETY: `qp` and what the request refers to are there as this function demands; the
         // slot's `cqe` is this queue's, which goes after its completions.
-        unsafe { request.post(qp, slot.cqe.get()) }
-            .inspect_err(|_| slot.owner.store(null_mut(), Relaxed))
+        unsafe { request.post(qp, slot.cqe()) }.inspect_err(|_| slot.free())
     }
 
     /// Posts requests about regions with one word to the device; the last one's end is that of all, and
@@ -173,9 +152,9 @@ impl Outstanding {
         let slot = self.claim(owner, others).ok_or((EBUSY, 0))?;
         // SAFETY: `qp` and what the requests refer to are there as this function demands; both `cqe`s
         // are this queue's, which goes after its completions.
-        unsafe { requests.post(qp, self.quiet.get(), slot.cqe.get()) }.inspect_err(|(_, posted)| {
+        unsafe { requests.post(qp, self.quiet.get(), slot.cqe()) }.inspect_err(|(_, posted)| {
             if *posted == 0 {
-                slot.owner.store(null_mut(), Relaxed);
+                slot.free();
             }
         })
     }
@@ -210,7 +189,7 @@ impl Outstanding {
         owner: NonNull<Owner>,
     ) -> Option<*mut rdma_bindings::ib_cqe> {
         // There are as many slots as credits.
-        self.claim(owner, 0).map(|slot| slot.cqe.get())
+        self.claim(owner, 0).map(|slot| slot.cqe())
     }
 
     /// Tells the owner of a slot that its request has not been posted. Any context.
@@ -223,17 +202,52 @@ impl Outstanding {
         unsafe { Slot::of_cqe(cqe) }.tell(End::Refused(error));
     }
 
+    /// The request with this `cqe` completes only if it fails: its owner is told with that of a request
+    /// behind it. To be called before it is posted, and before it has a slot behind it. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `cqe` must have come from [`Outstanding::reserve`] of a queue that is there, and its owner not
+    /// have been told.
+    pub(crate) unsafe fn silence(cqe: *mut rdma_bindings::ib_cqe) {
+        // SAFETY: By the requirements of this function.
+        unsafe { Slot::of_cqe(cqe) }.silence();
+    }
+
+    /// With the request that has `cqe` ends the silent one that has `before`, and those that end with
+    /// that. Any context.
+    ///
+    /// # Safety
+    ///
+    /// - Both must have come from [`Outstanding::reserve`] of one queue, which is there; neither owner
+    ///   have been told.
+    /// - The one with `cqe` is posted behind the other, which is silent, and ends with no third one.
+    pub(crate) unsafe fn follow(
+        cqe: *mut rdma_bindings::ib_cqe,
+        before: *mut rdma_bindings::ib_cqe,
+    ) {
+        // SAFETY: By the requirements of this function.
+        let (slot, before) = unsafe { (Slot::of_cqe(cqe), Slot::of_cqe(before)) };
+        // INVARIANT: Of the same queue, and silent, by the requirements of this function.
+        slot.follow(before);
+    }
+
+    /// Ends all silent requests, which nothing will complete any more: everything before them has. Any
+    /// context.
+    pub(crate) fn end_silent(&self) {
+        for slot in &self.slots {
+            if let Some(end) = slot.ended_silently() {
+                slot.tell(end);
+            }
+        }
+    }
+
     /// Takes a free slot, for a request and so many others before it.
     fn claim(&self, owner: NonNull<Owner>, others: u32) -> Option<&Slot> {
         let first = self.next.fetch_add(1, Relaxed) % self.slots.len().max(1);
         let (front, back) = self.slots.split_at_checked(first)?;
-        let take = |slot: &&Slot| {
-            let taken = slot.owner.cmpxchg(null_mut(), owner.as_ptr(), Full);
-            taken.is_ok()
-        };
-        let slot = back.iter().find(take).or_else(|| front.iter().find(take))?;
-        slot.others.store(others, Relaxed);
-        Some(slot)
+        let take = |slot: &&Slot| slot.take(owner, others);
+        back.iter().find(take).or_else(|| front.iter().find(take))
     }
 
     /// Takes an owner out of all slots, and returns how many there were. It is not told of those
@@ -241,8 +255,7 @@ impl Outstanding {
     pub(crate) fn forget(&self, owner: NonNull<Owner>) -> u32 {
         let mut forgotten = 0;
         for slot in &self.slots {
-            let owner = owner.as_ptr();
-            forgotten += u32::from(slot.owner.cmpxchg(owner, null_mut(), Full).is_ok());
+            forgotten += u32::from(slot.forget(owner));
         }
         forgotten
     }
@@ -250,76 +263,6 @@ impl Outstanding {
     /// Tells all owners that are left that their requests have ended like this. Any context.
     pub(crate) fn end_all(&self, end: End) {
         self.slots.iter().for_each(|slot| slot.tell(end));
-    }
-}
-
-impl Slot {
-    /// Free slots of a queue.
-    fn several(count: usize, of: NonNull<Outstanding>) -> Result<KVec<Self>> {
-        let mut slots = KVec::with_capacity(count, GFP_KERNEL)?;
-        for _ in 0..count {
-            // INVARIANT: `of` is the queue that these are made for.
-            let slot = Self {
-                cqe: Opaque::new(rdma_bindings::ib_cqe {
-                    done: Some(Self::complete),
-                }),
-                owner: Atomic::new(null_mut()),
-                others: Atomic::new(0),
-                of,
-            };
-            slots.push(slot, GFP_KERNEL)?;
-        }
-        Ok(slots)
-    }
-
-    /// The completion callback, in softirq context or in a task that looks for completions.
-    ///
-    /// # Safety
-    ///
-    /// `wc` must be the completion of a request posted with the `cqe` of a slot that is there.
-    unsafe extern "C" fn complete(_cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
-        // SAFETY: The caller vouches for `wc`, which is there until this returns.
-        let wc = unsafe { &*wc };
-        // SAFETY: This is the member that kernel users set.
-        let cqe = *unsafe { wc.__bindgen_anon_1.wr_cqe.as_ref() };
-        // SAFETY: It is the member of a slot, which is there as the caller vouches.
-        let slot = unsafe { Self::of_cqe(cqe) };
-        slot.tell(End::Completed(Completion::read(wc)));
-    }
-
-    /// The slot of a `cqe`.
-    ///
-    /// # Safety
-    ///
-    /// `cqe` must be the member of a slot that is there for `'a`.
-    unsafe fn of_cqe<'a>(cqe: *mut rdma_bindings::ib_cqe) -> &'a Self {
-        let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
-        // SAFETY: By the requirements of this function.
-        unsafe { &*container_of!(cqe, Self, cqe) }
-    }
-
-    /// Tells the owner, unless it has given up. Afterwards nothing of the queue is touched.
-    fn tell(&self, end: End) {
-        // Before the slot can be taken by somebody else.
-        let others = self.others.load(Relaxed);
-        let Some(owner) = NonNull::new(self.owner.xchg(null_mut(), Full)) else {
-            return;
-        };
-        // SAFETY: By the type invariant `of` has this slot, so it is there.
-        let of = unsafe { self.of.as_ref() };
-        match end {
-            End::Completed(completion) if completion.status == WcStatus::SUCCESS => (),
-            End::Completed(completion) => of.break_by(completion.status),
-            End::Refused(_) => (),
-            End::Gone | End::Lost => of.break_by(WcStatus::FLUSHED),
-        }
-        // Before the owner can leave, and the queue with it.
-        for _ in 0..=others {
-            of.credits.give_back();
-        }
-        // SAFETY: `owner` was named by the slot, and nobody else can take its name out now; by the
-        // invariant of `Outstanding` it is there until it has been told.
-        unsafe { (owner.as_ref().ended)(owner, end) };
     }
 }
 

@@ -57,6 +57,7 @@ pub mod gather;
 mod gid;
 mod leak;
 pub mod lend;
+pub mod lent;
 pub mod limits;
 pub mod local_qp;
 pub mod mr;

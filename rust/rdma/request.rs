@@ -34,6 +34,7 @@ use crate::{
     raw_wr::RawWr,
     wc::{
         Arrival,
+        Invalidated,
         WrError, //
     },
     wr::{
@@ -90,6 +91,8 @@ pub struct Ended<W> {
     pub result: Result<Arrival, WrError>,
     /// What the device's vendor has to say of an error.
     pub vendor_error: u32,
+    /// The key of this side that the peer had the device invalidate, as proof of that.
+    pub invalidated: Option<Invalidated>,
     /// The request, with what it refers to; [`None`] if that was leaked, since the device may use
     /// it at any time.
     pub request: Option<W>,
@@ -164,10 +167,10 @@ impl<W: Send + 'static, F: Then<W>> Request<W, F> {
         // away for this.
         let this = unsafe { KBox::from_raw(container_of!(owner.as_ptr(), Self, owner)) };
         let this = KBox::into_inner(this);
-        let mut vendor_error = 0;
+        let (mut vendor_error, mut invalidated) = (0, None);
         let (result, request) = match end {
             End::Completed(completion) => {
-                vendor_error = completion.vendor_error;
+                (vendor_error, invalidated) = (completion.vendor_error, completion.invalidated());
                 let result = completion.status.to_result();
                 (result.map(|()| completion.arrival), Some(this.request))
             }
@@ -182,6 +185,7 @@ impl<W: Send + 'static, F: Then<W>> Request<W, F> {
         this.then.ended(Ended {
             result,
             vendor_error,
+            invalidated,
             request,
         });
     }
@@ -204,6 +208,12 @@ unsafe fn post<W: Posted, F>(
     })
 }
 
+/// Where a request is that is to be posted with others: its room, and what its completion leads to.
+pub(crate) type Staged = (
+    NonNull<rdma_bindings::rdma_helper_room>,
+    NonNull<rdma_bindings::ib_cqe>,
+);
+
 /// Gets a request ready to be posted with others, in the room that is returned.
 ///
 /// # Safety
@@ -213,15 +223,15 @@ unsafe fn post<W: Posted, F>(
 pub(crate) unsafe fn stage<W: Posted, F>(
     queue: &Outstanding,
     request: KBox<Request<W, F>>,
-) -> Result<NonNull<rdma_bindings::rdma_helper_room>, NotPosted<W, F>> {
-    let mut staged = NonNull::dangling();
+) -> Result<Staged, NotPosted<W, F>> {
+    let mut staged = (NonNull::dangling(), NonNull::dangling());
     give(queue, request, |queue, owner, raw, room| {
         // SAFETY: The box, in which the owner is, stays until that has been told, which takes it.
         let cqe = unsafe { queue.reserve(owner) }.ok_or(EBUSY)?;
         // SAFETY: The box stays, with the room and what the request refers to; so does the queue,
         // with the `cqe`, as the caller promises.
         unsafe { raw.fill(room.as_ptr(), cqe) }?;
-        staged = room;
+        staged = (room, NonNull::new(cqe).ok_or(EINVAL)?);
         Ok(())
     })?;
     Ok(staged)

@@ -70,6 +70,29 @@ pub struct Arrival {
     pub written: bool,
 }
 
+/// A key that a peer had the device invalidate.
+///
+/// # Invariants
+///
+/// The device has said so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalidated(u32);
+
+impl Invalidated {
+    /// The key.
+    pub fn key(self) -> u32 {
+        self.0
+    }
+}
+
+impl Completion {
+    /// The key that it says the device has invalidated for a peer.
+    pub(crate) fn invalidated(&self) -> Option<Invalidated> {
+        // INVARIANT: A completion is what the device says.
+        self.arrival.invalidated.map(Invalidated)
+    }
+}
+
 impl Completion {
     /// A completion that says no more than its status.
     pub(crate) const fn bare(status: WcStatus) -> Self {

@@ -95,10 +95,14 @@ impl<K> WorkRequest<K> {
     where
         K: Keep<ValidMr>,
     {
-        // INVARIANT: `raw` refers to the region, which is kept.
-        Self::new(b::ib_wr_opcode_IB_WR_LOCAL_INV, mr, |raw, mr| {
-            raw.ex = mr.get().rkey();
-        })
+        let key = mr.get().rkey();
+        Self::invalidate_key(mr, key)
+    }
+
+    /// Makes the region with this key invalid, which is there as long as `kept`.
+    pub(crate) fn invalidate_key(kept: K, key: u32) -> Self {
+        // INVARIANT: `raw` refers to nothing but by a key.
+        Self::new(b::ib_wr_opcode_IB_WR_LOCAL_INV, kept, |raw, _| raw.ex = key)
     }
 
     /// Sends memory to the peer.

@@ -8,7 +8,10 @@ use kernel::{
     sync::Arc, //
 };
 
-use core::ptr::null_mut;
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
 
 use rdma_bindings as b;
 
@@ -50,7 +53,28 @@ pub struct Chain {
     endpoint: Arc<Endpoint>,
     first: *mut b::rdma_helper_room,
     last: *mut b::rdma_helper_room,
+    tail: Option<Tail>,
 }
+
+/// Silent requests that nothing is behind yet which could tell how they have ended.
+///
+/// # Invariants
+///
+/// `last` is the `cqe` of the last of `count` silent requests of an endpoint's, each of which follows the one
+/// before it. They have not ended, or nothing is posted there any more.
+pub struct Tail {
+    last: NonNull<b::ib_cqe>,
+    count: u32,
+}
+
+// SAFETY: Requests are not tied to a task.
+unsafe impl Send for Tail {}
+
+// SAFETY: There is nothing to do with a shared reference.
+unsafe impl Sync for Tail {}
+
+/// So many silent requests at most before one that isn't: their places in the queue come back with that.
+const MAX_SILENT: u32 = 16;
 
 /// Requests of a chain that were not posted. Dropping it tells them why, in any context.
 pub struct Unposted {
@@ -89,6 +113,14 @@ impl Endpoint {
             false => Err(errno::enotconn()),
         }
     }
+
+    /// As [`begin_chain`](Self::begin_chain), behind the silent requests that were posted last, as
+    /// [`Chain::post`] has returned them.
+    pub fn begin_chain_behind(self: &Arc<Self>, tail: &mut Option<Tail>) -> Result<Chain> {
+        let mut chain = self.begin_chain()?;
+        chain.tail = tail.take();
+        Ok(chain)
+    }
 }
 
 impl Chain {
@@ -98,6 +130,7 @@ impl Chain {
             endpoint,
             first: null_mut(),
             last: null_mut(),
+            tail: None,
         }
     }
 
@@ -106,10 +139,51 @@ impl Chain {
         &mut self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
+        let cqe = self.add(request)?;
+        if let Some(tail) = self.tail.take() {
+            // SAFETY: Both have slots of this queue. It is posted behind those, by the invariant of `Tail`,
+            // and ends with nothing else.
+            unsafe { Outstanding::follow(cqe.as_ptr(), tail.last.as_ptr()) };
+        }
+        Ok(())
+    }
+
+    /// Puts a request behind the others that completes only if it fails; how it has ended is told with one
+    /// behind it, also of a later chain, or when the queue pair is drained. Any context.
+    pub fn push_silent<K, F>(
+        &mut self,
+        request: KBox<Request<WorkRequest<K>, F>>,
+    ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
+        let count = self.tail.as_ref().map_or(0, |tail| tail.count);
+        if count >= MAX_SILENT {
+            return self.push(request);
+        }
+        let last = self.add(request)?;
+        // SAFETY: It has just been given a slot, and is not posted yet; its room is the last one, and there
+        // as long. What is before it is silent, by the invariant of `Tail`.
+        unsafe {
+            Outstanding::silence(last.as_ptr());
+            b::rdma_helper_signal(self.last, false);
+            if let Some(before) = self.tail.take() {
+                Outstanding::follow(last.as_ptr(), before.last.as_ptr());
+            }
+        }
+        // INVARIANT: It is the last one, and follows the one that was.
+        let count = count + 1;
+        self.tail = Some(Tail { last, count });
+        Ok(())
+    }
+
+    /// Puts a request behind the others, and returns its `cqe`.
+    fn add<K, F>(
+        &mut self,
+        request: KBox<Request<WorkRequest<K>, F>>,
+    ) -> Result<NonNull<b::ib_cqe>, NotPosted<WorkRequest<K>, F>> {
         let queue = self.endpoint.qp().sends();
         // SAFETY: It is posted or refused at the end of the chain. The endpoint, which the chain
         // has, keeps its queue until completions have ended.
-        let room = unsafe { stage(queue, request) }?.as_ptr();
+        let (room, cqe) = unsafe { stage(queue, request) }?;
+        let room = room.as_ptr();
         // INVARIANT: It has a slot, and is the last one now.
         if self.first.is_null() {
             self.first = room;
@@ -118,7 +192,7 @@ impl Chain {
             unsafe { b::rdma_helper_link(self.last, room) };
         }
         self.last = room;
-        Ok(())
+        Ok(cqe)
     }
 
     /// Whether there is no request.
@@ -126,20 +200,21 @@ impl Chain {
         self.first.is_null()
     }
 
-    /// Posts them all. Any context.
+    /// Posts them all; returns the silent ones at the end, which the next chain has to begin
+    /// [behind](Endpoint::begin_chain_behind). Any context.
     ///
     /// # Errors
     ///
     /// What the driver says. Those behind the last one that it has taken have been told.
-    pub fn post(self) -> Result {
+    pub fn post(self) -> Result<Option<Tail>> {
         self.try_post().map_err(|unposted| unposted.error())
     }
 
     /// As [`Chain::post`]; on an error, gives back those behind the last one that the driver has
     /// taken, which haven't been told yet. Any context.
-    pub fn try_post(mut self) -> Result<(), Unposted> {
+    pub fn try_post(mut self) -> Result<Option<Tail>, Unposted> {
         if self.is_empty() {
-            return Ok(());
+            return Ok(self.tail.take());
         }
         let qp = self.endpoint.qp().as_raw();
         let mut bad = null_mut();
@@ -149,7 +224,10 @@ impl Chain {
         let posted = to_result(unsafe { b::rdma_helper_post_chain(qp, self.first, &mut bad) });
         // INVARIANT: What has been posted is the chain's no more.
         self.first = if posted.is_ok() { null_mut() } else { bad };
-        posted.map_err(|error| Unposted { chain: self, error })
+        match posted {
+            Ok(()) => Ok(self.tail.take()),
+            Err(error) => Err(Unposted { chain: self, error }),
+        }
     }
 
     /// Refuses those that there are.

@@ -95,8 +95,8 @@ impl Endpoint {
         self.qp.post_send(request)
     }
 
-    /// Whether it takes send requests. Any context.
-    pub(super) fn is_open(&self) -> bool {
+    /// Whether it is connected, or was. Any context.
+    pub fn is_open(&self) -> bool {
         self.sends.load(Acquire)
     }
 

@@ -52,6 +52,18 @@ impl<L: DmaList> PreparedMr<L> {
         unsafe { (*self.as_raw()).iova }
     }
 
+    /// The key for peers that it has, or had last.
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: As for the address.
+        unsafe { (*self.as_raw()).rkey }
+    }
+
+    /// The key for local work requests, likewise.
+    pub fn lkey(&self) -> u32 {
+        // SAFETY: As for the address.
+        unsafe { (*self.as_raw()).lkey }
+    }
+
     /// The length in bytes.
     pub fn length(&self) -> u64 {
         // SAFETY: As for the address.

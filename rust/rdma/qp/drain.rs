@@ -66,6 +66,7 @@ impl<S> Qp<S> {
         // Some drivers have their own way.
         let drained = by_driver() || self.drained_by_request(queue, last, limit);
         if drained {
+            queue.end_silent();
             // Completions don't lead to the requests any more.
             if let Some(entries) = entries {
                 entries.drained();

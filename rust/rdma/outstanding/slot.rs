@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Places for requests, which completions lead to.
+//!
+//! A request that is *silent* completes only if it fails. If it doesn't, that is known by the completion of
+//! one behind it: so its owner is told then, in either case, and keeps its slot until then.
+
+use super::{
+    owner::{
+        End,
+        Owner, //
+    },
+    standing::Standing, //
+};
+use crate::wc::{
+    Completion,
+    WcStatus, //
+};
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
+use kernel::{
+    container_of,
+    prelude::*,
+    sync::atomic::{
+        Atomic,
+        Full,
+        Relaxed, //
+    },
+    types::Opaque, //
+};
+
+/// Of a request that isn't silent; no status of a completion.
+const LOUD: u32 = u32::MAX;
+
+/// A place for a request.
+///
+/// # Invariants
+///
+/// - `of` is the standing of the queue that has the slot.
+/// - `before` is null, or leads from one silent slot of the same queue to the next; none of them ends in
+///   another way before this one has ended, but with the queue.
+pub(super) struct Slot {
+    cqe: Opaque<rdma_bindings::ib_cqe>,
+    /// Who is told of the request that has this place; null if it is free.
+    owner: Atomic<*mut Owner>,
+    /// How many requests before it, which have no slot, have ended when it has.
+    others: Atomic<u32>,
+    /// How a silent request has ended, as far as is known; or [`LOUD`].
+    silent: Atomic<u32>,
+    /// A silent one that has ended when this has.
+    before: Atomic<*mut Slot>,
+    of: NonNull<Standing>,
+}
+
+// SAFETY: Nothing in a slot is tied to a task: `cqe` is constant, and `owner`, `before` and `of` are there
+// as long as they are named.
+unsafe impl Send for Slot {}
+
+// SAFETY: `cqe` and `of` are constant, and the others are atomic.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    /// Free slots of a queue, which has this standing.
+    pub(super) fn several(count: usize, of: NonNull<Standing>) -> Result<KVec<Self>> {
+        let mut slots = KVec::with_capacity(count, GFP_KERNEL)?;
+        for _ in 0..count {
+            // INVARIANT: `of` is that of the queue which these are made for.
+            let slot = Self {
+                cqe: Opaque::new(rdma_bindings::ib_cqe {
+                    done: Some(Self::complete),
+                }),
+                owner: Atomic::new(null_mut()),
+                others: Atomic::new(0),
+                silent: Atomic::new(LOUD),
+                before: Atomic::new(null_mut()),
+                of,
+            };
+            slots.push(slot, GFP_KERNEL)?;
+        }
+        Ok(slots)
+    }
+
+    /// Takes it for an owner, if it is free.
+    pub(super) fn take(&self, owner: NonNull<Owner>, others: u32) -> bool {
+        let taken = self.owner.cmpxchg(null_mut(), owner.as_ptr(), Full).is_ok();
+        if taken {
+            self.others.store(others, Relaxed);
+        }
+        taken
+    }
+
+    /// It is free: its request was not posted.
+    pub(super) fn free(&self) {
+        self.owner.store(null_mut(), Relaxed);
+    }
+
+    /// Takes the owner out, if it is that one.
+    pub(super) fn forget(&self, owner: NonNull<Owner>) -> bool {
+        let owner = owner.as_ptr();
+        self.owner.cmpxchg(owner, null_mut(), Full).is_ok()
+    }
+
+    /// What completions lead to.
+    pub(super) fn cqe(&self) -> *mut rdma_bindings::ib_cqe {
+        self.cqe.get()
+    }
+
+    /// The slot of a `cqe`.
+    ///
+    /// # Safety
+    ///
+    /// `cqe` must be the member of a slot that is there for `'a`.
+    pub(super) unsafe fn of_cqe<'a>(cqe: *mut rdma_bindings::ib_cqe) -> &'a Self {
+        let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
+        // SAFETY: By the requirements of this function.
+        unsafe { &*container_of!(cqe, Self, cqe) }
+    }
+
+    fn queue(&self) -> &Standing {
+        // SAFETY: By the type invariant `of` is part of the queue that has this slot, so it is there.
+        unsafe { self.of.as_ref() }
+    }
+
+    /// Its request completes only if it fails.
+    pub(super) fn silence(&self) {
+        self.silent.store(WcStatus::SUCCESS.as_raw(), Relaxed);
+        self.queue().silent.fetch_add(1, Relaxed);
+    }
+
+    /// Its request completes after all.
+    pub(super) fn unsilence(&self) {
+        if self.silent.xchg(LOUD, Relaxed) != LOUD {
+            self.queue().silent.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// How its request has ended, if that is silent, and those behind it have.
+    pub(super) fn ended_silently(&self) -> Option<End> {
+        match self.silent.load(Relaxed) {
+            LOUD => None,
+            status => Some(End::Completed(Completion::bare(WcStatus::from_raw(status)))),
+        }
+    }
+
+    /// With this ends one before it, which is silent.
+    pub(super) fn follow(&self, before: &Slot) {
+        // INVARIANT: The caller vouches for it.
+        self.before
+            .store(core::ptr::from_ref(before).cast_mut(), Relaxed);
+    }
+
+    /// The completion callback, in softirq context or in a task that looks for completions.
+    ///
+    /// # Safety
+    ///
+    /// `wc` must be the completion of a request posted with the `cqe` of a slot that is there.
+    unsafe extern "C" fn complete(_cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
+        // SAFETY: The caller vouches for `wc`, which is there until this returns.
+        let wc = unsafe { &*wc };
+        // SAFETY: This is the member that kernel users set.
+        let cqe = *unsafe { wc.__bindgen_anon_1.wr_cqe.as_ref() };
+        // SAFETY: It is the member of a slot, which is there as the caller vouches.
+        let slot = unsafe { Self::of_cqe(cqe) };
+        let completion = Completion::read(wc);
+        if slot.silent.load(Relaxed) == LOUD {
+            slot.tell(End::Completed(completion));
+        } else if completion.status != WcStatus::SUCCESS {
+            slot.silent.store(completion.status.as_raw(), Relaxed);
+            slot.queue().break_by(completion.status);
+        }
+    }
+
+    /// Tells the owner, unless it has given up, and those of the silent requests that have ended with this
+    /// one. Afterwards nothing of the queue is touched.
+    pub(super) fn tell(&self, end: End) {
+        let mut before = self.before.xchg(null_mut(), Relaxed);
+        // What is refused was not posted, which says nothing of those that were.
+        if matches!(end, End::Refused(_)) {
+            before = null_mut();
+        }
+        // SAFETY: By the type invariant it is null or a slot of the same queue, which is there: this one
+        // has not been told.
+        while let Some(slot) = unsafe { before.as_ref() } {
+            before = slot.before.xchg(null_mut(), Relaxed);
+            let end = match end {
+                End::Completed(_) => slot.ended_silently().unwrap_or(end),
+                other => other,
+            };
+            slot.tell_owner(end);
+        }
+        self.tell_owner(end);
+    }
+
+    fn tell_owner(&self, end: End) {
+        // Before the slot can be taken by somebody else.
+        let others = self.others.load(Relaxed);
+        let Some(owner) = NonNull::new(self.owner.load(Relaxed)) else {
+            return;
+        };
+        self.unsilence();
+        if !self.forget(owner) {
+            return;
+        }
+        let of = self.queue();
+        match end {
+            End::Completed(completion) if completion.status == WcStatus::SUCCESS => (),
+            End::Completed(completion) => of.break_by(completion.status),
+            End::Refused(_) => (),
+            End::Gone | End::Lost => of.break_by(WcStatus::FLUSHED),
+        }
+        // Before the owner can leave, and the queue with it.
+        for _ in 0..=others {
+            of.credits.give_back();
+        }
+        // SAFETY: `owner` was named by the slot, and nobody else can take its name out now; by the
+        // invariant of the queue it is there until it has been told.
+        unsafe { (owner.as_ref().ended)(owner, end) };
+    }
+}
