@@ -117,6 +117,12 @@ typedef struct kfid *kfid_t;
 #define KFI_NAMED_RX_CTX	(1ULL << 58)
 #define KFI_DIRECTED_RECV	(1ULL << 59)
 
+/*
+ * An extension: by kfi_sendmsg(), kfi_msg.data is a key of the peer's, of which its device lets nobody
+ * in any more from then on; in the completion of the peer's receive data is that key.
+ */
+#define KFI_INVALIDATE		(1ULL << 60)
+
 /* For binding a completion queue to an endpoint. */
 #define KFI_SELECTIVE_COMPLETION	(1ULL << 59)
 

@@ -740,17 +740,41 @@ static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, siz
  * kfi_mr_enable() - Enable a region under KFI_MR_ENDPOINT or KFI_MR_RMA_EVENT, when it is bound.
  * @mr: The region.
  *
+ * Under KFI_MR_ENDPOINT the provider may have the region registered by a request on the endpoint's own
+ * queue, for which nobody waits: then the key is good for a peer that got it by something that was
+ * posted on this endpoint afterwards. kfi_mr(3) says more.
+ *
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @mr is NULL or not bound to all that it has to be.
  * * -KFI_EOPBADSTATE: it is enabled already, or never had to be.
+ * * -KFI_ENOTCONN: the connection of the endpoint is gone.
+ * * -KFI_EAGAIN: the endpoint's queue is full; it may be tried again.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  * * What a registration fails with at the device; the region is then only good to be closed.
  */
 static inline int kfi_mr_enable(struct kfid_mr *mr)
 {
 	return __kfi_call(mr, fid.ops, control, &mr->fid, KFI_ENABLE, NULL);
+}
+
+/**
+ * kfi_mr_enable_more() - As kfi_mr_enable(), with something to come that is posted on the endpoint.
+ * @mr: The region, bound to an endpoint (KFI_MR_ENDPOINT).
+ *
+ * The provider may leave it to the next transfer to be posted on the endpoint to have the region
+ * registered, in one go with that. An extension; a provider that doesn't know it does the same as by
+ * kfi_mr_enable().
+ *
+ * Context: As kfi_mr_enable().
+ * Return: As kfi_mr_enable().
+ */
+static inline int kfi_mr_enable_more(struct kfid_mr *mr)
+{
+	u64 flags = KFI_MORE;
+
+	return __kfi_call(mr, fid.ops, control, &mr->fid, KFI_ENABLE, &flags);
 }
 
 /**

@@ -61,6 +61,7 @@
 //! [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 mod atomics;
+mod bound;
 mod buffer;
 mod call;
 mod cntr;
@@ -110,6 +111,7 @@ pub use crate::{
     },
     support::errno::Errno, //
 };
+pub use bound::BindsRegions;
 pub use buffer::{
     Buffer,
     Part,

@@ -137,6 +137,21 @@ impl Target<'_> {
         Ok(before)
     }
 
+    /// Takes the region of a key out of all peers' reach, as who may access it can ask for. Sleeps until
+    /// nobody uses its memory.
+    pub(crate) fn invalidate(&self, initiator: &Initiator<'_>, key: u64) -> Result<(), Refusal> {
+        let found = self.home.keys().get(key);
+        let found = found.ok_or(denied(c"no such key").value(key))?;
+        let nothing = RemotePiece {
+            key,
+            base: found.base,
+            len: 0,
+        };
+        self.enter(initiator, nothing, |_, _| Ok(()))?;
+        found.region.close();
+        Ok(())
+    }
+
     /// One access to several pieces. All are looked at before the first byte is copied.
     fn copy_all(
         &self,

@@ -67,6 +67,12 @@ impl Completion {
         let there = self.flags & u64::from(kfi_bindings::KFI_REMOTE_CQ_DATA) != 0;
         there.then_some(self.data)
     }
+
+    /// The key of this side that the peer had invalidated, if it had.
+    pub fn invalidated(&self) -> Option<u64> {
+        let there = self.flags & kfi_bindings::KFI_INVALIDATE != 0;
+        there.then_some(self.data)
+    }
 }
 
 /// An operation that has failed.

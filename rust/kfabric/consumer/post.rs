@@ -17,14 +17,24 @@ use super::{
     Refused,
     Request, //
 };
-use crate::support::errno::Errno;
+use crate::support::{
+    errno::Errno,
+    num::widen_u32, //
+};
 use kernel::ffi::c_void;
 use kfi_bindings::{
     kfi_addr_t,
+    kfi_iov_type_KFI_KVEC as KVEC,
+    kfi_msg,
+    kfi_msg__bindgen_ty_1 as RawList,
     kfi_ops_msg,
     kfi_ops_rma,
-    kfid_ep, //
+    kfid_ep,
+    kvec, //
 };
+
+/// A message that comes back, and invalidates a key.
+const FLAGS: u64 = kfi_bindings::KFI_INVALIDATE | widen_u32(kfi_bindings::KFI_COMPLETION);
 
 /// Connected endpoints know no other peer, and don't look at it.
 pub(super) const PEER: kfi_addr_t = 0;
@@ -118,6 +128,36 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     /// - `EINVAL`: more than 4 bytes.
     pub fn send_data(&self, request: Request<B, C>, data: u64) -> Posted<B, C> {
         post!(self, request, msg: kfi_ops_msg, senddata(data, PEER))
+    }
+
+    /// `kfi_sendmsg()` with `KFI_INVALIDATE`: as [`send`](Self::send), and the peer's device lets nobody in any
+    /// more by a key of its.
+    ///
+    /// # Errors
+    ///
+    /// As for `send`, and:
+    ///
+    /// - `ENOKEY`: no device has such a key.
+    pub fn send_invalidating(&self, request: Request<B, C>, key: u64) -> Posted<B, C> {
+        self.post(request, |ep, at, context| {
+            let kvec = kvec {
+                iov_base: at.buf,
+                iov_len: at.len,
+            };
+            let mut desc = at.desc;
+            let msg = kfi_msg {
+                type_: KVEC,
+                __bindgen_anon_1: RawList { msg_iov: &kvec },
+                desc: &mut desc,
+                iov_count: 1,
+                addr: PEER,
+                context,
+                data: key,
+            };
+            // SAFETY: The endpoint is open. The memory is as `Local` promises, and nobody else has it until the
+            // transfer has ended; the message is valid for the call.
+            unsafe { op!((*ep).msg, kfi_ops_msg, sendmsg(ep, &msg, FLAGS)) }
+        })
     }
 
     /// `kfi_read()`: reads from the peer's memory into the request's, as many bytes as that has.

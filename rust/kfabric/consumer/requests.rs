@@ -59,6 +59,8 @@ pub struct Transfer {
     pub len: usize,
     /// What the peer has sent along.
     pub data: Option<u64>,
+    /// The key of this side that the peer had invalidated by it: nobody reaches that region any more.
+    pub invalidated: Option<u64>,
 }
 
 impl Transfer {
@@ -75,6 +77,7 @@ impl Transfer {
             },
             len: done.len,
             data: done.data(),
+            invalidated: done.invalidated(),
         }
     }
 }

@@ -24,6 +24,7 @@ impl PostFlags {
     const FENCE: u64 = widen_u32(c::KFI_FENCE);
     const REMOTE_CQ_DATA: u64 = widen_u32(c::KFI_REMOTE_CQ_DATA);
     const DELIVERY: u64 = widen_u32(c::KFI_DELIVERY_COMPLETE);
+    const INVALIDATE: u64 = c::KFI_INVALIDATE;
     const SENT: u64 = widen_u32(c::KFI_INJECT_COMPLETE | c::KFI_TRANSMIT_COMPLETE);
 
     /// Those of a request that goes to the peer.
@@ -34,6 +35,8 @@ impl PostFlags {
         | Self::REMOTE_CQ_DATA
         | Self::DELIVERY
         | Self::SENT;
+    /// Those of a message.
+    pub(crate) const SEND: u64 = Self::TRANSMIT | Self::INVALIDATE;
     /// Those of a request that takes something from the peer: there is nothing to inject, and nobody who
     /// would get data.
     pub(crate) const READ: u64 = Self::TRANSMIT & !(Self::INJECT | Self::REMOTE_CQ_DATA);
@@ -43,18 +46,23 @@ impl PostFlags {
     /// Those of a request that waits for the peer.
     pub(crate) const RECEIVE: u64 = Self::COMPLETION | Self::MORE;
 
-    const ALL: u64 = Self::TRANSMIT | Self::RECEIVE;
+    const ALL: u64 = Self::SEND | Self::RECEIVE;
 
     /// Takes flags of a call, of which only those in `known` make sense.
     ///
     /// # Errors
     ///
-    /// - `EBADFLAGS`: there are others.
+    /// - `EBADFLAGS`: there are others, or such that exclude each other.
     pub(crate) fn parse(flags: u64, known: u64) -> Result<Self, Refusal> {
         let unknown = flags & !(known & Self::ALL);
         if unknown != 0 {
             let refusal = Refusal::new(Errno::EBADFLAGS, c"flag not supported by this transfer");
             return Err(refusal.value(unknown));
+        }
+        const EITHER: u64 = PostFlags::INVALIDATE | PostFlags::REMOTE_CQ_DATA;
+        if flags & EITHER == EITHER {
+            let refusal = Refusal::new(Errno::EBADFLAGS, c"either data or a key to be invalidated");
+            return Err(refusal.value(flags));
         }
         // INVARIANT: Just checked.
         Ok(Self(flags))
@@ -98,6 +106,11 @@ impl PostFlags {
         self.0 & Self::FENCE != 0
     }
 
+    /// Does the peer's device invalidate a key with it?
+    pub(crate) const fn invalidates(self) -> bool {
+        self.0 & Self::INVALIDATE != 0
+    }
+
     /// Does the peer's completion queue get data with it?
     pub(crate) const fn has_data(self) -> bool {
         self.0 & Self::REMOTE_CQ_DATA != 0
@@ -121,6 +134,14 @@ mod tests {
         assert_eq!(parse(1 << 63, u64::MAX), Err(Errno::EBADFLAGS));
         assert_eq!(
             parse(PostFlags::INJECT, PostFlags::READ),
+            Err(Errno::EBADFLAGS)
+        );
+        let both = PostFlags::INVALIDATE | PostFlags::REMOTE_CQ_DATA;
+        assert_eq!(parse(both, PostFlags::SEND), Err(Errno::EBADFLAGS));
+        let invalidates = PostFlags::INVALIDATE;
+        assert!(parse(invalidates, PostFlags::SEND).is_ok_and(|flags| flags.invalidates()));
+        assert_eq!(
+            parse(invalidates, PostFlags::TRANSMIT),
             Err(Errno::EBADFLAGS)
         );
         assert!(!PostFlags::default(PostFlags::INJECT, PostFlags::READ).injects());

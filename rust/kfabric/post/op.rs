@@ -14,10 +14,13 @@ use kfi_bindings as c;
 /// What is to be done with the memory at this side.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
-    /// It is sent to the peer, perhaps with some data for its completion queue.
+    /// It is sent to the peer, perhaps with some data for its completion queue, or to have a key of the
+    /// peer's invalidated.
     Send {
         /// Those data.
         data: Option<u64>,
+        /// That key; then there are no data.
+        invalidates: Option<u64>,
     },
     /// A message of the peer's goes there.
     Receive,

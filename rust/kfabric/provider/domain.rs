@@ -99,6 +99,12 @@ pub trait Domain: Any + Send + Sync {
         false
     }
 
+    /// Are its regions bound to endpoints before they are enabled, if it was opened with `KFI_MR_ENDPOINT`?
+    /// Otherwise a consumer that is ready for that doesn't have to. Any context.
+    fn binds_regions(&self) -> bool {
+        self.endpoints()
+    }
+
     /// What its connected endpoints can do, if it has any. Any context.
     fn msg_limits(&self) -> Option<&MsgLimits> {
         None

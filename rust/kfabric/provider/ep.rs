@@ -14,6 +14,7 @@ use crate::{
         irqlock::IrqLock, //
     }, //
 };
+use core::any::Any;
 use kernel::{
     new_condvar,
     prelude::*,
@@ -22,6 +23,7 @@ use kernel::{
             Atomic,
             Relaxed, //
         },
+        Arc,
         CondVar, //
     }, //
 };
@@ -49,6 +51,8 @@ struct State {
     phase: Phase,
     /// How many are on their way.
     users: usize,
+    /// What the provider has of it, for the regions that are bound to it.
+    part: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +70,7 @@ impl Endpoint {
         pin_init!(Self {
             id: LAST_ID.fetch_add(1, Relaxed).wrapping_add(1),
             auth_key,
-            state <- new_irq_lock!(State { phase: Phase::New, users: 0 }, c"kfabric_endpoint"),
+            state <- new_irq_lock!(State { phase: Phase::New, users: 0, part: None }, c"kfabric_endpoint"),
             left <- new_condvar!("kfabric_endpoint"),
         })
     }
@@ -103,6 +107,13 @@ impl Endpoint {
         })
     }
 
+    /// Attaches what the provider has of it, which is dropped when the endpoint is closed, or before it is
+    /// opened. May sleep, but not for long.
+    pub fn attach(&self, part: Arc<dyn Any + Send + Sync>) {
+        let before = self.state.with(|state| state.part.replace(part));
+        drop(before);
+    }
+
     /// Opens the door; `EOPBADSTATE` if it has been opened before. Any context.
     pub(crate) fn enable(&self) -> Result<(), Errno> {
         self.state.with(|state| match state.phase {
@@ -116,12 +127,14 @@ impl Endpoint {
 
     /// Shuts the door, for good. Sleeps until those on their way have come out.
     pub(crate) fn close(&self) {
-        self.state.with(|state| {
+        let part = self.state.with(|state| {
             state.phase = Phase::Closed;
             while state.users > 0 {
                 self.left.wait(state);
             }
+            state.part.take()
         });
+        drop(part);
     }
 }
 
@@ -131,6 +144,13 @@ impl Endpoint {
 ///
 /// Counted among the endpoint's users.
 pub struct Inside<'a>(&'a Endpoint);
+
+impl Inside<'_> {
+    /// What the provider has [attached](Endpoint::attach); to be dropped before this. Any context.
+    pub fn part(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.0.state.with(|state| state.part.clone())
+    }
+}
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {

@@ -35,8 +35,9 @@ pub trait Mr: Any + Send + Sync {
     }
 
     /// The second half of a registration, the device's: peers can reach the region from the return
-    /// on. After an error they can't, and it is closed next; if that fails as well, the caller gets
-    /// `ENOTRECOVERABLE`, or is told by [`close`](Self::close). May sleep.
+    /// on, who have got the key in a documented way. After an error they can't, and it is closed next; if that
+    /// fails as well, the caller gets `ENOTRECOVERABLE`, or is told by [`close`](Self::close). But after
+    /// `EAGAIN` it may be called again. May sleep.
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal>;
 
     /// The pages behind it have changed (`kfi_mr_refresh()`): `request` describes the whole region
@@ -93,6 +94,8 @@ pub struct Bindings {
     /// The endpoint through which alone peers reach the region (`KFI_MR_ENDPOINT`), as long as it
     /// is open.
     pub endpoint: Option<Arc<Endpoint>>,
+    /// Something that is posted on the endpoint follows at once (`KFI_MORE`).
+    pub more: bool,
 }
 
 /// How peers reach a region.

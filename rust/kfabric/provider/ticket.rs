@@ -27,7 +27,11 @@ use kernel::sync::Arc;
 /// ```ignore
 /// // When the device is done with a receive:
 /// match status {
-///     Status::Done { len, data } => ticket.received(Received { len, data }),
+///     Status::Done { len, data } => ticket.received(Received {
+///         len,
+///         data,
+///         ..Received::default()
+///     }),
 ///     Status::TooLong { by } => ticket.fail(Failed {
 ///         excess: by,
 ///         ..Errno::ETRUNC.into()
@@ -58,6 +62,8 @@ pub struct Received {
     pub len: usize,
     /// What the peer's request has sent for the completion queue.
     pub data: Option<u64>,
+    /// The key of this side that the peer had invalidated by it.
+    pub invalidated: Option<u64>,
 }
 
 /// How a transfer failed.
@@ -118,6 +124,10 @@ impl Ticket {
         if let Some(data) = what.data {
             inner.done.data = data;
             inner.done.flags |= widen_u32(kfi_bindings::KFI_REMOTE_CQ_DATA);
+        }
+        if let Some(key) = what.invalidated {
+            inner.done.data = key;
+            inner.done.flags |= kfi_bindings::KFI_INVALIDATE;
         }
         inner.complete();
     }

@@ -38,7 +38,20 @@ impl Side {
     ) -> Result<(), Refusal> {
         let bytes = usize::try_from(sending.kept.bytes()).unwrap_or(usize::MAX);
         match (*sending.kept.op(), receive) {
-            (Op::Send { data }, Some(receive)) => send(sending, receive, data),
+            (Op::Send { data, invalidates }, Some(receive)) => {
+                if let Some(key) = invalidates {
+                    let done = peer.target().invalidate(&self.initiator(), key);
+                    if done.is_err() {
+                        return end(sending.kept.into_ticket(), done);
+                    }
+                }
+                let tail = Received {
+                    data,
+                    invalidated: invalidates,
+                    ..Received::default()
+                };
+                send(sending, receive, tail)
+            }
             (Op::Read, None) => {
                 let done = self.access(peer, &sending);
                 end(sending.kept.into_ticket(), done)
@@ -128,8 +141,8 @@ fn end(ticket: Ticket, done: Result<(), Refusal>) -> Result<(), Refusal> {
     done
 }
 
-/// Copies a message to where the peer wants it.
-fn send(sending: Sending, receive: Kept, data: Option<u64>) -> Result<(), Refusal> {
+/// Copies a message to where the peer wants it, who gets what comes `with` it.
+fn send(sending: Sending, receive: Kept, with: Received) -> Result<(), Refusal> {
     let bytes = sending.kept.bytes();
     let room = receive.bytes();
     if bytes > room {
@@ -148,7 +161,7 @@ fn send(sending: Sending, receive: Kept, data: Option<u64>) -> Result<(), Refusa
         None => sending.kept.copy_to(&receive),
     }
     let len = usize::try_from(bytes).unwrap_or(usize::MAX);
-    receive.into_ticket().received(Received { len, data });
+    receive.into_ticket().received(Received { len, ..with });
     sending.kept.into_ticket().complete();
     Ok(())
 }

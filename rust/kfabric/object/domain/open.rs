@@ -105,8 +105,8 @@ unsafe fn make(
     };
     let name = request.name.map(CString::try_from).transpose()?;
     let imp = fabric.provider().open_domain(&request)?;
-    // Where there are no endpoints, a consumer that is ready to bind regions to one doesn't have to.
-    let mr_mode = match imp.endpoints() {
+    // A consumer that is ready to bind regions to an endpoint may not have to.
+    let mr_mode = match imp.binds_regions() {
         true => attr.mr_mode,
         false => attr.mr_mode & !signed(kfi_bindings::KFI_MR_ENDPOINT),
     };

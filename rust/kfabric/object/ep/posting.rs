@@ -145,7 +145,8 @@ impl Kind {
         match self {
             Self::Receive => PostFlags::RECEIVE,
             Self::Read => PostFlags::READ,
-            Self::Send | Self::Write => PostFlags::TRANSMIT,
+            Self::Send => PostFlags::SEND,
+            Self::Write => PostFlags::TRANSMIT,
             Self::Atomic { .. } => PostFlags::ATOMIC,
         }
     }
@@ -154,10 +155,10 @@ impl Kind {
         !matches!(self, Self::Receive)
     }
 
-    /// What is done, with these data for the peer's completion queue.
-    const fn op(&self, data: Option<u64>) -> Op {
+    /// What is done, with these data for the peer's completion queue, or to end this key of the peer's.
+    const fn op(&self, data: Option<u64>, invalidates: Option<u64>) -> Op {
         match *self {
-            Self::Send => Op::Send { data },
+            Self::Send => Op::Send { data, invalidates },
             Self::Receive => Op::Receive,
             Self::Read => Op::Read,
             Self::Write => Op::Write { data },
@@ -264,7 +265,8 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
         by_region: limits.local.by_region && !flags.injects(),
         ..limits.local
     };
-    let op = kind.op(data);
+    let invalidates = call.data.filter(|_| flags.invalidates());
+    let op = kind.op(data, invalidates);
     let local = Local::find(&call.buffers, &op, &rules, find)?;
     if flags.injects() && local.bytes() > widen(limits.inject_size) {
         let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than inject_size");

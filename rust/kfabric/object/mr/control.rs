@@ -18,6 +18,7 @@ use crate::{
     support::{
         errno::Errno,
         noio::NoIo,
+        num::widen_u32,
         refusal::Refusal, //
     }, //
 };
@@ -35,27 +36,36 @@ use kfi_bindings::{
     kfid,
     KFI_ENABLE,
     KFI_GET_RAW_MR,
+    KFI_MORE,
     KFI_REFRESH, //
 };
+
+/// What is posted on the endpoint follows.
+const MORE: u64 = widen_u32(KFI_MORE);
 
 /// `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. Sleeps until the
 /// region is enabled, unless an event queue tells it.
 ///
 /// # Safety
 ///
-/// `fid` is null or an open object.
-unsafe fn enable(fid: *mut kfid) -> Result<c_int, Refusal> {
+/// `fid` is null or an open object, and `flags` null or valid.
+unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
     // SAFETY: `fid` is null or open by the requirements of this function.
     let object = unsafe { MrObject::from_fid(fid) }?;
     // SAFETY: C has a reference to what is open, and keeps it meanwhile.
     let object = unsafe { MrRef::another(NonNull::from(object)) };
+    // SAFETY: By the requirements of this function.
+    let flags = unsafe { flags.as_ref() }.copied().unwrap_or(0);
+    if flags & !MORE != 0 {
+        return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(flags));
+    }
     object.inner.lock().state.begin()?;
     match object.eq {
         Some(_) => {
             unsettled::leave(object);
             Ok(0)
         }
-        None => Ok(enable::finish(object)),
+        None => Ok(enable::finish(object, flags & MORE != 0)),
     }
 }
 
@@ -69,7 +79,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
     // SAFETY: C calls this on an open object.
     let done = unsafe { MrObject::from_fid(fid) }.and_then(|mr| match u32::try_from(command) {
         // SAFETY: As the C API demands.
-        Ok(KFI_ENABLE) => unsafe { enable(fid) },
+        Ok(KFI_ENABLE) => unsafe { enable(fid, arg.cast()) },
         // SAFETY: As the C API demands, the argument is null or valid.
         Ok(KFI_REFRESH) => match unsafe { arg.cast::<kfi_mr_modify>().as_ref() } {
             // SAFETY: As the C API demands, its list is null or valid.

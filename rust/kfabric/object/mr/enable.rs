@@ -33,13 +33,13 @@ use kfi_bindings::{
     KFI_MR_COMPLETE, //
 };
 
-/// Enables a pending region, tells the event queue, and lets those go on who wait. Returns 0, or the
+/// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets those go on who wait. Returns 0, or the
 /// number of an error that has been reported. Sleeps.
 ///
 /// One of those may be closing the region, and give up C's reference before this has returned: so this
 /// has one of its own.
-pub(super) fn finish(object: MrRef) -> c_int {
-    let pending = object.inner.lock().take_pending();
+pub(super) fn finish(object: MrRef, more: bool) -> c_int {
+    let pending = object.inner.lock().take_pending(more);
     conclude(object, pending.enable())
 }
 
@@ -100,10 +100,10 @@ impl Pending {
 
 impl Inner {
     /// Takes out what is needed to enable a region that is pending.
-    pub(super) fn take_pending(&mut self) -> Pending {
+    pub(super) fn take_pending(&mut self, more: bool) -> Pending {
         Pending {
             mr: self.mr.take(),
-            bindings: self.state.bindings(),
+            bindings: self.state.bindings(more),
             done: None,
         }
     }
@@ -112,7 +112,11 @@ impl Inner {
     fn end(&mut self, ended: Ended) -> Result<(), Refusal> {
         self.mr = ended.mr;
         let done = ended.enabled.map(|keys| self.keys = Some(keys));
-        self.state.end(done.is_ok());
+        match &done {
+            // Nothing was begun.
+            Err(refusal) if refusal.errno() == Errno::EAGAIN => self.state.end_again(),
+            done => self.state.end(done.is_ok()),
+        }
         done
     }
 

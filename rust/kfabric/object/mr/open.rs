@@ -132,7 +132,7 @@ impl Opened {
         let mut inner = self.object.inner.lock();
         inner.state.begin().ok()?;
         self.pending = self.object.eq.is_some();
-        (!self.pending).then(|| inner.take_pending())
+        (!self.pending).then(|| inner.take_pending(false))
     }
 
     /// How that has ended. Sleeps if it has to be undone.

@@ -5,9 +5,9 @@
 //! ```text
 //!               begin()            end(true)
 //!   Disabled ------------> Pending ----------> Enabled
-//!    |    ^                   |
-//!    +----+ bind_*()          +--------------> Failed
-//!                                  end(false)
+//!    |    ^ ^                 |
+//!    +----+ +----end_again()--+--------------> Failed
+//!   bind_*()                       end(false)
 //! ```
 //!
 //! A region is closed in any state but `Pending`, which ends by itself: it is `Closing` then, and last
@@ -155,6 +155,11 @@ impl<C, E> State<C, E> {
         self.phase = if well { Phase::Enabled } else { Phase::Failed };
     }
 
+    /// It is as it was before enabling began.
+    pub(super) fn end_again(&mut self) {
+        self.phase = Phase::Disabled;
+    }
+
     /// Closing begins, of what isn't pending.
     pub(super) fn begin_close(&mut self) {
         self.phase = Phase::Closing;
@@ -191,10 +196,11 @@ impl<C, E> State<C, E> {
 
 impl State<Arc<Counter>, Arc<Endpoint>> {
     /// What it is bound to, for its provider.
-    pub(super) fn bindings(&self) -> Bindings {
+    pub(super) fn bindings(&self, more: bool) -> Bindings {
         Bindings {
             counter: self.counter.get().cloned(),
             endpoint: self.endpoint.get().cloned(),
+            more,
         }
     }
 }

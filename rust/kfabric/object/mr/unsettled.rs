@@ -33,7 +33,7 @@ use kernel::{
 /// Its domain may be closed, before this returns, by who closes the region: so it isn't borrowed.
 pub(super) fn leave(object: MrRef) {
     let Some(queue) = work::registrations() else {
-        enable::finish(object);
+        enable::finish(object, false);
         return;
     };
     let unsettled = object.parent().unsettled().clone();
@@ -94,7 +94,7 @@ pub(crate) fn settle(unsettled: &Unsettled) {
         }
     }
     for object in left {
-        enable::finish(object);
+        enable::finish(object, false);
     }
 }
 
@@ -105,7 +105,7 @@ fn together(left: &mut Left) -> Result<(), AllocError> {
     let mut some = KVVec::with_capacity(count, GFP_KERNEL)?;
     let mut enabling = KVVec::with_capacity(count, GFP_KERNEL)?;
     for object in left.take(count) {
-        let pending = object.inner.lock().take_pending();
+        let pending = object.inner.lock().take_pending(false);
         // There is room.
         let _ = some.push_within_capacity((object, pending));
     }

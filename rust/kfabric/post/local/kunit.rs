@@ -16,6 +16,11 @@ mod tests {
     use kernel::prelude::*;
     use kfi_bindings::kvec;
 
+    const SEND: Op = Op::Send {
+        data: None,
+        invalidates: None,
+    };
+
     const RULES: LocalRules = LocalRules {
         by_region: true,
         mapped: MappedAs::Linear,
@@ -50,7 +55,7 @@ mod tests {
         let memory = KVec::from_elem(0_u8, 4096, GFP_KERNEL)?;
         let region = region(&memory, Access::SEND);
         let part = memory.get(100..300).ok_or(EINVAL)?;
-        let local = find(part, 7, Op::Send { data: None }, region)?;
+        let local = find(part, 7, SEND, region)?;
         let piece = LocalPiece::Region {
             desc: 7,
             address: 0x1000 + 100,
@@ -81,7 +86,7 @@ mod tests {
             let region = region(&memory, access);
             let found = find(&memory, 7, Op::Receive, region).map(|local| local.bytes());
             assert_eq!(found.map_err(|no| no.errno()), Err(Errno::EACCES));
-            assert!(find(&memory, 7, Op::Send { data: None }, region).is_ok());
+            assert!(find(&memory, 7, SEND, region).is_ok());
         }
         Ok(())
     }
