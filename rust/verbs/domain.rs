@@ -146,6 +146,10 @@ impl provider::Domain for Domain {
         Some(self)
     }
 
+    fn binds_regions(&self) -> bool {
+        self.link.mode().by_endpoint()
+    }
+
     fn msg_limits(&self) -> Option<&MsgLimits> {
         Some(&self.msg_limits)
     }

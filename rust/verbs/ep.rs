@@ -9,8 +9,10 @@
 
 mod conn;
 mod done;
+mod fates;
 mod limits;
 mod post;
+mod regions;
 mod staged;
 mod wires;
 
@@ -52,8 +54,11 @@ use kfabric::{
     Refusal, //
 };
 
-/// A connected endpoint.
-pub(crate) struct Ep {
+/// A connected endpoint. The regions that are bound to it share what is behind it.
+pub(crate) struct Ep(Arc<Parts>);
+
+/// What is behind an endpoint.
+pub(crate) struct Parts {
     /// In front of what it has on the device.
     gate: Pin<KBox<Gate<Wires, Shared>>>,
     conn: Arc<Conn>,
@@ -78,13 +83,30 @@ impl Ep {
         }
         let gate = KBox::pin_init(Gate::new(wires), GFP_KERNEL).map_err(refused::no_endpoint)?;
         let conn = Conn::new(asked.source, answers, asked.events, work.connections)?;
-        Ok(Self { gate, conn })
+        let parts = Arc::new(Parts { gate, conn }, GFP_KERNEL)?;
+        asked.endpoint.attach(parts.clone());
+        Ok(Self(parts))
     }
+}
 
+impl Parts {
     /// What it has on the device, while that is there.
     fn with_wires<R>(&self, f: impl FnOnce(&Wires) -> Result<R, Refusal>) -> Result<R, Refusal> {
         let inside = self.gate.enter().ok_or(refused::gone())?;
         f(inside.get())
+    }
+
+    /// Ends it, and all that was posted on it. Sleeps.
+    fn end(&self) {
+        match self.gate.shut() {
+            Some(shut) => {
+                let drained = shut.drain();
+                self.conn.end(drained.get().endpoint());
+                drained.take_away();
+            }
+            // Somebody is at it, or was.
+            None => self.gate.wait_gone(),
+        }
     }
 }
 
@@ -101,48 +123,42 @@ impl MsgEp for Ep {
     }
 
     fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
-        self.with_wires(|wires| self.conn.connect(wires.endpoint(), peer, data, bounds))
+        self.0
+            .with_wires(|wires| self.0.conn.connect(wires.endpoint(), peer, data, bounds))
     }
 
     fn accept(&self, data: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
-        self.with_wires(|wires| self.conn.accept(wires.endpoint(), data, bounds))
+        self.0
+            .with_wires(|wires| self.0.conn.accept(wires.endpoint(), data, bounds))
     }
 
     fn shutdown(&self) {
-        self.conn.shut_down();
+        self.0.conn.shut_down();
     }
 
     fn name(&self) -> Option<SocketAddr> {
-        self.conn.local()
+        self.0.conn.local()
     }
 
     fn peer(&self) -> Option<SocketAddr> {
-        self.conn.peer()
+        self.0.conn.peer()
     }
 
     fn post(&self, post: Post<'_>) -> Result<(), Refused> {
-        match self.gate.enter() {
-            Some(inside) => inside.get().post(post, &self.conn),
+        match self.0.gate.enter() {
+            Some(inside) => inside.get().post(post, &self.0.conn),
             None => Err(post.refuse(refused::not_connected())),
         }
     }
 
     fn end(&self) {
-        match self.gate.shut() {
-            Some(shut) => {
-                let drained = shut.drain();
-                self.conn.end(drained.get().endpoint());
-                drained.take_away();
-            }
-            // Somebody is at it, or was.
-            None => self.gate.wait_gone(),
-        }
+        self.0.end();
     }
 }
 
 impl Drop for Ep {
     fn drop(&mut self) {
         // If it was never handed out.
-        self.end();
+        self.0.end();
     }
 }

@@ -53,6 +53,7 @@ pub(crate) struct Link {
     #[pin]
     holder: Mutex<Option<Holder>>,
     mr_limits: MrLimits,
+    mode: Mode,
 }
 
 impl Link {
@@ -69,7 +70,7 @@ impl Link {
         atomics: bool,
         roster: Arc<Roster>,
     ) -> Result<Arc<Self>> {
-        let resources = Resources::new(device, work, atomics)?;
+        let resources = Resources::new(device, work, mode, atomics)?;
         let mr_limits = MrLimits {
             refresh: fence::allows_refresh(resources.fence(), resources.invalidates()),
             ..mode.limits(&device.limits())
@@ -82,6 +83,7 @@ impl Link {
                 device <- new_mutex!(Some(device.clone())),
                 holder <- new_mutex!(None),
                 mr_limits,
+                mode,
             }? Error),
             GFP_KERNEL,
         )
@@ -94,6 +96,11 @@ impl Link {
 
     pub(crate) fn mr_limits(&self) -> &MrLimits {
         &self.mr_limits
+    }
+
+    /// The mode that the domain was opened with.
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
     }
 
     pub(crate) fn callbacks(&self) -> &Callbacks<OnRemoval> {

@@ -18,17 +18,42 @@ use rdma::Limits;
 pub(crate) struct Mode {
     /// Keys go to peers as raw bytes, so that a region can be several to the device.
     raw: bool,
+    /// Regions are bound to endpoints, and registered there.
+    endpoint: bool,
 }
 
 /// Peers address regions by `kfid_mr.iova`, and the device chooses keys.
 const NEEDED: i32 = num::signed(kfi_bindings::KFI_MR_VIRT_ADDR | kfi_bindings::KFI_MR_PROV_KEY);
 
+/// Regions are bound to endpoints.
+const ENDPOINT: i32 = num::signed(kfi_bindings::KFI_MR_ENDPOINT);
+
 /// Keys go to peers as raw bytes.
 const RAW: i32 = num::signed(kfi_bindings::KFI_MR_RAW);
 
 impl Mode {
+    const PLAIN: Self = Self {
+        raw: false,
+        endpoint: false,
+    };
+
+    const RAW: Self = Self {
+        raw: true,
+        ..Self::PLAIN
+    };
+
     /// What is offered, in this order: the first that a consumer can agree to asks least of it.
-    pub(crate) const OFFERS: [Self; 2] = [Self { raw: false }, Self { raw: true }];
+    pub(crate) const OFFERS: [Self; 2] = [Self::PLAIN, Self::RAW];
+
+    /// What is offered with connected endpoints, likewise.
+    pub(crate) const ENDPOINT_OFFERS: [Self; 3] = [
+        Self::PLAIN,
+        Self::RAW,
+        Self {
+            endpoint: true,
+            ..Self::PLAIN
+        },
+    ];
 
     /// Takes the `mr_mode` of a domain's attributes.
     ///
@@ -41,16 +66,23 @@ impl Mode {
             return Err(refusal.value(num::widen_u32(NEEDED.unsigned_abs())));
         }
         let raw = bits & RAW != 0;
-        Ok(Self { raw })
+        // A region of several pieces takes more than one request. Who could agree to both has to bind nothing.
+        let endpoint = bits & ENDPOINT != 0 && !raw;
+        Ok(Self { raw, endpoint })
     }
 
     /// The bits as C has them.
     pub(crate) const fn bits(self) -> i32 {
-        if self.raw {
-            NEEDED | RAW
-        } else {
-            NEEDED
+        match (self.raw, self.endpoint) {
+            (true, _) => NEEDED | RAW,
+            (_, true) => NEEDED | ENDPOINT,
+            _ => NEEDED,
         }
+    }
+
+    /// Whether regions are bound to endpoints.
+    pub(crate) const fn by_endpoint(self) -> bool {
+        self.endpoint
     }
 
     /// The size of a key. Those of devices are 32 bits wide.
@@ -91,6 +123,8 @@ mod tests {
     fn a_bit_that_is_needed() {
         assert!(Mode::new(NEEDED).is_ok_and(|mode| !mode.raw && mode.bits() == NEEDED));
         assert!(Mode::new(-1).is_ok_and(|mode| mode.raw && mode.bits() == NEEDED | RAW));
+        let bound = Mode::new(NEEDED | ENDPOINT);
+        assert!(bound.is_ok_and(|mode| mode.by_endpoint() && mode.bits() == NEEDED | ENDPOINT));
         for bit in [
             kfi_bindings::KFI_MR_VIRT_ADDR,
             kfi_bindings::KFI_MR_PROV_KEY,

@@ -113,10 +113,10 @@ impl provider::Mr for Mr {
         Ok(())
     }
 
-    fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
+    fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal> {
         let link = self.link.clone();
         let inside = link.gate().enter().ok_or(refused::gone())?;
-        self.region()?.enable(inside.get())
+        self.region()?.enable(inside.get(), bindings)
     }
 
     fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {

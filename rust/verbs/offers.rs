@@ -91,7 +91,7 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
             true => ATOMIC,
             false => 0,
         };
-        for mode in Mode::OFFERS {
+        for mode in Mode::ENDPOINT_OFFERS {
             let msg = MsgOffer {
                 limits,
                 ends: found,

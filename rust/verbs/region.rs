@@ -6,7 +6,9 @@
 //! it. A region is one region of the device, or several that are registered and closed together.
 
 mod enable;
+mod lent;
 
+use self::lent::Lent;
 use crate::{
     lists,
     pool::Pool,
@@ -14,6 +16,7 @@ use crate::{
     resources::Resources,
     rights, //
 };
+use core::mem;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
@@ -31,8 +34,10 @@ use kfabric::{
     Refusal, //
 };
 use rdma::{
+    lent::Settled,
     mr::{
         FastMr,
+        Fence,
         Kind, //
     },
     sg::{
@@ -65,6 +70,8 @@ pub(crate) struct Region {
 enum State {
     /// The memory is mapped; no peer reaches it yet.
     Prepared(Few<PreparedMr<Memory>>),
+    /// The same, to be registered on an endpoint; or it was, and peers reach it who got the key by that.
+    Lent(Lent),
     /// Peers reach it.
     Valid(Few<ValidMr>),
     /// A step failed: no peer reaches it, for good.
@@ -77,7 +84,7 @@ impl Region {
     /// Checks memory, maps it and takes device regions for it. May sleep.
     ///
     /// With a spare list that is one of those that were reserved; then no memory is taken, if the
-    /// region is one to the device and the list is long enough.
+    /// region is one to the device and the list is long enough, and isn't to be registered on an endpoint.
     pub(crate) fn create(
         resources: &Resources,
         limits: &MrLimits,
@@ -98,7 +105,32 @@ impl Region {
             state: State::Failed,
         };
         region.state = State::Prepared(region.prepare(resources, lists)?);
+        if resources.lends() {
+            region.lend()?;
+        }
         Ok(region)
+    }
+
+    /// Gets ready to be registered on an endpoint, what is one region to the device. May sleep.
+    fn lend(&mut self) -> Result<(), Refusal> {
+        if let Some(mr) = self.take_prepared() {
+            self.state = State::Lent(Lent::new(mr.lend().map_err(refused::no_region)?));
+        }
+        Ok(())
+    }
+
+    /// What has become of it, if it was registered on an endpoint. Sleeps until that has ended.
+    fn land(&mut self, fence: Fence, put: impl FnOnce(FastMr)) {
+        match mem::replace(&mut self.state, State::Failed) {
+            State::Lent(lent) => match lent.settle(fence) {
+                Settled::Unposted(mr) => self.state = State::Prepared(one(mr)),
+                Settled::Valid(mr) => self.state = State::Valid(one(mr)),
+                Settled::Free(mr) => put(mr),
+                Settled::Gone => (),
+                Settled::Stuck => self.state = State::Stuck,
+            },
+            state => self.state = state,
+        }
     }
 
     /// As [`prepare`](Self::prepare), for lists whose device regions are gone.
@@ -187,6 +219,12 @@ impl Region {
         request: &MrRequest<'_>,
     ) -> Result<(), Refusal> {
         let fence = resources.fence();
+        if matches!(&self.state, State::Lent(lent) if !lent.is_settled()) {
+            let why = c"nothing has completed yet behind the region's registration";
+            return Err(Refusal::new(Errno::EAGAIN, why));
+        }
+        let reserved = self.reserved;
+        self.land(fence, |mr| put(resources.pool(), reserved, mr));
         let State::Valid(valid) = &mut self.state else {
             return Err(lost());
         };
@@ -207,8 +245,10 @@ impl Region {
 
     /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer
     /// can reach the memory. `EIO` if the device won't let go of it.
-    pub(crate) fn release(self, resources: &Resources) -> Result<(), Refusal> {
+    pub(crate) fn release(mut self, resources: &Resources) -> Result<(), Refusal> {
         let fence = resources.fence();
+        let reserved = self.reserved;
+        self.land(fence, |mr| put(resources.pool(), reserved, mr));
         let put = |mr| put(resources.pool(), self.reserved, mr);
         match self.state {
             State::Prepared(prepared) => {
@@ -242,7 +282,8 @@ impl Region {
     }
 
     /// Takes the region from the device by deregistering it, for which no queue is needed.
-    pub(crate) fn deregister(self) -> Result<(), Refusal> {
+    pub(crate) fn deregister(mut self) -> Result<(), Refusal> {
+        self.land(Fence::DEREGISTER, drop);
         self.state.deregister()
     }
 }
@@ -251,7 +292,7 @@ impl State {
     fn deregister(self) -> Result<(), Refusal> {
         match self {
             // Dropping what no peer could reach deregisters it too.
-            Self::Prepared(_) | Self::Failed => Ok(()),
+            Self::Prepared(_) | Self::Lent(_) | Self::Failed => Ok(()),
             Self::Valid(valid) => {
                 let mut result = Ok(());
                 valid.consume(|mr| result = mr.deregister().and(result));
@@ -269,6 +310,14 @@ pub(crate) fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
     } else {
         pool.put(mr);
     }
+}
+
+/// A list of one, which takes no memory.
+fn one<T>(item: T) -> Few<T> {
+    let mut one = Few::new();
+    // There is room.
+    let _ = one.push_within_capacity(item);
+    one
 }
 
 fn lost() -> Refusal {

@@ -4,6 +4,7 @@
 
 use crate::{
     fence,
+    mode::Mode,
     pool::{
         figures::Shown,
         Pool, //
@@ -41,6 +42,8 @@ pub(crate) struct Resources {
     /// Whether peers may do atomic operations where they may write.
     atomics: bool,
     fence: Fence,
+    /// Regions are registered on endpoints.
+    lends: bool,
 }
 
 impl Resources {
@@ -53,6 +56,7 @@ impl Resources {
     pub(crate) fn new(
         device: &ARef<Device>,
         work: Queues,
+        mode: Mode,
         atomics: bool,
     ) -> Result<Pin<KBox<Self>>> {
         let max_pages = device.limits().max_fast_reg_pages;
@@ -72,6 +76,7 @@ impl Resources {
                 invalidates,
                 atomics,
                 fence,
+                lends: mode.by_endpoint(),
             }),
             GFP_KERNEL,
         )
@@ -106,6 +111,11 @@ impl Resources {
     /// How regions are taken from the device.
     pub(crate) fn fence(&self) -> Fence {
         self.fence
+    }
+
+    /// Whether regions are registered on endpoints.
+    pub(crate) fn lends(&self) -> bool {
+        self.lends
     }
 
     /// Waits until no object is being made or destroyed in the background, which could be taken for

@@ -2,7 +2,17 @@
 
 //! The connection of an endpoint.
 
-use super::staged::Staged;
+use super::{
+    fates::{
+        self,
+        Fates, //
+    },
+    staged::{
+        self,
+        Giving,
+        Staged, //
+    }, //
+};
 use crate::refused;
 use core::net::SocketAddr;
 use kernel::{
@@ -34,14 +44,18 @@ use kfabric::{
     NoIo,
     Refusal, //
 };
-use rdma::cm::{
-    Connection,
-    Endpoint,
-    Event,
-    Incoming,
-    Proposal,
-    Terms,
-    REJECTED_BY_CONSUMER, //
+use rdma::{
+    cm::{
+        Connection,
+        Endpoint,
+        Event,
+        Incoming,
+        Proposal,
+        Terms,
+        REJECTED_BY_CONSUMER, //
+    },
+    request::Then,
+    wr::WorkRequest, //
 };
 
 /// How long the peer has to find out for itself that its message has failed here, in milliseconds. If
@@ -70,6 +84,9 @@ pub(super) struct Conn {
     /// What was posted and waits for more.
     #[pin]
     staged: Staged,
+    /// What becomes of regions that were registered on it.
+    #[pin]
+    fates: Fates,
     #[pin]
     stage: Mutex<Stage>,
     /// A request to the peer has failed.
@@ -92,11 +109,13 @@ impl Conn {
         queue: Arc<OwnedQueue>,
     ) -> Result<Arc<Self>, Refusal> {
         let source = answers.as_ref().map_or(source, Incoming::local);
+        let fates = fates::room().map_err(|_| Errno::ENOMEM)?;
         let conn = pin_init!(Self {
             source,
             events,
             queue,
             staged <- Staged::new(),
+            fates <- Fates::new(fates),
             stage <- new_mutex!(Stage::New(answers)),
             failed: Atomic::new(false),
             work <- new_work!("kfi_verbs_conn"),
@@ -165,9 +184,29 @@ impl Conn {
         let _ = self.queue.enqueue(self.clone());
     }
 
-    /// What was posted and waits for more. Any context.
-    pub(super) fn staged(&self) -> &Staged {
-        &self.staged
+    /// Gives a request to the device, as [`Staged::give`]; if something fails that was accepted before, so
+    /// does the connection. Any context.
+    pub(super) fn give<K, F>(
+        self: &Arc<Self>,
+        endpoint: &Arc<Endpoint>,
+        request: staged::Send<K, F>,
+        more: bool,
+        how: Giving,
+    ) -> staged::Given<K, F>
+    where
+        K: Send + 'static,
+        F: Then<WorkRequest<K>>,
+    {
+        let (given, failed) = self.staged.give(endpoint, request, more, how);
+        if failed {
+            self.fail();
+        }
+        given
+    }
+
+    /// What becomes of regions that were registered on it. Any context.
+    pub(super) fn fates(&self) -> &Fates {
+        &self.fates
     }
 
     /// Its own address. May sleep.

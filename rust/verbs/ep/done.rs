@@ -85,7 +85,12 @@ impl<K: Send + 'static> Then<Receive<K>> for Told {
     fn ended(self, ended: Ended<Receive<K>>) {
         drop(ended.request);
         match ended.result {
-            Ok(arrival) => arrived(self.ticket, arrival),
+            Ok(arrival) => {
+                if let Some(key) = ended.invalidated {
+                    self.conn.fates().see(key);
+                }
+                arrived(self.ticket, arrival);
+            }
             Err(error) => self.fail(Queue::Receives, error),
         }
     }
@@ -97,7 +102,11 @@ fn arrived(ticket: Ticket, arrival: Arrival) {
     let data = arrival.imm.map(u64::from);
     match data {
         Some(data) if arrival.written => ticket.written(len, data),
-        data => ticket.received(Received { len, data }),
+        data => ticket.received(Received {
+            len,
+            data,
+            invalidated: arrival.invalidated.map(u64::from),
+        }),
     }
 }
 

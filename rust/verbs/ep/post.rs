@@ -5,6 +5,7 @@
 use super::{
     conn::Conn,
     done::Told,
+    staged::Giving,
     wires::Wires, //
 };
 use crate::{
@@ -83,12 +84,7 @@ impl Wires {
             Ok(request) => {
                 let more = post.flags.more();
                 begin(request, post, conn, |request| {
-                    let staged = conn.staged();
-                    let (given, failed) = staged.give(self.endpoint(), request, more);
-                    if failed {
-                        conn.fail();
-                    }
-                    given
+                    conn.give(self.endpoint(), request, more, Giving::Told)
                 })
             }
             Err(why) => Err(post.refuse(why)),
@@ -100,8 +96,14 @@ impl Wires {
 fn request<K>(memory: Gather<K>, post: &Post<'_>) -> Result<WorkRequest<K>, Refusal> {
     let to = || remote(post.remote.pieces());
     let request = match post.op {
-        Op::Send { data: None } => WorkRequest::send(memory),
-        Op::Send { data: Some(data) } => WorkRequest::send_with_imm(memory, immediate(data)?),
+        Op::Send {
+            invalidates: Some(key),
+            ..
+        } => WorkRequest::send_with_inv(memory, short(key)?),
+        Op::Send {
+            data: Some(data), ..
+        } => WorkRequest::send_with_imm(memory, immediate(data)?),
+        Op::Send { .. } => WorkRequest::send(memory),
         Op::Write { data: None } => WorkRequest::write(memory, to()?),
         Op::Write { data: Some(data) } => {
             WorkRequest::write_with_imm(memory, to()?, immediate(data)?)
@@ -138,12 +140,16 @@ fn immediate(data: u64) -> Result<u32, Refusal> {
 /// The peer's memory, which is one piece.
 fn remote(pieces: &[RemotePiece]) -> Result<Remote, Refusal> {
     let piece = pieces.first().ok_or(Errno::EINVAL)?;
-    let why = c"no device has keys of that length";
-    let key = u32::try_from(piece.key);
     Ok(Remote {
         address: piece.base,
-        key: key.map_err(|_| Refusal::new(Errno::ENOKEY, why).value(piece.key))?,
+        key: short(piece.key)?,
     })
+}
+
+/// A key as devices have them.
+fn short(key: u64) -> Result<u32, Refusal> {
+    let why = c"no device has keys of that length";
+    u32::try_from(key).map_err(|_| Refusal::new(Errno::ENOKEY, why).value(key))
 }
 
 /// Begins a transfer by posting a request.

@@ -17,6 +17,7 @@ use rdma::{
     cm::{
         Chain,
         Endpoint,
+        Tail,
         Unposted, //
     },
     request::{
@@ -35,8 +36,13 @@ pub(super) struct Staged {
 }
 
 enum State {
-    /// What waits, if anything does.
-    Open(Option<Chain>),
+    /// Requests can be given.
+    Open {
+        /// What waits, if anything does.
+        waiting: Option<Chain>,
+        /// What was posted last, if how that has ended is told with the next one.
+        tail: Option<Tail>,
+    },
     /// The device didn't take what has waited, which is to be ended where a handler may be called.
     Failed { _unposted: Unposted },
     /// Nothing waits any more.
@@ -44,16 +50,29 @@ enum State {
 }
 
 /// A request to the peer.
-type Send<K, F> = KBox<Request<WorkRequest<K>, F>>;
+pub(super) type Send<K, F> = KBox<Request<WorkRequest<K>, F>>;
 
 /// What becomes of a request.
-type Given<K, F> = Result<(), NotPosted<WorkRequest<K>, F>>;
+pub(super) type Given<K, F> = Result<(), NotPosted<WorkRequest<K>, F>>;
+
+/// How a request is given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Giving {
+    /// It is told how it ends.
+    Told,
+    /// That is told with one behind it, unless there are many such already.
+    Silent,
+}
 
 impl Staged {
     /// Nothing waits.
     pub(super) fn new() -> impl PinInit<Self> {
+        let nothing = State::Open {
+            waiting: None,
+            tail: None,
+        };
         pin_init!(Self {
-            state <- new_irq_lock!(State::Open(None), c"kfi_verbs_staged"),
+            state <- new_irq_lock!(nothing, c"kfi_verbs_staged"),
         })
     }
 
@@ -65,33 +84,42 @@ impl Staged {
         endpoint: &Arc<Endpoint>,
         request: Send<K, F>,
         more: bool,
+        how: Giving,
     ) -> (Given<K, F>, bool)
     where
         K: core::marker::Send + 'static,
         F: Then<WorkRequest<K>>,
     {
         self.state.with(|state| {
-            let State::Open(waiting) = &mut **state else {
+            let State::Open { waiting, tail } = &mut **state else {
                 // It would overtake what has ended without being sent.
                 let error = Errno::ENOTCONN.into();
                 return (Err(NotPosted { error, request }), false);
             };
             let mut chain = match waiting.take() {
                 Some(chain) => chain,
-                None if !more => return (endpoint.post(request), false),
-                None => match endpoint.begin_chain() {
+                None if !more && tail.is_none() && how == Giving::Told => {
+                    return (endpoint.post(request), false)
+                }
+                None => match endpoint.begin_chain_behind(tail) {
                     Ok(chain) => chain,
                     Err(error) => return (Err(NotPosted { error, request }), false),
                 },
             };
-            let given = chain.push(request);
+            let given = match how {
+                Giving::Told => chain.push(request),
+                Giving::Silent => chain.push_silent(request),
+            };
             if more && given.is_ok() {
                 *waiting = Some(chain);
                 return (given, false);
             }
             // Nor do they wait if there is no room for this one: who waits for room waits for them.
             match chain.try_post() {
-                Ok(()) => (given, false),
+                Ok(silent) => {
+                    *tail = silent;
+                    (given, false)
+                }
                 Err(_unposted) => {
                     **state = State::Failed { _unposted };
                     (given, true)

@@ -21,6 +21,7 @@ use core::mem;
 use kernel::prelude::*;
 use kfabric::{
     provider::{
+        Bindings,
         Closing,
         Enabling,
         Keys, //
@@ -31,7 +32,11 @@ use kfabric::{
 use rdma::Few;
 
 /// One of them, and where it is told how it ended.
-type Enabled<'a> = (&'a mut Region, &'a mut Option<Result<Keys, Refusal>>);
+type Enabled<'a> = (
+    &'a mut Region,
+    &'a Bindings,
+    &'a mut Option<Result<Keys, Refusal>>,
+);
 
 /// Enables several. Sleeps until the device is done with all. Without memory for lists of them each is
 /// enabled by itself: those that were reserved don't fail for that.
@@ -58,9 +63,9 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
                 // There is room.
                 Some(own) => {
                     let _ = prepared.push_within_capacity(own);
-                    let _ = regions.push_within_capacity((region, &mut *one.done));
+                    let _ = regions.push_within_capacity((region, one.bindings, &mut *one.done));
                 }
-                None => *one.done = Some(region.enable(resources)),
+                None => *one.done = Some(region.enable(resources, one.bindings)),
             },
             Some(Err(refusal)) => *one.done = Some(Err(refusal)),
             None => *one.done = Some(Err(Errno::EINVAL.into())),
@@ -76,12 +81,12 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
             let refusal = refused::no_queue(error);
             return regions
                 .into_iter()
-                .for_each(|(_, done)| *done = Some(Err(refusal)));
+                .for_each(|(_, _, done)| *done = Some(Err(refusal)));
         }
     };
     match queue.register_into(prepared, room) {
         Ok(valid) => {
-            for ((region, done), valid) in regions.into_iter().zip(valid) {
+            for ((region, _, done), valid) in regions.into_iter().zip(valid) {
                 *done = Some(Ok(region.set_valid(valid)));
             }
         }
@@ -97,13 +102,13 @@ fn one_by_one(
 ) {
     match lists {
         Ok(lists) => {
-            for ((region, done), list) in regions.into_iter().zip(lists) {
+            for ((region, bindings, done), list) in regions.into_iter().zip(lists) {
                 let again = region.prepare_again(resources, list);
-                *done = Some(again.and_then(|()| region.enable(resources)));
+                *done = Some(again.and_then(|()| region.enable(resources, bindings)));
             }
         }
         Err(error) => {
-            for (region, done) in regions {
+            for (region, _, done) in regions {
                 region.not_undone(error);
                 *done = Some(Err(refused::not_undone(error)));
             }
@@ -139,7 +144,12 @@ fn closed_together(link: &Link, mrs: &mut [Closing<'_>]) -> bool {
         return false;
     };
     for one in mrs {
-        match one.mr.as_any().downcast_mut().and_then(Mr::take_valid) {
+        match one
+            .mr
+            .as_any()
+            .downcast_mut()
+            .and_then(|mr: &mut Mr| mr.take_valid(resources))
+        {
             Some((own, reserved)) => {
                 // There is room.
                 let _ = valid.push_within_capacity(own);
@@ -172,11 +182,11 @@ fn closed_together(link: &Link, mrs: &mut [Closing<'_>]) -> bool {
 impl Mr {
     /// Takes what the device has of it, if that is one valid region; and says whether it is one of
     /// those that were reserved.
-    fn take_valid(&mut self) -> Option<(rdma::ValidMr, bool)> {
+    fn take_valid(&mut self, resources: &Resources) -> Option<(rdma::ValidMr, bool)> {
         let State::Open(region) = &mut self.state else {
             return None;
         };
-        let valid = region.take_valid()?;
+        let valid = region.take_valid(resources)?;
         drop(mem::replace(&mut self.state, State::Idle));
         Some((valid, self.spare.is_some()))
     }

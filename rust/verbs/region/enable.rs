@@ -4,6 +4,8 @@
 
 use super::{
     lost,
+    one,
+    put,
     Region,
     State, //
 };
@@ -15,13 +17,16 @@ use core::mem;
 use kernel::prelude::*;
 use kfabric::{
     num,
-    provider::Keys,
+    provider::{
+        Bindings,
+        Keys, //
+    },
     Refusal,
     RemotePiece, //
 };
 use rdma::{
+    mr::Fence,
     sg::Memory,
-    Few,
     PreparedMr,
     ValidMr,
     WrError, //
@@ -35,8 +40,30 @@ const ATTEMPTS: u32 = 8;
 
 impl Region {
     /// Lets peers in, and says how they reach the memory: by all of its device regions or by none.
-    /// Sleeps until the device is done.
-    pub(crate) fn enable(&mut self, resources: &Resources) -> Result<Keys, Refusal> {
+    /// Sleeps until the device is done; but on a connected endpoint it is for any context.
+    ///
+    /// # Errors
+    ///
+    /// It may be tried again after these:
+    ///
+    /// - `EAGAIN`: the queue of the endpoint is full.
+    pub(crate) fn enable(
+        &mut self,
+        resources: &Resources,
+        bindings: &Bindings,
+    ) -> Result<Keys, Refusal> {
+        if let (State::Lent(lent), Some(endpoint)) = (&mut self.state, &bindings.endpoint) {
+            if let Some(keys) = lent.register(endpoint, bindings.more)? {
+                return Ok(keys);
+            }
+        }
+        // Not posted yet, so this doesn't sleep.
+        self.land(Fence::DEREGISTER, drop);
+        self.enable_by_queue(resources)
+    }
+
+    /// As [`enable`](Self::enable), by the registration queue.
+    fn enable_by_queue(&mut self, resources: &Resources) -> Result<Keys, Refusal> {
         // Allocated first: nothing is left to fail once a peer can reach the memory.
         let pieces = match self.runs.len() {
             0 | 1 => KVec::new(),
@@ -89,11 +116,9 @@ impl Region {
 
     /// Peers can reach it; says how.
     pub(crate) fn set_valid(&mut self, valid: ValidMr) -> Keys {
-        let mut one = Few::new();
-        // There is room.
-        let _ = one.push_within_capacity(valid);
-        let keys = keys(&one, KVec::new());
-        self.state = State::Valid(one);
+        let valid = one(valid);
+        let keys = keys(&valid, KVec::new());
+        self.state = State::Valid(valid);
         keys
     }
 
@@ -103,10 +128,7 @@ impl Region {
         resources: &Resources,
         list: Memory,
     ) -> Result<(), Refusal> {
-        let mut one = Few::new();
-        // There is room.
-        let _ = one.push_within_capacity(list);
-        self.state = State::Prepared(self.prepare_anew(resources, one)?);
+        self.state = State::Prepared(self.prepare_anew(resources, one(list))?);
         Ok(())
     }
 
@@ -117,8 +139,11 @@ impl Region {
         }
     }
 
-    /// Takes what peers can reach; `None` if that is several, or nothing.
-    pub(crate) fn take_valid(&mut self) -> Option<ValidMr> {
+    /// Takes what peers can reach; `None` if that is several, or nothing. Sleeps until a registration that is
+    /// under way has ended.
+    pub(crate) fn take_valid(&mut self, resources: &Resources) -> Option<ValidMr> {
+        let reserved = self.reserved;
+        self.land(resources.fence(), |mr| put(resources.pool(), reserved, mr));
         match &mut self.state {
             State::Valid(valid) if valid.len() == 1 => {
                 let valid = mem::take(valid).into_iter().next();

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A region that is registered on an endpoint's queue pair.
+
+use crate::ep;
+use core::any::Any;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    num,
+    provider::Keys,
+    Endpoint,
+    Refusal, //
+};
+use rdma::{
+    lent::{
+        LentMr,
+        Settled, //
+    },
+    mr::Fence,
+    sg::Memory, //
+};
+
+/// It, and the endpoint on which it was registered.
+pub(super) struct Lent {
+    mr: LentMr<Memory>,
+    endpoint: Option<Arc<Endpoint>>,
+}
+
+impl Lent {
+    pub(super) fn new(mr: LentMr<Memory>) -> Self {
+        let endpoint = None;
+        Self { mr, endpoint }
+    }
+
+    /// Has it registered on an endpoint, and says how peers reach it: when they have got the key by that.
+    /// `None`, with nothing
+    /// done, if the endpoint is yet to be connected. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: the connection is gone.
+    /// - `EAGAIN`: its queue is full.
+    /// - `ENOMEM`
+    pub(super) fn register(
+        &mut self,
+        endpoint: &Arc<Endpoint>,
+        more: bool,
+    ) -> Result<Option<Keys>, Refusal> {
+        let Some(inside) = endpoint.enter() else {
+            return Ok(None);
+        };
+        let part = inside.part();
+        let Some(parts) = part.as_deref().and_then(parts) else {
+            return Ok(None);
+        };
+        if !parts.register(&mut self.mr, more)? {
+            return Ok(None);
+        }
+        self.endpoint = Some(endpoint.clone());
+        let mr = self.mr.prepared();
+        Ok(Some(Keys {
+            key: u64::from(mr.rkey()),
+            base: mr.iova(),
+            desc: num::index(mr.lkey()),
+            pieces: KVec::new(),
+        }))
+    }
+
+    /// Whether it isn't being registered just now. Any context.
+    pub(super) fn is_settled(&self) -> bool {
+        self.mr.is_settled()
+    }
+
+    /// What has become of it. Sleeps until its registration has ended.
+    pub(super) fn settle(self, fence: Fence) -> Settled<Memory> {
+        if let Some(inside) = self.endpoint.as_ref().and_then(|endpoint| endpoint.enter()) {
+            let part = inside.part();
+            if let Some(parts) = part.as_deref().and_then(parts) {
+                parts.settle(&self.mr);
+            }
+        }
+        self.mr.settle(fence)
+    }
+}
+
+/// What is behind an endpoint of ours.
+fn parts(part: &(dyn Any + Send + Sync)) -> Option<&ep::Parts> {
+    part.downcast_ref()
+}
