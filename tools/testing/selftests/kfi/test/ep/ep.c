@@ -43,6 +43,10 @@ static const struct kfi_case cases[] = {
 	{ "named", ep_named_case },
 	{ "options", ep_options_case },
 	{ "stall", ep_stall_case },
+	{ "regions", ep_regions_case },
+	{ "regions_refused", ep_regions_refused_case },
+	{ "regions_ends", ep_regions_ends_case },
+	{ "regions_many", ep_regions_many_case },
 	{ "soak", ep_soak_case },
 };
 

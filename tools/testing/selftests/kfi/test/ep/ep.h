@@ -149,6 +149,12 @@ void ep_named_case(struct kfi_test *t);
 void ep_options_case(struct kfi_test *t);
 void ep_stall_case(struct kfi_test *t);
 
+/* regions.c */
+void ep_regions_case(struct kfi_test *t);
+void ep_regions_refused_case(struct kfi_test *t);
+void ep_regions_ends_case(struct kfi_test *t);
+void ep_regions_many_case(struct kfi_test *t);
+
 /* soak.c */
 void ep_soak_case(struct kfi_test *t);
 

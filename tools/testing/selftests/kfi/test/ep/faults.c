@@ -260,6 +260,56 @@ out:
 	kfree(mem);
 }
 
+/*
+ * A region is enabled, or it is not and can be closed; and closing it, which has to have something posted
+ * behind its registration, harms nobody.
+ */
+static void region_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
+	struct ep_pair *p = ep_connected(t, &wants);
+	u8 *mem = kzalloc(LEN, GFP_KERNEL);
+	unsigned int nth, closing, refused = 0;
+	struct kfi_cq_data_entry entry;
+	struct kfid_mr *mr = NULL;
+	bool failed;
+	int ret;
+
+	if (!p || !EXPECT(t, mem, "no memory"))
+		goto out;
+	for (closing = 0; closing < 2; closing++) {
+		failed = true;
+		for (nth = 1; failed && nth < MAX_NTH && !t->failures; nth++) {
+			EXPECT_EQ(t, kfi_mr_reg(p->side[0].domain, mem, LEN, KFI_REMOTE_READ, 0, 9, 0,
+						&mr, NULL), 0);
+			EXPECT_EQ(t, kfi_mr_bind(mr, &p->side[0].ep->fid, 0), 0);
+			if (!closing)
+				arm(nth);
+			ret = kfi_mr_enable(mr);
+			if (!closing)
+				failed = disarm();
+			if (ret) {
+				refused++;
+				expect_errno(t, "enabling", ret, nth, failed);
+			}
+			if (closing)
+				arm(nth);
+			EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+			if (closing)
+				failed = disarm();
+		}
+	}
+	ktap_note("enabling: %u refusals", refused);
+	/* The connection goes on. */
+	EXPECT_EQ(t, kfi_recv(p->side[1].ep, mem, LEN, NULL, 0, mem), 0);
+	EXPECT_EQ(t, kfi_send(p->side[0].ep, mem, LEN, NULL, 0, mem), 0);
+	EXPECT_EQ(t, kfi_cq_sread(p->side[1].rx, &entry, 1, NULL, EP_WAIT_MS), 1);
+out:
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
+
 /* A close has no way to fail for want of memory. */
 static void close_case(struct kfi_test *t)
 {
@@ -288,6 +338,7 @@ static const struct kfi_case cases[] = {
 	{ "open", open_case },
 	{ "connect", connect_case },
 	{ "post", post_case },
+	{ "region", region_case },
 	{ "close", close_case },
 };
 

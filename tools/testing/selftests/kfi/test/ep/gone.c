@@ -55,7 +55,9 @@ static void all_refused(struct kfi_test *t, struct ep_pair *p, u8 *mem)
 
 static void gone_case(struct kfi_test *t)
 {
-	struct ep_pair *p = ep_connected(t, NULL), *waiting = ep_listening(t, NULL);
+	struct ep_wants binds = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
+	struct ep_pair *p = ep_connected(t, &binds), *waiting = ep_listening(t, NULL);
+	struct kfid_mr *mrs[2] = {};
 	u8 *mem = kzalloc((RECEIVES + 1) * LEN, GFP_KERNEL);
 	struct ep_event *e = kzalloc_obj(*e);
 	struct kfi_info *info = NULL;
@@ -73,6 +75,13 @@ static void gone_case(struct kfi_test *t)
 	for (i = 0; i < RECEIVES; i++)
 		for (j = 0; j < 2; j++)
 			EXPECT_EQ(t, kfi_recv(p->side[j].ep, mem + i * LEN, LEN, NULL, 0, ctx(i)), 0);
+	/* Regions that nothing is posted behind, and one of them nothing yet to the device. */
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(t, kfi_mr_reg(p->side[0].domain, mem, LEN, KFI_REMOTE_READ, 0, 0, 0, &mrs[i],
+					NULL), 0);
+		EXPECT_EQ(t, kfi_mr_bind(mrs[i], &p->side[0].ep->fid, 0), 0);
+		EXPECT_EQ(t, i ? kfi_mr_enable_more(mrs[i]) : kfi_mr_enable(mrs[i]), 0);
+	}
 	ktap_note("ready for the device to go");
 	/* Both are told, and who is still connecting fails. */
 	for (j = 0; j < 2; j++) {
@@ -91,6 +100,9 @@ static void gone_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_endpoint(waiting->side[1].domain, info, &ep, NULL), -KFI_ENODEV);
 	EXPECT_EQ(t, kfi_endpoint(p->side[0].domain, p->info, &ep, NULL), -KFI_ENODEV);
 out:
+	for (i = 0; i < 2; i++)
+		if (mrs[i])
+			EXPECT_EQ(t, kfi_close(&mrs[i]->fid), 0);
 	kfi_freeinfo(info);
 	if (p)
 		ep_pair_close(t, p);

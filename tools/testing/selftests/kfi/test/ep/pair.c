@@ -12,6 +12,19 @@ struct sockaddr_in ep_address(void)
 	return address;
 }
 
+/* The first of @infos, which are freed, whose regions are bound to endpoints: others ask for less. */
+static struct kfi_info *binding(struct kfi_test *t, struct kfi_info *infos)
+{
+	struct kfi_info *it, *found = NULL;
+
+	for (it = infos; it && !found; it = it->next)
+		if (it->domain_attr->mr_mode & KFI_MR_ENDPOINT)
+			found = kfi_dupinfo(it);
+	kfi_freeinfo(infos);
+	EXPECT(t, found, "no offer with KFI_MR_ENDPOINT");
+	return found;
+}
+
 struct kfi_info *ep_info(struct kfi_test *t, struct sockaddr_in *address, u64 flags, int mr_mode)
 {
 	struct ep_wants wants = { .mr_mode = mr_mode };
@@ -45,7 +58,7 @@ struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u6
 	kfi_freeinfo(hints);
 	if (info)
 		EXPECT_EQ(t, info->ep_attr->type, KFI_EP_MSG);
-	return info;
+	return (wants->mr_mode & KFI_MR_ENDPOINT) ? binding(t, info) : info;
 }
 
 bool ep_side_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,

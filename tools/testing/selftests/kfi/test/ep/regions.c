@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Regions that are bound to a connected endpoint and enabled by it (KFI_MR_ENDPOINT). */
+#include "ep.h"
+
+#define MODE		(EP_MODE | KFI_MR_ENDPOINT)
+#define LEN		(2 * PAGE_SIZE + 300)
+#define FETCHED		(KFI_RMA | KFI_READ)
+#define WRITTEN		(KFI_RMA | KFI_WRITE)
+#define SENT		(KFI_MSG | KFI_SEND)
+#define RECEIVED	(KFI_MSG | KFI_RECV)
+
+static void *ctx(unsigned long n)
+{
+	return (void *)(0x4e610000 + n);
+}
+
+/* What the passive side tells the active one of a region. */
+struct told {
+	u64 addr;
+	u64 key;
+};
+
+/* A connection, memory at both sides, and a region of the passive side's. */
+struct bound {
+	struct ep_pair *p;
+	u8 *there;
+	u8 *here;
+	struct kfid_mr *mr;
+	struct told out;
+	struct told in;
+};
+
+static void bound_close(struct kfi_test *t, struct bound *b)
+{
+	if (!b)
+		return;
+	if (b->mr)
+		EXPECT_EQ(t, kfi_close(&b->mr->fid), 0);
+	if (b->p)
+		ep_pair_close(t, b->p);
+	kfree(b->there);
+	kfree(b->here);
+	kfree(b);
+}
+
+/* NULL is a failure that has been reported. */
+static struct bound *bound_open(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = MODE };
+	struct bound *b = kzalloc_obj(*b);
+
+	if (!EXPECT(t, b, "no memory"))
+		return NULL;
+	b->there = kzalloc(LEN, GFP_KERNEL);
+	b->here = kzalloc(LEN, GFP_KERNEL);
+	b->p = ep_connected(t, &wants);
+	if (EXPECT(t, b->there && b->here, "no memory") && b->p)
+		return b;
+	bound_close(t, b);
+	return NULL;
+}
+
+/* Registers the passive side's memory, and binds it. */
+static bool bind(struct kfi_test *t, struct bound *b, u64 access)
+{
+	struct ep_side *s = &b->p->side[1];
+
+	return EXPECT_EQ(t, kfi_mr_reg(s->domain, b->there, LEN, access, 0, 0, 0, &b->mr, NULL),
+			 0) &&
+	       EXPECT_EQ(t, kfi_mr_key(b->mr), KFI_KEY_NOTAVAIL) &&
+	       EXPECT_EQ(t, kfi_mr_bind(b->mr, &s->ep->fid, 0), 0);
+}
+
+/* Enables the region, and tells the active side of it. */
+static bool tell(struct kfi_test *t, struct bound *b, bool more)
+{
+	struct ep_side *to = &b->p->side[0], *from = &b->p->side[1];
+
+	if (!EXPECT_EQ(t, kfi_recv(to->ep, &b->in, sizeof(b->in), NULL, 0, ctx(1)), 0) ||
+	    !EXPECT_EQ(t, more ? kfi_mr_enable_more(b->mr) : kfi_mr_enable(b->mr), 0))
+		return false;
+	EXPECT(t, kfi_mr_key(b->mr) != KFI_KEY_NOTAVAIL, "no key");
+	b->out = (struct told){ b->mr->iova, kfi_mr_key(b->mr) };
+	return EXPECT_EQ(t, kfi_send(from->ep, &b->out, sizeof(b->out), NULL, 0, ctx(2)), 0) &&
+	       ep_completed(t, to->rx, ctx(1), RECEIVED, NULL) &&
+	       ep_completed(t, from->tx, ctx(2), SENT, NULL) &&
+	       EXPECT_EQ(t, b->in.key, b->out.key);
+}
+
+/* The active side writes all of it, and reads that again. */
+static bool use(struct kfi_test *t, struct bound *b, unsigned int shift)
+{
+	struct ep_side *s = &b->p->side[0];
+
+	pattern(b->here, LEN, shift);
+	if (!EXPECT_EQ(t, kfi_write(s->ep, b->here, LEN, NULL, 0, b->in.addr, b->in.key, ctx(3)),
+		       0) ||
+	    !ep_completed(t, s->tx, ctx(3), WRITTEN, NULL))
+		return false;
+	EXPECT(t, pattern_is(b->there, LEN, shift), "other bytes were written");
+	memset(b->here, 0, LEN);
+	if (!EXPECT_EQ(t, kfi_read(s->ep, b->here, LEN, NULL, 0, b->in.addr, b->in.key, ctx(4)),
+		       0) ||
+	    !ep_completed(t, s->tx, ctx(4), FETCHED, NULL))
+		return false;
+	return EXPECT(t, pattern_is(b->here, LEN, shift), "other bytes were read");
+}
+
+/* A message of the active side's that invalidates @key. */
+static ssize_t send_invalidating(struct bound *b, u64 key, u64 flags)
+{
+	struct kvec kv = { &b->in, sizeof(b->in) };
+	struct kfi_msg msg = {
+		.type = KFI_KVEC,
+		.msg_iov = &kv,
+		.iov_count = 1,
+		.context = ctx(5),
+		.data = key,
+	};
+
+	return kfi_sendmsg(b->p->side[0].ep, &msg, KFI_INVALIDATE | flags);
+}
+
+/* Round after round: bound, enabled with what carries the key, used, invalidated by the peer, closed. */
+void ep_regions_case(struct kfi_test *t)
+{
+	struct kfi_cq_data_entry entry;
+	struct bound *b = bound_open(t);
+	unsigned int i;
+
+	if (!b)
+		goto out;
+	for (i = 0; i < 40 && !t->failures; i++) {
+		bool invalidates = i % 3 == 1;
+		struct ep_side *s = b->p->side;
+
+		if (!bind(t, b, KFI_REMOTE_WRITE | KFI_REMOTE_READ) || !tell(t, b, i & 1) ||
+		    !use(t, b, i))
+			break;
+		EXPECT_EQ(t, kfi_mr_enable(b->mr), -KFI_EOPBADSTATE);
+		if (invalidates) {
+			EXPECT_EQ(t, kfi_recv(s[1].ep, &b->out, sizeof(b->out), NULL, 0, ctx(6)), 0);
+			EXPECT_EQ(t, send_invalidating(b, b->in.key, 0), 0);
+			if (!ep_completed(t, s[1].rx, ctx(6), RECEIVED | KFI_INVALIDATE, &entry) ||
+			    !ep_completed(t, s[0].tx, ctx(5), SENT, NULL))
+				break;
+			EXPECT_EQ(t, entry.data, b->in.key);
+			EXPECT_EQ(t, entry.len, sizeof(b->out));
+		}
+		EXPECT_EQ(t, kfi_close(&b->mr->fid), 0);
+		b->mr = NULL;
+	}
+	if (!t->failures) {
+		EXPECT_EQ(t, send_invalidating(b, 1, KFI_REMOTE_CQ_DATA), -KFI_EBADFLAGS);
+		ep_nothing(t, b->p->side[0].tx);
+		ep_nothing(t, b->p->side[1].tx);
+	}
+out:
+	bound_close(t, b);
+}
+
+/* After its invalidation, or its end, a key leads nowhere; nor does a right that was not given. */
+void ep_regions_refused_case(struct kfi_test *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4 && !t->failures; i++) {
+		u64 access = i == 3 ? KFI_REMOTE_READ : KFI_REMOTE_WRITE | KFI_REMOTE_READ;
+		struct bound *b = bound_open(t);
+		struct ep_side *s;
+
+		if (!b || !bind(t, b, access) || !tell(t, b, true))
+			goto next;
+		s = b->p->side;
+		memset(b->here, 0x77, LEN);
+		if (i == 0) {
+			EXPECT_EQ(t, kfi_recv(s[1].ep, &b->out, sizeof(b->out), NULL, 0, ctx(6)), 0);
+			EXPECT_EQ(t, send_invalidating(b, b->in.key, 0), 0);
+			ep_completed(t, s[0].tx, ctx(5), SENT, NULL);
+		} else if (i == 1) {
+			EXPECT_EQ(t, kfi_close(&b->mr->fid), 0);
+			b->mr = NULL;
+		}
+		/* In the third round the key was never given out. */
+		EXPECT_EQ(t, kfi_write(s[0].ep, b->here, 64, NULL, 0, b->in.addr,
+				       i == 2 ? b->in.key ^ 0x100 : b->in.key, ctx(3)), 0);
+		ep_failed_op(t, s[0].tx, ctx(3), KFI_EACCES, NULL);
+		EXPECT(t, !memchr_inv(b->there, 0, LEN), "the peer's bytes changed");
+next:
+		bound_close(t, b);
+	}
+}
+
+/* In any order: nothing posted behind it, the endpoint closed first, or shut down, or not connected yet. */
+void ep_regions_ends_case(struct kfi_test *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < 6 && !t->failures; i++) {
+		struct bound *b = bound_open(t);
+		struct ep_side *s;
+
+		if (!b)
+			goto next;
+		s = &b->p->side[1];
+		if (i >= 4) {
+			/* Shut down before it is enabled. */
+			EXPECT_EQ(t, kfi_shutdown(s->ep, 0), 0);
+		}
+		if (!bind(t, b, KFI_REMOTE_WRITE))
+			goto next;
+		switch (i) {
+		case 0:
+			break;
+		case 1:
+			EXPECT_EQ(t, kfi_mr_enable(b->mr), 0);
+			break;
+		case 2:
+			EXPECT_EQ(t, kfi_mr_enable_more(b->mr), 0);
+			break;
+		case 3:
+			EXPECT_EQ(t, kfi_mr_enable_more(b->mr), 0);
+			EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
+			s->ep = NULL;
+			break;
+		case 4:
+			kfi_mr_enable(b->mr);
+			break;
+		default:
+			EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
+			s->ep = NULL;
+			kfi_mr_enable(b->mr);
+		}
+next:
+		bound_close(t, b);
+	}
+}
+
+/* More regions than the queue has room for, of which nothing tells but those behind. */
+void ep_regions_many_case(struct kfi_test *t)
+{
+	enum { MANY = 100 };
+	struct ep_wants wants = { .mr_mode = MODE, .tx_size = 32 };
+	struct ep_pair *p = ep_connected(t, &wants);
+	u8 *mem = kzalloc(MANY * 64, GFP_KERNEL);
+	struct kfid_mr **mrs = kcalloc(MANY, sizeof(*mrs), GFP_KERNEL);
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
+	struct ep_side *s;
+	unsigned int i;
+	ssize_t ret;
+
+	if (!p || !EXPECT(t, mem && mrs, "no memory"))
+		goto out;
+	s = p->side;
+	for (i = 0; i < MANY && !t->failures; i++) {
+		EXPECT_EQ(t, kfi_mr_reg(s[1].domain, mem + i * 64, 64, KFI_REMOTE_WRITE, 0, i, 0,
+					&mrs[i], NULL), 0);
+		EXPECT_EQ(t, kfi_mr_bind(mrs[i], &s[1].ep->fid, 0), 0);
+		/* A full queue is no end: it may be tried again. */
+		while ((ret = kfi_mr_enable(mrs[i])) == -KFI_EAGAIN && time_before(jiffies, end))
+			cond_resched();
+		EXPECT_EQ(t, ret, 0);
+	}
+	/* All of them are good behind a message. */
+	if (t->failures)
+		goto out;
+	EXPECT_EQ(t, kfi_recv(s[0].ep, mem, 8, NULL, 0, ctx(1)), 0);
+	do {
+		ret = kfi_send(s[1].ep, mem, 8, NULL, 0, ctx(2));
+	} while (ret == -KFI_EAGAIN && time_before(jiffies, end));
+	EXPECT_EQ(t, ret, 0);
+	ep_completed(t, s[0].rx, ctx(1), RECEIVED, NULL);
+	for (i = 0; i < MANY && !t->failures; i++) {
+		u64 *number = (u64 *)mem, *there = (u64 *)(mem + i * 64 + 8);
+
+		*number = 0x0123456789abcdef ^ i;
+		EXPECT_EQ(t, kfi_write(s[0].ep, number, 8, NULL, 0, mrs[i]->iova + 8,
+				       kfi_mr_key(mrs[i]), ctx(3)), 0);
+		ep_completed(t, s[0].tx, ctx(3), WRITTEN, NULL);
+		EXPECT_EQ(t, *there, *number);
+	}
+out:
+	for (i = 0; mrs && i < MANY; i++)
+		if (mrs[i])
+			EXPECT_EQ(t, kfi_close(&mrs[i]->fid), 0);
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mrs);
+	kfree(mem);
+}
