@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Block devices with several queues.
+//!
+//! C headers: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h),
+//! [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
+//!
+//! The kernel's own abstraction (`kernel::block::mq`) carries out requests of which it tells nothing,
+//! neither what is to be done nor where, in queues that mustn't sleep, and none of them can fail. This
+//! one is for drivers that have something behind them.
+//!
+//! - [`Driver`] is what a driver implements: it is given requests, and told when one takes too long.
+//! - A [`TagSet`] says how many requests there can be, and in how many queues.
+//! - A [`Disk`] is there for programs as long as the value is, with its [`Limits`].
+//! - A [`Request`] is the driver's from when it is queued until it is [ended](Request::end), which
+//!   happens once: it is a value that ending consumes, and one that is dropped has failed.
+//!
+//! # Context
+//!
+//! Process context, unless a function says something else.
+
+mod disk;
+mod driver;
+mod limits;
+mod request;
+mod status;
+mod tag_set;
+
+pub use self::{
+    disk::Disk,
+    driver::{
+        Busy,
+        Driver, //
+    },
+    limits::Limits,
+    request::{
+        Op,
+        Pieces,
+        Request, //
+    },
+    status::Status,
+    tag_set::{
+        Shape,
+        TagSet, //
+    },
+};
+
+/// The prefix of this crate's log lines.
+const __LOG_PREFIX: &[u8] = b"block\0";

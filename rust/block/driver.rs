@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a block driver implements.
+
+use crate::{
+    Request,
+    Status, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    }, //
+};
+
+/// A request that can't be taken now, and is to be queued again a little later.
+pub struct Busy(pub Request);
+
+/// A block driver.
+///
+/// # Examples
+///
+/// ```ignore
+/// /// A disk that is empty, and takes everything.
+/// struct Void;
+///
+/// impl Driver for Void {
+///     const MAY_SLEEP: bool = false;
+///     type Disk = Void;
+///
+///     fn queue(_disk: ArcBorrow<'_, Void>, request: Request, _last: bool) -> Result<(), Busy> {
+///         request.end(Status::Ok);
+///         Ok(())
+///     }
+/// }
+/// ```
+pub trait Driver: Sized + 'static {
+    /// Whether queueing may sleep.
+    const MAY_SLEEP: bool;
+
+    /// What the driver has of a disk.
+    type Disk: Send + Sync + 'static;
+
+    /// Begins a request; `last` if no other follows at once.
+    ///
+    /// By several tasks at once. Some of them may be writing memory back in order to free it, so
+    /// allocations in it must not wait for I/O. It sleeps only if [`MAY_SLEEP`](Self::MAY_SLEEP) says so.
+    fn queue(disk: ArcBorrow<'_, Self::Disk>, request: Request, last: bool) -> Result<(), Busy>;
+
+    /// The request of this queue with this tag was begun so long ago that it should have ended. It has as
+    /// much time again from now on; who wants to end it does that as always. May sleep.
+    fn timed_out(_disk: ArcBorrow<'_, Self::Disk>, _queue: u32, _tag: u32) {}
+}
+
+/// What the block layer calls.
+pub(crate) struct Table<D>(PhantomData<D>);
+
+impl<D: Driver> Table<D> {
+    /// The table of a driver, which is part of its module.
+    pub(crate) const TABLE: &'static bindings::blk_mq_ops = &bindings::blk_mq_ops {
+        queue_rq: Some(Self::queue_rq),
+        timeout: Some(Self::timeout),
+        ..pin_init::zeroed()
+    };
+
+    /// The driver's part of the disk that a request is for.
+    ///
+    /// # Safety
+    ///
+    /// The request was queued on a disk of this driver, and has not ended while `'a` lasts.
+    unsafe fn disk<'a>(rq: *mut bindings::request) -> ArcBorrow<'a, D::Disk> {
+        // SAFETY: By the requirements of this function. The disk has a reference, and is there as long as
+        // a request of its is under way.
+        unsafe { ArcBorrow::from_raw((*(*rq).q).queuedata.cast::<D::Disk>()) }
+    }
+
+    /// Takes a request.
+    ///
+    /// # Safety
+    ///
+    /// For the block layer only, which has queued it on a disk of this driver.
+    unsafe extern "C" fn queue_rq(
+        _hctx: *mut bindings::blk_mq_hw_ctx,
+        bd: *const bindings::blk_mq_queue_data,
+    ) -> bindings::blk_status_t {
+        // SAFETY: It is valid for the call.
+        let (rq, last) = unsafe { ((*bd).rq, (*bd).last) };
+        let Some(raw) = NonNull::new(rq) else {
+            return Status::Io.raw();
+        };
+        // SAFETY: It was queued on a disk of this driver. The disk doesn't go before this has returned.
+        let disk = unsafe { Self::disk(rq) };
+        // SAFETY: It was just queued, and only this starts it.
+        let request = unsafe { Request::start(raw) };
+        match D::queue(disk, request, last) {
+            Ok(()) => Status::Ok.raw(),
+            Err(Busy(request)) => {
+                // Not the driver's any more.
+                let _ = request.into_raw();
+                Status::NoMemory.raw()
+            }
+        }
+    }
+
+    /// A request takes too long.
+    ///
+    /// # Safety
+    ///
+    /// For the block layer only, which has a reference to the request.
+    unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
+        // SAFETY: It is a request of a disk of this driver. Who looks for requests that take too long has
+        // a reference to the disk's queue, so that it isn't taken down.
+        let (disk, queue, tag) = unsafe { (Self::disk(rq), (*(*rq).mq_hctx).queue_num, (*rq).tag) };
+        if let Ok(tag) = u32::try_from(tag) {
+            D::timed_out(disk, queue, tag);
+        }
+        bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
+    }
+}
+
+/// Gives the driver's part of a disk to the block layer.
+pub(crate) fn into_raw<T>(disk: Arc<T>) -> *mut c_void {
+    Arc::into_raw(disk).cast_mut().cast()
+}

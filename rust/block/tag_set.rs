@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tag sets.
+
+use crate::{
+    driver::Table,
+    Driver, //
+};
+use core::marker::PhantomData;
+use kernel::{
+    bindings,
+    error::to_result,
+    prelude::*,
+    sync::Arc,
+    types::Opaque, //
+};
+
+/// How many requests can be under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// In how many queues; the CPUs share them.
+    pub queues: u32,
+    /// How many in each.
+    pub depth: u32,
+    /// For how many milliseconds, before the driver is [told](Driver::timed_out); 0 is 30 seconds.
+    pub timeout: u32,
+}
+
+/// The queues that disks share.
+///
+/// # Invariants
+///
+/// `inner` was allocated with the table of `D`.
+#[pin_data(PinnedDrop)]
+pub struct TagSet<D: Driver> {
+    #[pin]
+    inner: Opaque<bindings::blk_mq_tag_set>,
+    driver: PhantomData<fn() -> D>,
+}
+
+// SAFETY: Tag sets are not tied to a task.
+unsafe impl<D: Driver> Send for TagSet<D> {}
+// SAFETY: The calls on a shared tag set do their own locking.
+unsafe impl<D: Driver> Sync for TagSet<D> {}
+
+impl<D: Driver> TagSet<D> {
+    /// Allocates a tag set. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: no queue, or no request.
+    /// - `ENOMEM`.
+    pub fn new(shape: Shape) -> Result<Arc<Self>> {
+        let flags = match D::MAY_SLEEP {
+            true => bindings::BLK_MQ_F_BLOCKING,
+            false => 0,
+        };
+        let set = bindings::blk_mq_tag_set {
+            ops: Table::<D>::TABLE,
+            nr_maps: 1,
+            nr_hw_queues: shape.queues,
+            queue_depth: shape.depth,
+            numa_node: bindings::NUMA_NO_NODE,
+            timeout: jiffies(shape.timeout),
+            flags,
+            ..pin_init::zeroed()
+        };
+        let set = try_pin_init!(Self {
+            // INVARIANT: Allocated here.
+            inner <- Opaque::try_ffi_init(|slot: *mut bindings::blk_mq_tag_set| {
+                // SAFETY: The slot is memory for a tag set, which stays where it is.
+                unsafe { slot.write(set) };
+                // SAFETY: Just filled in.
+                to_result(unsafe { bindings::blk_mq_alloc_tag_set(slot) })
+            }),
+            driver: PhantomData,
+        }? Error);
+        Arc::pin_init(set, GFP_KERNEL)
+    }
+
+    /// Has no more requests queued, of any disk, until [`unquiesce`](Self::unquiesce). Sleeps until those
+    /// that are being queued have been.
+    pub fn quiesce(&self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::blk_mq_quiesce_tagset(self.as_ptr()) };
+    }
+
+    /// Goes on. May sleep.
+    pub fn unquiesce(&self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::blk_mq_unquiesce_tagset(self.as_ptr()) };
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut bindings::blk_mq_tag_set {
+        self.inner.get()
+    }
+}
+
+/// So many milliseconds, as the block layer has them.
+fn jiffies(ms: u32) -> c_uint {
+    let jiffies = kernel::time::msecs_to_jiffies(ms);
+    c_uint::try_from(jiffies).unwrap_or(c_uint::MAX)
+}
+
+#[pinned_drop]
+impl<D: Driver> PinnedDrop for TagSet<D> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: By the type invariant; disks have references, so there is none.
+        unsafe { bindings::blk_mq_free_tag_set(self.inner.get()) };
+    }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the `block` crate can't reach from Rust: macros and static inlines of the block layer,
+ * one call per piece of work.
+ */
+#ifndef BLOCK_HELPERS_H
+#define BLOCK_HELPERS_H
+
+#include <linux/types.h>
+
+struct bio_vec;
+struct blk_mq_tag_set;
+struct gendisk;
+struct module;
+struct request;
+
+/* What a disk can take; 0 of a number of sectors is that it can't do that at all. */
+struct block_helper_limits {
+	u32 logical_block_size;
+	u32 physical_block_size;
+	u32 max_sectors;
+	u32 max_segments;
+	/* No segment but the first begins, and none but the last ends, elsewhere than here; or 0. */
+	u64 virt_boundary;
+	u32 max_discard_sectors;
+	u32 discard_granularity;
+	u32 max_write_zeroes_sectors;
+	bool write_cache;
+	bool fua;
+};
+
+struct gendisk *block_helper_add_disk(struct blk_mq_tag_set *set,
+				      const struct block_helper_limits *limits,
+				      const char *name, u64 sectors, void *data,
+				      struct module *owner);
+u32 block_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room);
+u32 block_helper_copy_out(struct request *rq, void *to, u32 len);
+u32 block_helper_copy_in(struct request *rq, const void *from, u32 len);
+
+#endif /* BLOCK_HELPERS_H */

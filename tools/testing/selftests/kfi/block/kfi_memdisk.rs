@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A disk in memory, `/dev/kfi_mem0`, for tests of the crate `block`. Requests that touch certain sectors
+//! go wrong.
+
+#![forbid(unsafe_code)]
+
+use block::{
+    Busy,
+    Disk,
+    Driver,
+    Limits,
+    Op,
+    Pieces,
+    Request,
+    Shape,
+    Status,
+    TagSet, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow,
+        Mutex, //
+    },
+    workqueue, //
+};
+
+module! {
+    type: Module,
+    name: "kfi_memdisk",
+    authors: ["kfabric developers"],
+    description: "kfabric selftest: a disk in memory",
+    license: "GPL",
+    params: {
+        mib: u32 {
+            default: 16,
+            description: "its size in MiB",
+        },
+        later: u8 {
+            default: 0,
+            description: "1: requests are carried out by a workqueue",
+        },
+        bad: u64 {
+            default: 0,
+            description: "a sector that can't be read or written, but 0",
+        },
+        busy: u64 {
+            default: 0,
+            description: "a sector that can't be read or written at first, but 0",
+        },
+        lost: u64 {
+            default: 0,
+            description: "a sector whose requests take too long, but 0",
+        },
+        again: u64 {
+            default: 0,
+            description: "a sector whose requests are queued again once, but 0",
+        },
+    },
+}
+
+const SECTOR: usize = 512;
+/// In milliseconds.
+const TIMEOUT: u32 = 1000;
+
+struct MemDisk;
+
+/// What there is of the disk.
+#[pin_data]
+struct Memory {
+    params: Params,
+    #[pin]
+    bytes: Mutex<VVec<u8>>,
+    /// What has yet to take its time.
+    #[pin]
+    lost: Mutex<KVec<Request>>,
+    /// What has gone wrong once.
+    #[pin]
+    tried: Mutex<Tried>,
+}
+
+#[derive(Default)]
+struct Tried {
+    busy: bool,
+    again: bool,
+    flushes: usize,
+}
+
+impl Memory {
+    fn new(params: Params) -> Result<Arc<Self>> {
+        let size = usize::try_from(params.mib)? << 20;
+        let bytes = VVec::from_elem(0u8, size, GFP_KERNEL)?;
+        let memory = pin_init!(Self {
+            params,
+            bytes <- new_mutex!(bytes),
+            lost <- new_mutex!(KVec::new()),
+            tried <- new_mutex!(Tried::default()),
+        });
+        Arc::pin_init(memory, GFP_KERNEL)
+    }
+
+    /// Carries out a request.
+    fn carry_out(&self, mut request: Request) {
+        let status = match self.try_to(&mut request) {
+            Ok(status) => status,
+            Err(_) => Status::Invalid,
+        };
+        request.end(status);
+    }
+
+    fn try_to(&self, request: &mut Request) -> Result<Status> {
+        if request.op() == Op::Flush {
+            self.tried.lock().flushes += 1;
+            return Ok(Status::Ok);
+        }
+        if touches(request, self.params.bad) {
+            return Ok(Status::Medium);
+        }
+        let first = usize::try_from(request.sector())? * SECTOR;
+        let end = first + usize::try_from(request.bytes())?;
+        let mut bytes = self.bytes.lock();
+        let bytes = bytes.get_mut(first..end).ok_or(EINVAL)?;
+        match request.op() {
+            Op::Read => {
+                let mut list = Pieces::default();
+                request.pieces(&mut list)?;
+                let listed: u32 = list.as_slice().iter().map(|bv| bv.bv_len).sum();
+                if listed != request.bytes() {
+                    return Ok(Status::Target);
+                }
+                request.copy_in(bytes)?;
+            }
+            Op::Write => request.copy_out(bytes)?,
+            // What is discarded can be told from what was zeroed.
+            Op::Discard => bytes.fill(0xdd),
+            Op::WriteZeroes => bytes.fill(0),
+            _ => return Ok(Status::NotSupported),
+        }
+        Ok(Status::Ok)
+    }
+}
+
+/// Does a request touch a sector? Nothing is wrong with sector 0.
+fn touches(request: &Request, sector: u64) -> bool {
+    let first = request.sector();
+    let end = first + u64::from(request.bytes()) / 512;
+    sector != 0 && (first..end).contains(&sector)
+}
+
+impl Driver for MemDisk {
+    const MAY_SLEEP: bool = true;
+    type Disk = Memory;
+
+    fn queue(disk: ArcBorrow<'_, Memory>, request: Request, _last: bool) -> Result<(), Busy> {
+        let params = &disk.params;
+        if touches(&request, params.busy) && !core::mem::replace(&mut disk.tried.lock().busy, true)
+        {
+            return Err(Busy(request));
+        }
+        if touches(&request, params.again)
+            && !core::mem::replace(&mut disk.tried.lock().again, true)
+        {
+            request.requeue();
+            return Ok(());
+        }
+        if touches(&request, params.lost) {
+            let mut lost = disk.lost.lock();
+            // Without memory it fails, since it is dropped.
+            let _ = lost.push(request, GFP_KERNEL);
+            return Ok(());
+        }
+        if params.later {
+            let disk: Arc<Memory> = disk.into();
+            let _ = workqueue::system_long().try_spawn(GFP_KERNEL, move || disk.carry_out(request));
+        } else {
+            disk.carry_out(request);
+        }
+        Ok(())
+    }
+
+    fn timed_out(disk: ArcBorrow<'_, Memory>, queue: u32, tag: u32) {
+        let mut lost = disk.lost.lock();
+        let found = lost
+            .iter()
+            .position(|request| (request.queue(), request.tag()) == (queue, tag));
+        if let Some(request) = found.and_then(|index| lost.remove(index).ok()) {
+            pr_info!("took too long: tag {tag}\n");
+            request.end(Status::Timeout);
+        }
+    }
+}
+
+struct Module {
+    _disk: Disk<MemDisk>,
+    memory: Arc<Memory>,
+}
+
+impl kernel::Module for Module {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let params = params();
+        let memory = Memory::new(params)?;
+        let tags = TagSet::new(Shape {
+            queues: 2,
+            depth: 16,
+            timeout: TIMEOUT,
+        })?;
+        let limits = Limits {
+            max_sectors: 512,
+            max_segments: 32,
+            virt_boundary: Some(4096),
+            max_discard_sectors: 1 << 14,
+            discard_granularity: 512,
+            max_write_zeroes_sectors: 1 << 14,
+            write_cache: true,
+            fua: true,
+            ..Limits::default()
+        };
+        let sectors = u64::from(params.mib) << 11;
+        let disk = Disk::add(&tags, c"kfi_mem0", &limits, sectors, memory.clone())?;
+        Ok(Self {
+            _disk: disk,
+            memory,
+        })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let flushes = self.memory.tried.lock().flushes;
+        pr_info!("{flushes} flushes\n");
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Params {
+    mib: u32,
+    later: bool,
+    bad: u64,
+    busy: u64,
+    lost: u64,
+    again: u64,
+}
+
+// The kernel's parameters changed with 7.3.
+#[cfg(kernel_7_3)]
+fn params() -> Params {
+    Params {
+        mib: module_parameters::mib.value(),
+        later: module_parameters::later.value() != 0,
+        bad: module_parameters::bad.value(),
+        busy: module_parameters::busy.value(),
+        lost: module_parameters::lost.value(),
+        again: module_parameters::again.value(),
+    }
+}
+
+#[cfg(not(kernel_7_3))]
+fn params() -> Params {
+    Params {
+        mib: *module_parameters::mib.value(),
+        later: *module_parameters::later.value() != 0,
+        bad: *module_parameters::bad.value(),
+        busy: *module_parameters::busy.value(),
+        lost: *module_parameters::lost.value(),
+        again: *module_parameters::again.value(),
+    }
+}
