@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `kfi_mr_reg()` | [`Domain::reg`] | a [`Buffer`]: `KVec<u8>`, `VVec<u8>`, `KVVec<u8>`, a [`Part`] |
 //! | `kfi_mr_regv()` | [`Domain::regv`] | [`Segments`], that is several buffers |
-//! | `kfi_mr_regbv()` | [`Domain::regbv`] | [`Pages`] |
+//! | `kfi_mr_regbv()` | [`Domain::regbv`] | [`Pages`]; somebody else's, as a [`BioVecList`] |
 //! | `kfi_mr_regsgl()` | [`Domain::regsgl`] | a [`MappedList`], that is pages mapped for the device |
 //! | `kfi_mr_regattr()` | [`Domain::regattr`] | any of these |
 //!
@@ -61,6 +61,7 @@
 //! [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 mod atomics;
+mod bio_vecs;
 mod bound;
 mod buffer;
 mod call;
@@ -110,6 +111,10 @@ pub use crate::{
         rawkey::RemotePiece, //
     },
     support::errno::Errno, //
+};
+pub use bio_vecs::{
+    BioVecList,
+    BioVecs, //
 };
 pub use bound::BindsRegions;
 pub use buffer::{
@@ -205,7 +210,10 @@ pub use raw::{
     MappedKey,
     RawKey, //
 };
-pub use register::Options;
+pub use register::{
+    InPages,
+    Options, //
+};
 pub use request::Request;
 pub use requests::{
     Ended,

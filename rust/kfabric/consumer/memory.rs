@@ -44,6 +44,11 @@ pub unsafe trait Memory: Send + 'static {
     /// How many bytes there are.
     fn len(&self) -> usize;
 
+    /// May it be written?
+    fn is_writable(&self) -> bool {
+        true
+    }
+
     /// May it be registered in this domain, with these rights?
     fn fits(&self, _domain: &Arc<Domain>, _access: Access) -> bool {
         true
@@ -66,7 +71,8 @@ pub unsafe trait Memory: Send + 'static {
 }
 
 /// Memory that can be registered: a [`Buffer`](super::Buffer), [`Segments`](super::Segments),
-/// [`Pages`](super::Pages) or a [`MappedList`](super::MappedList).
+/// [`Pages`](super::Pages), a [`BioVecList`](super::BioVecList) or a
+/// [`MappedList`](super::MappedList).
 ///
 /// It can be read and written before it is registered and after it was given back; in between the
 /// [`Mr`](super::Mr) that owns it has the same methods. Nothing else needs to be unsafe: this trait
@@ -92,8 +98,9 @@ pub trait Backing: Memory {
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there isn't enough room.
+    /// - `EINVAL`: there isn't enough room, or it may not be written.
     fn write(&mut self, offset: usize, from: &[u8]) -> Result<(), Errno> {
+        writable(self)?;
         walk(self, offset, from.len(), |done, to, len| {
             if let Some(from) = from.get(done..done + len) {
                 // SAFETY: These bytes can be reached. Where they are registered, only devices
@@ -105,7 +112,12 @@ pub trait Backing: Memory {
     }
 
     /// Sets all bytes to `value`.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: it may not be written.
     fn fill(&mut self, value: u8) -> Result<(), Errno> {
+        writable(self)?;
         walk(self, 0, self.len(), |_, to, len| {
             // SAFETY: `len` bytes at `to` can be reached. Where they are registered, only devices read
             // or write them meanwhile, since this is exclusive access.
@@ -140,6 +152,10 @@ pub trait Backing: Memory {
 }
 
 impl<M: Memory> Backing for M {}
+
+fn writable<M: Memory + ?Sized>(memory: &M) -> Result<(), Errno> {
+    memory.is_writable().then_some(()).ok_or(Errno::EINVAL)
+}
 
 /// Calls `touch` with one run of memory after the other, `len` bytes in all from `offset` on:
 /// how many came before it, its address and its length. Ends early where `touch` says `false`.

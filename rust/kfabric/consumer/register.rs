@@ -9,6 +9,8 @@ use super::{
     },
     memory::List,
     Backing,
+    BioVecList,
+    BioVecs,
     Buffer,
     Domain,
     MappedList,
@@ -97,6 +99,12 @@ impl From<Access> for Options {
     }
 }
 
+/// Memory that [`regbv`](Domain::regbv) takes.
+pub trait InPages: Backing {}
+
+impl InPages for Pages {}
+impl<B: BioVecs> InPages for BioVecList<B> {}
+
 /// Registering memory. All of these may sleep, and are safe on the way of I/O.
 ///
 /// Each takes over the memory, and gives it back with the error if it fails.
@@ -133,11 +141,15 @@ impl Domain {
     }
 
     /// `kfi_mr_regbv()`: registers pages.
-    pub fn regbv(
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`, besides: it is to be written, and may not be.
+    pub fn regbv<B: InPages>(
         self: &Arc<Self>,
-        pages: Pages,
+        pages: B,
         options: impl Into<Options>,
-    ) -> Result<Mr<Pages>, RegisterError<Pages>> {
+    ) -> Result<Mr<B>, RegisterError<B>> {
         self.register(pages, options.into())
     }
 
