@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Commands one at a time, for which somebody waits: those of the admin queue, and the first on any
+//! other.
+
+use crate::{
+    command::Command,
+    keys::{
+        Key,
+        KeyedBuffer, //
+    },
+    response::Response,
+    transport::{
+        Capsule,
+        Event,
+        Transport, //
+    }, //
+};
+use kernel::prelude::*;
+use kfabric::consumer::Access;
+
+/// How long a command may take, in milliseconds.
+const PATIENCE: u32 = 15_000;
+
+/// A connection for commands one at a time.
+pub(crate) struct Channel {
+    transport: Transport,
+    /// Unless it is lost, and the connection with it.
+    capsule: Option<Capsule>,
+    id: u16,
+}
+
+impl Channel {
+    /// May sleep.
+    pub(crate) fn new(transport: Transport) -> Result<Self> {
+        Ok(Self {
+            transport,
+            capsule: Some(Capsule::new(0)?),
+            id: 0,
+        })
+    }
+
+    pub(crate) fn into_transport(self) -> Transport {
+        self.transport
+    }
+
+    pub(crate) fn shut_down(&self) {
+        self.transport.shut_down();
+    }
+
+    /// Has a command carried out. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - What the target says.
+    /// - `ENOTCONN`, `ETIMEDOUT`: the connection is of no use any more.
+    pub(crate) fn execute(&mut self, what: &str, command: Command) -> Result<Response> {
+        let response = self.try_execute(command)?;
+        match response.status.is_ok() {
+            true => Ok(response),
+            false => {
+                pr_err!("{what}: {}\n", response.status);
+                Err(response.status.to_error())
+            }
+        }
+    }
+
+    /// The same, of a command with data that the target reads. Sleeps.
+    pub(crate) fn write(&mut self, what: &str, command: Command, data: &[u8]) -> Result<Response> {
+        let mut buffer = KVec::new();
+        buffer.extend_from_slice(data, GFP_KERNEL)?;
+        self.with_data(what, command, buffer, Access::REMOTE_READ)
+            .map(|(response, _)| response)
+    }
+
+    /// The same, of a command with so many bytes of data that the target writes. Sleeps.
+    pub(crate) fn read(&mut self, what: &str, command: Command, len: usize) -> Result<KVec<u8>> {
+        let buffer = KVec::from_elem(0, len, GFP_KERNEL)?;
+        self.with_data(what, command, buffer, Access::REMOTE_WRITE)
+            .map(|(_, data)| data)
+    }
+
+    fn with_data(
+        &mut self,
+        what: &str,
+        command: Command,
+        buffer: KVec<u8>,
+        access: Access,
+    ) -> Result<(Response, KVec<u8>)> {
+        let (keyed, key): (_, Key) = KeyedBuffer::new(self.transport.domain(), buffer, access)?;
+        let response = self.execute(what, command.with_key(Some(key)));
+        // In any case, and before it is known what has come of it.
+        let buffer = keyed.close()?;
+        Ok((response?, buffer))
+    }
+
+    fn try_execute(&mut self, command: Command) -> Result<Response> {
+        let mut capsule = self.capsule.take().ok_or(ENOTCONN())?;
+        self.id = self.id.wrapping_add(1);
+        capsule.set(&command.with_id(self.id));
+        if let Err((errno, capsule)) = self.transport.send(capsule) {
+            self.capsule = Some(capsule);
+            return Err(errno.into());
+        }
+        let mut response = None;
+        while self.capsule.is_none() || response.is_none() {
+            match self.transport.wait(Some(PATIENCE))? {
+                Some(Event::Sent(_, capsule)) => self.capsule = Some(capsule),
+                Some(Event::Response(came)) if came.id == self.id => response = Some(came),
+                Some(Event::Response(came)) => {
+                    pr_err!("a response to nothing: {}\n", came.id);
+                    return Err(EIO);
+                }
+                Some(Event::Broken(errno, _)) => return Err(errno.into()),
+                None => {
+                    // The target may still answer: that would be to nothing.
+                    self.shut_down();
+                    return Err(ETIMEDOUT);
+                }
+            }
+        }
+        response.ok_or(EIO)
+    }
+}
+
+/// Not connected; a constant of the kernel's from 7.3 on.
+#[allow(non_snake_case)]
+fn ENOTCONN() -> Error {
+    kfabric::consumer::Errno::ENOTCONN.into()
+}

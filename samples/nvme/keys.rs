@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where the target finds the data of a command.
+//!
+//! The one place that knows where regions come from.
+
+use kernel::{
+    bindings::bio_vec,
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::consumer::{
+    Access,
+    BioVecList,
+    BioVecs,
+    Buffer,
+    Domain,
+    Mr, //
+};
+
+/// What a command says of its data: where they are for the target, and the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) addr: u64,
+    /// Less than 2^24.
+    pub(crate) len: u32,
+    pub(crate) rkey: u32,
+}
+
+impl Key {
+    fn of<B: kfabric::consumer::Backing>(mr: &Mr<B>) -> Result<Self> {
+        Ok(Self {
+            addr: mr.base(),
+            len: u32::try_from(mr.len())
+                .ok()
+                .filter(|len| len >> 24 == 0)
+                .ok_or(E2BIG)?,
+            rkey: u32::try_from(mr.key())?,
+        })
+    }
+}
+
+/// An I/O request, with the list of its pages.
+///
+/// # Invariants
+///
+/// `list` is the memory of `request`, which is one that reads or writes.
+struct Pages {
+    request: block::Request,
+    list: block::Pieces,
+}
+
+// SAFETY: By the type invariant. The request's memory stays until that has ended, which can't be before
+// it is taken out of this value; and if this is forgotten, it never ends. Who has it under I/O may touch it,
+// and knows that. Of a request that reads it may be written.
+unsafe impl BioVecs for Pages {
+    fn bio_vecs(&self) -> &[bio_vec] {
+        self.list.as_slice()
+    }
+
+    fn is_writable(&self) -> bool {
+        self.request.op() == block::Op::Read
+    }
+}
+
+/// The pages of an I/O request, which a target can reach by a key.
+///
+/// The request can't end before the key has: closing the region is what gives it back.
+pub(crate) struct KeyedIo(Mr<BioVecList<Pages>>);
+
+/// A request that could not be registered, and its list.
+pub(crate) struct NotKeyed {
+    pub(crate) request: block::Request,
+    pub(crate) list: block::Pieces,
+    pub(crate) error: Error,
+}
+
+impl KeyedIo {
+    /// Lets the target read what a request writes, or write what it reads; nothing else. `list` is room for
+    /// the list. May sleep, but not for I/O.
+    pub(crate) fn new(
+        domain: &Arc<Domain>,
+        request: block::Request,
+        mut list: block::Pieces,
+    ) -> Result<(Self, Key), Option<NotKeyed>> {
+        let access = match request.op() {
+            block::Op::Read => Access::REMOTE_WRITE,
+            _ => Access::REMOTE_READ,
+        };
+        if let Err(error) = request.pieces(&mut list) {
+            return Err(Some(NotKeyed {
+                request,
+                list,
+                error,
+            }));
+        }
+        // INVARIANT: Just listed.
+        let pages = BioVecList::new(Pages { request, list });
+        let refused = |pages: BioVecList<Pages>, error| {
+            let Pages { request, list } = pages.into_inner();
+            NotKeyed {
+                request,
+                list,
+                error,
+            }
+        };
+        match domain.regbv(pages, access) {
+            Ok(mr) => match Key::of(&mr) {
+                Ok(key) => Ok((Self(mr), key)),
+                Err(error) => Err(mr.close().ok().map(|pages| refused(pages, error))),
+            },
+            Err(failed) => {
+                let error = failed.errno().into();
+                Err(failed.into_inner().map(|pages| refused(pages, error)))
+            }
+        }
+    }
+
+    /// Ends the key, and gives back the request and the list. If the device won't let go of the pages, the
+    /// request never ends. May sleep, but not for I/O.
+    pub(crate) fn close(self) -> Option<(block::Request, block::Pieces)> {
+        let Pages { request, list } = self.0.close().ok()?.into_inner();
+        Some((request, list))
+    }
+}
+
+/// A buffer that a target can reach by a key.
+pub(crate) struct KeyedBuffer<B: Buffer>(Mr<B>);
+
+impl<B: Buffer> KeyedBuffer<B> {
+    /// Lets the target in. May sleep.
+    pub(crate) fn new(domain: &Arc<Domain>, buffer: B, access: Access) -> Result<(Self, Key)> {
+        let mr = domain.reg(buffer, access)?;
+        let key = Key::of(&mr)?;
+        Ok((Self(mr), key))
+    }
+
+    /// Ends the key, and gives back the buffer. May sleep.
+    pub(crate) fn close(self) -> Result<B> {
+        Ok(self.0.close()?)
+    }
+}

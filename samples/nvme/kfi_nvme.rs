@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! kfabric in Rust: an NVMe over Fabrics host. The namespaces of a target, such as the kernel's own
+//! `nvmet-rdma`, are disks here.
+//!
+//! What kfabric has to do with it is in few places: `transport` connects endpoints and sends capsules;
+//! `keys` lets the target at the data of a command, which are the pages of the I/O request itself. The
+//! rest is NVMe: `command` and `response` are what goes over the wire, `link` brings a controller up,
+//! `queue` carries out I/O, `controller` looks after all of it, `namespace` is what the block layer
+//! sees, and `control` what a person does.
+//!
+//! Whose memory it is:
+//!
+//! - A capsule that is sent is given away, and comes back when it was sent.
+//! - An I/O request is a part of the region that its pages are. It can't end before the target's key has:
+//!   closing the region is what gives it back.
+
+mod channel;
+mod command;
+mod control;
+mod controller;
+mod identify;
+mod keys;
+mod link;
+mod namespace;
+mod options;
+mod queue;
+mod response;
+mod transport;
+
+use control::Control;
+use kernel::prelude::*;
+
+module! {
+    type: Module,
+    name: "kfi_nvme",
+    authors: ["kfabric developers"],
+    description: "kfabric in Rust: an NVMe over Fabrics host",
+    license: "GPL",
+}
+
+struct Module {
+    _control: Control,
+}
+
+impl kernel::Module for Module {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        // SAFETY: A module is initialized once.
+        let control = unsafe { Control::new() }?;
+        Ok(Self { _control: control })
+    }
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A queue of I/O commands.
+//!
+//! A command has a place in it, which is its request's tag. It has ended when its capsule was sent and the
+//! response is there, whichever comes first; then its key is ended, and then its request.
+//!
+//! One task takes what comes ([`IoQueue::run`]), so it may sleep to end keys. Lock order: the places are a
+//! leaf.
+
+use crate::{
+    command::{
+        range,
+        Blocks,
+        Command, //
+    },
+    identify::Namespace,
+    keys::{
+        KeyedBuffer,
+        KeyedIo, //
+    },
+    response::Response,
+    transport::{
+        Capsule,
+        Event,
+        Transport, //
+    }, //
+};
+use block::{
+    Op,
+    Pieces,
+    Status, //
+};
+use kernel::{
+    new_spinlock,
+    pr_err_once,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        Completion,
+        SpinLock, //
+    }, //
+};
+use kfabric::{
+    consumer::{
+        Access,
+        Errno, //
+    },
+    NoIo, //
+};
+
+/// What a command is for, with what the target has a key to.
+enum Io {
+    /// Data of the request.
+    Data(KeyedIo),
+    /// A list of what to discard.
+    Range(KeyedBuffer<KVec<u8>>, block::Request),
+    /// No data.
+    Bare(block::Request),
+}
+
+/// A place for a command.
+struct Place {
+    /// Unless it is being sent.
+    capsule: Option<Capsule>,
+    /// Room to list a request's memory, unless it is in use.
+    list: Option<Pieces>,
+    /// What the command under way is for.
+    io: Option<Io>,
+    /// How it has ended.
+    response: Option<Response>,
+}
+
+/// What has ended, and how.
+type Over = (u16, Io, Status);
+
+impl Place {
+    /// What is over now, if the response is there, and the capsule back.
+    fn over(&mut self, number: u16) -> Option<Over> {
+        self.capsule.as_ref()?;
+        let status = self.response?.status.to_block();
+        self.response = None;
+        Some((number, self.io.take()?, status))
+    }
+}
+
+/// Who is told that a queue is of no use any more.
+pub(crate) trait Owner: Send + Sync + 'static {
+    /// It isn't. May be told more than once. May sleep.
+    fn broken(&self, errno: Errno);
+}
+
+/// A queue of I/O commands.
+#[pin_data]
+pub(crate) struct IoQueue {
+    number: u16,
+    transport: Transport,
+    #[pin]
+    places: SpinLock<KVec<Place>>,
+    stops: Atomic<bool>,
+    #[pin]
+    stopped: Completion,
+}
+
+/// A request that the queue doesn't take now, and why.
+pub(crate) struct NotTaken(pub(crate) block::Request, pub(crate) Errno);
+
+impl IoQueue {
+    /// A queue over a connection, for so many commands at once with so many pieces of memory. May sleep.
+    pub(crate) fn new(
+        number: u16,
+        transport: Transport,
+        depth: u16,
+        pieces: usize,
+    ) -> Result<Arc<Self>> {
+        let mut places = KVec::with_capacity(depth.into(), GFP_KERNEL)?;
+        for number in 0..depth {
+            let place = Place {
+                capsule: Some(Capsule::new(number)?),
+                list: Some(Pieces::with_capacity(pieces)?),
+                io: None,
+                response: None,
+            };
+            places.push(place, GFP_KERNEL)?;
+        }
+        let queue = pin_init!(Self {
+            number,
+            transport,
+            places <- new_spinlock!(places),
+            stops: Atomic::new(false),
+            stopped <- Completion::new(),
+        });
+        Arc::pin_init(queue, GFP_KERNEL)
+    }
+
+    /// Begins a request on a namespace. May sleep, but not for I/O.
+    ///
+    /// # Errors
+    ///
+    /// With the request, if it should be tried again.
+    pub(crate) fn submit(
+        &self,
+        namespace: u32,
+        format: &Namespace,
+        request: block::Request,
+    ) -> Result<(), NotTaken> {
+        let _noio = NoIo::enter();
+        let Ok(number) = u16::try_from(request.tag()) else {
+            return Err(NotTaken(request, Errno::EINVAL));
+        };
+        let taken = {
+            let mut places = self.places.lock();
+            places
+                .get_mut(usize::from(number))
+                .and_then(|place| Some((place.capsule.take()?, place.list.take())))
+        };
+        let Some((mut capsule, list)) = taken else {
+            return Err(NotTaken(request, Errno::EAGAIN));
+        };
+        let (io, command, list) = match self.prepare(namespace, format, request, list) {
+            Ok(prepared) => prepared,
+            Err((not_taken, list)) => {
+                self.with_place(number, |place| {
+                    (place.capsule, place.list) = (Some(capsule), list);
+                });
+                return match not_taken {
+                    Some(not_taken) => Err(not_taken),
+                    None => Ok(()),
+                };
+            }
+        };
+        capsule.set(&command.with_id(number));
+        // Before it is sent: the response may be there at once.
+        self.with_place(number, |place| {
+            (place.io, place.list) = (Some(io), list);
+        });
+        let Err((errno, capsule)) = self.transport.send(capsule) else {
+            return Ok(());
+        };
+        let io = self.with_place(number, |place| {
+            place.capsule = Some(capsule);
+            place.io.take()
+        });
+        match io.flatten().and_then(|io| self.close(number, io)) {
+            Some(request) => Err(NotTaken(request, errno)),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a command of a request, and keys for its data.
+    ///
+    /// # Errors
+    ///
+    /// With the list, and the request if it should be tried again.
+    #[allow(clippy::type_complexity)]
+    fn prepare(
+        &self,
+        namespace: u32,
+        format: &Namespace,
+        request: block::Request,
+        list: Option<Pieces>,
+    ) -> Result<(Io, Command, Option<Pieces>), (Option<NotTaken>, Option<Pieces>)> {
+        let sectors_shift = format.block_shift - 9;
+        let blocks = Blocks {
+            namespace,
+            first: request.sector() >> sectors_shift,
+            count: request.bytes() >> format.block_shift,
+        };
+        let command = match request.op() {
+            Op::Read => Command::read(blocks),
+            Op::Write => Command::write(blocks, request.is_fua()),
+            Op::Flush => {
+                return Ok((Io::Bare(request), Command::flush(namespace), list));
+            }
+            Op::WriteZeroes => {
+                let command = Command::write_zeroes(blocks, request.may_unmap());
+                return Ok((Io::Bare(request), command, list));
+            }
+            Op::Discard => return self.discard(blocks, request, list),
+            Op::Other => {
+                request.end(Status::NotSupported);
+                return Err((None, list));
+            }
+        };
+        match KeyedIo::new(self.transport.domain(), request, list.unwrap_or_default()) {
+            Ok((keyed, key)) => Ok((Io::Data(keyed), command.with_key(Some(key)), None)),
+            Err(Some(not)) => Err((refuse(not.request, not.error), Some(not.list))),
+            Err(None) => Err((None, None)),
+        }
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn discard(
+        &self,
+        blocks: Blocks,
+        request: block::Request,
+        list: Option<Pieces>,
+    ) -> Result<(Io, Command, Option<Pieces>), (Option<NotTaken>, Option<Pieces>)> {
+        let mut data = KVec::new();
+        let keyed = data
+            .extend_from_slice(&range(blocks), GFP_KERNEL)
+            .map_err(Error::from)
+            .and_then(|()| KeyedBuffer::new(self.transport.domain(), data, Access::REMOTE_READ));
+        match keyed {
+            Ok((keyed, key)) => {
+                let command = Command::discard(blocks.namespace).with_key(Some(key));
+                Ok((Io::Range(keyed, request), command, list))
+            }
+            Err(error) => Err((refuse(request, error), list)),
+        }
+    }
+
+    /// Takes what comes, until it is [stopped](Self::stop). Sleeps.
+    pub(crate) fn run(&self, owner: &dyn Owner) {
+        let _noio = NoIo::enter();
+        while !self.stops.load(Relaxed) {
+            match self.transport.wait(None) {
+                Ok(Some(event)) => self.take(event, owner),
+                Ok(None) => (),
+                Err(_) => break,
+            }
+        }
+        self.stopped.complete_all();
+    }
+
+    fn take(&self, event: Event, owner: &dyn Owner) {
+        let over = match event {
+            Event::Sent(number, capsule) => self.with_place(number, |place| {
+                place.capsule = Some(capsule);
+                place.over(number)
+            }),
+            Event::Response(response) => {
+                let number = response.id;
+                let over = self.with_place(number, |place| {
+                    place.io.as_ref()?;
+                    place.response = Some(response);
+                    Some(place.over(number))
+                });
+                match over.flatten() {
+                    Some(over) => Some(over),
+                    None => {
+                        pr_err!("queue {}: a response to nothing: {number}\n", self.number);
+                        owner.broken(Errno::EIO);
+                        return;
+                    }
+                }
+            }
+            Event::Broken(errno, capsule) => {
+                if let Some((number, capsule)) = capsule {
+                    self.with_place(number, |place| place.capsule = Some(capsule));
+                }
+                owner.broken(errno);
+                return;
+            }
+        };
+        if let Some((number, io, status)) = over.flatten() {
+            if let Some(request) = self.close(number, io) {
+                request.end(status);
+            }
+        }
+    }
+
+    /// Ends the keys of a command, which gives back its request. May sleep.
+    fn close(&self, number: u16, io: Io) -> Option<block::Request> {
+        match io {
+            Io::Data(keyed) => {
+                let (request, list) = keyed.close()?;
+                self.with_place(number, |place| place.list = Some(list));
+                Some(request)
+            }
+            Io::Range(keyed, request) => {
+                drop(keyed);
+                Some(request)
+            }
+            Io::Bare(request) => Some(request),
+        }
+    }
+
+    /// Ends the connection, and returns when nothing is taken any more. Then each request that has not
+    /// ended goes to `left`. Sleeps.
+    ///
+    /// To be called when nothing is submitted any more, and once.
+    pub(crate) fn stop(&self, mut left: impl FnMut(block::Request)) {
+        self.transport.shut_down();
+        self.stops.store(true, Relaxed);
+        self.transport.wake();
+        self.stopped.wait_for_completion();
+        // Whatever has come until now is of no interest any more: the target may or may not have done
+        // it, and doing it again does no harm.
+        let depth = self.places.lock().len();
+        for number in 0..u16::try_from(depth).unwrap_or(u16::MAX) {
+            let io = self.with_place(number, |place| place.io.take());
+            if let Some(request) = io.flatten().and_then(|io| self.close(number, io)) {
+                left(request);
+            }
+        }
+    }
+
+    fn with_place<R>(&self, number: u16, f: impl FnOnce(&mut Place) -> R) -> Option<R> {
+        self.places.lock().get_mut(usize::from(number)).map(f)
+    }
+}
+
+/// A request that could not be registered: what may work the next time is tried again.
+fn refuse(request: block::Request, error: Error) -> Option<NotTaken> {
+    match error {
+        ENOMEM => Some(NotTaken(request, Errno::EAGAIN)),
+        ENODEV => Some(NotTaken(request, Errno::ENOTCONN)),
+        _ => {
+            pr_err_once!("memory that can't be registered: {error:?}\n");
+            request.end(Status::Io);
+            None
+        }
+    }
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A connection to a target, over which capsules go: commands there, responses back.
+
+use crate::{
+    command::{
+        Command,
+        COMMAND, //
+    },
+    options::Options,
+    response::{
+        Response,
+        RESPONSE, //
+    }, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::consumer::{
+    CompletionQueueOptions,
+    Connected,
+    Domain,
+    Ended,
+    Errno,
+    Fabric,
+    Hints,
+    InfoList,
+    Kind,
+    MrMode,
+    MsgEndpoint,
+    Request,
+    RequestQueue, //
+};
+
+/// How long the target may take to accept a connection, in milliseconds.
+const PATIENCE: u32 = 10_000;
+
+/// What is sent or received.
+pub(crate) enum Tag {
+    /// A command, by the place in its queue that it belongs to.
+    Command(u16),
+    /// Room for a response.
+    Response,
+}
+
+/// The memory of a command or a response, to be sent or received.
+pub(crate) struct Capsule(Request<KVec<u8>, Tag>);
+
+impl Capsule {
+    /// Room for commands of one place in a queue. May sleep.
+    pub(crate) fn new(place: u16) -> Result<Self> {
+        let bytes = KVec::from_elem(0, COMMAND, GFP_KERNEL)?;
+        Ok(Self(Request::new(bytes, Tag::Command(place))?))
+    }
+
+    /// Writes a command. Any context.
+    pub(crate) fn set(&mut self, command: &Command) {
+        let to = self.0.memory_mut().iter_mut();
+        to.zip(command.as_bytes())
+            .for_each(|(to, from)| *to = *from);
+    }
+}
+
+/// What has happened on a connection.
+pub(crate) enum Event {
+    /// A command of this place was sent, and its capsule can be used again.
+    Sent(u16, Capsule),
+    /// There is a response.
+    Response(Response),
+    /// Something has failed, and nothing good will come any more. If it was a command, its capsule comes
+    /// back.
+    Broken(Errno, Option<(u16, Capsule)>),
+}
+
+/// Where a target is: the device that leads there.
+pub(crate) struct Way {
+    offers: InfoList,
+    domain: Arc<Domain>,
+}
+
+impl Way {
+    /// Looks for it. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - `EHOSTUNREACH`: no device of this machine's leads there.
+    pub(crate) fn find(options: &Options) -> Result<Self> {
+        let mode = MrMode::VIRT_ADDR | MrMode::PROV_KEY;
+        let hints = Hints::new()?
+            .prov_name(c"verbs")?
+            .msg()
+            .mr_mode(mode)
+            .peer(options.address)?;
+        let offers = hints.getinfo()?;
+        let info = offers.first();
+        let domain = Domain::open(&Fabric::open(info)?, info)?;
+        Ok(Self { offers, domain })
+    }
+
+    /// How many pieces of memory a region has at most.
+    pub(crate) fn max_pieces(&self) -> usize {
+        self.offers.first().mr_iov_limit()
+    }
+}
+
+/// A connection.
+pub(crate) struct Transport {
+    // Dropped in this order; what was posted has ended then, and goes with the queue.
+    endpoint: MsgEndpoint<Connected, KVec<u8>, Tag>,
+    queue: Arc<RequestQueue<KVec<u8>, Tag>>,
+    domain: Arc<Domain>,
+}
+
+impl Transport {
+    /// Connects a queue for so many commands at once. Sleeps until the target has answered.
+    ///
+    /// # Errors
+    ///
+    /// - `ECONNREFUSED`: it doesn't want to, or nobody listens there.
+    /// - `ETIMEDOUT`.
+    pub(crate) fn connect(way: &Way, queue: u16, entries: u16, controller: u16) -> Result<Self> {
+        let (info, domain) = (way.offers.first(), way.domain.clone());
+        let places = 2 * usize::from(entries) + 2;
+        let options = CompletionQueueOptions::default().size(places).waits();
+        let requests = RequestQueue::open(&domain, options)?;
+        let endpoint = MsgEndpoint::open(&domain, info, &requests, &requests)?.enable()?;
+        // Before it is connected: the first response may be there at once.
+        for _ in 0..entries {
+            let bytes = KVec::from_elem(0, RESPONSE, GFP_KERNEL)?;
+            endpoint.recv(Request::new(bytes, Tag::Response)?)?;
+        }
+        let connecting = endpoint.connect(&greeting(queue, entries, controller))?;
+        let endpoint = connecting.wait(Some(PATIENCE)).map_err(|failed| {
+            let why = rejection(failed.data());
+            pr_err!("queue {queue}: not connected: {}{why}\n", failed.errno());
+            Error::from(failed.errno())
+        })?;
+        Ok(Self {
+            endpoint,
+            queue: requests,
+            domain,
+        })
+    }
+
+    pub(crate) fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+
+    /// Sends a command, whose capsule comes back with [`Event::Sent`]. Any context.
+    ///
+    /// # Errors
+    ///
+    /// With the capsule:
+    ///
+    /// - `EAGAIN`: too many are under way.
+    /// - `ENOTCONN`.
+    pub(crate) fn send(&self, capsule: Capsule) -> Result<(), (Errno, Capsule)> {
+        self.endpoint
+            .send(capsule.0)
+            .map_err(|refused| (refused.errno(), Capsule(refused.into_inner())))
+    }
+
+    /// Waits for what happens next, so many milliseconds or for ever; `None` if nothing does, or if
+    /// [`wake`](Self::wake) was called. Sleeps.
+    pub(crate) fn wait(&self, msecs: Option<u32>) -> Result<Option<Event>> {
+        Ok(self.queue.wait(msecs)?.map(|ended| self.event(ended)))
+    }
+
+    fn event(&self, ended: Ended<KVec<u8>, Tag>) -> Event {
+        match ended {
+            Ended::Done(request, done) => match (done.kind, request.context()) {
+                (_, Tag::Command(place)) => Event::Sent(*place, Capsule(request)),
+                (Kind::Recv, Tag::Response) => {
+                    let bytes = request.memory().get(..done.len).unwrap_or_default();
+                    let response = Response::parse(bytes);
+                    // Before anything else is sent that it would be for.
+                    let again = self.endpoint.recv(request);
+                    match (response, again) {
+                        (Some(response), Ok(())) => Event::Response(response),
+                        (Some(_), Err(refused)) => Event::Broken(refused.errno(), None),
+                        (None, _) => Event::Broken(Errno::ETRUNC, None),
+                    }
+                }
+                _ => Event::Broken(Errno::EIO, None),
+            },
+            Ended::Failed(request, failure) => {
+                let place = match request.context() {
+                    Tag::Command(place) => Some(*place),
+                    Tag::Response => None,
+                };
+                Event::Broken(failure.errno, place.map(|place| (place, Capsule(request))))
+            }
+            Ended::Lost(failure) | Ended::InjectFailed(failure) => {
+                Event::Broken(failure.errno, None)
+            }
+        }
+    }
+
+    /// Brings who waits back. Any context.
+    pub(crate) fn wake(&self) {
+        // It was opened for waiting.
+        let _ = self.queue.signal();
+    }
+
+    /// Ends the connection; what is under way fails. May sleep.
+    pub(crate) fn shut_down(&self) {
+        // Or it has ended already.
+        let _ = self.endpoint.shutdown();
+    }
+}
+
+/// What a host says when it connects.
+fn greeting(queue: u16, entries: u16, controller: u16) -> [u8; 32] {
+    let mut greeting = [0; 32];
+    let numbers = [0, queue, entries, entries.saturating_sub(1), controller];
+    let bytes = numbers.into_iter().flat_map(u16::to_le_bytes);
+    greeting
+        .iter_mut()
+        .zip(bytes)
+        .for_each(|(to, from)| *to = from);
+    greeting
+}
+
+/// What a target says when it rejects.
+fn rejection(data: &[u8]) -> &'static str {
+    match data {
+        [_, _, status, _, ..] => match status {
+            1 => ": greeting too short",
+            2 => ": unknown format",
+            3 => ": invalid queue",
+            4 => ": queue too long",
+            5 | 6 => ": no room left",
+            _ => "",
+        },
+        _ => "",
+    }
+}

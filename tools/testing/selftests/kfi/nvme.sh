@@ -1,0 +1,270 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# The NVMe over Fabrics host (samples/nvme) against the kernel's own target, nvmet-rdma, in the same
+# machine: data, a file system, leaving and coming back, and what goes wrong.
+
+. "$(dirname "$0")/lib.sh"
+
+scale=${KFI_SCALE:-100}
+config=/sys/kernel/config
+subsystem=$config/nvmet/subsystems/kfi
+port=$config/nvmet/ports/1
+behind=/dev/nullb0
+disk=/dev/kfi_nvme0n1
+names="connect limits sizes data random together flush discard zeroes mount again wrong_nqn wrong_host
+	wrong_port held given_up unload removal"
+dir=$(mktemp -d) || exit
+
+# The target: a namespace of 1 GiB in memory, at the address of an RDMA device.
+target_up()
+{
+	modprobe -a nvmet nvmet-rdma ext4 2>/dev/null
+	modprobe null_blk nr_devices=1 gb=1 memory_backed=1 bs=512 discard=1 && ep_device_up || return
+	[ -d $config/nvmet ] || mount -t configfs none $config || return
+	mkdir $subsystem $subsystem/namespaces/1 $port &&
+		echo 1 >$subsystem/attr_allow_any_host &&
+		echo $behind >$subsystem/namespaces/1/device_path &&
+		echo 6b666162-7269-4300-8000-000000000001 >$subsystem/namespaces/1/device_uuid &&
+		echo 1 >$subsystem/namespaces/1/enable &&
+		echo rdma >$port/addr_trtype && echo ipv4 >$port/addr_adrfam &&
+		echo $ep_address >$port/addr_traddr && echo 4420 >$port/addr_trsvcid &&
+		open_port
+}
+target_down()
+{
+	rm -f $port/subsystems/kfi
+	echo 0 >$subsystem/namespaces/1/enable
+	rmdir $port $subsystem/namespaces/1 $subsystem
+	ep_device_down
+	rmmod nvmet-rdma nvmet null_blk
+}
+open_port() { ln -s $subsystem $port/subsystems/kfi; }
+close_port() { rm $port/subsystems/kfi; }
+
+end()
+{
+	umount "$dir/mnt" 2>/dev/null
+	rmmod kfi_nvme 2>/dev/null
+	target_down
+	rm -rf "$dir"
+} 2>/dev/null
+trap end EXIT
+
+# [OPTION=VALUE,...]
+connect()
+{
+	echo "traddr=$ep_address,trsvcid=4420,nqn=kfi,reconnect_delay=1,$1" >/dev/kfi_nvme &&
+		wait_for 30 test -b $disk
+}
+leave()
+{
+	echo disconnect=0 >/dev/kfi_nvme && ! test -b $disk
+}
+
+# dd that says something only if it fails.
+copy()
+{
+	dd "$@" 2>"$dir/dd" || { cat "$dir/dd"; return 1; }
+}
+# same LEN A B: do both begin with the same bytes?
+same()
+{
+	cmp -s -n "$@" || { echo "$2 and $3 differ"; return 1; }
+}
+forget() { echo 3 >/proc/sys/vm/drop_caches; }
+same_behind()
+{
+	forget
+	same $((4 << 20)) "$1" $behind
+}
+
+limits()
+{
+	_queue=/sys/block/kfi_nvme0n1/queue
+	_is="$(cat /sys/block/kfi_nvme0n1/size) $(cat $_queue/logical_block_size) $(cat $_queue/write_cache)"
+	[ "$_is" = "2097152 512 write back" ] && [ "$(cat $_queue/max_hw_sectors_kb)" -ge 512 ] ||
+		{ echo "$_is"; grep . $_queue/max*; return 1; }
+}
+
+# Each size written and read direct, and seen at the other side.
+sizes()
+{
+	for _bs in 512 1024 4096 12288 65536 262144 1048576; do
+		copy if="$dir/a" of=$disk bs=$_bs count=4 seek=1 oflag=direct &&
+			copy if=$disk of="$dir/b" bs=$_bs count=4 skip=1 iflag=direct &&
+			copy if=$behind of="$dir/c" bs=$_bs count=4 skip=1 iflag=direct &&
+			same $((4 * _bs)) "$dir/a" "$dir/b" && same $((4 * _bs)) "$dir/b" "$dir/c" ||
+			{ echo "of $_bs bytes"; return 1; }
+	done
+}
+
+# By the page cache, and back.
+data()
+{
+	copy if="$dir/a" of=$disk bs=64k conv=fsync && same_behind "$dir/a" &&
+		same $((4 << 20)) "$dir/a" $disk
+}
+
+# Pieces of any place and length, direct and not; what should be there is in a file.
+random_pieces()
+{
+	_shadow=$dir/shadow _n=0
+	copy if="$dir/a" of="$_shadow" bs=1M count=4 && copy if="$dir/a" of=$disk bs=1M conv=fsync || return
+	while [ $_n -lt $((60 * scale / 100 + 1)) ]; do
+		_n=$((_n + 1))
+		set -- $(od -An -N8 -tu4 /dev/urandom)
+		_at=$(($1 % 7168)) _len=$(($2 % 1024 + 1))
+		_flag=direct
+		[ $((_n % 3)) != 0 ] || _flag=direct,dsync
+		dd if=/dev/urandom of="$dir/piece" bs=512 count=$_len 2>/dev/null
+		copy if="$dir/piece" of="$_shadow" bs=512 seek=$_at conv=notrunc &&
+			copy if="$dir/piece" of=$disk bs=$((512 * _len)) seek=$((512 * _at)) \
+				oflag=$_flag,seek_bytes || return
+	done
+	forget
+	same $((4 << 20)) "$_shadow" $disk && same_behind "$_shadow"
+}
+
+# Four at once, each in a place of its own.
+together()
+{
+	_jobs=
+	for _i in 1 2 3 4; do
+		{
+			copy if="$dir/a" of=$disk bs=16k seek=$((_i * 256)) count=256 oflag=direct &&
+				copy if=$disk of="$dir/got.$_i" bs=128k skip=$((_i * 32)) count=32 iflag=direct &&
+				same $((4 << 20)) "$dir/a" "$dir/got.$_i"
+		} &
+		_jobs="$_jobs $!"
+	done
+	for _i in $_jobs; do
+		wait "$_i" || return
+	done
+}
+
+flush()
+{
+	copy if="$dir/a" of=$disk bs=4k count=8 conv=fsync && copy if="$dir/a" of=$disk bs=4k count=8 oflag=direct,dsync
+}
+
+# zeroed COMMAND...: it leaves zeroes in the second MiB, and nowhere else.
+zeroed()
+{
+	copy if="$dir/a" of=$disk bs=1M conv=fsync && "$@" && forget &&
+		copy if=$disk of="$dir/b" bs=1M count=4 iflag=direct &&
+		cp "$dir/a" "$dir/c" && copy if=/dev/zero of="$dir/c" bs=1M seek=1 count=1 conv=notrunc &&
+		same $((4 << 20)) "$dir/b" "$dir/c"
+}
+
+# A file system, whose files are the same after it was mounted again.
+mounted()
+{
+	mkdir -p "$dir/mnt"
+	mke2fs $disk >/dev/null && mount -t ext4 $disk "$dir/mnt" || return
+	cp -r /kfi /bin/busybox "$dir/mnt" && umount "$dir/mnt" && forget &&
+		mount -t ext4 $disk "$dir/mnt" && diff -r /kfi "$dir/mnt/kfi" &&
+		cmp /bin/busybox "$dir/mnt/busybox" && umount "$dir/mnt"
+}
+
+again()
+{
+	copy if="$dir/a" of=$disk bs=64k && leave && connect && forget &&
+		same $((4 << 20)) "$dir/a" $disk
+}
+
+# fails WORDS OPTION=VALUE,...: connecting fails, and the log says why.
+fails()
+{
+	_lines=$(kernel_log | wc -l)
+	! echo "traddr=$ep_address,trsvcid=4420,nqn=kfi,$2" >/dev/kfi_nvme 2>/dev/null || return
+	kernel_log | tail -n +$_lines | grep -q "^kfi_nvme: .*$1" ||
+		{ kernel_log | tail -n 5; return 1; }
+}
+wrong_host()
+{
+	echo 0 >$subsystem/attr_allow_any_host
+	fails "not allowed"
+	_result=$?
+	echo 1 >$subsystem/attr_allow_any_host
+	return $_result
+}
+
+# The port is closed under I/O, and opened again: it goes on, and nothing is lost.
+held()
+{
+	{
+		copy if="$dir/a" of=$disk bs=4k oflag=direct && copy if="$dir/a" of=$disk bs=4k seek=1k oflag=direct
+		echo $? >"$dir/ended"
+	} &
+	_job=$!
+	sleep 1
+	close_port || return
+	sleep 2
+	[ ! -e "$dir/ended" ] || echo "too early to tell"
+	open_port && wait $_job && [ "$(cat "$dir/ended")" = 0 ] && forget &&
+		same $((4 << 20)) "$dir/a" $disk && same_behind "$dir/a"
+}
+
+# The port is closed, and nobody wants to wait: errors.
+given_up()
+{
+	leave && connect ctrl_loss_tmo=0 && close_port || return
+	wait_for 30 fails_to_read
+	_result=$?
+	open_port
+	leave && connect && return $_result
+}
+fails_to_read()
+{
+	! dd if=$disk of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null
+}
+
+# With a controller that nobody has left.
+unloads()
+{
+	unload kfi_nvme && load kfi_nvme && connect
+}
+
+# The device goes under I/O.
+removed()
+{
+	leave && connect ctrl_loss_tmo=1 || return
+	dd if=/dev/zero of=$disk bs=4k count=4k seek=8k oflag=direct 2>/dev/null &
+	_job=$!
+	sleep 1
+	rdma link delete rxe_ep && wait_for 60 fails_to_read
+	_result=$?
+	wait $_job
+	unload kfi_nvme && return $_result
+}
+
+plan "$(echo $names | wc -w)"
+if ! target_up || ! load kfi_nvme; then
+	echo "# the target or the host is not there"
+	exit 1
+fi
+dd if=/dev/urandom of="$dir/a" bs=1M count=4 2>/dev/null
+check nvme.connect connect
+check nvme.limits limits
+check nvme.sizes sizes
+check nvme.data data
+check nvme.random random_pieces
+check nvme.together together
+check nvme.flush flush
+check nvme.discard zeroed blkdiscard -o 1048576 -l 1048576 $disk
+check nvme.zeroes zeroed blkdiscard -z -o 1048576 -l 1048576 $disk
+if grep -q ext4 /proc/filesystems; then
+	check nvme.mount mounted
+else
+	skip nvme.mount "no ext4"
+fi
+check nvme.again again
+check nvme.wrong_nqn fails "no such subsystem" nqn=other
+check nvme.wrong_host wrong_host
+check nvme.wrong_port fails "not connected" trsvcid=4421
+check nvme.held held
+check nvme.given_up given_up
+check nvme.unload unloads
+check nvme.removal removed
+finish
