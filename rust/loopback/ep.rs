@@ -48,7 +48,8 @@ use kfabric::{
     LocalRules,
     MappedAs,
     Op,
-    Refusal, //
+    Refusal,
+    MAX_REMOTE, //
 };
 
 /// What endpoints can do.
@@ -61,7 +62,7 @@ pub(crate) const LIMITS: MsgLimits = MsgLimits {
         pieces: 16,
         bytes: 1 << 30,
     },
-    remote_pieces: 1,
+    remote_pieces: MAX_REMOTE,
     atomics: Atomics {
         write: true,
         add: true,

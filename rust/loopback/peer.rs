@@ -88,30 +88,43 @@ impl Target<'_> {
         done.map_err(|refusal| refusal.with_errno(Errno::EACCES))
     }
 
-    /// One access of an endpoint to one piece: between it and the parts of a buffer, as long as it. May
-    /// sleep.
+    /// One access of an endpoint, between pieces and the parts of a buffer, together as long as they. All
+    /// pieces are looked at before the first byte is copied. May sleep.
     pub(crate) fn access_whole<'t>(
         &self,
         initiator: &Initiator<'_>,
-        piece: RemotePiece,
+        pieces: &[RemotePiece],
         needs: Access,
-        parts: impl Iterator<Item = Transfer<'t>>,
+        mut parts: impl Iterator<Item = Transfer<'t>>,
     ) -> Result<(), Refusal> {
-        let done = self.enter(initiator, piece, |live, at| {
-            live.extent.check(at, piece.len, needs)?;
-            let mut at = at;
-            for part in parts {
-                let len = widen(part.len());
-                live.extent.copy(at, part)?;
-                at += len;
-            }
-            let counts = needs == Access::REMOTE_WRITE && piece.len > 0;
-            if let (true, Some(counter)) = (counts, &live.counter) {
-                counter.add(1);
-            }
-            Ok(())
-        });
-        done.map_err(|refusal| refusal.with_errno(Errno::EACCES))
+        let denied = |refusal: Refusal| refusal.with_errno(Errno::EACCES);
+        for piece in pieces {
+            let check = |live: &Live, at| live.extent.check(at, piece.len, needs);
+            self.enter(initiator, *piece, check).map_err(denied)?;
+        }
+        let mut rest = None;
+        for (number, piece) in pieces.iter().enumerate() {
+            let last = number + 1 == pieces.len();
+            let copied = self.enter(initiator, *piece, |live, from| {
+                let mut at = from;
+                while let left @ 1.. = piece.len - (at - from) {
+                    let Some(part) = rest.take().or_else(|| parts.next()) else {
+                        break;
+                    };
+                    let (here, after) = part.split_at(usize::try_from(left).unwrap_or(usize::MAX));
+                    at += widen(here.len());
+                    live.extent.copy(at - widen(here.len()), here)?;
+                    rest = (!after.is_empty()).then_some(after);
+                }
+                let counts = last && needs == Access::REMOTE_WRITE && piece.len > 0;
+                if let (true, Some(counter)) = (counts, &live.counter) {
+                    counter.add(1);
+                }
+                Ok(())
+            });
+            copied.map_err(denied)?;
+        }
+        Ok(())
     }
 
     /// An atomic operation of an endpoint, on eight bytes; returns what they were before. It counts as a

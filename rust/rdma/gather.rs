@@ -195,12 +195,13 @@ impl<K> Gather<K> {
         self.inline
     }
 
-    /// Keeps something else there as well, which goes after what is kept already.
-    pub(crate) fn with<T>(self, other: T) -> Gather<(K, T)> {
+    /// The same memory, where what keeps it there is kept by something else, which `f` makes of it and
+    /// which drops it first of all.
+    pub(crate) fn kept_by<T>(self, f: impl FnOnce(K) -> T) -> Gather<T> {
         // INVARIANT: The segments are the same, and what keeps them is kept.
         Gather {
             segments: self.segments,
-            kept: (self.kept, other),
+            kept: f(self.kept),
             bytes: self.bytes,
             written: self.written,
             inline: self.inline,

@@ -41,6 +41,7 @@
 //! with a [`Request`](request::Request).
 
 pub mod access;
+pub mod any;
 pub mod buffer;
 pub mod client;
 pub mod cm;

@@ -38,6 +38,6 @@ impl Gather<Scrap> {
         let piece = Piece::Memory { phys, len: 8 };
         // SAFETY: The bytes are freed after what keeps them mapped.
         let memory = unsafe { Gather::lent(pd, iter::once(piece), true, flags) }?;
-        Ok(memory.with(word))
+        Ok(memory.kept_by(|mapped| (mapped, word)))
     }
 }

@@ -11,6 +11,7 @@ mod conn;
 mod done;
 mod fates;
 mod limits;
+mod parts;
 mod post;
 mod regions;
 mod staged;

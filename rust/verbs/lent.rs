@@ -10,7 +10,7 @@ use kernel::{
     sync::aref::ARef, //
 };
 use kfabric::{
-    provider::msg_ep::Post,
+    provider::msg_ep::Task,
     List,
     LocalPiece,
     MemoryRun,
@@ -61,9 +61,9 @@ pub(crate) fn runs<'a>(runs: &'a [MemoryRun<'_>]) -> &'a [sg::Run] {
 
 /// The memory at this side of a transfer, mapped for the device of `pd`. To be let go of before the
 /// transfer's ticket ends. Any context.
-pub(crate) fn memory(pd: &Pd, post: &Post<'_>) -> Result<Gather<Buffer>, Refusal> {
-    let written = post.op.writes_local();
-    let pieces = post.local.pieces().iter().map(|piece| match *piece {
+pub(crate) fn memory(pd: &Pd, task: &Task<'_>) -> Result<Gather<Buffer>, Refusal> {
+    let written = task.op.writes_local();
+    let pieces = task.local.pieces().iter().map(|piece| match *piece {
         LocalPiece::Region { desc, address, len } => Piece::Region {
             // A descriptor is a region's local key, which no other length would be found by.
             lkey: u32::try_from(desc).unwrap_or(0),

@@ -86,6 +86,12 @@ impl PostFlags {
         Self(self.0 & !Self::INJECT)
     }
 
+    /// The same, of a transfer behind one that waits for those before.
+    pub(crate) const fn without_fence(self) -> Self {
+        // INVARIANT: One less.
+        Self(self.0 & !Self::FENCE)
+    }
+
     /// Does the consumer want an entry in its completion queue, where it wants some only?
     pub(crate) const fn completes(self) -> bool {
         self.0 & Self::COMPLETION != 0

@@ -66,6 +66,25 @@ pub enum LocalPiece {
 }
 
 impl LocalPiece {
+    /// So many of its bytes, from the one at `at` on.
+    const fn part(self, at: u64, len: u64) -> Self {
+        match self {
+            Self::Region { desc, address, .. } => Self::Region {
+                desc,
+                address: address + at,
+                len,
+            },
+            Self::Memory { phys, .. } => Self::Memory {
+                phys: phys + at,
+                len,
+            },
+            Self::Mapped { address, .. } => Self::Mapped {
+                address: address + at,
+                len,
+            },
+        }
+    }
+
     /// How many bytes it has.
     pub const fn bytes(&self) -> u64 {
         match *self {
@@ -93,6 +112,25 @@ impl Local {
     /// The pieces.
     pub fn pieces(&self) -> &[LocalPiece] {
         self.pieces.get(..self.count).unwrap_or(&[])
+    }
+
+    /// The bytes from `at` on, so many, or as many as there are.
+    pub(crate) fn part(&self, at: u64, len: u64) -> Self {
+        let mut part = Self::NONE;
+        let (mut skip, mut left) = (at, len);
+        for piece in self.pieces() {
+            let here = left.min(piece.bytes().saturating_sub(skip));
+            if here > 0 {
+                if let Some(to) = part.pieces.get_mut(part.count) {
+                    *to = piece.part(skip, here);
+                    part.count += 1;
+                    part.bytes += here;
+                }
+            }
+            skip = skip.saturating_sub(piece.bytes());
+            left -= here;
+        }
+        part
     }
 
     /// How many bytes they have together.

@@ -60,6 +60,14 @@ impl Op {
         }
     }
 
+    /// The same, with nothing for the peer's completion queue.
+    pub(crate) const fn without_data(self) -> Self {
+        match self {
+            Self::Write { .. } => Self::Write { data: None },
+            other => other,
+        }
+    }
+
     /// What the entry of a completion queue says of it.
     pub(crate) const fn flags(&self) -> u64 {
         let flags = match self {

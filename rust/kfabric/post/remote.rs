@@ -37,6 +37,14 @@ impl RemoteMemory {
         count: 0,
     };
 
+    /// One piece.
+    pub(crate) fn of(piece: RemotePiece) -> Self {
+        let mut memory = Self::NONE;
+        // There is room.
+        let _ = memory.push(piece, 1);
+        memory
+    }
+
     /// The pieces. Unless it is the only one, none is empty.
     pub fn pieces(&self) -> &[RemotePiece] {
         self.pieces.get(..self.count).unwrap_or(&[])

@@ -3,7 +3,10 @@
 //! A transfer that a provider in software keeps, with the memory at this side.
 
 use super::{
-    msg_ep::Post,
+    msg_ep::{
+        Post,
+        Task, //
+    },
     ticket::Ticket, //
 };
 use crate::{
@@ -34,15 +37,21 @@ impl<'a> Post<'a> {
     /// Accepts it, to be done by the processor. Gives it back if a piece of its memory goes by a region's
     /// descriptor: the provider's rules say that none does. Any context.
     pub fn keep(self) -> Result<Kept, Self> {
-        if self.local.has_regions() {
+        let Task {
+            op,
+            local,
+            remote,
+            flags,
+        } = self.task;
+        if local.has_regions() {
             return Err(self);
         }
         // INVARIANT: Just looked at; the ticket is that of the transfer.
         Ok(Kept {
-            op: self.op,
-            flags: self.flags,
-            local: *self.local,
-            remote: *self.remote,
+            op,
+            flags,
+            local: *local,
+            remote: *remote,
             ticket: self.ticket,
         })
     }

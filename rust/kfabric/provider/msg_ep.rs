@@ -74,6 +74,15 @@ pub struct MsgLimits {
 
 /// A transfer to be posted.
 pub struct Post<'a> {
+    /// What is to be done.
+    pub task: Task<'a>,
+    /// To be ended when it has ended.
+    pub ticket: Ticket,
+}
+
+/// What is to be done: all that there is to a transfer, but for who hears of its end.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
     /// What it does.
     pub op: Op,
     /// The memory at this side.
@@ -82,8 +91,6 @@ pub struct Post<'a> {
     pub remote: &'a RemoteMemory,
     /// How.
     pub flags: PostFlags,
-    /// To be ended when it has ended.
-    pub ticket: Ticket,
 }
 
 impl Post<'_> {
@@ -91,6 +98,34 @@ impl Post<'_> {
     pub fn refuse(self, why: Refusal) -> Refused {
         let ticket = self.ticket;
         Refused { why, ticket }
+    }
+}
+
+impl Task<'_> {
+    /// Calls `f` with a task for each piece of the peer's memory, in order, until it returns an error.
+    /// Together they do the same: the first one waits if this does, and the last one has the data for
+    /// the peer. Any context.
+    pub fn each<E>(&self, mut f: impl FnMut(Task<'_>) -> Result<(), E>) -> Result<(), E> {
+        let pieces = self.remote.pieces();
+        let mut at = 0;
+        for (index, piece) in pieces.iter().enumerate() {
+            let local = self.local.part(at, piece.len);
+            let remote = RemoteMemory::of(*piece);
+            at += piece.len;
+            f(Task {
+                op: match index + 1 == pieces.len() {
+                    true => self.op,
+                    false => self.op.without_data(),
+                },
+                local: &local,
+                remote: &remote,
+                flags: match index {
+                    0 => self.flags,
+                    _ => self.flags.without_fence(),
+                },
+            })?;
+        }
+        Ok(())
     }
 
     /// A copy of its bytes, for a transfer that injects. Any context.

@@ -103,7 +103,7 @@ impl Side {
     /// Copies to the peer's memory, or from it.
     fn access(&self, peer: &Side, sending: &Sending) -> Result<(), Refusal> {
         let (target, initiator) = (peer.target(), self.initiator());
-        let piece = only(sending)?;
+        let pieces = sending.kept.remote().pieces();
         let needs = match sending.kept.op() {
             Op::Read => Access::REMOTE_READ,
             _ => Access::REMOTE_WRITE,
@@ -113,14 +113,14 @@ impl Side {
                 let bytes = bytes.get(..*len).unwrap_or(&[]);
                 target.access_whole(
                     &initiator,
-                    piece,
+                    pieces,
                     needs,
                     [Transfer::write_slice(bytes)].into_iter(),
                 )
             }
             None => {
                 let transfers = sending.kept.transfers();
-                target.access_whole(&initiator, piece, needs, transfers)
+                target.access_whole(&initiator, pieces, needs, transfers)
             }
         }
     }

@@ -195,6 +195,30 @@ impl Chain {
         Ok(cqe)
     }
 
+    /// Puts the requests of another chain, of the same endpoint, behind those that there are. Any context.
+    pub fn append(&mut self, mut other: Self) {
+        if other.is_empty() {
+            return;
+        }
+        if let Some(tail) = self.tail.take() {
+            // SAFETY: By the type invariants, both have slots of this queue. The first of the others is
+            // posted behind those, and ends with nothing else.
+            unsafe {
+                Outstanding::follow(b::rdma_helper_cqe(other.first), tail.last.as_ptr());
+            }
+        }
+        self.tail = other.tail.take();
+        // INVARIANT: The others are behind the last one of these, and this chain's alone.
+        if self.first.is_null() {
+            self.first = other.first;
+        } else {
+            // SAFETY: Both are there by the type invariant.
+            unsafe { b::rdma_helper_link(self.last, other.first) };
+        }
+        self.last = other.last;
+        other.first = null_mut();
+    }
+
     /// Whether there is no request.
     pub fn is_empty(&self) -> bool {
         self.first.is_null()

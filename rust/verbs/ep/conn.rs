@@ -46,6 +46,7 @@ use kfabric::{
 };
 use rdma::{
     cm::{
+        Chain,
         Connection,
         Endpoint,
         Event,
@@ -202,6 +203,26 @@ impl Conn {
             self.fail();
         }
         given
+    }
+
+    /// As [`give`](Self::give), with several requests; they come back if they aren't taken. Any context.
+    pub(super) fn give_all(
+        self: &Arc<Self>,
+        endpoint: &Arc<Endpoint>,
+        requests: Chain,
+        more: bool,
+    ) -> Result<(), (Error, Chain)> {
+        if self.staged.give_all(endpoint, requests, more)? {
+            self.fail();
+        }
+        Ok(())
+    }
+
+    /// Gives those that wait for more to the device. Any context.
+    pub(super) fn go(self: &Arc<Self>) {
+        if self.staged.go() {
+            self.fail();
+        }
     }
 
     /// What becomes of regions that were registered on it. Any context.

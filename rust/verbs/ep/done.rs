@@ -37,7 +37,7 @@ pub(super) struct Told {
 
 /// Which side's request it was.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Queue {
+pub(super) enum Queue {
     Sends,
     Receives,
 }
@@ -55,19 +55,23 @@ impl Told {
     }
 
     fn fail(self, queue: Queue, error: WrError) {
-        match (queue, error) {
-            // The connection goes on, or waits for nothing more.
-            (_, WrError::Post(_)) => (),
-            // Nothing is transferred any more, of which nobody else tells.
-            (Queue::Sends, WrError::Failed(_) | WrError::TimedOut | WrError::Lost) => {
-                self.conn.fail()
-            }
-            // The peer finds out; or somebody has told already. But where rxe can't get rid of a
-            // packet, as while a link goes down, all that comes is that everything is flushed.
-            _ => self.conn.fail_later(),
-        }
-        self.ticket.fail(failed(queue, error));
+        let failed = note(&self.conn, queue, error);
+        self.ticket.fail(failed);
     }
+}
+
+/// A request has failed: the connection hears of that. Returns what the consumer is told. Any context.
+pub(super) fn note(conn: &Arc<Conn>, queue: Queue, error: WrError) -> Failed {
+    match (queue, error) {
+        // The connection goes on, or waits for nothing more.
+        (_, WrError::Post(_)) => (),
+        // Nothing is transferred any more, of which nobody else tells.
+        (Queue::Sends, WrError::Failed(_) | WrError::TimedOut | WrError::Lost) => conn.fail(),
+        // The peer finds out; or somebody has told already. But where rxe can't get rid of a
+        // packet, as while a link goes down, all that comes is that everything is flushed.
+        _ => conn.fail_later(),
+    }
+    failed(queue, error)
 }
 
 impl<K: Send + 'static> Then<WorkRequest<K>> for Told {

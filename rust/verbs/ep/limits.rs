@@ -8,7 +8,8 @@ use kfabric::{
     provider::msg_ep::MsgLimits,
     Atomics,
     LocalRules,
-    MappedAs, //
+    MappedAs,
+    MAX_REMOTE, //
 };
 use rdma::{
     cm::data,
@@ -58,7 +59,7 @@ pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
             pieces: segments,
             bytes: port::max_message(device)?,
         },
-        remote_pieces: 1,
+        remote_pieces: MAX_REMOTE,
         // No driver writes atomically for the kernel: rxe, the only one with a request for that, loses
         // where to (init_send_wr() in rxe_verbs.c).
         atomics: Atomics {

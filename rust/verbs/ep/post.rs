@@ -17,9 +17,13 @@ use kernel::{
     sync::Arc, //
 };
 use kfabric::{
-    provider::msg_ep::{
-        Post,
-        Refused, //
+    provider::{
+        msg_ep::{
+            Post,
+            Refused,
+            Task, //
+        },
+        ticket::Ticket, //
     },
     AtomicOp,
     Errno,
@@ -28,9 +32,11 @@ use kfabric::{
     RemotePiece, //
 };
 use rdma::{
+    any::AnyMemory,
     request::{
         NotPosted,
-        Request, //
+        Request,
+        Then, //
     },
     wr::{
         Receive,
@@ -40,82 +46,85 @@ use rdma::{
     Gather, //
 };
 
+/// A request to the peer.
+pub(super) type Transmit = WorkRequest<AnyMemory>;
+
 impl Wires {
     /// Posts a transfer.
     pub(super) fn post(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), Refused> {
-        match post.op {
-            Op::Receive => self.receive(post, conn),
-            Op::Atomic { fetches: false, .. } => {
-                let memory = Gather::scrap(self.pd(), GFP_ATOMIC);
-                self.transmit(post, memory.map_err(refused::not_mapped), conn)
-            }
-            _ if post.flags.injects() => {
-                let bytes = post.injected();
-                let memory = bytes
-                    .and_then(|bytes| Gather::inline(bytes).map_err(|_| Errno::EMSGSIZE.into()));
-                self.transmit(post, memory, conn)
-            }
-            _ => {
-                let memory = lent::memory(self.pd(), &post);
-                self.transmit(post, memory, conn)
-            }
+        let Post { task, ticket } = post;
+        match task.op {
+            Op::Receive => self.receive(&task, ticket, conn),
+            _ if task.remote.pieces().len() > 1 => self.split(&task, ticket, conn),
+            _ => self.transmit(&task, ticket, conn),
         }
     }
 
-    fn receive(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), Refused> {
-        let memory = lent::memory(self.pd(), &post);
+    fn receive(&self, task: &Task<'_>, ticket: Ticket, conn: &Arc<Conn>) -> Result<(), Refused> {
+        let memory = lent::memory(self.pd(), task);
         let request = memory.and_then(|memory| Receive::new(memory).map_err(refused::not_posted));
-        match request {
-            Ok(request) => begin(request, post, conn, |request| {
-                self.endpoint().post_receive(request)
-            }),
-            Err(why) => Err(post.refuse(why)),
-        }
+        let told = Told::new(ticket, conn);
+        let begun = begin(request, told, |request| {
+            self.endpoint().post_receive(request)
+        });
+        begun.map_err(not_begun)
     }
 
-    fn transmit<K: Send + 'static>(
-        &self,
-        post: Post<'_>,
-        memory: Result<Gather<K>, Refusal>,
-        conn: &Arc<Conn>,
-    ) -> Result<(), Refused> {
-        let request = memory.and_then(|memory| request(memory, &post));
-        match request {
-            Ok(request) => {
-                let more = post.flags.more();
-                begin(request, post, conn, |request| {
-                    conn.give(self.endpoint(), request, more, Giving::Told)
-                })
+    fn transmit(&self, task: &Task<'_>, ticket: Ticket, conn: &Arc<Conn>) -> Result<(), Refused> {
+        let told = Told::new(ticket, conn);
+        let begun = begin(self.request(task), told, |request| {
+            conn.give(self.endpoint(), request, task.flags.more(), Giving::Told)
+        });
+        begun.map_err(not_begun)
+    }
+
+    /// A request to the peer for a task with one piece of the peer's memory, or none.
+    pub(super) fn request(&self, task: &Task<'_>) -> Result<Transmit, Refusal> {
+        let memory = self.memory(task)?;
+        let to = || remote(task.remote.pieces());
+        let request = match task.op {
+            Op::Send {
+                invalidates: Some(key),
+                ..
+            } => WorkRequest::send_with_inv(memory, short(key)?),
+            Op::Send {
+                data: Some(data), ..
+            } => WorkRequest::send_with_imm(memory, immediate(data)?),
+            Op::Send { .. } => WorkRequest::send(memory),
+            Op::Write { data: None } => WorkRequest::write(memory, to()?),
+            Op::Write { data: Some(data) } => {
+                WorkRequest::write_with_imm(memory, to()?, immediate(data)?)
             }
-            Err(why) => Err(post.refuse(why)),
+            Op::Read => WorkRequest::read(memory, to()?).map_err(refused::not_posted)?,
+            Op::Atomic { what, .. } => atomic(memory, to()?, what)?,
+            Op::Receive => return Err(Errno::EINVAL.into()),
+        };
+        Ok(match task.flags.fences() {
+            true => request.fenced(),
+            false => request,
+        })
+    }
+
+    /// The memory at this side of what goes to the peer.
+    fn memory(&self, task: &Task<'_>) -> Result<Gather<AnyMemory>, Refusal> {
+        match task.op {
+            Op::Atomic { fetches: false, .. } => {
+                let scrap = Gather::scrap(self.pd(), GFP_ATOMIC);
+                Ok(scrap.map_err(refused::not_mapped)?.into())
+            }
+            _ if task.flags.injects() => {
+                let copied = Gather::inline(task.injected()?);
+                Ok(copied.map_err(|_| Errno::EMSGSIZE)?.into())
+            }
+            _ => Ok(lent::memory(self.pd(), task)?.into()),
         }
     }
 }
 
-/// A request that does this, with this memory.
-fn request<K>(memory: Gather<K>, post: &Post<'_>) -> Result<WorkRequest<K>, Refusal> {
-    let to = || remote(post.remote.pieces());
-    let request = match post.op {
-        Op::Send {
-            invalidates: Some(key),
-            ..
-        } => WorkRequest::send_with_inv(memory, short(key)?),
-        Op::Send {
-            data: Some(data), ..
-        } => WorkRequest::send_with_imm(memory, immediate(data)?),
-        Op::Send { .. } => WorkRequest::send(memory),
-        Op::Write { data: None } => WorkRequest::write(memory, to()?),
-        Op::Write { data: Some(data) } => {
-            WorkRequest::write_with_imm(memory, to()?, immediate(data)?)
-        }
-        Op::Read => WorkRequest::read(memory, to()?).map_err(refused::not_posted)?,
-        Op::Atomic { what, .. } => atomic(memory, to()?, what)?,
-        Op::Receive => return Err(Errno::EINVAL.into()),
-    };
-    Ok(match post.flags.fences() {
-        true => request.fenced(),
-        false => request,
-    })
+/// What the core is told of a transfer that was not begun.
+fn not_begun((why, told): (Refusal, Told)) -> Refused {
+    let ticket = told.into_ticket();
+    Refused { why, ticket }
 }
 
 /// A request for an atomic operation, whose memory gets what was there before.
@@ -152,31 +161,20 @@ fn short(key: u64) -> Result<u32, Refusal> {
     u32::try_from(key).map_err(|_| Refusal::new(Errno::ENOKEY, why).value(key))
 }
 
-/// Begins a transfer by posting a request.
-fn begin<W: Send + 'static>(
-    request: W,
-    post: Post<'_>,
-    conn: &Arc<Conn>,
-    give: impl FnOnce(KBox<Request<W, Told>>) -> Result<(), NotPosted<W, Told>>,
-) -> Result<(), Refused>
-where
-    Told: rdma::request::Then<W>,
-{
-    let told = Told::new(post.ticket, conn);
-    let request = match Request::try_new(request, told, GFP_ATOMIC) {
+/// Begins something by giving a request away. What was to be told of its end comes back, and why, if it
+/// wasn't.
+pub(super) fn begin<W: Send + 'static, F: Then<W>>(
+    request: Result<W, Refusal>,
+    then: F,
+    give: impl FnOnce(KBox<Request<W, F>>) -> Result<(), NotPosted<W, F>>,
+) -> Result<(), (Refusal, F)> {
+    let request = match request {
         Ok(request) => request,
-        Err(told) => {
-            return Err(Refused {
-                why: Errno::ENOMEM.into(),
-                ticket: told.into_ticket(),
-            });
-        }
+        Err(why) => return Err((why, then)),
     };
-    give(request).map_err(|refused| {
-        let (error, told) = refused.into_then();
-        Refused {
-            why: refused::not_posted(error),
-            ticket: told.into_ticket(),
-        }
+    let request = Request::try_new(request, then, GFP_ATOMIC);
+    give(request.map_err(|then| (Errno::ENOMEM.into(), then))?).map_err(|refused| {
+        let (error, then) = refused.into_then();
+        (refused::not_posted(error), then)
     })
 }

@@ -49,6 +49,30 @@ enum State {
     Shut,
 }
 
+impl State {
+    /// Has a chain wait, or gives it to the device; returns whether that didn't take it.
+    fn set(&mut self, chain: Chain, waits: bool) -> bool {
+        if waits {
+            *self = Self::Open {
+                waiting: Some(chain),
+                tail: None,
+            };
+            return false;
+        }
+        match chain.try_post() {
+            Ok(tail) => {
+                let waiting = None;
+                *self = Self::Open { waiting, tail };
+                false
+            }
+            Err(_unposted) => {
+                *self = Self::Failed { _unposted };
+                true
+            }
+        }
+    }
+}
+
 /// A request to the peer.
 pub(super) type Send<K, F> = KBox<Request<WorkRequest<K>, F>>;
 
@@ -110,21 +134,44 @@ impl Staged {
                 Giving::Told => chain.push(request),
                 Giving::Silent => chain.push_silent(request),
             };
-            if more && given.is_ok() {
-                *waiting = Some(chain);
-                return (given, false);
-            }
             // Nor do they wait if there is no room for this one: who waits for room waits for them.
-            match chain.try_post() {
-                Ok(silent) => {
-                    *tail = silent;
-                    (given, false)
-                }
-                Err(_unposted) => {
-                    **state = State::Failed { _unposted };
-                    (given, true)
-                }
-            }
+            let waits = more && given.is_ok();
+            (given, state.set(chain, waits))
+        })
+    }
+
+    /// As [`give`](Self::give), with several requests for the endpoint, which come back if they aren't
+    /// taken; returns whether the device didn't take something. Any context.
+    pub(super) fn give_all(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        requests: Chain,
+        more: bool,
+    ) -> Result<bool, (Error, Chain)> {
+        self.state.with(|state| {
+            let State::Open { waiting, tail } = &mut **state else {
+                return Err((Errno::ENOTCONN.into(), requests));
+            };
+            let mut chain = match waiting.take() {
+                Some(chain) => chain,
+                None => match endpoint.begin_chain_behind(tail) {
+                    Ok(chain) => chain,
+                    Err(error) => return Err((error, requests)),
+                },
+            };
+            chain.append(requests);
+            Ok(state.set(chain, more))
+        })
+    }
+
+    /// Gives those that wait to the device; returns whether it didn't take them. Any context.
+    pub(super) fn go(&self) -> bool {
+        self.state.with(|state| match &mut **state {
+            State::Open { waiting, .. } => match waiting.take() {
+                Some(chain) => state.set(chain, false),
+                None => false,
+            },
+            _ => false,
         })
     }
 

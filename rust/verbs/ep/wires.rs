@@ -26,6 +26,7 @@ pub(super) struct Wires {
     // The order of the fields is the order in which they go.
     endpoint: Arc<cm::Endpoint>,
     pd: Arc<Pd>,
+    sends: usize,
 }
 
 impl Wires {
@@ -48,12 +49,18 @@ impl Wires {
         Ok(Self {
             endpoint: cm::Endpoint::new(qp)?,
             pd: pd.clone(),
+            sends,
         })
     }
 
     /// The queue pair. Any context.
     pub(super) fn endpoint(&self) -> &Arc<cm::Endpoint> {
         &self.endpoint
+    }
+
+    /// How many requests to the peer may be under way. Any context.
+    pub(super) fn sends(&self) -> usize {
+        self.sends
     }
 
     /// The protection domain. Any context.

@@ -26,7 +26,8 @@ use crate::{
         },
         msg_ep::{
             Post,
-            Refused, //
+            Refused,
+            Task, //
         },
         ticket::Ticket, //
     },
@@ -294,13 +295,13 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
         data: 0,
     };
     let ticket = Ticket::new(place, msg.bound().counter(&op).cloned(), done, silent);
-    let posted = msg.imp().post(Post {
+    let task = Task {
         op,
         local: &local,
         remote: &remote,
         flags,
-        ticket,
-    });
+    };
+    let posted = msg.imp().post(Post { task, ticket });
     posted.map_err(|Refused { why, ticket }| {
         ticket.refuse();
         why

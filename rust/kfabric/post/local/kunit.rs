@@ -51,6 +51,33 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_pieces() {
+        let memory = |phys, len| LocalPiece::Memory { phys, len };
+        let mut all = Local::NONE;
+        for (phys, len) in [(100, 10), (200, 20), (300, 30)] {
+            assert!(all.push(memory(phys, len), &RULES).is_ok());
+            all.bytes += len;
+        }
+        let is = |at, len, pieces: &[LocalPiece]| {
+            let part = all.part(at, len);
+            let bytes: u64 = pieces.iter().map(LocalPiece::bytes).sum();
+            part.pieces() == pieces && part.bytes() == bytes
+        };
+        assert!(is(0, 60, all.pieces()));
+        assert!(is(0, 10, &[memory(100, 10)]));
+        assert!(is(10, 20, &[memory(200, 20)]));
+        assert!(is(9, 2, &[memory(109, 1), memory(200, 1)]));
+        assert!(is(
+            5,
+            26,
+            &[memory(105, 5), memory(200, 20), memory(300, 1)]
+        ));
+        assert!(is(31, 1, &[memory(301, 1)]));
+        assert!(is(59, 5, &[memory(329, 1)]));
+        assert!(is(60, 5, &[]) && is(5, 0, &[]));
+    }
+
+    #[test]
     fn a_part_of_a_region_goes_by_it() -> Result {
         let memory = KVec::from_elem(0_u8, 4096, GFP_KERNEL)?;
         let region = region(&memory, Access::SEND);
