@@ -169,4 +169,10 @@ void ep_atomics_refused_case(struct kfi_test *t);
 void ep_atomics_absent_case(struct kfi_test *t);
 void ep_atomics_both_case(struct kfi_test *t);
 
+/* pieces.c */
+void ep_pieces_case(struct kfi_test *t);
+void ep_pieces_refused_case(struct kfi_test *t);
+void ep_pieces_full_case(struct kfi_test *t);
+void ep_raw_case(struct kfi_test *t);
+
 #endif /* KFI_TEST_EP_H */

@@ -58,6 +58,9 @@ struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u6
 	kfi_freeinfo(hints);
 	if (info)
 		EXPECT_EQ(t, info->ep_attr->type, KFI_EP_MSG);
+	/* Which nobody needs who offers, so that it has to be asked for. */
+	if (info && wants->mr_mode & KFI_MR_RAW)
+		info->domain_attr->mr_mode = wants->mr_mode;
 	return (wants->mr_mode & KFI_MR_ENDPOINT) ? binding(t, info) : info;
 }
 
