@@ -62,6 +62,8 @@ enum {
  * @setopt: See kfi_setopt().
  * @tx_ctx: See kfi_tx_context().
  * @rx_ctx: See kfi_rx_context().
+ * @rx_size_left: See kfi_rx_size_left().
+ * @tx_size_left: See kfi_tx_size_left().
  */
 struct kfi_ops_ep {
 	size_t	size;
@@ -73,6 +75,8 @@ struct kfi_ops_ep {
 			  struct kfid_ep **tx_ep, void *context);
 	int	(*rx_ctx)(struct kfid_ep *sep, int index, struct kfi_rx_attr *attr,
 			  struct kfid_ep **rx_ep, void *context);
+	ssize_t	(*rx_size_left)(struct kfid_ep *ep);
+	ssize_t	(*tx_size_left)(struct kfid_ep *ep);
 };
 
 /**
@@ -412,6 +416,36 @@ static inline int kfi_ep_alias(struct kfid_ep *ep, struct kfid_ep **alias_ep, u6
 	rc = kfi_alias(IS_ERR_OR_NULL(ep) ? NULL : &ep->fid, &fid, flags);
 	*alias_ep = rc ? NULL : container_of(fid, struct kfid_ep, fid);
 	return rc;
+}
+
+/**
+ * kfi_rx_size_left() - How many receives there is room for.
+ * @ep: The endpoint.
+ *
+ * As many can be posted without -KFI_EAGAIN, in the endpoint's queue and in its completion queue, as
+ * long as nobody else posts, to this endpoint or to another of that queue. There may be room for more.
+ *
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
+ * Return: How many, or -KFI_EINVAL if @ep is NULL, -KFI_EOPBADSTATE if it isn't enabled, or
+ * -KFI_ENOSYS.
+ */
+static inline ssize_t kfi_rx_size_left(struct kfid_ep *ep)
+{
+	return __kfi_call(ep, ops, rx_size_left, ep);
+}
+
+/**
+ * kfi_tx_size_left() - How many transfers to the peer there is room for.
+ * @ep: The endpoint.
+ *
+ * As kfi_rx_size_left(). A transfer with several pieces of the peer's memory takes a place for each.
+ *
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
+ * Return: How many, or an errno, see kfi_rx_size_left().
+ */
+static inline ssize_t kfi_tx_size_left(struct kfid_ep *ep)
+{
+	return __kfi_call(ep, ops, tx_size_left, ep);
 }
 
 /**

@@ -434,12 +434,14 @@ VALUE(KFI_OPT_ENDPOINT, 0);
 VALUE(KFI_OPT_MIN_MULTI_RECV, 0);
 VALUE(KFI_OPT_CM_DATA_SIZE, 1);
 
-TABLE(kfi_ops_ep, 5);
+TABLE(kfi_ops_ep, 7);
 SLOT(kfi_ops_ep, 1, cancel);
 SLOT(kfi_ops_ep, 2, getopt);
 SLOT(kfi_ops_ep, 3, setopt);
 SLOT(kfi_ops_ep, 4, tx_ctx);
 SLOT(kfi_ops_ep, 5, rx_ctx);
+SLOT(kfi_ops_ep, 6, rx_size_left);
+SLOT(kfi_ops_ep, 7, tx_size_left);
 
 TABLE(kfi_ops_msg, 13);
 SLOT(kfi_ops_msg, 1, recv);

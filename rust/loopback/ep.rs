@@ -40,7 +40,8 @@ use kfabric::{
             MsgEpRequest,
             MsgLimits,
             Post,
-            Refused, //
+            Refused,
+            Room, //
         }, //
     },
     Atomics,
@@ -189,6 +190,10 @@ impl MsgEp for Ep {
             let why = if self.side.is_down() { over } else { full };
             refuse(why, kept.into_ticket())
         })
+    }
+
+    fn room(&self) -> Room {
+        self.side.room()
     }
 
     fn cancel(&self, context: Context) -> Result<(), Refusal> {

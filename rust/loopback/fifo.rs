@@ -59,6 +59,11 @@ impl<T> Fifo<T> {
         }
     }
 
+    /// For how many more there is room. Any context.
+    pub(crate) fn room(&self) -> usize {
+        self.slots.len() - self.count
+    }
+
     /// What is first. Any context.
     pub(crate) fn first(&self) -> Option<&T> {
         self.slots.get(self.first)?.as_ref()
@@ -104,7 +109,7 @@ mod tests {
             for n in 0..3 {
                 assert_eq!(fifo.push(round * 10 + n), Ok(()));
             }
-            assert_eq!(fifo.push(99), Err(99));
+            assert_eq!((fifo.push(99), fifo.room()), (Err(99), 0));
             assert_eq!(
                 (fifo.pop(), fifo.pop()),
                 (Some(round * 10), Some(round * 10 + 1))

@@ -35,7 +35,8 @@ use kfabric::{
     provider::{
         cm::Events,
         cq::Context,
-        kept::Kept, //
+        kept::Kept,
+        msg_ep::Room, //
     },
     workqueue::OwnedQueue,
     Endpoint,
@@ -159,6 +160,14 @@ impl Side {
     /// Was its connection taken down? Any context.
     pub(crate) fn is_down(&self) -> bool {
         self.state.with(|state| matches!(state.link, Link::Down))
+    }
+
+    /// How much more can be posted. Any context.
+    pub(crate) fn room(&self) -> Room {
+        self.state.with(|state| Room {
+            sends: state.sends.room(),
+            receives: state.receives.room(),
+        })
     }
 
     /// Posts a receive; gives it back if there is no room. Any context.

@@ -48,7 +48,8 @@ use kfabric::{
             MsgEp,
             MsgEpRequest,
             Post,
-            Refused, //
+            Refused,
+            Room, //
         }, //
     },
     Errno,
@@ -150,6 +151,11 @@ impl MsgEp for Ep {
             Some(inside) => inside.get().post(post, &self.0.conn),
             None => Err(post.refuse(refused::not_connected())),
         }
+    }
+
+    fn room(&self) -> Room {
+        let inside = self.0.gate.enter();
+        inside.map_or(Room::default(), |inside| inside.get().room())
     }
 
     fn end(&self) {

@@ -13,6 +13,7 @@ mod attr;
 mod bind;
 mod bound;
 mod cm;
+mod left;
 mod message;
 mod msg;
 pub(crate) mod open;

@@ -149,6 +149,11 @@ impl CompletionQueue {
         self.size
     }
 
+    /// How many places nobody has. Any context.
+    pub(crate) fn left(&self) -> usize {
+        self.size.saturating_sub(self.taken.load(Relaxed))
+    }
+
     /// Near which CPU the consumer would like completions to come in (`KFI_AFFINITY`). It may be one
     /// that doesn't exist.
     pub fn cpu(&self) -> Option<u32> {

@@ -164,6 +164,15 @@ pub struct Refused {
     pub ticket: Ticket,
 }
 
+/// How many more requests an endpoint has places for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// To the peer.
+    pub sends: usize,
+    /// Receives.
+    pub receives: usize,
+}
+
 /// An endpoint: created, enabled, connected once, closed, then dropped.
 ///
 /// The core calls in this order, and what changes it one at a time; [`shutdown`](Self::shutdown) and
@@ -190,6 +199,9 @@ pub trait MsgEp: Send + Sync {
     /// Begins a transfer: a receive from enabling on, others while it is connected; also later, when
     /// they are refused or end soon. Any context.
     fn post(&self, post: Post<'_>) -> Result<(), Refused>;
+
+    /// How many more requests there are places for. Any context.
+    fn room(&self) -> Room;
 
     /// Ends a receive of this context that no message has come for yet, as cancelled. Any context.
     ///

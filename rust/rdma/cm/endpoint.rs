@@ -95,6 +95,15 @@ impl Endpoint {
         self.qp.post_send(request)
     }
 
+    /// How many more send and receive requests there are places for; each may be off by those that begin
+    /// or end just now. Any context.
+    pub fn room(&self) -> (usize, usize) {
+        (
+            self.qp.sends().credits().left(),
+            self.qp.receives().credits().left(),
+        )
+    }
+
     /// Whether it is connected, or was. Any context.
     pub fn is_open(&self) -> bool {
         self.sends.load(Acquire)

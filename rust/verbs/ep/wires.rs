@@ -6,6 +6,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
+use kfabric::provider::msg_ep::Room;
 use rdma::{
     cm,
     qp::Depths,
@@ -56,6 +57,12 @@ impl Wires {
     /// The queue pair. Any context.
     pub(super) fn endpoint(&self) -> &Arc<cm::Endpoint> {
         &self.endpoint
+    }
+
+    /// How many more requests there are places for. Any context.
+    pub(super) fn room(&self) -> Room {
+        let (sends, receives) = self.endpoint.room();
+        Room { sends, receives }
     }
 
     /// How many requests to the peer may be under way. Any context.

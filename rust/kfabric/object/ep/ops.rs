@@ -5,6 +5,7 @@
 //! What is served by nobody yet has a table all the same, for callers who don't look before they call.
 
 use super::{
+    left,
     setopt,
     EndpointBody,
     EndpointObject,
@@ -61,6 +62,8 @@ pub(super) static EP: Table<kfi_ops_ep> = Table(kfi_ops_ep {
     setopt: Some(setopt::setopt),
     tx_ctx: Slot::NOSYS,
     rx_ctx: Slot::NOSYS,
+    rx_size_left: Some(left::rx),
+    tx_size_left: Some(left::tx),
 });
 
 /// Tagged messages.

@@ -175,4 +175,10 @@ void ep_pieces_refused_case(struct kfi_test *t);
 void ep_pieces_full_case(struct kfi_test *t);
 void ep_raw_case(struct kfi_test *t);
 
+/* flags.c */
+void ep_fence_case(struct kfi_test *t);
+void ep_inject_lists_case(struct kfi_test *t);
+void ep_complete_case(struct kfi_test *t);
+void ep_size_left_case(struct kfi_test *t);
+
 #endif /* KFI_TEST_EP_H */
