@@ -114,10 +114,10 @@ impl Ep {
 
 /// A request that the core gives back, if it is one of ours.
 fn own(mut request: KBox<dyn ConnRequest>) -> Result<Request, Refusal> {
-    let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
-    let request = request.as_any().downcast_mut::<Request>().ok_or(foreign)?;
+    let request = request.own::<Request>()?;
     let (peer, local) = request.ends();
-    let from = request.take().ok_or(foreign)?;
+    let answered = Refusal::new(Errno::EINVAL, c"a request that was answered");
+    let from = request.take().ok_or(answered)?;
     Request::new(from, peer, local, &[])
 }
 

@@ -114,9 +114,7 @@ impl Parts {
 
 /// A request that the core gives back, if it is one of ours.
 fn own(mut request: KBox<dyn ConnRequest>) -> Result<rdma::cm::Incoming, Refusal> {
-    let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
-    let request = request.as_any().downcast_mut::<Request>().ok_or(foreign)?;
-    request.take().ok_or(refused::gone())
+    request.own::<Request>()?.take().ok_or(refused::gone())
 }
 
 impl MsgEp for Ep {

@@ -5,7 +5,10 @@
 //! Lock order: the lock of [`Events`] and [`Incoming`] is before that of an event queue. It is taken
 //! with interrupts on, in process context.
 
-use crate::support::errno::Errno;
+use crate::support::{
+    errno::Errno,
+    refusal::Refusal, //
+};
 use core::{
     any::Any,
     net::SocketAddr, //
@@ -58,6 +61,18 @@ pub trait ConnRequest: Send + Sync {
 
     /// `self` as [`Any`], for the provider that gets it back.
     fn as_any(&mut self) -> &mut dyn Any;
+}
+
+impl dyn ConnRequest {
+    /// The request, if it is of this type, as those of one provider are.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: it is another provider's.
+    pub fn own<T: ConnRequest + 'static>(&mut self) -> Result<&mut T, Refusal> {
+        let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
+        self.as_any().downcast_mut().ok_or(foreign)
+    }
 }
 
 /// Who is told of an endpoint's connection; the core's.

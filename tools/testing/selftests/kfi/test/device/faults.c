@@ -8,26 +8,11 @@
  */
 #include <linux/delay.h>
 
+#include "failing.h"
 #include "refusal/errors.h"
 #include "suites.h"
 
 #ifdef CONFIG_FAULT_INJECTION
-
-#define MAX_NTH	500
-
-static void arm(unsigned int nth)
-{
-	WRITE_ONCE(current->fail_nth, nth);
-}
-
-/* Whether the allocation that was to fail was made. */
-static bool disarm(void)
-{
-	bool failed = !READ_ONCE(current->fail_nth);
-
-	WRITE_ONCE(current->fail_nth, 0);
-	return failed;
-}
 
 static void expect_fault_errno(struct kfi_test *t, int ret, unsigned int nth)
 {

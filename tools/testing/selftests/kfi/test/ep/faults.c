@@ -5,27 +5,15 @@
  *
  * Needs a kernel with fault injection, which faults.sh switches on.
  */
+#include <kfi_atomic.h>
+
 #include "ep.h"
+#include "failing.h"
 #include "suites.h"
 
 #ifdef CONFIG_FAULT_INJECTION
 
-#define MAX_NTH	500
 #define LEN	64
-
-static void arm(unsigned int nth)
-{
-	WRITE_ONCE(current->fail_nth, nth);
-}
-
-/* Whether the allocation that was to fail was made. */
-static bool disarm(void)
-{
-	bool failed = !READ_ONCE(current->fail_nth);
-
-	WRITE_ONCE(current->fail_nth, 0);
-	return failed;
-}
 
 /* What a call may say when an allocation fails. */
 static void expect_errno(struct kfi_test *t, const char *call, ssize_t ret, unsigned int nth,
@@ -184,12 +172,29 @@ static void connect_case(struct kfi_test *t)
 	kfree(e);
 }
 
+/* How many kinds of transfers there are. */
+#define KINDS	8
+
 /* One transfer of each kind; its context is its number. */
 static ssize_t post(struct ep_pair *p, u8 *mem, struct kfid_mr *mr, unsigned int kind)
 {
 	struct kfid_ep *ep = p->side[0].ep;
 	struct kvec kv[2] = { { mem, 8 }, { mem + 16, 8 } };
 	void *context = (void *)(unsigned long)(kind + 1);
+	struct kfi_rma_iov iov[3] = {
+		{ mr->iova, 4, kfi_mr_key(mr) },
+		{ mr->iova + 32, 8, kfi_mr_key(mr) },
+		{ mr->iova + 48, 4, kfi_mr_key(mr) },
+	};
+	struct kfi_msg_rma pieces = {
+		.type = KFI_KVEC,
+		.msg_iov = kv,
+		.iov_count = 2,
+		.rma_iov = iov,
+		.rma_iov_count = 3,
+		.context = context,
+	};
+	u64 one = 1;
 
 	switch (kind) {
 	case 0:
@@ -200,14 +205,25 @@ static ssize_t post(struct ep_pair *p, u8 *mem, struct kfid_mr *mr, unsigned int
 		return kfi_write(ep, mem, 8, NULL, 0, mr->iova, kfi_mr_key(mr), context);
 	case 3:
 		return kfi_readv(ep, kv, NULL, 2, 0, mr->iova, kfi_mr_key(mr), context);
-	default:
+	case 4:
 		return kfi_inject(ep, mem, 8, 0);
+	case 5:
+		return kfi_writemsg(ep, &pieces, KFI_COMPLETION);
+	case 6:
+		return kfi_atomic(ep, &one, 1, NULL, 0, mr->iova, kfi_mr_key(mr), KFI_UINT64,
+				  KFI_SUM, context);
+	default:
+		return kfi_fetch_atomic(ep, &one, 1, NULL, mem, NULL, 0, mr->iova, kfi_mr_key(mr),
+					KFI_UINT64, KFI_SUM, context);
 	}
 }
 
 static void post_case(struct kfi_test *t)
 {
-	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_wants wants = {
+		.mr_mode = EP_MODE,
+		.caps = KFI_MSG | KFI_RMA | KFI_ATOMIC,
+	};
 	struct ep_pair *p = ep_connected(t, &wants);
 	u8 *mem = kzalloc(4 * LEN, GFP_KERNEL);
 	unsigned int nth, kind, refused = 0;
@@ -219,7 +235,7 @@ static void post_case(struct kfi_test *t)
 	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, mem + 2 * LEN, LEN,
 				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 4, 0, &mr, NULL), 0))
 		goto out;
-	for (kind = 0; kind < 5; kind++) {
+	for (kind = 0; kind < KINDS; kind++) {
 		failed = true;
 		for (nth = 1; failed && nth < MAX_NTH && !t->failures; nth++) {
 			void *context = (void *)(unsigned long)(kind + 1);
@@ -242,7 +258,7 @@ static void post_case(struct kfi_test *t)
 				EXPECT_EQ(t, post(p, mem, mr, 1), 0);
 			if (kind == 0 || kind == 1 || kind == 4)
 				EXPECT_EQ(t, kfi_cq_sread(p->side[1].rx, &entry, 1, NULL, EP_WAIT_MS), 1);
-			if (kind < 4) {
+			if (kind != 4) {
 				context = kind ? context : (void *)2;
 				EXPECT_EQ(t, kfi_cq_sread(p->side[0].tx, &entry, 1, NULL, EP_WAIT_MS), 1);
 				EXPECT(t, entry.op_context == context, "a completion of something else");
