@@ -87,7 +87,7 @@ impl Channel {
         buffer: KVec<u8>,
         access: Access,
     ) -> Result<(Response, KVec<u8>)> {
-        let (keyed, key): (_, Key) = KeyedBuffer::new(self.transport.domain(), buffer, access)?;
+        let (keyed, key): (_, Key) = KeyedBuffer::new(&self.transport, buffer, access)?;
         let response = self.execute(what, command.with_key(Some(key)));
         // In any case, and before it is known what has come of it.
         let buffer = keyed.close()?;

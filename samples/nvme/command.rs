@@ -9,8 +9,10 @@ pub(crate) const COMMAND: usize = 64;
 
 /// Says of the data pointer what it is; in every command, whether it has one or not.
 const SGL: u8 = 0x40;
-/// An address with a key.
+/// An address with a key, or nothing.
 const KEYED: u8 = 0x40;
+/// The same, and the response is to end the key.
+const KEYED_INVALIDATE: u8 = 0x4f;
 
 /// The controller's properties, by their offsets.
 pub(crate) mod property {
@@ -146,12 +148,13 @@ impl Command {
 
     /// Says where the command's data are.
     pub(crate) fn with_key(self, key: Option<Key>) -> Self {
+        let kind = key.map_or(KEYED, |_| KEYED_INVALIDATE);
         let (addr, len, rkey) = key.map_or((0, 0, 0), |key| (key.addr, key.len, key.rkey));
         let [a, b, c, _] = len.to_le_bytes();
         self.put(24, addr.to_le_bytes())
             .put(32, [a, b, c])
             .put(35, rkey.to_le_bytes())
-            .put(39, [KEYED])
+            .put(39, [kind])
     }
 
     /// Says what the response will know it by.
@@ -221,7 +224,7 @@ mod tests {
             bytes[24..32],
             [0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]
         );
-        assert_eq!(bytes[32..40], [0, 0xfe, 0xff, 0xdd, 0xcc, 0xbb, 0xaa, 0x40]);
+        assert_eq!(bytes[32..40], [0, 0xfe, 0xff, 0xdd, 0xcc, 0xbb, 0xaa, 0x4f]);
         assert_eq!(bytes[40..48], [6, 5, 4, 3, 2, 1, 0, 0]);
         assert_eq!(bytes[48..52], [7, 0, 0, 0x40]);
         assert_eq!(range(blocks)[..6], [0, 0, 0, 0, 8, 0]);

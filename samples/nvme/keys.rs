@@ -2,19 +2,22 @@
 
 //! Where the target finds the data of a command.
 //!
-//! The one place that knows where regions come from.
+//! A region is bound to the connection that its command goes over: its registration is posted there ahead
+//! of the command, and both go to the device in one go. Nobody waits for it. The response says that the
+//! key is not used any more, and mostly has ended it.
 
+use crate::transport::Transport;
 use kernel::{
     bindings::bio_vec,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 use kfabric::consumer::{
     Access,
+    Backing,
     BioVecList,
     BioVecs,
     Buffer,
-    Domain,
+    Errno,
     Mr, //
 };
 
@@ -28,14 +31,17 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    fn of<B: kfabric::consumer::Backing>(mr: &Mr<B>) -> Result<Self> {
+    /// Lets the target at a region, once it has the key by the next command on this connection.
+    fn of<B: Backing>(mr: &Mr<B>, transport: &Transport) -> Result<Self, Errno> {
+        mr.bind(transport.endpoint())?;
+        mr.enable_more()?;
         Ok(Self {
             addr: mr.base(),
             len: u32::try_from(mr.len())
                 .ok()
                 .filter(|len| len >> 24 == 0)
-                .ok_or(E2BIG)?,
-            rkey: u32::try_from(mr.key())?,
+                .ok_or(Errno::E2BIG)?,
+            rkey: u32::try_from(mr.key()).map_err(|_| Errno::EKEYREJECTED)?,
         })
     }
 }
@@ -72,14 +78,14 @@ pub(crate) struct KeyedIo(Mr<BioVecList<Pages>>);
 pub(crate) struct NotKeyed {
     pub(crate) request: block::Request,
     pub(crate) list: block::Pieces,
-    pub(crate) error: Error,
+    pub(crate) errno: Errno,
 }
 
 impl KeyedIo {
     /// Lets the target read what a request writes, or write what it reads; nothing else. `list` is room for
     /// the list. May sleep, but not for I/O.
     pub(crate) fn new(
-        domain: &Arc<Domain>,
+        transport: &Transport,
         request: block::Request,
         mut list: block::Pieces,
     ) -> Result<(Self, Key), Option<NotKeyed>> {
@@ -87,31 +93,31 @@ impl KeyedIo {
             block::Op::Read => Access::REMOTE_WRITE,
             _ => Access::REMOTE_READ,
         };
-        if let Err(error) = request.pieces(&mut list) {
+        if request.pieces(&mut list).is_err() {
             return Err(Some(NotKeyed {
                 request,
                 list,
-                error,
+                errno: Errno::ENOMEM,
             }));
         }
         // INVARIANT: Just listed.
         let pages = BioVecList::new(Pages { request, list });
-        let refused = |pages: BioVecList<Pages>, error| {
+        let refused = |pages: BioVecList<Pages>, errno| {
             let Pages { request, list } = pages.into_inner();
             NotKeyed {
                 request,
                 list,
-                error,
+                errno,
             }
         };
-        match domain.regbv(pages, access) {
-            Ok(mr) => match Key::of(&mr) {
+        match transport.domain().regbv(pages, access) {
+            Ok(mr) => match Key::of(&mr, transport) {
                 Ok(key) => Ok((Self(mr), key)),
-                Err(error) => Err(mr.close().ok().map(|pages| refused(pages, error))),
+                Err(errno) => Err(mr.close().ok().map(|pages| refused(pages, errno))),
             },
             Err(failed) => {
-                let error = failed.errno().into();
-                Err(failed.into_inner().map(|pages| refused(pages, error)))
+                let errno = failed.errno();
+                Err(failed.into_inner().map(|pages| refused(pages, errno)))
             }
         }
     }
@@ -129,9 +135,13 @@ pub(crate) struct KeyedBuffer<B: Buffer>(Mr<B>);
 
 impl<B: Buffer> KeyedBuffer<B> {
     /// Lets the target in. May sleep.
-    pub(crate) fn new(domain: &Arc<Domain>, buffer: B, access: Access) -> Result<(Self, Key)> {
-        let mr = domain.reg(buffer, access)?;
-        let key = Key::of(&mr)?;
+    pub(crate) fn new(
+        transport: &Transport,
+        buffer: B,
+        access: Access,
+    ) -> Result<(Self, Key), Errno> {
+        let mr = transport.domain().reg(buffer, access)?;
+        let key = Key::of(&mr, transport)?;
         Ok((Self(mr), key))
     }
 

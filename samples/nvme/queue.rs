@@ -226,9 +226,9 @@ impl IoQueue {
                 return Err((None, list));
             }
         };
-        match KeyedIo::new(self.transport.domain(), request, list.unwrap_or_default()) {
+        match KeyedIo::new(&self.transport, request, list.unwrap_or_default()) {
             Ok((keyed, key)) => Ok((Io::Data(keyed), command.with_key(Some(key)), None)),
-            Err(Some(not)) => Err((refuse(not.request, not.error), Some(not.list))),
+            Err(Some(not)) => Err((refuse(not.request, not.errno), Some(not.list))),
             Err(None) => Err((None, None)),
         }
     }
@@ -243,14 +243,14 @@ impl IoQueue {
         let mut data = KVec::new();
         let keyed = data
             .extend_from_slice(&range(blocks), GFP_KERNEL)
-            .map_err(Error::from)
-            .and_then(|()| KeyedBuffer::new(self.transport.domain(), data, Access::REMOTE_READ));
+            .map_err(|_| Errno::ENOMEM)
+            .and_then(|()| KeyedBuffer::new(&self.transport, data, Access::REMOTE_READ));
         match keyed {
             Ok((keyed, key)) => {
                 let command = Command::discard(blocks.namespace).with_key(Some(key));
                 Ok((Io::Range(keyed, request), command, list))
             }
-            Err(error) => Err((refuse(request, error), list)),
+            Err(errno) => Err((refuse(request, errno), list)),
         }
     }
 
@@ -346,12 +346,12 @@ impl IoQueue {
 }
 
 /// A request that could not be registered: what may work the next time is tried again.
-fn refuse(request: block::Request, error: Error) -> Option<NotTaken> {
-    match error {
-        ENOMEM => Some(NotTaken(request, Errno::EAGAIN)),
-        ENODEV => Some(NotTaken(request, Errno::ENOTCONN)),
+fn refuse(request: block::Request, errno: Errno) -> Option<NotTaken> {
+    match errno {
+        Errno::ENOMEM | Errno::ENOSPC | Errno::EAGAIN => Some(NotTaken(request, Errno::EAGAIN)),
+        Errno::ENODEV | Errno::ENOTCONN => Some(NotTaken(request, errno)),
         _ => {
-            pr_err_once!("memory that can't be registered: {error:?}\n");
+            pr_err_once!("memory that can't be registered: {errno}\n");
             request.end(Status::Io);
             None
         }

@@ -18,6 +18,7 @@ use kernel::{
     sync::Arc, //
 };
 use kfabric::consumer::{
+    BindsRegions,
     CompletionQueueOptions,
     Connected,
     Domain,
@@ -25,6 +26,7 @@ use kfabric::consumer::{
     Errno,
     Fabric,
     Hints,
+    Info,
     InfoList,
     Kind,
     MrMode,
@@ -73,6 +75,12 @@ pub(crate) enum Event {
     Broken(Errno, Option<(u16, Capsule)>),
 }
 
+/// The offer with regions that are bound to the connection that they are for.
+fn wanted(offers: &InfoList) -> Result<&Info> {
+    let by_endpoint = |info: &&Info| info.mr_mode().has(MrMode::ENDPOINT);
+    offers.iter().find(by_endpoint).ok_or(ENODEV)
+}
+
 /// Where a target is: the device that leads there.
 pub(crate) struct Way {
     offers: InfoList,
@@ -86,21 +94,20 @@ impl Way {
     ///
     /// - `EHOSTUNREACH`: no device of this machine's leads there.
     pub(crate) fn find(options: &Options) -> Result<Self> {
-        let mode = MrMode::VIRT_ADDR | MrMode::PROV_KEY;
         let hints = Hints::new()?
             .prov_name(c"verbs")?
             .msg()
-            .mr_mode(mode)
+            .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY | MrMode::ENDPOINT)
             .peer(options.address)?;
         let offers = hints.getinfo()?;
-        let info = offers.first();
+        let info = wanted(&offers)?;
         let domain = Domain::open(&Fabric::open(info)?, info)?;
         Ok(Self { offers, domain })
     }
 
     /// How many pieces of memory a region has at most.
     pub(crate) fn max_pieces(&self) -> usize {
-        self.offers.first().mr_iov_limit()
+        wanted(&self.offers).map_or(1, Info::mr_iov_limit)
     }
 }
 
@@ -120,7 +127,7 @@ impl Transport {
     /// - `ECONNREFUSED`: it doesn't want to, or nobody listens there.
     /// - `ETIMEDOUT`.
     pub(crate) fn connect(way: &Way, queue: u16, entries: u16, controller: u16) -> Result<Self> {
-        let (info, domain) = (way.offers.first(), way.domain.clone());
+        let (info, domain) = (wanted(&way.offers)?, way.domain.clone());
         let places = 2 * usize::from(entries) + 2;
         let options = CompletionQueueOptions::default().size(places).waits();
         let requests = RequestQueue::open(&domain, options)?;
@@ -145,6 +152,11 @@ impl Transport {
 
     pub(crate) fn domain(&self) -> &Arc<Domain> {
         &self.domain
+    }
+
+    /// What regions are bound to.
+    pub(crate) fn endpoint(&self) -> &impl BindsRegions {
+        &self.endpoint
     }
 
     /// Sends a command, whose capsule comes back with [`Event::Sent`]. Any context.
