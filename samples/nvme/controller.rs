@@ -26,9 +26,11 @@ use crate::{
 };
 use block::TagSet;
 use kernel::{
+    impl_has_work,
     new_condvar,
     new_mutex,
     new_spinlock,
+    new_work,
     prelude::*,
     sync::{
         atomic::{
@@ -46,6 +48,10 @@ use kernel::{
         msecs_to_jiffies,
         Instant,
         Monotonic, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
     }, //
 };
 use kfabric::{
@@ -101,6 +107,20 @@ pub(crate) struct Controller {
     gone: Completion,
     /// Who looks after it, and who takes what comes on its queues.
     tasks: OwnedQueue,
+    #[pin]
+    keeper: Work<Controller, KEEPER>,
+    #[pin]
+    scanner: Work<Controller, SCANNER>,
+}
+
+/// Looks after it.
+const KEEPER: u64 = 0;
+/// Looks for namespaces.
+const SCANNER: u64 = 1;
+
+impl_has_work! {
+    impl HasWork<Self, KEEPER> for Controller { self.keeper }
+    impl HasWork<Self, SCANNER> for Controller { self.scanner }
 }
 
 impl Controller {
@@ -134,20 +154,15 @@ impl Controller {
             changed <- new_condvar!(),
             gone <- Completion::new(),
             tasks,
+            keeper <- new_work!("kfi_nvme_keeper"),
+            scanner <- new_work!("kfi_nvme_scanner"),
         });
         let controller = Arc::pin_init(controller, GFP_KERNEL)?;
         controller
             .take(link)
             .inspect_err(|_| controller.tasks.flush())?;
-        let keeper = controller.clone();
-        let kept = controller
-            .tasks
-            .try_spawn(GFP_KERNEL, move || keeper.keep());
-        if let Err(error) = kept {
-            controller.let_go(drop);
-            controller.tasks.flush();
-            return Err(error.into());
-        }
+        // It isn't queued yet.
+        let _ = controller.tasks.enqueue::<_, KEEPER>(controller.clone());
         if let Err(error) = controller.scan() {
             controller.leave();
             return Err(error);
@@ -167,12 +182,11 @@ impl Controller {
         let started = (1..)
             .zip(link.transports)
             .try_for_each(|(number, transport)| {
-                let queue = IoQueue::new(number, transport, link.shape.depth, self.max_pieces)?;
-                let (runs, owner) = (queue.clone(), self.clone());
-                // In the list only if it runs, for who stops it waits for that.
                 queues.reserve(1, GFP_KERNEL)?;
-                self.tasks
-                    .try_spawn(GFP_KERNEL, move || runs.run(&*owner))?;
+                let (owner, depth) = (self.clone(), link.shape.depth);
+                let queue = IoQueue::new(number, transport, owner, depth, self.max_pieces)?;
+                // In the list only if it runs, for who stops it waits for that.
+                queue.start(&self.tasks);
                 Ok(queues.push(queue, GFP_KERNEL)?)
             });
         *self.queues.lock() = queues;
@@ -219,7 +233,7 @@ impl Controller {
     }
 
     /// Looks after the controller until it is over. Sleeps.
-    fn keep(self: Arc<Self>) {
+    fn keep(self: &Arc<Self>) {
         // What it allocates may not wait for the disks that wait for it.
         let _noio = NoIo::enter();
         loop {
@@ -308,16 +322,9 @@ impl Controller {
         }
         self.tags.unquiesce();
         if connected {
-            // Not by this task: adding a disk takes I/O, and that may need this task again.
-            let scanner = self.clone();
-            let spawned = self.tasks.try_spawn(GFP_KERNEL, move || {
-                if let Err(error) = scanner.scan() {
-                    pr_warn!("{}: no look for namespaces: {error:?}\n", scanner.instance);
-                }
-            });
-            if spawned.is_err() {
-                pr_warn!("{}: no look for namespaces: no memory\n", self.instance);
-            }
+            // Not by this task: adding a disk takes I/O, and that may need this task again. Where somebody
+            // looks already, nobody else has to.
+            let _ = self.tasks.enqueue::<_, SCANNER>(self.clone());
         }
     }
 
@@ -343,6 +350,24 @@ impl Controller {
         // So that no task is the last to have a reference, of those that the queue waits for when it goes.
         self.tasks.flush();
         pr_info!("{}: left\n", self.instance);
+    }
+}
+
+impl WorkItem<KEEPER> for Controller {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.keep();
+    }
+}
+
+impl WorkItem<SCANNER> for Controller {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        if let Err(error) = this.scan() {
+            pr_warn!("{}: no look for namespaces: {error:?}\n", this.instance);
+        }
     }
 }
 

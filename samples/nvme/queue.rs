@@ -5,7 +5,7 @@
 //! A command has a place in it, which is its request's tag. It has ended when its capsule was sent and the
 //! response is there, whichever comes first; then its key is ended, and then its request.
 //!
-//! One task takes what comes ([`IoQueue::run`]), so it may sleep to end keys. Lock order: the places are a
+//! One task takes what comes ([`IoQueue::start`]), so it may sleep to end keys. Lock order: the places are a
 //! leaf.
 
 use crate::{
@@ -32,7 +32,9 @@ use block::{
     Status, //
 };
 use kernel::{
+    impl_has_work,
     new_spinlock,
+    new_work,
     pr_err_once,
     prelude::*,
     sync::{
@@ -43,6 +45,11 @@ use kernel::{
         Arc,
         Completion,
         SpinLock, //
+    },
+    workqueue::{
+        Queue,
+        Work,
+        WorkItem, //
     }, //
 };
 use kfabric::{
@@ -101,9 +108,17 @@ pub(crate) struct IoQueue {
     transport: Transport,
     #[pin]
     places: SpinLock<KVec<Place>>,
+    owner: Arc<dyn Owner>,
     stops: Atomic<bool>,
     #[pin]
     stopped: Completion,
+    /// Takes what comes.
+    #[pin]
+    work: Work<IoQueue>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for IoQueue { self.work }
 }
 
 /// A request that the queue doesn't take now, and why.
@@ -114,6 +129,7 @@ impl IoQueue {
     pub(crate) fn new(
         number: u16,
         transport: Transport,
+        owner: Arc<dyn Owner>,
         depth: u16,
         pieces: usize,
     ) -> Result<Arc<Self>> {
@@ -131,8 +147,10 @@ impl IoQueue {
             number,
             transport,
             places <- new_spinlock!(places),
+            owner,
             stops: Atomic::new(false),
             stopped <- Completion::new(),
+            work <- new_work!("kfi_nvme_queue"),
         });
         Arc::pin_init(queue, GFP_KERNEL)
     }
@@ -254,20 +272,13 @@ impl IoQueue {
         }
     }
 
-    /// Takes what comes, until it is [stopped](Self::stop). Sleeps.
-    pub(crate) fn run(&self, owner: &dyn Owner) {
-        let _noio = NoIo::enter();
-        while !self.stops.load(Relaxed) {
-            match self.transport.wait(None) {
-                Ok(Some(event)) => self.take(event, owner),
-                Ok(None) => (),
-                Err(_) => break,
-            }
-        }
-        self.stopped.complete_all();
+    /// Takes what comes, in a task of this queue's, until it is [stopped](Self::stop). To be called once.
+    pub(crate) fn start(self: &Arc<Self>, tasks: &Queue) {
+        // It isn't queued yet.
+        let _ = tasks.enqueue(self.clone());
     }
 
-    fn take(&self, event: Event, owner: &dyn Owner) {
+    fn take(&self, event: Event) {
         let over = match event {
             Event::Sent(number, capsule) => self.with_place(number, |place| {
                 place.capsule = Some(capsule);
@@ -284,7 +295,7 @@ impl IoQueue {
                     Some(over) => Some(over),
                     None => {
                         pr_err!("queue {}: a response to nothing: {number}\n", self.number);
-                        owner.broken(Errno::EIO);
+                        self.owner.broken(Errno::EIO);
                         return;
                     }
                 }
@@ -293,7 +304,9 @@ impl IoQueue {
                 if let Some((number, capsule)) = capsule {
                     self.with_place(number, |place| place.capsule = Some(capsule));
                 }
-                owner.broken(errno);
+                if !self.stops.load(Relaxed) {
+                    self.owner.broken(errno);
+                }
                 return;
             }
         };
@@ -325,8 +338,8 @@ impl IoQueue {
     ///
     /// To be called when nothing is submitted any more, and once.
     pub(crate) fn stop(&self, mut left: impl FnMut(block::Request)) {
-        self.transport.shut_down();
         self.stops.store(true, Relaxed);
+        self.transport.shut_down();
         self.transport.wake();
         self.stopped.wait_for_completion();
         // Whatever has come until now is of no interest any more: the target may or may not have done
@@ -342,6 +355,22 @@ impl IoQueue {
 
     fn with_place<R>(&self, number: u16, f: impl FnOnce(&mut Place) -> R) -> Option<R> {
         self.places.lock().get_mut(usize::from(number)).map(f)
+    }
+}
+
+impl WorkItem for IoQueue {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let _noio = NoIo::enter();
+        while !this.stops.load(Relaxed) {
+            match this.transport.wait(None) {
+                Ok(Some(event)) => this.take(event),
+                Ok(None) => (),
+                Err(_) => break,
+            }
+        }
+        this.stopped.complete_all();
     }
 }
 

@@ -12,8 +12,8 @@ subsystem=$config/nvmet/subsystems/kfi
 port=$config/nvmet/ports/1
 behind=/dev/nullb0
 disk=/dev/kfi_nvme0n1
-names="connect limits sizes data random together flush discard zeroes mount again wrong_nqn wrong_host
-	wrong_port held given_up unload removal"
+names="connect limits sizes data random together flush discard zeroes mount again idle namespace wrong_nqn
+	wrong_host wrong_port held given_up unload removal"
 dir=$(mktemp -d) || exit
 
 # The target: a namespace of 1 GiB in memory, at the address of an RDMA device.
@@ -173,6 +173,24 @@ again()
 		same $((4 << 20)) "$dir/a" $disk
 }
 
+# Silence for longer than the target puts up with: the host says that it is there.
+idle()
+{
+	_lines=$(kernel_log | wc -l)
+	leave && connect keep_alive_tmo=1 && sleep 4 && copy if=$disk of=/dev/null bs=4k count=1 iflag=direct &&
+		! kernel_log | tail -n +$_lines | grep "^kfi_nvme: .*connection is broken" && leave && connect
+}
+
+# A namespace that the target has taken away, and gives back.
+namespace()
+{
+	echo 0 >$subsystem/namespaces/1/enable
+	fails_to_read
+	_result=$?
+	echo 1 >$subsystem/namespaces/1/enable
+	[ $_result = 0 ] && copy if=$disk of=/dev/null bs=4k count=1 iflag=direct
+}
+
 # fails WORDS OPTION=VALUE,...: connecting fails, and the log says why.
 fails()
 {
@@ -260,6 +278,8 @@ else
 	skip nvme.mount "no ext4"
 fi
 check nvme.again again
+check nvme.idle idle
+check nvme.namespace namespace
 check nvme.wrong_nqn fails "no such subsystem" nqn=other
 check nvme.wrong_host wrong_host
 check nvme.wrong_port fails "not connected" trsvcid=4421

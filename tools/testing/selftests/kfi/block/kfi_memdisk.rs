@@ -18,15 +18,21 @@ use block::{
     TagSet, //
 };
 use kernel::{
+    impl_has_work,
     new_mutex,
+    new_work,
     prelude::*,
     sync::{
         Arc,
         ArcBorrow,
         Mutex, //
     },
-    workqueue, //
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
 };
+use kfabric::workqueue::OwnedQueue;
 
 module! {
     type: Module,
@@ -80,6 +86,27 @@ struct Memory {
     /// What has gone wrong once.
     #[pin]
     tried: Mutex<Tried>,
+    /// What is to be carried out by a workqueue.
+    #[pin]
+    later: Mutex<KVec<Request>>,
+    #[pin]
+    work: Work<Memory>,
+    tasks: OwnedQueue,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Memory { self.work }
+}
+
+impl WorkItem for Memory {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let requests = core::mem::take(&mut *this.later.lock());
+        for request in requests {
+            this.carry_out(request);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -93,12 +120,15 @@ impl Memory {
     fn new(params: Params) -> Result<Arc<Self>> {
         let size = usize::try_from(params.mib)? << 20;
         let bytes = VVec::from_elem(0u8, size, GFP_KERNEL)?;
-        let memory = pin_init!(Self {
+        let memory = try_pin_init!(Self {
             params,
             bytes <- new_mutex!(bytes),
             lost <- new_mutex!(KVec::new()),
             tried <- new_mutex!(Tried::default()),
-        });
+            later <- new_mutex!(KVec::new()),
+            work <- new_work!("kfi_memdisk"),
+            tasks: OwnedQueue::new(c"kfi_memdisk", 1)?,
+        }? Error);
         Arc::pin_init(memory, GFP_KERNEL)
     }
 
@@ -173,8 +203,10 @@ impl Driver for MemDisk {
             return Ok(());
         }
         if params.later {
-            let disk: Arc<Memory> = disk.into();
-            let _ = workqueue::system_long().try_spawn(GFP_KERNEL, move || disk.carry_out(request));
+            // Without memory it fails, since it is dropped.
+            let _ = disk.later.lock().push(request, GFP_KERNEL);
+            // Or the work is queued already, and has yet to take it.
+            let _ = disk.tasks.enqueue(Arc::from(disk));
         } else {
             disk.carry_out(request);
         }
@@ -194,7 +226,7 @@ impl Driver for MemDisk {
 }
 
 struct Module {
-    _disk: Disk<MemDisk>,
+    disk: Option<Disk<MemDisk>>,
     memory: Arc<Memory>,
 }
 
@@ -221,7 +253,7 @@ impl kernel::Module for Module {
         let sectors = u64::from(params.mib) << 11;
         let disk = Disk::add(&tags, c"kfi_mem0", &limits, sectors, memory.clone())?;
         Ok(Self {
-            _disk: disk,
+            disk: Some(disk),
             memory,
         })
     }
@@ -229,6 +261,9 @@ impl kernel::Module for Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
+        drop(self.disk.take());
+        // So that no task is the last to have the memory, and runs when this module is gone.
+        self.memory.tasks.flush();
         let flushes = self.memory.tried.lock().flushes;
         pr_info!("{flushes} flushes\n");
     }
