@@ -26,6 +26,15 @@ static inline bool pair_call_injects(unsigned int call)
 	return call >= 6;
 }
 
+/* The peer's memory as a list of two pieces, of which the first may be empty. */
+static inline void pair_remote(struct kfi_rma_iov *iov, u64 addr, u64 key, size_t len)
+{
+	size_t first = len / 3;
+
+	iov[0] = (struct kfi_rma_iov){ .addr = addr, .len = first, .key = key };
+	iov[1] = (struct kfi_rma_iov){ .addr = addr + first, .len = len - first, .key = key };
+}
+
 /* A buffer as lists of two pieces, or of one if it is that short. */
 struct pair_lists {
 	struct kvec kv[2];
@@ -101,16 +110,17 @@ static inline ssize_t pair_recv(struct kfid_ep *ep, unsigned int call, void *mem
 static inline ssize_t pair_read(struct kfid_ep *ep, unsigned int call, void *mem, size_t len,
 				u64 addr, u64 key, void *context)
 {
-	struct kfi_rma_iov remote = { .addr = addr, .len = len, .key = key };
+	struct kfi_rma_iov remote[2];
 	struct kfi_msg_rma msg = {
 		.type = KFI_KVEC,
-		.rma_iov = &remote,
-		.rma_iov_count = 1,
+		.rma_iov = remote,
+		.rma_iov_count = 2,
 		.context = context,
 	};
 	struct pair_lists l;
 
 	pair_lists(&l, mem, len);
+	pair_remote(remote, addr, key, len);
 	switch (call) {
 	case 0:
 		return kfi_read(ep, mem, len, NULL, 0, addr, key, context);
@@ -128,17 +138,18 @@ static inline ssize_t pair_read(struct kfid_ep *ep, unsigned int call, void *mem
 static inline ssize_t pair_write(struct kfid_ep *ep, unsigned int call, void *mem, size_t len,
 				 u64 data, u64 addr, u64 key, void *context)
 {
-	struct kfi_rma_iov remote = { .addr = addr, .len = len, .key = key };
+	struct kfi_rma_iov remote[2];
 	struct kfi_msg_rma msg = {
 		.type = KFI_BVEC,
-		.rma_iov = &remote,
-		.rma_iov_count = 1,
+		.rma_iov = remote,
+		.rma_iov_count = 2,
 		.context = context,
 		.data = data,
 	};
 	struct pair_lists l;
 
 	pair_lists(&l, mem, len);
+	pair_remote(remote, addr, key, len);
 	msg.msg_biov = l.bv;
 	msg.iov_count = l.count;
 	switch (call) {

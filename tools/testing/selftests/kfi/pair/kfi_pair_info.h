@@ -27,7 +27,7 @@ static inline int pair_getinfo(const char *provider, const char *address, const 
 	len = addr->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 	hints->fabric_attr->prov_name = kstrdup(provider, GFP_KERNEL);
 	hints->ep_attr->type = KFI_EP_MSG;
-	hints->caps = KFI_MSG | KFI_RMA;
+	hints->caps = KFI_MSG | KFI_RMA | KFI_ATOMIC;
 	hints->domain_attr->mr_mode = KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY;
 	if (flags & KFI_SOURCE) {
 		hints->src_addr = addr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Every call, the bytes verified at both sides. */
+#include <kfi_atomic.h>
 #include <kfi_pair_calls.h>
 
 #include "pair.h"
@@ -157,6 +158,55 @@ void pair_writes_case(struct kfi_test *t)
 	}
 out:
 	own_close(t, &o);
+	pair_close(t, l);
+}
+
+/* Words of the server's memory: added to, and swapped for others, which the server finds then. */
+void pair_atomics_case(struct kfi_test *t)
+{
+	static const size_t at[] = { 0, 8, PAGE_SIZE - 8, PAIR_REGION - 8 };
+	struct pair_link *l = pair_link(t, PAIR_READ | PAIR_WRITE);
+	u64 by = 3, new, sum, want, addr, *before;
+	unsigned int i;
+	u8 *region;
+
+	if (!l)
+		return;
+	before = kzalloc_obj(*before);
+	region = kmalloc(PAIR_REGION + PAIR_GUARD, GFP_KERNEL);
+	if (!EXPECT(t, before && region, "no memory"))
+		goto out;
+	for (i = 0; i < ARRAY_SIZE(at) && !t->failures; i++) {
+		struct pair_msg check = {
+			.op = PAIR_CHECK,
+			.addr = at[i],
+			.len = sizeof(new),
+			.base = l->seed + 2 * i,
+			.seed = l->seed + 2 * i + 1,
+		};
+
+		pair_fill(region, PAIR_REGION + PAIR_GUARD, check.base);
+		memcpy(&want, region + PAIR_GUARD + at[i], sizeof(want));
+		pair_fill((u8 *)&new, sizeof(new), check.seed);
+		addr = l->welcome.addr + at[i];
+		sum = want + by;
+		if (!filled(t, l, check.base) ||
+		    !EXPECT_EQ(t, kfi_fetch_atomic(l->side.ep, &by, 1, NULL, before, NULL, 0, addr,
+						   l->welcome.key, KFI_UINT64, KFI_SUM, before), 0) ||
+		    !ep_completed(t, l->side.tx, before, KFI_ATOMIC | KFI_READ, NULL) ||
+		    !EXPECT(t, *before == want, "word at %zu: %llx instead of %llx", at[i], *before,
+			    want) ||
+		    !EXPECT_EQ(t, kfi_compare_atomic(l->side.ep, &new, 1, NULL, &sum, NULL, before,
+						     NULL, 0, addr, l->welcome.key, KFI_UINT64,
+						     KFI_CSWAP, before), 0) ||
+		    !ep_completed(t, l->side.tx, before, KFI_ATOMIC | KFI_READ, NULL))
+			break;
+		EXPECT(t, *before == sum, "word at %zu: %llx instead of %llx", at[i], *before, sum);
+		pair_ask(t, l, &check);
+	}
+out:
+	kfree(before);
+	kfree(region);
 	pair_close(t, l);
 }
 

@@ -14,6 +14,7 @@ static const struct kfi_case pair_cases[] = {
 	{ "messages", pair_messages_case },
 	{ "reads", pair_reads_case },
 	{ "writes", pair_writes_case },
+	{ "atomics", pair_atomics_case },
 	{ "pulled", pair_pulled_case },
 	{ "pushed", pair_pushed_case },
 	{ "refused", pair_refused_case },

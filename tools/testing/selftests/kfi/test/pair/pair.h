@@ -63,6 +63,7 @@ void pair_many_case(struct kfi_test *t);
 void pair_messages_case(struct kfi_test *t);
 void pair_reads_case(struct kfi_test *t);
 void pair_writes_case(struct kfi_test *t);
+void pair_atomics_case(struct kfi_test *t);
 void pair_pulled_case(struct kfi_test *t);
 void pair_pushed_case(struct kfi_test *t);
 
