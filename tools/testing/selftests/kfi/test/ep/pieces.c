@@ -100,7 +100,10 @@ static size_t random_pieces(struct far *f, struct kfi_rma_iov *iov, int *region,
 	return sum;
 }
 
-/* Random lists, read and written, with data, injected and with more behind: against a model. */
+/*
+ * Random lists, read and written, with data, injected and with more behind, by a descriptor or not: against
+ * a model.
+ */
 void ep_pieces_case(struct kfi_test *t)
 {
 	struct ep_wants wants = { .mr_mode = EP_MODE };
@@ -112,10 +115,15 @@ void ep_pieces_case(struct kfi_test *t)
 	struct far f = {};
 	size_t at[MOST], sum, from, cut;
 	u8 *fill = kmalloc(LEN, GFP_KERNEL);
+	struct kfid_mr *own = NULL;
+	void *descs[2];
 
 	prandom_seed_state(&state, kfi_seed);
-	if (!p || !EXPECT(t, fill, "no memory") || !far_open(t, &p->side[1], &f))
+	if (!p || !EXPECT(t, fill, "no memory") || !far_open(t, &p->side[1], &f) ||
+	    !EXPECT_EQ(t, kfi_mr_reg(p->side[0].domain, f.own, 2 * LEN, KFI_READ | KFI_WRITE, 0, 30,
+				     0, &own, NULL), 0))
 		goto out;
+	descs[0] = descs[1] = kfi_mr_desc(own);
 	ep = p->side[0].ep;
 	EXPECT_EQ(t, p->info->tx_attr->rma_iov_limit, MOST);
 	for (round = 0; round < scaled(200) && !t->failures; round++) {
@@ -127,6 +135,7 @@ void ep_pieces_case(struct kfi_test *t)
 			.rma_iov = iov,
 			.context = ctx(round),
 			.data = round,
+			.desc = rnd(2) ? descs : NULL,
 		};
 		bool writes = rnd(2), tells, injects;
 		u64 flags = KFI_COMPLETION;
@@ -182,6 +191,8 @@ void ep_pieces_case(struct kfi_test *t)
 	ep_nothing(t, p->side[0].tx);
 	ep_nothing(t, p->side[1].rx);
 out:
+	if (own)
+		EXPECT_EQ(t, kfi_close(&own->fid), 0);
 	far_close(t, &f);
 	kfree(fill);
 	if (p)
