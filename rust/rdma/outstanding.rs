@@ -93,10 +93,15 @@ impl Outstanding {
         &self.standing.credits
     }
 
+    /// How many requests may be under way.
+    pub(crate) fn depth(&self) -> usize {
+        self.slots.len().saturating_sub(1)
+    }
+
     /// How many requests are under way of which there will be a completion, and how many have ended; each
     /// may be off by those that begin or end just now. Any context.
     pub(crate) fn progress(&self) -> (usize, usize) {
-        let depth = self.slots.len().saturating_sub(1);
+        let depth = self.depth();
         let under_way = depth.saturating_sub(self.standing.credits.left());
         let begun = self.next.load(Relaxed);
         let waited_for = under_way.saturating_sub(self.standing.silent.load(Relaxed));

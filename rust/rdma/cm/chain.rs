@@ -64,7 +64,7 @@ pub struct Chain {
 /// before it. They have not ended, or nothing is posted there any more.
 pub struct Tail {
     last: NonNull<b::ib_cqe>,
-    count: u32,
+    count: usize,
 }
 
 // SAFETY: Requests are not tied to a task.
@@ -73,8 +73,9 @@ unsafe impl Send for Tail {}
 // SAFETY: There is nothing to do with a shared reference.
 unsafe impl Sync for Tail {}
 
-/// So many silent requests at most before one that isn't: their places in the queue come back with that.
-const MAX_SILENT: u32 = 16;
+/// So many silent requests at most before one that isn't, or half of the queue if that is less: their places
+/// come back with that.
+const MAX_SILENT: usize = 16;
 
 /// Requests of a chain that were not posted. Dropping it tells them why, in any context.
 pub struct Unposted {
@@ -155,7 +156,7 @@ impl Chain {
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
         let count = self.tail.as_ref().map_or(0, |tail| tail.count);
-        if count >= MAX_SILENT {
+        if count >= MAX_SILENT.min(self.endpoint.qp().sends().depth() / 2) {
             return self.push(request);
         }
         let last = self.add(request)?;

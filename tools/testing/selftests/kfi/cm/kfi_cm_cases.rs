@@ -8,6 +8,7 @@ mod chains;
 mod ends;
 mod held;
 mod memory;
+mod quiet;
 mod side;
 mod told;
 mod transfer;
@@ -26,7 +27,13 @@ const __LOG_PREFIX: &[u8] = b"kfi_cm\0";
 /// A case, and what it is called.
 type Case = (&'static CStr, fn() -> Result);
 
-const CASES: &[&[Case]] = &[basic::CASES, transfer::CASES, chains::CASES, ends::CASES];
+const CASES: &[&[Case]] = &[
+    basic::CASES,
+    transfer::CASES,
+    chains::CASES,
+    quiet::CASES,
+    ends::CASES,
+];
 
 fn case(number: c_uint) -> Option<&'static Case> {
     let number = usize::try_from(number).ok()?;
