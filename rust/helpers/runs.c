@@ -7,150 +7,8 @@
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/uio.h>
-#include <linux/vmalloc.h>
 
-#include "kfabric_helpers.h"
-#include "pages.h"
-
-/* Runs that are being put together: no two of them follow each other. */
-struct out {
-	struct kfi_helper_run *runs;
-	u32 count;
-	u32 max;
-};
-
-/* So many page frames of vmalloc areas are looked up at once: as few as the stack doesn't feel. */
-#define FRAMES	16
-
-/* How many pages are touched by @len bytes that start at @addr? */
-static u64 pages_of(u64 addr, u64 len)
-{
-	return (offset_in_page(addr) + len + PAGE_SIZE - 1) >> PAGE_SHIFT;
-}
-
-/* How many pages of @pages from @pfn on are in one part of the memory map? */
-static u64 pages_here(u64 pfn, u64 pages)
-{
-	return min_t(u64, pages, KFI_MAP_PAGES - pfn % KFI_MAP_PAGES);
-}
-
-/* Does the memory at @phys follow the last run? */
-static bool follows(const struct out *out, u64 phys)
-{
-	const struct kfi_helper_run *last;
-
-	if (!out->count)
-		return false;
-	last = &out->runs[out->count - 1];
-	return last->phys + last->len == phys &&
-	       (phys % (KFI_MAP_PAGES << PAGE_SHIFT) ||
-		zone_device_pages_have_same_pgmap(pfn_to_page(PHYS_PFN(phys - 1)),
-						  pfn_to_page(PHYS_PFN(phys))));
-}
-
-/* As kfi_helper_plain_pages(), which most pages that have no neighbours don't need. */
-static __always_inline u64 plain_pages(struct kfi_helper_walk *walk, u64 pfn, u64 pages)
-{
-	if (pages == 1 && kfi_is_seen(&walk->seen, pfn) && kfi_is_plain(pfn_to_page(pfn)))
-		return 1;
-	return kfi_helper_plain_pages(pfn, pages, walk->writes, &walk->seen, &walk->facts);
-}
-
-/*
- * Takes @pages page frames from @pfn on, which are in one part of the memory map; they are at
- * @value, and the next @left bytes of the segment begin there. Returns false to stop there.
- */
-static __always_inline bool take(struct kfi_helper_walk *walk, struct out *out, u64 pfn, u64 pages,
-				 u64 value, u64 left)
-{
-	u64 offset = offset_in_page(value);
-	u64 phys = PFN_PHYS(pfn) + offset;
-	bool joins = follows(out, phys);
-	u64 plain, bytes;
-
-	if (!joins && out->count == out->max)
-		return false;
-	plain = plain_pages(walk, pfn, pages);
-	bytes = plain ? min((plain << PAGE_SHIFT) - offset, left) : 0;
-	if (joins)
-		out->runs[out->count - 1].len += bytes;
-	else if (bytes)
-		out->runs[out->count++] = (struct kfi_helper_run){ .phys = phys, .len = bytes };
-	walk->done += bytes;
-	walk->limit -= bytes;
-	if (likely(plain == pages))
-		return true;
-	walk->stop = KFI_STOP_FACTS;
-	walk->value = value + bytes;
-	walk->page.phys = phys + bytes;
-	walk->page.len = min(PAGE_SIZE - offset_in_page(walk->page.phys), left - bytes);
-	return false;
-}
-
-/*
- * The page frames behind at most @pages pages from @addr on, which is in the range of vmalloc areas.
- * Returns how many there are; if they are in a @row, only the first one is told.
- */
-#ifdef CONFIG_X86_64
-static u64 vmalloc_frames(unsigned long addr, u64 pages, u64 *pfns, bool *row)
-{
-	unsigned long flags;
-	unsigned int level;
-	pte_t *pte, entry;
-	u64 n = 0;
-
-	/* Whoever frees page tables waits until each processor has let interrupts in. */
-	local_irq_save(flags);
-	pte = lookup_address(addr, &level);
-	if (pte && level == PG_LEVEL_4K) {
-		pages = min3(pages, (u64)FRAMES, (u64)(PTRS_PER_PTE - pte_index(addr)));
-		for (; n < pages; n++) {
-			entry = READ_ONCE(pte[n]);
-			if (!pte_present(entry))
-				break;
-			pfns[n] = pte_pfn(entry);
-		}
-	} else if (pte) {
-		entry = READ_ONCE(*pte);
-		if (pte_flags(entry) & _PAGE_PRESENT) {
-			unsigned long size = page_level_size(level);
-			u64 start = pte_val(entry) & PTE_PFN_MASK & page_level_mask(level);
-
-			*row = true;
-			pfns[0] = PHYS_PFN(start + (addr & (size - 1)));
-			n = min(pages, (u64)(size - (addr & (size - 1) & PAGE_MASK)) >> PAGE_SHIFT);
-		}
-	}
-	local_irq_restore(flags);
-	return n;
-}
-#else
-static u64 vmalloc_frames(unsigned long addr, u64 pages, u64 *pfns, bool *row)
-{
-	struct page *page = vmalloc_to_page((void *)addr);
-
-	if (!page)
-		return 0;
-	pfns[0] = page_to_pfn(page);
-	return 1;
-}
-#endif
-
-/* The page frames behind addresses, as above. The linear map has them in rows. */
-static u64 frames_at(unsigned long addr, u64 pages, u64 *pfns, bool *row)
-{
-	u64 n;
-
-	*row = false;
-	if (is_vmalloc_addr((void *)addr)) {
-		n = vmalloc_frames(addr, pages, pfns, row);
-	} else {
-		*row = true;
-		/* Valid is what the memory map has, so all of the same part of it. */
-		n = kfi_helper_virt_pfn((void *)addr, pfns) ? pages : 0;
-	}
-	return *row && n ? pages_here(pfns[0], n) : n;
-}
+#include "runs.h"
 
 /*
  * Whole pages are taken here, in few steps each, as long as what holds for the surroundings of a page
@@ -280,7 +138,7 @@ static bool walk_kvec(struct kfi_helper_walk *walk, struct out *out)
 	while (walk->done < kvec->iov_len && walk->limit) {
 		unsigned long addr = base + walk->done;
 		u64 left = min(kvec->iov_len - walk->done, walk->limit);
-		u64 n = frames_at(addr, pages_of(addr, left), pfns, &row);
+		u64 n = kfi_frames_at(addr, pages_of(addr, left), pfns, &row);
 		u64 i = 0, next, before;
 
 		if (!n) {

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Work requests, for the `rdma` crate. */
+#include "rdma_helpers.h"
+
+/* What is posted most: nothing is filled that it doesn't have. */
+static void fill_reg(struct ib_reg_wr *reg, const struct rdma_helper_wr *w)
+{
+	*reg = (struct ib_reg_wr) {
+		.wr = {
+			.wr_cqe = w->cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED | w->flags,
+		},
+		.mr = w->mr,
+		.key = w->mr->rkey,
+		.access = w->access,
+	};
+}
+
+static int post_reg(struct ib_qp *qp, const struct rdma_helper_wr *w)
+{
+	struct ib_reg_wr reg;
+
+	fill_reg(&reg, w);
+	return ib_post_send(qp, &reg.wr, NULL);
+}
+
+/* All others. */
+static void fill_other(union rdma_helper_room *room, const struct rdma_helper_wr *w)
+{
+	struct ib_send_wr send = {
+		.wr_cqe = w->cqe,
+		.sg_list = (struct ib_sge *)w->sges,
+		.num_sge = w->num_sge,
+		.opcode = w->opcode,
+		.send_flags = IB_SEND_SIGNALED | w->flags,
+	};
+
+	switch (w->opcode) {
+	case IB_WR_SEND_WITH_IMM:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		send.ex.imm_data = (__force __be32)w->ex;
+		break;
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+		send.ex.invalidate_rkey = w->ex;
+		break;
+	default:
+		break;
+	}
+
+	switch (w->opcode) {
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		room->rdma = (struct ib_rdma_wr) {
+			.wr = send, .remote_addr = w->remote_addr, .rkey = w->rkey,
+		};
+		break;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		room->atomic = (struct ib_atomic_wr) {
+			.wr = send, .remote_addr = w->remote_addr, .rkey = w->rkey,
+			.compare_add = w->compare_add, .swap = w->swap,
+		};
+		break;
+	default:
+		room->send = send;
+	}
+}
+
+static int post_other(struct ib_qp *qp, const struct rdma_helper_wr *w)
+{
+	union rdma_helper_room room;
+	struct ib_recv_wr recv = {
+		.wr_cqe = w->cqe,
+		.sg_list = (struct ib_sge *)w->sges,
+		.num_sge = w->num_sge,
+	};
+
+	if (w->receive)
+		return ib_post_recv(qp, &recv, NULL);
+	fill_other(&room, w);
+	return ib_post_send(qp, &room.send, NULL);
+}
+
+/* Posts one request, signalled. Any context. */
+int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w)
+{
+	if (!w->receive && w->opcode == IB_WR_REG_MR)
+		return post_reg(qp, w);
+	return post_other(qp, w);
+}
+
+/* --- Several in one go, each in room of its own --- */
+
+/* What @w refers to stays until the request has been posted. */
+void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w)
+{
+	if (w->opcode == IB_WR_REG_MR)
+		fill_reg(&room->reg, w);
+	else
+		fill_other(room, w);
+}
+
+void rdma_helper_link(union rdma_helper_room *room, union rdma_helper_room *next)
+{
+	room->send.next = &next->send;
+}
+
+union rdma_helper_room *rdma_helper_next(union rdma_helper_room *room)
+{
+	/* Each begins with that. */
+	return (union rdma_helper_room *)room->send.next;
+}
+
+struct ib_cqe *rdma_helper_cqe(const union rdma_helper_room *room)
+{
+	return room->send.wr_cqe;
+}
+
+/* Whether it completes also if it doesn't fail; as filled it does. */
+void rdma_helper_signal(union rdma_helper_room *room, bool signal)
+{
+	if (signal)
+		room->send.send_flags |= IB_SEND_SIGNALED;
+	else
+		room->send.send_flags &= ~IB_SEND_SIGNALED;
+}
+
+/* How many are copied at a time, to the stack. */
+#define CHAIN_PART	8
+
+/*
+ * On an error those before *bad have been posted. Any context.
+ *
+ * A request can complete, and its room go, as soon as the device knows of it, while the driver is still
+ * on its way to the next one: rxe looks for that afterwards. So drivers get copies.
+ */
+int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
+			   union rdma_helper_room **bad)
+{
+	union rdma_helper_room *from[CHAIN_PART], copies[CHAIN_PART], *next = first;
+
+	while (next) {
+		const struct ib_send_wr *bad_wr = NULL;
+		int i, n, ret;
+
+		for (n = 0; next && n < CHAIN_PART; n++) {
+			from[n] = next;
+			copies[n] = *next;
+			next = rdma_helper_next(next);
+			copies[n].send.next = NULL;
+			if (n)
+				copies[n - 1].send.next = &copies[n].send;
+		}
+		ret = ib_post_send(qp, &copies[0].send, &bad_wr);
+		if (ret) {
+			/* Not all drivers say which, if it is the first. */
+			for (i = n - 1; i > 0 && bad_wr != &copies[i].send; i--)
+				;
+			*bad = from[i];
+			return ret;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Posts requests about regions with one word to the device. The last one tells when it has completed,
+ * and so have those before it then: they tell only of an error, to @quiet. On an error @posted
+ * of them have been posted. Any context.
+ */
+int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
+			      const struct rdma_helper_region_wr *regions, u32 count,
+			      struct ib_cqe *quiet, struct ib_cqe *last, u32 *posted)
+{
+	struct ib_reg_wr wrs[RDMA_HELPER_MAX_TOGETHER];
+	const struct ib_send_wr *bad = NULL;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < count; i++) {
+		struct ib_mr *mr = regions[i].mr;
+		bool ends = i + 1 == count;
+
+		/* Drivers read no more of a request than its kind has. */
+		wrs[i] = (struct ib_reg_wr) {
+			.wr = {
+				.next = ends ? NULL : &wrs[i + 1].wr,
+				.wr_cqe = ends ? last : quiet,
+				.opcode = opcode,
+				.send_flags = ends ? IB_SEND_SIGNALED : 0,
+				.ex.invalidate_rkey = regions[i].key,
+			},
+			.mr = mr,
+			.key = mr ? mr->rkey : 0,
+			.access = regions[i].access,
+		};
+	}
+	ret = ib_post_send(qp, &wrs[0].wr, &bad);
+	/* Not all drivers say which, if it is the first. */
+	*posted = !ret ? count : bad ? reg_wr(bad) - wrs : 0;
+	return ret;
+}
+
+/*
+ * Drivers that can be reset have their own way to drain a queue pair, which completes what the
+ * device will never know of. Not ib_drain_sq(): on other devices that waits without a bound.
+ */
+bool rdma_helper_drain_sq(struct ib_qp *qp)
+{
+	if (!qp->device->ops.drain_sq)
+		return false;
+	ib_drain_sq(qp);
+	return true;
+}
+
+/* As above, for receives. */
+bool rdma_helper_drain_rq(struct ib_qp *qp)
+{
+	if (!qp->device->ops.drain_rq)
+		return false;
+	ib_drain_rq(qp);
+	return true;
+}
+
+void rdma_helper_next_key(struct ib_mr *mr)
+{
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+}
