@@ -31,6 +31,20 @@
 #define KFI_BATCH_ALL_OR_NONE	(1ULL << 0)
 
 /**
+ * struct kfi_closing - Who is told that a region is closed which was left to @close_later.
+ * @done: Called once, with what kfi_close() has to say: 0; or an errno, with which the region may still be
+ *	open, as kfi_close() says. Process context, on a workqueue of the core: it may sleep, but others
+ *	of the domain wait for it. The structure is the caller's again.
+ * @mr: The core's.
+ * @next: The core's.
+ */
+struct kfi_closing {
+	void			(*done)(struct kfi_closing *closing, int err);
+	struct kfid_mr		*mr;
+	struct kfi_closing	*next;
+};
+
+/**
  * struct kfi_batch_ops - Register and close many regions in one go.
  * @size: Size of this table in bytes, as its provider was built.
  * @regattr_many: Register @count regions, each as kfi_mr_regattr() does with its element of @attrs
@@ -51,6 +65,10 @@
  *	Process context; sleeps until no peer can reach the memory of any that was closed.
  *	Returns 0 if all are closed, else the first errno of the above; or, with nothing closed,
  *	-KFI_EINVAL (@mrs is NULL).
+ * @close_later: Leave a region to be closed, together with others that are by then; @closing stays until its
+ *	@done is called. Any context. Where the region isn't one, @done is called at once. kfi_close() of the
+ *	domain waits until those that were called have returned, and so isn't for them to call; the module
+ *	that they are in has to stay until then. Behind the end of tables of older providers.
  */
 struct kfi_batch_ops {
 	size_t	size;
@@ -58,6 +76,7 @@ struct kfi_batch_ops {
 				size_t count, u64 flags, u64 batch_flags, struct kfid_mr **mrs,
 				int *errs);
 	int	(*close_many)(struct kfid_mr *const *mrs, size_t count, int *errs);
+	void	(*close_later)(struct kfid_mr *mr, struct kfi_closing *closing);
 };
 
 #endif /* _KFI_BATCH_EXT_H_ */

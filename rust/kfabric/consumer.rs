@@ -85,6 +85,7 @@ mod hints;
 mod incoming;
 mod info;
 mod kunit;
+mod later;
 mod listener;
 mod local;
 mod many;
@@ -186,6 +187,7 @@ pub use info::{
     Info,
     InfoList, //
 };
+pub use later::Later;
 pub use listener::{
     ListenHandler,
     Listener,

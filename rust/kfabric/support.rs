@@ -22,6 +22,7 @@ pub(crate) mod roster;
 pub(crate) mod sockaddr;
 pub(crate) mod strings;
 pub(crate) mod table;
+pub(crate) mod task;
 pub(crate) mod version;
 pub(crate) mod work;
 pub mod workqueue;

@@ -8,7 +8,8 @@ use crate::{
     support::{
         module::Owner,
         noio::NoIo,
-        table::declared_in_c, //
+        table::declared_in_c,
+        work, //
     }, //
 };
 use kernel::{
@@ -43,6 +44,10 @@ pub(crate) fn gone(owner: Owner) {
     let _noio = NoIo::enter();
     register::module_gone(owner);
     consumer::module_gone(owner);
+    // Those that it has left to be closed call it.
+    if let Some(queue) = work::closings() {
+        queue.flush();
+    }
 }
 
 /// Called for each module that goes. Sleeps as [`gone`] does.

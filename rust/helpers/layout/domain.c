@@ -79,9 +79,12 @@ SLOT(kfi_ops_mr, 4, regattr);
 SLOT(kfi_ops_mr, 5, regsgl);
 
 /* --- kfi_batch_ext.h ------------------------------------------------------------------------ */
-TABLE(kfi_batch_ops, 2);
+TABLE(kfi_batch_ops, 3);
 SLOT(kfi_batch_ops, 1, regattr_many);
 SLOT(kfi_batch_ops, 2, close_many);
+SLOT(kfi_batch_ops, 3, close_later);
+SIZE(kfi_closing, 24);
+FIELD(kfi_closing, done, 0);
 
 /* --- kfi_dma_ext.h -------------------------------------------------------------------------- */
 

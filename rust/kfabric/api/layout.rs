@@ -2,7 +2,7 @@
 
 //! That Rust sees what C sees: values, order of fields, sizes, of all that crosses the border.
 //!
-//! `rust/helpers/layout.c` holds the same for C. Sizes and places are in bytes; those of objects
+//! `rust/helpers/layout/` holds the same for C. Sizes and places are in bytes; those of objects
 //! are counted from the end of their `struct kfid`, which lock debugging enlarges. No code.
 
 use core::mem::offset_of;
@@ -80,7 +80,7 @@ layout!(kfi_mr_raw_attr: 32; flags = 0, base_addr = 8, raw_key = 16, key_size = 
 layout!(kfi_mr_map_raw: 40; flags = 0, base_addr = 8, raw_key = 16, key_size = 24, key = 32);
 layout!(kfi_rma_iov: 24; addr = 0, len = 8, key = 16);
 table!(kfi_raw_ops: resolve);
-table!(kfi_batch_ops: regattr_many, close_many);
+table!(kfi_batch_ops: regattr_many, close_many, close_later);
 table!(kfi_reserve_ops: reserve);
 table!(kfi_dma_ops: map_sg, unmap_sg, sync_sg_for_cpu, sync_sg_for_device);
 

@@ -106,7 +106,7 @@ impl Domain {
         Ok(mrs)
     }
 
-    fn batch_ops(&self) -> Result<&kfi_batch_ops, Errno> {
+    pub(super) fn batch_ops(&self) -> Result<&kfi_batch_ops, Errno> {
         let ops = self.extension(NAME)?.cast::<kfi_batch_ops>();
         // SAFETY: A table of this name is what the header says, and there as long as the domain.
         Ok(unsafe { ops.as_ref() })

@@ -93,6 +93,8 @@ pub(crate) struct DomainBody {
     keys: Pin<KBox<KeyMap>>,
     /// The regions that aren't settled yet.
     unsettled: Arc<Unsettled>,
+    /// The regions that are to be closed.
+    later: Arc<Unsettled>,
     /// Where registrations report to, if they are asynchronous.
     eq: SetOnce<BoundEq>,
 }
@@ -112,9 +114,12 @@ impl Parent for DomainBody {
 }
 
 impl Close for DomainBody {
-    /// `EBUSY` while objects are open in it, or others use what is the domain's.
+    /// `EBUSY` while objects are open in it, or others use what is the domain's. Sleeps until everybody has
+    /// returned who was told of a region that was closed later.
     fn close(&self) -> Result<(), Refusal> {
         self.close_to_children()?;
+        // Who was told last that a region is closed may not have returned yet.
+        self.later.finish();
         self.imp.close().inspect_err(|_| self.children.reopen())
     }
 }
@@ -189,6 +194,11 @@ impl DomainBody {
     /// The regions that aren't settled yet.
     pub(crate) fn unsettled(&self) -> &Arc<Unsettled> {
         &self.unsettled
+    }
+
+    /// The regions that are to be closed.
+    pub(crate) fn later(&self) -> &Arc<Unsettled> {
+        &self.later
     }
 
     /// The regions that have descriptors.

@@ -10,6 +10,7 @@ mod close;
 mod control;
 mod enable;
 mod kit;
+pub(crate) mod later;
 mod local;
 pub(crate) mod many;
 mod open;

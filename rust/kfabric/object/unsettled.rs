@@ -2,9 +2,14 @@
 
 //! What is left of a domain's objects to the core's workqueue: a list, and when it is looked after.
 
-use crate::support::{
-    errno::Errno,
-    noio::NoIo, //
+use crate::{
+    new_irq_lock,
+    support::{
+        errno::Errno,
+        irqlock::IrqLock,
+        noio::NoIo,
+        task, //
+    }, //
 };
 use core::ptr::null_mut;
 use kernel::{
@@ -37,6 +42,12 @@ pub(crate) struct Unsettled {
     settle: fn(&Self),
     #[pin]
     work: Work<Self>,
+    /// The task that runs it just now.
+    #[pin]
+    running: IrqLock<usize>,
+    /// Notified when it isn't running any more.
+    #[pin]
+    idle: CondVar,
     /// Something that somebody waits for is settled, or closed.
     #[pin]
     pub(crate) changed: CondVar,
@@ -58,6 +69,8 @@ impl Unsettled {
             last: Atomic::new(null_mut()),
             settle,
             work <- new_work!("kfabric::Unsettled::work"),
+            running <- new_irq_lock!(NOBODY, c"kfabric_unsettled"),
+            idle <- new_condvar!("kfabric::Unsettled::idle"),
             changed <- new_condvar!("kfabric::Unsettled::changed"),
         });
         Arc::pin_init(none, GFP_KERNEL).map_err(|_| Errno::ENOMEM)
@@ -75,11 +88,24 @@ impl Unsettled {
         }
     }
 
+    /// Sleeps until the work is not running; returns at once to who is called by it.
+    pub(crate) fn finish(&self) {
+        let own = task::current();
+        self.running.with(|running| {
+            while **running != NOBODY && **running != own {
+                self.idle.wait(running);
+            }
+        });
+    }
+
     /// Takes all that has been put in, by what was last; null if there is nothing. Any context.
     pub(crate) fn take(&self) -> *mut c_void {
         self.last.xchg(null_mut(), Full)
     }
 }
+
+/// No task.
+const NOBODY: usize = 0;
 
 impl WorkItem for Unsettled {
     type Pointer = Arc<Self>;
@@ -87,6 +113,11 @@ impl WorkItem for Unsettled {
     fn run(this: Arc<Self>) {
         // Storage may wait for the event on the way of writing memory back.
         let _noio = NoIo::enter();
+        this.running.with(|running| **running = task::current());
         (this.settle)(&this);
+        this.running.with(|running| {
+            **running = NOBODY;
+            this.idle.notify_all();
+        });
     }
 }

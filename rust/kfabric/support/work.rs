@@ -31,6 +31,12 @@ static HANDLERS: Slot = Slot(UnsafeCell::new(None));
 /// Does the device's part of registrations.
 static REGISTRATIONS: Slot = Slot(UnsafeCell::new(None));
 
+/// How many domains' regions are being closed at a time, where nobody waits for that.
+const CLOSINGS_AT_ONCE: u8 = 16;
+
+/// Closes regions whose owners are told.
+static CLOSINGS: Slot = Slot(UnsafeCell::new(None));
+
 /// Allocates the workqueues. May sleep.
 ///
 /// # Safety
@@ -39,8 +45,10 @@ static REGISTRATIONS: Slot = Slot(UnsafeCell::new(None));
 pub(crate) unsafe fn init() -> Result {
     let handlers = OwnedQueue::new(c"kfi_events", HANDLERS_AT_ONCE)?;
     let registrations = OwnedQueue::new(c"kfi_register", REGISTRATIONS_AT_ONCE)?;
+    let closings = OwnedQueue::new(c"kfi_close", CLOSINGS_AT_ONCE)?;
     // SAFETY: By the requirements of this function, nobody else looks at them.
     unsafe {
+        *CLOSINGS.0.get() = Some(closings);
         *HANDLERS.0.get() = Some(handlers);
         *REGISTRATIONS.0.get() = Some(registrations);
     }
@@ -55,6 +63,7 @@ pub(crate) unsafe fn init() -> Result {
 pub(crate) unsafe fn exit() {
     // SAFETY: By the requirements of this function. What is still running needs no queue.
     unsafe {
+        drop((*CLOSINGS.0.get()).take());
         drop((*REGISTRATIONS.0.get()).take());
         drop((*HANDLERS.0.get()).take());
     }
@@ -72,4 +81,11 @@ pub(crate) fn handlers() -> Option<&'static OwnedQueue> {
 pub(crate) fn registrations() -> Option<&'static OwnedQueue> {
     // SAFETY: Not written before `exit`.
     unsafe { (*REGISTRATIONS.0.get()).as_ref() }
+}
+
+/// The workqueue that closes regions whose owners are told; `None` only if the module isn't there. Any
+/// context.
+pub(crate) fn closings() -> Option<&'static OwnedQueue> {
+    // SAFETY: Not written before `exit`.
+    unsafe { (*CLOSINGS.0.get()).as_ref() }
 }

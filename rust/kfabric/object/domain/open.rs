@@ -12,7 +12,10 @@ use crate::{
         children::Children,
         descs::Descs,
         fabric::FabricObject,
-        mr::unsettled::settle,
+        mr::{
+            later,
+            unsettled::settle, //
+        },
         opening,
         unsettled::Unsettled, //
     },
@@ -138,6 +141,7 @@ unsafe fn make(
         auth_key,
         keys,
         unsettled: Unsettled::new(settle)?,
+        later: Unsettled::new(later::settle)?,
         eq: SetOnce::new(),
     };
     Ok((c, body))

@@ -23,6 +23,7 @@ use crate::{
         irqlock::IrqLock,
         noio::NoIo,
         refusal::Refusal,
+        task,
         work, //
     }, //
 };
@@ -193,7 +194,7 @@ impl Queue {
 
     /// Does the calling task run the handler? Process context.
     pub(super) fn in_handler(&self) -> bool {
-        self.state.with(|state| state.running == current_task())
+        self.state.with(|state| state.running == task::current())
     }
 
     /// When it returns, the handler doesn't run, and never will. Sleeps; not in the handler.
@@ -218,7 +219,7 @@ impl WorkItem for Queue {
             let due = state.handler == HandlerState::Due;
             if due {
                 state.handler = HandlerState::Called;
-                state.running = current_task();
+                state.running = task::current();
             }
             due
         });
@@ -239,8 +240,4 @@ impl State {
             self.handler = HandlerState::Armed;
         }
     }
-}
-
-fn current_task() -> usize {
-    ptr::from_ref(&**kernel::current!()).addr()
 }

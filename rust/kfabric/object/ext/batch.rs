@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The extension `kfi_batch_ops_v1`: many regions in one go.
+//! The extension `kfi_batch_ops_v1`: many regions in one go, and closing without waiting.
 //!
 //! C header: [`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)
 
 use crate::{
     object::{
         domain::DomainObject,
-        mr::many::{
-            self,
-            Answers, //
+        mr::{
+            later,
+            many::{
+                self,
+                Answers, //
+            }, //
         }, //
     },
     support::{
@@ -30,6 +33,7 @@ use kernel::{
 };
 use kfi_bindings::{
     kfi_batch_ops,
+    kfi_closing,
     kfi_mr_attr,
     kfid,
     kfid_mr, //
@@ -43,6 +47,7 @@ pub(crate) static OPS: Table<kfi_batch_ops> = Table(kfi_batch_ops {
     size: size_of::<kfi_batch_ops>(),
     regattr_many: Some(regattr_many),
     close_many: Some(close_many),
+    close_later: Some(close_later),
 });
 
 /// The slot `regattr_many`. Sleeps until the device is done.
@@ -111,4 +116,15 @@ unsafe extern "C" fn close_many(mrs: *const *mut kfid_mr, count: usize, errs: *m
         });
     }
     first
+}
+
+/// The slot `close_later`. Any context.
+///
+/// # Safety
+///
+/// As the C API demands: the region is null or open, and nobody else uses it; `closing` has `done` set, and
+/// stays until that is called.
+unsafe extern "C" fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
+    // SAFETY: By the requirements of this function.
+    unsafe { later::close_later(mr, closing) };
 }

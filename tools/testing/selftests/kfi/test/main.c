@@ -91,6 +91,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_pool_none,
 	&suite_reserve,
 	&suite_batch,
+	&suite_later,
 	&suite_loop,
 };
 

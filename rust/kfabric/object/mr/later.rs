@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Regions that are closed later, by a work item, which tells their owners.
+//!
+//! Those that are there by then are closed together.
+
+use super::{
+    many,
+    MrObject, //
+};
+use crate::{
+    object::unsettled::Unsettled,
+    support::work, //
+};
+use core::ptr::null_mut;
+use kernel::ffi::c_int;
+use kfi_bindings::{
+    kfi_closing,
+    kfid_mr, //
+};
+
+/// How many are taken out at a time.
+const SOME: usize = 32;
+
+/// Leaves a region to be closed; `closing` is told. Any context.
+///
+/// # Safety
+///
+/// `mr` is null or an open object, that nobody else uses. `closing` has `done` set, and stays until that
+/// is called.
+pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
+    // SAFETY: By the requirements of this function.
+    let object = match unsafe { MrObject::from_fid(mr.cast()) } {
+        Ok(object) => object,
+        Err(refusal) => {
+            let ret = refusal.report();
+            // SAFETY: By the requirements of this function.
+            return unsafe { tell(closing, ret) };
+        }
+    };
+    let later = object.parent().later().clone();
+    // SAFETY: By the requirements of this function it is there, and ours until it is told.
+    unsafe { (*closing).mr = mr };
+    later.put(closing.cast(), |last| {
+        // SAFETY: As above: it isn't in the list yet.
+        unsafe { (*closing).next = last.cast() };
+    });
+    if let Some(queue) = work::closings() {
+        // Already queued is as good.
+        let _ = queue.enqueue(later);
+    }
+}
+
+/// Tells an owner.
+///
+/// # Safety
+///
+/// `closing` has `done` set, is there, and isn't used any more.
+unsafe fn tell(closing: *mut kfi_closing, ret: c_int) {
+    // SAFETY: By the requirements of this function; `done` is C's to have set.
+    unsafe {
+        if let Some(done) = (*closing).done {
+            done(closing, ret);
+        }
+    }
+}
+
+/// Closes all that are left by now. Sleeps until no peer can reach the memory of those that were closed.
+pub(crate) fn settle(later: &Unsettled) {
+    let mut first = in_order(later.take().cast());
+    while !first.is_null() {
+        let mut mrs = [null_mut(); SOME];
+        let mut closings = [null_mut(); SOME];
+        let mut count = 0;
+        for (mr, closing) in mrs.iter_mut().zip(&mut closings) {
+            if first.is_null() {
+                break;
+            }
+            *closing = first;
+            // SAFETY: In the list, so it is there and ours until it is told.
+            let (own, next) = unsafe { ((*first).mr, (*first).next) };
+            *mr = own;
+            first = next;
+            count += 1;
+        }
+        let some = mrs.get(..count).unwrap_or_default();
+        // SAFETY: Each was open when it was left to be closed, and nobody else uses it since.
+        unsafe {
+            many::close(some, |index, ret| {
+                if let Some(closing) = closings.get(index) {
+                    // Its own, once.
+                    tell(*closing, ret);
+                }
+            });
+        }
+    }
+}
+
+/// A list the other way round.
+fn in_order(mut last: *mut kfi_closing) -> *mut kfi_closing {
+    let mut first = null_mut();
+    while !last.is_null() {
+        // SAFETY: In the list, so it is there and ours until it is told.
+        let before = unsafe { core::mem::replace(&mut (*last).next, first) };
+        first = last;
+        last = before;
+    }
+    first
+}
