@@ -8,6 +8,7 @@
 //!
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
 
+mod args;
 mod atomic;
 mod attr;
 mod bind;

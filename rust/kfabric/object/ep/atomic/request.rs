@@ -4,7 +4,7 @@
 
 use crate::{
     object::ep::{
-        message::buffer,
+        args::buffer,
         posting::{
             self,
             Call,

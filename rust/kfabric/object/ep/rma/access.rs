@@ -4,7 +4,7 @@
 
 use crate::{
     object::ep::{
-        message::of_fields,
+        args::of_fields,
         posting::{
             call,
             Call,

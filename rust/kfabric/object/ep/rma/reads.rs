@@ -8,7 +8,7 @@ use super::access::{
 };
 use crate::{
     object::ep::{
-        message::{
+        args::{
             buffer,
             of_buffer,
             of_list, //
