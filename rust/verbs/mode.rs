@@ -55,19 +55,20 @@ impl Mode {
         },
     ];
 
-    /// Takes the `mr_mode` of a domain's attributes.
+    /// Takes the `mr_mode` of a domain's attributes; `msg` if it is to have connected endpoints, which regions
+    /// can be bound to.
     ///
     /// # Errors
     ///
     /// `ENODATA` if a bit is missing without which there is no domain.
-    pub(crate) fn new(bits: i32) -> Result<Self, Refusal> {
+    pub(crate) fn new(bits: i32, msg: bool) -> Result<Self, Refusal> {
         if NEEDED & !bits != 0 {
             let refusal = Refusal::new(Errno::ENODATA, c"mr_mode lacks a bit that is needed");
             return Err(refusal.value(num::widen_u32(NEEDED.unsigned_abs())));
         }
         let raw = bits & RAW != 0;
         // A region of several pieces takes more than one request. Who could agree to both has to bind nothing.
-        let endpoint = bits & ENDPOINT != 0 && !raw;
+        let endpoint = bits & ENDPOINT != 0 && msg && !raw;
         Ok(Self { raw, endpoint })
     }
 
@@ -121,15 +122,17 @@ mod tests {
 
     #[test]
     fn a_bit_that_is_needed() {
-        assert!(Mode::new(NEEDED).is_ok_and(|mode| !mode.raw && mode.bits() == NEEDED));
-        assert!(Mode::new(-1).is_ok_and(|mode| mode.raw && mode.bits() == NEEDED | RAW));
-        let bound = Mode::new(NEEDED | ENDPOINT);
+        assert!(Mode::new(NEEDED, true).is_ok_and(|mode| !mode.raw && mode.bits() == NEEDED));
+        assert!(Mode::new(-1, true).is_ok_and(|mode| mode.raw && mode.bits() == NEEDED | RAW));
+        let bound = Mode::new(NEEDED | ENDPOINT, true);
         assert!(bound.is_ok_and(|mode| mode.by_endpoint() && mode.bits() == NEEDED | ENDPOINT));
+        let alone = Mode::new(NEEDED | ENDPOINT, false);
+        assert!(alone.is_ok_and(|mode| !mode.by_endpoint()));
         for bit in [
             kfi_bindings::KFI_MR_VIRT_ADDR,
             kfi_bindings::KFI_MR_PROV_KEY,
         ] {
-            let lacking = Mode::new(!num::signed(bit));
+            let lacking = Mode::new(!num::signed(bit), true);
             assert!(lacking.is_err_and(|refusal| refusal.errno() == Errno::ENODATA));
         }
     }

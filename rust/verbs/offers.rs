@@ -46,6 +46,9 @@ const MSG_CAPS: u64 = num::widen_u32(
 /// Atomic operations, by peers too.
 pub(crate) const ATOMIC: u64 = num::widen_u32(kfi_bindings::KFI_ATOMIC);
 
+/// Messages, of which only connected endpoints are capable.
+pub(crate) const MSG: u64 = num::widen_u32(kfi_bindings::KFI_MSG);
+
 /// How long to look for the way to a peer, in milliseconds.
 const RESOLVE_LIMIT: u32 = 5_000;
 

@@ -68,7 +68,7 @@ impl provider::Fabric for Fabric {
                 return Err(no_device());
             }
         }
-        let mode = Mode::new(request.mr_mode)?;
+        let mode = Mode::new(request.mr_mode, request.caps & offers::MSG != 0)?;
         let domain = Domain::open(
             self.device.clone(),
             mode,

@@ -10,7 +10,11 @@ use crate::{
             Terms, //
         }, //
     },
-    support::num::widen, //
+    support::num::{
+        signed,
+        widen,
+        widen_u32, //
+    }, //
 };
 
 /// What a consumer needs. The default is nothing: then it takes everything.
@@ -89,8 +93,22 @@ impl Needs {
                 (None, KindNeed::Any | KindNeed::Bare) => self.msg == MsgNeeds::default(),
                 _ => false,
             }
+            && (!binds(offer) || self.asks_for_connections())
+    }
+
+    /// Does the consumer speak of connections, or take everything? Others that are ready to bind their
+    /// regions know endpoints without one.
+    fn asks_for_connections(&self) -> bool {
+        self.mr_mode.is_none() || self.kind == KindNeed::Msg || self.caps & MSG != 0
     }
 }
+
+/// Are regions bound to connected endpoints?
+fn binds(offer: &Terms) -> bool {
+    offer.msg.is_some() && offer.mr_mode & signed(kfi_bindings::KFI_MR_ENDPOINT) != 0
+}
+
+const MSG: u64 = widen_u32(kfi_bindings::KFI_MSG);
 
 #[kernel::macros::kunit_tests(kfabric_offer)]
 mod tests {
