@@ -43,8 +43,11 @@ use crate::{
     wr::WorkRequest, //
 };
 
-/// A request that registers or invalidates a lent region.
+/// A request that registers a lent region.
 pub type RegionWr<L> = WorkRequest<Loan<PreparedMr<L>>>;
+
+/// A request that invalidates a lent region.
+pub type InvalidationWr = KBox<Request<WorkRequest<()>, Registering>>;
 
 /// A region that is lent to requests.
 ///
@@ -90,7 +93,7 @@ pub enum Settled<L> {
     Stuck,
 }
 
-/// Tells what becomes of a registration.
+/// Tells what becomes of a registration, or of an invalidation.
 pub struct Registering(Arc<Fate>);
 
 impl Fate {
@@ -116,9 +119,48 @@ impl Fate {
         self.invalidated.load(Relaxed)
     }
 
+    fn new(key: u32) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                key,
+                state: Atomic::new(WAITING),
+                invalidated: Atomic::new(false),
+                done <- Done::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Waits until it is known, at most so many seconds, and returns whether it is.
+    fn wait(&self, seconds: u32) -> bool {
+        let mut known = self.is_known();
+        for _ in 0..seconds {
+            known = known || self.done.nap();
+        }
+        known
+    }
+
     fn end(&self, state: u32) {
         self.state.store(state, Release);
         self.done.complete();
+    }
+}
+
+/// An invalidation of a lent region.
+pub struct Invalidation {
+    own: Arc<Fate>,
+    of: Arc<Fate>,
+}
+
+impl Invalidation {
+    /// Waits until it has ended, and with it the registration before it; at most so many seconds. Returns
+    /// whether it has. Sleeps, uninterruptibly.
+    pub fn wait(&self, seconds: u32) -> bool {
+        let ended = self.own.wait(seconds);
+        if ended && self.own.state.load(Acquire) == VALID {
+            self.of.invalidated.store(true, Relaxed);
+        }
+        ended
     }
 }
 
@@ -139,15 +181,7 @@ impl<L: DmaList> PreparedMr<L> {
     pub fn lend(mut self) -> Result<LentMr<L>> {
         self.next_key();
         let key = self.rkey();
-        let fate = Arc::pin_init(
-            pin_init!(Fate {
-                key,
-                state: Atomic::new(WAITING),
-                invalidated: Atomic::new(false),
-                done <- Done::new(),
-            }),
-            GFP_KERNEL,
-        )?;
+        let fate = Fate::new(key)?;
         Ok(LentMr {
             lender: ManuallyDrop::new(Lender::new(self)?),
             fate,
@@ -191,14 +225,16 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
         Ok(())
     }
 
-    /// A request that invalidates it, to be posted behind its registration. `then` is told of its end. May
+    /// A request that invalidates it, to be posted behind its registration, and what to wait for then. May
     /// sleep.
-    pub fn invalidate<F: Then<RegionWr<L>>>(
-        &self,
-        then: F,
-    ) -> Result<KBox<Request<RegionWr<L>, F>>> {
-        let invalidate = WorkRequest::invalidate_key(self.lender.lend(), self.fate.key);
-        Request::new(invalidate, then, GFP_KERNEL)
+    ///
+    /// It names a key, and nothing that would have to stay.
+    pub fn invalidate(&self) -> Result<(InvalidationWr, Invalidation)> {
+        let own = Fate::new(self.fate.key)?;
+        let invalidate = WorkRequest::invalidate_key((), self.fate.key);
+        let request = Request::new(invalidate, Registering(own.clone()), GFP_KERNEL)?;
+        let of = self.fate.clone();
+        Ok((request, Invalidation { own, of }))
     }
 
     /// Whether it was not posted, or its registration has ended. Any context.
@@ -208,11 +244,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
 
     /// Waits until that is so, at most so many seconds, and returns whether it is. Sleeps, uninterruptibly.
     pub fn wait(&self, seconds: u32) -> bool {
-        let mut settled = self.is_settled();
-        for _ in 0..seconds {
-            settled = settled || self.fate.done.nap();
-        }
-        settled
+        self.is_settled() || self.fate.wait(seconds)
     }
 }
 

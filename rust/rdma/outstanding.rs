@@ -197,6 +197,17 @@ impl Outstanding {
         self.claim(owner, 0).map(|slot| slot.cqe())
     }
 
+    /// Gives a slot back, whose owner is not told. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `cqe` must have come from [`Outstanding::reserve`] of a queue that is there, and nothing be posted
+    /// with it.
+    pub(crate) unsafe fn unreserve(cqe: *mut rdma_bindings::ib_cqe) {
+        // SAFETY: By the requirements of this function.
+        unsafe { Slot::of_cqe(cqe) }.free();
+    }
+
     /// Tells the owner of a slot that its request has not been posted. Any context.
     ///
     /// # Safety

@@ -230,9 +230,18 @@ pub(crate) unsafe fn stage<W: Posted, F>(
         let cqe = unsafe { queue.reserve(owner) }.ok_or(EBUSY)?;
         // SAFETY: The box stays, with the room and what the request refers to; so does the queue,
         // with the `cqe`, as the caller promises.
-        unsafe { raw.fill(room.as_ptr(), cqe) }?;
-        staged = (room, NonNull::new(cqe).ok_or(EINVAL)?);
-        Ok(())
+        let filled = unsafe { raw.fill(room.as_ptr(), cqe) };
+        match (filled, NonNull::new(cqe)) {
+            (Ok(()), Some(cqe)) => {
+                staged = (room, cqe);
+                Ok(())
+            }
+            (filled, _) => {
+                // SAFETY: Just reserved, and nothing was posted with it.
+                unsafe { Outstanding::unreserve(cqe) };
+                filled.and(Err(EINVAL))
+            }
+        }
     })?;
     Ok(staged)
 }

@@ -60,9 +60,10 @@ pub struct Chain {
 ///
 /// # Invariants
 ///
-/// `last` is the `cqe` of the last of `count` silent requests of an endpoint's, each of which follows the one
+/// `last` is the `cqe` of the last of `count` silent requests of the endpoint `of`, each of which follows the one
 /// before it. They have not ended, or nothing is posted there any more.
 pub struct Tail {
+    of: u64,
     last: NonNull<b::ib_cqe>,
     count: usize,
 }
@@ -119,7 +120,8 @@ impl Endpoint {
     /// [`Chain::post`] has returned them.
     pub fn begin_chain_behind(self: &Arc<Self>, tail: &mut Option<Tail>) -> Result<Chain> {
         let mut chain = self.begin_chain()?;
-        chain.tail = tail.take();
+        // Others' are none of this one's.
+        chain.tail = tail.take().filter(|tail| tail.of == self.id());
         Ok(chain)
     }
 }
@@ -171,7 +173,8 @@ impl Chain {
         }
         // INVARIANT: It is the last one, and follows the one that was.
         let count = count + 1;
-        self.tail = Some(Tail { last, count });
+        let of = self.endpoint.id();
+        self.tail = Some(Tail { of, last, count });
         Ok(())
     }
 
@@ -196,9 +199,10 @@ impl Chain {
         Ok(cqe)
     }
 
-    /// Puts the requests of another chain, of the same endpoint, behind those that there are. Any context.
+    /// Puts the requests of another chain behind those that there are; those of another endpoint are given up.
+    /// Any context.
     pub fn append(&mut self, mut other: Self) {
-        if other.is_empty() {
+        if other.is_empty() || !Arc::ptr_eq(&self.endpoint, &other.endpoint) {
             return;
         }
         if let Some(tail) = self.tail.take() {

@@ -9,6 +9,7 @@ use kernel::{
             Acquire,
             Atomic,
             Full,
+            Relaxed,
             Release, //
         },
         Arc, //
@@ -53,7 +54,11 @@ pub struct Endpoint {
     taken: Atomic<bool>,
     /// It takes send requests.
     sends: Atomic<bool>,
+    /// A number that no other endpoint has, had or will have.
+    id: u64,
 }
+
+static LAST_ID: Atomic<u64> = Atomic::new(0);
 
 impl Endpoint {
     /// Takes a queue pair, which peers may do to what its [access](Qp::init) says. May sleep.
@@ -64,6 +69,7 @@ impl Endpoint {
             qp,
             taken: Atomic::new(false),
             sends: Atomic::new(false),
+            id: LAST_ID.fetch_add(1, Relaxed).wrapping_add(1),
         };
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
@@ -107,6 +113,11 @@ impl Endpoint {
     /// Whether it is connected, or was. Any context.
     pub fn is_open(&self) -> bool {
         self.sends.load(Acquire)
+    }
+
+    /// A number that no other endpoint has, had or will have.
+    pub(super) fn id(&self) -> u64 {
+        self.id
     }
 
     /// The queue pair.

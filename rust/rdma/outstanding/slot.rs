@@ -144,10 +144,16 @@ impl Slot {
         }
     }
 
-    /// With this ends one before it, which is silent.
+    /// With this, and before those that end with it, ends one before it, which is silent.
     pub(super) fn follow(&self, before: &Slot) {
+        let mut first = self;
+        // SAFETY: By the type invariant it is null or a slot of the same queue, which is there.
+        while let Some(slot) = unsafe { first.before.load(Relaxed).as_ref() } {
+            first = slot;
+        }
         // INVARIANT: The caller vouches for it.
-        self.before
+        first
+            .before
             .store(core::ptr::from_ref(before).cast_mut(), Relaxed);
     }
 

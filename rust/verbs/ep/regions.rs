@@ -24,24 +24,16 @@ use kernel::{
 use kfabric::Refusal;
 use rdma::{
     lent::{
-        LentMr,
-        RegionWr, //
+        Invalidation,
+        LentMr, //
     },
-    request::{
-        Ended,
-        NotPosted, //
-    },
+    request::NotPosted,
     sg::Memory, //
 };
 
 /// How often memory is asked for by who can't go on without, and at which intervals.
 const ATTEMPTS: u32 = 100;
 const A_MOMENT: Delta = Delta::from_millis(10);
-
-/// Nobody is told how an invalidation has ended: the region is, of its registration.
-fn nobody(ended: Ended<RegionWr<Memory>>) {
-    drop(ended);
-}
 
 impl Parts {
     /// Has a region registered, at once or, if there is `more` to come, in one go with that; returns `false`,
@@ -69,7 +61,13 @@ impl Parts {
     /// Sees to it that the registration of a region ends. Sleeps until it has, or the endpoint is over.
     pub(crate) fn settle(&self, mr: &LentMr<Memory>) {
         self.conn.fates().remove(mr.fate());
-        let settled = mr.is_settled() || self.nudge(mr).is_ok() && mr.wait(params::wr_timeout());
+        let limit = params::wr_timeout();
+        let settled = mr.is_settled()
+            || match self.nudge(mr) {
+                Ok(Some(invalidation)) => invalidation.wait(limit) && mr.is_settled(),
+                Ok(None) => mr.wait(limit),
+                Err(_) => false,
+            };
         if !settled {
             // Nothing else tells.
             self.end();
@@ -77,28 +75,28 @@ impl Parts {
     }
 
     /// Posts something behind the registration of a region, which tells that that has ended: an invalidation,
-    /// which the device does without the peer. May sleep.
-    fn nudge(&self, mr: &LentMr<Memory>) -> Result {
+    /// which the device does without the peer. `None` if there is something behind it. May sleep.
+    fn nudge(&self, mr: &LentMr<Memory>) -> Result<Option<Invalidation>> {
         if mr.fate().is_invalidated() {
             // There is something behind it, by which the peer has got the key.
-            return Ok(());
+            return Ok(None);
         }
         let inside = self.gate.enter().ok_or(ENODEV)?;
         let endpoint = inside.get().endpoint();
         // It would be a pity to end the connection for want of so little memory.
-        let mut request = mr.invalidate(nobody);
+        let mut request = mr.invalidate();
         for _ in 0..ATTEMPTS {
             if request.is_ok() {
                 break;
             }
             fsleep(A_MOMENT);
-            request = mr.invalidate(nobody);
+            request = mr.invalidate();
         }
-        let request = request?;
+        let (request, invalidation) = request?;
         match self.conn.give(endpoint, request, false, Giving::Told) {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(Some(invalidation)),
             // There is something behind it, or before it that fails.
-            Err(NotPosted { error, .. }) if error == EAGAIN => Ok(()),
+            Err(NotPosted { error, .. }) if error == EAGAIN => Ok(None),
             Err(NotPosted { error, .. }) => Err(error),
         }
     }
