@@ -100,10 +100,15 @@ impl<D: Driver> Table<D> {
         let request = unsafe { Request::start(raw) };
         match D::queue(disk, request, last) {
             Ok(()) => Status::Ok.raw(),
-            Err(Busy(request)) => {
+            Err(Busy(request)) if request.is(raw) => {
                 // Not the driver's any more.
                 let _ = request.into_raw();
                 Status::NoMemory.raw()
+            }
+            Err(Busy(request)) => {
+                // Another one: this one is the driver's still.
+                request.requeue();
+                Status::Ok.raw()
             }
         }
     }

@@ -99,6 +99,11 @@ impl Request {
         Self(raw)
     }
 
+    /// Whether it is that one.
+    pub(crate) fn is(&self, raw: NonNull<bindings::request>) -> bool {
+        self.0 == raw
+    }
+
     /// Gives it back without ending it.
     pub(crate) fn into_raw(self) -> NonNull<bindings::request> {
         ManuallyDrop::new(self).0

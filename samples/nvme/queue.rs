@@ -194,7 +194,8 @@ impl IoQueue {
         capsule.set(&command.with_id(number));
         // Before it is sent: the response may be there at once.
         self.with_place(number, |place| {
-            (place.io, place.list) = (Some(io), list);
+            // Nothing that came before is about it.
+            (place.io, place.list, place.response) = (Some(io), list, None);
         });
         let Err((errno, capsule)) = self.transport.send(capsule) else {
             return Ok(());

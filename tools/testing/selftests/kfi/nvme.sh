@@ -113,6 +113,7 @@ random_pieces()
 	copy if="$dir/a" of="$_shadow" bs=1M count=4 && copy if="$dir/a" of=$disk bs=1M conv=fsync || return
 	while [ $_n -lt $((60 * scale / 100 + 1)) ]; do
 		_n=$((_n + 1))
+		# shellcheck disable=SC2046 # two numbers
 		set -- $(od -An -N8 -tu4 /dev/urandom)
 		_at=$(($1 % 7168)) _len=$(($2 % 1024 + 1))
 		_flag=direct
@@ -173,12 +174,20 @@ again()
 		same $((4 << 20)) "$dir/a" $disk
 }
 
+# What the log says from a mark on: it may be full, so lines can't be counted.
+mark()
+{
+	_mark="kfi_nvme test: $(cut -d ' ' -f 1 /proc/uptime)"
+	echo "$_mark" >/dev/kmsg
+}
+since_mark() { kernel_log | awk -v mark="$_mark" 'found; $0 == mark { found = 1 }'; }
+
 # Silence for longer than the target puts up with: the host says that it is there.
 idle()
 {
-	_lines=$(kernel_log | wc -l)
+	mark
 	leave && connect keep_alive_tmo=1 && sleep 4 && copy if=$disk of=/dev/null bs=4k count=1 iflag=direct &&
-		! kernel_log | tail -n +$_lines | grep "^kfi_nvme: .*connection is broken" && leave && connect
+		! since_mark | grep "^kfi_nvme: .*connection is broken" && leave && connect
 }
 
 # A namespace that the target has taken away, and gives back.
@@ -194,10 +203,9 @@ namespace()
 # fails WORDS OPTION=VALUE,...: connecting fails, and the log says why.
 fails()
 {
-	_lines=$(kernel_log | wc -l)
+	mark
 	! echo "traddr=$ep_address,trsvcid=4420,nqn=kfi,$2" >/dev/kfi_nvme 2>/dev/null || return
-	kernel_log | tail -n +$_lines | grep -q "^kfi_nvme: .*$1" ||
-		{ kernel_log | tail -n 5; return 1; }
+	since_mark | grep -q "^kfi_nvme: .*$1" || { since_mark; return 1; }
 }
 wrong_host()
 {
