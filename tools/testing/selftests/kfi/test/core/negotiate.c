@@ -58,7 +58,7 @@ static void hint_case(struct kfi_test *t)
 	if (hint->want)
 		EXPECT(t, !info, "*info is not NULL");
 	else if (info && info != (void *)0x5a5a)
-		check_offer(t, info, (hints->caps & KFI_MSG) ||
+		check_offer(t, info, (hints->caps & (KFI_MSG | KFI_ATOMIC)) ||
 			    (hints->ep_attr && hints->ep_attr->type == KFI_EP_MSG));
 	if (info != (void *)0x5a5a)
 		kfi_freeinfo(info);
@@ -198,7 +198,7 @@ static const struct kfi_case cases[] = {
 	ROW(caps_rma, 0),
 	ROW(caps_msg, 0),
 	ROW(caps_tagged, -KFI_ENODATA),
-	ROW(caps_atomic, -KFI_ENODATA),
+	ROW(caps_atomic, 0),
 	ROW(caps_unknown, -KFI_ENODATA),
 	ROW(ep_msg, 0),
 	ROW(ep_rdm, -KFI_ENODATA),
