@@ -87,8 +87,8 @@ impl Message {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let word = |i: usize| {
-            let word = bytes.get(i * 8..i * 8 + 8).ok_or(EPROTO)?;
-            Ok::<_, Error>(u64::from_le_bytes(word.try_into().map_err(|_| EPROTO)?))
+            let word = bytes.get(i * 8..i * 8 + 8).ok_or(EIO)?;
+            Ok::<_, Error>(u64::from_le_bytes(word.try_into().map_err(|_| EIO)?))
         };
         Ok(Self {
             addr: word(0)?,
@@ -148,7 +148,7 @@ impl Stream {
         self.endpoint.recv(request)?;
         match message.chunk == chunk {
             true => Ok(message),
-            false => Err(EPROTO),
+            false => Err(EIO),
         }
     }
 }
@@ -207,7 +207,7 @@ fn serve(address: SocketAddr) -> Result {
     // The client reads until it goes: then what waits for a message is cancelled.
     match stream.queue.wait(PATIENCE)? {
         Some(Ended::Failed(..)) => Ok(()),
-        _ => Err(EPROTO),
+        _ => Err(EIO),
     }
 }
 
