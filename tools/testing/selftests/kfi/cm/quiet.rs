@@ -164,6 +164,7 @@ fn drained() -> Result {
     wait_for(|| (into.differ(0..1, 7, 0) == 0).then_some(()))?;
     expect_eq!(one.now()?, None);
     pair.close(DRAIN)?;
-    expect_eq!(one.now()?, Some(Kind::Done));
+    // The answer may not have come yet.
+    expect!(matches!(one.now()?, Some(Kind::Done | Kind::Flushed)));
     Ok(())
 }
