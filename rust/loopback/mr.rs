@@ -11,12 +11,12 @@ use crate::{
         MAPPED, //
     },
     mode::Mode,
-    region::{
-        Live,
-        Region, //
-    }, //
+    region::Region, //
 };
-use core::any::Any;
+use core::{
+    any::Any,
+    mem, //
+};
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
@@ -53,8 +53,8 @@ pub(crate) struct Mr {
     /// The keys of the pieces behind the first, and what each of them reaches.
     more: KVec<(Held, RemotePiece)>,
     piece: RemotePiece,
-    /// Its memory, before it is enabled.
-    extent: Option<Extent>,
+    /// All pieces, if there are several, before it is enabled.
+    pieces: KVec<RemotePiece>,
 }
 
 /// A key that an application may ask for.
@@ -78,13 +78,14 @@ impl Mr {
             requested(request.requested_key())?
         };
         let extent = Extent::new(request)?;
-        let region = Region::new(request.auth_key().unwrap_or(&[]))?;
         let mut cuts = KVec::new();
         if mode.pieces() > 1 {
             cut(&extent, mode.pieces(), &mut cuts)?;
         }
-        let end = cuts.first().copied().unwrap_or(extent.bytes());
+        let bytes = extent.bytes();
+        let end = cuts.first().copied().unwrap_or(bytes);
         let base = base(mode, key, extent.page_offset());
+        let region = Region::new(request.auth_key().unwrap_or(&[]), extent)?;
         let piece = RemotePiece {
             key,
             base,
@@ -98,13 +99,13 @@ impl Mr {
             first,
             more: KVec::with_capacity(cuts.len(), GFP_KERNEL)?,
             piece,
-            extent: None,
+            pieces: KVec::new(),
         };
         for (index, &at) in cuts.iter().enumerate() {
-            let end = cuts.get(index + 1).copied().unwrap_or(extent.bytes());
+            let end = cuts.get(index + 1).copied().unwrap_or(bytes);
             mr.add(at, end - at)?;
         }
-        mr.extent = Some(extent);
+        mr.pieces = mr.list()?;
         Ok(mr)
     }
 
@@ -118,7 +119,7 @@ impl Mr {
     }
 
     /// The pieces, if there are several. May sleep.
-    fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
+    fn list(&self) -> Result<KVec<RemotePiece>, Refusal> {
         let mut pieces = KVec::new();
         if !self.more.is_empty() {
             pieces.push(self.piece, GFP_KERNEL)?;
@@ -169,13 +170,7 @@ fn cut(extent: &Extent, max: usize, cuts: &mut KVec<u64>) -> Result<(), Refusal>
 
 impl provider::Mr for Mr {
     fn enable(&mut self, bindings: &Bindings) -> Result<provider::Keys, Refusal> {
-        let pieces = self.pieces()?;
-        let extent = self.extent.take().ok_or(Errno::EINVAL)?;
-        self.region.enable(Live {
-            extent,
-            counter: bindings.counter.clone(),
-            endpoint: bindings.endpoint.clone(),
-        })?;
+        self.region.enable(bindings)?;
         Ok(provider::Keys {
             key: self.piece.key,
             base: self.piece.base,
@@ -185,7 +180,7 @@ impl provider::Mr for Mr {
             } else {
                 0
             },
-            pieces,
+            pieces: mem::take(&mut self.pieces),
         })
     }
 

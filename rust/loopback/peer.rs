@@ -117,7 +117,7 @@ impl Target<'_> {
                     rest = (!after.is_empty()).then_some(after);
                 }
                 let counts = last && needs == Access::REMOTE_WRITE && piece.len > 0;
-                if let (true, Some(counter)) = (counts, &live.counter) {
+                if let (true, Some(counter)) = (counts, live.counter()) {
                     counter.add(1);
                 }
                 Ok(())
@@ -141,7 +141,7 @@ impl Target<'_> {
         let mut before = 0;
         let done = self.enter(initiator, piece, |live, at| {
             before = live.extent.atomic(at, what)?;
-            if let Some(counter) = &live.counter {
+            if let Some(counter) = live.counter() {
                 counter.add(1);
             }
             Ok(())
@@ -199,7 +199,7 @@ impl Target<'_> {
         let counts = last && transfer.needs() == Access::REMOTE_WRITE && !transfer.is_empty();
         self.enter(initiator, piece, |live, at| {
             live.extent.copy(at, transfer)?;
-            if let (true, Some(counter)) = (counts, &live.counter) {
+            if let (true, Some(counter)) = (counts, live.counter()) {
                 counter.add(1);
             }
             Ok(())
@@ -224,7 +224,7 @@ impl Target<'_> {
         let inside = found.region.enter();
         let inside = inside.ok_or(denied(c"the region is not enabled").value(key))?;
         let live = inside.get();
-        if let Some(own) = &live.endpoint {
+        if let Some(own) = live.endpoint() {
             let asked = self.endpoint.as_ref().map(|endpoint| endpoint.id());
             if asked != Some(own.id()) {
                 return Err(denied(c"the region is bound to another endpoint").value(own.id()));

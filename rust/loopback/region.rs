@@ -4,7 +4,10 @@
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
 };
 use kfabric::{
     extent::Extent,
@@ -13,6 +16,7 @@ use kfabric::{
         Inside,
         Shared, //
     },
+    provider::Bindings,
     Counter,
     Endpoint,
     Errno,
@@ -27,22 +31,44 @@ pub(crate) struct Region {
     auth_key: KVec<u8>,
 }
 
-/// What is behind the gate while the region is enabled.
+/// What is behind the gate.
 pub(crate) struct Live {
     pub(crate) extent: Extent,
+    /// Set when the region is enabled.
+    bound: SetOnce<Bound>,
+}
+
+/// What a region is bound to.
+#[derive(Clone)]
+struct Bound {
     /// Counts writes.
-    pub(crate) counter: Option<Arc<Counter>>,
+    counter: Option<Arc<Counter>>,
     /// The only way in, if there is one.
-    pub(crate) endpoint: Option<Arc<Endpoint>>,
+    endpoint: Option<Arc<Endpoint>>,
+}
+
+impl Live {
+    /// What counts writes, if something does.
+    pub(crate) fn counter(&self) -> Option<&Arc<Counter>> {
+        self.bound.as_ref()?.counter.as_ref()
+    }
+
+    /// The only way in, if there is one.
+    pub(crate) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
+        self.bound.as_ref()?.endpoint.as_ref()
+    }
 }
 
 impl Region {
-    /// A region that is not enabled. May sleep.
-    pub(crate) fn new(auth_key: &[u8]) -> Result<Arc<Self>, Refusal> {
+    /// A region of some memory that is not enabled. May sleep.
+    pub(crate) fn new(auth_key: &[u8], extent: Extent) -> Result<Arc<Self>, Refusal> {
         let mut own = KVec::new();
         own.extend_from_slice(auth_key, GFP_KERNEL)?;
         let region = try_pin_init!(Self {
-            gate <- Gate::empty(),
+            gate <- Gate::new(Live {
+                extent,
+                bound: SetOnce::new(),
+            }),
             auth_key: own,
         }? Error);
         Ok(Arc::pin_init(region, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?)
@@ -53,18 +79,24 @@ impl Region {
         &self.auth_key
     }
 
-    /// Lets peers in. May sleep, but not for long.
-    pub(crate) fn enable(&self, live: Live) -> Result<(), Refusal> {
-        if self.gate.open(live) {
-            Ok(())
-        } else {
-            Err(Refusal::new(Errno::EINVAL, c"enabled before, or closed"))
+    /// Lets peers in, through an endpoint only if it is bound to one. Any context.
+    pub(crate) fn enable(&self, bindings: &Bindings) -> Result<(), Refusal> {
+        let bound = Bound {
+            counter: bindings.counter.clone(),
+            endpoint: bindings.endpoint.clone(),
+        };
+        let inside = self.gate.enter();
+        match inside.is_some_and(|inside| inside.get().bound.populate(bound)) {
+            true => Ok(()),
+            false => Err(Refusal::new(Errno::EINVAL, c"enabled before, or closed")),
         }
     }
 
     /// Goes in to the memory; `None` if the region is not enabled. Any context.
     pub(crate) fn enter(&self) -> Option<Inside<'_, Live, Shared>> {
-        self.gate.enter()
+        let inside = self.gate.enter()?;
+        inside.get().bound.as_ref()?;
+        Some(inside)
     }
 
     /// Puts other memory in the place of what there was. Sleeps until nobody uses the old memory;
@@ -72,18 +104,14 @@ impl Region {
     pub(crate) fn refresh(&self, extent: Extent) -> Result<(), Refusal> {
         let disabled = Refusal::new(Errno::EINVAL, c"not enabled");
         let inside = self.enter().ok_or(disabled)?;
-        let Live {
-            counter, endpoint, ..
-        } = inside.get();
-        let new = Live {
-            extent,
-            counter: counter.clone(),
-            endpoint: endpoint.clone(),
-        };
+        let bound = SetOnce::new();
+        if let Some(old) = inside.get().bound.as_ref() {
+            bound.populate(old.clone());
+        }
         drop(inside);
         match self.gate.shut() {
             Some(shut) => {
-                shut.drain().replace(new);
+                shut.drain().replace(Live { extent, bound });
                 Ok(())
             }
             None => Err(disabled),

@@ -91,7 +91,8 @@ impl<B: Backing> Mr<B> {
     }
 
     /// `kfi_mr_enable()`: lets the peer in, once it has got the key by something that is posted on the
-    /// endpoint afterwards. May sleep.
+    /// endpoint afterwards. Any context on a connected endpoint; may sleep before, and if the region is
+    /// several to the device.
     ///
     /// # Errors
     ///

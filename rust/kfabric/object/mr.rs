@@ -2,13 +2,15 @@
 
 //! The memory region as C has it.
 //!
-//! Lock order: a region's lock is taken before anything of its provider, and before the locks of
-//! event queues, counters and endpoints.
+//! Lock order: a region's lock is taken with interrupts off, and before those of event queues, of wait
+//! queues and of the table of descriptors. Who sleeps with a region's provider has its part
+//! in hand, and not the lock.
 
 mod bind;
 mod close;
 mod control;
 mod enable;
+mod held;
 mod kit;
 pub(crate) mod later;
 mod local;
@@ -46,7 +48,10 @@ use crate::{
         Mr, //
     },
     region::lease::Lease,
-    support::cache::PartBox, //
+    support::{
+        cache::PartBox,
+        irqlock::IrqLock, //
+    }, //
 };
 use core::ptr::NonNull;
 use kernel::{
@@ -54,7 +59,6 @@ use kernel::{
     sync::{
         atomic::Atomic,
         Arc,
-        Mutex,
         Refcount, //
     }, //
 };
@@ -92,7 +96,7 @@ pub(crate) struct MrBody {
     /// What it is made of goes back to the domain's reserve.
     reserved: bool,
     #[pin]
-    inner: Mutex<Inner>,
+    inner: IrqLock<Inner>,
     /// How many references there are to the object.
     references: Refcount,
     /// The one that was left to the core's workqueue before it, as long as both are.
@@ -108,7 +112,7 @@ unsafe impl Sync for MrBody {}
 /// What changes in a region's life.
 struct Inner {
     state: State<Arc<Counter>, Arc<Endpoint>>,
-    /// `None` while it is pending: then whoever enables it has it.
+    /// `None` while it is pending: then whoever enables it has it; or held.
     mr: Option<PartBox<dyn Mr>>,
     /// How peers reach it, once enabled.
     keys: Option<Keys>,
@@ -116,7 +120,9 @@ struct Inner {
     event: Option<Unread>,
     /// What the provider keeps of the memory may be used until this is dropped.
     lease: Option<Lease>,
-    /// Somebody waits until it isn't pending, or being closed, any more.
+    /// Somebody has the provider's part in hand, who sleeps.
+    held: bool,
+    /// Somebody waits until it isn't pending, held, or being closed, any more.
     awaited: bool,
 }
 

@@ -37,7 +37,8 @@ pub trait Mr: Any + Send + Sync {
     /// The second half of a registration, the device's: peers can reach the region from the return
     /// on, who have got the key in a documented way. After an error they can't, and it is closed next; if that
     /// fails as well, the caller gets `ENOTRECOVERABLE`, or is told by [`close`](Self::close). But after
-    /// `EAGAIN` it may be called again. May sleep.
+    /// `EAGAIN` it may be called again. May sleep, but not if the region is bound to an endpoint that is
+    /// connected, and one to the device: then any context.
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal>;
 
     /// The pages behind it have changed (`kfi_mr_refresh()`): `request` describes the whole region

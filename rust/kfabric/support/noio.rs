@@ -22,7 +22,8 @@ pub struct NoIo {
 }
 
 impl NoIo {
-    /// Enters the scope. Scopes may be nested. Process context.
+    /// Enters the scope. Scopes may be nested. Any context: a task that was interrupted gets its flags back
+    /// before it goes on.
     pub fn enter() -> Self {
         Self {
             // SAFETY: Only changes flags of the current task; undone in drop, on the same task.

@@ -2,7 +2,10 @@
 
 //! A region that is registered on an endpoint's queue pair.
 
-use crate::ep;
+use crate::{
+    ep,
+    refused, //
+};
 use core::any::Any;
 use kernel::{
     prelude::*,
@@ -41,7 +44,7 @@ impl Lent {
     ///
     /// # Errors
     ///
-    /// - `ENOTCONN`: the connection is gone.
+    /// - `ENOTCONN`: the connection is gone, or the endpoint.
     /// - `EAGAIN`: its queue is full.
     /// - `ENOMEM`
     pub(super) fn register(
@@ -50,7 +53,10 @@ impl Lent {
         more: bool,
     ) -> Result<Option<Keys>, Refusal> {
         let Some(inside) = endpoint.enter() else {
-            return Ok(None);
+            return match endpoint.is_open() {
+                true => Ok(None),
+                false => Err(refused::not_connected()),
+            };
         };
         let part = inside.part();
         let Some(parts) = part.as_deref().and_then(parts) else {

@@ -45,11 +45,11 @@ impl Binds for MrBody {
                 ));
             }
             let counter = other.bind(domain, counter, widen_u32(KFI_REMOTE_WRITE))?;
-            return mr.inner.lock().state.bind_counter(counter);
+            return mr.inner.with(|inner| inner.state.bind_counter(counter));
         }
         if let Ok(endpoint) = other.object::<EndpointBody>() {
             let endpoint = other.bind(domain, endpoint, 0)?;
-            return mr.inner.lock().state.bind_endpoint(endpoint);
+            return mr.inner.with(|inner| inner.state.bind_endpoint(endpoint));
         }
         Err(Refusal::new(
             Errno::EINVAL,

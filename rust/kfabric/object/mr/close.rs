@@ -6,6 +6,7 @@ use super::{
     kit::Kit,
     reference::MrRef,
     reserve,
+    Inner,
     MrObject, //
 };
 use crate::{
@@ -88,12 +89,14 @@ impl Closing {
         Ok(Self { object, mr })
     }
 
-    /// Begins to close a region that C was not given, and of which nothing was started.
+    /// Begins to close a region that C was not given, and of which nothing was started. Sleeps if the
+    /// device just takes it.
     pub(super) fn of_new(object: MrRef) -> Self {
-        let mut inner = object.inner.lock();
-        inner.state.begin_close();
-        let mr = inner.mr.take();
-        drop(inner);
+        let mr = object.inner.with(|inner| {
+            object.wait_while(inner, |inner| inner.held);
+            inner.state.begin_close();
+            inner.mr.take()
+        });
         object.hide();
         Self { object, mr }
     }
@@ -124,13 +127,13 @@ impl Closing {
             // while the provider can't be unloaded, whose words they are.
             Err(refusal) => refusal.with_errno(Errno::EIO).report(),
         };
-        let mut inner = object.inner.lock();
-        inner.state.end_close();
-        if inner.awaited {
-            object.parent().unsettled().changed.notify_all();
-        }
-        let lease = inner.lease.take();
-        drop(inner);
+        let lease = object.inner.with(|inner| {
+            inner.state.end_close();
+            if inner.awaited {
+                object.parent().unsettled().changed.notify_all();
+            }
+            inner.lease.take()
+        });
         // The memory is the consumer's again, whatever the provider still has of it.
         drop(lease);
         // SAFETY: Once, since C closes the region once.
@@ -150,13 +153,11 @@ impl Closing {
 /// Takes the region from a device that goes away. Sleeps until no peer can reach the memory: if it is
 /// being registered or closed, until that has ended.
 pub(super) fn end(object: &MrObject) {
-    let mut inner = object.inner.lock();
-    inner.awaited = true;
-    while inner.state.is_pending() || inner.state.is_closing() {
-        object.parent().unsettled().changed.wait(&mut inner);
-    }
-    if let Some(mr) = inner.mr.as_mut() {
-        mr.end();
+    let busy = |inner: &Inner| inner.state.is_pending() || inner.state.is_closing();
+    if let Ok(mut held) = object.hold(busy, |_| Ok(())) {
+        if let Some(mr) = held.mr.as_mut() {
+            mr.end();
+        }
     }
 }
 
@@ -166,25 +167,27 @@ type Settled = (Option<PartBox<dyn Mr>>, Option<Unread>);
 /// Waits until the region is not pending, and takes what is to be closed. After an error it is as
 /// open as before.
 fn settle(object: &MrObject) -> Result<Settled, Refusal> {
-    let mut inner = object.inner.lock();
-    while inner.state.is_pending() {
-        inner.awaited = true;
-        if object.eq().is_some_and(|eq| eq.in_handler()) {
+    object.inner.with(|inner| {
+        while inner.state.is_pending() {
+            inner.awaited = true;
+            if object.eq().is_some_and(|eq| eq.in_handler()) {
+                return Err(Refusal::new(
+                    Errno::EOPBADSTATE,
+                    c"closed in an event handler while its registration is under way",
+                ));
+            }
+            object.parent().unsettled().changed.wait(inner);
+        }
+        object.wait_while(inner, |inner| inner.held);
+        let counted = |counter: &Arc<Counter>| counter.is_open();
+        if inner.state.counter().is_some_and(counted) {
             return Err(Refusal::new(
-                Errno::EOPBADSTATE,
-                c"closed in an event handler while its registration is under way",
+                Errno::EBUSY,
+                c"a counter is bound to the region",
             ));
         }
-        object.parent().unsettled().changed.wait(&mut inner);
-    }
-    let counted = |counter: &Arc<Counter>| counter.is_open();
-    if inner.state.counter().is_some_and(counted) {
-        return Err(Refusal::new(
-            Errno::EBUSY,
-            c"a counter is bound to the region",
-        ));
-    }
-    inner.state.begin_close();
-    // What keeps counter and endpoint goes with the object, but their memory is the core's.
-    Ok((inner.mr.take(), inner.event.take()))
+        inner.state.begin_close();
+        // What keeps counter and endpoint goes with the object, but their memory is the core's.
+        Ok((inner.mr.take(), inner.event.take()))
+    })
 }

@@ -43,8 +43,8 @@ use kfi_bindings::{
 /// What is posted on the endpoint follows.
 const MORE: u64 = widen_u32(KFI_MORE);
 
-/// `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. Sleeps until the
-/// region is enabled, unless an event queue tells it.
+/// `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. May sleep, as the
+/// provider's [`Mr::enable`](crate::provider::Mr::enable); not if an event queue tells that it is enabled.
 ///
 /// # Safety
 ///
@@ -59,7 +59,7 @@ unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
     if flags & !MORE != 0 {
         return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(flags));
     }
-    object.inner.lock().state.begin()?;
+    object.inner.with(|inner| inner.begin())?;
     match object.eq {
         Some(_) => {
             unsettled::leave(object);
@@ -69,7 +69,7 @@ unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
     }
 }
 
-/// The `control` slot of a region. May sleep.
+/// The `control` slot of a region. May sleep, but to enable one.
 ///
 /// # Safety
 ///
@@ -127,12 +127,17 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
         mr.ranges.contain(&parts)?;
     }
     let request = MrRequest::again(ranges, mr.local.access, limits)?;
-    let mut inner = mr.inner.lock();
-    inner.state.check_enabled()?;
-    let mr = inner.mr.as_mut().ok_or(Errno::EOPBADSTATE)?;
-    mr.refresh(&request)?;
+    let mut held = mr.hold_enabled()?;
+    held.mr
+        .as_mut()
+        .ok_or(Errno::EOPBADSTATE)?
+        .refresh(&request)?;
+    let lease = request.take_lease();
+    let old = mr
+        .inner
+        .with(|inner| core::mem::replace(&mut inner.lease, lease));
     // What the provider has kept of the old pages is void with the old lease.
-    inner.lease = request.take_lease();
+    drop(old);
     Ok(())
 }
 
@@ -144,8 +149,8 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
 unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
     // SAFETY: By the requirements of this function.
     let attr = unsafe { RawAttr::from_raw(arg) }?;
-    let inner = mr.inner.lock();
-    let keys = inner.enabled_keys()?;
+    let held = mr.hold_enabled()?;
+    let keys = held.keys.as_ref().ok_or(Errno::EOPBADSTATE)?;
     let whole = RemotePiece {
         key: keys.key,
         base: keys.base,

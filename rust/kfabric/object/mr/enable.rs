@@ -34,28 +34,29 @@ use kfi_bindings::{
 };
 
 /// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets those go on who wait. Returns 0, or the
-/// number of an error that has been reported. Sleeps.
+/// number of an error that has been reported. As the provider's [`Mr::enable`], it may sleep.
 ///
 /// One of those may be closing the region, and give up C's reference before this has returned: so this
 /// has one of its own.
 pub(super) fn finish(object: MrRef, more: bool) -> c_int {
-    let pending = object.inner.lock().take_pending(more);
+    let pending = object.inner.with(|inner| inner.take_pending(more));
     conclude(object, pending.enable())
 }
 
-/// The second half of that.
+/// The second half of that. Any context.
 pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
-    let mut inner = object.inner.lock();
-    let done = object.settle(&mut inner, ended);
-    // Under the same lock: whoever closes the region finds the event, and takes it out again.
-    inner.event = object.report(&done);
-    match &done {
-        Ok(()) => 0,
-        // Reported while the region can't be closed, and the provider not be unloaded, whose words
-        // they are.
-        Err(refusal) if object.eq.is_none() => refusal.report(),
-        Err(refusal) => refusal.errno().to_c(),
-    }
+    object.inner.with(|inner| {
+        let done = object.settle(inner, ended);
+        // Under the same lock: whoever closes the region finds the event, and takes it out again.
+        inner.event = object.report(&done);
+        match &done {
+            Ok(()) => 0,
+            // Reported while the region can't be closed, and the provider not be unloaded, whose words
+            // they are.
+            Err(refusal) if object.eq.is_none() => refusal.report(),
+            Err(refusal) => refusal.errno().to_c(),
+        }
+    })
 }
 
 /// A region that is being enabled, in the hands of who does it.
@@ -91,7 +92,7 @@ impl Pending {
         }
     }
 
-    /// The device's part. Sleeps.
+    /// The device's part. May sleep, as [`Mr::enable`].
     pub(super) fn enable(mut self) -> Ended {
         self.done = self.mr.as_mut().map(|mr| mr.enable(&self.bindings));
         self.ended()
@@ -118,16 +119,6 @@ impl Inner {
             done => self.state.end(done.is_ok()),
         }
         done
-    }
-
-    /// Returns what peers need.
-    ///
-    /// # Errors
-    ///
-    /// - `EOPBADSTATE`: the region is not enabled.
-    pub(super) fn enabled_keys(&self) -> Result<&Keys, Refusal> {
-        self.state.check_enabled()?;
-        self.keys.as_ref().ok_or(Errno::EOPBADSTATE.into())
     }
 }
 

@@ -19,6 +19,7 @@ use super::{
     MrObject, //
 };
 use crate::{
+    new_irq_lock,
     object::{
         descs::Local,
         domain::DomainObject,
@@ -37,7 +38,6 @@ use core::ptr::{
 };
 use kernel::{
     ffi::c_void,
-    new_mutex,
     prelude::*,
     sync::{
         atomic::Atomic,
@@ -108,15 +108,16 @@ impl Opened {
             local: Local::new(request.kernel_start(), request.shape().bytes(), request.access()),
             ranges,
             reserved,
-            inner <- new_mutex!(Inner {
+            inner <- new_irq_lock!(Inner {
                 state,
                 mr,
                 keys: None,
                 event: None,
                 // Dropped when the region is closed.
                 lease: request.take_lease(),
+                held: false,
                 awaited: false,
-            }),
+            }, c"kfabric_mr"),
             references: Refcount::new(1),
             before: Atomic::new(null_mut()),
         });
@@ -127,12 +128,16 @@ impl Opened {
     }
 
     /// Begins to enable the region, unless it has to be bound first, or an event queue is to tell:
-    /// then [`start`](Self::start) does. Called once.
+    /// then [`start`](Self::start) does. Called once. Sleeps if the device just takes the region.
     pub(super) fn begin(&mut self) -> Option<Pending> {
-        let mut inner = self.object.inner.lock();
-        inner.state.begin().ok()?;
-        self.pending = self.object.eq.is_some();
-        (!self.pending).then(|| inner.take_pending(false))
+        let object = &self.object;
+        let pending = &mut self.pending;
+        object.inner.with(|inner| {
+            object.wait_while(inner, |inner| inner.held);
+            inner.begin().ok()?;
+            *pending = object.eq.is_some();
+            (!*pending).then(|| inner.take_pending(false))
+        })
     }
 
     /// How that has ended. Sleeps if it has to be undone.
@@ -142,10 +147,8 @@ impl Opened {
     /// - Why it could not be enabled: then there is no region.
     /// - `ENOTRECOVERABLE`: nor could it be closed.
     pub(super) fn end(self, ended: Ended) -> Result<Self, Refusal> {
-        let mut inner = self.object.inner.lock();
-        let enabled = self.object.settle(&mut inner, ended);
-        drop(inner);
-        match enabled {
+        let object = &self.object;
+        match object.inner.with(|inner| object.settle(inner, ended)) {
             Ok(()) => Ok(self),
             // The reason why it could not be enabled says more than that it could not be closed; but
             // nobody has it, so nobody else tells that its memory must never be freed.

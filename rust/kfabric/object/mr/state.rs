@@ -170,6 +170,11 @@ impl<C, E> State<C, E> {
         self.phase = Phase::Closed;
     }
 
+    /// Is it disabled?
+    pub(super) fn is_disabled(&self) -> bool {
+        self.phase == Phase::Disabled
+    }
+
     /// Is it being closed?
     pub(super) fn is_closing(&self) -> bool {
         self.phase == Phase::Closing

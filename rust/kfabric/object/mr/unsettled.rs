@@ -28,7 +28,7 @@ use kernel::{
     sync::atomic::Relaxed, //
 };
 
-/// Leaves a pending region to the core's workqueue. May sleep.
+/// Leaves a pending region to the core's workqueue. Any context.
 ///
 /// Its domain may be closed, before this returns, by who closes the region: so it isn't borrowed.
 pub(super) fn leave(object: MrRef) {
@@ -105,7 +105,7 @@ fn together(left: &mut Left) -> Result<(), AllocError> {
     let mut some = KVVec::with_capacity(count, GFP_KERNEL)?;
     let mut enabling = KVVec::with_capacity(count, GFP_KERNEL)?;
     for object in left.take(count) {
-        let pending = object.inner.lock().take_pending(false);
+        let pending = object.inner.with(|inner| inner.take_pending(false));
         // There is room.
         let _ = some.push_within_capacity((object, pending));
     }

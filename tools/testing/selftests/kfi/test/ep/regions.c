@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Regions that are bound to a connected endpoint and enabled by it (KFI_MR_ENDPOINT). */
+#include <linux/completion.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+
 #include "ep.h"
 
 #define MODE		(EP_MODE | KFI_MR_ENDPOINT)
@@ -71,13 +75,58 @@ static bool bind(struct kfi_test *t, struct bound *b, u64 access)
 	       EXPECT_EQ(t, kfi_mr_bind(b->mr, &s->ep->fid, 0), 0);
 }
 
+/* How a region is enabled. */
+enum how { ALONE, MORE, LOCKED, SOFTIRQ, HOWS };
+
+struct softly {
+	struct timer_list timer;
+	struct completion done;
+	struct kfid_mr *mr;
+	int ret;
+};
+
+static void enable_softly(struct timer_list *timer)
+{
+	struct softly *s = timer_container_of(s, timer, timer);
+
+	s->ret = kfi_mr_enable_more(s->mr);
+	complete(&s->done);
+}
+
+static int enable(struct kfid_mr *mr, enum how how)
+{
+	static DEFINE_SPINLOCK(lock);
+	struct softly s = { .mr = mr };
+	unsigned long flags;
+
+	switch (how) {
+	case ALONE:
+		return kfi_mr_enable(mr);
+	case MORE:
+		return kfi_mr_enable_more(mr);
+	case LOCKED:
+		spin_lock_irqsave(&lock, flags);
+		s.ret = kfi_mr_enable(mr);
+		spin_unlock_irqrestore(&lock, flags);
+		return s.ret;
+	default:
+		init_completion(&s.done);
+		timer_setup_on_stack(&s.timer, enable_softly, 0);
+		mod_timer(&s.timer, jiffies + 1);
+		wait_for_completion(&s.done);
+		timer_shutdown_sync(&s.timer);
+		timer_destroy_on_stack(&s.timer);
+		return s.ret;
+	}
+}
+
 /* Enables the region, and tells the active side of it. */
-static bool tell(struct kfi_test *t, struct bound *b, bool more)
+static bool tell(struct kfi_test *t, struct bound *b, enum how how)
 {
 	struct ep_side *to = &b->p->side[0], *from = &b->p->side[1];
 
 	if (!EXPECT_EQ(t, kfi_recv(to->ep, &b->in, sizeof(b->in), NULL, 0, ctx(1)), 0) ||
-	    !EXPECT_EQ(t, more ? kfi_mr_enable_more(b->mr) : kfi_mr_enable(b->mr), 0))
+	    !EXPECT_EQ(t, enable(b->mr, how), 0))
 		return false;
 	EXPECT(t, kfi_mr_key(b->mr) != KFI_KEY_NOTAVAIL, "no key");
 	b->out = (struct told){ b->mr->iova, kfi_mr_key(b->mr) };
@@ -121,7 +170,10 @@ static ssize_t send_invalidating(struct bound *b, u64 key, u64 flags)
 	return kfi_sendmsg(b->p->side[0].ep, &msg, KFI_INVALIDATE | flags);
 }
 
-/* Round after round: bound, enabled with what carries the key, used, invalidated by the peer, closed. */
+/*
+ * Round after round: bound, enabled with what carries the key, in any context, used, invalidated by the
+ * peer, closed.
+ */
 void ep_regions_case(struct kfi_test *t)
 {
 	struct kfi_cq_data_entry entry;
@@ -134,7 +186,7 @@ void ep_regions_case(struct kfi_test *t)
 		bool invalidates = i % 3 == 1;
 		struct ep_side *s = b->p->side;
 
-		if (!bind(t, b, KFI_REMOTE_WRITE | KFI_REMOTE_READ) || !tell(t, b, i & 1) ||
+		if (!bind(t, b, KFI_REMOTE_WRITE | KFI_REMOTE_READ) || !tell(t, b, i % HOWS) ||
 		    !use(t, b, i))
 			break;
 		EXPECT_EQ(t, kfi_mr_enable(b->mr), -KFI_EOPBADSTATE);
@@ -169,7 +221,7 @@ void ep_regions_refused_case(struct kfi_test *t)
 		struct bound *b = bound_open(t);
 		struct ep_side *s;
 
-		if (!b || !bind(t, b, access) || !tell(t, b, true))
+		if (!b || !bind(t, b, access) || !tell(t, b, MORE))
 			goto next;
 		s = b->p->side;
 		memset(b->here, 0x77, LEN);
