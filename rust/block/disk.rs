@@ -12,7 +12,10 @@ use block_bindings as b;
 use core::ptr::NonNull;
 use kernel::{
     bindings,
-    error::from_err_ptr,
+    error::{
+        from_err_ptr,
+        to_result, //
+    },
     prelude::*,
     str::{
         CStr,
@@ -69,20 +72,28 @@ impl<D: Driver> Disk<D> {
         }
         let owner = (&raw const __this_module).cast_mut().cast();
         let data = driver::into_raw(data);
-        // SAFETY: The tag set is there as long as the disk, since that has a reference. Limits and name are
-        // valid for the call. What `data` points to goes after the disk.
-        let disk = from_err_ptr(unsafe {
-            b::block_helper_add_disk(
-                tags.as_ptr(),
-                &limits.raw(),
-                name.as_char_ptr(),
-                sectors,
-                data,
-                owner,
-            )
+        let disk = tags.joined_by(|| {
+            // SAFETY: The tag set is there as long as the disk, since that has a reference. Limits and
+            // name are valid for the call. What `data` points to goes after the disk.
+            let disk = from_err_ptr(unsafe {
+                b::block_helper_new_disk(
+                    tags.as_ptr(),
+                    &limits.raw(),
+                    name.as_char_ptr(),
+                    sectors,
+                    data,
+                    owner,
+                )
+            })?;
+            NonNull::new(disk).ok_or(ENOMEM)
         });
         let data = data.cast_const().cast();
-        match disk.and_then(|disk| NonNull::new(disk).ok_or(ENOMEM)) {
+        let added = disk.and_then(|disk| {
+            // SAFETY: Just made, and nobody else's.
+            to_result(unsafe { b::block_helper_add_disk(disk.as_ptr()) })?;
+            Ok(disk)
+        });
+        match added {
             // INVARIANT: Just added.
             Ok(disk) => Ok(Self {
                 disk,

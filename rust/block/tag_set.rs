@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Tag sets.
+//!
+//! Lock order: `TagSet::quiesced` before the block layer's own.
 
 use crate::{
     driver::Table,
     Driver, //
 };
-use core::marker::PhantomData;
+use block_bindings as b;
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
 use kernel::{
     bindings,
     error::to_result,
+    new_mutex,
     prelude::*,
-    sync::Arc,
+    sync::{
+        Arc,
+        Mutex, //
+    },
     types::Opaque, //
 };
 
@@ -35,6 +45,9 @@ pub struct Shape {
 pub struct TagSet<D: Driver> {
     #[pin]
     inner: Opaque<bindings::blk_mq_tag_set>,
+    /// Whether its disks are quiesced, those that come as well.
+    #[pin]
+    quiesced: Mutex<bool>,
     driver: PhantomData<fn() -> D>,
 }
 
@@ -73,22 +86,47 @@ impl<D: Driver> TagSet<D> {
                 // SAFETY: Just filled in.
                 to_result(unsafe { bindings::blk_mq_alloc_tag_set(slot) })
             }),
+            quiesced <- new_mutex!(false),
             driver: PhantomData,
         }? Error);
         Arc::pin_init(set, GFP_KERNEL)
     }
 
-    /// Has no more requests queued, of any disk, until [`unquiesce`](Self::unquiesce). Sleeps until those
-    /// that are being queued have been.
+    /// Has no more requests queued, of any disk, until [`unquiesce`](Self::unquiesce); nor of disks that are
+    /// added meanwhile, which adding waits for. Sleeps until those that are being queued have been.
     pub fn quiesce(&self) {
-        // SAFETY: By the type invariant.
-        unsafe { bindings::blk_mq_quiesce_tagset(self.as_ptr()) };
+        let mut quiesced = self.quiesced.lock();
+        if !core::mem::replace(&mut *quiesced, true) {
+            // SAFETY: By the type invariant.
+            unsafe { bindings::blk_mq_quiesce_tagset(self.as_ptr()) };
+        }
     }
 
     /// Goes on. May sleep.
     pub fn unquiesce(&self) {
-        // SAFETY: By the type invariant.
-        unsafe { bindings::blk_mq_unquiesce_tagset(self.as_ptr()) };
+        let mut quiesced = self.quiesced.lock();
+        if core::mem::replace(&mut *quiesced, false) {
+            // SAFETY: By the type invariant; all of its disks are quiesced.
+            unsafe { bindings::blk_mq_unquiesce_tagset(self.as_ptr()) };
+        }
+    }
+
+    /// Has a disk made, which is quiesced if the others are. May sleep, but `make` must not wait for I/O.
+    ///
+    /// # Errors
+    ///
+    /// Those of `make`, which returns a disk of this tag set.
+    pub(crate) fn joined_by(
+        &self,
+        make: impl FnOnce() -> Result<NonNull<bindings::gendisk>>,
+    ) -> Result<NonNull<bindings::gendisk>> {
+        let quiesced = self.quiesced.lock();
+        let disk = make()?;
+        if *quiesced {
+            // SAFETY: Just made.
+            unsafe { b::block_helper_quiesce_disk(disk.as_ptr()) };
+        }
+        Ok(disk)
     }
 
     pub(crate) fn as_ptr(&self) -> *mut bindings::blk_mq_tag_set {

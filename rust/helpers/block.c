@@ -3,6 +3,7 @@
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/err.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -14,11 +15,9 @@ static void free_disk(struct gendisk *disk)
 	kfree(disk->fops);
 }
 
-/* With a name of at most DISK_NAME_LEN - 1 characters. May sleep. */
-struct gendisk *block_helper_add_disk(struct blk_mq_tag_set *set,
-				      const struct block_helper_limits *limits,
-				      const char *name, u64 sectors, void *data,
-				      struct module *owner)
+static struct gendisk *new_disk(struct blk_mq_tag_set *set,
+				const struct block_helper_limits *limits,
+				const char *name, u64 sectors, void *data, struct module *owner)
 {
 	struct queue_limits lim = {
 		.logical_block_size = limits->logical_block_size,
@@ -38,7 +37,6 @@ struct gendisk *block_helper_add_disk(struct blk_mq_tag_set *set,
 	};
 	const struct block_device_operations *ops;
 	struct gendisk *disk;
-	int ret;
 
 	if (limits->write_cache)
 		lim.features |= BLK_FEAT_WRITE_CACHE;
@@ -56,14 +54,44 @@ struct gendisk *block_helper_add_disk(struct blk_mq_tag_set *set,
 	disk->fops = ops;
 	strscpy(disk->disk_name, name);
 	set_capacity(disk, sectors);
+	return disk;
+}
+
+/*
+ * Makes a disk, and a member of the set, but doesn't add it.  With a name of at most
+ * DISK_NAME_LEN - 1 characters.  May sleep, but doesn't wait for I/O: that of the set may be held up.
+ */
+struct gendisk *block_helper_new_disk(struct blk_mq_tag_set *set,
+				      const struct block_helper_limits *limits,
+				      const char *name, u64 sectors, void *data,
+				      struct module *owner)
+{
+	unsigned int flags = memalloc_noio_save();
+	struct gendisk *disk = new_disk(set, limits, name, sectors, data, owner);
+
+	memalloc_noio_restore(flags);
+	return disk;
+}
+
+/* Has no request of one disk queued, until that is undone for all of its set.  May sleep. */
+void block_helper_quiesce_disk(struct gendisk *disk)
+{
+	blk_mq_quiesce_queue(disk->queue);
+}
+
+/* Adds a disk, or puts it.  Sleeps until the disk has been read. */
+int block_helper_add_disk(struct gendisk *disk)
+{
+	const struct block_device_operations *ops = disk->fops;
+	int ret;
+
 	ret = device_add_disk(NULL, disk, NULL);
 	if (ret) {
 		put_disk(disk);
 		/* One that was never added is freed without its table being asked. */
 		kfree(ops);
-		return ERR_PTR(ret);
 	}
-	return disk;
+	return ret;
 }
 
 /* A discard has a length, but no memory. */
@@ -93,8 +121,8 @@ u32 block_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room)
 	return n;
 }
 
-/* Copies the first @len bytes of a request. Any context. Returns how many there were. */
-u32 block_helper_copy_out(struct request *rq, void *to, u32 len)
+/* Copies the first @len bytes of a request, out to or in from memory. */
+static u32 copy(struct request *rq, void *to, const void *from, u32 len)
 {
 	struct req_iterator iter;
 	struct bio_vec bv;
@@ -104,7 +132,10 @@ u32 block_helper_copy_out(struct request *rq, void *to, u32 len)
 		return 0;
 	rq_for_each_segment(bv, rq, iter) {
 		bv.bv_len = min(bv.bv_len, len - done);
-		memcpy_from_bvec(to + done, &bv);
+		if (to)
+			memcpy_from_bvec(to + done, &bv);
+		else
+			memcpy_to_bvec(&bv, from + done);
 		done += bv.bv_len;
 		if (done == len)
 			break;
@@ -112,21 +143,14 @@ u32 block_helper_copy_out(struct request *rq, void *to, u32 len)
 	return done;
 }
 
+/* Copies the first @len bytes of a request. Any context. Returns how many there were. */
+u32 block_helper_copy_out(struct request *rq, void *to, u32 len)
+{
+	return copy(rq, to, NULL, len);
+}
+
 /* Copies to the first @len bytes of a request. Any context. Returns how many there were. */
 u32 block_helper_copy_in(struct request *rq, const void *from, u32 len)
 {
-	struct req_iterator iter;
-	struct bio_vec bv;
-	u32 done = 0;
-
-	if (!has_memory(rq))
-		return 0;
-	rq_for_each_segment(bv, rq, iter) {
-		bv.bv_len = min(bv.bv_len, len - done);
-		memcpy_to_bvec(&bv, from + done);
-		done += bv.bv_len;
-		if (done == len)
-			break;
-	}
-	return done;
+	return copy(rq, NULL, from, len);
 }

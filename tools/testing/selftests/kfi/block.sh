@@ -94,7 +94,14 @@ held_open()
 	return $_held
 }
 
-plan 11
+# A disk that is added while those of its tag set are held up waits with them.
+waits()
+{
+	with_disk quiet=1 && ! kernel_log | grep -q '^kfi_memdisk: a request of a quiesced disk' &&
+		kernel_log | grep -q '^kfi_memdisk: not quiet any more' && one_comes 8 && without_disk
+}
+
+plan 12
 with_disk || exit
 check block.limits limits
 check block.data data
@@ -108,4 +115,5 @@ check block.busy one_comes 12288
 check block.again one_comes 16384
 check block.lost one_is_late
 check block.leaves without_disk
+check block.quiesced waits
 finish

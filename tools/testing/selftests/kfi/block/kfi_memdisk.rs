@@ -23,9 +23,17 @@ use kernel::{
     new_work,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         ArcBorrow,
         Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
     },
     workqueue::{
         Work,
@@ -65,6 +73,10 @@ module! {
             default: 0,
             description: "a sector whose requests are queued again once, but 0",
         },
+        quiet: u8 {
+            default: 0,
+            description: "1: the disk is added while its tag set is quiesced",
+        },
     },
 }
 
@@ -80,6 +92,8 @@ struct Memory {
     params: Params,
     #[pin]
     bytes: Mutex<VVec<u8>>,
+    /// While it is set, no request may be queued.
+    quiet: Atomic<bool>,
     /// What has yet to take its time.
     #[pin]
     lost: Mutex<KVec<Request>>,
@@ -122,6 +136,7 @@ impl Memory {
         let bytes = VVec::from_elem(0u8, size, GFP_KERNEL)?;
         let memory = try_pin_init!(Self {
             params,
+            quiet: Atomic::new(params.quiet),
             bytes <- new_mutex!(bytes),
             lost <- new_mutex!(KVec::new()),
             tried <- new_mutex!(Tried::default()),
@@ -186,6 +201,9 @@ impl Driver for MemDisk {
 
     fn queue(disk: ArcBorrow<'_, Memory>, request: Request, _last: bool) -> Result<(), Busy> {
         let params = &disk.params;
+        if disk.quiet.load(Relaxed) {
+            pr_err!("a request of a quiesced disk\n");
+        }
         if touches(&request, params.busy) && !core::mem::replace(&mut disk.tried.lock().busy, true)
         {
             return Err(Busy(request));
@@ -225,6 +243,31 @@ impl Driver for MemDisk {
     }
 }
 
+/// Ends the quiet after a while.
+#[pin_data]
+struct Noise {
+    memory: Arc<Memory>,
+    tags: Arc<TagSet<MemDisk>>,
+    #[pin]
+    work: Work<Noise>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Noise { self.work }
+}
+
+impl WorkItem for Noise {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        // Long enough for the disk to be made, mostly; if not, nothing was tried.
+        fsleep(Delta::from_millis(300));
+        this.memory.quiet.store(false, Relaxed);
+        this.tags.unquiesce();
+        pr_info!("not quiet any more\n");
+    }
+}
+
 struct Module {
     disk: Option<Disk<MemDisk>>,
     memory: Arc<Memory>,
@@ -250,6 +293,17 @@ impl kernel::Module for Module {
             fua: true,
             ..Limits::default()
         };
+        if params.quiet {
+            tags.quiesce();
+            let (own, set) = (memory.clone(), tags.clone());
+            let noise = pin_init!(Noise {
+                memory: own,
+                tags: set,
+                work <- new_work!("kfi_memdisk_noise"),
+            });
+            // It isn't queued yet.
+            let _ = memory.tasks.enqueue(Arc::pin_init(noise, GFP_KERNEL)?);
+        }
         let sectors = u64::from(params.mib) << 11;
         let disk = Disk::add(&tags, c"kfi_mem0", &limits, sectors, memory.clone())?;
         Ok(Self {
@@ -277,6 +331,7 @@ struct Params {
     busy: u64,
     lost: u64,
     again: u64,
+    quiet: bool,
 }
 
 // The kernel's parameters changed with 7.3.
@@ -289,6 +344,7 @@ fn params() -> Params {
         busy: module_parameters::busy.value(),
         lost: module_parameters::lost.value(),
         again: module_parameters::again.value(),
+        quiet: module_parameters::quiet.value() != 0,
     }
 }
 
@@ -301,5 +357,6 @@ fn params() -> Params {
         busy: *module_parameters::busy.value(),
         lost: *module_parameters::lost.value(),
         again: *module_parameters::again.value(),
+        quiet: *module_parameters::quiet.value() != 0,
     }
 }
