@@ -67,8 +67,8 @@ struct kfi_closing {
  *	-KFI_EINVAL (@mrs is NULL).
  * @close_later: Leave a region to be closed, together with others that are by then; @closing stays until its
  *	@done is called. Any context. Where the region isn't one, @done is called at once. kfi_close() of the
- *	domain waits until those that were called have returned, and so isn't for them to call; the module
- *	that they are in has to stay until then. Behind the end of tables of older providers.
+ *	domain waits until those that were called have returned, and so isn't for them to call; and so does the
+ *	unloading of the module that they are in. Behind the end of tables of older providers.
  */
 struct kfi_batch_ops {
 	size_t	size;

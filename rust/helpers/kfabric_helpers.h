@@ -172,6 +172,8 @@ bool kfi_helper_sg_map_direct(struct scatterlist *sgl, int nents);
 
 /* module.c */
 bool kfi_helper_module_is_live(struct module *mod);
+void kfi_helper_module_leaves(struct module *mod);
+bool kfi_helper_of_leaving_module(unsigned long code);
 int kfi_helper_watch_modules(void);
 void kfi_helper_unwatch_modules(void);
 void kfi_core_module_gone(struct module *mod);	/* in unload.rs */

@@ -5,6 +5,7 @@
  */
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/rcupdate.h>
 
 #include "kfabric_helpers.h"
 
@@ -12,6 +13,34 @@
 bool kfi_helper_module_is_live(struct module *mod)
 {
 	return module_is_live(mod);
+}
+
+/* The module that is waited for. */
+static struct module *leaving;
+
+/*
+ * Says which module is waited for: NULL is none.  Whoever asks afterwards knows; and whoever has asked
+ * before has done what came before that.
+ */
+void kfi_helper_module_leaves(struct module *mod)
+{
+	WRITE_ONCE(leaving, mod);
+	smp_mb(); /* pairs with that of kfi_helper_of_leaving_module() */
+}
+
+/* Whether the code is that module's.  Any context. */
+bool kfi_helper_of_leaving_module(unsigned long code)
+{
+	struct module *mod;
+	bool own;
+
+	smp_mb(); /* pairs with that of kfi_helper_module_leaves() */
+	/* A module that isn't waited for any more is freed after a grace period. */
+	rcu_read_lock();
+	mod = READ_ONCE(leaving);
+	own = mod && within_module(code, mod);
+	rcu_read_unlock();
+	return own;
 }
 
 /* Called after the module's exit function, or its init function that failed. */

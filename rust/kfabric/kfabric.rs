@@ -120,6 +120,7 @@ use crate::{
     },
     support::{
         cache,
+        module,
         work, //
     }, //
 };
@@ -145,6 +146,7 @@ impl kernel::Module for Core {
             guard::init();
             reserve::init();
             requests::init();
+            module::init();
             consumer::init();
         }
         let modules = unload::Watch::new()?;

@@ -6,7 +6,10 @@ use crate::{
     api::registry::register,
     consumer,
     support::{
-        module::Owner,
+        module::{
+            wait_until_returned,
+            Owner, //
+        },
         noio::NoIo,
         table::declared_in_c,
         work, //
@@ -44,9 +47,9 @@ pub(crate) fn gone(owner: Owner) {
     let _noio = NoIo::enter();
     register::module_gone(owner);
     consumer::module_gone(owner);
-    // Those that it has left to be closed call it.
+    // Those that it has left to be closed call it, and it may leave others then.
     if let Some(queue) = work::closings() {
-        queue.flush();
+        wait_until_returned(owner, || queue.flush());
     }
 }
 

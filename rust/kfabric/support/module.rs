@@ -8,9 +8,22 @@
 //!
 //! Nothing here takes a reference to the module. One would have to be held until the code is taken
 //! back, which most modules do on their way out: they could never be unloaded.
+//!
+//! Lock order: `LEAVING` is taken before all that a module's code takes that the core calls by itself.
 
-use core::ptr::NonNull;
-use kernel::bindings;
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
+use kernel::{
+    bindings,
+    prelude::*,
+    sync::atomic::{
+        Atomic,
+        Full,
+        Relaxed, //
+    }, //
+};
 
 /// The module that a piece of code is part of.
 ///
@@ -46,6 +59,55 @@ impl Owner {
         // SAFETY: The module is there by the invariant, since its code calls this or waits for it.
         unsafe { kfi_bindings::kfi_helper_module_is_live(self.as_ptr()) }
     }
+}
+
+/// How often code of modules that were waited for has returned.
+static RETURNED: Atomic<u64> = Atomic::new(0);
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialized by `init`, which the module calls before a module can be waited for.
+    unsafe(uninit) static LEAVING: Mutex<()> = ();
+}
+
+/// Initializes what waits.
+///
+/// # Safety
+///
+/// Called once, before anything else of this file.
+pub(crate) unsafe fn init() {
+    // SAFETY: By the requirements of this function.
+    unsafe { LEAVING.init() };
+}
+
+/// Says that the code at an address, which the core has called by itself, has returned. Any context.
+///
+/// Whatever was given to the core by that code must have been given before.
+pub(crate) fn returned(code: usize) {
+    // SAFETY: May always be called.
+    if unsafe { kfi_bindings::kfi_helper_of_leaving_module(code) } {
+        RETURNED.fetch_add(1, Full);
+    }
+}
+
+/// Calls `flush`, which waits for all that was given to the core before it is called, until the module
+/// has nothing there any more: its code, when it is called, may give the core something new. Sleeps.
+///
+/// The module gives nothing to the core but from code that the core calls.
+pub(crate) fn wait_until_returned(owner: Owner, flush: impl Fn()) {
+    let _one = LEAVING.lock();
+    // SAFETY: The module is there by the invariant, until the caller of this has returned; it is freed
+    // a grace period later.
+    unsafe { kfi_bindings::kfi_helper_module_leaves(owner.as_ptr()) };
+    loop {
+        let before = RETURNED.load(Relaxed);
+        flush();
+        // What was there before `flush` has returned meanwhile, and is counted.
+        if RETURNED.load(Relaxed) == before {
+            break;
+        }
+    }
+    // SAFETY: No module is always right.
+    unsafe { kfi_bindings::kfi_helper_module_leaves(null_mut()) };
 }
 
 /// The module that the function is part of in which this stands, as an `Option<Owner>`.

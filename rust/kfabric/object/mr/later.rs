@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     object::unsettled::Unsettled,
-    support::work, //
+    support::{
+        module::returned,
+        work, //
+    }, //
 };
 use core::ptr::null_mut;
 use kernel::ffi::c_int;
@@ -61,6 +64,7 @@ unsafe fn tell(closing: *mut kfi_closing, ret: c_int) {
     unsafe {
         if let Some(done) = (*closing).done {
             done(closing, ret);
+            returned(done as usize);
         }
     }
 }

@@ -1,18 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# A module in safe Rust gives the core a handler and a provider, never takes them back, and goes.
-# Neither does that keep it from going, nor is anything called that has gone.
+# A module in safe Rust gives the core a handler and a provider, never takes them back, leaves it a row of
+# regions to be closed one after the other, and goes.  Neither does that keep it from going, nor is
+# anything called that has gone.
 
 . "$(dirname "$0")/lib.sh"
 
-plan 15
+plan 17
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 
 # How often the log has a line.
 said() { kernel_log | grep -c "^$1\$"; }
 count()
 {
+	closed=$(said "kfi_forgetful: the last region is closed")
 	dropped=$(said "kfi_forgetful: handler dropped")
 	called=$(said "kfi_forgetful: handler called")
 	gone=$(said "kfi_keeper: 0 offers of a provider that is gone")
@@ -24,6 +26,7 @@ same() { [ "$(said "$1")" = "$2" ]; }
 # What is the same however the module went: NAME
 afterwards()
 {
+	check forget.$1.closed grown "kfi_forgetful: the last region is closed" "$closed"
 	check forget.$1.dropped grown "kfi_forgetful: handler dropped" "$dropped"
 	check forget.$1.keeper_goes rmmod kfi_keeper
 	check forget.$1.queue_used grown "kfi_keeper: written Ok(()), closed Ok(())" "$used"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Gives the core code of its own to call, in safe Rust, and never takes it back: a queue's handler,
-//! and a provider.
+//! Gives the core code of its own to call, in safe Rust, and never takes it back: a queue's handler, a
+//! provider, and a region that is to be closed, after which the next is left to be closed, and so on.
 
 #![forbid(unsafe_code)]
 
@@ -10,18 +10,27 @@ use kernel::{
     str::{
         CStr,
         CString, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
     }, //
 };
 use kfabric::{
     consumer::{
+        Access,
         Caps,
+        Domain,
         EventHandler,
         EventQueue,
         EventQueueOptions,
         Events,
         Fabric,
         Hints,
-        MrMode, //
+        Later,
+        Mr,
+        MrMode,
+        Options, //
     },
     provider,
     Ends,
@@ -90,8 +99,53 @@ impl provider::Provider for Provider {
     }
 }
 
+/// How many regions are closed one after the other.
+const REGIONS: u64 = 12;
+
+/// Regions that are still open.
+struct Chain(KVec<Mr<KVec<u8>>>);
+
+impl Chain {
+    fn new(domain: &kernel::sync::Arc<Domain>) -> Result<Self> {
+        let mut regions = KVec::new();
+        for key in 0..REGIONS {
+            let bytes = KVec::from_elem(0, 100, GFP_KERNEL)?;
+            let asked = Options::new(Access::REMOTE_READ).requested_key(key);
+            let mr = domain.reg(bytes, asked).map_err(|failed| failed.errno())?;
+            regions.push(mr, GFP_KERNEL)?;
+        }
+        Ok(Self(regions))
+    }
+
+    /// Leaves one of them to be closed, slowly, and the others thereafter.
+    fn leave(mut self) {
+        let Some(mr) = self.0.pop() else {
+            return pr_info!("the last region is closed\n");
+        };
+        let Ok(room) = Later::new() else {
+            return pr_err!("no memory\n");
+        };
+        let left = mr.close_later(room, move |closed| {
+            fsleep(Delta::from_millis(20));
+            match closed {
+                Ok(_) => self.leave(),
+                Err(error) => pr_err!("not closed: {}\n", error.errno()),
+            }
+        });
+        if let Err(refused) = left {
+            pr_err!("not left: {}\n", refused.errno());
+        }
+    }
+}
+
 /// The module.
-struct Forgetful;
+struct Forgetful(Chain);
+
+impl Drop for Forgetful {
+    fn drop(&mut self) {
+        Chain(core::mem::take(&mut self.0 .0)).leave();
+    }
+}
 
 impl kernel::Module for Forgetful {
     fn init(_module: &'static ThisModule) -> Result<Self> {
@@ -101,6 +155,8 @@ impl kernel::Module for Forgetful {
             .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY)
             .getinfo()?;
         let fabric = Fabric::open(offers.first())?;
+        let domain = Domain::open(&fabric, offers.first())?;
+        let this = Self(Chain::new(&domain)?);
         let handler = KBox::new(Handler, GFP_KERNEL)?;
         let options = EventQueueOptions::default().writable().handler(handler);
         kfi_keeper::keep(EventQueue::open(&fabric, options)?);
@@ -108,7 +164,7 @@ impl kernel::Module for Forgetful {
         let seen = Hints::new()?.prov_name(c"forgotten")?.getinfo()?;
         pr_info!("{} offers\n", seen.iter().count());
         match fails() {
-            false => Ok(Self),
+            false => Ok(this),
             true => Err(EIO),
         }
     }
