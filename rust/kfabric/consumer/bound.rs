@@ -4,10 +4,7 @@
 //! ([`MrMode::ENDPOINT`](super::MrMode::ENDPOINT)).
 
 use super::{
-    call::{
-        self,
-        op, //
-    },
+    call,
     Backing,
     Endpoint,
     Local,
@@ -17,15 +14,11 @@ use super::{
 use crate::support::{
     errno::Errno,
     noio::NoIo,
-    num::{
-        signed,
-        widen_u32, //
-    }, //
+    num::widen_u32, //
 };
 use core::ptr;
 use kernel::ffi::c_void;
 use kfi_bindings::{
-    kfi_ops,
     kfid,
     KFI_ENABLE,
     KFI_MORE, //
@@ -87,7 +80,7 @@ impl<B: Backing> Mr<B> {
         let fid = self.as_raw().cast::<kfid>();
         let endpoint = sealed::Sealed::fid(endpoint);
         // SAFETY: The region of `fid` is open, and so is the endpoint.
-        call::result(unsafe { op!((*fid).ops, kfi_ops, bind(fid, endpoint, 0)) }?)
+        unsafe { call::bind(fid, endpoint, 0) }
     }
 
     /// `kfi_mr_enable()`: lets the peer in, once it has got the key by something that is posted on the
@@ -117,6 +110,6 @@ impl<B: Backing> Mr<B> {
         let flags = flags.as_ref().map_or(ptr::null(), ptr::from_ref);
         let arg: *mut c_void = flags.cast_mut().cast();
         // SAFETY: The region of `fid` is open; the flags are null or valid, and are only read.
-        call::result(unsafe { op!((*fid).ops, kfi_ops, control(fid, signed(KFI_ENABLE), arg)) }?)
+        unsafe { call::control(fid, KFI_ENABLE, arg) }
     }
 }

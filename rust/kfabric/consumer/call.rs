@@ -4,11 +4,15 @@
 
 use crate::support::{
     errno::Errno,
+    num::signed,
     table::NO_SUCH_CALL, //
 };
 use core::ptr::NonNull;
 use kernel::{
-    ffi::c_int,
+    ffi::{
+        c_int,
+        c_void, //
+    },
     pr_warn, //
 };
 use kfi_bindings::{
@@ -87,6 +91,26 @@ pub(super) unsafe fn close(fid: NonNull<kfid>) -> Result<(), Errno> {
     let fid = fid.as_ptr();
     // SAFETY: By the requirements of this function.
     result(unsafe { op!((*fid).ops, kfi_ops, close(fid)) }?)
+}
+
+/// `kfi_control()`.
+///
+/// # Safety
+///
+/// `fid` is an open object, and `arg` is what the command takes.
+pub(super) unsafe fn control(fid: *mut kfid, command: u32, arg: *mut c_void) -> Result<(), Errno> {
+    // SAFETY: By the requirements of this function.
+    result(unsafe { op!((*fid).ops, kfi_ops, control(fid, signed(command), arg)) }?)
+}
+
+/// `kfi_bind()`, and what it is called for single kinds of objects.
+///
+/// # Safety
+///
+/// `fid` and `to` are open objects; `to` stays so as long as what it is bound to needs it.
+pub(super) unsafe fn bind(fid: *mut kfid, to: *mut kfid, flags: u64) -> Result<(), Errno> {
+    // SAFETY: By the requirements of this function.
+    result(unsafe { op!((*fid).ops, kfi_ops, bind(fid, to, flags)) }?)
 }
 
 /// Says that an object stays open for good, with all that it uses, since its provider refused to

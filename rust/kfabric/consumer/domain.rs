@@ -40,7 +40,8 @@ use kfi_bindings::{
     kfi_ops,
     kfi_ops_fabric,
     kfid,
-    kfid_domain, //
+    kfid_domain,
+    KFI_REG_MR, //
 };
 
 /// An open domain: the part of a device that memory is registered in.
@@ -124,14 +125,7 @@ impl Domain {
         let fid = self.fid();
         // SAFETY: The domain of `fid` is open, and so is the queue, as long as the domain, since a
         // reference to it is kept below.
-        let ret = unsafe {
-            op!(
-                (*fid).ops,
-                kfi_ops,
-                bind(fid, queue.as_raw().cast(), kfi_bindings::KFI_REG_MR)
-            )
-        }?;
-        call::result(ret)?;
+        unsafe { call::bind(fid, queue.as_raw().cast(), KFI_REG_MR) }?;
         self.0.lent().events.populate(queue.clone());
         Ok(())
     }

@@ -16,7 +16,6 @@ use crate::support::errno::Errno;
 use core::ptr;
 use kernel::sync::Arc;
 use kfi_bindings::{
-    kfi_ops,
     kfi_ops_domain,
     kfid_ep,
     KFI_ENABLE, //
@@ -69,18 +68,7 @@ impl Endpoint {
     pub fn enable(&self) -> Result<(), Errno> {
         let fid = self.0.fid();
         // SAFETY: The endpoint of `fid` is open, and the command takes no argument.
-        let ret = unsafe {
-            op!(
-                (*fid).ops,
-                kfi_ops,
-                control(
-                    fid,
-                    crate::support::num::signed(KFI_ENABLE),
-                    ptr::null_mut()
-                )
-            )
-        }?;
-        call::result(ret)
+        unsafe { call::control(fid, KFI_ENABLE, ptr::null_mut()) }
     }
 
     /// Returns the domain that it was opened in. Any context.

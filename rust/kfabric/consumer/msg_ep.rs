@@ -24,10 +24,7 @@ use super::{
 };
 use crate::support::{
     errno::Errno,
-    num::{
-        signed,
-        widen_u32, //
-    }, //
+    num::widen_u32, //
 };
 use core::{
     marker::PhantomData,
@@ -38,7 +35,6 @@ use kernel::{
     sync::Arc, //
 };
 use kfi_bindings::{
-    kfi_ops,
     kfi_ops_domain,
     kfid,
     kfid_ep,
@@ -158,7 +154,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
     fn bind(&self, what: *mut kfid, flags: u64) -> Result<(), Errno> {
         let fid = self.handle.fid();
         // SAFETY: The endpoint of `fid` is open, and so is `what`.
-        call::result(unsafe { op!((*fid).ops, kfi_ops, bind(fid, what, flags)) }?)
+        unsafe { call::bind(fid, what, flags) }
     }
 
     /// Whom to tell of the connection, instead of [waiting](MsgEndpoint::wait) for it. May sleep.
@@ -203,14 +199,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         }
         let fid = self.handle.fid();
         // SAFETY: The endpoint of `fid` is open, and the command takes no argument.
-        let ret = unsafe {
-            op!(
-                (*fid).ops,
-                kfi_ops,
-                control(fid, signed(KFI_ENABLE), ptr::null_mut())
-            )
-        }?;
-        call::result(ret)?;
+        unsafe { call::control(fid, KFI_ENABLE, ptr::null_mut()) }?;
         Ok(self.goes_to(Enabled(PhantomData)))
     }
 }

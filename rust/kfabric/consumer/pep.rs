@@ -14,10 +14,7 @@ use super::{
     Fabric,
     Info, //
 };
-use crate::support::{
-    errno::Errno,
-    num::signed, //
-};
+use crate::support::errno::Errno;
 use core::ptr;
 use kernel::{
     ffi::c_int,
@@ -29,7 +26,6 @@ use kernel::{
     }, //
 };
 use kfi_bindings::{
-    kfi_ops,
     kfi_ops_cm,
     kfi_ops_fabric,
     kfid,
@@ -60,13 +56,12 @@ pub(super) fn open(
     let pep = Pep::new(call::opened(ret, pep)?, queue.clone(), ());
     let fid = pep.fid();
     // SAFETY: Both are open; the queue as long as the passive endpoint.
-    call::result(unsafe { op!((*fid).ops, kfi_ops, bind(fid, queue.as_raw().cast(), 0)) }?)?;
+    unsafe { call::bind(fid, queue.as_raw().cast(), 0) }?;
     if let Some(backlog) = backlog {
         let mut backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
         let arg = ptr::from_mut(&mut backlog).cast();
         // SAFETY: The passive endpoint is open, and the argument is what the command takes.
-        let ret = unsafe { op!((*fid).ops, kfi_ops, control(fid, signed(KFI_BACKLOG), arg)) }?;
-        call::result(ret)?;
+        unsafe { call::control(fid, KFI_BACKLOG, arg) }?;
     }
     Ok(pep)
 }

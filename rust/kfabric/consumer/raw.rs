@@ -28,38 +28,18 @@ use crate::{
 };
 use core::ptr;
 use kernel::{
-    ffi::c_int,
     prelude::*,
     sync::Arc, //
 };
 use kfi_bindings::{
     kfi_mr_map_raw,
     kfi_mr_raw_attr,
-    kfi_ops,
     kfi_raw_ops,
     kfi_rma_iov,
-    kfid,
     KFI_GET_RAW_MR,
     KFI_MAP_RAW_MR,
     KFI_UNMAP_KEY, //
 };
-
-/// `kfi_control()`.
-///
-/// # Safety
-///
-/// `fid` is an open object, and the argument is what the command says.
-unsafe fn control<T>(fid: *mut kfid, command: u32, arg: &mut T) -> Result<(), Errno> {
-    let command = c_int::try_from(command).map_err(|_| Errno::EINVAL)?;
-    // SAFETY: By the requirements of this function.
-    call::result(unsafe {
-        op!(
-            (*fid).ops,
-            kfi_ops,
-            control(fid, command, ptr::from_mut(arg).cast())
-        )
-    }?)
-}
 
 /// What a peer needs to know about a region, as bytes for the wire.
 pub struct RawKey {
@@ -99,8 +79,9 @@ impl<B: Backing> Mr<B> {
                 raw_key: bytes.as_mut_ptr(),
                 key_size: &mut size,
             };
+            let arg = ptr::from_mut(&mut attr).cast();
             // SAFETY: The region is open, and all pointers are valid for the call.
-            match unsafe { control(self.as_raw().cast(), KFI_GET_RAW_MR, &mut attr) } {
+            match unsafe { call::control(self.as_raw().cast(), KFI_GET_RAW_MR, arg) } {
                 Ok(()) if size <= room => {
                     bytes.truncate(size);
                     return Ok(RawKey { base, bytes });
@@ -146,7 +127,7 @@ impl Domain {
             key: &mut key,
         };
         // SAFETY: The domain is open, and all pointers are valid for the call.
-        unsafe { control(self.fid(), KFI_MAP_RAW_MR, &mut map) }?;
+        unsafe { call::control(self.fid(), KFI_MAP_RAW_MR, ptr::from_mut(&mut map).cast()) }?;
         // INVARIANT: Just mapped.
         Ok(MappedKey {
             key,
@@ -225,8 +206,9 @@ fn pieces<'a>(parts: impl Iterator<Item = &'a kfi_rma_iov>) -> Result<KVVec<Remo
 
 impl Drop for MappedKey {
     fn drop(&mut self) {
+        let key = ptr::from_mut(&mut self.key).cast();
         // SAFETY: The domain is open, and the key mapped by the invariant.
-        let unmapped = unsafe { control(self.domain.fid(), KFI_UNMAP_KEY, &mut self.key) };
+        let unmapped = unsafe { call::control(self.domain.fid(), KFI_UNMAP_KEY, key) };
         if let Err(errno) = unmapped {
             call::leaked("mapped key", errno);
         }
