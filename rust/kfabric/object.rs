@@ -31,4 +31,5 @@ mod opening;
 pub(crate) mod pep;
 pub(crate) mod place;
 mod queues;
+pub(crate) mod ties;
 pub(crate) mod unsettled;

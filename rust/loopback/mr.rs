@@ -188,11 +188,15 @@ impl provider::Mr for Mr {
         self.region.refresh(Extent::new(request)?)
     }
 
-    fn close(&mut self) -> Result<(), Refusal> {
-        // First nobody finds it any more, then nobody is in it any more.
+    /// First nobody finds it any more, then nobody is in it any more.
+    fn end(&mut self) {
         self.first = None;
         self.more.clear();
         self.region.close();
+    }
+
+    fn close(&mut self) -> Result<(), Refusal> {
+        self.end();
         Ok(())
     }
 

@@ -52,7 +52,7 @@ enum State {
     Idle,
     /// On the device, enabled or not.
     Open(Region),
-    /// The device went away, and had let go of it or not.
+    /// The device or its endpoint went away, and the device had let go of it or not.
     Ended(Result<(), Refusal>),
 }
 
@@ -131,8 +131,8 @@ impl provider::Mr for Mr {
 
     /// Nothing of it is left on the device, unless that won't let go of it.
     fn end(&mut self) {
-        if let State::Open(region) = mem::replace(&mut self.state, State::Idle) {
-            self.state = State::Ended(region.deregister());
+        if matches!(self.state, State::Open(_)) {
+            self.state = State::Ended(self.close());
         }
     }
 

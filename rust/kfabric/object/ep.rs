@@ -34,7 +34,8 @@ use super::{
     domain::DomainBody,
     fid::Class,
     obj::Obj,
-    place::Child, //
+    place::Child,
+    ties::Ties, //
 };
 use crate::{
     provider::{
@@ -62,6 +63,8 @@ pub(crate) type EndpointObject = Obj<EndpointBody>;
 /// What the core keeps with an endpoint.
 pub(crate) struct EndpointBody {
     endpoint: Arc<Endpoint>,
+    /// Its regions.
+    ties: Arc<Ties>,
     /// What it has if it transfers something.
     msg: Option<Msg>,
 }
@@ -104,21 +107,22 @@ impl Child for EndpointBody {
 }
 
 impl Bindable for EndpointBody {
-    type Bound = Arc<Endpoint>;
+    type Bound = Arc<Ties>;
 
-    fn bound(object: &EndpointObject) -> Result<Arc<Endpoint>, Refusal> {
-        Ok(object.endpoint.clone())
+    fn bound(object: &EndpointObject) -> Result<Arc<Ties>, Refusal> {
+        Ok(object.ties.clone())
     }
 }
 
 impl Close for EndpointBody {
-    /// No peer gets through it to its regions any more. Waits for those who are on their way, and until
-    /// all transfers have ended.
+    /// No peer gets through it to its regions any more, nor in another way. Waits for those who are on
+    /// their way, and until all transfers have ended.
     fn close(&self) -> Result<(), Refusal> {
         if let Some(msg) = &self.msg {
             msg.close();
         }
         self.endpoint.close();
+        self.ties.close();
         Ok(())
     }
 }

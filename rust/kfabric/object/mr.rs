@@ -10,6 +10,7 @@ mod bind;
 mod close;
 mod control;
 mod enable;
+pub(crate) mod fallen;
 mod held;
 mod kit;
 pub(crate) mod later;
@@ -37,12 +38,15 @@ use super::{
         Unread, //
     },
     fid::Class,
-    obj::Obj, //
+    obj::Obj,
+    ties::{
+        Tie,
+        Ties, //
+    }, //
 };
 use crate::{
     provider::{
         cntr::Counter,
-        ep::Endpoint,
         Domain,
         Keys,
         Mr, //
@@ -93,6 +97,8 @@ pub(crate) struct MrBody {
     /// Its length and rights, and what it is found by.
     local: Local,
     ranges: Ranges,
+    /// Ties it to its endpoint while it is enabled.
+    tie: Tie,
     /// What it is made of goes back to the domain's reserve.
     reserved: bool,
     #[pin]
@@ -111,7 +117,7 @@ unsafe impl Sync for MrBody {}
 
 /// What changes in a region's life.
 struct Inner {
-    state: State<Arc<Counter>, Arc<Endpoint>>,
+    state: State<Arc<Counter>, Arc<Ties>>,
     /// `None` while it is pending: then whoever enables it has it; or held.
     mr: Option<PartBox<dyn Mr>>,
     /// How peers reach it, once enabled.

@@ -55,9 +55,10 @@ pub trait Mr: Any + Send + Sync {
         ))
     }
 
-    /// The device goes away ([`Roster::end`](crate::Roster::end)): takes the region from it, as
-    /// [`close`](Self::close) does, which is called later and tells if that failed. Called at most
-    /// once, whether the region was enabled or not, but never while that is under way. May sleep.
+    /// The device goes away ([`Roster::end`](crate::Roster::end)), or the region's endpoint has gone down:
+    /// takes the region from the device, as [`close`](Self::close) does, which is called later and tells if
+    /// that failed. Called whether the region was enabled or not, but never while that is under way, and
+    /// perhaps again. May sleep.
     fn end(&mut self) {}
 
     /// Deregisters: when this has succeeded, no peer can reach the memory. Called once, last,

@@ -13,7 +13,8 @@ use super::{
 use crate::{
     object::{
         eq::Writer,
-        info::Info, //
+        info::Info,
+        ties::Ties, //
     },
     provider::{
         cm::{
@@ -55,6 +56,8 @@ pub(super) struct OpFlags {
 pub(super) struct Msg {
     imp: KBox<dyn MsgEp>,
     events: Arc<Events>,
+    /// Its regions, which go down with it.
+    ties: Arc<Ties>,
     phase: Arc<AtomicPhase>,
     limits: MsgLimits,
     bound: Bound,
@@ -93,12 +96,14 @@ impl Msg {
     pub(super) fn new(
         imp: KBox<dyn MsgEp>,
         events: Arc<Events>,
+        ties: Arc<Ties>,
         limits: MsgLimits,
         known: Known,
     ) -> Result<Self, Refusal> {
         Ok(Self {
             imp,
             events,
+            ties,
             phase: Arc::new(AtomicPhase::new(), GFP_KERNEL)?,
             limits,
             bound: Bound::new(),
@@ -154,6 +159,7 @@ impl Msg {
         }
         let told = Connection {
             phase: self.phase.clone(),
+            ties: self.ties.clone(),
             writer: eq.get().writer(self.fid, self.context),
         };
         self.events.set(Some(KBox::new(told, GFP_KERNEL)?));
@@ -250,6 +256,7 @@ impl Msg {
 /// Tells an event queue what becomes of a connection.
 struct Connection {
     phase: Arc<AtomicPhase>,
+    ties: Arc<Ties>,
     writer: Writer,
 }
 
@@ -265,7 +272,9 @@ impl Told for Connection {
 
     fn shut_down(&self) {
         // Also before anybody has tried to connect, who is refused from here on.
-        match self.phase.change(Phase::Down, |phase| phase != Phase::Down) {
+        let was = self.phase.change(Phase::Down, |phase| phase != Phase::Down);
+        self.ties.go_down();
+        match was {
             Ok(Phase::Connected) => self.writer.connection(KFI_SHUTDOWN, Info::none(), &[]),
             // It has ended before anybody knew of it.
             Ok(Phase::Connecting) => {
@@ -281,6 +290,7 @@ impl Told for Connection {
             .phase
             .change(Phase::Down, |phase| phase == Phase::Connecting);
         if was.is_ok() {
+            self.ties.go_down();
             self.writer.fail(how.errno, how.prov_errno, data);
         }
     }

@@ -22,8 +22,10 @@ use super::{
 use crate::{
     object::{
         domain::DomainObject,
+        mr::fallen,
         opening,
-        pep::requests, //
+        pep::requests,
+        ties::Ties, //
     },
     provider::{
         cm::Events,
@@ -53,7 +55,7 @@ use kfi_bindings::{
 fn make_msg(
     domain: &DomainObject,
     info: &kfi_info,
-    endpoint: &Arc<Endpoint>,
+    ties: &Arc<Ties>,
     ep: *mut kfid_ep,
     context: *mut c_void,
 ) -> Result<Msg, Refusal> {
@@ -65,7 +67,7 @@ fn make_msg(
         tx_size: asked.tx_size,
         rx_size: asked.rx_size,
         source: asked.source,
-        endpoint: endpoint.clone(),
+        endpoint: ties.endpoint().clone(),
         answers: requests::take(info.handle)?,
         events: events.clone(),
     })?;
@@ -76,7 +78,7 @@ fn make_msg(
         peer: asked.peer,
         answers: !info.handle.is_null(),
     };
-    Msg::new(imp, events, *limits, known)
+    Msg::new(imp, events, ties.clone(), *limits, known)
 }
 
 /// What there is to a new endpoint of a domain.
@@ -95,8 +97,9 @@ unsafe fn make(
     let kind = attr::kind(domain, info)?;
     let auth_key = attr::auth_key(domain, info)?;
     let endpoint = Arc::pin_init(Endpoint::new(auth_key), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+    let ties = Ties::new(&endpoint, fallen::take_down)?;
     let msg = match kind {
-        EpKind::Msg => Some(make_msg(domain, info, &endpoint, ep, context)?),
+        EpKind::Msg => Some(make_msg(domain, info, &ties, ep, context)?),
         EpKind::Bare if !info.handle.is_null() => {
             return Err(Refusal::new(Errno::EINVAL, c"not a connection request"));
         }
@@ -111,7 +114,12 @@ unsafe fn make(
         tagged: ops::TAGGED.as_ptr(),
         atomic: atomic::ATOMIC.as_ptr(),
     };
-    Ok((c, EndpointBody { endpoint, msg }))
+    let body = EndpointBody {
+        endpoint,
+        ties,
+        msg,
+    };
+    Ok((c, body))
 }
 
 /// The `endpoint` slot of a domain. May sleep.

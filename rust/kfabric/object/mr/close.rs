@@ -78,10 +78,15 @@ impl Closing {
     pub(super) unsafe fn begin(fid: *mut kfid_mr) -> Result<Self, Refusal> {
         // SAFETY: `fid` is the first field of an object to which C has a reference.
         let object = unsafe { &*fid.cast::<MrObject>() };
-        let (mr, event) = settle(object)?;
-        if let (Some(eq), Some(event)) = (object.eq(), event) {
+        let Settled { mr, event, fallen } = settle(object)?;
+        if let Some(eq) = object.eq() {
             // No event names a region that is gone.
-            eq.forget(event);
+            if let Some(event) = event {
+                eq.forget(event);
+            }
+            if fallen {
+                eq.forget_all(object.as_ptr().cast());
+            }
         }
         object.hide();
         // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
@@ -94,6 +99,7 @@ impl Closing {
     pub(super) fn of_new(object: MrRef) -> Self {
         let mr = object.inner.with(|inner| {
             object.wait_while(inner, |inner| inner.held);
+            object.untie(inner);
             inner.state.begin_close();
             inner.mr.take()
         });
@@ -161,8 +167,23 @@ pub(super) fn end(object: &MrObject) {
     }
 }
 
-/// What a region leaves to be closed: the provider's part, and an event that may not have been read.
-type Settled = (Option<PartBox<dyn Mr>>, Option<Unread>);
+/// What a region leaves to be closed.
+struct Settled {
+    mr: Option<PartBox<dyn Mr>>,
+    /// An event that may not have been read.
+    event: Option<Unread>,
+    /// There may be another one, that it was taken down.
+    fallen: bool,
+}
+
+impl MrObject {
+    /// Sees to it that nobody takes it down any more. Any context.
+    fn untie(&self, inner: &Inner) {
+        if let Some(ties) = inner.state.endpoint() {
+            ties.untie(&self.tie);
+        }
+    }
+}
 
 /// Waits until the region is not pending, and takes what is to be closed. After an error it is as
 /// open as before.
@@ -186,8 +207,14 @@ fn settle(object: &MrObject) -> Result<Settled, Refusal> {
                 c"a counter is bound to the region",
             ));
         }
+        object.untie(inner);
+        let fallen = inner.state.is_fallen();
         inner.state.begin_close();
         // What keeps counter and endpoint goes with the object, but their memory is the core's.
-        Ok((inner.mr.take(), inner.event.take()))
+        Ok(Settled {
+            mr: inner.mr.take(),
+            event: inner.event.take(),
+            fallen,
+        })
     })
 }

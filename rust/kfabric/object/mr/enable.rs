@@ -129,6 +129,11 @@ impl MrObject {
         let done = inner.end(ended);
         self.publish(Public::new(self.parent(), inner.keys.as_ref()));
         self.reveal(inner.keys.as_ref().map(Found::new));
+        if let (Ok(()), Some(ties)) = (&done, inner.state.endpoint()) {
+            // SAFETY: Enabled once, so not tied yet; the object doesn't move, and whoever closes it unties
+            // it.
+            unsafe { ties.tie(&self.tie) };
+        }
         if inner.awaited {
             self.parent().unsettled().changed.notify_all();
         }
@@ -136,7 +141,7 @@ impl MrObject {
     }
 
     /// Puts the event in the queue, if there is one. Any context.
-    fn report(&self, done: &Result<(), Refusal>) -> Option<Unread> {
+    pub(super) fn report(&self, done: &Result<(), Refusal>) -> Option<Unread> {
         let eq = self.eq()?;
         let fid = self.as_ptr().cast::<kfid>();
         // SAFETY: `fid` is this open object's, and its context is C's to write, but not now.

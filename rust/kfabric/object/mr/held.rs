@@ -36,17 +36,24 @@ impl Inner {
     ///
     /// - `EOPBADSTATE`: it is not disabled.
     /// - `ENODEV`: the device goes away, and just takes it.
+    /// - `ENOTCONN`: its endpoint has gone down.
     /// - `EINVAL`: it has yet to be bound.
     pub(super) fn begin(&mut self) -> Result<(), Refusal> {
-        if self.held && self.state.is_disabled() {
-            return Err(Refusal::new(Errno::ENODEV, c"the device goes away"));
+        if self.state.is_disabled() {
+            if self.held {
+                return Err(Refusal::new(Errno::ENODEV, c"the device goes away"));
+            }
+            if self.state.endpoint().is_some_and(|ties| ties.is_down()) {
+                let why = c"the region's endpoint has gone down";
+                return Err(Refusal::new(Errno::ENOTCONN, why));
+            }
         }
         self.state.begin()
     }
 }
 
 impl MrObject {
-    /// Sleeps until a region is not `busy` any more.
+    /// Sleeps until a region is not `busy` any more; meanwhile its domain is open.
     pub(super) fn wait_while(
         &self,
         inner: &mut IrqGuard<'_, Inner>,
@@ -54,7 +61,9 @@ impl MrObject {
     ) {
         while busy(inner) {
             inner.awaited = true;
-            self.parent().unsettled().changed.wait(inner);
+            // The domain may be closed when it isn't busy any more.
+            let unsettled = self.parent().unsettled().clone();
+            unsettled.changed.wait(inner);
         }
     }
 

@@ -24,7 +24,8 @@ use crate::{
         descs::Local,
         domain::DomainObject,
         obj::Obj,
-        place::Coming, //
+        place::Coming,
+        ties::Tie, //
     },
     region::request::MrRequest,
     support::{
@@ -107,6 +108,7 @@ impl Opened {
             eq: domain.eq().map(NonNull::from),
             local: Local::new(request.kernel_start(), request.shape().bytes(), request.access()),
             ranges,
+            tie: Tie::new(),
             reserved,
             inner <- new_irq_lock!(Inner {
                 state,

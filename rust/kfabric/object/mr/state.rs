@@ -10,15 +10,17 @@
 //!   bind_*()                       end(false)
 //! ```
 //!
+//! What is enabled for an endpoint is `Fallen` when that has gone down.
+//!
 //! A region is closed in any state but `Pending`, which ends by itself: it is `Closing` then, and last
 //! `Closed`.
 
 mod kunit;
 
 use crate::{
+    object::ties::Ties,
     provider::{
         cntr::Counter,
-        ep::Endpoint,
         Bindings, //
     },
     support::{
@@ -42,6 +44,8 @@ enum Phase {
     Enabled,
     /// It could not be enabled, and is only there to be closed.
     Failed,
+    /// Its endpoint has gone down: no peer can reach it any more, and it is only there to be closed.
+    Fallen,
     /// It is being closed.
     Closing,
     /// It is closed.
@@ -140,6 +144,11 @@ impl<C, E> State<C, E> {
         self.counter.get()
     }
 
+    /// The endpoint that it is bound to.
+    pub(super) fn endpoint(&self) -> Option<&E> {
+        self.endpoint.get()
+    }
+
     /// Enabling begins; whoever began it ends it.
     pub(super) fn begin(&mut self) -> Result<(), Refusal> {
         self.check(Phase::Disabled, c"not disabled any more")?;
@@ -158,6 +167,16 @@ impl<C, E> State<C, E> {
     /// It is as it was before enabling began.
     pub(super) fn end_again(&mut self) {
         self.phase = Phase::Disabled;
+    }
+
+    /// What was enabled is out of reach.
+    pub(super) fn fall(&mut self) {
+        self.phase = Phase::Fallen;
+    }
+
+    /// Has it fallen?
+    pub(super) fn is_fallen(&self) -> bool {
+        self.phase == Phase::Fallen
     }
 
     /// Closing begins, of what isn't pending.
@@ -187,7 +206,13 @@ impl<C, E> State<C, E> {
 
     /// `EOPBADSTATE` unless peers can reach it.
     pub(super) fn check_enabled(&self) -> Result<(), Refusal> {
-        self.check(Phase::Enabled, c"the region is not enabled")
+        self.check(
+            Phase::Enabled,
+            match self.is_fallen() {
+                true => c"the region's endpoint has gone down",
+                false => c"the region is not enabled",
+            },
+        )
     }
 
     fn check(&self, phase: Phase, why: &'static CStr) -> Result<(), Refusal> {
@@ -199,12 +224,12 @@ impl<C, E> State<C, E> {
     }
 }
 
-impl State<Arc<Counter>, Arc<Endpoint>> {
+impl State<Arc<Counter>, Arc<Ties>> {
     /// What it is bound to, for its provider.
     pub(super) fn bindings(&self, more: bool) -> Bindings {
         Bindings {
             counter: self.counter.get().cloned(),
-            endpoint: self.endpoint.get().cloned(),
+            endpoint: self.endpoint.get().map(|ties| ties.endpoint().clone()),
             more,
         }
     }

@@ -24,6 +24,20 @@ mod tests {
     }
 
     #[test]
+    fn what_has_fallen_is_only_closed() {
+        let mut state = State::<u8, u8>::new(false, false);
+        assert_eq!(errno(state.begin()), None);
+        state.end(true);
+        assert!(!state.is_fallen());
+        state.fall();
+        assert!(state.is_fallen());
+        assert_eq!(errno(state.check_enabled()), Some(Errno::EOPBADSTATE));
+        assert_eq!(errno(state.begin()), Some(Errno::EOPBADSTATE));
+        state.begin_close();
+        assert!(state.is_closing() && !state.is_fallen());
+    }
+
+    #[test]
     fn bound_before_enabled() {
         let mut state = State::new(true, true);
         assert_eq!(errno(state.begin()), Some(Errno::EINVAL));

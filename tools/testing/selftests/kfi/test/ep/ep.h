@@ -155,6 +155,10 @@ void ep_regions_refused_case(struct kfi_test *t);
 void ep_regions_ends_case(struct kfi_test *t);
 void ep_regions_many_case(struct kfi_test *t);
 
+/* down.c */
+void ep_regions_down_case(struct kfi_test *t);
+void ep_regions_falling_case(struct kfi_test *t);
+
 /* soak.c */
 void ep_soak_case(struct kfi_test *t);
 

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The regions that are enabled for one endpoint, which are taken down when it goes down.
+//!
+//! Lock order: `falling`, then the lock of a region, then `state`, which is taken with interrupts off.
+
+use crate::{
+    new_irq_lock,
+    provider::ep::Endpoint,
+    support::{
+        errno::Errno,
+        hlist::{
+            Head,
+            Node, //
+        },
+        irqlock::IrqLock,
+        noio::NoIo,
+        work, //
+    }, //
+};
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
+use kernel::{
+    impl_has_work,
+    new_mutex,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+
+/// What ties a region to its endpoint, as a part of it.
+pub(crate) struct Tie {
+    node: Node,
+    /// Changed under the lock of the endpoint's list.
+    tied: Atomic<bool>,
+}
+
+/// The regions of an endpoint.
+#[pin_data]
+pub(crate) struct Ties {
+    endpoint: Arc<Endpoint>,
+    /// Takes down all that are tied.
+    take_down: fn(&Self),
+    #[pin]
+    state: IrqLock<State>,
+    /// Held by who takes them down.
+    #[pin]
+    falling: Mutex<()>,
+    #[pin]
+    work: Work<Self>,
+}
+
+/// # Invariants
+///
+/// The list consists of the nodes of [`Tie`]s whose `tied` is set.
+struct State {
+    first: Head,
+    down: bool,
+}
+
+// SAFETY: Any thread may have the lock, and use what it guards.
+unsafe impl Send for State {}
+
+impl_has_work! {
+    impl HasWork<Self> for Ties { self.work }
+}
+
+impl Tie {
+    /// Of a region that isn't tied.
+    pub(crate) const fn new() -> Self {
+        Self {
+            node: Node::new(),
+            tied: Atomic::new(false),
+        }
+    }
+}
+
+impl Ties {
+    /// An endpoint without regions; `take_down` is called by its work item, and when it is closed. May
+    /// sleep.
+    pub(crate) fn new(endpoint: &Arc<Endpoint>, take_down: fn(&Self)) -> Result<Arc<Self>, Errno> {
+        let state = State {
+            // INVARIANT: Nothing is tied.
+            first: null_mut(),
+            down: false,
+        };
+        let ties = pin_init!(Self {
+            endpoint: endpoint.clone(),
+            take_down,
+            state <- new_irq_lock!(state, c"kfabric_ties"),
+            falling <- new_mutex!((), "kfabric_ties_falling"),
+            work <- new_work!("kfabric::Ties::work"),
+        });
+        Arc::pin_init(ties, GFP_KERNEL).map_err(|_| Errno::ENOMEM)
+    }
+
+    /// The endpoint.
+    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
+    /// Is the endpoint down, for good? Any context.
+    pub(crate) fn is_down(&self) -> bool {
+        self.state.with(|state| state.down)
+    }
+
+    /// Ties a region that is enabled; if the endpoint is down already it is taken down soon. Any context.
+    ///
+    /// # Safety
+    ///
+    /// It was not tied before, and is [untied](Self::untie) before it goes or moves.
+    pub(crate) unsafe fn tie(self: &Arc<Self>, tie: &Tie) {
+        let down = self.state.with(|state| {
+            // SAFETY: In no list; the lock of this one is held, and the head is where it is to stay: behind
+            // an `Arc`.
+            unsafe { tie.node.link(&raw mut state.first) };
+            // INVARIANT: Just put in.
+            tie.tied.store(true, Relaxed);
+            state.down
+        });
+        if down {
+            self.leave();
+        }
+    }
+
+    /// Unties a region, if it is tied. Any context.
+    pub(crate) fn untie(&self, tie: &Tie) {
+        self.state.with(|_| Self::unlink(tie));
+    }
+
+    /// Called under the lock.
+    fn unlink(tie: &Tie) {
+        if tie.tied.xchg(false, Relaxed) {
+            // SAFETY: In the list by its invariant, whose lock is held by the caller.
+            unsafe { tie.node.unlink() };
+        }
+    }
+
+    /// Unties a region, and hands it to `f` under the lock; `None` if there is none. Any context.
+    pub(crate) fn next<R>(&self, f: impl FnOnce(NonNull<Tie>) -> R) -> Option<R> {
+        self.state.with(|state| {
+            let first = NonNull::new(state.first)?;
+            // SAFETY: By the invariant the node is that of a `Tie`, which is there while it is in the list.
+            let tie = unsafe { &*kernel::container_of!(first.as_ptr(), Tie, node) };
+            Self::unlink(tie);
+            Some(f(NonNull::from(tie)))
+        })
+    }
+
+    /// The endpoint is down: its regions are taken down, by a work item. Any context.
+    pub(crate) fn go_down(self: &Arc<Self>) {
+        let any = self.state.with(|state| {
+            state.down = true;
+            !state.first.is_null()
+        });
+        if any {
+            self.leave();
+        }
+    }
+
+    /// Leaves the regions to the work item. Any context.
+    fn leave(self: &Arc<Self>) {
+        if let Some(queue) = work::closings() {
+            // Already queued is as good.
+            let _ = queue.enqueue(self.clone());
+        }
+    }
+
+    /// The endpoint is closed. Sleeps until all its regions have been taken down.
+    pub(crate) fn close(&self) {
+        self.state.with(|state| state.down = true);
+        self.take_down();
+    }
+
+    fn take_down(&self) {
+        let _one = self.falling.lock();
+        (self.take_down)(self);
+    }
+}
+
+impl WorkItem for Ties {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        // Storage may wait for its regions on the way of writing memory back.
+        let _noio = NoIo::enter();
+        this.take_down();
+    }
+}
