@@ -23,10 +23,11 @@ static u64 vmalloc_frames(unsigned long addr, u64 pages, u64 *pfns, bool *row)
 	if (pte && level == PG_LEVEL_4K) {
 		pages = min3(pages, (u64)FRAMES, (u64)(PTRS_PER_PTE - pte_index(addr)));
 		for (; n < pages; n++) {
-			entry = READ_ONCE(pte[n]);
-			if (!pte_present(entry))
+			u64 bits = pte_val(READ_ONCE(pte[n]));
+
+			if (!(bits & _PAGE_PRESENT))
 				break;
-			pfns[n] = pte_pfn(entry);
+			pfns[n] = (bits & PTE_PFN_MASK) >> PAGE_SHIFT;
 		}
 	} else if (pte) {
 		entry = READ_ONCE(*pte);

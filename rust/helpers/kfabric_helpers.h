@@ -25,12 +25,22 @@ struct kfi_helper_sg_span {
 	u32 len;
 };
 
+/* Entries of a scatterlist that follow each other, each of whole pages of the device. */
+struct kfi_helper_sg_whole {
+	struct kfi_helper_sg_span first;
+	struct kfi_helper_sg_span last;
+	/* How many there are, both included, and how many bytes they have together. */
+	u32 count;
+	u64 bytes;
+};
+
 /* memory.c: the pages behind addresses and lists (decision 7 of the design) */
 bool kfi_helper_virt_pfn(const void *addr, u64 *pfn);
 bool kfi_helper_on_stack(const void *addr, size_t len);
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn);
 u32 kfi_helper_sg_spans(struct scatterlist **next, u64 left, struct kfi_helper_sg_span *spans,
 			u32 max);
+void kfi_helper_sg_whole(struct scatterlist **next, u64 left, struct kfi_helper_sg_whole *whole);
 void kfi_helper_not_leak(const void *object);
 unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);
@@ -142,6 +152,9 @@ struct kfi_helper_walk {
 };
 
 u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max);
+
+/* fill.c: the same, where it is simple, to entries of a scatterlist */
+u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max, u64 behind);
 
 /* No address: no memory is so far up. */
 #define KFI_NO_START	(~0ULL)

@@ -91,6 +91,50 @@ u32 kfi_helper_sg_spans(struct scatterlist **next, u64 left, struct kfi_helper_s
 	return i;
 }
 
+static struct kfi_helper_sg_span span_of(struct scatterlist *sg)
+{
+	return (struct kfi_helper_sg_span){ .addr = sg_dma_address(sg), .len = sg_dma_len(sg) };
+}
+
+/* Does an entry start and end where pages do? */
+static bool is_whole(struct scatterlist *sg)
+{
+	u64 addr = sg_dma_address(sg), len = sg_dma_len(sg);
+
+	return len && !offset_in_page(addr | len) && addr + len > addr;
+}
+
+/*
+ * Finds out how many of the next entries, from *@next on, start and end where pages do; @left entries
+ * count. *@next goes on behind them; it is NULL if the list ends there, but not @left.
+ */
+void kfi_helper_sg_whole(struct scatterlist **next, u64 left, struct kfi_helper_sg_whole *whole)
+{
+	struct scatterlist *sg = *next, *last = NULL;
+	u32 most = min(left, U32_MAX), count = 0;
+	u64 bytes = 0;
+
+	while (sg && most && is_whole(sg)) {
+		bytes += sg_dma_len(sg);
+		last = sg;
+		/* Not beyond the last that counts, which may be where the caller's memory ends. */
+		if (++count == most && most == left)
+			break;
+		sg = sg_is_last(sg) ? NULL : sg + 1;
+		if (sg && unlikely(sg_is_chain(sg)))
+			sg = sg_chain_ptr(sg);
+		if (count == most)
+			break;
+	}
+	if (count) {
+		whole->first = span_of(*next);
+		whole->last = span_of(last);
+	}
+	whole->count = count;
+	whole->bytes = bytes;
+	*next = sg;
+}
+
 /* For an allocation that safe code may forget. */
 void kfi_helper_not_leak(const void *object)
 {

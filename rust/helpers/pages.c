@@ -173,7 +173,7 @@ static u32 page_facts(struct page *page)
 {
 	u32 facts = 0;
 
-	if (kfi_is_plain(page))
+	if (kfi_is_plain(page, page_to_pfn(page)))
 		return 0;
 	/* Which is reserved, too, on some architectures. */
 	if (is_zero_page(page))
@@ -224,7 +224,7 @@ u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_se
 		/* All in one part of the memory map. */
 		here = min(end, seen->end);
 		for (page = pfn_to_page(at); at < here; at++, page++) {
-			if (kfi_is_plain(page))
+			if (kfi_is_plain(page, at))
 				continue;
 			*facts = page_facts(page);
 			if (*facts)

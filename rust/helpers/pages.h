@@ -14,14 +14,22 @@ static inline bool kfi_is_seen(const struct kfi_helper_seen *seen, u64 pfn)
 	return pfn >= seen->first && pfn < seen->end;
 }
 
+/* A page that has one of these flags is remarkable. */
+#ifdef CONFIG_MEMORY_FAILURE
+#define KFI_SAID	(BIT(PG_reserved) | BIT(PG_hwpoison))
+#else
+#define KFI_SAID	BIT(PG_reserved)
+#endif
+
 /*
- * Is there nothing to be said of a page by itself? So it is for nearly all pages. Of a tail page, it
+ * Is there nothing to be said of a page by itself, which has the frame @pfn? So it is for nearly all pages. Of a tail page, it
  * is the head that knows what it is part of.
  */
-static __always_inline bool kfi_is_plain(struct page *page)
+static __always_inline bool kfi_is_plain(struct page *page, u64 pfn)
 {
-	return likely(!PageReserved(page) && !PageHWPoison(page) && !page_has_type(page) &&
-		      !PageHWPoison(compound_head(page)) && !is_zero_page(page));
+	return likely(!(READ_ONCE(page->flags.f) & KFI_SAID) && !page_has_type(page) &&
+		      !is_zero_pfn(pfn) &&
+		      (!PageTail(page) || !PageHWPoison(compound_head(page))));
 }
 
 #endif /* KFABRIC_PAGES_H */

@@ -150,6 +150,8 @@ struct rdma_helper_sg_chunk *rdma_helper_sg_begin(u32 expected, bool brief);
 void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk);
 int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
 			  size_t count);
+u32 rdma_helper_sg_room(struct rdma_helper_sg_cursor *cur, struct scatterlist **room);
+void rdma_helper_sg_filled(struct rdma_helper_sg_cursor *cur, u32 count);
 int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len);
 int rdma_helper_sg_copy(struct rdma_helper_sg_cursor *cur, struct rdma_helper_sg_source *from,
 			u64 bytes);

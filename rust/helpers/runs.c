@@ -8,114 +8,31 @@
 #include <linux/scatterlist.h>
 #include <linux/uio.h>
 
-#include "runs.h"
-
-/*
- * Whole pages are taken here, in few steps each, as long as what holds for the surroundings of a page
- * holds for the next one too, and nothing is to be said of it. All else goes the long way.
- */
-struct quick {
-	struct kfi_helper_seen seen;
-	/* Where the next run goes, and where there is no room any more. */
-	struct kfi_helper_run *run;
-	struct kfi_helper_run *end;
-	/* How many pages there may be. */
-	u64 left;
-	/* Where the last run ends. */
-	u64 behind;
-};
+#include "quick.h"
 
 static __always_inline struct quick quick_begin(const struct kfi_helper_walk *walk,
 						const struct out *out)
 {
 	const struct kfi_helper_run *last = &out->runs[out->count - 1];
-
-	return (struct quick){
-		.seen = walk->seen,
+	struct quick quick = {
 		.run = out->runs + out->count,
-		.end = out->runs + out->max,
-		.left = walk->limit >> PAGE_SHIFT,
-		/* No page begins at an odd address. */
-		.behind = out->count ? last->phys + last->len : 1,
+		.run_end = out->runs + out->max,
+		.behind = out->count ? last->phys + last->len : NOWHERE,
 	};
+
+	quick_see(&quick, &walk->seen);
+	return quick;
 }
 
-static __always_inline bool quick_page(struct quick *quick, u64 pfn)
-{
-	u64 phys = PFN_PHYS(pfn);
-
-	if (!quick->left || !kfi_is_seen(&quick->seen, pfn) || !kfi_is_plain(pfn_to_page(pfn)))
-		return false;
-	/* Where a part of the memory map begins there is more to be asked. */
-	if (phys == quick->behind && pfn % KFI_MAP_PAGES) {
-		quick->run[-1].len += PAGE_SIZE;
-	} else {
-		if (phys == quick->behind || quick->run == quick->end)
-			return false;
-		*quick->run++ = (struct kfi_helper_run){ .phys = phys, .len = PAGE_SIZE };
-	}
-	quick->behind = phys + PAGE_SIZE;
-	quick->left--;
-	return true;
-}
-
-/* Returns how many pages were taken. */
-static __always_inline u64 quick_end(struct kfi_helper_walk *walk, struct out *out,
-				     const struct quick *quick)
-{
-	u64 pages = (walk->limit >> PAGE_SHIFT) - quick->left;
-
-	out->count = quick->run - out->runs;
-	walk->limit -= pages << PAGE_SHIFT;
-	return pages;
-}
-
-/* Takes what can be taken so of @pages page frames. Returns how many that were. */
-static u64 quick_frames(struct kfi_helper_walk *walk, struct out *out, const u64 *pfns, u64 pages)
+/* Takes what can be taken in few steps of @pages page frames. Returns how many that were. */
+static u64 take_frames(struct kfi_helper_walk *walk, struct out *out, const u64 *pfns, u64 pages)
 {
 	struct quick quick = quick_begin(walk, out);
-	u64 i;
+	u64 taken = quick_frames(&quick, pfns, min(pages, walk->limit >> PAGE_SHIFT), false);
 
-	for (i = 0; i < pages && quick_page(&quick, pfns[i]); i++)
-		;
-	return quick_end(walk, out, &quick);
-}
-
-/* Takes bio_vecs that can be taken so. */
-static void quick_bvecs(struct kfi_helper_walk *walk, struct out *out)
-{
-	const struct bio_vec *end = walk->bvecs + walk->count;
-	const struct bio_vec *bvec = walk->bvecs + walk->index;
-	struct quick quick = quick_begin(walk, out);
-
-	for (; bvec < end; bvec++) {
-		u64 pfn = page_to_pfn(bvec->bv_page);
-
-		if (bvec->bv_offset || bvec->bv_len != PAGE_SIZE ||
-		    pfn_to_page(pfn) != bvec->bv_page || !quick_page(&quick, pfn))
-			break;
-	}
-	walk->index += quick_end(walk, out, &quick);
-}
-
-/* Takes entries of a scatterlist that can be taken so. */
-static void quick_entries(struct kfi_helper_walk *walk, struct out *out)
-{
-	struct quick quick = quick_begin(walk, out);
-	struct scatterlist *sg = walk->sgl;
-	u64 left = walk->count - walk->index;
-
-	while (left) {
-		u64 at = sg_dma_address(sg) - walk->linear;
-
-		if (sg_dma_len(sg) != PAGE_SIZE || at >= walk->linear_len || offset_in_page(at) ||
-		    !quick_page(&quick, walk->linear_pfn + (at >> PAGE_SHIFT)))
-			break;
-		if (--left)
-			sg = sg_next(sg);
-	}
-	walk->sgl = sg;
-	walk->index += quick_end(walk, out, &quick);
+	out->count = quick.run - out->runs;
+	walk->limit -= taken << PAGE_SHIFT;
+	return taken;
 }
 
 /* Walks through what is left of a kvec. Returns false to stop there. */
@@ -147,7 +64,7 @@ static bool walk_kvec(struct kfi_helper_walk *walk, struct out *out)
 			return false;
 		}
 		if (!row && !offset_in_page(addr)) {
-			i = quick_frames(walk, out, pfns, min(n, left >> PAGE_SHIFT));
+			i = take_frames(walk, out, pfns, min(n, left >> PAGE_SHIFT));
 			walk->done += i << PAGE_SHIFT;
 			left -= i << PAGE_SHIFT;
 		}
@@ -197,8 +114,7 @@ static bool walk_bvec(struct kfi_helper_walk *walk, struct out *out)
 	return walk->done == bvec->bv_len;
 }
 
-/* The page frame behind an address of the linear map; false for any other, as of the kernel image. */
-static __always_inline bool linear_pfn(struct kfi_helper_walk *walk, u64 addr, u64 *pfn)
+bool kfi_linear_pfn(struct kfi_helper_walk *walk, u64 addr, u64 *pfn)
 {
 	void *page = (void *)(unsigned long)(addr & PAGE_MASK);
 	u64 before;
@@ -226,7 +142,7 @@ static bool is_linear(struct kfi_helper_walk *walk, u64 addr, u64 len)
 	u64 last = addr + len - 1;
 	u64 pfn;
 
-	while (linear_pfn(walk, addr, &pfn)) {
+	while (kfi_linear_pfn(walk, addr, &pfn)) {
 		if (last - walk->linear < walk->linear_len)
 			return true;
 		addr = walk->linear + walk->linear_len;
@@ -250,7 +166,7 @@ static bool walk_sg(struct kfi_helper_walk *walk, struct out *out)
 		u64 addr = start + walk->done;
 		u64 left = min(len - walk->done, walk->limit);
 
-		linear_pfn(walk, addr, &pfn);
+		kfi_linear_pfn(walk, addr, &pfn);
 		if (!take(walk, out, pfn, pages_here(pfn, pages_of(addr, left)), addr, left)) {
 			/* As far into its page as the entry begins. */
 			walk->value = start + (walk->value & PAGE_MASK) - (start & PAGE_MASK);
@@ -260,13 +176,16 @@ static bool walk_sg(struct kfi_helper_walk *walk, struct out *out)
 	return walk->done == len;
 }
 
-/* Takes segments that are whole pages, as above. */
-static void quick_segments(struct kfi_helper_walk *walk, struct out *out)
+/* Takes segments that are whole pages, in few steps each. */
+static void take_segments(struct kfi_helper_walk *walk, struct out *out)
 {
+	struct quick quick = quick_begin(walk, out);
+
 	if (walk->bvecs)
-		quick_bvecs(walk, out);
+		quick_bvecs(walk, &quick, false);
 	else if (walk->sgl)
-		quick_entries(walk, out);
+		quick_entries(walk, &quick, false);
+	out->count = quick.run - out->runs;
 }
 
 /* Walks through what is left of a segment. Returns false to stop there. */
@@ -328,8 +247,8 @@ u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u
 
 	walk->stop = KFI_STOP_NONE;
 	while (out.count < max && walk->index < walk->count && walk->limit) {
-		if (!walk->done)
-			quick_segments(walk, &out);
+		if (!walk->done && !walk->kvecs)
+			take_segments(walk, &out);
 		if (out.count == max || walk->index == walk->count || !walk->limit)
 			break;
 		if (!walk_segment(walk, &out))

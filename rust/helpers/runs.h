@@ -9,7 +9,7 @@
 #include "pages.h"
 
 /* So many page frames of vmalloc areas are looked up at once: as few as the stack doesn't feel. */
-#define FRAMES	16
+#define FRAMES	32
 
 /* Runs that are being put together: no two of them follow each other. */
 struct out {
@@ -47,7 +47,7 @@ static inline bool follows(const struct out *out, u64 phys)
 /* As kfi_helper_plain_pages(), which most pages that have no neighbours don't need. */
 static __always_inline u64 plain_pages(struct kfi_helper_walk *walk, u64 pfn, u64 pages)
 {
-	if (pages == 1 && kfi_is_seen(&walk->seen, pfn) && kfi_is_plain(pfn_to_page(pfn)))
+	if (pages == 1 && kfi_is_seen(&walk->seen, pfn) && kfi_is_plain(pfn_to_page(pfn), pfn))
 		return 1;
 	return kfi_helper_plain_pages(pfn, pages, walk->writes, &walk->seen, &walk->facts);
 }
@@ -89,5 +89,8 @@ static __always_inline bool take(struct kfi_helper_walk *walk, struct out *out, 
  * told.
  */
 u64 kfi_frames_at(unsigned long addr, u64 pages, u64 *pfns, bool *row);
+
+/* The page frame behind an address of the linear map; false for any other, as of the kernel image. */
+bool kfi_linear_pfn(struct kfi_helper_walk *walk, u64 addr, u64 *pfn);
 
 #endif /* KFI_RUNS_H */

@@ -256,6 +256,30 @@ int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_h
 	return 0;
 }
 
+/*
+ * Room for entries that somebody else fills, as rdma_helper_sg_filled() is told then: how many that may be, or 0
+ * without memory for any. May sleep.
+ */
+u32 rdma_helper_sg_room(struct rdma_helper_sg_cursor *cur, struct scatterlist **room)
+{
+	if (cur->filled == cur->chunk->count && !extend(cur))
+		return 0;
+	*room = &cur->chunk->entries[cur->filled];
+	return cur->chunk->count - cur->filled;
+}
+
+/* So many were filled, for a device that takes kernel addresses. */
+void rdma_helper_sg_filled(struct rdma_helper_sg_cursor *cur, u32 count)
+{
+	if (!count)
+		return;
+	cur->filled += count;
+	cur->count += count;
+	cur->last = &cur->chunk->entries[cur->filled - 1];
+	cur->start = virt_to_phys((void *)(uintptr_t)sg_dma_address(cur->last));
+	cur->end = cur->start + sg_dma_len(cur->last);
+}
+
 /* Adds an entry without a page. Returns false without memory for that. */
 static __always_inline bool add_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len)
 {

@@ -14,7 +14,8 @@ use kfabric::{
     List,
     LocalPiece,
     MemoryRun,
-    Refusal, //
+    Refusal,
+    Runs, //
 };
 use rdma::{
     buffer::{
@@ -23,7 +24,8 @@ use rdma::{
     },
     sg::{
         self,
-        BorrowedSg, //
+        BorrowedSg,
+        SgBuilder, //
     },
     Device,
     Gather,
@@ -57,6 +59,27 @@ pub(crate) fn runs<'a>(runs: &'a [MemoryRun<'_>]) -> &'a [sg::Run] {
     // all of it has pages. By the contract of kfi_mr(3) the consumer keeps the memory until the
     // region is closed, which is as long as the above needs it.
     unsafe { slice::from_raw_parts(runs.as_ptr().cast(), runs.len()) }
+}
+
+/// Adds the next memory of a request to a list, as entries for a device that takes kernel addresses, as
+/// far as that is simple: as much as has whole pages. Returns how many bytes that were. May sleep.
+///
+/// What they become part of belongs to the region, as [`runs`] says.
+pub(crate) fn fill(
+    list: &mut SgBuilder,
+    memory: &mut Runs<'_>,
+    max_bytes: u64,
+) -> Result<u64, Refusal> {
+    let mut bytes = 0;
+    let fill = |room: &mut [_], behind| {
+        let (count, taken) = memory.next_entries(max_bytes, behind, room);
+        bytes = taken;
+        count
+    };
+    // SAFETY: So many entries were written, of memory that may be registered, by addresses of the
+    // linear map. By the contract of kfi_mr(3) the consumer keeps it until the region is closed.
+    unsafe { list.fill(fill) }.map_err(refused::not_mapped)?;
+    Ok(bytes)
 }
 
 /// The memory at this side of a transfer, mapped for the device of `pd`. To be let go of before the

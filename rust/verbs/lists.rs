@@ -61,11 +61,9 @@ pub(crate) fn map(
     spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
     let mut lists = Few::with_capacity(runs.len(), GFP_KERNEL)?;
-    if let Source::Sgl(list) = request.source() {
-        // Other devices' addresses mean something to them only.
-        if resources.device().is_software() {
-            request.check_linear()?;
-        }
+    let software = resources.device().is_software();
+    // Other devices' addresses mean something to them only.
+    if let (Source::Sgl(list), false) = (request.source(), software) {
         let list = lent::borrow(resources.device(), list)?;
         let mut cursor = list.cursor();
         for run in runs {
@@ -74,7 +72,10 @@ pub(crate) fn map(
             let _ = lists.push_within_capacity(Memory::Copied(list));
         }
     } else {
-        let mut memory = request.runs();
+        let mut memory = match software {
+            true => request.linear_runs(),
+            false => request.runs(),
+        };
         for piece in runs {
             let list = of_memory(resources, request, piece, spare, &mut memory)?;
             // There is room.
@@ -83,6 +84,9 @@ pub(crate) fn map(
     }
     Ok(lists)
 }
+
+/// So many pages are few.
+const SHORT: usize = 2;
 
 /// Maps the next memory, as much as makes up a piece.
 fn of_memory(
@@ -98,7 +102,18 @@ fn of_memory(
     let expected = request.shape().segments().min(pages);
     let mut list = SgBuilder::new(device, expected, spare).map_err(refused::not_mapped)?;
     let mut left = piece.bytes;
+    // What is short has a run or two, which aren't worth a loop of their own.
+    let fills = list.is_virt() && pages > SHORT;
     while left > 0 {
+        while fills && left > 0 {
+            match lent::fill(&mut list, memory, left)? {
+                0 => break,
+                filled => left -= filled,
+            }
+        }
+        if left == 0 {
+            break;
+        }
         let runs = memory.next_runs(left)?;
         if runs.is_empty() {
             break;

@@ -24,18 +24,21 @@ use crate::{
 use core::{
     marker::PhantomData,
     mem::MaybeUninit,
+    ptr,
     slice, //
 };
 use kernel::prelude::*;
 use kfi_bindings::{
     kfi_helper_run,
+    kfi_helper_seen,
     kfi_helper_stop_KFI_STOP_FACTS as FACTS,
     kfi_helper_stop_KFI_STOP_NONE as NONE,
     kfi_helper_stop_KFI_STOP_NOT_LINEAR as NOT_LINEAR,
     kfi_helper_stop_KFI_STOP_NO_PAGE as NO_PAGE,
     kfi_helper_stop_KFI_STOP_NULL as NULL,
     kfi_helper_stop_KFI_STOP_STACK as STACK,
-    kfi_helper_walk, //
+    kfi_helper_walk,
+    scatterlist, //
 };
 
 /// Memory of a region that is contiguous and may be registered; it is there as long as the request.
@@ -82,10 +85,10 @@ impl<'a> Source<'a> {
         runs
     }
 
-    /// The memory of a scatterlist that is mapped to addresses of the linear map. Other lists give
-    /// none.
-    fn linear_runs(&self, memory: Use) -> Runs<'a> {
-        let mut runs = Runs::none(memory);
+    /// As [`runs`](Self::runs), and that of a scatterlist too, which is mapped to addresses of the
+    /// linear map.
+    pub(crate) fn linear_runs(&self, memory: Use) -> Runs<'a> {
+        let mut runs = self.runs(memory);
         if let Self::Sgl(list) = self {
             // INVARIANT: The list stays as it is.
             (runs.walk.sgl, runs.walk.count) = (list.as_ptr(), widen(list.count()));
@@ -107,8 +110,31 @@ impl<'a> Source<'a> {
     }
 }
 
+/// No segments.
+const NO_LIST: kfi_helper_walk = kfi_helper_walk {
+    kvecs: ptr::null(),
+    bvecs: ptr::null(),
+    sgl: ptr::null_mut(),
+    count: 0,
+    index: 0,
+    done: 0,
+    limit: 0,
+    writes: false,
+    stop: NONE,
+    facts: 0,
+    value: 0,
+    page: kfi_helper_run { phys: 0, len: 0 },
+    seen: kfi_helper_seen { first: 0, end: 0 },
+    linear: 0,
+    linear_len: 0,
+    linear_pfn: 0,
+};
+
 /// So many runs are looked for at once.
 const MAX_FOUND: u32 = 16;
+
+/// No memory ends at an odd address.
+const NOWHERE: u64 = 1;
 
 /// The memory of a request, see [`MrRequest::runs`](crate::MrRequest::runs).
 ///
@@ -131,7 +157,7 @@ impl<'a> Runs<'a> {
         Self {
             walk: kfi_helper_walk {
                 writes: memory.writes(),
-                ..Default::default()
+                ..NO_LIST
             },
             memory,
             found: [const { MaybeUninit::uninit() }; index(MAX_FOUND)],
@@ -161,6 +187,37 @@ impl<'a> Runs<'a> {
         // INVARIANT: So many were just found, and nothing speaks against registering them.
         // SAFETY: So many were just written; a `MemoryRun` is laid out as what the helper writes.
         Ok(unsafe { slice::from_raw_parts(self.found.as_ptr().cast(), count) })
+    }
+
+    /// The next memory, of at most so many bytes, as entries of a scatterlist, as they would be mapped
+    /// for a device that takes kernel addresses: as far as it is whole pages about which there is
+    /// nothing to be said, and there is room. Returns how many entries were written, and how many bytes
+    /// they have. May sleep.
+    ///
+    /// What follows on what is before it is one entry; but if that is the memory that ends at `behind`,
+    /// it isn't taken.
+    pub fn next_entries(
+        &mut self,
+        max_bytes: u64,
+        behind: Option<u64>,
+        room: &mut [MaybeUninit<scatterlist>],
+    ) -> (usize, u64) {
+        if self.walk.stop != NONE {
+            return (0, 0);
+        }
+        self.walk.limit = max_bytes;
+        let (first, max) = (room.as_mut_ptr().cast(), u32::try_from(room.len()));
+        // SAFETY: `walk` is of a list that is there, by the type invariant, and has not stopped; there
+        // is room for so many.
+        let count = unsafe {
+            kfi_bindings::kfi_helper_fill(
+                &mut self.walk,
+                first,
+                max.unwrap_or(u32::MAX),
+                behind.unwrap_or(NOWHERE),
+            )
+        };
+        (index(count), max_bytes - self.walk.limit)
     }
 
     /// Takes the page at which the walk has stopped after all, or says why not.

@@ -141,11 +141,10 @@ impl<'a> MrRequest<'a> {
         self.source.runs(self.memory)
     }
 
-    /// Checks that the addresses of a scatterlist are of the linear map, as they must be on a device
-    /// that takes them for that (`EINVAL`), and that what is there may be registered (`EFAULT`). May
-    /// sleep.
-    pub fn check_linear(&self) -> Result<(), Refusal> {
-        self.source.check_linear(self.memory)
+    /// As [`runs`](Self::runs), for a device that takes addresses of the linear map: also of a
+    /// scatterlist, whose addresses must be such (`EINVAL`).
+    pub fn linear_runs(&self) -> Runs<'a> {
+        self.source.linear_runs(self.memory)
     }
 
     /// What is going to be done with the pages.

@@ -28,6 +28,7 @@ use core::{
 use kfi_bindings::{
     bio_vec,
     kfi_helper_sg_span,
+    kfi_helper_sg_whole,
     kvec,
     scatterlist, //
 };
@@ -125,8 +126,14 @@ impl<'a> Source<'a> {
             Self::Bvec(list) => tally::add(&mut shape, list.entries(limit))?,
             Self::Sgl(list) => {
                 let mut spans = list.spans(limit);
-                while let Some(next) = spans.next_found() {
-                    tally::add(&mut shape, next?)?;
+                loop {
+                    if let Some(whole) = spans.next_whole() {
+                        tally::add_whole(&mut shape, &whole)?;
+                    } else if let Some(next) = spans.next_found() {
+                        tally::add(&mut shape, next?)?;
+                    } else {
+                        break;
+                    }
                 }
             }
         }
@@ -222,6 +229,16 @@ pub(crate) struct Spans<'a> {
 }
 
 impl Spans<'_> {
+    /// As many of the next entries as start and end where pages do; `None` if the next one doesn't.
+    fn next_whole(&mut self) -> Option<kfi_helper_sg_whole> {
+        let left = widen(self.count - self.index);
+        let mut whole = kfi_helper_sg_whole::default();
+        // SAFETY: By the type invariant `next` is an entry, or null, and so many count.
+        unsafe { kfi_bindings::kfi_helper_sg_whole(&mut self.next, left, &mut whole) };
+        self.index += index(whole.count);
+        (whole.count > 0).then_some(whole)
+    }
+
     /// The next entries, some of them; an error where the list ends early.
     fn next_found(&mut self) -> Option<Result<&[kfi_helper_sg_span], Refusal>> {
         if self.index == self.count {

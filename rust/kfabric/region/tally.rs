@@ -18,21 +18,35 @@ use crate::{
     },
     support::{
         errno::Errno,
-        num::widen,
+        num::{
+            index,
+            widen,
+            widen_u32, //
+        },
         refusal::Refusal, //
     }, //
 };
 use core::slice;
+use kernel::page::PAGE_SIZE;
 use kfi_bindings::{
     bio_vec,
     kfi_helper_sg_span,
+    kfi_helper_sg_whole,
     kvec, //
 };
+
+const PAGE: u64 = widen(PAGE_SIZE);
 
 /// An entry of a list.
 pub(super) trait Segment: Sized {
     /// An address that is as far into its page as the segment begins, and the length in bytes.
     fn place(&self) -> (u64, u64);
+
+    /// How many of the first entries are a page each, where that is found out quickly.
+    #[inline]
+    fn first_pages(_list: &[Self]) -> usize {
+        0
+    }
 
     /// Adds entries whose neighbours matter, by their addresses.
     fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal>;
@@ -48,6 +62,10 @@ fn is_whole<T: Segment>(segment: &T) -> bool {
 /// How many of the first entries are whole, and how many bytes they have together.
 #[inline]
 fn first_whole<T: Segment>(list: &[T]) -> (usize, u64) {
+    let pages = T::first_pages(list);
+    if pages > 2 {
+        return (pages, widen(pages).saturating_mul(PAGE));
+    }
     let mut bytes: u64 = 0;
     let whole = list.iter().take_while(|segment| {
         let is_whole = is_whole(*segment);
@@ -57,6 +75,21 @@ fn first_whole<T: Segment>(list: &[T]) -> (usize, u64) {
         is_whole
     });
     (whole.count(), bytes)
+}
+
+/// Adds the next entries of a scatterlist, which are whole.
+pub(super) fn add_whole(shape: &mut Shape, whole: &kfi_helper_sg_whole) -> Result<(), Refusal> {
+    let [first, last] = [&whole.first, &whole.last].map(slice::from_ref);
+    Segment::push(shape, first)?;
+    let Some(inner) = whole.count.checked_sub(2) else {
+        return Ok(());
+    };
+    let bytes = whole.bytes - u64::from(whole.first.len) - u64::from(whole.last.len);
+    if inner > 0 && !shape.push_whole(index(inner), bytes) {
+        let refusal = Refusal::new(Errno::EINVAL, c"sum of lengths overflows");
+        return Err(refusal.at(shape.segments()));
+    }
+    Segment::push(shape, last)
 }
 
 /// Adds the next entries of a list.
@@ -105,6 +138,12 @@ impl Segment for bio_vec {
     #[inline]
     fn place(&self) -> (u64, u64) {
         (u64::from(self.bv_offset), u64::from(self.bv_len))
+    }
+
+    #[inline]
+    fn first_pages(list: &[Self]) -> usize {
+        let is_page = |bvec: &&Self| bvec.bv_offset == 0 && widen_u32(bvec.bv_len) == PAGE;
+        list.iter().take_while(is_page).count()
     }
 
     fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal> {

@@ -3,12 +3,20 @@
 //! Filling the entries of a table.
 
 use kernel::{
+    bindings,
     error::to_result,
     page::PAGE_SIZE,
     prelude::*, //
 };
 
-use core::ptr::null_mut;
+use core::{
+    mem::MaybeUninit,
+    ptr::{
+        null_mut,
+        NonNull, //
+    },
+    slice, //
+};
 
 use super::{
     run::Run,
@@ -60,6 +68,30 @@ impl Filling {
         // SAFETY: `cursor` is that of a table that is there; by the invariant of `Run` the runs have
         // pages, and they are laid out as the helper has them.
         to_result(unsafe { rdma_bindings::rdma_helper_sg_append(&mut self.cursor, first, count) })
+    }
+
+    /// Has somebody else fill entries, as they would be mapped for a device that takes kernel addresses;
+    /// `fill` gets room for them and where the memory before them ends, and returns how many they are.
+    /// May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `fill` must have written so many, from the first on.
+    pub(super) unsafe fn fill(
+        &mut self,
+        fill: impl FnOnce(&mut [MaybeUninit<bindings::scatterlist>], Option<u64>) -> usize,
+    ) -> Result {
+        let mut first = null_mut();
+        // SAFETY: `cursor` is that of a table that is there.
+        let count = unsafe { rdma_bindings::rdma_helper_sg_room(&mut self.cursor, &mut first) };
+        let first = NonNull::new(first).ok_or(ENOMEM)?.cast();
+        // SAFETY: There is room for so many, which is the table's, and nobody else's.
+        let room = unsafe { slice::from_raw_parts_mut(first.as_ptr(), usize::try_from(count)?) };
+        let behind = (!self.cursor.last.is_null()).then_some(self.cursor.end);
+        let filled = fill(room, behind).min(room.len());
+        // SAFETY: So many were written, by the requirements of this function.
+        unsafe { rdma_bindings::rdma_helper_sg_filled(&mut self.cursor, u32::try_from(filled)?) };
+        Ok(())
     }
 
     /// Adds an entry of addresses of a device. [`ENOMEM`] without memory for it. May sleep.

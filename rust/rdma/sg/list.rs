@@ -5,6 +5,7 @@
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 
+use core::mem::MaybeUninit;
 use kernel::{
     bindings,
     prelude::*, //
@@ -64,6 +65,30 @@ impl SgBuilder {
     /// an entry. May sleep.
     pub fn append(&mut self, runs: &[Run]) -> Result {
         self.filling.append(runs)
+    }
+
+    /// Whether the device takes kernel addresses, so that entries can be [filled](Self::fill).
+    pub fn is_virt(&self) -> bool {
+        self.virt
+    }
+
+    /// Adds entries that `fill` fills, as they would be mapped for the device; it gets room for them,
+    /// and where the memory ends that was added last, and returns how many entries they are. [`EINVAL`]
+    /// if the device takes other addresses, [`ENOMEM`] without memory for an entry. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// `fill` must have written so many, from the first on: addresses of the linear map, and lengths, not
+    /// 0. The memory must stay until each region made of it has been closed.
+    pub unsafe fn fill(
+        &mut self,
+        fill: impl FnOnce(&mut [MaybeUninit<bindings::scatterlist>], Option<u64>) -> usize,
+    ) -> Result {
+        if !self.virt {
+            return Err(EINVAL);
+        }
+        // SAFETY: By the requirements of this function.
+        unsafe { self.filling.fill(fill) }
     }
 
     /// The list. [`EINVAL`] if it is empty.

@@ -15,7 +15,8 @@ mod tests {
     use kernel::page::PAGE_SIZE;
     use kfi_bindings::{
         bio_vec,
-        kvec, //
+        kvec,
+        scatterlist, //
     };
 
     const PAGES: usize = 24;
@@ -64,13 +65,47 @@ mod tests {
     /// At most so many bytes at once.
     fn by_runs(source: &Source<'_>, mut most: impl FnMut() -> u64) -> Result<Found> {
         let mut found = Found::default();
-        let mut runs = source.runs(reads()?);
+        let mut runs = source.linear_runs(reads()?);
         loop {
             let limit = most();
             match runs.next_runs(limit) {
                 Ok([]) => return Ok(found),
                 Ok(next) => {
                     assert!(next.iter().map(MemoryRun::bytes).sum::<u64>() <= limit);
+                    for run in next {
+                        found.add(run.phys(), run.bytes())?;
+                    }
+                }
+                Err(refusal) => return Ok(found.refused(refusal)),
+            }
+        }
+    }
+
+    /// As [`by_runs`], but by entries where that goes, for some at a time.
+    fn by_entries(source: &Source<'_>, chance: &mut Chance) -> Result<Found> {
+        let mut found = Found::default();
+        let mut memory = source.linear_runs(reads()?);
+        loop {
+            let mut room = [const { MaybeUninit::<scatterlist>::uninit() }; 6];
+            let room = room.get_mut(..=chance.index(5)).ok_or(EINVAL)?;
+            let limit = 1 + chance.below(8 * PAGE);
+            let behind = found.runs.last().map(|(start, bytes)| start + bytes);
+            let (count, bytes) = memory.next_entries(limit, behind, room);
+            let mut sum = 0;
+            for entry in room.iter().take(count) {
+                // SAFETY: So many were written.
+                let entry = unsafe { entry.assume_init_ref() };
+                let phys = frame_at(0, entry.dma_address)? * PAGE;
+                assert_eq!((entry.page_link, entry.dma_address % PAGE), (0, 0));
+                assert!(sum > 0 || behind != Some(phys));
+                sum += u64::from(entry.dma_length);
+                found.add(phys, u64::from(entry.dma_length))?;
+            }
+            assert_eq!(sum, bytes);
+            assert!(bytes <= limit);
+            match memory.next_runs(limit) {
+                Ok([]) => return Ok(found),
+                Ok(next) => {
                     for run in next {
                         found.add(run.phys(), run.bytes())?;
                     }
@@ -185,6 +220,73 @@ mod tests {
             assert_eq!(by_runs(&source, || u64::MAX)?, slow);
             let cut = by_runs(&source, || 1 + chance.below(5 * PAGE))?;
             assert_eq!(cut, slow);
+            assert_eq!(by_entries(&source, &mut chance)?, slow);
+        }
+        Ok(())
+    }
+
+    /// Pages of an area, some of them neighbours: by their addresses, by themselves, and by what they
+    /// are mapped to. Some segments are no whole pages, or nobody may register them.
+    #[test]
+    fn whole_pages() -> Result {
+        let mut chance = Chance::new("kfabric_memory.whole_pages");
+        let mut area = VVec::from_elem(0u8, PAGES * PAGE_SIZE, GFP_KERNEL)?;
+        for _ in 0..400 {
+            let (mut kvecs, mut bvecs, mut sgl) = (KVec::new(), KVec::new(), KVec::new());
+            let mut page = 0;
+            for _ in 0..=chance.below(40) {
+                page = match chance.below(3) {
+                    0 => chance.index(PAGES),
+                    _ => (page + 1) % PAGES,
+                };
+                let len = PAGE_SIZE >> u32::from(chance.below(60) == 0);
+                let base = area.as_mut_ptr().wrapping_add(page * PAGE_SIZE);
+                let more = PAGE_SIZE * chance.index((PAGES - page).min(4));
+                let kvec = kvec {
+                    iov_base: base.cast(),
+                    iov_len: more + len,
+                };
+                kvecs.push(kvec, GFP_KERNEL)?;
+                let bad = chance.below(200) == 0;
+                // SAFETY: The address is one of a vmalloc area.
+                let of_area = unsafe { kernel::bindings::vmalloc_to_page(base.cast()) };
+                let bvec = bio_vec {
+                    bv_page: if bad {
+                        core::ptr::null_mut()
+                    } else {
+                        of_area.cast()
+                    },
+                    bv_offset: 0,
+                    bv_len: u32::try_from(len)?,
+                };
+                bvecs.push(bvec, GFP_KERNEL)?;
+                let phys = frame_at(0, widen(base.addr()))? * PAGE;
+                // SAFETY: Any address may be asked for.
+                let linear = unsafe { kfi_bindings::kfi_helper_linear_address(phys) };
+                let entry = scatterlist {
+                    dma_address: widen(if bad { base.addr() } else { linear.addr() }),
+                    dma_length: u32::try_from(len)?,
+                    ..Default::default()
+                };
+                sgl.push(entry, GFP_KERNEL)?;
+            }
+            let slow = slow_kvecs(&kvecs)?;
+            let source = Source::kvecs(&kvecs);
+            assert_eq!(by_entries(&source, &mut chance)?, slow);
+            assert_eq!(by_runs(&source, || u64::MAX)?, slow);
+            let slow = slow_bvecs(&bvecs)?;
+            // SAFETY: The list has so many entries, and stays as it is.
+            let source = Source::Bvec(unsafe { List::from_raw(bvecs.as_ptr(), bvecs.len()) }?);
+            assert_eq!(by_entries(&source, &mut chance)?, slow);
+            assert_eq!(by_runs(&source, || u64::MAX)?, slow);
+            // SAFETY: As above.
+            let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
+            let linear = by_entries(&source, &mut chance)?;
+            assert_eq!(by_runs(&source, || 1 + chance.below(5 * PAGE))?, linear);
+            assert_eq!(
+                (linear.runs, linear.end.is_some()),
+                (slow.runs, slow.end.is_some())
+            );
         }
         Ok(())
     }
@@ -224,6 +326,7 @@ mod tests {
                 assert_eq!(by_runs(&source, || u64::MAX)?, slow);
                 let cut = by_runs(&source, || 1 + chance.below(5 * PAGE))?;
                 assert_eq!(cut, slow);
+                assert_eq!(by_entries(&source, &mut chance)?, slow);
                 // What is said of the shape needs no memory.
                 let starts = source.segments(usize::MAX);
                 for (segment, bvec) in starts.zip(slice_of(&source)) {

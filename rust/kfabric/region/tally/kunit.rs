@@ -4,12 +4,16 @@
 
 #[kernel::macros::kunit_tests(kfabric_tally)]
 mod tests {
-    use crate::region::tally::*;
+    use crate::region::{
+        source::{
+            List,
+            Source, //
+        },
+        tally::*, //
+    };
     use crate::support::chance::Chance;
-    use kernel::page::PAGE_SIZE;
     use kernel::prelude::*;
-
-    const PAGE: u64 = widen(PAGE_SIZE);
+    use kfi_bindings::scatterlist;
 
     /// What is said of a list: length, pages, gap, number of segments; or why it is refused.
     type Said = Result<(u64, u64, Option<usize>, usize), Refusal>;
@@ -61,6 +65,63 @@ mod tests {
             }
             agrees(&kvecs);
             agrees(&spans);
+        }
+        Ok(())
+    }
+
+    /// A list whose entries are these, in two parts: from the second on it is somewhere else.
+    fn scattered(spans: &[kfi_helper_sg_span], chain: usize) -> Result<[KVec<scatterlist>; 2]> {
+        let mut parts = [KVec::new(), KVec::new()];
+        let [first, second] = &mut parts;
+        for (index, span) in spans.iter().enumerate() {
+            let entry = scatterlist {
+                dma_address: span.addr,
+                dma_length: span.len,
+                ..Default::default()
+            };
+            let part = if index < chain {
+                &mut *first
+            } else {
+                &mut *second
+            };
+            part.push(entry, GFP_KERNEL)?;
+        }
+        if let Some(last) = second.last_mut() {
+            last.page_link |= 2;
+        }
+        let link = scatterlist {
+            page_link: second.as_ptr().addr() | 1,
+            ..Default::default()
+        };
+        first.push(link, GFP_KERNEL)?;
+        Ok(parts)
+    }
+
+    #[test]
+    fn random_scatterlists() -> Result {
+        let mut chance = Chance::new("kfabric_tally.random_scatterlists");
+        for _ in 0..2000 {
+            let (mut spans, mut end) = (KVec::new(), 0);
+            for _ in 0..2 + chance.below(40) {
+                let (addr, len) = random(&mut chance, end);
+                let len = u32::try_from(len).unwrap_or(1 << 31);
+                end = addr.wrapping_add(u64::from(len));
+                spans.push(kfi_helper_sg_span { addr, len }, GFP_KERNEL)?;
+            }
+            let chain = 1 + chance.index(spans.len() - 1);
+            let [list, _rest] = scattered(&spans, chain)?;
+            // One more than there are: the list ends early.
+            for (count, early) in [(spans.len(), false), (spans.len() + 1, true)] {
+                // SAFETY: The list is there, and its end is marked.
+                let list = unsafe { List::from_raw(list.as_ptr(), count) }?;
+                let found = Source::Sgl(list)
+                    .shape(usize::MAX)
+                    .map(|shape| (shape.bytes(), shape.pages(), shape.gap(), shape.segments()));
+                match said(&spans, Segment::push) {
+                    Ok(_) if early => assert!(found.is_err()),
+                    slow => assert_eq!(found, slow),
+                }
+            }
         }
         Ok(())
     }

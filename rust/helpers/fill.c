@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From a list of whole pages to the entries of a scatterlist, in one loop that judges and fills. What
+ * isn't as simple is left to runs.c, which says what there is to be said of it.
+ */
+#include <linux/uio.h>
+
+#include "quick.h"
+
+/* Finds out whether a place where nothing is known is unremarkable, and the page too. */
+static bool look(struct kfi_helper_walk *walk, u64 pfn)
+{
+	u32 facts;
+
+	return !kfi_is_seen(&walk->seen, pfn) &&
+	       kfi_helper_plain_pages(pfn, 1, walk->writes, &walk->seen, &facts) == 1 &&
+	       kfi_is_seen(&walk->seen, pfn);
+}
+
+/* All of these return whether it is worth while to go on. */
+static bool fill_bvecs(struct kfi_helper_walk *walk, struct quick *quick)
+{
+	u64 pfn;
+
+	quick_bvecs(walk, quick, true);
+	return quick_most(walk) && kfi_helper_bvec_pfn(&walk->bvecs[walk->index], &pfn) &&
+	       look(walk, pfn);
+}
+
+static bool fill_entries(struct kfi_helper_walk *walk, struct quick *quick)
+{
+	u64 linear, pfn;
+
+	quick_entries(walk, quick, true);
+	if (!quick_most(walk))
+		return false;
+	linear = walk->linear;
+	if (!kfi_linear_pfn(walk, sg_dma_address(walk->sgl), &pfn))
+		return false;
+	return look(walk, pfn) || linear != walk->linear;
+}
+
+static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
+{
+	const struct kvec *kvec = &walk->kvecs[walk->index];
+	unsigned long at = (unsigned long)kvec->iov_base + walk->done;
+	u64 pages = min(kvec->iov_len - walk->done, walk->limit) >> PAGE_SHIFT;
+	u64 pfns[FRAMES], found, taken;
+	bool row;
+
+	if (!pages || offset_in_page(at) || !is_vmalloc_addr((void *)at) ||
+	    (!walk->done && kfi_helper_on_stack(kvec->iov_base, kvec->iov_len)))
+		return false;
+	found = kfi_frames_at(at, pages, pfns, &row);
+	if (!found || row)
+		return false;
+	taken = quick_frames(quick, pfns, found, true);
+	walk->done += taken << PAGE_SHIFT;
+	walk->limit -= taken << PAGE_SHIFT;
+	if (taken < found)
+		return look(walk, pfns[taken]);
+	if (walk->done == kvec->iov_len) {
+		walk->index++;
+		walk->done = 0;
+	}
+	return walk->index < walk->count;
+}
+
+/**
+ * kfi_helper_fill() - Go on through a list of segments, as long as they are whole pages.
+ * @walk: The list, and how far it was walked through, which has not stopped; goes on.
+ * @sg: Where entries go, as they would be mapped for a device that takes kernel addresses.
+ * @max: How many there may be.
+ * @behind: Where the memory ends that is before this in the region, or NOWHERE.
+ *
+ * There are no more bytes than @walk->limit, which goes down. Memory that follows on what is before it
+ * is one entry; the first entry doesn't follow on @behind. May sleep.
+ *
+ * Returns how many entries were filled; kfi_helper_walk() goes on there.
+ */
+u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max, u64 behind)
+{
+	struct quick quick = {
+		.sg = sg,
+		.sg_end = sg + max,
+		.sg_first = sg,
+		.behind = behind == NOWHERE ? NOWHERE : (uintptr_t)phys_to_virt(behind),
+	};
+	bool more = walk->index < walk->count && !(walk->done && !walk->kvecs);
+
+	while (more) {
+		quick_see(&quick, &walk->seen);
+		more = walk->kvecs ? fill_kvec(walk, &quick) :
+		       walk->bvecs ? fill_bvecs(walk, &quick) : fill_entries(walk, &quick);
+	}
+	return quick.sg - sg;
+}
