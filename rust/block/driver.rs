@@ -58,12 +58,12 @@ pub trait Driver: Sized + 'static {
     fn timed_out(_disk: ArcBorrow<'_, Self::Disk>, _queue: u32, _tag: u32) {}
 }
 
-/// What the block layer calls.
-pub(crate) struct Table<D>(PhantomData<D>);
+/// What the block layer calls (`struct blk_mq_ops`).
+pub(crate) struct Ops<D>(PhantomData<D>);
 
-impl<D: Driver> Table<D> {
-    /// The table of a driver, which is part of its module.
-    pub(crate) const TABLE: &'static bindings::blk_mq_ops = &bindings::blk_mq_ops {
+impl<D: Driver> Ops<D> {
+    /// Those of a driver, which are part of its module.
+    pub(crate) const OPS: &'static bindings::blk_mq_ops = &bindings::blk_mq_ops {
         queue_rq: Some(Self::queue_rq),
         timeout: Some(Self::timeout),
         ..pin_init::zeroed()

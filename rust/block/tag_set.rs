@@ -5,7 +5,7 @@
 //! Lock order: `TagSet::quiesced` before the block layer's own.
 
 use crate::{
-    driver::Table,
+    driver::Ops,
     Driver, //
 };
 use block_bindings as b;
@@ -69,7 +69,7 @@ impl<D: Driver> TagSet<D> {
             false => 0,
         };
         let set = bindings::blk_mq_tag_set {
-            ops: Table::<D>::TABLE,
+            ops: Ops::<D>::OPS,
             nr_maps: 1,
             nr_hw_queues: shape.queues,
             queue_depth: shape.depth,

@@ -257,7 +257,7 @@ impl<L: DmaList> LentMr<L> {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is never dropped nor used again.
         let settled = unsafe { this.end() };
-        // SAFETY: As above.
+        // SAFETY: `this` is never dropped, so nobody else drops its fate.
         unsafe { core::ptr::drop_in_place(&mut this.fate) };
         match settled {
             Settled::Valid(mr)

@@ -12,8 +12,8 @@ use crate::{
         fabric::FabricObject, //
     },
     provider::offer::{
+        Capabilities,
         Offer,
-        Terms,
         EP_TYPE, //
     },
     support::{
@@ -195,9 +195,9 @@ impl<'a> Hints<'a> {
                 .is_met(|domain| of(domain.parent()) && domain.is_offered(offer))
             && self.fabric.is_none_or(|name| name == &*offer.fabric)
             && self.domain.is_none_or(|name| name == &*offer.domain)
-            && self.needs.met_by(&Terms {
+            && self.needs.met_by(&Capabilities {
                 caps: self.caps(offer),
-                ..offer.terms()
+                ..offer.capabilities()
             })
     }
 

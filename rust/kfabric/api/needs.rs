@@ -6,8 +6,8 @@ use crate::{
     provider::{
         msg_ep::MsgLimits,
         offer::{
+            Capabilities, //
             Extras,
-            Terms, //
         }, //
     },
     support::num::{
@@ -76,7 +76,7 @@ impl MsgNeeds {
 
 impl Needs {
     /// Does the offer meet them?
-    pub(super) fn met_by(&self, offer: &Terms) -> bool {
+    pub(super) fn met_by(&self, offer: &Capabilities) -> bool {
         !self.beyond
             && self.caps & !offer.caps == 0
             && self
@@ -104,7 +104,7 @@ impl Needs {
 }
 
 /// Are regions bound to connected endpoints?
-fn binds(offer: &Terms) -> bool {
+fn binds(offer: &Capabilities) -> bool {
     offer.msg.is_some() && offer.mr_mode & signed(kfi_bindings::KFI_MR_ENDPOINT) != 0
 }
 
@@ -114,7 +114,7 @@ const MSG: u64 = widen_u32(kfi_bindings::KFI_MSG);
 mod tests {
     use super::*;
 
-    const OFFER: Terms = Terms {
+    const OFFER: Capabilities = Capabilities {
         caps: 0b111,
         mr_mode: 0b11000,
         mr_key_size: 4,

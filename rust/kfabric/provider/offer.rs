@@ -69,7 +69,7 @@ pub struct Extras {
 
 /// The offer without its names, for negotiation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct Capabilities {
     pub(crate) caps: u64,
     pub(crate) mr_mode: i32,
     pub(crate) mr_key_size: usize,
@@ -80,8 +80,8 @@ pub(crate) struct Terms {
 }
 
 impl Offer {
-    pub(crate) fn terms(&self) -> Terms {
-        Terms {
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        Capabilities {
             caps: self.caps,
             mr_mode: self.mr_mode,
             mr_key_size: self.mr_key_size,

@@ -45,7 +45,7 @@ pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
     // SAFETY: By the requirements of this function it is there, and ours until it is told.
     unsafe { (*closing).mr = mr };
     later.put(closing.cast(), |last| {
-        // SAFETY: As above: it isn't in the list yet.
+        // SAFETY: `closing` is there, and ours, by the requirements of this function; it isn't in the list yet.
         unsafe { (*closing).next = last.cast() };
     });
     if let Some(queue) = work::closings() {
