@@ -10,6 +10,7 @@ pub(crate) mod described;
 pub(crate) mod flags;
 pub(crate) mod limits;
 pub(crate) mod local;
+pub(crate) mod on_stack;
 pub(crate) mod op;
 pub(crate) mod part;
 pub(crate) mod remote;

@@ -195,7 +195,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     /// # Errors
     ///
     /// - `EMSGSIZE`: more bytes than the provider injects.
-    /// - `EFAULT`: they are no memory that could be registered: on the stack, or constants.
+    /// - `EFAULT`: they are neither on the stack nor in memory that could be registered: constants.
     /// - Others: as for [`send`](Self::send).
     pub fn inject(&self, bytes: &[u8]) -> Result<(), Errno> {
         let (ep, buf, len) = (self.as_raw(), bytes.as_ptr().cast(), bytes.len());

@@ -16,6 +16,7 @@ use crate::{
         flags::PostFlags,
         limits::LocalRules,
         local::Local,
+        on_stack::OnStack,
         op::Op,
         remote::RemoteMemory, //
     },
@@ -268,7 +269,12 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
     };
     let invalidates = call.data.filter(|_| flags.invalidates());
     let op = kind.op(data, invalidates);
-    let local = Local::find(&call.buffers, &op, &rules, find)?;
+    let on_stack = match flags.injects() {
+        true => OnStack::copy(&call.buffers, limits.inject_size)?,
+        false => None,
+    };
+    let copied = on_stack.as_ref().map(OnStack::buffers).transpose()?;
+    let local = Local::find(copied.as_ref().unwrap_or(&call.buffers), &op, &rules, find)?;
     if flags.injects() && local.bytes() > widen(limits.inject_size) {
         let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than inject_size");
         return Err(refusal.value(local.bytes()));

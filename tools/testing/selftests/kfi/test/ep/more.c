@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What is injected, counted, cancelled, kept waiting; and posting where nobody may sleep. */
 #include <linux/delay.h>
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 
 #include "ep.h"
@@ -24,6 +25,7 @@ void ep_injects_case(struct kfi_test *t)
 	struct kfi_cq_data_entry entry;
 	struct kfid_mr *mr = NULL;
 	struct kfid_ep *tx, *rx;
+	u8 on_stack[128];
 	size_t most;
 
 	if (!p || !EXPECT(t, from && to, "no memory") ||
@@ -33,6 +35,8 @@ void ep_injects_case(struct kfi_test *t)
 	tx = p->side[0].ep;
 	rx = p->side[1].ep;
 	most = p->info->tx_attr->inject_size;
+	if (!EXPECT(t, most < sizeof(on_stack), "inject_size is %zu", most))
+		goto out;
 	pattern(from, most, 1);
 	EXPECT_EQ(t, kfi_recv(rx, to, LEN, NULL, 0, ctx(1)), 0);
 	EXPECT_EQ(t, kfi_injectdata(tx, from, most, 0x89abcdef, 0), 0);
@@ -62,7 +66,26 @@ void ep_injects_case(struct kfi_test *t)
 			 KFI_RMA | KFI_REMOTE_WRITE | KFI_REMOTE_CQ_DATA, &entry))
 		EXPECT_EQ(t, entry.data, 77);
 	EXPECT(t, pattern_is(to + 100, 16, 3), "inject_writedata: other bytes");
+	/* From the stack, which can't be registered. */
+	pattern(on_stack, most, 4);
+	EXPECT_EQ(t, kfi_recv(rx, to, LEN, NULL, 0, ctx(4)), 0);
+	EXPECT_EQ(t, kfi_inject(tx, on_stack, most, 0), 0);
+	memset(on_stack, 0, sizeof(on_stack));
+	if (ep_completed(t, p->side[1].rx, ctx(4), RECEIVED, &entry))
+		EXPECT_EQ(t, entry.len, most);
+	EXPECT(t, pattern_is(to, most, 4), "inject from the stack: other bytes");
+	EXPECT_EQ(t, kfi_recv(rx, to + 256, 8, NULL, 0, ctx(5)), 0);
+	pattern(on_stack, 16, 5);
+	EXPECT_EQ(t, kfi_inject_write(tx, on_stack, 16, 0, mr->iova + 50, kfi_mr_key(mr)), 0);
+	EXPECT_EQ(t, kfi_inject(tx, on_stack, 1, 0), 0);
+	ep_completed(t, p->side[1].rx, ctx(5), RECEIVED, NULL);
+	EXPECT(t, pattern_is(to + 50, 16, 5), "inject_write from the stack: other bytes");
 	ep_nothing(t, p->side[0].tx);
+	/* What is too long, or isn't all on the stack, or isn't copied, is no different from before. */
+	EXPECT_EQ(t, kfi_inject(tx, on_stack, most + 1, 0), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_inject(tx, current->stack - 8, 16, 0), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_inject(tx, current->stack + THREAD_SIZE - 8, 16, 0), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_send(tx, on_stack, 16, NULL, 0, NULL), -KFI_EFAULT);
 	/* Not even nothing may be said about a region that isn't the caller's memory. */
 	EXPECT_EQ(t, kfi_inject(tx, (void *)ep_injects_case, 8, 0), -KFI_EFAULT);
 out:
