@@ -45,7 +45,7 @@ static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
 	const struct kvec *kvec = &walk->kvecs[walk->index];
 	unsigned long at = (unsigned long)kvec->iov_base + walk->done;
 	u64 pages = min(kvec->iov_len - walk->done, walk->limit) >> PAGE_SHIFT;
-	u64 pfns[FRAMES], found, taken;
+	u64 pfns[FRAMES] UNFILLED, found, taken;
 	bool row;
 
 	if (!pages || offset_in_page(at) || !is_vmalloc_addr((void *)at) ||

@@ -40,7 +40,7 @@ static bool walk_kvec(struct kfi_helper_walk *walk, struct out *out)
 {
 	const struct kvec *kvec = &walk->kvecs[walk->index];
 	unsigned long base = (unsigned long)kvec->iov_base;
-	u64 pfns[FRAMES];
+	u64 pfns[FRAMES] UNFILLED;
 	bool row;
 
 	if (!walk->done) {

@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include "rdma_helpers.h"
+#include "stash.h"
 
 u64 rdma_helper_page_phys(struct page *page)
 {
@@ -16,41 +17,19 @@ u64 rdma_helper_page_phys(struct page *page)
 			 sizeof(struct scatterlist) - 1)
 #define MIN_CHUNK	3
 
-/*
- * Lists that are there for a moment only are made of chunks of either size, from caches of their own.
- * They aren't cleared when they are allocated, as kernels clear all other memory that are told to
- * (init_on_alloc): entries are written before they are read.
- */
-static struct kmem_cache *min_chunks, *max_chunks;
-
-/* Memory of a cache that has a constructor is left as that has left it. */
-static void leave(void *object)
-{
-}
+/* Lists that are there for a moment only are made of chunks of either size. */
+static struct stash min_chunks, max_chunks;
 
 static size_t size_of(u32 entries)
 {
 	return struct_size_t(struct rdma_helper_sg_chunk, entries, (size_t)entries + 1);
 }
 
-static struct kmem_cache *make_cache(const char *name, u32 entries)
-{
-	struct kmem_cache_args args = {
-		.ctor = leave,
-		/* What is left of memory that is free is nobody's: the allocator may write there. */
-		.use_freeptr_offset = true,
-		.freeptr_offset = 0,
-	};
-
-	return kmem_cache_create(name, size_of(entries), &args, 0);
-}
-
 /* Once, before any list is made. Returns 0 or -ENOMEM. May sleep. */
 int rdma_helper_sg_init(void)
 {
-	min_chunks = make_cache("kfi_verbs_sg_min", MIN_CHUNK);
-	max_chunks = make_cache("kfi_verbs_sg_max", MAX_CHUNK);
-	if (min_chunks && max_chunks)
+	if (!stash_init(&min_chunks, "kfi_verbs_sg_min", size_of(MIN_CHUNK)) &&
+	    !stash_init(&max_chunks, "kfi_verbs_sg_max", size_of(MAX_CHUNK)))
 		return 0;
 	rdma_helper_sg_exit();
 	return -ENOMEM;
@@ -59,8 +38,8 @@ int rdma_helper_sg_init(void)
 /* Once, when there is no list any more. Sleeps. */
 void rdma_helper_sg_exit(void)
 {
-	kmem_cache_destroy(min_chunks);
-	kmem_cache_destroy(max_chunks);
+	stash_exit(&min_chunks);
+	stash_exit(&max_chunks);
 }
 
 static struct rdma_helper_sg_chunk *begin_chunk(void *memory, u32 entries, bool cached)
@@ -77,12 +56,12 @@ static struct rdma_helper_sg_chunk *begin_chunk(void *memory, u32 entries, bool 
 
 static struct rdma_helper_sg_chunk *alloc_min(void)
 {
-	return begin_chunk(kmem_cache_alloc(min_chunks, GFP_KERNEL), MIN_CHUNK, true);
+	return begin_chunk(stash_alloc(&min_chunks, GFP_KERNEL), MIN_CHUNK, true);
 }
 
 static struct rdma_helper_sg_chunk *alloc_max(void)
 {
-	return begin_chunk(kmem_cache_alloc(max_chunks, GFP_KERNEL), MAX_CHUNK, true);
+	return begin_chunk(stash_alloc(&max_chunks, GFP_KERNEL), MAX_CHUNK, true);
 }
 
 /* Room for so many entries in one chunk, or NULL. */
@@ -111,7 +90,7 @@ void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk)
 		if (!chunk->cached)
 			kvfree(chunk);
 		else
-			kmem_cache_free(chunk->count == MIN_CHUNK ? min_chunks : max_chunks, chunk);
+			stash_free(chunk->count == MIN_CHUNK ? &min_chunks : &max_chunks, chunk);
 		chunk = next;
 	}
 }

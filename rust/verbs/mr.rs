@@ -15,10 +15,7 @@ use crate::{
     refused,
     region::Region, //
 };
-use core::{
-    any::Any,
-    mem, //
-};
+use core::any::Any;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -81,12 +78,13 @@ impl Mr {
     }
 
     fn idle(link: &Arc<Link>, spare: Option<SpareTable>) -> Result<PartBox<Self>, Refusal> {
-        let mr = Self {
+        // Made where it is going to be: what is idle has nothing to be moved.
+        let mr = init!(Self {
             link: link.clone(),
             state: State::Idle,
             spare,
-        };
-        Ok(PartBox::new(mr, GFP_KERNEL)?)
+        });
+        Ok(PartBox::init(mr, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?)
     }
 
     /// The region, if its device is there.
@@ -137,19 +135,22 @@ impl provider::Mr for Mr {
     }
 
     fn close(&mut self) -> Result<(), Refusal> {
-        let region = match mem::replace(&mut self.state, State::Idle) {
-            State::Open(region) => region,
+        let released = match &mut self.state {
+            State::Open(region) => match self.link.gate().enter() {
+                Some(inside) => {
+                    let released = region.release(inside.get());
+                    if self.spare.is_some() {
+                        inside.get().pool().end_reserved();
+                    }
+                    released
+                }
+                // It goes away, but not before this is done: it ends what is open first.
+                None => region.deregister(),
+            },
             State::Idle => return Ok(()),
-            State::Ended(how) => return how,
+            State::Ended(how) => *how,
         };
-        let Some(inside) = self.link.gate().enter() else {
-            // It goes away, but not before this is done: it ends what is open first.
-            return region.deregister();
-        };
-        let released = region.release(inside.get());
-        if self.spare.is_some() {
-            inside.get().pool().end_reserved();
-        }
+        self.state = State::Idle;
         released
     }
 

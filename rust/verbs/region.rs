@@ -121,6 +121,10 @@ impl Region {
 
     /// What has become of it, if it was registered on an endpoint. Sleeps until that has ended.
     fn land(&mut self, fence: Fence, put: impl FnOnce(FastMr)) {
+        // What is large isn't moved for nothing.
+        if !matches!(self.state, State::Lent(_)) {
+            return;
+        }
         match mem::replace(&mut self.state, State::Failed) {
             State::Lent(lent) => match lent.settle(fence) {
                 Settled::Unposted(mr) => self.state = State::Prepared(one(mr)),
@@ -151,7 +155,11 @@ impl Region {
     ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
         lists.try_map(GFP_KERNEL, |index, list| {
             let run = self.runs.get(index).ok_or(Errno::EIO)?;
-            let mut prepared = match self.map_larger(resources, list)? {
+            let mapped = match self.larger(resources, &list) {
+                Some(layout) => self.map_larger(resources, list, layout)?,
+                None => Err(list),
+            };
+            let mut prepared = match mapped {
                 Ok(prepared) => prepared,
                 Err(list) => self.map(resources, run, list)?,
             };
@@ -163,24 +171,27 @@ impl Region {
         })
     }
 
-    /// Gives a device region to a list whose memory is so contiguous that a few large pages will do;
-    /// gives the list back if it isn't, or if the device won't have it so.
+    /// The larger pages of the device that will do for a list whose memory is so contiguous.
     ///
     /// Only regions that are deregistered when they are closed are made so: one that is used again,
     /// or refreshed, must have room for the pages of other memory; and what was reserved must not
     /// take any memory now. Drivers of hardware have hardly ever been asked for larger pages.
+    fn larger(&self, resources: &Resources, list: &Memory) -> Option<Layout> {
+        let used_again = self.reserved || resources.fence().invalidates();
+        if used_again || self.kind != Kind::Pages || !resources.device().is_software() {
+            return None;
+        }
+        Layout::larger(list)
+    }
+
+    /// Gives a device region of such pages to a list; gives the list back if the device won't have
+    /// it so.
     fn map_larger(
         &self,
         resources: &Resources,
         list: Memory,
+        layout: Layout,
     ) -> Result<Result<PreparedMr<Memory>, Memory>, Refusal> {
-        let used_again = self.reserved || resources.fence().invalidates();
-        if used_again || self.kind != Kind::Pages || !resources.device().is_software() {
-            return Ok(Err(list));
-        }
-        let Some(layout) = Layout::larger(&list) else {
-            return Ok(Err(list));
-        };
         let mr = resources.pool().take(layout.pages());
         Ok(mr
             .map_err(refused::no_region)?
@@ -243,14 +254,14 @@ impl Region {
         })
     }
 
-    /// Takes the region from the device, and keeps what can be used again. Sleeps until no peer
-    /// can reach the memory. `EIO` if the device won't let go of it.
-    pub(crate) fn release(mut self, resources: &Resources) -> Result<(), Refusal> {
+    /// Takes the region from the device, and keeps what can be used again; nothing is left of it. Sleeps
+    /// until no peer can reach the memory. `EIO` if the device won't let go of it.
+    pub(crate) fn release(&mut self, resources: &Resources) -> Result<(), Refusal> {
         let fence = resources.fence();
         let reserved = self.reserved;
         self.land(fence, |mr| put(resources.pool(), reserved, mr));
-        let put = |mr| put(resources.pool(), self.reserved, mr);
-        match self.state {
+        let put = |mr| put(resources.pool(), reserved, mr);
+        match mem::replace(&mut self.state, State::Failed) {
             State::Prepared(prepared) => {
                 prepared.consume(|prepared| {
                     let (mr, list) = prepared.unmap();
@@ -266,7 +277,7 @@ impl Region {
                 Err(_) => State::Valid(valid).deregister(),
             },
             State::Valid(valid) => {
-                let again = self.kind == Kind::Pages && !self.reserved;
+                let again = self.kind == Kind::Pages && !reserved;
                 let mut result = Ok(());
                 valid.consume(|mr| {
                     let pages = mr.max_pages();
@@ -282,9 +293,9 @@ impl Region {
     }
 
     /// Takes the region from the device by deregistering it, for which no queue is needed.
-    pub(crate) fn deregister(mut self) -> Result<(), Refusal> {
+    pub(crate) fn deregister(&mut self) -> Result<(), Refusal> {
         self.land(Fence::DEREGISTER, drop);
-        self.state.deregister()
+        mem::replace(&mut self.state, State::Failed).deregister()
     }
 }
 
