@@ -106,6 +106,13 @@ pub struct Ports<'a> {
 }
 
 impl Device {
+    /// Whether its queue pairs can be connected to each other without the connection manager, as those of
+    /// InfiniBand and RoCE, and not of iWARP. Doesn't sleep.
+    pub fn connects_freely(&self) -> bool {
+        self.ports()
+            .all(|port| matches!(port.protocol(), Protocol::InfiniBand | Protocol::RoCE))
+    }
+
     /// The device's ports, in order.
     pub fn ports(&self) -> Ports<'_> {
         Ports::of(self)

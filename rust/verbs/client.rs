@@ -54,18 +54,23 @@ impl Client for Watcher {
 }
 
 /// Checks that a device can serve: that it has fast registration in pages that make up the
-/// machine's, a queue that can be connected to itself, which iWARP has not, and mappings that
-/// don't bounce. An error says what it lacks.
+/// machine's, ports of a kind that is known, mappings that don't bounce, and
+/// a fence, which siw has not. An error says what it lacks.
 fn can_serve(device: &rdma::Device, limits: &Limits) -> Result<(), &'static CStr> {
     if !limits.fast_reg || limits.max_fast_reg_pages == 0 {
         return Err(c"it has no fast registration");
     }
     let connects = |port: Port<'_>| {
         let protocol = port.protocol();
-        matches!(protocol, Protocol::InfiniBand | Protocol::RoCE)
+        protocol != Protocol::Other
     };
     if !device.ports().all(connects) {
-        return Err(c"it has ports that are neither InfiniBand nor RoCE");
+        return Err(c"it has ports that are neither InfiniBand nor RoCE nor iWARP");
+    }
+    if device.is_software() && !device.connects_freely() && !crate::params::weak_fence() {
+        return Err(
+            c"siw isn't done with memory that it has let go of: for tests, with weak_fence=1",
+        );
     }
     rdma::dma::check(device)
 }

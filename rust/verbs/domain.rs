@@ -67,6 +67,10 @@ impl Domain {
     ) -> Result<Self, Refusal> {
         let present = device.get().ok_or(refused::gone())?;
         let work = work::queues().ok_or(refused::gone())?;
+        if !mode.by_endpoint() && !present.connects_freely() {
+            let why = c"over iWARP regions are bound to endpoints (KFI_MR_ENDPOINT)";
+            return Err(Refusal::new(Errno::ENODATA, why));
+        }
         let mut msg_limits = ep::limits(&present).map_err(refused::no_domain)?;
         if caps & ATOMIC == 0 {
             msg_limits.atomics = Atomics::default();

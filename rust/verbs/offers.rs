@@ -83,7 +83,10 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
         let Some(present) = device.get().filter(|device| wanted.includes(device)) else {
             continue;
         };
-        for mode in Mode::OFFERS.into_iter().filter(|_| ends.is_none()) {
+        // Without a registration queue there is none but to endpoints.
+        let serves = |mode: &Mode| mode.by_endpoint() || present.connects_freely();
+        let bare = Mode::OFFERS.into_iter().filter(|_| ends.is_none());
+        for mode in bare.filter(serves) {
             offers.push(offer(&present, mode)?, GFP_KERNEL)?;
         }
         // A device that doesn't answer has no endpoints to offer.
@@ -94,7 +97,7 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
             true => ATOMIC,
             false => 0,
         };
-        for mode in Mode::ENDPOINT_OFFERS {
+        for mode in Mode::ENDPOINT_OFFERS.into_iter().filter(serves) {
             let msg = MsgOffer {
                 limits,
                 ends: found,

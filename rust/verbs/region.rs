@@ -243,7 +243,7 @@ impl Region {
             return Err(Refusal::new(Errno::EINVAL, c"the region had another shape"));
         }
         let lists = lists::map(resources, request, &self.runs, None)?;
-        let queue = resources.queue().get().map_err(refused::no_queue)?;
+        let queue = resources.queue_pair().map_err(refused::no_queue)?;
         queue.refresh_all(valid, lists, fence).map_err(|error| {
             match error {
                 RefreshError::Untouched(_) => (),
@@ -270,7 +270,7 @@ impl Region {
                 });
                 Ok(())
             }
-            State::Valid(valid) if fence.invalidates() => match resources.queue().get() {
+            State::Valid(valid) if fence.invalidates() => match resources.queue_pair() {
                 Ok(queue) => queue
                     .revoke_all(valid, fence, put)
                     .map_err(|_| refused::stuck()),

@@ -22,9 +22,11 @@ use kernel::{
         Arc, //
     }, //
 };
+use kfabric::Errno;
 use rdma::{
     mr::Fence,
     Device,
+    LocalQp,
     Pd, //
 };
 
@@ -34,7 +36,8 @@ pub(crate) struct Resources {
     // The order of the fields is the order in which they go.
     _shown: Shown,
     following: Option<Following>,
-    queue: Arc<Queue>,
+    /// The registration queue, but where no queue pair can be connected to itself (iWARP).
+    queue: Option<Arc<Queue>>,
     pool: Arc<Pool>,
     pd: Arc<Pd>,
     /// Whether the device can invalidate regions.
@@ -61,11 +64,21 @@ impl Resources {
     ) -> Result<Pin<KBox<Self>>> {
         let max_pages = device.limits().max_fast_reg_pages;
         let pd = Pd::alloc(device)?;
-        let queue = Queue::new(pd.clone())?;
-        let invalidates = queue.can_invalidate()?;
+        let queue = match device.connects_freely() {
+            true => Some(Queue::new(pd.clone())?),
+            false => None,
+        };
+        // Without the queue it isn't tried.
+        let invalidates = match &queue {
+            Some(queue) => queue.can_invalidate()?,
+            None => false,
+        };
         let pool = Pool::new(pd.clone(), max_pages, work.pools)?;
         let fence = fence::of(device, invalidates);
-        let following = Some(Following::new(&queue, work.paths)?);
+        let following = match &queue {
+            Some(queue) => Some(Following::new(queue, work.paths)?),
+            None => None,
+        };
         KBox::pin_init(
             pin_init!(Self {
                 _shown: Shown::new(&pool),
@@ -82,8 +95,30 @@ impl Resources {
         )
     }
 
-    pub(crate) fn queue(&self) -> &Queue {
-        &self.queue
+    /// Whether there is a registration queue. Any context.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// A queue pair of the registration queue. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPNOTSUPP`: there is no such queue.
+    /// - `ENODEV`: the device goes away.
+    /// - What there is to say of a new queue pair.
+    pub(crate) fn queue_pair(&self) -> Result<Arc<LocalQp>> {
+        match &self.queue {
+            Some(queue) => queue.get(),
+            None => Err(Errno::EOPNOTSUPP.into()),
+        }
+    }
+
+    /// Ends the registration queue, and all that is under way on it. Sleeps.
+    pub(crate) fn die(&self) {
+        if let Some(queue) = &self.queue {
+            queue.die();
+        }
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {

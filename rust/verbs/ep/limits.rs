@@ -70,7 +70,11 @@ pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
         tx_size: queue,
         rx_size: queue,
         inject_size: INJECT_SIZE,
-        cq_data_size: size_of::<u32>(),
+        // iWARP has no immediate data.
+        cq_data_size: match device.connects_freely() {
+            true => size_of::<u32>(),
+            false => 0,
+        },
         cm_data_size: [data::REQUEST, data::ACCEPTANCE, data::REJECTION],
         bounded: true,
     })

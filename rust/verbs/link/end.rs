@@ -106,7 +106,7 @@ impl Link {
     /// until that is so.
     fn shut(&self) {
         if let Some(shut) = self.gate.shut() {
-            shut.get().queue().die();
+            shut.get().die();
             let drained = shut.drain();
             // From here on all objects that aren't counted as ours are others'.
             drained.get().settle();

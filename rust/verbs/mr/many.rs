@@ -74,7 +74,7 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
     if regions.is_empty() {
         return;
     }
-    let queue = match resources.queue().get() {
+    let queue = match resources.queue_pair() {
         Ok(queue) => queue,
         Err(error) => {
             // The regions are deregistered as what was prepared is dropped.
@@ -139,7 +139,7 @@ fn closed_together(link: &Link, mrs: &mut [Closing<'_>]) -> bool {
         KVVec::with_capacity(mrs.len(), GFP_KERNEL),
         Few::with_capacity(mrs.len(), GFP_KERNEL),
     );
-    let (Ok(mut closed), Ok(mut valid), Ok(queue)) = (lists.0, lists.1, resources.queue().get())
+    let (Ok(mut closed), Ok(mut valid), Ok(queue)) = (lists.0, lists.1, resources.queue_pair())
     else {
         return false;
     };

@@ -21,6 +21,7 @@ use kfabric::{
         Bindings,
         Keys, //
     },
+    Errno,
     Refusal,
     RemotePiece, //
 };
@@ -46,7 +47,7 @@ impl Region {
     ///
     /// It may be tried again after these:
     ///
-    /// - `EAGAIN`: the queue of the endpoint is full.
+    /// - `EAGAIN`: the queue of the endpoint is full; or it isn't connected yet, and there is no other queue.
     pub(crate) fn enable(
         &mut self,
         resources: &Resources,
@@ -55,6 +56,10 @@ impl Region {
         if let (State::Lent(lent), Some(endpoint)) = (&mut self.state, &bindings.endpoint) {
             if let Some(keys) = lent.register(endpoint, bindings.more)? {
                 return Ok(keys);
+            }
+            if !resources.has_queue() {
+                let why = c"the endpoint isn't connected yet, and the device has no other queue";
+                return Err(Refusal::new(Errno::EAGAIN, why));
             }
         }
         // Not posted yet, so this doesn't sleep.
@@ -73,7 +78,7 @@ impl Region {
             return Err(lost());
         };
         for _ in 0..ATTEMPTS {
-            let queue = resources.queue().get().map_err(refused::no_queue)?;
+            let queue = resources.queue_pair().map_err(refused::no_queue)?;
             let failed = match queue.register_all(prepared) {
                 Ok(valid) => {
                     let keys = keys(&valid, pieces);

@@ -37,6 +37,10 @@ char *kfi_port = "18515";
 module_param_named(port, kfi_port, charp, 0444);
 MODULE_PARM_DESC(port, "its port (default: 18515)");
 
+bool kfi_iwarp;
+module_param_named(iwarp, kfi_iwarp, bool, 0444);
+MODULE_PARM_DESC(iwarp, "whether it is an iWARP device (default: no)");
+
 static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
@@ -49,6 +53,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_oracle,
 	&suite_ep,
 	&suite_ep_gone,
+	&suite_siw,
 	&suite_pair,
 	&suite_killed,
 	&suite_cut,

@@ -7,6 +7,7 @@
 
 extern const struct kfi_suite suite_oracle;
 extern const struct kfi_suite suite_inject;
+extern const struct kfi_suite suite_siw;
 extern const struct kfi_suite suite_negotiate;
 extern const struct kfi_suite suite_contiguous;
 extern const struct kfi_suite suite_core;

@@ -150,7 +150,7 @@ static void go_down(struct kfi_test *t, struct twice *w, enum way way)
 		break;
 	case BY_FAILURE:
 		EXPECT_EQ(t, kfi_write(s[0].ep, w->here, 8, NULL, 0, 0, 0x777700, ctx(100)), 0);
-		ep_failed_op(t, s[0].tx, ctx(100), KFI_EACCES, NULL);
+		ep_refused(t, &s[0], s[0].ep, ctx(100));
 		break;
 	default:
 		EXPECT_EQ(t, kfi_close(&s[1].ep->fid), 0);
@@ -207,7 +207,7 @@ void ep_regions_down_case(struct kfi_test *t)
 		go_down(t, w, way);
 		told(t, w, 0, way);
 		EXPECT_EQ(t, kfi_write(w->other[0].ep, w->here, LEN, NULL, 0, addr, key, ctx(102)), 0);
-		ep_failed_op(t, w->other[0].tx, ctx(102), KFI_EACCES, NULL);
+		ep_refused(t, &w->other[0], w->other[0].ep, ctx(102));
 		EXPECT(t, !memchr_inv(w->mem, 0, LEN), "bytes of a region that is down changed");
 		/* Nor does another one get so far. */
 		if (way != CLOSED) {

@@ -107,6 +107,9 @@ bool ep_completed(struct kfi_test *t, struct kfid_cq *cq, void *context, u64 fla
 bool ep_failed_op(struct kfi_test *t, struct kfid_cq *cq, void *context, int err,
 		  struct kfi_cq_err_entry *entry);
 
+/* Waits for the end of a write of @ep, of side @s, with this context, that the peer refuses. */
+void ep_refused(struct kfi_test *t, struct ep_side *s, struct kfid_ep *ep, void *context);
+
 /* Nothing more is in the queue. */
 void ep_nothing(struct kfi_test *t, struct kfid_cq *cq);
 

@@ -37,13 +37,15 @@ struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u6
 {
 	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;
 	void *copy;
+	int mode;
 
 	if (!EXPECT(t, hints, "no memory"))
 		return NULL;
 	hints->fabric_attr->prov_name = kstrdup(kfi_provider_name, GFP_KERNEL);
 	hints->ep_attr->type = KFI_EP_MSG;
 	hints->caps = wants->caps ?: KFI_MSG | KFI_RMA;
-	hints->domain_attr->mr_mode = wants->mr_mode ?: EP_MODE;
+	mode = (wants->mr_mode ?: EP_MODE) | (kfi_iwarp ? KFI_MR_ENDPOINT : 0);
+	hints->domain_attr->mr_mode = mode;
 	if (address) {
 		copy = kmemdup(address, sizeof(*address), GFP_KERNEL);
 		if (flags & KFI_SOURCE) {
@@ -61,7 +63,7 @@ struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u6
 	/* Which nobody needs who offers, so that it has to be asked for. */
 	if (info && wants->mr_mode & KFI_MR_RAW)
 		info->domain_attr->mr_mode = wants->mr_mode;
-	return (wants->mr_mode & KFI_MR_ENDPOINT) ? binding(t, info) : info;
+	return (mode & KFI_MR_ENDPOINT) ? binding(t, info) : info;
 }
 
 bool ep_side_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
@@ -266,6 +268,30 @@ bool ep_failed_op(struct kfi_test *t, struct kfid_cq *cq, void *context, int err
 	       EXPECT_EQ(t, kfi_cq_readerr(cq, entry, 0), 1) &&
 	       EXPECT(t, entry->op_context == context, "an error of something else") &&
 	       EXPECT_EQ(t, entry->err, err);
+}
+
+void ep_refused(struct kfi_test *t, struct ep_side *s, struct kfid_ep *ep, void *context)
+{
+	struct kfi_cq_data_entry entry;
+	struct kfi_cq_err_entry err;
+	struct ep_event e;
+	ssize_t n;
+	u32 event;
+
+	if (!kfi_iwarp) {
+		ep_failed_op(t, s->tx, context, KFI_EACCES, NULL);
+		return;
+	}
+	/* It has ended when it was sent, unless the answer was quicker. */
+	n = kfi_cq_sread(s->tx, &entry, 1, NULL, EP_WAIT_MS);
+	if (n == -KFI_EAVAIL)
+		n = kfi_cq_readerr(s->tx, &err, 0);
+	EXPECT_EQ(t, n, 1);
+	/* There may be such events about others. */
+	do {
+		n = kfi_eq_sread(s->eq, &event, &e, sizeof(e), EP_WAIT_MS, 0);
+	} while (n > 0 && (event != KFI_SHUTDOWN || e.entry.fid != &ep->fid));
+	EXPECT_EQ(t, n, sizeof(e.entry));
 }
 
 void ep_nothing(struct kfi_test *t, struct kfid_cq *cq)

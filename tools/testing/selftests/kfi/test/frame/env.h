@@ -88,6 +88,12 @@ extern bool kfi_weak;
 extern char *kfi_provider_name;
 extern char *kfi_address;
 
+/*
+ * Whether it is an iWARP device: all domains are asked for with KFI_MR_ENDPOINT, and a write that the peer
+ * refuses ends well, and then the connection.
+ */
+extern bool kfi_iwarp;
+
 struct kfi_info *env_hints(void);
 int env_getinfo(struct kfi_info **info);
 int env_open_domain(struct kfi_info *info, struct kfid_fabric **fabric,

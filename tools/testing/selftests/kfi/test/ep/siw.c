@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The cases that hold over iWARP, too, where all regions are bound to endpoints, and no message comes before its
+ * receive (suite siw).
+ */
+#include "ep.h"
+#include "suites.h"
+
+/* There are no other offers, and no data for the peer's queue. */
+static void siw_offers_case(struct kfi_test *t)
+{
+	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;
+	struct sockaddr_in address = ep_address();
+
+	if (!EXPECT(t, hints, "no memory"))
+		return;
+	hints->fabric_attr->prov_name = kstrdup(kfi_provider_name, GFP_KERNEL);
+	hints->ep_attr->type = KFI_EP_MSG;
+	hints->caps = KFI_MSG | KFI_RMA;
+	hints->src_addr = kmemdup(&address, sizeof(address), GFP_KERNEL);
+	hints->src_addrlen = sizeof(address);
+	hints->domain_attr->mr_mode = EP_MODE;
+	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, KFI_SOURCE, hints, &info),
+		  -KFI_ENODATA);
+	kfi_freeinfo(info);
+	info = NULL;
+	hints->domain_attr->mr_mode |= KFI_MR_ENDPOINT;
+	if (EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, KFI_SOURCE, hints, &info), 0)) {
+		EXPECT_EQ(t, info->domain_attr->mr_mode, EP_MODE | KFI_MR_ENDPOINT);
+		EXPECT_EQ(t, info->domain_attr->cq_data_size, 0);
+		EXPECT(t, !info->next, "more than one offer");
+	}
+	kfi_freeinfo(info);
+	kfi_freeinfo(hints);
+}
+
+/* Without the bit in its mode there is no domain. */
+static void siw_mode_case(struct kfi_test *t)
+{
+	struct sockaddr_in address = ep_address();
+	struct kfid_domain *domain = NULL;
+	struct kfid_fabric *fabric = NULL;
+	struct ep_wants wants = {};
+	struct kfi_info *info = ep_info_for(t, &address, KFI_SOURCE, &wants);
+
+	if (!info)
+		return;
+	info->domain_attr->mr_mode = EP_MODE;
+	if (EXPECT_EQ(t, kfi_fabric(info->fabric_attr, &fabric, NULL), 0)) {
+		EXPECT_EQ(t, kfi_domain(fabric, info, &domain, NULL), -KFI_ENODATA);
+		EXPECT_EQ(t, kfi_close(&fabric->fid), 0);
+	}
+	kfi_freeinfo(info);
+}
+
+/* A region that is enabled before its endpoint is connected can't be registered yet. */
+static void siw_early_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct kfid_mr *mr = NULL;
+	void *mem = kzalloc(64, GFP_KERNEL);
+
+	if (p && EXPECT(t, mem, "no memory") &&
+	    EXPECT_EQ(t, kfi_mr_reg(p->side[0].domain, mem, 64, KFI_REMOTE_WRITE, 0, 0, 0, &mr, NULL),
+		      0) &&
+	    EXPECT_EQ(t, kfi_mr_bind(mr, &p->side[0].ep->fid, 0), 0)) {
+		EXPECT_EQ(t, kfi_mr_enable(mr), -KFI_EAGAIN);
+		EXPECT_EQ(t, kfi_mr_enable(mr), -KFI_EAGAIN);
+		EXPECT_EQ(t, kfi_mr_key(mr), KFI_KEY_NOTAVAIL);
+	}
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
+
+static const struct kfi_case cases[] = {
+	{ "offers", siw_offers_case },
+	{ "mode", siw_mode_case },
+	{ "early", siw_early_case },
+	{ "data", ep_data_case },
+	{ "nobody", ep_nobody_case },
+	{ "shutdown", ep_shutdown_case },
+	{ "states", ep_states_case },
+	{ "order", ep_order_case },
+	{ "flushed", ep_flushed_case },
+	{ "full", ep_full_case },
+	{ "selective", ep_selective_case },
+	{ "regions", ep_regions_case },
+	{ "regions_refused", ep_regions_refused_case },
+	{ "regions_ends", ep_regions_ends_case },
+	{ "regions_many", ep_regions_many_case },
+	{ "regions_down", ep_regions_down_case },
+	{ "regions_falling", ep_regions_falling_case },
+};
+
+const struct kfi_suite suite_siw = {
+	.name = "siw",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+	.bare = true,
+};
