@@ -2,11 +2,13 @@
 
 //! Unit tests of runs: random lists, beside what is found page by page.
 
+#[cfg(CONFIG_KUNIT = "y")]
+mod slow;
+
 #[kernel::macros::kunit_tests(kfabric_memory)]
 mod tests {
+    use super::slow::*;
     use crate::region::{
-        access::Access,
-        judge::Judge,
         memory::*,
         source::List, //
     };
@@ -20,47 +22,6 @@ mod tests {
     };
 
     const PAGES: usize = 24;
-    const PAGE: u64 = widen(PAGE_SIZE);
-
-    /// The page frame behind a kernel address.
-    fn frame_at(index: usize, addr: u64) -> Result<u64, Refusal> {
-        let mut frame = 0;
-        let at = core::ptr::without_provenance(usize::try_from(addr).unwrap_or(0));
-        // SAFETY: The helper takes any address and reads page tables only.
-        if unsafe { kfi_bindings::kfi_helper_virt_pfn(at, &mut frame) } {
-            Ok(frame)
-        } else {
-            let refusal = Refusal::new(Errno::EFAULT, c"no memory that may be registered");
-            Err(refusal.at(index).value(addr))
-        }
-    }
-
-    /// What is found: the bytes that may be registered, joined, and why it ended.
-    #[derive(Default, PartialEq, Debug)]
-    struct Found {
-        runs: KVVec<(u64, u64)>,
-        end: Option<Refusal>,
-    }
-
-    impl Found {
-        fn add(&mut self, phys: u64, len: u64) -> Result {
-            match self.runs.last_mut() {
-                Some((start, bytes)) if *start + *bytes == phys => *bytes += len,
-                _ => self.runs.push((phys, len), GFP_KERNEL)?,
-            }
-            Ok(())
-        }
-
-        fn refused(mut self, refusal: Refusal) -> Self {
-            self.end = Some(refusal);
-            self
-        }
-    }
-
-    fn reads() -> Result<Use> {
-        let access = Access::parse(Access::REMOTE_READ.bits())?;
-        Ok(Use::new(access, false))
-    }
 
     /// At most so many bytes at once.
     fn by_runs(source: &Source<'_>, mut most: impl FnMut() -> u64) -> Result<Found> {
@@ -113,69 +74,6 @@ mod tests {
                 Err(refusal) => return Ok(found.refused(refusal)),
             }
         }
-    }
-
-    /// One page at a time.
-    fn page_by_page(
-        found: &mut Found,
-        index: usize,
-        (mut at, mut left): (u64, u64),
-        frame: impl Fn(u64) -> Result<u64, Refusal>,
-    ) -> Result<Result<(), Refusal>> {
-        while left > 0 {
-            let here = left.min(PAGE - at % PAGE);
-            let judged = frame(at).and_then(|frame| {
-                let judged = Judge::new(reads().map_err(|_| Errno::EINVAL)?).pages(frame, 1);
-                let refusal = |why| Refusal::new(Errno::EFAULT, why).at(index).value(at);
-                judged.map(|()| frame).map_err(|no| refusal(no.why))
-            });
-            match judged {
-                Ok(frame) => found.add(frame * PAGE + at % PAGE, here)?,
-                Err(refusal) => return Ok(Err(refusal)),
-            }
-            (at, left) = (at.wrapping_add(here), left - here);
-        }
-        Ok(Ok(()))
-    }
-
-    fn slow_kvecs(list: &[kvec]) -> Result<Found> {
-        let mut found = Found::default();
-        for (index, kvec) in list.iter().enumerate() {
-            let refuse = |why, value| Refusal::new(Errno::EFAULT, why).at(index).value(value);
-            let base = widen(kvec.iov_base.addr());
-            if base == 0 {
-                return Ok(found.refused(refuse(c"address is NULL", 0)));
-            }
-            // SAFETY: Any addresses may be asked about.
-            if unsafe { kfi_bindings::kfi_helper_on_stack(kvec.iov_base, kvec.iov_len) } {
-                return Ok(found.refused(refuse(c"memory of the caller's stack", base)));
-            }
-            let frame = |at| frame_at(index, at);
-            let span = (base, widen(kvec.iov_len));
-            if let Err(refusal) = page_by_page(&mut found, index, span, frame)? {
-                return Ok(found.refused(refusal));
-            }
-        }
-        Ok(found)
-    }
-
-    fn slow_bvecs(list: &[bio_vec]) -> Result<Found> {
-        let mut found = Found::default();
-        for (index, bvec) in list.iter().enumerate() {
-            let mut frame = 0;
-            // SAFETY: A bad page is found out without being read.
-            if !unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) } {
-                let refusal = Refusal::new(Errno::EFAULT, c"no page of this machine").at(index);
-                return Ok(found.refused(refusal.value(widen(bvec.bv_page.addr()))));
-            }
-            let start = frame * PAGE + u64::from(bvec.bv_offset) % PAGE;
-            let span = (start, u64::from(bvec.bv_len));
-            let judged = page_by_page(&mut found, index, span, |at| Ok(at / PAGE))?;
-            if let Err(refusal) = judged {
-                return Ok(found.refused(refusal));
-            }
-        }
-        Ok(found)
     }
 
     /// Up to ten segments, of which one may be bad.
