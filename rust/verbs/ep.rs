@@ -57,10 +57,10 @@ use kfabric::{
 };
 
 /// A connected endpoint. The regions that are bound to it share what is behind it.
-pub(crate) struct Ep(Arc<Parts>);
+pub(crate) struct Ep(Arc<Inner>);
 
 /// What is behind an endpoint.
-pub(crate) struct Parts {
+pub(crate) struct Inner {
     /// In front of what it has on the device.
     gate: Pin<KBox<Gate<Wires, Shared>>>,
     conn: Arc<Conn>,
@@ -85,13 +85,13 @@ impl Ep {
         }
         let gate = KBox::pin_init(Gate::new(wires), GFP_KERNEL).map_err(refused::no_endpoint)?;
         let conn = Conn::new(asked.source, answers, asked.events, work.connections)?;
-        let parts = Arc::new(Parts { gate, conn }, GFP_KERNEL)?;
-        asked.endpoint.attach(parts.clone());
-        Ok(Self(parts))
+        let inner = Arc::new(Inner { gate, conn }, GFP_KERNEL)?;
+        asked.endpoint.attach(inner.clone());
+        Ok(Self(inner))
     }
 }
 
-impl Parts {
+impl Inner {
     /// What it has on the device, while that is there.
     fn with_wires<R>(&self, f: impl FnOnce(&Wires) -> Result<R, Refusal>) -> Result<R, Refusal> {
         let inside = self.gate.enter().ok_or(refused::gone())?;

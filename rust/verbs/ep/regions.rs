@@ -8,7 +8,7 @@
 
 use super::{
     staged::Giving,
-    Parts, //
+    Inner, //
 };
 use crate::{
     params,
@@ -35,7 +35,7 @@ use rdma::{
 const ATTEMPTS: u32 = 100;
 const A_MOMENT: Delta = Delta::from_millis(10);
 
-impl Parts {
+impl Inner {
     /// Has a region registered, at once or, if there is `more` to come, in one go with that; returns `false`,
     /// and does nothing, if the endpoint is yet to be connected. Any context. After an error nothing was
     /// begun.

@@ -39,8 +39,7 @@ impl Lent {
     }
 
     /// Has it registered on an endpoint, and says how peers reach it: when they have got the key by that.
-    /// `None`, with nothing
-    /// done, if the endpoint is yet to be connected. Any context.
+    /// `None`, with nothing done, if the endpoint is yet to be connected. Any context.
     ///
     /// # Errors
     ///
@@ -59,10 +58,10 @@ impl Lent {
             };
         };
         let part = inside.part();
-        let Some(parts) = part.as_deref().and_then(parts) else {
+        let Some(inner) = part.as_deref().and_then(inner) else {
             return Ok(None);
         };
-        if !parts.register(&mut self.mr, more)? {
+        if !inner.register(&mut self.mr, more)? {
             return Ok(None);
         }
         self.endpoint = Some(endpoint.clone());
@@ -84,8 +83,8 @@ impl Lent {
     pub(super) fn settle(self, fence: Fence) -> Settled<Memory> {
         if let Some(inside) = self.endpoint.as_ref().and_then(|endpoint| endpoint.enter()) {
             let part = inside.part();
-            if let Some(parts) = part.as_deref().and_then(parts) {
-                parts.settle(&self.mr);
+            if let Some(inner) = part.as_deref().and_then(inner) {
+                inner.settle(&self.mr);
             }
         }
         self.mr.settle(fence)
@@ -93,6 +92,6 @@ impl Lent {
 }
 
 /// What is behind an endpoint of ours.
-fn parts(part: &(dyn Any + Send + Sync)) -> Option<&ep::Parts> {
+fn inner(part: &(dyn Any + Send + Sync)) -> Option<&ep::Inner> {
     part.downcast_ref()
 }

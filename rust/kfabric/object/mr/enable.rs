@@ -33,8 +33,8 @@ use kfi_bindings::{
     KFI_MR_COMPLETE, //
 };
 
-/// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets those go on who wait. Returns 0, or the
-/// number of an error that has been reported. As the provider's [`Mr::enable`], it may sleep.
+/// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets
+/// those go on who wait. Returns 0, or the number of an error that has been reported. As the provider's [`Mr::enable`], it may sleep.
 ///
 /// One of those may be closing the region, and give up C's reference before this has returned: so this
 /// has one of its own.

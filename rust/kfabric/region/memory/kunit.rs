@@ -177,7 +177,7 @@ mod tests {
             let source = Source::Bvec(unsafe { List::from_raw(bvecs.as_ptr(), bvecs.len()) }?);
             assert_eq!(by_entries(&source, &mut chance)?, slow);
             assert_eq!(by_runs(&source, || u64::MAX)?, slow);
-            // SAFETY: As above.
+            // SAFETY: The slice has so many entries, and stays as it is.
             let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
             let linear = by_entries(&source, &mut chance)?;
             assert_eq!(by_runs(&source, || 1 + chance.below(5 * PAGE))?, linear);

@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+mod noise;
+
 use block::{
     Busy,
     Disk,
@@ -31,16 +33,13 @@ use kernel::{
         ArcBorrow,
         Mutex, //
     },
-    time::{
-        delay::fsleep,
-        Delta, //
-    },
     workqueue::{
         Work,
         WorkItem, //
     }, //
 };
 use kfabric::workqueue::OwnedQueue;
+use noise::Noise;
 
 module! {
     type: Module,
@@ -243,31 +242,6 @@ impl Driver for MemDisk {
     }
 }
 
-/// Ends the quiet after a while.
-#[pin_data]
-struct Noise {
-    memory: Arc<Memory>,
-    tags: Arc<TagSet<MemDisk>>,
-    #[pin]
-    work: Work<Noise>,
-}
-
-impl_has_work! {
-    impl HasWork<Self> for Noise { self.work }
-}
-
-impl WorkItem for Noise {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        // Long enough for the disk to be made, mostly; if not, nothing was tried.
-        fsleep(Delta::from_millis(300));
-        this.memory.quiet.store(false, Relaxed);
-        this.tags.unquiesce();
-        pr_info!("not quiet any more\n");
-    }
-}
-
 struct Module {
     disk: Option<Disk<MemDisk>>,
     memory: Arc<Memory>,
@@ -295,14 +269,7 @@ impl kernel::Module for Module {
         };
         if params.quiet {
             tags.quiesce();
-            let (own, set) = (memory.clone(), tags.clone());
-            let noise = pin_init!(Noise {
-                memory: own,
-                tags: set,
-                work <- new_work!("kfi_memdisk_noise"),
-            });
-            // It isn't queued yet.
-            let _ = memory.tasks.enqueue(Arc::pin_init(noise, GFP_KERNEL)?);
+            Noise::follows(&memory, &tags)?;
         }
         let sectors = u64::from(params.mib) << 11;
         let disk = Disk::add(&tags, c"kfi_mem0", &limits, sectors, memory.clone())?;
