@@ -24,7 +24,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo test bench doc-check room-check vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo test bench profile doc-check room-check vm shell kselftest help
 all: modules
 
 ifeq ($(KDIR),)
@@ -140,6 +140,10 @@ test:
 bench:
 	@tools/bench/run $(KERNEL)
 
+# WORK says of what, and WAY of whom; see tools/bench/profile/run.
+profile:
+	@tools/bench/profile/run $(if $(WORK),$(WORK),reg.kmalloc.1) $(KERNEL)
+
 # Does each thing that a document names exist?
 doc-check:
 	@tools/env/root
@@ -175,6 +179,7 @@ help:
 	@echo '  demo             everything from scratch, then the samples in a VM'
 	@echo '  test             all tests, on stock kernels and on the debug kernel'
 	@echo '  bench            what a registration costs, in instructions (BASE=FILE compares)'
+	@echo '  profile          where they go, function by function (WORK=reg.kmalloc.1)'
 	@echo '  shell            a prompt in a VM with the modules loaded'
 	@echo '  env              only prepare toolchain and kernels (cached outside of here)'
 	@echo

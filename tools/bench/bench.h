@@ -219,6 +219,16 @@ struct bench_options {
 	bool weak;
 };
 
+/*
+ * For tools/bench/profile: what is run from here on is of this way, or of none. It is a nop that no
+ * compiler makes.
+ */
+static inline void bench_mark(bench_way way)
+{
+	if (IS_ENABLED(CONFIG_X86_64))
+		asm volatile(".byte 0x0f, 0x1f, 0x84, 0x00, 0x01, 'K', 'F', 'K'" :: "a"(way) : "memory");
+}
+
 bool bench_wanted(const struct bench_options *o, const char *name);
 u64 bench_median(u64 *values, unsigned int count);
 int bench_time(struct bench *b, bench_way way, enum bench_form form, unsigned int pages,

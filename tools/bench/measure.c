@@ -81,8 +81,11 @@ int bench_time(struct bench *b, bench_way way, enum bench_form form, unsigned in
 	/* What others have left to do in the background is theirs. */
 	msleep(20);
 	start = ktime_get_ns();
-	for (i = 0; i < times && !ret; i++)
+	for (i = 0; i < times && !ret; i++) {
+		bench_mark(way);
 		ret = way(b, form, pages);
+		bench_mark(NULL);
+	}
 	*each = div_u64(ktime_get_ns() - start, times);
 	return ret;
 }
