@@ -79,6 +79,14 @@ bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn)
 	return true;
 }
 
+/* The kernel address where the data of a bio_vec starts; NULL if it has none of its own. Any context. */
+void *kfi_helper_bvec_address(const struct bio_vec *bv)
+{
+	const struct page *page = bv->bv_page + (bv->bv_offset >> PAGE_SHIFT);
+
+	return PageHighMem(page) ? NULL : page_address(page) + offset_in_page(bv->bv_offset);
+}
+
 /*
  * Where the device finds the data of up to @max entries from *@next on, which goes on; @left entries
  * count. Returns how many there are: fewer if the list ends, and then *@next is NULL.

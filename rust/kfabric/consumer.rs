@@ -16,6 +16,7 @@
 //! | `kfi_mr_regbv()` | [`Domain::regbv`] | [`Pages`]; somebody else's, as a [`BioVecList`] |
 //! | `kfi_mr_regsgl()` | [`Domain::regsgl`] | a [`MappedList`], that is pages mapped for the device |
 //! | `kfi_mr_regattr()` | [`Domain::regattr`] | any of these |
+//! | any | [`Domain::reg_formed`] | somebody else's, [as that call takes it](Formed) |
 //!
 //! Many buffers are registered in one go by [`Domain::reg_many`], and many regions closed by
 //! [`Mr::close_many`]: then the device is waited for once.
@@ -79,6 +80,7 @@ mod error;
 mod event;
 mod events;
 mod fabric;
+mod forms;
 mod handle;
 mod handler;
 mod hints;
@@ -171,6 +173,7 @@ pub use events::{
     Next, //
 };
 pub use fabric::Fabric;
+pub use forms::Formed;
 pub(crate) use handler::{
     exit,
     init,

@@ -117,11 +117,12 @@ impl Controller {
         // A task for each queue, one for the controller, and one that looks for namespaces.
         let at_once = u8::try_from(link.shape.queues)?.saturating_add(2);
         let tasks = OwnedQueue::new(c"kfi_nvme", at_once)?;
+        let most = link.max_pieces.saturating_sub(1).min(MAX_PIECES);
         let controller = pin_init!(Self {
             instance,
             info: link.info,
             shape: link.shape,
-            max_pieces: link.max_pieces.saturating_sub(1).min(MAX_PIECES),
+            max_pieces: options.register.pieces(most),
             options,
             tags,
             queues <- new_spinlock!(KVec::new()),
@@ -162,7 +163,8 @@ impl Controller {
             .try_for_each(|(number, transport)| {
                 queues.reserve(1, GFP_KERNEL)?;
                 let (owner, depth) = (self.clone(), link.shape.depth);
-                let queue = IoQueue::new(number, transport, owner, depth, self.max_pieces)?;
+                let memory = (self.options.register, self.max_pieces);
+                let queue = IoQueue::new(number, transport, owner, depth, memory)?;
                 // In the list only if it runs, for who stops it waits for that.
                 queue.start(&self.tasks);
                 Ok(queues.push(queue, GFP_KERNEL)?)

@@ -14,10 +14,10 @@ use kernel::{
 use kfabric::consumer::{
     Access,
     Backing,
-    BioVecList,
     BioVecs,
     Buffer,
     Errno,
+    Formed,
     Mr, //
 };
 
@@ -69,10 +69,66 @@ unsafe impl BioVecs for Pages {
     }
 }
 
+/// By which call the memory of I/O requests is registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    Reg,
+    Regv,
+    Regbv,
+    Regsgl,
+    Regattr,
+}
+
+impl Call {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "reg" => Self::Reg,
+            "regv" => Self::Regv,
+            "regbv" => Self::Regbv,
+            "regsgl" => Self::Regsgl,
+            "regattr" => Self::Regattr,
+            _ => return None,
+        })
+    }
+
+    /// In how many pieces the memory can be, if a region has so many.
+    pub(crate) fn pieces(self, most: usize) -> usize {
+        match self {
+            Self::Reg => 1,
+            _ => most,
+        }
+    }
+
+    /// Registers pages by it. May sleep, but not for I/O.
+    fn register(
+        self,
+        transport: &Transport,
+        pages: Pages,
+        access: Access,
+    ) -> Result<Mr<Formed<Pages>>, (Errno, Option<Pages>)> {
+        let domain = transport.domain();
+        let formed = match self {
+            Self::Reg => Formed::buffer(pages),
+            Self::Regv => Formed::buffers(pages),
+            Self::Regbv | Self::Regattr => Formed::bio_vecs(pages),
+            Self::Regsgl => Formed::scatterlist(domain, pages, access)
+                .map_err(|failed| (failed.errno(), failed.into_inner()))?,
+        };
+        let registered = match self {
+            Self::Regattr => domain.regattr(formed, access, None),
+            _ => domain.reg_formed(formed, access),
+        };
+        registered.map_err(|failed| {
+            let errno = failed.errno();
+            (errno, failed.into_inner().map(Formed::into_inner))
+        })
+    }
+}
+
 /// The pages of an I/O request, which a target can reach by a key.
 ///
 /// The request can't end before the key has: closing the region is what gives it back.
-pub(crate) struct KeyedIo(Mr<BioVecList<Pages>>);
+pub(crate) struct KeyedIo(Mr<Formed<Pages>>);
 
 /// A request that could not be registered, and its list.
 pub(crate) struct NotKeyed {
@@ -86,6 +142,7 @@ impl KeyedIo {
     /// the list. May sleep, but not for I/O.
     pub(crate) fn new(
         transport: &Transport,
+        call: Call,
         request: block::Request,
         mut list: block::Pieces,
     ) -> Result<(Self, Key), Option<NotKeyed>> {
@@ -101,24 +158,21 @@ impl KeyedIo {
             }));
         }
         // INVARIANT: Just listed.
-        let pages = BioVecList::new(Pages { request, list });
-        let refused = |pages: BioVecList<Pages>, errno| {
-            let Pages { request, list } = pages.into_inner();
-            NotKeyed {
-                request,
-                list,
-                errno,
-            }
+        let pages = Pages { request, list };
+        let refused = |pages: Pages, errno| NotKeyed {
+            request: pages.request,
+            list: pages.list,
+            errno,
         };
-        match transport.domain().regbv(pages, access) {
+        match call.register(transport, pages, access) {
             Ok(mr) => match Key::of(&mr, transport) {
                 Ok(key) => Ok((Self(mr), key)),
-                Err(errno) => Err(mr.close().ok().map(|pages| refused(pages, errno))),
+                Err(errno) => Err(mr
+                    .close()
+                    .ok()
+                    .map(|pages| refused(pages.into_inner(), errno))),
             },
-            Err(failed) => {
-                let errno = failed.errno();
-                Err(failed.into_inner().map(|pages| refused(pages, errno)))
-            }
+            Err((errno, pages)) => Err(pages.map(|pages| refused(pages, errno))),
         }
     }
 

@@ -2,6 +2,7 @@
 
 //! What to connect to, and how.
 
+use crate::keys::Call;
 use core::net::{
     IpAddr,
     SocketAddr, //
@@ -74,6 +75,8 @@ pub(crate) struct Options {
     pub(crate) ctrl_loss: u32,
     /// How many milliseconds a command may take.
     pub(crate) timeout: u32,
+    /// How the memory of I/O is registered.
+    pub(crate) register: Call,
 }
 
 impl Options {
@@ -96,6 +99,7 @@ impl Options {
             reconnect_delay: 10_000,
             ctrl_loss: 600_000,
             timeout: 30_000,
+            register: Call::Regbv,
         };
         let words = text.split([',', ' ', '\n', '\t']);
         for word in words.filter(|word| !word.is_empty()) {
@@ -113,6 +117,7 @@ impl Options {
                 "reconnect_delay" => seconds(value, &mut options.reconnect_delay),
                 "ctrl_loss_tmo" => seconds(value, &mut options.ctrl_loss),
                 "io_timeout" => seconds(value, &mut options.timeout),
+                "register" => Call::parse(value).map(|call| options.register = call),
                 _ => None,
             };
             if taken.is_none() {
@@ -166,7 +171,7 @@ mod tests {
     #[test]
     fn what_is_said_counts() -> Result {
         let id = HostId([0xab; 16]);
-        let text = "traddr=198.51.100.1,trsvcid=4421 nqn=sub,queue_size=32\nctrl_loss_tmo=7\n";
+        let text = "traddr=198.51.100.1,trsvcid=4421 nqn=sub,queue_size=32\nctrl_loss_tmo=7,register=regsgl";
         let options = Options::parse(text, id)?;
         assert!(options.address == SocketAddr::new(IpAddr::from([198, 51, 100, 1]), 4421));
         assert!(*options.subsystem == *b"sub");
@@ -174,6 +179,7 @@ mod tests {
             (options.entries, options.ctrl_loss, options.timeout),
             (32, 7000, 30_000)
         );
+        assert_eq!(options.register, Call::Regsgl);
         let host = b"nqn.2014-08.org.nvmexpress:uuid:abababab-abab-abab-abab-abababababab";
         assert!(*options.host == *host);
         let own = "traddr=2001:db8::1,nqn=a,hostnqn=h,hostid=00010203-0405-0607-0809-0a0b0c0d0e0f";
@@ -195,6 +201,7 @@ mod tests {
             "traddr=198.51.100.1,nqn=a,unknown=1",
             "traddr=198.51.100.1,nqn=a,transport=tcp",
             "traddr=198.51.100.1,nqn=a,hostid=12",
+            "traddr=198.51.100.1,nqn=a,register=mr",
         ] {
             assert!(Options::parse(text, id).err() == Some(EINVAL));
         }

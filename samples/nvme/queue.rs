@@ -12,6 +12,7 @@ mod io;
 
 use crate::{
     identify::Namespace,
+    keys::Call,
     response::Response,
     transport::{
         Capsule,
@@ -86,6 +87,8 @@ pub(crate) trait Owner: Send + Sync + 'static {
 pub(crate) struct IoQueue {
     number: u16,
     transport: Transport,
+    /// How the memory of requests is registered.
+    call: Call,
     #[pin]
     places: SpinLock<KVec<Place>>,
     owner: Arc<dyn Owner>,
@@ -102,13 +105,14 @@ impl_has_work! {
 }
 
 impl IoQueue {
-    /// A queue over a connection, for so many commands at once with so many pieces of memory. May sleep.
+    /// A queue over a connection, for so many commands at once with so many pieces of memory, registered by
+    /// a call. May sleep.
     pub(crate) fn new(
         number: u16,
         transport: Transport,
         owner: Arc<dyn Owner>,
         depth: u16,
-        pieces: usize,
+        (call, pieces): (Call, usize),
     ) -> Result<Arc<Self>> {
         let mut places = KVec::with_capacity(depth.into(), GFP_KERNEL)?;
         for number in 0..depth {
@@ -123,6 +127,7 @@ impl IoQueue {
         let queue = pin_init!(Self {
             number,
             transport,
+            call,
             places <- new_spinlock!(places),
             owner,
             stops: Atomic::new(false),

@@ -40,7 +40,7 @@ use kfi_bindings::kfi_dma_ops;
 ///
 /// The `entries` of `table` are mapped in this direction for the domain's device, by `ops`, which
 /// the domain keeps. The mapping has `mapped` entries.
-struct Mapping {
+pub(super) struct Mapping {
     table: SgTable,
     entries: c_int,
     mapped: usize,
@@ -49,14 +49,20 @@ struct Mapping {
     domain: Arc<Domain>,
 }
 
+// SAFETY: A mapping is plain memory and pointers that any thread may use.
+unsafe impl Send for Mapping {}
+// SAFETY: Only the synchronizing calls are made on a shared mapping; they change nothing in it.
+unsafe impl Sync for Mapping {}
+
 impl Mapping {
-    fn new(domain: &Arc<Domain>, pages: &Pages, direction: DataDirection) -> Result<Self, Errno> {
-        if pages.is_empty() {
-            return Err(Errno::EINVAL);
-        }
+    /// Maps a scatterlist. May sleep.
+    pub(super) fn new(
+        domain: &Arc<Domain>,
+        table: SgTable,
+        direction: DataDirection,
+    ) -> Result<Self, Errno> {
         let _noio = NoIo::enter();
         let ops: NonNull<kfi_dma_ops> = domain.extension(dma::NAME)?.cast();
-        let table = SgTable::new(pages)?;
         let entries = table.entries()?;
         // SAFETY: The domain is open, the table is the extension's, and the list is ours.
         let mapped = unsafe {
@@ -76,13 +82,29 @@ impl Mapping {
             table,
         })
     }
+
+    /// May it be registered in this domain, with these rights?
+    pub(super) fn fits(&self, domain: &Arc<Domain>, access: Access) -> bool {
+        let direction_fits = match self.direction {
+            DataDirection::ToDevice => !access.device_writes(),
+            DataDirection::FromDevice => !access.device_reads(),
+            _ => true,
+        };
+        direction_fits && Arc::ptr_eq(&self.domain, domain)
+    }
+
+    /// What is to be registered of it.
+    pub(super) fn list(&self) -> Result<List<'_>, Errno> {
+        let first = NonNull::new(self.table.first()).ok_or(Errno::EINVAL)?;
+        Ok(List::Sgl(first, self.mapped))
+    }
 }
 
 /// Defines calls that hand over all of a mapping.
 macro_rules! hand_over {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         impl Mapping {
-            $($(#[$doc])* fn $name(&self) {
+            $($(#[$doc])* pub(super) fn $name(&self) {
                 // A provider that doesn't have it has nothing to do there.
                 // SAFETY: By the invariant of this type.
                 let _ = unsafe {
@@ -147,11 +169,6 @@ pub struct MappedList {
     pages: Pages,
 }
 
-// SAFETY: A mapping is plain memory and pointers that any thread may use.
-unsafe impl Send for MappedList {}
-// SAFETY: Only the synchronizing calls are made on a shared mapping; they change nothing in it.
-unsafe impl Sync for MappedList {}
-
 impl MappedList {
     /// Maps the pages in the direction that the rights ask for. May sleep.
     ///
@@ -169,7 +186,10 @@ impl MappedList {
         pages: Pages,
         access: Access,
     ) -> Result<Self, RegisterError<Pages>> {
-        match Mapping::new(domain, &pages, access.direction()) {
+        let _noio = NoIo::enter();
+        let mapping =
+            SgTable::new(&pages).and_then(|table| Mapping::new(domain, table, access.direction()));
+        match mapping {
             Ok(mapping) => Ok(Self { mapping, pages }),
             Err(errno) => Err(RegisterError::new(errno, pages)),
         }
@@ -195,17 +215,11 @@ unsafe impl Memory for MappedList {
     }
 
     fn fits(&self, domain: &Arc<Domain>, access: Access) -> bool {
-        let direction_fits = match self.mapping.direction {
-            DataDirection::ToDevice => !access.device_writes(),
-            DataDirection::FromDevice => !access.device_reads(),
-            _ => true,
-        };
-        direction_fits && Arc::ptr_eq(&self.mapping.domain, domain)
+        self.mapping.fits(domain, access)
     }
 
     fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
-        let first = NonNull::new(self.mapping.table.first()).ok_or(Errno::EINVAL)?;
-        call(List::Sgl(first, self.mapping.mapped))
+        call(self.mapping.list()?)
     }
 
     fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {

@@ -13,6 +13,7 @@ use super::{
     BioVecs,
     Buffer,
     Domain,
+    Formed,
     MappedList,
     Mr,
     Pages,
@@ -164,6 +165,20 @@ impl Domain {
         options: impl Into<Options>,
     ) -> Result<Mr<MappedList>, RegisterError<MappedList>> {
         self.register(list, options.into())
+    }
+
+    /// `kfi_mr_reg()`, `regv()`, `regbv()` or `regsgl()`: registers memory by the call that its form is for.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`, besides: it is to be written, and may not be; a scatterlist that was mapped for another
+    ///   domain, or for other rights; a buffer that isn't in one piece.
+    pub fn reg_formed<V: BioVecs>(
+        self: &Arc<Self>,
+        memory: Formed<V>,
+        options: impl Into<Options>,
+    ) -> Result<Mr<Formed<V>>, RegisterError<Formed<V>>> {
+        self.register(memory, options.into())
     }
 
     /// `kfi_mr_regattr()`: registers memory of any kind, with an authorization key if one is given.

@@ -78,7 +78,12 @@ impl IoQueue {
                 return Err((None, list));
             }
         };
-        match KeyedIo::new(&self.transport, request, list.unwrap_or_default()) {
+        match KeyedIo::new(
+            &self.transport,
+            self.call,
+            request,
+            list.unwrap_or_default(),
+        ) {
             Ok((keyed, key)) => Ok((Io::Data(keyed), command.with_key(Some(key)), None)),
             Err(Some(not)) => Err((refuse(not.request, not.errno), Some(not.list))),
             Err(None) => Err((None, None)),

@@ -12,8 +12,9 @@ subsystem=$config/nvmet/subsystems/kfi
 port=$config/nvmet/ports/1
 behind=/dev/nullb0
 disk=/dev/kfi_nvme0n1
-names="connect limits sizes data random together flush discard zeroes mount again idle namespace wrong_nqn
-	wrong_host wrong_port held given_up unload removal"
+calls="reg regv regbv regsgl regattr"
+names="connect limits sizes data random together flush discard zeroes mount again $calls idle namespace
+	wrong_nqn wrong_host wrong_port held given_up unload removal"
 dir=$(mktemp -d) || exit
 
 # The target: a namespace of 1 GiB in memory, at the address of an RDMA device.
@@ -106,12 +107,12 @@ data()
 		same $((4 << 20)) "$dir/a" $disk
 }
 
-# Pieces of any place and length, direct and not; what should be there is in a file.
+# So many pieces of any place and length, direct and not; what should be there is in a file.
 random_pieces()
 {
-	_shadow=$dir/shadow _n=0
+	_shadow=$dir/shadow _n=0 _pieces=$1
 	copy if="$dir/a" of="$_shadow" bs=1M count=4 && copy if="$dir/a" of=$disk bs=1M conv=fsync || return
-	while [ $_n -lt $((60 * scale / 100 + 1)) ]; do
+	while [ $_n -lt $_pieces ]; do
 		_n=$((_n + 1))
 		# shellcheck disable=SC2046 # two numbers
 		set -- $(od -An -N8 -tu4 /dev/urandom)
@@ -172,6 +173,19 @@ again()
 {
 	copy if="$dir/a" of=$disk bs=64k && leave && connect && forget &&
 		same $((4 << 20)) "$dir/a" $disk
+}
+
+# The memory of I/O is registered by that call. By kfi_mr_reg() a request is in one piece.
+registered_by()
+{
+	leave && connect "register=$1" || return
+	_segments=$(cat /sys/block/kfi_nvme0n1/queue/max_segments)
+	if [ "$1" = reg ]; then
+		[ "$_segments" = 1 ]
+	else
+		[ "$_segments" -gt 1 ]
+	fi || { echo "$_segments segments"; return 1; }
+	random_pieces 4
 }
 
 # What the log says from a mark on: it may be full, so lines can't be counted.
@@ -275,7 +289,7 @@ check nvme.connect connect
 check nvme.limits limits
 check nvme.sizes sizes
 check nvme.data data
-check nvme.random random_pieces
+check nvme.random random_pieces $((60 * scale / 100 + 1))
 check nvme.together together
 check nvme.flush flush
 check nvme.discard zeroed blkdiscard -o 1048576 -l 1048576 $disk
@@ -286,6 +300,9 @@ else
 	skip nvme.mount "no ext4"
 fi
 check nvme.again again
+for call in $calls; do
+	check "nvme.$call" registered_by "$call"
+done
 check nvme.idle idle
 check nvme.namespace namespace
 check nvme.wrong_nqn fails "no such subsystem" nqn=other
