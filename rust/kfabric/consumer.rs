@@ -225,5 +225,7 @@ pub use requests::{
     Kind,
     RequestHandler,
     RequestQueue,
+    RequestReader,
+    Requests,
     Transfer, //
 };

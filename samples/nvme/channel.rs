@@ -35,7 +35,7 @@ impl Channel {
     pub(crate) fn new(transport: Transport) -> Result<Self> {
         Ok(Self {
             transport,
-            capsule: Some(Capsule::new(0)?),
+            capsule: Some(Capsule::new(0, 0)?),
             id: 0,
         })
     }
@@ -97,7 +97,7 @@ impl Channel {
     fn try_execute(&mut self, command: Command) -> Result<Response> {
         let mut capsule = self.capsule.take().ok_or(ENOTCONN())?;
         self.id = self.id.wrapping_add(1);
-        capsule.set(&command.with_id(self.id));
+        capsule.set(0, &command.with_id(self.id), 0)?;
         if let Err((errno, capsule)) = self.transport.send(capsule) {
             self.capsule = Some(capsule);
             return Err(errno.into());

@@ -13,6 +13,8 @@ const SGL: u8 = 0x40;
 const KEYED: u8 = 0x40;
 /// The same, and the response is to end the key.
 const KEYED_INVALIDATE: u8 = 0x4f;
+/// An offset behind the command.
+const IN_CAPSULE: u8 = 0x01;
 
 /// The controller's properties, by their offsets.
 pub(crate) mod property {
@@ -157,6 +159,13 @@ impl Command {
             .put(39, [kind])
     }
 
+    /// Says that so many bytes of data come right behind the command.
+    pub(crate) fn with_data(self, len: u32) -> Self {
+        self.put(24, [0; 8])
+            .put(32, len.to_le_bytes())
+            .put(36, [0, 0, 0, IN_CAPSULE])
+    }
+
     /// Says what the response will know it by.
     pub(crate) fn with_id(self, id: u16) -> Self {
         self.put(2, id.to_le_bytes())
@@ -185,6 +194,9 @@ pub(crate) fn connect_data(
     put(512, host_name);
     data
 }
+
+/// How long a [`range`] is, in bytes.
+pub(crate) const RANGE: u32 = 16;
 
 /// The data of a [`Command::discard`] command.
 pub(crate) fn range(blocks: Blocks) -> [u8; 16] {
@@ -228,6 +240,9 @@ mod tests {
         assert_eq!(bytes[40..48], [6, 5, 4, 3, 2, 1, 0, 0]);
         assert_eq!(bytes[48..52], [7, 0, 0, 0x40]);
         assert_eq!(range(blocks)[..6], [0, 0, 0, 0, 8, 0]);
+        let command = command.with_data(4096);
+        assert_eq!(command.as_bytes()[24..32], [0; 8]);
+        assert_eq!(command.as_bytes()[32..40], [0, 0x10, 0, 0, 0, 0, 0, 1]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::{
     options::Options,
     queue::{
         IoQueue,
+        Memory,
         Owner, //
     }, //
 };
@@ -47,6 +48,7 @@ use kernel::{
         SpinLock, //
     },
     workqueue::{
+        Queue,
         Work,
         WorkItem, //
     }, //
@@ -83,7 +85,7 @@ pub(crate) struct Controller {
     changed: CondVar,
     #[pin]
     gone: Completion,
-    /// Who looks after it, and who takes what comes on its queues.
+    /// Who looks after it, and who ends what takes time on its queues.
     tasks: OwnedQueue,
     #[pin]
     keeper: Work<Controller, KEEPER>,
@@ -114,7 +116,7 @@ impl Controller {
             depth: link.shape.depth.into(),
             timeout: options.timeout,
         })?;
-        // A task for each queue, one for the controller, and one that looks for namespaces.
+        // One for each queue, one for the controller, and one that looks for namespaces.
         let at_once = u8::try_from(link.shape.queues)?.saturating_add(2);
         let tasks = OwnedQueue::new(c"kfi_nvme", at_once)?;
         let most = link.max_pieces.saturating_sub(1).min(MAX_PIECES);
@@ -157,16 +159,20 @@ impl Controller {
 
     /// Starts the queues of a link. Sleeps if it fails.
     fn take(self: &Arc<Self>, link: Link) -> Result {
+        let memory = Memory {
+            call: self.options.register,
+            pieces: self.max_pieces,
+            in_capsule: link.info.in_capsule.min(self.options.in_capsule.into()),
+        };
         let mut queues = KVec::new();
         let started = (1..)
             .zip(link.transports)
             .try_for_each(|(number, transport)| {
                 queues.reserve(1, GFP_KERNEL)?;
-                let (owner, depth) = (self.clone(), link.shape.depth);
-                let memory = (self.options.register, self.max_pieces);
-                let queue = IoQueue::new(number, transport, owner, depth, memory)?;
-                // In the list only if it runs, for who stops it waits for that.
-                queue.start(&self.tasks);
+                let queue =
+                    IoQueue::new(number, transport, self.clone(), link.shape.depth, memory)?;
+                // In the list only if it runs, for it is to be stopped then.
+                queue.start();
                 Ok(queues.push(queue, GFP_KERNEL)?)
             });
         *self.queues.lock() = queues;
@@ -247,6 +253,10 @@ impl WorkItem<SCANNER> for Controller {
 }
 
 impl Owner for Controller {
+    fn tasks(&self) -> &Queue {
+        &self.tasks
+    }
+
     fn broken(&self, errno: Errno) {
         let mut control = self.control.lock();
         if !control.broken {

@@ -19,6 +19,8 @@ fn get<const N: usize>(data: &[u8], at: usize) -> Result<[u8; N]> {
 pub(crate) struct Controller {
     /// The most bytes of data of a command, if there is a limit.
     pub(crate) max_data: Option<u32>,
+    /// The most bytes of data that may come right behind a command for I/O.
+    pub(crate) in_capsule: u32,
     /// What is written may be in a cache.
     pub(crate) write_cache: bool,
     pub(crate) can_discard: bool,
@@ -40,7 +42,16 @@ impl Controller {
             pr_err!("the target takes no keys\n");
             return Err(EINVAL);
         }
+        // In units of 16 bytes, and the command is a part of it.
+        let capsule = u32::from_le_bytes(get(data, 1792)?).saturating_mul(16);
+        let offset = u16::from_le_bytes(get(data, 1800)?);
+        let at_offset = sgls & 1 << 20 != 0 && offset == 0;
         Ok(Self {
+            in_capsule: if at_offset {
+                capsule.saturating_sub(64)
+            } else {
+                0
+            },
             // A power of two of the smallest page, which is 4096 bytes with every target.
             max_data: match mdts {
                 0 => None,

@@ -17,6 +17,10 @@ use crate::{
         IDENTIFY, //
     },
     options::Options,
+    queue::{
+        Inlet,
+        Reader, //
+    },
     transport::{
         Transport,
         Way, //
@@ -24,6 +28,7 @@ use crate::{
 };
 use kernel::{
     prelude::*,
+    sync::Arc,
     time::{
         delay::fsleep,
         Delta, //
@@ -51,7 +56,7 @@ pub(crate) struct Link {
     pub(crate) admin: Admin,
     pub(crate) info: Controller,
     pub(crate) shape: Shape,
-    pub(crate) transports: KVec<Transport>,
+    pub(crate) transports: KVec<(Transport, Arc<Inlet>)>,
     /// How many pieces of memory a region has at most.
     pub(crate) max_pieces: usize,
 }
@@ -94,7 +99,13 @@ pub(crate) struct Admin {
 impl Admin {
     /// Sleeps.
     fn connect(way: &Way, options: &Options) -> Result<Self> {
-        let mut channel = Channel::new(Transport::connect(way, 0, ADMIN_ENTRIES, 0)?)?;
+        let mut channel = Channel::new(Transport::connect(
+            way,
+            0,
+            ADMIN_ENTRIES,
+            0,
+            None::<KBox<Reader>>,
+        )?)?;
         let connect = Command::connect(0, ADMIN_ENTRIES - 1, options.keep_alive);
         let data = connect_data(
             &options.host_id.0,
@@ -165,8 +176,10 @@ impl Admin {
         options: &Options,
         number: u16,
         entries: u16,
-    ) -> Result<Transport> {
-        let transport = Transport::connect(way, number, entries, self.controller)?;
+    ) -> Result<(Transport, Arc<Inlet>)> {
+        let inlet = Arc::pin_init(Inlet::new(), GFP_KERNEL)?;
+        let reader = KBox::new(Reader(inlet.clone()), GFP_KERNEL)?;
+        let transport = Transport::connect(way, number, entries, self.controller, Some(reader))?;
         let mut channel = Channel::new(transport)?;
         let data = connect_data(
             &options.host_id.0,
@@ -179,7 +192,7 @@ impl Admin {
             Command::connect(number, entries - 1, 0),
             &data,
         )?;
-        Ok(channel.into_transport())
+        Ok((channel.into_transport(), inlet))
     }
 
     /// Calls `found` with each namespace that there is. Sleeps.

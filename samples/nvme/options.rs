@@ -75,6 +75,8 @@ pub(crate) struct Options {
     pub(crate) ctrl_loss: u32,
     /// How many milliseconds a command may take.
     pub(crate) timeout: u32,
+    /// How many bytes of data may come right behind a command, if the target takes so many.
+    pub(crate) in_capsule: u16,
     /// How the memory of I/O is registered.
     pub(crate) register: Call,
 }
@@ -99,6 +101,7 @@ impl Options {
             reconnect_delay: 10_000,
             ctrl_loss: 600_000,
             timeout: 30_000,
+            in_capsule: 4096,
             register: Call::Regbv,
         };
         let words = text.split([',', ' ', '\n', '\t']);
@@ -117,6 +120,7 @@ impl Options {
                 "reconnect_delay" => seconds(value, &mut options.reconnect_delay),
                 "ctrl_loss_tmo" => seconds(value, &mut options.ctrl_loss),
                 "io_timeout" => seconds(value, &mut options.timeout),
+                "in_capsule" => number(value, 0, 16384, &mut options.in_capsule),
                 "register" => Call::parse(value).map(|call| options.register = call),
                 _ => None,
             };

@@ -5,41 +5,33 @@
 //! A command has a place in it, which is its request's tag. It has ended when its capsule was sent and the
 //! response is there, whichever comes first; then its key is ended, and then its request.
 //!
-//! One task takes what comes ([`IoQueue::start`]), so it may sleep to end keys. Lock order: the places are a
-//! leaf.
+//! What comes is taken where it comes, in softirq mostly ([`IoQueue::take`]). What has no keys ends there; the
+//! others are left to a work item, which may sleep. Lock order: the places are a leaf.
 
+mod inlet;
 mod io;
+mod places;
 
 use crate::{
     identify::Namespace,
     keys::Call,
-    response::Response,
     transport::{
-        Capsule,
         Event,
         Transport, //
     }, //
 };
-use block::{
-    Pieces,
-    Status, //
+use block::Op;
+pub(crate) use inlet::{
+    Inlet,
+    Reader, //
 };
-use io::Io;
 pub(crate) use io::NotTaken;
+use io::Prepared;
 use kernel::{
     impl_has_work,
-    new_spinlock,
     new_work,
     prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
-        Arc,
-        Completion,
-        SpinLock, //
-    },
+    sync::Arc,
     workqueue::{
         Queue,
         Work,
@@ -48,38 +40,33 @@ use kernel::{
 };
 use kfabric::{
     consumer::Errno,
+    irqlock::IrqLock,
+    new_irq_lock,
     NoIo, //
 };
+use places::Places;
 
-/// A place for a command.
-struct Place {
-    /// Unless it is being sent.
-    capsule: Option<Capsule>,
-    /// Room to list a request's memory, unless it is in use.
-    list: Option<Pieces>,
-    /// What the command under way is for.
-    io: Option<Io>,
-    /// How it has ended.
-    response: Option<Response>,
-}
+/// How many commands at once have data in their capsules.
+const ROOMY: u16 = 32;
 
-/// What has ended, and how.
-type Over = (u16, Io, Status);
-
-impl Place {
-    /// What is over now, if the response is there, and the capsule back.
-    fn over(&mut self, number: u16) -> Option<Over> {
-        self.capsule.as_ref()?;
-        let status = self.response?.status.to_block();
-        self.response = None;
-        Some((number, self.io.take()?, status))
-    }
-}
-
-/// Who is told that a queue is of no use any more.
+/// Who has queues.
 pub(crate) trait Owner: Send + Sync + 'static {
-    /// It isn't. May be told more than once. May sleep.
+    /// A queue is of no use any more. May be told more than once. May sleep.
     fn broken(&self, errno: Errno);
+
+    /// Where work of theirs is done.
+    fn tasks(&self) -> &Queue;
+}
+
+/// How the memory of requests gets to the target.
+#[derive(Clone, Copy)]
+pub(crate) struct Memory {
+    /// By which call it is registered,
+    pub(crate) call: Call,
+    /// in how many pieces at most;
+    pub(crate) pieces: usize,
+    /// and how many bytes go in a capsule instead.
+    pub(crate) in_capsule: u32,
 }
 
 /// A queue of I/O commands.
@@ -87,15 +74,12 @@ pub(crate) trait Owner: Send + Sync + 'static {
 pub(crate) struct IoQueue {
     number: u16,
     transport: Transport,
-    /// How the memory of requests is registered.
-    call: Call,
+    inlet: Arc<Inlet>,
+    memory: Memory,
     #[pin]
-    places: SpinLock<KVec<Place>>,
+    places: IrqLock<Places>,
     owner: Arc<dyn Owner>,
-    stops: Atomic<bool>,
-    #[pin]
-    stopped: Completion,
-    /// Takes what comes.
+    /// Ends what is over, where that may take time.
     #[pin]
     work: Work<IoQueue>,
 }
@@ -105,33 +89,26 @@ impl_has_work! {
 }
 
 impl IoQueue {
-    /// A queue over a connection, for so many commands at once with so many pieces of memory, registered by
-    /// a call. May sleep.
+    /// A queue over a connection, for so many commands at once. May sleep.
     pub(crate) fn new(
         number: u16,
-        transport: Transport,
+        (transport, inlet): (Transport, Arc<Inlet>),
         owner: Arc<dyn Owner>,
         depth: u16,
-        (call, pieces): (Call, usize),
+        memory: Memory,
     ) -> Result<Arc<Self>> {
-        let mut places = KVec::with_capacity(depth.into(), GFP_KERNEL)?;
-        for number in 0..depth {
-            let place = Place {
-                capsule: Some(Capsule::new(number)?),
-                list: Some(Pieces::with_capacity(pieces)?),
-                io: None,
-                response: None,
-            };
-            places.push(place, GFP_KERNEL)?;
-        }
+        let roomy = match memory.in_capsule {
+            0 => (0, 0),
+            bytes => (depth.min(ROOMY), usize::try_from(bytes)?),
+        };
+        let places = Places::new(depth, memory.pieces, roomy)?;
         let queue = pin_init!(Self {
             number,
             transport,
-            call,
-            places <- new_spinlock!(places),
+            inlet,
+            memory,
+            places <- new_irq_lock!(places, c"kfi_nvme_places"),
             owner,
-            stops: Atomic::new(false),
-            stopped <- Completion::new(),
             work <- new_work!("kfi_nvme_queue"),
         });
         Arc::pin_init(queue, GFP_KERNEL)
@@ -152,85 +129,110 @@ impl IoQueue {
         let Ok(number) = u16::try_from(request.tag()) else {
             return Err(NotTaken(request, Errno::EINVAL));
         };
-        let taken = {
-            let mut places = self.places.lock();
-            places
-                .get_mut(usize::from(number))
-                .and_then(|place| Some((place.capsule.take()?, place.list.take())))
-        };
-        let Some((mut capsule, list)) = taken else {
+        let data = self.fits_in_capsule(&request);
+        let Some((mut capsule, list)) = self.places.with(|places| places.begin(number, data))
+        else {
             return Err(NotTaken(request, Errno::EAGAIN));
         };
-        let (io, command, list) = match self.prepare(namespace, format, request, list) {
-            Ok(prepared) => prepared,
-            Err((not_taken, list)) => {
-                self.with_place(number, |place| {
-                    (place.capsule, place.list) = (Some(capsule), list);
-                });
-                return match not_taken {
-                    Some(not_taken) => Err(not_taken),
-                    None => Ok(()),
+        let prepared = self.prepare(namespace, format, request, list, &mut capsule);
+        let (not_taken, list) = match prepared {
+            Ok(Prepared {
+                io,
+                command,
+                data,
+                list,
+            }) => {
+                let set = capsule.set(number, &command.with_id(number), data);
+                // Before it is sent: the response may be there at once.
+                self.places.with(|places| places.send(number, io, list));
+                let sent = match set {
+                    Ok(()) => self.transport.send(capsule),
+                    Err(errno) => Err((errno, capsule)),
                 };
+                let Err((errno, back)) = sent else {
+                    return Ok(());
+                };
+                capsule = back;
+                let io = self.places.with(|places| places.abandon(number));
+                let request = io.and_then(|io| self.close(number, io));
+                (request.map(|request| NotTaken(request, errno)), None)
             }
+            Err(refused) => refused,
         };
-        capsule.set(&command.with_id(number));
-        // Before it is sent: the response may be there at once.
-        self.with_place(number, |place| {
-            // Nothing that came before is about it.
-            (place.io, place.list, place.response) = (Some(io), list, None);
+        self.places.with(|places| {
+            places.give_back(number, capsule);
+            places.list(number, list);
         });
-        let Err((errno, capsule)) = self.transport.send(capsule) else {
-            return Ok(());
-        };
-        let io = self.with_place(number, |place| {
-            place.capsule = Some(capsule);
-            place.io.take()
-        });
-        match io.flatten().and_then(|io| self.close(number, io)) {
-            Some(request) => Err(NotTaken(request, errno)),
+        match not_taken {
+            Some(not_taken) => Err(not_taken),
             None => Ok(()),
         }
     }
 
-    /// Takes what comes, in a task of this queue's, until it is [stopped](Self::stop). To be called once.
-    pub(crate) fn start(self: &Arc<Self>, tasks: &Queue) {
-        // It isn't queued yet.
-        let _ = tasks.enqueue(self.clone());
+    /// Can the data of a request be in its capsule?
+    fn fits_in_capsule(&self, request: &block::Request) -> bool {
+        let most = self.memory.in_capsule;
+        match request.op() {
+            Op::Write => request.bytes() <= most,
+            Op::Discard => most >= 16,
+            _ => false,
+        }
     }
 
-    fn take(&self, event: Event) {
-        let over = match event {
-            Event::Sent(number, capsule) => self.with_place(number, |place| {
-                place.capsule = Some(capsule);
-                place.over(number)
-            }),
+    /// Takes what comes from here on, until it is [stopped](Self::stop). To be called once. May sleep.
+    pub(crate) fn start(self: &Arc<Self>) {
+        self.inlet.open(self);
+    }
+
+    /// Takes what has happened on the connection. Any context.
+    fn take(self: &Arc<Self>, event: Event) {
+        let number = match event {
+            Event::Sent(number, capsule) => {
+                self.places.with(|places| places.give_back(number, capsule));
+                number
+            }
             Event::Response(response) => {
-                let number = response.id;
-                let over = self.with_place(number, |place| {
-                    place.io.as_ref()?;
-                    place.response = Some(response);
-                    Some(place.over(number))
-                });
-                match over.flatten() {
-                    Some(over) => Some(over),
-                    None => {
-                        pr_err!("queue {}: a response to nothing: {number}\n", self.number);
-                        self.owner.broken(Errno::EIO);
-                        return;
-                    }
+                if !self.places.with(|places| places.respond(response)) {
+                    let number = response.id;
+                    pr_err!("queue {}: a response to nothing: {number}\n", self.number);
+                    return self.broken(Errno::EIO);
                 }
+                response.id
             }
             Event::Broken(errno, capsule) => {
                 if let Some((number, capsule)) = capsule {
-                    self.with_place(number, |place| place.capsule = Some(capsule));
+                    self.places.with(|places| places.give_back(number, capsule));
                 }
-                if !self.stops.load(Relaxed) {
-                    self.owner.broken(errno);
-                }
-                return;
+                return self.broken(errno);
             }
         };
-        if let Some((number, io, status)) = over.flatten() {
+        let Some((io, status)) = self.places.with(|places| places.over(number)) else {
+            return;
+        };
+        match io.without_keys() {
+            Ok(request) => request.end(status),
+            Err(io) => {
+                self.places.with(|places| places.keep(number, io, status));
+                self.work();
+            }
+        }
+    }
+
+    /// Whoever has it is to be told. Any context.
+    fn broken(self: &Arc<Self>, errno: Errno) {
+        self.places.with(|places| places.broken = Some(errno));
+        self.work();
+    }
+
+    /// Has the work item do what there is to do. Any context.
+    fn work(self: &Arc<Self>) {
+        // Already queued is as good.
+        let _ = self.owner.tasks().enqueue(self.clone());
+    }
+
+    /// Ends what is over. Sleeps.
+    fn settle(&self) {
+        while let Some((number, io, status)) = self.places.with(|places| places.kept()) {
             if let Some(request) = self.close(number, io) {
                 request.end(status);
             }
@@ -242,23 +244,17 @@ impl IoQueue {
     ///
     /// To be called when nothing is submitted any more, and once.
     pub(crate) fn stop(&self, mut left: impl FnMut(block::Request)) {
-        self.stops.store(true, Relaxed);
         self.transport.shut_down();
-        self.transport.wake();
-        self.stopped.wait_for_completion();
+        self.inlet.shut();
+        self.settle();
         // Whatever has come until now is of no interest any more: the target may or may not have done
         // it, and doing it again does no harm.
-        let depth = self.places.lock().len();
-        for number in 0..u16::try_from(depth).unwrap_or(u16::MAX) {
-            let io = self.with_place(number, |place| place.io.take());
-            if let Some(request) = io.flatten().and_then(|io| self.close(number, io)) {
+        for number in 0..self.places.with(|places| places.depth()) {
+            let io = self.places.with(|places| places.abandon(number));
+            if let Some(request) = io.and_then(|io| self.close(number, io)) {
                 left(request);
             }
         }
-    }
-
-    fn with_place<R>(&self, number: u16, f: impl FnOnce(&mut Place) -> R) -> Option<R> {
-        self.places.lock().get_mut(usize::from(number)).map(f)
     }
 }
 
@@ -267,13 +263,9 @@ impl WorkItem for IoQueue {
 
     fn run(this: Arc<Self>) {
         let _noio = NoIo::enter();
-        while !this.stops.load(Relaxed) {
-            match this.transport.wait(None) {
-                Ok(Some(event)) => this.take(event),
-                Ok(None) => (),
-                Err(_) => break,
-            }
+        this.settle();
+        if let Some(errno) = this.places.with(|places| places.broken.take()) {
+            this.owner.broken(errno);
         }
-        this.stopped.complete_all();
     }
 }

@@ -32,7 +32,8 @@ use kfabric::consumer::{
     MrMode,
     MsgEndpoint,
     Request,
-    RequestQueue, //
+    RequestQueue,
+    RequestReader, //
 };
 
 /// How long the target may take to accept a connection, in milliseconds.
@@ -50,17 +51,33 @@ pub(crate) enum Tag {
 pub(crate) struct Capsule(Request<KVec<u8>, Tag>);
 
 impl Capsule {
-    /// Room for commands of one place in a queue. May sleep.
-    pub(crate) fn new(place: u16) -> Result<Self> {
-        let bytes = KVec::from_elem(0, COMMAND, GFP_KERNEL)?;
+    /// Room for commands of one place in a queue, and for so many bytes of data. May sleep.
+    pub(crate) fn new(place: u16, data: usize) -> Result<Self> {
+        let bytes = KVec::from_elem(0, COMMAND + data, GFP_KERNEL)?;
         Ok(Self(Request::new(bytes, Tag::Command(place))?))
     }
 
-    /// Writes a command. Any context.
-    pub(crate) fn set(&mut self, command: &Command) {
+    /// Writes a command of a place, behind which there are so many bytes of [data](Self::data). Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: there aren't that many.
+    pub(crate) fn set(&mut self, place: u16, command: &Command, data: usize) -> Result<(), Errno> {
+        *self.0.context_mut() = Tag::Command(place);
         let to = self.0.memory_mut().iter_mut();
         to.zip(command.as_bytes())
             .for_each(|(to, from)| *to = *from);
+        self.0.set_part(0, COMMAND + data)
+    }
+
+    /// Room for so many bytes of data, if it has that. Any context.
+    pub(crate) fn data(&mut self, len: usize) -> Option<&mut [u8]> {
+        self.0.memory_mut().get_mut(COMMAND..COMMAND + len)
+    }
+
+    /// Whether it has room for data. Any context.
+    pub(crate) fn has_room(&self) -> bool {
+        self.0.memory().len() > COMMAND
     }
 }
 
@@ -120,17 +137,27 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Connects a queue for so many commands at once. Sleeps until the target has answered.
+    /// Connects a queue for so many commands at once. If there is a reader, what happens is for it to read;
+    /// what it leaves can be waited for. Sleeps until the target has answered.
     ///
     /// # Errors
     ///
     /// - `ECONNREFUSED`: it doesn't want to, or nobody listens there.
     /// - `ETIMEDOUT`.
-    pub(crate) fn connect(way: &Way, queue: u16, entries: u16, controller: u16) -> Result<Self> {
+    pub(crate) fn connect<R: RequestReader<KVec<u8>, Tag>>(
+        way: &Way,
+        queue: u16,
+        entries: u16,
+        controller: u16,
+        reader: Option<KBox<R>>,
+    ) -> Result<Self> {
         let (info, domain) = (wanted(&way.offers)?, way.domain.clone());
         let places = 2 * usize::from(entries) + 2;
         let options = CompletionQueueOptions::default().size(places).waits();
-        let requests = RequestQueue::open(&domain, options)?;
+        let requests = match reader {
+            Some(reader) => RequestQueue::open_read_by(&domain, options, reader)?,
+            None => RequestQueue::open(&domain, options)?,
+        };
         let endpoint = MsgEndpoint::open(&domain, info, &requests, &requests)?.enable()?;
         // Before it is connected: the first response may be there at once.
         for _ in 0..entries {
@@ -173,13 +200,18 @@ impl Transport {
             .map_err(|refused| (refused.errno(), Capsule(refused.into_inner())))
     }
 
-    /// Waits for what happens next, so many milliseconds or for ever; `None` if nothing does, or if
-    /// [`wake`](Self::wake) was called. Sleeps.
+    /// Waits for what happens next, so many milliseconds or for ever; `None` if nothing does. Sleeps.
     pub(crate) fn wait(&self, msecs: Option<u32>) -> Result<Option<Event>> {
         Ok(self.queue.wait(msecs)?.map(|ended| self.event(ended)))
     }
 
-    fn event(&self, ended: Ended<KVec<u8>, Tag>) -> Event {
+    /// What has happened next, if anything has. Any context.
+    pub(crate) fn read(&self) -> Option<Event> {
+        self.queue.read().ok()?.map(|ended| self.event(ended))
+    }
+
+    /// What it means that something has ended. Any context.
+    pub(crate) fn event(&self, ended: Ended<KVec<u8>, Tag>) -> Event {
         match ended {
             Ended::Done(request, done) => match (done.kind, request.context()) {
                 (_, Tag::Command(place)) => Event::Sent(*place, Capsule(request)),
@@ -207,12 +239,6 @@ impl Transport {
                 Event::Broken(failure.errno, None)
             }
         }
-    }
-
-    /// Brings who waits back. Any context.
-    pub(crate) fn wake(&self) {
-        // It was opened for waiting.
-        let _ = self.queue.signal();
     }
 
     /// Ends the connection; what is under way fails. May sleep.

@@ -135,6 +135,32 @@ pub trait RequestHandler<B: Local, C: Send + 'static = ()>: Send + Sync + 'stati
     fn ended(&self, ended: Ended<B, C>);
 }
 
+/// Who reads a queue of requests, when there is something to read.
+pub trait RequestReader<B: Local, C: Send + 'static = ()>: Send + Sync + 'static {
+    /// Transfers have ended, and should be [read](RequestQueue::read), all of them: it is called again for
+    /// the first that ends after somebody has found the queue empty. Those that it doesn't read are there for
+    /// others, also for who [waits](RequestQueue::wait).
+    ///
+    /// In the context of [`RequestHandler::ended`].
+    fn came(&self, requests: Requests<'_, B, C>);
+}
+
+/// What can be read from a queue of requests.
+pub struct Requests<'a, B: Local, C: Send + 'static> {
+    completions: Completions<'a>,
+    requests: PhantomData<fn() -> (B, C)>,
+}
+
+impl<B: Local, C: Send + 'static> Requests<'_, B, C> {
+    /// As [`RequestQueue::read`]. Any context.
+    pub fn read(&self) -> Result<Option<Ended<B, C>>, Errno> {
+        let mut room = [Completion::ROOM];
+        let read = self.completions.read(&mut room)?;
+        // SAFETY: Of a queue of such requests only, by `open_read_by`.
+        Ok(unsafe { Ended::from_read(read) })
+    }
+}
+
 /// A completion queue whose endpoints transfer the memory of requests, and which gives these back: with
 /// memory of type `B` and contexts of type `C`.
 ///
@@ -172,24 +198,36 @@ pub struct RequestQueue<B: Local, C: Send + 'static = ()> {
     requests: PhantomData<fn() -> (B, C)>,
 }
 
-/// A handler, as a completion queue has it.
-struct Takes<H, B, C>(KBox<H>, PhantomData<fn() -> (B, C)>);
+/// Takes all there is to read for a handler.
+struct Takes<H>(KBox<H>);
 
-impl<H, B, C> CompletionHandler for Takes<H, B, C>
+impl<B, C, H> RequestReader<B, C> for Takes<H>
 where
     H: RequestHandler<B, C>,
     B: Local,
     C: Send + 'static,
 {
-    fn completions(&self, completions: Completions<'_>) {
-        let mut room = [Completion::ROOM];
-        while let Ok(read) = completions.read(&mut room) {
-            // SAFETY: It is on queues of such requests only, by `open_with`.
-            match unsafe { Ended::from_read(read) } {
-                Some(ended) => self.0.ended(ended),
-                None => return,
-            }
+    fn came(&self, requests: Requests<'_, B, C>) {
+        while let Ok(Some(ended)) = requests.read() {
+            self.0.ended(ended);
         }
+    }
+}
+
+/// A reader, as a completion queue has it.
+struct Reads<H, B, C>(KBox<H>, PhantomData<fn() -> (B, C)>);
+
+impl<H, B, C> CompletionHandler for Reads<H, B, C>
+where
+    H: RequestReader<B, C>,
+    B: Local,
+    C: Send + 'static,
+{
+    fn completions(&self, completions: Completions<'_>) {
+        self.0.came(Requests {
+            completions,
+            requests: PhantomData,
+        });
     }
 }
 
@@ -214,8 +252,23 @@ impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
         handler: KBox<H>,
     ) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
-        let takes = KBox::new(Takes(handler, PhantomData), GFP_KERNEL)?;
-        Self::of(CompletionQueue::open(domain, options.handler(takes))?)
+        let takes = KBox::new(Takes(handler), GFP_KERNEL)?;
+        Self::open_read_by(domain, options, takes)
+    }
+
+    /// The same, for a queue with a reader. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// As [`CompletionQueue::open`].
+    pub fn open_read_by<H: RequestReader<B, C>>(
+        domain: &Arc<Domain>,
+        options: CompletionQueueOptions,
+        reader: KBox<H>,
+    ) -> Result<Arc<Self>, Errno> {
+        let _noio = NoIo::enter();
+        let reads = KBox::new(Reads(reader, PhantomData), GFP_KERNEL)?;
+        Self::of(CompletionQueue::open(domain, options.handler(reads))?)
     }
 
     fn of(queue: Arc<CompletionQueue>) -> Result<Arc<Self>, Errno> {

@@ -7,13 +7,15 @@ use crate::{
     command::{
         range,
         Blocks,
-        Command, //
+        Command,
+        RANGE, //
     },
     identify::Namespace,
     keys::{
         KeyedBuffer,
         KeyedIo, //
-    }, //
+    },
+    transport::Capsule, //
 };
 use block::{
     Op,
@@ -24,9 +26,12 @@ use kernel::{
     pr_err_once,
     prelude::*, //
 };
-use kfabric::consumer::{
-    Access,
-    Errno, //
+use kfabric::{
+    consumer::{
+        Access,
+        Errno, //
+    },
+    num::index, //
 };
 
 /// What a command is for, with what the target has a key to.
@@ -39,23 +44,46 @@ pub(super) enum Io {
     Bare(block::Request),
 }
 
+impl Io {
+    /// The request of what the target has no key to, which can end at once. Any context.
+    pub(super) fn without_keys(self) -> Result<block::Request, Self> {
+        match self {
+            Self::Bare(request) => Ok(request),
+            keyed => Err(keyed),
+        }
+    }
+}
+
+/// What is to be sent for a request.
+pub(super) struct Prepared {
+    pub(super) io: Io,
+    pub(super) command: Command,
+    /// How many bytes of data are behind the command.
+    pub(super) data: usize,
+    /// The list of pieces, if it wasn't needed.
+    pub(super) list: Option<Pieces>,
+}
+
+/// With the request, if it should be tried again.
+pub(super) type NotPrepared = (Option<NotTaken>, Option<Pieces>);
+
 /// A request that the queue doesn't take now, and why.
 pub(crate) struct NotTaken(pub(crate) block::Request, pub(crate) Errno);
 
 impl IoQueue {
-    /// Makes a command of a request, and keys for its data.
+    /// Makes a command of a request, and keys for its data, unless they are in the capsule.
     ///
     /// # Errors
     ///
     /// With the list, and the request if it should be tried again.
-    #[allow(clippy::type_complexity)]
     pub(super) fn prepare(
         &self,
         namespace: u32,
         format: &Namespace,
         request: block::Request,
         list: Option<Pieces>,
-    ) -> Result<(Io, Command, Option<Pieces>), (Option<NotTaken>, Option<Pieces>)> {
+        capsule: &mut Capsule,
+    ) -> Result<Prepared, NotPrepared> {
         let sectors_shift = format.block_shift - 9;
         let blocks = Blocks {
             namespace,
@@ -65,48 +93,65 @@ impl IoQueue {
         let command = match request.op() {
             Op::Read => Command::read(blocks),
             Op::Write => Command::write(blocks, request.is_fua()),
-            Op::Flush => {
-                return Ok((Io::Bare(request), Command::flush(namespace), list));
-            }
+            Op::Flush => return Ok(bare(request, Command::flush(namespace), 0, list)),
             Op::WriteZeroes => {
                 let command = Command::write_zeroes(blocks, request.may_unmap());
-                return Ok((Io::Bare(request), command, list));
+                return Ok(bare(request, command, 0, list));
             }
-            Op::Discard => return self.discard(blocks, request, list),
+            Op::Discard => return self.discard(blocks, request, list, capsule),
             Op::Other => {
                 request.end(Status::NotSupported);
                 return Err((None, list));
             }
         };
+        if request.op() == Op::Write && capsule.has_room() {
+            let (bytes, len) = (request.bytes(), index(request.bytes()));
+            return match capsule.data(len).map(|to| request.copy_out(to)) {
+                Some(Ok(())) => Ok(bare(request, command.with_data(bytes), len, list)),
+                _ => Err((refuse(request, Errno::EINVAL), list)),
+            };
+        }
         match KeyedIo::new(
             &self.transport,
-            self.call,
+            self.memory.call,
             request,
             list.unwrap_or_default(),
         ) {
-            Ok((keyed, key)) => Ok((Io::Data(keyed), command.with_key(Some(key)), None)),
+            Ok((keyed, key)) => Ok(Prepared {
+                io: Io::Data(keyed),
+                command: command.with_key(Some(key)),
+                data: 0,
+                list: None,
+            }),
             Err(Some(not)) => Err((refuse(not.request, not.errno), Some(not.list))),
             Err(None) => Err((None, None)),
         }
     }
 
-    #[allow(clippy::type_complexity)]
     fn discard(
         &self,
         blocks: Blocks,
         request: block::Request,
         list: Option<Pieces>,
-    ) -> Result<(Io, Command, Option<Pieces>), (Option<NotTaken>, Option<Pieces>)> {
+        capsule: &mut Capsule,
+    ) -> Result<Prepared, NotPrepared> {
+        let (range, discard) = (range(blocks), Command::discard(blocks.namespace));
+        if let Some(to) = capsule.data(range.len()) {
+            to.copy_from_slice(&range);
+            return Ok(bare(request, discard.with_data(RANGE), range.len(), list));
+        }
         let mut data = KVec::new();
         let keyed = data
-            .extend_from_slice(&range(blocks), GFP_KERNEL)
+            .extend_from_slice(&range, GFP_KERNEL)
             .map_err(|_| Errno::ENOMEM)
             .and_then(|()| KeyedBuffer::new(&self.transport, data, Access::REMOTE_READ));
         match keyed {
-            Ok((keyed, key)) => {
-                let command = Command::discard(blocks.namespace).with_key(Some(key));
-                Ok((Io::Range(keyed, request), command, list))
-            }
+            Ok((keyed, key)) => Ok(Prepared {
+                io: Io::Range(keyed, request),
+                command: discard.with_key(Some(key)),
+                data: 0,
+                list,
+            }),
             Err(errno) => Err((refuse(request, errno), list)),
         }
     }
@@ -116,7 +161,7 @@ impl IoQueue {
         match io {
             Io::Data(keyed) => {
                 let (request, list) = keyed.close()?;
-                self.with_place(number, |place| place.list = Some(list));
+                self.places.with(|places| places.list(number, Some(list)));
                 Some(request)
             }
             Io::Range(keyed, request) => {
@@ -125,6 +170,16 @@ impl IoQueue {
             }
             Io::Bare(request) => Some(request),
         }
+    }
+}
+
+/// What is to be sent for a request that the target gets no key for.
+fn bare(request: block::Request, command: Command, data: usize, list: Option<Pieces>) -> Prepared {
+    Prepared {
+        io: Io::Bare(request),
+        command,
+        data,
+        list,
     }
 }
 

@@ -13,8 +13,8 @@ port=$config/nvmet/ports/1
 behind=/dev/nullb0
 disk=/dev/kfi_nvme0n1
 calls="reg regv regbv regsgl regattr"
-names="connect limits sizes data random together flush discard zeroes mount again $calls idle namespace
-	wrong_nqn wrong_host wrong_port held given_up unload removal"
+names="connect limits sizes data random together flush discard zeroes mount again $calls capsule idle
+	namespace wrong_nqn wrong_host wrong_port held given_up unload removal"
 dir=$(mktemp -d) || exit
 
 # The target: a namespace of 1 GiB in memory, at the address of an RDMA device.
@@ -188,6 +188,28 @@ registered_by()
 	random_pieces 4
 }
 
+# Small writes go in the capsule, which saves the target reading them: two packets of each. Without it is
+# the same data.
+in_capsule()
+{
+	_without=$(leave && connect in_capsule=0 && written) &&
+		random_pieces 2 && zeroed blkdiscard -o 1048576 -l 1048576 $disk || return
+	_with=$(leave && connect && written) && [ "$_without" -ge $((_with + 128)) ] ||
+		{ echo "$_without packets without, $_with with"; return 1; }
+}
+# How many packets it takes to write 128 sectors one by one, each of which is seen at the other side.
+written()
+{
+	_before=$(packets)
+	dd if="$dir/a" of=$disk bs=512 count=128 oflag=direct 2>/dev/null || return
+	# Counters are read anew after a while.
+	sleep 0.1
+	_after=$(packets)
+	forget
+	same $((64 << 10)) "$dir/a" $behind >&2 && echo $((_after - _before))
+}
+packets() { cat /sys/class/infiniband/rxe_ep/ports/1/hw_counters/sent_pkts; }
+
 # What the log says from a mark on: it may be full, so lines can't be counted.
 mark()
 {
@@ -303,6 +325,7 @@ check nvme.again again
 for call in $calls; do
 	check "nvme.$call" registered_by "$call"
 done
+check nvme.capsule in_capsule
 check nvme.idle idle
 check nvme.namespace namespace
 check nvme.wrong_nqn fails "no such subsystem" nqn=other

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The places of a queue: what there is of each command that is under way, and of each that may be.
+
+use super::io::Io;
+use crate::{
+    response::Response,
+    transport::Capsule, //
+};
+use block::{
+    Pieces,
+    Status, //
+};
+use kernel::prelude::*;
+use kfabric::consumer::Errno;
+
+/// A place for a command.
+struct Place {
+    /// Unless it is being sent.
+    capsule: Option<Capsule>,
+    /// A command of this place is being sent, by this capsule or another.
+    sending: bool,
+    /// Room to list a request's memory, unless it is in use.
+    list: Option<Pieces>,
+    /// What the command under way is for.
+    io: Option<Io>,
+    /// How it has ended.
+    response: Option<Response>,
+    /// What is over, but its keys have to be ended.
+    over: Option<(Io, Status)>,
+}
+
+/// The places of a queue.
+pub(super) struct Places {
+    places: KVec<Place>,
+    /// Capsules with room for data, for any place.
+    roomy: KVec<Capsule>,
+    /// Which places have something that is over, in the order in which it was.
+    over: KVec<u16>,
+    /// Why the connection is of no use any more, if that is so and nobody was told.
+    pub(super) broken: Option<Errno>,
+}
+
+impl Places {
+    /// So many, each with room to list so many pieces of memory; and so many capsules with room for so much
+    /// data. May sleep.
+    pub(super) fn new(depth: u16, pieces: usize, (count, data): (u16, usize)) -> Result<Self> {
+        let mut places = KVec::with_capacity(depth.into(), GFP_KERNEL)?;
+        for number in 0..depth {
+            let place = Place {
+                capsule: Some(Capsule::new(number, 0)?),
+                sending: false,
+                list: Some(Pieces::with_capacity(pieces)?),
+                io: None,
+                response: None,
+                over: None,
+            };
+            places.push(place, GFP_KERNEL)?;
+        }
+        let mut roomy = KVec::with_capacity(count.into(), GFP_KERNEL)?;
+        for _ in 0..count {
+            roomy.push(Capsule::new(0, data)?, GFP_KERNEL)?;
+        }
+        Ok(Self {
+            places,
+            roomy,
+            over: KVec::with_capacity(depth.into(), GFP_KERNEL)?,
+            broken: None,
+        })
+    }
+
+    pub(super) fn depth(&self) -> u16 {
+        u16::try_from(self.places.len()).unwrap_or(u16::MAX)
+    }
+
+    fn get(&mut self, number: u16) -> Option<&mut Place> {
+        self.places.get_mut(usize::from(number))
+    }
+
+    /// Takes a place for a command: a capsule, with room for data if that is wanted and there is one, and room
+    /// to list memory. `None` if it isn't free.
+    pub(super) fn begin(&mut self, number: u16, data: bool) -> Option<(Capsule, Option<Pieces>)> {
+        let place = self.places.get_mut(usize::from(number))?;
+        if place.sending || place.io.is_some() {
+            return None;
+        }
+        let roomy = if data { self.roomy.pop() } else { None };
+        let capsule = roomy.or_else(|| place.capsule.take())?;
+        place.sending = true;
+        Some((capsule, place.list.take()))
+    }
+
+    /// A command is going to be sent from a place.
+    pub(super) fn send(&mut self, number: u16, io: Io, list: Option<Pieces>) {
+        if let Some(place) = self.get(number) {
+            // Nothing that came before is about it.
+            (place.io, place.list, place.response) = (Some(io), list, None);
+        }
+    }
+
+    /// A capsule was sent, or not.
+    pub(super) fn give_back(&mut self, number: u16, capsule: Capsule) {
+        let has_room = capsule.has_room();
+        if let Some(place) = self.places.get_mut(usize::from(number)) {
+            place.sending = false;
+            if !has_room {
+                place.capsule = Some(capsule);
+                return;
+            }
+        }
+        // There is room, since it came from there.
+        let _ = self.roomy.push_within_capacity(capsule);
+    }
+
+    /// Room to list memory is back.
+    pub(super) fn list(&mut self, number: u16, list: Option<Pieces>) {
+        if let (Some(place), Some(list)) = (self.get(number), list) {
+            place.list = Some(list);
+        }
+    }
+
+    /// There is a response; `false` if nothing is under way that it would be for.
+    pub(super) fn respond(&mut self, response: Response) -> bool {
+        match self.get(response.id) {
+            Some(place) if place.io.is_some() && place.response.is_none() => {
+                place.response = Some(response);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns what is over now, if the response is there, and the capsule back.
+    pub(super) fn over(&mut self, number: u16) -> Option<(Io, Status)> {
+        let place = self.get(number).filter(|place| !place.sending)?;
+        let status = place.response.take()?.status.to_block();
+        Some((place.io.take()?, status))
+    }
+
+    /// Keeps what is over until there is time to end its keys.
+    pub(super) fn keep(&mut self, number: u16, io: Io, status: Status) {
+        if let Some(place) = self.get(number) {
+            place.over = Some((io, status));
+            // There is room: its request has not ended, so its place has no other.
+            let _ = self.over.push_within_capacity(number);
+        }
+    }
+
+    /// Returns what was kept first.
+    pub(super) fn kept(&mut self) -> Option<(u16, Io, Status)> {
+        while !self.over.is_empty() {
+            let number = self.over.remove(0).ok()?;
+            if let Some((io, status)) = self.get(number).and_then(|place| place.over.take()) {
+                return Some((number, io, status));
+            }
+        }
+        None
+    }
+
+    /// Takes what a command is for that has not ended.
+    pub(super) fn abandon(&mut self, number: u16) -> Option<Io> {
+        self.get(number)?.io.take()
+    }
+}
