@@ -190,16 +190,18 @@ impl Local {
     /// - `EFAULT`: memory that can't be registered, NULL for one.
     /// - `EMSGSIZE`: more bytes than one transfer may have.
     /// - `E2BIG`: more pieces of memory than one transfer may have; a region would be one.
+    ///
+    /// To be called of [`NONE`](Self::NONE), which isn't moved by it.
     pub(crate) fn find(
+        &mut self,
         buffers: &Buffers<'_>,
         op: &Op,
         rules: &LocalRules,
         find: impl Fn(usize) -> Result<Described, Refusal>,
-    ) -> Result<Self, Refusal> {
-        let mut local = Self::NONE;
+    ) -> Result<(), Refusal> {
         let count = buffers.count_up_to(rules.segments)?;
         let Some(source) = buffers.source() else {
-            return Ok(local);
+            return Ok(());
         };
         let mut by_region = rules.by_region && !buffers.is_bare();
         for (index, segment) in source.segments(count).enumerate() {
@@ -208,8 +210,8 @@ impl Local {
             if len == 0 {
                 return Err(here(Refusal::new(Errno::EINVAL, c"segment of length 0")));
             }
-            let sum = local.bytes.checked_add(len);
-            local.bytes = sum.ok_or(here(Refusal::new(
+            let sum = self.bytes.checked_add(len);
+            self.bytes = sum.ok_or(here(Refusal::new(
                 Errno::EINVAL,
                 c"sum of lengths overflows",
             )))?;
@@ -226,20 +228,20 @@ impl Local {
             };
             match region.address(kernel_address, len).map_err(here)? {
                 Some(address) if by_region && region.whole => {
-                    local.push(LocalPiece::Region { desc, address, len }, rules)?;
+                    self.push(LocalPiece::Region { desc, address, len }, rules)?;
                 }
                 _ => by_region = false,
             }
         }
-        if local.bytes > rules.bytes {
+        if self.bytes > rules.bytes {
             let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than max_msg_size");
-            return Err(refusal.value(local.bytes));
+            return Err(refusal.value(self.bytes));
         }
         if !by_region {
-            local.count = 0;
-            local.find_memory(source, Use::new(op.needs(), rules.peer_to_peer), rules)?;
+            self.count = 0;
+            self.find_memory(source, Use::new(op.needs(), rules.peer_to_peer), rules)?;
         }
-        Ok(local)
+        Ok(())
     }
 
     /// Finds the memory itself, and checks that it may be registered.

@@ -86,6 +86,9 @@ pub(super) enum Kind {
     Atomic { what: AtomicOp, fetches: bool },
 }
 
+/// What messages go to. It is large, so that it is made once.
+static NOWHERE: RemoteMemory = RemoteMemory::NONE;
+
 /// The peer's memory, as the consumer gave it.
 pub(super) enum Remote<'a> {
     /// None, for messages.
@@ -274,17 +277,23 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
         false => None,
     };
     let copied = on_stack.as_ref().map(OnStack::buffers).transpose()?;
-    let local = Local::find(copied.as_ref().unwrap_or(&call.buffers), &op, &rules, find)?;
+    let mut local = Local::NONE;
+    local.find(copied.as_ref().unwrap_or(&call.buffers), &op, &rules, find)?;
     if flags.injects() && local.bytes() > widen(limits.inject_size) {
         let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than inject_size");
         return Err(refusal.value(local.bytes()));
     }
     let bytes = kind.remote_bytes(local.bytes());
-    let remote = call
-        .remote
-        .find(domain.keys(), bytes, limits.remote_pieces)?;
+    let found;
+    let remote = match &call.remote {
+        Remote::Nowhere => &NOWHERE,
+        remote => {
+            found = remote.find(domain.keys(), bytes, limits.remote_pieces)?;
+            &found
+        }
+    };
     if matches!(op, Op::Atomic { .. }) {
-        check_words(&remote)?;
+        check_words(remote)?;
     }
     let reports = msg.bound().reports(&op);
     let silent = reports.is_none_or(|reports| call.flags.silent(flags, reports.selective));
@@ -304,7 +313,7 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
     let task = Task {
         op,
         local: &local,
-        remote: &remote,
+        remote,
         flags,
     };
     let posted = msg.imp().post(Post { task, ticket });

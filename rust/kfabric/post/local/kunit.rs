@@ -30,6 +30,17 @@ mod tests {
         bytes: 1 << 20,
     };
 
+    fn found(
+        buffers: &Buffers<'_>,
+        op: &Op,
+        rules: &LocalRules,
+        find: impl Fn(usize) -> Result<Described, Refusal>,
+    ) -> Result<Local, Refusal> {
+        let mut local = Local::NONE;
+        local.find(buffers, op, rules, find)?;
+        Ok(local)
+    }
+
     fn find(memory: &[u8], desc: usize, op: Op, region: Described) -> Result<Local, Refusal> {
         let kvec = kvec {
             iov_base: memory.as_ptr().cast_mut().cast(),
@@ -37,7 +48,7 @@ mod tests {
         };
         let desc = ptr::without_provenance_mut(desc);
         let buffers = Buffers::one(&kvec, &desc)?;
-        Local::find(&buffers, &op, &RULES, |_| Ok(region))
+        found(&buffers, &op, &RULES, |_| Ok(region))
     }
 
     fn region(memory: &[u8], access: Access) -> Described {
@@ -158,7 +169,7 @@ mod tests {
             // SAFETY: The list has five entries.
             let buffers =
                 unsafe { Buffers::list(RawList::Kvec(list.as_ptr()), ptr::null(), count) }?;
-            Local::find(&buffers, &Op::Receive, rules, none).map(|local| local.pieces().len())
+            found(&buffers, &Op::Receive, rules, none).map(|local| local.pieces().len())
         };
         let errno = |found: Result<usize, Refusal>| found.map_err(|no| no.errno());
         assert_eq!(errno(find(4, &RULES)), Ok(4));
