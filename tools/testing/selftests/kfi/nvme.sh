@@ -5,48 +5,20 @@
 # machine: data, a file system, leaving and coming back, and what goes wrong.
 
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/nvme_target.sh"
 
 scale=${KFI_SCALE:-100}
-config=/sys/kernel/config
-subsystem=$config/nvmet/subsystems/kfi
-port=$config/nvmet/ports/1
-behind=/dev/nullb0
 disk=/dev/kfi_nvme0n1
 calls="reg regv regbv regsgl regattr"
 names="connect limits sizes data random together flush discard zeroes mount again $calls capsule idle
 	namespace wrong_nqn wrong_host wrong_port held given_up unload removal"
 dir=$(mktemp -d) || exit
 
-# The target: a namespace of 1 GiB in memory, at the address of an RDMA device.
-target_up()
-{
-	modprobe -a nvmet nvmet-rdma ext4 2>/dev/null
-	modprobe null_blk nr_devices=1 gb=1 memory_backed=1 bs=512 discard=1 && ep_device_up || return
-	[ -d $config/nvmet ] || mount -t configfs none $config || return
-	mkdir $subsystem $subsystem/namespaces/1 $port &&
-		echo 1 >$subsystem/attr_allow_any_host &&
-		echo $behind >$subsystem/namespaces/1/device_path &&
-		echo 6b666162-7269-4300-8000-000000000001 >$subsystem/namespaces/1/device_uuid &&
-		echo 1 >$subsystem/namespaces/1/enable &&
-		echo rdma >$port/addr_trtype && echo ipv4 >$port/addr_adrfam &&
-		echo $ep_address >$port/addr_traddr && echo 4420 >$port/addr_trsvcid &&
-		open_port
-}
-target_down()
-{
-	rm -f $port/subsystems/kfi
-	echo 0 >$subsystem/namespaces/1/enable
-	rmdir $port $subsystem/namespaces/1 $subsystem
-	ep_device_down
-	rmmod nvmet-rdma nvmet null_blk
-}
-open_port() { ln -s $subsystem $port/subsystems/kfi; }
-close_port() { rm $port/subsystems/kfi; }
-
 end()
 {
 	umount "$dir/mnt" 2>/dev/null
 	rmmod kfi_nvme 2>/dev/null
+	ep_device_down
 	target_down
 	rm -rf "$dir"
 } 2>/dev/null
@@ -302,7 +274,8 @@ removed()
 }
 
 plan "$(echo $names | wc -w)"
-if ! target_up || ! load kfi_nvme; then
+modprobe ext4 2>/dev/null
+if ! ep_device_up || ! target_up $ep_address || ! load kfi_nvme; then
 	echo "# the target or the host is not there"
 	exit 1
 fi

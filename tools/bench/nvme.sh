@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# In a guest whose clock counts instructions, one a nanosecond (tools/bench/run): what a request costs by
+# kfi_nvme, and by the kernel's own nvme-rdma, of the same target in the same guest. All of it is counted,
+# target and device, too. A line is
+#	nvme: WORK KFI_NVME NVME_RDMA RATIO
+# in thousands of instructions, medians of rounds that take turns; a ratio above 1 is fewer by kfi_nvme.
+
+. /kfi/selftests/lib.sh
+. /kfi/selftests/nvme_target.sh
+
+rounds=${1:-5}
+dir=$(mktemp -d) || exit
+trap 'rm -rf "$dir"' EXIT
+
+now() { sed -n 's/^now at \([0-9]*\) nsecs$/\1/p' /proc/timer_list | head -n 1; }
+
+# once read|write DISK SIZE JOBS COUNT: so many requests by each of so many at once, each in a place of its own
+once()
+{
+	_begin=$(now)
+	_job=0 _jobs=
+	while [ $_job -lt "$4" ]; do
+		if [ "$1" = read ]; then
+			dd if="$2" of=/dev/null bs="$3" count="$5" skip=$((_job * $5)) iflag=direct 2>/dev/null &
+		else
+			dd if=/dev/zero of="$2" bs="$3" count="$5" seek=$((_job * $5)) oflag=direct 2>/dev/null &
+		fi
+		_jobs="$_jobs $!" _job=$((_job + 1))
+	done
+	for _job in $_jobs; do
+		wait "$_job" || return
+	done
+	echo $(($(now) - _begin))
+}
+
+# work SIZE JOBS COUNT
+work()
+{
+	for _how in read write; do
+		_name=$_how.$1.$2 _round=0
+		while [ $_round -lt $rounds ]; do
+			_round=$((_round + 1))
+			for _host in kfi_nvme nvme; do
+				# Without what it takes to begin.
+				_nothing=$(once $_how /dev/${_host}0n1 "$1" "$2" 0) &&
+					_all=$(once $_how /dev/${_host}0n1 "$1" "$2" "$3") &&
+					echo $(((_all - _nothing) / ($2 * $3))) >>"$dir/$_name.$_host" || return
+			done
+		done
+		for _host in kfi_nvme nvme; do
+			sort -n "$dir/$_name.$_host" | sed -n "$((rounds / 2 + 1))p"
+		done | awk -v name="$_name" '
+			{ cost[NR] = $1 / 1000 }
+			END { printf "nvme: %-14s %9.1f %9.1f %6.2f\n", name, cost[1], cost[2], cost[2] / cost[1] }'
+	done
+}
+
+modprobe nvme-rdma && ep_device_up && target_up $ep_address && load kfi_nvme || exit
+_options="traddr=$ep_address,trsvcid=4420,nqn=kfi,nr_io_queues=1,keep_alive_tmo=600"
+echo "$_options" >/dev/kfi_nvme && echo "transport=rdma,$_options" >/dev/nvme-fabrics &&
+	wait_for 30 test -b /dev/nvme0n1 && wait_for 30 test -b /dev/kfi_nvme0n1 || exit
+sleep 1
+work 4k 1 400
+work 4k 32 20
+work 128k 1 60
+work 128k 2 30
+work 1M 1 16
+work 1M 2 8
