@@ -13,6 +13,7 @@
 #include <linux/page-flags.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
+#include <linux/unroll.h>
 
 #include "kfabric_helpers.h"
 #include "pages.h"
@@ -168,6 +169,9 @@ static bool is_nobodys(const struct page *page)
 		PageUnaccepted(page));
 }
 
+/* So many tail pages are looked at together. */
+#define TOGETHER	8
+
 /* What there is to be said of a page by itself. */
 static u32 page_facts(struct page *page)
 {
@@ -186,6 +190,39 @@ static u32 page_facts(struct page *page)
 	if (is_nobodys(page))
 		facts |= KFI_FACT_NOBODYS;
 	return facts;
+}
+
+/* Do the flags of one of TOGETHER pages say something? */
+static __always_inline bool any_says(const struct page *pages)
+{
+	unsigned long said = 0;
+	int i;
+
+	unrolled_count(TOGETHER)
+	for (i = 0; i < TOGETHER; i++)
+		said |= READ_ONCE(pages[i].flags.f);
+	return said & KFI_SAID;
+}
+
+/*
+ * Where the tail pages end that follow on @page, about which there is nothing to be said, and which has
+ * the frame @pfn; no further than @end, up to which the memory map has no gap. What their flags don't
+ * say holds for all of their folio. If that goes away meanwhile this may be wrong about where it ends,
+ * but stays below @end.
+ */
+static u64 plain_tails(struct page *page, u64 pfn, u64 end)
+{
+	struct page *head = compound_head(page);
+
+	end = min(end, page_to_pfn(head) + BIT_ULL(min(compound_order(head), 30U)));
+	for (pfn++, page++; pfn + TOGETHER <= end; pfn += TOGETHER, page += TOGETHER)
+		if (any_says(page))
+			break;
+	while (pfn < end && !(READ_ONCE(page->flags.f) & KFI_SAID)) {
+		pfn++;
+		page++;
+	}
+	return pfn;
 }
 
 /**
@@ -223,12 +260,12 @@ u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_se
 		}
 		/* All in one part of the memory map. */
 		here = min(end, seen->end);
-		for (page = pfn_to_page(at); at < here; at++, page++) {
-			if (kfi_is_plain(page, at))
-				continue;
-			*facts = page_facts(page);
+		while (at < here) {
+			page = pfn_to_page(at);
+			*facts = kfi_is_plain(page, at) ? 0 : page_facts(page);
 			if (*facts)
 				return at - pfn;
+			at = PageCompound(page) ? plain_tails(page, at, here) : at + 1;
 		}
 	}
 	return at - pfn;
