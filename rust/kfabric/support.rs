@@ -19,6 +19,7 @@ pub mod num;
 pub mod random;
 pub(crate) mod refusal;
 pub(crate) mod roster;
+pub(crate) mod short;
 pub(crate) mod sockaddr;
 pub(crate) mod strings;
 pub(crate) mod table;

@@ -30,7 +30,8 @@ use crate::{
     support::{
         errno::Errno,
         num::widen,
-        refusal::Refusal, //
+        refusal::Refusal,
+        short::Short, //
     }, //
 };
 use kfi_bindings::scatterlist;
@@ -96,36 +97,33 @@ impl LocalPiece {
 /// The pieces of a transfer, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Local {
-    pieces: [LocalPiece; MAX_PIECES],
-    count: usize,
+    pieces: Short<LocalPiece, MAX_PIECES>,
     bytes: u64,
 }
 
 impl Local {
     /// No memory.
-    pub(crate) const NONE: Self = Self {
-        pieces: [LocalPiece::Memory { phys: 0, len: 0 }; MAX_PIECES],
-        count: 0,
-        bytes: 0,
-    };
+    #[inline]
+    pub(crate) fn none() -> Self {
+        Self {
+            pieces: Short::new(),
+            bytes: 0,
+        }
+    }
 
     /// The pieces.
     pub fn pieces(&self) -> &[LocalPiece] {
-        self.pieces.get(..self.count).unwrap_or(&[])
+        &self.pieces
     }
 
     /// The bytes from `at` on, so many, or as many as there are.
     pub(crate) fn part(&self, at: u64, len: u64) -> Self {
-        let mut part = Self::NONE;
+        let mut part = Self::none();
         let (mut skip, mut left) = (at, len);
         for piece in self.pieces() {
             let here = left.min(piece.bytes().saturating_sub(skip));
-            if here > 0 {
-                if let Some(to) = part.pieces.get_mut(part.count) {
-                    *to = piece.part(skip, here);
-                    part.count += 1;
-                    part.bytes += here;
-                }
+            if here > 0 && part.pieces.push(piece.part(skip, here)).is_ok() {
+                part.bytes += here;
             }
             skip = skip.saturating_sub(piece.bytes());
             left -= here;
@@ -179,8 +177,8 @@ impl Local {
         }
     }
 
-    /// Finds what the device is to be told of a consumer's buffers. `find` leads from a descriptor to
-    /// its region. Any context.
+    /// Finds what the device is to be told of a consumer's buffers, for what had no memory yet. `find`
+    /// leads from a descriptor to its region. Any context.
     ///
     /// # Errors
     ///
@@ -190,8 +188,6 @@ impl Local {
     /// - `EFAULT`: memory that can't be registered, NULL for one.
     /// - `EMSGSIZE`: more bytes than one transfer may have.
     /// - `E2BIG`: more pieces of memory than one transfer may have; a region would be one.
-    ///
-    /// To be called of [`NONE`](Self::NONE), which isn't moved by it.
     pub(crate) fn find(
         &mut self,
         buffers: &Buffers<'_>,
@@ -204,7 +200,9 @@ impl Local {
             return Ok(());
         };
         let mut by_region = rules.by_region && !buffers.is_bare();
-        for (index, segment) in source.segments(count).enumerate() {
+        let mut segments = source.segments(count);
+        // Not moved: it is large.
+        for (index, segment) in segments.by_ref().enumerate() {
             let here = |refusal: Refusal| refusal.at(index);
             let (start, len) = segment.map_err(here)?;
             if len == 0 {
@@ -237,11 +235,11 @@ impl Local {
             let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than max_msg_size");
             return Err(refusal.value(self.bytes));
         }
-        if !by_region {
-            self.count = 0;
-            self.find_memory(source, Use::new(op.needs(), rules.peer_to_peer), rules)?;
+        if by_region {
+            return Ok(());
         }
-        Ok(())
+        self.pieces.clear();
+        self.find_memory(source, Use::new(op.needs(), rules.peer_to_peer), rules)
     }
 
     /// Finds the memory itself, and checks that it may be registered.
@@ -302,12 +300,10 @@ impl Local {
     fn push(&mut self, piece: LocalPiece, rules: &LocalRules) -> Result<(), Refusal> {
         let too_many = Refusal::new(Errno::E2BIG, c"memory in too many pieces, not registered");
         let most = rules.pieces.min(MAX_PIECES);
-        let free = self
-            .pieces
-            .get_mut(..most)
-            .and_then(|all| all.get_mut(self.count));
-        *free.ok_or(too_many.value(widen(most)))? = piece;
-        self.count += 1;
-        Ok(())
+        let too_many = too_many.value(widen(most));
+        if self.pieces.len() >= most {
+            return Err(too_many);
+        }
+        self.pieces.push(piece).map_err(|_| too_many)
     }
 }

@@ -11,7 +11,8 @@ use crate::{
     support::{
         errno::Errno,
         num::widen,
-        refusal::Refusal, //
+        refusal::Refusal,
+        short::Short, //
     }, //
 };
 
@@ -22,24 +23,21 @@ pub const MAX_REMOTE: usize = 16;
 /// transfer moves.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteMemory {
-    pieces: [RemotePiece; MAX_REMOTE],
-    count: usize,
+    pieces: Short<RemotePiece, MAX_REMOTE>,
 }
 
 impl RemoteMemory {
     /// None, for what goes to no memory that the peer has told of.
-    pub(crate) const NONE: Self = Self {
-        pieces: [RemotePiece {
-            key: 0,
-            base: 0,
-            len: 0,
-        }; MAX_REMOTE],
-        count: 0,
-    };
+    #[inline]
+    pub(crate) fn none() -> Self {
+        Self {
+            pieces: Short::new(),
+        }
+    }
 
     /// One piece.
     pub(crate) fn of(piece: RemotePiece) -> Self {
-        let mut memory = Self::NONE;
+        let mut memory = Self::none();
         // There is room.
         let _ = memory.push(piece, 1);
         memory
@@ -47,7 +45,7 @@ impl RemoteMemory {
 
     /// The pieces. Unless it is the only one, none is empty.
     pub fn pieces(&self) -> &[RemotePiece] {
-        self.pieces.get(..self.count).unwrap_or(&[])
+        &self.pieces
     }
 
     /// Adds `len` bytes of what a key leads to; as one piece, or as several if the key is that of a
@@ -70,7 +68,7 @@ impl RemoteMemory {
             return Err(refusal.value(base));
         }
         match key & MAPPED {
-            _ if len == 0 && self.count > 0 => Ok(()),
+            _ if len == 0 && !self.pieces.is_empty() => Ok(()),
             0 => self.push(access, most),
             _ => keys.each(key, base, len, |piece| self.push(piece, most)),
         }
@@ -81,13 +79,12 @@ impl RemoteMemory {
         let too_many = Refusal::new(Errno::E2BIG, why).value(widen(most));
         // One that was empty makes room.
         if self.pieces().iter().all(|piece| piece.len == 0) {
-            self.count = 0;
+            self.pieces.clear();
         }
-        let free = self.pieces.get_mut(..most.min(MAX_REMOTE));
-        let free = free.and_then(|all| all.get_mut(self.count));
-        *free.ok_or(too_many)? = piece;
-        self.count += 1;
-        Ok(())
+        if self.pieces.len() >= most {
+            return Err(too_many);
+        }
+        self.pieces.push(piece).map_err(|_| too_many)
     }
 }
 
@@ -103,7 +100,7 @@ mod tests {
     #[test]
     fn pieces_in_order() -> Result {
         let keys = KBox::pin_init(KeyMap::new(), GFP_KERNEL)?;
-        let mut memory = RemoteMemory::NONE;
+        let mut memory = RemoteMemory::none();
         let mut add = |base, len, most| {
             let added = memory.add(&keys, piece(base, len), most);
             (added.map_err(|no| no.errno()), memory.pieces().len())

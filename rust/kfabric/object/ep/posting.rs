@@ -86,9 +86,6 @@ pub(super) enum Kind {
     Atomic { what: AtomicOp, fetches: bool },
 }
 
-/// What messages go to. It is large, so that it is made once.
-static NOWHERE: RemoteMemory = RemoteMemory::NONE;
-
 /// The peer's memory, as the consumer gave it.
 pub(super) enum Remote<'a> {
     /// None, for messages.
@@ -100,14 +97,19 @@ pub(super) enum Remote<'a> {
 }
 
 impl Remote<'_> {
-    /// Finds what the device is to be told of it, for a transfer of so many bytes.
+    /// Finds what the device is to be told of it, for a transfer of so many bytes, which has none yet.
     ///
     /// # Errors
     ///
     /// - `EINVAL`: it isn't as long, or there are too many ranges.
     /// - Those of [`RemoteMemory::add`].
-    fn find(&self, keys: &KeyMap, bytes: u64, most: usize) -> Result<RemoteMemory, Refusal> {
-        let mut memory = RemoteMemory::NONE;
+    fn find(
+        &self,
+        memory: &mut RemoteMemory,
+        keys: &KeyMap,
+        bytes: u64,
+        most: usize,
+    ) -> Result<(), Refusal> {
         match *self {
             Self::Nowhere => (),
             Self::From { address, key } => {
@@ -140,7 +142,7 @@ impl Remote<'_> {
                 }
             }
         }
-        Ok(memory)
+        Ok(())
     }
 }
 
@@ -277,23 +279,18 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
         false => None,
     };
     let copied = on_stack.as_ref().map(OnStack::buffers).transpose()?;
-    let mut local = Local::NONE;
+    let mut local = Local::none();
     local.find(copied.as_ref().unwrap_or(&call.buffers), &op, &rules, find)?;
     if flags.injects() && local.bytes() > widen(limits.inject_size) {
         let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than inject_size");
         return Err(refusal.value(local.bytes()));
     }
     let bytes = kind.remote_bytes(local.bytes());
-    let found;
-    let remote = match &call.remote {
-        Remote::Nowhere => &NOWHERE,
-        remote => {
-            found = remote.find(domain.keys(), bytes, limits.remote_pieces)?;
-            &found
-        }
-    };
+    let mut remote = RemoteMemory::none();
+    call.remote
+        .find(&mut remote, domain.keys(), bytes, limits.remote_pieces)?;
     if matches!(op, Op::Atomic { .. }) {
-        check_words(remote)?;
+        check_words(&remote)?;
     }
     let reports = msg.bound().reports(&op);
     let silent = reports.is_none_or(|reports| call.flags.silent(flags, reports.selective));
@@ -313,7 +310,7 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
     let task = Task {
         op,
         local: &local,
-        remote,
+        remote: &remote,
         flags,
     };
     let posted = msg.imp().post(Post { task, ticket });

@@ -36,7 +36,7 @@ mod tests {
         rules: &LocalRules,
         find: impl Fn(usize) -> Result<Described, Refusal>,
     ) -> Result<Local, Refusal> {
-        let mut local = Local::NONE;
+        let mut local = Local::none();
         local.find(buffers, op, rules, find)?;
         Ok(local)
     }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn parts_of_pieces() {
         let memory = |phys, len| LocalPiece::Memory { phys, len };
-        let mut all = Local::NONE;
+        let mut all = Local::none();
         for (phys, len) in [(100, 10), (200, 20), (300, 30)] {
             assert!(all.push(memory(phys, len), &RULES).is_ok());
             all.bytes += len;
