@@ -7,11 +7,13 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nvme_target.sh"
 
-scale=${KFI_SCALE:-100}
+# How many random pieces, and how many disturbances: with KFI_SOAK 8 GiB, and 51.
+pieces=$((60 * ${KFI_SCALE:-100} / 100 + 1)) disturbances=2
+[ -z "$KFI_SOAK" ] || pieces=32768 disturbances=51
 disk=/dev/kfi_nvme0n1
 calls="reg regv regbv regsgl regattr"
 names="connect limits sizes data random together flush discard zeroes mount again $calls capsule idle
-	namespace wrong_nqn wrong_host wrong_port held given_up unload removal"
+	namespace wrong_nqn wrong_host wrong_port held disturbed given_up unload removal"
 dir=$(mktemp -d) || exit
 
 end()
@@ -79,22 +81,26 @@ data()
 		same $((4 << 20)) "$dir/a" $disk
 }
 
-# So many pieces of any place and length, direct and not; what should be there is in a file.
+# So many pieces of any place and length, direct and not, or fewer if there is a file that says stop; what
+# should be there is in a file. With $again what fails is tried again.
 random_pieces()
 {
 	_shadow=$dir/shadow _n=0 _pieces=$1
 	copy if="$dir/a" of="$_shadow" bs=1M count=4 && copy if="$dir/a" of=$disk bs=1M conv=fsync || return
-	while [ $_n -lt $_pieces ]; do
+	while [ $_n -lt $_pieces ] && [ ! -e "$dir/stop" ]; do
 		_n=$((_n + 1))
+		echo $_n >"$dir/progress"
 		# shellcheck disable=SC2046 # two numbers
 		set -- $(od -An -N8 -tu4 /dev/urandom)
 		_at=$(($1 % 7168)) _len=$(($2 % 1024 + 1))
 		_flag=direct
 		[ $((_n % 3)) != 0 ] || _flag=direct,dsync
 		dd if=/dev/urandom of="$dir/piece" bs=512 count=$_len 2>/dev/null
-		copy if="$dir/piece" of="$_shadow" bs=512 seek=$_at conv=notrunc &&
-			copy if="$dir/piece" of=$disk bs=$((512 * _len)) seek=$((512 * _at)) \
-				oflag=$_flag,seek_bytes || return
+		copy if="$dir/piece" of="$_shadow" bs=512 seek=$_at conv=notrunc || return
+		until copy if="$dir/piece" of=$disk bs=$((512 * _len)) seek=$((512 * _at)) \
+			oflag=$_flag,seek_bytes; do
+			[ -n "$again" ] || return
+		done
 	done
 	forget
 	same $((4 << 20)) "$_shadow" $disk && same_behind "$_shadow"
@@ -240,6 +246,37 @@ held()
 		same $((4 << 20)) "$dir/a" $disk && same_behind "$dir/a"
 }
 
+# So many disturbances of verified I/O, which goes on after each: the port is closed for a while, the namespace
+# is taken away, of which errors come. Not the link: over rxe nothing is connected any more after that was down
+# in the same machine, by nvme-rdma neither.
+disturbed()
+{
+	rm -f "$dir/stop" "$dir/ended" "$dir/progress"
+	{
+		again=1 random_pieces 1000000
+		echo $? >"$dir/ended"
+	} &
+	_job=$! _round=0
+	while [ $_round -lt $disturbances ] && goes_on; do
+		case $((_round % 2)) in
+		0) close_port && sleep 0.3 && open_port ;;
+		1) echo 0 >$subsystem/namespaces/1/enable && sleep 0.1 &&
+			echo 1 >$subsystem/namespaces/1/enable ;;
+		esac
+		_round=$((_round + 1))
+	done
+	goes_on && touch "$dir/stop" && wait $_job && rm "$dir/stop" && [ $_round = $disturbances ] &&
+		[ "$(cat "$dir/ended")" = 0 ]
+}
+# Two more pieces are written from here on.
+goes_on()
+{
+	wait_for 10 test -s "$dir/progress" || return
+	_then=$(cat "$dir/progress")
+	wait_for 60 written_since $((_then + 2)) || { echo "no progress since piece $_then"; return 1; }
+}
+written_since() { [ "$(cat "$dir/progress")" -ge "$1" ] || [ -e "$dir/ended" ]; }
+
 # The port is closed, and nobody wants to wait: errors.
 given_up()
 {
@@ -260,17 +297,21 @@ unloads()
 	unload kfi_nvme && load kfi_nvme && connect
 }
 
-# The device goes under I/O.
+# The device goes under I/O, of a file system if there is one.
 removed()
 {
 	leave && connect ctrl_loss_tmo=1 || return
-	dd if=/dev/zero of=$disk bs=4k count=4k seek=8k oflag=direct 2>/dev/null &
+	_file=$disk
+	if grep -q ext4 /proc/filesystems; then
+		mke2fs $disk >/dev/null && mkdir -p "$dir/mnt" && mount -t ext4 $disk "$dir/mnt" || return
+		_file=$dir/mnt/file
+	fi
+	dd if=/dev/zero of="$_file" bs=4k count=4k oflag=direct 2>"$dir/dd" &
 	_job=$!
 	sleep 1
-	rdma link delete rxe_ep && wait_for 60 fails_to_read
-	_result=$?
-	wait $_job
-	unload kfi_nvme && return $_result
+	rdma link delete rxe_ep && wait_for 60 fails_to_read || return
+	! wait $_job || { echo "nothing has failed"; cat "$dir/dd"; return 1; }
+	! grep -q "$dir/mnt" /proc/mounts || umount "$dir/mnt" && unload kfi_nvme
 }
 
 plan "$(echo $names | wc -w)"
@@ -284,7 +325,7 @@ check nvme.connect connect
 check nvme.limits limits
 check nvme.sizes sizes
 check nvme.data data
-check nvme.random random_pieces $((60 * scale / 100 + 1))
+check nvme.random random_pieces $pieces
 check nvme.together together
 check nvme.flush flush
 check nvme.discard zeroed blkdiscard -o 1048576 -l 1048576 $disk
@@ -305,6 +346,7 @@ check nvme.wrong_nqn fails "no such subsystem" nqn=other
 check nvme.wrong_host wrong_host
 check nvme.wrong_port fails "not connected" trsvcid=4421
 check nvme.held held
+check nvme.disturbed disturbed
 check nvme.given_up given_up
 check nvme.unload unloads
 check nvme.removal removed
