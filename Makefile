@@ -24,7 +24,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo test bench profile doc-check room-check vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo test soak bench profile doc-check room-check vm shell kselftest help
 all: modules
 
 ifeq ($(KDIR),)
@@ -136,6 +136,10 @@ demo:
 test:
 	@tools/vm/test
 
+# What test has in a short form; tools/vm/soak has the rest.
+soak:
+	@tools/vm/soak $(KERNEL)
+
 # BASE=FILE compares with the figures of an earlier run; tools/bench/run has the rest.
 bench:
 	@tools/bench/run $(KERNEL)
@@ -178,6 +182,7 @@ help:
 	@echo 'In virtual machines, nothing but root needed:'
 	@echo '  demo             everything from scratch, then the samples in a VM'
 	@echo '  test             all tests, on stock kernels and on the debug kernel'
+	@echo '  soak             the long forms of some tests, for hours'
 	@echo '  bench            what a registration costs, in instructions (BASE=FILE compares)'
 	@echo '  profile          where they go, function by function (WORK=reg.kmalloc.1)'
 	@echo '  shell            a prompt in a VM with the modules loaded'

@@ -163,7 +163,7 @@ registered_by()
 	else
 		[ "$_segments" -gt 1 ]
 	fi || { echo "$_segments segments"; return 1; }
-	random_pieces 4
+	random_pieces $((pieces / 12 + 1))
 }
 
 # Small writes go in the capsule, which saves the target reading them: two packets of each. Without it is
