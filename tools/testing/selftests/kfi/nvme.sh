@@ -7,19 +7,20 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nvme_target.sh"
 
-# How many random pieces, and how many disturbances: with KFI_SOAK 8 GiB, and 51.
-pieces=$((60 * ${KFI_SCALE:-100} / 100 + 1)) disturbances=2
-[ -z "$KFI_SOAK" ] || pieces=32768 disturbances=51
+# How many random pieces, disturbances, and connections to who can't be trusted: with KFI_SOAK 8 GiB, 51, and
+# some ten thousand answers.
+pieces=$((60 * ${KFI_SCALE:-100} / 100 + 1)) disturbances=2 rogues=$((60 * ${KFI_SCALE:-100} / 100))
+[ -z "$KFI_SOAK" ] || pieces=32768 disturbances=51 rogues=2000
 disk=/dev/kfi_nvme0n1
 calls="reg regv regbv regsgl regattr"
 names="connect limits sizes data random together flush discard zeroes mount again $calls capsule idle
-	namespace wrong_nqn wrong_host wrong_port held disturbed given_up unload removal"
+	namespace wrong_nqn wrong_host wrong_port rogue held disturbed given_up unload removal"
 dir=$(mktemp -d) || exit
 
 end()
 {
 	umount "$dir/mnt" 2>/dev/null
-	rmmod kfi_nvme 2>/dev/null
+	rmmod kfi_nvme; rmmod kfi_rogue 2>/dev/null
 	ep_device_down
 	target_down
 	rm -rf "$dir"
@@ -230,6 +231,24 @@ wrong_host()
 	return $_result
 }
 
+# Targets that can't be trusted, of which some answers are wrong, by a seed that the log has: connecting fails,
+# or I/O, or nothing. The target of the kernel's finds everything as before.
+rogue()
+{
+	leave && load kfi_rogue address=0xc6336401 \
+		"seed=${KFI_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}" || return
+	_n=0 _connected=0
+	while [ $_n -lt $rogues ]; do
+		_n=$((_n + 1))
+		echo "traddr=$ep_address,trsvcid=4421,nqn=kfi,ctrl_loss_tmo=0,nr_io_queues=1" >/dev/kfi_nvme || continue
+		_connected=$((_connected + 1))
+		dd if=$disk of=/dev/null bs=4k count=16 iflag=direct
+		dd if="$dir/a" of=$disk bs=2k count=8 oflag=direct
+		leave || return
+	done 2>/dev/null
+	rmmod kfi_rogue && [ $_connected -gt 0 ] && connect && random_pieces 2
+}
+
 # The port is closed under I/O, and opened again: it goes on, and nothing is lost.
 held()
 {
@@ -345,6 +364,7 @@ check nvme.namespace namespace
 check nvme.wrong_nqn fails "no such subsystem" nqn=other
 check nvme.wrong_host wrong_host
 check nvme.wrong_port fails "not connected" trsvcid=4421
+check nvme.rogue rogue
 check nvme.held held
 check nvme.disturbed disturbed
 check nvme.given_up given_up

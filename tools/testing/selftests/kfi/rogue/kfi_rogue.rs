@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! An NVMe over Fabrics target that can't be trusted, on kfabric's passive side: one answer in so many is a
+//! wrong one, as chance has it, which goes by a seed.
+
+#![forbid(unsafe_code)]
+
+mod dice;
+mod target;
+
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    SocketAddr, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
+};
+use kfabric::{
+    consumer::{
+        Fabric,
+        Hints,
+        Incoming,
+        ListenHandler,
+        Listener,
+        ListenerOptions,
+        MrMode, //
+    },
+    workqueue::OwnedQueue, //
+};
+use target::Rogue;
+
+module! {
+    type: Module,
+    name: "kfi_rogue",
+    authors: ["kfabric developers"],
+    description: "kfabric selftest: a target of NVMe over Fabrics that can't be trusted",
+    license: "GPL",
+    params: {
+        address: u32 {
+            default: 0xc000_0201,
+            description: "the IPv4 address to listen at, as a number; 192.0.2.1 if not said",
+        },
+        seed: u64 {
+            default: 1,
+            description: "what chance goes by",
+        },
+        one_in: u64 {
+            default: 8,
+            description: "one answer in so many is a wrong one",
+        },
+    },
+}
+
+/// The port.
+const PORT: u16 = 4421;
+
+struct Module {
+    // Dropped in this order, after those who serve were told.
+    listener: Option<Listener>,
+    tasks: Arc<OwnedQueue>,
+    rogue: Arc<Rogue>,
+}
+
+/// Has each connection served by a task.
+struct Serves {
+    tasks: Arc<OwnedQueue>,
+    rogue: Arc<Rogue>,
+}
+
+impl ListenHandler for Serves {
+    fn request(&self, request: Incoming) {
+        let rogue = self.rogue.clone();
+        // If not, it is rejected.
+        let _ = self.tasks.try_spawn(GFP_KERNEL, move || {
+            // A host that is gone, mostly.
+            let _ = target::serve(&rogue, request);
+        });
+    }
+}
+
+impl kernel::Module for Module {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let params = params();
+        let rogue = Arc::new(
+            Rogue {
+                stops: Atomic::new(false),
+                one_in: params.one_in,
+                seed: params.seed,
+                connections: Atomic::new(0),
+                answers: Atomic::new(0),
+                wrong: Atomic::new(0),
+            },
+            GFP_KERNEL,
+        )?;
+        let tasks = Arc::new(OwnedQueue::new(c"kfi_rogue", 32)?, GFP_KERNEL)?;
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::from(params.address)), PORT);
+        let offers = Hints::new()?
+            .prov_name(c"verbs")?
+            .msg()
+            .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY)
+            .source(address)?
+            .getinfo()?;
+        let fabric = Fabric::open(offers.first())?;
+        let serves = Serves {
+            tasks: tasks.clone(),
+            rogue: rogue.clone(),
+        };
+        let options = ListenerOptions::default().handler(KBox::new(serves, GFP_KERNEL)?);
+        let listener = Listener::open(&fabric, offers.first(), options)?;
+        pr_info!(
+            "seed {}, one answer in {} is wrong\n",
+            params.seed,
+            params.one_in
+        );
+        Ok(Self {
+            listener: Some(listener),
+            tasks,
+            rogue,
+        })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        self.rogue.stops.store(true, Relaxed);
+        drop(self.listener.take());
+        self.tasks.flush();
+        pr_info!(
+            "{} connections, {} answers, {} of them wrong\n",
+            self.rogue.connections.load(Relaxed),
+            self.rogue.answers.load(Relaxed),
+            self.rogue.wrong.load(Relaxed)
+        );
+    }
+}
+
+struct Params {
+    address: u32,
+    seed: u64,
+    one_in: u64,
+}
+
+// The kernel's parameters changed with 7.3.
+#[cfg(kernel_7_3)]
+fn params() -> Params {
+    Params {
+        address: module_parameters::address.value(),
+        seed: module_parameters::seed.value(),
+        one_in: module_parameters::one_in.value(),
+    }
+}
+
+#[cfg(not(kernel_7_3))]
+fn params() -> Params {
+    Params {
+        address: *module_parameters::address.value(),
+        seed: *module_parameters::seed.value(),
+        one_in: *module_parameters::one_in.value(),
+    }
+}
