@@ -504,13 +504,18 @@ static inline int kfi_stx_context(struct kfid_domain *domain, struct kfi_tx_attr
 /**
  * kfi_srx_context() - Open a receive context that endpoints share.
  * @domain: The domain.
- * @attr: What it should be, or NULL.
+ * @attr: What it should be: size, iov_limit, op_flags; or NULL.
  * @rx_ep: Where to put the context; close it with kfi_close().
  * @context: The consumer's own, kept in the context's fid.
  *
+ * A completion queue is bound to it with KFI_RECV, by kfi_ep_bind(), then receives are posted on it as
+ * on an endpoint. Endpoints that were opened with KFI_SHARED_CONTEXT as @rx_ctx_cnt of their
+ * struct kfi_ep_attr are bound to it before they are enabled, and take their receives from it.
+ *
  * Context: Process context; may sleep.
- * Return: 0, or with *@rx_ep NULL: -KFI_EINVAL if @domain or @rx_ep is NULL, -KFI_ENOMEM, or
- * -KFI_ENOSYS.
+ * Return: 0, or with *@rx_ep NULL: -KFI_EINVAL if @domain or @rx_ep is NULL, -KFI_EBADFLAGS,
+ * -KFI_ENODATA if more is asked for than there is, -KFI_ENOMEM, -KFI_ENODEV, or -KFI_ENOSYS if there
+ * are no such contexts.
  */
 static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr *attr,
 				  struct kfid_ep **rx_ep, void *context)

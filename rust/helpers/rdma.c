@@ -128,6 +128,17 @@ struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *at
 	return ib_create_qp(pd, attr);
 }
 
+/* Receives that queue pairs share. */
+struct ib_srq *rdma_helper_create_srq(struct ib_pd *pd, u32 requests, u32 segments)
+{
+	struct ib_srq_init_attr attr = {
+		.attr = { .max_wr = requests, .max_sge = segments },
+		.srq_type = IB_SRQT_BASIC,
+	};
+
+	return ib_create_srq(pd, &attr);
+}
+
 /*
  * An object that is leaked stays in the list of resources that user space can read, but the name
  * of its owner there is a string of this module, which can go. The device's own name stays.

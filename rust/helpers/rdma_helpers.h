@@ -37,6 +37,7 @@ void rdma_helper_listen_cq(struct ib_cq *cq);
 void rdma_helper_silence_cq(struct ib_cq *cq, bool quiet);
 void rdma_helper_free_cq(struct ib_cq *cq, bool quiet);
 struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr);
+struct ib_srq *rdma_helper_create_srq(struct ib_pd *pd, u32 requests, u32 segments);
 void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res);
 
 /* Work requests, one at a time. */
@@ -72,6 +73,7 @@ union rdma_helper_room {
 };
 
 int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w);
+int rdma_helper_post_shared(struct ib_srq *srq, const struct rdma_helper_wr *w);
 void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w);
 void rdma_helper_link(union rdma_helper_room *room, union rdma_helper_room *next);
 union rdma_helper_room *rdma_helper_next(union rdma_helper_room *room);

@@ -69,14 +69,19 @@ static void fill_other(union rdma_helper_room *room, const struct rdma_helper_wr
 	}
 }
 
-static int post_other(struct ib_qp *qp, const struct rdma_helper_wr *w)
+static struct ib_recv_wr receive(const struct rdma_helper_wr *w)
 {
-	union rdma_helper_room room;
-	struct ib_recv_wr recv = {
+	return (struct ib_recv_wr) {
 		.wr_cqe = w->cqe,
 		.sg_list = (struct ib_sge *)w->sges,
 		.num_sge = w->num_sge,
 	};
+}
+
+static int post_other(struct ib_qp *qp, const struct rdma_helper_wr *w)
+{
+	union rdma_helper_room room;
+	struct ib_recv_wr recv = receive(w);
 
 	if (w->receive)
 		return ib_post_recv(qp, &recv, NULL);
@@ -90,6 +95,14 @@ int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w)
 	if (!w->receive && w->opcode == IB_WR_REG_MR)
 		return post_reg(qp, w);
 	return post_other(qp, w);
+}
+
+/* Posts a receive for whichever queue pair takes it. Any context. */
+int rdma_helper_post_shared(struct ib_srq *srq, const struct rdma_helper_wr *w)
+{
+	struct ib_recv_wr recv = receive(w);
+
+	return ib_post_srq_recv(srq, &recv, NULL);
 }
 
 /* --- Several in one go, each in room of its own --- */

@@ -9,7 +9,8 @@ use crate::{
     },
     home::Home,
     mode::Mode,
-    mr::Mr, //
+    mr::Mr,
+    srx::Srx, //
 };
 use core::any::Any;
 use kernel::{
@@ -103,6 +104,10 @@ impl provider::Domain for Domain {
 
     fn open_ep(&self, request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {
         Ok(KBox::new(Ep::new(self.home.clone(), request)?, GFP_KERNEL)?)
+    }
+
+    fn open_srx(&self, size: usize) -> Result<KBox<dyn provider::msg_ep::Srx>, Refusal> {
+        Ok(KBox::new(Srx::new(size)?, GFP_KERNEL)?)
     }
 
     fn extensions(&self) -> &[Extension] {

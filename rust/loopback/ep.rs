@@ -10,6 +10,8 @@ use crate::{
         Side,
         INJECT_SIZE, //
     },
+    srx::Srx,
+    taken::taken,
     work, //
 };
 use core::net::{
@@ -28,6 +30,7 @@ use kernel::{
 };
 use kfabric::{
     provider::{
+        self,
         cm::{
             Bounds,
             ConnFailed,
@@ -71,6 +74,7 @@ pub(crate) const LIMITS: MsgLimits = MsgLimits {
     },
     tx_size: 1024,
     rx_size: 1024,
+    shared_size: 1024,
     inject_size: INJECT_SIZE,
     cq_data_size: size_of::<u32>(),
     // As those of verbs, so that what is developed here works there.
@@ -122,6 +126,12 @@ fn own(mut request: KBox<dyn ConnRequest>) -> Result<Request, Refusal> {
 }
 
 impl MsgEp for Ep {
+    fn share(&self, context: &dyn provider::msg_ep::Srx) -> Result<(), Refusal> {
+        let other = Refusal::new(Errno::EINVAL, c"a context of another provider");
+        let context = context.as_any().downcast_ref::<Srx>().ok_or(other)?;
+        self.side.share(context.pool())
+    }
+
     fn enable(&self) -> Result<(), Refusal> {
         Ok(())
     }
@@ -173,22 +183,18 @@ impl MsgEp for Ep {
     }
 
     fn post(&self, post: Post<'_>) -> Result<(), Refused> {
-        let region = Refusal::new(Errno::EINVAL, c"memory by a descriptor");
-        let refuse = |why, ticket| Err(Refused { why, ticket });
-        let kept = match post.keep() {
-            Ok(kept) => kept,
-            Err(post) => return refuse(region, post.ticket),
-        };
+        let kept = taken(post)?;
         let full = Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full");
         let over = Refusal::new(Errno::ENOTCONN, c"the connection has ended");
         let posted = match kept.op() {
             Op::Receive => self.side.receive(kept),
             _ => Side::send(&self.side, kept),
         };
-        posted.or_else(|kept: Kept| {
+        posted.map_err(|kept: Kept| {
             // What is over has no queue.
             let why = if self.side.is_down() { over } else { full };
-            refuse(why, kept.into_ticket())
+            let ticket = kept.into_ticket();
+            Refused { why, ticket }
         })
     }
 

@@ -17,10 +17,13 @@ mod mode;
 mod mr;
 mod params;
 mod peer;
+mod pool;
 mod provider;
 mod region;
 mod request;
 mod side;
+mod srx;
+mod taken;
 mod work;
 
 use kernel::prelude::*;

@@ -12,7 +12,8 @@ mod transfer;
 
 use crate::{
     fifo::Fifo,
-    home::Home, //
+    home::Home,
+    pool::Pool, //
 };
 use core::mem;
 use kernel::{
@@ -22,7 +23,8 @@ use kernel::{
     prelude::*,
     sync::{
         Arc,
-        CondVar, //
+        CondVar,
+        SetOnce, //
     },
     workqueue::{
         Work,
@@ -84,6 +86,8 @@ pub(crate) struct Side {
     queue: Arc<OwnedQueue>,
     #[pin]
     state: IrqLock<State>,
+    /// Where its receives come from, if it shares them.
+    shared: SetOnce<Arc<Pool<Side>>>,
     /// Notified when nothing is being done any more.
     #[pin]
     idle: CondVar,
@@ -122,10 +126,25 @@ impl Side {
             events,
             queue,
             state <- new_irq_lock!(state, c"kfi_loop_side"),
+            shared: SetOnce::new(),
             idle <- new_condvar!("kfi_loop_side"),
             work <- new_work!("kfi_loop_side"),
         });
         Arc::pin_init(side, GFP_KERNEL).map_err(|_| Errno::ENOMEM.into())
+    }
+
+    /// Has it take its receives from a pool. Process context.
+    pub(crate) fn share(self: &Arc<Self>, pool: &Arc<Pool<Self>>) -> Result<(), Refusal> {
+        pool.join(self.clone())?;
+        self.shared.populate(pool.clone());
+        Ok(())
+    }
+
+    /// A receive has come that a message of the peer's may have waited for. Any context.
+    pub(crate) fn receive_came(&self) {
+        if let Some(peer) = self.peer() {
+            Self::kick(&peer);
+        }
     }
 
     /// Who is told what becomes of the connection.
@@ -172,17 +191,8 @@ impl Side {
 
     /// Posts a receive; gives it back if there is no room. Any context.
     pub(crate) fn receive(&self, kept: Kept) -> Result<(), Kept> {
-        let peer = self.state.with(|state| {
-            state.receives.push(kept)?;
-            Ok(match &state.link {
-                Link::To(peer) => Some(peer.clone()),
-                _ => None,
-            })
-        })?;
-        // A message may be waiting for it.
-        if let Some(peer) = peer {
-            Self::kick(&peer);
-        }
+        self.state.with(|state| state.receives.push(kept))?;
+        self.receive_came();
         Ok(())
     }
 
@@ -250,6 +260,9 @@ impl Side {
                 self.idle.wait(state);
             }
         });
+        if let Some(pool) = self.shared.as_ref() {
+            pool.leave(self);
+        }
     }
 
     /// It is done with something that was taken out. Any context.
@@ -264,11 +277,22 @@ impl Side {
 
     /// Takes a receive for a message of the peer's. Any context.
     fn take_receive(&self) -> Option<Kept> {
-        self.state.with(|state| {
-            let kept = state.receives.pop()?;
+        let Some(pool) = self.shared.as_ref() else {
+            return self.state.with(|state| {
+                let kept = state.receives.pop()?;
+                state.busy += 1;
+                Some(kept)
+            });
+        };
+        let is_down = self.state.with(|state| {
             state.busy += 1;
-            Some(kept)
-        })
+            matches!(state.link, Link::Down)
+        });
+        let kept = (!is_down).then(|| pool.take(self)).flatten();
+        if kept.is_none() {
+            self.done();
+        }
+        kept
     }
 
     /// Takes the first that is to be sent, with a receive of the peer's if it takes one; none if there
@@ -289,7 +313,7 @@ impl Side {
             Some(sending)
         });
         if sending.is_none() && receive.is_some() {
-            // It went down meanwhile; so does the peer, whose receive ends by being dropped.
+            // It went down meanwhile; so does the peer, whose receive, begun by that, ends by being dropped.
             drop(receive);
             peer.done();
             return None;

@@ -27,7 +27,8 @@ use core::ptr::NonNull;
 
 use crate::{
     device::Device,
-    outstanding::Outstanding, //
+    outstanding::Outstanding,
+    wc::CqId, //
 };
 
 /// A completion queue.
@@ -117,6 +118,11 @@ impl Cq {
             self.kept.lock().push(queue.clone(), GFP_KERNEL)?;
         }
         Ok(reserved)
+    }
+
+    /// Which one it is, as long as it is there.
+    pub fn id(&self) -> CqId {
+        CqId::of(self.as_raw())
     }
 
     /// The raw pointer.

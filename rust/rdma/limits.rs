@@ -30,6 +30,10 @@ pub struct Limits {
     pub max_cqe: u32,
     /// The most segments of local memory in a work request.
     pub max_segments: u32,
+    /// The most receives that queue pairs share; 0 where they share none.
+    pub max_shared: u32,
+    /// The most segments of such a one.
+    pub max_shared_segments: u32,
     /// Fast registration and local invalidation are offered.
     pub fast_reg: bool,
     /// Regions may have gaps, see [`Kind::Gaps`](crate::mr::Kind::Gaps).
@@ -78,6 +82,11 @@ impl Limits {
             max_qp_wr: count(attrs.max_qp_wr),
             max_cqe: count(attrs.max_cqe),
             max_segments: max_segments(attrs),
+            max_shared: match attrs.max_srq {
+                1.. => count(attrs.max_srq_wr),
+                _ => 0,
+            },
+            max_shared_segments: count(attrs.max_srq_sge),
             fast_reg: attrs.device_cap_flags & MEM_MGT_EXTENSIONS != 0,
             sg_gaps: attrs.kernel_cap_flags & SG_GAPS != 0,
             atomics: attrs.atomic_cap != rdma_bindings::ib_atomic_cap_IB_ATOMIC_NONE,

@@ -71,10 +71,19 @@ unsafe impl Sync for Outstanding {}
 impl Outstanding {
     /// Slots for `depth` requests and one that drains the queue. May sleep.
     pub(crate) fn new(depth: u32) -> Result<Arc<Self>> {
+        Self::make(depth, false)
+    }
+
+    /// As [`new`](Self::new), for receives that queue pairs share: a failure breaks that queue pair only.
+    pub(crate) fn shared(depth: u32) -> Result<Arc<Self>> {
+        Self::make(depth, true)
+    }
+
+    fn make(depth: u32, shared: bool) -> Result<Arc<Self>> {
         let count = usize::try_from(depth)?.checked_add(1).ok_or(EOVERFLOW)?;
         Arc::pin_init(
             try_pin_init!(&this in Self {
-                standing <- Standing::new(depth),
+                standing <- Standing::new(depth, shared),
                 // SAFETY: `this` is where this is going to be.
                 slots: Slot::several(count, unsafe {
                     NonNull::new_unchecked(&raw mut (*this.as_ptr()).standing)

@@ -17,6 +17,7 @@
 mod attr;
 mod drain;
 mod herald;
+mod sharing;
 
 pub use attr::{
     Depths,
@@ -55,6 +56,7 @@ use crate::{
     },
     path::Path,
     pd::Pd,
+    srq::Srq,
     wc::WcStatus, //
 };
 
@@ -102,7 +104,7 @@ impl Qp<Reset> {
         depths: Depths,
     ) -> Result<Self> {
         Ok(Self {
-            raw: RawQp::create(pd, send_cq, receive_cq, depths)?,
+            raw: RawQp::create(pd, send_cq, receive_cq, depths, None)?,
             _state: PhantomData,
         })
     }
@@ -233,6 +235,7 @@ struct RawQp {
     receives: Arc<Outstanding>,
     /// For sends and for receives.
     entries: Option<[Entries; 2]>,
+    srq: Option<Arc<Srq>>,
     pd: Arc<Pd>,
 }
 
@@ -248,6 +251,7 @@ impl RawQp {
         send_cq: &Arc<Cq>,
         receive_cq: &Arc<Cq>,
         depths: Depths,
+        srq: Option<&Arc<Srq>>,
     ) -> Result<Self> {
         let (sends, receives) = (
             Outstanding::new(depths.send)?,
@@ -256,11 +260,15 @@ impl RawQp {
         let (send, receive) = (depths.in_send_queue(), depths.in_receive_queue());
         let entries = [
             send_cq.reserve(send, &sends)?,
-            receive_cq.reserve(receive, &receives)?,
+            match srq {
+                Some(srq) => receive_cq.reserve(srq.entries()?, srq.queue())?,
+                None => receive_cq.reserve(receive, &receives)?,
+            },
         ];
         let herald = Arc::pin_init(Herald::new(), GFP_KERNEL)?;
         let mut attr = depths.attr(send_cq.as_raw(), receive_cq.as_raw());
         herald.hear(&mut attr);
+        attr.srq = srq.map_or(null_mut(), |srq| srq.as_raw());
         // SAFETY: The domain and the completion queues are held, and `attr` is filled.
         let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
         // INVARIANT: Just created, with these completion queues.
@@ -271,6 +279,7 @@ impl RawQp {
             sends,
             receives,
             entries: Some(entries),
+            srq: srq.cloned(),
             pd: pd.clone(),
         })
     }
@@ -290,12 +299,14 @@ impl RawQp {
         };
         let qp = self.qp.as_ptr();
         let entries = self.entries.take();
+        self.settle(&entries);
         let ended = counted.end("queue pair", || {
             // SAFETY: By the type invariant `qp` is there, as it was still counted, and isn't used
             // again.
             to_result(unsafe { rdma_bindings::ib_destroy_qp_user(qp, null_mut()) })
         });
         if ended.is_ok() {
+            self.settle(&entries);
             // Completions may be on their way until the queue has gone, if nobody else uses it.
             drop(entries);
             self.sends.end_all(End::Gone);

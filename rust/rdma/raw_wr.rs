@@ -80,6 +80,18 @@ impl RawWr {
         to_result(unsafe { b::rdma_helper_post(qp, &wr) })
     }
 
+    /// Posts a receive that queue pairs share. An error means that it was not posted. Any context.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`post`](Self::post), for `srq` and all queue pairs that share it.
+    pub(crate) unsafe fn post_shared(self, srq: *mut b::ib_srq, cqe: *mut b::ib_cqe) -> Result {
+        let wr = self.to_helper(cqe)?;
+        // SAFETY: `srq`, `cqe` and what the request refers to stay as this function demands; `wr` is
+        // read during the call only.
+        to_result(unsafe { b::rdma_helper_post_shared(srq, &wr) })
+    }
+
     /// Fills room for a send request.
     ///
     /// # Safety

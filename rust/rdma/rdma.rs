@@ -71,6 +71,7 @@ mod raw_wr;
 pub mod request;
 pub mod scrap;
 pub mod sg;
+pub mod srq;
 mod together;
 mod waiter;
 pub mod wc;

@@ -32,8 +32,10 @@ use crate::{
         ReadyToSend, //
     },
     raw_wr::RawWr,
+    srq::Srq,
     wc::{
         Arrival,
+        CqId,
         Invalidated,
         WrError, //
     },
@@ -93,6 +95,8 @@ pub struct Ended<W> {
     pub vendor_error: u32,
     /// The key of this side that the peer had the device invalidate, as proof of that.
     pub invalidated: Option<Invalidated>,
+    /// The completion queue that told of it, if one has.
+    pub at: Option<CqId>,
     /// The request, with what it refers to; [`None`] if that was leaked, since the device may use
     /// it at any time.
     pub request: Option<W>,
@@ -167,10 +171,11 @@ impl<W: Send + 'static, F: Then<W>> Request<W, F> {
         // away for this.
         let this = unsafe { KBox::from_raw(container_of!(owner.as_ptr(), Self, owner)) };
         let this = KBox::into_inner(this);
-        let (mut vendor_error, mut invalidated) = (0, None);
+        let (mut vendor_error, mut invalidated, mut at) = (0, None, None);
         let (result, request) = match end {
             End::Completed(completion) => {
                 (vendor_error, invalidated) = (completion.vendor_error, completion.invalidated());
+                at = Some(completion.at);
                 let result = completion.status.to_result();
                 (result.map(|()| completion.arrival), Some(this.request))
             }
@@ -186,6 +191,7 @@ impl<W: Send + 'static, F: Then<W>> Request<W, F> {
             result,
             vendor_error,
             invalidated,
+            at,
             request,
         });
     }
@@ -319,5 +325,25 @@ impl<S: Receives> Qp<S> {
         // SAFETY: The queue pair is there as long as `self`; its completions end before what it
         // holds of its requests goes.
         unsafe { post(self.as_raw(), self.receives(), request) }
+    }
+}
+
+impl Srq {
+    /// Posts a receive request, for whichever queue pair takes it. Any context.
+    pub fn post<K, F>(
+        &self,
+        request: KBox<Request<Receive<K>, F>>,
+    ) -> Result<(), NotPosted<Receive<K>, F>> {
+        give(self.queue(), request, |queue, owner, raw, _room| {
+            // SAFETY: The box, in which the owner is, stays until that has been told, which takes it.
+            let cqe = unsafe { queue.reserve(owner) }.ok_or(EBUSY)?;
+            // SAFETY: The queue is there as long as `self`, and each queue pair that shares it has a
+            // reference. The slot is `queue`'s, which all their completion queues keep; what the
+            // request refers to stays in the box.
+            unsafe { raw.post_shared(self.as_raw(), cqe) }.inspect_err(|_| {
+                // SAFETY: Just reserved, and nothing was posted with it.
+                unsafe { Outstanding::unreserve(cqe) }
+            })
+        })
     }
 }

@@ -54,6 +54,19 @@ pub(crate) struct Completion {
     pub(crate) vendor_error: u32,
     /// What has come, if it was a receive without an error.
     pub(crate) arrival: Arrival,
+    /// Where it was.
+    pub(crate) at: CqId,
+}
+
+/// Which completion queue it is, of those that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CqId(usize);
+
+impl CqId {
+    /// That of a completion queue.
+    pub(crate) fn of(cq: *const rdma_bindings::ib_cq) -> Self {
+        Self(cq.addr())
+    }
 }
 
 /// What a receive has got.
@@ -99,6 +112,7 @@ impl Completion {
         Self {
             status,
             vendor_error: 0,
+            at: CqId(0),
             arrival: Arrival {
                 bytes: 0,
                 imm: None,

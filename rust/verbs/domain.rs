@@ -9,7 +9,8 @@ use crate::{
     },
     ep::{
         self,
-        Ep, //
+        Ep,
+        Srx, //
     },
     link::Link,
     mode::Mode,
@@ -160,6 +161,10 @@ impl provider::Domain for Domain {
 
     fn open_ep(&self, request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {
         Ok(KBox::new(Ep::new(&self.link, request)?, GFP_KERNEL)?)
+    }
+
+    fn open_srx(&self, size: usize) -> Result<KBox<dyn provider::msg_ep::Srx>, Refusal> {
+        Ok(KBox::new(Srx::new(&self.link, size)?, GFP_KERNEL)?)
     }
 
     fn extensions(&self) -> &[Extension] {

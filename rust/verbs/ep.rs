@@ -14,13 +14,19 @@ mod limits;
 mod parts;
 mod post;
 mod regions;
+mod sharers;
+mod srx;
 mod staged;
 mod wires;
 
-pub(crate) use self::limits::limits;
+pub(crate) use self::{
+    limits::limits,
+    srx::Srx, //
+};
 
 use self::{
     conn::Conn,
+    sharers::Sharers,
     wires::Wires, //
 };
 use crate::{
@@ -32,7 +38,10 @@ use crate::{
 use core::net::SocketAddr;
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
 };
 use kfabric::{
     gate::{
@@ -40,6 +49,7 @@ use kfabric::{
         Shared, //
     },
     provider::{
+        self,
         cm::{
             Bounds,
             ConnRequest, //
@@ -64,6 +74,8 @@ pub(crate) struct Inner {
     /// In front of what it has on the device.
     gate: Pin<KBox<Gate<Wires, Shared>>>,
     conn: Arc<Conn>,
+    /// Those that it shares its receives with, if it does.
+    sharers: SetOnce<Arc<Sharers>>,
 }
 
 impl Ep {
@@ -73,7 +85,10 @@ impl Ep {
         let inside = link.gate().enter().ok_or(refused::gone())?;
         let work = work::queues().ok_or(refused::gone())?;
         let pd = inside.get().pd();
-        let wires = Wires::new(pd, asked.tx_size, asked.rx_size).map_err(refused::no_endpoint)?;
+        let wires = Wires::new(pd, asked.tx_size);
+        if !asked.shares {
+            wires.own(asked.rx_size).map_err(refused::no_endpoint)?;
+        }
         let answers = asked.answers.map(own).transpose()?;
         // It would stay when its own device goes, whose removal waits for it.
         if answers
@@ -85,7 +100,12 @@ impl Ep {
         }
         let gate = KBox::pin_init(Gate::new(wires), GFP_KERNEL).map_err(refused::no_endpoint)?;
         let conn = Conn::new(asked.source, answers, asked.events, work.connections)?;
-        let inner = Arc::new(Inner { gate, conn }, GFP_KERNEL)?;
+        let inner = Inner {
+            gate,
+            conn,
+            sharers: SetOnce::new(),
+        };
+        let inner = Arc::new(inner, GFP_KERNEL)?;
         asked.endpoint.attach(inner.clone());
         Ok(Self(inner))
     }
@@ -103,7 +123,11 @@ impl Inner {
         match self.gate.shut() {
             Some(shut) => {
                 let drained = shut.drain();
-                self.conn.end(drained.get().endpoint());
+                self.conn.end(drained.get().endpoint().ok());
+                if let Some(sharers) = self.sharers.as_ref() {
+                    // What still completes is the connection's no more.
+                    sharers.remove(&self.conn);
+                }
                 drained.take_away();
             }
             // Somebody is at it, or was.
@@ -118,18 +142,31 @@ fn own(mut request: KBox<dyn ConnRequest>) -> Result<rdma::cm::Incoming, Refusal
 }
 
 impl MsgEp for Ep {
+    fn share(&self, context: &dyn provider::msg_ep::Srx) -> Result<(), Refusal> {
+        let other = Refusal::new(Errno::EINVAL, c"a context of another provider");
+        let srx = context.as_any().downcast_ref::<Srx>().ok_or(other)?;
+        let (inner, srq) = (&self.0, srx.queue()?);
+        inner.with_wires(|wires| {
+            let at = wires.share(&srq).map_err(refused::no_endpoint)?;
+            let added = srx.sharers().add(at, inner.conn.clone());
+            added.map_err(refused::no_endpoint)?;
+            inner.sharers.populate(srx.sharers().clone());
+            Ok(())
+        })
+    }
+
     fn enable(&self) -> Result<(), Refusal> {
         Ok(())
     }
 
     fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
         self.0
-            .with_wires(|wires| self.0.conn.connect(wires.endpoint(), peer, data, bounds))
+            .with_wires(|wires| self.0.conn.connect(wires.endpoint()?, peer, data, bounds))
     }
 
     fn accept(&self, data: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
         self.0
-            .with_wires(|wires| self.0.conn.accept(wires.endpoint(), data, bounds))
+            .with_wires(|wires| self.0.conn.accept(wires.endpoint()?, data, bounds))
     }
 
     fn shutdown(&self) {

@@ -124,6 +124,7 @@ unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno>
     (tx.msg_order, rx.msg_order) = (order, order);
     domain.cq_data_size = limits.cq_data_size;
     (domain.max_ep_tx_ctx, domain.max_ep_rx_ctx) = (1, 1);
+    domain.max_ep_srx_ctx = usize::from(limits.shared_size > 0);
     let Ends { source, peer } = msg.ends;
     if let Some(known) = source.or(peer) {
         fields.addr_format = sockaddr::format_of(&known);

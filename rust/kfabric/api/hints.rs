@@ -226,10 +226,11 @@ fn add_domain(needs: &mut Needs, attr: &kfi_domain_attr) {
             attr.tclass,
             kfi_bindings::KFI_TC_UNSPEC | kfi_bindings::KFI_TC_BEST_EFFORT
         )
-        || [attr.max_ep_stx_ctx, attr.max_ep_srx_ctx] != [0; 2]
+        || attr.max_ep_stx_ctx != 0
         || attr.max_ep_tx_ctx > 1
         || attr.max_ep_rx_ctx > 1;
     needs.msg.cq_data_size = attr.cq_data_size;
+    needs.msg.shared = needs.msg.shared.max(attr.max_ep_srx_ctx);
     let extras = &mut needs.extras;
     extras.endpoints = extras.endpoints.max(attr.ep_cnt);
     extras.counters = attr.cntr_cnt;
@@ -249,7 +250,13 @@ fn add_ep(needs: &mut Needs, attr: &kfi_ep_attr) {
     }
     extras.auth_key = extras.auth_key.max(attr.auth_key_size);
     needs.msg.max_msg_size = attr.max_msg_size;
-    needs.beyond |= attr.protocol != 0 || attr.tx_ctx_cnt > 1 || attr.rx_ctx_cnt > 1;
+    needs.beyond |= attr.protocol != 0 || attr.tx_ctx_cnt > 1;
+    match attr.rx_ctx_cnt {
+        0 | 1 => (),
+        // KFI_SHARED_CONTEXT
+        usize::MAX => needs.msg.shared = needs.msg.shared.max(1),
+        _ => needs.beyond = true,
+    }
 }
 
 fn add_tx(needs: &mut Needs, attr: &kfi_tx_attr) {

@@ -59,6 +59,8 @@ pub(super) struct MsgNeeds {
     pub(super) inject_size: usize,
     pub(super) max_msg_size: usize,
     pub(super) cq_data_size: usize,
+    /// How many receive contexts an endpoint shares.
+    pub(super) shared: usize,
 }
 
 impl MsgNeeds {
@@ -71,6 +73,7 @@ impl MsgNeeds {
             && self.inject_size <= limits.inject_size
             && widen(self.max_msg_size) <= limits.local.bytes
             && self.cq_data_size <= limits.cq_data_size
+            && self.shared <= usize::from(limits.shared_size > 0)
     }
 }
 

@@ -22,8 +22,11 @@ mod ops;
 mod options;
 mod phase;
 mod posting;
+mod reports;
 mod rma;
 mod setopt;
+pub(crate) mod srx;
+mod target;
 
 pub(crate) use self::cm::private_data;
 

@@ -13,7 +13,8 @@ use super::{
     msg_ep::{
         MsgEp,
         MsgEpRequest,
-        MsgLimits, //
+        MsgLimits,
+        Srx, //
     }, //
 };
 use crate::{
@@ -116,6 +117,12 @@ pub trait Domain: Any + Send + Sync {
             Errno::ENOSYS,
             c"the provider has no endpoints",
         ))
+    }
+
+    /// Opens a receive context that endpoints share, with room for so many receives; within the limits. May
+    /// sleep.
+    fn open_srx(&self, _size: usize) -> Result<KBox<dyn Srx>, Refusal> {
+        Err(Refusal::new(Errno::ENOSYS, c"endpoints share no receives"))
     }
 
     /// The provider's own extensions, for `kfi_open_ops` to be opened by their names. Where the core

@@ -26,7 +26,10 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::net::SocketAddr;
+use core::{
+    any::Any,
+    net::SocketAddr, //
+};
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -38,6 +41,8 @@ pub struct MsgEpRequest {
     pub tx_size: usize,
     /// How many receive requests may be posted.
     pub rx_size: usize,
+    /// Its receives are those of a context that it shares: [`MsgEp::share`] says which, before it is enabled.
+    pub shares: bool,
     /// The address that it is to have, if any was asked for.
     pub source: Option<SocketAddr>,
     /// The request that it is to answer, for the passive side.
@@ -61,6 +66,8 @@ pub struct MsgLimits {
     pub tx_size: usize,
     /// Most receive requests.
     pub rx_size: usize,
+    /// Most receive requests of a context that endpoints share; 0 where there are no such.
+    pub shared_size: usize,
     /// Most bytes that can be the caller's again at once (`KFI_INJECT`).
     pub inject_size: usize,
     /// Most bytes of data for the peer's completion queue.
@@ -178,6 +185,13 @@ pub struct Room {
 /// The core calls in this order, and what changes it one at a time; [`shutdown`](Self::shutdown) and
 /// [`end`](Self::end) may come at any time after enabling.
 pub trait MsgEp: Send + Sync {
+    /// Takes its receives from this context from now on, which one of the same domain's provider has opened,
+    /// and which stays open until this has been closed. Called once at most, before it is enabled, of an
+    /// endpoint that was opened to share one. May sleep.
+    fn share(&self, _context: &dyn Srx) -> Result<(), Refusal> {
+        Err(Refusal::new(Errno::ENOSYS, c"endpoints share no receives"))
+    }
+
     /// Lets receives be posted. May sleep.
     fn enable(&self) -> Result<(), Refusal>;
 
@@ -219,4 +233,28 @@ pub trait MsgEp: Send + Sync {
     /// Ends the connection, and waits until all that was accepted has ended, and nobody is told
     /// anything any more. Called once, or twice if the device goes. Sleeps.
     fn end(&self);
+}
+
+/// A receive context that endpoints share: opened, closed after all that share it, then dropped.
+pub trait Srx: Any + Send + Sync {
+    /// Takes a receive, for whichever of the endpoints needs one. Any context.
+    fn post(&self, post: Post<'_>) -> Result<(), Refused>;
+
+    /// How many more receives there are places for. Any context.
+    fn room(&self) -> usize;
+
+    /// As [`MsgEp::cancel`]. Any context.
+    fn cancel(&self, _context: Context) -> Result<(), Refusal> {
+        Err(Refusal::new(
+            Errno::ENOSYS,
+            c"what was posted can't be taken back",
+        ))
+    }
+
+    /// Takes no receives any more, and ends those that no endpoint has taken: at once, or when the last
+    /// endpoint that shares it has ended, if the device goes. Called once, or twice then. Sleeps.
+    fn end(&self);
+
+    /// `self` as [`Any`], for [`MsgEp::share`]. Any context.
+    fn as_any(&self) -> &dyn Any;
 }

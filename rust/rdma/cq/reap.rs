@@ -15,11 +15,21 @@
 use super::Cq;
 use kernel::{
     cpu::nr_cpu_ids,
-    sync::atomic::Relaxed, //
+    sync::atomic::Relaxed,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
 };
 
 /// How many completions to reap at most in one go. There may be others who wait for theirs.
 const BUDGET: i32 = 64;
+
+/// As many as there are.
+const ALL: i32 = -1;
+
+/// How long softirq is given to get done.
+const A_MOMENT: Delta = Delta::from_millis(1);
 
 impl Cq {
     /// The right to [reap](Cq::reap) again and again, unless there are as many already who do as there
@@ -45,6 +55,20 @@ impl Cq {
             unsafe { rdma_bindings::ib_process_cq_direct(self.as_raw(), BUDGET) };
         }
         true
+    }
+
+    /// Calls the callbacks of all that has completed, and returns when they have. Sleeps while softirq is at
+    /// it.
+    pub(crate) fn settle(&self) {
+        let listeners = self.listeners.lock();
+        while !self.try_quiet() {
+            fsleep(A_MOMENT);
+        }
+        // SAFETY: `cq` is there as long as `self`, and softirq doesn't poll it, as it is quiet.
+        unsafe { rdma_bindings::ib_process_cq_direct(self.as_raw(), ALL) };
+        if *listeners > 0 {
+            self.make_loud();
+        }
     }
 
     /// Has softirq call the callbacks of what completes, from now on until what is returned is

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::wc::{
     Completion,
+    CqId,
     WcStatus, //
 };
 use core::ptr::{
@@ -162,14 +163,17 @@ impl Slot {
     /// # Safety
     ///
     /// `wc` must be the completion of a request posted with the `cqe` of a slot that is there.
-    unsafe extern "C" fn complete(_cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
+    unsafe extern "C" fn complete(cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
         // SAFETY: The caller vouches for `wc`, which is there until this returns.
         let wc = unsafe { &*wc };
         // SAFETY: This is the member that kernel users set.
         let cqe = *unsafe { wc.__bindgen_anon_1.wr_cqe.as_ref() };
         // SAFETY: It is the member of a slot, which is there as the caller vouches.
         let slot = unsafe { Self::of_cqe(cqe) };
-        let completion = Completion::read(wc);
+        let completion = Completion {
+            at: CqId::of(cq),
+            ..Completion::read(wc)
+        };
         if slot.silent.load(Relaxed) == LOUD {
             slot.tell(End::Completed(completion));
         } else if completion.status != WcStatus::SUCCESS {

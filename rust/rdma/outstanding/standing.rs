@@ -24,15 +24,18 @@ pub(super) struct Standing {
     pub(super) silent: Atomic<usize>,
     /// What broke the queue; [`WcStatus::SUCCESS`] while nothing has.
     broken: Atomic<u32>,
+    /// Queue pairs share it: what breaks one of them doesn't break the queue.
+    shared: bool,
 }
 
 impl Standing {
     /// A queue with room for so many requests.
-    pub(super) fn new(depth: u32) -> impl PinInit<Self> {
+    pub(super) fn new(depth: u32, shared: bool) -> impl PinInit<Self> {
         pin_init!(Self {
             credits <- Credits::new(depth),
             silent: Atomic::new(0),
             broken: Atomic::new(WcStatus::SUCCESS.as_raw()),
+            shared,
         })
     }
 
@@ -44,6 +47,9 @@ impl Standing {
 
     /// The queue is broken. The first failure that is told is kept. Any context.
     pub(super) fn break_by(&self, status: WcStatus) {
+        if self.shared {
+            return;
+        }
         let first = WcStatus::from_raw(self.broken.load(Relaxed)).and(status);
         self.broken.store(first.as_raw(), Relaxed);
     }

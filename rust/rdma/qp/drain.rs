@@ -34,7 +34,7 @@ impl<S> Qp<S> {
 
     /// As [`Qp::drain`], for its receive requests.
     pub fn drain_receives(&self, limit: u32) -> bool {
-        if self.receive_entries().is_none_or(Entries::is_empty) {
+        if self.raw.srq.is_some() || self.receive_entries().is_none_or(Entries::is_empty) {
             return true;
         }
         // SAFETY: The queue pair is there as long as `self`.

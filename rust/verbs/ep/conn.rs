@@ -249,7 +249,7 @@ impl Conn {
 
     /// Ends it, and all that was posted on its endpoint. Sleeps until that is so, or until the
     /// device has had its time.
-    pub(super) fn end(&self, endpoint: &Arc<Endpoint>) {
+    pub(super) fn end(&self, endpoint: Option<&Arc<Endpoint>>) {
         self.staged.shut();
         let stage = core::mem::replace(&mut *self.stage.lock(), Stage::Over);
         match stage {
@@ -257,9 +257,11 @@ impl Conn {
             Stage::Begun(connection) => drop(connection.close(DRAIN_LIMIT)),
             stage => {
                 drop(stage);
-                // It can't fail to be in error, or its end does the same.
-                let _ = endpoint.fail();
-                endpoint.drain(DRAIN_LIMIT);
+                if let Some(endpoint) = endpoint {
+                    // It can't fail to be in error, or its end does the same.
+                    let _ = endpoint.fail();
+                    endpoint.drain(DRAIN_LIMIT);
+                }
             }
         }
     }

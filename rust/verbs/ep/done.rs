@@ -2,7 +2,10 @@
 
 //! How transfers end.
 
-use super::conn::Conn;
+use super::{
+    conn::Conn,
+    sharers::Sharers, //
+};
 use kernel::sync::Arc;
 use kfabric::{
     num,
@@ -33,6 +36,46 @@ use rdma::{
 pub(super) struct Told {
     ticket: Ticket,
     conn: Arc<Conn>,
+}
+
+/// Ends a receive that endpoints share when its work request has ended.
+pub(super) struct ToldShared {
+    ticket: Ticket,
+    sharers: Arc<Sharers>,
+}
+
+impl ToldShared {
+    /// To be told of a receive that these share.
+    pub(super) fn new(ticket: Ticket, sharers: &Arc<Sharers>) -> Self {
+        let sharers = sharers.clone();
+        Self { ticket, sharers }
+    }
+
+    /// The ticket of a transfer that was not accepted.
+    pub(super) fn into_ticket(self) -> Ticket {
+        self.ticket
+    }
+}
+
+impl<K: Send + 'static> Then<Receive<K>> for ToldShared {
+    fn ended(self, ended: Ended<Receive<K>>) {
+        drop(ended.request);
+        let conn = ended.at.and_then(|at| self.sharers.find(at));
+        match (ended.result, conn) {
+            (Ok(arrival), conn) => {
+                if let (Some(key), Some(conn)) = (ended.invalidated, conn) {
+                    conn.fates().see(key);
+                }
+                arrived(self.ticket, arrival);
+            }
+            // No endpoint has taken it, or its device has forgotten it with the endpoint.
+            (Err(WrError::TimedOut), _) => {
+                self.ticket.fail(failed(Queue::Receives, WrError::Flushed))
+            }
+            (Err(error), Some(conn)) => self.ticket.fail(note(&conn, Queue::Receives, error)),
+            (Err(error), None) => self.ticket.fail(failed(Queue::Receives, error)),
+        }
+    }
 }
 
 /// Which side's request it was.

@@ -47,6 +47,10 @@ pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
     let entries = (limits.max_cqe / 2).saturating_sub(QUEUE_OWN);
     let queue = num::index(queue.min(entries).min(QUEUE_MAX));
     let segments = segments(&limits);
+    let shared = match num::index(limits.max_shared_segments) >= segments {
+        true => num::index(limits.max_shared.saturating_sub(QUEUE_OWN)).min(queue),
+        false => 0,
+    };
     Ok(MsgLimits {
         local: LocalRules {
             by_region: true,
@@ -69,6 +73,7 @@ pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
         },
         tx_size: queue,
         rx_size: queue,
+        shared_size: shared,
         inject_size: INJECT_SIZE,
         // iWARP has no immediate data.
         cq_data_size: match device.connects_freely() {

@@ -42,7 +42,10 @@ use kfabric::{
     Refusal, //
 };
 use rdma::{
-    cm::Chain,
+    cm::{
+        Chain,
+        Endpoint, //
+    },
     request::{
         Ended,
         Then, //
@@ -132,13 +135,14 @@ impl Wires {
     /// Posts a transfer with several pieces of the peer's memory. Any context.
     pub(super) fn split(
         &self,
+        endpoint: &Arc<Endpoint>,
         task: &Task<'_>,
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), Refused> {
         let parts = task.remote.pieces().len();
         let begun = Whole::new(parts).and_then(|whole| {
-            self.chain(task, &whole, conn)
+            self.chain(endpoint, task, &whole, conn)
                 .map(|chain| (whole, chain))
                 .inspect_err(|why| {
                     // Who waits for room waits for those that wait for more.
@@ -152,7 +156,7 @@ impl Wires {
             Err(why) => return Err(Refused { why, ticket }),
         };
         whole.accept(ticket);
-        match conn.give_all(self.endpoint(), chain, task.flags.more()) {
+        match conn.give_all(endpoint, chain, task.flags.more()) {
             Ok(()) => Ok(()),
             Err((error, chain)) => {
                 let ticket = whole.take_back();
@@ -166,6 +170,7 @@ impl Wires {
     /// The requests that a transfer is split into.
     fn chain(
         &self,
+        endpoint: &Arc<Endpoint>,
         task: &Task<'_>,
         whole: &Arc<Whole>,
         conn: &Arc<Conn>,
@@ -175,7 +180,7 @@ impl Wires {
             let why = c"more pieces of the peer's memory than the queue has places";
             return Err(Refusal::new(Errno::E2BIG, why).value(widen(parts)));
         }
-        let chain = self.endpoint().begin_chain();
+        let chain = endpoint.begin_chain();
         let mut chain = chain.map_err(refused::not_posted)?;
         task.each(|task| {
             let part = Part {

@@ -33,6 +33,8 @@ use kfabric::{
 };
 use rdma::{
     any::AnyMemory,
+    buffer::Buffer,
+    cm::Endpoint,
     request::{
         NotPosted,
         Request,
@@ -43,7 +45,8 @@ use rdma::{
         Remote,
         WorkRequest, //
     },
-    Gather, //
+    Gather,
+    Pd, //
 };
 
 /// A request to the peer.
@@ -52,28 +55,42 @@ pub(super) type Transmit = WorkRequest<AnyMemory>;
 impl Wires {
     /// Posts a transfer.
     pub(super) fn post(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), Refused> {
+        let endpoint = match self.endpoint() {
+            Ok(endpoint) => endpoint,
+            Err(why) => return Err(post.refuse(why)),
+        };
         let Post { task, ticket } = post;
         match task.op {
-            Op::Receive => self.receive(&task, ticket, conn),
-            _ if task.remote.pieces().len() > 1 => self.split(&task, ticket, conn),
-            _ => self.transmit(&task, ticket, conn),
+            Op::Receive => self.receive(endpoint, &task, ticket, conn),
+            _ if task.remote.pieces().len() > 1 => self.split(endpoint, &task, ticket, conn),
+            _ => self.transmit(endpoint, &task, ticket, conn),
         }
     }
 
-    fn receive(&self, task: &Task<'_>, ticket: Ticket, conn: &Arc<Conn>) -> Result<(), Refused> {
-        let memory = lent::memory(self.pd(), task);
-        let request = memory.and_then(|memory| Receive::new(memory).map_err(refused::not_posted));
+    fn receive(
+        &self,
+        endpoint: &Endpoint,
+        task: &Task<'_>,
+        ticket: Ticket,
+        conn: &Arc<Conn>,
+    ) -> Result<(), Refused> {
         let told = Told::new(ticket, conn);
-        let begun = begin(request, told, |request| {
-            self.endpoint().post_receive(request)
+        let begun = begin(receive(self.pd(), task), told, |request| {
+            endpoint.post_receive(request)
         });
         begun.map_err(not_begun)
     }
 
-    fn transmit(&self, task: &Task<'_>, ticket: Ticket, conn: &Arc<Conn>) -> Result<(), Refused> {
+    fn transmit(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        task: &Task<'_>,
+        ticket: Ticket,
+        conn: &Arc<Conn>,
+    ) -> Result<(), Refused> {
         let told = Told::new(ticket, conn);
         let begun = begin(self.request(task), told, |request| {
-            conn.give(self.endpoint(), request, task.flags.more(), Giving::Told)
+            conn.give(endpoint, request, task.flags.more(), Giving::Told)
         });
         begun.map_err(not_begun)
     }
@@ -119,6 +136,11 @@ impl Wires {
             _ => Ok(lent::memory(self.pd(), task)?.into()),
         }
     }
+}
+
+/// A request for a receive.
+pub(super) fn receive(pd: &Arc<Pd>, task: &Task<'_>) -> Result<Receive<Buffer>, Refusal> {
+    Receive::new(lent::memory(pd, task)?).map_err(refused::not_posted)
 }
 
 /// What the core is told of a transfer that was not begun.

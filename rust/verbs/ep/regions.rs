@@ -47,10 +47,10 @@ impl Inner {
     /// - `ENOMEM`
     pub(crate) fn register(&self, mr: &mut LentMr<Memory>, more: bool) -> Result<bool, Refusal> {
         let inside = self.gate.enter().ok_or(refused::not_connected())?;
-        let endpoint = inside.get().endpoint();
-        if !endpoint.is_open() {
-            return Ok(false);
-        }
+        let endpoint = match inside.get().endpoint() {
+            Ok(endpoint) if endpoint.is_open() => endpoint,
+            _ => return Ok(false),
+        };
         let registered =
             mr.register(|request| self.conn.give(endpoint, request, more, Giving::Silent));
         registered.map_err(refused::not_posted)?;
@@ -82,7 +82,7 @@ impl Inner {
             return Ok(None);
         }
         let inside = self.gate.enter().ok_or(ENODEV)?;
-        let endpoint = inside.get().endpoint();
+        let endpoint = inside.get().endpoint().map_err(|_| ENODEV)?;
         // It would be a pity to end the connection for want of so little memory.
         let mut request = mr.invalidate();
         for _ in 0..ATTEMPTS {

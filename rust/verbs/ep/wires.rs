@@ -2,14 +2,27 @@
 
 //! What an endpoint has on its device.
 
+use super::limits::{
+    segments,
+    INJECT_SIZE, //
+};
+use crate::refused;
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
 };
-use kfabric::provider::msg_ep::Room;
+use kfabric::{
+    provider::msg_ep::Room,
+    Refusal, //
+};
 use rdma::{
     cm,
     qp::Depths,
+    srq::Srq,
+    wc::CqId,
     Access,
     AccessFlags,
     Cq,
@@ -17,51 +30,76 @@ use rdma::{
     Qp, //
 };
 
-use super::limits::{
-    segments,
-    INJECT_SIZE, //
-};
-
 /// The queue pair, and its completion queue.
 pub(super) struct Wires {
     // The order of the fields is the order in which they go.
-    endpoint: Arc<cm::Endpoint>,
+    endpoint: SetOnce<Arc<cm::Endpoint>>,
     pd: Arc<Pd>,
     sends: usize,
 }
 
 impl Wires {
-    /// Makes a queue pair with room for so many requests. May sleep.
-    pub(super) fn new(pd: &Arc<Pd>, sends: usize, receives: usize) -> Result<Self> {
-        let device = pd.device();
+    /// Room for so many requests to the peer, and nothing else. May sleep.
+    pub(super) fn new(pd: &Arc<Pd>, sends: usize) -> Self {
+        Self {
+            endpoint: SetOnce::new(),
+            pd: pd.clone(),
+            sends,
+        }
+    }
+
+    /// Makes a queue pair with room for so many receives. Called once, or [`share`](Self::share) is. May
+    /// sleep.
+    pub(super) fn own(&self, receives: usize) -> Result {
+        self.make(receives, None).map(|_| ())
+    }
+
+    /// Makes a queue pair that shares receives; returns where their completions come. May sleep.
+    pub(super) fn share(&self, srq: &Arc<Srq>) -> Result<CqId> {
+        self.make(0, Some(srq))
+    }
+
+    fn make(&self, receives: usize, srq: Option<&Arc<Srq>>) -> Result<CqId> {
+        let (pd, device) = (&self.pd, self.pd.device());
         let depths = Depths {
-            send: sends.try_into()?,
+            send: self.sends.try_into()?,
             receive: receives.try_into()?,
             segments: segments(&device.limits()).try_into()?,
             inline: INJECT_SIZE.try_into()?,
         };
-        let entries = depths.in_send_queue() + depths.in_receive_queue();
-        let cq = Cq::alloc_for_callbacks(device, entries)?;
+        let receives = match srq {
+            Some(srq) => srq.entries()?,
+            None => depths.in_receive_queue(),
+        };
+        let cq = Cq::alloc_for_callbacks(device, depths.in_send_queue() + receives)?;
         let port = device.ports().next().ok_or(ENODEV)?.number();
         // What a peer may do to a region is for the region to say.
         let access: AccessFlags =
             Access::LocalWrite | Access::RemoteRead | Access::RemoteWrite | Access::RemoteAtomic;
-        let qp = Qp::create(pd, &cq, &cq, depths)?.init(port, access)?;
-        Ok(Self {
-            endpoint: cm::Endpoint::new(qp)?,
-            pd: pd.clone(),
-            sends,
-        })
+        let qp = match srq {
+            Some(srq) => Qp::create_sharing(pd, &cq, &cq, depths, srq)?,
+            None => Qp::create(pd, &cq, &cq, depths)?,
+        };
+        let qp = qp.init(port, access)?;
+        match self.endpoint.populate(cm::Endpoint::new(qp)?) {
+            true => Ok(cq.id()),
+            false => Err(EBUSY),
+        }
     }
 
-    /// The queue pair. Any context.
-    pub(super) fn endpoint(&self) -> &Arc<cm::Endpoint> {
-        &self.endpoint
+    /// The queue pair, once it is made. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOTCONN`: it isn't.
+    pub(super) fn endpoint(&self) -> Result<&Arc<cm::Endpoint>, Refusal> {
+        self.endpoint.as_ref().ok_or(refused::not_connected())
     }
 
     /// How many more requests there are places for. Any context.
     pub(super) fn room(&self) -> Room {
-        let (sends, receives) = self.endpoint.room();
+        let room = self.endpoint.as_ref().map(|endpoint| endpoint.room());
+        let (sends, receives) = room.unwrap_or_default();
         Room { sends, receives }
     }
 

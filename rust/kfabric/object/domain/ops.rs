@@ -61,7 +61,7 @@ pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     cntr_open: Some(cntr::open::open),
     poll_open: Slot::NOSYS,
     stx_ctx: Slot::NOSYS,
-    srx_ctx: Slot::NOSYS,
+    srx_ctx: Some(ep::srx::open::open),
     query_atomic: Some(atomic::query),
 });
 

@@ -90,6 +90,8 @@ pub(super) fn auth_key(domain: &DomainObject, info: &kfi_info) -> Result<KVec<u8
 pub(super) struct MsgAsked {
     pub(super) tx_size: usize,
     pub(super) rx_size: usize,
+    /// Its receives are those of a context that it shares.
+    pub(super) shares: bool,
     pub(super) op_flags: OpFlags,
     pub(super) source: Option<SocketAddr>,
     pub(super) peer: Option<SocketAddr>,
@@ -119,9 +121,20 @@ pub(super) fn msg(limits: &MsgLimits, info: &kfi_info) -> Result<MsgAsked, Refus
     if let Some(rx) = rx {
         within(rx.iov_limit, limits.local.segments)?;
     }
+    // SAFETY: As for the others.
+    let contexts = unsafe { info.ep_attr.as_ref() }.map_or(0, |attr| attr.rx_ctx_cnt);
+    let shares = contexts == usize::MAX;
+    if shares && limits.shared_size == 0 {
+        let why = c"endpoints share no receives";
+        return Err(Refusal::new(Errno::ENODATA, why));
+    }
     Ok(MsgAsked {
+        shares,
         tx_size: within(tx.map_or(0, |attr| attr.size), limits.tx_size)?,
-        rx_size: within(rx.map_or(0, |attr| attr.size), limits.rx_size)?,
+        rx_size: match shares {
+            true => 0,
+            false => within(rx.map_or(0, |attr| attr.size), limits.rx_size)?,
+        },
         op_flags,
         // SAFETY: As the C API demands, addresses are null or as long as they are said to be.
         source: unsafe { sockaddr::read_any(info.src_addr, info.src_addrlen) }?,
@@ -131,7 +144,7 @@ pub(super) fn msg(limits: &MsgLimits, info: &kfi_info) -> Result<MsgAsked, Refus
 }
 
 /// How many a consumer gets who asks for so many: 0 asks for as many as there are.
-fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
+pub(super) fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
     match asked {
         0 => Ok(limit),
         asked if asked <= limit => Ok(asked),

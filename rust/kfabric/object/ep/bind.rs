@@ -3,9 +3,10 @@
 //! `kfi_ep_bind()`.
 
 use super::{
-    bound::Reports,
     msg::Msg,
     phase::Phase,
+    reports::Reports,
+    srx::SrxBody,
     EndpointBody,
     EndpointObject, //
 };
@@ -81,8 +82,27 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
             })
         });
     }
+    if let Ok(srx) = other.object::<SrxBody>() {
+        if !msg.shares() {
+            let why = c"the endpoint was not opened with KFI_SHARED_CONTEXT";
+            return Err(Refusal::new(Errno::EINVAL, why));
+        }
+        let srx = other.bind(domain, srx, 0)?;
+        if bound.srx.as_ref().is_some() {
+            return Err(twice());
+        }
+        msg.imp().share(srx.get().imp())?;
+        return match bound.srx.populate(srx) {
+            true => Ok(()),
+            false => Err(twice()),
+        };
+    }
     if let Ok(counter) = other.object::<CounterBody>() {
         let flags = other.flags_of(TRANSMIT | RECV | READ | WRITE, 0)?;
+        if msg.shares() && flags & RECV != 0 {
+            let why = c"receives are counted for the context that the endpoint shares";
+            return Err(Refusal::new(Errno::EINVAL, why));
+        }
         let [send, receive, read, write] = &bound.counters;
         let places = [
             (send, TRANSMIT),
@@ -92,7 +112,8 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
         ];
         return set_all(&places, flags, || other.bind_any(domain, counter));
     }
-    let why = c"neither an event queue nor a completion queue nor a counter";
+    let why =
+        c"neither an event queue nor a completion queue, a counter or a shared receive context";
     Err(Refusal::new(Errno::EINVAL, why))
 }
 

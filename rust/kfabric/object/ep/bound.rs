@@ -2,11 +2,12 @@
 
 //! What is bound to an endpoint: queues and counters that its transfers report to.
 
+use super::{
+    reports::Reports,
+    srx::BoundSrx, //
+};
 use crate::{
-    object::{
-        cq::BoundCq,
-        eq::BoundEq, //
-    },
+    object::eq::BoundEq,
     post::op::Op,
     provider::cntr::Counter, //
 };
@@ -15,18 +16,13 @@ use kernel::sync::{
     SetOnce, //
 };
 
-/// A completion queue that an endpoint reports one direction to.
-pub(super) struct Reports {
-    pub(super) cq: BoundCq,
-    /// Only what asks for it, and errors.
-    pub(super) selective: bool,
-}
-
 /// What is bound to an endpoint.
 pub(super) struct Bound {
     pub(super) eq: SetOnce<BoundEq>,
     pub(super) transmit: SetOnce<Reports>,
     pub(super) receive: SetOnce<Reports>,
+    /// What its receives come from, if it shares that.
+    pub(super) srx: SetOnce<BoundSrx>,
     /// Of sends, receives, reads and writes.
     pub(super) counters: [SetOnce<Arc<Counter>>; 4],
 }
@@ -37,6 +33,7 @@ impl Bound {
             eq: SetOnce::new(),
             transmit: SetOnce::new(),
             receive: SetOnce::new(),
+            srx: SetOnce::new(),
             counters: [const { SetOnce::new() }; 4],
         }
     }

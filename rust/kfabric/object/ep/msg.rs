@@ -67,6 +67,8 @@ pub(super) struct Msg {
     peer: Option<SocketAddr>,
     /// It was made to answer a request.
     answers: bool,
+    /// Its receives are those of a context that it shares.
+    shares: bool,
     /// What events name.
     fid: *mut kfid,
     context: *mut c_void,
@@ -89,6 +91,8 @@ pub(super) struct Known {
     pub(super) peer: Option<SocketAddr>,
     /// It is made to answer a request.
     pub(super) answers: bool,
+    /// Its receives are to be those of a context that it shares.
+    pub(super) shares: bool,
 }
 
 impl Msg {
@@ -111,6 +115,7 @@ impl Msg {
             op_flags: known.op_flags,
             peer: known.peer,
             answers: known.answers,
+            shares: known.shares,
             fid: known.fid,
             context: known.context,
         })
@@ -140,19 +145,42 @@ impl Msg {
         self.op_flags
     }
 
+    /// Are its receives those of a context that it shares?
+    pub(super) fn shares(&self) -> bool {
+        self.shares
+    }
+
+    /// Itself, once it is enabled.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPBADSTATE`: it isn't.
+    pub(super) fn enabled(&self) -> Result<&Self, Refusal> {
+        match self.phase.get() {
+            Phase::New => Err(Phase::New.refusal()),
+            _ => Ok(self),
+        }
+    }
+
     /// Lets receives be posted. May sleep.
     ///
     /// # Errors
     ///
     /// - `EOPBADSTATE`: it was done before.
     /// - `ENOEQ`, `ENOCQ`: there is no event queue, or not a completion queue for both directions.
-    /// - Those of the provider.
+    /// - `EINVAL`: it is to share a receive context, and none is bound.
+    /// - Those of [`SrxBody::agree`](super::srx::SrxBody::agree), and of the provider.
     pub(super) fn enable(&self) -> Result<(), Refusal> {
         let eq = self.bound.eq.as_ref();
         let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
-        if self.bound.transmit.as_ref().is_none() || self.bound.receive.as_ref().is_none() {
+        let (transmit, receive) = (self.bound.transmit.as_ref(), self.bound.receive.as_ref());
+        if transmit.is_none() || receive.is_none() && !self.shares {
             let why = c"no completion queue is bound for one of the directions";
             return Err(Refusal::new(Errno::ENOCQ, why));
+        }
+        if self.shares {
+            let none = Refusal::new(Errno::EINVAL, c"no shared receive context is bound");
+            self.bound.srx.as_ref().ok_or(none)?.get().agree(receive)?;
         }
         if self.phase.get() != Phase::New {
             return Err(Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled"));

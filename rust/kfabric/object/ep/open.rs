@@ -66,6 +66,7 @@ fn make_msg(
     let imp = provider.open_ep(MsgEpRequest {
         tx_size: asked.tx_size,
         rx_size: asked.rx_size,
+        shares: asked.shares,
         source: asked.source,
         endpoint: ties.endpoint().clone(),
         answers: requests::take(info.handle)?,
@@ -75,6 +76,7 @@ fn make_msg(
         fid: ep.cast(),
         context,
         op_flags: asked.op_flags,
+        shares: asked.shares,
         peer: asked.peer,
         answers: !info.handle.is_null(),
     };

@@ -7,6 +7,7 @@
 use super::{
     left,
     setopt,
+    target::Target,
     EndpointBody,
     EndpointObject,
     EP as CLASS, //
@@ -93,10 +94,10 @@ pub(super) unsafe extern "C" fn control(
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open endpoint of this core; `context` is anything.
+/// As the C API demands: `fid` is an open endpoint of this core, or a receive context; `context` is anything.
 unsafe extern "C" fn cancel(fid: *mut kfid, context: *mut c_void) -> isize {
     // SAFETY: By the requirements of this function.
-    let cancelled = unsafe { EndpointObject::from_fid(fid) }
-        .and_then(|endpoint| endpoint.transferring()?.imp().cancel(Context::new(context)));
+    let target = unsafe { Target::find(fid) };
+    let cancelled = target.and_then(|target| target.cancel(Context::new(context)));
     signed_size(cancelled.map_or_else(Refusal::report, |()| 0))
 }

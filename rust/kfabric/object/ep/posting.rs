@@ -4,11 +4,7 @@
 //!
 //! All of it is for any context.
 
-use super::{
-    msg::Msg,
-    phase::Phase,
-    EndpointObject, //
-};
+use super::target::Target;
 use crate::{
     post::{
         buffers::Buffers,
@@ -158,8 +154,8 @@ impl Kind {
         }
     }
 
-    fn needs_peer(&self) -> bool {
-        !matches!(self, Self::Receive)
+    fn receives(&self) -> bool {
+        matches!(self, Self::Receive)
     }
 
     /// What is done, with these data for the peer's completion queue, or to end this key of the peer's.
@@ -204,10 +200,10 @@ fn check_words(memory: &RemoteMemory) -> Result<(), Refusal> {
 }
 
 impl CallFlags {
-    fn parse(&self, kind: &Kind, msg: &Msg) -> Result<PostFlags, Refusal> {
+    fn parse(&self, kind: &Kind, on: Target<'_>) -> Result<PostFlags, Refusal> {
         let default = match kind {
-            Kind::Receive => msg.op_flags().receive,
-            _ => msg.op_flags().transmit,
+            Kind::Receive => on.op_flags().receive,
+            _ => on.op_flags().transmit,
         };
         match self {
             Self::Default => Ok(PostFlags::default(default, kind.known_flags())),
@@ -219,15 +215,6 @@ impl CallFlags {
     /// Is its end never told, unless it fails?
     fn silent(&self, flags: PostFlags, selective: bool) -> bool {
         matches!(self, Self::Inject) || selective && !flags.completes()
-    }
-}
-
-/// Looks whether the endpoint takes such a transfer now.
-fn check_phase(msg: &Msg, kind: &Kind) -> Result<(), Refusal> {
-    match msg.phase().get() {
-        Phase::Connected => Ok(()),
-        Phase::Enabled | Phase::Connecting if !kind.needs_peer() => Ok(()),
-        phase => Err(phase.refusal()),
     }
 }
 
@@ -244,25 +231,25 @@ fn data_of(call: &Call<'_>, flags: PostFlags, most: usize) -> Result<Option<u64>
     }
 }
 
-/// Posts a transfer on an endpoint.
+/// Posts a transfer.
 ///
 /// # Errors
 ///
 /// Nothing was begun, and nothing is reported then:
 ///
-/// - `ENOSYS`: the endpoint transfers nothing.
-/// - `EOPBADSTATE`, `ENOTCONN`: it isn't enabled, or not connected.
+/// - `ENOSYS`: there is no such transfer there.
+/// - `EOPBADSTATE`, `ENOTCONN`: the endpoint isn't enabled, or not connected; or `EOPNOTSUPP`, as
+///   [`Target::check`] says.
 /// - `EBADFLAGS`
 /// - Those of [`Local::find`], and of the peer's memory.
 /// - `EAGAIN`: there is no room in the endpoint's queue, or in that for completions.
 /// - Those of the provider.
-pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> Result<(), Refusal> {
-    let msg = endpoint.transferring()?;
-    check_phase(msg, kind)?;
-    let limits = msg.limits();
-    let flags = kind.flags(call.flags.parse(kind, msg)?);
+pub(super) fn post(on: Target<'_>, kind: &Kind, call: &Call<'_>) -> Result<(), Refusal> {
+    on.check(kind.receives())?;
+    let limits = on.limits();
+    let flags = kind.flags(call.flags.parse(kind, on)?);
     let data = data_of(call, flags, limits.cq_data_size)?;
-    let domain = endpoint.parent();
+    let domain = on.domain();
     let find = |desc| -> Result<Described, Refusal> {
         let none = Refusal::new(Errno::EINVAL, c"no region has this descriptor");
         domain.descs().find(desc).ok_or(none.value(widen(desc)))
@@ -292,7 +279,7 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
     if matches!(op, Op::Atomic { .. }) {
         check_words(&remote)?;
     }
-    let reports = msg.bound().reports(&op);
+    let reports = on.reports(&op);
     let silent = reports.is_none_or(|reports| call.flags.silent(flags, reports.selective));
     let full = Refusal::new(Errno::EAGAIN, c"the completion queue has no room");
     let place = match reports {
@@ -306,37 +293,33 @@ pub(super) fn post(endpoint: &EndpointObject, kind: &Kind, call: &Call<'_>) -> R
         buf: Context::NULL,
         data: 0,
     };
-    let ticket = Ticket::new(place, msg.bound().counter(&op).cloned(), done, silent);
+    let ticket = Ticket::new(place, on.counter(&op).cloned(), done, silent);
     let task = Task {
         op,
         local: &local,
         remote: &remote,
         flags,
     };
-    let posted = msg.imp().post(Post { task, ticket });
+    let posted = on.post(Post { task, ticket });
     posted.map_err(|Refused { why, ticket }| {
         ticket.refuse();
         why
     })
 }
 
-/// Does something on the endpoint that C gives, if that transfers anything, and reports a refusal.
+/// Does something on what C gives, if that transfers anything, and reports a refusal.
 ///
 /// # Safety
 ///
-/// As the C API demands: `ep` is an open endpoint of this core.
+/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
 pub(super) unsafe fn on(
     ep: *mut kfid_ep,
-    f: impl FnOnce(&EndpointObject) -> Result<(), Refusal>,
+    f: impl FnOnce(Target<'_>) -> Result<(), Refusal>,
 ) -> isize {
-    // SAFETY: By the requirements of this function; an endpoint begins with its fid.
-    let endpoint = unsafe { EndpointObject::from_fid(ep.cast()) };
-    let posted = endpoint.and_then(|endpoint| {
-        // Before the arguments: there is no such call at all.
-        endpoint.transferring()?;
-        f(endpoint)
-    });
-    signed_size(match posted {
+    // Before the arguments: there may be no such call at all.
+    // SAFETY: By the requirements of this function; both begin with their fid.
+    let target = unsafe { Target::find(ep.cast()) };
+    signed_size(match target.and_then(f) {
         Ok(()) => 0,
         // Who posts until a queue is full has made no mistake.
         Err(refusal) if refusal.errno() == Errno::EAGAIN => refusal.errno().to_c(),
@@ -344,12 +327,12 @@ pub(super) unsafe fn on(
     })
 }
 
-/// Posts a transfer on the endpoint that C gives, and reports a refusal.
+/// Posts a transfer on what C gives, and reports a refusal.
 ///
 /// # Safety
 ///
-/// As the C API demands: `ep` is an open endpoint of this core.
+/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
 pub(super) unsafe fn call(ep: *mut kfid_ep, kind: Kind, call: Result<Call<'_>, Refusal>) -> isize {
     // SAFETY: By the requirements of this function.
-    unsafe { on(ep, |endpoint| post(endpoint, &kind, &call?)) }
+    unsafe { on(ep, |target| post(target, &kind, &call?)) }
 }

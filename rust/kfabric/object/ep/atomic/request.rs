@@ -12,7 +12,7 @@ use crate::{
             Kind,
             Remote, //
         },
-        EndpointObject, //
+        target::Target, //
     },
     post::{
         atomic::{
@@ -145,16 +145,15 @@ pub(super) struct Request {
     pub(super) context: *mut c_void,
 }
 
-/// Posts an atomic operation on an endpoint.
+/// Posts an atomic operation.
 ///
 /// # Errors
 ///
 /// - `EOPNOTSUPP`: the endpoint doesn't have it.
 /// - `EINVAL`: an operand is NULL; the memory for what was there is NULL, or at no multiple of eight.
 /// - Those of [`posting::post`].
-fn post(endpoint: &EndpointObject, request: Request) -> Result<(), Refusal> {
-    let msg = endpoint.transferring()?;
-    let atomics = msg.limits().atomics;
+fn post(on: Target<'_>, request: Request) -> Result<(), Refusal> {
+    let atomics = on.limits().atomics;
     let what = match atomics.find(request.form, request.datatype, request.op)? {
         Asked::Write => AtomicOp::Write(request.operand?.read()?),
         Asked::Add => AtomicOp::Add(request.operand?.read()?),
@@ -181,7 +180,7 @@ fn post(endpoint: &EndpointObject, request: Request) -> Result<(), Refusal> {
         data: None,
         context: request.context,
     };
-    posting::post(endpoint, &Kind::Atomic { what, fetches }, &call)
+    posting::post(on, &Kind::Atomic { what, fetches }, &call)
 }
 
 /// Does a call on the endpoint that C gives, and reports a refusal.
@@ -191,5 +190,5 @@ fn post(endpoint: &EndpointObject, request: Request) -> Result<(), Refusal> {
 /// As the C API demands: `ep` is an open endpoint of this core.
 pub(super) unsafe fn call(ep: *mut kfid_ep, request: Result<Request, Refusal>) -> isize {
     // SAFETY: By the requirements of this function.
-    unsafe { posting::on(ep, |endpoint| post(endpoint, request?)) }
+    unsafe { posting::on(ep, |target| post(target, request?)) }
 }

@@ -57,6 +57,10 @@ static const struct kfi_case cases[] = {
 	{ "regions_many", ep_regions_many_case },
 	{ "regions_down", ep_regions_down_case },
 	{ "regions_falling", ep_regions_falling_case },
+	{ "shared", ep_shared_case },
+	{ "shared_late", ep_shared_late_case },
+	{ "shared_many", ep_shared_many_case },
+	{ "shared_refused", ep_shared_refused_case },
 	{ "soak", ep_soak_case },
 };
 

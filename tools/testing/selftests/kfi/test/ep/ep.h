@@ -182,6 +182,12 @@ void ep_pieces_refused_case(struct kfi_test *t);
 void ep_pieces_full_case(struct kfi_test *t);
 void ep_raw_case(struct kfi_test *t);
 
+/* shared.c */
+void ep_shared_case(struct kfi_test *t);
+void ep_shared_late_case(struct kfi_test *t);
+void ep_shared_many_case(struct kfi_test *t);
+void ep_shared_refused_case(struct kfi_test *t);
+
 /* flags.c */
 void ep_fence_case(struct kfi_test *t);
 void ep_inject_lists_case(struct kfi_test *t);

@@ -60,6 +60,64 @@ static int listening(struct ep_side *s, struct kfi_info *source, struct kfid_pep
 	return ret;
 }
 
+/* An endpoint that shares receives. */
+static int sharing(struct ep_side *s, struct kfi_info *info, struct kfid_ep *srx, struct kfid_ep **ep)
+{
+	int ret = kfi_endpoint(s->domain, info, ep, NULL);
+
+	if (ret)
+		return ret;
+	ret = kfi_ep_bind(*ep, &srx->fid, 0);
+	if (ret)
+		kfi_close(&(*ep)->fid);
+	return ret;
+}
+
+static void shared_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	u8 *mem = kzalloc(LEN, GFP_KERNEL);
+	struct kfid_ep *srx = NULL, *ep;
+	unsigned int nth, refused = 0, taken = 0;
+	bool failed = true;
+	struct ep_side *s;
+
+	if (!p || !EXPECT(t, mem, "no memory"))
+		goto out;
+	s = &p->side[1];
+	EACH_OPEN(t, "kfi_srx_context", &srx->fid, kfi_srx_context(s->domain, NULL, &srx, NULL));
+	srx = NULL;
+	if (!EXPECT_EQ(t, kfi_srx_context(s->domain, NULL, &srx, NULL), 0))
+		goto out;
+	EXPECT_EQ(t, kfi_ep_bind(srx, &s->rx->fid, KFI_RECV), 0);
+	p->info->ep_attr->rx_ctx_cnt = KFI_SHARED_CONTEXT;
+	EACH_OPEN(t, "sharing", &ep->fid, sharing(s, p->info, srx, &ep));
+	for (nth = 1; failed && nth < MAX_NTH && !t->failures; nth++) {
+		ssize_t ret;
+
+		arm(nth);
+		ret = kfi_recv(srx, mem, LEN, NULL, 0, mem);
+		failed = disarm();
+		if (ret) {
+			refused++;
+			expect_errno(t, "posting", ret, nth, failed);
+			ep_nothing(t, s->rx);
+		}
+		taken += !ret;
+	}
+	ktap_note("posting on a shared context: %u refusals", refused);
+	EXPECT_EQ(t, kfi_close(&srx->fid), 0);
+	/* The last one was taken. */
+	EXPECT(t, taken, "none was taken");
+	while (taken-- && !t->failures)
+		ep_failed_op(t, s->rx, mem, KFI_ECANCELED, NULL);
+	ep_nothing(t, s->rx);
+out:
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
+
 static void open_case(struct kfi_test *t)
 {
 	struct ep_pair *p = ep_listening(t, NULL);
@@ -355,6 +413,7 @@ static const struct kfi_case cases[] = {
 	{ "connect", connect_case },
 	{ "post", post_case },
 	{ "region", region_case },
+	{ "shared", shared_case },
 	{ "close", close_case },
 };
 

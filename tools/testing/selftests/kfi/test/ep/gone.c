@@ -17,7 +17,7 @@ static void *ctx(unsigned long n)
 }
 
 /* All that was posted has ended once, as cancelled. */
-static void all_ended(struct kfi_test *t, struct ep_side *s)
+static void all_ended(struct kfi_test *t, struct kfid_cq *rx)
 {
 	struct kfi_cq_err_entry err;
 	unsigned long seen = 0;
@@ -28,15 +28,15 @@ static void all_ended(struct kfi_test *t, struct ep_side *s)
 		unsigned long n;
 
 		memset(&err, 0, sizeof(err));
-		if (!EXPECT_EQ(t, kfi_cq_sread(s->rx, &none, 1, NULL, EP_WAIT_MS), -KFI_EAVAIL) ||
-		    !EXPECT_EQ(t, kfi_cq_readerr(s->rx, &err, 0), 1))
+		if (!EXPECT_EQ(t, kfi_cq_sread(rx, &none, 1, NULL, EP_WAIT_MS), -KFI_EAVAIL) ||
+		    !EXPECT_EQ(t, kfi_cq_readerr(rx, &err, 0), 1))
 			return;
 		EXPECT_EQ(t, err.err, KFI_ECANCELED);
 		n = (unsigned long)err.op_context - (unsigned long)ctx(0);
 		if (EXPECT(t, n < RECEIVES, "a completion of something else"))
 			EXPECT(t, !__test_and_set_bit(n, &seen), "receive %lu has ended twice", n);
 	}
-	ep_nothing(t, s->rx);
+	ep_nothing(t, rx);
 }
 
 /* Nothing can be done any more, and nothing is lost by trying. */
@@ -53,6 +53,32 @@ static void all_refused(struct kfi_test *t, struct ep_pair *p, u8 *mem)
 	}
 }
 
+/* A context with receives, and an endpoint that shares them. */
+static bool shared_open(struct kfi_test *t, struct ep_pair *p, u8 *mem, struct kfid_cq **cq,
+			struct kfid_ep **srx, struct kfid_ep **ep)
+{
+	struct kfi_cq_attr attr = { .format = KFI_CQ_FORMAT_DATA, .wait_obj = KFI_WAIT_UNSPEC };
+	struct ep_side *s = &p->side[1];
+	int i;
+
+	if (!EXPECT_EQ(t, kfi_cq_open(s->domain, &attr, cq, NULL, NULL), 0) ||
+	    !EXPECT_EQ(t, kfi_srx_context(s->domain, NULL, srx, NULL), 0) ||
+	    !EXPECT_EQ(t, kfi_ep_bind(*srx, &(*cq)->fid, KFI_RECV), 0))
+		return false;
+	p->info->ep_attr->rx_ctx_cnt = KFI_SHARED_CONTEXT;
+	EXPECT_EQ(t, kfi_endpoint(s->domain, p->info, ep, NULL), 0);
+	p->info->ep_attr->rx_ctx_cnt = 1;
+	if (!*ep)
+		return false;
+	EXPECT_EQ(t, kfi_ep_bind(*ep, &s->eq->fid, 0), 0);
+	EXPECT_EQ(t, kfi_ep_bind(*ep, &s->tx->fid, KFI_TRANSMIT), 0);
+	EXPECT_EQ(t, kfi_ep_bind(*ep, &(*srx)->fid, 0), 0);
+	EXPECT_EQ(t, kfi_enable(*ep), 0);
+	for (i = 0; i < RECEIVES; i++)
+		EXPECT_EQ(t, kfi_recv(*srx, mem + i * LEN, LEN, NULL, 0, ctx(i)), 0);
+	return true;
+}
+
 static void gone_case(struct kfi_test *t)
 {
 	struct ep_wants binds = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
@@ -60,8 +86,9 @@ static void gone_case(struct kfi_test *t)
 	struct kfid_mr *mrs[2] = {};
 	u8 *mem = kzalloc((RECEIVES + 1) * LEN, GFP_KERNEL);
 	struct ep_event *e = kzalloc_obj(*e);
+	struct kfid_ep *ep, *srx = NULL, *sharer = NULL;
 	struct kfi_info *info = NULL;
-	struct kfid_ep *ep;
+	struct kfid_cq *cq = NULL;
 	u32 event;
 	int i, j;
 
@@ -82,12 +109,17 @@ static void gone_case(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_mr_bind(mrs[i], &p->side[0].ep->fid, 0), 0);
 		EXPECT_EQ(t, i ? kfi_mr_enable_more(mrs[i]) : kfi_mr_enable(mrs[i]), 0);
 	}
+	if (!shared_open(t, p, mem, &cq, &srx, &sharer))
+		goto out;
 	ktap_note("ready for the device to go");
 	/* Both are told, and who is still connecting fails. */
 	for (j = 0; j < 2; j++) {
 		ep_event(t, p->side[j].eq, KFI_SHUTDOWN, &p->side[j].ep->fid, e);
-		all_ended(t, &p->side[j]);
+		all_ended(t, p->side[j].rx);
 	}
+	/* And who shares. */
+	all_ended(t, cq);
+	EXPECT_EQ(t, kfi_recv(srx, mem, 8, NULL, 0, NULL), -KFI_ENODEV);
 	if (EXPECT(t, kfi_eq_sread(waiting->side[0].eq, &event, mem, LEN, EP_WAIT_MS, 0) < 0,
 		   "an event other than an error")) {
 		struct kfi_eq_err_entry err = {};
@@ -103,6 +135,12 @@ out:
 	for (i = 0; i < 2; i++)
 		if (mrs[i])
 			EXPECT_EQ(t, kfi_close(&mrs[i]->fid), 0);
+	if (sharer)
+		EXPECT_EQ(t, kfi_close(&sharer->fid), 0);
+	if (srx)
+		EXPECT_EQ(t, kfi_close(&srx->fid), 0);
+	if (cq)
+		EXPECT_EQ(t, kfi_close(&cq->fid), 0);
 	kfi_freeinfo(info);
 	if (p)
 		ep_pair_close(t, p);

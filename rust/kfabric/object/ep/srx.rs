@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The receive context that endpoints share, as C has it.
+//!
+//! All that is received by it is told to one completion queue: so a receive has its place there from
+//! the beginning, whichever endpoint takes it.
+//!
+//! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
+
+pub(crate) mod open;
+
+use super::reports::Reports;
+use crate::{
+    object::{
+        binding::Bindable,
+        bound::{
+            Bound,
+            CountsBound, //
+        },
+        children::Children,
+        closing::Close,
+        cq::BoundCq,
+        domain::DomainBody,
+        fid::Class,
+        obj::Obj,
+        place::Child, //
+    },
+    provider::{
+        cntr::Counter,
+        msg_ep::{
+            MsgLimits,
+            Srx, //
+        }, //
+    },
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
+use core::ptr;
+use kernel::{
+    prelude::*,
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
+};
+
+/// The class of receive contexts.
+pub(super) static SRX: Class = Class::new(
+    kfi_bindings::KFI_CLASS_SRX_CTX,
+    c"not a shared receive context",
+    c"a shared receive context is open in it",
+);
+
+/// A receive context as C has it.
+pub(crate) type SrxObject = Obj<SrxBody>;
+
+/// A receive context that an endpoint is bound to, and that can't be closed before that is.
+pub(super) type BoundSrx = Bound<SrxBody>;
+
+/// What the core keeps with a receive context.
+pub(crate) struct SrxBody {
+    imp: KBox<dyn Srx>,
+    limits: MsgLimits,
+    /// How receives are posted whose call has no flags.
+    op_flags: u64,
+    pub(super) reports: SetOnce<Reports>,
+    pub(super) counter: SetOnce<Arc<Counter>>,
+    /// The endpoints that share it.
+    users: Children,
+}
+
+impl SrxBody {
+    /// A context that nothing is bound to.
+    pub(super) fn new(imp: KBox<dyn Srx>, limits: MsgLimits, op_flags: u64) -> Self {
+        Self {
+            imp,
+            limits,
+            op_flags,
+            reports: SetOnce::new(),
+            counter: SetOnce::new(),
+            users: Children::new(),
+        }
+    }
+
+    pub(super) fn imp(&self) -> &dyn Srx {
+        &*self.imp
+    }
+
+    pub(super) fn limits(&self) -> &MsgLimits {
+        &self.limits
+    }
+
+    pub(super) fn op_flags(&self) -> u64 {
+        self.op_flags
+    }
+
+    /// An endpoint that has this completion queue for receives, or none, is going to share it. Process
+    /// context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOCQ`: neither has one.
+    /// - `EINVAL`: both have, and not the same one.
+    pub(super) fn agree(&self, own: Option<&Reports>) -> Result<(), Refusal> {
+        if let (None, Some(own)) = (self.reports.as_ref(), own) {
+            // If another endpoint is quicker, its queue is looked at below.
+            self.reports.populate(Reports {
+                cq: BoundCq::new(own.cq.get())?,
+                selective: own.selective,
+            });
+        }
+        match (self.reports.as_ref(), own) {
+            (None, _) => Err(Refusal::new(
+                Errno::ENOCQ,
+                c"no completion queue is bound for receives",
+            )),
+            (Some(all), Some(own)) if !ptr::eq(all.cq.get(), own.cq.get()) => Err(Refusal::new(
+                Errno::EINVAL,
+                c"not the completion queue of the shared receive context",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Child for SrxBody {
+    type Parent = DomainBody;
+    const END: Option<fn(&SrxObject)> = Some(|srx| srx.imp.end());
+}
+
+impl CountsBound for SrxBody {
+    fn users(&self) -> &Children {
+        &self.users
+    }
+}
+
+impl Bindable for SrxBody {
+    type Bound = BoundSrx;
+
+    fn bound(object: &SrxObject) -> Result<BoundSrx, Refusal> {
+        Ok(Bound::new(object)?)
+    }
+}
+
+impl Close for SrxBody {
+    /// `EBUSY` while an endpoint shares it. What no endpoint has taken is cancelled.
+    fn close(&self) -> Result<(), Refusal> {
+        self.users.close().map_err(|errno| {
+            let why = c"an endpoint is bound to the shared receive context";
+            Refusal::new(errno, why)
+        })?;
+        self.imp.end();
+        Ok(())
+    }
+}

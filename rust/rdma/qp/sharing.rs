@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queue pairs that share their receives.
+
+use super::{
+    Depths,
+    Qp,
+    RawQp,
+    Reset, //
+};
+use crate::{
+    cq::{
+        Cq,
+        Entries, //
+    },
+    pd::Pd,
+    srq::Srq, //
+};
+use core::marker::PhantomData;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+impl Qp<Reset> {
+    /// As [`create`](Self::create), with receives that others share: it has none of its own, and needs so
+    /// many [entries](Srq::entries) for these.
+    pub fn create_sharing(
+        pd: &Arc<Pd>,
+        send_cq: &Arc<Cq>,
+        receive_cq: &Arc<Cq>,
+        depths: Depths,
+        srq: &Arc<Srq>,
+    ) -> Result<Self> {
+        let depths = Depths {
+            receive: 0,
+            ..depths
+        };
+        Ok(Self {
+            raw: RawQp::create(pd, send_cq, receive_cq, depths, Some(srq))?,
+            _state: PhantomData,
+        })
+    }
+}
+
+impl RawQp {
+    /// Sees to it that what has completed of receives that others share is told, which aren't over with
+    /// this. Sleeps.
+    pub(super) fn settle(&self, entries: &Option<[Entries; 2]>) {
+        if let (Some(_), Some([_, receives])) = (&self.srq, entries) {
+            receives.cq().settle();
+        }
+    }
+}

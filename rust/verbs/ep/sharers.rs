@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who shares receives: which connection one has come by is known by where it has completed.
+//!
+//! Lock order: the lock is a leaf.
+
+use super::conn::Conn;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    irqlock::IrqLock,
+    new_irq_lock, //
+};
+use rdma::wc::CqId;
+
+/// The connections of endpoints that share receives, each with its completion queue.
+#[pin_data]
+pub(super) struct Sharers {
+    #[pin]
+    all: IrqLock<KVec<(CqId, Arc<Conn>)>>,
+}
+
+impl Sharers {
+    /// None yet. May sleep.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        let sharers = pin_init!(Self {
+            all <- new_irq_lock!(KVec::new(), c"kfi_verbs_sharers"),
+        });
+        Arc::pin_init(sharers, GFP_KERNEL)
+    }
+
+    /// One more. Any context.
+    pub(super) fn add(&self, at: CqId, conn: Arc<Conn>) -> Result {
+        self.all.with(|all| all.push((at, conn), GFP_ATOMIC))?;
+        Ok(())
+    }
+
+    /// One less, which the caller has a reference to: nobody finds it any more. To be called before its
+    /// completion queue goes. Any context.
+    pub(super) fn remove(&self, conn: &Arc<Conn>) {
+        self.all
+            .with(|all| all.retain(|(_, other)| !Arc::ptr_eq(other, conn)));
+    }
+
+    /// Whose completion queue it is. Any context.
+    pub(super) fn find(&self, at: CqId) -> Option<Arc<Conn>> {
+        self.all.with(|all| {
+            let found = all.iter().find(|(id, _)| *id == at);
+            found.map(|(_, conn)| conn.clone())
+        })
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Receives that endpoints share.
+
+use super::{
+    done::ToldShared,
+    limits::segments,
+    post::{
+        begin,
+        receive, //
+    },
+    sharers::Sharers, //
+};
+use crate::{
+    link::Link,
+    refused, //
+};
+use core::any::Any;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    gate::{
+        Gate,
+        Shared, //
+    },
+    provider::{
+        self,
+        msg_ep::{
+            Post,
+            Refused, //
+        }, //
+    },
+    Refusal, //
+};
+use rdma::{
+    srq::Srq,
+    Pd, //
+};
+
+/// What a context has on its device.
+struct Queue {
+    srq: Arc<Srq>,
+    pd: Arc<Pd>,
+}
+
+/// A receive context. Endpoints that share it keep its queue until they have ended.
+pub(crate) struct Srx {
+    /// In front of what it has on the device.
+    gate: Pin<KBox<Gate<Queue, Shared>>>,
+    sharers: Arc<Sharers>,
+}
+
+impl Srx {
+    /// Makes a context in a domain, with room for so many receives. May sleep.
+    pub(crate) fn new(link: &Link, size: usize) -> Result<Self, Refusal> {
+        // From here on the device's removal waits until this is done; then it ends the context.
+        let inside = link.gate().enter().ok_or(refused::gone())?;
+        let pd = inside.get().pd();
+        let make = || -> Result<_> {
+            let segments = segments(&pd.device().limits()).try_into()?;
+            let srq = Srq::create(pd, size.try_into()?, segments)?;
+            let pd = pd.clone();
+            let gate = KBox::pin_init(Gate::new(Queue { srq, pd }), GFP_KERNEL)?;
+            Ok((gate, Sharers::new()?))
+        };
+        let (gate, sharers) = make().map_err(refused::no_endpoint)?;
+        Ok(Self { gate, sharers })
+    }
+
+    /// The queue, while it is there.
+    pub(super) fn queue(&self) -> Result<Arc<Srq>, Refusal> {
+        let inside = self.gate.enter().ok_or(refused::gone())?;
+        Ok(inside.get().srq.clone())
+    }
+
+    /// Who shares it.
+    pub(super) fn sharers(&self) -> &Arc<Sharers> {
+        &self.sharers
+    }
+}
+
+impl provider::msg_ep::Srx for Srx {
+    fn post(&self, post: Post<'_>) -> Result<(), Refused> {
+        let Some(inside) = self.gate.enter() else {
+            return Err(post.refuse(refused::gone()));
+        };
+        let Post { task, ticket } = post;
+        let Queue { srq, pd } = inside.get();
+        let told = ToldShared::new(ticket, &self.sharers);
+        let begun = begin(receive(pd, &task), told, |request| srq.post(request));
+        begun.map_err(|(why, told)| {
+            let ticket = told.into_ticket();
+            Refused { why, ticket }
+        })
+    }
+
+    fn room(&self) -> usize {
+        let inside = self.gate.enter();
+        inside.map_or(0, |inside| inside.get().srq.room())
+    }
+
+    fn end(&self) {
+        match self.gate.shut() {
+            // With the queue's last reference all that is left ends.
+            Some(shut) => shut.drain().take_away(),
+            // Somebody is at it, or was.
+            None => self.gate.wait_gone(),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for Srx {
+    fn drop(&mut self) {
+        // If it was never handed out.
+        provider::msg_ep::Srx::end(self);
+    }
+}

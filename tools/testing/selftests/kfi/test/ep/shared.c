@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Receives that endpoints share: one context, several connections. */
+#include "ep.h"
+
+#define SENT		(KFI_MSG | KFI_SEND)
+#define RECEIVED	(KFI_MSG | KFI_RECV)
+#define WRITTEN_TO	(KFI_RMA | KFI_REMOTE_WRITE | KFI_REMOTE_CQ_DATA)
+#define LEN		64
+#define SLOTS		16
+#define MOST		8
+
+static void *ctx(unsigned long n)
+{
+	return (void *)(0x5a0e0000 + n);
+}
+
+static unsigned long number(const void *context)
+{
+	return (unsigned long)context - 0x5a0e0000;
+}
+
+/**
+ * struct sharing - connections to one domain, which share their receives there
+ * @p: The listener, and the domains.
+ * @srx: The context, in the domain of the second side; it reports to that side's @rx.
+ * @active: The first ends.
+ * @passive: The second ends, which share.
+ * @buf: Where the receives are, LEN bytes each.
+ */
+struct sharing {
+	struct ep_pair *p;
+	struct kfid_ep *srx;
+	struct kfid_ep *active[MOST];
+	struct kfid_ep *passive[MOST];
+	u8 *buf;
+};
+
+/* An endpoint of the second side that is to share its receives, with nothing bound for these. */
+static struct kfid_ep *sharer(struct kfi_test *t, struct ep_pair *p, struct kfi_info *info)
+{
+	struct ep_side *s = &p->side[1];
+	struct kfid_ep *ep = NULL;
+
+	info->ep_attr->rx_ctx_cnt = KFI_SHARED_CONTEXT;
+	if (EXPECT_EQ(t, kfi_endpoint(s->domain, info, &ep, NULL), 0)) {
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->eq->fid, 0), 0);
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->tx->fid, KFI_TRANSMIT), 0);
+	}
+	return ep;
+}
+
+static bool post(struct kfi_test *t, struct sharing *s, int i)
+{
+	return EXPECT_EQ(t, kfi_recv(s->srx, s->buf + i * LEN, LEN, NULL, 0, ctx(i)), 0);
+}
+
+/* Another connection to the listener, whose second end shares. */
+static bool join(struct kfi_test *t, struct sharing *s, int i)
+{
+	static const struct ep_wants none;
+	struct ep_pair *p = s->p;
+	struct ep_side side = p->side[0];
+	struct ep_event *e = kzalloc_obj(*e);
+	bool done = false;
+
+	if (!EXPECT(t, e, "no memory"))
+		return false;
+	/* The first one is there. */
+	if (i && ep_open(t, &side, p->info, &none))
+		s->active[i] = side.ep;
+	else if (!i)
+		s->active[i] = side.ep;
+	if (s->active[i] && EXPECT_EQ(t, kfi_connect(s->active[i], NULL, NULL, 0), 0) &&
+	    ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e)) {
+		s->passive[i] = sharer(t, p, e->entry.info);
+		kfi_freeinfo(e->entry.info);
+	}
+	if (s->passive[i])
+		done = EXPECT_EQ(t, kfi_ep_bind(s->passive[i], &s->srx->fid, 0), 0) &&
+		       EXPECT_EQ(t, kfi_enable(s->passive[i]), 0) &&
+		       EXPECT_EQ(t, kfi_accept(s->passive[i], NULL, 0), 0) &&
+		       ep_event(t, p->side[0].eq, KFI_CONNECTED, &s->active[i]->fid, e) &&
+		       ep_event(t, p->side[1].eq, KFI_CONNECTED, &s->passive[i]->fid, e);
+	kfree(e);
+	return done;
+}
+
+static void leave(struct kfi_test *t, struct sharing *s, int i)
+{
+	if (s->active[i])
+		EXPECT_EQ(t, kfi_close(&s->active[i]->fid), 0);
+	if (s->passive[i])
+		EXPECT_EQ(t, kfi_close(&s->passive[i]->fid), 0);
+	if (!i && s->active[i])
+		s->p->side[0].ep = NULL;
+	s->active[i] = NULL;
+	s->passive[i] = NULL;
+}
+
+/* A context with a completion queue, and so many receives; no connection. */
+static bool begin(struct kfi_test *t, struct sharing *s, const struct ep_wants *wants, int receives)
+{
+	int i;
+
+	memset(s, 0, sizeof(*s));
+	s->p = ep_listening(t, wants);
+	if (!s->p || !EXPECT_EQ(t, s->p->info->domain_attr->max_ep_srx_ctx, 1))
+		return false;
+	s->buf = kzalloc(SLOTS * LEN, GFP_KERNEL);
+	if (!EXPECT(t, s->buf, "no memory") ||
+	    !EXPECT_EQ(t, kfi_srx_context(s->p->side[1].domain, NULL, &s->srx, s), 0))
+		return false;
+	EXPECT_EQ(t, s->srx->fid.fclass, KFI_CLASS_SRX_CTX);
+	EXPECT(t, s->srx->fid.context == s, "another context");
+	EXPECT_EQ(t, kfi_recv(s->srx, s->buf, LEN, NULL, 0, ctx(0)), -KFI_ENOCQ);
+	EXPECT_EQ(t, kfi_ep_bind(s->srx, &s->p->side[1].rx->fid, KFI_RECV), 0);
+	for (i = 0; i < receives; i++)
+		if (!post(t, s, i))
+			return false;
+	return true;
+}
+
+static void end(struct kfi_test *t, struct sharing *s)
+{
+	int i;
+
+	for (i = 0; i < MOST; i++)
+		leave(t, s, i);
+	if (s->srx)
+		EXPECT_EQ(t, kfi_close(&s->srx->fid), 0);
+	if (s->p)
+		ep_pair_close(t, s->p);
+	kfree(s->buf);
+}
+
+/* Sends from one of the ends, and looks that it comes to a receive that hasn't been used, once. */
+static void send_one(struct kfi_test *t, struct sharing *s, struct kfid_ep *ep, int seed,
+		     unsigned long *used)
+{
+	struct kfi_cq_data_entry entry;
+	u8 *from = kzalloc(LEN, GFP_KERNEL);
+	unsigned long n;
+
+	if (!EXPECT(t, from, "no memory"))
+		return;
+	pattern(from, LEN - seed, seed);
+	EXPECT_EQ(t, kfi_send(ep, from, LEN - seed, NULL, 0, ctx(100)), 0);
+	ep_completed(t, s->p->side[0].tx, ctx(100), SENT, NULL);
+	if (EXPECT_EQ(t, kfi_cq_sread(s->p->side[1].rx, &entry, 1, NULL, EP_WAIT_MS), 1)) {
+		n = number(entry.op_context);
+		EXPECT_EQ(t, entry.flags, RECEIVED);
+		EXPECT_EQ(t, entry.len, LEN - seed);
+		if (EXPECT(t, n < SLOTS && !(*used & BIT(n)), "receive %lu", n)) {
+			*used |= BIT(n);
+			EXPECT(t, pattern_is(s->buf + n * LEN, LEN - seed, seed), "other bytes");
+		}
+	}
+	kfree(from);
+}
+
+/* Each of two connections takes receives; they stay when one ends, and are cancelled at the end. */
+void ep_shared_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct kfi_cq_data_entry entry;
+	struct kfi_cq_err_entry err;
+	struct kfid_mr *mr = NULL;
+	unsigned long used = 0;
+	struct sharing s;
+	struct kvec kv;
+	u8 *word;
+	int i;
+
+	if (!begin(t, &s, &wants, 7))
+		goto out;
+	word = s.buf + 15 * LEN;
+	kv = (struct kvec){ s.buf + 7 * LEN, LEN };
+	EXPECT_EQ(t, kfi_recvv(s.srx, &kv, NULL, 1, 0, ctx(7)), 0);
+	if (!join(t, &s, 0) || !join(t, &s, 1))
+		goto out;
+	send_one(t, &s, s.active[0], 1, &used);
+	send_one(t, &s, s.active[1], 2, &used);
+	send_one(t, &s, s.active[0], 3, &used);
+	EXPECT_EQ(t, used, 7);
+	/* Data, with a message and with a write, of which there are none over iWARP. */
+	if (!kfi_iwarp) {
+		EXPECT_EQ(t, kfi_injectdata(s.active[1], word, 8, 0x1234, 0), 0);
+		if (ep_completed(t, s.p->side[1].rx, ctx(3), RECEIVED | KFI_REMOTE_CQ_DATA, &entry))
+			EXPECT_EQ(t, entry.data, 0x1234);
+		EXPECT_EQ(t, kfi_mr_reg(s.p->side[1].domain, word, LEN, KFI_REMOTE_WRITE, 0, 3, 0,
+					&mr, NULL), 0);
+		if (mr) {
+			EXPECT_EQ(t, kfi_inject_writedata(s.active[0], s.buf, 8, 0x77, 0, mr->iova,
+							  kfi_mr_key(mr)), 0);
+			if (ep_completed(t, s.p->side[1].rx, ctx(4), WRITTEN_TO, &entry))
+				EXPECT_EQ(t, entry.data, 0x77);
+			EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+		}
+		used |= BIT(3) | BIT(4);
+	}
+	/* One goes; the other has what there is. */
+	leave(t, &s, 0);
+	send_one(t, &s, s.active[1], 4, &used);
+	send_one(t, &s, s.active[1], 5, &used);
+	/* Each ends once, but the first that is closed takes the context with it. */
+	EXPECT_EQ(t, kfi_close(&s.srx->fid), -KFI_EBUSY);
+	leave(t, &s, 1);
+	ep_nothing(t, s.p->side[1].rx);
+	EXPECT_EQ(t, kfi_close(&s.srx->fid), 0);
+	s.srx = NULL;
+	for (i = hweight_long(used); i < 8; i++) {
+		memset(&err, 0, sizeof(err));
+		if (!EXPECT_EQ(t, kfi_cq_sread(s.p->side[1].rx, &entry, 1, NULL, EP_WAIT_MS),
+			       -KFI_EAVAIL) ||
+		    !EXPECT_EQ(t, kfi_cq_readerr(s.p->side[1].rx, &err, 0), 1))
+			break;
+		EXPECT_EQ(t, err.err, KFI_ECANCELED);
+		EXPECT(t, !(used & BIT(number(err.op_context))), "ended twice");
+		used |= BIT(number(err.op_context));
+	}
+	EXPECT_EQ(t, used, 0xff);
+	ep_nothing(t, s.p->side[1].rx);
+out:
+	end(t, &s);
+}
+
+/* A message for which there is no receive waits for one, whoever it comes to. */
+void ep_shared_late_case(struct kfi_test *t)
+{
+	struct kfi_cq_data_entry entry;
+	unsigned long seen = 0;
+	struct sharing s;
+	int i;
+
+	if (begin(t, &s, NULL, 0) && join(t, &s, 0) && join(t, &s, 1) && join(t, &s, 2)) {
+		for (i = 0; i < 3; i++) {
+			s.buf[(8 + i) * LEN] = i + 1;
+			EXPECT_EQ(t, kfi_send(s.active[i], s.buf + (8 + i) * LEN, 1, NULL, 0, ctx(i)),
+				  0);
+		}
+		for (i = 0; i < 3; i++) {
+			if (!post(t, &s, 0) ||
+			    !ep_completed(t, s.p->side[1].rx, ctx(0), RECEIVED, &entry))
+				break;
+			EXPECT_EQ(t, entry.len, 1);
+			EXPECT(t, !(seen & BIT(s.buf[0])), "%d came twice", s.buf[0]);
+			seen |= BIT(s.buf[0]);
+		}
+		EXPECT_EQ(t, seen, 0xe);
+		for (i = 0; i < 3; i++)
+			EXPECT_EQ(t, kfi_cq_sread(s.p->side[0].tx, &entry, 1, NULL, EP_WAIT_MS), 1);
+	}
+	end(t, &s);
+}
+
+/* Many connections, few receives, which are posted again: all come, in the order of their connection. */
+void ep_shared_many_case(struct kfi_test *t)
+{
+	unsigned int sent[MOST] = {}, came[MOST] = {}, all = 0, want, at, i;
+	unsigned int each = scaled(200);
+	struct kfi_cq_data_entry entry;
+	struct sharing s;
+	u32 *from;
+
+	if (!begin(t, &s, NULL, 4))
+		goto out;
+	for (i = 0; i < MOST; i++)
+		if (!join(t, &s, i))
+			goto out;
+	from = (u32 *)(s.buf + 15 * LEN);
+	want = each * MOST;
+	while (all < want) {
+		for (i = 0; i < MOST; i++) {
+			if (sent[i] == each || sent[i] - came[i] >= 3)
+				continue;
+			from[0] = i;
+			from[1] = sent[i];
+			if (EXPECT_EQ(t, kfi_inject(s.active[i], from, 8, 0), 0))
+				sent[i]++;
+		}
+		if (!EXPECT_EQ(t, kfi_cq_sread(s.p->side[1].rx, &entry, 1, NULL, EP_WAIT_MS), 1))
+			break;
+		at = number(entry.op_context);
+		if (!EXPECT(t, at < 4, "a receive that there isn't"))
+			break;
+		i = ((u32 *)(s.buf + at * LEN))[0];
+		if (!EXPECT(t, i < MOST, "other bytes"))
+			break;
+		EXPECT_EQ(t, ((u32 *)(s.buf + at * LEN))[1], came[i]);
+		came[i]++;
+		all++;
+		post(t, &s, at);
+	}
+	EXPECT_EQ(t, all, want);
+	ep_nothing(t, s.p->side[1].rx);
+out:
+	end(t, &s);
+}
+
+/* What can't be bound, enabled or posted, with its errno; and what counts. */
+void ep_shared_refused_case(struct kfi_test *t)
+{
+	struct kfi_cntr_attr cntr_attr = { .events = KFI_CNTR_EVENTS_COMP,
+					   .wait_obj = KFI_WAIT_UNSPEC };
+	struct kfi_rx_attr attr = { .size = 2 };
+	struct kfid_cntr *cntr = NULL;
+	struct kfid_ep *ep, *small = NULL;
+	struct ep_side *side;
+	struct sharing s;
+
+	if (!begin(t, &s, NULL, 0))
+		goto out;
+	side = &s.p->side[1];
+	EXPECT_EQ(t, kfi_ep_bind(s.srx, &side->rx->fid, KFI_RECV), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_ep_bind(s.srx, &side->rx->fid, KFI_TRANSMIT), -KFI_EBADFLAGS);
+	EXPECT_EQ(t, kfi_ep_bind(s.srx, &side->eq->fid, 0), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_send(s.srx, s.buf, 8, NULL, 0, NULL), -KFI_ENOSYS);
+	EXPECT_EQ(t, kfi_read(s.srx, s.buf, 8, NULL, 0, 0, 0, NULL), -KFI_ENOSYS);
+	EXPECT_EQ(t, kfi_recv(s.srx, NULL, 8, NULL, 0, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_tx_size_left(s.srx), -KFI_ENOSYS);
+	/* One that doesn't share. */
+	EXPECT_EQ(t, kfi_endpoint(side->domain, s.p->info, &ep, NULL), 0);
+	EXPECT_EQ(t, kfi_ep_bind(ep, &s.srx->fid, 0), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_close(&ep->fid), 0);
+	/* One that does. */
+	ep = sharer(t, s.p, s.p->info);
+	EXPECT_EQ(t, kfi_enable(ep), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_ep_bind(ep, &s.srx->fid, KFI_RECV), -KFI_EBADFLAGS);
+	EXPECT_EQ(t, kfi_ep_bind(ep, &s.srx->fid, 0), 0);
+	EXPECT_EQ(t, kfi_ep_bind(ep, &s.srx->fid, 0), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_ep_bind(ep, &side->tx->fid, KFI_RECV), 0);
+	/* Not the queue of the context. */
+	EXPECT_EQ(t, kfi_enable(ep), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_close(&ep->fid), 0);
+	/* The endpoint's becomes that of the context. */
+	attr.size = 1 << 20;
+	EXPECT_EQ(t, kfi_srx_context(side->domain, &attr, &small, NULL), -KFI_ENODATA);
+	attr.size = 2;
+	EXPECT_EQ(t, kfi_srx_context(side->domain, &attr, &small, NULL), 0);
+	ep = sharer(t, s.p, s.p->info);
+	EXPECT_EQ(t, kfi_ep_bind(ep, &small->fid, 0), 0);
+	EXPECT_EQ(t, kfi_enable(ep), -KFI_ENOCQ);
+	EXPECT_EQ(t, kfi_cntr_open(side->domain, &cntr_attr, &cntr, NULL), 0);
+	EXPECT_EQ(t, kfi_ep_bind(ep, &cntr->fid, KFI_RECV), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_ep_bind(small, &cntr->fid, KFI_RECV), 0);
+	EXPECT_EQ(t, kfi_ep_bind(ep, &side->rx->fid, KFI_RECV), 0);
+	EXPECT_EQ(t, kfi_enable(ep), 0);
+	EXPECT_EQ(t, kfi_recv(ep, s.buf, LEN, NULL, 0, NULL), -KFI_EOPNOTSUPP);
+	EXPECT_EQ(t, kfi_rx_size_left(small), 2);
+	EXPECT_EQ(t, kfi_recv(small, s.buf, LEN, NULL, 0, ctx(1)), 0);
+	EXPECT_EQ(t, kfi_recv(small, s.buf + LEN, LEN, NULL, 0, ctx(2)), 0);
+	EXPECT_EQ(t, kfi_recv(small, s.buf, LEN, NULL, 0, ctx(3)), -KFI_EAGAIN);
+	EXPECT_EQ(t, kfi_rx_size_left(small), 0);
+	EXPECT_EQ(t, kfi_close(&side->rx->fid), -KFI_EBUSY);
+	EXPECT_EQ(t, kfi_close(&ep->fid), 0);
+	ep_nothing(t, side->rx);
+	EXPECT_EQ(t, kfi_close(&small->fid), 0);
+	ep_failed_op(t, side->rx, ctx(1), KFI_ECANCELED, NULL);
+	ep_failed_op(t, side->rx, ctx(2), KFI_ECANCELED, NULL);
+	ep_nothing(t, side->rx);
+	EXPECT_EQ(t, kfi_cntr_readerr(cntr), 2);
+	EXPECT_EQ(t, kfi_close(&cntr->fid), 0);
+out:
+	end(t, &s);
+}
