@@ -161,7 +161,7 @@ void ep_rma_refused_case(struct kfi_test *t)
 				break;
 			default:
 				ret = kfi_read(p->side[0].ep, g.own, 64, NULL, 0, g.mr->iova,
-					       key ^ 0x100, ctx(1));
+					       key ^ NO_KEY, ctx(1));
 			}
 			EXPECT_EQ(t, ret, 0);
 			ep_failed_op(t, p->side[0].tx, ctx(1), KFI_EACCES, &err);

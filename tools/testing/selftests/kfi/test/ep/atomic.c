@@ -276,7 +276,7 @@ void ep_atomics_refused_case(struct kfi_test *t)
 		if (i == 1)
 			r->remote.addr += WORDS * sizeof(u64);
 		if (i == 2)
-			r->remote.key ^= 0x100;
+			r->remote.key ^= NO_KEY;
 		EXPECT_EQ(t, post(ep, r, FETCH, 0), 0);
 		ep_failed_op(t, p->side[0].tx, ctx(0), KFI_EACCES, &err);
 		EXPECT_EQ(t, err.flags, GOT);

@@ -20,6 +20,9 @@
 /* What every provider can agree to. */
 #define EP_MODE	(KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY)
 
+/* Flipped in a key, it is that of no region: the number is too large for any. */
+#define NO_KEY		BIT(30)
+
 /* No wait here is for something that may not come. */
 #define EP_WAIT_MS	60000
 

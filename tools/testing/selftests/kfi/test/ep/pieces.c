@@ -252,7 +252,7 @@ void ep_pieces_refused_case(struct kfi_test *t)
 		bad = 1 + i / 2;
 		msg.rma_iov_count = 4;
 		kv.iov_len = 40;
-		iov[bad].key ^= 0x100;
+		iov[bad].key ^= NO_KEY;
 		memset(f.own, 0x33, LEN);
 		EXPECT_EQ(t, writes ? kfi_writemsg(p->side[0].ep, &msg, KFI_COMPLETION) :
 				      kfi_readmsg(p->side[0].ep, &msg, KFI_COMPLETION), 0);

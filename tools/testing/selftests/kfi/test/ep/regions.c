@@ -235,7 +235,7 @@ void ep_regions_refused_case(struct kfi_test *t)
 		}
 		/* In the third round the key was never given out. */
 		EXPECT_EQ(t, kfi_write(s[0].ep, b->here, 64, NULL, 0, b->in.addr,
-				       i == 2 ? b->in.key ^ 0x100 : b->in.key, ctx(3)), 0);
+				       i == 2 ? b->in.key ^ NO_KEY : b->in.key, ctx(3)), 0);
 		ep_refused(t, &s[0], s[0].ep, ctx(3));
 		EXPECT(t, !memchr_inv(b->there, 0, LEN), "the peer's bytes changed");
 next:
