@@ -249,20 +249,34 @@ rogue()
 	rmmod kfi_rogue && [ $_connected -gt 0 ] && connect && random_pieces 2
 }
 
-# The port is closed under I/O, and opened again: it goes on, and nothing is lost.
+# The port is closed under I/O of four at once, each in places of its own, and opened again: it goes on, and
+# nothing is lost.
 held()
 {
-	{
-		copy if="$dir/a" of=$disk bs=4k oflag=direct && copy if="$dir/a" of=$disk bs=4k seek=1k oflag=direct
-		echo $? >"$dir/ended"
-	} &
-	_job=$!
-	sleep 1
-	close_port || return
+	rm -f "$dir/begun"
+	_jobs=
+	for _i in 0 1 2 3; do
+		{
+			for _k in 0 1 2; do
+				copy if="$dir/a" of=$disk bs=128k seek=$((32 * (1 + 4 * _k + _i))) oflag=direct || exit
+				touch "$dir/begun"
+			done
+		} &
+		_jobs="$_jobs $!"
+	done
+	wait_for 60 test -e "$dir/begun" && close_port || return
 	sleep 2
-	[ ! -e "$dir/ended" ] || echo "too early to tell"
-	open_port && wait $_job && [ "$(cat "$dir/ended")" = 0 ] && forget &&
-		same $((4 << 20)) "$dir/a" $disk && same_behind "$dir/a"
+	open_port || return
+	for _i in $_jobs; do
+		wait "$_i" || return
+	done
+	forget
+	_k=1
+	while [ $_k -le 12 ]; do
+		copy if=$disk of="$dir/b" bs=1M count=4 skip=$((4 * _k)) iflag=direct &&
+			same $((4 << 20)) "$dir/a" "$dir/b" || { echo "place $_k"; return 1; }
+		_k=$((_k + 1))
+	done
 }
 
 # So many disturbances of verified I/O, which goes on after each: the port is closed for a while, the namespace
