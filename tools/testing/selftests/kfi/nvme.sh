@@ -242,8 +242,11 @@ rogue()
 		_n=$((_n + 1))
 		echo "traddr=$ep_address,trsvcid=4421,nqn=kfi,ctrl_loss_tmo=0,nr_io_queues=1" >/dev/kfi_nvme || continue
 		_connected=$((_connected + 1))
-		dd if=$disk of=/dev/null bs=4k count=16 iflag=direct
-		dd if="$dir/a" of=$disk bs=2k count=8 oflag=direct
+		# What isn't a disk would become a file.
+		if test -b $disk; then
+			dd if=$disk of=/dev/null bs=4k count=16 iflag=direct
+			dd if="$dir/a" of=$disk bs=2k count=8 oflag=direct
+		fi
 		leave || return
 	done 2>/dev/null
 	rmmod kfi_rogue && [ $_connected -gt 0 ] && connect && random_pieces 2
@@ -378,7 +381,12 @@ check nvme.namespace namespace
 check nvme.wrong_nqn fails "no such subsystem" nqn=other
 check nvme.wrong_host wrong_host
 check nvme.wrong_port fails "not connected" trsvcid=4421
-check nvme.rogue rogue
+if [ -e /proc/lockdep_stats ]; then
+	# The kernel crate's Queue::try_spawn() has its class of locks once for each module, of one name.
+	skip nvme.rogue "lockdep"
+else
+	check nvme.rogue rogue
+fi
 check nvme.held held
 check nvme.disturbed disturbed
 check nvme.given_up given_up
