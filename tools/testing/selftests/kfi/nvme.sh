@@ -381,12 +381,7 @@ check nvme.namespace namespace
 check nvme.wrong_nqn fails "no such subsystem" nqn=other
 check nvme.wrong_host wrong_host
 check nvme.wrong_port fails "not connected" trsvcid=4421
-if [ -e /proc/lockdep_stats ]; then
-	# The kernel crate's Queue::try_spawn() has its class of locks once for each module, of one name.
-	skip nvme.rogue "lockdep"
-else
-	check nvme.rogue rogue
-fi
+check nvme.rogue rogue
 check nvme.held held
 check nvme.disturbed disturbed
 check nvme.given_up given_up

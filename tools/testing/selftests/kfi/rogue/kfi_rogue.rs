@@ -14,13 +14,21 @@ use core::net::{
     SocketAddr, //
 };
 use kernel::{
+    impl_has_work,
+    new_mutex,
+    new_work,
     prelude::*,
     sync::{
         atomic::{
             Atomic,
             Relaxed, //
         },
-        Arc, //
+        Arc,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
     }, //
 };
 use kfabric::{
@@ -77,12 +85,42 @@ struct Serves {
 
 impl ListenHandler for Serves {
     fn request(&self, request: Incoming) {
-        let rogue = self.rogue.clone();
-        // If not, it is rejected.
-        let _ = self.tasks.try_spawn(GFP_KERNEL, move || {
-            // A host that is gone, mostly.
-            let _ = target::serve(&rogue, request);
+        let serving = pin_init!(Serving {
+            rogue: self.rogue.clone(),
+            request <- new_mutex!(Some(request)),
+            work <- new_work!("kfi_rogue"),
         });
+        // If not, it is rejected.
+        if let Ok(serving) = Arc::pin_init(serving, GFP_KERNEL) {
+            // It is new.
+            let _ = self.tasks.enqueue(serving);
+        }
+    }
+}
+
+/// A connection, to be served by a task.
+#[pin_data]
+struct Serving {
+    rogue: Arc<Rogue>,
+    #[pin]
+    request: Mutex<Option<Incoming>>,
+    #[pin]
+    work: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Serving { self.work }
+}
+
+impl WorkItem for Serving {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let request = this.request.lock().take();
+        if let Some(request) = request {
+            // A host that is gone, mostly.
+            let _ = target::serve(&this.rogue, request);
+        }
     }
 }
 
