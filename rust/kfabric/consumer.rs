@@ -105,6 +105,7 @@ mod register;
 mod request;
 mod requests;
 mod reserve;
+mod scattered;
 mod sg_table;
 mod volatile;
 

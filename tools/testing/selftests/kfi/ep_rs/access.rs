@@ -25,6 +25,7 @@ use kfabric::consumer::{
     Mr,
     MrPart,
     Remote,
+    RemotePiece,
     Request, //
 };
 
@@ -87,6 +88,55 @@ pub(crate) fn reads_and_writes(place: &Place) -> Result {
         mr.compare(4001, pattern(1, LEN)?.get(4001..).ok_or(EIO)?)?
             .is_none(),
     )?;
+    mr.close()?;
+    Ok(())
+}
+
+/// Several pieces of the peer's memory by one request.
+pub(crate) fn pieces(place: &Place) -> Result {
+    let pair = Pair::open(place)?;
+    let mr = pair.passive_side.domain.reg(pattern(1, LEN)?, all())?;
+    let piece = |offset: u64, len| RemotePiece {
+        key: mr.key(),
+        base: mr.base() + offset,
+        len,
+    };
+    // Not in their order, and one twice.
+    let from = [
+        piece(3000, 100),
+        piece(10, 7),
+        piece(3000, 100),
+        piece(0, 1),
+    ];
+    pair.active.read_pieces(empty(208, 1)?, &from)?;
+    let (read, _) = done(&pair.active_side.tx, 1, Kind::Read)?;
+    let all = pattern(1, LEN)?;
+    let mut at = 0;
+    for (first, len) in [(3000, 100), (10, 7), (3000, 100), (0, 1)] {
+        let same = read.memory().get(at..at + len) == all.get(first..first + len);
+        check("read, one behind the other", same)?;
+        at += len;
+    }
+    let to = [piece(4000, 50), piece(100, 150), piece(2000, 1)];
+    pair.active.write_pieces(filled(9, 201, 2)?, &to)?;
+    done(&pair.active_side.tx, 2, Kind::Write)?;
+    let bytes = pattern(9, 201)?;
+    let mut want = pattern(1, LEN)?;
+    let mut at = 0;
+    for (first, len) in [(4000, 50), (100, 150), (2000, 1)] {
+        let place = want.get_mut(first..first + len).ok_or(EIO)?;
+        place.copy_from_slice(bytes.get(at..at + len).ok_or(EIO)?);
+        at += len;
+    }
+    check("written, and nothing else", mr.compare(0, &want)?.is_none())?;
+    // What isn't as long, none, or too many.
+    let many = [piece(0, 1); 17];
+    for (len, pieces) in [(200, &to[..]), (8, &[][..]), (17, &many[..])] {
+        let refused = pair.active.write_pieces(filled(3, len, 3)?, pieces).err();
+        let refused = refused.ok_or(EIO)?;
+        check("refused", refused.errno() == Errno::EINVAL)?;
+        check("comes back", refused.into_inner().memory().len() == len)?;
+    }
     mr.close()?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Atomic operations on eight bytes of the peer's. */
-#include <linux/bitmap.h>
+#include <linux/kthread.h>
 
 #include <kfi_atomic.h>
 
@@ -345,28 +345,82 @@ out:
 }
 
 #define ADDS	500
-#define OWN	40
+
+/* A thread that adds to a word as fast as it can. */
+struct adder {
+	struct task_struct *task;
+	atomic64_t *word;
+	u64 count;
+};
+
+static int add(void *data)
+{
+	struct adder *a = data;
+	int i;
+
+	while (!kthread_should_stop()) {
+		for (i = 0; i < 256; i++)
+			atomic64_inc(a->word);
+		WRITE_ONCE(a->count, a->count + 256);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* On another processor than this task, which stays where it is; NULL if there is none. */
+static struct task_struct *add_elsewhere(struct kfi_test *t, struct adder *own)
+{
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	struct task_struct *task;
+
+	if (cpu >= nr_cpu_ids)
+		return NULL;
+	task = kthread_create_on_cpu(add, own, cpu, "kfi-adds/%u");
+	if (!EXPECT(t, !IS_ERR(task), "no thread"))
+		return NULL;
+	wake_up_process(task);
+	return task;
+}
+
+/* Two add to one word, one after the other; each gets another value back, and a larger one each time. */
+static void both_add(struct kfi_test *t, struct ep_pair *p[2], struct kfid_mr *mr[2], u64 *before)
+{
+	struct kfi_cq_data_entry entry;
+	u64 one = 1;
+	int i, n;
+
+	for (n = 0; n < 2 * ADDS; n++)
+		EXPECT_EQ(t, kfi_fetch_atomic(p[n % 2]->side[0].ep, &one, 1, NULL, before + n, NULL,
+					      0, mr[n % 2]->iova, kfi_mr_key(mr[n % 2]), KFI_UINT64,
+					      KFI_SUM, ctx(n)), 0);
+	for (n = 0; n < 2 * ADDS && !t->failures; n++)
+		ep_completed(t, p[n % 2]->side[0].tx, ctx(n), GOT, &entry);
+	for (n = 2; n < 2 * ADDS && !t->failures; n++)
+		EXPECT(t, before[n - 2] < before[n], "%llu came before %llu", before[n - 2], before[n]);
+	for (i = 0, n = 1; i < 2 * ADDS && n < 2 * ADDS && !t->failures;)
+		if (EXPECT(t, before[i] != before[n], "%llu has come back twice", before[i]))
+			*(before[i] < before[n] ? &i : &n) += 2;
+}
 
 /*
- * Two add to one word at a time: nothing is lost, and each gets another value back.  Over loop the
- * processor adds to it as well.
+ * Two add to one word at a time: nothing is lost, and each gets another value back.  Over loop a thread
+ * adds to it meanwhile, on another processor: what isn't one operation loses something.  That is done
+ * until it has added some while the two did, however seldom both processors are there.
  */
 void ep_atomics_both_case(struct kfi_test *t)
 {
 	struct ep_wants many = wants;
-	struct kfi_cq_data_entry entry;
 	struct ep_pair *p[2] = {};
 	struct kfid_mr *mr[2] = {};
 	u64 *word = kzalloc(sizeof(*word), GFP_KERNEL);
 	u64 *before = kcalloc(2 * ADDS, sizeof(*before), GFP_KERNEL);
-	bool own = !strcmp(kfi_provider_name, "loop");
-	unsigned long *seen = bitmap_zalloc((2 + OWN) * ADDS, GFP_KERNEL);
-	u64 one = 1, all = own ? (2 + OWN) * ADDS : 2 * ADDS;
-	int i, n;
+	struct adder own = { .word = (atomic64_t *)word };
+	u64 here, added = 0, meanwhile = 0;
+	int i;
 
 	many.tx_size = ADDS;
 	many.cq_size = 2 * ADDS;
-	if (!EXPECT(t, word && before && seen, "no memory"))
+	if (!EXPECT(t, word && before, "no memory"))
 		goto out;
 	for (i = 0; i < 2; i++) {
 		p[i] = ep_connected(t, &many);
@@ -374,19 +428,19 @@ void ep_atomics_both_case(struct kfi_test *t)
 						      KFI_REMOTE_WRITE, 0, 1, 0, &mr[i], NULL), 0))
 			goto out;
 	}
-	for (n = 0; n < 2 * ADDS; n++) {
-		EXPECT_EQ(t, kfi_fetch_atomic(p[n % 2]->side[0].ep, &one, 1, NULL, before + n, NULL,
-					      0, mr[n % 2]->iova, kfi_mr_key(mr[n % 2]), KFI_UINT64,
-					      KFI_SUM, ctx(n)), 0);
-		for (i = 0; own && n % 2 && i < OWN; i++)
-			atomic64_inc((atomic64_t *)word);
-	}
-	for (n = 0; n < 2 * ADDS && !t->failures; n++)
-		ep_completed(t, p[n % 2]->side[0].tx, ctx(n), GOT, &entry);
-	EXPECT_EQ(t, *word, all);
-	for (n = 0; n < 2 * ADDS && !t->failures; n++)
-		EXPECT(t, before[n] < all && !test_and_set_bit(before[n], seen),
-		       "%llu has come back twice, or never was", before[n]);
+	migrate_disable();
+	if (!strcmp(kfi_provider_name, "loop"))
+		own.task = add_elsewhere(t, &own);
+	do {
+		here = READ_ONCE(own.count);
+		both_add(t, p, mr, before);
+		added += 2 * ADDS;
+		meanwhile += READ_ONCE(own.count) - here;
+	} while (own.task && meanwhile < 100 * ADDS && added < 1000 * ADDS && !t->failures);
+	migrate_enable();
+	if (own.task)
+		kthread_stop(own.task);
+	EXPECT_EQ(t, *word, own.count + added);
 out:
 	for (i = 0; i < 2; i++) {
 		if (mr[i])
@@ -396,5 +450,4 @@ out:
 	}
 	kfree(word);
 	kfree(before);
-	bitmap_free(seen);
 }

@@ -190,10 +190,12 @@ void ep_shared_case(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_mr_reg(s.p->side[1].domain, word, LEN, KFI_REMOTE_WRITE, 0, 3, 0,
 					&mr, NULL), 0);
 		if (mr) {
-			EXPECT_EQ(t, kfi_inject_writedata(s.active[0], s.buf, 8, 0x77, 0, mr->iova,
-							  kfi_mr_key(mr)), 0);
+			EXPECT_EQ(t, kfi_writedata(s.active[0], s.buf, 8, NULL, 0x77, 0, mr->iova,
+						   kfi_mr_key(mr), ctx(101)), 0);
 			if (ep_completed(t, s.p->side[1].rx, ctx(4), WRITTEN_TO, &entry))
 				EXPECT_EQ(t, entry.data, 0x77);
+			/* Else it would be cancelled with its endpoint, if that is closed first. */
+			ep_completed(t, s.p->side[0].tx, ctx(101), KFI_RMA | KFI_WRITE, NULL);
 			EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 		}
 		used |= BIT(3) | BIT(4);

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reading and writing several pieces of the peer's memory by one request.
+//!
+//! All of it may be done in any context.
+
+use super::{
+    call::op,
+    post::{
+        Posted,
+        PEER, //
+    },
+    Connected,
+    Local,
+    MsgEndpoint,
+    RemotePiece,
+    Request, //
+};
+use crate::{
+    post::remote::MAX_REMOTE,
+    support::{
+        errno::Errno,
+        num::widen_u32, //
+    }, //
+};
+use kfi_bindings::{
+    kfi_iov_type_KFI_KVEC as KVEC,
+    kfi_msg_rma,
+    kfi_msg_rma__bindgen_ty_1 as RawList,
+    kfi_ops_rma,
+    kfi_rma_iov,
+    kvec, //
+};
+
+/// It comes back.
+const FLAGS: u64 = widen_u32(kfi_bindings::KFI_COMPLETION);
+
+/// Which way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Read,
+    Write,
+}
+
+/// The pieces as C has them, the first so many of these.
+fn to_c(pieces: &[RemotePiece]) -> Result<[kfi_rma_iov; MAX_REMOTE], Errno> {
+    let mut list = [const {
+        kfi_rma_iov {
+            addr: 0,
+            len: 0,
+            key: 0,
+        }
+    }; MAX_REMOTE];
+    if pieces.len() > list.len() {
+        return Err(Errno::EINVAL);
+    }
+    for (to, from) in list.iter_mut().zip(pieces) {
+        *to = kfi_rma_iov {
+            addr: from.base,
+            len: usize::try_from(from.len).map_err(|_| Errno::EINVAL)?,
+            key: from.key,
+        };
+    }
+    Ok(list)
+}
+
+impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
+    /// `kfi_readmsg()`: reads several pieces of the peer's memory, one behind the other, into the request's,
+    /// which has as many bytes as they all have. It comes back once.
+    ///
+    /// # Errors
+    ///
+    /// With the request: as for [`read`](Self::read), and:
+    ///
+    /// - `EINVAL`: there is no piece, there are more than 16 or the offer's `rma_iov_limit`, or they have not
+    ///   as many bytes as the request.
+    /// - `E2BIG`: more than the endpoint can have under way.
+    pub fn read_pieces(&self, request: Request<B, C>, from: &[RemotePiece]) -> Posted<B, C> {
+        self.access_pieces(request, from, Way::Read)
+    }
+
+    /// `kfi_writemsg()`: writes the request's memory to several pieces of the peer's, one behind the other.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read_pieces`](Self::read_pieces).
+    pub fn write_pieces(&self, request: Request<B, C>, to: &[RemotePiece]) -> Posted<B, C> {
+        self.access_pieces(request, to, Way::Write)
+    }
+
+    fn access_pieces(
+        &self,
+        request: Request<B, C>,
+        pieces: &[RemotePiece],
+        way: Way,
+    ) -> Posted<B, C> {
+        self.post(request, |ep, at, context| {
+            let list = to_c(pieces)?;
+            let kvec = kvec {
+                iov_base: at.buf,
+                iov_len: at.len,
+            };
+            let mut desc = at.desc;
+            let msg = kfi_msg_rma {
+                type_: KVEC,
+                __bindgen_anon_1: RawList { msg_iov: &kvec },
+                desc: &mut desc,
+                iov_count: 1,
+                addr: PEER,
+                rma_iov: list.as_ptr(),
+                rma_iov_count: pieces.len(),
+                context,
+                data: 0,
+            };
+            // SAFETY: The endpoint is open. The memory is as `Local` promises, and nobody else has it until the
+            // transfer has ended; the message and the list are valid for the call.
+            unsafe {
+                match way {
+                    Way::Read => op!((*ep).rma, kfi_ops_rma, readmsg(ep, &msg, FLAGS)),
+                    Way::Write => op!((*ep).rma, kfi_ops_rma, writemsg(ep, &msg, FLAGS)),
+                }
+            }
+        })
+    }
+}
