@@ -7,7 +7,9 @@
 #	nvme: WORK KFI_NVME NVME_RDMA RATIO
 # in thousands of instructions, medians of rounds that take turns; a ratio above 1 is fewer by kfi_nvme.
 
+# shellcheck source=../testing/selftests/kfi/lib.sh
 . /kfi/selftests/lib.sh
+# shellcheck source=../testing/selftests/kfi/nvme_target.sh
 . /kfi/selftests/nvme_target.sh
 
 rounds=${1:-5}
