@@ -159,6 +159,12 @@ root_dir()
 	echo "$CACHE/root-$(packages | sha256sum | cut -c1-12)"
 }
 
+# The debug kernel of this configuration; another checkout may have another one.
+debug_tree()
+{
+	echo "$CACHE/debug-$(hash_of "$TOP/tools/debug.config")"
+}
+
 # The newest series whose stock kernel is there; nothing if there is none.
 newest_series()
 {
