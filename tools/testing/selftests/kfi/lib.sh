@@ -7,7 +7,7 @@
 #   KFI_DOMAIN   the domain to test (default: the first one)
 #   KFI_SEED     what random choices are made from (default: random)
 #   KFI_SCALE    how many rounds long tests do, in percent (default: 100)
-#   KFI_SOAK     1: tests that have a form which takes hours do that one
+#   KFI_SOAK     tests that have a form which takes hours do so much of that, in percent
 #   KFI_WEAK     1: kfi_verbs was loaded with weak_fence=1
 
 here=$(dirname "$0")

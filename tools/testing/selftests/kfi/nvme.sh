@@ -6,20 +6,30 @@
 
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/nvme_target.sh"
+. "$(dirname "$0")/nvme_io.sh"
 
-# How many random pieces, disturbances, and connections to who can't be trusted: with KFI_SOAK 8 GiB, 51, and
-# some ten thousand answers.
-pieces=$((60 * ${KFI_SCALE:-100} / 100 + 1)) disturbances=2 rogues=$((60 * ${KFI_SCALE:-100} / 100))
-[ -z "$KFI_SOAK" ] || pieces=32768 disturbances=51 rogues=2000
-disk=/dev/kfi_nvme0n1
+# How many random pieces, disturbances, and connections to who can't be trusted. KFI_SOAK is how much of the
+# long form there is to be, in percent: some 8 GiB, 51, and 2000, of which come some ten thousand answers.
+pieces=$((60 * ${KFI_SCALE:-100} / 100 + 4)) disturbances=2 rogues=$((60 * ${KFI_SCALE:-100} / 100))
+# So many times 4 MiB of memory are swapped.
+blocks=4
+if [ -n "$KFI_SOAK" ]; then
+	pieces=$((225 * KFI_SOAK + 4)) disturbances=$((51 * KFI_SOAK / 100 + 1)) rogues=$((20 * KFI_SOAK))
+	blocks=$((4 + KFI_SOAK / 4))
+fi
+seen="$disk $behind"
 calls="reg regv regbv regsgl regattr"
-names="connect limits sizes data random together flush discard zeroes mount again $calls capsule idle
-	namespace wrong_nqn wrong_host wrong_port rogue held disturbed given_up unload removal"
+names="connect limits sizes data random together flush discard zeroes ext4 xfs swap again $calls capsule idle
+	namespace wrong_nqn wrong_host wrong_port rogue ways held disturbed given_up unload removal"
 dir=$(mktemp -d) || exit
 
 end()
 {
-	umount "$dir/mnt" 2>/dev/null
+	rm -rf "$dir"/ram/*
+	swapoff $disk
+	umount "$dir/ram" "$dir/mnt"
+	rmdir "$dir/cgroup/kfi"
+	umount "$dir/cgroup"
 	rmmod kfi_nvme; rmmod kfi_rogue 2>/dev/null
 	ep_device_down
 	target_down
@@ -38,16 +48,6 @@ leave()
 	echo disconnect=0 >/dev/kfi_nvme && ! test -b $disk
 }
 
-# dd that says something only if it fails.
-copy()
-{
-	dd "$@" 2>"$dir/dd" || { cat "$dir/dd"; return 1; }
-}
-# same LEN A B: do both begin with the same bytes?
-same()
-{
-	cmp -s -n "$@" || { echo "$2 and $3 differ"; return 1; }
-}
 forget() { echo 3 >/proc/sys/vm/drop_caches; }
 same_behind()
 {
@@ -82,31 +82,6 @@ data()
 		same $((4 << 20)) "$dir/a" $disk
 }
 
-# So many pieces of any place and length, direct and not, or fewer if there is a file that says stop; what
-# should be there is in a file. With $again what fails is tried again.
-random_pieces()
-{
-	_shadow=$dir/shadow _n=0 _pieces=$1
-	copy if="$dir/a" of="$_shadow" bs=1M count=4 && copy if="$dir/a" of=$disk bs=1M conv=fsync || return
-	while [ $_n -lt $_pieces ] && [ ! -e "$dir/stop" ]; do
-		_n=$((_n + 1))
-		echo $_n >"$dir/progress"
-		# shellcheck disable=SC2046 # two numbers
-		set -- $(od -An -N8 -tu4 /dev/urandom)
-		_at=$(($1 % 7168)) _len=$(($2 % 1024 + 1))
-		_flag=direct
-		[ $((_n % 3)) != 0 ] || _flag=direct,dsync
-		dd if=/dev/urandom of="$dir/piece" bs=512 count=$_len 2>/dev/null
-		copy if="$dir/piece" of="$_shadow" bs=512 seek=$_at conv=notrunc || return
-		until copy if="$dir/piece" of=$disk bs=$((512 * _len)) seek=$((512 * _at)) \
-			oflag=$_flag,seek_bytes; do
-			[ -n "$again" ] || return
-		done
-	done
-	forget
-	same $((4 << 20)) "$_shadow" $disk && same_behind "$_shadow"
-}
-
 # Four at once, each in a place of its own.
 together()
 {
@@ -138,15 +113,79 @@ zeroed()
 		same $((4 << 20)) "$dir/b" "$dir/c"
 }
 
-# A file system, whose files are the same after it was mounted again.
+make_ext4() { mke2fs -q -F -t ext4 $disk; }
+check_ext4() { e2fsck -f -n $disk; }
+make_xfs() { mkfs.xfs -q -f $disk; }
+check_xfs() { xfs_repair -n $disk; }
+
+# mounted KIND: a file system, whose files are as they were after it was mounted again, and in which its checker
+# finds nothing.
 mounted()
 {
-	mkdir -p "$dir/mnt"
-	mke2fs $disk >/dev/null && mount -t ext4 $disk "$dir/mnt" || return
-	cp -r /kfi /bin/busybox "$dir/mnt" && umount "$dir/mnt" && forget &&
-		mount -t ext4 $disk "$dir/mnt" && diff -r /kfi "$dir/mnt/kfi" &&
-		cmp /bin/busybox "$dir/mnt/busybox" && umount "$dir/mnt"
+	quiet make_$1 && mount -t "$1" $disk "$dir/mnt" || return
+	for _i in 1 2 3; do
+		mkdir "$dir/mnt/$_i" && cp -r "$here" "$dir/a" "$dir/mnt/$_i" || return
+	done
+	(cd "$dir/mnt" && find . -type f | sort | xargs md5sum) >"$dir/sums"
+	[ "$(wc -l <"$dir/sums")" -gt 30 ] && umount "$dir/mnt" && forget && quiet check_$1 &&
+		mount -t "$1" $disk "$dir/mnt" && (cd "$dir/mnt" && quiet md5sum -c "$dir/sums") &&
+		same $((4 << 20)) "$dir/a" "$dir/mnt/3/a" && umount "$dir/mnt" && quiet check_$1
 }
+# Says something only if it fails.
+quiet()
+{
+	"$@" >"$dir/said" 2>&1 || { echo "$*:"; cat "$dir/said"; return 1; }
+}
+
+# Memory that is swapped to the disk, and back: by who may not have as much, and by the kernel's own thread
+# that sees to it that some is free. All that I/O takes there is on the way of freeing memory.
+swapped()
+{
+	! [ -e /sys/module/zswap/parameters/enabled ] || echo N >/sys/module/zswap/parameters/enabled
+	quiet mkswap $disk && swapon $disk && mkdir -p "$dir/ram" && mount -t tmpfs none "$dir/ram" || return
+	if limited_group; then
+		_swapped=$(swapped_pages)
+		(echo 0 >"$group/cgroup.procs" && fill_memory) && pages_swapped_since "$_swapped" &&
+			memory_as_filled && rm "$dir"/ram/* && rmdir "$group" || return
+	fi
+	fill_memory || return
+	_swapped=$(swapped_pages)
+	_min=$(cat /proc/sys/vm/min_free_kbytes)
+	# With as much to be free as there is just now it wants more.
+	awk '/^MemFree/ { print int($2 * 0.88) }' /proc/meminfo >/proc/sys/vm/min_free_kbytes
+	wait_for 60 pages_swapped_since "$_swapped"
+	_result=$?
+	echo "$_min" >/proc/sys/vm/min_free_kbytes
+	[ $_result = 0 ] && memory_as_filled && swapoff $disk && memory_as_filled && umount "$dir/ram"
+}
+# A group whose memory is limited to 8 MiB, if the kernel has such.
+limited_group()
+{
+	group=$dir/cgroup/kfi
+	mkdir -p "$dir/cgroup" && mount -t cgroup2 none "$dir/cgroup" 2>/dev/null &&
+		grep -q memory "$dir/cgroup/cgroup.controllers" && echo +memory >"$dir/cgroup/cgroup.subtree_control" &&
+		mkdir "$group" && echo 8M >"$group/memory.max"
+}
+fill_memory()
+{
+	_i=0
+	while [ $_i -lt $blocks ]; do
+		_i=$((_i + 1))
+		copy if="$dir/a" of="$dir/ram/$_i" bs=64k iflag=skip_bytes skip=$((_i * 4104)) || return
+		[ $((_i % 5)) != 0 ] || progress "$_i of $blocks blocks of memory written"
+	done
+}
+memory_as_filled()
+{
+	_i=0
+	while [ $_i -lt $blocks ]; do
+		_i=$((_i + 1))
+		cmp "$dir/a" "$dir/ram/$_i" $((_i * 4104)) || return
+		[ $((_i % 5)) != 0 ] || progress "$_i of $blocks blocks of memory compared"
+	done
+}
+swapped_pages() { sed -n 's/^pswpout //p' /proc/vmstat; }
+pages_swapped_since() { [ $(($(swapped_pages) - $1)) -ge 1024 ]; }
 
 again()
 {
@@ -235,11 +274,11 @@ wrong_host()
 # or I/O, or nothing. The target of the kernel's finds everything as before.
 rogue()
 {
-	leave && load kfi_rogue address=0xc6336401 \
-		"seed=${KFI_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}" || return
+	leave && load kfi_rogue address=0xc6336401 "seed=$seed" || return
 	_n=0 _connected=0
 	while [ $_n -lt $rogues ]; do
 		_n=$((_n + 1))
+		[ $((_n % 100)) != 0 ] || progress "$_n of $rogues connections to who can't be trusted"
 		echo "traddr=$ep_address,trsvcid=4421,nqn=kfi,ctrl_loss_tmo=0,nr_io_queues=1" >/dev/kfi_nvme || continue
 		_connected=$((_connected + 1))
 		# What isn't a disk would become a file.
@@ -250,6 +289,39 @@ rogue()
 		leave || return
 	done 2>/dev/null
 	rmmod kfi_rogue && [ $_connected -gt 0 ] && connect && random_pieces 2
+}
+
+# Targets each of whose answers to I/O is wrong in one way: what the log says then, and that nobody gets at
+# memory without a key that is good for it.
+ways()
+{
+	leave || return
+	while read -r _way _says; do
+		mark
+		load kfi_rogue address=0xc6336401 way="$_way" || return
+		{
+			echo "traddr=$ep_address,trsvcid=4421,nqn=kfi,ctrl_loss_tmo=0,nr_io_queues=1,in_capsule=0,io_timeout=5" \
+				>/dev/kfi_nvme
+			! test -b $disk || for _n in 1 2 3; do
+				dd if=$disk of="$dir/b" bs=4k count=1 skip=$_n iflag=direct
+				dd if="$dir/a" of=$disk bs=4k count=1 oflag=direct
+			done
+			leave
+		} 2>/dev/null
+		rmmod kfi_rogue && since_mark >"$dir/log" && grep -q ": $_says" "$dir/log" &&
+			grep -q "^kfi_rogue: .* accesses refused, 0 done" "$dir/log" ||
+			{ echo "way $_way:"; grep kfi "$dir/log"; return 1; }
+	done <<-END
+		0 0: the connection is broken
+		1 queue 1: a response to nothing
+		6 .* connections
+		7 .* connections
+		8 queue 1: a response to nothing
+		9 .* wrong; [1-9][0-9]* forbidden
+		11 .* wrong; [1-9][0-9]* forbidden
+		12 .* wrong; [1-9][0-9]* forbidden
+	END
+	connect && random_pieces 2
 }
 
 # The port is closed under I/O of four at once, each in places of its own, and opened again: it goes on, and
@@ -300,6 +372,7 @@ disturbed()
 			echo 1 >$subsystem/namespaces/1/enable ;;
 		esac
 		_round=$((_round + 1))
+		progress "$_round of $disturbances disturbances"
 	done
 	goes_on && touch "$dir/stop" && wait $_job && rm "$dir/stop" && [ $_round = $disturbances ] &&
 		[ "$(cat "$dir/ended")" = 0 ]
@@ -338,8 +411,8 @@ removed()
 {
 	leave && connect ctrl_loss_tmo=1 || return
 	_file=$disk
-	if grep -q ext4 /proc/filesystems; then
-		mke2fs $disk >/dev/null && mkdir -p "$dir/mnt" && mount -t ext4 $disk "$dir/mnt" || return
+	if has_file_system ext4 mke2fs e2fsck; then
+		make_ext4 && mount -t ext4 $disk "$dir/mnt" || return
 		_file=$dir/mnt/file
 	fi
 	dd if=/dev/zero of="$_file" bs=4k count=4k oflag=direct 2>"$dir/dd" &
@@ -351,7 +424,9 @@ removed()
 }
 
 plan "$(echo $names | wc -w)"
-modprobe ext4 2>/dev/null
+echo "# seed $seed"
+modprobe -a ext4 xfs 2>/dev/null
+mkdir "$dir/mnt"
 if ! ep_device_up || ! target_up $ep_address || ! load kfi_nvme; then
 	echo "# the target or the host is not there"
 	exit 1
@@ -361,15 +436,29 @@ check nvme.connect connect
 check nvme.limits limits
 check nvme.sizes sizes
 check nvme.data data
-check nvme.random random_pieces $pieces
+check nvme.random random_at_once $pieces
 check nvme.together together
 check nvme.flush flush
 check nvme.discard zeroed blkdiscard -o 1048576 -l 1048576 $disk
 check nvme.zeroes zeroed blkdiscard -z -o 1048576 -l 1048576 $disk
-if grep -q ext4 /proc/filesystems; then
-	check nvme.mount mounted
+has_file_system()
+{
+	grep -q "$1\$" /proc/filesystems && command -v "$2" >/dev/null && command -v "$3" >/dev/null
+}
+if has_file_system ext4 mke2fs e2fsck; then
+	check nvme.ext4 mounted ext4
 else
-	skip nvme.mount "no ext4"
+	skip nvme.ext4 "no ext4"
+fi
+if has_file_system xfs mkfs.xfs xfs_repair; then
+	check nvme.xfs mounted xfs
+else
+	skip nvme.xfs "no xfs"
+fi
+if [ -e /proc/swaps ]; then
+	check nvme.swap swapped
+else
+	skip nvme.swap "no swap"
 fi
 check nvme.again again
 for call in $calls; do
@@ -382,6 +471,7 @@ check nvme.wrong_nqn fails "no such subsystem" nqn=other
 check nvme.wrong_host wrong_host
 check nvme.wrong_port fails "not connected" trsvcid=4421
 check nvme.rogue rogue
+check nvme.ways ways
 check nvme.held held
 check nvme.disturbed disturbed
 check nvme.given_up given_up

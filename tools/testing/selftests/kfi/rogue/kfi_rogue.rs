@@ -64,6 +64,10 @@ module! {
             default: 8,
             description: "one answer in so many is a wrong one",
         },
+        way: u64 {
+            default: 255,
+            description: "or each to a command that reads or writes, in this of some ways (target.rs)",
+        },
     },
 }
 
@@ -131,10 +135,13 @@ impl kernel::Module for Module {
             Rogue {
                 stops: Atomic::new(false),
                 one_in: params.one_in,
+                way: params.way,
                 seed: params.seed,
                 connections: Atomic::new(0),
                 answers: Atomic::new(0),
                 wrong: Atomic::new(0),
+                refused: Atomic::new(0),
+                reached: Atomic::new(0),
             },
             GFP_KERNEL,
         )?;
@@ -172,10 +179,12 @@ impl Drop for Module {
         drop(self.listener.take());
         self.tasks.flush();
         pr_info!(
-            "{} connections, {} answers, {} of them wrong\n",
+            "{} connections, {} answers, {} of them wrong; {} forbidden accesses refused, {} done\n",
             self.rogue.connections.load(Relaxed),
             self.rogue.answers.load(Relaxed),
-            self.rogue.wrong.load(Relaxed)
+            self.rogue.wrong.load(Relaxed),
+            self.rogue.refused.load(Relaxed),
+            self.rogue.reached.load(Relaxed)
         );
     }
 }
@@ -184,6 +193,7 @@ struct Params {
     address: u32,
     seed: u64,
     one_in: u64,
+    way: u64,
 }
 
 // The kernel's parameters changed with 7.3.
@@ -193,6 +203,7 @@ fn params() -> Params {
         address: module_parameters::address.value(),
         seed: module_parameters::seed.value(),
         one_in: module_parameters::one_in.value(),
+        way: module_parameters::way.value(),
     }
 }
 
@@ -202,5 +213,6 @@ fn params() -> Params {
         address: *module_parameters::address.value(),
         seed: *module_parameters::seed.value(),
         one_in: *module_parameters::one_in.value(),
+        way: *module_parameters::way.value(),
     }
 }

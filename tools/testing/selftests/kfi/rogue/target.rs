@@ -39,20 +39,35 @@ const SILENCE: u32 = 150;
 /// What all connections share.
 pub(crate) struct Rogue {
     pub(crate) stops: Atomic<bool>,
-    /// One answer in so many is a wrong one.
+    /// One answer in so many is a wrong one,
     pub(crate) one_in: u64,
+    /// or each to a command that reads or writes, in this way, if there is such a one.
+    pub(crate) way: u64,
     pub(crate) seed: u64,
     /// How many connections there were, answers, and wrong ones.
     pub(crate) connections: Atomic<i32>,
     pub(crate) answers: Atomic<i32>,
     pub(crate) wrong: Atomic<i32>,
+    /// What no key allows: how often it was refused, and done.
+    pub(crate) refused: Atomic<i32>,
+    pub(crate) reached: Atomic<i32>,
 }
+
+/// In how many ways an answer can be wrong that is by chance.
+const BY_CHANCE: u64 = 11;
+/// More ways: by the key of a command that has ended, and against its rights.
+const LATE: u64 = 11;
+const AGAINST_RIGHTS: u64 = 12;
+/// Beyond it is none.
+const MOST: u64 = 12;
 
 /// What there is in memory that is posted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tag {
     Command,
     Answer,
+    /// What no key allows.
+    Forbidden,
 }
 
 type Queue = RequestQueue<KVec<u8>, Tag>;
@@ -63,8 +78,9 @@ struct Connection<'a> {
     rogue: &'a Rogue,
     endpoint: Endpoint,
     dice: Dice,
-    /// A key of an earlier command's.
-    old_key: u32,
+    /// The key of the command before, and where data of one before went that has been read.
+    old_key: u64,
+    old_place: Option<Remote>,
 }
 
 /// Serves who has asked for a connection, until it ends. Sleeps.
@@ -89,6 +105,7 @@ pub(crate) fn serve(rogue: &Rogue, request: Incoming) -> Result {
         endpoint,
         dice,
         old_key: 0,
+        old_place: None,
     };
     let mut silence = 0;
     while !rogue.stops.load(Relaxed) && silence < SILENCE {
@@ -98,7 +115,18 @@ pub(crate) fn serve(rogue: &Rogue, request: Incoming) -> Result {
                 silence = 0;
                 connection.answer(request)?;
             }
-            Some(Ended::Done(..)) | None => (),
+            Some(Ended::Done(request, _)) => {
+                if *request.context() == Tag::Forbidden {
+                    rogue.reached.fetch_add(1, Relaxed);
+                }
+            }
+            None => (),
+            Some(Ended::Failed(request, _)) => {
+                if *request.context() == Tag::Forbidden {
+                    rogue.refused.fetch_add(1, Relaxed);
+                }
+                break;
+            }
             Some(_) => break,
         }
     }
@@ -133,19 +161,22 @@ impl Connection<'_> {
         put(&mut response, 12, &get::<2>(&command, 2));
 
         self.rogue.answers.fetch_add(1, Relaxed);
-        let mut invalidates = keyed.then_some(key);
-        let (mut again, mut to) = (
-            false,
-            Remote {
-                addr,
-                key: u64::from(key),
-            },
-        );
-        if self.dice.one_in(self.rogue.one_in) {
+        let mut invalidates = keyed.then_some(u64::from(key));
+        let own = Remote {
+            addr,
+            key: u64::from(key),
+        };
+        let (mut again, mut to, mut tag) = (false, own, Tag::Answer);
+        if let Some(way) = self.way(&command) {
             self.rogue.wrong.fetch_add(1, Relaxed);
-            match self.dice.below(11) {
+            match way {
                 0 => response.truncate(self.dice.index(16)),
-                1 => put(&mut response, 12, &self.dice.number().to_le_bytes()[..2]),
+                // No queue is as long.
+                1 => put(
+                    &mut response,
+                    12,
+                    &(self.dice.number() | 0x8000).to_le_bytes()[..2],
+                ),
                 2 => put(&mut response, 14, &self.dice.number().to_le_bytes()[..2]),
                 3 => put(&mut response, 0, &self.dice.number().to_le_bytes()),
                 4 => self.dice.fill(&mut response),
@@ -156,14 +187,28 @@ impl Connection<'_> {
                 9 => {
                     // More than asked for, or somewhere else.
                     data.extend_from_slice(&[0xa5; 64], GFP_KERNEL)?;
-                    to.addr = to.addr.wrapping_add(self.dice.below(3) * 4096);
+                    if self.rogue.way > MOST {
+                        to.addr = to.addr.wrapping_add(self.dice.below(3) * 4096);
+                    }
+                    tag = Tag::Forbidden;
                 }
+                LATE => {
+                    // The host has to end its keys itself. Whoever reads one after the other has ended that one.
+                    if let Some(old) = self.old_place {
+                        (to, tag) = (old, Tag::Forbidden);
+                    }
+                    invalidates = None;
+                }
+                AGAINST_RIGHTS => return self.against_rights(own, data.is_empty()),
                 _ => return self.endpoint.shutdown().map_err(Error::from),
             }
         }
-        self.old_key = key;
+        self.old_key = own.key;
+        if command.first() == Some(&2) {
+            self.old_place = Some(own);
+        }
         if keyed && !data.is_empty() {
-            let _ = self.endpoint.write(Request::new(data, Tag::Answer)?, to);
+            let _ = self.endpoint.write(Request::new(data, tag)?, to);
         }
         if again {
             let mut copy = KVec::new();
@@ -172,8 +217,32 @@ impl Connection<'_> {
         }
         let response = Request::new(response, Tag::Answer)?;
         let _ = match invalidates {
-            Some(key) => self.endpoint.send_invalidating(response, u64::from(key)),
+            Some(key) => self.endpoint.send_invalidating(response, key),
             None => self.endpoint.send(response),
+        };
+        Ok(())
+    }
+
+    /// In which way the answer to a command is wrong, if it is.
+    fn way(&mut self, command: &[u8; 64]) -> Option<u64> {
+        let [opcode] = get(command, 0);
+        match self.rogue.way {
+            // Writing, reading.
+            way if way <= MOST => matches!(opcode, 1 | 2).then_some(way),
+            _ => {
+                let wrong = self.dice.one_in(self.rogue.one_in);
+                wrong.then(|| self.dice.below(BY_CHANCE))
+            }
+        }
+    }
+
+    /// Reads what is there to be written, or writes what is there to be read.
+    fn against_rights(&self, to: Remote, writes: bool) -> Result {
+        let request = Request::new(KVec::from_elem(0xa5, 64, GFP_KERNEL)?, Tag::Forbidden)?;
+        let _ = if writes {
+            self.endpoint.write(request, to)
+        } else {
+            self.endpoint.read(request, to)
         };
         Ok(())
     }
