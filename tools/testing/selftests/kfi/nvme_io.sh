@@ -6,6 +6,8 @@
 disk=/dev/kfi_nvme0n1
 # Where what was written can be read.
 seen=$disk
+# What is discarded reads as zeroes, if the target's disk is one of which that is so.
+discards=1
 seed=${KFI_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 
 # dd that says something only if it fails.
@@ -27,6 +29,11 @@ chance()
 {
 	_dice=$((_dice * 6364136223846793005 + 1442695040888963407))
 	_chance=$(((_dice >> 33 & 0x7fffffff) % $1))
+}
+# Others may have the disk open.
+discard()
+{
+	blkdiscard -f "$@" 2>"$dir/dd$_place" || { cat "$dir/dd$_place"; return 1; }
 }
 # With $again what fails is tried again.
 persist()
@@ -61,7 +68,7 @@ random_piece()
 	chance $((8193 - (_len >> 9))); _at=$((_chance << 9))
 	chance 16
 	case $_chance in
-	0) _what=discard ;;
+	0) [ $discards = 1 ] && _what=discard || _what=zeroes ;;
 	1) _what=zeroes ;;
 	2|3|4|5) _what="read" ;;
 	6|7|8) _flag=direct,dsync ;;
@@ -83,7 +90,7 @@ random_piece()
 	*)
 		[ $_what = discard ] && _zeroes='' || _zeroes=-z
 		copy if=/dev/zero of="$_shadow" bs=$_len count=1 seek=$_at oflag=seek_bytes conv=notrunc &&
-			persist blkdiscard -f $_zeroes -o $((_base + _at)) -l $_len $disk
+			persist discard $_zeroes -o $((_base + _at)) -l $_len $disk
 		;;
 	esac
 }
