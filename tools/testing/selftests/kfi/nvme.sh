@@ -10,7 +10,7 @@
 
 # How many random pieces, disturbances, and connections to who can't be trusted. KFI_SOAK is how much of the
 # long form there is to be, in percent: some 8 GiB, 51, and 2000, of which come some ten thousand answers.
-pieces=$((60 * ${KFI_SCALE:-100} / 100 + 4)) disturbances=2 rogues=$((60 * ${KFI_SCALE:-100} / 100))
+pieces=$((60 * ${KFI_SCALE:-100} / 100 + 4)) disturbances=3 rogues=$((60 * ${KFI_SCALE:-100} / 100))
 # So many times 4 MiB of memory are swapped.
 blocks=4
 if [ -n "$KFI_SOAK" ]; then
@@ -355,8 +355,7 @@ held()
 }
 
 # So many disturbances of verified I/O, which goes on after each: the port is closed for a while, the namespace
-# is taken away, of which errors come. Not the link: over rxe nothing is connected any more after that was down
-# in the same machine, by nvme-rdma neither.
+# is taken away, of which errors come, and the link goes down and up.
 disturbed()
 {
 	rm -f "$dir/stop" "$dir/ended" "$dir/progress"
@@ -366,16 +365,24 @@ disturbed()
 	} &
 	_job=$! _round=0
 	while [ $_round -lt $disturbances ] && goes_on; do
-		case $((_round % 2)) in
+		case $((_round % 3)) in
 		0) close_port && sleep 0.3 && open_port ;;
 		1) echo 0 >$subsystem/namespaces/1/enable && sleep 0.1 &&
 			echo 1 >$subsystem/namespaces/1/enable ;;
+		2) cut_link ;;
 		esac
 		_round=$((_round + 1))
 		progress "$_round of $disturbances disturbances"
 	done
 	goes_on && touch "$dir/stop" && wait $_job && rm "$dir/stop" && [ $_round = $disturbances ] &&
 		[ "$(cat "$dir/ended")" = 0 ]
+}
+# Over rxe nothing is connected any more after that (kfi_nvme(7)), so the device is made anew. The target doesn't
+# listen there by itself.
+cut_link()
+{
+	ip link set kfi_ep0 down && sleep 0.3 && ip link set kfi_ep0 up && rdma link delete rxe_ep &&
+		rdma link add rxe_ep type rxe netdev kfi_ep0 && close_port && open_port
 }
 # Two more pieces are written from here on.
 goes_on()
