@@ -80,6 +80,7 @@ mod error;
 mod event;
 mod events;
 mod fabric;
+mod flagged;
 mod forms;
 mod handle;
 mod handler;
@@ -174,6 +175,7 @@ pub use events::{
     Next, //
 };
 pub use fabric::Fabric;
+pub use flagged::Flagged;
 pub use forms::Formed;
 pub(crate) use handler::{
     exit,
@@ -206,7 +208,8 @@ pub use memory::Backing;
 pub use mode::{
     Caps,
     Counts,
-    MrMode, //
+    MrMode,
+    TransferFlags, //
 };
 pub use mr::Mr;
 pub use msg_ep::MsgEndpoint;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Sets of flags: capabilities, and what registering memory asks of a consumer.
+//! Sets of flags: capabilities, what registering memory asks of a consumer, what is counted, how
+//! transfers are posted.
 
 use crate::support::num::{
     signed,
@@ -92,5 +93,17 @@ flags! {
         READS = widen_u32(kfi_bindings::KFI_READ);
         /// Writes to the peer's memory (`KFI_WRITE`).
         WRITES = widen_u32(kfi_bindings::KFI_WRITE);
+    }
+}
+
+flags! {
+    /// How a transfer is posted, besides what it does ([`MsgEndpoint::with`](super::MsgEndpoint::with)).
+    TransferFlags(u64) {
+        /// Another one is posted at once, so the device needn't be told of this one yet (`KFI_MORE`).
+        MORE = widen_u32(kfi_bindings::KFI_MORE);
+        /// It begins when all reads that were posted before have ended (`KFI_FENCE`).
+        FENCE = widen_u32(kfi_bindings::KFI_FENCE);
+        /// It has ended when the bytes are where they shall be (`KFI_DELIVERY_COMPLETE`).
+        DELIVERY_COMPLETE = widen_u32(kfi_bindings::KFI_DELIVERY_COMPLETE);
     }
 }

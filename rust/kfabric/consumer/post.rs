@@ -33,8 +33,14 @@ use kfi_bindings::{
     kvec, //
 };
 
-/// A message that comes back, and invalidates a key.
-const FLAGS: u64 = kfi_bindings::KFI_INVALIDATE | widen_u32(kfi_bindings::KFI_COMPLETION);
+/// The request comes back.
+pub(super) const COMPLETION: u64 = widen_u32(kfi_bindings::KFI_COMPLETION);
+
+/// The peer gets the data.
+pub(super) const REMOTE_CQ_DATA: u64 = widen_u32(kfi_bindings::KFI_REMOTE_CQ_DATA);
+
+/// The data of a message are a key of the peer's.
+pub(super) const INVALIDATE: u64 = kfi_bindings::KFI_INVALIDATE;
 
 /// Connected endpoints know no other peer, and don't look at it.
 pub(super) const PEER: kfi_addr_t = 0;
@@ -75,6 +81,19 @@ impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     }
 }
 
+/// A message of one segment.
+fn to_c(kvec: &kvec, desc: &mut *mut c_void, context: *mut c_void, data: u64) -> kfi_msg {
+    kfi_msg {
+        type_: KVEC,
+        __bindgen_anon_1: RawList { msg_iov: kvec },
+        desc,
+        iov_count: 1,
+        addr: PEER,
+        context,
+        data,
+    }
+}
+
 /// Calls an operation of an endpoint's table with a request's memory and these.
 ///
 /// SAFETY, of all: the endpoint is open. The memory is as `Local` promises, and nobody else has it until
@@ -102,6 +121,18 @@ impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     /// - Others: as `kfi_recv()`.
     pub fn recv(&self, request: Request<B, C>) -> Posted<B, C> {
         post!(self, request, msg: kfi_ops_msg, recv(PEER))
+    }
+
+    /// `kfi_recvmsg()` with these flags.
+    pub(super) fn recv_msg(&self, request: Request<B, C>, flags: u64) -> Posted<B, C> {
+        self.post(request, |ep, at, context| {
+            let (kvec, mut desc) = (at.kvec(), at.desc);
+            let msg = to_c(&kvec, &mut desc, context, 0);
+            let flags = flags | COMPLETION;
+            // SAFETY: The endpoint is open. The memory is as `Local` promises, and nobody else has it until the
+            // transfer has ended; the message is valid for the call.
+            unsafe { op!((*ep).msg, kfi_ops_msg, recvmsg(ep, &msg, flags)) }
+        })
     }
 }
 
@@ -139,24 +170,18 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     ///
     /// - `ENOKEY`: no device has such a key.
     pub fn send_invalidating(&self, request: Request<B, C>, key: u64) -> Posted<B, C> {
+        self.send_msg(request, key, INVALIDATE)
+    }
+
+    /// `kfi_sendmsg()` with these data and flags.
+    pub(super) fn send_msg(&self, request: Request<B, C>, data: u64, flags: u64) -> Posted<B, C> {
         self.post(request, |ep, at, context| {
-            let kvec = kvec {
-                iov_base: at.buf,
-                iov_len: at.len,
-            };
-            let mut desc = at.desc;
-            let msg = kfi_msg {
-                type_: KVEC,
-                __bindgen_anon_1: RawList { msg_iov: &kvec },
-                desc: &mut desc,
-                iov_count: 1,
-                addr: PEER,
-                context,
-                data: key,
-            };
+            let (kvec, mut desc) = (at.kvec(), at.desc);
+            let msg = to_c(&kvec, &mut desc, context, data);
+            let flags = flags | COMPLETION;
             // SAFETY: The endpoint is open. The memory is as `Local` promises, and nobody else has it until the
             // transfer has ended; the message is valid for the call.
-            unsafe { op!((*ep).msg, kfi_ops_msg, sendmsg(ep, &msg, FLAGS)) }
+            unsafe { op!((*ep).msg, kfi_ops_msg, sendmsg(ep, &msg, flags)) }
         })
     }
 
@@ -203,6 +228,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         let posted = unsafe { op!((*ep).msg, kfi_ops_msg, inject(ep, buf, len, PEER)) }?;
         call::count(posted).map(|_| ())
     }
+
     /// `kfi_inject_write()`: writes a copy of some bytes to the peer's memory. Nothing comes back of it,
     /// unless it fails.
     ///

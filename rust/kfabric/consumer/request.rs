@@ -12,6 +12,7 @@ use kernel::{
     ffi::c_void,
     prelude::*, //
 };
+use kfi_bindings::kvec;
 
 /// A request: memory for a transfer, and a context of the consumer's own.
 ///
@@ -56,6 +57,16 @@ pub(super) struct Posting {
     pub(super) buf: *mut c_void,
     pub(super) len: usize,
     pub(super) desc: *mut c_void,
+}
+
+impl Posting {
+    /// The memory, as a list of one has it.
+    pub(super) fn kvec(&self) -> kvec {
+        kvec {
+            iov_base: self.buf,
+            iov_len: self.len,
+        }
+    }
 }
 
 impl<B: Local, C: Send + 'static> Request<B, C> {
@@ -110,6 +121,13 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
     pub fn into_inner(self) -> (B, C) {
         let inner = KBox::into_inner(self.0);
         (inner.memory, inner.context)
+    }
+
+    /// How many bytes are transferred.
+    pub(super) fn bytes(&self) -> usize {
+        self.0
+            .part
+            .map_or_else(|| self.0.memory.at().1, |(_, len)| len)
     }
 
     /// What to post it with, which is good until something else is done to it.

@@ -8,7 +8,9 @@ use super::{
     call::op,
     post::{
         Posted,
-        PEER, //
+        COMPLETION,
+        PEER,
+        REMOTE_CQ_DATA, //
     },
     Connected,
     Local,
@@ -18,28 +20,59 @@ use super::{
 };
 use crate::{
     post::remote::MAX_REMOTE,
-    support::{
-        errno::Errno,
-        num::widen_u32, //
-    }, //
+    support::errno::Errno, //
 };
 use kfi_bindings::{
     kfi_iov_type_KFI_KVEC as KVEC,
     kfi_msg_rma,
     kfi_msg_rma__bindgen_ty_1 as RawList,
     kfi_ops_rma,
-    kfi_rma_iov,
-    kvec, //
+    kfi_rma_iov, //
 };
-
-/// It comes back.
-const FLAGS: u64 = widen_u32(kfi_bindings::KFI_COMPLETION);
 
 /// Which way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Read,
     Write,
+}
+
+/// How the peer's memory is reached.
+#[derive(Clone, Copy)]
+pub(super) struct Access {
+    way: Way,
+    flags: u64,
+    data: u64,
+}
+
+impl Access {
+    pub(super) const READ: Self = Self::new(Way::Read);
+    pub(super) const WRITE: Self = Self::new(Way::Write);
+
+    const fn new(way: Way) -> Self {
+        Self {
+            way,
+            flags: 0,
+            data: 0,
+        }
+    }
+
+    /// The same, with these flags.
+    pub(super) const fn with(self, flags: u64) -> Self {
+        Self {
+            flags: self.flags | flags,
+            ..self
+        }
+    }
+
+    /// The same, and the peer is told this.
+    pub(super) const fn telling(self, data: u64) -> Self {
+        Self {
+            flags: self.flags | REMOTE_CQ_DATA,
+            data,
+            ..self
+        }
+    }
 }
 
 /// The pieces as C has them, the first so many of these.
@@ -76,7 +109,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     ///   as many bytes as the request.
     /// - `E2BIG`: more than the endpoint can have under way.
     pub fn read_pieces(&self, request: Request<B, C>, from: &[RemotePiece]) -> Posted<B, C> {
-        self.access_pieces(request, from, Way::Read)
+        self.access_pieces(request, from, Access::READ)
     }
 
     /// `kfi_writemsg()`: writes the request's memory to several pieces of the peer's, one behind the other.
@@ -85,22 +118,19 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     ///
     /// As for [`read_pieces`](Self::read_pieces).
     pub fn write_pieces(&self, request: Request<B, C>, to: &[RemotePiece]) -> Posted<B, C> {
-        self.access_pieces(request, to, Way::Write)
+        self.access_pieces(request, to, Access::WRITE)
     }
 
-    fn access_pieces(
+    /// `kfi_readmsg()`, `kfi_writemsg()`.
+    pub(super) fn access_pieces(
         &self,
         request: Request<B, C>,
         pieces: &[RemotePiece],
-        way: Way,
+        access: Access,
     ) -> Posted<B, C> {
         self.post(request, |ep, at, context| {
             let list = to_c(pieces)?;
-            let kvec = kvec {
-                iov_base: at.buf,
-                iov_len: at.len,
-            };
-            let mut desc = at.desc;
+            let (kvec, mut desc) = (at.kvec(), at.desc);
             let msg = kfi_msg_rma {
                 type_: KVEC,
                 __bindgen_anon_1: RawList { msg_iov: &kvec },
@@ -110,14 +140,15 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
                 rma_iov: list.as_ptr(),
                 rma_iov_count: pieces.len(),
                 context,
-                data: 0,
+                data: access.data,
             };
+            let flags = access.flags | COMPLETION;
             // SAFETY: The endpoint is open. The memory is as `Local` promises, and nobody else has it until the
             // transfer has ended; the message and the list are valid for the call.
             unsafe {
-                match way {
-                    Way::Read => op!((*ep).rma, kfi_ops_rma, readmsg(ep, &msg, FLAGS)),
-                    Way::Write => op!((*ep).rma, kfi_ops_rma, writemsg(ep, &msg, FLAGS)),
+                match access.way {
+                    Way::Read => op!((*ep).rma, kfi_ops_rma, readmsg(ep, &msg, flags)),
+                    Way::Write => op!((*ep).rma, kfi_ops_rma, writemsg(ep, &msg, flags)),
                 }
             }
         })

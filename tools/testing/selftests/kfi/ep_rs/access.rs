@@ -26,7 +26,8 @@ use kfabric::consumer::{
     MrPart,
     Remote,
     RemotePiece,
-    Request, //
+    Request,
+    TransferFlags, //
 };
 
 const LEN: usize = 5000;
@@ -137,6 +138,63 @@ pub(crate) fn pieces(place: &Place) -> Result {
         check("refused", refused.errno() == Errno::EINVAL)?;
         check("comes back", refused.into_inner().memory().len() == len)?;
     }
+    mr.close()?;
+    Ok(())
+}
+
+/// Several requests for which the device is told once, one that waits for reads, and flags that there
+/// aren't.
+pub(crate) fn flags(place: &Place) -> Result {
+    let pair = Pair::open(place)?;
+    let mr = pair.passive_side.domain.reg(pattern(1, LEN)?, all())?;
+    let at = |offset: u64| Remote {
+        addr: mr.base() + offset,
+        key: mr.key(),
+    };
+    let more = pair.active.with(TransferFlags::MORE);
+    pair.passive.with(TransferFlags::MORE).recv(empty(8, 1)?)?;
+    pair.passive.recv(empty(8, 2)?)?;
+    pair.passive.recv(empty(8, 3)?)?;
+    more.write(filled(9, 1000, 4)?, at(2000))?;
+    more.send(filled(7, 8, 5)?)?;
+    more.write_data(filled(5, 100, 6)?, at(0), 77)?;
+    more.read(empty(100, 7)?, at(2000))?;
+    let both = TransferFlags::FENCE | TransferFlags::DELIVERY_COMPLETE;
+    pair.active.with(both).send_data(filled(8, 8, 8)?, 78)?;
+    done(&pair.active_side.tx, 4, Kind::Write)?;
+    done(&pair.active_side.tx, 5, Kind::Send)?;
+    done(&pair.active_side.tx, 6, Kind::Write)?;
+    let (read, _) = done(&pair.active_side.tx, 7, Kind::Read)?;
+    done(&pair.active_side.tx, 8, Kind::Send)?;
+    check(
+        "read what was written",
+        read.memory()[..] == pattern(9, 100)?[..],
+    )?;
+    check("written", mr.compare(2000, &pattern(9, 1000)?)?.is_none())?;
+    check(
+        "written, and told",
+        mr.compare(0, &pattern(5, 100)?)?.is_none(),
+    )?;
+    for (tag, kind, data, first) in [
+        (1, Kind::Recv, None, Some(7)),
+        (2, Kind::RemoteWrite, Some(77), None),
+        (3, Kind::Recv, Some(78), Some(8)),
+    ] {
+        let (came, how) = done(&pair.passive_side.rx, tag, kind)?;
+        check("its data", how.data == data)?;
+        let bytes = match first {
+            Some(first) => pattern(first, 8)?,
+            None => KVec::from_elem(0, 8, GFP_KERNEL)?,
+        };
+        check("its bytes", came.memory()[..] == bytes[..])?;
+    }
+    let fence = pair.passive.with(TransferFlags::FENCE);
+    let refused = fence.recv(empty(8, 9)?).err().ok_or(EIO)?;
+    check(
+        "no fence for a receive",
+        refused.errno() == Errno::EBADFLAGS,
+    )?;
+    check("comes back", refused.into_inner().context().0 == 9)?;
     mr.close()?;
     Ok(())
 }

@@ -44,7 +44,7 @@ module! {
 type Case = fn(&pair::Place) -> Result;
 
 /// In the order of `ep_rs.sh`.
-const CASES: [Case; 12] = [
+const CASES: [Case; 13] = [
     connect::data_goes_both_ways,
     connect::rejections_are_told,
     connect::requests_that_are_dropped_are_rejected,
@@ -53,6 +53,7 @@ const CASES: [Case; 12] = [
     message::what_is_refused_comes_back,
     access::reads_and_writes,
     access::pieces,
+    access::flags,
     access::atomics,
     access::regions_lend_parts,
     closing::what_was_posted_comes_back,
