@@ -223,7 +223,10 @@ impl Transport {
                     match (response, again) {
                         (Some(response), Ok(())) => Event::Response(response),
                         (Some(_), Err(refused)) => Event::Broken(refused.errno(), None),
-                        (None, _) => Event::Broken(Errno::ETRUNC, None),
+                        (None, _) => {
+                            pr_err!("a response of {} bytes\n", done.len);
+                            Event::Broken(Errno::ETRUNC, None)
+                        }
                     }
                 }
                 _ => Event::Broken(Errno::EIO, None),
