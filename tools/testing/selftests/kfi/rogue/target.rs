@@ -81,6 +81,8 @@ struct Connection<'a> {
     /// The key of the command before, and where data of one before went that has been read.
     old_key: u64,
     old_place: Option<Remote>,
+    /// How much of what no key allows is under way.
+    forbidden: u32,
 }
 
 /// Serves who has asked for a connection, until it ends. Sleeps.
@@ -106,9 +108,11 @@ pub(crate) fn serve(rogue: &Rogue, request: Incoming) -> Result {
         dice,
         old_key: 0,
         old_place: None,
+        forbidden: 0,
     };
     let mut silence = 0;
-    while !rogue.stops.load(Relaxed) && silence < SILENCE {
+    // How what no key allows has ended is to be known in any case.
+    while (!rogue.stops.load(Relaxed) || connection.forbidden > 0) && silence < SILENCE {
         silence += 1;
         match queue.wait(MOMENT)? {
             Some(Ended::Done(request, done)) if done.kind == Kind::Recv => {
@@ -117,6 +121,7 @@ pub(crate) fn serve(rogue: &Rogue, request: Incoming) -> Result {
             }
             Some(Ended::Done(request, _)) => {
                 if *request.context() == Tag::Forbidden {
+                    connection.forbidden = connection.forbidden.saturating_sub(1);
                     rogue.reached.fetch_add(1, Relaxed);
                 }
             }
@@ -208,7 +213,10 @@ impl Connection<'_> {
             self.old_place = Some(own);
         }
         if keyed && !data.is_empty() {
-            let _ = self.endpoint.write(Request::new(data, tag)?, to);
+            let written = self.endpoint.write(Request::new(data, tag)?, to);
+            if written.is_ok() && tag == Tag::Forbidden {
+                self.forbidden += 1;
+            }
         }
         if again {
             let mut copy = KVec::new();
@@ -237,13 +245,16 @@ impl Connection<'_> {
     }
 
     /// Reads what is there to be written, or writes what is there to be read.
-    fn against_rights(&self, to: Remote, writes: bool) -> Result {
+    fn against_rights(&mut self, to: Remote, writes: bool) -> Result {
         let request = Request::new(KVec::from_elem(0xa5, 64, GFP_KERNEL)?, Tag::Forbidden)?;
-        let _ = if writes {
+        let begun = if writes {
             self.endpoint.write(request, to)
         } else {
             self.endpoint.read(request, to)
         };
+        if begun.is_ok() {
+            self.forbidden += 1;
+        }
         Ok(())
     }
 
