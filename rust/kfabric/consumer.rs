@@ -28,7 +28,8 @@
 //! A [`Listener`] waits for peers, and a [`MsgEndpoint`] has one. It goes on step by step, from one type
 //! to the next: created, enabled, connecting, connected. What it transfers is the memory of a
 //! [`Request`], which is given away, and comes back by the endpoint's [`RequestQueue`] when the transfer
-//! has ended. A [`CompletionQueue`] is what is beneath.
+//! has ended. Several endpoints may share their receives ([`SharedReceives`]). A [`CompletionQueue`] is what
+//! is beneath.
 //!
 //! [`Mr::raw_key`] is what a peer needs to know about a region, as bytes; [`Domain::map_raw`] makes
 //! a peer's usable here.
@@ -108,6 +109,7 @@ mod requests;
 mod reserve;
 mod scattered;
 mod sg_table;
+mod srx;
 mod volatile;
 
 pub use crate::{
@@ -233,3 +235,4 @@ pub use requests::{
     Requests,
     Transfer, //
 };
+pub use srx::SharedReceives;

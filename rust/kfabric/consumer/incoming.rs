@@ -3,6 +3,7 @@
 //! Requests for connections.
 
 use super::{
+    msg_ep::Receiving,
     pep::Slot,
     Created,
     Domain,
@@ -12,7 +13,8 @@ use super::{
     MsgEndpoint,
     Passive,
     Refused,
-    RequestQueue, //
+    RequestQueue,
+    SharedReceives, //
 };
 use crate::support::errno::Errno;
 use core::net::SocketAddr;
@@ -74,10 +76,36 @@ impl Incoming {
     ///   another domain.
     /// - `ENOMEM`.
     pub fn endpoint<B: Local, C: Send + 'static>(
-        mut self,
+        self,
         domain: &Arc<Domain>,
         tx: &Arc<RequestQueue<B, C>>,
         rx: &Arc<RequestQueue<B, C>>,
+    ) -> Result<MsgEndpoint<Created<Passive>, B, C>, Errno> {
+        self.answer(domain, tx, Receiving::Own(rx.clone()))
+    }
+
+    /// The same, for an endpoint that shares its receives with others, see [`MsgEndpoint::open_sharing`]. May
+    /// sleep.
+    ///
+    /// # Errors
+    ///
+    /// As for [`endpoint`](Self::endpoint), and:
+    ///
+    /// - `ENODATA`: the provider has no such contexts.
+    pub fn endpoint_sharing<B: Local, C: Send + 'static>(
+        self,
+        domain: &Arc<Domain>,
+        tx: &Arc<RequestQueue<B, C>>,
+        receives: &Arc<SharedReceives<B, C>>,
+    ) -> Result<MsgEndpoint<Created<Passive>, B, C>, Errno> {
+        self.answer(domain, tx, Receiving::Shared(receives.clone()))
+    }
+
+    fn answer<B: Local, C: Send + 'static>(
+        mut self,
+        domain: &Arc<Domain>,
+        tx: &Arc<RequestQueue<B, C>>,
+        rx: Receiving<B, C>,
     ) -> Result<MsgEndpoint<Created<Passive>, B, C>, Errno> {
         let endpoint = MsgEndpoint::create(domain, self.info(), tx, rx)?;
         self.answered = true;

@@ -224,6 +224,28 @@ impl Info {
         attr.is_some_and(|attr| attr.type_ == kfi_bindings::kfi_ep_type_KFI_EP_MSG)
     }
 
+    /// Returns whether its endpoints can share receives ([`SharedReceives`](super::SharedReceives)).
+    pub fn shares_receives(&self) -> bool {
+        self.domain_attr()
+            .is_some_and(|attr| attr.max_ep_srx_ctx > 0)
+    }
+
+    /// Calls `f` with a copy of it that asks for an endpoint which shares its receives.
+    pub(super) fn with_shared_receives<R>(&self, f: impl FnOnce(*mut kfi_info) -> R) -> R {
+        // SAFETY: By the invariant; a copy of its numbers and pointers, to be read only.
+        let mut info = unsafe { self.as_raw().read() };
+        info.next = ptr::null_mut();
+        // SAFETY: By the invariant, the attributes are null or valid.
+        let attr = unsafe { info.ep_attr.as_ref() };
+        // SAFETY: As for the info.
+        let mut attr = attr.map(|attr| unsafe { ptr::from_ref(attr).read() });
+        if let Some(attr) = &mut attr {
+            attr.rx_ctx_cnt = kfi_bindings::KFI_SHARED_CONTEXT;
+            info.ep_attr = attr;
+        }
+        f(&mut info)
+    }
+
     /// The address at this side, if there is one.
     pub fn source(&self) -> Option<SocketAddr> {
         let info = self.as_raw();

@@ -20,7 +20,8 @@ use super::{
     Enabled,
     Info,
     Local,
-    RequestQueue, //
+    RequestQueue,
+    SharedReceives, //
 };
 use crate::support::{
     errno::Errno,
@@ -87,7 +88,28 @@ pub struct MsgEndpoint<S, B: Local, C: Send + 'static = ()> {
 pub(super) struct Uses<B: Local, C: Send + 'static> {
     pub(super) conn: Option<Conn>,
     _tx: Arc<RequestQueue<B, C>>,
-    _rx: Arc<RequestQueue<B, C>>,
+    _rx: Receiving<B, C>,
+}
+
+/// Where the receives of an endpoint are.
+pub(super) enum Receiving<B: Local, C: Send + 'static> {
+    /// Its own, which come back by this queue.
+    Own(Arc<RequestQueue<B, C>>),
+    /// Those of a context that it shares.
+    Shared(Arc<SharedReceives<B, C>>),
+}
+
+impl<B: Local, C: Send + 'static> Receiving<B, C> {
+    /// What an endpoint is bound to, and how.
+    fn bound(&self) -> (*mut kfid, u64) {
+        match self {
+            Self::Own(queue) => (
+                queue.completion_queue().as_raw().cast(),
+                widen_u32(KFI_RECV),
+            ),
+            Self::Shared(receives) => (receives.as_raw().cast(), 0),
+        }
+    }
 }
 
 /// How many events an endpoint has in its life: that it is connected, and isn't any more.
@@ -109,7 +131,24 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Created<Active>, B, C> {
         tx: &Arc<RequestQueue<B, C>>,
         rx: &Arc<RequestQueue<B, C>>,
     ) -> Result<Self, Errno> {
-        Self::create(domain, info, tx, rx)
+        Self::create(domain, info, tx, Receiving::Own(rx.clone()))
+    }
+
+    /// The same, for an endpoint that shares its receives with others: messages take those that are posted
+    /// there, whichever endpoint they come by. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open), and:
+    ///
+    /// - `ENODATA`: the provider has no such contexts.
+    pub fn open_sharing(
+        domain: &Arc<Domain>,
+        info: &Info,
+        tx: &Arc<RequestQueue<B, C>>,
+        receives: &Arc<SharedReceives<B, C>>,
+    ) -> Result<Self, Errno> {
+        Self::create(domain, info, tx, Receiving::Shared(receives.clone()))
     }
 }
 
@@ -119,34 +158,41 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         domain: &Arc<Domain>,
         info: &Info,
         tx: &Arc<RequestQueue<B, C>>,
-        rx: &Arc<RequestQueue<B, C>>,
+        rx: Receiving<B, C>,
     ) -> Result<Self, Errno> {
         if !info.is_msg() {
             return Err(Errno::EINVAL);
         }
         let (raw, mut ep) = (domain.as_raw(), ptr::null_mut());
-        // SAFETY: `raw` is open as long as `domain` is there; the info is valid, and `ep` is a
-        // local.
-        let ret = unsafe {
-            op!(
-                (*raw).ops,
-                kfi_ops_domain,
-                endpoint(raw, info.as_raw(), &mut ep, ptr::null_mut())
-            )
+        let mut open = |info| {
+            // SAFETY: `raw` is open as long as `domain` is there; the info is valid, and `ep` is a
+            // local.
+            unsafe {
+                op!(
+                    (*raw).ops,
+                    kfi_ops_domain,
+                    endpoint(raw, info, &mut ep, ptr::null_mut())
+                )
+            }
+        };
+        let ret = match &rx {
+            Receiving::Own(_) => open(info.as_raw()),
+            Receiving::Shared(_) => info.with_shared_receives(open),
         }?;
+        let (receives, how) = rx.bound();
         let uses = Uses {
             conn: None,
             _tx: tx.clone(),
-            _rx: rx.clone(),
+            _rx: rx,
         };
         // INVARIANT: Nothing was posted yet, and `post` is what posts with a context.
         let endpoint = Self {
             handle: Handle::new(call::opened(ret, ep)?, domain.clone(), uses),
             state: Created(PhantomData),
         };
-        let fid = |queue: &RequestQueue<B, C>| queue.completion_queue().as_raw().cast();
-        endpoint.bind(fid(tx), widen_u32(KFI_TRANSMIT))?;
-        endpoint.bind(fid(rx), widen_u32(KFI_RECV))?;
+        let sends = tx.completion_queue().as_raw().cast();
+        endpoint.bind(sends, widen_u32(KFI_TRANSMIT))?;
+        endpoint.bind(receives, how)?;
         Ok(endpoint)
     }
 

@@ -15,7 +15,8 @@ use super::{
     MsgEndpoint,
     Receives,
     Refused,
-    Request, //
+    Request,
+    SharedReceives, //
 };
 use crate::support::{
     errno::Errno,
@@ -57,30 +58,6 @@ pub struct Remote {
 /// A request that was refused comes back.
 pub(super) type Posted<B, C> = Result<(), Refused<Request<B, C>>>;
 
-impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
-    /// Gives a request away by `call`, which posts it.
-    pub(super) fn post(
-        &self,
-        request: Request<B, C>,
-        call: impl FnOnce(*mut kfid_ep, &Posting, *mut c_void) -> Result<isize, Errno>,
-    ) -> Posted<B, C> {
-        let posting = match request.posting() {
-            Ok(posting) => posting,
-            Err(errno) => return Err(Refused::new(errno, request)),
-        };
-        let context = request.into_context();
-        let posted = call(self.as_raw(), &posting, context).and_then(call::count);
-        match posted {
-            Ok(_) => Ok(()),
-            // SAFETY: It was refused, so nobody else has it.
-            Err(errno) => match unsafe { Request::from_context(context.addr()) } {
-                Some(request) => Err(Refused::new(errno, request)),
-                None => Ok(()),
-            },
-        }
-    }
-}
-
 /// A message of one segment.
 fn to_c(kvec: &kvec, desc: &mut *mut c_void, context: *mut c_void, data: u64) -> kfi_msg {
     kfi_msg {
@@ -109,6 +86,64 @@ macro_rules! post {
     };
 }
 
+/// Gives a request away by `call`, which posts it.
+fn give<B: Local, C: Send + 'static>(
+    request: Request<B, C>,
+    call: impl FnOnce(&Posting, *mut c_void) -> Result<isize, Errno>,
+) -> Posted<B, C> {
+    let posting = match request.posting() {
+        Ok(posting) => posting,
+        Err(errno) => return Err(Refused::new(errno, request)),
+    };
+    let context = request.into_context();
+    let posted = call(&posting, context).and_then(call::count);
+    match posted {
+        Ok(_) => Ok(()),
+        // SAFETY: It was refused, so nobody else has it.
+        Err(errno) => match unsafe { Request::from_context(context.addr()) } {
+            Some(request) => Err(Refused::new(errno, request)),
+            None => Ok(()),
+        },
+    }
+}
+
+impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
+    /// Gives a request away by `call`, which posts it on the endpoint.
+    pub(super) fn post(
+        &self,
+        request: Request<B, C>,
+        call: impl FnOnce(*mut kfid_ep, &Posting, *mut c_void) -> Result<isize, Errno>,
+    ) -> Posted<B, C> {
+        let ep = self.as_raw();
+        give(request, |posting, context| call(ep, posting, context))
+    }
+}
+
+impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
+    /// Gives a request away by `call`, which posts it on the context.
+    fn post(
+        &self,
+        request: Request<B, C>,
+        call: impl FnOnce(*mut kfid_ep, &Posting, *mut c_void) -> Result<isize, Errno>,
+    ) -> Posted<B, C> {
+        let ep = self.as_raw();
+        give(request, |posting, context| call(ep, posting, context))
+    }
+
+    /// `kfi_recv()`: waits for a message in the request's memory, from the peer of any endpoint that shares it.
+    ///
+    /// # Errors
+    ///
+    /// With the request:
+    ///
+    /// - `EAGAIN`: as many are waiting as can be, or the queue is full.
+    /// - `ENODEV`: the device is gone.
+    /// - Others: as `kfi_recv()`.
+    pub fn recv(&self, request: Request<B, C>) -> Posted<B, C> {
+        post!(self, request, msg: kfi_ops_msg, recv(PEER))
+    }
+}
+
 impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     /// `kfi_recv()`: waits for a message in the request's memory.
     ///
@@ -118,6 +153,7 @@ impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     ///
     /// - `EAGAIN`: as many are waiting as can be, or the queue is full.
     /// - `ENOTCONN`: the connection has ended.
+    /// - `EOPNOTSUPP`: it [shares](SharedReceives) its receives.
     /// - Others: as `kfi_recv()`.
     pub fn recv(&self, request: Request<B, C>) -> Posted<B, C> {
         post!(self, request, msg: kfi_ops_msg, recv(PEER))
