@@ -41,7 +41,8 @@ use kernel::{
     sync::{
         Arc,
         SetOnce, //
-    }, //
+    },
+    types::ScopeGuard, //
 };
 use kfabric::{
     gate::{
@@ -147,10 +148,13 @@ impl MsgEp for Ep {
         let srx = context.as_any().downcast_ref::<Srx>().ok_or(other)?;
         let (inner, srq) = (&self.0, srx.queue()?);
         inner.with_wires(|wires| {
-            let at = wires.share(&srq).map_err(refused::no_endpoint)?;
-            let added = srx.sharers().add(at, inner.conn.clone());
-            added.map_err(refused::no_endpoint)?;
-            inner.sharers.populate(srx.sharers().clone());
+            let sharers = srx.sharers();
+            let shared = wires.share(&srq, |at| {
+                sharers.add(at, inner.conn.clone())?;
+                Ok(ScopeGuard::new_with_data((), move |()| sharers.forget(at)))
+            });
+            shared.map_err(refused::no_endpoint)?;
+            inner.sharers.populate(sharers.clone());
             Ok(())
         })
     }

@@ -44,6 +44,11 @@ impl Sharers {
             .with(|all| all.retain(|(_, other)| !Arc::ptr_eq(other, conn)));
     }
 
+    /// One less, of which nothing has completed. Any context.
+    pub(super) fn forget(&self, at: CqId) {
+        self.all.with(|all| all.retain(|(id, _)| *id != at));
+    }
+
     /// Whose completion queue it is. Any context.
     pub(super) fn find(&self, at: CqId) -> Option<Arc<Conn>> {
         self.all.with(|all| {

@@ -12,7 +12,8 @@ use kernel::{
     sync::{
         Arc,
         SetOnce, //
-    }, //
+    },
+    types::ScopeGuard, //
 };
 use kfabric::{
     provider::msg_ep::Room,
@@ -51,15 +52,28 @@ impl Wires {
     /// Makes a queue pair with room for so many receives. Called once, or [`share`](Self::share) is. May
     /// sleep.
     pub(super) fn own(&self, receives: usize) -> Result {
-        self.make(receives, None).map(|_| ())
+        self.make(receives, None, |_| Ok(()))
     }
 
-    /// Makes a queue pair that shares receives; returns where their completions come. May sleep.
-    pub(super) fn share(&self, srq: &Arc<Srq>) -> Result<CqId> {
-        self.make(0, Some(srq))
+    /// Makes a queue pair that shares receives. `join` is told where their completions come, before there
+    /// are any; what it returns is dropped if there is no queue pair after all, which can be made again then.
+    /// May sleep.
+    pub(super) fn share<F: FnOnce(())>(
+        &self,
+        srq: &Arc<Srq>,
+        join: impl FnOnce(CqId) -> Result<ScopeGuard<(), F>>,
+    ) -> Result {
+        self.make(0, Some(srq), join).map(|joined| {
+            joined.dismiss();
+        })
     }
 
-    fn make(&self, receives: usize, srq: Option<&Arc<Srq>>) -> Result<CqId> {
+    fn make<J>(
+        &self,
+        receives: usize,
+        srq: Option<&Arc<Srq>>,
+        join: impl FnOnce(CqId) -> Result<J>,
+    ) -> Result<J> {
         let (pd, device) = (&self.pd, self.pd.device());
         let depths = Depths {
             send: self.sends.try_into()?,
@@ -81,8 +95,11 @@ impl Wires {
             None => Qp::create(pd, &cq, &cq, depths)?,
         };
         let qp = qp.init(port, access)?;
-        match self.endpoint.populate(cm::Endpoint::new(qp)?) {
-            true => Ok(cq.id()),
+        let endpoint = cm::Endpoint::new(qp)?;
+        // Dropped before the queue, whose number isn't another one's until then.
+        let joined = join(cq.id())?;
+        match self.endpoint.populate(endpoint) {
+            true => Ok(joined),
             false => Err(EBUSY),
         }
     }
