@@ -51,6 +51,10 @@ pub(crate) fn gone(owner: Owner) {
     if let Some(queue) = work::closings() {
         wait_until_returned(owner, || queue.flush());
     }
+    // Providers' objects go with the last that is done for them.
+    if let Some(queue) = work::falls() {
+        queue.flush();
+    }
 }
 
 /// Called for each module that goes. Sleeps as [`gone`] does.

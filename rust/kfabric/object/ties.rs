@@ -173,7 +173,7 @@ impl Ties {
 
     /// Leaves the regions to the work item. Any context.
     fn leave(self: &Arc<Self>) {
-        if let Some(queue) = work::closings() {
+        if let Some(queue) = work::falls() {
             // Already queued is as good.
             let _ = queue.enqueue(self.clone());
         }

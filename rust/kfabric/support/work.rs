@@ -31,11 +31,20 @@ static HANDLERS: Slot = Slot(UnsafeCell::new(None));
 /// Does the device's part of registrations.
 static REGISTRATIONS: Slot = Slot(UnsafeCell::new(None));
 
-/// How many domains' regions are being closed at a time, where nobody waits for that.
-const CLOSINGS_AT_ONCE: u8 = 16;
+/// How many domains' regions are being closed at a time, where nobody waits for that. Their owners are
+/// told by this work, belong to consumers and may sleep for as long as they like, also for what another
+/// domain closes; so more than there are domains.
+const CLOSINGS_AT_ONCE: u8 = u8::MAX;
 
 /// Closes regions whose owners are told.
 static CLOSINGS: Slot = Slot(UnsafeCell::new(None));
+
+/// How many endpoints' regions are taken down at a time. No consumer has a say in that, just devices, of
+/// which one may have hundreds of endpoints, and be stuck; so some more than the threads that do any good.
+const FALLS_AT_ONCE: u8 = 64;
+
+/// Takes down the regions of endpoints that are down.
+static FALLS: Slot = Slot(UnsafeCell::new(None));
 
 /// Allocates the workqueues. May sleep.
 ///
@@ -46,9 +55,11 @@ pub(crate) unsafe fn init() -> Result {
     let handlers = OwnedQueue::new(c"kfi_events", HANDLERS_AT_ONCE)?;
     let registrations = OwnedQueue::new(c"kfi_register", REGISTRATIONS_AT_ONCE)?;
     let closings = OwnedQueue::new(c"kfi_close", CLOSINGS_AT_ONCE)?;
+    let falls = OwnedQueue::new(c"kfi_fall", FALLS_AT_ONCE)?;
     // SAFETY: By the requirements of this function, nobody else looks at them.
     unsafe {
         *CLOSINGS.0.get() = Some(closings);
+        *FALLS.0.get() = Some(falls);
         *HANDLERS.0.get() = Some(handlers);
         *REGISTRATIONS.0.get() = Some(registrations);
     }
@@ -64,6 +75,7 @@ pub(crate) unsafe fn exit() {
     // SAFETY: By the requirements of this function. What is still running needs no queue.
     unsafe {
         drop((*CLOSINGS.0.get()).take());
+        drop((*FALLS.0.get()).take());
         drop((*REGISTRATIONS.0.get()).take());
         drop((*HANDLERS.0.get()).take());
     }
@@ -88,4 +100,11 @@ pub(crate) fn registrations() -> Option<&'static OwnedQueue> {
 pub(crate) fn closings() -> Option<&'static OwnedQueue> {
     // SAFETY: Not written before `exit`.
     unsafe { (*CLOSINGS.0.get()).as_ref() }
+}
+
+/// The workqueue that takes down the regions of endpoints that are down, in which no code of consumers
+/// runs; `None` only if the module isn't there. Any context.
+pub(crate) fn falls() -> Option<&'static OwnedQueue> {
+    // SAFETY: Not written before `exit`.
+    unsafe { (*FALLS.0.get()).as_ref() }
 }

@@ -167,10 +167,78 @@ static void no_region_case(struct kfi_test *t)
 	all_end(t, a);
 }
 
+/* More domains than any bound on threads would like, each with a region whose owner doesn't return. */
+#define APART	40
+
+struct apart {
+	struct kfi_closing closing;
+	struct kfid_domain *domain;
+	struct kfid_mr *mr;
+	struct completion *go;
+	struct completion told;
+};
+
+static void stays(struct kfi_closing *closing, int err)
+{
+	struct apart *apart = container_of(closing, struct apart, closing);
+	struct completion *go = apart->go;
+
+	complete(&apart->told);
+	if (go)
+		wait_for_completion(go);
+}
+
+/* Owners that don't return hold up nobody of another domain. */
+static void apart_case(struct kfi_test *t)
+{
+	struct apart *all = kcalloc(APART, sizeof(*all), GFP_KERNEL);
+	struct completion go;
+	unsigned int i, left = 0;
+	void *ops;
+
+	init_completion(&go);
+	if (!EXPECT(t, all, "no memory"))
+		return;
+	for (i = 0; i < APART && !t->failures; i++) {
+		struct apart *a = &all[i];
+
+		a->closing.done = stays;
+		/* The last one returns. */
+		a->go = i < APART - 1 ? &go : NULL;
+		init_completion(&a->told);
+		EXPECT_EQ(t, kfi_domain(t->env->fabric, t->env->info, &a->domain, NULL), 0);
+		if (a->domain)
+			EXPECT_EQ(t, kfi_mr_reg(a->domain, mem_of(t, i), LEN, KFI_REMOTE_WRITE, 0,
+						0, 0, &a->mr, NULL), 0);
+	}
+	for (i = 0; i < APART && !t->failures; i++) {
+		struct apart *a = &all[i];
+
+		if (!EXPECT_EQ(t, kfi_open_ops(&a->domain->fid, KFI_BATCH_OPS_1, 0, &ops, NULL), 0))
+			break;
+		((struct kfi_batch_ops *)ops)->close_later(a->mr, &a->closing);
+		a->mr = NULL;
+		left++;
+	}
+	/* Waits for what comes; if it doesn't, they all return. */
+	for (i = 0; i < left && !t->failures; i++)
+		EXPECT(t, wait_for_completion_timeout(&all[i].told, 60 * HZ),
+		       "owner %u waits for the others", i);
+	complete_all(&go);
+	for (i = 0; i < APART; i++) {
+		if (all[i].mr)
+			EXPECT_EQ(t, kfi_close(&all[i].mr->fid), 0);
+		if (all[i].domain)
+			EXPECT_EQ(t, kfi_close(&all[i].domain->fid), 0);
+	}
+	kfree(all);
+}
+
 static const struct kfi_case cases[] = {
 	{ "later", later_case },
 	{ "slow", slow_case },
 	{ "no_region", no_region_case },
+	{ "apart", apart_case },
 };
 
 const struct kfi_suite suite_later = {
