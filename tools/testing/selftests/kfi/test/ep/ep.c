@@ -61,6 +61,7 @@ static const struct kfi_case cases[] = {
 	{ "shared_late", ep_shared_late_case },
 	{ "shared_many", ep_shared_many_case },
 	{ "shared_refused", ep_shared_refused_case },
+	{ "shared_truncated", ep_shared_truncated_case },
 	{ "soak", ep_soak_case },
 };
 

@@ -1,42 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receives that endpoints share: one context, several connections. */
-#include "ep.h"
+#include "shared.h"
 
 #define SENT		(KFI_MSG | KFI_SEND)
 #define RECEIVED	(KFI_MSG | KFI_RECV)
 #define WRITTEN_TO	(KFI_RMA | KFI_REMOTE_WRITE | KFI_REMOTE_CQ_DATA)
-#define LEN		64
-#define SLOTS		16
-#define MOST		8
-
-static void *ctx(unsigned long n)
-{
-	return (void *)(0x5a0e0000 + n);
-}
 
 static unsigned long number(const void *context)
 {
 	return (unsigned long)context - 0x5a0e0000;
 }
 
-/**
- * struct sharing - connections to one domain, which share their receives there
- * @p: The listener, and the domains.
- * @srx: The context, in the domain of the second side; it reports to that side's @rx.
- * @active: The first ends.
- * @passive: The second ends, which share.
- * @buf: Where the receives are, LEN bytes each.
- */
-struct sharing {
-	struct ep_pair *p;
-	struct kfid_ep *srx;
-	struct kfid_ep *active[MOST];
-	struct kfid_ep *passive[MOST];
-	u8 *buf;
-};
-
 /* An endpoint of the second side that is to share its receives, with nothing bound for these. */
-static struct kfid_ep *sharer(struct kfi_test *t, struct ep_pair *p, struct kfi_info *info)
+struct kfid_ep *sharing_ep(struct kfi_test *t, struct ep_pair *p, struct kfi_info *info)
 {
 	struct ep_side *s = &p->side[1];
 	struct kfid_ep *ep = NULL;
@@ -49,13 +25,13 @@ static struct kfid_ep *sharer(struct kfi_test *t, struct ep_pair *p, struct kfi_
 	return ep;
 }
 
-static bool post(struct kfi_test *t, struct sharing *s, int i)
+bool sharing_post(struct kfi_test *t, struct sharing *s, int i)
 {
 	return EXPECT_EQ(t, kfi_recv(s->srx, s->buf + i * LEN, LEN, NULL, 0, ctx(i)), 0);
 }
 
 /* Another connection to the listener, whose second end shares. */
-static bool join(struct kfi_test *t, struct sharing *s, int i)
+bool sharing_join(struct kfi_test *t, struct sharing *s, int i)
 {
 	static const struct ep_wants none;
 	struct ep_pair *p = s->p;
@@ -72,7 +48,7 @@ static bool join(struct kfi_test *t, struct sharing *s, int i)
 		s->active[i] = side.ep;
 	if (s->active[i] && EXPECT_EQ(t, kfi_connect(s->active[i], NULL, NULL, 0), 0) &&
 	    ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e)) {
-		s->passive[i] = sharer(t, p, e->entry.info);
+		s->passive[i] = sharing_ep(t, p, e->entry.info);
 		kfi_freeinfo(e->entry.info);
 	}
 	if (s->passive[i])
@@ -85,7 +61,7 @@ static bool join(struct kfi_test *t, struct sharing *s, int i)
 	return done;
 }
 
-static void leave(struct kfi_test *t, struct sharing *s, int i)
+void sharing_leave(struct kfi_test *t, struct sharing *s, int i)
 {
 	if (s->active[i])
 		EXPECT_EQ(t, kfi_close(&s->active[i]->fid), 0);
@@ -98,7 +74,8 @@ static void leave(struct kfi_test *t, struct sharing *s, int i)
 }
 
 /* A context with a completion queue, and so many receives; no connection. */
-static bool begin(struct kfi_test *t, struct sharing *s, const struct ep_wants *wants, int receives)
+bool sharing_begin(struct kfi_test *t, struct sharing *s, const struct ep_wants *wants,
+		   int receives)
 {
 	int i;
 
@@ -115,17 +92,17 @@ static bool begin(struct kfi_test *t, struct sharing *s, const struct ep_wants *
 	EXPECT_EQ(t, kfi_recv(s->srx, s->buf, LEN, NULL, 0, ctx(0)), -KFI_ENOCQ);
 	EXPECT_EQ(t, kfi_ep_bind(s->srx, &s->p->side[1].rx->fid, KFI_RECV), 0);
 	for (i = 0; i < receives; i++)
-		if (!post(t, s, i))
+		if (!sharing_post(t, s, i))
 			return false;
 	return true;
 }
 
-static void end(struct kfi_test *t, struct sharing *s)
+void sharing_end(struct kfi_test *t, struct sharing *s)
 {
 	int i;
 
 	for (i = 0; i < MOST; i++)
-		leave(t, s, i);
+		sharing_leave(t, s, i);
 	if (s->srx)
 		EXPECT_EQ(t, kfi_close(&s->srx->fid), 0);
 	if (s->p)
@@ -171,12 +148,12 @@ void ep_shared_case(struct kfi_test *t)
 	u8 *word;
 	int i;
 
-	if (!begin(t, &s, &wants, 7))
+	if (!sharing_begin(t, &s, &wants, 7))
 		goto out;
 	word = s.buf + 15 * LEN;
 	kv = (struct kvec){ s.buf + 7 * LEN, LEN };
 	EXPECT_EQ(t, kfi_recvv(s.srx, &kv, NULL, 1, 0, ctx(7)), 0);
-	if (!join(t, &s, 0) || !join(t, &s, 1))
+	if (!sharing_join(t, &s, 0) || !sharing_join(t, &s, 1))
 		goto out;
 	send_one(t, &s, s.active[0], 1, &used);
 	send_one(t, &s, s.active[1], 2, &used);
@@ -201,12 +178,12 @@ void ep_shared_case(struct kfi_test *t)
 		used |= BIT(3) | BIT(4);
 	}
 	/* One goes; the other has what there is. */
-	leave(t, &s, 0);
+	sharing_leave(t, &s, 0);
 	send_one(t, &s, s.active[1], 4, &used);
 	send_one(t, &s, s.active[1], 5, &used);
 	/* Each ends once, but the first that is closed takes the context with it. */
 	EXPECT_EQ(t, kfi_close(&s.srx->fid), -KFI_EBUSY);
-	leave(t, &s, 1);
+	sharing_leave(t, &s, 1);
 	ep_nothing(t, s.p->side[1].rx);
 	EXPECT_EQ(t, kfi_close(&s.srx->fid), 0);
 	s.srx = NULL;
@@ -223,7 +200,7 @@ void ep_shared_case(struct kfi_test *t)
 	EXPECT_EQ(t, used, 0xff);
 	ep_nothing(t, s.p->side[1].rx);
 out:
-	end(t, &s);
+	sharing_end(t, &s);
 }
 
 /* A message for which there is no receive waits for one, whoever it comes to. */
@@ -234,14 +211,14 @@ void ep_shared_late_case(struct kfi_test *t)
 	struct sharing s;
 	int i;
 
-	if (begin(t, &s, NULL, 0) && join(t, &s, 0) && join(t, &s, 1) && join(t, &s, 2)) {
+	if (sharing_begin(t, &s, NULL, 0) && sharing_join(t, &s, 0) && sharing_join(t, &s, 1) && sharing_join(t, &s, 2)) {
 		for (i = 0; i < 3; i++) {
 			s.buf[(8 + i) * LEN] = i + 1;
 			EXPECT_EQ(t, kfi_send(s.active[i], s.buf + (8 + i) * LEN, 1, NULL, 0, ctx(i)),
 				  0);
 		}
 		for (i = 0; i < 3; i++) {
-			if (!post(t, &s, 0) ||
+			if (!sharing_post(t, &s, 0) ||
 			    !ep_completed(t, s.p->side[1].rx, ctx(0), RECEIVED, &entry))
 				break;
 			EXPECT_EQ(t, entry.len, 1);
@@ -252,7 +229,7 @@ void ep_shared_late_case(struct kfi_test *t)
 		for (i = 0; i < 3; i++)
 			EXPECT_EQ(t, kfi_cq_sread(s.p->side[0].tx, &entry, 1, NULL, EP_WAIT_MS), 1);
 	}
-	end(t, &s);
+	sharing_end(t, &s);
 }
 
 /* Many connections, few receives, which are posted again: all come, in the order of their connection. */
@@ -264,10 +241,10 @@ void ep_shared_many_case(struct kfi_test *t)
 	struct sharing s;
 	u32 *from;
 
-	if (!begin(t, &s, NULL, 4))
+	if (!sharing_begin(t, &s, NULL, 4))
 		goto out;
 	for (i = 0; i < MOST; i++)
-		if (!join(t, &s, i))
+		if (!sharing_join(t, &s, i))
 			goto out;
 	from = (u32 *)(s.buf + 15 * LEN);
 	want = each * MOST;
@@ -291,77 +268,10 @@ void ep_shared_many_case(struct kfi_test *t)
 		EXPECT_EQ(t, ((u32 *)(s.buf + at * LEN))[1], came[i]);
 		came[i]++;
 		all++;
-		post(t, &s, at);
+		sharing_post(t, &s, at);
 	}
 	EXPECT_EQ(t, all, want);
 	ep_nothing(t, s.p->side[1].rx);
 out:
-	end(t, &s);
-}
-
-/* What can't be bound, enabled or posted, with its errno; and what counts. */
-void ep_shared_refused_case(struct kfi_test *t)
-{
-	struct kfi_cntr_attr cntr_attr = { .events = KFI_CNTR_EVENTS_COMP,
-					   .wait_obj = KFI_WAIT_UNSPEC };
-	struct kfi_rx_attr attr = { .size = 2 };
-	struct kfid_cntr *cntr = NULL;
-	struct kfid_ep *ep, *small = NULL;
-	struct ep_side *side;
-	struct sharing s;
-
-	if (!begin(t, &s, NULL, 0))
-		goto out;
-	side = &s.p->side[1];
-	EXPECT_EQ(t, kfi_ep_bind(s.srx, &side->rx->fid, KFI_RECV), -KFI_EINVAL);
-	EXPECT_EQ(t, kfi_ep_bind(s.srx, &side->rx->fid, KFI_TRANSMIT), -KFI_EBADFLAGS);
-	EXPECT_EQ(t, kfi_ep_bind(s.srx, &side->eq->fid, 0), -KFI_EINVAL);
-	EXPECT_EQ(t, kfi_send(s.srx, s.buf, 8, NULL, 0, NULL), -KFI_ENOSYS);
-	EXPECT_EQ(t, kfi_read(s.srx, s.buf, 8, NULL, 0, 0, 0, NULL), -KFI_ENOSYS);
-	EXPECT_EQ(t, kfi_recv(s.srx, NULL, 8, NULL, 0, NULL), -KFI_EINVAL);
-	EXPECT_EQ(t, kfi_tx_size_left(s.srx), -KFI_ENOSYS);
-	/* One that doesn't share. */
-	EXPECT_EQ(t, kfi_endpoint(side->domain, s.p->info, &ep, NULL), 0);
-	EXPECT_EQ(t, kfi_ep_bind(ep, &s.srx->fid, 0), -KFI_EINVAL);
-	EXPECT_EQ(t, kfi_close(&ep->fid), 0);
-	/* One that does. */
-	ep = sharer(t, s.p, s.p->info);
-	EXPECT_EQ(t, kfi_enable(ep), -KFI_EINVAL);
-	EXPECT_EQ(t, kfi_ep_bind(ep, &s.srx->fid, KFI_RECV), -KFI_EBADFLAGS);
-	EXPECT_EQ(t, kfi_ep_bind(ep, &s.srx->fid, 0), 0);
-	EXPECT_EQ(t, kfi_ep_bind(ep, &s.srx->fid, 0), -KFI_EINVAL);
-	EXPECT_EQ(t, kfi_ep_bind(ep, &side->tx->fid, KFI_RECV), 0);
-	/* Not the queue of the context. */
-	EXPECT_EQ(t, kfi_enable(ep), -KFI_EINVAL);
-	EXPECT_EQ(t, kfi_close(&ep->fid), 0);
-	/* The endpoint's becomes that of the context. */
-	attr.size = 1 << 20;
-	EXPECT_EQ(t, kfi_srx_context(side->domain, &attr, &small, NULL), -KFI_ENODATA);
-	attr.size = 2;
-	EXPECT_EQ(t, kfi_srx_context(side->domain, &attr, &small, NULL), 0);
-	ep = sharer(t, s.p, s.p->info);
-	EXPECT_EQ(t, kfi_ep_bind(ep, &small->fid, 0), 0);
-	EXPECT_EQ(t, kfi_enable(ep), -KFI_ENOCQ);
-	EXPECT_EQ(t, kfi_cntr_open(side->domain, &cntr_attr, &cntr, NULL), 0);
-	EXPECT_EQ(t, kfi_ep_bind(ep, &cntr->fid, KFI_RECV), -KFI_EINVAL);
-	EXPECT_EQ(t, kfi_ep_bind(small, &cntr->fid, KFI_RECV), 0);
-	EXPECT_EQ(t, kfi_ep_bind(ep, &side->rx->fid, KFI_RECV), 0);
-	EXPECT_EQ(t, kfi_enable(ep), 0);
-	EXPECT_EQ(t, kfi_recv(ep, s.buf, LEN, NULL, 0, NULL), -KFI_EOPNOTSUPP);
-	EXPECT_EQ(t, kfi_rx_size_left(small), 2);
-	EXPECT_EQ(t, kfi_recv(small, s.buf, LEN, NULL, 0, ctx(1)), 0);
-	EXPECT_EQ(t, kfi_recv(small, s.buf + LEN, LEN, NULL, 0, ctx(2)), 0);
-	EXPECT_EQ(t, kfi_recv(small, s.buf, LEN, NULL, 0, ctx(3)), -KFI_EAGAIN);
-	EXPECT_EQ(t, kfi_rx_size_left(small), 0);
-	EXPECT_EQ(t, kfi_close(&side->rx->fid), -KFI_EBUSY);
-	EXPECT_EQ(t, kfi_close(&ep->fid), 0);
-	ep_nothing(t, side->rx);
-	EXPECT_EQ(t, kfi_close(&small->fid), 0);
-	ep_failed_op(t, side->rx, ctx(1), KFI_ECANCELED, NULL);
-	ep_failed_op(t, side->rx, ctx(2), KFI_ECANCELED, NULL);
-	ep_nothing(t, side->rx);
-	EXPECT_EQ(t, kfi_cntr_readerr(cntr), 2);
-	EXPECT_EQ(t, kfi_close(&cntr->fid), 0);
-out:
-	end(t, &s);
+	sharing_end(t, &s);
 }
