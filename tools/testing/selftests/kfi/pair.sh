@@ -62,16 +62,19 @@ server()
 	check pair.unload rmmod kfi_pair_server
 }
 
+# rxe puts a queue pair in error that has a packet to send while there is no carrier, also the one that
+# connections are made with, which nobody mends: so the device is made again.
+remade() { rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0; }
+
 carrier() { [ "$(cat /sys/class/net/eth0/carrier)" = "$1" ]; }
 
 client_of_two()
 {
-	plan 7
+	plan 11
 	meet 1
 	client pair.ipv4 pair verbs "$KFI_PEER"
 	client pair.ipv6 pair verbs "$KFI_PEER6"
-	# While nothing is sent: rxe puts a queue pair in error that has a packet to send in that
-	# moment, also the one that connections are made with, which nobody mends (suite "cut").
+	# While nothing is sent.
 	echo "pair: link down"
 	check pair.cut wait_for 120 carrier 0
 	echo "pair: link up"
@@ -81,6 +84,11 @@ client_of_two()
 	echo "pair: restart peer"
 	meet 1
 	client pair.again pair verbs "$KFI_PEER"
+	# Under load.
+	client pair.loaded cut verbs "$KFI_PEER"
+	check pair.back wait_for 120 carrier 1
+	check pair.remade remade
+	client pair.after pair verbs "$KFI_PEER"
 	meet 2
 }
 

@@ -222,34 +222,6 @@ void pair_killed_case(struct kfi_test *t)
 	end(t, s);
 }
 
-/* A new connection, if need be at the second attempt: what the wire is may take its time. */
-static void comes_back(struct kfi_test *t)
-{
-	struct kfi_eq_err_entry err = {};
-	struct kfi_eq_cm_entry entry;
-	struct pair_link *l;
-	unsigned int i;
-	ssize_t len = 0;
-	u32 event = ~0;
-
-	for (i = 0; i < 100 && !len && !t->failures; i++) {
-		l = pair_open(t);
-		if (!l)
-			return;
-		if (pair_connect(t, l, 0))
-			len = kfi_eq_sread(l->side.eq, &event, &entry, sizeof(entry), PAIR_WAIT_MS,
-					   0);
-		if (len == -KFI_EAVAIL && kfi_eq_readerr(l->side.eq, &err, 0) > 0) {
-			ktap_note("connecting again: error %d", err.err);
-			len = 0;
-			msleep(200);
-		}
-		pair_close(t, l);
-	}
-	EXPECT_EQ(t, len, sizeof(entry));
-	EXPECT_EQ(t, event, KFI_CONNECTED);
-}
-
 /*
  * The wire is cut and mended. Whether a connection outlives that depends on how long it takes; if it
  * does, it has lost nothing, and if it doesn't, everything has been told.
@@ -273,6 +245,4 @@ void pair_cut_case(struct kfi_test *t)
 			drain(t, s);
 	}
 	end(t, s);
-	comes_back(t);
-	pair_works(t);
 }
