@@ -1,18 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# In a guest whose clock counts instructions, one a nanosecond (tools/bench/run): what a request costs by
-# kfi_nvme, and by the kernel's own nvme-rdma, of the same target in the same guest. All of it is counted,
-# target and device, too. A line is
+# nvme.sh ROUNDS [wall]
+#
+# What a request costs by kfi_nvme, and by the kernel's own nvme-rdma, of the same target in the same guest
+# (tools/bench/run): medians of rounds that take turns. In a guest whose clock counts instructions, one a
+# nanosecond, all of it is counted, target and device, too. A line is
 #	nvme: WORK KFI_NVME NVME_RDMA RATIO
-# in thousands of instructions, medians of rounds that take turns; a ratio above 1 is fewer by kfi_nvme.
+# in thousands of instructions; a ratio above 1 is fewer by kfi_nvme. In wall time it is
+#	wall: WORK KFI_NVME_IOPS KFI_NVME_MB_S NVME_RDMA_IOPS NVME_RDMA_MB_S RATIO
+# where a ratio above 1 is more by kfi_nvme.
 
 # shellcheck source=../testing/selftests/kfi/lib.sh
 . /kfi/selftests/lib.sh
 # shellcheck source=../testing/selftests/kfi/nvme_target.sh
 . /kfi/selftests/nvme_target.sh
 
-rounds=${1:-5}
+rounds=${1:-5} unit=${2:-instructions}
+# More requests where the host's time is another's, too.
+[ $unit = wall ] && times=4 || times=1
 dir=$(mktemp -d) || exit
 trap 'rm -rf "$dir"' EXIT
 
@@ -40,6 +46,7 @@ once()
 # work SIZE JOBS COUNT
 work()
 {
+	_count=$(($3 * times))
 	for _how in read write; do
 		_name=$_how.$1.$2 _round=0
 		while [ $_round -lt $rounds ]; do
@@ -47,15 +54,27 @@ work()
 			for _host in kfi_nvme nvme; do
 				# Without what it takes to begin.
 				_nothing=$(once $_how /dev/${_host}0n1 "$1" "$2" 0) &&
-					_all=$(once $_how /dev/${_host}0n1 "$1" "$2" "$3") &&
-					echo $(((_all - _nothing) / ($2 * $3))) >>"$dir/$_name.$_host" || return
+					_all=$(once $_how /dev/${_host}0n1 "$1" "$2" $_count) &&
+					echo $(((_all - _nothing) / ($2 * _count))) >>"$dir/$_name.$_host" || return
 			done
 		done
 		for _host in kfi_nvme nvme; do
 			sort -n "$dir/$_name.$_host" | sed -n "$((rounds / 2 + 1))p"
-		done | awk -v name="$_name" '
-			{ cost[NR] = $1 / 1000 }
-			END { printf "nvme: %-14s %9.1f %9.1f %6.2f\n", name, cost[1], cost[2], cost[2] / cost[1] }'
+		done | awk -v name="$_name" -v unit=$unit '
+			{ cost[NR] = $1 }
+			END {
+				ratio = cost[2] / cost[1]
+				if (unit != "wall") {
+					printf "nvme: %-14s %9.1f %9.1f %6.2f\n", name, cost[1] / 1e3, cost[2] / 1e3, ratio
+					exit
+				}
+				split(name, part, ".")
+				size = part[2] * (part[2] ~ /M/ ? 1048576 : 1024)
+				printf "wall: %-14s", name
+				for (i = 1; i <= 2; i++)
+					printf " %8.0f %8.2f", 1e9 / cost[i], 1e3 * size / cost[i]
+				printf " %6.2f\n", ratio
+			}'
 	done
 }
 
