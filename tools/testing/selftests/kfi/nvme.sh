@@ -141,6 +141,14 @@ quiet()
 # that sees to it that some is free. All that I/O takes there is on the way of freeing memory.
 swapped()
 {
+	swaps && return
+	# Nothing else works while there is memory on the disk.
+	swapoff $disk
+	umount "$dir/ram"
+	return 1
+}
+swaps()
+{
 	! [ -e /sys/module/zswap/parameters/enabled ] || echo N >/sys/module/zswap/parameters/enabled
 	quiet mkswap $disk && swapon $disk && mkdir -p "$dir/ram" && mount -t tmpfs none "$dir/ram" || return
 	if limited_group; then
@@ -184,7 +192,8 @@ memory_as_filled()
 		[ $((_i % 5)) != 0 ] || progress "$_i of $blocks blocks of memory compared"
 	done
 }
-swapped_pages() { sed -n 's/^pswpout //p' /proc/vmstat; }
+# Not every kernel counts what it has written.
+swapped_pages() { awk 'NR > 1 { used += $4 } END { print int(used / 4) }' /proc/swaps; }
 pages_swapped_since() { [ $(($(swapped_pages) - $1)) -ge 1024 ]; }
 
 again()
