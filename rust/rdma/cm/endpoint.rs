@@ -156,14 +156,16 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Whether the identifier's port, if it has one yet, speaks iWARP.
+    pub(super) fn is_iwarp(&self, id: &Locked<'_>) -> bool {
+        let port = self.device().port(id.port());
+        port.is_some_and(|port| port.protocol() == Protocol::IWarp)
+    }
+
     /// What has to be done before a peer is asked for: over iWARP, where the queue pair takes part
     /// in that.
     pub(super) fn prepare(&self, id: &Locked<'_>) -> Result {
-        let iwarp = |port: u32| {
-            let port = self.device().port(port);
-            port.is_some_and(|port| port.protocol() == Protocol::IWarp)
-        };
-        if iwarp(id.port()) {
+        if self.is_iwarp(id) {
             self.change(id, b::ib_qp_state_IB_QPS_INIT, |_| ())?;
             self.change(id, b::ib_qp_state_IB_QPS_RTR, |_| ())?;
         }

@@ -143,16 +143,26 @@ impl Line {
 
     /// Disconnects, if that has any use. The lock must be held.
     pub(super) fn disconnect(&self, id: &Locked<'_>) {
+        self.disconnect_at(id, self.step());
+    }
+
+    /// Disconnects what is at this step, or was just now.
+    fn disconnect_at(&self, id: &Locked<'_>, step: Step) {
         // There is nothing to do about an error, and what is outstanding gets flushed all the same.
         let _ = self.endpoint.fail();
-        // It may not be connected.
-        let _ = id.disconnect();
+        // Over iWARP the connection manager would wait for the peer's answer, which it tells with
+        // the lock. A connection that comes yet is ended then, or with the identifier.
+        if step == Step::Established || !self.endpoint.is_iwarp(id) {
+            // It may not be connected.
+            let _ = id.disconnect();
+        }
     }
 
     /// It has ended: nothing is told of it any more.
     fn finish(&self, id: &Locked<'_>) {
+        let step = self.step();
         self.go(id, Step::Ended);
-        self.disconnect(id);
+        self.disconnect_at(id, step);
     }
 
     fn go(&self, _id: &Locked<'_>, step: Step) {
@@ -269,7 +279,10 @@ impl Target for Line {
             error: error_of(event.status),
         };
         match (self.step(), event.event) {
-            // What is on its way when it has ended.
+            // What was on its way when it ended. The peer is told now if it couldn't be then.
+            (Step::Ended, b::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED) => {
+                let _ = id.disconnect();
+            }
             (Step::Ended, _) => (),
             (Step::Address, b::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_RESOLVED) => {
                 self.check(id, self.resolved(id))

@@ -75,10 +75,29 @@ static void siw_early_case(struct kfi_test *t)
 	kfree(mem);
 }
 
+/* What nobody answers is closed while the peer has the request: siw waits for ten seconds at most. */
+static void siw_connecting_case(struct kfi_test *t)
+{
+	struct ep_event *e = kzalloc_obj(*e);
+	struct ep_pair *p = ep_listening(t, NULL);
+
+	if (p && EXPECT(t, e, "no memory") &&
+	    EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0) &&
+	    ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e)) {
+		EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
+		p->side[0].ep = NULL;
+		kfi_freeinfo(e->entry.info);
+	}
+	if (p)
+		ep_pair_close(t, p);
+	kfree(e);
+}
+
 static const struct kfi_case cases[] = {
 	{ "offers", siw_offers_case },
 	{ "mode", siw_mode_case },
 	{ "early", siw_early_case },
+	{ "connecting", siw_connecting_case },
 	{ "data", ep_data_case },
 	{ "nobody", ep_nobody_case },
 	{ "shutdown", ep_shutdown_case },
