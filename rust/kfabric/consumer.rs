@@ -67,6 +67,7 @@ mod bio_vecs;
 mod bound;
 mod buffer;
 mod call;
+mod cancel;
 mod cntr;
 mod completions;
 mod conn;
@@ -225,7 +226,10 @@ pub use register::{
     InPages,
     Options, //
 };
-pub use request::Request;
+pub use request::{
+    Request,
+    RequestId, //
+};
 pub use requests::{
     Ended,
     Kind,

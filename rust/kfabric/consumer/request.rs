@@ -52,6 +52,19 @@ struct Inner<B, C> {
     part: Option<(usize, usize)>,
 }
 
+/// Which request it is, for [taking it back](super::MsgEndpoint::cancel). Another one may have it when that one
+/// isn't there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId(usize);
+
+impl RequestId {
+    /// The context of its transfer.
+    pub(super) fn context(self) -> *mut c_void {
+        // It is compared with others, and never followed.
+        ptr::without_provenance_mut(self.0)
+    }
+}
+
 /// The arguments of a call that posts.
 pub(super) struct Posting {
     pub(super) buf: *mut c_void,
@@ -115,6 +128,11 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
     /// The context. Any context.
     pub fn context_mut(&mut self) -> &mut C {
         &mut self.0.context
+    }
+
+    /// Which request it is; the same as long as it is there, posted or not. Any context.
+    pub fn id(&self) -> RequestId {
+        RequestId(ptr::from_ref(&*self.0).addr())
     }
 
     /// Gives back what it was made of. Any context.

@@ -45,7 +45,7 @@ module! {
 type Case = fn(&pair::Place) -> Result;
 
 /// In the order of `ep_rs.sh`.
-const CASES: [Case; 15] = [
+const CASES: [Case; 16] = [
     connect::data_goes_both_ways,
     connect::rejections_are_told,
     connect::requests_that_are_dropped_are_rejected,
@@ -58,6 +58,7 @@ const CASES: [Case; 15] = [
     access::atomics,
     access::regions_lend_parts,
     closing::what_was_posted_comes_back,
+    closing::what_is_taken_back_comes_back,
     handlers::handlers_are_told,
     shared::whoever_has_a_message,
     shared::what_nobody_took_comes_back,
