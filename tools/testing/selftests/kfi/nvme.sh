@@ -166,13 +166,14 @@ swaps()
 	echo "$_min" >/proc/sys/vm/min_free_kbytes
 	[ $_result = 0 ] && memory_as_filled && swapoff $disk && memory_as_filled && umount "$dir/ram"
 }
-# A group whose memory is limited to 8 MiB, if the kernel has such.
+# A group that is held to 8 MiB of memory, if the kernel has such. With memory.max, memory that is read back
+# while the disk is slow could find no room, which the kernel takes for being out of memory.
 limited_group()
 {
 	group=$dir/cgroup/kfi
 	mkdir -p "$dir/cgroup" && mount -t cgroup2 none "$dir/cgroup" 2>/dev/null &&
 		grep -q memory "$dir/cgroup/cgroup.controllers" && echo +memory >"$dir/cgroup/cgroup.subtree_control" &&
-		mkdir "$group" && echo 8M >"$group/memory.max"
+		mkdir "$group" && echo 8M >"$group/memory.high"
 }
 fill_memory()
 {
