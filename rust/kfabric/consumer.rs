@@ -28,7 +28,8 @@
 //! A [`Listener`] waits for peers, and a [`MsgEndpoint`] has one. It goes on step by step, from one type
 //! to the next: created, enabled, connecting, connected. What it transfers is the memory of a
 //! [`Request`], which is given away, and comes back by the endpoint's [`RequestQueue`] when the transfer
-//! has ended. Several endpoints may share their receives ([`SharedReceives`]). A [`CompletionQueue`] is what
+//! has ended: a [`Buffer`] or an [`MrPart`] by the call that a method is named after, a [`LocalList`] of these,
+//! [`Pages`] or a [`BioVecList`] by its form for messages (`kfi_sendmsg()`, `kfi_readmsg()`). Several endpoints may share their receives ([`SharedReceives`]). A [`CompletionQueue`] is what
 //! is beneath.
 //!
 //! [`Mr::raw_key`] is what a peer needs to know about a region, as bytes; [`Domain::map_raw`] makes
@@ -84,6 +85,7 @@ mod events;
 mod fabric;
 mod flagged;
 mod forms;
+mod give;
 mod handle;
 mod handler;
 mod hints;
@@ -93,6 +95,7 @@ mod kunit;
 mod later;
 mod listener;
 mod local;
+mod local_list;
 mod many;
 mod mapped_list;
 mod memory;
@@ -102,9 +105,11 @@ mod msg_ep;
 mod name;
 mod pages;
 mod pep;
+mod pieces;
 mod post;
 mod raw;
 mod register;
+mod remote;
 mod request;
 mod requests;
 mod reserve;
@@ -206,6 +211,7 @@ pub use local::{
     Local,
     MrPart, //
 };
+pub use local_list::LocalList;
 pub use mapped_list::MappedList;
 pub use memory::Backing;
 pub use mode::{
@@ -217,7 +223,10 @@ pub use mode::{
 pub use mr::Mr;
 pub use msg_ep::MsgEndpoint;
 pub use pages::Pages;
-pub use post::Remote;
+pub use pieces::{
+    Pieces,
+    Run, //
+};
 pub use raw::{
     MappedKey,
     RawKey, //
@@ -226,6 +235,7 @@ pub use register::{
     InPages,
     Options, //
 };
+pub use remote::Remote;
 pub use request::{
     Request,
     RequestId, //

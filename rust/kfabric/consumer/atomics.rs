@@ -9,9 +9,14 @@ use super::{
         self,
         op, //
     },
-    post::{
+    give::{
         Posted,
+        Role,
         PEER, //
+    },
+    pieces::{
+        Posting,
+        Run, //
     },
     Connected,
     Local,
@@ -72,8 +77,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         new: u64,
     ) -> Posted<B, C> {
         let (new, expected) = (&raw const new, &raw const expected);
-        self.post(result, |ep, to, context| {
-            one_word(to.len)?;
+        self.post(result, Role::Target, |ep, to, context| {
+            let to = one_word(to)?;
             // SAFETY: The endpoint is open, and operands are copied before the call returns. The memory
             // is as `Local` promises, and nobody else has it until the transfer has ended.
             unsafe {
@@ -87,7 +92,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
                         null_mut(),
                         expected.cast(),
                         null_mut(),
-                        to.buf,
+                        to.start.as_ptr().cast(),
                         to.desc,
                         PEER,
                         at.addr,
@@ -128,8 +133,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         op: kfi_op,
     ) -> Posted<B, C> {
         let operand = &raw const operand;
-        self.post(result, |ep, to, context| {
-            one_word(to.len)?;
+        self.post(result, Role::Target, |ep, to, context| {
+            let to = one_word(to)?;
             // SAFETY: As for `compare_swap`.
             unsafe {
                 op!(
@@ -140,7 +145,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
                         operand.cast(),
                         1,
                         null_mut(),
-                        to.buf,
+                        to.start.as_ptr().cast(),
                         to.desc,
                         PEER,
                         at.addr,
@@ -169,9 +174,10 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
 }
 
 /// Has a request as many bytes as come back?
-fn one_word(len: usize) -> Result<(), Errno> {
-    match len == WORD {
-        true => Ok(()),
+fn one_word(memory: Posting<'_>) -> Result<Run, Errno> {
+    let run = memory.one()?;
+    match run.len == WORD {
+        true => Ok(run),
         false => Err(Errno::EINVAL),
     }
 }

@@ -2,12 +2,17 @@
 
 //! Memory that somebody has as bio_vecs, as storage has it.
 
-use super::memory::{
-    List,
-    Memory, //
+use super::{
+    memory::{
+        List,
+        Memory, //
+    },
+    Domain,
+    Local,
+    Pieces,
+    Run, //
 };
 use crate::{
-    consumer::Domain,
     region::access::Access,
     support::{
         errno::Errno,
@@ -78,7 +83,8 @@ pub unsafe trait BioVecs: Send + 'static {
     fn is_writable(&self) -> bool;
 }
 
-/// Memory in bio_vecs, to be registered by [`regbv`](super::Domain::regbv).
+/// Memory in bio_vecs, to be registered by [`regbv`](super::Domain::regbv), or to be that of a
+/// [`Request`](super::Request), which is posted by `kfi_sendmsg()` and the like then.
 pub struct BioVecList<B>(B);
 
 impl<B: BioVecs> BioVecList<B> {
@@ -133,5 +139,27 @@ unsafe impl<B: BioVecs> Memory for BioVecList<B> {
             unsafe { bindings::kunmap_local(mapped) };
             return;
         }
+    }
+}
+
+// SAFETY: By the promises of `BioVecs`, as above.
+unsafe impl<B: BioVecs> Local for BioVecList<B> {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn run(&self) -> Option<Run> {
+        None
+    }
+
+    fn add_to(&self, list: &mut Pieces) -> Result<(), Errno> {
+        self.0
+            .bio_vecs()
+            .iter()
+            .try_for_each(|bv| list.push_bio_vec(bv))
+    }
+
+    fn may_be_written(&self) -> bool {
+        self.0.is_writable()
     }
 }

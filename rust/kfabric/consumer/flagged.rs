@@ -5,7 +5,7 @@
 //! All of it may be done in any context.
 
 use super::{
-    post::{
+    give::{
         Posted,
         INVALIDATE,
         REMOTE_CQ_DATA, //
@@ -20,7 +20,6 @@ use super::{
     Request,
     TransferFlags, //
 };
-use crate::support::num::widen;
 
 /// An endpoint, whose transfers are posted with flags. Made by [`MsgEndpoint::with`].
 pub struct Flagged<'a, S, B: Local, C: Send + 'static = ()> {
@@ -105,7 +104,7 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
     ///
     /// As that.
     pub fn read(&self, request: Request<B, C>, from: Remote) -> Posted<B, C> {
-        self.one_piece(request, from, Access::READ)
+        self.access(request, from, Access::READ)
     }
 
     /// `kfi_writemsg()`: as [`MsgEndpoint::write`].
@@ -114,7 +113,7 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
     ///
     /// As that.
     pub fn write(&self, request: Request<B, C>, to: Remote) -> Posted<B, C> {
-        self.one_piece(request, to, Access::WRITE)
+        self.access(request, to, Access::WRITE)
     }
 
     /// `kfi_writemsg()`: as [`MsgEndpoint::write_data`].
@@ -123,7 +122,7 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
     ///
     /// As that.
     pub fn write_data(&self, request: Request<B, C>, to: Remote, data: u64) -> Posted<B, C> {
-        self.one_piece(request, to, Access::WRITE.telling(data))
+        self.access(request, to, Access::WRITE.telling(data))
     }
 
     /// `kfi_readmsg()`: as [`MsgEndpoint::read_pieces`].
@@ -144,14 +143,8 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
         self.pieces(request, to, Access::WRITE)
     }
 
-    /// As many bytes as the request has.
-    fn one_piece(&self, request: Request<B, C>, at: Remote, access: Access) -> Posted<B, C> {
-        let piece = RemotePiece {
-            key: at.key,
-            base: at.addr,
-            len: widen(request.bytes()),
-        };
-        self.pieces(request, &[piece], access)
+    fn access(&self, request: Request<B, C>, at: Remote, access: Access) -> Posted<B, C> {
+        self.endpoint.access(request, at, access.with(self.flags))
     }
 
     fn pieces(

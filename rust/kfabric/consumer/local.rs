@@ -4,43 +4,61 @@
 
 use super::{
     Buffer,
-    Mr, //
+    Mr,
+    Pieces,
+    Run, //
 };
 use crate::support::errno::Errno;
-use core::ptr::{
-    self,
-    NonNull, //
-};
-use kernel::{
-    ffi::c_void,
-    sync::Arc, //
-};
+use core::ptr;
+use kernel::sync::Arc;
 
-/// Memory that a [`Request`](super::Request) can own: a [`Buffer`], or an [`MrPart`].
+/// Memory that a [`Request`](super::Request) can own: a [`Buffer`], an [`MrPart`], a [`LocalList`](super::LocalList)
+/// of these, [`Pages`](super::Pages) or a [`BioVecList`](super::BioVecList).
 ///
 /// # Safety
 ///
-/// - The `size` bytes at the address that `at` gives are kernel memory and initialized. The core, a
-///   provider and a device may read and write them, at any time until the value is dropped.
+/// - The `bytes` bytes that `run` or `add_to` tells of are memory of this machine, and initialized. The core, a
+///   provider and a device may read them, and write them unless `may_be_written` says `false`, at any time until
+///   the value is dropped.
 /// - They stay allocated, and where they are, until then: moving the value doesn't matter, and forgetting
 ///   it keeps them for good.
-/// - `at` always gives the same until something else is done to the value, and makes no reference to the
+/// - All functions always tell the same until something else is done to the value, and make no reference to the
 ///   bytes.
-/// - `desc` is null, or the descriptor of a region that has all of the bytes, and is open for as long.
+/// - A descriptor is null, or that of a region that has all of the run, and is open for as long.
 pub unsafe trait Local: Send + 'static {
-    /// The address of the first byte, and how many there are.
-    fn at(&self) -> (NonNull<u8>, usize);
+    /// How many bytes there are.
+    fn bytes(&self) -> usize;
 
-    /// `kfi_mr_desc()` of the region that the bytes are in, or null.
-    fn desc(&self) -> *mut c_void {
-        ptr::null_mut()
+    /// Where they are, if they follow each other.
+    fn run(&self) -> Option<Run>;
+
+    /// Adds to a list where they are, in their order. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: they can't be in such a list.
+    fn add_to(&self, list: &mut Pieces) -> Result<(), Errno> {
+        self.run().map_or(Ok(()), |run| list.push(run))
+    }
+
+    /// May a transfer write to them?
+    fn may_be_written(&self) -> bool {
+        true
     }
 }
 
 // SAFETY: By the promises of `Buffer`, for memory that belongs to the value alone.
 unsafe impl<B: Buffer> Local for B {
-    fn at(&self) -> (NonNull<u8>, usize) {
-        (self.start(), self.size())
+    fn bytes(&self) -> usize {
+        self.size()
+    }
+
+    fn run(&self) -> Option<Run> {
+        Some(Run {
+            start: self.start(),
+            len: self.size(),
+            desc: ptr::null_mut(),
+        })
     }
 }
 
@@ -81,13 +99,17 @@ impl<B: Buffer + Sync> MrPart<B> {
 // SAFETY: The bytes are the region's, and that gives out no reference to them. It stays open, and has
 // them, as long as there is a reference to it.
 unsafe impl<B: Buffer + Sync> Local for MrPart<B> {
-    fn at(&self) -> (NonNull<u8>, usize) {
-        let start = self.mr.memory().start();
-        // SAFETY: By the invariant, these are some of the memory's bytes.
-        (unsafe { start.add(self.offset) }, self.len)
+    fn bytes(&self) -> usize {
+        self.len
     }
 
-    fn desc(&self) -> *mut c_void {
-        self.mr.desc()
+    fn run(&self) -> Option<Run> {
+        let start = self.mr.memory().start();
+        Some(Run {
+            // SAFETY: By the invariant, these are some of the memory's bytes.
+            start: unsafe { start.add(self.offset) },
+            len: self.len,
+            desc: self.mr.desc(),
+        })
     }
 }

@@ -2,9 +2,14 @@
 
 //! Pages.
 
-use super::memory::{
-    List,
-    Memory, //
+use super::{
+    memory::{
+        List,
+        Memory, //
+    },
+    Local,
+    Pieces,
+    Run, //
 };
 use crate::support::{
     errno::Errno,
@@ -26,7 +31,8 @@ use kfi_bindings::bio_vec;
 
 /// Memory in single pages, which needn't follow each other, to be registered by
 /// [`regbv`](super::Domain::regbv), or as a scatterlist when it has been
-/// [mapped](super::MappedList).
+/// [mapped](super::MappedList); or to be that of a [`Request`](super::Request), which is posted by
+/// `kfi_sendmsg()` and the like then.
 ///
 /// # Invariants
 ///
@@ -100,6 +106,18 @@ impl Pages {
             (len > 0).then_some((start, len))
         })
     }
+
+    /// The pages as a list has them.
+    fn entries(&self) -> impl Iterator<Item = Result<bio_vec, Errno>> + '_ {
+        let pages = self.raw_pages().zip(self.slices());
+        pages.map(|(page, (offset, len))| {
+            Ok(bio_vec {
+                bv_page: page,
+                bv_len: u32::try_from(len).map_err(|_| Errno::EINVAL)?,
+                bv_offset: u32::try_from(offset).map_err(|_| Errno::EINVAL)?,
+            })
+        })
+    }
 }
 
 // SAFETY: The pages belong to this type until it is dropped, and are initialized. `with_list`
@@ -111,13 +129,8 @@ unsafe impl Memory for Pages {
 
     fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
         let mut list = KVec::with_capacity(self.pages.len(), GFP_KERNEL)?;
-        for (page, (offset, len)) in self.raw_pages().zip(self.slices()) {
-            let entry = bio_vec {
-                bv_page: page,
-                bv_len: u32::try_from(len).map_err(|_| Errno::EINVAL)?,
-                bv_offset: u32::try_from(offset).map_err(|_| Errno::EINVAL)?,
-            };
-            list.push(entry, GFP_KERNEL)?;
+        for entry in self.entries() {
+            list.push(entry?, GFP_KERNEL)?;
         }
         call(List::Bvec(&list))
     }
@@ -141,6 +154,22 @@ unsafe impl Memory for Pages {
         }
         // SAFETY: Mapped just now, and what `touch` may have mapped meanwhile it has unmapped.
         unsafe { bindings::kunmap_local(mapped) };
+    }
+}
+
+// SAFETY: As above; the pages stay the same as long as the value is there.
+unsafe impl Local for Pages {
+    fn bytes(&self) -> usize {
+        self.len
+    }
+
+    fn run(&self) -> Option<Run> {
+        None
+    }
+
+    fn add_to(&self, list: &mut Pieces) -> Result<(), Errno> {
+        self.entries()
+            .try_for_each(|entry| list.push_bio_vec(&entry?))
     }
 }
 

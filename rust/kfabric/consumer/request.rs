@@ -2,7 +2,11 @@
 
 //! Requests: transfers with the memory that they are for.
 
-use super::Local;
+use super::{
+    Local,
+    Pieces,
+    Run, //
+};
 use crate::support::{
     errno::Errno,
     noio::NoIo, //
@@ -12,7 +16,6 @@ use kernel::{
     ffi::c_void,
     prelude::*, //
 };
-use kfi_bindings::kvec;
 
 /// A request: memory for a transfer, and a context of the consumer's own.
 ///
@@ -65,23 +68,6 @@ impl RequestId {
     }
 }
 
-/// The arguments of a call that posts.
-pub(super) struct Posting {
-    pub(super) buf: *mut c_void,
-    pub(super) len: usize,
-    pub(super) desc: *mut c_void,
-}
-
-impl Posting {
-    /// The memory, as a list of one has it.
-    pub(super) fn kvec(&self) -> kvec {
-        kvec {
-            iov_base: self.buf,
-            iov_len: self.len,
-        }
-    }
-}
-
 impl<B: Local, C: Send + 'static> Request<B, C> {
     /// A request for all of the memory. May sleep.
     ///
@@ -104,10 +90,11 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
     ///
     /// - `EINVAL`: there aren't that many.
     pub fn set_part(&mut self, offset: usize, len: usize) -> Result<(), Errno> {
-        let before = self.0.part.replace((offset, len));
-        self.posting()
-            .map(|_| ())
-            .inspect_err(|_| self.0.part = before)
+        let end = offset.checked_add(len);
+        let is_there = end.is_some_and(|end| end <= self.0.memory.bytes());
+        is_there.then_some(()).ok_or(Errno::EINVAL)?;
+        self.0.part = Some((offset, len));
+        Ok(())
     }
 
     /// The memory. Any context.
@@ -143,27 +130,44 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
 
     /// How many bytes are transferred.
     pub(super) fn bytes(&self) -> usize {
-        self.0
-            .part
-            .map_or_else(|| self.0.memory.at().1, |(_, len)| len)
+        self.part().1
     }
 
-    /// What to post it with, which is good until something else is done to it.
+    /// Where they begin, and how many they are.
+    fn part(&self) -> (usize, usize) {
+        self.0.part.unwrap_or_else(|| (0, self.0.memory.bytes()))
+    }
+
+    /// Is its memory in one place?
+    pub(super) fn is_one_run(&self) -> bool {
+        self.0.memory.run().is_some()
+    }
+
+    /// What to post it with, if that is in one place, which is good until something else is done to it.
     ///
     /// # Errors
     ///
     /// - `EINVAL`: the memory hasn't the bytes (any more) that were asked for.
-    pub(super) fn posting(&self) -> Result<Posting, Errno> {
-        let (start, size) = self.0.memory.at();
-        let (offset, len) = self.0.part.unwrap_or((0, size));
-        let end = offset.checked_add(len).filter(|end| *end <= size);
-        end.ok_or(Errno::EINVAL)?;
-        Ok(Posting {
-            // SAFETY: `offset` is at most the size, as just checked.
-            buf: unsafe { start.add(offset) }.as_ptr().cast(),
-            len,
-            desc: self.0.memory.desc(),
-        })
+    pub(super) fn run(&self) -> Result<Option<Run>, Errno> {
+        let Some(run) = self.0.memory.run() else {
+            return Ok(None);
+        };
+        match self.0.part {
+            Some((offset, len)) => run.part(offset, len).map(Some),
+            None => Ok(Some(run)),
+        }
+    }
+
+    /// The same, wherever it is.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: as for `run`, or it is in more than 16 places.
+    pub(super) fn pieces(&self) -> Result<Pieces, Errno> {
+        let (offset, len) = self.part();
+        let mut pieces = Pieces::of_part(offset, len);
+        self.0.memory.add_to(&mut pieces)?;
+        pieces.is_whole().then_some(pieces).ok_or(Errno::EINVAL)
     }
 
     /// Gives it away, as the context of a transfer.

@@ -6,8 +6,9 @@
 
 use super::{
     call::op,
-    post::{
+    give::{
         Posted,
+        Role,
         COMPLETION,
         PEER,
         REMOTE_CQ_DATA, //
@@ -15,15 +16,18 @@ use super::{
     Connected,
     Local,
     MsgEndpoint,
+    Remote,
     RemotePiece,
     Request, //
 };
 use crate::{
     post::remote::MAX_REMOTE,
-    support::errno::Errno, //
+    support::{
+        errno::Errno,
+        num::widen, //
+    }, //
 };
 use kfi_bindings::{
-    kfi_iov_type_KFI_KVEC as KVEC,
     kfi_msg_rma,
     kfi_msg_rma__bindgen_ty_1 as RawList,
     kfi_ops_rma,
@@ -54,6 +58,14 @@ impl Access {
             way,
             flags: 0,
             data: 0,
+        }
+    }
+
+    /// What is done with the memory at this side.
+    fn role(self) -> Role {
+        match self.way {
+            Way::Read => Role::Target,
+            Way::Write => Role::Source,
         }
     }
 
@@ -128,29 +140,45 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         pieces: &[RemotePiece],
         access: Access,
     ) -> Posted<B, C> {
-        self.post(request, |ep, at, context| {
+        self.post(request, access.role(), |ep, at, context| {
             let list = to_c(pieces)?;
-            let (kvec, mut desc) = (at.kvec(), at.desc);
-            let msg = kfi_msg_rma {
-                type_: KVEC,
-                __bindgen_anon_1: RawList { msg_iov: &kvec },
-                desc: &mut desc,
-                iov_count: 1,
-                addr: PEER,
-                rma_iov: list.as_ptr(),
-                rma_iov_count: pieces.len(),
-                context,
-                data: access.data,
-            };
-            let flags = access.flags | COMPLETION;
-            // SAFETY: The endpoint is open. The memory is as `Local` promises, and nobody else has it until the
-            // transfer has ended; the message and the list are valid for the call.
-            unsafe {
-                match access.way {
-                    Way::Read => op!((*ep).rma, kfi_ops_rma, readmsg(ep, &msg, flags)),
-                    Way::Write => op!((*ep).rma, kfi_ops_rma, writemsg(ep, &msg, flags)),
+            at.with_raw(|(kind, first, desc, iov_count)| {
+                let msg = kfi_msg_rma {
+                    type_: kind,
+                    __bindgen_anon_1: RawList { msg_iov: first },
+                    desc,
+                    iov_count,
+                    addr: PEER,
+                    rma_iov: list.as_ptr(),
+                    rma_iov_count: pieces.len(),
+                    context,
+                    data: access.data,
+                };
+                let flags = access.flags | COMPLETION;
+                // SAFETY: The endpoint is open. The memory is as `Local` promises, and nobody else has it until
+                // the transfer has ended; the message and the lists are valid for the call.
+                unsafe {
+                    match access.way {
+                        Way::Read => op!((*ep).rma, kfi_ops_rma, readmsg(ep, &msg, flags)),
+                        Way::Write => op!((*ep).rma, kfi_ops_rma, writemsg(ep, &msg, flags)),
+                    }
                 }
-            }
+            })
         })
+    }
+
+    /// The same, as many bytes as the request has.
+    pub(super) fn access(
+        &self,
+        request: Request<B, C>,
+        at: Remote,
+        access: Access,
+    ) -> Posted<B, C> {
+        let piece = RemotePiece {
+            key: at.key,
+            base: at.addr,
+            len: widen(request.bytes()),
+        };
+        self.access_pieces(request, &[piece], access)
     }
 }

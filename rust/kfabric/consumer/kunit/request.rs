@@ -84,8 +84,8 @@ mod tests {
         let mut request = request(&drops, 10)?;
         let start = request.memory().as_ptr().addr();
         let at = |request: &Request<KVec<u8>, Drops>| {
-            let posting = request.posting();
-            posting.map(|at| (at.buf.addr() - start, at.len, at.desc.addr()))
+            let run = request.run()?.ok_or(Errno::EIO)?;
+            Ok((run.start.addr().get() - start, run.len, run.desc.addr()))
         };
         assert_eq!(at(&request), Ok((0, 10, 0)));
         request.set_part(10, 0)?;

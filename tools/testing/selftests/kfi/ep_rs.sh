@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # In the order in which the module has them.
-cases="data rejected dropped messages parts refused access pieces flags atomics regions closing cancelled handlers shared unshared"
+cases="data rejected dropped messages parts refused access pieces flags atomics regions lists listed_regions listed_pages closing cancelled handlers shared unshared"
 
 # Loads a module, which fails if what it does has failed, and unloads it: MODULE [PARAMETER=VALUE ...]
 once()
@@ -29,7 +29,7 @@ run_cases()
 	check $_prefix.sample once kfi_pingpong "$@"
 }
 
-plan 34
+plan 40
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 run_cases ep_rs.loop
 unload $loaded_here || exit

@@ -9,6 +9,7 @@ mod access;
 mod closing;
 mod connect;
 mod handlers;
+mod lists;
 mod message;
 mod pair;
 mod shared;
@@ -45,7 +46,7 @@ module! {
 type Case = fn(&pair::Place) -> Result;
 
 /// In the order of `ep_rs.sh`.
-const CASES: [Case; 16] = [
+const CASES: [Case; 19] = [
     connect::data_goes_both_ways,
     connect::rejections_are_told,
     connect::requests_that_are_dropped_are_rejected,
@@ -57,6 +58,9 @@ const CASES: [Case; 16] = [
     access::flags,
     access::atomics,
     access::regions_lend_parts,
+    lists::buffers,
+    lists::regions,
+    lists::pages,
     closing::what_was_posted_comes_back,
     closing::what_is_taken_back_comes_back,
     handlers::handlers_are_told,
