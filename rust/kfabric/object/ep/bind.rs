@@ -58,8 +58,9 @@ fn set_all<T>(
 }
 
 fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal> {
-    let phase = msg.phase().get();
-    if phase != Phase::New {
+    // So that the provider hears of what is kept only.
+    let _alone = msg.preparing();
+    if msg.phase().get() != Phase::New {
         let refusal = Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled");
         return Err(refusal);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What an endpoint has that is connected and transfers something.
+//!
+//! Lock order: the lock of what is done before there is a connection is outside of all others.
 
 use super::{
     bound::Bound,
@@ -36,8 +38,13 @@ use crate::{
 use core::net::SocketAddr;
 use kernel::{
     ffi::c_void,
+    new_mutex,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        Mutex,
+        MutexGuard, //
+    }, //
 };
 use kfi_bindings::{
     kfid,
@@ -59,6 +66,7 @@ pub(super) struct Msg {
     /// Its regions, which go down with it.
     ties: Arc<Ties>,
     phase: Arc<AtomicPhase>,
+    preparing: Pin<KBox<Mutex<()>>>,
     limits: MsgLimits,
     bound: Bound,
     options: Options,
@@ -104,11 +112,13 @@ impl Msg {
         limits: MsgLimits,
         known: Known,
     ) -> Result<Self, Refusal> {
+        let preparing = KBox::pin_init(new_mutex!((), "kfi_ep"), GFP_KERNEL);
         Ok(Self {
             imp,
             events,
             ties,
             phase: Arc::new(AtomicPhase::new(), GFP_KERNEL)?,
+            preparing: preparing.map_err(|_| Errno::ENOMEM)?,
             limits,
             bound: Bound::new(),
             options: Options::new(),
@@ -127,6 +137,11 @@ impl Msg {
 
     pub(super) fn phase(&self) -> &AtomicPhase {
         &self.phase
+    }
+
+    /// To be held while something is bound to it, or it is enabled. Sleeps.
+    pub(super) fn preparing(&self) -> MutexGuard<'_, ()> {
+        self.preparing.lock()
     }
 
     pub(super) fn limits(&self) -> &MsgLimits {
@@ -171,6 +186,7 @@ impl Msg {
     /// - `EINVAL`: it is to share a receive context, and none is bound.
     /// - Those of [`SrxBody::agree`](super::srx::SrxBody::agree), and of the provider.
     pub(super) fn enable(&self) -> Result<(), Refusal> {
+        let _alone = self.preparing();
         let eq = self.bound.eq.as_ref();
         let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
         let (transmit, receive) = (self.bound.transmit.as_ref(), self.bound.receive.as_ref());
@@ -192,7 +208,6 @@ impl Msg {
         };
         self.events.set(Some(KBox::new(told, GFP_KERNEL)?));
         self.imp.enable()?;
-        // The caller keeps such calls apart from others.
         let _ = self
             .phase
             .change(Phase::Enabled, |phase| phase == Phase::New);

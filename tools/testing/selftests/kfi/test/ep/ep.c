@@ -62,6 +62,7 @@ static const struct kfi_case cases[] = {
 	{ "shared_many", ep_shared_many_case },
 	{ "shared_refused", ep_shared_refused_case },
 	{ "shared_truncated", ep_shared_truncated_case },
+	{ "shared_once", ep_shared_once_case },
 	{ "soak", ep_soak_case },
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Receives that endpoints share: one context, several connections. */
+#include "job.h"
 #include "shared.h"
 
 #define SENT		(KFI_MSG | KFI_SEND)
@@ -30,6 +31,49 @@ bool sharing_post(struct kfi_test *t, struct sharing *s, int i)
 	return EXPECT_EQ(t, kfi_recv(s->srx, s->buf + i * LEN, LEN, NULL, 0, ctx(i)), 0);
 }
 
+/* To be bound by a thread, when the other is there. */
+struct binding {
+	struct kfid_ep *ep;
+	struct kfid_ep *srx;
+	atomic_t *waits;
+};
+
+static int bind_at_once(void *data)
+{
+	struct binding *b = data;
+	int patience = 1 << 20;
+
+	atomic_dec(b->waits);
+	while (atomic_read(b->waits) && patience--)
+		cpu_relax();
+	return kfi_ep_bind(b->ep, &b->srx->fid, 0);
+}
+
+/* One of the two contexts has it, and the other hasn't. */
+static bool bind_to_one(struct kfi_test *t, struct sharing *s, struct kfid_ep *ep)
+{
+	atomic_t waits = ATOMIC_INIT(2);
+	struct binding by[] = { { ep, s->srx, &waits }, { ep, s->other, &waits } };
+	struct job job[2] = {};
+	int ret[2], i;
+
+	for (i = 0; i < 2; i++)
+		job_start(t, &job[i], bind_at_once, &by[i]);
+	for (i = 0; i < 2; i++)
+		ret[i] = job_end(t, &job[i]);
+	if (!ret[1])
+		swap(s->srx, s->other);
+	return EXPECT(t, (!ret[0] && ret[1] == -KFI_EINVAL) || (!ret[1] && ret[0] == -KFI_EINVAL),
+		      "bound at once: %d and %d", ret[0], ret[1]);
+}
+
+static bool bind(struct kfi_test *t, struct sharing *s, struct kfid_ep *ep)
+{
+	if (s->other)
+		return bind_to_one(t, s, ep);
+	return EXPECT_EQ(t, kfi_ep_bind(ep, &s->srx->fid, 0), 0);
+}
+
 /* Another connection to the listener, whose second end shares. */
 bool sharing_join(struct kfi_test *t, struct sharing *s, int i)
 {
@@ -52,7 +96,7 @@ bool sharing_join(struct kfi_test *t, struct sharing *s, int i)
 		kfi_freeinfo(e->entry.info);
 	}
 	if (s->passive[i])
-		done = EXPECT_EQ(t, kfi_ep_bind(s->passive[i], &s->srx->fid, 0), 0) &&
+		done = bind(t, s, s->passive[i]) &&
 		       EXPECT_EQ(t, kfi_enable(s->passive[i]), 0) &&
 		       EXPECT_EQ(t, kfi_accept(s->passive[i], NULL, 0), 0) &&
 		       ep_event(t, p->side[0].eq, KFI_CONNECTED, &s->active[i]->fid, e) &&
@@ -105,6 +149,8 @@ void sharing_end(struct kfi_test *t, struct sharing *s)
 		sharing_leave(t, s, i);
 	if (s->srx)
 		EXPECT_EQ(t, kfi_close(&s->srx->fid), 0);
+	if (s->other)
+		EXPECT_EQ(t, kfi_close(&s->other->fid), 0);
 	if (s->p)
 		ep_pair_close(t, s->p);
 	kfree(s->buf);

@@ -18,6 +18,8 @@ static inline void *ctx(unsigned long n)
  * struct sharing - connections to one domain, which share their receives there
  * @p: The listener, and the domains.
  * @srx: The context, in the domain of the second side; it reports to that side's @rx.
+ * @other: Another one, or NULL. If there is one, two threads bind each endpoint that joins at once, one to
+ *	each; @srx is the one that it was bound to then.
  * @active: The first ends.
  * @passive: The second ends, which share.
  * @buf: Where the receives are, LEN bytes each.
@@ -25,6 +27,7 @@ static inline void *ctx(unsigned long n)
 struct sharing {
 	struct ep_pair *p;
 	struct kfid_ep *srx;
+	struct kfid_ep *other;
 	struct kfid_ep *active[MOST];
 	struct kfid_ep *passive[MOST];
 	u8 *buf;

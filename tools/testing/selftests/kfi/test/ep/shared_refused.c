@@ -110,3 +110,27 @@ out:
 	sharing_end(t, &s);
 	kfree(e);
 }
+
+/* Two who bind an endpoint to a context each, at once: it receives by the one that had it. */
+void ep_shared_once_case(struct kfi_test *t)
+{
+	unsigned int rounds = scaled(100), i;
+	struct sharing s;
+
+	if (!sharing_begin(t, &s, NULL, 0) ||
+	    !EXPECT_EQ(t, kfi_srx_context(s.p->side[1].domain, NULL, &s.other, NULL), 0) ||
+	    !EXPECT_EQ(t, kfi_ep_bind(s.other, &s.p->side[1].rx->fid, KFI_RECV), 0))
+		goto out;
+	for (i = 0; i < rounds && !t->failures; i++) {
+		if (!sharing_join(t, &s, 1) || !sharing_post(t, &s, 0))
+			break;
+		s.buf[8 * LEN] = i;
+		EXPECT_EQ(t, kfi_inject(s.active[1], s.buf + 8 * LEN, 1, 0), 0);
+		ep_completed(t, s.p->side[1].rx, ctx(0), KFI_MSG | KFI_RECV, NULL);
+		EXPECT_EQ(t, s.buf[0], (u8)i);
+		sharing_leave(t, &s, 1);
+	}
+	ep_nothing(t, s.p->side[1].rx);
+out:
+	sharing_end(t, &s);
+}
