@@ -223,7 +223,8 @@ mod tests {
         assert!(pieces.is_whole());
         let places = pieces.bio_vecs.iter().map(|bv| (bv.bv_offset, bv.bv_len));
         assert!(places.eq([(150, 412), (500, 288)]));
-        assert_eq!(pieces.push(run(1000, 1)?), Ok(()), "not of the part");
+        // Not of the part.
+        assert_eq!(pieces.push(run(1000, 1)?), Ok(()));
         Ok(())
     }
 
@@ -233,7 +234,8 @@ mod tests {
         for _ in 0..MAX_PIECES {
             pieces.push(run(1000, 1)?)?;
         }
-        assert_eq!(pieces.push(run(1000, 0)?), Ok(()), "nothing to add");
+        // Nothing to add.
+        assert_eq!(pieces.push(run(1000, 0)?), Ok(()));
         assert_eq!(pieces.push(run(1000, 1)?), Err(Errno::EINVAL));
         assert!(!pieces.is_whole());
 
