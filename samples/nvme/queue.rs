@@ -2,7 +2,7 @@
 
 //! A queue of I/O commands.
 //!
-//! A command has a place in it, which is its request's tag. It has ended when its capsule was sent and the
+//! A command has a place in it, which is its request's tag, and part of its id. It has ended when its capsule was sent and the
 //! response is there, whichever comes first; then its key is ended, and then its request.
 //!
 //! What comes is taken where it comes, in softirq mostly ([`IoQueue::take`]). What has no keys ends there; the
@@ -44,7 +44,10 @@ use kfabric::{
     new_irq_lock,
     NoIo, //
 };
-use places::Places;
+use places::{
+    number_of,
+    Places, //
+};
 
 /// How many commands at once have data in their capsules.
 const ROOMY: u16 = 32;
@@ -130,8 +133,8 @@ impl IoQueue {
             return Err(NotTaken(request, Errno::EINVAL));
         };
         let data = self.fits_in_capsule(&request);
-        let Some((mut capsule, list)) = self.places.with(|places| places.begin(number, data))
-        else {
+        let begun = self.places.with(|places| places.begin(number, data));
+        let Some((id, mut capsule, list)) = begun else {
             return Err(NotTaken(request, Errno::EAGAIN));
         };
         let prepared = self.prepare(namespace, format, request, list, &mut capsule);
@@ -142,7 +145,7 @@ impl IoQueue {
                 data,
                 list,
             }) => {
-                let set = capsule.set(number, &command.with_id(number), data);
+                let set = capsule.set(number, &command.with_id(id), data);
                 // Before it is sent: the response may be there at once.
                 self.places.with(|places| places.send(number, io, list));
                 let sent = match set {
@@ -192,12 +195,12 @@ impl IoQueue {
                 number
             }
             Event::Response(response) => {
+                let id = response.id;
                 if !self.places.with(|places| places.respond(response)) {
-                    let number = response.id;
-                    pr_err!("queue {}: a response to nothing: {number}\n", self.number);
+                    pr_err!("queue {}: a response to nothing: {id:#06x}\n", self.number);
                     return self.broken(Errno::EIO);
                 }
-                response.id
+                number_of(id)
             }
             Event::Broken(errno, capsule) => {
                 if let Some((number, capsule)) = capsule {

@@ -14,8 +14,24 @@ use block::{
 use kernel::prelude::*;
 use kfabric::consumer::Errno;
 
+/// How many bits of a command's id are the number of its place. Those above tell it from the commands before it
+/// in that place, so that an answer to one of these isn't taken for one to this.
+const NUMBER_BITS: u32 = 12;
+
+/// The place that a command has, or had, by its id.
+pub(super) fn number_of(id: u16) -> u16 {
+    id & !(u16::MAX << NUMBER_BITS)
+}
+
+/// The id of the next command in a place.
+fn next_id(id: u16) -> u16 {
+    id.wrapping_add(1 << NUMBER_BITS)
+}
+
 /// A place for a command.
 struct Place {
+    /// Of the command under way, or of the last one.
+    id: u16,
     /// Unless it is being sent.
     capsule: Option<Capsule>,
     /// A command of this place is being sent, by this capsule or another.
@@ -29,6 +45,9 @@ struct Place {
     /// What is over, but its keys have to be ended.
     over: Option<(Io, Status)>,
 }
+
+/// What there is for a command that begins.
+pub(super) type Begun = (u16, Capsule, Option<Pieces>);
 
 /// The places of a queue.
 pub(super) struct Places {
@@ -45,9 +64,13 @@ impl Places {
     /// So many, each with room to list so many pieces of memory; and so many capsules with room for so much
     /// data. May sleep.
     pub(super) fn new(depth: u16, pieces: usize, (count, data): (u16, usize)) -> Result<Self> {
+        if number_of(depth) != depth {
+            return Err(EINVAL);
+        }
         let mut places = KVec::with_capacity(depth.into(), GFP_KERNEL)?;
         for number in 0..depth {
             let place = Place {
+                id: number,
                 capsule: Some(Capsule::new(number, 0)?),
                 sending: false,
                 list: Some(Pieces::with_capacity(pieces)?),
@@ -77,9 +100,9 @@ impl Places {
         self.places.get_mut(usize::from(number))
     }
 
-    /// Takes a place for a command: a capsule, with room for data if that is wanted and there is one, and room
-    /// to list memory. `None` if it isn't free.
-    pub(super) fn begin(&mut self, number: u16, data: bool) -> Option<(Capsule, Option<Pieces>)> {
+    /// Takes a place for a command: its id, a capsule, with room for data if that is wanted and there is one, and
+    /// room to list memory. `None` if it isn't free.
+    pub(super) fn begin(&mut self, number: u16, data: bool) -> Option<Begun> {
         let place = self.places.get_mut(usize::from(number))?;
         if place.sending || place.io.is_some() {
             return None;
@@ -87,7 +110,8 @@ impl Places {
         let roomy = if data { self.roomy.pop() } else { None };
         let capsule = roomy.or_else(|| place.capsule.take())?;
         place.sending = true;
-        Some((capsule, place.list.take()))
+        place.id = next_id(place.id);
+        Some((place.id, capsule, place.list.take()))
     }
 
     /// A command is going to be sent from a place.
@@ -121,8 +145,10 @@ impl Places {
 
     /// There is a response; `false` if nothing is under way that it would be for.
     pub(super) fn respond(&mut self, response: Response) -> bool {
-        match self.get(response.id) {
-            Some(place) if place.io.is_some() && place.response.is_none() => {
+        match self.get(number_of(response.id)) {
+            Some(place)
+                if place.id == response.id && place.io.is_some() && place.response.is_none() =>
+            {
                 place.response = Some(response);
                 true
             }
@@ -160,5 +186,26 @@ impl Places {
     /// Takes what a command is for that has not ended.
     pub(super) fn abandon(&mut self, number: u16) -> Option<Io> {
         self.get(number)?.io.take()
+    }
+}
+
+#[kernel::macros::kunit_tests(kfi_nvme_places)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_come_again_after_sixteen_commands() {
+        let mut id = 0x0123;
+        for command in 0..16 {
+            assert_eq!(id, command << 12 | 0x0123);
+            assert_eq!(number_of(id), 0x0123);
+            id = next_id(id);
+        }
+        assert_eq!(id, 0x0123);
+    }
+
+    #[test]
+    fn no_more_places_than_numbers() {
+        assert!(Places::new(4096, 0, (0, 0)).is_err());
     }
 }

@@ -308,8 +308,9 @@ ways()
 {
 	leave || return
 	while read -r _way _says; do
-		# What is forbidden may not have been tried when the connection ended: another one then.
-		case $_says in *forbidden*) _tries=20 ;; *) _tries=1 ;; esac
+		# What is forbidden may not have been tried when the connection ended, nor may two commands have had
+		# the same tag: another one then.
+		case $_way:$_says in 13:* | *forbidden*) _tries=20 ;; *) _tries=1 ;; esac
 		while one_way "$_way" && ! grep -q ": $_says" "$dir/log" && [ $_tries -gt 1 ]; do
 			_tries=$((_tries - 1))
 		done
@@ -324,6 +325,7 @@ ways()
 		9 .* wrong; [1-9][0-9]* forbidden
 		11 .* wrong; [1-9][0-9]* forbidden
 		12 .* wrong; [1-9][0-9]* forbidden
+		13 queue 1: a response to nothing
 	END
 	connect && random_pieces 2
 }

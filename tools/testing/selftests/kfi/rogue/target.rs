@@ -29,6 +29,7 @@ use kfabric::consumer::{
 
 /// A command with as much data as there may be behind it.
 const CAPSULE: usize = 64 + 4096;
+const RESPONSE: usize = 16;
 /// How many commands there is room for.
 const ROOM: usize = 129;
 /// How often a connection looks whether the module goes, in milliseconds.
@@ -55,11 +56,13 @@ pub(crate) struct Rogue {
 
 /// In how many ways an answer can be wrong that is by chance.
 const BY_CHANCE: u64 = 11;
-/// More ways: by the key of a command that has ended, and against its rights.
+/// More ways: by the key of a command that has ended; against its rights; and by what was answered before to
+/// another command in that place.
 const LATE: u64 = 11;
 const AGAINST_RIGHTS: u64 = 12;
+const STALE: u64 = 13;
 /// Beyond it is none.
-const MOST: u64 = 12;
+const MOST: u64 = 13;
 
 /// What there is in memory that is posted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,6 +84,8 @@ struct Connection<'a> {
     /// The key of the command before, and where data of one before went that has been read.
     old_key: u64,
     old_place: Option<Remote>,
+    /// What was answered last, by the lower bits of the command's id: the tag of its request.
+    old_answers: KVec<[u8; RESPONSE]>,
     /// How much of what no key allows is under way.
     forbidden: u32,
 }
@@ -108,6 +113,7 @@ pub(crate) fn serve(rogue: &Rogue, request: Incoming) -> Result {
         dice,
         old_key: 0,
         old_place: None,
+        old_answers: KVec::from_elem([0; RESPONSE], ROOM, GFP_KERNEL)?,
         forbidden: 0,
     };
     let mut silence = 0;
@@ -161,7 +167,7 @@ impl Connection<'_> {
         let len = u32::from_le_bytes(get(&command, 32)) & 0xff_ffff;
         let keyed = command.get(39).is_some_and(|kind| kind & 0x0f == 0x0f);
         let (result, mut data) = self.truth(&command, len)?;
-        let mut response = KVec::from_elem(0, 16, GFP_KERNEL)?;
+        let mut response = KVec::from_elem(0, RESPONSE, GFP_KERNEL)?;
         put(&mut response, 0, &result.to_le_bytes());
         put(&mut response, 12, &get::<2>(&command, 2));
 
@@ -204,11 +210,19 @@ impl Connection<'_> {
                     }
                     invalidates = None;
                 }
+                STALE => match self.old_answer(&response) {
+                    Some(&mut old) if old != [0; RESPONSE] => return self.answer_again(&old),
+                    _ => (),
+                },
                 AGAINST_RIGHTS => return self.against_rights(own, data.is_empty()),
                 _ => return self.endpoint.shutdown().map_err(Error::from),
             }
         }
         self.old_key = own.key;
+        let answer: [u8; RESPONSE] = get(&response, 0);
+        if let Some(old) = self.old_answer(&answer) {
+            *old = answer;
+        }
         if command.first() == Some(&2) {
             self.old_place = Some(own);
         }
@@ -219,15 +233,27 @@ impl Connection<'_> {
             }
         }
         if again {
-            let mut copy = KVec::new();
-            copy.extend_from_slice(&response, GFP_KERNEL)?;
-            let _ = self.endpoint.send(Request::new(copy, Tag::Answer)?);
+            self.answer_again(&answer)?;
         }
         let response = Request::new(response, Tag::Answer)?;
         let _ = match invalidates {
             Some(key) => self.endpoint.send_invalidating(response, key),
             None => self.endpoint.send(response),
         };
+        Ok(())
+    }
+
+    /// The place for answers to commands with the tag of this one.
+    fn old_answer(&mut self, response: &[u8]) -> Option<&mut [u8; RESPONSE]> {
+        let tag = u16::from_le_bytes(get(response, 12)) & 0x0fff;
+        self.old_answers.get_mut(usize::from(tag))
+    }
+
+    /// Answers as before, and does nothing for it.
+    fn answer_again(&mut self, answer: &[u8; RESPONSE]) -> Result {
+        let mut copy = KVec::new();
+        copy.extend_from_slice(answer, GFP_KERNEL)?;
+        let _ = self.endpoint.send(Request::new(copy, Tag::Answer)?);
         Ok(())
     }
 
