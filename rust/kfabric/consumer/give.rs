@@ -117,7 +117,7 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
     }
 }
 
-#[kernel::macros::kunit_tests(kfabric_consumer_post)]
+#[kernel::macros::kunit_tests(kfabric_consumer_give)]
 mod tests {
     use super::*;
     use crate::consumer::Run;
