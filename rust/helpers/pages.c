@@ -20,29 +20,43 @@
 
 /*
  * How the linear map has a page, and [@seen->first, @seen->end) in which that holds for all; that is
- * looked for no further than @count pages on. The processor's copies go that way; what the kernel
- * took out of it, or made read-only there (code and constants), nobody else is to reach either.
+ * looked for no further than @count pages on, or a little around the page, for the next ones that are
+ * asked for. The processor's copies go that way; what the kernel took out of it, or made read-only
+ * there (code and constants), nobody else is to reach either.
  */
 #ifdef CONFIG_X86_64
+/* Where the linear map has small pages, a page is looked at with its neighbours: aligned, so many. */
+#define AROUND	64
+
+/* The flags of a page that is there and may be written to. */
+#define WRITABLE	((pteval_t)(_PAGE_PRESENT | _PAGE_RW))
+
+static bool is_writable(const pte_t *pte)
+{
+	return (pte_flags(READ_ONCE(*pte)) & WRITABLE) == WRITABLE;
+}
+
 static u32 linear_facts(unsigned long pfn, u64 count, struct kfi_helper_seen *seen)
 {
 	unsigned long addr = (unsigned long)__va(PFN_PHYS(pfn));
-	pteval_t both = _PAGE_PRESENT | _PAGE_RW;
+	unsigned long index = pte_index(addr);
+	u64 before = 0, n = 1;
 	unsigned int level;
 	unsigned long flags;
 	pteval_t has = 0;
 	pte_t *pte;
-	u64 n = 1;
 
 	/* Whoever frees page tables waits until each processor has let interrupts in. */
 	local_irq_save(flags);
 	pte = lookup_address(addr, &level);
 	if (pte)
-		has = pte_flags(READ_ONCE(*pte)) & both;
-	if (has == both && level == PG_LEVEL_4K) {
-		count = min_t(u64, count, PTRS_PER_PTE - pte_index(addr));
-		while (n < count && (pte_flags(READ_ONCE(pte[n])) & both) == both)
+		has = pte_flags(READ_ONCE(*pte)) & WRITABLE;
+	if (has == WRITABLE && level == PG_LEVEL_4K) {
+		count = clamp_t(u64, count, AROUND - index % AROUND, PTRS_PER_PTE - index);
+		while (n < count && is_writable(pte + n))
 			n++;
+		while (before < index % AROUND && is_writable(pte - before - 1))
+			before++;
 	}
 	local_irq_restore(flags);
 
@@ -50,7 +64,7 @@ static u32 linear_facts(unsigned long pfn, u64 count, struct kfi_helper_seen *se
 		return KFI_FACT_UNMAPPED;
 	if (!(has & _PAGE_RW))
 		return KFI_FACT_READ_ONLY;
-	seen->first = pfn;
+	seen->first = pfn - before;
 	seen->end = pfn + n;
 	if (level != PG_LEVEL_4K) {
 		seen->first = ALIGN_DOWN(pfn, page_level_size(level) >> PAGE_SHIFT);
@@ -132,8 +146,8 @@ static bool is_huge_zero(struct page *page)
 #endif
 
 /*
- * What holds for the surroundings of a page too; @seen is where nothing was found last, of which no
- * more is asked than @count pages. A huge zero page is no smaller than the surroundings are.
+ * What holds for the surroundings of a page too; @seen is where nothing was found last, of which
+ * @count pages are asked for now. A huge zero page is no smaller than the surroundings are.
  */
 static u32 place_facts(unsigned long pfn, u64 count, bool writes, struct kfi_helper_seen *seen)
 {

@@ -22,8 +22,8 @@ static inline bool kfi_is_seen(const struct kfi_helper_seen *seen, u64 pfn)
 #endif
 
 /*
- * Is there nothing to be said of a page by itself, which has the frame @pfn? So it is for nearly all pages. Of a tail page, it
- * is the head that knows what it is part of.
+ * Is there nothing to be said of a page by itself, which has the frame @pfn? So it is for nearly all
+ * pages. Of a tail page, it is the head that knows what it is part of.
  */
 static __always_inline bool kfi_is_plain(struct page *page, u64 pfn)
 {
