@@ -161,6 +161,9 @@ impl<B: Local, C: Send + 'static> Requests<'_, B, C> {
     }
 }
 
+/// What goes in and comes out, and so can't be a subtype of it.
+type Both<T> = fn(T) -> T;
+
 /// A completion queue whose endpoints transfer the memory of requests, and which gives these back: with
 /// memory of type `B` and contexts of type `C`.
 ///
@@ -195,7 +198,7 @@ impl<B: Local, C: Send + 'static> Requests<'_, B, C> {
 /// each is read once, here or by the handler.
 pub struct RequestQueue<B: Local, C: Send + 'static = ()> {
     queue: Arc<CompletionQueue>,
-    requests: PhantomData<fn() -> (B, C)>,
+    requests: PhantomData<Both<(B, C)>>,
 }
 
 /// Takes all there is to read for a handler.
