@@ -15,7 +15,8 @@ use crate::support::{
         Shared, //
     },
     module::Owner,
-    refusal::Refusal, //
+    refusal::Refusal,
+    task, //
 };
 use core::{
     marker::PhantomData,
@@ -27,7 +28,13 @@ use core::{
 use kernel::{
     ffi::c_void,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
 };
 use kfi_bindings::{
     kfid_cq,
@@ -73,6 +80,8 @@ struct Hook<H: ?Sized> {
     #[pin]
     handler: Gate<KBox<H>, Shared>,
     owner: Owner,
+    /// The task that drops the handler, or has.
+    dropper: Atomic<usize>,
 }
 
 /// A handler of any kind.
@@ -113,7 +122,13 @@ impl<H: ?Sized + Send + Sync> AnyHook for Hook<H> {
 
     fn take_away(&self) {
         match self.handler.shut() {
-            Some(shut) => shut.drain().take_away(),
+            Some(shut) => {
+                let drained = shut.drain();
+                self.dropper.store(task::current(), Relaxed);
+                drained.take_away();
+            }
+            // It had the last reference to its own queue, which is closed while it is dropped.
+            None if self.dropper.load(Relaxed) == task::current() => return,
             None => self.handler.wait_gone(),
         }
         // Not earlier: who unloads the module has to find it, to wait until it was dropped.
@@ -135,6 +150,7 @@ impl<H: ?Sized + Send + Sync + 'static> Hooked<H> {
         let hook = try_pin_init!(Hook {
             handler <- Gate::new(handler),
             owner,
+            dropper: Atomic::new(0),
         }? Error);
         let hook = Arc::pin_init(hook, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         let mut hooks = HOOKS.lock();

@@ -7,7 +7,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-plan 17
+plan 19
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 
 # How often the log has a line.
@@ -16,6 +16,7 @@ count()
 {
 	closed=$(said "kfi_forgetful: the last region is closed")
 	dropped=$(said "kfi_forgetful: handler dropped")
+	cycles=$(said "kfi_forgetful: a queue is closed by its own handler")
 	called=$(said "kfi_forgetful: handler called")
 	gone=$(said "kfi_keeper: 0 offers of a provider that is gone")
 	used=$(said "kfi_keeper: written Ok(()), closed Ok(())")
@@ -28,6 +29,7 @@ afterwards()
 {
 	check forget.$1.closed grown "kfi_forgetful: the last region is closed" "$closed"
 	check forget.$1.dropped grown "kfi_forgetful: handler dropped" "$dropped"
+	check forget.$1.cycle grown "kfi_forgetful: a queue is closed by its own handler" "$cycles"
 	check forget.$1.keeper_goes rmmod kfi_keeper
 	check forget.$1.queue_used grown "kfi_keeper: written Ok(()), closed Ok(())" "$used"
 	check forget.$1.not_called same "kfi_forgetful: handler called" "$called"

@@ -11,6 +11,10 @@ use kernel::{
         CStr,
         CString, //
     },
+    sync::{
+        Arc,
+        SetOnce, //
+    },
     time::{
         delay::fsleep,
         Delta, //
@@ -70,6 +74,38 @@ impl Drop for Handler {
     }
 }
 
+/// Says that what comes before it has been dropped.
+struct Said;
+
+impl Drop for Said {
+    fn drop(&mut self) {
+        pr_info!("a queue is closed by its own handler\n");
+    }
+}
+
+/// The handler of a queue that it has itself: nobody else closes that.
+struct Cycle {
+    _queue: Arc<SetOnce<Arc<EventQueue>>>,
+    _said: Said,
+}
+
+impl EventHandler for Cycle {
+    fn events(&self, _events: Events<'_>) {}
+}
+
+impl Cycle {
+    fn leave(fabric: &Arc<Fabric>) -> Result {
+        let queue = Arc::new(SetOnce::new(), GFP_KERNEL)?;
+        let cycle = Self {
+            _queue: queue.clone(),
+            _said: Said,
+        };
+        let options = EventQueueOptions::default().handler(KBox::new(cycle, GFP_KERNEL)?);
+        queue.populate(EventQueue::open(fabric, options)?);
+        Ok(())
+    }
+}
+
 struct Provider;
 
 impl provider::Provider for Provider {
@@ -106,7 +142,7 @@ const REGIONS: u64 = 12;
 struct Chain(KVec<Mr<KVec<u8>>>);
 
 impl Chain {
-    fn new(domain: &kernel::sync::Arc<Domain>) -> Result<Self> {
+    fn new(domain: &Arc<Domain>) -> Result<Self> {
         let mut regions = KVec::new();
         for key in 0..REGIONS {
             let bytes = KVec::from_elem(0, 100, GFP_KERNEL)?;
@@ -160,6 +196,7 @@ impl kernel::Module for Forgetful {
         let handler = KBox::new(Handler, GFP_KERNEL)?;
         let options = EventQueueOptions::default().writable().handler(handler);
         kfi_keeper::keep(EventQueue::open(&fabric, options)?);
+        Cycle::leave(&fabric)?;
         core::mem::forget(Registration::<Provider>::new()?);
         let seen = Hints::new()?.prov_name(c"forgotten")?.getinfo()?;
         pr_info!("{} offers\n", seen.iter().count());
