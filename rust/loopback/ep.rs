@@ -194,7 +194,7 @@ impl MsgEp for Ep {
             // What is over has no queue.
             let why = if self.side.is_down() { over } else { full };
             let ticket = kept.into_ticket();
-            Refused { why, ticket }
+            Refused::new(why, ticket)
         })
     }
 

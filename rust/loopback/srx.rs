@@ -40,9 +40,9 @@ impl Srx {
 impl provider::msg_ep::Srx for Srx {
     fn post(&self, post: Post<'_>) -> Result<(), Refused> {
         let posted = self.0.post(taken(post)?, Side::receive_came);
-        posted.map_err(|kept| Refused {
-            why: Refusal::new(Errno::EAGAIN, c"the receive context is full"),
-            ticket: kept.into_ticket(),
+        posted.map_err(|kept| {
+            let why = Refusal::new(Errno::EAGAIN, c"the receive context is full");
+            Refused::new(why, kept.into_ticket())
         })
     }
 

@@ -3,10 +3,7 @@
 //! A transfer that a provider in software keeps, with the memory at this side.
 
 use super::{
-    msg_ep::{
-        Post,
-        Task, //
-    },
+    msg_ep::Post,
     ticket::Ticket, //
 };
 use crate::{
@@ -37,22 +34,17 @@ impl<'a> Post<'a> {
     /// Accepts it, to be done by the processor. Gives it back if a piece of its memory goes by a region's
     /// descriptor: the provider's rules say that none does. Any context.
     pub fn keep(self) -> Result<Kept, Self> {
-        let Task {
-            op,
-            local,
-            remote,
-            flags,
-        } = self.task;
-        if local.has_regions() {
+        if self.task().local().has_regions() {
             return Err(self);
         }
-        // INVARIANT: Just looked at; the ticket is that of the transfer.
+        let (task, ticket) = self.into_parts();
+        // INVARIANT: Just looked at; only the core puts a transfer and its ticket together.
         Ok(Kept {
-            op,
-            flags,
-            local: *local,
-            remote: *remote,
-            ticket: self.ticket,
+            op: task.op(),
+            flags: task.flags(),
+            local: *task.local(),
+            remote: *task.remote(),
+            ticket,
         })
     }
 }

@@ -81,34 +81,79 @@ pub struct MsgLimits {
 
 /// A transfer to be posted.
 pub struct Post<'a> {
-    /// What is to be done.
-    pub task: Task<'a>,
-    /// To be ended when it has ended.
-    pub ticket: Ticket,
+    task: Task<'a>,
+    ticket: Ticket,
 }
 
 /// What is to be done: all that there is to a transfer, but for who hears of its end.
+///
+/// Only the core makes one, and it can't be kept: the memory is there as long as the transfer.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    /// What it does.
-    pub op: Op,
-    /// The memory at this side.
-    pub local: &'a Local,
-    /// The peer's memory, if it goes to some that the peer has told of.
-    pub remote: &'a RemoteMemory,
-    /// How.
-    pub flags: PostFlags,
+    op: Op,
+    local: &'a Local,
+    remote: &'a RemoteMemory,
+    flags: PostFlags,
 }
 
-impl Post<'_> {
+impl<'a> Post<'a> {
+    /// A transfer with its ticket.
+    pub(crate) fn new(task: Task<'a>, ticket: Ticket) -> Self {
+        Self { task, ticket }
+    }
+
+    /// What is to be done, and what is to be ended when it has ended.
+    pub fn into_parts(self) -> (Task<'a>, Ticket) {
+        (self.task, self.ticket)
+    }
+
+    /// What is to be done.
+    pub(super) fn task(&self) -> Task<'a> {
+        self.task
+    }
+
     /// Doesn't accept it.
     pub fn refuse(self, why: Refusal) -> Refused {
-        let ticket = self.ticket;
-        Refused { why, ticket }
+        Refused::new(why, self.ticket)
     }
 }
 
-impl Task<'_> {
+impl<'a> Task<'a> {
+    /// A transfer of this memory, which is there until it has ended.
+    pub(crate) fn new(
+        op: Op,
+        local: &'a Local,
+        remote: &'a RemoteMemory,
+        flags: PostFlags,
+    ) -> Self {
+        Self {
+            op,
+            local,
+            remote,
+            flags,
+        }
+    }
+
+    /// What it does.
+    pub fn op(&self) -> Op {
+        self.op
+    }
+
+    /// The memory at this side.
+    pub fn local(&self) -> &'a Local {
+        self.local
+    }
+
+    /// The peer's memory, if it goes to some that the peer has told of.
+    pub fn remote(&self) -> &'a RemoteMemory {
+        self.remote
+    }
+
+    /// How.
+    pub fn flags(&self) -> PostFlags {
+        self.flags
+    }
+
     /// Calls `f` with a task for each piece of the peer's memory, in order, until it returns an error.
     /// Together they do the same: the first one waits if this does, and the last one has the data for
     /// the peer. Any context.
@@ -139,12 +184,20 @@ impl Task<'_> {
     ///
     /// # Errors
     ///
+    /// - `EINVAL`: it doesn't inject.
     /// - `EOPNOTSUPP`: memory that is known by addresses of the device only.
     /// - `ENOMEM`
     pub fn injected(&self) -> Result<KVec<u8>, Refusal> {
+        if !self.flags.injects() {
+            return Err(Refusal::new(
+                Errno::EINVAL,
+                c"a transfer that doesn't inject",
+            ));
+        }
         let len = usize::try_from(self.local.bytes()).map_err(|_| Errno::EMSGSIZE)?;
         let mut bytes = KVec::with_capacity(len, GFP_ATOMIC)?;
-        // SAFETY: It has not been accepted yet, so the memory is there.
+        // SAFETY: Of what is injected the memory is there until posting returns, whatever becomes of the
+        // ticket; nobody has a task for longer.
         for part in unsafe { self.local.parts() } {
             let from = bytes.len();
             bytes.resize(from + part.len(), 0, GFP_ATOMIC)?;
@@ -165,10 +218,26 @@ impl Task<'_> {
 
 /// A transfer that was not accepted, with the ticket, of which nothing is reported then.
 pub struct Refused {
-    /// Why. `EAGAIN`: there is no room for it now.
-    pub why: Refusal,
-    /// As it was.
-    pub ticket: Ticket,
+    why: Refusal,
+    ticket: Ticket,
+}
+
+impl Refused {
+    /// Says why (`EAGAIN`: there is no room for it now), and gives the ticket back as it was.
+    pub fn new(why: Refusal, ticket: Ticket) -> Self {
+        Self { why, ticket }
+    }
+
+    /// Nothing is reported of the transfer of this context. If the ticket is another's, that one is never
+    /// ended, since its memory may be in use, and this transfer is under way.
+    pub(crate) fn settle(self, context: Context) -> Result<(), Refusal> {
+        if self.ticket.context() != context {
+            core::mem::forget(self.ticket);
+            return Ok(());
+        }
+        self.ticket.refuse();
+        Err(self.why)
+    }
 }
 
 /// How many more requests an endpoint has places for.

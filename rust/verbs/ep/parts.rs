@@ -140,7 +140,7 @@ impl Wires {
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), Refused> {
-        let parts = task.remote.pieces().len();
+        let parts = task.remote().pieces().len();
         let begun = Whole::new(parts).and_then(|whole| {
             self.chain(endpoint, task, &whole, conn)
                 .map(|chain| (whole, chain))
@@ -153,16 +153,16 @@ impl Wires {
         });
         let (whole, chain) = match begun {
             Ok(begun) => begun,
-            Err(why) => return Err(Refused { why, ticket }),
+            Err(why) => return Err(Refused::new(why, ticket)),
         };
         whole.accept(ticket);
-        match conn.give_all(endpoint, chain, task.flags.more()) {
+        match conn.give_all(endpoint, chain, task.flags().more()) {
             Ok(()) => Ok(()),
             Err((error, chain)) => {
                 let ticket = whole.take_back();
                 drop(chain);
                 let why = refused::not_posted(error);
-                ticket.map_or(Ok(()), |ticket| Err(Refused { why, ticket }))
+                ticket.map_or(Ok(()), |ticket| Err(Refused::new(why, ticket)))
             }
         }
     }
@@ -175,7 +175,7 @@ impl Wires {
         whole: &Arc<Whole>,
         conn: &Arc<Conn>,
     ) -> Result<Chain, Refusal> {
-        let parts = task.remote.pieces().len();
+        let parts = task.remote().pieces().len();
         if parts > self.sends() {
             let why = c"more pieces of the peer's memory than the queue has places";
             return Err(Refusal::new(Errno::E2BIG, why).value(widen(parts)));

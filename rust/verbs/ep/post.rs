@@ -59,10 +59,10 @@ impl Wires {
             Ok(endpoint) => endpoint,
             Err(why) => return Err(post.refuse(why)),
         };
-        let Post { task, ticket } = post;
-        match task.op {
+        let (task, ticket) = post.into_parts();
+        match task.op() {
             Op::Receive => self.receive(endpoint, &task, ticket, conn),
-            _ if task.remote.pieces().len() > 1 => self.split(endpoint, &task, ticket, conn),
+            _ if task.remote().pieces().len() > 1 => self.split(endpoint, &task, ticket, conn),
             _ => self.transmit(endpoint, &task, ticket, conn),
         }
     }
@@ -90,7 +90,7 @@ impl Wires {
     ) -> Result<(), Refused> {
         let told = Told::new(ticket, conn);
         let begun = begin(self.request(task), told, |request| {
-            conn.give(endpoint, request, task.flags.more(), Giving::Told)
+            conn.give(endpoint, request, task.flags().more(), Giving::Told)
         });
         begun.map_err(not_begun)
     }
@@ -98,8 +98,8 @@ impl Wires {
     /// A request to the peer for a task with one piece of the peer's memory, or none.
     pub(super) fn request(&self, task: &Task<'_>) -> Result<Transmit, Refusal> {
         let memory = self.memory(task)?;
-        let to = || remote(task.remote.pieces());
-        let request = match task.op {
+        let to = || remote(task.remote().pieces());
+        let request = match task.op() {
             Op::Send {
                 invalidates: Some(key),
                 ..
@@ -116,7 +116,7 @@ impl Wires {
             Op::Atomic { what, .. } => atomic(memory, to()?, what)?,
             Op::Receive => return Err(Errno::EINVAL.into()),
         };
-        Ok(match task.flags.fences() {
+        Ok(match task.flags().fences() {
             true => request.fenced(),
             false => request,
         })
@@ -124,12 +124,12 @@ impl Wires {
 
     /// The memory at this side of what goes to the peer.
     fn memory(&self, task: &Task<'_>) -> Result<Gather<AnyMemory>, Refusal> {
-        match task.op {
+        match task.op() {
             Op::Atomic { fetches: false, .. } => {
                 let scrap = Gather::scrap(self.pd(), GFP_ATOMIC);
                 Ok(scrap.map_err(refused::not_mapped)?.into())
             }
-            _ if task.flags.injects() => {
+            _ if task.flags().injects() => {
                 let copied = Gather::inline(task.injected()?);
                 Ok(copied.map_err(|_| Errno::EMSGSIZE)?.into())
             }
@@ -146,7 +146,7 @@ pub(super) fn receive(pd: &Arc<Pd>, task: &Task<'_>) -> Result<Receive<Buffer>, 
 /// What the core is told of a transfer that was not begun.
 fn not_begun((why, told): (Refusal, Told)) -> Refused {
     let ticket = told.into_ticket();
-    Refused { why, ticket }
+    Refused::new(why, ticket)
 }
 
 /// A request for an atomic operation, whose memory gets what was there before.

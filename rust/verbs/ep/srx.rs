@@ -86,13 +86,13 @@ impl provider::msg_ep::Srx for Srx {
         let Some(inside) = self.gate.enter() else {
             return Err(post.refuse(refused::gone()));
         };
-        let Post { task, ticket } = post;
+        let (task, ticket) = post.into_parts();
         let Queue { srq, pd } = inside.get();
         let told = ToldShared::new(ticket, &self.sharers);
         let begun = begin(receive(pd, &task), told, |request| srq.post(request));
         begun.map_err(|(why, told)| {
             let ticket = told.into_ticket();
-            Refused { why, ticket }
+            Refused::new(why, ticket)
         })
     }
 

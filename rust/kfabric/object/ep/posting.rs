@@ -23,7 +23,6 @@ use crate::{
         },
         msg_ep::{
             Post,
-            Refused,
             Task, //
         },
         ticket::Ticket, //
@@ -294,17 +293,10 @@ pub(super) fn post(on: Target<'_>, kind: &Kind, call: &Call<'_>) -> Result<(), R
         data: 0,
     };
     let ticket = Ticket::new(place, on.counter(&op).cloned(), done, silent);
-    let task = Task {
-        op,
-        local: &local,
-        remote: &remote,
-        flags,
-    };
-    let posted = on.post(Post { task, ticket });
-    posted.map_err(|Refused { why, ticket }| {
-        ticket.refuse();
-        why
-    })
+    let context = ticket.context();
+    let task = Task::new(op, &local, &remote, flags);
+    let posted = on.post(Post::new(task, ticket));
+    posted.or_else(|refused| refused.settle(context))
 }
 
 /// Does something on what C gives, if that transfers anything, and reports a refusal.
