@@ -34,6 +34,15 @@ void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys)
 	}
 }
 
+/*
+ * Copy @len bytes of the linear map, which others may be reading and changing at the same time, as a device
+ * would. The two may overlap. Any context.
+ */
+void kfi_helper_move(void *to, const void *from, size_t len)
+{
+	memmove(to, from, len);
+}
+
 /* Eight bytes, aligned, that others may be changing; what they were before. */
 u64 kfi_helper_atomic(u64 phys, enum kfi_helper_atomic_op op, u64 operand, u64 expected)
 {

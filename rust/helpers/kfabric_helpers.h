@@ -175,6 +175,7 @@ bool kfi_helper_irqs_disabled(void);
 /* extent.c */
 void *kfi_helper_linear_address(u64 phys);
 void kfi_helper_copy(u64 phys, void *buf, size_t len, bool to_phys);
+void kfi_helper_move(void *to, const void *from, size_t len);
 
 enum kfi_helper_atomic_op {
 	KFI_HELPER_ATOMIC_WRITE,

@@ -58,10 +58,15 @@ struct Pages {
 
 // SAFETY: By the type invariant. The request's memory stays until that has ended, which can't be before
 // it is taken out of this value; and if this is forgotten, it never ends. Who has it under I/O may touch it,
-// and knows that. Of a request that reads it may be written.
+// and knows that. Of a request that writes it may be read, since it was filled for that; of one that reads it
+// may be written.
 unsafe impl BioVecs for Pages {
     fn bio_vecs(&self) -> &[bio_vec] {
         self.list.as_slice()
+    }
+
+    fn is_readable(&self) -> bool {
+        self.request.op() == block::Op::Write
     }
 
     fn is_writable(&self) -> bool {

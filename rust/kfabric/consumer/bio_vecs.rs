@@ -45,10 +45,14 @@ use kfi_bindings::bio_vec;
 /// // SAFETY: A pointer to a page may be used by any thread.
 /// unsafe impl Send for Sector {}
 ///
-/// // SAFETY: The page belongs to this value, and is there as long as it is.
+/// // SAFETY: The page belongs to this value, and is there as long as it is. Nobody reads it.
 /// unsafe impl BioVecs for Sector {
 ///     fn bio_vecs(&self) -> &[bio_vec] {
 ///         &self.part
+///     }
+///
+///     fn is_readable(&self) -> bool {
+///         false
 ///     }
 ///
 ///     fn is_writable(&self) -> bool {
@@ -71,13 +75,18 @@ use kfi_bindings::bio_vec;
 ///
 /// - The bio_vecs name memory of this machine, which stays where it is, and is nobody else's to free,
 ///   until the value is dropped; forgetting it keeps it for good. Moving the value doesn't matter.
-/// - Devices may read it until then, and if [`is_writable`](Self::is_writable) write it. Nobody has a
-///   reference to its bytes meanwhile; who else reads or writes them is prepared to find some of before
-///   and some of after.
-/// - Both functions always give the same until something else is done to the value.
+/// - Devices may read it until then if [`is_readable`](Self::is_readable), and write it if
+///   [`is_writable`](Self::is_writable). Nobody has a reference to its bytes meanwhile; who else reads or writes
+///   them is prepared to find some of before and some of after.
+/// - What is readable is initialized.
+/// - All functions always give the same until something else is done to the value.
 pub unsafe trait BioVecs: Send + 'static {
     /// Where the memory is. Each has at least one byte.
     fn bio_vecs(&self) -> &[bio_vec];
+
+    /// May it be read? Of pages that are only there to be written to, whatever was in them before stays
+    /// unknown to everybody.
+    fn is_readable(&self) -> bool;
 
     /// May it be written?
     fn is_writable(&self) -> bool;
@@ -93,18 +102,27 @@ impl<B: BioVecs> BioVecList<B> {
         Self(value)
     }
 
+    /// What the memory is.
+    pub(super) fn bio_vecs(&self) -> &[bio_vec] {
+        self.0.bio_vecs()
+    }
+
     /// The value.
     pub fn into_inner(self) -> B {
         self.0
     }
 }
 
-// SAFETY: By the promises of `BioVecs`. No reference to the bytes is made, and what may not be written
-// isn't registered for that; nor is it by the processor, since only who has the value exclusively writes.
+// SAFETY: By the promises of `BioVecs`. No reference to the bytes is made, and what may not be read or written
+// isn't registered for that.
 unsafe impl<B: BioVecs> Memory for BioVecList<B> {
     fn len(&self) -> usize {
         let lengths = self.0.bio_vecs().iter().map(|bv| index(bv.bv_len));
         lengths.fold(0, usize::saturating_add)
+    }
+
+    fn is_readable(&self) -> bool {
+        self.0.is_readable()
     }
 
     fn is_writable(&self) -> bool {
@@ -112,7 +130,8 @@ unsafe impl<B: BioVecs> Memory for BioVecList<B> {
     }
 
     fn fits(&self, _domain: &Arc<Domain>, access: Access) -> bool {
-        self.0.is_writable() || !access.device_writes()
+        (self.0.is_readable() || !access.device_reads())
+            && (self.0.is_writable() || !access.device_writes())
     }
 
     fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
@@ -157,6 +176,10 @@ unsafe impl<B: BioVecs> Local for BioVecList<B> {
             .bio_vecs()
             .iter()
             .try_for_each(|bv| list.push_bio_vec(bv))
+    }
+
+    fn may_be_read(&self) -> bool {
+        self.0.is_readable()
     }
 
     fn may_be_written(&self) -> bool {

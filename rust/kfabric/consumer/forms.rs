@@ -90,7 +90,7 @@ impl<V: BioVecs> Formed<V> {
     ///
     /// All give the value back.
     ///
-    /// - `EINVAL`: it may not be written, and the rights are for that; or there is a gap: each piece
+    /// - `EINVAL`: it may not be read or written, and the rights are for that; or there is a gap: each piece
     ///   but the first is to begin, and each but the last to end, where pages do.
     /// - `ENOSYS`: the provider has no DMA extension.
     /// - `EIO`: the memory can't be mapped.
@@ -102,20 +102,25 @@ impl<V: BioVecs> Formed<V> {
         access: Access,
     ) -> Result<Self, RegisterError<V>> {
         let _noio = NoIo::enter();
-        let mapping = match value.is_writable() || !access.device_writes() {
-            true => SgTable::of_bio_vecs(value.bio_vecs())
+        let list = BioVecList::new(value);
+        let mapping = match list.fits(domain, access) {
+            true => SgTable::of_bio_vecs(list.bio_vecs())
                 .and_then(|table| Mapping::new(domain, table, access.direction())),
             false => Err(Errno::EINVAL),
         };
         match mapping {
-            Ok(mapping) => Ok(Self::new(value, Form::Scatterlist(mapping))),
-            Err(errno) => Err(RegisterError::new(errno, value)),
+            // INVARIANT: Mapped from what is listed, which stays the same.
+            Ok(mapping) => Ok(Self {
+                form: Form::Scatterlist(mapping),
+                list,
+            }),
+            Err(errno) => Err(RegisterError::new(errno, list.into_inner())),
         }
     }
 
     fn new(value: V, form: Form) -> Self {
         let list = BioVecList::new(value);
-        // INVARIANT: Mapped from what the value lists, which stays the same.
+        // INVARIANT: No scatterlist.
         Self { form, list }
     }
 
@@ -145,6 +150,10 @@ unsafe fn address(piece: &bio_vec) -> Result<kvec, Errno> {
 unsafe impl<V: BioVecs> Memory for Formed<V> {
     fn len(&self) -> usize {
         self.list.len()
+    }
+
+    fn is_readable(&self) -> bool {
+        self.list.is_readable()
     }
 
     fn is_writable(&self) -> bool {

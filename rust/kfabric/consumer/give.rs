@@ -51,7 +51,11 @@ fn give<B: Local, C: Send + 'static>(
     role: Role,
     call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
 ) -> Posted<B, C> {
-    if role == Role::Target && !request.memory().may_be_written() {
+    let allowed = match role {
+        Role::Source => request.memory().may_be_read(),
+        Role::Target => request.memory().may_be_written(),
+    };
+    if !allowed {
         return Err(Refused::new(Errno::EINVAL, request));
     }
     match request.run() {
@@ -123,11 +127,11 @@ mod tests {
     use crate::consumer::Run;
     use kernel::prelude::*;
 
-    /// Memory that isn't there to be written.
-    struct Constant(KVec<u8>);
+    /// Memory that is there only to be read, or only to be written.
+    struct OneWay(KVec<u8>, Role);
 
     // SAFETY: By the promises of `Buffer`.
-    unsafe impl Local for Constant {
+    unsafe impl Local for OneWay {
         fn bytes(&self) -> usize {
             self.0.len()
         }
@@ -136,20 +140,24 @@ mod tests {
             self.0.run()
         }
 
+        fn may_be_read(&self) -> bool {
+            self.1 == Role::Source
+        }
+
         fn may_be_written(&self) -> bool {
-            false
+            self.1 == Role::Target
         }
     }
 
-    #[test]
-    fn what_may_not_be_written_is_only_read() -> Result {
-        let request = Request::new(Constant(KVec::from_elem(1, 10, GFP_KERNEL)?), ())?;
-        let refused = give(request, Role::Target, |_, _| Ok(0));
+    /// Is the one role refused, and the other one taken?
+    fn is_only(role: Role, other: Role) -> Result {
+        let memory = OneWay(KVec::from_elem(1, 10, GFP_KERNEL)?, role);
+        let refused = give(Request::new(memory, ())?, other, |_, _| Ok(0));
         let Err(refused) = refused else {
             return Err(EIO);
         };
         assert_eq!(refused.errno(), Errno::EINVAL);
-        let refused = give(refused.into_inner(), Role::Source, |posting, _| {
+        let refused = give(refused.into_inner(), role, |posting, _| {
             assert_eq!(posting.one().map(|run| run.len), Ok(10));
             Err(Errno::EAGAIN)
         });
@@ -158,5 +166,15 @@ mod tests {
         };
         assert_eq!(refused.errno(), Errno::EAGAIN);
         Ok(())
+    }
+
+    #[test]
+    fn what_may_not_be_written_is_only_read() -> Result {
+        is_only(Role::Source, Role::Target)
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_only_written() -> Result {
+        is_only(Role::Target, Role::Source)
     }
 }

@@ -17,9 +17,9 @@ use kernel::sync::Arc;
 ///
 /// # Safety
 ///
-/// - The `bytes` bytes that `run` or `add_to` tells of are memory of this machine, and initialized. The core, a
-///   provider and a device may read them, and write them unless `may_be_written` says `false`, at any time until
-///   the value is dropped.
+/// - The `bytes` bytes that `run` or `add_to` tells of are memory of this machine. The core, a provider and a
+///   device may read and write them at any time until the value is dropped; but not read them if `may_be_read`
+///   says `false`, nor write them if `may_be_written` does. What may be read is initialized.
 /// - They stay allocated, and where they are, until then: moving the value doesn't matter, and forgetting
 ///   it keeps them for good.
 /// - All functions always tell the same until something else is done to the value, and make no reference to the
@@ -39,6 +39,11 @@ pub unsafe trait Local: Send + 'static {
     /// - `EINVAL`: they can't be in such a list.
     fn add_to(&self, list: &mut Pieces) -> Result<(), Errno> {
         self.run().map_or(Ok(()), |run| list.push(run))
+    }
+
+    /// May a transfer read them?
+    fn may_be_read(&self) -> bool {
+        true
     }
 
     /// May a transfer write to them?

@@ -76,6 +76,10 @@ unsafe impl<L: Local> Local for LocalList<L> {
         self.0.iter().try_for_each(|piece| piece.add_to(list))
     }
 
+    fn may_be_read(&self) -> bool {
+        self.0.iter().all(Local::may_be_read)
+    }
+
     fn may_be_written(&self) -> bool {
         self.0.iter().all(Local::may_be_written)
     }

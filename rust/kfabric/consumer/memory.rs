@@ -34,7 +34,8 @@ pub enum List<'a> {
 ///
 /// # Safety
 ///
-/// - The bytes belong to the value alone, are initialized, and may have any values.
+/// - The bytes belong to the value alone, or who else has them knows that devices do. They are initialized,
+///   unless `is_readable` says `false`, and may have any values.
 /// - They stay allocated, and where they are, until the value is dropped: moving it doesn't
 ///   matter, and forgetting it keeps them for good.
 /// - `with_list` describes these bytes and no others, `len` of them, and they don't change in
@@ -46,6 +47,11 @@ pub unsafe trait Memory: Send + 'static {
 
     /// May it be written?
     fn is_writable(&self) -> bool {
+        true
+    }
+
+    /// May it be read?
+    fn is_readable(&self) -> bool {
         true
     }
 
@@ -82,12 +88,13 @@ pub trait Backing: Memory {
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there aren't that many.
+    /// - `EINVAL`: there aren't that many, or they may not be read.
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), Errno> {
+        readable(self)?;
         walk(self, offset, to.len(), |done, from, len| {
             if let Some(to) = to.get_mut(done..done + len) {
                 // SAFETY: These bytes can be reached. Where they are registered, only devices
-                // write to them: `write` has exclusive access.
+                // write to them, or C for those: `write` has exclusive access.
                 unsafe { volatile::read(from, to) };
             }
             true
@@ -103,8 +110,8 @@ pub trait Backing: Memory {
         writable(self)?;
         walk(self, offset, from.len(), |done, to, len| {
             if let Some(from) = from.get(done..done + len) {
-                // SAFETY: These bytes can be reached. Where they are registered, only devices
-                // read or write them meanwhile, since this is exclusive access.
+                // SAFETY: These bytes can be reached. Where they are registered, only devices, or C for
+                // those, read or write them meanwhile, since this is exclusive access.
                 unsafe { volatile::write(to, from) };
             }
             true
@@ -119,8 +126,8 @@ pub trait Backing: Memory {
     fn fill(&mut self, value: u8) -> Result<(), Errno> {
         writable(self)?;
         walk(self, 0, self.len(), |_, to, len| {
-            // SAFETY: `len` bytes at `to` can be reached. Where they are registered, only devices read
-            // or write them meanwhile, since this is exclusive access.
+            // SAFETY: `len` bytes at `to` can be reached. Where they are registered, only devices, or C for
+            // those, read or write them meanwhile, since this is exclusive access.
             unsafe { volatile::fill(to, value, len) };
             true
         })
@@ -132,14 +139,15 @@ pub trait Backing: Memory {
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there aren't that many.
+    /// - `EINVAL`: there aren't that many, or they may not be read.
     fn compare(&self, offset: usize, with: &[u8]) -> Result<Option<usize>, Errno> {
+        readable(self)?;
         let mut differs = None;
         walk(self, offset, with.len(), |done, from, len| {
             let with = with.iter().enumerate().skip(done).take(len);
             for (at, (index, byte)) in with.enumerate() {
                 // SAFETY: `len` bytes at `from` can be reached, and `at` is less. Where they are
-                // registered, only devices write to them.
+                // registered, only devices write to them, or C for those.
                 if unsafe { from.add(at).read_volatile() } != *byte {
                     differs = Some(index);
                     return false;
@@ -152,6 +160,10 @@ pub trait Backing: Memory {
 }
 
 impl<M: Memory> Backing for M {}
+
+fn readable<M: Memory + ?Sized>(memory: &M) -> Result<(), Errno> {
+    memory.is_readable().then_some(()).ok_or(Errno::EINVAL)
+}
 
 fn writable<M: Memory + ?Sized>(memory: &M) -> Result<(), Errno> {
     memory.is_writable().then_some(()).ok_or(Errno::EINVAL)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Bytes that a device may read and write at the same time.
+//! Bytes that a device, or C in the place of one, may read and write at the same time.
 //!
 //! Each is read or written by volatile accesses, so that the compiler assumes nothing about it;
 //! whole words at a time, since a region can be large.
@@ -18,7 +18,7 @@ fn before_words(addr: NonNull<u8>, len: usize) -> usize {
 ///
 /// # Safety
 ///
-/// `from` has `to.len()` bytes, which only a device changes meanwhile.
+/// `from` has `to.len()` bytes, which only a device, or C, changes meanwhile.
 pub(super) unsafe fn read(mut from: NonNull<u8>, to: &mut [u8]) {
     let Some((head, rest)) = to.split_at_mut_checked(before_words(from, to.len())) else {
         return;
@@ -45,7 +45,7 @@ pub(super) unsafe fn read(mut from: NonNull<u8>, to: &mut [u8]) {
 ///
 /// # Safety
 ///
-/// `to` has room for them, which only a device reads or changes meanwhile.
+/// `to` has room for them, which only a device, or C, reads or changes meanwhile.
 pub(super) unsafe fn write(mut to: NonNull<u8>, from: &[u8]) {
     let Some((head, rest)) = from.split_at_checked(before_words(to, from.len())) else {
         return;

@@ -171,7 +171,7 @@ impl Local {
         while let (Some(here), Some(there)) = (source, target) {
             let len = here.len.min(there.len);
             // SAFETY: Both have so many bytes, by the requirements of this function.
-            unsafe { there.start.cast::<u8>().copy_from(here.start.cast(), len) };
+            unsafe { kfi_bindings::kfi_helper_move(there.start, here.start, len) };
             source = here.after(len).or_else(|| from.next());
             target = there.after(len).or_else(|| to.next());
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory that the processor copies.
+//! Memory that the processor copies, by C: others may be reading and changing it at the same time.
 
 use kernel::ffi::c_void;
 
@@ -35,7 +35,7 @@ impl Part {
     /// There are as many, and may be read.
     pub(crate) unsafe fn read(&self, to: &mut [u8]) {
         // SAFETY: By the requirements of this function.
-        unsafe { to.as_mut_ptr().copy_from(self.start.cast(), to.len()) };
+        unsafe { kfi_bindings::kfi_helper_move(to.as_mut_ptr().cast(), self.start, to.len()) };
     }
 
     /// Copies to the first bytes.
@@ -45,6 +45,6 @@ impl Part {
     /// There are as many, and may be written to.
     pub(crate) unsafe fn write(&self, from: &[u8]) {
         // SAFETY: By the requirements of this function.
-        unsafe { self.start.cast::<u8>().copy_from(from.as_ptr(), from.len()) };
+        unsafe { kfi_bindings::kfi_helper_move(self.start, from.as_ptr().cast(), from.len()) };
     }
 }
