@@ -5,7 +5,7 @@
 # sets $jobs to a directory that is its own.
 #
 # A job is a function.  It runs when all the jobs that it needs have succeeded, and when
-# one of its kind's slots is free.  What it prints comes out in one piece, when it has
+# one of its kind's slots is free; if several could, the one that was named first.  What it prints comes out in one piece, when it has
 # ended.  Its exit status: 0 it succeeded; 77 what it is for is not there; else it failed.
 #
 # A job that has failed without having counted a failure is one; so no job can get lost.
@@ -35,6 +35,7 @@ jobs_begin()
 	mkdir -p "$jobs"
 	results=$jobs/main.results
 	declare -gA running=()
+	order=100
 	trap 'jobs_stop; exit 130' INT TERM HUP
 	trap jobs_stop EXIT
 }
@@ -47,6 +48,7 @@ job()
 
 	# With -m each job has a process group, so that jobs_stop reaches all of it.
 	set -m
+	order=$((order + 1))
 	( trap - INT TERM HUP; run_job "$name" "$slots" "$needs" "$@" ) </dev/null &
 	set +m
 	running[$name]=$!
@@ -92,14 +94,20 @@ announce() { ( flock 5; say "begun   $1" ) 5>"$jobs/.print"; }
 take()
 {
 	local kind=${1%:*} n=${1#*:} i
+	local queue=$jobs/.queue-$kind
+	local place=$queue-$order-$name
 
 	exec {slot}</dev/null
 	[ "$kind" != - ] || return 0
+	: >"$place"
 	while :; do
 		for ((i = 0; i < n; i++)); do
+			[ "$(printf '%s\n' "$queue"-* | head -n1)" = "$place" ] || break
 			exec {slot}>&-
 			exec {slot}>"$jobs/.slot-$kind-$i"
-			! flock -n $slot || return 0
+			flock -n $slot || continue
+			rm "$place"
+			return 0
 		done
 		sleep 0.2
 	done
@@ -119,6 +127,7 @@ jobs_wait()
 			[ -e "$jobs/$name.status" ] || {
 				fail "$name: did not come to its end"
 				echo 1 >"$jobs/$name.status"
+				rm -f "$jobs"/.queue-*-[0-9][0-9][0-9]-"$name"
 			}
 			unset "running[$name]"
 		done

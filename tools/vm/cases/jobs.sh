@@ -51,6 +51,23 @@ jobs_say "no more than N of a kind run at a time" "6 0 0" '
 		rm "$jobs/in-$1"
 	}
 	for i in 1 2 3 4 5 6; do job "j$i" x:2 "" inside $i; done'
+# The first one lets go when they all wait.
+jobs_say "of those that could run, the one that was named first does" "4 0 0" '
+	first() { until [ "$(ls "$jobs"/.queue-x-* | wc -l)" = 3 ]; do sleep 0.1; done; pass a; }
+	next() { echo "$1" >>"$jobs/order"; pass "$1"; }
+	job a x:1 "" first
+	until [ -e "$jobs/a.begun" ]; do sleep 0.1; done
+	for i in d b c; do job $i x:1 "" next $i; done'
+[ "$(paste -sd' ' "$tmp/jobs/order")" = "d b c" ] && ok=0 || ok=1
+result $ok "jobs: it does run first"
+jobs_say "a job that is killed while it waits keeps nobody waiting" "2 1 0" '
+	first() { until [ -e "$jobs/go" ]; do sleep 0.1; done; pass a; }
+	job a x:1 "" first
+	until [ -e "$jobs/a.begun" ]; do sleep 0.1; done
+	for i in b c; do job $i x:1 "" pass $i; done
+	until [ "$(ls "$jobs"/.queue-x-* | wc -l)" = 2 ]; do sleep 0.1; done
+	kill -9 -- "-${running[b]}"
+	: >"$jobs/go"'
 jobs_say "what a job prints comes in one piece" "0 0 0" '
 	talk() { for i in 1 2 3 4 5; do echo "$1"; sleep 0.1; done; }
 	for i in A B C; do job "j$i" - "" talk $i; done'
