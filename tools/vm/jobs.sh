@@ -100,6 +100,8 @@ take()
 	exec {slot}</dev/null
 	[ "$kind" != - ] || return 0
 	: >"$place"
+	# Those that have waited for the same job are all here then.
+	sleep 0.5
 	while :; do
 		for ((i = 0; i < n; i++)); do
 			[ "$(printf '%s\n' "$queue"-* | head -n1)" = "$place" ] || break
