@@ -12,5 +12,7 @@
 kfabric-dir := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 
 ccflags-y += -I$(abspath $(kfabric-dir)/../../../include/kfabric)
+# As in kfabric's own sources: `kernel_7_3` is set from 7.3 on.
+rustflags-y += $(shell [ $$(( $(VERSION) * 1000 + $(PATCHLEVEL) )) -ge 7003 ] && echo --cfg kernel_7_3)
 rustflags-y += -L $(kfabric-dir) --extern kfabric=$(kfabric-dir)/libkfabric.rmeta
 KBUILD_EXTRA_SYMBOLS += $(kfabric-dir)/Module.symvers

@@ -338,7 +338,8 @@ impl WorkItem for Side {
                 peer.done();
             }
             this.done();
-            if done.is_err() {
+            if let Err(refusal) = done {
+                refusal.report();
                 // As a queue pair does that has failed.
                 this.shut_down();
             }
