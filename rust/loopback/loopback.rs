@@ -21,6 +21,7 @@ mod pool;
 mod provider;
 mod region;
 mod request;
+mod sharers;
 mod side;
 mod srx;
 mod taken;

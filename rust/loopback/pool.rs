@@ -4,8 +4,10 @@
 //!
 //! Lock order: the lock of a pool is a leaf. It is taken with interrupts off; no ticket is ended under it.
 
-use crate::fifo::Fifo;
-use core::ptr;
+use crate::{
+    fifo::Fifo,
+    sharers::Sharers, //
+};
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -21,16 +23,17 @@ use kfabric::{
     Refusal, //
 };
 
-/// One who takes receives out of a pool.
-struct Sharer<S> {
-    side: Arc<S>,
-    /// There was none when it wanted one.
-    waits: bool,
-}
-
 struct State<S> {
     receives: Fifo<Kept>,
-    sharers: KVec<Sharer<S>>,
+    sharers: Sharers<S>,
+}
+
+impl<S> State<S> {
+    /// Who is to be told that there are receives.
+    fn waiting(&mut self) -> Option<Arc<S>> {
+        self.receives.first()?;
+        self.sharers.longest()
+    }
 }
 
 /// Receives that sides of type `S` share.
@@ -45,7 +48,7 @@ impl<S: Send + Sync> Pool<S> {
     pub(crate) fn new(size: usize) -> Result<Arc<Self>, Refusal> {
         let state = State {
             receives: Fifo::new(size)?,
-            sharers: KVec::new(),
+            sharers: Sharers::new(),
         };
         let pool = pin_init!(Self {
             state <- new_irq_lock!(state, c"kfi_loop_pool"),
@@ -55,51 +58,32 @@ impl<S: Send + Sync> Pool<S> {
 
     /// A side is going to take receives, until it [leaves](Self::leave). Any context.
     pub(crate) fn join(&self, side: Arc<S>) -> Result<(), Refusal> {
-        let sharer = Sharer { side, waits: false };
-        let joined = self
-            .state
-            .with(|state| state.sharers.push(sharer, GFP_ATOMIC));
-        joined.map_err(|_| Errno::ENOMEM.into())
+        Ok(self.state.with(|state| state.sharers.join(side))?)
     }
 
     /// A side takes no more, which the caller has a reference to. Any context.
     pub(crate) fn leave(&self, side: &S) {
-        self.state
-            .with(|state| state.sharers.retain(|sharer| !ptr::eq(&*sharer.side, side)));
+        self.state.with(|state| state.sharers.leave(side));
     }
 
     /// Takes the oldest receive for a side, or notes that it waits for one. Any context.
     pub(crate) fn take(&self, side: &S) -> Option<Kept> {
         self.state.with(|state| {
             let taken = state.receives.pop();
-            let mut sharers = state.sharers.iter_mut();
-            if let Some(sharer) = sharers.find(|sharer| ptr::eq(&*sharer.side, side)) {
-                sharer.waits = taken.is_none();
-            }
+            state.sharers.set(side, taken.is_none());
             taken
         })
     }
 
-    /// Puts a receive in, which comes back if there is no room; `wake` is called for each side that has
-    /// waited for one. Any context.
+    /// Puts a receive in, which comes back if there is no room. `wake` is called for sides that wait, one
+    /// after the other, as long as there are receives: who has waited longest may have no use for one any
+    /// more. Any context.
     pub(crate) fn post(&self, kept: Kept, wake: impl Fn(&S)) -> Result<(), Kept> {
         self.state.with(|state| state.receives.push(kept))?;
-        let mut from = 0;
-        while let Some((at, side)) = self.waiting(from) {
+        while let Some(side) = self.state.with(|state| state.waiting()) {
             wake(&side);
-            from = at + 1;
         }
         Ok(())
-    }
-
-    /// The first from there on that waits; it doesn't any more.
-    fn waiting(&self, from: usize) -> Option<(usize, Arc<S>)> {
-        self.state.with(|state| {
-            let mut sharers = state.sharers.iter_mut().enumerate().skip(from);
-            let (at, sharer) = sharers.find(|(_, sharer)| sharer.waits)?;
-            sharer.waits = false;
-            Some((at, sharer.side.clone()))
-        })
     }
 
     /// For how many more there is room. Any context.
