@@ -8,6 +8,7 @@
 //!
 //! Lock order: `disks`, `admin`, `control`; `queues` is a leaf.
 
+mod control;
 mod keep;
 
 use crate::{
@@ -23,12 +24,13 @@ use crate::{
     options::Options,
     queue::{
         IoQueue,
+        LinkNumber,
         Memory,
         Owner, //
     }, //
 };
 use block::TagSet;
-use keep::Control;
+use control::Control;
 use kernel::{
     impl_has_work,
     new_condvar,
@@ -164,13 +166,14 @@ impl Controller {
             pieces: self.max_pieces,
             in_capsule: link.info.in_capsule.min(self.options.in_capsule.into()),
         };
+        let number = self.control.lock().link();
         let mut queues = KVec::new();
         let started = (1..)
             .zip(link.transports)
-            .try_for_each(|(number, transport)| {
+            .try_for_each(|(queue, transport)| {
                 queues.reserve(1, GFP_KERNEL)?;
-                let queue =
-                    IoQueue::new(number, transport, self.clone(), link.shape.depth, memory)?;
+                let place = (number, queue);
+                let queue = IoQueue::new(place, transport, self.clone(), link.shape.depth, memory)?;
                 // In the list only if it runs, for it is to be stopped then.
                 queue.start();
                 Ok(queues.push(queue, GFP_KERNEL)?)
@@ -180,7 +183,8 @@ impl Controller {
         started.inspect_err(|_: &Error| self.let_go(drop))
     }
 
-    /// Takes down what there is of a link; requests that have not ended go to `left`. Sleeps.
+    /// Takes down what there is of a link, of which nothing is told any more; requests that have not ended
+    /// go to `left`. Sleeps.
     fn let_go(&self, mut left: impl FnMut(block::Request)) {
         let queues = core::mem::take(&mut *self.queues.lock());
         for queue in queues {
@@ -188,6 +192,7 @@ impl Controller {
         }
         let admin = self.admin.lock().take();
         drop(admin);
+        self.control.lock().let_go();
     }
 
     /// Finds the namespaces, and makes disks of those that are new. Sleeps.
@@ -257,12 +262,10 @@ impl Owner for Controller {
         &self.tasks
     }
 
-    fn broken(&self, errno: Errno) {
-        let mut control = self.control.lock();
-        if !control.broken {
+    fn broken(&self, link: LinkNumber, errno: Errno) {
+        if self.control.lock().broken(link) {
             pr_debug!("{}: broken: {errno}\n", self.instance);
+            self.changed.notify_all();
         }
-        control.broken = true;
-        self.changed.notify_all();
     }
 }

@@ -5,10 +5,7 @@
 use crate::{
     controller::Controller,
     identify::Namespace,
-    queue::{
-        NotTaken,
-        Owner, //
-    }, //
+    queue::NotTaken, //
 };
 use block::{
     Busy,
@@ -55,7 +52,7 @@ impl Driver for Host {
             Ok(()) => Ok(()),
             Err(NotTaken(request, errno)) => {
                 if errno != Errno::EAGAIN {
-                    controller.broken(errno);
+                    queue.broken(errno);
                 }
                 Err(Busy(request))
             }
@@ -69,7 +66,10 @@ impl Driver for Host {
             controller.instance,
             queue + 1
         );
-        controller.broken(Errno::ETIMEDOUT);
+        // If it isn't there any more somebody has noticed.
+        if let Some(queue) = controller.queue(queue) {
+            queue.broken(Errno::ETIMEDOUT);
+        }
     }
 }
 

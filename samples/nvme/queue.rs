@@ -52,10 +52,15 @@ use places::{
 /// How many commands at once have data in their capsules.
 const ROOMY: u16 = 32;
 
+/// Which of the links of a controller, which has one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinkNumber(pub(crate) u32);
+
 /// Who has queues.
 pub(crate) trait Owner: Send + Sync + 'static {
-    /// A queue is of no use any more. May be told more than once. May sleep.
-    fn broken(&self, errno: Errno);
+    /// A queue of this link is of no use any more. May be told more than once, and after the queue was
+    /// stopped. May sleep.
+    fn broken(&self, link: LinkNumber, errno: Errno);
 
     /// Where work of theirs is done.
     fn tasks(&self) -> &Queue;
@@ -75,6 +80,7 @@ pub(crate) struct Memory {
 /// A queue of I/O commands.
 #[pin_data]
 pub(crate) struct IoQueue {
+    link: LinkNumber,
     number: u16,
     transport: Transport,
     inlet: Arc<Inlet>,
@@ -92,9 +98,9 @@ impl_has_work! {
 }
 
 impl IoQueue {
-    /// A queue over a connection, for so many commands at once. May sleep.
+    /// A queue of a link over a connection, for so many commands at once. May sleep.
     pub(crate) fn new(
-        number: u16,
+        (link, number): (LinkNumber, u16),
         (transport, inlet): (Transport, Arc<Inlet>),
         owner: Arc<dyn Owner>,
         depth: u16,
@@ -106,6 +112,7 @@ impl IoQueue {
         };
         let places = Places::new(depth, memory.pieces, roomy)?;
         let queue = pin_init!(Self {
+            link,
             number,
             transport,
             inlet,
@@ -222,7 +229,7 @@ impl IoQueue {
     }
 
     /// Whoever has it is to be told. Any context.
-    fn broken(self: &Arc<Self>, errno: Errno) {
+    pub(crate) fn broken(self: &Arc<Self>, errno: Errno) {
         self.places.with(|places| places.broken = Some(errno));
         self.work();
     }
@@ -268,7 +275,7 @@ impl WorkItem for IoQueue {
         let _noio = NoIo::enter();
         this.settle();
         if let Some(errno) = this.places.with(|places| places.broken.take()) {
-            this.owner.broken(errno);
+            this.owner.broken(this.link, errno);
         }
     }
 }

@@ -28,17 +28,6 @@ use kfabric::{
     NoIo, //
 };
 
-/// What there is to be done by who looks after a controller.
-#[derive(Default)]
-pub(super) struct Control {
-    /// A connection is broken, and nobody has cared yet.
-    pub(super) broken: bool,
-    /// Connecting again is of no use: the controller is to go.
-    pub(super) leaving: bool,
-    /// The disks are gone, so there is nothing more to look after.
-    pub(super) over: bool,
-}
-
 /// What is to be done next.
 enum Next {
     KeepAlive,
@@ -59,7 +48,8 @@ impl Controller {
                         None => Ok(()),
                     };
                     if kept.is_err() {
-                        self.broken(Errno::ENOTCONN);
+                        let link = self.control.lock().link();
+                        self.broken(link, Errno::ENOTCONN);
                     }
                 }
                 Next::Recover => self.recover(),
@@ -87,7 +77,7 @@ impl Controller {
             if control.over {
                 return Next::End;
             }
-            if control.broken && !self.is_dead() {
+            if control.is_broken() && !self.is_dead() {
                 return Next::Recover;
             }
             let waited = self
@@ -107,15 +97,7 @@ impl Controller {
         let since = Instant::<Monotonic>::now();
         let limit = i64::from(self.options.ctrl_loss);
         let connected = loop {
-            {
-                let mut control = self.control.lock();
-                // Of what was let go nothing is told any more.
-                control.broken = false;
-                if control.leaving {
-                    break false;
-                }
-            }
-            if since.elapsed().as_millis() >= limit {
+            if self.control.lock().leaving || since.elapsed().as_millis() >= limit {
                 break false;
             }
             match self.reconnect() {
