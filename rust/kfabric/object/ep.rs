@@ -93,10 +93,11 @@ impl EndpointBody {
 
     /// Has it enabled: what is bound to it can be used. May sleep.
     fn enable(&self) -> Result<(), Refusal> {
-        if let Some(msg) = &self.msg {
-            msg.enable()?;
+        let open = || Ok(self.endpoint.enable()?);
+        match &self.msg {
+            Some(msg) => msg.enable(open),
+            None => open(),
         }
-        Ok(self.endpoint.enable()?)
     }
 }
 

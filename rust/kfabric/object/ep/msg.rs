@@ -177,15 +177,15 @@ impl Msg {
         }
     }
 
-    /// Lets receives be posted. May sleep.
+    /// Lets receives be posted, and has `open` let peers in, before anybody finds it enabled. May sleep.
     ///
     /// # Errors
     ///
     /// - `EOPBADSTATE`: it was done before.
     /// - `ENOEQ`, `ENOCQ`: there is no event queue, or not a completion queue for both directions.
     /// - `EINVAL`: it is to share a receive context, and none is bound.
-    /// - Those of [`SrxBody::agree`](super::srx::SrxBody::agree), and of the provider.
-    pub(super) fn enable(&self) -> Result<(), Refusal> {
+    /// - Those of [`SrxBody::agree`](super::srx::SrxBody::agree), of the provider, and of `open`.
+    pub(super) fn enable(&self, open: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
         let _alone = self.preparing();
         let eq = self.bound.eq.as_ref();
         let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
@@ -208,6 +208,7 @@ impl Msg {
         };
         self.events.set(Some(KBox::new(told, GFP_KERNEL)?));
         self.imp.enable()?;
+        open()?;
         let _ = self
             .phase
             .change(Phase::Enabled, |phase| phase == Phase::New);

@@ -39,9 +39,11 @@ use crate::{
 };
 use core::ptr;
 use kernel::{
+    new_mutex,
     prelude::*,
     sync::{
         Arc,
+        Mutex,
         SetOnce, //
     }, //
 };
@@ -65,23 +67,31 @@ pub(crate) struct SrxBody {
     limits: MsgLimits,
     /// How receives are posted whose call has no flags.
     op_flags: u64,
-    pub(super) reports: SetOnce<Reports>,
+    reports: SetOnce<Reports>,
+    /// To be held by who sets `reports`: it is set by binding, or by the first endpoint.
+    reporting: Pin<KBox<Mutex<()>>>,
     pub(super) counter: SetOnce<Arc<Counter>>,
     /// The endpoints that share it.
     users: Children,
 }
 
 impl SrxBody {
-    /// A context that nothing is bound to.
-    pub(super) fn new(imp: KBox<dyn Srx>, limits: MsgLimits, op_flags: u64) -> Self {
-        Self {
+    /// A context that nothing is bound to. May sleep.
+    pub(super) fn new(
+        imp: KBox<dyn Srx>,
+        limits: MsgLimits,
+        op_flags: u64,
+    ) -> Result<Self, Refusal> {
+        let reporting = KBox::pin_init(new_mutex!((), "kfi_srx"), GFP_KERNEL);
+        Ok(Self {
             imp,
             limits,
             op_flags,
             reports: SetOnce::new(),
+            reporting: reporting.map_err(|_| Errno::ENOMEM)?,
             counter: SetOnce::new(),
             users: Children::new(),
-        }
+        })
     }
 
     pub(super) fn imp(&self) -> &dyn Srx {
@@ -96,6 +106,17 @@ impl SrxBody {
         self.op_flags
     }
 
+    /// Where what it receives is reported, if that is known. Any context.
+    pub(super) fn reports(&self) -> Option<&Reports> {
+        self.reports.as_ref()
+    }
+
+    /// Sets where what it receives is reported; returns whether it was not set before. May sleep.
+    pub(super) fn report_to(&self, reports: Reports) -> bool {
+        let _alone = self.reporting.lock();
+        self.reports.populate(reports)
+    }
+
     /// An endpoint that has this completion queue for receives, or none, is going to share it. Process
     /// context.
     ///
@@ -104,8 +125,9 @@ impl SrxBody {
     /// - `ENOCQ`: neither has one.
     /// - `EINVAL`: both have, and not the same one.
     pub(super) fn agree(&self, own: Option<&Reports>) -> Result<(), Refusal> {
+        // Whoever else sets it has done so, or will look at what is set here.
+        let _alone = self.reporting.lock();
         if let (None, Some(own)) = (self.reports.as_ref(), own) {
-            // If another endpoint is quicker, its queue is looked at below.
             self.reports.populate(Reports {
                 cq: BoundCq::new(own.cq.get())?,
                 selective: own.selective,

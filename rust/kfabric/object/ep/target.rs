@@ -75,7 +75,7 @@ impl<'a> Target<'a> {
     pub(super) fn check(&self, receives: bool) -> Result<(), Refusal> {
         match self {
             Self::Shared(_) if !receives => Err(NO_SUCH_CALL),
-            Self::Shared(srx) if srx.reports.as_ref().is_none() => {
+            Self::Shared(srx) if srx.reports().is_none() => {
                 let why = c"no completion queue is bound for receives";
                 Err(Refusal::new(Errno::ENOCQ, why))
             }
@@ -122,7 +122,7 @@ impl<'a> Target<'a> {
     pub(super) fn reports(&self, op: &Op) -> Option<&'a Reports> {
         match *self {
             Self::Endpoint(_, msg) => msg.bound().reports(op),
-            Self::Shared(srx) => srx.reports.as_ref(),
+            Self::Shared(srx) => srx.reports(),
         }
     }
 

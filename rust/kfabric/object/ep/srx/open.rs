@@ -70,7 +70,7 @@ impl Binds for SrxBody {
         let domain = srx.parent();
         let bound = if let Ok(cq) = other.object::<CqBody>() {
             let flags = other.flags_of(RECV, KFI_SELECTIVE_COMPLETION)?;
-            srx.reports.populate(Reports {
+            srx.report_to(Reports {
                 cq: other.bind_any(domain, cq)?,
                 selective: flags & KFI_SELECTIVE_COMPLETION != 0,
             })
@@ -112,7 +112,7 @@ fn make(
         atomic: atomic::ATOMIC.as_ptr(),
     };
     let imp = provider.open_srx(size)?;
-    Ok((c, SrxBody::new(imp, *limits, op_flags)))
+    Ok((c, SrxBody::new(imp, *limits, op_flags)?))
 }
 
 /// The `srx_ctx` slot of a domain. May sleep.
