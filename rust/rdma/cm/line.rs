@@ -68,7 +68,7 @@ pub(super) struct Line {
     patience: Patience,
     events: Arc<dyn Events>,
     step: Atomic<u32>,
-    /// It is over when the alarm rings next.
+    /// It is over when the alarm rings next, or when it is established.
     doomed: Atomic<bool>,
     id: Atomic<*mut b::rdma_cm_id>,
     #[pin]
@@ -143,7 +143,12 @@ impl Line {
 
     /// Disconnects, if that has any use. The lock must be held.
     pub(super) fn disconnect(&self, id: &Locked<'_>) {
-        self.disconnect_at(id, self.step());
+        let step = self.step();
+        if step != Step::Established {
+            // The peer may have agreed already.
+            self.doomed.store(true, Relaxed);
+        }
+        self.disconnect_at(id, step);
     }
 
     /// Disconnects what is at this step, or was just now.
@@ -219,6 +224,9 @@ impl Line {
 
     fn established(&self, id: &Locked<'_>, answer: Established<'_>) {
         self.go(id, Step::Established);
+        if self.doomed.load(Relaxed) {
+            return self.end(id, Event::Disconnected);
+        }
         self.endpoint.opens();
         self.look_again(id);
         self.events.event(Event::Established(answer));
