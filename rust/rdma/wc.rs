@@ -188,9 +188,22 @@ impl WcStatus {
         Self(status)
     }
 
+    /// The failure with this C value, if there is one.
+    pub fn failure(status: i32) -> Option<Self> {
+        let status = u32::try_from(status).ok()?;
+        let failures = Self::SUCCESS.0 + 1..=rdma_bindings::ib_wc_status_IB_WC_GENERAL_ERR;
+        failures.contains(&status).then_some(Self(status))
+    }
+
     /// The C value.
     pub const fn as_raw(self) -> u32 {
         self.0
+    }
+
+    /// The status in words, by the RDMA core. Any context.
+    pub fn text(self) -> &'static CStr {
+        // SAFETY: `ib_wc_status_msg` takes any value, and returns a string that is always there.
+        unsafe { CStr::from_char_ptr(rdma_bindings::ib_wc_status_msg(self.0)) }
     }
 
     /// What this status is of several requests, with another's: a failure, of which there can be
@@ -215,9 +228,7 @@ impl WcStatus {
 
 impl fmt::Display for WcStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: `ib_wc_status_msg` takes any value, and returns a string that is always there.
-        let text = unsafe { CStr::from_char_ptr(rdma_bindings::ib_wc_status_msg(self.0)) };
-        fmt::Display::fmt(text, f)
+        fmt::Display::fmt(self.text(), f)
     }
 }
 

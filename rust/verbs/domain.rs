@@ -25,6 +25,7 @@ use crate::{
 use core::any::Any;
 use kernel::{
     prelude::*,
+    str::CStr,
     sync::Arc, //
 };
 use kfabric::{
@@ -48,6 +49,7 @@ use kfabric::{
     Refusal,
     Roster, //
 };
+use rdma::wc::WcStatus;
 
 /// An open domain.
 pub(crate) struct Domain {
@@ -153,6 +155,10 @@ impl provider::Domain for Domain {
 
     fn binds_regions(&self) -> bool {
         self.link.mode().by_endpoint()
+    }
+
+    fn words(&self, prov_errno: i32) -> Option<&'static CStr> {
+        WcStatus::failure(prov_errno).map(WcStatus::text)
     }
 
     fn msg_limits(&self) -> Option<&MsgLimits> {

@@ -112,8 +112,11 @@ static int wait(struct stream *s, unsigned int kind)
 		struct kfi_cq_err_entry err = {};
 		ssize_t n = kfi_cq_sread(s->cq, &entry, 1, NULL, PATIENCE_MS);
 
-		if (n == -KFI_EAVAIL && kfi_cq_readerr(s->cq, &err, 0) == 1)
+		if (n == -KFI_EAVAIL && kfi_cq_readerr(s->cq, &err, 0) == 1) {
+			pr_err("a transfer failed: %s\n",
+			       kfi_cq_strerror(s->cq, err.prov_errno, NULL, NULL, 0));
 			return -err.err;
+		}
 		if (n != 1)
 			return n == -KFI_EAGAIN ? -ETIMEDOUT : n;
 		if (entry.flags & KFI_SEND)

@@ -4,17 +4,18 @@
 
 use crate::support::{
     errno::Errno,
-    refusal::Refusal,
-    strings, //
+    refusal::Refusal, //
 };
 use core::ptr;
 use kernel::{
     ffi::{
         c_char,
-        c_int,
-        c_void, //
+        c_int, //
     },
-    str::CStrExt,
+    str::{
+        CStr,
+        CStrExt, //
+    },
     time::{
         msecs_to_jiffies,
         Jiffies, //
@@ -65,19 +66,12 @@ pub(super) fn answer(result: Result<Answer, Refusal>) -> isize {
     isize::try_from(errno).unwrap_or(isize::MIN)
 }
 
-/// The `strerror` slot of a queue. Any context.
+/// What the `strerror` slot of a queue does with the text that it has found. Any context.
 ///
 /// # Safety
 ///
 /// As the C API demands: `buf` is null or has room for `len` bytes.
-pub(super) unsafe extern "C" fn strerror<Queue>(
-    _queue: *mut Queue,
-    prov_errno: c_int,
-    _err_data: *const c_void,
-    buf: *mut c_char,
-    len: usize,
-) -> *const c_char {
-    let text = strings::prov_errno(prov_errno);
+pub(super) unsafe fn tell(text: &'static CStr, buf: *mut c_char, len: usize) -> *const c_char {
     if !buf.is_null() && len > 0 {
         let bytes = text.to_bytes();
         let fits = bytes.len().min(len - 1);

@@ -106,6 +106,11 @@ pub trait Domain: Any + Send + Sync {
         self.endpoints()
     }
 
+    /// What the `prov_errno` of a failed transfer means, if it is the provider's own number. Any context.
+    fn words(&self, _prov_errno: i32) -> Option<&'static CStr> {
+        None
+    }
+
     /// What its connected endpoints can do, if it has any. Any context.
     fn msg_limits(&self) -> Option<&MsgLimits> {
         None

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     object::queues::{
         answer,
-        strerror,
+        tell,
         timeout,
         Answer,
         CANT_WAIT, //
@@ -26,11 +26,13 @@ use crate::{
             no_flags,
             Refusal, //
         },
+        strings,
         table::Table, //
     }, //
 };
 use core::ptr;
 use kernel::ffi::{
+    c_char,
     c_int,
     c_void, //
 };
@@ -237,4 +239,26 @@ unsafe extern "C" fn signal(cq: *mut kfid_cq) -> c_int {
     }
     cq.queue().signal();
     0
+}
+
+/// The `strerror` slot of a completion queue. Any context.
+///
+/// # Safety
+///
+/// As the C API demands: `cq` is an open queue, and `buf` is null or has room for `len` bytes.
+unsafe extern "C" fn strerror(
+    cq: *mut kfid_cq,
+    prov_errno: c_int,
+    _err_data: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    // SAFETY: By the requirements of this function.
+    let domain = unsafe { object(cq) }.parent();
+    let words = domain.provider().words(prov_errno).unwrap_or_else(|| {
+        // Where there is no number of the provider's, it is the negative of an errno.
+        strings::prov_errno(prov_errno.checked_abs().unwrap_or(0))
+    });
+    // SAFETY: By the requirements of this function.
+    unsafe { tell(words, buf, len) }
 }

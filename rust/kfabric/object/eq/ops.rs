@@ -14,7 +14,7 @@ use crate::{
     object::queues::{
         self,
         answer,
-        strerror,
+        tell,
         Answer,
         CANT_WAIT, //
     },
@@ -25,10 +25,12 @@ use crate::{
             widen_u32, //
         },
         refusal::Refusal,
+        strings,
         table::Table, //
     }, //
 };
 use kernel::ffi::{
+    c_char,
     c_int,
     c_void, //
 };
@@ -47,6 +49,22 @@ pub(super) static OPS: Table<kfi_ops_eq> = Table(kfi_ops_eq {
     sread: Some(sread),
     strerror: Some(strerror),
 });
+
+/// The `strerror` slot of an event queue. Any context.
+///
+/// # Safety
+///
+/// As the C API demands: `buf` is null or has room for `len` bytes.
+unsafe extern "C" fn strerror(
+    _eq: *mut kfid_eq,
+    prov_errno: c_int,
+    _err_data: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    // SAFETY: By the requirements of this function.
+    unsafe { tell(strings::prov_errno(prov_errno), buf, len) }
+}
 
 /// The queue that C calls an operation on.
 ///

@@ -267,6 +267,8 @@ bool ep_failed_op(struct kfi_test *t, struct kfid_cq *cq, void *context, int err
 	return EXPECT_EQ(t, kfi_cq_sread(cq, &none, 1, NULL, EP_WAIT_MS), -KFI_EAVAIL) &&
 	       EXPECT_EQ(t, kfi_cq_readerr(cq, entry, 0), 1) &&
 	       EXPECT(t, entry->op_context == context, "an error of something else") &&
+	       EXPECT(t, *kfi_cq_strerror(cq, entry->prov_errno, NULL, NULL, 0),
+		      "no words for %d", entry->prov_errno) &&
 	       EXPECT_EQ(t, entry->err, err);
 }
 

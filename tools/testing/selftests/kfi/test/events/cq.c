@@ -5,6 +5,7 @@
  */
 #include <linux/irq_work.h>
 #include <linux/irqflags.h>
+#include <rdma/ib_verbs.h>
 
 #include "cq.h"
 #include "suites.h"
@@ -232,20 +233,28 @@ static void nothing_case(struct kfi_test *t)
 static void strerror_case(struct kfi_test *t)
 {
 	struct kfid_cq *cq = cq_open(t, KFI_WAIT_NONE, KFI_CQ_COND_NONE);
-	const char *text, *whole = kfi_strerror(KFI_ENODEV);
+	const char *text, *whole = kfi_strerror(KFI_ENOCQ);
 	char buf[12] = "unchanged";
+	int status;
 
 	if (!cq)
 		return;
-	EXPECT(t, !strcmp(kfi_cq_strerror(cq, KFI_ENODEV, NULL, NULL, 0), whole), "another text");
-	text = kfi_cq_strerror(cq, KFI_ENODEV, NULL, buf, 0);
+	EXPECT(t, !strcmp(kfi_cq_strerror(cq, KFI_ENOCQ, NULL, NULL, 0), whole), "another text");
+	EXPECT(t, !strcmp(kfi_cq_strerror(cq, -KFI_ENOCQ, NULL, NULL, 0), whole), "another text");
+	text = kfi_cq_strerror(cq, KFI_ENOCQ, NULL, buf, 0);
 	EXPECT(t, text && !strcmp(buf, "unchanged"), "written where there is no room");
-	text = kfi_cq_strerror(cq, KFI_ENODEV, NULL, buf, sizeof(buf));
+	text = kfi_cq_strerror(cq, KFI_ENOCQ, NULL, buf, sizeof(buf));
 	EXPECT(t, !strcmp(text, whole), "another text");
 	EXPECT(t, strlen(buf) == sizeof(buf) - 1 && !strncmp(buf, whole, sizeof(buf) - 1),
 	       "'%.12s'", buf);
 	EXPECT(t, !*kfi_cq_strerror(cq, 99999, NULL, NULL, 0), "a text for an unknown");
 	EXPECT(t, !*kfi_cq_strerror(cq, 0, NULL, NULL, 0), "a text for 0");
+	EXPECT(t, !*kfi_cq_strerror(cq, INT_MIN, NULL, NULL, 0), "a text for INT_MIN");
+	/* What the device says. */
+	for (status = IB_WC_LOC_LEN_ERR; status <= IB_WC_GENERAL_ERR; status++) {
+		text = kfi_cq_strerror(cq, status, NULL, NULL, 0);
+		EXPECT(t, !strcmp(text, ib_wc_status_msg(status)), "'%s' for %d", text, status);
+	}
 	cq_close(t, cq);
 }
 
