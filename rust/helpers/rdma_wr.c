@@ -238,6 +238,15 @@ bool rdma_helper_drain_rq(struct ib_qp *qp)
 	return true;
 }
 
+/*
+ * Waits until the device takes no more from the shared receive queue, which the core hears of. Not
+ * ib_drain_qp(): that polls the completion queue, which has its own context, and waits for a minute.
+ */
+bool rdma_helper_await_last_wqe(struct ib_qp *qp, u32 seconds)
+{
+	return wait_for_completion_timeout(&qp->srq_completion, secs_to_jiffies(seconds)) > 0;
+}
+
 void rdma_helper_next_key(struct ib_mr *mr)
 {
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));

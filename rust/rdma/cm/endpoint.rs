@@ -146,6 +146,9 @@ impl Endpoint {
     ///
     /// It must have [failed](Endpoint::fail), and nobody post any more.
     pub fn drain(&self, limit: u32) -> bool {
+        if self.is_open() {
+            self.qp.await_last_shared(limit);
+        }
         // One after the other, whatever came of the first.
         self.qp.drain(limit) & self.qp.drain_receives(limit)
     }
