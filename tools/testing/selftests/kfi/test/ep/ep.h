@@ -70,6 +70,8 @@ struct ep_wants {
 	u64 bind_flags;
 	int mr_mode;
 	u64 caps;
+	/* Whose receives it takes, if it shares them. */
+	struct kfid_ep *srx;
 };
 
 /* The address that the tests listen at, port 0; its length is that of a sockaddr_in. */

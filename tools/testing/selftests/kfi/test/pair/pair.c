@@ -20,6 +20,7 @@ static const struct kfi_case pair_cases[] = {
 	{ "refused", pair_refused_case },
 	{ "dropped", pair_dropped_case },
 	{ "many", pair_many_case },
+	{ "shared", pair_shared_case },
 };
 
 const struct kfi_suite suite_pair = {

@@ -57,7 +57,10 @@ void pair_server_is_content(struct kfi_test *t, struct pair_link *l);
 void pair_data_case(struct kfi_test *t);
 void pair_reject_case(struct kfi_test *t);
 void pair_nobody_case(struct kfi_test *t);
+
+/* many.c */
 void pair_many_case(struct kfi_test *t);
+void pair_shared_case(struct kfi_test *t);
 
 /* calls.c */
 void pair_messages_case(struct kfi_test *t);
