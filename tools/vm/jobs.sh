@@ -5,8 +5,9 @@
 # sets $jobs to a directory that is its own.
 #
 # A job is a function.  It runs when all the jobs that it needs have succeeded, and when
-# one of its kind's slots is free; if several could, the one that was named first.  What it prints comes out in one piece, when it has
-# ended.  Its exit status: 0 it succeeded; 77 what it is for is not there; else it failed.
+# one of its kind's slots is free; if several could, the one that was named first.  What it prints
+# comes out in one piece, when it has ended.  Its exit status: 0 it succeeded; 77 what it is for
+# is not there; else it failed.
 #
 # A job that has failed without having counted a failure is one; so no job can get lost.
 # A job that can't run since one that it needs did not succeed is listed as skipped.
@@ -33,6 +34,7 @@ jobs_begin()
 {
 	rm -rf "$jobs"
 	mkdir -p "$jobs"
+	mkfifo "$jobs/.never"
 	results=$jobs/main.results
 	declare -gA running=()
 	order=100
@@ -65,7 +67,7 @@ run_job()
 	results=$jobs/$name.results
 
 	for i in $needs; do
-		until [ -e "$jobs/$i.status" ]; do sleep 0.2; done
+		until [ -e "$jobs/$i.status" ]; do a_moment; done
 		[ "$(cat "$jobs/$i.status")" = 0 ] || rc=77
 	done
 	if [ $rc = 77 ]; then
@@ -94,26 +96,31 @@ announce() { ( flock 5; say "begun   $1" ) 5>"$jobs/.print"; }
 take()
 {
 	local kind=${1%:*} n=${1#*:} i
-	local queue=$jobs/.queue-$kind
+	local queue=$jobs/.queue-$kind waiting
 	local place=$queue-$order-$name
 
 	exec {slot}</dev/null
 	[ "$kind" != - ] || return 0
 	: >"$place"
 	# Those that have waited for the same job are all here then.
-	sleep 0.5
+	a_moment
+	a_moment
 	while :; do
 		for ((i = 0; i < n; i++)); do
-			[ "$(printf '%s\n' "$queue"-* | head -n1)" = "$place" ] || break
+			waiting=("$queue"-*)
+			[ "${waiting[0]}" = "$place" ] || break
 			exec {slot}>&-
 			exec {slot}>"$jobs/.slot-$kind-$i"
 			flock -n $slot || continue
 			rm "$place"
 			return 0
 		done
-		sleep 0.2
+		a_moment
 	done
 }
+
+# Half a second, without a process: some dozens wait like that, and the guests need the CPUs.
+a_moment() { read -rt 0.5 <>"$jobs/.never" || :; }
 
 # Waits for all jobs, and says now and then which ones take their time.
 jobs_wait()
@@ -121,7 +128,7 @@ jobs_wait()
 	local name beat=0 now line
 
 	while [ ${#running[@]} -gt 0 ]; do
-		sleep 0.5
+		a_moment
 		for name in "${!running[@]}"; do
 			kill -0 "${running[$name]}" 2>/dev/null && continue
 			wait "${running[$name]}" || :
@@ -133,7 +140,7 @@ jobs_wait()
 			}
 			unset "running[$name]"
 		done
-		now=$(date +%s)
+		printf -v now '%(%s)T' -1
 		[ $beat != 0 ] || beat=$now
 		[ $((now - beat)) -ge 60 ] || continue
 		beat=$now line=
