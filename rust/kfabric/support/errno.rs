@@ -9,7 +9,8 @@
 use crate::support::num::signed;
 use kernel::{
     alloc::AllocError,
-    error::Error, //
+    error::Error,
+    fmt, //
 };
 
 /// A kfabric error number, positive as in `kfi_errno.h`.
@@ -17,7 +18,7 @@ use kernel::{
 /// # Invariants
 ///
 /// The number lies between 1 and the kernel's `MAX_ERRNO`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Errno(i32);
 
 macro_rules! errnos {
@@ -25,6 +26,15 @@ macro_rules! errnos {
         impl Errno {
             // INVARIANT: Every number in `kfi_errno.h` is in range; checked below.
             $($(#[$doc])* pub const $name: Self = Self(signed(kfi_bindings::$c));)*
+        }
+        impl fmt::Debug for Errno {
+            /// By its name, if it is one of those above.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match *self {
+                    $(Self::$name => f.write_str(stringify!($name)),)*
+                    Self(number) => write!(f, "Errno({number})"),
+                }
+            }
         }
         const _: () = {
             $(assert!(kfi_bindings::$c > 0 && kfi_bindings::$c < 4096);)*
@@ -140,5 +150,23 @@ impl From<Errno> for Error {
 impl From<AllocError> for Errno {
     fn from(_: AllocError) -> Self {
         Errno::ENOMEM
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_errno)]
+mod tests {
+    use super::*;
+    use kernel::{
+        prelude::*,
+        str::CString, //
+    };
+
+    #[test]
+    fn debug_names_it() -> Result {
+        let debug = |errno: Errno| CString::try_from_fmt(fmt!("{errno:?}"));
+        assert_eq!(&*debug(Errno::EAGAIN)?, c"EAGAIN");
+        assert_eq!(&*debug(Errno::ETOOSMALL)?, c"ETOOSMALL");
+        assert_eq!(&*debug(Errno::from_c(-4000))?, c"Errno(4000)");
+        Ok(())
     }
 }
