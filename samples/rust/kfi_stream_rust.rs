@@ -137,8 +137,13 @@ impl Stream {
 
     /// Sends a message, and waits until that is done.
     fn tell(&mut self, message: Message) -> Result {
-        self.endpoint.send(Request::new(message.to_bytes()?, ())?)?;
+        self.say(message)?;
         self.wait(Kind::Send).map(drop)
+    }
+
+    /// Sends a message.
+    fn say(&mut self, message: Message) -> Result {
+        Ok(self.endpoint.send(Request::new(message.to_bytes()?, ())?)?)
     }
 
     /// Waits for a message, which must be about this chunk, and for the next one from then on.
@@ -202,12 +207,19 @@ fn serve(address: SocketAddr) -> Result {
         message.chunk += 1;
         fill(&mut bytes, message.chunk);
         mr.write(0, &bytes)?;
-        stream.tell(message)?;
+        match i + 1 {
+            CHUNKS => stream.say(message)?,
+            _ => stream.tell(message)?,
+        }
     }
-    // The client reads until it goes: then what waits for a message is cancelled.
-    match stream.queue.wait(PATIENCE)? {
-        Some(Ended::Failed(..)) => Ok(()),
-        _ => Err(EIO),
+    // When the client has the last message it reads and goes, which may be before this has ended: then it is
+    // cancelled, and so is what waits for a message.
+    loop {
+        match stream.queue.wait(PATIENCE)? {
+            Some(Ended::Failed(..)) => return Ok(()),
+            Some(_) => (),
+            None => return Err(ETIMEDOUT),
+        }
     }
 }
 
