@@ -31,10 +31,15 @@ void ep_data_case(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_accept(p->side[1].ep, data, CM_ACCEPT), 0);
 	}
 	kfi_freeinfo(e->entry.info);
-	/* No room for data at all. */
 	EXPECT_EQ(t, kfi_eq_sread(p->side[1].eq, &event, &cut, sizeof(cut), EP_WAIT_MS, 0),
 		  sizeof(cut));
 	EXPECT_EQ(t, event, KFI_CONNECTED);
+	/* Room for some of the data, or for none; what is only looked at stays whole. */
+	memset(e, 0x5a, sizeof(*e));
+	EXPECT_EQ(t, kfi_eq_sread(p->side[0].eq, &event, e, sizeof(e->entry) + 7, EP_WAIT_MS, KFI_PEEK),
+		  sizeof(e->entry) + 7);
+	EXPECT(t, pattern_is(e->entry.data, 7, 3) && e->entry.data[7] == 0x5a, "other private data");
+	EXPECT_EQ(t, kfi_eq_read(p->side[0].eq, &event, &cut, sizeof(cut), KFI_PEEK), sizeof(cut));
 	EXPECT(t, ep_event(t, p->side[0].eq, KFI_CONNECTED, &p->side[0].ep->fid, e) >=
 			  sizeof(e->entry) + CM_ACCEPT, "private data are missing");
 	EXPECT(t, pattern_is(e->entry.data, CM_ACCEPT, 3), "other private data");
@@ -246,6 +251,47 @@ out:
 		ep_pair_close(t, p);
 }
 
+/* A passive endpoint that is given another address is asked for a connection there. */
+static void named_anew(struct kfi_test *t, struct ep_pair *p, struct sockaddr_in taken)
+{
+	struct sockaddr_in where = ep_address(), name = {};
+	static const struct ep_wants none;
+	struct ep_side *s = &p->side[1], side = p->side[0];
+	struct kfi_info *source = ep_info(t, &where, KFI_SOURCE, 0);
+	struct ep_event *e = kzalloc_obj(*e);
+	struct kfid_pep *pep = NULL;
+	size_t len = sizeof(name);
+
+	side.ep = NULL;
+	where.sin_port = htons(18999);
+	if (!EXPECT(t, source && e, "no memory") ||
+	    !EXPECT_EQ(t, kfi_passive_ep(s->fabric, source, &pep, NULL), 0) ||
+	    !EXPECT_EQ(t, kfi_pep_bind(pep, &s->eq->fid, 0), 0))
+		goto out;
+	EXPECT_EQ(t, kfi_setname(&pep->fid, NULL, sizeof(where)), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_setname(&pep->fid, &where, sizeof(where) - 1), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_setname(&p->side[0].ep->fid, &where, sizeof(where)), -KFI_ENOSYS);
+	EXPECT_EQ(t, kfi_setname(&pep->fid, &taken, sizeof(taken)), 0);
+	EXPECT_EQ(t, kfi_listen(pep), -KFI_EADDRINUSE);
+	EXPECT_EQ(t, kfi_setname(&pep->fid, &where, sizeof(where)), 0);
+	EXPECT_EQ(t, kfi_listen(pep), 0);
+	EXPECT_EQ(t, kfi_getname(&pep->fid, &name, &len), 0);
+	EXPECT(t, name.sin_port == where.sin_port &&
+		       name.sin_addr.s_addr == where.sin_addr.s_addr, "another name");
+	if (ep_open(t, &side, p->info, &none)) {
+		EXPECT_EQ(t, kfi_connect(side.ep, &where, NULL, 0), 0);
+		if (ep_event(t, s->eq, KFI_CONNREQ, &pep->fid, e))
+			kfi_freeinfo(e->entry.info);
+	}
+out:
+	if (side.ep)
+		EXPECT_EQ(t, kfi_close(&side.ep->fid), 0);
+	if (pep)
+		EXPECT_EQ(t, kfi_close(&pep->fid), 0);
+	kfi_freeinfo(source);
+	kfree(e);
+}
+
 /* Who is where. */
 void ep_names_case(struct kfi_test *t)
 {
@@ -266,5 +312,6 @@ void ep_names_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_getpeer(p->side[0].ep, &peer, &len), -KFI_ETOOSMALL);
 	EXPECT_EQ(t, len, sizeof(peer));
 	EXPECT_EQ(t, kfi_setname(&p->pep->fid, &listener, sizeof(listener)), -KFI_EOPBADSTATE);
+	named_anew(t, p, listener);
 	ep_pair_close(t, p);
 }

@@ -44,6 +44,7 @@ static const struct kfi_case cases[] = {
 	{ "descs", ep_descs_case },
 	{ "injects", ep_injects_case },
 	{ "counters", ep_counters_case },
+	{ "rma_event", ep_rma_event_case },
 	{ "cancel", ep_cancel_case },
 	{ "atomic_context", ep_atomic_context_case },
 	{ "sendmore", ep_sendmore_case },

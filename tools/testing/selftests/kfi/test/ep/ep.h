@@ -144,6 +144,9 @@ void ep_bad_memory_case(struct kfi_test *t);
 void ep_lists_case(struct kfi_test *t);
 void ep_descs_case(struct kfi_test *t);
 
+/* rma_event.c */
+void ep_rma_event_case(struct kfi_test *t);
+
 /* more.c */
 void ep_injects_case(struct kfi_test *t);
 void ep_counters_case(struct kfi_test *t);
