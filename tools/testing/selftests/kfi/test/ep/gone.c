@@ -5,7 +5,7 @@
  */
 #include <linux/delay.h>
 
-#include "ep.h"
+#include "busy.h"
 #include "suites.h"
 
 #define RECEIVES	16
@@ -89,6 +89,7 @@ static void gone_case(struct kfi_test *t)
 	struct kfid_ep *ep, *srx = NULL, *sharer = NULL;
 	struct kfi_info *info = NULL;
 	struct kfid_cq *cq = NULL;
+	struct busy *busy = NULL;
 	u32 event;
 	int i, j;
 
@@ -111,6 +112,7 @@ static void gone_case(struct kfi_test *t)
 	}
 	if (!shared_open(t, p, mem, &cq, &srx, &sharer))
 		goto out;
+	busy = busy_start(t);
 	ktap_note("ready for the device to go");
 	/* Both are told, and who is still connecting fails. */
 	for (j = 0; j < 2; j++) {
@@ -128,6 +130,9 @@ static void gone_case(struct kfi_test *t)
 		EXPECT(t, err.fid == &waiting->side[0].ep->fid, "an error about another object");
 	}
 	all_refused(t, p, mem);
+	/* Of what was in full swing each has ended, too. */
+	busy_end(t, busy);
+	busy = NULL;
 	/* The request went with its device. */
 	EXPECT_EQ(t, kfi_endpoint(waiting->side[1].domain, info, &ep, NULL), -KFI_ENODEV);
 	EXPECT_EQ(t, kfi_endpoint(p->side[0].domain, p->info, &ep, NULL), -KFI_ENODEV);

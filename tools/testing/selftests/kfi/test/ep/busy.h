@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A connection over which somebody transfers whatever there is, until it is over. */
+#ifndef KFI_TEST_EP_BUSY_H
+#define KFI_TEST_EP_BUSY_H
+
+#include "ep.h"
+#include "job.h"
+
+struct busy;
+
+/* Connects, and lets a thread write, read and send, as much as there is room for. */
+struct busy *busy_start(struct kfi_test *t);
+
+/*
+ * When the connection is over: the thread was refused then, and not before; and all that was accepted has
+ * ended, once. Closes what there is.
+ */
+void busy_end(struct kfi_test *t, struct busy *b);
+
+#endif /* KFI_TEST_EP_BUSY_H */
