@@ -5,7 +5,10 @@
 use crate::{
     controller::Controller,
     identify::Namespace,
-    queue::NotTaken, //
+    queue::{
+        NotTaken,
+        Owner, //
+    }, //
 };
 use block::{
     Busy,
@@ -52,7 +55,7 @@ impl Driver for Host {
             Ok(()) => Ok(()),
             Err(NotTaken(request, errno)) => {
                 if errno != Errno::EAGAIN {
-                    queue.broken(errno);
+                    controller.broken(queue.link(), errno);
                 }
                 Err(Busy(request))
             }
@@ -68,7 +71,7 @@ impl Driver for Host {
         );
         // If it isn't there any more somebody has noticed.
         if let Some(queue) = controller.queue(queue) {
-            queue.broken(Errno::ETIMEDOUT);
+            controller.broken(queue.link(), Errno::ETIMEDOUT);
         }
     }
 }

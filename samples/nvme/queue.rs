@@ -124,6 +124,11 @@ impl IoQueue {
         Arc::pin_init(queue, GFP_KERNEL)
     }
 
+    /// The link that it is of.
+    pub(crate) fn link(&self) -> LinkNumber {
+        self.link
+    }
+
     /// Begins a request on a namespace. May sleep, but not for I/O.
     ///
     /// # Errors
@@ -229,7 +234,7 @@ impl IoQueue {
     }
 
     /// Whoever has it is to be told. Any context.
-    pub(crate) fn broken(self: &Arc<Self>, errno: Errno) {
+    fn broken(self: &Arc<Self>, errno: Errno) {
         self.places.with(|places| places.broken = Some(errno));
         self.work();
     }
