@@ -2,7 +2,9 @@
 
 //! What becomes of a connection.
 
+use super::data;
 use kernel::prelude::*;
+use rdma_bindings as b;
 
 /// Who wants to know what becomes of a connection.
 pub trait Events: Send + Sync + 'static {
@@ -57,6 +59,20 @@ pub struct Established<'a> {
     pub responder_resources: u8,
     /// How many reads and atomic operations the peer serves at once.
     pub initiator_depth: u8,
+}
+
+impl<'a> Established<'a> {
+    /// What came with an event; zeroes with one that is not of a connection.
+    pub(super) fn of(event: &'a b::rdma_cm_event) -> Self {
+        // SAFETY: This is the member that goes with events of connections; in others it is zero.
+        let conn = unsafe { event.param.conn.as_ref() };
+        Self {
+            // SAFETY: The data, if any, are there as long as the event.
+            private_data: unsafe { data::came(conn.private_data, conn.private_data_len) },
+            responder_resources: conn.responder_resources,
+            initiator_depth: conn.initiator_depth,
+        }
+    }
 }
 
 /// What came with the peer's rejection.

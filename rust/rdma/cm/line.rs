@@ -30,7 +30,6 @@ use rdma_bindings as b;
 
 use super::{
     alarm::Alarm,
-    data,
     endpoint::Endpoint,
     event::{
         Established,
@@ -299,10 +298,10 @@ impl Target for Line {
                 self.check(id, self.request(id))
             }
             (Step::Request, b::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_RESPONSE) => {
-                self.check(id, self.accepted(id, answer(event)))
+                self.check(id, self.accepted(id, Established::of(event)))
             }
             (Step::Request, b::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED) => {
-                self.established(id, answer(event))
+                self.established(id, Established::of(event))
             }
             // A neighbour has got another address: packets may find their way, or requests fail.
             (Step::Established, b::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE)
@@ -312,7 +311,7 @@ impl Target for Line {
             (_, b::rdma_cm_event_type_RDMA_CM_EVENT_REJECTED) => {
                 let rejected = Rejected {
                     reason: event.status,
-                    private_data: answer(event).private_data,
+                    private_data: Established::of(event).private_data,
                 };
                 self.end(id, Event::Rejected(rejected));
             }
@@ -334,18 +333,6 @@ impl Target for Line {
             _ => (),
         }
         Ok(())
-    }
-}
-
-/// What came with the peer's answer.
-fn answer(event: &b::rdma_cm_event) -> Established<'_> {
-    // SAFETY: This is the member that goes with events of connections; in others it is zero.
-    let conn = unsafe { event.param.conn.as_ref() };
-    Established {
-        // SAFETY: The data, if any, are there as long as the event.
-        private_data: unsafe { data::came(conn.private_data, conn.private_data_len) },
-        responder_resources: conn.responder_resources,
-        initiator_depth: conn.initiator_depth,
     }
 }
 
