@@ -9,7 +9,7 @@
 #define LEN	2048
 
 /* What may be in a slot, for which both sides have memory. */
-enum { NOTHING, ASKED = BIT(0), RECEIVE = BIT(1) };
+enum { ASKED = BIT(0), RECEIVE = BIT(1) };
 
 struct busy {
 	struct ep_pair *p;

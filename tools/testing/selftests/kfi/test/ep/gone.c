@@ -89,7 +89,7 @@ static void gone_case(struct kfi_test *t)
 	struct kfid_ep *ep, *srx = NULL, *sharer = NULL;
 	struct kfi_info *info = NULL;
 	struct kfid_cq *cq = NULL;
-	struct busy *busy = NULL;
+	struct busy *busy;
 	u32 event;
 	int i, j;
 
@@ -132,7 +132,6 @@ static void gone_case(struct kfi_test *t)
 	all_refused(t, p, mem);
 	/* Of what was in full swing each has ended, too. */
 	busy_end(t, busy);
-	busy = NULL;
 	/* The request went with its device. */
 	EXPECT_EQ(t, kfi_endpoint(waiting->side[1].domain, info, &ep, NULL), -KFI_ENODEV);
 	EXPECT_EQ(t, kfi_endpoint(p->side[0].domain, p->info, &ep, NULL), -KFI_ENODEV);

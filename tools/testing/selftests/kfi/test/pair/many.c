@@ -126,8 +126,7 @@ static void all_echo(struct kfi_test *t, struct many *m)
 		struct one *o = &m->one[i];
 
 		if (!m->srx)
-			EXPECT_EQ(t, kfi_recv(o->ep, o->in, PAIR_MESSAGE, NULL, 0, o),
-				  0);
+			EXPECT_EQ(t, kfi_recv(o->ep, o->in, PAIR_MESSAGE, NULL, 0, o), 0);
 		EXPECT_EQ(t, kfi_send(o->ep, o->out, sizeof(struct pair_msg) + echo_len, NULL, 0, o),
 			  0);
 	}
