@@ -30,7 +30,19 @@ static void bad_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&bad.done);
 }
 
-/* A queue pair of the provider's, on the domain's protection domain; the caller must put it. */
+static enum ib_qp_state state_of(struct ib_qp *qp)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	return ib_query_qp(qp, &attr, IB_QP_STATE, &init) ? IB_QPS_RESET : attr.qp_state;
+}
+
+/*
+ * A queue pair of the provider's, on the domain's protection domain; the caller must put it.  One that
+ * works: one that broke before may still be there, drained, and what is posted to it completes for
+ * nobody.
+ */
 static struct ib_qp *find_queue(struct kfi_env *env)
 {
 	struct ib_pd *pd = env->verbs->get_pd(&env->domain->fid);
@@ -43,7 +55,8 @@ static struct ib_qp *find_queue(struct kfi_env *env)
 		if (IS_ERR(res))
 			continue;
 		qp = container_of(res, struct ib_qp, res);
-		if (res->kern_name && !strcmp(res->kern_name, "kfi_verbs") && qp->pd == pd)
+		if (res->kern_name && !strcmp(res->kern_name, "kfi_verbs") && qp->pd == pd &&
+		    state_of(qp) == IB_QPS_RTS)
 			return qp;
 		rdma_restrack_put(res);
 		if (qpn % 4096 == 0)
@@ -58,12 +71,10 @@ static struct ib_qp *find_queue(struct kfi_env *env)
  */
 static bool broken(struct ib_qp *qp)
 {
-	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr;
 	int looks;
 
 	for (looks = 0; looks < 3000; looks++) {
-		if (!ib_query_qp(qp, &attr, IB_QP_STATE, &init) && attr.qp_state == IB_QPS_ERR)
+		if (state_of(qp) == IB_QPS_ERR)
 			return true;
 		msleep(20);
 	}
