@@ -130,9 +130,12 @@ impl provider::pep::Pep for Pep {
         let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
         match request.ok_or(foreign)?.take() {
             Some(incoming) => {
-                // It is rejected in any case.
-                let _ = incoming.reject(data);
-                Ok(())
+                match incoming.reject(data) {
+                    // It has forgotten the request before it looks for memory.
+                    Err(error) if error == ENOMEM => Err(refused::not_told()),
+                    // It is rejected, or nobody asks any more.
+                    _ => Ok(()),
+                }
             }
             None => Err(refused::gone()),
         }

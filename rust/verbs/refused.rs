@@ -171,6 +171,11 @@ pub(crate) fn connecting(error: Error) -> Errno {
     known.unwrap_or(Errno::EHOSTUNREACH)
 }
 
+/// A request was rejected, of which its peer hears nothing.
+pub(crate) fn not_told() -> Refusal {
+    Refusal::new(Errno::ENOMEM, c"no memory to tell the peer")
+}
+
 /// A connection was tried before.
 pub(crate) fn connected_before() -> Refusal {
     Refusal::new(Errno::EOPBADSTATE, c"a connection was tried before")

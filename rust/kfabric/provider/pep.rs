@@ -31,5 +31,11 @@ pub trait Pep: Send + Sync {
     ) -> Result<SocketAddr, Refusal>;
 
     /// Rejects a request; the peer gets `data`. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// It is rejected even so.
+    ///
+    /// - `ENOMEM`: the peer can't be told.
     fn reject(&self, request: KBox<dyn ConnRequest>, data: &[u8]) -> Result<(), Refusal>;
 }
