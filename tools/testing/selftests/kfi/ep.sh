@@ -9,11 +9,23 @@
 result=0
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 run_module kfi_selftest ep suite=ep provider=loop address=192.0.2.1 || result=$?
+run_module kfi_selftest ep_errors suite=ep_errors provider=loop address=192.0.2.1 || result=$?
 unload $loaded_here || exit
 
 trap ep_device_down EXIT
 ep_device_up &&
 	run_module kfi_selftest ep_verbs suite=ep provider=verbs address=$ep_address || result=$?
+
+run_module kfi_selftest ep_errors suite=ep_errors provider=verbs address=$ep_address || result=$?
+run_module kfi_selftest ep_driver suite=ep_driver provider=verbs address=$ep_address || result=$?
+
+# Modules can't be unloaded while they are needed; the module of the test goes as soon as it has run.
+unload_ready() { [ "$(kernel_log | grep -c 'ready for modules to be unloaded')" -gt "$before" ]; }
+before=$(kernel_log | grep -c 'ready for modules to be unloaded')
+{ ! wait_for 60 unload_ready || rmmod kfi_verbs || rmmod kfabric ||
+	echo 1 >/sys/module/kfi_selftest/parameters/go; } 2>/dev/null &
+run_module kfi_selftest ep_unload suite=ep_unload provider=verbs address=$ep_address || result=$?
+wait
 
 # The device goes when the case says so.
 ready() { [ "$(kernel_log | grep -c 'ready for the device to go')" -gt "$before" ]; }

@@ -10,7 +10,7 @@
 suites="slots errors segments badmem badruns order"
 tracing=/sys/kernel/tracing
 
-plan 12
+plan 14
 [ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
 if [ ! -e $tracing/events/kfi/kfi_refused ]; then
 	if [ -e $tracing/trace ]; then
@@ -18,7 +18,7 @@ if [ ! -e $tracing/events/kfi/kfi_refused ]; then
 	else
 		skip_rest "the kernel has no tracefs" trace.event $suites trace.index \
 			  trace.headers trace.not_served trace.driver \
-			  trace.busy
+			  trace.busy trace.ep_loop trace.ep_verbs
 	fi
 	finish
 fi
@@ -87,6 +87,21 @@ busy()
 	done
 }
 check trace.busy busy
+
+# What can't be posted on an endpoint.
+on_endpoints()
+{
+	echo >$tracing/trace
+	results=$(run_suite ep_errors provider="$1" address="$2") || return
+	events=$(grep kfi_refused: $tracing/trace)
+	enough "$1"
+}
+loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
+check trace.ep_loop on_endpoints loop 192.0.2.1
+unload $loaded_here
+ep_device_up
+check trace.ep_verbs on_endpoints verbs $ep_address
+ep_device_down
 
 echo 0 >$event/enable
 echo >$tracing/trace

@@ -23,6 +23,11 @@ struct ib_device;
  * enum kfi_inject_op - what can be made to fail or to wait
  * @KFI_INJECT_POST_REG: ib_post_send() of requests of which the first is an IB_WR_REG_MR.
  * @KFI_INJECT_POST_INV: The same with IB_WR_LOCAL_INV.
+ * @KFI_INJECT_POST_TO_PEER: ib_post_send() of anything else: messages, reads, writes, atomics, and
+ *	the request that a drain posts. Each request of a list is a call; those before one that fails
+ *	are posted. Not what the connection manager posts.
+ * @KFI_INJECT_POST_RECV: ib_post_recv().
+ * @KFI_INJECT_POST_SRQ_RECV: ib_post_srq_recv().
  * @KFI_INJECT_ALLOC_MR: ib_alloc_mr().
  * @KFI_INJECT_DEREG_MR: ib_dereg_mr().
  * @KFI_INJECT_MAP_MR_SG: ib_map_mr_sg().
@@ -30,6 +35,7 @@ struct ib_device;
  * @KFI_INJECT_MODIFY_QP: ib_modify_qp().
  * @KFI_INJECT_DESTROY_QP: ib_destroy_qp().
  * @KFI_INJECT_CREATE_CQ: ib_alloc_cq() and ib_create_cq().
+ * @KFI_INJECT_CREATE_SRQ: ib_create_srq().
  * @KFI_INJECT_ALLOC_PD: ib_alloc_pd().
  * @KFI_INJECT_DEALLOC_PD: ib_dealloc_pd().
  * @KFI_INJECT_POLL_CQ: ib_poll_cq(), but that of softirq.
@@ -38,6 +44,9 @@ struct ib_device;
 enum kfi_inject_op {
 	KFI_INJECT_POST_REG,
 	KFI_INJECT_POST_INV,
+	KFI_INJECT_POST_TO_PEER,
+	KFI_INJECT_POST_RECV,
+	KFI_INJECT_POST_SRQ_RECV,
 	KFI_INJECT_ALLOC_MR,
 	KFI_INJECT_DEREG_MR,
 	KFI_INJECT_MAP_MR_SG,
@@ -45,6 +54,7 @@ enum kfi_inject_op {
 	KFI_INJECT_MODIFY_QP,
 	KFI_INJECT_DESTROY_QP,
 	KFI_INJECT_CREATE_CQ,
+	KFI_INJECT_CREATE_SRQ,
 	KFI_INJECT_ALLOC_PD,
 	KFI_INJECT_DEALLOC_PD,
 	KFI_INJECT_POLL_CQ,
@@ -88,7 +98,7 @@ void kfi_inject_fail(enum kfi_inject_op op, int err, unsigned int skip, unsigned
 
 /**
  * kfi_inject_lose() - Let posted requests get lost.
- * @op: One of the KFI_INJECT_POST_*; or KFI_INJECT_POLL_CQ, whose calls find nothing then.
+ * @op: KFI_INJECT_POST_REG or KFI_INJECT_POST_INV; or KFI_INJECT_POLL_CQ, whose calls find nothing then.
  * @skip: So many calls, from now on, are spared.
  * @count: The requests of so many get lost then; UINT_MAX: of all. 0: of none any more.
  *

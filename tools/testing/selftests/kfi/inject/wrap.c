@@ -63,6 +63,8 @@ WRAP(modify_qp, KFI_INJECT_MODIFY_QP,
 WRAP(create_cq, KFI_INJECT_CREATE_CQ,
 	(struct ib_cq *cq, const struct ib_cq_init_attr *attr, struct uverbs_attr_bundle *attrs),
 	cq, attr, attrs)
+WRAP(create_srq, KFI_INJECT_CREATE_SRQ,
+	(struct ib_srq *srq, struct ib_srq_init_attr *attr, struct ib_udata *udata), srq, attr, udata)
 WRAP(alloc_pd, KFI_INJECT_ALLOC_PD, (struct ib_pd *pd, struct ib_udata *udata), pd, udata)
 WRAP(dealloc_pd, KFI_INJECT_DEALLOC_PD, (struct ib_pd *pd, struct ib_udata *udata), pd, udata)
 
@@ -108,28 +110,75 @@ static enum kfi_inject_op op_of(const struct ib_send_wr *wr)
 	case IB_WR_LOCAL_INV:
 		return KFI_INJECT_POST_INV;
 	default:
-		return KFI_INJECT_OPS;
+		return KFI_INJECT_POST_TO_PEER;
 	}
+}
+
+/*
+ * Asks about the others of a list, until one is not to be posted; the list ends before that then. Who
+ * posted it has links of his own.
+ */
+static const struct ib_send_wr *cut(enum kfi_inject_op op, const struct ib_send_wr *wr, int *ret)
+{
+	struct ib_send_wr *last;
+
+	for (last = (struct ib_send_wr *)wr; last->next; last = last->next) {
+		const struct ib_send_wr *bad = last->next;
+
+		*ret = plan_ask(op);
+		plan_returned(op);
+		if (*ret == PLAN_GO)
+			continue;
+		last->next = NULL;
+		return bad;
+	}
+	return NULL;
 }
 
 static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			  const struct ib_send_wr **bad_wr)
 {
 	enum kfi_inject_op op = op_of(wr);
-	int ret;
+	const struct ib_send_wr *bad = NULL;
+	int ret, later = 0;
 
-	if (op == KFI_INJECT_OPS)
+	/* The connection manager's are its own affair. */
+	if (qp->qp_type == IB_QPT_GSI)
 		return saved.post_send(qp, wr, bad_wr);
 	ret = begin(op);
-	if (ret == PLAN_GO)
+	if (ret == PLAN_GO) {
+		if (op == KFI_INJECT_POST_TO_PEER)
+			bad = cut(op, wr, &later);
 		ret = saved.post_send(qp, wr, bad_wr);
-	else if (ret == PLAN_LOSE)
+		if (bad && !ret) {
+			*bad_wr = bad;
+			ret = later;
+		}
+	} else if (ret == PLAN_LOSE) {
 		ret = 0;
-	else
+	} else {
 		*bad_wr = wr;
+	}
 	end(op);
 	return ret;
 }
+
+/* A list of receive requests: none of it is posted if that fails. */
+#define WRAP_RECEIVES(name, op, on)						\
+static int wrap_##name(on, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr) \
+{										\
+	int ret = begin(op);							\
+										\
+	if (ret == PLAN_GO)							\
+		ret = saved.name(to, wr, bad_wr);				\
+	else									\
+		*bad_wr = wr;							\
+	end(op);								\
+	return ret;								\
+}
+
+WRAP_RECEIVES(post_recv, KFI_INJECT_POST_RECV, struct ib_qp *to)
+WRAP_RECEIVES(post_srq_recv, KFI_INJECT_POST_SRQ_RECV, struct ib_srq *to)
 
 static int wrap_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 {
@@ -157,6 +206,8 @@ do {										\
 #define FOR_EACH_NAME(f, ops)							\
 do {										\
 	f(ops, post_send);							\
+	f(ops, post_recv);							\
+	f(ops, post_srq_recv);							\
 	f(ops, alloc_mr);							\
 	f(ops, dereg_mr);							\
 	f(ops, map_mr_sg);							\
@@ -164,6 +215,7 @@ do {										\
 	f(ops, modify_qp);							\
 	f(ops, destroy_qp);							\
 	f(ops, create_cq);							\
+	f(ops, create_srq);							\
 	f(ops, alloc_pd);							\
 	f(ops, dealloc_pd);							\
 	f(ops, poll_cq);							\

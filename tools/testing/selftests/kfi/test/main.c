@@ -45,6 +45,10 @@ static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
 
+bool kfi_go;
+module_param_named(go, kfi_go, bool, 0644);
+MODULE_PARM_DESC(go, "set by who has done what a suite waits for");
+
 static char *suite;
 module_param(suite, charp, 0444);
 MODULE_PARM_DESC(suite, "which suite to run");
@@ -58,6 +62,9 @@ static const struct kfi_suite *const suites[] = {
 	&suite_killed,
 	&suite_cut,
 	&suite_ep_faults,
+	&suite_ep_errors,
+	&suite_ep_driver,
+	&suite_ep_unload,
 	&suite_inject,
 	&suite_negotiate,
 	&suite_core,

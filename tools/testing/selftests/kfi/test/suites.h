@@ -57,5 +57,8 @@ extern const struct kfi_suite suite_pair;
 extern const struct kfi_suite suite_killed;
 extern const struct kfi_suite suite_cut;
 extern const struct kfi_suite suite_ep_faults;
+extern const struct kfi_suite suite_ep_errors;
+extern const struct kfi_suite suite_ep_driver;
+extern const struct kfi_suite suite_ep_unload;
 
 #endif /* KFI_TEST_SUITES_H */

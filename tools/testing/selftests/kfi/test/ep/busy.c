@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A connection over which somebody transfers whatever there is, until it is over. */
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
@@ -84,14 +85,15 @@ static int work(void *data)
 	unsigned int how = 0, n;
 	ssize_t ret = 0;
 
-	while (!ret || ret == -KFI_EAGAIN) {
+	while (!ret || ret == -KFI_EAGAIN || ret == -KFI_ENOMEM) {
 		for (n = 0; n < SLOTS && b->slot[n]; n++)
 			;
 		/* Not before: so that there is always much under way. */
 		if (n == SLOTS || ret) {
 			reap(b, b->p->side[0].tx, ASKED, 0);
 			reap(b, b->p->side[1].rx, RECEIVE, 0);
-			cond_resched();
+			/* Whoever waits for all tasks waits for this one too. */
+			cond_resched_tasks_rcu_qs();
 			ret = 0;
 			continue;
 		}
@@ -102,6 +104,11 @@ static int work(void *data)
 		}
 	}
 	return ret;
+}
+
+struct ep_pair *busy_pair(struct busy *b)
+{
+	return b->p;
 }
 
 struct busy *busy_start(struct kfi_test *t)
@@ -122,14 +129,16 @@ struct busy *busy_start(struct kfi_test *t)
 
 void busy_end(struct kfi_test *t, struct busy *b)
 {
+	unsigned int naps;
+
 	if (!b)
 		return;
 	if (b->mr) {
 		EXPECT_EQ(t, job_end(t, &b->job), -KFI_ENOTCONN);
-		while (b->well + b->failed < b->accepted &&
-		       (reap(b, b->p->side[0].tx, ASKED, EP_WAIT_MS / 10) ||
-			reap(b, b->p->side[1].rx, RECEIVE, EP_WAIT_MS / 10)))
-			;
+		for (naps = 0; naps < EP_WAIT_MS / 20 && b->well + b->failed < b->accepted; naps++)
+			while (reap(b, b->p->side[0].tx, ASKED, 10) ||
+			       reap(b, b->p->side[1].rx, RECEIVE, 10))
+				;
 		ktap_note("%u transfers ended well, %u failed", b->well, b->failed);
 		EXPECT_EQ(t, b->well + b->failed, b->accepted);
 		EXPECT_EQ(t, b->wrong, 0);

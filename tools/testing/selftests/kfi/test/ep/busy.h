@@ -11,8 +11,12 @@ struct busy;
 /* Connects, and lets a thread write, read and send, as much as there is room for. */
 struct busy *busy_start(struct kfi_test *t);
 
+/* Its connection; NULL if there is none. */
+struct ep_pair *busy_pair(struct busy *b);
+
 /*
- * When the connection is over: the thread was refused then, and not before; and all that was accepted has
+ * When the connection is over: the thread was refused then, and not before,
+ * but for want of memory; and all that was accepted has
  * ended, once. Closes what there is.
  */
 void busy_end(struct kfi_test *t, struct busy *b);

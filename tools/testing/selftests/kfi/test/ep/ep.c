@@ -50,6 +50,7 @@ static const struct kfi_case cases[] = {
 	{ "sendmore", ep_sendmore_case },
 	{ "backlog", ep_backlog_case },
 	{ "named", ep_named_case },
+	{ "handled", ep_handled_case },
 	{ "options", ep_options_case },
 	{ "stall", ep_stall_case },
 	{ "regions", ep_regions_case },

@@ -144,6 +144,12 @@ void ep_bad_memory_case(struct kfi_test *t);
 void ep_lists_case(struct kfi_test *t);
 void ep_descs_case(struct kfi_test *t);
 
+/* handled.c */
+void ep_handled_case(struct kfi_test *t);
+
+/* faults_handled.c */
+void ep_handlers_case(struct kfi_test *t);
+
 /* rma_event.c */
 void ep_rma_event_case(struct kfi_test *t);
 

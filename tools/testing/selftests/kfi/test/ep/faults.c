@@ -5,10 +5,9 @@
  *
  * Needs a kernel with fault injection, which faults.sh switches on.
  */
-#include <kfi_atomic.h>
-
 #include "ep.h"
 #include "failing.h"
+#include "kinds.h"
 #include "suites.h"
 
 #ifdef CONFIG_FAULT_INJECTION
@@ -108,6 +107,7 @@ static void shared_case(struct kfi_test *t)
 		}
 		taken += !ret;
 	}
+	EXPECT(t, refused || !strcmp(kfi_provider_name, "loop"), "no allocation has failed");
 	ktap_note("posting on a shared context: %u refusals", refused);
 	EXPECT_EQ(t, kfi_close(&srx->fid), 0);
 	/* The last one was taken. */
@@ -121,16 +121,52 @@ out:
 	kfree(mem);
 }
 
+/* What is found for an address, of a device or of a peer; there is nothing to close. */
+static void getinfo(struct kfi_test *t, struct sockaddr_in *address, u64 flags)
+{
+	struct kfi_info *hints = ep_info(t, address, flags, 0), *info;
+	unsigned int nth, refused = 0;
+	bool failed = true;
+
+	for (nth = 1; hints && failed && nth < MAX_NTH && !t->failures; nth++) {
+		int ret;
+
+		info = NULL;
+		arm(nth);
+		ret = kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, flags, hints, &info);
+		failed = disarm();
+		if (ret) {
+			refused++;
+			expect_errno(t, "kfi_getinfo", ret, nth, failed);
+			EXPECT(t, !info, "something was found");
+		}
+		kfi_freeinfo(info);
+	}
+	EXPECT(t, refused, "no allocation has failed");
+	ktap_note("kfi_getinfo: %u refusals", refused);
+	kfi_freeinfo(hints);
+}
+
 static void open_case(struct kfi_test *t)
 {
+	struct kfi_cq_attr cq_attr = { .format = KFI_CQ_FORMAT_DATA, .wait_obj = KFI_WAIT_UNSPEC };
+	struct kfi_eq_attr eq_attr = { .wait_obj = KFI_WAIT_UNSPEC };
 	struct ep_pair *p = ep_listening(t, NULL);
 	struct sockaddr_in address = ep_address();
 	struct kfi_info *source;
+	struct kfid_cq *cq;
+	struct kfid_eq *eq;
 	struct kfid_pep *pep;
 	struct kfid_ep *ep;
 
 	if (!p)
 		return;
+	getinfo(t, &address, KFI_SOURCE);
+	getinfo(t, p->info->dest_addr, 0);
+	EACH_OPEN(t, "kfi_cq_open", &cq->fid,
+		  kfi_cq_open(p->side[0].domain, &cq_attr, &cq, NULL, NULL));
+	EACH_OPEN(t, "kfi_eq_open", &eq->fid,
+		  kfi_eq_open(p->side[0].fabric, &eq_attr, &eq, NULL, NULL));
 	source = ep_info(t, &address, KFI_SOURCE, 0);
 	if (source) {
 		EACH_OPEN(t, "kfi_endpoint", &ep->fid,
@@ -233,50 +269,73 @@ static void connect_case(struct kfi_test *t)
 	kfree(e);
 }
 
-/* How many kinds of transfers there are. */
-#define KINDS	8
-
-/* One transfer of each kind; its context is its number. */
-static ssize_t post(struct ep_pair *p, u8 *mem, struct kfid_mr *mr, unsigned int kind)
+/* No, which who asked is told; where the connection manager has no memory for that, the call says so. */
+static bool reject_once(struct kfi_test *t, struct ep_event *e, unsigned int nth)
 {
-	struct kfid_ep *ep = p->side[0].ep;
-	struct kvec kv[2] = { { mem, 8 }, { mem + 16, 8 } };
-	void *context = (void *)(unsigned long)(kind + 1);
-	struct kfi_rma_iov iov[3] = {
-		{ mr->iova, 4, kfi_mr_key(mr) },
-		{ mr->iova + 32, 8, kfi_mr_key(mr) },
-		{ mr->iova + 48, 4, kfi_mr_key(mr) },
-	};
-	struct kfi_msg_rma pieces = {
-		.type = KFI_KVEC,
-		.msg_iov = kv,
-		.iov_count = 2,
-		.rma_iov = iov,
-		.rma_iov_count = 3,
-		.context = context,
-	};
-	u64 one = 1;
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct kfi_eq_err_entry err;
+	bool failed = false;
+	int ret;
 
-	switch (kind) {
-	case 0:
-		return kfi_recv(p->side[1].ep, mem + LEN, LEN, NULL, 0, context);
-	case 1:
-		return kfi_sendv(ep, kv, NULL, 2, 0, context);
-	case 2:
-		return kfi_write(ep, mem, 8, NULL, 0, mr->iova, kfi_mr_key(mr), context);
-	case 3:
-		return kfi_readv(ep, kv, NULL, 2, 0, mr->iova, kfi_mr_key(mr), context);
-	case 4:
-		return kfi_inject(ep, mem, 8, 0);
-	case 5:
-		return kfi_writemsg(ep, &pieces, KFI_COMPLETION);
-	case 6:
-		return kfi_atomic(ep, &one, 1, NULL, 0, mr->iova, kfi_mr_key(mr), KFI_UINT64,
-				  KFI_SUM, context);
-	default:
-		return kfi_fetch_atomic(ep, &one, 1, NULL, mem, NULL, 0, mr->iova, kfi_mr_key(mr),
-					KFI_UINT64, KFI_SUM, context);
+	if (!p)
+		return false;
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+	if (ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e)) {
+		arm(nth);
+		ret = kfi_reject(p->pep, e->entry.info->handle, "no", 2);
+		failed = disarm();
+		if (ret)
+			expect_errno(t, "kfi_reject", ret, nth, failed);
+		kfi_freeinfo(e->entry.info);
+		if (!ret)
+			ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ECONNREFUSED, &err);
 	}
+	ep_pair_close(t, p);
+	return failed;
+}
+
+/*
+ * Both are told that it is over; but where the connection manager had no memory to tell the peer, that
+ * one finds out when it wants something.
+ */
+static bool shutdown_once(struct kfi_test *t, struct ep_event *e, unsigned int nth)
+{
+	struct ep_pair *p = ep_connected(t, NULL);
+	struct kfi_cq_data_entry none;
+	struct kfi_cq_err_entry err;
+	bool failed;
+	int i;
+
+	if (!p)
+		return false;
+	arm(nth);
+	EXPECT_EQ(t, kfi_shutdown(p->side[0].ep, 0), 0);
+	failed = disarm();
+	if (failed && !kfi_send(p->side[1].ep, e, sizeof(*e), NULL, 0, e)) {
+		EXPECT_EQ(t, kfi_cq_sread(p->side[1].tx, &none, 1, NULL, EP_WAIT_MS), -KFI_EAVAIL);
+		EXPECT_EQ(t, kfi_cq_readerr(p->side[1].tx, &err, 0), 1);
+	}
+	for (i = 0; i < 2; i++)
+		ep_event(t, p->side[i].eq, KFI_SHUTDOWN, &p->side[i].ep->fid, e);
+	ep_pair_close(t, p);
+	return failed;
+}
+
+static void end_case(struct kfi_test *t)
+{
+	struct ep_event *e = kzalloc_obj(*e);
+	unsigned int nth, rejects, shutdowns;
+
+	if (!EXPECT(t, e, "no memory"))
+		return;
+	for (nth = 1; nth < MAX_NTH && !t->failures && reject_once(t, e, nth); nth++)
+		;
+	rejects = nth - 1;
+	for (nth = 1; nth < MAX_NTH && !t->failures && shutdown_once(t, e, nth); nth++)
+		;
+	shutdowns = nth - 1;
+	ktap_note("%u failed in kfi_reject, %u in kfi_shutdown", rejects, shutdowns);
+	kfree(e);
 }
 
 static void post_case(struct kfi_test *t)
@@ -296,38 +355,28 @@ static void post_case(struct kfi_test *t)
 	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, mem + 2 * LEN, LEN,
 				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 4, 0, &mr, NULL), 0))
 		goto out;
-	for (kind = 0; kind < KINDS; kind++) {
+	for (kind = 0; kind < EP_KINDS; kind++) {
 		failed = true;
 		for (nth = 1; failed && nth < MAX_NTH && !t->failures; nth++) {
-			void *context = (void *)(unsigned long)(kind + 1);
-			struct kfi_cq_data_entry entry;
-
 			/* A message needs a receive. */
-			if (kind == 1 || kind == 4)
-				EXPECT_EQ(t, post(p, mem, mr, 0), 0);
+			if (ep_kind_needs_receive(kind))
+				EXPECT_EQ(t, ep_kind_post(p, mem, mr, 0), 0);
 			arm(nth);
-			ret = post(p, mem, mr, kind);
+			ret = ep_kind_post(p, mem, mr, kind);
 			failed = disarm();
 			if (ret) {
 				refused++;
 				expect_errno(t, "posting", ret, nth, failed);
 				ep_nothing(t, p->side[0].tx);
 				/* As it would have been. */
-				EXPECT_EQ(t, post(p, mem, mr, kind), 0);
+				EXPECT_EQ(t, ep_kind_post(p, mem, mr, kind), 0);
 			}
-			if (kind == 0)
-				EXPECT_EQ(t, post(p, mem, mr, 1), 0);
-			if (kind == 0 || kind == 1 || kind == 4)
-				EXPECT_EQ(t, kfi_cq_sread(p->side[1].rx, &entry, 1, NULL, EP_WAIT_MS), 1);
-			if (kind != 4) {
-				context = kind ? context : (void *)2;
-				EXPECT_EQ(t, kfi_cq_sread(p->side[0].tx, &entry, 1, NULL, EP_WAIT_MS), 1);
-				EXPECT(t, entry.op_context == context, "a completion of something else");
-			}
+			ep_kind_ends(t, p, mem, mr, kind);
 		}
 	}
 	ep_nothing(t, p->side[0].tx);
 	ep_nothing(t, p->side[1].rx);
+	EXPECT(t, refused || !strcmp(kfi_provider_name, "loop"), "no allocation has failed");
 	ktap_note("posting: %u refusals", refused);
 out:
 	if (mr)
@@ -376,6 +425,7 @@ static void region_case(struct kfi_test *t)
 				failed = disarm();
 		}
 	}
+	EXPECT(t, refused || !strcmp(kfi_provider_name, "loop"), "no allocation has failed");
 	ktap_note("enabling: %u refusals", refused);
 	/* The connection goes on. */
 	EXPECT_EQ(t, kfi_recv(p->side[1].ep, mem, LEN, NULL, 0, mem), 0);
@@ -414,6 +464,8 @@ static void close_case(struct kfi_test *t)
 static const struct kfi_case cases[] = {
 	{ "open", open_case },
 	{ "connect", connect_case },
+	{ "handlers", ep_handlers_case },
+	{ "end", end_case },
 	{ "post", post_case },
 	{ "region", region_case },
 	{ "shared", shared_case },

@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 
 #include "busy.h"
+#include "kinds.h"
 #include "suites.h"
 
 #define RECEIVES	16
@@ -40,10 +41,13 @@ static void all_ended(struct kfi_test *t, struct kfid_cq *rx)
 }
 
 /* Nothing can be done any more, and nothing is lost by trying. */
-static void all_refused(struct kfi_test *t, struct ep_pair *p, u8 *mem)
+static void all_refused(struct kfi_test *t, struct ep_pair *p, u8 *mem, struct kfid_mr *mr)
 {
+	unsigned int kind;
 	struct ep_side *s;
 
+	for (kind = 0; kind < EP_KINDS; kind++)
+		EXPECT_EQ(t, ep_kind_post(p, mem, mr, kind), -KFI_ENOTCONN);
 	for (s = p->side; s < p->side + 2; s++) {
 		EXPECT_EQ(t, kfi_send(s->ep, mem, 8, NULL, 0, NULL), -KFI_ENOTCONN);
 		EXPECT_EQ(t, kfi_recv(s->ep, mem, 8, NULL, 0, NULL), -KFI_ENOTCONN);
@@ -81,7 +85,10 @@ static bool shared_open(struct kfi_test *t, struct ep_pair *p, u8 *mem, struct k
 
 static void gone_case(struct kfi_test *t)
 {
-	struct ep_wants binds = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
+	struct ep_wants binds = {
+		.mr_mode = EP_MODE | KFI_MR_ENDPOINT,
+		.caps = KFI_MSG | KFI_RMA | KFI_ATOMIC,
+	};
 	struct ep_pair *p = ep_connected(t, &binds), *waiting = ep_listening(t, NULL);
 	struct kfid_mr *mrs[2] = {};
 	u8 *mem = kzalloc((RECEIVES + 1) * LEN, GFP_KERNEL);
@@ -129,7 +136,7 @@ static void gone_case(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_eq_readerr(waiting->side[0].eq, &err, 0), sizeof(err));
 		EXPECT(t, err.fid == &waiting->side[0].ep->fid, "an error about another object");
 	}
-	all_refused(t, p, mem);
+	all_refused(t, p, mem, mrs[0]);
 	/* Of what was in full swing each has ended, too. */
 	busy_end(t, busy);
 	/* The request went with its device. */

@@ -94,6 +94,9 @@ extern char *kfi_address;
  */
 extern bool kfi_iwarp;
 
+/* Set, while a suite runs, when what it waits for was done from outside. */
+extern bool kfi_go;
+
 struct kfi_info *env_hints(void);
 int env_getinfo(struct kfi_info **info);
 int env_open_domain(struct kfi_info *info, struct kfid_fabric **fabric,

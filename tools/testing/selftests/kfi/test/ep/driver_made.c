@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The driver doesn't make, change or end what an endpoint consists of, and doesn't take the registration
+ * of a region.
+ */
+#include "attempt.h"
+#include "driver.h"
+#include "kinds.h"
+
+#define LEN	PAGE_SIZE
+
+/* Connects again and again, until each of the calls has failed once; then it succeeds. */
+static void make(struct kfi_test *t, enum kfi_inject_op op)
+{
+	struct ep_pair *p = ep_listening(t, NULL);
+	unsigned int skip, came[EP_OUTCOMES] = {};
+	struct ib_device *dev = p ? driver_wrap(t, &p->side[0]) : NULL;
+	enum ep_outcome outcome;
+	struct driver_step step;
+	bool failed = dev;
+
+	for (skip = 0; failed && !t->failures; skip++) {
+		ep_attempt_close(t, p);
+		step = driver_fails(op, skip);
+		outcome = ep_attempt(t, p);
+		failed = driver_failed(&step);
+		came[outcome]++;
+		EXPECT(t, failed || outcome == EP_UP, "no connection, and nothing has failed");
+	}
+	EXPECT(t, came[EP_REFUSED] + came[EP_FAILED], "nothing has failed");
+	ktap_note("operation %d: %u up, %u refused, %u failed", op, came[EP_UP], came[EP_REFUSED],
+		  came[EP_FAILED]);
+	if (dev)
+		kfi_inject_stop(dev);
+	if (p)
+		ep_pair_close(t, p);
+}
+
+void driver_making_case(struct kfi_test *t)
+{
+	make(t, KFI_INJECT_CREATE_CQ);
+	make(t, KFI_INJECT_CREATE_QP);
+	make(t, KFI_INJECT_MODIFY_QP);
+}
+
+/* A connection ends whatever the driver says, and all that was posted ends with it: by this errno. */
+static void close_once(struct kfi_test *t, enum kfi_inject_op op, int err)
+{
+	struct ep_pair *p = ep_connected(t, NULL);
+	struct ib_device *dev = p ? driver_wrap(t, &p->side[0]) : NULL;
+	u8 *mem = kzalloc(LEN, GFP_KERNEL);
+	int i;
+
+	if (dev && EXPECT(t, mem, "no memory")) {
+		for (i = 0; i < 3; i++)
+			EXPECT_EQ(t, kfi_recv(p->side[0].ep, mem, LEN, NULL, 0, mem + i), 0);
+		kfi_inject_fail(op, -EIO, 0, UINT_MAX);
+		EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
+		p->side[0].ep = NULL;
+		EXPECT(t, kfi_inject_calls(op), "nothing was called");
+		kfi_inject_fail(op, 0, 0, 0);
+		for (i = 0; i < 3; i++)
+			ep_failed_op(t, p->side[0].rx, mem + i, err, NULL);
+		ep_nothing(t, p->side[0].rx);
+	}
+	if (dev)
+		kfi_inject_stop(dev);
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
+
+void driver_closing_case(struct kfi_test *t)
+{
+	/* A queue pair that won't fail flushes nothing: that is waited for, as long as for any request. */
+	close_once(t, KFI_INJECT_MODIFY_QP, KFI_ETIMEDOUT);
+	close_once(t, KFI_INJECT_POST_TO_PEER, KFI_ECANCELED);
+	close_once(t, KFI_INJECT_POST_RECV, KFI_ECANCELED);
+}
+
+/* A region of the first side, and a peer that may write to it. */
+struct regions {
+	struct ep_pair *p;
+	struct ib_device *dev;
+	struct kfid_mr *mr;
+	u8 *mem;
+};
+
+static bool regions_open(struct kfi_test *t, struct regions *r)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
+
+	*r = (struct regions) { .p = ep_connected(t, &wants), .mem = kzalloc(2 * LEN, GFP_KERNEL) };
+	if (!r->p || !EXPECT(t, r->mem, "no memory") ||
+	    !EXPECT_EQ(t, kfi_mr_reg(r->p->side[0].domain, r->mem, LEN, KFI_REMOTE_WRITE, 0, 9, 0,
+				     &r->mr, NULL), 0) ||
+	    !EXPECT_EQ(t, kfi_mr_bind(r->mr, &r->p->side[0].ep->fid, 0), 0))
+		return false;
+	r->dev = driver_wrap(t, &r->p->side[0]);
+	return r->dev;
+}
+
+static void regions_close(struct kfi_test *t, struct regions *r)
+{
+	if (r->dev)
+		kfi_inject_stop(r->dev);
+	if (r->mr)
+		EXPECT_EQ(t, kfi_close(&r->mr->fid), 0);
+	if (r->p)
+		ep_pair_close(t, r->p);
+	kfree(r->mem);
+}
+
+/* The peer writes, and doesn't get there. */
+static void expect_out_of_reach(struct kfi_test *t, struct regions *r, u64 at, u64 key)
+{
+	struct ep_side *s = &r->p->side[1];
+	struct kfi_cq_err_entry err = {};
+	struct kfi_cq_data_entry done;
+	ssize_t ret;
+
+	memset(r->mem + LEN, 0x77, LEN);
+	ret = kfi_write(s->ep, r->mem + LEN, LEN, NULL, 0, at, key, r);
+	if (ret)
+		EXPECT_EQ(t, ret, -KFI_ENOTCONN);
+	else if (EXPECT_EQ(t, kfi_cq_sread(s->tx, &done, 1, NULL, EP_WAIT_MS), -KFI_EAVAIL))
+		EXPECT_EQ(t, kfi_cq_readerr(s->tx, &err, 0), 1);
+	EXPECT(t, !memchr_inv(r->mem, 0, LEN), "it was written to");
+}
+
+/* A region of an endpoint whose registration, or whose invalidation, the driver doesn't take. */
+void driver_regions_case(struct kfi_test *t)
+{
+	struct ep_event *e = kzalloc_obj(*e);
+	struct driver_step step;
+	struct regions r;
+	u64 at, key;
+	int i;
+
+	/* It is accepted, since it may go with others, and ends with the connection. */
+	if (regions_open(t, &r) && EXPECT(t, e, "no memory")) {
+		step = driver_fails(KFI_INJECT_POST_REG, 0);
+		EXPECT_EQ(t, kfi_mr_enable(r.mr), 0);
+		EXPECT(t, driver_failed(&step), "nothing was posted");
+		for (i = 0; i < 2; i++)
+			ep_event(t, r.p->side[i].eq, KFI_SHUTDOWN, &r.p->side[i].ep->fid, e);
+		expect_out_of_reach(t, &r, r.mr->iova, kfi_mr_key(r.mr));
+	}
+	regions_close(t, &r);
+	/* It is out of reach when the close has returned, whatever that takes. */
+	if (regions_open(t, &r)) {
+		EXPECT_EQ(t, kfi_mr_enable(r.mr), 0);
+		at = r.mr->iova;
+		key = kfi_mr_key(r.mr);
+		kfi_inject_fail(KFI_INJECT_POST_INV, DRIVER_SAYS, 0, UINT_MAX);
+		EXPECT_EQ(t, kfi_close(&r.mr->fid), 0);
+		r.mr = NULL;
+		EXPECT(t, kfi_inject_calls(KFI_INJECT_POST_INV), "nothing was posted");
+		expect_out_of_reach(t, &r, at, key);
+	}
+	regions_close(t, &r);
+	kfree(e);
+}
