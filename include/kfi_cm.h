@@ -167,8 +167,8 @@ static inline int kfi_accept(struct kfid_ep *ep, const void *param, size_t param
  *
  * Context: Process context; may sleep. It may be called in the handler of an event queue.
  * Return: 0, -KFI_EINVAL if @pep is NULL, @paramlen is too large, or @connreq is no request that
- * waits at this endpoint, such as one that an endpoint was opened for; -KFI_ENOMEM if it is rejected,
- * but there is no memory to tell the peer, which gives up in its own time; or -KFI_ENOSYS.
+ * waits at this endpoint, such as one that an endpoint was opened for; -KFI_ENOMEM if it is forgotten,
+ * but there is no memory to tell the peer, which asks again: a new request; or -KFI_ENOSYS.
  */
 static inline int kfi_reject(struct kfid_pep *pep, kfid_t connreq, const void *param,
 			     size_t paramlen)

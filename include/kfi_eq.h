@@ -133,7 +133,8 @@ struct kfi_eq_entry {
  * @context: The context given with the operation.
  * @data: Depends on the operation.
  * @err: The errno, positive.
- * @prov_errno: The provider's own number for it, see kfi_eq_strerror(). For registrations: @err.
+ * @prov_errno: The provider's own number for it, see kfi_eq_strerror(). For registrations: @err; for
+ *	connections the negative of an errno, or a number of the provider's.
  * @err_data: More about it, valid until the queue is read again; or NULL.
  * @err_data_size: Length of @err_data, in bytes.
  */

@@ -13,6 +13,12 @@
 struct ib_device;
 struct ib_pd;
 
+/*
+ * The prov_errno of a connection that a peer or its connection manager has rejected is this and the
+ * connection manager's reason (enum ib_cm_rej_reason); over iWARP it is the negative of an errno.
+ */
+#define KFI_VERBS_REJECTED	0x10000
+
 /* The extension's name, for kfi_open_ops() on the fid of a domain of the provider "verbs". */
 #define KFI_VERBS_DOM_OPS_1	"verbs_dom_ops_v1"
 

@@ -56,6 +56,7 @@ pub use self::{
     },
     endpoint::Endpoint,
     event::{
+        rejection,
         Established,
         Event,
         Events,

@@ -45,16 +45,16 @@ pub(crate) fn ecanceled() -> Error {
     }
 }
 
-/// Connection aborted.
+/// Connection reset by peer.
 #[inline]
-pub(crate) fn econnaborted() -> Error {
+pub(crate) fn econnreset() -> Error {
     #[cfg(kernel_7_3)]
     {
-        kernel::error::code::ECONNABORTED
+        kernel::error::code::ECONNRESET
     }
     #[cfg(not(kernel_7_3))]
     {
-        Error::from_errno(-103)
+        Error::from_errno(-104)
     }
 }
 

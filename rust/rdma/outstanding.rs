@@ -117,6 +117,13 @@ impl Outstanding {
         (waited_for, begun.wrapping_sub(under_way))
     }
 
+    /// Whether all requests have ended, and nobody is about to post one. Any context.
+    pub(crate) fn is_idle(&self) -> bool {
+        // One that drains takes no credit, but gives one back.
+        let free = self.slots.iter().all(Slot::is_free);
+        free && self.standing.credits.left() >= self.depth()
+    }
+
     /// What broke the queue, if anything has. Any context.
     pub(crate) fn broken(&self) -> Option<WcStatus> {
         self.standing.broken()

@@ -87,7 +87,8 @@ impl<W, F: FnOnce(Ended<W>) + Send + 'static> Then<W> for F {
     }
 }
 
-/// A request that has ended.
+/// A request that has ended. Made by this crate only: it is believed.
+#[non_exhaustive]
 pub struct Ended<W> {
     /// How; with what has come, if it was a receive.
     pub result: Result<Arrival, WrError>,

@@ -133,7 +133,7 @@ impl provider::pep::Pep for Pep {
                 match incoming.reject(data) {
                     // It has forgotten the request before it looks for memory.
                     Err(error) if error == ENOMEM => Err(refused::not_told()),
-                    // It is rejected, or nobody asks any more.
+                    // It is rejected; or nobody asks any more, or there is no way to who does.
                     _ => Ok(()),
                 }
             }

@@ -87,4 +87,8 @@ impl provider::Fabric for Fabric {
             limits,
         ))
     }
+
+    fn words(&self, prov_errno: i32) -> Option<&'static CStr> {
+        refused::rejection(prov_errno)
+    }
 }

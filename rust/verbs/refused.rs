@@ -4,10 +4,12 @@
 
 use kernel::prelude::*;
 use kfabric::{
+    num,
     Errno,
     Refusal, //
 };
 use rdma::{
+    cm,
     Device,
     RefreshError,
     WrError, //
@@ -171,7 +173,25 @@ pub(crate) fn connecting(error: Error) -> Errno {
     known.unwrap_or(Errno::EHOSTUNREACH)
 }
 
-/// A request was rejected, of which its peer hears nothing.
+/// What the first reason of the connection manager's is of the provider's own numbers.
+const REJECTED: i32 = num::signed(kfi_bindings::KFI_VERBS_REJECTED);
+
+/// The `prov_errno` of a connection that was rejected for this reason, which is an errno over iWARP.
+pub(crate) fn rejected(reason: i32) -> i32 {
+    reason
+        .checked_add(REJECTED)
+        .filter(|_| reason > 0)
+        .unwrap_or(reason)
+}
+
+/// What such a number means, in words.
+pub(crate) fn rejection(prov_errno: i32) -> Option<&'static CStr> {
+    // They are bytes.
+    let reason = u8::try_from(prov_errno.checked_sub(REJECTED)?).ok()?;
+    Some(cm::rejection(reason.into()))
+}
+
+/// A request was forgotten, of which its peer hears nothing; it asks again.
 pub(crate) fn not_told() -> Refusal {
     Refusal::new(Errno::ENOMEM, c"no memory to tell the peer")
 }

@@ -117,7 +117,7 @@ impl Incoming {
     /// # Errors
     ///
     /// - `EINVAL`: too many bytes; it comes back.
-    /// - `ENOMEM`: it is rejected, but the peer can't be told; what comes back can't be answered.
+    /// - `ENOMEM`: it is over, but the peer can't be told, and may ask again; what comes back can't be answered.
     pub fn reject(mut self, data: &[u8]) -> Result<(), Refused<Self>> {
         match self.slot.reject(self.handle(), data) {
             Ok(()) => {

@@ -81,4 +81,10 @@ pub trait Fabric: Send + Sync {
         let why = c"the provider has no passive endpoints";
         Err(Refusal::new(Errno::ENOSYS, why))
     }
+
+    /// What the `prov_errno` of a connection that failed means, if it is the provider's own number. Any
+    /// context.
+    fn words(&self, _prov_errno: i32) -> Option<&'static CStr> {
+        None
+    }
 }

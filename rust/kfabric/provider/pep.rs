@@ -34,8 +34,8 @@ pub trait Pep: Send + Sync {
     ///
     /// # Errors
     ///
-    /// It is rejected even so.
+    /// It is over even so.
     ///
-    /// - `ENOMEM`: the peer can't be told.
+    /// - `ENOMEM`: the peer can't be told, and may ask again.
     fn reject(&self, request: KBox<dyn ConnRequest>, data: &[u8]) -> Result<(), Refusal>;
 }

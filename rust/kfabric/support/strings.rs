@@ -33,11 +33,14 @@ use kfi_bindings::{
 };
 use text::Text;
 
-/// What the `prov_errno` of an error entry of the core's means, which is a number of `kfi_errno.h`;
-/// an empty text for any other. Any context.
-pub(crate) fn prov_errno(number: c_int) -> &'static CStr {
-    let error = u32::try_from(number).ok().filter(|number| *number != 0);
-    error.and_then(errors::known).unwrap_or_default()
+/// What the `prov_errno` of an error entry means: what the provider says of it, if it is the provider's own
+/// number; otherwise it is one of `kfi_errno.h`, of either sign. An empty text for any other. Any context.
+pub(crate) fn words(by_provider: Option<&'static CStr>, prov_errno: c_int) -> &'static CStr {
+    let of_errno = || match prov_errno.unsigned_abs() {
+        0 => None,
+        error => errors::known(error),
+    };
+    by_provider.or_else(of_errno).unwrap_or_default()
 }
 
 /// `kfi_version()`: the version of the API. Any context.

@@ -39,7 +39,7 @@ pub struct Proposal<'a> {
     /// after 74 seconds.
     pub limit: u32,
     /// How long send requests may be under way on the connection without one of them ending, in
-    /// milliseconds, or a quarter of that longer; 0 is for ever.
+    /// milliseconds, or half of that longer; 0 is for ever.
     pub stall: u32,
 }
 

@@ -153,6 +153,12 @@ impl Endpoint {
         self.qp.drain(limit) & self.qp.drain_receives(limit)
     }
 
+    /// Whether something that was posted has failed. Any context.
+    pub(super) fn is_broken(&self) -> bool {
+        let queues = [self.qp.sends(), self.qp.receives()];
+        queues.iter().any(|queue| queue.broken().is_some())
+    }
+
     /// Becomes that of a connection. `EBUSY` if there is or was one.
     pub(super) fn take(&self) -> Result {
         self.taken.cmpxchg(false, true, Full).map_err(|_| EBUSY)?;

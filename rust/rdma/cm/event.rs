@@ -117,3 +117,10 @@ impl Step {
 pub const REJECTED_BY_CONSUMER: i32 = 28;
 /// The reason of a rejection where nobody listens.
 pub const REJECTED_NO_LISTENER: i32 = 8;
+
+/// The reason of a rejection in words, by the connection manager; not over iWARP, where it is an errno. Any
+/// context.
+pub fn rejection(reason: i32) -> &'static CStr {
+    // SAFETY: `ibcm_reject_msg` takes any value, and returns a string that is always there.
+    unsafe { CStr::from_char_ptr(b::ibcm_reject_msg(reason)) }
+}

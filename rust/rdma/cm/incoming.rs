@@ -177,7 +177,7 @@ impl Incoming {
     /// - `EBUSY` if the endpoint is or was another connection's.
     /// - `EINVAL` if there are too much private data.
     /// - `EXDEV` if the endpoint is of another device.
-    /// - ECONNABORTED if the peer has given up.
+    /// - ECONNRESET if the peer has given up.
     /// - What the connection manager or the driver says.
     pub fn accept(
         mut self,
@@ -199,7 +199,7 @@ impl Incoming {
         let pending = id.target().clone();
         Connection::with(id, line, |line, id| {
             if pending.gone.load(Relaxed) {
-                return Err(errno::econnaborted());
+                return Err(errno::econnreset());
             }
             id.set_timers(line.terms())?;
             line.endpoint().connect(id, Some(line.terms()))?;

@@ -227,7 +227,11 @@ impl Line {
             return self.end(id, Event::Disconnected);
         }
         self.endpoint.opens();
-        self.look_again(id);
+        match self.endpoint.is_broken() {
+            // By what came before it was known to be there: the peer finds out, or not.
+            true => self.doom(id, self.limit),
+            false => self.look_again(id),
+        }
         self.events.event(Event::Established(answer));
     }
 

@@ -97,6 +97,11 @@ impl Slot {
         self.owner.store(null_mut(), Relaxed);
     }
 
+    /// Whether nobody has it.
+    pub(super) fn is_free(&self) -> bool {
+        self.owner.load(Relaxed).is_null()
+    }
+
     /// Takes the owner out, if it is that one.
     pub(super) fn forget(&self, owner: NonNull<Owner>) -> bool {
         let owner = owner.as_ptr();

@@ -10,6 +10,7 @@ use crate::{
     outstanding::Outstanding,
     raw_wr::RawWr,
     waiter::Waiter,
+    wc::WcStatus,
     wr::WorkRequest, //
 };
 
@@ -18,8 +19,8 @@ impl<S> Qp<S> {
     /// returns whether that is so. Sleeps at most so many seconds, or as the driver does, if it
     /// drains queues itself.
     ///
-    /// The queue pair must be in error, and nobody post any more: whatever comes after this may be
-    /// outstanding still.
+    /// The queue pair must be in error, or this may take all that time; nothing more can be posted from now
+    /// on. What somebody is just about to post may be outstanding still.
     pub fn drain(&self, limit: u32) -> bool {
         // SAFETY: The queue pair is there as long as `self`.
         let by_driver = || unsafe { rdma_bindings::rdma_helper_drain_sq(self.as_raw()) };
@@ -61,14 +62,16 @@ impl<S> Qp<S> {
         last: RawWr,
         limit: u32,
     ) -> bool {
+        // Completions lead to requests as long as there are any.
+        queue.break_by(WcStatus::FLUSHED);
         // What is flushed is told by softirq meanwhile.
         let _listening = entries.map(|entries| entries.cq().listen());
         // Some drivers have their own way.
         let drained = by_driver() || self.drained_by_request(queue, last, limit);
         if drained {
             queue.end_silent();
-            // Completions don't lead to the requests any more.
-            if let Some(entries) = entries {
+            // Completions don't lead to the requests any more, unless somebody has posted meanwhile.
+            if let Some(entries) = entries.filter(|_| queue.is_idle()) {
                 entries.drained();
             }
         }

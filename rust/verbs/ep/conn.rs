@@ -76,6 +76,18 @@ enum Stage {
     Over,
 }
 
+impl Stage {
+    /// A connection was begun, or could not be: that was the endpoint's only attempt all the same.
+    fn begin(&mut self, begun: Result<Connection>) -> Result<(), Refusal> {
+        let (stage, result) = match begun {
+            Ok(connection) => (Self::Begun(connection), Ok(())),
+            Err(error) => (Self::Over, Err(refused::no_connection(error))),
+        };
+        *self = stage;
+        result
+    }
+}
+
 /// The connection of an endpoint, from before there is one.
 #[pin_data]
 pub(super) struct Conn {
@@ -139,8 +151,7 @@ impl Conn {
             _ => return Err(refused::connected_before()),
         }
         let begun = Connection::open(endpoint, self.source, peer, &proposal(data, bounds), events);
-        *stage = Stage::Begun(begun.map_err(refused::no_connection)?);
-        Ok(())
+        stage.begin(begun)
     }
 
     /// Accepts the request that there is. May sleep.
@@ -157,9 +168,7 @@ impl Conn {
         };
         let none = Refusal::new(Errno::EOPBADSTATE, c"made to answer no request");
         let request = answers.take().ok_or(none)?;
-        let begun = request.accept(endpoint, &proposal(data, bounds), events);
-        *stage = Stage::Begun(begun.map_err(refused::no_connection)?);
-        Ok(())
+        stage.begin(request.accept(endpoint, &proposal(data, bounds), events))
     }
 
     /// Takes the connection down, if there is one. May sleep.
@@ -303,10 +312,14 @@ impl rdma::cm::Events for Telling {
         match event {
             Event::Established(answer) => events.connected(answer.private_data),
             // What the peer's consumer hasn't said is not for this one.
-            Event::Rejected(answer) if answer.reason == REJECTED_BY_CONSUMER => {
-                failed(Errno::ECONNREFUSED, answer.reason, answer.private_data)
+            Event::Rejected(answer) => {
+                let data = match answer.reason {
+                    REJECTED_BY_CONSUMER => answer.private_data,
+                    _ => &[],
+                };
+                let number = refused::rejected(answer.reason);
+                failed(Errno::ECONNREFUSED, number, data)
             }
-            Event::Rejected(answer) => failed(Errno::ECONNREFUSED, answer.reason, &[]),
             Event::Failed { error, .. } => {
                 failed(refused::connecting(error), error.to_errno(), &[])
             }

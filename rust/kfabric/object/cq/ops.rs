@@ -255,10 +255,7 @@ unsafe extern "C" fn strerror(
 ) -> *const c_char {
     // SAFETY: By the requirements of this function.
     let domain = unsafe { object(cq) }.parent();
-    let words = domain.provider().words(prov_errno).unwrap_or_else(|| {
-        // Where there is no number of the provider's, it is the negative of an errno.
-        strings::prov_errno(prov_errno.checked_abs().unwrap_or(0))
-    });
+    let words = domain.provider().words(prov_errno);
     // SAFETY: By the requirements of this function.
-    unsafe { tell(words, buf, len) }
+    unsafe { tell(strings::words(words, prov_errno), buf, len) }
 }

@@ -54,16 +54,19 @@ pub(super) static OPS: Table<kfi_ops_eq> = Table(kfi_ops_eq {
 ///
 /// # Safety
 ///
-/// As the C API demands: `buf` is null or has room for `len` bytes.
+/// As the C API demands: `eq` is an open queue, and `buf` is null or has room for `len` bytes.
 unsafe extern "C" fn strerror(
-    _eq: *mut kfid_eq,
+    eq: *mut kfid_eq,
     prov_errno: c_int,
     _err_data: *const c_void,
     buf: *mut c_char,
     len: usize,
 ) -> *const c_char {
     // SAFETY: By the requirements of this function.
-    unsafe { tell(strings::prov_errno(prov_errno), buf, len) }
+    let fabric = unsafe { object(eq) }.parent();
+    let words = fabric.provider().words(prov_errno);
+    // SAFETY: By the requirements of this function.
+    unsafe { tell(strings::words(words, prov_errno), buf, len) }
 }
 
 /// The queue that C calls an operation on.

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Connecting, refusing to, and taking connections down. */
+#include <linux/delay.h>
+
+#include <kfi_verbs_ext.h>
+
 #include "ep.h"
 
 /* Private data go both ways, and are cut to the room that the reader has. */
@@ -71,12 +75,66 @@ void ep_reject_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_reject(p->pep, e->entry.info->handle, data, CM_REJECT), -KFI_EINVAL);
 	kfi_freeinfo(e->entry.info);
 	ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ECONNREFUSED, &err);
+	if (!strcmp(kfi_provider_name, "verbs") && !kfi_iwarp) {
+		const char *words = kfi_eq_strerror(p->side[0].eq, err.prov_errno, NULL, NULL, 0);
+
+		EXPECT(t, err.prov_errno >= KFI_VERBS_REJECTED && strstr(words, "consumer"),
+		       "%d means \"%s\"", err.prov_errno, words);
+	}
 	if (EXPECT(t, err.err_data && err.err_data_size >= CM_REJECT, "no data of the peer's"))
 		EXPECT(t, pattern_is(err.err_data, CM_REJECT, 5), "other private data");
 	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), -KFI_EOPBADSTATE);
 out:
 	kfree(e);
 	ep_pair_close(t, p);
+}
+
+/* Who asked has left before the answer, which is told by the call or by an event; or it is too early for that. */
+static bool left_early(struct kfi_test *t, unsigned int ms)
+{
+	static const struct ep_wants none;
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct ep_event *e = kzalloc_obj(*e);
+	struct kfi_eq_err_entry err;
+	bool told = false;
+	u32 event;
+	int ret;
+
+	if (!p || !EXPECT(t, e, "no memory"))
+		goto out;
+	EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+	if (!ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e))
+		goto out;
+	EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
+	p->side[0].ep = NULL;
+	if (ep_open(t, &p->side[1], e->entry.info, &none)) {
+		msleep(ms);
+		ret = kfi_accept(p->side[1].ep, NULL, 0);
+		told = ret == -KFI_ECONNRESET;
+		if (told) {
+			EXPECT_EQ(t, kfi_accept(p->side[1].ep, NULL, 0), -KFI_EOPBADSTATE);
+		} else if (EXPECT_EQ(t, ret, 0) &&
+			   kfi_eq_read(p->side[1].eq, &event, e, sizeof(*e), 0) == -KFI_EAVAIL) {
+			told = true;
+			ep_failed(t, p->side[1].eq, &p->side[1].ep->fid, KFI_ECONNRESET, &err);
+		}
+	}
+	kfi_freeinfo(e->entry.info);
+out:
+	if (p)
+		ep_pair_close(t, p);
+	kfree(e);
+	return told;
+}
+
+void ep_left_case(struct kfi_test *t)
+{
+	unsigned int ms;
+
+	for (ms = 1; ms <= 8192 && !t->failures; ms *= 2)
+		if (left_early(t, ms))
+			return;
+	EXPECT(t, t->failures, "who answers isn't told");
 }
 
 /* Nobody listens: an error event. */

@@ -9,6 +9,7 @@
 static const struct kfi_case cases[] = {
 	{ "data", ep_data_case },
 	{ "reject", ep_reject_case },
+	{ "left", ep_left_case },
 	{ "nobody", ep_nobody_case },
 	{ "shutdown", ep_shutdown_case },
 	{ "closing", ep_closing_case },

@@ -121,6 +121,7 @@ void ep_nothing(struct kfi_test *t, struct kfid_cq *cq);
 /* connect.c */
 void ep_data_case(struct kfi_test *t);
 void ep_reject_case(struct kfi_test *t);
+void ep_left_case(struct kfi_test *t);
 void ep_nobody_case(struct kfi_test *t);
 void ep_shutdown_case(struct kfi_test *t);
 void ep_closing_case(struct kfi_test *t);

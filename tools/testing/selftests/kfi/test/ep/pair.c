@@ -241,6 +241,8 @@ void ep_failed(struct kfi_test *t, struct kfid_eq *eq, struct kfid *fid, int err
 	EXPECT_EQ(t, kfi_eq_readerr(eq, entry, 0), sizeof(*entry));
 	EXPECT_EQ(t, entry->err, err);
 	EXPECT(t, entry->fid == fid, "an error about another object");
+	EXPECT(t, *kfi_eq_strerror(eq, entry->prov_errno, NULL, NULL, 0), "no words for %d",
+	       entry->prov_errno);
 }
 
 bool ep_completed(struct kfi_test *t, struct kfid_cq *cq, void *context, u64 flags,
