@@ -86,7 +86,13 @@ fn begin(
 ) -> Result<(), Refusal> {
     let msg = endpoint.transferring()?;
     if msg.phase().get() == Phase::New {
-        endpoint.enable()?;
+        // Somebody else may have done so meanwhile.
+        endpoint
+            .enable()
+            .or_else(|refusal| match msg.phase().get() {
+                Phase::New => Err(refusal),
+                _ => Ok(()),
+            })?;
     }
     msg.begin(data, most, begin)
 }

@@ -51,6 +51,7 @@ static const struct kfi_case cases[] = {
 	{ "sendmore", ep_sendmore_case },
 	{ "backlog", ep_backlog_case },
 	{ "named", ep_named_case },
+	{ "at_once", ep_at_once_case },
 	{ "handled", ep_handled_case },
 	{ "options", ep_options_case },
 	{ "stall", ep_stall_case },

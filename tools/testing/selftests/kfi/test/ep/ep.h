@@ -163,6 +163,9 @@ void ep_sendmore_case(struct kfi_test *t);
 void ep_backlog_case(struct kfi_test *t);
 void ep_named_case(struct kfi_test *t);
 
+/* together.c */
+void ep_at_once_case(struct kfi_test *t);
+
 /* options.c */
 void ep_options_case(struct kfi_test *t);
 void ep_stall_case(struct kfi_test *t);
