@@ -27,13 +27,15 @@ use rdma::{
         Invalidation,
         LentMr, //
     },
-    request::NotPosted,
     sg::Memory, //
 };
 
 /// How often memory is asked for by who can't go on without, and at which intervals.
 const ATTEMPTS: u32 = 100;
 const A_MOMENT: Delta = Delta::from_millis(10);
+
+/// How many of these intervals a second has.
+const MOMENTS: u32 = 100;
 
 impl Inner {
     /// Has a region registered, at once or, if there is `more` to come, in one go with that; returns `false`,
@@ -61,21 +63,38 @@ impl Inner {
     /// Sees to it that the registration of a region ends. Sleeps until it has, or the endpoint is over.
     pub(crate) fn settle(&self, mr: &LentMr<Memory>) {
         self.conn.fates().remove(mr.fate());
-        let limit = params::wr_timeout();
-        let settled = mr.is_settled()
-            || match self.nudge(mr) {
-                Ok(Some(invalidation)) => invalidation.wait(limit) && mr.is_settled(),
-                Ok(None) => mr.wait(limit),
-                Err(_) => false,
-            };
-        if !settled {
+        if !self.await_end(mr, params::wr_timeout()) {
             // Nothing else tells.
             self.end();
         }
     }
 
+    /// Waits until the registration of a region has ended, for about so many seconds at most, and returns
+    /// whether it has. Sleeps.
+    fn await_end(&self, mr: &LentMr<Memory>, limit: u32) -> bool {
+        for _ in 0..limit.saturating_mul(MOMENTS) {
+            if mr.is_settled() {
+                return true;
+            }
+            match self.nudge(mr) {
+                Ok(Some(invalidation)) => return invalidation.wait(limit) && mr.is_settled(),
+                Ok(None) => return mr.wait(limit),
+                // No room: what ends next gives some, and may have been behind it.
+                Err(error) if error == EAGAIN => fsleep(A_MOMENT),
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
     /// Posts something behind the registration of a region, which tells that that has ended: an invalidation,
-    /// which the device does without the peer. `None` if there is something behind it. May sleep.
+    /// which the device does without the peer. `None` if there is something behind it. May sleep, but not for
+    /// long.
+    ///
+    /// # Errors
+    ///
+    /// - `EAGAIN`: the queue is full, perhaps of what is before it.
+    /// - Others: there is no connection any more, or no memory.
     fn nudge(&self, mr: &LentMr<Memory>) -> Result<Option<Invalidation>> {
         if mr.fate().is_invalidated() {
             // There is something behind it, by which the peer has got the key.
@@ -93,11 +112,8 @@ impl Inner {
             request = mr.invalidate();
         }
         let (request, invalidation) = request?;
-        match self.conn.give(endpoint, request, false, Giving::Told) {
-            Ok(()) => Ok(Some(invalidation)),
-            // There is something behind it, or before it that fails.
-            Err(NotPosted { error, .. }) if error == EAGAIN => Ok(None),
-            Err(NotPosted { error, .. }) => Err(error),
-        }
+        let given = self.conn.give(endpoint, request, false, Giving::Told);
+        given.map_err(|not| not.error)?;
+        Ok(Some(invalidation))
     }
 }

@@ -59,6 +59,8 @@ static const struct kfi_case cases[] = {
 	{ "regions_refused", ep_regions_refused_case },
 	{ "regions_ends", ep_regions_ends_case },
 	{ "regions_many", ep_regions_many_case },
+	{ "regions_behind", ep_regions_behind_case },
+	{ "regions_repeated", ep_regions_repeated_case },
 	{ "regions_down", ep_regions_down_case },
 	{ "regions_falling", ep_regions_falling_case },
 	{ "shared", ep_shared_case },

@@ -176,6 +176,10 @@ void ep_regions_refused_case(struct kfi_test *t);
 void ep_regions_ends_case(struct kfi_test *t);
 void ep_regions_many_case(struct kfi_test *t);
 
+/* behind.c */
+void ep_regions_behind_case(struct kfi_test *t);
+void ep_regions_repeated_case(struct kfi_test *t);
+
 /* down.c */
 void ep_regions_down_case(struct kfi_test *t);
 void ep_regions_falling_case(struct kfi_test *t);
