@@ -68,6 +68,8 @@ struct ep_wants {
 	size_t rx_size;
 	size_t cq_size;
 	u64 bind_flags;
+	u64 recv_flags;
+	u64 op_flags;
 	int mr_mode;
 	u64 caps;
 	/* Whose receives it takes, if it shares them. */
@@ -136,10 +138,12 @@ void ep_inject_case(struct kfi_test *t);
 void ep_remote_data_case(struct kfi_test *t);
 void ep_order_case(struct kfi_test *t);
 void ep_truncated_case(struct kfi_test *t);
-void ep_selective_case(struct kfi_test *t);
 void ep_full_case(struct kfi_test *t);
 void ep_flushed_case(struct kfi_test *t);
 void ep_bad_memory_case(struct kfi_test *t);
+
+/* selective.c */
+void ep_selective_case(struct kfi_test *t);
 
 /* lists.c */
 void ep_lists_case(struct kfi_test *t);
@@ -158,16 +162,29 @@ void ep_rma_event_case(struct kfi_test *t);
 void ep_injects_case(struct kfi_test *t);
 void ep_counters_case(struct kfi_test *t);
 void ep_cancel_case(struct kfi_test *t);
-void ep_atomic_context_case(struct kfi_test *t);
 void ep_sendmore_case(struct kfi_test *t);
 void ep_backlog_case(struct kfi_test *t);
+
+/* contexts.c */
+void ep_atomic_context_case(struct kfi_test *t);
+
+/* names.c */
 void ep_named_case(struct kfi_test *t);
+void ep_hints_case(struct kfi_test *t);
+void ep_everything_case(struct kfi_test *t);
 
 /* together.c */
 void ep_at_once_case(struct kfi_test *t);
 
+/* terms.c */
+void ep_terms_case(struct kfi_test *t);
+
+/* limits.c */
+void ep_limits_case(struct kfi_test *t);
+
 /* options.c */
 void ep_options_case(struct kfi_test *t);
+void ep_unanswered_case(struct kfi_test *t);
 void ep_stall_case(struct kfi_test *t);
 
 /* regions.c */
@@ -179,6 +196,9 @@ void ep_regions_many_case(struct kfi_test *t);
 /* behind.c */
 void ep_regions_behind_case(struct kfi_test *t);
 void ep_regions_repeated_case(struct kfi_test *t);
+
+/* fence.c */
+void ep_regions_closed_case(struct kfi_test *t);
 
 /* down.c */
 void ep_regions_down_case(struct kfi_test *t);
@@ -202,6 +222,8 @@ void ep_atomics_both_case(struct kfi_test *t);
 void ep_pieces_case(struct kfi_test *t);
 void ep_pieces_refused_case(struct kfi_test *t);
 void ep_pieces_full_case(struct kfi_test *t);
+
+/* rawkey.c */
 void ep_raw_case(struct kfi_test *t);
 
 /* shared.c */

@@ -102,6 +102,15 @@ static void states_case(struct kfi_test *t)
 		refuses_all(t, waits, ep, mem, 0, -KFI_EOPBADSTATE);
 		EXPECT_EQ(t, kfi_close(&ep->fid), 0);
 	}
+	/* One that never has a peer, where there are such. */
+	waits->info->ep_attr->type = KFI_EP_RDM;
+	if (strcmp(kfi_provider_name, "loop")) {
+		EXPECT_EQ(t, kfi_endpoint(waits->side[0].domain, waits->info, &ep, NULL), -KFI_ENODATA);
+	} else if (EXPECT_EQ(t, kfi_endpoint(waits->side[0].domain, waits->info, &ep, NULL), 0)) {
+		refuses_all(t, waits, ep, mem, 0, -KFI_ENOSYS);
+		EXPECT_EQ(t, kfi_close(&ep->fid), 0);
+	}
+	waits->info->ep_attr->type = KFI_EP_MSG;
 	/* Enabled; only receives are taken. */
 	refuses_all(t, waits, waits->side[0].ep, mem, 1, -KFI_ENOTCONN);
 	EXPECT_EQ(t, kfi_connect(waits->side[0].ep, NULL, NULL, 0), 0);
@@ -275,6 +284,9 @@ static void rma(struct subject *s, struct ep_pair *p)
 	REFUSED(s, -KFI_EINVAL, kfi_writemsg(s->ep, NULL, 0));
 	REFUSED(s, -KFI_EBADFLAGS, kfi_readmsg(s->ep, &msg, UNKNOWN));
 	REFUSED(s, -KFI_EBADFLAGS, kfi_writemsg(s->ep, &msg, UNKNOWN));
+	/* These are for what is sent. */
+	REFUSED(s, -KFI_EBADFLAGS, kfi_readmsg(s->ep, &msg, KFI_INJECT));
+	REFUSED(s, -KFI_EBADFLAGS, kfi_readmsg(s->ep, &msg, KFI_REMOTE_CQ_DATA));
 	msg.rma_iov_count = 0;
 	REFUSED(s, -KFI_EINVAL, kfi_readmsg(s->ep, &msg, 0));
 	msg.rma_iov_count = limit + 1;

@@ -273,40 +273,6 @@ void ep_truncated_case(struct kfi_test *t)
 		ep_pair_close(t, p);
 }
 
-/* Only what asks for a completion has one. */
-void ep_selective_case(struct kfi_test *t)
-{
-	struct ep_wants wants = { .bind_flags = KFI_SELECTIVE_COMPLETION };
-	struct ep_pair *p = ep_connected(t, &wants);
-	struct buffers b = {};
-	struct kfi_msg msg = {};
-	struct kvec kv;
-	int i;
-
-	if (p && buffers_alloc(t, &b, 256)) {
-		fill(&b, 2);
-		kv = (struct kvec){ .iov_base = b.from, .iov_len = 16 };
-		msg.type = KFI_KVEC;
-		msg.msg_iov = &kv;
-		msg.iov_count = 1;
-		for (i = 0; i < 3; i++)
-			EXPECT_EQ(t, kfi_recv(p->side[1].ep, b.to, 256, NULL, 0, ctx(2)), 0);
-		EXPECT_EQ(t, kfi_send(p->side[0].ep, b.from, 16, NULL, 0, ctx(3)), 0);
-		msg.context = ctx(4);
-		EXPECT_EQ(t, kfi_sendmsg(p->side[0].ep, &msg, 0), 0);
-		msg.context = ctx(1);
-		EXPECT_EQ(t, kfi_sendmsg(p->side[0].ep, &msg, KFI_COMPLETION), 0);
-		for (i = 0; i < 3; i++)
-			ep_completed(t, p->side[1].rx, ctx(2), RECEIVED, NULL);
-		ep_completed(t, p->side[0].tx, ctx(1), SENT, NULL);
-		ep_nothing(t, p->side[0].tx);
-		EXPECT_EQ(t, kfi_sendmsg(p->side[0].ep, &msg, 1ULL << 62), -KFI_EBADFLAGS);
-	}
-	buffers_free(&b);
-	if (p)
-		ep_pair_close(t, p);
-}
-
 /* Completions that nobody reads hold up who posts, and nothing is lost. */
 void ep_full_case(struct kfi_test *t)
 {

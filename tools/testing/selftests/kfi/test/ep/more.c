@@ -2,7 +2,6 @@
 /* What is injected, counted, cancelled, kept waiting; and posting where nobody may sleep. */
 #include <linux/delay.h>
 #include <linux/sched.h>
-#include <linux/spinlock.h>
 
 #include "ep.h"
 
@@ -222,51 +221,6 @@ out:
 	kfree(mem);
 }
 
-/* Everything may be posted where nobody may sleep. */
-void ep_atomic_context_case(struct kfi_test *t)
-{
-	struct ep_wants wants = { .mr_mode = EP_MODE };
-	struct ep_pair *p = ep_connected(t, &wants);
-	u8 *mem = kzalloc(2 * LEN, GFP_KERNEL);
-	struct kfid_mr *mr = NULL;
-	static DEFINE_SPINLOCK(lock);
-	unsigned long flags;
-	ssize_t ret[8];
-	void *bad = ep_atomic_context_case;
-	int i, n = 0;
-
-	if (!p || !EXPECT(t, mem, "no memory") ||
-	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, mem + LEN, LEN,
-				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), 0))
-		goto out;
-	pattern(mem, 64, 7);
-	spin_lock_irqsave(&lock, flags);
-	ret[n++] = kfi_recv(p->side[1].ep, mem + LEN, 64, NULL, 0, ctx(1));
-	ret[n++] = kfi_recv(p->side[1].ep, mem + LEN + 64, 64, NULL, 0, ctx(2));
-	ret[n++] = kfi_send(p->side[0].ep, mem, 64, NULL, 0, ctx(3));
-	ret[n++] = kfi_inject(p->side[0].ep, mem, 8, 0);
-	ret[n++] = kfi_write(p->side[0].ep, mem, 64, NULL, 0, mr->iova + 128, kfi_mr_key(mr), ctx(4));
-	ret[n++] = kfi_read(p->side[0].ep, mem + 256, 64, NULL, 0, mr->iova + 128, kfi_mr_key(mr),
-			    ctx(5));
-	ret[n++] = kfi_send(p->side[0].ep, bad, 64, NULL, 0, NULL);
-	spin_unlock_irqrestore(&lock, flags);
-	for (i = 0; i < n; i++)
-		EXPECT_EQ(t, ret[i], i < n - 1 ? 0 : -KFI_EFAULT);
-	for (i = 1; i <= 2; i++)
-		ep_completed(t, p->side[1].rx, ctx(i), RECEIVED, NULL);
-	ep_completed(t, p->side[0].tx, ctx(3), SENT, NULL);
-	ep_completed(t, p->side[0].tx, ctx(4), WRITTEN, NULL);
-	ep_completed(t, p->side[0].tx, ctx(5), KFI_RMA | KFI_READ, NULL);
-	EXPECT(t, pattern_is(mem + LEN, 64, 7) && pattern_is(mem + LEN + 64, 8, 7) &&
-		  pattern_is(mem + LEN + 128, 64, 7) && pattern_is(mem + 256, 64, 7), "other bytes");
-out:
-	if (mr)
-		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-	if (p)
-		ep_pair_close(t, p);
-	kfree(mem);
-}
-
 static ssize_t sendmore(struct kfid_ep *ep, u8 *mem, void *context, u64 flags)
 {
 	struct kvec kv = { mem, 8 };
@@ -386,42 +340,4 @@ out:
 	kfree(e);
 	if (p)
 		ep_pair_close(t, p);
-}
-
-/* Addresses by node and service, as kfi_getinfo() takes them. */
-void ep_named_case(struct kfi_test *t)
-{
-	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;
-	struct sockaddr_in *in;
-
-	if (!EXPECT(t, hints, "no memory"))
-		return;
-	hints->fabric_attr->prov_name = kstrdup(kfi_provider_name, GFP_KERNEL);
-	hints->domain_attr->mr_mode = EP_MODE;
-	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), kfi_address, "4420",
-				 KFI_SOURCE | KFI_NUMERICHOST, hints, &info), 0);
-	if (info) {
-		in = info->src_addr;
-		EXPECT_EQ(t, info->addr_format, KFI_SOCKADDR_IN);
-		if (EXPECT(t, in && info->src_addrlen == sizeof(*in), "no source"))
-			EXPECT(t, in->sin_port == htons(4420) &&
-				  in->sin_addr.s_addr == ep_address().sin_addr.s_addr,
-			       "another source");
-		EXPECT(t, !info->dest_addr, "a peer that nobody named");
-		kfi_freeinfo(info);
-	}
-	info = NULL;
-	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), kfi_address, "4420", 0, hints, &info), 0);
-	if (info) {
-		in = info->dest_addr;
-		if (EXPECT(t, in && info->dest_addrlen == sizeof(*in), "no peer"))
-			EXPECT(t, in->sin_port == htons(4420), "another peer");
-		kfi_freeinfo(info);
-	}
-	info = NULL;
-	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), "not.a.number", "4420", 0, hints, &info),
-		  -KFI_ENODATA);
-	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), kfi_address, "no port", 0, hints, &info),
-		  -KFI_ENODATA);
-	kfi_freeinfo(hints);
 }

@@ -72,6 +72,49 @@ void ep_options_case(struct kfi_test *t)
 	ep_pair_close(t, p);
 }
 
+/* Two that nobody answers, the second with all the time that there is: the first one gives up before it. */
+static void gives_up(struct kfi_test *t, struct ep_pair *p, struct sockaddr_in *peer)
+{
+	struct ep_side *s = &p->side[0], patient = *s;
+	static const struct ep_wants none;
+	const unsigned int limit = 300;
+	struct kfi_eq_err_entry err;
+	u64 start;
+
+	patient.ep = NULL;
+	if (ep_open(t, &patient, p->info, &none)) {
+		EXPECT_EQ(t, set(s->ep, KFI_OPT_CONNECT_TIMEOUT, limit), 0);
+		start = get_jiffies_64();
+		EXPECT_EQ(t, kfi_connect(s->ep, peer, NULL, 0), 0);
+		EXPECT_EQ(t, kfi_connect(patient.ep, peer, NULL, 0), 0);
+		ep_failed(t, s->eq, &s->ep->fid, KFI_ETIMEDOUT, &err);
+		expect_waited(t, start, limit);
+	}
+	if (patient.ep)
+		EXPECT_EQ(t, kfi_close(&patient.ep->fid), 0);
+}
+
+/* A listener that says nothing, and an address that nobody has. */
+void ep_unanswered_case(struct kfi_test *t)
+{
+	struct sockaddr_in nobody = ep_address();
+	int i;
+
+	nobody.sin_addr.s_addr ^= htonl(64);
+	nobody.sin_port = htons(9);
+	for (i = 0; i < 2; i++) {
+		struct ep_pair *p = ep_listening(t, NULL);
+
+		if (!p)
+			return;
+		if (bounded(p->side[0].ep))
+			gives_up(t, p, i ? &nobody : NULL);
+		else
+			ktap_note("connections have no bounds here");
+		ep_pair_close(t, p);
+	}
+}
+
 /* What is stuck is given up: here messages that the peer has no receive for. */
 void ep_stall_case(struct kfi_test *t)
 {

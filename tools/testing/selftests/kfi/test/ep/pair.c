@@ -87,12 +87,14 @@ bool ep_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 {
 	info->tx_attr->size = wants->tx_size;
 	info->rx_attr->size = wants->rx_size;
+	info->tx_attr->op_flags = wants->op_flags;
+	info->rx_attr->op_flags = wants->op_flags;
 	if (wants->srx)
 		info->ep_attr->rx_ctx_cnt = KFI_SHARED_CONTEXT;
 	return EXPECT_EQ(t, kfi_endpoint(s->domain, info, &s->ep, s), 0) &&
 	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->eq->fid, 0), 0) &&
 	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->tx->fid, KFI_TRANSMIT | wants->bind_flags), 0) &&
-	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->rx->fid, KFI_RECV), 0) &&
+	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->rx->fid, KFI_RECV | wants->recv_flags), 0) &&
 	       (!wants->srx || EXPECT_EQ(t, kfi_ep_bind(s->ep, &wants->srx->fid, 0), 0)) &&
 	       EXPECT_EQ(t, kfi_enable(s->ep), 0);
 }

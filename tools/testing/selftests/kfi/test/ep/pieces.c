@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Access to several pieces of the peer's memory in one call: lists, and mapped raw keys. */
-#include <kfi_raw_ext.h>
-
+/* Access to several pieces of the peer's memory in one call, as a list of them. */
 #include "ep.h"
 
 #define REGIONS	3
@@ -322,71 +320,4 @@ out:
 	far_close(t, &f);
 	if (p)
 		ep_pair_close(t, p);
-}
-
-/* A region that is several to the device, by its raw key: any part of it, in one call. */
-void ep_raw_case(struct kfi_test *t)
-{
-	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_RAW };
-	struct ep_pair *p = ep_connected(t, &wants);
-	static const size_t lens[] = { 700, 33, 1500, 5, 100 };
-	struct kvec kv[ARRAY_SIZE(lens)];
-	u8 *mem = kmalloc(4 * PAGE_SIZE, GFP_KERNEL), *own = kmalloc(LEN, GFP_KERNEL);
-	u8 *model = kmalloc(LEN, GFP_KERNEL), *raw = kmalloc(4096, GFP_KERNEL);
-	struct kfid_mr *mr = NULL;
-	size_t size = 4096, sum = 0, gap = 64;
-	u64 base, key = KFI_KEY_NOTAVAIL;
-	int i, round;
-	u8 *at = mem;
-
-	prandom_seed_state(&state, kfi_seed);
-	if (!p || !EXPECT(t, mem && own && model && raw, "no memory"))
-		goto out;
-	for (i = 0; i < ARRAY_SIZE(lens); i++) {
-		kv[i] = (struct kvec) { at, lens[i] };
-		at += lens[i] + gap;
-		sum += lens[i];
-	}
-	if (!EXPECT_EQ(t, kfi_mr_regv(p->side[1].domain, kv, ARRAY_SIZE(kv),
-				      KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 9, 0, &mr, NULL), 0) ||
-	    !EXPECT_EQ(t, kfi_mr_raw_attr(mr, &base, raw, &size, 0), 0) ||
-	    !EXPECT_EQ(t, kfi_mr_map_raw(p->side[0].domain, base, raw, size, &key, 0), 0))
-		goto out;
-	pattern(model, LEN, 1);
-	for (i = 0, at = model; i < ARRAY_SIZE(kv); at += lens[i++])
-		memcpy(kv[i].iov_base, at, lens[i]);
-	for (round = 0; round < scaled(100) && !t->failures; round++) {
-		size_t from = round ? rnd(sum) : 0, len = round ? 1 + rnd(sum - from) : sum;
-		bool writes = rnd(2);
-		ssize_t ret;
-
-		pattern(own, LEN, round);
-		if (writes) {
-			memcpy(model + from, own, len);
-			ret = kfi_write(p->side[0].ep, own, len, NULL, 0, base + from, key, ctx(1));
-		} else {
-			ret = kfi_read(p->side[0].ep, own, len, NULL, 0, base + from, key, ctx(1));
-		}
-		EXPECT_EQ(t, ret, 0);
-		ep_completed(t, p->side[0].tx, ctx(1), writes ? WRITTEN : FETCHED, NULL);
-		EXPECT(t, !memcmp(own, model + from, len), "round %d: other bytes here", round);
-		for (i = 0, at = model; i < ARRAY_SIZE(kv); at += lens[i++])
-			EXPECT(t, !memcmp(kv[i].iov_base, at, lens[i]),
-			       "round %d: other bytes in part %d", round, i);
-	}
-	EXPECT_EQ(t, kfi_read(p->side[0].ep, own, 2, NULL, 0, base + sum - 1, key, ctx(1)),
-		  -KFI_EINVAL);
-	EXPECT_EQ(t, kfi_read(p->side[0].ep, own, 2, NULL, 0, base, key + 1, ctx(1)), -KFI_ENOKEY);
-	ep_nothing(t, p->side[0].tx);
-out:
-	if (key != KFI_KEY_NOTAVAIL)
-		EXPECT_EQ(t, kfi_mr_unmap_key(p->side[0].domain, key), 0);
-	if (mr)
-		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-	if (p)
-		ep_pair_close(t, p);
-	kfree(mem);
-	kfree(own);
-	kfree(model);
-	kfree(raw);
 }

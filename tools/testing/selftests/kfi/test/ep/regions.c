@@ -188,11 +188,14 @@ void ep_regions_case(struct kfi_test *t)
 {
 	struct kfi_cq_data_entry entry;
 	struct bound *b = bound_open(t);
-	unsigned int i;
+	unsigned int i, j;
+	u64 keys[40];
+	bool prov_key;
 
 	if (!b)
 		goto out;
-	for (i = 0; i < 40 && !t->failures; i++) {
+	prov_key = b->p->info->domain_attr->mr_mode & KFI_MR_PROV_KEY;
+	for (i = 0; i < ARRAY_SIZE(keys) && !t->failures; i++) {
 		bool invalidates = i % 3 == 1;
 		struct ep_side *s = b->p->side;
 
@@ -200,6 +203,10 @@ void ep_regions_case(struct kfi_test *t)
 		    !use(t, b, i))
 			break;
 		EXPECT_EQ(t, kfi_mr_enable(b->mr), -KFI_EOPBADSTATE);
+		/* A peer that is late doesn't get at the next one, unless the key was asked for. */
+		keys[i] = b->in.key;
+		for (j = 0; prov_key && j < i; j++)
+			EXPECT(t, keys[j] != keys[i], "key %#llx is back", keys[i]);
 		if (invalidates) {
 			EXPECT_EQ(t, kfi_recv(s[1].ep, &b->out, sizeof(b->out), NULL, 0, ctx(6)), 0);
 			EXPECT_EQ(t, send_invalidating(b, b->in.key, 0), 0);
@@ -221,12 +228,12 @@ out:
 	bound_close(t, b);
 }
 
-/* After its invalidation, or its end, a key leads nowhere; nor does a right that was not given. */
+/* After its invalidation, or its end, a key leads nowhere; nor does a right that was not given, nor a place beyond. */
 void ep_regions_refused_case(struct kfi_test *t)
 {
 	unsigned int i;
 
-	for (i = 0; i < 4 && !t->failures; i++) {
+	for (i = 0; i < 5 && !t->failures; i++) {
 		u64 access = i == 3 ? KFI_REMOTE_READ : KFI_REMOTE_WRITE | KFI_REMOTE_READ;
 		struct bound *b = bound_open(t);
 		struct ep_side *s;
@@ -243,8 +250,8 @@ void ep_regions_refused_case(struct kfi_test *t)
 			EXPECT_EQ(t, kfi_close(&b->mr->fid), 0);
 			b->mr = NULL;
 		}
-		/* In the third round the key was never given out. */
-		EXPECT_EQ(t, kfi_write(s[0].ep, b->here, 64, NULL, 0, b->in.addr,
+		/* In the third round the key was never given out; in the last one a byte is beyond the end. */
+		EXPECT_EQ(t, kfi_write(s[0].ep, b->here, 64, NULL, 0, b->in.addr + (i == 4 ? LEN - 63 : 0),
 				       i == 2 ? b->in.key ^ NO_KEY : b->in.key, ctx(3)), 0);
 		ep_refused(t, &s[0], s[0].ep, ctx(3));
 		EXPECT(t, !memchr_inv(b->there, 0, LEN), "the peer's bytes changed");
