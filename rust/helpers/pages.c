@@ -20,7 +20,7 @@
 
 /*
  * How the linear map has a page, and [@seen->first, @seen->end) in which that holds for all; that is
- * looked for no further than @count pages on, or a little around the page, for the next ones that are
+ * looked for no further than @count pages on, or, @around it, a little for the next ones that are
  * asked for. The processor's copies go that way; what the kernel took out of it, or made read-only
  * there (code and constants), nobody else is to reach either.
  */
@@ -36,10 +36,12 @@ static bool is_writable(const pte_t *pte)
 	return (pte_flags(READ_ONCE(*pte)) & WRITABLE) == WRITABLE;
 }
 
-static u32 linear_facts(unsigned long pfn, u64 count, struct kfi_helper_seen *seen)
+static u32 linear_facts(unsigned long pfn, u64 count, bool around, struct kfi_helper_seen *seen)
 {
 	unsigned long addr = (unsigned long)__va(PFN_PHYS(pfn));
 	unsigned long index = pte_index(addr);
+	unsigned long least = around ? AROUND - index % AROUND : 1;
+	unsigned long most_before = around ? index % AROUND : 0;
 	u64 before = 0, n = 1;
 	unsigned int level;
 	unsigned long flags;
@@ -52,10 +54,10 @@ static u32 linear_facts(unsigned long pfn, u64 count, struct kfi_helper_seen *se
 	if (pte)
 		has = pte_flags(READ_ONCE(*pte)) & WRITABLE;
 	if (has == WRITABLE && level == PG_LEVEL_4K) {
-		count = clamp_t(u64, count, AROUND - index % AROUND, PTRS_PER_PTE - index);
+		count = clamp_t(u64, count, least, PTRS_PER_PTE - index);
 		while (n < count && is_writable(pte + n))
 			n++;
-		while (before < index % AROUND && is_writable(pte - before - 1))
+		while (before < most_before && is_writable(pte - before - 1))
 			before++;
 	}
 	local_irq_restore(flags);
@@ -73,7 +75,7 @@ static u32 linear_facts(unsigned long pfn, u64 count, struct kfi_helper_seen *se
 	return 0;
 }
 #else
-static u32 linear_facts(unsigned long pfn, u64 count, struct kfi_helper_seen *seen)
+static u32 linear_facts(unsigned long pfn, u64 count, bool around, struct kfi_helper_seen *seen)
 {
 	seen->first = 0;
 	seen->end = ULONG_MAX;
@@ -164,7 +166,8 @@ static u32 place_facts(unsigned long pfn, u64 count, bool writes, struct kfi_hel
 	/* There is nothing behind these, and no telling what is in their memory map. */
 	if (facts & (KFI_FACT_OFFLINE | KFI_FACT_DEVICE_PRIVATE))
 		return facts;
-	facts |= linear_facts(pfn, count, &here);
+	/* Who asks a second time goes page by page, and asks again; a transfer mostly doesn't. */
+	facts |= linear_facts(pfn, count, seen->end, &here);
 	/* Who only reads gets what they want from it. */
 	if (writes && is_huge_zero(pfn_to_page(pfn)))
 		facts |= KFI_FACT_ZERO;
