@@ -102,6 +102,13 @@ bool rdma_helper_drain_rq(struct ib_qp *qp);
 bool rdma_helper_await_last_wqe(struct ib_qp *qp, u32 seconds);
 void rdma_helper_next_key(struct ib_mr *mr);
 
+/* Counters of a device that tell of requests that it is to do again. */
+struct rdma_helper_replays;
+
+struct rdma_helper_replays *rdma_helper_find_replays(struct ib_device *dev);
+void rdma_helper_free_replays(struct rdma_helper_replays *replays);
+u64 rdma_helper_count_replays(struct ib_device *dev, struct rdma_helper_replays *replays);
+
 /* Events of a device. */
 void rdma_helper_register_events(struct ib_event_handler *handler, struct ib_device *dev,
 				 void (*callback)(struct ib_event_handler *, struct ib_event *));

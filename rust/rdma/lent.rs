@@ -8,7 +8,6 @@ use kernel::{
         atomic::{
             Acquire,
             Atomic,
-            Relaxed,
             Release, //
         },
         Arc, //
@@ -67,8 +66,10 @@ pub struct LentMr<L: DmaList> {
 pub struct Fate {
     key: u32,
     state: Atomic<u32>,
-    /// A peer has invalidated the region.
-    invalidated: Atomic<bool>,
+    /// The peer has invalidated the region, by the queue pair on which it is lent.
+    by_peer: Atomic<bool>,
+    /// Its owner has, by an [`Invalidation`].
+    by_owner: Atomic<bool>,
     #[pin]
     done: Done,
 }
@@ -107,16 +108,22 @@ impl Fate {
         self.state.load(Acquire) != WAITING
     }
 
-    /// A peer had a key of the same device invalidated: perhaps this one. Any context.
+    /// The peer of the queue pair on which the region is lent had a key invalidated: perhaps this one. Any
+    /// context.
     pub fn see(&self, invalidated: Invalidated) {
         if invalidated.key() == self.key {
-            self.invalidated.store(true, Relaxed);
+            self.by_peer.store(true, Release);
         }
     }
 
-    /// Whether a peer has invalidated the region. Any context.
+    /// Whether anybody has invalidated the region. Any context.
     pub fn is_invalidated(&self) -> bool {
-        self.invalidated.load(Relaxed)
+        self.is_invalidated_by_peer() || self.by_owner.load(Acquire)
+    }
+
+    /// Whether the peer has. Any context.
+    pub fn is_invalidated_by_peer(&self) -> bool {
+        self.by_peer.load(Acquire)
     }
 
     fn new(key: u32) -> Result<Arc<Self>> {
@@ -124,11 +131,19 @@ impl Fate {
             pin_init!(Self {
                 key,
                 state: Atomic::new(WAITING),
-                invalidated: Atomic::new(false),
+                by_peer: Atomic::new(false),
+                by_owner: Atomic::new(false),
                 done <- Done::new(),
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Whether the region has been invalidated, and that is this fence.
+    fn is_free_by(&self, fence: Fence, mr: &ValidMr) -> bool {
+        let device = mr.pd().device();
+        (self.is_invalidated_by_peer() && fence.trusts_peer_on(device))
+            || (self.is_invalidated() && fence.invalidates_on(device))
     }
 
     /// Waits until it is known, at most so many seconds, and returns whether it is.
@@ -158,7 +173,7 @@ impl Invalidation {
     pub fn wait(&self, seconds: u32) -> bool {
         let ended = self.own.wait(seconds);
         if ended && self.own.state.load(Acquire) == VALID {
-            self.of.invalidated.store(true, Relaxed);
+            self.of.by_owner.store(true, Release);
         }
         ended
     }
@@ -249,7 +264,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
 }
 
 impl<L: DmaList> LentMr<L> {
-    /// Says what has become of it; with a fence that is an invalidation, it may be free by one of a peer's.
+    /// Says what has become of it; with a fence that trusts a peer's invalidation, it may be free by one.
     /// Sleeps until all its requests have ended, for whose queue pair to end, if need be, the caller is
     /// to see.
     pub fn settle(self, fence: Fence) -> Settled<L> {
@@ -260,11 +275,14 @@ impl<L: DmaList> LentMr<L> {
         // SAFETY: `this` is never dropped, so nobody else drops its fate.
         unsafe { core::ptr::drop_in_place(&mut this.fate) };
         match settled {
-            Settled::Valid(mr)
-                if fate.is_invalidated() && fence.invalidates_on(mr.pd().device()) =>
-            {
+            Settled::Valid(mr) if fate.is_free_by(fence, &mr) => {
+                let access = mr.access();
                 // SAFETY: The device has said that it is invalid, which is a fence there.
-                Settled::Free(unsafe { mr.into_free() })
+                let mut mr = unsafe { mr.into_free() };
+                if fence.keeps_rights() {
+                    mr.keep_rights(access);
+                }
+                Settled::Free(mr)
             }
             settled => settled,
         }

@@ -68,6 +68,7 @@ pub mod pd;
 pub mod port;
 pub mod qp;
 mod raw_wr;
+pub mod replays;
 pub mod request;
 pub mod scrap;
 pub mod sg;

@@ -30,6 +30,7 @@ use self::{
     wires::Wires, //
 };
 use crate::{
+    fence::ByPeer,
     link::Link,
     refused,
     request::Request,
@@ -85,8 +86,13 @@ impl Ep {
         // From here on the device's removal waits until this is done; then it ends the endpoint.
         let inside = link.gate().enter().ok_or(refused::gone())?;
         let work = work::queues().ok_or(refused::gone())?;
-        let pd = inside.get().pd();
-        let wires = Wires::new(pd, asked.tx_size);
+        let (resources, pd) = (inside.get(), inside.get().pd());
+        let by_peer = match resources.lends() {
+            true => ByPeer::watch(pd.device(), resources.company()),
+            false => None,
+        };
+        resources.company().joins();
+        let wires = Wires::new(pd, asked.tx_size, by_peer);
         if !asked.shares {
             wires.own(asked.rx_size).map_err(refused::no_endpoint)?;
         }

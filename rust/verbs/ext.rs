@@ -95,6 +95,7 @@ unsafe extern "C" fn kfi_verbs_get_pd(
             // SAFETY: By the requirements of this function.
             let caller = unsafe { CStr::from_char_ptr(caller) };
             domain.link().pd_taken(Holder::new(caller));
+            inside.get().company().opens();
             inside.get().pd().as_raw().cast()
         }
         None => ptr::null_mut(),

@@ -48,6 +48,7 @@ use rdma::{
         FastMr,
         Kind, //
     },
+    AccessFlags,
     Pd, //
 };
 
@@ -75,6 +76,27 @@ struct State {
     reserve: Option<Reserve>,
     /// The period that is under way. Dropped before the next one begins.
     period: Option<ArcHrTimerHandle<Pool>>,
+}
+
+/// How many are passed over for one that may have the rights that are wanted.
+const PASSED_OVER: usize = 4;
+
+impl State {
+    /// One of a size, the first in line that may have these rights; or, if the first few may not, one of these,
+    /// which is to make room for another.
+    fn next(&mut self, size: Size, access: AccessFlags) -> Option<FastMr> {
+        let mut mr = self.lines.take(size)?;
+        for _ in 0..PASSED_OVER {
+            if mr.may_have(access) {
+                break;
+            }
+            if let Err(back) = self.lines.put(size, mr) {
+                return Some(back);
+            }
+            mr = self.lines.take(size)?;
+        }
+        Some(mr)
+    }
 }
 
 kernel::impl_has_work! {
@@ -106,18 +128,18 @@ impl Pool {
         )
     }
 
-    /// A region of at least this many pages. May sleep.
-    pub(crate) fn take(self: &Arc<Self>, pages: u32) -> Result<FastMr> {
+    /// A region of at least this many pages, which may have these rights. May sleep.
+    pub(crate) fn take(self: &Arc<Self>, pages: u32, access: AccessFlags) -> Result<FastMr> {
         let size = Size::of(pages).ok_or(E2BIG)?;
         let (mr, low) = {
             let mut state = self.state.lock();
-            (state.lines.take(size), state.lines.is_low(size))
+            (state.next(size, access), state.lines.is_low(size))
         };
         if low {
             // Already queued is as good.
             let _ = self.queue.enqueue(self.clone());
         }
-        if let Some(mr) = mr {
+        if let Some(mr) = mr.filter(|mr| mr.may_have(access)) {
             self.count.taken();
             return Ok(mr);
         }

@@ -174,10 +174,10 @@ impl Region {
     /// The larger pages of the device that will do for a list whose memory is so contiguous.
     ///
     /// Only regions that are deregistered when they are closed are made so: one that is used again,
-    /// or refreshed, must have room for the pages of other memory; and what was reserved must not
-    /// take any memory now. Drivers of hardware have hardly ever been asked for larger pages.
+    /// or refreshed, must have room for the pages of other memory, and one that is lent may come back; and
+    /// what was reserved must not take any memory now. Drivers of hardware have hardly ever been asked for larger pages.
     fn larger(&self, resources: &Resources, list: &Memory) -> Option<Layout> {
-        let used_again = self.reserved || resources.fence().invalidates();
+        let used_again = self.reserved || resources.lends() || resources.fence().invalidates();
         if used_again || self.kind != Kind::Pages || !resources.device().is_software() {
             return None;
         }
@@ -192,7 +192,7 @@ impl Region {
         list: Memory,
         layout: Layout,
     ) -> Result<Result<PreparedMr<Memory>, Memory>, Refusal> {
-        let mr = resources.pool().take(layout.pages());
+        let mr = resources.pool().take(layout.pages(), self.access);
         Ok(mr
             .map_err(refused::no_region)?
             .map_larger(list, self.access, layout))
@@ -208,7 +208,7 @@ impl Region {
         let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
         let mr = match self.kind {
             Kind::Pages if self.reserved => resources.pool().take_reserved(),
-            Kind::Pages => resources.pool().take(pages),
+            Kind::Pages => resources.pool().take(pages, self.access),
             // Regions with gaps have their own kind, and are too rare to be kept.
             Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
         }

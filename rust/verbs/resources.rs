@@ -3,6 +3,7 @@
 //! What a domain has on its device, behind its gate.
 
 use crate::{
+    company::Company,
     fence,
     mode::Mode,
     pool::{
@@ -40,6 +41,7 @@ pub(crate) struct Resources {
     queue: Option<Arc<Queue>>,
     pool: Arc<Pool>,
     pd: Arc<Pd>,
+    company: Arc<Company>,
     /// Whether the device can invalidate regions.
     invalidates: bool,
     /// Whether peers may do atomic operations where they may write.
@@ -74,6 +76,7 @@ impl Resources {
             None => false,
         };
         let pool = Pool::new(pd.clone(), max_pages, work.pools)?;
+        let company = Arc::new(Company::new(), GFP_KERNEL)?;
         let fence = fence::of(device, invalidates);
         let following = match &queue {
             Some(queue) => Some(Following::new(queue, work.paths)?),
@@ -86,6 +89,7 @@ impl Resources {
                 queue,
                 pool,
                 pd,
+                company,
                 invalidates,
                 atomics,
                 fence,
@@ -127,6 +131,11 @@ impl Resources {
 
     pub(crate) fn pd(&self) -> &Arc<Pd> {
         &self.pd
+    }
+
+    /// Who may come by the keys of the protection domain.
+    pub(crate) fn company(&self) -> &Arc<Company> {
+        &self.company
     }
 
     pub(crate) fn device(&self) -> &ARef<Device> {

@@ -7,6 +7,7 @@
 
 mod callbacks;
 mod client;
+mod company;
 mod device;
 mod dma;
 mod domain;

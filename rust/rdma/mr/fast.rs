@@ -11,7 +11,10 @@ use super::raw::{
     Kind,
     RawMr, //
 };
-use crate::pd::Pd;
+use crate::{
+    access::AccessFlags,
+    pd::Pd, //
+};
 
 /// A fast memory region that is not valid at the device: no peer can reach anything through it.
 ///
@@ -26,7 +29,9 @@ pub struct FastMr {
     kind: Kind,
     max_pages: u32,
     /// How often it has been registered, failed attempts included.
-    uses: u32,
+    uses: u8,
+    /// The rights that it had, if it must have the same again.
+    rights: Option<AccessFlags>,
 }
 
 impl FastMr {
@@ -34,7 +39,7 @@ impl FastMr {
     ///
     /// Eight bits of the key change from one registration to the next; the rest is the region's
     /// for good.
-    pub const MAX_USES: u32 = 255;
+    pub const MAX_USES: u8 = 255;
 
     /// Allocates a region for up to `max_pages` pages, or entries with [`Kind::Gaps`]. May sleep.
     pub fn alloc(pd: &Arc<Pd>, kind: Kind, max_pages: u32) -> Result<Self> {
@@ -50,6 +55,7 @@ impl FastMr {
             kind,
             max_pages,
             uses: 0,
+            rights: None,
         })
     }
 
@@ -68,9 +74,24 @@ impl FastMr {
         self.max_pages
     }
 
+    /// Whether it may be registered with these rights, as any may be that has not been used.
+    pub fn may_have(&self, access: AccessFlags) -> bool {
+        self.rights.is_none_or(|rights| rights == access)
+    }
+
+    /// Whether it may have the rights only that it had.
+    pub fn keeps_rights(&self) -> bool {
+        self.rights.is_some()
+    }
+
     /// Whether it has been registered so often that it must not be again.
     pub fn is_spent(&self) -> bool {
         self.uses >= Self::MAX_USES
+    }
+
+    /// From now on it may have these rights only.
+    pub(crate) fn keep_rights(&mut self, access: AccessFlags) {
+        self.rights = Some(access);
     }
 
     /// Gives the region the next key. To be done before each registration.

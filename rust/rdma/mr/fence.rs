@@ -16,6 +16,8 @@ enum Way {
     Invalidate,
     /// Invalidate anywhere: somebody has vouched for it.
     InvalidateAnyway,
+    /// Deregister, unless a peer has invalidated: somebody has vouched for that.
+    LeaveToPeer,
 }
 
 impl Fence {
@@ -43,16 +45,39 @@ impl Fence {
         Self(Way::InvalidateAnyway)
     }
 
+    /// Deregisters a region, unless a peer has invalidated it by the queue pair on which it was
+    /// [lent](crate::lent): then it can be used again, with the rights that it had.
+    ///
+    /// # Safety
+    ///
+    /// The fence of one region, when its registration has ended and the device has said that the peer
+    /// has invalidated it. The device must not carry out the registration once more; and nothing that
+    /// another queue pair's peer has begun with the region may be under way.
+    pub const unsafe fn leave_to_peer() -> Self {
+        Self(Way::LeaveToPeer)
+    }
+
     /// Whether this is an invalidation.
     pub fn invalidates(self) -> bool {
-        self != Self::DEREGISTER
+        matches!(self.0, Way::Invalidate | Way::InvalidateAnyway)
+    }
+
+    /// Whether a region is to have the rights that it had, when it is used again after this.
+    pub(crate) fn keeps_rights(self) -> bool {
+        self.0 == Way::LeaveToPeer
+    }
+
+    /// Whether an invalidation by a peer is a fence on `device`, on the queue pair on which the region is
+    /// lent.
+    pub(crate) fn trusts_peer_on(self, device: &Device) -> bool {
+        self.0 == Way::LeaveToPeer || self.invalidates_on(device)
     }
 
     /// Whether this is an invalidation, and a fence on `device`, which it may not have been made
     /// for.
     pub(crate) fn invalidates_on(self, device: &Device) -> bool {
         match self.0 {
-            Way::Deregister => false,
+            Way::Deregister | Way::LeaveToPeer => false,
             Way::Invalidate => !device.is_software(),
             Way::InvalidateAnyway => true,
         }

@@ -128,7 +128,7 @@ impl FastMr {
     /// Gives the region its memory and its rights.
     ///
     /// All of the list must fit, or nothing is done: [`EINVAL`] for a gap, too many pages, rights
-    /// that don't go together or a list of another device, [`EOVERFLOW`] if the region is spent,
+    /// that don't go together or [that it may not have](Self::may_have), or a list of another device, [`EOVERFLOW`] if the region is spent,
     /// or what the driver says. May sleep.
     pub fn map<L: DmaList>(
         self,
@@ -198,6 +198,9 @@ impl FastMr {
             return Err((EINVAL, 0));
         }
         access.check().map_err(|err| (err, 0))?;
+        if !self.may_have(access) {
+            return Err((EINVAL, 0));
+        }
 
         let count = c_int::try_from(list.count()).map_err(|err| (err.into(), 0))?;
         let page_size = page_size.or_else(|| self.pd().device().page_size());

@@ -27,6 +27,7 @@ use rdma::{
         Invalidation,
         LentMr, //
     },
+    mr::Fence,
     sg::Memory, //
 };
 
@@ -60,12 +61,17 @@ impl Inner {
         Ok(true)
     }
 
-    /// Sees to it that the registration of a region ends. Sleeps until it has, or the endpoint is over.
-    pub(crate) fn settle(&self, mr: &LentMr<Memory>) {
+    /// Sees to it that the registration of a region ends, and returns what its fence is then, if it is `fence`
+    /// otherwise. Sleeps until it has, or the endpoint is over.
+    pub(crate) fn settle(&self, mr: &LentMr<Memory>, fence: Fence) -> Fence {
         self.conn.fates().remove(mr.fate());
         if !self.await_end(mr, params::wr_timeout()) {
             // Nothing else tells.
             self.end();
+        }
+        match self.gate.enter() {
+            Some(inside) => inside.get().fence(mr.fate(), fence),
+            None => fence,
         }
     }
 

@@ -6,7 +6,10 @@ use super::limits::{
     segments,
     INJECT_SIZE, //
 };
-use crate::refused;
+use crate::{
+    fence::ByPeer,
+    refused, //
+};
 use kernel::{
     prelude::*,
     sync::{
@@ -21,6 +24,8 @@ use kfabric::{
 };
 use rdma::{
     cm,
+    lent::Fate,
+    mr::Fence,
     qp::Depths,
     srq::Srq,
     wc::CqId,
@@ -37,15 +42,26 @@ pub(super) struct Wires {
     endpoint: SetOnce<Arc<cm::Endpoint>>,
     pd: Arc<Pd>,
     sends: usize,
+    by_peer: Option<ByPeer>,
 }
 
 impl Wires {
-    /// Room for so many requests to the peer, and nothing else. May sleep.
-    pub(super) fn new(pd: &Arc<Pd>, sends: usize) -> Self {
+    /// Room for so many requests to the peer, and nothing else. With what makes a peer's invalidation a fence,
+    /// where that takes anything. May sleep.
+    pub(super) fn new(pd: &Arc<Pd>, sends: usize, by_peer: Option<ByPeer>) -> Self {
         Self {
             endpoint: SetOnce::new(),
             pd: pd.clone(),
             sends,
+            by_peer,
+        }
+    }
+
+    /// The fence of a region that was registered here, whose fence is `fence` otherwise. Any context.
+    pub(super) fn fence(&self, fate: &Fate, fence: Fence) -> Fence {
+        match &self.by_peer {
+            Some(by_peer) if !fence.invalidates() => by_peer.fence(fate),
+            _ => fence,
         }
     }
 

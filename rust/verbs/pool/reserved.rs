@@ -86,7 +86,8 @@ impl Pool {
 
     /// Takes back a device region that no peer can reach. May sleep.
     pub(crate) fn put_reserved(&self, mr: FastMr) {
-        if mr.is_spent() {
+        // One for any rights takes its place.
+        if mr.is_spent() || mr.keeps_rights() {
             return;
         }
         let _ = self.join_reserve(mr);

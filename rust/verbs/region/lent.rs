@@ -80,11 +80,11 @@ impl Lent {
     }
 
     /// What has become of it. Sleeps until its registration has ended.
-    pub(super) fn settle(self, fence: Fence) -> Settled<Memory> {
+    pub(super) fn settle(self, mut fence: Fence) -> Settled<Memory> {
         if let Some(inside) = self.endpoint.as_ref().and_then(|endpoint| endpoint.enter()) {
             let part = inside.part();
             if let Some(inner) = part.as_deref().and_then(inner) {
-                inner.settle(&self.mr);
+                fence = inner.settle(&self.mr, fence);
             }
         }
         self.mr.settle(fence)

@@ -275,6 +275,9 @@ static const struct kfi_case cases[] = {
 	{ "making", driver_making_case },
 	{ "closing", driver_closing_case },
 	{ "regions", driver_regions_case },
+	{ "again", driver_again_case },
+	{ "again_refused", driver_again_refused_case },
+	{ "replayed", driver_replayed_case },
 };
 
 const struct kfi_suite suite_ep_driver = {

@@ -30,4 +30,9 @@ void driver_making_case(struct kfi_test *t);
 void driver_closing_case(struct kfi_test *t);
 void driver_regions_case(struct kfi_test *t);
 
+/* again.c */
+void driver_again_case(struct kfi_test *t);
+void driver_again_refused_case(struct kfi_test *t);
+void driver_replayed_case(struct kfi_test *t);
+
 #endif /* KFI_TEST_EP_DRIVER_H */

@@ -72,6 +72,8 @@ struct ep_wants {
 	u64 op_flags;
 	int mr_mode;
 	u64 caps;
+	/* In microseconds (KFI_OPT_RNR_DELAY). */
+	unsigned int rnr_delay;
 	/* Whose receives it takes, if it shares them. */
 	struct kfid_ep *srx;
 };

@@ -95,6 +95,9 @@ bool ep_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->eq->fid, 0), 0) &&
 	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->tx->fid, KFI_TRANSMIT | wants->bind_flags), 0) &&
 	       EXPECT_EQ(t, kfi_ep_bind(s->ep, &s->rx->fid, KFI_RECV | wants->recv_flags), 0) &&
+	       (!wants->rnr_delay ||
+		EXPECT_EQ(t, kfi_setopt(&s->ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_RNR_DELAY,
+					&wants->rnr_delay, sizeof(wants->rnr_delay)), 0)) &&
 	       (!wants->srx || EXPECT_EQ(t, kfi_ep_bind(s->ep, &wants->srx->fid, 0), 0)) &&
 	       EXPECT_EQ(t, kfi_enable(s->ep), 0);
 }

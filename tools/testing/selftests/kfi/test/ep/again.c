@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Device regions that are used again after a peer has invalidated them (KFI_MR_ENDPOINT), which rxe has no fence
+ * for, but in a domain with one connection and nobody else.
+ */
+#include <linux/delay.h>
+
+#include <rdma/ib_verbs.h>
+
+#include "driver.h"
+
+#define ROUNDS		32
+#define DISTURBED	2
+#define LEN		PAGE_SIZE
+#define SENT		(KFI_MSG | KFI_SEND)
+#define RECEIVED	(KFI_MSG | KFI_RECV)
+#define BOTH		(KFI_REMOTE_READ | KFI_REMOTE_WRITE)
+
+static void *ctx(unsigned long n)
+{
+	return (void *)(0x4e660000 + n);
+}
+
+/* A connection; the regions are of the second side's memory, and for the first side. */
+struct again {
+	struct ep_pair *p;
+	struct kfi_verbs_dom_ops *verbs;
+	struct kfid_mr *mr;
+	u8 *mem;
+	u8 *here;
+	u64 key;
+	u64 base;
+	u64 got;
+};
+
+static void again_close(struct kfi_test *t, struct again *a)
+{
+	if (a->mr)
+		EXPECT_EQ(t, kfi_close(&a->mr->fid), 0);
+	if (a->p)
+		ep_pair_close(t, a->p);
+	kfree(a->mem);
+	kfree(a->here);
+	kfree(a);
+}
+
+/* No side is in a hurry to have a message repeated.  NULL is a failure that has been reported. */
+static struct again *again_open(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT, .rnr_delay = 655360 };
+	struct again *a = kzalloc_obj(*a);
+	void *ops;
+
+	if (!EXPECT(t, a, "no memory"))
+		return NULL;
+	a->mem = kzalloc(LEN, GFP_KERNEL);
+	a->here = kzalloc(LEN, GFP_KERNEL);
+	a->p = ep_connected(t, &wants);
+	if (!EXPECT(t, a->mem && a->here, "no memory") || !a->p ||
+	    !EXPECT_EQ(t, kfi_open_ops(&a->p->side[1].domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops,
+				       NULL), 0)) {
+		again_close(t, a);
+		return NULL;
+	}
+	a->verbs = ops;
+	return a;
+}
+
+/* Registers the memory with these rights, and sends the key, for which there may be no receive yet. */
+static ssize_t tell(struct again *a, u64 access)
+{
+	struct ep_side *s = &a->p->side[1];
+	ssize_t ret;
+
+	ret = kfi_mr_reg(s->domain, a->mem, LEN, access, 0, 0, 0, &a->mr, NULL);
+	ret = ret ?: kfi_mr_bind(a->mr, &s->ep->fid, 0);
+	ret = ret ?: kfi_mr_enable_more(a->mr);
+	if (ret)
+		return ret;
+	a->key = kfi_mr_key(a->mr);
+	a->base = a->mr->iova;
+	return kfi_send(s->ep, &a->key, sizeof(a->key), NULL, 0, ctx(1));
+}
+
+static bool told(struct kfi_test *t, struct again *a)
+{
+	return ep_completed(t, a->p->side[0].rx, ctx(2), RECEIVED, NULL) &&
+	       ep_completed(t, a->p->side[1].tx, ctx(1), SENT, NULL);
+}
+
+static bool listen(struct kfi_test *t, struct again *a)
+{
+	return EXPECT_EQ(t, kfi_recv(a->p->side[0].ep, a->here, 8, NULL, 0, ctx(2)), 0);
+}
+
+/* The peer invalidates the region; the second side is going to hear of that. */
+static ssize_t invalidate(struct again *a)
+{
+	struct kvec kv = { a->here + 8, 8 };
+	struct kfi_msg msg = {
+		.type = KFI_KVEC,
+		.msg_iov = &kv,
+		.iov_count = 1,
+		.context = ctx(3),
+		.data = a->key,
+	};
+
+	return kfi_recv(a->p->side[1].ep, &a->got, 8, NULL, 0, ctx(4)) ?:
+	       kfi_sendmsg(a->p->side[0].ep, &msg, KFI_INVALIDATE);
+}
+
+static bool invalidated(struct kfi_test *t, struct again *a)
+{
+	return ep_completed(t, a->p->side[1].rx, ctx(4), RECEIVED | KFI_INVALIDATE, NULL) &&
+	       ep_completed(t, a->p->side[0].tx, ctx(3), SENT, NULL);
+}
+
+static void end(struct kfi_test *t, struct again *a)
+{
+	EXPECT_EQ(t, kfi_close(&a->mr->fid), 0);
+	a->mr = NULL;
+}
+
+/* What else there is in the domain, from round DISTURBED on; or about the regions. */
+enum way { ALONE, RIGHTS, ANOTHER, TAKEN, REPEATED, UNSEEN, WRONG, WAYS };
+
+/* A number that the device counts, by its name. */
+static u64 counted(struct kfi_test *t, struct again *a, const char *name)
+{
+	struct ib_device *dev = a->verbs->get_ib_device(&a->p->side[1].domain->fid);
+	struct rdma_hw_stats *stats = dev->ops.alloc_hw_port_stats(dev, 1);
+	u64 value = 0;
+	int i;
+
+	if (!EXPECT(t, stats, "no memory"))
+		return 0;
+	dev->ops.get_hw_stats(dev, stats, 1, 0);
+	for (i = 0; i < stats->num_counters; i++)
+		if (!strcmp(stats->descs[i].name, name))
+			value = stats->value[i];
+	rdma_free_hw_stats_struct(stats);
+	return value;
+}
+
+/* Waits until the device has counted more than that. */
+static bool counts(struct kfi_test *t, struct again *a, const char *name, u64 before)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
+
+	while (counted(t, a, name) == before && time_before(jiffies, end))
+		msleep(1);
+	return EXPECT(t, counted(t, a, name) != before, "%s: no more", name);
+}
+
+static bool disturb(struct kfi_test *t, struct again *a, enum way way)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
+	struct ep_side other = a->p->side[1];
+	u64 before = counted(t, a, "rcvd_rnr_err");
+	bool done = true;
+
+	switch (way) {
+	case ANOTHER:
+		other.ep = NULL;
+		done = ep_open(t, &other, a->p->info, &wants);
+		if (other.ep)
+			EXPECT_EQ(t, kfi_close(&other.ep->fid), 0);
+		break;
+	case TAKEN:
+		done = EXPECT(t, a->verbs->get_pd(&a->p->side[1].domain->fid), "no domain");
+		break;
+	case REPEATED:
+		done = EXPECT_EQ(t, kfi_send(a->p->side[1].ep, &a->key, 8, NULL, 0, ctx(1)), 0) &&
+		       counts(t, a, "rcvd_rnr_err", before) && listen(t, a) && told(t, a);
+		break;
+	default:
+		break;
+	}
+	return done;
+}
+
+/* What the peer does before the region is closed: mostly it invalidates it, or another one, or nothing. */
+static bool ends(struct kfi_test *t, struct again *a, enum way way)
+{
+	struct kfid_mr *mr = a->mr;
+	u64 key = a->key;
+	bool done;
+
+	if (way == UNSEEN)
+		return true;
+	if (way == WRONG && (!listen(t, a) || !EXPECT_EQ(t, tell(a, BOTH), 0) || !told(t, a)))
+		return false;
+	done = EXPECT_EQ(t, invalidate(a), 0) && invalidated(t, a);
+	if (way == WRONG) {
+		end(t, a);
+		a->mr = mr;
+		a->key = key;
+	}
+	return done;
+}
+
+/* Round after round, a device region comes again or it doesn't: its number is most of its key. */
+static void rounds(struct kfi_test *t, enum way way)
+{
+	u64 keys[ROUNDS], access[ROUNDS];
+	unsigned int i, j, again = 0;
+	struct again *a = again_open(t);
+
+	if (!a)
+		return;
+	for (i = 0; i < ROUNDS && !t->failures; i++) {
+		access[i] = way == RIGHTS && i % 2 ? KFI_REMOTE_READ : BOTH;
+		if (!listen(t, a) || !EXPECT_EQ(t, tell(a, access[i]), 0) || !told(t, a))
+			break;
+		/* With a region open whose key the peer has. */
+		if (i == DISTURBED && !disturb(t, a, way))
+			break;
+		if (!ends(t, a, way))
+			break;
+		end(t, a);
+		keys[i] = a->key;
+		/* Those before were ended by other rules. */
+		for (j = DISTURBED; j < i; j++) {
+			if (keys[j] >> 8 != keys[i] >> 8)
+				continue;
+			again++;
+			EXPECT(t, keys[j] != keys[i], "key %#llx came again", keys[i]);
+			EXPECT_EQ(t, access[j], access[i]);
+		}
+	}
+	if (way == ALONE || way == RIGHTS)
+		EXPECT(t, again, "no device region came again");
+	else
+		EXPECT_EQ(t, again, 0);
+	again_close(t, a);
+}
+
+void driver_again_case(struct kfi_test *t)
+{
+	enum way way;
+
+	for (way = ALONE; way < WAYS && !t->failures; way++)
+		rounds(t, way);
+}
+
+/* The peer goes on with a key that it has invalidated, when others have the device region, or nobody. */
+void driver_again_refused_case(struct kfi_test *t)
+{
+	struct again *a = again_open(t);
+	struct ep_side *s;
+	unsigned int i;
+	u64 key = 0;
+
+	if (!a)
+		return;
+	s = a->p->side;
+	for (i = 0; i < ROUNDS; i++) {
+		if (!listen(t, a) || !EXPECT_EQ(t, tell(a, BOTH), 0) || !told(t, a))
+			goto out;
+		/* The device region of the first one again. */
+		if (i && a->key >> 8 == key >> 8)
+			break;
+		if (!i)
+			key = a->key;
+		if (!EXPECT_EQ(t, invalidate(a), 0) || !invalidated(t, a))
+			goto out;
+		end(t, a);
+	}
+	if (EXPECT(t, a->mr, "no device region came again")) {
+		memset(a->here, 0x77, LEN);
+		EXPECT_EQ(t, kfi_write(s[0].ep, a->here, LEN, NULL, 0, a->mr->iova, key, ctx(5)), 0);
+		ep_refused(t, &s[0], s[0].ep, ctx(5));
+		EXPECT(t, !memchr_inv(a->mem, 0, LEN), "it was written to");
+	}
+out:
+	again_close(t, a);
+}
+
+/*
+ * A peer that lets a message wait gets rxe to register a region once more that it has invalidated meanwhile, by
+ * the same key.  Its memory is others' all the same when the close has returned.
+ *
+ * False if that message was repeated too early, which is no failure of anybody's.
+ */
+static bool replayed(struct kfi_test *t)
+{
+	struct again *a = again_open(t);
+	struct kfi_cq_data_entry entry;
+	struct ep_side *s;
+	bool done = true;
+	u64 before;
+
+	if (!a)
+		return true;
+	s = a->p->side;
+	before = counted(t, a, "rcvd_rnr_err");
+	if (!EXPECT_EQ(t, kfi_send(s[1].ep, &a->got, 8, NULL, 0, ctx(1)), 0) ||
+	    !counts(t, a, "rcvd_rnr_err", before))
+		goto out;
+	before = counted(t, a, "out_of_seq_request");
+	if (tell(a, BOTH)) {
+		done = false;
+		goto out;
+	}
+	/* The key was sent, so the region is registered. */
+	if (!counts(t, a, "out_of_seq_request", before))
+		goto out;
+	if (invalidate(a) || kfi_cq_sread(s[1].rx, &entry, 1, NULL, EP_WAIT_MS) != 1 ||
+	    kfi_cq_sread(s[0].tx, &entry, 1, NULL, EP_WAIT_MS) != 1) {
+		done = false;
+		goto out;
+	}
+	if (!listen(t, a) || !listen(t, a) || !told(t, a) || !told(t, a))
+		goto out;
+	end(t, a);
+	memset(a->mem, 0, LEN);
+	memset(a->here, 0x77, LEN);
+	EXPECT_EQ(t, kfi_write(s[0].ep, a->here, LEN, NULL, 0, a->base, a->key, ctx(5)), 0);
+	ep_refused(t, &s[0], s[0].ep, ctx(5));
+	EXPECT(t, !memchr_inv(a->mem, 0, LEN), "the memory of a closed region was written to");
+out:
+	again_close(t, a);
+	return done;
+}
+
+void driver_replayed_case(struct kfi_test *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < 20; i++)
+		if (replayed(t))
+			return;
+	ktap_note("the peer was never in time");
+}
