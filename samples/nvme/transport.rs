@@ -101,7 +101,7 @@ fn wanted(offers: &InfoList) -> Result<&Info> {
 /// Where a target is: the device that leads there.
 pub(crate) struct Way {
     offers: InfoList,
-    domain: Arc<Domain>,
+    fabric: Arc<Fabric>,
 }
 
 impl Way {
@@ -117,9 +117,8 @@ impl Way {
             .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY | MrMode::ENDPOINT)
             .peer(options.address)?;
         let offers = hints.getinfo()?;
-        let info = wanted(&offers)?;
-        let domain = Domain::open(&Fabric::open(info)?, info)?;
-        Ok(Self { offers, domain })
+        let fabric = Fabric::open(wanted(&offers)?)?;
+        Ok(Self { offers, fabric })
     }
 
     /// How many pieces of memory a region has at most.
@@ -151,7 +150,10 @@ impl Transport {
         controller: u16,
         reader: Option<KBox<R>>,
     ) -> Result<Self> {
-        let (info, domain) = (wanted(&way.offers)?, way.domain.clone());
+        let info = wanted(&way.offers)?;
+        // Of its own: where nobody else can have a key, the target's invalidation of it is all that is needed to
+        // end it, also where the device is software.
+        let domain = Domain::open(&way.fabric, info)?;
         let places = 2 * usize::from(entries) + 2;
         let options = CompletionQueueOptions::default().size(places).waits();
         let requests = match reader {
