@@ -20,7 +20,7 @@ fi
 seen="$disk $behind"
 calls="reg regv regbv regsgl regattr"
 names="connect limits sizes data random together flush discard zeroes ext4 xfs swap again $calls capsule idle
-	namespace wrong_nqn wrong_host wrong_port rogue ways held disturbed given_up unload removal"
+	namespace grown full wrong_nqn wrong_host wrong_port rogue ways held disturbed given_up unload removal"
 dir=$(mktemp -d) || exit
 
 end()
@@ -264,11 +264,44 @@ namespace()
 	[ $_result = 0 ] && copy if=$disk of=/dev/null bs=4k count=1 iflag=direct
 }
 
+# Another namespace, a file that grows, and then is taken away, which the host finds when it connects again.
+grown()
+{
+	_space=$subsystem/namespaces/2
+	_second=${disk%1}2
+	copy if="$dir/a" of="$dir/file" bs=1M count=2 && mkdir $_space && echo 1 >$_space/buffered_io &&
+		echo "$dir/file" >$_space/device_path && echo 1 >$_space/enable && leave && connect &&
+		wait_for 10 sectors_are 4096 && grows && echo 0 >$_space/enable && connects_again &&
+		wait_for 60 is_gone
+	_result=$?
+	echo 0 >$_space/enable
+	rmdir $_space
+	leave && connect && rm "$dir/file" && return $_result
+}
+grows()
+{
+	copy if="$dir/a" of="$dir/file" bs=1M skip=2 seek=2 count=2 && echo 1 >$_space/revalidate_size &&
+		connects_again && wait_for 60 sectors_are 8192 &&
+		copy if=$_second of="$dir/b" bs=1M count=4 iflag=direct && same $((4 << 20)) "$dir/a" "$dir/b"
+}
+sectors_are() { [ "$(cat "/sys/block/${_second#/dev/}/size")" = "$1" ]; } 2>/dev/null
+connects_again() { close_port && sleep 0.3 && open_port; }
+is_gone() { ! dd if=$_second of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null; }
+
+# The target has room for one.
+full()
+{
+	leave && echo 1 >$subsystem/attr_cntlid_max && wait_for 30 connect && fails "connect: controller busy"
+	_result=$?
+	echo 65519 >$subsystem/attr_cntlid_max
+	return $_result
+}
+
 # fails WORDS OPTION=VALUE,...: connecting fails, and the log says why.
 fails()
 {
 	mark
-	! echo "traddr=$ep_address,trsvcid=4420,nqn=kfi,$2" >/dev/kfi_nvme 2>/dev/null || return
+	! echo "traddr=$ep_address,trsvcid=4420,nqn=kfi${2:+,$2}" >/dev/kfi_nvme 2>/dev/null || return
 	since_mark | grep -q "^kfi_nvme: .*$1" || { since_mark; return 1; }
 }
 wrong_host()
@@ -497,6 +530,8 @@ done
 check nvme.capsule in_capsule
 check nvme.idle idle
 check nvme.namespace namespace
+check nvme.grown grown
+check nvme.full full
 check nvme.wrong_nqn fails "no such subsystem" nqn=other
 check nvme.wrong_host wrong_host
 check nvme.wrong_port fails "not connected" trsvcid=4421
