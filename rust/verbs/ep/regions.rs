@@ -66,7 +66,8 @@ impl Inner {
     pub(crate) fn settle(&self, mr: &LentMr<Memory>, fence: Fence) -> Fence {
         self.conn.fates().remove(mr.fate());
         if !self.await_end(mr, params::wr_timeout()) {
-            // Nothing else tells.
+            // Nothing else tells: neither of the registration, nor that there is no connection any more.
+            self.conn.shut_down();
             self.end();
         }
         match self.gate.enter() {
