@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory for what there is of each region. */
+/* Memory for what there is of each region, and for lists of some. */
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "kfabric_helpers.h"
@@ -8,10 +9,18 @@
 static struct cache {
 	const char *name;
 	u32 size;
+	/* How many of them a CPU keeps. */
+	u32 most;
 	struct stash stash;
 } caches[KFI_CACHES] = {
-	[KFI_CACHE_OBJECT] = { .name = "kfabric_mr" },
-	[KFI_CACHE_PART] = { .name = "kfabric_mr_part", .size = KFI_CACHE_PART_SIZE },
+	[KFI_CACHE_OBJECT] = { .name = "kfabric_mr", .most = STASH_BATCH },
+	[KFI_CACHE_PART] = {
+		.name = "kfabric_mr_part", .size = KFI_CACHE_PART_SIZE, .most = STASH_BATCH,
+	},
+	/* As many as are there at a time. */
+	[KFI_CACHE_LIST] = {
+		.name = "kfabric_mr_list", .size = KFI_CACHE_LIST_SIZE, .most = 4,
+	},
 };
 
 void kfi_helper_caches_exit(void)
@@ -31,7 +40,7 @@ int kfi_helper_caches_init(u32 object_size)
 	for (i = 0; i < KFI_CACHES; i++) {
 		struct cache *c = &caches[i];
 
-		if (stash_init(&c->stash, c->name, c->size)) {
+		if (stash_init(&c->stash, c->name, c->size, c->most)) {
 			kfi_helper_caches_exit();
 			return -ENOMEM;
 		}
@@ -45,7 +54,7 @@ void *kfi_helper_cache_alloc(enum kfi_helper_cache which, size_t size, bool wait
 	gfp_t gfp = wait ? GFP_KERNEL : GFP_NOWAIT;
 
 	if (size > caches[which].size)
-		return kmalloc(size, gfp);
+		return wait ? kvmalloc(size, gfp) : kmalloc(size, gfp);
 	return stash_alloc(&caches[which].stash, gfp);
 }
 
@@ -53,7 +62,7 @@ void *kfi_helper_cache_alloc(enum kfi_helper_cache which, size_t size, bool wait
 void kfi_helper_cache_free(enum kfi_helper_cache which, void *memory, size_t size)
 {
 	if (size > caches[which].size)
-		kfree(memory);
+		kvfree(memory);
 	else
 		stash_free(&caches[which].stash, memory);
 }

@@ -54,10 +54,13 @@ enum kfi_helper_cache {
 	KFI_CACHE_OBJECT,
 	/* The provider's part, which may be larger than KFI_CACHE_PART_SIZE. */
 	KFI_CACHE_PART,
+	/* What is listed of regions that are registered or closed together. */
+	KFI_CACHE_LIST,
 	KFI_CACHES
 };
 
 #define KFI_CACHE_PART_SIZE	144
+#define KFI_CACHE_LIST_SIZE	4096
 
 int kfi_helper_caches_init(u32 object_size);
 void kfi_helper_caches_exit(void);

@@ -92,6 +92,7 @@ pub use crate::{
     },
     support::{
         cache::{
+            ListVec,
             PartBox,
             PART_SIZE, //
         },

@@ -97,14 +97,37 @@ impl Credits {
         None
     }
 
+    /// Takes as many credits as there are, but no more than `most`, to be [given back](Self::give_back);
+    /// returns how many. Any context.
+    pub(crate) fn take_some(&self, most: u32) -> u32 {
+        let most = i32::try_from(most).unwrap_or(i32::MAX);
+        let mut free = self.free.load(Relaxed);
+        loop {
+            let some = free.min(most);
+            if some <= 0 {
+                return 0;
+            }
+            match self.free.cmpxchg(free, free - some, Full) {
+                Ok(_) => return some.unsigned_abs(),
+                Err(now) => free = now,
+            }
+        }
+    }
+
     /// How many are left just now. Any context.
     pub(crate) fn left(&self) -> usize {
         usize::try_from(self.free.load(Relaxed)).unwrap_or(0)
     }
 
-    /// Gives a credit back that was [kept](Credit::keep). Any context.
-    pub(crate) fn give_back(&self) {
-        drop(Credit(self));
+    /// Gives credits back that were [kept](Credit::keep), or taken as [some](Self::take_some). Any context.
+    pub(crate) fn give_back(&self, count: u32) {
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        // INVARIANT: For each of those who wait, as far as there is a credit, the semaphore is raised.
+        let before = self.free.fetch_add(count, Full);
+        for _ in 0..before.saturating_neg().min(count) {
+            // SAFETY: By the type invariant the semaphore is initialized.
+            unsafe { bindings::up(self.sem.get()) };
+        }
     }
 }
 
@@ -121,10 +144,6 @@ impl Credit<'_> {
 
 impl Drop for Credit<'_> {
     fn drop(&mut self) {
-        // INVARIANT: If somebody waits, the semaphore is raised for one of them.
-        if self.0.free.fetch_add(1, Full) < 0 {
-            // SAFETY: By the type invariant of `Credits` the semaphore is initialized.
-            unsafe { bindings::up(self.0.sem.get()) };
-        }
+        self.0.give_back(1);
     }
 }

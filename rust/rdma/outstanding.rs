@@ -167,7 +167,7 @@ impl Outstanding {
         &self,
         qp: *mut rdma_bindings::ib_qp,
         owner: NonNull<Owner>,
-        requests: &Together,
+        requests: &Together<'_>,
     ) -> Result<(), (Error, u32)> {
         let others = requests.count().saturating_sub(1);
         let slot = self.claim(owner, others).ok_or((EBUSY, 0))?;

@@ -7,54 +7,93 @@ use kernel::{
     prelude::*, //
 };
 
-use core::ptr::{
-    null_mut,
-    NonNull, //
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit,
+    ptr::null_mut, //
 };
 
 use rdma_bindings as b;
 
-use crate::raw_wr::RawWr;
+use crate::{
+    mr::{
+        PreparedMr,
+        ValidMr, //
+    },
+    sg::DmaList, //
+};
 
 /// So many at most.
 // CAST: A small number.
 const MAX: usize = b::RDMA_HELPER_MAX_TOGETHER as usize;
 
-/// Requests of one kind, each about a region, to be posted in one go.
-pub(crate) struct Together {
+/// A request about a region, which is there for `'a`.
+pub(crate) struct RegionWr<'a> {
     opcode: b::ib_wr_opcode,
-    regions: [b::rdma_helper_region_wr; MAX],
-    count: u32,
+    region: b::rdma_helper_region_wr,
+    _region: PhantomData<&'a ()>,
 }
 
-impl Together {
+impl<'a> RegionWr<'a> {
+    /// Makes a region valid.
+    pub(crate) fn register<L: DmaList>(mr: &'a PreparedMr<L>) -> Self {
+        Self {
+            opcode: b::ib_wr_opcode_IB_WR_REG_MR,
+            region: b::rdma_helper_region_wr {
+                mr: mr.as_raw(),
+                access: mr.access().into(),
+                key: 0,
+            },
+            _region: PhantomData,
+        }
+    }
+
+    /// Makes a region invalid.
+    pub(crate) fn invalidate(mr: &'a ValidMr) -> Self {
+        Self {
+            opcode: b::ib_wr_opcode_IB_WR_LOCAL_INV,
+            region: b::rdma_helper_region_wr {
+                mr: null_mut(),
+                access: 0,
+                key: mr.rkey(),
+            },
+            _region: PhantomData,
+        }
+    }
+}
+
+/// Requests of one kind, each about a region, to be posted in one go.
+pub(crate) struct Together<'a> {
+    opcode: b::ib_wr_opcode,
+    /// The first `count` are filled.
+    regions: [MaybeUninit<b::rdma_helper_region_wr>; MAX],
+    count: u32,
+    _regions: PhantomData<RegionWr<'a>>,
+}
+
+impl<'a> Together<'a> {
+    /// So many there may be beside the first one.
+    pub(crate) const MORE: u32 = b::RDMA_HELPER_MAX_TOGETHER - 1;
+
     /// Begins with one.
-    pub(crate) fn new(first: &RawWr) -> Self {
+    pub(crate) fn new(first: RegionWr<'a>) -> Self {
         let mut this = Self {
             opcode: first.opcode,
-            regions: [const { NONE }; MAX],
+            regions: [const { MaybeUninit::uninit() }; MAX],
             count: 0,
+            _regions: PhantomData,
         };
         this.push(first);
         this
     }
 
     /// Adds one of the same kind, for which there must be room.
-    pub(crate) fn push(&mut self, request: &RawWr) {
+    pub(crate) fn push(&mut self, request: RegionWr<'a>) {
         let place = usize::try_from(self.count).ok();
         if let Some(region) = place.and_then(|at| self.regions.get_mut(at)) {
-            *region = b::rdma_helper_region_wr {
-                mr: request.mr.map_or(null_mut(), NonNull::as_ptr),
-                access: request.access,
-                key: request.ex,
-            };
+            region.write(request.region);
             self.count += 1;
         }
-    }
-
-    /// Is there no room for more?
-    pub(crate) fn is_full(&self) -> bool {
-        self.count >= b::RDMA_HELPER_MAX_TOGETHER
     }
 
     /// How many there are; not 0.
@@ -67,7 +106,7 @@ impl Together {
     ///
     /// # Safety
     ///
-    /// As for [`RawWr::post`], for each of them.
+    /// As for [`RawWr::post`](crate::raw_wr::RawWr::post), for each of them.
     pub(crate) unsafe fn post(
         &self,
         qp: *mut b::ib_qp,
@@ -75,13 +114,13 @@ impl Together {
         last: *mut b::ib_cqe,
     ) -> Result<(), (Error, u32)> {
         let mut posted = 0;
-        // SAFETY: `qp`, both `cqe`s and what the requests refer to stay as this function demands; there
-        // are so many, and no more than the helper takes.
+        // SAFETY: `qp`, both `cqe`s and what the requests refer to stay as this function demands; so
+        // many are filled, and no more than the helper takes.
         let ret = unsafe {
             b::rdma_helper_post_together(
                 qp,
                 self.opcode,
-                self.regions.as_ptr(),
+                self.regions.as_ptr().cast(),
                 self.count,
                 quiet,
                 last,
@@ -91,9 +130,3 @@ impl Together {
         to_result(ret).map_err(|error| (error, posted))
     }
 }
-
-const NONE: b::rdma_helper_region_wr = b::rdma_helper_region_wr {
-    mr: null_mut(),
-    access: 0,
-    key: 0,
-};

@@ -106,7 +106,7 @@ impl<'a> Waiter<'a> {
     pub(crate) unsafe fn post_together(
         self: Pin<&Self>,
         qp: *mut rdma_bindings::ib_qp,
-        requests: &Together,
+        requests: &Together<'_>,
     ) -> Result<(), (WrError, u32)> {
         // INVARIANT: Counted before a slot names the waiter.
         self.left.fetch_add(1, Relaxed);

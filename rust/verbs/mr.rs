@@ -13,7 +13,8 @@ use crate::{
     link::Link,
     lists,
     refused,
-    region::Region, //
+    region::Region,
+    resources::Resources, //
 };
 use core::any::Any;
 use kernel::{
@@ -96,6 +97,15 @@ impl Mr {
     }
 }
 
+/// Takes a region from the device, which may be one of those that were reserved. Sleeps.
+fn release(region: &mut Region, resources: &Resources, reserved: bool) -> Result<(), Refusal> {
+    let released = region.release(resources);
+    if reserved {
+        resources.pool().end_reserved();
+    }
+    released
+}
+
 impl provider::Mr for Mr {
     fn create_again(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
         let spare = self.spare.as_ref().ok_or(Errno::EINVAL)?;
@@ -137,13 +147,7 @@ impl provider::Mr for Mr {
     fn close(&mut self) -> Result<(), Refusal> {
         let released = match &mut self.state {
             State::Open(region) => match self.link.gate().enter() {
-                Some(inside) => {
-                    let released = region.release(inside.get());
-                    if self.spare.is_some() {
-                        inside.get().pool().end_reserved();
-                    }
-                    released
-                }
+                Some(inside) => release(region, inside.get(), self.spare.is_some()),
                 // It goes away, but not before this is done: it ends what is open first.
                 None => region.deregister(),
             },

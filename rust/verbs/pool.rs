@@ -84,8 +84,13 @@ const PASSED_OVER: usize = 4;
 impl State {
     /// One of a size, the first in line that may have these rights; or, if the first few may not, one of these,
     /// which is to make room for another.
-    fn next(&mut self, size: Size, access: AccessFlags) -> Option<FastMr> {
-        let mut mr = self.lines.take(size)?;
+    fn next(
+        &mut self,
+        size: Size,
+        access: AccessFlags,
+        take: impl Fn(&mut Lines<FastMr>, Size) -> Option<FastMr>,
+    ) -> Option<FastMr> {
+        let mut mr = take(&mut self.lines, size)?;
         for _ in 0..PASSED_OVER {
             if mr.may_have(access) {
                 break;
@@ -93,7 +98,7 @@ impl State {
             if let Err(back) = self.lines.put(size, mr) {
                 return Some(back);
             }
-            mr = self.lines.take(size)?;
+            mr = take(&mut self.lines, size)?;
         }
         Some(mr)
     }
@@ -133,12 +138,38 @@ impl Pool {
         let size = Size::of(pages).ok_or(E2BIG)?;
         let (mr, low) = {
             let mut state = self.state.lock();
-            (state.next(size, access), state.lines.is_low(size))
+            (
+                state.next(size, access, Lines::take),
+                state.lines.is_low(size),
+            )
         };
         if low {
             // Already queued is as good.
             let _ = self.queue.enqueue(self.clone());
         }
+        self.found_or_made(mr, size, access)
+    }
+
+    /// A region of at least this many pages, which may have these rights, of those that are asked for
+    /// together. What is kept ready is left to who comes for one: as many as a batch needs are made as
+    /// quickly here, and nobody is woken. May sleep.
+    pub(crate) fn take_together(
+        self: &Arc<Self>,
+        pages: u32,
+        access: AccessFlags,
+    ) -> Result<FastMr> {
+        let size = Size::of(pages).ok_or(E2BIG)?;
+        let mr = self.state.lock().next(size, access, Lines::take_spare);
+        self.found_or_made(mr, size, access)
+    }
+
+    /// What was found, if it may have these rights, or else one that is made.
+    fn found_or_made(
+        &self,
+        mr: Option<FastMr>,
+        size: Size,
+        access: AccessFlags,
+    ) -> Result<FastMr> {
         if let Some(mr) = mr.filter(|mr| mr.may_have(access)) {
             self.count.taken();
             return Ok(mr);

@@ -63,6 +63,8 @@ pub(crate) struct Region {
     access: AccessFlags,
     /// Its device region is one of those that were reserved.
     reserved: bool,
+    /// It is registered with others.
+    together: bool,
     state: State,
 }
 
@@ -102,6 +104,7 @@ impl Region {
             kind,
             access: rights::flags(request.access(), resources.atomics()),
             reserved: spare.is_some(),
+            together: request.is_together(),
             state: State::Failed,
         };
         region.state = State::Prepared(region.prepare(resources, lists)?);
@@ -192,10 +195,18 @@ impl Region {
         list: Memory,
         layout: Layout,
     ) -> Result<Result<PreparedMr<Memory>, Memory>, Refusal> {
-        let mr = resources.pool().take(layout.pages(), self.access);
+        let mr = self.take(resources.pool(), layout.pages());
         Ok(mr
             .map_err(refused::no_region)?
             .map_larger(list, self.access, layout))
+    }
+
+    /// A device region of at least so many pages.
+    fn take(&self, pool: &Arc<Pool>, pages: u32) -> Result<FastMr> {
+        match self.together {
+            true => pool.take_together(pages, self.access),
+            false => pool.take(pages, self.access),
+        }
     }
 
     /// Gives a device region to a list.
@@ -208,7 +219,7 @@ impl Region {
         let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
         let mr = match self.kind {
             Kind::Pages if self.reserved => resources.pool().take_reserved(),
-            Kind::Pages => resources.pool().take(pages, self.access),
+            Kind::Pages => self.take(resources.pool(), pages),
             // Regions with gaps have their own kind, and are too rare to be kept.
             Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
         }

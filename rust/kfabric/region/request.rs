@@ -60,6 +60,8 @@ pub struct MrRequest<'a> {
     auth_key: Option<&'a [u8]>,
     /// What is made of the memory here, if anything, may be used until this is dropped.
     lease: Cell<Option<Lease>>,
+    /// It is one of several that are registered together.
+    together: bool,
 }
 
 impl<'a> MrRequest<'a> {
@@ -87,6 +89,7 @@ impl<'a> MrRequest<'a> {
             flags: arguments.flags,
             auth_key,
             lease: Cell::new(None),
+            together: false,
         })
     }
 
@@ -109,7 +112,21 @@ impl<'a> MrRequest<'a> {
             flags: 0,
             auth_key: None,
             lease: Cell::new(None),
+            together: false,
         })
+    }
+
+    /// The same, as one of several that are registered together.
+    pub(crate) fn together(self) -> Self {
+        Self {
+            together: true,
+            ..self
+        }
+    }
+
+    /// Whether it is one of several that are registered together.
+    pub fn is_together(&self) -> bool {
+        self.together
     }
 
     /// The right to use the memory by the processor. It ends with the region, or with the request if

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory for what there is of each region, for boxes.
+//! Memory for what there is of each region, for boxes; and for lists of some regions.
 //!
 //! C: [`rust/helpers/cache.c`](srctree/rust/helpers/cache.c)
 //!
@@ -22,13 +22,15 @@ use kernel::{
         Allocator,
         Box,
         Flags,
-        NumaNode, //
+        NumaNode,
+        Vec, //
     },
     error::to_result,
     prelude::*, //
 };
 use kfi_bindings::{
     kfi_helper_cache,
+    kfi_helper_cache_KFI_CACHE_LIST as LIST,
     kfi_helper_cache_KFI_CACHE_OBJECT as OBJECT,
     kfi_helper_cache_KFI_CACHE_PART as PART, //
 };
@@ -41,6 +43,10 @@ pub(crate) type ObjectBox<T> = Box<T, Cached<OBJECT>>;
 
 /// A provider's part of an object. It may be larger than [`PART_SIZE`].
 pub type PartBox<T> = Box<T, Cached<PART>>;
+
+/// A list of what is done with several regions in one go: made with the capacity that it needs, and not
+/// to grow.
+pub type ListVec<T> = Vec<T, Cached<LIST>>;
 
 /// The size of parts, in bytes, that there is a cache for.
 pub const PART_SIZE: usize = index(kfi_bindings::KFI_CACHE_PART_SIZE);
@@ -100,13 +106,14 @@ unsafe impl<const WHICH: kfi_helper_cache> Allocator for Cached<WHICH> {
     ) -> Result<NonNull<[u8]>, AllocError> {
         match (ptr, layout.size()) {
             (None, _) => Self::alloc(layout, flags, nid),
+            (Some(_), _) if old_layout.size() == 0 => Self::alloc(layout, flags, nid),
             (Some(ptr), 0) => {
                 // SAFETY: `ptr` was allocated here with the old layout, as the caller promises.
                 unsafe { Self::free(ptr, old_layout) };
                 let nothing = ptr::slice_from_raw_parts_mut(ptr::dangling_mut(), 0);
                 NonNull::new(nothing).ok_or(AllocError)
             }
-            // Objects don't grow.
+            // Neither objects nor lists grow.
             _ => Err(AllocError),
         }
     }
@@ -132,6 +139,20 @@ mod tests {
         let none = PartBox::new((), GFP_KERNEL)?;
         assert_eq!((*small, *large), ([7; 3], [9; 100]));
         drop((small, large, none));
+        Ok(())
+    }
+
+    #[test]
+    fn lists_have_the_room_that_they_are_made_with() -> Result {
+        for count in [1, 64, 600] {
+            let mut list = ListVec::with_capacity(count, GFP_KERNEL)?;
+            for i in 0..count {
+                assert!(list.push_within_capacity(i).is_ok());
+            }
+            assert!(list.iter().copied().eq(0..count));
+            assert!(list.push(count, GFP_KERNEL).is_err());
+            assert_eq!(list.into_iter().sum::<usize>(), count * (count - 1) / 2);
+        }
         Ok(())
     }
 

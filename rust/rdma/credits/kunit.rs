@@ -22,8 +22,25 @@ mod tests {
         let credits = credits(3)?;
         drop(credits.take());
         assert_eq!(take_all(&credits), 3);
-        credits.give_back();
+        credits.give_back(1);
         assert_eq!(take_all(&credits), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn some_are_taken_and_given_back() -> Result {
+        let credits = credits(5)?;
+        assert_eq!(credits.take_some(3), 3);
+        assert_eq!(credits.take_some(3), 2);
+        assert_eq!(credits.take_some(3), 0);
+        credits.give_back(4);
+        assert_eq!(take_all(&credits), 4);
+        // Two wait, and three come: those two get one each.
+        credits.free.fetch_sub(2, Full);
+        credits.give_back(3);
+        assert_eq!(take_all(&credits), 1);
+        assert!(!credits.stop_waiting());
+        assert!(!credits.stop_waiting());
         Ok(())
     }
 
@@ -32,8 +49,8 @@ mod tests {
         let credits = credits(0)?;
         assert!(credits.take().is_none());
         assert!(credits.take().is_none());
-        credits.give_back();
-        credits.give_back();
+        credits.give_back(1);
+        credits.give_back(1);
         assert_eq!(take_all(&credits), 2);
         Ok(())
     }
@@ -43,15 +60,15 @@ mod tests {
         let credits = credits(0)?;
         // One begins to wait. It is given one as its time is up, and before it says so.
         credits.free.fetch_sub(1, Full);
-        credits.give_back();
+        credits.give_back(1);
         assert_eq!(take_all(&credits), 0);
         assert!(!credits.stop_waiting());
         // Two wait, and one credit comes: one of them gets it, the other stops.
         credits.free.fetch_sub(2, Full);
-        credits.give_back();
+        credits.give_back(1);
         assert!(credits.stop_waiting());
         assert!(!credits.stop_waiting());
-        credits.give_back();
+        credits.give_back(1);
         assert_eq!(take_all(&credits), 1);
         Ok(())
     }

@@ -3,9 +3,14 @@
 //! What a queue pair does with regions, many in one go.
 
 use kernel::{
-    alloc::AllocError,
+    alloc::{
+        Allocator,
+        Vec, //
+    },
     prelude::*, //
 };
+
+use core::ops::Deref;
 
 use super::LocalQp;
 use crate::{
@@ -20,6 +25,7 @@ use crate::{
         ValidMr, //
     },
     sg::DmaList,
+    together::RegionWr,
     wc::WrError,
     wr::WorkRequest, //
 };
@@ -37,16 +43,28 @@ impl LocalQp {
         self.register_as_they_are(mrs)
     }
 
-    /// As [`register_all`](Self::register_all) for many regions, with room for as many valid ones that
-    /// is there already. They are posted some at a time; if the device refuses one, the error is that
-    /// they were [flushed](WrError::Flushed).
-    pub fn register_into<L: DmaList>(
+    /// As [`register_all`](Self::register_all) for many regions, which go to `valid`, in the order in
+    /// which they were. They are posted some at a time; if the device refuses one, the error is that they
+    /// were [flushed](WrError::Flushed).
+    pub fn register_many<L: DmaList, A: Allocator>(
         &self,
-        mut mrs: Few<PreparedMr<L>>,
-        room: Few<ValidMr>,
-    ) -> Result<Few<ValidMr>, RegisterError<L>> {
+        mut mrs: Vec<PreparedMr<L>, A>,
+        mut valid: impl FnMut(ValidMr),
+    ) -> Result<(), RegisterError<L>> {
         mrs.iter_mut().for_each(PreparedMr::next_key);
-        self.register_in(mrs, room, Posting::Together)
+        let registered = match mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
+            true => self.run_together(mrs.iter().map(RegionWr::register)),
+            false => Err(WrError::Post(EINVAL)),
+        };
+        if let Err(error) = registered {
+            let count = mrs.len();
+            return Err(undo(mrs, count, error));
+        }
+        for mr in mrs {
+            // SAFETY: The device has just registered them all.
+            valid(unsafe { mr.into_valid() });
+        }
+        Ok(())
     }
 
     /// Registers regions by the keys that they have.
@@ -55,38 +73,19 @@ impl LocalQp {
         &self,
         mrs: Few<PreparedMr<L>>,
     ) -> Result<Few<ValidMr>, RegisterError<L>> {
+        let count = mrs.len();
         // Allocated first: nothing is left to fail when the regions are valid.
-        match Few::with_capacity(mrs.len(), GFP_KERNEL) {
-            Ok(room) => self.register_in(mrs, room, Posting::OneByOne),
-            Err(AllocError) => Err(undo(mrs, WrError::Post(ENOMEM))),
-        }
-    }
-
-    fn register_in<L: DmaList>(
-        &self,
-        mrs: Few<PreparedMr<L>>,
-        room: Few<ValidMr>,
-        posting: Posting,
-    ) -> Result<Few<ValidMr>, RegisterError<L>> {
-        if let Err(error) = self.post_registrations(&mrs, posting) {
-            return Err(undo(mrs, error));
-        }
-        // SAFETY: The device has just registered them all.
-        Ok(mrs.map_into(room, |mr| unsafe { mr.into_valid() }))
-    }
-
-    fn post_registrations<L: DmaList>(
-        &self,
-        mrs: &[PreparedMr<L>],
-        posting: Posting,
-    ) -> Result<(), WrError> {
-        if !mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
-            return Err(WrError::Post(EINVAL));
-        }
-        let requests = mrs.iter().map(WorkRequest::register);
-        match posting {
-            Posting::OneByOne => self.run(requests),
-            Posting::Together => self.run_together(requests),
+        let Ok(room) = Few::with_capacity(count, GFP_KERNEL) else {
+            return Err(undo(mrs, count, WrError::Post(ENOMEM)));
+        };
+        let registered = match mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
+            true => self.run(mrs.iter().map(WorkRequest::register)),
+            false => Err(WrError::Post(EINVAL)),
+        };
+        match registered {
+            // SAFETY: The device has just registered them all.
+            Ok(()) => Ok(mrs.map_into(room, |mr| unsafe { mr.into_valid() })),
+            Err(error) => Err(undo(mrs, count, error)),
         }
     }
 
@@ -98,15 +97,17 @@ impl LocalQp {
     /// has been leaked with its mapping, and its memory must never be freed.
     pub fn revoke_all(
         &self,
-        mrs: Few<ValidMr>,
+        mrs: impl Deref<Target = [ValidMr]> + IntoIterator<Item = ValidMr>,
         fence: Fence,
         mut reuse: impl FnMut(FastMr),
     ) -> Result {
         if self.invalidate(&mrs, fence).is_err() {
             return deregister_all(mrs);
         }
-        // SAFETY: The device has just invalidated them, which is a fence here, as `Fence` says.
-        mrs.consume(|mr| reuse(unsafe { mr.into_free() }));
+        for mr in mrs {
+            // SAFETY: The device has just invalidated it, which is a fence here, as `Fence` says.
+            reuse(unsafe { mr.into_free() });
+        }
         Ok(())
     }
 
@@ -164,40 +165,36 @@ impl LocalQp {
         if !self.can_invalidate(mrs, fence) {
             return Err(WrError::Post(EINVAL));
         }
-        let requests = mrs.iter().map(WorkRequest::invalidate);
         match mrs {
-            [_] => self.run(requests),
-            _ => self.run_together(requests),
+            [one] => self.run([WorkRequest::invalidate(one)].into_iter()),
+            _ => self.run_together(mrs.iter().map(RegionWr::invalidate)),
         }
     }
 }
 
-/// How requests are posted.
-#[derive(Clone, Copy)]
-enum Posting {
-    /// Each tells how it ends.
-    OneByOne,
-    /// Some at a time, with less work: they tell how they end together.
-    Together,
-}
-
-/// Takes regions back that the device may have registered or not.
+/// Takes `count` regions back that the device may have registered or not.
 #[cold]
-fn undo<L: DmaList>(mrs: Few<PreparedMr<L>>, error: WrError) -> RegisterError<L> {
+fn undo<L: DmaList>(
+    mrs: impl IntoIterator<Item = PreparedMr<L>>,
+    count: usize,
+    error: WrError,
+) -> RegisterError<L> {
     let lists = match error {
         WrError::Lost => {
             // The device may look at the regions yet, so they must stay.
             mrs.into_iter().for_each(PreparedMr::leak);
             Err(EIO)
         }
-        _ => abandon_all(mrs),
+        _ => abandon_all(mrs, count),
     };
     RegisterError { error, lists }
 }
 
 /// Deregisters regions, all of them, and gives an error if any failed.
-fn deregister_all(mrs: Few<ValidMr>) -> Result {
+fn deregister_all(mrs: impl IntoIterator<Item = ValidMr>) -> Result {
     let mut result = Ok(());
-    mrs.consume(|mr| result = mr.deregister().and(result));
+    for mr in mrs {
+        result = mr.deregister().and(result);
+    }
     result
 }

@@ -6,7 +6,10 @@ use super::LocalQp;
 use crate::{
     credits::Credit,
     raw_wr::RawWr,
-    together::Together,
+    together::{
+        RegionWr,
+        Together, //
+    },
     waiter::Waiter,
     wc::{
         WcStatus,
@@ -98,14 +101,13 @@ impl LocalQp {
 
     /// As [`LocalQp::run`], for many requests of one kind, each about a region: they are posted some at
     /// a time, of which the last tells. If one fails, all that is said is that they were flushed.
-    pub(super) fn run_together<'a, T: 'a>(
+    pub(super) fn run_together<'a>(
         &self,
-        requests: impl Iterator<Item = WorkRequest<&'a T>>,
+        mut requests: impl Iterator<Item = RegionWr<'a>>,
     ) -> Result<(), WrError> {
         stack_pin_init!(let waiter = Waiter::new(&self.sends));
         let waiter = waiter.into_ref();
 
-        let mut requests = requests.map(|request| request.raw());
         let mut posted = Ok(());
         while posted.is_ok() && waiter.status() == WcStatus::SUCCESS {
             let Some(first) = requests.next() else {
@@ -126,25 +128,23 @@ impl LocalQp {
     /// # Safety
     ///
     /// Those of [`Waiter::post`] for each, but for the queue pair, which is seen to here.
-    unsafe fn post_together(
+    unsafe fn post_together<'a>(
         &self,
         waiter: Pin<&Waiter<'_>>,
-        first: RawWr,
-        others: &mut impl Iterator<Item = RawWr>,
+        first: RegionWr<'a>,
+        others: &mut impl Iterator<Item = RegionWr<'a>>,
     ) -> Result<(), WrError> {
         let credits = self.sends.credits();
         let credit = self.credit()?;
-        let mut together = Together::new(&first);
-        while !together.is_full() {
-            let Some(more) = credits.try_take() else {
-                break;
-            };
+        let mut together = Together::new(first);
+        let more = credits.take_some(Together::MORE);
+        while together.count() <= more {
             let Some(other) = others.next() else {
                 break;
             };
-            together.push(&other);
-            more.keep();
+            together.push(other);
         }
+        credits.give_back((more + 1).saturating_sub(together.count()));
         // SAFETY: As in `post()`.
         let posted = self.while_up(|qp| unsafe { waiter.post_together(qp, &together) });
         match posted.unwrap_or(Err((WrError::Flushed, 0))) {
@@ -153,7 +153,7 @@ impl LocalQp {
                 Ok(())
             }
             Err((error, 0)) => {
-                (1..together.count()).for_each(|_| credits.give_back());
+                credits.give_back(together.count() - 1);
                 Err(error)
             }
             Err((error, _)) => {

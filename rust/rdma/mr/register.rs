@@ -25,9 +25,12 @@ pub struct RegisterError<L> {
     pub lists: Result<Few<L>>,
 }
 
-/// Deregisters regions of which the device may have registered any, and gives their lists.
-pub(crate) fn abandon_all<L: DmaList>(mrs: Few<PreparedMr<L>>) -> Result<Few<L>> {
-    let mut lists = Few::with_capacity(mrs.len(), GFP_KERNEL).map_err(Error::from);
+/// Deregisters `count` regions of which the device may have registered any, and gives their lists.
+pub(crate) fn abandon_all<L: DmaList>(
+    mrs: impl IntoIterator<Item = PreparedMr<L>>,
+    count: usize,
+) -> Result<Few<L>> {
+    let mut lists = Few::with_capacity(count, GFP_KERNEL).map_err(Error::from);
     let mut leaked = false;
     for mr in mrs {
         match (mr.abandon(), &mut lists) {

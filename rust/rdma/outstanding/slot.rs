@@ -226,9 +226,7 @@ impl Slot {
             End::Gone | End::Lost => of.break_by(WcStatus::FLUSHED),
         }
         // Before the owner can leave, and the queue with it.
-        for _ in 0..=others {
-            of.credits.give_back();
-        }
+        of.credits.give_back(others.saturating_add(1));
         // SAFETY: `owner` was named by the slot, and nobody else can take its name out now; by the
         // invariant of the queue it is there until it has been told.
         unsafe { (owner.as_ref().ended)(owner, end) };

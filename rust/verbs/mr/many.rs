@@ -5,6 +5,7 @@
 //! Regions of several pieces are enabled and closed by themselves.
 
 use super::{
+    release,
     Mr,
     State, //
 };
@@ -21,24 +22,17 @@ use core::mem;
 use kernel::prelude::*;
 use kfabric::{
     provider::{
-        Bindings,
+        self,
         Closing,
-        Enabling,
-        Keys, //
+        Enabling, //
     },
     Errno,
+    ListVec,
     Refusal, //
 };
 use rdma::Few;
 
-/// One of them, and where it is told how it ended.
-type Enabled<'a> = (
-    &'a mut Region,
-    &'a Bindings,
-    &'a mut Option<Result<Keys, Refusal>>,
-);
-
-/// Enables several. Sleeps until the device is done with all. Without memory for lists of them each is
+/// Enables several. Sleeps until the device is done with all. Without memory for a list of them each is
 /// enabled by itself: those that were reserved don't fail for that.
 pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
     let Some(inside) = link.gate().enter() else {
@@ -47,147 +41,159 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
         return;
     };
     let resources = inside.get();
-    let lists = (
-        KVVec::with_capacity(mrs.len(), GFP_KERNEL),
-        Few::with_capacity(mrs.len(), GFP_KERNEL),
-        Few::with_capacity(mrs.len(), GFP_KERNEL),
-    );
-    let (Ok(mut regions), Ok(mut prepared), Ok(room)) = lists else {
+    let Ok(mut prepared) = ListVec::with_capacity(mrs.len(), GFP_KERNEL) else {
         mrs.iter_mut()
             .for_each(|one| *one.done = Some(one.mr.enable(one.bindings)));
         return;
     };
-    for one in mrs {
-        match one.mr.as_any().downcast_mut().map(Mr::region) {
-            Some(Ok(region)) => match region.take_prepared() {
+    for one in mrs.iter_mut() {
+        match region_of(one.mr) {
+            Ok(region) => match region.take_prepared() {
                 // There is room.
-                Some(own) => {
-                    let _ = prepared.push_within_capacity(own);
-                    let _ = regions.push_within_capacity((region, one.bindings, &mut *one.done));
-                }
+                Some(own) => drop(prepared.push_within_capacity(own)),
                 None => *one.done = Some(region.enable(resources, one.bindings)),
             },
-            Some(Err(refusal)) => *one.done = Some(Err(refusal)),
-            None => *one.done = Some(Err(Errno::EINVAL.into())),
+            Err(refusal) => *one.done = Some(Err(refusal)),
         }
     }
-    if regions.is_empty() {
+    if prepared.is_empty() {
         return;
     }
+    // Those that aren't done are the ones that have given what is prepared.
+    let mut waiting = mrs.iter_mut().filter(|one| one.done.is_none());
     let queue = match resources.queue_pair() {
         Ok(queue) => queue,
         Err(error) => {
             // The regions are deregistered as what was prepared is dropped.
             let refusal = refused::no_queue(error);
-            return regions
-                .into_iter()
-                .for_each(|(_, _, done)| *done = Some(Err(refusal)));
+            return waiting.for_each(|one| *one.done = Some(Err(refusal)));
         }
     };
-    match queue.register_into(prepared, room) {
-        Ok(valid) => {
-            for ((region, _, done), valid) in regions.into_iter().zip(valid) {
-                *done = Some(Ok(region.set_valid(valid)));
-            }
+    let registered = queue.register_many(prepared, |valid| {
+        if let Some(one) = waiting.next() {
+            *one.done = Some(region_of(one.mr).map(|region| region.set_valid(valid)));
         }
-        Err(failed) => one_by_one(resources, regions, failed.lists),
+    });
+    if let Err(failed) = registered {
+        one_by_one(resources, waiting, failed.lists);
+    }
+}
+
+/// The region of one of this provider's, if its device is there.
+fn region_of(mr: &mut dyn provider::Mr) -> Result<&mut Region, Refusal> {
+    match mr.as_any().downcast_mut().map(Mr::region) {
+        Some(region) => region,
+        None => Err(Errno::EINVAL.into()),
     }
 }
 
 /// One has failed, or somebody else's request: each by itself fails, or doesn't, for its own reasons.
-fn one_by_one(
+fn one_by_one<'a, 'b: 'a>(
     resources: &Resources,
-    regions: KVVec<Enabled<'_>>,
+    waiting: impl Iterator<Item = &'a mut Enabling<'b>>,
     lists: Result<Few<rdma::sg::Memory>>,
 ) {
-    match lists {
-        Ok(lists) => {
-            for ((region, bindings, done), list) in regions.into_iter().zip(lists) {
-                let again = region.prepare_again(resources, list);
-                *done = Some(again.and_then(|()| region.enable(resources, bindings)));
+    let mut lists = lists.map(Few::into_iter);
+    for one in waiting {
+        *one.done = Some(region_of(one.mr).and_then(|region| match &mut lists {
+            Ok(lists) => {
+                let list = lists.next().ok_or(Errno::EIO)?;
+                region.prepare_again(resources, list)?;
+                region.enable(resources, one.bindings)
             }
-        }
-        Err(error) => {
-            for (region, _, done) in regions {
-                region.not_undone(error);
-                *done = Some(Err(refused::not_undone(error)));
+            Err(error) => {
+                region.not_undone(*error);
+                Err(refused::not_undone(*error))
             }
-        }
+        }));
     }
 }
 
 /// Closes several. Sleeps until no peer can reach any.
 pub(crate) fn close_many(link: &Link, mrs: &mut [Closing<'_>]) {
-    if !closed_together(link, mrs) {
+    let Some(inside) = link.gate().enter() else {
+        return each_by_itself(mrs);
+    };
+    let resources = inside.get();
+    if !resources.fence().invalidates() {
         for one in mrs {
-            *one.done = Some(one.mr.close());
+            *one.done = Some(match one.mr.as_any().downcast_mut() {
+                Some(mr) => Mr::close_inside(mr, resources),
+                None => one.mr.close(),
+            });
         }
+    } else if !invalidated(resources, mrs) {
+        each_by_itself(mrs);
+    }
+}
+
+fn each_by_itself(mrs: &mut [Closing<'_>]) {
+    for one in mrs {
+        *one.done = Some(one.mr.close());
     }
 }
 
 /// Invalidates several together, where that is the fence; or does nothing.
-fn closed_together(link: &Link, mrs: &mut [Closing<'_>]) -> bool {
-    let Some(inside) = link.gate().enter() else {
+fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
+    let valid = ListVec::with_capacity(mrs.len(), GFP_KERNEL);
+    let (Ok(mut valid), Ok(queue)) = (valid, resources.queue_pair()) else {
         return false;
     };
-    let resources = inside.get();
-    let fence = resources.fence();
-    if !fence.invalidates() {
-        return false;
-    }
-    let lists = (
-        KVVec::with_capacity(mrs.len(), GFP_KERNEL),
-        Few::with_capacity(mrs.len(), GFP_KERNEL),
-    );
-    let (Ok(mut closed), Ok(mut valid), Ok(queue)) = (lists.0, lists.1, resources.queue_pair())
-    else {
-        return false;
-    };
-    for one in mrs {
-        match one
-            .mr
-            .as_any()
-            .downcast_mut()
-            .and_then(|mr: &mut Mr| mr.take_valid(resources))
-        {
-            Some((own, reserved)) => {
-                // There is room.
-                let _ = valid.push_within_capacity(own);
-                let _ = closed.push_within_capacity((reserved, &mut *one.done));
-            }
+    for one in mrs.iter_mut() {
+        let mr: Option<&mut Mr> = one.mr.as_any().downcast_mut();
+        match mr.and_then(|mr| mr.take_valid(resources)) {
+            // There is room.
+            Some(own) => drop(valid.push_within_capacity(own)),
             None => *one.done = Some(one.mr.close()),
         }
     }
-    if closed.is_empty() {
+    if valid.is_empty() {
         return true;
     }
-    let mut reserved = closed.iter().map(|(reserved, _)| *reserved);
+    // Those that aren't done are the ones that have given what is valid.
+    let mut given = mrs.iter_mut().filter(|one| one.done.is_none());
     let reuse = |mr| {
-        let reserved = reserved.next().unwrap_or(false);
+        let reserved = given.next().is_some_and(is_reserved);
         region::put(resources.pool(), reserved, mr);
     };
     // If the device won't let go of one it isn't known of which: none may be freed.
     let done = queue
-        .revoke_all(valid, fence, reuse)
+        .revoke_all(valid, resources.fence(), reuse)
         .map_err(|_| refused::stuck());
-    for (reserved, answer) in closed {
-        if reserved {
+    for one in mrs.iter_mut().filter(|one| one.done.is_none()) {
+        if is_reserved(one) {
             resources.pool().end_reserved();
         }
-        *answer = Some(done);
+        *one.done = Some(done);
     }
     true
 }
 
+/// Whether it is one of those that were reserved.
+fn is_reserved(one: &mut Closing<'_>) -> bool {
+    let mr: Option<&mut Mr> = one.mr.as_any().downcast_mut();
+    mr.is_some_and(|mr| mr.spare.is_some())
+}
+
 impl Mr {
-    /// Takes what the device has of it, if that is one valid region; and says whether it is one of
-    /// those that were reserved.
-    fn take_valid(&mut self, resources: &Resources) -> Option<(rdma::ValidMr, bool)> {
+    /// As [`close`](provider::Mr::close), inside of its device.
+    fn close_inside(&mut self, resources: &Resources) -> Result<(), Refusal> {
+        let released = match &mut self.state {
+            State::Open(region) => release(region, resources, self.spare.is_some()),
+            State::Idle => return Ok(()),
+            State::Ended(how) => *how,
+        };
+        self.state = State::Idle;
+        released
+    }
+
+    /// Takes what the device has of it, if that is one valid region.
+    fn take_valid(&mut self, resources: &Resources) -> Option<rdma::ValidMr> {
         let State::Open(region) = &mut self.state else {
             return None;
         };
         let valid = region.take_valid(resources)?;
         drop(mem::replace(&mut self.state, State::Idle));
-        Some((valid, self.spare.is_some()))
+        Some(valid)
     }
 }

@@ -112,6 +112,13 @@ impl<T> Lines<T> {
         self.pop(size)
     }
 
+    /// Takes one of this size, if there is one beyond those that are kept ready for who comes next.
+    pub(super) fn take_spare(&mut self, size: Size) -> Option<T> {
+        let class = self.classes.get(size.class())?;
+        let keep = if class.wanted { class.ready } else { 0 };
+        (class.line.len() > keep).then(|| self.pop(size))?
+    }
+
     fn pop(&mut self, size: Size) -> Option<T> {
         let class = self.classes.get_mut(size.class())?;
         let item = class.line.pop()?;

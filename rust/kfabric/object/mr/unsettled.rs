@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     object::unsettled::Unsettled,
-    support::work, //
+    support::{
+        cache::ListVec,
+        work, //
+    }, //
 };
 use core::ptr::{
     null_mut,
@@ -102,8 +105,8 @@ pub(crate) fn settle(unsettled: &Unsettled) {
 /// to be enabled.
 fn together(left: &mut Left) -> Result<(), AllocError> {
     let count = left.count.min(MAX_TOGETHER);
-    let mut some = KVVec::with_capacity(count, GFP_KERNEL)?;
-    let mut enabling = KVVec::with_capacity(count, GFP_KERNEL)?;
+    let mut some = ListVec::with_capacity(count, GFP_KERNEL)?;
+    let mut enabling = ListVec::with_capacity(count, GFP_KERNEL)?;
     for object in left.take(count) {
         let pending = object.inner.with(|inner| inner.take_pending(false));
         // There is room.

@@ -10,6 +10,7 @@ use crate::{
     },
     provider,
     support::{
+        cache::ListVec,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -48,8 +49,8 @@ struct ClosingOne {
 ///
 /// Each is null or an open object, that nobody else uses.
 unsafe fn close_some(mrs: &[*mut kfid_mr], mut answer: impl FnMut(usize, c_int)) {
-    let room = KVVec::with_capacity(mrs.len(), GFP_KERNEL);
-    let together = KVVec::with_capacity(mrs.len(), GFP_KERNEL);
+    let room = ListVec::with_capacity(mrs.len(), GFP_KERNEL);
+    let together = ListVec::with_capacity(mrs.len(), GFP_KERNEL);
     let (Ok(mut all), Ok(mut together)) = (room, together) else {
         // Closing doesn't fail for want of memory.
         for (index, mr) in mrs.iter().enumerate() {

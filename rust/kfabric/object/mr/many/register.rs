@@ -20,6 +20,7 @@ use crate::{
     },
     region::request::MrRequest,
     support::{
+        cache::ListVec,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -40,7 +41,7 @@ pub(crate) unsafe fn register(
     all_or_none: bool,
     answers: &mut Answers<'_>,
 ) -> Result<(), Refusal> {
-    let mut opened = KVVec::with_capacity(attrs.len(), GFP_KERNEL)?;
+    let mut opened = ListVec::with_capacity(attrs.len(), GFP_KERNEL)?;
     for (group, some) in attrs.chunks(MAX_TOGETHER).enumerate() {
         let first = group * MAX_TOGETHER;
         // SAFETY: By the requirements of this function.
@@ -85,11 +86,11 @@ unsafe fn register_some(
     flags: u64,
     first: usize,
     answers: &mut Answers<'_>,
-    opened: &mut KVVec<(usize, Opened)>,
+    opened: &mut ListVec<(usize, Opened)>,
 ) -> Result<(), Refusal> {
     // Allocated first: nothing is left to fail once there are regions.
-    let mut all = KVVec::with_capacity(attrs.len(), GFP_KERNEL)?;
-    let mut enabling = KVVec::with_capacity(attrs.len(), GFP_KERNEL)?;
+    let mut all = ListVec::with_capacity(attrs.len(), GFP_KERNEL)?;
+    let mut enabling = ListVec::with_capacity(attrs.len(), GFP_KERNEL)?;
     for (index, attr) in (first..).zip(attrs) {
         // SAFETY: By the requirements of this function.
         match unsafe { make(domain, attr, flags) } {
@@ -138,11 +139,11 @@ unsafe fn make(domain: &DomainObject, attr: &kfi_mr_attr, flags: u64) -> Result<
     let (source, arguments) = unsafe { (attr_source(attr)?, attr_arguments(attr, flags)) };
     let arguments = arguments.or_auth_key(domain.auth_key());
     let request = MrRequest::parse(source, arguments, domain.mr_limits())?;
-    Opened::create(domain, &request, attr.context)
+    Opened::create(domain, &request.together(), attr.context)
 }
 
 /// Closes what C isn't to get. Sleeps.
-fn undo(opened: KVVec<(usize, Opened)>, answers: &mut Answers<'_>) {
+fn undo(opened: ListVec<(usize, Opened)>, answers: &mut Answers<'_>) {
     for (index, one) in opened {
         if let Err(refusal) = one.undo() {
             // Nobody has a handle whose closing would tell.
