@@ -29,15 +29,11 @@ static bool fill_bvecs(struct kfi_helper_walk *walk, struct quick *quick)
 
 static bool fill_entries(struct kfi_helper_walk *walk, struct quick *quick)
 {
-	u64 linear, pfn;
+	u64 pfn;
 
 	quick_entries(walk, quick, true);
-	if (!quick_most(walk))
-		return false;
-	linear = walk->linear;
-	if (!kfi_linear_pfn(walk, sg_dma_address(walk->sgl), &pfn))
-		return false;
-	return look(walk, pfn) || linear != walk->linear;
+	return quick_most(walk) && kfi_linear_pfn(walk, sg_dma_address(walk->sgl), &pfn) &&
+	       look(walk, pfn);
 }
 
 static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
@@ -71,25 +67,19 @@ static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
  * @walk: The list, and how far it was walked through, which has not stopped; goes on.
  * @sg: Where entries go, as they would be mapped for a device that takes kernel addresses.
  * @max: How many there may be.
- * @behind: Where the memory ends that is before this in the region, or NOWHERE.
  *
  * There are no more bytes than @walk->limit, which goes down. Memory that follows on what is before it
- * is one entry; the first entry doesn't follow on @behind. May sleep.
+ * is one entry, unless that was filled earlier. May sleep.
  *
  * Returns how many entries were filled; kfi_helper_walk() goes on there.
  */
-u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max, u64 behind)
+u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max)
 {
-	struct quick quick = {
-		.sg = sg,
-		.sg_end = sg + max,
-		.sg_first = sg,
-		.behind = behind == NOWHERE ? NOWHERE : (uintptr_t)phys_to_virt(behind),
-	};
+	struct quick quick = { .sg = sg, .sg_end = sg + max, .behind = NOWHERE };
 	bool more = walk->index < walk->count && !(walk->done && !walk->kvecs);
 
 	while (more) {
-		quick_see(&quick, &walk->seen);
+		quick_see(&quick, &walk->seen, true);
 		more = walk->kvecs ? fill_kvec(walk, &quick) :
 		       walk->bvecs ? fill_bvecs(walk, &quick) : fill_entries(walk, &quick);
 	}

@@ -159,7 +159,7 @@ struct kfi_helper_walk {
 u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max);
 
 /* fill.c: the same, where it is simple, to entries of a scatterlist */
-u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max, u64 behind);
+u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max);
 
 /* No address: no memory is so far up. */
 #define KFI_NO_START	(~0ULL)

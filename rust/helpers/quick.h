@@ -21,90 +21,119 @@
 #define MAX_ENTRY	SZ_1G
 
 struct quick {
-	/* What is known to be unremarkable by its place: so many page frames from @first on. */
+	/* What is known to be unremarkable by its place: so many page frames, the first one, and its page. */
 	u64 first;
 	u64 frames;
+	unsigned long page;
+	/* By what that is added: its physical address, or that of the linear map. */
+	u64 addr;
 	/* Where the last run or entry ends. */
 	u64 behind;
 	/* Where the next one goes, and where there is no room any more. */
 	struct kfi_helper_run *run, *run_end;
 	struct scatterlist *sg, *sg_end;
-	/* The first entry that was added here. */
-	struct scatterlist *sg_first;
 };
 
-static __always_inline void quick_see(struct quick *quick, const struct kfi_helper_seen *seen)
+/* Zero pages are pages of their own kind, and found by their frames. */
+#ifdef __HAVE_COLOR_ZERO_PAGE
+#define MANY_ZERO_PAGES	true
+#else
+#define MANY_ZERO_PAGES	false
+#endif
+
+static __always_inline void quick_see(struct quick *quick, const struct kfi_helper_seen *seen,
+				      bool entries)
 {
-	quick->first = seen->first;
-	quick->frames = seen->end - seen->first;
+	u64 first = seen->first, frames = seen->end - first;
+
+	/* The zero page, and what is behind it, goes the long way. */
+	if (!MANY_ZERO_PAGES)
+		frames = min(frames, page_to_pfn(ZERO_PAGE(0)) - first);
+	quick->first = first;
+	quick->frames = frames;
+	quick->page = frames ? (unsigned long)pfn_to_page(first) : 0;
+	quick->addr = entries ? (uintptr_t)phys_to_virt(PFN_PHYS(first)) : PFN_PHYS(first);
 }
 
-static __always_inline bool quick_add_run(struct quick *quick, u64 phys)
+/* Which of the frames a page has; one that there isn't if it is none of theirs, or no page at all. */
+static __always_inline u64 quick_index(const struct quick *quick, const struct page *page)
 {
-	if (phys == quick->behind) {
-		quick->run[-1].len += PAGE_SIZE;
-		return true;
-	}
-	if (quick->run == quick->run_end)
+	u64 bytes = (unsigned long)page - quick->page;
+
+	if (is_power_of_2(sizeof(*page)))
+		return ror64(bytes, ilog2(sizeof(*page)));
+	return bytes % sizeof(*page) ? U64_MAX : bytes / sizeof(*page);
+}
+
+/* As kfi_is_plain(), of one that is no zero page by its place. */
+static __always_inline bool quick_is_plain(const struct quick *quick, struct page *page, u64 index)
+{
+	return likely(!(READ_ONCE(page->flags.f) & KFI_SAID) && !page_has_type(page) &&
+		      (!PageTail(page) || !PageHWPoison(compound_head(page))) &&
+		      !(MANY_ZERO_PAGES && is_zero_pfn(quick->first + index)));
+}
+
+/* Adds a page to the run or entry that ends where it begins. */
+static __always_inline bool quick_join(struct quick *quick, u64 index, bool entries)
+{
+	/* Where a part of the memory map begins there is more to be asked. */
+	if (!((quick->first + index) % KFI_MAP_PAGES))
 		return false;
-	*quick->run++ = (struct kfi_helper_run){ .phys = phys, .len = PAGE_SIZE };
+	if (!entries)
+		quick->run[-1].len += PAGE_SIZE;
+	else if (sg_dma_len(&quick->sg[-1]) <= MAX_ENTRY)
+		sg_dma_len(&quick->sg[-1]) += PAGE_SIZE;
+	else
+		return false;
 	return true;
 }
 
-/* As it would be mapped for a device that takes kernel addresses. */
-static __always_inline bool quick_add_entry(struct quick *quick, u64 addr)
+/* Adds a page that begins elsewhere, as it would be mapped for a device that takes such addresses. */
+static __always_inline bool quick_add(struct quick *quick, u64 addr, bool entries)
 {
 	struct scatterlist entry = {};
 
-	if (addr == quick->behind) {
-		if (quick->sg == quick->sg_first || sg_dma_len(&quick->sg[-1]) > MAX_ENTRY)
+	if (entries) {
+		if (quick->sg == quick->sg_end)
 			return false;
-		sg_dma_len(&quick->sg[-1]) += PAGE_SIZE;
-		return true;
+		sg_dma_address(&entry) = addr;
+		sg_dma_len(&entry) = PAGE_SIZE;
+		*quick->sg++ = entry;
+	} else {
+		if (quick->run == quick->run_end)
+			return false;
+		*quick->run++ = (struct kfi_helper_run){ .phys = addr, .len = PAGE_SIZE };
 	}
-	if (quick->sg == quick->sg_end)
-		return false;
-	sg_dma_address(&entry) = addr;
-	sg_dma_len(&entry) = PAGE_SIZE;
-	*quick->sg++ = entry;
 	return true;
 }
 
-/* Takes a page that is at @addr, if there is nothing to be said of it but by its place. */
-static __always_inline bool quick_take(struct quick *quick, u64 pfn, struct page *page, u64 addr,
-				       bool entries)
+/* Takes a page, if it is one of the frames, of which it is this one, and there is nothing to be said of it. */
+static __always_inline bool quick_take(struct quick *quick, u64 index, struct page *page, bool entries)
 {
-	if (!kfi_is_plain(page, pfn))
+	u64 addr = quick->addr + (index << PAGE_SHIFT);
+
+	if (index >= quick->frames || !quick_is_plain(quick, page, index))
 		return false;
-	/* Where a part of the memory map begins there is more to be asked. */
-	if (unlikely(addr == quick->behind) && !(pfn % KFI_MAP_PAGES))
-		return false;
-	if (!(entries ? quick_add_entry(quick, addr) : quick_add_run(quick, addr)))
+	if (!(unlikely(addr == quick->behind) ? quick_join(quick, index, entries) :
+						quick_add(quick, addr, entries)))
 		return false;
 	quick->behind = addr + PAGE_SIZE;
 	return true;
 }
 
-/* By what a page is added: its physical address, or that of the linear map. */
-static __always_inline u64 quick_addr(u64 pfn, bool entries)
-{
-	return entries ? (uintptr_t)phys_to_virt(PFN_PHYS(pfn)) : PFN_PHYS(pfn);
-}
-
-static __always_inline bool quick_page(struct quick *quick, u64 pfn, struct page *page, bool entries)
-{
-	return pfn - quick->first < quick->frames &&
-	       quick_take(quick, pfn, page, quick_addr(pfn, entries), entries);
-}
-
 /* Takes what can be taken so of @pages page frames. Returns how many that were. */
 static __always_inline u64 quick_frames(struct quick *quick, const u64 *pfns, u64 pages, bool entries)
 {
+	struct quick q = *quick;
 	u64 i;
 
-	for (i = 0; i < pages; i++)
-		if (!quick_page(quick, pfns[i], pfn_to_page(pfns[i]), entries))
+	for (i = 0; i < pages; i++) {
+		u64 index = pfns[i] - q.first;
+
+		if (!quick_take(&q, index, (struct page *)q.page + index, entries))
 			break;
+	}
+	*quick = q;
 	return i;
 }
 
@@ -126,51 +155,48 @@ static __always_inline void quick_bvecs(struct kfi_helper_walk *walk, struct qui
 {
 	const struct bio_vec *first = walk->bvecs + walk->index;
 	const struct bio_vec *end = first + quick_most(walk), *bvec;
+	struct quick q = *quick;
 
-	for (bvec = first; bvec < end; bvec++) {
-		u64 pfn = page_to_pfn(bvec->bv_page);
-
-		if (bvec->bv_offset || bvec->bv_len != PAGE_SIZE ||
-		    pfn_to_page(pfn) != bvec->bv_page ||
-		    !quick_page(quick, pfn, bvec->bv_page, entries))
+	for (bvec = first; bvec < end; bvec++)
+		if (((u64)bvec->bv_offset << 32 | bvec->bv_len) != PAGE_SIZE ||
+		    !quick_take(&q, quick_index(&q, bvec->bv_page), bvec->bv_page, entries))
 			break;
-	}
+	*quick = q;
 	quick_took(walk, bvec - first);
 }
 
-/* The entry behind one that isn't the last. */
-static __always_inline struct scatterlist *quick_next(struct scatterlist *sg)
-{
-	sg++;
-	if (unlikely(sg_is_chain(sg)))
-		sg = sg_chain_ptr(sg);
-	return sg;
-}
-
-/* Takes entries of a scatterlist that can be taken so. */
+/*
+ * Takes entries of a scatterlist that can be taken so. Of one that ends before its time, the last one isn't.
+ */
 static __always_inline void quick_entries(struct kfi_helper_walk *walk, struct quick *quick,
 					  bool entries)
 {
-	/* Page frames whose place is known, and whose addresses are. */
-	u64 first = max(quick->first, walk->linear_pfn);
-	u64 end = min(quick->first + quick->frames,
-		      walk->linear_pfn + (walk->linear_len >> PAGE_SHIFT));
-	u64 start = walk->linear + PFN_PHYS(first - walk->linear_pfn);
-	u64 bytes = end > first ? PFN_PHYS(end - first) : 0;
+	u64 start = (uintptr_t)phys_to_virt(PFN_PHYS(quick->first));
 	u64 left = walk->count - walk->index, most = quick_most(walk), i = 0;
 	struct scatterlist *sg = walk->sgl;
+	struct quick q = *quick;
 
 	while (i < most) {
-		u64 addr = sg_dma_address(sg);
-		u64 pfn = first + ((addr - start) >> PAGE_SHIFT);
+		u64 index = ror64(sg_dma_address(sg) - start, PAGE_SHIFT);
 
-		if (sg_dma_len(sg) != PAGE_SIZE || addr - start >= bytes || offset_in_page(addr) ||
-		    !quick_take(quick, pfn, pfn_to_page(pfn),
-				entries ? addr : PFN_PHYS(pfn), entries))
+		if (unlikely(sg->page_link & (SG_CHAIN | SG_END))) {
+			if (sg_is_chain(sg)) {
+				sg = sg_chain_ptr(sg);
+				continue;
+			}
+			if (i + 1 < left)
+				break;
+		}
+		if (sg_dma_len(sg) != PAGE_SIZE ||
+		    !quick_take(&q, index, (struct page *)q.page + index, entries))
 			break;
+		/* Not beyond the last that counts, which may be where the caller's memory ends. */
 		if (++i < left)
-			sg = quick_next(sg);
+			sg++;
 	}
+	if (i < left && sg_is_chain(sg))
+		sg = sg_chain_ptr(sg);
+	*quick = q;
 	walk->sgl = sg;
 	quick_took(walk, i);
 }

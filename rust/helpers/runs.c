@@ -20,7 +20,7 @@ static __always_inline struct quick quick_begin(const struct kfi_helper_walk *wa
 		.behind = out->count ? last->phys + last->len : NOWHERE,
 	};
 
-	quick_see(&quick, &walk->seen);
+	quick_see(&quick, &walk->seen, false);
 	return quick;
 }
 

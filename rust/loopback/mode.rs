@@ -106,6 +106,7 @@ impl Mode {
             // The processor copies.
             peer_to_peer: false,
             pieces: self.pieces(),
+            by_entries: false,
             flags: kfi_bindings::KFI_RMA_EVENT,
         }
     }

@@ -71,8 +71,8 @@ pub(crate) fn fill(
     max_bytes: u64,
 ) -> Result<u64, Refusal> {
     let mut bytes = 0;
-    let fill = |room: &mut [_], behind| {
-        let (count, taken) = memory.next_entries(max_bytes, behind, room);
+    let fill = |room: &mut [_]| {
+        let (count, taken) = memory.next_entries(max_bytes, room);
         bytes = taken;
         count
     };

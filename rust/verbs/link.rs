@@ -73,6 +73,7 @@ impl Link {
         let resources = Resources::new(device, work, mode, atomics)?;
         let mr_limits = MrLimits {
             refresh: fence::allows_refresh(resources.fence(), resources.invalidates()),
+            by_entries: device.is_software(),
             ..mode.limits(&device.limits())
         };
         Arc::pin_init(

@@ -35,6 +35,9 @@ pub struct MrLimits {
     /// long regions are no matter: [`pages`](Self::pages) and [`bytes`](Self::bytes) are those of
     /// a piece.
     pub pieces: usize,
+    /// Does the provider take the memory of long lists by [`Runs::next_entries`](crate::Runs::next_entries)
+    /// first? Then a list is counted while its memory is looked at, as long as it may be one of whole pages.
+    pub by_entries: bool,
 }
 
 impl MrLimits {
@@ -53,6 +56,7 @@ impl MrLimits {
         )),
         peer_to_peer: false,
         pieces: 1,
+        by_entries: false,
     };
 
     /// Is a list within the limits that has this shape, and so many entries? `EINVAL` for a gap,

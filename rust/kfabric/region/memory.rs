@@ -22,6 +22,7 @@ use crate::{
     }, //
 };
 use core::{
+    cell::Cell,
     marker::PhantomData,
     mem::MaybeUninit,
     ptr,
@@ -133,9 +134,6 @@ const NO_LIST: kfi_helper_walk = kfi_helper_walk {
 /// So many runs are looked for at once.
 const MAX_FOUND: u32 = 16;
 
-/// No memory ends at an odd address.
-const NOWHERE: u64 = 1;
-
 /// The memory of a request, see [`MrRequest::runs`](crate::MrRequest::runs).
 ///
 /// # Invariants
@@ -146,6 +144,8 @@ pub struct Runs<'a> {
     memory: Use,
     /// Written where something was found: clearing it would take longer than most regions need.
     found: [MaybeUninit<kfi_helper_run>; index(MAX_FOUND)],
+    /// To be set if the list isn't one of pages, for which it was taken.
+    mistaken: Option<&'a Cell<bool>>,
     _list: PhantomData<&'a Source<'a>>,
 }
 
@@ -161,8 +161,14 @@ impl<'a> Runs<'a> {
             },
             memory,
             found: [const { MaybeUninit::uninit() }; index(MAX_FOUND)],
+            mistaken: None,
             _list: PhantomData,
         }
+    }
+
+    /// The same, of a list that was taken for one of pages, if there is where to say that it isn't.
+    pub(super) fn of(self, mistaken: Option<&'a Cell<bool>>) -> Self {
+        Self { mistaken, ..self }
     }
 
     /// The next runs, of at most so many bytes together; none at the end. May sleep.
@@ -171,6 +177,11 @@ impl<'a> Runs<'a> {
     ///
     /// - `EFAULT`: the next memory may not be registered.
     pub fn next_runs(&mut self, max_bytes: u64) -> Result<&[MemoryRun<'a>], Refusal> {
+        if let Some(mistaken) = self.mistaken {
+            mistaken.set(true);
+            // Not told to anybody.
+            return Err(Errno::EINVAL.into());
+        }
         let mut count = 0;
         self.walk.limit = max_bytes;
         if self.walk.stop == NONE && self.walk.index < self.walk.count {
@@ -194,12 +205,10 @@ impl<'a> Runs<'a> {
     /// nothing to be said, and there is room. Returns how many entries were written, and how many bytes
     /// they have. May sleep.
     ///
-    /// What follows on what is before it is one entry; but if that is the memory that ends at `behind`,
-    /// it isn't taken.
+    /// What follows on what is before it is one entry, unless that was written by an earlier call.
     pub fn next_entries(
         &mut self,
         max_bytes: u64,
-        behind: Option<u64>,
         room: &mut [MaybeUninit<scatterlist>],
     ) -> (usize, u64) {
         if self.walk.stop != NONE {
@@ -214,7 +223,6 @@ impl<'a> Runs<'a> {
                 &mut self.walk,
                 first,
                 max.unwrap_or(u32::MAX),
-                behind.unwrap_or(NOWHERE),
             )
         };
         (index(count), max_bytes - self.walk.limit)

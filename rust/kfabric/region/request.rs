@@ -43,13 +43,16 @@ pub(crate) struct Arguments<'a> {
     pub(crate) requested_key: u64,
     pub(crate) flags: u64,
     pub(crate) auth_key: AuthKey<'a>,
+    /// It is one of several that are registered together.
+    pub(crate) together: bool,
 }
 
 /// A valid registration request.
 ///
 /// # Invariants
 ///
-/// `shape` was taken from `source` and is within the limits of the domain.
+/// `shape` was taken from `source` and is within the limits of the domain; but where there are `pages`, that
+/// it is the shape of `source` is known only when all of its memory has been found.
 pub struct MrRequest<'a> {
     source: Source<'a>,
     shape: Shape,
@@ -62,6 +65,8 @@ pub struct MrRequest<'a> {
     lease: Cell<Option<Lease>>,
     /// It is one of several that are registered together.
     together: bool,
+    /// It is a list of pages, or just taken for one, and found to be none.
+    pages: Option<Cell<bool>>,
 }
 
 impl<'a> MrRequest<'a> {
@@ -89,8 +94,50 @@ impl<'a> MrRequest<'a> {
             flags: arguments.flags,
             auth_key,
             lease: Cell::new(None),
-            together: false,
+            together: arguments.together,
+            pages: None,
         })
+    }
+
+    /// As [`parse`](Self::parse), of a list that is taken for one in which each segment is a page, without
+    /// counting; `None` if it isn't taken for that, or isn't valid then.
+    ///
+    /// Whether it is one is found out as its memory is, by [`Runs::next_entries`], and nothing else
+    /// of its memory is to be had: then it [is no such list](Self::is_mistaken) for good.
+    pub(crate) fn of_pages(
+        source: Source<'a>,
+        arguments: Arguments<'a>,
+        limits: &MrLimits,
+    ) -> Option<Self> {
+        let shape = match limits.by_entries && limits.pieces <= 1 {
+            true => source.shape_of_pages(limits.segments)?,
+            false => return None,
+        };
+        limits.check(&shape, source.count()).ok()?;
+        arguments.parse_flags(limits).ok()?;
+        let access = Access::parse(arguments.access).ok()?;
+        if arguments.offset != 0 {
+            return None;
+        }
+        // INVARIANT: Nothing is registered by it unless the shape is right.
+        Some(Self {
+            source,
+            shape,
+            access,
+            memory: Use::new(access, limits.peer_to_peer),
+            requested_key: arguments.requested_key,
+            flags: arguments.flags,
+            auth_key: arguments.auth_key.parse(limits).ok()?,
+            lease: Cell::new(None),
+            together: arguments.together,
+            pages: Some(Cell::new(false)),
+        })
+    }
+
+    /// It was taken for a list of pages, and isn't one, or not of pages about which there is nothing to be
+    /// said.
+    pub(crate) fn is_mistaken(&self) -> bool {
+        self.pages.as_ref().is_some_and(Cell::get)
     }
 
     /// A region of kvecs described anew, for what was registered before.
@@ -113,15 +160,8 @@ impl<'a> MrRequest<'a> {
             auth_key: None,
             lease: Cell::new(None),
             together: false,
+            pages: None,
         })
-    }
-
-    /// The same, as one of several that are registered together.
-    pub(crate) fn together(self) -> Self {
-        Self {
-            together: true,
-            ..self
-        }
     }
 
     /// Whether it is one of several that are registered together.
@@ -154,14 +194,14 @@ impl<'a> MrRequest<'a> {
     /// The memory in the order of the region, as contiguous as it is; `EFAULT` at the first that may
     /// not be registered with these rights. A scatterlist was mapped by its owner, and has none. May
     /// sleep.
-    pub fn runs(&self) -> Runs<'a> {
-        self.source.runs(self.memory)
+    pub fn runs(&self) -> Runs<'_> {
+        self.source.runs(self.memory).of(self.pages.as_ref())
     }
 
     /// As [`runs`](Self::runs), for a device that takes addresses of the linear map: also of a
     /// scatterlist, whose addresses must be such (`EINVAL`).
-    pub fn linear_runs(&self) -> Runs<'a> {
-        self.source.linear_runs(self.memory)
+    pub fn linear_runs(&self) -> Runs<'_> {
+        self.source.linear_runs(self.memory).of(self.pages.as_ref())
     }
 
     /// What is going to be done with the pages.

@@ -123,6 +123,13 @@ impl Shape {
         true
     }
 
+    /// That of a list in which each of so many segments, not none, is a page; `None` if that is too long.
+    pub(super) fn of_pages(count: usize) -> Option<Self> {
+        let mut shape = Self::default();
+        let bytes = widen(count).checked_mul(widen(PAGE_SIZE))?;
+        shape.push_whole(count, bytes).then_some(shape)
+    }
+
     /// Number of segments.
     pub const fn segments(&self) -> usize {
         self.segments

@@ -36,6 +36,7 @@ use kfi_bindings::{
 /// A consumer's list, borrowed for the length of a call.
 ///
 /// It is never read beyond its end, nor beyond the limit that it is read with.
+#[derive(Clone, Copy)]
 pub enum Source<'a> {
     /// Kernel addresses (`KFI_KVEC`).
     Kvec(List<'a, kvec>),
@@ -44,6 +45,9 @@ pub enum Source<'a> {
     /// Addresses of the device (`KFI_SGL`).
     Sgl(List<'a, scatterlist>),
 }
+
+/// A shorter list isn't taken for one of pages: it is counted as quickly.
+const MANY: usize = 3;
 
 /// A non-empty C list and its count.
 ///
@@ -56,6 +60,14 @@ pub struct List<'a, T> {
     count: usize,
     _borrow: PhantomData<&'a T>,
 }
+
+impl<T> Clone for List<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for List<'_, T> {}
 
 impl<'a, T> List<'a, T> {
     /// Takes a C list.
@@ -116,6 +128,22 @@ impl<'a> Source<'a> {
             Self::Bvec(list) => list.count,
             Self::Sgl(list) => list.count,
         }
+    }
+
+    /// The shape that the list has if each segment is a page; `None` if it has few, or if one that is
+    /// looked at is none.
+    pub(crate) fn shape_of_pages(&self, limit: usize) -> Option<Shape> {
+        let may_be = match self {
+            Self::Kvec(_) => false,
+            Self::Bvec(list) => match list.entries(limit) {
+                [first, .., last] => [first, last].into_iter().all(tally::is_page),
+                _ => false,
+            },
+            Self::Sgl(list) => list.begins_with_page(),
+        };
+        let count = self.count();
+        let takes = may_be && (MANY..=limit).contains(&count);
+        takes.then(|| Shape::of_pages(count))?
     }
 
     /// Goes through at most `limit` segments by index.
@@ -193,6 +221,14 @@ impl<'a> List<'a, scatterlist> {
             count: self.count.min(limit),
             _borrow: PhantomData,
         }
+    }
+
+    /// Is the first entry a page?
+    fn begins_with_page(&self) -> bool {
+        let (mut first, mut span) = (self.as_ptr(), kfi_helper_sg_span::default());
+        // SAFETY: By the invariant of this type there is an entry; there is room for one.
+        unsafe { kfi_bindings::kfi_helper_sg_spans(&mut first, 1, &mut span, 1) };
+        tally::is_page(&span)
     }
 
     /// Each entry's range of device addresses, for a list that was found valid before.

@@ -59,6 +59,11 @@ fn is_whole<T: Segment>(segment: &T) -> bool {
     page_offset(start | len) == 0 && len != 0 && start.checked_add(len).is_some()
 }
 
+/// Is a segment a page?
+pub(super) fn is_page<T: Segment>(segment: &T) -> bool {
+    is_whole(segment) && segment.place().1 == PAGE
+}
+
 /// How many of the first entries are whole, and how many bytes they have together.
 #[inline]
 fn first_whole<T: Segment>(list: &[T]) -> (usize, u64) {

@@ -71,7 +71,7 @@ impl Filling {
     }
 
     /// Has somebody else fill entries, as they would be mapped for a device that takes kernel addresses;
-    /// `fill` gets room for them and where the memory before them ends, and returns how many they are.
+    /// `fill` gets room for them, and returns how many they are.
     /// May sleep.
     ///
     /// # Safety
@@ -79,7 +79,7 @@ impl Filling {
     /// `fill` must have written so many, from the first on.
     pub(super) unsafe fn fill(
         &mut self,
-        fill: impl FnOnce(&mut [MaybeUninit<bindings::scatterlist>], Option<u64>) -> usize,
+        fill: impl FnOnce(&mut [MaybeUninit<bindings::scatterlist>]) -> usize,
     ) -> Result {
         let mut first = null_mut();
         // SAFETY: `cursor` is that of a table that is there.
@@ -87,8 +87,7 @@ impl Filling {
         let first = NonNull::new(first).ok_or(ENOMEM)?.cast();
         // SAFETY: There is room for so many, which is the table's, and nobody else's.
         let room = unsafe { slice::from_raw_parts_mut(first.as_ptr(), usize::try_from(count)?) };
-        let behind = (!self.cursor.last.is_null()).then_some(self.cursor.end);
-        let filled = fill(room, behind).min(room.len());
+        let filled = fill(room).min(room.len());
         // SAFETY: So many were written, by the requirements of this function.
         unsafe { rdma_bindings::rdma_helper_sg_filled(&mut self.cursor, u32::try_from(filled)?) };
         Ok(())

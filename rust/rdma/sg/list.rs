@@ -73,7 +73,7 @@ impl SgBuilder {
     }
 
     /// Adds entries that `fill` fills, as they would be mapped for the device; it gets room for them,
-    /// and where the memory ends that was added last, and returns how many entries they are. [`EINVAL`]
+    /// and returns how many entries they are. [`EINVAL`]
     /// if the device takes other addresses, [`ENOMEM`] without memory for an entry. May sleep.
     ///
     /// # Safety
@@ -82,7 +82,7 @@ impl SgBuilder {
     /// 0. The memory must stay until each region made of it has been closed.
     pub unsafe fn fill(
         &mut self,
-        fill: impl FnOnce(&mut [MaybeUninit<bindings::scatterlist>], Option<u64>) -> usize,
+        fill: impl FnOnce(&mut [MaybeUninit<bindings::scatterlist>]) -> usize,
     ) -> Result {
         if !self.virt {
             return Err(EINVAL);

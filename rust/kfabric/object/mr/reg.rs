@@ -15,6 +15,7 @@ use crate::{
     },
     region::{
         auth_key::AuthKey,
+        limits::MrLimits,
         request::{
             Arguments,
             MrRequest, //
@@ -62,8 +63,8 @@ unsafe fn register<'a>(
 ) -> c_int {
     let register = |domain: &DomainObject, out: Out<kfid_mr>| {
         let arguments = arguments.or_auth_key(domain.auth_key());
-        let request = MrRequest::parse(source()?, arguments, domain.mr_limits())?;
-        let opened = open(domain, &request, context)?;
+        let open = |request: &MrRequest<'_>| open(domain, request, context);
+        let opened = requested(source()?, arguments, domain.mr_limits(), open)?;
         // Before there can be an event that names it.
         out.put(opened.as_ptr());
         opened.start();
@@ -73,6 +74,26 @@ unsafe fn register<'a>(
     unsafe { opening::call(fid, mr, register) }
 }
 
+/// Does something with a request, first as that of a list of pages, if it is taken for that. What there is
+/// to be refused is refused as of a list that was counted first.
+pub(super) fn requested<'a, T>(
+    source: Source<'a>,
+    arguments: Arguments<'a>,
+    limits: &MrLimits,
+    mut register: impl FnMut(&MrRequest<'a>) -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    let Some(taken) = MrRequest::of_pages(source, arguments, limits) else {
+        return register(&MrRequest::parse(source, arguments, limits)?);
+    };
+    register(&taken).or_else(|refusal| {
+        let counted = MrRequest::parse(source, arguments, limits)?;
+        match taken.is_mistaken() {
+            true => register(&counted),
+            false => Err(refusal),
+        }
+    })
+}
+
 fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Arguments<'static> {
     Arguments {
         access,
@@ -80,6 +101,7 @@ fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Argume
         requested_key,
         flags,
         auth_key: AuthKey::None,
+        together: false,
     }
 }
 
@@ -180,6 +202,7 @@ pub(super) unsafe fn attr_arguments(attr: &kfi_mr_attr, flags: u64) -> Arguments
         flags,
         // SAFETY: By the requirements of this function.
         auth_key: unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) },
+        together: false,
     }
 }
 

@@ -26,6 +26,7 @@ mod tests {
         requested_key: 0,
         flags: 0,
         auth_key: AuthKey::None,
+        together: false,
     };
 
     fn kvec(memory: &mut [u8]) -> kfi_bindings::kvec {

@@ -9,7 +9,14 @@ mod slow;
 mod tests {
     use super::slow::*;
     use crate::region::{
+        access::Access,
+        auth_key::AuthKey,
+        limits::MrLimits,
         memory::*,
+        request::{
+            Arguments,
+            MrRequest, //
+        },
         source::List, //
     };
     use crate::support::chance::Chance;
@@ -22,6 +29,9 @@ mod tests {
     };
 
     const PAGES: usize = 24;
+
+    /// The mark of a scatterlist's last entry.
+    const END: usize = 2;
 
     /// At most so many bytes at once.
     fn by_runs(source: &Source<'_>, mut most: impl FnMut() -> u64) -> Result<Found> {
@@ -50,15 +60,13 @@ mod tests {
             let mut room = [const { MaybeUninit::<scatterlist>::uninit() }; 6];
             let room = room.get_mut(..=chance.index(5)).ok_or(EINVAL)?;
             let limit = 1 + chance.below(8 * PAGE);
-            let behind = found.runs.last().map(|(start, bytes)| start + bytes);
-            let (count, bytes) = memory.next_entries(limit, behind, room);
+            let (count, bytes) = memory.next_entries(limit, room);
             let mut sum = 0;
             for entry in room.iter().take(count) {
                 // SAFETY: So many were written.
                 let entry = unsafe { entry.assume_init_ref() };
                 let phys = frame_at(0, entry.dma_address)? * PAGE;
                 assert_eq!((entry.page_link, entry.dma_address % PAGE), (0, 0));
-                assert!(sum > 0 || behind != Some(phys));
                 sum += u64::from(entry.dma_length);
                 found.add(phys, u64::from(entry.dma_length))?;
             }
@@ -123,6 +131,50 @@ mod tests {
         Ok(())
     }
 
+    /// Whether a list that is taken for one of pages is found to be one, of pages that may be registered: then
+    /// it has the shape that it was taken for.
+    fn is_of_pages(source: Source<'_>, chance: &mut Chance) -> Result<bool> {
+        let limits = MrLimits {
+            segments: usize::MAX,
+            pages: u64::MAX,
+            bytes: u64::MAX,
+            by_entries: true,
+            ..MrLimits::NONE
+        };
+        let arguments = Arguments {
+            access: Access::REMOTE_READ.bits(),
+            offset: 0,
+            requested_key: 0,
+            flags: 0,
+            auth_key: AuthKey::None,
+            together: false,
+        };
+        let Some(request) = MrRequest::of_pages(source, arguments, &limits) else {
+            return Ok(false);
+        };
+        let (mut memory, mut left) = (request.linear_runs(), request.shape().bytes());
+        while left > 0 {
+            let mut room = [const { MaybeUninit::<scatterlist>::uninit() }; 6];
+            let room = room.get_mut(..=chance.index(5)).ok_or(EINVAL)?;
+            match memory.next_entries(left, room) {
+                (0, _) => break,
+                (_, bytes) => left -= bytes,
+            }
+        }
+        assert!(!request.is_mistaken());
+        if left > 0 {
+            assert!(memory.next_runs(left).is_err());
+            assert!(request.is_mistaken());
+            return Ok(false);
+        }
+        let (taken, counted) = (request.shape(), source.shape(usize::MAX)?);
+        assert_eq!(taken.segments(), counted.segments());
+        assert_eq!(taken.bytes(), counted.bytes());
+        assert_eq!(taken.pages(), counted.pages());
+        assert_eq!(taken.gap(), counted.gap());
+        Ok(true)
+    }
+
     /// Pages of an area, some of them neighbours: by their addresses, by themselves, and by what they
     /// are mapped to. Some segments are no whole pages, or nobody may register them.
     #[test]
@@ -177,6 +229,9 @@ mod tests {
             let source = Source::Bvec(unsafe { List::from_raw(bvecs.as_ptr(), bvecs.len()) }?);
             assert_eq!(by_entries(&source, &mut chance)?, slow);
             assert_eq!(by_runs(&source, || u64::MAX)?, slow);
+            let page = |bvec: &bio_vec| u64::from(bvec.bv_len) == PAGE;
+            let of_pages = bvecs.len() > 2 && slow.end.is_none() && bvecs.iter().all(page);
+            assert_eq!(is_of_pages(source, &mut chance)?, of_pages);
             // SAFETY: The slice has so many entries, and stays as it is.
             let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
             let linear = by_entries(&source, &mut chance)?;
@@ -185,6 +240,16 @@ mod tests {
                 (linear.runs, linear.end.is_some()),
                 (slow.runs, slow.end.is_some())
             );
+            assert_eq!(is_of_pages(source, &mut chance)?, of_pages);
+            // One that ends before its time; or at it.
+            let last = chance.index(sgl.len());
+            if let Some(entry) = sgl.get_mut(last) {
+                entry.page_link = END;
+            }
+            // SAFETY: As above.
+            let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
+            let of_pages = of_pages && last + 1 == sgl.len();
+            assert_eq!(is_of_pages(source, &mut chance)?, of_pages);
         }
         Ok(())
     }

@@ -14,11 +14,15 @@ use crate::{
             open::Opened,
             reg::{
                 attr_arguments,
-                attr_source, //
+                attr_source,
+                requested, //
             }, //
         }, //
     },
-    region::request::MrRequest,
+    region::request::{
+        Arguments,
+        MrRequest, //
+    },
     support::{
         cache::ListVec,
         errno::Errno,
@@ -137,9 +141,12 @@ unsafe fn register_some(
 unsafe fn make(domain: &DomainObject, attr: &kfi_mr_attr, flags: u64) -> Result<Opened, Refusal> {
     // SAFETY: By the requirements of this function.
     let (source, arguments) = unsafe { (attr_source(attr)?, attr_arguments(attr, flags)) };
-    let arguments = arguments.or_auth_key(domain.auth_key());
-    let request = MrRequest::parse(source, arguments, domain.mr_limits())?;
-    Opened::create(domain, &request.together(), attr.context)
+    let arguments = Arguments {
+        together: true,
+        ..arguments.or_auth_key(domain.auth_key())
+    };
+    let create = |request: &MrRequest<'_>| Opened::create(domain, request, attr.context);
+    requested(source, arguments, domain.mr_limits(), create)
 }
 
 /// Closes what C isn't to get. Sleeps.
