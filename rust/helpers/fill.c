@@ -47,7 +47,7 @@ static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
 	if (!pages || offset_in_page(at) || !is_vmalloc_addr((void *)at) ||
 	    (!walk->done && kfi_helper_on_stack(kvec->iov_base, kvec->iov_len)))
 		return false;
-	found = kfi_frames_at(at, pages, pfns, &row);
+	found = kfi_frames_at(walk, at, pages, pfns, &row);
 	if (!found || row)
 		return false;
 	taken = quick_frames(quick, pfns, found, true);

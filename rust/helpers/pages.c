@@ -178,14 +178,6 @@ static u32 place_facts(unsigned long pfn, u64 count, bool writes, struct kfi_hel
 	return facts;
 }
 
-/* Free, a page table, or given away to a hypervisor: a page that no owner could register. */
-static bool is_nobodys(const struct page *page)
-{
-	return page_has_type(page) &&
-	       (PageBuddy(page) || PageTable(page) || PageOffline(page) || PageGuard(page) ||
-		PageUnaccepted(page));
-}
-
 /* So many tail pages are looked at together. */
 #define TOGETHER	8
 
@@ -204,7 +196,7 @@ static u32 page_facts(struct page *page)
 		facts |= KFI_FACT_RESERVED;
 	if (is_page_hwpoison(page))
 		facts |= KFI_FACT_POISONED;
-	if (is_nobodys(page))
+	if (kfi_is_nobodys(page))
 		facts |= KFI_FACT_NOBODYS;
 	return facts;
 }
@@ -282,7 +274,8 @@ u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_se
 			*facts = kfi_is_plain(page, at) ? 0 : page_facts(page);
 			if (*facts)
 				return at - pfn;
-			at = PageCompound(page) ? plain_tails(page, at, here) : at + 1;
+			at = at + 1 < here && PageCompound(page) ? plain_tails(page, at, here) :
+								   at + 1;
 		}
 	}
 	return at - pfn;

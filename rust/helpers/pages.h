@@ -22,12 +22,23 @@ static inline bool kfi_is_seen(const struct kfi_helper_seen *seen, u64 pfn)
 #endif
 
 /*
+ * Free, a page table, or given away to a hypervisor: a page that no owner could register. Most pages have
+ * no type; those of kmalloc() have.
+ */
+static __always_inline bool kfi_is_nobodys(const struct page *page)
+{
+	return page_has_type(page) &&
+	       (PageBuddy(page) || PageTable(page) || PageOffline(page) || PageGuard(page) ||
+		PageUnaccepted(page));
+}
+
+/*
  * Is there nothing to be said of a page by itself, which has the frame @pfn? So it is for nearly all
  * pages. Of a tail page, it is the head that knows what it is part of.
  */
 static __always_inline bool kfi_is_plain(struct page *page, u64 pfn)
 {
-	return likely(!(READ_ONCE(page->flags.f) & KFI_SAID) && !page_has_type(page) &&
+	return likely(!(READ_ONCE(page->flags.f) & KFI_SAID) && !kfi_is_nobodys(page) &&
 		      !is_zero_pfn(pfn) &&
 		      (!PageTail(page) || !PageHWPoison(compound_head(page))));
 }

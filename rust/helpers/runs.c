@@ -55,7 +55,7 @@ static bool walk_kvec(struct kfi_helper_walk *walk, struct out *out)
 	while (walk->done < kvec->iov_len && walk->limit) {
 		unsigned long addr = base + walk->done;
 		u64 left = min(kvec->iov_len - walk->done, walk->limit);
-		u64 n = kfi_frames_at(addr, pages_of(addr, left), pfns, &row);
+		u64 n = kfi_frames_at(walk, addr, pages_of(addr, left), pfns, &row);
 		u64 i = 0, next, before;
 
 		if (!n) {

@@ -95,7 +95,7 @@ static __always_inline bool take(struct kfi_helper_walk *walk, struct out *out, 
  * which has them in rows. Returns how many there are; if they are in a @row, only the first one is
  * told.
  */
-u64 kfi_frames_at(unsigned long addr, u64 pages, u64 *pfns, bool *row);
+u64 kfi_frames_at(struct kfi_helper_walk *walk, unsigned long addr, u64 pages, u64 *pfns, bool *row);
 
 /* The page frame behind an address of the linear map; false for any other, as of the kernel image. */
 bool kfi_linear_pfn(struct kfi_helper_walk *walk, u64 addr, u64 *pfn);

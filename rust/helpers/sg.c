@@ -29,7 +29,7 @@ static size_t size_of(u32 entries)
 int rdma_helper_sg_init(void)
 {
 	if (!stash_init(&min_chunks, "kfi_verbs_sg_min", size_of(MIN_CHUNK), STASH_BATCH) &&
-	    !stash_init(&max_chunks, "kfi_verbs_sg_max", size_of(MAX_CHUNK), 1))
+	    !stash_init(&max_chunks, "kfi_verbs_sg_max", size_of(MAX_CHUNK), 4))
 		return 0;
 	rdma_helper_sg_exit();
 	return -ENOMEM;

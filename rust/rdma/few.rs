@@ -39,6 +39,15 @@ impl<T> Few<T> {
         }))
     }
 
+    /// Takes the item of a list of one, which is empty then.
+    pub fn take_only(&mut self) -> Option<T> {
+        match &mut self.0 {
+            Items::One(one) => one.take(),
+            Items::Many(many) if many.len() == 1 => many.pop(),
+            Items::Many(_) => None,
+        }
+    }
+
     /// Makes a list of what `f` makes of each item, by its index. After an error the others are dropped.
     /// For more than one item that takes memory.
     pub fn try_map<U, E: From<AllocError>>(
@@ -219,6 +228,13 @@ mod tests {
         assert_eq!(one.push_within_capacity(1), Ok(()));
         assert_eq!(one.push_within_capacity(2), Err(2));
         assert_eq!(one.len(), 1);
+        assert_eq!((one.take_only(), one.take_only()), (Some(1), None));
+        let mut two = Few::with_capacity(2, GFP_KERNEL)?;
+        assert_eq!(two.push_within_capacity(1), Ok(()));
+        assert_eq!((two.take_only(), two.take_only()), (Some(1), None));
+        assert_eq!(two.push_within_capacity(1), Ok(()));
+        assert_eq!(two.push_within_capacity(2), Ok(()));
+        assert_eq!((two.take_only(), two.len()), (None, 2));
         Ok(())
     }
 }

@@ -184,12 +184,37 @@ impl Pool {
 
     /// Takes a region that no peer can reach. May sleep.
     pub(crate) fn put(self: &Arc<Self>, mr: FastMr) {
-        if let (Kind::Pages, false, Some(size)) =
-            (mr.kind(), mr.is_spent(), Size::of(mr.max_pages()))
-        {
+        if let Some(size) = size_to_keep(&mr) {
             // One too many, or no memory to keep it: it is deregistered.
             let _ = self.keep(size, mr);
         }
+    }
+
+    /// As [`put`](Self::put), of several.
+    pub(crate) fn put_all(self: &Arc<Self>, mrs: impl IntoIterator<Item = FastMr>) {
+        let mut mrs = mrs.into_iter();
+        // What isn't kept is deregistered without the lock.
+        while let Some(too_many) = self.put_some(&mut mrs) {
+            drop(too_many);
+        }
+    }
+
+    /// Takes some of them, up to one that isn't kept.
+    fn put_some(self: &Arc<Self>, mrs: &mut impl Iterator<Item = FastMr>) -> Option<FastMr> {
+        let mut state = self.state.lock();
+        for mr in mrs {
+            let kept = match size_to_keep(&mr) {
+                Some(size) => state.lines.put(size, mr),
+                None => Err(mr),
+            };
+            if let Err(mr) = kept {
+                return Some(mr);
+            }
+        }
+        if state.period.is_none() {
+            self.begin_period(&mut state);
+        }
+        None
     }
 
     /// A region of this many pages was deregistered: makes another, if there are fewer ready than there
@@ -257,4 +282,10 @@ impl Pool {
         self.settle();
         self.empty();
     }
+}
+
+/// The size in whose line a region goes that no peer can reach; `None` if it isn't kept.
+fn size_to_keep(mr: &FastMr) -> Option<Size> {
+    let may_be = mr.kind() == Kind::Pages && !mr.is_spent();
+    may_be.then(|| Size::of(mr.max_pages()))?
 }

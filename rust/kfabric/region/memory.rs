@@ -134,6 +134,57 @@ const NO_LIST: kfi_helper_walk = kfi_helper_walk {
 /// So many runs are looked for at once.
 const MAX_FOUND: u32 = 16;
 
+/// What was found of the surroundings of memory, and holds for other memory there: for as long as a call
+/// takes that registers several regions, as it holds from a region's first page to its last.
+pub(crate) struct Around {
+    read: Cell<Known>,
+    written: Cell<Known>,
+}
+
+/// As the walk has it.
+#[derive(Clone, Copy)]
+struct Known {
+    seen: (u64, u64),
+    linear: (u64, u64),
+    linear_pfn: u64,
+}
+
+impl Around {
+    /// Nothing yet.
+    pub(crate) const fn new() -> Self {
+        const NOTHING: Known = Known {
+            seen: (0, 0),
+            linear: (0, 0),
+            linear_pfn: 0,
+        };
+        Self {
+            read: Cell::new(NOTHING),
+            written: Cell::new(NOTHING),
+        }
+    }
+
+    /// What holds for memory that is used so.
+    fn of(&self, memory: Use) -> &Cell<Known> {
+        match memory.writes() {
+            true => &self.written,
+            false => &self.read,
+        }
+    }
+}
+
+impl Drop for Runs<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(around) = self.around {
+            around.set(Known {
+                seen: (self.walk.seen.first, self.walk.seen.end),
+                linear: (self.walk.linear, self.walk.linear_len),
+                linear_pfn: self.walk.linear_pfn,
+            });
+        }
+    }
+}
+
 /// The memory of a request, see [`MrRequest::runs`](crate::MrRequest::runs).
 ///
 /// # Invariants
@@ -144,6 +195,8 @@ pub struct Runs<'a> {
     memory: Use,
     /// Written where something was found: clearing it would take longer than most regions need.
     found: [MaybeUninit<kfi_helper_run>; index(MAX_FOUND)],
+    /// Where others of the same call have left what they have found.
+    around: Option<&'a Cell<Known>>,
     /// To be set if the list isn't one of pages, for which it was taken.
     mistaken: Option<&'a Cell<bool>>,
     _list: PhantomData<&'a Source<'a>>,
@@ -161,14 +214,31 @@ impl<'a> Runs<'a> {
             },
             memory,
             found: [const { MaybeUninit::uninit() }; index(MAX_FOUND)],
+            around: None,
             mistaken: None,
             _list: PhantomData,
         }
     }
 
-    /// The same, of a list that was taken for one of pages, if there is where to say that it isn't.
-    pub(super) fn of(self, mistaken: Option<&'a Cell<bool>>) -> Self {
-        Self { mistaken, ..self }
+    /// The same, of a list that was taken for one of pages, if there is where to say that it isn't; and
+    /// as one of several, if there is what was found around.
+    #[inline]
+    pub(super) fn of(
+        mut self,
+        mistaken: Option<&'a Cell<bool>>,
+        around: Option<&'a Around>,
+    ) -> Self {
+        self.mistaken = mistaken;
+        if let Some(around) = around {
+            let around = around.of(self.memory);
+            let known = around.get();
+            self.walk.seen.first = known.seen.0;
+            self.walk.seen.end = known.seen.1;
+            (self.walk.linear, self.walk.linear_len) = known.linear;
+            self.walk.linear_pfn = known.linear_pfn;
+            self.around = Some(around);
+        }
+        self
     }
 
     /// The next runs, of at most so many bytes together; none at the end. May sleep.
@@ -219,11 +289,7 @@ impl<'a> Runs<'a> {
         // SAFETY: `walk` is of a list that is there, by the type invariant, and has not stopped; there
         // is room for so many.
         let count = unsafe {
-            kfi_bindings::kfi_helper_fill(
-                &mut self.walk,
-                first,
-                max.unwrap_or(u32::MAX),
-            )
+            kfi_bindings::kfi_helper_fill(&mut self.walk, first, max.unwrap_or(u32::MAX))
         };
         (index(count), max_bytes - self.walk.limit)
     }

@@ -18,7 +18,10 @@ use crate::{
             Tenant, //
         },
         limits::MrLimits,
-        memory::Runs,
+        memory::{
+            Around,
+            Runs, //
+        },
         pieces::{
             Piece,
             Pieces, //
@@ -43,8 +46,8 @@ pub(crate) struct Arguments<'a> {
     pub(crate) requested_key: u64,
     pub(crate) flags: u64,
     pub(crate) auth_key: AuthKey<'a>,
-    /// It is one of several that are registered together.
-    pub(crate) together: bool,
+    /// What is found of memory around, if it is one of several that are registered together.
+    pub(crate) together: Option<&'a Around>,
 }
 
 /// A valid registration request.
@@ -63,8 +66,8 @@ pub struct MrRequest<'a> {
     auth_key: Option<&'a [u8]>,
     /// What is made of the memory here, if anything, may be used until this is dropped.
     lease: Cell<Option<Lease>>,
-    /// It is one of several that are registered together.
-    together: bool,
+    /// What is found of memory around, if it is one of several that are registered together.
+    together: Option<&'a Around>,
     /// It is a list of pages, or just taken for one, and found to be none.
     pages: Option<Cell<bool>>,
 }
@@ -159,14 +162,14 @@ impl<'a> MrRequest<'a> {
             flags: 0,
             auth_key: None,
             lease: Cell::new(None),
-            together: false,
+            together: None,
             pages: None,
         })
     }
 
     /// Whether it is one of several that are registered together.
     pub fn is_together(&self) -> bool {
-        self.together
+        self.together.is_some()
     }
 
     /// The right to use the memory by the processor. It ends with the region, or with the request if
@@ -195,13 +198,17 @@ impl<'a> MrRequest<'a> {
     /// not be registered with these rights. A scatterlist was mapped by its owner, and has none. May
     /// sleep.
     pub fn runs(&self) -> Runs<'_> {
-        self.source.runs(self.memory).of(self.pages.as_ref())
+        self.source
+            .runs(self.memory)
+            .of(self.pages.as_ref(), self.together)
     }
 
     /// As [`runs`](Self::runs), for a device that takes addresses of the linear map: also of a
     /// scatterlist, whose addresses must be such (`EINVAL`).
     pub fn linear_runs(&self) -> Runs<'_> {
-        self.source.linear_runs(self.memory).of(self.pages.as_ref())
+        self.source
+            .linear_runs(self.memory)
+            .of(self.pages.as_ref(), self.together)
     }
 
     /// What is going to be done with the pages.

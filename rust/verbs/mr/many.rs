@@ -12,10 +12,7 @@ use super::{
 use crate::{
     link::Link,
     refused,
-    region::{
-        self,
-        Region, //
-    },
+    region::Region,
     resources::Resources, //
 };
 use core::mem;
@@ -135,8 +132,12 @@ fn each_by_itself(mrs: &mut [Closing<'_>]) {
 
 /// Invalidates several together, where that is the fence; or does nothing.
 fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
-    let valid = ListVec::with_capacity(mrs.len(), GFP_KERNEL);
-    let (Ok(mut valid), Ok(queue)) = (valid, resources.queue_pair()) else {
+    let lists = (
+        ListVec::with_capacity(mrs.len(), GFP_KERNEL),
+        ListVec::with_capacity(mrs.len(), GFP_KERNEL),
+    );
+    let (Ok(mut valid), Ok(mut free), Ok(queue)) = (lists.0, lists.1, resources.queue_pair())
+    else {
         return false;
     };
     for one in mrs.iter_mut() {
@@ -152,14 +153,16 @@ fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
     }
     // Those that aren't done are the ones that have given what is valid.
     let mut given = mrs.iter_mut().filter(|one| one.done.is_none());
-    let reuse = |mr| {
-        let reserved = given.next().is_some_and(is_reserved);
-        region::put(resources.pool(), reserved, mr);
+    let reuse = |mr| match given.next().is_some_and(is_reserved) {
+        true => resources.pool().put_reserved(mr),
+        // There is room.
+        false => drop(free.push_within_capacity(mr)),
     };
     // If the device won't let go of one it isn't known of which: none may be freed.
     let done = queue
         .revoke_all(valid, resources.fence(), reuse)
         .map_err(|_| refused::stuck());
+    resources.pool().put_all(free);
     for one in mrs.iter_mut().filter(|one| one.done.is_none()) {
         if is_reserved(one) {
             resources.pool().end_reserved();

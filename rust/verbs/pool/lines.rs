@@ -115,7 +115,10 @@ impl<T> Lines<T> {
     /// Takes one of this size, if there is one beyond those that are kept ready for who comes next.
     pub(super) fn take_spare(&mut self, size: Size) -> Option<T> {
         let class = self.classes.get(size.class())?;
-        let keep = if class.wanted { class.ready } else { 0 };
+        let keep = match class.wanted && self.is_small(size) {
+            true => class.ready,
+            false => 0,
+        };
         (class.line.len() > keep).then(|| self.pop(size))?
     }
 

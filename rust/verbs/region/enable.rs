@@ -109,14 +109,12 @@ impl Region {
 impl Region {
     /// Takes what is to be registered; to be followed by one of the others. `None` if that is several.
     pub(crate) fn take_prepared(&mut self) -> Option<PreparedMr<Memory>> {
-        match &mut self.state {
-            State::Prepared(prepared) if prepared.len() == 1 => {
-                let prepared = mem::take(prepared).into_iter().next();
-                self.state = State::Failed;
-                prepared
-            }
-            _ => None,
-        }
+        let State::Prepared(prepared) = &mut self.state else {
+            return None;
+        };
+        let only = prepared.take_only()?;
+        self.state = State::Failed;
+        Some(only)
     }
 
     /// Peers can reach it; says how.
@@ -149,14 +147,12 @@ impl Region {
     pub(crate) fn take_valid(&mut self, resources: &Resources) -> Option<ValidMr> {
         let reserved = self.reserved;
         self.land(resources.fence(), |mr| put(resources.pool(), reserved, mr));
-        match &mut self.state {
-            State::Valid(valid) if valid.len() == 1 => {
-                let valid = mem::take(valid).into_iter().next();
-                self.state = State::Failed;
-                valid
-            }
-            _ => None,
-        }
+        let State::Valid(valid) = &mut self.state else {
+            return None;
+        };
+        let only = valid.take_only()?;
+        self.state = State::Failed;
+        Some(only)
     }
 }
 

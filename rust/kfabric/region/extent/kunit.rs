@@ -26,7 +26,7 @@ mod tests {
         requested_key: 0,
         flags: 0,
         auth_key: AuthKey::None,
-        together: false,
+        together: None,
     };
 
     fn kvec(memory: &mut [u8]) -> kfi_bindings::kvec {

@@ -147,7 +147,7 @@ mod tests {
             requested_key: 0,
             flags: 0,
             auth_key: AuthKey::None,
-            together: false,
+            together: None,
         };
         let Some(request) = MrRequest::of_pages(source, arguments, &limits) else {
             return Ok(false);

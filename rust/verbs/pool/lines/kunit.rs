@@ -36,6 +36,29 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_for_many_leaves_what_is_kept_ready() -> Result {
+        let mut lines = Lines::new(512, 10_000);
+        // Nobody has come for one yet.
+        assert_eq!(put(&mut lines, 1, 0..2)?, 2);
+        assert_eq!(lines.take_spare(size(1)?), Some(0));
+        assert_eq!(lines.take_spare(size(1)?), Some(1));
+        assert_eq!(lines.take_spare(size(1)?), None);
+        assert_eq!(lines.short_of(), None);
+        // Somebody has: so many are left.
+        assert_eq!(lines.take(size(1)?), None);
+        assert_eq!(put(&mut lines, 1, 0..10)?, 10);
+        assert_eq!(lines.take_spare(size(1)?), Some(0));
+        assert_eq!(lines.take_spare(size(1)?), Some(1));
+        assert_eq!(lines.take_spare(size(1)?), None);
+        assert_eq!((lines.len(), READY), (8, 8));
+        // Of large ones none is kept ready.
+        assert_eq!(lines.take(size(512)?), None);
+        assert_eq!(put(&mut lines, 512, 0..1)?, 1);
+        assert_eq!(lines.take_spare(size(512)?), Some(0));
+        Ok(())
+    }
+
+    #[test]
     fn no_more_than_the_budget() -> Result {
         let mut lines = Lines::new(512, 20);
         assert_eq!(put(&mut lines, 16, 0..2)?, 1);

@@ -19,9 +19,12 @@ use crate::{
             }, //
         }, //
     },
-    region::request::{
-        Arguments,
-        MrRequest, //
+    region::{
+        memory::Around,
+        request::{
+            Arguments,
+            MrRequest, //
+        }, //
     },
     support::{
         cache::ListVec,
@@ -95,9 +98,10 @@ unsafe fn register_some(
     // Allocated first: nothing is left to fail once there are regions.
     let mut all = ListVec::with_capacity(attrs.len(), GFP_KERNEL)?;
     let mut enabling = ListVec::with_capacity(attrs.len(), GFP_KERNEL)?;
+    let around = Around::new();
     for (index, attr) in (first..).zip(attrs) {
         // SAFETY: By the requirements of this function.
-        match unsafe { make(domain, attr, flags) } {
+        match unsafe { make(domain, attr, flags, &around) } {
             Ok(mut opened) => {
                 let pending = opened.begin();
                 let one = Registering {
@@ -138,11 +142,16 @@ unsafe fn register_some(
 /// # Safety
 ///
 /// As the C API demands: what the attributes point to is valid.
-unsafe fn make(domain: &DomainObject, attr: &kfi_mr_attr, flags: u64) -> Result<Opened, Refusal> {
+unsafe fn make(
+    domain: &DomainObject,
+    attr: &kfi_mr_attr,
+    flags: u64,
+    around: &Around,
+) -> Result<Opened, Refusal> {
     // SAFETY: By the requirements of this function.
     let (source, arguments) = unsafe { (attr_source(attr)?, attr_arguments(attr, flags)) };
     let arguments = Arguments {
-        together: true,
+        together: Some(around),
         ..arguments.or_auth_key(domain.auth_key())
     };
     let create = |request: &MrRequest<'_>| Opened::create(domain, request, attr.context);
