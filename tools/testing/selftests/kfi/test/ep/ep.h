@@ -236,6 +236,7 @@ void ep_shared_many_case(struct kfi_test *t);
 /* shared_refused.c */
 void ep_shared_refused_case(struct kfi_test *t);
 void ep_shared_truncated_case(struct kfi_test *t);
+void ep_shared_unharmed_case(struct kfi_test *t);
 void ep_shared_once_case(struct kfi_test *t);
 
 /* flags.c */
