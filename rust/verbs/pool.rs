@@ -164,12 +164,7 @@ impl Pool {
     }
 
     /// What was found, if it may have these rights, or else one that is made.
-    fn found_or_made(
-        &self,
-        mr: Option<FastMr>,
-        size: Size,
-        access: AccessFlags,
-    ) -> Result<FastMr> {
+    fn found_or_made(&self, mr: Option<FastMr>, size: Size, access: AccessFlags) -> Result<FastMr> {
         if let Some(mr) = mr.filter(|mr| mr.may_have(access)) {
             self.count.taken();
             return Ok(mr);

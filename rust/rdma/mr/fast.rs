@@ -86,7 +86,7 @@ impl FastMr {
 
     /// Whether it has been registered so often that it must not be again.
     pub fn is_spent(&self) -> bool {
-        self.uses >= Self::MAX_USES
+        self.uses == Self::MAX_USES
     }
 
     /// From now on it may have these rights only.
