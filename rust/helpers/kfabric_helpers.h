@@ -158,6 +158,11 @@ struct kfi_helper_walk {
 
 u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max);
 
+/* plain.c: the same of one segment, where it is simple */
+u64 kfi_helper_plain_kvec(const struct kvec *kvec, bool writes);
+u64 kfi_helper_plain_bvec(const struct bio_vec *bvec, bool writes);
+u64 kfi_helper_plain_entry(struct scatterlist *sg, bool writes, u64 *len);
+
 /* fill.c: the same, where it is simple, to entries of a scatterlist */
 u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max);
 

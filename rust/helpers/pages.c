@@ -169,7 +169,7 @@ static u32 place_facts(unsigned long pfn, u64 count, bool writes, struct kfi_hel
 	/* Who asks a second time goes page by page, and asks again; a transfer mostly doesn't. */
 	facts |= linear_facts(pfn, count, seen->end, &here);
 	/* Who only reads gets what they want from it. */
-	if (writes && is_huge_zero(pfn_to_page(pfn)))
+	if (writes && PageCompound(pfn_to_page(pfn)) && is_huge_zero(pfn_to_page(pfn)))
 		facts |= KFI_FACT_ZERO;
 	if (!facts) {
 		seen->first = max(here.first, first);
@@ -279,4 +279,13 @@ u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_se
 		}
 	}
 	return at - pfn;
+}
+
+/* Is there nothing remarkable about any of @pages pages, not none? May sleep. */
+bool kfi_are_plain(u64 pfn, u64 pages, bool writes)
+{
+	struct kfi_helper_seen seen = {};
+	u32 facts;
+
+	return kfi_helper_plain_pages(pfn, pages, writes, &seen, &facts) == pages;
 }

@@ -43,4 +43,6 @@ static __always_inline bool kfi_is_plain(struct page *page, u64 pfn)
 		      (!PageTail(page) || !PageHWPoison(compound_head(page))));
 }
 
+bool kfi_are_plain(u64 pfn, u64 pages, bool writes);
+
 #endif /* KFABRIC_PAGES_H */

@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include "rdma_helpers.h"
+#include "unfilled.h"
 
 /* --- The device and its ports --- */
 
@@ -102,6 +103,32 @@ void rdma_helper_listen_cq(struct ib_cq *cq)
 	irq_poll_enable(&cq->iop);
 	if (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
 		irq_poll_sched(&cq->iop);
+}
+
+/* So many are taken out at a time: mostly there is one, and then it is known that there are no more. */
+#define REAP_BATCH	2
+
+/*
+ * Calls the callbacks of at most so many completions, as ib_process_cq_direct(), which has room for more on
+ * the stack, and clears it. For who polls a quiet completion queue alone.
+ */
+void rdma_helper_reap_cq(struct ib_cq *cq, u32 budget)
+{
+	struct ib_wc wcs[REAP_BATCH] UNFILLED;
+	int i, n;
+
+	do {
+		n = ib_poll_cq(cq, min_t(u32, REAP_BATCH, budget), wcs);
+		for (i = 0; i < n; i++)
+			wcs[i].wr_cqe->done(cq, &wcs[i]);
+		budget -= max(n, 0);
+	} while (n == REAP_BATCH && budget);
+}
+
+/* Has the scheduler said that the caller's turn is over, so that schedule() has others run? */
+bool rdma_helper_turn_is_over(void)
+{
+	return need_resched() || test_thread_flag(TIF_NEED_RESCHED_LAZY);
 }
 
 /*

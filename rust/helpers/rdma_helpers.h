@@ -36,6 +36,8 @@ bool rdma_helper_quiet_cq(struct ib_cq *cq);
 void rdma_helper_listen_cq(struct ib_cq *cq);
 void rdma_helper_silence_cq(struct ib_cq *cq, bool quiet);
 void rdma_helper_free_cq(struct ib_cq *cq, bool quiet);
+void rdma_helper_reap_cq(struct ib_cq *cq, u32 budget);
+bool rdma_helper_turn_is_over(void);
 struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr);
 struct ib_srq *rdma_helper_create_srq(struct ib_pd *pd, u32 requests, u32 segments);
 void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res);
@@ -73,6 +75,7 @@ union rdma_helper_room {
 };
 
 int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w);
+int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe);
 int rdma_helper_post_shared(struct ib_srq *srq, const struct rdma_helper_wr *w);
 void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w);
 void rdma_helper_link(union rdma_helper_room *room, union rdma_helper_room *next);
@@ -121,12 +124,21 @@ struct rdma_helper_run {
 	u64 len;
 };
 
+/* The first chunk of a list is the list: what there is to be known of it is there. */
 struct rdma_helper_sg_chunk {
 	struct rdma_helper_sg_chunk *next;
-	/* How many entries there are, besides the last one, which may become the link. */
-	u32 count;
+	/* For how many entries, besides the last one, which may become the link. */
+	u32 room;
 	/* Of one of the caches. */
 	bool cached;
+	/* The list's: its entries are as if they had been mapped for a device that takes kernel addresses. */
+	bool virt;
+	/* How many entries it has, and how many when it is mapped, and in which direction that is. */
+	u32 used;
+	u32 mapped;
+	u32 dir;
+	/* Whose the chunk is that was lent to the list, or NULL. */
+	void *lender;
 	struct scatterlist entries[];
 };
 
@@ -165,6 +177,7 @@ void rdma_helper_sg_filled(struct rdma_helper_sg_cursor *cur, u32 count);
 int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len);
 int rdma_helper_sg_copy(struct rdma_helper_sg_cursor *cur, struct rdma_helper_sg_source *from,
 			u64 bytes);
+void rdma_helper_sg_single(struct scatterlist *sg, u64 phys, u32 len);
 void rdma_helper_sg_end(struct scatterlist *last);
 u32 rdma_helper_page_size(struct scatterlist *sg, u32 count, u64 sizes, u32 base, u32 *pages);
 void rdma_helper_not_leak(const void *object);

@@ -2,7 +2,6 @@
 /* Work requests, for the `rdma` crate. */
 #include "rdma_helpers.h"
 
-/* What is posted most: nothing is filled that it doesn't have. */
 static void fill_reg(struct ib_reg_wr *reg, const struct rdma_helper_wr *w)
 {
 	*reg = (struct ib_reg_wr) {
@@ -22,6 +21,23 @@ static int post_reg(struct ib_qp *qp, const struct rdma_helper_wr *w)
 	struct ib_reg_wr reg;
 
 	fill_reg(&reg, w);
+	return ib_post_send(qp, &reg.wr, NULL);
+}
+
+/* What is posted most. Any context. */
+int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe)
+{
+	struct ib_reg_wr reg = {
+		.wr = {
+			.wr_cqe = cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.mr = mr,
+		.key = mr->rkey,
+		.access = access,
+	};
+
 	return ib_post_send(qp, &reg.wr, NULL);
 }
 

@@ -7,16 +7,10 @@
 
 #include "kfabric_helpers.h"
 #include "pages.h"
+#include "unfilled.h"
 
 /* So many page frames of vmalloc areas are looked up at once: as few as the stack doesn't feel. */
 #define FRAMES	32
-
-/* Kernels that clear what is on the stack needn't clear these. */
-#if __has_attribute(uninitialized)
-#define UNFILLED	__attribute__((uninitialized))
-#else
-#define UNFILLED
-#endif
 
 /* Runs that are being put together: no two of them follow each other. */
 struct out {

@@ -48,8 +48,13 @@ static struct rdma_helper_sg_chunk *begin_chunk(void *memory, u32 entries, bool 
 
 	if (chunk) {
 		chunk->next = NULL;
-		chunk->count = entries;
+		chunk->room = entries;
 		chunk->cached = cached;
+		chunk->virt = false;
+		chunk->used = 0;
+		chunk->mapped = 0;
+		chunk->dir = 0;
+		chunk->lender = NULL;
 	}
 	return chunk;
 }
@@ -90,7 +95,7 @@ void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk)
 		if (!chunk->cached)
 			kvfree(chunk);
 		else
-			stash_free(chunk->count == MIN_CHUNK ? &min_chunks : &max_chunks, chunk);
+			stash_free(chunk->room == MIN_CHUNK ? &min_chunks : &max_chunks, chunk);
 		chunk = next;
 	}
 }
@@ -113,7 +118,7 @@ static noinline bool extend(struct rdma_helper_sg_cursor *cur)
 	chunk->next = cur->virt ? alloc_max() : rdma_helper_sg_alloc(MAX_CHUNK);
 	if (!chunk->next)
 		return false;
-	sg_chain(chunk->entries, chunk->count + 1, chunk->next->entries);
+	sg_chain(chunk->entries, chunk->room + 1, chunk->next->entries);
 	cur->chunk = chunk->next;
 	cur->filled = 0;
 	return true;
@@ -122,7 +127,7 @@ static noinline bool extend(struct rdma_helper_sg_cursor *cur)
 /* The next entry, in another chunk if this one is full; NULL without memory for that. */
 static __always_inline struct scatterlist *next(struct rdma_helper_sg_cursor *cur)
 {
-	if (unlikely(cur->filled == cur->chunk->count) && !extend(cur))
+	if (unlikely(cur->filled == cur->chunk->room) && !extend(cur))
 		return NULL;
 	cur->last = &cur->chunk->entries[cur->filled++];
 	cur->count++;
@@ -140,6 +145,13 @@ static __always_inline void fill(struct scatterlist *sg, u64 phys, u32 len, bool
 		sg_dma_len(&entry) = len;
 	}
 	*sg = entry;
+}
+
+/* A list of one entry, as it would be mapped for a device that takes kernel addresses. */
+void rdma_helper_sg_single(struct scatterlist *sg, u64 phys, u32 len)
+{
+	fill(sg, phys, len, true);
+	sg_mark_end(sg);
 }
 
 /* Adds an entry. Returns false without memory for that. */
@@ -196,7 +208,7 @@ static bool append(struct rdma_helper_sg_cursor *cur, u64 phys, u64 len)
 static size_t append_apart(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
 			   size_t count)
 {
-	size_t most = min_t(size_t, count, cur->chunk->count - cur->filled), i;
+	size_t most = min_t(size_t, count, cur->chunk->room - cur->filled), i;
 	struct scatterlist *sg = &cur->chunk->entries[cur->filled];
 	u64 behind = cur->last ? cur->end : ~0ULL;
 	u64 max_seg = cur->max_seg;
@@ -241,10 +253,10 @@ int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_h
  */
 u32 rdma_helper_sg_room(struct rdma_helper_sg_cursor *cur, struct scatterlist **room)
 {
-	if (cur->filled == cur->chunk->count && !extend(cur))
+	if (cur->filled == cur->chunk->room && !extend(cur))
 		return 0;
 	*room = &cur->chunk->entries[cur->filled];
-	return cur->chunk->count - cur->filled;
+	return cur->chunk->room - cur->filled;
 }
 
 /* So many were filled, for a device that takes kernel addresses. */

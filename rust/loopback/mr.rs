@@ -54,7 +54,7 @@ pub(crate) struct Mr {
     more: KVec<(Held, RemotePiece)>,
     piece: RemotePiece,
     /// All pieces, if there are several, before it is enabled.
-    pieces: KVec<RemotePiece>,
+    pieces: Option<KBox<KVec<RemotePiece>>>,
 }
 
 /// A key that an application may ask for.
@@ -99,7 +99,7 @@ impl Mr {
             first,
             more: KVec::with_capacity(cuts.len(), GFP_KERNEL)?,
             piece,
-            pieces: KVec::new(),
+            pieces: None,
         };
         for (index, &at) in cuts.iter().enumerate() {
             let end = cuts.get(index + 1).copied().unwrap_or(bytes);
@@ -119,15 +119,16 @@ impl Mr {
     }
 
     /// The pieces, if there are several. May sleep.
-    fn list(&self) -> Result<KVec<RemotePiece>, Refusal> {
-        let mut pieces = KVec::new();
-        if !self.more.is_empty() {
-            pieces.push(self.piece, GFP_KERNEL)?;
+    fn list(&self) -> Result<Option<KBox<KVec<RemotePiece>>>, Refusal> {
+        if self.more.is_empty() {
+            return Ok(None);
         }
+        let mut pieces = KVec::new();
+        pieces.push(self.piece, GFP_KERNEL)?;
         for (_, piece) in self.more.iter() {
             pieces.push(*piece, GFP_KERNEL)?;
         }
-        Ok(pieces)
+        Ok(Some(KBox::new(pieces, GFP_KERNEL)?))
     }
 }
 

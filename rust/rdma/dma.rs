@@ -100,10 +100,23 @@ pub unsafe fn unmap_sg(
     nents: usize,
     dir: DataDirection,
 ) {
+    // SAFETY: By the requirements of this function.
+    unsafe { unmap_raw(device, sgl, nents, raw(dir)) };
+}
+
+/// As [`unmap_sg`], with the direction as C has it.
+///
+/// # Safety
+///
+/// That of [`unmap_sg`].
+pub(crate) unsafe fn unmap_raw(
+    device: &Device,
+    sgl: *mut bindings::scatterlist,
+    nents: usize,
+    dir: u32,
+) {
     // SAFETY: The device is there, and the caller vouches for the rest.
-    unsafe {
-        rdma_bindings::rdma_helper_dma_unmap_sg(device.as_raw(), sgl, count(nents), raw(dir))
-    };
+    unsafe { rdma_bindings::rdma_helper_dma_unmap_sg(device.as_raw(), sgl, count(nents), dir) };
 }
 
 /// Makes what the device has written visible to the CPU.
@@ -141,7 +154,7 @@ pub unsafe fn sync_for_device(
 }
 
 /// The direction as the C side has it.
-fn raw(dir: DataDirection) -> u32 {
+pub(crate) fn raw(dir: DataDirection) -> u32 {
     // CAST: The enum is `repr(u32)`, and its values are those of the C enum.
     dir as u32
 }

@@ -31,6 +31,12 @@ impl<T> Few<T> {
         Self(Items::One(None))
     }
 
+    /// A list of one item.
+    #[inline]
+    pub const fn one(item: T) -> Self {
+        Self(Items::One(Some(item)))
+    }
+
     /// An empty list with room for some; for more than one that takes memory.
     pub fn with_capacity(count: usize, flags: Flags) -> Result<Self, AllocError> {
         Ok(Self(match count {

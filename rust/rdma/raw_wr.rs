@@ -124,3 +124,37 @@ impl RawWr {
         })
     }
 }
+
+/// A request that can be posted.
+pub(crate) trait Post {
+    /// Posts it, signalled. An error means that it was not posted. Any context.
+    ///
+    /// # Safety
+    ///
+    /// - `qp` must be there, and stay until the request has completed or the queue pair has been
+    ///   destroyed. Until then what the request refers to must stay too.
+    /// - `cqe` must stay as long, and until the callback, if it runs, has returned.
+    unsafe fn post(self, qp: *mut b::ib_qp, cqe: *mut b::ib_cqe) -> Result;
+}
+
+impl Post for RawWr {
+    unsafe fn post(self, qp: *mut b::ib_qp, cqe: *mut b::ib_cqe) -> Result {
+        // SAFETY: By the requirements of this function.
+        unsafe { RawWr::post(self, qp, cqe) }
+    }
+}
+
+/// The registration of a region, which is what is posted most.
+#[derive(Clone, Copy)]
+pub(crate) struct RegWr {
+    pub(crate) mr: *mut b::ib_mr,
+    pub(crate) access: u32,
+}
+
+impl Post for RegWr {
+    #[inline]
+    unsafe fn post(self, qp: *mut b::ib_qp, cqe: *mut b::ib_cqe) -> Result {
+        // SAFETY: `qp`, `cqe` and the region stay as this function demands.
+        to_result(unsafe { b::rdma_helper_post_reg(qp, self.mr, self.access, cqe) })
+    }
+}

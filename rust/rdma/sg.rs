@@ -22,6 +22,7 @@ mod mapped;
 mod mapping;
 mod memory;
 mod run;
+mod single;
 mod table;
 
 pub use self::{
@@ -42,6 +43,7 @@ pub use self::{
     },
     memory::Memory,
     run::Run,
+    single::SingleSg,
     table::{
         Caches,
         SpareTable, //

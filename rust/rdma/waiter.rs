@@ -22,7 +22,7 @@ use crate::{
         Outstanding,
         Owner, //
     },
-    raw_wr::RawWr,
+    raw_wr::Post,
     together::Together,
     wc::{
         WcStatus,
@@ -85,7 +85,7 @@ impl<'a> Waiter<'a> {
     pub(crate) unsafe fn post(
         self: Pin<&Self>,
         qp: *mut rdma_bindings::ib_qp,
-        request: RawWr,
+        request: impl Post,
     ) -> Result<(), WrError> {
         // INVARIANT: Counted before a slot names the waiter.
         self.left.fetch_add(1, Relaxed);

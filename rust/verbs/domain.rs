@@ -38,7 +38,8 @@ use kfabric::{
         },
         Closing,
         Dma,
-        Enabling, //
+        Enabling,
+        Keys, //
     },
     Atomics,
     Errno,
@@ -122,6 +123,14 @@ impl provider::Domain for Domain {
 
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn provider::Mr>, Refusal> {
         Ok(Mr::create(&self.link, request)?)
+    }
+
+    fn register_mr(
+        &self,
+        request: &MrRequest<'_>,
+    ) -> Result<(PartBox<dyn provider::Mr>, Keys), Refusal> {
+        let (mr, keys) = Mr::register(&self.link, request)?;
+        Ok((mr, keys))
     }
 
     fn enable_many(&self, mrs: &mut [Enabling<'_>]) {

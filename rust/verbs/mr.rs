@@ -13,7 +13,10 @@ use crate::{
     link::Link,
     lists,
     refused,
-    region::Region,
+    region::{
+        Region,
+        Registered, //
+    },
     resources::Resources, //
 };
 use core::any::Any;
@@ -69,6 +72,36 @@ impl Mr {
         let region = Region::create(inside.get(), link.mr_limits(), request, None)?;
         mr.state = State::Open(region);
         Ok(mr)
+    }
+
+    /// Creates a region and lets peers in. Sleeps until the device is done.
+    pub(crate) fn register(
+        link: &Arc<Link>,
+        request: &MrRequest<'_>,
+    ) -> Result<(PartBox<Self>, Keys), Refusal> {
+        // Allocated first: dropping a region that was created would not close it.
+        let mr = PartBox::new_uninit(GFP_KERNEL)?;
+        let Some(inside) = link.gate().enter() else {
+            lists::check_memory(request)?;
+            return Err(refused::gone());
+        };
+        let (resources, limits) = (inside.get(), link.mr_limits());
+        if let Some(registered) = Registered::run(resources, limits, request)? {
+            let keys = registered.keys();
+            let region = registered.into_region(resources, request);
+            return Ok((PartBox::write(mr, Self::open(link, region)), keys));
+        }
+        let (region, keys) = Region::register(resources, limits, request)?;
+        Ok((PartBox::write(mr, Self::open(link, region)), keys))
+    }
+
+    #[inline]
+    fn open(link: &Arc<Link>, region: Region) -> Self {
+        Self {
+            link: link.clone(),
+            state: State::Open(region),
+            spare: None,
+        }
     }
 
     /// Reserves what one region after the other is made of, of up to so many pages each, but for

@@ -5,8 +5,11 @@
 //! Each step consumes the one before it, so an error on the way undoes what was done by dropping
 //! it. A region is one region of the device, or several that are registered and closed together.
 
+mod at_once;
 mod enable;
 mod lent;
+
+pub(crate) use self::at_once::Registered;
 
 use self::lent::Lent;
 use crate::{
@@ -41,6 +44,7 @@ use rdma::{
         Kind, //
     },
     sg::{
+        DmaList,
         Layout,
         Memory,
         SpareTable, //
@@ -158,7 +162,11 @@ impl Region {
     ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
         lists.try_map(GFP_KERNEL, |index, list| {
             let run = self.runs.get(index).ok_or(Errno::EIO)?;
-            let mapped = match self.larger(resources, &list) {
+            let layout = match (self.kind, self.reserved) {
+                (Kind::Pages, false) => larger(resources, &list),
+                _ => None,
+            };
+            let mapped = match layout {
                 Some(layout) => self.map_larger(resources, list, layout)?,
                 None => Err(list),
             };
@@ -172,19 +180,6 @@ impl Region {
             prepared.set_base(BASE).map_err(refused::not_mapped)?;
             Ok(prepared)
         })
-    }
-
-    /// The larger pages of the device that will do for a list whose memory is so contiguous.
-    ///
-    /// Only regions that are deregistered when they are closed are made so: one that is used again,
-    /// or refreshed, must have room for the pages of other memory, and one that is lent may come back; and
-    /// what was reserved must not take any memory now. Drivers of hardware have hardly ever been asked for larger pages.
-    fn larger(&self, resources: &Resources, list: &Memory) -> Option<Layout> {
-        let used_again = self.reserved || resources.lends() || resources.fence().invalidates();
-        if used_again || self.kind != Kind::Pages || !resources.device().is_software() {
-            return None;
-        }
-        Layout::larger(list)
     }
 
     /// Gives a device region of such pages to a list; gives the list back if the device won't have
@@ -323,6 +318,20 @@ impl State {
             Self::Stuck => Err(refused::stuck()),
         }
     }
+}
+
+/// The larger pages of the device that will do for a list whose memory is so contiguous; not for one with
+/// gaps, nor of what was reserved, which must not take any memory now.
+///
+/// Only regions that are deregistered when they are closed are made so: one that is used again, or
+/// refreshed, must have room for the pages of other memory, and one that is lent may come back. Drivers of
+/// hardware have hardly ever been asked for larger pages.
+fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<Layout> {
+    let used_again = resources.lends() || resources.fence().invalidates();
+    if used_again || !resources.device().is_software() {
+        return None;
+    }
+    Layout::larger(list)
 }
 
 /// Keeps a device region for others.

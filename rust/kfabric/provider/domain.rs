@@ -6,8 +6,10 @@ use super::{
     dma::Dma,
     extension::Extension,
     mr::{
+        Bindings,
         Closing,
         Enabling,
+        Keys,
         Mr, //
     },
     msg_ep::{
@@ -61,6 +63,23 @@ pub trait Domain: Any + Send + Sync {
     /// once is refused here. No peer can reach anything before [`Mr::enable`].
     /// May sleep.
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn Mr>, Refusal>;
+
+    /// All of a registration, of a region that isn't bound to anything: as
+    /// [`create_mr`](Self::create_mr) and [`Mr::enable`]. May sleep.
+    ///
+    /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
+    fn register_mr(&self, request: &MrRequest<'_>) -> Result<(PartBox<dyn Mr>, Keys), Refusal> {
+        let mut mr = self.create_mr(request)?;
+        match mr.enable(&Bindings::NONE) {
+            Ok(keys) => Ok((mr, keys)),
+            // The reason why it could not be enabled says more than that it could not be closed; but
+            // nobody has it, so nobody else tells that its memory must never be freed.
+            Err(refusal) => Err(match mr.close() {
+                Ok(()) => refusal,
+                Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
+            }),
+        }
+    }
 
     /// Enables several regions of the domain, so that the device is waited for once. Each ends as
     /// [`Mr::enable`] does. May sleep.

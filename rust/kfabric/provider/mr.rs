@@ -100,6 +100,15 @@ pub struct Bindings {
     pub more: bool,
 }
 
+impl Bindings {
+    /// To nothing.
+    pub const NONE: Self = Self {
+        counter: None,
+        endpoint: None,
+        more: false,
+    };
+}
+
 /// How peers reach a region.
 pub struct Keys {
     /// The key that a peer needs (`kfi_mr_key`).
@@ -108,7 +117,7 @@ pub struct Keys {
     pub base: u64,
     /// The local descriptor (`kfi_mr_desc`), meaningful to the provider.
     pub desc: usize,
-    /// The parts, in order, of a region that is several to the device (`KFI_MR_RAW`). Empty for one
+    /// The parts, in order, of a region that is several to the device (`KFI_MR_RAW`). `None` for one
     /// that is one.
-    pub pieces: KVec<RemotePiece>,
+    pub pieces: Option<KBox<KVec<RemotePiece>>>,
 }

@@ -97,6 +97,46 @@ impl<'a> Source<'a> {
         runs
     }
 
+    /// All of the memory, if it is one run of the linear map about which there is nothing to be said;
+    /// `None` if it isn't as simple: then [`linear_runs`](Self::linear_runs) says what there is to be said.
+    /// May sleep.
+    pub(crate) fn plain_run(&self, memory: Use) -> Option<MemoryRun<'a>> {
+        let writes = memory.writes();
+        // SAFETY: The lists stay as they are by the invariant of `List`, and have an entry each.
+        let (phys, len) = unsafe {
+            match self {
+                Self::Kvec(list) => match list.entries(2) {
+                    [one] => (
+                        kfi_bindings::kfi_helper_plain_kvec(one, writes),
+                        widen(one.iov_len),
+                    ),
+                    _ => return None,
+                },
+                Self::Bvec(list) => match list.entries(2) {
+                    [one] => {
+                        let len = u64::from(one.bv_len);
+                        (kfi_bindings::kfi_helper_plain_bvec(one, writes), len)
+                    }
+                    _ => return None,
+                },
+                Self::Sgl(list) if list.count() == 1 => {
+                    let mut len = 0;
+                    let first = list.as_ptr();
+                    (
+                        kfi_bindings::kfi_helper_plain_entry(first, writes, &mut len),
+                        len,
+                    )
+                }
+                Self::Sgl(_) => return None,
+            }
+        };
+        // INVARIANT: Just found to be so; the list is that of a valid request.
+        (phys != u64::MAX).then_some(MemoryRun {
+            raw: kfi_helper_run { phys, len },
+            _memory: PhantomData,
+        })
+    }
+
     /// Checks the entries of a scatterlist for a device whose addresses are those of the linear map.
     /// May sleep.
     ///

@@ -20,6 +20,7 @@ use crate::{
         limits::MrLimits,
         memory::{
             Around,
+            MemoryRun,
             Runs, //
         },
         pieces::{
@@ -74,6 +75,7 @@ pub struct MrRequest<'a> {
 
 impl<'a> MrRequest<'a> {
     /// Checks everything that can be checked without looking at memory or device.
+    #[inline(always)]
     pub(crate) fn parse(
         source: Source<'a>,
         arguments: Arguments<'a>,
@@ -209,6 +211,17 @@ impl<'a> MrRequest<'a> {
         self.source
             .linear_runs(self.memory)
             .of(self.pages.as_ref(), self.together)
+    }
+
+    /// All of the memory, if it is one run of the linear map about which there is nothing to be said, for
+    /// a device that takes such addresses; `None` if it isn't as simple, and then
+    /// [`linear_runs`](Self::linear_runs) says what there is to be said. May sleep.
+    pub fn plain_run(&self) -> Option<MemoryRun<'a>> {
+        match &self.pages {
+            None => self.source.plain_run(self.memory),
+            // Nothing but entries is to be had of it.
+            Some(_) => None,
+        }
     }
 
     /// What is going to be done with the pages.

@@ -79,6 +79,22 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// That of one segment, as after [`push`](Self::push).
+    #[inline]
+    pub(crate) fn of_one(start: Option<u64>, len: u64) -> Result<Self, Refusal> {
+        let span = Span::new(start.unwrap_or(0), len).map_err(|e| e.at(0))?;
+        let run = (page_offset(span.start()), len);
+        Ok(Self {
+            segments: 1,
+            len,
+            pages: pages(run.0, run.1),
+            gap: None,
+            run,
+            done: 0,
+            end: start.map(|_| span.end()),
+        })
+    }
+
     /// Adds a segment. `start` is `None` where the address is not known (and will be refused when
     /// memory is looked at): such a segment joins with anything.
     #[inline]

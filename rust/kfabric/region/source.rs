@@ -147,7 +147,20 @@ impl<'a> Source<'a> {
     }
 
     /// Goes through at most `limit` segments by index.
+    #[inline(always)]
     pub(crate) fn shape(&self, limit: usize) -> Result<Shape, Refusal> {
+        // Which is what most lists are.
+        if let Self::Kvec(list) = self {
+            if let [one] = list.entries(limit) {
+                let base = widen(one.iov_base.addr());
+                return Shape::of_one((base != 0).then_some(base), widen(one.iov_len));
+            }
+        }
+        self.shape_of_any(limit)
+    }
+
+    #[inline(never)]
+    fn shape_of_any(&self, limit: usize) -> Result<Shape, Refusal> {
         let mut shape = Shape::default();
         match self {
             Self::Kvec(list) => tally::add(&mut shape, list.entries(limit))?,

@@ -44,6 +44,7 @@ impl<T> Line<T> {
     }
 
     /// The one that has waited longest.
+    #[inline]
     pub fn pop(&mut self) -> Option<T> {
         if self.front.is_empty() {
             mem::swap(&mut self.front, &mut self.back);
@@ -53,8 +54,9 @@ impl<T> Line<T> {
     }
 
     /// Joins the line; gives it back if there is no memory for it. May sleep.
+    #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
-        if self.back.reserve(1, GFP_KERNEL).is_err() {
+        if self.back.len() == self.back.capacity() && self.back.reserve(1, GFP_KERNEL).is_err() {
             return Err(item);
         }
         self.back.push_within_capacity(item).map_err(|e| e.0)

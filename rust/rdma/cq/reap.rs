@@ -23,7 +23,7 @@ use kernel::{
 };
 
 /// How many completions to reap at most in one go. There may be others who wait for theirs.
-const BUDGET: i32 = 64;
+const BUDGET: u32 = 64;
 
 /// As many as there are.
 const ALL: i32 = -1;
@@ -52,7 +52,7 @@ impl Cq {
         }
         if self.try_quiet() {
             // SAFETY: `cq` is there as long as `self`, and softirq doesn't poll it, as it is quiet.
-            unsafe { rdma_bindings::ib_process_cq_direct(self.as_raw(), BUDGET) };
+            unsafe { rdma_bindings::rdma_helper_reap_cq(self.as_raw(), BUDGET) };
         }
         true
     }

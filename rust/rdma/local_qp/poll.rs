@@ -56,9 +56,16 @@ impl LocalQp {
 /// there then. Returns `false` if that is softirq's now.
 ///
 /// `cond_resched()` does nothing in a kernel that can be preempted, and `schedule()` comes back at once,
-/// again and again, as long as the caller's turn isn't over. Sleeps only as long as others run.
+/// again and again, as long as the caller's turn isn't over: unless the scheduler has said that it is, as it
+/// mostly has when rxe's worker was woken. So the turn is given away only if it hasn't. Sleeps only as long
+/// as others run.
 fn look(polling: &Polling<'_>) -> bool {
     // SAFETY: May be called in process context, where no spinlock is held.
-    unsafe { bindings::yield_() };
+    unsafe {
+        match rdma_bindings::rdma_helper_turn_is_over() {
+            true => bindings::schedule(),
+            false => bindings::yield_(),
+        }
+    };
     polling.reap()
 }

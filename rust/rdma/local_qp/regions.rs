@@ -24,6 +24,7 @@ use crate::{
         RegisterError,
         ValidMr, //
     },
+    raw_wr::RegWr,
     sg::DmaList,
     together::RegionWr,
     wc::WrError,
@@ -41,6 +42,25 @@ impl LocalQp {
     ) -> Result<Few<ValidMr>, RegisterError<L>> {
         mrs.iter_mut().for_each(PreparedMr::next_key);
         self.register_as_they_are(mrs)
+    }
+
+    /// As [`register_all`](Self::register_all), for one region.
+    pub fn register<L: DmaList>(&self, mut mr: PreparedMr<L>) -> Result<ValidMr, RegisterError<L>> {
+        mr.next_key();
+        let request = RegWr {
+            mr: mr.as_raw(),
+            access: mr.access().into(),
+        };
+        let registered = match self.is_same_pd(mr.pd()) {
+            // SAFETY: The region is there for longer than the call; `undo()` leaks it if the request is lost.
+            true => unsafe { self.run_one(request) },
+            false => Err(WrError::Post(EINVAL)),
+        };
+        match registered {
+            // SAFETY: The device has just registered it.
+            Ok(()) => Ok(unsafe { mr.into_valid() }),
+            Err(error) => Err(undo([mr], 1, error)),
+        }
     }
 
     /// As [`register_all`](Self::register_all) for many regions, which go to `valid`, in the order in

@@ -5,7 +5,7 @@
 use super::LocalQp;
 use crate::{
     credits::Credit,
-    raw_wr::RawWr,
+    raw_wr::Post,
     together::{
         RegionWr,
         Together, //
@@ -60,7 +60,7 @@ impl LocalQp {
     /// # Safety
     ///
     /// Those of [`Waiter::post`], but for the queue pair, which is seen to here.
-    unsafe fn post(&self, waiter: Pin<&Waiter<'_>>, request: RawWr) -> Result<(), WrError> {
+    unsafe fn post(&self, waiter: Pin<&Waiter<'_>>, request: impl Post) -> Result<(), WrError> {
         let credit = self.credit()?;
         // SAFETY: The queue pair is there, and its completion queue keeps `sends` as long as requests
         // may complete. The rest is the caller's promise.
@@ -97,6 +97,25 @@ impl LocalQp {
             Ok(()) => waiter.result().and(posted),
             lost => lost,
         }
+    }
+
+    /// As [`LocalQp::run`], for one request: after an error it is not carried out, except with
+    /// [`WrError::Lost`].
+    ///
+    /// # Safety
+    ///
+    /// What the request refers to must stay until this has returned; and for good, if that is
+    /// [`WrError::Lost`].
+    #[inline]
+    pub(super) unsafe fn run_one(&self, request: impl Post) -> Result<(), WrError> {
+        stack_pin_init!(let waiter = Waiter::new(&self.sends));
+        let waiter = waiter.into_ref();
+
+        // SAFETY: What it refers to stays for longer than this function, which returns only when it has
+        // completed or the queue pair is gone, or as the caller has promised. The waiter waits.
+        unsafe { self.post(waiter, request) }?;
+        self.wait(waiter)?;
+        waiter.result()
     }
 
     /// As [`LocalQp::run`], for many requests of one kind, each about a region: they are posted some at

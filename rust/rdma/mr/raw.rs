@@ -80,6 +80,7 @@ impl RawMr {
     /// Deregisters the region: after that the device doesn't touch its memory. May sleep.
     ///
     /// On an error the region has been leaked, and the device may still use it.
+    #[inline]
     pub(super) fn deregister(self) -> Result {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is never dropped nor used again.

@@ -101,6 +101,7 @@ impl ValidMr {
     ///
     /// An error means that the device would not let go of it: region and mapping have been leaked,
     /// and the memory must never be freed.
+    #[inline]
     pub fn deregister(self) -> Result {
         let (mr, mapping) = self.into_parts();
         match mr.raw.deregister() {

@@ -137,7 +137,8 @@ impl Slot {
 
     /// Its request completes after all.
     pub(super) fn unsilence(&self) {
-        if self.silent.xchg(LOUD, Relaxed) != LOUD {
+        let is_silent = || self.silent.load(Relaxed) != LOUD;
+        if is_silent() && self.silent.xchg(LOUD, Relaxed) != LOUD {
             self.queue().silent.fetch_sub(1, Relaxed);
         }
     }
@@ -180,7 +181,12 @@ impl Slot {
             ..Completion::read(wc)
         };
         if slot.silent.load(Relaxed) == LOUD {
-            slot.tell(End::Completed(completion));
+            let end = End::Completed(completion);
+            // Most have none before them that end with them.
+            match slot.before.load(Relaxed).is_null() {
+                true => slot.tell_owner(end),
+                false => slot.tell(end),
+            }
         } else if completion.status != WcStatus::SUCCESS {
             slot.silent.store(completion.status.as_raw(), Relaxed);
             slot.queue().break_by(completion.status);
@@ -208,6 +214,7 @@ impl Slot {
         self.tell_owner(end);
     }
 
+    #[inline]
     fn tell_owner(&self, end: End) {
         // Before the slot can be taken by somebody else.
         let others = self.others.load(Relaxed);

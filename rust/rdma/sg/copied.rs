@@ -28,11 +28,10 @@ use crate::device::Device;
 ///
 /// # Invariants
 ///
-/// `table` has at least `count` entries, not 0, with an address and a length that are mapped for
+/// `table` has as many entries as it has `used`, not 0, with an address and a length that are mapped for
 /// `device`, and stay so until each region made of them has been closed.
 pub struct CopiedSg {
     table: Table,
-    count: u32,
     device: ARef<Device>,
 }
 
@@ -47,7 +46,7 @@ unsafe impl DmaList for CopiedSg {
     }
 
     fn count(&self) -> u32 {
-        self.count
+        self.table.head().used
     }
 
     fn into_mapping(self) -> Mapping {
@@ -92,12 +91,11 @@ impl Cursor<'_> {
     pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<CopiedSg> {
         let virt = self.device.is_software();
         // SAFETY: By the type invariant.
-        let (table, count) = unsafe { copy(&mut self.from, bytes, virt, spare) }?;
+        let table = unsafe { copy(&mut self.from, bytes, virt, spare) }?;
         // INVARIANT: These entries have just been filled, with parts of entries of a list that is
         // mapped for the device and stays so, by the invariant of `Cursor`.
         Ok(CopiedSg {
             table,
-            count,
             device: self.device.clone(),
         })
     }
@@ -113,7 +111,7 @@ unsafe fn copy(
     bytes: u64,
     virt: bool,
     spare: Option<&SpareTable>,
-) -> Result<(Table, u32)> {
+) -> Result<Table> {
     let expected = usize::try_from(from.left)?;
     let mut filling = Filling::new(0, virt, expected, spare)?;
     // SAFETY: By the requirements of this function.
@@ -132,18 +130,18 @@ mod tests {
         for (address, len) in LIST {
             filling.append_dma(address, len)?;
         }
-        let (table, left) = filling.done()?;
+        let table = filling.done()?;
         let mut from = rdma_bindings::rdma_helper_sg_source {
             next: table.first(),
             done: 0,
-            left,
+            left: table.head().used,
         };
         let mut all = KVec::with_capacity(16, GFP_KERNEL)?;
         for &bytes in bytes {
             // SAFETY: `from` is a place in `table`, which is there.
-            let (copied, count) = unsafe { copy(&mut from, bytes, true, None) }?;
+            let copied = unsafe { copy(&mut from, bytes, true, None) }?;
             let mut entry = copied.first();
-            for _ in 0..count {
+            for _ in 0..copied.head().used {
                 // SAFETY: `copied` has so many entries.
                 let both =
                     unsafe { (bindings::sg_dma_address(entry), bindings::sg_dma_len(entry)) };

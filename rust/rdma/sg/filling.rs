@@ -121,14 +121,16 @@ impl Filling {
         to_result(unsafe { rdma_bindings::rdma_helper_sg_copy(&mut self.cursor, from, bytes) })
     }
 
-    /// Ends the list: its table, whose last entry is marked, and the number of entries, not 0.
+    /// Ends the list: its table, whose last entry is marked, and which knows the number of entries, not 0.
     /// [`EINVAL`] if there are none.
-    pub(super) fn done(self) -> Result<(Table, u32)> {
+    pub(super) fn done(mut self) -> Result<Table> {
         if self.cursor.last.is_null() {
             return Err(EINVAL);
         }
         // SAFETY: The cursor's last entry is one of the table's.
         unsafe { rdma_bindings::rdma_helper_sg_end(self.cursor.last) };
-        Ok((self.table, self.cursor.count))
+        let head = self.table.head_mut();
+        (head.used, head.virt) = (self.cursor.count, self.cursor.virt);
+        Ok(self.table)
     }
 }

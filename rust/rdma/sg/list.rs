@@ -25,12 +25,10 @@ use crate::device::Device;
 ///
 /// # Invariants
 ///
-/// The first `used` entries of `table`, not 0, are filled, and the last of them is marked as the end. If
-/// `virt`, they are as if they had been mapped for a device that takes kernel addresses.
+/// As many entries of `table` as it has `used`, not 0, are filled, and the last of them is marked as the end.
+/// If it is `virt`, they are as if they had been mapped for a device that takes kernel addresses.
 pub struct SgList {
     table: Table,
-    used: u32,
-    virt: bool,
 }
 
 /// A scatterlist that is being built from runs of memory.
@@ -93,12 +91,9 @@ impl SgBuilder {
 
     /// The list. [`EINVAL`] if it is empty.
     pub fn done(self) -> Result<SgList> {
-        let (table, used) = self.filling.done()?;
         // INVARIANT: Just filled.
         Ok(SgList {
-            table,
-            used,
-            virt: self.virt,
+            table: self.filling.done()?,
         })
     }
 }
@@ -106,12 +101,28 @@ impl SgBuilder {
 impl SgList {
     /// Are the entries as if they had been mapped for a device that takes kernel addresses?
     pub(super) fn is_virt(&self) -> bool {
-        self.virt
+        self.table.head().virt
     }
 
     /// The number of entries.
     pub fn count(&self) -> u32 {
-        self.used
+        self.table.head().used
+    }
+
+    /// So many entries are mapped now, in this direction, as C has it.
+    pub(super) fn set_mapped(&mut self, count: u32, dir: u32) {
+        let head = self.table.head_mut();
+        (head.mapped, head.dir) = (count, dir);
+    }
+
+    /// The direction in which it is mapped, as C has it.
+    pub(super) fn direction(&self) -> u32 {
+        self.table.head().dir
+    }
+
+    /// How many entries are mapped.
+    pub(super) fn mapped(&self) -> u32 {
+        self.table.head().mapped
     }
 
     /// The first entry.

@@ -21,13 +21,12 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// `list` is mapped for `device` in direction `dir`, and has `count` mapped entries, not 0. If its entries
-/// are those of a device that takes kernel addresses, so is the device, and nothing was done for that.
+/// `list` is mapped for `device` in the direction that it knows, and has as many mapped entries as it knows,
+/// not 0. If its entries are those of a device that takes kernel addresses, so is the device, and nothing was
+/// done for that.
 pub struct MappedSg {
     pub(super) list: SgList,
-    pub(super) count: u32,
     pub(super) device: ARef<Device>,
-    dir: DataDirection,
 }
 
 impl SgList {
@@ -40,30 +39,22 @@ impl SgList {
 
 impl MappedSg {
     /// Maps a list. [`EIO`] if that is not possible.
-    fn new(list: SgList, device: ARef<Device>, dir: DataDirection) -> Result<Self> {
+    fn new(mut list: SgList, device: ARef<Device>, dir: DataDirection) -> Result<Self> {
         if list.is_virt() {
             if !device.is_software() {
                 return Err(EINVAL);
             }
+            list.set_mapped(list.count(), dma::raw(dir));
             // INVARIANT: Entries are as they would be mapped, each for itself.
-            return Ok(Self {
-                count: list.count(),
-                list,
-                device,
-                dir,
-            });
+            return Ok(Self { list, device });
         }
         // SAFETY: The list has that many entries, is ours alone, and is unmapped in `drop()`,
         // before it is freed and the device let go of. Its pages stay, as `Run` demands.
         let mapped = unsafe { dma::map_sg(&device, list.as_raw(), entries(&list), dir) }?;
 
+        list.set_mapped(u32::try_from(mapped)?, dma::raw(dir));
         // INVARIANT: This is what has just been mapped.
-        Ok(Self {
-            list,
-            count: u32::try_from(mapped)?,
-            device,
-            dir,
-        })
+        Ok(Self { list, device })
     }
 
     /// Is there a mapping, so that there is something to undo?
@@ -93,11 +84,11 @@ impl Drop for MappedSg {
         // SAFETY: By the type invariant these are the arguments it was mapped with. No device
         // uses it, since a region keeps the list that it is made of.
         unsafe {
-            dma::unmap_sg(
+            dma::unmap_raw(
                 &self.device,
                 self.list.as_raw(),
                 entries(&self.list),
-                self.dir,
+                self.list.direction(),
             )
         };
     }

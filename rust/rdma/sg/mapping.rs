@@ -66,7 +66,7 @@ unsafe impl DmaList for MappedSg {
     }
 
     fn count(&self) -> u32 {
-        self.count
+        self.list.mapped()
     }
 
     fn into_mapping(self) -> Mapping {

@@ -28,6 +28,16 @@ impl Run {
         Self(rdma_bindings::rdma_helper_run { phys, len })
     }
 
+    /// Its first address.
+    pub(super) const fn phys(&self) -> u64 {
+        self.0.phys
+    }
+
+    /// Its length in bytes.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.0.len
+    }
+
     /// All of a page.
     ///
     /// # Safety

@@ -16,9 +16,12 @@ use kernel::{
     }, //
 };
 
-use core::ptr::{
-    null_mut,
-    NonNull, //
+use core::{
+    mem::ManuallyDrop,
+    ptr::{
+        null_mut,
+        NonNull, //
+    }, //
 };
 
 /// What lists are allocated from. To be dropped when there are none any more, which sleeps.
@@ -44,36 +47,76 @@ impl Drop for Caches {
     }
 }
 
-/// The entries of a list. It grows while it is filled.
-pub(super) enum Table {
-    /// Allocated for it.
-    Own(Chunks),
-    /// Lent to it.
-    Lent(Lent),
-}
+/// The entries of a list, and what there is to be known of it. It grows while it is filled.
+///
+/// It is one pointer, since lists are moved with what is made of them.
+///
+/// # Invariants
+///
+/// It is the first of chunks as those of [`Chunks`], which nobody else has. Its `lender` is null, or a
+/// reference to the [`Shared`] that the chunk is lent by.
+pub(super) struct Table(NonNull<Chunk>);
+
+type Chunk = rdma_bindings::rdma_helper_sg_chunk;
+
+// SAFETY: Chunks can be freed by any task, and so can be given back.
+unsafe impl Send for Table {}
+
+// SAFETY: What is done with a shared reference is to read what doesn't change meanwhile.
+unsafe impl Sync for Table {}
 
 impl Table {
     /// Takes what is spare, if that is not in use, or allocates a table for about so many entries;
     /// more generously if it is there for a moment only. May sleep.
     pub(super) fn get(expected: u32, brief: bool, spare: Option<&SpareTable>) -> Result<Self> {
         match spare.and_then(SpareTable::lend) {
-            Some(lent) => Ok(Self::Lent(lent)),
-            None => Ok(Self::Own(Chunks::begin(expected, brief)?)),
+            Some(lent) => Ok(lent),
+            None => Ok(Self(Chunks::begin(expected, brief)?.into_raw())),
         }
     }
 
     /// The first chunk.
-    pub(super) fn as_raw(&self) -> *mut rdma_bindings::rdma_helper_sg_chunk {
-        match self {
-            Self::Own(chunks) => chunks.0.as_ptr(),
-            Self::Lent(lent) => lent.0.chunks.0.as_ptr(),
-        }
+    pub(super) fn as_raw(&self) -> *mut Chunk {
+        self.0.as_ptr()
+    }
+
+    /// What there is to be known of the list.
+    pub(super) fn head(&self) -> &Chunk {
+        // SAFETY: The first chunk is there, by the type invariant, and changes by way of an exclusive
+        // reference only, but for its entries.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The same, to be written down.
+    pub(super) fn head_mut(&mut self) -> &mut Chunk {
+        // SAFETY: As for `head()`; nobody else has it.
+        unsafe { self.0.as_mut() }
     }
 
     /// The first entry.
     pub(super) fn first(&self) -> *mut bindings::scatterlist {
-        // SAFETY: The first chunk is there, by the invariant of `Chunks`.
+        // SAFETY: The first chunk is there, by the type invariant.
         unsafe { (&raw mut (*self.as_raw()).entries).cast() }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        let first = self.as_raw();
+        let lender = core::mem::replace(&mut self.head_mut().lender, null_mut());
+        if lender.is_null() {
+            // SAFETY: By the type invariant all chunks are allocated; nobody uses them any more.
+            return unsafe { rdma_bindings::rdma_helper_sg_free(first) };
+        }
+        // SAFETY: The first chunk is there, and nobody else's. Those that follow it are of the list that
+        // is gone, and not reached any more.
+        unsafe {
+            rdma_bindings::rdma_helper_sg_free((*first).next);
+            (*first).next = null_mut();
+        }
+        // SAFETY: By the type invariant it is such a reference, which was taken out.
+        let shared = unsafe { Arc::<Shared>::from_raw(lender.cast()) };
+        shared.lent.store(false, Release);
     }
 }
 
@@ -101,32 +144,14 @@ impl SpareTable {
     }
 
     /// Lends it to a list, unless another one has it.
-    fn lend(&self) -> Option<Lent> {
+    fn lend(&self) -> Option<Table> {
         if self.shared.lent.xchg(true, Acquire) {
             return None;
         }
-        // INVARIANT: Nobody else has it, as was just found.
-        Some(Lent(self.shared.clone()))
-    }
-}
-
-/// A table that was lent. Dropping it gives it back.
-///
-/// # Invariants
-///
-/// Nobody else has it.
-pub(super) struct Lent(Arc<Shared>);
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        let first = self.0.chunks.0.as_ptr();
-        // SAFETY: The first chunk is there, by the invariant of `Chunks`, and nobody else's. Those
-        // that follow it are of the list that is gone, and not reached any more.
-        unsafe {
-            rdma_bindings::rdma_helper_sg_free((*first).next);
-            (*first).next = null_mut();
-        }
-        self.0.lent.store(false, Release);
+        // INVARIANT: Nobody else has it, as was just found; and the reference is the table's.
+        let mut table = Table(self.shared.chunks.0);
+        table.head_mut().lender = Arc::into_raw(self.shared.clone()).cast_mut().cast();
+        Some(table)
     }
 }
 
@@ -135,7 +160,7 @@ impl Drop for Lent {
 /// # Invariants
 ///
 /// The first chunk was allocated by the helpers, and so was each that follows.
-pub(super) struct Chunks(NonNull<rdma_bindings::rdma_helper_sg_chunk>);
+pub(super) struct Chunks(NonNull<Chunk>);
 
 // SAFETY: Chunks can be freed by any task.
 unsafe impl Send for Chunks {}
@@ -158,6 +183,13 @@ impl Chunks {
         let chunk = unsafe { rdma_bindings::rdma_helper_sg_begin(expected, brief) };
         // INVARIANT: Just allocated, and nothing follows.
         Ok(Self(NonNull::new(chunk).ok_or(ENOMEM)?))
+    }
+}
+
+impl Chunks {
+    /// Gives up the first of them.
+    fn into_raw(self) -> NonNull<Chunk> {
+        ManuallyDrop::new(self).0
     }
 }
 

@@ -105,6 +105,7 @@ impl<T> Lines<T> {
 
     /// Takes the one of this size that has waited longest, if there is one. From now on the size is
     /// wanted.
+    #[inline]
     pub(super) fn take(&mut self, size: Size) -> Option<T> {
         let class = self.classes.get_mut(size.class())?;
         class.wanted = true;
@@ -122,6 +123,7 @@ impl<T> Lines<T> {
         (class.line.len() > keep).then(|| self.pop(size))?
     }
 
+    #[inline]
     fn pop(&mut self, size: Size) -> Option<T> {
         let class = self.classes.get_mut(size.class())?;
         let item = class.line.pop()?;
@@ -133,6 +135,7 @@ impl<T> Lines<T> {
 
     /// Puts one in line; gives it back if that is beyond the budget, or if there is no memory. May
     /// sleep.
+    #[inline]
     pub(super) fn put(&mut self, size: Size, item: T) -> Result<(), T> {
         let pages = u64::from(size.pages(self.max_pages));
         match self.classes.get_mut(size.class()) {

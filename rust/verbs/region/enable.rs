@@ -71,8 +71,11 @@ impl Region {
     fn enable_by_queue(&mut self, resources: &Resources) -> Result<Keys, Refusal> {
         // Allocated first: nothing is left to fail once a peer can reach the memory.
         let pieces = match self.runs.len() {
-            0 | 1 => KVec::new(),
-            several => KVec::with_capacity(several, GFP_KERNEL)?,
+            0 | 1 => None,
+            several => Some(KBox::new(
+                KVec::with_capacity(several, GFP_KERNEL)?,
+                GFP_KERNEL,
+            )?),
         };
         let State::Prepared(mut prepared) = mem::replace(&mut self.state, State::Failed) else {
             return Err(lost());
@@ -120,7 +123,7 @@ impl Region {
     /// Peers can reach it; says how.
     pub(crate) fn set_valid(&mut self, valid: ValidMr) -> Keys {
         let valid = one(valid);
-        let keys = keys(&valid, KVec::new());
+        let keys = keys(&valid, None);
         self.state = State::Valid(valid);
         keys
     }
@@ -156,9 +159,10 @@ impl Region {
     }
 }
 
-/// How peers reach regions. There is room in `pieces`, if they are several.
-fn keys(valid: &[ValidMr], mut pieces: KVec<RemotePiece>) -> Keys {
-    if let [_, _, ..] = valid {
+/// How peers reach regions. There is room in `pieces`, which are there if the regions are several.
+#[inline]
+pub(super) fn keys(valid: &[ValidMr], mut pieces: Option<KBox<KVec<RemotePiece>>>) -> Keys {
+    if let Some(pieces) = &mut pieces {
         for mr in valid {
             let piece = RemotePiece {
                 key: u64::from(mr.rkey()),

@@ -70,7 +70,7 @@ impl Lent {
             key: u64::from(mr.rkey()),
             base: mr.iova(),
             desc: num::index(mr.lkey()),
-            pieces: KVec::new(),
+            pieces: None,
         }))
     }
 

@@ -302,8 +302,9 @@ impl provider::Mr for FakeMr {
         if UNABLE.xchg(false, Relaxed) || self.key == FAILS {
             return Err(Errno::ENODEV.into());
         }
-        let mut pieces = KVec::new();
+        let mut pieces = None;
         if self.key == IN_TWO {
+            let pieces = pieces.insert(KBox::new(KVec::new(), GFP_KERNEL)?);
             for (key, base, len) in [(IN_TWO, 0x1000, 4), (IN_TWO + 1, 0x8000, self.len - 4)] {
                 pieces.push(RemotePiece { key, base, len }, GFP_KERNEL)?;
             }

@@ -156,9 +156,9 @@ unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
         base: keys.base,
         len: mr.local.len,
     };
-    let pieces = match keys.pieces.as_slice() {
-        [] => slice::from_ref(&whole),
-        pieces => pieces,
+    let pieces = match &keys.pieces {
+        None => slice::from_ref(&whole),
+        Some(pieces) => pieces,
     };
     attr.put(keys.base, pieces)
 }

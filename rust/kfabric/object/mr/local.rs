@@ -18,7 +18,7 @@ impl Found {
         Self {
             desc: keys.desc,
             base: keys.base,
-            whole: keys.pieces.len() <= 1,
+            whole: keys.pieces.is_none(),
         }
     }
 }

@@ -9,8 +9,13 @@ use super::{
         Pending, //
     },
     kit::Kit,
+    local::Found,
     public::Public,
-    reference::MrRef,
+    ranges::Ranges,
+    reference::{
+        self,
+        MrRef, //
+    },
     reserve,
     state::State,
     unsettled,
@@ -65,6 +70,20 @@ pub(super) fn open(
     request: &MrRequest<'_>,
     context: *mut c_void,
 ) -> Result<Opened, Refusal> {
+    if is_at_once(domain, request) {
+        Opened::register(domain, request, context)
+    } else {
+        create_and_enable(domain, request, context)
+    }
+}
+
+/// As [`open`], in two steps.
+#[inline(never)]
+fn create_and_enable(
+    domain: &DomainObject,
+    request: &MrRequest<'_>,
+    context: *mut c_void,
+) -> Result<Opened, Refusal> {
     let mut opened = Opened::create(domain, request, context)?;
     match opened.begin() {
         Some(pending) => opened.end(pending.enable()),
@@ -72,19 +91,82 @@ pub(super) fn open(
     }
 }
 
+/// Whether nobody is to be told of the region, and nothing has to be bound to it, before peers can reach
+/// it; nor does it come from a reserve.
+fn is_at_once(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
+    domain.eq().is_none() && !is_bound(domain, request) && domain.reserve().is_none()
+}
+
+fn is_counted(request: &MrRequest<'_>) -> bool {
+    request.flags() & kfi_bindings::KFI_RMA_EVENT != 0
+}
+
+/// Whether the region has to be bound before it is enabled.
+fn is_bound(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
+    is_counted(request) || domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT)
+}
+
+/// A place for a region in its domain.
+#[inline]
+fn place(domain: &DomainObject) -> Result<Coming<MrBody>, Refusal> {
+    let most = domain.max_regions();
+    Coming::new_below(domain, most).map_err(|errno| match errno {
+        Errno::ENOSPC => Refusal::new(errno, c"mr_cnt regions are open").value(u64::from(most)),
+        other => other.into(),
+    })
+}
+
 impl Opened {
+    /// Registers a region at its provider, and then makes the object. Whoever ends all that is open
+    /// waits for its place. Sleeps until the device is done.
+    fn register(
+        domain: &DomainObject,
+        request: &MrRequest<'_>,
+        context: *mut c_void,
+    ) -> Result<Self, Refusal> {
+        // Given up when there is nothing of the region any more.
+        let place = place(domain)?;
+        // Allocated first: nothing is left to fail when there is a region.
+        let memory = reference::memory()?;
+        let ranges = Ranges::of(domain, request)?;
+        let (mr, keys) = domain.provider().register_mr(request)?;
+        let found = Found::new(&keys);
+        let c = Public::new(domain, Some(&keys)).to_c(MrObject::fid(context));
+        let body = pin_init!(MrBody {
+            eq: None,
+            local: Local::new(request.kernel_start(), request.shape().bytes(), request.access()),
+            ranges,
+            tie: Tie::new(),
+            reserved: false,
+            inner <- new_irq_lock!(Inner {
+                state: State::enabled(),
+                mr: Some(mr),
+                keys: Some(keys),
+                event: None,
+                // Dropped when the region is closed.
+                lease: request.take_lease(),
+                held: false,
+                awaited: false,
+            }, c"kfabric_mr"),
+            references: Refcount::new(1),
+            before: Atomic::new(null_mut()),
+        });
+        let object = MrRef::new(memory, Obj::new(c, body, place.take()));
+        object.reveal(Some(found));
+        Ok(Self {
+            object,
+            pending: false,
+        })
+    }
+
     /// Creates a region at its provider, disabled. May sleep.
     pub(super) fn create(
         domain: &DomainObject,
         request: &MrRequest<'_>,
         context: *mut c_void,
     ) -> Result<Self, Refusal> {
-        let most = domain.max_regions();
         // Given up after what was not used has gone back.
-        let place = Coming::new_below(domain, most).map_err(|errno| match errno {
-            Errno::ENOSPC => Refusal::new(errno, c"mr_cnt regions are open").value(u64::from(most)),
-            other => other.into(),
-        })?;
+        let place = place(domain)?;
         let mut kit = reserve::take(domain, request).unwrap_or_else(Kit::new);
         if let Err(refusal) = kit.create(domain, request) {
             reserve::put_back(domain, kit);
@@ -100,7 +182,7 @@ impl Opened {
             return Err(Errno::EIO.into());
         };
         let state = State::new(
-            request.flags() & kfi_bindings::KFI_RMA_EVENT != 0,
+            is_counted(request),
             domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT),
         );
         let c = Public::new(domain, None).to_c(MrObject::fid(context));

@@ -5,7 +5,9 @@
 mod kunit;
 
 use crate::{
+    object::domain::DomainObject,
     region::{
+        request::MrRequest,
         shape::Span,
         source::{
             List,
@@ -45,6 +47,15 @@ impl Ranges {
             0 => Self::Unknown,
             count => Self::Many(KVVec::with_capacity(count, GFP_KERNEL)?),
         })
+    }
+
+    /// Those of a request that was found valid, if its region can be refreshed. May sleep.
+    pub(super) fn of(domain: &DomainObject, request: &MrRequest<'_>) -> Result<Self, Refusal> {
+        let mut ranges = Self::Unknown;
+        if domain.mr_limits().refresh.is_ok() {
+            ranges.set(request.source())?;
+        }
+        Ok(ranges)
     }
 
     /// Becomes those of a request that was found valid, in the room that there is. May sleep.

@@ -116,6 +116,14 @@ impl<C, E> State<C, E> {
         }
     }
 
+    /// A region that was enabled before anybody knew of it, and needn't be bound.
+    pub(super) fn enabled() -> Self {
+        Self {
+            phase: Phase::Enabled,
+            ..Self::new(false, false)
+        }
+    }
+
     /// Is there something that it has yet to be bound to?
     pub(super) fn is_unbound(&self) -> bool {
         self.counter.is_missing() || self.endpoint.is_missing()

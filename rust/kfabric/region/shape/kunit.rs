@@ -31,6 +31,24 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_one_is_counted_as_any() {
+        for (start, len) in [
+            (0x10000, 1),
+            (0x10fff, 2),
+            (0x10001, PAGE),
+            (0, 3),
+            (7, 0),
+            (u64::MAX, 2),
+        ] {
+            for start in [Some(start), None] {
+                let mut any = Shape::default();
+                let pushed = any.push(start, len).map(|()| any);
+                assert_eq!(Shape::of_one(start, len), pushed);
+            }
+        }
+    }
+
+    #[test]
     fn aligned_joints_are_no_gaps() {
         let list = [(0x10800, PAGE - 0x800), (0x40000, PAGE), (0x80000, 7)];
         assert_eq!(counts(&list), Some((2 * PAGE - 0x800 + 7, 3, None)));

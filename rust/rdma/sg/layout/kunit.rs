@@ -17,13 +17,13 @@ mod tests {
         for &(address, len) in list {
             filling.append_dma(address, len)?;
         }
-        let (table, count) = filling.done()?;
+        let table = filling.done()?;
         let mut pages = 0;
         // SAFETY: `table` has so many entries.
         let size = unsafe {
             rdma_bindings::rdma_helper_page_size(
                 table.first(),
-                count,
+                table.head().used,
                 sizes,
                 u32::try_from(BASE)?,
                 &mut pages,
