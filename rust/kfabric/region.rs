@@ -17,6 +17,7 @@
 //! A part is any part of anything.
 
 pub(crate) mod access;
+pub(crate) mod around;
 pub(crate) mod atomic;
 pub(crate) mod auth_key;
 mod bvecs;

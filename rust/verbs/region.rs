@@ -134,8 +134,8 @@ impl Region {
         }
         match mem::replace(&mut self.state, State::Failed) {
             State::Lent(lent) => match lent.settle(fence) {
-                Settled::Unposted(mr) => self.state = State::Prepared(one(mr)),
-                Settled::Valid(mr) => self.state = State::Valid(one(mr)),
+                Settled::Unposted(mr) => self.state = State::Prepared(Few::one(mr)),
+                Settled::Valid(mr) => self.state = State::Valid(Few::one(mr)),
                 Settled::Free(mr) => put(mr),
                 Settled::Gone => (),
                 Settled::Stuck => self.state = State::Stuck,
@@ -341,14 +341,6 @@ pub(crate) fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
     } else {
         pool.put(mr);
     }
-}
-
-/// A list of one, which takes no memory.
-fn one<T>(item: T) -> Few<T> {
-    let mut one = Few::new();
-    // There is room.
-    let _ = one.push_within_capacity(item);
-    one
 }
 
 fn lost() -> Refusal {

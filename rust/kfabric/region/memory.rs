@@ -9,6 +9,10 @@ mod kunit;
 
 use crate::{
     region::{
+        around::{
+            Around,
+            Known, //
+        },
         judge::Use,
         source::Source, //
     },
@@ -174,57 +178,6 @@ const NO_LIST: kfi_helper_walk = kfi_helper_walk {
 /// So many runs are looked for at once.
 const MAX_FOUND: u32 = 16;
 
-/// What was found of the surroundings of memory, and holds for other memory there: for as long as a call
-/// takes that registers several regions, as it holds from a region's first page to its last.
-pub(crate) struct Around {
-    read: Cell<Known>,
-    written: Cell<Known>,
-}
-
-/// As the walk has it.
-#[derive(Clone, Copy)]
-struct Known {
-    seen: (u64, u64),
-    linear: (u64, u64),
-    linear_pfn: u64,
-}
-
-impl Around {
-    /// Nothing yet.
-    pub(crate) const fn new() -> Self {
-        const NOTHING: Known = Known {
-            seen: (0, 0),
-            linear: (0, 0),
-            linear_pfn: 0,
-        };
-        Self {
-            read: Cell::new(NOTHING),
-            written: Cell::new(NOTHING),
-        }
-    }
-
-    /// What holds for memory that is used so.
-    fn of(&self, memory: Use) -> &Cell<Known> {
-        match memory.writes() {
-            true => &self.written,
-            false => &self.read,
-        }
-    }
-}
-
-impl Drop for Runs<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(around) = self.around {
-            around.set(Known {
-                seen: (self.walk.seen.first, self.walk.seen.end),
-                linear: (self.walk.linear, self.walk.linear_len),
-                linear_pfn: self.walk.linear_pfn,
-            });
-        }
-    }
-}
-
 /// The memory of a request, see [`MrRequest::runs`](crate::MrRequest::runs).
 ///
 /// # Invariants
@@ -240,6 +193,15 @@ pub struct Runs<'a> {
     /// To be set if the list isn't one of pages, for which it was taken.
     mistaken: Option<&'a Cell<bool>>,
     _list: PhantomData<&'a Source<'a>>,
+}
+
+impl Drop for Runs<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(around) = self.around {
+            around.set(Known::by(&self.walk));
+        }
+    }
 }
 
 impl<'a> Runs<'a> {
@@ -271,11 +233,7 @@ impl<'a> Runs<'a> {
         self.mistaken = mistaken;
         if let Some(around) = around {
             let around = around.of(self.memory);
-            let known = around.get();
-            self.walk.seen.first = known.seen.0;
-            self.walk.seen.end = known.seen.1;
-            (self.walk.linear, self.walk.linear_len) = known.linear;
-            self.walk.linear_pfn = known.linear_pfn;
+            around.get().tell(&mut self.walk);
             self.around = Some(around);
         }
         self

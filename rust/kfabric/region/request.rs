@@ -11,6 +11,7 @@ mod kunit;
 use crate::{
     region::{
         access::Access,
+        around::Around,
         auth_key::AuthKey,
         judge::Use,
         lease::{
@@ -19,7 +20,6 @@ use crate::{
         },
         limits::MrLimits,
         memory::{
-            Around,
             MemoryRun,
             Runs, //
         },

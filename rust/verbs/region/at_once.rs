@@ -9,7 +9,6 @@
 use super::{
     enable::keys,
     larger,
-    put,
     Region,
     State,
     BASE, //
@@ -169,7 +168,7 @@ fn prepare<'a, 'd>(
         None => {
             let mr = pool.take(u32::try_from(piece.pages).ok()?, access).ok()?;
             let mapped = mr.map(list, access).map_err(|failed| failed.mr);
-            mapped.map_err(|mr| put(pool, false, mr)).ok()?
+            mapped.map_err(|mr| pool.put(mr)).ok()?
         }
     };
     (prepared.length() == piece.bytes && prepared.set_base(BASE).is_ok()).then_some(prepared)

@@ -4,7 +4,6 @@
 
 use super::{
     lost,
-    one,
     put,
     Region,
     State, //
@@ -28,6 +27,7 @@ use kfabric::{
 use rdma::{
     mr::Fence,
     sg::Memory,
+    Few,
     PreparedMr,
     ValidMr,
     WrError, //
@@ -122,7 +122,7 @@ impl Region {
 
     /// Peers can reach it; says how.
     pub(crate) fn set_valid(&mut self, valid: ValidMr) -> Keys {
-        let valid = one(valid);
+        let valid = Few::one(valid);
         let keys = keys(&valid, None);
         self.state = State::Valid(valid);
         keys
@@ -134,7 +134,7 @@ impl Region {
         resources: &Resources,
         list: Memory,
     ) -> Result<(), Refusal> {
-        self.state = State::Prepared(self.prepare_anew(resources, one(list))?);
+        self.state = State::Prepared(self.prepare_anew(resources, Few::one(list))?);
         Ok(())
     }
 

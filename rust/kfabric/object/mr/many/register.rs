@@ -20,7 +20,7 @@ use crate::{
         }, //
     },
     region::{
-        memory::Around,
+        around::Around,
         request::{
             Arguments,
             MrRequest, //
