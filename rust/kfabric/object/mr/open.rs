@@ -28,12 +28,22 @@ use crate::{
     object::{
         descs::Local,
         domain::DomainObject,
+        eq::EqObject,
         obj::Obj,
         place::Coming,
-        ties::Tie, //
+        ties::{
+            Tie,
+            Ties, //
+        }, //
+    },
+    provider::{
+        cntr::Counter,
+        Keys,
+        Mr, //
     },
     region::request::MrRequest,
     support::{
+        cache::PartBox,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -47,6 +57,7 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::Atomic,
+        Arc,
         Refcount, //
     }, //
 };
@@ -116,6 +127,53 @@ fn place(domain: &DomainObject) -> Result<Coming<MrBody>, Refusal> {
     })
 }
 
+impl Inner {
+    /// Of a region in this state, with the provider's part and how peers reach it.
+    #[inline]
+    fn new(
+        request: &MrRequest<'_>,
+        state: State<Arc<Counter>, Arc<Ties>>,
+        mr: Option<PartBox<dyn Mr>>,
+        keys: Option<Keys>,
+    ) -> Self {
+        Self {
+            state,
+            mr,
+            keys,
+            event: None,
+            // Dropped when the region is closed.
+            lease: request.take_lease(),
+            held: false,
+            awaited: false,
+        }
+    }
+}
+
+impl MrBody {
+    /// That of the region that a request is for.
+    #[inline]
+    fn new(
+        request: &MrRequest<'_>,
+        eq: Option<NonNull<EqObject>>,
+        ranges: Ranges,
+        reserved: bool,
+        inner: Inner,
+    ) -> impl PinInit<Self> {
+        let start = request.kernel_start();
+        let local = Local::new(start, request.shape().bytes(), request.access());
+        pin_init!(Self {
+            eq,
+            local,
+            ranges,
+            tie: Tie::new(),
+            reserved,
+            inner <- new_irq_lock!(inner, c"kfabric_mr"),
+            references: Refcount::new(1),
+            before: Atomic::new(null_mut()),
+        })
+    }
+}
+
 impl Opened {
     /// Registers a region at its provider, and then makes the object. Whoever ends all that is open
     /// waits for its place. Sleeps until the device is done.
@@ -132,25 +190,8 @@ impl Opened {
         let (mr, keys) = domain.provider().register_mr(request)?;
         let found = Found::new(&keys);
         let c = Public::new(domain, Some(&keys)).to_c(MrObject::fid(context));
-        let body = pin_init!(MrBody {
-            eq: None,
-            local: Local::new(request.kernel_start(), request.shape().bytes(), request.access()),
-            ranges,
-            tie: Tie::new(),
-            reserved: false,
-            inner <- new_irq_lock!(Inner {
-                state: State::enabled(),
-                mr: Some(mr),
-                keys: Some(keys),
-                event: None,
-                // Dropped when the region is closed.
-                lease: request.take_lease(),
-                held: false,
-                awaited: false,
-            }, c"kfabric_mr"),
-            references: Refcount::new(1),
-            before: Atomic::new(null_mut()),
-        });
+        let inner = Inner::new(request, State::enabled(), Some(mr), Some(keys));
+        let body = MrBody::new(request, None, ranges, false, inner);
         let object = MrRef::new(memory, Obj::new(c, body, place.take()));
         object.reveal(Some(found));
         Ok(Self {
@@ -186,25 +227,9 @@ impl Opened {
             domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT),
         );
         let c = Public::new(domain, None).to_c(MrObject::fid(context));
-        let body = pin_init!(MrBody {
-            eq: domain.eq().map(NonNull::from),
-            local: Local::new(request.kernel_start(), request.shape().bytes(), request.access()),
-            ranges,
-            tie: Tie::new(),
-            reserved,
-            inner <- new_irq_lock!(Inner {
-                state,
-                mr,
-                keys: None,
-                event: None,
-                // Dropped when the region is closed.
-                lease: request.take_lease(),
-                held: false,
-                awaited: false,
-            }, c"kfabric_mr"),
-            references: Refcount::new(1),
-            before: Atomic::new(null_mut()),
-        });
+        let eq = domain.eq().map(NonNull::from);
+        let inner = Inner::new(request, state, mr, None);
+        let body = MrBody::new(request, eq, ranges, reserved, inner);
         Ok(Self {
             object: MrRef::new(object, Obj::new(c, body, place.take())),
             pending: false,
