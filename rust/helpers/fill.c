@@ -12,9 +12,9 @@ static bool look(struct kfi_helper_walk *walk, u64 pfn)
 {
 	u32 facts;
 
-	return !kfi_is_seen(&walk->seen, pfn) &&
-	       kfi_helper_plain_pages(pfn, 1, walk->writes, &walk->seen, &facts) == 1 &&
-	       kfi_is_seen(&walk->seen, pfn);
+	return !kfi_is_seen(&walk->around.seen, pfn) &&
+	       kfi_helper_plain_pages(pfn, 1, walk->writes, &walk->around.seen, &facts) == 1 &&
+	       kfi_is_seen(&walk->around.seen, pfn);
 }
 
 /* All of these return whether it is worth while to go on. */
@@ -32,7 +32,7 @@ static bool fill_entries(struct kfi_helper_walk *walk, struct quick *quick)
 	u64 pfn;
 
 	quick_entries(walk, quick, true);
-	return quick_most(walk) && kfi_linear_pfn(walk, sg_dma_address(walk->sgl), &pfn) &&
+	return quick_most(walk) && kfi_linear_pfn(&walk->around, sg_dma_address(walk->sgl), &pfn) &&
 	       look(walk, pfn);
 }
 
@@ -79,7 +79,7 @@ u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 ma
 	bool more = walk->index < walk->count && !(walk->done && !walk->kvecs);
 
 	while (more) {
-		quick_see(&quick, &walk->seen, true);
+		quick_see(&quick, &walk->around.seen, true);
 		more = walk->kvecs ? fill_kvec(walk, &quick) :
 		       walk->bvecs ? fill_bvecs(walk, &quick) : fill_entries(walk, &quick);
 	}

@@ -65,7 +65,7 @@ u64 kfi_frames_at(struct kfi_helper_walk *walk, unsigned long addr, u64 pages, u
 	} else {
 		*row = true;
 		/* Valid is what the memory map has, so all of the same part of it. */
-		n = kfi_linear_pfn(walk, addr, pfns) ? pages : 0;
+		n = kfi_linear_pfn(&walk->around, addr, pfns) ? pages : 0;
 	}
 	return *row && n ? pages_here(pfns[0], n) : n;
 }

@@ -131,6 +131,18 @@ struct kfi_helper_run {
 	u64 len;
 };
 
+/*
+ * What was found of the surroundings of memory, and holds for other memory there that is used likewise;
+ * zeroed at first.
+ */
+struct kfi_helper_around {
+	struct kfi_helper_seen seen;
+	/* Addresses of the linear map that are valid, and the page frame of the first one. */
+	u64 linear;
+	u64 linear_len;
+	u64 linear_pfn;
+};
+
 struct kfi_helper_walk {
 	/* The list, of one of these kinds; or the current entry, mapped to linear addresses. */
 	const struct kvec *kvecs;
@@ -149,19 +161,16 @@ struct kfi_helper_walk {
 	u32 facts;
 	u64 value;
 	struct kfi_helper_run page;
-	struct kfi_helper_seen seen;
-	/* Addresses of the linear map that are valid, and the page frame of the first one. */
-	u64 linear;
-	u64 linear_len;
-	u64 linear_pfn;
+	struct kfi_helper_around around;
 };
 
 u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max);
 
 /* plain.c: the same of one segment, where it is simple */
-u64 kfi_helper_plain_kvec(const struct kvec *kvec, bool writes);
-u64 kfi_helper_plain_bvec(const struct bio_vec *bvec, bool writes);
-u64 kfi_helper_plain_entry(struct scatterlist *sg, bool writes, u64 *len);
+u64 kfi_helper_plain_kvec(const struct kvec *kvec, bool writes, struct kfi_helper_around *around);
+u64 kfi_helper_plain_bvec(const struct bio_vec *bvec, bool writes, struct kfi_helper_around *around);
+u64 kfi_helper_plain_entry(struct scatterlist *sg, bool writes, struct kfi_helper_around *around,
+			   u64 *len);
 
 /* fill.c: the same, where it is simple, to entries of a scatterlist */
 u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max);

@@ -179,7 +179,7 @@ static u32 place_facts(unsigned long pfn, u64 count, bool writes, struct kfi_hel
 }
 
 /* So many tail pages are looked at together. */
-#define TOGETHER	8
+#define TOGETHER	16
 
 /* What there is to be said of a page by itself. */
 static u32 page_facts(struct page *page)
@@ -279,13 +279,4 @@ u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_se
 		}
 	}
 	return at - pfn;
-}
-
-/* Is there nothing remarkable about any of @pages pages, not none? May sleep. */
-bool kfi_are_plain(u64 pfn, u64 pages, bool writes)
-{
-	struct kfi_helper_seen seen = {};
-	u32 facts;
-
-	return kfi_helper_plain_pages(pfn, pages, writes, &seen, &facts) == pages;
 }

@@ -43,6 +43,13 @@ static __always_inline bool kfi_is_plain(struct page *page, u64 pfn)
 		      (!PageTail(page) || !PageHWPoison(compound_head(page))));
 }
 
-bool kfi_are_plain(u64 pfn, u64 pages, bool writes);
+/* As kfi_helper_plain_pages(), which most pages that have no neighbours don't need. */
+static __always_inline u64 kfi_plain_pages(u64 pfn, u64 pages, bool writes,
+					   struct kfi_helper_seen *seen, u32 *facts)
+{
+	if (pages == 1 && kfi_is_seen(seen, pfn) && kfi_is_plain(pfn_to_page(pfn), pfn))
+		return 1;
+	return kfi_helper_plain_pages(pfn, pages, writes, seen, facts);
+}
 
 #endif /* KFABRIC_PAGES_H */

@@ -3,7 +3,8 @@
  * From a list of one segment to its memory, where that is one run of the linear map about which there is
  * nothing to be said. What isn't as simple is left to runs.c, which says what there is to be said of it.
  *
- * All of these return the physical address of the first byte, or KFI_NO_START. May sleep.
+ * All of these return the physical address of the first byte, or KFI_NO_START. What they find of its
+ * surroundings goes to @around. May sleep.
  */
 #include <linux/bvec.h>
 #include <linux/mm.h>
@@ -14,46 +15,49 @@
 #include "runs.h"
 
 /* @len bytes, not none, from @offset on in the page @pfn. */
-static u64 plain(u64 pfn, u64 offset, u64 len, bool writes)
+static u64 plain(u64 pfn, u64 offset, u64 len, bool writes, struct kfi_helper_around *around)
 {
 	u64 pages = pages_of(offset, len);
+	u32 facts;
 
 	/* All in one part of the memory map. */
-	if (pages > KFI_MAP_PAGES - pfn % KFI_MAP_PAGES || !kfi_are_plain(pfn, pages, writes))
+	if (pages > KFI_MAP_PAGES - pfn % KFI_MAP_PAGES ||
+	    kfi_plain_pages(pfn, pages, writes, &around->seen, &facts) < pages)
 		return KFI_NO_START;
 	return PFN_PHYS(pfn) + offset;
 }
 
 /* @len bytes, not none, from @addr on, which don't wrap. */
-static u64 plain_addresses(void *addr, u64 len, bool writes)
+static u64 plain_addresses(void *addr, u64 len, bool writes, struct kfi_helper_around *around)
 {
 	u64 pfn;
 
 	if (!addr || is_vmalloc_addr(addr) || kfi_helper_on_stack(addr, len) ||
-	    !kfi_helper_virt_pfn(addr, &pfn))
+	    !kfi_linear_pfn(around, (uintptr_t)addr, &pfn))
 		return KFI_NO_START;
-	return plain(pfn, offset_in_page(addr), len, writes);
+	return plain(pfn, offset_in_page(addr), len, writes, around);
 }
 
-u64 kfi_helper_plain_kvec(const struct kvec *kvec, bool writes)
+u64 kfi_helper_plain_kvec(const struct kvec *kvec, bool writes, struct kfi_helper_around *around)
 {
-	return plain_addresses(kvec->iov_base, kvec->iov_len, writes);
+	return plain_addresses(kvec->iov_base, kvec->iov_len, writes, around);
 }
 
-u64 kfi_helper_plain_bvec(const struct bio_vec *bvec, bool writes)
+u64 kfi_helper_plain_bvec(const struct bio_vec *bvec, bool writes, struct kfi_helper_around *around)
 {
 	u64 pfn;
 
 	if (!kfi_helper_bvec_pfn(bvec, &pfn))
 		return KFI_NO_START;
-	return plain(pfn, offset_in_page(bvec->bv_offset), bvec->bv_len, writes);
+	return plain(pfn, offset_in_page(bvec->bv_offset), bvec->bv_len, writes, around);
 }
 
 /* Of an entry that is mapped for a device that takes kernel addresses; @len is its length. */
-u64 kfi_helper_plain_entry(struct scatterlist *sg, bool writes, u64 *len)
+u64 kfi_helper_plain_entry(struct scatterlist *sg, bool writes, struct kfi_helper_around *around,
+			   u64 *len)
 {
 	void *addr = (void *)(uintptr_t)sg_dma_address(sg);
 
 	*len = sg_dma_len(sg);
-	return plain_addresses(addr, *len, writes);
+	return plain_addresses(addr, *len, writes, around);
 }

@@ -20,7 +20,7 @@ static __always_inline struct quick quick_begin(const struct kfi_helper_walk *wa
 		.behind = out->count ? last->phys + last->len : NOWHERE,
 	};
 
-	quick_see(&quick, &walk->seen, false);
+	quick_see(&quick, &walk->around.seen, false);
 	return quick;
 }
 
@@ -98,7 +98,7 @@ static bool walk_bvec(struct kfi_helper_walk *walk, struct out *out)
 	const struct bio_vec *bvec = &walk->bvecs[walk->index];
 	u64 start, phys, left;
 
-	if (!seen_pfn(&walk->seen, bvec, &start) && !kfi_helper_bvec_pfn(bvec, &start)) {
+	if (!seen_pfn(&walk->around.seen, bvec, &start) && !kfi_helper_bvec_pfn(bvec, &start)) {
 		walk->stop = KFI_STOP_NO_PAGE;
 		walk->value = (unsigned long)bvec->bv_page;
 		return false;
@@ -114,12 +114,12 @@ static bool walk_bvec(struct kfi_helper_walk *walk, struct out *out)
 	return walk->done == bvec->bv_len;
 }
 
-bool kfi_linear_pfn(struct kfi_helper_walk *walk, u64 addr, u64 *pfn)
+bool kfi_linear_pfn(struct kfi_helper_around *around, u64 addr, u64 *pfn)
 {
 	void *page = (void *)(unsigned long)(addr & PAGE_MASK);
 	u64 before;
 
-	if (addr - walk->linear >= walk->linear_len) {
+	if (addr - around->linear >= around->linear_len) {
 		/*
 		 * The image has a mapping of its own that virt_addr_valid() accepts on some
 		 * architectures; going through the physical address and back tells the two.
@@ -127,12 +127,12 @@ bool kfi_linear_pfn(struct kfi_helper_walk *walk, u64 addr, u64 *pfn)
 		if (addr > ULONG_MAX || !virt_addr_valid(page) || __va(__pa(page)) != page)
 			return false;
 		/* Valid is what the memory map has, so all of the same part of it. */
-		walk->linear_pfn = ALIGN_DOWN(PHYS_PFN((u64)__pa(page)), KFI_MAP_PAGES);
-		before = PHYS_PFN((u64)__pa(page)) - walk->linear_pfn;
-		walk->linear = (addr & PAGE_MASK) - (before << PAGE_SHIFT);
-		walk->linear_len = (u64)KFI_MAP_PAGES << PAGE_SHIFT;
+		around->linear_pfn = ALIGN_DOWN(PHYS_PFN((u64)__pa(page)), KFI_MAP_PAGES);
+		before = PHYS_PFN((u64)__pa(page)) - around->linear_pfn;
+		around->linear = (addr & PAGE_MASK) - (before << PAGE_SHIFT);
+		around->linear_len = (u64)KFI_MAP_PAGES << PAGE_SHIFT;
 	}
-	*pfn = walk->linear_pfn + ((addr - walk->linear) >> PAGE_SHIFT);
+	*pfn = around->linear_pfn + ((addr - around->linear) >> PAGE_SHIFT);
 	return true;
 }
 
@@ -142,10 +142,10 @@ static bool is_linear(struct kfi_helper_walk *walk, u64 addr, u64 len)
 	u64 last = addr + len - 1;
 	u64 pfn;
 
-	while (kfi_linear_pfn(walk, addr, &pfn)) {
-		if (last - walk->linear < walk->linear_len)
+	while (kfi_linear_pfn(&walk->around, addr, &pfn)) {
+		if (last - walk->around.linear < walk->around.linear_len)
 			return true;
-		addr = walk->linear + walk->linear_len;
+		addr = walk->around.linear + walk->around.linear_len;
 	}
 	return false;
 }
@@ -166,7 +166,7 @@ static bool walk_sg(struct kfi_helper_walk *walk, struct out *out)
 		u64 addr = start + walk->done;
 		u64 left = min(len - walk->done, walk->limit);
 
-		kfi_linear_pfn(walk, addr, &pfn);
+		kfi_linear_pfn(&walk->around, addr, &pfn);
 		if (!take(walk, out, pfn, pages_here(pfn, pages_of(addr, left)), addr, left)) {
 			/* As far into its page as the entry begins. */
 			walk->value = start + (walk->value & PAGE_MASK) - (start & PAGE_MASK);

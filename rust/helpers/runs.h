@@ -45,14 +45,6 @@ static inline bool follows(const struct out *out, u64 phys)
 						  pfn_to_page(PHYS_PFN(phys))));
 }
 
-/* As kfi_helper_plain_pages(), which most pages that have no neighbours don't need. */
-static __always_inline u64 plain_pages(struct kfi_helper_walk *walk, u64 pfn, u64 pages)
-{
-	if (pages == 1 && kfi_is_seen(&walk->seen, pfn) && kfi_is_plain(pfn_to_page(pfn), pfn))
-		return 1;
-	return kfi_helper_plain_pages(pfn, pages, walk->writes, &walk->seen, &walk->facts);
-}
-
 /*
  * Takes @pages page frames from @pfn on, which are in one part of the memory map; they are at
  * @value, and the next @left bytes of the segment begin there. Returns false to stop there.
@@ -67,7 +59,7 @@ static __always_inline bool take(struct kfi_helper_walk *walk, struct out *out, 
 
 	if (!joins && out->count == out->max)
 		return false;
-	plain = plain_pages(walk, pfn, pages);
+	plain = kfi_plain_pages(pfn, pages, walk->writes, &walk->around.seen, &walk->facts);
 	bytes = plain ? min((plain << PAGE_SHIFT) - offset, left) : 0;
 	if (joins)
 		out->runs[out->count - 1].len += bytes;
@@ -92,6 +84,6 @@ static __always_inline bool take(struct kfi_helper_walk *walk, struct out *out, 
 u64 kfi_frames_at(struct kfi_helper_walk *walk, unsigned long addr, u64 pages, u64 *pfns, bool *row);
 
 /* The page frame behind an address of the linear map; false for any other, as of the kernel image. */
-bool kfi_linear_pfn(struct kfi_helper_walk *walk, u64 addr, u64 *pfn);
+bool kfi_linear_pfn(struct kfi_helper_around *around, u64 addr, u64 *pfn);
 
 #endif /* KFI_RUNS_H */

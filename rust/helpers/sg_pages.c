@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The pages that a region can be made of, for the `rdma` crate. */
+#include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 
@@ -40,7 +42,9 @@ u32 rdma_helper_page_size(struct scatterlist *sg, u32 count, u64 sizes, u32 base
 	small = ALIGN((start & (base - 1)) + bytes, base);
 	if (small < MIN_PAGES * (u64)base)
 		return 0;
-	for (size = inner & -inner; size > base; size >>= 1) {
+	/* No page is larger than all of them together. */
+	size = min(inner & -inner, rounddown_pow_of_two(small + small / 8));
+	for (; size > base; size >>= 1) {
 		u64 all = ALIGN((start & (size - 1)) + bytes, size);
 
 		if (!(sizes & size) || all - small > small / 8)

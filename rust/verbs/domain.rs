@@ -16,6 +16,7 @@ use crate::{
     mode::Mode,
     mr::{
         self,
+        Gathering,
         Mr, //
     },
     offers::ATOMIC,
@@ -131,6 +132,10 @@ impl provider::Domain for Domain {
     ) -> Result<(PartBox<dyn provider::Mr>, Keys), Refusal> {
         let (mr, keys) = Mr::register(&self.link, request)?;
         Ok((mr, keys))
+    }
+
+    fn gather(&self, count: usize) -> Option<KBox<dyn provider::Gathering + '_>> {
+        Some(Gathering::new(&self.link, count)?)
     }
 
     fn enable_many(&self, mrs: &mut [Enabling<'_>]) {

@@ -7,6 +7,10 @@ use crate::{
     refused,
     resources::Resources, //
 };
+use core::{
+    ops::Deref,
+    slice, //
+};
 use kernel::prelude::*;
 use kfabric::{
     num::widen,
@@ -23,8 +27,10 @@ use rdma::{
     sg::{
         Memory,
         SgBuilder,
+        SingleSg,
         SpareTable, //
     },
+    Device,
     Few, //
 };
 
@@ -60,6 +66,11 @@ pub(crate) fn map(
     runs: &[Piece],
     spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
+    if let [_] = runs {
+        if let Some(list) = of_run(resources.device().clone(), request) {
+            return Ok(Few::one(Memory::Single(list)));
+        }
+    }
     let mut lists = Few::with_capacity(runs.len(), GFP_KERNEL)?;
     let software = resources.device().is_software();
     // Other devices' addresses mean something to them only.
@@ -83,6 +94,22 @@ pub(crate) fn map(
         }
     }
     Ok(lists)
+}
+
+/// The list of a request's memory, if that is one run of the linear map about which there is nothing to be
+/// said, and the device needs no more. May sleep.
+pub(crate) fn of_run<D: Deref<Target = Device>>(
+    device: D,
+    request: &MrRequest<'_>,
+) -> Option<SingleSg<D>> {
+    if !device.is_software() {
+        return None;
+    }
+    let run = request.plain_run()?;
+    let [run] = lent::runs(slice::from_ref(&run)) else {
+        return None;
+    };
+    SingleSg::new(device, run)
 }
 
 /// So many pages are few.

@@ -2,8 +2,10 @@
 
 //! Regions as the core has them.
 
+mod gathering;
 mod many;
 
+pub(crate) use self::gathering::Gathering;
 pub(crate) use self::many::{
     close_many,
     enable_many, //
@@ -13,10 +15,7 @@ use crate::{
     link::Link,
     lists,
     refused,
-    region::{
-        Region,
-        Registered, //
-    },
+    region::Region,
     resources::Resources, //
 };
 use core::any::Any;
@@ -85,13 +84,7 @@ impl Mr {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
-        let (resources, limits) = (inside.get(), link.mr_limits());
-        if let Some(registered) = Registered::run(resources, limits, request)? {
-            let keys = registered.keys();
-            let region = registered.into_region(resources, request);
-            return Ok((PartBox::write(mr, Self::open(link, region)), keys));
-        }
-        let (region, keys) = Region::register(resources, limits, request)?;
+        let (region, keys) = Region::register(inside.get(), link.mr_limits(), request)?;
         Ok((PartBox::write(mr, Self::open(link, region)), keys))
     }
 

@@ -9,7 +9,7 @@ mod at_once;
 mod enable;
 mod lent;
 
-pub(crate) use self::at_once::Registered;
+pub(crate) use self::at_once::One;
 
 use self::lent::Lent;
 use crate::{

@@ -55,15 +55,15 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Of a region that is not found yet.
-    pub(crate) fn new(start: Option<u64>, len: u64, access: Access) -> Self {
+    /// Of a region that is not found yet. `start` is 0 if it isn't one range of the kernel's addresses.
+    pub(crate) fn new(start: u64, len: u64, access: Access) -> Self {
         // INVARIANT: In no table.
         Self {
             node: Node::new(),
             desc: Atomic::new(0),
             base: Atomic::new(0),
             whole: Atomic::new(false),
-            start: start.unwrap_or(0),
+            start,
             len,
             access,
         }

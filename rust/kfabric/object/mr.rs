@@ -6,6 +6,7 @@
 //! queues and of the table of descriptors. Who sleeps with a region's provider has its part
 //! in hand, and not the lock.
 
+mod asked;
 mod bind;
 mod close;
 mod control;

@@ -11,7 +11,7 @@ use crate::{
     region::{
         around::{
             Around,
-            Known, //
+            NOTHING, //
         },
         judge::Use,
         source::Source, //
@@ -28,14 +28,17 @@ use crate::{
 use core::{
     cell::Cell,
     marker::PhantomData,
-    mem::MaybeUninit,
+    mem::{
+        self,
+        MaybeUninit, //
+    },
     ptr,
     slice, //
 };
 use kernel::prelude::*;
 use kfi_bindings::{
+    kfi_helper_around,
     kfi_helper_run,
-    kfi_helper_seen,
     kfi_helper_stop_KFI_STOP_FACTS as FACTS,
     kfi_helper_stop_KFI_STOP_NONE as NONE,
     kfi_helper_stop_KFI_STOP_NOT_LINEAR as NOT_LINEAR,
@@ -73,6 +76,7 @@ impl MemoryRun<'_> {
 impl<'a> Source<'a> {
     /// The memory in the order of the region. A scatterlist has been mapped by its owner, and gives
     /// none.
+    #[inline(always)]
     pub(crate) fn runs(&self, memory: Use) -> Runs<'a> {
         let mut runs = Runs::none(memory);
         // INVARIANT: The list stays as it is.
@@ -92,6 +96,7 @@ impl<'a> Source<'a> {
 
     /// As [`runs`](Self::runs), and that of a scatterlist too, which is mapped to addresses of the
     /// linear map.
+    #[inline(always)]
     pub(crate) fn linear_runs(&self, memory: Use) -> Runs<'a> {
         let mut runs = self.runs(memory);
         if let Self::Sgl(list) = self {
@@ -103,15 +108,18 @@ impl<'a> Source<'a> {
 
     /// All of the memory, if it is one run of the linear map about which there is nothing to be said;
     /// `None` if it isn't as simple: then [`linear_runs`](Self::linear_runs) says what there is to be said.
-    /// May sleep.
-    pub(crate) fn plain_run(&self, memory: Use) -> Option<MemoryRun<'a>> {
+    /// What is found of its surroundings is left to others of the same call. May sleep.
+    pub(crate) fn plain_run(&self, memory: Use, around: Option<&Around>) -> Option<MemoryRun<'a>> {
         let writes = memory.writes();
-        // SAFETY: The lists stay as they are by the invariant of `List`, and have an entry each.
+        let mut nothing = NOTHING;
+        let around = around.map_or(&raw mut nothing, |around| around.of(memory).as_ptr());
+        // SAFETY: The lists stay as they are by the invariant of `List`, and have an entry each; `around` is
+        // of this call, or in a cell, which nobody looks into meanwhile.
         let (phys, len) = unsafe {
             match self {
                 Self::Kvec(list) => match list.entries(2) {
                     [one] => (
-                        kfi_bindings::kfi_helper_plain_kvec(one, writes),
+                        kfi_bindings::kfi_helper_plain_kvec(one, writes, around),
                         widen(one.iov_len),
                     ),
                     _ => return None,
@@ -119,7 +127,8 @@ impl<'a> Source<'a> {
                 Self::Bvec(list) => match list.entries(2) {
                     [one] => {
                         let len = u64::from(one.bv_len);
-                        (kfi_bindings::kfi_helper_plain_bvec(one, writes), len)
+                        let phys = kfi_bindings::kfi_helper_plain_bvec(one, writes, around);
+                        (phys, len)
                     }
                     _ => return None,
                 },
@@ -127,7 +136,7 @@ impl<'a> Source<'a> {
                     let mut len = 0;
                     let first = list.as_ptr();
                     (
-                        kfi_bindings::kfi_helper_plain_entry(first, writes, &mut len),
+                        kfi_bindings::kfi_helper_plain_entry(first, writes, around, &mut len),
                         len,
                     )
                 }
@@ -169,10 +178,7 @@ const NO_LIST: kfi_helper_walk = kfi_helper_walk {
     facts: 0,
     value: 0,
     page: kfi_helper_run { phys: 0, len: 0 },
-    seen: kfi_helper_seen { first: 0, end: 0 },
-    linear: 0,
-    linear_len: 0,
-    linear_pfn: 0,
+    around: NOTHING,
 };
 
 /// So many runs are looked for at once.
@@ -189,7 +195,7 @@ pub struct Runs<'a> {
     /// Written where something was found: clearing it would take longer than most regions need.
     found: [MaybeUninit<kfi_helper_run>; index(MAX_FOUND)],
     /// Where others of the same call have left what they have found.
-    around: Option<&'a Cell<Known>>,
+    around: Option<&'a Cell<kfi_helper_around>>,
     /// To be set if the list isn't one of pages, for which it was taken.
     mistaken: Option<&'a Cell<bool>>,
     _list: PhantomData<&'a Source<'a>>,
@@ -199,14 +205,14 @@ impl Drop for Runs<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(around) = self.around {
-            around.set(Known::by(&self.walk));
+            around.set(mem::take(&mut self.walk.around));
         }
     }
 }
 
 impl<'a> Runs<'a> {
     /// No list, and so no memory.
-    #[inline]
+    #[inline(always)]
     fn none(memory: Use) -> Self {
         // INVARIANT: There are no segments.
         Self {
@@ -225,18 +231,13 @@ impl<'a> Runs<'a> {
     /// The same, of a list that was taken for one of pages, if there is where to say that it isn't; and
     /// as one of several, if there is what was found around.
     #[inline]
-    pub(super) fn of(
-        mut self,
-        mistaken: Option<&'a Cell<bool>>,
-        around: Option<&'a Around>,
-    ) -> Self {
+    pub(super) fn set_of(&mut self, mistaken: Option<&'a Cell<bool>>, around: Option<&'a Around>) {
         self.mistaken = mistaken;
         if let Some(around) = around {
             let around = around.of(self.memory);
-            around.get().tell(&mut self.walk);
+            self.walk.around = around.take();
             self.around = Some(around);
         }
-        self
     }
 
     /// The next runs, of at most so many bytes together; none at the end. May sleep.

@@ -109,6 +109,7 @@ impl<'a> MrRequest<'a> {
     ///
     /// Whether it is one is found out as its memory is, by [`Runs::next_entries`], and nothing else
     /// of its memory is to be had: then it [is no such list](Self::is_mistaken) for good.
+    #[inline(always)]
     pub(crate) fn of_pages(
         source: Source<'a>,
         arguments: Arguments<'a>,
@@ -200,17 +201,17 @@ impl<'a> MrRequest<'a> {
     /// not be registered with these rights. A scatterlist was mapped by its owner, and has none. May
     /// sleep.
     pub fn runs(&self) -> Runs<'_> {
-        self.source
-            .runs(self.memory)
-            .of(self.pages.as_ref(), self.together)
+        let mut runs = self.source.runs(self.memory);
+        runs.set_of(self.pages.as_ref(), self.together);
+        runs
     }
 
     /// As [`runs`](Self::runs), for a device that takes addresses of the linear map: also of a
     /// scatterlist, whose addresses must be such (`EINVAL`).
     pub fn linear_runs(&self) -> Runs<'_> {
-        self.source
-            .linear_runs(self.memory)
-            .of(self.pages.as_ref(), self.together)
+        let mut runs = self.source.linear_runs(self.memory);
+        runs.set_of(self.pages.as_ref(), self.together);
+        runs
     }
 
     /// All of the memory, if it is one run of the linear map about which there is nothing to be said, for
@@ -218,7 +219,7 @@ impl<'a> MrRequest<'a> {
     /// [`linear_runs`](Self::linear_runs) says what there is to be said. May sleep.
     pub fn plain_run(&self) -> Option<MemoryRun<'a>> {
         match &self.pages {
-            None => self.source.plain_run(self.memory),
+            None => self.source.plain_run(self.memory, self.together),
             // Nothing but entries is to be had of it.
             Some(_) => None,
         }

@@ -6,6 +6,7 @@ use crate::{
     region::{
         bvecs::Bvecs,
         shape::{
+            page_offset,
             Shape,
             Span, //
         },
@@ -149,14 +150,24 @@ impl<'a> Source<'a> {
     /// Goes through at most `limit` segments by index.
     #[inline(always)]
     pub(crate) fn shape(&self, limit: usize) -> Result<Shape, Refusal> {
-        // Which is what most lists are.
-        if let Self::Kvec(list) = self {
-            if let [one] = list.entries(limit) {
-                let base = widen(one.iov_base.addr());
-                return Shape::of_one((base != 0).then_some(base), widen(one.iov_len));
-            }
+        // Lists of one segment are what most are.
+        match self {
+            Self::Kvec(list) => match list.entries(limit) {
+                [one] => {
+                    let base = widen(one.iov_base.addr());
+                    Shape::of_one((base != 0).then_some(base), widen(one.iov_len))
+                }
+                _ => self.shape_of_any(limit),
+            },
+            Self::Bvec(list) => match list.entries(limit) {
+                // Whether that is a page of this machine is found out when memory is looked at.
+                [one] if page_offset(u64::from(one.bv_offset)) == 0 => {
+                    Shape::of_one(None, u64::from(one.bv_len))
+                }
+                _ => self.shape_of_any(limit),
+            },
+            Self::Sgl(_) => self.shape_of_any(limit),
         }
-        self.shape_of_any(limit)
     }
 
     #[inline(never)]

@@ -207,15 +207,9 @@ impl FastMr {
         let page_size = page_size.ok_or((EINVAL, 0))?;
         // SAFETY: The region is there and not in use by the device, by the type invariant; the
         // list has that many mapped entries, as `DmaList` demands.
-        let mapped = unsafe {
-            rdma_bindings::ib_map_mr_sg(
-                self.raw.as_raw(),
-                list.as_raw(),
-                count,
-                null_mut(),
-                page_size,
-            )
-        };
+        let mapped = list.with_raw(|first| unsafe {
+            rdma_bindings::ib_map_mr_sg(self.raw.as_raw(), first, count, null_mut(), page_size)
+        });
         match u32::try_from(mapped) {
             Ok(mapped) if mapped == list.count() => Ok(()),
             Ok(mapped) => Err((EINVAL, mapped)),

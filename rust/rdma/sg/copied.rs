@@ -41,8 +41,8 @@ unsafe impl DmaList for CopiedSg {
         &self.device
     }
 
-    fn as_raw(&self) -> *mut bindings::scatterlist {
-        self.table.first()
+    fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {
+        f(self.table.first())
     }
 
     fn count(&self) -> u32 {

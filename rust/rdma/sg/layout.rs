@@ -28,16 +28,11 @@ impl Layout {
     pub fn larger<L: DmaList>(list: &L) -> Option<Self> {
         let device = list.device();
         let mut pages = 0;
+        let (count, sizes, least) = (list.count(), device.page_sizes(), device.page_size()?);
         // SAFETY: The list has so many mapped entries, as `DmaList` demands.
-        let page_size = unsafe {
-            rdma_bindings::rdma_helper_page_size(
-                list.as_raw(),
-                list.count(),
-                device.page_sizes(),
-                device.page_size()?,
-                &mut pages,
-            )
-        };
+        let page_size = list.with_raw(|first| unsafe {
+            rdma_bindings::rdma_helper_page_size(first, count, sizes, least, &mut pages)
+        });
         // INVARIANT: The helper has found it so.
         (page_size > 0).then_some(Self { page_size, pages })
     }

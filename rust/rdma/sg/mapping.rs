@@ -11,16 +11,16 @@ use crate::device::Device;
 ///
 /// # Safety
 ///
-/// - [`DmaList::as_raw`] must return a scatterlist of which at least [`DmaList::count`] entries,
-///   not 0, are mapped for [`DmaList::device`], as long as `self` exists.
+/// - [`DmaList::with_raw`] must lend a scatterlist of which at least [`DmaList::count`] entries,
+///   not 0, are mapped for [`DmaList::device`].
 /// - They, and the memory behind them, must stay so until what [`DmaList::into_mapping`] returned
 ///   is dropped; if it is leaked, for ever.
 pub unsafe trait DmaList: Sized {
     /// The device that the list is mapped for.
     fn device(&self) -> &Device;
 
-    /// The first entry.
-    fn as_raw(&self) -> *mut bindings::scatterlist;
+    /// Lends the first entry for a moment.
+    fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T;
 
     /// The number of mapped entries.
     fn count(&self) -> u32;
@@ -61,8 +61,8 @@ unsafe impl DmaList for MappedSg {
         &self.device
     }
 
-    fn as_raw(&self) -> *mut bindings::scatterlist {
-        self.list.as_raw()
+    fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {
+        f(self.list.as_raw())
     }
 
     fn count(&self) -> u32 {

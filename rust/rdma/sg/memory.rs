@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Lists of either kind.
+//! Lists of any kind.
 
-use kernel::bindings;
+use kernel::{
+    bindings,
+    sync::aref::ARef, //
+};
 
 use super::{
     copied::CopiedSg,
@@ -10,7 +13,8 @@ use super::{
     mapping::{
         DmaList,
         Mapping, //
-    }, //
+    },
+    single::SingleSg, //
 };
 use crate::device::Device;
 
@@ -20,6 +24,8 @@ pub enum Memory {
     Mapped(MappedSg),
     /// Mapped by somebody else.
     Copied(CopiedSg),
+    /// One run, for a device for which nothing has to be mapped.
+    Single(SingleSg<ARef<Device>>),
 }
 
 // SAFETY: Each kind keeps the promise, and the variant doesn't change.
@@ -28,13 +34,15 @@ unsafe impl DmaList for Memory {
         match self {
             Self::Mapped(list) => list.device(),
             Self::Copied(list) => list.device(),
+            Self::Single(list) => list.device(),
         }
     }
 
-    fn as_raw(&self) -> *mut bindings::scatterlist {
+    fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {
         match self {
-            Self::Mapped(list) => list.as_raw(),
-            Self::Copied(list) => list.as_raw(),
+            Self::Mapped(list) => list.with_raw(f),
+            Self::Copied(list) => list.with_raw(f),
+            Self::Single(list) => list.with_raw(f),
         }
     }
 
@@ -42,6 +50,7 @@ unsafe impl DmaList for Memory {
         match self {
             Self::Mapped(list) => list.count(),
             Self::Copied(list) => list.count(),
+            Self::Single(list) => list.count(),
         }
     }
 
@@ -49,6 +58,7 @@ unsafe impl DmaList for Memory {
         match self {
             Self::Mapped(list) => list.into_mapping(),
             Self::Copied(list) => list.into_mapping(),
+            Self::Single(list) => list.into_mapping(),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 //! Lists of one entry.
 
-use core::mem::MaybeUninit;
-use kernel::{
-    bindings,
-    types::Opaque, //
+use core::{
+    mem::MaybeUninit,
+    ops::Deref, //
 };
+use kernel::bindings;
 
 use super::{
     mapping::{
@@ -23,43 +23,43 @@ use crate::device::Device;
 ///
 /// # Invariants
 ///
-/// `entry` is as it would be mapped for `device`, which takes kernel addresses.
-pub struct SingleSg<'a> {
-    entry: Opaque<bindings::scatterlist>,
-    device: &'a Device,
+/// `phys` and `len` are those of a [`Run`], of which `device`, which takes kernel addresses, takes one
+/// entry.
+pub struct SingleSg<D> {
+    phys: u64,
+    len: u32,
+    device: D,
 }
 
-impl<'a> SingleSg<'a> {
+impl<D: Deref<Target = Device>> SingleSg<D> {
     /// Makes the list; [`None`] if the device takes other addresses, or no entry as long. Any context.
     #[inline]
-    pub fn new(device: &'a Device, run: &Run) -> Option<Self> {
+    pub fn new(device: D, run: &Run) -> Option<Self> {
         let len = u32::try_from(run.bytes()).ok()?;
         if !device.is_software() || len > device.max_segment_size() {
             return None;
         }
-        let mut entry = MaybeUninit::uninit();
-        // SAFETY: There is room for an entry, and by the invariant of `Run` its memory has pages.
-        let entry = unsafe {
-            rdma_bindings::rdma_helper_sg_single(entry.as_mut_ptr(), run.phys(), len);
-            entry.assume_init()
-        };
-        // INVARIANT: Just made so.
+        // INVARIANT: Just checked.
         Some(Self {
-            entry: Opaque::new(entry),
+            phys: run.phys(),
+            len,
             device,
         })
     }
 }
 
-// SAFETY: By the type invariant the entry is that of a mapped list, which is borrowed; `Run` demands that the
-// memory stays. There is no mapping but the entry itself.
-unsafe impl DmaList for &SingleSg<'_> {
+// SAFETY: By the type invariant the entry is as that of a mapped list; `Run` demands that the memory stays.
+// There is no mapping but the entry itself, which is made anew each time.
+unsafe impl<D: Deref<Target = Device>> DmaList for SingleSg<D> {
     fn device(&self) -> &Device {
-        self.device
+        &self.device
     }
 
-    fn as_raw(&self) -> *mut bindings::scatterlist {
-        self.entry.get()
+    fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {
+        let mut entry = MaybeUninit::uninit();
+        // SAFETY: There is room for an entry, and by the invariant of `Run` its memory has pages.
+        unsafe { rdma_bindings::rdma_helper_sg_single(entry.as_mut_ptr(), self.phys, self.len) };
+        f(entry.as_mut_ptr())
     }
 
     fn count(&self) -> u32 {

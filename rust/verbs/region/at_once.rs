@@ -2,9 +2,9 @@
 
 //! Registering a region in one go.
 //!
-//! What is registered most is one run of memory. On a device that takes kernel addresses that needs no list
-//! but one on the stack, and the region is in no state in between. All else goes the long way, and so does a
-//! run about which anything is remarkable.
+//! What is one region to the device, as most are, is in no state in between; and what is one run of memory needs
+//! no list but one on the stack, on a device that takes kernel addresses. All else goes the long way, and so
+//! does what the device refuses: that alone says why.
 
 use super::{
     enable::keys,
@@ -14,7 +14,7 @@ use super::{
     BASE, //
 };
 use crate::{
-    lent,
+    lists,
     refused,
     resources::Resources,
     rights, //
@@ -34,49 +34,86 @@ use kfabric::{
 };
 use rdma::{
     mr::Kind,
-    sg::SingleSg,
+    sg::{
+        DmaList,
+        Memory, //
+    },
     AccessFlags,
+    Device,
     Few,
     PreparedMr,
     ValidMr,
     WrError, //
 };
 
-/// A run of memory that peers reach by one region of the device.
-pub(crate) struct Registered {
-    valid: ValidMr,
+/// A region that is one to the device.
+pub(crate) struct One {
     piece: Piece,
+    access: AccessFlags,
+    /// It is registered with others.
+    together: bool,
 }
 
-impl Registered {
-    /// Registers a request's memory, if that is one run; `None`, and nothing is done, if it isn't, or if it
-    /// should be tried the long way. Sleeps until the device is done.
-    ///
-    /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
+impl One {
+    /// That of a request, if it is one, and isn't to be registered on an endpoint. Any context.
     #[inline]
-    pub(crate) fn run(
+    pub(crate) fn of(
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
-    ) -> Result<Option<Self>, Refusal> {
+    ) -> Option<Self> {
         let piece = Piece {
             bytes: request.shape().bytes(),
             pages: request.shape().pages(),
         };
-        if resources.lends() || piece.pages > limits.pages || piece.bytes > limits.bytes {
-            return Ok(None);
+        let fits = piece.pages <= limits.pages
+            && piece.bytes <= limits.bytes
+            && request.shape().gap().is_none();
+        (fits && !resources.lends()).then(|| Self {
+            piece,
+            access: rights::flags(request.access(), resources.atomics()),
+            together: request.is_together(),
+        })
+    }
+
+    /// Maps its memory, as far as that may be registered; it is one list. May sleep.
+    #[inline]
+    pub(crate) fn map(
+        &self,
+        resources: &Resources,
+        request: &MrRequest<'_>,
+    ) -> Result<Option<Memory>, Refusal> {
+        let mut lists = lists::map(resources, request, slice::from_ref(&self.piece), None)?;
+        Ok(lists.take_only())
+    }
+
+    /// Maps and registers it, as [`register`](Self::register).
+    #[inline(never)]
+    fn map_and_register(
+        self,
+        resources: &Resources,
+        request: &MrRequest<'_>,
+    ) -> Result<Option<(Region, Keys)>, Refusal> {
+        match self.map(resources, request)? {
+            Some(list) => self.register(resources, list),
+            None => Ok(None),
         }
-        let Some(list) = list_of_run(resources, request) else {
-            return Ok(None);
-        };
-        let access = rights::flags(request.access(), resources.atomics());
-        let Some(prepared) = prepare(resources, &list, access, piece) else {
+    }
+
+    /// Registers it; `None`, and nothing is left, if it should be tried the long way. Sleeps until the device is
+    /// done.
+    #[inline]
+    fn register<L: DmaList>(
+        self,
+        resources: &Resources,
+        list: L,
+    ) -> Result<Option<(Region, Keys)>, Refusal> {
+        let Some(prepared) = self.prepare(resources, list) else {
             return Ok(None);
         };
         let queue = resources.queue_pair().map_err(refused::no_queue)?;
-        let registered = queue.register(prepared);
-        match registered {
-            Ok(valid) => Ok(Some(Self { valid, piece })),
+        match queue.register(prepared) {
+            Ok(valid) => Ok(Some(self.registered(valid))),
             Err(failed) => {
                 let not_undone = failed.lists.err();
                 not_registered(resources, failed.error, not_undone).map(|()| None)
@@ -84,22 +121,55 @@ impl Registered {
         }
     }
 
-    /// How peers reach it.
+    /// Gives a device region to its list; `None`, and nothing is done, if the device won't have it, so that it should be
+    /// tried the long way. May sleep.
     #[inline]
-    pub(crate) fn keys(&self) -> Keys {
-        keys(slice::from_ref(&self.valid), None)
+    pub(crate) fn prepare<L: DmaList>(
+        &self,
+        resources: &Resources,
+        list: L,
+    ) -> Option<PreparedMr<L>> {
+        let pool = resources.pool();
+        let take = |pages| match self.together {
+            true => pool.take_together(pages, self.access),
+            false => pool.take(pages, self.access),
+        };
+        let mut prepared = match larger(resources, &list) {
+            Some(layout) => {
+                let mr = take(layout.pages()).ok()?;
+                mr.map_larger(list, self.access, layout).ok()?
+            }
+            None => {
+                let mr = take(u32::try_from(self.piece.pages).ok()?).ok()?;
+                let mapped = mr.map(list, self.access).map_err(|failed| failed.mr);
+                mapped.map_err(|mr| pool.put(mr)).ok()?
+            }
+        };
+        (prepared.length() == self.piece.bytes && prepared.set_base(BASE).is_ok())
+            .then_some(prepared)
     }
 
-    /// The region that it is.
+    /// The region that it is when peers reach it, and how they do.
     #[inline]
-    pub(crate) fn into_region(self, resources: &Resources, request: &MrRequest<'_>) -> Region {
+    pub(crate) fn registered(self, valid: ValidMr) -> (Region, Keys) {
+        let keys = keys(slice::from_ref(&valid), None);
+        (self.region(State::Valid(Few::one(valid))), keys)
+    }
+
+    /// The region that it is, of which the device has nothing.
+    pub(crate) fn unregistered(self) -> Region {
+        self.region(State::Failed)
+    }
+
+    #[inline]
+    fn region(self, state: State) -> Region {
         Region {
             runs: Few::one(self.piece),
             kind: Kind::Pages,
-            access: rights::flags(request.access(), resources.atomics()),
+            access: self.access,
             reserved: false,
-            together: false,
-            state: State::Valid(Few::one(self.valid)),
+            together: self.together,
+            state,
         }
     }
 }
@@ -108,16 +178,43 @@ impl Region {
     /// Creates a region and lets peers in. Sleeps until the device is done.
     ///
     /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn register(
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
     ) -> Result<(Self, Keys), Refusal> {
-        let mut region = Self::create(resources, limits, request, None)?;
-        match region.enable(resources, &Bindings::NONE) {
-            Ok(keys) => Ok((region, keys)),
-            Err(refusal) => Err(match region.release(resources) {
+        match Self::register_one(resources, limits, request)? {
+            Some(registered) => Ok(registered),
+            None => Self::create(resources, limits, request, None)?.enabled(resources),
+        }
+    }
+
+    /// As [`register`](Self::register), if the region is one to the device; `None`, and nothing is done, if it isn't,
+    /// or if it should be tried the long way.
+    #[inline]
+    fn register_one(
+        resources: &Resources,
+        limits: &MrLimits,
+        request: &MrRequest<'_>,
+    ) -> Result<Option<(Self, Keys)>, Refusal> {
+        let Some(one) = One::of(resources, limits, request) else {
+            return Ok(None);
+        };
+        if let Some(list) = lists::of_run::<&Device>(resources.device(), request) {
+            return one.register(resources, list);
+        }
+        one.map_and_register(resources, request)
+    }
+
+    /// Lets peers in, and says how they reach it. Sleeps until the device is done.
+    ///
+    /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
+    #[inline(never)]
+    pub(crate) fn enabled(mut self, resources: &Resources) -> Result<(Self, Keys), Refusal> {
+        match self.enable(resources, &Bindings::NONE) {
+            Ok(keys) => Ok((self, keys)),
+            Err(refusal) => Err(match self.release(resources) {
                 Ok(()) => refusal,
                 Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
             }),
@@ -138,38 +235,4 @@ fn not_registered(
         (WrError::Flushed, None) => Ok(()),
         (why, None) => Err(refused::not_registered(resources.device(), why)),
     }
-}
-
-/// The list of a request's memory, if that is one run and needs no more.
-fn list_of_run<'a>(resources: &'a Resources, request: &MrRequest<'_>) -> Option<SingleSg<'a>> {
-    if !resources.device().is_software() {
-        return None;
-    }
-    let run = request.plain_run()?;
-    let [run] = lent::runs(slice::from_ref(&run)) else {
-        return None;
-    };
-    SingleSg::new(resources.device(), run)
-}
-
-/// Gives a device region to a list; `None` if the device won't have it.
-fn prepare<'a, 'd>(
-    resources: &Resources,
-    list: &'a SingleSg<'d>,
-    access: AccessFlags,
-    piece: Piece,
-) -> Option<PreparedMr<&'a SingleSg<'d>>> {
-    let pool = resources.pool();
-    let mut prepared = match larger(resources, &list) {
-        Some(layout) => {
-            let mr = pool.take(layout.pages(), access).ok()?;
-            mr.map_larger(list, access, layout).ok()?
-        }
-        None => {
-            let mr = pool.take(u32::try_from(piece.pages).ok()?, access).ok()?;
-            let mapped = mr.map(list, access).map_err(|failed| failed.mr);
-            mapped.map_err(|mr| pool.put(mr)).ok()?
-        }
-    };
-    (prepared.length() == piece.bytes && prepared.set_base(BASE).is_ok()).then_some(prepared)
 }

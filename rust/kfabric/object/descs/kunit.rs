@@ -14,7 +14,7 @@ mod tests {
     }
 
     fn insert(descs: &Descs, desc: usize) -> Result<KBox<Local>> {
-        let local = KBox::new(Local::new(None, 100, Access::SEND), GFP_KERNEL)?;
+        let local = KBox::new(Local::new(0, 100, Access::SEND), GFP_KERNEL)?;
         // SAFETY: New; the box stays where it is, and each test removes it.
         unsafe { descs.insert(&local, desc, base(desc), true) };
         Ok(local)

@@ -4,6 +4,9 @@
 
 mod answers;
 mod close;
+mod enabled;
+mod gathered;
+mod group;
 mod register;
 
 pub(crate) use self::{

@@ -3,19 +3,20 @@
 //! Making the region that C gets.
 
 use super::{
+    asked::{
+        place,
+        Asked,
+        Expected, //
+    },
     close::Closing,
     enable::{
         Ended,
         Pending, //
     },
     kit::Kit,
-    local::Found,
     public::Public,
     ranges::Ranges,
-    reference::{
-        self,
-        MrRef, //
-    },
+    reference::MrRef,
     reserve,
     state::State,
     unsettled,
@@ -30,7 +31,6 @@ use crate::{
         domain::DomainObject,
         eq::EqObject,
         obj::Obj,
-        place::Coming,
         ties::{
             Tie,
             Ties, //
@@ -41,7 +41,10 @@ use crate::{
         Keys,
         Mr, //
     },
-    region::request::MrRequest,
+    region::{
+        lease::Lease,
+        request::MrRequest, //
+    },
     support::{
         cache::PartBox,
         errno::Errno,
@@ -81,7 +84,7 @@ pub(super) fn open(
     request: &MrRequest<'_>,
     context: *mut c_void,
 ) -> Result<Opened, Refusal> {
-    if is_at_once(domain, request) {
+    if is_at_once(domain) && !is_bound(domain, request) {
         Opened::register(domain, request, context)
     } else {
         create_and_enable(domain, request, context)
@@ -102,10 +105,10 @@ fn create_and_enable(
     }
 }
 
-/// Whether nobody is to be told of the region, and nothing has to be bound to it, before peers can reach
-/// it; nor does it come from a reserve.
-fn is_at_once(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
-    domain.eq().is_none() && !is_bound(domain, request) && domain.reserve().is_none()
+/// Whether nobody is to be told of a domain's regions before peers can reach them, nor do they come from a
+/// reserve.
+pub(super) fn is_at_once(domain: &DomainObject) -> bool {
+    domain.eq().is_none() && domain.reserve().is_none()
 }
 
 fn is_counted(request: &MrRequest<'_>) -> bool {
@@ -113,36 +116,25 @@ fn is_counted(request: &MrRequest<'_>) -> bool {
 }
 
 /// Whether the region has to be bound before it is enabled.
-fn is_bound(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
+pub(super) fn is_bound(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
     is_counted(request) || domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT)
-}
-
-/// A place for a region in its domain.
-#[inline]
-fn place(domain: &DomainObject) -> Result<Coming<MrBody>, Refusal> {
-    let most = domain.max_regions();
-    Coming::new_below(domain, most).map_err(|errno| match errno {
-        Errno::ENOSPC => Refusal::new(errno, c"mr_cnt regions are open").value(u64::from(most)),
-        other => other.into(),
-    })
 }
 
 impl Inner {
     /// Of a region in this state, with the provider's part and how peers reach it.
     #[inline]
-    fn new(
-        request: &MrRequest<'_>,
+    pub(super) fn new(
         state: State<Arc<Counter>, Arc<Ties>>,
         mr: Option<PartBox<dyn Mr>>,
         keys: Option<Keys>,
+        lease: Option<Lease>,
     ) -> Self {
         Self {
             state,
             mr,
             keys,
             event: None,
-            // Dropped when the region is closed.
-            lease: request.take_lease(),
+            lease,
             held: false,
             awaited: false,
         }
@@ -150,17 +142,15 @@ impl Inner {
 }
 
 impl MrBody {
-    /// That of the region that a request is for.
+    /// That of a region that is found by this, and was registered at these addresses.
     #[inline]
-    fn new(
-        request: &MrRequest<'_>,
+    pub(super) fn new(
         eq: Option<NonNull<EqObject>>,
+        local: Local,
         ranges: Ranges,
         reserved: bool,
         inner: Inner,
     ) -> impl PinInit<Self> {
-        let start = request.kernel_start();
-        let local = Local::new(start, request.shape().bytes(), request.access());
         pin_init!(Self {
             eq,
             local,
@@ -182,22 +172,19 @@ impl Opened {
         request: &MrRequest<'_>,
         context: *mut c_void,
     ) -> Result<Self, Refusal> {
-        // Given up when there is nothing of the region any more.
-        let place = place(domain)?;
-        // Allocated first: nothing is left to fail when there is a region.
-        let memory = reference::memory()?;
-        let ranges = Ranges::of(domain, request)?;
+        let expected = Expected::new(domain, request, context)?;
         let (mr, keys) = domain.provider().register_mr(request)?;
-        let found = Found::new(&keys);
-        let c = Public::new(domain, Some(&keys)).to_c(MrObject::fid(context));
-        let inner = Inner::new(request, State::enabled(), Some(mr), Some(keys));
-        let body = MrBody::new(request, None, ranges, false, inner);
-        let object = MrRef::new(memory, Obj::new(c, body, place.take()));
-        object.reveal(Some(found));
-        Ok(Self {
+        let object = expected.registered(domain, Asked::of(request), mr, keys);
+        Ok(Self::enabled(object))
+    }
+
+    /// Of a region that is enabled.
+    #[inline]
+    pub(super) fn enabled(object: MrRef) -> Self {
+        Self {
             object,
             pending: false,
-        })
+        }
     }
 
     /// Creates a region at its provider, disabled. May sleep.
@@ -228,8 +215,10 @@ impl Opened {
         );
         let c = Public::new(domain, None).to_c(MrObject::fid(context));
         let eq = domain.eq().map(NonNull::from);
-        let inner = Inner::new(request, state, mr, None);
-        let body = MrBody::new(request, eq, ranges, reserved, inner);
+        let asked = Asked::of(request);
+        let local = asked.local();
+        let inner = Inner::new(state, mr, None, asked.lease);
+        let body = MrBody::new(eq, local, ranges, reserved, inner);
         Ok(Self {
             object: MrRef::new(object, Obj::new(c, body, place.take())),
             pending: false,

@@ -76,22 +76,37 @@ unsafe fn register<'a>(
 
 /// Does something with a request, first as that of a list of pages, if it is taken for that. What there is
 /// to be refused is refused as of a list that was counted first.
+#[inline]
 pub(super) fn requested<'a, T>(
     source: Source<'a>,
     arguments: Arguments<'a>,
     limits: &MrLimits,
     mut register: impl FnMut(&MrRequest<'a>) -> Result<T, Refusal>,
 ) -> Result<T, Refusal> {
-    let Some(taken) = MrRequest::of_pages(source, arguments, limits) else {
-        return register(&MrRequest::parse(source, arguments, limits)?);
-    };
-    register(&taken).or_else(|refusal| {
+    if source.count() > 1 {
+        if let Some(done) = requested_pages(source, arguments, limits, &mut register) {
+            return done;
+        }
+    }
+    register(&MrRequest::parse(source, arguments, limits)?)
+}
+
+/// As [`requested`], if it is taken for a list of pages.
+#[inline(never)]
+fn requested_pages<'a, T>(
+    source: Source<'a>,
+    arguments: Arguments<'a>,
+    limits: &MrLimits,
+    register: &mut impl FnMut(&MrRequest<'a>) -> Result<T, Refusal>,
+) -> Option<Result<T, Refusal>> {
+    let taken = MrRequest::of_pages(source, arguments, limits)?;
+    Some(register(&taken).or_else(|refusal| {
         let counted = MrRequest::parse(source, arguments, limits)?;
         match taken.is_mistaken() {
             true => register(&counted),
             false => Err(refusal),
         }
-    })
+    }))
 }
 
 fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Arguments<'static> {

@@ -4,8 +4,10 @@
  * they come and go together. What any provider must do with such regions, conform sees to.
  */
 #include <linux/mm.h>
+#include <kfi_batch_ext.h>
 #include <kfi_raw_ext.h>
 
+#include "kfi_inject.h"
 #include "request.h"
 #include "suites.h"
 
@@ -377,6 +379,70 @@ void pieces_faults_case(struct kfi_test *t)
 }
 #endif
 
+/*
+ * Registered together: those that are one region to the device, those that are several, and a bad one; also when
+ * the device refuses a request of them, so that each goes by itself.
+ */
+static void together_case(struct kfi_test *t)
+{
+	enum { MANY = 5, BAD = 3 };
+	u8 *mem = arena_at(t->env, MEM_VMALLOC, 0), *one = arena_at(t->env, MEM_KMALLOC, 0);
+	struct kvec list[] = {
+		{ one + 7, 100 },
+		{ mem + 5, 300 }, { mem + PAGE_SIZE + 9, 100 }, { mem + 2 * PAGE_SIZE + 1, 700 },
+		{ mem + 3 * PAGE_SIZE, PAGE_SIZE },
+		{ NULL, 14 },
+		{ mem + 5 * PAGE_SIZE + 1, 60 }, { mem + 6 * PAGE_SIZE + 1, 60 },
+	};
+	static const u8 first[] = { 0, 1, 4, 5, 6, 8 };
+	/* Which request fails, and who is refused for that. */
+	static const u8 skip[] = { 0, 0, 1, 4 }, refused[] = { BAD, BAD, 1, 4 };
+	struct kfi_mr_attr attrs[MANY] = {};
+	struct kfid_mr *mrs[MANY];
+	int i, j, round, errs[MANY];
+	struct kfi_batch_ops *many;
+	struct raw_domain d;
+	u64 total;
+
+	if (!raw_open(t, &d))
+		return;
+	for (i = 0; i < MANY; i++)
+		attrs[i] = (struct kfi_mr_attr) {
+			.mr_iov = &list[first[i]],
+			.iov_count = first[i + 1] - first[i],
+			.access = KFI_REMOTE,
+			.type = KFI_KVEC,
+		};
+	if (!EXPECT_EQ(t, kfi_open_ops(&d.domain->fid, KFI_BATCH_OPS_1, 0, (void **)&many, NULL), 0) ||
+	    !EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		goto out;
+	for (round = 0; round < ARRAY_SIZE(skip); round++) {
+		/* Those that are one to the device are posted together, then pieces of the others. */
+		if (round)
+			kfi_inject_fail(KFI_INJECT_POST_REG, -EINVAL, skip[round], 1);
+		EXPECT_EQ(t, many->regattr_many(&d.domain->fid, attrs, MANY, 0, 0, mrs, errs), -KFI_EFAULT);
+		kfi_inject_fail(KFI_INJECT_POST_REG, 0, 0, 0);
+		for (i = 0; i < MANY; i++) {
+			int want = i == BAD ? -KFI_EFAULT : i == refused[round] ? -KFI_EIO : 0;
+
+			if (!EXPECT_EQ(t, errs[i], want) || want) {
+				EXPECT(t, !mrs[i], "a region that was refused");
+				continue;
+			}
+			for (j = first[i], total = 0; j < first[i + 1]; j++)
+				total += list[j].iov_len;
+			if (take(t, &d, mrs[i], first[i + 1] - first[i], total))
+				for (j = first[i]; j < first[i + 1]; j++)
+					check_piece(t, &d, j - first[i], list[j].iov_base);
+		}
+		EXPECT_EQ(t, many->close_many(mrs, MANY, errs), 0);
+		check_all_refused(t, &d);
+	}
+	kfi_inject_stop(t->env->dev);
+out:
+	raw_close(t, &d);
+}
+
 static const struct kfi_case cases[] = {
 	{ "alignment", alignment_case },
 	{ "page_limit", page_limit_case },
@@ -384,6 +450,7 @@ static const struct kfi_case cases[] = {
 	{ "most", most_case },
 	{ "coalesced", coalesced_case },
 	{ "refresh", refresh_case },
+	{ "together", together_case },
 };
 
 const struct kfi_suite suite_pieces = {

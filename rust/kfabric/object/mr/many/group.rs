@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Regions that wait for the device together, as they were asked for.
+
+use super::answers::Answers;
+use crate::{
+    object::{
+        domain::DomainObject,
+        mr::{
+            open::Opened,
+            reg::{
+                attr_arguments,
+                attr_source,
+                requested, //
+            }, //
+        }, //
+    },
+    region::{
+        around::Around,
+        request::{
+            Arguments,
+            MrRequest, //
+        }, //
+    },
+    support::{
+        cache::ListVec,
+        refusal::Refusal, //
+    }, //
+};
+use kernel::ffi::c_void;
+use kfi_bindings::kfi_mr_attr;
+
+/// Those that are registered, each with its index.
+pub(super) type Done = ListVec<(usize, Opened)>;
+
+/// Some of the regions that are asked for in one call.
+///
+/// # Invariants
+///
+/// What `attrs` point to is valid for `'a`.
+pub(super) struct Group<'a> {
+    pub(super) domain: &'a DomainObject,
+    attrs: &'a [kfi_mr_attr],
+    flags: u64,
+    /// The index of the first.
+    first: usize,
+}
+
+impl<'a> Group<'a> {
+    /// Those of these attributes, the first of which has this index.
+    ///
+    /// # Safety
+    ///
+    /// As the C API demands: what the attributes point to is valid, for `'a`.
+    pub(super) unsafe fn new(
+        domain: &'a DomainObject,
+        attrs: &'a [kfi_mr_attr],
+        flags: u64,
+        first: usize,
+    ) -> Self {
+        // INVARIANT: By the requirements of this function.
+        Self {
+            domain,
+            attrs,
+            flags,
+            first,
+        }
+    }
+
+    /// How many they are.
+    pub(super) fn len(&self) -> usize {
+        self.attrs.len()
+    }
+
+    /// Makes something of each request and its context, and hands it on with its index; or `answers` has why
+    /// that could not be.
+    #[inline]
+    pub(super) fn each<T>(
+        &self,
+        answers: &mut Answers<'_>,
+        mut make: impl FnMut(&MrRequest<'_>, *mut c_void) -> Result<T, Refusal>,
+        mut made: impl FnMut(usize, T),
+    ) {
+        let around = Around::new();
+        for (index, attr) in (self.first..).zip(self.attrs) {
+            match self.make(attr, &around, |request| make(request, attr.context)) {
+                Ok(one) => made(index, one),
+                Err(refusal) => answers.refused(index, refusal.report()),
+            }
+        }
+    }
+
+    #[inline]
+    fn make<T>(
+        &self,
+        attr: &kfi_mr_attr,
+        around: &Around,
+        make: impl FnMut(&MrRequest<'_>) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        // SAFETY: Valid by the invariant.
+        let (source, arguments) = unsafe { (attr_source(attr)?, attr_arguments(attr, self.flags)) };
+        let arguments = Arguments {
+            together: Some(around),
+            ..arguments.or_auth_key(self.domain.auth_key())
+        };
+        requested(source, arguments, self.domain.mr_limits(), make)
+    }
+}

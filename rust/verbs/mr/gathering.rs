@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Several registrations that are waited for together: what peers are to reach is prepared one by one, and
+//! registered in one go.
+
+use super::Mr;
+use crate::{
+    link::Link,
+    refused,
+    region::{
+        One,
+        Region, //
+    },
+    resources::Resources, //
+};
+use core::mem::{
+    self,
+    MaybeUninit, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    gate::{
+        Inside,
+        PerCpu, //
+    },
+    provider::{
+        self,
+        Keys,
+        Registered, //
+    },
+    Errno,
+    ListVec,
+    MrRequest,
+    PartBox,
+    Refusal, //
+};
+use rdma::{
+    sg::Memory,
+    Few,
+    PreparedMr,
+    ValidMr, //
+};
+
+/// Regions of one domain that are being registered together. Its device doesn't go away meanwhile.
+pub(crate) struct Gathering<'a> {
+    /// In the order in which they came.
+    parts: ListVec<Part>,
+    /// Of those that are one region to the device, in the same order.
+    prepared: ListVec<PreparedMr<Memory>>,
+    link: &'a Arc<Link>,
+    // Left last: what was prepared is deregistered before its device goes.
+    inside: Inside<'a, Pin<KBox<Resources>>, PerCpu>,
+}
+
+/// One of them: memory for the provider's part, and what goes there.
+struct Part {
+    mr: PartBox<MaybeUninit<Mr>>,
+    what: What,
+}
+
+enum What {
+    /// One region to the device, prepared.
+    One(One),
+    /// The same, which had to be prepared the long way.
+    Slow(Region),
+    /// Several: enabled by themselves.
+    Several(Region),
+}
+
+impl<'a> Gathering<'a> {
+    /// Of up to so many; `None` without memory for their lists, or without a device. May sleep.
+    pub(crate) fn new(link: &'a Arc<Link>, count: usize) -> Option<KBox<Self>> {
+        let gathering = Self {
+            link,
+            inside: link.gate().enter()?,
+            parts: ListVec::with_capacity(count, GFP_KERNEL).ok()?,
+            prepared: ListVec::with_capacity(count, GFP_KERNEL).ok()?,
+        };
+        KBox::new(gathering, GFP_KERNEL).ok()
+    }
+
+    /// Makes a request's memory ready to be registered. May sleep.
+    #[inline]
+    fn prepare(&mut self, request: &MrRequest<'_>) -> Result<What, Refusal> {
+        let (resources, limits) = (self.inside.get(), self.link.mr_limits());
+        if let Some(one) = One::of(resources, limits, request) {
+            let list = one.map(resources, request)?;
+            if let Some(prepared) = list.and_then(|list| one.prepare(resources, list)) {
+                // There is room.
+                let _ = self.prepared.push_within_capacity(prepared);
+                return Ok(What::One(one));
+            }
+        }
+        let mut region = Region::create(resources, limits, request, None)?;
+        Ok(match region.take_prepared() {
+            Some(prepared) => {
+                // There is room.
+                let _ = self.prepared.push_within_capacity(prepared);
+                What::Slow(region)
+            }
+            None => What::Several(region),
+        })
+    }
+}
+
+impl What {
+    /// What has come of it, if `valid` has the region that was prepared of it; one that is several is enabled now.
+    #[inline]
+    fn ended(
+        self,
+        resources: &Resources,
+        valid: impl FnOnce() -> Result<ValidMr, Refusal>,
+    ) -> Result<(Region, Keys), Refusal> {
+        match self {
+            Self::One(one) => Ok(one.registered(valid()?)),
+            Self::Slow(mut region) => {
+                let keys = region.set_valid(valid()?);
+                Ok((region, keys))
+            }
+            Self::Several(region) => region.enabled(resources),
+        }
+    }
+
+    /// Registers it by itself, with the list of what could not be registered with the others.
+    fn alone(
+        self,
+        resources: &Resources,
+        list: impl FnOnce() -> Result<Memory, Refusal>,
+    ) -> Result<(Region, Keys), Refusal> {
+        let mut region = match self {
+            Self::One(one) => one.unregistered(),
+            Self::Slow(region) => region,
+            Self::Several(region) => return region.enabled(resources),
+        };
+        region.prepare_again(resources, list()?)?;
+        region.enabled(resources)
+    }
+}
+
+impl Part {
+    /// The provider's part of what has been registered.
+    #[inline]
+    fn told(
+        mr: PartBox<MaybeUninit<Mr>>,
+        link: &Arc<Link>,
+        ended: Result<(Region, Keys), Refusal>,
+    ) -> Registered {
+        let (region, keys) = ended?;
+        let mr = PartBox::write(mr, Mr::open(link, region));
+        Ok((mr, keys))
+    }
+}
+
+impl provider::Gathering for Gathering<'_> {
+    fn add(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
+        if self.parts.len() == self.parts.capacity() {
+            return Err(Errno::EINVAL.into());
+        }
+        // Allocated first: dropping a region that was created would not close it.
+        let mr = PartBox::new_uninit(GFP_KERNEL)?;
+        let what = self.prepare(request)?;
+        // There is room.
+        let _ = self.parts.push_within_capacity(Part { mr, what });
+        Ok(())
+    }
+
+    fn register(&mut self, done: &mut dyn FnMut(Registered)) {
+        let (link, resources) = (self.link, self.inside.get());
+        let mut parts = mem::take(&mut self.parts).into_iter();
+        let prepared = mem::take(&mut self.prepared);
+        let queue = match resources.queue_pair() {
+            Ok(queue) => queue,
+            Err(error) => {
+                // The regions are deregistered as what was prepared is dropped.
+                drop(prepared);
+                let refusal = refused::no_queue(error);
+                return parts.for_each(|_| done(Err(refusal)));
+            }
+        };
+        let registered = queue.register_many(prepared, |valid| {
+            let mut valid = Some(valid);
+            for Part { mr, what } in parts.by_ref() {
+                let is_its = !matches!(what, What::Several(_));
+                let ended = what.ended(resources, || valid.take().ok_or(Errno::EIO.into()));
+                done(Part::told(mr, link, ended));
+                if is_its {
+                    return;
+                }
+            }
+        });
+        let mut lists = match registered {
+            Ok(()) => Ok(Few::new().into_iter()),
+            // One has failed, or somebody else's request: each by itself fails, or doesn't, for its own reasons.
+            Err(failed) => failed.lists.map(Few::into_iter),
+        };
+        let mut next_list = || match &mut lists {
+            Ok(lists) => lists.next().ok_or(Errno::EIO.into()),
+            Err(error) => Err(refused::not_undone(*error)),
+        };
+        for Part { mr, what } in parts {
+            done(Part::told(mr, link, what.alone(resources, &mut next_list)));
+        }
+    }
+}
