@@ -94,8 +94,8 @@ int bench_time(struct bench *b, bench_way way, enum bench_form form, unsigned in
 static unsigned int how_often(const struct bench_work *w)
 {
 	if (w->batch)
-		return w->pages < MAX_PAGES ? 4 : 2;
-	return w->pages == 1 ? 64 : w->pages < MAX_PAGES ? 32 : 16;
+		return w->pages < MAX_PAGES ? 64 : 16;
+	return w->pages == 1 ? 1024 : w->pages < MAX_PAGES ? 512 : 256;
 }
 
 static unsigned int ways_of(const struct bench_work *w, const struct c_way **ways)
