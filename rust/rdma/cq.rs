@@ -122,7 +122,8 @@ impl Cq {
 
     /// Which one it is, as long as it is there.
     pub fn id(&self) -> CqId {
-        CqId::of(self.as_raw())
+        // SAFETY: It is there as long as `self`.
+        unsafe { CqId::of(self.as_raw()) }
     }
 
     /// The raw pointer.

@@ -8,6 +8,8 @@ use kernel::{
         atomic::{
             Acquire,
             Atomic,
+            Full,
+            Relaxed,
             Release, //
         },
         Arc, //
@@ -36,6 +38,7 @@ use crate::{
     },
     sg::DmaList,
     wc::{
+        DeviceId,
         Invalidated,
         WrError, //
     },
@@ -58,13 +61,14 @@ pub struct LentMr<L: DmaList> {
     /// Taken out once, when this ends.
     lender: ManuallyDrop<Lender<PreparedMr<L>>>,
     fate: Arc<Fate>,
-    posted: bool,
 }
 
 /// What has become of the registration of a lent region.
 #[pin_data]
 pub struct Fate {
     key: u32,
+    /// Of this device, for as long as the region is lent.
+    device: DeviceId,
     state: Atomic<u32>,
     /// The peer has invalidated the region, by the queue pair on which it is lent.
     by_peer: Atomic<bool>,
@@ -74,10 +78,15 @@ pub struct Fate {
     done: Done,
 }
 
-const WAITING: u32 = 0;
-const VALID: u32 = 1;
-const FAILED: u32 = 2;
-const LOST: u32 = 3;
+/// There is no request.
+const NONE: u32 = 0;
+/// There is one, which is just being posted.
+const GIVEN: u32 = 1;
+const WAITING: u32 = 2;
+// It has ended.
+const VALID: u32 = 3;
+const FAILED: u32 = 4;
+const LOST: u32 = 5;
 
 /// What has become of a lent region.
 pub enum Settled<L> {
@@ -94,7 +103,7 @@ pub enum Settled<L> {
     Stuck,
 }
 
-/// Tells what becomes of a registration, or of an invalidation.
+/// Tells what becomes of a registration, or of an invalidation; also of one that is dropped.
 pub struct Registering(Arc<Fate>);
 
 impl Fate {
@@ -105,15 +114,20 @@ impl Fate {
 
     /// Whether the registration has ended. Any context.
     pub fn is_known(&self) -> bool {
-        self.state.load(Acquire) != WAITING
+        self.state.load(Acquire) >= VALID
     }
 
-    /// The peer of the queue pair on which the region is lent had a key invalidated: perhaps this one. Any
-    /// context.
-    pub fn see(&self, invalidated: Invalidated) {
-        if invalidated.key() == self.key {
+    /// A peer has had a key invalidated: perhaps this one. To be told of the peer of the queue pair on which
+    /// the region is lent, which is the one that fences are about. Any context.
+    pub fn see(&self, invalidated: Invalidated<'_>) {
+        if invalidated.key() == self.key && invalidated.device() == self.device {
             self.by_peer.store(true, Release);
         }
+    }
+
+    /// Whether there is a request, or has been. Any context.
+    fn is_given(&self) -> bool {
+        self.state.load(Acquire) != NONE
     }
 
     /// Whether anybody has invalidated the region. Any context.
@@ -126,11 +140,12 @@ impl Fate {
         self.by_peer.load(Acquire)
     }
 
-    fn new(key: u32) -> Result<Arc<Self>> {
+    fn new(key: u32, device: DeviceId) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 key,
-                state: Atomic::new(WAITING),
+                device,
+                state: Atomic::new(NONE),
                 by_peer: Atomic::new(false),
                 by_owner: Atomic::new(false),
                 done <- Done::new(),
@@ -153,6 +168,19 @@ impl Fate {
             known = known || self.done.nap();
         }
         known
+    }
+
+    /// Has a request posted by `post`, and returns whether there is one now, whatever `post` says. Any
+    /// context.
+    fn give<E>(&self, post: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
+        self.state.store(GIVEN, Relaxed);
+        let posted = post();
+        match self.state.cmpxchg(GIVEN, WAITING, Full) {
+            // It was dropped, and nothing is waited for.
+            Err(NONE) => posted.map(|()| false),
+            // It is on its way, or has ended meanwhile.
+            _ => Ok(true),
+        }
     }
 
     fn end(&self, state: u32) {
@@ -180,7 +208,7 @@ impl Invalidation {
 }
 
 impl<K: Send + 'static> Then<WorkRequest<K>> for Registering {
-    fn ended(self, ended: Ended<WorkRequest<K>>) {
+    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
         // Given back before it is asked for.
         drop(ended.request);
         self.0.end(match ended.result {
@@ -191,16 +219,24 @@ impl<K: Send + 'static> Then<WorkRequest<K>> for Registering {
     }
 }
 
+impl Drop for Registering {
+    fn drop(&mut self) {
+        // Who gives it finds it gone. What the request refers to has been let go of.
+        if self.0.state.cmpxchg(GIVEN, NONE, Full) == Err(WAITING) {
+            self.0.end(FAILED);
+        }
+    }
+}
+
 impl<L: DmaList> PreparedMr<L> {
     /// Gets ready to lend the region to requests, with its next key. May sleep.
     pub fn lend(mut self) -> Result<LentMr<L>> {
         self.next_key();
         let key = self.rkey();
-        let fate = Fate::new(key)?;
+        let fate = Fate::new(key, DeviceId::of(self.pd().device()))?;
         Ok(LentMr {
             lender: ManuallyDrop::new(Lender::new(self)?),
             fate,
-            posted: false,
         })
     }
 }
@@ -223,6 +259,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     ///
     /// - `EBUSY` if that was done before.
     /// - `ENOMEM`
+    /// - `EINVAL` if `post` has dropped the request, and says nothing.
     /// - What `post` says.
     pub fn register(
         &mut self,
@@ -230,14 +267,15 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
             KBox<Request<RegionWr<L>, Registering>>,
         ) -> Result<(), NotPosted<RegionWr<L>, Registering>>,
     ) -> Result {
-        if self.posted {
+        if self.fate.is_given() {
             return Err(EBUSY);
         }
         let register = WorkRequest::register(self.lender.lend());
         let request = Request::new(register, Registering(self.fate.clone()), GFP_ATOMIC)?;
-        post(request).map_err(|not| not.error)?;
-        self.posted = true;
-        Ok(())
+        match self.fate.give(|| post(request).map_err(|not| not.error))? {
+            true => Ok(()),
+            false => Err(EINVAL),
+        }
     }
 
     /// A request that invalidates it, to be posted behind its registration, and what to wait for then. May
@@ -245,7 +283,8 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     ///
     /// It names a key, and nothing that would have to stay.
     pub fn invalidate(&self) -> Result<(InvalidationWr, Invalidation)> {
-        let own = Fate::new(self.fate.key)?;
+        let own = Fate::new(self.fate.key, self.fate.device)?;
+        own.state.store(WAITING, Relaxed);
         let invalidate = WorkRequest::invalidate_key((), self.fate.key);
         let request = Request::new(invalidate, Registering(own.clone()), GFP_KERNEL)?;
         let of = self.fate.clone();
@@ -254,7 +293,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
 
     /// Whether it was not posted, or its registration has ended. Any context.
     pub fn is_settled(&self) -> bool {
-        !self.posted || self.fate.is_known()
+        !self.fate.is_given() || self.fate.is_known()
     }
 
     /// Waits until that is so, at most so many seconds, and returns whether it is. Sleeps, uninterruptibly.
@@ -294,7 +333,7 @@ impl<L: DmaList> LentMr<L> {
     unsafe fn end(&mut self) -> Settled<L> {
         // SAFETY: By the requirements of this function.
         let lender = unsafe { ManuallyDrop::take(&mut self.lender) };
-        if !self.posted {
+        if !self.fate.is_given() {
             return Settled::Unposted(lender.take_back());
         }
         self.fate.done.wait();
@@ -322,5 +361,64 @@ impl<L: DmaList> Drop for LentMr<L> {
     fn drop(&mut self) {
         // SAFETY: The lender isn't used again.
         drop(unsafe { self.end() });
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_lent)]
+mod tests {
+    use super::*;
+
+    /// A request on its way, and whether there is one.
+    fn give(
+        fate: &Arc<Fate>,
+        post: impl FnOnce(Registering) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        fate.give(|| post(Registering(fate.clone())))
+    }
+
+    #[test]
+    fn dropped_is_not_posted() -> Result {
+        let fate = Fate::new(7, DeviceId::NONE)?;
+        assert!(!fate.is_given());
+        let refused = |request| {
+            drop(request);
+            Err(EAGAIN)
+        };
+        assert_eq!(give(&fate, refused), Err(EAGAIN));
+        let forgotten = |request| {
+            drop(request);
+            Ok(())
+        };
+        assert_eq!(give(&fate, forgotten), Ok(false));
+        assert!(!fate.is_given());
+        Ok(())
+    }
+
+    #[test]
+    fn kept_is_posted_and_ends_when_dropped() -> Result {
+        let fate = Fate::new(7, DeviceId::NONE)?;
+        let mut kept = None;
+        let lies = |request| {
+            kept = Some(request);
+            Err(EAGAIN)
+        };
+        assert_eq!(give(&fate, lies), Ok(true));
+        assert!(fate.is_given() && !fate.is_known());
+        drop(kept);
+        assert!(fate.is_known() && fate.wait(0));
+        fate.done.wait();
+        Ok(())
+    }
+
+    #[test]
+    fn may_end_while_it_is_posted() -> Result {
+        let fate = Fate::new(7, DeviceId::NONE)?;
+        let at_once = |request: Registering| {
+            request.0.end(VALID);
+            Ok(())
+        };
+        assert_eq!(give(&fate, at_once), Ok(true));
+        assert_eq!(fate.state.load(Acquire), VALID);
+        Ok(())
     }
 }

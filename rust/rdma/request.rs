@@ -55,7 +55,7 @@ use crate::{
 /// ```ignore
 /// let request = Request::new(
 ///     write,
-///     |ended: Ended<_>| match ended.result {
+///     |ended: Ended<'_, _>| match ended.result {
 ///         Ok(_) => pr_info!("written\n"),
 ///         Err(error) => pr_warn!("not written: {error}\n"),
 ///     },
@@ -78,24 +78,24 @@ pub struct Request<W, F> {
 pub trait Then<W>: Send + 'static {
     /// It has ended. In softirq context, in a task that looks for completions or where a queue pair
     /// is destroyed: this must not sleep, also not by what it drops.
-    fn ended(self, ended: Ended<W>);
+    fn ended(self, ended: Ended<'_, W>);
 }
 
-impl<W, F: FnOnce(Ended<W>) + Send + 'static> Then<W> for F {
-    fn ended(self, ended: Ended<W>) {
+impl<W, F: FnOnce(Ended<'_, W>) + Send + 'static> Then<W> for F {
+    fn ended(self, ended: Ended<'_, W>) {
         self(ended)
     }
 }
 
 /// A request that has ended. Made by this crate only: it is believed.
 #[non_exhaustive]
-pub struct Ended<W> {
+pub struct Ended<'a, W> {
     /// How; with what has come, if it was a receive.
     pub result: Result<Arrival, WrError>,
     /// What the device's vendor has to say of an error.
     pub vendor_error: u32,
     /// The key of this side that the peer had the device invalidate, as proof of that.
-    pub invalidated: Option<Invalidated>,
+    pub invalidated: Option<Invalidated<'a>>,
     /// The completion queue that told of it, if one has.
     pub at: Option<CqId>,
     /// The request, with what it refers to; [`None`] if that was leaked, since the device may use
@@ -173,14 +173,14 @@ impl<W: Send + 'static, F: Then<W>> Request<W, F> {
         let this = unsafe { KBox::from_raw(container_of!(owner.as_ptr(), Self, owner)) };
         let this = KBox::into_inner(this);
         let (mut vendor_error, mut invalidated, mut at) = (0, None, None);
-        let (result, request) = match end {
+        let (result, request) = match &end {
             End::Completed(completion) => {
                 (vendor_error, invalidated) = (completion.vendor_error, completion.invalidated());
                 at = Some(completion.at);
                 let result = completion.status.to_result();
                 (result.map(|()| completion.arrival), Some(this.request))
             }
-            End::Refused(error) => (Err(WrError::Post(error)), Some(this.request)),
+            End::Refused(error) => (Err(WrError::Post(*error)), Some(this.request)),
             End::Gone => (Err(WrError::TimedOut), Some(this.request)),
             End::Lost => {
                 // The device may use at any time what it refers to.

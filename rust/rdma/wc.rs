@@ -2,6 +2,8 @@
 
 //! How work requests end.
 
+use crate::device::Device;
+use core::marker::PhantomData;
 use kernel::{
     fmt,
     prelude::*, //
@@ -60,12 +62,44 @@ pub(crate) struct Completion {
 
 /// Which completion queue it is, of those that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CqId(usize);
+pub struct CqId {
+    cq: usize,
+    device: DeviceId,
+}
+
+/// Which device it is, of those that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceId(usize);
+
+impl DeviceId {
+    /// None.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// That of a device.
+    pub(crate) fn of(device: &Device) -> Self {
+        Self(device.as_raw().addr())
+    }
+}
 
 impl CqId {
+    /// None.
+    const NONE: Self = Self {
+        cq: 0,
+        device: DeviceId::NONE,
+    };
+
     /// That of a completion queue.
-    pub(crate) fn of(cq: *const rdma_bindings::ib_cq) -> Self {
-        Self(cq.addr())
+    ///
+    /// # Safety
+    ///
+    /// It must be there, or null.
+    pub(crate) unsafe fn of(cq: *const rdma_bindings::ib_cq) -> Self {
+        // SAFETY: By the requirements of this function.
+        let device = unsafe { cq.as_ref() }.map_or(0, |cq| cq.device.addr());
+        Self {
+            cq: cq.addr(),
+            device: DeviceId(device),
+        }
     }
 }
 
@@ -83,26 +117,41 @@ pub struct Arrival {
     pub written: bool,
 }
 
-/// A key that a peer had the device invalidate.
+/// A key that a peer has just had a device invalidate. It can't be kept for later, when another region may
+/// have the key.
 ///
 /// # Invariants
 ///
 /// The device has said so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Invalidated(u32);
+#[derive(Clone, Copy, Debug)]
+pub struct Invalidated<'a> {
+    key: u32,
+    at: CqId,
+    _now: PhantomData<&'a Completion>,
+}
 
-impl Invalidated {
+impl Invalidated<'_> {
     /// The key.
     pub fn key(self) -> u32 {
-        self.0
+        self.key
+    }
+
+    /// The device.
+    pub(crate) fn device(self) -> DeviceId {
+        self.at.device
     }
 }
 
 impl Completion {
     /// The key that it says the device has invalidated for a peer.
-    pub(crate) fn invalidated(&self) -> Option<Invalidated> {
+    pub(crate) fn invalidated(&self) -> Option<Invalidated<'_>> {
         // INVARIANT: A completion is what the device says.
-        self.arrival.invalidated.map(Invalidated)
+        let invalidated = |key| Invalidated {
+            key,
+            at: self.at,
+            _now: PhantomData,
+        };
+        self.arrival.invalidated.map(invalidated)
     }
 }
 
@@ -112,7 +161,7 @@ impl Completion {
         Self {
             status,
             vendor_error: 0,
-            at: CqId(0),
+            at: CqId::NONE,
             arrival: Arrival {
                 bytes: 0,
                 imm: None,

@@ -177,7 +177,8 @@ impl Slot {
         // SAFETY: It is the member of a slot, which is there as the caller vouches.
         let slot = unsafe { Self::of_cqe(cqe) };
         let completion = Completion {
-            at: CqId::of(cq),
+            // SAFETY: The queue that calls this is there; KUnit's is null.
+            at: unsafe { CqId::of(cq) },
             ..Completion::read(wc)
         };
         if slot.silent.load(Relaxed) == LOUD {

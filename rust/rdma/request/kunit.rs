@@ -96,10 +96,11 @@ mod tests {
     /// A request that says how it has ended.
     fn request(
         log: &Log,
-    ) -> Result<KBox<Request<WorkRequest<()>, impl FnOnce(Ended<WorkRequest<()>>) + Send + 'static>>>
-    {
+    ) -> Result<
+        KBox<Request<WorkRequest<()>, impl FnOnce(Ended<'_, WorkRequest<()>>) + Send + 'static>>,
+    > {
         let log = log.clone();
-        let then = move |ended: Ended<WorkRequest<()>>| {
+        let then = move |ended: Ended<'_, WorkRequest<()>>| {
             let digit = match (ended.result, ended.request.map(WorkRequest::into_kept)) {
                 (Ok(_), Some(())) => 1,
                 (Err(WrError::Flushed), Some(())) => 2,

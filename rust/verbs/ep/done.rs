@@ -58,7 +58,7 @@ impl ToldShared {
 }
 
 impl<K: Send + 'static> Then<Receive<K>> for ToldShared {
-    fn ended(self, ended: Ended<Receive<K>>) {
+    fn ended(self, ended: Ended<'_, Receive<K>>) {
         drop(ended.request);
         let conn = ended.at.and_then(|at| self.sharers.find(at));
         match (ended.result, conn) {
@@ -118,7 +118,7 @@ pub(super) fn note(conn: &Arc<Conn>, queue: Queue, error: WrError) -> Failed {
 }
 
 impl<K: Send + 'static> Then<WorkRequest<K>> for Told {
-    fn ended(self, ended: Ended<WorkRequest<K>>) {
+    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
         // Unmapped before anybody looks at it.
         drop(ended.request);
         match ended.result {
@@ -129,7 +129,7 @@ impl<K: Send + 'static> Then<WorkRequest<K>> for Told {
 }
 
 impl<K: Send + 'static> Then<Receive<K>> for Told {
-    fn ended(self, ended: Ended<Receive<K>>) {
+    fn ended(self, ended: Ended<'_, Receive<K>>) {
         drop(ended.request);
         match ended.result {
             Ok(arrival) => {

@@ -84,7 +84,7 @@ impl Fates {
     }
 
     /// The peer has invalidated a key. Any context.
-    pub(super) fn see(&self, invalidated: Invalidated) {
+    pub(super) fn see(&self, invalidated: Invalidated<'_>) {
         self.room.with(|room| {
             for fate in places(room, invalidated.key()).flatten() {
                 fate.see(invalidated);

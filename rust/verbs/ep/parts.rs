@@ -122,7 +122,7 @@ impl Whole {
 }
 
 impl Then<Transmit> for Part {
-    fn ended(self, ended: Ended<Transmit>) {
+    fn ended(self, ended: Ended<'_, Transmit>) {
         // Unmapped before anybody looks at it.
         drop(ended.request);
         let how = ended.result.map(|_| ());

@@ -120,7 +120,7 @@ impl Outcome {
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    fn put<W>(&self, ended: &Ended<W>) {
+    fn put<W>(&self, ended: &Ended<'_, W>) {
         let kind = match &ended.result {
             Ok(arrival) => {
                 let with = match arrival {
@@ -245,13 +245,13 @@ impl Side {
 pub(crate) fn watched<W: Send + 'static>(
     request: W,
 ) -> Result<(
-    KBox<Request<W, impl FnOnce(Ended<W>) + Send + 'static>>,
+    KBox<Request<W, impl FnOnce(Ended<'_, W>) + Send + 'static>>,
     Arc<Outcome>,
 )> {
     let outcome = Outcome::new()?;
     let then = {
         let outcome = outcome.clone();
-        move |ended: Ended<W>| outcome.put(&ended)
+        move |ended: Ended<'_, W>| outcome.put(&ended)
     };
     Ok((Request::new(request, then, GFP_KERNEL)?, outcome))
 }
