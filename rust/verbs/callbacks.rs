@@ -13,7 +13,10 @@ use kernel::{
         Mutex, //
     }, //
 };
-use kfabric::Errno;
+use kfabric::{
+    Errno,
+    NoIo, //
+};
 
 /// One callback: what to call, and an argument by which it is known.
 pub(crate) trait Callback: Copy + Send + Unpin {
@@ -68,6 +71,9 @@ impl<C: Callback> Callbacks<C> {
     ///
     /// `EBUSY` if one is known by the same argument, `ENODEV` when it is too late.
     pub(crate) fn add(&self, callback: C) -> Result<(), Errno> {
+        // Removal waits for the lock, and closing asks for it with that of a gate, which is also taken on
+        // the way of freeing memory.
+        let _noio = NoIo::enter();
         let mut state = self.state.lock();
         match state.phase {
             Phase::Waiting if state.left.iter().any(|other| other.is_same(&callback)) => {
@@ -170,8 +176,6 @@ mod tests {
 
     #[test]
     fn called_once_in_order_unless_taken_back() -> Result {
-        // As `on_removal` does.
-        let _noio = kfabric::NoIo::enter();
         let callbacks = Arc::pin_init(Callbacks::new(), GFP_KERNEL)?;
         assert!(callbacks.is_empty());
         for digit in [3, 1, 2, 4] {

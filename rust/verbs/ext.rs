@@ -24,7 +24,6 @@ use kfabric::{
     Errno,
     Extension,
     ExtensionTable,
-    NoIo,
     Refusal, //
 };
 use kfi_bindings::{
@@ -125,8 +124,6 @@ unsafe extern "C" fn on_removal(
         return Refusal::new(Errno::EINVAL, c"not a domain of this provider").report();
     };
     let callbacks = domain.link().callbacks();
-    // Removal waits for the lock.
-    let _noio = NoIo::enter();
     let done = match cb {
         Some(cb) => {
             // SAFETY: `cb` and `arg` are the consumer's, who promises what is demanded of them.
