@@ -60,6 +60,7 @@ use crate::{
 pub(crate) const CASES: &[Case] = &[
     (c"disconnect", disconnect),
     (c"drop_flushes", drop_flushes),
+    (c"broken_before", broken_before),
     (c"reject", reject),
     (c"refuse_where_told", refuse_where_told),
     (c"no_listener", no_listener),
@@ -70,6 +71,40 @@ pub(crate) const CASES: &[Case] = &[
     (c"once", once),
     (c"any_order", any_order),
 ];
+
+/// An endpoint on which something has failed before it is connected, here in that it was drained: it takes
+/// nothing more, and its connection ends by itself, though the peer does nothing.
+fn broken_before() -> Result {
+    let bench = Bench::new()?;
+    let memory = Memory::new(&bench.local, 4096, all())?;
+    // It ends after as long as connecting may take, which nobody knows.
+    for limit in [1000, 4000, 16_000, LIMIT] {
+        let (near, far) = (Side::new(&bench)?, Side::new(&bench)?);
+        near.endpoint.drain(0);
+        let late = near.post_receive(Receive::new(memory.part(0..8)?)?);
+        expect_eq!(late.err(), Some(EIO));
+        let callers = Callers::new()?;
+        let listener = Listener::new(at(V4, 0), 4, callers.clone())?;
+        let to = listener.local().ok_or(EINVAL)?;
+        let wish = Proposal {
+            limit,
+            ..proposal(b"")
+        };
+        let diary = near.diary.clone();
+        let _ours = Connection::open(&near.endpoint, None, to, &wish, diary)?;
+        let incoming = callers.next()?;
+        let _theirs = incoming.accept(&far.endpoint, &proposal(b""), far.diary.clone())?;
+        match near.diary.next()? {
+            Told::Failed(_, error) if error == ETIMEDOUT.to_errno() => continue,
+            told => expect!(matches!(told, Told::Established(_))),
+        }
+        let late = near.post(WorkRequest::send(memory.part(0..8)?));
+        expect_eq!(late.err(), Some(EIO));
+        expect_eq!(near.diary.next()?, Told::Disconnected);
+        return Ok(());
+    }
+    Err(ETIMEDOUT)
+}
 
 /// A connection that is begun, to where `callers` are told.
 fn begin(side: &Side, private_data: &[u8]) -> Result<(Connection, Listener, Arc<Callers>)> {

@@ -4,12 +4,12 @@
  * queue pairs that it doesn't make, and an operation that it offers and doesn't have.
  */
 #include <linux/delay.h>
-#include <linux/fs.h>
 
 #include "kfi_inject.h"
 #include "job.h"
 #include "request.h"
 #include "suites.h"
+#include "wr_timeout.h"
 
 #define LEN	(2 * PAGE_SIZE)
 
@@ -23,39 +23,17 @@ struct call {
 	struct kfid_mr *mr;
 };
 
-/* Returns what it was, or a negative errno. */
-static int set_timeout(int seconds)
-{
-	struct file *f = filp_open("/sys/module/kfi_verbs/parameters/wr_timeout", O_RDWR, 0);
-	char buf[16] = "";
-	loff_t pos = 0;
-	int ret, was;
-
-	if (IS_ERR(f))
-		return PTR_ERR(f);
-	ret = kernel_read(f, buf, sizeof(buf) - 1, &pos);
-	if (ret > 0)
-		ret = kstrtoint(strim(buf), 10, &was);
-	if (!ret) {
-		pos = 0;
-		ret = snprintf(buf, sizeof(buf), "%d", seconds);
-		ret = kernel_write(f, buf, ret, &pos);
-	}
-	filp_close(f, NULL);
-	return ret < 0 ? ret : was;
-}
-
 /* A domain whose requests may take @seconds, over a driver that does as it is told. */
 static bool open_call(struct kfi_test *t, struct call *c, int seconds)
 {
-	int was = set_timeout(seconds);
+	int was = set_wr_timeout(seconds);
 	int ret;
 
 	*c = (struct call) { .env = t->env };
 	if (!EXPECT(t, was > 0, "the parameter wr_timeout gives %d", was))
 		return false;
 	ret = kfi_domain(t->env->fabric, t->env->info, &c->domain, NULL);
-	EXPECT_EQ(t, set_timeout(was), seconds);
+	EXPECT_EQ(t, set_wr_timeout(was), seconds);
 	if (!EXPECT_EQ(t, ret, 0))
 		return false;
 	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {

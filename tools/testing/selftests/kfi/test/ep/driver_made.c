@@ -6,6 +6,7 @@
 #include "attempt.h"
 #include "driver.h"
 #include "kinds.h"
+#include "wr_timeout.h"
 
 #define LEN	PAGE_SIZE
 
@@ -128,6 +129,26 @@ static void expect_out_of_reach(struct kfi_test *t, struct regions *r, u64 at, u
 	EXPECT(t, !memchr_inv(r->mem, 0, LEN), "it was written to");
 }
 
+/*
+ * What is posted behind the registration gets lost, so nothing tells that it has ended: closing takes the
+ * connection down for it, and says so at this side, too.
+ */
+static void ends_with_region(struct kfi_test *t, struct regions *r, struct ep_event *e)
+{
+	int was;
+
+	EXPECT_EQ(t, kfi_mr_enable(r->mr), 0);
+	kfi_inject_lose(KFI_INJECT_POST_INV, 0, UINT_MAX);
+	was = set_wr_timeout(1);
+	if (EXPECT(t, was > 0, "the parameter wr_timeout gives %d", was)) {
+		EXPECT_EQ(t, kfi_close(&r->mr->fid), 0);
+		r->mr = NULL;
+		EXPECT_EQ(t, set_wr_timeout(was), 1);
+		ep_event(t, r->p->side[0].eq, KFI_SHUTDOWN, &r->p->side[0].ep->fid, e);
+	}
+	kfi_inject_lose(KFI_INJECT_POST_INV, 0, 0);
+}
+
 /* A region of an endpoint whose registration, or whose invalidation, the driver doesn't take. */
 void driver_regions_case(struct kfi_test *t)
 {
@@ -158,6 +179,9 @@ void driver_regions_case(struct kfi_test *t)
 		EXPECT(t, kfi_inject_calls(KFI_INJECT_POST_INV), "nothing was posted");
 		expect_out_of_reach(t, &r, at, key);
 	}
+	regions_close(t, &r);
+	if (regions_open(t, &r) && EXPECT(t, e, "no memory"))
+		ends_with_region(t, &r, e);
 	regions_close(t, &r);
 	kfree(e);
 }
