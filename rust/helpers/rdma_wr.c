@@ -2,41 +2,31 @@
 /* Work requests, for the `rdma` crate. */
 #include "rdma_helpers.h"
 
-static void fill_reg(struct ib_reg_wr *reg, const struct rdma_helper_wr *w)
+static struct ib_reg_wr registration(struct ib_mr *mr, u32 access, int flags, struct ib_cqe *cqe)
 {
-	*reg = (struct ib_reg_wr) {
+	return (struct ib_reg_wr) {
 		.wr = {
-			.wr_cqe = w->cqe,
+			.wr_cqe = cqe,
 			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED | w->flags,
+			.send_flags = IB_SEND_SIGNALED | flags,
 		},
-		.mr = w->mr,
-		.key = w->mr->rkey,
-		.access = w->access,
+		.mr = mr,
+		.key = mr->rkey,
+		.access = access,
 	};
 }
 
 static int post_reg(struct ib_qp *qp, const struct rdma_helper_wr *w)
 {
-	struct ib_reg_wr reg;
+	struct ib_reg_wr reg = registration(w->mr, w->access, w->flags, w->cqe);
 
-	fill_reg(&reg, w);
 	return ib_post_send(qp, &reg.wr, NULL);
 }
 
 /* What is posted most. Any context. */
 int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe)
 {
-	struct ib_reg_wr reg = {
-		.wr = {
-			.wr_cqe = cqe,
-			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-		.mr = mr,
-		.key = mr->rkey,
-		.access = access,
-	};
+	struct ib_reg_wr reg = registration(mr, access, 0, cqe);
 
 	return ib_post_send(qp, &reg.wr, NULL);
 }
@@ -127,7 +117,7 @@ int rdma_helper_post_shared(struct ib_srq *srq, const struct rdma_helper_wr *w)
 void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w)
 {
 	if (w->opcode == IB_WR_REG_MR)
-		fill_reg(&room->reg, w);
+		room->reg = registration(w->mr, w->access, w->flags, w->cqe);
 	else
 		fill_other(room, w);
 }

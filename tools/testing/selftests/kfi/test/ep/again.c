@@ -21,13 +21,10 @@ static void *ctx(unsigned long n)
 	return (void *)(0x4e660000 + n);
 }
 
-/* A connection; the regions are of the second side's memory, and for the first side. */
+/* The regions are of the second side's memory, and for the first side. */
 struct again {
-	struct ep_pair *p;
+	struct ep_memory m;
 	struct kfi_verbs_dom_ops *verbs;
-	struct kfid_mr *mr;
-	u8 *mem;
-	u8 *here;
 	u64 key;
 	u64 base;
 	u64 got;
@@ -35,12 +32,8 @@ struct again {
 
 static void again_close(struct kfi_test *t, struct again *a)
 {
-	if (a->mr)
-		EXPECT_EQ(t, kfi_close(&a->mr->fid), 0);
-	if (a->p)
-		ep_pair_close(t, a->p);
-	kfree(a->mem);
-	kfree(a->here);
+	if (a)
+		ep_memory_close(t, &a->m);
 	kfree(a);
 }
 
@@ -51,13 +44,8 @@ static struct again *again_open(struct kfi_test *t)
 	struct again *a = kzalloc_obj(*a);
 	void *ops;
 
-	if (!EXPECT(t, a, "no memory"))
-		return NULL;
-	a->mem = kzalloc(LEN, GFP_KERNEL);
-	a->here = kzalloc(LEN, GFP_KERNEL);
-	a->p = ep_connected(t, &wants);
-	if (!EXPECT(t, a->mem && a->here, "no memory") || !a->p ||
-	    !EXPECT_EQ(t, kfi_open_ops(&a->p->side[1].domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops,
+	if (!EXPECT(t, a, "no memory") || !ep_memory_open(t, &a->m, &wants, LEN) ||
+	    !EXPECT_EQ(t, kfi_open_ops(&a->m.p->side[1].domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops,
 				       NULL), 0)) {
 		again_close(t, a);
 		return NULL;
@@ -69,34 +57,34 @@ static struct again *again_open(struct kfi_test *t)
 /* Registers the memory with these rights, and sends the key, for which there may be no receive yet. */
 static ssize_t tell(struct again *a, u64 access)
 {
-	struct ep_side *s = &a->p->side[1];
+	struct ep_side *s = &a->m.p->side[1];
 	ssize_t ret;
 
-	ret = kfi_mr_reg(s->domain, a->mem, LEN, access, 0, 0, 0, &a->mr, NULL);
-	ret = ret ?: kfi_mr_bind(a->mr, &s->ep->fid, 0);
-	ret = ret ?: kfi_mr_enable_more(a->mr);
+	ret = kfi_mr_reg(s->domain, a->m.there, LEN, access, 0, 0, 0, &a->m.mr, NULL);
+	ret = ret ?: kfi_mr_bind(a->m.mr, &s->ep->fid, 0);
+	ret = ret ?: kfi_mr_enable_more(a->m.mr);
 	if (ret)
 		return ret;
-	a->key = kfi_mr_key(a->mr);
-	a->base = a->mr->iova;
+	a->key = kfi_mr_key(a->m.mr);
+	a->base = a->m.mr->iova;
 	return kfi_send(s->ep, &a->key, sizeof(a->key), NULL, 0, ctx(1));
 }
 
 static bool told(struct kfi_test *t, struct again *a)
 {
-	return ep_completed(t, a->p->side[0].rx, ctx(2), RECEIVED, NULL) &&
-	       ep_completed(t, a->p->side[1].tx, ctx(1), SENT, NULL);
+	return ep_completed(t, a->m.p->side[0].rx, ctx(2), RECEIVED, NULL) &&
+	       ep_completed(t, a->m.p->side[1].tx, ctx(1), SENT, NULL);
 }
 
 static bool listen(struct kfi_test *t, struct again *a)
 {
-	return EXPECT_EQ(t, kfi_recv(a->p->side[0].ep, a->here, 8, NULL, 0, ctx(2)), 0);
+	return EXPECT_EQ(t, kfi_recv(a->m.p->side[0].ep, a->m.here, 8, NULL, 0, ctx(2)), 0);
 }
 
 /* The peer invalidates the region; the second side is going to hear of that. */
 static ssize_t invalidate(struct again *a)
 {
-	struct kvec kv = { a->here + 8, 8 };
+	struct kvec kv = { a->m.here + 8, 8 };
 	struct kfi_msg msg = {
 		.type = KFI_KVEC,
 		.msg_iov = &kv,
@@ -105,20 +93,20 @@ static ssize_t invalidate(struct again *a)
 		.data = a->key,
 	};
 
-	return kfi_recv(a->p->side[1].ep, &a->got, 8, NULL, 0, ctx(4)) ?:
-	       kfi_sendmsg(a->p->side[0].ep, &msg, KFI_INVALIDATE);
+	return kfi_recv(a->m.p->side[1].ep, &a->got, 8, NULL, 0, ctx(4)) ?:
+	       kfi_sendmsg(a->m.p->side[0].ep, &msg, KFI_INVALIDATE);
 }
 
 static bool invalidated(struct kfi_test *t, struct again *a)
 {
-	return ep_completed(t, a->p->side[1].rx, ctx(4), RECEIVED | KFI_INVALIDATE, NULL) &&
-	       ep_completed(t, a->p->side[0].tx, ctx(3), SENT, NULL);
+	return ep_completed(t, a->m.p->side[1].rx, ctx(4), RECEIVED | KFI_INVALIDATE, NULL) &&
+	       ep_completed(t, a->m.p->side[0].tx, ctx(3), SENT, NULL);
 }
 
 static void end(struct kfi_test *t, struct again *a)
 {
-	EXPECT_EQ(t, kfi_close(&a->mr->fid), 0);
-	a->mr = NULL;
+	EXPECT_EQ(t, kfi_close(&a->m.mr->fid), 0);
+	a->m.mr = NULL;
 }
 
 /* What else there is in the domain, from round DISTURBED on; or about the regions. */
@@ -127,7 +115,7 @@ enum way { ALONE, RIGHTS, ANOTHER, TAKEN, REPEATED, UNSEEN, WRONG, WAYS };
 /* A number that the device counts, by its name. */
 static u64 counted(struct kfi_test *t, struct again *a, const char *name)
 {
-	struct ib_device *dev = a->verbs->get_ib_device(&a->p->side[1].domain->fid);
+	struct ib_device *dev = a->verbs->get_ib_device(&a->m.p->side[1].domain->fid);
 	struct rdma_hw_stats *stats = dev->ops.alloc_hw_port_stats(dev, 1);
 	u64 value = 0;
 	int i;
@@ -155,22 +143,22 @@ static bool counts(struct kfi_test *t, struct again *a, const char *name, u64 be
 static bool disturb(struct kfi_test *t, struct again *a, enum way way)
 {
 	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
-	struct ep_side other = a->p->side[1];
+	struct ep_side other = a->m.p->side[1];
 	u64 before = counted(t, a, "rcvd_rnr_err");
 	bool done = true;
 
 	switch (way) {
 	case ANOTHER:
 		other.ep = NULL;
-		done = ep_open(t, &other, a->p->info, &wants);
+		done = ep_open(t, &other, a->m.p->info, &wants);
 		if (other.ep)
 			EXPECT_EQ(t, kfi_close(&other.ep->fid), 0);
 		break;
 	case TAKEN:
-		done = EXPECT(t, a->verbs->get_pd(&a->p->side[1].domain->fid), "no domain");
+		done = EXPECT(t, a->verbs->get_pd(&a->m.p->side[1].domain->fid), "no domain");
 		break;
 	case REPEATED:
-		done = EXPECT_EQ(t, kfi_send(a->p->side[1].ep, &a->key, 8, NULL, 0, ctx(1)), 0) &&
+		done = EXPECT_EQ(t, kfi_send(a->m.p->side[1].ep, &a->key, 8, NULL, 0, ctx(1)), 0) &&
 		       counts(t, a, "rcvd_rnr_err", before) && listen(t, a) && told(t, a);
 		break;
 	default:
@@ -182,7 +170,7 @@ static bool disturb(struct kfi_test *t, struct again *a, enum way way)
 /* What the peer does before the region is closed: mostly it invalidates it, or another one, or nothing. */
 static bool ends(struct kfi_test *t, struct again *a, enum way way)
 {
-	struct kfid_mr *mr = a->mr;
+	struct kfid_mr *mr = a->m.mr;
 	u64 key = a->key;
 	bool done;
 
@@ -193,7 +181,7 @@ static bool ends(struct kfi_test *t, struct again *a, enum way way)
 	done = EXPECT_EQ(t, invalidate(a), 0) && invalidated(t, a);
 	if (way == WRONG) {
 		end(t, a);
-		a->mr = mr;
+		a->m.mr = mr;
 		a->key = key;
 	}
 	return done;
@@ -253,7 +241,7 @@ void driver_again_refused_case(struct kfi_test *t)
 
 	if (!a)
 		return;
-	s = a->p->side;
+	s = a->m.p->side;
 	for (i = 0; i < ROUNDS; i++) {
 		if (!listen(t, a) || !EXPECT_EQ(t, tell(a, BOTH), 0) || !told(t, a))
 			goto out;
@@ -266,11 +254,11 @@ void driver_again_refused_case(struct kfi_test *t)
 			goto out;
 		end(t, a);
 	}
-	if (EXPECT(t, a->mr, "no device region came again")) {
-		memset(a->here, 0x77, LEN);
-		EXPECT_EQ(t, kfi_write(s[0].ep, a->here, LEN, NULL, 0, a->mr->iova, key, ctx(5)), 0);
+	if (EXPECT(t, a->m.mr, "no device region came again")) {
+		memset(a->m.here, 0x77, LEN);
+		EXPECT_EQ(t, kfi_write(s[0].ep, a->m.here, LEN, NULL, 0, a->m.mr->iova, key, ctx(5)), 0);
 		ep_refused(t, &s[0], s[0].ep, ctx(5));
-		EXPECT(t, !memchr_inv(a->mem, 0, LEN), "it was written to");
+		EXPECT(t, !memchr_inv(a->m.there, 0, LEN), "it was written to");
 	}
 out:
 	again_close(t, a);
@@ -292,7 +280,7 @@ static bool replayed(struct kfi_test *t)
 
 	if (!a)
 		return true;
-	s = a->p->side;
+	s = a->m.p->side;
 	before = counted(t, a, "rcvd_rnr_err");
 	if (!EXPECT_EQ(t, kfi_send(s[1].ep, &a->got, 8, NULL, 0, ctx(1)), 0) ||
 	    !counts(t, a, "rcvd_rnr_err", before))
@@ -313,11 +301,11 @@ static bool replayed(struct kfi_test *t)
 	if (!listen(t, a) || !listen(t, a) || !told(t, a) || !told(t, a))
 		goto out;
 	end(t, a);
-	memset(a->mem, 0, LEN);
-	memset(a->here, 0x77, LEN);
-	EXPECT_EQ(t, kfi_write(s[0].ep, a->here, LEN, NULL, 0, a->base, a->key, ctx(5)), 0);
+	memset(a->m.there, 0, LEN);
+	memset(a->m.here, 0x77, LEN);
+	EXPECT_EQ(t, kfi_write(s[0].ep, a->m.here, LEN, NULL, 0, a->base, a->key, ctx(5)), 0);
 	ep_refused(t, &s[0], s[0].ep, ctx(5));
-	EXPECT(t, !memchr_inv(a->mem, 0, LEN), "the memory of a closed region was written to");
+	EXPECT(t, !memchr_inv(a->m.there, 0, LEN), "the memory of a closed region was written to");
 out:
 	again_close(t, a);
 	return done;

@@ -26,10 +26,7 @@ enum where { LOCKED, SOFTIRQ, HARDIRQ, WHERES };
 
 /**
  * struct posting - transfers of each kind, one after the other
- * @p: Between whom.
- * @mr: The passive side's memory, LEN bytes at @there.
- * @there: It; the receives are there, too, from PART on.
- * @here: The active side's.
+ * @m: Between whom; LEN bytes at each side. The receives are in the region, too, from PART on.
  * @ret: What the calls have said; the last one is to be refused.
  * @inside: Whether that was where it should be.
  * @timer: By which it comes there.
@@ -37,10 +34,7 @@ enum where { LOCKED, SOFTIRQ, HARDIRQ, WHERES };
  * @done: It was there.
  */
 struct posting {
-	struct ep_pair *p;
-	struct kfid_mr *mr;
-	u8 *there;
-	u8 *here;
+	struct ep_memory m;
 	ssize_t ret[8];
 	bool inside;
 	struct timer_list timer;
@@ -50,18 +44,18 @@ struct posting {
 
 static void post(struct posting *g)
 {
-	struct kfid_ep *from = g->p->side[0].ep, *to = g->p->side[1].ep;
-	u64 at = g->mr->iova, key = kfi_mr_key(g->mr);
+	struct kfid_ep *from = g->m.p->side[0].ep, *to = g->m.p->side[1].ep;
+	u64 at = g->m.mr->iova, key = kfi_mr_key(g->m.mr);
 	void *bad = ep_atomic_context_case;
 	int n = 0;
 
-	g->ret[n++] = kfi_recv(to, g->there + PART, PART, NULL, 0, ctx(1));
-	g->ret[n++] = kfi_recv(to, g->there + 2 * PART, PART, NULL, 0, ctx(2));
-	g->ret[n++] = kfi_send(from, g->here, PART, NULL, 0, ctx(3));
-	g->ret[n++] = kfi_inject(from, g->here, 8, 0);
-	g->ret[n++] = kfi_write(from, g->here, PART, NULL, 0, at, key, ctx(4));
-	g->ret[n++] = kfi_read(from, g->here + PART, PART, NULL, 0, at, key, ctx(5));
-	g->ret[n++] = kfi_fetch_atomic(from, NULL, 1, NULL, g->here + 2 * PART, NULL, 0, at, key,
+	g->ret[n++] = kfi_recv(to, g->m.there + PART, PART, NULL, 0, ctx(1));
+	g->ret[n++] = kfi_recv(to, g->m.there + 2 * PART, PART, NULL, 0, ctx(2));
+	g->ret[n++] = kfi_send(from, g->m.here, PART, NULL, 0, ctx(3));
+	g->ret[n++] = kfi_inject(from, g->m.here, 8, 0);
+	g->ret[n++] = kfi_write(from, g->m.here, PART, NULL, 0, at, key, ctx(4));
+	g->ret[n++] = kfi_read(from, g->m.here + PART, PART, NULL, 0, at, key, ctx(5));
+	g->ret[n++] = kfi_fetch_atomic(from, NULL, 1, NULL, g->m.here + 2 * PART, NULL, 0, at, key,
 				       KFI_UINT64, KFI_ATOMIC_READ, ctx(6));
 	g->ret[n] = kfi_send(from, bad, PART, NULL, 0, NULL);
 }
@@ -113,7 +107,8 @@ static void post_there(struct posting *g, enum where where)
 
 static void ends(struct kfi_test *t, struct posting *g, enum where where)
 {
-	struct ep_side *s = g->p->side;
+	const u8 *there = g->m.there, *here = g->m.here;
+	struct ep_side *s = g->m.p->side;
 	int i;
 
 	EXPECT(t, g->inside, "%d: not there", where);
@@ -127,9 +122,9 @@ static void ends(struct kfi_test *t, struct posting *g, enum where where)
 	ep_completed(t, s[0].tx, ctx(4), WRITTEN, NULL);
 	ep_completed(t, s[0].tx, ctx(5), FETCHED, NULL);
 	ep_completed(t, s[0].tx, ctx(6), KFI_ATOMIC | KFI_READ, NULL);
-	EXPECT(t, pattern_is(g->there, PART, where) && pattern_is(g->there + PART, PART, where) &&
-		  pattern_is(g->there + 2 * PART, 8, where) && pattern_is(g->here + PART, PART, where) &&
-		  pattern_is(g->here + 2 * PART, 8, where), "%d: other bytes", where);
+	EXPECT(t, pattern_is(there, PART, where) && pattern_is(there + PART, PART, where) &&
+		  pattern_is(there + 2 * PART, 8, where) && pattern_is(here + PART, PART, where) &&
+		  pattern_is(here + 2 * PART, 8, where), "%d: other bytes", where);
 }
 
 /* Everything may be posted under a spinlock, in softirq, and in an interrupt handler. */
@@ -141,27 +136,19 @@ void ep_atomic_context_case(struct kfi_test *t)
 
 	if (!EXPECT(t, g, "no memory"))
 		return;
-	g->p = ep_connected(t, &wants);
-	g->there = kzalloc(LEN, GFP_KERNEL);
-	g->here = kzalloc(LEN, GFP_KERNEL);
-	if (!g->p || !EXPECT(t, g->there && g->here, "no memory") ||
-	    !EXPECT_EQ(t, kfi_mr_reg(g->p->side[1].domain, g->there, LEN,
-				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 1, 0, &g->mr, NULL), 0))
+	if (!ep_memory_open(t, &g->m, &wants, LEN) ||
+	    !EXPECT_EQ(t, kfi_mr_reg(g->m.p->side[1].domain, g->m.there, LEN,
+				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 1, 0, &g->m.mr, NULL), 0))
 		goto out;
 	for (where = 0; where < WHERES && !t->failures; where++) {
-		memset(g->there, 0, LEN);
-		memset(g->here, 0, LEN);
-		pattern(g->here, PART, where);
+		memset(g->m.there, 0, LEN);
+		memset(g->m.here, 0, LEN);
+		pattern(g->m.here, PART, where);
 		post_there(g, where);
 		ends(t, g, where);
 	}
-	ep_nothing(t, g->p->side[0].tx);
+	ep_nothing(t, g->m.p->side[0].tx);
 out:
-	if (g->mr)
-		EXPECT_EQ(t, kfi_close(&g->mr->fid), 0);
-	if (g->p)
-		ep_pair_close(t, g->p);
-	kfree(g->there);
-	kfree(g->here);
+	ep_memory_close(t, &g->m);
 	kfree(g);
 }

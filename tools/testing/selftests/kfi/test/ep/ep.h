@@ -100,6 +100,24 @@ struct ep_pair *ep_connected(struct kfi_test *t, const struct ep_wants *wants);
 bool ep_join(struct kfi_test *t, struct ep_pair *p, struct ep_pair *q);
 void ep_pair_close(struct kfi_test *t, struct ep_pair *p);
 
+/**
+ * struct ep_memory - a connection, and memory at both sides
+ * @p: Between whom.
+ * @mr: Closed with it: a region of the second side's, if there is one.
+ * @there: The second side's memory.
+ * @here: The first side's.
+ */
+struct ep_memory {
+	struct ep_pair *p;
+	struct kfid_mr *mr;
+	u8 *there;
+	u8 *here;
+};
+
+/* @m is all zeroes; it is to be closed whatever this returns. False is a failure that has been reported. */
+bool ep_memory_open(struct kfi_test *t, struct ep_memory *m, const struct ep_wants *wants, size_t len);
+void ep_memory_close(struct kfi_test *t, struct ep_memory *m);
+
 /* Waits for this event about @fid; its length, or 0, which was reported. */
 size_t ep_event(struct kfi_test *t, struct kfid_eq *eq, u32 event, struct kfid *fid,
 		struct ep_event *e);

@@ -24,26 +24,17 @@ struct told {
 	u64 key;
 };
 
-/* A connection, memory at both sides, and a region of the passive side's. */
+/* A region of the passive side's, and what is told of it. */
 struct bound {
-	struct ep_pair *p;
-	u8 *there;
-	u8 *here;
-	struct kfid_mr *mr;
+	struct ep_memory m;
 	struct told out;
 	struct told in;
 };
 
 static void bound_close(struct kfi_test *t, struct bound *b)
 {
-	if (!b)
-		return;
-	if (b->mr)
-		EXPECT_EQ(t, kfi_close(&b->mr->fid), 0);
-	if (b->p)
-		ep_pair_close(t, b->p);
-	kfree(b->there);
-	kfree(b->here);
+	if (b)
+		ep_memory_close(t, &b->m);
 	kfree(b);
 }
 
@@ -53,12 +44,7 @@ static struct bound *bound_open(struct kfi_test *t)
 	struct ep_wants wants = { .mr_mode = MODE };
 	struct bound *b = kzalloc_obj(*b);
 
-	if (!EXPECT(t, b, "no memory"))
-		return NULL;
-	b->there = kzalloc(LEN, GFP_KERNEL);
-	b->here = kzalloc(LEN, GFP_KERNEL);
-	b->p = ep_connected(t, &wants);
-	if (EXPECT(t, b->there && b->here, "no memory") && b->p)
+	if (EXPECT(t, b, "no memory") && ep_memory_open(t, &b->m, &wants, LEN))
 		return b;
 	bound_close(t, b);
 	return NULL;
@@ -67,12 +53,12 @@ static struct bound *bound_open(struct kfi_test *t)
 /* Registers the passive side's memory, and binds it. */
 static bool bind(struct kfi_test *t, struct bound *b, u64 access)
 {
-	struct ep_side *s = &b->p->side[1];
+	struct ep_side *s = &b->m.p->side[1];
 
-	return EXPECT_EQ(t, kfi_mr_reg(s->domain, b->there, LEN, access, 0, 0, 0, &b->mr, NULL),
+	return EXPECT_EQ(t, kfi_mr_reg(s->domain, b->m.there, LEN, access, 0, 0, 0, &b->m.mr, NULL),
 			 0) &&
-	       EXPECT_EQ(t, kfi_mr_key(b->mr), KFI_KEY_NOTAVAIL) &&
-	       EXPECT_EQ(t, kfi_mr_bind(b->mr, &s->ep->fid, 0), 0);
+	       EXPECT_EQ(t, kfi_mr_key(b->m.mr), KFI_KEY_NOTAVAIL) &&
+	       EXPECT_EQ(t, kfi_mr_bind(b->m.mr, &s->ep->fid, 0), 0);
 }
 
 /* How a region is enabled. */
@@ -123,13 +109,13 @@ static int enable(struct kfid_mr *mr, enum how how)
 /* Enables the region, and tells the active side of it. */
 static bool tell(struct kfi_test *t, struct bound *b, enum how how)
 {
-	struct ep_side *to = &b->p->side[0], *from = &b->p->side[1];
+	struct ep_side *to = &b->m.p->side[0], *from = &b->m.p->side[1];
 
 	if (!EXPECT_EQ(t, kfi_recv(to->ep, &b->in, sizeof(b->in), NULL, 0, ctx(1)), 0) ||
-	    !EXPECT_EQ(t, enable(b->mr, how), 0))
+	    !EXPECT_EQ(t, enable(b->m.mr, how), 0))
 		return false;
-	EXPECT(t, kfi_mr_key(b->mr) != KFI_KEY_NOTAVAIL, "no key");
-	b->out = (struct told){ b->mr->iova, kfi_mr_key(b->mr) };
+	EXPECT(t, kfi_mr_key(b->m.mr) != KFI_KEY_NOTAVAIL, "no key");
+	b->out = (struct told){ b->m.mr->iova, kfi_mr_key(b->m.mr) };
 	return EXPECT_EQ(t, kfi_send(from->ep, &b->out, sizeof(b->out), NULL, 0, ctx(2)), 0) &&
 	       ep_completed(t, to->rx, ctx(1), RECEIVED, NULL) &&
 	       ep_completed(t, from->tx, ctx(2), SENT, NULL) &&
@@ -149,20 +135,20 @@ static bool tell(struct kfi_test *t, struct bound *b, enum how how)
 /* The active side writes all of it, and reads that again. */
 static bool use(struct kfi_test *t, struct bound *b, unsigned int shift)
 {
-	struct ep_side *s = &b->p->side[0];
+	struct ep_side *s = &b->m.p->side[0];
 
-	pattern(b->here, LEN, shift);
-	if (!EXPECT_EQ(t, kfi_write(s->ep, b->here, LEN, NULL, 0, b->in.addr, b->in.key, ctx(3)),
+	pattern(b->m.here, LEN, shift);
+	if (!EXPECT_EQ(t, kfi_write(s->ep, b->m.here, LEN, NULL, 0, b->in.addr, b->in.key, ctx(3)),
 		       0) ||
 	    !ep_completed(t, s->tx, ctx(3), WRITTEN, NULL))
 		return false;
-	EXPECT(t, come(pattern_is(b->there, LEN, shift)), "other bytes were written");
-	memset(b->here, 0, LEN);
-	if (!EXPECT_EQ(t, kfi_read(s->ep, b->here, LEN, NULL, 0, b->in.addr, b->in.key, ctx(4)),
+	EXPECT(t, come(pattern_is(b->m.there, LEN, shift)), "other bytes were written");
+	memset(b->m.here, 0, LEN);
+	if (!EXPECT_EQ(t, kfi_read(s->ep, b->m.here, LEN, NULL, 0, b->in.addr, b->in.key, ctx(4)),
 		       0) ||
 	    !ep_completed(t, s->tx, ctx(4), FETCHED, NULL))
 		return false;
-	return EXPECT(t, pattern_is(b->here, LEN, shift), "other bytes were read");
+	return EXPECT(t, pattern_is(b->m.here, LEN, shift), "other bytes were read");
 }
 
 /* A message of the active side's that invalidates @key. */
@@ -177,7 +163,7 @@ static ssize_t send_invalidating(struct bound *b, u64 key, u64 flags)
 		.data = key,
 	};
 
-	return kfi_sendmsg(b->p->side[0].ep, &msg, KFI_INVALIDATE | flags);
+	return kfi_sendmsg(b->m.p->side[0].ep, &msg, KFI_INVALIDATE | flags);
 }
 
 /*
@@ -194,15 +180,15 @@ void ep_regions_case(struct kfi_test *t)
 
 	if (!b)
 		goto out;
-	prov_key = b->p->info->domain_attr->mr_mode & KFI_MR_PROV_KEY;
+	prov_key = b->m.p->info->domain_attr->mr_mode & KFI_MR_PROV_KEY;
 	for (i = 0; i < ARRAY_SIZE(keys) && !t->failures; i++) {
 		bool invalidates = i % 3 == 1;
-		struct ep_side *s = b->p->side;
+		struct ep_side *s = b->m.p->side;
 
 		if (!bind(t, b, KFI_REMOTE_WRITE | KFI_REMOTE_READ) || !tell(t, b, i % HOWS) ||
 		    !use(t, b, i))
 			break;
-		EXPECT_EQ(t, kfi_mr_enable(b->mr), -KFI_EOPBADSTATE);
+		EXPECT_EQ(t, kfi_mr_enable(b->m.mr), -KFI_EOPBADSTATE);
 		/* A peer that is late doesn't get at the next one, unless the key was asked for. */
 		keys[i] = b->in.key;
 		for (j = 0; prov_key && j < i; j++)
@@ -216,13 +202,13 @@ void ep_regions_case(struct kfi_test *t)
 			EXPECT_EQ(t, entry.data, b->in.key);
 			EXPECT_EQ(t, entry.len, sizeof(b->out));
 		}
-		EXPECT_EQ(t, kfi_close(&b->mr->fid), 0);
-		b->mr = NULL;
+		EXPECT_EQ(t, kfi_close(&b->m.mr->fid), 0);
+		b->m.mr = NULL;
 	}
 	if (!t->failures) {
 		EXPECT_EQ(t, send_invalidating(b, 1, KFI_REMOTE_CQ_DATA), -KFI_EBADFLAGS);
-		ep_nothing(t, b->p->side[0].tx);
-		ep_nothing(t, b->p->side[1].tx);
+		ep_nothing(t, b->m.p->side[0].tx);
+		ep_nothing(t, b->m.p->side[1].tx);
 	}
 out:
 	bound_close(t, b);
@@ -240,21 +226,21 @@ void ep_regions_refused_case(struct kfi_test *t)
 
 		if (!b || !bind(t, b, access) || !tell(t, b, MORE))
 			goto next;
-		s = b->p->side;
-		memset(b->here, 0x77, LEN);
+		s = b->m.p->side;
+		memset(b->m.here, 0x77, LEN);
 		if (i == 0) {
 			EXPECT_EQ(t, kfi_recv(s[1].ep, &b->out, sizeof(b->out), NULL, 0, ctx(6)), 0);
 			EXPECT_EQ(t, send_invalidating(b, b->in.key, 0), 0);
 			ep_completed(t, s[0].tx, ctx(5), SENT, NULL);
 		} else if (i == 1) {
-			EXPECT_EQ(t, kfi_close(&b->mr->fid), 0);
-			b->mr = NULL;
+			EXPECT_EQ(t, kfi_close(&b->m.mr->fid), 0);
+			b->m.mr = NULL;
 		}
 		/* In the third round the key was never given out; in the last one a byte is beyond the end. */
-		EXPECT_EQ(t, kfi_write(s[0].ep, b->here, 64, NULL, 0, b->in.addr + (i == 4 ? LEN - 63 : 0),
+		EXPECT_EQ(t, kfi_write(s[0].ep, b->m.here, 64, NULL, 0, b->in.addr + (i == 4 ? LEN - 63 : 0),
 				       i == 2 ? b->in.key ^ NO_KEY : b->in.key, ctx(3)), 0);
 		ep_refused(t, &s[0], s[0].ep, ctx(3));
-		EXPECT(t, !memchr_inv(b->there, 0, LEN), "the peer's bytes changed");
+		EXPECT(t, !memchr_inv(b->m.there, 0, LEN), "the peer's bytes changed");
 next:
 		bound_close(t, b);
 	}
@@ -271,7 +257,7 @@ void ep_regions_ends_case(struct kfi_test *t)
 
 		if (!b)
 			goto next;
-		s = &b->p->side[1];
+		s = &b->m.p->side[1];
 		if (i >= 4) {
 			/* Shut down before it is enabled. */
 			EXPECT_EQ(t, kfi_shutdown(s->ep, 0), 0);
@@ -282,23 +268,23 @@ void ep_regions_ends_case(struct kfi_test *t)
 		case 0:
 			break;
 		case 1:
-			EXPECT_EQ(t, kfi_mr_enable(b->mr), 0);
+			EXPECT_EQ(t, kfi_mr_enable(b->m.mr), 0);
 			break;
 		case 2:
-			EXPECT_EQ(t, kfi_mr_enable_more(b->mr), 0);
+			EXPECT_EQ(t, kfi_mr_enable_more(b->m.mr), 0);
 			break;
 		case 3:
-			EXPECT_EQ(t, kfi_mr_enable_more(b->mr), 0);
+			EXPECT_EQ(t, kfi_mr_enable_more(b->m.mr), 0);
 			EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
 			s->ep = NULL;
 			break;
 		case 4:
-			kfi_mr_enable(b->mr);
+			kfi_mr_enable(b->m.mr);
 			break;
 		default:
 			EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
 			s->ep = NULL;
-			kfi_mr_enable(b->mr);
+			kfi_mr_enable(b->m.mr);
 		}
 next:
 		bound_close(t, b);
