@@ -6,6 +6,7 @@
 use crate::{
     command::Command,
     keys::{
+        Call,
         Key,
         KeyedBuffer, //
     },
@@ -25,6 +26,8 @@ const PATIENCE: u32 = 15_000;
 /// A connection for commands one at a time.
 pub(crate) struct Channel {
     transport: Transport,
+    /// By which data are registered.
+    call: Call,
     /// Unless it is lost, and the connection with it.
     capsule: Option<Capsule>,
     id: u16,
@@ -32,9 +35,10 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// May sleep.
-    pub(crate) fn new(transport: Transport) -> Result<Self> {
+    pub(crate) fn new(transport: Transport, call: Call) -> Result<Self> {
         Ok(Self {
             transport,
+            call,
             capsule: Some(Capsule::new(0, 0)?),
             id: 0,
         })
@@ -87,7 +91,7 @@ impl Channel {
         buffer: KVec<u8>,
         access: Access,
     ) -> Result<(Response, KVec<u8>)> {
-        let (keyed, key): (_, Key) = KeyedBuffer::new(&self.transport, buffer, access)?;
+        let (keyed, key): (_, Key) = KeyedBuffer::new(&self.transport, self.call, buffer, access)?;
         let response = self.execute(what, command.with_key(Some(key)));
         // In any case, and before it is known what has come of it.
         let buffer = keyed.close()?;

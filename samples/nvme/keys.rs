@@ -18,7 +18,8 @@ use kfabric::consumer::{
     Buffer,
     Errno,
     Formed,
-    Mr, //
+    Mr,
+    Segments, //
 };
 
 /// What a command says of its data: where they are for the target, and the key.
@@ -74,7 +75,7 @@ unsafe impl BioVecs for Pages {
     }
 }
 
-/// By which call the memory of I/O requests is registered.
+/// By which call memory is registered: that of I/O requests, and, but for pages, that of other commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Reg,
@@ -190,22 +191,46 @@ impl KeyedIo {
 }
 
 /// A buffer that a target can reach by a key.
-pub(crate) struct KeyedBuffer<B: Buffer>(Mr<B>);
+pub(crate) enum KeyedBuffer<B: Buffer> {
+    One(Mr<B>),
+    List(Mr<Segments<B>>),
+}
 
 impl<B: Buffer> KeyedBuffer<B> {
-    /// Lets the target in. May sleep.
+    /// Lets the target in. A buffer has no pages to be listed: by the calls for these it is registered as by
+    /// `kfi_mr_reg()`. May sleep.
     pub(crate) fn new(
         transport: &Transport,
+        call: Call,
         buffer: B,
         access: Access,
     ) -> Result<(Self, Key), Errno> {
-        let mr = transport.domain().reg(buffer, access)?;
-        let key = Key::of(&mr, transport)?;
-        Ok((Self(mr), key))
+        let domain = transport.domain();
+        let (keyed, key) = match call {
+            Call::Regv => {
+                let mut one = KVec::with_capacity(1, GFP_KERNEL)?;
+                one.push(buffer, GFP_KERNEL)?;
+                let mr = domain.regv(Segments::new(one), access)?;
+                let key = Key::of(&mr, transport)?;
+                (Self::List(mr), key)
+            }
+            _ => {
+                let mr = match call {
+                    Call::Regattr => domain.regattr(buffer, access, None)?,
+                    _ => domain.reg(buffer, access)?,
+                };
+                let key = Key::of(&mr, transport)?;
+                (Self::One(mr), key)
+            }
+        };
+        Ok((keyed, key))
     }
 
     /// Ends the key, and gives back the buffer. May sleep.
     pub(crate) fn close(self) -> Result<B> {
-        Ok(self.0.close()?)
+        match self {
+            Self::One(mr) => Ok(mr.close()?),
+            Self::List(mr) => mr.close()?.into_inner().pop().ok_or(EIO),
+        }
     }
 }

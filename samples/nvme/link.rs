@@ -99,13 +99,9 @@ pub(crate) struct Admin {
 impl Admin {
     /// Sleeps.
     fn connect(way: &Way, options: &Options) -> Result<Self> {
-        let mut channel = Channel::new(Transport::connect(
-            way,
-            0,
-            ADMIN_ENTRIES,
-            0,
-            None::<KBox<Reader>>,
-        )?)?;
+        let transport =
+            Transport::connect(way, 0, ADMIN_ENTRIES, 0, None::<KBox<Reader>>)?;
+        let mut channel = Channel::new(transport, options.register)?;
         let connect = Command::connect(0, ADMIN_ENTRIES - 1, options.keep_alive);
         let data = connect_data(
             &options.host_id.0,
@@ -180,7 +176,7 @@ impl Admin {
         let inlet = Arc::pin_init(Inlet::new(), GFP_KERNEL)?;
         let reader = KBox::new(Reader(inlet.clone()), GFP_KERNEL)?;
         let transport = Transport::connect(way, number, entries, self.controller, Some(reader))?;
-        let mut channel = Channel::new(transport)?;
+        let mut channel = Channel::new(transport, options.register)?;
         let data = connect_data(
             &options.host_id.0,
             self.controller,

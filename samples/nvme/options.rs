@@ -77,7 +77,7 @@ pub(crate) struct Options {
     pub(crate) timeout: u32,
     /// How many bytes of data may come right behind a command, if the target takes so many.
     pub(crate) in_capsule: u16,
-    /// How the memory of I/O is registered.
+    /// How memory is registered.
     pub(crate) register: Call,
 }
 

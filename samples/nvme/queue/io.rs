@@ -144,7 +144,9 @@ impl IoQueue {
         let keyed = data
             .extend_from_slice(&range, GFP_KERNEL)
             .map_err(|_| Errno::ENOMEM)
-            .and_then(|()| KeyedBuffer::new(&self.transport, data, Access::REMOTE_READ));
+            .and_then(|()| {
+                KeyedBuffer::new(&self.transport, self.memory.call, data, Access::REMOTE_READ)
+            });
         match keyed {
             Ok((keyed, key)) => Ok(Prepared {
                 io: Io::Range(keyed, request),

@@ -19,7 +19,7 @@ if [ -n "$KFI_SOAK" ]; then
 fi
 seen="$disk $behind"
 calls="reg regv regbv regsgl regattr"
-names="connect limits sizes data random together flush discard zeroes ext4 xfs swap again $calls capsule idle
+names="connect limits sizes data random together flush discard zeroes partitions ext4 xfs swap again $calls capsule idle
 	namespace grown full wrong_nqn wrong_host wrong_port rogue ways held disturbed given_up unload removal"
 dir=$(mktemp -d) || exit
 
@@ -112,6 +112,27 @@ zeroed()
 		cp "$dir/a" "$dir/c" && copy if=/dev/zero of="$dir/c" bs=1M seek=1 count=1 conv=notrunc &&
 		same $((4 << 20)) "$dir/b" "$dir/c"
 }
+
+# Two partitions, of which the first gets a file system that blkid knows, and both keep to themselves. The table goes
+# again.
+partitions()
+{
+	printf 'label: dos\n2048,131072,83\n133120,,83\n' >"$dir/table"
+	quiet sfdisk $disk <"$dir/table" && wait_for 10 test -b ${disk}p2 && in_partitions
+	_result=$?
+	copy if=/dev/zero of=$disk bs=1M count=1 oflag=direct && quiet blockdev --rereadpt $disk &&
+		wait_for 10 not test -b ${disk}p1 && return $_result
+}
+in_partitions()
+{
+	[ "$(cat /sys/block/kfi_nvme0n1/kfi_nvme0n1p1/size)" = 131072 ] &&
+		quiet mke2fs -q -F -t ext4 -L first ${disk}p1 && copy if="$dir/a" of=${disk}p2 bs=64k oflag=direct &&
+		[ "$(blkid -o value -s LABEL -s TYPE ${disk}p1 | xargs)" = "first ext4" ] &&
+		[ "$(blkid -o value -s PTTYPE $disk)" = dos ] && quiet e2fsck -f -n ${disk}p1 &&
+		forget && same $((4 << 20)) "$dir/a" ${disk}p2 &&
+		copy if=$behind of="$dir/b" bs=1M skip=65 count=4 iflag=direct && same $((4 << 20)) "$dir/a" "$dir/b"
+}
+not() { ! "$@"; }
 
 make_ext4() { mke2fs -q -F -t ext4 $disk; }
 check_ext4() { e2fsck -f -n $disk; }
@@ -508,6 +529,11 @@ has_file_system()
 {
 	grep -q "$1\$" /proc/filesystems && command -v "$2" >/dev/null && command -v "$3" >/dev/null
 }
+if has_file_system ext4 mke2fs e2fsck && command -v sfdisk >/dev/null && command -v blkid >/dev/null; then
+	check nvme.partitions partitions
+else
+	skip nvme.partitions "no sfdisk, blkid or ext4"
+fi
 if has_file_system ext4 mke2fs e2fsck; then
 	check nvme.ext4 mounted ext4
 else
