@@ -69,6 +69,12 @@ struct kfi_closing {
  *	@done is called. Any context. Where the region isn't one, @done is called at once. kfi_close() of the
  *	domain waits until those that were called have returned, and so isn't for them to call; and so does the
  *	unloading of the module that they are in. Behind the end of tables of older providers.
+ * @close_now: Close a region, if there is nothing to be waited for: it is bound to an endpoint, whose peer has ended
+ *	its key, and that is all that it takes there. Any context; for who is told of that, in a handler.
+ *	Returns 0: closed, as by kfi_close(); or, with the region open, to be closed by one of the others,
+ *	-KFI_EAGAIN (there is something to be waited for), or
+ *	-KFI_EINVAL (@mr isn't a region of this provider).
+ *	Behind the end of tables of older providers.
  */
 struct kfi_batch_ops {
 	size_t	size;
@@ -77,6 +83,7 @@ struct kfi_batch_ops {
 				int *errs);
 	int	(*close_many)(struct kfid_mr *const *mrs, size_t count, int *errs);
 	void	(*close_later)(struct kfid_mr *mr, struct kfi_closing *closing);
+	int	(*close_now)(struct kfid_mr *mr);
 };
 
 #endif /* _KFI_BATCH_EXT_H_ */

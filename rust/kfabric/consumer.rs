@@ -103,6 +103,7 @@ mod mode;
 mod mr;
 mod msg_ep;
 mod name;
+mod now;
 mod pages;
 mod pep;
 mod pieces;

@@ -20,6 +20,7 @@ use core::mem::ManuallyDrop;
 
 use crate::{
     completion::Done,
+    device::Device,
     lend::{
         Lender,
         Loan, //
@@ -155,8 +156,7 @@ impl Fate {
     }
 
     /// Whether the region has been invalidated, and that is this fence.
-    fn is_free_by(&self, fence: Fence, mr: &ValidMr) -> bool {
-        let device = mr.pd().device();
+    fn is_free_by(&self, fence: Fence, device: &Device) -> bool {
         (self.is_invalidated_by_peer() && fence.trusts_peer_on(device))
             || (self.is_invalidated() && fence.invalidates_on(device))
     }
@@ -303,6 +303,32 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
 }
 
 impl<L: DmaList> LentMr<L> {
+    /// Whether the device has registered it, and it has been invalidated since, which is this fence. Any context.
+    pub fn is_free_by(&self, fence: Fence) -> bool {
+        self.posted
+            && self.fate.state.load(Acquire) == VALID
+            && self.fate.is_free_by(fence, self.lender.get().pd().device())
+    }
+
+    /// The device region, if it [is free](Self::is_free_by) by this fence: what [`settle`](Self::settle) would say,
+    /// but it hasn't to be waited for. Any context.
+    pub fn into_free(self, fence: Fence) -> Result<FastMr, Self> {
+        if !self.is_free_by(fence) {
+            return Err(self);
+        }
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped nor used again, so each is taken once.
+        let lender = unsafe {
+            core::ptr::drop_in_place(&mut this.fate);
+            ManuallyDrop::take(&mut this.lender)
+        };
+        // SAFETY: The device has carried out the registration, as was seen. So its request has ended, and its loan
+        // is back.
+        let mr = unsafe { lender.take_back().into_valid() };
+        // SAFETY: It is free by the fence.
+        Ok(unsafe { free(mr, fence) })
+    }
+
     /// Says what has become of it; with a fence that trusts a peer's invalidation, it may be free by one.
     /// Sleeps until all its requests have ended, for whose queue pair to end, if need be, the caller is
     /// to see.
@@ -314,14 +340,9 @@ impl<L: DmaList> LentMr<L> {
         // SAFETY: `this` is never dropped, so nobody else drops its fate.
         unsafe { core::ptr::drop_in_place(&mut this.fate) };
         match settled {
-            Settled::Valid(mr) if fate.is_free_by(fence, &mr) => {
-                let access = mr.access();
-                // SAFETY: The device has said that it is invalid, which is a fence there.
-                let mut mr = unsafe { mr.into_free() };
-                if fence.keeps_rights() {
-                    mr.keep_rights(access);
-                }
-                Settled::Free(mr)
+            Settled::Valid(mr) if fate.is_free_by(fence, mr.pd().device()) => {
+                // SAFETY: As was just asked.
+                Settled::Free(unsafe { free(mr, fence) })
             }
             settled => settled,
         }
@@ -355,6 +376,21 @@ impl<L: DmaList> LentMr<L> {
             },
         }
     }
+}
+
+/// The region is free.
+///
+/// # Safety
+///
+/// The device must have said that it is invalid, and that be this fence there.
+unsafe fn free(mr: ValidMr, fence: Fence) -> FastMr {
+    let access = mr.access();
+    // SAFETY: By the requirements of this function.
+    let mut mr = unsafe { mr.into_free() };
+    if fence.keeps_rights() {
+        mr.keep_rights(access);
+    }
+    mr
 }
 
 impl<L: DmaList> Drop for LentMr<L> {

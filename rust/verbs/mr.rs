@@ -184,6 +184,20 @@ impl provider::Mr for Mr {
         released
     }
 
+    fn close_now(&mut self) -> bool {
+        let State::Open(region) = &mut self.state else {
+            return false;
+        };
+        let closed = match self.link.gate().enter() {
+            Some(inside) => region.release_now(inside.get()),
+            None => false,
+        };
+        if closed {
+            self.state = State::Idle;
+        }
+        closed
+    }
+
     fn as_any(&mut self) -> &mut dyn Any {
         self
     }

@@ -11,6 +11,8 @@
 mod count;
 pub(crate) mod figures;
 mod idle;
+mod inlet;
+mod let_in;
 mod lines;
 mod reserve;
 mod reserved;
@@ -18,6 +20,7 @@ pub(crate) mod size;
 
 use self::{
     count::Count,
+    inlet::Inlet,
     lines::Lines,
     reserve::Reserve,
     size::Size, //
@@ -61,6 +64,8 @@ pub(crate) struct Pool {
     queue: Arc<OwnedQueue>,
     #[pin]
     state: Mutex<State>,
+    #[pin]
+    inlet: Inlet,
     /// A period is over, and what was idle is not yet given back.
     due: Atomic<bool>,
     count: Count,
@@ -118,12 +123,14 @@ impl Pool {
     /// An empty pool. Nothing is made before it is wanted. May sleep.
     pub(crate) fn new(pd: Arc<Pd>, max_pages: u32, queue: Arc<OwnedQueue>) -> Result<Arc<Self>> {
         let lines = Lines::new(max_pages, u64::from(params::pool_pages()));
+        let inlet = Inlet::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 pd,
                 max_pages,
                 queue,
                 state <- new_mutex!(State { lines, reserve: None, period: None }),
+                inlet <- inlet,
                 due: Atomic::new(false),
                 count: Count::new(),
                 work <- kernel::new_work!("kfi_verbs::Pool::work"),
@@ -136,13 +143,15 @@ impl Pool {
     /// A region of at least this many pages, which may have these rights. May sleep.
     pub(crate) fn take(self: &Arc<Self>, pages: u32, access: AccessFlags) -> Result<FastMr> {
         let size = Size::of(pages).ok_or(E2BIG)?;
-        let (mr, low) = {
+        let (too_many, mr, low) = {
             let mut state = self.state.lock();
             (
+                self.let_in(&mut state),
                 state.next(size, access, Lines::take),
                 state.lines.is_low(size),
             )
         };
+        drop(too_many);
         if low {
             // Already queued is as good.
             let _ = self.queue.enqueue(self.clone());
@@ -259,7 +268,8 @@ impl Pool {
     /// Deregisters all that is kept ready. Sleeps.
     fn empty(&self) {
         loop {
-            let Some(mr) = self.state.lock().lines.any() else {
+            let next = self.state.lock().lines.any();
+            let Some(mr) = next.or_else(|| self.inlet.take()) else {
                 return;
             };
             drop(mr);

@@ -8,6 +8,7 @@
 mod at_once;
 mod enable;
 mod lent;
+mod now;
 
 pub(crate) use self::at_once::One;
 

@@ -134,7 +134,7 @@ impl Call {
 /// The pages of an I/O request, which a target can reach by a key.
 ///
 /// The request can't end before the key has: closing the region is what gives it back.
-pub(crate) struct KeyedIo(Mr<Formed<Pages>>);
+pub(crate) struct KeyedIo(Mr<Formed<Pages>>, Call);
 
 /// A request that could not be registered, and its list.
 pub(crate) struct NotKeyed {
@@ -172,7 +172,7 @@ impl KeyedIo {
         };
         match call.register(transport, pages, access) {
             Ok(mr) => match Key::of(&mr, transport) {
-                Ok(key) => Ok((Self(mr), key)),
+                Ok(key) => Ok((Self(mr, call), key)),
                 Err(errno) => Err(mr
                     .close()
                     .ok()
@@ -180,6 +180,20 @@ impl KeyedIo {
             },
             Err((errno, pages)) => Err(pages.map(|pages| refused(pages, errno))),
         }
+    }
+
+    /// As [`close`](Self::close), if the target has ended the key and nothing has to be waited for. Any context.
+    pub(crate) fn close_now(self) -> Result<(block::Request, block::Pieces), Self> {
+        // A scatterlist is unmapped where one may sleep.
+        if self.1 == Call::Regsgl {
+            return Err(self);
+        }
+        let Self(mr, call) = self;
+        let pages = mr.close_now();
+        let Pages { request, list } = pages
+            .map_err(|refused| Self(refused.into_inner(), call))?
+            .into_inner();
+        Ok((request, list))
     }
 
     /// Ends the key, and gives back the request and the list. If the device won't let go of the pages, the

@@ -99,8 +99,7 @@ pub(crate) struct Admin {
 impl Admin {
     /// Sleeps.
     fn connect(way: &Way, options: &Options) -> Result<Self> {
-        let transport =
-            Transport::connect(way, 0, ADMIN_ENTRIES, 0, None::<KBox<Reader>>)?;
+        let transport = Transport::connect(way, 0, ADMIN_ENTRIES, 0, None::<KBox<Reader>>)?;
         let mut channel = Channel::new(transport, options.register)?;
         let connect = Command::connect(0, ADMIN_ENTRIES - 1, options.keep_alive);
         let data = connect_data(

@@ -5,8 +5,8 @@
 //! A command has a place in it, which is its request's tag, and part of its id. It has ended when its capsule was sent and the
 //! response is there, whichever comes first; then its key is ended, and then its request.
 //!
-//! What comes is taken where it comes, in softirq mostly ([`IoQueue::take`]). What has no keys ends there; the
-//! others are left to a work item, which may sleep. Lock order: the places are a leaf.
+//! What comes is taken where it comes, in softirq mostly ([`IoQueue::take`]). What has no keys ends there, and so
+//! does what has one that the target has ended; the others are left to a work item, which may sleep. Lock order: the places are a leaf.
 
 mod inlet;
 mod io;
@@ -224,8 +224,13 @@ impl IoQueue {
         let Some((io, status)) = self.places.with(|places| places.over(number)) else {
             return;
         };
-        match io.without_keys() {
-            Ok(request) => request.end(status),
+        match io.at_once() {
+            Ok((request, list)) => {
+                if list.is_some() {
+                    self.places.with(|places| places.list(number, list));
+                }
+                request.end(status);
+            }
             Err(io) => {
                 self.places.with(|places| places.keep(number, io, status));
                 self.work();

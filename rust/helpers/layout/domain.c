@@ -79,10 +79,11 @@ SLOT(kfi_ops_mr, 4, regattr);
 SLOT(kfi_ops_mr, 5, regsgl);
 
 /* --- kfi_batch_ext.h ------------------------------------------------------------------------ */
-TABLE(kfi_batch_ops, 3);
+TABLE(kfi_batch_ops, 4);
 SLOT(kfi_batch_ops, 1, regattr_many);
 SLOT(kfi_batch_ops, 2, close_many);
 SLOT(kfi_batch_ops, 3, close_later);
+SLOT(kfi_batch_ops, 4, close_now);
 SIZE(kfi_closing, 24);
 FIELD(kfi_closing, done, 0);
 

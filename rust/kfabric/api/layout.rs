@@ -80,7 +80,7 @@ layout!(kfi_mr_raw_attr: 32; flags = 0, base_addr = 8, raw_key = 16, key_size = 
 layout!(kfi_mr_map_raw: 40; flags = 0, base_addr = 8, raw_key = 16, key_size = 24, key = 32);
 layout!(kfi_rma_iov: 24; addr = 0, len = 8, key = 16);
 table!(kfi_raw_ops: resolve);
-table!(kfi_batch_ops: regattr_many, close_many, close_later);
+table!(kfi_batch_ops: regattr_many, close_many, close_later, close_now);
 table!(kfi_reserve_ops: reserve);
 table!(kfi_dma_ops: map_sg, unmap_sg, sync_sg_for_cpu, sync_sg_for_device);
 

@@ -156,6 +156,20 @@ impl<T: Raw, P, L> Handle<T, P, L> {
         })
     }
 
+    /// What the object could use, after it was closed. Any context, as long as others have what it was opened in.
+    ///
+    /// # Safety
+    ///
+    /// It was; nobody else uses the object.
+    pub(super) unsafe fn into_lent(self) -> L {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: Both were there by the invariant of this type; `this` is never dropped nor used again.
+        unsafe {
+            ManuallyDrop::drop(&mut this.parent);
+            ManuallyDrop::take(&mut this.lent)
+        }
+    }
+
     /// Closes the object, unless it is closed. May sleep.
     ///
     /// # Errors

@@ -123,6 +123,16 @@ impl<B: Backing> Mr<B> {
         unsafe { self.0.closed(closed) }.map_err(|error| error.map(Self))
     }
 
+    /// The memory, after the region was closed. Any context, as long as others have the domain.
+    ///
+    /// # Safety
+    ///
+    /// It was.
+    pub(super) unsafe fn into_memory(self) -> B {
+        // SAFETY: By the requirements of this function; nobody else has the handle.
+        unsafe { self.0.into_lent() }
+    }
+
     /// `kfi_mr_key()`: returns the key that a peer needs; `u64::MAX` as long as there is none. In a
     /// domain that an event queue is [bound](Domain::bind) to, there is one when the queue says so.
     /// Any context.

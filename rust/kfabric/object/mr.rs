@@ -17,6 +17,7 @@ mod kit;
 pub(crate) mod later;
 mod local;
 pub(crate) mod many;
+pub(crate) mod now;
 mod open;
 mod ops;
 mod public;

@@ -183,6 +183,19 @@ impl<T: Child> Place<T> {
         }
     }
 
+    /// As [`leave`](Leave::leave); `None`, with nothing done, if that would have to wait for who ends the
+    /// object. Any context.
+    ///
+    /// # Safety
+    ///
+    /// Called when it has not been left.
+    pub(super) unsafe fn try_leave(&self) -> Option<Left<T>> {
+        // SAFETY: By the invariant, it is in there.
+        let left = unsafe { self.parent().roster().try_leave(self.part, &self.entry) };
+        // INVARIANT: What was counted for `self` is for this one now.
+        left.then(|| Left(self.parent))
+    }
+
     /// The object whose child it is the place of.
     fn parent(&self) -> &Obj<T::Parent> {
         // SAFETY: Open by the invariant.

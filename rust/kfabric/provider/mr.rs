@@ -67,6 +67,12 @@ pub trait Mr: Any + Send + Sync {
     /// `EIO` if the device would not let go of the region: its memory must never be freed then.
     fn close(&mut self) -> Result<(), Refusal>;
 
+    /// As [`close`](Self::close), of a region that is enabled, if there is nothing to be waited for; returns
+    /// whether it was closed. If it wasn't, `close` is called next, or this again. Any context.
+    fn close_now(&mut self) -> bool {
+        false
+    }
+
     /// `self` as [`Any`], for the provider's domain that gets several. Any context.
     fn as_any(&mut self) -> &mut dyn Any;
 }

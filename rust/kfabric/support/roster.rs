@@ -169,6 +169,22 @@ impl Roster {
         });
     }
 
+    /// As [`leave`](Self::leave), unless it is being ended; returns whether it has left. Any context.
+    ///
+    /// # Safety
+    ///
+    /// The entry has joined this part of this roster, and not left it.
+    pub(crate) unsafe fn try_leave(&self, part: PartOf, entry: &Entry) -> bool {
+        self.part(part).lists.with(|lists| {
+            let leaves = !ptr::eq(lists.now, entry);
+            if leaves {
+                // SAFETY: In a list of this part, whose lock is held.
+                unsafe { entry.node.unlink() };
+            }
+            leaves
+        })
+    }
+
     /// Says what is open, if there is something. Any context.
     pub(crate) fn why_busy(&self) -> Option<&'static CStr> {
         self.parts.iter().find_map(|part| {

@@ -64,16 +64,26 @@ impl Inner {
     /// Sees to it that the registration of a region ends, and returns what its fence is then, if it is `fence`
     /// otherwise. Sleeps until it has, or the endpoint is over.
     pub(crate) fn settle(&self, mr: &LentMr<Memory>, fence: Fence) -> Fence {
-        self.conn.fates().remove(mr.fate());
+        self.forget(mr);
         if !self.await_end(mr, params::wr_timeout()) {
             // Nothing else tells: neither of the registration, nor that there is no connection any more.
             self.conn.shut_down();
             self.end();
         }
+        self.fence(mr, fence)
+    }
+
+    /// What the fence of a region is whose registration has ended, if it is `fence` otherwise. Any context.
+    pub(crate) fn fence(&self, mr: &LentMr<Memory>, fence: Fence) -> Fence {
         match self.gate.enter() {
             Some(inside) => inside.get().fence(mr.fate(), fence),
             None => fence,
         }
+    }
+
+    /// The region isn't looked for any more. Any context.
+    pub(crate) fn forget(&self, mr: &LentMr<Memory>) {
+        self.conn.fates().remove(mr.fate());
     }
 
     /// Waits until the registration of a region has ended, for about so many seconds at most, and returns

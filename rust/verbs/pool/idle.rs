@@ -66,7 +66,13 @@ impl Pool {
 
     /// A period is over.
     fn give_back_idle(self: &Arc<Self>) {
-        self.state.lock().lines.age();
+        let too_many = {
+            let mut state = self.state.lock();
+            let too_many = self.let_in(&mut state);
+            state.lines.age();
+            too_many
+        };
+        drop(too_many);
         loop {
             let Some(mr) = self.state.lock().lines.surplus() else {
                 break;

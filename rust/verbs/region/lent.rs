@@ -22,7 +22,10 @@ use rdma::{
         LentMr,
         Settled, //
     },
-    mr::Fence,
+    mr::{
+        FastMr,
+        Fence, //
+    },
     sg::Memory, //
 };
 
@@ -77,6 +80,29 @@ impl Lent {
     /// Whether it isn't being registered just now. Any context.
     pub(super) fn is_settled(&self) -> bool {
         self.mr.is_settled()
+    }
+
+    /// The fence by which it is free already, if it is `fence` otherwise; `None` if it isn't free. Any context.
+    pub(super) fn free_by(&self, fence: Fence) -> Option<Fence> {
+        let inside = self.endpoint.as_ref()?.enter()?;
+        let part = inside.part();
+        let fence = part.as_deref().and_then(inner)?.fence(&self.mr, fence);
+        self.mr.is_free_by(fence).then_some(fence)
+    }
+
+    /// The device region, if that is [free](Self::free_by) by this fence. Any context.
+    pub(super) fn into_free(self, fence: Fence) -> Result<FastMr, Self> {
+        if !self.mr.is_free_by(fence) {
+            return Err(self);
+        }
+        if let Some(inside) = self.endpoint.as_ref().and_then(|endpoint| endpoint.enter()) {
+            let part = inside.part();
+            if let Some(inner) = part.as_deref().and_then(inner) {
+                inner.forget(&self.mr);
+            }
+        }
+        let Self { mr, endpoint } = self;
+        mr.into_free(fence).map_err(|mr| Self { mr, endpoint })
     }
 
     /// What has become of it. Sleeps until its registration has ended.

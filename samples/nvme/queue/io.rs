@@ -45,10 +45,15 @@ pub(super) enum Io {
 }
 
 impl Io {
-    /// The request of what the target has no key to, which can end at once. Any context.
-    pub(super) fn without_keys(self) -> Result<block::Request, Self> {
+    /// The request, if it can end at once, for the target has no key, or none any more; and the list of its
+    /// memory. Any context.
+    pub(super) fn at_once(self) -> Result<(block::Request, Option<Pieces>), Self> {
         match self {
-            Self::Bare(request) => Ok(request),
+            Self::Bare(request) => Ok((request, None)),
+            Self::Data(keyed) => match keyed.close_now() {
+                Ok((request, list)) => Ok((request, Some(list))),
+                Err(keyed) => Err(Self::Data(keyed)),
+            },
             keyed => Err(keyed),
         }
     }

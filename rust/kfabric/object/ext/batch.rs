@@ -12,7 +12,8 @@ use crate::{
             many::{
                 self,
                 Answers, //
-            }, //
+            },
+            now, //
         }, //
     },
     support::{
@@ -48,6 +49,7 @@ pub(crate) static OPS: Table<kfi_batch_ops> = Table(kfi_batch_ops {
     regattr_many: Some(regattr_many),
     close_many: Some(close_many),
     close_later: Some(close_later),
+    close_now: Some(close_now),
 });
 
 /// The slot `regattr_many`. Sleeps until the device is done.
@@ -127,4 +129,19 @@ unsafe extern "C" fn close_many(mrs: *const *mut kfid_mr, count: usize, errs: *m
 unsafe extern "C" fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
     // SAFETY: By the requirements of this function.
     unsafe { later::close_later(mr, closing) };
+}
+
+/// The slot `close_now`. Any context.
+///
+/// # Safety
+///
+/// As the C API demands: the region is null or open, and nobody else uses it.
+unsafe extern "C" fn close_now(mr: *mut kfid_mr) -> c_int {
+    // SAFETY: By the requirements of this function.
+    match unsafe { now::close(mr) } {
+        Ok(true) => 0,
+        // Nothing is wrong.
+        Ok(false) => Errno::EAGAIN.to_c(),
+        Err(refusal) => refusal.report(),
+    }
 }

@@ -178,7 +178,7 @@ struct Settled {
 
 impl MrObject {
     /// Sees to it that nobody takes it down any more. Any context.
-    fn untie(&self, inner: &Inner) {
+    pub(super) fn untie(&self, inner: &Inner) {
         if let Some(ties) = inner.state.endpoint() {
             ties.untie(&self.tie);
         }

@@ -6,6 +6,7 @@
 //! Others wait for that, but for who may not sleep: who enables a region, or is told of it.
 
 use super::{
+    ranges::Ranges,
     Inner,
     MrObject, //
 };
@@ -89,6 +90,28 @@ impl MrObject {
         })
     }
 
+    /// Takes the region in hand, if it can be closed without waiting for anybody but its provider. Any context.
+    pub(super) fn hold_now(&self) -> Option<Held<'_>> {
+        self.inner.with(|inner| {
+            let waits = inner.held
+                || inner.state.check_enabled().is_err()
+                || inner.state.counter().is_some()
+                || inner.lease.is_some()
+                || self.eq().is_some()
+                // Whose memory can't be freed in any context.
+                || matches!(self.ranges, Ranges::Many(_));
+            if waits {
+                return None;
+            }
+            inner.held = true;
+            Some(Held {
+                object: self,
+                mr: inner.mr.take(),
+                keys: inner.keys.take(),
+            })
+        })
+    }
+
     /// As [`hold`](Self::hold), if it is enabled. Sleeps.
     ///
     /// # Errors
@@ -96,6 +119,18 @@ impl MrObject {
     /// - `EOPBADSTATE`: it isn't.
     pub(super) fn hold_enabled(&self) -> Result<Held<'_>, Refusal> {
         self.hold(|_| false, |inner| inner.state.check_enabled())
+    }
+}
+
+impl Held<'_> {
+    /// The region is closed: its provider has nothing any more. Any context.
+    pub(super) fn close(mut self) {
+        self.mr = None;
+        self.keys = None;
+        self.object.inner.with(|inner| {
+            self.object.untie(inner);
+            inner.state.end_close();
+        });
     }
 }
 

@@ -7,20 +7,20 @@
 
 use super::kit::Kit;
 use crate::{
+    new_irq_lock,
     object::domain::DomainObject,
     region::request::MrRequest,
     support::{
+        irqlock::IrqLock,
         line::Line,
         num::widen,
         refusal::Refusal, //
     }, //
 };
 use kernel::{
-    new_mutex,
     prelude::*,
     sync::{
         Arc,
-        Mutex,
         UniqueArc, //
     }, //
 };
@@ -32,7 +32,7 @@ pub(crate) struct Reserve {
     pages: usize,
     /// In the order in which they came back, so that no key is used again soon.
     #[pin]
-    kits: Mutex<Line<Kit>>,
+    kits: IrqLock<Line<Kit>>,
 }
 
 impl Reserve {
@@ -57,7 +57,7 @@ impl Reserve {
         }
         let reserve = pin_init!(Self {
             pages,
-            kits <- new_mutex!(kits),
+            kits <- new_irq_lock!(kits, c"kfabric_reserve"),
         });
         match place.pin_init_with(reserve) {
             Ok(reserve) => Ok(reserve.into()),
@@ -65,23 +65,23 @@ impl Reserve {
         }
     }
 
-    /// What a region can be made of, if it is one that was thought of. May sleep, but not for long.
+    /// What a region can be made of, if it is one that was thought of. Any context.
     fn take(&self, request: &MrRequest<'_>) -> Option<Kit> {
         let shape = request.shape();
         let fits = shape.pages() <= widen(self.pages)
             && request.source().count() <= self.pages
             && shape.gap().is_none();
         if fits {
-            self.kits.lock().pop()
+            self.kits.with(|kits| kits.pop())
         } else {
             None
         }
     }
 
-    /// Takes it back. May sleep, but not for long.
+    /// Takes it back. Any context.
     fn put(&self, kit: Kit) {
         // There is room for as many as there are.
-        let _ = self.kits.lock().push(kit);
+        let _ = self.kits.with(|kits| kits.push(kit));
     }
 }
 
@@ -98,12 +98,12 @@ fn of(domain: &DomainObject) -> Option<&Reserve> {
     domain.reserve()?.downcast_ref()
 }
 
-/// What a region can be made of, if the domain has a reserve for such. May sleep, but not for long.
+/// What a region can be made of, if the domain has a reserve for such. Any context.
 pub(super) fn take(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Kit> {
     of(domain)?.take(request)
 }
 
-/// Gives it back to the domain, if it came from there; else frees it. May sleep.
+/// Gives it back to the domain, if it came from there; else frees it, which may sleep.
 pub(super) fn put_back(domain: &DomainObject, kit: Kit) {
     match of(domain) {
         Some(reserve) if kit.reserved => reserve.put(kit),

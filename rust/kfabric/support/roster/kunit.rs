@@ -89,6 +89,11 @@ mod tests {
             unsafe { self.roster.leave(self.part, &self.entry) };
         }
 
+        fn try_leave(&self) -> bool {
+            // SAFETY: It has joined, and not left.
+            unsafe { self.roster.try_leave(self.part, &self.entry) }
+        }
+
         fn ended(&self) -> usize {
             self.ended.load(Relaxed)
         }
@@ -163,9 +168,22 @@ mod tests {
         while thing.ended() == 0 {
             fsleep(Delta::from_millis(1));
         }
-        thing.leave();
+        // Who may not wait doesn't leave, mostly: else it has been ended meanwhile.
+        if !thing.try_leave() {
+            thing.leave();
+        }
         assert!(thing.done.load(Acquire));
         assert_eq!(roster.why_busy(), None);
+        Ok(())
+    }
+
+    #[test]
+    fn who_is_not_ended_leaves_at_once() -> Result {
+        let roster = roster()?;
+        let thing = Thing::join(&roster, &ENDED, false)?;
+        assert!(thing.try_leave());
+        roster.end();
+        assert_eq!((thing.ended(), roster.why_busy()), (0, None));
         Ok(())
     }
 

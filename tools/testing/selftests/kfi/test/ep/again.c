@@ -7,6 +7,8 @@
 
 #include <rdma/ib_verbs.h>
 
+#include <kfi_batch_ext.h>
+
 #include "driver.h"
 
 #define ROUNDS		32
@@ -25,6 +27,7 @@ static void *ctx(unsigned long n)
 struct again {
 	struct ep_memory m;
 	struct kfi_verbs_dom_ops *verbs;
+	struct kfi_batch_ops *batch;
 	u64 key;
 	u64 base;
 	u64 got;
@@ -42,15 +45,18 @@ static struct again *again_open(struct kfi_test *t)
 {
 	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT, .rnr_delay = 655360 };
 	struct again *a = kzalloc_obj(*a);
-	void *ops;
+	void *ops, *batch;
 
 	if (!EXPECT(t, a, "no memory") || !ep_memory_open(t, &a->m, &wants, LEN) ||
 	    !EXPECT_EQ(t, kfi_open_ops(&a->m.p->side[1].domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops,
+				       NULL), 0) ||
+	    !EXPECT_EQ(t, kfi_open_ops(&a->m.p->side[1].domain->fid, KFI_BATCH_OPS_1, 0, &batch,
 				       NULL), 0)) {
 		again_close(t, a);
 		return NULL;
 	}
 	a->verbs = ops;
+	a->batch = batch;
 	return a;
 }
 
@@ -107,6 +113,24 @@ static void end(struct kfi_test *t, struct again *a)
 {
 	EXPECT_EQ(t, kfi_close(&a->m.mr->fid), 0);
 	a->m.mr = NULL;
+}
+
+/* The same, but where nobody may sleep; false, and it is open, if something has to be waited for. */
+static bool end_now(struct kfi_test *t, struct again *a)
+{
+	static DEFINE_SPINLOCK(lock);
+	unsigned long flags;
+	int ret;
+
+	spin_lock_irqsave(&lock, flags);
+	ret = a->batch->close_now(a->m.mr);
+	spin_unlock_irqrestore(&lock, flags);
+	if (ret) {
+		EXPECT_EQ(t, ret, -KFI_EAGAIN);
+		return false;
+	}
+	a->m.mr = NULL;
+	return true;
 }
 
 /* What else there is in the domain, from round DISTURBED on; or about the regions. */
@@ -168,7 +192,7 @@ static bool disturb(struct kfi_test *t, struct again *a, enum way way)
 }
 
 /* What the peer does before the region is closed: mostly it invalidates it, or another one, or nothing. */
-static bool ends(struct kfi_test *t, struct again *a, enum way way)
+static bool ends(struct kfi_test *t, struct again *a, bool now, enum way way)
 {
 	struct kfid_mr *mr = a->m.mr;
 	u64 key = a->key;
@@ -180,18 +204,22 @@ static bool ends(struct kfi_test *t, struct again *a, enum way way)
 		return false;
 	done = EXPECT_EQ(t, invalidate(a), 0) && invalidated(t, a);
 	if (way == WRONG) {
-		end(t, a);
+		if (!now || !end_now(t, a))
+			end(t, a);
 		a->m.mr = mr;
 		a->key = key;
 	}
 	return done;
 }
 
-/* Round after round, a device region comes again or it doesn't: its number is most of its key. */
-static void rounds(struct kfi_test *t, enum way way)
+/*
+ * Round after round, a device region comes again or it doesn't: its number is most of its key. Where it does,
+ * nothing had to be waited for to close the region, which can be done @now then.
+ */
+static void rounds(struct kfi_test *t, bool now, enum way way)
 {
 	u64 keys[ROUNDS], access[ROUNDS];
-	unsigned int i, j, again = 0;
+	unsigned int i, j, again = 0, at_once = 0;
 	struct again *a = again_open(t);
 
 	if (!a)
@@ -203,9 +231,15 @@ static void rounds(struct kfi_test *t, enum way way)
 		/* With a region open whose key the peer has. */
 		if (i == DISTURBED && !disturb(t, a, way))
 			break;
-		if (!ends(t, a, way))
+		/* There is something to be waited for. */
+		if (now)
+			EXPECT(t, !end_now(t, a), "closed while the peer has the key");
+		if (t->failures || !ends(t, a, now, way))
 			break;
-		end(t, a);
+		if (now && end_now(t, a))
+			at_once += i >= DISTURBED;
+		else
+			end(t, a);
 		keys[i] = a->key;
 		/* Those before were ended by other rules. */
 		for (j = DISTURBED; j < i; j++) {
@@ -216,10 +250,13 @@ static void rounds(struct kfi_test *t, enum way way)
 			EXPECT_EQ(t, access[j], access[i]);
 		}
 	}
-	if (way == ALONE || way == RIGHTS)
+	if (way == ALONE || way == RIGHTS) {
 		EXPECT(t, again, "no device region came again");
-	else
+		EXPECT(t, at_once || !now, "nothing was closed at once");
+	} else {
 		EXPECT_EQ(t, again, 0);
+		EXPECT_EQ(t, at_once, 0);
+	}
 	again_close(t, a);
 }
 
@@ -227,8 +264,10 @@ void driver_again_case(struct kfi_test *t)
 {
 	enum way way;
 
-	for (way = ALONE; way < WAYS && !t->failures; way++)
-		rounds(t, way);
+	for (way = ALONE; way < WAYS && !t->failures; way++) {
+		rounds(t, false, way);
+		rounds(t, true, way);
+	}
 }
 
 /* The peer goes on with a key that it has invalidated, when others have the device region, or nobody. */

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Closing a region where nobody may sleep, if there is nothing to be waited for.
+
+use super::{
+    kit::Kit,
+    reference::MrRef,
+    reserve,
+    MrObject, //
+};
+use crate::support::refusal::Refusal;
+use core::ptr::NonNull;
+use kfi_bindings::kfid_mr;
+
+/// Closes a region if there is nothing to be waited for, and returns whether it has: then no peer can reach the
+/// memory. If not, it is still open, for who may sleep to close it. Any context.
+///
+/// # Errors
+///
+/// - `EINVAL`: it isn't a region of this core.
+///
+/// # Safety
+///
+/// `mr` is null or an open object, that nobody else uses.
+pub(crate) unsafe fn close(mr: *mut kfid_mr) -> Result<bool, Refusal> {
+    // SAFETY: By the requirements of this function.
+    let object = unsafe { MrObject::from_fid(mr.cast()) }?;
+    let Some(mut held) = object.hold_now() else {
+        return Ok(false);
+    };
+    if !held.mr.as_mut().is_some_and(|mr| mr.close_now()) {
+        return Ok(false);
+    }
+    // SAFETY: Once: nobody else closes the region, and what is left to be closed has not left.
+    let Some(left) = (unsafe { object.place().try_leave() }) else {
+        // It is just being ended, by who waits for what is held.
+        return Ok(false);
+    };
+    let mr = held.mr.take();
+    held.close();
+    object.hide();
+    // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
+    let object = unsafe { MrRef::from_raw(NonNull::from(object)) };
+    if object.reserved {
+        reserve::put_back(left.parent(), Kit::of_closed(object, mr));
+    } else {
+        drop((mr, object));
+    }
+    drop(left);
+    Ok(true)
+}
