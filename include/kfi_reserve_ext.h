@@ -30,8 +30,9 @@
  * @size: Size of this table in bytes, as its provider was built.
  * @reserve: Reserve what @count regions of up to @pages pages each need, in as many segments at
  *	most. From then on such regions are made of what was reserved, whoever registers them, as
- *	long as fewer than @count of these are open. What was reserved is given back when the domain
- *	is closed.
+ *	long as fewer than @count of these are open; in a domain with KFI_MR_ENDPOINT only where the
+ *	task is freeing memory (PF_MEMALLOC), or no other memory could be had. What was reserved is
+ *	given back when the domain is closed.
  *	Process context; may sleep.
  *	Returns 0, or
  *	-KFI_EINVAL (@domain_fid isn't a domain of this provider, or @count or @pages is 0),

@@ -47,6 +47,7 @@ void kfi_helper_not_leak(const void *object);
 unsigned int kfi_helper_noio_save(void);
 void kfi_helper_noio_restore(unsigned int flags);
 bool kfi_helper_in_noio(void);
+bool kfi_helper_frees_memory(void);
 
 /* cache.c: memory for what there is of each region */
 enum kfi_helper_cache {

@@ -173,3 +173,9 @@ bool kfi_helper_in_noio(void)
 {
 	return current->flags & PF_MEMALLOC_NOIO;
 }
+
+/* Is the current task on its way to free memory, so that it may take what is left of it? Process context. */
+bool kfi_helper_frees_memory(void)
+{
+	return current->flags & PF_MEMALLOC;
+}

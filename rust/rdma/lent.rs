@@ -305,8 +305,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
 impl<L: DmaList> LentMr<L> {
     /// Whether the device has registered it, and it has been invalidated since, which is this fence. Any context.
     pub fn is_free_by(&self, fence: Fence) -> bool {
-        self.posted
-            && self.fate.state.load(Acquire) == VALID
+        self.fate.state.load(Acquire) == VALID
             && self.fate.is_free_by(fence, self.lender.get().pd().device())
     }
 

@@ -27,7 +27,8 @@ use crate::{
         LinkNumber,
         Memory,
         Owner, //
-    }, //
+    },
+    transport::MAX_PIECES, //
 };
 use block::TagSet;
 use control::Control;
@@ -59,9 +60,6 @@ use kfabric::{
     consumer::Errno,
     workqueue::OwnedQueue, //
 };
-
-/// Memory of a command is in no more pieces than this.
-const MAX_PIECES: usize = 256;
 
 /// A controller.
 #[pin_data]

@@ -39,6 +39,12 @@ use kfabric::consumer::{
 /// How long the target may take to accept a connection, in milliseconds.
 const PATIENCE: u32 = 10_000;
 
+/// For how many regions of a queue for I/O there is memory in any case.
+const RESERVED: usize = 4;
+
+/// In how many pieces the memory of a request is at most.
+pub(crate) const MAX_PIECES: usize = 256;
+
 /// What is sent or received.
 pub(crate) enum Tag {
     /// A command, by the place in its queue that it belongs to.
@@ -109,7 +115,7 @@ impl Way {
     ///
     /// # Errors
     ///
-    /// - `EHOSTUNREACH`: no device of this machine's leads there.
+    /// - `ENODATA`: no device of this machine's leads there.
     pub(crate) fn find(options: &Options) -> Result<Self> {
         let hints = Hints::new()?
             .prov_name(c"verbs")?
@@ -154,6 +160,12 @@ impl Transport {
         // Of its own: where nobody else can have a key, the target's invalidation of it is all that is needed to
         // end it, also where the device is software.
         let domain = Domain::open(&way.fabric, info)?;
+        if reader.is_some() {
+            // What frees memory by writing it to this disk mustn't wait for any.
+            if let Err(errno) = domain.reserve(RESERVED, way.max_pieces().min(MAX_PIECES)) {
+                pr_warn!("queue {queue}: nothing is reserved: {errno}\n");
+            }
+        }
         let places = 2 * usize::from(entries) + 2;
         let options = CompletionQueueOptions::default().size(places).waits();
         let requests = match reader {

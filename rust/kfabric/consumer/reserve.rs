@@ -18,7 +18,8 @@ impl Domain {
     /// Reserves what `count` regions of up to `pages` pages each need, in as many segments at most.
     /// May sleep.
     ///
-    /// From then on the provider makes such regions of what was reserved, as long as fewer than
+    /// From then on the provider makes such regions of what was reserved (in a domain with
+    /// [`MrMode::ENDPOINT`](super::MrMode::ENDPOINT) for who frees memory or finds none), as long as fewer than
     /// `count` of these are open. What this crate adds is not reserved: the objects around a region
     /// are allocated, before anything is registered.
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Keeping allocations from waiting for I/O.
+//! Keeping allocations from waiting for I/O; and who mustn't wait for memory at all.
 
 use kernel::types::NotThreadSafe;
 
@@ -37,6 +37,13 @@ impl NoIo {
         // SAFETY: Only reads flags of the current task.
         unsafe { kfi_bindings::kfi_helper_in_noio() }
     }
+}
+
+/// Returns whether this task is just freeing memory, by writing it back for instance, and so can't wait for any.
+/// Process context.
+pub(crate) fn frees_memory() -> bool {
+    // SAFETY: Only reads flags of the current task.
+    unsafe { kfi_bindings::kfi_helper_frees_memory() }
 }
 
 impl Drop for NoIo {

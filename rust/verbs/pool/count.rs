@@ -12,6 +12,7 @@ pub(super) struct Count {
     pub(super) taken: Atomic<u64>,
     pub(super) missed: Atomic<u64>,
     pub(super) given_back: Atomic<u64>,
+    pub(super) of_reserve: Atomic<u64>,
 }
 
 impl Count {
@@ -20,6 +21,7 @@ impl Count {
             taken: Atomic::new(0),
             missed: Atomic::new(0),
             given_back: Atomic::new(0),
+            of_reserve: Atomic::new(0),
         }
     }
 
@@ -31,6 +33,11 @@ impl Count {
     /// There was none, so one was made in the call.
     pub(super) fn missed(&self) {
         self.missed.fetch_add(1, Relaxed);
+    }
+
+    /// One of those that were reserved begins.
+    pub(super) fn of_reserve(&self) {
+        self.of_reserve.fetch_add(1, Relaxed);
     }
 
     /// One was given back because nobody needed it.

@@ -35,7 +35,8 @@ impl Pool {
         writeln!(f, "reserved {reserved}")?;
         writeln!(f, "taken {}", self.count.taken.load(Relaxed))?;
         writeln!(f, "missed {}", self.count.missed.load(Relaxed))?;
-        writeln!(f, "given_back {}", self.count.given_back.load(Relaxed))
+        writeln!(f, "given_back {}", self.count.given_back.load(Relaxed))?;
+        writeln!(f, "of_reserve {}", self.count.of_reserve.load(Relaxed))
     }
 }
 

@@ -35,6 +35,7 @@ impl Pool {
 
     /// A region that was reserved begins.
     pub(crate) fn begin_reserved(&self) {
+        self.count.of_reserve();
         if let Some(reserve) = &mut self.state.lock().reserve {
             reserve.in_use += 1;
         }

@@ -120,6 +120,27 @@ pub(super) fn is_bound(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
     is_counted(request) || domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT)
 }
 
+/// What a region is made of, created at its provider, disabled; of the reserve, if there is no memory. May sleep.
+fn created(domain: &DomainObject, request: &MrRequest<'_>) -> Result<Kit, Refusal> {
+    let create = |mut kit: Kit| match kit.create(domain, request) {
+        Ok(()) => Ok(kit),
+        Err(refusal) => {
+            let reserved = kit.reserved;
+            reserve::put_back(domain, kit);
+            Err((refusal, reserved))
+        }
+    };
+    create(reserve::take(domain, request).unwrap_or_else(Kit::new)).or_else(
+        |(refusal, reserved)| {
+            let no_memory = refusal.errno() == Errno::ENOMEM && !reserved;
+            let last = no_memory
+                .then(|| reserve::take_last(domain, request))
+                .flatten();
+            create(last.ok_or(refusal)?).map_err(|(refusal, _)| refusal)
+        },
+    )
+}
+
 impl Inner {
     /// Of a region in this state, with the provider's part and how peers reach it.
     #[inline]
@@ -195,17 +216,12 @@ impl Opened {
     ) -> Result<Self, Refusal> {
         // Given up after what was not used has gone back.
         let place = place(domain)?;
-        let mut kit = reserve::take(domain, request).unwrap_or_else(Kit::new);
-        if let Err(refusal) = kit.create(domain, request) {
-            reserve::put_back(domain, kit);
-            return Err(refusal);
-        }
         let Kit {
             object: Some(object),
             mr,
             ranges,
             reserved,
-        } = kit
+        } = created(domain, request)?
         else {
             return Err(Errno::EIO.into());
         };

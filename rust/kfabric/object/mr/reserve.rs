@@ -13,6 +13,7 @@ use crate::{
     support::{
         irqlock::IrqLock,
         line::Line,
+        noio::frees_memory,
         num::widen,
         refusal::Refusal, //
     }, //
@@ -98,8 +99,20 @@ fn of(domain: &DomainObject) -> Option<&Reserve> {
     domain.reserve()?.downcast_ref()
 }
 
-/// What a region can be made of, if the domain has a reserve for such. Any context.
+/// What a region can be made of, if the domain has a reserve for such. Process context.
+///
+/// Where regions are registered on endpoints it is left to who frees memory, and to who has
+/// [found none](take_last): there regions are made of what their peer has ended, whose rights
+/// are those of its use before, and what is reserved is for any.
 pub(super) fn take(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Kit> {
+    match domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT) && !frees_memory() {
+        true => None,
+        false => take_last(domain, request),
+    }
+}
+
+/// The same, for who has found no memory. Any context.
+pub(super) fn take_last(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Kit> {
     of(domain)?.take(request)
 }
 

@@ -20,7 +20,7 @@ fi
 seen="$disk $behind"
 calls="reg regv regbv regsgl regattr"
 names="connect limits sizes data random together flush discard zeroes partitions ext4 xfs swap again $calls capsule idle
-	namespace grown full wrong_nqn wrong_host wrong_port rogue ways held disturbed given_up unload removal"
+	namespace grown full wrong_nqn wrong_host wrong_port wrong_options rogue ways held disturbed given_up unload removal"
 dir=$(mktemp -d) || exit
 
 end()
@@ -172,6 +172,7 @@ swaps()
 {
 	! [ -e /sys/module/zswap/parameters/enabled ] || echo N >/sys/module/zswap/parameters/enabled
 	quiet mkswap $disk && swapon $disk && mkdir -p "$dir/ram" && mount -t tmpfs none "$dir/ram" || return
+	_reserve=$(of_reserve)
 	if limited_group; then
 		_swapped=$(swapped_pages)
 		(echo 0 >"$group/cgroup.procs" && fill_memory) && pages_swapped_since "$_swapped" &&
@@ -185,7 +186,17 @@ swaps()
 	wait_for 60 pages_swapped_since "$_swapped"
 	_result=$?
 	echo "$_min" >/proc/sys/vm/min_free_kbytes
-	[ $_result = 0 ] && memory_as_filled && swapoff $disk && memory_as_filled && umount "$dir/ram"
+	# Who frees memory has regions in any case.
+	[ $_result = 0 ] && { [ "$_reserve" = none ] || [ "$(of_reserve)" -gt "$_reserve" ] ||
+		{ echo "nothing came of the reserve"; return 1; }; } &&
+		memory_as_filled && swapoff $disk && memory_as_filled && umount "$dir/ram"
+}
+# How many regions were made of what is reserved, if the kernel says so.
+of_reserve()
+{
+	grep -q debugfs /proc/mounts || mount -t debugfs none /sys/kernel/debug 2>/dev/null
+	cat /sys/kernel/debug/kfi_verbs/*/pool 2>/dev/null |
+		awk '/^of_reserve/ { some += $2; found = 1 } END { print found ? some : "none" }'
 }
 # A group that is held to 8 MiB of memory, if the kernel has such. With memory.max, memory that is read back
 # while the disk is slow could find no room, which the kernel takes for being out of memory.
@@ -312,23 +323,32 @@ is_gone() { ! dd if=$_second of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null
 # The target has room for one.
 full()
 {
-	leave && echo 1 >$subsystem/attr_cntlid_max && wait_for 30 connect && fails "connect: controller busy"
+	leave && echo 1 >$subsystem/attr_cntlid_max && wait_for 30 connect &&
+		fails "connect: controller busy" "Device or resource busy"
 	_result=$?
 	echo 65519 >$subsystem/attr_cntlid_max
 	return $_result
 }
 
-# fails WORDS OPTION=VALUE,...: connecting fails, and the log says why.
+# fails WORDS ERROR OPTION=VALUE,...: connecting fails with that, and the log says why.
 fails()
 {
 	mark
-	! echo "traddr=$ep_address,trsvcid=4420,nqn=kfi${2:+,$2}" >/dev/kfi_nvme 2>/dev/null || return
-	since_mark | grep -q "^kfi_nvme: .*$1" || { since_mark; return 1; }
+	! printf %s "traddr=$ep_address,trsvcid=4420,nqn=kfi${3:+,$3}" | dd of=/dev/kfi_nvme 2>"$dir/said" || return
+	since_mark | grep -q "^kfi_nvme: .*$1" && grep -q ": $2\$" "$dir/said" || { since_mark; cat "$dir/said"; return 1; }
+}
+# What is no use at all, and what leads nowhere.
+wrong_options()
+{
+	fails "unknown, or of no such value: colour=red" "Invalid argument" colour=red &&
+		fails "unknown, or of no such value: queue_size=1" "Invalid argument" queue_size=1 &&
+		fails "no way to 203.0.113.1" "No data available" traddr=203.0.113.1 &&
+		! echo disconnect=7 >/dev/kfi_nvme 2>/dev/null
 }
 wrong_host()
 {
 	echo 0 >$subsystem/attr_allow_any_host
-	fails "not allowed"
+	fails "not allowed" "Permission denied"
 	_result=$?
 	echo 1 >$subsystem/attr_allow_any_host
 	return $_result
@@ -558,9 +578,10 @@ check nvme.idle idle
 check nvme.namespace namespace
 check nvme.grown grown
 check nvme.full full
-check nvme.wrong_nqn fails "no such subsystem" nqn=other
+check nvme.wrong_nqn fails "no such subsystem" "No such file or directory" nqn=other
 check nvme.wrong_host wrong_host
-check nvme.wrong_port fails "not connected" trsvcid=4421
+check nvme.wrong_port fails "not connected" "Connection refused" trsvcid=4421
+check nvme.wrong_options wrong_options
 check nvme.rogue rogue
 check nvme.ways ways
 check nvme.held held
