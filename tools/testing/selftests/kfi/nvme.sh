@@ -382,9 +382,8 @@ ways()
 {
 	leave || return
 	while read -r _way _says; do
-		# What is forbidden may not have been tried when the connection ended, nor may two commands have had
-		# the same tag: another one then.
-		case $_way:$_says in 13:* | *forbidden*) _tries=20 ;; *) _tries=1 ;; esac
+		# What is forbidden may not have been tried when the connection ended: another one then.
+		case $_says in *forbidden*) _tries=20 ;; *) _tries=1 ;; esac
 		while one_way "$_way" && ! grep -q ": $_says" "$dir/log" && [ $_tries -gt 1 ]; do
 			_tries=$((_tries - 1))
 		done
@@ -409,8 +408,9 @@ one_way()
 	mark
 	load kfi_rogue address=0xc6336401 way="$1" || return
 	{
+		# Of so few tags some come again.
 		echo "traddr=$ep_address,trsvcid=4421,nqn=kfi,ctrl_loss_tmo=0,nr_io_queues=1,in_capsule=0,io_timeout=5" \
-			>/dev/kfi_nvme
+			"queue_size=4" >/dev/kfi_nvme
 		! test -b $disk || for _n in 1 2 3; do
 			dd if=$disk of="$dir/b" bs=4k count=1 skip=$_n iflag=direct
 			dd if="$dir/a" of=$disk bs=4k count=1 oflag=direct
