@@ -24,8 +24,8 @@ trap 'rm -rf "$dir"' EXIT
 
 now() { sed -n 's/^now at \([0-9]*\) nsecs$/\1/p' /proc/timer_list | head -n 1; }
 
-# once read|write DISK SIZE JOBS COUNT: so many requests by each of so many at once, each in a place of its own
-once()
+# in_order read|write DISK SIZE JOBS COUNT: so many requests by each of so many at once, each in a place of its own
+in_order()
 {
 	_begin=$(now)
 	_job=0 _jobs=
@@ -43,19 +43,37 @@ once()
 	echo $(($(now) - _begin))
 }
 
-# work SIZE JOBS COUNT
+# random read|write DISK SIZE DEPTH COUNT: so many requests, anywhere on the disk, so many of them at a time
+random()
+{
+	LD_LIBRARY_PATH=/kfi/fio /kfi/fio/fio --name=random --filename="$2" --direct=1 --rw="rand$1" --bs="$3" \
+		--ioengine=libaio --iodepth="$4" --size=1G --number_ios="$5" --norandommap --randseed=1 \
+		--clocksource=clock_gettime --eta=never --output-format=terse --terse-version=3 >"$dir/fio" || return
+	# How many milliseconds it took.
+	awk -F ';' -v how="$1" '/^3;/ { ms = $(how == "read" ? 9 : 50) } END { print ms * 1000000; exit !ms }' "$dir/fio"
+}
+
+# What a request takes in nanoseconds: EACH read|write DISK SIZE AT_ONCE COUNT
+each_in_order()
+{
+	# Without what it takes to begin.
+	_nothing=$(in_order "$1" "$2" "$3" "$4" 0) && _all=$(in_order "$@") && echo $(((_all - _nothing) / ($4 * $5)))
+}
+each_random()
+{
+	_all=$(random "$@") && echo $((_all / $5))
+}
+
+# work NAME EACH SIZE AT_ONCE COUNT: reading and writing
 work()
 {
-	_count=$(($3 * times))
+	_count=$(($5 * times))
 	for _how in read write; do
-		_name=$_how.$1.$2 _round=0
+		_name=$1$_how.$3.$4 _round=0
 		while [ $_round -lt $rounds ]; do
 			_round=$((_round + 1))
 			for _host in kfi_nvme nvme; do
-				# Without what it takes to begin.
-				_nothing=$(once $_how /dev/${_host}0n1 "$1" "$2" 0) &&
-					_all=$(once $_how /dev/${_host}0n1 "$1" "$2" $_count) &&
-					echo $(((_all - _nothing) / ($2 * _count))) >>"$dir/$_name.$_host" || return
+				"$2" $_how /dev/${_host}0n1 "$3" "$4" $_count >>"$dir/$_name.$_host" || return
 			done
 		done
 		for _host in kfi_nvme nvme; do
@@ -65,12 +83,12 @@ work()
 			END {
 				ratio = cost[2] / cost[1]
 				if (unit != "wall") {
-					printf "nvme: %-14s %9.1f %9.1f %6.2f\n", name, cost[1] / 1e3, cost[2] / 1e3, ratio
+					printf "nvme: %-16s %9.1f %9.1f %6.2f\n", name, cost[1] / 1e3, cost[2] / 1e3, ratio
 					exit
 				}
 				split(name, part, ".")
 				size = part[2] * (part[2] ~ /M/ ? 1048576 : 1024)
-				printf "wall: %-14s", name
+				printf "wall: %-16s", name
 				for (i = 1; i <= 2; i++)
 					printf " %8.0f %8.2f", 1e9 / cost[i], 1e3 * size / cost[i]
 				printf " %6.2f\n", ratio
@@ -83,9 +101,9 @@ _options="traddr=$ep_address,trsvcid=4420,nqn=kfi,nr_io_queues=1,keep_alive_tmo=
 echo "$_options" >/dev/kfi_nvme && echo "transport=rdma,$_options" >/dev/nvme-fabrics &&
 	wait_for 30 test -b /dev/nvme0n1 && wait_for 30 test -b /dev/kfi_nvme0n1 || exit
 sleep 1
-work 4k 1 400
-work 4k 32 20
-work 128k 1 60
-work 128k 2 30
-work 1M 1 16
-work 1M 2 8
+work rand each_random 4k 1 2000
+work rand each_random 4k 32 2000
+work "" each_in_order 128k 1 60
+work "" each_in_order 128k 2 30
+work "" each_in_order 1M 1 16
+work "" each_in_order 1M 2 8
