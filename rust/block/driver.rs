@@ -44,6 +44,10 @@ pub trait Driver: Sized + 'static {
     /// Whether queueing may sleep.
     const MAY_SLEEP: bool;
 
+    /// Whether requests are sorted before they come, unless the administrator says something else: by the kernel's
+    /// scheduler for disks with one queue, whose requests all go to a work item then.
+    const SCHEDULED: bool = true;
+
     /// What the driver has of a disk.
     type Disk: Send + Sync + 'static;
 

@@ -64,10 +64,15 @@ impl<D: Driver> TagSet<D> {
     /// - `EINVAL`: no queue, or no request.
     /// - `ENOMEM`.
     pub fn new(shape: Shape) -> Result<Arc<Self>> {
-        let flags = match D::MAY_SLEEP {
+        let sleeps = match D::MAY_SLEEP {
             true => bindings::BLK_MQ_F_BLOCKING,
             false => 0,
         };
+        let plain = match D::SCHEDULED {
+            true => 0,
+            false => bindings::BLK_MQ_F_NO_SCHED_BY_DEFAULT,
+        };
+        let flags = sleeps | plain;
         let set = bindings::blk_mq_tag_set {
             ops: Ops::<D>::OPS,
             nr_maps: 1,

@@ -40,6 +40,8 @@ pub(crate) struct Target {
 
 impl Driver for Host {
     const MAY_SLEEP: bool = true;
+    // That is for the target to do, which knows its disk.
+    const SCHEDULED: bool = false;
     type Disk = Target;
 
     fn queue(disk: ArcBorrow<'_, Target>, request: Request, _last: bool) -> Result<(), Busy> {
