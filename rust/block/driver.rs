@@ -102,7 +102,12 @@ impl<D: Driver> Ops<D> {
         let disk = unsafe { Self::disk(rq) };
         // SAFETY: It was just queued, and only this starts it.
         let request = unsafe { Request::start(raw) };
-        match D::queue(disk, request, last) {
+        // SAFETY: Only changes flags of the current task, which are changed back below.
+        let flags = unsafe { block_bindings::block_helper_begin_queueing() };
+        let queued = D::queue(disk, request, last);
+        // SAFETY: The flags came from the call above, of this task.
+        unsafe { block_bindings::block_helper_end_queueing(flags) };
+        match queued {
             Ok(()) => Status::Ok.raw(),
             Err(Busy(request)) if request.is(raw) => {
                 // Not the driver's any more.

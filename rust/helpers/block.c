@@ -9,6 +9,21 @@
 
 #include "block_helpers.h"
 
+/*
+ * A worker takes a request for whoever has queued it, who may be freeing memory, and isn't known here: so it
+ * doesn't wait for memory either, but takes what is left of it. What this returns is for
+ * block_helper_end_queueing(), by the same task.
+ */
+u32 block_helper_begin_queueing(void)
+{
+	return current->flags & PF_WQ_WORKER ? memalloc_noreclaim_save() : 0;
+}
+
+void block_helper_end_queueing(u32 flags)
+{
+	memalloc_noreclaim_restore(flags);
+}
+
 /* Each disk has a table of its own, for it names the module that the disk is of. */
 static void free_disk(struct gendisk *disk)
 {

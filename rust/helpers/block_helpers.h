@@ -35,6 +35,8 @@ struct gendisk *block_helper_new_disk(struct blk_mq_tag_set *set,
 				      struct module *owner);
 void block_helper_quiesce_disk(struct gendisk *disk);
 int block_helper_add_disk(struct gendisk *disk);
+u32 block_helper_begin_queueing(void);
+void block_helper_end_queueing(u32 flags);
 u32 block_helper_bvecs(struct request *rq, struct bio_vec *list, u32 room);
 u32 block_helper_copy_out(struct request *rq, void *to, u32 len);
 u32 block_helper_copy_in(struct request *rq, const void *from, u32 len);
