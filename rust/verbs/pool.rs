@@ -143,15 +143,14 @@ impl Pool {
     /// A region of at least this many pages, which may have these rights. May sleep.
     pub(crate) fn take(self: &Arc<Self>, pages: u32, access: AccessFlags) -> Result<FastMr> {
         let size = Size::of(pages).ok_or(E2BIG)?;
-        let (too_many, mr, low) = {
+        self.let_all_in();
+        let (mr, low) = {
             let mut state = self.state.lock();
             (
-                self.let_in(&mut state),
                 state.next(size, access, Lines::take),
                 state.lines.is_low(size),
             )
         };
-        drop(too_many);
         if low {
             // Already queued is as good.
             let _ = self.queue.enqueue(self.clone());
@@ -168,6 +167,7 @@ impl Pool {
         access: AccessFlags,
     ) -> Result<FastMr> {
         let size = Size::of(pages).ok_or(E2BIG)?;
+        self.let_all_in();
         let mr = self.state.lock().next(size, access, Lines::take_spare);
         self.found_or_made(mr, size, access)
     }

@@ -65,9 +65,15 @@ impl Inlet {
         })
     }
 
+    /// Whether none has come back. Any context.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        !self.any.load(Relaxed)
+    }
+
     /// Takes one that has come back; which one is no matter. Any context.
     pub(super) fn take(&self) -> Option<FastMr> {
-        if !self.any.load(Relaxed) {
+        if self.is_empty() {
             return None;
         }
         self.came.with(|came| {
