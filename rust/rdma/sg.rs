@@ -43,7 +43,10 @@ pub use self::{
     },
     memory::Memory,
     run::Run,
-    single::SingleSg,
+    single::{
+        HasDevice,
+        SingleSg, //
+    },
     table::{
         Caches,
         SpareTable, //

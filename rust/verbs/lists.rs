@@ -7,10 +7,7 @@ use crate::{
     refused,
     resources::Resources, //
 };
-use core::{
-    ops::Deref,
-    slice, //
-};
+use core::slice;
 use kernel::prelude::*;
 use kfabric::{
     num::widen,
@@ -25,12 +22,12 @@ use kfabric::{
 };
 use rdma::{
     sg::{
+        HasDevice,
         Memory,
         SgBuilder,
         SingleSg,
         SpareTable, //
     },
-    Device,
     Few, //
 };
 
@@ -98,10 +95,7 @@ pub(crate) fn map(
 
 /// The list of a request's memory, if that is one run of the linear map about which there is nothing to be
 /// said, and the device needs no more. May sleep.
-pub(crate) fn of_run<D: Deref<Target = Device>>(
-    device: D,
-    request: &MrRequest<'_>,
-) -> Option<SingleSg<D>> {
+pub(crate) fn of_run<D: HasDevice>(device: D, request: &MrRequest<'_>) -> Option<SingleSg<D>> {
     if !device.is_software() {
         return None;
     }

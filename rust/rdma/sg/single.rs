@@ -6,7 +6,10 @@ use core::{
     mem::MaybeUninit,
     ops::Deref, //
 };
-use kernel::bindings;
+use kernel::{
+    bindings,
+    sync::aref::ARef, //
+};
 
 use super::{
     mapping::{
@@ -16,6 +19,19 @@ use super::{
     run::Run, //
 };
 use crate::device::Device;
+
+/// What a list may have its device by.
+///
+/// # Safety
+///
+/// It must lead to the same device each time.
+pub unsafe trait HasDevice: Deref<Target = Device> {}
+
+// SAFETY: A reference doesn't change.
+unsafe impl HasDevice for &Device {}
+
+// SAFETY: Nor does a counted one.
+unsafe impl HasDevice for ARef<Device> {}
 
 /// A run of memory as a list of one entry, for a device that takes kernel addresses.
 ///
@@ -31,7 +47,7 @@ pub struct SingleSg<D> {
     device: D,
 }
 
-impl<D: Deref<Target = Device>> SingleSg<D> {
+impl<D: HasDevice> SingleSg<D> {
     /// Makes the list; [`None`] if the device takes other addresses, or no entry as long. Any context.
     #[inline]
     pub fn new(device: D, run: &Run) -> Option<Self> {
@@ -50,7 +66,7 @@ impl<D: Deref<Target = Device>> SingleSg<D> {
 
 // SAFETY: By the type invariant the entry is as that of a mapped list; `Run` demands that the memory stays.
 // There is no mapping but the entry itself, which is made anew each time.
-unsafe impl<D: Deref<Target = Device>> DmaList for SingleSg<D> {
+unsafe impl<D: HasDevice> DmaList for SingleSg<D> {
     fn device(&self) -> &Device {
         &self.device
     }
