@@ -32,9 +32,9 @@ use kfi_bindings::{
 macro_rules! op_if_any {
     ($table:expr, $type:ty, $op:ident($($arg:expr),* $(,)?)) => {{
         let table: *const $type = $table;
-        let end = core::mem::offset_of!($type, $op) + size_of::<*const ()>();
+        let at = core::mem::offset_of!($type, $op);
         match table.as_ref() {
-            Some(table) if table.size == 0 || table.size >= end => {
+            Some(table) if $crate::consumer::call::has_slot(table.size, at) => {
                 table.$op.map(|op| op($($arg),*))
             }
             _ => None,
@@ -42,6 +42,28 @@ macro_rules! op_if_any {
     }};
 }
 pub(super) use op_if_any;
+
+/// As [`op_if_any`], of a table that is there, and gives the operation.
+///
+/// # Safety
+///
+/// The table is valid as far as it says.
+macro_rules! slot_if_any {
+    ($table:expr, $type:ty, $op:ident) => {{
+        let table: *const $type = $table;
+        let at = core::mem::offset_of!($type, $op);
+        match $crate::consumer::call::has_slot((*table).size, at) {
+            true => (*table).$op,
+            false => None,
+        }
+    }};
+}
+pub(super) use slot_if_any;
+
+/// Whether a table of so many bytes, as it says, has what is at an offset; 0 is as for [`op_if_any`].
+pub(super) fn has_slot(table_size: usize, offset: usize) -> bool {
+    table_size == 0 || table_size >= offset + size_of::<*const ()>()
+}
 
 /// The same for an operation without which it doesn't go on: `ENOSYS` if it isn't there.
 ///

@@ -5,7 +5,10 @@
 //! C header: [`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)
 
 use super::{
-    call,
+    call::{
+        self,
+        slot_if_any, //
+    },
     Backing,
     CloseError,
     Mr,
@@ -15,13 +18,19 @@ use crate::support::{
     errno::Errno,
     noio::NoIo, //
 };
-use core::mem::MaybeUninit;
+use core::{
+    mem::MaybeUninit,
+    ptr::NonNull, //
+};
 use kernel::{
     container_of,
     ffi::c_int,
     prelude::*, //
 };
-use kfi_bindings::kfi_closing;
+use kfi_bindings::{
+    kfi_batch_ops,
+    kfi_closing, //
+};
 
 /// Room for a region of memory of type `B` that is closed later, and for what is done then.
 ///
@@ -84,7 +93,11 @@ impl<B: Backing + Send + 'static> Mr<B> {
         F: FnOnce(Result<B, CloseError<Self>>) + Send + 'static,
     {
         let ops = self.domain().batch_ops();
-        let Ok(Some(close_later)) = ops.map(|ops| ops.close_later) else {
+        let slot = |ops: NonNull<_>| {
+            // SAFETY: The table is valid as far as it says.
+            unsafe { slot_if_any!(ops.as_ptr(), kfi_batch_ops, close_later) }
+        };
+        let Ok(Some(close_later)) = ops.map(slot) else {
             return Err(Refused::new(Errno::ENOSYS, self));
         };
         let raw = kfi_closing {

@@ -5,7 +5,10 @@
 //! C header: [`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)
 
 use super::{
-    call,
+    call::{
+        self,
+        slot_if_any, //
+    },
     memory::List,
     register::attributes,
     Backing,
@@ -106,10 +109,10 @@ impl Domain {
         Ok(mrs)
     }
 
-    pub(super) fn batch_ops(&self) -> Result<&kfi_batch_ops, Errno> {
-        let ops = self.extension(NAME)?.cast::<kfi_batch_ops>();
-        // SAFETY: A table of this name is what the header says, and there as long as the domain.
-        Ok(unsafe { ops.as_ref() })
+    /// The table of operations on many regions: of this name it is what the header says, as far as it says,
+    /// and there as long as the domain.
+    pub(super) fn batch_ops(&self) -> Result<NonNull<kfi_batch_ops>, Errno> {
+        Ok(self.extension(NAME)?.cast())
     }
 }
 
@@ -138,7 +141,9 @@ fn close_together<B: Backing>(mrs: &[Mr<B>]) -> Option<KVVec<c_int>> {
     if !mrs.iter().all(|mr| Arc::ptr_eq(mr.domain(), domain)) {
         return None;
     }
-    let close_many = domain.batch_ops().ok()?.close_many?;
+    let ops = domain.batch_ops().ok()?;
+    // SAFETY: The table is valid as far as it says.
+    let close_many = unsafe { slot_if_any!(ops.as_ptr(), kfi_batch_ops, close_many) }?;
     let mut errs = KVVec::from_elem(0, mrs.len(), GFP_KERNEL).ok()?;
     let mut raw = KVVec::with_capacity(mrs.len(), GFP_KERNEL).ok()?;
     for mr in mrs {
@@ -189,8 +194,10 @@ impl Lists {
     }
 
     /// The call.
-    fn register(&mut self, domain: &Domain, ops: &kfi_batch_ops) -> Result<(), Errno> {
-        let regattr_many = ops.regattr_many.ok_or(Errno::ENOSYS)?;
+    fn register(&mut self, domain: &Domain, ops: NonNull<kfi_batch_ops>) -> Result<(), Errno> {
+        // SAFETY: The table is valid as far as it says.
+        let slot = unsafe { slot_if_any!(ops.as_ptr(), kfi_batch_ops, regattr_many) };
+        let regattr_many = slot.ok_or(Errno::ENOSYS)?;
         // SAFETY: The domain is open; all lists have so many elements, and what the attributes point to
         // is valid for the call.
         call::result(unsafe {

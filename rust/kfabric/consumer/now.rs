@@ -5,12 +5,17 @@
 //! C header: [`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)
 
 use super::{
-    call,
+    call::{
+        self,
+        slot_if_any, //
+    },
     Backing,
     Mr,
     Refused, //
 };
 use crate::support::errno::Errno;
+use core::ptr::NonNull;
+use kfi_bindings::kfi_batch_ops;
 
 impl<B: Backing> Mr<B> {
     /// Closes the region if nothing has to be waited for, and gives its memory back: it is bound to an endpoint
@@ -26,7 +31,11 @@ impl<B: Backing> Mr<B> {
     /// - `ENOSYS`: the provider can't.
     pub fn close_now(self) -> Result<B, Refused<Self>> {
         let ops = self.domain().batch_ops();
-        let Ok(Some(close_now)) = ops.map(|ops| ops.close_now) else {
+        let slot = |ops: NonNull<_>| {
+            // SAFETY: The table is valid as far as it says.
+            unsafe { slot_if_any!(ops.as_ptr(), kfi_batch_ops, close_now) }
+        };
+        let Ok(Some(close_now)) = ops.map(slot) else {
             return Err(Refused::new(Errno::ENOSYS, self));
         };
         // SAFETY: The region is open as long as `self` is there, and nobody uses it meanwhile.
