@@ -48,6 +48,7 @@ extern const struct kfi_suite suite_pool_none;
 
 extern const struct kfi_suite suite_reserve;
 
+void batch_faults_case(struct kfi_test *t);
 void pieces_faults_case(struct kfi_test *t);
 void reserve_faults_case(struct kfi_test *t);
 extern const struct kfi_suite suite_loop;

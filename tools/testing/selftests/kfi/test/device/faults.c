@@ -157,6 +157,7 @@ static const struct kfi_case cases[] = {
 	{ "close", close_case },
 	{ "domain", domain_case },
 	{ "info", info_case },
+	{ "batch", batch_faults_case },
 	{ "pieces", pieces_faults_case },
 	{ "reserved", reserve_faults_case, ALL_CALLS },
 };

@@ -410,6 +410,48 @@ out:
 	batch_free(b);
 }
 
+#ifdef CONFIG_FAULT_INJECTION
+/* For the suite faults. Whichever allocation fails: each is there, or refused, and with one all if that was asked for. */
+void batch_faults_case(struct kfi_test *t)
+{
+	unsigned int nth, refused = 0, there, i;
+	struct batch *b = batch_alloc(t);
+	bool failed = true;
+	int ret;
+
+	if (!b)
+		return;
+	for (nth = 1; failed && nth < 1000 && !t->failures; nth++) {
+		bool all = nth % 2;
+
+		WRITE_ONCE(current->fail_nth, nth);
+		ret = reg_many(t, b, 4, all ? KFI_BATCH_ALL_OR_NONE : 0);
+		failed = !READ_ONCE(current->fail_nth);
+		WRITE_ONCE(current->fail_nth, 0);
+		for (i = 0, there = 0; i < 4; i++) {
+			there += !!b->mr[i];
+			if (b->mr[i])
+				check_there(t, b, i);
+		}
+		EXPECT(t, ret ? there < 4 : there == 4, "error %d, and %u are there", ret, there);
+		EXPECT(t, !ret || ret == -KFI_ENOMEM || ret == -KFI_EIO, "error %d", ret);
+		if (ret) {
+			refused++;
+			EXPECT(t, !all || !there, "%u are there", there);
+		}
+		close_all(t, b, 4);
+	}
+	EXPECT(t, refused, "no allocation has failed: fault injection is not switched on");
+	ktap_note("batch: %u refusals of %u", refused, nth - 1);
+	batch_free(b);
+}
+#else
+void batch_faults_case(struct kfi_test *t)
+{
+	ktap_skip(t, "the kernel has no fault injection");
+}
+#endif
+
 static const struct kfi_case cases[] = {
 	{ "args", args_case },
 	{ "all", all_case },
