@@ -143,7 +143,7 @@ impl Pool {
     /// A region of at least this many pages, which may have these rights. May sleep.
     pub(crate) fn take(self: &Arc<Self>, pages: u32, access: AccessFlags) -> Result<FastMr> {
         let size = Size::of(pages).ok_or(E2BIG)?;
-        self.let_all_in();
+        self.let_in();
         let (mr, low) = {
             let mut state = self.state.lock();
             (
@@ -167,7 +167,7 @@ impl Pool {
         access: AccessFlags,
     ) -> Result<FastMr> {
         let size = Size::of(pages).ok_or(E2BIG)?;
-        self.let_all_in();
+        self.let_in();
         let mr = self.state.lock().next(size, access, Lines::take_spare);
         self.found_or_made(mr, size, access)
     }

@@ -66,13 +66,8 @@ impl Pool {
 
     /// A period is over.
     fn give_back_idle(self: &Arc<Self>) {
-        let too_many = {
-            let mut state = self.state.lock();
-            let too_many = self.let_in(&mut state);
-            state.lines.age();
-            too_many
-        };
-        drop(too_many);
+        self.let_in();
+        self.state.lock().lines.age();
         loop {
             let Some(mr) = self.state.lock().lines.surplus() else {
                 break;
