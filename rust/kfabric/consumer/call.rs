@@ -32,12 +32,10 @@ use kfi_bindings::{
 macro_rules! op_if_any {
     ($table:expr, $type:ty, $op:ident($($arg:expr),* $(,)?)) => {{
         let table: *const $type = $table;
-        let at = core::mem::offset_of!($type, $op);
-        match table.as_ref() {
-            Some(table) if $crate::consumer::call::has_slot(table.size, at) => {
-                table.$op.map(|op| op($($arg),*))
-            }
-            _ => None,
+        match table.is_null() {
+            true => None,
+            false => $crate::consumer::call::slot_if_any!(table, $type, $op)
+                .map(|op| op($($arg),*)),
         }
     }};
 }
@@ -51,19 +49,14 @@ pub(super) use op_if_any;
 macro_rules! slot_if_any {
     ($table:expr, $type:ty, $op:ident) => {{
         let table: *const $type = $table;
-        let at = core::mem::offset_of!($type, $op);
-        match $crate::consumer::call::has_slot((*table).size, at) {
-            true => (*table).$op,
-            false => None,
+        let end = core::mem::offset_of!($type, $op) + size_of::<*const ()>();
+        match (*table).size {
+            size if size == 0 || size >= end => (*table).$op,
+            _ => None,
         }
     }};
 }
 pub(super) use slot_if_any;
-
-/// Whether a table of so many bytes, as it says, has what is at an offset; 0 is as for [`op_if_any`].
-pub(super) fn has_slot(table_size: usize, offset: usize) -> bool {
-    table_size == 0 || table_size >= offset + size_of::<*const ()>()
-}
 
 /// The same for an operation without which it doesn't go on: `ENOSYS` if it isn't there.
 ///

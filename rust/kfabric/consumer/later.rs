@@ -5,10 +5,8 @@
 //! C header: [`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)
 
 use super::{
-    call::{
-        self,
-        slot_if_any, //
-    },
+    call,
+    many::batch_op,
     Backing,
     CloseError,
     Mr,
@@ -18,19 +16,13 @@ use crate::support::{
     errno::Errno,
     noio::NoIo, //
 };
-use core::{
-    mem::MaybeUninit,
-    ptr::NonNull, //
-};
+use core::mem::MaybeUninit;
 use kernel::{
     container_of,
     ffi::c_int,
     prelude::*, //
 };
-use kfi_bindings::{
-    kfi_batch_ops,
-    kfi_closing, //
-};
+use kfi_bindings::kfi_closing;
 
 /// Room for a region of memory of type `B` that is closed later, and for what is done then.
 ///
@@ -92,12 +84,7 @@ impl<B: Backing + Send + 'static> Mr<B> {
     where
         F: FnOnce(Result<B, CloseError<Self>>) + Send + 'static,
     {
-        let ops = self.domain().batch_ops();
-        let slot = |ops: NonNull<_>| {
-            // SAFETY: The table is valid as far as it says.
-            unsafe { slot_if_any!(ops.as_ptr(), kfi_batch_ops, close_later) }
-        };
-        let Ok(Some(close_later)) = ops.map(slot) else {
+        let Some(close_later) = batch_op!(self.domain(), close_later) else {
             return Err(Refused::new(Errno::ENOSYS, self));
         };
         let raw = kfi_closing {

@@ -134,6 +134,19 @@ impl<B: Backing> Mr<B> {
     }
 }
 
+/// An operation of a domain's table, if it has that.
+macro_rules! batch_op {
+    ($domain:expr, $op:ident) => {
+        $domain.batch_ops().ok().and_then(|ops| {
+            // SAFETY: The table is valid as far as it says.
+            unsafe {
+                $crate::consumer::call::slot_if_any!(ops.as_ptr(), kfi_bindings::kfi_batch_ops, $op)
+            }
+        })
+    };
+}
+pub(super) use batch_op;
+
 /// Closes regions in one call: what has become of each. `None`, with nothing closed, if they are not
 /// all of one domain that can do that, or without memory.
 fn close_together<B: Backing>(mrs: &[Mr<B>]) -> Option<KVVec<c_int>> {
@@ -141,9 +154,7 @@ fn close_together<B: Backing>(mrs: &[Mr<B>]) -> Option<KVVec<c_int>> {
     if !mrs.iter().all(|mr| Arc::ptr_eq(mr.domain(), domain)) {
         return None;
     }
-    let ops = domain.batch_ops().ok()?;
-    // SAFETY: The table is valid as far as it says.
-    let close_many = unsafe { slot_if_any!(ops.as_ptr(), kfi_batch_ops, close_many) }?;
+    let close_many = batch_op!(domain, close_many)?;
     let mut errs = KVVec::from_elem(0, mrs.len(), GFP_KERNEL).ok()?;
     let mut raw = KVVec::with_capacity(mrs.len(), GFP_KERNEL).ok()?;
     for mr in mrs {

@@ -5,17 +5,13 @@
 //! C header: [`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)
 
 use super::{
-    call::{
-        self,
-        slot_if_any, //
-    },
+    call,
+    many::batch_op,
     Backing,
     Mr,
     Refused, //
 };
 use crate::support::errno::Errno;
-use core::ptr::NonNull;
-use kfi_bindings::kfi_batch_ops;
 
 impl<B: Backing> Mr<B> {
     /// Closes the region if nothing has to be waited for, and gives its memory back: it is bound to an endpoint
@@ -30,12 +26,7 @@ impl<B: Backing> Mr<B> {
     ///   [later](Self::close_later).
     /// - `ENOSYS`: the provider can't.
     pub fn close_now(self) -> Result<B, Refused<Self>> {
-        let ops = self.domain().batch_ops();
-        let slot = |ops: NonNull<_>| {
-            // SAFETY: The table is valid as far as it says.
-            unsafe { slot_if_any!(ops.as_ptr(), kfi_batch_ops, close_now) }
-        };
-        let Ok(Some(close_now)) = ops.map(slot) else {
+        let Some(close_now) = batch_op!(self.domain(), close_now) else {
             return Err(Refused::new(Errno::ENOSYS, self));
         };
         // SAFETY: The region is open as long as `self` is there, and nobody uses it meanwhile.
