@@ -8,7 +8,10 @@ use crate::{
     resources::Resources, //
 };
 use core::slice;
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::aref::ARef, //
+};
 use kfabric::{
     num::widen,
     Errno,
@@ -28,6 +31,7 @@ use rdma::{
         SingleSg,
         SpareTable, //
     },
+    Device,
     Few, //
 };
 
@@ -64,10 +68,20 @@ pub(crate) fn map(
     spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
     if let [_] = runs {
-        if let Some(list) = of_run(resources.device().clone(), request) {
+        if let Some(list) = of_run(resources, request, ARef::clone) {
             return Ok(Few::one(Memory::Single(list)));
         }
     }
+    map_runs(resources, request, runs, spare)
+}
+
+/// As [`map`], of memory that [is no such run](of_run).
+pub(crate) fn map_runs(
+    resources: &Resources,
+    request: &MrRequest<'_>,
+    runs: &[Piece],
+    spare: Option<&SpareTable>,
+) -> Result<Few<Memory>, Refusal> {
     let mut lists = Few::with_capacity(runs.len(), GFP_KERNEL)?;
     let software = resources.device().is_software();
     // Other devices' addresses mean something to them only.
@@ -94,8 +108,13 @@ pub(crate) fn map(
 }
 
 /// The list of a request's memory, if that is one run of the linear map about which there is nothing to be
-/// said, and the device needs no more. May sleep.
-pub(crate) fn of_run<D: HasDevice>(device: D, request: &MrRequest<'_>) -> Option<SingleSg<D>> {
+/// said, and the device, which the list has by what `keep` makes, needs no more. May sleep.
+pub(crate) fn of_run<'a, D: HasDevice>(
+    resources: &'a Resources,
+    request: &MrRequest<'_>,
+    keep: impl FnOnce(&'a ARef<Device>) -> D,
+) -> Option<SingleSg<D>> {
+    let device = resources.device();
     if !device.is_software() {
         return None;
     }
@@ -103,7 +122,7 @@ pub(crate) fn of_run<D: HasDevice>(device: D, request: &MrRequest<'_>) -> Option
     let [run] = lent::runs(slice::from_ref(&run)) else {
         return None;
     };
-    SingleSg::new(device, run)
+    SingleSg::new(keep(device), run)
 }
 
 /// So many pages are few.

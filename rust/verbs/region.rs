@@ -191,18 +191,10 @@ impl Region {
         list: Memory,
         layout: Layout,
     ) -> Result<Result<PreparedMr<Memory>, Memory>, Refusal> {
-        let mr = self.take(resources.pool(), layout.pages());
+        let mr = take(resources.pool(), layout.pages(), self.access, self.together);
         Ok(mr
             .map_err(refused::no_region)?
             .map_larger(list, self.access, layout))
-    }
-
-    /// A device region of at least so many pages.
-    fn take(&self, pool: &Arc<Pool>, pages: u32) -> Result<FastMr> {
-        match self.together {
-            true => pool.take_together(pages, self.access),
-            false => pool.take(pages, self.access),
-        }
     }
 
     /// Gives a device region to a list.
@@ -215,7 +207,7 @@ impl Region {
         let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
         let mr = match self.kind {
             Kind::Pages if self.reserved => resources.pool().take_reserved(),
-            Kind::Pages => self.take(resources.pool(), pages),
+            Kind::Pages => take(resources.pool(), pages, self.access, self.together),
             // Regions with gaps have their own kind, and are too rare to be kept.
             Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
         }
@@ -333,6 +325,14 @@ fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<Layout> {
         return None;
     }
     Layout::larger(list)
+}
+
+/// A device region of at least so many pages, for a region that is registered with others or by itself.
+fn take(pool: &Arc<Pool>, pages: u32, access: AccessFlags, together: bool) -> Result<FastMr> {
+    match together {
+        true => pool.take_together(pages, access),
+        false => pool.take(pages, access),
+    }
 }
 
 /// Keeps a device region for others.

@@ -9,6 +9,7 @@
 use super::{
     enable::keys,
     larger,
+    take,
     Region,
     State,
     BASE, //
@@ -87,14 +88,16 @@ impl One {
         Ok(lists.take_only())
     }
 
-    /// Maps and registers it, as [`register`](Self::register).
+    /// Maps what is no run, and registers it, as [`register`](Self::register).
     #[inline(never)]
     fn map_and_register(
         self,
         resources: &Resources,
         request: &MrRequest<'_>,
     ) -> Result<Option<(Region, Keys)>, Refusal> {
-        match self.map(resources, request)? {
+        let pieces = slice::from_ref(&self.piece);
+        let mut lists = lists::map_runs(resources, request, pieces, None)?;
+        match lists.take_only() {
             Some(list) => self.register(resources, list),
             None => Ok(None),
         }
@@ -130,10 +133,7 @@ impl One {
         list: L,
     ) -> Option<PreparedMr<L>> {
         let pool = resources.pool();
-        let take = |pages| match self.together {
-            true => pool.take_together(pages, self.access),
-            false => pool.take(pages, self.access),
-        };
+        let take = |pages| take(pool, pages, self.access, self.together);
         let mut prepared = match larger(resources, &list) {
             Some(layout) => {
                 let mr = take(layout.pages()).ok()?;
@@ -201,10 +201,10 @@ impl Region {
         let Some(one) = One::of(resources, limits, request) else {
             return Ok(None);
         };
-        if let Some(list) = lists::of_run::<&Device>(resources.device(), request) {
-            return one.register(resources, list);
+        match lists::of_run(resources, request, |device| -> &Device { device }) {
+            Some(list) => one.register(resources, list),
+            None => one.map_and_register(resources, request),
         }
-        one.map_and_register(resources, request)
     }
 
     /// Lets peers in, and says how they reach it. Sleeps until the device is done.
