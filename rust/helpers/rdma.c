@@ -3,6 +3,7 @@
 #include <linux/device.h>
 #include <linux/irq_poll.h>
 #include <linux/kmemleak.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -141,12 +142,19 @@ void rdma_helper_silence_cq(struct ib_cq *cq, bool quiet)
 		irq_poll_disable(&cq->iop);
 }
 
-/* Its callbacks have returned when this does. Sleeps. */
+/*
+ * Its callbacks have returned when this does. Sleeps.
+ *
+ * ib_free_cq() by itself would wait for the poll only, but ib_poll_handler() uses the queue once more after
+ * irq_poll_complete(), to ask for the next interrupt. That is in softirq, for which a grace period waits.
+ */
 void rdma_helper_free_cq(struct ib_cq *cq, bool quiet)
 {
-	/* Which ib_free_cq() disables, once. */
-	if (quiet)
-		irq_poll_enable(&cq->iop);
+	rdma_helper_silence_cq(cq, quiet);
+	synchronize_rcu_expedited();
+	/* ib_free_cq() disables it once more; nothing is polled before that, whatever the driver tells. */
+	set_bit(IRQ_POLL_F_DISABLE, &cq->iop.state);
+	irq_poll_enable(&cq->iop);
 	ib_free_cq(cq);
 }
 

@@ -78,6 +78,9 @@ run_job()
 		announce "$name"
 		# -e is off in there; a function chains with && or looks for itself.
 		( "$@" ) >"$jobs/$name.out" 2>&1 {slot}>&- || rc=$?
+		# Not in a process of its own, which has had none of it.
+		times >"$jobs/$name.times"
+		say "        $name took $(lasted), and $(cpu_time) of a CPU" >>"$jobs/$name.out"
 		if [ $rc != 0 ] && [ $rc != 77 ] && ! counted_failure; then
 			fail "$name ended with $rc" >>"$jobs/$name.out"
 		fi
@@ -88,6 +91,14 @@ run_job()
 	) 5>"$jobs/.print"
 	echo $rc >"$jobs/$name.status.new"
 	mv "$jobs/$name.status.new" "$jobs/$name.status"
+}
+
+# How many seconds this job has taken, and how many its commands have had of a CPU.
+lasted() { echo $(($(date +%s) - $(cat "$jobs/$name.begun"))) s; }
+cpu_time()
+{
+	awk 'NR == 2 { gsub(/[ms]/, " "); print int($1 * 60 + $2 + $3 * 60 + $4 + 0.5), "s" }' \
+		"$jobs/$name.times"
 }
 
 announce() { ( flock 5; say "begun   $1" ) 5>"$jobs/.print"; }

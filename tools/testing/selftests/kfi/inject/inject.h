@@ -15,6 +15,11 @@ void plan_release_all(void);
 int plan_ask(enum kfi_inject_op op);
 void plan_returned(enum kfi_inject_op op);
 
+/* linger.c */
+struct ib_cq;
+bool linger(struct ib_cq *cq);
+void linger_destroy(struct ib_cq *cq);
+
 /* mend.c */
 struct ib_mr;
 struct ib_qp;

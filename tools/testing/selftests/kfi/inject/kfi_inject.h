@@ -39,6 +39,8 @@ struct ib_device;
  * @KFI_INJECT_ALLOC_PD: ib_alloc_pd().
  * @KFI_INJECT_DEALLOC_PD: ib_dealloc_pd().
  * @KFI_INJECT_POLL_CQ: ib_poll_cq(), but that of softirq.
+ * @KFI_INJECT_NOTIFY_CQ: ib_req_notify_cq() of softirq, after it has polled; it doesn't fail.
+ * @KFI_INJECT_DESTROY_CQ: ib_free_cq() and ib_destroy_cq(); which is not to fail, either.
  * @KFI_INJECT_OPS: How many there are.
  */
 enum kfi_inject_op {
@@ -58,6 +60,8 @@ enum kfi_inject_op {
 	KFI_INJECT_ALLOC_PD,
 	KFI_INJECT_DEALLOC_PD,
 	KFI_INJECT_POLL_CQ,
+	KFI_INJECT_NOTIFY_CQ,
+	KFI_INJECT_DESTROY_CQ,
 	KFI_INJECT_OPS
 };
 
@@ -148,6 +152,25 @@ void kfi_inject_release(enum kfi_inject_op op);
  * Context: Any.
  */
 unsigned int kfi_inject_calls(enum kfi_inject_op op);
+
+/**
+ * kfi_inject_linger() - Let softirq take its time when it has polled a completion queue.
+ * @ms: How many milliseconds pass before it asks for the next interrupt; 0: none any more.
+ *
+ * The RDMA core counts its poll as over then, but uses the queue once more.
+ *
+ * Context: Any.
+ */
+void kfi_inject_linger(unsigned int ms);
+
+/**
+ * kfi_inject_destroyed() - How many completion queues were destroyed before softirq was done.
+ *
+ * Those that were destroyed while it lingered since kfi_inject_linger().
+ *
+ * Context: Any.
+ */
+unsigned int kfi_inject_destroyed(void);
 
 /**
  * kfi_inject_mend() - Give back what was given up because its destruction was made to fail.

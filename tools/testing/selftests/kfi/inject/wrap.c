@@ -195,6 +195,31 @@ static int wrap_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 	return ret;
 }
 
+static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	int ret = 0;
+
+	if (!in_serving_softirq())
+		return saved.req_notify_cq(cq, flags);
+	begin(KFI_INJECT_NOTIFY_CQ);
+	/* A test that fails is more than a kernel that dies of it. */
+	if (linger(cq))
+		ret = saved.req_notify_cq(cq, flags);
+	end(KFI_INJECT_NOTIFY_CQ);
+	return ret;
+}
+
+static int wrap_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
+{
+	int ret;
+
+	begin(KFI_INJECT_DESTROY_CQ);
+	linger_destroy(cq);
+	ret = saved.destroy_cq(cq, udata);
+	end(KFI_INJECT_DESTROY_CQ);
+	return ret;
+}
+
 #define SWAP_IN(ops, name)							\
 do {										\
 	if (saved.name)								\
@@ -219,6 +244,8 @@ do {										\
 	f(ops, alloc_pd);							\
 	f(ops, dealloc_pd);							\
 	f(ops, poll_cq);							\
+	f(ops, req_notify_cq);							\
+	f(ops, destroy_cq);							\
 } while (0)
 
 int kfi_inject_start(struct ib_device *dev)

@@ -274,6 +274,7 @@ static const struct kfi_case cases[] = {
 	{ "busy", busy_case },
 	{ "making", driver_making_case },
 	{ "closing", driver_closing_case },
+	{ "lingering", driver_lingering_case },
 	{ "regions", driver_regions_case },
 	{ "again", driver_again_case },
 	{ "again_refused", driver_again_refused_case },

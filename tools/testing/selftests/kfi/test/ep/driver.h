@@ -28,6 +28,7 @@ bool driver_failed(const struct driver_step *step);
 /* driver_made.c */
 void driver_making_case(struct kfi_test *t);
 void driver_closing_case(struct kfi_test *t);
+void driver_lingering_case(struct kfi_test *t);
 void driver_regions_case(struct kfi_test *t);
 
 /* again.c */

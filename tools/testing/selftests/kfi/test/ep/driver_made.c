@@ -10,6 +10,9 @@
 
 #define LEN	PAGE_SIZE
 
+/* Time for another CPU to end a connection meanwhile. */
+#define LINGER_MS	50
+
 /* Connects again and again, until each of the calls has failed once; then it succeeds. */
 static void make(struct kfi_test *t, enum kfi_inject_op op)
 {
@@ -77,6 +80,33 @@ void driver_closing_case(struct kfi_test *t)
 	close_once(t, KFI_INJECT_MODIFY_QP, KFI_ETIMEDOUT);
 	close_once(t, KFI_INJECT_POST_TO_PEER, KFI_ECANCELED);
 	close_once(t, KFI_INJECT_POST_RECV, KFI_ECANCELED);
+}
+
+/*
+ * What polls for a connection may still be about to ask for the next interrupt when the last completion has
+ * been told: its queue is there until it has.
+ */
+void driver_lingering_case(struct kfi_test *t)
+{
+	struct ep_pair *p = ep_connected(t, NULL);
+	struct ib_device *dev = p ? driver_wrap(t, &p->side[0]) : NULL;
+	int i;
+
+	if (dev)
+		kfi_inject_linger(LINGER_MS);
+	for (i = 0; dev && i < 2; i++) {
+		EXPECT_EQ(t, kfi_close(&p->side[i].ep->fid), 0);
+		p->side[i].ep = NULL;
+	}
+	if (dev) {
+		EXPECT(t, kfi_inject_calls(KFI_INJECT_NOTIFY_CQ), "softirq has polled nothing");
+		EXPECT(t, kfi_inject_calls(KFI_INJECT_DESTROY_CQ), "nothing was destroyed");
+		EXPECT_EQ(t, kfi_inject_destroyed(), 0);
+		kfi_inject_linger(0);
+		kfi_inject_stop(dev);
+	}
+	if (p)
+		ep_pair_close(t, p);
 }
 
 /* A region of the first side, and a peer that may write to it. */
