@@ -8,6 +8,7 @@ mod getinfo;
 pub(crate) mod guard;
 mod hints;
 mod info;
+mod lack;
 mod layout;
 mod needs;
 pub(crate) mod registration;

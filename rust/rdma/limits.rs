@@ -24,6 +24,8 @@ pub struct Limits {
     pub page_size: Option<u32>,
     /// All sizes that the device's pages can have, as a mask.
     pub page_sizes: u64,
+    /// The most queue pairs.
+    pub max_qp: u32,
     /// The most outstanding work requests on a queue.
     pub max_qp_wr: u32,
     /// The most entries of a completion queue.
@@ -79,6 +81,7 @@ impl Limits {
                 .unwrap_or(0),
             page_size: device.page_size(),
             page_sizes: device.page_sizes(),
+            max_qp: count(attrs.max_qp),
             max_qp_wr: count(attrs.max_qp_wr),
             max_cqe: count(attrs.max_cqe),
             max_segments: max_segments(attrs),

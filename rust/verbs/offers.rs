@@ -104,6 +104,10 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
             };
             let offer = Offer {
                 caps: CAPS | MSG_CAPS | atomic,
+                extras: Extras {
+                    endpoints: num::index(present.limits().max_qp),
+                    ..Extras::default()
+                },
                 msg: Some(msg),
                 ..offer(&present, mode)?
             };

@@ -4,7 +4,8 @@
 
 use super::{
     address,
-    hints::Hints, //
+    hints::Hints,
+    lack::Lack, //
 };
 use crate::{
     object::info::{
@@ -26,6 +27,7 @@ use crate::{
     support::{
         errno::Errno,
         num::widen_u32,
+        refusal::Refusal,
         sockaddr, //
     }, //
 };
@@ -134,7 +136,16 @@ unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno>
     Ok(())
 }
 
-/// The `kgetinfo` slot of a Rust provider.
+/// Why a provider has nothing: what the offer lacks that comes closest, if there is one.
+fn nothing(ends: &Ends, closest: Option<Lack>) -> Refusal {
+    let why = match ends.is_none() {
+        true => c"the provider has no device",
+        false => c"no device of the provider has that address, or leads there",
+    };
+    closest.map_or(Refusal::new(Errno::ENODATA, why), |lack| lack.refusal())
+}
+
+/// The `kgetinfo` slot of a Rust provider. One that has nothing says why.
 ///
 /// # Safety
 ///
@@ -159,8 +170,15 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
         Err(refusal) => return refusal.report(),
     };
     let mut found = Info::none();
+    let mut closest: Option<Lack> = None;
     let collected = P::offers(&ends).and_then(|offers| {
-        for offer in offers.iter().filter(|offer| wanted.met_by(P::NAME, offer)) {
+        for offer in offers.iter() {
+            if let Err(lack) = wanted.check(P::NAME, offer) {
+                if closest.is_none_or(|closest| lack.is_closer(&closest)) {
+                    closest = Some(lack);
+                }
+                continue;
+            }
             found.append(answer::<P>(offer, &wanted, flags)?);
             if flags & KFI_PROV_ATTR_ONLY != 0 {
                 break;
@@ -172,7 +190,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
         return errno.to_c();
     }
     if found.is_none() {
-        return Errno::ENODATA.to_c();
+        return nothing(&ends, closest).report();
     }
     // SAFETY: By the requirements of this function.
     unsafe { *info = found.into_raw() };

@@ -68,12 +68,18 @@ impl Query {
         // SAFETY: Hints are null or valid with all that they point to, as the C API demands.
         let (wanted, opened) = unsafe { (hinted_provider(self.hints), opened(self.hints)) };
         let mut found = Info::none();
-        let mut failure = Refusal::new(Errno::ENODATA, c"no provider meets the hints");
-        for provider in registry::all()?.iter() {
+        let providers = registry::all()?;
+        let named = |provider: &CStr| wanted.is_none_or(|name| name == provider);
+        let why = match providers.iter().any(|provider| named(provider.name())) {
+            true => c"no provider meets the hints",
+            false => c"there is no such provider",
+        };
+        let mut failure = Refusal::new(Errno::ENODATA, why);
+        for provider in providers.iter() {
             let Some(kgetinfo) = provider.kgetinfo() else {
                 continue;
             };
-            if wanted.is_some_and(|name| name != provider.name()) {
+            if !named(provider.name()) {
                 continue;
             }
             // SAFETY: `fabric` was named by hints, so it is open.

@@ -2,9 +2,16 @@
 
 //! Reading a consumer's hints.
 
-use super::needs::{
-    KindNeed,
-    Needs, //
+use super::{
+    lack::{
+        first,
+        Lack,
+        Stage, //
+    },
+    needs::{
+        KindNeed,
+        Needs, //
+    }, //
 };
 use crate::{
     object::{
@@ -186,19 +193,36 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// Is this provider's offer of the objects and names, and does it meet the hints?
-    pub(crate) fn met_by(&self, provider: &CStr, offer: &Offer) -> bool {
+    /// What this provider's offer lacks of what the hints want, if anything.
+    pub(super) fn check(&self, provider: &CStr, offer: &Offer) -> Result<(), Lack> {
         let of = |fabric: &FabricObject| fabric.is(provider, &offer.fabric);
-        self.opened_fabric.is_met(of)
-            && self
-                .opened_domain
-                .is_met(|domain| of(domain.parent()) && domain.is_offered(offer))
-            && self.fabric.is_none_or(|name| name == &*offer.fabric)
-            && self.domain.is_none_or(|name| name == &*offer.domain)
-            && self.needs.met_by(&Capabilities {
-                caps: self.caps(offer),
-                ..offer.capabilities()
-            })
+        let offered = |domain: &DomainObject| of(domain.parent()) && domain.is_offered(offer);
+        let other = |name: Option<&CStr>, of: &CStr| name.is_some_and(|name| name != of);
+        first(
+            Stage::Names,
+            [
+                (!self.opened_fabric.is_met(of), c"fabric_attr->fabric", 0),
+                (
+                    other(self.fabric, &offer.fabric),
+                    c"a fabric of that name",
+                    0,
+                ),
+                (
+                    other(self.domain, &offer.domain),
+                    c"a domain of that name",
+                    0,
+                ),
+                (
+                    !self.opened_domain.is_met(offered),
+                    c"what domain_attr->domain was opened with",
+                    0,
+                ),
+            ],
+        )?;
+        self.needs.check(&Capabilities {
+            caps: self.caps(offer),
+            ..offer.capabilities()
+        })
     }
 
     /// Which capabilities of an offer are had. `KFI_ATOMIC` gives peers more than is asked for in a

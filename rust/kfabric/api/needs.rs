@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The numbers in a consumer's hints, and whether an offer meets them.
+//! The numbers in a consumer's hints, and what an offer lacks of them.
 
+use super::lack::{
+    first,
+    Lack,
+    Stage, //
+};
 use crate::{
     provider::{
         msg_ep::MsgLimits,
@@ -64,39 +69,125 @@ pub(super) struct MsgNeeds {
 }
 
 impl MsgNeeds {
-    /// Can these endpoints do that?
-    fn met_by(&self, limits: &MsgLimits) -> bool {
-        self.tx_size <= limits.tx_size
-            && self.rx_size <= limits.rx_size
-            && self.iov_limit <= limits.local.segments
-            && self.rma_iov_limit <= limits.remote_pieces
-            && self.inject_size <= limits.inject_size
-            && widen(self.max_msg_size) <= limits.local.bytes
-            && self.cq_data_size <= limits.cq_data_size
-            && self.shared <= usize::from(limits.shared_size > 0)
+    /// What endpoints of these limits lack, if anything.
+    fn check(&self, limits: &MsgLimits) -> Result<(), Lack> {
+        first(
+            Stage::Endpoints,
+            [
+                (
+                    self.tx_size > limits.tx_size,
+                    c"tx_attr->size",
+                    widen(limits.tx_size),
+                ),
+                (
+                    self.rx_size > limits.rx_size,
+                    c"rx_attr->size",
+                    widen(limits.rx_size),
+                ),
+                (
+                    self.iov_limit > limits.local.segments,
+                    c"iov_limit of tx_attr or rx_attr",
+                    widen(limits.local.segments),
+                ),
+                (
+                    self.rma_iov_limit > limits.remote_pieces,
+                    c"tx_attr->rma_iov_limit",
+                    widen(limits.remote_pieces),
+                ),
+                (
+                    self.inject_size > limits.inject_size,
+                    c"tx_attr->inject_size",
+                    widen(limits.inject_size),
+                ),
+                (
+                    widen(self.max_msg_size) > limits.local.bytes,
+                    c"ep_attr->max_msg_size",
+                    limits.local.bytes,
+                ),
+                (
+                    self.cq_data_size > limits.cq_data_size,
+                    c"domain_attr->cq_data_size",
+                    widen(limits.cq_data_size),
+                ),
+                (
+                    self.shared > usize::from(limits.shared_size > 0),
+                    c"domain_attr->max_ep_srx_ctx",
+                    widen(usize::from(limits.shared_size > 0)),
+                ),
+            ],
+        )
     }
 }
 
 impl Needs {
-    /// Does the offer meet them?
-    pub(super) fn met_by(&self, offer: &Capabilities) -> bool {
-        !self.beyond
-            && self.caps & !offer.caps == 0
-            && self
-                .mr_mode
-                .is_none_or(|agreed| offer.mr_mode & !agreed == 0)
-            && self.mr_key_size <= offer.mr_key_size
-            && self.mr_iov_limit <= offer.mr_iov_limit
-            && self.mr_cnt <= offer.mr_cnt
-            && self.extras.endpoints <= offer.extras.endpoints
-            && self.extras.counters <= offer.extras.counters
-            && self.extras.auth_key <= offer.extras.auth_key
-            && match (&offer.msg, self.kind) {
-                (Some(msg), KindNeed::Any | KindNeed::Msg) => self.msg.met_by(&msg.limits),
-                (None, KindNeed::Any | KindNeed::Bare) => self.msg == MsgNeeds::default(),
-                _ => false,
-            }
-            && (!binds(offer) || self.asks_for_connections())
+    /// What the offer lacks, if anything; as a value the bits that are missing, or what the offer has.
+    pub(super) fn check(&self, offer: &Capabilities) -> Result<(), Lack> {
+        let other_kind = match (&offer.msg, self.kind) {
+            (Some(_), KindNeed::Bare) | (None, KindNeed::Msg) => true,
+            (None, _) => self.msg != MsgNeeds::default(),
+            (Some(_), _) => false,
+        };
+        let unasked = binds(offer) && !self.asks_for_connections();
+        first(
+            Stage::Kind,
+            [
+                (self.beyond, c"something that no provider has", 0),
+                (other_kind, c"endpoints of that kind", 0),
+                (
+                    unasked,
+                    c"connections: KFI_EP_MSG or KFI_MSG was not asked for",
+                    0,
+                ),
+            ],
+        )?;
+        let missing = self.caps & !offer.caps;
+        let disagreed = self.mr_mode.map_or(0, |agreed| offer.mr_mode & !agreed);
+        let extras = &offer.extras;
+        first(
+            Stage::Numbers,
+            [
+                (missing != 0, c"caps: these bits", missing),
+                (
+                    disagreed != 0,
+                    c"mr_mode: agreement to these bits",
+                    u64::try_from(disagreed).unwrap_or(0),
+                ),
+                (
+                    self.mr_key_size > offer.mr_key_size,
+                    c"domain_attr->mr_key_size",
+                    widen(offer.mr_key_size),
+                ),
+                (
+                    self.mr_iov_limit > offer.mr_iov_limit,
+                    c"domain_attr->mr_iov_limit",
+                    widen(offer.mr_iov_limit),
+                ),
+                (
+                    self.mr_cnt > offer.mr_cnt,
+                    c"domain_attr->mr_cnt",
+                    widen(offer.mr_cnt),
+                ),
+                (
+                    self.extras.endpoints > extras.endpoints,
+                    c"domain_attr->ep_cnt",
+                    widen(extras.endpoints),
+                ),
+                (
+                    self.extras.counters > extras.counters,
+                    c"domain_attr->cntr_cnt",
+                    widen(extras.counters),
+                ),
+                (
+                    self.extras.auth_key > extras.auth_key,
+                    c"auth_key_size",
+                    widen(extras.auth_key),
+                ),
+            ],
+        )?;
+        match &offer.msg {
+            Some(msg) => self.msg.check(&msg.limits),
+            None => Ok(()),
+        }
     }
 
     /// Does the consumer speak of connections, or take everything? Others that are ready to bind their
@@ -116,6 +207,10 @@ const MSG: u64 = widen_u32(kfi_bindings::KFI_MSG);
 #[kernel::macros::kunit_tests(kfabric_offer)]
 mod tests {
     use super::*;
+    use crate::support::{
+        errno::Errno,
+        refusal::Refusal, //
+    };
 
     const OFFER: Capabilities = Capabilities {
         caps: 0b111,
@@ -133,7 +228,7 @@ mod tests {
 
     #[test]
     fn no_hints_take_everything() {
-        assert!(Needs::default().met_by(&OFFER));
+        assert!(Needs::default().check(&OFFER).is_ok());
     }
 
     #[test]
@@ -142,12 +237,14 @@ mod tests {
             caps: 0b101,
             ..Needs::default()
         }
-        .met_by(&OFFER));
+        .check(&OFFER)
+        .is_ok());
         assert!(!Needs {
             caps: 0b1001,
             ..Needs::default()
         }
-        .met_by(&OFFER));
+        .check(&OFFER)
+        .is_ok());
     }
 
     #[test]
@@ -156,10 +253,10 @@ mod tests {
             mr_mode: Some(mr_mode),
             ..Needs::default()
         };
-        assert!(agreeing(0b11000).met_by(&OFFER));
-        assert!(agreeing(0b11111).met_by(&OFFER));
-        assert!(!agreeing(0b01000).met_by(&OFFER));
-        assert!(!agreeing(0).met_by(&OFFER));
+        assert!(agreeing(0b11000).check(&OFFER).is_ok());
+        assert!(agreeing(0b11111).check(&OFFER).is_ok());
+        assert!(!agreeing(0b01000).check(&OFFER).is_ok());
+        assert!(!agreeing(0).check(&OFFER).is_ok());
     }
 
     #[test]
@@ -168,28 +265,52 @@ mod tests {
             mr_key_size: 4,
             ..Needs::default()
         }
-        .met_by(&OFFER));
+        .check(&OFFER)
+        .is_ok());
         assert!(!Needs {
             mr_key_size: 5,
             ..Needs::default()
         }
-        .met_by(&OFFER));
+        .check(&OFFER)
+        .is_ok());
         assert!(!Needs {
             mr_iov_limit: 513,
             ..Needs::default()
         }
-        .met_by(&OFFER));
+        .check(&OFFER)
+        .is_ok());
         assert!(!Needs {
             mr_cnt: 1001,
             ..Needs::default()
         }
-        .met_by(&OFFER));
+        .check(&OFFER)
+        .is_ok());
         assert!(!Needs {
             beyond: true,
             ..Needs::default()
         }
-        .met_by(&OFFER));
+        .check(&OFFER)
+        .is_ok());
     }
+
+    #[test]
+    fn the_first_that_is_lacking_is_named() {
+        let lack = |needs: Needs| needs.check(&OFFER).err().map(|lack| lack.refusal());
+        let needs = Needs {
+            caps: 0b1101,
+            mr_cnt: 1001,
+            ..Needs::default()
+        };
+        let refusal = Refusal::new(Errno::ENODATA, c"caps: these bits");
+        assert_eq!(lack(needs), Some(refusal.value(0b1000)));
+        let needs = Needs {
+            mr_mode: Some(0b01000),
+            ..Needs::default()
+        };
+        let refusal = Refusal::new(Errno::ENODATA, c"mr_mode: agreement to these bits");
+        assert_eq!(lack(needs), Some(refusal.value(0b10000)));
+    }
+
     #[test]
     fn extras_must_be_there() {
         let asking = |endpoints, counters, auth_key| {
@@ -201,7 +322,8 @@ mod tests {
                 },
                 ..Needs::default()
             }
-            .met_by(&OFFER)
+            .check(&OFFER)
+            .is_ok()
         };
         assert!(asking(1, 2, 3));
         assert!(!asking(2, 0, 0));

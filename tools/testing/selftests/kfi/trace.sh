@@ -10,14 +10,14 @@
 suites="slots errors segments badmem badruns order"
 tracing=/sys/kernel/tracing
 
-plan 14
+plan 15
 [ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
 if [ ! -e $tracing/events/kfi/kfi_refused ]; then
 	if [ -e $tracing/trace ]; then
 		fail trace.event "the core has no event kfi:kfi_refused"
 	else
 		skip_rest "the kernel has no tracefs" trace.event $suites trace.index \
-			  trace.headers trace.not_served trace.driver \
+			  trace.headers trace.not_served trace.getinfo trace.driver \
 			  trace.busy trace.ep_loop trace.ep_verbs
 	fi
 	finish
@@ -64,6 +64,18 @@ by_headers() { said -22 "output pointer is NULL" && said -22 "not a domain"; }
 check trace.headers by_headers
 not_served() { said -38 "the provider doesn't have this call"; }
 check trace.not_served not_served
+# A provider that has nothing for somebody says what its offers lack.
+echo >$tracing/trace
+run_suite negotiate >/dev/null
+all=$(grep kfi_refused: $tracing/trace)
+nothing_found()
+{
+	for what in "there is no such provider" "caps: these bits" "mr_mode: agreement to these bits" \
+		    "a domain of that name"; do
+		said -61 "$what" || { echo "nobody said: $what"; return 1; }
+	done
+}
+check trace.getinfo nothing_found
 # What the driver said is the value.
 echo >$tracing/trace
 run_suite queue >/dev/null
