@@ -163,19 +163,21 @@ static int hear(struct stream *s, unsigned int chunk, struct message *told)
 }
 
 /* What there is to @node. */
-static struct kfi_info *find(const char *node, u64 flags)
+static int find(struct stream *s, const char *node, u64 flags)
 {
-	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;
+	struct kfi_info *hints = kfi_allocinfo();
+	int ret = -ENOMEM;
 
 	if (!hints)
-		return NULL;
+		return ret;
 	hints->fabric_attr->prov_name = kstrdup("verbs", GFP_KERNEL);
 	hints->ep_attr->type = KFI_EP_MSG;
 	hints->caps = KFI_MSG | KFI_RMA;
 	hints->domain_attr->mr_mode = KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY;
-	kfi_getinfo(KFI_VERSION(1, 7), node, PORT, flags | KFI_NUMERICHOST, hints, &info);
+	if (hints->fabric_attr->prov_name)
+		ret = kfi_getinfo(KFI_VERSION(1, 7), node, PORT, flags | KFI_NUMERICHOST, hints, &s->info);
 	kfi_freeinfo(hints);
-	return info;
+	return ret;
 }
 
 static int open(struct stream *s, const char *node, u64 flags)
@@ -189,10 +191,9 @@ static int open(struct stream *s, const char *node, u64 flags)
 	s->in = kzalloc_obj(*s->in);
 	if (!s->data || !s->out || !s->in)
 		return -ENOMEM;
-	s->info = find(node, flags);
-	if (!s->info)
-		return -ENODEV;
-	ret = kfi_fabric(s->info->fabric_attr, &s->fabric, NULL);
+	ret = find(s, node, flags);
+	if (!ret)
+		ret = kfi_fabric(s->info->fabric_attr, &s->fabric, NULL);
 	if (!ret)
 		ret = kfi_domain(s->fabric, s->info, &s->domain, NULL);
 	if (!ret)
@@ -351,7 +352,8 @@ static int __init stream_init(void)
 	kfree(s);
 	if (ret)
 		pr_err("failed: %s\n", kfi_strerror(-ret));
-	return ret;
+	/* insmod knows Linux's numbers only. */
+	return ret > -KFI_ERRNO_OFFSET ? ret : -EIO;
 }
 module_init(stream_init);
 
