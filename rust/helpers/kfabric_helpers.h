@@ -53,6 +53,8 @@ bool kfi_helper_frees_memory(void);
 enum kfi_helper_cache {
 	/* The core's object. */
 	KFI_CACHE_OBJECT,
+	/* What only some of them have. */
+	KFI_CACHE_RARE,
 	/* The provider's part, which may be larger than KFI_CACHE_PART_SIZE. */
 	KFI_CACHE_PART,
 	/* What is listed of regions that are registered or closed together. */
@@ -63,7 +65,7 @@ enum kfi_helper_cache {
 #define KFI_CACHE_PART_SIZE	144
 #define KFI_CACHE_LIST_SIZE	4096
 
-int kfi_helper_caches_init(u32 object_size);
+int kfi_helper_caches_init(u32 object_size, u32 rare_size);
 void kfi_helper_caches_exit(void);
 void *kfi_helper_cache_alloc(enum kfi_helper_cache which, size_t size, bool wait);
 void kfi_helper_cache_free(enum kfi_helper_cache which, void *memory, size_t size);

@@ -116,7 +116,10 @@ use crate::{
     },
     object::{
         ext::reserve,
-        mr::reference::OBJECT_SIZE,
+        mr::{
+            rare::RARE_SIZE,
+            reference::OBJECT_SIZE, //
+        },
         pep::requests, //
     },
     support::{
@@ -153,7 +156,7 @@ impl kernel::Module for Core {
         let modules = unload::Watch::new()?;
         // SAFETY: Once, and before anybody can call in; undone if the other fails.
         unsafe {
-            cache::init(OBJECT_SIZE)?;
+            cache::init(OBJECT_SIZE, RARE_SIZE)?;
             work::init().inspect_err(|_| cache::exit())?;
         }
         Ok(Core { _modules: modules })

@@ -13,10 +13,7 @@ use crate::{
     mode::Mode,
     region::Region, //
 };
-use core::{
-    any::Any,
-    mem, //
-};
+use core::any::Any;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
@@ -53,8 +50,6 @@ pub(crate) struct Mr {
     /// The keys of the pieces behind the first, and what each of them reaches.
     more: KVec<(Held, RemotePiece)>,
     piece: RemotePiece,
-    /// All pieces, if there are several, before it is enabled.
-    pieces: Option<KBox<KVec<RemotePiece>>>,
 }
 
 /// A key that an application may ask for.
@@ -99,13 +94,11 @@ impl Mr {
             first,
             more: KVec::with_capacity(cuts.len(), GFP_KERNEL)?,
             piece,
-            pieces: None,
         };
         for (index, &at) in cuts.iter().enumerate() {
             let end = cuts.get(index + 1).copied().unwrap_or(bytes);
             mr.add(at, end - at)?;
         }
-        mr.pieces = mr.list()?;
         Ok(mr)
     }
 
@@ -116,19 +109,6 @@ impl Mr {
         let piece = RemotePiece { key, base, len };
         let held = hold(&self.keys, &self.region, at, piece)?;
         Ok(self.more.push((held, piece), GFP_KERNEL)?)
-    }
-
-    /// The pieces, if there are several. May sleep.
-    fn list(&self) -> Result<Option<KBox<KVec<RemotePiece>>>, Refusal> {
-        if self.more.is_empty() {
-            return Ok(None);
-        }
-        let mut pieces = KVec::new();
-        pieces.push(self.piece, GFP_KERNEL)?;
-        for (_, piece) in self.more.iter() {
-            pieces.push(*piece, GFP_KERNEL)?;
-        }
-        Ok(Some(KBox::new(pieces, GFP_KERNEL)?))
     }
 }
 
@@ -181,8 +161,20 @@ impl provider::Mr for Mr {
             } else {
                 0
             },
-            pieces: mem::take(&mut self.pieces),
+            whole: self.more.is_empty(),
         })
+    }
+
+    fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
+        if self.first.is_none() {
+            return Err(Refusal::new(Errno::ENODEV, c"the region has been ended"));
+        }
+        let mut pieces = KVec::with_capacity(1 + self.more.len(), GFP_KERNEL)?;
+        pieces.push(self.piece, GFP_KERNEL)?;
+        for (_, piece) in self.more.iter() {
+            pieces.push(*piece, GFP_KERNEL)?;
+        }
+        Ok(pieces)
     }
 
     fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {

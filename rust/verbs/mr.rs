@@ -32,7 +32,8 @@ use kfabric::{
     Errno,
     MrRequest,
     PartBox,
-    Refusal, //
+    Refusal,
+    RemotePiece, //
 };
 use rdma::sg::SpareTable;
 
@@ -151,6 +152,13 @@ impl provider::Mr for Mr {
         let link = self.link.clone();
         let inside = link.gate().enter().ok_or(refused::gone())?;
         self.region()?.enable(inside.get(), bindings)
+    }
+
+    fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
+        match &self.state {
+            State::Open(region) => region.pieces(),
+            State::Idle | State::Ended(_) => Err(refused::gone()),
+        }
     }
 
     fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {

@@ -45,14 +45,17 @@ pub(crate) struct Local {
     node: Node,
     desc: Atomic<usize>,
     base: Atomic<u64>,
-    whole: Atomic<bool>,
     /// Where its first byte is for the kernel; 0 if it isn't one range of addresses there.
     start: u64,
     /// How many bytes the region has.
     pub(crate) len: u64,
     /// What may be done with the region.
     pub(crate) access: Access,
+    whole: Atomic<bool>,
 }
+
+// There is one in each region.
+const _: () = assert!(size_of::<Local>() <= 56);
 
 impl Local {
     /// Of a region that is not found yet. `start` is 0 if it isn't one range of the kernel's addresses.
@@ -62,16 +65,21 @@ impl Local {
             node: Node::new(),
             desc: Atomic::new(0),
             base: Atomic::new(0),
-            whole: Atomic::new(false),
             start,
             len,
             access,
+            whole: Atomic::new(false),
         }
+    }
+
+    /// Where its first byte is for the kernel, if it is one range of addresses there.
+    pub(crate) fn start(&self) -> Option<u64> {
+        Some(self.start).filter(|&start| start != 0)
     }
 
     fn region(&self) -> Described {
         Described {
-            start: Some(self.start).filter(|&start| start != 0),
+            start: self.start(),
             base: self.base.load(Relaxed),
             len: self.len,
             access: self.access,

@@ -8,6 +8,7 @@
 
 mod asked;
 mod bind;
+mod bonds;
 mod close;
 mod control;
 mod enable;
@@ -22,6 +23,7 @@ mod open;
 mod ops;
 mod public;
 mod ranges;
+pub(crate) mod rare;
 mod rawkey;
 pub(crate) mod reference;
 pub(crate) mod reg;
@@ -30,43 +32,32 @@ mod state;
 pub(crate) mod unsettled;
 
 use self::{
-    ranges::Ranges,
+    rare::Rare,
     state::State, //
 };
 use super::{
     descs::Local,
-    eq::{
-        EqObject,
-        Unread, //
-    },
+    eq::EqObject,
     fid::Class,
-    obj::Obj,
-    ties::{
-        Tie,
-        Ties, //
-    }, //
+    obj::Obj, //
 };
 use crate::{
     provider::{
-        cntr::Counter,
         Domain,
-        Keys,
         Mr, //
     },
     region::lease::Lease,
     support::{
-        cache::PartBox,
+        cache::{
+            PartBox,
+            RareBox, //
+        },
         irqlock::IrqLock, //
     }, //
 };
-use core::ptr::NonNull;
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::Atomic,
-        Arc,
-        Refcount, //
-    }, //
+    sync::Refcount, //
 };
 use kfi_bindings::kfid_mr;
 
@@ -88,44 +79,29 @@ pub(crate) type MrObject = Obj<MrBody>;
 ///
 /// # Invariants
 ///
-/// - `eq` stays open until [`close`](close::close) has ended, since the queue is bound to the domain.
-/// - `references` is how many [`MrRef`](reference::MrRef)s there are.
-/// - `before` is null, or leads from one to the next in the list of the domain's
-///   [`Unsettled`](super::unsettled::Unsettled).
+/// `references` is how many [`MrRef`](reference::MrRef)s there are.
 #[pin_data]
 pub(crate) struct MrBody {
-    /// Where it is reported that the region is enabled; otherwise the call waits for it.
-    eq: Option<NonNull<EqObject>>,
     /// Its length and rights, and what it is found by.
     local: Local,
-    ranges: Ranges,
-    /// Ties it to its endpoint while it is enabled.
-    tie: Tie,
-    /// What it is made of goes back to the domain's reserve.
-    reserved: bool,
     #[pin]
     inner: IrqLock<Inner>,
     /// How many references there are to the object.
     references: Refcount,
-    /// The one that was left to the core's workqueue before it, as long as both are.
-    before: Atomic<*mut MrObject>,
+    /// The domain's event queue tells that the region is enabled; otherwise the call waits for it. Only of what
+    /// has [`Rare`] things.
+    told: bool,
+    /// What it is made of goes back to the domain's reserve.
+    reserved: bool,
 }
-
-// SAFETY: What the pointer leads to may be used by any thread, by the invariant; the addresses in
-// `ranges` are only passed on.
-unsafe impl Send for MrBody {}
-// SAFETY: As for `Send`; what changes is behind a lock.
-unsafe impl Sync for MrBody {}
 
 /// What changes in a region's life.
 struct Inner {
-    state: State<Arc<Counter>, Arc<Ties>>,
+    state: State,
     /// `None` while it is pending: then whoever enables it has it; or held.
     mr: Option<PartBox<dyn Mr>>,
-    /// How peers reach it, once enabled.
-    keys: Option<Keys>,
-    /// The event that tells how enabling it ended.
-    event: Option<Unread>,
+    /// What most regions haven't.
+    rare: Option<Pin<RareBox<Rare>>>,
     /// What the provider keeps of the memory may be used until this is dropped.
     lease: Option<Lease>,
     /// Somebody has the provider's part in hand, who sleeps.
@@ -134,10 +110,13 @@ struct Inner {
     awaited: bool,
 }
 
-impl MrBody {
+impl MrObject {
+    /// Where it is reported that the region is enabled. Called while its domain is open. Any context.
     fn eq(&self) -> Option<&EqObject> {
-        // SAFETY: Open by the invariant.
-        self.eq.map(|eq| unsafe { eq.as_ref() })
+        match self.told {
+            true => self.parent().eq(),
+            false => None,
+        }
     }
 }
 

@@ -18,11 +18,15 @@ use crate::{
         work, //
     }, //
 };
-use core::ptr::{
-    null_mut,
-    NonNull, //
+use core::{
+    marker::PhantomPinned,
+    ptr::{
+        null_mut,
+        NonNull, //
+    }, //
 };
 use kernel::{
+    ffi::c_void,
     impl_has_work,
     new_mutex,
     new_work,
@@ -44,9 +48,16 @@ use kernel::{
 /// What ties a region to its endpoint, as a part of it.
 pub(crate) struct Tie {
     node: Node,
-    /// Changed under the lock of the endpoint's list.
-    tied: Atomic<bool>,
+    /// The region; null if it isn't tied. Changed under the lock of the endpoint's list.
+    region: Atomic<*mut c_void>,
+    // Others of the list point to it.
+    _pin: PhantomPinned,
 }
+
+// SAFETY: `region` is only handed through; the rest may be used by any thread.
+unsafe impl Send for Tie {}
+// SAFETY: As for `Send`; `region` is only exchanged as a whole.
+unsafe impl Sync for Tie {}
 
 /// The regions of an endpoint.
 #[pin_data]
@@ -65,7 +76,7 @@ pub(crate) struct Ties {
 
 /// # Invariants
 ///
-/// The list consists of the nodes of [`Tie`]s whose `tied` is set.
+/// The list consists of the nodes of [`Tie`]s that have a `region`.
 struct State {
     first: Head,
     down: bool,
@@ -83,7 +94,8 @@ impl Tie {
     pub(crate) const fn new() -> Self {
         Self {
             node: Node::new(),
-            tied: Atomic::new(false),
+            region: Atomic::new(null_mut()),
+            _pin: PhantomPinned,
         }
     }
 }
@@ -121,14 +133,14 @@ impl Ties {
     ///
     /// # Safety
     ///
-    /// It was not tied before, and is [untied](Self::untie) before it goes or moves.
-    pub(crate) unsafe fn tie(self: &Arc<Self>, tie: &Tie) {
+    /// It was not tied before, and is [untied](Self::untie) before it, or the region, goes or moves.
+    pub(crate) unsafe fn tie(self: &Arc<Self>, tie: &Tie, region: NonNull<c_void>) {
         let down = self.state.with(|state| {
             // SAFETY: In no list; the lock of this one is held, and the head is where it is to stay: behind
             // an `Arc`.
             unsafe { tie.node.link(&raw mut state.first) };
             // INVARIANT: Just put in.
-            tie.tied.store(true, Relaxed);
+            tie.region.store(region.as_ptr(), Relaxed);
             state.down
         });
         if down {
@@ -138,25 +150,24 @@ impl Ties {
 
     /// Unties a region, if it is tied. Any context.
     pub(crate) fn untie(&self, tie: &Tie) {
-        self.state.with(|_| Self::unlink(tie));
+        let _ = self.state.with(|_| Self::unlink(tie));
     }
 
-    /// Called under the lock.
-    fn unlink(tie: &Tie) {
-        if tie.tied.xchg(false, Relaxed) {
-            // SAFETY: In the list by its invariant, whose lock is held by the caller.
-            unsafe { tie.node.unlink() };
-        }
+    /// Called under the lock. The region, if it was tied.
+    fn unlink(tie: &Tie) -> Option<NonNull<c_void>> {
+        let region = NonNull::new(tie.region.xchg(null_mut(), Relaxed))?;
+        // SAFETY: In the list by its invariant, whose lock is held by the caller.
+        unsafe { tie.node.unlink() };
+        Some(region)
     }
 
     /// Unties a region, and hands it to `f` under the lock; `None` if there is none. Any context.
-    pub(crate) fn next<R>(&self, f: impl FnOnce(NonNull<Tie>) -> R) -> Option<R> {
+    pub(crate) fn next<R>(&self, f: impl FnOnce(NonNull<c_void>) -> R) -> Option<R> {
         self.state.with(|state| {
             let first = NonNull::new(state.first)?;
             // SAFETY: By the invariant the node is that of a `Tie`, which is there while it is in the list.
             let tie = unsafe { &*kernel::container_of!(first.as_ptr(), Tie, node) };
-            Self::unlink(tie);
-            Some(f(NonNull::from(tie)))
+            Self::unlink(tie).map(f)
         })
     }
 

@@ -41,6 +41,16 @@ pub trait Mr: Any + Send + Sync {
     /// connected, and one to the device: then any context.
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal>;
 
+    /// How peers reach a region that is enabled: its parts, in order, each with a key of its own; most are one
+    /// part. The first has the key and the base that [`enable`](Self::enable) gave. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENODEV`: the device is gone.
+    /// - `EIO`: the region is out of reach for good.
+    /// - `ENOMEM`
+    fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal>;
+
     /// The pages behind it have changed (`kfi_mr_refresh()`): `request` describes the whole region
     /// anew, with the same addresses, lengths and rights. Key and base stay. Called while enabled.
     /// May sleep.
@@ -123,7 +133,6 @@ pub struct Keys {
     pub base: u64,
     /// The local descriptor (`kfi_mr_desc`), meaningful to the provider.
     pub desc: usize,
-    /// The parts, in order, of a region that is several to the device (`KFI_MR_RAW`). `None` for one
-    /// that is one.
-    pub pieces: Option<KBox<KVec<RemotePiece>>>,
+    /// It is one region to the device, and not several (`KFI_MR_RAW`).
+    pub whole: bool,
 }

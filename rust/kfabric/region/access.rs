@@ -16,23 +16,23 @@ use kernel::dma::DataDirection;
 ///
 /// At least one right is set, and no bit that is not a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access(u64);
+pub struct Access(u32);
 
 impl Access {
     /// Source of outgoing messages (`KFI_SEND`).
-    pub const SEND: Self = Self(widen_u32(kfi_bindings::KFI_SEND));
+    pub const SEND: Self = Self(kfi_bindings::KFI_SEND);
     /// Target of incoming messages (`KFI_RECV`).
-    pub const RECV: Self = Self(widen_u32(kfi_bindings::KFI_RECV));
+    pub const RECV: Self = Self(kfi_bindings::KFI_RECV);
     /// Result buffer of RMA reads and atomics at the initiator (`KFI_READ`).
-    pub const READ: Self = Self(widen_u32(kfi_bindings::KFI_READ));
+    pub const READ: Self = Self(kfi_bindings::KFI_READ);
     /// Source buffer of RMA writes and atomics at the initiator (`KFI_WRITE`).
-    pub const WRITE: Self = Self(widen_u32(kfi_bindings::KFI_WRITE));
+    pub const WRITE: Self = Self(kfi_bindings::KFI_WRITE);
     /// A peer may read (`KFI_REMOTE_READ`).
-    pub const REMOTE_READ: Self = Self(widen_u32(kfi_bindings::KFI_REMOTE_READ));
+    pub const REMOTE_READ: Self = Self(kfi_bindings::KFI_REMOTE_READ);
     /// A peer may write (`KFI_REMOTE_WRITE`).
-    pub const REMOTE_WRITE: Self = Self(widen_u32(kfi_bindings::KFI_REMOTE_WRITE));
+    pub const REMOTE_WRITE: Self = Self(kfi_bindings::KFI_REMOTE_WRITE);
 
-    const ALL: u64 = Self::SEND.0
+    const ALL: u32 = Self::SEND.0
         | Self::RECV.0
         | Self::READ.0
         | Self::WRITE.0
@@ -44,17 +44,17 @@ impl Access {
         if bits == 0 {
             return Err(Refusal::new(Errno::EINVAL, c"no access right"));
         }
-        if bits & !Self::ALL != 0 {
-            let unknown = bits & !Self::ALL;
-            return Err(Refusal::new(Errno::EINVAL, c"unknown access right").value(unknown));
+        let unknown = bits & !widen_u32(Self::ALL);
+        match u32::try_from(bits) {
+            // INVARIANT: Both halves were just checked.
+            Ok(bits) if unknown == 0 => Ok(Self(bits)),
+            _ => Err(Refusal::new(Errno::EINVAL, c"unknown access right").value(unknown)),
         }
-        // INVARIANT: Both halves were just checked.
-        Ok(Self(bits))
     }
 
     /// The bits as the C API has them.
     pub const fn bits(self) -> u64 {
-        self.0
+        widen_u32(self.0)
     }
 
     /// Is any of the rights in `other` given?

@@ -32,7 +32,8 @@ use kfi_bindings::{
     kfi_helper_cache,
     kfi_helper_cache_KFI_CACHE_LIST as LIST,
     kfi_helper_cache_KFI_CACHE_OBJECT as OBJECT,
-    kfi_helper_cache_KFI_CACHE_PART as PART, //
+    kfi_helper_cache_KFI_CACHE_PART as PART,
+    kfi_helper_cache_KFI_CACHE_RARE as RARE, //
 };
 
 /// Memory of one of the caches.
@@ -40,6 +41,9 @@ pub struct Cached<const WHICH: kfi_helper_cache>;
 
 /// An object of the core's, of one type.
 pub(crate) type ObjectBox<T> = Box<T, Cached<OBJECT>>;
+
+/// What only some objects have.
+pub(crate) type RareBox<T> = Box<T, Cached<RARE>>;
 
 /// A provider's part of an object. It may be larger than [`PART_SIZE`].
 pub type PartBox<T> = Box<T, Cached<PART>>;
@@ -51,15 +55,15 @@ pub type ListVec<T> = Vec<T, Cached<LIST>>;
 /// The size of parts, in bytes, that there is a cache for.
 pub const PART_SIZE: usize = index(kfi_bindings::KFI_CACHE_PART_SIZE);
 
-/// Makes the caches, for objects of so many bytes. May sleep.
+/// Makes the caches, for objects of so many bytes, of which some have so many more. May sleep.
 ///
 /// # Safety
 ///
 /// Called once, before anything is allocated.
-pub(crate) unsafe fn init(object_size: usize) -> Result {
-    let size = u32::try_from(object_size)?;
+pub(crate) unsafe fn init(object_size: usize, rare_size: usize) -> Result {
+    let (object, rare) = (u32::try_from(object_size)?, u32::try_from(rare_size)?);
     // SAFETY: By the requirements of this function.
-    to_result(unsafe { kfi_bindings::kfi_helper_caches_init(size) })
+    to_result(unsafe { kfi_bindings::kfi_helper_caches_init(object, rare) })
 }
 
 /// Gives the caches up. Sleeps.

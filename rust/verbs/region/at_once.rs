@@ -152,7 +152,7 @@ impl One {
     /// The region that it is when peers reach it, and how they do.
     #[inline]
     pub(crate) fn registered(self, valid: ValidMr) -> (Region, Keys) {
-        let keys = keys(slice::from_ref(&valid), None);
+        let keys = keys(slice::from_ref(&valid));
         (self.region(State::Valid(Few::one(valid))), keys)
     }
 

@@ -69,14 +69,6 @@ impl Region {
 
     /// As [`enable`](Self::enable), by the registration queue.
     fn enable_by_queue(&mut self, resources: &Resources) -> Result<Keys, Refusal> {
-        // Allocated first: nothing is left to fail once a peer can reach the memory.
-        let pieces = match self.runs.len() {
-            0 | 1 => None,
-            several => Some(KBox::new(
-                KVec::with_capacity(several, GFP_KERNEL)?,
-                GFP_KERNEL,
-            )?),
-        };
         let State::Prepared(mut prepared) = mem::replace(&mut self.state, State::Failed) else {
             return Err(lost());
         };
@@ -84,7 +76,7 @@ impl Region {
             let queue = resources.queue_pair().map_err(refused::no_queue)?;
             let failed = match queue.register_all(prepared) {
                 Ok(valid) => {
-                    let keys = keys(&valid, pieces);
+                    let keys = keys(&valid);
                     self.state = State::Valid(valid);
                     return Ok(keys);
                 }
@@ -108,6 +100,28 @@ impl Region {
     }
 }
 
+impl Region {
+    /// How peers reach what is enabled, device region by device region. May sleep.
+    pub(crate) fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
+        let mut pieces = KVec::new();
+        match &self.state {
+            State::Valid(valid) => {
+                for mr in valid {
+                    let piece = RemotePiece {
+                        key: u64::from(mr.rkey()),
+                        base: mr.iova(),
+                        len: mr.length(),
+                    };
+                    pieces.push(piece, GFP_KERNEL)?;
+                }
+            }
+            State::Lent(lent) => pieces.push(lent.piece(), GFP_KERNEL)?,
+            State::Prepared(_) | State::Failed | State::Stuck => return Err(lost()),
+        }
+        Ok(pieces)
+    }
+}
+
 // What is done with several regions together, of which each is one to the device.
 impl Region {
     /// Takes what is to be registered; to be followed by one of the others. `None` if that is several.
@@ -123,7 +137,7 @@ impl Region {
     /// Peers can reach it; says how.
     pub(crate) fn set_valid(&mut self, valid: ValidMr) -> Keys {
         let valid = Few::one(valid);
-        let keys = keys(&valid, None);
+        let keys = keys(&valid);
         self.state = State::Valid(valid);
         keys
     }
@@ -159,19 +173,9 @@ impl Region {
     }
 }
 
-/// How peers reach regions. There is room in `pieces`, which are there if the regions are several.
+/// How peers reach regions.
 #[inline]
-pub(super) fn keys(valid: &[ValidMr], mut pieces: Option<KBox<KVec<RemotePiece>>>) -> Keys {
-    if let Some(pieces) = &mut pieces {
-        for mr in valid {
-            let piece = RemotePiece {
-                key: u64::from(mr.rkey()),
-                base: mr.iova(),
-                len: mr.length(),
-            };
-            let _ = pieces.push_within_capacity(piece);
-        }
-    }
+pub(super) fn keys(valid: &[ValidMr]) -> Keys {
     Keys {
         key: valid.first().map_or(0, |mr| u64::from(mr.rkey())),
         base: valid.first().map_or(0, ValidMr::iova),
@@ -180,6 +184,6 @@ pub(super) fn keys(valid: &[ValidMr], mut pieces: Option<KBox<KVec<RemotePiece>>
             [one] => num::index(one.lkey()),
             _ => 0,
         },
-        pieces,
+        whole: valid.len() <= 1,
     }
 }

@@ -15,7 +15,8 @@ use kfabric::{
     num,
     provider::Keys,
     Endpoint,
-    Refusal, //
+    Refusal,
+    RemotePiece, //
 };
 use rdma::{
     lent::{
@@ -73,8 +74,18 @@ impl Lent {
             key: u64::from(mr.rkey()),
             base: mr.iova(),
             desc: num::index(mr.lkey()),
-            pieces: None,
+            whole: true,
         }))
+    }
+
+    /// How peers reach it who have got the key. Any context.
+    pub(super) fn piece(&self) -> RemotePiece {
+        let mr = self.mr.prepared();
+        RemotePiece {
+            key: u64::from(mr.rkey()),
+            base: mr.iova(),
+            len: mr.length(),
+        }
     }
 
     /// Whether it isn't being registered just now. Any context.

@@ -302,19 +302,23 @@ impl provider::Mr for FakeMr {
         if UNABLE.xchg(false, Relaxed) || self.key == FAILS {
             return Err(Errno::ENODEV.into());
         }
-        let mut pieces = None;
-        if self.key == IN_TWO {
-            let pieces = pieces.insert(KBox::new(KVec::new(), GFP_KERNEL)?);
-            for (key, base, len) in [(IN_TWO, 0x1000, 4), (IN_TWO + 1, 0x8000, self.len - 4)] {
-                pieces.push(RemotePiece { key, base, len }, GFP_KERNEL)?;
-            }
-        }
         Ok(Keys {
             key: self.key,
             base: self.base,
             desc: self.desc,
-            pieces,
+            whole: self.key != IN_TWO,
         })
+    }
+
+    fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
+        let mut pieces = KVec::new();
+        let whole = [(self.key, self.base, self.len)];
+        let two = [(IN_TWO, 0x1000, 4), (IN_TWO + 1, 0x8000, self.len - 4)];
+        let list = if self.key == IN_TWO { &two[..] } else { &whole };
+        for &(key, base, len) in list {
+            pieces.push(RemotePiece { key, base, len }, GFP_KERNEL)?;
+        }
+        Ok(pieces)
     }
 
     fn close(&mut self) -> Result<(), Refusal> {

@@ -5,7 +5,7 @@
 use super::{
     local::Found,
     public::Public,
-    ranges::Ranges,
+    rare::Rare,
     reference::{
         self,
         Memory,
@@ -33,12 +33,18 @@ use crate::{
         request::MrRequest, //
     },
     support::{
-        cache::PartBox,
+        cache::{
+            PartBox,
+            RareBox, //
+        },
         errno::Errno,
         refusal::Refusal, //
     }, //
 };
-use kernel::ffi::c_void;
+use kernel::{
+    ffi::c_void,
+    prelude::*, //
+};
 
 /// A place for a region in its domain.
 #[inline]
@@ -83,7 +89,7 @@ impl Asked {
 pub(super) struct Expected {
     place: Coming<MrBody>,
     memory: Memory,
-    ranges: Ranges,
+    rare: Option<Pin<RareBox<Rare>>>,
     context: *mut c_void,
 }
 
@@ -95,10 +101,14 @@ impl Expected {
         request: &MrRequest<'_>,
         context: *mut c_void,
     ) -> Result<Self, Refusal> {
+        let place = place(domain)?;
+        let memory = reference::memory()?;
+        let mut rare = None;
+        Rare::fit(&mut rare, domain, request, false)?;
         Ok(Self {
-            place: place(domain)?,
-            memory: reference::memory()?,
-            ranges: Ranges::of(domain, request)?,
+            place,
+            memory,
+            rare,
             context,
         })
     }
@@ -115,10 +125,10 @@ impl Expected {
         let found = Found::new(&keys);
         let c = Public::new(domain, Some(&keys)).to_c(MrObject::fid(self.context));
         let local = asked.local();
-        let inner = Inner::new(State::enabled(), Some(mr), Some(keys), asked.lease);
-        let body = MrBody::new(None, local, self.ranges, false, inner);
+        let inner = Inner::new(State::Enabled, Some(mr), self.rare, asked.lease);
+        let body = MrBody::new(local, inner, false, false);
         let object = MrRef::new(self.memory, Obj::new(c, body, self.place.take()));
-        object.reveal(Some(found));
+        object.reveal(found);
         object
     }
 }

@@ -3,6 +3,7 @@
 //! `kfi_mr_bind()`: counters and endpoints.
 
 use super::{
+    bonds::Bonds,
     MrBody,
     MrObject, //
 };
@@ -13,14 +14,17 @@ use crate::{
             Other, //
         },
         cntr::CounterBody,
-        ep::EndpointBody, //
+        ep::EndpointBody,
+        ties::Ties, //
     },
+    provider::cntr::Counter,
     support::{
         errno::Errno,
         num::widen_u32,
         refusal::Refusal, //
     }, //
 };
+use kernel::sync::Arc;
 use kfi_bindings::{
     KFI_MR_ENDPOINT,
     KFI_REMOTE_WRITE,
@@ -45,15 +49,31 @@ impl Binds for MrBody {
                 ));
             }
             let counter = other.bind(domain, counter, widen_u32(KFI_REMOTE_WRITE))?;
-            return mr.inner.with(|inner| inner.state.bind_counter(counter));
+            return mr.bind(|bonds| bonds.bind_counter(counter));
         }
         if let Ok(endpoint) = other.object::<EndpointBody>() {
             let endpoint = other.bind(domain, endpoint, 0)?;
-            return mr.inner.with(|inner| inner.state.bind_endpoint(endpoint));
+            return mr.bind(|bonds| bonds.bind_endpoint(endpoint));
         }
         Err(Refusal::new(
             Errno::EINVAL,
             c"neither a counter nor an endpoint",
         ))
+    }
+}
+
+impl MrObject {
+    /// Binds it, if it isn't enabled yet. Any context.
+    fn bind(
+        &self,
+        bind: impl FnOnce(&mut Bonds<Arc<Counter>, Arc<Ties>>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        self.inner.with(|inner| {
+            inner.state.check_disabled()?;
+            match &mut inner.rare {
+                Some(rare) => bind(rare.as_mut().project().bonds),
+                None => bind(&mut Bonds::wanted(false, false)),
+            }
+        })
     }
 }

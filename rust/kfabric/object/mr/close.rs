@@ -6,6 +6,7 @@ use super::{
     kit::Kit,
     reference::MrRef,
     reserve,
+    state::State,
     Inner,
     MrObject, //
 };
@@ -159,7 +160,7 @@ impl Closing {
 /// Takes the region from a device that goes away. Sleeps until no peer can reach the memory: if it is
 /// being registered or closed, until that has ended.
 pub(super) fn end(object: &MrObject) {
-    let busy = |inner: &Inner| inner.state.is_pending() || inner.state.is_closing();
+    let busy = |inner: &Inner| matches!(inner.state, State::Pending | State::Closing);
     if let Ok(mut held) = object.hold(busy, |_| Ok(())) {
         if let Some(mr) = held.mr.as_mut() {
             mr.end();
@@ -179,8 +180,10 @@ struct Settled {
 impl MrObject {
     /// Sees to it that nobody takes it down any more. Any context.
     pub(super) fn untie(&self, inner: &Inner) {
-        if let Some(ties) = inner.state.endpoint() {
-            ties.untie(&self.tie);
+        if let Some(rare) = &inner.rare {
+            if let Some(ties) = rare.bonds.endpoint() {
+                ties.untie(&rare.tie);
+            }
         }
     }
 }
@@ -189,7 +192,7 @@ impl MrObject {
 /// open as before.
 fn settle(object: &MrObject) -> Result<Settled, Refusal> {
     object.inner.with(|inner| {
-        while inner.state.is_pending() {
+        while inner.state == State::Pending {
             inner.awaited = true;
             if object.eq().is_some_and(|eq| eq.in_handler()) {
                 return Err(Refusal::new(
@@ -201,19 +204,19 @@ fn settle(object: &MrObject) -> Result<Settled, Refusal> {
         }
         object.wait_while(inner, |inner| inner.held);
         let counted = |counter: &Arc<Counter>| counter.is_open();
-        if inner.state.counter().is_some_and(counted) {
+        if inner.counter().is_some_and(counted) {
             return Err(Refusal::new(
                 Errno::EBUSY,
                 c"a counter is bound to the region",
             ));
         }
         object.untie(inner);
-        let fallen = inner.state.is_fallen();
+        let fallen = inner.state == State::Fallen;
         inner.state.begin_close();
         // What keeps counter and endpoint goes with the object, but their memory is the core's.
         Ok(Settled {
             mr: inner.mr.take(),
-            event: inner.event.take(),
+            event: inner.take_event(),
             fallen,
         })
     })

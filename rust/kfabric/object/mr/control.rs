@@ -4,6 +4,7 @@
 
 use super::{
     enable,
+    ranges,
     rawkey::RawAttr,
     reference::MrRef,
     unsettled,
@@ -11,7 +12,6 @@ use super::{
 };
 use crate::{
     region::{
-        rawkey::RemotePiece,
         request::MrRequest,
         source::List, //
     },
@@ -60,12 +60,12 @@ unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
         return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(flags));
     }
     object.inner.with(|inner| inner.begin())?;
-    match object.eq {
-        Some(_) => {
+    match object.told {
+        true => {
             unsettled::leave(object);
             Ok(0)
         }
-        None => Ok(enable::finish(object, flags & MORE != 0)),
+        false => Ok(enable::finish(object, flags & MORE != 0)),
     }
 }
 
@@ -104,13 +104,18 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
 unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> {
     let limits = mr.parent().mr_limits();
     limits.refresh?;
-    let ranges = mr.ranges.as_slice();
-    if ranges.is_empty() {
-        return Err(Refusal::new(
-            Errno::ENOSYS,
-            c"only regions of kvecs can be refreshed",
-        ));
-    }
+    let mut held = mr.hold_enabled()?;
+    let one = ranges::one(&mr.local);
+    let ranges = match (&one, held.list.as_slice()) {
+        (Some(one), _) => slice::from_ref(one),
+        (None, []) => {
+            return Err(Refusal::new(
+                Errno::ENOSYS,
+                c"only regions of kvecs can be refreshed",
+            ))
+        }
+        (None, list) => list,
+    };
     if modify.flags != 0 {
         return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(modify.flags));
     }
@@ -124,10 +129,9 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
     if !(parts.is_null() && attr.iov_count == 0) {
         // SAFETY: By the requirements of this function.
         let parts = unsafe { List::from_raw(parts, attr.iov_count) }?;
-        mr.ranges.contain(&parts)?;
+        ranges::contain(ranges, &parts)?;
     }
     let request = MrRequest::again(ranges, mr.local.access, limits)?;
-    let mut held = mr.hold_enabled()?;
     held.mr
         .as_mut()
         .ok_or(Errno::EOPBADSTATE)?
@@ -141,7 +145,7 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// `kfi_mr_raw_attr()`: a region that is one to the device has a raw key of one piece.
+/// `kfi_mr_raw_attr()`.
 ///
 /// # Safety
 ///
@@ -150,15 +154,5 @@ unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
     // SAFETY: By the requirements of this function.
     let attr = unsafe { RawAttr::from_raw(arg) }?;
     let held = mr.hold_enabled()?;
-    let keys = held.keys.as_ref().ok_or(Errno::EOPBADSTATE)?;
-    let whole = RemotePiece {
-        key: keys.key,
-        base: keys.base,
-        len: mr.local.len,
-    };
-    let pieces = match &keys.pieces {
-        None => slice::from_ref(&whole),
-        Some(pieces) => pieces,
-    };
-    attr.put(keys.base, pieces)
+    attr.put(&held.mr.as_ref().ok_or(Errno::EOPBADSTATE)?.pieces()?)
 }

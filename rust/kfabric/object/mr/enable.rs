@@ -27,6 +27,7 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
+use core::ptr::NonNull;
 use kernel::prelude::*;
 use kfi_bindings::{
     kfid,
@@ -48,12 +49,12 @@ pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
     object.inner.with(|inner| {
         let done = object.settle(inner, ended);
         // Under the same lock: whoever closes the region finds the event, and takes it out again.
-        inner.event = object.report(&done);
+        inner.set_event(object.report(&done));
         match &done {
             Ok(()) => 0,
             // Reported while the region can't be closed, and the provider not be unloaded, whose words
             // they are.
-            Err(refusal) if object.eq.is_none() => refusal.report(),
+            Err(refusal) if !object.told => refusal.report(),
             Err(refusal) => refusal.errno().to_c(),
         }
     })
@@ -104,21 +105,34 @@ impl Inner {
     pub(super) fn take_pending(&mut self, more: bool) -> Pending {
         Pending {
             mr: self.mr.take(),
-            bindings: self.state.bindings(more),
+            bindings: self
+                .rare
+                .as_ref()
+                .map_or(Bindings::NONE, |rare| rare.bonds.bindings(more)),
             done: None,
         }
     }
 
     /// Puts that back: the region is enabled, or failed.
-    fn end(&mut self, ended: Ended) -> Result<(), Refusal> {
+    fn end(&mut self, ended: Ended) -> Result<Keys, Refusal> {
         self.mr = ended.mr;
-        let done = ended.enabled.map(|keys| self.keys = Some(keys));
-        match &done {
+        match &ended.enabled {
             // Nothing was begun.
             Err(refusal) if refusal.errno() == Errno::EAGAIN => self.state.end_again(),
-            done => self.state.end(done.is_ok()),
+            enabled => self.state.end(enabled.is_ok()),
         }
-        done
+        ended.enabled
+    }
+
+    fn set_event(&mut self, event: Option<Unread>) {
+        if let Some(rare) = &mut self.rare {
+            *rare.as_mut().project().event = event;
+        }
+    }
+
+    /// The event that tells how enabling it ended.
+    pub(super) fn take_event(&mut self) -> Option<Unread> {
+        self.rare.as_mut()?.as_mut().project().event.take()
     }
 }
 
@@ -126,18 +140,27 @@ impl MrObject {
     /// Ends enabling it, shows what came of it, and lets those go on who wait for that: once the
     /// lock is given up. Any context.
     pub(super) fn settle(&self, inner: &mut Inner, ended: Ended) -> Result<(), Refusal> {
-        let done = inner.end(ended);
-        self.publish(Public::new(self.parent(), inner.keys.as_ref()));
-        self.reveal(inner.keys.as_ref().map(Found::new));
-        if let (Ok(()), Some(ties)) = (&done, inner.state.endpoint()) {
-            // SAFETY: Enabled once, so not tied yet; the object doesn't move, and whoever closes it unties
-            // it.
-            unsafe { ties.tie(&self.tie) };
-        }
+        let done = inner.end(ended).map(|keys| {
+            self.publish(Public::new(self.parent(), Some(&keys)));
+            self.reveal(Found::new(&keys));
+            self.tie(inner);
+        });
         if inner.awaited {
             self.parent().unsettled().changed.notify_all();
         }
         done
+    }
+
+    /// Has it taken down with its endpoint, if it is bound to one. Called once, when it is enabled.
+    fn tie(&self, inner: &Inner) {
+        let Some(rare) = &inner.rare else {
+            return;
+        };
+        if let Some(ties) = rare.bonds.endpoint() {
+            // SAFETY: Enabled once, so not tied yet; neither the object moves, nor what is rare of it, which is
+            // pinned and stays with it; and whoever closes it unties it.
+            unsafe { ties.tie(&rare.tie, NonNull::from(self).cast()) };
+        }
     }
 
     /// Puts the event in the queue, if there is one. Any context.

@@ -5,38 +5,20 @@
 use super::{
     public::Public,
     reference::MrRef,
-    MrBody,
     MrObject, //
 };
 use crate::{
-    object::ties::{
-        Tie,
-        Ties, //
-    },
+    object::ties::Ties,
     support::{
         errno::Errno,
         refusal::Refusal, //
     }, //
 };
-use core::ptr::NonNull;
-
-/// The region that has a tie.
-///
-/// # Safety
-///
-/// It is that of a region that is there.
-unsafe fn of(tie: NonNull<Tie>) -> NonNull<MrObject> {
-    // SAFETY: By the requirements of this function; a field of what is there is not null.
-    unsafe {
-        let body = kernel::container_of!(tie.as_ptr(), MrBody, tie);
-        NonNull::new_unchecked(kernel::container_of!(body, MrObject, body))
-    }
-}
 
 /// Takes down all regions of an endpoint that has gone down. Sleeps until no peer can reach them.
 pub(crate) fn take_down(ties: &Ties) {
-    // SAFETY: Only regions are tied, each of which is untied before it goes.
-    while let Some(object) = ties.next(|tie| unsafe { MrRef::another(of(tie)) }) {
+    // SAFETY: Only regions are tied, by `settle`, each of which is untied before it goes.
+    while let Some(object) = ties.next(|region| unsafe { MrRef::another(region.cast()) }) {
         fall(&object, ties.endpoint().is_open());
     }
 }
@@ -51,7 +33,6 @@ fn fall(object: &MrObject, told: bool) {
     if let Some(mr) = held.mr.as_mut() {
         mr.end();
     }
-    held.keys = None;
     // Who sees that may rely on it.
     object.publish(Public::new(object.parent(), None));
     object.inner.with(|inner| inner.state.fall());

@@ -6,28 +6,40 @@
 //! Others wait for that, but for who may not sleep: who enables a region, or is told of it.
 
 use super::{
-    ranges::Ranges,
+    rare::Rare,
+    state::State,
     Inner,
     MrObject, //
 };
 use crate::{
+    object::ties::Ties,
     provider::{
-        Keys,
+        cntr::Counter,
         Mr, //
     },
     support::{
-        cache::PartBox,
+        cache::{
+            PartBox,
+            RareBox, //
+        },
         errno::Errno,
         irqlock::IrqGuard,
         refusal::Refusal, //
     }, //
 };
+use core::mem;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfi_bindings::kvec;
 
 /// What there is of a region, until this is dropped. Any context.
 pub(super) struct Held<'a> {
     object: &'a MrObject,
     pub(super) mr: Option<PartBox<dyn Mr>>,
-    pub(super) keys: Option<Keys>,
+    /// The addresses that it was registered at, if they are several, and it can be refreshed.
+    pub(super) list: KVVec<kvec>,
 }
 
 impl Inner {
@@ -40,16 +52,38 @@ impl Inner {
     /// - `ENOTCONN`: its endpoint has gone down.
     /// - `EINVAL`: it has yet to be bound.
     pub(super) fn begin(&mut self) -> Result<(), Refusal> {
-        if self.state.is_disabled() {
+        if self.state == State::Disabled {
             if self.held {
                 return Err(Refusal::new(Errno::ENODEV, c"the device goes away"));
             }
-            if self.state.endpoint().is_some_and(|ties| ties.is_down()) {
+            if self.endpoint().is_some_and(|ties| ties.is_down()) {
                 let why = c"the region's endpoint has gone down";
                 return Err(Refusal::new(Errno::ENOTCONN, why));
             }
         }
-        self.state.begin()
+        let missing = |rare: &Pin<RareBox<Rare>>| rare.bonds.is_missing();
+        self.state.begin(!self.rare.as_ref().is_some_and(missing))
+    }
+
+    /// The counter that it is bound to.
+    pub(super) fn counter(&self) -> Option<&Arc<Counter>> {
+        self.rare.as_ref()?.bonds.counter()
+    }
+
+    /// The endpoint that it is bound to.
+    fn endpoint(&self) -> Option<&Arc<Ties>> {
+        self.rare.as_ref()?.bonds.endpoint()
+    }
+
+    /// Gives what there is of it to who holds it.
+    fn hold<'a>(&mut self, object: &'a MrObject) -> Held<'a> {
+        self.held = true;
+        let list = |rare: &mut Pin<RareBox<Rare>>| mem::take(rare.as_mut().project().list);
+        Held {
+            object,
+            mr: self.mr.take(),
+            list: self.rare.as_mut().map(list).unwrap_or_default(),
+        }
     }
 }
 
@@ -81,12 +115,7 @@ impl MrObject {
         self.inner.with(|inner| {
             self.wait_while(inner, |inner| inner.held || busy(inner));
             may(inner)?;
-            inner.held = true;
-            Ok(Held {
-                object: self,
-                mr: inner.mr.take(),
-                keys: inner.keys.take(),
-            })
+            Ok(inner.hold(self))
         })
     }
 
@@ -94,21 +123,16 @@ impl MrObject {
     pub(super) fn hold_now(&self) -> Option<Held<'_>> {
         self.inner.with(|inner| {
             let waits = inner.held
-                || inner.state.check_enabled().is_err()
-                || inner.state.counter().is_some()
+                || inner.state != State::Enabled
+                || inner.counter().is_some()
                 || inner.lease.is_some()
-                || self.eq().is_some()
+                || self.told
                 // Whose memory can't be freed in any context.
-                || matches!(self.ranges, Ranges::Many(_));
-            if waits {
-                return None;
+                || inner.rare.as_ref().is_some_and(|rare| rare.list.capacity() > 0);
+            match waits {
+                true => None,
+                false => Some(inner.hold(self)),
             }
-            inner.held = true;
-            Some(Held {
-                object: self,
-                mr: inner.mr.take(),
-                keys: inner.keys.take(),
-            })
         })
     }
 
@@ -126,7 +150,6 @@ impl Held<'_> {
     /// The region is closed: its provider has nothing any more. Any context.
     pub(super) fn close(mut self) {
         self.mr = None;
-        self.keys = None;
         self.object.inner.with(|inner| {
             self.object.untie(inner);
             inner.state.end_close();
@@ -136,9 +159,11 @@ impl Held<'_> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let (mr, keys) = (self.mr.take(), self.keys.take());
         self.object.inner.with(|inner| {
-            (inner.mr, inner.keys) = (mr, keys);
+            inner.mr = self.mr.take();
+            if let Some(rare) = &mut inner.rare {
+                *rare.as_mut().project().list = mem::take(&mut self.list);
+            }
             inner.held = false;
             // Under the lock: whoever closes the region may let its domain go then.
             if inner.awaited {

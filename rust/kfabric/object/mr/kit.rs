@@ -3,7 +3,7 @@
 //! What a region is made of, before it is one and, if it was reserved, after it was.
 
 use super::{
-    ranges::Ranges,
+    rare::Rare,
     reference::{
         self,
         Memory,
@@ -15,7 +15,10 @@ use crate::{
     provider::Mr,
     region::request::MrRequest,
     support::{
-        cache::PartBox,
+        cache::{
+            PartBox,
+            RareBox, //
+        },
         refusal::Refusal, //
     }, //
 };
@@ -27,8 +30,8 @@ pub(crate) struct Kit {
     pub(super) object: Option<Memory>,
     /// The provider's part; before a region is created, only of one that was reserved.
     pub(super) mr: Option<PartBox<dyn Mr>>,
-    /// The list of its addresses, or room for it.
-    pub(super) ranges: Ranges,
+    /// What most regions haven't.
+    pub(super) rare: Option<Pin<RareBox<Rare>>>,
     /// It goes back to the domain's reserve.
     pub(super) reserved: bool,
 }
@@ -39,21 +42,24 @@ impl Kit {
         Self {
             object: None,
             mr: None,
-            ranges: Ranges::Unknown,
+            rare: None,
             reserved: false,
         }
     }
 
     /// What a region was made of that was reserved, and is closed.
     pub(super) fn of_closed(object: MrRef, mr: Option<PartBox<dyn Mr>>) -> Self {
-        let (object, ranges) = match object.take_apart() {
-            Some((object, ranges)) => (Some(object), ranges),
-            None => (None, Ranges::Unknown),
+        let (object, mut rare) = match object.take_apart() {
+            Some((object, rare)) => (Some(object), rare),
+            None => (None, None),
         };
+        if let Some(rare) = &mut rare {
+            rare.as_mut().clear();
+        }
         Self {
             object,
             mr,
-            ranges,
+            rare,
             reserved: true,
         }
     }
@@ -63,7 +69,7 @@ impl Kit {
         Ok(Self {
             object: Some(reference::memory()?),
             mr: None,
-            ranges: Ranges::with_capacity(segments)?,
+            rare: Some(Rare::with_capacity(segments)?),
             reserved: true,
         })
     }
@@ -81,17 +87,17 @@ impl Kit {
         Ok(())
     }
 
-    /// Creates the region at its provider, disabled: [`mr`](Self::mr). May sleep.
+    /// Creates the region at its provider, disabled: [`mr`](Self::mr); `told` if an event queue tells of it. May
+    /// sleep.
     pub(super) fn create(
         &mut self,
         domain: &DomainObject,
         request: &MrRequest<'_>,
+        told: bool,
     ) -> Result<(), Refusal> {
         // Allocated first: nothing is left to fail when there is a region.
         self.complete()?;
-        if domain.mr_limits().refresh.is_ok() {
-            self.ranges.set(request.source())?;
-        }
+        Rare::fit(&mut self.rare, domain, request, told)?;
         match &mut self.mr {
             Some(mr) => mr.create_again(request),
             none => {

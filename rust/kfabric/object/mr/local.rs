@@ -18,21 +18,18 @@ impl Found {
         Self {
             desc: keys.desc,
             base: keys.base,
-            whole: keys.pieces.is_none(),
+            whole: keys.whole,
         }
     }
 }
 
 impl MrObject {
-    /// Lets the region be found by its descriptor, if it is enabled and has one. Called once. Any
-    /// context.
-    pub(super) fn reveal(&self, found: Option<Found>) {
-        if let Some(Found { desc, base, whole }) = found {
-            let descs = self.parent().descs();
-            // SAFETY: Enabled once, so not in the table yet; the object doesn't move, and is hidden
-            // before it is dropped.
-            unsafe { descs.insert(&self.local, desc, base, whole) };
-        }
+    /// Lets the region, which is enabled, be found by its descriptor, if it has one. Called once. Any context.
+    pub(super) fn reveal(&self, Found { desc, base, whole }: Found) {
+        let descs = self.parent().descs();
+        // SAFETY: Enabled once, so not in the table yet; the object doesn't move, and is hidden
+        // before it is dropped.
+        unsafe { descs.insert(&self.local, desc, base, whole) };
     }
 
     /// Lets it not be found any more. Called when it is being closed. Any context.

@@ -8,6 +8,7 @@ use super::{
         Asked,
         Expected, //
     },
+    bonds::Bonds,
     close::Closing,
     enable::{
         Ended,
@@ -15,7 +16,7 @@ use super::{
     },
     kit::Kit,
     public::Public,
-    ranges::Ranges,
+    rare::Rare,
     reference::MrRef,
     reserve,
     state::State,
@@ -29,40 +30,26 @@ use crate::{
     object::{
         descs::Local,
         domain::DomainObject,
-        eq::EqObject,
-        obj::Obj,
-        ties::{
-            Tie,
-            Ties, //
-        }, //
+        obj::Obj, //
     },
-    provider::{
-        cntr::Counter,
-        Keys,
-        Mr, //
-    },
+    provider::Mr,
     region::{
         lease::Lease,
         request::MrRequest, //
     },
     support::{
-        cache::PartBox,
+        cache::{
+            PartBox,
+            RareBox, //
+        },
         errno::Errno,
         refusal::Refusal, //
     }, //
 };
-use core::ptr::{
-    null_mut,
-    NonNull, //
-};
 use kernel::{
     ffi::c_void,
     prelude::*,
-    sync::{
-        atomic::Atomic,
-        Arc,
-        Refcount, //
-    }, //
+    sync::Refcount, //
 };
 use kfi_bindings::kfid_mr;
 
@@ -111,18 +98,14 @@ pub(super) fn is_at_once(domain: &DomainObject) -> bool {
     domain.eq().is_none() && domain.reserve().is_none()
 }
 
-fn is_counted(request: &MrRequest<'_>) -> bool {
-    request.flags() & kfi_bindings::KFI_RMA_EVENT != 0
-}
-
 /// Whether the region has to be bound before it is enabled.
 pub(super) fn is_bound(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
-    is_counted(request) || domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT)
+    Bonds::<(), ()>::of(domain, request).is_missing()
 }
 
 /// What a region is made of, created at its provider, disabled; of the reserve, if there is no memory. May sleep.
-fn created(domain: &DomainObject, request: &MrRequest<'_>) -> Result<Kit, Refusal> {
-    let create = |mut kit: Kit| match kit.create(domain, request) {
+fn created(domain: &DomainObject, request: &MrRequest<'_>, told: bool) -> Result<Kit, Refusal> {
+    let create = |mut kit: Kit| match kit.create(domain, request, told) {
         Ok(()) => Ok(kit),
         Err(refusal) => {
             let reserved = kit.reserved;
@@ -142,19 +125,18 @@ fn created(domain: &DomainObject, request: &MrRequest<'_>) -> Result<Kit, Refusa
 }
 
 impl Inner {
-    /// Of a region in this state, with the provider's part and how peers reach it.
+    /// Of a region in this state, with the provider's part.
     #[inline]
     pub(super) fn new(
-        state: State<Arc<Counter>, Arc<Ties>>,
+        state: State,
         mr: Option<PartBox<dyn Mr>>,
-        keys: Option<Keys>,
+        rare: Option<Pin<RareBox<Rare>>>,
         lease: Option<Lease>,
     ) -> Self {
         Self {
             state,
             mr,
-            keys,
-            event: None,
+            rare,
             lease,
             held: false,
             awaited: false,
@@ -163,24 +145,20 @@ impl Inner {
 }
 
 impl MrBody {
-    /// That of a region that is found by this, and was registered at these addresses.
+    /// That of a region that is found by this.
     #[inline]
     pub(super) fn new(
-        eq: Option<NonNull<EqObject>>,
         local: Local,
-        ranges: Ranges,
-        reserved: bool,
         inner: Inner,
+        told: bool,
+        reserved: bool,
     ) -> impl PinInit<Self> {
         pin_init!(Self {
-            eq,
             local,
-            ranges,
-            tie: Tie::new(),
-            reserved,
             inner <- new_irq_lock!(inner, c"kfabric_mr"),
             references: Refcount::new(1),
-            before: Atomic::new(null_mut()),
+            told,
+            reserved,
         })
     }
 }
@@ -216,25 +194,22 @@ impl Opened {
     ) -> Result<Self, Refusal> {
         // Given up after what was not used has gone back.
         let place = place(domain)?;
+        // The domain may get one meanwhile.
+        let told = domain.eq().is_some();
         let Kit {
             object: Some(object),
             mr,
-            ranges,
+            rare,
             reserved,
-        } = created(domain, request)?
+        } = created(domain, request, told)?
         else {
             return Err(Errno::EIO.into());
         };
-        let state = State::new(
-            is_counted(request),
-            domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT),
-        );
         let c = Public::new(domain, None).to_c(MrObject::fid(context));
-        let eq = domain.eq().map(NonNull::from);
         let asked = Asked::of(request);
         let local = asked.local();
-        let inner = Inner::new(state, mr, None, asked.lease);
-        let body = MrBody::new(eq, local, ranges, reserved, inner);
+        let inner = Inner::new(State::Disabled, mr, rare, asked.lease);
+        let body = MrBody::new(local, inner, told, reserved);
         Ok(Self {
             object: MrRef::new(object, Obj::new(c, body, place.take())),
             pending: false,
@@ -249,7 +224,7 @@ impl Opened {
         object.inner.with(|inner| {
             object.wait_while(inner, |inner| inner.held);
             inner.begin().ok()?;
-            *pending = object.eq.is_some();
+            *pending = object.told;
             (!*pending).then(|| inner.take_pending(false))
         })
     }

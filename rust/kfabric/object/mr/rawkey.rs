@@ -59,15 +59,15 @@ impl RawAttr<'_> {
         })
     }
 
-    /// Writes the raw key of a region with this base address and these pieces. Sleeps.
-    pub(super) fn put(self, base: u64, pieces: &[RemotePiece]) -> Result<(), Refusal> {
+    /// Writes the raw key of a region of these pieces, and its base address, which is that of the first. Sleeps.
+    pub(super) fn put(self, pieces: &[RemotePiece]) -> Result<(), Refusal> {
         *self.size = rawkey::raw_key_size(pieces.len());
         if self.room < *self.size {
             let refusal = Refusal::new(Errno::ETOOSMALL, c"raw key is longer");
             return Err(refusal.value(widen(*self.size)));
         }
         let raw = rawkey::encode(pieces)?;
-        *self.base_addr = base;
+        *self.base_addr = pieces.first().map_or(0, |first| first.base);
         // SAFETY: By the invariant; that there is enough room was just checked.
         unsafe {
             self.raw_key

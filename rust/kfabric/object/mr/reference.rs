@@ -3,10 +3,16 @@
 //! References to regions.
 
 use super::{
-    ranges::Ranges,
+    rare::Rare,
     MrObject, //
 };
-use crate::support::cache::ObjectBox;
+use crate::support::{
+    cache::{
+        ObjectBox,
+        RareBox, //
+    },
+    irqlock::IrqLock, //
+};
 use core::{
     mem::{
         self,
@@ -19,9 +25,16 @@ use kernel::{
     alloc::AllocError,
     prelude::*, //
 };
+use kfi_bindings::kfid_mr;
 
 /// How large a region's object is.
 pub(crate) const OBJECT_SIZE: usize = size_of::<MrObject>();
+
+// 17 of them, 240 bytes each, are in a page, if a lock is a word, as it is but for debugging and real time.
+const _: () = {
+    let lock = size_of::<IrqLock<u64>>() - size_of::<u64>();
+    assert!(OBJECT_SIZE - size_of::<kfid_mr>() <= 144 + lock);
+};
 
 /// The memory of a region's object, with nothing in it.
 pub(super) type Memory = ObjectBox<MaybeUninit<MrObject>>;
@@ -89,12 +102,12 @@ impl MrRef {
         Self(object)
     }
 
-    /// Drops it, and takes what the object was made of, if it was the last one: its memory and its
-    /// ranges.
-    pub(super) fn take_apart(self) -> Option<(Memory, Ranges)> {
-        let mut object = self.last()?;
-        let ranges = mem::replace(&mut object.ranges, Ranges::Unknown);
-        Some((ObjectBox::drop_contents(object), ranges))
+    /// Drops it, and takes what the object was made of, if it was the last one: its memory, and what was rare
+    /// of it.
+    pub(super) fn take_apart(self) -> Option<(Memory, Option<Pin<RareBox<Rare>>>)> {
+        let object = self.last()?;
+        let rare = object.inner.with(|inner| inner.rare.take());
+        Some((ObjectBox::drop_contents(object), rare))
     }
 
     /// Drops it, and takes the object, which is to be dropped where it is, if it was the last one.

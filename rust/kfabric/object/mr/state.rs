@@ -7,7 +7,7 @@
 //!   Disabled ------------> Pending ----------> Enabled
 //!    |    ^ ^                 |
 //!    +----+ +----end_again()--+--------------> Failed
-//!   bind_*()                       end(false)
+//!   is bound                       end(false)
 //! ```
 //!
 //! What is enabled for an endpoint is `Fallen` when that has gone down.
@@ -17,25 +17,15 @@
 
 mod kunit;
 
-use crate::{
-    object::ties::Ties,
-    provider::{
-        cntr::Counter,
-        Bindings, //
-    },
-    support::{
-        errno::Errno,
-        refusal::Refusal, //
-    }, //
+use crate::support::{
+    errno::Errno,
+    refusal::Refusal, //
 };
-use kernel::{
-    str::CStr,
-    sync::Arc, //
-};
+use kernel::str::CStr;
 
 /// Where a region is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum State {
     /// No peer can reach it. It can be bound.
     Disabled,
     /// It is being enabled.
@@ -52,193 +42,63 @@ enum Phase {
     Closed,
 }
 
-/// Something that a region may have to be bound to before it is enabled.
-#[derive(Debug)]
-enum Binding<T> {
-    /// It doesn't have to, and can't.
-    No,
-    /// It is not yet.
-    Wanted,
-    /// It is.
-    To(T),
-}
-
-impl<T> Binding<T> {
-    fn wanted(wanted: bool) -> Self {
-        if wanted {
-            Self::Wanted
-        } else {
-            Self::No
-        }
-    }
-
-    fn is_missing(&self) -> bool {
-        matches!(self, Self::Wanted)
-    }
-
-    fn get(&self) -> Option<&T> {
-        match self {
-            Self::To(bound) => Some(bound),
-            _ => None,
-        }
-    }
-
-    fn bind(&mut self, to: T) -> Result<(), Refusal> {
-        match self {
-            Self::No => Err(Refusal::new(
-                Errno::EINVAL,
-                c"the region was not registered to be bound to such an object",
-            )),
-            Self::To(_) => Err(Refusal::new(Errno::EINVAL, c"already bound")),
-            Self::Wanted => {
-                *self = Self::To(to);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// The state of a region that may be bound to a counter `C` and an endpoint `E`.
-#[derive(Debug)]
-pub(super) struct State<C, E> {
-    phase: Phase,
-    counter: Binding<C>,
-    endpoint: Binding<E>,
-}
-
-impl<C, E> State<C, E> {
-    /// A new region; `counter` and `endpoint` tell what it has to be bound to.
-    pub(super) fn new(counter: bool, endpoint: bool) -> Self {
-        Self {
-            phase: Phase::Disabled,
-            counter: Binding::wanted(counter),
-            endpoint: Binding::wanted(endpoint),
-        }
-    }
-
-    /// A region that was enabled before anybody knew of it, and needn't be bound.
-    pub(super) fn enabled() -> Self {
-        Self {
-            phase: Phase::Enabled,
-            ..Self::new(false, false)
-        }
-    }
-
-    /// Is there something that it has yet to be bound to?
-    pub(super) fn is_unbound(&self) -> bool {
-        self.counter.is_missing() || self.endpoint.is_missing()
-    }
-
-    /// Binds a counter; only before enabling.
-    pub(super) fn bind_counter(&mut self, counter: C) -> Result<(), Refusal> {
-        self.check(
-            Phase::Disabled,
-            c"regions are bound before they are enabled",
-        )?;
-        self.counter.bind(counter)
-    }
-
-    /// Binds an endpoint; only before enabling.
-    pub(super) fn bind_endpoint(&mut self, endpoint: E) -> Result<(), Refusal> {
-        self.check(
-            Phase::Disabled,
-            c"regions are bound before they are enabled",
-        )?;
-        self.endpoint.bind(endpoint)
-    }
-
-    /// The counter that it is bound to.
-    pub(super) fn counter(&self) -> Option<&C> {
-        self.counter.get()
-    }
-
-    /// The endpoint that it is bound to.
-    pub(super) fn endpoint(&self) -> Option<&E> {
-        self.endpoint.get()
-    }
-
-    /// Enabling begins; whoever began it ends it.
-    pub(super) fn begin(&mut self) -> Result<(), Refusal> {
-        self.check(Phase::Disabled, c"not disabled any more")?;
-        if self.is_unbound() {
+impl State {
+    /// Enabling begins, of a region that is bound to all that it has to be; whoever began it ends it.
+    pub(super) fn begin(&mut self, bound: bool) -> Result<(), Refusal> {
+        self.check(Self::Disabled, c"not disabled any more")?;
+        if !bound {
             return Err(Refusal::new(Errno::EINVAL, c"not bound yet"));
         }
-        self.phase = Phase::Pending;
+        *self = Self::Pending;
         Ok(())
     }
 
     /// Enabling has ended, well or not.
     pub(super) fn end(&mut self, well: bool) {
-        self.phase = if well { Phase::Enabled } else { Phase::Failed };
+        *self = if well { Self::Enabled } else { Self::Failed };
     }
 
     /// It is as it was before enabling began.
     pub(super) fn end_again(&mut self) {
-        self.phase = Phase::Disabled;
+        *self = Self::Disabled;
     }
 
     /// What was enabled is out of reach.
     pub(super) fn fall(&mut self) {
-        self.phase = Phase::Fallen;
-    }
-
-    /// Has it fallen?
-    pub(super) fn is_fallen(&self) -> bool {
-        self.phase == Phase::Fallen
+        *self = Self::Fallen;
     }
 
     /// Closing begins, of what isn't pending.
     pub(super) fn begin_close(&mut self) {
-        self.phase = Phase::Closing;
+        *self = Self::Closing;
     }
 
     /// Closing has ended.
     pub(super) fn end_close(&mut self) {
-        self.phase = Phase::Closed;
+        *self = Self::Closed;
     }
 
-    /// Is it disabled?
-    pub(super) fn is_disabled(&self) -> bool {
-        self.phase == Phase::Disabled
-    }
-
-    /// Is it being closed?
-    pub(super) fn is_closing(&self) -> bool {
-        self.phase == Phase::Closing
-    }
-
-    /// Is it being enabled?
-    pub(super) fn is_pending(&self) -> bool {
-        self.phase == Phase::Pending
+    /// `EOPBADSTATE` unless it may still be bound.
+    pub(super) fn check_disabled(self) -> Result<(), Refusal> {
+        self.check(Self::Disabled, c"regions are bound before they are enabled")
     }
 
     /// `EOPBADSTATE` unless peers can reach it.
-    pub(super) fn check_enabled(&self) -> Result<(), Refusal> {
+    pub(super) fn check_enabled(self) -> Result<(), Refusal> {
         self.check(
-            Phase::Enabled,
-            match self.is_fallen() {
-                true => c"the region's endpoint has gone down",
-                false => c"the region is not enabled",
+            Self::Enabled,
+            match self {
+                Self::Fallen => c"the region's endpoint has gone down",
+                _ => c"the region is not enabled",
             },
         )
     }
 
-    fn check(&self, phase: Phase, why: &'static CStr) -> Result<(), Refusal> {
-        if self.phase == phase {
+    fn check(self, state: Self, why: &'static CStr) -> Result<(), Refusal> {
+        if self == state {
             Ok(())
         } else {
             Err(Refusal::new(Errno::EOPBADSTATE, why))
-        }
-    }
-}
-
-impl State<Arc<Counter>, Arc<Ties>> {
-    /// What it is bound to, for its provider.
-    pub(super) fn bindings(&self, more: bool) -> Bindings {
-        Bindings {
-            counter: self.counter.get().cloned(),
-            endpoint: self.endpoint.get().map(|ties| ties.endpoint().clone()),
-            more,
         }
     }
 }

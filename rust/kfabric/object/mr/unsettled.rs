@@ -21,17 +21,29 @@ use crate::{
         work, //
     }, //
 };
-use core::ptr::{
-    null_mut,
-    NonNull, //
+use core::{
+    mem,
+    ptr::{
+        null_mut,
+        NonNull, //
+    }, //
 };
 use kernel::{
     alloc::AllocError,
-    prelude::*,
-    sync::atomic::Relaxed, //
+    prelude::*, //
 };
 
-/// Leaves a pending region to the core's workqueue. Any context.
+impl MrObject {
+    /// Another region is the one that was left before this one; returns which one was. Any context.
+    fn set_before(&self, before: *mut MrObject) -> *mut MrObject {
+        self.inner.with(|inner| match &mut inner.rare {
+            Some(rare) => mem::replace(rare.as_mut().project().before, before.cast()).cast(),
+            None => null_mut(),
+        })
+    }
+}
+
+/// Leaves a pending region, that an event queue tells of, to the core's workqueue. Any context.
 ///
 /// Its domain may be closed, before this returns, by who closes the region: so it isn't borrowed.
 pub(super) fn leave(object: MrRef) {
@@ -43,7 +55,7 @@ pub(super) fn leave(object: MrRef) {
     let object = object.into_raw();
     unsettled.put(object.cast(), |last| {
         // SAFETY: The reference that it was made of is the list's in a moment.
-        unsafe { &*object }.before.store(last.cast(), Relaxed);
+        unsafe { &*object }.set_before(last.cast());
     });
     // Already queued is as good.
     let _ = queue.enqueue(unsettled);
@@ -55,7 +67,7 @@ fn take(unsettled: &Unsettled) -> Left {
     let (mut first, mut count) = (null_mut(), 0);
     while let Some(here) = NonNull::new(next) {
         // SAFETY: Only regions are put in, by `leave`, each with a reference, which is ours now.
-        next = unsafe { here.as_ref() }.before.xchg(first, Relaxed);
+        next = unsafe { here.as_ref() }.set_before(first);
         first = here.as_ptr();
         count += 1;
     }
@@ -82,7 +94,7 @@ impl Iterator for Left {
         // SAFETY: By the invariant this has a reference, which is given away, once.
         let first = unsafe { MrRef::from_raw(first) };
         // INVARIANT: One less.
-        self.first = first.before.xchg(null_mut(), Relaxed);
+        self.first = first.set_before(null_mut());
         self.count = self.count.saturating_sub(1);
         Some(first)
     }

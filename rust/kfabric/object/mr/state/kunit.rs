@@ -11,67 +11,50 @@ mod tests {
     }
 
     #[test]
-    fn plain_regions_are_enabled_once() {
-        let mut state = State::<u8, u8>::new(false, false);
-        assert!(!state.is_unbound() && !state.is_pending());
+    fn enabled_once() {
+        let mut state = State::Disabled;
         assert_eq!(errno(state.check_enabled()), Some(Errno::EOPBADSTATE));
-        assert_eq!(errno(state.begin()), None);
-        assert!(state.is_pending());
-        assert_eq!(errno(state.begin()), Some(Errno::EOPBADSTATE));
+        assert_eq!(errno(state.begin(true)), None);
+        assert_eq!(state, State::Pending);
+        assert_eq!(errno(state.begin(true)), Some(Errno::EOPBADSTATE));
         state.end(true);
         assert_eq!(errno(state.check_enabled()), None);
-        assert_eq!(errno(state.begin()), Some(Errno::EOPBADSTATE));
-    }
-
-    #[test]
-    fn what_has_fallen_is_only_closed() {
-        let mut state = State::<u8, u8>::new(false, false);
-        assert_eq!(errno(state.begin()), None);
-        state.end(true);
-        assert!(!state.is_fallen());
-        state.fall();
-        assert!(state.is_fallen());
-        assert_eq!(errno(state.check_enabled()), Some(Errno::EOPBADSTATE));
-        assert_eq!(errno(state.begin()), Some(Errno::EOPBADSTATE));
-        state.begin_close();
-        assert!(state.is_closing() && !state.is_fallen());
+        assert_eq!(errno(state.begin(true)), Some(Errno::EOPBADSTATE));
     }
 
     #[test]
     fn bound_before_enabled() {
-        let mut state = State::new(true, true);
-        assert_eq!(errno(state.begin()), Some(Errno::EINVAL));
-        assert_eq!(errno(state.bind_counter(7)), None);
-        assert_eq!(errno(state.bind_counter(8)), Some(Errno::EINVAL));
-        assert_eq!(errno(state.begin()), Some(Errno::EINVAL));
-        assert_eq!(errno(state.bind_endpoint('e')), None);
-        assert_eq!(
-            (state.counter(), state.endpoint.get()),
-            (Some(&7), Some(&'e'))
-        );
-        assert_eq!(errno(state.begin()), None);
-        assert_eq!(errno(state.bind_counter(8)), Some(Errno::EOPBADSTATE));
+        let mut state = State::Disabled;
+        assert_eq!(errno(state.check_disabled()), None);
+        assert_eq!(errno(state.begin(false)), Some(Errno::EINVAL));
+        assert_eq!(errno(state.begin(true)), None);
+        assert_eq!(errno(state.check_disabled()), Some(Errno::EOPBADSTATE));
+        // What is wrong with its state is told first.
+        assert_eq!(errno(state.begin(false)), Some(Errno::EOPBADSTATE));
         state.end(true);
-        assert_eq!(errno(state.bind_endpoint('f')), Some(Errno::EOPBADSTATE));
-        assert_eq!(state.counter(), Some(&7));
+        assert_eq!(errno(state.check_disabled()), Some(Errno::EOPBADSTATE));
     }
 
     #[test]
-    fn no_binding_where_none_was_asked_for() {
-        let mut state = State::new(false, true);
-        assert_eq!(errno(state.bind_counter(7)), Some(Errno::EINVAL));
-        assert_eq!(errno(state.bind_endpoint('e')), None);
-        assert_eq!(errno(state.begin()), None);
+    fn tried_again() {
+        let mut state = State::Disabled;
+        assert_eq!(errno(state.begin(true)), None);
+        state.end_again();
+        assert_eq!(errno(state.begin(true)), None);
     }
 
     #[test]
-    fn failed_regions_stay_so() {
-        let mut state = State::<u8, u8>::new(false, false);
-        assert_eq!(errno(state.begin()), None);
-        state.end(false);
-        assert!(!state.is_pending());
-        assert_eq!(errno(state.begin()), Some(Errno::EOPBADSTATE));
-        assert_eq!(errno(state.check_enabled()), Some(Errno::EOPBADSTATE));
-        assert_eq!(errno(state.bind_counter(1)), Some(Errno::EOPBADSTATE));
+    fn failed_or_fallen_is_only_closed() {
+        for end in [|state: &mut State| state.end(false), State::fall] {
+            let mut state = State::Pending;
+            end(&mut state);
+            assert_eq!(errno(state.begin(true)), Some(Errno::EOPBADSTATE));
+            assert_eq!(errno(state.check_enabled()), Some(Errno::EOPBADSTATE));
+            assert_eq!(errno(state.check_disabled()), Some(Errno::EOPBADSTATE));
+            state.begin_close();
+            assert_eq!(state, State::Closing);
+            state.end_close();
+            assert_eq!(state, State::Closed);
+        }
     }
 }

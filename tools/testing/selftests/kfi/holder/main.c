@@ -252,7 +252,9 @@ static int probe_gone(struct holder *h)
 	unsigned int before = holder_unexpected;
 	struct kfid_domain *other;
 	struct kfid_mr *mr;
+	size_t size = 0;
 	void *mem;
+	u64 base;
 	int ret;
 
 	if (!h->domain)
@@ -266,9 +268,13 @@ static int probe_gone(struct holder *h)
 	ret = kfi_mr_reg(h->domain, mem, 0, ACCESS, 0, 0, 0, &mr, NULL);
 	probe("kfi_mr_reg() of nothing", ret, &mr->fid, -KFI_EINVAL);
 	/* The device, which is rxe, couldn't when it was there. */
-	if (h->raw_mr)
+	if (h->raw_mr) {
 		probe("kfi_mr_refresh()", kfi_mr_refresh(h->raw_mr, NULL, 0, 0), NULL,
 		      -KFI_EOPNOTSUPP);
+		/* Its keys lead nowhere any more. */
+		ret = kfi_mr_raw_attr(h->raw_mr, &base, NULL, &size, 0);
+		probe("kfi_mr_raw_attr()", ret, NULL, -KFI_ENODEV);
+	}
 	ret = kfi_domain(h->fabric, h->info, &other, NULL);
 	probe("kfi_domain()", ret, &other->fid, -KFI_ENODEV);
 	probe_extensions(h, mem);

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a region is bound to, or has to be before it is enabled.
+
+use crate::{
+    object::{
+        domain::DomainObject,
+        ties::Ties, //
+    },
+    provider::{
+        cntr::Counter,
+        Bindings, //
+    },
+    region::request::MrRequest,
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
+use kernel::sync::Arc;
+use kfi_bindings::{
+    KFI_MR_ENDPOINT,
+    KFI_RMA_EVENT, //
+};
+
+/// Something that a region may have to be bound to.
+#[derive(Debug)]
+enum Bond<T> {
+    /// It doesn't have to, and can't.
+    No,
+    /// It is not yet.
+    Wanted,
+    /// It is.
+    To(T),
+}
+
+impl<T> Bond<T> {
+    const fn wanted(wanted: bool) -> Self {
+        if wanted {
+            Self::Wanted
+        } else {
+            Self::No
+        }
+    }
+
+    fn is_missing(&self) -> bool {
+        matches!(self, Self::Wanted)
+    }
+
+    fn get(&self) -> Option<&T> {
+        match self {
+            Self::To(bound) => Some(bound),
+            _ => None,
+        }
+    }
+
+    fn bind(&mut self, to: T) -> Result<(), Refusal> {
+        match self {
+            Self::No => Err(Refusal::new(
+                Errno::EINVAL,
+                c"the region was not registered to be bound to such an object",
+            )),
+            Self::To(_) => Err(Refusal::new(Errno::EINVAL, c"already bound")),
+            Self::Wanted => {
+                *self = Self::To(to);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A region's bonds, to a counter `C` and an endpoint `E`.
+#[derive(Debug)]
+pub(super) struct Bonds<C, E> {
+    counter: Bond<C>,
+    endpoint: Bond<E>,
+}
+
+impl<C, E> Bonds<C, E> {
+    /// Of a region that needs none, and can't have any.
+    pub(super) const NONE: Self = Self::wanted(false, false);
+
+    /// What the region of a request has to be bound to. Any context.
+    pub(super) fn of(domain: &DomainObject, request: &MrRequest<'_>) -> Self {
+        let counter = request.flags() & KFI_RMA_EVENT != 0;
+        Self::wanted(counter, domain.has_mode(KFI_MR_ENDPOINT))
+    }
+
+    /// What a region has to be bound to, if it has to.
+    pub(super) const fn wanted(counter: bool, endpoint: bool) -> Self {
+        Self {
+            counter: Bond::wanted(counter),
+            endpoint: Bond::wanted(endpoint),
+        }
+    }
+
+    /// Is there something that it has yet to be bound to?
+    pub(super) fn is_missing(&self) -> bool {
+        self.counter.is_missing() || self.endpoint.is_missing()
+    }
+
+    /// Binds a counter.
+    pub(super) fn bind_counter(&mut self, counter: C) -> Result<(), Refusal> {
+        self.counter.bind(counter)
+    }
+
+    /// Binds an endpoint.
+    pub(super) fn bind_endpoint(&mut self, endpoint: E) -> Result<(), Refusal> {
+        self.endpoint.bind(endpoint)
+    }
+
+    /// The counter that it is bound to.
+    pub(super) fn counter(&self) -> Option<&C> {
+        self.counter.get()
+    }
+
+    /// The endpoint that it is bound to.
+    pub(super) fn endpoint(&self) -> Option<&E> {
+        self.endpoint.get()
+    }
+}
+
+impl Bonds<Arc<Counter>, Arc<Ties>> {
+    /// What it is bound to, for its provider.
+    pub(super) fn bindings(&self, more: bool) -> Bindings {
+        Bindings {
+            counter: self.counter.get().cloned(),
+            endpoint: self.endpoint.get().map(|ties| ties.endpoint().clone()),
+            more,
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_mr_bonds)]
+mod tests {
+    use super::*;
+
+    fn errno(result: Result<(), Refusal>) -> Option<Errno> {
+        result.err().map(|e| e.errno())
+    }
+
+    #[test]
+    fn bound_once_to_each() {
+        let mut bonds = Bonds::wanted(true, true);
+        assert!(bonds.is_missing());
+        assert_eq!(errno(bonds.bind_counter(7)), None);
+        assert_eq!(errno(bonds.bind_counter(8)), Some(Errno::EINVAL));
+        assert!(bonds.is_missing());
+        assert_eq!(errno(bonds.bind_endpoint('e')), None);
+        assert_eq!(errno(bonds.bind_endpoint('f')), Some(Errno::EINVAL));
+        assert!(!bonds.is_missing());
+        assert_eq!((bonds.counter(), bonds.endpoint()), (Some(&7), Some(&'e')));
+    }
+
+    #[test]
+    fn none_where_none_was_asked_for() {
+        let mut bonds = Bonds::wanted(false, true);
+        assert_eq!(errno(bonds.bind_counter(7)), Some(Errno::EINVAL));
+        assert_eq!(errno(bonds.bind_endpoint('e')), None);
+        assert!(!bonds.is_missing() && bonds.counter().is_none());
+        assert!(!Bonds::<u8, u8>::NONE.is_missing());
+    }
+}

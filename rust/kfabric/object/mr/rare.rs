@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What only some regions have, in memory of its own: those that an event queue tells of, that are bound to
+//! something, that are lists which can be refreshed; and those that are reserved, which may become any of
+//! these.
+
+use super::{
+    bonds::Bonds,
+    ranges, //
+};
+use crate::{
+    object::{
+        domain::DomainObject,
+        eq::Unread,
+        ties::{
+            Tie,
+            Ties, //
+        }, //
+    },
+    provider::cntr::Counter,
+    region::request::MrRequest,
+    support::{
+        cache::RareBox,
+        refusal::Refusal, //
+    }, //
+};
+use core::ptr::null_mut;
+use kernel::{
+    ffi::c_void,
+    prelude::*,
+    sync::Arc, //
+};
+use kfi_bindings::kvec;
+
+/// How large that is.
+pub(crate) const RARE_SIZE: usize = size_of::<Rare>();
+
+/// What only some regions have. Under the region's lock.
+#[pin_data]
+pub(crate) struct Rare {
+    /// Ties the region to its endpoint while it is enabled.
+    #[pin]
+    pub(super) tie: Tie,
+    pub(super) bonds: Bonds<Arc<Counter>, Arc<Ties>>,
+    /// The event that tells how enabling it ended.
+    pub(super) event: Option<Unread>,
+    /// The addresses that it was registered at, if they are several, for when other pages are behind them.
+    pub(super) list: KVVec<kvec>,
+    /// The region that was left to the core's workqueue before it, as long as both are.
+    pub(super) before: *mut c_void,
+}
+
+// SAFETY: The region before it is only handed through, and the addresses are only compared and passed on,
+// which any thread may do.
+unsafe impl Send for Rare {}
+
+impl Rare {
+    /// Nothing yet, but room for a list of so many. May sleep.
+    pub(super) fn with_capacity(count: usize) -> Result<Pin<RareBox<Self>>, Refusal> {
+        let list = KVVec::with_capacity(count, GFP_KERNEL)?;
+        let rare = pin_init!(Self {
+            tie: Tie::new(),
+            bonds: Bonds::NONE,
+            event: None,
+            list,
+            before: null_mut(),
+        });
+        match RareBox::new_uninit(GFP_KERNEL)?.write_pin_init(rare) {
+            Ok(rare) => Ok(rare),
+            Err(never) => match never {},
+        }
+    }
+
+    /// Becomes what a region of this request needs, in what is there, if that is; which may be nothing. `told` if
+    /// an event queue tells of it. May sleep.
+    pub(super) fn fit(
+        rare: &mut Option<Pin<RareBox<Self>>>,
+        domain: &DomainObject,
+        request: &MrRequest<'_>,
+        told: bool,
+    ) -> Result<(), Refusal> {
+        let bonds = Bonds::of(domain, request);
+        let list = ranges::to_keep(domain, request);
+        if rare.is_none() && (told || bonds.is_missing() || !list.is_empty()) {
+            *rare = Some(Self::with_capacity(0)?);
+        }
+        if let Some(rare) = rare {
+            let this = rare.as_mut().project();
+            *this.bonds = bonds;
+            this.list.clear();
+            this.list.extend_from_slice(list, GFP_KERNEL)?;
+        }
+        Ok(())
+    }
+
+    /// There is nothing in it any more but the room, for the next region. The one that had it is gone.
+    pub(super) fn clear(self: Pin<&mut Self>) {
+        let this = self.project();
+        *this.bonds = Bonds::NONE;
+        *this.event = None;
+        this.list.clear();
+    }
+}
