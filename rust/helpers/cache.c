@@ -14,7 +14,9 @@ static struct cache {
 	struct stash stash;
 } caches[KFI_CACHES] = {
 	[KFI_CACHE_OBJECT] = { .name = "kfabric_mr", .most = STASH_BATCH },
-	[KFI_CACHE_RARE] = { .name = "kfabric_mr_rare", .most = STASH_BATCH },
+	[KFI_CACHE_RARE] = {
+		.name = "kfabric_mr_rare", .size = KFI_CACHE_RARE_SIZE, .most = STASH_BATCH,
+	},
 	[KFI_CACHE_PART] = {
 		.name = "kfabric_mr_part", .size = KFI_CACHE_PART_SIZE, .most = STASH_BATCH,
 	},
@@ -33,12 +35,11 @@ void kfi_helper_caches_exit(void)
 }
 
 /* Returns 0 or -ENOMEM. May sleep. */
-int kfi_helper_caches_init(u32 object_size, u32 rare_size)
+int kfi_helper_caches_init(u32 object_size)
 {
 	u32 i;
 
 	caches[KFI_CACHE_OBJECT].size = object_size;
-	caches[KFI_CACHE_RARE].size = rare_size;
 	for (i = 0; i < KFI_CACHES; i++) {
 		struct cache *c = &caches[i];
 

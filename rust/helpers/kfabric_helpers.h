@@ -53,7 +53,7 @@ bool kfi_helper_frees_memory(void);
 enum kfi_helper_cache {
 	/* The core's object. */
 	KFI_CACHE_OBJECT,
-	/* What only some of them have. */
+	/* What only some regions have, which may be larger than KFI_CACHE_RARE_SIZE. */
 	KFI_CACHE_RARE,
 	/* The provider's part, which may be larger than KFI_CACHE_PART_SIZE. */
 	KFI_CACHE_PART,
@@ -62,10 +62,11 @@ enum kfi_helper_cache {
 	KFI_CACHES
 };
 
-#define KFI_CACHE_PART_SIZE	144
+#define KFI_CACHE_PART_SIZE	56
+#define KFI_CACHE_RARE_SIZE	112
 #define KFI_CACHE_LIST_SIZE	4096
 
-int kfi_helper_caches_init(u32 object_size, u32 rare_size);
+int kfi_helper_caches_init(u32 object_size);
 void kfi_helper_caches_exit(void);
 void *kfi_helper_cache_alloc(enum kfi_helper_cache which, size_t size, bool wait);
 void kfi_helper_cache_free(enum kfi_helper_cache which, void *memory, size_t size);

@@ -94,7 +94,9 @@ pub use crate::{
         cache::{
             ListVec,
             PartBox,
-            PART_SIZE, //
+            RareBox,
+            PART_SIZE,
+            RARE_SIZE, //
         },
         errno::Errno,
         gate,
@@ -116,10 +118,7 @@ use crate::{
     },
     object::{
         ext::reserve,
-        mr::{
-            rare::RARE_SIZE,
-            reference::OBJECT_SIZE, //
-        },
+        mr::reference::OBJECT_SIZE,
         pep::requests, //
     },
     support::{
@@ -156,7 +155,7 @@ impl kernel::Module for Core {
         let modules = unload::Watch::new()?;
         // SAFETY: Once, and before anybody can call in; undone if the other fails.
         unsafe {
-            cache::init(OBJECT_SIZE, RARE_SIZE)?;
+            cache::init(OBJECT_SIZE)?;
             work::init().inspect_err(|_| cache::exit())?;
         }
         Ok(Core { _modules: modules })

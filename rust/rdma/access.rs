@@ -10,7 +10,7 @@ use kernel::{
 impl_flags!(
     /// A set of [`Access`] rights.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-    pub struct AccessFlags(u32);
+    pub struct AccessFlags(u8);
 
     /// What may be done to a memory region by its key.
     ///
@@ -18,18 +18,31 @@ impl_flags!(
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Access {
         /// The local device may write (receives, and what it reads from a peer).
-        LocalWrite = rdma_bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE,
+        LocalWrite = bit(rdma_bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE),
 
         /// A peer may read.
-        RemoteRead = rdma_bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+        RemoteRead = bit(rdma_bindings::ib_access_flags_IB_ACCESS_REMOTE_READ),
 
         /// A peer may write. Needs [`Access::LocalWrite`].
-        RemoteWrite = rdma_bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
+        RemoteWrite = bit(rdma_bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE),
 
         /// A peer may use atomic operations. Needs [`Access::LocalWrite`].
-        RemoteAtomic = rdma_bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC,
+        RemoteAtomic = bit(rdma_bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC),
     }
 );
+
+/// A flag of C's, which is one of the first eight.
+const fn bit(flag: u32) -> u8 {
+    assert!(flag < 1 << u8::BITS);
+    // CAST: As was just seen.
+    flag as u8
+}
+
+impl From<AccessFlags> for u32 {
+    fn from(flags: AccessFlags) -> Self {
+        u8::from(flags).into()
+    }
+}
 
 impl AccessFlags {
     /// Checks that the rights go together: who lets a peer write lets the local device write.

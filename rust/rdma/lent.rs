@@ -383,11 +383,10 @@ impl<L: DmaList> LentMr<L> {
 ///
 /// The device must have said that it is invalid, and that be this fence there.
 unsafe fn free(mr: ValidMr, fence: Fence) -> FastMr {
-    let access = mr.access();
     // SAFETY: By the requirements of this function.
     let mut mr = unsafe { mr.into_free() };
     if fence.keeps_rights() {
-        mr.keep_rights(access);
+        mr.keep_rights();
     }
     mr
 }

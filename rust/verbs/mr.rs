@@ -40,22 +40,11 @@ use rdma::sg::SpareTable;
 /// A region.
 pub(crate) struct Mr {
     link: Arc<Link>,
-    state: State,
-    /// The entries of its list, if it is one of those that were reserved.
-    spare: Option<SpareTable>,
+    region: Region,
 }
 
 // There is a cache for such.
 const _: () = assert!(size_of::<Mr>() <= kfabric::PART_SIZE);
-
-enum State {
-    /// Not created, or closed.
-    Idle,
-    /// On the device, enabled or not.
-    Open(Region),
-    /// The device or its endpoint went away, and the device had let go of it or not.
-    Ended(Result<(), Refusal>),
-}
 
 impl Mr {
     /// Creates a region, disabled. May sleep.
@@ -69,8 +58,7 @@ impl Mr {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
-        let region = Region::create(inside.get(), link.mr_limits(), request, None)?;
-        mr.state = State::Open(region);
+        mr.region.create(inside.get(), link.mr_limits(), request)?;
         Ok(mr)
     }
 
@@ -93,8 +81,7 @@ impl Mr {
     fn open(link: &Arc<Link>, region: Region) -> Self {
         Self {
             link: link.clone(),
-            state: State::Open(region),
-            spare: None,
+            region,
         }
     }
 
@@ -106,28 +93,26 @@ impl Mr {
     }
 
     fn idle(link: &Arc<Link>, spare: Option<SpareTable>) -> Result<PartBox<Self>, Refusal> {
-        // Made where it is going to be: what is idle has nothing to be moved.
-        let mr = init!(Self {
-            link: link.clone(),
-            state: State::Idle,
-            spare,
-        });
-        Ok(PartBox::init(mr, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?)
+        Ok(PartBox::new(
+            Self::open(link, Region::idle(spare)?),
+            GFP_KERNEL,
+        )?)
     }
 
     /// The region, if its device is there.
     fn region(&mut self) -> Result<&mut Region, Refusal> {
-        match &mut self.state {
-            State::Open(region) => Ok(region),
-            State::Idle | State::Ended(_) => Err(refused::gone()),
+        match self.region.is_open() {
+            true => Ok(&mut self.region),
+            false => Err(refused::gone()),
         }
     }
 }
 
-/// Takes a region from the device, which may be one of those that were reserved. Sleeps.
-fn release(region: &mut Region, resources: &Resources, reserved: bool) -> Result<(), Refusal> {
+/// Takes a region from the device, if it is there; it may be one of those that were reserved. Sleeps.
+fn release(region: &mut Region, resources: &Resources) -> Result<(), Refusal> {
+    let open = region.is_open();
     let released = region.release(resources);
-    if reserved {
+    if open && region.is_reserved() {
         resources.pool().end_reserved();
     }
     released
@@ -135,17 +120,18 @@ fn release(region: &mut Region, resources: &Resources, reserved: bool) -> Result
 
 impl provider::Mr for Mr {
     fn create_again(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
-        let spare = self.spare.as_ref().ok_or(Errno::EINVAL)?;
+        if !self.region.is_reserved() {
+            return Err(Errno::EINVAL.into());
+        }
         let Some(inside) = self.link.gate().enter() else {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
         let pool = inside.get().pool();
         pool.begin_reserved();
-        let region = Region::create(inside.get(), self.link.mr_limits(), request, Some(spare))
-            .inspect_err(|_| pool.end_reserved())?;
-        self.state = State::Open(region);
-        Ok(())
+        self.region
+            .create(inside.get(), self.link.mr_limits(), request)
+            .inspect_err(|_| pool.end_reserved())
     }
 
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal> {
@@ -155,9 +141,9 @@ impl provider::Mr for Mr {
     }
 
     fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
-        match &self.state {
-            State::Open(region) => region.pieces(),
-            State::Idle | State::Ended(_) => Err(refused::gone()),
+        match self.region.is_open() {
+            true => self.region.pieces(),
+            false => Err(refused::gone()),
         }
     }
 
@@ -173,35 +159,29 @@ impl provider::Mr for Mr {
 
     /// Nothing of it is left on the device, unless that won't let go of it.
     fn end(&mut self) {
-        if matches!(self.state, State::Open(_)) {
-            self.state = State::Ended(self.close());
+        if self.region.is_open() {
+            let how = self.close();
+            self.region.set_ended(how);
         }
     }
 
     fn close(&mut self) -> Result<(), Refusal> {
-        let released = match &mut self.state {
-            State::Open(region) => match self.link.gate().enter() {
-                Some(inside) => release(region, inside.get(), self.spare.is_some()),
-                // It goes away, but not before this is done: it ends what is open first.
-                None => region.deregister(),
-            },
-            State::Idle => return Ok(()),
-            State::Ended(how) => *how,
+        let released = match self.link.gate().enter() {
+            Some(inside) => release(&mut self.region, inside.get()),
+            // It goes away, but not before this is done: it ends what is open first.
+            None => self.region.deregister(),
         };
-        self.state = State::Idle;
+        self.region.set_idle();
         released
     }
 
     fn close_now(&mut self) -> bool {
-        let State::Open(region) = &mut self.state else {
-            return false;
-        };
         let closed = match self.link.gate().enter() {
-            Some(inside) => region.release_now(inside.get()),
+            Some(inside) => self.region.release_now(inside.get()),
             None => false,
         };
         if closed {
-            self.state = State::Idle;
+            self.region.set_idle();
         }
         closed
     }

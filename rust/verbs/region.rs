@@ -9,32 +9,34 @@ mod at_once;
 mod enable;
 mod lent;
 mod now;
+mod steps;
 
 pub(crate) use self::at_once::One;
 
-use self::lent::Lent;
+use self::{
+    lent::Lent,
+    steps::{
+        put,
+        Steps,
+        BASE, //
+    }, //
+};
 use crate::{
     lists,
-    pool::Pool,
     refused,
-    resources::Resources,
-    rights, //
+    resources::Resources, //
 };
 use core::mem;
 use kernel::{
     page::PAGE_SIZE,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 use kfabric::{
-    num::{
-        self,
-        widen, //
-    },
+    num::widen,
     Errno,
     MrLimits,
     MrRequest,
-    Piece,
+    RareBox,
     Refusal, //
 };
 use rdma::{
@@ -44,39 +46,25 @@ use rdma::{
         Fence,
         Kind, //
     },
-    sg::{
-        DmaList,
-        Layout,
-        Memory,
-        SpareTable, //
-    },
-    AccessFlags,
+    sg::SpareTable,
     Few,
-    PreparedMr,
     RefreshError,
     ValidMr, //
 };
 
-/// Where peers find the first page of any region: not where it is in memory.
-const BASE: u64 = 1 << 32;
-
 /// A region.
 pub(crate) struct Region {
-    /// What each of its device regions holds.
-    runs: Few<Piece>,
-    kind: Kind,
-    access: AccessFlags,
-    /// Its device region is one of those that were reserved.
-    reserved: bool,
-    /// It is registered with others.
-    together: bool,
+    /// What it has if it is made in steps.
+    steps: Option<RareBox<Steps>>,
     state: State,
 }
 
-/// How far a region has come. Each list has an entry for each run.
+/// How far a region has come.
 enum State {
-    /// The memory is mapped; no peer reaches it yet.
-    Prepared(Few<PreparedMr<Memory>>),
+    /// Not created, or closed.
+    Idle,
+    /// Its memory is mapped; no peer reaches it yet. The rest is in its steps.
+    Prepared,
     /// The same, to be registered on an endpoint; or it was, and peers reach it who got the key by that.
     Lent(Lent),
     /// Peers reach it.
@@ -85,45 +73,61 @@ enum State {
     Failed,
     /// The device won't let go of some of it: its memory must never be freed.
     Stuck,
+    /// The device or its endpoint went away, and the device had let go of it, or won't.
+    Ended { stuck: bool },
 }
 
 impl Region {
-    /// Checks memory, maps it and takes device regions for it. May sleep.
-    ///
-    /// With a spare list that is one of those that were reserved; then no memory is taken, if the
-    /// region is one to the device and the list is long enough, and isn't to be registered on an endpoint.
+    /// One that is idle, to be [created](Self::create). With a spare list it is one of those that were reserved:
+    /// created again and again, taking no memory, if it is one to the device and the list is long enough, and
+    /// isn't to be registered on an endpoint. May sleep.
+    pub(crate) fn idle(spare: Option<SpareTable>) -> Result<Self, Refusal> {
+        Ok(Self {
+            steps: Some(Steps::new(spare)?),
+            state: State::Idle,
+        })
+    }
+
+    /// It is one of those that were reserved.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.steps.as_ref().is_some_and(|steps| steps.is_reserved())
+    }
+
+    /// It is on the device, enabled or not.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.state, State::Idle | State::Ended { .. })
+    }
+
+    /// It is closed.
+    pub(crate) fn set_idle(&mut self) {
+        self.state = State::Idle;
+    }
+
+    /// The device or its endpoint went away; `how` the region was taken from the device.
+    pub(crate) fn set_ended(&mut self, how: Result<(), Refusal>) {
+        self.state = State::Ended {
+            stuck: how.is_err(),
+        };
+    }
+
+    /// Checks memory, maps it and takes device regions for it, of one that is idle. May sleep. After an error it
+    /// is as idle as before.
     pub(crate) fn create(
+        &mut self,
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
-        spare: Option<&SpareTable>,
-    ) -> Result<Self, Refusal> {
-        let runs = lists::runs(limits, request)?;
-        let kind = match request.shape().gap() {
-            Some(_) if limits.pieces <= 1 => Kind::Gaps,
-            _ => Kind::Pages,
+    ) -> Result<(), Refusal> {
+        let steps = self.steps.as_mut().ok_or(Errno::EINVAL)?;
+        steps.take(resources, limits, request)?;
+        let lent = match resources.lends() {
+            true => steps.prepared.take_only(),
+            false => None,
         };
-        let lists = lists::map(resources, request, &runs, spare)?;
-        let mut region = Self {
-            runs,
-            kind,
-            access: rights::flags(request.access(), resources.atomics()),
-            reserved: spare.is_some(),
-            together: request.is_together(),
-            state: State::Failed,
+        self.state = match lent {
+            Some(mr) => State::Lent(Lent::new(mr.lend().map_err(refused::no_region)?)),
+            None => State::Prepared,
         };
-        region.state = State::Prepared(region.prepare(resources, lists)?);
-        if resources.lends() {
-            region.lend()?;
-        }
-        Ok(region)
-    }
-
-    /// Gets ready to be registered on an endpoint, what is one region to the device. May sleep.
-    fn lend(&mut self) -> Result<(), Refusal> {
-        if let Some(mr) = self.take_prepared() {
-            self.state = State::Lent(Lent::new(mr.lend().map_err(refused::no_region)?));
-        }
         Ok(())
     }
 
@@ -135,7 +139,12 @@ impl Region {
         }
         match mem::replace(&mut self.state, State::Failed) {
             State::Lent(lent) => match lent.settle(fence) {
-                Settled::Unposted(mr) => self.state = State::Prepared(Few::one(mr)),
+                Settled::Unposted(mr) => {
+                    if let Some(steps) = &mut self.steps {
+                        steps.prepared = Few::one(mr);
+                        self.state = State::Prepared;
+                    }
+                }
                 Settled::Valid(mr) => self.state = State::Valid(Few::one(mr)),
                 Settled::Free(mr) => put(mr),
                 Settled::Gone => (),
@@ -143,79 +152,6 @@ impl Region {
             },
             state => self.state = state,
         }
-    }
-
-    /// As [`prepare`](Self::prepare), for lists whose device regions are gone.
-    #[cold]
-    fn prepare_anew(
-        &self,
-        resources: &Resources,
-        lists: Few<Memory>,
-    ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
-        self.prepare(resources, lists)
-    }
-
-    /// Gives a device region to each list.
-    fn prepare(
-        &self,
-        resources: &Resources,
-        lists: Few<Memory>,
-    ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
-        lists.try_map(GFP_KERNEL, |index, list| {
-            let run = self.runs.get(index).ok_or(Errno::EIO)?;
-            let layout = match (self.kind, self.reserved) {
-                (Kind::Pages, false) => larger(resources, &list),
-                _ => None,
-            };
-            let mapped = match layout {
-                Some(layout) => self.map_larger(resources, list, layout)?,
-                None => Err(list),
-            };
-            let mut prepared = match mapped {
-                Ok(prepared) => prepared,
-                Err(list) => self.map(resources, run, list)?,
-            };
-            if prepared.length() != run.bytes {
-                return Err(Refusal::new(Errno::EIO, c"the device took another length"));
-            }
-            prepared.set_base(BASE).map_err(refused::not_mapped)?;
-            Ok(prepared)
-        })
-    }
-
-    /// Gives a device region of such pages to a list; gives the list back if the device won't have
-    /// it so.
-    fn map_larger(
-        &self,
-        resources: &Resources,
-        list: Memory,
-        layout: Layout,
-    ) -> Result<Result<PreparedMr<Memory>, Memory>, Refusal> {
-        let mr = take(resources.pool(), layout.pages(), self.access, self.together);
-        Ok(mr
-            .map_err(refused::no_region)?
-            .map_larger(list, self.access, layout))
-    }
-
-    /// Gives a device region to a list.
-    fn map(
-        &self,
-        resources: &Resources,
-        run: &Piece,
-        list: Memory,
-    ) -> Result<PreparedMr<Memory>, Refusal> {
-        let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
-        let mr = match self.kind {
-            Kind::Pages if self.reserved => resources.pool().take_reserved(),
-            Kind::Pages => take(resources.pool(), pages, self.access, self.together),
-            // Regions with gaps have their own kind, and are too rare to be kept.
-            Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
-        }
-        .map_err(refused::no_region)?;
-        mr.map(list, self.access).map_err(|failed| {
-            put(resources.pool(), self.reserved, failed.mr);
-            refused::not_mapped(failed.error).at(num::index(failed.mapped))
-        })
     }
 
     /// Puts what is behind the request's addresses now in the place of what was there before.
@@ -233,15 +169,17 @@ impl Region {
             let why = c"nothing has completed yet behind the region's registration";
             return Err(Refusal::new(Errno::EAGAIN, why));
         }
-        let reserved = self.reserved;
+        let reserved = self.is_reserved();
         self.land(fence, |mr| put(resources.pool(), reserved, mr));
         let State::Valid(valid) = &mut self.state else {
             return Err(lost());
         };
-        if *lists::runs(limits, request)? != *self.runs {
+        let runs = lists::runs(limits, request)?;
+        let bytes = runs.iter().map(|run| run.bytes);
+        if !bytes.eq(valid.iter().map(ValidMr::length)) {
             return Err(Refusal::new(Errno::EINVAL, c"the region had another shape"));
         }
-        let lists = lists::map(resources, request, &self.runs, None)?;
+        let lists = lists::map(resources, request, &runs, None)?;
         let queue = resources.queue_pair().map_err(refused::no_queue)?;
         queue.refresh_all(valid, lists, fence).map_err(|error| {
             match error {
@@ -257,91 +195,68 @@ impl Region {
     /// until no peer can reach the memory. `EIO` if the device won't let go of it.
     pub(crate) fn release(&mut self, resources: &Resources) -> Result<(), Refusal> {
         let fence = resources.fence();
-        let reserved = self.reserved;
-        self.land(fence, |mr| put(resources.pool(), reserved, mr));
+        let reserved = self.is_reserved();
         let put = |mr| put(resources.pool(), reserved, mr);
+        self.land(fence, put);
         match mem::replace(&mut self.state, State::Failed) {
-            State::Prepared(prepared) => {
-                prepared.consume(|prepared| {
-                    let (mr, list) = prepared.unmap();
-                    drop(list);
-                    put(mr);
-                });
+            State::Prepared => {
+                if let Some(steps) = &mut self.steps {
+                    steps.undo(resources);
+                }
                 Ok(())
             }
             State::Valid(valid) if fence.invalidates() => match resources.queue_pair() {
                 Ok(queue) => queue
                     .revoke_all(valid, fence, put)
                     .map_err(|_| refused::stuck()),
-                Err(_) => State::Valid(valid).deregister(),
+                Err(_) => deregister(valid),
             },
             State::Valid(valid) => {
-                let again = self.kind == Kind::Pages && !reserved;
                 let mut result = Ok(());
                 valid.consume(|mr| {
-                    let pages = mr.max_pages();
+                    let (kind, pages) = (mr.kind(), mr.max_pages());
                     result = mr.deregister().and(result);
-                    if again {
+                    if kind == Kind::Pages && !reserved {
                         resources.pool().make_up(pages);
                     }
                 });
                 result.map_err(|_| refused::stuck())
             }
-            state => state.deregister(),
+            state => state.released(),
         }
     }
 
     /// Takes the region from the device by deregistering it, for which no queue is needed.
     pub(crate) fn deregister(&mut self) -> Result<(), Refusal> {
         self.land(Fence::DEREGISTER, drop);
-        mem::replace(&mut self.state, State::Failed).deregister()
-    }
-}
-
-impl State {
-    fn deregister(self) -> Result<(), Refusal> {
-        match self {
-            // Dropping what no peer could reach deregisters it too.
-            Self::Prepared(_) | Self::Lent(_) | Self::Failed => Ok(()),
-            Self::Valid(valid) => {
-                let mut result = Ok(());
-                valid.consume(|mr| result = mr.deregister().and(result));
-                result.map_err(|_| refused::stuck())
+        match mem::replace(&mut self.state, State::Failed) {
+            State::Prepared => {
+                // Dropping what no peer could reach deregisters it too.
+                if let Some(steps) = &mut self.steps {
+                    steps.prepared = Few::new();
+                }
+                Ok(())
             }
-            Self::Stuck => Err(refused::stuck()),
+            State::Valid(valid) => deregister(valid),
+            state => state.released(),
         }
     }
 }
 
-/// The larger pages of the device that will do for a list whose memory is so contiguous; not for one with
-/// gaps, nor of what was reserved, which must not take any memory now.
-///
-/// Only regions that are deregistered when they are closed are made so: one that is used again, or
-/// refreshed, must have room for the pages of other memory, and one that is lent may come back. Drivers of
-/// hardware have hardly ever been asked for larger pages.
-fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<Layout> {
-    let used_again = resources.lends() || resources.fence().invalidates();
-    if used_again || !resources.device().is_software() {
-        return None;
-    }
-    Layout::larger(list)
-}
-
-/// A device region of at least so many pages, for a region that is registered with others or by itself.
-fn take(pool: &Arc<Pool>, pages: u32, access: AccessFlags, together: bool) -> Result<FastMr> {
-    match together {
-        true => pool.take_together(pages, access),
-        false => pool.take(pages, access),
+impl State {
+    /// Whether the device has let go of what is not there to be taken from it.
+    fn released(&self) -> Result<(), Refusal> {
+        match self {
+            Self::Stuck | Self::Ended { stuck: true } => Err(refused::stuck()),
+            _ => Ok(()),
+        }
     }
 }
 
-/// Keeps a device region for others.
-pub(crate) fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
-    if reserved {
-        pool.put_reserved(mr);
-    } else {
-        pool.put(mr);
-    }
+fn deregister(valid: Few<ValidMr>) -> Result<(), Refusal> {
+    let mut result = Ok(());
+    valid.consume(|mr| result = mr.deregister().and(result));
+    result.map_err(|_| refused::stuck())
 }
 
 fn lost() -> Refusal {

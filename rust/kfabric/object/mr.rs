@@ -23,7 +23,7 @@ mod open;
 mod ops;
 mod public;
 mod ranges;
-pub(crate) mod rare;
+mod rare;
 mod rawkey;
 pub(crate) mod reference;
 pub(crate) mod reg;
@@ -98,10 +98,10 @@ pub(crate) struct MrBody {
 /// What changes in a region's life.
 struct Inner {
     state: State,
-    /// `None` while it is pending: then whoever enables it has it; or held.
-    mr: Option<PartBox<dyn Mr>>,
     /// What most regions haven't.
     rare: Option<Pin<RareBox<Rare>>>,
+    /// `None` while it is pending: then whoever enables it has it; or held.
+    mr: Option<PartBox<dyn Mr>>,
     /// What the provider keeps of the memory may be used until this is dropped.
     lease: Option<Lease>,
     /// Somebody has the provider's part in hand, who sleeps.

@@ -42,8 +42,8 @@ pub struct Cached<const WHICH: kfi_helper_cache>;
 /// An object of the core's, of one type.
 pub(crate) type ObjectBox<T> = Box<T, Cached<OBJECT>>;
 
-/// What only some objects have.
-pub(crate) type RareBox<T> = Box<T, Cached<RARE>>;
+/// What only some regions have, of the core's or of their provider's. It may be larger than [`RARE_SIZE`].
+pub type RareBox<T> = Box<T, Cached<RARE>>;
 
 /// A provider's part of an object. It may be larger than [`PART_SIZE`].
 pub type PartBox<T> = Box<T, Cached<PART>>;
@@ -55,15 +55,18 @@ pub type ListVec<T> = Vec<T, Cached<LIST>>;
 /// The size of parts, in bytes, that there is a cache for.
 pub const PART_SIZE: usize = index(kfi_bindings::KFI_CACHE_PART_SIZE);
 
-/// Makes the caches, for objects of so many bytes, of which some have so many more. May sleep.
+/// The size of what only some regions have, likewise.
+pub const RARE_SIZE: usize = index(kfi_bindings::KFI_CACHE_RARE_SIZE);
+
+/// Makes the caches, for objects of so many bytes. May sleep.
 ///
 /// # Safety
 ///
 /// Called once, before anything is allocated.
-pub(crate) unsafe fn init(object_size: usize, rare_size: usize) -> Result {
-    let (object, rare) = (u32::try_from(object_size)?, u32::try_from(rare_size)?);
+pub(crate) unsafe fn init(object_size: usize) -> Result {
+    let size = u32::try_from(object_size)?;
     // SAFETY: By the requirements of this function.
-    to_result(unsafe { kfi_bindings::kfi_helper_caches_init(object, rare) })
+    to_result(unsafe { kfi_bindings::kfi_helper_caches_init(size) })
 }
 
 /// Gives the caches up. Sleeps.

@@ -26,13 +26,18 @@ use crate::{
 /// fenced since.
 pub struct FastMr {
     pub(super) raw: RawMr,
-    kind: Kind,
     max_pages: u32,
     /// How often it has been registered, failed attempts included.
     uses: u8,
-    /// The rights that it had, if it must have the same again.
-    rights: Option<AccessFlags>,
+    /// The rights that it has, or had last; none yet if it was never mapped.
+    access: AccessFlags,
+    /// It must have the same rights again.
+    keeps_rights: bool,
+    kind: Kind,
 }
+
+// There is at least one to each open region.
+const _: () = assert!(size_of::<FastMr>() <= 24);
 
 impl FastMr {
     /// How often a region can be registered before its keys would come back.
@@ -52,10 +57,11 @@ impl FastMr {
         // INVARIANT: The region is new.
         Ok(Self {
             raw: RawMr::alloc(pd, kind, entries)?,
-            kind,
             max_pages,
             uses: 0,
-            rights: None,
+            access: AccessFlags::default(),
+            keeps_rights: false,
+            kind,
         })
     }
 
@@ -76,12 +82,22 @@ impl FastMr {
 
     /// Whether it may be registered with these rights, as any may be that has not been used.
     pub fn may_have(&self, access: AccessFlags) -> bool {
-        self.rights.is_none_or(|rights| rights == access)
+        !self.keeps_rights || self.access == access
     }
 
     /// Whether it may have the rights only that it had.
     pub fn keeps_rights(&self) -> bool {
-        self.rights.is_some()
+        self.keeps_rights
+    }
+
+    /// The rights that it has, or had last.
+    pub(super) fn access(&self) -> AccessFlags {
+        self.access
+    }
+
+    /// Gives it rights that it [may have](Self::may_have).
+    pub(super) fn set_access(&mut self, access: AccessFlags) {
+        self.access = access;
     }
 
     /// Whether it has been registered so often that it must not be again.
@@ -89,9 +105,9 @@ impl FastMr {
         self.uses == Self::MAX_USES
     }
 
-    /// From now on it may have these rights only.
-    pub(crate) fn keep_rights(&mut self, access: AccessFlags) {
-        self.rights = Some(access);
+    /// From now on it may have the rights only that it had last.
+    pub(crate) fn keep_rights(&mut self) {
+        self.keeps_rights = true;
     }
 
     /// Gives the region the next key. To be done before each registration.

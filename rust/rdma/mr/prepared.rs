@@ -26,7 +26,6 @@ use crate::{
 pub struct PreparedMr<L> {
     pub(super) mr: FastMr,
     pub(super) list: L,
-    pub(super) access: AccessFlags,
 }
 
 /// [`PAGE_SIZE`] less one, the bits that are the offset in a page.
@@ -41,7 +40,7 @@ impl<L: DmaList> PreparedMr<L> {
 
     /// The rights that it will give.
     pub fn access(&self) -> AccessFlags {
-        self.access
+        self.mr.access()
     }
 
     /// The address by which peers will reach the first byte.
@@ -151,33 +150,25 @@ impl FastMr {
     /// After an error nothing is known of the region: it must be dropped, which deregisters it. rxe,
     /// for one, has allocated a table for such pages by then, or has none any more.
     pub fn map_larger<L: DmaList>(
-        self,
+        mut self,
         list: L,
         access: AccessFlags,
         layout: Layout,
     ) -> Result<PreparedMr<L>, L> {
         match self.map_list(&list, access, Some(layout.page_size())) {
-            Ok(()) if !self.is_spent() => Ok(PreparedMr {
-                mr: self,
-                list,
-                access,
-            }),
+            Ok(()) if !self.is_spent() => Ok(PreparedMr { mr: self, list }),
             _ => Err(list),
         }
     }
 
     /// As [`FastMr::map`], but for the key that the region has.
     pub(super) fn map_again<L: DmaList>(
-        self,
+        mut self,
         list: L,
         access: AccessFlags,
     ) -> Result<PreparedMr<L>, MapError<L>> {
         match self.map_list(&list, access, None) {
-            Ok(()) => Ok(PreparedMr {
-                mr: self,
-                list,
-                access,
-            }),
+            Ok(()) => Ok(PreparedMr { mr: self, list }),
             Err((error, mapped)) => Err(MapError {
                 error,
                 mapped,
@@ -187,9 +178,9 @@ impl FastMr {
         }
     }
 
-    /// Maps the list, or returns an error and how many entries could be mapped.
+    /// Maps the list and takes the rights, or returns an error and how many entries could be mapped.
     fn map_list<L: DmaList>(
-        &self,
+        &mut self,
         list: &L,
         access: AccessFlags,
         page_size: Option<u32>,
@@ -211,7 +202,10 @@ impl FastMr {
             rdma_bindings::ib_map_mr_sg(self.raw.as_raw(), first, count, null_mut(), page_size)
         });
         match u32::try_from(mapped) {
-            Ok(mapped) if mapped == list.count() => Ok(()),
+            Ok(mapped) if mapped == list.count() => {
+                self.set_access(access);
+                Ok(())
+            }
             Ok(mapped) => Err((EINVAL, mapped)),
             Err(_) => Err((Error::from_errno(mapped), 0)),
         }

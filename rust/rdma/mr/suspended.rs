@@ -11,10 +11,7 @@ use super::{
         OFFSET_MASK, //
     }, //
 };
-use crate::{
-    access::AccessFlags,
-    sg::DmaList, //
-};
+use crate::sg::DmaList;
 
 /// A region that has been invalidated, and is to get other memory behind the same key, at the same
 /// address and with the same rights. No peer can reach anything by it.
@@ -24,17 +21,11 @@ pub(crate) struct SuspendedMr {
     mr: FastMr,
     iova: u64,
     length: u64,
-    access: AccessFlags,
 }
 
 impl SuspendedMr {
-    pub(super) fn new(mr: FastMr, iova: u64, length: u64, access: AccessFlags) -> Self {
-        Self {
-            mr,
-            iova,
-            length,
-            access,
-        }
+    pub(super) fn new(mr: FastMr, iova: u64, length: u64) -> Self {
+        Self { mr, iova, length }
     }
 
     /// Gives the region its new memory. May sleep.
@@ -42,9 +33,10 @@ impl SuspendedMr {
     /// [`EINVAL`] if that is not as long as the old, or starts elsewhere in its page, or what
     /// [`FastMr::map`] says; the region is deregistered then.
     pub(crate) fn map<L: DmaList>(self, list: L) -> Result<PreparedMr<L>> {
+        let access = self.mr.access();
         let mut prepared = self
             .mr
-            .map_again(list, self.access)
+            .map_again(list, access)
             .map_err(|failed| failed.error)?;
         prepared.set_base(self.iova & !OFFSET_MASK)?;
         if prepared.iova() != self.iova || prepared.length() != self.length {

@@ -12,6 +12,7 @@ use core::mem::ManuallyDrop;
 use super::{
     fast::FastMr,
     prepared::PreparedMr,
+    raw::Kind,
     suspended::SuspendedMr, //
 };
 use crate::{
@@ -36,7 +37,6 @@ use crate::{
 pub struct ValidMr {
     mr: ManuallyDrop<FastMr>,
     mapping: ManuallyDrop<Mapping>,
-    access: AccessFlags,
 }
 
 impl<L: DmaList> PreparedMr<L> {
@@ -50,7 +50,6 @@ impl<L: DmaList> PreparedMr<L> {
         ValidMr {
             mr: ManuallyDrop::new(self.mr),
             mapping: ManuallyDrop::new(self.list.into_mapping()),
-            access: self.access,
         }
     }
 }
@@ -63,7 +62,12 @@ impl ValidMr {
 
     /// The rights that it gives.
     pub fn access(&self) -> AccessFlags {
-        self.access
+        self.mr.access()
+    }
+
+    /// What its memory may look like.
+    pub fn kind(&self) -> Kind {
+        self.mr.kind()
     }
 
     /// How many pages it can have.
@@ -134,10 +138,10 @@ impl ValidMr {
     ///
     /// As for [`ValidMr::into_free`].
     pub(crate) unsafe fn into_suspended(self) -> SuspendedMr {
-        let (iova, length, access) = (self.iova(), self.length(), self.access);
+        let (iova, length) = (self.iova(), self.length());
         // SAFETY: By the requirements of this function.
         let mr = unsafe { self.into_free() };
-        SuspendedMr::new(mr, iova, length, access)
+        SuspendedMr::new(mr, iova, length)
     }
 
     fn as_raw(&self) -> *mut rdma_bindings::ib_mr {

@@ -94,7 +94,8 @@ impl<'a> Gathering<'a> {
                 return Ok(What::One(one));
             }
         }
-        let mut region = Region::create(resources, limits, request, None)?;
+        let mut region = Region::idle(None)?;
+        region.create(resources, limits, request)?;
         Ok(match region.take_prepared() {
             Some(prepared) => {
                 // There is room.
@@ -130,12 +131,16 @@ impl What {
         resources: &Resources,
         list: impl FnOnce() -> Result<Memory, Refusal>,
     ) -> Result<(Region, Keys), Refusal> {
-        let mut region = match self {
-            Self::One(one) => one.unregistered(),
-            Self::Slow(region) => region,
+        // The list is taken whatever becomes of the rest: those behind it are the others'.
+        let (mut region, list) = match self {
+            Self::One(one) => {
+                let list = list()?;
+                (one.unregistered()?, list)
+            }
+            Self::Slow(region) => (region, list()?),
             Self::Several(region) => return region.enabled(resources),
         };
-        region.prepare_again(resources, list()?)?;
+        region.prepare_again(resources, list)?;
         region.enabled(resources)
     }
 }

@@ -6,8 +6,7 @@
 
 use super::{
     release,
-    Mr,
-    State, //
+    Mr, //
 };
 use crate::{
     link::Link,
@@ -15,7 +14,6 @@ use crate::{
     region::Region,
     resources::Resources, //
 };
-use core::mem;
 use kernel::prelude::*;
 use kfabric::{
     provider::{
@@ -175,28 +173,21 @@ fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
 /// Whether it is one of those that were reserved.
 fn is_reserved(one: &mut Closing<'_>) -> bool {
     let mr: Option<&mut Mr> = one.mr.as_any().downcast_mut();
-    mr.is_some_and(|mr| mr.spare.is_some())
+    mr.is_some_and(|mr| mr.region.is_reserved())
 }
 
 impl Mr {
     /// As [`close`](provider::Mr::close), inside of its device.
     fn close_inside(&mut self, resources: &Resources) -> Result<(), Refusal> {
-        let released = match &mut self.state {
-            State::Open(region) => release(region, resources, self.spare.is_some()),
-            State::Idle => return Ok(()),
-            State::Ended(how) => *how,
-        };
-        self.state = State::Idle;
+        let released = release(&mut self.region, resources);
+        self.region.set_idle();
         released
     }
 
     /// Takes what the device has of it, if that is one valid region.
     fn take_valid(&mut self, resources: &Resources) -> Option<rdma::ValidMr> {
-        let State::Open(region) = &mut self.state else {
-            return None;
-        };
-        let valid = region.take_valid(resources)?;
-        drop(mem::replace(&mut self.state, State::Idle));
+        let valid = self.region.take_valid(resources)?;
+        self.region.set_idle();
         Some(valid)
     }
 }

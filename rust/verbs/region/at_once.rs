@@ -8,11 +8,14 @@
 
 use super::{
     enable::keys,
-    larger,
-    take,
+    steps::{
+        larger,
+        take,
+        Steps,
+        BASE, //
+    },
     Region,
-    State,
-    BASE, //
+    State, //
 };
 use crate::{
     lists,
@@ -34,7 +37,6 @@ use kfabric::{
     Refusal, //
 };
 use rdma::{
-    mr::Kind,
     sg::{
         DmaList,
         Memory, //
@@ -153,24 +155,19 @@ impl One {
     #[inline]
     pub(crate) fn registered(self, valid: ValidMr) -> (Region, Keys) {
         let keys = keys(slice::from_ref(&valid));
-        (self.region(State::Valid(Few::one(valid))), keys)
+        let region = Region {
+            steps: None,
+            state: State::Valid(Few::one(valid)),
+        };
+        (region, keys)
     }
 
-    /// The region that it is, of which the device has nothing.
-    pub(crate) fn unregistered(self) -> Region {
-        self.region(State::Failed)
-    }
-
-    #[inline]
-    fn region(self, state: State) -> Region {
-        Region {
-            runs: Few::one(self.piece),
-            kind: Kind::Pages,
-            access: self.access,
-            reserved: false,
-            together: self.together,
-            state,
-        }
+    /// The region that it is, of which the device has nothing, to be [prepared](Region::prepare_again). May sleep.
+    pub(crate) fn unregistered(self) -> Result<Region, Refusal> {
+        Ok(Region {
+            steps: Some(Steps::of(self.piece, self.access, self.together)?),
+            state: State::Failed,
+        })
     }
 }
 
@@ -186,7 +183,11 @@ impl Region {
     ) -> Result<(Self, Keys), Refusal> {
         match Self::register_one(resources, limits, request)? {
             Some(registered) => Ok(registered),
-            None => Self::create(resources, limits, request, None)?.enabled(resources),
+            None => {
+                let mut region = Self::idle(None)?;
+                region.create(resources, limits, request)?;
+                region.enabled(resources)
+            }
         }
     }
 

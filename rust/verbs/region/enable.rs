@@ -4,7 +4,7 @@
 
 use super::{
     lost,
-    put,
+    steps::put,
     Region,
     State, //
 };
@@ -69,10 +69,12 @@ impl Region {
 
     /// As [`enable`](Self::enable), by the registration queue.
     fn enable_by_queue(&mut self, resources: &Resources) -> Result<Keys, Refusal> {
-        let State::Prepared(mut prepared) = mem::replace(&mut self.state, State::Failed) else {
+        let (State::Prepared, Some(steps)) = (&self.state, &mut self.steps) else {
             return Err(lost());
         };
+        self.state = State::Failed;
         for _ in 0..ATTEMPTS {
+            let prepared = mem::take(&mut steps.prepared);
             let queue = resources.queue_pair().map_err(refused::no_queue)?;
             let failed = match queue.register_all(prepared) {
                 Ok(valid) => {
@@ -84,14 +86,14 @@ impl Region {
             };
             let why = failed.error;
             let lists = failed.lists.map_err(|error| {
-                self.not_undone(error);
+                self.state = not_undone(error);
                 refused::not_undone(error)
             })?;
             if !matches!(why, WrError::Flushed) {
                 return Err(refused::not_registered(resources.device(), why));
             }
             // Others are to blame.
-            prepared = self.prepare_anew(resources, lists)?;
+            steps.prepare(resources, lists)?;
         }
         Err(refused::not_registered(
             resources.device(),
@@ -116,7 +118,7 @@ impl Region {
                 }
             }
             State::Lent(lent) => pieces.push(lent.piece(), GFP_KERNEL)?,
-            State::Prepared(_) | State::Failed | State::Stuck => return Err(lost()),
+            _ => return Err(lost()),
         }
         Ok(pieces)
     }
@@ -126,10 +128,10 @@ impl Region {
 impl Region {
     /// Takes what is to be registered; to be followed by one of the others. `None` if that is several.
     pub(crate) fn take_prepared(&mut self) -> Option<PreparedMr<Memory>> {
-        let State::Prepared(prepared) = &mut self.state else {
+        let (State::Prepared, Some(steps)) = (&self.state, &mut self.steps) else {
             return None;
         };
-        let only = prepared.take_only()?;
+        let only = steps.prepared.take_only()?;
         self.state = State::Failed;
         Some(only)
     }
@@ -148,21 +150,21 @@ impl Region {
         resources: &Resources,
         list: Memory,
     ) -> Result<(), Refusal> {
-        self.state = State::Prepared(self.prepare_anew(resources, Few::one(list))?);
+        let steps = self.steps.as_mut().ok_or(Errno::EIO)?;
+        steps.prepare(resources, Few::one(list))?;
+        self.state = State::Prepared;
         Ok(())
     }
 
     /// It could not be registered, nor deregistered for this reason.
     pub(crate) fn not_undone(&mut self, error: Error) {
-        if error == EIO {
-            self.state = State::Stuck;
-        }
+        self.state = not_undone(error);
     }
 
     /// Takes what peers can reach; `None` if that is several, or nothing. Sleeps until a registration that is
     /// under way has ended.
     pub(crate) fn take_valid(&mut self, resources: &Resources) -> Option<ValidMr> {
-        let reserved = self.reserved;
+        let reserved = self.is_reserved();
         self.land(resources.fence(), |mr| put(resources.pool(), reserved, mr));
         let State::Valid(valid) = &mut self.state else {
             return None;
@@ -170,6 +172,14 @@ impl Region {
         let only = valid.take_only()?;
         self.state = State::Failed;
         Some(only)
+    }
+}
+
+/// What becomes of what could not be registered, nor deregistered for this reason.
+fn not_undone(error: Error) -> State {
+    match error == EIO {
+        true => State::Stuck,
+        false => State::Failed,
     }
 }
 

@@ -3,12 +3,13 @@
 //! Closing a region without waiting for anything.
 
 use super::{
+    steps::Steps,
     Region,
     State, //
 };
 use crate::resources::Resources;
 use core::mem;
-use rdma::mr::Kind;
+use kfabric::RareBox;
 
 impl Region {
     /// Takes the region from the device, if its peer has done that already, and it is all that it takes; returns
@@ -17,7 +18,8 @@ impl Region {
         let State::Lent(lent) = &self.state else {
             return false;
         };
-        if self.reserved || self.kind != Kind::Pages {
+        let kept = |steps: &RareBox<Steps>| !steps.is_reserved() && steps.is_of_pages();
+        if !self.steps.as_ref().is_some_and(kept) {
             return false;
         }
         let Some(fence) = lent.free_by(resources.fence()) else {

@@ -5,6 +5,7 @@
 use super::{
     local::Found,
     public::Public,
+    ranges,
     rare::Rare,
     reference::{
         self,
@@ -103,8 +104,11 @@ impl Expected {
     ) -> Result<Self, Refusal> {
         let place = place(domain)?;
         let memory = reference::memory()?;
-        let mut rare = None;
-        Rare::fit(&mut rare, domain, request, false)?;
+        // It needn't be bound, and no event queue tells of it.
+        let rare = match ranges::to_keep(domain, request) {
+            [] => None,
+            list => Some(Rare::with_list(list)?),
+        };
         Ok(Self {
             place,
             memory,

@@ -29,6 +29,7 @@ use core::ptr::without_provenance_mut;
 use kfi_bindings::kvec;
 
 /// The list of a request that was found valid, if it is one of several and its region can be refreshed.
+#[inline]
 pub(super) fn to_keep<'a>(domain: &DomainObject, request: &MrRequest<'a>) -> &'a [kvec] {
     match request.source() {
         Source::Kvec(list) if domain.mr_limits().refresh.is_ok() => {

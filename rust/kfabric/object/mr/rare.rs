@@ -20,7 +20,10 @@ use crate::{
     provider::cntr::Counter,
     region::request::MrRequest,
     support::{
-        cache::RareBox,
+        cache::{
+            RareBox,
+            RARE_SIZE, //
+        },
         refusal::Refusal, //
     }, //
 };
@@ -31,9 +34,6 @@ use kernel::{
     sync::Arc, //
 };
 use kfi_bindings::kvec;
-
-/// How large that is.
-pub(crate) const RARE_SIZE: usize = size_of::<Rare>();
 
 /// What only some regions have. Under the region's lock.
 #[pin_data]
@@ -49,6 +49,9 @@ pub(crate) struct Rare {
     /// The region that was left to the core's workqueue before it, as long as both are.
     pub(super) before: *mut c_void,
 }
+
+// There is a cache for such.
+const _: () = assert!(size_of::<Rare>() <= RARE_SIZE);
 
 // SAFETY: The region before it is only handed through, and the addresses are only compared and passed on,
 // which any thread may do.
@@ -69,6 +72,14 @@ impl Rare {
             Ok(rare) => Ok(rare),
             Err(never) => match never {},
         }
+    }
+
+    /// What a region needs that is a list and nothing else. May sleep.
+    pub(super) fn with_list(list: &[kvec]) -> Result<Pin<RareBox<Self>>, Refusal> {
+        let mut rare = Self::with_capacity(list.len())?;
+        let this = rare.as_mut().project();
+        this.list.extend_from_slice(list, GFP_KERNEL)?;
+        Ok(rare)
     }
 
     /// Becomes what a region of this request needs, in what is there, if that is; which may be nothing. `told` if

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a region has that is made in steps, in memory of its own: first prepared, then registered. What is
+//! registered [at once](super::at_once) has none of it.
+
+use crate::{
+    lists,
+    pool::Pool,
+    refused,
+    resources::Resources,
+    rights, //
+};
+use core::mem;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use kfabric::{
+    num,
+    Errno,
+    MrLimits,
+    MrRequest,
+    Piece,
+    RareBox,
+    Refusal, //
+};
+use rdma::{
+    mr::{
+        FastMr,
+        Kind, //
+    },
+    sg::{
+        DmaList,
+        Layout,
+        Memory,
+        SpareTable, //
+    },
+    AccessFlags,
+    Few,
+    PreparedMr, //
+};
+
+/// Where peers find the first page of any region: not where it is in memory.
+pub(super) const BASE: u64 = 1 << 32;
+
+/// What there is to be known of a region that is made in steps.
+///
+/// Each list has an entry for each run.
+pub(super) struct Steps {
+    /// The memory is mapped; no peer reaches it yet. Empty when it is registered.
+    pub(super) prepared: Few<PreparedMr<Memory>>,
+    /// What each of its device regions holds.
+    runs: Few<Piece>,
+    /// The entries of its list, if it is one of those that were reserved.
+    spare: Option<SpareTable>,
+    kind: Kind,
+    access: AccessFlags,
+    /// It is registered with others.
+    together: bool,
+}
+
+// There is a cache for such.
+const _: () = assert!(size_of::<Steps>() <= kfabric::RARE_SIZE);
+
+impl Steps {
+    /// Nothing yet. With a spare list that is one of those that were reserved, of which no memory is taken then,
+    /// if the region is one to the device and the list is long enough, and isn't to be registered on an endpoint.
+    /// May sleep.
+    pub(super) fn new(spare: Option<SpareTable>) -> Result<RareBox<Self>, Refusal> {
+        let steps = init!(Self {
+            prepared: Few::new(),
+            runs: Few::new(),
+            spare,
+            kind: Kind::Pages,
+            access: AccessFlags::default(),
+            together: false,
+        });
+        Ok(RareBox::init(steps, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?)
+    }
+
+    /// Those of a region that is one to the device, and could not be registered at once. May sleep.
+    pub(super) fn of(
+        piece: Piece,
+        access: AccessFlags,
+        together: bool,
+    ) -> Result<RareBox<Self>, Refusal> {
+        let mut steps = Self::new(None)?;
+        steps.runs = Few::one(piece);
+        (steps.access, steps.together) = (access, together);
+        Ok(steps)
+    }
+
+    /// It is one of those that were reserved.
+    pub(super) fn is_reserved(&self) -> bool {
+        self.spare.is_some()
+    }
+
+    /// Its device regions are such as are kept for others.
+    pub(super) fn is_of_pages(&self) -> bool {
+        self.kind == Kind::Pages
+    }
+
+    /// Checks memory, maps it and takes device regions for it. May sleep.
+    pub(super) fn take(
+        &mut self,
+        resources: &Resources,
+        limits: &MrLimits,
+        request: &MrRequest<'_>,
+    ) -> Result<(), Refusal> {
+        self.runs = lists::runs(limits, request)?;
+        self.kind = match request.shape().gap() {
+            Some(_) if limits.pieces <= 1 => Kind::Gaps,
+            _ => Kind::Pages,
+        };
+        self.access = rights::flags(request.access(), resources.atomics());
+        self.together = request.is_together();
+        let lists = lists::map(resources, request, &self.runs, self.spare.as_ref())?;
+        self.prepare(resources, lists)
+    }
+
+    /// Gives a device region to each list; also to those whose device regions are gone.
+    pub(super) fn prepare(
+        &mut self,
+        resources: &Resources,
+        lists: Few<Memory>,
+    ) -> Result<(), Refusal> {
+        self.prepared = lists.try_map(GFP_KERNEL, |index, list| {
+            let run = self.runs.get(index).ok_or(Errno::EIO)?;
+            let layout = match (self.kind, self.is_reserved()) {
+                (Kind::Pages, false) => larger(resources, &list),
+                _ => None,
+            };
+            let mapped = match layout {
+                Some(layout) => self.map_larger(resources, list, layout)?,
+                None => Err(list),
+            };
+            let mut prepared = match mapped {
+                Ok(prepared) => prepared,
+                Err(list) => self.map(resources, run, list)?,
+            };
+            if prepared.length() != run.bytes {
+                return Err(Refusal::new(Errno::EIO, c"the device took another length"));
+            }
+            prepared.set_base(BASE).map_err(refused::not_mapped)?;
+            Ok(prepared)
+        })?;
+        Ok(())
+    }
+
+    /// Gives a device region of such pages to a list; gives the list back if the device won't have
+    /// it so.
+    fn map_larger(
+        &self,
+        resources: &Resources,
+        list: Memory,
+        layout: Layout,
+    ) -> Result<Result<PreparedMr<Memory>, Memory>, Refusal> {
+        let mr = take(resources.pool(), layout.pages(), self.access, self.together);
+        Ok(mr
+            .map_err(refused::no_region)?
+            .map_larger(list, self.access, layout))
+    }
+
+    /// Gives a device region to a list.
+    fn map(
+        &self,
+        resources: &Resources,
+        run: &Piece,
+        list: Memory,
+    ) -> Result<PreparedMr<Memory>, Refusal> {
+        let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
+        let mr = match self.kind {
+            Kind::Pages if self.is_reserved() => resources.pool().take_reserved(),
+            Kind::Pages => take(resources.pool(), pages, self.access, self.together),
+            // Regions with gaps have their own kind, and are too rare to be kept.
+            Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
+        }
+        .map_err(refused::no_region)?;
+        mr.map(list, self.access).map_err(|failed| {
+            put(resources.pool(), self.is_reserved(), failed.mr);
+            refused::not_mapped(failed.error).at(num::index(failed.mapped))
+        })
+    }
+
+    /// Gives back what isn't to be registered: its device regions are kept for others. May sleep.
+    pub(super) fn undo(&mut self, resources: &Resources) {
+        let reserved = self.is_reserved();
+        mem::take(&mut self.prepared).consume(|prepared| {
+            let (mr, list) = prepared.unmap();
+            drop(list);
+            put(resources.pool(), reserved, mr);
+        });
+    }
+}
+
+/// The larger pages of the device that will do for a list whose memory is so contiguous; not for one with
+/// gaps, nor of what was reserved, which must not take any memory now.
+///
+/// Only regions that are deregistered when they are closed are made so: one that is used again, or
+/// refreshed, must have room for the pages of other memory, and one that is lent may come back. Drivers of
+/// hardware have hardly ever been asked for larger pages.
+pub(super) fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<Layout> {
+    let used_again = resources.lends() || resources.fence().invalidates();
+    if used_again || !resources.device().is_software() {
+        return None;
+    }
+    Layout::larger(list)
+}
+
+/// A device region of at least so many pages, for a region that is registered with others or by itself.
+pub(super) fn take(
+    pool: &Arc<Pool>,
+    pages: u32,
+    access: AccessFlags,
+    together: bool,
+) -> Result<FastMr> {
+    match together {
+        true => pool.take_together(pages, access),
+        false => pool.take(pages, access),
+    }
+}
+
+/// Keeps a device region for others.
+pub(super) fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
+    if reserved {
+        pool.put_reserved(mr);
+    } else {
+        pool.put(mr);
+    }
+}
