@@ -48,6 +48,8 @@ impl Counted {
     /// the domain will be with it. Sleeps as `destroy` does.
     pub fn end(self, what: &str, destroy: impl FnOnce() -> Result) -> Result {
         self.pd.object_goes();
-        destroy().inspect_err(|&error| self.pd.object_leaked(what, error))
+        destroy()
+            .inspect(|()| self.pd.object_gone())
+            .inspect_err(|&error| self.pd.object_leaked(what, error))
     }
 }

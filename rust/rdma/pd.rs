@@ -2,6 +2,10 @@
 
 //! Protection domains.
 
+mod users;
+
+pub use self::users::Others;
+
 use kernel::{
     error::from_err_ptr,
     prelude::*,
@@ -9,9 +13,7 @@ use kernel::{
         aref::ARef,
         atomic::{
             Acquire,
-            Atomic,
-            Full,
-            Relaxed, //
+            Atomic, //
         },
         Arc, //
     },
@@ -23,6 +25,7 @@ use kernel::{
 
 use core::ptr::NonNull;
 
+use self::users::Ours;
 use crate::device::Device;
 
 /// A protection domain: keys of regions in it are good on queue pairs in it, and nowhere else.
@@ -39,10 +42,7 @@ use crate::device::Device;
 ///
 /// # Invariants
 ///
-/// - `pd` is a protection domain of `device`.
-/// - `made` counts the objects that this crate has made on it, after each was made; `gone` those
-///   of them that have been destroyed or leaked, before each was; and `leaked` those that the
-///   device would not destroy, after each was given up.
+/// `pd` is a protection domain of `device`, and `ours` counts what this crate has on it.
 ///
 /// # Examples
 ///
@@ -53,9 +53,7 @@ use crate::device::Device;
 pub struct Pd {
     pd: NonNull<rdma_bindings::ib_pd>,
     device: ARef<Device>,
-    made: Atomic<u64>,
-    gone: Atomic<u64>,
-    leaked: Atomic<u64>,
+    ours: Ours,
 }
 
 // SAFETY: A protection domain is not tied to a task.
@@ -74,9 +72,7 @@ impl Pd {
         let pd = Self {
             pd: NonNull::new(pd).ok_or(ENOMEM)?,
             device: device.into(),
-            made: Atomic::new(0),
-            gone: Atomic::new(0),
-            leaked: Atomic::new(0),
+            ours: Ours::new(),
         };
         // Freed again if this fails.
         Ok(Arc::new(pd, GFP_KERNEL)?)
@@ -110,22 +106,12 @@ impl Pd {
     ///
     /// While objects are being made and destroyed this may be too much, but never too little.
     pub fn foreign_users(&self) -> usize {
-        loop {
-            // Read first: what is leaked stays in `users`. The acquiring loads keep the order.
-            let leaked = self.leaked();
-            let (made, gone) = (self.made.load(Acquire), self.gone.load(Acquire));
-            let users = self.users();
-            // Neither has moved, so nothing of ours can have gone from `users` unseen.
-            if made == self.made.load(Relaxed) && gone == self.gone.load(Relaxed) {
-                let ours = made.saturating_sub(gone).saturating_add(leaked);
-                return usize::try_from(users.saturating_sub(ours)).unwrap_or(usize::MAX);
-            }
-        }
+        self.ours.at_most(|| self.users())
     }
 
-    /// How many objects of this crate's the device would not destroy.
-    fn leaked(&self) -> u64 {
-        self.leaked.load(Acquire)
+    /// Who but this crate has objects on the domain, on which none is being made. Doesn't sleep.
+    pub fn others(&self) -> Others {
+        self.ours.others(|| self.users())
     }
 
     /// How many objects there are on the domain, anybody's.
@@ -137,18 +123,23 @@ impl Pd {
 
     /// To be called after an object has been made on the domain.
     pub(crate) fn object_made(&self) {
-        self.made.fetch_add(1, Full);
+        self.ours.made();
     }
 
     /// To be called before an object is destroyed, once for each [`Pd::object_made`].
     pub(crate) fn object_goes(&self) {
-        self.gone.fetch_add(1, Full);
+        self.ours.goes();
+    }
+
+    /// To be called after [`Pd::object_goes`] when the object was destroyed.
+    pub(crate) fn object_gone(&self) {
+        self.ours.is_done(false);
     }
 
     /// To be called after [`Pd::object_goes`] if the device would not destroy the object: it stays
     /// for good. Says so in the log.
     pub(crate) fn object_leaked(&self, what: &str, error: Error) {
-        self.leaked.fetch_add(1, Full);
+        self.ours.is_done(true);
         pr_err!(
             "{}: leaked a {what} that the device would not destroy: {}\n",
             self.device.name(),
@@ -186,7 +177,7 @@ impl Drop for Pd {
             fsleep(WAIT);
             waits += 1;
         }
-        let leaked = self.leaked();
+        let leaked = self.ours.leaked();
         if leaked > 0 {
             pr_warn!(
                 "{}: leaked a protection domain, for {leaked} objects on it that were leaked\n",

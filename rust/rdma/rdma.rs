@@ -99,7 +99,10 @@ pub use self::{
         RefreshError,
         ValidMr, //
     },
-    pd::Pd,
+    pd::{
+        Others,
+        Pd, //
+    },
     qp::Qp,
     wc::WrError, //
 };

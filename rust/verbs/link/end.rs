@@ -24,11 +24,14 @@ use kfabric::{
     Errno,
     Refusal, //
 };
+use rdma::Others;
 
 /// Why a domain can't be closed now.
 enum Busy {
     /// So many objects of others are on its protection domain.
     Foreign(usize),
+    /// Objects of its own are being destroyed on its protection domain, which may be others' for all that is known.
+    Unsettled,
     /// Its removal callbacks are being called.
     CallingBack,
 }
@@ -38,6 +41,10 @@ impl From<Busy> for Refusal {
         match busy {
             Busy::Foreign(users) => Self::new(Errno::EBUSY, c"others use the protection domain")
                 .value(num::widen(users)),
+            Busy::Unsettled => Self::new(
+                Errno::EBUSY,
+                c"objects of the domain are just being destroyed",
+            ),
             Busy::CallingBack => Self::new(
                 Errno::EBUSY,
                 c"closed in a removal callback, while those of the domain are called",
@@ -48,9 +55,20 @@ impl From<Busy> for Refusal {
 
 /// Fails if others have objects on the protection domain. Doesn't sleep.
 fn check_unused(resources: &Resources) -> Result<(), Busy> {
-    match resources.pd().foreign_users() {
-        0 => Ok(()),
-        users => Err(Busy::Foreign(users)),
+    match resources.pd().others() {
+        Others::None => Ok(()),
+        Others::Some(users) => Err(Busy::Foreign(users)),
+        Others::Unsettled => Err(Busy::Unsettled),
+    }
+}
+
+/// As [`check_unused`], when nothing is on its way out. Sleeps until then.
+fn wait_unused(resources: &Resources) -> Result<(), Busy> {
+    loop {
+        match check_unused(resources) {
+            Err(Busy::Unsettled) => fsleep(A_MOMENT),
+            checked => return checked,
+        }
     }
 }
 
@@ -68,9 +86,9 @@ impl Link {
             resources.settle();
             // An event may have had our queue pair replaced since: one that is on its way out
             // counts as others' until it is gone.
-            check_unused(resources).or_else(|_| {
+            wait_unused(resources).or_else(|_| {
                 resources.settle();
-                check_unused(resources)
+                wait_unused(resources)
             })?;
         }
         if let Some(shut) = self.gate.shut() {
@@ -97,6 +115,8 @@ impl Link {
                 }
                 Ok(None) => return Ok(()),
                 Err(Busy::CallingBack) if !in_callback => self.callbacks.wait_returned(),
+                // What ends by itself is no reason to leave a domain open.
+                Err(Busy::Unsettled) => fsleep(A_MOMENT),
                 Err(busy) => return Err(busy.into()),
             }
         }
@@ -167,6 +187,9 @@ impl Link {
         }
     }
 }
+
+/// How long to sleep while objects are being destroyed.
+const A_MOMENT: Delta = Delta::from_millis(1);
 
 /// How long to sleep between looks at a protection domain that others use.
 const WAIT: Delta = Delta::from_millis(50);
