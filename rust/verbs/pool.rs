@@ -65,7 +65,7 @@ pub(crate) struct Pool {
     #[pin]
     state: Mutex<State>,
     #[pin]
-    inlet: Inlet,
+    inlet: Inlet<FastMr>,
     /// A period is over, and what was idle is not yet given back.
     due: Atomic<bool>,
     count: Count,

@@ -30,6 +30,7 @@ impl WorkItem for Pool {
     fn run(this: Arc<Self>) {
         // Others wait for the locks that this takes, on the way of writing memory back.
         let _noio = NoIo::enter();
+        this.let_in();
         if this.due.xchg(false, Relaxed) {
             this.give_back_idle();
         }
@@ -53,7 +54,8 @@ impl HrTimerCallback for Pool {
 }
 
 impl Pool {
-    /// Begins a period, at whose end is looked what was idle. Called with `state` locked.
+    /// Begins a period, at whose end is looked what was idle, if there is anything. What comes back where nobody
+    /// may sleep while there is none has the work item begin one. Called with `state` locked.
     pub(super) fn begin_period(self: &Arc<Self>, state: &mut super::State) {
         let seconds = params::pool_idle();
         // Dropping it stops the timer, so that comes first.
@@ -62,11 +64,15 @@ impl Pool {
             let period = Delta::from_secs(i64::from(seconds));
             state.period = Some(self.clone().start(period));
         }
+        // Without periods nothing is given back.
+        let watched = seconds == 0 || state.period.is_some();
+        if self.inlet.set_watched(watched) && !watched {
+            let _ = self.queue.enqueue(self.clone());
+        }
     }
 
     /// A period is over.
     fn give_back_idle(self: &Arc<Self>) {
-        self.let_in();
         self.state.lock().lines.age();
         loop {
             let Some(mr) = self.state.lock().lines.surplus() else {

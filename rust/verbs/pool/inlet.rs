@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Where device regions come back to their pool from contexts that can't sleep: from here they join their lines
-//! when somebody comes for one, who can.
+//! when somebody comes for one, who can, or when what was idle is given back.
 //!
 //! Lock order: the lock is a leaf.
+
+mod kunit;
 
 use core::mem;
 use kernel::{
@@ -17,36 +19,38 @@ use kfabric::{
     irqlock::IrqLock,
     new_irq_lock, //
 };
-use rdma::mr::FastMr;
 
 /// How many may be here.
 const ROOM: usize = 64;
 
 /// Those that have come back.
 #[pin_data]
-pub(super) struct Inlet {
+pub(super) struct Inlet<T> {
     #[pin]
-    came: IrqLock<Came>,
+    came: IrqLock<Came<T>>,
     /// Whether there are any, for who looks without the lock.
     any: Atomic<bool>,
 }
 
-struct Came {
+struct Came<T> {
     /// With its capacity from the beginning.
-    mrs: KVec<FastMr>,
+    items: KVec<T>,
     /// For so many more there is room to be kept.
     promised: usize,
+    /// Somebody looks here before long, or is told to.
+    watched: bool,
 }
 
 /// Room for one.
-pub(crate) struct Room<'a>(&'a Inlet);
+pub(super) struct Place<'a, T>(&'a Inlet<T>);
 
-impl Inlet {
-    /// An empty one. May sleep.
+impl<T: Send> Inlet<T> {
+    /// An empty one, which nobody watches. May sleep.
     pub(super) fn new() -> Result<impl PinInit<Self>> {
         let came = Came {
-            mrs: KVec::with_capacity(ROOM, GFP_KERNEL)?,
+            items: KVec::with_capacity(ROOM, GFP_KERNEL)?,
             promised: 0,
+            watched: false,
         };
         Ok(pin_init!(Self {
             came <- new_irq_lock!(came, c"kfi_verbs_inlet"),
@@ -55,13 +59,13 @@ impl Inlet {
     }
 
     /// Room for one that may come back, if there is some. Any context.
-    pub(super) fn room(&self) -> Option<Room<'_>> {
+    pub(super) fn place(&self) -> Option<Place<'_, T>> {
         self.came.with(|came| {
-            if came.mrs.len() + came.promised >= came.mrs.capacity() {
+            if came.items.len() + came.promised >= ROOM {
                 return None;
             }
             came.promised += 1;
-            Some(Room(self))
+            Some(Place(self))
         })
     }
 
@@ -72,32 +76,42 @@ impl Inlet {
     }
 
     /// Takes one that has come back; which one is no matter. Any context.
-    pub(super) fn take(&self) -> Option<FastMr> {
+    pub(super) fn take(&self) -> Option<T> {
         if self.is_empty() {
             return None;
         }
         self.came.with(|came| {
-            let mr = came.mrs.pop();
-            self.any.store(!came.mrs.is_empty(), Relaxed);
-            mr
+            let item = came.items.pop();
+            self.any.store(!came.items.is_empty(), Relaxed);
+            item
+        })
+    }
+
+    /// Somebody looks here before long, or nobody does; returns whether there is anything. Any context.
+    pub(super) fn set_watched(&self, watched: bool) -> bool {
+        self.came.with(|came| {
+            came.watched = watched;
+            !came.items.is_empty()
         })
     }
 }
 
-impl Room<'_> {
-    /// It comes back. Any context.
-    pub(crate) fn put(self, mr: FastMr) {
-        self.0.came.with(|came| {
+impl<T> Place<'_, T> {
+    /// It comes back. Returns whether somebody has to be told to look here, which is said once. Any context.
+    pub(super) fn put(self, item: T) -> bool {
+        let told = self.0.came.with(|came| {
             // There is room, which was kept.
-            let _ = came.mrs.push_within_capacity(mr);
+            let _ = came.items.push_within_capacity(item);
             came.promised -= 1;
             self.0.any.store(true, Relaxed);
+            mem::replace(&mut came.watched, true)
         });
         mem::forget(self);
+        !told
     }
 }
 
-impl Drop for Room<'_> {
+impl<T> Drop for Place<'_, T> {
     fn drop(&mut self) {
         self.0.came.with(|came| came.promised -= 1);
     }
