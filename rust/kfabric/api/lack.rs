@@ -6,6 +6,7 @@
 
 use crate::support::{
     errno::Errno,
+    num::widen,
     refusal::Refusal, //
 };
 use kernel::str::CStr;
@@ -39,11 +40,16 @@ impl Lack {
     }
 }
 
-/// The first thing that is lacking: whether it is, what, and a value.
-pub(super) fn first<const N: usize>(
-    stage: Stage,
-    checks: [(bool, &'static CStr, u64); N],
-) -> Result<(), Lack> {
+/// Whether something is lacking, what, and a value.
+pub(super) type Check = (bool, &'static CStr, u64);
+
+/// There are less than is wanted; the value is how many there are.
+pub(super) fn less(has: usize, wanted: usize, what: &'static CStr) -> Check {
+    (wanted > has, what, widen(has))
+}
+
+/// The first thing that is lacking.
+pub(super) fn first<const N: usize>(stage: Stage, checks: [Check; N]) -> Result<(), Lack> {
     let lacking = checks.iter().enumerate().find(|(_, (lacks, ..))| *lacks);
     match lacking {
         Some((index, &(_, what, value))) => Err(Lack {

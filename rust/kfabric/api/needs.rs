@@ -4,6 +4,7 @@
 
 use super::lack::{
     first,
+    less,
     Lack,
     Stage, //
 };
@@ -71,49 +72,36 @@ pub(super) struct MsgNeeds {
 impl MsgNeeds {
     /// What endpoints of these limits lack, if anything.
     fn check(&self, limits: &MsgLimits) -> Result<(), Lack> {
+        let local = &limits.local;
+        let bytes = widen(self.max_msg_size) > local.bytes;
+        let shared = usize::from(limits.shared_size > 0);
         first(
             Stage::Endpoints,
             [
-                (
-                    self.tx_size > limits.tx_size,
-                    c"tx_attr->size",
-                    widen(limits.tx_size),
-                ),
-                (
-                    self.rx_size > limits.rx_size,
-                    c"rx_attr->size",
-                    widen(limits.rx_size),
-                ),
-                (
-                    self.iov_limit > limits.local.segments,
+                less(limits.tx_size, self.tx_size, c"tx_attr->size"),
+                less(limits.rx_size, self.rx_size, c"rx_attr->size"),
+                less(
+                    local.segments,
+                    self.iov_limit,
                     c"iov_limit of tx_attr or rx_attr",
-                    widen(limits.local.segments),
                 ),
-                (
-                    self.rma_iov_limit > limits.remote_pieces,
+                less(
+                    limits.remote_pieces,
+                    self.rma_iov_limit,
                     c"tx_attr->rma_iov_limit",
-                    widen(limits.remote_pieces),
                 ),
-                (
-                    self.inject_size > limits.inject_size,
+                less(
+                    limits.inject_size,
+                    self.inject_size,
                     c"tx_attr->inject_size",
-                    widen(limits.inject_size),
                 ),
-                (
-                    widen(self.max_msg_size) > limits.local.bytes,
-                    c"ep_attr->max_msg_size",
-                    limits.local.bytes,
-                ),
-                (
-                    self.cq_data_size > limits.cq_data_size,
+                (bytes, c"ep_attr->max_msg_size", local.bytes),
+                less(
+                    limits.cq_data_size,
+                    self.cq_data_size,
                     c"domain_attr->cq_data_size",
-                    widen(limits.cq_data_size),
                 ),
-                (
-                    self.shared > usize::from(limits.shared_size > 0),
-                    c"domain_attr->max_ep_srx_ctx",
-                    widen(usize::from(limits.shared_size > 0)),
-                ),
+                less(shared, self.shared, c"domain_attr->max_ep_srx_ctx"),
             ],
         )
     }
@@ -142,46 +130,31 @@ impl Needs {
         )?;
         let missing = self.caps & !offer.caps;
         let disagreed = self.mr_mode.map_or(0, |agreed| offer.mr_mode & !agreed);
-        let extras = &offer.extras;
+        let agreed = (
+            disagreed != 0,
+            c"mr_mode: agreement to these bits",
+            u64::try_from(disagreed).unwrap_or(0),
+        );
+        let (has, wanted) = (&offer.extras, &self.extras);
         first(
             Stage::Numbers,
             [
                 (missing != 0, c"caps: these bits", missing),
-                (
-                    disagreed != 0,
-                    c"mr_mode: agreement to these bits",
-                    u64::try_from(disagreed).unwrap_or(0),
-                ),
-                (
-                    self.mr_key_size > offer.mr_key_size,
+                agreed,
+                less(
+                    offer.mr_key_size,
+                    self.mr_key_size,
                     c"domain_attr->mr_key_size",
-                    widen(offer.mr_key_size),
                 ),
-                (
-                    self.mr_iov_limit > offer.mr_iov_limit,
+                less(
+                    offer.mr_iov_limit,
+                    self.mr_iov_limit,
                     c"domain_attr->mr_iov_limit",
-                    widen(offer.mr_iov_limit),
                 ),
-                (
-                    self.mr_cnt > offer.mr_cnt,
-                    c"domain_attr->mr_cnt",
-                    widen(offer.mr_cnt),
-                ),
-                (
-                    self.extras.endpoints > extras.endpoints,
-                    c"domain_attr->ep_cnt",
-                    widen(extras.endpoints),
-                ),
-                (
-                    self.extras.counters > extras.counters,
-                    c"domain_attr->cntr_cnt",
-                    widen(extras.counters),
-                ),
-                (
-                    self.extras.auth_key > extras.auth_key,
-                    c"auth_key_size",
-                    widen(extras.auth_key),
-                ),
+                less(offer.mr_cnt, self.mr_cnt, c"domain_attr->mr_cnt"),
+                less(has.endpoints, wanted.endpoints, c"domain_attr->ep_cnt"),
+                less(has.counters, wanted.counters, c"domain_attr->cntr_cnt"),
+                less(has.auth_key, wanted.auth_key, c"auth_key_size"),
             ],
         )?;
         match &offer.msg {
