@@ -6,8 +6,6 @@
 
 mod reap;
 
-pub(crate) use self::reap::Polling;
-
 use kernel::{
     error::from_err_ptr,
     new_mutex,

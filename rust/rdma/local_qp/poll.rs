@@ -15,10 +15,7 @@ use kernel::{
 };
 
 use super::LocalQp;
-use crate::{
-    cq::Polling,
-    waiter::Waiter, //
-};
+use crate::waiter::Waiter;
 
 /// How often to look in any case: others may have had the CPU in between, for as long as they like.
 const LOOKS: u32 = 8;
@@ -34,32 +31,46 @@ impl LocalQp {
         let Some(polling) = self.cq.poll() else {
             return waiter.is_over();
         };
+        if waiter.is_over() {
+            return true;
+        }
+        give_way();
         for _ in 0..LOOKS {
+            if !polling.reap() {
+                return false;
+            }
             if waiter.is_over() {
                 return true;
             }
-            if !look(&polling) {
-                return false;
-            }
+            give_turn_away();
         }
         let began = Instant::<Monotonic>::now();
-        while !waiter.is_over() {
-            if !look(&polling) || began.elapsed() > LOOK_FOR {
+        while polling.reap() {
+            if waiter.is_over() {
+                return true;
+            }
+            if began.elapsed() > LOOK_FOR {
                 return false;
             }
+            give_turn_away();
         }
-        true
+        false
     }
 }
 
-/// Gives way to whoever else may run - over rxe, who carries the requests out -, and reaps what is
-/// there then. Returns `false` if that is softirq's now.
-///
-/// `cond_resched()` does nothing in a kernel that can be preempted, and `schedule()` comes back at once,
-/// again and again, as long as the caller's turn isn't over: unless the scheduler has said that it is, as it
-/// mostly has when rxe's worker was woken. So the turn is given away only if it hasn't. Sleeps only as long
-/// as others run.
-fn look(polling: &Polling<'_>) -> bool {
+/// Has others run - over rxe, who carries the requests out - if the scheduler finds that they are more in
+/// need of it, as it mostly does when rxe's worker was woken: that runs seldom. `cond_resched()` does nothing
+/// in a kernel that can be preempted.
+fn give_way() {
+    // SAFETY: May be called in process context, where no spinlock is held.
+    unsafe { bindings::schedule() };
+}
+
+/// Has others run, whatever they have had already. `schedule()` would come back at once, again and again, as
+/// long as the caller's turn isn't over. But who gives a turn away is charged for all of it, and then the scheduler
+/// lets those go first who wake, for as long as it takes to make up for that. So it is done only where giving way was
+/// of no use.
+fn give_turn_away() {
     // SAFETY: May be called in process context, where no spinlock is held.
     unsafe {
         match rdma_bindings::rdma_helper_turn_is_over() {
@@ -67,5 +78,4 @@ fn look(polling: &Polling<'_>) -> bool {
             false => bindings::yield_(),
         }
     };
-    polling.reap()
 }
