@@ -2,25 +2,23 @@
 
 //! Regions that are registered by a request on their consumer's queue pair, for which nobody waits.
 
+mod fate;
+
+pub use self::fate::{
+    Fate,
+    Invalidation,
+    Registering, //
+};
+
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{
-            Acquire,
-            Atomic,
-            Full,
-            Relaxed,
-            Release, //
-        },
-        Arc, //
-    }, //
+    sync::Arc, //
 };
 
 use core::mem::ManuallyDrop;
 
+use self::fate::Outcome;
 use crate::{
-    completion::Done,
-    device::Device,
     lend::{
         Lender,
         Loan, //
@@ -32,17 +30,11 @@ use crate::{
         ValidMr, //
     },
     request::{
-        Ended,
         NotPosted,
-        Request,
-        Then, //
+        Request, //
     },
     sg::DmaList,
-    wc::{
-        DeviceId,
-        Invalidated,
-        WrError, //
-    },
+    wc::DeviceId,
     wr::WorkRequest, //
 };
 
@@ -64,31 +56,6 @@ pub struct LentMr<L: DmaList> {
     fate: Arc<Fate>,
 }
 
-/// What has become of the registration of a lent region.
-#[pin_data]
-pub struct Fate {
-    key: u32,
-    /// Of this device, for as long as the region is lent.
-    device: DeviceId,
-    state: Atomic<u32>,
-    /// The peer has invalidated the region, by the queue pair on which it is lent.
-    by_peer: Atomic<bool>,
-    /// Its owner has, by an [`Invalidation`].
-    by_owner: Atomic<bool>,
-    #[pin]
-    done: Done,
-}
-
-/// There is no request.
-const NONE: u32 = 0;
-/// There is one, which is just being posted.
-const GIVEN: u32 = 1;
-const WAITING: u32 = 2;
-// It has ended.
-const VALID: u32 = 3;
-const FAILED: u32 = 4;
-const LOST: u32 = 5;
-
 /// What has become of a lent region.
 pub enum Settled<L> {
     /// It was not posted.
@@ -102,130 +69,6 @@ pub enum Settled<L> {
     /// The device won't let go of it: it has been leaked, with its mapping, and its memory must never
     /// be freed.
     Stuck,
-}
-
-/// Tells what becomes of a registration, or of an invalidation; also of one that is dropped.
-pub struct Registering(Arc<Fate>);
-
-impl Fate {
-    /// The key of the region. Any context.
-    pub fn key(&self) -> u32 {
-        self.key
-    }
-
-    /// Whether the registration has ended. Any context.
-    pub fn is_known(&self) -> bool {
-        self.state.load(Acquire) >= VALID
-    }
-
-    /// A peer has had a key invalidated: perhaps this one. To be told of the peer of the queue pair on which
-    /// the region is lent, which is the one that fences are about. Any context.
-    pub fn see(&self, invalidated: Invalidated<'_>) {
-        if invalidated.key() == self.key && invalidated.device() == self.device {
-            self.by_peer.store(true, Release);
-        }
-    }
-
-    /// Whether there is a request, or has been. Any context.
-    fn is_given(&self) -> bool {
-        self.state.load(Acquire) != NONE
-    }
-
-    /// Whether anybody has invalidated the region. Any context.
-    pub fn is_invalidated(&self) -> bool {
-        self.is_invalidated_by_peer() || self.by_owner.load(Acquire)
-    }
-
-    /// Whether the peer has. Any context.
-    pub fn is_invalidated_by_peer(&self) -> bool {
-        self.by_peer.load(Acquire)
-    }
-
-    fn new(key: u32, device: DeviceId) -> Result<Arc<Self>> {
-        Arc::pin_init(
-            pin_init!(Self {
-                key,
-                device,
-                state: Atomic::new(NONE),
-                by_peer: Atomic::new(false),
-                by_owner: Atomic::new(false),
-                done <- Done::new(),
-            }),
-            GFP_KERNEL,
-        )
-    }
-
-    /// Whether the region has been invalidated, and that is this fence.
-    fn is_free_by(&self, fence: Fence, device: &Device) -> bool {
-        (self.is_invalidated_by_peer() && fence.trusts_peer_on(device))
-            || (self.is_invalidated() && fence.invalidates_on(device))
-    }
-
-    /// Waits until it is known, at most so many seconds, and returns whether it is.
-    fn wait(&self, seconds: u32) -> bool {
-        let mut known = self.is_known();
-        for _ in 0..seconds {
-            known = known || self.done.nap();
-        }
-        known
-    }
-
-    /// Has a request posted by `post`, and returns whether there is one now, whatever `post` says. Any
-    /// context.
-    fn give<E>(&self, post: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
-        self.state.store(GIVEN, Relaxed);
-        let posted = post();
-        match self.state.cmpxchg(GIVEN, WAITING, Full) {
-            // It was dropped, and nothing is waited for.
-            Err(NONE) => posted.map(|()| false),
-            // It is on its way, or has ended meanwhile.
-            _ => Ok(true),
-        }
-    }
-
-    fn end(&self, state: u32) {
-        self.state.store(state, Release);
-        self.done.complete();
-    }
-}
-
-/// An invalidation of a lent region.
-pub struct Invalidation {
-    own: Arc<Fate>,
-    of: Arc<Fate>,
-}
-
-impl Invalidation {
-    /// Waits until it has ended, and with it the registration before it; at most so many seconds. Returns
-    /// whether it has. Sleeps, uninterruptibly.
-    pub fn wait(&self, seconds: u32) -> bool {
-        let ended = self.own.wait(seconds);
-        if ended && self.own.state.load(Acquire) == VALID {
-            self.of.by_owner.store(true, Release);
-        }
-        ended
-    }
-}
-
-impl<K: Send + 'static> Then<WorkRequest<K>> for Registering {
-    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
-        // Given back before it is asked for.
-        drop(ended.request);
-        self.0.end(match ended.result {
-            Ok(_) => VALID,
-            Err(WrError::Lost) => LOST,
-            Err(_) => FAILED,
-        });
-    }
-}
-
-impl Drop for Registering {
-    fn drop(&mut self) {
-        // Who gives it finds it gone. What the request refers to has been let go of.
-        if self.0.state.cmpxchg(GIVEN, NONE, Full) == Err(WAITING) {
-            self.0.end(FAILED);
-        }
-    }
 }
 
 impl<L: DmaList> PreparedMr<L> {
@@ -271,7 +114,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
             return Err(EBUSY);
         }
         let register = WorkRequest::register(self.lender.lend());
-        let request = Request::new(register, Registering(self.fate.clone()), GFP_ATOMIC)?;
+        let request = Request::new(register, Registering::new(&self.fate), GFP_ATOMIC)?;
         match self.fate.give(|| post(request).map_err(|not| not.error))? {
             true => Ok(()),
             false => Err(EINVAL),
@@ -283,12 +126,10 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     ///
     /// It names a key, and nothing that would have to stay.
     pub fn invalidate(&self) -> Result<(InvalidationWr, Invalidation)> {
-        let own = Fate::new(self.fate.key, self.fate.device)?;
-        own.state.store(WAITING, Relaxed);
-        let invalidate = WorkRequest::invalidate_key((), self.fate.key);
-        let request = Request::new(invalidate, Registering(own.clone()), GFP_KERNEL)?;
-        let of = self.fate.clone();
-        Ok((request, Invalidation { own, of }))
+        let (invalidation, invalidating) = Invalidation::new(&self.fate)?;
+        let invalidate = WorkRequest::invalidate_key((), self.fate.key());
+        let request = Request::new(invalidate, invalidating, GFP_KERNEL)?;
+        Ok((request, invalidation))
     }
 
     /// Whether it was not posted, or its registration has ended. Any context.
@@ -305,8 +146,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
 impl<L: DmaList> LentMr<L> {
     /// Whether the device has registered it, and it has been invalidated since, which is this fence. Any context.
     pub fn is_free_by(&self, fence: Fence) -> bool {
-        self.fate.state.load(Acquire) == VALID
-            && self.fate.is_free_by(fence, self.lender.get().pd().device())
+        self.fate.is_valid() && self.fate.is_free_by(fence, self.lender.get().pd().device())
     }
 
     /// The device region, if it [is free](Self::is_free_by) by this fence: what [`settle`](Self::settle) would say,
@@ -356,17 +196,16 @@ impl<L: DmaList> LentMr<L> {
         if !self.fate.is_given() {
             return Settled::Unposted(lender.take_back());
         }
-        self.fate.done.wait();
-        match self.fate.state.load(Acquire) {
+        match self.fate.outcome() {
             // SAFETY: The device has carried out the registration.
-            VALID => Settled::Valid(unsafe { lender.take_back().into_valid() }),
-            LOST => {
+            Outcome::Valid => Settled::Valid(unsafe { lender.take_back().into_valid() }),
+            Outcome::Lost => {
                 // SAFETY: The queue pair could not be destroyed, so all its requests were leaked, with
                 // their loans.
                 unsafe { lender.take_lost() }.leak();
                 Settled::Stuck
             }
-            _ => match lender.take_back().abandon() {
+            Outcome::Failed => match lender.take_back().abandon() {
                 Some(list) => {
                     drop(list);
                     Settled::Gone
@@ -395,64 +234,5 @@ impl<L: DmaList> Drop for LentMr<L> {
     fn drop(&mut self) {
         // SAFETY: The lender isn't used again.
         drop(unsafe { self.end() });
-    }
-}
-
-#[kernel::macros::kunit_tests(rdma_lent)]
-mod tests {
-    use super::*;
-
-    /// A request on its way, and whether there is one.
-    fn give(
-        fate: &Arc<Fate>,
-        post: impl FnOnce(Registering) -> Result<(), Error>,
-    ) -> Result<bool, Error> {
-        fate.give(|| post(Registering(fate.clone())))
-    }
-
-    #[test]
-    fn dropped_is_not_posted() -> Result {
-        let fate = Fate::new(7, DeviceId::NONE)?;
-        assert!(!fate.is_given());
-        let refused = |request| {
-            drop(request);
-            Err(EAGAIN)
-        };
-        assert_eq!(give(&fate, refused), Err(EAGAIN));
-        let forgotten = |request| {
-            drop(request);
-            Ok(())
-        };
-        assert_eq!(give(&fate, forgotten), Ok(false));
-        assert!(!fate.is_given());
-        Ok(())
-    }
-
-    #[test]
-    fn kept_is_posted_and_ends_when_dropped() -> Result {
-        let fate = Fate::new(7, DeviceId::NONE)?;
-        let mut kept = None;
-        let lies = |request| {
-            kept = Some(request);
-            Err(EAGAIN)
-        };
-        assert_eq!(give(&fate, lies), Ok(true));
-        assert!(fate.is_given() && !fate.is_known());
-        drop(kept);
-        assert!(fate.is_known() && fate.wait(0));
-        fate.done.wait();
-        Ok(())
-    }
-
-    #[test]
-    fn may_end_while_it_is_posted() -> Result {
-        let fate = Fate::new(7, DeviceId::NONE)?;
-        let at_once = |request: Registering| {
-            request.0.end(VALID);
-            Ok(())
-        };
-        assert_eq!(give(&fate, at_once), Ok(true));
-        assert_eq!(fate.state.load(Acquire), VALID);
-        Ok(())
     }
 }

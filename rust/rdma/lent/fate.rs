@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What becomes of the registration of a lent region, and of its invalidation.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Relaxed,
+            Release, //
+        },
+        Arc, //
+    }, //
+};
+
+use crate::{
+    completion::Done,
+    device::Device,
+    mr::Fence,
+    request::{
+        Ended,
+        Then, //
+    },
+    wc::{
+        DeviceId,
+        Invalidated,
+        WrError, //
+    },
+    wr::WorkRequest, //
+};
+
+/// What has become of the registration of a lent region.
+#[pin_data]
+pub struct Fate {
+    key: u32,
+    /// Of this device, for as long as the region is lent.
+    device: DeviceId,
+    state: Atomic<u32>,
+    /// The peer has invalidated the region, by the queue pair on which it is lent.
+    by_peer: Atomic<bool>,
+    /// Its owner has, by an [`Invalidation`].
+    by_owner: Atomic<bool>,
+    #[pin]
+    done: Done,
+}
+
+/// There is no request.
+const NONE: u32 = 0;
+/// There is one, which is just being posted.
+const GIVEN: u32 = 1;
+const WAITING: u32 = 2;
+// It has ended.
+const VALID: u32 = 3;
+const FAILED: u32 = 4;
+const LOST: u32 = 5;
+
+/// Tells what becomes of a registration, or of an invalidation; also of one that is dropped.
+pub struct Registering(Arc<Fate>);
+
+/// How a registration has ended.
+pub(super) enum Outcome {
+    /// The device has carried it out.
+    Valid,
+    /// It has not, or that isn't known.
+    Failed,
+    /// The queue pair could not be destroyed, so all its requests were leaked, with their loans.
+    Lost,
+}
+
+impl Registering {
+    /// What a request has with it.
+    pub(super) fn new(fate: &Arc<Fate>) -> Self {
+        Self(fate.clone())
+    }
+}
+
+impl Fate {
+    /// The key of the region. Any context.
+    pub fn key(&self) -> u32 {
+        self.key
+    }
+
+    /// Whether the registration has ended. Any context.
+    pub fn is_known(&self) -> bool {
+        self.state.load(Acquire) >= VALID
+    }
+
+    /// A peer has had a key invalidated: perhaps this one. To be told of the peer of the queue pair on which
+    /// the region is lent, which is the one that fences are about. Any context.
+    pub fn see(&self, invalidated: Invalidated<'_>) {
+        if invalidated.key() == self.key && invalidated.device() == self.device {
+            self.by_peer.store(true, Release);
+        }
+    }
+
+    /// Whether the device has registered the region. Any context.
+    pub(super) fn is_valid(&self) -> bool {
+        self.state.load(Acquire) == VALID
+    }
+
+    /// How the registration has ended, of which there is one. Sleeps, uninterruptibly, until it has.
+    pub(super) fn outcome(&self) -> Outcome {
+        self.done.wait();
+        match self.state.load(Acquire) {
+            VALID => Outcome::Valid,
+            LOST => Outcome::Lost,
+            _ => Outcome::Failed,
+        }
+    }
+
+    /// Whether there is a request, or has been. Any context.
+    pub(super) fn is_given(&self) -> bool {
+        self.state.load(Acquire) != NONE
+    }
+
+    /// Whether anybody has invalidated the region. Any context.
+    pub fn is_invalidated(&self) -> bool {
+        self.is_invalidated_by_peer() || self.by_owner.load(Acquire)
+    }
+
+    /// Whether the peer has. Any context.
+    pub fn is_invalidated_by_peer(&self) -> bool {
+        self.by_peer.load(Acquire)
+    }
+
+    pub(super) fn new(key: u32, device: DeviceId) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                key,
+                device,
+                state: Atomic::new(NONE),
+                by_peer: Atomic::new(false),
+                by_owner: Atomic::new(false),
+                done <- Done::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Whether the region has been invalidated, and that is this fence.
+    pub(super) fn is_free_by(&self, fence: Fence, device: &Device) -> bool {
+        (self.is_invalidated_by_peer() && fence.trusts_peer_on(device))
+            || (self.is_invalidated() && fence.invalidates_on(device))
+    }
+
+    /// Waits until it is known, at most so many seconds, and returns whether it is.
+    pub(super) fn wait(&self, seconds: u32) -> bool {
+        let mut known = self.is_known();
+        for _ in 0..seconds {
+            known = known || self.done.nap();
+        }
+        known
+    }
+
+    /// Has a request posted by `post`, and returns whether there is one now, whatever `post` says. Any
+    /// context.
+    pub(super) fn give<E>(&self, post: impl FnOnce() -> Result<(), E>) -> Result<bool, E> {
+        self.state.store(GIVEN, Relaxed);
+        let posted = post();
+        match self.state.cmpxchg(GIVEN, WAITING, Full) {
+            // It was dropped, and nothing is waited for.
+            Err(NONE) => posted.map(|()| false),
+            // It is on its way, or has ended meanwhile.
+            _ => Ok(true),
+        }
+    }
+
+    fn end(&self, state: u32) {
+        self.state.store(state, Release);
+        self.done.complete();
+    }
+}
+
+/// An invalidation of a lent region.
+pub struct Invalidation {
+    own: Arc<Fate>,
+    of: Arc<Fate>,
+}
+
+impl Invalidation {
+    /// Of the region of which this is the fate, and what its request has with it. May sleep.
+    pub(super) fn new(of: &Arc<Fate>) -> Result<(Self, Registering)> {
+        let own = Fate::new(of.key, of.device)?;
+        own.state.store(WAITING, Relaxed);
+        let invalidating = Registering::new(&own);
+        let of = of.clone();
+        Ok((Self { own, of }, invalidating))
+    }
+
+    /// Waits until it has ended, and with it the registration before it; at most so many seconds. Returns
+    /// whether it has. Sleeps, uninterruptibly.
+    pub fn wait(&self, seconds: u32) -> bool {
+        let ended = self.own.wait(seconds);
+        if ended && self.own.is_valid() {
+            self.of.by_owner.store(true, Release);
+        }
+        ended
+    }
+}
+
+impl<K: Send + 'static> Then<WorkRequest<K>> for Registering {
+    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
+        // Given back before it is asked for.
+        drop(ended.request);
+        self.0.end(match ended.result {
+            Ok(_) => VALID,
+            Err(WrError::Lost) => LOST,
+            Err(_) => FAILED,
+        });
+    }
+}
+
+impl Drop for Registering {
+    fn drop(&mut self) {
+        // Who gives it finds it gone. What the request refers to has been let go of.
+        if self.0.state.cmpxchg(GIVEN, NONE, Full) == Err(WAITING) {
+            self.0.end(FAILED);
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_lent)]
+mod tests {
+    use super::*;
+
+    /// A request on its way, and whether there is one.
+    fn give(
+        fate: &Arc<Fate>,
+        post: impl FnOnce(Registering) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        fate.give(|| post(Registering::new(fate)))
+    }
+
+    #[test]
+    fn dropped_is_not_posted() -> Result {
+        let fate = Fate::new(7, DeviceId::NONE)?;
+        assert!(!fate.is_given());
+        let refused = |request| {
+            drop(request);
+            Err(EAGAIN)
+        };
+        assert_eq!(give(&fate, refused), Err(EAGAIN));
+        let forgotten = |request| {
+            drop(request);
+            Ok(())
+        };
+        assert_eq!(give(&fate, forgotten), Ok(false));
+        assert!(!fate.is_given());
+        Ok(())
+    }
+
+    #[test]
+    fn kept_is_posted_and_ends_when_dropped() -> Result {
+        let fate = Fate::new(7, DeviceId::NONE)?;
+        let mut kept = None;
+        let lies = |request| {
+            kept = Some(request);
+            Err(EAGAIN)
+        };
+        assert_eq!(give(&fate, lies), Ok(true));
+        assert!(fate.is_given() && !fate.is_known());
+        drop(kept);
+        assert!(fate.is_known() && fate.wait(0));
+        assert!(matches!(fate.outcome(), Outcome::Failed));
+        Ok(())
+    }
+
+    #[test]
+    fn may_end_while_it_is_posted() -> Result {
+        let fate = Fate::new(7, DeviceId::NONE)?;
+        let at_once = |request: Registering| {
+            request.0.end(VALID);
+            Ok(())
+        };
+        assert_eq!(give(&fate, at_once), Ok(true));
+        assert!(fate.is_valid() && matches!(fate.outcome(), Outcome::Valid));
+        Ok(())
+    }
+}
