@@ -7,6 +7,7 @@
 
 #include <kfi_batch_ext.h>
 
+#include "failing.h"
 #include "kfi_inject.h"
 #include "request.h"
 #include "suites.h"
@@ -421,13 +422,12 @@ void batch_faults_case(struct kfi_test *t)
 
 	if (!b)
 		return;
-	for (nth = 1; failed && nth < 1000 && !t->failures; nth++) {
+	for (nth = 1; failed && nth < MAX_NTH && !t->failures; nth++) {
 		bool all = nth % 2;
 
-		WRITE_ONCE(current->fail_nth, nth);
+		arm(nth);
 		ret = reg_many(t, b, 4, all ? KFI_BATCH_ALL_OR_NONE : 0);
-		failed = !READ_ONCE(current->fail_nth);
-		WRITE_ONCE(current->fail_nth, 0);
+		failed = disarm();
 		for (i = 0, there = 0; i < 4; i++) {
 			there += !!b->mr[i];
 			if (b->mr[i])

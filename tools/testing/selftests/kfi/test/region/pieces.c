@@ -7,6 +7,7 @@
 #include <kfi_batch_ext.h>
 #include <kfi_raw_ext.h>
 
+#include "failing.h"
 #include "kfi_inject.h"
 #include "request.h"
 #include "suites.h"
@@ -352,11 +353,10 @@ void pieces_faults_case(struct kfi_test *t)
 		return;
 	for (i = 0; i < ARRAY_SIZE(list); i++)
 		list[i] = (struct kvec) { mem + i * PAGE_SIZE + 8, 100 };
-	for (nth = 1; failed && nth < 1000 && !t->failures; nth++) {
-		WRITE_ONCE(current->fail_nth, nth);
+	for (nth = 1; failed && nth < MAX_NTH && !t->failures; nth++) {
+		arm(nth);
 		ret = regv(&d, list, ARRAY_SIZE(list), &mr);
-		failed = !READ_ONCE(current->fail_nth);
-		WRITE_ONCE(current->fail_nth, 0);
+		failed = disarm();
 		if (ret) {
 			refused++;
 			EXPECT(t, ret == -KFI_ENOMEM || ret == -KFI_EIO, "error %d", ret);
