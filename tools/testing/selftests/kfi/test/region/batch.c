@@ -412,22 +412,24 @@ out:
 }
 
 #ifdef CONFIG_FAULT_INJECTION
-/* For the suite faults. Whichever allocation fails: each is there, or refused, and with one all if that was asked for. */
-void batch_faults_case(struct kfi_test *t)
+/*
+ * Whichever allocation fails: each is there, or refused, and with one all if that was asked for. If their
+ * requests are @refused, so that each goes by itself, none gets another's memory.
+ */
+static void one_allocation_fails(struct kfi_test *t, struct batch *b, bool refused)
 {
-	unsigned int nth, refused = 0, there, i;
-	struct batch *b = batch_alloc(t);
+	unsigned int nth, refusals = 0, there, i;
 	bool failed = true;
 	int ret;
 
-	if (!b)
-		return;
 	for (nth = 1; failed && nth < MAX_NTH && !t->failures; nth++) {
 		bool all = nth % 2;
 
+		kfi_inject_fail(KFI_INJECT_POST_REG, -EINVAL, 0, refused);
 		arm(nth);
 		ret = reg_many(t, b, 4, all ? KFI_BATCH_ALL_OR_NONE : 0);
 		failed = disarm();
+		kfi_inject_fail(KFI_INJECT_POST_REG, 0, 0, 0);
 		for (i = 0, there = 0; i < 4; i++) {
 			there += !!b->mr[i];
 			if (b->mr[i])
@@ -436,13 +438,28 @@ void batch_faults_case(struct kfi_test *t)
 		EXPECT(t, ret ? there < 4 : there == 4, "error %d, and %u are there", ret, there);
 		EXPECT(t, !ret || ret == -KFI_ENOMEM || ret == -KFI_EIO, "error %d", ret);
 		if (ret) {
-			refused++;
-			EXPECT(t, !all || !there, "%u are there", there);
+			refusals++;
+			/* The one for which it was, or what all of them need. */
+			EXPECT(t, !there || (!all && there == 3), "%u are there", there);
 		}
 		close_all(t, b, 4);
 	}
-	EXPECT(t, refused, "no allocation has failed: fault injection is not switched on");
-	ktap_note("batch: %u refusals of %u", refused, nth - 1);
+	EXPECT(t, refusals, "no allocation has failed: fault injection is not switched on");
+	ktap_note("batch%s: %u refusals of %u", refused ? ", one by one" : "", refusals, nth - 1);
+}
+
+/* For the suite faults. */
+void batch_faults_case(struct kfi_test *t)
+{
+	struct batch *b = batch_alloc(t);
+
+	if (!b)
+		return;
+	if (EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
+		one_allocation_fails(t, b, false);
+		one_allocation_fails(t, b, true);
+		kfi_inject_stop(t->env->dev);
+	}
 	batch_free(b);
 }
 #else
