@@ -2,34 +2,27 @@
 
 //! Where the memory of a registration is: kernel addresses, pages, or a mapped scatterlist.
 
+pub use crate::region::list::List;
+
 use crate::{
     region::{
         bvecs::Bvecs,
         shape::{
             page_offset,
-            Shape,
-            Span, //
+            Shape, //
         },
+        spans::Spans,
         tally, //
     },
     support::{
         errno::Errno,
-        num::{
-            index,
-            widen, //
-        },
+        num::widen,
         refusal::Refusal, //
     }, //
 };
-use core::{
-    marker::PhantomData,
-    ptr::NonNull,
-    slice, //
-};
+use core::slice;
 use kfi_bindings::{
     bio_vec,
-    kfi_helper_sg_span,
-    kfi_helper_sg_whole,
     kvec,
     scatterlist, //
 };
@@ -50,57 +43,6 @@ pub enum Source<'a> {
 /// A shorter list isn't taken for one of pages: it is counted as quickly.
 const MANY: usize = 3;
 
-/// A non-empty C list and its count.
-///
-/// # Invariants
-///
-/// `first` points to `count` entries that stay as they are for `'a`; an entry after the end of
-/// what is really there is only reached where the caller's `count` was wrong.
-pub struct List<'a, T> {
-    first: NonNull<T>,
-    count: usize,
-    _borrow: PhantomData<&'a T>,
-}
-
-impl<T> Clone for List<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for List<'_, T> {}
-
-impl<'a, T> List<'a, T> {
-    /// Takes a C list.
-    ///
-    /// # Safety
-    ///
-    /// Unless it is null, `first` points to `count` entries that nobody changes for `'a`.
-    pub(crate) unsafe fn from_raw(first: *const T, count: usize) -> Result<Self, Refusal> {
-        let Some(first) = NonNull::new(first.cast_mut()) else {
-            return Err(Refusal::new(Errno::EINVAL, c"list is NULL"));
-        };
-        if count == 0 {
-            return Err(Refusal::new(Errno::EINVAL, c"list of 0 segments"));
-        }
-        // INVARIANT: By the requirements of this function.
-        Ok(Self {
-            first,
-            count,
-            _borrow: PhantomData,
-        })
-    }
-
-    /// At most the first `limit` entries, as a slice.
-    pub(crate) fn entries(&self, limit: usize) -> &'a [T] {
-        // No list in memory is longer than this, and no slice may be.
-        const { assert!(size_of::<T>() > 0) };
-        let most = isize::MAX.unsigned_abs() / size_of::<T>();
-        // SAFETY: By the invariant of this type.
-        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count.min(limit).min(most)) }
-    }
-}
-
 impl<'a> Source<'a> {
     /// One buffer.
     ///
@@ -114,20 +56,15 @@ impl<'a> Source<'a> {
 
     /// Kernel addresses from Rust.
     pub(crate) fn kvecs(list: &'a [kvec]) -> Self {
-        Self::Kvec(List {
-            // INVARIANT: A slice is what a list must be.
-            first: NonNull::from(list).cast(),
-            count: list.len(),
-            _borrow: PhantomData,
-        })
+        Self::Kvec(List::from_slice(list))
     }
 
     /// How many segments the caller says there are.
     pub(crate) fn count(&self) -> usize {
         match self {
-            Self::Kvec(list) => list.count,
-            Self::Bvec(list) => list.count,
-            Self::Sgl(list) => list.count,
+            Self::Kvec(list) => list.count(),
+            Self::Bvec(list) => list.count(),
+            Self::Sgl(list) => list.count(),
         }
     }
 
@@ -140,7 +77,7 @@ impl<'a> Source<'a> {
                 [first, .., last] => [first, last].into_iter().all(tally::is_page),
                 _ => false,
             },
-            Self::Sgl(list) => list.begins_with_page(),
+            Self::Sgl(list) => tally::is_page(&list.first_span()),
         };
         let count = self.count();
         let takes = may_be && (MANY..=limit).contains(&count);
@@ -166,6 +103,10 @@ impl<'a> Source<'a> {
                 }
                 _ => self.shape_of_any(limit),
             },
+            Self::Sgl(list) if list.count() == 1 && limit > 0 => {
+                let one = list.first_span();
+                Shape::of_one(Some(one.addr), u64::from(one.len))
+            }
             Self::Sgl(_) => self.shape_of_any(limit),
         }
     }
@@ -224,132 +165,5 @@ impl Iterator for Segments<'_> {
                 .next()
                 .map(|span| span.map(|(start, len)| (Some(start), len))),
         }
-    }
-}
-
-/// So many segments are looked at at once.
-const MAX_BATCH: u32 = 16;
-const BATCH: usize = index(MAX_BATCH);
-
-impl<'a> List<'a, scatterlist> {
-    /// Device address and length in bytes of at most `limit` entries; an error where the list ends
-    /// early.
-    fn spans(&self, limit: usize) -> Spans<'a> {
-        // INVARIANT: By that of this type.
-        Spans {
-            next: self.first.as_ptr(),
-            found: Default::default(),
-            filled: 0,
-            at: 0,
-            index: 0,
-            count: self.count.min(limit),
-            _borrow: PhantomData,
-        }
-    }
-
-    /// Is the first entry a page?
-    fn begins_with_page(&self) -> bool {
-        let (mut first, mut span) = (self.as_ptr(), kfi_helper_sg_span::default());
-        // SAFETY: By the invariant of this type there is an entry; there is room for one.
-        unsafe { kfi_bindings::kfi_helper_sg_spans(&mut first, 1, &mut span, 1) };
-        tally::is_page(&span)
-    }
-
-    /// Each entry's range of device addresses, for a list that was found valid before.
-    pub fn device_spans(&self) -> impl Iterator<Item = Result<Span, Refusal>> + 'a {
-        self.spans(usize::MAX)
-            .map(|span| span.and_then(|(start, len)| Span::new(start, len)))
-    }
-
-    /// The list as C has it.
-    pub fn as_ptr(&self) -> *mut scatterlist {
-        self.first.as_ptr()
-    }
-
-    /// How many entries count.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-}
-
-/// Iterator over the entries of a scatterlist: device address and length in bytes.
-///
-/// # Invariants
-///
-/// `next` is null or an entry of a list that stays as it is for `'a`; from there on, no more than
-/// `count - index` entries count, less those that are in `found` already.
-pub(crate) struct Spans<'a> {
-    next: *mut scatterlist,
-    found: [kfi_helper_sg_span; BATCH],
-    filled: usize,
-    at: usize,
-    index: usize,
-    count: usize,
-    _borrow: PhantomData<&'a scatterlist>,
-}
-
-impl Spans<'_> {
-    /// As many of the next entries as start and end where pages do; `None` if the next one doesn't.
-    fn next_whole(&mut self) -> Option<kfi_helper_sg_whole> {
-        let left = widen(self.count - self.index);
-        let mut whole = kfi_helper_sg_whole::default();
-        // SAFETY: By the type invariant `next` is an entry, or null, and so many count.
-        unsafe { kfi_bindings::kfi_helper_sg_whole(&mut self.next, left, &mut whole) };
-        self.index += index(whole.count);
-        (whole.count > 0).then_some(whole)
-    }
-
-    /// The next entries, some of them; an error where the list ends early.
-    fn next_found(&mut self) -> Option<Result<&[kfi_helper_sg_span], Refusal>> {
-        if self.index == self.count {
-            return None;
-        }
-        if let Err(refusal) = self.find() {
-            self.index = self.count;
-            return Some(Err(refusal));
-        }
-        (self.index, self.at) = (self.index + self.filled, self.filled);
-        self.found.get(..self.filled).map(Ok)
-    }
-
-    /// Looks at the next entries.
-    fn find(&mut self) -> Result<(), Refusal> {
-        let left = widen(self.count - self.index);
-        // SAFETY: By the type invariant `next` is an entry, or null, and so many count; there is room
-        // for so many.
-        let filled = unsafe {
-            kfi_bindings::kfi_helper_sg_spans(
-                &mut self.next,
-                left,
-                self.found.as_mut_ptr(),
-                MAX_BATCH,
-            )
-        };
-        (self.filled, self.at) = (index(filled), 0);
-        if filled == 0 {
-            return Err(Refusal::new(Errno::EINVAL, c"list ends before count").at(self.index));
-        }
-        Ok(())
-    }
-}
-
-impl Iterator for Spans<'_> {
-    type Item = Result<(u64, u64), Refusal>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.index == self.count {
-            return None;
-        }
-        if self.at == self.filled {
-            if let Err(refusal) = self.find() {
-                self.index += 1;
-                return Some(Err(refusal));
-            }
-        }
-        let span = self.found.get(self.at)?;
-        self.at += 1;
-        self.index += 1;
-        Some(Ok((span.addr, u64::from(span.len))))
     }
 }
