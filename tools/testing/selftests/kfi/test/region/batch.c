@@ -444,6 +444,7 @@ static void one_allocation_fails(struct kfi_test *t, struct batch *b, bool refus
 		}
 		close_all(t, b, 4);
 	}
+	EXPECT(t, nth < MAX_NTH, "more than %d allocations", MAX_NTH);
 	EXPECT(t, refusals, "no allocation has failed: fault injection is not switched on");
 	ktap_note("batch%s: %u refusals of %u", refused ? ", one by one" : "", refusals, nth - 1);
 }

@@ -367,6 +367,7 @@ void pieces_faults_case(struct kfi_test *t)
 			check_piece(t, &d, nth % 12, list[nth % 12].iov_base);
 		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 	}
+	EXPECT(t, nth < MAX_NTH, "more than %d allocations", MAX_NTH);
 	EXPECT(t, refused, "no allocation has failed: fault injection is not switched on");
 	ktap_note("pieces: %u refusals", refused);
 	/* Were a piece left, it would keep the domain open. */
