@@ -69,6 +69,7 @@ pub use crate::{
         atomic::AtomicOp,
         extent,
         limits::MrLimits,
+        list::List,
         memory::{
             MemoryRun,
             Runs, //
@@ -84,10 +85,7 @@ pub use crate::{
             Shape,
             Span, //
         },
-        source::{
-            List,
-            Source, //
-        },
+        source::Source,
         transfer, //
     },
     support::{

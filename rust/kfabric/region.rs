@@ -25,7 +25,7 @@ pub mod extent;
 pub(crate) mod judge;
 pub(crate) mod lease;
 pub(crate) mod limits;
-mod list;
+pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod pieces;
 pub(crate) mod rawkey;

@@ -3,9 +3,9 @@
 //! The memory at this side of a transfer, as the consumer gave it.
 
 use crate::{
-    region::source::{
-        List,
-        Source, //
+    region::{
+        list::List,
+        source::Source, //
     },
     support::{
         errno::Errno,

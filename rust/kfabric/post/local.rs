@@ -21,11 +21,9 @@ use crate::{
             Judge,
             Use, //
         },
+        list::List,
         memory::MemoryRun,
-        source::{
-            List,
-            Source, //
-        }, //
+        source::Source, //
     },
     support::{
         errno::Errno,

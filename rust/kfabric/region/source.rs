@@ -2,11 +2,10 @@
 
 //! Where the memory of a registration is: kernel addresses, pages, or a mapped scatterlist.
 
-pub use crate::region::list::List;
-
 use crate::{
     region::{
         bvecs::Bvecs,
+        list::List,
         shape::{
             page_offset,
             Shape, //
@@ -103,7 +102,7 @@ impl<'a> Source<'a> {
                 }
                 _ => self.shape_of_any(limit),
             },
-            Self::Sgl(list) if list.count() == 1 && limit > 0 => {
+            Self::Sgl(list) if list.count().min(limit) == 1 => {
                 let one = list.first_span();
                 Shape::of_one(Some(one.addr), u64::from(one.len))
             }

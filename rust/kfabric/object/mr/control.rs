@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     region::{
-        request::MrRequest,
-        source::List, //
+        list::List,
+        request::MrRequest, //
     },
     support::{
         errno::Errno,

@@ -12,12 +12,10 @@ use crate::{
         domain::DomainObject, //
     },
     region::{
+        list::List,
         request::MrRequest,
         shape::Span,
-        source::{
-            List,
-            Source, //
-        }, //
+        source::Source, //
     },
     support::{
         errno::Errno,

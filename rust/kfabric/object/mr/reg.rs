@@ -16,14 +16,12 @@ use crate::{
     region::{
         auth_key::AuthKey,
         limits::MrLimits,
+        list::List,
         request::{
             Arguments,
             MrRequest, //
         },
-        source::{
-            List,
-            Source, //
-        }, //
+        source::Source, //
     },
     support::{
         errno::Errno,

@@ -8,7 +8,7 @@ use crate::{
             Judge,
             Use, //
         },
-        source::List, //
+        list::List, //
     },
     support::{
         errno::Errno,

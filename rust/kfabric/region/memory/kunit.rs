@@ -12,12 +12,12 @@ mod tests {
         access::Access,
         auth_key::AuthKey,
         limits::MrLimits,
+        list::List,
         memory::*,
         request::{
             Arguments,
             MrRequest, //
-        },
-        source::List, //
+        }, //
     };
     use crate::support::chance::Chance;
     use core::slice;

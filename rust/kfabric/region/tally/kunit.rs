@@ -5,10 +5,8 @@
 #[kernel::macros::kunit_tests(kfabric_tally)]
 mod tests {
     use crate::region::{
-        source::{
-            List,
-            Source, //
-        },
+        list::List,
+        source::Source,
         tally::*, //
     };
     use crate::support::chance::Chance;
