@@ -57,9 +57,6 @@ const VALID: u32 = 3;
 const FAILED: u32 = 4;
 const LOST: u32 = 5;
 
-/// Tells what becomes of a registration, or of an invalidation; also of one that is dropped.
-pub struct Registering(Arc<Fate>);
-
 /// How a registration has ended.
 pub(super) enum Outcome {
     /// The device has carried it out.
@@ -69,6 +66,9 @@ pub(super) enum Outcome {
     /// The queue pair could not be destroyed, so all its requests were leaked, with their loans.
     Lost,
 }
+
+/// Tells what becomes of a registration, or of an invalidation; also of one that is dropped.
+pub struct Registering(Arc<Fate>);
 
 impl Registering {
     /// What a request has with it.
@@ -126,6 +126,7 @@ impl Fate {
         self.by_peer.load(Acquire)
     }
 
+    /// That of a region with this key, for which there is no request yet. May sleep.
     pub(super) fn new(key: u32, device: DeviceId) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {

@@ -84,8 +84,8 @@ impl Link {
         if let Some(inside) = self.gate.enter() {
             let resources = inside.get();
             resources.settle();
-            // An event may have had our queue pair replaced since: one that is on its way out
-            // counts as others' until it is gone.
+            // An event may have had our queue pair replaced since: one that is just being made
+            // counts as others' until it is there.
             wait_unused(resources).or_else(|_| {
                 resources.settle();
                 wait_unused(resources)
