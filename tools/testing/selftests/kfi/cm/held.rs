@@ -111,7 +111,7 @@ impl Held {
         };
         let asking = open(to)?;
         let incoming = callers.next()?;
-        let silent = open(at(crate::ends::NOBODY, 9))?;
+        let silent = open(at(crate::failed::NOBODY, 9))?;
         Ok(Self {
             pair,
             outcomes,

@@ -6,6 +6,7 @@
 mod basic;
 mod chains;
 mod ends;
+mod failed;
 mod held;
 mod memory;
 mod quiet;
@@ -33,6 +34,7 @@ const CASES: &[&[Case]] = &[
     chains::CASES,
     quiet::CASES,
     ends::CASES,
+    failed::CASES,
 ];
 
 fn case(number: c_uint) -> Option<&'static Case> {

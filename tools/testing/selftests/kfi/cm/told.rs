@@ -22,6 +22,8 @@ use rdma::cm::{
     Step, //
 };
 
+use crate::note;
+
 /// How long to wait for anything: a busy machine that emulates this one may need a while.
 const PATIENCE_MS: u32 = 60_000;
 const NAP_MS: u32 = 5;
@@ -49,6 +51,12 @@ pub(crate) enum Told {
     DeviceRemoval,
 }
 
+/// Something else was told.
+fn not<T>(told: Told) -> Result<T> {
+    note!("told of {told:?}");
+    Err(EINVAL)
+}
+
 fn copy(data: &[u8]) -> KVec<u8> {
     let mut copy = KVec::new();
     let _ = copy.extend_from_slice(data, GFP_KERNEL);
@@ -73,6 +81,23 @@ impl Diary {
     /// Waits for the next event.
     pub(crate) fn next(&self) -> Result<Told> {
         wait_for(|| self.now())
+    }
+
+    /// Waits for the next event, which is that the connection is there. Returns what came with it.
+    pub(crate) fn established(&self) -> Result<KVec<u8>> {
+        match self.next()? {
+            Told::Established(data) => Ok(data),
+            told => not(told),
+        }
+    }
+
+    /// Waits for the next event, which is that the connection was rejected, for this reason. Returns what came
+    /// with it.
+    pub(crate) fn rejected(&self, reason: i32) -> Result<KVec<u8>> {
+        match self.next()? {
+            Told::Rejected(why, data) if why == reason => Ok(data),
+            told => not(told),
+        }
     }
 
     /// The next event, if there is one.
