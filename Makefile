@@ -184,7 +184,7 @@ help:
 	@echo 'In virtual machines, nothing but root needed:'
 	@echo '  demo             everything from scratch, then the samples in a VM'
 	@echo '  test             all tests, on stock kernels and on the debug kernel'
-	@echo '  soak             the long forms of some tests, for hours'
+	@echo '  soak             the long forms of some tests, an hour in all'
 	@echo '  bench            what a registration costs, in instructions (BASE=FILE compares)'
 	@echo '  profile          where they go, function by function (WORK=reg.kmalloc.1)'
 	@echo '  shell            a prompt in a VM with the modules loaded'
