@@ -55,17 +55,20 @@ int kfi_helper_caches_init(u32 object_size)
 void *kfi_helper_cache_alloc(enum kfi_helper_cache which, size_t size, bool wait)
 {
 	gfp_t gfp = wait ? GFP_KERNEL : GFP_NOWAIT;
+	struct cache *c = &caches[which];
 
-	if (size > caches[which].size)
+	if (size > c->size)
 		return wait ? kvmalloc(size, gfp) : kmalloc(size, gfp);
-	return stash_alloc(&caches[which].stash, gfp);
+	return stash_alloc(&c->stash, gfp);
 }
 
 /* @size is what it was allocated with. */
 void kfi_helper_cache_free(enum kfi_helper_cache which, void *memory, size_t size)
 {
-	if (size > caches[which].size)
+	struct cache *c = &caches[which];
+
+	if (size > c->size)
 		kvfree(memory);
 	else
-		stash_free(&caches[which].stash, memory);
+		stash_free(&c->stash, memory);
 }

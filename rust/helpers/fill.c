@@ -41,8 +41,8 @@ static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
 	const struct kvec *kvec = &walk->kvecs[walk->index];
 	unsigned long at = (unsigned long)kvec->iov_base + walk->done;
 	u64 pages = min(kvec->iov_len - walk->done, walk->limit) >> PAGE_SHIFT;
-	u64 pfns[FRAMES] UNFILLED, found, taken;
-	bool row;
+	u64 pfns[FRAMES] UNFILLED, found, taken = 0;
+	bool row, more;
 
 	if (!pages || offset_in_page(at) || !is_vmalloc_addr((void *)at) ||
 	    (!walk->done && kfi_helper_on_stack(kvec->iov_base, kvec->iov_len)))
@@ -50,11 +50,15 @@ static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
 	found = kfi_frames_at(walk, at, pages, pfns, &row);
 	if (!found || row)
 		return false;
-	taken = quick_frames(quick, pfns, found, true);
+	do {
+		taken += quick_frames(quick, pfns + taken, found - taken, true);
+		more = taken < found && look(walk, pfns[taken]);
+		quick_see(quick, &walk->around.seen, true);
+	} while (more);
 	walk->done += taken << PAGE_SHIFT;
 	walk->limit -= taken << PAGE_SHIFT;
 	if (taken < found)
-		return look(walk, pfns[taken]);
+		return false;
 	if (walk->done == kvec->iov_len) {
 		walk->index++;
 		walk->done = 0;

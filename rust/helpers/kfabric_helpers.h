@@ -40,6 +40,7 @@ bool kfi_helper_on_stack(const void *addr, size_t len);
 bool kfi_helper_in_stack(const void *addr, size_t len);
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn);
 void *kfi_helper_bvec_address(const struct bio_vec *bv);
+struct kfi_helper_sg_span kfi_helper_sg_first(struct scatterlist *sg);
 u32 kfi_helper_sg_spans(struct scatterlist **next, u64 left, struct kfi_helper_sg_span *spans,
 			u32 max);
 void kfi_helper_sg_whole(struct scatterlist **next, u64 left, struct kfi_helper_sg_whole *whole);

@@ -108,7 +108,8 @@ u32 kfi_helper_sg_spans(struct scatterlist **next, u64 left, struct kfi_helper_s
 	return i;
 }
 
-static struct kfi_helper_sg_span span_of(struct scatterlist *sg)
+/* The same of one entry. */
+struct kfi_helper_sg_span kfi_helper_sg_first(struct scatterlist *sg)
 {
 	return (struct kfi_helper_sg_span){ .addr = sg_dma_address(sg), .len = sg_dma_len(sg) };
 }
@@ -144,8 +145,8 @@ void kfi_helper_sg_whole(struct scatterlist **next, u64 left, struct kfi_helper_
 			break;
 	}
 	if (count) {
-		whole->first = span_of(*next);
-		whole->last = span_of(last);
+		whole->first = kfi_helper_sg_first(*next);
+		whole->last = kfi_helper_sg_first(last);
 	}
 	whole->count = count;
 	whole->bytes = bytes;

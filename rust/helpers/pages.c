@@ -16,7 +16,9 @@
 #include <linux/unroll.h>
 
 #include "kfabric_helpers.h"
+#include "lookup.h"
 #include "pages.h"
+#include "place.h"
 
 /*
  * How the linear map has a page, and [@seen->first, @seen->end) in which that holds for all; that is
@@ -27,14 +29,6 @@
 #ifdef CONFIG_X86_64
 /* Where the linear map has small pages, a page is looked at with its neighbours: aligned, so many. */
 #define AROUND	64
-
-/* The flags of a page that is there and may be written to. */
-#define WRITABLE	((pteval_t)(_PAGE_PRESENT | _PAGE_RW))
-
-static bool is_writable(const pte_t *pte)
-{
-	return (pte_flags(READ_ONCE(*pte)) & WRITABLE) == WRITABLE;
-}
 
 static u32 linear_facts(unsigned long pfn, u64 count, bool around, struct kfi_helper_seen *seen)
 {
@@ -50,14 +44,14 @@ static u32 linear_facts(unsigned long pfn, u64 count, bool around, struct kfi_he
 
 	/* Whoever frees page tables waits until each processor has let interrupts in. */
 	local_irq_save(flags);
-	pte = lookup_address(addr, &level);
+	pte = kfi_lookup_address(addr, &level) ?: lookup_address(addr, &level);
 	if (pte)
-		has = pte_flags(READ_ONCE(*pte)) & WRITABLE;
-	if (has == WRITABLE && level == PG_LEVEL_4K) {
+		has = pte_flags(READ_ONCE(*pte));
+	if ((has & _PAGE_PRESENT) && (has & _PAGE_RW) && level == PG_LEVEL_4K) {
 		count = clamp_t(u64, count, least, PTRS_PER_PTE - index);
-		while (n < count && is_writable(pte + n))
+		while (n < count && kfi_is_writable(pte + n))
 			n++;
-		while (before < most_before && is_writable(pte - before - 1))
+		while (before < most_before && kfi_is_writable(pte - before - 1))
 			before++;
 	}
 	local_irq_restore(flags);
@@ -126,19 +120,10 @@ static bool keeps_references(struct folio *folio)
 	return kept > (int)refs / 2;
 }
 
-/*
- * Which page that is isn't exported. What can be seen of it is the size, and that it is nobody's:
- * what looks like it is put to the test.
- */
+/* What looks like the huge zero page is put to the test. */
 static bool is_huge_zero(struct page *page)
 {
-	struct folio *folio = page_folio(page);
-
-	if (!folio_test_large(folio) || folio_order(folio) != HPAGE_PMD_ORDER ||
-	    folio_test_large_rmappable(folio) || folio_test_lru(folio) || folio->mapping ||
-	    page_has_type(&folio->page) || folio_is_zone_device(folio))
-		return false;
-	return keeps_references(folio);
+	return kfi_may_be_huge_zero(page) && keeps_references(page_folio(page));
 }
 #else
 static bool is_huge_zero(struct page *page)
@@ -157,7 +142,8 @@ static u32 place_facts(unsigned long pfn, u64 count, bool writes, struct kfi_hel
 	u64 first = ALIGN_DOWN(pfn, KFI_MAP_PAGES);
 	u32 facts = 0;
 
-	if (kfi_is_seen(seen, pfn))
+	if (kfi_is_seen(seen, pfn) ||
+	    kfi_is_plain_place(pfn, writes, count == 1 && !seen->end, seen))
 		return 0;
 	if (!pfn_valid(pfn))
 		return KFI_FACT_NO_PAGE;
@@ -169,7 +155,7 @@ static u32 place_facts(unsigned long pfn, u64 count, bool writes, struct kfi_hel
 	/* Who asks a second time goes page by page, and asks again; a transfer mostly doesn't. */
 	facts |= linear_facts(pfn, count, seen->end, &here);
 	/* Who only reads gets what they want from it. */
-	if (writes && PageCompound(pfn_to_page(pfn)) && is_huge_zero(pfn_to_page(pfn)))
+	if (writes && is_huge_zero(pfn_to_page(pfn)))
 		facts |= KFI_FACT_ZERO;
 	if (!facts) {
 		seen->first = max(here.first, first);

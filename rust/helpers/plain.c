@@ -12,17 +12,32 @@
 #include <linux/uio.h>
 #include <linux/vmalloc.h>
 
+#include "place.h"
 #include "runs.h"
+
+/* Are these pages in one part of the memory map, and is there nothing to be said of them? */
+static noinline bool plain_pages(u64 pfn, u64 pages, bool writes, struct kfi_helper_seen *seen)
+{
+	u32 facts;
+
+	return pages <= KFI_MAP_PAGES - pfn % KFI_MAP_PAGES &&
+	       kfi_helper_plain_pages(pfn, pages, writes, seen, &facts) == pages;
+}
+
+/* The same of one page, as far as that is told in few steps. */
+static __always_inline bool plain_page(u64 pfn, bool writes, struct kfi_helper_seen *seen)
+{
+	return (kfi_is_seen(seen, pfn) || kfi_is_plain_place(pfn, writes, true, seen)) &&
+	       kfi_is_plain(pfn_to_page(pfn), pfn);
+}
 
 /* @len bytes, not none, from @offset on in the page @pfn. */
 static u64 plain(u64 pfn, u64 offset, u64 len, bool writes, struct kfi_helper_around *around)
 {
 	u64 pages = pages_of(offset, len);
-	u32 facts;
 
-	/* All in one part of the memory map. */
-	if (pages > KFI_MAP_PAGES - pfn % KFI_MAP_PAGES ||
-	    kfi_plain_pages(pfn, pages, writes, &around->seen, &facts) < pages)
+	if (!(pages == 1 && plain_page(pfn, writes, &around->seen)) &&
+	    !plain_pages(pfn, pages, writes, &around->seen))
 		return KFI_NO_START;
 	return PFN_PHYS(pfn) + offset;
 }
@@ -32,8 +47,11 @@ static u64 plain_addresses(void *addr, u64 len, bool writes, struct kfi_helper_a
 {
 	u64 pfn;
 
-	if (!addr || is_vmalloc_addr(addr) || kfi_helper_on_stack(addr, len) ||
-	    !kfi_linear_pfn(around, (uintptr_t)addr, &pfn))
+	if (!kfi_quick_pfn(addr, &pfn) &&
+	    (!addr || is_vmalloc_addr(addr) || !kfi_linear_pfn(around, (uintptr_t)addr, &pfn)))
+		return KFI_NO_START;
+	/* Stacks in vmalloc areas are in none of these places. */
+	if (!IS_ENABLED(CONFIG_VMAP_STACK) && kfi_helper_on_stack(addr, len))
 		return KFI_NO_START;
 	return plain(pfn, offset_in_page(addr), len, writes, around);
 }
@@ -47,7 +65,7 @@ u64 kfi_helper_plain_bvec(const struct bio_vec *bvec, bool writes, struct kfi_he
 {
 	u64 pfn;
 
-	if (!kfi_helper_bvec_pfn(bvec, &pfn))
+	if (!kfi_quick_bvec_pfn(bvec, &pfn) && !kfi_helper_bvec_pfn(bvec, &pfn))
 		return KFI_NO_START;
 	return plain(pfn, offset_in_page(bvec->bv_offset), bvec->bv_len, writes, around);
 }

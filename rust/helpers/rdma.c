@@ -116,12 +116,13 @@ void rdma_helper_listen_cq(struct ib_cq *cq)
 void rdma_helper_reap_cq(struct ib_cq *cq, u32 budget)
 {
 	struct ib_wc wcs[REAP_BATCH] UNFILLED;
-	int i, n;
+	struct ib_wc *wc;
+	int n;
 
 	do {
 		n = ib_poll_cq(cq, min_t(u32, REAP_BATCH, budget), wcs);
-		for (i = 0; i < n; i++)
-			wcs[i].wr_cqe->done(cq, &wcs[i]);
+		for (wc = wcs; wc < wcs + n; wc++)
+			wc->wr_cqe->done(cq, wc);
 		budget -= max(n, 0);
 	} while (n == REAP_BATCH && budget);
 }

@@ -86,6 +86,7 @@ impl Credits {
     }
 
     /// Takes a credit if there is one. Any context.
+    #[inline]
     pub(crate) fn try_take(&self) -> Option<Credit<'_>> {
         let mut free = self.free.load(Relaxed);
         while free > 0 {
@@ -124,7 +125,15 @@ impl Credits {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         // INVARIANT: For each of those who wait, as far as there is a credit, the semaphore is raised.
         let before = self.free.fetch_add(count, Full);
-        for _ in 0..before.saturating_neg().min(count) {
+        if before < 0 {
+            self.wake(before.saturating_neg().min(count));
+        }
+    }
+
+    /// Raises the semaphore for so many of those who wait.
+    #[cold]
+    fn wake(&self, count: i32) {
+        for _ in 0..count {
             // SAFETY: By the type invariant the semaphore is initialized.
             unsafe { bindings::up(self.sem.get()) };
         }

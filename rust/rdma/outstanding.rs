@@ -39,10 +39,7 @@ use crate::{
     credits::Credits,
     raw_wr::Post,
     together::Together,
-    wc::{
-        Completion,
-        WcStatus, //
-    }, //
+    wc::WcStatus, //
 };
 
 /// The work requests of one queue.
@@ -193,7 +190,7 @@ impl Outstanding {
         let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
         // SAFETY: It is the member of a queue, which is there as the caller vouches.
         let this = unsafe { &*container_of!(cqe, Self, quiet) };
-        let status = Completion::read(wc).status;
+        let status = WcStatus::from_raw(wc.status);
         if status != WcStatus::SUCCESS {
             this.break_by(status);
         }
@@ -304,7 +301,7 @@ impl Outstanding {
     }
 
     /// Tells all owners that are left that their requests have ended like this. Any context.
-    pub(crate) fn end_all(&self, end: End) {
+    pub(crate) fn end_all(&self, end: End<'_>) {
         self.slots.iter().for_each(|slot| slot.tell(end));
     }
 }

@@ -167,14 +167,16 @@ impl<W: Send + 'static, F: Then<W>> Request<W, F> {
     /// # Safety
     ///
     /// `owner` must be the member of a box that was given away for this.
-    unsafe fn ended(owner: NonNull<Owner>, end: End) {
+    unsafe fn ended(owner: NonNull<Owner>, end: &End<'_>) {
         // SAFETY: By this function's requirements `owner` is the member of a box that was given
         // away for this.
         let this = unsafe { KBox::from_raw(container_of!(owner.as_ptr(), Self, owner)) };
         let this = KBox::into_inner(this);
+        let completion;
         let (mut vendor_error, mut invalidated, mut at) = (0, None, None);
-        let (result, request) = match &end {
-            End::Completed(completion) => {
+        let (result, request) = match end {
+            End::Completed(told) => {
+                completion = told.read();
                 (vendor_error, invalidated) = (completion.vendor_error, completion.invalidated());
                 at = Some(completion.at);
                 let result = completion.status.to_result();

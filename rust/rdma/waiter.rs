@@ -125,12 +125,12 @@ impl<'a> Waiter<'a> {
     /// # Safety
     ///
     /// `owner` must be the member of a waiter that is there.
-    unsafe fn ended(owner: NonNull<Owner>, end: End) {
+    unsafe fn ended(owner: NonNull<Owner>, end: &End<'_>) {
         // SAFETY: By this function's requirements it is the member of a waiter that is there.
         let this = unsafe { &*container_of!(owner.as_ptr(), Waiter<'_>, owner) };
         match end {
-            End::Completed(completion) => {
-                let both = this.status().and(completion.status);
+            End::Completed(told) => {
+                let both = this.status().and(told.status());
                 this.status.store(both.as_raw(), Relaxed);
             }
             End::Refused(_) | End::Gone | End::Lost => this.gone.store(true, Relaxed),
@@ -146,11 +146,13 @@ impl<'a> Waiter<'a> {
     }
 
     /// Whether a request did not complete before the queue pair was destroyed.
+    #[inline]
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Relaxed)
     }
 
     /// How all requests ended, which they have.
+    #[inline]
     pub(crate) fn result(&self) -> Result<(), WrError> {
         if self.is_gone() {
             return Err(WrError::TimedOut);

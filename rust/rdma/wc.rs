@@ -3,7 +3,10 @@
 //! How work requests end.
 
 use crate::device::Device;
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    ptr::null, //
+};
 use kernel::{
     fmt,
     prelude::*, //
@@ -58,6 +61,64 @@ pub(crate) struct Completion {
     pub(crate) arrival: Arrival,
     /// Where it was.
     pub(crate) at: CqId,
+}
+
+/// A completion for as long as its callback takes, of which most say no more than their status.
+///
+/// # Invariants
+///
+/// `cq` is null, or there for `'a`.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'a> {
+    status: WcStatus,
+    /// Not of a silent request.
+    wc: Option<&'a rdma_bindings::ib_wc>,
+    cq: *const rdma_bindings::ib_cq,
+}
+
+impl<'a> Told<'a> {
+    /// What the device has written.
+    ///
+    /// # Safety
+    ///
+    /// `cq` must be null, or there for `'a`.
+    pub(crate) unsafe fn new(
+        cq: *const rdma_bindings::ib_cq,
+        wc: &'a rdma_bindings::ib_wc,
+    ) -> Self {
+        // INVARIANT: By the requirements of this function.
+        Self {
+            status: WcStatus::from_raw(wc.status),
+            wc: Some(wc),
+            cq,
+        }
+    }
+
+    /// That of a silent request.
+    pub(crate) const fn bare(status: WcStatus) -> Self {
+        // INVARIANT: Null.
+        Self {
+            status,
+            wc: None,
+            cq: null(),
+        }
+    }
+
+    /// How the request has ended.
+    pub(crate) fn status(self) -> WcStatus {
+        self.status
+    }
+
+    /// All of it.
+    pub(crate) fn read(self) -> Completion {
+        Completion {
+            // SAFETY: By the type invariant.
+            at: unsafe { CqId::of(self.cq) },
+            ..self
+                .wc
+                .map_or(Completion::bare(self.status), Completion::read)
+        }
+    }
 }
 
 /// Which completion queue it is, of those that there are.
@@ -157,7 +218,7 @@ impl Completion {
 
 impl Completion {
     /// A completion that says no more than its status.
-    pub(crate) const fn bare(status: WcStatus) -> Self {
+    const fn bare(status: WcStatus) -> Self {
         Self {
             status,
             vendor_error: 0,
@@ -172,7 +233,7 @@ impl Completion {
     }
 
     /// Reads what there is, which after an error isn't much.
-    pub(crate) fn read(wc: &rdma_bindings::ib_wc) -> Self {
+    fn read(wc: &rdma_bindings::ib_wc) -> Self {
         let status = WcStatus::from_raw(wc.status);
         if status != WcStatus::SUCCESS {
             return Self {

@@ -25,6 +25,8 @@ use kfabric::{
 };
 use rdma::{
     sg::{
+        BorrowedSg,
+        Cursor,
         HasDevice,
         Memory,
         SgBuilder,
@@ -83,21 +85,14 @@ pub(crate) fn map_runs(
     spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
     let mut lists = Few::with_capacity(runs.len(), GFP_KERNEL)?;
-    let software = resources.device().is_software();
-    // Other devices' addresses mean something to them only.
-    if let (Source::Sgl(list), false) = (request.source(), software) {
-        let list = lent::borrow(resources.device(), list)?;
+    if let Some(list) = mapped(resources, request)? {
         let mut cursor = list.cursor();
-        for run in runs {
-            let list = cursor.copy(run.bytes, spare).map_err(refused::not_mapped)?;
+        for piece in runs {
             // There is room.
-            let _ = lists.push_within_capacity(Memory::Copied(list));
+            let _ = lists.push_within_capacity(of_mapped(&mut cursor, piece, spare)?);
         }
     } else {
-        let mut memory = match software {
-            true => request.linear_runs(),
-            false => request.runs(),
-        };
+        let mut memory = memory(resources, request);
         for piece in runs {
             let list = of_memory(resources, request, piece, spare, &mut memory)?;
             // There is room.
@@ -105,6 +100,54 @@ pub(crate) fn map_runs(
         }
     }
     Ok(lists)
+}
+
+/// As [`map_runs`], of all of a request's memory in one list.
+#[inline]
+pub(crate) fn map_whole(
+    resources: &Resources,
+    request: &MrRequest<'_>,
+    piece: &Piece,
+) -> Result<Memory, Refusal> {
+    match mapped(resources, request)? {
+        Some(list) => of_mapped(&mut list.cursor(), piece, None),
+        None => {
+            let mut memory = memory(resources, request);
+            of_memory(resources, request, piece, None, &mut memory)
+        }
+    }
+}
+
+/// The consumer's own list, if it is mapped for a device whose addresses mean something to it only.
+fn mapped<'a>(
+    resources: &'a Resources,
+    request: &MrRequest<'a>,
+) -> Result<Option<BorrowedSg<'a>>, Refusal> {
+    match request.source() {
+        Source::Sgl(list) if !resources.device().is_software() => {
+            lent::borrow(resources.device(), list).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The memory of a request in any other form.
+#[inline]
+fn memory<'a>(resources: &Resources, request: &'a MrRequest<'_>) -> Runs<'a> {
+    match resources.device().is_software() {
+        true => request.linear_runs(),
+        false => request.runs(),
+    }
+}
+
+/// Copies the next entries, as many as make up a piece.
+fn of_mapped(
+    cursor: &mut Cursor<'_>,
+    piece: &Piece,
+    spare: Option<&SpareTable>,
+) -> Result<Memory, Refusal> {
+    let list = cursor.copy(piece.bytes, spare);
+    list.map(Memory::Copied).map_err(refused::not_mapped)
 }
 
 /// The list of a request's memory, if that is one run of the linear map about which there is nothing to be

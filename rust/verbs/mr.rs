@@ -73,8 +73,18 @@ impl Mr {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
-        let (region, keys) = Region::register(inside.get(), link.mr_limits(), request)?;
-        Ok((PartBox::write(mr, Self::open(link, region)), keys))
+        let (resources, limits) = (inside.get(), link.mr_limits());
+        // What is large isn't moved for nothing.
+        match Region::register_one(resources, limits, request)? {
+            Some(valid) => {
+                let (region, keys) = Region::of_one(valid);
+                Ok((PartBox::write(mr, Self::open(link, region)), keys))
+            }
+            None => {
+                let (region, keys) = Region::register_in_steps(resources, limits, request)?;
+                Ok((PartBox::write(mr, Self::open(link, region)), keys))
+            }
+        }
     }
 
     #[inline]
@@ -166,24 +176,18 @@ impl provider::Mr for Mr {
     }
 
     fn close(&mut self) -> Result<(), Refusal> {
-        let released = match self.link.gate().enter() {
+        match self.link.gate().enter() {
             Some(inside) => release(&mut self.region, inside.get()),
             // It goes away, but not before this is done: it ends what is open first.
             None => self.region.deregister(),
-        };
-        self.region.set_idle();
-        released
+        }
     }
 
     fn close_now(&mut self) -> bool {
-        let closed = match self.link.gate().enter() {
+        match self.link.gate().enter() {
             Some(inside) => self.region.release_now(inside.get()),
             None => false,
-        };
-        if closed {
-            self.region.set_idle();
         }
-        closed
     }
 
     fn as_any(&mut self) -> &mut dyn Any {

@@ -95,15 +95,31 @@ impl State {
         access: AccessFlags,
         take: impl Fn(&mut Lines<FastMr>, Size) -> Option<FastMr>,
     ) -> Option<FastMr> {
-        let mut mr = take(&mut self.lines, size)?;
+        let first = take(&mut self.lines, size)?;
+        match first.may_have(access) {
+            true => Some(first),
+            false => self.next_but(first, size, access, take),
+        }
+    }
+
+    /// As [`next`](Self::next), if the first one may not.
+    #[cold]
+    fn next_but(
+        &mut self,
+        first: FastMr,
+        size: Size,
+        access: AccessFlags,
+        take: impl Fn(&mut Lines<FastMr>, Size) -> Option<FastMr>,
+    ) -> Option<FastMr> {
+        let mut mr = first;
         for _ in 0..PASSED_OVER {
-            if mr.may_have(access) {
-                break;
-            }
             if let Err(back) = self.lines.put(size, mr) {
                 return Some(back);
             }
             mr = take(&mut self.lines, size)?;
+            if mr.may_have(access) {
+                break;
+            }
         }
         Some(mr)
     }
@@ -173,11 +189,23 @@ impl Pool {
     }
 
     /// What was found, if it may have these rights, or else one that is made.
+    #[inline]
     fn found_or_made(&self, mr: Option<FastMr>, size: Size, access: AccessFlags) -> Result<FastMr> {
-        if let Some(mr) = mr.filter(|mr| mr.may_have(access)) {
-            self.count.taken();
-            return Ok(mr);
+        match mr {
+            Some(mr) if mr.may_have(access) => {
+                self.count.taken();
+                Ok(mr)
+            }
+            other => {
+                drop(other);
+                self.missed(size)
+            }
         }
+    }
+
+    /// Makes one, as there was none.
+    #[cold]
+    fn missed(&self, size: Size) -> Result<FastMr> {
         self.count.missed();
         self.make(size).or_else(|_| {
             // What lies idle here counts on the device like what is used.

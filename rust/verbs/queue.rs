@@ -108,6 +108,7 @@ impl Queue {
     }
 
     /// Makes a queue pair in the place of one that is broken or gone. Sleeps.
+    #[cold]
     fn replace(&self) -> Result<Arc<LocalQp>> {
         // One at a time. The others find what it has made.
         let _replacing = self.replacing.lock();

@@ -98,11 +98,6 @@ impl Region {
         !matches!(self.state, State::Idle | State::Ended { .. })
     }
 
-    /// It is closed.
-    pub(crate) fn set_idle(&mut self) {
-        self.state = State::Idle;
-    }
-
     /// The device or its endpoint went away; `how` the region was taken from the device.
     pub(crate) fn set_ended(&mut self, how: Result<(), Refusal>) {
         self.state = State::Ended {
@@ -191,14 +186,14 @@ impl Region {
         })
     }
 
-    /// Takes the region from the device, and keeps what can be used again; nothing is left of it. Sleeps
-    /// until no peer can reach the memory. `EIO` if the device won't let go of it.
+    /// Takes the region from the device, and keeps what can be used again; it is idle then, also after an error.
+    /// Sleeps until no peer can reach the memory. `EIO` if the device won't let go of it.
     pub(crate) fn release(&mut self, resources: &Resources) -> Result<(), Refusal> {
         let fence = resources.fence();
         let reserved = self.is_reserved();
         let put = |mr| put(resources.pool(), reserved, mr);
         self.land(fence, put);
-        match mem::replace(&mut self.state, State::Failed) {
+        match mem::replace(&mut self.state, State::Idle) {
             State::Prepared => {
                 if let Some(steps) = &mut self.steps {
                     steps.undo(resources);
@@ -226,10 +221,10 @@ impl Region {
         }
     }
 
-    /// Takes the region from the device by deregistering it, for which no queue is needed.
+    /// As [`release`](Self::release), by deregistering it, for which no queue is needed.
     pub(crate) fn deregister(&mut self) -> Result<(), Refusal> {
         self.land(Fence::DEREGISTER, drop);
-        match mem::replace(&mut self.state, State::Failed) {
+        match mem::replace(&mut self.state, State::Idle) {
             State::Prepared => {
                 // Dropping what no peer could reach deregisters it too.
                 if let Some(steps) = &mut self.steps {

@@ -69,6 +69,12 @@ pub struct Shape {
     len: u64,
     pages: u64,
     gap: Option<usize>,
+}
+
+/// A shape that is being added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    shape: Shape,
     /// Offset in its page of the first byte of the run of adjacent segments that is being added
     /// to, and the run's length.
     run: (u64, u64),
@@ -78,30 +84,14 @@ pub struct Shape {
     end: Option<u64>,
 }
 
-impl Shape {
-    /// That of one segment, as after [`push`](Self::push).
-    #[inline]
-    pub(crate) fn of_one(start: Option<u64>, len: u64) -> Result<Self, Refusal> {
-        let span = Span::new(start.unwrap_or(0), len).map_err(|e| e.at(0))?;
-        let run = (page_offset(span.start()), len);
-        Ok(Self {
-            segments: 1,
-            len,
-            pages: pages(run.0, run.1),
-            gap: None,
-            run,
-            done: 0,
-            end: start.map(|_| span.end()),
-        })
-    }
-
+impl Sum {
     /// Adds a segment. `start` is `None` where the address is not known (and will be refused when
     /// memory is looked at): such a segment joins with anything.
     #[inline]
-    pub fn push(&mut self, start: Option<u64>, len: u64) -> Result<(), Refusal> {
-        let index = self.segments;
+    pub(crate) fn push(&mut self, start: Option<u64>, len: u64) -> Result<(), Refusal> {
+        let index = self.shape.segments;
         let span = Span::new(start.unwrap_or(0), len).map_err(|e| e.at(index))?;
-        let Some(total) = self.len.checked_add(len) else {
+        let Some(total) = self.shape.len.checked_add(len) else {
             return Err(Refusal::new(Errno::EINVAL, c"sum of lengths overflows").at(index));
         };
 
@@ -110,17 +100,17 @@ impl Shape {
             self.run.1 = self.run.1.saturating_add(len);
         } else {
             if let (Some(end), Some(start)) = (self.end, start) {
-                if self.gap.is_none() && (page_offset(end) != 0 || page_offset(start) != 0) {
-                    self.gap = Some(index);
+                if self.shape.gap.is_none() && (page_offset(end) != 0 || page_offset(start) != 0) {
+                    self.shape.gap = Some(index);
                 }
             }
-            self.done = self.pages;
+            self.done = self.shape.pages;
             self.run = (page_offset(span.start()), len);
         }
-        self.pages = self.done.saturating_add(pages(self.run.0, self.run.1));
+        self.shape.pages = self.done.saturating_add(pages(self.run.0, self.run.1));
         self.end = start.map(|_| span.end());
-        self.len = total;
-        self.segments += 1;
+        self.shape.len = total;
+        self.shape.segments += 1;
         Ok(())
     }
 
@@ -129,21 +119,44 @@ impl Shape {
     /// `false`, and adds nothing, if the sum of lengths overflows.
     #[inline]
     pub(super) fn push_whole(&mut self, count: usize, bytes: u64) -> bool {
-        let Some(total) = self.len.checked_add(bytes) else {
+        let Some(total) = self.shape.len.checked_add(bytes) else {
             return false;
         };
-        self.pages = self.pages.saturating_add(pages(0, bytes));
-        (self.done, self.run, self.end) = (self.pages, (0, 0), Some(0));
-        self.len = total;
-        self.segments += count;
+        self.shape.pages = self.shape.pages.saturating_add(pages(0, bytes));
+        (self.done, self.run, self.end) = (self.shape.pages, (0, 0), Some(0));
+        self.shape.len = total;
+        self.shape.segments += count;
         true
+    }
+
+    /// What has been added.
+    pub(crate) const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+}
+
+impl Shape {
+    /// That of one segment, as [`Sum::push`] adds it.
+    #[inline(always)]
+    pub(crate) fn of_one(start: Option<u64>, len: u64) -> Result<Self, Refusal> {
+        let span = Span::new(start.unwrap_or(0), len).map_err(|e| e.at(0))?;
+        Ok(Self {
+            segments: 1,
+            len,
+            pages: pages(page_offset(span.start()), len),
+            gap: None,
+        })
     }
 
     /// That of a list in which each of so many segments, not none, is a page; `None` if that is too long.
     pub(super) fn of_pages(count: usize) -> Option<Self> {
-        let mut shape = Self::default();
         let bytes = widen(count).checked_mul(widen(PAGE_SIZE))?;
-        shape.push_whole(count, bytes).then_some(shape)
+        Some(Self {
+            segments: count,
+            len: bytes,
+            pages: widen(count),
+            gap: None,
+        })
     }
 
     /// Number of segments.

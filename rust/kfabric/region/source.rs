@@ -8,7 +8,8 @@ use crate::{
         list::List,
         shape::{
             page_offset,
-            Shape, //
+            Shape,
+            Sum, //
         },
         spans::Spans,
         tally, //
@@ -112,24 +113,24 @@ impl<'a> Source<'a> {
 
     #[inline(never)]
     fn shape_of_any(&self, limit: usize) -> Result<Shape, Refusal> {
-        let mut shape = Shape::default();
+        let mut sum = Sum::default();
         match self {
-            Self::Kvec(list) => tally::add(&mut shape, list.entries(limit))?,
-            Self::Bvec(list) => tally::add(&mut shape, list.entries(limit))?,
+            Self::Kvec(list) => tally::add(&mut sum, list.entries(limit))?,
+            Self::Bvec(list) => tally::add(&mut sum, list.entries(limit))?,
             Self::Sgl(list) => {
                 let mut spans = list.spans(limit);
                 loop {
                     if let Some(whole) = spans.next_whole() {
-                        tally::add_whole(&mut shape, &whole)?;
+                        tally::add_whole(&mut sum, &whole)?;
                     } else if let Some(next) = spans.next_found() {
-                        tally::add(&mut shape, next?)?;
+                        tally::add(&mut sum, next?)?;
                     } else {
                         break;
                     }
                 }
             }
         }
-        Ok(shape)
+        Ok(*sum.shape())
     }
 
     /// Address and length of at most `limit` segments; no address where there is none.

@@ -44,11 +44,10 @@ impl<'a> List<'a, scatterlist> {
     }
 
     /// What the first entry says.
+    #[inline]
     pub(super) fn first_span(&self) -> kfi_helper_sg_span {
-        let (mut first, mut span) = (self.as_ptr(), kfi_helper_sg_span::default());
-        // SAFETY: By the invariant of this type there is an entry; there is room for one.
-        unsafe { kfi_bindings::kfi_helper_sg_spans(&mut first, 1, &mut span, 1) };
-        span
+        // SAFETY: By the invariant of this type there is an entry.
+        unsafe { kfi_bindings::kfi_helper_sg_first(self.as_ptr()) }
     }
 
     /// Each entry's range of device addresses, for a list that was found valid before.

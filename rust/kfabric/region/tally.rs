@@ -13,7 +13,7 @@ use crate::{
         bvecs::Bvecs,
         shape::{
             page_offset,
-            Shape, //
+            Sum, //
         }, //
     },
     support::{
@@ -49,7 +49,7 @@ pub(super) trait Segment: Sized {
     }
 
     /// Adds entries whose neighbours matter, by their addresses.
-    fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal>;
+    fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal>;
 }
 
 /// Does a segment start and end where pages do?
@@ -83,23 +83,23 @@ fn first_whole<T: Segment>(list: &[T]) -> (usize, u64) {
 }
 
 /// Adds the next entries of a scatterlist, which are whole.
-pub(super) fn add_whole(shape: &mut Shape, whole: &kfi_helper_sg_whole) -> Result<(), Refusal> {
+pub(super) fn add_whole(sum: &mut Sum, whole: &kfi_helper_sg_whole) -> Result<(), Refusal> {
     let [first, last] = [&whole.first, &whole.last].map(slice::from_ref);
-    Segment::push(shape, first)?;
+    Segment::push(sum, first)?;
     let Some(inner) = whole.count.checked_sub(2) else {
         return Ok(());
     };
     let bytes = whole.bytes - u64::from(whole.first.len) - u64::from(whole.last.len);
-    if inner > 0 && !shape.push_whole(index(inner), bytes) {
+    if inner > 0 && !sum.push_whole(index(inner), bytes) {
         let refusal = Refusal::new(Errno::EINVAL, c"sum of lengths overflows");
-        return Err(refusal.at(shape.segments()));
+        return Err(refusal.at(sum.shape().segments()));
     }
-    Segment::push(shape, last)
+    Segment::push(sum, last)
 }
 
 /// Adds the next entries of a list.
 #[inline]
-pub(super) fn add<T: Segment>(shape: &mut Shape, mut list: &[T]) -> Result<(), Refusal> {
+pub(super) fn add<T: Segment>(sum: &mut Sum, mut list: &[T]) -> Result<(), Refusal> {
     while !list.is_empty() {
         let (whole, bytes) = first_whole(list);
         let others = || {
@@ -112,13 +112,13 @@ pub(super) fn add<T: Segment>(shape: &mut Shape, mut list: &[T]) -> Result<(), R
         match stretch {
             // What is beside the ends may not be whole.
             [first, inner @ .., last] if whole > 2 && bytes < u64::MAX => {
-                T::push(shape, slice::from_ref(first))?;
-                if !shape.push_whole(inner.len(), bytes - first.place().1 - last.place().1) {
-                    T::push(shape, inner)?;
+                T::push(sum, slice::from_ref(first))?;
+                if !sum.push_whole(inner.len(), bytes - first.place().1 - last.place().1) {
+                    T::push(sum, inner)?;
                 }
-                T::push(shape, slice::from_ref(last))?;
+                T::push(sum, slice::from_ref(last))?;
             }
-            _ => T::push(shape, stretch)?,
+            _ => T::push(sum, stretch)?,
         }
         list = rest;
     }
@@ -131,10 +131,10 @@ impl Segment for kvec {
         (widen(self.iov_base.addr()), widen(self.iov_len))
     }
 
-    fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal> {
+    fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal> {
         list.iter().try_for_each(|kvec| {
             let (base, len) = kvec.place();
-            shape.push((base != 0).then_some(base), len)
+            sum.push((base != 0).then_some(base), len)
         })
     }
 }
@@ -151,8 +151,8 @@ impl Segment for bio_vec {
         list.iter().take_while(is_page).count()
     }
 
-    fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal> {
-        Bvecs::new(list).try_for_each(|(start, len)| shape.push(start, len))
+    fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal> {
+        Bvecs::new(list).try_for_each(|(start, len)| sum.push(start, len))
     }
 }
 
@@ -162,13 +162,13 @@ impl Segment for kfi_helper_sg_span {
         (self.addr, u64::from(self.len))
     }
 
-    fn push(shape: &mut Shape, list: &[Self]) -> Result<(), Refusal> {
+    fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal> {
         list.iter().try_for_each(|span| match span.len {
             0 => {
                 let refusal = Refusal::new(Errno::EINVAL, c"entry is not DMA mapped");
-                Err(refusal.at(shape.segments()))
+                Err(refusal.at(sum.shape().segments()))
             }
-            len => shape.push(Some(span.addr), u64::from(len)),
+            len => sum.push(Some(span.addr), u64::from(len)),
         })
     }
 }

@@ -56,10 +56,19 @@ impl<T> Line<T> {
     /// Joins the line; gives it back if there is no memory for it. May sleep.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
-        if self.back.len() == self.back.capacity() && self.back.reserve(1, GFP_KERNEL).is_err() {
-            return Err(item);
+        match self.back.push_within_capacity(item) {
+            Ok(()) => Ok(()),
+            Err(full) => self.push_more(full.0),
         }
-        self.back.push_within_capacity(item).map_err(|e| e.0)
+    }
+
+    /// As [`push`](Self::push), if there is no room.
+    #[cold]
+    fn push_more(&mut self, item: T) -> Result<(), T> {
+        match self.back.reserve(1, GFP_KERNEL) {
+            Ok(()) => self.back.push_within_capacity(item).map_err(|e| e.0),
+            Err(_) => Err(item),
+        }
     }
 }
 

@@ -112,6 +112,12 @@ impl LocalQp {
             // Nobody has its name any more.
             return Ok(());
         }
+        self.wait_asleep(waiter)
+    }
+
+    /// As [`wait`](Self::wait), of who has looked for it long enough.
+    #[inline(never)]
+    fn wait_asleep(&self, waiter: Pin<&Waiter<'_>>) -> Result<(), WrError> {
         let _listening = self.cq.listen();
         if waiter.begin_wait() {
             return Ok(());

@@ -29,10 +29,17 @@ use pin_init::stack_pin_init;
 impl LocalQp {
     /// Takes a credit. [`WrError::Flushed`] if the queue pair breaks meanwhile. Sleeps,
     /// uninterruptibly: as long as those who have one wait.
+    #[inline]
     fn credit(&self) -> Result<Credit<'_>, WrError> {
-        if let Some(credit) = self.sends.credits().try_take() {
-            return Ok(credit);
+        match self.sends.credits().try_take() {
+            Some(credit) => Ok(credit),
+            None => self.await_credit(),
         }
+    }
+
+    /// As [`credit`](Self::credit), if there was none.
+    #[cold]
+    fn await_credit(&self) -> Result<Credit<'_>, WrError> {
         // Those who have one may all be posting, and so be waiting for one too.
         let _listening = self.cq.listen();
         loop {

@@ -5,13 +5,13 @@
 use core::ptr::NonNull;
 use kernel::prelude::*;
 
-use crate::wc::Completion;
+use crate::wc::Told;
 
 /// How a request ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum End {
+#[derive(Clone, Copy)]
+pub(crate) enum End<'a> {
     /// It has completed.
-    Completed(Completion),
+    Completed(Told<'a>),
     /// It has not been posted after all.
     Refused(Error),
     /// It did not complete, and its queue pair has been destroyed.
@@ -22,7 +22,7 @@ pub(crate) enum End {
 
 /// The part of who is told how a request ended that slots know.
 pub(crate) struct Owner {
-    pub(super) ended: unsafe fn(NonNull<Owner>, End),
+    pub(super) ended: unsafe fn(NonNull<Owner>, &End<'_>),
 }
 
 impl Owner {
@@ -32,7 +32,7 @@ impl Owner {
     ///
     /// `ended` must be sound to call with a pointer to this, as long as that was to be there by the
     /// requirements of [`Outstanding::post`](super::Outstanding::post).
-    pub(crate) const unsafe fn new(ended: unsafe fn(NonNull<Owner>, End)) -> Self {
+    pub(crate) const unsafe fn new(ended: unsafe fn(NonNull<Owner>, &End<'_>)) -> Self {
         Self { ended }
     }
 }

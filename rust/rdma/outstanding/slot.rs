@@ -13,8 +13,7 @@ use super::{
     standing::Standing, //
 };
 use crate::wc::{
-    Completion,
-    CqId,
+    Told,
     WcStatus, //
 };
 use core::ptr::{
@@ -84,6 +83,7 @@ impl Slot {
     }
 
     /// Takes it for an owner, if it is free.
+    #[inline]
     pub(super) fn take(&self, owner: NonNull<Owner>, others: u32) -> bool {
         let taken = self.owner.cmpxchg(null_mut(), owner.as_ptr(), Full).is_ok();
         if taken {
@@ -144,10 +144,10 @@ impl Slot {
     }
 
     /// How its request has ended, if that is silent, and those behind it have.
-    pub(super) fn ended_silently(&self) -> Option<End> {
+    pub(super) fn ended_silently(&self) -> Option<End<'static>> {
         match self.silent.load(Relaxed) {
             LOUD => None,
-            status => Some(End::Completed(Completion::bare(WcStatus::from_raw(status)))),
+            status => Some(End::Completed(Told::bare(WcStatus::from_raw(status)))),
         }
     }
 
@@ -176,27 +176,24 @@ impl Slot {
         let cqe = *unsafe { wc.__bindgen_anon_1.wr_cqe.as_ref() };
         // SAFETY: It is the member of a slot, which is there as the caller vouches.
         let slot = unsafe { Self::of_cqe(cqe) };
-        let completion = Completion {
-            // SAFETY: The queue that calls this is there; KUnit's is null.
-            at: unsafe { CqId::of(cq) },
-            ..Completion::read(wc)
-        };
+        // SAFETY: The queue that calls this is there; KUnit's is null.
+        let told = unsafe { Told::new(cq, wc) };
         if slot.silent.load(Relaxed) == LOUD {
-            let end = End::Completed(completion);
+            let end = End::Completed(told);
             // Most have none before them that end with them.
             match slot.before.load(Relaxed).is_null() {
                 true => slot.tell_owner(end),
                 false => slot.tell(end),
             }
-        } else if completion.status != WcStatus::SUCCESS {
-            slot.silent.store(completion.status.as_raw(), Relaxed);
-            slot.queue().break_by(completion.status);
+        } else if told.status() != WcStatus::SUCCESS {
+            slot.silent.store(told.status().as_raw(), Relaxed);
+            slot.queue().break_by(told.status());
         }
     }
 
     /// Tells the owner, unless it has given up, and those of the silent requests that have ended with this
     /// one. Afterwards nothing of the queue is touched.
-    pub(super) fn tell(&self, end: End) {
+    pub(super) fn tell(&self, end: End<'_>) {
         let mut before = self.before.xchg(null_mut(), Relaxed);
         // What is refused was not posted, which says nothing of those that were.
         if matches!(end, End::Refused(_)) {
@@ -215,8 +212,8 @@ impl Slot {
         self.tell_owner(end);
     }
 
-    #[inline]
-    fn tell_owner(&self, end: End) {
+    #[inline(always)]
+    fn tell_owner(&self, end: End<'_>) {
         // Before the slot can be taken by somebody else.
         let others = self.others.load(Relaxed);
         let Some(owner) = NonNull::new(self.owner.load(Relaxed)) else {
@@ -228,8 +225,8 @@ impl Slot {
         }
         let of = self.queue();
         match end {
-            End::Completed(completion) if completion.status == WcStatus::SUCCESS => (),
-            End::Completed(completion) => of.break_by(completion.status),
+            End::Completed(told) if told.status() == WcStatus::SUCCESS => (),
+            End::Completed(told) => of.break_by(told.status()),
             End::Refused(_) => (),
             End::Gone | End::Lost => of.break_by(WcStatus::FLUSHED),
         }
@@ -237,6 +234,6 @@ impl Slot {
         of.credits.give_back(others.saturating_add(1));
         // SAFETY: `owner` was named by the slot, and nobody else can take its name out now; by the
         // invariant of the queue it is there until it has been told.
-        unsafe { (owner.as_ref().ended)(owner, end) };
+        unsafe { (owner.as_ref().ended)(owner, &end) };
     }
 }

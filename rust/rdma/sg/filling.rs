@@ -40,6 +40,7 @@ impl Filling {
     /// Begins a list that becomes about so long, whose entries are at most so long, or a page. For a
     /// device that takes kernel addresses they are `virt`, so as if they had been mapped, and the list
     /// is there for a moment only. May sleep.
+    #[inline]
     pub(super) fn new(
         max_segment: u32,
         virt: bool,
@@ -123,6 +124,7 @@ impl Filling {
 
     /// Ends the list: its table, whose last entry is marked, and which knows the number of entries, not 0.
     /// [`EINVAL`] if there are none.
+    #[inline]
     pub(super) fn done(mut self) -> Result<Table> {
         if self.cursor.last.is_null() {
             return Err(EINVAL);

@@ -40,12 +40,14 @@ pub struct SgBuilder {
 impl SgBuilder {
     /// Begins a list. The entries are allocated as they are needed, unless `spare` has them;
     /// `expected` is about how many. [`ENOMEM`] without memory for the first. May sleep.
+    #[inline]
     pub fn new(device: &Device, expected: usize, spare: Option<&SpareTable>) -> Result<Self> {
         let virt = device.is_software();
         Self::cut(device.max_segment_size(), virt, expected, spare)
     }
 
     /// Begins a list whose entries are at most so long, or a page.
+    #[inline]
     fn cut(
         max_segment: u32,
         virt: bool,
@@ -66,6 +68,7 @@ impl SgBuilder {
     }
 
     /// Whether the device takes kernel addresses, so that entries can be [filled](Self::fill).
+    #[inline]
     pub fn is_virt(&self) -> bool {
         self.virt
     }
@@ -90,6 +93,7 @@ impl SgBuilder {
     }
 
     /// The list. [`EINVAL`] if it is empty.
+    #[inline]
     pub fn done(self) -> Result<SgList> {
         // INVARIANT: Just filled.
         Ok(SgList {

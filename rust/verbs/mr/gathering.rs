@@ -88,7 +88,7 @@ impl<'a> Gathering<'a> {
         let (resources, limits) = (self.inside.get(), self.link.mr_limits());
         if let Some(one) = One::of(resources, limits, request) {
             let list = one.map(resources, request)?;
-            if let Some(prepared) = list.and_then(|list| one.prepare(resources, list)) {
+            if let Some(prepared) = one.prepare(resources, list) {
                 // There is room.
                 let _ = self.prepared.push_within_capacity(prepared);
                 return Ok(What::One(one));
@@ -116,7 +116,7 @@ impl What {
         valid: impl FnOnce() -> Result<ValidMr, Refusal>,
     ) -> Result<(Region, Keys), Refusal> {
         match self {
-            Self::One(one) => Ok(one.registered(valid()?)),
+            Self::One(_) => Ok(Region::of_one(valid()?)),
             Self::Slow(mut region) => {
                 let keys = region.set_valid(valid()?);
                 Ok((region, keys))

@@ -113,7 +113,7 @@ pub(crate) fn close_many(link: &Link, mrs: &mut [Closing<'_>]) {
     if !resources.fence().invalidates() {
         for one in mrs {
             *one.done = Some(match one.mr.as_any().downcast_mut() {
-                Some(mr) => Mr::close_inside(mr, resources),
+                Some(Mr { region, .. }) => release(region, resources),
                 None => one.mr.close(),
             });
         }
@@ -140,7 +140,7 @@ fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
     };
     for one in mrs.iter_mut() {
         let mr: Option<&mut Mr> = one.mr.as_any().downcast_mut();
-        match mr.and_then(|mr| mr.take_valid(resources)) {
+        match mr.and_then(|mr| mr.region.take_valid(resources)) {
             // There is room.
             Some(own) => drop(valid.push_within_capacity(own)),
             None => *one.done = Some(one.mr.close()),
@@ -174,20 +174,4 @@ fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
 fn is_reserved(one: &mut Closing<'_>) -> bool {
     let mr: Option<&mut Mr> = one.mr.as_any().downcast_mut();
     mr.is_some_and(|mr| mr.region.is_reserved())
-}
-
-impl Mr {
-    /// As [`close`](provider::Mr::close), inside of its device.
-    fn close_inside(&mut self, resources: &Resources) -> Result<(), Refusal> {
-        let released = release(&mut self.region, resources);
-        self.region.set_idle();
-        released
-    }
-
-    /// Takes what the device has of it, if that is one valid region.
-    fn take_valid(&mut self, resources: &Resources) -> Option<rdma::ValidMr> {
-        let valid = self.region.take_valid(resources)?;
-        self.region.set_idle();
-        Some(valid)
-    }
 }

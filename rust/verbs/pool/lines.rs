@@ -11,6 +11,7 @@ use super::size::{
     Size,
     CLASSES, //
 };
+use core::array;
 use kfabric::line::Line;
 
 /// How many of a size that is in use are kept ready ahead of need, at first.
@@ -29,8 +30,6 @@ const READY_PAGES: u32 = 64;
 /// One line for each size.
 pub(super) struct Lines<T> {
     classes: [Class<T>; CLASSES],
-    /// Most pages of one.
-    max_pages: u32,
     /// Most pages that are kept, of all sizes together.
     budget: u64,
     /// How many are kept.
@@ -39,6 +38,8 @@ pub(super) struct Lines<T> {
 
 /// One size.
 struct Class<T> {
+    /// How many pages one has.
+    pages: u32,
     line: Line<T>,
     /// Asked for since it was last idle for a whole period, so kept ready.
     wanted: bool,
@@ -53,22 +54,38 @@ struct Class<T> {
 }
 
 impl<T> Class<T> {
-    const NEW: Self = Self {
-        line: Line::new(),
-        wanted: false,
-        used: false,
-        ready: READY,
-        low: 0,
-        surplus: 0,
-    };
+    fn new(pages: u32) -> Self {
+        Self {
+            pages,
+            line: Line::new(),
+            wanted: false,
+            used: false,
+            ready: READY,
+            low: 0,
+            surplus: 0,
+        }
+    }
+
+    /// Whether some are made ahead of need.
+    fn is_small(&self) -> bool {
+        self.pages <= READY_PAGES
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<T> {
+        let item = self.line.pop()?;
+        self.low = self.low.min(self.line.len());
+        self.surplus = self.surplus.min(self.line.len());
+        Some(item)
+    }
 }
 
 impl<T> Lines<T> {
     /// Nothing yet.
-    pub(super) const fn new(max_pages: u32, budget: u64) -> Self {
+    pub(super) fn new(max_pages: u32, budget: u64) -> Self {
+        let class = |class| Class::new(Size::of_class(class).pages(max_pages));
         Self {
-            classes: [const { Class::NEW }; CLASSES],
-            max_pages,
+            classes: array::from_fn(class),
             budget,
             pages: 0,
         }
@@ -90,16 +107,9 @@ impl<T> Lines<T> {
 
     /// Each size of which some are kept: its pages, and how many.
     pub(super) fn sizes(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
-        let size = |(index, class): (usize, &Class<T>)| {
-            (
-                Size::of_class(index).pages(self.max_pages),
-                class.line.len(),
-            )
-        };
         self.classes
             .iter()
-            .enumerate()
-            .map(size)
+            .map(|class| (class.pages, class.line.len()))
             .filter(|&(_, len)| len > 0)
     }
 
@@ -110,26 +120,25 @@ impl<T> Lines<T> {
         let class = self.classes.get_mut(size.class())?;
         class.wanted = true;
         class.used = true;
-        self.pop(size)
+        let item = class.pop()?;
+        self.pages -= u64::from(class.pages);
+        Some(item)
     }
 
     /// Takes one of this size, if there is one beyond those that are kept ready for who comes next.
     pub(super) fn take_spare(&mut self, size: Size) -> Option<T> {
         let class = self.classes.get(size.class())?;
-        let keep = match class.wanted && self.is_small(size) {
+        let keep = match class.wanted && class.is_small() {
             true => class.ready,
             false => 0,
         };
         (class.line.len() > keep).then(|| self.pop(size))?
     }
 
-    #[inline]
     fn pop(&mut self, size: Size) -> Option<T> {
         let class = self.classes.get_mut(size.class())?;
-        let item = class.line.pop()?;
-        class.low = class.low.min(class.line.len());
-        class.surplus = class.surplus.min(class.line.len());
-        self.pages -= u64::from(size.pages(self.max_pages));
+        let item = class.pop()?;
+        self.pages -= u64::from(class.pages);
         Some(item)
     }
 
@@ -137,18 +146,16 @@ impl<T> Lines<T> {
     /// sleep.
     #[inline]
     pub(super) fn put(&mut self, size: Size, item: T) -> Result<(), T> {
-        let pages = u64::from(size.pages(self.max_pages));
-        match self.classes.get_mut(size.class()) {
-            Some(class) if self.pages + pages <= self.budget => class.line.push(item)?,
-            _ => return Err(item),
+        let Some(class) = self.classes.get_mut(size.class()) else {
+            return Err(item);
+        };
+        let pages = self.pages + u64::from(class.pages);
+        if pages > self.budget {
+            return Err(item);
         }
-        self.pages += pages;
+        class.line.push(item)?;
+        self.pages = pages;
         Ok(())
-    }
-
-    /// Whether some of a size are made ahead of need.
-    fn is_small(&self, size: Size) -> bool {
-        size.pages(self.max_pages) <= READY_PAGES
     }
 
     /// A size of which there are fewer than there should be ready.
@@ -162,22 +169,21 @@ impl<T> Lines<T> {
     pub(super) fn is_short_of(&self, size: Size) -> bool {
         self.classes.get(size.class()).is_some_and(|class| {
             class.wanted
-                && self.is_small(size)
+                && class.is_small()
                 && class.line.len() < class.ready
-                && self.pages + u64::from(size.pages(self.max_pages)) <= self.budget
+                && self.pages + u64::from(class.pages) <= self.budget
         })
     }
 
     /// Is it time to make some of this size ahead of need? Asked when one has been taken; each time
     /// that it is, twice as many are kept ready, up to a bound.
     pub(super) fn is_low(&mut self, size: Size) -> bool {
-        let small = self.is_small(size);
         let Some(class) = self.classes.get_mut(size.class()) else {
             return false;
         };
-        if !small || class.line.len() + 1 != LOW {
+        if !class.is_small() || class.line.len() + 1 != LOW {
             // Above it, or who makes them has been told.
-            return small && class.line.is_empty();
+            return class.is_small() && class.line.is_empty();
         }
         class.ready = (2 * class.ready).min(READY_MOST);
         true
@@ -186,19 +192,19 @@ impl<T> Lines<T> {
     /// A period is over: what nobody needed in it is to go, see [`surplus`](Self::surplus). Of a
     /// size that was asked for some stay ready.
     pub(super) fn age(&mut self) {
-        for index in 0..CLASSES {
-            let small = self.is_small(Size::of_class(index));
-            if let Some(class) = self.classes.get_mut(index) {
-                // Nobody was woken since the last period: as many as at first will do.
-                if class.low >= LOW || !class.used {
-                    class.ready = READY;
-                }
-                let keep = if class.used && small { class.ready } else { 0 };
-                class.surplus = class.low.saturating_sub(keep);
-                class.wanted = class.used;
-                class.used = false;
-                class.low = class.line.len();
+        for class in &mut self.classes {
+            // Nobody was woken since the last period: as many as at first will do.
+            if class.low >= LOW || !class.used {
+                class.ready = READY;
             }
+            let keep = match class.used && class.is_small() {
+                true => class.ready,
+                false => 0,
+            };
+            class.surplus = class.low.saturating_sub(keep);
+            class.wanted = class.used;
+            class.used = false;
+            class.low = class.line.len();
         }
     }
 

@@ -24,7 +24,10 @@ use crate::{
     rights, //
 };
 use core::slice;
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::aref::ARef, //
+};
 use kfabric::{
     provider::{
         Bindings,
@@ -85,9 +88,11 @@ impl One {
         &self,
         resources: &Resources,
         request: &MrRequest<'_>,
-    ) -> Result<Option<Memory>, Refusal> {
-        let mut lists = lists::map(resources, request, slice::from_ref(&self.piece), None)?;
-        Ok(lists.take_only())
+    ) -> Result<Memory, Refusal> {
+        match lists::of_run(resources, request, ARef::clone) {
+            Some(list) => Ok(Memory::Single(list)),
+            None => lists::map_whole(resources, request, &self.piece),
+        }
     }
 
     /// Maps what is no run, and registers it, as [`register`](Self::register).
@@ -96,13 +101,9 @@ impl One {
         self,
         resources: &Resources,
         request: &MrRequest<'_>,
-    ) -> Result<Option<(Region, Keys)>, Refusal> {
-        let pieces = slice::from_ref(&self.piece);
-        let mut lists = lists::map_runs(resources, request, pieces, None)?;
-        match lists.take_only() {
-            Some(list) => self.register(resources, list),
-            None => Ok(None),
-        }
+    ) -> Result<Option<ValidMr>, Refusal> {
+        let list = lists::map_whole(resources, request, &self.piece)?;
+        self.register(resources, list)
     }
 
     /// Registers it; `None`, and nothing is left, if it should be tried the long way. Sleeps until the device is
@@ -112,13 +113,13 @@ impl One {
         self,
         resources: &Resources,
         list: L,
-    ) -> Result<Option<(Region, Keys)>, Refusal> {
+    ) -> Result<Option<ValidMr>, Refusal> {
         let Some(prepared) = self.prepare(resources, list) else {
             return Ok(None);
         };
         let queue = resources.queue_pair().map_err(refused::no_queue)?;
         match queue.register(prepared) {
-            Ok(valid) => Ok(Some(self.registered(valid))),
+            Ok(valid) => Ok(Some(valid)),
             Err(failed) => {
                 let not_undone = failed.lists.err();
                 not_registered(resources, failed.error, not_undone).map(|()| None)
@@ -136,7 +137,12 @@ impl One {
     ) -> Option<PreparedMr<L>> {
         let pool = resources.pool();
         let take = |pages| take(pool, pages, self.access, self.together);
-        let mut prepared = match larger(resources, &list) {
+        // Where each page has an entry there are no larger ones.
+        let layout = match u64::from(list.count()) < self.piece.pages {
+            true => larger(resources, &list),
+            false => None,
+        };
+        let mut prepared = match layout {
             Some(layout) => {
                 let mr = take(layout.pages()).ok()?;
                 mr.map_larger(list, self.access, layout).ok()?
@@ -151,17 +157,6 @@ impl One {
             .then_some(prepared)
     }
 
-    /// The region that it is when peers reach it, and how they do.
-    #[inline]
-    pub(crate) fn registered(self, valid: ValidMr) -> (Region, Keys) {
-        let keys = keys(slice::from_ref(&valid));
-        let region = Region {
-            steps: None,
-            state: State::Valid(Few::one(valid)),
-        };
-        (region, keys)
-    }
-
     /// The region that it is, of which the device has nothing, to be [prepared](Region::prepare_again). May sleep.
     pub(crate) fn unregistered(self) -> Result<Region, Refusal> {
         Ok(Region {
@@ -172,33 +167,28 @@ impl One {
 }
 
 impl Region {
-    /// Creates a region and lets peers in. Sleeps until the device is done.
+    /// The region that a device region is when peers reach it, and how they do.
+    #[inline]
+    pub(crate) fn of_one(valid: ValidMr) -> (Self, Keys) {
+        let keys = keys(slice::from_ref(&valid));
+        let region = Self {
+            steps: None,
+            state: State::Valid(Few::one(valid)),
+        };
+        (region, keys)
+    }
+
+    /// Creates a region and lets peers in, if it is [one to the device](Self::of_one); `None`, and nothing is
+    /// done, if it isn't, or if it should be tried [in steps](Self::register_in_steps). Sleeps until the device
+    /// is done.
     ///
     /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
     #[inline]
-    pub(crate) fn register(
+    pub(crate) fn register_one(
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
-    ) -> Result<(Self, Keys), Refusal> {
-        match Self::register_one(resources, limits, request)? {
-            Some(registered) => Ok(registered),
-            None => {
-                let mut region = Self::idle(None)?;
-                region.create(resources, limits, request)?;
-                region.enabled(resources)
-            }
-        }
-    }
-
-    /// As [`register`](Self::register), if the region is one to the device; `None`, and nothing is done, if it isn't,
-    /// or if it should be tried the long way.
-    #[inline]
-    fn register_one(
-        resources: &Resources,
-        limits: &MrLimits,
-        request: &MrRequest<'_>,
-    ) -> Result<Option<(Self, Keys)>, Refusal> {
+    ) -> Result<Option<ValidMr>, Refusal> {
         let Some(one) = One::of(resources, limits, request) else {
             return Ok(None);
         };
@@ -206,6 +196,19 @@ impl Region {
             Some(list) => one.register(resources, list),
             None => one.map_and_register(resources, request),
         }
+    }
+
+    /// Creates a region and lets peers in. Sleeps until the device is done.
+    ///
+    /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
+    pub(crate) fn register_in_steps(
+        resources: &Resources,
+        limits: &MrLimits,
+        request: &MrRequest<'_>,
+    ) -> Result<(Self, Keys), Refusal> {
+        let mut region = Self::idle(None)?;
+        region.create(resources, limits, request)?;
+        region.enabled(resources)
     }
 
     /// Lets peers in, and says how they reach it. Sleeps until the device is done.

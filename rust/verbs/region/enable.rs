@@ -161,8 +161,8 @@ impl Region {
         self.state = not_undone(error);
     }
 
-    /// Takes what peers can reach; `None` if that is several, or nothing. Sleeps until a registration that is
-    /// under way has ended.
+    /// Takes what peers can reach of it, and makes it idle; `None` if that is several, or nothing. Sleeps until a
+    /// registration that is under way has ended.
     pub(crate) fn take_valid(&mut self, resources: &Resources) -> Option<ValidMr> {
         let reserved = self.is_reserved();
         self.land(resources.fence(), |mr| put(resources.pool(), reserved, mr));
@@ -170,7 +170,7 @@ impl Region {
             return None;
         };
         let only = valid.take_only()?;
-        self.state = State::Failed;
+        self.state = State::Idle;
         Some(only)
     }
 }

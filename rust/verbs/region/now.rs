@@ -13,7 +13,7 @@ use kfabric::RareBox;
 
 impl Region {
     /// Takes the region from the device, if its peer has done that already, and it is all that it takes; returns
-    /// whether it was. Any context.
+    /// whether it was, and is idle then. Any context.
     pub(crate) fn release_now(&mut self, resources: &Resources) -> bool {
         let State::Lent(lent) = &self.state else {
             return false;
@@ -28,7 +28,7 @@ impl Region {
         let Some(room) = resources.pool().room() else {
             return false;
         };
-        if let State::Lent(lent) = mem::replace(&mut self.state, State::Failed) {
+        if let State::Lent(lent) = mem::replace(&mut self.state, State::Idle) {
             match lent.into_free(fence) {
                 Ok(mr) => room.put(mr),
                 Err(lent) => self.state = State::Lent(lent),

@@ -141,8 +141,10 @@ impl Closing {
             }
             inner.lease.take()
         });
-        // The memory is the consumer's again, whatever the provider still has of it.
-        drop(lease);
+        // The memory is the consumer's again, whatever the provider still has of it. Most have none.
+        if let Some(lease) = lease {
+            drop(lease);
+        }
         // SAFETY: Once, since C closes the region once.
         let left = unsafe { object.place().leave() };
         // It may be dropped later, by the work that has enabled it, which doesn't use the domain any

@@ -5,7 +5,7 @@
 #[kernel::macros::kunit_tests(kfabric_pieces)]
 mod tests {
     use crate::region::pieces::*;
-    use crate::region::shape::Shape;
+    use crate::region::shape::Sum;
     use kernel::prelude::*;
 
     fn pieces(segments: &[(u64, u64)], max: u64) -> Result<KVec<(u64, u64)>> {
@@ -66,7 +66,7 @@ mod tests {
             (seed >> 33) % max
         };
         for _ in 0..500 {
-            let mut shape = Shape::default();
+            let mut sum = Sum::default();
             let mut list = KVec::new();
             let mut end = 0;
             for _ in 0..=random(5) {
@@ -80,10 +80,10 @@ mod tests {
                     _ => 1 + random(5 * PAGE),
                 };
                 end = start + len;
-                shape.push(Some(start), len).map_err(|_| EINVAL)?;
+                sum.push(Some(start), len).map_err(|_| EINVAL)?;
                 list.push((start, len), GFP_KERNEL)?;
             }
-            let all = pieces(&list, 1 << 20)?;
+            let (all, shape) = (pieces(&list, 1 << 20)?, sum.shape());
             assert_eq!(all.iter().map(|piece| piece.0).sum::<u64>(), shape.bytes());
             assert!((all.len() == 1) == shape.gap().is_none());
             if let [(_, pages)] = all.as_slice() {

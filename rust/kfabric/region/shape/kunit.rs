@@ -9,11 +9,11 @@ mod tests {
     const PAGE: u64 = widen(PAGE_SIZE);
 
     fn shape(segments: &[(u64, u64)]) -> Result<Shape, Errno> {
-        let mut shape = Shape::default();
+        let mut sum = Sum::default();
         for &(start, len) in segments {
-            shape.push(Some(start), len).map_err(|e| e.errno())?;
+            sum.push(Some(start), len).map_err(|e| e.errno())?;
         }
-        Ok(shape)
+        Ok(*sum.shape())
     }
 
     fn counts(segments: &[(u64, u64)]) -> Option<(u64, u64, Option<usize>)> {
@@ -41,8 +41,8 @@ mod tests {
             (u64::MAX, 2),
         ] {
             for start in [Some(start), None] {
-                let mut any = Shape::default();
-                let pushed = any.push(start, len).map(|()| any);
+                let mut any = Sum::default();
+                let pushed = any.push(start, len).map(|()| *any.shape());
                 assert_eq!(Shape::of_one(start, len), pushed);
             }
         }
@@ -87,18 +87,18 @@ mod tests {
         assert_eq!(shape(&[(0x10000, 0)]), Err(Errno::EINVAL));
         assert_eq!(shape(&[(u64::MAX, 1)]), Err(Errno::EINVAL));
         assert_eq!(shape(&[(0, u64::MAX), (0, 1)]), Err(Errno::EINVAL));
-        let mut unknown = Shape::default();
+        let mut unknown = Sum::default();
         assert!(unknown.push(None, PAGE).is_ok());
         assert!(unknown.push(None, u64::MAX).is_err());
     }
 
     #[test]
     fn unknown_addresses_join_with_anything() {
-        let mut shape = Shape::default();
-        assert!(shape.push(Some(0x10000), 100).is_ok());
-        assert!(shape.push(None, 100).is_ok());
-        assert!(shape.push(Some(0x20005), 100).is_ok());
-        assert_eq!(shape.gap(), None);
-        assert_eq!(shape.segments(), 3);
+        let mut sum = Sum::default();
+        assert!(sum.push(Some(0x10000), 100).is_ok());
+        assert!(sum.push(None, 100).is_ok());
+        assert!(sum.push(Some(0x20005), 100).is_ok());
+        assert_eq!(sum.shape().gap(), None);
+        assert_eq!(sum.shape().segments(), 3);
     }
 }

@@ -16,9 +16,10 @@ mod tests {
     /// What is said of a list: length, pages, gap, number of segments; or why it is refused.
     type Said = Result<(u64, u64, Option<usize>, usize), Refusal>;
 
-    fn said<T>(list: &[T], add: impl Fn(&mut Shape, &[T]) -> Result<(), Refusal>) -> Said {
-        let mut shape = Shape::default();
-        add(&mut shape, list)?;
+    fn said<T>(list: &[T], add: impl Fn(&mut Sum, &[T]) -> Result<(), Refusal>) -> Said {
+        let mut sum = Sum::default();
+        add(&mut sum, list)?;
+        let shape = sum.shape();
         Ok((shape.bytes(), shape.pages(), shape.gap(), shape.segments()))
     }
 
