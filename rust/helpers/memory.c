@@ -12,6 +12,7 @@
 #include <linux/vmalloc.h>
 
 #include "kfabric_helpers.h"
+#include "pages.h"
 
 /* The kernel image and, on x86, modules: mapped outside of the linear map. */
 static bool in_kernel_image(const void *addr)
@@ -67,15 +68,12 @@ bool kfi_helper_in_stack(const void *addr, size_t len)
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn)
 {
 	struct page *page = bv->bv_page;
-	unsigned long first;
+	u64 first;
 
-	if (!page || IS_ERR(page))
-		return false;
-	first = page_to_pfn(page);
-	if (!pfn_valid(first) || pfn_to_page(first) != page)
+	if (!page || IS_ERR(page) || !kfi_page_pfn(page, &first) || !pfn_valid(first))
 		return false;
 	/* Later pages follow the first one physically. */
-	*pfn = (u64)first + (bv->bv_offset >> PAGE_SHIFT);
+	*pfn = first + (bv->bv_offset >> PAGE_SHIFT);
 	return true;
 }
 

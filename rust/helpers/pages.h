@@ -8,6 +8,20 @@
 
 #include "kfabric_helpers.h"
 
+/*
+ * The page frame of what may be a page, by where its description is. Whether there is one has yet to be found out;
+ * false if there can't be one, as it begins between two of them.
+ */
+static __always_inline bool kfi_page_pfn(const struct page *page, u64 *pfn)
+{
+	unsigned long first = page_to_pfn(page);
+
+	/* The compiler takes for granted that pages are where they can be. */
+	OPTIMIZER_HIDE_VAR(first);
+	*pfn = first;
+	return pfn_to_page(first) == page;
+}
+
 /* Is it known that nothing is remarkable about the place of a page? */
 static inline bool kfi_is_seen(const struct kfi_helper_seen *seen, u64 pfn)
 {

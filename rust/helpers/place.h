@@ -14,6 +14,7 @@
 
 #include "kfabric_helpers.h"
 #include "lookup.h"
+#include "pages.h"
 
 /*
  * May it be of the huge zero page? Which page that is isn't exported; what can be seen of it is the size, and that
@@ -49,9 +50,8 @@ static __always_inline bool kfi_quick_pfn(const void *addr, u64 *pfn)
 /* The same where a bio_vec starts, if that is in the page that it names. */
 static __always_inline bool kfi_quick_bvec_pfn(const struct bio_vec *bvec, u64 *pfn)
 {
-	*pfn = page_to_pfn(bvec->bv_page);
-	return *pfn < PHYS_PFN((unsigned long)high_memory - PAGE_OFFSET) &&
-	       pfn_to_page(*pfn) == bvec->bv_page && bvec->bv_offset < PAGE_SIZE;
+	return kfi_page_pfn(bvec->bv_page, pfn) && bvec->bv_offset < PAGE_SIZE &&
+	       *pfn < PHYS_PFN((unsigned long)high_memory - PAGE_OFFSET);
 }
 
 /* Is there a page, whose memory is in use? False, too, where only get_dev_pagemap() can tell. */

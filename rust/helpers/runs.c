@@ -86,10 +86,12 @@ static bool walk_kvec(struct kfi_helper_walk *walk, struct out *out)
 static __always_inline bool seen_pfn(const struct kfi_helper_seen *seen, const struct bio_vec *bvec,
 				     u64 *pfn)
 {
-	u64 first = page_to_pfn(bvec->bv_page);
+	u64 first;
 
+	if (!kfi_page_pfn(bvec->bv_page, &first) || !kfi_is_seen(seen, first))
+		return false;
 	*pfn = first + (bvec->bv_offset >> PAGE_SHIFT);
-	return kfi_is_seen(seen, first) && pfn_to_page(first) == bvec->bv_page;
+	return true;
 }
 
 /* Walks through what is left of a bio_vec. Returns false to stop there. */

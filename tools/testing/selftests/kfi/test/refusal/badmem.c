@@ -167,6 +167,13 @@ static const char *error_page(struct kfi_env *env, struct reg_req *req)
 	return NULL;
 }
 
+/* It points into the description of a page. */
+static const char *misaligned_page(struct kfi_env *env, struct reg_req *req)
+{
+	req->bv[1].bv_page = (void *)req->bv[1].bv_page + sizeof(long);
+	return NULL;
+}
+
 /* Scatterlists: addresses that no mapping for a virtual-DMA device gives. */
 static const char *foreign(struct kfi_env *env, struct reg_req *req, u64 addr)
 {
@@ -219,8 +226,8 @@ static const struct kfi_case cases[] = {
 	ROW("kernel_text", VIRT, -KFI_EFAULT, kernel_text),
 	ROW("kernel_data", VIRT, -KFI_EFAULT, kernel_data),
 	ROW("image_alias", VIRT, -KFI_EFAULT, image_alias),
-	ROW("image_page", BVEC_CALLS, -KFI_EFAULT, image_page),
-	ROW("zero_page", VIRT | BVEC_CALLS, -KFI_EFAULT, zero_page),
+	ROW("image_page", BVEC_CALLS, -KFI_EFAULT, image_page, .alone = true),
+	ROW("zero_page", VIRT | BVEC_CALLS, -KFI_EFAULT, zero_page, .alone = true),
 	ROW("own_text", VIRT, -KFI_EFAULT, own_text),
 	ROW("own_data", VIRT, -KFI_EFAULT, own_data),
 	ROW("own_rodata", VIRT, -KFI_EFAULT, own_rodata),
@@ -230,14 +237,15 @@ static const struct kfi_case cases[] = {
 	ROW("freed_vmalloc", VIRT, -KFI_EFAULT, freed_vmalloc),
 	ROW("behind_vmalloc", VIRT, -KFI_EFAULT, behind_vmalloc),
 	ROW("across_vmalloc_end", VIRT, -KFI_EFAULT, across_vmalloc_end),
-	ROW("null_base", KVEC_CALLS | BVEC_CALLS, -KFI_EFAULT, null_base),
+	ROW("null_base", KVEC_CALLS | BVEC_CALLS, -KFI_EFAULT, null_base, .alone = true),
 	ROW("null_base_last", KVEC_CALLS | BVEC_CALLS, -KFI_EFAULT, null_base_last),
-	ROW("error_page", BVEC_CALLS, -KFI_EFAULT, error_page),
-	ROW("foreign_physical", SGL_CALLS, -KFI_EINVAL, foreign_physical),
-	ROW("foreign_zero", SGL_CALLS, -KFI_EINVAL, foreign_zero),
-	ROW("foreign_vmalloc", SGL_CALLS, -KFI_EINVAL, foreign_vmalloc),
-	ROW("foreign_image", SGL_CALLS, -KFI_EINVAL, foreign_image),
-	ROW("foreign_error", SGL_CALLS, -KFI_EINVAL, foreign_error),
+	ROW("error_page", BVEC_CALLS, -KFI_EFAULT, error_page, .alone = true),
+	ROW("misaligned_page", BVEC_CALLS, -KFI_EFAULT, misaligned_page, .alone = true),
+	ROW("foreign_physical", SGL_CALLS, -KFI_EINVAL, foreign_physical, .alone = true),
+	ROW("foreign_zero", SGL_CALLS, -KFI_EINVAL, foreign_zero, .alone = true),
+	ROW("foreign_vmalloc", SGL_CALLS, -KFI_EINVAL, foreign_vmalloc, .alone = true),
+	ROW("foreign_image", SGL_CALLS, -KFI_EINVAL, foreign_image, .alone = true),
+	ROW("foreign_error", SGL_CALLS, -KFI_EINVAL, foreign_error, .alone = true),
 	ROW("list_too_short", SGL_CALLS, -KFI_EINVAL, list_too_short),
 };
 

@@ -370,24 +370,25 @@ static void readable(struct kfi_test *t)
 }
 
 #define DEVICE(_name, _calls, _spoil, _type)					\
-	ROW(_name, _calls, -KFI_EFAULT, _spoil, .restore = remove_device_memory, .value = _type)
+	ROW(_name, _calls, -KFI_EFAULT, _spoil, .restore = remove_device_memory, .value = _type, \
+	    .alone = true)
 
 static const struct kfi_case cases[] = {
-	ROW("text", ALL_CALLS, -KFI_EFAULT, text),
-	ROW("rodata", ALL_CALLS, -KFI_EFAULT, rodata),
-	ROW("data", ALL_CALLS, -KFI_EFAULT, data),
-	ROW("module_text", ALL_CALLS, -KFI_EFAULT, module_text),
-	ROW("module_rodata", ALL_CALLS, -KFI_EFAULT, module_rodata),
-	ROW("poisoned", ALL_CALLS, -KFI_EFAULT, poisoned, .restore = unpoison),
-	ROW("page_table", ALL_CALLS, -KFI_EFAULT, page_table, .restore = no_page_table),
-	ROW("ballooned", ALL_CALLS, -KFI_EFAULT, ballooned, .restore = not_ballooned),
+	ROW("text", ALL_CALLS, -KFI_EFAULT, text, .alone = true),
+	ROW("rodata", ALL_CALLS, -KFI_EFAULT, rodata, .alone = true),
+	ROW("data", ALL_CALLS, -KFI_EFAULT, data, .alone = true),
+	ROW("module_text", ALL_CALLS, -KFI_EFAULT, module_text, .alone = true),
+	ROW("module_rodata", ALL_CALLS, -KFI_EFAULT, module_rodata, .alone = true),
+	ROW("poisoned", ALL_CALLS, -KFI_EFAULT, poisoned, .restore = unpoison, .alone = true),
+	ROW("page_table", ALL_CALLS, -KFI_EFAULT, page_table, .restore = no_page_table, .alone = true),
+	ROW("ballooned", ALL_CALLS, -KFI_EFAULT, ballooned, .restore = not_ballooned, .alone = true),
 	DEVICE("private", ALL_CALLS, device_memory, MEMORY_DEVICE_PRIVATE),
 	DEVICE("coherent", ALL_CALLS, device_memory, MEMORY_DEVICE_COHERENT),
 	DEVICE("pci", ALL_CALLS, pci_memory, MEMORY_DEVICE_PCI_P2PDMA),
 	{ .name = "generic", .run = generic_memory, .variants = ALL_CALLS },
-	ROW("offline", ALL_CALLS, -KFI_EFAULT, offline, .restore = remove_offline),
-	ROW("zero", ALL_CALLS, -KFI_EFAULT, zero),
-	ROW("huge_zero", ALL_CALLS, -KFI_EFAULT, huge_zero, .restore = no_huge_zero),
+	ROW("offline", ALL_CALLS, -KFI_EFAULT, offline, .restore = remove_offline, .alone = true),
+	ROW("zero", ALL_CALLS, -KFI_EFAULT, zero, .alone = true),
+	ROW("huge_zero", ALL_CALLS, -KFI_EFAULT, huge_zero, .restore = no_huge_zero, .alone = true),
 	READABLE("zero_readable", zero),
 	READABLE("huge_zero_readable", huge_zero, .restore = no_huge_zero),
 };

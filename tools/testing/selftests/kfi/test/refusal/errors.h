@@ -19,12 +19,14 @@
  * @spoil: Makes the request wrong; returns why that can't be tried here, or NULL.
  * @restore: Frees what @spoil has allocated, or NULL.
  * @value: What @spoil puts in, if the row says so; it finds it in the request.
+ * @alone: It is the second segment that is wrong, also if there is no other.
  */
 struct row {
 	int want;
 	const char *(*spoil)(struct kfi_env *env, struct reg_req *req);
 	void (*restore)(struct kfi_env *env, struct reg_req *req);
 	u64 value;
+	bool alone;
 };
 
 #define ROW(_name, _calls, _want, _spoil, ...) {				\

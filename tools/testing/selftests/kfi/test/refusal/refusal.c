@@ -60,6 +60,15 @@ void run_row(struct kfi_test *t)
 	t->skip = row->spoil(t->env, &req);
 	if (!t->skip) {
 		expect_refused(t, &req, row->want);
+		if (row->alone && req.count > 1) {
+			struct reg_req alone = req;
+
+			alone.kv++;
+			alone.bv++;
+			alone.sg++;
+			alone.count = 1;
+			expect_refused(t, &alone, row->want);
+		}
 		EXPECT(t, pattern_is(mem - GUARD, ROW_LEN + 2 * GUARD, 7), "memory was changed");
 	}
 	if (row->restore)

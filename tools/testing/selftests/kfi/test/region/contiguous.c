@@ -24,6 +24,8 @@ struct layout {
 	struct piece pieces[MAX_PIECES];
 	int count;
 	size_t len;
+	/* A bio_vec's page may be one far before its memory. */
+	bool far;
 };
 
 /*
@@ -40,6 +42,7 @@ static void choose(struct layout *l, size_t arena, struct rnd_state *rnd)
 
 	l->count = 1 + prandom_u32_state(rnd) % MAX_PIECES;
 	l->len = 0;
+	l->far = prandom_u32_state(rnd) % 2;
 	for (i = 0; i < l->count; i++) {
 		struct piece *p = &l->pieces[i];
 		/* In every other unit, and backwards: no two of them follow each other. */
@@ -78,9 +81,10 @@ static int prepare(struct kfi_env *env, struct reg_req *req, enum reg_call call,
 	sg_init_table(env->sg, l->count);
 	for (i = 0; i < l->count; i++) {
 		u8 *at = arena + l->pieces[i].at;
+		u8 *from = l->far ? arena : PTR_ALIGN_DOWN(at, PAGE_SIZE);
 
 		env->kv[i] = (struct kvec){ at, l->pieces[i].len };
-		bvec_set_page(&env->bv[i], virt_to_page(at), l->pieces[i].len, offset_in_page(at));
+		bvec_set_page(&env->bv[i], virt_to_page(from), l->pieces[i].len, at - from);
 		sg_set_page(&env->sg[i], virt_to_page(at), l->pieces[i].len, offset_in_page(at));
 	}
 	if (!reg_call_in(call, SGL_CALLS))
