@@ -88,34 +88,39 @@ static __always_inline bool quick_join(struct quick *quick, u64 index, bool entr
 	return true;
 }
 
-/* Adds a page that begins elsewhere, as it would be mapped for a device that takes such addresses. */
-static __always_inline bool quick_add(struct quick *quick, u64 addr, bool entries)
+/* For how many pages there is room, wherever they are. */
+static __always_inline u64 quick_room(const struct quick *quick, bool entries)
+{
+	return entries ? quick->sg_end - quick->sg : quick->run_end - quick->run;
+}
+
+/* Adds a page that begins elsewhere, as it would be mapped for a device that takes such addresses. There is room. */
+static __always_inline void quick_add(struct quick *quick, u64 addr, bool entries)
 {
 	struct scatterlist entry = {};
 
 	if (entries) {
-		if (quick->sg == quick->sg_end)
-			return false;
 		sg_dma_address(&entry) = addr;
 		sg_dma_len(&entry) = PAGE_SIZE;
 		*quick->sg++ = entry;
 	} else {
-		if (quick->run == quick->run_end)
-			return false;
 		*quick->run++ = (struct kfi_helper_run){ .phys = addr, .len = PAGE_SIZE };
 	}
-	return true;
 }
 
-/* Takes a page, if it is one of the frames, of which it is this one, and there is nothing to be said of it. */
+/*
+ * Takes a page, for which there is room, if it is one of the frames, of which it is this one, and there is nothing to be
+ * said of it.
+ */
 static __always_inline bool quick_take(struct quick *quick, u64 index, struct page *page, bool entries)
 {
 	u64 addr = quick->addr + (index << PAGE_SHIFT);
 
 	if (index >= quick->frames || !quick_is_plain(quick, page, index))
 		return false;
-	if (!(unlikely(addr == quick->behind) ? quick_join(quick, index, entries) :
-						quick_add(quick, addr, entries)))
+	if (likely(addr != quick->behind))
+		quick_add(quick, addr, entries);
+	else if (!quick_join(quick, index, entries))
 		return false;
 	quick->behind = addr + PAGE_SIZE;
 	return true;
@@ -125,14 +130,18 @@ static __always_inline bool quick_take(struct quick *quick, u64 index, struct pa
 static __always_inline u64 quick_frames(struct quick *quick, const u64 *pfns, u64 pages, bool entries)
 {
 	struct quick q = *quick;
-	u64 i;
+	u64 i = 0, end;
 
-	for (i = 0; i < pages; i++) {
-		u64 index = pfns[i] - q.first;
+	/* Those that join others take no room. */
+	while ((end = min(pages, i + quick_room(&q, entries))) > i) {
+		for (; i < end; i++) {
+			u64 index = pfns[i] - q.first;
 
-		if (!quick_take(&q, index, (struct page *)q.page + index, entries))
-			break;
+			if (!quick_take(&q, index, (struct page *)q.page + index, entries))
+				goto out;
+		}
 	}
+out:
 	*quick = q;
 	return i;
 }
@@ -154,13 +163,16 @@ static __always_inline void quick_bvecs(struct kfi_helper_walk *walk, struct qui
 					bool entries)
 {
 	const struct bio_vec *first = walk->bvecs + walk->index;
-	const struct bio_vec *end = first + quick_most(walk), *bvec;
+	const struct bio_vec *last = first + quick_most(walk), *bvec = first, *end;
 	struct quick q = *quick;
 
-	for (bvec = first; bvec < end; bvec++)
-		if (((u64)bvec->bv_offset << 32 | bvec->bv_len) != PAGE_SIZE ||
-		    !quick_take(&q, quick_index(&q, bvec->bv_page), bvec->bv_page, entries))
-			break;
+	while ((end = min(last, bvec + quick_room(&q, entries))) > bvec) {
+		for (; bvec < end; bvec++)
+			if (((u64)bvec->bv_offset << 32 | bvec->bv_len) != PAGE_SIZE ||
+			    !quick_take(&q, quick_index(&q, bvec->bv_page), bvec->bv_page, entries))
+				goto out;
+	}
+out:
 	*quick = q;
 	quick_took(walk, bvec - first);
 }
@@ -172,28 +184,31 @@ static __always_inline void quick_entries(struct kfi_helper_walk *walk, struct q
 					  bool entries)
 {
 	u64 start = (uintptr_t)phys_to_virt(PFN_PHYS(quick->first));
-	u64 left = walk->count - walk->index, most = quick_most(walk), i = 0;
+	u64 left = walk->count - walk->index, most = quick_most(walk), i = 0, end;
 	struct scatterlist *sg = walk->sgl;
 	struct quick q = *quick;
 
-	while (i < most) {
-		u64 index = ror64(sg_dma_address(sg) - start, PAGE_SHIFT);
+	while ((end = min(most, i + quick_room(&q, entries))) > i) {
+		while (i < end) {
+			u64 index = ror64(sg_dma_address(sg) - start, PAGE_SHIFT);
 
-		if (unlikely(sg->page_link & (SG_CHAIN | SG_END))) {
-			if (sg_is_chain(sg)) {
-				sg = sg_chain_ptr(sg);
-				continue;
+			if (unlikely(sg->page_link & (SG_CHAIN | SG_END))) {
+				if (sg_is_chain(sg)) {
+					sg = sg_chain_ptr(sg);
+					continue;
+				}
+				if (i + 1 < left)
+					goto out;
 			}
-			if (i + 1 < left)
-				break;
+			if (sg_dma_len(sg) != PAGE_SIZE ||
+			    !quick_take(&q, index, (struct page *)q.page + index, entries))
+				goto out;
+			/* Not beyond the last that counts, which may be where the caller's memory ends. */
+			if (++i < left)
+				sg++;
 		}
-		if (sg_dma_len(sg) != PAGE_SIZE ||
-		    !quick_take(&q, index, (struct page *)q.page + index, entries))
-			break;
-		/* Not beyond the last that counts, which may be where the caller's memory ends. */
-		if (++i < left)
-			sg++;
 	}
+out:
 	if (i < left && sg_is_chain(sg))
 		sg = sg_chain_ptr(sg);
 	*quick = q;

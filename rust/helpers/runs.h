@@ -10,7 +10,7 @@
 #include "unfilled.h"
 
 /* So many page frames of vmalloc areas are looked up at once: as few as the stack doesn't feel. */
-#define FRAMES	32
+#define FRAMES	64
 
 /* Runs that are being put together: no two of them follow each other. */
 struct out {

@@ -98,6 +98,7 @@ impl Device {
     }
 
     /// The longest single DMA segment, in bytes.
+    #[inline]
     pub fn max_segment_size(&self) -> u32 {
         // SAFETY: The device is there.
         unsafe { rdma_bindings::rdma_helper_max_seg_size(self.as_raw()) }

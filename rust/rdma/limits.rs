@@ -53,11 +53,13 @@ impl Device {
     }
 
     /// [`Limits::page_size`]. Any context.
+    #[inline]
     pub(crate) fn page_size(&self) -> Option<u32> {
         page_size(self.page_sizes(), PAGE_SIZE)
     }
 
     /// [`Limits::page_sizes`]. Any context.
+    #[inline]
     pub(crate) fn page_sizes(&self) -> u64 {
         self.attrs().page_size_cap
     }
@@ -109,6 +111,7 @@ fn max_segments(attrs: &rdma_bindings::ib_device_attr) -> u32 {
 }
 
 /// The largest page size in a mask that is no larger than the machine's.
+#[inline]
 fn page_size(mask: u64, machine: usize) -> Option<u32> {
     let machine = u32::try_from(machine).ok()?;
     let fitting = mask & (u64::from(machine) | u64::from(machine - 1));

@@ -206,12 +206,14 @@ impl LocalQp {
 
     /// Whether a work request has failed, or [`LocalQp::fail`] been called: nothing will succeed
     /// here any more. Doesn't sleep.
+    #[inline]
     pub fn is_broken(&self) -> bool {
         self.broken_by().is_some()
     }
 
     /// What broke it: the status of the request that failed, or that of a flush where there was
     /// none. Doesn't sleep.
+    #[inline]
     pub fn broken_by(&self) -> Option<WcStatus> {
         self.sends.broken()
     }

@@ -122,6 +122,7 @@ impl Outstanding {
     }
 
     /// What broke the queue, if anything has. Any context.
+    #[inline]
     pub(crate) fn broken(&self) -> Option<WcStatus> {
         self.standing.broken()
     }

@@ -88,17 +88,13 @@ const PASSED_OVER: usize = 4;
 
 impl State {
     /// One of a size, the first in line that may have these rights; or, if the first few may not, one of these,
-    /// which is to make room for another.
-    fn next(
-        &mut self,
-        size: Size,
-        access: AccessFlags,
-        take: impl Fn(&mut Lines<FastMr>, Size) -> Option<FastMr>,
-    ) -> Option<FastMr> {
-        let first = take(&mut self.lines, size)?;
+    /// which is to make room for another. If it is to be `spare`, what is kept ready for who comes next is left.
+    #[inline]
+    fn next(&mut self, size: Size, access: AccessFlags, spare: bool) -> Option<FastMr> {
+        let first = self.take(size, spare)?;
         match first.may_have(access) {
             true => Some(first),
-            false => self.next_but(first, size, access, take),
+            false => self.next_but(first, size, access, spare),
         }
     }
 
@@ -109,19 +105,27 @@ impl State {
         first: FastMr,
         size: Size,
         access: AccessFlags,
-        take: impl Fn(&mut Lines<FastMr>, Size) -> Option<FastMr>,
+        spare: bool,
     ) -> Option<FastMr> {
         let mut mr = first;
         for _ in 0..PASSED_OVER {
             if let Err(back) = self.lines.put(size, mr) {
                 return Some(back);
             }
-            mr = take(&mut self.lines, size)?;
+            mr = self.take(size, spare)?;
             if mr.may_have(access) {
                 break;
             }
         }
         Some(mr)
+    }
+
+    #[inline]
+    fn take(&mut self, size: Size, spare: bool) -> Option<FastMr> {
+        match spare {
+            true => self.lines.take_spare(size),
+            false => self.lines.take(size),
+        }
     }
 }
 
@@ -162,10 +166,7 @@ impl Pool {
         self.let_in();
         let (mr, low) = {
             let mut state = self.state.lock();
-            (
-                state.next(size, access, Lines::take),
-                state.lines.is_low(size),
-            )
+            (state.next(size, access, false), state.lines.is_low(size))
         };
         if low {
             // Already queued is as good.
@@ -184,7 +185,7 @@ impl Pool {
     ) -> Result<FastMr> {
         let size = Size::of(pages).ok_or(E2BIG)?;
         self.let_in();
-        let mr = self.state.lock().next(size, access, Lines::take_spare);
+        let mr = self.state.lock().next(size, access, true);
         self.found_or_made(mr, size, access)
     }
 
@@ -269,6 +270,7 @@ impl Pool {
     }
 
     /// Puts a region in line, and begins a period unless one is under way.
+    #[inline]
     fn keep(self: &Arc<Self>, size: Size, mr: FastMr) -> Result<(), FastMr> {
         let mut state = self.state.lock();
         state.lines.put(size, mr)?;

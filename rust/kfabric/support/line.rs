@@ -47,10 +47,16 @@ impl<T> Line<T> {
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         if self.front.is_empty() {
-            mem::swap(&mut self.front, &mut self.back);
-            self.front.reverse();
+            self.turn();
         }
         self.front.pop()
+    }
+
+    /// The first ones are those that joined.
+    #[cold]
+    fn turn(&mut self) {
+        mem::swap(&mut self.front, &mut self.back);
+        self.front.reverse();
     }
 
     /// Joins the line; gives it back if there is no memory for it. May sleep.

@@ -111,6 +111,7 @@ impl FastMr {
     }
 
     /// Gives the region the next key. To be done before each registration.
+    #[inline]
     pub(super) fn next_key(&mut self) {
         self.uses = self.uses.saturating_add(1);
         // SAFETY: The region is there and not in use by the device.

@@ -40,6 +40,7 @@ impl Standing {
     }
 
     /// What broke the queue, if anything has. Any context.
+    #[inline]
     pub(super) fn broken(&self) -> Option<WcStatus> {
         let status = WcStatus::from_raw(self.broken.load(Relaxed));
         (status != WcStatus::SUCCESS).then_some(status)
