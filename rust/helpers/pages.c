@@ -195,7 +195,8 @@ static __always_inline bool any_says(const struct page *pages)
 
 	unrolled_count(TOGETHER)
 	for (i = 0; i < TOGETHER; i++)
-		said |= READ_ONCE(pages[i].flags.f);
+		/* Others may be changing flags that aren't asked for. */
+		said |= data_race(pages[i].flags.f);
 	return said & KFI_SAID;
 }
 
@@ -208,11 +209,16 @@ static __always_inline bool any_says(const struct page *pages)
 static u64 plain_tails(struct page *page, u64 pfn, u64 end)
 {
 	struct page *head = compound_head(page);
+	u64 first = pfn + 1;
 
 	end = min(end, page_to_pfn(head) + BIT_ULL(min(compound_order(head), 30U)));
 	for (pfn++, page++; pfn + TOGETHER <= end; pfn += TOGETHER, page += TOGETHER)
 		if (any_says(page))
 			break;
+	/* The last ones, and before them some once more. */
+	if (pfn < end && pfn + TOGETHER > end && first + TOGETHER <= end &&
+	    !any_says(page + (end - pfn) - TOGETHER))
+		return end;
 	while (pfn < end && !(READ_ONCE(page->flags.f) & KFI_SAID)) {
 		pfn++;
 		page++;

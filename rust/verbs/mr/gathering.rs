@@ -40,8 +40,7 @@ use kfabric::{
 use rdma::{
     sg::Memory,
     Few,
-    PreparedMr,
-    ValidMr, //
+    PreparedMr, //
 };
 
 /// Regions of one domain that are being registered together. Its device doesn't go away meanwhile.
@@ -108,23 +107,6 @@ impl<'a> Gathering<'a> {
 }
 
 impl What {
-    /// What has come of it, if `valid` has the region that was prepared of it; one that is several is enabled now.
-    #[inline]
-    fn ended(
-        self,
-        resources: &Resources,
-        valid: impl FnOnce() -> Result<ValidMr, Refusal>,
-    ) -> Result<(Region, Keys), Refusal> {
-        match self {
-            Self::One(_) => Ok(Region::of_one(valid()?)),
-            Self::Slow(mut region) => {
-                let keys = region.set_valid(valid()?);
-                Ok((region, keys))
-            }
-            Self::Several(region) => region.enabled(resources),
-        }
-    }
-
     /// Registers it by itself, with the list of what could not be registered with the others.
     fn alone(
         self,
@@ -151,9 +133,8 @@ impl Part {
     fn told(
         mr: PartBox<MaybeUninit<Mr>>,
         link: &Arc<Link>,
-        ended: Result<(Region, Keys), Refusal>,
+        (region, keys): (Region, Keys),
     ) -> Registered {
-        let (region, keys) = ended?;
         let mr = PartBox::write(mr, Mr::open(link, region));
         Ok((mr, keys))
     }
@@ -186,13 +167,18 @@ impl provider::Gathering for Gathering<'_> {
             }
         };
         let registered = queue.register_many(prepared, |valid| {
-            let mut valid = Some(valid);
             for Part { mr, what } in parts.by_ref() {
-                let is_its = !matches!(what, What::Several(_));
-                let ended = what.ended(resources, || valid.take().ok_or(Errno::EIO.into()));
-                done(Part::told(mr, link, ended));
-                if is_its {
-                    return;
+                // What is large isn't moved for nothing.
+                match what {
+                    What::One(_) => return done(Part::told(mr, link, Region::of_one(valid))),
+                    What::Slow(mut region) => {
+                        let keys = region.set_valid(valid);
+                        return done(Part::told(mr, link, (region, keys)));
+                    }
+                    What::Several(region) => {
+                        let enabled = region.enabled(resources);
+                        done(enabled.and_then(|enabled| Part::told(mr, link, enabled)));
+                    }
                 }
             }
         });
@@ -206,7 +192,8 @@ impl provider::Gathering for Gathering<'_> {
             Err(error) => Err(refused::not_undone(*error)),
         };
         for Part { mr, what } in parts {
-            done(Part::told(mr, link, what.alone(resources, &mut next_list)));
+            let alone = what.alone(resources, &mut next_list);
+            done(alone.and_then(|alone| Part::told(mr, link, alone)));
         }
     }
 }

@@ -218,7 +218,7 @@ impl Region {
     pub(crate) fn enabled(mut self, resources: &Resources) -> Result<(Self, Keys), Refusal> {
         match self.enable(resources, &Bindings::NONE) {
             Ok(keys) => Ok((self, keys)),
-            Err(refusal) => Err(match self.release(resources) {
+            Err(refusal) => Err(match self.release(resources, true) {
                 Ok(()) => refusal,
                 Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
             }),
