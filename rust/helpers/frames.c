@@ -20,7 +20,7 @@ static u64 vmalloc_frames(unsigned long addr, u64 pages, u64 *pfns, bool *row)
 
 	/* Whoever frees page tables waits until each processor has let interrupts in. */
 	local_irq_save(flags);
-	pte = kfi_lookup_address(addr, &level) ?: lookup_address(addr, &level);
+	pte = kfi_lookup_address(addr, &level);
 	if (pte && level == PG_LEVEL_4K) {
 		pages = min3(pages, (u64)FRAMES, (u64)(PTRS_PER_PTE - pte_index(addr)));
 		for (; n < pages; n++) {

@@ -17,7 +17,7 @@
  * the kernel's part of the page tables from its own top level on. That may lack something: NULL then, and where there
  * is nothing. Interrupts are off.
  */
-static __always_inline pte_t *kfi_lookup_address(unsigned long addr, unsigned int *level)
+static __always_inline pte_t *kfi_quick_lookup(unsigned long addr, unsigned int *level)
 {
 	pgd_t *pgd = pgd_offset(current->active_mm, addr);
 	pudval_t pud_has;
@@ -43,6 +43,12 @@ static __always_inline pte_t *kfi_lookup_address(unsigned long addr, unsigned in
 		return pmd_has == KFI_PAGE ? (pte_t *)pmd : NULL;
 	*level = PG_LEVEL_4K;
 	return pte_offset_kernel(pmd, addr);
+}
+
+/* The same, and nothing is lacking. */
+static __always_inline pte_t *kfi_lookup_address(unsigned long addr, unsigned int *level)
+{
+	return kfi_quick_lookup(addr, level) ?: lookup_address(addr, level);
 }
 
 /* Is it the entry of a page that is there, and may be written to? */

@@ -44,7 +44,7 @@ static u32 linear_facts(unsigned long pfn, u64 count, bool around, struct kfi_he
 
 	/* Whoever frees page tables waits until each processor has let interrupts in. */
 	local_irq_save(flags);
-	pte = kfi_lookup_address(addr, &level) ?: lookup_address(addr, &level);
+	pte = kfi_lookup_address(addr, &level);
 	if (pte)
 		has = pte_flags(READ_ONCE(*pte));
 	if ((has & _PAGE_PRESENT) && (has & _PAGE_RW) && level == PG_LEVEL_4K) {

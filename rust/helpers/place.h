@@ -70,7 +70,7 @@ static __always_inline bool kfi_is_online(unsigned long pfn)
 static __always_inline u64 kfi_linear_pages(unsigned long pfn)
 {
 	unsigned int level;
-	pte_t *pte = kfi_lookup_address((unsigned long)__va(PFN_PHYS(pfn)), &level);
+	pte_t *pte = kfi_quick_lookup((unsigned long)__va(PFN_PHYS(pfn)), &level);
 
 	if (!pte || !kfi_is_writable(pte))
 		return 0;

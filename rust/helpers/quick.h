@@ -88,10 +88,15 @@ static __always_inline bool quick_join(struct quick *quick, u64 index, bool entr
 	return true;
 }
 
-/* For how many pages there is room, wherever they are. */
-static __always_inline u64 quick_room(const struct quick *quick, bool entries)
+/*
+ * So many pages of @most can be taken, after @taken, without a look whether there is room. Those that join others take
+ * none: then it is worth asking again.
+ */
+static __always_inline u64 quick_end(const struct quick *quick, u64 taken, u64 most, bool entries)
 {
-	return entries ? quick->sg_end - quick->sg : quick->run_end - quick->run;
+	u64 room = entries ? quick->sg_end - quick->sg : quick->run_end - quick->run;
+
+	return min(most, taken + room);
 }
 
 /* Adds a page that begins elsewhere, as it would be mapped for a device that takes such addresses. There is room. */
@@ -130,18 +135,14 @@ static __always_inline bool quick_take(struct quick *quick, u64 index, struct pa
 static __always_inline u64 quick_frames(struct quick *quick, const u64 *pfns, u64 pages, bool entries)
 {
 	struct quick q = *quick;
-	u64 i = 0, end;
+	u64 i, end = 0;
 
-	/* Those that join others take no room. */
-	while ((end = min(pages, i + quick_room(&q, entries))) > i) {
-		for (; i < end; i++) {
-			u64 index = pfns[i] - q.first;
+	for (i = 0; i < end || i < (end = quick_end(&q, i, pages, entries)); i++) {
+		u64 index = pfns[i] - q.first;
 
-			if (!quick_take(&q, index, (struct page *)q.page + index, entries))
-				goto out;
-		}
+		if (!quick_take(&q, index, (struct page *)q.page + index, entries))
+			break;
 	}
-out:
 	*quick = q;
 	return i;
 }
@@ -162,17 +163,15 @@ static __always_inline void quick_took(struct kfi_helper_walk *walk, u64 segment
 static __always_inline void quick_bvecs(struct kfi_helper_walk *walk, struct quick *quick,
 					bool entries)
 {
-	const struct bio_vec *first = walk->bvecs + walk->index;
-	const struct bio_vec *last = first + quick_most(walk), *bvec = first, *end;
+	const struct bio_vec *first = walk->bvecs + walk->index, *bvec, *end = first;
+	u64 most = quick_most(walk);
 	struct quick q = *quick;
 
-	while ((end = min(last, bvec + quick_room(&q, entries))) > bvec) {
-		for (; bvec < end; bvec++)
-			if (((u64)bvec->bv_offset << 32 | bvec->bv_len) != PAGE_SIZE ||
-			    !quick_take(&q, quick_index(&q, bvec->bv_page), bvec->bv_page, entries))
-				goto out;
-	}
-out:
+	for (bvec = first; bvec < end ||
+			   bvec < (end = first + quick_end(&q, bvec - first, most, entries)); bvec++)
+		if (((u64)bvec->bv_offset << 32 | bvec->bv_len) != PAGE_SIZE ||
+		    !quick_take(&q, quick_index(&q, bvec->bv_page), bvec->bv_page, entries))
+			break;
 	*quick = q;
 	quick_took(walk, bvec - first);
 }
@@ -184,31 +183,28 @@ static __always_inline void quick_entries(struct kfi_helper_walk *walk, struct q
 					  bool entries)
 {
 	u64 start = (uintptr_t)phys_to_virt(PFN_PHYS(quick->first));
-	u64 left = walk->count - walk->index, most = quick_most(walk), i = 0, end;
+	u64 left = walk->count - walk->index, most = quick_most(walk), i = 0, end = 0;
 	struct scatterlist *sg = walk->sgl;
 	struct quick q = *quick;
 
-	while ((end = min(most, i + quick_room(&q, entries))) > i) {
-		while (i < end) {
-			u64 index = ror64(sg_dma_address(sg) - start, PAGE_SHIFT);
+	while (i < end || i < (end = quick_end(&q, i, most, entries))) {
+		u64 index = ror64(sg_dma_address(sg) - start, PAGE_SHIFT);
 
-			if (unlikely(sg->page_link & (SG_CHAIN | SG_END))) {
-				if (sg_is_chain(sg)) {
-					sg = sg_chain_ptr(sg);
-					continue;
-				}
-				if (i + 1 < left)
-					goto out;
+		if (unlikely(sg->page_link & (SG_CHAIN | SG_END))) {
+			if (sg_is_chain(sg)) {
+				sg = sg_chain_ptr(sg);
+				continue;
 			}
-			if (sg_dma_len(sg) != PAGE_SIZE ||
-			    !quick_take(&q, index, (struct page *)q.page + index, entries))
-				goto out;
-			/* Not beyond the last that counts, which may be where the caller's memory ends. */
-			if (++i < left)
-				sg++;
+			if (i + 1 < left)
+				break;
 		}
+		if (sg_dma_len(sg) != PAGE_SIZE ||
+		    !quick_take(&q, index, (struct page *)q.page + index, entries))
+			break;
+		/* Not beyond the last that counts, which may be where the caller's memory ends. */
+		if (++i < left)
+			sg++;
 	}
-out:
 	if (i < left && sg_is_chain(sg))
 		sg = sg_chain_ptr(sg);
 	*quick = q;
