@@ -4,8 +4,12 @@
 
 #[kernel::macros::kunit_tests(rdma_request)]
 mod tests {
-    use super::super::*;
+    use super::super::{
+        post::post,
+        *, //
+    };
     use crate::{
+        outstanding::Outstanding,
         waiter::Waiter,
         wc::WcStatus, //
     };
