@@ -69,16 +69,27 @@ pub(crate) fn map(
     runs: &[Piece],
     spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
-    if let [_] = runs {
-        if let Some(list) = of_run(resources, request, ARef::clone) {
-            return Ok(Few::one(Memory::Single(list)));
-        }
+    match runs {
+        [piece] => map_one(resources, request, piece, spare).map(Few::one),
+        _ => map_several(resources, request, runs, spare),
     }
-    map_runs(resources, request, runs, spare)
 }
 
-/// As [`map`], of memory that [is no such run](of_run).
-pub(crate) fn map_runs(
+/// As [`map`], of a request's memory in one list.
+pub(crate) fn map_one(
+    resources: &Resources,
+    request: &MrRequest<'_>,
+    piece: &Piece,
+    spare: Option<&SpareTable>,
+) -> Result<Memory, Refusal> {
+    match of_run(resources, request, ARef::clone) {
+        Some(list) => Ok(Memory::Single(list)),
+        None => map_no_run(resources, request, piece, spare),
+    }
+}
+
+/// As [`map`], of several.
+fn map_several(
     resources: &Resources,
     request: &MrRequest<'_>,
     runs: &[Piece],
@@ -102,18 +113,19 @@ pub(crate) fn map_runs(
     Ok(lists)
 }
 
-/// As [`map_runs`], of all of a request's memory in one list.
+/// As [`map_one`], of memory that [is no such run](of_run).
 #[inline]
-pub(crate) fn map_whole(
+pub(crate) fn map_no_run(
     resources: &Resources,
     request: &MrRequest<'_>,
     piece: &Piece,
+    spare: Option<&SpareTable>,
 ) -> Result<Memory, Refusal> {
     match mapped(resources, request)? {
-        Some(list) => of_mapped(&mut list.cursor(), piece, None),
+        Some(list) => of_mapped(&mut list.cursor(), piece, spare),
         None => {
             let mut memory = memory(resources, request);
-            of_memory(resources, request, piece, None, &mut memory)
+            of_memory(resources, request, piece, spare, &mut memory)
         }
     }
 }

@@ -119,9 +119,9 @@ impl Mr {
 }
 
 /// Takes a region from the device, if it is there; it may be one of those that were reserved. Sleeps.
-fn release(region: &mut Region, resources: &Resources, by_itself: bool) -> Result<(), Refusal> {
+fn release(region: &mut Region, resources: &Resources, together: bool) -> Result<(), Refusal> {
     let open = region.is_open();
-    let released = region.release(resources, by_itself);
+    let released = region.release(resources, together);
     if open && region.is_reserved() {
         resources.pool().end_reserved();
     }
@@ -177,7 +177,7 @@ impl provider::Mr for Mr {
 
     fn close(&mut self) -> Result<(), Refusal> {
         match self.link.gate().enter() {
-            Some(inside) => release(&mut self.region, inside.get(), true),
+            Some(inside) => release(&mut self.region, inside.get(), false),
             // It goes away, but not before this is done: it ends what is open first.
             None => self.region.deregister(),
         }

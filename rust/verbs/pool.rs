@@ -88,13 +88,13 @@ const PASSED_OVER: usize = 4;
 
 impl State {
     /// One of a size, the first in line that may have these rights; or, if the first few may not, one of these,
-    /// which is to make room for another. If it is to be `spare`, what is kept ready for who comes next is left.
+    /// which is to make room for another. Of those that are asked for `together`, see [`Pool::take_together`].
     #[inline]
-    fn next(&mut self, size: Size, access: AccessFlags, spare: bool) -> Option<FastMr> {
-        let first = self.take(size, spare)?;
+    fn next(&mut self, size: Size, access: AccessFlags, together: bool) -> Option<FastMr> {
+        let first = self.take(size, together)?;
         match first.may_have(access) {
             true => Some(first),
-            false => self.next_but(first, size, access, spare),
+            false => self.next_but(first, size, access, together),
         }
     }
 
@@ -105,14 +105,14 @@ impl State {
         first: FastMr,
         size: Size,
         access: AccessFlags,
-        spare: bool,
+        together: bool,
     ) -> Option<FastMr> {
         let mut mr = first;
         for _ in 0..PASSED_OVER {
             if let Err(back) = self.lines.put(size, mr) {
                 return Some(back);
             }
-            mr = self.take(size, spare)?;
+            mr = self.take(size, together)?;
             if mr.may_have(access) {
                 break;
             }
@@ -121,8 +121,8 @@ impl State {
     }
 
     #[inline]
-    fn take(&mut self, size: Size, spare: bool) -> Option<FastMr> {
-        match spare {
+    fn take(&mut self, size: Size, together: bool) -> Option<FastMr> {
+        match together {
             true => self.lines.take_spare(size),
             false => self.lines.take(size),
         }

@@ -186,14 +186,10 @@ impl Region {
         })
     }
 
-    /// Takes the region from the device, and keeps what can be used again; it is idle then, also after an error. One
-    /// by itself makes the next one ready, if it was deregistered, as the pool finds it. Sleeps until no peer can
+    /// Takes the region from the device, and keeps what can be used again; it is idle then, also after an error. Where
+    /// that is done with several `together`, the next ones are left to who comes for them. Sleeps until no peer can
     /// reach the memory. `EIO` if the device won't let go of it.
-    pub(crate) fn release(
-        &mut self,
-        resources: &Resources,
-        by_itself: bool,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn release(&mut self, resources: &Resources, together: bool) -> Result<(), Refusal> {
         let fence = resources.fence();
         let reserved = self.is_reserved();
         let put = |mr| put(resources.pool(), reserved, mr);
@@ -216,7 +212,7 @@ impl Region {
                 valid.consume(|mr| {
                     let (kind, pages) = (mr.kind(), mr.max_pages());
                     result = mr.deregister().and(result);
-                    if by_itself && kind == Kind::Pages && !reserved {
+                    if !together && kind == Kind::Pages && !reserved {
                         resources.pool().make_up(pages);
                     }
                 });

@@ -150,13 +150,9 @@ impl Shape {
 
     /// That of a list in which each of so many segments, not none, is a page; `None` if that is too long.
     pub(super) fn of_pages(count: usize) -> Option<Self> {
+        let mut sum = Sum::default();
         let bytes = widen(count).checked_mul(widen(PAGE_SIZE))?;
-        Some(Self {
-            segments: count,
-            len: bytes,
-            pages: widen(count),
-            gap: None,
-        })
+        sum.push_whole(count, bytes).then_some(sum.shape)
     }
 
     /// Number of segments.

@@ -113,7 +113,7 @@ pub(crate) fn close_many(link: &Link, mrs: &mut [Closing<'_>]) {
     if !resources.fence().invalidates() {
         for one in mrs {
             *one.done = Some(match one.mr.as_any().downcast_mut() {
-                Some(Mr { region, .. }) => release(region, resources, false),
+                Some(Mr { region, .. }) => release(region, resources, true),
                 None => one.mr.close(),
             });
         }

@@ -24,10 +24,7 @@ use crate::{
     rights, //
 };
 use core::slice;
-use kernel::{
-    prelude::*,
-    sync::aref::ARef, //
-};
+use kernel::prelude::*;
 use kfabric::{
     provider::{
         Bindings,
@@ -89,10 +86,7 @@ impl One {
         resources: &Resources,
         request: &MrRequest<'_>,
     ) -> Result<Memory, Refusal> {
-        match lists::of_run(resources, request, ARef::clone) {
-            Some(list) => Ok(Memory::Single(list)),
-            None => lists::map_whole(resources, request, &self.piece),
-        }
+        lists::map_one(resources, request, &self.piece, None)
     }
 
     /// Maps what is no run, and registers it, as [`register`](Self::register).
@@ -102,7 +96,7 @@ impl One {
         resources: &Resources,
         request: &MrRequest<'_>,
     ) -> Result<Option<ValidMr>, Refusal> {
-        let list = lists::map_whole(resources, request, &self.piece)?;
+        let list = lists::map_no_run(resources, request, &self.piece, None)?;
         self.register(resources, list)
     }
 
@@ -218,7 +212,7 @@ impl Region {
     pub(crate) fn enabled(mut self, resources: &Resources) -> Result<(Self, Keys), Refusal> {
         match self.enable(resources, &Bindings::NONE) {
             Ok(keys) => Ok((self, keys)),
-            Err(refusal) => Err(match self.release(resources, true) {
+            Err(refusal) => Err(match self.release(resources, false) {
                 Ok(()) => refusal,
                 Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
             }),

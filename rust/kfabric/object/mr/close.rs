@@ -141,7 +141,8 @@ impl Closing {
             }
             inner.lease.take()
         });
-        // The memory is the consumer's again, whatever the provider still has of it. Most have none.
+        // The memory is the consumer's again, whatever the provider still has of it. Asked first:
+        // dropping it is a call, and most have none.
         if let Some(lease) = lease {
             drop(lease);
         }
