@@ -139,6 +139,8 @@ struct rdma_helper_sg_chunk {
 	u32 dir;
 	/* Whose the chunk is that was lent to the list, or NULL. */
 	void *lender;
+	/* The device that the list is mapped for, or NULL. */
+	void *device;
 	struct scatterlist entries[];
 };
 
@@ -158,6 +160,7 @@ struct rdma_helper_sg_cursor {
 };
 
 u64 rdma_helper_page_phys(struct page *page);
+u64 rdma_helper_linear(u64 phys);
 /* A place in a list that is mapped: the entry, how many bytes of it are done, entries left. */
 struct rdma_helper_sg_source {
 	struct scatterlist *next;
@@ -177,9 +180,10 @@ void rdma_helper_sg_filled(struct rdma_helper_sg_cursor *cur, u32 count);
 int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len);
 int rdma_helper_sg_copy(struct rdma_helper_sg_cursor *cur, struct rdma_helper_sg_source *from,
 			u64 bytes);
-void rdma_helper_sg_single(struct scatterlist *sg, u64 phys, u32 len);
+void rdma_helper_sg_single(struct scatterlist *sg, u64 address, u32 len);
 void rdma_helper_sg_end(struct scatterlist *last);
-u32 rdma_helper_page_size(struct scatterlist *sg, u32 count, u64 sizes, u32 base, u32 *pages);
+void rdma_helper_sg_joints(struct scatterlist *sg, u32 count, u32 base, u64 *start, u64 *bytes,
+			   u64 *joints);
 void rdma_helper_not_leak(const void *object);
 
 /* Mappings, always coherent ones. */

@@ -12,6 +12,12 @@ u64 rdma_helper_page_phys(struct page *page)
 	return page_to_phys(page);
 }
 
+/* Where memory that has pages is in the linear map. */
+u64 rdma_helper_linear(u64 phys)
+{
+	return (uintptr_t)phys_to_virt(phys);
+}
+
 /* So many entries a chunk has, and one for the link, where it is a page long; and at least. */
 #define MAX_CHUNK	((PAGE_SIZE - sizeof(struct rdma_helper_sg_chunk)) / \
 			 sizeof(struct scatterlist) - 1)
@@ -55,6 +61,7 @@ static struct rdma_helper_sg_chunk *begin_chunk(void *memory, u32 entries, bool 
 		chunk->mapped = 0;
 		chunk->dir = 0;
 		chunk->lender = NULL;
+		chunk->device = NULL;
 	}
 	return chunk;
 }
@@ -148,10 +155,13 @@ static __always_inline void fill(struct scatterlist *sg, u64 phys, u32 len, bool
 }
 
 /* A list of one entry, as it would be mapped for a device that takes kernel addresses. */
-void rdma_helper_sg_single(struct scatterlist *sg, u64 phys, u32 len)
+void rdma_helper_sg_single(struct scatterlist *sg, u64 address, u32 len)
 {
-	fill(sg, phys, len, true);
-	sg_mark_end(sg);
+	struct scatterlist entry = { .page_link = SG_END };
+
+	sg_dma_address(&entry) = address;
+	sg_dma_len(&entry) = len;
+	*sg = entry;
 }
 
 /* Adds an entry. Returns false without memory for that. */

@@ -16,6 +16,7 @@
 mod borrowed;
 mod copied;
 mod filling;
+mod joints;
 mod layout;
 mod list;
 mod mapped;
@@ -43,10 +44,7 @@ pub use self::{
     },
     memory::Memory,
     run::Run,
-    single::{
-        HasDevice,
-        SingleSg, //
-    },
+    single::SingleSg,
     table::{
         Caches,
         SpareTable, //

@@ -8,10 +8,7 @@ use crate::{
     resources::Resources, //
 };
 use core::slice;
-use kernel::{
-    prelude::*,
-    sync::aref::ARef, //
-};
+use kernel::prelude::*;
 use kfabric::{
     num::widen,
     Errno,
@@ -27,13 +24,11 @@ use rdma::{
     sg::{
         BorrowedSg,
         Cursor,
-        HasDevice,
         Memory,
         SgBuilder,
         SingleSg,
         SpareTable, //
     },
-    Device,
     Few, //
 };
 
@@ -82,7 +77,7 @@ pub(crate) fn map_one(
     piece: &Piece,
     spare: Option<&SpareTable>,
 ) -> Result<Memory, Refusal> {
-    match of_run(resources, request, ARef::clone) {
+    match of_run(resources, request) {
         Some(list) => Ok(Memory::Single(list)),
         None => map_no_run(resources, request, piece, spare),
     }
@@ -163,12 +158,8 @@ fn of_mapped(
 }
 
 /// The list of a request's memory, if that is one run of the linear map about which there is nothing to be
-/// said, and the device, which the list has by what `keep` makes, needs no more. May sleep.
-pub(crate) fn of_run<'a, D: HasDevice>(
-    resources: &'a Resources,
-    request: &MrRequest<'_>,
-    keep: impl FnOnce(&'a ARef<Device>) -> D,
-) -> Option<SingleSg<D>> {
+/// said, and the device needs no more. May sleep.
+pub(crate) fn of_run(resources: &Resources, request: &MrRequest<'_>) -> Option<SingleSg> {
     let device = resources.device();
     if !device.is_software() {
         return None;
@@ -177,7 +168,7 @@ pub(crate) fn of_run<'a, D: HasDevice>(
     let [run] = lent::runs(slice::from_ref(&run)) else {
         return None;
     };
-    SingleSg::new(keep(device), run)
+    SingleSg::new(device, run)
 }
 
 /// So many pages are few.

@@ -185,7 +185,7 @@ impl FastMr {
         access: AccessFlags,
         page_size: Option<u32>,
     ) -> Result<(), (Error, u32)> {
-        if !self.pd().device().is_same(list.device()) {
+        if !list.is_for(self.pd().device()) {
             return Err((EINVAL, 0));
         }
         access.check().map_err(|err| (err, 0))?;

@@ -37,8 +37,8 @@ pub struct CopiedSg {
 
 // SAFETY: By the type invariant; keeping the mapping is left to who has made it.
 unsafe impl DmaList for CopiedSg {
-    fn device(&self) -> &Device {
-        &self.device
+    fn is_for(&self, device: &Device) -> bool {
+        self.device.is_same(device)
     }
 
     fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {

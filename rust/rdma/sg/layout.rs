@@ -5,7 +5,11 @@
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 
-use super::mapping::DmaList;
+use super::{
+    joints::Joints,
+    mapping::DmaList, //
+};
+use crate::device::Device;
 
 /// How a list is cut into pages of a device.
 ///
@@ -25,16 +29,10 @@ impl Layout {
     ///
     /// A device takes the offset in the first page from a region's address, so that has as many low
     /// bits of the memory's address as a page has.
-    pub fn larger<L: DmaList>(list: &L) -> Option<Self> {
-        let device = list.device();
-        let mut pages = 0;
-        let (count, sizes, least) = (list.count(), device.page_sizes(), device.page_size()?);
-        // SAFETY: The list has so many mapped entries, as `DmaList` demands.
-        let page_size = list.with_raw(|first| unsafe {
-            rdma_bindings::rdma_helper_page_size(first, count, sizes, least, &mut pages)
-        });
-        // INVARIANT: The helper has found it so.
-        (page_size > 0).then_some(Self { page_size, pages })
+    #[inline]
+    pub fn larger<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
+        let base = device.page_size()?;
+        list.joints(base).layout(device.page_sizes(), base)
     }
 
     /// The size of a page.
@@ -45,5 +43,49 @@ impl Layout {
     /// How many pages there are.
     pub fn pages(&self) -> u32 {
         self.pages
+    }
+}
+
+/// 2 MiB: larger pages have not been tried with any driver.
+const MAX_PAGE_SIZE: u64 = 2 << 20;
+
+/// Smaller regions would win nothing.
+const MIN_PAGES: u64 = 8;
+
+impl Joints {
+    /// The largest pages, of these sizes, and larger than `base`, at whose boundaries all joints are. Of small pages
+    /// the list would have to have `base`; what the large ones have beyond that, at both ends, is no more than an
+    /// eighth. [`None`] if there are none.
+    #[inline]
+    pub(super) fn layout(&self, sizes: u64, base: u32) -> Option<Layout> {
+        let base = u64::from(base);
+        let small = self.in_pages(base);
+        if small < MIN_PAGES * base {
+            return None;
+        }
+        let (eighth, inner) = (small / 8, self.bits | MAX_PAGE_SIZE);
+        // No page is larger than all of them together.
+        let most = 1_u64.wrapping_shl(small.saturating_add(eighth).checked_ilog2()?);
+        let mut size = most.min(inner & inner.wrapping_neg());
+        while size > base {
+            let all = self.in_pages(size);
+            if sizes & size != 0 && all.wrapping_sub(small) <= eighth {
+                // INVARIANT: Just found.
+                return Some(Layout {
+                    page_size: u32::try_from(size).ok()?,
+                    pages: u32::try_from(all.wrapping_shr(size.trailing_zeros())).ok()?,
+                });
+            }
+            size >>= 1;
+        }
+        None
+    }
+
+    /// The bytes of the pages of this size, a power of two, that it touches.
+    #[inline]
+    fn in_pages(&self, size: u64) -> u64 {
+        let mask = size.wrapping_sub(1);
+        let end = (self.start & mask).saturating_add(self.bytes);
+        end.saturating_add(mask) & !mask
     }
 }

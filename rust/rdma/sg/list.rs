@@ -5,10 +5,20 @@
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 
-use core::mem::MaybeUninit;
+use core::{
+    mem::{
+        self,
+        MaybeUninit, //
+    },
+    ptr::{
+        null_mut,
+        NonNull, //
+    }, //
+};
 use kernel::{
     bindings,
-    prelude::*, //
+    prelude::*,
+    sync::aref::ARef, //
 };
 
 use super::{
@@ -26,7 +36,8 @@ use crate::device::Device;
 /// # Invariants
 ///
 /// As many entries of `table` as it has `used`, not 0, are filled, and the last of them is marked as the end.
-/// If it is `virt`, they are as if they had been mapped for a device that takes kernel addresses.
+/// If it is `virt`, they are as if they had been mapped for a device that takes kernel addresses. Its `device` is
+/// null, or a reference to one.
 pub struct SgList {
     table: Table,
 }
@@ -117,6 +128,25 @@ impl SgList {
     pub(super) fn set_mapped(&mut self, count: u32, dir: u32) {
         let head = self.table.head_mut();
         (head.mapped, head.dir) = (count, dir);
+    }
+
+    /// It is mapped for this device now.
+    pub(super) fn set_device(&mut self, device: ARef<Device>) {
+        // INVARIANT: The reference is the list's, which had none.
+        self.table.head_mut().device = ARef::into_raw(device).as_ptr().cast();
+    }
+
+    /// The device that it is mapped for, if it has one.
+    pub(super) fn device(&self) -> Option<&Device> {
+        // SAFETY: By the type invariant it is null or a device, which stays as long as the reference.
+        unsafe { self.table.head().device.cast::<Device>().as_ref() }
+    }
+
+    /// The same; it has none any more.
+    pub(super) fn take_device(&mut self) -> Option<ARef<Device>> {
+        let device = mem::replace(&mut self.table.head_mut().device, null_mut());
+        // SAFETY: By the type invariant it is a reference, which was taken out.
+        NonNull::new(device.cast()).map(|device| unsafe { ARef::from_raw(device) })
     }
 
     /// The direction in which it is mapped, as C has it.

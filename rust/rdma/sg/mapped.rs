@@ -8,8 +8,6 @@ use kernel::{
     sync::aref::ARef, //
 };
 
-use core::mem::ManuallyDrop;
-
 use super::list::SgList;
 use crate::{
     device::Device,
@@ -21,53 +19,51 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// `list` is mapped for `device` in the direction that it knows, and has as many mapped entries as it knows,
-/// not 0. If its entries are those of a device that takes kernel addresses, so is the device, and nothing was
-/// done for that.
+/// `list` has as many mapped entries as it knows, not 0. It is mapped for the device that it has, in the
+/// direction that it knows; or it has none, and its entries are those of any device that takes kernel addresses,
+/// for which nothing was done.
 pub struct MappedSg {
     pub(super) list: SgList,
-    pub(super) device: ARef<Device>,
 }
 
 impl SgList {
     /// Maps the list for the device that it was begun for. [`EIO`] if that is not possible. Doesn't
     /// sleep.
     pub fn map(self, device: &ARef<Device>, dir: DataDirection) -> Result<MappedSg> {
-        MappedSg::new(self, device.clone(), dir)
+        MappedSg::new(self, device, dir)
     }
 }
 
 impl MappedSg {
     /// Maps a list. [`EIO`] if that is not possible.
-    fn new(mut list: SgList, device: ARef<Device>, dir: DataDirection) -> Result<Self> {
+    fn new(mut list: SgList, device: &ARef<Device>, dir: DataDirection) -> Result<Self> {
         if list.is_virt() {
             if !device.is_software() {
                 return Err(EINVAL);
             }
             list.set_mapped(list.count(), dma::raw(dir));
             // INVARIANT: Entries are as they would be mapped, each for itself.
-            return Ok(Self { list, device });
+            return Ok(Self { list });
         }
         // SAFETY: The list has that many entries, is ours alone, and is unmapped in `drop()`,
         // before it is freed and the device let go of. Its pages stay, as `Run` demands.
-        let mapped = unsafe { dma::map_sg(&device, list.as_raw(), entries(&list), dir) }?;
+        let mapped = unsafe { dma::map_sg(device, list.as_raw(), entries(&list), dir) }?;
 
         list.set_mapped(u32::try_from(mapped)?, dma::raw(dir));
+        list.set_device(device.clone());
         // INVARIANT: This is what has just been mapped.
-        Ok(Self { list, device })
+        Ok(Self { list })
     }
 
-    /// Is there a mapping, so that there is something to undo?
-    pub(super) fn is_made(&self) -> bool {
-        !self.list.is_virt()
+    /// The device that has it mapped; [`None`] if nothing was done, so that there is nothing to undo.
+    pub(super) fn device(&self) -> Option<&Device> {
+        self.list.device()
     }
 
     /// Never unmaps or frees the list, but lets go of the device.
-    pub(super) fn leak(self) {
-        let this = ManuallyDrop::new(self);
-        // SAFETY: `this` is never dropped, and its device not used any more, so this is the only copy.
-        drop(unsafe { core::ptr::read(&this.device) });
-        leak(this);
+    pub(super) fn leak(mut self) {
+        drop(self.list.take_device());
+        leak(self);
     }
 }
 
@@ -78,14 +74,14 @@ fn entries(list: &SgList) -> usize {
 
 impl Drop for MappedSg {
     fn drop(&mut self) {
-        if !self.is_made() {
+        let Some(device) = self.list.take_device() else {
             return;
-        }
+        };
         // SAFETY: By the type invariant these are the arguments it was mapped with. No device
         // uses it, since a region keeps the list that it is made of.
         unsafe {
             dma::unmap_raw(
-                &self.device,
+                &device,
                 self.list.as_raw(),
                 entries(&self.list),
                 self.list.direction(),

@@ -4,7 +4,10 @@
 
 use kernel::bindings;
 
-use super::mapped::MappedSg;
+use super::{
+    joints::Joints,
+    mapped::MappedSg, //
+};
 use crate::device::Device;
 
 /// A DMA mapped list of segments, from which a region can be made.
@@ -12,18 +15,24 @@ use crate::device::Device;
 /// # Safety
 ///
 /// - [`DmaList::with_raw`] must lend a scatterlist of which at least [`DmaList::count`] entries,
-///   not 0, are mapped for [`DmaList::device`].
+///   not 0, are mapped for each device of which [`DmaList::is_for`] says so.
 /// - They, and the memory behind them, must stay so until what [`DmaList::into_mapping`] returned
 ///   is dropped; if it is leaked, for ever.
 pub unsafe trait DmaList: Sized {
-    /// The device that the list is mapped for.
-    fn device(&self) -> &Device;
+    /// Whether the list is mapped for this device.
+    fn is_for(&self, device: &Device) -> bool;
 
     /// Lends the first entry for a moment.
     fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T;
 
     /// The number of mapped entries.
     fn count(&self) -> u32;
+
+    /// What is to be known of where its entries meet, for pages larger than `base`. Any context.
+    fn joints(&self, base: u32) -> Joints {
+        // SAFETY: The list has so many mapped entries, by the requirements of this trait.
+        self.with_raw(|first| unsafe { Joints::of(first, self.count(), base) })
+    }
 
     /// Gives up the list for what keeps it mapped.
     fn into_mapping(self) -> Mapping;
@@ -57,8 +66,11 @@ impl Mapping {
 // SAFETY: By the type invariant the list is mapped for the device, until dropped; `Run` demands that
 // the memory stays. The mapping is the list itself, or nothing where entries need none.
 unsafe impl DmaList for MappedSg {
-    fn device(&self) -> &Device {
-        &self.device
+    fn is_for(&self, device: &Device) -> bool {
+        match self.device() {
+            Some(own) => own.is_same(device),
+            None => device.is_software(),
+        }
     }
 
     fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {
@@ -70,6 +82,6 @@ unsafe impl DmaList for MappedSg {
     }
 
     fn into_mapping(self) -> Mapping {
-        Mapping::of(self.is_made().then_some(self))
+        Mapping::of(self.device().is_some().then_some(self))
     }
 }

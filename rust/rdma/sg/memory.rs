@@ -2,13 +2,11 @@
 
 //! Lists of any kind.
 
-use kernel::{
-    bindings,
-    sync::aref::ARef, //
-};
+use kernel::bindings;
 
 use super::{
     copied::CopiedSg,
+    joints::Joints,
     mapped::MappedSg,
     mapping::{
         DmaList,
@@ -25,16 +23,16 @@ pub enum Memory {
     /// Mapped by somebody else.
     Copied(CopiedSg),
     /// One run, for a device for which nothing has to be mapped.
-    Single(SingleSg<ARef<Device>>),
+    Single(SingleSg),
 }
 
 // SAFETY: Each kind keeps the promise, and the variant doesn't change.
 unsafe impl DmaList for Memory {
-    fn device(&self) -> &Device {
+    fn is_for(&self, device: &Device) -> bool {
         match self {
-            Self::Mapped(list) => list.device(),
-            Self::Copied(list) => list.device(),
-            Self::Single(list) => list.device(),
+            Self::Mapped(list) => list.is_for(device),
+            Self::Copied(list) => list.is_for(device),
+            Self::Single(list) => list.is_for(device),
         }
     }
 
@@ -51,6 +49,14 @@ unsafe impl DmaList for Memory {
             Self::Mapped(list) => list.count(),
             Self::Copied(list) => list.count(),
             Self::Single(list) => list.count(),
+        }
+    }
+
+    fn joints(&self, base: u32) -> Joints {
+        match self {
+            Self::Mapped(list) => list.joints(base),
+            Self::Copied(list) => list.joints(base),
+            Self::Single(list) => list.joints(base),
         }
     }
 

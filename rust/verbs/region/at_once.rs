@@ -42,7 +42,6 @@ use rdma::{
         Memory, //
     },
     AccessFlags,
-    Device,
     Few,
     PreparedMr,
     ValidMr,
@@ -186,7 +185,7 @@ impl Region {
         let Some(one) = One::of(resources, limits, request) else {
             return Ok(None);
         };
-        match lists::of_run(resources, request, |device| -> &Device { device }) {
+        match lists::of_run(resources, request) {
             Some(list) => one.register(resources, list),
             None => one.map_and_register(resources, request),
         }

@@ -204,7 +204,7 @@ pub(super) fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<Layo
     if used_again || !resources.device().is_software() {
         return None;
     }
-    Layout::larger(list)
+    Layout::larger(resources.device(), list)
 }
 
 /// A device region of at least so many pages, for a region that is registered with others or by itself.

@@ -4,7 +4,10 @@
 
 #[kernel::macros::kunit_tests(rdma_sg_layout)]
 mod tests {
-    use super::super::super::filling::Filling;
+    use super::super::{
+        super::filling::Filling,
+        Joints, //
+    };
     use kernel::{
         bindings,
         prelude::*, //
@@ -18,18 +21,18 @@ mod tests {
             filling.append_dma(address, len)?;
         }
         let table = filling.done()?;
-        let mut pages = 0;
+        let base = u32::try_from(BASE)?;
         // SAFETY: `table` has so many entries.
-        let size = unsafe {
-            rdma_bindings::rdma_helper_page_size(
-                table.first(),
-                table.head().used,
-                sizes,
-                u32::try_from(BASE)?,
-                &mut pages,
-            )
+        let joints = unsafe { Joints::of(table.first(), table.head().used, base) };
+        let found = |joints: &Joints| {
+            let layout = joints.layout(sizes, base);
+            layout.map(|layout| (u64::from(layout.page_size), u64::from(layout.pages)))
         };
-        Ok((size > 0).then_some((u64::from(size), u64::from(pages))))
+        if let [(address, len)] = list {
+            let alone = Joints::none(*address, u64::from(*len));
+            assert_eq!(found(&alone), found(&joints));
+        }
+        Ok(found(&joints))
     }
 
     /// How many pages of this size, a power of two, the list is, or `None` if it can't be.
