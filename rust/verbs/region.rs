@@ -7,74 +7,59 @@
 
 mod at_once;
 mod enable;
+mod in_steps;
 mod lent;
 mod now;
+mod over;
 mod steps;
+mod valid;
 
 pub(crate) use self::at_once::One;
 
 use self::{
-    lent::Lent,
-    steps::{
-        put,
-        Steps,
-        BASE, //
+    enable::keys,
+    in_steps::InSteps,
+    over::{
+        lost,
+        Over, //
     }, //
 };
-use crate::{
-    lists,
-    refused,
-    resources::Resources, //
+use crate::resources::Resources;
+use core::{
+    mem,
+    slice, //
 };
-use core::mem;
-use kernel::{
-    page::PAGE_SIZE,
-    prelude::*, //
-};
+use kernel::prelude::*;
 use kfabric::{
-    num::widen,
+    provider::{
+        Bindings,
+        Keys, //
+    },
     Errno,
     MrLimits,
     MrRequest,
     RareBox,
-    Refusal, //
+    Refusal,
+    RemotePiece, //
 };
 use rdma::{
-    lent::Settled,
-    mr::{
-        FastMr,
-        Fence,
-        Kind, //
+    sg::{
+        Memory,
+        SpareTable, //
     },
-    sg::SpareTable,
     Few,
-    RefreshError,
+    PreparedMr,
     ValidMr, //
 };
 
 /// A region.
-pub(crate) struct Region {
-    /// What it has if it is made in steps.
-    steps: Option<RareBox<Steps>>,
-    state: State,
-}
-
-/// How far a region has come.
-enum State {
-    /// Not created, or closed.
-    Idle,
-    /// Its memory is mapped; no peer reaches it yet. The rest is in its steps.
-    Prepared,
-    /// The same, to be registered on an endpoint; or it was, and peers reach it who got the key by that.
-    Lent(Lent),
-    /// Peers reach it.
-    Valid(Few<ValidMr>),
-    /// A step failed: no peer reaches it, for good.
-    Failed,
-    /// The device won't let go of some of it: its memory must never be freed.
-    Stuck,
-    /// The device or its endpoint went away, and the device had let go of it, or won't.
-    Ended { stuck: bool },
+pub(crate) enum Region {
+    /// One region to the device, [registered at once](at_once), as most are: peers reach it.
+    AtOnce(ValidMr),
+    /// What was that.
+    Over(Over),
+    /// One that is made in steps, or again and again.
+    InSteps(RareBox<InSteps>),
 }
 
 impl Region {
@@ -82,27 +67,52 @@ impl Region {
     /// created again and again, taking no memory, if it is one to the device and the list is long enough, and
     /// isn't to be registered on an endpoint. May sleep.
     pub(crate) fn idle(spare: Option<SpareTable>) -> Result<Self, Refusal> {
-        Ok(Self {
-            steps: Some(Steps::new(spare)?),
-            state: State::Idle,
-        })
+        Ok(Self::InSteps(InSteps::idle(spare)?))
+    }
+
+    /// What is made in steps.
+    fn in_steps(&mut self) -> Option<&mut InSteps> {
+        match self {
+            Self::InSteps(region) => Some(region),
+            _ => None,
+        }
+    }
+
+    /// Takes what was registered at once, and is idle then.
+    fn take_at_once(&mut self) -> Option<ValidMr> {
+        // What is large isn't moved for nothing.
+        if !matches!(self, Self::AtOnce(_)) {
+            return None;
+        }
+        match mem::replace(self, Self::Over(Over::Idle)) {
+            Self::AtOnce(mr) => Some(mr),
+            _ => None,
+        }
     }
 
     /// It is one of those that were reserved.
     pub(crate) fn is_reserved(&self) -> bool {
-        self.steps.as_ref().is_some_and(|steps| steps.is_reserved())
+        matches!(self, Self::InSteps(region) if region.is_reserved())
     }
 
     /// It is on the device, enabled or not.
     pub(crate) fn is_open(&self) -> bool {
-        !matches!(self.state, State::Idle | State::Ended { .. })
+        match self {
+            Self::AtOnce(_) => true,
+            Self::Over(over) => over.is_open(),
+            Self::InSteps(region) => region.is_open(),
+        }
     }
 
     /// The device or its endpoint went away; `how` the region was taken from the device.
     pub(crate) fn set_ended(&mut self, how: Result<(), Refusal>) {
-        self.state = State::Ended {
+        let over = Over::Ended {
             stuck: how.is_err(),
         };
+        match self.in_steps() {
+            Some(region) => region.set_over(over),
+            None => *self = Self::Over(over),
+        }
     }
 
     /// Checks memory, maps it and takes device regions for it, of one that is idle. May sleep. After an error it
@@ -113,39 +123,33 @@ impl Region {
         limits: &MrLimits,
         request: &MrRequest<'_>,
     ) -> Result<(), Refusal> {
-        let steps = self.steps.as_mut().ok_or(Errno::EINVAL)?;
-        steps.take(resources, limits, request)?;
-        let lent = match resources.lends() {
-            true => steps.prepared.take_only(),
-            false => None,
-        };
-        self.state = match lent {
-            Some(mr) => State::Lent(Lent::new(mr.lend().map_err(refused::no_region)?)),
-            None => State::Prepared,
-        };
-        Ok(())
+        let region = self.in_steps().ok_or(Errno::EINVAL)?;
+        region.create(resources, limits, request)
     }
 
-    /// What has become of it, if it was registered on an endpoint. Sleeps until that has ended.
-    fn land(&mut self, fence: Fence, put: impl FnOnce(FastMr)) {
-        // What is large isn't moved for nothing.
-        if !matches!(self.state, State::Lent(_)) {
-            return;
-        }
-        match mem::replace(&mut self.state, State::Failed) {
-            State::Lent(lent) => match lent.settle(fence) {
-                Settled::Unposted(mr) => {
-                    if let Some(steps) = &mut self.steps {
-                        steps.prepared = Few::one(mr);
-                        self.state = State::Prepared;
-                    }
-                }
-                Settled::Valid(mr) => self.state = State::Valid(Few::one(mr)),
-                Settled::Free(mr) => put(mr),
-                Settled::Gone => (),
-                Settled::Stuck => self.state = State::Stuck,
-            },
-            state => self.state = state,
+    /// Lets peers in, and says how they reach the memory: by all of its device regions or by none.
+    /// Sleeps until the device is done; but on a connected endpoint it is for any context.
+    ///
+    /// # Errors
+    ///
+    /// It may be tried again after these:
+    ///
+    /// - `EAGAIN`: the queue of the endpoint is full; or it isn't connected yet, and there is no other queue.
+    pub(crate) fn enable(
+        &mut self,
+        resources: &Resources,
+        bindings: &Bindings,
+    ) -> Result<Keys, Refusal> {
+        let region = self.in_steps().ok_or_else(lost)?;
+        region.enable(resources, bindings)
+    }
+
+    /// How peers reach what is enabled, device region by device region. May sleep.
+    pub(crate) fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
+        match self {
+            Self::AtOnce(mr) => valid::pieces(slice::from_ref(mr)),
+            Self::Over(_) => Err(lost()),
+            Self::InSteps(region) => region.pieces(),
         }
     }
 
@@ -159,104 +163,99 @@ impl Region {
         limits: &MrLimits,
         request: &MrRequest<'_>,
     ) -> Result<(), Refusal> {
-        let fence = resources.fence();
-        if matches!(&self.state, State::Lent(lent) if !lent.is_settled()) {
-            let why = c"nothing has completed yet behind the region's registration";
-            return Err(Refusal::new(Errno::EAGAIN, why));
+        if let Some(region) = self.in_steps() {
+            return region.refresh(resources, limits, request);
         }
-        let reserved = self.is_reserved();
-        self.land(fence, |mr| put(resources.pool(), reserved, mr));
-        let State::Valid(valid) = &mut self.state else {
-            return Err(lost());
+        let mut valid = Few::one(self.take_at_once().ok_or_else(lost)?);
+        let (over, done) = match valid::refresh(&mut valid, resources, limits, request) {
+            Ok(()) => (None, Ok(())),
+            Err((over, refusal)) => (over, Err(refusal)),
         };
-        let runs = lists::runs(limits, request)?;
-        let bytes = runs.iter().map(|run| run.bytes);
-        if !bytes.eq(valid.iter().map(ValidMr::length)) {
-            return Err(Refusal::new(Errno::EINVAL, c"the region had another shape"));
-        }
-        let lists = lists::map(resources, request, &runs, None)?;
-        let queue = resources.queue_pair().map_err(refused::no_queue)?;
-        queue.refresh_all(valid, lists, fence).map_err(|error| {
-            match error {
-                RefreshError::Untouched(_) => (),
-                RefreshError::Gone => self.state = State::Failed,
-                RefreshError::Leaked => self.state = State::Stuck,
-            }
-            refused::not_refreshed(error)
-        })
+        *self = match (over, valid.take_only()) {
+            (None, Some(mr)) => Self::AtOnce(mr),
+            (over, _) => Self::Over(over.unwrap_or(Over::Failed)),
+        };
+        done
     }
 
     /// Takes the region from the device, and keeps what can be used again; it is idle then, also after an error. Where
     /// that is done with several `together`, the next ones are left to who comes for them. Sleeps until no peer can
     /// reach the memory. `EIO` if the device won't let go of it.
     pub(crate) fn release(&mut self, resources: &Resources, together: bool) -> Result<(), Refusal> {
-        let fence = resources.fence();
-        let reserved = self.is_reserved();
-        let put = |mr| put(resources.pool(), reserved, mr);
-        self.land(fence, put);
-        match mem::replace(&mut self.state, State::Idle) {
-            State::Prepared => {
-                if let Some(steps) = &mut self.steps {
-                    steps.undo(resources);
-                }
-                Ok(())
-            }
-            State::Valid(valid) if fence.invalidates() => match resources.queue_pair() {
-                Ok(queue) => queue
-                    .revoke_all(valid, fence, put)
-                    .map_err(|_| refused::stuck()),
-                Err(_) => deregister(valid),
-            },
-            State::Valid(valid) => {
-                let mut result = Ok(());
-                valid.consume(|mr| {
-                    let (kind, pages) = (mr.kind(), mr.max_pages());
-                    result = mr.deregister().and(result);
-                    if !together && kind == Kind::Pages && !reserved {
-                        resources.pool().make_up(pages);
-                    }
-                });
-                result.map_err(|_| refused::stuck())
-            }
-            state => state.released(),
+        match self {
+            Self::AtOnce(_) => (),
+            Self::Over(over) => return mem::replace(over, Over::Idle).released(),
+            Self::InSteps(region) => return region.release(resources, together),
+        }
+        match self.take_at_once() {
+            Some(mr) => valid::release(Few::one(mr), resources, false, together),
+            None => Ok(()),
         }
     }
 
     /// As [`release`](Self::release), by deregistering it, for which no queue is needed.
     pub(crate) fn deregister(&mut self) -> Result<(), Refusal> {
-        self.land(Fence::DEREGISTER, drop);
-        match mem::replace(&mut self.state, State::Idle) {
-            State::Prepared => {
-                // Dropping what no peer could reach deregisters it too.
-                if let Some(steps) = &mut self.steps {
-                    steps.prepared = Few::new();
-                }
-                Ok(())
-            }
-            State::Valid(valid) => deregister(valid),
-            state => state.released(),
-        }
-    }
-}
-
-impl State {
-    /// Whether the device has let go of what is not there to be taken from it.
-    fn released(&self) -> Result<(), Refusal> {
         match self {
-            Self::Stuck | Self::Ended { stuck: true } => Err(refused::stuck()),
-            _ => Ok(()),
+            Self::AtOnce(_) => (),
+            Self::Over(over) => return mem::replace(over, Over::Idle).released(),
+            Self::InSteps(region) => return region.deregister(),
         }
+        match self.take_at_once() {
+            Some(mr) => valid::deregister(Few::one(mr)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the region from the device, if its peer has done that already, and it is all that it takes; returns
+    /// whether it was, and is idle then. Any context.
+    pub(crate) fn release_now(&mut self, resources: &Resources) -> bool {
+        let region = self.in_steps();
+        region.is_some_and(|region| region.release_now(resources))
     }
 }
 
-fn deregister(valid: Few<ValidMr>) -> Result<(), Refusal> {
-    let mut result = Ok(());
-    valid.consume(|mr| result = mr.deregister().and(result));
-    result.map_err(|_| refused::stuck())
-}
+// What is done with several regions together, of which each is one to the device.
+impl Region {
+    /// Takes what is to be registered; to be followed by one of the others. `None` if that is several.
+    pub(crate) fn take_prepared(&mut self) -> Option<PreparedMr<Memory>> {
+        self.in_steps()?.take_prepared()
+    }
 
-fn lost() -> Refusal {
-    Refusal::new(Errno::EIO, c"the region is out of reach for good")
-}
+    /// Peers can reach it; says how.
+    pub(crate) fn set_valid(&mut self, valid: ValidMr) -> Keys {
+        let keys = keys(slice::from_ref(&valid));
+        match self.in_steps() {
+            Some(region) => region.set_valid(valid),
+            None => *self = Self::AtOnce(valid),
+        }
+        keys
+    }
 
-const _: () = assert!(BASE % widen(PAGE_SIZE) == 0);
+    /// It could not be registered with the others: it gets another device region. May sleep.
+    pub(crate) fn prepare_again(
+        &mut self,
+        resources: &Resources,
+        list: Memory,
+    ) -> Result<(), Refusal> {
+        let region = self.in_steps().ok_or(Errno::EIO)?;
+        region.prepare_again(resources, list)
+    }
+
+    /// It could not be registered, nor deregistered for this reason.
+    pub(crate) fn not_undone(&mut self, error: Error) {
+        let over = Over::not_undone(error);
+        match self.in_steps() {
+            Some(region) => region.set_over(over),
+            None => *self = Self::Over(over),
+        }
+    }
+
+    /// Takes what peers can reach of it, and makes it idle; `None` if that is several, or nothing. Sleeps until a
+    /// registration that is under way has ended.
+    pub(crate) fn take_valid(&mut self, resources: &Resources) -> Option<ValidMr> {
+        match self {
+            Self::InSteps(region) => region.take_valid(resources),
+            _ => self.take_at_once(),
+        }
+    }
+}

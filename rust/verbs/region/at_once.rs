@@ -8,14 +8,13 @@
 
 use super::{
     enable::keys,
+    in_steps::InSteps,
     steps::{
         larger,
         take,
-        Steps,
         BASE, //
     },
-    Region,
-    State, //
+    Region, //
 };
 use crate::{
     lists,
@@ -42,7 +41,6 @@ use rdma::{
         Memory, //
     },
     AccessFlags,
-    Few,
     PreparedMr,
     ValidMr,
     WrError, //
@@ -152,10 +150,8 @@ impl One {
 
     /// The region that it is, of which the device has nothing, to be [prepared](Region::prepare_again). May sleep.
     pub(crate) fn unregistered(self) -> Result<Region, Refusal> {
-        Ok(Region {
-            steps: Some(Steps::of(self.piece, self.access, self.together)?),
-            state: State::Failed,
-        })
+        let region = InSteps::unregistered(self.piece, self.access, self.together);
+        Ok(Region::InSteps(region?))
     }
 }
 
@@ -164,11 +160,7 @@ impl Region {
     #[inline]
     pub(crate) fn of_one(valid: ValidMr) -> (Self, Keys) {
         let keys = keys(slice::from_ref(&valid));
-        let region = Self {
-            steps: None,
-            state: State::Valid(Few::one(valid)),
-        };
-        (region, keys)
+        (Self::AtOnce(valid), keys)
     }
 
     /// Creates a region and lets peers in, if it is [one to the device](Self::of_one); `None`, and nothing is

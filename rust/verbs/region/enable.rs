@@ -3,10 +3,16 @@
 //! Letting peers in.
 
 use super::{
-    lost,
+    in_steps::{
+        InSteps,
+        State, //
+    },
+    over::{
+        lost,
+        Over, //
+    },
     steps::put,
-    Region,
-    State, //
+    valid, //
 };
 use crate::{
     refused,
@@ -39,16 +45,9 @@ use rdma::{
 /// so many in a row mean that something is wrong with all of them.
 const ATTEMPTS: u32 = 8;
 
-impl Region {
-    /// Lets peers in, and says how they reach the memory: by all of its device regions or by none.
-    /// Sleeps until the device is done; but on a connected endpoint it is for any context.
-    ///
-    /// # Errors
-    ///
-    /// It may be tried again after these:
-    ///
-    /// - `EAGAIN`: the queue of the endpoint is full; or it isn't connected yet, and there is no other queue.
-    pub(crate) fn enable(
+impl InSteps {
+    /// As [`Region::enable`](super::Region::enable).
+    pub(super) fn enable(
         &mut self,
         resources: &Resources,
         bindings: &Bindings,
@@ -69,12 +68,12 @@ impl Region {
 
     /// As [`enable`](Self::enable), by the registration queue.
     fn enable_by_queue(&mut self, resources: &Resources) -> Result<Keys, Refusal> {
-        let (State::Prepared, Some(steps)) = (&self.state, &mut self.steps) else {
-            return Err(lost());
+        let mut prepared = match &mut self.state {
+            State::Prepared(prepared) => mem::take(prepared),
+            _ => return Err(lost()),
         };
-        self.state = State::Failed;
+        self.state = State::Over(Over::Failed);
         for _ in 0..ATTEMPTS {
-            let prepared = mem::take(&mut steps.prepared);
             let queue = resources.queue_pair().map_err(refused::no_queue)?;
             let failed = match queue.register_all(prepared) {
                 Ok(valid) => {
@@ -86,14 +85,14 @@ impl Region {
             };
             let why = failed.error;
             let lists = failed.lists.map_err(|error| {
-                self.state = not_undone(error);
+                self.state = State::Over(Over::not_undone(error));
                 refused::not_undone(error)
             })?;
             if !matches!(why, WrError::Flushed) {
                 return Err(refused::not_registered(resources.device(), why));
             }
             // Others are to blame.
-            steps.prepare(resources, lists)?;
+            prepared = self.steps.prepare(resources, lists)?;
         }
         Err(refused::not_registered(
             resources.device(),
@@ -102,84 +101,59 @@ impl Region {
     }
 }
 
-impl Region {
+impl InSteps {
     /// How peers reach what is enabled, device region by device region. May sleep.
-    pub(crate) fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
-        let mut pieces = KVec::new();
+    pub(super) fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
         match &self.state {
-            State::Valid(valid) => {
-                for mr in valid {
-                    let piece = RemotePiece {
-                        key: u64::from(mr.rkey()),
-                        base: mr.iova(),
-                        len: mr.length(),
-                    };
-                    pieces.push(piece, GFP_KERNEL)?;
-                }
+            State::Valid(valid) => valid::pieces(valid),
+            State::Lent(lent) => {
+                let mut pieces = KVec::new();
+                pieces.push(lent.piece(), GFP_KERNEL)?;
+                Ok(pieces)
             }
-            State::Lent(lent) => pieces.push(lent.piece(), GFP_KERNEL)?,
-            _ => return Err(lost()),
+            _ => Err(lost()),
         }
-        Ok(pieces)
     }
 }
 
 // What is done with several regions together, of which each is one to the device.
-impl Region {
+impl InSteps {
     /// Takes what is to be registered; to be followed by one of the others. `None` if that is several.
-    pub(crate) fn take_prepared(&mut self) -> Option<PreparedMr<Memory>> {
-        let (State::Prepared, Some(steps)) = (&self.state, &mut self.steps) else {
+    pub(super) fn take_prepared(&mut self) -> Option<PreparedMr<Memory>> {
+        let State::Prepared(prepared) = &mut self.state else {
             return None;
         };
-        let only = steps.prepared.take_only()?;
-        self.state = State::Failed;
+        let only = prepared.take_only()?;
+        self.state = State::Over(Over::Failed);
         Some(only)
     }
 
-    /// Peers can reach it; says how.
-    pub(crate) fn set_valid(&mut self, valid: ValidMr) -> Keys {
-        let valid = Few::one(valid);
-        let keys = keys(&valid);
-        self.state = State::Valid(valid);
-        keys
+    /// Peers can reach it.
+    pub(super) fn set_valid(&mut self, valid: ValidMr) {
+        self.state = State::Valid(Few::one(valid));
     }
 
     /// It could not be registered with the others: it gets another device region. May sleep.
-    pub(crate) fn prepare_again(
+    pub(super) fn prepare_again(
         &mut self,
         resources: &Resources,
         list: Memory,
     ) -> Result<(), Refusal> {
-        let steps = self.steps.as_mut().ok_or(Errno::EIO)?;
-        steps.prepare(resources, Few::one(list))?;
-        self.state = State::Prepared;
+        self.state = State::Prepared(self.steps.prepare(resources, Few::one(list))?);
         Ok(())
-    }
-
-    /// It could not be registered, nor deregistered for this reason.
-    pub(crate) fn not_undone(&mut self, error: Error) {
-        self.state = not_undone(error);
     }
 
     /// Takes what peers can reach of it, and makes it idle; `None` if that is several, or nothing. Sleeps until a
     /// registration that is under way has ended.
-    pub(crate) fn take_valid(&mut self, resources: &Resources) -> Option<ValidMr> {
+    pub(super) fn take_valid(&mut self, resources: &Resources) -> Option<ValidMr> {
         let reserved = self.is_reserved();
         self.land(resources.fence(), |mr| put(resources.pool(), reserved, mr));
         let State::Valid(valid) = &mut self.state else {
             return None;
         };
         let only = valid.take_only()?;
-        self.state = State::Idle;
+        self.state = State::Over(Over::Idle);
         Some(only)
-    }
-}
-
-/// What becomes of what could not be registered, nor deregistered for this reason.
-fn not_undone(error: Error) -> State {
-    match error == EIO {
-        true => State::Stuck,
-        false => State::Failed,
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a region has that is made in steps, in memory of its own: first prepared, then registered. What is
-//! registered [at once](super::at_once) has none of it.
+//! What a region has that is made [in steps](super::in_steps). What is registered [at once](super::at_once) has
+//! none of it.
 
 use crate::{
     lists,
@@ -10,7 +10,6 @@ use crate::{
     resources::Resources,
     rights, //
 };
-use core::mem;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -21,7 +20,6 @@ use kfabric::{
     MrLimits,
     MrRequest,
     Piece,
-    RareBox,
     Refusal, //
 };
 use rdma::{
@@ -47,8 +45,6 @@ pub(super) const BASE: u64 = 1 << 32;
 ///
 /// Each list has an entry for each run.
 pub(super) struct Steps {
-    /// The memory is mapped; no peer reaches it yet. Empty when it is registered.
-    pub(super) prepared: Few<PreparedMr<Memory>>,
     /// What each of its device regions holds.
     runs: Few<Piece>,
     /// The entries of its list, if it is one of those that were reserved.
@@ -59,35 +55,27 @@ pub(super) struct Steps {
     together: bool,
 }
 
-// There is a cache for such.
-const _: () = assert!(size_of::<Steps>() <= kfabric::RARE_SIZE);
-
 impl Steps {
     /// Nothing yet. With a spare list that is one of those that were reserved, of which no memory is taken then,
     /// if the region is one to the device and the list is long enough, and isn't to be registered on an endpoint.
-    /// May sleep.
-    pub(super) fn new(spare: Option<SpareTable>) -> Result<RareBox<Self>, Refusal> {
-        let steps = init!(Self {
-            prepared: Few::new(),
+    pub(super) fn new(spare: Option<SpareTable>) -> Self {
+        Self {
             runs: Few::new(),
             spare,
             kind: Kind::Pages,
             access: AccessFlags::default(),
             together: false,
-        });
-        Ok(RareBox::init(steps, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?)
+        }
     }
 
-    /// Those of a region that is one to the device, and could not be registered at once. May sleep.
-    pub(super) fn of(
-        piece: Piece,
-        access: AccessFlags,
-        together: bool,
-    ) -> Result<RareBox<Self>, Refusal> {
-        let mut steps = Self::new(None)?;
-        steps.runs = Few::one(piece);
-        (steps.access, steps.together) = (access, together);
-        Ok(steps)
+    /// Those of a region that is one to the device, and could not be registered at once.
+    pub(super) fn of(piece: Piece, access: AccessFlags, together: bool) -> Self {
+        Self {
+            runs: Few::one(piece),
+            access,
+            together,
+            ..Self::new(None)
+        }
     }
 
     /// It is one of those that were reserved.
@@ -106,7 +94,7 @@ impl Steps {
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
         self.runs = lists::runs(limits, request)?;
         self.kind = match request.shape().gap() {
             Some(_) if limits.pieces <= 1 => Kind::Gaps,
@@ -120,11 +108,11 @@ impl Steps {
 
     /// Gives a device region to each list; also to those whose device regions are gone.
     pub(super) fn prepare(
-        &mut self,
+        &self,
         resources: &Resources,
         lists: Few<Memory>,
-    ) -> Result<(), Refusal> {
-        self.prepared = lists.try_map(GFP_KERNEL, |index, list| {
+    ) -> Result<Few<PreparedMr<Memory>>, Refusal> {
+        lists.try_map(GFP_KERNEL, |index, list| {
             let run = self.runs.get(index).ok_or(Errno::EIO)?;
             let layout = match (self.kind, self.is_reserved()) {
                 (Kind::Pages, false) => larger(resources, &list),
@@ -143,8 +131,7 @@ impl Steps {
             }
             prepared.set_base(BASE).map_err(refused::not_mapped)?;
             Ok(prepared)
-        })?;
-        Ok(())
+        })
     }
 
     /// Gives a device region of such pages to a list; gives the list back if the device won't have
@@ -183,9 +170,9 @@ impl Steps {
     }
 
     /// Gives back what isn't to be registered: its device regions are kept for others. May sleep.
-    pub(super) fn undo(&mut self, resources: &Resources) {
+    pub(super) fn undo(&self, resources: &Resources, prepared: Few<PreparedMr<Memory>>) {
         let reserved = self.is_reserved();
-        mem::take(&mut self.prepared).consume(|prepared| {
+        prepared.consume(|prepared| {
             let (mr, list) = prepared.unmap();
             drop(list);
             put(resources.pool(), reserved, mr);
