@@ -17,9 +17,6 @@ static struct cache {
 	[KFI_CACHE_RARE] = {
 		.name = "kfabric_mr_rare", .size = KFI_CACHE_RARE_SIZE, .most = STASH_BATCH,
 	},
-	[KFI_CACHE_PART] = {
-		.name = "kfabric_mr_part", .size = KFI_CACHE_PART_SIZE, .most = STASH_BATCH,
-	},
 	/* As many as are there at a time. */
 	[KFI_CACHE_LIST] = {
 		.name = "kfabric_mr_list", .size = KFI_CACHE_LIST_SIZE, .most = 4,

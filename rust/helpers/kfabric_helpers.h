@@ -52,19 +52,16 @@ bool kfi_helper_frees_memory(void);
 
 /* cache.c: memory for what there is of each region */
 enum kfi_helper_cache {
-	/* The core's object. */
+	/* The core's object, with the provider's part. */
 	KFI_CACHE_OBJECT,
 	/* What only some regions have, which may be larger than KFI_CACHE_RARE_SIZE. */
 	KFI_CACHE_RARE,
-	/* The provider's part, which may be larger than KFI_CACHE_PART_SIZE. */
-	KFI_CACHE_PART,
 	/* What is listed of regions that are registered or closed together. */
 	KFI_CACHE_LIST,
 	KFI_CACHES
 };
 
-#define KFI_CACHE_PART_SIZE	56
-#define KFI_CACHE_RARE_SIZE	112
+#define KFI_CACHE_RARE_SIZE	120
 #define KFI_CACHE_LIST_SIZE	4096
 
 int kfi_helper_caches_init(u32 object_size);

@@ -91,9 +91,7 @@ pub use crate::{
     support::{
         cache::{
             ListVec,
-            PartBox,
             RareBox,
-            PART_SIZE,
             RARE_SIZE, //
         },
         errno::Errno,

@@ -23,6 +23,7 @@ pub mod kept;
 pub(crate) mod mr;
 pub mod msg_ep;
 pub(crate) mod offer;
+pub(crate) mod part;
 pub mod pep;
 pub mod ticket;
 
@@ -49,4 +50,8 @@ pub use mr::{
     Enabling,
     Keys,
     Mr, //
+};
+pub use part::{
+    MrPart,
+    PART_SIZE, //
 };

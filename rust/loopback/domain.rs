@@ -27,14 +27,14 @@ use kfabric::{
             MsgLimits, //
         },
         Direct,
-        Dma, //
+        Dma,
+        MrPart, //
     },
     Atomics,
     DomainRequest,
     Extension,
     MrLimits,
     MrRequest,
-    PartBox,
     Refusal, //
 };
 
@@ -85,9 +85,9 @@ impl provider::Domain for Domain {
         &self.limits
     }
 
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn provider::Mr>, Refusal> {
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal> {
         let mr = Mr::new(self.home.keys().clone(), self.mode, request)?;
-        Ok(PartBox::new(mr, GFP_KERNEL)?)
+        Ok(MrPart::boxed(KBox::new(mr, GFP_KERNEL)?))
     }
 
     fn dma(&self) -> Option<&dyn Dma> {

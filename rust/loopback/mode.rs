@@ -107,6 +107,7 @@ impl Mode {
             peer_to_peer: false,
             pieces: self.pieces(),
             by_entries: false,
+            leases: true,
             flags: kfi_bindings::KFI_RMA_EVENT,
         }
     }

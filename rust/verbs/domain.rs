@@ -40,14 +40,14 @@ use kfabric::{
         Closing,
         Dma,
         Enabling,
-        Keys, //
+        Keys,
+        MrPart, //
     },
     Atomics,
     Errno,
     Extension,
     MrLimits,
     MrRequest,
-    PartBox,
     Refusal,
     Roster, //
 };
@@ -122,16 +122,13 @@ impl provider::Domain for Domain {
         self.link.mr_limits()
     }
 
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn provider::Mr>, Refusal> {
-        Ok(Mr::create(&self.link, request)?)
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal> {
+        Mr::create(&self.link, request).map(MrPart::new)
     }
 
-    fn register_mr(
-        &self,
-        request: &MrRequest<'_>,
-    ) -> Result<(PartBox<dyn provider::Mr>, Keys), Refusal> {
+    fn register_mr(&self, request: &MrRequest<'_>) -> Result<(MrPart, Keys), Refusal> {
         let (mr, keys) = Mr::register(&self.link, request)?;
-        Ok((mr, keys))
+        Ok((MrPart::new(mr), keys))
     }
 
     fn gather(&self, count: usize) -> Option<KBox<dyn provider::Gathering + '_>> {
@@ -146,16 +143,12 @@ impl provider::Domain for Domain {
         mr::close_many(&self.link, mrs);
     }
 
-    fn reserve(
-        &self,
-        count: usize,
-        pages: usize,
-    ) -> Result<KVVec<PartBox<dyn provider::Mr>>, Refusal> {
+    fn reserve(&self, count: usize, pages: usize) -> Result<KVVec<MrPart>, Refusal> {
         let pages = u32::try_from(pages).map_err(|_| Errno::E2BIG)?;
         let mut mrs = KVVec::with_capacity(count, GFP_KERNEL)?;
         for _ in 0..count {
-            let mr: PartBox<dyn provider::Mr> = Mr::reserve(&self.link, pages)?;
-            mrs.push(mr, GFP_KERNEL)?;
+            let mr = Mr::reserve(&self.link, pages)?;
+            mrs.push(MrPart::new(mr), GFP_KERNEL)?;
         }
         let inside = self.link.gate().enter().ok_or(refused::gone())?;
         let pool = inside.get().pool();

@@ -31,7 +31,6 @@ use kfabric::{
     },
     Errno,
     MrRequest,
-    PartBox,
     Refusal,
     RemotePiece, //
 };
@@ -43,15 +42,9 @@ pub(crate) struct Mr {
     region: Region,
 }
 
-// There is a cache for such.
-const _: () = assert!(size_of::<Mr>() <= kfabric::PART_SIZE);
-
 impl Mr {
     /// Creates a region, disabled. May sleep.
-    pub(crate) fn create(
-        link: &Arc<Link>,
-        request: &MrRequest<'_>,
-    ) -> Result<PartBox<Self>, Refusal> {
+    pub(crate) fn create(link: &Arc<Link>, request: &MrRequest<'_>) -> Result<Self, Refusal> {
         // Allocated first: dropping a region that was created would not close it.
         let mut mr = Self::idle(link, None)?;
         let Some(inside) = link.gate().enter() else {
@@ -66,25 +59,17 @@ impl Mr {
     pub(crate) fn register(
         link: &Arc<Link>,
         request: &MrRequest<'_>,
-    ) -> Result<(PartBox<Self>, Keys), Refusal> {
-        // Allocated first: dropping a region that was created would not close it.
-        let mr = PartBox::new_uninit(GFP_KERNEL)?;
+    ) -> Result<(Self, Keys), Refusal> {
         let Some(inside) = link.gate().enter() else {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
         let (resources, limits) = (inside.get(), link.mr_limits());
-        // What is large isn't moved for nothing.
-        match Region::register_one(resources, limits, request)? {
-            Some(valid) => {
-                let (region, keys) = Region::of_one(valid);
-                Ok((PartBox::write(mr, Self::open(link, region)), keys))
-            }
-            None => {
-                let (region, keys) = Region::register_in_steps(resources, limits, request)?;
-                Ok((PartBox::write(mr, Self::open(link, region)), keys))
-            }
-        }
+        let (region, keys) = match Region::register_one(resources, limits, request)? {
+            Some(valid) => Region::of_one(valid),
+            None => Region::register_in_steps(resources, limits, request)?,
+        };
+        Ok((Self::open(link, region), keys))
     }
 
     #[inline]
@@ -97,16 +82,13 @@ impl Mr {
 
     /// Reserves what one region after the other is made of, of up to so many pages each, but for
     /// the region of the device. May sleep.
-    pub(crate) fn reserve(link: &Arc<Link>, pages: u32) -> Result<PartBox<Self>, Refusal> {
+    pub(crate) fn reserve(link: &Arc<Link>, pages: u32) -> Result<Self, Refusal> {
         let spare = SpareTable::alloc(pages).map_err(refused::not_mapped)?;
         Self::idle(link, Some(spare))
     }
 
-    fn idle(link: &Arc<Link>, spare: Option<SpareTable>) -> Result<PartBox<Self>, Refusal> {
-        Ok(PartBox::new(
-            Self::open(link, Region::idle(spare)?),
-            GFP_KERNEL,
-        )?)
+    fn idle(link: &Arc<Link>, spare: Option<SpareTable>) -> Result<Self, Refusal> {
+        Ok(Self::open(link, Region::idle(spare)?))
     }
 
     /// The region, if its device is there.

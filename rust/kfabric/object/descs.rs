@@ -15,15 +15,12 @@ use crate::{
     new_irq_lock,
     post::described::Described,
     region::access::Access,
-    support::{
-        hlist::{
-            Head,
-            Node, //
-        },
-        irqlock::IrqLock, //
-    }, //
+    support::irqlock::IrqLock, //
 };
-use core::ptr;
+use core::{
+    cell::UnsafeCell,
+    ptr, //
+};
 use kernel::{
     prelude::*,
     sync::atomic::{
@@ -42,7 +39,8 @@ const CHAINS_BITS: u32 = 6;
 ///
 /// `desc` isn't 0 if, and only if, it is in the table of the region's domain.
 pub(crate) struct Local {
-    node: Node,
+    /// The next in its chain, under whose lock it is used.
+    next: UnsafeCell<Link>,
     desc: Atomic<usize>,
     base: Atomic<u64>,
     /// Where its first byte is for the kernel; 0 if it isn't one range of addresses there.
@@ -55,14 +53,23 @@ pub(crate) struct Local {
 }
 
 // There is one in each region.
-const _: () = assert!(size_of::<Local>() <= 56);
+const _: () = assert!(size_of::<Local>() <= 48);
+
+// SAFETY: What it is found by is used by any thread, and so is the next one, under the lock.
+unsafe impl Send for Local {}
+// SAFETY: As for `Send`; all that changes is atomic, or changes under the lock.
+unsafe impl Sync for Local {}
+
+/// One of a chain, or null at its end. A list of one direction has a word less in each region, and chains are short:
+/// with 100 000 regions 25 long.
+type Link = *const Local;
 
 impl Local {
     /// Of a region that is not found yet. `start` is 0 if it isn't one range of the kernel's addresses.
     pub(crate) fn new(start: u64, len: u64, access: Access) -> Self {
         // INVARIANT: In no table.
         Self {
-            node: Node::new(),
+            next: UnsafeCell::new(ptr::null()),
             desc: Atomic::new(0),
             base: Atomic::new(0),
             start,
@@ -103,9 +110,9 @@ struct Part {
 
 /// # Invariants
 ///
-/// Each chain consists of nodes of [`Local`]s that were [inserted](Descs::insert) by descriptors of
+/// Each chain consists of [`Local`]s that were [inserted](Descs::insert) by descriptors of
 /// this chain, and not removed.
-struct Chains([Head; 1 << CHAINS_BITS]);
+struct Chains([Link; 1 << CHAINS_BITS]);
 
 // SAFETY: Any thread may have the lock, and use what it guards.
 unsafe impl Send for Chains {}
@@ -117,7 +124,7 @@ impl Descs {
             pin_init!(Part {
                 // INVARIANT: Nothing was inserted.
                 chains <- new_irq_lock!(
-                    Chains([ptr::null_mut(); 1 << CHAINS_BITS]),
+                    Chains([ptr::null(); 1 << CHAINS_BITS]),
                     c"kfabric_descs"
                 ),
             })
@@ -131,7 +138,7 @@ impl Descs {
     }
 
     /// Does something with the chain of a descriptor, under its lock.
-    fn with<R>(&self, desc: usize, f: impl FnOnce(&mut Head) -> R) -> Option<R> {
+    fn with<R>(&self, desc: usize, f: impl FnOnce(&mut Link) -> R) -> Option<R> {
         // Neighbours are spread, and what comes from the same device region, too.
         const GOLDEN: usize = 0x9e37_79b9_7f4a_7c15;
         let hash = desc.wrapping_mul(GOLDEN) >> (usize::BITS - LOCKS_BITS - CHAINS_BITS);
@@ -145,16 +152,14 @@ impl Descs {
     /// Returns the region that has a descriptor, if one of this domain has. Any context.
     pub(crate) fn find(&self, desc: usize) -> Option<Described> {
         self.with(desc, |chain| {
-            let mut node = *chain;
+            let mut link = *chain;
             // SAFETY: Null or in the chain by the invariant, whose lock is held.
-            while let Some(here) = unsafe { node.as_ref() } {
-                // SAFETY: The node is that of a `Local` by the invariant, which stays in the chain.
-                let local = unsafe { &*kernel::container_of!(node, Local, node) };
+            while let Some(local) = unsafe { link.as_ref() } {
                 if local.desc.load(Relaxed) == desc {
                     return Some(local.region());
                 }
-                // SAFETY: In the chain, whose lock is held.
-                node = unsafe { here.next() };
+                // SAFETY: Under the lock of the chain that it is in.
+                link = unsafe { *local.next.get() };
             }
             None
         })?
@@ -174,9 +179,10 @@ impl Descs {
             local.whole.store(whole, Relaxed);
             // INVARIANT: Both under the lock.
             local.desc.store(desc, Relaxed);
-            // SAFETY: The lock is held; by the requirements of this function, in no chain, and it
-            // stays where it is.
-            unsafe { local.node.link(chain) };
+            // SAFETY: By the requirements of this function in no chain, so nobody else uses it.
+            unsafe { local.next.get().write(*chain) };
+            // INVARIANT: It stays where it is until it is removed.
+            *chain = local;
         });
     }
 
@@ -190,9 +196,15 @@ impl Descs {
         if desc == 0 {
             return;
         }
-        self.with(desc, |_| {
-            // SAFETY: In a chain by the invariant, whose lock is held.
-            unsafe { local.node.unlink() };
+        self.with(desc, |chain| {
+            let mut at: *mut Link = chain;
+            // SAFETY: First that of the chain, then that of one of its `Local`s, whose lock is held.
+            while !ptr::eq(unsafe { *at }, local) {
+                // SAFETY: It is in this chain, by the invariant, so this one isn't the last.
+                at = unsafe { (**at).next.get() };
+            }
+            // SAFETY: As in the loop; what leads to it leads to the next one now.
+            unsafe { *at = *local.next.get() };
             // INVARIANT: Both under the lock.
             local.desc.store(0, Relaxed);
         });

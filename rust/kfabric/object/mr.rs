@@ -44,21 +44,14 @@ use super::{
 use crate::{
     provider::{
         Domain,
-        Mr, //
+        MrPart, //
     },
-    region::lease::Lease,
     support::{
-        cache::{
-            PartBox,
-            RareBox, //
-        },
+        cache::RareBox,
         irqlock::IrqLock, //
     }, //
 };
-use kernel::{
-    prelude::*,
-    sync::Refcount, //
-};
+use kernel::prelude::*;
 use kfi_bindings::kfid_mr;
 
 /// The class of regions.
@@ -76,23 +69,12 @@ static MR: Class = Class::new(
 pub(crate) type MrObject = Obj<MrBody>;
 
 /// What the core keeps with a region.
-///
-/// # Invariants
-///
-/// `references` is how many [`MrRef`](reference::MrRef)s there are.
 #[pin_data]
 pub(crate) struct MrBody {
     /// Its length and rights, and what it is found by.
     local: Local,
     #[pin]
     inner: IrqLock<Inner>,
-    /// How many references there are to the object.
-    references: Refcount,
-    /// The domain's event queue tells that the region is enabled; otherwise the call waits for it. Only of what
-    /// has [`Rare`] things.
-    told: bool,
-    /// What it is made of goes back to the domain's reserve.
-    reserved: bool,
 }
 
 /// What changes in a region's life.
@@ -101,19 +83,22 @@ struct Inner {
     /// What most regions haven't.
     rare: Option<Pin<RareBox<Rare>>>,
     /// `None` while it is pending: then whoever enables it has it; or held.
-    mr: Option<PartBox<dyn Mr>>,
-    /// What the provider keeps of the memory may be used until this is dropped.
-    lease: Option<Lease>,
+    mr: Option<MrPart>,
     /// Somebody has the provider's part in hand, who sleeps.
     held: bool,
     /// Somebody waits until it isn't pending, held, or being closed, any more.
     awaited: bool,
+    /// The domain's event queue tells that the region is enabled; otherwise the call waits for it. Only of what
+    /// has [`Rare`] things. It doesn't change.
+    told: bool,
+    /// What it is made of goes back to the domain's reserve. Nor does this.
+    reserved: bool,
 }
 
 impl MrObject {
     /// Where it is reported that the region is enabled. Called while its domain is open. Any context.
-    fn eq(&self) -> Option<&EqObject> {
-        match self.told {
+    fn eq(&self, inner: &Inner) -> Option<&EqObject> {
+        match inner.told {
             true => self.parent().eq(),
             false => None,
         }

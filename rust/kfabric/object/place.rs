@@ -115,14 +115,13 @@ impl<T: Child> Coming<T> {
             mem::forget(self);
             let new = Place {
                 parent,
-                part,
-                entry: Entry::new(Place::<T>::KIND),
+                entry: Entry::new(Place::<T>::KIND, part),
             };
             // SAFETY: `place` is valid for writing, as an initialiser demands. The object is pinned,
             // and C's next, which closes it before it is freed: then it leaves. The parent is open.
             unsafe {
                 place.write(new);
-                parent.as_ref().roster().join(part, &(*place).entry);
+                parent.as_ref().roster().join(&(*place).entry);
             }
             Ok(())
         };
@@ -145,10 +144,9 @@ impl<T: Child> Drop for Coming<T> {
 /// # Invariants
 ///
 /// Until it is [left](Leave::leave), it is counted at `parent`, which is open therefore, and `entry`
-/// is in that part of its roster.
+/// is in its roster.
 pub(crate) struct Place<T: Child> {
     parent: NonNull<Obj<T::Parent>>,
-    part: PartOf,
     entry: Entry,
 }
 
@@ -191,7 +189,7 @@ impl<T: Child> Place<T> {
     /// Called when it has not been left.
     pub(super) unsafe fn try_leave(&self) -> Option<Left<T>> {
         // SAFETY: By the invariant, it is in there.
-        let left = unsafe { self.parent().roster().try_leave(self.part, &self.entry) };
+        let left = unsafe { self.parent().roster().try_leave(&self.entry) };
         // INVARIANT: What was counted for `self` is for this one now.
         left.then(|| Left(self.parent))
     }
@@ -208,7 +206,7 @@ impl<T: Child> Leave for Place<T> {
 
     unsafe fn leave(&self) -> Left<T> {
         // SAFETY: By the invariant, it is in there.
-        unsafe { self.parent().roster().leave(self.part, &self.entry) };
+        unsafe { self.parent().roster().leave(&self.entry) };
         // INVARIANT: What was counted for `self` is for this one now.
         Left(self.parent)
     }

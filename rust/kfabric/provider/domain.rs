@@ -10,15 +10,15 @@ use super::{
         Bindings,
         Closing,
         Enabling,
-        Keys,
-        Mr, //
+        Keys, //
     },
     msg_ep::{
         MsgEp,
         MsgEpRequest,
         MsgLimits,
         Srx, //
-    }, //
+    },
+    part::MrPart, //
 };
 use crate::{
     region::{
@@ -26,7 +26,6 @@ use crate::{
         request::MrRequest, //
     },
     support::{
-        cache::PartBox,
         errno::Errno,
         refusal::Refusal,
         roster::Roster, //
@@ -61,15 +60,15 @@ pub trait Domain: Any + Send + Sync {
     fn mr_limits(&self) -> &MrLimits;
 
     /// The first half of a registration: checks the memory and maps it. All that can be refused at
-    /// once is refused here. No peer can reach anything before [`Mr::enable`].
+    /// once is refused here. No peer can reach anything before [`Mr::enable`](super::Mr::enable).
     /// May sleep.
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn Mr>, Refusal>;
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal>;
 
     /// All of a registration, of a region that isn't bound to anything: as
-    /// [`create_mr`](Self::create_mr) and [`Mr::enable`]. May sleep.
+    /// [`create_mr`](Self::create_mr) and [`Mr::enable`](super::Mr::enable). May sleep.
     ///
     /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
-    fn register_mr(&self, request: &MrRequest<'_>) -> Result<(PartBox<dyn Mr>, Keys), Refusal> {
+    fn register_mr(&self, request: &MrRequest<'_>) -> Result<(MrPart, Keys), Refusal> {
         let mut mr = self.create_mr(request)?;
         match mr.enable(&Bindings::NONE) {
             Ok(keys) => Ok((mr, keys)),
@@ -89,7 +88,7 @@ pub trait Domain: Any + Send + Sync {
     }
 
     /// Enables several regions of the domain, so that the device is waited for once. Each ends as
-    /// [`Mr::enable`] does. May sleep.
+    /// [`Mr::enable`](super::Mr::enable) does. May sleep.
     fn enable_many(&self, mrs: &mut [Enabling<'_>]) {
         for one in mrs {
             *one.done = Some(one.mr.enable(one.bindings));
@@ -97,17 +96,17 @@ pub trait Domain: Any + Send + Sync {
     }
 
     /// Closes several regions of the domain, so that the device is waited for once. Each ends as
-    /// [`Mr::close`] does. May sleep.
+    /// [`Mr::close`](super::Mr::close) does. May sleep.
     fn close_many(&self, mrs: &mut [Closing<'_>]) {
         for one in mrs {
             *one.done = Some(one.mr.close());
         }
     }
 
-    /// Makes idle regions, of each of which [`Mr::create_again`] can make a region of up to so many
+    /// Makes idle regions, of each of which [`Mr::create_again`](super::Mr::create_again) can make a region of up to so many
     /// pages and segments without gaps, again and again, without taking any memory. Called once.
     /// May sleep.
-    fn reserve(&self, _count: usize, _pages: usize) -> Result<KVVec<PartBox<dyn Mr>>, Refusal> {
+    fn reserve(&self, _count: usize, _pages: usize) -> Result<KVVec<MrPart>, Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
             c"the provider can't reserve anything",

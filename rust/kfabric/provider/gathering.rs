@@ -2,16 +2,13 @@
 
 //! Several registrations of a provider, gathered to be waited for together.
 
-use super::mr::{
-    Keys,
-    Mr, //
+use super::{
+    mr::Keys,
+    part::MrPart, //
 };
 use crate::{
     region::request::MrRequest,
-    support::{
-        cache::PartBox,
-        refusal::Refusal, //
-    }, //
+    support::refusal::Refusal, //
 };
 
 /// Regions of a domain that aren't bound to anything, and are registered together
@@ -21,7 +18,7 @@ pub trait Gathering {
     /// none after an error. May sleep.
     fn add(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal>;
 
-    /// The second half of all, as [`Mr::enable`]: `done` gets what has become of each, in their order. Called
+    /// The second half of all, as [`Mr::enable`](super::Mr::enable): `done` gets what has become of each, in their order. Called
     /// once, last. Sleeps until the device is done with all.
     ///
     /// After an error there is no such region. But `ENOTRECOVERABLE` says that the device won't let go of it.
@@ -29,4 +26,4 @@ pub trait Gathering {
 }
 
 /// What has become of a registration: a region, and how peers reach it.
-pub type Registered = Result<(PartBox<dyn Mr>, Keys), Refusal>;
+pub type Registered = Result<(MrPart, Keys), Refusal>;

@@ -60,7 +60,8 @@ pub struct Extent {
 
 impl Extent {
     /// Takes the memory of a request. `EFAULT` at memory that may not be registered, `EINVAL` at
-    /// an address in a scatterlist that is none of this machine's memory. May sleep.
+    /// an address in a scatterlist that is none of this machine's memory, and if the provider doesn't
+    /// [say](crate::MrLimits::leases) that it keeps any. May sleep.
     pub fn new(request: &MrRequest<'_>) -> Result<Self, Refusal> {
         let mut building = Building::default();
         match request.source() {

@@ -38,6 +38,8 @@ pub struct MrLimits {
     /// Does the provider take the memory of long lists by [`Runs::next_entries`](crate::Runs::next_entries)
     /// first? Then a list is counted while its memory is looked at, as long as it may be one of whole pages.
     pub by_entries: bool,
+    /// Does the provider keep memory, to use it by the processor ([`Extent`](crate::Extent))?
+    pub leases: bool,
 }
 
 impl MrLimits {
@@ -57,6 +59,7 @@ impl MrLimits {
         peer_to_peer: false,
         pieces: 1,
         by_entries: false,
+        leases: false,
     };
 
     /// Is a list within the limits that has this shape, and so many entries? `EINVAL` for a gap,

@@ -65,6 +65,8 @@ pub struct MrRequest<'a> {
     requested_key: u64,
     flags: u64,
     auth_key: Option<&'a [u8]>,
+    /// The provider keeps memory.
+    leases: bool,
     /// What is made of the memory here, if anything, may be used until this is dropped.
     lease: Cell<Option<Lease>>,
     /// What is found of memory around, if it is one of several that are registered together.
@@ -98,6 +100,7 @@ impl<'a> MrRequest<'a> {
             requested_key: arguments.requested_key,
             flags: arguments.flags,
             auth_key,
+            leases: limits.leases,
             lease: Cell::new(None),
             together: arguments.together,
             pages: None,
@@ -134,6 +137,7 @@ impl<'a> MrRequest<'a> {
             requested_key: arguments.requested_key,
             flags: arguments.flags,
             auth_key: arguments.auth_key.parse(limits).ok()?,
+            leases: limits.leases,
             lease: Cell::new(None),
             together: arguments.together,
             pages: Some(Cell::new(false)),
@@ -164,6 +168,7 @@ impl<'a> MrRequest<'a> {
             requested_key: 0,
             flags: 0,
             auth_key: None,
+            leases: limits.leases,
             lease: Cell::new(None),
             together: None,
             pages: None,
@@ -177,7 +182,15 @@ impl<'a> MrRequest<'a> {
 
     /// The right to use the memory by the processor. It ends with the region, or with the request if
     /// that doesn't become one. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the provider doesn't [say](MrLimits::leases) that it keeps memory.
+    /// - `ENOMEM`
     pub(crate) fn tenant(&self) -> Result<Tenant, Errno> {
+        if !self.leases {
+            return Err(Errno::EINVAL);
+        }
         let lease = match self.lease.take() {
             Some(lease) => lease,
             None => Lease::new()?,

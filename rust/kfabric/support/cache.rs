@@ -32,7 +32,6 @@ use kfi_bindings::{
     kfi_helper_cache,
     kfi_helper_cache_KFI_CACHE_LIST as LIST,
     kfi_helper_cache_KFI_CACHE_OBJECT as OBJECT,
-    kfi_helper_cache_KFI_CACHE_PART as PART,
     kfi_helper_cache_KFI_CACHE_RARE as RARE, //
 };
 
@@ -45,17 +44,11 @@ pub(crate) type ObjectBox<T> = Box<T, Cached<OBJECT>>;
 /// What only some regions have, of the core's or of their provider's. It may be larger than [`RARE_SIZE`].
 pub type RareBox<T> = Box<T, Cached<RARE>>;
 
-/// A provider's part of an object. It may be larger than [`PART_SIZE`].
-pub type PartBox<T> = Box<T, Cached<PART>>;
-
 /// A list of what is done with several regions in one go: made with the capacity that it needs, and not
 /// to grow.
 pub type ListVec<T> = Vec<T, Cached<LIST>>;
 
-/// The size of parts, in bytes, that there is a cache for.
-pub const PART_SIZE: usize = index(kfi_bindings::KFI_CACHE_PART_SIZE);
-
-/// The size of what only some regions have, likewise.
+/// The size of what only some regions have, in bytes, that there is a cache for.
 pub const RARE_SIZE: usize = index(kfi_bindings::KFI_CACHE_RARE_SIZE);
 
 /// Makes the caches, for objects of so many bytes. May sleep.
@@ -141,9 +134,9 @@ mod tests {
 
     #[test]
     fn whatever_the_size() -> Result {
-        let small = PartBox::new([7u8; 3], GFP_KERNEL)?;
-        let large = PartBox::new([9u64; 100], GFP_KERNEL)?;
-        let none = PartBox::new((), GFP_KERNEL)?;
+        let small = RareBox::new([7u8; 3], GFP_KERNEL)?;
+        let large = RareBox::new([9u64; 100], GFP_KERNEL)?;
+        let none = RareBox::new((), GFP_KERNEL)?;
         assert_eq!((*small, *large), ([7; 3], [9; 100]));
         drop((small, large, none));
         Ok(())
@@ -167,7 +160,7 @@ mod tests {
     fn nothing_that_it_can_not_keep() {
         #[repr(align(64))]
         struct Aligned(#[allow(dead_code)] u8);
-        assert!(PartBox::new(Aligned(1), GFP_KERNEL).is_err());
-        assert!(PartBox::new(1u8, GFP_KERNEL | __GFP_ZERO).is_err());
+        assert!(RareBox::new(Aligned(1), GFP_KERNEL).is_err());
+        assert!(RareBox::new(1u8, GFP_KERNEL | __GFP_ZERO).is_err());
     }
 }

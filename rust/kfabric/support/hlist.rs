@@ -72,14 +72,4 @@ impl Node {
             }
         }
     }
-
-    /// The node behind. Any context.
-    ///
-    /// # Safety
-    ///
-    /// It is in a list whose lock is held.
-    pub(crate) unsafe fn next(&self) -> Head {
-        // SAFETY: Under the lock that is held.
-        unsafe { (*self.0.get()).next }
-    }
 }

@@ -50,6 +50,7 @@ use kernel::{
 pub(crate) type End = unsafe fn(NonNull<Entry>);
 
 /// What all entries of one kind have in common.
+#[repr(align(16))]
 pub(crate) struct Kind {
     /// Says that there is one.
     pub(crate) open: &'static CStr,
@@ -101,14 +102,33 @@ unsafe impl Send for Lists {}
 /// A place in the list, to be part of what is listed.
 ///
 /// What it is in is pinned, and has left the roster before it is dropped.
+///
+/// # Invariants
+///
+/// `kind` is a pointer to a [`Kind`], in whose low bits, which are 0 in that, is the part of the roster.
 pub(crate) struct Entry {
-    kind: &'static Kind,
+    // One word for both: there is an entry in each region.
+    kind: *const Kind,
     node: Node,
 }
 
+// SAFETY: What all of a kind have in common doesn't change, and nodes are used under the lock of their list.
+unsafe impl Send for Entry {}
+// SAFETY: As for `Send`.
+unsafe impl Sync for Entry {}
+
+/// The bits of a pointer to a [`Kind`] that are 0.
+const PART_BITS: usize = align_of::<Kind>() - 1;
+
 /// Which part of a roster something is in.
+///
+/// # Invariants
+///
+/// Less than [`PARTS`].
 #[derive(Clone, Copy)]
 pub(crate) struct PartOf(usize);
+
+const _: () = assert!(PARTS - 1 <= PART_BITS);
 
 impl Roster {
     /// An empty one.
@@ -127,6 +147,7 @@ impl Roster {
     /// Announces an entry, which either [joins](Self::join) or is [given up](Self::give_up). Who
     /// ends what is open waits for it. Any context.
     pub(crate) fn announce(&self) -> PartOf {
+        // INVARIANT: A remainder.
         let part = PartOf(num::index(CpuId::current().as_u32()) % PARTS);
         self.part(part).coming.fetch_add(1, Full);
         part
@@ -137,14 +158,14 @@ impl Roster {
         self.part(part).arrived();
     }
 
-    /// Puts in an entry that was announced. Any context.
+    /// Puts in an entry that was announced for its part. Any context.
     ///
     /// # Safety
     ///
     /// Called once. The entry doesn't move, and [leaves](Self::leave) before what its kind ends is
     /// dropped.
-    pub(crate) unsafe fn join(&self, part: PartOf, entry: &Entry) {
-        let part = self.part(part);
+    pub(crate) unsafe fn join(&self, entry: &Entry) {
+        let part = self.part(entry.part());
         part.lists.with(|lists| {
             // SAFETY: In no list, under the lock of this one; it stays where it is until it leaves.
             unsafe { entry.node.link(&raw mut lists.open) }
@@ -157,9 +178,9 @@ impl Roster {
     ///
     /// # Safety
     ///
-    /// The entry has joined this part of this roster, and not left it.
-    pub(crate) unsafe fn leave(&self, part: PartOf, entry: &Entry) {
-        let part = self.part(part);
+    /// The entry has joined this roster, and not left it.
+    pub(crate) unsafe fn leave(&self, entry: &Entry) {
+        let part = self.part(entry.part());
         part.lists.with(|lists| {
             while ptr::eq(lists.now, entry) {
                 part.changed.wait(lists);
@@ -173,9 +194,9 @@ impl Roster {
     ///
     /// # Safety
     ///
-    /// The entry has joined this part of this roster, and not left it.
-    pub(crate) unsafe fn try_leave(&self, part: PartOf, entry: &Entry) -> bool {
-        self.part(part).lists.with(|lists| {
+    /// The entry has joined this roster, and not left it.
+    pub(crate) unsafe fn try_leave(&self, entry: &Entry) -> bool {
+        self.part(entry.part()).lists.with(|lists| {
             let leaves = !ptr::eq(lists.now, entry);
             if leaves {
                 // SAFETY: In a list of this part, whose lock is held.
@@ -191,7 +212,7 @@ impl Roster {
             part.lists.with(|lists| {
                 let first = NonNull::new(lists.open).or(NonNull::new(lists.ended))?;
                 // SAFETY: By the invariant an entry of this part, whose lock is held.
-                Some(unsafe { Entry::of(first).as_ref().kind.open })
+                Some(unsafe { Entry::of(first).as_ref() }.kind().open)
             })
         })
     }
@@ -258,7 +279,7 @@ impl Part {
                 let entry = Entry::of(first);
                 first.as_ref().unlink();
                 first.as_ref().link(&raw mut lists.ended);
-                (entry, entry.as_ref().kind.end)
+                (entry, entry.as_ref().kind().end)
             };
             if let Some(end) = end {
                 // INVARIANT: It is in a list.
@@ -270,12 +291,25 @@ impl Part {
 }
 
 impl Entry {
-    /// In no roster yet.
-    pub(crate) const fn new(kind: &'static Kind) -> Self {
+    /// In no roster yet, for that part of one.
+    pub(crate) fn new(kind: &'static Kind, PartOf(part): PartOf) -> Self {
+        // INVARIANT: It fits there, as was asserted.
         Self {
-            kind,
+            kind: ptr::from_ref(kind).map_addr(|address| address | part),
             node: Node::new(),
         }
+    }
+
+    /// What it has in common with others.
+    fn kind(&self) -> &'static Kind {
+        // SAFETY: By the type invariant, without these bits it is a pointer to one.
+        unsafe { &*self.kind.map_addr(|address| address & !PART_BITS) }
+    }
+
+    /// Which part of a roster it is for.
+    fn part(&self) -> PartOf {
+        // INVARIANT: As it was when the entry was made.
+        PartOf(self.kind.addr() & PART_BITS)
     }
 
     /// The entry that has this node.

@@ -13,10 +13,7 @@ use crate::{
     },
     resources::Resources, //
 };
-use core::mem::{
-    self,
-    MaybeUninit, //
-};
+use core::mem;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -29,12 +26,12 @@ use kfabric::{
     provider::{
         self,
         Keys,
+        MrPart,
         Registered, //
     },
     Errno,
     ListVec,
     MrRequest,
-    PartBox,
     Refusal, //
 };
 use rdma::{
@@ -45,8 +42,8 @@ use rdma::{
 
 /// Regions of one domain that are being registered together. Its device doesn't go away meanwhile.
 pub(crate) struct Gathering<'a> {
-    /// In the order in which they came.
-    parts: ListVec<Part>,
+    /// What there is of each, in the order in which they came.
+    parts: ListVec<What>,
     /// Of those that are one region to the device, in the same order.
     prepared: ListVec<PreparedMr<Memory>>,
     link: &'a Arc<Link>,
@@ -54,12 +51,7 @@ pub(crate) struct Gathering<'a> {
     inside: Inside<'a, Pin<KBox<Resources>>, PerCpu>,
 }
 
-/// One of them: memory for the provider's part, and what goes there.
-struct Part {
-    mr: PartBox<MaybeUninit<Mr>>,
-    what: What,
-}
-
+/// What there is of one of them.
 enum What {
     /// One region to the device, prepared.
     One(One),
@@ -127,17 +119,10 @@ impl What {
     }
 }
 
-impl Part {
-    /// The provider's part of what has been registered.
-    #[inline]
-    fn told(
-        mr: PartBox<MaybeUninit<Mr>>,
-        link: &Arc<Link>,
-        (region, keys): (Region, Keys),
-    ) -> Registered {
-        let mr = PartBox::write(mr, Mr::open(link, region));
-        Ok((mr, keys))
-    }
+/// The provider's part of what has been registered.
+#[inline]
+fn told(link: &Arc<Link>, (region, keys): (Region, Keys)) -> Registered {
+    Ok((MrPart::new(Mr::open(link, region)), keys))
 }
 
 impl provider::Gathering for Gathering<'_> {
@@ -145,11 +130,9 @@ impl provider::Gathering for Gathering<'_> {
         if self.parts.len() == self.parts.capacity() {
             return Err(Errno::EINVAL.into());
         }
-        // Allocated first: dropping a region that was created would not close it.
-        let mr = PartBox::new_uninit(GFP_KERNEL)?;
         let what = self.prepare(request)?;
         // There is room.
-        let _ = self.parts.push_within_capacity(Part { mr, what });
+        let _ = self.parts.push_within_capacity(what);
         Ok(())
     }
 
@@ -167,17 +150,17 @@ impl provider::Gathering for Gathering<'_> {
             }
         };
         let registered = queue.register_many(prepared, |valid| {
-            for Part { mr, what } in parts.by_ref() {
+            for what in parts.by_ref() {
                 // What is large isn't moved for nothing.
                 match what {
-                    What::One(_) => return done(Part::told(mr, link, Region::of_one(valid))),
+                    What::One(_) => return done(told(link, Region::of_one(valid))),
                     What::Slow(mut region) => {
                         let keys = region.set_valid(valid);
-                        return done(Part::told(mr, link, (region, keys)));
+                        return done(told(link, (region, keys)));
                     }
                     What::Several(region) => {
                         let enabled = region.enabled(resources);
-                        done(enabled.and_then(|enabled| Part::told(mr, link, enabled)));
+                        done(enabled.and_then(|enabled| told(link, enabled)));
                     }
                 }
             }
@@ -191,9 +174,9 @@ impl provider::Gathering for Gathering<'_> {
             Ok(lists) => lists.next().ok_or(Errno::EIO.into()),
             Err(error) => Err(refused::not_undone(*error)),
         };
-        for Part { mr, what } in parts {
+        for what in parts {
             let alone = what.alone(resources, &mut next_list);
-            done(alone.and_then(|alone| Part::told(mr, link, alone)));
+            done(alone.and_then(|alone| told(link, alone)));
         }
     }
 }

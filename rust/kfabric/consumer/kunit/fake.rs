@@ -32,6 +32,7 @@ use crate::{
         DomainRequest,
         Enabling,
         Keys,
+        MrPart,
         Provider, //
     },
     region::{
@@ -42,7 +43,6 @@ use crate::{
         source::Source, //
     },
     support::{
-        cache::PartBox,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -209,6 +209,7 @@ impl provider::Fabric for Fake {
             gaps: true,
             flags: 0b1,
             auth_keys: true,
+            leases: true,
             ..MrLimits::NONE
         };
         let open = Counted::new();
@@ -233,7 +234,7 @@ impl provider::Domain for FakeDomain {
     }
 
     /// Tells by the base which kind of list it was, and by the descriptor what else there was.
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<PartBox<dyn provider::Mr>, Refusal> {
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal> {
         match request.requested_key() {
             KEEPS => KEPT.put(Extent::new(request)?)?,
             KEEPS_AND_FAILS => {
@@ -256,7 +257,7 @@ impl provider::Domain for FakeDomain {
             len: shape.bytes(),
             _open: Counted::new(),
         };
-        Ok(PartBox::new(mr, GFP_KERNEL)?)
+        Ok(MrPart::boxed(KBox::new(mr, GFP_KERNEL)?))
     }
 
     fn enable_many(&self, mrs: &mut [Enabling<'_>]) {

@@ -26,7 +26,7 @@ use crate::{
     },
     provider::{
         Keys,
-        Mr, //
+        MrPart, //
     },
     region::{
         access::Access,
@@ -34,10 +34,7 @@ use crate::{
         request::MrRequest, //
     },
     support::{
-        cache::{
-            PartBox,
-            RareBox, //
-        },
+        cache::RareBox,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -106,7 +103,7 @@ impl Expected {
         let memory = reference::memory()?;
         // It needn't be bound, and no event queue tells of it.
         let rare = match ranges::to_keep(domain, request) {
-            [] => None,
+            [] if !domain.mr_limits().leases => None,
             list => Some(Rare::with_list(list)?),
         };
         Ok(Self {
@@ -120,17 +117,18 @@ impl Expected {
     /// The object of the region that is registered now. Any context.
     #[inline(always)]
     pub(super) fn registered(
-        self,
+        mut self,
         domain: &DomainObject,
         asked: Asked,
-        mr: PartBox<dyn Mr>,
+        mr: MrPart,
         keys: Keys,
     ) -> MrRef {
         let found = Found::new(&keys);
         let c = Public::new(domain, Some(&keys)).to_c(MrObject::fid(self.context));
         let local = asked.local();
-        let inner = Inner::new(State::Enabled, Some(mr), self.rare, asked.lease);
-        let body = MrBody::new(local, inner, false, false);
+        Rare::lease(&mut self.rare, asked.lease);
+        let inner = Inner::new(State::Enabled, Some(mr), self.rare, false, false);
+        let body = MrBody::new(local, inner);
         let object = MrRef::new(self.memory, Obj::new(c, body, self.place.take()));
         object.reveal(found);
         object

@@ -4,6 +4,7 @@
 
 use super::{
     kit::Kit,
+    rare::Rare,
     reference::MrRef,
     reserve,
     state::State,
@@ -13,15 +14,13 @@ use super::{
 use crate::{
     object::{
         domain::DomainObject,
-        eq::Unread,
         obj::Leave, //
     },
     provider::{
         cntr::Counter,
-        Mr, //
+        MrPart, //
     },
     support::{
-        cache::PartBox,
         errno::Errno,
         noio::NoIo,
         refusal::Refusal, //
@@ -60,7 +59,7 @@ pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 pub(super) struct Closing {
     /// What C had.
     object: MrRef,
-    mr: Option<PartBox<dyn Mr>>,
+    mr: Option<MrPart>,
 }
 
 impl Closing {
@@ -79,16 +78,7 @@ impl Closing {
     pub(super) unsafe fn begin(fid: *mut kfid_mr) -> Result<Self, Refusal> {
         // SAFETY: `fid` is the first field of an object to which C has a reference.
         let object = unsafe { &*fid.cast::<MrObject>() };
-        let Settled { mr, event, fallen } = settle(object)?;
-        if let Some(eq) = object.eq() {
-            // No event names a region that is gone.
-            if let Some(event) = event {
-                eq.forget(event);
-            }
-            if fallen {
-                eq.forget_all(object.as_ptr().cast());
-            }
-        }
+        let mr = settle(object)?;
         object.hide();
         // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
         let object = unsafe { MrRef::from_raw(NonNull::from(object)) };
@@ -109,7 +99,7 @@ impl Closing {
     }
 
     /// The domain that it is in, and the provider's part, to be closed.
-    pub(super) fn parts(&mut self) -> (&DomainObject, Option<&mut PartBox<dyn Mr>>) {
+    pub(super) fn parts(&mut self) -> (&DomainObject, Option<&mut MrPart>) {
         (self.object.parent(), self.mr.as_mut())
     }
 
@@ -134,12 +124,12 @@ impl Closing {
             // while the provider can't be unloaded, whose words they are.
             Err(refusal) => refusal.with_errno(Errno::EIO).report(),
         };
-        let lease = object.inner.with(|inner| {
+        let (lease, reserved) = object.inner.with(|inner| {
             inner.state.end_close();
             if inner.awaited {
                 object.parent().unsettled().changed.notify_all();
             }
-            inner.lease.take()
+            (Rare::lease(&mut inner.rare, None), inner.reserved)
         });
         // The memory is the consumer's again, whatever the provider still has of it. Asked first:
         // dropping it is a call, and most have none.
@@ -150,7 +140,7 @@ impl Closing {
         let left = unsafe { object.place().leave() };
         // It may be dropped later, by the work that has enabled it, which doesn't use the domain any
         // more; but the domain may be closed from the end of this on.
-        if object.reserved {
+        if reserved {
             reserve::put_back(left.parent(), Kit::of_closed(object, mr));
         } else {
             drop((mr, object));
@@ -171,15 +161,6 @@ pub(super) fn end(object: &MrObject) {
     }
 }
 
-/// What a region leaves to be closed.
-struct Settled {
-    mr: Option<PartBox<dyn Mr>>,
-    /// An event that may not have been read.
-    event: Option<Unread>,
-    /// There may be another one, that it was taken down.
-    fallen: bool,
-}
-
 impl MrObject {
     /// Sees to it that nobody takes it down any more. Any context.
     pub(super) fn untie(&self, inner: &Inner) {
@@ -189,15 +170,28 @@ impl MrObject {
             }
         }
     }
+
+    /// Sees to it that no event names the region, which is to be closed. Any context.
+    fn unsay(&self, inner: &mut Inner) {
+        let Some(eq) = self.eq(inner) else {
+            return;
+        };
+        if let Some(event) = inner.take_event() {
+            eq.forget(event);
+        }
+        if inner.state == State::Fallen {
+            eq.forget_all(self.as_ptr().cast());
+        }
+    }
 }
 
 /// Waits until the region is not pending, and takes what is to be closed. After an error it is as
 /// open as before.
-fn settle(object: &MrObject) -> Result<Settled, Refusal> {
+fn settle(object: &MrObject) -> Result<Option<MrPart>, Refusal> {
     object.inner.with(|inner| {
         while inner.state == State::Pending {
             inner.awaited = true;
-            if object.eq().is_some_and(|eq| eq.in_handler()) {
+            if object.eq(inner).is_some_and(|eq| eq.in_handler()) {
                 return Err(Refusal::new(
                     Errno::EOPBADSTATE,
                     c"closed in an event handler while its registration is under way",
@@ -214,13 +208,9 @@ fn settle(object: &MrObject) -> Result<Settled, Refusal> {
             ));
         }
         object.untie(inner);
-        let fallen = inner.state == State::Fallen;
+        object.unsay(inner);
         inner.state.begin_close();
         // What keeps counter and endpoint goes with the object, but their memory is the core's.
-        Ok(Settled {
-            mr: inner.mr.take(),
-            event: inner.take_event(),
-            fallen,
-        })
+        Ok(inner.mr.take())
     })
 }

@@ -5,6 +5,7 @@
 use super::{
     enable,
     ranges,
+    rare::Rare,
     rawkey::RawAttr,
     reference::MrRef,
     unsettled,
@@ -59,8 +60,10 @@ unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
     if flags & !MORE != 0 {
         return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(flags));
     }
-    object.inner.with(|inner| inner.begin())?;
-    match object.told {
+    let told = object
+        .inner
+        .with(|inner| inner.begin().map(|()| inner.told))?;
+    match told {
         true => {
             unsettled::leave(object);
             Ok(0)
@@ -137,9 +140,7 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
         .ok_or(Errno::EOPBADSTATE)?
         .refresh(&request)?;
     let lease = request.take_lease();
-    let old = mr
-        .inner
-        .with(|inner| core::mem::replace(&mut inner.lease, lease));
+    let old = mr.inner.with(|inner| Rare::lease(&mut inner.rare, lease));
     // What the provider has kept of the old pages is void with the old lease.
     drop(old);
     Ok(())

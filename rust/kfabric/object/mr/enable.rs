@@ -19,10 +19,9 @@ use crate::{
         Bindings,
         Enabling,
         Keys,
-        Mr, //
+        MrPart, //
     },
     support::{
-        cache::PartBox,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -35,7 +34,7 @@ use kfi_bindings::{
 };
 
 /// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets
-/// those go on who wait. Returns 0, or the number of an error that has been reported. As the provider's [`Mr::enable`], it may sleep.
+/// those go on who wait. Returns 0, or the number of an error that has been reported. As the provider's [`Mr::enable`](crate::provider::Mr::enable), it may sleep.
 ///
 /// One of those may be closing the region, and give up C's reference before this has returned: so this
 /// has one of its own.
@@ -49,12 +48,13 @@ pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
     object.inner.with(|inner| {
         let done = object.settle(inner, ended);
         // Under the same lock: whoever closes the region finds the event, and takes it out again.
-        inner.set_event(object.report(&done));
+        let event = object.report(inner, &done);
+        inner.set_event(event);
         match &done {
             Ok(()) => 0,
             // Reported while the region can't be closed, and the provider not be unloaded, whose words
             // they are.
-            Err(refusal) if !object.told => refusal.report(),
+            Err(refusal) if !inner.told => refusal.report(),
             Err(refusal) => refusal.errno().to_c(),
         }
     })
@@ -62,7 +62,7 @@ pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
 
 /// A region that is being enabled, in the hands of who does it.
 pub(super) struct Pending {
-    mr: Option<PartBox<dyn Mr>>,
+    mr: Option<MrPart>,
     bindings: Bindings,
     /// What has come of it, once it has been tried.
     done: Option<Result<Keys, Refusal>>,
@@ -70,7 +70,7 @@ pub(super) struct Pending {
 
 /// How that has ended.
 pub(super) struct Ended {
-    mr: Option<PartBox<dyn Mr>>,
+    mr: Option<MrPart>,
     enabled: Result<Keys, Refusal>,
 }
 
@@ -93,7 +93,7 @@ impl Pending {
         }
     }
 
-    /// The device's part. May sleep, as [`Mr::enable`].
+    /// The device's part. May sleep, as [`Mr::enable`](crate::provider::Mr::enable).
     pub(super) fn enable(mut self) -> Ended {
         self.done = self.mr.as_mut().map(|mr| mr.enable(&self.bindings));
         self.ended()
@@ -164,8 +164,8 @@ impl MrObject {
     }
 
     /// Puts the event in the queue, if there is one. Any context.
-    pub(super) fn report(&self, done: &Result<(), Refusal>) -> Option<Unread> {
-        let eq = self.eq()?;
+    pub(super) fn report(&self, inner: &Inner, done: &Result<(), Refusal>) -> Option<Unread> {
+        let eq = self.eq(inner)?;
         let fid = self.as_ptr().cast::<kfid>();
         // SAFETY: `fid` is this open object's, and its context is C's to write, but not now.
         let context = unsafe { (&raw const (*fid).context).read() };

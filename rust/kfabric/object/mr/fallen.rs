@@ -35,10 +35,12 @@ fn fall(object: &MrObject, told: bool) {
     }
     // Who sees that may rely on it.
     object.publish(Public::new(object.parent(), None));
-    object.inner.with(|inner| inner.state.fall());
-    if told {
-        let why = c"the region's endpoint has gone down";
-        // Before it can be closed, which takes the event out again.
-        object.report(&Err(Refusal::new(Errno::ENOTCONN, why)));
-    }
+    object.inner.with(|inner| {
+        inner.state.fall();
+        if told {
+            let why = c"the region's endpoint has gone down";
+            // Before it can be closed, which takes the event out again.
+            object.report(inner, &Err(Refusal::new(Errno::ENOTCONN, why)));
+        }
+    });
 }

@@ -15,13 +15,10 @@ use crate::{
     object::ties::Ties,
     provider::{
         cntr::Counter,
-        Mr, //
+        MrPart, //
     },
     support::{
-        cache::{
-            PartBox,
-            RareBox, //
-        },
+        cache::RareBox,
         errno::Errno,
         irqlock::IrqGuard,
         refusal::Refusal, //
@@ -37,7 +34,7 @@ use kfi_bindings::kvec;
 /// What there is of a region, until this is dropped. Any context.
 pub(super) struct Held<'a> {
     object: &'a MrObject,
-    pub(super) mr: Option<PartBox<dyn Mr>>,
+    pub(super) mr: Option<MrPart>,
     /// The addresses that it was registered at, if they are several, and it can be refreshed.
     pub(super) list: KVVec<kvec>,
 }
@@ -125,10 +122,12 @@ impl MrObject {
             let waits = inner.held
                 || inner.state != State::Enabled
                 || inner.counter().is_some()
-                || inner.lease.is_some()
-                || self.told
+                || inner.told
                 // Whose memory can't be freed in any context.
-                || inner.rare.as_ref().is_some_and(|rare| rare.list.capacity() > 0);
+                || inner
+                    .rare
+                    .as_ref()
+                    .is_some_and(|rare| rare.list.capacity() > 0 || rare.lease.is_some());
             match waits {
                 true => None,
                 false => Some(inner.hold(self)),
@@ -147,13 +146,15 @@ impl MrObject {
 }
 
 impl Held<'_> {
-    /// The region is closed: its provider has nothing any more. Any context.
-    pub(super) fn close(mut self) {
+    /// The region is closed: its provider has nothing any more. Returns whether what it is made of goes back to the
+    /// domain's reserve. Any context.
+    pub(super) fn close(mut self) -> bool {
         self.mr = None;
         self.object.inner.with(|inner| {
             self.object.untie(inner);
             inner.state.end_close();
-        });
+            inner.reserved
+        })
     }
 }
 

@@ -12,13 +12,10 @@ use super::{
 };
 use crate::{
     object::domain::DomainObject,
-    provider::Mr,
+    provider::MrPart,
     region::request::MrRequest,
     support::{
-        cache::{
-            PartBox,
-            RareBox, //
-        },
+        cache::RareBox,
         refusal::Refusal, //
     }, //
 };
@@ -29,7 +26,7 @@ pub(crate) struct Kit {
     /// `None` if it could not be had back; then another is made when it is needed.
     pub(super) object: Option<Memory>,
     /// The provider's part; before a region is created, only of one that was reserved.
-    pub(super) mr: Option<PartBox<dyn Mr>>,
+    pub(super) mr: Option<MrPart>,
     /// What most regions haven't.
     pub(super) rare: Option<Pin<RareBox<Rare>>>,
     /// It goes back to the domain's reserve.
@@ -48,7 +45,7 @@ impl Kit {
     }
 
     /// What a region was made of that was reserved, and is closed.
-    pub(super) fn of_closed(object: MrRef, mr: Option<PartBox<dyn Mr>>) -> Self {
+    pub(super) fn of_closed(object: MrRef, mr: Option<MrPart>) -> Self {
         let (object, mut rare) = match object.take_apart() {
             Some((object, rare)) => (Some(object), rare),
             None => (None, None),
@@ -74,8 +71,8 @@ impl Kit {
         })
     }
 
-    /// Takes the provider's part, to be [created again](Mr::create_again) each time.
-    pub(crate) fn lend(&mut self, mr: PartBox<dyn Mr>) {
+    /// Takes the provider's part, to be [created again](crate::provider::Mr::create_again) each time.
+    pub(crate) fn lend(&mut self, mr: MrPart) {
         self.mr = Some(mr);
     }
 

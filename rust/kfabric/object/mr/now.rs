@@ -37,11 +37,11 @@ pub(crate) unsafe fn close(mr: *mut kfid_mr) -> Result<bool, Refusal> {
         return Ok(false);
     };
     let mr = held.mr.take();
-    held.close();
+    let reserved = held.close();
     object.hide();
     // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
     let object = unsafe { MrRef::from_raw(NonNull::from(object)) };
-    if object.reserved {
+    if reserved {
         reserve::put_back(left.parent(), Kit::of_closed(object, mr));
     } else {
         drop((mr, object));

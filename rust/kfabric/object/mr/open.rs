@@ -32,24 +32,17 @@ use crate::{
         domain::DomainObject,
         obj::Obj, //
     },
-    provider::Mr,
-    region::{
-        lease::Lease,
-        request::MrRequest, //
-    },
+    provider::MrPart,
+    region::request::MrRequest,
     support::{
-        cache::{
-            PartBox,
-            RareBox, //
-        },
+        cache::RareBox,
         errno::Errno,
         refusal::Refusal, //
     }, //
 };
 use kernel::{
     ffi::c_void,
-    prelude::*,
-    sync::Refcount, //
+    prelude::*, //
 };
 use kfi_bindings::kfid_mr;
 
@@ -129,17 +122,19 @@ impl Inner {
     #[inline]
     pub(super) fn new(
         state: State,
-        mr: Option<PartBox<dyn Mr>>,
+        mr: Option<MrPart>,
         rare: Option<Pin<RareBox<Rare>>>,
-        lease: Option<Lease>,
+        told: bool,
+        reserved: bool,
     ) -> Self {
         Self {
             state,
             mr,
             rare,
-            lease,
             held: false,
             awaited: false,
+            told,
+            reserved,
         }
     }
 }
@@ -147,18 +142,10 @@ impl Inner {
 impl MrBody {
     /// That of a region that is found by this.
     #[inline]
-    pub(super) fn new(
-        local: Local,
-        inner: Inner,
-        told: bool,
-        reserved: bool,
-    ) -> impl PinInit<Self> {
+    pub(super) fn new(local: Local, inner: Inner) -> impl PinInit<Self> {
         pin_init!(Self {
             local,
             inner <- new_irq_lock!(inner, c"kfabric_mr"),
-            references: Refcount::new(1),
-            told,
-            reserved,
         })
     }
 }
@@ -199,7 +186,7 @@ impl Opened {
         let Kit {
             object: Some(object),
             mr,
-            rare,
+            mut rare,
             reserved,
         } = created(domain, request, told)?
         else {
@@ -208,8 +195,9 @@ impl Opened {
         let c = Public::new(domain, None).to_c(MrObject::fid(context));
         let asked = Asked::of(request);
         let local = asked.local();
-        let inner = Inner::new(State::Disabled, mr, rare, asked.lease);
-        let body = MrBody::new(local, inner, told, reserved);
+        Rare::lease(&mut rare, asked.lease);
+        let inner = Inner::new(State::Disabled, mr, rare, told, reserved);
+        let body = MrBody::new(local, inner);
         Ok(Self {
             object: MrRef::new(object, Obj::new(c, body, place.take())),
             pending: false,
@@ -224,7 +212,7 @@ impl Opened {
         object.inner.with(|inner| {
             object.wait_while(inner, |inner| inner.held);
             inner.begin().ok()?;
-            *pending = object.told;
+            *pending = inner.told;
             (!*pending).then(|| inner.take_pending(false))
         })
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What only some regions have, in memory of its own: those that an event queue tells of, that are bound to
-//! something, that are lists which can be refreshed; and those that are reserved, which may become any of
+//! something, that are lists which can be refreshed, whose provider keeps memory; and those that are reserved, which may become any of
 //! these.
 
 use super::{
@@ -18,7 +18,10 @@ use crate::{
         }, //
     },
     provider::cntr::Counter,
-    region::request::MrRequest,
+    region::{
+        lease::Lease,
+        request::MrRequest, //
+    },
     support::{
         cache::{
             RareBox,
@@ -27,7 +30,10 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::ptr::null_mut;
+use core::{
+    mem,
+    ptr::null_mut, //
+};
 use kernel::{
     ffi::c_void,
     prelude::*,
@@ -46,6 +52,8 @@ pub(crate) struct Rare {
     pub(super) event: Option<Unread>,
     /// The addresses that it was registered at, if they are several, for when other pages are behind them.
     pub(super) list: KVVec<kvec>,
+    /// What the provider keeps of the memory may be used until this is dropped.
+    pub(super) lease: Option<Lease>,
     /// The region that was left to the core's workqueue before it, as long as both are.
     pub(super) before: *mut c_void,
 }
@@ -66,6 +74,7 @@ impl Rare {
             bonds: Bonds::NONE,
             event: None,
             list,
+            lease: None,
             before: null_mut(),
         });
         match RareBox::new_uninit(GFP_KERNEL)?.write_pin_init(rare) {
@@ -92,7 +101,8 @@ impl Rare {
     ) -> Result<(), Refusal> {
         let bonds = Bonds::of(domain, request);
         let list = ranges::to_keep(domain, request);
-        if rare.is_none() && (told || bonds.is_missing() || !list.is_empty()) {
+        let leases = domain.mr_limits().leases;
+        if rare.is_none() && (told || leases || bonds.is_missing() || !list.is_empty()) {
             *rare = Some(Self::with_capacity(0)?);
         }
         if let Some(rare) = rare {
@@ -102,6 +112,17 @@ impl Rare {
             this.list.extend_from_slice(list, GFP_KERNEL)?;
         }
         Ok(())
+    }
+
+    /// Takes over until when the memory may be used, if anybody has asked for that, and gives back what there was
+    /// before. Any context.
+    pub(super) fn lease(
+        rare: &mut Option<Pin<RareBox<Self>>>,
+        lease: Option<Lease>,
+    ) -> Option<Lease> {
+        // Where there is nothing rare, nobody could ask.
+        let rare = rare.as_mut()?;
+        mem::replace(rare.as_mut().project().lease, lease)
     }
 
     /// There is nothing in it any more but the room, for the next region. The one that had it is gone.

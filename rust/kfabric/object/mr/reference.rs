@@ -23,14 +23,18 @@ use core::{
 };
 use kernel::{
     alloc::AllocError,
-    prelude::*, //
+    prelude::*,
+    sync::Refcount, //
 };
-use kfi_bindings::kfid_mr;
+use kfi_bindings::{
+    atomic_t,
+    kfid_mr, //
+};
 
 /// How large a region's object is.
 pub(crate) const OBJECT_SIZE: usize = size_of::<MrObject>();
 
-// 17 of them, 240 bytes each, are in a page, if a lock is a word, as it is but for debugging and real time.
+// 17 of them, 240 bytes each with the provider's part, are in a page, if a lock is a word, as it is but for debugging and real time.
 const _: () = {
     let lock = size_of::<IrqLock<u64>>() - size_of::<u64>();
     assert!(OBJECT_SIZE - size_of::<kfid_mr>() <= 144 + lock);
@@ -51,7 +55,7 @@ pub(super) fn memory() -> Result<Memory, AllocError> {
 /// # Invariants
 ///
 /// - The object is pinned in an [`ObjectBox`].
-/// - `references` of the object counts this one.
+/// - [`references`](MrObject::references) counts this one.
 pub(super) struct MrRef(NonNull<MrObject>);
 
 // SAFETY: The object may be used, and dropped, by any thread.
@@ -59,14 +63,24 @@ unsafe impl Send for MrRef {}
 // SAFETY: As for `Send`.
 unsafe impl Sync for MrRef {}
 
+impl MrObject {
+    /// How many references there are to the object.
+    fn references(&self) -> &Refcount {
+        const { assert!(size_of::<Refcount>() == size_of::<atomic_t>()) };
+        // SAFETY: The count is the core's, and C writes to others of its fields only. A `Refcount` is an `atomic_t`.
+        unsafe { &*(&raw const (*self.as_ptr()).fid.ref_cnt).cast() }
+    }
+}
+
 impl MrRef {
     /// Makes an object, to which this is the only reference. Any context.
     pub(super) fn new(memory: Memory, object: impl PinInit<MrObject>) -> Self {
         match memory.write_pin_init(object) {
             Ok(object) => {
+                object.references().set(1);
                 // SAFETY: It isn't moved before it is dropped.
                 let object = unsafe { Pin::into_inner_unchecked(object) };
-                // INVARIANT: The object counts one reference from the beginning.
+                // INVARIANT: The object counts this reference.
                 Self(NonNull::from(ObjectBox::leak(object)))
             }
             Err(never) => match never {},
@@ -97,7 +111,7 @@ impl MrRef {
     /// There is a reference to the object, meanwhile.
     pub(super) unsafe fn another(object: NonNull<MrObject>) -> Self {
         // SAFETY: The object is there by the requirements of this function.
-        unsafe { object.as_ref() }.references.inc();
+        unsafe { object.as_ref() }.references().inc();
         // INVARIANT: Just counted.
         Self(object)
     }
@@ -114,7 +128,7 @@ impl MrRef {
     fn last(self) -> Option<ObjectBox<MrObject>> {
         let object = self.into_raw();
         // SAFETY: The object is there as long as this reference, which is still counted.
-        let last = unsafe { &*object }.references.dec_and_test();
+        let last = unsafe { &*object }.references().dec_and_test();
         // SAFETY: By the invariant it is in such a box, which nobody else has any more.
         last.then(|| unsafe { ObjectBox::from_raw(object) })
     }

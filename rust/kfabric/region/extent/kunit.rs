@@ -18,6 +18,7 @@ mod tests {
         pages: 64,
         bytes: 1 << 20,
         gaps: true,
+        leases: true,
         ..MrLimits::NONE
     };
     const ARGUMENTS: Arguments<'static> = Arguments {
@@ -121,6 +122,21 @@ mod tests {
         drop(lease);
         assert_eq!(write(&extent, 0, b"b"), Err(Errno::EACCES));
         assert_eq!(memory.first(), Some(&b'a'));
+        Ok(())
+    }
+
+    #[test]
+    fn who_keeps_memory_says_so_before() -> Result {
+        let mut memory = KVec::from_elem(7u8, 10, GFP_KERNEL)?;
+        let list = [kvec(&mut memory)];
+        let limits = MrLimits {
+            leases: false,
+            ..LIMITS
+        };
+        let request = MrRequest::parse(Source::kvecs(&list), ARGUMENTS, &limits)?;
+        let refused = Extent::new(&request).err().map(|refusal| refusal.errno());
+        assert_eq!(refused, Some(Errno::EINVAL));
+        assert!(request.take_lease().is_none());
         Ok(())
     }
 

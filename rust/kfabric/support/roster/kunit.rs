@@ -8,7 +8,6 @@ mod tests {
         roster::{
             Entry,
             Kind,
-            PartOf,
             Roster, //
         },
         workqueue::OwnedQueue, //
@@ -46,7 +45,6 @@ mod tests {
     #[pin_data]
     struct Thing {
         roster: Arc<Roster>,
-        part: PartOf,
         entry: Entry,
         /// How often it has begun to be ended.
         ended: Atomic<usize>,
@@ -71,8 +69,7 @@ mod tests {
             let thing = Arc::pin_init(
                 pin_init!(Self {
                     roster: roster.clone(),
-                    part: roster.announce(),
-                    entry: Entry::new(kind),
+                    entry: Entry::new(kind, roster.announce()),
                     ended: Atomic::new(0),
                     is_slow,
                     done: Atomic::new(false),
@@ -80,18 +77,18 @@ mod tests {
                 GFP_KERNEL,
             )?;
             // SAFETY: Pinned, and each test has it leave.
-            unsafe { roster.join(thing.part, &thing.entry) };
+            unsafe { roster.join(&thing.entry) };
             Ok(thing)
         }
 
         fn leave(&self) {
             // SAFETY: It has joined, and leaves once.
-            unsafe { self.roster.leave(self.part, &self.entry) };
+            unsafe { self.roster.leave(&self.entry) };
         }
 
         fn try_leave(&self) -> bool {
             // SAFETY: It has joined, and not left.
-            unsafe { self.roster.try_leave(self.part, &self.entry) }
+            unsafe { self.roster.try_leave(&self.entry) }
         }
 
         fn ended(&self) -> usize {

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A provider's part of a region, as the core keeps it: in the region's own object, if it is small.
+
+use super::mr::Mr;
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit,
+    ops::{
+        Deref,
+        DerefMut, //
+    },
+    ptr, //
+};
+use kernel::prelude::*;
+
+/// The size, in bytes, of what is kept in the region's object.
+pub const PART_SIZE: usize = size_of::<Room>();
+
+/// Room for a small part, or for a pointer to another.
+type Room = [MaybeUninit<usize>; 5];
+
+/// A provider's part of a region.
+///
+/// # Invariants
+///
+/// `room` has a value of the type that `table` was made for.
+pub struct MrPart {
+    room: Room,
+    table: &'static Table,
+}
+
+/// What is done with a value in a room.
+struct Table {
+    /// The part that it is, or leads to.
+    ///
+    /// # Safety
+    ///
+    /// The room has such a value. The part is used no longer, and by no more, than the room might be.
+    get: unsafe fn(*mut Room) -> *mut dyn Mr,
+    /// Drops it.
+    ///
+    /// # Safety
+    ///
+    /// The room has such a value, which isn't used again.
+    drop: unsafe fn(*mut Room),
+}
+
+/// The tables for parts of one type.
+struct Of<T>(PhantomData<T>);
+
+impl<T: Mr> Of<T> {
+    /// Of a value in place.
+    const IN_PLACE: Table = Table {
+        get: Self::in_place,
+        drop: Self::drop_in_place,
+    };
+
+    /// Of a value in a box, to which a pointer is there.
+    const BOXED: Table = Table {
+        get: Self::boxed,
+        drop: Self::drop_boxed,
+    };
+
+    fn in_place(room: *mut Room) -> *mut dyn Mr {
+        room.cast::<T>()
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Table::drop`].
+    unsafe fn drop_in_place(room: *mut Room) {
+        // SAFETY: By the requirements of this function, `room` has a `T`, which isn't used again.
+        unsafe { ptr::drop_in_place(room.cast::<T>()) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Table::get`].
+    unsafe fn boxed(room: *mut Room) -> *mut dyn Mr {
+        // SAFETY: By the requirements of this function, `room` has such a pointer.
+        unsafe { room.cast::<*mut T>().read() }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Table::drop`].
+    unsafe fn drop_boxed(room: *mut Room) {
+        // SAFETY: By the requirements of this function, `room` has a pointer that comes from a box, and isn't used
+        // again.
+        drop(unsafe { KBox::from_raw(room.cast::<*mut T>().read()) })
+    }
+}
+
+impl MrPart {
+    /// One that is no larger than [`PART_SIZE`]. Any context.
+    #[inline]
+    pub fn new<T: Mr>(part: T) -> Self {
+        const {
+            assert!(size_of::<T>() <= PART_SIZE && align_of::<T>() <= align_of::<Room>());
+        }
+        // SAFETY: It fits, as was just asserted, and is of the type of the table.
+        unsafe { Self::holding(part, const { &Of::<T>::IN_PLACE }) }
+    }
+
+    /// One that may be larger. Any context.
+    pub fn boxed<T: Mr>(part: KBox<T>) -> Self {
+        // SAFETY: A pointer fits, and this one is what the table is for.
+        unsafe { Self::holding(KBox::into_raw(part), const { &Of::<T>::BOXED }) }
+    }
+
+    /// # Safety
+    ///
+    /// The value fits into a [`Room`], and `table` is for it.
+    unsafe fn holding<V>(value: V, table: &'static Table) -> Self {
+        let mut room = [MaybeUninit::uninit(); _];
+        // SAFETY: It fits, by the requirements of this function.
+        unsafe { (&raw mut room).cast::<V>().write(value) };
+        // INVARIANT: Just written.
+        Self { room, table }
+    }
+}
+
+impl Deref for MrPart {
+    type Target = dyn Mr;
+
+    fn deref(&self) -> &dyn Mr {
+        // SAFETY: By the type invariant; it is only read, as long as `self` is borrowed.
+        unsafe { &*(self.table.get)((&raw const self.room).cast_mut()) }
+    }
+}
+
+impl DerefMut for MrPart {
+    fn deref_mut(&mut self) -> &mut dyn Mr {
+        // SAFETY: By the type invariant; nobody else has it, as long as `self` is borrowed.
+        unsafe { &mut *(self.table.get)(&raw mut self.room) }
+    }
+}
+
+impl Drop for MrPart {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant, and it is gone after this.
+        unsafe { (self.table.drop)(&raw mut self.room) };
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_part)]
+mod tests {
+    use super::*;
+    use crate::{
+        provider::{
+            Bindings,
+            Keys, //
+        },
+        region::rawkey::RemotePiece,
+        support::{
+            errno::Errno,
+            refusal::Refusal, //
+        }, //
+    };
+    use core::any::Any;
+    use kernel::sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    };
+
+    /// Is closed `N` words long, and counts that and its end.
+    struct Words<const N: usize> {
+        words: [usize; N],
+        ended: Arc<Atomic<usize>>,
+    }
+
+    impl<const N: usize> Words<N> {
+        fn new(ended: &Arc<Atomic<usize>>) -> Self {
+            Self {
+                words: core::array::from_fn(|i| i),
+                ended: ended.clone(),
+            }
+        }
+    }
+
+    impl<const N: usize> Mr for Words<N> {
+        fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
+            Err(Errno::ENOSYS.into())
+        }
+
+        fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
+            let mut pieces = KVec::new();
+            for &word in &self.words {
+                let piece = RemotePiece {
+                    key: u64::try_from(word).map_err(|_| Errno::EINVAL)?,
+                    base: 0,
+                    len: 1,
+                };
+                pieces.push(piece, GFP_KERNEL)?;
+            }
+            Ok(pieces)
+        }
+
+        fn close(&mut self) -> Result<(), Refusal> {
+            self.words = [7; N];
+            Ok(())
+        }
+
+        fn as_any(&mut self) -> &mut dyn Any {
+            self
+        }
+    }
+
+    impl<const N: usize> Drop for Words<N> {
+        fn drop(&mut self) {
+            self.ended.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn keys(part: &MrPart) -> Result<KVec<u64>> {
+        let mut keys = KVec::new();
+        for piece in part.pieces().map_err(|_| EINVAL)? {
+            keys.push(piece.key, GFP_KERNEL)?;
+        }
+        Ok(keys)
+    }
+
+    #[test]
+    fn a_part_is_what_was_put_there_wherever_it_goes() -> Result {
+        let ended = Arc::new(Atomic::new(0), GFP_KERNEL)?;
+        let small = MrPart::new(Words::<4>::new(&ended));
+        let large = MrPart::boxed(KBox::new(Words::<9>::new(&ended), GFP_KERNEL)?);
+        let mut moved = KVec::new();
+        for part in [small, large] {
+            moved.push(part, GFP_KERNEL)?;
+        }
+        assert!(keys(&moved[0])?.iter().copied().eq(0..4));
+        assert!(keys(&moved[1])?.iter().copied().eq(0..9));
+        for part in &mut moved {
+            assert!(part.close().is_ok());
+            assert!(keys(part)?.iter().all(|&key| key == 7));
+        }
+        assert!(moved[0].as_any().downcast_mut::<Words<4>>().is_some());
+        assert!(moved[1].as_any().downcast_mut::<Words<9>>().is_some());
+        assert!(moved[1].as_any().downcast_mut::<Words<4>>().is_none());
+        assert_eq!(ended.load(Relaxed), 0);
+        assert!(moved.pop().is_some());
+        assert_eq!(ended.load(Relaxed), 1);
+        drop(moved);
+        assert_eq!(ended.load(Relaxed), 2);
+        Ok(())
+    }
+}
