@@ -38,7 +38,7 @@ pub struct MrLimits {
     /// Does the provider take the memory of long lists by [`Runs::next_entries`](crate::Runs::next_entries)
     /// first? Then a list is counted while its memory is looked at, as long as it may be one of whole pages.
     pub by_entries: bool,
-    /// Does the provider keep memory, to use it by the processor ([`Extent`](crate::Extent))?
+    /// Does the provider keep memory, to use it by the processor ([`Extent`](crate::extent::Extent))?
     pub leases: bool,
 }
 
