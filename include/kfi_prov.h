@@ -103,6 +103,9 @@ static inline void kfi_deref_provider(struct kfi_provider *provider)
  * kfi_init_id() - Prepare a new object's reference count: one reference, its opener's.
  * @fid: The object's fid.
  *
+ * For objects that the caller makes itself, as are the other functions of this kind: kfabric counts references to
+ * its own by itself.
+ *
  * Context: Any.
  */
 static inline void kfi_init_id(struct kfid *fid)

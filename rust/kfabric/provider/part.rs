@@ -4,6 +4,7 @@
 
 use super::mr::Mr;
 use core::{
+    cell::UnsafeCell,
     marker::PhantomData,
     mem::MaybeUninit,
     ops::{
@@ -18,7 +19,9 @@ use kernel::prelude::*;
 pub const PART_SIZE: usize = size_of::<Room>();
 
 /// Room for a small part, or for a pointer to another.
-type Room = [MaybeUninit<usize>; 5];
+type Room = [MaybeUninit<usize>; WORDS];
+
+const WORDS: usize = 5;
 
 /// A provider's part of a region.
 ///
@@ -26,9 +29,13 @@ type Room = [MaybeUninit<usize>; 5];
 ///
 /// `room` has a value of the type that `table` was made for.
 pub struct MrPart {
-    room: Room,
+    // A part may have something that changes by a shared reference.
+    room: UnsafeCell<Room>,
     table: &'static Table,
 }
+
+// SAFETY: What can be done with a shared reference is to get one to the part, and each `Mr` is `Sync`.
+unsafe impl Sync for MrPart {}
 
 /// What is done with a value in a room.
 struct Table {
@@ -113,9 +120,9 @@ impl MrPart {
     ///
     /// The value fits into a [`Room`], and `table` is for it.
     unsafe fn holding<V>(value: V, table: &'static Table) -> Self {
-        let mut room = [MaybeUninit::uninit(); _];
+        let room = UnsafeCell::new([MaybeUninit::uninit(); WORDS]);
         // SAFETY: It fits, by the requirements of this function.
-        unsafe { (&raw mut room).cast::<V>().write(value) };
+        unsafe { room.get().cast::<V>().write(value) };
         // INVARIANT: Just written.
         Self { room, table }
     }
@@ -125,22 +132,22 @@ impl Deref for MrPart {
     type Target = dyn Mr;
 
     fn deref(&self) -> &dyn Mr {
-        // SAFETY: By the type invariant; it is only read, as long as `self` is borrowed.
-        unsafe { &*(self.table.get)((&raw const self.room).cast_mut()) }
+        // SAFETY: By the type invariant; nobody has an exclusive reference to it, as long as `self` is borrowed.
+        unsafe { &*(self.table.get)(self.room.get()) }
     }
 }
 
 impl DerefMut for MrPart {
     fn deref_mut(&mut self) -> &mut dyn Mr {
         // SAFETY: By the type invariant; nobody else has it, as long as `self` is borrowed.
-        unsafe { &mut *(self.table.get)(&raw mut self.room) }
+        unsafe { &mut *(self.table.get)(self.room.get()) }
     }
 }
 
 impl Drop for MrPart {
     fn drop(&mut self) {
         // SAFETY: By the type invariant, and it is gone after this.
-        unsafe { (self.table.drop)(&raw mut self.room) };
+        unsafe { (self.table.drop)(self.room.get()) };
     }
 }
 

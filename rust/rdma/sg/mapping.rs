@@ -18,6 +18,7 @@ use crate::device::Device;
 ///   not 0, are mapped for each device of which [`DmaList::is_for`] says so.
 /// - They, and the memory behind them, must stay so until what [`DmaList::into_mapping`] returned
 ///   is dropped; if it is leaked, for ever.
+/// - [`DmaList::joints`] must be where these entries meet.
 pub unsafe trait DmaList: Sized {
     /// Whether the list is mapped for this device.
     fn is_for(&self, device: &Device) -> bool;

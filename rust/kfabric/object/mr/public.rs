@@ -14,6 +14,7 @@ use kernel::sync::atomic::{
     Release, //
 };
 use kfi_bindings::{
+    atomic_t,
     kfid,
     kfid_mr,
     KFI_KEY_NOTAVAIL,
@@ -51,10 +52,13 @@ impl Public {
         }
     }
 
-    /// Makes the region that C gets. Any context.
+    /// Makes the region that C gets, with one reference to it. Any context.
     pub(super) fn to_c(self, fid: kfid) -> kfid_mr {
         kfid_mr {
-            fid,
+            fid: kfid {
+                ref_cnt: atomic_t { counter: 1 },
+                ..fid
+            },
             mem_desc: ptr::without_provenance_mut(self.desc),
             key: self.key,
             iova: self.base,

@@ -114,15 +114,17 @@ impl Rare {
         Ok(())
     }
 
-    /// Takes over until when the memory may be used, if anybody has asked for that, and gives back what there was
-    /// before. Any context.
+    /// Takes over until when the memory may be used, if anybody has asked for that, and gives back what is to be
+    /// dropped, which sleeps: what there was before. Any context.
     pub(super) fn lease(
         rare: &mut Option<Pin<RareBox<Self>>>,
         lease: Option<Lease>,
     ) -> Option<Lease> {
-        // Where there is nothing rare, nobody could ask.
-        let rare = rare.as_mut()?;
-        mem::replace(rare.as_mut().project().lease, lease)
+        match rare {
+            Some(rare) => mem::replace(rare.as_mut().project().lease, lease),
+            // Where there is nothing rare, nobody could ask.
+            None => lease,
+        }
     }
 
     /// There is nothing in it any more but the room, for the next region. The one that had it is gone.

@@ -73,11 +73,10 @@ impl MrObject {
 }
 
 impl MrRef {
-    /// Makes an object, to which this is the only reference. Any context.
+    /// Makes an object, to which this is the only reference, as its fid [says](super::public::Public::to_c). Any context.
     pub(super) fn new(memory: Memory, object: impl PinInit<MrObject>) -> Self {
         match memory.write_pin_init(object) {
             Ok(object) => {
-                object.references().set(1);
                 // SAFETY: It isn't moved before it is dropped.
                 let object = unsafe { Pin::into_inner_unchecked(object) };
                 // INVARIANT: The object counts this reference.
