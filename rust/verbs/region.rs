@@ -106,9 +106,13 @@ impl Region {
 
     /// The device or its endpoint went away; `how` the region was taken from the device.
     pub(crate) fn set_ended(&mut self, how: Result<(), Refusal>) {
-        let over = Over::Ended {
+        self.set_over(Over::Ended {
             stuck: how.is_err(),
-        };
+        });
+    }
+
+    /// The device has nothing of it any more that could be taken from it.
+    fn set_over(&mut self, over: Over) {
         match self.in_steps() {
             Some(region) => region.set_over(over),
             None => *self = Self::Over(over),
@@ -182,27 +186,31 @@ impl Region {
     /// that is done with several `together`, the next ones are left to who comes for them. Sleeps until no peer can
     /// reach the memory. `EIO` if the device won't let go of it.
     pub(crate) fn release(&mut self, resources: &Resources, together: bool) -> Result<(), Refusal> {
-        match self {
-            Self::AtOnce(_) => (),
-            Self::Over(over) => return mem::replace(over, Over::Idle).released(),
-            Self::InSteps(region) => return region.release(resources, together),
+        if let Some(mr) = self.take_at_once() {
+            return valid::release(Few::one(mr), resources, false, together);
         }
-        match self.take_at_once() {
-            Some(mr) => valid::release(Few::one(mr), resources, false, together),
-            None => Ok(()),
+        match self.in_steps() {
+            Some(region) => region.release(resources, together),
+            None => self.released(),
         }
     }
 
     /// As [`release`](Self::release), by deregistering it, for which no queue is needed.
     pub(crate) fn deregister(&mut self) -> Result<(), Refusal> {
-        match self {
-            Self::AtOnce(_) => (),
-            Self::Over(over) => return mem::replace(over, Over::Idle).released(),
-            Self::InSteps(region) => return region.deregister(),
+        if let Some(mr) = self.take_at_once() {
+            return valid::deregister(Few::one(mr));
         }
-        match self.take_at_once() {
-            Some(mr) => valid::deregister(Few::one(mr)),
-            None => Ok(()),
+        match self.in_steps() {
+            Some(region) => region.deregister(),
+            None => self.released(),
+        }
+    }
+
+    /// Whether the device has let go of what was registered at once, and isn't there any more; it is idle then.
+    fn released(&mut self) -> Result<(), Refusal> {
+        match self {
+            Self::Over(over) => mem::replace(over, Over::Idle).released(),
+            Self::AtOnce(_) | Self::InSteps(_) => Ok(()),
         }
     }
 
@@ -243,11 +251,7 @@ impl Region {
 
     /// It could not be registered, nor deregistered for this reason.
     pub(crate) fn not_undone(&mut self, error: Error) {
-        let over = Over::not_undone(error);
-        match self.in_steps() {
-            Some(region) => region.set_over(over),
-            None => *self = Self::Over(over),
-        }
+        self.set_over(Over::not_undone(error));
     }
 
     /// Takes what peers can reach of it, and makes it idle; `None` if that is several, or nothing. Sleeps until a
