@@ -4,7 +4,10 @@
 
 use super::{
     kit::Kit,
-    rare::Rare,
+    rare::{
+        Rare,
+        Said, //
+    },
     reference::MrRef,
     reserve,
     state::State,
@@ -176,11 +179,10 @@ impl MrObject {
         let Some(eq) = self.eq(inner) else {
             return;
         };
-        if let Some(event) = inner.take_event() {
-            eq.forget(event);
-        }
-        if inner.state == State::Fallen {
-            eq.forget_all(self.as_ptr().cast());
+        match inner.take_said() {
+            Said::Once(event) if inner.state != State::Fallen => eq.forget(event),
+            Said::Nothing if inner.state != State::Fallen => (),
+            _ => eq.forget_all(self.as_ptr().cast()),
         }
     }
 }

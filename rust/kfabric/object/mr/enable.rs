@@ -9,6 +9,7 @@
 use super::{
     local::Found,
     public::Public,
+    rare::Said,
     reference::MrRef,
     Inner,
     MrObject, //
@@ -26,7 +27,10 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::ptr::NonNull;
+use core::{
+    mem,
+    ptr::NonNull, //
+};
 use kernel::prelude::*;
 use kfi_bindings::{
     kfid,
@@ -49,7 +53,7 @@ pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
         let done = object.settle(inner, ended);
         // Under the same lock: whoever closes the region finds the event, and takes it out again.
         let event = object.report(inner, &done);
-        inner.set_event(event);
+        inner.say(event);
         match &done {
             Ok(()) => 0,
             // Reported while the region can't be closed, and the provider not be unloaded, whose words
@@ -124,15 +128,18 @@ impl Inner {
         ended.enabled
     }
 
-    fn set_event(&mut self, event: Option<Unread>) {
+    fn say(&mut self, event: Option<Unread>) {
         if let Some(rare) = &mut self.rare {
-            *rare.as_mut().project().event = event;
+            rare.as_mut().project().said.say(event);
         }
     }
 
-    /// The event that tells how enabling it ended.
-    pub(super) fn take_event(&mut self) -> Option<Unread> {
-        self.rare.as_mut()?.as_mut().project().event.take()
+    /// What has been told of how enabling it ended, which is said no more.
+    pub(super) fn take_said(&mut self) -> Said {
+        match &mut self.rare {
+            Some(rare) => mem::take(rare.as_mut().project().said),
+            None => Said::Nothing,
+        }
     }
 }
 

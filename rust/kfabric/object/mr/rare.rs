@@ -48,14 +48,37 @@ pub(crate) struct Rare {
     #[pin]
     pub(super) tie: Tie,
     pub(super) bonds: Bonds<Arc<Counter>, Arc<Ties>>,
-    /// The event that tells how enabling it ended.
-    pub(super) event: Option<Unread>,
+    /// What has been told of how enabling it ended.
+    pub(super) said: Said,
     /// The addresses that it was registered at, if they are several, for when other pages are behind them.
     pub(super) list: KVVec<kvec>,
     /// What the provider keeps of the memory may be used until this is dropped.
     pub(super) lease: Option<Lease>,
     /// The region that was left to the core's workqueue before it, as long as both are.
     pub(super) before: *mut c_void,
+}
+
+/// The events that tell how enabling a region ended, which may have been tried before in vain.
+#[derive(Default)]
+pub(super) enum Said {
+    /// There was none.
+    #[default]
+    Nothing,
+    /// There was one, which may have been read.
+    Once(Unread),
+    /// There were several.
+    Again,
+}
+
+impl Said {
+    /// Another one was put in the queue, if there was room for it.
+    pub(super) fn say(&mut self, event: Option<Unread>) {
+        *self = match (mem::take(self), event) {
+            (before, None) => before,
+            (Self::Nothing, Some(event)) => Self::Once(event),
+            (_, Some(_)) => Self::Again,
+        };
+    }
 }
 
 // There is a cache for such.
@@ -72,7 +95,7 @@ impl Rare {
         let rare = pin_init!(Self {
             tie: Tie::new(),
             bonds: Bonds::NONE,
-            event: None,
+            said: Said::Nothing,
             list,
             lease: None,
             before: null_mut(),
@@ -131,7 +154,7 @@ impl Rare {
     pub(super) fn clear(self: Pin<&mut Self>) {
         let this = self.project();
         *this.bonds = Bonds::NONE;
-        *this.event = None;
+        *this.said = Said::Nothing;
         this.list.clear();
     }
 }

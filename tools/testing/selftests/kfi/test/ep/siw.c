@@ -75,6 +75,52 @@ static void siw_early_case(struct kfi_test *t)
 	kfree(mem);
 }
 
+/* Where a queue tells of that, twice, and nobody reads it: when the region is closed nothing names it any more. */
+static void siw_early_told_case(struct kfi_test *t)
+{
+	struct kfi_eq_attr attr = { .size = 8, .wait_obj = KFI_WAIT_UNSPEC };
+	struct ep_pair *p = ep_listening(t, NULL);
+	struct ep_side *s = p ? &p->side[0] : NULL;
+	void *mem = kzalloc(64, GFP_KERNEL);
+	struct kfi_eq_err_entry err = {};
+	struct kfi_eq_entry entry = {};
+	struct kfid_eq *eq = NULL;
+	struct kfid_mr *mr = NULL;
+	u32 event = 0;
+
+	if (p && EXPECT(t, mem, "no memory") &&
+	    EXPECT_EQ(t, kfi_eq_open(s->fabric, &attr, &eq, NULL, NULL), 0) &&
+	    EXPECT_EQ(t, kfi_domain_bind(s->domain, &eq->fid, KFI_REG_MR), 0) &&
+	    EXPECT_EQ(t, kfi_mr_reg(s->domain, mem, 64, KFI_REMOTE_WRITE, 0, 0, 0, &mr, NULL), 0) &&
+	    EXPECT_EQ(t, kfi_mr_bind(mr, &s->ep->fid, 0), 0) &&
+	    EXPECT_EQ(t, kfi_mr_enable(mr), 0)) {
+		/* A failure waits to be read: the region may be enabled again. */
+		EXPECT_EQ(t, kfi_eq_sread(eq, &event, &entry, sizeof(entry), EP_WAIT_MS, 0),
+			  -KFI_EAVAIL);
+		EXPECT_EQ(t, kfi_eq_readerr(eq, &err, KFI_PEEK), sizeof(err));
+		EXPECT_EQ(t, err.err, KFI_EAGAIN);
+		EXPECT(t, err.fid == &mr->fid, "an event about another region");
+		EXPECT_EQ(t, kfi_mr_enable(mr), 0);
+	}
+	/* Which waits for the second one. */
+	if (mr && EXPECT_EQ(t, kfi_close(&mr->fid), 0))
+		EXPECT_EQ(t, kfi_eq_readerr(eq, &err, 0), -KFI_EAGAIN);
+	if (eq) {
+		/* It may be bound to the domain. */
+		EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
+		EXPECT_EQ(t, kfi_close(&s->rx->fid), 0);
+		EXPECT_EQ(t, kfi_close(&s->tx->fid), 0);
+		EXPECT_EQ(t, kfi_close(&s->domain->fid), 0);
+		EXPECT_EQ(t, kfi_close(&eq->fid), 0);
+		s->ep = NULL;
+		s->rx = s->tx = NULL;
+		s->domain = NULL;
+	}
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+}
+
 /* What nobody answers is closed while the peer has the request: siw waits for ten seconds at most. */
 static void siw_connecting_case(struct kfi_test *t)
 {
@@ -97,6 +143,7 @@ static const struct kfi_case cases[] = {
 	{ "offers", siw_offers_case },
 	{ "mode", siw_mode_case },
 	{ "early", siw_early_case },
+	{ "early_told", siw_early_told_case },
 	{ "connecting", siw_connecting_case },
 	{ "data", ep_data_case },
 	{ "nobody", ep_nobody_case },
