@@ -76,6 +76,7 @@ union rdma_helper_room {
 
 int rdma_helper_post(struct ib_qp *qp, const struct rdma_helper_wr *w);
 int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe);
+int rdma_helper_post_inv(struct ib_qp *qp, u32 key, struct ib_cqe *cqe);
 int rdma_helper_post_shared(struct ib_srq *srq, const struct rdma_helper_wr *w);
 void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w);
 void rdma_helper_link(union rdma_helper_room *room, union rdma_helper_room *next);

@@ -31,6 +31,19 @@ int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct 
 	return ib_post_send(qp, &reg.wr, NULL);
 }
 
+/* What is posted as often, where regions are used again. Any context. */
+int rdma_helper_post_inv(struct ib_qp *qp, u32 key, struct ib_cqe *cqe)
+{
+	struct ib_send_wr inv = {
+		.wr_cqe = cqe,
+		.opcode = IB_WR_LOCAL_INV,
+		.send_flags = IB_SEND_SIGNALED,
+		.ex.invalidate_rkey = key,
+	};
+
+	return ib_post_send(qp, &inv, NULL);
+}
+
 /* All others. */
 static void fill_other(union rdma_helper_room *room, const struct rdma_helper_wr *w)
 {

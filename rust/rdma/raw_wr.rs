@@ -144,6 +144,20 @@ impl Post for RawWr {
     }
 }
 
+/// The invalidation of a region by its key.
+#[derive(Clone, Copy)]
+pub(crate) struct InvWr {
+    pub(crate) key: u32,
+}
+
+impl Post for InvWr {
+    #[inline]
+    unsafe fn post(self, qp: *mut b::ib_qp, cqe: *mut b::ib_cqe) -> Result {
+        // SAFETY: `qp`, `cqe` and the region stay as this function demands.
+        to_result(unsafe { b::rdma_helper_post_inv(qp, self.key, cqe) })
+    }
+}
+
 /// The registration of a region, which is what is posted most.
 #[derive(Clone, Copy)]
 pub(crate) struct RegWr {
