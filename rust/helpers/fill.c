@@ -7,16 +7,6 @@
 
 #include "quick.h"
 
-/* Finds out whether a place where nothing is known is unremarkable, and the page too. */
-static bool look(struct kfi_helper_walk *walk, u64 pfn)
-{
-	u32 facts;
-
-	return !kfi_is_seen(&walk->around.seen, pfn) &&
-	       kfi_helper_plain_pages(pfn, 1, walk->writes, &walk->around.seen, &facts) == 1 &&
-	       kfi_is_seen(&walk->around.seen, pfn);
-}
-
 /* All of these return whether it is worth while to go on. */
 static bool fill_bvecs(struct kfi_helper_walk *walk, struct quick *quick)
 {
@@ -24,7 +14,7 @@ static bool fill_bvecs(struct kfi_helper_walk *walk, struct quick *quick)
 
 	quick_bvecs(walk, quick, true);
 	return quick_most(walk) && kfi_helper_bvec_pfn(&walk->bvecs[walk->index], &pfn) &&
-	       look(walk, pfn);
+	       quick_look(walk, pfn);
 }
 
 static bool fill_entries(struct kfi_helper_walk *walk, struct quick *quick)
@@ -33,7 +23,7 @@ static bool fill_entries(struct kfi_helper_walk *walk, struct quick *quick)
 
 	quick_entries(walk, quick, true);
 	return quick_most(walk) && kfi_linear_pfn(&walk->around, sg_dma_address(walk->sgl), &pfn) &&
-	       look(walk, pfn);
+	       quick_look(walk, pfn);
 }
 
 static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
@@ -52,7 +42,7 @@ static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
 		return false;
 	do {
 		taken += quick_frames(quick, pfns + taken, found - taken, true);
-		more = taken < found && look(walk, pfns[taken]);
+		more = taken < found && quick_look(walk, pfns[taken]);
 		quick_see(quick, &walk->around.seen, true);
 	} while (more);
 	walk->done += taken << PAGE_SHIFT;

@@ -177,6 +177,9 @@ u64 kfi_helper_plain_entry(struct scatterlist *sg, bool writes, struct kfi_helpe
 /* fill.c: the same, where it is simple, to entries of a scatterlist */
 u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max);
 
+/* entries.c: whether a scatterlist can be handed on as it is */
+bool kfi_helper_plain_list(struct kfi_helper_walk *walk);
+
 /* No address: no memory is so far up. */
 #define KFI_NO_START	(~0ULL)
 

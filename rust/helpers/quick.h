@@ -55,6 +55,16 @@ static __always_inline void quick_see(struct quick *quick, const struct kfi_help
 	quick->addr = entries ? (uintptr_t)phys_to_virt(PFN_PHYS(first)) : PFN_PHYS(first);
 }
 
+/* Finds out whether a place where nothing is known is unremarkable, and the page too. */
+static inline bool quick_look(struct kfi_helper_walk *walk, u64 pfn)
+{
+	u32 facts;
+
+	return !kfi_is_seen(&walk->around.seen, pfn) &&
+	       kfi_helper_plain_pages(pfn, 1, walk->writes, &walk->around.seen, &facts) == 1 &&
+	       kfi_is_seen(&walk->around.seen, pfn);
+}
+
 /* Which of the frames a page has; one that there isn't if it is none of theirs, or no page at all. */
 static __always_inline u64 quick_index(const struct quick *quick, const struct page *page)
 {

@@ -69,7 +69,10 @@ pub use crate::{
         atomic::AtomicOp,
         extent,
         limits::MrLimits,
-        list::List,
+        list::{
+            List,
+            PlainList, //
+        },
         memory::{
             MemoryRun,
             Runs, //

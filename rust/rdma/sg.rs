@@ -8,7 +8,8 @@
 //! RDMA devices don't have, and starts from vmalloc memory only. Here a list is
 //!
 //! - built from pages ([`SgList`]) and then mapped ([`MappedSg`]), or
-//! - somebody else's, already mapped ([`BorrowedSg`]), and then copied ([`CopiedSg`]).
+//! - somebody else's, already mapped ([`BorrowedSg`]), and then copied ([`CopiedSg`]), or handed on as it is
+//!   ([`WholeSg`]).
 //!
 //! Each step consumes the one before it. What both ends have in common is [`DmaList`]; a
 //! [`Memory`] is either of them.
@@ -27,7 +28,10 @@ mod single;
 mod table;
 
 pub use self::{
-    borrowed::BorrowedSg,
+    borrowed::{
+        BorrowedSg,
+        WholeSg, //
+    },
     copied::{
         CopiedSg,
         Cursor, //

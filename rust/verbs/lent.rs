@@ -14,6 +14,7 @@ use kfabric::{
     List,
     LocalPiece,
     MemoryRun,
+    PlainList,
     Refusal,
     Runs, //
 };
@@ -25,7 +26,8 @@ use rdma::{
     sg::{
         self,
         BorrowedSg,
-        SgBuilder, //
+        SgBuilder,
+        WholeSg, //
     },
     Device,
     Gather,
@@ -46,6 +48,16 @@ pub(crate) fn borrow<'a>(
     // kfi_mr_regsgl() it was mapped for this device, and stays so until the region is closed.
     unsafe { BorrowedSg::from_raw(device, list.as_ptr(), list.count()) }
         .map_err(refused::not_mapped)
+}
+
+/// As [`borrow`], of a list that can be handed on.
+pub(crate) fn whole<'a>(
+    device: &'a ARef<Device>,
+    list: &PlainList<'a>,
+) -> Result<WholeSg<'a>, Refusal> {
+    let list = borrow(device, list.list())?;
+    // SAFETY: By the invariant of `PlainList`.
+    Ok(unsafe { list.whole() })
 }
 
 /// Runs of a consumer's memory, to be mapped for a region.

@@ -60,7 +60,8 @@ struct bench_mem {
 	u8 *vmap;
 	struct page *pages[MAX_PAGES];
 	struct bio_vec bv[MAX_PAGES];
-	struct scatterlist sg[MAX_PAGES];
+	/* The list of 1, 2, 4 and so on pages begins at that place. */
+	struct scatterlist sg[2 * MAX_PAGES];
 	struct scatterlist sg_one[ilog2(MAX_PAGES) + 1];
 };
 

@@ -44,10 +44,11 @@ static int open_domains(struct bench *b)
 /* The list number @i of those that come mapped; NULL behind the last. */
 static struct scatterlist *list(struct bench_mem *mem, int i, int *entries)
 {
-	*entries = i ? 1 : MAX_PAGES;
-	if (!i)
-		return mem->sg;
-	return i <= ARRAY_SIZE(mem->sg_one) ? &mem->sg_one[i - 1] : NULL;
+	const int kinds = ilog2(MAX_PAGES) + 1;
+
+	if (i < kinds)
+		return mem_list(mem, SGL_ONE, 1 << i, entries);
+	return i < 2 * kinds ? mem_list(mem, SGL_SCATTERED, 1 << (i - kinds), entries) : NULL;
 }
 
 static int map_lists(struct bench *b)

@@ -10,13 +10,18 @@
 /* No two neighbours in the list are neighbours in memory. */
 static void scatter(struct bench_mem *mem)
 {
-	int i;
+	int i, pages, entries;
 
-	sg_init_table(mem->sg, MAX_PAGES);
 	for (i = 0; i < MAX_PAGES; i++) {
 		mem->pages[i] = virt_to_page(mem->arena + 2 * i * PAGE_SIZE);
 		bvec_set_page(&mem->bv[i], mem->pages[i], PAGE_SIZE, 0);
-		sg_set_page(&mem->sg[i], mem->pages[i], PAGE_SIZE, 0);
+	}
+	for (pages = 1; pages <= MAX_PAGES; pages *= 2) {
+		struct scatterlist *sg = mem_list(mem, SGL_SCATTERED, pages, &entries);
+
+		sg_init_table(sg, entries);
+		for (i = 0; i < entries; i++)
+			sg_set_page(&sg[i], mem->pages[i], PAGE_SIZE, 0);
 	}
 }
 
@@ -90,7 +95,7 @@ struct scatterlist *mem_list(struct bench_mem *mem, enum bench_form form, unsign
 		return &mem->sg_one[ilog2(pages)];
 	case SGL_SCATTERED:
 		*entries = pages;
-		return mem->sg;
+		return &mem->sg[pages];
 	default:
 		return NULL;
 	}

@@ -11,6 +11,7 @@ use core::{
     ptr::NonNull,
     slice, //
 };
+use kfi_bindings::scatterlist;
 
 /// A non-empty C list and its count.
 ///
@@ -80,5 +81,31 @@ impl<'a, T> List<'a, T> {
         let most = isize::MAX.unsigned_abs() / size_of::<T>();
         // SAFETY: By the invariant of this type.
         unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count.min(limit).min(most)) }
+    }
+}
+
+/// A consumer's scatterlist that can be handed on to a device that takes addresses of the linear map, see
+/// [`MrRequest::plain_list`](crate::MrRequest::plain_list).
+///
+/// # Invariants
+///
+/// Each of its entries is a page that may be registered, by its address there, and the last one is marked as the
+/// last.
+pub struct PlainList<'a>(List<'a, scatterlist>);
+
+impl<'a> PlainList<'a> {
+    /// Takes a list that was found to be so.
+    ///
+    /// # Safety
+    ///
+    /// The type invariant holds for it.
+    pub(super) unsafe fn of(list: List<'a, scatterlist>) -> Self {
+        // INVARIANT: By the requirements of this function.
+        Self(list)
+    }
+
+    /// The list.
+    pub fn list(&self) -> &List<'a, scatterlist> {
+        &self.0
     }
 }

@@ -14,6 +14,10 @@ use crate::{
             NOTHING, //
         },
         judge::Use,
+        list::{
+            List,
+            PlainList, //
+        },
         source::Source, //
     },
     support::{
@@ -291,6 +295,24 @@ impl<'a> Runs<'a> {
             kfi_bindings::kfi_helper_fill(&mut self.walk, first, max.unwrap_or(u32::MAX))
         };
         (index(count), max_bytes - self.walk.limit)
+    }
+
+    /// The list whose memory this is, if that can be handed on to a device that takes addresses of the linear
+    /// map, and nothing was asked for yet. May sleep.
+    pub(super) fn plain_list(&mut self, list: List<'a, scatterlist>) -> Option<PlainList<'a>> {
+        let walk = &mut self.walk;
+        if walk.sgl != list.as_ptr() || walk.count != widen(list.count()) {
+            return None;
+        }
+        // Nobody has walked through it.
+        if walk.index != 0 || walk.done != 0 {
+            return None;
+        }
+        // SAFETY: `walk` is of a list that is there, by the type invariant, and at its beginning; it is this one, which
+        // isn't empty.
+        let is_plain = unsafe { kfi_bindings::kfi_helper_plain_list(walk) };
+        // SAFETY: That was just found.
+        is_plain.then(|| unsafe { PlainList::of(list) })
     }
 
     /// Takes the page at which the walk has stopped after all, or says why not.

@@ -19,6 +19,7 @@ use crate::{
             Tenant, //
         },
         limits::MrLimits,
+        list::PlainList,
         memory::{
             MemoryRun,
             Runs, //
@@ -235,6 +236,16 @@ impl<'a> MrRequest<'a> {
             None => self.source.plain_run(self.memory, self.together),
             // Nothing but entries is to be had of it.
             Some(_) => None,
+        }
+    }
+
+    /// The consumer's scatterlist, if it can be handed on as it is to a device that takes addresses of the linear
+    /// map: each entry is a page about which there is nothing to be said, and they are not neighbours. `None` if
+    /// it isn't as simple, and then [`linear_runs`](Self::linear_runs) says what there is to be said. May sleep.
+    pub fn plain_list(&self) -> Option<PlainList<'_>> {
+        match (&self.source, &self.pages) {
+            (Source::Sgl(list), Some(_)) => self.linear_runs().plain_list(*list),
+            _ => None,
         }
     }
 

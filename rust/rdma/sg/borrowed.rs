@@ -13,12 +13,17 @@ use core::{
     ptr::NonNull, //
 };
 
+use super::mapping::{
+    DmaList,
+    Mapping, //
+};
 use crate::device::Device;
 
 /// A scatterlist that somebody else has mapped for a device, and lends for a while.
 ///
-/// The mapping stays when the list goes, so regions are made of copies (`CopiedSg`). What counts
-/// is the mapped entries' address and length, never the pages and their lengths.
+/// The mapping stays when the list goes, so regions that outlive the loan are made of copies (`CopiedSg`), and others
+/// of the list itself ([`WholeSg`]). What counts is the mapped entries' address and length, never the pages and their
+/// lengths.
 ///
 /// # Invariants
 ///
@@ -67,5 +72,45 @@ impl<'a> BorrowedSg<'a> {
             device,
             _list: PhantomData,
         })
+    }
+}
+
+impl<'a> BorrowedSg<'a> {
+    /// The list, to be handed on as it is.
+    ///
+    /// # Safety
+    ///
+    /// The last of its entries is marked as the last.
+    pub unsafe fn whole(self) -> WholeSg<'a> {
+        // INVARIANT: By the requirements of this function.
+        WholeSg(self)
+    }
+}
+
+/// A scatterlist that somebody else has mapped and lends, and of which a region can be made without a copy, if that is
+/// valid before the loan ends.
+///
+/// # Invariants
+///
+/// The last entry is marked as the last: the RDMA core looks for what is behind the last one that it is told of.
+pub struct WholeSg<'a>(BorrowedSg<'a>);
+
+// SAFETY: By the type invariants the entries are mapped for the device, and stay so until each region made of them
+// has been closed, which nothing of this crate's has to see to.
+unsafe impl DmaList for WholeSg<'_> {
+    fn is_for(&self, device: &Device) -> bool {
+        self.0.device.is_same(device)
+    }
+
+    fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {
+        f(self.0.sgl.as_ptr())
+    }
+
+    fn count(&self) -> u32 {
+        self.0.count
+    }
+
+    fn into_mapping(self) -> Mapping {
+        Mapping::of(None)
     }
 }

@@ -93,8 +93,13 @@ impl One {
         resources: &Resources,
         request: &MrRequest<'_>,
     ) -> Result<Option<ValidMr>, Refusal> {
-        let list = lists::map_no_run(resources, request, &self.piece, None)?;
-        self.register(resources, list)
+        match lists::own(resources, request) {
+            Some(list) => self.register(resources, list),
+            None => {
+                let list = lists::map_no_run(resources, request, &self.piece, None)?;
+                self.register(resources, list)
+            }
+        }
     }
 
     /// Registers it; `None`, and nothing is left, if it should be tried the long way. Sleeps until the device is

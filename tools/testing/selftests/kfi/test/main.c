@@ -82,6 +82,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_segments,
 	&suite_badmem,
 	&suite_badruns,
+	&suite_scattered,
 	&suite_badpages,
 	&suite_noio,
 	&suite_order,

@@ -4,50 +4,11 @@
  * at once: at both ends, in between, and on either side of where the memory map may change.
  */
 #include "errors.h"
+#include "marks.h"
 #include "suites.h"
 
 /* Regions of so many pages, or as many as there may be. */
 #define PAGES	768
-
-struct mark {
-	enum mem_kind kind;
-	void (*set)(struct page *page);
-	void (*clear)(struct page *page);
-};
-
-static void poison(struct page *page)
-{
-#ifdef CONFIG_MEMORY_FAILURE
-	SetPageHWPoison(page);
-#endif
-}
-
-static void unpoison(struct page *page)
-{
-#ifdef CONFIG_MEMORY_FAILURE
-	ClearPageHWPoison(page);
-#endif
-}
-
-static void make_table(struct page *page)
-{
-	__SetPageTable(page);
-}
-
-static void unmake_table(struct page *page)
-{
-	__ClearPageTable(page);
-}
-
-static void reserve(struct page *page)
-{
-	SetPageReserved(page);
-}
-
-static void unreserve(struct page *page)
-{
-	ClearPageReserved(page);
-}
 
 static struct page *page_at(const u8 *mem, size_t i)
 {
@@ -88,7 +49,7 @@ static void run(struct kfi_test *t)
 	size_t pages = min_t(size_t, PAGES, t->env->max_pages);
 	size_t boundary, i;
 
-	if (mark->set == poison && !IS_ENABLED(CONFIG_MEMORY_FAILURE))
+	if (!can_mark(mark))
 		return ktap_skip(t, "the kernel has no CONFIG_MEMORY_FAILURE");
 	if (reg_call_in(t->variant, SGL_CALLS) && !ib_uses_virt_dma(t->env->dev))
 		return ktap_skip(t, "any DMA address may be one of this device");

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Scatterlists of pages of which no two are neighbours, which the provider may hand on as they are: whatever is wrong
+ * with one entry, wherever that is, they are refused as they are by the long way. That is the one that a list takes
+ * whose last entry isn't marked as the last.
+ */
+#include <linux/vmalloc.h>
+
+#include "errors.h"
+#include "marks.h"
+#include "suites.h"
+
+/* Three times as many as are looked at together, and some. */
+#define PAGES	53
+
+/* What they are taken from, which is in one part of the memory map; so are two that follow each other, and a larger one. */
+#define BLOCK_ORDER	8
+#define PAIR_AT		160
+#define LARGE_AT	192
+#define LARGE_ORDER	3
+
+/*
+ * A list, with room for one entry more in each of its parts; and its pages, every other one of a block, mapped one behind
+ * the other, with one more at either end.
+ */
+struct scattered {
+	struct reg_req req;
+	struct scatterlist sg[PAGES + 1];
+	struct scatterlist rest[PAGES + 1];
+	struct scatterlist *last;
+	struct page *pages[PAGES];
+	struct page *block;
+	u8 *mem;
+};
+
+static void set_entry(struct scatterlist *sg, struct page *page)
+{
+	sg_set_page(sg, page, PAGE_SIZE, 0);
+	sg_dma_address(sg) = (uintptr_t)page_address(page);
+	sg_dma_len(sg) = PAGE_SIZE;
+}
+
+/* The first @count pages, of which those from @cut on are in a part of their own; none if that is 0. */
+static void fill(struct scattered *s, unsigned int count, unsigned int cut)
+{
+	struct scatterlist *sg = s->sg;
+	unsigned int i;
+
+	memset(s->sg, 0, sizeof(s->sg));
+	memset(s->rest, 0, sizeof(s->rest));
+	sg_init_table(s->sg, count);
+	if (cut) {
+		sg_init_table(s->rest, count - cut);
+		sg_chain(s->sg, cut + 1, s->rest);
+	}
+	for (i = 0; i < count; i++, sg = sg_next(sg))
+		set_entry(sg, s->pages[i]);
+	s->last = cut ? &s->rest[count - cut - 1] : &s->sg[count - 1];
+	s->req.sg = s->sg;
+	s->req.count = count;
+}
+
+static void scattered_close(struct kfi_test *t, struct scattered *s)
+{
+	if (s->mem)
+		vunmap(s->mem - PAGE_SIZE);
+	if (s->block)
+		__free_pages(s->block, BLOCK_ORDER);
+	reg_finish(t->env, &s->req);
+	kfree(s);
+}
+
+static u8 *map_pages(struct scattered *s)
+{
+	struct page *pages[PAGES + 2];
+	u8 *map;
+	int i;
+
+	for (i = 0; i < PAGES + 2; i++)
+		pages[i] = s->block + 2 * i;
+	memcpy(s->pages, pages + 1, sizeof(s->pages));
+	map = vmap(pages, PAGES + 2, VM_MAP, PAGE_KERNEL);
+	return map ? map + PAGE_SIZE : NULL;
+}
+
+/* NULL is a failure that has been reported, or a case that was skipped. */
+static struct scattered *scattered_open(struct kfi_test *t)
+{
+	u8 *arena = arena_at(t->env, MEM_VMALLOC, 0);
+	struct scattered *s;
+
+	if (!ib_uses_virt_dma(t->env->dev)) {
+		ktap_skip(t, "any DMA address may be one of this device");
+		return NULL;
+	}
+	s = kzalloc_obj(*s);
+	if (!EXPECT(t, s, "no memory"))
+		return NULL;
+	if (!EXPECT_EQ(t, reg_prepare(t->env, &s->req, t->variant, arena, PAGE_SIZE, SPLIT_NONE), 0)) {
+		kfree(s);
+		return NULL;
+	}
+	s->block = alloc_pages(GFP_KERNEL, BLOCK_ORDER);
+	if (s->block)
+		s->mem = map_pages(s);
+	if (EXPECT(t, s->mem, "no memory"))
+		return s;
+	scattered_close(t, s);
+	return NULL;
+}
+
+/* Registers the list, and looks at each byte of it from the other side if it is @whole. */
+static int registered(struct kfi_test *t, struct scattered *s, bool whole)
+{
+	struct kfid_mr *mr;
+	int ret = reg_submit(&s->req, &mr);
+
+	if (ret)
+		return ret;
+	if (whole)
+		check_region(t, mr, s->mem, s->req.count * PAGE_SIZE);
+	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	return 0;
+}
+
+/* The same by both ways, which comes to the same. */
+static int by_both(struct kfi_test *t, struct scattered *s, bool whole)
+{
+	int ret = registered(t, s, whole);
+
+	sg_unmark_end(s->last);
+	EXPECT_EQ(t, registered(t, s, whole), ret);
+	sg_mark_end(s->last);
+	return ret;
+}
+
+/* What is right, of all lengths, and in two parts that are cut anywhere. */
+static void good(struct kfi_test *t)
+{
+	struct scattered *s = scattered_open(t);
+	unsigned int i;
+
+	if (!s)
+		return;
+	for (i = 1; i <= PAGES && !t->failures; i++) {
+		fill(s, i, 0);
+		EXPECT_EQ(t, by_both(t, s, true), 0);
+	}
+	for (i = 1; i < PAGES && !t->failures; i++) {
+		fill(s, PAGES, i);
+		EXPECT_EQ(t, by_both(t, s, true), 0);
+	}
+	scattered_close(t, s);
+}
+
+/* Nothing says that the last entry is one, and behind it comes a page that isn't there. */
+static void at_end(struct kfi_test *t)
+{
+	void *room = vmalloc(PAGE_SIZE);
+	struct scattered *s = scattered_open(t);
+	unsigned int i;
+
+	if (!s || !EXPECT(t, room, "no memory"))
+		goto out;
+	for (i = 1; i <= PAGES && !t->failures; i++) {
+		struct scatterlist *sg = room + PAGE_SIZE - i * sizeof(*sg);
+
+		fill(s, i, 0);
+		sg_unmark_end(s->last);
+		s->req.sg = memcpy(sg, s->sg, i * sizeof(*sg));
+		EXPECT_EQ(t, registered(t, s, true), 0);
+	}
+out:
+	if (s)
+		scattered_close(t, s);
+	vfree(room);
+}
+
+/* A page that is in another part of the memory map, and two neighbours, anywhere. */
+static void apart(struct kfi_test *t)
+{
+	u8 *arena = arena_at(t->env, MEM_VMALLOC, 0);
+	struct scattered *s = scattered_open(t);
+	unsigned int i;
+
+	if (!s)
+		return;
+	for (i = 0; i < PAGES && !t->failures; i++) {
+		fill(s, PAGES, 0);
+		set_entry(&s->sg[i], vmalloc_to_page(arena));
+		EXPECT_EQ(t, by_both(t, s, false), 0);
+	}
+	for (i = 0; i + 1 < PAGES && !t->failures; i++) {
+		fill(s, PAGES, 0);
+		set_entry(&s->sg[i], s->block + PAIR_AT);
+		set_entry(&s->sg[i + 1], s->block + PAIR_AT + 1);
+		EXPECT_EQ(t, by_both(t, s, false), 0);
+	}
+	scattered_close(t, s);
+}
+
+/* A page that may not be registered. */
+static void marked(struct kfi_test *t)
+{
+	const struct mark *mark = t->c->data;
+	struct scattered *s = can_mark(mark) ? scattered_open(t) : NULL;
+	unsigned int i;
+
+	if (!can_mark(mark))
+		return ktap_skip(t, "the kernel has no CONFIG_MEMORY_FAILURE");
+	for (i = 0; s && i < PAGES && !t->failures; i++) {
+		fill(s, PAGES, 0);
+		mark->set(s->pages[i]);
+		expect_refused(t, &s->req, -KFI_EFAULT);
+		EXPECT_EQ(t, by_both(t, s, false), -KFI_EFAULT);
+		mark->clear(s->pages[i]);
+	}
+	if (s)
+		scattered_close(t, s);
+}
+
+#ifdef CONFIG_HUGETLB_PAGE
+#define make_huge(page)		__folio_set_hugetlb(page_folio(page))
+#define unmake_huge(page)	__folio_clear_hugetlb(page_folio(page))
+#else
+#define make_huge(page)		((void)(page))
+#define unmake_huge(page)	((void)(page))
+#endif
+
+static void make_large(struct page *page)
+{
+	int i;
+
+	__SetPageHead(page);
+	for (i = 1; i < 1 << LARGE_ORDER; i++)
+		set_compound_head(page + i, page, LARGE_ORDER);
+	make_huge(page);
+}
+
+static void unmake_large(struct page *page)
+{
+	int i;
+
+	unmake_huge(page);
+	for (i = 1; i < 1 << LARGE_ORDER; i++)
+		clear_compound_head(page + i);
+	__ClearPageHead(page);
+}
+
+/* A page of a larger one, about which only the first one of that says that it is bad. */
+static void tail(struct kfi_test *t)
+{
+	bool can = IS_ENABLED(CONFIG_MEMORY_FAILURE) && IS_ENABLED(CONFIG_HUGETLB_PAGE);
+	struct scattered *s = can ? scattered_open(t) : NULL;
+	struct page *large;
+	unsigned int i;
+
+	if (!can)
+		return ktap_skip(t, "the kernel has no CONFIG_MEMORY_FAILURE, or no CONFIG_HUGETLB_PAGE");
+	if (!s)
+		return;
+	large = s->block + LARGE_AT;
+	make_large(large);
+	for (i = 0; i < PAGES && !t->failures; i++) {
+		fill(s, PAGES, 0);
+		/* Those before it have more to say than others. */
+		set_entry(&s->sg[i], large + 5);
+		EXPECT_EQ(t, by_both(t, s, false), 0);
+		poison(large);
+		EXPECT_EQ(t, by_both(t, s, false), -KFI_EFAULT);
+		unpoison(large);
+	}
+	unmake_large(large);
+	scattered_close(t, s);
+}
+
+/* An entry that is something else. @want is what that gives, or 1 if that depends on where it is. */
+struct spoil {
+	void (*spoil)(struct scattered *s, struct scatterlist *sg, struct page *pair);
+	int want;
+};
+
+static void of_zeros(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	set_entry(sg, ZERO_PAGE(0));
+}
+
+static void of_vmalloc(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	sg_dma_address(sg) = (uintptr_t)s->mem;
+}
+
+static void of_nothing(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	sg_dma_address(sg) = (uintptr_t)page_address(pair) ^ BIT_ULL(62);
+}
+
+static void of_user(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	sg_dma_address(sg) = PAGE_SIZE;
+}
+
+static void inside(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	sg_dma_address(sg) += 64;
+}
+
+static void shorter(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	sg_dma_len(sg) = PAGE_SIZE - 64;
+}
+
+static void empty(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	sg_dma_len(sg) = 0;
+}
+
+static void longer(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	set_entry(sg, pair);
+	sg_dma_len(sg) = 2 * PAGE_SIZE;
+}
+
+/* As many bytes as there are pages. */
+static void longer_and_empty(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	struct scatterlist *other = sg == s->last ? sg - 1 : sg + 1;
+
+	longer(s, sg, pair);
+	sg_dma_len(other) = 0;
+}
+
+static void last(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	sg_mark_end(sg);
+}
+
+static void spoiled(struct kfi_test *t)
+{
+	const struct spoil *spoil = t->c->data;
+	struct scattered *s = scattered_open(t);
+	struct page *pair;
+	unsigned int i;
+
+	if (!s)
+		return;
+	/* Of what is longer than a page the second one is bad. */
+	pair = s->block + PAIR_AT;
+	make_table(pair + 1);
+	for (i = 0; i < PAGES && !t->failures; i++) {
+		int ret;
+
+		/* The last entry is the last in any case. */
+		if (spoil->spoil == last && i + 1 == PAGES)
+			break;
+		fill(s, PAGES, 0);
+		/* Leaves a region of the device ready that has room for more. */
+		EXPECT_EQ(t, registered(t, s, false), 0);
+		spoil->spoil(s, &s->sg[i], pair);
+		ret = by_both(t, s, false);
+		if (spoil->want <= 0)
+			EXPECT_EQ(t, ret, spoil->want);
+	}
+	unmake_table(pair + 1);
+	scattered_close(t, s);
+}
+
+#define MARKED(_name, _mark, _unmark) {						\
+	.name = _name,								\
+	.run = marked,								\
+	.variants = SGL_CALLS,							\
+	.data = &(const struct mark) { .set = _mark, .clear = _unmark },	\
+}
+
+#define SPOILED(_name, _spoil, _want) {						\
+	.name = _name,								\
+	.run = spoiled,								\
+	.variants = SGL_CALLS,							\
+	.data = &(const struct spoil) { .spoil = _spoil, .want = _want },	\
+}
+
+static const struct kfi_case cases[] = {
+	{ .name = "good", .run = good, .variants = SGL_CALLS },
+	{ .name = "at_end", .run = at_end, .variants = SGL_CALLS },
+	{ .name = "apart", .run = apart, .variants = SGL_CALLS },
+	MARKED("poisoned", poison, unpoison),
+	MARKED("table", make_table, unmake_table),
+	MARKED("reserved", reserve, unreserve),
+	{ .name = "tail", .run = tail, .variants = SGL_CALLS },
+	SPOILED("zeros", of_zeros, -KFI_EFAULT),
+	SPOILED("vmalloc", of_vmalloc, -KFI_EINVAL),
+	SPOILED("nothing", of_nothing, -KFI_EINVAL),
+	SPOILED("user", of_user, -KFI_EINVAL),
+	SPOILED("inside", inside, 1),
+	SPOILED("shorter", shorter, 1),
+	SPOILED("empty", empty, -KFI_EINVAL),
+	SPOILED("longer", longer, -KFI_EFAULT),
+	SPOILED("longer_and_empty", longer_and_empty, -KFI_EINVAL),
+	SPOILED("last", last, -KFI_EINVAL),
+};
+
+const struct kfi_suite suite_scattered = {
+	.name = "scattered",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+	.variant_name = reg_call_name,
+	.end = report_refused,
+};
