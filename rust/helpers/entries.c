@@ -52,25 +52,26 @@ static __always_inline bool is_plain_row(const struct quick *quick, struct scatt
 	return !MANY_ZERO_PAGES && !(flags & KFI_SAID) && !(compound & 1) && types == UINT_MAX;
 }
 
-/* Finds out whether the place where an entry is, about which nothing is known, is unremarkable. May sleep. */
-static bool is_plain_there(struct kfi_helper_walk *walk, u64 addr)
+/* Finds out whether the place of an address, about which nothing is known, is unremarkable. May sleep. */
+static bool is_plain_there(struct kfi_helper_around *around, u64 addr, bool writes)
 {
 	u64 pfn;
 
 	return (kfi_quick_pfn((void *)(uintptr_t)addr, &pfn) &&
-		kfi_is_plain_place(pfn, walk->writes, false, &walk->around.seen)) ||
-	       (kfi_linear_pfn(&walk->around, addr, &pfn) && quick_look(walk, pfn));
+		kfi_is_plain_place(pfn, writes, false, &around->seen)) ||
+	       (kfi_linear_pfn(around, addr, &pfn) && quick_look(&around->seen, pfn, writes));
 }
 
 /* Is an entry a page about which there is nothing to be said? May sleep. */
-static bool is_plain(struct kfi_helper_walk *walk, struct quick *quick, struct scatterlist *sg)
+static bool is_plain(struct kfi_helper_around *around, struct quick *quick, struct scatterlist *sg,
+		     bool writes)
 {
 	u64 index = index_of(quick, sg);
 
 	if (index >= quick->frames) {
-		if (!is_plain_there(walk, sg_dma_address(sg)))
+		if (!is_plain_there(around, sg_dma_address(sg), writes))
 			return false;
-		quick_see(quick, &walk->around.seen, true);
+		quick_see(quick, &around->seen, true);
 		index = index_of(quick, sg);
 	}
 	return !sg_is_chain(sg) && sg_dma_len(sg) == PAGE_SIZE && index < quick->frames &&
@@ -95,21 +96,24 @@ static __always_inline bool go_on(struct scatterlist **sg, u64 done, u64 *left)
 
 /**
  * kfi_helper_plain_list() - Can a scatterlist be handed on to a device that takes kernel addresses?
- * @walk: The list, through which nobody has walked yet; only what is known of its surroundings changes.
+ * @sg: The list.
+ * @left: How many entries count; not 0.
+ * @writes: Whether the pages are to be written to.
+ * @around: What is known of their surroundings; there may be more afterwards.
  *
  * Returns true if each entry is a whole page about which there is nothing to be said; if they are not neighbours, for
  * which a look now and then is enough, since such are better joined; and if the last one says that it is, without which
  * the RDMA core looks behind it. If it is false, it isn't known yet. May sleep.
  */
-bool kfi_helper_plain_list(struct kfi_helper_walk *walk)
+bool kfi_helper_plain_list(struct scatterlist *sg, u64 left, bool writes,
+			   struct kfi_helper_around *around)
 {
 	struct quick quick = { .behind = NOWHERE };
-	struct scatterlist *sg = walk->sgl;
-	u64 left = walk->count, n;
+	u64 n;
 
-	quick_see(&quick, &walk->around.seen, true);
+	quick_see(&quick, &around->seen, true);
 	/* That is where most of them are. */
-	if (!is_plain(walk, &quick, sg))
+	if (!is_plain(around, &quick, sg, writes))
 		return false;
 	for (;;) {
 		while (left >= ROW && is_plain_row(&quick, sg)) {
@@ -120,7 +124,7 @@ bool kfi_helper_plain_list(struct kfi_helper_walk *walk)
 		}
 		/* Where there is no row, none is looked for at each of them. */
 		for (n = min(left, ROW); n; n--) {
-			if (sg_dma_address(sg) == quick.behind || !is_plain(walk, &quick, sg))
+			if (sg_dma_address(sg) == quick.behind || !is_plain(around, &quick, sg, writes))
 				return false;
 			quick.behind = sg_dma_address(sg) + PAGE_SIZE;
 			if (!go_on(&sg, 1, &left))

@@ -14,7 +14,7 @@ static bool fill_bvecs(struct kfi_helper_walk *walk, struct quick *quick)
 
 	quick_bvecs(walk, quick, true);
 	return quick_most(walk) && kfi_helper_bvec_pfn(&walk->bvecs[walk->index], &pfn) &&
-	       quick_look(walk, pfn);
+	       quick_look(&walk->around.seen, pfn, walk->writes);
 }
 
 static bool fill_entries(struct kfi_helper_walk *walk, struct quick *quick)
@@ -23,7 +23,7 @@ static bool fill_entries(struct kfi_helper_walk *walk, struct quick *quick)
 
 	quick_entries(walk, quick, true);
 	return quick_most(walk) && kfi_linear_pfn(&walk->around, sg_dma_address(walk->sgl), &pfn) &&
-	       quick_look(walk, pfn);
+	       quick_look(&walk->around.seen, pfn, walk->writes);
 }
 
 static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
@@ -42,7 +42,7 @@ static bool fill_kvec(struct kfi_helper_walk *walk, struct quick *quick)
 		return false;
 	do {
 		taken += quick_frames(quick, pfns + taken, found - taken, true);
-		more = taken < found && quick_look(walk, pfns[taken]);
+		more = taken < found && quick_look(&walk->around.seen, pfns[taken], walk->writes);
 		quick_see(quick, &walk->around.seen, true);
 	} while (more);
 	walk->done += taken << PAGE_SHIFT;

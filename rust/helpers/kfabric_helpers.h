@@ -178,7 +178,8 @@ u64 kfi_helper_plain_entry(struct scatterlist *sg, bool writes, struct kfi_helpe
 u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max);
 
 /* entries.c: whether a scatterlist can be handed on as it is */
-bool kfi_helper_plain_list(struct kfi_helper_walk *walk);
+bool kfi_helper_plain_list(struct scatterlist *sg, u64 left, bool writes,
+			   struct kfi_helper_around *around);
 
 /* No address: no memory is so far up. */
 #define KFI_NO_START	(~0ULL)

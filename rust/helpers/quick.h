@@ -56,13 +56,12 @@ static __always_inline void quick_see(struct quick *quick, const struct kfi_help
 }
 
 /* Finds out whether a place where nothing is known is unremarkable, and the page too. */
-static inline bool quick_look(struct kfi_helper_walk *walk, u64 pfn)
+static inline bool quick_look(struct kfi_helper_seen *seen, u64 pfn, bool writes)
 {
 	u32 facts;
 
-	return !kfi_is_seen(&walk->around.seen, pfn) &&
-	       kfi_helper_plain_pages(pfn, 1, walk->writes, &walk->around.seen, &facts) == 1 &&
-	       kfi_is_seen(&walk->around.seen, pfn);
+	return !kfi_is_seen(seen, pfn) &&
+	       kfi_helper_plain_pages(pfn, 1, writes, seen, &facts) == 1 && kfi_is_seen(seen, pfn);
 }
 
 /* Which of the frames a page has; one that there isn't if it is none of theirs, or no page at all. */

@@ -174,7 +174,7 @@ pub(crate) fn of_run(resources: &Resources, request: &MrRequest<'_>) -> Option<S
 
 /// The consumer's own list, if the device takes its addresses, and there is nothing to be said of any page of it. The
 /// list is the consumer's again when the call ends: it is for a region that is registered by then. May sleep.
-pub(crate) fn own<'a>(resources: &'a Resources, request: &'a MrRequest<'_>) -> Option<WholeSg<'a>> {
+pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Option<WholeSg<'a>> {
     let device = resources.device();
     if !device.is_software() {
         return None;

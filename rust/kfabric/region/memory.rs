@@ -14,10 +14,7 @@ use crate::{
             NOTHING, //
         },
         judge::Use,
-        list::{
-            List,
-            PlainList, //
-        },
+        list::PlainList,
         source::Source, //
     },
     support::{
@@ -152,6 +149,23 @@ impl<'a> Source<'a> {
             raw: kfi_helper_run { phys, len },
             _memory: PhantomData,
         })
+    }
+
+    /// The list, if it is a scatterlist that can be handed on to a device that takes addresses of the linear map;
+    /// `None` if it isn't as simple, as for [`plain_run`](Self::plain_run). May sleep.
+    pub(crate) fn plain_list(&self, memory: Use, around: Option<&Around>) -> Option<PlainList<'a>> {
+        let Self::Sgl(list) = self else {
+            return None;
+        };
+        let (first, count) = (list.as_ptr(), widen(list.count()));
+        let mut nothing = NOTHING;
+        let around = around.map_or(&raw mut nothing, |around| around.of(memory).as_ptr());
+        // SAFETY: The list stays as it is by the invariant of `List`, and isn't empty; `around` is of this call, or
+        // in a cell, which nobody looks into meanwhile.
+        let is_plain =
+            unsafe { kfi_bindings::kfi_helper_plain_list(first, count, memory.writes(), around) };
+        // SAFETY: That was just found.
+        is_plain.then(|| unsafe { PlainList::of(*list) })
     }
 
     /// Checks the entries of a scatterlist for a device whose addresses are those of the linear map.
@@ -295,24 +309,6 @@ impl<'a> Runs<'a> {
             kfi_bindings::kfi_helper_fill(&mut self.walk, first, max.unwrap_or(u32::MAX))
         };
         (index(count), max_bytes - self.walk.limit)
-    }
-
-    /// The list whose memory this is, if that can be handed on to a device that takes addresses of the linear
-    /// map, and nothing was asked for yet. May sleep.
-    pub(super) fn plain_list(&mut self, list: List<'a, scatterlist>) -> Option<PlainList<'a>> {
-        let walk = &mut self.walk;
-        if walk.sgl != list.as_ptr() || walk.count != widen(list.count()) {
-            return None;
-        }
-        // Nobody has walked through it.
-        if walk.index != 0 || walk.done != 0 {
-            return None;
-        }
-        // SAFETY: `walk` is of a list that is there, by the type invariant, and at its beginning; it is this one, which
-        // isn't empty.
-        let is_plain = unsafe { kfi_bindings::kfi_helper_plain_list(walk) };
-        // SAFETY: That was just found.
-        is_plain.then(|| unsafe { PlainList::of(list) })
     }
 
     /// Takes the page at which the walk has stopped after all, or says why not.

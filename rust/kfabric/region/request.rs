@@ -242,10 +242,11 @@ impl<'a> MrRequest<'a> {
     /// The consumer's scatterlist, if it can be handed on as it is to a device that takes addresses of the linear
     /// map: each entry is a page about which there is nothing to be said, and they are not neighbours. `None` if
     /// it isn't as simple, and then [`linear_runs`](Self::linear_runs) says what there is to be said. May sleep.
-    pub fn plain_list(&self) -> Option<PlainList<'_>> {
-        match (&self.source, &self.pages) {
-            (Source::Sgl(list), Some(_)) => self.linear_runs().plain_list(*list),
-            _ => None,
+    pub fn plain_list(&self) -> Option<PlainList<'a>> {
+        match &self.pages {
+            Some(_) => self.source.plain_list(self.memory, self.together),
+            // It isn't one of pages.
+            None => None,
         }
     }
 
