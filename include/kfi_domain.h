@@ -439,8 +439,9 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * Return: 0, or with *@mr NULL, unless @mr is:
  *
  * * -KFI_EINVAL: @mr is NULL; @domain is NULL, an error pointer or not a domain; attributes, list
- *   or buffer are NULL; the type of the list is unknown; a count of 0; a segment or a total length
- *   of 0; the sum of the lengths overflows; an address and its length wrap.
+ *   or buffer are NULL; attributes or list are an error pointer; the type of the list is unknown; a
+ *   count of 0; a segment or a total length of 0; the sum of the lengths overflows; an address and
+ *   its length wrap.
  * * -KFI_EBADFLAGS: a flag that the provider doesn't support, known or not.
  * * -KFI_EINVAL: @access is 0 or has unknown bits; @offset isn't 0.
  * * -KFI_EFAULT: memory that can't be registered (a user pointer, an error pointer, the stack, the
@@ -451,8 +452,8 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  *   device holds.
  * * -KFI_EINVAL: a gap: two segments that are not adjacent in memory and don't meet at a page
  *   boundary on both sides, on a device that can't bridge it.
- * * -KFI_EINVAL: a scatterlist entry within the count that isn't DMA-mapped (sg_dma_len() is 0), or
- *   whose address can't be one of this device.
+ * * -KFI_EINVAL: a scatterlist that ends before the count, or an entry within it that isn't
+ *   DMA-mapped (sg_dma_len() is 0), or whose address can't be one of this device.
  * * -KFI_EOPNOTSUPP: an auth_key on a provider that has none; -KFI_EINVAL: its size without it.
  * * -KFI_ENOKEY: @requested_key is in use; -KFI_EKEYREJECTED: it is out of range. Neither happens
  *   under KFI_MR_PROV_KEY.
@@ -531,7 +532,7 @@ static inline int kfi_mr_regbv(struct kfid_domain *domain, const struct bio_vec 
  * @domain: The domain.
  * @sgl: The list, mapped for the domain's device (by KFI_DMA_OPS_1 for instance) in a direction
  *	that goes with @access. Only its DMA addresses and DMA lengths count. The mapping must
- *	outlive the region, the list itself is needed during the call only.
+ *	outlive the region, the list itself is needed during the call only, and stays as it is then.
  * @count: How many entries the mapping has, which may be fewer than were mapped.
  * @access: What may be done with the memory, see kfi_mr_reg().
  * @offset: Reserved, 0.

@@ -38,11 +38,14 @@ impl<'a, T> List<'a, T> {
     ///
     /// # Safety
     ///
-    /// Unless it is null, `first` points to `count` entries that nobody changes for `'a`.
+    /// Unless it is null or an error pointer, `first` points to `count` entries that nobody changes for `'a`.
     pub(crate) unsafe fn from_raw(first: *const T, count: usize) -> Result<Self, Refusal> {
         let Some(first) = NonNull::new(first.cast_mut()) else {
             return Err(Refusal::new(Errno::EINVAL, c"list is NULL"));
         };
+        if Errno::is_in(first.as_ptr()) {
+            return Err(Refusal::new(Errno::EINVAL, c"list is an error pointer"));
+        }
         if count == 0 {
             return Err(Refusal::new(Errno::EINVAL, c"list of 0 segments"));
         }

@@ -165,7 +165,10 @@ impl Segment for kfi_helper_sg_span {
     fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal> {
         list.iter().try_for_each(|span| match span.len {
             0 => {
-                let refusal = Refusal::new(Errno::EINVAL, c"entry is not DMA mapped");
+                let refusal = Refusal::new(
+                    Errno::EINVAL,
+                    c"entry has no DMA length: not mapped, or empty",
+                );
                 Err(refusal.at(sum.shape().segments()))
             }
             len => sum.push(Some(span.addr), u64::from(len)),

@@ -135,6 +135,12 @@ impl Errno {
         }
     }
 
+    /// Whether a pointer is an error number, as C has it (`IS_ERR`).
+    pub(crate) fn is_in<T>(pointer: *const T) -> bool {
+        // 4095 of them are at the end of all addresses, where nothing can be.
+        pointer.addr() > usize::MAX - 4095
+    }
+
     /// The return value of a C function that fails with this number.
     pub const fn to_c(self) -> kernel::ffi::c_int {
         -self.0

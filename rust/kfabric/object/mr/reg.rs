@@ -186,6 +186,10 @@ pub(crate) unsafe extern "C" fn regattr(
     flags: u64,
     mr: *mut *mut kfid_mr,
 ) -> c_int {
+    let (attr, why) = match Errno::is_in(attr) {
+        true => (ptr::null(), c"attr is an error pointer"),
+        false => (attr, c"attr is NULL"),
+    };
     // SAFETY: As the C API demands, the attributes are null or valid for the call.
     let attr = unsafe { attr.as_ref() };
     // SAFETY: As the C API demands, the attributes are valid.
@@ -194,7 +198,7 @@ pub(crate) unsafe extern "C" fn regattr(
     });
     let context = attr.map_or(ptr::null_mut(), |attr| attr.context);
     let source = || {
-        let attr = attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?;
+        let attr = attr.ok_or(Refusal::new(Errno::EINVAL, why))?;
         // SAFETY: As the C API demands, the attributes are valid.
         unsafe { attr_source(attr) }
     };

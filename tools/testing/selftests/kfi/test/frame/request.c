@@ -154,7 +154,8 @@ static int submit_attr(const struct reg_req *req, struct kfid_mr **mr)
 		attr.mr_biov = req->bv;
 	else
 		attr.mr_sgl = req->sg;
-	return kfi_mr_regattr(req->domain, req->no_attr ? NULL : &attr, req->flags, mr);
+	return kfi_mr_regattr(req->domain, req->no_attr ? NULL : req->attr_error ? ERR_PTR(-ENOMEM) : &attr,
+			      req->flags, mr);
 }
 
 int reg_submit(const struct reg_req *req, struct kfid_mr **mr)

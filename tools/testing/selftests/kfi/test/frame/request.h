@@ -35,6 +35,7 @@ enum reg_call {
  * @domain: The domain.
  * @no_mr: Give no output pointer.
  * @no_attr: Give no attributes.
+ * @attr_error: Give an error pointer as attributes.
  * @type: The list's type, for the attributes.
  * @buf: The buffer, for kfi_mr_reg().
  * @len: Its length.
@@ -57,6 +58,7 @@ struct reg_req {
 	struct kfid_domain *domain;
 	bool no_mr;
 	bool no_attr;
+	bool attr_error;
 	int type;
 	const void *buf;
 	size_t len;

@@ -77,6 +77,20 @@ static const char *null_list(struct kfi_env *env, struct reg_req *req)
 	return NULL;
 }
 
+static const char *error_attr(struct kfi_env *env, struct reg_req *req)
+{
+	req->attr_error = true;
+	return NULL;
+}
+
+static const char *error_list(struct kfi_env *env, struct reg_req *req)
+{
+	req->kv = ERR_PTR(-ENOMEM);
+	req->bv = ERR_PTR(-1);
+	req->sg = ERR_PTR(-MAX_ERRNO);
+	return NULL;
+}
+
 static const char *null_list_of_none(struct kfi_env *env, struct reg_req *req)
 {
 	req->count = 0;
@@ -144,6 +158,8 @@ static const struct kfi_case cases[] = {
 	ROW("type_unknown", ATTR_CALLS, -KFI_EINVAL, type_unknown),
 	ROW("type_negative", ATTR_CALLS, -KFI_EINVAL, type_negative),
 	ROW("null_list", ALL_CALLS, -KFI_EINVAL, null_list),
+	ROW("error_attr", ATTR_CALLS, -KFI_EINVAL, error_attr),
+	ROW("error_list", LIST_CALLS, -KFI_EINVAL, error_list),
 	ROW("null_list_of_none", LIST_CALLS, -KFI_EINVAL, null_list_of_none),
 	ROW("count_zero", LIST_CALLS, -KFI_EINVAL, count_zero),
 	ROW("auth_key", ATTR_CALLS, -KFI_EOPNOTSUPP, with_auth_key),
