@@ -11,8 +11,8 @@
 //! - somebody else's, already mapped ([`BorrowedSg`]), and then copied ([`CopiedSg`]), or handed on as it is
 //!   ([`WholeSg`]).
 //!
-//! Each step consumes the one before it. What both ends have in common is [`DmaList`]; a
-//! [`Memory`] is either of them.
+//! Each step consumes the one before it. What all ends have in common is [`DmaList`]; a
+//! [`Memory`] is any of them that can be kept.
 
 mod borrowed;
 mod copied;

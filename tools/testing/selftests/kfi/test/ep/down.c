@@ -59,20 +59,8 @@ static void twice_close(struct kfi_test *t, struct twice *w)
 	for (i = 0; i < 2; i++)
 		if (w->other[i].ep)
 			EXPECT_EQ(t, kfi_close(&w->other[i].ep->fid), 0);
-	if (w->p && w->eq) {
-		struct ep_side *s = &w->p->side[1];
-
-		/* It is bound to the domain. */
-		if (s->ep)
-			EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
-		EXPECT_EQ(t, kfi_close(&s->rx->fid), 0);
-		EXPECT_EQ(t, kfi_close(&s->tx->fid), 0);
-		EXPECT_EQ(t, kfi_close(&s->domain->fid), 0);
-		EXPECT_EQ(t, kfi_close(&w->eq->fid), 0);
-		s->ep = NULL;
-		s->rx = s->tx = NULL;
-		s->domain = NULL;
-	}
+	if (w->p && w->eq)
+		ep_domain_close(t, &w->p->side[1], w->eq);
 	if (w->p)
 		ep_pair_close(t, w->p);
 	kfree(w->here);

@@ -91,6 +91,8 @@ bool ep_side_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 bool ep_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 	     const struct ep_wants *wants);
 void ep_side_close(struct kfi_test *t, struct ep_side *s);
+/* The domain of a side, with what is in it, and an event queue that the domain is bound to. */
+void ep_domain_close(struct kfi_test *t, struct ep_side *s, struct kfid_eq *eq);
 
 /* A listener and two sides, the first one with an endpoint; and then connected. */
 struct ep_pair *ep_listening(struct kfi_test *t, const struct ep_wants *wants);

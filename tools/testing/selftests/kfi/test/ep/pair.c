@@ -124,6 +124,19 @@ void ep_side_close(struct kfi_test *t, struct ep_side *s)
 	memset(s, 0, sizeof(*s));
 }
 
+void ep_domain_close(struct kfi_test *t, struct ep_side *s, struct kfid_eq *eq)
+{
+	if (s->ep)
+		close_one(t, &s->ep->fid);
+	close_one(t, &s->rx->fid);
+	close_one(t, &s->tx->fid);
+	close_one(t, &s->domain->fid);
+	close_one(t, &eq->fid);
+	s->ep = NULL;
+	s->rx = s->tx = NULL;
+	s->domain = NULL;
+}
+
 struct ep_pair *ep_listening(struct kfi_test *t, const struct ep_wants *wants)
 {
 	static const struct ep_wants none;

@@ -105,17 +105,8 @@ static void siw_early_told_case(struct kfi_test *t)
 	/* Which waits for the second one. */
 	if (mr && EXPECT_EQ(t, kfi_close(&mr->fid), 0))
 		EXPECT_EQ(t, kfi_eq_readerr(eq, &err, 0), -KFI_EAGAIN);
-	if (eq) {
-		/* It may be bound to the domain. */
-		EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
-		EXPECT_EQ(t, kfi_close(&s->rx->fid), 0);
-		EXPECT_EQ(t, kfi_close(&s->tx->fid), 0);
-		EXPECT_EQ(t, kfi_close(&s->domain->fid), 0);
-		EXPECT_EQ(t, kfi_close(&eq->fid), 0);
-		s->ep = NULL;
-		s->rx = s->tx = NULL;
-		s->domain = NULL;
-	}
+	if (eq)
+		ep_domain_close(t, s, eq);
 	if (p)
 		ep_pair_close(t, p);
 	kfree(mem);
