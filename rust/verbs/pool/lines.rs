@@ -14,18 +14,19 @@ use super::size::{
 use core::array;
 use kfabric::line::Line;
 
-/// How many of a size that is in use are kept ready ahead of need, at first.
-pub(super) const READY: usize = 8;
+/// How many of a size that is in use are kept ready ahead of need, at first: many small ones, some of those that
+/// are as long as the largest requests of disks, and none that are longer.
+const fn ready_at_first(pages: u32) -> usize {
+    match pages {
+        0..=64 => 8,
+        65..=512 => 4,
+        _ => 0,
+    }
+}
 
-/// And at most, where they are asked for again and again: who makes them is woken seldom then, and
-/// makes many.
-const READY_MOST: usize = 32;
-
-/// It is time to make some when there are less.
-const LOW: usize = READY / 2;
-
-/// Of larger ones none is made ahead of need.
-const READY_PAGES: u32 = 64;
+/// So many times as many are kept ready at most, where they are asked for again and again: who makes them is woken
+/// seldom then, and makes many.
+const GROWTH: usize = 4;
 
 /// One line for each size.
 pub(super) struct Lines<T> {
@@ -45,7 +46,8 @@ struct Class<T> {
     wanted: bool,
     /// Asked for in this period.
     used: bool,
-    /// How many are kept ready ahead of need.
+    /// How many are kept ready ahead of need: at first, and now.
+    at_first: usize,
     ready: usize,
     /// How many there were at least in this period.
     low: usize,
@@ -55,20 +57,22 @@ struct Class<T> {
 
 impl<T> Class<T> {
     fn new(pages: u32) -> Self {
+        let at_first = ready_at_first(pages);
         Self {
             pages,
             line: Line::new(),
             wanted: false,
             used: false,
-            ready: READY,
+            at_first,
+            ready: at_first,
             low: 0,
             surplus: 0,
         }
     }
 
-    /// Whether some are made ahead of need.
-    fn is_small(&self) -> bool {
-        self.pages <= READY_PAGES
+    /// It is time to make some when there are less.
+    fn low_mark(&self) -> usize {
+        self.at_first / 2
     }
 
     #[inline]
@@ -128,7 +132,7 @@ impl<T> Lines<T> {
     /// Takes one of this size, if there is one beyond those that are kept ready for who comes next.
     pub(super) fn take_spare(&mut self, size: Size) -> Option<T> {
         let class = self.classes.get(size.class())?;
-        let keep = match class.wanted && class.is_small() {
+        let keep = match class.wanted {
             true => class.ready,
             false => 0,
         };
@@ -169,7 +173,6 @@ impl<T> Lines<T> {
     pub(super) fn is_short_of(&self, size: Size) -> bool {
         self.classes.get(size.class()).is_some_and(|class| {
             class.wanted
-                && class.is_small()
                 && class.line.len() < class.ready
                 && self.pages + u64::from(class.pages) <= self.budget
         })
@@ -181,11 +184,11 @@ impl<T> Lines<T> {
         let Some(class) = self.classes.get_mut(size.class()) else {
             return false;
         };
-        if !class.is_small() || class.line.len() + 1 != LOW {
-            // Above it, or who makes them has been told.
-            return class.is_small() && class.line.is_empty();
+        if class.line.len() + 1 != class.low_mark() {
+            // Above it, or who makes them has been told, if any are made.
+            return class.at_first > 0 && class.line.is_empty();
         }
-        class.ready = (2 * class.ready).min(READY_MOST);
+        class.ready = (2 * class.ready).min(GROWTH * class.at_first);
         true
     }
 
@@ -194,10 +197,10 @@ impl<T> Lines<T> {
     pub(super) fn age(&mut self) {
         for class in &mut self.classes {
             // Nobody was woken since the last period: as many as at first will do.
-            if class.low >= LOW || !class.used {
-                class.ready = READY;
+            if class.low >= class.low_mark() || !class.used {
+                class.ready = class.at_first;
             }
-            let keep = match class.used && class.is_small() {
+            let keep = match class.used {
                 true => class.ready,
                 false => 0,
             };

@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn who_comes_for_many_leaves_what_is_kept_ready() -> Result {
-        let mut lines = Lines::new(512, 10_000);
+        let mut lines = Lines::new(1024, 10_000);
         // Nobody has come for one yet.
         assert_eq!(put(&mut lines, 1, 0..2)?, 2);
         assert_eq!(lines.take_spare(size(1)?), Some(0));
@@ -50,11 +50,15 @@ mod tests {
         assert_eq!(lines.take_spare(size(1)?), Some(0));
         assert_eq!(lines.take_spare(size(1)?), Some(1));
         assert_eq!(lines.take_spare(size(1)?), None);
-        assert_eq!((lines.len(), READY), (8, 8));
-        // Of large ones none is kept ready.
+        assert_eq!(lines.len(), 8);
+        // Of large ones fewer are kept ready, and of still larger ones none.
         assert_eq!(lines.take(size(512)?), None);
-        assert_eq!(put(&mut lines, 512, 0..1)?, 1);
+        assert_eq!(put(&mut lines, 512, 0..5)?, 5);
         assert_eq!(lines.take_spare(size(512)?), Some(0));
+        assert_eq!(lines.take_spare(size(512)?), None);
+        assert_eq!(lines.take(size(1024)?), None);
+        assert_eq!(put(&mut lines, 1024, 0..1)?, 1);
+        assert_eq!(lines.take_spare(size(1024)?), Some(0));
         Ok(())
     }
 
@@ -72,10 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn ahead_of_need_only_what_is_small_and_wanted() -> Result {
-        let mut lines = Lines::<u32>::new(512, 1000);
+    fn ahead_of_need_only_what_is_not_huge_and_wanted() -> Result {
+        let mut lines = Lines::<u32>::new(1024, 4000);
         assert_eq!(lines.short_of(), None);
+        let _ = lines.take(size(1024)?);
+        assert!(lines.short_of().is_none() && !lines.is_low(size(1024)?));
         let _ = lines.take(size(512)?);
+        assert!(lines.short_of() == Size::of(512) && lines.is_low(size(512)?));
+        assert_eq!(put(&mut lines, 512, 0..4)?, 4);
         assert!(lines.short_of().is_none() && !lines.is_low(size(512)?));
         let _ = lines.take(size(8)?);
         assert!(lines.short_of() == Size::of(8) && lines.is_low(size(8)?));
@@ -105,12 +113,12 @@ mod tests {
         while lines.short_of().is_some() {
             assert_eq!(put(&mut lines, 1, 0..1)?, 1);
         }
-        assert_eq!(lines.len(), READY_MOST);
+        assert_eq!(lines.len(), 32);
         // They are kept while that goes on, and not when it doesn't.
         assert_eq!(surplus(&mut lines), 0);
         let _ = lines.take(size(1)?);
         let _ = surplus(&mut lines);
-        assert_eq!(lines.len(), READY);
+        assert_eq!(lines.len(), 8);
         Ok(())
     }
 
@@ -139,10 +147,10 @@ mod tests {
             let _ = lines.take(size(1)?);
         }
         assert_eq!(put(&mut lines, 1, 0..3)?, 3);
-        assert_eq!(surplus(&mut lines), 17 - READY);
-        assert!(lines.len() == 3 + READY && lines.short_of().is_none());
+        assert_eq!(surplus(&mut lines), 17 - 8);
+        assert!(lines.len() == 3 + 8 && lines.short_of().is_none());
         // Nobody asks for any.
-        assert_eq!(surplus(&mut lines), 3 + READY);
+        assert_eq!(surplus(&mut lines), 3 + 8);
         assert!(lines.len() == 0 && lines.pages() == 0 && lines.short_of().is_none());
         Ok(())
     }
