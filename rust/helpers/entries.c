@@ -9,8 +9,17 @@
 #include "place.h"
 #include "quick.h"
 
-/* So many are judged in one go. */
-#define ROW	16
+/* So many are judged in one go, and so many of them without a look at how many there are. */
+#define ROW	256
+#define STEP	16
+
+/* What is to be seen of many entries and of their pages: or-ed together, but for the types, of which it is what all have. */
+struct row {
+	unsigned int bytes;
+	unsigned long flags;
+	unsigned int types;
+	unsigned long compound;
+};
 
 /* Which of the frames an entry has; one that there isn't if it is none of theirs, or begins inside of a page. */
 static __always_inline u64 index_of(const struct quick *quick, struct scatterlist *sg)
@@ -18,38 +27,76 @@ static __always_inline u64 index_of(const struct quick *quick, struct scatterlis
 	return ror64(sg_dma_address(sg) - quick->addr, PAGE_SHIFT);
 }
 
-/*
- * Are so many entries, all in one part of the list, pages of frames that are known, mapped nowhere, of no type, part of
- * no larger one, and without a flag that says something? If not, nothing is known of them.
- */
-static __always_inline bool is_plain_row(const struct quick *quick, struct scatterlist *sg)
+/* How far the page of an entry is behind the first one, in bytes of the memory map; too far if it is none of theirs. */
+static __always_inline u64 offset_of(const struct quick *quick, struct scatterlist *sg)
 {
-	unsigned long flags = 0, compound = 0;
-	unsigned int types = UINT_MAX;
+	u64 index;
+
+	if (is_power_of_2(sizeof(struct page)))
+		return ror64(sg_dma_address(sg) - quick->addr, PAGE_SHIFT - ilog2(sizeof(struct page)));
+	index = index_of(quick, sg);
+	return index < quick->frames ? index * sizeof(struct page) : U64_MAX;
+}
+
+/* Adds an entry, if its page is no further than @last, and the list goes on behind it where it is. */
+static __always_inline bool row_add(struct row *row, const struct quick *quick, u64 last,
+				    struct scatterlist *sg)
+{
+	u64 offset = offset_of(quick, sg);
+	const struct page *page;
+
+	if (offset > last || sg->page_link & (SG_CHAIN | SG_END))
+		return false;
+	row->bytes |= sg_dma_len(sg);
+	/* Each by its offset: an address would take a step of its own. */
+	page = (struct page *)(quick->page + offset);
+	/* A mapping comes and goes meanwhile, */
+	row->types &= data_race(page->page_type);
+	OPTIMIZER_HIDE_VAR(offset);
+	page = (struct page *)(quick->page + offset);
+	/* and so do flags that aren't asked for; */
+	row->flags |= data_race(page->flags.f);
+	OPTIMIZER_HIDE_VAR(offset);
+	page = (struct page *)(quick->page + offset);
+	/* but what this says stays as it is as long as the page has an owner. */
+	row->compound |= data_race(page->compound_info);
+	return true;
+}
+
+/* Are they pages, mapped nowhere, of no type, part of no larger one, and without a flag that says something? */
+static __always_inline bool row_is_plain(const struct row *row)
+{
+	return !MANY_ZERO_PAGES && row->bytes == PAGE_SIZE && !(row->flags & KFI_SAID) &&
+	       row->types == UINT_MAX && !(row->compound & 1);
+}
+
+/*
+ * How many of @most entries, all in one part of the list, can be judged in one go? None if there is something to be
+ * said of one, or if none is known. The last of the list isn't among them. Not inline: it takes all registers that
+ * there are.
+ */
+static noinline u64 plain_row(const struct quick *quick, struct scatterlist *sg, u64 most)
+{
+	struct scatterlist *at = sg, *end = sg + most;
+	struct row row = { .types = UINT_MAX };
+	const struct quick q = *quick;
+	u64 last;
 	int i;
 
-	unrolled_count(ROW)
-	for (i = 0; i < ROW; i++) {
-		u64 index = index_of(quick, &sg[i]);
-		const struct page *page;
-
-		/* Behind one that leads elsewhere, and behind the last, there may be nothing more. */
-		if (sg[i].page_link & (i + 1 < ROW ? SG_CHAIN | SG_END : SG_CHAIN) ||
-		    index >= quick->frames || sg_dma_len(&sg[i]) != PAGE_SIZE)
-			return false;
-		page = (struct page *)quick->page + index;
-		/* A mapping comes and goes meanwhile, */
-		types &= data_race(page->page_type);
-		/* and so do flags that aren't asked for; */
-		flags |= data_race(page->flags.f);
-		/* but what this says stays as it is as long as the page has an owner. */
-		compound |= data_race(page->compound_info);
-		/* One after the other: to put them together in another order takes registers that aren't there. */
-		OPTIMIZER_HIDE_VAR(types);
-		OPTIMIZER_HIDE_VAR(flags);
-		OPTIMIZER_HIDE_VAR(compound);
+	if (!q.frames)
+		return 0;
+	last = (q.frames - 1) * sizeof(struct page);
+	for (; at + STEP <= end; at += STEP) {
+		unrolled_count(STEP)
+		for (i = 0; i < STEP; i++)
+			/* Which one it is, those who take them one by one find out. */
+			if (!row_add(&row, &q, last, &at[i]))
+				goto one_by_one;
 	}
-	return !MANY_ZERO_PAGES && !(flags & KFI_SAID) && !(compound & 1) && types == UINT_MAX;
+one_by_one:
+	while (at < end && row_add(&row, &q, last, at))
+		at++;
+	return row_is_plain(&row) ? at - sg : 0;
 }
 
 /* Finds out whether the place of an address, about which nothing is known, is unremarkable. May sleep. */
@@ -104,6 +151,9 @@ static __always_inline bool go_on(struct scatterlist **sg, u64 done, u64 *left)
  * Returns true if each entry is a whole page about which there is nothing to be said; if they are not neighbours, for
  * which a look now and then is enough, since such are better joined; and if the last one says that it is, without which
  * the RDMA core looks behind it. If it is false, it isn't known yet. May sleep.
+ *
+ * There may still be entries that are empty, or that begin inside of a page. Those are seen by the one who maps the
+ * list, in pages as large as the machine's: then it has fewer bytes, or the RDMA core ends before such an entry.
  */
 bool kfi_helper_plain_list(struct scatterlist *sg, u64 left, bool writes,
 			   struct kfi_helper_around *around)
@@ -112,23 +162,17 @@ bool kfi_helper_plain_list(struct scatterlist *sg, u64 left, bool writes,
 	u64 n;
 
 	quick_see(&quick, &around->seen, true);
-	/* That is where most of them are. */
-	if (!is_plain(around, &quick, sg, writes))
-		return false;
-	for (;;) {
-		while (left >= ROW && is_plain_row(&quick, sg)) {
-			if (sg_dma_address(sg) + PAGE_SIZE == sg_dma_address(&sg[1]))
+	/* The first by itself: where that is most of the others are. */
+	for (n = 0;; n = left > 1 ? plain_row(&quick, sg, min(left, ROW)) : 0) {
+		if (!n) {
+			if (!is_plain(around, &quick, sg, writes))
 				return false;
-			if (!go_on(&sg, ROW, &left))
-				return !left && sg_is_last(sg);
+			n = 1;
 		}
-		/* Where there is no row, none is looked for at each of them. */
-		for (n = min(left, ROW); n; n--) {
-			if (sg_dma_address(sg) == quick.behind || !is_plain(around, &quick, sg, writes))
-				return false;
-			quick.behind = sg_dma_address(sg) + PAGE_SIZE;
-			if (!go_on(&sg, 1, &left))
-				return !left && sg_is_last(sg);
-		}
+		quick.behind = sg_dma_address(&sg[n - 1]) + PAGE_SIZE;
+		if (!go_on(&sg, n, &left))
+			return !left && sg_is_last(sg);
+		if (sg_dma_address(sg) == quick.behind)
+			return false;
 	}
 }

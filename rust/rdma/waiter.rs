@@ -129,6 +129,8 @@ impl<'a> Waiter<'a> {
         // SAFETY: By this function's requirements it is the member of a waiter that is there.
         let this = unsafe { &*container_of!(owner.as_ptr(), Waiter<'_>, owner) };
         match end {
+            // Most of them; there is nothing to be added to what is said of the others.
+            End::Completed(told) if told.status() == WcStatus::SUCCESS => (),
             End::Completed(told) => {
                 let both = this.status().and(told.status());
                 this.status.store(both.as_raw(), Relaxed);

@@ -50,14 +50,11 @@ pub(crate) fn borrow<'a>(
         .map_err(refused::not_mapped)
 }
 
-/// As [`borrow`], of a list that can be handed on.
-pub(crate) fn whole<'a>(
-    device: &'a ARef<Device>,
-    list: &PlainList<'a>,
-) -> Result<WholeSg<'a>, Refusal> {
-    let list = borrow(device, list.list())?;
+/// As [`borrow`], of a list that can be handed on; [`None`] also where it can't be mapped page by page.
+pub(crate) fn whole<'a>(device: &'a ARef<Device>, list: &PlainList<'a>) -> Option<WholeSg<'a>> {
+    let list = borrow(device, list.list()).ok()?;
     // SAFETY: By the invariant of `PlainList`.
-    Ok(unsafe { list.whole() })
+    unsafe { list.whole() }
 }
 
 /// Runs of a consumer's memory, to be mapped for a region.

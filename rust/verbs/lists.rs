@@ -179,7 +179,7 @@ pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Opti
     if !device.is_software() {
         return None;
     }
-    lent::whole(device, &request.plain_list()?).ok()
+    lent::whole(device, &request.plain_list()?)
 }
 
 /// So many pages are few.

@@ -242,6 +242,10 @@ impl<'a> MrRequest<'a> {
     /// The consumer's scatterlist, if it can be handed on as it is to a device that takes addresses of the linear
     /// map: each entry is a page about which there is nothing to be said, and they are not neighbours. `None` if
     /// it isn't as simple, and then [`linear_runs`](Self::linear_runs) says what there is to be said. May sleep.
+    ///
+    /// It is for who maps it in pages as large as the machine's, and goes the other way if that isn't all of the
+    /// list, or isn't as long as the request's [`shape`](Self::shape): there may be entries that are empty, or begin
+    /// inside of a page.
     pub fn plain_list(&self) -> Option<PlainList<'a>> {
         match &self.pages {
             Some(_) => self.source.plain_list(self.memory, self.together),

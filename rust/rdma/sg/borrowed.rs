@@ -76,14 +76,15 @@ impl<'a> BorrowedSg<'a> {
 }
 
 impl<'a> BorrowedSg<'a> {
-    /// The list, to be handed on as it is.
+    /// The list, to be handed on as it is, in pages as large as the machine's; [`None`] if the device has only
+    /// smaller ones.
     ///
     /// # Safety
     ///
     /// The last of its entries is marked as the last.
-    pub unsafe fn whole(self) -> WholeSg<'a> {
+    pub unsafe fn whole(self) -> Option<WholeSg<'a>> {
         // INVARIANT: By the requirements of this function.
-        WholeSg(self)
+        (self.device.per_page() == 1).then_some(WholeSg(self))
     }
 }
 

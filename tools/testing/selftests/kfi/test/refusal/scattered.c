@@ -6,133 +6,9 @@
  */
 #include <linux/vmalloc.h>
 
-#include "errors.h"
 #include "marks.h"
+#include "scattered_list.h"
 #include "suites.h"
-
-/* Three times as many as are looked at together, and some. */
-#define PAGES	53
-
-/* What they are taken from, which is in one part of the memory map; so are two that follow each other, and a larger one. */
-#define BLOCK_ORDER	8
-#define PAIR_AT		160
-#define LARGE_AT	192
-#define LARGE_ORDER	3
-
-/*
- * A list, with room for one entry more in each of its parts; and its pages, every other one of a block, mapped one behind
- * the other, with one more at either end.
- */
-struct scattered {
-	struct reg_req req;
-	struct scatterlist sg[PAGES + 1];
-	struct scatterlist rest[PAGES + 1];
-	struct scatterlist *last;
-	struct page *pages[PAGES];
-	struct page *block;
-	u8 *mem;
-};
-
-static void set_entry(struct scatterlist *sg, struct page *page)
-{
-	sg_set_page(sg, page, PAGE_SIZE, 0);
-	sg_dma_address(sg) = (uintptr_t)page_address(page);
-	sg_dma_len(sg) = PAGE_SIZE;
-}
-
-/* The first @count pages, of which those from @cut on are in a part of their own; none if that is 0. */
-static void fill(struct scattered *s, unsigned int count, unsigned int cut)
-{
-	struct scatterlist *sg = s->sg;
-	unsigned int i;
-
-	memset(s->sg, 0, sizeof(s->sg));
-	memset(s->rest, 0, sizeof(s->rest));
-	sg_init_table(s->sg, count);
-	if (cut) {
-		sg_init_table(s->rest, count - cut);
-		sg_chain(s->sg, cut + 1, s->rest);
-	}
-	for (i = 0; i < count; i++, sg = sg_next(sg))
-		set_entry(sg, s->pages[i]);
-	s->last = cut ? &s->rest[count - cut - 1] : &s->sg[count - 1];
-	s->req.sg = s->sg;
-	s->req.count = count;
-}
-
-static void scattered_close(struct kfi_test *t, struct scattered *s)
-{
-	if (s->mem)
-		vunmap(s->mem - PAGE_SIZE);
-	if (s->block)
-		__free_pages(s->block, BLOCK_ORDER);
-	reg_finish(t->env, &s->req);
-	kfree(s);
-}
-
-static u8 *map_pages(struct scattered *s)
-{
-	struct page *pages[PAGES + 2];
-	u8 *map;
-	int i;
-
-	for (i = 0; i < PAGES + 2; i++)
-		pages[i] = s->block + 2 * i;
-	memcpy(s->pages, pages + 1, sizeof(s->pages));
-	map = vmap(pages, PAGES + 2, VM_MAP, PAGE_KERNEL);
-	return map ? map + PAGE_SIZE : NULL;
-}
-
-/* NULL is a failure that has been reported, or a case that was skipped. */
-static struct scattered *scattered_open(struct kfi_test *t)
-{
-	u8 *arena = arena_at(t->env, MEM_VMALLOC, 0);
-	struct scattered *s;
-
-	if (!ib_uses_virt_dma(t->env->dev)) {
-		ktap_skip(t, "any DMA address may be one of this device");
-		return NULL;
-	}
-	s = kzalloc_obj(*s);
-	if (!EXPECT(t, s, "no memory"))
-		return NULL;
-	if (!EXPECT_EQ(t, reg_prepare(t->env, &s->req, t->variant, arena, PAGE_SIZE, SPLIT_NONE), 0)) {
-		kfree(s);
-		return NULL;
-	}
-	s->block = alloc_pages(GFP_KERNEL, BLOCK_ORDER);
-	if (s->block)
-		s->mem = map_pages(s);
-	if (EXPECT(t, s->mem, "no memory"))
-		return s;
-	scattered_close(t, s);
-	return NULL;
-}
-
-/* Registers the list, and looks at each byte of it from the other side if it is @whole. */
-static int registered(struct kfi_test *t, struct scattered *s, bool whole)
-{
-	struct kfid_mr *mr;
-	int ret = reg_submit(&s->req, &mr);
-
-	if (ret)
-		return ret;
-	if (whole)
-		check_region(t, mr, s->mem, s->req.count * PAGE_SIZE);
-	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-	return 0;
-}
-
-/* The same by both ways, which comes to the same. */
-static int by_both(struct kfi_test *t, struct scattered *s, bool whole)
-{
-	int ret = registered(t, s, whole);
-
-	sg_unmark_end(s->last);
-	EXPECT_EQ(t, registered(t, s, whole), ret);
-	sg_mark_end(s->last);
-	return ret;
-}
 
 /* What is right, of all lengths, and in two parts that are cut anywhere. */
 static void good(struct kfi_test *t)
@@ -143,12 +19,12 @@ static void good(struct kfi_test *t)
 	if (!s)
 		return;
 	for (i = 1; i <= PAGES && !t->failures; i++) {
-		fill(s, i, 0);
-		EXPECT_EQ(t, by_both(t, s, true), 0);
+		scattered_fill(s, i, 0);
+		EXPECT_EQ(t, scattered_by_both(t, s, true), 0);
 	}
 	for (i = 1; i < PAGES && !t->failures; i++) {
-		fill(s, PAGES, i);
-		EXPECT_EQ(t, by_both(t, s, true), 0);
+		scattered_fill(s, PAGES, i);
+		EXPECT_EQ(t, scattered_by_both(t, s, true), 0);
 	}
 	scattered_close(t, s);
 }
@@ -165,15 +41,39 @@ static void at_end(struct kfi_test *t)
 	for (i = 1; i <= PAGES && !t->failures; i++) {
 		struct scatterlist *sg = room + PAGE_SIZE - i * sizeof(*sg);
 
-		fill(s, i, 0);
+		scattered_fill(s, i, 0);
 		sg_unmark_end(s->last);
 		s->req.sg = memcpy(sg, s->sg, i * sizeof(*sg));
-		EXPECT_EQ(t, registered(t, s, true), 0);
+		EXPECT_EQ(t, scattered_reg(t, s, true), 0);
 	}
 out:
 	if (s)
 		scattered_close(t, s);
 	vfree(room);
+}
+
+/* Where the list leads elsewhere, and behind that, is what was there before: other pages, as many as are left. */
+static void stale(struct kfi_test *t)
+{
+	struct scattered *s = scattered_open(t);
+	unsigned int cut, i;
+
+	for (cut = 1; s && cut < PAGES && !t->failures; cut++) {
+		struct scatterlist chain;
+
+		scattered_fill(s, PAGES, cut);
+		chain = s->sg[cut];
+		for (i = cut; i < PAGES; i++)
+			scattered_set(&s->sg[i], s->pages[i - 1]);
+		sg_mark_end(&s->sg[PAGES - 1]);
+		s->sg[cut].page_link = chain.page_link;
+		EXPECT_EQ(t, scattered_by_both(t, s, true), 0);
+		make_table(s->pages[PAGES - 1]);
+		EXPECT_EQ(t, scattered_by_both(t, s, false), -KFI_EFAULT);
+		unmake_table(s->pages[PAGES - 1]);
+	}
+	if (s)
+		scattered_close(t, s);
 }
 
 /* A page that is in another part of the memory map, and two neighbours, anywhere. */
@@ -186,15 +86,42 @@ static void apart(struct kfi_test *t)
 	if (!s)
 		return;
 	for (i = 0; i < PAGES && !t->failures; i++) {
-		fill(s, PAGES, 0);
-		set_entry(&s->sg[i], vmalloc_to_page(arena));
-		EXPECT_EQ(t, by_both(t, s, false), 0);
+		scattered_fill(s, PAGES, 0);
+		scattered_set(&s->sg[i], vmalloc_to_page(arena));
+		EXPECT_EQ(t, scattered_by_both(t, s, false), 0);
 	}
 	for (i = 0; i + 1 < PAGES && !t->failures; i++) {
-		fill(s, PAGES, 0);
-		set_entry(&s->sg[i], s->block + PAIR_AT);
-		set_entry(&s->sg[i + 1], s->block + PAIR_AT + 1);
-		EXPECT_EQ(t, by_both(t, s, false), 0);
+		scattered_fill(s, PAGES, 0);
+		scattered_set(&s->sg[i], s->block + PAIR_AT);
+		scattered_set(&s->sg[i + 1], s->block + PAIR_AT + 1);
+		EXPECT_EQ(t, scattered_by_both(t, s, false), 0);
+	}
+	scattered_close(t, s);
+}
+
+/* What is wrong, or in another part, or a neighbour, or where the list is cut, about where a row ends. */
+static void rows(struct kfi_test *t)
+{
+	struct scattered *s = scattered_open(t);
+	unsigned int i;
+
+	if (!s)
+		return;
+	scattered_fill(s, LONG, 0);
+	EXPECT_EQ(t, scattered_by_both(t, s, true), 0);
+	for (i = TOGETHER - 2; i <= TOGETHER + 3 && !t->failures; i++) {
+		scattered_fill(s, LONG, i);
+		EXPECT_EQ(t, scattered_by_both(t, s, true), 0);
+		scattered_fill(s, LONG, 0);
+		make_table(s->pages[i]);
+		EXPECT_EQ(t, scattered_by_both(t, s, false), -KFI_EFAULT);
+		unmake_table(s->pages[i]);
+		scattered_set(&s->sg[i], s->block + PAIR_AT);
+		scattered_set(&s->sg[i + 1], s->block + PAIR_AT + 1);
+		EXPECT_EQ(t, scattered_by_both(t, s, false), 0);
+		make_table(s->block + PAIR_AT + 1);
+		EXPECT_EQ(t, scattered_by_both(t, s, false), -KFI_EFAULT);
+		unmake_table(s->block + PAIR_AT + 1);
 	}
 	scattered_close(t, s);
 }
@@ -209,10 +136,10 @@ static void marked(struct kfi_test *t)
 	if (!can_mark(mark))
 		return ktap_skip(t, "the kernel has no CONFIG_MEMORY_FAILURE");
 	for (i = 0; s && i < PAGES && !t->failures; i++) {
-		fill(s, PAGES, 0);
+		scattered_fill(s, PAGES, 0);
 		mark->set(s->pages[i]);
 		expect_refused(t, &s->req, -KFI_EFAULT);
-		EXPECT_EQ(t, by_both(t, s, false), -KFI_EFAULT);
+		EXPECT_EQ(t, scattered_by_both(t, s, false), -KFI_EFAULT);
 		mark->clear(s->pages[i]);
 	}
 	if (s)
@@ -262,12 +189,12 @@ static void tail(struct kfi_test *t)
 	large = s->block + LARGE_AT;
 	make_large(large);
 	for (i = 0; i < PAGES && !t->failures; i++) {
-		fill(s, PAGES, 0);
+		scattered_fill(s, PAGES, 0);
 		/* Those before it have more to say than others. */
-		set_entry(&s->sg[i], large + 5);
-		EXPECT_EQ(t, by_both(t, s, false), 0);
+		scattered_set(&s->sg[i], large + 5);
+		EXPECT_EQ(t, scattered_by_both(t, s, false), 0);
 		poison(large);
-		EXPECT_EQ(t, by_both(t, s, false), -KFI_EFAULT);
+		EXPECT_EQ(t, scattered_by_both(t, s, false), -KFI_EFAULT);
 		unpoison(large);
 	}
 	unmake_large(large);
@@ -282,7 +209,7 @@ struct spoil {
 
 static void of_zeros(struct scattered *s, struct scatterlist *sg, struct page *pair)
 {
-	set_entry(sg, ZERO_PAGE(0));
+	scattered_set(sg, ZERO_PAGE(0));
 }
 
 static void of_vmalloc(struct scattered *s, struct scatterlist *sg, struct page *pair)
@@ -317,7 +244,7 @@ static void empty(struct scattered *s, struct scatterlist *sg, struct page *pair
 
 static void longer(struct scattered *s, struct scatterlist *sg, struct page *pair)
 {
-	set_entry(sg, pair);
+	scattered_set(sg, pair);
 	sg_dma_len(sg) = 2 * PAGE_SIZE;
 }
 
@@ -353,11 +280,11 @@ static void spoiled(struct kfi_test *t)
 		/* The last entry is the last in any case. */
 		if (spoil->spoil == last && i + 1 == PAGES)
 			break;
-		fill(s, PAGES, 0);
+		scattered_fill(s, PAGES, 0);
 		/* Leaves a region of the device ready that has room for more. */
-		EXPECT_EQ(t, registered(t, s, false), 0);
+		EXPECT_EQ(t, scattered_reg(t, s, false), 0);
 		spoil->spoil(s, &s->sg[i], pair);
-		ret = by_both(t, s, false);
+		ret = scattered_by_both(t, s, false);
 		if (spoil->want <= 0)
 			EXPECT_EQ(t, ret, spoil->want);
 	}
@@ -382,7 +309,9 @@ static void spoiled(struct kfi_test *t)
 static const struct kfi_case cases[] = {
 	{ .name = "good", .run = good, .variants = SGL_CALLS },
 	{ .name = "at_end", .run = at_end, .variants = SGL_CALLS },
+	{ .name = "stale", .run = stale, .variants = SGL_CALLS },
 	{ .name = "apart", .run = apart, .variants = SGL_CALLS },
+	{ .name = "rows", .run = rows, .variants = SGL_CALLS },
 	MARKED("poisoned", poison, unpoison),
 	MARKED("table", make_table, unmake_table),
 	MARKED("reserved", reserve, unreserve),
