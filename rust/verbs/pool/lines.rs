@@ -14,13 +14,18 @@ use super::size::{
 use core::array;
 use kfabric::line::Line;
 
+/// Sizes up to this are small.
+const SMALL_PAGES: u32 = 64;
+
 /// How many of a size that is in use are kept ready ahead of need, at first: many small ones, some of those that
 /// are as long as the largest requests of disks, and none that are longer.
 const fn ready_at_first(pages: u32) -> usize {
-    match pages {
-        0..=64 => 8,
-        65..=512 => 4,
-        _ => 0,
+    if pages <= SMALL_PAGES {
+        8
+    } else if pages <= 512 {
+        4
+    } else {
+        0
     }
 }
 
@@ -67,6 +72,16 @@ impl<T> Class<T> {
             ready: at_first,
             low: 0,
             surplus: 0,
+        }
+    }
+
+    /// For how many pages there must be room, for one to be made ahead of need. What comes back is worth more than
+    /// what is new, so there must be room for a large one of that kind, too.
+    fn room(&self) -> u64 {
+        let pages = u64::from(self.pages);
+        match self.pages {
+            0..=SMALL_PAGES => pages,
+            _ => 2 * pages,
         }
     }
 
@@ -129,10 +144,11 @@ impl<T> Lines<T> {
         Some(item)
     }
 
-    /// Takes one of this size, if there is one beyond those that are kept ready for who comes next.
+    /// Takes one of this size, if there is one beyond those small ones that are kept ready for who comes next: of
+    /// large ones the budget has so few that they would be missed.
     pub(super) fn take_spare(&mut self, size: Size) -> Option<T> {
         let class = self.classes.get(size.class())?;
-        let keep = match class.wanted {
+        let keep = match class.wanted && class.pages <= SMALL_PAGES {
             true => class.ready,
             false => 0,
         };
@@ -174,7 +190,7 @@ impl<T> Lines<T> {
         self.classes.get(size.class()).is_some_and(|class| {
             class.wanted
                 && class.line.len() < class.ready
-                && self.pages + u64::from(class.pages) <= self.budget
+                && self.pages + class.room() <= self.budget
         })
     }
 

@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn who_comes_for_many_leaves_what_is_kept_ready() -> Result {
-        let mut lines = Lines::new(1024, 10_000);
+        let mut lines = Lines::new(512, 10_000);
         // Nobody has come for one yet.
         assert_eq!(put(&mut lines, 1, 0..2)?, 2);
         assert_eq!(lines.take_spare(size(1)?), Some(0));
@@ -51,14 +51,10 @@ mod tests {
         assert_eq!(lines.take_spare(size(1)?), Some(1));
         assert_eq!(lines.take_spare(size(1)?), None);
         assert_eq!(lines.len(), 8);
-        // Of large ones fewer are kept ready, and of still larger ones none.
+        // Of large ones none is left.
         assert_eq!(lines.take(size(512)?), None);
-        assert_eq!(put(&mut lines, 512, 0..5)?, 5);
+        assert_eq!(put(&mut lines, 512, 0..1)?, 1);
         assert_eq!(lines.take_spare(size(512)?), Some(0));
-        assert_eq!(lines.take_spare(size(512)?), None);
-        assert_eq!(lines.take(size(1024)?), None);
-        assert_eq!(put(&mut lines, 1024, 0..1)?, 1);
-        assert_eq!(lines.take_spare(size(1024)?), Some(0));
         Ok(())
     }
 
@@ -92,6 +88,13 @@ mod tests {
         let mut poor = Lines::<u32>::new(512, 7);
         let _ = poor.take(size(8)?);
         assert_eq!(poor.short_of(), None);
+        // Where there is room for one large one, that is for one that comes back.
+        let mut poor = Lines::<u32>::new(512, 1023);
+        let _ = poor.take(size(512)?);
+        assert_eq!(poor.short_of(), None);
+        let mut rich = Lines::<u32>::new(512, 1024);
+        let _ = rich.take(size(512)?);
+        assert_eq!(rich.short_of(), Size::of(512));
         Ok(())
     }
 

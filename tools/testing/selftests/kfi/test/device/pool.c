@@ -11,6 +11,7 @@
 #include <linux/mman.h>
 #include <linux/sort.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 
 #include "request.h"
 #include "suites.h"
@@ -162,21 +163,18 @@ static void line_case(struct kfi_test *t)
 		EXPECT(t, last[j], "number %u never came again", j);
 }
 
-/* What is large is kept ready too, as far as the budget goes, and is made while the first one is still in use. */
+/* What is large is kept when it comes back, but none is made before where there is no room for two. */
 static void large_case(struct kfi_test *t)
 {
 	size_t len = t->env->max_pages * PAGE_SIZE;
 	char name[20];
 	struct kfid_mr *mr;
-	unsigned int i;
 
 	snprintf(name, sizeof(name), "kept_%zu", t->env->max_pages);
 	if (!EXPECT_EQ(t, reg_simple(t->env, arena_at(t->env, MEM_VMALLOC, 0), len, KFI_REMOTE,
 				     &mr), 0))
 		return;
-	for (i = 0; i < 600 && figure(t, name) != 1; i++)
-		msleep(100);
-	EXPECT_EQ(t, figure(t, name), 1);
+	EXPECT_EQ(t, figure(t, name), -1);
 	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 	EXPECT_EQ(t, figure(t, name), 1);
 	EXPECT(t, figure(t, "pages") <= BUDGET, "more than the budget");
@@ -229,6 +227,61 @@ const struct kfi_suite suite_pool_idle = {
 	.name = "pool_idle",
 	.cases = idle_cases,
 	.count = ARRAY_SIZE(idle_cases),
+};
+
+/* Pages backwards, so that each of them is one of the device region's. */
+static u8 *map_backwards(struct kfi_test *t, unsigned int count)
+{
+	u8 *memory = arena_at(t->env, MEM_VMALLOC, 0), *map = NULL;
+	struct page **pages = kcalloc(count, sizeof(*pages), GFP_KERNEL);
+	unsigned int i;
+
+	if (EXPECT(t, pages, "no memory")) {
+		for (i = 0; i < count; i++)
+			pages[i] = vmalloc_to_page(memory + (count - 1 - i) * PAGE_SIZE);
+		map = vmap(pages, count, VM_MAP, PAGE_KERNEL);
+		EXPECT(t, map, "no memory");
+	}
+	kfree(pages);
+	return map;
+}
+
+/* Where there is, others are made while the first one is in use, by the way of software too, and are what is used next. */
+static void large_ahead_case(struct kfi_test *t)
+{
+	size_t pages = t->env->max_pages, len = pages * PAGE_SIZE;
+	char name[20];
+	struct kfid_mr *mr;
+	unsigned int i;
+	u8 *memory;
+
+	if (pages > 512)
+		return ktap_skip(t, "the device has larger regions, of which none is made before");
+	memory = map_backwards(t, pages);
+	snprintf(name, sizeof(name), "kept_%lu", roundup_pow_of_two(pages));
+	if (!memory || !EXPECT_EQ(t, reg_simple(t->env, memory, len, KFI_REMOTE, &mr), 0))
+		goto out;
+	for (i = 0; i < 600 && figure(t, name) < 1; i++)
+		msleep(100);
+	EXPECT(t, figure(t, name) >= 1, "none was made");
+	EXPECT_EQ(t, figure(t, "taken"), 0);
+	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	if (!EXPECT_EQ(t, reg_simple(t->env, memory, len, KFI_REMOTE, &mr), 0))
+		goto out;
+	EXPECT_EQ(t, figure(t, "taken"), 1);
+	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+out:
+	vunmap(memory);
+}
+
+static const struct kfi_case ahead_cases[] = {
+	{ "large_ahead", large_ahead_case },
+};
+
+const struct kfi_suite suite_pool_ahead = {
+	.name = "pool_ahead",
+	.cases = ahead_cases,
+	.count = ARRAY_SIZE(ahead_cases),
 };
 
 static void none_case(struct kfi_test *t)
