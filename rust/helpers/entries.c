@@ -38,20 +38,26 @@ static __always_inline u64 offset_of(const struct quick *quick, struct scatterli
 	return index < quick->frames ? index * sizeof(struct page) : U64_MAX;
 }
 
-/* Adds an entry, if its page is no further than @last, and the list goes on behind it where it is. */
+/*
+ * Adds an entry, if its page is no further than @last, and the list goes on behind it where it is. Of pages that may be
+ * @mapped the type is asked one by one: it stands where others have how often they are.
+ */
 static __always_inline bool row_add(struct row *row, const struct quick *quick, u64 last,
-				    struct scatterlist *sg)
+				    struct scatterlist *sg, bool mapped)
 {
 	u64 offset = offset_of(quick, sg);
 	const struct page *page;
 
 	if (offset > last || sg->page_link & (SG_CHAIN | SG_END))
 		return false;
-	row->bytes |= sg_dma_len(sg);
 	/* Each by its offset: an address would take a step of its own. */
 	page = (struct page *)(quick->page + offset);
-	/* A mapping comes and goes meanwhile, */
-	row->types &= data_race(page->page_type);
+	if (mapped && page_has_type(page))
+		return false;
+	row->bytes |= sg_dma_len(sg);
+	if (!mapped)
+		/* A mapping comes and goes meanwhile, */
+		row->types &= data_race(page->page_type);
 	OPTIMIZER_HIDE_VAR(offset);
 	page = (struct page *)(quick->page + offset);
 	/* and so do flags that aren't asked for; */
@@ -63,7 +69,7 @@ static __always_inline bool row_add(struct row *row, const struct quick *quick, 
 	return true;
 }
 
-/* Are they pages, mapped nowhere, of no type, part of no larger one, and without a flag that says something? */
+/* Are they pages, of no type, part of no larger one, and without a flag that says something? */
 static __always_inline bool row_is_plain(const struct row *row)
 {
 	return !MANY_ZERO_PAGES && row->bytes == PAGE_SIZE && !(row->flags & KFI_SAID) &&
@@ -71,11 +77,12 @@ static __always_inline bool row_is_plain(const struct row *row)
 }
 
 /*
- * How many of @most entries, all in one part of the list, can be judged in one go? None if there is something to be
- * said of one, or if none is known. The last of the list isn't among them. Not inline: it takes all registers that
- * there are.
+ * Goes through @most entries, all in one part of the list, as far as that can be done so; not to the last of the list.
+ * Returns how many that were, and whether nothing is to be said of them. If not @mapped, nothing is known of those that
+ * are.
  */
-static noinline u64 plain_row(const struct quick *quick, struct scatterlist *sg, u64 most)
+static __always_inline u64 row_of(const struct quick *quick, struct scatterlist *sg, u64 most,
+				  bool mapped, bool *plain)
 {
 	struct scatterlist *at = sg, *end = sg + most;
 	struct row row = { .types = UINT_MAX };
@@ -83,6 +90,7 @@ static noinline u64 plain_row(const struct quick *quick, struct scatterlist *sg,
 	u64 last;
 	int i;
 
+	*plain = false;
 	if (!q.frames)
 		return 0;
 	last = (q.frames - 1) * sizeof(struct page);
@@ -90,13 +98,25 @@ static noinline u64 plain_row(const struct quick *quick, struct scatterlist *sg,
 		unrolled_count(STEP)
 		for (i = 0; i < STEP; i++)
 			/* Which one it is, those who take them one by one find out. */
-			if (!row_add(&row, &q, last, &at[i]))
+			if (!row_add(&row, &q, last, &at[i], mapped))
 				goto one_by_one;
 	}
 one_by_one:
-	while (at < end && row_add(&row, &q, last, at))
+	while (at < end && row_add(&row, &q, last, at, mapped))
 		at++;
-	return row_is_plain(&row) ? at - sg : 0;
+	*plain = at > sg && row_is_plain(&row);
+	return at - sg;
+}
+
+/* Not inline, either of them: each takes all registers that there are. */
+static noinline u64 row_of_any(const struct quick *quick, struct scatterlist *sg, u64 most, bool *plain)
+{
+	return row_of(quick, sg, most, true, plain);
+}
+
+static noinline u64 row_of_unmapped(const struct quick *quick, struct scatterlist *sg, u64 most, bool *plain)
+{
+	return row_of(quick, sg, most, false, plain);
 }
 
 /* Finds out whether the place of an address, about which nothing is known, is unremarkable. May sleep. */
@@ -141,6 +161,15 @@ static __always_inline bool go_on(struct scatterlist **sg, u64 done, u64 *left)
 	return true;
 }
 
+/* The pages of a process are mapped; what the kernel has for itself mostly isn't. */
+static __always_inline bool is_mapped(const struct quick *quick, struct scatterlist *sg)
+{
+	const struct page *page = (struct page *)quick->page + index_of(quick, sg);
+
+	/* For what this is good it may be another a moment later. */
+	return data_race(page->page_type) != UINT_MAX;
+}
+
 /**
  * kfi_helper_plain_list() - Can a scatterlist be handed on to a device that takes kernel addresses?
  * @sg: The list.
@@ -159,15 +188,27 @@ bool kfi_helper_plain_list(struct scatterlist *sg, u64 left, bool writes,
 			   struct kfi_helper_around *around)
 {
 	struct quick quick = { .behind = NOWHERE };
-	u64 n;
+	/* The first by itself: where that is most of the others are, and as it is mapped they are. */
+	u64 n, singly = 1, row = ROW;
+	bool mapped = true, plain;
 
 	quick_see(&quick, &around->seen, true);
-	/* The first by itself: where that is most of the others are. */
-	for (n = 0;; n = left > 1 ? plain_row(&quick, sg, min(left, ROW)) : 0) {
-		if (!n) {
+	for (;;) {
+		if (singly || left == 1) {
 			if (!is_plain(around, &quick, sg, writes))
 				return false;
 			n = 1;
+			singly -= singly > 0;
+			mapped = is_mapped(&quick, sg);
+		} else {
+			n = min(left, row);
+			n = mapped ? row_of_any(&quick, sg, n, &plain) : row_of_unmapped(&quick, sg, n, &plain);
+			if (!plain) {
+				/* What is known of so many takes few steps; not what isn't, again and again. */
+				row = n ? STEP : row;
+				singly = clamp(n, 1, STEP);
+				continue;
+			}
 		}
 		quick.behind = sg_dma_address(&sg[n - 1]) + PAGE_SIZE;
 		if (!go_on(&sg, n, &left))

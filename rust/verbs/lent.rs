@@ -53,7 +53,7 @@ pub(crate) fn borrow<'a>(
 /// As [`borrow`], of a list that can be handed on; [`None`] also where it can't be mapped page by page.
 pub(crate) fn whole<'a>(device: &'a ARef<Device>, list: &PlainList<'a>) -> Option<WholeSg<'a>> {
     let list = borrow(device, list.list()).ok()?;
-    // SAFETY: By the invariant of `PlainList`.
+    // SAFETY: By the invariant of `PlainList`, whose other part `WholeSg` sees to.
     unsafe { list.whole() }
 }
 

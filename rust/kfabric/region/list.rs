@@ -93,8 +93,7 @@ impl<'a, T> List<'a, T> {
 /// # Invariants
 ///
 /// - Each of its entries that has a page's bytes and begins where a page does is one that may be registered, by its
-///   address there. Another one has fewer bytes, or begins inside of a page: whoever registers the list sees to it
-///   that there is none, by what it has mapped of it.
+///   address there. Another one has no bytes, or begins inside of a page: no region is to be made of the list then.
 /// - The last one is marked as the last.
 pub struct PlainList<'a>(List<'a, scatterlist>);
 

@@ -65,8 +65,7 @@ impl<L: DmaList> PreparedMr<L> {
 
     /// The length in bytes.
     pub fn length(&self) -> u64 {
-        // SAFETY: As for the address.
-        unsafe { (*self.as_raw()).length }
+        self.mr.raw.length()
     }
 
     /// Sets the address by which peers will reach the first byte to `base`, plus what the memory's
@@ -202,7 +201,7 @@ impl FastMr {
             rdma_bindings::ib_map_mr_sg(self.raw.as_raw(), first, count, null_mut(), page_size)
         });
         match u32::try_from(mapped) {
-            Ok(mapped) if mapped == list.count() => {
+            Ok(mapped) if mapped == list.count() && list.is_all(self.raw.length()) => {
                 self.set_access(access);
                 Ok(())
             }

@@ -77,6 +77,13 @@ impl RawMr {
         self.mr.as_ptr()
     }
 
+    /// How many bytes it has, since it was mapped.
+    #[inline]
+    pub(super) fn length(&self) -> u64 {
+        // SAFETY: The region is there, and its length changes by way of an exclusive reference only.
+        unsafe { (*self.as_raw()).length }
+    }
+
     /// Deregisters the region: after that the device doesn't touch its memory. May sleep.
     ///
     /// On an error the region has been leaked, and the device may still use it.

@@ -95,8 +95,7 @@ impl ValidMr {
 
     /// The length in bytes.
     pub fn length(&self) -> u64 {
-        // SAFETY: As for the keys.
-        unsafe { (*self.as_raw()).length }
+        self.mr.raw.length()
     }
 
     /// Deregisters the region and undoes its mapping: when this has succeeded, no peer can reach

@@ -4,6 +4,7 @@
 
 use kernel::{
     bindings,
+    page::PAGE_SIZE,
     prelude::*,
     sync::aref::ARef, //
 };
@@ -76,24 +77,26 @@ impl<'a> BorrowedSg<'a> {
 }
 
 impl<'a> BorrowedSg<'a> {
-    /// The list, to be handed on as it is, in pages as large as the machine's; [`None`] if the device has only
-    /// smaller ones.
+    /// The list, to be handed on as it is: it is one of whole pages, and no region is made of it if one of them turns
+    /// out to be none. [`None`] if the device has only smaller pages, of which that wouldn't be seen.
     ///
     /// # Safety
     ///
     /// The last of its entries is marked as the last.
     pub unsafe fn whole(self) -> Option<WholeSg<'a>> {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: By the requirements of this function, and as is asked here.
         (self.device.per_page() == 1).then_some(WholeSg(self))
     }
 }
 
-/// A scatterlist that somebody else has mapped and lends, and of which a region can be made without a copy, if that is
-/// valid before the loan ends.
+/// A scatterlist of whole pages that somebody else has mapped and lends, and of which a region can be made without a
+/// copy, if that is valid before the loan ends.
 ///
 /// # Invariants
 ///
-/// The last entry is marked as the last: the RDMA core looks for what is behind the last one that it is told of.
+/// - The last entry is marked as the last: the RDMA core looks for what is behind the last one that it is told of.
+/// - The device has pages as large as the machine's: of smaller ones entries could begin inside of a page. As it is
+///   the RDMA core ends before such an entry.
 pub struct WholeSg<'a>(BorrowedSg<'a>);
 
 // SAFETY: By the type invariants the entries are mapped for the device, and stay so until each region made of them
@@ -109,6 +112,12 @@ unsafe impl DmaList for WholeSg<'_> {
 
     fn count(&self) -> u32 {
         self.0.count
+    }
+
+    /// None of its entries is empty.
+    fn is_all(&self, length: u64) -> bool {
+        // CAST: No page is that big.
+        length == u64::from(self.0.count) * PAGE_SIZE as u64
     }
 
     fn into_mapping(self) -> Mapping {

@@ -35,6 +35,12 @@ pub unsafe trait DmaList: Sized {
         self.with_raw(|first| unsafe { Joints::of(first, self.count(), base) })
     }
 
+    /// Whether a region that was made of it, and has this length, has all of it. That all of its entries were mapped is
+    /// enough, but where there may be such as should not be there.
+    fn is_all(&self, _length: u64) -> bool {
+        true
+    }
+
     /// Gives up the list for what keeps it mapped.
     fn into_mapping(self) -> Mapping;
 }

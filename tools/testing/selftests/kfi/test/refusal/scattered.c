@@ -10,6 +10,9 @@
 #include "scattered_list.h"
 #include "suites.h"
 
+/* A list with all pages, and some more. */
+#define ROOM	(4 * PAGE_SIZE)
+
 /* What is right, of all lengths, and in two parts that are cut anywhere. */
 static void good(struct kfi_test *t)
 {
@@ -29,22 +32,36 @@ static void good(struct kfi_test *t)
 	scattered_close(t, s);
 }
 
-/* Nothing says that the last entry is one, and behind it comes a page that isn't there. */
+/* So many entries at the end of memory, behind which comes a page that isn't there. */
+static void to_end(struct scattered *s, void *room, unsigned int count)
+{
+	struct scatterlist *sg = room + ROOM - count * sizeof(*sg);
+
+	scattered_fill(s, count, 0);
+	s->req.sg = memcpy(sg, s->sg, count * sizeof(*sg));
+	s->last = &sg[count - 1];
+}
+
+/* Nothing says that the last entry is one; or it does, but there are to be more. */
 static void at_end(struct kfi_test *t)
 {
-	void *room = vmalloc(PAGE_SIZE);
+	void *room = vmalloc(ROOM);
 	struct scattered *s = scattered_open(t);
 	unsigned int i;
 
 	if (!s || !EXPECT(t, room, "no memory"))
 		goto out;
-	for (i = 1; i <= PAGES && !t->failures; i++) {
-		struct scatterlist *sg = room + PAGE_SIZE - i * sizeof(*sg);
-
-		scattered_fill(s, i, 0);
+	for (i = 1; i <= LONG && !t->failures; i++) {
+		if (i == PAGES)
+			i = TOGETHER - 1;
+		if (i == TOGETHER + 4)
+			i = LONG;
+		to_end(s, room, i);
 		sg_unmark_end(s->last);
-		s->req.sg = memcpy(sg, s->sg, i * sizeof(*sg));
 		EXPECT_EQ(t, scattered_reg(t, s, true), 0);
+		sg_mark_end(s->last);
+		s->req.count++;
+		EXPECT_EQ(t, scattered_reg(t, s, false), -KFI_EINVAL);
 	}
 out:
 	if (s)
@@ -63,9 +80,9 @@ static void stale(struct kfi_test *t)
 
 		scattered_fill(s, PAGES, cut);
 		chain = s->sg[cut];
+		sg_init_table(&s->sg[cut], PAGES - cut);
 		for (i = cut; i < PAGES; i++)
 			scattered_set(&s->sg[i], s->pages[i - 1]);
-		sg_mark_end(&s->sg[PAGES - 1]);
 		s->sg[cut].page_link = chain.page_link;
 		EXPECT_EQ(t, scattered_by_both(t, s, true), 0);
 		make_table(s->pages[PAGES - 1]);
@@ -124,6 +141,43 @@ static void rows(struct kfi_test *t)
 		unmake_table(s->block + PAIR_AT + 1);
 	}
 	scattered_close(t, s);
+}
+
+static void set_mapped(struct page *page)
+{
+	atomic_set(&page->_mapcount, 0);
+}
+
+static void set_unmapped(struct page *page)
+{
+	atomic_set(&page->_mapcount, -1);
+}
+
+/* Pages of which some are mapped by processes: all but a few, or but a few not. Another is bad. */
+static void mapped(struct kfi_test *t)
+{
+	struct scattered *s = scattered_open(t);
+	unsigned int i, j;
+
+	for (i = 0; s && i < 2 * PAGES && !t->failures; i++) {
+		bool most = i < PAGES;
+		struct page *bad;
+
+		scattered_fill(s, LONG, 0);
+		for (j = 0; j < LONG; j++)
+			if (((j + i) % PAGES > 1) == most)
+				set_mapped(s->pages[j]);
+		EXPECT_EQ(t, scattered_by_both(t, s, !i), 0);
+		bad = s->pages[i];
+		set_unmapped(bad);
+		make_table(bad);
+		EXPECT_EQ(t, scattered_by_both(t, s, false), -KFI_EFAULT);
+		unmake_table(bad);
+		for (j = 0; j < LONG; j++)
+			set_unmapped(s->pages[j]);
+	}
+	if (s)
+		scattered_close(t, s);
 }
 
 /* A page that may not be registered. */
@@ -232,6 +286,11 @@ static void inside(struct scattered *s, struct scatterlist *sg, struct page *pai
 	sg_dma_address(sg) += 64;
 }
 
+static void inside_by_a_byte(struct scattered *s, struct scatterlist *sg, struct page *pair)
+{
+	sg_dma_address(sg) += 1;
+}
+
 static void shorter(struct scattered *s, struct scatterlist *sg, struct page *pair)
 {
 	sg_dma_len(sg) = PAGE_SIZE - 64;
@@ -312,6 +371,7 @@ static const struct kfi_case cases[] = {
 	{ .name = "stale", .run = stale, .variants = SGL_CALLS },
 	{ .name = "apart", .run = apart, .variants = SGL_CALLS },
 	{ .name = "rows", .run = rows, .variants = SGL_CALLS },
+	{ .name = "mapped", .run = mapped, .variants = SGL_CALLS },
 	MARKED("poisoned", poison, unpoison),
 	MARKED("table", make_table, unmake_table),
 	MARKED("reserved", reserve, unreserve),
@@ -321,6 +381,7 @@ static const struct kfi_case cases[] = {
 	SPOILED("nothing", of_nothing, -KFI_EINVAL),
 	SPOILED("user", of_user, -KFI_EINVAL),
 	SPOILED("inside", inside, 1),
+	SPOILED("inside_by_a_byte", inside_by_a_byte, 1),
 	SPOILED("shorter", shorter, 1),
 	SPOILED("empty", empty, -KFI_EINVAL),
 	SPOILED("longer", longer, -KFI_EFAULT),
