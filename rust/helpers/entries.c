@@ -4,6 +4,7 @@
  * said. Many are judged in few steps each; what isn't as simple is left to runs.c, which says what there is to be said
  * of it.
  */
+#include <linux/unaligned.h>
 #include <linux/unroll.h>
 
 #include "place.h"
@@ -16,10 +17,31 @@
 /* What is to be seen of many entries and of their pages: or-ed together, but for the types, of which it is what all have. */
 struct row {
 	unsigned int bytes;
-	unsigned long flags;
+	u64 said;
 	unsigned int types;
-	unsigned long compound;
 };
+
+/*
+ * What a page has to say: its flags, and whether it is part of a larger one. What is asked of both lies in eight bytes
+ * that follow each other.
+ */
+#if defined(CONFIG_64BIT) && defined(__LITTLE_ENDIAN) && defined(CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS)
+#define SAID	((u64)KFI_SAID >> 8 | BIT_ULL(56))
+
+static __always_inline u64 said_of(const struct page *page)
+{
+	BUILD_BUG_ON(offsetof(struct page, flags.f) || offsetof(struct page, compound_info) != 8 ||
+		     KFI_SAID & 0xff);
+	return get_unaligned((const u64 *)((const u8 *)page + 1));
+}
+#else
+#define SAID	((u64)KFI_SAID | BIT_ULL(63))
+
+static __always_inline u64 said_of(const struct page *page)
+{
+	return (page->flags.f & KFI_SAID) | (u64)page->compound_info << 63;
+}
+#endif
 
 /* Which of the frames an entry has; one that there isn't if it is none of theirs, or begins inside of a page. */
 static __always_inline u64 index_of(const struct quick *quick, struct scatterlist *sg)
@@ -60,20 +82,16 @@ static __always_inline bool row_add(struct row *row, const struct quick *quick, 
 		row->types &= data_race(page->page_type);
 	OPTIMIZER_HIDE_VAR(offset);
 	page = (struct page *)(quick->page + offset);
-	/* and so do flags that aren't asked for; */
-	row->flags |= data_race(page->flags.f);
-	OPTIMIZER_HIDE_VAR(offset);
-	page = (struct page *)(quick->page + offset);
-	/* but what this says stays as it is as long as the page has an owner. */
-	row->compound |= data_race(page->compound_info);
+	/* and so do flags that aren't asked for; but the others stay as they are as long as the page has an owner. */
+	row->said |= data_race(said_of(page));
 	return true;
 }
 
 /* Are they pages, of no type, part of no larger one, and without a flag that says something? */
 static __always_inline bool row_is_plain(const struct row *row)
 {
-	return !MANY_ZERO_PAGES && row->bytes == PAGE_SIZE && !(row->flags & KFI_SAID) &&
-	       row->types == UINT_MAX && !(row->compound & 1);
+	return !MANY_ZERO_PAGES && row->bytes == PAGE_SIZE && !(row->said & SAID) &&
+	       row->types == UINT_MAX;
 }
 
 /*
