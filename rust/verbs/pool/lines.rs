@@ -200,12 +200,13 @@ impl<T> Lines<T> {
         let Some(class) = self.classes.get_mut(size.class()) else {
             return false;
         };
-        if class.line.len() + 1 != class.low_mark() {
-            // Above it, or who makes them has been told, if any are made.
-            return class.at_first > 0 && class.line.is_empty();
+        if class.line.len() + 1 == class.low_mark() {
+            class.ready = (2 * class.ready).min(GROWTH * class.at_first);
+        } else if !class.line.is_empty() {
+            // Above it, or who makes them has been told.
+            return false;
         }
-        class.ready = (2 * class.ready).min(GROWTH * class.at_first);
-        true
+        self.is_short_of(size)
     }
 
     /// A period is over: what nobody needed in it is to go, see [`surplus`](Self::surplus). Of a
