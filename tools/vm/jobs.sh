@@ -130,8 +130,9 @@ take()
 	done
 }
 
-# Half a second, without a process: some dozens wait like that, and the guests need the CPUs.
-a_moment() { read -rt 0.5 <>"$jobs/.never" || :; }
+# Half a second, without a process: some dozens wait like that, and the guests need the CPUs. Where there is nothing to wait
+# with, the checkout has been removed, and nobody is to go on.
+a_moment() { read -rt 0.5 <>"$jobs/.never" || [ -p "$jobs/.never" ] || exit 1; }
 
 # Waits for all jobs, and says now and then which ones take their time.
 jobs_wait()

@@ -85,3 +85,13 @@ jobs_say "a run that is ended ends its jobs" "0 0 0" '
 	done
 	[ $i -lt 300 ] || fail "it goes on"
 	running=()'
+
+# Without a place to wait in, it would go on without a pause.
+ended=0
+timeout 60 bash -c ". '$TOP/tools/env/lib.sh'; . '$here/jobs.sh'; jobs='$tmp/jobs'
+	removed() { rm -r '$tmp/jobs'; sleep 1000; }
+	jobs_begin
+	job a - '' removed
+	jobs_wait" >"$tmp/out" 2>&1 || ended=$?
+[ $ended = 1 ] || echo "it ended with $ended" >>"$tmp/out"
+result $((ended != 1)) "jobs: a run whose checkout is removed ends"
