@@ -14,13 +14,15 @@ use super::size::{
 use core::array;
 use kfabric::line::Line;
 
-/// Sizes up to this are small.
-const SMALL_PAGES: u32 = 64;
+/// Whether a size is small.
+const fn is_small(pages: u32) -> bool {
+    pages <= 64
+}
 
 /// How many of a size that is in use are kept ready ahead of need, at first: many small ones, some of those that
 /// are as long as the largest requests of disks, and none that are longer.
 const fn ready_at_first(pages: u32) -> usize {
-    if pages <= SMALL_PAGES {
+    if is_small(pages) {
         8
     } else if pages <= 512 {
         4
@@ -79,9 +81,9 @@ impl<T> Class<T> {
     /// what is new, so there must be room for a large one of that kind, too.
     fn room(&self) -> u64 {
         let pages = u64::from(self.pages);
-        match self.pages {
-            0..=SMALL_PAGES => pages,
-            _ => 2 * pages,
+        match is_small(self.pages) {
+            true => pages,
+            false => 2 * pages,
         }
     }
 
@@ -148,7 +150,7 @@ impl<T> Lines<T> {
     /// large ones the budget has so few that they would be missed.
     pub(super) fn take_spare(&mut self, size: Size) -> Option<T> {
         let class = self.classes.get(size.class())?;
-        let keep = match class.wanted && class.pages <= SMALL_PAGES {
+        let keep = match class.wanted && is_small(class.pages) {
             true => class.ready,
             false => 0,
         };

@@ -15,6 +15,9 @@ use kfi_bindings::{
 
 pub(super) const PAGE: u64 = widen(PAGE_SIZE);
 
+/// The mark of a scatterlist's last entry.
+pub(super) const END: usize = 2;
+
 /// The page frame behind a kernel address.
 pub(super) fn frame_at(index: usize, addr: u64) -> Result<u64, Refusal> {
     let mut frame = 0;

@@ -52,7 +52,7 @@ static void at_end(struct kfi_test *t)
 	if (!s || !EXPECT(t, room, "no memory"))
 		goto out;
 	for (i = 1; i <= LONG && !t->failures; i++) {
-		if (i == PAGES)
+		if (i == PAGES + 1)
 			i = TOGETHER - 1;
 		if (i == TOGETHER + 4)
 			i = LONG;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Unit tests of which scatterlists can be handed on.
+
+#[kernel::macros::kunit_tests(kfabric_plain_list)]
+mod tests {
+    use super::super::slow::*;
+    use crate::region::{
+        list::List,
+        memory::*, //
+    };
+    use crate::support::chance::Chance;
+    use kernel::page::PAGE_SIZE;
+    use kfi_bindings::{
+        bio_vec,
+        scatterlist, //
+    };
+
+    fn is_plain_list(sgl: &[scatterlist]) -> Result<bool> {
+        // SAFETY: The slice has so many entries, and stays as it is.
+        let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
+        Ok(source.plain_list(reads()?, None).is_some())
+    }
+
+    /// Pages of which no two are neighbours can be handed on by their scatterlist, however many there are; but not
+    /// where two are, or one is shorter, or where the list doesn't say that it ends.
+    #[test]
+    fn plain_lists() -> Result {
+        const ORDER: u32 = 7;
+        let mut chance = Chance::new("kfabric_plain_list.plain_lists");
+        // SAFETY: May be called with any order; the pages are freed below.
+        let row = unsafe { kernel::bindings::alloc_pages(kernel::bindings::GFP_KERNEL, ORDER) };
+        if row.is_null() {
+            return Err(ENOMEM);
+        }
+        let result = (|| {
+            let mut sgl = KVec::new();
+            // Every other one, from behind.
+            for page in (0..1_usize << ORDER).rev().step_by(2) {
+                let bvec = bio_vec {
+                    bv_page: row.wrapping_add(page).cast(),
+                    bv_offset: 0,
+                    bv_len: u32::try_from(PAGE_SIZE)?,
+                };
+                let mut frame = 0;
+                // SAFETY: As in `slow_bvecs()`.
+                assert!(unsafe { kfi_bindings::kfi_helper_bvec_pfn(&bvec, &mut frame) });
+                // SAFETY: Any address may be asked for.
+                let at = unsafe { kfi_bindings::kfi_helper_linear_address(frame * PAGE) };
+                let entry = scatterlist {
+                    dma_address: widen(at.addr()),
+                    dma_length: bvec.bv_len,
+                    ..Default::default()
+                };
+                sgl.push(entry, GFP_KERNEL)?;
+                assert!(!is_plain_list(&sgl)?);
+                let last = sgl.len() - 1;
+                let with = |sgl: &mut [scatterlist], which, change: fn(&mut scatterlist)| {
+                    sgl.get_mut(which).map(change).ok_or(EINVAL)
+                };
+                with(&mut sgl, last, |last| last.page_link = END)?;
+                assert!(is_plain_list(&sgl)?);
+                let some = chance.index(sgl.len());
+                with(&mut sgl, some, |some| some.dma_length -= 1)?;
+                assert!(!is_plain_list(&sgl)?);
+                with(&mut sgl, some, |some| some.dma_length += 1)?;
+                // The second one is behind the first.
+                with(&mut sgl, 0, |first| first.dma_address -= 3 * PAGE)?;
+                assert_eq!(is_plain_list(&sgl)?, last == 0);
+                with(&mut sgl, 0, |first| first.dma_address += 3 * PAGE)?;
+                with(&mut sgl, last, |last| last.page_link = 0)?;
+            }
+            Ok(())
+        })();
+        // SAFETY: Allocated with this order, and used no more.
+        unsafe { kernel::bindings::__free_pages(row, ORDER) };
+        result
+    }
+}
