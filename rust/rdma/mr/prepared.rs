@@ -30,7 +30,7 @@ pub struct PreparedMr<L> {
 
 /// [`PAGE_SIZE`] less one, the bits that are the offset in a page.
 // CAST: No page is that big.
-pub(super) const OFFSET_MASK: u64 = PAGE_SIZE as u64 - 1;
+const OFFSET_MASK: u64 = PAGE_SIZE as u64 - 1;
 
 impl<L: DmaList> PreparedMr<L> {
     /// The protection domain.
@@ -74,9 +74,7 @@ impl<L: DmaList> PreparedMr<L> {
     ///
     /// [`EINVAL`] if `base` is 0 or not at the start of a page, or if the region would wrap.
     pub fn set_base(&mut self, base: u64) -> Result {
-        // SAFETY: The region is there, and its page size a power of two since it was mapped.
-        let page_size = unsafe { (*self.as_raw()).page_size };
-        let mask = OFFSET_MASK | u64::from(page_size.wrapping_sub(1));
+        let mask = self.mr.offset_mask();
         if base == 0 || base & mask != 0 {
             return Err(EINVAL);
         }
@@ -141,7 +139,7 @@ impl FastMr {
                 list,
             });
         }
-        self.map_again(list, access)
+        self.map_again(list, access, None)
     }
 
     /// As [`FastMr::map`], but of larger pages, of which the region needs no more.
@@ -160,13 +158,14 @@ impl FastMr {
         }
     }
 
-    /// As [`FastMr::map`], but for the key that the region has.
+    /// As [`FastMr::map`], but for the key that the region has, and of pages of this size if one is given.
     pub(super) fn map_again<L: DmaList>(
         mut self,
         list: L,
         access: AccessFlags,
+        page_size: Option<u32>,
     ) -> Result<PreparedMr<L>, MapError<L>> {
-        match self.map_list(&list, access, None) {
+        match self.map_list(&list, access, page_size) {
             Ok(()) => Ok(PreparedMr { mr: self, list }),
             Err((error, mapped)) => Err(MapError {
                 error,
@@ -175,6 +174,17 @@ impl FastMr {
                 list,
             }),
         }
+    }
+
+    /// The size of its pages, a power of two since it was mapped.
+    pub(super) fn page_size(&self) -> u32 {
+        // SAFETY: The region is there, and changes by way of an exclusive reference only.
+        unsafe { (*self.raw.as_raw()).page_size }
+    }
+
+    /// The bits of an address that are the offset in a page, its own or the machine's, whichever is larger.
+    pub(super) fn offset_mask(&self) -> u64 {
+        OFFSET_MASK | u64::from(self.page_size().wrapping_sub(1))
     }
 
     /// Maps the list and takes the rights, or returns an error and how many entries could be mapped.

@@ -6,10 +6,7 @@ use kernel::prelude::*;
 
 use super::{
     fast::FastMr,
-    prepared::{
-        PreparedMr,
-        OFFSET_MASK, //
-    }, //
+    prepared::PreparedMr, //
 };
 use crate::sg::DmaList;
 
@@ -28,17 +25,18 @@ impl SuspendedMr {
         Self { mr, iova, length }
     }
 
-    /// Gives the region its new memory. May sleep.
+    /// Gives the region its new memory, of pages as large as those of the old. May sleep.
     ///
     /// [`EINVAL`] if that is not as long as the old, or starts elsewhere in its page, or what
     /// [`FastMr::map`] says; the region is deregistered then.
     pub(crate) fn map<L: DmaList>(self, list: L) -> Result<PreparedMr<L>> {
-        let access = self.mr.access();
+        let (access, page_size) = (self.mr.access(), self.mr.page_size());
+        let base = self.iova & !self.mr.offset_mask();
         let mut prepared = self
             .mr
-            .map_again(list, access)
+            .map_again(list, access, Some(page_size))
             .map_err(|failed| failed.error)?;
-        prepared.set_base(self.iova & !OFFSET_MASK)?;
+        prepared.set_base(base)?;
         if prepared.iova() != self.iova || prepared.length() != self.length {
             return Err(EINVAL);
         }

@@ -41,6 +41,12 @@ pub unsafe trait DmaList: Sized {
         true
     }
 
+    /// Whether what it was made of is this memory for as long as there is any: addresses of the linear map are, those of
+    /// other mappings may have other pages behind them one day.
+    fn is_linear(&self) -> bool {
+        false
+    }
+
     /// Gives up the list for what keeps it mapped.
     fn into_mapping(self) -> Mapping;
 }

@@ -60,6 +60,14 @@ unsafe impl DmaList for Memory {
         }
     }
 
+    fn is_linear(&self) -> bool {
+        match self {
+            Self::Mapped(list) => list.is_linear(),
+            Self::Copied(list) => list.is_linear(),
+            Self::Single(list) => list.is_linear(),
+        }
+    }
+
     fn into_mapping(self) -> Mapping {
         match self {
             Self::Mapped(list) => list.into_mapping(),

@@ -68,6 +68,10 @@ unsafe impl DmaList for SingleSg {
         Joints::none(self.address, self.len.into())
     }
 
+    fn is_linear(&self) -> bool {
+        true
+    }
+
     fn into_mapping(self) -> Mapping {
         Mapping::of(None)
     }

@@ -183,15 +183,19 @@ impl Steps {
 /// The larger pages of the device that will do for a list whose memory is so contiguous; not for one with
 /// gaps, nor of what was reserved, which must not take any memory now.
 ///
-/// Only regions that are deregistered when they are closed are made so: one that is used again, or
-/// refreshed, must have room for the pages of other memory, and one that is lent may come back. Drivers of
-/// hardware have hardly ever been asked for larger pages.
+/// One that is invalidated when it is closed is used again, with pages that are not as large; and it can be refreshed
+/// before, so only memory that stays the same then has such pages: other memory needn't be as contiguous. One that is
+/// lent may come back. Drivers of hardware have hardly ever been asked for larger pages.
 pub(super) fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<Layout> {
-    let used_again = resources.lends() || resources.fence().invalidates();
-    if used_again || !resources.device().is_software() {
+    if resources.lends() || !resources.device().is_software() {
         return None;
     }
-    Layout::larger(resources.device(), list)
+    let most = match resources.fence().invalidates() {
+        false => Layout::MAX_ONCE,
+        true if list.is_linear() => Layout::MAX_AGAIN,
+        true => return None,
+    };
+    Layout::larger(resources.device(), list, most)
 }
 
 /// A device region of at least so many pages, for a region that is registered with others or by itself.

@@ -11,16 +11,17 @@
 
 static bool alloc_sets(struct swap_area *a)
 {
+	u8 *sets[] = { alloc_pages_exact(BYTES, GFP_KERNEL | __GFP_ZERO),
+		       alloc_pages_exact(BYTES, GFP_KERNEL | __GFP_ZERO) };
 	int i;
 
-	for (i = 0; i < 2 * SWAP_PAGES; i++) {
-		struct page **page = &a->pages[i / SWAP_PAGES][i % SWAP_PAGES];
-
-		*page = alloc_page(GFP_KERNEL | __GFP_ZERO);
-		if (!*page)
-			return false;
+	for (i = 0; i < SWAP_PAGES; i++) {
+		if (sets[0])
+			a->pages[0][i] = virt_to_page(sets[0] + i * PAGE_SIZE);
+		if (sets[1])
+			a->pages[1][SWAP_PAGES - 1 - i] = virt_to_page(sets[1] + i * PAGE_SIZE);
 	}
-	return true;
+	return sets[0] && sets[1];
 }
 
 /* Set 0 is there. Returns NULL after a failure. */

@@ -14,11 +14,12 @@
 
 #include "ktap.h"
 
-#define SWAP_PAGES	6
+#define SWAP_PAGES	16
 
 /**
  * struct swap_area - addresses with one or the other set of pages behind them
- * @pages: Both sets.
+ * @pages: Both sets. Those of set 0 are neighbours, so that a device may be given them as larger ones. So
+ *	are those of set 1, but backwards, so that it can't.
  * @addr: The first address. Not to be used but for registering.
  */
 struct swap_area {
