@@ -13,7 +13,10 @@ use kernel::{
     }, //
 };
 
-use core::ptr::NonNull;
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
 
 use crate::{
     completion::Done,
@@ -36,17 +39,17 @@ use crate::{
 ///
 /// `left` is one more than the number of slots that name the waiter and of callbacks that have
 /// taken its name and not told it yet, until [`Waiter::begin_wait`] takes that one. A waiter does
-/// not go while there are any: who posts has promised that.
+/// not go while there are any: who posts has promised that. From then on `done` is what was given there.
 #[pin_data]
 pub(crate) struct Waiter<'a> {
     owner: Owner,
     queue: &'a Outstanding,
     left: Atomic<u32>,
     status: Atomic<u32>,
-    /// One of the requests did not complete before the queue pair was destroyed.
+    /// One of the requests did not complete before the queue pair was destroyed; then `status` is no success.
     gone: Atomic<bool>,
-    #[pin]
-    done: Done,
+    /// What the last callback tells, since [`Waiter::begin_wait`].
+    done: Atomic<*mut Done>,
 }
 
 impl<'a> Waiter<'a> {
@@ -60,7 +63,7 @@ impl<'a> Waiter<'a> {
             left: Atomic::new(1),
             status: Atomic::new(WcStatus::SUCCESS.as_raw()),
             gone: Atomic::new(false),
-            done <- Done::new(),
+            done: Atomic::new(null_mut()),
         })
     }
 
@@ -79,9 +82,8 @@ impl<'a> Waiter<'a> {
     ///   must end before the queue goes.
     /// - What the request refers to must stay until the request has completed or the queue pair is
     ///   gone.
-    /// - The waiter must not go before [`Waiter::is_over`], [`Waiter::begin_wait`], [`Waiter::nap`]
-    ///   or [`Waiter::give_up`] has said that all requests have ended, or the last one has been
-    ///   called.
+    /// - The waiter must not go before [`Waiter::is_over`], [`Waiter::begin_wait`] or what that was given has said
+    ///   that all requests have ended, or [`Waiter::give_up`] has been called.
     pub(crate) unsafe fn post(
         self: Pin<&Self>,
         qp: *mut rdma_bindings::ib_qp,
@@ -135,14 +137,21 @@ impl<'a> Waiter<'a> {
                 let both = this.status().and(told.status());
                 this.status.store(both.as_raw(), Relaxed);
             }
-            End::Refused(_) | End::Gone | End::Lost => this.gone.store(true, Relaxed),
+            End::Refused(_) | End::Gone | End::Lost => {
+                this.gone.store(true, Relaxed);
+                let both = this.status().and(WcStatus::FLUSHED);
+                this.status.store(both.as_raw(), Relaxed);
+            }
         }
         if this.left.fetch_sub(1, Full) == 1 {
-            this.done.complete();
+            // SAFETY: By the type invariant it is what `begin_wait` was given, since that has taken what
+            // is left beside those who tell; it is there as long as the waiter would have to be.
+            unsafe { &*this.done.load(Relaxed) }.complete();
         }
     }
 
-    /// How the requests that have completed ended, taken together.
+    /// How the requests ended, taken together.
+    #[inline]
     pub(crate) fn status(&self) -> WcStatus {
         WcStatus::from_raw(self.status.load(Relaxed))
     }
@@ -156,39 +165,40 @@ impl<'a> Waiter<'a> {
     /// How all requests ended, which they have.
     #[inline]
     pub(crate) fn result(&self) -> Result<(), WrError> {
-        if self.is_gone() {
-            return Err(WrError::TimedOut);
+        match self.status() {
+            WcStatus::SUCCESS => Ok(()),
+            _ if self.is_gone() => Err(WrError::TimedOut),
+            status => status.to_result(),
         }
-        self.status().to_result()
     }
 
     /// Whether all that was posted has ended. For who posts and waits, before
-    /// [`Waiter::begin_wait`]; nobody is woken as long as that was not called.
+    /// [`Waiter::begin_wait`].
     pub(crate) fn is_over(&self) -> bool {
         // Acquires what the callbacks have released.
         self.left.load(Acquire) == 1
     }
 
-    /// Nothing more will be posted. Returns whether all has ended. To be called once, and before
-    /// [`Waiter::nap`].
-    pub(crate) fn begin_wait(self: Pin<&Self>) -> bool {
-        // Acquires what the callbacks have released.
+    /// Nothing more will be posted: the last one who tells completes `done`. Returns whether all has ended, and then
+    /// nobody does. To be called once.
+    ///
+    /// # Safety
+    ///
+    /// `done` must stay as long as the waiter must.
+    pub(crate) unsafe fn begin_wait(self: Pin<&Self>, done: Pin<&Done>) -> bool {
+        self.done
+            .store(core::ptr::from_ref(done.get_ref()).cast_mut(), Relaxed);
+        // INVARIANT: `done` is stored. Acquires what the callbacks have released.
         self.left.fetch_sub(1, Full) == 1
     }
 
-    /// Waits a while for the requests, and returns whether all have ended. Sleeps,
-    /// uninterruptibly.
-    pub(crate) fn nap(self: Pin<&Self>) -> bool {
-        self.done.nap()
-    }
-
     /// Stops waiting, and returns whether all requests have ended after all. May sleep, for the
-    /// time of a callback.
-    pub(crate) fn give_up(self: Pin<&Self>) -> bool {
+    /// time of a callback. `done` must be what [`Waiter::begin_wait`] was given.
+    pub(crate) fn give_up(self: Pin<&Self>, done: Pin<&Done>) -> bool {
         let given_up = self.queue.forget(self.name());
         // INVARIANT: No slot names the waiter any more. The callbacks that have its name tell it.
         if given_up == 0 || self.left.fetch_sub(given_up, Full) != given_up {
-            self.done.wait();
+            done.wait();
         }
         given_up == 0
     }

@@ -92,13 +92,14 @@ impl Cq {
     /// Makes the queue quiet, and returns whether it is; not if softirq is at it just now. To be
     /// called with the lock, if nobody listens.
     fn try_quiet(&self) -> bool {
-        if !self.raw.quiet.load(Relaxed) {
-            // SAFETY: `cq` is there as long as `self`.
-            let quiet = unsafe { rdma_bindings::rdma_helper_quiet_cq(self.as_raw()) };
-            // INVARIANT: It is disabled, as the helper says.
-            self.raw.quiet.store(quiet, Relaxed);
+        if self.raw.quiet.load(Relaxed) {
+            return true;
         }
-        self.raw.quiet.load(Relaxed)
+        // SAFETY: `cq` is there as long as `self`.
+        let quiet = unsafe { rdma_bindings::rdma_helper_quiet_cq(self.as_raw()) };
+        // INVARIANT: It is disabled, as the helper says.
+        self.raw.quiet.store(quiet, Relaxed);
+        quiet
     }
 }
 

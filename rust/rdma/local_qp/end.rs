@@ -23,12 +23,14 @@ use super::{
     State, //
 };
 use crate::{
+    completion::Done,
     waiter::Waiter,
     wc::{
         WcStatus,
         WrError, //
     }, //
 };
+use pin_init::stack_pin_init;
 
 /// How long to sleep between looks at who is posting, in milliseconds.
 const LOOK: i64 = 10;
@@ -119,11 +121,14 @@ impl LocalQp {
     #[inline(never)]
     fn wait_asleep(&self, waiter: Pin<&Waiter<'_>>) -> Result<(), WrError> {
         let _listening = self.cq.listen();
-        if waiter.begin_wait() {
+        stack_pin_init!(let done = Done::new());
+        let done = done.into_ref();
+        // SAFETY: It stays until this returns, when all has ended, or the waiter has given up.
+        if unsafe { waiter.begin_wait(done) } {
             return Ok(());
         }
         for _ in 0..self.limit {
-            if waiter.nap() {
+            if done.nap() {
                 return Ok(());
             }
             if !matches!(*self.state.lock(), State::Up(_)) {
@@ -133,11 +138,11 @@ impl LocalQp {
         }
         // Doing nothing if somebody else has done it. That it failed has been logged.
         let _ = self.fail();
-        if waiter.nap() {
+        if done.nap() {
             return Ok(());
         }
         let destroyed = self.destroy();
-        if waiter.give_up() && !waiter.is_gone() {
+        if waiter.give_up(done) && !waiter.is_gone() {
             return Ok(());
         }
         pr_warn!(

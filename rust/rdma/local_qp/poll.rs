@@ -31,9 +31,6 @@ impl LocalQp {
         let Some(polling) = self.cq.poll() else {
             return waiter.is_over();
         };
-        if waiter.is_over() {
-            return true;
-        }
         give_way();
         for _ in 0..LOOKS {
             if !polling.reap() {

@@ -118,6 +118,7 @@ impl LocalQp {
     /// else they are deregistered, and so they are with a fence or a queue pair that is not for
     /// their device. An error means that the device would not let go of all of them: what it kept
     /// has been leaked with its mapping, and its memory must never be freed.
+    #[inline(always)]
     pub fn revoke_all(
         &self,
         mrs: impl Deref<Target = [ValidMr]> + IntoIterator<Item = ValidMr>,

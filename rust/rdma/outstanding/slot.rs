@@ -182,7 +182,7 @@ impl Slot {
             let end = End::Completed(told);
             // Most have none before them that end with them.
             match slot.before.load(Relaxed).is_null() {
-                true => slot.tell_owner(end),
+                true => slot.tell_owner(end, true),
                 false => slot.tell(end),
             }
         } else if told.status() != WcStatus::SUCCESS {
@@ -207,19 +207,22 @@ impl Slot {
                 End::Completed(_) => slot.ended_silently().unwrap_or(end),
                 other => other,
             };
-            slot.tell_owner(end);
+            slot.tell_owner(end, false);
         }
-        self.tell_owner(end);
+        self.tell_owner(end, false);
     }
 
+    /// Tells the owner, unless it has given up; the request is not silent if it `is_loud`, or else it may be.
     #[inline(always)]
-    fn tell_owner(&self, end: End<'_>) {
+    fn tell_owner(&self, end: End<'_>, is_loud: bool) {
         // Before the slot can be taken by somebody else.
         let others = self.others.load(Relaxed);
         let Some(owner) = NonNull::new(self.owner.load(Relaxed)) else {
             return;
         };
-        self.unsilence();
+        if !is_loud {
+            self.unsilence();
+        }
         if !self.forget(owner) {
             return;
         }

@@ -6,6 +6,7 @@ use pin_init::stack_pin_init;
 
 use super::Qp;
 use crate::{
+    completion::Done,
     cq::Entries,
     outstanding::Outstanding,
     raw_wr::RawWr,
@@ -85,11 +86,14 @@ impl<S> Qp<S> {
         // SAFETY: The queue pair is there as long as `self`, and goes before its requests do. The
         // request refers to nothing. The waiter waits below, or gives up.
         let posted = unsafe { waiter.post(self.as_raw(), last) };
-        let mut over = waiter.begin_wait() || posted.is_err();
+        stack_pin_init!(let done = Done::new());
+        let done = done.into_ref();
+        // SAFETY: It stays until this returns, when the request has ended, or the waiter has given up.
+        let mut over = unsafe { waiter.begin_wait(done) } || posted.is_err();
         for _ in 0..limit {
-            over = over || waiter.nap();
+            over = over || done.nap();
         }
-        over = over || waiter.give_up();
+        over = over || waiter.give_up(done);
         over && posted.is_ok()
     }
 }

@@ -9,6 +9,7 @@ mod tests {
         *, //
     };
     use crate::{
+        completion::Done,
         outstanding::Outstanding,
         waiter::Waiter,
         wc::WcStatus, //
@@ -197,11 +198,14 @@ mod tests {
             assert!(unsafe { waiter.post(fake.as_raw(), WorkRequest::drain().raw()) }.is_ok());
         }
         complete(b::ib_wc_status_IB_WC_SUCCESS);
-        assert!(!waiter.begin_wait());
+        stack_pin_init!(let done = Done::new());
+        let done = done.into_ref();
+        // SAFETY: It stays until all has ended.
+        assert!(!unsafe { waiter.begin_wait(done) });
         assert!(waiter.result().is_ok());
         // The other one is gone.
         queue.end_all(End::Gone);
-        assert!(waiter.nap());
+        assert!(done.nap());
         assert!(matches!(waiter.result(), Err(WrError::TimedOut)));
         Ok(())
     }

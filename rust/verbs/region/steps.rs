@@ -212,6 +212,7 @@ pub(super) fn take(
 }
 
 /// Keeps a device region for others.
+#[inline(always)]
 pub(super) fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
     if reserved {
         pool.put_reserved(mr);

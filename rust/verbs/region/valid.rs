@@ -75,6 +75,7 @@ pub(super) fn refresh(
 /// Takes them from the device, and keeps what can be used again; what was `reserved` goes back there. Where that is
 /// done with several regions `together`, the next ones are left to who comes for them. Sleeps until no peer can
 /// reach the memory. `EIO` if the device won't let go of it.
+#[inline(always)]
 pub(super) fn release(
     valid: Few<ValidMr>,
     resources: &Resources,

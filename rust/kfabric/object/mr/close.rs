@@ -78,6 +78,7 @@ impl Closing {
     /// # Safety
     ///
     /// `fid` is a region of this core that is used by nobody else any more.
+    #[inline(always)]
     pub(super) unsafe fn begin(fid: *mut kfid_mr) -> Result<Self, Refusal> {
         // SAFETY: `fid` is the first field of an object to which C has a reference.
         let object = unsafe { &*fid.cast::<MrObject>() };
@@ -119,6 +120,7 @@ impl Closing {
     /// Ends closing it, when the provider has. Returns 0, or the number of an error that has been
     /// reported; the object is gone all the same. Sleeps until nobody uses what the provider has kept
     /// of the memory.
+    #[inline(always)]
     pub(super) fn end(self, closed: Result<(), Refusal>) -> c_int {
         let Self { object, mr } = self;
         let ret = match closed {
