@@ -3,9 +3,10 @@
 #include <linux/irqflags.h>
 #include <linux/spinlock.h>
 
+#include "inline.h"
 #include "kfabric_helpers.h"
 
-unsigned long kfi_helper_lock_irqsave(spinlock_t *lock) __acquires(lock)
+KFI_HELPER unsigned long kfi_helper_lock_irqsave(spinlock_t *lock) __acquires(lock)
 {
 	unsigned long flags;
 
@@ -13,17 +14,17 @@ unsigned long kfi_helper_lock_irqsave(spinlock_t *lock) __acquires(lock)
 	return flags;
 }
 
-bool kfi_helper_trylock_irqsave(spinlock_t *lock, unsigned long *flags)
+KFI_HELPER bool kfi_helper_trylock_irqsave(spinlock_t *lock, unsigned long *flags)
 {
 	return spin_trylock_irqsave(lock, *flags);
 }
 
-void kfi_helper_unlock_irqrestore(spinlock_t *lock, unsigned long flags) __releases(lock)
+KFI_HELPER void kfi_helper_unlock_irqrestore(spinlock_t *lock, unsigned long flags) __releases(lock)
 {
 	spin_unlock_irqrestore(lock, flags);
 }
 
-bool kfi_helper_irqs_disabled(void)
+KFI_HELPER bool kfi_helper_irqs_disabled(void)
 {
 	return irqs_disabled();
 }

@@ -156,25 +156,3 @@ void kfi_helper_not_leak(const void *object)
 {
 	kmemleak_not_leak(object);
 }
-
-/* Allocations between save and restore don't wait for I/O, whatever their flags say. */
-unsigned int kfi_helper_noio_save(void)
-{
-	return memalloc_noio_save();
-}
-
-void kfi_helper_noio_restore(unsigned int flags)
-{
-	memalloc_noio_restore(flags);
-}
-
-bool kfi_helper_in_noio(void)
-{
-	return current->flags & PF_MEMALLOC_NOIO;
-}
-
-/* Is the current task on its way to free memory, so that it may take what is left of it? Process context. */
-bool kfi_helper_frees_memory(void)
-{
-	return current->flags & PF_MEMALLOC;
-}

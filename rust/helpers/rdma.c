@@ -18,11 +18,6 @@ void rdma_helper_device_name(const struct ib_device *dev, char *name)
 	strscpy(name, dev->name, IB_DEVICE_NAME_MAX);
 }
 
-u32 rdma_helper_max_seg_size(struct ib_device *dev)
-{
-	return ib_dma_max_seg_size(dev);
-}
-
 u32 rdma_helper_first_port(const struct ib_device *dev)
 {
 	return rdma_start_port(dev);

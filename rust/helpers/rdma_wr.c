@@ -1,47 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Work requests, for the `rdma` crate. */
 #include "rdma_helpers.h"
-
-static struct ib_reg_wr registration(struct ib_mr *mr, u32 access, int flags, struct ib_cqe *cqe)
-{
-	return (struct ib_reg_wr) {
-		.wr = {
-			.wr_cqe = cqe,
-			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED | flags,
-		},
-		.mr = mr,
-		.key = mr->rkey,
-		.access = access,
-	};
-}
+#include "registration.h"
 
 static int post_reg(struct ib_qp *qp, const struct rdma_helper_wr *w)
 {
 	struct ib_reg_wr reg = registration(w->mr, w->access, w->flags, w->cqe);
 
 	return ib_post_send(qp, &reg.wr, NULL);
-}
-
-/* What is posted most. Any context. */
-int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe)
-{
-	struct ib_reg_wr reg = registration(mr, access, 0, cqe);
-
-	return ib_post_send(qp, &reg.wr, NULL);
-}
-
-/* What is posted as often, where regions are used again. Any context. */
-int rdma_helper_post_inv(struct ib_qp *qp, u32 key, struct ib_cqe *cqe)
-{
-	struct ib_send_wr inv = {
-		.wr_cqe = cqe,
-		.opcode = IB_WR_LOCAL_INV,
-		.send_flags = IB_SEND_SIGNALED,
-		.ex.invalidate_rkey = key,
-	};
-
-	return ib_post_send(qp, &inv, NULL);
 }
 
 /* All others. */
@@ -264,9 +230,4 @@ bool rdma_helper_drain_rq(struct ib_qp *qp)
 bool rdma_helper_await_last_wqe(struct ib_qp *qp, u32 seconds)
 {
 	return wait_for_completion_timeout(&qp->srq_completion, secs_to_jiffies(seconds)) > 0;
-}
-
-void rdma_helper_next_key(struct ib_mr *mr)
-{
-	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 }

@@ -12,12 +12,6 @@ u64 rdma_helper_page_phys(struct page *page)
 	return page_to_phys(page);
 }
 
-/* Where memory that has pages is in the linear map. */
-u64 rdma_helper_linear(u64 phys)
-{
-	return (uintptr_t)phys_to_virt(phys);
-}
-
 /* So many entries a chunk has, and one for the link, where it is a page long; and at least. */
 #define MAX_CHUNK	((PAGE_SIZE - sizeof(struct rdma_helper_sg_chunk)) / \
 			 sizeof(struct scatterlist) - 1)
@@ -151,16 +145,6 @@ static __always_inline void fill(struct scatterlist *sg, u64 phys, u32 len, bool
 		sg_dma_address(&entry) = (uintptr_t)phys_to_virt(phys);
 		sg_dma_len(&entry) = len;
 	}
-	*sg = entry;
-}
-
-/* A list of one entry, as it would be mapped for a device that takes kernel addresses. */
-void rdma_helper_sg_single(struct scatterlist *sg, u64 address, u32 len)
-{
-	struct scatterlist entry = { .page_link = SG_END };
-
-	sg_dma_address(&entry) = address;
-	sg_dma_len(&entry) = len;
 	*sg = entry;
 }
 

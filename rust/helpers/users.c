@@ -7,6 +7,7 @@
 #include <linux/completion.h>
 #include <linux/percpu-refcount.h>
 
+#include "inline.h"
 #include "kfabric_helpers.h"
 
 /* Any context. The last to touch @ref: who waits for this may free it. */
@@ -26,7 +27,7 @@ int kfi_helper_users_init(struct kfi_helper_users *users, bool open)
 }
 
 /* Counts one more, if it is open. Any context. */
-bool kfi_helper_users_enter(struct kfi_helper_users *users)
+KFI_HELPER bool kfi_helper_users_enter(struct kfi_helper_users *users)
 {
 	if (!percpu_ref_tryget_live(&users->ref))
 		return false;
@@ -36,7 +37,7 @@ bool kfi_helper_users_enter(struct kfi_helper_users *users)
 }
 
 /* Any context. */
-void kfi_helper_users_leave(struct kfi_helper_users *users)
+KFI_HELPER void kfi_helper_users_leave(struct kfi_helper_users *users)
 {
 	percpu_ref_put(&users->ref);
 }
