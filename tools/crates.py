@@ -7,6 +7,7 @@ that knows a crate's source, flags and dependencies, so tools read it from there
 
 import pathlib
 import shlex
+import sys
 
 
 class Crate:
@@ -33,12 +34,17 @@ class Crate:
 
 
 def read(build):
-    """Yields the crates of the build directory."""
+    """The crates of the build directory; there are some, or this ends."""
+    return list(_read(build)) or sys.exit(f"{build}: no crate was compiled there")
+
+
+def _read(build):
     for cmd in sorted(pathlib.Path(build).rglob(".*.o.cmd")):
         line = cmd.read_text().split("\n", 1)[0]
-        if not line.rstrip().endswith(".rs"):
+        # What is done with the compiler's output comes behind it (rust/Makefile.inline).
+        words = shlex.split(line.split(":=", 1)[1].split(" ; ")[0])
+        if not words or not words[-1].endswith(".rs"):
             continue
-        words = shlex.split(line.split(":=", 1)[1])
         start = next(i for i, w in enumerate(words) if "=" not in w)
         env = dict(w.split("=", 1) for w in words[:start])
         yield Crate(words[-1], env, words[start + 1 : -1])

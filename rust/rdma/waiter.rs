@@ -13,9 +13,12 @@ use kernel::{
     }, //
 };
 
-use core::ptr::{
-    null_mut,
-    NonNull, //
+use core::{
+    marker::PhantomPinned,
+    ptr::{
+        null_mut,
+        NonNull, //
+    }, //
 };
 
 use crate::{
@@ -50,6 +53,9 @@ pub(crate) struct Waiter<'a> {
     gone: Atomic<bool>,
     /// What the last callback tells, since [`Waiter::begin_wait`].
     done: Atomic<*mut Done>,
+    /// Slots name it where it is.
+    #[pin]
+    _pin: PhantomPinned,
 }
 
 impl<'a> Waiter<'a> {
@@ -64,6 +70,7 @@ impl<'a> Waiter<'a> {
             status: Atomic::new(WcStatus::SUCCESS.as_raw()),
             gone: Atomic::new(false),
             done: Atomic::new(null_mut()),
+            _pin: PhantomPinned,
         })
     }
 

@@ -142,7 +142,7 @@ impl_has_hr_timer! {
 impl Pool {
     /// An empty pool. Nothing is made before it is wanted. May sleep.
     pub(crate) fn new(pd: Arc<Pd>, max_pages: u32, queue: Arc<OwnedQueue>) -> Result<Arc<Self>> {
-        let lines = Lines::new(max_pages, u64::from(params::pool_pages()));
+        let lines = Lines::new(max_pages, u64::from(params::pool_pages()))?;
         let inlet = Inlet::new()?;
         Arc::pin_init(
             pin_init!(Self {
@@ -160,9 +160,14 @@ impl Pool {
         )
     }
 
-    /// A region of at least this many pages, which may have these rights. May sleep.
-    pub(crate) fn take(self: &Arc<Self>, pages: u32, access: AccessFlags) -> Result<FastMr> {
-        let size = Size::of(pages).ok_or(E2BIG)?;
+    /// A region of this kind and of at least this many pages, which may have these rights. May sleep.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        kind: Kind,
+        pages: u32,
+        access: AccessFlags,
+    ) -> Result<FastMr> {
+        let size = Size::of_kind(kind, pages).ok_or(E2BIG)?;
         self.let_in();
         let (mr, low) = {
             let mut state = self.state.lock();
@@ -175,15 +180,16 @@ impl Pool {
         self.found_or_made(mr, size, access)
     }
 
-    /// A region of at least this many pages, which may have these rights, of those that are asked for
+    /// A region of this kind and of at least this many pages, which may have these rights, of those that are asked for
     /// together. What is kept ready is left to who comes for one: as many as a batch needs are made as
     /// quickly here, and nobody is woken. May sleep.
     pub(crate) fn take_together(
         self: &Arc<Self>,
+        kind: Kind,
         pages: u32,
         access: AccessFlags,
     ) -> Result<FastMr> {
-        let size = Size::of(pages).ok_or(E2BIG)?;
+        let size = Size::of_kind(kind, pages).ok_or(E2BIG)?;
         self.let_in();
         let mr = self.state.lock().next(size, access, true);
         self.found_or_made(mr, size, access)
@@ -266,7 +272,7 @@ impl Pool {
     }
 
     fn make(&self, size: Size) -> Result<FastMr> {
-        FastMr::alloc(&self.pd, Kind::Pages, size.pages(self.max_pages))
+        FastMr::alloc(&self.pd, size.kind(), size.pages(self.max_pages))
     }
 
     /// Puts a region in line, and begins a period unless one is under way.
@@ -321,6 +327,8 @@ impl Pool {
 
 /// The size in whose line a region goes that no peer can reach; `None` if it isn't kept.
 fn size_to_keep(mr: &FastMr) -> Option<Size> {
-    let may_be = mr.kind() == Kind::Pages && !mr.is_spent();
-    may_be.then(|| Size::of(mr.max_pages()))?
+    match mr.is_spent() {
+        true => None,
+        false => Size::of_kind(mr.kind(), mr.max_pages()),
+    }
 }

@@ -13,7 +13,8 @@ use super::raw::{
 };
 use crate::{
     access::AccessFlags,
-    pd::Pd, //
+    pd::Pd,
+    sg::Layout, //
 };
 
 /// A fast memory region that is not valid at the device: no peer can reach anything through it.
@@ -46,13 +47,13 @@ impl FastMr {
     /// for good.
     pub const MAX_USES: u8 = 255;
 
-    /// Allocates a region for up to `max_pages` pages, or entries with [`Kind::Gaps`]. May sleep.
+    /// Allocates a region for up to `max_pages` pages, of its kind, or entries with [`Kind::Gaps`]. May sleep.
     pub fn alloc(pd: &Arc<Pd>, kind: Kind, max_pages: u32) -> Result<Self> {
         let entries = match kind {
             Kind::Pages => max_pages
                 .checked_mul(pd.device().per_page())
                 .ok_or(EINVAL)?,
-            Kind::Gaps => max_pages,
+            Kind::LargePages | Kind::Gaps => max_pages,
         };
         // INVARIANT: The region is new.
         Ok(Self {
@@ -88,6 +89,17 @@ impl FastMr {
     /// Whether it may have the rights only that it had.
     pub fn keeps_rights(&self) -> bool {
         self.keeps_rights
+    }
+
+    /// Whether it may get pages of this size, larger than the machine's: when it was never registered, or has such
+    /// ones always. For then rxe, for one, makes a table as long as these need, and frees the one before,
+    /// where those may be looking still who have come by the key that the region had.
+    pub(super) fn may_have_pages(&self, size: u32) -> bool {
+        match self.kind {
+            Kind::Pages => self.uses == 0,
+            Kind::LargePages => size == Layout::LARGE,
+            Kind::Gaps => false,
+        }
     }
 
     /// The rights that it has, or had last.

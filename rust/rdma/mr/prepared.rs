@@ -142,7 +142,8 @@ impl FastMr {
         self.map_again(list, access, None)
     }
 
-    /// As [`FastMr::map`], but of larger pages, of which the region needs no more.
+    /// As [`FastMr::map`], but of larger pages, of which the region needs no more. Only a region that was never
+    /// registered may have them, and one of [large pages](super::Kind::LargePages) those of its size.
     ///
     /// After an error nothing is known of the region: it must be dropped, which deregisters it. rxe,
     /// for one, has allocated a table for such pages by then, or has none any more.
@@ -152,8 +153,12 @@ impl FastMr {
         access: AccessFlags,
         layout: Layout,
     ) -> Result<PreparedMr<L>, L> {
-        match self.map_list(&list, access, Some(layout.page_size())) {
-            Ok(()) if !self.is_spent() => Ok(PreparedMr { mr: self, list }),
+        let page_size = layout.page_size();
+        if !self.may_have_pages(page_size) || self.is_spent() {
+            return Err(list);
+        }
+        match self.map_list(&list, access, Some(page_size)) {
+            Ok(()) => Ok(PreparedMr { mr: self, list }),
             _ => Err(list),
         }
     }

@@ -29,6 +29,8 @@ use crate::{
 pub enum Kind {
     /// Whole pages, except that it may start and end inside one.
     Pages,
+    /// The same, of pages of 64 KiB.
+    LargePages,
     /// Anything. Needs [`Limits::sg_gaps`](crate::limits::Limits::sg_gaps).
     Gaps,
 }
@@ -55,7 +57,7 @@ impl RawMr {
     /// Allocates a region. May sleep.
     pub(super) fn alloc(pd: &Arc<Pd>, kind: Kind, max_pages: u32) -> Result<Self> {
         let kind = match kind {
-            Kind::Pages => rdma_bindings::ib_mr_type_IB_MR_TYPE_MEM_REG,
+            Kind::Pages | Kind::LargePages => rdma_bindings::ib_mr_type_IB_MR_TYPE_MEM_REG,
             Kind::Gaps => rdma_bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS,
         };
         // SAFETY: The domain is there.

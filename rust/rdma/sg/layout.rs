@@ -25,21 +25,33 @@ pub struct Layout {
 
 impl Layout {
     /// The largest pages for a region that is used once. 2 MiB: larger ones have not been tried with any driver.
-    pub const MAX_ONCE: u64 = 2 << 20;
+    const MAX: u64 = 2 << 20;
 
-    /// The largest pages for a region that is used again: what a driver keeps for each of its pages, as rxe a table, it
-    /// keeps as long as there is the region.
-    pub const MAX_AGAIN: u64 = 64 << 10;
+    /// The size of the pages of a region of [large pages](crate::mr::Kind::LargePages). What a driver keeps for each of
+    /// its pages, as rxe a table, it keeps as long as there is the region.
+    pub(crate) const LARGE: u32 = 64 << 10;
 
-    /// Larger pages than the machine's, as large as the list allows, but no larger than `most`, a power of two; [`None`] if
-    /// there are none, or if they would win nothing. Any context.
+    /// Larger pages than the machine's, as large as the list allows; [`None`] if there are none, or
+    /// if they would win nothing. Any context.
     ///
     /// A device takes the offset in the first page from a region's address, so that has as many low
     /// bits of the memory's address as a page has.
     #[inline]
-    pub fn larger<L: DmaList>(device: &Device, list: &L, most: u64) -> Option<Self> {
+    pub fn larger<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
+        Self::of(device, list, 0, Self::MAX)
+    }
+
+    /// As [`larger`](Self::larger), for a region of large pages, which are all of one size.
+    #[inline]
+    pub fn large<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
+        Self::of(device, list, Self::LARGE.into(), Self::LARGE.into())
+    }
+
+    #[inline]
+    fn of<L: DmaList>(device: &Device, list: &L, least: u64, most: u64) -> Option<Self> {
         let base = device.page_size()?;
-        list.joints(base).layout(device.page_sizes(), base, most)
+        list.joints(base)
+            .layout(device.page_sizes(), base, least, most)
     }
 
     /// The size of a page.
@@ -57,11 +69,11 @@ impl Layout {
 const MIN_PAGES: u64 = 8;
 
 impl Joints {
-    /// The largest pages, of these sizes, larger than `base` and no larger than `most`, a power of two, at whose boundaries
-    /// all joints are. Of small pages the list would have to have `base`; what the large ones have beyond that, at both
+    /// The largest pages, of these sizes, larger than `base`, and between `least` and `most`, a power of two, at whose
+    /// boundaries all joints are. Of small pages the list would have to have `base`; what the large ones have beyond that, at both
     /// ends, is no more than an eighth. [`None`] if there are none.
     #[inline]
-    pub(super) fn layout(&self, sizes: u64, base: u32, most: u64) -> Option<Layout> {
+    pub(super) fn layout(&self, sizes: u64, base: u32, least: u64, most: u64) -> Option<Layout> {
         let base = u64::from(base);
         let small = self.in_pages(base);
         if small < MIN_PAGES * base {
@@ -71,7 +83,7 @@ impl Joints {
         // No page is larger than all of them together.
         let all = 1_u64.wrapping_shl(small.saturating_add(eighth).checked_ilog2()?);
         let mut size = all.min(inner & inner.wrapping_neg());
-        while size > base {
+        while size > base && size >= least {
             let all = self.in_pages(size);
             if sizes & size != 0 && all.wrapping_sub(small) <= eighth {
                 // INVARIANT: Just found.

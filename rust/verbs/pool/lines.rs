@@ -11,7 +11,7 @@ use super::size::{
     Size,
     CLASSES, //
 };
-use core::array;
+use kernel::prelude::*;
 use kfabric::line::Line;
 
 /// Whether a size is small.
@@ -37,7 +37,8 @@ const GROWTH: usize = 4;
 
 /// One line for each size.
 pub(super) struct Lines<T> {
-    classes: [Class<T>; CLASSES],
+    /// By their number; too large for the stack.
+    classes: KVec<Class<T>>,
     /// Most pages that are kept, of all sizes together.
     budget: u64,
     /// How many are kept.
@@ -102,14 +103,17 @@ impl<T> Class<T> {
 }
 
 impl<T> Lines<T> {
-    /// Nothing yet.
-    pub(super) fn new(max_pages: u32, budget: u64) -> Self {
-        let class = |class| Class::new(Size::of_class(class).pages(max_pages));
-        Self {
-            classes: array::from_fn(class),
+    /// Nothing yet. May sleep.
+    pub(super) fn new(max_pages: u32, budget: u64) -> Result<Self> {
+        let mut classes = KVec::with_capacity(CLASSES, GFP_KERNEL)?;
+        for size in (0..CLASSES).map(Size::of_class) {
+            classes.push(Class::new(size.pages(max_pages)), GFP_KERNEL)?;
+        }
+        Ok(Self {
+            classes,
             budget,
             pages: 0,
-        }
+        })
     }
 
     pub(super) fn budget(&self) -> u64 {

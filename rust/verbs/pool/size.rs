@@ -1,22 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The sizes of which device regions are kept: powers of two, in pages.
+//! The sizes of which device regions are kept: powers of two, in pages, and how large these are.
 
-/// Sizes from one page to 2^(CLASSES - 1), more than any device has.
-pub(super) const CLASSES: usize = 20;
+use rdma::mr::Kind;
+
+/// Sizes from one page to 2^(SIZES - 1), more than any device has.
+const SIZES: usize = 20;
+
+/// Those of pages, then those of large pages.
+pub(super) const CLASSES: usize = 2 * SIZES;
 
 /// Most pages of a region.
-pub(crate) const MAX_PAGES: u32 = 1 << (CLASSES - 1);
+pub(crate) const MAX_PAGES: u32 = 1 << (SIZES - 1);
 
 /// A size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size(usize);
 
 impl Size {
-    /// The smallest class that holds this many pages; `None` if there is none.
+    /// The smallest class that holds this many pages, no large ones; `None` if there is none.
     pub(super) fn of(pages: u32) -> Option<Self> {
         let class = usize::try_from(pages.checked_next_power_of_two()?.trailing_zeros()).ok()?;
-        (class < CLASSES).then_some(Self(class))
+        (class < SIZES).then_some(Self(class))
+    }
+
+    /// As [`of`](Self::of), for regions of this kind; `None` also if none of it are kept.
+    pub(super) fn of_kind(kind: Kind, pages: u32) -> Option<Self> {
+        let Self(class) = Self::of(pages)?;
+        match kind {
+            Kind::Pages => Some(Self(class)),
+            Kind::LargePages => Some(Self(class + SIZES)),
+            Kind::Gaps => None,
+        }
+    }
+
+    /// Of which kind they are.
+    pub(super) fn kind(self) -> Kind {
+        match self.0 < SIZES {
+            true => Kind::Pages,
+            false => Kind::LargePages,
+        }
     }
 
     /// The class of this number, from 0.
@@ -31,7 +54,7 @@ impl Size {
 
     /// How many pages one of this class has, where the device has no more than `max_pages`.
     pub(super) fn pages(self, max_pages: u32) -> u32 {
-        u32::try_from(self.0)
+        u32::try_from(self.0 % SIZES)
             .ok()
             .and_then(|class| 1u32.checked_shl(class))
             .map_or(max_pages, |pages| pages.min(max_pages))
@@ -53,5 +76,21 @@ mod tests {
         assert_eq!(Size::of(400).map(|size| size.pages(500)), Some(500));
         assert_eq!(Size::of(u32::MAX), None);
         assert_eq!(Size::of(1 << 20), None);
+    }
+
+    #[test]
+    fn of_either_kind() {
+        let sizes = [1, 4, MAX_PAGES].map(Size::of);
+        let large = [1, 4, MAX_PAGES].map(|pages| Size::of_kind(Kind::LargePages, pages));
+        for (size, large) in sizes.iter().flatten().zip(large.iter().flatten()) {
+            assert_eq!(size.kind(), Kind::Pages);
+            assert_eq!(large.kind(), Kind::LargePages);
+            assert_eq!(size.pages(u32::MAX), large.pages(u32::MAX));
+            assert!(size != large && large.class() < CLASSES);
+            let again = Size::of_kind(Kind::Pages, size.pages(u32::MAX));
+            assert_eq!(again, Some(*size));
+        }
+        assert!(large.iter().all(Option::is_some));
+        assert_eq!(Size::of_kind(Kind::Gaps, 1), None);
     }
 }

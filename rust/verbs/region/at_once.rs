@@ -36,6 +36,7 @@ use kfabric::{
     Refusal, //
 };
 use rdma::{
+    mr::Kind,
     sg::{
         DmaList,
         Memory, //
@@ -132,19 +133,19 @@ impl One {
         list: L,
     ) -> Option<PreparedMr<L>> {
         let pool = resources.pool();
-        let take = |pages| take(pool, pages, self.access, self.together);
+        let take = |kind, pages| take(pool, kind, pages, self.access, self.together);
         // Where each page has an entry there are no larger ones.
         let layout = match u64::from(list.count()) < self.piece.pages {
             true => larger(resources, &list),
             false => None,
         };
         let mut prepared = match layout {
-            Some(layout) => {
-                let mr = take(layout.pages()).ok()?;
+            Some((layout, kind)) => {
+                let mr = take(kind, layout.pages()).ok()?;
                 mr.map_larger(list, self.access, layout).ok()?
             }
             None => {
-                let mr = take(u32::try_from(self.piece.pages).ok()?).ok()?;
+                let mr = take(Kind::Pages, u32::try_from(self.piece.pages).ok()?).ok()?;
                 let mapped = mr.map(list, self.access).map_err(|failed| failed.mr);
                 mapped.map_err(|mr| pool.put(mr)).ok()?
             }

@@ -119,7 +119,7 @@ impl Steps {
                 _ => None,
             };
             let mapped = match layout {
-                Some(layout) => self.map_larger(resources, list, layout)?,
+                Some((layout, kind)) => self.map_larger(resources, list, layout, kind)?,
                 None => Err(list),
             };
             let mut prepared = match mapped {
@@ -141,8 +141,10 @@ impl Steps {
         resources: &Resources,
         list: Memory,
         layout: Layout,
+        kind: Kind,
     ) -> Result<Result<PreparedMr<Memory>, Memory>, Refusal> {
-        let mr = take(resources.pool(), layout.pages(), self.access, self.together);
+        let (pool, pages) = (resources.pool(), layout.pages());
+        let mr = take(pool, kind, pages, self.access, self.together);
         Ok(mr
             .map_err(refused::no_region)?
             .map_larger(list, self.access, layout))
@@ -158,9 +160,9 @@ impl Steps {
         let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
         let mr = match self.kind {
             Kind::Pages if self.is_reserved() => resources.pool().take_reserved(),
-            Kind::Pages => take(resources.pool(), pages, self.access, self.together),
-            // Regions with gaps have their own kind, and are too rare to be kept.
+            // Regions with gaps are too rare to be kept.
             Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
+            kind => take(resources.pool(), kind, pages, self.access, self.together),
         }
         .map_err(refused::no_region)?;
         mr.map(list, self.access).map_err(|failed| {
@@ -180,34 +182,35 @@ impl Steps {
     }
 }
 
-/// The larger pages of the device that will do for a list whose memory is so contiguous; not for one with
-/// gaps, nor of what was reserved, which must not take any memory now.
+/// The larger pages of the device that will do for a list whose memory is so contiguous, and the kind of region that
+/// has them; not for one with gaps, nor of what was reserved, which must not take any memory now.
 ///
-/// One that is invalidated when it is closed is used again, with pages that are not as large; and it can be refreshed
+/// One that is invalidated when it is closed is used again, so it has large pages always. And it can be refreshed
 /// before, so only memory that stays the same then has such pages: other memory needn't be as contiguous. One that is
 /// lent may come back. Drivers of hardware have hardly ever been asked for larger pages.
-pub(super) fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<Layout> {
-    if resources.lends() || !resources.device().is_software() {
+pub(super) fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<(Layout, Kind)> {
+    let device = resources.device();
+    if resources.lends() || !device.is_software() {
         return None;
     }
-    let most = match resources.fence().invalidates() {
-        false => Layout::MAX_ONCE,
-        true if list.is_linear() => Layout::MAX_AGAIN,
-        true => return None,
-    };
-    Layout::larger(resources.device(), list, most)
+    match resources.fence().invalidates() {
+        false => Some((Layout::larger(device, list)?, Kind::Pages)),
+        true if list.is_linear() => Some((Layout::large(device, list)?, Kind::LargePages)),
+        true => None,
+    }
 }
 
-/// A device region of at least so many pages, for a region that is registered with others or by itself.
+/// A device region of this kind and of at least so many pages, for a region that is registered with others or by itself.
 pub(super) fn take(
     pool: &Arc<Pool>,
+    kind: Kind,
     pages: u32,
     access: AccessFlags,
     together: bool,
 ) -> Result<FastMr> {
     match together {
-        true => pool.take_together(pages, access),
-        false => pool.take(pages, access),
+        true => pool.take_together(kind, pages, access),
+        false => pool.take(kind, pages, access),
     }
 }
 

@@ -5,7 +5,6 @@
 #[kernel::macros::kunit_tests(kfi_verbs_lines)]
 mod tests {
     use super::super::*;
-    use kernel::prelude::*;
 
     fn size(pages: u32) -> Result<Size> {
         Size::of(pages).ok_or(EINVAL)
@@ -26,7 +25,7 @@ mod tests {
 
     #[test]
     fn first_come_first_served() -> Result {
-        let mut lines = Lines::new(512, 100);
+        let mut lines = Lines::new(512, 100)?;
         assert_eq!(put(&mut lines, 1, 0..4)?, 4);
         for i in 0..100 {
             assert_eq!(lines.take(size(1)?), Some(i));
@@ -37,7 +36,7 @@ mod tests {
 
     #[test]
     fn who_comes_for_many_leaves_what_is_kept_ready() -> Result {
-        let mut lines = Lines::new(512, 10_000);
+        let mut lines = Lines::new(512, 10_000)?;
         // Nobody has come for one yet.
         assert_eq!(put(&mut lines, 1, 0..2)?, 2);
         assert_eq!(lines.take_spare(size(1)?), Some(0));
@@ -60,20 +59,20 @@ mod tests {
 
     #[test]
     fn no_more_than_the_budget() -> Result {
-        let mut lines = Lines::new(512, 20);
+        let mut lines = Lines::new(512, 20)?;
         assert_eq!(put(&mut lines, 16, 0..2)?, 1);
         assert_eq!(put(&mut lines, 1, 0..9)?, 4);
         assert_eq!((lines.len(), lines.pages()), (5, 20));
         assert_eq!(lines.take(size(16)?), Some(0));
         assert_eq!((lines.len(), lines.pages()), (4, 4));
         assert_eq!(put(&mut lines, 4, 0..9)?, 4);
-        assert_eq!(put(&mut Lines::new(512, 0), 1, 0..2)?, 0);
+        assert_eq!(put(&mut Lines::new(512, 0)?, 1, 0..2)?, 0);
         Ok(())
     }
 
     #[test]
     fn ahead_of_need_only_what_is_not_huge_and_wanted() -> Result {
-        let mut lines = Lines::<u32>::new(1024, 4000);
+        let mut lines = Lines::<u32>::new(1024, 4000)?;
         assert_eq!(lines.short_of(), None);
         let _ = lines.take(size(1024)?);
         assert!(lines.short_of().is_none() && !lines.is_low(size(1024)?));
@@ -85,14 +84,14 @@ mod tests {
         assert!(lines.short_of() == Size::of(8) && lines.is_low(size(8)?));
         assert_eq!(put(&mut lines, 8, 0..8)?, 8);
         assert!(lines.short_of().is_none() && !lines.is_low(size(8)?));
-        let mut poor = Lines::<u32>::new(512, 7);
+        let mut poor = Lines::<u32>::new(512, 7)?;
         let _ = poor.take(size(8)?);
         assert_eq!(poor.short_of(), None);
         // Where there is room for one large one, that is for one that comes back.
-        let mut poor = Lines::<u32>::new(512, 1023);
+        let mut poor = Lines::<u32>::new(512, 1023)?;
         let _ = poor.take(size(512)?);
         assert!(poor.short_of().is_none() && !poor.is_low(size(512)?));
-        let mut rich = Lines::<u32>::new(512, 1024);
+        let mut rich = Lines::<u32>::new(512, 1024)?;
         let _ = rich.take(size(512)?);
         assert!(rich.short_of() == Size::of(512) && rich.is_low(size(512)?));
         Ok(())
@@ -100,7 +99,7 @@ mod tests {
 
     #[test]
     fn seldom_time_to_make_some() -> Result {
-        let mut lines = Lines::new(512, 1000);
+        let mut lines = Lines::new(512, 1000)?;
         let (mut times, mut missed) = (0, 0);
         for item in 0..1000 {
             missed += u32::from(lines.take(size(1)?).is_none());
@@ -127,7 +126,7 @@ mod tests {
 
     #[test]
     fn time_to_make_some_after_a_failure() -> Result {
-        let mut lines = Lines::new(512, 1000);
+        let mut lines = Lines::new(512, 1000)?;
         assert_eq!(put(&mut lines, 1, 0..4)?, 4);
         let low: [bool; 6] = core::array::from_fn(|_| {
             let one = size(1).map(|one| (lines.take(one), lines.is_low(one)));
@@ -140,7 +139,7 @@ mod tests {
 
     #[test]
     fn idle_ones_go() -> Result {
-        let mut lines = Lines::new(512, 1000);
+        let mut lines = Lines::new(512, 1000)?;
         let _ = lines.take(size(1)?);
         assert_eq!(put(&mut lines, 1, 0..20)?, 20);
         // They weren't there at its beginning.
