@@ -42,7 +42,7 @@ def _read(build):
     for cmd in sorted(pathlib.Path(build).rglob(".*.o.cmd")):
         line = cmd.read_text().split("\n", 1)[0]
         # What is done with the compiler's output comes behind it (rust/Makefile.inline).
-        words = shlex.split(line.split(":=", 1)[1].split(" ; ")[0])
+        words = shlex.split(line.split(":=", 1)[1].split(" ;")[0])
         if not words or not words[-1].endswith(".rs"):
             continue
         start = next(i for i, w in enumerate(words) if "=" not in w)

@@ -3,8 +3,9 @@
 //! Fast memory regions kept ready, by size.
 //!
 //! A region of one page doesn't take a device region of the device's maximum: sizes go up in
-//! powers of two. Regions that come back wait in line behind those that came before, so that a
-//! key is not used again soon. What nobody needs for a while is given back.
+//! powers of two, those of large pages by themselves. Regions that come back wait in line behind
+//! those that came before, so that a key is not used again soon. What nobody needs for a while is
+//! given back.
 //!
 //! Lock order: `state` is a leaf but for the timer; regions are made and destroyed without it.
 
@@ -256,7 +257,7 @@ impl Pool {
         None
     }
 
-    /// A region of this many pages was deregistered: makes another, if there are fewer ready than there
+    /// A region of this many pages, no large ones, was deregistered: makes another, if there are fewer ready than there
     /// should be. So who closes one after the other has what is needed next without waking anybody.
     /// Failures are left to the one who needs a region. May sleep.
     pub(crate) fn make_up(self: &Arc<Self>, pages: u32) {

@@ -10,7 +10,10 @@ use kernel::{
 
 use core::ptr::null_mut;
 
-use super::fast::FastMr;
+use super::{
+    fast::FastMr,
+    raw::Kind, //
+};
 use crate::{
     access::AccessFlags,
     pd::Pd,
@@ -123,8 +126,8 @@ impl<L: DmaList> PreparedMr<L> {
 impl FastMr {
     /// Gives the region its memory and its rights.
     ///
-    /// All of the list must fit, or nothing is done: [`EINVAL`] for a gap, too many pages, rights
-    /// that don't go together or [that it may not have](Self::may_have), or a list of another device, [`EOVERFLOW`] if the region is spent,
+    /// All of the list must fit, or nothing is done: [`EINVAL`] for a gap, too many pages, a region of large
+    /// pages, rights that don't go together or [that it may not have](Self::may_have), or a list of another device, [`EOVERFLOW`] if the region is spent,
     /// or what the driver says. May sleep.
     pub fn map<L: DmaList>(
         self,
@@ -210,6 +213,9 @@ impl FastMr {
         let count = c_int::try_from(list.count()).map_err(|err| (err.into(), 0))?;
         let page_size = page_size.or_else(|| self.pd().device().page_size());
         let page_size = page_size.ok_or((EINVAL, 0))?;
+        if self.kind() == Kind::LargePages && page_size != Layout::LARGE {
+            return Err((EINVAL, 0));
+        }
         // SAFETY: The region is there and not in use by the device, by the type invariant; the
         // list has that many mapped entries, as `DmaList` demands.
         let mapped = list.with_raw(|first| unsafe {

@@ -29,7 +29,7 @@ impl Layout {
 
     /// The size of the pages of a region of [large pages](crate::mr::Kind::LargePages). What a driver keeps for each of
     /// its pages, as rxe a table, it keeps as long as there is the region.
-    pub(crate) const LARGE: u32 = 64 << 10;
+    pub const LARGE: u32 = 64 << 10;
 
     /// Larger pages than the machine's, as large as the list allows; [`None`] if there are none, or
     /// if they would win nothing. Any context.

@@ -19,6 +19,7 @@ use kernel::{
         Arc, //
     }, //
 };
+use rdma::mr::Kind;
 
 impl Pool {
     /// The file's lines: a name and a number each.
@@ -28,8 +29,11 @@ impl Pool {
         writeln!(f, "budget {}", lines.budget())?;
         writeln!(f, "pages {}", lines.pages())?;
         writeln!(f, "kept {}", lines.len())?;
-        for (pages, len) in lines.sizes() {
-            writeln!(f, "kept_{pages} {len}")?;
+        for (size, pages, len) in lines.sizes() {
+            match size.kind() {
+                Kind::LargePages => writeln!(f, "kept_large_{pages} {len}")?,
+                _ => writeln!(f, "kept_{pages} {len}")?,
+            }
         }
         let reserved = state.reserve.as_ref().map_or(0, Reserve::len);
         writeln!(f, "reserved {reserved}")?;

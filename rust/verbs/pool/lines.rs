@@ -47,7 +47,7 @@ pub(super) struct Lines<T> {
 
 /// One size.
 struct Class<T> {
-    /// How many pages one has.
+    /// How many pages one has, large ones counted as what they are as long as.
     pages: u32,
     line: Line<T>,
     /// Asked for since it was last idle for a whole period, so kept ready.
@@ -107,7 +107,7 @@ impl<T> Lines<T> {
     pub(super) fn new(max_pages: u32, budget: u64) -> Result<Self> {
         let mut classes = KVec::with_capacity(CLASSES, GFP_KERNEL)?;
         for size in (0..CLASSES).map(Size::of_class) {
-            classes.push(Class::new(size.pages(max_pages)), GFP_KERNEL)?;
+            classes.push(Class::new(size.machine_pages(max_pages)), GFP_KERNEL)?;
         }
         Ok(Self {
             classes,
@@ -130,12 +130,13 @@ impl<T> Lines<T> {
         self.classes.iter().map(|class| class.line.len()).sum()
     }
 
-    /// Each size of which some are kept: its pages, and how many.
-    pub(super) fn sizes(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
-        self.classes
-            .iter()
-            .map(|class| (class.pages, class.line.len()))
-            .filter(|&(_, len)| len > 0)
+    /// Each size of which some are kept: how many pages are as long as one, and how many.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = (Size, u32, usize)> + '_ {
+        let sizes = (0..CLASSES).map(Size::of_class);
+        sizes
+            .zip(&self.classes)
+            .map(|(size, class)| (size, class.pages, class.line.len()))
+            .filter(|&(.., len)| len > 0)
     }
 
     /// Takes the one of this size that has waited longest, if there is one. From now on the size is

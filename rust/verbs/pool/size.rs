@@ -2,7 +2,11 @@
 
 //! The sizes of which device regions are kept: powers of two, in pages, and how large these are.
 
-use rdma::mr::Kind;
+use kernel::page::PAGE_SIZE;
+use rdma::{
+    mr::Kind,
+    sg::Layout, //
+};
 
 /// Sizes from one page to 2^(SIZES - 1), more than any device has.
 const SIZES: usize = 20;
@@ -52,7 +56,17 @@ impl Size {
         self.0
     }
 
-    /// How many pages one of this class has, where the device has no more than `max_pages`.
+    /// How many pages of the machine's are as long as one of this class, where the device has no more than `max_pages`.
+    pub(super) fn machine_pages(self, max_pages: u32) -> u32 {
+        // CAST: Both are small.
+        const PER_LARGE: u32 = (Layout::LARGE as usize).div_ceil(PAGE_SIZE) as u32;
+        match self.kind() {
+            Kind::LargePages => self.pages(max_pages).saturating_mul(PER_LARGE),
+            _ => self.pages(max_pages),
+        }
+    }
+
+    /// How many pages, of its kind, one of this class has, where the device has no more than `max_pages`.
     pub(super) fn pages(self, max_pages: u32) -> u32 {
         u32::try_from(self.0 % SIZES)
             .ok()
@@ -87,6 +101,8 @@ mod tests {
             assert_eq!(large.kind(), Kind::LargePages);
             assert_eq!(size.pages(u32::MAX), large.pages(u32::MAX));
             assert!(size != large && large.class() < CLASSES);
+            assert_eq!(size.machine_pages(8), size.pages(8));
+            assert!(large.machine_pages(8) >= large.pages(8));
             let again = Size::of_kind(Kind::Pages, size.pages(u32::MAX));
             assert_eq!(again, Some(*size));
         }

@@ -160,9 +160,15 @@ impl Steps {
         let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
         let mr = match self.kind {
             Kind::Pages if self.is_reserved() => resources.pool().take_reserved(),
-            // Regions with gaps are too rare to be kept.
-            Kind::Gaps => FastMr::alloc(resources.pd(), Kind::Gaps, pages),
-            kind => take(resources.pool(), kind, pages, self.access, self.together),
+            Kind::Pages => take(
+                resources.pool(),
+                self.kind,
+                pages,
+                self.access,
+                self.together,
+            ),
+            // Regions with gaps are too rare to be kept, and those of large pages are mapped as such.
+            Kind::Gaps | Kind::LargePages => FastMr::alloc(resources.pd(), self.kind, pages),
         }
         .map_err(refused::no_region)?;
         mr.map(list, self.access).map_err(|failed| {

@@ -27,10 +27,11 @@ with()
 	fi
 }
 
-plan 4
+plan 5
 [ -d $debug/kfi_verbs ] || mount -t debugfs debugfs $debug 2>/dev/null
 if [ ! -d $debug/kfi_verbs ]; then
-	skip_rest "the kernel has no debugfs" pool.pool_line pool.pool_idle pool.pool_ahead pool.pool_none
+	skip_rest "the kernel has no debugfs" pool.pool_line pool.pool_idle pool.pool_ahead pool.pool_large \
+		pool.pool_none
 	finish
 fi
 tmp=$(mktemp) || exit 1
@@ -38,6 +39,7 @@ trap 'rm -f "$tmp"' EXIT
 with pool_line weak_fence=1 pool_idle=0 pool_pages=600
 with pool_idle weak_fence=1 pool_idle=1
 with pool_ahead pool_idle=0
+with pool_large weak_fence=1 pool_idle=0
 with pool_none weak_fence=1 pool_pages=0
 unload kfi_verbs && load kfi_verbs || ktap_failed=1
 finish

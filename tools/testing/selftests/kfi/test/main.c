@@ -103,6 +103,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_pool_line,
 	&suite_pool_idle,
 	&suite_pool_ahead,
+	&suite_pool_large,
 	&suite_pool_none,
 	&suite_reserve,
 	&suite_batch,

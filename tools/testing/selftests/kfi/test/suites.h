@@ -46,6 +46,7 @@ extern const struct kfi_suite suite_faults;
 extern const struct kfi_suite suite_pool_line;
 extern const struct kfi_suite suite_pool_idle;
 extern const struct kfi_suite suite_pool_ahead;
+extern const struct kfi_suite suite_pool_large;
 extern const struct kfi_suite suite_pool_none;
 
 extern const struct kfi_suite suite_reserve;

@@ -9,6 +9,7 @@
 #include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/mman.h>
+#include <linux/sizes.h>
 #include <linux/sort.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -282,6 +283,63 @@ const struct kfi_suite suite_pool_ahead = {
 	.name = "pool_ahead",
 	.cases = ahead_cases,
 	.count = ARRAY_SIZE(ahead_cases),
+};
+
+#define APART	200	/* no device region is spent by so many */
+
+/* Takes a region of @len bytes at @addr, and says which one of the device's it is. */
+static u32 use_once(struct kfi_test *t, u8 *addr, size_t len)
+{
+	struct kfid_mr *mr;
+	u32 region;
+
+	if (!EXPECT_EQ(t, reg_simple(t->env, addr, len, KFI_REMOTE, &mr), 0))
+		return 0;
+	region = region_of(mr);
+	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	return region;
+}
+
+/*
+ * A device region of large pages is used again for such, and no other is: rxe frees a table that gets too short at once,
+ * and those may be looking there who have come by the key before.
+ */
+static void apart_case(struct kfi_test *t)
+{
+	size_t pages = SZ_64K / PAGE_SIZE;
+	u8 *run = PTR_ALIGN(t->env->arena[MEM_PAGES], SZ_64K);
+	u32 large[APART], small[APART];
+	unsigned int i, j, again = 0;
+	u8 *memory;
+
+	if (!has_larger_pages(t->env->dev))
+		return ktap_skip(t, "regions have small pages only");
+	memory = map_backwards(t, pages);
+	if (!memory)
+		return;
+	for (i = 0; i < APART && !t->failures; i++) {
+		large[i] = use_once(t, run, SZ_64K);
+		small[i] = use_once(t, memory, SZ_64K);
+		for (j = 0; j <= i; j++) {
+			EXPECT(t, large[i] != small[j] && large[j] != small[i],
+			       "%u: a region for either", i);
+			again += j < i && (large[i] == large[j] || small[i] == small[j]);
+		}
+	}
+	EXPECT(t, again, "none was used again");
+	EXPECT(t, figure(t, "kept_large_16") > 0 || pages != 16, "none of large pages is kept");
+	EXPECT(t, figure(t, "kept_16") > 0 || pages != 16, "no other is kept");
+	vunmap(memory);
+}
+
+static const struct kfi_case apart_cases[] = {
+	{ "apart", apart_case },
+};
+
+const struct kfi_suite suite_pool_large = {
+	.name = "pool_large",
+	.cases = apart_cases,
+	.count = ARRAY_SIZE(apart_cases),
 };
 
 static void none_case(struct kfi_test *t)

@@ -120,6 +120,12 @@ static inline bool can_refresh(struct ib_device *dev)
 	return kfi_weak || !ib_uses_virt_dma(dev);
 }
 
+/* Are regions made of larger pages than the machine's? Hardware has hardly ever been asked for such. */
+static inline bool has_larger_pages(struct ib_device *dev)
+{
+	return ib_uses_virt_dma(dev) && dev->attrs.page_size_cap > PAGE_SIZE;
+}
+
 /* memory.c */
 #define GUARD	64
 

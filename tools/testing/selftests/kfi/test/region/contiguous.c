@@ -166,12 +166,6 @@ static void run(struct kfi_test *t)
 	vfree(model);
 }
 
-/* Are regions made of larger pages than the machine's? Hardware has hardly ever been asked for such. */
-static bool has_larger_pages(struct ib_device *dev)
-{
-	return ib_uses_virt_dma(dev) && dev->attrs.page_size_cap > PAGE_SIZE;
-}
-
 /* A driver that takes no larger pages gets small ones; one that takes none has failed. */
 static void falls_back(struct kfi_test *t)
 {
