@@ -285,7 +285,7 @@ const struct kfi_suite suite_pool_ahead = {
 	.count = ARRAY_SIZE(ahead_cases),
 };
 
-#define APART	200	/* no device region is spent by so many */
+#define APART	100	/* no device region is spent by so many, and they fit on the stack */
 
 /* Takes a region of @len bytes at @addr, and says which one of the device's it is. */
 static u32 use_once(struct kfi_test *t, u8 *addr, size_t len)
