@@ -89,7 +89,7 @@ const PASSED_OVER: usize = 4;
 
 impl State {
     /// One of a size, the first in line that may have these rights; or, if the first few may not, one of these,
-    /// which is to make room for another. Of those that are asked for `together`, see [`Pool::take_together`].
+    /// which is to make room for another. Of those that are asked for `together`, see [`Pool::take`].
     #[inline]
     fn next(&mut self, size: Size, access: AccessFlags, together: bool) -> Option<FastMr> {
         let first = self.take(size, together)?;
@@ -161,38 +161,27 @@ impl Pool {
         )
     }
 
-    /// A region of this kind and of at least this many pages, which may have these rights. May sleep.
+    /// A region of this kind and of at least this many pages, which may have these rights. Where several are asked for
+    /// `together`, what is kept ready is left to who comes for one: as many as a batch needs are made as quickly here,
+    /// and nobody is woken. May sleep.
     pub(crate) fn take(
         self: &Arc<Self>,
         kind: Kind,
         pages: u32,
         access: AccessFlags,
+        together: bool,
     ) -> Result<FastMr> {
         let size = Size::of_kind(kind, pages).ok_or(E2BIG)?;
         self.let_in();
         let (mr, low) = {
             let mut state = self.state.lock();
-            (state.next(size, access, false), state.lines.is_low(size))
+            let mr = state.next(size, access, together);
+            (mr, !together && state.lines.is_low(size))
         };
         if low {
             // Already queued is as good.
             let _ = self.queue.enqueue(self.clone());
         }
-        self.found_or_made(mr, size, access)
-    }
-
-    /// A region of this kind and of at least this many pages, which may have these rights, of those that are asked for
-    /// together. What is kept ready is left to who comes for one: as many as a batch needs are made as
-    /// quickly here, and nobody is woken. May sleep.
-    pub(crate) fn take_together(
-        self: &Arc<Self>,
-        kind: Kind,
-        pages: u32,
-        access: AccessFlags,
-    ) -> Result<FastMr> {
-        let size = Size::of_kind(kind, pages).ok_or(E2BIG)?;
-        self.let_in();
-        let mr = self.state.lock().next(size, access, true);
         self.found_or_made(mr, size, access)
     }
 

@@ -91,14 +91,14 @@ impl FastMr {
         self.keeps_rights
     }
 
-    /// Whether it may get pages of this size, larger than the machine's: when it was never registered, or has such
-    /// ones always. For then rxe, for one, makes a table as long as these need, and frees the one before,
-    /// where those may be looking still who have come by the key that the region had.
-    pub(super) fn may_have_pages(&self, size: u32) -> bool {
+    /// Whether it may get pages of this size, where the device's own have `base`: larger ones only if it was never
+    /// registered, or has such always. For then rxe, for one, makes a table as long as these need, and frees
+    /// the one before, where those may be looking still who have come by the key that the region had.
+    pub(super) fn may_have_pages(&self, size: u32, base: u32) -> bool {
         match self.kind {
-            Kind::Pages => self.uses == 0,
+            Kind::Pages => size == base || self.uses == 0,
             Kind::LargePages => size == Layout::LARGE,
-            Kind::Gaps => false,
+            Kind::Gaps => size == base,
         }
     }
 

@@ -10,10 +10,7 @@ use kernel::{
 
 use core::ptr::null_mut;
 
-use super::{
-    fast::FastMr,
-    raw::Kind, //
-};
+use super::fast::FastMr;
 use crate::{
     access::AccessFlags,
     pd::Pd,
@@ -156,12 +153,8 @@ impl FastMr {
         access: AccessFlags,
         layout: Layout,
     ) -> Result<PreparedMr<L>, L> {
-        let page_size = layout.page_size();
-        if !self.may_have_pages(page_size) || self.is_spent() {
-            return Err(list);
-        }
-        match self.map_list(&list, access, Some(page_size)) {
-            Ok(()) => Ok(PreparedMr { mr: self, list }),
+        match self.map_list(&list, access, Some(layout.page_size())) {
+            Ok(()) if !self.is_spent() => Ok(PreparedMr { mr: self, list }),
             _ => Err(list),
         }
     }
@@ -211,9 +204,9 @@ impl FastMr {
         }
 
         let count = c_int::try_from(list.count()).map_err(|err| (err.into(), 0))?;
-        let page_size = page_size.or_else(|| self.pd().device().page_size());
-        let page_size = page_size.ok_or((EINVAL, 0))?;
-        if self.kind() == Kind::LargePages && page_size != Layout::LARGE {
+        let base = self.pd().device().page_size().ok_or((EINVAL, 0))?;
+        let page_size = page_size.unwrap_or(base);
+        if !self.may_have_pages(page_size, base) {
             return Err((EINVAL, 0));
         }
         // SAFETY: The region is there and not in use by the device, by the type invariant; the

@@ -11,7 +11,6 @@ use super::{
     in_steps::InSteps,
     steps::{
         larger,
-        take,
         BASE, //
     },
     Region, //
@@ -133,7 +132,7 @@ impl One {
         list: L,
     ) -> Option<PreparedMr<L>> {
         let pool = resources.pool();
-        let take = |kind, pages| take(pool, kind, pages, self.access, self.together);
+        let take = |kind, pages| pool.take(kind, pages, self.access, self.together);
         // Where each page has an entry there are no larger ones.
         let layout = match u64::from(list.count()) < self.piece.pages {
             true => larger(resources, &list),

@@ -144,7 +144,7 @@ impl Steps {
         kind: Kind,
     ) -> Result<Result<PreparedMr<Memory>, Memory>, Refusal> {
         let (pool, pages) = (resources.pool(), layout.pages());
-        let mr = take(pool, kind, pages, self.access, self.together);
+        let mr = pool.take(kind, pages, self.access, self.together);
         Ok(mr
             .map_err(refused::no_region)?
             .map_larger(list, self.access, layout))
@@ -160,13 +160,10 @@ impl Steps {
         let pages = u32::try_from(run.pages).unwrap_or(u32::MAX);
         let mr = match self.kind {
             Kind::Pages if self.is_reserved() => resources.pool().take_reserved(),
-            Kind::Pages => take(
-                resources.pool(),
-                self.kind,
-                pages,
-                self.access,
-                self.together,
-            ),
+            Kind::Pages => {
+                let pool = resources.pool();
+                pool.take(Kind::Pages, pages, self.access, self.together)
+            }
             // Regions with gaps are too rare to be kept, and those of large pages are mapped as such.
             Kind::Gaps | Kind::LargePages => FastMr::alloc(resources.pd(), self.kind, pages),
         }
@@ -203,20 +200,6 @@ pub(super) fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<(Lay
         false => Some((Layout::larger(device, list)?, Kind::Pages)),
         true if list.is_linear() => Some((Layout::large(device, list)?, Kind::LargePages)),
         true => None,
-    }
-}
-
-/// A device region of this kind and of at least so many pages, for a region that is registered with others or by itself.
-pub(super) fn take(
-    pool: &Arc<Pool>,
-    kind: Kind,
-    pages: u32,
-    access: AccessFlags,
-    together: bool,
-) -> Result<FastMr> {
-    match together {
-        true => pool.take_together(kind, pages, access),
-        false => pool.take(kind, pages, access),
     }
 }
 
