@@ -790,7 +790,7 @@ enum {
 	KFI_SETOPSFLAG,		/* u64: flags */
 	KFI_ALIAS,		/* struct kfi_alias */
 	KFI_GETWAIT,		/* pointer to the wait object */
-	KFI_ENABLE,		/* NULL */
+	KFI_ENABLE,		/* NULL; memory region: NULL, or u64: 0 or KFI_MORE */
 	KFI_BACKLOG,		/* int */
 	KFI_GET_RAW_MR,		/* struct kfi_mr_raw_attr */
 	KFI_MAP_RAW_MR,		/* struct kfi_mr_map_raw */

@@ -683,11 +683,13 @@ static inline int kfi_mr_unmap_key(struct kfid_domain *domain, u64 key)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @mr or @bfid is NULL; @bfid is of another domain, or of another kind; the region was
- *   not registered for such a binding (KFI_RMA_EVENT, KFI_MR_ENDPOINT), or has it already.
+ * * -KFI_EINVAL: @mr or @bfid is NULL; @bfid is of another domain, of another kind, or is being
+ *   closed; the region was not registered for such a binding (KFI_RMA_EVENT, KFI_MR_ENDPOINT), or
+ *   has it already.
  * * -KFI_EBADFLAGS: other flags.
- * * -KFI_EOPBADSTATE: the region is not disabled any more.
- * * -KFI_ENOSYS: the provider can't report accesses to a region.
+ * * -KFI_EOPBADSTATE: the region is not disabled (any more).
+ * * -KFI_ENOSYS: @bfid is a counter, and the provider doesn't count accesses to regions; or it
+ *   doesn't, and the domain was not opened with KFI_MR_ENDPOINT.
  */
 static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
 {

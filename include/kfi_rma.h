@@ -123,8 +123,9 @@ struct kfi_ops_rma {
  * * -KFI_EMSGSIZE: more bytes than max_msg_size, or than inject_size where the buffer is to be the
  *   caller's again at once.
  * * -KFI_EFAULT: memory that may not be registered, on the stack for one.
- * * -KFI_E2BIG: memory in more pieces than one transfer may have, or several pieces behind a
- *   mapped key.
+ * * -KFI_E2BIG: memory in more pieces than one transfer may have; or ranges and pieces of the
+ *   peer's memory that together are more than rma_iov_limit, or than the endpoint's queue has
+ *   places.
  * * -KFI_ENOKEY: @key is a mapped one, but nothing is mapped to it. Whether any other key is good
  *   is for the peer to say: the operation fails with KFI_EACCES then.
  * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full; try again after reading
