@@ -150,7 +150,7 @@ bench:
 profile:
 	@tools/bench/profile/run $(if $(WORK),$(WORK),reg.kmalloc.1) $(KERNEL)
 
-# Does each thing that a document names exist?
+# Does each thing that a document names exist, and does each call return what its table says?
 doc-check:
 	@tools/env/root
 	@tools/env/run tools/check-docs
@@ -178,7 +178,7 @@ help:
 	@echo '  checkpatch       the kernel'\''s style of C'
 	@echo '  rustdoc          documentation of all crates, in the build directory'
 	@echo '  rust-analyzer    rust-project.json'
-	@echo '  doc-check        do links, paths and names in documents exist?'
+	@echo '  doc-check        do links, paths, names and errnos in documents hold?'
 	@echo '  room-check       do the Rust files import each other in one direction only?'
 	@echo
 	@echo 'In virtual machines, nothing but root needed:'

@@ -598,10 +598,13 @@ u32 kfi_version(void);
  * Context: Process context; may sleep.
  * Return: 0, or with *@info NULL:
  *
- * * -KFI_EINVAL: @info is NULL, or an address in the hints is neither IPv4 nor IPv6.
+ * * -KFI_EINVAL: @info is NULL.
  * * -KFI_ENOSYS: @version is newer than this API.
- * * -KFI_EBADFLAGS: a flag that isn't listed above.
- * * -KFI_ENODATA: no provider can meet the hints.
+ * * -KFI_EBADFLAGS: a flag that is none of the three.
+ * * -KFI_EINVAL: an address in the hints is too short, or neither IPv4 nor IPv6, and no provider in
+ *   C makes an offer.
+ * * -KFI_ENODATA: nobody can meet the hints: no provider is loaded, none has a device, or none can
+ *   do what was asked for; or @node and @service are no address in digits and no port.
  * * -KFI_ENOMEM: out of memory.
  */
 int kfi_getinfo(u32 version, const char *node, const char *service, u64 flags,
@@ -643,9 +646,10 @@ struct kfi_info *kfi_dupinfo(const struct kfi_info *info);
  * Context: Process context; may sleep.
  * Return: 0, or with *@fabric NULL:
  *
- * * -KFI_EINVAL: @attr, @fabric or one of the names in @attr is NULL.
- * * -KFI_ENODEV: no provider of that name is loaded, or it has no such fabric.
- * * -KFI_ENOSYS: the api_version of @attr is newer than this API.
+ * * -KFI_EINVAL: @fabric, @attr, attr->prov_name or attr->name is NULL.
+ * * -KFI_ENOSYS: attr->api_version is newer than this API.
+ * * -KFI_ENODEV: no provider of that name is loaded, or it is being unloaded, or it has no fabric
+ *   of that name (any more).
  * * -KFI_EIO: the provider has opened something that is no fabric, or another provider's.
  * * -KFI_ENOMEM: out of memory.
  */
@@ -729,13 +733,18 @@ int kfi_refuse(int err, const char *why) __cold;
  * Context: Process context; may sleep. Not from a kfi_comp_handler.
  * Return: 0, or with the object still open, but for the last:
  *
- * * -KFI_EINVAL: @fid is NULL.
- * * -KFI_EBUSY: other open objects depend on this one (domains on their fabric, memory regions on
- *   their domain and so on).
- * * -KFI_EOPBADSTATE: in the handler of an event queue: that queue, or a region whose registration
- *   is under way and will be reported to it. In the handler of a completion queue: that queue.
- * * -KFI_EIO: the device would not let go of a memory region. The region's object is gone, but its
- *   memory must never be freed.
+ * * -KFI_EINVAL: @fid is NULL or an error pointer.
+ * * -KFI_EBUSY: other objects depend on this one: domains, event queues or passive endpoints on a
+ *   fabric; queues, regions, counters, endpoints or mapped raw keys on a domain; a consumer's own
+ *   objects on a domain's protection domain; a domain or an endpoint on the queues that are bound
+ *   to it; a region on the counter that is bound to it.
+ * * -KFI_EBUSY: a queue or a counter that somebody waits for.
+ * * -KFI_EOPBADSTATE: the caller is the handler of the event queue or completion queue that it
+ *   closes; or the handler of the event queue that will tell of the registration of the region that
+ *   it closes.
+ * * -KFI_EIO: the device does not let go of a memory region. The object is gone, and the caller
+ *   must never free the memory: see kfi_mr(3).
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_close(struct kfid *fid)
 {
@@ -808,8 +817,16 @@ enum {
  * @arg: The command's argument.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @fid is NULL, -KFI_ENOSYS if the object doesn't know the command, or
- * the command's own error.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @fid is NULL or an error pointer.
+ * * -KFI_ENOSYS: the object doesn't know the command: fabrics, event queues, completion queues,
+ *   counters and shared receive contexts know none; the others only those above (KFI_ALIAS,
+ *   KFI_GETWAIT and the rest are declared for objects that don't exist yet).
+ * * -KFI_EINVAL: @arg is NULL where the command needs an argument.
+ * * Those of kfi_mr_enable(), kfi_mr_refresh(), kfi_mr_raw_attr(), kfi_mr_map_raw(),
+ *   kfi_mr_unmap_key(), kfi_enable(): the command fails.
+ * * -KFI_EOPBADSTATE: KFI_BACKLOG: the endpoint listens.
  */
 static inline int kfi_control(struct kfid *fid, int command, void *arg)
 {
@@ -848,7 +865,7 @@ static inline int kfi_alias(struct kfid *fid, struct kfid **alias_fid, u64 flags
  * Return: 0, or with *@ops NULL:
  *
  * * -KFI_EINVAL: @fid, @name or @ops is NULL.
- * * -KFI_EBADFLAGS: @flags isn't 0.
+ * * -KFI_EBADFLAGS: @flags is not 0.
  * * -KFI_ENOSYS: the object has no extension of that name.
  */
 static inline int kfi_open_ops(struct kfid *fid, const char *name, u64 flags, void **ops,

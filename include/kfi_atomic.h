@@ -173,12 +173,26 @@ struct kfi_ops_atomic {
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, or an argument is wrong.
- * * -KFI_EAGAIN: the queue is full; try again after reading completions.
+ * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint of this core.
+ * * -KFI_ENOSYS: the endpoint is a bare one.
+ * * -KFI_EINVAL: the calls by a structure: it is NULL, or rma_iov is NULL or has no element.
+ * * -KFI_E2BIG: the calls by a structure: rma_iov has more than one element.
+ * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
+ * * -KFI_EINVAL: an operand is NULL, or a count is 0.
+ * * -KFI_E2BIG: a count is above 1.
+ * * -KFI_EINVAL: @result is NULL, or at no multiple of eight.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
- * * -KFI_E2BIG: more elements than can be done at once.
- * * -KFI_EOPNOTSUPP: not this operation on this type of data.
- * * -KFI_ENOSYS: the provider doesn't have this call.
+ * * -KFI_ENOTCONN: the endpoint isn't connected (any more).
+ * * -KFI_EBADFLAGS: an unknown flag.
+ * * -KFI_EINVAL: @result_desc is no region's of this domain, or @result isn't within the region.
+ * * -KFI_EACCES: the region of @result_desc may not be written to.
+ * * -KFI_EFAULT: @result is no memory that may be registered.
+ * * -KFI_EINVAL: @addr and eight bytes wrap.
+ * * -KFI_ENOKEY: @key has bit 63 set, and is no mapped one of the endpoint's domain.
+ * * -KFI_EINVAL: the eight bytes are not all in the region of a mapped key, or in several pieces of
+ *   it; or they are at no multiple of eight.
+ * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full.
+ * * -KFI_ENOMEM: out of memory.
  */
 static inline ssize_t kfi_atomic(struct kfid_ep *ep, const void *buf, size_t count, void *desc,
 				 kfi_addr_t dest_addr, u64 addr, u64 key,
@@ -428,7 +442,11 @@ static inline ssize_t kfi_compare_atomicmsg(struct kfid_ep *ep, const struct kfi
  * @count: Where to put how many elements it can do at once.
  *
  * Context: Any; doesn't sleep.
- * Return: 0 if it can, -KFI_EINVAL if @ep is NULL, -KFI_EOPNOTSUPP if it can't, or -KFI_ENOSYS.
+ * Return: 0 if it can, or:
+ *
+ * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint of this core.
+ * * -KFI_ENOSYS: the endpoint is a bare one.
+ * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
  */
 static inline int kfi_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype, enum kfi_op op,
 				  size_t *count)
@@ -444,7 +462,11 @@ static inline int kfi_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype
  * @count: Where to put how many elements it can do at once.
  *
  * Context: Any; doesn't sleep.
- * Return: 0 if it can, -KFI_EINVAL if @ep is NULL, -KFI_EOPNOTSUPP if it can't, or -KFI_ENOSYS.
+ * Return: 0 if it can, or:
+ *
+ * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint of this core.
+ * * -KFI_ENOSYS: the endpoint is a bare one.
+ * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
  */
 static inline int kfi_fetch_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype,
 					enum kfi_op op, size_t *count)
@@ -460,7 +482,11 @@ static inline int kfi_fetch_atomicvalid(struct kfid_ep *ep, enum kfi_datatype da
  * @count: Where to put how many elements it can do at once.
  *
  * Context: Any; doesn't sleep.
- * Return: 0 if it can, -KFI_EINVAL if @ep is NULL, -KFI_EOPNOTSUPP if it can't, or -KFI_ENOSYS.
+ * Return: 0 if it can, or:
+ *
+ * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint of this core.
+ * * -KFI_ENOSYS: the endpoint is a bare one.
+ * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
  */
 static inline int kfi_compare_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype,
 					  enum kfi_op op, size_t *count)
@@ -480,8 +506,13 @@ static inline int kfi_compare_atomicvalid(struct kfid_ep *ep, enum kfi_datatype 
  * A domain whose info doesn't have KFI_ATOMIC in its capabilities can do none.
  *
  * Context: Any; doesn't sleep.
- * Return: 0 if it can, -KFI_EINVAL if @domain or @attr is NULL, -KFI_EBADFLAGS, -KFI_EOPNOTSUPP if
- * it can't, or -KFI_ENOSYS.
+ * Return: 0 if it can, or:
+ *
+ * * -KFI_EINVAL: @domain is NULL, an error pointer or no domain of this core.
+ * * -KFI_EBADFLAGS: @flags is neither 0, KFI_FETCH_ATOMIC nor KFI_COMPARE_ATOMIC.
+ * * -KFI_ENOSYS: the provider has no connected endpoints.
+ * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
+ * * -KFI_EINVAL: @attr is NULL.
  */
 static inline int kfi_query_atomic(struct kfid_domain *domain, enum kfi_datatype datatype,
 				   enum kfi_op op, struct kfi_atomic_attr *attr, u64 flags)

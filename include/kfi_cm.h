@@ -53,8 +53,13 @@ struct kfi_ops_cm {
  * @addrlen: Its length, in bytes.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's or @addr is no such address, -KFI_EOPBADSTATE
- * if the endpoint listens, or -KFI_ENOSYS, as of an endpoint that isn't passive.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @fid or @ep is NULL, or not an endpoint's.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_ENOSYS: not a passive endpoint.
+ * * -KFI_EINVAL: no address, or one that is too short.
+ * * -KFI_EOPBADSTATE: the endpoint listens.
  */
 static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
 {
@@ -68,8 +73,13 @@ static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
  * @addrlen: In: room at @addr, in bytes. Out: length of the address.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's or a pointer is NULL, -KFI_EADDRNOTAVAIL if
- * the endpoint has no address, -KFI_ETOOSMALL if the address was cut off, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @fid or @ep is NULL, or not an endpoint's.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EADDRNOTAVAIL: the endpoint has no address.
+ * * -KFI_EINVAL: @addrlen is NULL, or @addr is NULL and *@addrlen isn't 0.
+ * * -KFI_ETOOSMALL: the address was cut off.
  */
 static inline int kfi_getname(struct kfid *fid, void *addr, size_t *addrlen)
 {
@@ -83,8 +93,14 @@ static inline int kfi_getname(struct kfid *fid, void *addr, size_t *addrlen)
  * @addrlen: In: room at @addr, in bytes. Out: length of the address.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if a pointer is NULL, -KFI_ENOTCONN if there is no connection (any more),
- * -KFI_ETOOSMALL if the address was cut off, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @fid or @ep is NULL, or not an endpoint's.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_ENOSYS: a passive endpoint.
+ * * -KFI_ENOTCONN: there is no connection.
+ * * -KFI_EINVAL: @addrlen is NULL, or @addr is NULL and *@addrlen isn't 0.
+ * * -KFI_ETOOSMALL: the address was cut off.
  */
 static inline int kfi_getpeer(struct kfid_ep *ep, void *addr, size_t *addrlen)
 {
@@ -100,8 +116,16 @@ static inline int kfi_getpeer(struct kfid_ep *ep, void *addr, size_t *addrlen)
  * kfi_getname() tells.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @pep is NULL, -KFI_ENOEQ if no event queue is bound, -KFI_EOPBADSTATE
- * if it listens already, -KFI_EADDRINUSE, -KFI_ENOMEM, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @pep is NULL or an error pointer.
+ * * -KFI_ENOEQ: no event queue is bound.
+ * * -KFI_EOPBADSTATE: it listens already.
+ * * -KFI_EADDRINUSE: somebody else listens there, or all ports are in use.
+ * * -KFI_EADDRNOTAVAIL: over "verbs": the address is none of this machine's.
+ * * -KFI_ENODEV: the device is gone.
+ * * -KFI_ENOMEM: out of memory.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_listen(struct kfid_pep *pep)
 {
@@ -122,13 +146,21 @@ static inline int kfi_listen(struct kfid_pep *pep)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, @addr is no such address or NULL without a dest_addr, or @paramlen is
- *   too large.
+ * * -KFI_EINVAL: @ep is NULL or an error pointer.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EOPBADSTATE: the endpoint was made to answer a request.
+ * * -KFI_EINVAL: @addr is neither IPv4 nor IPv6; or it is NULL, and the info had no dest_addr.
+ * * -KFI_EINVAL: @param is NULL and @paramlen isn't 0, or @paramlen is more than 1024.
+ * * Those of kfi_enable(): the endpoint isn't enabled, and can't be.
+ * * -KFI_EINVAL: @paramlen is more than there is room for.
  * * -KFI_EISCONN: there is a connection.
  * * -KFI_EOPBADSTATE: one was tried before.
- * * -KFI_ENOEQ, -KFI_ENOCQ: it can't be enabled, see kfi_enable().
+ * * -KFI_ENODEV: the device is gone.
+ * * -KFI_EHOSTUNREACH: over "verbs": no way leads there.
+ * * -KFI_EADDRINUSE: over "verbs": this side's address is in use.
+ * * -KFI_EADDRNOTAVAIL: over "verbs": this side's address is none of this machine's.
+ * * -KFI_ECONNRESET: over "verbs": the peer is gone already.
  * * -KFI_ENOMEM: out of memory.
- * * -KFI_ENOSYS: the endpoint transfers nothing.
  */
 static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *param,
 			      size_t paramlen)
@@ -147,11 +179,20 @@ static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *
  * Context: Process context; may sleep. It may be called in the handler of an event queue.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, or @paramlen is too large.
+ * * -KFI_EINVAL: @ep is NULL or an error pointer.
+ * * -KFI_EINVAL: @param is NULL and @paramlen isn't 0, or @paramlen is more than 1024.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * Those of kfi_enable(): the endpoint isn't enabled, and can't be.
+ * * -KFI_EINVAL: @paramlen is more than there is room for.
  * * -KFI_EISCONN: there is a connection.
- * * -KFI_EOPBADSTATE: the endpoint wasn't opened to answer a request, or has answered it.
- * * -KFI_ENOEQ, -KFI_ENOCQ: it can't be enabled, see kfi_enable().
- * * -KFI_ENOSYS: the endpoint transfers nothing.
+ * * -KFI_EOPBADSTATE: one was tried before.
+ * * -KFI_EOPBADSTATE: the endpoint wasn't made to answer a request, or has answered it.
+ * * -KFI_ENODEV: the device is gone.
+ * * -KFI_EHOSTUNREACH: over "verbs": no way leads there.
+ * * -KFI_EADDRINUSE: over "verbs": this side's address is in use.
+ * * -KFI_EADDRNOTAVAIL: over "verbs": this side's address is none of this machine's.
+ * * -KFI_ECONNRESET: over "verbs": the peer is gone already.
+ * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_accept(struct kfid_ep *ep, const void *param, size_t paramlen)
 {
@@ -166,9 +207,14 @@ static inline int kfi_accept(struct kfid_ep *ep, const void *param, size_t param
  * @paramlen: Its length, in bytes; at most 148.
  *
  * Context: Process context; may sleep. It may be called in the handler of an event queue.
- * Return: 0, -KFI_EINVAL if @pep is NULL, @paramlen is too large, or @connreq is no request that
- * waits at this endpoint, such as one that an endpoint was opened for; -KFI_ENOMEM if it is forgotten,
- * but there is no memory to tell the peer, which asks again: a new request; or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @pep is NULL or an error pointer.
+ * * -KFI_EINVAL: @param is NULL and @paramlen isn't 0, or @paramlen is more than there is room for.
+ * * -KFI_EINVAL: @connreq is no request that waits at this endpoint.
+ * * -KFI_ENOMEM: over "verbs": out of memory; the request is forgotten, but the peer can't be told,
+ *   and asks again, which is a new request.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_reject(struct kfid_pep *pep, kfid_t connreq, const void *param,
 			     size_t paramlen)
@@ -184,8 +230,12 @@ static inline int kfi_reject(struct kfid_pep *pep, kfid_t connreq, const void *p
  * All that is under way fails with KFI_ECANCELED.
  *
  * Context: Process context; may sleep. May call handlers of completion queues.
- * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_EBADFLAGS, -KFI_ENOTCONN if there is no connection
- * (any more), or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @ep is NULL or an error pointer.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EBADFLAGS: @flags is not 0.
+ * * -KFI_ENOTCONN: there is no connection (any more).
  */
 static inline int kfi_shutdown(struct kfid_ep *ep, u64 flags)
 {

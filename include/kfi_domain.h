@@ -265,14 +265,16 @@ struct kfid_domain {
  * Context: Process context; may sleep.
  * Return: 0, or with *@domain NULL:
  *
- * * -KFI_EINVAL: @fabric, @info or @domain is NULL, @fabric isn't a fabric, @info has no domain_attr,
- *   or its mr_mode lacks a bit that the provider needs.
- * * -KFI_ENODATA: @info asks for a larger mr_cnt or mr_iov_limit than the domain has.
- * * -KFI_ENODEV: there is no such domain, or not any more.
- * * -KFI_ENETDOWN: the device has no active port.
- * * -KFI_EIO: the device refused what the domain needs.
+ * * -KFI_EINVAL: @fabric is NULL or not a fabric; @info, its domain_attr or @domain is NULL.
+ * * -KFI_EINVAL: domain_attr->auth_key_size isn't 0, and auth_key is NULL.
+ * * -KFI_ENODATA: domain_attr->mr_mode lacks a bit that the provider needs, or domain_attr asks for
+ *   a larger mr_cnt or mr_iov_limit than the domain has.
+ * * -KFI_EOPNOTSUPP: an authorization key, and the provider has none.
+ * * -KFI_ENODEV: domain_attr->name isn't a domain of this fabric, or the device is gone.
+ * * -KFI_ENETDOWN: no port of the device is active.
+ * * -KFI_EIO: the device refuses what the domain needs, or doesn't carry out a registration.
  * * -KFI_ENOMEM: out of memory.
- * * -KFI_ENOSYS: the provider has no domains.
+ * * -KFI_ENOSYS: the provider is written in C and has no domains.
  */
 static inline int kfi_domain(struct kfid_fabric *fabric, struct kfi_info *info,
 			     struct kfid_domain **domain, void *context)
@@ -291,10 +293,10 @@ static inline int kfi_domain(struct kfid_fabric *fabric, struct kfi_info *info,
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @domain or @fid is NULL; @fid is no event queue, or one of another fabric; the
+ * * -KFI_EINVAL: @domain or @eq is NULL; @eq is no event queue, or one of another fabric; the
  *   domain has a queue already.
- * * -KFI_EBADFLAGS: other flags.
- * * -KFI_ENOSYS: registrations are always synchronous.
+ * * -KFI_EBADFLAGS: @flags is not KFI_REG_MR.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, u64 flags)
 {
@@ -326,10 +328,15 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, 
  * Context: Process context; may sleep.
  * Return: 0, or with *@cq NULL:
  *
- * * -KFI_EINVAL: @domain, @attr or @cq is NULL; or in @attr @size is too large, @signaling_vector
- *   is negative, or @format, @wait_obj or @wait_cond is unknown.
+ * * -KFI_EINVAL: @cq, @domain or @attr is NULL, or @domain is no domain.
+ * * -KFI_EINVAL: size is more than 65536.
  * * -KFI_EBADFLAGS: a flag other than KFI_AFFINITY.
- * * -KFI_ENOSYS: the provider has no completion queues, or no wait sets.
+ * * -KFI_EINVAL: KFI_AFFINITY, and signaling_vector is negative.
+ * * -KFI_EINVAL: format is unknown.
+ * * -KFI_ENOSYS: wait_obj is KFI_WAIT_SET.
+ * * -KFI_EINVAL: wait_obj is unknown.
+ * * -KFI_EINVAL: wait_cond is unknown, and wait_obj is not KFI_WAIT_NONE.
+ * * -KFI_ENOSYS: the provider is written in C and has no completion queues.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *attr,
@@ -353,9 +360,12 @@ static inline int kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *at
  * Context: Process context; may sleep.
  * Return: 0, or with *@cntr NULL:
  *
- * * -KFI_EINVAL: @domain, @attr or @cntr is NULL, or @attr asks for something unknown.
- * * -KFI_EBADFLAGS: @attr->flags isn't 0.
- * * -KFI_ENOSYS: the provider has no counters, or none such: there are no wait sets.
+ * * -KFI_EINVAL: @domain, @attr or @cntr is NULL, or @domain is no domain.
+ * * -KFI_EINVAL: events is not KFI_CNTR_EVENTS_COMP.
+ * * -KFI_EBADFLAGS: flags isn't 0.
+ * * -KFI_ENOSYS: wait_obj is KFI_WAIT_SET.
+ * * -KFI_EINVAL: wait_obj is unknown.
+ * * -KFI_ENOSYS: the provider is written in C and has no counters.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_cntr_open(struct kfid_domain *domain, struct kfi_cntr_attr *attr,
@@ -438,34 +448,42 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * under memalloc_noio_save().
  * Return: 0, or with *@mr NULL, unless @mr is:
  *
- * * -KFI_EINVAL: @mr is NULL; @domain is NULL, an error pointer or not a domain; attributes, list
- *   or buffer are NULL; attributes or list are an error pointer; the type of the list is unknown; a
- *   count of 0; a segment or a total length of 0; the sum of the lengths overflows; an address and
- *   its length wrap.
- * * -KFI_EBADFLAGS: a flag that the provider doesn't support, known or not.
- * * -KFI_EINVAL: @access is 0 or has unknown bits; @offset isn't 0.
- * * -KFI_EFAULT: memory that can't be registered (a user pointer, an error pointer, the stack, the
- *   image of the kernel or of a module, vmalloc memory that was freed or never mapped, page tables,
- *   memory that is offline or broken, memory of devices that the domain's can't reach, a zero page
- *   to be written to; by whatever address or page it is found), or a segment without memory.
- * * -KFI_E2BIG: more segments than the domain's mr_iov_limit, or more pages than one region of the
- *   device holds.
- * * -KFI_EINVAL: a gap: two segments that are not adjacent in memory and don't meet at a page
- *   boundary on both sides, on a device that can't bridge it.
- * * -KFI_EINVAL: a scatterlist that ends before the count, or an entry within it that isn't
- *   DMA-mapped (sg_dma_len() is 0), or whose address can't be one of this device.
- * * -KFI_EOPNOTSUPP: an auth_key on a provider that has none; -KFI_EINVAL: its size without it.
- * * -KFI_ENOKEY: @requested_key is in use; -KFI_EKEYREJECTED: it is out of range. Neither happens
- *   under KFI_MR_PROV_KEY.
- * * -KFI_ENOSPC: the domain's mr_cnt, or the device's regions, are used up.
- * * -KFI_EIO: the memory can't be mapped for DMA, or not coherently; or the device doesn't carry out
- *   the registration, after several attempts.
- * * -KFI_ENOTRECOVERABLE: nor does the device let go of the memory then: it must never be freed,
- *   although nobody has got a key.
- * * -KFI_ENOMEM: out of memory.
- * * -KFI_ENODEV: the device is gone.
- * * -KFI_ENETDOWN: what the provider registers by has failed, and can't be replaced because no port
- *   of the device is active.
+ * * -KFI_EINVAL: output: @mr is NULL.
+ * * -KFI_EINVAL: domain: @domain is NULL, an error pointer, or not a domain.
+ * * -KFI_EINVAL: what to register: attr is NULL, or an error pointer; attr->type is none of the
+ *   three.
+ * * -KFI_EINVAL: what to register: @buf, or the list, is NULL; the list is an error pointer.
+ * * -KFI_EINVAL: what to register: @count is 0.
+ * * -KFI_EINVAL: what to register: auth_key_size is not 0, and auth_key is NULL.
+ * * -KFI_EOPNOTSUPP: what to register: auth_key_size is not 0, on a provider without authorization
+ *   keys.
+ * * -KFI_ENOKEY: what to register: @requested_key is in use; not under KFI_MR_PROV_KEY.
+ * * -KFI_EKEYREJECTED: what to register: @requested_key is out of range; not under KFI_MR_PROV_KEY.
+ * * -KFI_EBADFLAGS: flags: any flag that the provider doesn't support, known or not.
+ * * -KFI_EINVAL: access: 0, or a bit that is not a right.
+ * * -KFI_EINVAL: offset: not 0.
+ * * -KFI_EINVAL: segments: a length of 0.
+ * * -KFI_EINVAL: segments: address + length wraps.
+ * * -KFI_EINVAL: segments: the sum of the lengths overflows.
+ * * -KFI_EINVAL: segments: a scatterlist ends before @count, or sg_dma_len() of an entry within it
+ *   is 0: it isn't mapped, or was mapped empty.
+ * * -KFI_EINVAL: segments: a gap, on a device that can't bridge it.
+ * * -KFI_E2BIG: limits: more segments than mr_iov_limit.
+ * * -KFI_E2BIG: limits: more pages, or bytes, than one region of the device can hold.
+ * * -KFI_ENOSPC: limits: mr_cnt regions are open in the domain.
+ * * -KFI_EFAULT: memory: memory that can't be registered (what can be registered), or in a list
+ *   iov_base or bv_page NULL, or a bv_page that is no struct page.
+ * * -KFI_EINVAL: memory: a scatterlist entry whose address can't be one of this device (software
+ *   devices only: others' addresses can't be judged).
+ * * -KFI_EIO: device: the memory can't be mapped for DMA, or not coherently.
+ * * -KFI_ENOSPC: device: the device has no region left.
+ * * -KFI_EIO: device: the device refuses or fails the registration, or doesn't complete it in time.
+ * * -KFI_ENOTRECOVERABLE: device: it doesn't carry it out, and won't let go of the memory: nobody
+ *   has got a key, but the memory must never be freed.
+ * * -KFI_ENODEV: device: the device is gone.
+ * * -KFI_ENETDOWN: device: the registration queue has failed, and can't be replaced because no port
+ *   is active.
+ * * -KFI_ENOMEM: limits, memory or device: out of memory.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_mr_reg(struct kfid_domain *domain, const void *buf, size_t len, u64 access,
@@ -605,12 +623,15 @@ static inline u64 kfi_mr_key(struct kfid_mr *mr)
  * Context: Process context; may sleep.
  * Return: 0, or with nothing written but *@key_size where it says so:
  *
- * * -KFI_EINVAL: @mr, @base_addr or @key_size is NULL, or @raw_key is and *@key_size isn't 0.
- * * -KFI_EBADFLAGS: @flags isn't 0.
- * * -KFI_EOPBADSTATE: the region isn't enabled, or its registration isn't complete, or has failed.
- * * -KFI_ETOOSMALL: *@key_size was too small and is now what is needed.
+ * * -KFI_EINVAL: @mr is NULL.
+ * * -KFI_EBADFLAGS: @flags is not 0.
+ * * -KFI_EINVAL: @base_addr or @key_size is NULL, or @raw_key is and *@key_size isn't 0.
+ * * -KFI_EOPBADSTATE: the region is not enabled, its registration is under way or has failed.
+ * * -KFI_ENODEV: the device is gone.
+ * * -KFI_EIO: a refresh has put the region out of reach for good.
+ * * -KFI_ETOOSMALL: too little room; *@key_size is the length that is needed.
  * * -KFI_ENOMEM: out of memory.
- * * -KFI_ENOSYS: the provider has no raw keys.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_mr_raw_attr(struct kfid_mr *mr, u64 *base_addr, u8 *raw_key,
 				  size_t *key_size, u64 flags)
@@ -641,11 +662,17 @@ static inline int kfi_mr_raw_attr(struct kfid_mr *mr, u64 *base_addr, u8 *raw_ke
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @domain, @raw_key or @key is NULL; the raw key is malformed, or longer than the
- *   domain's mr_key_size under KFI_MR_RAW; @base_addr and its length wrap.
- * * -KFI_EBADFLAGS: @flags isn't 0.
+ * * -KFI_EINVAL: @domain or @key is NULL.
+ * * -KFI_EBADFLAGS: @flags is not 0.
+ * * -KFI_EINVAL: @raw_key is NULL.
+ * * -KFI_EINVAL: @key_size is more than mr_key_size under KFI_MR_RAW, or else more than 4096 parts
+ *   need.
+ * * -KFI_EINVAL: the raw key is malformed: cut off or too long, magic, version, a 0 that is none,
+ *   count, a part that is empty or wraps or has bit 63 in its key, lengths that overflow or don't
+ *   add up.
+ * * -KFI_EINVAL: @base_addr and the length wrap.
  * * -KFI_ENOMEM: out of memory.
- * * -KFI_ENOSYS: the provider has no raw keys.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_mr_map_raw(struct kfid_domain *domain, u64 base_addr, u8 *raw_key,
 				 size_t key_size, u64 *key, u64 flags)
@@ -667,7 +694,10 @@ static inline int kfi_mr_map_raw(struct kfid_domain *domain, u64 base_addr, u8 *
  * @key: The key. Its number doesn't come back.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @domain is NULL or has no such mapped key, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @domain is NULL, or has no such mapped key.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_mr_unmap_key(struct kfid_domain *domain, u64 key)
 {
@@ -683,13 +713,15 @@ static inline int kfi_mr_unmap_key(struct kfid_domain *domain, u64 key)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @mr or @bfid is NULL; @bfid is of another domain, of another kind, or is being
- *   closed; the region was not registered for such a binding (KFI_RMA_EVENT, KFI_MR_ENDPOINT), or
- *   has it already.
- * * -KFI_EBADFLAGS: other flags.
+ * * -KFI_EINVAL: @mr or @bfid is NULL.
+ * * -KFI_ENOSYS: the provider doesn't count accesses to regions, and the domain was not opened with
+ *   KFI_MR_ENDPOINT.
+ * * -KFI_EINVAL: @bfid is neither a counter nor an endpoint.
+ * * -KFI_ENOSYS: @bfid is a counter, and the provider doesn't count accesses to regions.
+ * * -KFI_EBADFLAGS: flags other than KFI_REMOTE_WRITE for a counter, or 0 for an endpoint.
+ * * -KFI_EINVAL: @bfid is of another domain, or is being closed.
  * * -KFI_EOPBADSTATE: the region is not disabled (any more).
- * * -KFI_ENOSYS: @bfid is a counter, and the provider doesn't count accesses to regions; or it
- *   doesn't, and the domain was not opened with KFI_MR_ENDPOINT.
+ * * -KFI_EINVAL: the region was not registered for such a binding, or has it already.
  */
 static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
 {
@@ -710,20 +742,21 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @mr is NULL; a part is empty or isn't within what was registered; @iov without
- *   @count, or the other way round.
- * * -KFI_EBADFLAGS: @flags isn't 0.
- * * -KFI_EFAULT: memory is there now that can't be registered; the region is as it was.
- * * -KFI_EOPBADSTATE: the region isn't enabled.
+ * * -KFI_EINVAL: @mr is NULL; a part is empty or not within what was registered; @iov without
+ *   @count or the other way round.
+ * * -KFI_ENOSYS: the provider can't, or the region was not registered as kvecs.
+ * * -KFI_EOPNOTSUPP: the provider could, but not on this device, whatever the region.
+ * * -KFI_EBADFLAGS: @flags is not 0.
+ * * -KFI_EFAULT: memory that can't be registered is there now; the region is as it was.
+ * * -KFI_EOPBADSTATE: the region is not enabled.
  * * -KFI_EIO: the pages can't be mapped for the device, and the region is as it was; or the device
  *   failed, and peers can't reach the region any more.
- * * -KFI_ENETDOWN: as for kfi_mr_reg(); the region is as it was
- * * -KFI_ENOTRECOVERABLE: the device failed and won't let go of the region: neither old nor new pages
- *   may ever be freed.
- * * -KFI_ENODEV: the device is gone.
+ * * -KFI_ENETDOWN: the registration queue has failed and can't be replaced, because no port is
+ *   active; the region is as it was.
  * * -KFI_ENOMEM: out of memory; the region is as it was, or peers can't reach it any more.
- * * -KFI_ENOSYS: the provider can't do it, or not for such a region: only those of kvecs.
- * * -KFI_EOPNOTSUPP: the provider can't do it on this device.
+ * * -KFI_ENOTRECOVERABLE: the device failed and won't let go of the region: neither old nor new
+ *   pages may ever be freed.
+ * * -KFI_ENODEV: the device is gone.
  */
 static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, size_t count,
 				 u64 flags)
@@ -752,12 +785,14 @@ static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, siz
  * process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @mr is NULL or not bound to all that it has to be.
- * * -KFI_EOPBADSTATE: it is enabled already, or never had to be.
- * * -KFI_ENOTCONN: the connection of the endpoint is gone.
- * * -KFI_EAGAIN: the endpoint's queue is full; it may be tried again.
+ * * -KFI_EOPBADSTATE: the region is not disabled (any more), or was never.
+ * * -KFI_EBADFLAGS: flags by kfi_control() other than KFI_MORE.
+ * * -KFI_EINVAL: it is not bound to all that it has to be.
+ * * -KFI_ENOTCONN: its endpoint is down: its connection is gone, or it is closed.
+ * * -KFI_EAGAIN: the queue of its endpoint is full; the region is disabled as before.
+ * * Those of kfi_mr_reg(): the registration fails; the region can then only be closed, and its
+ *   memory may be freed when kfi_close() has returned 0.
  * * -KFI_ENOSYS: the provider doesn't have this call.
- * * What a registration fails with at the device; the region is then only good to be closed.
  */
 static inline int kfi_mr_enable(struct kfid_mr *mr)
 {

@@ -186,10 +186,11 @@ struct kfid_stx {
  * Context: Process context; may sleep.
  * Return: 0, or with *@pep NULL:
  *
- * * -KFI_EINVAL: @fabric, @info or @pep is NULL, or there is no src_addr, or one that is neither
- *   IPv4 nor IPv6.
- * * -KFI_ENODATA: the type of endpoint is neither KFI_EP_MSG nor KFI_EP_UNSPEC.
+ * * -KFI_EINVAL: @pep, @fabric or @info is NULL.
+ * * -KFI_ENODATA: ep_attr->type is neither KFI_EP_MSG nor KFI_EP_UNSPEC.
+ * * -KFI_EINVAL: src_addr is too short, or neither IPv4 nor IPv6.
  * * -KFI_ENOSYS: the provider has no passive endpoints.
+ * * -KFI_EINVAL: there is no src_addr.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *info,
@@ -218,14 +219,23 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  * Context: Process context; may sleep.
  * Return: 0, or with *@ep NULL:
  *
- * * -KFI_EINVAL: @domain, @info or @ep is NULL, there is an auth_key_size but no key, an address is
- *   neither IPv4 nor IPv6, or @info->handle is no request that waits for an answer.
- * * -KFI_ENOSYS: the provider has no endpoints.
- * * -KFI_ENODATA: the provider has no endpoints of that type, or can't do as much as tx_attr or
- *   rx_attr ask for.
- * * -KFI_EBADFLAGS: op_flags that no transfer can have.
- * * -KFI_EOPNOTSUPP: the provider knows no authorization keys.
- * * -KFI_ENODEV: the provider is being unloaded.
+ * * -KFI_EINVAL: @ep or @domain is NULL, or @domain is no domain.
+ * * -KFI_EINVAL: @info is NULL.
+ * * -KFI_ENOSYS: the provider has no endpoints, or none without a connection where @info asks for
+ *   no type.
+ * * -KFI_ENODATA: it has none of that type.
+ * * -KFI_EINVAL: ep_attr->auth_key_size isn't 0, and auth_key is NULL.
+ * * -KFI_EOPNOTSUPP: there is a key, and the provider knows none.
+ * * -KFI_EINVAL: a bare endpoint, and handle isn't NULL.
+ * * -KFI_EBADFLAGS: op_flags that no transfer of that direction can have.
+ * * -KFI_ENODATA: inject_size, rma_iov_limit, an iov_limit or a size is more than the provider can
+ *   do; KFI_SHARED_CONTEXT where receives aren't shared.
+ * * -KFI_EINVAL: src_addr or dest_addr is too short, or neither IPv4 nor IPv6.
+ * * -KFI_EINVAL: handle is no request, or one that was answered, or whose passive endpoint is
+ *   closed.
+ * * -KFI_EINVAL: handle is a request of another provider's.
+ * * -KFI_ENODEV: the provider is being unloaded, or the device is gone.
+ * * -KFI_ENOSPC: the device has no queue pair left.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_endpoint(struct kfid_domain *domain, struct kfi_info *info,
@@ -264,11 +274,16 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep or @bfid is NULL, they can't be bound to each other, @bfid was opened in
- *   another domain or fabric, or something is bound for that already.
- * * -KFI_EBADFLAGS: not the flags of such a binding.
+ * * -KFI_EINVAL: @ep or @bfid is NULL.
+ * * -KFI_ENOSYS: a bare endpoint.
  * * -KFI_EOPBADSTATE: the endpoint is enabled, or was.
- * * -KFI_ENOSYS: nothing can be bound, as with endpoints that transfer nothing.
+ * * -KFI_EINVAL: @bfid is neither an event queue nor a completion queue, a counter or a shared
+ *   receive context; to a context: neither a completion queue nor a counter.
+ * * -KFI_EINVAL: a shared receive context, or a counter with KFI_RECV: the endpoint was not, or
+ *   was, opened with KFI_SHARED_CONTEXT.
+ * * -KFI_EBADFLAGS: @flags are not those of such a binding.
+ * * -KFI_EINVAL: something is bound for that already, or @bfid is of another domain, or of another
+ *   fabric.
  */
 static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
 {
@@ -282,8 +297,13 @@ static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
  * @flags: None yet, 0.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @pep or @bfid is NULL, they can't be bound to each other, or an event
- * queue is bound already, -KFI_EBADFLAGS, -KFI_EOPBADSTATE if the endpoint listens, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @pep or @bfid is NULL, or @bfid is no event queue.
+ * * -KFI_EOPBADSTATE: the endpoint listens.
+ * * -KFI_EBADFLAGS: @flags is not 0.
+ * * -KFI_EINVAL: an event queue of another fabric, or one is bound already.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_pep_bind(struct kfid_pep *pep, struct kfid *bfid, u64 flags)
 {
@@ -314,8 +334,16 @@ static inline int kfi_scalable_ep_bind(struct kfid_ep *sep, struct kfid *bfid, u
  * kfi_connect() and kfi_accept() enable an endpoint that isn't.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @ep is NULL, -KFI_ENOEQ or -KFI_ENOCQ if a binding is missing,
- * -KFI_EOPBADSTATE if it has been enabled before, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @ep is NULL.
+ * * -KFI_ENOEQ: a connected endpoint that no event queue is bound to.
+ * * -KFI_ENOCQ: no completion queue is bound for a direction; for receives that of a shared receive
+ *   context suffices.
+ * * -KFI_EINVAL: it is to share, and no context is bound, or its completion queue isn't that of the
+ *   context.
+ * * -KFI_EOPBADSTATE: it has been enabled before.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_enable(struct kfid_ep *ep)
 {
@@ -353,8 +381,12 @@ static inline struct kfid_ep *__kfi_to_ep(struct kfid *fid)
  * returns: not to be called with a lock that the handler takes.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
- * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's, -KFI_ENOENT if there is no such receive or a
- * message has come for it, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @fid is NULL, or not an endpoint's.
+ * * -KFI_ENOSYS: a bare or a passive endpoint.
+ * * -KFI_ENOSYS: the provider takes nothing back.
+ * * -KFI_ENOENT: no receive has that context, or a message has come for it.
  */
 static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
 {
@@ -370,8 +402,15 @@ static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
  * @optlen: Length of the value, in bytes.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's or the value is wrong, -KFI_ENOPROTOOPT if
- * there is no such option, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @fid is NULL, or not an endpoint's.
+ * * -KFI_ENOSYS: a bare or a passive endpoint.
+ * * -KFI_ENOPROTOOPT: @level isn't KFI_OPT_ENDPOINT, there is no such option, or the provider
+ *   hasn't got it.
+ * * -KFI_EINVAL: @optval is NULL, @optlen isn't the length of the value, or the value isn't one of
+ *   those that there are; KFI_OPT_CM_DATA_SIZE.
+ * * -KFI_EOPBADSTATE: a connection was begun before.
  */
 static inline int kfi_setopt(struct kfid *fid, int level, int optname, const void *optval,
 			     size_t optlen)
@@ -388,8 +427,15 @@ static inline int kfi_setopt(struct kfid *fid, int level, int optname, const voi
  * @optlen: In: room at @optval, in bytes. Out: length of the value.
  *
  * Context: Process context; may sleep.
- * Return: 0, -KFI_EINVAL if @fid isn't an endpoint's, -KFI_ETOOSMALL, -KFI_ENOPROTOOPT if there is
- * no such option, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @fid is NULL, or not an endpoint's.
+ * * -KFI_ENOSYS: a bare or a passive endpoint.
+ * * -KFI_ENOPROTOOPT: @level isn't KFI_OPT_ENDPOINT, there is no such option, or the provider
+ *   hasn't got it.
+ * * -KFI_EINVAL: @optlen is NULL.
+ * * -KFI_ETOOSMALL: *@optlen is too short; it is the length of the value then.
+ * * -KFI_EINVAL: @optval is NULL.
  */
 static inline int kfi_getopt(struct kfid *fid, int level, int optname, void *optval, size_t *optlen)
 {
@@ -426,8 +472,11 @@ static inline int kfi_ep_alias(struct kfid_ep *ep, struct kfid_ep **alias_ep, u6
  * long as nobody else posts, to this endpoint or to another of that queue. There may be room for more.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
- * Return: How many, or -KFI_EINVAL if @ep is NULL, -KFI_EOPBADSTATE if it isn't enabled, or
- * -KFI_ENOSYS.
+ * Return: How many, or:
+ *
+ * * -KFI_EINVAL: @ep is NULL, or not an endpoint's.
+ * * -KFI_ENOSYS: a bare or a passive endpoint.
+ * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
  */
 static inline ssize_t kfi_rx_size_left(struct kfid_ep *ep)
 {
@@ -513,9 +562,14 @@ static inline int kfi_stx_context(struct kfid_domain *domain, struct kfi_tx_attr
  * struct kfi_ep_attr are bound to it before they are enabled, and take their receives from it.
  *
  * Context: Process context; may sleep.
- * Return: 0, or with *@rx_ep NULL: -KFI_EINVAL if @domain or @rx_ep is NULL, -KFI_EBADFLAGS,
- * -KFI_ENODATA if more is asked for than there is, -KFI_ENOMEM, -KFI_ENODEV, or -KFI_ENOSYS if there
- * are no such contexts.
+ * Return: 0, or with *@rx_ep NULL:
+ *
+ * * -KFI_EINVAL: @rx_ep or @domain is NULL, or @domain is no domain.
+ * * -KFI_ENOSYS: the provider has no such contexts.
+ * * -KFI_EBADFLAGS: op_flags that no receive can have.
+ * * -KFI_ENODATA: iov_limit or size is more than the provider can do.
+ * * -KFI_ENOMEM: out of memory.
+ * * -KFI_ENODEV: the device is gone.
  */
 static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr *attr,
 				  struct kfid_ep **rx_ep, void *context)
@@ -537,17 +591,28 @@ static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, or an argument is wrong: a list, a length, a descriptor.
- * * -KFI_ENOSYS: the endpoint transfers nothing, or the provider doesn't have this call.
+ * * -KFI_EINVAL: @ep is NULL or an error pointer.
+ * * -KFI_EINVAL: the buffer, the list or @msg is NULL, and there should be something; msg->type is
+ *   no type of list.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EOPNOTSUPP: the endpoint shares a receive context: receives are posted on that.
+ * * -KFI_ENOCQ: @ep is a shared receive context without a completion queue.
+ * * -KFI_ENODEV: @ep is a shared receive context whose device is gone.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
  * * -KFI_ENOTCONN: the connection is gone.
  * * -KFI_EBADFLAGS: an unknown flag.
- * * -KFI_EACCES: the region of a descriptor may not be written to.
+ * * -KFI_EINVAL: more segments than iov_limit.
+ * * -KFI_EINVAL: a segment of length 0, an entry that isn't mapped, a list that ends before @count;
+ *   a sum that overflows.
+ * * -KFI_EINVAL: a descriptor that is no region's of this domain.
+ * * -KFI_EACCES: the region of the descriptor may not be written to.
+ * * -KFI_EINVAL: a segment that isn't within the region of its descriptor.
  * * -KFI_EMSGSIZE: more bytes than max_msg_size.
- * * -KFI_EFAULT: memory that may not be registered, on the stack for one.
- * * -KFI_E2BIG: memory in more pieces than one transfer may have.
- * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full; try again after reading
- *   completions.
+ * * -KFI_EFAULT: memory that may not be registered; a segment at NULL.
+ * * -KFI_E2BIG: memory in more than 16 pieces.
+ * * -KFI_EAGAIN: the completion queue has no place.
+ * * -KFI_EAGAIN: the endpoint's own queue is full.
+ * * -KFI_ENOMEM: no memory for a copy of what is injected, or over verbs for the request.
  */
 static inline ssize_t kfi_recv(struct kfid_ep *ep, void *buf, size_t len, void *desc,
 			       kfi_addr_t src_addr, void *context)
@@ -637,18 +702,27 @@ static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, or an argument is wrong: a list, a length, a descriptor,
- *   more data for the peer's completion queue than cq_data_size.
- * * -KFI_ENOSYS: the endpoint transfers nothing, or the provider doesn't have this call.
+ * * -KFI_EINVAL: @ep is NULL or an error pointer.
+ * * -KFI_EINVAL: the buffer, the list or @msg is NULL, and there should be something; msg->type is
+ *   no type of list.
+ * * -KFI_ENOSYS: a bare endpoint.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
- * * -KFI_ENOTCONN: there is no connection, or none any more.
+ * * -KFI_ENOTCONN: there is no connection yet.
+ * * -KFI_ENOTCONN: the connection is gone.
  * * -KFI_EBADFLAGS: an unknown flag.
- * * -KFI_EMSGSIZE: more bytes than max_msg_size, or than inject_size where the buffer is to be the
- *   caller's again at once.
- * * -KFI_EFAULT: memory that may not be registered, on the stack for one.
- * * -KFI_E2BIG: memory in more pieces than one transfer may have.
- * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full; try again after reading
- *   completions.
+ * * -KFI_EINVAL: data of more than cq_data_size bytes.
+ * * -KFI_EINVAL: more segments than iov_limit.
+ * * -KFI_EINVAL: a segment of length 0, an entry that isn't mapped, a list that ends before @count;
+ *   a sum that overflows.
+ * * -KFI_EINVAL: a descriptor that is no region's of this domain.
+ * * -KFI_EINVAL: a segment that isn't within the region of its descriptor.
+ * * -KFI_EMSGSIZE: more bytes than max_msg_size.
+ * * -KFI_EFAULT: memory that may not be registered; a segment at NULL.
+ * * -KFI_E2BIG: memory in more than 16 pieces.
+ * * -KFI_EMSGSIZE: more bytes than inject_size, injected.
+ * * -KFI_EAGAIN: the completion queue has no place.
+ * * -KFI_EAGAIN: the endpoint's own queue is full.
+ * * -KFI_ENOMEM: no memory for a copy of what is injected, or over verbs for the request.
  */
 static inline ssize_t kfi_send(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
 			       kfi_addr_t dest_addr, void *context)

@@ -460,10 +460,12 @@ static inline int kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfi
  * Context: Process context; may sleep.
  * Return: 0, or with *@eq NULL:
  *
- * * -KFI_EINVAL: @fabric, @attr or @eq is NULL, or @attr has an unknown wait object, or a size that
- *   is too large.
+ * * -KFI_EINVAL: @fabric, @attr or @eq is NULL.
+ * * -KFI_EINVAL: size is more than 8192.
  * * -KFI_EBADFLAGS: a flag other than KFI_WRITE.
- * * -KFI_ENOSYS: the provider has no event queues, or no wait sets.
+ * * -KFI_ENOSYS: wait_obj is KFI_WAIT_SET.
+ * * -KFI_EINVAL: wait_obj is unknown.
+ * * -KFI_ENOSYS: the provider is written in C and has no event queues.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *attr,
@@ -486,14 +488,14 @@ static inline int kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *at
  * Context: Any; doesn't sleep.
  * Return: How many bytes were put at @buf, or:
  *
- * * -KFI_EINVAL: @eq, @event or @buf is NULL.
- * * -KFI_EBADFLAGS: other flags.
- * * -KFI_EAGAIN: there is no event.
- * * -KFI_EAVAIL: an operation failed: read kfi_eq_readerr() first.
- * * -KFI_EOVERRUN: events were lost here, because nobody read those before them. KFI_PEEK leaves
- *   that in the queue, too.
- * * -KFI_ETOOSMALL: @len is too small for the event, which stays in the queue.
- * * -KFI_ENOSYS: the queue can't be read.
+ * * -KFI_EINVAL: @eq is NULL.
+ * * -KFI_EBADFLAGS: other flags than KFI_PEEK.
+ * * -KFI_EINVAL: @event or @buf is NULL.
+ * * -KFI_EAVAIL: a failure is to be read first.
+ * * -KFI_EOVERRUN: events were lost here.
+ * * -KFI_ETOOSMALL: the event needs more than @len bytes; it stays.
+ * * -KFI_EAGAIN: there is nothing (after @timeout).
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_eq_read(struct kfid_eq *eq, u32 *event, void *buf, size_t len,
 				  u64 flags)
@@ -511,10 +513,10 @@ static inline ssize_t kfi_eq_read(struct kfid_eq *eq, u32 *event, void *buf, siz
  * Return: sizeof(*@buf), or:
  *
  * * -KFI_EINVAL: @eq or @buf is NULL.
- * * -KFI_EBADFLAGS: other flags.
+ * * -KFI_EBADFLAGS: other flags than KFI_PEEK.
+ * * -KFI_EOVERRUN: failures were lost here.
  * * -KFI_EAGAIN: there is none.
- * * -KFI_EOVERRUN: some were lost here; as for kfi_eq_read().
- * * -KFI_ENOSYS: the queue can't be read.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry *buf, u64 flags)
 {
@@ -532,10 +534,12 @@ static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry
  * Context: Any; doesn't sleep.
  * Return: @len, or with nothing written:
  *
- * * -KFI_EINVAL: @eq or @buf is NULL, @event is none, or @len is out of range.
- * * -KFI_EBADFLAGS: @flags is not 0.
- * * -KFI_EAGAIN: the queue is full.
+ * * -KFI_EINVAL: @eq is NULL.
  * * -KFI_ENOSYS: the queue was opened without KFI_WRITE.
+ * * -KFI_EBADFLAGS: @flags is not 0.
+ * * -KFI_EINVAL: @event is neither one of the list nor marked KFI_PROV_SPECIFIC; @buf is NULL; @len
+ *   is 0 or more than KFI_EQ_ENTRY_MAX.
+ * * -KFI_EAGAIN: the queue is full.
  */
 static inline ssize_t kfi_eq_write(struct kfid_eq *eq, u32 event, const void *buf, size_t len,
 				   u64 flags)
@@ -556,8 +560,17 @@ static inline ssize_t kfi_eq_write(struct kfid_eq *eq, u32 event, const void *bu
  * -KFI_EBUSY.
  *
  * Context: Process context; sleeps.
- * Return: What kfi_eq_read() returns; -KFI_EAGAIN after @timeout, -KFI_EINTR when a signal came, or
- * -KFI_ENOSYS if the queue was opened with KFI_WAIT_NONE.
+ * Return: How many bytes were put at @buf, or:
+ *
+ * * -KFI_EINVAL: @eq is NULL.
+ * * -KFI_EBADFLAGS: other flags than KFI_PEEK.
+ * * -KFI_EINVAL: @event or @buf is NULL.
+ * * -KFI_ENOSYS: the queue was opened with KFI_WAIT_NONE.
+ * * -KFI_EAVAIL: a failure is to be read first.
+ * * -KFI_EOVERRUN: events were lost here.
+ * * -KFI_ETOOSMALL: the event needs more than @len bytes; it stays.
+ * * -KFI_EAGAIN: there is nothing (after @timeout).
+ * * -KFI_EINTR: there is nothing, and a signal came.
  */
 static inline ssize_t kfi_eq_sread(struct kfid_eq *eq, u32 *event, void *buf, size_t len,
 				   int timeout, u64 flags)
@@ -595,9 +608,9 @@ static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
  * Return: How many were read, at least 1, or:
  *
  * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
- * * -KFI_EAGAIN: there are none.
- * * -KFI_EAVAIL: an operation failed: read kfi_cq_readerr() first.
- * * -KFI_ENOSYS: the queue can't be read.
+ * * -KFI_EAVAIL: a failure is to be read first.
+ * * -KFI_EAGAIN: there is nothing (after @timeout, or kfi_cq_signal()).
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
 {
@@ -630,10 +643,11 @@ static inline ssize_t kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t coun
  * Context: Any; doesn't sleep.
  * Return: 1, or:
  *
- * * -KFI_EINVAL: @cq or @buf is NULL.
+ * * -KFI_EINVAL: @cq is NULL.
  * * -KFI_EBADFLAGS: @flags is not 0.
- * * -KFI_EAGAIN: there is nothing, or a completion to be read first.
- * * -KFI_ENOSYS: the queue can't be read.
+ * * -KFI_EINVAL: @buf is NULL.
+ * * -KFI_EAGAIN: there is nothing, or no failure yet.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry *buf, u64 flags)
 {
@@ -657,10 +671,13 @@ static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry
  * -KFI_EBUSY.
  *
  * Context: Process context; sleeps, interruptibly.
- * Return: What kfi_cq_read() returns; -KFI_EAGAIN also after @timeout or kfi_cq_signal(); and:
+ * Return: How many were read, at least 1, or:
  *
- * * -KFI_EINTR: there is nothing, and a signal came.
+ * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
  * * -KFI_ENOSYS: the queue was opened with KFI_WAIT_NONE.
+ * * -KFI_EAVAIL: a failure is to be read first.
+ * * -KFI_EAGAIN: there is nothing (after @timeout, or kfi_cq_signal()).
+ * * -KFI_EINTR: there is nothing, and a signal came.
  */
 static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count, const void *cond,
 				   int timeout)
@@ -694,7 +711,10 @@ static inline ssize_t kfi_cq_sreadfrom(struct kfid_cq *cq, void *buf, size_t cou
  * that would have to doesn't; several signals are one for it.
  *
  * Context: Any; doesn't sleep.
- * Return: 0, -KFI_EINVAL if @cq is NULL, or -KFI_ENOSYS if the queue can't be waited for.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @cq is NULL.
+ * * -KFI_ENOSYS: the queue was opened with KFI_WAIT_NONE.
  */
 static inline int kfi_cq_signal(struct kfid_cq *cq)
 {
@@ -750,7 +770,10 @@ static inline u64 kfi_cntr_readerr(struct kfid_cntr *cntr)
  * The count goes on from 0 after the largest u64, and so does that of failures.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
- * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @cntr is NULL or an error pointer.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_cntr_add(struct kfid_cntr *cntr, u64 value)
 {
@@ -763,7 +786,10 @@ static inline int kfi_cntr_add(struct kfid_cntr *cntr, u64 value)
  * @value: How much.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
- * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @cntr is NULL or an error pointer.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_cntr_adderr(struct kfid_cntr *cntr, u64 value)
 {
@@ -776,7 +802,10 @@ static inline int kfi_cntr_adderr(struct kfid_cntr *cntr, u64 value)
  * @value: To what.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
- * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @cntr is NULL or an error pointer.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_cntr_set(struct kfid_cntr *cntr, u64 value)
 {
@@ -789,7 +818,10 @@ static inline int kfi_cntr_set(struct kfid_cntr *cntr, u64 value)
  * @value: To what.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
- * Return: 0, -KFI_EINVAL if @cntr is NULL, or -KFI_ENOSYS.
+ * Return: 0, or:
+ *
+ * * -KFI_EINVAL: @cntr is NULL or an error pointer.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_cntr_seterr(struct kfid_cntr *cntr, u64 value)
 {
@@ -809,11 +841,11 @@ static inline int kfi_cntr_seterr(struct kfid_cntr *cntr, u64 value)
  * Context: Process context; sleeps, interruptibly.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @cntr is NULL.
- * * -KFI_ETIMEDOUT: the value wasn't reached in time.
+ * * -KFI_EINVAL: @cntr is NULL or an error pointer.
+ * * -KFI_ENOSYS: the counter was opened with KFI_WAIT_NONE.
+ * * -KFI_ETIMEDOUT: the threshold wasn't reached in time.
  * * -KFI_EAVAIL: the number of failures has changed while waiting, whoever changed it.
  * * -KFI_EINTR: a signal came.
- * * -KFI_ENOSYS: the counter can't be waited for.
  */
 static inline int kfi_cntr_wait(struct kfid_cntr *cntr, u64 threshold, int timeout)
 {

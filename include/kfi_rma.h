@@ -112,24 +112,14 @@ struct kfi_ops_rma {
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, or an argument is wrong: a list, a length, a descriptor,
- *   more data for the peer's completion queue than cq_data_size, a range of the
- *   peer's addresses that wraps.
- * * -KFI_ENOSYS: the endpoint transfers nothing, or the provider doesn't have this call.
- * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
- * * -KFI_ENOTCONN: there is no connection, or none any more.
- * * -KFI_EBADFLAGS: an unknown flag.
- * * -KFI_EACCES: what is read goes to a region that may not be written to.
- * * -KFI_EMSGSIZE: more bytes than max_msg_size, or than inject_size where the buffer is to be the
- *   caller's again at once.
- * * -KFI_EFAULT: memory that may not be registered, on the stack for one.
- * * -KFI_E2BIG: memory in more pieces than one transfer may have; or ranges and pieces of the
- *   peer's memory that together are more than rma_iov_limit, or than the endpoint's queue has
- *   places.
- * * -KFI_ENOKEY: @key is a mapped one, but nothing is mapped to it. Whether any other key is good
- *   is for the peer to say: the operation fails with KFI_EACCES then.
- * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full; try again after reading
- *   completions.
+ * * Those of kfi_send(): what posting a message can fail with.
+ * * -KFI_EACCES: a read, and the region of the descriptor may not be written to.
+ * * -KFI_EINVAL: the lengths in rma_iov together aren't the length of the memory at this side.
+ * * -KFI_EINVAL: @addr and the length wrap.
+ * * -KFI_ENOKEY: @key has bit 63 set, and is no mapped one of the endpoint's domain.
+ * * -KFI_EINVAL: not all of it is in the region that the mapped key is of.
+ * * -KFI_E2BIG: ranges and pieces are more than 16, or than the queue has places.
+ * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_read(struct kfid_ep *ep, void *buf, size_t len, void *desc,
 			       kfi_addr_t src_addr, u64 addr, u64 key, void *context)

@@ -52,6 +52,8 @@ link|link to made_up.md|See [this](made_up.md).
 anchor|link to #made-up|See [this](kfi_mr.3.md#made-up).
 manual page|manual page kfi_made(3) does not exist|See kfi_made(3).
 target|no target made-up of make|Run `make made-up`.
+errno of a call|KFI_ENOTRECOVERABLE is not in the table of kfi_close()|If `kfi_close()` fails with `-KFI_ENOTRECOVERABLE`, give up.
+errno of a variant|KFI_EACCES is not in the table of kfi_sendv()|`kfi_sendv()` returns `-KFI_EACCES`.
 END
 document "kfi_mr_regfoo() does not exist" "made up: in an example" <<'END'
 ```c

@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+#
+# tools/errnos.py --write    writes what is generated; make doc-check checks
+#
+# The error tables of the manual pages are the one source of which call returns which errno, and why:
+#
+#	| `kfi_mr_bind()`, in this order | error |
+#	|---|---|
+#	| `mr` or `bfid` is NULL | `-KFI_EINVAL` |
+#
+# A row has one errno, or "those of" another call in its place. A cause that begins with calls and a
+# colon is theirs only. A column "step" says what the cause is about. "`kfi_close()` of a counter" in the heading names a part of the call's table,
+# which is elsewhere. Generated are:
+#
+# - the lists after "Return:" in the headers, for calls that have a table,
+# - the tables of kfi_errno(3), which also take kfi_errno.h and the texts of kfi_strerror().
+#
+# Checked are: that what is generated is there; that each errno that a selftest expects of a call is in
+# the call's table; and by check-docs, that each that a document says that a call returns is, too.
+
+import collections
+import pathlib
+import re
+import sys
+import textwrap
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+SELFTESTS = TOP / 'tools/testing/selftests/kfi'
+CALLS = r'`kfi_\w+\(\)`(?:(?:, | and )`kfi_\w+\(\)`)*'
+CALL = re.compile(r'`(kfi_\w+)\(\)`')
+ERRNO = re.compile(r'-(KFI_E\w+)')
+# What any call returns, whether or not its table says so: for an object that is none, and where a
+# provider written in C doesn't have the call.
+ANY = {'KFI_EINVAL', 'KFI_ENOSYS'}
+# A row of the suites of refusals is about this call.
+REGISTRATION = 'kfi_mr_reg'
+# The provider there is the test's own, and returns what the test wants.
+OWN_PROVIDER = SELFTESTS / 'test/core/shared.c'
+
+
+def cells(line):
+    return [i.strip() for i in re.split(r'(?<!\\)\|', line.strip())[1:-1]]
+
+
+def tables(text):
+    """Each table, as its heading and its rows, with the number of its first line."""
+    lines = text.splitlines()
+    at = 0
+    while at < len(lines):
+        first = at
+        while at < len(lines) and lines[at].startswith('|'):
+            at += 1
+        if at - first > 2:
+            yield first + 1, cells(lines[first]), [cells(i) for i in lines[first + 2:at]]
+        at += 1
+
+
+Row = collections.namedtuple('Row', 'errno cause only')
+
+
+class Errnos:
+    """What the manual pages say that calls return."""
+
+    def __init__(self):
+        self.rows = {}      # call: its rows, in order
+        self.parts = []     # (page, line, call, rows): parts of a call's table
+        self.pages = collections.defaultdict(set)       # errno: pages
+        self.told = collections.defaultdict(set)        # errno, as `err` of an entry: pages
+        self.faults = []
+        for path in sorted((TOP / 'Documentation').glob('*.[37].md')):
+            for line, head, rows in tables(path.read_text()):
+                self.table(path, line, head, rows)
+        self.aliases = dict(self.find_aliases())
+
+    def table(self, path, line, head, rows):
+        page = '.'.join(path.name.split('.')[:2])
+        if '`err`' in head:
+            for row in rows:
+                for i in re.findall(r'KFI_E\w+', row[head.index('`err`')]):
+                    self.told[i].add(page)
+        if 'error' not in head or page == 'kfi_errno.3':
+            return
+        error = head.index('error')
+        cause = next((n for n, i in enumerate(head) if CALL.match(i)), None)
+        if cause is None:
+            self.faults.append(f'{path.name}:{line}: a table of errors without a call in its heading')
+            return
+        parsed, step = [], ''
+        for number, row in enumerate(rows, line + 2):
+            errnos = ERRNO.findall(row[error])
+            if 'step' in head:
+                step = re.sub(r'^\d+\. ', '', row[head.index('step')]) + ': ' \
+                    if row[head.index('step')] else step
+            if len(errnos) == 1:
+                only = re.match(rf'({CALLS}): ', row[cause])
+                text = step + (row[cause][only.end():] if only else row[cause])
+                parsed.append(Row(errnos[0], text, CALL.findall(only[1]) if only else None))
+                self.pages[errnos[0]].add(page)
+            elif not errnos and row[error].startswith('those of'):
+                parsed.append(Row(None, row[cause], CALL.findall(row[error])))
+            else:
+                self.faults.append(f'{path.name}:{number}: not one errno: {row[error]}')
+        calls = CALL.findall(head[cause])
+        if re.match(r'`kfi_\w+\(\)` of ', head[cause]):
+            self.parts.append((path.name, line, calls[0], parsed))
+            return
+        for i in calls:
+            if i in self.rows:
+                self.faults.append(f'{path.name}:{line}: another table of {i}()')
+            self.rows[i] = parsed
+
+    def find_aliases(self):
+        """Calls that return what another does, as the headers say."""
+        for path in (TOP / 'include').glob('*.h'):
+            for name, comment in functions(path.read_text()):
+                same = re.search(r'\* Return: (?:\w+ or an errno, see|How many, or an errno, see'
+                                 r'|What|As) (kfi_\w+)\(\)', comment)
+                if same:
+                    yield name, same[1]
+
+    def of(self, call):
+        """The rows of a call."""
+        names = {call}
+        while call not in self.rows and call in self.aliases:
+            call = self.aliases[call]
+            names.add(call)
+        return [i for i in self.rows.get(call, [])
+                if i.errno is None or i.only is None or names & set(i.only)]
+
+    def allows(self, call, errno):
+        """False if the call has a table, and the errno is not in it."""
+        return not self.of(call) or errno in self.set(call)
+
+    def set(self, call):
+        """The errnos that a call may return."""
+        found = set(ANY)
+        for row in self.of(call):
+            if row.errno is None:
+                for i in row.only:
+                    found |= self.set(i)
+            else:
+                found.add(row.errno)
+        return found
+
+
+def functions(text):
+    """Each function of a header that has a comment, and that comment."""
+    for i in re.finditer(r'/\*\*\n \* (kfi_\w+)\(\) - .*?\*/\n', text, re.S):
+        yield i[1], i[0]
+
+
+# ----------------------------------------------------------------------------------
+# What is generated
+
+
+def plain(cause, named):
+    """A cause as a comment of C has it, where an argument has an @."""
+    cause = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', cause)
+    cause = re.sub(r'(?<![\w*])\*(\w+)\*', r'@\1', cause)
+    cause = re.sub(rf'`(\*?)({"|".join(named)})`', r'\1@\2', cause)
+    return cause.replace('\\|', '|').replace('`', '')
+
+
+def returned(errnos, call, named):
+    """The list in the comment of a call."""
+    rows = errnos.of(call)
+    if not any(i.errno == 'KFI_ENOSYS' for i in rows):
+        rows = rows + [Row('KFI_ENOSYS', "the provider doesn't have this call", None)]
+    for row in rows:
+        if row.errno is None:
+            text = f'Those of {", ".join(f"{i}()" for i in row.only)}: {plain(row.cause, named)}.'
+        else:
+            text = f'-{row.errno}: {plain(row.cause, named)}.'
+        yield from textwrap.wrap(text, 100, initial_indent=' * * ', subsequent_indent=' *   ',
+                                 break_long_words=False, break_on_hyphens=False)
+
+
+def header(errnos, text):
+    """A header with its lists."""
+    for name, comment in functions(text):
+        if name not in errnos.rows or name in errnos.aliases:
+            continue
+        lead = re.search(r'^ \* Return: ([^:]*?):\n \*\n', comment, re.M)
+        if not lead:
+            errnos.faults.append(f'{name}(): "Return:" is not followed by a list')
+            continue
+        named = re.findall(r'^ \* @(\w+):', comment, re.M)
+        lines = '\n'.join(returned(errnos, name, named))
+        text = text.replace(comment, f'{comment[:lead.end()]}{lines}\n */\n')
+    return text
+
+
+def region(text, name, lines):
+    """A manual page with the generated part of this name."""
+    begin, end = f'<!-- tools/errnos.py writes this: {name} -->', '<!-- until here -->'
+    before, _, rest = text.partition(begin + '\n')
+    _, _, after = rest.partition(end)
+    return before + '\n'.join([begin, '', *lines, '', end]) + after
+
+
+def manual(errnos, text):
+    """kfi_errno(3) with its tables."""
+    source = (TOP / 'include/kfi_errno.h').read_text()
+    texts = dict(re.findall(r'^    (KFI_\w+): c"(.*)";$',
+                            (TOP / 'rust/kfabric/support/strings/errors.rs').read_text(), re.M))
+    own = re.search(r'^enum \{(.*?)^\}', source, re.S | re.M)[1]
+    own = re.findall(r'^\t(KFI_E\w+)\s*= (?:KFI_ERRNO_OFFSET|\d+),', own, re.M)
+    linux = re.findall(r'^#define (KFI_E\w+)\s+E\w+$', source, re.M)
+    added = source.partition('added by this project. */')[2].partition('/*')[0]
+    pages = lambda found: ', '.join(f'[{i[:-2]}({i[-1]})]({i}.md)' for i in sorted(found))
+    table = ['| number | | means | returned by | `err` of an entry in |', '|---|---|---|---|---|']
+    for name in linux + own:
+        number = 256 + own.index(name) if name in own else 'Linux'
+        row = [f'`{name}`', str(number), texts[name], pages(errnos.pages[name]),
+               pages(errnos.told[name])]
+        table.append('| ' + ' | '.join(row).replace('|  |', '| |').strip() + ' |')
+    text = region(text, 'numbers', table)
+    listed = ', '.join(f'`{i}`' for i in re.findall(r'#define (KFI_\w+)', added))
+    return region(text, 'added', textwrap.wrap(f'{listed}.', 80, break_on_hyphens=False))
+
+
+def generated(errnos):
+    """Each file that has generated parts, and what should be in it."""
+    for path in sorted((TOP / 'include').glob('kfi*.h')) + [TOP / 'include/kfabric.h']:
+        yield path, header(errnos, path.read_text())
+    path = TOP / 'Documentation/kfi_errno.3.md'
+    yield path, manual(errnos, path.read_text())
+
+
+# ----------------------------------------------------------------------------------
+# What is checked
+
+
+def arguments(text, at):
+    """The arguments of a call whose parenthesis has just been opened at `at`."""
+    depth, begin, found = 1, at, []
+    for i in range(at, len(text)):
+        depth += {'(': 1, ')': -1}.get(text[i], 0)
+        if depth == 0 or depth == 1 and text[i] == ',':
+            found.append(text[begin:i].strip())
+            begin = i + 1
+        if depth == 0:
+            return found
+    return found
+
+
+def expectations(path):
+    """What a selftest expects: the line, the call and the errno."""
+    text = path.read_text()
+    line = lambda at: text.count('\n', 0, at) + 1
+    for i in re.finditer(r'\bEXPECT_EQ\(', text):
+        args = arguments(text, i.end())
+        call = re.match(r'(kfi_\w+)\(', args[1]) if len(args) > 2 else None
+        errno = re.fullmatch(r'-(KFI_E\w+)', args[2]) if call else None
+        if errno:
+            yield line(i.start()), call[1], errno[1]
+    if path.parent.name == 'refusal':
+        for i in re.finditer(r'\bROW\([^,]*,[^,]*, -(KFI_E\w+),', text):
+            yield line(i.start()), REGISTRATION, i[1]
+
+
+def said(text):
+    """What a document says that a call returns: where, the call and the errno."""
+    for i in re.finditer(r'`(kfi_\w+)\(\)`[^`.;|]*\b(?:is|are|returns|fails with|gives|says)\b'
+                         r'[^`.;|]{0,20}`-(KFI_E\w+)`', text):
+        yield i.start(), i[1], i[2]
+
+
+def check(errnos):
+    """What is wrong, a line each."""
+    for path, text in generated(errnos):
+        if text != path.read_text():
+            yield f'{path.relative_to(TOP)}: not as tools/errnos.py --write writes it'
+    yield from errnos.faults
+    for name, line, call, rows in errnos.parts:
+        for i in rows:
+            if i.errno and not errnos.allows(call, i.errno):
+                yield f'Documentation/{name}:{line}: {i.errno} is not in the table of {call}()'
+    for path in sorted(set(SELFTESTS.glob('**/*.c')) - {OWN_PROVIDER}):
+        for line, call, errno in expectations(path):
+            if not errnos.allows(call, errno):
+                yield (f'{path.relative_to(TOP)}:{line}: {errno} is expected of {call}(), '
+                       'and is not in its table')
+
+
+def main(arguments):
+    if arguments != ['--write']:
+        sys.exit('usage: tools/errnos.py --write')
+    errnos = Errnos()
+    for path, text in generated(errnos):
+        if text != path.read_text():
+            path.write_text(text)
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])
