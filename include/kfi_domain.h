@@ -266,7 +266,7 @@ struct kfid_domain {
  * Return: 0, or with *@domain NULL:
  *
  * * -KFI_EINVAL: @fabric is NULL or not a fabric; @info, its domain_attr or @domain is NULL.
- * * -KFI_EINVAL: domain_attr->auth_key_size isn't 0, and auth_key is NULL.
+ * * -KFI_EINVAL: domain_attr->auth_key_size isn't 0 and auth_key is NULL, or it is more than 256.
  * * -KFI_ENODATA: domain_attr->mr_mode lacks a bit that the provider needs, or domain_attr asks for
  *   a larger mr_cnt or mr_iov_limit than the domain has.
  * * -KFI_EOPNOTSUPP: an authorization key, and the provider has none.
@@ -454,11 +454,10 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  *   three.
  * * -KFI_EINVAL: what to register: @buf, or the list, is NULL; the list is an error pointer.
  * * -KFI_EINVAL: what to register: @count is 0.
- * * -KFI_EINVAL: what to register: auth_key_size is not 0, and auth_key is NULL.
+ * * -KFI_EINVAL: what to register: auth_key_size is not 0 and auth_key is NULL, or the provider
+ *   knows keys and it is more than 256.
  * * -KFI_EOPNOTSUPP: what to register: auth_key_size is not 0, on a provider without authorization
  *   keys.
- * * -KFI_ENOKEY: what to register: @requested_key is in use; not under KFI_MR_PROV_KEY.
- * * -KFI_EKEYREJECTED: what to register: @requested_key is out of range; not under KFI_MR_PROV_KEY.
  * * -KFI_EBADFLAGS: flags: any flag that the provider doesn't support, known or not.
  * * -KFI_EINVAL: access: 0, or a bit that is not a right.
  * * -KFI_EINVAL: offset: not 0.
@@ -471,10 +470,12 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * * -KFI_E2BIG: limits: more segments than mr_iov_limit.
  * * -KFI_E2BIG: limits: more pages, or bytes, than one region of the device can hold.
  * * -KFI_ENOSPC: limits: mr_cnt regions are open in the domain.
+ * * -KFI_EKEYREJECTED: limits: @requested_key is out of range; not under KFI_MR_PROV_KEY.
  * * -KFI_EFAULT: memory: memory that can't be registered (what can be registered), or in a list
  *   iov_base or bv_page NULL, or a bv_page that is no struct page.
  * * -KFI_EINVAL: memory: a scatterlist entry whose address can't be one of this device (software
  *   devices only: others' addresses can't be judged).
+ * * -KFI_ENOKEY: device: @requested_key is in use; not under KFI_MR_PROV_KEY.
  * * -KFI_EIO: device: the memory can't be mapped for DMA, or not coherently.
  * * -KFI_ENOSPC: device: the device has no region left.
  * * -KFI_EIO: device: the device refuses or fails the registration, or doesn't complete it in time.

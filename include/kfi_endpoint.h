@@ -224,7 +224,8 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  * * -KFI_ENOSYS: the provider has no endpoints, or none without a connection where @info asks for
  *   no type.
  * * -KFI_ENODATA: it has none of that type.
- * * -KFI_EINVAL: ep_attr->auth_key_size isn't 0, and auth_key is NULL.
+ * * -KFI_EINVAL: ep_attr->auth_key_size isn't 0 and auth_key is NULL, or the provider knows keys
+ *   and it is more than 256.
  * * -KFI_EOPNOTSUPP: there is a key, and the provider knows none.
  * * -KFI_EINVAL: a bare endpoint, and handle isn't NULL.
  * * -KFI_EBADFLAGS: op_flags that no transfer of that direction can have.
