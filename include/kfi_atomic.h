@@ -170,7 +170,7 @@ struct kfi_ops_atomic {
  *
  * Each element is atomic by itself.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint of this core.
@@ -216,7 +216,7 @@ static inline ssize_t kfi_atomic(struct kfid_ep *ep, const void *buf, size_t cou
  * @op: What to do with them.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_atomic().
  */
 static inline ssize_t kfi_atomicv(struct kfid_ep *ep, const struct kfi_ioc *iov, void **desc,
@@ -233,7 +233,7 @@ static inline ssize_t kfi_atomicv(struct kfid_ep *ep, const struct kfi_ioc *iov,
  * @msg: The operation.
  * @flags: Operation flags, KFI_COMPLETION and so on.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_atomic().
  */
 static inline ssize_t kfi_atomicmsg(struct kfid_ep *ep, const struct kfi_msg_atomic *msg, u64 flags)
@@ -255,7 +255,7 @@ static inline ssize_t kfi_atomicmsg(struct kfid_ep *ep, const struct kfi_msg_ato
  *
  * The operands' memory is the caller's again on return.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_atomic().
  */
 static inline ssize_t kfi_inject_atomic(struct kfid_ep *ep, const void *buf, size_t count,
@@ -281,7 +281,7 @@ static inline ssize_t kfi_inject_atomic(struct kfid_ep *ep, const void *buf, siz
  * @op: What to do with them.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_atomic().
  */
 static inline ssize_t kfi_fetch_atomic(struct kfid_ep *ep, const void *buf, size_t count,
@@ -310,7 +310,7 @@ static inline ssize_t kfi_fetch_atomic(struct kfid_ep *ep, const void *buf, size
  * @op: What to do with them.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_atomic().
  */
 static inline ssize_t kfi_fetch_atomicv(struct kfid_ep *ep, const struct kfi_ioc *iov, void **desc,
@@ -332,7 +332,7 @@ static inline ssize_t kfi_fetch_atomicv(struct kfid_ep *ep, const struct kfi_ioc
  * @result_count: Length of that list.
  * @flags: Operation flags, KFI_COMPLETION and so on.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_atomic().
  */
 static inline ssize_t kfi_fetch_atomicmsg(struct kfid_ep *ep, const struct kfi_msg_atomic *msg,
@@ -361,7 +361,7 @@ static inline ssize_t kfi_fetch_atomicmsg(struct kfid_ep *ep, const struct kfi_m
  * @op: What to do with them.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_atomic().
  */
 static inline ssize_t kfi_compare_atomic(struct kfid_ep *ep, const void *buf, size_t count,
@@ -394,7 +394,7 @@ static inline ssize_t kfi_compare_atomic(struct kfid_ep *ep, const void *buf, si
  * @op: What to do with them.
  * @context: Given back with the completion.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_atomic().
  */
 static inline ssize_t kfi_compare_atomicv(struct kfid_ep *ep, const struct kfi_ioc *iov,
@@ -422,7 +422,7 @@ static inline ssize_t kfi_compare_atomicv(struct kfid_ep *ep, const struct kfi_i
  * @result_count: Length of that list.
  * @flags: Operation flags, KFI_COMPLETION and so on.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_atomic().
  */
 static inline ssize_t kfi_compare_atomicmsg(struct kfid_ep *ep, const struct kfi_msg_atomic *msg,

@@ -485,7 +485,7 @@ static inline int kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *at
  * Events that come when the queue is full are lost. Those before them are read as ever; then, at the
  * place where they would be, comes -KFI_EOVERRUN, once, and after it what came later.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: How many bytes were put at @buf, or:
  *
  * * -KFI_EINVAL: @eq is NULL.
@@ -509,7 +509,7 @@ static inline ssize_t kfi_eq_read(struct kfid_eq *eq, u32 *event, void *buf, siz
  * @buf: Where to put it.
  * @flags: KFI_PEEK to leave it in the queue, or 0.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: sizeof(*@buf), or:
  *
  * * -KFI_EINVAL: @eq or @buf is NULL.
@@ -531,7 +531,7 @@ static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry
  * @len: Its length, in bytes, 1 to KFI_EQ_ENTRY_MAX.
  * @flags: None yet, 0.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: @len, or with nothing written:
  *
  * * -KFI_EINVAL: @eq is NULL.
@@ -604,7 +604,7 @@ static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
  * They come in the order in which the operations have ended, up to the first that has failed. What
  * is read gives its place in the queue to other operations.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: How many were read, at least 1, or:
  *
  * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
@@ -625,7 +625,7 @@ static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
  * @src_addr: Where to put as many addresses, or NULL; KFI_ADDR_NOTAVAIL for those that aren't
  *	known, which are all of connected endpoints.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: What kfi_cq_read() returns.
  */
 static inline ssize_t kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t count,
@@ -640,7 +640,7 @@ static inline ssize_t kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t coun
  * @buf: Where to put it. Set @buf->err_data_size to 0 before.
  * @flags: None yet, 0.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 1, or:
  *
  * * -KFI_EINVAL: @cq is NULL.
@@ -710,7 +710,7 @@ static inline ssize_t kfi_cq_sreadfrom(struct kfid_cq *cq, void *buf, size_t cou
  * All who wait come back with what there is, or with -KFI_EAGAIN. If nobody waits, the next call
  * that would have to doesn't; several signals are one for it.
  *
- * Context: Any; doesn't sleep.
+ * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @cq is NULL.
