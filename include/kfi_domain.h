@@ -743,13 +743,15 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @mr is NULL; a part is empty or not within what was registered; @iov without
- *   @count or the other way round.
- * * -KFI_ENOSYS: the provider can't, or the region was not registered as kvecs.
+ * * -KFI_EINVAL: @mr is NULL or an error pointer.
+ * * -KFI_ENOSYS: the provider or the device can't do it.
  * * -KFI_EOPNOTSUPP: the provider could, but not on this device, whatever the region.
- * * -KFI_EBADFLAGS: @flags is not 0.
- * * -KFI_EFAULT: memory that can't be registered is there now; the region is as it was.
  * * -KFI_EOPBADSTATE: the region is not enabled.
+ * * -KFI_ENOSYS: the region was not registered as kvecs.
+ * * -KFI_EBADFLAGS: @flags is not 0.
+ * * -KFI_EINVAL: a part is empty or not within what was registered; @iov without @count or the
+ *   other way round.
+ * * -KFI_EFAULT: memory that can't be registered is there now; the region is as it was.
  * * -KFI_EIO: the pages can't be mapped for the device, and the region is as it was; or the device
  *   failed, and peers can't reach the region any more.
  * * -KFI_ENETDOWN: the registration queue has failed and can't be replaced, because no port is
@@ -786,10 +788,12 @@ static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, siz
  * process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EOPBADSTATE: the region is not disabled (any more), or was never.
+ * * -KFI_EINVAL: @mr is NULL or an error pointer.
  * * -KFI_EBADFLAGS: flags by kfi_control() other than KFI_MORE.
- * * -KFI_EINVAL: it is not bound to all that it has to be.
+ * * -KFI_EOPBADSTATE: the region is not disabled (any more), or was never.
+ * * -KFI_ENODEV: the device is just being removed.
  * * -KFI_ENOTCONN: its endpoint is down: its connection is gone, or it is closed.
+ * * -KFI_EINVAL: it is not bound to all that it has to be.
  * * -KFI_EAGAIN: the queue of its endpoint is full; the region is disabled as before.
  * * Those of kfi_mr_reg(): the registration fails; the region can then only be closed, and its
  *   memory may be freed when kfi_close() has returned 0.
