@@ -14,6 +14,8 @@
 # where to.  Objects never go into the source: several kernels share it, so each has
 # its build directory.
 
+# Options of one letter, as the kernel's makefile finds them: `n` is make -n.
+short-opts := $(firstword -$(MAKEFLAGS))
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
 
@@ -27,6 +29,14 @@ kernel-targets := modules modules_install install-dev clippy fmt fmt-check check
 .PHONY: all $(kernel-targets) clean env demo test soak bench profile doc-check room-check vm shell kselftest help
 all: modules
 
+ifneq ($(origin KDIR),undefined)
+ifeq ($(KDIR),)
+$(error KDIR is set, but empty. For a kernel tree of your own run \
+`make KDIR=/path/to/kernel $(or $(MAKECMDGOALS),modules)`, for Debian's kernel run \
+`make $(or $(MAKECMDGOALS),modules)` without KDIR)
+endif
+endif
+
 ifeq ($(KDIR),)
 # ---------------------------------------------------------------------------------
 # In the environment: make it, then come back here with KDIR set.
@@ -35,7 +45,7 @@ ifeq ($(KDIR),)
 KERNEL ?= newest
 
 $(kernel-targets):
-	+@tools/env/make $(KERNEL) $@ $(filter-out KERNEL=%,$(MAKEOVERRIDES))
+	@tools/env/make '$(KERNEL)' $@ $(filter-out KERNEL=%,$(MAKEOVERRIDES))
 
 else
 # ---------------------------------------------------------------------------------
@@ -68,15 +78,18 @@ ifneq ($(origin LLVM)$(origin CC),undefineddefault)
 kernel-cc :=
 endif
 
-# $(call kbuild,BUILD DIRECTORY) TARGET
-kbuild = +@mkdir -p $(1) && $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(1) $(kernel-cc)
+# $(call kbuild,BUILD DIRECTORY) TARGET: with make's jobserver (+), but not under make -n.
+kbuild = $(if $(findstring n,$(short-opts)),,+)@mkdir -p $(1) && $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(1) $(kernel-cc)
 
 modules:
 	$(call kbuild,$(build-dir)) modules
 
-# INSTALL_MOD_PATH= as for the kernel's own.
+# INSTALL_MOD_PATH= as for the kernel's own.  Kbuild installs the modules that it has built last:
+# those without tests, unless KFI_TESTS=y.
+modules_install: KFI_TESTS ?= n
 modules_install:
-	$(call kbuild,$(build-dir)) modules_install
+	$(call kbuild,$(build-dir)) KFI_TESTS=$(KFI_TESTS) modules
+	$(call kbuild,$(build-dir)) KFI_TESTS=$(KFI_TESTS) modules_install
 
 # For consumers: the headers, the symbols, and the Rust crates' metadata, with a
 # makefile to include (see tools/kfabric.mk).
@@ -170,8 +183,10 @@ kselftest:
 
 help:
 	@echo 'For a kernel tree of your own (KDIR=/path), or for Debian'\''s (no KDIR):'
-	@echo '  modules          the modules, samples and selftests, in build/ (default)'
-	@echo '  modules_install  into /lib/modules (INSTALL_MOD_PATH= for another root)'
+	@echo '  modules          the modules, samples and selftests, in build/ (default);'
+	@echo '                   KFI_TESTS=n leaves the selftests out'
+	@echo '  modules_install  the modules and samples into /lib/modules (INSTALL_MOD_PATH='
+	@echo '                   for another root); KFI_TESTS=y adds the selftests'
 	@echo '  install-dev      headers, symbols, crates for consumers (DESTDIR=, PREFIX=)'
 	@echo '  clippy           the kernel'\''s lints; a warning is an error'
 	@echo '  fmt, fmt-check   the kernel'\''s formatting'
