@@ -51,8 +51,8 @@ archive_options()
 		grep -vE ' "";$|Auto-?Detect' || :
 }
 
-# apt with a state of its own, so that neither the host's sources nor the root's
-# matter and nothing of them is changed.  Runs inside the environment.
+# apt with a state of its own, so that the host's sources don't matter and nothing of them is
+# changed.  It is the host's apt, so that the archive can be read while the toolchain root is made.
 archive_setup()
 {
 	mkdir -p "$CACHE/apt/lists/partial" "$CACHE/apt/archives/partial" "$CACHE/apt/empty"
@@ -74,5 +74,5 @@ archive_setup()
 
 in_archive()
 {
-	"$TOP/tools/env/run" -- env APT_CONFIG="$CACHE/apt/apt.conf" "$@"
+	env APT_CONFIG="$CACHE/apt/apt.conf" "$@"
 }

@@ -103,7 +103,7 @@ step()
 	die "$2 failed (exit $rc, all of it is in $(short "$1")): $(advice "$1")"
 }
 
-# locked NAME CMD...: one run at a time makes NAME; the others wait and then
+# locked NAME CMD...: one process at a time makes NAME; the others wait and then
 # find it made.
 locked()
 {
@@ -112,7 +112,7 @@ locked()
 	(
 		exec 9>"$CACHE/.lock-$name"
 		if ! flock -n 9; then
-			say "waiting for another run that is making $name"
+			say "waiting for $name, which another process is making"
 			flock 9
 		fi
 		"$@" 9>&-
