@@ -103,6 +103,7 @@ pub use crate::{
         line,
         noio::NoIo,
         num,
+        push_reserved::PushReserved,
         random,
         refusal::Refusal,
         roster::Roster,

@@ -16,6 +16,7 @@ pub mod line;
 pub(crate) mod module;
 pub(crate) mod noio;
 pub mod num;
+pub(crate) mod push_reserved;
 pub mod random;
 pub(crate) mod refusal;
 pub(crate) mod roster;

@@ -2,9 +2,12 @@
 
 //! A list that needs no memory for one item, which is what most lists of regions have.
 
-use core::ops::{
-    Deref,
-    DerefMut, //
+use core::{
+    mem,
+    ops::{
+        Deref,
+        DerefMut, //
+    }, //
 };
 use kernel::{
     alloc::{
@@ -12,7 +15,12 @@ use kernel::{
         AllocError,
         Flags, //
     },
-    prelude::*, //
+    prelude::*,
+    sync::atomic::{
+        Atomic,
+        Relaxed, //
+    },
+    warn_on, //
 };
 
 /// A list; a single item is kept in place.
@@ -68,8 +76,7 @@ impl<T> Few<T> {
             Items::Many(many) => {
                 let mut all = Few::with_capacity(many.len(), flags)?;
                 for (index, item) in many.into_iter().enumerate() {
-                    // There is room.
-                    let _ = all.push_within_capacity(f(index, item)?);
+                    all.push_reserved(f(index, item)?);
                 }
                 Ok(all)
             }
@@ -84,8 +91,7 @@ impl<T> Few<T> {
             Items::One(None) => room,
             Items::Many(many) => {
                 for item in many {
-                    // There is room.
-                    let _ = room.push_within_capacity(f(item));
+                    room.push_reserved(f(item));
                 }
                 room
             }
@@ -101,7 +107,45 @@ impl<T> Few<T> {
         }
     }
 
-    /// Adds an item, for which there must be room; gives it back if there is none.
+    /// Adds an item for which the caller has reserved room. Any context.
+    ///
+    /// The item may be an open region, which must not be lost. If the caller has reserved too little, this
+    /// warns and grows the list. It panics if there is no memory to grow it.
+    #[inline]
+    pub fn push_reserved(&mut self, item: T) {
+        if self.push_or_grow(item) {
+            warn_too_little();
+        }
+    }
+
+    /// Adds an item. Returns whether the list had to grow for it.
+    #[inline]
+    fn push_or_grow(&mut self, item: T) -> bool {
+        match self.push_within_capacity(item) {
+            Ok(()) => false,
+            Err(item) => {
+                self.grow(item);
+                true
+            }
+        }
+    }
+
+    /// Moves the items to a larger list and adds one.
+    #[cold]
+    fn grow(&mut self, item: T) {
+        let Ok(larger) = KVVec::with_capacity(self.len().saturating_add(1), GFP_ATOMIC) else {
+            // Going on would lose the item.
+            panic!("no memory for an item without room");
+        };
+        let items = mem::take(self).into_iter();
+        self.0 = Items::Many(larger);
+        for item in items {
+            self.push_or_grow(item);
+        }
+        self.push_or_grow(item);
+    }
+
+    /// Adds an item, or returns it if there is no room.
     pub fn push_within_capacity(&mut self, item: T) -> Result<(), T> {
         match &mut self.0 {
             Items::One(one @ None) => {
@@ -112,6 +156,14 @@ impl<T> Few<T> {
             Items::Many(many) => many.push_within_capacity(item).map_err(|e| e.0),
         }
     }
+}
+
+/// Warns, once, of a list for which too little room was reserved.
+#[cold]
+fn warn_too_little() {
+    static WARNED: Atomic<bool> = Atomic::new(false);
+
+    warn_on!(!WARNED.xchg(true, Relaxed));
 }
 
 impl<T> Default for Few<T> {
@@ -192,6 +244,7 @@ impl<'a, T> IntoIterator for &'a mut Few<T> {
 #[kernel::macros::kunit_tests(rdma_few)]
 mod tests {
     use super::*;
+    use kernel::sync::Arc;
 
     #[test]
     fn as_many_as_there_is_room_for() -> Result {
@@ -241,6 +294,23 @@ mod tests {
         assert_eq!(two.push_within_capacity(1), Ok(()));
         assert_eq!(two.push_within_capacity(2), Ok(()));
         assert_eq!((two.take_only(), two.len()), (None, 2));
+        Ok(())
+    }
+
+    #[test]
+    fn items_without_room_are_not_lost() -> Result {
+        for reserved in 0..4 {
+            let mut few = Few::with_capacity(reserved, GFP_KERNEL)?;
+            let mut count = 0;
+            while !few.push_or_grow(Arc::new(count, GFP_KERNEL)?) {
+                count += 1;
+            }
+            assert_eq!(count, reserved.max(1));
+            for more in 1..4 {
+                assert!(few.push_or_grow(Arc::new(count + more, GFP_KERNEL)?));
+            }
+            assert!(few.into_iter().map(|item| *item).eq(0..=count + 3));
+        }
         Ok(())
     }
 }

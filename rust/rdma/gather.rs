@@ -227,12 +227,10 @@ impl<K> Gather<K> {
 /// A list of one segment, or none if that is empty: some devices take a length of 0 for the most
 /// that there is.
 fn one(segment: b::ib_sge) -> Few<b::ib_sge> {
-    let mut segments = Few::new();
-    if segment.length > 0 {
-        // There is room for one.
-        let _ = segments.push_within_capacity(segment);
+    match segment.length {
+        0 => Few::new(),
+        _ => Few::one(segment),
     }
-    segments
 }
 
 /// A part of a region.

@@ -40,10 +40,7 @@ pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<Few<Pie
             bytes: request.shape().bytes(),
             pages: request.shape().pages(),
         };
-        let mut one = Few::new();
-        // There is room.
-        let _ = one.push_within_capacity(run);
-        return Ok(one);
+        return Ok(Few::one(run));
     }
     let cut = || request.pieces(limits.pages, limits.bytes);
     let count = cut().take(limits.pieces.saturating_add(1)).count();
@@ -52,8 +49,7 @@ pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<Few<Pie
     }
     let mut runs = Few::with_capacity(count, GFP_KERNEL)?;
     for run in cut() {
-        // There is room.
-        let _ = runs.push_within_capacity(run);
+        runs.push_reserved(run);
     }
     Ok(runs)
 }
@@ -95,15 +91,13 @@ fn map_several(
     if let Some(list) = mapped(resources, request)? {
         let mut cursor = list.cursor();
         for piece in runs {
-            // There is room.
-            let _ = lists.push_within_capacity(of_mapped(&mut cursor, piece, spare)?);
+            lists.push_reserved(of_mapped(&mut cursor, piece, spare)?);
         }
     } else {
         let mut memory = memory(resources, request);
         for piece in runs {
             let list = of_memory(resources, request, piece, spare, &mut memory)?;
-            // There is room.
-            let _ = lists.push_within_capacity(list);
+            lists.push_reserved(list);
         }
     }
     Ok(lists)

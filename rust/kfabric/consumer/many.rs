@@ -26,7 +26,8 @@ use crate::{
     },
     support::{
         errno::Errno,
-        noio::NoIo, //
+        noio::NoIo,
+        push_reserved::PushReserved, //
     }, //
 };
 use core::{
@@ -102,8 +103,8 @@ impl Domain {
         }
         for (buffer, mr) in buffers.into_iter().zip(&lists.mrs) {
             if let Some(mr) = NonNull::new(*mr) {
-                // SAFETY: Just registered, on this buffer. There is room.
-                let _ = mrs.push_within_capacity(unsafe { Mr::registered(mr, self, buffer) });
+                // SAFETY: `mr` was just registered on this buffer.
+                mrs.push_reserved(unsafe { Mr::registered(mr, self, buffer) });
             }
         }
         Ok(mrs)
@@ -158,8 +159,7 @@ fn close_together<B: Backing>(mrs: &[Mr<B>]) -> Option<KVVec<c_int>> {
     let mut errs = KVVec::from_elem(0, mrs.len(), GFP_KERNEL).ok()?;
     let mut raw = KVVec::with_capacity(mrs.len(), GFP_KERNEL).ok()?;
     for mr in mrs {
-        // There is room.
-        let _ = raw.push_within_capacity(mr.as_raw());
+        raw.push_reserved(mr.as_raw());
     }
     // SAFETY: All are open, and used by nobody else, since the caller owns them; `errs` has room.
     unsafe { close_many(raw.as_ptr(), raw.len(), errs.as_mut_ptr()) };
@@ -186,14 +186,12 @@ impl Lists {
                 iov_base: buffer.start().as_ptr().cast(),
                 iov_len: buffer.size(),
             };
-            // There is room.
-            let _ = segments.push_within_capacity(segment);
+            segments.push_reserved(segment);
         }
         let mut attrs = KVVec::with_capacity(count, GFP_KERNEL)?;
         for segment in &segments {
             let list = List::Kvec(slice::from_ref(segment));
-            // There is room.
-            let _ = attrs.push_within_capacity(attributes(&list, options, None));
+            attrs.push_reserved(attributes(&list, options, None));
         }
         Ok(Self {
             attrs,

@@ -2,6 +2,7 @@
 
 //! A line: first come, first served.
 
+use crate::support::push_reserved::PushReserved;
 use core::mem;
 use kernel::{
     alloc::AllocError,
@@ -78,6 +79,13 @@ impl<T> Line<T> {
     }
 }
 
+impl<T> PushReserved<T> for Line<T> {
+    #[inline]
+    fn push_reserved(&mut self, item: T) {
+        self.back.push_reserved(item);
+    }
+}
+
 impl<T> Default for Line<T> {
     fn default() -> Self {
         Self::new()
@@ -120,6 +128,10 @@ mod tests {
             }
             assert!(line.front.capacity() >= 3 && line.back.capacity() >= 3);
         }
+        while line.len() < 3 {
+            line.push_reserved(0);
+        }
+        assert_eq!(line.back.capacity(), 3);
         Ok(())
     }
 }

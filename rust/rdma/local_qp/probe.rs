@@ -69,10 +69,7 @@ impl LocalQp {
             .map_err(WrError::Post)?;
         prepared.set_base(BASE).map_err(WrError::Post)?;
 
-        let mut one = Few::new();
-        // There is room for one.
-        let _ = one.push_within_capacity(prepared);
-        let valid = self.register_all(one).map_err(|failed| {
+        let valid = self.register_all(Few::one(prepared)).map_err(|failed| {
             *kept = matches!(failed.lists, Err(error) if error == EIO);
             failed.error
         })?;

@@ -167,8 +167,7 @@ impl LocalQp {
             let mr = unsafe { mr.into_suspended() };
             // On an error all are dropped, and so deregistered; the device has none of them now.
             let mr = mr.map(list).map_err(|_| RefreshError::Gone)?;
-            // There is room.
-            let _ = prepared.push_within_capacity(mr);
+            prepared.push_reserved(mr);
         }
         *mrs = self
             .register_as_they_are(prepared)

@@ -35,8 +35,7 @@ pub(crate) fn abandon_all<L: DmaList>(
     for mr in mrs {
         match (mr.abandon(), &mut lists) {
             (Some(list), Ok(lists)) => {
-                // There is room.
-                let _ = lists.push_within_capacity(list);
+                lists.push_reserved(list);
             }
             (Some(_), Err(_)) => (),
             (None, _) => leaked = true,

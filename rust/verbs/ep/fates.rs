@@ -38,12 +38,7 @@ pub(super) struct Fates {
 
 /// Room for them. May sleep.
 pub(super) fn room() -> Result<Room> {
-    let mut room = KVec::with_capacity(1 << ROOM_BITS, GFP_KERNEL)?;
-    for _ in 0..1 << ROOM_BITS {
-        // There is room.
-        let _ = room.push_within_capacity(None);
-    }
-    Ok(room)
+    Ok(KVec::from_elem(None, 1 << ROOM_BITS, GFP_KERNEL)?)
 }
 
 /// The places of a key.

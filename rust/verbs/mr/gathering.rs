@@ -32,6 +32,7 @@ use kfabric::{
     Errno,
     ListVec,
     MrRequest,
+    PushReserved,
     Refusal, //
 };
 use rdma::{
@@ -80,8 +81,7 @@ impl<'a> Gathering<'a> {
         if let Some(one) = One::of(resources, limits, request) {
             let list = one.map(resources, request)?;
             if let Some(prepared) = one.prepare(resources, list) {
-                // There is room.
-                let _ = self.prepared.push_within_capacity(prepared);
+                self.prepared.push_reserved(prepared);
                 return Ok(What::One(one));
             }
         }
@@ -89,8 +89,7 @@ impl<'a> Gathering<'a> {
         region.create(resources, limits, request)?;
         Ok(match region.take_prepared() {
             Some(prepared) => {
-                // There is room.
-                let _ = self.prepared.push_within_capacity(prepared);
+                self.prepared.push_reserved(prepared);
                 What::Slow(region)
             }
             None => What::Several(region),
@@ -131,8 +130,7 @@ impl provider::Gathering for Gathering<'_> {
             return Err(Errno::EINVAL.into());
         }
         let what = self.prepare(request)?;
-        // There is room.
-        let _ = self.parts.push_within_capacity(what);
+        self.parts.push_reserved(what);
         Ok(())
     }
 

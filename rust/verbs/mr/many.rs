@@ -23,6 +23,7 @@ use kfabric::{
     },
     Errno,
     ListVec,
+    PushReserved,
     Refusal, //
 };
 use rdma::Few;
@@ -44,8 +45,7 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
     for one in mrs.iter_mut() {
         match region_of(one.mr) {
             Ok(region) => match region.take_prepared() {
-                // There is room.
-                Some(own) => drop(prepared.push_within_capacity(own)),
+                Some(own) => prepared.push_reserved(own),
                 None => *one.done = Some(region.enable(resources, one.bindings)),
             },
             Err(refusal) => *one.done = Some(Err(refusal)),
@@ -141,8 +141,7 @@ fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
     for one in mrs.iter_mut() {
         let mr: Option<&mut Mr> = one.mr.as_any().downcast_mut();
         match mr.and_then(|mr| mr.region.take_valid(resources)) {
-            // There is room.
-            Some(own) => drop(valid.push_within_capacity(own)),
+            Some(own) => valid.push_reserved(own),
             None => *one.done = Some(one.mr.close()),
         }
     }
@@ -153,8 +152,7 @@ fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
     let mut given = mrs.iter_mut().filter(|one| one.done.is_none());
     let reuse = |mr| match given.next().is_some_and(is_reserved) {
         true => resources.pool().put_reserved(mr),
-        // There is room.
-        false => drop(free.push_within_capacity(mr)),
+        false => free.push_reserved(mr),
     };
     // If the device won't let go of one it isn't known of which: none may be freed.
     let done = queue

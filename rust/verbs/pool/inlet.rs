@@ -17,7 +17,8 @@ use kernel::{
 };
 use kfabric::{
     irqlock::IrqLock,
-    new_irq_lock, //
+    new_irq_lock,
+    PushReserved, //
 };
 
 /// How many may be here.
@@ -100,8 +101,7 @@ impl<T> Place<'_, T> {
     /// It comes back. Returns whether somebody has to be told to look here, which is said once. Any context.
     pub(super) fn put(self, item: T) -> bool {
         let told = self.0.came.with(|came| {
-            // There is room, which was kept.
-            let _ = came.items.push_within_capacity(item);
+            came.items.push_reserved(item);
             came.promised -= 1;
             self.0.any.store(true, Relaxed);
             mem::replace(&mut came.watched, true)

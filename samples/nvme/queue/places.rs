@@ -12,7 +12,10 @@ use block::{
     Status, //
 };
 use kernel::prelude::*;
-use kfabric::consumer::Errno;
+use kfabric::{
+    consumer::Errno,
+    PushReserved, //
+};
 
 /// How many bits of a command's id are the number of its place. Those above tell it from the commands before it
 /// in that place, so that an answer to one of these isn't taken for one to this.
@@ -132,8 +135,7 @@ impl Places {
                 return;
             }
         }
-        // There is room, since it came from there.
-        let _ = self.roomy.push_within_capacity(capsule);
+        self.roomy.push_reserved(capsule);
     }
 
     /// Room to list memory is back.
@@ -167,8 +169,7 @@ impl Places {
     pub(super) fn keep(&mut self, number: u16, io: Io, status: Status) {
         if let Some(place) = self.get(number) {
             place.over = Some((io, status));
-            // There is room: its request has not ended, so its place has no other.
-            let _ = self.over.push_within_capacity(number);
+            self.over.push_reserved(number);
         }
     }
 

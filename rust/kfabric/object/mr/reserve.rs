@@ -15,6 +15,7 @@ use crate::{
         line::Line,
         noio::frees_memory,
         num::widen,
+        push_reserved::PushReserved,
         refusal::Refusal, //
     }, //
 };
@@ -53,8 +54,7 @@ impl Reserve {
         let mrs = domain.provider().reserve(count, pages)?;
         for (mut kit, mr) in spare.into_iter().zip(mrs) {
             kit.lend(mr);
-            // There is room.
-            let _ = kits.push(kit);
+            kits.push_reserved(kit);
         }
         let reserve = pin_init!(Self {
             pages,
@@ -81,8 +81,7 @@ impl Reserve {
 
     /// Takes it back. Any context.
     fn put(&self, kit: Kit) {
-        // There is room for as many as there are.
-        let _ = self.kits.with(|kits| kits.push(kit));
+        self.kits.with(|kits| kits.push_reserved(kit));
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
     object::unsettled::Unsettled,
     support::{
         cache::ListVec,
+        push_reserved::PushReserved,
         work, //
     }, //
 };
@@ -121,8 +122,7 @@ fn together(left: &mut Left) -> Result<(), AllocError> {
     let mut enabling = ListVec::with_capacity(count, GFP_KERNEL)?;
     for object in left.take(count) {
         let pending = object.inner.with(|inner| inner.take_pending(false));
-        // There is room.
-        let _ = some.push_within_capacity((object, pending));
+        some.push_reserved((object, pending));
     }
     // While it is pending, its domain is open.
     let first = some
@@ -130,8 +130,7 @@ fn together(left: &mut Left) -> Result<(), AllocError> {
         .map(|(object, _): &(MrRef, Pending)| object.clone());
     for (_, pending) in &mut some {
         if let Some(one) = pending.enabling() {
-            // There is room.
-            let _ = enabling.push_within_capacity(one);
+            enabling.push_reserved(one);
         }
     }
     if let Some(first) = first {

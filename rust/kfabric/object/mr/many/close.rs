@@ -12,6 +12,7 @@ use crate::{
     support::{
         cache::ListVec,
         errno::Errno,
+        push_reserved::PushReserved,
         refusal::Refusal, //
     }, //
 };
@@ -69,8 +70,7 @@ unsafe fn close_some(mrs: &[*mut kfid_mr], mut answer: impl FnMut(usize, c_int))
                     closing,
                     done: None,
                 };
-                // There is room.
-                let _ = all.push_within_capacity(one);
+                all.push_reserved(one);
             }
             Ok(None) => answer(index, 0),
             Err(refusal) => answer(index, refusal.report()),
@@ -88,8 +88,7 @@ unsafe fn close_some(mrs: &[*mut kfid_mr], mut answer: impl FnMut(usize, c_int))
             match mr {
                 Some(mr) => {
                     let (mr, done) = (&mut **mr, &mut one.done);
-                    // There is room.
-                    let _ = together.push_within_capacity(provider::Closing { mr, done });
+                    together.push_reserved(provider::Closing { mr, done });
                 }
                 None => one.done = Some(Ok(())),
             }

@@ -16,6 +16,7 @@ use crate::{
     },
     support::{
         cache::ListVec,
+        push_reserved::PushReserved,
         refusal::Refusal, //
     }, //
 };
@@ -49,14 +50,12 @@ pub(super) fn register(
                 opened,
                 pending,
             };
-            // There is room.
-            let _ = all.push_within_capacity(one);
+            all.push_reserved(one);
         },
     );
     for one in &mut all {
         if let Some(one) = one.pending.as_mut().and_then(Pending::enabling) {
-            // There is room.
-            let _ = enabling.push_within_capacity(one);
+            enabling.push_reserved(one);
         }
     }
     group.domain.provider().enable_many(&mut enabling);
@@ -67,8 +66,7 @@ pub(super) fn register(
             None => Ok(one.opened),
         };
         match ended {
-            // There is room.
-            Ok(opened) => drop(done.push_within_capacity((one.index, opened))),
+            Ok(opened) => done.push_reserved((one.index, opened)),
             Err(refusal) => answers.refused(one.index, refusal.report()),
         }
     }

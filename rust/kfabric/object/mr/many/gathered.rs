@@ -24,6 +24,7 @@ use crate::{
     support::{
         cache::ListVec,
         errno::Errno,
+        push_reserved::PushReserved,
         refusal::Refusal, //
     }, //
 };
@@ -66,13 +67,11 @@ pub(super) fn register(
             gathering.add(request)?;
             Ok(Made::Gathered(expected, Asked::of(request)))
         },
-        // There is room.
-        |index, made| drop(all.push_within_capacity((index, made))),
+        |index, made| all.push_reserved((index, made)),
     );
     let mut all = all.into_iter();
     let mut keep = |index, opened| {
-        // There is room.
-        let _ = done.push_within_capacity((index, opened));
+        done.push_reserved((index, opened));
     };
     gathering.register(&mut |registered| {
         for (index, made) in all.by_ref() {

@@ -2,7 +2,10 @@
 
 //! What the unit tests of completion queues share.
 
-use crate::provider::cq::*;
+use crate::{
+    provider::cq::*,
+    support::push_reserved::PushReserved, //
+};
 use core::ptr::without_provenance_mut;
 use kernel::{
     new_spinlock,
@@ -63,7 +66,7 @@ fn numbers(
     let mut all = KVec::with_capacity(MANY, GFP_KERNEL).map_err(|_| Reading::Empty)?;
     // Under the lock, where nothing can be allocated.
     let read = read(&mut |done| {
-        let _ = all.push_within_capacity(number(done.context));
+        all.push_reserved(number(done.context));
     });
     match read {
         Reading::Done(count) if count == all.len() => Ok(all),

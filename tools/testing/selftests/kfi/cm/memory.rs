@@ -72,9 +72,9 @@ impl Memory {
             .map(list, access)
             .map_err(|failed| failed.error)?;
         prepared.set_base(1 << 40)?;
-        let mut one = Few::new();
-        let _ = one.push_within_capacity(prepared);
-        let valid = on.register_all(one).map_err(|failed| failed.error)?;
+        let valid = on
+            .register_all(Few::one(prepared))
+            .map_err(|failed| failed.error)?;
         let region = valid.into_iter().next().ok_or(EINVAL)?;
         Ok(Self {
             region: Lender::new(region)?,
