@@ -249,14 +249,14 @@ def expectations(path):
     """What a selftest expects: the line, the call and the errno."""
     text = path.read_text()
     line = lambda at: text.count('\n', 0, at) + 1
-    for i in re.finditer(r'\bEXPECT_EQ\(', text):
-        args = arguments(text, i.end())
-        call = re.match(r'(kfi_\w+)\(', args[1]) if len(args) > 2 else None
-        errno = re.fullmatch(r'-(KFI_E\w+)', args[2]) if call else None
-        if errno:
+    for i in re.finditer(r'\b(?:EXPECT_EQ|REFUSED)\(', text):
+        given = arguments(text, i.end())
+        calls = filter(None, (re.match(r'(kfi_\w+)\(', arg) for arg in given))
+        errnos = filter(None, (re.fullmatch(r'-(KFI_E\w+)', arg) for arg in given))
+        for call, errno in zip(calls, errnos):
             yield line(i.start()), call[1], errno[1]
     if path.parent.name == 'refusal':
-        for i in re.finditer(r'\bROW\([^,]*,[^,]*, -(KFI_E\w+),', text):
+        for i in re.finditer(r'(?:\bROW\(|\{ )"[^"]*", \w+_CALLS, -(KFI_E\w+),', text):
             yield line(i.start()), REGISTRATION, i[1]
 
 
@@ -265,6 +265,14 @@ def said(text):
     for i in re.finditer(r'`(kfi_\w+)\(\)`[^`.;|]*\b(?:is|are|returns|fails with|gives|says)\b'
                          r'[^`.;|]{0,20}`-(KFI_E\w+)`', text):
         yield i.start(), i[1], i[2]
+    # A guide has tables of errors, and says of what each is.
+    for line, head, rows in tables(text):
+        if head[:2] != ['error', 'of']:
+            continue
+        at = sum(len(i) for i in text.splitlines(True)[:line - 1])
+        for row in rows:
+            yield from ((at, call, errno) for call in CALL.findall(row[1])
+                        for errno in ERRNO.findall(row[0]))
 
 
 def check(errnos):

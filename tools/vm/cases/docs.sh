@@ -60,6 +60,11 @@ document "kfi_mr_regfoo() does not exist" "made up: in an example" <<'END'
 	ret = kfi_mr_regfoo(domain, NULL);
 ```
 END
+document "KFI_EPERM is not in the table of kfi_mr_enable()" "made up: errno in a guide's table" <<'END'
+| error | of | do |
+|---|---|---|
+| `-KFI_EPERM` | `kfi_mr_enable()` | give up |
+END
 said=$("$TOP/tools/env/run" "$TOP/tools/check-docs" 2>&1) && ok=0 || ok=1
 echo "$said" >"$tmp/out"
 result $ok "docs: all documents"
