@@ -9,15 +9,17 @@
 #	|---|---|
 #	| `mr` or `bfid` is NULL | `-KFI_EINVAL` |
 #
-# A row has one errno, or "those of" another call in its place. A cause that begins with calls and a
-# colon is theirs only. A column "step" says what the cause is about. "`kfi_close()` of a counter" in the heading names a part of the call's table,
-# which is elsewhere. Generated are:
+# Each row has one errno, or "those of" another call in its place. A cause that begins with calls and a
+# colon holds for these calls only. A column "step" is put in front of the cause. A heading such as
+# "`kfi_close()` of a counter" marks a part of the table that another page has.
 #
-# - the lists after "Return:" in the headers, for calls that have a table,
-# - the tables of kfi_errno(3), which also take kfi_errno.h and the texts of kfi_strerror().
+# The tool writes:
 #
-# Checked are: that what is generated is there; that each errno that a selftest expects of a call is in
-# the call's table; and by check-docs, that each that a document says that a call returns is, too.
+# - the lists after "Return:" in the headers, for calls that have a table;
+# - the tables of kfi_errno(3), from kfi_errno.h and the texts of kfi_strerror(), too.
+#
+# tools/check-docs fails if one of these differs, or if a selftest expects an errno of a call, or a
+# document says that a call returns one, that is not in the call's table.
 
 import collections
 import pathlib
@@ -40,11 +42,12 @@ OWN_PROVIDER = SELFTESTS / 'test/core/shared.c'
 
 
 def cells(line):
+    """Returns the cells of a row."""
     return [i.strip() for i in re.split(r'(?<!\\)\|', line.strip())[1:-1]]
 
 
 def tables(text):
-    """Each table, as its heading and its rows, with the number of its first line."""
+    """Yields each table: the number of its first line, its heading and its rows."""
     lines = text.splitlines()
     at = 0
     while at < len(lines):
@@ -60,7 +63,7 @@ Row = collections.namedtuple('Row', 'errno cause only')
 
 
 class Errnos:
-    """What the manual pages say that calls return."""
+    """The error tables of the manual pages."""
 
     def __init__(self):
         self.rows = {}      # call: its rows, in order
@@ -72,8 +75,12 @@ class Errnos:
             for line, head, rows in tables(path.read_text()):
                 self.table(path, line, head, rows)
         self.aliases = dict(self.find_aliases())
+        declared = {name for path in (TOP / 'include').glob('*.h')
+                    for name, _ in functions(path.read_text())}
+        self.faults += [f'{i}() has a table, and is in no header' for i in self.rows.keys() - declared]
 
     def table(self, path, line, head, rows):
+        """Takes a table, if it is one of errors."""
         page = '.'.join(path.name.split('.')[:2])
         if '`err`' in head:
             for row in rows:
@@ -111,7 +118,7 @@ class Errnos:
             self.rows[i] = parsed
 
     def find_aliases(self):
-        """Calls that return what another does, as the headers say."""
+        """Yields calls whose comment refers to another call for errnos, and that call."""
         for path in (TOP / 'include').glob('*.h'):
             for name, comment in functions(path.read_text()):
                 same = re.search(r'\* Return: (?:\w+ or an errno, see|How many, or an errno, see'
@@ -120,7 +127,7 @@ class Errnos:
                     yield name, same[1]
 
     def of(self, call):
-        """The rows of a call."""
+        """Returns the rows of a call."""
         names = {call}
         while call not in self.rows and call in self.aliases:
             call = self.aliases[call]
@@ -129,11 +136,11 @@ class Errnos:
                 if i.errno is None or i.only is None or names & set(i.only)]
 
     def allows(self, call, errno):
-        """False if the call has a table, and the errno is not in it."""
+        """Returns False if the call has a table, and the errno is not in it."""
         return not self.of(call) or errno in self.set(call)
 
     def set(self, call):
-        """The errnos that a call may return."""
+        """Returns the errnos that a call may return."""
         found = set(ANY)
         for row in self.of(call):
             if row.errno is None:
@@ -145,7 +152,7 @@ class Errnos:
 
 
 def functions(text):
-    """Each function of a header that has a comment, and that comment."""
+    """Yields each function of a header that has a comment, and that comment."""
     for i in re.finditer(r'/\*\*\n \* (kfi_\w+)\(\) - .*?\*/\n', text, re.S):
         yield i[1], i[0]
 
@@ -155,7 +162,7 @@ def functions(text):
 
 
 def plain(cause, named):
-    """A cause as a comment of C has it, where an argument has an @."""
+    """Returns a cause as plain text, with an @ in front of each argument in `named`."""
     cause = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', cause)
     cause = re.sub(r'(?<![\w*])\*(\w+)\*', r'@\1', cause)
     cause = re.sub(rf'`(\*?)({"|".join(named)})`', r'\1@\2', cause)
@@ -163,7 +170,7 @@ def plain(cause, named):
 
 
 def returned(errnos, call, named):
-    """The list in the comment of a call."""
+    """Yields the lines of the list in the comment of a call."""
     rows = errnos.of(call)
     if not any(i.errno == 'KFI_ENOSYS' for i in rows):
         rows = rows + [Row('KFI_ENOSYS', "the provider doesn't have this call", None)]
@@ -177,7 +184,7 @@ def returned(errnos, call, named):
 
 
 def header(errnos, text):
-    """A header with its lists."""
+    """Returns the text of a header with its lists rewritten."""
     for name, comment in functions(text):
         if name not in errnos.rows or name in errnos.aliases:
             continue
@@ -192,7 +199,7 @@ def header(errnos, text):
 
 
 def region(text, name, lines):
-    """A manual page with the generated part of this name."""
+    """Returns the text of a manual page with the generated part of this name rewritten."""
     begin, end = f'<!-- tools/errnos.py writes this: {name} -->', '<!-- until here -->'
     before, _, rest = text.partition(begin + '\n')
     _, _, after = rest.partition(end)
@@ -200,7 +207,7 @@ def region(text, name, lines):
 
 
 def manual(errnos, text):
-    """kfi_errno(3) with its tables."""
+    """Returns the text of kfi_errno(3) with its generated parts rewritten."""
     source = (TOP / 'include/kfi_errno.h').read_text()
     texts = dict(re.findall(r'^    (KFI_\w+): c"(.*)";$',
                             (TOP / 'rust/kfabric/support/strings/errors.rs').read_text(), re.M))
@@ -221,7 +228,7 @@ def manual(errnos, text):
 
 
 def generated(errnos):
-    """Each file that has generated parts, and what should be in it."""
+    """Yields each file that has generated parts, and the text that it should have."""
     for path in sorted((TOP / 'include').glob('kfi*.h')) + [TOP / 'include/kfabric.h']:
         yield path, header(errnos, path.read_text())
     path = TOP / 'Documentation/kfi_errno.3.md'
@@ -233,7 +240,7 @@ def generated(errnos):
 
 
 def arguments(text, at):
-    """The arguments of a call whose parenthesis has just been opened at `at`."""
+    """Returns the arguments of a call whose opening parenthesis is in front of `at`."""
     depth, begin, found = 1, at, []
     for i in range(at, len(text)):
         depth += {'(': 1, ')': -1}.get(text[i], 0)
@@ -246,7 +253,7 @@ def arguments(text, at):
 
 
 def expectations(path):
-    """What a selftest expects: the line, the call and the errno."""
+    """Yields the line, the call and the errno of each expectation of a selftest."""
     text = path.read_text()
     line = lambda at: text.count('\n', 0, at) + 1
     for i in re.finditer(r'\b(?:EXPECT_EQ|REFUSED)\(', text):
@@ -261,11 +268,11 @@ def expectations(path):
 
 
 def said(text):
-    """What a document says that a call returns: where, the call and the errno."""
+    """Yields the place, the call and the errno of each statement about what a call returns."""
     for i in re.finditer(r'`(kfi_\w+)\(\)`[^`.;|]*\b(?:is|are|returns|fails with|gives|says)\b'
                          r'[^`.;|]{0,20}`-(KFI_E\w+)`', text):
         yield i.start(), i[1], i[2]
-    # A guide has tables of errors, and says of what each is.
+    # Guides have tables of errors with a column "of".
     for line, head, rows in tables(text):
         if head[:2] != ['error', 'of']:
             continue
@@ -276,7 +283,7 @@ def said(text):
 
 
 def check(errnos):
-    """What is wrong, a line each."""
+    """Yields a line for each fault."""
     for path, text in generated(errnos):
         if text != path.read_text():
             yield f'{path.relative_to(TOP)}: not as tools/errnos.py --write writes it'
@@ -299,6 +306,8 @@ def main(arguments):
     for path, text in generated(errnos):
         if text != path.read_text():
             path.write_text(text)
+    if errnos.faults:
+        sys.exit('\n'.join(errnos.faults))
 
 
 if __name__ == '__main__':
