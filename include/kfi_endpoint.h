@@ -378,8 +378,8 @@ static inline struct kfid_ep *__kfi_to_ep(struct kfid *fid)
  * @fid: The endpoint's fid.
  * @context: The context given with the receive. Where several have it, the oldest one is cancelled.
  *
- * It ends with KFI_ECANCELED, which may call the handler of its completion queue before this
- * returns: not to be called with a lock that the handler takes.
+ * It ends with KFI_ECANCELED. That may call the handler of its completion queue before kfi_cancel()
+ * has returned, so the caller must not hold a lock that the handler takes.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:

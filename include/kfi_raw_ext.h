@@ -92,11 +92,12 @@ struct kfi_raw_key {
  *	Nothing is asked of the target: whether it lets the access through is seen by doing it.
  *	Process context; may sleep. How long it takes depends little on the number of mapped keys.
  *	Returns 0, or
- *	-KFI_EINVAL (@domain_fid isn't a domain of this provider, @count is NULL, @iov is NULL and
- *	*@count isn't 0, @len is 0, or the access isn't wholly inside the region),
- *	-KFI_ENOKEY (@key isn't mapped in this domain; keys that need no mapping aren't, either), or
- *	-KFI_ETOOSMALL (*@count was too small and is now what is needed; nothing was written to
- *	@iov).
+ *	-KFI_EINVAL (@domain_fid isn't a domain of a provider written in Rust; @count is NULL, or
+ *	@iov is NULL and *@count isn't 0),
+ *	-KFI_ENOKEY (@key is not mapped in this domain; keys that need no mapping are not,
+ *	either),
+ *	-KFI_EINVAL (@len is 0, or the access is not wholly inside the region), or
+ *	-KFI_ETOOSMALL (more parts than *@count, which is set to what is needed).
  */
 struct kfi_raw_ops {
 	size_t	size;

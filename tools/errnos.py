@@ -15,7 +15,8 @@
 #
 # The tool writes:
 #
-# - the lists after "Return:" in the headers, for calls that have a table;
+# - the lists after "Return:" in the headers, and those of operations of extensions, for calls that
+#   have a table;
 # - the tables of kfi_errno(3), from kfi_errno.h and the texts of kfi_strerror(), too.
 #
 # tools/check-docs fails if one of these differs, or if a selftest expects an errno of a call, or a
@@ -29,8 +30,8 @@ import textwrap
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 SELFTESTS = TOP / 'tools/testing/selftests/kfi'
-CALLS = r'`kfi_\w+\(\)`(?:(?:, | and )`kfi_\w+\(\)`)*'
-CALL = re.compile(r'`(kfi_\w+)\(\)`')
+CALLS = r'`\w+\(\)`(?:(?:, | and )`\w+\(\)`)*'
+CALL = re.compile(r'`(\w+)\(\)`')
 ERRNO = re.compile(r'-(KFI_E\w+)')
 # What any call returns, whether or not its table says so: for an object that is none, and where a
 # provider written in C doesn't have the call.
@@ -75,8 +76,8 @@ class Errnos:
             for line, head, rows in tables(path.read_text()):
                 self.table(path, line, head, rows)
         self.aliases = dict(self.find_aliases())
-        declared = {name for path in (TOP / 'include').glob('*.h')
-                    for name, _ in functions(path.read_text())}
+        declared = {name for path in (TOP / 'include').glob('*.h') for find in (functions, operations)
+                    for name, _ in find(path.read_text())}
         self.faults += [f'{i}() has a table, and is in no header' for i in self.rows.keys() - declared]
 
     def table(self, path, line, head, rows):
@@ -157,6 +158,13 @@ def functions(text):
         yield i[1], i[0]
 
 
+def operations(text):
+    """Yields each operation of an extension that returns errnos, and the list of these."""
+    for i in re.finditer(r'^ \* @(\w+): (?:(?!^ \* @|^ \*/).)*?\n((?: \*\t-KFI_E(?:(?!^ \* @|^ \*/).)*))',
+                         text, re.S | re.M):
+        yield i[1], i[2]
+
+
 # ----------------------------------------------------------------------------------
 # What is generated
 
@@ -183,6 +191,15 @@ def returned(errnos, call, named):
                                  break_long_words=False, break_on_hyphens=False)
 
 
+def alternatives(errnos, call):
+    """Returns the same of an operation of an extension."""
+    causes = [f'-{i.errno} ({plain(i.cause, ["fid", "domain_fid", "sgl", "count"])})'
+              for i in errnos.of(call)]
+    causes = [f'{i},' for i in causes[:-2]] + [f'{causes[-2]}, or', f'{causes[-1]}.']
+    return ''.join(f' *\t{line}\n' for cause in causes for line in textwrap.wrap(
+        cause, 90, break_long_words=False, break_on_hyphens=False))
+
+
 def header(errnos, text):
     """Returns the text of a header with its lists rewritten."""
     for name, comment in functions(text):
@@ -195,6 +212,9 @@ def header(errnos, text):
         named = re.findall(r'^ \* @(\w+):', comment, re.M)
         lines = '\n'.join(returned(errnos, name, named))
         text = text.replace(comment, f'{comment[:lead.end()]}{lines}\n */\n')
+    for name, listed in operations(text):
+        if name in errnos.rows:
+            text = text.replace(listed, alternatives(errnos, name))
     return text
 
 
