@@ -195,7 +195,8 @@ def alternatives(errnos, call):
     """Returns the same of an operation of an extension."""
     causes = [f'-{i.errno} ({plain(i.cause, ["fid", "domain_fid", "sgl", "count"])})'
               for i in errnos.of(call)]
-    causes = [f'{i},' for i in causes[:-2]] + [f'{causes[-2]}, or', f'{causes[-1]}.']
+    causes = ([f'{i},' for i in causes[:-2]] + [f'{i}, or' for i in causes[-2:-1]]
+              + [f'{causes[-1]}.'])
     return ''.join(f' *\t{line}\n' for cause in causes for line in textwrap.wrap(
         cause, 90, break_long_words=False, break_on_hyphens=False))
 
