@@ -177,8 +177,11 @@ static u32 page_facts(struct page *page)
 	/* Which is reserved, too, on some architectures. */
 	if (is_zero_page(page))
 		return KFI_FACT_ZERO;
-	/* As the kernel image is, and most of what was there before there were page allocators. */
-	if (PageReserved(page) && !is_zone_device_page(page))
+	/*
+	 * The kernel image is reserved, and most memory that was allocated before the page allocator was
+	 * there.  So is the pool of KFENCE, whose objects are in pages of the slab allocator.
+	 */
+	if (PageReserved(page) && !PageSlab(page) && !is_zone_device_page(page))
 		facts |= KFI_FACT_RESERVED;
 	if (is_page_hwpoison(page))
 		facts |= KFI_FACT_POISONED;

@@ -262,6 +262,9 @@ void ep_shared_once_case(struct kfi_test *t);
 /* flags.c */
 void ep_fence_case(struct kfi_test *t);
 void ep_inject_lists_case(struct kfi_test *t);
+
+/* kfence.c */
+void ep_kfence_case(struct kfi_test *t);
 void ep_complete_case(struct kfi_test *t);
 void ep_size_left_case(struct kfi_test *t);
 
