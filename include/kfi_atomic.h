@@ -179,6 +179,7 @@ struct kfi_ops_atomic {
  * * -KFI_E2BIG: the calls by a structure: rma_iov has more than one element.
  * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
  * * -KFI_EINVAL: an operand is NULL, or a count is 0.
+ * * -KFI_EFAULT: there is no memory at the address of an operand.
  * * -KFI_E2BIG: a count is above 1.
  * * -KFI_EINVAL: @result is NULL, or at no multiple of eight.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.

@@ -609,11 +609,11 @@ static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr
  * * -KFI_EACCES: the region of the descriptor may not be written to.
  * * -KFI_EINVAL: a segment that isn't within the region of its descriptor.
  * * -KFI_EMSGSIZE: more bytes than max_msg_size.
- * * -KFI_EFAULT: memory that may not be registered; a segment at NULL.
- * * -KFI_E2BIG: memory in more than 16 pieces.
+ * * -KFI_EFAULT: memory that is not injected and may not be registered; a segment at NULL.
+ * * -KFI_E2BIG: memory that is not injected, in more than 16 pieces.
  * * -KFI_EAGAIN: the completion queue has no place.
  * * -KFI_EAGAIN: the endpoint's own queue is full.
- * * -KFI_ENOMEM: no memory for a copy of what is injected, or over verbs for the request.
+ * * -KFI_ENOMEM: no memory for the request, over verbs.
  */
 static inline ssize_t kfi_recv(struct kfid_ep *ep, void *buf, size_t len, void *desc,
 			       kfi_addr_t src_addr, void *context)
@@ -718,12 +718,14 @@ static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  * * -KFI_EINVAL: a descriptor that is no region's of this domain.
  * * -KFI_EINVAL: a segment that isn't within the region of its descriptor.
  * * -KFI_EMSGSIZE: more bytes than max_msg_size.
- * * -KFI_EFAULT: memory that may not be registered; a segment at NULL.
- * * -KFI_E2BIG: memory in more than 16 pieces.
+ * * -KFI_EFAULT: memory that is not injected and may not be registered; a segment at NULL.
+ * * -KFI_E2BIG: memory that is not injected, in more than 16 pieces.
  * * -KFI_EMSGSIZE: more bytes than inject_size, injected.
+ * * -KFI_EFAULT: no memory at the address of injected bytes.
+ * * -KFI_EOPNOTSUPP: an injected scatterlist that is mapped for hardware.
  * * -KFI_EAGAIN: the completion queue has no place.
  * * -KFI_EAGAIN: the endpoint's own queue is full.
- * * -KFI_ENOMEM: no memory for a copy of what is injected, or over verbs for the request.
+ * * -KFI_ENOMEM: no memory for the request, over verbs.
  */
 static inline ssize_t kfi_send(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
 			       kfi_addr_t dest_addr, void *context)
@@ -808,6 +810,7 @@ static inline ssize_t kfi_sendmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  * @dest_addr: The peer; ignored by a connected endpoint.
  *
  * The buffer is the caller's again on return. Only a failure is reported, with the context NULL.
+ * The buffer may be at any kernel address, on the stack too. The call copies it.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().
@@ -846,6 +849,7 @@ static inline ssize_t kfi_senddata(struct kfid_ep *ep, const void *buf, size_t l
  * @dest_addr: The peer; ignored by a connected endpoint.
  *
  * The buffer is the caller's again on return. Only a failure is reported, with the context NULL.
+ * The buffer may be at any kernel address, on the stack too. The call copies it.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().

@@ -327,6 +327,7 @@ static inline ssize_t kfi_writemsg(struct kfid_ep *ep, const struct kfi_msg_rma 
  * @key: The key of the peer's region.
  *
  * The buffer is the caller's again on return. Only a failure is reported, with the context NULL.
+ * The buffer may be at any kernel address, on the stack too. The call copies it.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().
@@ -376,6 +377,7 @@ static inline ssize_t kfi_writedata(struct kfid_ep *ep, const void *buf, size_t 
  * @key: The key of the peer's region.
  *
  * The buffer is the caller's again on return. Only a failure is reported, with the context NULL.
+ * The buffer may be at any kernel address, on the stack too. The call copies it.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_read().

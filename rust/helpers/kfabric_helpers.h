@@ -37,7 +37,6 @@ struct kfi_helper_sg_whole {
 /* memory.c: the pages behind addresses and lists (decision 7 of the design) */
 bool kfi_helper_virt_pfn(const void *addr, u64 *pfn);
 bool kfi_helper_on_stack(const void *addr, size_t len);
-bool kfi_helper_in_stack(const void *addr, size_t len);
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn);
 void *kfi_helper_bvec_address(const struct bio_vec *bv);
 struct kfi_helper_sg_span kfi_helper_sg_first(struct scatterlist *sg);

@@ -52,15 +52,6 @@ bool kfi_helper_on_stack(const void *addr, size_t len)
 	return start < stack + THREAD_SIZE && start + len > stack;
 }
 
-/* Whether all of it is. */
-bool kfi_helper_in_stack(const void *addr, size_t len)
-{
-	unsigned long start = (unsigned long)addr;
-	unsigned long stack = (unsigned long)task_stack_page(current);
-
-	return start >= stack && start - stack < THREAD_SIZE && len <= THREAD_SIZE - (start - stack);
-}
-
 /*
  * The page frame where the data of a bio_vec starts; false if bv_page is no page of this machine. A
  * bogus bv_page is found out without being read. Any context.

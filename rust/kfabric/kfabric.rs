@@ -37,7 +37,8 @@ pub use crate::{
         flags::PostFlags,
         limits::{
             LocalRules,
-            MappedAs, //
+            MappedAs,
+            MAX_INJECT, //
         },
         local::{
             Local,

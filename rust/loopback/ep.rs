@@ -6,10 +6,7 @@ use crate::{
     home::Home,
     listener,
     request::Request,
-    side::{
-        Side,
-        INJECT_SIZE, //
-    },
+    side::Side,
     srx::Srx,
     taken::taken,
     work, //
@@ -53,6 +50,7 @@ use kfabric::{
     MappedAs,
     Op,
     Refusal,
+    MAX_INJECT,
     MAX_REMOTE, //
 };
 
@@ -75,7 +73,7 @@ pub(crate) const LIMITS: MsgLimits = MsgLimits {
     tx_size: 1024,
     rx_size: 1024,
     shared_size: 1024,
-    inject_size: INJECT_SIZE,
+    inject_size: MAX_INJECT,
     cq_data_size: size_of::<u32>(),
     // As those of verbs, so that what is developed here works there.
     cm_data_size: [56, 196, 148],

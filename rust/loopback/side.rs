@@ -48,16 +48,6 @@ use kfabric::{
     Refusal, //
 };
 
-/// Most bytes that are the consumer's again at once.
-pub(crate) const INJECT_SIZE: usize = 64;
-
-/// A transfer that waits to be done.
-struct Sending {
-    kept: Kept,
-    /// What was injected: bytes, and how many.
-    injected: Option<([u8; INJECT_SIZE], usize)>,
-}
-
 /// Whom a side is connected to.
 enum Link {
     /// Nobody yet.
@@ -71,7 +61,7 @@ enum Link {
 /// What changes.
 struct State {
     link: Link,
-    sends: Fifo<Sending>,
+    sends: Fifo<Kept>,
     receives: Fifo<Kept>,
     /// How many transfers, its own or a peer's, are being done with what was taken out of it.
     busy: usize,
@@ -101,7 +91,7 @@ impl_has_work! {
 
 /// What was taken out of a side that is down, to be ended outside of its lock.
 struct Ended {
-    _sends: Fifo<Sending>,
+    _sends: Fifo<Kept>,
     _receives: Fifo<Kept>,
 }
 
@@ -198,16 +188,7 @@ impl Side {
 
     /// Posts a transfer to the peer; gives it back if there is no room. Any context.
     pub(crate) fn send(this: &Arc<Self>, kept: Kept) -> Result<(), Kept> {
-        // What is read comes later.
-        let reads = kept.op().writes_local();
-        let injected = (kept.flags().injects() && !reads).then(|| {
-            let mut bytes = [0; INJECT_SIZE];
-            let len = kept.read_to(&mut bytes);
-            (bytes, len)
-        });
-        let sending = Sending { kept, injected };
-        let pushed = this.state.with(|state| state.sends.push(sending));
-        pushed.map_err(|sending| sending.kept)?;
+        this.state.with(|state| state.sends.push(kept))?;
         Self::kick(this);
         Ok(())
     }
@@ -297,9 +278,9 @@ impl Side {
 
     /// Takes the first that is to be sent, with a receive of the peer's if it takes one; none if there
     /// is none. Any context.
-    fn next(&self, peer: &Side) -> Option<(Sending, Option<Kept>)> {
-        let takes = |sending: &Sending| {
-            let op = sending.kept.op();
+    fn next(&self, peer: &Side) -> Option<(Kept, Option<Kept>)> {
+        let takes = |sending: &Kept| {
+            let op = sending.op();
             matches!(op, Op::Send { .. } | Op::Write { data: Some(_), .. })
         };
         let first = self.state.with(|state| state.sends.first().map(takes))?;

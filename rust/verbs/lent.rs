@@ -10,8 +10,8 @@ use kernel::{
     sync::aref::ARef, //
 };
 use kfabric::{
-    provider::msg_ep::Task,
     List,
+    Local,
     LocalPiece,
     MemoryRun,
     PlainList,
@@ -91,11 +91,10 @@ pub(crate) fn fill(
     Ok(bytes)
 }
 
-/// The memory at this side of a transfer, mapped for the device of `pd`. To be let go of before the
-/// transfer's ticket ends. Any context.
-pub(crate) fn memory(pd: &Pd, task: &Task<'_>) -> Result<Gather<Buffer>, Refusal> {
-    let written = task.op().writes_local();
-    let pieces = task.local().pieces().iter().map(|piece| match *piece {
+/// The memory at this side of a transfer, mapped for the device of `pd`, which writes to it if it is
+/// `written`. To be let go of before the transfer's ticket ends. Any context.
+pub(crate) fn memory(pd: &Pd, local: &Local, written: bool) -> Result<Gather<Buffer>, Refusal> {
+    let pieces = local.pieces().iter().map(|piece| match *piece {
         LocalPiece::Region { desc, address, len } => Piece::Region {
             // A descriptor is a region's local key, which no other length would be found by.
             lkey: u32::try_from(desc).unwrap_or(0),

@@ -103,7 +103,7 @@ impl PostFlags {
     }
 
     /// Are the bytes the caller's again when posting returns?
-    pub const fn injects(self) -> bool {
+    pub(crate) const fn injects(self) -> bool {
         self.0 & Self::INJECT != 0
     }
 

@@ -5,6 +5,9 @@
 /// Most pieces of one transfer.
 pub(crate) const MAX_PIECES: usize = 16;
 
+/// Most bytes that one transfer can inject.
+pub const MAX_INJECT: usize = 64;
+
 /// What a domain can do with memory at this side; constant.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalRules {

@@ -180,11 +180,8 @@ impl Local {
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: a segment is empty, or not in the region of its descriptor; there is no such
-    ///   descriptor; there are too many segments; their sum overflows.
-    /// - `EACCES`: a region was not registered for that.
+    /// - Those of [`check`](Self::check).
     /// - `EFAULT`: memory that can't be registered, NULL for one.
-    /// - `EMSGSIZE`: more bytes than one transfer may have.
     /// - `E2BIG`: more pieces of memory than one transfer may have; a region would be one.
     pub(crate) fn find(
         &mut self,
@@ -193,9 +190,38 @@ impl Local {
         rules: &LocalRules,
         find: impl Fn(usize) -> Result<Described, Refusal>,
     ) -> Result<(), Refusal> {
+        if self.check(buffers, op, rules, find)? {
+            return Ok(());
+        }
+        self.pieces.clear();
+        match buffers.source() {
+            Some(source) => {
+                self.find_memory(source, Use::new(op.needs(), rules.peer_to_peer), rules)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks each segment of a consumer's buffers and its descriptor, and adds up their bytes. Returns
+    /// whether each of them goes by its region; then these are the pieces. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: a segment is empty, or not in the region of its descriptor; there is no such
+    ///   descriptor; there are too many segments; their sum overflows.
+    /// - `EACCES`: a region was not registered for that.
+    /// - `EMSGSIZE`: more bytes than one transfer may have.
+    /// - `E2BIG`: more regions than one transfer may have pieces.
+    pub(super) fn check(
+        &mut self,
+        buffers: &Buffers<'_>,
+        op: &Op,
+        rules: &LocalRules,
+        find: impl Fn(usize) -> Result<Described, Refusal>,
+    ) -> Result<bool, Refusal> {
         let count = buffers.count_up_to(rules.segments)?;
         let Some(source) = buffers.source() else {
-            return Ok(());
+            return Ok(true);
         };
         let mut by_region = rules.by_region && !buffers.is_bare();
         let mut segments = source.segments(count);
@@ -233,11 +259,7 @@ impl Local {
             let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than max_msg_size");
             return Err(refusal.value(self.bytes));
         }
-        if by_region {
-            return Ok(());
-        }
-        self.pieces.clear();
-        self.find_memory(source, Use::new(op.needs(), rules.peer_to_peer), rules)
+        Ok(by_region)
     }
 
     /// Finds the memory itself, and checks that it may be registered.

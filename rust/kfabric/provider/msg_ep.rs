@@ -23,6 +23,7 @@ use crate::{
     },
     support::{
         errno::Errno,
+        num::widen,
         refusal::Refusal, //
     }, //
 };
@@ -68,7 +69,7 @@ pub struct MsgLimits {
     pub rx_size: usize,
     /// Most receive requests of a context that endpoints share; 0 where there are no such.
     pub shared_size: usize,
-    /// Most bytes that can be the caller's again at once (`KFI_INJECT`).
+    /// Most bytes that can be the caller's again at once (`KFI_INJECT`); at most 64.
     pub inject_size: usize,
     /// Most bytes of data for the peer's completion queue.
     pub cq_data_size: usize,
@@ -85,13 +86,32 @@ pub struct Post<'a> {
     ticket: Ticket,
 }
 
+/// The memory at this side of a transfer.
+#[derive(Clone, Copy)]
+pub enum LocalMemory<'a> {
+    /// The consumer's memory, which the consumer leaves alone until the transfer has ended.
+    Lent(&'a Local),
+    /// A copy of the bytes, which is there until posting returns. The consumer may free its memory then.
+    Injected(&'a [u8]),
+}
+
+impl LocalMemory<'_> {
+    /// Returns its length in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Lent(local) => local.bytes(),
+            Self::Injected(bytes) => widen(bytes.len()),
+        }
+    }
+}
+
 /// What is to be done: all that there is to a transfer, but for who hears of its end.
 ///
 /// Only the core makes one, and it can't be kept: the memory is there as long as the transfer.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     op: Op,
-    local: &'a Local,
+    local: LocalMemory<'a>,
     remote: &'a RemoteMemory,
     flags: PostFlags,
 }
@@ -119,10 +139,10 @@ impl<'a> Post<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// A transfer of this memory, which is there until it has ended.
+    /// A transfer of this memory. Lent memory is there until the transfer has ended.
     pub(crate) fn new(
         op: Op,
-        local: &'a Local,
+        local: LocalMemory<'a>,
         remote: &'a RemoteMemory,
         flags: PostFlags,
     ) -> Self {
@@ -140,7 +160,7 @@ impl<'a> Task<'a> {
     }
 
     /// The memory at this side.
-    pub fn local(&self) -> &'a Local {
+    pub fn local(&self) -> LocalMemory<'a> {
         self.local
     }
 
@@ -161,7 +181,19 @@ impl<'a> Task<'a> {
         let pieces = self.remote.pieces();
         let mut at = 0;
         for (index, piece) in pieces.iter().enumerate() {
-            let local = self.local.part(at, piece.len);
+            let lent;
+            let local = match self.local {
+                LocalMemory::Lent(local) => {
+                    lent = local.part(at, piece.len);
+                    LocalMemory::Lent(&lent)
+                }
+                LocalMemory::Injected(bytes) => {
+                    let rest = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
+                    let rest = rest.unwrap_or(&[]);
+                    let len = usize::try_from(piece.len).unwrap_or(usize::MAX);
+                    LocalMemory::Injected(rest.get(..len).unwrap_or(rest))
+                }
+            };
             let remote = RemoteMemory::of(*piece);
             at += piece.len;
             f(Task {
@@ -169,7 +201,7 @@ impl<'a> Task<'a> {
                     true => self.op,
                     false => self.op.without_data(),
                 },
-                local: &local,
+                local,
                 remote: &remote,
                 flags: match index {
                     0 => self.flags,
@@ -178,41 +210,6 @@ impl<'a> Task<'a> {
             })?;
         }
         Ok(())
-    }
-
-    /// A copy of its bytes, for a transfer that injects. Any context.
-    ///
-    /// # Errors
-    ///
-    /// - `EINVAL`: it doesn't inject.
-    /// - `EOPNOTSUPP`: memory that is known by addresses of the device only.
-    /// - `ENOMEM`
-    pub fn injected(&self) -> Result<KVec<u8>, Refusal> {
-        if !self.flags.injects() {
-            return Err(Refusal::new(
-                Errno::EINVAL,
-                c"a transfer that doesn't inject",
-            ));
-        }
-        let len = usize::try_from(self.local.bytes()).map_err(|_| Errno::EMSGSIZE)?;
-        let mut bytes = KVec::with_capacity(len, GFP_ATOMIC)?;
-        // SAFETY: Of what is injected the memory is there until posting returns, whatever becomes of the
-        // ticket; nobody has a task for longer.
-        for part in unsafe { self.local.parts() } {
-            let from = bytes.len();
-            bytes.resize(from + part.len(), 0, GFP_ATOMIC)?;
-            if let Some(to) = bytes.get_mut(from..) {
-                // SAFETY: There are so many bytes, which may be read.
-                unsafe { part.read(to) };
-            }
-        }
-        match bytes.len() == len {
-            true => Ok(bytes),
-            false => Err(Refusal::new(
-                Errno::EOPNOTSUPP,
-                c"what is mapped for the device can't be injected",
-            )),
-        }
     }
 }
 

@@ -2,10 +2,7 @@
 
 //! Doing one transfer: copying its bytes, and telling how it ended.
 
-use super::{
-    Sending,
-    Side, //
-};
+use super::Side;
 use crate::peer::{
     Initiator,
     Target, //
@@ -19,7 +16,6 @@ use kfabric::{
             Ticket, //
         }, //
     },
-    transfer::Transfer,
     Access,
     AtomicOp,
     Errno,
@@ -33,16 +29,16 @@ impl Side {
     pub(super) fn transfer(
         &self,
         peer: &Side,
-        sending: Sending,
+        sending: Kept,
         receive: Option<Kept>,
     ) -> Result<(), Refusal> {
-        let bytes = usize::try_from(sending.kept.bytes()).unwrap_or(usize::MAX);
-        match (*sending.kept.op(), receive) {
+        let bytes = usize::try_from(sending.bytes()).unwrap_or(usize::MAX);
+        match (*sending.op(), receive) {
             (Op::Send { data, invalidates }, Some(receive)) => {
                 if let Some(key) = invalidates {
                     let done = peer.target().invalidate(&self.initiator(), key);
                     if done.is_err() {
-                        return end(sending.kept.into_ticket(), done);
+                        return end(sending.into_ticket(), done);
                     }
                 }
                 let tail = Received {
@@ -54,7 +50,7 @@ impl Side {
             }
             (Op::Read, None) => {
                 let done = self.access(peer, &sending);
-                end(sending.kept.into_ticket(), done)
+                end(sending.into_ticket(), done)
             }
             (Op::Write { data }, receive) => {
                 let done = self.access(peer, &sending);
@@ -65,21 +61,21 @@ impl Side {
                         Err(_) => drop(ticket),
                     }
                 }
-                end(sending.kept.into_ticket(), done)
+                end(sending.into_ticket(), done)
             }
             (Op::Atomic { what, .. }, None) => {
                 let done = self.atomic(peer, &sending, what);
-                end(sending.kept.into_ticket(), done)
+                end(sending.into_ticket(), done)
             }
             _ => Err(Errno::EIO.into()),
         }
     }
 
     /// Does something with eight bytes of the peer's memory; this side gets what they were.
-    fn atomic(&self, peer: &Side, sending: &Sending, what: AtomicOp) -> Result<(), Refusal> {
+    fn atomic(&self, peer: &Side, sending: &Kept, what: AtomicOp) -> Result<(), Refusal> {
         let (target, initiator) = (peer.target(), self.initiator());
         let before = target.atomic(&initiator, only(sending)?, what)?;
-        sending.kept.write_from(&before.to_ne_bytes());
+        sending.write_from(&before.to_ne_bytes());
         Ok(())
     }
 
@@ -101,34 +97,20 @@ impl Side {
     }
 
     /// Copies to the peer's memory, or from it.
-    fn access(&self, peer: &Side, sending: &Sending) -> Result<(), Refusal> {
+    fn access(&self, peer: &Side, sending: &Kept) -> Result<(), Refusal> {
         let (target, initiator) = (peer.target(), self.initiator());
-        let pieces = sending.kept.remote().pieces();
-        let needs = match sending.kept.op() {
+        let pieces = sending.remote().pieces();
+        let needs = match sending.op() {
             Op::Read => Access::REMOTE_READ,
             _ => Access::REMOTE_WRITE,
         };
-        match &sending.injected {
-            Some((bytes, len)) => {
-                let bytes = bytes.get(..*len).unwrap_or(&[]);
-                target.access_whole(
-                    &initiator,
-                    pieces,
-                    needs,
-                    [Transfer::write_slice(bytes)].into_iter(),
-                )
-            }
-            None => {
-                let transfers = sending.kept.transfers();
-                target.access_whole(&initiator, pieces, needs, transfers)
-            }
-        }
+        target.access_whole(&initiator, pieces, needs, sending.transfers())
     }
 }
 
 /// The piece of the peer's memory, which is one.
-fn only(sending: &Sending) -> Result<RemotePiece, Refusal> {
-    let piece = sending.kept.remote().pieces().first();
+fn only(sending: &Kept) -> Result<RemotePiece, Refusal> {
+    let piece = sending.remote().pieces().first();
     Ok(*piece.ok_or(Errno::EIO)?)
 }
 
@@ -142,8 +124,8 @@ fn end(ticket: Ticket, done: Result<(), Refusal>) -> Result<(), Refusal> {
 }
 
 /// Copies a message to where the peer wants it, who gets what comes `with` it.
-fn send(sending: Sending, receive: Kept, with: Received) -> Result<(), Refusal> {
-    let bytes = sending.kept.bytes();
+fn send(sending: Kept, receive: Kept, with: Received) -> Result<(), Refusal> {
+    let bytes = sending.bytes();
     let room = receive.bytes();
     if bytes > room {
         let excess = usize::try_from(bytes - room).unwrap_or(usize::MAX);
@@ -152,16 +134,13 @@ fn send(sending: Sending, receive: Kept, with: Received) -> Result<(), Refusal> 
             ..Errno::ETRUNC.into()
         };
         receive.into_ticket().fail(failed);
-        sending.kept.into_ticket().fail(Errno::EREMOTEIO.into());
+        sending.into_ticket().fail(Errno::EREMOTEIO.into());
         let refusal = Refusal::new(Errno::ETRUNC, c"a message longer than the buffer for it");
         return Err(refusal.value(bytes));
     }
-    match &sending.injected {
-        Some((bytes, len)) => receive.write_from(bytes.get(..*len).unwrap_or(&[])),
-        None => sending.kept.copy_to(&receive),
-    }
+    sending.copy_to(&receive);
     let len = usize::try_from(bytes).unwrap_or(usize::MAX);
     receive.into_ticket().received(Received { len, ..with });
-    sending.kept.into_ticket().complete();
+    sending.into_ticket().complete();
     Ok(())
 }

@@ -19,6 +19,7 @@ use kernel::{
 use kfabric::{
     provider::{
         msg_ep::{
+            LocalMemory,
             Post,
             Refused,
             Task, //
@@ -124,23 +125,29 @@ impl Wires {
 
     /// The memory at this side of what goes to the peer.
     fn memory(&self, task: &Task<'_>) -> Result<Gather<AnyMemory>, Refusal> {
-        match task.op() {
-            Op::Atomic { fetches: false, .. } => {
+        match (task.op(), task.local()) {
+            (Op::Atomic { fetches: false, .. }, _) => {
                 let scrap = Gather::scrap(self.pd(), GFP_ATOMIC);
                 Ok(scrap.map_err(refused::not_mapped)?.into())
             }
-            _ if task.flags().injects() => {
-                let copied = Gather::inline(task.injected()?);
-                Ok(copied.map_err(|_| Errno::EMSGSIZE)?.into())
+            (_, LocalMemory::Injected(bytes)) => {
+                let mut copy = KVec::new();
+                copy.extend_from_slice(bytes, GFP_ATOMIC)?;
+                Ok(Gather::inline(copy).map_err(|_| Errno::EMSGSIZE)?.into())
             }
-            _ => Ok(lent::memory(self.pd(), task)?.into()),
+            (op, LocalMemory::Lent(local)) => {
+                Ok(lent::memory(self.pd(), local, op.writes_local())?.into())
+            }
         }
     }
 }
 
 /// A request for a receive.
 pub(super) fn receive(pd: &Arc<Pd>, task: &Task<'_>) -> Result<Receive<Buffer>, Refusal> {
-    Receive::new(lent::memory(pd, task)?).map_err(refused::not_posted)
+    let LocalMemory::Lent(local) = task.local() else {
+        return Err(Refusal::new(Errno::EINVAL, c"a receive of injected bytes"));
+    };
+    Receive::new(lent::memory(pd, local, true)?).map_err(refused::not_posted)
 }
 
 /// What the core is told of a transfer that was not begun.

@@ -10,9 +10,9 @@ use crate::{
         buffers::Buffers,
         described::Described,
         flags::PostFlags,
+        injected::Injected,
         limits::LocalRules,
         local::Local,
-        on_stack::OnStack,
         op::Op,
         remote::RemoteMemory, //
     },
@@ -22,6 +22,7 @@ use crate::{
             Context, //
         },
         msg_ep::{
+            LocalMemory,
             Post,
             Task, //
         },
@@ -240,7 +241,7 @@ fn data_of(call: &Call<'_>, flags: PostFlags, most: usize) -> Result<Option<u64>
 /// - `EOPBADSTATE`, `ENOTCONN`: the endpoint isn't enabled, or not connected; or `EOPNOTSUPP`, as
 ///   [`Target::check`] says.
 /// - `EBADFLAGS`
-/// - Those of [`Local::find`], and of the peer's memory.
+/// - Those of [`Local::find`] or [`Injected::copy`], and of the peer's memory.
 /// - `EAGAIN`: there is no room in the endpoint's queue, or in that for completions.
 /// - Those of the provider.
 pub(super) fn post(on: Target<'_>, kind: &Kind, call: &Call<'_>) -> Result<(), Refusal> {
@@ -254,23 +255,24 @@ pub(super) fn post(on: Target<'_>, kind: &Kind, call: &Call<'_>) -> Result<(), R
         domain.descs().find(desc).ok_or(none.value(widen(desc)))
     };
     let rules = LocalRules {
-        // What is copied at once is found by its addresses here, not by those of the device.
+        // Injected bytes are copied from kernel addresses, not from those of the device.
         by_region: limits.local.by_region && !flags.injects(),
         ..limits.local
     };
     let invalidates = call.data.filter(|_| flags.invalidates());
     let op = kind.op(data, invalidates);
-    let on_stack = match flags.injects() {
-        true => OnStack::copy(&call.buffers, limits.inject_size)?,
-        false => None,
+    let mut lent = Local::none();
+    let injected;
+    let local = match flags.injects() {
+        true => {
+            injected = Injected::copy(&call.buffers, &op, &rules, limits.inject_size, find)?;
+            LocalMemory::Injected(injected.bytes())
+        }
+        false => {
+            lent.find(&call.buffers, &op, &rules, find)?;
+            LocalMemory::Lent(&lent)
+        }
     };
-    let copied = on_stack.as_ref().map(OnStack::buffers).transpose()?;
-    let mut local = Local::none();
-    local.find(copied.as_ref().unwrap_or(&call.buffers), &op, &rules, find)?;
-    if flags.injects() && local.bytes() > widen(limits.inject_size) {
-        let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than inject_size");
-        return Err(refusal.value(local.bytes()));
-    }
     let bytes = kind.remote_bytes(local.bytes());
     let mut remote = RemoteMemory::none();
     call.remote
@@ -294,7 +296,7 @@ pub(super) fn post(on: Target<'_>, kind: &Kind, call: &Call<'_>) -> Result<(), R
     };
     let ticket = Ticket::new(place, on.counter(&op).cloned(), done, silent);
     let context = ticket.context();
-    let task = Task::new(op, &local, &remote, flags);
+    let task = Task::new(op, local, &remote, flags);
     let posted = on.post(Post::new(task, ticket));
     posted.or_else(|refused| refused.settle(context))
 }

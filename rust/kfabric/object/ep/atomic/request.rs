@@ -19,7 +19,8 @@ use crate::{
             Asked,
             Form, //
         },
-        buffers::Buffers, //
+        buffers::Buffers,
+        injected::copy_nofault, //
     },
     region::atomic::{
         AtomicOp,
@@ -121,13 +122,19 @@ impl Word {
         }
     }
 
-    /// Its bytes.
+    /// Copies its bytes.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: it is NULL.
+    /// - `EFAULT`: there is no memory at its address.
     fn read(self) -> Result<u64, Refusal> {
         if self.at.is_null() {
             return Err(Refusal::NULL);
         }
-        // SAFETY: By the invariant.
-        Ok(unsafe { self.at.cast::<u64>().read_unaligned() })
+        let mut bytes = [0; WORD];
+        copy_nofault(&mut bytes, self.at)?;
+        Ok(u64::from_ne_bytes(bytes))
     }
 }
 
@@ -151,6 +158,7 @@ pub(super) struct Request {
 ///
 /// - `EOPNOTSUPP`: the endpoint doesn't have it.
 /// - `EINVAL`: an operand is NULL; the memory for what was there is NULL, or at no multiple of eight.
+/// - `EFAULT`: there is no memory at the address of an operand.
 /// - Those of [`posting::post`].
 fn post(on: Target<'_>, request: Request) -> Result<(), Refusal> {
     let atomics = on.limits().atomics;

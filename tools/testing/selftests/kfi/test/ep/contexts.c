@@ -47,12 +47,16 @@ static void post(struct posting *g)
 	struct kfid_ep *from = g->m.p->side[0].ep, *to = g->m.p->side[1].ep;
 	u64 at = g->m.mr->iova, key = kfi_mr_key(g->m.mr);
 	void *bad = ep_atomic_context_case;
+	u8 on_stack[8];
 	int n = 0;
 
 	g->ret[n++] = kfi_recv(to, g->m.there + PART, PART, NULL, 0, ctx(1));
 	g->ret[n++] = kfi_recv(to, g->m.there + 2 * PART, PART, NULL, 0, ctx(2));
 	g->ret[n++] = kfi_send(from, g->m.here, PART, NULL, 0, ctx(3));
-	g->ret[n++] = kfi_inject(from, g->m.here, 8, 0);
+	/* Which is another one in softirq and in an interrupt handler. */
+	memcpy(on_stack, g->m.here, 8);
+	g->ret[n++] = kfi_inject(from, on_stack, 8, 0);
+	memset(on_stack, 0, 8);
 	g->ret[n++] = kfi_write(from, g->m.here, PART, NULL, 0, at, key, ctx(4));
 	g->ret[n++] = kfi_read(from, g->m.here + PART, PART, NULL, 0, at, key, ctx(5));
 	g->ret[n++] = kfi_fetch_atomic(from, NULL, 1, NULL, g->m.here + 2 * PART, NULL, 0, at, key,

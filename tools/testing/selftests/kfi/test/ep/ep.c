@@ -47,6 +47,7 @@ static const struct kfi_case cases[] = {
 	{ "kfence", ep_kfence_case },
 	{ "descs", ep_descs_case },
 	{ "injects", ep_injects_case },
+	{ "injects_refused", ep_injects_refused_case },
 	{ "counters", ep_counters_case },
 	{ "rma_event", ep_rma_event_case },
 	{ "cancel", ep_cancel_case },

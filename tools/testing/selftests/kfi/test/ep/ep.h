@@ -182,6 +182,7 @@ void ep_rma_event_case(struct kfi_test *t);
 
 /* more.c */
 void ep_injects_case(struct kfi_test *t);
+void ep_injects_refused_case(struct kfi_test *t);
 void ep_counters_case(struct kfi_test *t);
 void ep_cancel_case(struct kfi_test *t);
 void ep_sendmore_case(struct kfi_test *t);

@@ -3,6 +3,8 @@
 #include <linux/delay.h>
 #include <linux/sched.h>
 
+#include <kfi_atomic.h>
+
 #include "ep.h"
 
 #define SENT		(KFI_MSG | KFI_SEND)
@@ -24,6 +26,7 @@ void ep_injects_case(struct kfi_test *t)
 	struct kfi_cq_data_entry entry;
 	struct kfid_mr *mr = NULL;
 	struct kfid_ep *tx, *rx;
+	static const u8 constant[] = "a constant of the module";
 	u8 on_stack[128];
 	size_t most;
 
@@ -80,13 +83,26 @@ void ep_injects_case(struct kfi_test *t)
 	ep_completed(t, p->side[1].rx, ctx(5), RECEIVED, NULL);
 	EXPECT(t, pattern_is(to + 50, 16, 5), "inject_write from the stack: other bytes");
 	ep_nothing(t, p->side[0].tx);
-	/* What is too long, or isn't all on the stack, or isn't copied, is no different from before. */
-	EXPECT_EQ(t, kfi_inject(tx, on_stack, most + 1, 0), -KFI_EFAULT);
-	EXPECT_EQ(t, kfi_inject(tx, current->stack - 8, 16, 0), -KFI_EFAULT);
-	EXPECT_EQ(t, kfi_inject(tx, current->stack + THREAD_SIZE - 8, 16, 0), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_inject(tx, on_stack, most + 1, 0), -KFI_EMSGSIZE);
+	/* With nowhere to go yet, over loop, whose messages wait: it is the bytes that are kept, not their place. */
+	if (!strcmp(kfi_provider_name, "loop")) {
+		pattern(from, most, 7);
+		EXPECT_EQ(t, kfi_inject(tx, from, most, 0), 0);
+		memset(from, 0xff, LEN);
+		EXPECT_EQ(t, kfi_recv(rx, to, LEN, NULL, 0, ctx(7)), 0);
+		ep_completed(t, p->side[1].rx, ctx(7), RECEIVED, NULL);
+		EXPECT(t, pattern_is(to, most, 7), "a message that waits: other bytes");
+	}
+	/* From constants, which can't be registered either. */
+	EXPECT_EQ(t, kfi_recv(rx, to, LEN, NULL, 0, ctx(6)), 0);
+	EXPECT_EQ(t, kfi_inject(tx, constant, sizeof(constant), 0), 0);
+	if (ep_completed(t, p->side[1].rx, ctx(6), RECEIVED, &entry))
+		EXPECT_EQ(t, entry.len, sizeof(constant));
+	EXPECT(t, !memcmp(to, constant, sizeof(constant)), "inject of a constant: other bytes");
+	/* What isn't injected is not copied. */
 	EXPECT_EQ(t, kfi_send(tx, on_stack, 16, NULL, 0, NULL), -KFI_EFAULT);
-	/* Not even nothing may be said about a region that isn't the caller's memory. */
-	EXPECT_EQ(t, kfi_inject(tx, (void *)ep_injects_case, 8, 0), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_send(tx, constant, 8, NULL, 0, NULL), -KFI_EFAULT);
+	ep_nothing(t, p->side[0].tx);
 out:
 	if (mr)
 		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
@@ -94,6 +110,56 @@ out:
 		ep_pair_close(t, p);
 	kfree(from);
 	kfree(to);
+}
+
+/* Each call that injects says so if there is no memory at @bad, and sends nothing. */
+static void injects_nothing(struct kfi_test *t, struct ep_memory *m, void *bad)
+{
+	struct kvec kv[] = { { m->here, 8 }, { bad, 16 } };
+	struct kfi_msg msg = { .type = KFI_KVEC, .msg_iov = kv, .iov_count = ARRAY_SIZE(kv) };
+	u64 at = m->mr->iova, key = kfi_mr_key(m->mr);
+	struct kfid_ep *tx = m->p->side[0].ep;
+
+	EXPECT_EQ(t, kfi_inject(tx, bad, 16, 0), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_injectdata(tx, bad, 16, 1, 0), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_inject_write(tx, bad, 16, 0, at, key), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_inject_writedata(tx, bad, 16, 1, 0, at, key), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_sendmsg(tx, &msg, KFI_INJECT), -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_inject_atomic(tx, bad, 1, 0, at, key, KFI_UINT64, KFI_SUM),
+		  -KFI_EFAULT);
+	EXPECT_EQ(t, kfi_compare_atomic(tx, m->here, 1, NULL, bad, NULL, m->here, NULL, 0, at, key,
+					KFI_UINT64, KFI_CSWAP, NULL), -KFI_EFAULT);
+}
+
+/* Bytes to inject are copied from wherever they are. If there is no memory, that is an error, and no oops. */
+void ep_injects_refused_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE, .caps = KFI_MSG | KFI_RMA | KFI_ATOMIC };
+	struct bio_vec bv = { .bv_page = (void *)8, .bv_len = 8 };
+	struct kfi_msg msg = { .type = KFI_BVEC, .msg_biov = &bv, .iov_count = 1 };
+	u8 *area = vmalloc(PAGE_SIZE);
+	struct ep_memory m = {};
+	/* Of a user, of nobody, at the end of all addresses; and partly in the guard page, or all of it. */
+	void *bad[] = {
+		(void *)PAGE_SIZE, (void *)BIT_ULL(62), (void *)-PAGE_SIZE,
+		area + PAGE_SIZE - 7, area + PAGE_SIZE,
+	};
+	int i;
+
+	if (!ep_memory_open(t, &m, &wants, LEN) || !EXPECT(t, area, "no memory") ||
+	    !EXPECT_EQ(t, kfi_mr_reg(m.p->side[1].domain, m.there, LEN,
+				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 3, 0, &m.mr, NULL), 0))
+		goto out;
+	for (i = 0; i < ARRAY_SIZE(bad) && !t->failures; i++)
+		injects_nothing(t, &m, bad[i]);
+	EXPECT_EQ(t, kfi_inject(m.p->side[0].ep, NULL, 8, 0), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_sendmsg(m.p->side[0].ep, &msg, KFI_INJECT), -KFI_EFAULT);
+	EXPECT(t, !memchr_inv(m.there, 0, LEN), "something was written");
+	ep_nothing(t, m.p->side[0].tx);
+	ep_nothing(t, m.p->side[1].rx);
+out:
+	ep_memory_close(t, &m);
+	vfree(area);
 }
 
 /* Waits until the counters have these values. */

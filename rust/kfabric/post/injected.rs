@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Bytes that the core copies while the consumer posts a transfer (`KFI_INJECT`).
+
+mod kunit;
+
+use super::{
+    buffers::Buffers,
+    described::Described,
+    limits::{
+        LocalRules,
+        MappedAs,
+        MAX_INJECT, //
+    },
+    local::Local,
+    op::Op, //
+};
+use crate::{
+    region::source::Source,
+    support::{
+        errno::Errno,
+        num::widen,
+        refusal::Refusal, //
+    }, //
+};
+use core::ptr;
+use kernel::{
+    bindings,
+    ffi::c_void, //
+};
+
+/// A copy of the bytes of one transfer.
+#[derive(Clone, Copy)]
+pub(crate) struct Injected {
+    bytes: [u8; MAX_INJECT],
+    len: usize,
+}
+
+impl Injected {
+    /// Copies at most `max_len` bytes from a consumer's buffers. The memory is not checked: any kernel
+    /// address may be copied from. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - Those of [`Local::check`].
+    /// - `EMSGSIZE`: there are more than `max_len` bytes.
+    /// - `EFAULT`: there is no memory at an address.
+    /// - `EOPNOTSUPP`: only the device has addresses of the memory.
+    #[inline(never)] // Its `Local` is large, and most transfers inject nothing.
+    pub(crate) fn copy(
+        buffers: &Buffers<'_>,
+        op: &Op,
+        rules: &LocalRules,
+        max_len: usize,
+        find: impl Fn(usize) -> Result<Described, Refusal>,
+    ) -> Result<Self, Refusal> {
+        let mut checked = Local::none();
+        checked.check(buffers, op, rules, find)?;
+        if checked.bytes() > widen(max_len.min(MAX_INJECT)) {
+            let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than inject_size");
+            return Err(refusal.value(checked.bytes()));
+        }
+        let mut injected = Self {
+            bytes: [0; MAX_INJECT],
+            len: 0,
+        };
+        let Some(source) = buffers.source() else {
+            return Ok(injected);
+        };
+        for (at, segment) in source.segments(rules.segments).enumerate() {
+            let added = segment.and_then(|(start, len)| {
+                let none = Refusal::new(Errno::EFAULT, c"a segment without memory");
+                injected.add(address(source, rules.mapped, start.ok_or(none)?)?, len)
+            });
+            added.map_err(|refusal| refusal.at(at))?;
+        }
+        Ok(injected)
+    }
+
+    /// Copies bytes that the core has copied before, at most [`MAX_INJECT`].
+    pub(crate) fn of(from: &[u8]) -> Self {
+        let mut bytes = [0; MAX_INJECT];
+        bytes
+            .iter_mut()
+            .zip(from)
+            .for_each(|(to, from)| *to = *from);
+        Self {
+            bytes,
+            len: from.len().min(MAX_INJECT),
+        }
+    }
+
+    /// Adds a copy of the `len` bytes at a kernel address.
+    fn add(&mut self, from: *const c_void, len: u64) -> Result<(), Refusal> {
+        let len = usize::try_from(len).map_err(|_| Errno::EMSGSIZE)?;
+        let room = self.bytes.get_mut(self.len..);
+        let to = room.and_then(|room| room.get_mut(..len));
+        copy_nofault(to.ok_or(Errno::EMSGSIZE)?, from)?;
+        self.len += len;
+        Ok(())
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(&[])
+    }
+}
+
+/// Returns the kernel address of a segment that starts at `start`.
+///
+/// # Errors
+///
+/// - `EOPNOTSUPP`: only the device has an address of it.
+fn address(source: &Source<'_>, mapped: MappedAs, start: u64) -> Result<*const c_void, Refusal> {
+    match (source, mapped) {
+        (Source::Kvec(_), _) | (Source::Sgl(_), MappedAs::Linear) => {
+            let address = usize::try_from(start).map_err(|_| Errno::EFAULT)?;
+            Ok(ptr::without_provenance(address))
+        }
+        (Source::Bvec(_), _) | (Source::Sgl(_), MappedAs::Physical) => {
+            // SAFETY: The helper computes an address from any physical one, and reads nothing there.
+            Ok(unsafe { kfi_bindings::kfi_helper_linear_address(start) })
+        }
+        (Source::Sgl(_), MappedAs::Device) => Err(Refusal::new(
+            Errno::EOPNOTSUPP,
+            c"what is mapped for the device can't be injected",
+        )),
+    }
+}
+
+/// Copies as many bytes as `to` has from a kernel address. Any context.
+///
+/// # Errors
+///
+/// - `EFAULT`: there is no memory at the address.
+pub(crate) fn copy_nofault(to: &mut [u8], from: *const c_void) -> Result<(), Refusal> {
+    // SAFETY: `to` has `to.len()` bytes that may be written to. The function may be given any address to
+    // read from: it returns an error if there is no memory.
+    let ret = unsafe { bindings::copy_from_kernel_nofault(to.as_mut_ptr().cast(), from, to.len()) };
+    match ret {
+        0 => Ok(()),
+        _ => {
+            let refusal = Refusal::new(Errno::EFAULT, c"no memory at this address");
+            Err(refusal.value(widen(from.addr())))
+        }
+    }
+}
