@@ -44,6 +44,7 @@ static const struct kfi_case cases[] = {
 	{ "complete", ep_complete_case },
 	{ "size_left", ep_size_left_case },
 	{ "lists", ep_lists_case },
+	{ "far_offsets", ep_far_offsets_case },
 	{ "kfence", ep_kfence_case },
 	{ "descs", ep_descs_case },
 	{ "injects", ep_injects_case },

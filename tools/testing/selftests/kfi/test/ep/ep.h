@@ -169,6 +169,7 @@ void ep_selective_case(struct kfi_test *t);
 
 /* lists.c */
 void ep_lists_case(struct kfi_test *t);
+void ep_far_offsets_case(struct kfi_test *t);
 void ep_descs_case(struct kfi_test *t);
 
 /* handled.c */

@@ -150,6 +150,89 @@ out:
 	ep_pair_close(t, p);
 }
 
+#define PAGES	6
+#define TAIL	700
+#define FAR_LEN	(2 * PAGE_SIZE + TAIL)
+
+/* Copies what is in the pieces of @mem, which are not next to each other, to @all. */
+static void far_copy(u8 *all, const u8 *mem, const struct bio_vec *bv)
+{
+	int i;
+
+	for (i = 0; i < PARTS; all += bv[i++].bv_len)
+		memcpy(all, mem + bv[i].bv_offset, bv[i].bv_len);
+}
+
+/*
+ * bio_vecs that name one page, and start in later ones, as those of large folios do: registered, sent,
+ * received, written from and injected.
+ */
+void ep_far_offsets_case(struct kfi_test *t)
+{
+	u8 *mem = alloc_pages_exact(PAGES * PAGE_SIZE, GFP_KERNEL | __GFP_ZERO);
+	u8 *all = kmalloc(FAR_LEN, GFP_KERNEL);
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	struct kfi_msg msg = { .type = KFI_BVEC, .iov_count = 2 };
+	struct bio_vec bv[PARTS], few[2];
+	struct kfid_mr *mr = NULL;
+	struct kfid_ep *tx, *rx;
+	int i;
+
+	if (!p || !EXPECT(t, mem && all, "no memory"))
+		goto out;
+	tx = p->side[0].ep;
+	rx = p->side[1].ep;
+	for (i = 0; i < PARTS; i++)
+		bvec_set_page(&bv[i], virt_to_page(mem), i < 2 ? PAGE_SIZE : TAIL,
+			      (2 * i + 1) * PAGE_SIZE);
+	for (i = 0; i < 2; i++)
+		bvec_set_page(&few[i], virt_to_page(mem), 20, (2 * i + 1) * PAGE_SIZE + 30);
+	if (!EXPECT_EQ(t, kfi_mr_regbv(p->side[1].domain, bv, PARTS, KFI_REMOTE_READ | KFI_REMOTE_WRITE,
+				       0, 7, 0, &mr, NULL), 0))
+		goto out;
+	/* To the region, and back. */
+	pattern(all, FAR_LEN, 1);
+	EXPECT_EQ(t, kfi_write(tx, all, FAR_LEN, NULL, 0, mr->iova, kfi_mr_key(mr), ctx(1)), 0);
+	ep_completed(t, p->side[0].tx, ctx(1), WRITTEN, NULL);
+	memset(all, 0, FAR_LEN);
+	far_copy(all, mem, bv);
+	EXPECT(t, pattern_is(all, FAR_LEN, 1), "other bytes of the region were written");
+	EXPECT(t, !memchr_inv(mem, 0, PAGE_SIZE), "the page that is named was written");
+	/* From the pieces; and to them. */
+	EXPECT_EQ(t, kfi_recv(rx, all, FAR_LEN, NULL, 0, ctx(2)), 0);
+	memset(all, 0, FAR_LEN);
+	EXPECT_EQ(t, kfi_sendbv(tx, bv, NULL, PARTS, 0, ctx(3)), 0);
+	ep_completed(t, p->side[0].tx, ctx(3), SENT, NULL);
+	ep_completed(t, p->side[1].rx, ctx(2), RECEIVED, NULL);
+	EXPECT(t, pattern_is(all, FAR_LEN, 1), "other bytes were sent");
+	pattern(all, FAR_LEN, 4);
+	EXPECT_EQ(t, kfi_recvbv(rx, bv, NULL, PARTS, 0, ctx(4)), 0);
+	EXPECT_EQ(t, kfi_send(tx, all, FAR_LEN, NULL, 0, ctx(5)), 0);
+	ep_completed(t, p->side[0].tx, ctx(5), SENT, NULL);
+	ep_completed(t, p->side[1].rx, ctx(4), RECEIVED, NULL);
+	memset(all, 0, FAR_LEN);
+	far_copy(all, mem, bv);
+	EXPECT(t, pattern_is(all, FAR_LEN, 4), "the pieces have received other bytes");
+	/* A few of them. */
+	EXPECT_EQ(t, kfi_recv(rx, all, FAR_LEN, NULL, 0, ctx(6)), 0);
+	msg.msg_biov = few;
+	EXPECT_EQ(t, kfi_sendmsg(tx, &msg, KFI_INJECT | KFI_COMPLETION), 0);
+	ep_completed(t, p->side[0].tx, NULL, SENT, NULL);
+	ep_completed(t, p->side[1].rx, ctx(6), RECEIVED, NULL);
+	for (i = 0; i < 2; i++)
+		EXPECT(t, pattern_is(all + 20 * i, 20, 4 + i * PAGE_SIZE + 30),
+		       "other bytes of piece %d were injected", i);
+out:
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	if (p)
+		ep_pair_close(t, p);
+	if (mem)
+		free_pages_exact(mem, PAGES * PAGE_SIZE);
+	kfree(all);
+}
+
 /* A region of @access over all of @l. */
 static struct kfid_mr *region(struct kfi_test *t, struct ep_side *s, struct listed *l, u64 access)
 {
