@@ -7,6 +7,9 @@
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
+#include <linux/kprobes.h>
+
+#include <kfi_batch_ext.h>
 
 #include "kfi_inject.h"
 #include "refusal/errors.h"
@@ -405,8 +408,151 @@ static void bind_case(struct kfi_test *t)
 	expect_works(t, REG);
 }
 
+#ifdef CONFIG_KPROBES
+
+/**
+ * struct watch - what a call has stored by the time it queues work
+ * @task: Who calls.
+ * @mr: Where the call is to store the region.
+ * @stored: What was there when @task queued work last.
+ * @queued: How often it has queued work.
+ */
+static struct watch {
+	struct task_struct *task;
+	struct kfid_mr **mr;
+	struct kfid_mr *stored;
+	unsigned int queued;
+} watch;
+
+static int queues_work(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (current == watch.task) {
+		watch.stored = READ_ONCE(*watch.mr);
+		watch.queued++;
+	}
+	return 0;
+}
+
+/* Calls @submit under watch, which is to store a region in @mr. Returns whether it did so in time. */
+static bool stores_first(struct kfi_test *t, struct kfid_mr **mr, int (*submit)(void *), void *arg)
+{
+	struct kprobe probe = { .symbol_name = "queue_work_on", .pre_handler = queues_work };
+	int ret;
+
+	*mr = NULL;
+	watch = (struct watch) { .task = current, .mr = mr };
+	if (!EXPECT_EQ(t, register_kprobe(&probe), 0))
+		return false;
+	ret = submit(arg);
+	unregister_kprobe(&probe);
+	if (!EXPECT_EQ(t, ret, 0))
+		return false;
+	EXPECT(t, watch.queued, "the call has left nothing to a workqueue");
+	EXPECT(t, *mr && watch.stored == *mr, "*mr was %p when the registration was queued, and is %p",
+	       watch.stored, *mr);
+	return true;
+}
+
+struct submission {
+	struct reg_req req;
+	struct kfid_mr *mr;
+};
+
+static int submit_one(void *arg)
+{
+	struct submission *s = arg;
+
+	return reg_submit(&s->req, &s->mr);
+}
+
+/* A call stores the region before it leaves the rest to a workqueue, which may tell of it at once. */
+static void stored_case(struct kfi_test *t)
+{
+	struct bound *b = bound_open(t, 0);
+	struct submission s;
+
+	if (!b)
+		return;
+	if (prepare(t, b, &s.req)) {
+		if (stores_first(t, &s.mr, submit_one, &s)) {
+			expect_complete(t, b, s.mr);
+			EXPECT_EQ(t, kfi_close(&s.mr->fid), 0);
+		}
+		reg_finish(t->env, &s.req);
+	}
+	bound_close(t, b);
+}
+
+#define SEVERAL	3
+
+struct several {
+	struct kfi_batch_ops *ops;
+	struct kfid *domain;
+	struct kvec kv;
+	struct kfi_mr_attr attrs[SEVERAL];
+	struct kfid_mr *mrs[SEVERAL];
+	int errs[SEVERAL];
+};
+
+static int submit_several(void *arg)
+{
+	struct several *s = arg;
+
+	return s->ops->regattr_many(s->domain, s->attrs, SEVERAL, 0, 0, s->mrs, s->errs);
+}
+
+/* So does a call that registers several: the last one is stored before the last one is left. */
+static void stored_several_case(struct kfi_test *t)
+{
+	struct several *s = kzalloc_obj(*s);
+	struct bound *b = bound_open(t, 0);
+	void *ops;
+	int i;
+
+	if (!b || !EXPECT(t, s, "out of memory"))
+		goto out;
+	s->domain = &b->env.domain->fid;
+	s->kv = (struct kvec) { arena_at(t->env, MEM_KMALLOC, INTO_PAGE), LEN };
+	for (i = 0; i < SEVERAL; i++)
+		s->attrs[i] = (struct kfi_mr_attr) {
+			.type = KFI_KVEC,
+			.mr_iov = &s->kv,
+			.iov_count = 1,
+			.access = KFI_REMOTE,
+		};
+	if (!EXPECT_EQ(t, kfi_open_ops(s->domain, KFI_BATCH_OPS_1, 0, &ops, NULL), 0))
+		goto out;
+	s->ops = ops;
+	if (stores_first(t, &s->mrs[SEVERAL - 1], submit_several, s)) {
+		for (i = 0; i < SEVERAL; i++)
+			expect_complete(t, b, s->mrs[i]);
+		for (i = 0; i < SEVERAL; i++)
+			EXPECT_EQ(t, kfi_close(&s->mrs[i]->fid), 0);
+	}
+out:
+	if (b)
+		bound_close(t, b);
+	kfree(s);
+}
+
+#else
+
+static void stored_case(struct kfi_test *t)
+{
+	ktap_skip(t, "the kernel has no kprobes");
+}
+
+static void stored_several_case(struct kfi_test *t)
+{
+	ktap_skip(t, "the kernel has no kprobes");
+}
+
+#endif
+
 static const struct kfi_case cases[] = {
 	{ "complete", complete_case, ALL_CALLS },
+	{ "stored", stored_case, ALL_CALLS },
+	{ "stored_several", stored_several_case },
 	{ "refused", refused_case, ALL_CALLS },
 	{ "bad_memory", bad_memory_case },
 	{ "many", many_case },
