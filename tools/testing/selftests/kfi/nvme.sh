@@ -19,7 +19,8 @@ if [ -n "$KFI_SOAK" ]; then
 fi
 seen="$disk $behind"
 calls="reg regv regbv regsgl regattr"
-names="connect limits sizes data random together flush discard zeroes partitions ext4 xfs swap again $calls capsule idle
+sent="sent_read sent_write sent_fua sent_flush sent_discard sent_zeroes sent_punched"
+names="connect limits sizes $sent data random together flush discard zeroes partitions ext4 xfs swap again $calls capsule idle
 	namespace grown full wrong_nqn wrong_host wrong_port wrong_options rogue ways held disturbed given_up unload removal"
 dir=$(mktemp -d) || exit
 
@@ -73,6 +74,68 @@ sizes()
 			same $((4 * _bs)) "$dir/a" "$dir/b" && same $((4 * _bs)) "$dir/b" "$dir/c" ||
 			{ echo "of $_bs bytes"; return 1; }
 	done
+}
+
+# What the target gets for I/O, as its own event says: opcode, first block, length (0 is one block) and the
+# control bits, FUA and DEAC among them.
+tracing=/sys/kernel/tracing
+requests=$tracing/events/nvmet/nvmet_req_init
+traces_commands()
+{
+	[ -e $tracing/trace ] || mount -t tracefs tracefs $tracing 2>/dev/null
+	[ -e $requests/enable ]
+}
+# gets COMMANDS COMMAND...: that is what the target gets, and nothing else, while a command runs.
+gets()
+{
+	_expected="$1"
+	shift
+	echo >$tracing/trace && echo 1 >$requests/enable && "$@"
+	_result=$?
+	echo 0 >$requests/enable
+	# Without queue 0, which is not for I/O.
+	_got=$(sed -n 's/.*nvmet_req_init: .*qid=[1-9].*, nsid=\([0-9]*\), .*cmd=(\([^,]*\), \([^)]*\)).*/\1 \2 \3/p' \
+		$tracing/trace | sed 's/, dsmgmt=.*//; s/nvme_cmd_//')
+	[ $_result = 0 ] && [ "$_got" = "$_expected" ] || { echo "$*: \"$_got\", expected \"$_expected\""; return 1; }
+}
+# sent_each WHAT: of each size, data in the capsule and by a key.
+sent_each()
+{
+	for _i in 512:0 4096:7 65536:127; do
+		_bs=${_i%:*}
+		_blocks="slba=$((5 * _bs / 512)), len=${_i#*:}"
+		sent_"$1" || return
+	done
+}
+sent_read()
+{
+	gets "1 read $_blocks, ctrl=0x0" copy if=$disk of="$dir/b" bs="$_bs" count=1 skip=5 iflag=direct
+}
+sent_write()
+{
+	gets "1 write $_blocks, ctrl=0x0" copy if="$dir/a" of=$disk bs="$_bs" count=1 seek=5 oflag=direct
+}
+flushes="1 flush cdw10=$(printf '00 %.0s' $(seq 23))00"
+sent_fua()
+{
+	gets "1 write $_blocks, ctrl=0x4000
+$flushes" copy if="$dir/a" of=$disk bs="$_bs" count=1 seek=5 oflag=direct,dsync
+}
+sent_flush()
+{
+	gets "$flushes" copy if=/dev/null of=$disk count=0 conv=notrunc,fsync
+}
+# A megabyte into the disk, where it shows that blocks are not bytes.
+sent_discard() { gets "1 dsm nr=0, attributes=4" blkdiscard -f -o 1048576 -l 65536 $disk; }
+sent_zeroes()
+{
+	gets "1 write_zeroes slba=2048, len=127, ctrl=0x0" blkdiscard -f -z -o 1048576 -l 65536 $disk
+}
+# Zeroes that need no room.
+sent_punched()
+{
+	gets "1 write_zeroes slba=2048, len=127, ctrl=0x200
+$flushes" fallocate --punch-hole --keep-size -o 1048576 -l 65536 $disk
 }
 
 # By the page cache, and back.
@@ -539,6 +602,23 @@ dd if=/dev/urandom of="$dir/a" bs=1M count=4 2>/dev/null
 check nvme.connect connect
 check nvme.limits limits
 check nvme.sizes sizes
+if traces_commands; then
+	for i in read write fua; do
+		check nvme.sent_$i sent_each $i
+	done
+	for i in flush discard zeroes; do
+		check nvme.sent_$i sent_$i
+	done
+	if fallocate --help 2>&1 | grep -q punch; then
+		check nvme.sent_punched sent_punched
+	else
+		skip nvme.sent_punched "no fallocate that punches holes"
+	fi
+else
+	for i in $sent; do
+		skip nvme.$i "the kernel has no event nvmet:nvmet_req_init"
+	done
+fi
 check nvme.data data
 check nvme.random random_at_once $pieces
 check nvme.together together
