@@ -122,10 +122,23 @@ void rdma_helper_reap_cq(struct ib_cq *cq, u32 budget)
 	} while (n == REAP_BATCH && budget);
 }
 
-/* Has the scheduler said that the caller's turn is over, so that schedule() has others run? */
-bool rdma_helper_turn_is_over(void)
+/*
+ * Lets other tasks run, if the scheduler finds that they need it more. The caller may be in any task state, and is
+ * TASK_RUNNING afterwards: schedule() does not return by itself to a caller that isn't. Process context; may sleep.
+ */
+void rdma_helper_schedule(void)
 {
-	return need_resched() || test_thread_flag(TIF_NEED_RESCHED_LAZY);
+	__set_current_state(TASK_RUNNING);
+	schedule();
+}
+
+/* The same, but others run even if the caller's turn isn't over. */
+void rdma_helper_yield(void)
+{
+	if (need_resched() || test_thread_flag(TIF_NEED_RESCHED_LAZY))
+		rdma_helper_schedule();
+	else
+		yield();
 }
 
 /*

@@ -5,13 +5,10 @@
 //! A device needs microseconds to register a region. To be put to sleep and woken takes about as
 //! long, and the interrupt in between more.
 
-use kernel::{
-    bindings,
-    time::{
-        Delta,
-        Instant,
-        Monotonic, //
-    }, //
+use kernel::time::{
+    Delta,
+    Instant,
+    Monotonic, //
 };
 
 use super::LocalQp;
@@ -55,24 +52,19 @@ impl LocalQp {
     }
 }
 
-/// Has others run - over rxe, who carries the requests out - if the scheduler finds that they are more in
-/// need of it, as it mostly does when rxe's worker was woken: that runs seldom. `cond_resched()` does nothing
-/// in a kernel that can be preempted.
+/// Lets others run - over rxe, its worker, which carries the requests out - if the scheduler finds that they are
+/// more in need of it, as it mostly does when rxe's worker was woken: that runs seldom. `cond_resched()` does
+/// nothing in a kernel that can be preempted. The caller may be in any task state, and is `TASK_RUNNING` afterwards.
 fn give_way() {
-    // SAFETY: May be called in process context, where no spinlock is held.
-    unsafe { bindings::schedule() };
+    // SAFETY: The caller is in process context, and holds no spinlock.
+    unsafe { rdma_bindings::rdma_helper_schedule() };
 }
 
-/// Has others run, whatever they have had already. `schedule()` would come back at once, again and again, as
-/// long as the caller's turn isn't over. But who gives a turn away is charged for all of it, and then the scheduler
-/// lets those go first who wake, for as long as it takes to make up for that. So it is done only where giving way was
-/// of no use.
+/// Lets others run, whatever they have had already. `schedule()` would come back at once, again and again, as
+/// long as the caller's turn isn't over. But the scheduler charges a task that yields for all of its turn, and then
+/// lets waking tasks go first until that is made up for. So a caller yields only where giving way was of no use. The
+/// caller may be in any task state, and is `TASK_RUNNING` afterwards.
 fn give_turn_away() {
-    // SAFETY: May be called in process context, where no spinlock is held.
-    unsafe {
-        match rdma_bindings::rdma_helper_turn_is_over() {
-            true => bindings::schedule(),
-            false => bindings::yield_(),
-        }
-    };
+    // SAFETY: The caller is in process context, and holds no spinlock.
+    unsafe { rdma_bindings::rdma_helper_yield() };
 }

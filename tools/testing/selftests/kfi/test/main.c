@@ -70,6 +70,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_negotiate,
 	&suite_core,
 	&suite_slots,
+	&suite_states,
 	&suite_eq,
 	&suite_cntr,
 	&suite_cq,

@@ -12,6 +12,7 @@ extern const struct kfi_suite suite_negotiate;
 extern const struct kfi_suite suite_contiguous;
 extern const struct kfi_suite suite_core;
 extern const struct kfi_suite suite_slots;
+extern const struct kfi_suite suite_states;
 extern const struct kfi_suite suite_eq;
 extern const struct kfi_suite suite_cntr;
 extern const struct kfi_suite suite_cq;
