@@ -46,7 +46,10 @@ use kernel::{
     },
     workqueue::Work, //
 };
-use kfabric::workqueue::OwnedQueue;
+use kfabric::{
+    num,
+    workqueue::OwnedQueue, //
+};
 use rdma::{
     mr::{
         FastMr,
@@ -244,6 +247,13 @@ impl Pool {
             self.begin_period(&mut state);
         }
         None
+    }
+
+    /// Counts device regions that were deregistered because they could not be invalidated: there was no queue pair, or
+    /// it failed. Any context.
+    #[cold]
+    pub(crate) fn not_invalidated(&self, regions: usize) {
+        self.count.not_invalidated(num::widen(regions));
     }
 
     /// A region of this many pages, no large ones, was deregistered: makes another, if there are fewer ready than there

@@ -158,6 +158,11 @@ fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
     let done = queue
         .revoke_all(valid, resources.fence(), reuse)
         .map_err(|_| refused::stuck());
+    // Those that are left were not invalidated.
+    let left = given.count();
+    if left > 0 {
+        resources.pool().not_invalidated(left);
+    }
     resources.pool().put_all(free);
     for one in mrs.iter_mut().filter(|one| one.done.is_none()) {
         if is_reserved(one) {

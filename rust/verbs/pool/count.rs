@@ -13,6 +13,7 @@ pub(super) struct Count {
     pub(super) missed: Atomic<u64>,
     pub(super) given_back: Atomic<u64>,
     pub(super) of_reserve: Atomic<u64>,
+    pub(super) not_invalidated: Atomic<u64>,
 }
 
 impl Count {
@@ -22,6 +23,7 @@ impl Count {
             missed: Atomic::new(0),
             given_back: Atomic::new(0),
             of_reserve: Atomic::new(0),
+            not_invalidated: Atomic::new(0),
         }
     }
 
@@ -38,6 +40,11 @@ impl Count {
     /// One of those that were reserved begins.
     pub(super) fn of_reserve(&self) {
         self.of_reserve.fetch_add(1, Relaxed);
+    }
+
+    /// So many were deregistered because they could not be invalidated.
+    pub(super) fn not_invalidated(&self, regions: u64) {
+        self.not_invalidated.fetch_add(regions, Relaxed);
     }
 
     /// One was given back because nobody needed it.

@@ -40,7 +40,9 @@ impl Pool {
         writeln!(f, "taken {}", self.count.taken.load(Relaxed))?;
         writeln!(f, "missed {}", self.count.missed.load(Relaxed))?;
         writeln!(f, "given_back {}", self.count.given_back.load(Relaxed))?;
-        writeln!(f, "of_reserve {}", self.count.of_reserve.load(Relaxed))
+        writeln!(f, "of_reserve {}", self.count.of_reserve.load(Relaxed))?;
+        let not_invalidated = self.count.not_invalidated.load(Relaxed);
+        writeln!(f, "not_invalidated {not_invalidated}")
     }
 }
 

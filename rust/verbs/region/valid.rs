@@ -73,8 +73,9 @@ pub(super) fn refresh(
 }
 
 /// Takes them from the device, and keeps what can be used again; what was `reserved` goes back there. Where that is
-/// done with several regions `together`, the next ones are left to who comes for them. Sleeps until no peer can
-/// reach the memory. `EIO` if the device won't let go of it.
+/// done with several regions `together`, the next ones are left to who comes for them. If no queue pair works that could
+/// invalidate them, they are deregistered, and the pool counts them. Sleeps until no peer can reach the memory.
+/// `EIO` if the device won't let go of it.
 #[inline(always)]
 pub(super) fn release(
     valid: Few<ValidMr>,
@@ -84,12 +85,21 @@ pub(super) fn release(
 ) -> Result<(), Refusal> {
     let fence = resources.fence();
     if fence.invalidates() {
-        let Ok(queue) = resources.queue_pair() else {
-            return deregister(valid);
+        let mut left = valid.len();
+        let put = |mr| {
+            left = left.saturating_sub(1);
+            put(resources.pool(), reserved, mr);
         };
-        let put = |mr| put(resources.pool(), reserved, mr);
-        let revoked = queue.revoke_all(valid, fence, put);
-        return revoked.map_err(|_| refused::stuck());
+        let released = match resources.queue_pair() {
+            Ok(queue) => queue
+                .revoke_all(valid, fence, put)
+                .map_err(|_| refused::stuck()),
+            Err(_) => deregister(valid),
+        };
+        if left > 0 {
+            resources.pool().not_invalidated(left);
+        }
+        return released;
     }
     let mut result = Ok(());
     valid.consume(|mr| {
