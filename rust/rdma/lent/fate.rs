@@ -226,6 +226,8 @@ impl Drop for Registering {
 #[kernel::macros::kunit_tests(rdma_lent)]
 mod tests {
     use super::*;
+    use crate::wc::Told;
+    use rdma_bindings as b;
 
     /// A request on its way, and whether there is one.
     fn give(
@@ -233,6 +235,42 @@ mod tests {
         post: impl FnOnce(Registering) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         fate.give(|| post(Registering::new(fate)))
+    }
+
+    /// Has a completion queue of the device at this address say that a peer has had a key invalidated.
+    fn said(key: u32, device: usize, to: impl FnOnce(Invalidated<'_>)) -> Result {
+        let zeroed = GFP_KERNEL | kernel::alloc::flags::__GFP_ZERO;
+        // SAFETY: All of a `struct ib_cq` may be 0.
+        let mut cq = unsafe { KBox::<b::ib_cq>::new_uninit(zeroed)?.assume_init() };
+        cq.device = core::ptr::without_provenance_mut(device);
+        let mut wc = b::ib_wc {
+            opcode: b::ib_wc_opcode_IB_WC_RECV,
+            wc_flags: i32::try_from(b::ib_wc_flags_IB_WC_WITH_INVALIDATE)?,
+            ..Default::default()
+        };
+        // SAFETY: This is the member that goes with the flag.
+        *unsafe { wc.ex.invalidate_rkey.as_mut() } = key;
+        // SAFETY: `cq` is there until this function returns.
+        let completion = unsafe { Told::new(&raw const *cq, &wc) }.read();
+        completion.invalidated().map(to).ok_or(EINVAL)
+    }
+
+    #[test]
+    fn another_keys_invalidation_is_not_this_ones() -> Result {
+        const KEY: u32 = 0x0012_3456;
+        let mut device = DeviceId::NONE;
+        said(KEY, 8, |invalidated| device = invalidated.device())?;
+        let fate = Fate::new(KEY, device)?;
+        // One bit of the key, the same region with another key, and the same key of another device.
+        for other in [KEY ^ 1, KEY ^ 1 << 8, KEY ^ 1 << 31, KEY & 0xff, 0] {
+            said(other, 8, |invalidated| fate.see(invalidated))?;
+            assert!(!fate.is_invalidated());
+        }
+        said(KEY, 16, |invalidated| fate.see(invalidated))?;
+        assert!(!fate.is_invalidated());
+        said(KEY, 8, |invalidated| fate.see(invalidated))?;
+        assert!(fate.is_invalidated_by_peer());
+        Ok(())
     }
 
     #[test]

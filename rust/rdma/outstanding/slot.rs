@@ -240,3 +240,38 @@ impl Slot {
         unsafe { (owner.as_ref().ended)(owner, &end) };
     }
 }
+
+#[kernel::macros::kunit_tests(rdma_slot)]
+mod tests {
+    use super::*;
+    use crate::outstanding::Outstanding;
+
+    /// # Safety
+    ///
+    /// May be called with any pointer.
+    unsafe fn ignored(_: NonNull<Owner>, _: &End<'_>) {}
+
+    #[test]
+    fn the_last_of_several_gives_the_credits_of_all_back() -> Result {
+        let queue = Outstanding::new(8)?;
+        // SAFETY: `ignored` may be called with any pointer.
+        let owner = unsafe { Owner::new(ignored) };
+        let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
+        for end in [completed, completed, End::Gone, End::Lost] {
+            assert_eq!(queue.credits().take_some(6), 6);
+            let slot = queue.claim(NonNull::from(&owner), 5).ok_or(EBUSY)?;
+            assert!(!queue.is_idle());
+            slot.tell(end);
+            assert_eq!(queue.credits().left(), 8);
+            assert!(queue.is_idle());
+        }
+        // What was before a request in its slot is not before the next one.
+        assert_eq!(queue.credits().take_some(1), 1);
+        queue
+            .claim(NonNull::from(&owner), 0)
+            .ok_or(EBUSY)?
+            .tell(completed);
+        assert_eq!(queue.credits().left(), 8);
+        Ok(())
+    }
+}

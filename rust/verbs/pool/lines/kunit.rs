@@ -35,6 +35,19 @@ mod tests {
     }
 
     #[test]
+    fn either_kind_is_kept_by_itself() -> Result {
+        let mut lines = Lines::new(512, 10_000)?;
+        let large = Size::of_kind(rdma::mr::Kind::LargePages, 1).ok_or(EINVAL)?;
+        for (here, there) in [(size(1)?, large), (large, size(1)?)] {
+            assert!(lines.put(here, 1).is_ok());
+            assert_eq!(lines.take(there), None);
+            assert_eq!(lines.take_spare(there), None);
+            assert_eq!(lines.take(here), Some(1));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn who_comes_for_many_leaves_what_is_kept_ready() -> Result {
         let mut lines = Lines::new(512, 10_000)?;
         // Nobody has come for one yet.

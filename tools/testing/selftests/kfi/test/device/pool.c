@@ -14,6 +14,10 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
+#include <kfi_batch_ext.h>
+
+#include "kfi_inject.h"
+#include "recovery.h"
 #include "request.h"
 #include "suites.h"
 
@@ -135,6 +139,55 @@ static void keys_case(struct kfi_test *t)
 	kvfree(keys);
 }
 
+#define BATCH	64	/* more than are kept ready for those who come for one */
+#define BATCHES	6
+
+/* Registers and closes a batch. */
+static void use_batch(struct kfi_test *t, const struct kfi_mr_attr *attr, struct kfid_mr **mrs, u32 *keys)
+{
+	struct kfi_batch_ops *ops;
+	unsigned int i;
+	void *table;
+
+	if (!EXPECT_EQ(t, kfi_open_ops(&t->env->domain->fid, KFI_BATCH_OPS_1, 0, &table, NULL), 0))
+		return;
+	ops = table;
+	if (!EXPECT_EQ(t, ops->regattr_many(&t->env->domain->fid, attr, BATCH, 0, 0, mrs, NULL), 0))
+		return;
+	for (i = 0; i < BATCH; i++)
+		keys[i] = mrs[i]->key;
+	EXPECT_EQ(t, ops->close_many(mrs, BATCH, NULL), 0);
+}
+
+/* Nor does one of those that are registered together, although they use the device regions of others again. */
+static void batch_keys_case(struct kfi_test *t)
+{
+	struct kvec kv = { arena_at(t->env, MEM_PAGES, 0), LEN };
+	struct kfi_mr_attr *attr = kcalloc(BATCH, sizeof(*attr), GFP_KERNEL);
+	struct kfid_mr **mrs = kcalloc(BATCH, sizeof(*mrs), GFP_KERNEL);
+	u32 *keys = kcalloc(BATCHES * BATCH, sizeof(*keys), GFP_KERNEL);
+	unsigned int i, again = 0;
+
+	if (!EXPECT(t, attr && mrs && keys, "no memory"))
+		goto out;
+	for (i = 0; i < BATCH; i++)
+		attr[i] = (struct kfi_mr_attr) {
+			.type = KFI_KVEC, .mr_iov = &kv, .iov_count = 1, .access = KFI_REMOTE,
+		};
+	for (i = 0; i < BATCHES; i++)
+		use_batch(t, attr, mrs, keys + i * BATCH);
+	sort(keys, BATCHES * BATCH, sizeof(*keys), compare_u32, NULL);
+	for (i = 1; i < BATCHES * BATCH; i++) {
+		EXPECT(t, keys[i] != keys[i - 1], "the key %#x came twice", keys[i]);
+		again += keys[i] >> 8 == keys[i - 1] >> 8;
+	}
+	EXPECT(t, again, "no device region was used again");
+out:
+	kfree(keys);
+	kfree(mrs);
+	kfree(attr);
+}
+
 /* Device regions leave in the order in which they came: none is used again before the others. */
 static void line_case(struct kfi_test *t)
 {
@@ -192,11 +245,54 @@ static void budget_case(struct kfi_test *t)
 	EXPECT(t, figure(t, "taken") > 0, "none was taken from the pool");
 }
 
+/*
+ * A region is closed while there is no registration queue and none can be made: it is deregistered, which is counted.
+ * As soon as there is one, regions are invalidated again.
+ */
+static void no_queue_case(struct kfi_test *t)
+{
+	unsigned int invs, deregs;
+	struct kfid_mr *mr, *none;
+	u64 key, iova;
+
+	if (!reg_small(t, &mr))
+		return;
+	key = mr->key;
+	iova = mr->iova;
+	if (!break_queue(t) || !EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		goto out;
+	kfi_inject_fail(KFI_INJECT_CREATE_QP, -ENOMEM, 0, UINT_MAX);
+	/* This one finds out that the queue is broken. */
+	EXPECT_EQ(t, reg_simple(t->env, arena_at(t->env, MEM_PAGES, 0), LEN, KFI_REMOTE, &none),
+		  -KFI_ENOMEM);
+	EXPECT_EQ(t, figure(t, "not_invalidated"), 0);
+	invs = kfi_inject_calls(KFI_INJECT_POST_INV);
+	deregs = kfi_inject_calls(KFI_INJECT_DEREG_MR);
+	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	mr = NULL;
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), invs);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DEREG_MR), deregs + 1);
+	EXPECT_EQ(t, figure(t, "not_invalidated"), 1);
+	kfi_inject_fail(KFI_INJECT_CREATE_QP, 0, 0, 0);
+	check_refused(t, iova, key, arena_at(t->env, MEM_PAGES, 0), LEN);
+	if (reg_small(t, &mr))
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	mr = NULL;
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), invs + 1);
+	EXPECT_EQ(t, figure(t, "not_invalidated"), 1);
+	kfi_inject_stop(t->env->dev);
+out:
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+}
+
 static const struct kfi_case line_cases[] = {
 	{ "keys", keys_case },
+	{ "batch_keys", batch_keys_case },
 	{ "line", line_case },
 	{ "large", large_case },
 	{ "budget", budget_case },
+	{ "no_queue", no_queue_case },
 };
 
 const struct kfi_suite suite_pool_line = {
@@ -285,7 +381,7 @@ const struct kfi_suite suite_pool_ahead = {
 	.count = ARRAY_SIZE(ahead_cases),
 };
 
-#define APART	100	/* no device region is spent by so many, and they fit on the stack */
+#define APART	100	/* no device region is spent by so many */
 
 /* Takes a region of @len bytes at @addr, and says which one of the device's it is. */
 static u32 use_once(struct kfi_test *t, u8 *addr, size_t len)
@@ -301,14 +397,15 @@ static u32 use_once(struct kfi_test *t, u8 *addr, size_t len)
 }
 
 /*
- * A device region of large pages is used again for such, and no other is: rxe frees a table that gets too short at once,
- * and those may be looking there who have come by the key before.
+ * A device region of large pages is used again for large pages only: rxe frees a table that gets too short at once,
+ * and a peer that has come by the key before may be looking there. One of large pages has as many as a region of
+ * one small page.
  */
 static void apart_case(struct kfi_test *t)
 {
 	size_t pages = SZ_64K / PAGE_SIZE;
 	u8 *run = PTR_ALIGN(t->env->arena[MEM_PAGES], SZ_64K);
-	u32 large[APART], small[APART];
+	static u32 large[APART], small[APART], single[APART];
 	unsigned int i, j, again = 0;
 	u8 *memory;
 
@@ -320,13 +417,16 @@ static void apart_case(struct kfi_test *t)
 	for (i = 0; i < APART && !t->failures; i++) {
 		large[i] = use_once(t, run, SZ_64K);
 		small[i] = use_once(t, memory, SZ_64K);
+		single[i] = use_once(t, memory, LEN);
 		for (j = 0; j <= i; j++) {
 			EXPECT(t, large[i] != small[j] && large[j] != small[i],
 			       "%u: a region for either", i);
-			again += j < i && (large[i] == large[j] || small[i] == small[j]);
+			EXPECT(t, large[i] != single[j] && large[j] != single[i],
+			       "%u: a region for large pages and for a small one", i);
+			again += j < i && large[i] == large[j];
 		}
 	}
-	EXPECT(t, again, "none was used again");
+	EXPECT(t, again, "none of large pages was used again");
 	EXPECT(t, figure(t, "kept_large_16") > 0 || pages != 16, "none of large pages is kept");
 	EXPECT(t, figure(t, "kept_16") > 0 || pages != 16, "no other is kept");
 	vunmap(memory);

@@ -8,6 +8,7 @@
 #include <linux/delay.h>
 #include <rdma/restrack.h>
 
+#include "recovery.h"
 #include "refusal/errors.h"
 #include "suites.h"
 #include "workers.h"
@@ -81,8 +82,8 @@ static bool broken(struct ib_qp *qp)
 	return false;
 }
 
-/* Post the request that fails. Returns false if that could not even be done. */
-static bool break_queue(struct kfi_test *t)
+/* Posts the request that fails. */
+bool break_queue(struct kfi_test *t)
 {
 	struct ib_send_wr wr = {
 		.wr_cqe = &bad.cqe,

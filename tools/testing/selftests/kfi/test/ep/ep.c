@@ -72,6 +72,7 @@ static const struct kfi_case cases[] = {
 	{ "regions_behind", ep_regions_behind_case },
 	{ "regions_repeated", ep_regions_repeated_case },
 	{ "regions_closed", ep_regions_closed_case },
+	{ "regions_collide", ep_regions_collide_case },
 	{ "regions_down", ep_regions_down_case },
 	{ "regions_falling", ep_regions_falling_case },
 	{ "shared", ep_shared_case },

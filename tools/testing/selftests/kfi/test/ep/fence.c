@@ -40,7 +40,7 @@ static void closed(struct kfi_test *t, struct ep_pair *p, u8 *mem, enum after af
 {
 	struct ep_side *s = &p->side[1];
 	struct kfid_mr *mr = NULL;
-	unsigned int before;
+	unsigned int before, deregistered;
 
 	if (!EXPECT_EQ(t, kfi_mr_reg(s->domain, mem, LEN, KFI_REMOTE_WRITE, 0, 0, 0, &mr, NULL), 0))
 		return;
@@ -51,10 +51,13 @@ static void closed(struct kfi_test *t, struct ep_pair *p, u8 *mem, enum after af
 	if (after >= INVALIDATED)
 		message(t, p, mem, 0, kfi_mr_key(mr));
 	before = kfi_inject_calls(KFI_INJECT_POST_INV);
+	deregistered = kfi_inject_calls(KFI_INJECT_DEREG_MR);
 	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 	EXPECT(t, kfi_inject_calls(KFI_INJECT_POST_INV) - before == want,
-	       "%d: %u invalidations, expected %u", after,
-	       kfi_inject_calls(KFI_INJECT_POST_INV) - before, want);
+	       "%d: %u invalidations, expected %u; %u deregistrations, %u queue pairs made", after,
+	       kfi_inject_calls(KFI_INJECT_POST_INV) - before, want,
+	       kfi_inject_calls(KFI_INJECT_DEREG_MR) - deregistered,
+	       kfi_inject_calls(KFI_INJECT_CREATE_QP));
 }
 
 /*
@@ -85,6 +88,90 @@ void ep_regions_closed_case(struct kfi_test *t)
 	kfree(mem);
 }
 
+#define COLLIDING	300	/* more than an endpoint has places for, so that places of a key are others' too */
+
+/* Registers regions by the endpoint of side @s. A full queue is no end: it may be tried again. */
+static void enable_all(struct kfi_test *t, struct ep_side *s, u8 *mem, struct kfid_mr **mrs)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < COLLIDING && !t->failures; i++) {
+		if (!EXPECT_EQ(t, kfi_mr_reg(s->domain, mem, LEN, KFI_REMOTE_WRITE, 0, 0, 0, &mrs[i],
+					     NULL), 0))
+			return;
+		EXPECT_EQ(t, kfi_mr_bind(mrs[i], &s->ep->fid, 0), 0);
+		while ((ret = kfi_mr_enable(mrs[i])) == -KFI_EAGAIN && time_before(jiffies, end))
+			cond_resched();
+		EXPECT_EQ(t, ret, 0);
+	}
+}
+
+/*
+ * Closes regions. Expects that each takes a fence of its own: an invalidation, or else a deregistration. The pool may
+ * deregister device regions that are idle, too.
+ */
+static void close_fenced(struct kfi_test *t, struct kfid_mr **mrs, unsigned int count, bool invalidated)
+{
+	unsigned int invs = kfi_inject_calls(KFI_INJECT_POST_INV);
+	unsigned int deregs = kfi_inject_calls(KFI_INJECT_DEREG_MR);
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (mrs[i])
+			EXPECT_EQ(t, kfi_close(&mrs[i]->fid), 0);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV) - invs, invalidated ? count : 0);
+	deregs = kfi_inject_calls(KFI_INJECT_DEREG_MR) - deregs;
+	EXPECT(t, invalidated || deregs >= count, "%u deregistrations of %u regions", deregs, count);
+}
+
+/*
+ * The peer has one region invalidated, whose key shares its places with those of others. That one needs no
+ * invalidation any more, and each of the others does.
+ */
+void ep_regions_collide_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
+	struct kfid_mr **mrs = kcalloc(COLLIDING, sizeof(*mrs), GFP_KERNEL);
+	u8 *mem = kzalloc(LEN, GFP_KERNEL);
+	struct ib_device *dev = NULL;
+	struct ep_pair *p = NULL;
+	unsigned int invs;
+
+	if (strcmp(kfi_provider_name, "verbs")) {
+		ktap_skip(t, "no device registers the provider's regions");
+		goto out;
+	}
+	if (EXPECT(t, mrs && mem, "no memory"))
+		p = ep_connected(t, &wants);
+	if (p)
+		enable_all(t, &p->side[1], mem, mrs);
+	/* The first one has a place. */
+	if (!p || t->failures || !message(t, p, mem, 1, 0) ||
+	    !message(t, p, mem, 0, kfi_mr_key(mrs[0])))
+		goto out;
+	dev = driver_wrap(t, &p->side[1]);
+	if (!dev)
+		goto out;
+	close_fenced(t, mrs + 1, COLLIDING - 1, kfi_weak);
+	memset(mrs + 1, 0, (COLLIDING - 1) * sizeof(*mrs));
+	invs = kfi_inject_calls(KFI_INJECT_POST_INV);
+	EXPECT_EQ(t, kfi_close(&mrs[0]->fid), 0);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), invs);
+	mrs[0] = NULL;
+out:
+	if (dev)
+		kfi_inject_stop(dev);
+	for (invs = 0; mrs && invs < COLLIDING; invs++)
+		if (mrs[invs])
+			EXPECT_EQ(t, kfi_close(&mrs[invs]->fid), 0);
+	if (p)
+		ep_pair_close(t, p);
+	kfree(mem);
+	kfree(mrs);
+}
+
 static const struct kfi_case cases[] = {
 	{ "regions", ep_regions_case },
 	{ "regions_refused", ep_regions_refused_case },
@@ -92,6 +179,7 @@ static const struct kfi_case cases[] = {
 	{ "regions_many", ep_regions_many_case },
 	{ "regions_behind", ep_regions_behind_case },
 	{ "regions_closed", ep_regions_closed_case },
+	{ "regions_collide", ep_regions_collide_case },
 	{ "regions_down", ep_regions_down_case },
 	{ "regions_falling", ep_regions_falling_case },
 };

@@ -313,6 +313,47 @@ out:
 	batch_free(b);
 }
 
+/*
+ * Requests that are posted together give all their places in the queue back: after many others a batch takes as few posts
+ * as the first one.
+ */
+static void places_case(struct kfi_test *t)
+{
+	struct batch *b = batch_alloc(t);
+	unsigned int i, regs, invs, first_regs = 0, first_invs = 0;
+
+	if (!b)
+		return;
+	if (!own_domain(t, b))
+		goto out;
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		goto out_domain;
+	for (i = 0; i < 8 && !t->failures; i++) {
+		regs = kfi_inject_calls(KFI_INJECT_POST_REG);
+		invs = kfi_inject_calls(KFI_INJECT_POST_INV);
+		EXPECT_EQ(t, reg_many(t, b, MANY, 0), 0);
+		EXPECT_EQ(t, b->ops->close_many(b->mr, MANY, NULL), 0);
+		regs = kfi_inject_calls(KFI_INJECT_POST_REG) - regs;
+		invs = kfi_inject_calls(KFI_INJECT_POST_INV) - invs;
+		if (!i) {
+			first_regs = regs;
+			first_invs = invs;
+			EXPECT(t, regs && regs <= MANY / 8, "%u registrations posted", regs);
+			EXPECT(t, invs <= MANY / 8 && !invs == !can_refresh(t->env->dev),
+			       "%u invalidations posted", invs);
+		}
+		EXPECT(t, regs == first_regs, "%u: %u registrations posted, %u at first", i, regs,
+		       first_regs);
+		EXPECT(t, invs == first_invs, "%u: %u invalidations posted, %u at first", i, invs,
+		       first_invs);
+	}
+	kfi_inject_stop(t->env->dev);
+out_domain:
+	own_end(t, b);
+out:
+	batch_free(b);
+}
+
 /* The device doesn't let go of one: that one says so, and where they are invalidated together all. */
 static void stuck_case(struct kfi_test *t)
 {
@@ -476,6 +517,7 @@ static const struct kfi_case cases[] = {
 	{ "some_bad", some_bad_case },
 	{ "none", none_case },
 	{ "device", device_case },
+	{ "places", places_case },
 	{ "stuck", stuck_case },
 	{ "domains", domains_case },
 	{ "events", events_case },
