@@ -15,12 +15,29 @@
 # One line a result: "passed failed skipped".
 tally() { echo "$*" >>"$results"; }
 pass() { tally 1 0 0; say "ok      $*"; }
-skip() { tally 0 0 1; say "SKIP    $*"; }
+skip()
+{
+	tally 0 0 1
+	say "SKIP    $*"
+	echo "$*" >>"$jobs/skips"
+}
 fail()
 {
 	tally 0 1 0
 	say "FAILED  $*"
 	echo "$*" >>"$jobs/failures"
+}
+
+# skips_of FILE: remembers the reason of each skip that tools/vm/ktap has listed in FILE.
+skips_of()
+{
+	sed -n '/^SKIP  /{ s/.*# *\(SKIP\|TODO\|XFAIL\):* *//; s/^$/no reason/; p }' "$1" >>"$jobs/skips"
+}
+
+# skip_reasons: "COUNT REASON" of all jobs together, the most frequent reason first.
+skip_reasons()
+{
+	[ ! -e "$jobs/skips" ] || sort "$jobs/skips" | uniq -c | sort -k1,1nr -k2
 }
 
 # total: "PASSED FAILED SKIPPED" of all jobs together.

@@ -68,6 +68,24 @@ jobs_say "a job that is killed while it waits keeps nobody waiting" "2 1 0" '
 	until [ "$(ls "$jobs"/.queue-x-* | wc -l)" = 2 ]; do sleep 0.1; done
 	kill -9 -- "-${running[b]}"
 	: >"$jobs/go"'
+cat >"$tmp/counted" <<'END'
+SKIP  selftest: refresh.rights # SKIP the provider lacks: kfi_mr_refresh
+FAIL  selftest: refresh.refused
+SKIP  selftest: siw # SKIP the kernel has no siw
+SKIP  selftest: 1..0 # SKIP
+SKIP  selftest: refresh.parts # SKIP the provider lacks: kfi_mr_refresh
+SKIP  kunit: later # TODO not yet
+3 1 5
+END
+jobs_say "skips are remembered by their reason" "0 0 1" '
+	some() { skips_of "$tmp/counted"; skip "kernel 1.0: not there"; }
+	tmp='"$tmp"' job a - "" some
+	jobs_wait
+	skip_reasons'
+sed -n 's/^ *\([0-9]\)/\1/p' "$tmp/out" >"$tmp/reasons"
+printf '%s\n' "2 the provider lacks: kfi_mr_refresh" "1 kernel 1.0: not there" "1 no reason" \
+	"1 not yet" "1 the kernel has no siw" | diff - "$tmp/reasons" >>"$tmp/out" && ok=0 || ok=1
+result $ok "jobs: they are, the most frequent first"
 jobs_say "what a job prints comes in one piece" "0 0 0" '
 	talk() { for i in 1 2 3 4 5; do echo "$1"; sleep 0.1; done; }
 	for i in A B C; do job "j$i" - "" talk $i; done'
