@@ -17,25 +17,30 @@ once()
 	return 1
 }
 
-# PREFIX [PARAMETER=VALUE ...]
+# run_cases PROVIDER [PARAMETER=VALUE ...]
 run_cases()
 {
-	_prefix=$1 _number=0
+	_provider=$1 _number=0 _features=
 	shift
+	for _name in CANCEL ATOMIC_WRITE DESC; do
+		_has=$(feature $_name "$_provider") || exit
+		_features="$_features $(echo $_name | tr A-Z a-z)=$_has"
+	done
 	for _case in $cases; do
-		check $_prefix.$_case once kfi_ep_rs case=$_number "$@"
+		# shellcheck disable=SC2086
+		check ep_rs.$_provider.$_case once kfi_ep_rs case=$_number $_features "$@"
 		_number=$((_number + 1))
 	done
-	check $_prefix.sample once kfi_pingpong "$@"
+	check ep_rs.$_provider.sample once kfi_pingpong "$@"
 }
 
 plan 40
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
-run_cases ep_rs.loop
+run_cases loop
 unload $loaded_here || exit
 
 trap ep_device_down EXIT
 ep_device_up || exit
 # $ep_address as a number: module parameters in Rust are no strings.
-run_cases ep_rs.verbs verbs=1 address=0xc6336401
+run_cases verbs verbs=1 address=0xc6336401
 finish

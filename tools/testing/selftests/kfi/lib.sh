@@ -69,6 +69,15 @@ ep_device_down()
 	ip link delete kfi_ep0
 }
 
+# feature NAME COLUMN: 1 if the table features.def says that the provider has the feature, or 0.
+feature()
+{
+	awk -v name="$1" -v column="$2" -F '[(,)][ \t]*' '
+		/FEATURE\(name,/ { for (i = 3; i < NF; i++) if ($i == column) at = NF - i }
+		/^FEATURE\(/ && $2 == name { print $(NF - at) == "YES"; found = 1 }
+		END { exit !(at && found) }' "$here/features.def"
+}
+
 # The kernel's log, without the stamps.
 kernel_log()
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What a provider doesn't have says so by a documented errno, does nothing else, and what it has goes
- * on working. Each returns the errno that a consumer learns it by.
+ * on working. The errnos are those of the table
+ * (features.def).
  */
 #include <kfi_endpoint.h>
 
@@ -9,7 +10,7 @@
 
 #define LEN	(2 * PAGE_SIZE + 9)
 
-/* A region in the provider's best mode, to try things on. */
+/* A region to try things on. */
 struct trial {
 	struct place *p;
 	struct kfid_mr *mr;
@@ -18,7 +19,7 @@ struct trial {
 
 static bool trial_begin(struct kfi_test *t, struct trial *trial)
 {
-	trial->p = place_open(t, offers(F_BASIC) ? MODE_BASIC : MODE_DEFAULT);
+	trial->p = place_open(t, MODE_BASIC);
 	if (!trial->p)
 		return false;
 	trial->mem = arena_at(&trial->p->env, MEM_KMALLOC, 10);
@@ -35,7 +36,7 @@ static void trial_end(struct kfi_test *t, struct trial *trial)
 	place_close(t, trial->p);
 }
 
-/* Hints that nobody can meet: changed by @change out of such that are met. */
+/* Hints that nobody can meet: changed by @change out of others that are met. */
 static void expect_no_offer(struct kfi_test *t, void (*change)(struct kfi_info *hints))
 {
 	struct kfi_info *hints = hints_for(~0), *info = NULL;
@@ -51,7 +52,7 @@ static void expect_no_offer(struct kfi_test *t, void (*change)(struct kfi_info *
 	kfi_freeinfo(hints);
 }
 
-/* A registration with this flag is refused, by each call. */
+/* Each call refuses a registration with this flag. */
 static void expect_no_flag(struct kfi_test *t, struct trial *trial, u64 flag)
 {
 	struct kfi_env *env = &trial->p->env;
@@ -79,66 +80,15 @@ HINT(want_rma_events, h->caps = KFI_RMA_EVENT)
 HINT(want_pmem, h->caps = KFI_RMA_PMEM)
 HINT(want_auth_key, h->domain_attr->auth_key_size = 8)
 
-int refused_default(struct kfi_test *t)
+void refused_default(struct kfi_test *t)
 {
+	EXPECT_EQ(t, feature_errno(F_DEFAULT), -KFI_ENODATA);
 	expect_no_offer(t, count_from_zero);
 	expect_no_offer(t, choose_keys);
 	expect_no_offer(t, nothing_agreed);
-	return -KFI_ENODATA;
 }
 
-int refused_event_queues(struct kfi_test *t)
-{
-	struct kfi_eq_attr attr = {};
-	struct kfid_eq *eq = ERR_PTR(-1);
-
-	EXPECT_EQ(t, kfi_eq_open(t->env->fabric, &attr, &eq, NULL, NULL), -KFI_ENOSYS);
-	EXPECT(t, !eq, "*eq is not NULL");
-	return -KFI_ENOSYS;
-}
-
-int refused_async(struct kfi_test *t)
-{
-	struct kfid fid = { .fclass = KFI_CLASS_EQ };
-	struct trial trial;
-
-	if (trial_begin(t, &trial)) {
-		EXPECT_EQ(t, kfi_domain_bind(trial.p->env.domain, &fid, KFI_REG_MR), -KFI_ENOSYS);
-		trial_end(t, &trial);
-	}
-	return -KFI_ENOSYS;
-}
-
-int refused_counters(struct kfi_test *t)
-{
-	struct kfi_cntr_attr attr = {};
-	struct kfid_cntr *cntr = ERR_PTR(-1);
-	struct trial trial;
-
-	if (trial_begin(t, &trial)) {
-		EXPECT_EQ(t, kfi_cntr_open(trial.p->env.domain, &attr, &cntr, NULL), -KFI_ENOSYS);
-		EXPECT(t, !cntr, "*cntr is not NULL");
-		trial_end(t, &trial);
-	}
-	return -KFI_ENOSYS;
-}
-
-int refused_completion_queues(struct kfi_test *t)
-{
-	struct kfi_cq_attr attr = {};
-	struct kfid_cq *cq = ERR_PTR(-1);
-	struct trial trial;
-
-	if (trial_begin(t, &trial)) {
-		EXPECT_EQ(t, kfi_cq_open(trial.p->env.domain, &attr, &cq, NULL, NULL),
-			  -KFI_ENOSYS);
-		EXPECT(t, !cq, "*cq is not NULL");
-		trial_end(t, &trial);
-	}
-	return -KFI_ENOSYS;
-}
-
-int refused_rma_events(struct kfi_test *t)
+void refused_rma_events(struct kfi_test *t)
 {
 	struct kfid fid = { .fclass = KFI_CLASS_CNTR };
 	struct trial trial;
@@ -147,14 +97,14 @@ int refused_rma_events(struct kfi_test *t)
 	EXPECT(t, !has_offer(t, KFI_MR_RMA_EVENT), "an offer with KFI_MR_RMA_EVENT");
 	if (trial_begin(t, &trial)) {
 		expect_no_flag(t, &trial, KFI_RMA_EVENT);
-		EXPECT_EQ(t, kfi_mr_bind(trial.mr, &fid, KFI_REMOTE_WRITE), -KFI_ENOSYS);
+		EXPECT_EQ(t, kfi_mr_bind(trial.mr, &fid, KFI_REMOTE_WRITE),
+			  feature_errno(F_RMA_EVENTS));
 		EXPECT_EQ(t, kfi_mr_enable(trial.mr), -KFI_EOPBADSTATE);
 		trial_end(t, &trial);
 	}
-	return -KFI_ENOSYS;
 }
 
-int refused_endpoints(struct kfi_test *t)
+void refused_endpoints(struct kfi_test *t)
 {
 	struct kfid fid = { .fclass = KFI_CLASS_EP };
 	struct kfid_ep *ep = ERR_PTR(-1);
@@ -164,54 +114,14 @@ int refused_endpoints(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_endpoint(trial.p->env.domain, trial.p->info, &ep, NULL),
 			  -KFI_ENOSYS);
 		EXPECT(t, !ep, "*ep is not NULL");
-		EXPECT_EQ(t, kfi_mr_bind(trial.mr, &fid, 0), -KFI_ENOSYS);
+		EXPECT_EQ(t, kfi_mr_bind(trial.mr, &fid, 0), feature_errno(F_ENDPOINTS));
 		trial_end(t, &trial);
 	}
-	return -KFI_ENOSYS;
 }
 
-int refused_raw_keys(struct kfi_test *t)
+void refused_refresh(struct kfi_test *t)
 {
-	u64 base = 0, key = 0;
-	struct trial trial;
-	u8 raw[64] = {};
-	size_t size = sizeof(raw);
-
-	if (trial_begin(t, &trial)) {
-		struct kfid_domain *domain = trial.p->env.domain;
-
-		EXPECT_EQ(t, kfi_mr_raw_attr(trial.mr, &base, raw, &size, 0), -KFI_ENOSYS);
-		EXPECT_EQ(t, kfi_mr_map_raw(domain, 0, raw, size, &key, 0), -KFI_ENOSYS);
-		EXPECT_EQ(t, kfi_mr_unmap_key(domain, 1), -KFI_ENOSYS);
-		trial_end(t, &trial);
-	}
-	return -KFI_ENOSYS;
-}
-
-/* No offer needs raw keys, and then a gap in a list is one too many. */
-int refused_raw_mode(struct kfi_test *t)
-{
-	struct reg_req req;
-	struct kfid_mr *mr;
-	struct trial trial;
-
-	EXPECT(t, !has_offer(t, MODE_RAW), "an offer with KFI_MR_RAW");
-	if (!trial_begin(t, &trial))
-		return -KFI_EINVAL;
-	if (EXPECT_EQ(t, reg_prepare(&trial.p->env, &req, REGV, trial.mem, LEN, PAGE_SIZE), 0)) {
-		req.kv[0].iov_len--;
-		if (!EXPECT_EQ(t, reg_submit(&req, &mr), -KFI_EINVAL) && mr)
-			close_mr(t, mr);
-		reg_finish(&trial.p->env, &req);
-	}
-	trial_end(t, &trial);
-	return -KFI_EINVAL;
-}
-
-int refused_refresh(struct kfi_test *t)
-{
-	/* A provider that could says that the device can't. */
-	int want = offers(F_REFRESH) ? -KFI_EOPNOTSUPP : -KFI_ENOSYS;
+	int want = feature_errno(F_REFRESH);
 	struct trial trial;
 	struct kvec iov;
 
@@ -221,10 +131,9 @@ int refused_refresh(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_mr_refresh(trial.mr, NULL, 0, 0), want);
 		trial_end(t, &trial);
 	}
-	return want;
 }
 
-int refused_auth_keys(struct kfi_test *t)
+void refused_auth_keys(struct kfi_test *t)
 {
 	u8 auth_key[8] = { 1, 2, 3 };
 	struct reg_req req;
@@ -234,31 +143,30 @@ int refused_auth_keys(struct kfi_test *t)
 
 	expect_no_offer(t, want_auth_key);
 	if (!trial_begin(t, &trial))
-		return -KFI_EOPNOTSUPP;
+		return;
 	for (call = ATTR_KVEC; call < REG_CALLS; call++) {
 		if (!EXPECT_EQ(t, reg_prepare(&trial.p->env, &req, call, trial.mem, LEN, PAGE_SIZE),
 			       0))
 			break;
 		req.auth_key = auth_key;
 		req.auth_key_size = sizeof(auth_key);
-		if (!EXPECT_EQ(t, reg_submit(&req, &mr), -KFI_EOPNOTSUPP) && mr)
+		if (!EXPECT_EQ(t, reg_submit(&req, &mr), feature_errno(F_AUTH_KEYS)) && mr)
 			close_mr(t, mr);
 		reg_finish(&trial.p->env, &req);
 	}
 	trial_end(t, &trial);
-	return -KFI_EOPNOTSUPP;
 }
 
-static int refused_pmem(struct kfi_test *t)
+static void refused_pmem(struct kfi_test *t)
 {
 	struct trial trial;
 
+	EXPECT_EQ(t, feature_errno(F_PMEM), -KFI_EBADFLAGS);
 	expect_no_offer(t, want_pmem);
 	if (trial_begin(t, &trial)) {
 		expect_no_flag(t, &trial, KFI_RMA_PMEM);
 		trial_end(t, &trial);
 	}
-	return -KFI_EBADFLAGS;
 }
 
 /* What nobody has: a provider that does needs cases of its own. */

@@ -14,11 +14,11 @@
 
 static void check_mode(struct kfi_test *t, struct place *p, struct kfid_mr *mr, u8 *mem)
 {
-	bool prov_key = !offers(F_DEFAULT) || (p->mode & KFI_MR_PROV_KEY);
-	bool virt_addr = !offers(F_DEFAULT) || (p->mode & KFI_MR_VIRT_ADDR);
+	bool prov_key = !has_feature(F_DEFAULT) || (p->mode & KFI_MR_PROV_KEY);
+	bool virt_addr = !has_feature(F_DEFAULT) || (p->mode & KFI_MR_VIRT_ADDR);
 	u64 key = kfi_mr_key(mr);
 
-	if ((p->mode & KFI_MR_ENDPOINT) && offers(F_ENDPOINTS)) {
+	if ((p->mode & KFI_MR_ENDPOINT) && has_feature(F_ENDPOINTS)) {
 		EXPECT(t, key == KFI_KEY_NOTAVAIL, "a disabled region has a key");
 		refuses(t, p, mr->iova, KEY, mem, LEN);
 		return;
@@ -59,7 +59,7 @@ static void combinations_case(struct kfi_test *t)
 		return;
 	for (mode = 0; mode <= ALL_MODES; mode++) {
 		/* A provider that isn't there for everybody needs these two: another case's matter. */
-		if ((mode & ~ALL_MODES) || (!offers(F_DEFAULT) && (~mode & MODE_BASIC)))
+		if ((mode & ~ALL_MODES) || (!has_feature(F_DEFAULT) && (~mode & MODE_BASIC)))
 			continue;
 		failures = t->failures;
 		info->domain_attr->mr_mode = mode;

@@ -4,9 +4,9 @@
  *
  * Cases know no provider. They open a place (a domain in some mr_mode, with a remote side), register
  * memory there by whatever calls, and have the remote side reach it. What is particular to a
- * provider is in its struct provider: how its remote side works, and which features it has. A case
- * belongs to a feature; where the provider doesn't have it, the case is that it is refused, by the
- * errno that the headers name.
+ * provider is in its struct provider: how its remote side works. A case belongs to a feature of the
+ * table (features.def). If the provider lacks the feature, the case checks that it is refused by the
+ * errno in the table.
  */
 #ifndef KFI_CONFORM_H
 #define KFI_CONFORM_H
@@ -19,39 +19,12 @@
 #define MODE_BASIC	(KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY)
 #define MODE_RAW	(MODE_BASIC | KFI_MR_RAW)
 
-/* The rows of the table. */
-enum feature {
-	F_CALLS,
-	F_RIGHTS,
-	F_BOUNDS,
-	F_CLOSING,
-	F_REFUSALS,
-	F_LIMITS,
-	F_MODES,
-	F_LOCAL,
-	F_BASIC,
-	F_DEFAULT,
-	F_EVENT_QUEUES,
-	F_ASYNC,
-	F_COUNTERS,
-	F_COMPLETION_QUEUES,
-	F_RMA_EVENTS,
-	F_ENDPOINTS,
-	F_RAW_KEYS,
-	F_RAW_MODE,
-	F_REFRESH,
-	F_AUTH_KEYS,
-	F_PMEM,
-	FEATURES
-};
-
 struct place;
 
 /**
  * struct provider - what is tested
  * @name: Its prov_name.
- * @offers: The features that it has, a bit for each.
- * @lacks: Tells which of them it lacks on the device at hand; NULL if there is nothing to tell.
+ * @device: Returns the device of a domain, or NULL.
  * @mapped_keys: Whether its remote side takes keys that the initiator's domain has mapped. Otherwise
  *	a case takes them apart itself.
  * @attach: Makes the remote side of a place. Returns 0 or an errno.
@@ -63,8 +36,7 @@ struct place;
  */
 struct provider {
 	const char *name;
-	u32 offers;
-	u32 (*lacks)(const struct kfi_env *env);
+	struct ib_device *(*device)(struct kfid_domain *domain);
 	bool mapped_keys;
 	int (*attach)(struct place *p);
 	void (*detach)(struct place *p);
@@ -99,12 +71,12 @@ struct place {
  * struct check - a case of the table
  * @feature: What it belongs to.
  * @run: Where the provider has the feature.
- * @refused: Where it hasn't. Returns the errno that tells so, negative.
+ * @refused: Where it hasn't: expects the errno of the table.
  */
 struct check {
 	enum feature feature;
 	void (*run)(struct kfi_test *t);
-	int (*refused)(struct kfi_test *t);
+	void (*refused)(struct kfi_test *t);
 };
 
 #define CHECK(_name, _variants, _feature, _run, _refused) {			\
@@ -166,23 +138,12 @@ bool refuses(struct kfi_test *t, struct place *p, u64 addr, u64 key, u8 *mem, si
 bool good(struct kfi_test *t, struct place *p, struct kfid_mr *mr, u8 *mem, size_t len);
 void close_mr(struct kfi_test *t, struct kfid_mr *mr);
 
-/* absent.c: each returns the errno that a consumer learns it by. */
-int refused_default(struct kfi_test *t);
-int refused_completion_queues(struct kfi_test *t);
-int refused_event_queues(struct kfi_test *t);
-int refused_async(struct kfi_test *t);
-int refused_counters(struct kfi_test *t);
-int refused_rma_events(struct kfi_test *t);
-int refused_endpoints(struct kfi_test *t);
-int refused_raw_keys(struct kfi_test *t);
-int refused_raw_mode(struct kfi_test *t);
-int refused_refresh(struct kfi_test *t);
-int refused_auth_keys(struct kfi_test *t);
-
-static inline bool offers(enum feature feature)
-{
-	return under_test->offers & BIT(feature);
-}
+/* absent.c: each expects the errno of the table. */
+void refused_default(struct kfi_test *t);
+void refused_rma_events(struct kfi_test *t);
+void refused_endpoints(struct kfi_test *t);
+void refused_refresh(struct kfi_test *t);
+void refused_auth_keys(struct kfi_test *t);
 
 static inline int register_buf(struct place *p, void *buf, size_t len, u64 access,
 			       struct kfid_mr **mr)

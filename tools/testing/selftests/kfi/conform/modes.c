@@ -118,7 +118,7 @@ static void lacking_in(struct kfi_test *t, struct place *p)
 		if (!(p->mode & bits[i].bit))
 			continue;
 		p->info->domain_attr->mr_mode = p->mode & ~bits[i].bit;
-		if (offers(F_DEFAULT)) {
+		if (has_feature(F_DEFAULT)) {
 			opens(t, p, bits[i].name);
 		} else {
 			ret = kfi_domain(t->env->fabric, p->info, &domain, NULL);
@@ -139,7 +139,7 @@ static void lacking_case(struct kfi_test *t)
 /* Ready for local registration: whether it is needed or not, it works, and gives a descriptor. */
 static void local_case(struct kfi_test *t)
 {
-	struct kfi_info *info = offer_of(t, offers(F_DEFAULT) ? MODE_DEFAULT : MODE_BASIC);
+	struct kfi_info *info = offer_of(t, has_feature(F_DEFAULT) ? MODE_DEFAULT : MODE_BASIC);
 	struct kfid_mr *mr;
 	struct place *p;
 	u8 *mem;

@@ -150,7 +150,7 @@ void in_each_mode(struct kfi_test *t, void (*run)(struct kfi_test *t, struct pla
 	struct place *p;
 
 	for (i = 0; i < ARRAY_SIZE(modes); i++) {
-		if (!offers(modes[i].feature))
+		if (!has_feature(modes[i].feature))
 			continue;
 		ran++;
 		failures = t->failures;
@@ -188,6 +188,18 @@ static void free_lists(struct kfi_env *env)
 	kfree(env);
 }
 
+/* Selects the column of features.def by the provider and the device of the first offer. */
+static int select_column(const struct kfi_env *env)
+{
+	struct kfid_domain *domain;
+	int ret = kfi_domain(env->fabric, env->info, &domain, NULL);
+
+	if (ret)
+		return ret;
+	feature_column(under_test->name, false, under_test->device(domain));
+	return kfi_close(&domain->fid);
+}
+
 /* What the cases share: all offers, the fabric of the first one, memory. No domain. */
 struct kfi_env *env_open(void)
 {
@@ -202,7 +214,11 @@ struct kfi_env *env_open(void)
 	if (!ret)
 		ret = kfi_fabric(env->info->fabric_attr, &env->fabric, NULL);
 	if (!ret)
+		ret = select_column(env);
+	if (!ret)
 		return env;
+	if (env->fabric)
+		kfi_close(&env->fabric->fid);
 	free_lists(env);
 	return ERR_PTR(ret);
 }

@@ -18,6 +18,11 @@ static unsigned int loop_connects(struct place *p)
 	return 1;
 }
 
+static struct ib_device *loop_device(struct kfid_domain *domain)
+{
+	return NULL;
+}
+
 static int loop_read(struct place *p, u64 addr, u64 key, void *buf, size_t len)
 {
 	const struct kfi_loop_ops *ops = p->remote;
@@ -34,12 +39,7 @@ static int loop_write(struct place *p, u64 addr, u64 key, const void *buf, size_
 
 const struct provider provider_loop = {
 	.name = "loop",
-	.offers = BIT(F_CALLS) | BIT(F_RIGHTS) | BIT(F_BOUNDS) | BIT(F_CLOSING) |
-		  BIT(F_REFUSALS) | BIT(F_LIMITS) | BIT(F_MODES) | BIT(F_LOCAL) | BIT(F_BASIC) |
-		  BIT(F_DEFAULT) | BIT(F_EVENT_QUEUES) | BIT(F_ASYNC) | BIT(F_COUNTERS) |
-		  BIT(F_COMPLETION_QUEUES) |
-		  BIT(F_RMA_EVENTS) | BIT(F_ENDPOINTS) | BIT(F_RAW_KEYS) | BIT(F_RAW_MODE) |
-		  BIT(F_REFRESH) | BIT(F_AUTH_KEYS),
+	.device = loop_device,
 	.mapped_keys = true,
 	.attach = loop_attach,
 	.detach = loop_detach,

@@ -36,33 +36,18 @@ static int verbs_write(struct place *p, u64 addr, u64 key, const void *buf, size
 	return is_verbs_key(key) ? kfi_peer_write(p->remote, addr, key, buf, len) : -EACCES;
 }
 
-/* A key can't stay where only a deregistration is a fence. */
-static u32 verbs_lacks(const struct kfi_env *env)
+static struct ib_device *verbs_device(struct kfid_domain *domain)
 {
-	u32 lacks = BIT(F_REFRESH);
-	struct kfid_domain *domain;
-	struct ib_device *dev;
 	void *ops;
 
-	if (kfi_domain(env->fabric, env->info, &domain, NULL))
-		return lacks;
-	if (!kfi_open_ops(&domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops, NULL)) {
-		dev = ((struct kfi_verbs_dom_ops *)ops)->get_ib_device(&domain->fid);
-		if (dev && can_refresh(dev))
-			lacks = 0;
-	}
-	kfi_close(&domain->fid);
-	return lacks;
+	if (kfi_open_ops(&domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops, NULL))
+		return NULL;
+	return ((struct kfi_verbs_dom_ops *)ops)->get_ib_device(&domain->fid);
 }
 
 const struct provider provider_verbs = {
 	.name = "verbs",
-	.offers = BIT(F_CALLS) | BIT(F_RIGHTS) | BIT(F_BOUNDS) | BIT(F_CLOSING) |
-		  BIT(F_REFUSALS) | BIT(F_LIMITS) | BIT(F_MODES) | BIT(F_LOCAL) | BIT(F_BASIC) |
-		  BIT(F_COUNTERS) | BIT(F_COMPLETION_QUEUES) | BIT(F_EVENT_QUEUES) |
-		  BIT(F_ASYNC) | BIT(F_RAW_KEYS) |
-		  BIT(F_RAW_MODE) | BIT(F_REFRESH),
-	.lacks = verbs_lacks,
+	.device = verbs_device,
 	.attach = verbs_attach,
 	.detach = verbs_detach,
 	.connects = verbs_connects,

@@ -44,7 +44,7 @@ pub(crate) fn what_was_posted_comes_back(place: &Place) -> Result {
     check("they are gone with the queue", tags() == 0)
 }
 
-/// A receive is taken back, where the provider does that; the others stay, in their order.
+/// Cancels a receive, if the provider has that; the others stay, in their order.
 pub(crate) fn what_is_taken_back_comes_back(place: &Place) -> Result {
     let pair = Pair::open(place)?;
     let (from, to) = (&pair.active, &pair.passive);
@@ -59,8 +59,7 @@ pub(crate) fn what_is_taken_back_comes_back(place: &Place) -> Result {
         return Err(EIO);
     };
     check("of another endpoint", from.cancel(first).is_err())?;
-    let takes = place.provider == c"loop";
-    if takes {
+    if place.cancels {
         to.cancel(second)?;
         // Nothing but the request has its memory now.
         let back = failed(queue, 1, Errno::ECANCELED)?;
@@ -74,7 +73,7 @@ pub(crate) fn what_is_taken_back_comes_back(place: &Place) -> Result {
         check("there is none", to.cancel(second) == Err(Errno::ENOSYS))?;
     }
     check("nothing has ended", queue.read()?.is_none())?;
-    for tag in (0..3).filter(|tag| !takes || *tag != 1) {
+    for tag in (0..3).filter(|tag| !place.cancels || *tag != 1) {
         from.send(filled(7, 10 + tag, 20)?)?;
         done(sent, 20, Kind::Send)?;
         let (request, how) = done(queue, tag, Kind::Recv)?;

@@ -40,6 +40,18 @@ module! {
             default: 0,
             description: "which case, from 0",
         },
+        cancel: u8 {
+            default: 0,
+            description: "1: the provider has kfi_cancel() (features.def: CANCEL)",
+        },
+        atomic_write: u8 {
+            default: 0,
+            description: "1: the provider has KFI_ATOMIC_WRITE (features.def: ATOMIC_WRITE)",
+        },
+        desc: u8 {
+            default: 0,
+            description: "1: regions have descriptors without KFI_MR_LOCAL (features.def: DESC)",
+        },
     },
 }
 
@@ -79,6 +91,9 @@ impl kernel::Module for Module {
                 _ => c"verbs",
             },
             address: SocketAddr::new(IpAddr::V4(Ipv4Addr::from(params.address)), 0),
+            cancels: params.cancel != 0,
+            writes_atomically: params.atomic_write != 0,
+            has_descriptors: params.desc != 0,
         };
         let case = CASES.get(usize::from(params.case)).ok_or(EINVAL)?;
         case(&place)?;
@@ -91,6 +106,9 @@ struct Params {
     verbs: u8,
     address: u32,
     case: u8,
+    cancel: u8,
+    atomic_write: u8,
+    desc: u8,
 }
 
 // The kernel's parameters changed with 7.3.
@@ -100,6 +118,9 @@ fn params() -> Params {
         verbs: module_parameters::verbs.value(),
         address: module_parameters::address.value(),
         case: module_parameters::case.value(),
+        cancel: module_parameters::cancel.value(),
+        atomic_write: module_parameters::atomic_write.value(),
+        desc: module_parameters::desc.value(),
     }
 }
 
@@ -109,5 +130,8 @@ fn params() -> Params {
         verbs: *module_parameters::verbs.value(),
         address: *module_parameters::address.value(),
         case: *module_parameters::case.value(),
+        cancel: *module_parameters::cancel.value(),
+        atomic_write: *module_parameters::atomic_write.value(),
+        desc: *module_parameters::desc.value(),
     }
 }

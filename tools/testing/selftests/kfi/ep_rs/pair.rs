@@ -39,10 +39,13 @@ use kfabric::consumer::{
 /// No wait here is for something that may not come.
 pub(crate) const PATIENCE: Option<u32> = Some(60_000);
 
-/// Where the cases run.
+/// The provider under test, and what it offers by the table `features.def`.
 pub(crate) struct Place {
     pub(crate) provider: &'static CStr,
     pub(crate) address: SocketAddr,
+    pub(crate) cancels: bool,
+    pub(crate) writes_atomically: bool,
+    pub(crate) has_descriptors: bool,
 }
 
 /// Contexts that there are.

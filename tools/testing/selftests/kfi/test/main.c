@@ -133,6 +133,7 @@ static int __init selftest_init(void)
 	if (!kfi_seed)
 		kfi_seed = get_random_u32();
 	pattern_init();
+	feature_column(kfi_provider_name, kfi_iwarp, NULL);
 	pr_info("kfi-ktap: begin %s\n", token);
 	ktap_note("seed %lu", kfi_seed);
 	ktap_run(s);

@@ -90,10 +90,8 @@ static void refresh_case(struct kfi_test *t)
 	struct kfid_domain *domain;
 	struct kfid_mr *mr;
 
-	if (!can_refresh(t->env->dev)) {
-		ktap_skip(t, "regions of this device can't be refreshed");
+	if (!needs_feature(t, F_REFRESH))
 		return;
-	}
 	domain = stuck_open(t);
 	if (!domain)
 		return;

@@ -128,7 +128,7 @@ out:
 	ep_pair_close(t, p);
 }
 
-/* A key that isn't there, a right that wasn't given, bytes beyond: refused, and nothing moves. */
+/* A wrong key, a missing right, bytes beyond: refused, nothing moves, and the connection ends. */
 void ep_rma_refused_case(struct kfi_test *t)
 {
 	struct ep_wants wants = { .mr_mode = EP_MODE };
@@ -167,6 +167,7 @@ void ep_rma_refused_case(struct kfi_test *t)
 			ep_failed_op(t, p->side[0].tx, ctx(1), KFI_EACCES, &err);
 			EXPECT(t, !memchr_inv(g.mem, 0, LEN + 2 * GUARD), "the peer's bytes changed");
 			EXPECT(t, !memchr_inv(g.own, 0x11, LEN), "own bytes changed");
+			ep_lost(t, p);
 		}
 		target_close(t, &g);
 		ep_pair_close(t, p);

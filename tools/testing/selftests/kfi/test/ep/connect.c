@@ -75,7 +75,7 @@ void ep_reject_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_reject(p->pep, e->entry.info->handle, data, CM_REJECT), -KFI_EINVAL);
 	kfi_freeinfo(e->entry.info);
 	ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ECONNREFUSED, &err);
-	if (!strcmp(kfi_provider_name, "verbs") && !kfi_iwarp) {
+	if (has_feature(F_REJECT_REASON)) {
 		const char *words = kfi_eq_strerror(p->side[0].eq, err.prov_errno, NULL, NULL, 0);
 
 		EXPECT(t, err.prov_errno >= KFI_VERBS_REJECTED && strstr(words, "consumer"),

@@ -146,18 +146,25 @@ static void go_down(struct kfi_test *t, struct twice *w, enum way way)
 	}
 }
 
+/* The key of a region that goes down can't be had any more. */
+static void no_key(struct kfi_test *t, struct kfid_mr *mr, enum way way)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
+
+	while (way != CLOSED && kfi_mr_key(mr) != KFI_KEY_NOTAVAIL && time_before(jiffies, end))
+		usleep_range(100, 1000);
+	EXPECT_EQ(t, kfi_mr_key(mr), KFI_KEY_NOTAVAIL);
+}
+
 /* It says that it is down, to whom it may concern. */
 static void told(struct kfi_test *t, struct twice *w, unsigned int i, enum way way)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
 	struct kfi_eq_err_entry err = {};
 	size_t size = 0;
 	u64 base;
 	u32 event;
 
-	while (way != CLOSED && kfi_mr_key(w->mr[i]) != KFI_KEY_NOTAVAIL && time_before(jiffies, end))
-		usleep_range(100, 1000);
-	EXPECT_EQ(t, kfi_mr_key(w->mr[i]), KFI_KEY_NOTAVAIL);
+	no_key(t, w->mr[i], way);
 	if (w->eq && way != CLOSED) {
 		EXPECT_EQ(t, kfi_eq_sread(w->eq, &event, &err, sizeof(err), EP_WAIT_MS, 0),
 			  -KFI_EAVAIL);
@@ -184,7 +191,7 @@ void ep_regions_down_case(struct kfi_test *t)
 		addr = w->mr[0]->iova;
 		key = kfi_mr_key(w->mr[0]);
 		EXPECT(t, key != KFI_KEY_NOTAVAIL, "no key");
-		if (!strcmp(kfi_provider_name, "verbs")) {
+		if (has_feature(F_DOMAIN_KEYS)) {
 			/* A key is good for all of a protection domain. */
 			EXPECT_EQ(t, kfi_write(w->other[0].ep, w->here, 8, NULL, 0, addr, key, ctx(101)),
 				  0);
@@ -211,14 +218,30 @@ next:
 	}
 }
 
+/*
+ * Enables a region while its endpoint goes down. It is refused, or goes down with the others. Once one was
+ * refused, all are, and so are all after kfi_shutdown() or kfi_close() by this side.
+ */
+static void enable_falling(struct kfi_test *t, struct kfid_mr *mr, enum way way, bool *refused)
+{
+	int ret = kfi_mr_enable(mr);
+
+	if (ret || *refused || way == SHUT_DOWN || way == CLOSED) {
+		EXPECT_EQ(t, ret, -KFI_ENOTCONN);
+		*refused = true;
+	}
+}
+
 /* Many go down while some of them are being closed, and more are enabled. */
 void ep_regions_falling_case(struct kfi_test *t)
 {
 	unsigned int i, round;
+	bool refused;
 
 	for (round = 0; round < WAYS && !t->failures; round++) {
 		struct twice *w = twice_open(t, false);
 
+		refused = false;
 		for (i = 0; w && i < MANY / 2; i++)
 			if (!enabled(t, w, i))
 				goto next;
@@ -231,8 +254,7 @@ void ep_regions_falling_case(struct kfi_test *t)
 			EXPECT_EQ(t, kfi_mr_reg(s->domain, w->mem + i * LEN, LEN, KFI_REMOTE_WRITE, 0, i,
 						0, &w->mr[i], NULL), 0);
 			EXPECT_EQ(t, kfi_mr_bind(w->mr[i], &s->ep->fid, 0), 0);
-			/* Refused, or taken down with the others. */
-			kfi_mr_enable(w->mr[i]);
+			enable_falling(t, w->mr[i], round, &refused);
 		}
 		for (i = 0; i < MANY; i += 3) {
 			if (!w->mr[i])
@@ -242,6 +264,9 @@ void ep_regions_falling_case(struct kfi_test *t)
 		}
 		for (i = 1; i < MANY / 2; i += 3)
 			told(t, w, i, round);
+		for (i = MANY / 2; i < MANY; i++)
+			if (w->mr[i])
+				no_key(t, w->mr[i], round);
 next:
 		twice_close(t, w);
 	}

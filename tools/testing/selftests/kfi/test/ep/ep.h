@@ -139,6 +139,9 @@ bool ep_failed_op(struct kfi_test *t, struct kfid_cq *cq, void *context, int err
 /* Waits for the end of a write of @ep, of side @s, with this context, that the peer refuses. */
 void ep_refused(struct kfi_test *t, struct ep_side *s, struct kfid_ep *ep, void *context);
 
+/* The connection has ended: both sides have an event of that, and neither can send. */
+void ep_lost(struct kfi_test *t, struct ep_pair *p);
+
 /* Nothing more is in the queue. */
 void ep_nothing(struct kfi_test *t, struct kfid_cq *cq);
 
@@ -171,6 +174,7 @@ void ep_selective_case(struct kfi_test *t);
 void ep_lists_case(struct kfi_test *t);
 void ep_far_offsets_case(struct kfi_test *t);
 void ep_descs_case(struct kfi_test *t);
+void ep_no_descs_case(struct kfi_test *t);
 
 /* handled.c */
 void ep_handled_case(struct kfi_test *t);
@@ -220,6 +224,7 @@ void ep_regions_many_case(struct kfi_test *t);
 /* behind.c */
 void ep_regions_behind_case(struct kfi_test *t);
 void ep_regions_repeated_case(struct kfi_test *t);
+void ep_regions_repeated_twice_case(struct kfi_test *t);
 
 /* fence.c */
 void ep_regions_closed_case(struct kfi_test *t);

@@ -47,10 +47,8 @@ void ep_handlers_case(struct kfi_test *t)
 	struct ep_pair *p;
 	int before;
 
-	if (!strcmp(kfi_provider_name, "loop")) {
-		ktap_skip(t, "no connection manager");
+	if (!needs_feature(t, F_DEVICE))
 		return;
-	}
 	p = ep_listening(t, NULL);
 	if (p && !EXPECT_EQ(t, register_kretprobe(&probe), 0)) {
 		ep_pair_close(t, p);
@@ -79,7 +77,7 @@ void ep_handlers_case(struct kfi_test *t)
 
 void ep_handlers_case(struct kfi_test *t)
 {
-	ktap_skip(t, "no kretprobes");
+	ktap_skip(t, "the kernel has no kretprobes");
 }
 
 #endif

@@ -66,25 +66,24 @@ static void closed(struct kfi_test *t, struct ep_pair *p, u8 *mem, enum after af
  */
 void ep_regions_closed_case(struct kfi_test *t)
 {
-	const unsigned int want[AFTERS] = { 1, kfi_weak, 0 };
+	const unsigned int want[AFTERS] = { 1, has_feature(F_REFRESH), 0 };
 	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
 	u8 *mem = kzalloc(LEN, GFP_KERNEL);
-	struct ib_device *dev = NULL;
-	struct ep_pair *p = NULL;
+	struct ib_device *dev;
+	struct ep_pair *p;
 	enum after after;
 
-	if (strcmp(kfi_provider_name, "verbs")) {
-		ktap_note("no device");
-	} else {
-		p = ep_connected(t, &wants);
-		dev = p ? driver_wrap(t, &p->side[1]) : NULL;
-	}
+	if (!needs_feature(t, F_DEVICE))
+		goto out;
+	p = ep_connected(t, &wants);
+	dev = p ? driver_wrap(t, &p->side[1]) : NULL;
 	for (after = 0; dev && EXPECT(t, mem, "no memory") && after < AFTERS; after++)
 		closed(t, p, mem, after, want[after]);
 	if (dev)
 		kfi_inject_stop(dev);
 	if (p)
 		ep_pair_close(t, p);
+out:
 	kfree(mem);
 }
 

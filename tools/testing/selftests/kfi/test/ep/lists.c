@@ -242,10 +242,31 @@ static struct kfid_mr *region(struct kfi_test *t, struct ep_side *s, struct list
 	return mr;
 }
 
+/* Without KFI_MR_LOCAL, a region has a descriptor over some providers only. */
+void ep_no_descs_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	struct listed a = {};
+	struct kfid_mr *mr;
+
+	if (!p)
+		return;
+	if (listed_open(t, &a, &p->side[0])) {
+		mr = region(t, &p->side[0], &a, KFI_SEND);
+		if (mr) {
+			EXPECT_EQ(t, !kfi_mr_desc(mr), !has_feature(F_DESC));
+			EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+		}
+	}
+	listed_close(&a);
+	ep_pair_close(t, p);
+}
+
 /* Any part of a region by its descriptor, as far as its rights go. */
 void ep_descs_case(struct kfi_test *t)
 {
-	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_wants wants = { .mr_mode = EP_MODE | (has_feature(F_DESC) ? 0 : KFI_MR_LOCAL) };
 	struct ep_pair *p = ep_connected(t, &wants);
 	struct kfid_mr *from = NULL, *to = NULL;
 	struct listed a = {}, b = {};
@@ -265,6 +286,8 @@ void ep_descs_case(struct kfi_test *t)
 		goto out;
 	desc = kfi_mr_desc(from);
 	wrong = kfi_mr_desc(to);
+	if (!EXPECT(t, desc && wrong, "no descriptor"))
+		goto out;
 	/* Two parts of a region, not in order, to one somewhere in another. */
 	pattern(a.mem, 300, 4);
 	kv[0] = (struct kvec){ a.mem + 200, 100 };
@@ -285,9 +308,6 @@ void ep_descs_case(struct kfi_test *t)
 	ep_completed(t, p->side[1].rx, ctx(1), RECEIVED, NULL);
 	ep_completed(t, p->side[0].tx, ctx(2), SENT, NULL);
 	EXPECT(t, !memcmp(b.mem, a.mem + 200, 100), "other bytes have come");
-	/* Providers that have no use for descriptors give none. */
-	if (!desc)
-		goto out;
 	/* Not for that; not there; one byte beyond. */
 	EXPECT_EQ(t, kfi_recv(tx, a.mem, 8, desc, 0, NULL), -KFI_EACCES);
 	EXPECT_EQ(t, kfi_send(tx, b.mem, 8, desc, 0, NULL), -KFI_EINVAL);

@@ -252,7 +252,7 @@ out:
 		ep_pair_close(t, p);
 }
 
-/* A message that is too long: both sides are told, and the connection is gone. */
+/* A message that is too long fails at both sides, and the connection ends. */
 void ep_truncated_case(struct kfi_test *t)
 {
 	struct ep_pair *p = ep_connected(t, NULL);
@@ -267,6 +267,7 @@ void ep_truncated_case(struct kfi_test *t)
 		ep_failed_op(t, p->side[0].tx, ctx(1), KFI_EREMOTEIO, &err);
 		EXPECT(t, !memchr_inv(b.to + 100, 0xa5, b.len + GUARD - 100),
 		       "bytes behind the buffer have changed");
+		ep_lost(t, p);
 	}
 	buffers_free(&b);
 	if (p)

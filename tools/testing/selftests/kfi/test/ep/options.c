@@ -29,16 +29,6 @@ static void option(struct kfi_test *t, struct kfid_ep *ep, int option, unsigned 
 	EXPECT_EQ(t, len, sizeof(value));
 }
 
-/* Does the provider have the options that bound a connection? */
-static bool bounded(struct kfid_ep *ep)
-{
-	unsigned int value;
-	size_t len = sizeof(value);
-
-	return kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_STALL_TIMEOUT, &value, &len) !=
-	       -KFI_ENOPROTOOPT;
-}
-
 void ep_options_case(struct kfi_test *t)
 {
 	struct ep_pair *p = ep_listening(t, NULL);
@@ -59,15 +49,17 @@ void ep_options_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_getopt(&ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CM_DATA_SIZE, NULL, &len),
 		  -KFI_EINVAL);
 	EXPECT_EQ(t, set(ep, KFI_OPT_MIN_MULTI_RECV, 1), -KFI_ENOPROTOOPT);
-	if (bounded(ep)) {
+	if (has_feature(F_CM_BOUNDS)) {
 		option(t, ep, KFI_OPT_CONNECT_TIMEOUT, 30000, 60000, 0);
 		option(t, ep, KFI_OPT_STALL_TIMEOUT, 60000, 0, UINT_MAX);
 		option(t, ep, KFI_OPT_RNR_DELAY, 640, 10, 0);
 	} else {
-		EXPECT_EQ(t, set(ep, KFI_OPT_STALL_TIMEOUT, 1), -KFI_ENOPROTOOPT);
+		EXPECT_EQ(t, set(ep, KFI_OPT_CONNECT_TIMEOUT, 1), feature_errno(F_CM_BOUNDS));
+		EXPECT_EQ(t, set(ep, KFI_OPT_STALL_TIMEOUT, 1), feature_errno(F_CM_BOUNDS));
+		EXPECT_EQ(t, set(ep, KFI_OPT_RNR_DELAY, 1), feature_errno(F_CM_BOUNDS));
 	}
 	EXPECT_EQ(t, kfi_connect(ep, NULL, NULL, 0), 0);
-	if (bounded(ep))
+	if (has_feature(F_CM_BOUNDS))
 		EXPECT_EQ(t, set(ep, KFI_OPT_STALL_TIMEOUT, 1), -KFI_EOPBADSTATE);
 	ep_pair_close(t, p);
 }
@@ -102,15 +94,14 @@ void ep_unanswered_case(struct kfi_test *t)
 
 	nobody.sin_addr.s_addr ^= htonl(64);
 	nobody.sin_port = htons(9);
+	if (!needs_feature(t, F_CM_BOUNDS))
+		return;
 	for (i = 0; i < 2; i++) {
 		struct ep_pair *p = ep_listening(t, NULL);
 
 		if (!p)
 			return;
-		if (bounded(p->side[0].ep))
-			gives_up(t, p, i ? &nobody : NULL);
-		else
-			ktap_note("connections have no bounds here");
+		gives_up(t, p, i ? &nobody : NULL);
 		ep_pair_close(t, p);
 	}
 }
@@ -118,21 +109,22 @@ void ep_unanswered_case(struct kfi_test *t)
 /* What is stuck is given up: here messages that the peer has no receive for. */
 void ep_stall_case(struct kfi_test *t)
 {
-	struct ep_pair *p = ep_listening(t, NULL);
-	struct ep_event *e = kzalloc_obj(*e);
 	static const struct ep_wants none;
 	struct kfi_cq_err_entry err;
-	u8 *mem = kzalloc(64, GFP_KERNEL);
+	struct ep_event *e;
+	struct ep_pair *p;
 	struct ep_side *s;
+	u8 *mem;
 	int i;
 
+	if (!needs_feature(t, F_CM_BOUNDS))
+		return;
+	p = ep_listening(t, NULL);
+	e = kzalloc_obj(*e);
+	mem = kzalloc(64, GFP_KERNEL);
 	if (!p || !EXPECT(t, e && mem, "no memory"))
 		goto out;
 	s = &p->side[0];
-	if (!bounded(s->ep)) {
-		ktap_note("connections have no bounds here");
-		goto out;
-	}
 	EXPECT_EQ(t, set(s->ep, KFI_OPT_STALL_TIMEOUT, 500), 0);
 	EXPECT_EQ(t, kfi_connect(s->ep, NULL, NULL, 0), 0);
 	if (!ep_event(t, p->side[1].eq, KFI_CONNREQ, &p->pep->fid, e))

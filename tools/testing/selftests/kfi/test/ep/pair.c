@@ -60,8 +60,8 @@ struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u6
 	kfi_freeinfo(hints);
 	if (info)
 		EXPECT_EQ(t, info->ep_attr->type, KFI_EP_MSG);
-	/* Which nobody needs who offers, so that it has to be asked for. */
-	if (info && wants->mr_mode & KFI_MR_RAW)
+	/* No offer needs these bits, so the consumer has to ask for them. */
+	if (info && wants->mr_mode & (KFI_MR_RAW | KFI_MR_LOCAL))
 		info->domain_attr->mr_mode = wants->mr_mode;
 	return (mode & KFI_MR_ENDPOINT) ? binding(t, info) : info;
 }
@@ -303,7 +303,7 @@ void ep_refused(struct kfi_test *t, struct ep_side *s, struct kfid_ep *ep, void 
 	ssize_t n;
 	u32 event;
 
-	if (!kfi_iwarp) {
+	if (has_feature(F_WRITES_ANSWERED)) {
 		ep_failed_op(t, s->tx, context, KFI_EACCES, NULL);
 		return;
 	}
@@ -317,6 +317,22 @@ void ep_refused(struct kfi_test *t, struct ep_side *s, struct kfid_ep *ep, void 
 		n = kfi_eq_sread(s->eq, &event, &e, sizeof(e), EP_WAIT_MS, 0);
 	} while (n > 0 && (event != KFI_SHUTDOWN || e.entry.fid != &ep->fid));
 	EXPECT_EQ(t, n, sizeof(e.entry));
+}
+
+void ep_lost(struct kfi_test *t, struct ep_pair *p)
+{
+	struct ep_event *e = kzalloc_obj(*e);
+	u8 *byte = kzalloc(1, GFP_KERNEL);
+	int i;
+
+	for (i = 0; EXPECT(t, e && byte, "no memory") && i < 2; i++) {
+		struct ep_side *s = &p->side[i];
+
+		ep_event(t, s->eq, KFI_SHUTDOWN, &s->ep->fid, e);
+		EXPECT_EQ(t, kfi_send(s->ep, byte, 1, NULL, 0, NULL), -KFI_ENOTCONN);
+	}
+	kfree(byte);
+	kfree(e);
 }
 
 void ep_nothing(struct kfi_test *t, struct kfid_cq *cq)

@@ -127,7 +127,7 @@ static bool tell(struct kfi_test *t, struct bound *b, enum how how)
 ({										\
 	unsigned long _end = jiffies + msecs_to_jiffies(EP_WAIT_MS);		\
 										\
-	while (kfi_iwarp && !(cond) && time_before(jiffies, _end))		\
+	while (!has_feature(F_WRITES_ANSWERED) && !(cond) && time_before(jiffies, _end))		\
 		msleep(1);							\
 	(cond);									\
 })
@@ -279,12 +279,12 @@ void ep_regions_ends_case(struct kfi_test *t)
 			s->ep = NULL;
 			break;
 		case 4:
-			kfi_mr_enable(b->m.mr);
+			EXPECT_EQ(t, kfi_mr_enable(b->m.mr), -KFI_ENOTCONN);
 			break;
 		default:
 			EXPECT_EQ(t, kfi_close(&s->ep->fid), 0);
 			s->ep = NULL;
-			kfi_mr_enable(b->m.mr);
+			EXPECT_EQ(t, kfi_mr_enable(b->m.mr), -KFI_ENOTCONN);
 		}
 next:
 		bound_close(t, b);

@@ -71,7 +71,7 @@ void ep_rma_event_case(struct kfi_test *t)
 	struct kfid_mr *mr = NULL;
 	struct ep_pair *p = NULL;
 
-	if (strcmp(kfi_provider_name, "loop"))
+	if (!has_feature(F_RMA_EVENTS))
 		not_offered(t);
 	else
 		p = ep_connected(t, &wants);

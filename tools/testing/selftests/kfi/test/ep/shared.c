@@ -206,8 +206,8 @@ void ep_shared_case(struct kfi_test *t)
 	send_one(t, &s, s.active[1], 2, &used);
 	send_one(t, &s, s.active[0], 3, &used);
 	EXPECT_EQ(t, used, 7);
-	/* Data, with a message and with a write, of which there are none over iWARP. */
-	if (!kfi_iwarp) {
+	/* Data, with a message and with a write. */
+	if (has_feature(F_REMOTE_DATA)) {
 		EXPECT_EQ(t, kfi_injectdata(s.active[1], word, 8, 0x1234, 0), 0);
 		if (ep_completed(t, s.p->side[1].rx, ctx(3), RECEIVED | KFI_REMOTE_CQ_DATA, &entry))
 			EXPECT_EQ(t, entry.data, 0x1234);
@@ -301,7 +301,7 @@ void ep_shared_many_case(struct kfi_test *t)
 	while (all < want) {
 		for (i = 0; i < MOST; i++) {
 			if (sent[i] == each || sent[i] - came[i] >= 3 ||
-			    (kfi_iwarp && out - all >= FEW))
+			    (!has_feature(F_LATE_RECEIVES) && out - all >= FEW))
 				continue;
 			from[0] = i;
 			from[1] = sent[i];

@@ -124,7 +124,7 @@ out:
 void ep_shared_unharmed_case(struct kfi_test *t)
 {
 	/* Verbs leaves it to the peer for ten seconds to find out that its message has failed. */
-	int waits = strcmp(kfi_provider_name, "verbs") ? 100 : 11000;
+	int waits = has_feature(F_DEVICE) ? 11000 : 100;
 	struct ep_event *e = kzalloc_obj(*e);
 	struct sharing *s = beside.s;
 	u64 waited;

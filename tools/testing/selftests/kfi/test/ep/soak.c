@@ -102,8 +102,7 @@ static void post(struct kfi_test *t, struct soak *k, struct end *e, struct end *
 	op.shift = k->shift++;
 	ret = start(k, e, peer, &op);
 	/* There is room for as many as have slots, but an injected one has left its slot before. */
-	if ((ret == -KFI_EAGAIN && e->places + op.places > SLOTS) ||
-	    (ret == -KFI_EOPNOTSUPP && kind >= OP_ATOMIC)) {
+	if (ret == -KFI_EAGAIN && e->places + op.places > SLOTS) {
 		__clear_bit(n, &e->busy[OWN]);
 		return;
 	}

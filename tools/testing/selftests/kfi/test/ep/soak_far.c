@@ -107,20 +107,6 @@ static ssize_t post(struct soak *k, struct end *e, struct op *op, u64 addr, u64 
 	}
 }
 
-static bool valid(struct kfid_ep *ep, unsigned int kind, enum kfi_op what)
-{
-	size_t count;
-
-	switch (kind) {
-	case OP_FETCH:
-		return !kfi_fetch_atomicvalid(ep, KFI_UINT64, what, &count);
-	case OP_COMPARE:
-		return !kfi_compare_atomicvalid(ep, KFI_UINT64, what, &count);
-	default:
-		return !kfi_atomicvalid(ep, KFI_UINT64, what, &count);
-	}
-}
-
 /* Posts an atomic operation to a word; which it is then, if it is posted. */
 ssize_t soak_atomic(struct soak *k, struct end *e, struct end *peer, struct op *op)
 {
@@ -144,12 +130,10 @@ ssize_t soak_atomic(struct soak *k, struct end *e, struct end *peer, struct op *
 		compare += other;
 		break;
 	default:
+		other = other && has_feature(F_ATOMIC_WRITE);
 		what = other ? KFI_ATOMIC_WRITE : KFI_SUM;
 		after = other ? operand : op->before + operand;
 	}
-	/* Devices differ in what they have. */
-	if (!valid(e->s->ep, op->kind, what))
-		return -KFI_EOPNOTSUPP;
 	memset(slot(e, OWN, op->slot), 0xee, SLOT);
 	ret = post(k, e, op, addr, kfi_mr_key(mr), what, operand, compare);
 	if (!ret)

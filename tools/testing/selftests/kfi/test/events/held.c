@@ -46,7 +46,7 @@ static void expect_pending(struct kfi_test *t, struct pending *p)
 	EXPECT(t, !kfi_mr_desc(p->mr), "there is a descriptor");
 	EXPECT_EQ(t, kfi_mr_enable(p->mr), -KFI_EOPBADSTATE);
 	EXPECT_EQ(t, kfi_mr_refresh(p->mr, NULL, 0, 0),
-		  can_refresh(t->env->dev) ? -KFI_EOPBADSTATE : -KFI_EOPNOTSUPP);
+		  feature_errno(F_REFRESH) ?: -KFI_EOPBADSTATE);
 	EXPECT_EQ(t, kfi_close(&p->domain->fid), -KFI_EBUSY);
 	no_event(t, p);
 	EXPECT_EQ(t, kfi_eq_sread(p->eq, &event, &entry, sizeof(entry), 20, 0), -KFI_EAGAIN);

@@ -74,7 +74,10 @@ static int open_extensions(struct kfi_env *env)
 		return ret;
 	env->verbs = ops;
 	env->dev = env->verbs->get_ib_device(&env->domain->fid);
-	return env->dev ? 0 : -ENODEV;
+	if (!env->dev)
+		return -ENODEV;
+	feature_column("verbs", false, env->dev);
+	return 0;
 }
 
 static void take_limits(struct kfi_env *env)

@@ -21,6 +21,7 @@
 #include <kfi_peer.h>
 #include <kfi_verbs_ext.h>
 
+#include "feature.h"
 #include "ktap.h"
 
 #define KFI_REMOTE	(KFI_REMOTE_READ | KFI_REMOTE_WRITE)
@@ -112,12 +113,6 @@ void env_unshare(struct kfi_env *env);
 static inline unsigned int scaled(unsigned int n)
 {
 	return max(n * kfi_scale / 100, 1u);
-}
-
-/* Can regions of this device be refreshed? Only where an invalidation is a fence, or taken for one. */
-static inline bool can_refresh(struct ib_device *dev)
-{
-	return kfi_weak || !ib_uses_virt_dma(dev);
 }
 
 /* Are regions made of larger pages than the machine's? Hardware has hardly ever been asked for such. */

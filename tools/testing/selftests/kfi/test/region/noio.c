@@ -125,8 +125,7 @@ static void refresh(struct kfi_test *t)
 	ret = kfi_mr_refresh(mr, NULL, 0, 0);
 	ret2 = kfi_close(&mr->fid);
 	end(t);
-	/* Not every device can. */
-	EXPECT(t, !ret || ret == -KFI_EOPNOTSUPP || ret == -KFI_ENOSYS, "refresh gave %d", ret);
+	EXPECT_EQ(t, ret, feature_errno(F_REFRESH));
 	EXPECT_EQ(t, ret2, 0);
 }
 

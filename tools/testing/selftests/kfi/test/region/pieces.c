@@ -312,7 +312,7 @@ static void refresh_case(struct kfi_test *t)
 		{ mem + 5, 2 * PAGE_SIZE }, { mem + 3 * PAGE_SIZE + 9, 100 },
 		{ mem + 5 * PAGE_SIZE + 1, PAGE_SIZE },
 	};
-	int i, want = can_refresh(t->env->dev) ? 0 : -KFI_EOPNOTSUPP;
+	int i, want = feature_errno(F_REFRESH);
 	struct raw_domain d;
 	struct kfid_mr *mr;
 	u64 keys[3];

@@ -43,29 +43,25 @@ static int refresh_all(struct kfid_mr *mr)
 	return kfi_mr_refresh(mr, NULL, 0, 0);
 }
 
-/*
- * Where only a deregistration is a fence, which takes the key as well, every refresh is refused, and
- * the region stays as it is. This stands for the case then, with its own call.
- */
-static bool refused_here(struct kfi_test *t)
+/* A provider that lacks refreshing refuses it, and the region stays as it is. */
+static void refused_case(struct kfi_test *t)
 {
 	u8 *mem = arena_at(t->env, MEM_KMALLOC, 72);
 	struct kvec part = { .iov_base = mem, .iov_len = 1 };
 	struct reg_req req;
 	struct kfid_mr *mr;
 
-	if (can_refresh(t->env->dev))
-		return false;
+	if (has_feature(F_REFRESH))
+		return ktap_skip(t, "the provider has kfi_mr_refresh");
 	if (!EXPECT_EQ(t, reg_prepare(t->env, &req, t->variant, mem, LEN, PAGE_SIZE), 0))
-		return true;
+		return;
 	if (EXPECT_EQ(t, reg_submit(&req, &mr), 0)) {
-		EXPECT_EQ(t, refresh_all(mr), -KFI_EOPNOTSUPP);
-		EXPECT_EQ(t, kfi_mr_refresh(mr, &part, 1, 0), -KFI_EOPNOTSUPP);
+		EXPECT_EQ(t, refresh_all(mr), feature_errno(F_REFRESH));
+		EXPECT_EQ(t, kfi_mr_refresh(mr, &part, 1, 0), feature_errno(F_REFRESH));
 		check_region(t, mr, mem, LEN);
 		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 	}
 	reg_finish(t->env, &req);
-	return true;
 }
 
 /* Key, base and length are what they were, the new pages are reached, the old ones are not. */
@@ -287,30 +283,31 @@ static void calls_case(struct kfi_test *t)
 	reg_finish(t->env, &req);
 }
 
-/* A case, or that it is refused. */
-#define OR_REFUSED(_name)					\
-	static void _name##_or_refused(struct kfi_test *t)	\
+/* Cases of what the provider may lack: skipped then. */
+#define REFRESHES(_name)					\
+	static void _name##_if_offered(struct kfi_test *t)	\
 	{							\
-		if (!refused_here(t))				\
+		if (needs_feature(t, F_REFRESH))		\
 			_name##_case(t);			\
 	}
 
-OR_REFUSED(new_pages)
-OR_REFUSED(meanwhile)
-OR_REFUSED(rights)
-OR_REFUSED(many_times)
-OR_REFUSED(nothing_there)
-OR_REFUSED(parts)
-OR_REFUSED(calls)
+REFRESHES(new_pages)
+REFRESHES(meanwhile)
+REFRESHES(rights)
+REFRESHES(many_times)
+REFRESHES(nothing_there)
+REFRESHES(parts)
+REFRESHES(calls)
 
 static const struct kfi_case cases[] = {
-	{ "new_pages", new_pages_or_refused },
-	{ "meanwhile", meanwhile_or_refused },
-	{ "rights", rights_or_refused },
-	{ "many_times", many_times_or_refused },
-	{ "nothing_there", nothing_there_or_refused },
-	{ "parts", parts_or_refused },
-	{ "calls", calls_or_refused, ALL_CALLS },
+	{ "new_pages", new_pages_if_offered },
+	{ "meanwhile", meanwhile_if_offered },
+	{ "rights", rights_if_offered },
+	{ "many_times", many_times_if_offered },
+	{ "nothing_there", nothing_there_if_offered },
+	{ "parts", parts_if_offered },
+	{ "calls", calls_if_offered, ALL_CALLS },
+	{ "refused", refused_case, ALL_CALLS },
 };
 
 const struct kfi_suite suite_refresh = {

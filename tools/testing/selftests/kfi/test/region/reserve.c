@@ -143,12 +143,12 @@ static void no_region_case(struct kfi_test *t)
 			if (EXPECT_EQ(t, reg(t, LEN, &mr[i]), 0))
 				check_region(t, mr[i], mem, LEN);
 		EXPECT_EQ(t, reg(t, LEN, &other), round & 1 ? -KFI_ENOMEM : -KFI_ENOSPC);
-		if (!can_refresh(t->env->dev))
+		if (!has_feature(F_REFRESH))
 			kfi_inject_fail(KFI_INJECT_ALLOC_MR, 0, 0, 0);
 		for (i = 0; i < COUNT && mr[i]; i++)
 			EXPECT_EQ(t, kfi_close(&mr[i]->fid), 0);
 		/* On a software device each is made anew, in the background. */
-		if (!can_refresh(t->env->dev)) {
+		if (!has_feature(F_REFRESH)) {
 			for (i = 0; i < COUNT; i++)
 				EXPECT_EQ(t, reg(t, LEN, &mr[i]), 0);
 			for (i = 0; i < COUNT && mr[i]; i++)

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Holding the timer of rxe's queue pairs that expires before messages are repeated (rnr.h). Tests force by
+ * this what comes before the repetition.
+ */
+#include <linux/delay.h>
+#include <linux/kprobes.h>
+#include <linux/timer.h>
+
+#include "rnr.h"
+
+#ifdef CONFIG_KPROBES
+
+/* The timer, its function in rxe, how often that may be called, and how often it was not. */
+static struct timer_list *held;
+static void (*expires)(struct timer_list *timer);
+static atomic_t passes, waits;
+
+/* Stands for the function of rxe. Softirq. */
+static void hold(struct timer_list *timer)
+{
+	if (atomic_dec_if_positive(&passes) >= 0)
+		return expires(timer);
+	atomic_inc(&waits);
+	mod_timer(timer, jiffies + 1);
+}
+
+/* The first expiry is rxe's own, and tells which timer it is. Softirq. */
+static int expired(struct kprobe *probe, struct pt_regs *regs)
+{
+	struct timer_list *timer = (void *)regs_get_kernel_argument(regs, 0);
+
+	if (!READ_ONCE(held)) {
+		expires = timer->function;
+		timer->function = hold;
+		smp_store_release(&held, timer);
+	}
+	return 0;
+}
+
+static void *ctx(unsigned long n)
+{
+	return (void *)(0x44400000 + n);
+}
+
+bool rnr_hold(struct kfi_test *t, struct ep_pair *p, u8 *mem)
+{
+	struct kprobe probe = { .symbol_name = "rnr_nak_timer", .pre_handler = expired };
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
+	struct ep_side *s = p->side;
+
+	WRITE_ONCE(held, NULL);
+	atomic_set(&passes, INT_MAX);
+	if (!EXPECT_EQ(t, register_kprobe(&probe), 0))
+		return false;
+	EXPECT_EQ(t, kfi_send(s[1].ep, mem, 8, NULL, 0, ctx(0)), 0);
+	while (!smp_load_acquire(&held) && time_before(jiffies, end))
+		usleep_range(100, 1000);
+	unregister_kprobe(&probe);
+	if (!EXPECT(t, held, "rxe has repeated nothing") ||
+	    !EXPECT_EQ(t, kfi_recv(s[0].ep, mem + 8, 8, NULL, 0, ctx(1)), 0) ||
+	    !ep_completed(t, s[0].rx, ctx(1), KFI_MSG | KFI_RECV, NULL) ||
+	    !ep_completed(t, s[1].tx, ctx(0), KFI_MSG | KFI_SEND, NULL))
+		return false;
+	atomic_set(&passes, 0);
+	atomic_set(&waits, 0);
+	return true;
+}
+
+bool rnr_waits(struct kfi_test *t)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
+
+	while (!atomic_read(&waits) && time_before(jiffies, end))
+		usleep_range(100, 1000);
+	return EXPECT(t, atomic_read(&waits), "nothing waits to be repeated");
+}
+
+void rnr_pass(void)
+{
+	atomic_set(&waits, 0);
+	atomic_set(&passes, 1);
+}
+
+void rnr_release(void)
+{
+	atomic_set(&passes, INT_MAX);
+}
+
+#else
+
+bool rnr_hold(struct kfi_test *t, struct ep_pair *p, u8 *mem)
+{
+	ktap_skip(t, "the kernel has no kprobes");
+	return false;
+}
+
+bool rnr_waits(struct kfi_test *t)
+{
+	return false;
+}
+
+void rnr_pass(void)
+{
+}
+
+void rnr_release(void)
+{
+}
+
+#endif
