@@ -89,7 +89,8 @@ impl Target<'_> {
     }
 
     /// One access of an endpoint, between pieces and the parts of a buffer, together as long as they. All
-    /// pieces are looked at before the first byte is copied. May sleep.
+    /// pieces are looked at before the first byte is copied. An access of 0 bytes needs no key, as with a
+    /// device. May sleep.
     pub(crate) fn access_whole<'t>(
         &self,
         initiator: &Initiator<'_>,
@@ -98,6 +99,9 @@ impl Target<'_> {
         mut parts: impl Iterator<Item = Transfer<'t>>,
     ) -> Result<(), Refusal> {
         let denied = |refusal: Refusal| refusal.with_errno(Errno::EACCES);
+        if pieces.iter().all(|piece| piece.len == 0) {
+            return Ok(());
+        }
         for piece in pieces {
             let check = |live: &Live, at| live.extent.check(at, piece.len, needs);
             self.enter(initiator, *piece, check).map_err(denied)?;

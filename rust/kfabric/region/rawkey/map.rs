@@ -90,13 +90,13 @@ impl KeyMap {
         found.ok_or(Self::unknown(key))
     }
 
-    /// Goes through what an access by a mapped key is split into, in order, until `f` refuses a part.
-    /// Any context; `f` is called with interrupts off.
+    /// Calls `f` with each part of an access by a mapped key, in order, until `f` refuses one. An access of
+    /// length 0 has one part, of length 0. Any context; `f` runs with interrupts off.
     ///
     /// # Errors
     ///
     /// - `ENOKEY`: the key isn't mapped.
-    /// - `EINVAL`: the access isn't wholly inside, or of length 0.
+    /// - `EINVAL`: the access isn't wholly inside.
     /// - Those of `f`.
     pub(crate) fn each(
         &self,
@@ -107,7 +107,7 @@ impl KeyMap {
     ) -> Result<(), Refusal> {
         self.keys.with(|keys| {
             let mapped = keys.tree.get(&key).ok_or(Self::unknown(key))?;
-            mapped.resolve(addr, len)?.parts().try_for_each(f)
+            mapped.split(addr, len)?.parts().try_for_each(f)
         })
     }
 
@@ -150,6 +150,12 @@ impl Mapped {
         if len == 0 {
             return Err(Refusal::new(Errno::EINVAL, c"access of length 0"));
         }
+        self.split(addr, len)
+    }
+
+    /// As [`resolve`](Self::resolve). An access of length 0 is one part of length 0, at the end of the
+    /// region, too. Any context.
+    fn split(&self, addr: u64, len: u64) -> Result<Resolved<'_>, Refusal> {
         let outside = Refusal::new(Errno::EINVAL, c"access is not inside the region").value(addr);
         let from = addr.checked_sub(self.base).ok_or(outside)?;
         let to = from.checked_add(len).ok_or(outside)?;
@@ -157,7 +163,9 @@ impl Mapped {
             return Err(outside);
         }
         let first = self.ends.partition_point(|end| *end <= from);
-        let last = self.ends.partition_point(|end| *end < to);
+        // Nothing but an access of length 0 begins where the last piece ends.
+        let first = first.min(self.ends.len().saturating_sub(1));
+        let last = self.ends.partition_point(|end| *end < to).max(first);
         let before = first.checked_sub(1).and_then(|i| self.ends.get(i));
         Ok(Resolved {
             pieces: self.pieces.get(first..=last).ok_or(outside)?,

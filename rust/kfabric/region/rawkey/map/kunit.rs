@@ -92,6 +92,24 @@ mod tests {
     }
 
     #[test]
+    fn an_access_of_no_bytes_is_one_part() -> Result {
+        let mapped = three()?;
+        let at = |addr| {
+            let split = mapped.split(addr, 0).map_err(|no| no.errno())?;
+            assert!(split.count() == 1);
+            split.parts().next().ok_or(Errno::EIO)
+        };
+        let [a, b, c] = THREE;
+        assert!(at(BASE) == Ok(piece(7, a.base, 0)));
+        assert!(at(BASE + 50) == Ok(piece(7, a.base + 50, 0)));
+        assert!(at(BASE + 100) == Ok(piece(8, b.base, 0)));
+        assert!(at(BASE + 101) == Ok(piece(9, c.base, 0)));
+        assert!(at(BASE + 1101) == Ok(piece(9, c.base + 1000, 0)));
+        assert!(at(BASE - 1) == Err(Errno::EINVAL) && at(BASE + 1102) == Err(Errno::EINVAL));
+        Ok(())
+    }
+
+    #[test]
     fn regions_may_not_wrap() -> Result {
         let map = |base| Ok::<_, Error>(Mapped::new(base, list(&THREE)?).err().map(|e| e.errno()));
         assert!(map(u64::MAX - 1101)?.is_none());

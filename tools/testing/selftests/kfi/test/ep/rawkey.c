@@ -41,6 +41,24 @@ static ssize_t many_times(struct kfid_ep *ep, u8 *own, u64 base, size_t len, u64
 	return kfi_writemsg(ep, &msg, 0);
 }
 
+/* Reads nothing, or writes it, at both ends of the region, in a part, and between two. */
+static void access_nothing(struct kfi_test *t, struct ep_side *s, u8 *own, u64 base, u64 key,
+			   const size_t *lens, size_t sum)
+{
+	const u64 places[] = { 0, 5, lens[0], lens[0] + lens[1] - 1, sum };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(places) && !t->failures; i++) {
+		EXPECT_EQ(t, kfi_read(s->ep, own, 0, NULL, 0, base + places[i], key, ctx(2)), 0);
+		EXPECT_EQ(t, kfi_write(s->ep, own, 0, NULL, 0, base + places[i], key, ctx(3)), 0);
+		ep_completed(t, s->tx, ctx(2), FETCHED, NULL);
+		ep_completed(t, s->tx, ctx(3), WRITTEN, NULL);
+	}
+	EXPECT_EQ(t, kfi_read(s->ep, own, 0, NULL, 0, base - 1, key, ctx(2)), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_write(s->ep, own, 0, NULL, 0, base + sum + 1, key, ctx(2)), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_read(s->ep, own, 0, NULL, 0, base, key + 1, ctx(2)), -KFI_ENOKEY);
+}
+
 /* A region that is several to the device, by its raw key: any part of it, in one call. */
 void ep_raw_case(struct kfi_test *t)
 {
@@ -91,6 +109,7 @@ void ep_raw_case(struct kfi_test *t)
 			EXPECT(t, !memcmp(kv[i].iov_base, at, lens[i]),
 			       "round %d: other bytes in part %d", round, i);
 	}
+	access_nothing(t, &p->side[0], own, base, key, lens, sum);
 	EXPECT_EQ(t, kfi_read(p->side[0].ep, own, 2, NULL, 0, base + sum - 1, key, ctx(1)),
 		  -KFI_EINVAL);
 	/* All of it four times is more pieces than any access may have, but less than so many ranges. */
