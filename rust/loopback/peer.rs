@@ -131,8 +131,8 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// An atomic operation of an endpoint, on eight bytes; returns what they were before. It counts as a
-    /// write. May sleep.
+    /// Does an atomic operation of an endpoint on eight bytes, and returns their old value. An operation that
+    /// modifies them counts as a write. May sleep.
     pub(crate) fn atomic(
         &self,
         initiator: &Initiator<'_>,
@@ -145,7 +145,7 @@ impl Target<'_> {
         let mut before = 0;
         let done = self.enter(initiator, piece, |live, at| {
             before = live.extent.atomic(at, what)?;
-            if let Some(counter) = live.counter() {
+            if let (true, Some(counter)) = (what.modifies(before), live.counter()) {
                 counter.add(1);
             }
             Ok(())

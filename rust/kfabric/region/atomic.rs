@@ -20,3 +20,14 @@ pub enum AtomicOp {
         new: u64,
     },
 }
+
+impl AtomicOp {
+    /// Returns whether the operation modifies eight bytes that were `before`. Any context.
+    pub const fn modifies(self, before: u64) -> bool {
+        match self {
+            Self::Write(_) => true,
+            Self::Add(by) => by != 0,
+            Self::CompareSwap { expected, .. } => before == expected,
+        }
+    }
+}
