@@ -72,12 +72,12 @@ impl Access {
         self.has_any(Self(Self::SEND.0 | Self::WRITE.0 | Self::REMOTE_READ.0))
     }
 
-    /// Which way data goes between memory and device.
+    /// Returns the direction in which the memory is mapped. No right is needed for local reading, so a
+    /// region that the device writes to is mapped for reading, too.
     pub const fn direction(self) -> DataDirection {
-        match (self.device_reads(), self.device_writes()) {
-            (true, false) => DataDirection::ToDevice,
-            (false, true) => DataDirection::FromDevice,
-            _ => DataDirection::Bidirectional,
+        match self.device_writes() {
+            true => DataDirection::Bidirectional,
+            false => DataDirection::ToDevice,
         }
     }
 }
@@ -99,7 +99,9 @@ mod tests {
     fn directions() {
         let both = Access::REMOTE_READ | Access::RECV;
         assert_eq!(Access::REMOTE_READ.direction(), DataDirection::ToDevice);
-        assert_eq!(Access::REMOTE_WRITE.direction(), DataDirection::FromDevice);
+        for written in [Access::REMOTE_WRITE, Access::RECV, Access::READ] {
+            assert_eq!(written.direction(), DataDirection::Bidirectional);
+        }
         assert_eq!(both.direction(), DataDirection::Bidirectional);
     }
 }
