@@ -190,6 +190,8 @@ fn errno(queue: Queue, status: WcStatus) -> Errno {
             Queue::Receives,
             WcStatus::LOCAL_LENGTH | WcStatus::LOCAL_OPERATION | WcStatus::REMOTE_INVALID,
         ) => Errno::ETRUNC,
+        // rxe says so of the receive that a refused write has taken.
+        (Queue::Receives, WcStatus::REMOTE_ACCESS) => Errno::ECANCELED,
         (_, WcStatus::LOCAL_LENGTH) => Errno::EMSGSIZE,
         (_, WcStatus::LOCAL_PROTECTION | WcStatus::REMOTE_ACCESS) => Errno::EACCES,
         (_, WcStatus::REMOTE_INVALID | WcStatus::REMOTE_OPERATION) => Errno::EREMOTEIO,
@@ -210,6 +212,7 @@ mod tests {
         assert_eq!(told(sends, WcStatus::REMOTE_INVALID), Errno::EREMOTEIO);
         assert_eq!(told(receives, WcStatus::REMOTE_INVALID), Errno::ETRUNC);
         assert_eq!(told(receives, WcStatus::LOCAL_LENGTH), Errno::ETRUNC);
+        assert_eq!(told(receives, WcStatus::REMOTE_ACCESS), Errno::ECANCELED);
         assert_eq!(told(sends, WcStatus::NO_ANSWER), Errno::ETIMEDOUT);
         let flushed = failed(sends, WrError::Flushed);
         assert_eq!((flushed.errno, flushed.prov_errno), (Errno::ECANCELED, 5));
