@@ -189,11 +189,80 @@ void ep_rma_data_case(struct kfi_test *t)
 					   g.mr->iova, kfi_mr_key(g.mr), ctx(1)), 0);
 		if (ep_completed(t, p->side[1].rx, ctx(2),
 				 KFI_RMA | KFI_REMOTE_WRITE | KFI_REMOTE_CQ_DATA, &entry))
-			EXPECT_EQ(t, entry.data, 0x12345678);
+			EXPECT(t, entry.data == 0x12345678 && entry.len == 200, "data %#llx, len %zu",
+			       entry.data, entry.len);
 		ep_completed(t, p->side[0].tx, ctx(1), WRITTEN, NULL);
 		EXPECT(t, pattern_is(g.mem + GUARD, 200, 8), "other bytes");
 		EXPECT(t, !memchr_inv(g.own + 1024, 0, 64), "the receive's buffer has changed");
 	}
+	target_close(t, &g);
+	if (p)
+		ep_pair_close(t, p);
+}
+
+/* Posts an access of no bytes, by each call in turn. */
+static ssize_t post_empty(struct kfid_ep *ep, u8 *mem, u64 at, u64 key, unsigned int call)
+{
+	struct kfi_rma_iov remote = { .addr = at, .key = key };
+	struct kfi_msg_rma msg = {
+		.type = KFI_KVEC,
+		.rma_iov = &remote,
+		.rma_iov_count = 1,
+		.context = ctx(1),
+	};
+
+	switch (call) {
+	case 0:
+		return kfi_read(ep, NULL, 0, NULL, 0, at, key, ctx(1));
+	case 1:
+		return kfi_write(ep, mem, 0, NULL, 0, at, key, ctx(1));
+	case 2:
+		return kfi_readv(ep, NULL, NULL, 0, 0, at, key, ctx(1));
+	case 3:
+		return kfi_writemsg(ep, &msg, KFI_COMPLETION);
+	case 4:
+		return kfi_inject_write(ep, NULL, 0, 0, at, key);
+	default:
+		return kfi_writedata(ep, NULL, 0, NULL, 5, 0, at, key, ctx(1));
+	}
+}
+
+/* An access of no bytes ends well, whatever its key and address, and data with it reach the peer. */
+void ep_rma_empty_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	struct kfi_cq_data_entry entry;
+	struct target g = {};
+	unsigned int call, i;
+
+	if (!p || !target_open(t, p, &g, KFI_REMOTE_READ | KFI_REMOTE_WRITE))
+		goto out;
+	for (i = 0; i < 4; i++) {
+		u64 at = g.mr->iova + (i == 1 ? LEN : 0) + (i == 2 ? LEN + 1 : 0);
+		u64 key = kfi_mr_key(g.mr) ^ (i == 3 ? NO_KEY : 0);
+
+		for (call = 0; call < 6 && !t->failures; call++) {
+			ssize_t ret;
+
+			EXPECT_EQ(t, kfi_recv(p->side[1].ep, g.own, 64, NULL, 0, ctx(2)), 0);
+			ret = post_empty(p->side[0].ep, g.own, at, key, call);
+			EXPECT(t, !ret, "call %u, place %u is %zd", call, i, ret);
+			if (call != 4)
+				ep_completed(t, p->side[0].tx, ctx(1), call & 1 ? WRITTEN : FETCHED,
+					     NULL);
+			if (call < 5)
+				EXPECT_EQ(t, kfi_inject(p->side[0].ep, NULL, 0, 0), 0);
+			if (ep_completed(t, p->side[1].rx, ctx(2), call < 5 ? KFI_MSG | KFI_RECV :
+					 KFI_RMA | KFI_REMOTE_WRITE | KFI_REMOTE_CQ_DATA, &entry))
+				EXPECT(t, !entry.len && entry.data == (call < 5 ? 0 : 5),
+				       "data %#llx, len %zu", entry.data, entry.len);
+		}
+	}
+	ep_nothing(t, p->side[0].tx);
+	EXPECT(t, !memchr_inv(g.mem, 0, LEN + 2 * GUARD), "the peer's bytes changed");
+	EXPECT(t, !memchr_inv(g.own, 0, LEN + 2 * GUARD), "own bytes changed");
+out:
 	target_close(t, &g);
 	if (p)
 		ep_pair_close(t, p);

@@ -48,11 +48,13 @@ struct ep_side {
  * struct ep_pair - a listener, and a connection that came to it
  * @pep: The listener; on the fabric of the second side, with its event queue.
  * @info: What the active side asked for.
+ * @addr: What ep_kind_post() gives as the peer's address, which a connected endpoint doesn't need.
  * @side: The active side, and the passive one.
  */
 struct ep_pair {
 	struct kfid_pep *pep;
 	struct kfi_info *info;
+	kfi_addr_t addr;
 	struct ep_side side[2];
 };
 
@@ -128,18 +130,27 @@ size_t ep_event(struct kfi_test *t, struct kfid_eq *eq, u32 event, struct kfid *
 void ep_failed(struct kfi_test *t, struct kfid_eq *eq, struct kfid *fid, int err,
 	       struct kfi_eq_err_entry *entry);
 
-/* Waits for a completion with this context and these flags. */
+/*
+ * Waits for a completion with this context and these flags, and checks the other fields, except for @len
+ * of bytes that came in, and @data of remote CQ data or an invalidated key.
+ */
 bool ep_completed(struct kfi_test *t, struct kfid_cq *cq, void *context, u64 flags,
 		  struct kfi_cq_data_entry *entry);
 
-/* Waits for an error completion with this context and errno. */
+/*
+ * Waits for an error completion with this context and errno, and checks the other fields, except for @flags,
+ * and @olen of a message that was too long.
+ */
 bool ep_failed_op(struct kfi_test *t, struct kfid_cq *cq, void *context, int err,
 		  struct kfi_cq_err_entry *entry);
 
 /* Waits for the end of a write of @ep, of side @s, with this context, that the peer refuses. */
 void ep_refused(struct kfi_test *t, struct ep_side *s, struct kfid_ep *ep, void *context);
 
-/* The connection has ended: both sides have an event of that, and neither can send. */
+/*
+ * The connection has ended: both sides have an event of that, nothing more is in their completion queues, and
+ * neither can send.
+ */
 void ep_lost(struct kfi_test *t, struct ep_pair *p);
 
 /* Nothing more is in the queue. */
@@ -167,14 +178,20 @@ void ep_full_case(struct kfi_test *t);
 void ep_flushed_case(struct kfi_test *t);
 void ep_bad_memory_case(struct kfi_test *t);
 
+/* completions.c */
+void ep_kinds_case(struct kfi_test *t);
+void ep_kinds_cancelled_case(struct kfi_test *t);
+void ep_kinds_refused_case(struct kfi_test *t);
+void ep_kinds_truncated_case(struct kfi_test *t);
+
 /* selective.c */
 void ep_selective_case(struct kfi_test *t);
+void ep_selective_rma_case(struct kfi_test *t);
 
 /* lists.c */
 void ep_lists_case(struct kfi_test *t);
 void ep_far_offsets_case(struct kfi_test *t);
 void ep_descs_case(struct kfi_test *t);
-void ep_no_descs_case(struct kfi_test *t);
 
 /* handled.c */
 void ep_handled_case(struct kfi_test *t);
@@ -241,6 +258,7 @@ void ep_soak_case(struct kfi_test *t);
 void ep_rma_case(struct kfi_test *t);
 void ep_rma_refused_case(struct kfi_test *t);
 void ep_rma_data_case(struct kfi_test *t);
+void ep_rma_empty_case(struct kfi_test *t);
 
 /* atomic.c */
 void ep_atomics_case(struct kfi_test *t);
@@ -274,6 +292,8 @@ void ep_inject_lists_case(struct kfi_test *t);
 /* kfence.c */
 void ep_kfence_case(struct kfi_test *t);
 void ep_complete_case(struct kfi_test *t);
+void ep_complete_late_case(struct kfi_test *t);
+void ep_op_flags_case(struct kfi_test *t);
 void ep_size_left_case(struct kfi_test *t);
 
 #endif /* KFI_TEST_EP_H */

@@ -195,6 +195,109 @@ out:
 		ep_pair_close(t, p);
 }
 
+/*
+ * With no flag does a message end before the peer has a receive for it, and a sender that closes its endpoint
+ * then takes nothing back. The providers make no difference between the flags.
+ */
+static void complete_late(struct kfi_test *t, u64 how)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	struct kfi_cq_data_entry entry;
+	struct kfid_mr *mr = NULL;
+	struct sides s = {};
+	struct kvec kv;
+
+	if (!p || !sides_open(t, p, &s) ||
+	    !EXPECT_EQ(t, kfi_mr_reg(p->side[0].domain, s.own + LEN / 2, 8, KFI_REMOTE_WRITE, 0, 5, 0,
+				     &mr, NULL), 0))
+		goto out;
+	kv = (struct kvec) { s.own, LEN / 2 };
+	pattern(s.own, LEN / 2, 4);
+	EXPECT_EQ(t, send_list(p->side[0].ep, &kv, 1, how, ctx(1)), 0);
+	ep_nothing(t, p->side[0].tx);
+	/* Meanwhile something goes all the way the other way. */
+	EXPECT_EQ(t, kfi_write(p->side[1].ep, s.mem, 8, NULL, 0, mr->iova, kfi_mr_key(mr), ctx(2)), 0);
+	ep_completed(t, p->side[1].tx, ctx(2), WRITTEN, NULL);
+	ep_nothing(t, p->side[0].tx);
+	EXPECT_EQ(t, kfi_recv(p->side[1].ep, s.mem, LEN, NULL, 0, ctx(3)), 0);
+	ep_completed(t, p->side[0].tx, ctx(1), SENT, NULL);
+	EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
+	p->side[0].ep = NULL;
+	if (ep_completed(t, p->side[1].rx, ctx(3), RECEIVED, &entry))
+		EXPECT_EQ(t, entry.len, LEN / 2);
+	EXPECT(t, pattern_is(s.mem, LEN / 2, 4), "flags %#llx: other bytes", how);
+out:
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	sides_close(t, &s);
+	if (p)
+		ep_pair_close(t, p);
+}
+
+void ep_complete_late_case(struct kfi_test *t)
+{
+	complete_late(t, KFI_INJECT_COMPLETE);
+	complete_late(t, KFI_TRANSMIT_COMPLETE);
+	complete_late(t, KFI_DELIVERY_COMPLETE);
+}
+
+/* A call without flags has those of the endpoint; a call with flags has its own only. */
+void ep_op_flags_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE, .op_flags = KFI_INJECT };
+	struct ep_pair *p = ep_connected(t, &wants);
+	struct kfi_cq_data_entry entry;
+	struct kfi_rma_iov remote;
+	struct sides s = {};
+	struct kvec kv;
+	struct kfi_msg_rma rma = {
+		.type = KFI_KVEC,
+		.msg_iov = &kv,
+		.iov_count = 1,
+		.rma_iov = &remote,
+		.rma_iov_count = 1,
+		.context = ctx(2),
+	};
+	struct kfid_ep *ep;
+
+	if (!p || !sides_open(t, p, &s))
+		goto out;
+	ep = p->side[0].ep;
+	kv = (struct kvec) { s.own, LEN / 2 };
+	remote = (struct kfi_rma_iov) { s.mr->iova, LEN / 2, kfi_mr_key(s.mr) };
+	pattern(s.own, LEN / 2, 1);
+	/* More than can be injected. */
+	EXPECT_EQ(t, kfi_send(ep, s.own, LEN / 2, NULL, 0, ctx(1)), -KFI_EMSGSIZE);
+	EXPECT_EQ(t, kfi_write(ep, s.own, LEN / 2, NULL, 0, remote.addr, remote.key, ctx(1)),
+		  -KFI_EMSGSIZE);
+	EXPECT_EQ(t, kfi_writemsg(ep, &rma, KFI_COMPLETION), 0);
+	ep_completed(t, p->side[0].tx, ctx(2), WRITTEN, NULL);
+	EXPECT(t, pattern_is(s.mem, LEN / 2, 1), "other bytes are written");
+	EXPECT_EQ(t, kfi_recv(p->side[1].ep, s.mem + LEN / 2, LEN / 2, NULL, 0, ctx(3)), 0);
+	EXPECT_EQ(t, send_list(ep, &kv, 1, 0, ctx(4)), 0);
+	ep_completed(t, p->side[0].tx, ctx(4), SENT, NULL);
+	if (ep_completed(t, p->side[1].rx, ctx(3), RECEIVED, &entry))
+		EXPECT_EQ(t, entry.len, LEN / 2);
+	/* There is nothing to inject. */
+	EXPECT_EQ(t, kfi_read(ep, s.own + LEN / 2, LEN / 2, NULL, 0, remote.addr, remote.key, ctx(5)), 0);
+	ep_completed(t, p->side[0].tx, ctx(5), FETCHED, NULL);
+	EXPECT(t, pattern_is(s.own + LEN / 2, LEN / 2, 1), "other bytes are read");
+	/* What is injected is copied before the peer has a receive. */
+	pattern(s.own, 16, 2);
+	EXPECT_EQ(t, kfi_send(ep, s.own, 16, NULL, 0, ctx(6)), 0);
+	memset(s.own, 0xff, 16);
+	EXPECT_EQ(t, kfi_recv(p->side[1].ep, s.mem, LEN / 2, NULL, 0, ctx(7)), 0);
+	ep_completed(t, p->side[0].tx, ctx(6), SENT, NULL);
+	if (ep_completed(t, p->side[1].rx, ctx(7), RECEIVED, &entry))
+		EXPECT_EQ(t, entry.len, 16);
+	EXPECT(t, pattern_is(s.mem, 16, 2), "other bytes are injected");
+out:
+	sides_close(t, &s);
+	if (p)
+		ep_pair_close(t, p);
+}
+
 /* As much as is said to fit does. */
 void ep_size_left_case(struct kfi_test *t)
 {

@@ -242,37 +242,70 @@ static struct kfid_mr *region(struct kfi_test *t, struct ep_side *s, struct list
 	return mr;
 }
 
-/* Without KFI_MR_LOCAL, a region has a descriptor over some providers only. */
-void ep_no_descs_case(struct kfi_test *t)
+/*
+ * A region of these rights, by its descriptor: nothing is needed for what goes out, a right to be written to
+ * for what comes in.
+ */
+static void right(struct kfi_test *t, struct ep_pair *p, struct listed *own, struct listed *peer, u64 access)
 {
-	struct ep_wants wants = { .mr_mode = EP_MODE };
-	struct ep_pair *p = ep_connected(t, &wants);
-	struct listed a = {};
-	struct kfid_mr *mr;
+	bool may = access & (KFI_RECV | KFI_READ | KFI_REMOTE_WRITE);
+	struct kfid_mr *mr = region(t, &p->side[0], own, access);
+	struct kfid_mr *there = region(t, &p->side[1], peer, KFI_REMOTE_READ | KFI_REMOTE_WRITE);
+	struct kfid_ep *ep = p->side[0].ep, *other = p->side[1].ep;
+	u64 addr, key;
+	void *desc;
 
-	if (!p)
-		return;
-	if (listed_open(t, &a, &p->side[0])) {
-		mr = region(t, &p->side[0], &a, KFI_SEND);
-		if (mr) {
-			EXPECT_EQ(t, !kfi_mr_desc(mr), !has_feature(F_DESC));
-			EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-		}
+	if (!mr || !there)
+		goto out;
+	desc = kfi_mr_desc(mr);
+	addr = there->iova;
+	key = kfi_mr_key(there);
+	pattern(own->mem, LEN, 5);
+	memset(peer->mem, 0, LEN);
+	EXPECT_EQ(t, kfi_recv(other, peer->mem, LEN, NULL, 0, ctx(1)), 0);
+	EXPECT_EQ(t, kfi_send(ep, own->mem, LEN, desc, 0, ctx(2)), 0);
+	ep_completed(t, p->side[0].tx, ctx(2), SENT, NULL);
+	ep_completed(t, p->side[1].rx, ctx(1), RECEIVED, NULL);
+	EXPECT(t, pattern_is(peer->mem, LEN, 5), "access %#llx: other bytes are sent", access);
+	memset(peer->mem, 0, LEN);
+	EXPECT_EQ(t, kfi_write(ep, own->mem, LEN, desc, 0, addr, key, ctx(3)), 0);
+	ep_completed(t, p->side[0].tx, ctx(3), WRITTEN, NULL);
+	EXPECT(t, pattern_is(peer->mem, LEN, 5), "access %#llx: other bytes are written", access);
+	pattern(peer->mem, LEN, 6);
+	EXPECT_EQ(t, kfi_read(ep, own->mem, LEN, desc, 0, addr, key, ctx(4)), may ? 0 : -KFI_EACCES);
+	if (may)
+		ep_completed(t, p->side[0].tx, ctx(4), FETCHED, NULL);
+	EXPECT(t, pattern_is(own->mem, LEN, may ? 6 : 5), "access %#llx: other bytes are read", access);
+	pattern(peer->mem, LEN, 7);
+	EXPECT_EQ(t, kfi_recv(ep, own->mem, LEN, desc, 0, ctx(5)), may ? 0 : -KFI_EACCES);
+	if (may && !t->failures) {
+		EXPECT_EQ(t, kfi_send(other, peer->mem, LEN, NULL, 0, ctx(6)), 0);
+		ep_completed(t, p->side[1].tx, ctx(6), SENT, NULL);
+		ep_completed(t, p->side[0].rx, ctx(5), RECEIVED, NULL);
 	}
-	listed_close(&a);
-	ep_pair_close(t, p);
+	EXPECT(t, pattern_is(own->mem, LEN, may ? 7 : 5), "access %#llx: other bytes are received",
+	       access);
+out:
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	if (there)
+		EXPECT_EQ(t, kfi_close(&there->fid), 0);
 }
 
-/* Any part of a region by its descriptor, as far as its rights go. */
-void ep_descs_case(struct kfi_test *t)
+/* Any part of a region by its descriptor, as far as its rights go, in a domain of this mode. */
+static void descs(struct kfi_test *t, int mode)
 {
-	struct ep_wants wants = { .mr_mode = EP_MODE | (has_feature(F_DESC) ? 0 : KFI_MR_LOCAL) };
+	static const u64 rights[] = {
+		KFI_SEND, KFI_RECV, KFI_READ, KFI_WRITE, KFI_REMOTE_READ, KFI_REMOTE_WRITE,
+	};
+	struct ep_wants wants = { .mr_mode = mode };
 	struct ep_pair *p = ep_connected(t, &wants);
 	struct kfid_mr *from = NULL, *to = NULL;
 	struct listed a = {}, b = {};
 	void *descs[2], *desc, *wrong;
 	struct kvec kv[2];
 	struct kfid_ep *tx, *rx;
+	int i;
 
 	if (!p)
 		return;
@@ -286,8 +319,6 @@ void ep_descs_case(struct kfi_test *t)
 		goto out;
 	desc = kfi_mr_desc(from);
 	wrong = kfi_mr_desc(to);
-	if (!EXPECT(t, desc && wrong, "no descriptor"))
-		goto out;
 	/* Two parts of a region, not in order, to one somewhere in another. */
 	pattern(a.mem, 300, 4);
 	kv[0] = (struct kvec){ a.mem + 200, 100 };
@@ -308,6 +339,11 @@ void ep_descs_case(struct kfi_test *t)
 	ep_completed(t, p->side[1].rx, ctx(1), RECEIVED, NULL);
 	ep_completed(t, p->side[0].tx, ctx(2), SENT, NULL);
 	EXPECT(t, !memcmp(b.mem, a.mem + 200, 100), "other bytes have come");
+	EXPECT_EQ(t, !!desc, has_feature(F_DESC) || mode & KFI_MR_LOCAL);
+	if (!desc)
+		goto out;
+	for (i = 0; i < ARRAY_SIZE(rights) && !t->failures; i++)
+		right(t, p, &a, &b, rights[i]);
 	/* Not for that; not there; one byte beyond. */
 	EXPECT_EQ(t, kfi_recv(tx, a.mem, 8, desc, 0, NULL), -KFI_EACCES);
 	EXPECT_EQ(t, kfi_send(tx, b.mem, 8, desc, 0, NULL), -KFI_EINVAL);
@@ -325,4 +361,11 @@ out:
 	listed_close(&a);
 	listed_close(&b);
 	ep_pair_close(t, p);
+}
+
+/* In a domain without KFI_MR_LOCAL, and in one with it, which needs no descriptor for that, either. */
+void ep_descs_case(struct kfi_test *t)
+{
+	descs(t, EP_MODE);
+	descs(t, EP_MODE | KFI_MR_LOCAL);
 }

@@ -66,7 +66,8 @@ void ep_injects_case(struct kfi_test *t)
 	memset(from, 0, LEN);
 	if (ep_completed(t, p->side[1].rx, ctx(3),
 			 KFI_RMA | KFI_REMOTE_WRITE | KFI_REMOTE_CQ_DATA, &entry))
-		EXPECT_EQ(t, entry.data, 77);
+		EXPECT(t, entry.data == 77 && entry.len == 16, "data %llu, len %zu", entry.data,
+		       entry.len);
 	EXPECT(t, pattern_is(to + 100, 16, 3), "inject_writedata: other bytes");
 	/* From the stack, which can't be registered. */
 	pattern(on_stack, most, 4);
@@ -179,13 +180,14 @@ void ep_counters_case(struct kfi_test *t)
 {
 	static const u64 flags[4] = { KFI_TRANSMIT, KFI_RECV, KFI_READ, KFI_WRITE };
 	struct kfi_cntr_attr attr = { .events = KFI_CNTR_EVENTS_COMP, .wait_obj = KFI_WAIT_UNSPEC };
-	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_wants wants = { .mr_mode = EP_MODE, .caps = KFI_MSG | KFI_RMA | KFI_ATOMIC };
 	struct ep_pair *p = ep_listening(t, &wants);
 	struct kfid_cntr *cntr[4] = {};
 	struct kfid_mr *mr = NULL;
 	struct ep_event *e = kzalloc_obj(*e);
 	u8 *mem = kzalloc(LEN, GFP_KERNEL);
 	struct ep_side *s;
+	u64 one = 1;
 	int i;
 
 	if (!p || !EXPECT(t, e && mem, "no memory"))
@@ -226,13 +228,22 @@ void ep_counters_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_recv(s->ep, mem, 8, NULL, 0, ctx(0)), 0);
 	EXPECT_EQ(t, kfi_send(p->side[1].ep, mem + 256, 8, NULL, 0, ctx(0)), 0);
 	counted(t, cntr, (const u64[]) { 2, 1, 3, 1 }, 4);
+	/* Injected transfers count, too; of atomic operations, those that fetch as reads, others as writes. */
+	EXPECT_EQ(t, kfi_recv(p->side[1].ep, mem, 8, NULL, 0, ctx(0)), 0);
+	EXPECT_EQ(t, kfi_inject(s->ep, mem + 256, 8, 0), 0);
+	EXPECT_EQ(t, kfi_inject_write(s->ep, mem + 256, 8, 0, mr->iova, kfi_mr_key(mr)), 0);
+	EXPECT_EQ(t, kfi_inject_atomic(s->ep, &one, 1, 0, mr->iova, kfi_mr_key(mr), KFI_UINT64,
+				       KFI_SUM), 0);
+	EXPECT_EQ(t, kfi_fetch_atomic(s->ep, &one, 1, NULL, mem + 256, NULL, 0, mr->iova,
+				      kfi_mr_key(mr), KFI_UINT64, KFI_SUM, ctx(0)), 0);
+	counted(t, cntr, (const u64[]) { 3, 1, 4, 3 }, 4);
 	/* An error counts where its transfer would have. */
 	EXPECT_EQ(t, kfi_read(s->ep, mem + 256, 8, NULL, 0, mr->iova + LEN, kfi_mr_key(mr), ctx(0)),
 		  0);
 	for (i = 0; i < EP_WAIT_MS / 10 && !kfi_cntr_readerr(cntr[2]); i++)
 		msleep(10);
 	EXPECT_EQ(t, kfi_cntr_readerr(cntr[2]), 1);
-	EXPECT_EQ(t, kfi_cntr_read(cntr[2]), 3);
+	EXPECT_EQ(t, kfi_cntr_read(cntr[2]), 4);
 	EXPECT_EQ(t, kfi_cntr_readerr(cntr[0]), 0);
 	/* One that is closed counts no more, and is in nobody's way. */
 	EXPECT_EQ(t, kfi_close(&cntr[0]->fid), 0);

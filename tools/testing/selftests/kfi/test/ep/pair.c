@@ -2,7 +2,38 @@
 /* Opening two sides, connecting them, and waiting for what comes of it. */
 #include <linux/inet.h>
 
+#include <rdma/ib_verbs.h>
+
 #include "ep.h"
+
+/*
+ * Over loop, the errno itself (kfi_loop(7)). Over verbs, by the table in kfi_verbs(7); the errno itself where no
+ * device has reported it.
+ */
+static bool is_prov_errno(int err, int prov_errno)
+{
+	if (!has_feature(F_DEVICE))
+		return prov_errno == err;
+	switch (err) {
+	case KFI_EACCES:
+		return prov_errno == IB_WC_REM_ACCESS_ERR || prov_errno == IB_WC_LOC_PROT_ERR;
+	case KFI_EREMOTEIO:
+		return prov_errno == IB_WC_REM_INV_REQ_ERR || prov_errno == IB_WC_REM_OP_ERR;
+	case KFI_ETRUNC:
+		return prov_errno == IB_WC_LOC_LEN_ERR || prov_errno == IB_WC_LOC_QP_OP_ERR ||
+		       prov_errno == IB_WC_REM_INV_REQ_ERR;
+	case KFI_ETIMEDOUT:
+		return prov_errno == IB_WC_RETRY_EXC_ERR || prov_errno == IB_WC_RNR_RETRY_EXC_ERR ||
+		       prov_errno == err;
+	case KFI_ECANCELED:
+		return prov_errno == IB_WC_WR_FLUSH_ERR || prov_errno == IB_WC_REM_ACCESS_ERR ||
+		       prov_errno == err;
+	case KFI_EIO:
+		return prov_errno;
+	default:
+		return prov_errno == err;
+	}
+}
 
 struct sockaddr_in ep_address(void)
 {
@@ -88,7 +119,8 @@ bool ep_open(struct kfi_test *t, struct ep_side *s, struct kfi_info *info,
 	info->tx_attr->size = wants->tx_size;
 	info->rx_attr->size = wants->rx_size;
 	info->tx_attr->op_flags = wants->op_flags;
-	info->rx_attr->op_flags = wants->op_flags;
+	/* The others are for what goes to the peer. */
+	info->rx_attr->op_flags = wants->op_flags & (KFI_COMPLETION | KFI_MORE);
 	if (wants->srx)
 		info->ep_attr->rx_ctx_cnt = KFI_SHARED_CONTEXT;
 	return EXPECT_EQ(t, kfi_endpoint(s->domain, info, &s->ep, s), 0) &&
@@ -263,6 +295,14 @@ void ep_failed(struct kfi_test *t, struct kfid_eq *eq, struct kfid *fid, int err
 	       entry->prov_errno);
 }
 
+/* The fields of completions and failures that only what comes in has. */
+static bool fields_fit(struct kfi_test *t, u64 flags, size_t len, void *buf, u64 data)
+{
+	return EXPECT(t, !buf, "buf is not NULL") &&
+	       (flags & (KFI_RECV | KFI_REMOTE_WRITE) || EXPECT_EQ(t, len, 0)) &&
+	       (flags & (KFI_REMOTE_CQ_DATA | KFI_INVALIDATE) || EXPECT_EQ(t, data, 0));
+}
+
 bool ep_completed(struct kfi_test *t, struct kfid_cq *cq, void *context, u64 flags,
 		  struct kfi_cq_data_entry *entry)
 {
@@ -271,28 +311,43 @@ bool ep_completed(struct kfi_test *t, struct kfid_cq *cq, void *context, u64 fla
 	ssize_t n;
 
 	entry = entry ?: &own;
+	memset(entry, 0xa5, sizeof(*entry));
 	n = kfi_cq_sread(cq, entry, 1, NULL, EP_WAIT_MS);
 	if (n == -KFI_EAVAIL && kfi_cq_readerr(cq, &err, 0) == 1)
 		ktap_note("an error completion: %d, %d", err.err, err.prov_errno);
 	return EXPECT_EQ(t, n, 1) &&
 	       EXPECT(t, entry->op_context == context, "a completion of something else") &&
-	       EXPECT_EQ(t, entry->flags, flags);
+	       EXPECT_EQ(t, entry->flags, flags) &&
+	       fields_fit(t, flags, entry->len, entry->buf, entry->data);
 }
 
 bool ep_failed_op(struct kfi_test *t, struct kfid_cq *cq, void *context, int err,
 		  struct kfi_cq_err_entry *entry)
 {
 	struct kfi_cq_data_entry none;
-	struct kfi_cq_err_entry own = {};
+	struct kfi_cq_err_entry own;
+	u8 room[8] = {};
+	bool fits;
 
 	entry = entry ?: &own;
-	memset(entry, 0, sizeof(*entry));
-	return EXPECT_EQ(t, kfi_cq_sread(cq, &none, 1, NULL, EP_WAIT_MS), -KFI_EAVAIL) &&
+	memset(entry, 0xa5, sizeof(*entry));
+	entry->err_data = room;
+	entry->err_data_size = sizeof(room);
+	fits = EXPECT_EQ(t, kfi_cq_sread(cq, &none, 1, NULL, EP_WAIT_MS), -KFI_EAVAIL) &&
 	       EXPECT_EQ(t, kfi_cq_readerr(cq, entry, 0), 1) &&
 	       EXPECT(t, entry->op_context == context, "an error of something else") &&
 	       EXPECT(t, *kfi_cq_strerror(cq, entry->prov_errno, NULL, NULL, 0),
 		      "no words for %d", entry->prov_errno) &&
-	       EXPECT_EQ(t, entry->err, err);
+	       EXPECT_EQ(t, entry->err, err) &&
+	       EXPECT(t, is_prov_errno(err, entry->prov_errno), "%d for the errno %d",
+		      entry->prov_errno, err) &&
+	       EXPECT_EQ(t, entry->len, 0) && EXPECT_EQ(t, entry->tag, 0) &&
+	       fields_fit(t, 0, entry->len, entry->buf, entry->data) &&
+	       (err == KFI_ETRUNC || EXPECT_EQ(t, entry->olen, 0)) &&
+	       EXPECT(t, entry->err_data == room && !entry->err_data_size &&
+			 !memchr_inv(room, 0, sizeof(room)), "room for more has been used");
+	entry->err_data = NULL;
+	return fits;
 }
 
 void ep_refused(struct kfi_test *t, struct ep_side *s, struct kfid_ep *ep, void *context)
@@ -329,6 +384,8 @@ void ep_lost(struct kfi_test *t, struct ep_pair *p)
 		struct ep_side *s = &p->side[i];
 
 		ep_event(t, s->eq, KFI_SHUTDOWN, &s->ep->fid, e);
+		ep_nothing(t, s->tx);
+		ep_nothing(t, s->rx);
 		EXPECT_EQ(t, kfi_send(s->ep, byte, 1, NULL, 0, NULL), -KFI_ENOTCONN);
 	}
 	kfree(byte);
