@@ -273,17 +273,17 @@ static bool side_opened(struct stated *s, struct ep_side *side, struct kfi_info 
 
 static bool endpoint_opened(struct stated *s, struct ep_side *side, struct kfi_info *info)
 {
-	unsigned int limit = 0;
-	size_t len = sizeof(limit);
+	unsigned int limit = 60000;
+	size_t room, len = sizeof(room);
 
 	return RETURNS(s, kfi_endpoint(side->domain, info, &side->ep, NULL), 0) &&
 	       RETURNS(s, kfi_ep_bind(side->ep, &side->eq->fid, 0), 0) &&
 	       RETURNS(s, kfi_ep_bind(side->ep, &side->tx->fid, KFI_TRANSMIT), 0) &&
 	       RETURNS(s, kfi_ep_bind(side->ep, &side->rx->fid, KFI_RECV), 0) &&
-	       RETURNS(s, kfi_getopt(&side->ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CONNECT_TIMEOUT, &limit,
+	       RETURNS(s, kfi_getopt(&side->ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CM_DATA_SIZE, &room,
 				     &len), 0) &&
 	       RETURNS(s, kfi_setopt(&side->ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CONNECT_TIMEOUT, &limit,
-				     sizeof(limit)), 0) &&
+				     sizeof(limit)), over_verbs() ? 0 : -KFI_ENOPROTOOPT) &&
 	       RETURNS(s, kfi_enable(side->ep), 0);
 }
 
