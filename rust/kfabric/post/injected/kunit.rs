@@ -9,7 +9,6 @@ mod tests {
         *, //
     };
     use core::ptr::null;
-    use kernel::prelude::*;
     use kfi_bindings::kvec;
 
     const SEND: Op = Op::Send {

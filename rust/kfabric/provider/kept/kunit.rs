@@ -48,7 +48,8 @@ mod tests {
             iov_base: bytes.as_ptr().cast_mut().cast(),
             iov_len: bytes.len(),
         };
-        let buffers = Buffers::one(&kvec, &null_mut()).map_err(|_| EINVAL)?;
+        let desc = null_mut();
+        let buffers = Buffers::one(&kvec, &desc).map_err(|_| EINVAL)?;
         let find = |_| Err(Errno::EINVAL.into());
         let injected = Injected::copy(&buffers, &SEND, &RULES, 64, find).map_err(|_| EFAULT)?;
         let done = Completion {
