@@ -139,8 +139,13 @@ module! {
 }
 
 struct Core {
+    // Dropped first: while modules are watched, a module that goes uses the parts.
     _modules: unload::Watch,
+    _parts: Parts,
 }
+
+/// The workqueues, caches and lists of the core.
+struct Parts(());
 
 impl kernel::Module for Core {
     fn init(_module: &'static ThisModule) -> Result<Self> {
@@ -153,20 +158,37 @@ impl kernel::Module for Core {
             module::init();
             consumer::init();
         }
-        let modules = unload::Watch::new()?;
-        // SAFETY: Once, and before anybody can call in; undone if the other fails.
+        // SAFETY: `init` runs once, and nobody can call in before it has returned.
+        let parts = unsafe { Parts::new() }?;
+        // The last: from here on modules that go are told of, which uses the parts.
+        Ok(Core {
+            _modules: unload::Watch::new()?,
+            _parts: parts,
+        })
+    }
+}
+
+impl Parts {
+    /// Makes the workqueues and caches. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// Called once, before anybody can use them.
+    unsafe fn new() -> Result<Self> {
+        // SAFETY: By the requirements of this function; the caches go again if there are no workqueues.
         unsafe {
             cache::init(OBJECT_SIZE)?;
             work::init().inspect_err(|_| cache::exit())?;
         }
-        Ok(Core { _modules: modules })
+        Ok(Self(()))
     }
 }
 
-impl Drop for Core {
+impl Drop for Parts {
+    /// Frees them. Sleeps until all work has ended.
     fn drop(&mut self) {
-        // SAFETY: No object is open any more, and nobody can call in. What the work has had is freed
-        // when that has ended.
+        // SAFETY: No object is open, nobody can call in, and modules that go are not watched any more.
+        // What the work has had is freed after the work has ended.
         unsafe {
             work::exit();
             cache::exit();

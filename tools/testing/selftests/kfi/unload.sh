@@ -5,7 +5,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-plan 21
+plan 24
 param=/sys/module/kfi_holder/parameters
 holder() { load kfi_holder ${KFI_DOMAIN:+domain=$KFI_DOMAIN} "$@"; }
 command() { echo "$1" >$param/command; }
@@ -64,6 +64,38 @@ again()
 	done
 }
 check unload.again again
+
+# While another module is unloaded, the core's notifier may be running, which flushes the core's
+# workqueues. Both rmmod and insmod of the core wait for that, and the workqueues are there meanwhile.
+going=/sys/module/kfi_going/parameters
+QUEUES=4
+queues() { cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^kworker/R-kfi_'; }
+is_held() { [ "$(cat $going/held)" = Y ]; }
+registers() { cat /proc/[0-9]*/stack 2>/dev/null | grep -q 'register_module_notifier\|chain_.*register'; }
+# meanwhile COMMAND ...: loads or unloads the core while another module is being unloaded.
+meanwhile()
+{
+	need kfi_noio && load kfi_going victim=kfi_noio || return
+	rmmod kfi_noio &
+	_rmmod=$!
+	wait_for 60 is_held || { echo "kfi_noio is not being unloaded"; return 1; }
+	"$@" &
+	_core=$!
+	wait_for 60 registers || echo "not held up: $*"
+	_found=$(queues)
+	echo N >$going/hold
+	wait $_core && wait $_rmmod && rmmod kfi_going && load kfi_noio || return
+	[ "$_found" = $QUEUES ] || { echo "$_found workqueues, expected $QUEUES"; return 1; }
+}
+only_core()
+{
+	unload kfi_holder kfi_verbs kfabric && load kfabric || return
+	_found=$(queues)
+	[ "$_found" = $QUEUES ] || { echo "$_found workqueues, expected $QUEUES"; return 1; }
+}
+check unload.meanwhile.ready only_core
+check unload.meanwhile.unload meanwhile rmmod kfabric
+check unload.meanwhile.load meanwhile load kfabric
 
 check unload.reload fresh
 finish
