@@ -7,7 +7,7 @@
 set -euo pipefail
 umask 022
 
-TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+TOP=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 CACHE=${KFABRIC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kfabric}
 mkdir -p "$CACHE/log"
 CACHE=$(cd "$CACHE" && pwd -P)

@@ -65,6 +65,43 @@ document "KFI_EPERM is not in the table of kfi_mr_enable()" "made up: errno in a
 |---|---|---|
 | `-KFI_EPERM` | `kfi_mr_enable()` | give up |
 END
+# Blocks: fences can't be lines of the table above.
+block()
+{
+	document "$2" "a block: $1" <<<"$3"
+}
+block "that says nothing" 'a fenced block without a language' $'```\nmake test\n```'
+block "of commands for nowhere" 'commands that say neither where they run nor why' $'```sh\nmake test\n```'
+block "of commands for somewhere else" 'commands that say neither where' $'```sh there\nmake test\n```'
+block "of commands that pass for text" 'commands that say neither' $'```text\nmodprobe kfi_verbs\n```'
+block "that runs and says why it does not" 'says why it does not' \
+	$'<!-- not run: no time -->\n```sh vm\nmake test\n```'
+block "of commands that don't run, with the reason" ok $'<!-- not run: no time -->\n```sh\nmake test\n```'
+block "of commands that run" ok $'<!-- before: everything -->\n```sh vm\ntrue\n```'
+block "of code" ok $'```c\nint i;\n```'
+
+# What the judge says of a guest whose every script ended with STATUS and printed TEXT.
+judged()
+{
+	local status=$1 text=$2 want=$3 title=$4 dir=$TOP/build/log/blocks rc=0 i
+
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	"$TOP/tools/env/run" "$TOP/tools/doc_blocks.py" write "$dir" /kdir
+	for i in "$dir"/vm/*; do
+		echo "documents: begin ${i##*/}"
+		echo "$text"
+		[ "$status" = none ] || echo "documents: end ${i##*/} $status"
+	done >"$dir/console"
+	"$TOP/tools/env/run" "$TOP/tools/doc_blocks.py" judge "$dir" "$dir/console" >"$tmp/out" 2>&1 || rc=$?
+	[ $rc = 1 ] && grep -q "$want" "$tmp/out" && i=0 || i=1
+	result $i "docs: $title"
+}
+judged none '' 'kfi_nvme.7.md:[0-9]*: did not run to its end' "a command that did not return has failed"
+judged 3 '' 'kfi_nvme.7.md:[0-9]*: ended with 3' "a command that failed has failed"
+judged 0 'kfi_refused: err=-22 why="address is NULL" index=1 value=0x0' \
+	'kfi_mr.3.md:[0-9]*: did not print: .*err=-14' "other output than the document shows is told"
+
 said=$("$TOP/tools/env/run" "$TOP/tools/check-docs" 2>&1) && ok=0 || ok=1
 echo "$said" >"$tmp/out"
 result $ok "docs: all documents"
