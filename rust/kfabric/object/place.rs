@@ -181,17 +181,18 @@ impl<T: Child> Place<T> {
         }
     }
 
-    /// As [`leave`](Leave::leave); `None`, with nothing done, if that would have to wait for who ends the
-    /// object. Any context.
+    /// Takes the place out of the roster until the result is dropped or [leaves](Withdrawn::leave).
+    /// Meanwhile nobody ends the object: a task that ends all of them waits. Returns `None` if one is ending
+    /// this object. Any context.
     ///
     /// # Safety
     ///
-    /// Called when it has not been left.
-    pub(super) unsafe fn try_leave(&self) -> Option<Left<T>> {
-        // SAFETY: By the invariant, it is in there.
-        let left = unsafe { self.parent().roster().try_leave(&self.entry) };
-        // INVARIANT: What was counted for `self` is for this one now.
-        left.then(|| Left(self.parent))
+    /// The place has not been left, and nobody else withdraws it.
+    pub(super) unsafe fn try_withdraw(&self) -> Option<Withdrawn<'_, T>> {
+        // SAFETY: The entry has joined the roster, and not left it, by the invariant.
+        let withdrawn = unsafe { self.parent().roster().try_withdraw(&self.entry) };
+        // INVARIANT: Just withdrawn.
+        withdrawn.then(|| Withdrawn(self))
     }
 
     /// The object whose child it is the place of.
@@ -209,6 +210,32 @@ impl<T: Child> Leave for Place<T> {
         unsafe { self.parent().roster().leave(&self.entry) };
         // INVARIANT: What was counted for `self` is for this one now.
         Left(self.parent)
+    }
+}
+
+/// A place that is out of the roster for a moment, which must be short.
+///
+/// # Invariants
+///
+/// The entry of the place is announced in the roster, and not in it.
+pub(super) struct Withdrawn<'a, T: Child>(&'a Place<T>);
+
+impl<T: Child> Withdrawn<'_, T> {
+    /// Leaves the place for good. Any context.
+    pub(super) fn leave(self) -> Left<T> {
+        let place = self.0;
+        mem::forget(self);
+        place.parent().roster().give_up(place.entry.part());
+        // INVARIANT: What was counted for the place is for this one now.
+        Left(place.parent)
+    }
+}
+
+impl<T: Child> Drop for Withdrawn<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: The entry is announced and not in the roster by the invariant. It is pinned, and leaves
+        // before the object is freed.
+        unsafe { self.0.parent().roster().join(&self.0.entry) };
     }
 }
 

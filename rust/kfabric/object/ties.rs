@@ -19,6 +19,7 @@ use crate::{
     }, //
 };
 use core::{
+    cell::Cell,
     marker::PhantomPinned,
     ptr::{
         null_mut,
@@ -74,16 +75,15 @@ pub(crate) struct Ties {
     work: Work<Self>,
 }
 
+/// The regions that are tied. Used by shared references only, since ties point to the head.
+///
 /// # Invariants
 ///
 /// The list consists of the nodes of [`Tie`]s that have a `region`.
 struct State {
-    first: Head,
-    down: bool,
+    regions: Head,
+    down: Cell<bool>,
 }
-
-// SAFETY: Any thread may have the lock, and use what it guards.
-unsafe impl Send for State {}
 
 impl_has_work! {
     impl HasWork<Self> for Ties { self.work }
@@ -106,8 +106,8 @@ impl Ties {
     pub(crate) fn new(endpoint: &Arc<Endpoint>, take_down: fn(&Self)) -> Result<Arc<Self>, Errno> {
         let state = State {
             // INVARIANT: Nothing is tied.
-            first: null_mut(),
-            down: false,
+            regions: Head::new(),
+            down: Cell::new(false),
         };
         let ties = pin_init!(Self {
             endpoint: endpoint.clone(),
@@ -126,7 +126,7 @@ impl Ties {
 
     /// Is the endpoint down, for good? Any context.
     pub(crate) fn is_down(&self) -> bool {
-        self.state.with(|state| state.down)
+        self.state.with(|state| state.down.get())
     }
 
     /// Ties a region that is enabled; if the endpoint is down already it is taken down soon. Any context.
@@ -136,12 +136,12 @@ impl Ties {
     /// It was not tied before, and is [untied](Self::untie) before it, or the region, goes or moves.
     pub(crate) unsafe fn tie(self: &Arc<Self>, tie: &Tie, region: NonNull<c_void>) {
         let down = self.state.with(|state| {
-            // SAFETY: In no list; the lock of this one is held, and the head is where it is to stay: behind
-            // an `Arc`.
-            unsafe { tie.node.link(&raw mut state.first) };
+            // SAFETY: The tie is in no list, and doesn't move before it is untied, by the requirements of
+            // this function. The lock is held. The head doesn't move: it is pinned behind an `Arc`.
+            unsafe { tie.node.link(&state.regions) };
             // INVARIANT: Just put in.
             tie.region.store(region.as_ptr(), Relaxed);
-            state.down
+            state.down.get()
         });
         if down {
             self.leave();
@@ -164,9 +164,12 @@ impl Ties {
     /// Unties a region, and hands it to `f` under the lock; `None` if there is none. Any context.
     pub(crate) fn next<R>(&self, f: impl FnOnce(NonNull<c_void>) -> R) -> Option<R> {
         self.state.with(|state| {
-            let first = NonNull::new(state.first)?;
-            // SAFETY: By the invariant the node is that of a `Tie`, which is there while it is in the list.
-            let tie = unsafe { &*kernel::container_of!(first.as_ptr(), Tie, node) };
+            // SAFETY: The lock is held. By the invariant of `State`, the node is that of a `Tie`, which is
+            // there while it is in the list.
+            let tie = unsafe {
+                let first = state.regions.first()?;
+                &*kernel::container_of!(first.as_ptr(), Tie, node)
+            };
             Self::unlink(tie).map(f)
         })
     }
@@ -174,8 +177,9 @@ impl Ties {
     /// The endpoint is down: its regions are taken down, by a work item. Any context.
     pub(crate) fn go_down(self: &Arc<Self>) {
         let any = self.state.with(|state| {
-            state.down = true;
-            !state.first.is_null()
+            state.down.set(true);
+            // SAFETY: The lock is held.
+            unsafe { state.regions.first() }.is_some()
         });
         if any {
             self.leave();
@@ -192,7 +196,7 @@ impl Ties {
 
     /// The endpoint is closed. Sleeps until all its regions have been taken down.
     pub(crate) fn close(&self) {
-        self.state.with(|state| state.down = true);
+        self.state.with(|state| state.down.set(true));
         self.take_down();
     }
 

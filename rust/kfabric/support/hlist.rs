@@ -1,23 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Lists whose nodes are parts of what is listed, so that listing takes no memory and leaving no
-//! search. Who has a list says which lock it is under.
+//! Lists whose nodes are parts of the listed objects. Adding a node takes no memory, and removing one
+//! takes no search. The owner of a list says which lock guards it.
+//!
+//! Nodes point to the head and to each other. So heads and nodes are used by shared references only,
+//! also under the lock: a `&mut` would claim that nothing else points there.
 
 use core::{
     cell::UnsafeCell,
-    ptr, //
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 
-/// What points to the first node of a list, or null.
-pub(crate) type Head = *mut Node;
+/// The head of a list.
+///
+/// # Invariants
+///
+/// It points to the first node of the list, or is null.
+pub(crate) struct Head(UnsafeCell<*mut Node>);
+
+// SAFETY: The nodes of a list may be used by any thread that holds the lock of the list.
+unsafe impl Send for Head {}
+
+impl Head {
+    /// Makes the head of an empty list.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: There is no node.
+        Self(UnsafeCell::new(ptr::null_mut()))
+    }
+
+    /// Returns the first node. Any context.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lock of the list.
+    pub(crate) unsafe fn first(&self) -> Option<NonNull<Node>> {
+        // SAFETY: Nobody writes the head meanwhile: the caller holds the lock of the list.
+        NonNull::new(unsafe { *self.0.get() })
+    }
+}
 
 /// A node.
 pub(crate) struct Node(UnsafeCell<Links>);
 
 /// The node behind, and what points here.
 struct Links {
-    next: Head,
-    back: *mut Head,
+    next: *mut Node,
+    back: *mut *mut Node,
 }
 
 // SAFETY: The links are used under the lock of the list that the node is in.
@@ -34,16 +65,19 @@ impl Node {
         }))
     }
 
-    /// Puts it in front of what `head` points to. Any context.
+    /// Adds the node to the beginning of a list. Any context.
     ///
     /// # Safety
     ///
-    /// The lock of the list that `head` is that of is held. The node is in no list, and stays where
-    /// it is until it is [unlinked](Self::unlink); so does `head`.
-    pub(crate) unsafe fn link(&self, head: *mut Head) {
+    /// - The caller holds the lock of the list.
+    /// - The node is in no list.
+    /// - The node and `head` don't move before the node is [unlinked](Self::unlink). Nobody makes a `&mut`
+    ///   of either before.
+    pub(crate) unsafe fn link(&self, head: &Head) {
         let this = ptr::from_ref(self).cast_mut();
-        // SAFETY: `head` is valid and so is the node that it points to, if any; all are used under
-        // the lock that is held.
+        let head = head.0.get();
+        // SAFETY: `head` comes from a reference. The node that it points to, if any, is linked and so
+        // valid. Nobody else uses the links of the list: the caller holds its lock.
         unsafe {
             if let Some(first) = (*head).as_ref() {
                 (*first.0.get()).back = &raw mut (*self.0.get()).next;

@@ -21,9 +21,12 @@ use crate::{
         num, //
     }, //
 };
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    cell::Cell,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 use kernel::{
     cpu::CpuId,
@@ -86,6 +89,8 @@ struct Part {
     changed: CondVar,
 }
 
+/// The entries of a part. Used by shared references only, since entries point to the heads.
+///
 /// # Invariants
 ///
 /// - Both lists consist of the nodes of entries that have joined this part and not left it.
@@ -93,7 +98,7 @@ struct Part {
 struct Lists {
     open: Head,
     ended: Head,
-    now: *const Entry,
+    now: Cell<*const Entry>,
 }
 
 // SAFETY: Entries may be listed by any thread; what they are in may be used by any.
@@ -162,13 +167,14 @@ impl Roster {
     ///
     /// # Safety
     ///
-    /// Called once. The entry doesn't move, and [leaves](Self::leave) before what its kind ends is
-    /// dropped.
+    /// Called once for each time that the entry was announced. The entry doesn't move, and
+    /// [leaves](Self::leave) before what its kind ends is dropped.
     pub(crate) unsafe fn join(&self, entry: &Entry) {
         let part = self.part(entry.part());
         part.lists.with(|lists| {
-            // SAFETY: In no list, under the lock of this one; it stays where it is until it leaves.
-            unsafe { entry.node.link(&raw mut lists.open) }
+            // SAFETY: The entry is in no list: it joins once. The lock is held. The entry stays where it
+            // is until it leaves, and the head is part of the roster, which is pinned.
+            unsafe { entry.node.link(&lists.open) }
         });
         part.arrived();
     }
@@ -182,7 +188,7 @@ impl Roster {
     pub(crate) unsafe fn leave(&self, entry: &Entry) {
         let part = self.part(entry.part());
         part.lists.with(|lists| {
-            while ptr::eq(lists.now, entry) {
+            while ptr::eq(lists.now.get(), entry) {
                 part.changed.wait(lists);
             }
             // SAFETY: In a list of this part, whose lock is held.
@@ -190,19 +196,23 @@ impl Roster {
         });
     }
 
-    /// As [`leave`](Self::leave), unless it is being ended; returns whether it has left. Any context.
+    /// Takes out an entry, unless it is being ended, and announces it again: it [joins](Self::join)
+    /// again, or is [given up](Self::give_up) and has left. Returns whether it was taken out. Any context.
     ///
     /// # Safety
     ///
     /// The entry has joined this roster, and not left it.
-    pub(crate) unsafe fn try_leave(&self, entry: &Entry) -> bool {
-        self.part(entry.part()).lists.with(|lists| {
-            let leaves = !ptr::eq(lists.now, entry);
-            if leaves {
-                // SAFETY: In a list of this part, whose lock is held.
+    pub(crate) unsafe fn try_withdraw(&self, entry: &Entry) -> bool {
+        let part = self.part(entry.part());
+        part.lists.with(|lists| {
+            let withdrawn = !ptr::eq(lists.now.get(), entry);
+            if withdrawn {
+                // Under the lock, so that the task that ends the entries finds it or waits for it.
+                part.coming.fetch_add(1, Full);
+                // SAFETY: The entry is in a list of this part, whose lock is held.
                 unsafe { entry.node.unlink() };
             }
-            leaves
+            withdrawn
         })
     }
 
@@ -210,9 +220,11 @@ impl Roster {
     pub(crate) fn why_busy(&self) -> Option<&'static CStr> {
         self.parts.iter().find_map(|part| {
             part.lists.with(|lists| {
-                let first = NonNull::new(lists.open).or(NonNull::new(lists.ended))?;
-                // SAFETY: By the invariant an entry of this part, whose lock is held.
-                Some(unsafe { Entry::of(first).as_ref() }.kind().open)
+                // SAFETY: The lock is held. By the invariant of `Lists`, each node is that of an entry.
+                unsafe {
+                    let first = lists.open.first().or(lists.ended.first())?;
+                    Some(Entry::of(first).as_ref().kind().open)
+                }
             })
         })
     }
@@ -235,9 +247,9 @@ impl Part {
             // INVARIANT: No entry.
             lists <- new_irq_lock!(
                 Lists {
-                    open: ptr::null_mut(),
-                    ended: ptr::null_mut(),
-                    now: ptr::null(),
+                    open: Head::new(),
+                    ended: Head::new(),
+                    now: Cell::new(ptr::null()),
                 },
                 c"kfabric_roster"
             ),
@@ -254,36 +266,37 @@ impl Part {
 
     fn end(&self) {
         self.awaited.xchg(true, Full);
-        self.lists.with(|lists| {
-            while self.coming.load(Relaxed) > 0 {
-                self.changed.wait(lists);
-            }
-        });
         while let Some((entry, end)) = self.next() {
             // SAFETY: It is in this part, and doesn't leave it while it is the one that is ended now.
             unsafe { end(entry) };
             self.lists.with(|lists| {
-                lists.now = ptr::null();
+                lists.now.set(ptr::null());
                 self.changed.notify_all();
             });
         }
         self.awaited.store(false, Relaxed);
     }
 
-    /// The next entry that has an end, which is being ended from here on.
+    /// Returns the next entry that has an end, which is being ended from here on. Sleeps until no entry
+    /// is announced that has not joined.
     fn next(&self) -> Option<(NonNull<Entry>, End)> {
         self.lists.with(|lists| loop {
-            let first = NonNull::new(lists.open)?;
-            // SAFETY: By the invariant an entry of this part, whose lock is held.
+            // One that was withdrawn may join again at any time.
+            while self.coming.load(Relaxed) > 0 {
+                self.changed.wait(lists);
+            }
+            // SAFETY: The lock is held. By the invariant of `Lists`, `first` is the node of an entry that
+            // has joined this part; it is unlinked before it is linked again, and both heads are pinned.
             let (entry, end) = unsafe {
+                let first = lists.open.first()?;
                 let entry = Entry::of(first);
                 first.as_ref().unlink();
-                first.as_ref().link(&raw mut lists.ended);
+                first.as_ref().link(&lists.ended);
                 (entry, entry.as_ref().kind().end)
             };
             if let Some(end) = end {
                 // INVARIANT: It is in a list.
-                lists.now = entry.as_ptr();
+                lists.now.set(entry.as_ptr());
                 return Some((entry, end));
             }
         })
@@ -307,7 +320,7 @@ impl Entry {
     }
 
     /// Which part of a roster it is for.
-    fn part(&self) -> PartOf {
+    pub(crate) fn part(&self) -> PartOf {
         // INVARIANT: As it was when the entry was made.
         PartOf(self.kind.addr() & PART_BITS)
     }

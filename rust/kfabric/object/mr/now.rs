@@ -28,14 +28,16 @@ pub(crate) unsafe fn close(mr: *mut kfid_mr) -> Result<bool, Refusal> {
     let Some(mut held) = object.hold_now() else {
         return Ok(false);
     };
+    // Before the device lets go of it: afterwards there is no way back.
+    // SAFETY: The region has not left its place: nobody else closes it.
+    let Some(place) = (unsafe { object.place().try_withdraw() }) else {
+        // A task that waits for `held` is ending it.
+        return Ok(false);
+    };
     if !held.mr.as_mut().is_some_and(|mr| mr.close_now()) {
         return Ok(false);
     }
-    // SAFETY: Once: nobody else closes the region, and what is left to be closed has not left.
-    let Some(left) = (unsafe { object.place().try_leave() }) else {
-        // It is just being ended, by who waits for what is held.
-        return Ok(false);
-    };
+    let left = place.leave();
     let mr = held.mr.take();
     let reserved = held.close();
     object.hide();

@@ -86,9 +86,22 @@ mod tests {
             unsafe { self.roster.leave(&self.entry) };
         }
 
+        fn try_withdraw(&self) -> bool {
+            // SAFETY: The entry has joined, and not left.
+            unsafe { self.roster.try_withdraw(&self.entry) }
+        }
+
         fn try_leave(&self) -> bool {
-            // SAFETY: It has joined, and not left.
-            unsafe { self.roster.try_leave(&self.entry) }
+            let withdrawn = self.try_withdraw();
+            if withdrawn {
+                self.roster.give_up(self.entry.part());
+            }
+            withdrawn
+        }
+
+        fn rejoin(&self) {
+            // SAFETY: The entry was withdrawn. It is pinned, and each test has it leave.
+            unsafe { self.roster.join(&self.entry) };
         }
 
         fn ended(&self) -> usize {
@@ -181,6 +194,24 @@ mod tests {
         assert!(thing.try_leave());
         roster.end();
         assert_eq!((thing.ended(), roster.why_busy()), (0, None));
+        Ok(())
+    }
+
+    #[test]
+    fn an_entry_that_is_withdrawn_is_ended_when_it_is_back() -> Result {
+        let roster = roster()?;
+        let thing = Thing::join(&roster, &ENDED, false)?;
+        let queue = OwnedQueue::new(c"kfabric_kunit", 1)?;
+        assert!(thing.try_withdraw());
+        let done = end_later(&queue, &roster)?;
+        // Time enough for an end that doesn't wait.
+        fsleep(Delta::from_millis(50));
+        assert_eq!((thing.ended(), done.load(Acquire)), (0, false));
+        thing.rejoin();
+        queue.flush();
+        assert_eq!((thing.ended(), done.load(Acquire)), (1, true));
+        thing.leave();
+        assert_eq!(roster.why_busy(), None);
         Ok(())
     }
 
