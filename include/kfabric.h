@@ -734,6 +734,7 @@ int kfi_refuse(int err, const char *why) __cold;
  * Return: 0, or with the object still open, but for the last:
  *
  * * -KFI_EINVAL: @fid is NULL or an error pointer.
+ * * -KFI_EINVAL: another call is closing the object.
  * * -KFI_EBUSY: other objects depend on this one: domains, event queues or passive endpoints on a
  *   fabric; queues, regions, counters, endpoints or mapped raw keys on a domain; a consumer's own
  *   objects on a domain's protection domain; a domain or an endpoint on the queues that are bound

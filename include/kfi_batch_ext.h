@@ -61,7 +61,8 @@ struct kfi_closing {
  *	-KFI_ENOMEM.
  * @close_many: Close @count regions, each as kfi_close() does; NULL is none. They needn't be of one
  *	domain. @errs has room for @count, or is NULL; for each that was closed it gets 0, for each
- *	other the errno that kfi_close() has for it.
+ *	other the errno that kfi_close() has for it. A region that is there several times is closed once;
+ *	the other elements get -KFI_EINVAL.
  *	Process context; sleeps until no peer can reach the memory of any that was closed.
  *	Returns 0 if all are closed, else the first errno of the above; or, with nothing closed,
  *	-KFI_EINVAL (@mrs is NULL).
@@ -73,7 +74,7 @@ struct kfi_closing {
  *	its key, and that is all that it takes there. Any context; for who is told of that, in a handler.
  *	Returns 0: closed, as by kfi_close(); or, with the region open, to be closed by one of the others,
  *	-KFI_EAGAIN (there is something to be waited for), or
- *	-KFI_EINVAL (@mr isn't a region of this provider).
+ *	-KFI_EINVAL (@mr isn't a region of this provider, or another call is closing it).
  *	Behind the end of tables of older providers.
  */
 struct kfi_batch_ops {

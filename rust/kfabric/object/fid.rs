@@ -62,6 +62,8 @@ impl Class {
 pub(crate) struct ClassTable<T> {
     ops: T,
     class: &'static Class,
+    /// Objects have this table while they are being closed.
+    of_closing: bool,
 }
 
 // SAFETY: By the invariant, the table is constant, and functions may be called from any thread.
@@ -74,12 +76,37 @@ impl<T> ClassTable<T> {
     /// The table of a class; `ops` begins with its size.
     pub(crate) const fn new(class: &'static Class, ops: T) -> Self {
         // INVARIANT: Every table of operations begins so; a false size would not be recognized.
-        Self { ops, class }
+        Self {
+            ops,
+            class,
+            of_closing: false,
+        }
+    }
+
+    /// The table of objects of a class that are being closed; `ops` begins with its size.
+    pub(crate) const fn of_closing(class: &'static Class, ops: T) -> Self {
+        // INVARIANT: As for `new`.
+        Self {
+            ops,
+            class,
+            of_closing: true,
+        }
     }
 
     /// The table as C objects point to it. C never writes to it, const or not.
     pub(crate) const fn as_ptr(&'static self) -> *mut T {
         ptr::from_ref(&self.ops).cast_mut()
+    }
+
+    /// Returns whether the object that has this table is being closed. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `ops` is a table [of a class](Self::is_of).
+    pub(crate) unsafe fn is_of_closing(ops: *const T) -> bool {
+        let table = ops.cast::<Self>();
+        // SAFETY: The table is as long as ours, by the requirements of this function.
+        unsafe { (*table).of_closing }
     }
 
     /// Is it the table of an object of this class? Any context.
@@ -110,14 +137,17 @@ pub(crate) fn new(context: *mut c_void, ops: &'static ClassTable<kfi_ops>) -> kf
     }
 }
 
-/// Is it an object of this class? C may be writing to other fields. Any context.
+/// Returns whether it is an object of this class. C may be writing to other fields. Any context.
 ///
 /// # Safety
 ///
-/// `fid` is null or an open object, ours or another's.
+/// `fid` is null, an error pointer, or an open object, ours or another's.
 pub(crate) unsafe fn is_of(fid: *const kfid, class: &'static Class) -> bool {
-    // SAFETY: By the requirements of this function, an object's fid points to a table.
-    !fid.is_null() && unsafe { ClassTable::is_of((*fid).ops, class) }
+    if fid.is_null() || Errno::is_in(fid) {
+        return false;
+    }
+    // SAFETY: `fid` is neither null nor an error pointer, so an open object, which points to a table.
+    unsafe { ClassTable::is_of((*fid).ops, class) }
 }
 
 #[kernel::macros::kunit_tests(kfabric_fid)]
@@ -148,6 +178,27 @@ mod tests {
         static TABLE: ClassTable<Plain> = ClassTable::new(&ONE, Plain(ClassTable::<Plain>::SIZE));
         assert!(is_of(TABLE.as_ptr(), &ONE));
         assert!(!is_of(TABLE.as_ptr(), &TWO));
+    }
+
+    #[test]
+    fn pointers_to_nothing_are_of_no_class() {
+        for fid in [0, usize::MAX, usize::MAX - 4094] {
+            // SAFETY: Null or an error pointer.
+            assert!(!unsafe { super::is_of(ptr::without_provenance(fid), &ONE) });
+        }
+    }
+
+    #[test]
+    fn objects_that_are_being_closed_are_of_their_class() {
+        const SIZE: usize = ClassTable::<Plain>::SIZE;
+        static OPEN: ClassTable<Plain> = ClassTable::new(&ONE, Plain(SIZE));
+        static CLOSING: ClassTable<Plain> = ClassTable::of_closing(&ONE, Plain(SIZE));
+        assert!(is_of(OPEN.as_ptr(), &ONE) && is_of(CLOSING.as_ptr(), &ONE));
+        // SAFETY: Both are tables of a class.
+        let closing = [&OPEN, &CLOSING].map(|table| unsafe {
+            ClassTable::<Plain>::is_of_closing(table.as_ptr())
+        });
+        assert_eq!(closing, [false, true]);
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub(crate) trait Object: Sized + 'static {
     ///
     /// # Safety
     ///
-    /// `fid` is null, or an open object; ours or another's.
+    /// `fid` is null, an error pointer, or an open object, ours or another's.
     unsafe fn is_of(fid: *const kfid) -> bool {
         // SAFETY: By the requirements of this function.
         unsafe { fid::is_of(fid, Self::CLASS) }
@@ -129,7 +129,7 @@ unsafe impl<T: Object + Send> Send for Obj<T> where T::Place: Send {}
 unsafe impl<T: Object + Sync> Sync for Obj<T> where T::Place: Sync {}
 
 impl<T: Object> Obj<T> {
-    const TABLE: &'static ClassTable<kfi_ops> = &ClassTable::new(T::CLASS, T::OPS);
+    pub(super) const TABLE: &'static ClassTable<kfi_ops> = &ClassTable::new(T::CLASS, T::OPS);
 
     /// A fid for a new object of this kind.
     pub(crate) fn fid(context: *mut c_void) -> kfid {
@@ -165,8 +165,8 @@ impl<T: Object> Obj<T> {
     ///
     /// # Safety
     ///
-    /// `fid` is null or an open object, ours or another's; the reference is not used after it was
-    /// closed.
+    /// `fid` is null, an error pointer, or an open object, ours or another's; the reference is not used
+    /// after it was closed.
     ///
     /// # Errors
     ///

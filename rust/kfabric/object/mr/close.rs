@@ -12,10 +12,12 @@ use super::{
     reserve,
     state::State,
     Inner,
+    MrBody,
     MrObject, //
 };
 use crate::{
     object::{
+        closing::Claim,
         domain::DomainObject,
         obj::Leave, //
     },
@@ -29,27 +31,23 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::ptr::NonNull;
 use kernel::{
     ffi::c_int,
     prelude::*,
     sync::Arc, //
 };
-use kfi_bindings::{
-    kfid,
-    kfid_mr, //
-};
+use kfi_bindings::kfid;
 
 /// `kfi_close` of a region. Sleeps until a registration that is under way has ended; when it
 /// returns 0, no peer can reach the memory.
 ///
 /// # Safety
 ///
-/// `fid` is a region of this core that is used by nobody else any more.
+/// `fid` is a region of this core that nobody else uses any more, except to close it.
 pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
-    // SAFETY: By the requirements of this function.
-    let closing = unsafe { Closing::begin(fid.cast()) };
+    // SAFETY: `fid` is a region by the requirements of this function.
+    let closing = unsafe { Claim::new(fid) }.and_then(Closing::begin);
     let mut closing = match closing {
         Ok(closing) => closing,
         Err(refusal) => return refusal.report(),
@@ -66,7 +64,8 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    /// Begins to close a region. Sleeps until a registration that is under way has ended.
+    /// Begins to close a region that C has, and was claimed for that. Sleeps until a registration that is
+    /// under way has ended.
     ///
     /// # Errors
     ///
@@ -74,18 +73,13 @@ impl Closing {
     ///
     /// - `EOPBADSTATE`: a registration is under way, in a handler that its end waits for.
     /// - `EBUSY`: a counter is bound to it.
-    ///
-    /// # Safety
-    ///
-    /// `fid` is a region of this core that is used by nobody else any more.
     #[inline(always)]
-    pub(super) unsafe fn begin(fid: *mut kfid_mr) -> Result<Self, Refusal> {
-        // SAFETY: `fid` is the first field of an object to which C has a reference.
-        let object = unsafe { &*fid.cast::<MrObject>() };
-        let mr = settle(object)?;
-        object.hide();
-        // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
-        let object = unsafe { MrRef::from_raw(NonNull::from(object)) };
+    pub(super) fn begin(claim: Claim<MrBody>) -> Result<Self, Refusal> {
+        let mr = settle(&claim)?;
+        claim.hide();
+        // SAFETY: C's reference, given out by `Opened::start`. It is taken back once: only this claim takes
+        // it, and keeps others from claiming the region.
+        let object = unsafe { MrRef::from_raw(claim.keep()) };
         Ok(Self { object, mr })
     }
 

@@ -6,10 +6,13 @@
 
 use super::{
     many,
-    MrObject, //
+    MrBody, //
 };
 use crate::{
-    object::unsettled::Unsettled,
+    object::{
+        closing::Claim,
+        unsettled::Unsettled, //
+    },
     support::{
         module::returned,
         work, //
@@ -29,11 +32,11 @@ const SOME: usize = 32;
 ///
 /// # Safety
 ///
-/// `mr` is null or an open object, that nobody else uses. `closing` has `done` set, and stays until that
+/// `mr` is null, an error pointer, or an open object, that nobody else uses. `closing` has `done` set, and stays until that
 /// is called.
 pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
     // SAFETY: By the requirements of this function.
-    let object = match unsafe { MrObject::from_fid(mr.cast()) } {
+    let object = match unsafe { Claim::<MrBody>::new(mr.cast()) } {
         Ok(object) => object,
         Err(refusal) => {
             let ret = refusal.report();
@@ -42,6 +45,8 @@ pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
         }
     };
     let later = object.parent().later().clone();
+    // Whoever takes it out of the list closes it.
+    object.keep();
     // SAFETY: By the requirements of this function it is there, and ours until it is told.
     unsafe { (*closing).mr = mr };
     later.put(closing.cast(), |last| {
@@ -88,9 +93,9 @@ pub(crate) fn settle(later: &Unsettled) {
             count += 1;
         }
         let some = mrs.get(..count).unwrap_or_default();
-        // SAFETY: Each was open when it was left to be closed, and nobody else uses it since.
+        // SAFETY: Each was claimed when it was left to be closed. It is taken out of the list once.
         unsafe {
-            many::close(some, |index, ret| {
+            many::close_claimed(some, |index, ret| {
                 if let Some(closing) = closings.get(index) {
                     // Its own, once.
                     tell(*closing, ret);

@@ -14,6 +14,9 @@ pub(crate) use self::{
         Answers,
         MAX_TOGETHER, //
     },
-    close::close,
+    close::{
+        close,
+        close_claimed, //
+    },
     register::register, //
 };

@@ -6,10 +6,12 @@ use super::{
     kit::Kit,
     reference::MrRef,
     reserve,
-    MrObject, //
+    MrBody, //
 };
-use crate::support::refusal::Refusal;
-use core::ptr::NonNull;
+use crate::{
+    object::closing::Claim,
+    support::refusal::Refusal, //
+};
 use kfi_bindings::kfid_mr;
 
 /// Closes a region if there is nothing to be waited for, and returns whether it has: then no peer can reach the
@@ -17,14 +19,14 @@ use kfi_bindings::kfid_mr;
 ///
 /// # Errors
 ///
-/// - `EINVAL`: it isn't a region of this core.
+/// - `EINVAL`: it isn't a region of this core, or somebody else is closing it.
 ///
 /// # Safety
 ///
-/// `mr` is null or an open object, that nobody else uses.
+/// `mr` is null, an error pointer, or an open object, that nobody else uses.
 pub(crate) unsafe fn close(mr: *mut kfid_mr) -> Result<bool, Refusal> {
     // SAFETY: By the requirements of this function.
-    let object = unsafe { MrObject::from_fid(mr.cast()) }?;
+    let object = unsafe { Claim::<MrBody>::new(mr.cast()) }?;
     let Some(mut held) = object.hold_now() else {
         return Ok(false);
     };
@@ -41,8 +43,9 @@ pub(crate) unsafe fn close(mr: *mut kfid_mr) -> Result<bool, Refusal> {
     let mr = held.mr.take();
     let reserved = held.close();
     object.hide();
-    // SAFETY: C's reference, given out by `Opened::start`, which C doesn't use any more.
-    let object = unsafe { MrRef::from_raw(NonNull::from(object)) };
+    // SAFETY: C's reference, given out by `Opened::start`. It is taken back once: only this claim takes it,
+    // and keeps others from claiming the region.
+    let object = unsafe { MrRef::from_raw(object.keep()) };
     if reserved {
         reserve::put_back(left.parent(), Kit::of_closed(object, mr));
     } else {

@@ -4,9 +4,9 @@
 
 use super::answers::MAX_TOGETHER;
 use crate::{
-    object::mr::{
-        close::Closing,
-        MrObject, //
+    object::{
+        closing::Claim,
+        mr::close::Closing, //
     },
     provider,
     support::{
@@ -16,7 +16,10 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::ptr;
+use core::ptr::{
+    self,
+    NonNull, //
+};
 use kernel::{
     ffi::c_int,
     prelude::*, //
@@ -28,12 +31,76 @@ use kfi_bindings::kfid_mr;
 ///
 /// # Safety
 ///
-/// Each is null or an open object, that nobody else uses.
-pub(crate) unsafe fn close(mrs: &[*mut kfid_mr], mut answer: impl FnMut(usize, c_int)) {
+/// Each is null, an error pointer, or an open object, that nobody else uses. It may be there several times.
+pub(crate) unsafe fn close(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int)) {
+    let begin = |mr: *mut kfid_mr, gone: &[*mut kfid_mr]| {
+        if mr.is_null() {
+            return Ok(None);
+        }
+        // Before it is looked at.
+        if gone.contains(&mr) {
+            return Err(Refusal::new(Errno::EINVAL, c"the region is there twice"));
+        }
+        // SAFETY: By the requirements of this function; if it is a region, this call has not freed it.
+        let claim = unsafe { Claim::new(mr.cast()) }?;
+        Closing::begin(claim).map(Some)
+    };
+    close_all(mrs, begin, answer);
+}
+
+/// Closes regions that were claimed; otherwise as [`close`].
+///
+/// # Safety
+///
+/// The claim of each was [kept](Claim::keep), and nobody else takes it over.
+pub(crate) unsafe fn close_claimed(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int)) {
+    let begin = |mr: *mut kfid_mr, _: &[*mut kfid_mr]| match NonNull::new(mr.cast()) {
+        Some(object) => {
+            // SAFETY: By the requirements of this function.
+            let claim = unsafe { Claim::kept(object) };
+            Closing::begin(claim).map(Some)
+        }
+        None => Ok(None),
+    };
+    close_all(mrs, begin, answer);
+}
+
+/// Closes regions. `begin` gets each, and those before it that may be freed by now; `None` is none.
+fn close_all(
+    mrs: &[*mut kfid_mr],
+    begin: impl Fn(*mut kfid_mr, &[*mut kfid_mr]) -> Result<Option<Closing>, Refusal>,
+    mut answer: impl FnMut(usize, c_int),
+) {
     for (group, some) in mrs.chunks(MAX_TOGETHER).enumerate() {
         let first = group * MAX_TOGETHER;
-        // SAFETY: By the requirements of this function.
-        unsafe { close_some(some, |index, ret| answer(first + index, ret)) };
+        let before = |index| mrs.get(..index).unwrap_or_default();
+        let room = ListVec::with_capacity(some.len(), GFP_KERNEL);
+        let together = ListVec::with_capacity(some.len(), GFP_KERNEL);
+        let (Ok(mut all), Ok(together)) = (room, together) else {
+            // Closing doesn't fail for want of memory.
+            for (index, mr) in (first..).zip(some) {
+                let begun = begin(*mr, before(index));
+                answer(index, begun.map_or_else(Refusal::report, close_alone));
+            }
+            continue;
+        };
+        for (index, mr) in (first..).zip(some) {
+            match begin(*mr, before(first)) {
+                Ok(Some(closing)) => all.push_reserved(ClosingOne {
+                    index,
+                    closing,
+                    done: None,
+                }),
+                Ok(None) => answer(index, 0),
+                Err(refusal) => answer(index, refusal.report()),
+            }
+        }
+        close_together(&mut all, together);
+        for one in all {
+            let not_done = Refusal::new(Errno::EIO, c"the provider has not closed it");
+            let done = one.done.unwrap_or(Err(not_done));
+            answer(one.index, one.closing.end(done));
+        }
     }
 }
 
@@ -44,38 +111,9 @@ struct ClosingOne {
     done: Option<Result<(), Refusal>>,
 }
 
-/// Closes some, which wait for the device together.
-///
-/// # Safety
-///
-/// Each is null or an open object, that nobody else uses.
-unsafe fn close_some(mrs: &[*mut kfid_mr], mut answer: impl FnMut(usize, c_int)) {
-    let room = ListVec::with_capacity(mrs.len(), GFP_KERNEL);
-    let together = ListVec::with_capacity(mrs.len(), GFP_KERNEL);
-    let (Ok(mut all), Ok(mut together)) = (room, together) else {
-        // Closing doesn't fail for want of memory.
-        for (index, mr) in mrs.iter().enumerate() {
-            // SAFETY: By the requirements of this function.
-            let begun = unsafe { begin(*mr) };
-            answer(index, begun.map_or_else(Refusal::report, close_alone));
-        }
-        return;
-    };
-    for (index, mr) in mrs.iter().enumerate() {
-        // SAFETY: By the requirements of this function.
-        match unsafe { begin(*mr) } {
-            Ok(Some(closing)) => {
-                let one = ClosingOne {
-                    index,
-                    closing,
-                    done: None,
-                };
-                all.push_reserved(one);
-            }
-            Ok(None) => answer(index, 0),
-            Err(refusal) => answer(index, refusal.report()),
-        }
-    }
+/// Has the providers close regions, those of a domain together; `together` has room for them. Sleeps until no
+/// peer can reach the memory.
+fn close_together<'a>(all: &'a mut [ClosingOne], mut together: ListVec<provider::Closing<'a>>) {
     let same_domain = |a: &ClosingOne, b: &ClosingOne| {
         let (a, b) = (a.closing.domain(), b.closing.domain());
         ptr::eq(a, b)
@@ -97,28 +135,6 @@ unsafe fn close_some(mrs: &[*mut kfid_mr], mut answer: impl FnMut(usize, c_int))
             domain.provider().close_many(&mut together);
         }
         together.clear();
-    }
-    drop(together);
-    for one in all {
-        let not_done = Refusal::new(Errno::EIO, c"the provider has not closed it");
-        let done = one.done.unwrap_or(Err(not_done));
-        answer(one.index, one.closing.end(done));
-    }
-}
-
-/// Begins to close a region; `None` for null.
-///
-/// # Safety
-///
-/// It is null or an open object, that nobody else uses.
-unsafe fn begin(mr: *mut kfid_mr) -> Result<Option<Closing>, Refusal> {
-    if mr.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: By the requirements of this function; it is a region, as is found out first.
-    unsafe {
-        MrObject::from_fid(mr.cast())?;
-        Closing::begin(mr).map(Some)
     }
 }
 

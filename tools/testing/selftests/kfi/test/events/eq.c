@@ -296,6 +296,7 @@ static const struct kfi_case cases[] = {
 	{ "handler_may_sleep", eq_handler_sleeps_case },
 	{ "handler_cannot_close", eq_handler_closes_case },
 	{ "close_ends_handler", eq_close_case },
+	{ "close_twice", eq_close_twice_case },
 };
 
 const struct kfi_suite suite_eq = {

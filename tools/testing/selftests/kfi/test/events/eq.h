@@ -39,5 +39,6 @@ void eq_handler_case(struct kfi_test *t);
 void eq_handler_sleeps_case(struct kfi_test *t);
 void eq_handler_closes_case(struct kfi_test *t);
 void eq_close_case(struct kfi_test *t);
+void eq_close_twice_case(struct kfi_test *t);
 
 #endif /* KFI_TEST_EQ_H */

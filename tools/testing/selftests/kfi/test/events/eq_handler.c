@@ -6,6 +6,7 @@
 
 #include "env.h"
 #include "eq.h"
+#include "job.h"
 
 /**
  * struct handled - what a handler has seen
@@ -65,7 +66,7 @@ static void handler(struct kfid_eq *eq, void *context)
 		atomic_inc(&h->bad);
 	complete(&h->entered);
 	if (READ_ONCE(h->held))
-		wait_for_completion_timeout(&h->go, 60 * HZ);
+		wait_for_completion_timeout(&h->go, 240 * HZ);
 	if (h->msecs)
 		msleep(h->msecs);
 	while (h->read && eq_get(eq) >= 0)
@@ -240,4 +241,35 @@ void eq_close_case(struct kfi_test *t)
 	}
 	ktap_note("%u of %u handlers were called", calls, n);
 	EXPECT(t, calls, "none was called, so nothing was tested");
+}
+
+static int close_eq(void *data)
+{
+	struct handled *h = data;
+
+	return kfi_close(&h->eq->fid);
+}
+
+/* While a queue is being closed, which waits for its handler, nobody else closes it. */
+void eq_close_twice_case(struct kfi_test *t)
+{
+	struct job first, again;
+	struct handled h;
+	int ret;
+
+	if (!open_handled(t, &h, handler))
+		return;
+	WRITE_ONCE(h.held, true);
+	EXPECT_EQ(t, eq_put(h.eq, 1), 0);
+	EXPECT(t, entered(&h), "not called");
+	job_start(t, &first, close_eq, &h);
+	job_start(t, &again, close_eq, &h);
+	EXPECT(t, job_either_done(&first, &again), "each waits for the handler");
+	complete(&h.go);
+	/* One has closed it, the other was refused. */
+	ret = job_end(t, &first);
+	EXPECT_EQ(t, job_end(t, &again), ret ? 0 : -KFI_EINVAL);
+	if (ret)
+		EXPECT_EQ(t, ret, -KFI_EINVAL);
+	EXPECT_EQ(t, atomic_read(&h.bad), 0);
 }

@@ -3,6 +3,8 @@
  * What is to be seen of an asynchronous registration while the device's part of it is held up, and
  * how it ends when that is let go, fails, or is waited for.
  */
+#include <kfi_batch_ext.h>
+
 #include "kfi_inject.h"
 #include "job.h"
 #include "request.h"
@@ -155,10 +157,64 @@ static void closed_case(struct kfi_test *t)
 	pending_close(t, &p);
 }
 
+/* A region that is left to be closed later. */
+struct left {
+	struct kfi_closing closing;
+	struct completion done;
+	int err;
+};
+
+static void left_done(struct kfi_closing *closing, int err)
+{
+	struct left *left = container_of(closing, struct left, closing);
+
+	left->err = err;
+	complete(&left->done);
+}
+
+/* While a region is being closed nobody else closes it, in whatever way; and it is closed once. */
+static void closed_twice_case(struct kfi_test *t)
+{
+	struct kfi_batch_ops *ops;
+	struct job job, again;
+	struct pending p;
+	struct left left;
+	void *table;
+	int err = 0;
+
+	if (!pending_open(t, &p))
+		return;
+	if (!EXPECT_EQ(t, kfi_open_ops(&p.domain->fid, KFI_BATCH_OPS_1, 0, &table, NULL), 0))
+		return;
+	ops = table;
+	init_completion(&left.done);
+	left.closing.done = left_done;
+	job_start(t, &job, close_mr, &p);
+	job_start(t, &again, close_mr, &p);
+	if (EXPECT(t, job_either_done(&job, &again), "each waits for the registration")) {
+		EXPECT_EQ(t, ops->close_many(&p.mr, 1, &err), -KFI_EINVAL);
+		EXPECT_EQ(t, err, -KFI_EINVAL);
+		EXPECT_EQ(t, ops->close_now(p.mr), -KFI_EINVAL);
+		ops->close_later(p.mr, &left.closing);
+		wait_for_completion(&left.done);
+		EXPECT_EQ(t, left.err, -KFI_EINVAL);
+		EXPECT(t, !job_is_done(&job) || !job_is_done(&again),
+		       "a region was closed while it was being registered");
+	}
+	kfi_inject_release(KFI_INJECT_POST_REG);
+	/* One has closed it, the other was refused. */
+	err = job_end(t, &job);
+	EXPECT_EQ(t, job_end(t, &again), err ? 0 : -KFI_EINVAL);
+	if (err)
+		EXPECT_EQ(t, err, -KFI_EINVAL);
+	pending_close(t, &p);
+}
+
 static const struct kfi_case cases[] = {
 	{ "completes", completes_case },
 	{ "fails", fails_case },
 	{ "closed", closed_case },
+	{ "closed_twice", closed_twice_case },
 };
 
 const struct kfi_suite suite_held = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* One call in a thread of its own: see job.h. */
+#include <linux/delay.h>
 #include <linux/kthread.h>
 
 #include "job.h"
@@ -40,4 +41,17 @@ int job_end(struct kfi_test *t, struct job *j)
 	}
 	j->started = false;
 	return j->ret;
+}
+
+/* Waits until one of two calls has returned, the other not being waited for. False: neither does. */
+bool job_either_done(struct job *a, struct job *b)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	while (!job_is_done(a) && !job_is_done(b)) {
+		if (time_after(jiffies, end))
+			return false;
+		msleep(1);
+	}
+	return true;
 }

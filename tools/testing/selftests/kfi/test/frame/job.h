@@ -25,6 +25,7 @@ struct job {
 
 bool job_start(struct kfi_test *t, struct job *j, int (*run)(void *data), void *data);
 int job_end(struct kfi_test *t, struct job *j);
+bool job_either_done(struct job *a, struct job *b);
 
 static inline bool job_is_done(struct job *j)
 {

@@ -388,6 +388,31 @@ out:
 	batch_free(b);
 }
 
+/*
+ * Elements that are no regions, and regions that are there twice, near by and far away: these are refused,
+ * and the others are closed.
+ */
+static void twice_case(struct kfi_test *t)
+{
+	struct batch *b = batch_alloc(t);
+	unsigned int i, n = MANY - 5;
+
+	if (!b)
+		return;
+	if (EXPECT_EQ(t, reg_many(t, b, n, 0), 0)) {
+		b->mr[n] = b->mr[n - 1];
+		b->mr[n + 1] = b->mr[2];
+		b->mr[n + 2] = ERR_PTR(-EIO);
+		b->mr[n + 3] = (void *)t->env->domain;
+		b->mr[n + 4] = b->mr[2];
+		EXPECT_EQ(t, b->ops->close_many(b->mr, MANY, b->err), -KFI_EINVAL);
+		for (i = 0; i < MANY; i++)
+			EXPECT(t, b->err[i] == (i < n ? 0 : -KFI_EINVAL), "element %u: %d", i,
+			       b->err[i]);
+	}
+	batch_free(b);
+}
+
 /* Of two domains, mixed. */
 static void domains_case(struct kfi_test *t)
 {
@@ -519,6 +544,7 @@ static const struct kfi_case cases[] = {
 	{ "device", device_case },
 	{ "places", places_case },
 	{ "stuck", stuck_case },
+	{ "twice", twice_case },
 	{ "domains", domains_case },
 	{ "events", events_case },
 };
