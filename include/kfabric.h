@@ -598,7 +598,7 @@ u32 kfi_version(void);
  * Context: Process context; may sleep.
  * Return: 0, or with *@info NULL:
  *
- * * -KFI_EINVAL: @info is NULL.
+ * * -KFI_EINVAL: @info is NULL, or @hints are an error pointer.
  * * -KFI_ENOSYS: @version is newer than this API.
  * * -KFI_EBADFLAGS: a flag that is none of the three.
  * * -KFI_EINVAL: an address in the hints is too short, or neither IPv4 nor IPv6, and no provider in

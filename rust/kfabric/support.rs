@@ -4,6 +4,7 @@
 //!
 //! Knows no regions and no objects; most of it could stand in `rust/kernel/`.
 
+pub(crate) mod c_ref;
 pub(crate) mod cache;
 #[cfg(CONFIG_KUNIT = "y")]
 pub(crate) mod chance;

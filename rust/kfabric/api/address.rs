@@ -6,6 +6,7 @@ use crate::{
     object::info::memory::bytes,
     provider::offer::Ends,
     support::{
+        c_ref::c_ref,
         errno::Errno,
         refusal::Refusal,
         sockaddr::{
@@ -66,8 +67,8 @@ pub(super) unsafe fn ends(
     hints: *const kfi_info,
 ) -> Result<Ends, Refusal> {
     let mut ends = Ends::default();
-    // SAFETY: By the requirements of this function.
-    if let Some(hints) = unsafe { hints.as_ref() } {
+    // SAFETY: `hints` is null or valid by the requirements of this function.
+    if let Some(hints) = unsafe { c_ref(hints) } {
         // SAFETY: By the requirements of this function.
         unsafe {
             ends.source = sockaddr::read_any(hints.src_addr, hints.src_addrlen)?;

@@ -65,6 +65,12 @@ impl Query {
         if unknown != 0 {
             return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(unknown));
         }
+        if Errno::is_in(self.hints) {
+            return Err(Refusal::new(
+                Errno::EINVAL,
+                c"hints are an error pointer",
+            ));
+        }
         // SAFETY: Hints are null or valid with all that they point to, as the C API demands.
         let (wanted, opened) = unsafe { (hinted_provider(self.hints), opened(self.hints)) };
         let mut found = Info::none();

@@ -2,7 +2,13 @@
 
 //! Allocating, copying and freeing infos, as C calls it.
 
-use crate::object::info::Info;
+use crate::{
+    object::info::Info,
+    support::{
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
 use core::ptr;
 use kfi_bindings::kfi_info;
 
@@ -20,10 +26,14 @@ pub(crate) unsafe extern "C" fn kfi_allocinfo() -> *mut kfi_info {
 ///
 /// # Safety
 ///
-/// `info` is null or valid with all that it points to.
+/// `info` is null, an error pointer, or valid with all that it points to.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_info {
-    // SAFETY: By the requirements of this function.
+    if Errno::is_in(info) {
+        Refusal::new(Errno::EINVAL, c"info is an error pointer").report();
+        return ptr::null_mut();
+    }
+    // SAFETY: `info` is no error pointer, so null or valid by the requirements of this function.
     match unsafe { info.as_ref() } {
         None => Info::new().map_or(ptr::null_mut(), Info::into_raw),
         // SAFETY: All that `info` points to is null or valid, by the requirements of this function.
@@ -35,10 +45,14 @@ pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_i
 ///
 /// # Safety
 ///
-/// `info` is null or came from one of the functions of this file or of getinfo.
+/// `info` is null, an error pointer, or came from one of the functions of this file or of getinfo.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_freeinfo(info: *mut kfi_info) {
-    // SAFETY: By the requirements of this function.
+    if Errno::is_in(info) {
+        Refusal::new(Errno::EINVAL, c"info is an error pointer").report();
+        return;
+    }
+    // SAFETY: `info` is no error pointer, so null or the caller's, by the requirements of this function.
     drop(unsafe { Info::from_raw(info) });
 }
 

@@ -24,6 +24,7 @@ use super::{
 use crate::{
     provider::Fabric,
     support::{
+        errno::Errno,
         refusal::Refusal,
         roster::Roster, //
     }, //
@@ -82,9 +83,12 @@ impl Object for FabricBody {
     // By the fabric's own table: the fid's is the guard's while the fabric is open.
     unsafe fn is_of(fid: *const kfid) -> bool {
         let fabric = fid.cast::<kfid_fabric>();
-        // SAFETY: By the requirements of this function, null or an object, which C takes for a
-        // fabric; then it points to a table.
-        !fabric.is_null() && unsafe { ClassTable::is_of((*fabric).ops, &FABRIC) }
+        if fabric.is_null() || Errno::is_in(fabric) {
+            return false;
+        }
+        // SAFETY: `fabric` is neither null nor an error pointer, so an object that C takes for a fabric,
+        // which points to a table.
+        unsafe { ClassTable::is_of((*fabric).ops, &FABRIC) }
     }
 }
 

@@ -72,10 +72,7 @@ fn warn_too_little() {
 mod tests {
     use super::*;
     use crate::support::cache::ListVec;
-    use kernel::{
-        alloc::KVVec,
-        sync::Arc, //
-    };
+    use kernel::sync::Arc;
 
     /// Reserves room for `reserved` items, and adds more.
     fn add_more<A: Allocator>(reserved: usize) -> Result {

@@ -15,6 +15,7 @@ mod names;
 mod structs;
 mod text;
 
+use crate::support::errno::Errno;
 use core::ptr::NonNull;
 use kernel::{
     ffi::{
@@ -68,10 +69,11 @@ pub(crate) unsafe extern "C" fn kfi_strerror(errnum: c_int) -> *const c_char {
 ///
 /// # Safety
 ///
-/// `data` is null or points to a valid value of the type that goes with `datatype`.
+/// `data` is null, an error pointer, or points to a valid value of the type that goes with `datatype`.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_tostr(data: *const c_void, datatype: kfi_type) -> *mut c_char {
-    let text = match (datatype, NonNull::new(data.cast_mut())) {
+    let data = NonNull::new(data.cast_mut()).filter(|data| !Errno::is_in(data.as_ptr()));
+    let text = match (datatype, data) {
         (VERSION, _) => describe::version(),
         // SAFETY: By the requirements of this function.
         (_, Some(data)) => unsafe { describe::value(data, datatype) },

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     api::registry,
     support::{
+        c_ref::c_ref,
         errno::Errno,
         noio::NoIo,
         refusal::Refusal, //
@@ -121,13 +122,16 @@ pub(crate) unsafe extern "C" fn kfi_fabric(
     if fabric.is_null() {
         return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
     }
-    // SAFETY: Not null, so valid.
+    // SAFETY: `fabric` is not null, so valid. `attr` is null, an error pointer, or valid, as the C API demands.
     let attr = unsafe {
         *fabric = ptr::null_mut();
-        attr.as_ref()
+        c_ref(attr)
     };
     match attr
-        .ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))
+        .ok_or(Refusal::new(
+            Errno::EINVAL,
+            c"attr is NULL or an error pointer",
+        ))
         .and_then(|attr| open(attr, context))
     {
         Ok(opened) => {

@@ -14,6 +14,7 @@ use crate::{
     },
     provider::cntr::Counter,
     support::{
+        c_ref::c_ref,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -59,7 +60,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: Each is null or valid as the C API demands; a domain begins with its fid.
     unsafe {
         opening::open(domain.cast(), cntr, |_, _| {
-            let attr = attr.as_ref();
+            let attr = c_ref(attr);
             let can_wait = parse(attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?)?;
             let counter = Arc::pin_init(Counter::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
             let c = kfid_cntr {

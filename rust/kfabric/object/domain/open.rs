@@ -25,6 +25,7 @@ use crate::{
         rawkey::map::KeyMap, //
     },
     support::{
+        c_ref::c_ref,
         cstr,
         errno::Errno,
         num::{
@@ -161,8 +162,8 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
     unsafe {
         opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, _| {
-            let info = info.as_ref();
-            let info = info.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL"))?;
+            let info = c_ref(info);
+            let info = info.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL or an error pointer"))?;
             make(fabric, info, context)
         })
     }

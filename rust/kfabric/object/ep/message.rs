@@ -22,6 +22,7 @@ use super::{
 use crate::{
     post::buffers::RawList,
     support::{
+        c_ref::c_ref,
         refusal::Refusal,
         table::Table, //
     }, //
@@ -61,8 +62,8 @@ pub(super) static MSG: Table<kfi_ops_msg> = Table(kfi_ops_msg {
 ///
 /// As the C API demands: `msg` is null or valid with all that it points to, for `'a`.
 unsafe fn of_msg<'a>(msg: *const kfi_msg, flags: u64) -> Result<Call<'a>, Refusal> {
-    // SAFETY: By the requirements of this function.
-    let msg = unsafe { msg.as_ref() }.ok_or(Refusal::NULL)?;
+    // SAFETY: `msg` is null, an error pointer, or valid for `'a`, by the requirements of this function.
+    let msg = unsafe { c_ref(msg) }.ok_or(Refusal::NULL)?;
     // SAFETY: By the requirements of this function; all members of the union are pointers.
     unsafe {
         let list = RawList::of_type(msg.type_, msg.__bindgen_anon_1.msg_iov.cast())?;

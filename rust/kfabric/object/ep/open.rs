@@ -33,6 +33,7 @@ use crate::{
         msg_ep::MsgEpRequest, //
     },
     support::{
+        c_ref::c_ref,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -94,8 +95,12 @@ unsafe fn make(
     ep: *mut kfid_ep,
     context: *mut c_void,
 ) -> Result<(kfid_ep, EndpointBody), Refusal> {
-    // SAFETY: By the requirements of this function.
-    let info = unsafe { info.as_ref() }.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL"))?;
+    // SAFETY: `info` is null, an error pointer, or valid, by the requirements of this function.
+    let info = unsafe { c_ref(info) };
+    let info = info.ok_or(Refusal::new(
+        Errno::EINVAL,
+        c"info is NULL or an error pointer",
+    ))?;
     let kind = attr::kind(domain, info)?;
     let auth_key = attr::auth_key(domain, info)?;
     let endpoint = Arc::pin_init(Endpoint::new(auth_key), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;

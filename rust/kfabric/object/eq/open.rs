@@ -18,6 +18,7 @@ use crate::{
         queues::can_wait, //
     },
     support::{
+        c_ref::c_ref,
         errno::Errno,
         num::{
             widen,
@@ -87,7 +88,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
     unsafe {
         opening::open(fabric.cast(), eq, |_, eq| {
-            let attr = attr.as_ref();
+            let attr = c_ref(attr);
             let wanted = parse(attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?)?;
             let called = handler.map(|call| Handler { call, eq, context });
             let c = kfid_eq {

@@ -17,6 +17,7 @@ use crate::{
         remote::MAX_REMOTE, //
     },
     support::{
+        c_ref::c_ref,
         errno::Errno,
         num::widen,
         refusal::Refusal, //
@@ -50,8 +51,8 @@ pub(super) fn at(
 ///
 /// As the C API demands: `msg` is null or valid with all that it points to, for `'a`.
 unsafe fn of_msg<'a>(msg: *const kfi_msg_rma, flags: u64) -> Result<Call<'a>, Refusal> {
-    // SAFETY: By the requirements of this function.
-    let msg = unsafe { msg.as_ref() }.ok_or(Refusal::NULL)?;
+    // SAFETY: `msg` is null, an error pointer, or valid for `'a`, by the requirements of this function.
+    let msg = unsafe { c_ref(msg) }.ok_or(Refusal::NULL)?;
     if msg.rma_iov_count == 0 || msg.rma_iov_count > MAX_REMOTE {
         let refusal = Refusal::new(Errno::EINVAL, c"no rma_iov, or more than rma_iov_limit");
         return Err(refusal.value(widen(msg.rma_iov_count)));

@@ -34,6 +34,7 @@ use crate::{
     },
     post::flags::PostFlags,
     support::{
+        c_ref::c_ref,
         errno::Errno,
         num::widen_u32,
         refusal::Refusal,
@@ -129,7 +130,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: Each is null or valid as the C API demands; a domain begins with its fid.
     unsafe {
         opening::open(domain.cast(), srx, |domain, _| {
-            make(domain, attr.as_ref(), context)
+            make(domain, c_ref(attr), context)
         })
     }
 }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The core's own calls: infos, opening of fabrics and domains, texts. */
+#include <kfi_cm.h>
+#include <kfi_endpoint.h>
+#include <kfi_eq.h>
+
 #include "env.h"
 #include "shared.h"
 #include "suites.h"
@@ -220,7 +224,39 @@ static void params_case(struct kfi_test *t)
 	kfi_freeparams(params);
 }
 
+/* Error pointers in the place of infos, attributes and other objects are refused, and not followed. */
+static void error_pointers_case(struct kfi_test *t)
+{
+	struct kfid_domain *domain = t->env->domain;
+	struct kfid_fabric *fabric = t->env->fabric;
+	struct kfi_eq_attr attr = { .wait_obj = KFI_WAIT_NONE };
+	struct kfi_info *info = (void *)0x5a5a;
+	void *error = ERR_PTR(-ENOMEM);
+	struct kfid_cntr *cntr;
+	struct kfid_pep *pep;
+	struct kfid_eq *eq;
+	struct kfid_cq *cq;
+	struct kfid_ep *ep;
+
+	EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, error, &info), -KFI_EINVAL);
+	EXPECT(t, !info, "*info is not NULL");
+	EXPECT(t, !kfi_dupinfo(error), "a copy of an error pointer");
+	kfi_freeinfo(error);
+	EXPECT(t, !kfi_tostr(error, KFI_TYPE_INFO), "a text of an error pointer");
+	expect_no_fabric(t, error, -KFI_EINVAL);
+	expect_no_domain(t, fabric, error, -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_endpoint(domain, error, &ep, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_passive_ep(fabric, error, &pep, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_eq_open(fabric, error, &eq, NULL, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_cq_open(domain, error, &cq, NULL, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_cntr_open(domain, error, &cntr, NULL), -KFI_EINVAL);
+	EXPECT_EQ(t, kfi_domain_bind(domain, error, KFI_REG_MR), -KFI_EINVAL);
+	if (EXPECT_EQ(t, kfi_eq_open(fabric, &attr, &eq, NULL, NULL), 0))
+		EXPECT_EQ(t, kfi_close(&eq->fid), 0);
+}
+
 static const struct kfi_case cases[] = {
+	{ "error_pointers", error_pointers_case },
 	{ "dupinfo", dupinfo_case },
 	{ "allocinfo", allocinfo_case },
 	{ "fabric", fabric_case },
