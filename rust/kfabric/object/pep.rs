@@ -76,7 +76,7 @@ pub(crate) struct PepBody {
     imp: KBox<dyn Pep>,
     incoming: SetOnce<Arc<Incoming>>,
     eq: SetOnce<BoundEq>,
-    /// Where it listens, or is to listen.
+    /// Where it listens, or is to listen. Held by a task that begins to listen.
     #[pin]
     address: Mutex<SocketAddr>,
     backlog: Atomic<u32>,
@@ -102,13 +102,14 @@ impl PepBody {
         self.incoming.as_ref().is_some()
     }
 
-    /// Sets how many requests may wait for an answer.
+    /// Sets how many requests may wait for an answer. May sleep.
     ///
     /// # Errors
     ///
     /// - `EOPBADSTATE`: it listens.
     /// - `EINVAL`: too many, or none.
     fn set_backlog(&self, backlog: i32) -> Result<(), Refusal> {
+        let _address = self.address.lock();
         if self.is_listening() {
             return Err(listening());
         }
@@ -142,16 +143,17 @@ impl PepBody {
         }
     }
 
-    /// Begins to listen. May sleep.
+    /// Begins to listen. Of several tasks that call this, one does. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: it does.
+    /// - `EOPBADSTATE`: it listens already.
     /// - `ENOEQ`: no event queue is bound.
     /// - Those of the provider.
     fn listen(&self) -> Result<(), Refusal> {
         let eq = self.eq.as_ref();
         let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
+        let mut address = self.address.lock();
         if self.is_listening() {
             return Err(listening());
         }
@@ -162,12 +164,10 @@ impl PepBody {
         let asked = KBox::new(asked, GFP_KERNEL)?;
         let incoming =
             Arc::pin_init(Incoming::new(asked), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
-        let mut address = self.address.lock();
         *address = self.imp.listen(*address, backlog, incoming.clone())?;
-        match self.incoming.populate(incoming) {
-            true => Ok(()),
-            false => Err(listening()),
-        }
+        // There is none yet: nobody else has begun to listen under the lock.
+        self.incoming.populate(incoming);
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 #include <kfi_verbs_ext.h>
 
 #include "ep.h"
+#include "job.h"
 
 /* Private data go both ways, and are cut to the room that the reader has. */
 void ep_data_case(struct kfi_test *t)
@@ -372,4 +373,70 @@ void ep_names_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_setname(&p->pep->fid, &listener, sizeof(listener)), -KFI_EOPBADSTATE);
 	named_anew(t, p, listener);
 	ep_pair_close(t, p);
+}
+
+/* How many threads want one passive endpoint to listen, and how many of them haven't begun. */
+#define LISTENERS	3
+
+struct listening {
+	struct kfid_pep *pep;
+	atomic_t waiting;
+};
+
+static int listen_together(void *data)
+{
+	struct listening *l = data;
+
+	atomic_dec(&l->waiting);
+	while (atomic_read(&l->waiting))
+		cond_resched();
+	return kfi_listen(l->pep);
+}
+
+/* Of several threads that call kfi_listen() at a time, one succeeds, and the others are told so. */
+static bool listens_once(struct kfi_test *t, struct kfid_fabric *fabric, struct kfi_info *info,
+			 struct kfid_eq *eq)
+{
+	struct listening l = { .waiting = ATOMIC_INIT(LISTENERS) };
+	struct job jobs[LISTENERS];
+	int i, ret, done = 0;
+
+	if (!EXPECT_EQ(t, kfi_passive_ep(fabric, info, &l.pep, NULL), 0))
+		return false;
+	if (!EXPECT_EQ(t, kfi_pep_bind(l.pep, &eq->fid, 0), 0))
+		goto out;
+	for (i = 0; i < LISTENERS; i++)
+		if (!job_start(t, &jobs[i], listen_together, &l))
+			atomic_dec(&l.waiting);
+	for (i = 0; i < LISTENERS; i++) {
+		ret = job_end(t, &jobs[i]);
+		if (ret)
+			EXPECT_EQ(t, ret, -KFI_EOPBADSTATE);
+		else
+			done++;
+	}
+	EXPECT_EQ(t, done, 1);
+out:
+	return EXPECT_EQ(t, kfi_close(&l.pep->fid), 0) && !t->failures;
+}
+
+void ep_listen_once_case(struct kfi_test *t)
+{
+	struct kfi_eq_attr attr = { .wait_obj = KFI_WAIT_UNSPEC };
+	struct sockaddr_in address = ep_address();
+	struct kfi_info *info = ep_info(t, &address, KFI_SOURCE, 0);
+	unsigned int i, n = scaled(200);
+	struct kfid_fabric *fabric;
+	struct kfid_eq *eq;
+
+	if (!info || !EXPECT_EQ(t, kfi_fabric(info->fabric_attr, &fabric, NULL), 0))
+		goto out;
+	if (EXPECT_EQ(t, kfi_eq_open(fabric, &attr, &eq, NULL, NULL), 0)) {
+		for (i = 0; i < n && listens_once(t, fabric, info, eq); i++)
+			;
+		EXPECT_EQ(t, kfi_close(&eq->fid), 0);
+	}
+	EXPECT_EQ(t, kfi_close(&fabric->fid), 0);
+out:
+	kfi_freeinfo(info);
 }

@@ -18,6 +18,7 @@ static const struct kfi_case cases[] = {
 	{ "states", ep_states_case },
 	{ "handle", ep_handle_case },
 	{ "names", ep_names_case },
+	{ "listen_once", ep_listen_once_case },
 	{ "sizes", ep_sizes_case },
 	{ "calls", ep_calls_case },
 	{ "inject", ep_inject_case },
