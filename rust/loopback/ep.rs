@@ -90,6 +90,12 @@ pub(crate) struct Ep {
     answers: Pin<KBox<Mutex<Option<Request>>>>,
 }
 
+/// Why a connection fails of which one side was shut down.
+const RESET: ConnFailed = ConnFailed {
+    errno: Errno::ECONNRESET,
+    prov_errno: -Errno::ECONNRESET.to_c(),
+};
+
 /// The address of who has asked for none.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
@@ -153,17 +159,18 @@ impl MsgEp for Ep {
         self.peer.populate(request.ends().0);
         let from = request.take().ok_or(none)?;
         request.forget();
-        if from.link(&self.side) && self.side.link(&from) {
-            self.side.events().connected(&[]);
-            from.events().connected(data);
-        } else {
-            // It was closed meanwhile.
-            let how = ConnFailed {
-                errno: Errno::ECONNRESET,
-                prov_errno: -Errno::ECONNRESET.to_c(),
-            };
-            self.side.events().failed(how, &[]);
-            self.side.shut_down();
+        match from.link(&self.side) && self.side.link(&from) {
+            true => {
+                self.side.events().connected(&[]);
+                from.events().connected(data);
+            }
+            // Either may have been shut down meanwhile. Both hear of it, whichever it was.
+            false => {
+                for side in [&self.side, &from] {
+                    side.events().failed(RESET, &[]);
+                    side.shut_down();
+                }
+            }
         }
         Ok(())
     }
