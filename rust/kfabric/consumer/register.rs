@@ -29,7 +29,10 @@ use core::ptr::{
     NonNull, //
 };
 use kernel::{
-    ffi::c_void,
+    ffi::{
+        c_int,
+        c_void, //
+    },
     sync::Arc, //
 };
 use kfi_bindings::{
@@ -100,6 +103,17 @@ impl From<Access> for Options {
     }
 }
 
+/// Returns what a call that registers a region returned, and left behind.
+///
+/// # Errors
+///
+/// - `ENOTRECOVERABLE`: the provider has succeeded but left no region behind. A peer may reach the memory,
+///   and nobody can close a region of it.
+pub(super) fn registered(ret: c_int, mr: *mut kfid_mr) -> Result<NonNull<kfid_mr>, Errno> {
+    call::result(ret)?;
+    NonNull::new(mr).ok_or(Errno::ENOTRECOVERABLE)
+}
+
 /// Memory that [`regbv`](Domain::regbv) takes.
 pub trait InPages: Backing {}
 
@@ -121,7 +135,8 @@ impl<B: BioVecs> InPages for BioVecList<B> {}
 /// - `EIO`: the memory can't be mapped.
 /// - `ENOMEM`.
 /// - `ENODEV`: the device is gone.
-/// - `ENOTRECOVERABLE`: the device won't let go of the memory, which is leaked.
+/// - `ENOTRECOVERABLE`: the device won't let go of the memory, or the provider has succeeded without a
+///   region. The memory is leaked.
 impl Domain {
     /// `kfi_mr_reg()`: registers one buffer.
     pub fn reg<B: Buffer>(
@@ -237,7 +252,7 @@ impl Domain {
                 List::Sgl(first, count) => call!(regsgl(first.as_ptr(), count)),
             }
         }?;
-        call::opened(ret, mr)
+        registered(ret, mr)
     }
 
     fn call_regattr(
@@ -257,7 +272,7 @@ impl Domain {
                 regattr(self.fid(), &attr, options.flags, &mut mr)
             )
         }?;
-        call::opened(ret, mr)
+        registered(ret, mr)
     }
 }
 

@@ -14,8 +14,10 @@ mod tests {
             MAPPED,
             OPEN, //
         },
+        register::registered,
         *, //
     };
+    use core::ptr;
     use kernel::{
         page::PAGE_SIZE,
         prelude::*,
@@ -98,6 +100,24 @@ mod tests {
         assert!(error.into_inner() == Some(bytes(3, 10)?));
         let refused = domain.reg(KVec::new(), access()).err();
         assert!(refused.map(|e| e.errno()) == Some(Errno::EINVAL));
+        Ok(())
+    }
+
+    #[test]
+    fn memory_does_not_come_back_without_a_region() -> Result {
+        let _provider = Fake::register()?;
+        // A provider that succeeds, and opens nothing.
+        let opened = Mr::open(&domain()?, bytes(3, 10)?, access(), |_| {
+            registered(0, ptr::null_mut())
+        });
+        let Err(error) = opened else {
+            return Err(EINVAL);
+        };
+        assert!(error.errno() == Errno::ENOTRECOVERABLE);
+        assert!(error.into_inner().is_none());
+        // One that fails has opened nothing.
+        let failed = registered(Errno::ENOMEM.to_c(), ptr::null_mut());
+        assert!(failed == Err(Errno::ENOMEM));
         Ok(())
     }
 
