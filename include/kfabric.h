@@ -737,8 +737,7 @@ int kfi_refuse(int err, const char *why) __cold;
  * * -KFI_EINVAL: another call is closing the object.
  * * -KFI_EBUSY: other objects depend on this one: domains, event queues or passive endpoints on a
  *   fabric; queues, regions, counters, endpoints or mapped raw keys on a domain; a consumer's own
- *   objects on a domain's protection domain; a domain or an endpoint on the queues that are bound
- *   to it; a region on the counter that is bound to it.
+ *   objects on a domain's protection domain; a region on the counter that is bound to it.
  * * -KFI_EBUSY: a queue or a counter that somebody waits for.
  * * -KFI_EOPBADSTATE: the caller is the handler of the event queue or completion queue that it
  *   closes; or the handler of the event queue that will tell of the registration of the region that

@@ -119,7 +119,7 @@ static inline int kfi_getpeer(struct kfid_ep *ep, void *addr, size_t *addrlen)
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @pep is NULL or an error pointer.
- * * -KFI_ENOEQ: no event queue is bound.
+ * * -KFI_ENOEQ: no event queue is bound, or it was closed.
  * * -KFI_EOPBADSTATE: it listens already.
  * * -KFI_EADDRINUSE: somebody else listens there, or all ports are in use.
  * * -KFI_EADDRNOTAVAIL: over "verbs": the address is none of this machine's.

@@ -322,8 +322,8 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, 
  * It can't close its own queue (-KFI_EOPBADSTATE) and must not close anything else. When
  * kfi_close() of the queue has returned 0, it doesn't run and never will.
  *
- * The queue can't be closed (-KFI_EBUSY) while an endpoint or a shared receive context is bound to it, or
- * somebody waits for it.
+ * The queue can't be closed (-KFI_EBUSY) while somebody waits for it. kfi_close() unbinds it from endpoints
+ * and shared receive contexts: they stay open, and their completions are discarded.
  *
  * Context: Process context; may sleep.
  * Return: 0, or with *@cq NULL:

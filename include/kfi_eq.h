@@ -457,6 +457,9 @@ static inline int kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfi
  * queue has returned, it doesn't run and never will; so don't close under a lock that handlers take.
  * Its workqueue is one that memory reclaim may wait for: it must not flush one that isn't.
  *
+ * kfi_close() of the queue unbinds it: what is bound to it stays open, nothing is reported any more, and
+ * connection requests are rejected.
+ *
  * Context: Process context; may sleep.
  * Return: 0, or with *@eq NULL:
  *

@@ -254,7 +254,7 @@ impl CompletionQueue {
     ///
     /// - `EBUSY`, with nothing given back: others have references, and the queue is closed with the
     ///   last of them.
-    /// - `EBUSY`, with the queue: an endpoint is bound to it.
+    /// - `EBUSY`, with the queue: somebody waits for it by [`as_raw`](Self::as_raw).
     pub fn close(queue: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(queue, |queue| &mut queue.0)
     }

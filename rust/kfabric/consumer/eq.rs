@@ -213,7 +213,7 @@ impl EventQueue {
     ///
     /// - `EBUSY`, with nothing given back: others have references, and the queue is closed with the
     ///   last of them.
-    /// - `EBUSY`, with the queue: a domain reports to it.
+    /// - `EBUSY`, with the queue: somebody waits for an event by [`as_raw`](Self::as_raw).
     /// - `EOPBADSTATE`, with the queue: called by the handler.
     pub fn close(queue: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(queue, |queue| &mut queue.0)

@@ -13,10 +13,6 @@ mod out;
 
 use super::{
     binding::Bindable,
-    bound::{
-        Bound,
-        CountsBound, //
-    },
     children::Children,
     closing::{
         slots,
@@ -57,14 +53,11 @@ static CQ: Class = Class::new(
 /// A completion queue as C has it.
 pub(crate) type CqObject = Obj<CqBody>;
 
-/// A completion queue that an endpoint is bound to, and that can't be closed before it is let go.
-pub(crate) type BoundCq = Bound<CqBody>;
-
 /// What the core keeps with a completion queue.
 pub(crate) struct CqBody {
     queue: Arc<CompletionQueue>,
-    /// Those who may take places in it, and those who wait.
-    users: Children,
+    /// Those who wait.
+    waiters: Children,
     format: Format,
     waits: Option<Waits>,
 }
@@ -96,30 +89,26 @@ impl Child for CqBody {
     type Parent = DomainBody;
 }
 
-impl CountsBound for CqBody {
-    fn users(&self) -> &Children {
-        &self.users
-    }
-}
-
 impl Bindable for CqBody {
-    type Bound = BoundCq;
+    type Bound = Arc<CompletionQueue>;
 
-    fn bound(object: &CqObject) -> Result<BoundCq, Refusal> {
-        Ok(Bound::new(object)?)
+    fn bound(object: &CqObject) -> Result<Arc<CompletionQueue>, Refusal> {
+        Ok(object.queue.clone())
     }
 }
 
 impl Close for CqBody {
-    /// `EOPBADSTATE` in the handler, whose end this waits for otherwise; `EBUSY` while something is
-    /// bound to the queue, or somebody waits for a completion.
+    /// Unbinds the queue from all that completes to it.
+    ///
+    /// `EOPBADSTATE` in the handler, whose end this waits for otherwise; `EBUSY` while somebody waits
+    /// for a completion.
     fn close(&self) -> Result<(), Refusal> {
         if self.queue.in_handler() {
             let refusal = Refusal::new(Errno::EOPBADSTATE, c"closed by its own handler");
             return Err(refusal);
         }
-        self.users.close().map_err(|errno| {
-            let why = c"something is bound to the completion queue, or somebody waits for it";
+        self.waiters.close().map_err(|errno| {
+            let why = c"somebody waits for the completion queue";
             Refusal::new(errno, why)
         })?;
         self.queue.close();

@@ -17,10 +17,7 @@ use super::{
     },
     closing::Close,
     descs::Descs,
-    eq::{
-        BoundEq,
-        EqObject, //
-    },
+    eq::BoundEq,
     fabric::FabricBody,
     fid::Class,
     obj::Obj,
@@ -166,9 +163,10 @@ impl DomainBody {
         self.eq.populate(eq)
     }
 
-    /// The event queue that registrations report to from now on; open as long as the domain is.
-    pub(crate) fn eq(&self) -> Option<&EqObject> {
-        self.eq.as_ref().map(BoundEq::get)
+    /// Returns the event queue that registrations report to, unless the consumer has closed it. Any
+    /// context.
+    pub(crate) fn eq(&self) -> Option<&BoundEq> {
+        self.eq.as_ref().filter(|eq| eq.is_open())
     }
 
     /// The authorization key of what has none of its own; empty for none.

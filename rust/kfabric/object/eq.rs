@@ -28,10 +28,6 @@ use self::{
 };
 use super::{
     binding::Bindable,
-    bound::{
-        Bound,
-        CountsBound, //
-    },
     children::Children,
     closing::{
         slots,
@@ -43,6 +39,7 @@ use super::{
         Obj,
         Object, //
     },
+    pep::requests,
     place::{
         Child,
         Place, //
@@ -72,14 +69,11 @@ static EQ: Class = Class::new(
 /// An event queue as C has it.
 pub(crate) type EqObject = Obj<EqBody>;
 
-/// An event queue that something reports to, and that can't be closed before it is let go.
-pub(crate) type BoundEq = Bound<EqBody>;
-
 /// What the core keeps with an event queue.
 pub(crate) struct EqBody {
     queue: Arc<Queue>,
-    /// Those who may put something in, and those who wait.
-    users: Children,
+    /// Those who wait.
+    waiters: Children,
     waits: bool,
     writable: bool,
 }
@@ -95,38 +89,51 @@ impl Child for EqBody {
     type Parent = FabricBody;
 }
 
-impl CountsBound for EqBody {
-    fn users(&self) -> &Children {
-        &self.users
-    }
-}
-
 impl Bindable for EqBody {
     type Bound = BoundEq;
 
     fn bound(object: &EqObject) -> Result<BoundEq, Refusal> {
-        Ok(Bound::new(object)?)
+        Ok(BoundEq(object.queue.clone()))
     }
 }
 
 impl Close for EqBody {
-    /// `EOPBADSTATE` in the handler, whose end this waits for otherwise; `EBUSY` while something is
-    /// bound to the queue, or somebody waits for an event.
+    /// Unbinds the queue from all that reports to it, and rejects the connection requests that nobody
+    /// has read.
+    ///
+    /// `EOPBADSTATE` in the handler, whose end this waits for otherwise; `EBUSY` while somebody waits
+    /// for an event.
     fn close(&self) -> Result<(), Refusal> {
-        if self.in_handler() {
+        if self.queue.in_handler() {
             let refusal = Refusal::new(Errno::EOPBADSTATE, c"closed by its own handler");
             return Err(refusal);
         }
-        self.users.close().map_err(|errno| {
-            let why = c"something is bound to the event queue, or somebody waits for it";
+        self.waiters.close().map_err(|errno| {
+            let why = c"somebody waits for the event queue";
             Refusal::new(errno, why)
         })?;
-        self.queue.end();
+        let mut unread = self.queue.close();
+        while !unread.is_empty() {
+            // A request that is dropped is rejected.
+            drop(unread.advance().and_then(|mut event| {
+                let handle = event.request()?;
+                requests::forget(handle)
+            }));
+        }
         Ok(())
     }
 }
 
-impl EqBody {
+/// An event queue that something reports to. The consumer may close the queue first: then nothing is
+/// reported.
+pub(crate) struct BoundEq(Arc<Queue>);
+
+impl BoundEq {
+    /// Returns whether the consumer has the queue open. Any context.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
+
     /// Puts in an event about `fid`. If the queue is full it is lost, and the reader will know.
     pub(crate) fn complete(
         &self,
@@ -135,7 +142,7 @@ impl EqBody {
         context: *mut c_void,
         data: u64,
     ) -> Option<Unread> {
-        Queue::push(&self.queue, Event::new(event, fid, context, data))
+        Queue::push(&self.0, Event::new(event, fid, context, data))
     }
 
     /// Puts in that an operation on `fid` failed, and fires the tracepoint. If the queue is full it
@@ -150,7 +157,7 @@ impl EqBody {
     ) -> Option<Unread> {
         let errno = -refusal.report();
         Queue::push_failure(
-            &self.queue,
+            &self.0,
             Failure {
                 fid,
                 context,
@@ -161,24 +168,24 @@ impl EqBody {
         )
     }
 
-    /// What puts events about one object in, and may outlive the queue: then they go nowhere.
+    /// What puts events about one object in, and may outlive the object.
     pub(crate) fn writer(&self, fid: *mut kfid, context: *mut c_void) -> Writer {
-        Writer::new(self.queue.clone(), fid, context)
+        Writer::new(self.0.clone(), fid, context)
     }
 
     /// Takes out all that is about an object, and hasn't been read. Any context.
     pub(crate) fn forget_all(&self, fid: *mut kfid) {
-        self.queue.forget_all(fid);
+        self.0.forget_all(fid);
     }
 
     /// Takes out what [`complete`](Self::complete) or [`fail`](Self::fail) put in, unless somebody
     /// has read it.
     pub(crate) fn forget(&self, unread: Unread) {
-        self.queue.forget(unread);
+        self.0.forget(unread);
     }
 
     /// Does the calling task run this queue's handler? Process context.
     pub(crate) fn in_handler(&self) -> bool {
-        self.queue.in_handler()
+        self.0.in_handler()
     }
 }

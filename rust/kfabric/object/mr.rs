@@ -37,7 +37,7 @@ use self::{
 };
 use super::{
     descs::Local,
-    eq::EqObject,
+    eq::BoundEq,
     fid::Class,
     obj::Obj, //
 };
@@ -96,8 +96,9 @@ struct Inner {
 }
 
 impl MrObject {
-    /// Where it is reported that the region is enabled. Called while its domain is open. Any context.
-    fn eq(&self, inner: &Inner) -> Option<&EqObject> {
+    /// Where it is reported that the region is enabled; `None` also if that was closed. Called while its
+    /// domain is open. Any context.
+    fn eq(&self, inner: &Inner) -> Option<&BoundEq> {
         match inner.told {
             true => self.parent().eq(),
             false => None,

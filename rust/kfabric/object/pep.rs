@@ -151,7 +151,7 @@ impl PepBody {
     /// - `ENOEQ`: no event queue is bound.
     /// - Those of the provider.
     fn listen(&self) -> Result<(), Refusal> {
-        let eq = self.eq.as_ref();
+        let eq = self.eq.as_ref().filter(|eq| eq.is_open());
         let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
         let mut address = self.address.lock();
         if self.is_listening() {
@@ -159,7 +159,7 @@ impl PepBody {
         }
         let backlog = self.backlog.load(Relaxed);
         let fid = self.pep.cast();
-        let writer = eq.get().writer(fid, self.context);
+        let writer = eq.writer(fid, self.context);
         let asked = Arrivals::new(writer, fid, self.info.clone(), backlog);
         let asked = KBox::new(asked, GFP_KERNEL)?;
         let incoming =
@@ -203,7 +203,7 @@ impl Close for PepBody {
         }
         let fid = self.pep.cast();
         if let Some(eq) = self.eq.as_ref() {
-            eq.get().forget_all(fid);
+            eq.forget_all(fid);
         }
         requests::drop_all(fid);
         Ok(())

@@ -17,11 +17,14 @@ mod tests {
             *, //
         },
         object::{
-            bound::Bound,
+            binding::Bindable,
             eq::{
+                BoundEq,
+                EqBody,
                 EqObject,
                 Unread, //
-            }, //
+            },
+            info::Info, //
         },
         support::refusal::Refusal, //
     };
@@ -45,10 +48,11 @@ mod tests {
         EventQueueOptions::default().size(size).waits().writable()
     }
 
-    /// The core's side of a queue.
-    fn core_side(queue: &EventQueue) -> Result<&EqObject> {
-        // SAFETY: The queue is open while there is a reference to it.
-        Ok(unsafe { EqObject::from_fid(queue.as_raw().cast()) }?)
+    /// Returns what an object keeps that is bound to the queue.
+    fn core_side(queue: &EventQueue) -> Result<BoundEq> {
+        // SAFETY: `queue` is a reference to the queue, so the queue is open.
+        let object = unsafe { EqObject::from_fid(queue.as_raw().cast()) }?;
+        Ok(EqBody::bound(object)?)
     }
 
     fn entry(object: usize) -> Entry {
@@ -59,12 +63,12 @@ mod tests {
         }
     }
 
-    fn complete(core: &EqObject, object: usize) -> Option<Unread> {
+    fn complete(core: &BoundEq, object: usize) -> Option<Unread> {
         let context = addr(object + 1);
         core.complete(kfi_bindings::KFI_MR_COMPLETE, addr(object), context, 7)
     }
 
-    fn fail(core: &EqObject, object: usize) -> Option<Unread> {
+    fn fail(core: &BoundEq, object: usize) -> Option<Unread> {
         let refusal = Refusal::new(Errno::ENODEV, c"made up by a test");
         core.fail(addr(object), addr(object + 1), refusal)
     }
@@ -86,10 +90,10 @@ mod tests {
         let _provider = Fake::register()?;
         let queue = EventQueue::open(&fabric()?, options(4))?;
         let core = core_side(&queue)?;
-        complete(core, 16);
-        fail(core, 32);
-        fail(core, 48);
-        complete(core, 64);
+        complete(&core, 16);
+        fail(&core, 32);
+        fail(&core, 48);
+        complete(&core, 64);
         let events = queue.events();
         assert_eq!(events.read()?, failed(32));
         assert_eq!(events.wait(None)?, failed(48));
@@ -106,8 +110,8 @@ mod tests {
         let queue = EventQueue::open(&fabric()?, options(2))?;
         let core = core_side(&queue)?;
         for object in [16, 32, 48, 64] {
-            complete(core, object);
-            fail(core, object);
+            complete(&core, object);
+            fail(&core, object);
         }
         let events = queue.events();
         let notify = Event::Notify(entry(1));
@@ -134,7 +138,7 @@ mod tests {
         events.write(&Event::Notify(entry(32)))?;
         let mut unread = KVec::new();
         for object in [16, 32, 48] {
-            let put = [complete(core, object), fail(core, object)];
+            let put = [complete(&core, object), fail(&core, object)];
             unread.push(put, GFP_KERNEL)?;
         }
         for unread in unread[1].into_iter().flatten() {
@@ -153,15 +157,22 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_queue_is_busy() -> Result {
+    fn a_bound_queue_can_be_closed() -> Result {
         let _provider = Fake::register()?;
-        let queue = EventQueue::open(&fabric()?, options(1))?;
-        let bound = Bound::new(core_side(&queue)?)?;
-        let error = EventQueue::close(queue).err().ok_or(EINVAL)?;
-        assert!(error.errno() == Errno::EBUSY);
-        let queue = error.into_inner().ok_or(EINVAL)?;
-        drop(bound);
-        Ok(EventQueue::close(queue)?)
+        let queue = EventQueue::open(&fabric()?, options(2))?;
+        let bound = core_side(&queue)?;
+        let unread = [complete(&bound, 16), fail(&bound, 32)];
+        assert!(bound.is_open() && unread.iter().all(Option::is_some));
+        EventQueue::close(queue)?;
+        assert!(!bound.is_open() && !bound.in_handler());
+        assert!(complete(&bound, 16).is_none() && fail(&bound, 32).is_none());
+        let writer = bound.writer(addr(16), addr(17));
+        assert!(!writer.try_connection(kfi_bindings::KFI_CONNREQ, Info::none(), &[1]));
+        for unread in unread.into_iter().flatten() {
+            bound.forget(unread);
+        }
+        bound.forget_all(addr(16));
+        Ok(())
     }
 
     #[test]

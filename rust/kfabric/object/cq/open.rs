@@ -149,7 +149,7 @@ pub(crate) unsafe extern "C" fn open(
             };
             let body = CqBody {
                 queue: CompletionQueue::new(wanted.size, wanted.cpu, handler)?,
-                users: Children::new(),
+                waiters: Children::new(),
                 format: wanted.format,
                 waits: wanted.waits,
             };

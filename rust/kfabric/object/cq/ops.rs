@@ -165,7 +165,7 @@ unsafe extern "C" fn sreadfrom(
         // SAFETY: `buf` and `src_addr` have room for `count`, and no more are read.
         let put = unsafe { putting(&out) };
         // Counted, so that the queue can't be closed under who waits.
-        let _waiting = cq.users.count()?;
+        let _waiting = cq.waiters.count()?;
         let queue = cq.queue();
         let read = queue.wait_and_read(out.count(), threshold, timeout(msecs), put);
         Ok(read.answer())

@@ -187,7 +187,7 @@ impl Msg {
     /// - Those of [`SrxBody::agree`](super::srx::SrxBody::agree), of the provider, and of `open`.
     pub(super) fn enable(&self, open: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
         let _alone = self.preparing();
-        let eq = self.bound.eq.as_ref();
+        let eq = self.bound.eq.as_ref().filter(|eq| eq.is_open());
         let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
         let (transmit, receive) = (self.bound.transmit.as_ref(), self.bound.receive.as_ref());
         if transmit.is_none() || receive.is_none() && !self.shares {
@@ -204,7 +204,7 @@ impl Msg {
         let told = Connection {
             phase: self.phase.clone(),
             ties: self.ties.clone(),
-            writer: eq.get().writer(self.fid, self.context),
+            writer: eq.writer(self.fid, self.context),
         };
         self.events.set(Some(KBox::new(told, GFP_KERNEL)?));
         self.imp.enable()?;
@@ -285,7 +285,7 @@ impl Msg {
     pub(super) fn close(&self) {
         self.end();
         if let Some(eq) = self.bound.eq.as_ref() {
-            eq.get().forget_all(self.fid);
+            eq.forget_all(self.fid);
         }
     }
 

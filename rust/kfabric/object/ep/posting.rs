@@ -284,7 +284,7 @@ pub(super) fn post(on: Target<'_>, kind: &Kind, call: &Call<'_>) -> Result<(), R
     let silent = reports.is_none_or(|reports| call.flags.silent(flags, reports.selective));
     let full = Refusal::new(Errno::EAGAIN, c"the completion queue has no room");
     let place = match reports {
-        Some(reports) => Some(reports.cq.get().queue().reserve().ok_or(full)?),
+        Some(reports) => Some(reports.cq.reserve().ok_or(full)?),
         None => None,
     };
     let done = Completion {

@@ -13,13 +13,11 @@ use super::reports::Reports;
 use crate::{
     object::{
         binding::Bindable,
-        bound::{
-            Bound,
-            CountsBound, //
+        children::{
+            Children,
+            Share, //
         },
-        children::Children,
         closing::Close,
-        cq::BoundCq,
         domain::DomainBody,
         fid::Class,
         obj::Obj,
@@ -37,7 +35,7 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::ptr;
+use core::ptr::NonNull;
 use kernel::{
     new_mutex,
     prelude::*,
@@ -59,7 +57,29 @@ pub(super) static SRX: Class = Class::new(
 pub(crate) type SrxObject = Obj<SrxBody>;
 
 /// A receive context that an endpoint is bound to, and that can't be closed before that is.
-pub(super) type BoundSrx = Bound<SrxBody>;
+///
+/// # Invariants
+///
+/// The context is open, since it counts this as a user.
+pub(crate) struct BoundSrx(NonNull<SrxObject>);
+
+// SAFETY: It gives a shared reference to the context, which may be used by any thread.
+unsafe impl Send for BoundSrx {}
+// SAFETY: It gives a shared reference to the context, which may be used by several threads at once.
+unsafe impl Sync for BoundSrx {}
+
+impl BoundSrx {
+    pub(super) fn get(&self) -> &SrxObject {
+        // SAFETY: The context is open by the invariant.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for BoundSrx {
+    fn drop(&mut self) {
+        self.get().users.remove(Share::ONE);
+    }
+}
 
 /// What the core keeps with a receive context.
 pub(crate) struct SrxBody {
@@ -129,7 +149,7 @@ impl SrxBody {
         let _alone = self.reporting.lock();
         if let (None, Some(own)) = (self.reports.as_ref(), own) {
             self.reports.populate(Reports {
-                cq: BoundCq::new(own.cq.get())?,
+                cq: own.cq.clone(),
                 selective: own.selective,
             });
         }
@@ -138,7 +158,7 @@ impl SrxBody {
                 Errno::ENOCQ,
                 c"no completion queue is bound for receives",
             )),
-            (Some(all), Some(own)) if !ptr::eq(all.cq.get(), own.cq.get()) => Err(Refusal::new(
+            (Some(all), Some(own)) if !Arc::ptr_eq(&all.cq, &own.cq) => Err(Refusal::new(
                 Errno::EINVAL,
                 c"not the completion queue of the shared receive context",
             )),
@@ -152,17 +172,13 @@ impl Child for SrxBody {
     const END: Option<fn(&SrxObject)> = Some(|srx| srx.imp.end());
 }
 
-impl CountsBound for SrxBody {
-    fn users(&self) -> &Children {
-        &self.users
-    }
-}
-
 impl Bindable for SrxBody {
     type Bound = BoundSrx;
 
     fn bound(object: &SrxObject) -> Result<BoundSrx, Refusal> {
-        Ok(Bound::new(object)?)
+        object.users.add()?;
+        // INVARIANT: Just counted.
+        Ok(BoundSrx(NonNull::from(object)))
     }
 }
 

@@ -151,7 +151,7 @@ impl<'a> Target<'a> {
             (Self::Shared(_), _) => return Err(NO_SUCH_CALL),
         };
         let reports = self.reports(op);
-        Ok(reports.map_or(own, |to| own.min(to.cq.get().queue().left())))
+        Ok(reports.map_or(own, |to| own.min(to.cq.left())))
     }
 
     /// Ends a receive that no message has come for. Any context.

@@ -80,6 +80,14 @@ impl Event {
         }
     }
 
+    /// Returns the handle of the connection request that it tells of, if it does.
+    pub(super) fn request(&mut self) -> Option<*mut kfid> {
+        match &mut self.body {
+            Body::Connection { info, .. } => Some(info.fields_mut()?.handle),
+            _ => None,
+        }
+    }
+
     /// A reader has it now, and what it points to.
     pub(super) fn given(self) {
         if let Body::Connection { info, .. } = self.body {

@@ -98,7 +98,7 @@ pub(crate) unsafe extern "C" fn open(
             };
             let body = EqBody {
                 queue: Queue::new(wanted.size, called)?,
-                users: Children::new(),
+                waiters: Children::new(),
                 waits: wanted.waits,
                 writable: wanted.writable,
             };

@@ -151,7 +151,7 @@ unsafe extern "C" fn sread(
         // SAFETY: `event` and `buf` are valid by the requirements of this function, and not null.
         let put = |event: &Event| unsafe { out.put(event) };
         // Counted, so that the queue can't be closed under who waits.
-        let _waiting = eq.users.count()?;
+        let _waiting = eq.waiters.count()?;
         let read = eq.queue.wait_and_read(peek, queues::timeout(timeout), put);
         read.map(Reading::answer)
     };

@@ -27,7 +27,10 @@ use crate::{
         work, //
     }, //
 };
-use core::ptr;
+use core::{
+    mem,
+    ptr, //
+};
 use kernel::{
     bindings,
     ffi::c_void,
@@ -70,7 +73,8 @@ unsafe impl Send for Handler {}
 // SAFETY: C consumers let several threads call their handlers at once.
 unsafe impl Sync for Handler {}
 
-/// An event queue without its C side. It outlives that if the handler's work is still queued then.
+/// An event queue without its C side. It outlives that while something is bound to it, or the handler's
+/// work is still queued.
 #[pin_data]
 pub(super) struct Queue {
     #[pin]
@@ -103,7 +107,7 @@ enum HandlerState {
     Due,
     /// The handler was called, and nobody has found the queue empty since.
     Called,
-    /// The queue was closed: it is never called again.
+    /// The queue was closed: it takes nothing, and the handler is never called again.
     Over,
 }
 
@@ -131,13 +135,17 @@ impl Queue {
     }
 
     /// Puts something in, and tells those who wait if `put` says that there is something to read.
+    /// Returns `None` if the queue was closed.
     ///
     /// All of it under the lock: a reader may close the queue as soon as that is free.
-    fn put<R>(this: &Arc<Self>, put: impl FnOnce(&mut State) -> (R, bool)) -> R {
+    fn put<R>(this: &Arc<Self>, put: impl FnOnce(&mut State) -> (R, bool)) -> Option<R> {
         this.state.with(|state| {
+            if state.handler == HandlerState::Over {
+                return None;
+            }
             let (result, came) = put(state);
             if !came {
-                return result;
+                return Some(result);
             }
             let call = this.handler.is_some() && state.handler == HandlerState::Armed;
             if call {
@@ -148,30 +156,35 @@ impl Queue {
                 // Work that is queued already has yet to run, and will see what was set above.
                 let _ = handlers.enqueue(this.clone());
             }
-            result
+            Some(result)
         })
     }
 
-    /// Puts in an event; where there is no room, the reader will know. Any context.
+    /// Puts in an event; where there is no room, the reader will know. A closed queue drops it. Any
+    /// context.
     pub(super) fn push(this: &Arc<Self>, event: Event) -> Option<Unread> {
         Self::put(this, |state| {
             (state.events.push(event).map(Unread::Event), true)
         })
+        .flatten()
     }
 
-    /// Puts in an event, and returns whether there was room. Any context.
+    /// Puts in an event, and returns whether there was room; a closed queue has none. Any context.
     pub(super) fn try_push(this: &Arc<Self>, event: Event) -> bool {
-        Self::put(this, |state| {
+        let put = Self::put(this, |state| {
             let room = state.events.try_push(event).is_some();
             (room, room)
-        })
+        });
+        put.unwrap_or(false)
     }
 
-    /// Puts in that an operation failed; where there is no room, the reader will know. Any context.
+    /// Puts in that an operation failed; where there is no room, the reader will know. A closed queue
+    /// drops it. Any context.
     pub(super) fn push_failure(this: &Arc<Self>, failure: Failure) -> Option<Unread> {
         Self::put(this, |state| {
             (state.failures.push(failure).map(Unread::Failure), true)
         })
+        .flatten()
     }
 
     /// Takes out what was put in, unless it has been read. Any context.
@@ -197,11 +210,27 @@ impl Queue {
         self.state.with(|state| state.running == task::current())
     }
 
-    /// When it returns, the handler doesn't run, and never will. Sleeps; not in the handler.
-    pub(super) fn end(&self) {
-        self.state.with(|state| state.handler = HandlerState::Over);
+    /// Returns whether the queue takes something. Any context.
+    pub(super) fn is_open(&self) -> bool {
+        self.state.with(|state| state.handler != HandlerState::Over)
+    }
+
+    /// Closes the queue: it takes nothing any more. Returns the events that nobody has read. When it
+    /// returns, the handler doesn't run, and never will. Sleeps; not in the handler.
+    pub(super) fn close(&self) -> Ring<Event> {
+        let (events, failures, shown) = self.state.with(|state| {
+            state.handler = HandlerState::Over;
+            (
+                mem::replace(&mut state.events, Ring::without_room()),
+                mem::replace(&mut state.failures, Ring::without_room()),
+                state.shown.take(),
+            )
+        });
+        // Freed where interrupts are on.
+        drop((failures, shown));
         // SAFETY: The work was initialised with the queue, which the caller's reference keeps.
         unsafe { bindings::flush_work(Work::raw_get(&raw const self.work)) };
+        events
     }
 }
 

@@ -94,6 +94,21 @@ impl<T> Ring<T> {
         })
     }
 
+    /// Returns a ring that takes nothing.
+    pub(super) const fn without_room() -> Self {
+        // INVARIANT: There are no slots.
+        Self {
+            slots: KVVec::new(),
+            first: None,
+            last: None,
+            free: None,
+            lost: false,
+            pushed: 0,
+            #[cfg(CONFIG_KUNIT = "y")]
+            looked_at: 0,
+        }
+    }
+
     fn slot(&mut self, link: Link) -> Option<&mut Slot<T>> {
         #[cfg(CONFIG_KUNIT = "y")]
         {

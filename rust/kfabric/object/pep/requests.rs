@@ -134,7 +134,7 @@ pub(super) fn drop_all(pep: *mut kfid) {
 }
 
 /// Drops one that its consumer was not told of. Sleeps.
-pub(super) fn forget(handle: *mut kfid) -> Option<KBox<dyn ConnRequest>> {
+pub(crate) fn forget(handle: *mut kfid) -> Option<KBox<dyn ConnRequest>> {
     let handle = handle.addr();
     take_if(|one| one.handle == handle)
 }

@@ -21,8 +21,14 @@ run_module kfi_selftest ep_errors suite=ep_errors provider=loop address=192.0.2.
 unload $loaded_here || exit
 
 trap ep_device_down EXIT
+in_use() { cat /sys/module/kfi_verbs/refcnt; }
+before=$(in_use)
 ep_device_up &&
 	run_module kfi_selftest ep_verbs suite=ep provider=verbs address=$ep_address || result=$?
+# Nothing of it keeps the provider.
+echo "1..1"
+check ep_verbs.nothing_left test "$(in_use)" = "$before"
+[ $ktap_failed = 0 ] || result=1
 
 run_module kfi_selftest ep_errors suite=ep_errors provider=verbs address=$ep_address || result=$?
 run_module kfi_selftest ep_driver suite=ep_driver provider=verbs address=$ep_address || result=$?

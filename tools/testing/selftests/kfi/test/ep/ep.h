@@ -214,6 +214,11 @@ void ep_backlog_case(struct kfi_test *t);
 /* contexts.c */
 void ep_atomic_context_case(struct kfi_test *t);
 
+/* queues.c */
+void ep_eq_first_case(struct kfi_test *t);
+void ep_eq_unbound_case(struct kfi_test *t);
+void ep_cq_first_case(struct kfi_test *t);
+
 /* names.c */
 void ep_named_case(struct kfi_test *t);
 void ep_hints_case(struct kfi_test *t);

@@ -95,9 +95,9 @@ no_domain:
 static void bound_close(struct kfi_test *t, struct bound *b)
 {
 	kfi_peer_close(b->env.peer);
-	EXPECT_EQ(t, kfi_close(&b->eq->fid), -KFI_EBUSY);
 	EXPECT_EQ(t, kfi_close(&b->env.domain->fid), 0);
-	EXPECT_EQ(t, kfi_close(&b->eq->fid), 0);
+	if (b->eq)
+		EXPECT_EQ(t, kfi_close(&b->eq->fid), 0);
 	t->env = b->shared;
 	kfree(b);
 }
@@ -378,6 +378,41 @@ static void handler_case(struct kfi_test *t)
 	bound_close(t, b);
 }
 
+/*
+ * The queue is closed first, with registrations under way.  Their regions can be closed.  Without a queue,
+ * registration is synchronous.
+ */
+static void queue_first_case(struct kfi_test *t)
+{
+	struct kfid_mr *mr[4] = {};
+	struct bound *b;
+	u8 *mem;
+	int i;
+
+	b = bound_open(t, 0);
+	if (!b)
+		return;
+	mem = arena_at(t->env, MEM_KMALLOC, INTO_PAGE);
+	if (EXPECT_EQ(t, kfi_inject_start(b->env.dev), 0)) {
+		kfi_inject_hold(KFI_INJECT_POST_REG);
+		for (i = 0; i < 3; i++)
+			EXPECT_EQ(t, kfi_mr_reg(b->env.domain, mem, LEN, KFI_REMOTE, 0, 0, 0, &mr[i],
+						NULL), 0);
+		EXPECT_EQ(t, kfi_close(&b->eq->fid), 0);
+		b->eq = NULL;
+		kfi_inject_release(KFI_INJECT_POST_REG);
+		kfi_inject_stop(b->env.dev);
+	}
+	if (EXPECT_EQ(t, kfi_mr_reg(b->env.domain, mem, LEN, KFI_REMOTE, 0, 0, 0, &mr[3], NULL), 0)) {
+		EXPECT(t, kfi_mr_key(mr[3]) != KFI_KEY_NOTAVAIL, "no key");
+		check_region(t, mr[3], mem, LEN);
+	}
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		if (mr[i])
+			EXPECT_EQ(t, kfi_close(&mr[i]->fid), 0);
+	bound_close(t, b);
+}
+
 /* What can't be bound. */
 static void bind_case(struct kfi_test *t)
 {
@@ -559,6 +594,7 @@ static const struct kfi_case cases[] = {
 	{ "close", close_case },
 	{ "overrun", overrun_case },
 	{ "handler", handler_case },
+	{ "queue_first", queue_first_case },
 	{ "bind", bind_case },
 };
 
