@@ -11,6 +11,7 @@ use crate::support::{
 };
 use kfi_bindings::{
     kfi_datatype,
+    kfi_datatype_KFI_INT64 as INT64,
     kfi_datatype_KFI_UINT64 as UINT64,
     kfi_op,
     kfi_op_KFI_ATOMIC_READ as READ,
@@ -68,7 +69,8 @@ impl Atomics {
         datatype: kfi_datatype,
         op: kfi_op,
     ) -> Result<Asked, Refusal> {
-        if datatype != UINT64 {
+        // Sums of both types are the same bits.
+        if !matches!(datatype, INT64 | UINT64) {
             let refusal = Refusal::new(Errno::EOPNOTSUPP, c"atomic operation on this type");
             return Err(refusal.value(datatype.into()));
         }
@@ -102,7 +104,8 @@ mod tests {
         assert_eq!(find(Form::Plain, WRITE), Err(Errno::EOPNOTSUPP));
         assert_eq!(find(Form::Plain, READ), Err(Errno::EOPNOTSUPP));
         assert_eq!(find(Form::Compare, SUM), Err(Errno::EOPNOTSUPP));
-        assert!(hardware.find(Form::Fetch, UINT64 - 1, SUM).is_err());
+        assert!(hardware.find(Form::Fetch, INT64, SUM).is_ok());
+        assert!(hardware.find(Form::Fetch, UINT64 + 1, SUM).is_err());
         assert!(!Atomics::default().any() && hardware.any());
     }
 }

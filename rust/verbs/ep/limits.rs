@@ -64,10 +64,9 @@ pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
             bytes: port::max_message(device)?,
         },
         remote_pieces: MAX_REMOTE,
-        // No driver writes atomically for the kernel: rxe, the only one with a request for that, loses
-        // where to (init_send_wr() in rxe_verbs.c).
         atomics: Atomics {
-            write: false,
+            // By a plain write, which every device has: it says nothing of atomic operations.
+            write: limits.atomics,
             add: limits.atomics,
             compare_swap: limits.atomics,
         },

@@ -117,15 +117,41 @@ impl Wires {
             Op::Atomic { what, .. } => atomic(memory, to()?, what)?,
             Op::Receive => return Err(Errno::EINVAL.into()),
         };
-        Ok(match task.flags().fences() {
+        Ok(match self.fences(task) {
             true => request.fenced(),
             false => request,
         })
     }
 
+    /// Returns whether a request waits for the reads and atomic operations that were posted before it.
+    fn fences(&self, task: &Task<'_>) -> bool {
+        // A write of eight bytes takes its place among atomic operations. rxe carries out each in its turn. It
+        // stalls if it sends a fenced request again while it waits for a read that was posted behind the request
+        // (`rxe_wqe_is_fenced()`).
+        let writes = matches!(
+            task.op(),
+            Op::Atomic {
+                what: AtomicOp::Write(_),
+                ..
+            }
+        );
+        task.flags().fences() || writes && !self.pd().device().is_software()
+    }
+
     /// The memory at this side of what goes to the peer.
     fn memory(&self, task: &Task<'_>) -> Result<Gather<AnyMemory>, Refusal> {
         match (task.op(), task.local()) {
+            (
+                Op::Atomic {
+                    what: AtomicOp::Write(word),
+                    ..
+                },
+                _,
+            ) => {
+                let mut bytes = KVec::with_capacity(size_of_val(&word), GFP_ATOMIC)?;
+                bytes.extend_from_slice(&word.to_ne_bytes(), GFP_ATOMIC)?;
+                Ok(Gather::inline(bytes).map_err(|_| Errno::EMSGSIZE)?.into())
+            }
             (Op::Atomic { fetches: false, .. }, _) => {
                 let scrap = Gather::scrap(self.pd(), GFP_ATOMIC);
                 Ok(scrap.map_err(refused::not_mapped)?.into())
@@ -156,15 +182,14 @@ fn not_begun((why, told): (Refusal, Told)) -> Refused {
     Refused::new(why, ticket)
 }
 
-/// A request for an atomic operation, whose memory gets what was there before.
+/// A request for an atomic operation, whose memory gets what was there before, or has what is written.
 fn atomic<K>(memory: Gather<K>, at: Remote, what: AtomicOp) -> Result<WorkRequest<K>, Refusal> {
     let request = match what {
         AtomicOp::Add(by) => WorkRequest::fetch_and_add(memory, at, by),
         AtomicOp::CompareSwap { expected, new } => {
             WorkRequest::compare_and_swap(memory, at, expected, new)
         }
-        // The limits say that there is none.
-        AtomicOp::Write(_) => return Err(Errno::EOPNOTSUPP.into()),
+        AtomicOp::Write(_) => return Ok(WorkRequest::write(memory, at)),
     };
     request.map_err(refused::not_posted)
 }

@@ -166,6 +166,9 @@ void ep_atomics_case(struct kfi_test *t)
 		EXPECT_EQ(t, valid(ep, i, &count), want);
 		EXPECT_EQ(t, kfi_query_atomic(p->side[0].domain, KFI_UINT64, ops[i].op, &attr,
 					      flags), want);
+		attr = (struct kfi_atomic_attr) {};
+		EXPECT_EQ(t, kfi_query_atomic(p->side[0].domain, KFI_INT64, ops[i].op, &attr, flags),
+			  want);
 		if (want) {
 			request_init(r, &w, 0, ops[i].op);
 			EXPECT_EQ(t, post(ep, r, ops[i].calls, 0), want);
@@ -199,6 +202,23 @@ void ep_atomics_case(struct kfi_test *t)
 	ep_completed(t, p->side[0].tx, ctx(0), GOT, NULL);
 	EXPECT_EQ(t, w.mem[0], BEFORE + 1);
 	EXPECT_EQ(t, w.own[0], BEFORE + 1);
+	/* Each takes its place behind those that were posted before it, whatever they are. */
+	w.mem[0] = BEFORE;
+	for (i = 1; i <= 8; i++) {
+		s64 one = -i;
+
+		EXPECT_EQ(t, kfi_inject_atomic(ep, &one, 1, 0, w.mr->iova, w.key, KFI_INT64, KFI_SUM),
+			  0);
+		EXPECT_EQ(t, kfi_inject_atomic(ep, &one, 1, 0, w.mr->iova, w.key, KFI_INT64,
+					       KFI_ATOMIC_WRITE), 0);
+		EXPECT_EQ(t, kfi_inject_atomic(ep, &one, 1, 0, w.mr->iova, w.key, KFI_INT64, KFI_SUM),
+			  0);
+	}
+	EXPECT_EQ(t, kfi_fetch_atomic(ep, NULL, 1, NULL, w.own, NULL, 0, w.mr->iova, w.key, KFI_INT64,
+				      KFI_ATOMIC_READ, ctx(0)), 0);
+	ep_completed(t, p->side[0].tx, ctx(0), GOT, NULL);
+	EXPECT_EQ(t, w.own[0], -16);
+	w.mem[0] = BEFORE + 1;
 	/* An injected one says nothing; the one behind it says that it is done. */
 	EXPECT_EQ(t, kfi_inject_atomic(ep, &r->operand, 1, 0, w.mr->iova, w.key, KFI_UINT64,
 				       KFI_SUM), 0);
@@ -230,13 +250,15 @@ void ep_atomics_refused_case(struct kfi_test *t)
 
 	if (!EXPECT(t, r, "no memory"))
 		return;
-	for (i = 0; i < 3 && !t->failures; i++) {
+	for (i = 0; i < 6 && !t->failures; i++) {
+		bool fetches = i < 3;
+
 		p = ep_connected(t, &wants);
 		if (!p)
 			break;
 		memset(&w, 0, sizeof(w));
 		ep = p->side[0].ep;
-		if (!words_open(t, &p->side[1], &w, rights[i > 0]))
+		if (!words_open(t, &p->side[1], &w, rights[i % 3 > 0]))
 			goto next;
 		if (!i) {
 			request_init(r, &w, 0, KFI_SUM);
@@ -261,6 +283,13 @@ void ep_atomics_refused_case(struct kfi_test *t)
 			r->results.addr = ep_atomics_refused_case;
 			r->results.addr = PTR_ALIGN(r->results.addr, 8);
 			EXPECT_EQ(t, post(ep, r, FETCH, 0), -KFI_EFAULT);
+			EXPECT_EQ(t, kfi_atomic(ep, &r->operand, 1, NULL, 0, r->remote.addr, w.key,
+						KFI_INT32, KFI_ATOMIC_WRITE, NULL), -KFI_EOPNOTSUPP);
+			EXPECT_EQ(t, kfi_atomic(ep, &r->operand, 2, NULL, 0, r->remote.addr, w.key,
+						KFI_UINT64, KFI_ATOMIC_WRITE, NULL), -KFI_E2BIG);
+			EXPECT_EQ(t, kfi_atomic(ep, &r->operand, 1, NULL, 0, r->remote.addr + 4,
+						w.key, KFI_UINT64, KFI_ATOMIC_WRITE, NULL),
+				  -KFI_EINVAL);
 			EXPECT_EQ(t, kfi_fetch_atomicvalid(ep, KFI_UINT64, KFI_ATOMIC_WRITE, &count),
 				  -KFI_EOPNOTSUPP);
 			EXPECT_EQ(t, kfi_query_atomic(p->side[0].domain, KFI_UINT64, KFI_SUM, &attr,
@@ -270,15 +299,15 @@ void ep_atomics_refused_case(struct kfi_test *t)
 			ep_nothing(t, p->side[0].tx);
 		}
 		/* Without the right; beyond the region; by another key. */
-		request_init(r, &w, 0, KFI_SUM);
+		request_init(r, &w, 0, fetches ? KFI_SUM : KFI_ATOMIC_WRITE);
 		w.own[0] = ~0ULL;
-		if (i == 1)
+		if (i % 3 == 1)
 			r->remote.addr += WORDS * sizeof(u64);
-		if (i == 2)
+		if (i % 3 == 2)
 			r->remote.key ^= NO_KEY;
-		EXPECT_EQ(t, post(ep, r, FETCH, 0), 0);
+		EXPECT_EQ(t, post(ep, r, fetches ? FETCH : PLAIN, 0), 0);
 		ep_failed_op(t, p->side[0].tx, ctx(0), KFI_EACCES, &err);
-		EXPECT_EQ(t, err.flags, GOT);
+		EXPECT_EQ(t, err.flags, fetches ? GOT : ADDED);
 		ep_nothing(t, p->side[0].tx);
 		EXPECT(t, !memchr_inv(w.mem, 0, WORDS * sizeof(u64)), "the peer's bytes changed");
 		EXPECT_EQ(t, w.own[0], ~0ULL);
