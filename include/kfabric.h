@@ -359,7 +359,8 @@ struct kfi_ep_attr {
 
 /**
  * struct kfi_domain_attr - What a domain can do, or should.
- * @domain: Hint: only this open domain; or NULL. In the info: what the hints named.
+ * @domain: Hint: only this open domain; or NULL. In the info: what the hints named, or the first open domain that
+ *	will do, or NULL.
  * @name: The domain's name; for kfi_verbs the RDMA device's.
  * @threading: Which calls the consumer serializes by itself.
  * @control_progress: How control operations progress.
@@ -422,10 +423,11 @@ struct kfi_domain_attr {
 
 /**
  * struct kfi_fabric_attr - Which fabric, of which provider.
- * @fabric: Hint: only this open fabric; or NULL. In the info: what the hints named.
+ * @fabric: Hint: only this open fabric; or NULL. In the info: what the hints named, or the first open fabric of
+ *	this name, or NULL.
  * @name: The fabric's name.
  * @prov_name: The provider's name, "verbs" for instance.
- * @prov_version: The provider's version.
+ * @prov_version: Hint: the oldest version of the provider that will do. In the info: the provider's version.
  * @api_version: The version of this API that the consumer asked for.
  */
 struct kfi_fabric_attr {
@@ -650,6 +652,7 @@ struct kfi_info *kfi_dupinfo(const struct kfi_info *info);
  * * -KFI_ENOSYS: attr->api_version is newer than this API.
  * * -KFI_ENODEV: no provider of that name is loaded, or it is being unloaded, or it has no fabric
  *   of that name (any more).
+ * * -KFI_ENODATA: attr->prov_version is newer than the provider.
  * * -KFI_EIO: the provider has opened something that is no fabric, or another provider's.
  * * -KFI_ENOMEM: out of memory.
  */

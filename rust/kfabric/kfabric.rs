@@ -119,6 +119,7 @@ use crate::{
     },
     object::{
         ext::reserve,
+        instances,
         mr::reference::OBJECT_SIZE,
         pep::requests, //
     },
@@ -155,6 +156,7 @@ impl kernel::Module for Core {
             guard::init();
             reserve::init();
             requests::init();
+            instances::init();
             module::init();
             consumer::init();
         }
@@ -195,6 +197,7 @@ impl Drop for Parts {
         }
         consumer::exit();
         requests::exit();
+        instances::exit();
         registry::exit();
     }
 }

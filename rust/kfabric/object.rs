@@ -24,6 +24,7 @@ pub(crate) mod ext;
 pub(crate) mod fabric;
 pub(crate) mod fid;
 pub(crate) mod info;
+pub(crate) mod instances;
 pub mod mr;
 pub(crate) mod obj;
 mod opening;

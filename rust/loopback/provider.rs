@@ -92,6 +92,7 @@ fn offer(number: u32, mode: Mode) -> Result<Offer, Errno> {
         extras: Extras {
             endpoints: 1 << 16,
             counters: 1 << 16,
+            queues: 1 << 16,
             auth_key: AUTH_KEY,
         },
         msg: None,

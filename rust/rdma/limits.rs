@@ -28,6 +28,8 @@ pub struct Limits {
     pub max_qp: u32,
     /// The most outstanding work requests on a queue.
     pub max_qp_wr: u32,
+    /// The most completion queues.
+    pub max_cq: u32,
     /// The most entries of a completion queue.
     pub max_cqe: u32,
     /// The most segments of local memory in a work request.
@@ -85,6 +87,7 @@ impl Limits {
             page_sizes: device.page_sizes(),
             max_qp: count(attrs.max_qp),
             max_qp_wr: count(attrs.max_qp_wr),
+            max_cq: count(attrs.max_cq),
             max_cqe: count(attrs.max_cqe),
             max_segments: max_segments(attrs),
             max_shared: match attrs.max_srq {

@@ -102,15 +102,10 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
                 limits,
                 ends: found,
             };
-            let offer = Offer {
-                caps: CAPS | MSG_CAPS | atomic,
-                extras: Extras {
-                    endpoints: num::index(present.limits().max_qp),
-                    ..Extras::default()
-                },
-                msg: Some(msg),
-                ..offer(&present, mode)?
-            };
+            let mut offer = offer(&present, mode)?;
+            offer.caps |= MSG_CAPS | atomic;
+            offer.extras.endpoints = num::index(present.limits().max_qp);
+            offer.msg = Some(msg);
             offers.push(offer, GFP_KERNEL)?;
         }
     }
@@ -153,7 +148,8 @@ fn having(address: IpAddr) -> Wanted {
 
 /// What a device offers in this mode, without endpoints.
 fn offer(device: &Device, mode: Mode) -> Result<Offer, Errno> {
-    let region = mode.limits(&device.limits());
+    let limits = device.limits();
+    let region = mode.limits(&limits);
     let name = device.name();
     Ok(Offer {
         fabric: string(&name)?,
@@ -163,7 +159,10 @@ fn offer(device: &Device, mode: Mode) -> Result<Offer, Errno> {
         mr_key_size: mode.key_size(),
         mr_iov_limit: region.segments,
         mr_cnt: region.regions,
-        extras: Extras::default(),
+        extras: Extras {
+            queues: num::index(limits.max_cq),
+            ..Extras::default()
+        },
         msg: None,
     })
 }

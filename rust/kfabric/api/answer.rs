@@ -4,16 +4,24 @@
 
 use super::{
     address,
-    hints::Hints,
+    hints::{
+        Hints,
+        ATOMIC, //
+    },
     lack::Lack, //
 };
 use crate::{
-    object::info::{
-        memory::{
-            bytes,
-            string, //
+    object::{
+        domain::DomainObject,
+        fabric::FabricObject,
+        info::{
+            memory::{
+                bytes,
+                string, //
+            },
+            Info, //
         },
-        Info, //
+        instances, //
     },
     provider::{
         offer::{
@@ -31,6 +39,7 @@ use crate::{
         sockaddr, //
     }, //
 };
+use core::ptr;
 use kernel::{
     ffi::{
         c_char,
@@ -58,11 +67,27 @@ fn answer<P: Provider>(offer: &Offer, wanted: &Hints<'_>, flags: u64) -> Result<
             return Ok(info);
         }
         fabric.name = string(offer.fabric.as_char_ptr())?;
-        fabric.fabric = wanted.opened_fabric.as_ptr();
+        fabric.fabric = match wanted.opened_fabric.as_ptr() {
+            none if none.is_null() => {
+                instances::first(|fabric: &FabricObject| fabric.is(P::NAME, &offer.fabric))
+            }
+            named => named,
+        };
         fields.caps = wanted.caps(offer);
         let domain = &mut *fields.domain_attr;
         domain.name = string(offer.domain.as_char_ptr())?;
-        domain.domain = wanted.opened_domain.as_ptr();
+        domain.domain = match wanted.opened_domain.as_ptr() {
+            none if none.is_null() => {
+                let atomic = fields.caps & ATOMIC;
+                instances::first(|domain: &DomainObject| {
+                    ptr::eq(domain.parent().as_ptr(), fabric.fabric)
+                        && domain.is_named(&offer.domain)
+                        && domain.is_offered(offer)
+                        && domain.has_caps(atomic)
+                })
+            }
+            named => named,
+        };
         domain.threading = kfi_bindings::kfi_threading_KFI_THREAD_SAFE;
         domain.control_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
         domain.data_progress = kfi_bindings::kfi_progress_KFI_PROGRESS_AUTO;
@@ -74,6 +99,7 @@ fn answer<P: Provider>(offer: &Offer, wanted: &Hints<'_>, flags: u64) -> Result<
         domain.caps = fields.caps;
         domain.ep_cnt = offer.extras.endpoints;
         domain.cntr_cnt = offer.extras.counters;
+        domain.cq_cnt = offer.extras.queues;
         domain.auth_key = bytes(wanted.auth_key.key.cast(), wanted.auth_key.size)?.cast();
         if !domain.auth_key.is_null() {
             domain.auth_key_size = wanted.auth_key.size;
@@ -173,7 +199,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     let mut closest: Option<Lack> = None;
     let collected = P::offers(&ends).and_then(|offers| {
         for offer in offers.iter() {
-            if let Err(lack) = wanted.check(P::NAME, offer) {
+            if let Err(lack) = wanted.check(P::NAME, P::VERSION, offer) {
                 if closest.is_none_or(|closest| lack.is_closer(&closest)) {
                     closest = Some(lack);
                 }

@@ -41,7 +41,7 @@ use kfi_bindings::{
 };
 
 /// Atomic operations, by peers too.
-const ATOMIC: u64 = widen_u32(kfi_bindings::KFI_ATOMIC);
+pub(super) const ATOMIC: u64 = widen_u32(kfi_bindings::KFI_ATOMIC);
 
 /// The formats of addresses that there are.
 const FORMATS: [u32; 4] = [
@@ -123,6 +123,8 @@ impl Opened<'_, DomainObject> {
 pub(crate) struct Hints<'a> {
     fabric: Option<&'a CStr>,
     domain: Option<&'a CStr>,
+    /// The oldest version of the provider that will do.
+    prov_version: u32,
     pub(crate) opened_fabric: Opened<'a, FabricObject>,
     pub(crate) opened_domain: Opened<'a, DomainObject>,
     pub(crate) auth_key: AuthKeyHint,
@@ -179,6 +181,7 @@ impl<'a> Hints<'a> {
         Self {
             fabric: fabric_name,
             domain: domain_name,
+            prov_version: fabric.map_or(0, |attr| attr.prov_version),
             opened_fabric: Opened::new(raw_fabric, opened_fabric),
             opened_domain: Opened::new(raw_domain, opened_domain),
             auth_key: domain.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
@@ -193,14 +196,19 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// What this provider's offer lacks of what the hints want, if anything.
-    pub(super) fn check(&self, provider: &CStr, offer: &Offer) -> Result<(), Lack> {
+    /// What this offer lacks of what the hints want, if anything; of the provider of that name and version.
+    pub(super) fn check(&self, provider: &CStr, version: u32, offer: &Offer) -> Result<(), Lack> {
         let of = |fabric: &FabricObject| fabric.is(provider, &offer.fabric);
         let offered = |domain: &DomainObject| of(domain.parent()) && domain.is_offered(offer);
         let other = |name: Option<&CStr>, of: &CStr| name.is_some_and(|name| name != of);
         first(
             Stage::Names,
             [
+                (
+                    self.prov_version > version,
+                    c"fabric_attr->prov_version",
+                    version.into(),
+                ),
                 (!self.opened_fabric.is_met(of), c"fabric_attr->fabric", 0),
                 (
                     other(self.fabric, &offer.fabric),
@@ -258,6 +266,7 @@ fn add_domain(needs: &mut Needs, attr: &kfi_domain_attr) {
     let extras = &mut needs.extras;
     extras.endpoints = extras.endpoints.max(attr.ep_cnt);
     extras.counters = attr.cntr_cnt;
+    extras.queues = attr.cq_cnt;
     extras.auth_key = extras.auth_key.max(attr.auth_key_size);
 }
 

@@ -154,6 +154,7 @@ impl Needs {
                 less(offer.mr_cnt, self.mr_cnt, c"domain_attr->mr_cnt"),
                 less(has.endpoints, wanted.endpoints, c"domain_attr->ep_cnt"),
                 less(has.counters, wanted.counters, c"domain_attr->cntr_cnt"),
+                less(has.queues, wanted.queues, c"domain_attr->cq_cnt"),
                 less(has.auth_key, wanted.auth_key, c"auth_key_size"),
             ],
         )?;
@@ -194,6 +195,7 @@ mod tests {
         extras: Extras {
             endpoints: 1,
             counters: 2,
+            queues: 4,
             auth_key: 3,
         },
         msg: None,
@@ -286,11 +288,12 @@ mod tests {
 
     #[test]
     fn extras_must_be_there() {
-        let asking = |endpoints, counters, auth_key| {
+        let asking = |endpoints, counters, queues, auth_key| {
             Needs {
                 extras: Extras {
                     endpoints,
                     counters,
+                    queues,
                     auth_key,
                 },
                 ..Needs::default()
@@ -298,9 +301,10 @@ mod tests {
             .check(&OFFER)
             .is_ok()
         };
-        assert!(asking(1, 2, 3));
-        assert!(!asking(2, 0, 0));
-        assert!(!asking(0, 3, 0));
-        assert!(!asking(0, 0, 4));
+        assert!(asking(1, 2, 4, 3));
+        assert!(!asking(2, 0, 0, 0));
+        assert!(!asking(0, 3, 0, 0));
+        assert!(!asking(0, 0, 5, 0));
+        assert!(!asking(0, 0, 0, 4));
     }
 }

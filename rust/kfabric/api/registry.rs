@@ -141,6 +141,11 @@ impl ProviderRef {
         self.0.name()
     }
 
+    /// Returns its version.
+    pub(crate) fn version(&self) -> u32 {
+        self.0.version()
+    }
+
     /// Is it this one?
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.provider == other.0.provider

@@ -20,6 +20,7 @@ use super::{
     eq::BoundEq,
     fabric::FabricBody,
     fid::Class,
+    instances::Instance,
     obj::Obj,
     place::{
         Child,
@@ -49,7 +50,10 @@ use crate::{
 use core::any::Any;
 use kernel::{
     prelude::*,
-    str::CString,
+    str::{
+        CStr,
+        CString, //
+    },
     sync::{
         Arc,
         SetOnce, //
@@ -72,6 +76,7 @@ pub(crate) type DomainObject = Obj<DomainBody>;
 
 /// What the core keeps with a domain.
 pub(crate) struct DomainBody {
+    _instance: Instance,
     /// What regions are made of that must not fail for want of memory. Goes before the provider's
     /// part, of which it is made.
     reserve: SetOnce<Arc<Kept>>,
@@ -132,6 +137,11 @@ impl DomainBody {
             .as_ref()
             .is_none_or(|name| **name == *offer.domain)
             && offer.mr_mode & !self.mr_mode == 0
+    }
+
+    /// Returns whether it was opened by this name. Any context.
+    pub(crate) fn is_named(&self, name: &CStr) -> bool {
+        self.name.as_ref().is_some_and(|own| **own == *name)
     }
 
     pub(crate) fn mr_limits(&self) -> &MrLimits {

@@ -15,6 +15,7 @@ use super::{
         Class,
         ClassTable, //
     },
+    instances::Instance,
     obj::{
         Obj,
         Object, //
@@ -55,6 +56,7 @@ pub(crate) type FabricObject = Obj<FabricBody>;
 
 /// What the core keeps with a fabric.
 pub(crate) struct FabricBody {
+    _instance: Instance,
     imp: KBox<dyn Fabric>,
     provider: &'static CStr,
     name: CString,

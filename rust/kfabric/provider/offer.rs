@@ -63,6 +63,8 @@ pub struct Extras {
     pub endpoints: usize,
     /// Most counters.
     pub counters: usize,
+    /// Most completion queues.
+    pub queues: usize,
     /// Most bytes of an authorization key.
     pub auth_key: usize,
 }

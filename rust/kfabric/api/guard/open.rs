@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     api::registry,
+    object::instances,
     support::{
         c_ref::c_ref,
         errno::Errno,
@@ -46,6 +47,10 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
     let name = unsafe { CStr::from_char_ptr(attr.prov_name) };
     let provider =
         registry::find(name).ok_or(Refusal::new(Errno::ENODEV, c"no provider of that name"))?;
+    if attr.prov_version > provider.version() {
+        let refusal = Refusal::new(Errno::ENODATA, c"the provider is older than prov_version");
+        return Err(refusal.value(u64::from(provider.version())));
+    }
     let kfabric = provider.kfabric().ok_or(Errno::ENOSYS)?;
     let guard = KBox::<Guard>::new_uninit(GFP_KERNEL)?;
 
@@ -104,6 +109,9 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
             guard.add(&mut lock);
         }
     }
+    drop(lock);
+    // SAFETY: `fid` is the fabric, which is open, and nobody can close it before this returns.
+    unsafe { instances::show(fid) };
     Ok(opened.as_ptr())
 }
 

@@ -12,6 +12,10 @@ use crate::{
         children::Children,
         descs::Descs,
         fabric::FabricObject,
+        instances::{
+            self,
+            Instance, //
+        },
         mr::{
             later,
             unsettled::settle, //
@@ -88,6 +92,7 @@ unsafe fn auth_key(attr: &kfi_domain_attr) -> Result<KVec<u8>, Refusal> {
 unsafe fn make(
     fabric: &FabricObject,
     info: &kfi_info,
+    instance: Instance,
     context: *mut c_void,
 ) -> Result<(kfid_domain, DomainBody), Refusal> {
     // SAFETY: As the C API demands, the attributes are null or valid for the call.
@@ -130,6 +135,7 @@ unsafe fn make(
         mr: ops::MR.as_ptr(),
     };
     let body = DomainBody {
+        _instance: instance,
         reserve: SetOnce::new(),
         imp,
         children: Children::new(),
@@ -160,11 +166,16 @@ pub(crate) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
-    unsafe {
-        opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, _| {
+    let ret = unsafe {
+        opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, domain| {
             let info = c_ref(info);
             let info = info.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL or an error pointer"))?;
-            make(fabric, info, context)
+            make(fabric, info, Instance::new(domain.cast())?, context)
         })
+    };
+    if ret == 0 {
+        // SAFETY: `*domain` is the domain that was just opened. The consumer closes it only later.
+        unsafe { instances::show((*domain).cast()) };
     }
+    ret
 }

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     object::{
         children::Children,
+        instances::Instance,
         opening, //
     },
     provider::{
@@ -70,13 +71,14 @@ fn new(
     api_version: u32,
     context: *mut c_void,
 ) -> Result<*mut kfid_fabric, Refusal> {
-    let object = KBox::new_uninit(GFP_KERNEL)?;
+    let mut object = KBox::<FabricObject>::new_uninit(GFP_KERNEL)?;
     let c = kfid_fabric {
         fid: FabricObject::fid(context),
         ops: ops::OPS.as_ptr(),
         api_version,
     };
     let body = FabricBody {
+        _instance: Instance::new(object.as_mut_ptr().cast())?,
         imp,
         provider,
         name: CString::try_from(name)?,

@@ -267,6 +267,8 @@ static const struct kfi_case cases[] = {
 	{ "opened_fabric", opened_fabric_case },
 	{ "opened_domain", opened_domain_case },
 	{ "opened_other", opened_other_case },
+	{ "opened_instance", opened_instance_case },
+	{ "opened_version", opened_version_case },
 	{ "fabric_twice", shared_twice_case },
 	{ "fabric_race", shared_race_case },
 	{ "fabric_foreign", shared_foreign_case },

@@ -34,6 +34,8 @@ static void check_offer(struct kfi_test *t, const struct kfi_info *info, bool ms
 	EXPECT(t, d->mr_key_size >= 1 && d->mr_key_size <= 8, "keys of %zu bytes", d->mr_key_size);
 	EXPECT(t, d->mr_iov_limit, "no mr_iov_limit");
 	EXPECT(t, d->mr_cnt, "no mr_cnt");
+	EXPECT(t, d->cq_cnt, "no cq_cnt");
+	EXPECT_EQ(t, info->fabric_attr->prov_version, KFI_VERSION(1, 0));
 	EXPECT(t, (info->caps & (KFI_RMA | KFI_REMOTE)) == (KFI_RMA | KFI_REMOTE), "caps %#llx",
 	       info->caps);
 	EXPECT(t, !(info->caps & KFI_TAGGED), "caps %#llx", info->caps);
@@ -130,6 +132,12 @@ HINT(iov_limit_1, h->domain_attr->mr_iov_limit = 1)
 HINT(iov_limit_max, h->domain_attr->mr_iov_limit = SIZE_MAX)
 HINT(cnt_1, h->domain_attr->mr_cnt = 1)
 HINT(cnt_max, h->domain_attr->mr_cnt = SIZE_MAX)
+HINT(queues_2, h->domain_attr->cq_cnt = 2)
+HINT(queues_max, h->domain_attr->cq_cnt = SIZE_MAX)
+HINT(older_provider, h->fabric_attr->prov_version = KFI_VERSION(0, 9))
+HINT(this_provider, h->fabric_attr->prov_version = KFI_VERSION(1, 0))
+HINT(newer_provider, h->fabric_attr->prov_version = KFI_VERSION(1, 1))
+HINT(newest_provider, h->fabric_attr->prov_version = U32_MAX)
 
 #define ROW(_name, _want)	\
 	{ #_name, hint_case, 0, &(const struct hint) { .want = _want, .change = _name } }
@@ -217,6 +225,12 @@ static const struct kfi_case cases[] = {
 	ROW(iov_limit_max, -KFI_ENODATA),
 	ROW(cnt_1, 0),
 	ROW(cnt_max, -KFI_ENODATA),
+	ROW(queues_2, 0),
+	ROW(queues_max, -KFI_ENODATA),
+	ROW(older_provider, 0),
+	ROW(this_provider, 0),
+	ROW(newer_provider, -KFI_ENODATA),
+	ROW(newest_provider, -KFI_ENODATA),
 };
 
 const struct kfi_suite suite_negotiate = {

@@ -29,6 +29,17 @@ static struct kfi_info *any(void)
 	return hints;
 }
 
+/* The domain of the suite is named where it will do. */
+static void expect_domain(struct kfi_test *t, const struct kfi_info *offer)
+{
+	const struct kfi_domain_attr *d = offer->domain_attr, *own = t->env->info->domain_attr;
+	bool open = d->name && !strcmp(d->name, own->name) && !(d->mr_mode & ~own->mr_mode) &&
+		    !(offer->caps & KFI_ATOMIC);
+
+	EXPECT(t, d->domain == (open ? t->env->domain : NULL), "another domain than %s of mode %#x",
+	       d->name, d->mr_mode);
+}
+
 void opened_fabric_case(struct kfi_test *t)
 {
 	struct kfi_info *hints, *list, *i;
@@ -43,19 +54,79 @@ void opened_fabric_case(struct kfi_test *t)
 		EXPECT(t, !strcmp(i->fabric_attr->prov_name, "verbs"), "an offer of %s",
 		       i->fabric_attr->prov_name);
 		EXPECT(t, i->fabric_attr->fabric == t->env->fabric, "without the fabric");
-		EXPECT(t, !i->domain_attr->domain, "with a domain");
+		expect_domain(t, i);
 		if (i->fabric_attr->name)
 			EXPECT(t, !strcmp(i->fabric_attr->name, t->env->info->fabric_attr->name),
 			       "an offer of %s", i->fabric_attr->name);
 	}
 	kfi_freeinfo(list);
 
-	hints = any();
-	EXPECT(t, ask(t, hints, &list) > 0, "no offer");
-	for (i = list; i; i = i->next)
-		EXPECT(t, !i->fabric_attr->fabric, "a fabric that nobody has named");
-	kfi_freeinfo(list);
 	shared_deregister(t);
+}
+
+/*
+ * Offers name the first fabric that is open, and the first domain in it that will do.  The domain of the suite
+ * has no KFI_ATOMIC.  Those that are opened here have.
+ */
+void opened_instance_case(struct kfi_test *t)
+{
+	struct kfi_info *info = t->env->info, *atomic = kfi_dupinfo(info), *list, *i;
+	struct kfid_fabric *fabric = NULL;
+	struct kfid_domain *domain[2] = {};
+	int round, n;
+
+	if (!EXPECT(t, atomic, "no memory"))
+		return;
+	atomic->caps |= KFI_ATOMIC;
+	for (round = 0; round < 5; round++) {
+		if (round == 1)
+			EXPECT_EQ(t, kfi_fabric(info->fabric_attr, &fabric, NULL), 0);
+		if (round == 2)
+			EXPECT_EQ(t, kfi_domain(t->env->fabric, atomic, &domain[0], NULL), 0);
+		if (round == 3)
+			EXPECT_EQ(t, kfi_domain(t->env->fabric, atomic, &domain[1], NULL), 0);
+		if (round == 4 && domain[0]) {
+			EXPECT_EQ(t, kfi_close(&domain[0]->fid), 0);
+			domain[0] = NULL;
+		}
+		EXPECT(t, ask(t, any(), &list) > 0, "no offer");
+		for (i = list, n = 0; i; i = i->next) {
+			if (strcmp(i->fabric_attr->prov_name, "verbs") ||
+			    strcmp(i->fabric_attr->name, info->fabric_attr->name)) {
+				EXPECT(t, !i->fabric_attr->fabric && !i->domain_attr->domain,
+				       "something open of %s", i->fabric_attr->name);
+				continue;
+			}
+			EXPECT(t, i->fabric_attr->fabric == t->env->fabric, "another fabric");
+			if (!(i->caps & KFI_ATOMIC))
+				expect_domain(t, i);
+			else if (i->domain_attr->mr_mode == info->domain_attr->mr_mode)
+				EXPECT(t, i->domain_attr->domain == (domain[0] ?: domain[1]),
+				       "another domain with KFI_ATOMIC, in round %d", round);
+			n++;
+		}
+		EXPECT(t, n, "no offer of the open fabric");
+		kfi_freeinfo(list);
+	}
+	if (domain[1])
+		EXPECT_EQ(t, kfi_close(&domain[1]->fid), 0);
+	if (fabric)
+		EXPECT_EQ(t, kfi_close(&fabric->fid), 0);
+	kfi_freeinfo(atomic);
+}
+
+/* A provider that is older than what is asked for opens no fabric. */
+void opened_version_case(struct kfi_test *t)
+{
+	struct kfi_fabric_attr attr = *t->env->info->fabric_attr;
+	struct kfid_fabric *fabric;
+
+	attr.prov_version = KFI_VERSION(1, 1);
+	EXPECT_EQ(t, kfi_fabric(&attr, &fabric, NULL), -KFI_ENODATA);
+	EXPECT(t, !fabric, "there is a fabric");
+	attr.prov_version = 0;
+	if (EXPECT_EQ(t, kfi_fabric(&attr, &fabric, NULL), 0))
+		EXPECT_EQ(t, kfi_close(&fabric->fid), 0);
 }
 
 /*

@@ -18,5 +18,7 @@ void shared_race_case(struct kfi_test *t);
 void opened_fabric_case(struct kfi_test *t);
 void opened_domain_case(struct kfi_test *t);
 void opened_other_case(struct kfi_test *t);
+void opened_instance_case(struct kfi_test *t);
+void opened_version_case(struct kfi_test *t);
 
 #endif /* KFI_TEST_SHARED_H */
