@@ -306,7 +306,7 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, 
 /**
  * kfi_cq_open() - Open a completion queue.
  * @domain: The domain, which can't be closed before it.
- * @attr: What it should be. Not needed after the call.
+ * @attr: What it should be; NULL stands for a structure of zeroes. Not needed after the call.
  * @cq: Where to put the queue; close it with kfi_close().
  * @comp_handler: Called when a completion comes after a read found the queue empty, or NULL.
  * @context: The consumer's own, kept in the queue's fid and given to @comp_handler.
@@ -328,7 +328,8 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, 
  * Context: Process context; may sleep.
  * Return: 0, or with *@cq NULL:
  *
- * * -KFI_EINVAL: @cq, @domain or @attr is NULL, or @domain is no domain.
+ * * -KFI_EINVAL: @cq or @domain is NULL, or @domain is no domain.
+ * * -KFI_EINVAL: @attr is an error pointer.
  * * -KFI_EINVAL: size is more than 65536.
  * * -KFI_EBADFLAGS: a flag other than KFI_AFFINITY.
  * * -KFI_EINVAL: KFI_AFFINITY, and signaling_vector is negative.
@@ -348,7 +349,7 @@ static inline int kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *at
 /**
  * kfi_cntr_open() - Open a counter.
  * @domain: The domain.
- * @attr: What it should be.
+ * @attr: What it should be; NULL stands for a structure of zeroes.
  * @cntr: Where to put the counter; close it with kfi_close().
  * @context: The consumer's own, kept in the counter's fid.
  *
@@ -360,7 +361,8 @@ static inline int kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *at
  * Context: Process context; may sleep.
  * Return: 0, or with *@cntr NULL:
  *
- * * -KFI_EINVAL: @domain, @attr or @cntr is NULL, or @domain is no domain.
+ * * -KFI_EINVAL: @domain or @cntr is NULL, or @domain is no domain.
+ * * -KFI_EINVAL: @attr is an error pointer.
  * * -KFI_EINVAL: events is not KFI_CNTR_EVENTS_COMP.
  * * -KFI_EBADFLAGS: flags isn't 0.
  * * -KFI_ENOSYS: wait_obj is KFI_WAIT_SET.

@@ -84,7 +84,7 @@ struct kfid_poll {
 
 /**
  * struct kfi_eq_attr - What an event queue should be.
- * @size: How many events it holds, and as many errors: exactly, up to 8192; 0 for 256.
+ * @size: How many events it holds, and as many errors: exactly, up to 65536; 0 for 256.
  * @flags: KFI_WRITE for a queue that kfi_eq_write() may add to, or 0.
  * @wait_obj: What kfi_eq_sread() waits with: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are the same
  *	here, or KFI_WAIT_NONE if nobody will wait.
@@ -444,7 +444,7 @@ static inline int kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfi
 /**
  * kfi_eq_open() - Open an event queue.
  * @fabric: The fabric.
- * @attr: What it should be.
+ * @attr: What it should be; NULL stands for a structure of zeroes.
  * @eq: Where to put the queue; close it with kfi_close().
  * @event_handler: Called when an event comes after a read found the queue empty, or NULL.
  * @context: The consumer's own, kept in the queue's fid and given to @event_handler.
@@ -463,8 +463,9 @@ static inline int kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfi
  * Context: Process context; may sleep.
  * Return: 0, or with *@eq NULL:
  *
- * * -KFI_EINVAL: @fabric, @attr or @eq is NULL.
- * * -KFI_EINVAL: size is more than 8192.
+ * * -KFI_EINVAL: @fabric or @eq is NULL.
+ * * -KFI_EINVAL: @attr is an error pointer.
+ * * -KFI_EINVAL: size is more than 65536.
  * * -KFI_EBADFLAGS: a flag other than KFI_WRITE.
  * * -KFI_ENOSYS: wait_obj is KFI_WAIT_SET.
  * * -KFI_EINVAL: wait_obj is unknown.

@@ -2,7 +2,11 @@
 
 //! References to what C points to.
 
-use crate::support::errno::Errno;
+use crate::support::{
+    errno::Errno,
+    refusal::Refusal, //
+};
+use pin_init::Zeroable;
 
 /// Returns what a pointer of C's points to; `None` for NULL and for an error pointer (`IS_ERR_OR_NULL`). Any
 /// context.
@@ -17,6 +21,31 @@ pub(crate) unsafe fn c_ref<'a, T>(pointer: *const T) -> Option<&'a T> {
     }
     // SAFETY: `pointer` is no error pointer, so null or valid for `'a`.
     unsafe { pointer.as_ref() }
+}
+
+/// Parses the attributes of an object that is being opened. NULL stands for attributes that are all zero. Context: that
+/// of `parse`.
+///
+/// # Errors
+///
+/// - `EINVAL`: `attr` is an error pointer.
+/// - Those of `parse`.
+///
+/// # Safety
+///
+/// `attr` is null, an error pointer, or valid for the call.
+pub(crate) unsafe fn parse_attr<T: Zeroable, R>(
+    attr: *const T,
+    parse: impl FnOnce(&T) -> Result<R, Refusal>,
+) -> Result<R, Refusal> {
+    if Errno::is_in(attr) {
+        return Err(Refusal::new(Errno::EINVAL, c"attr is an error pointer"));
+    }
+    // SAFETY: `attr` is no error pointer, so null or valid for the call.
+    match unsafe { attr.as_ref() } {
+        Some(attr) => parse(attr),
+        None => parse(&pin_init::zeroed()),
+    }
 }
 
 #[kernel::macros::kunit_tests(kfabric_c_ref)]

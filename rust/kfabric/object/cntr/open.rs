@@ -14,7 +14,7 @@ use crate::{
     },
     provider::cntr::Counter,
     support::{
-        c_ref::c_ref,
+        c_ref::parse_attr,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -60,8 +60,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: Each is null or valid as the C API demands; a domain begins with its fid.
     unsafe {
         opening::open(domain.cast(), cntr, |_, _| {
-            let attr = c_ref(attr);
-            let can_wait = parse(attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?)?;
+            let can_wait = parse_attr(attr, parse)?;
             let counter = Arc::pin_init(Counter::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
             let c = kfid_cntr {
                 fid: CounterObject::fid(context),

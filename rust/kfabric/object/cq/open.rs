@@ -20,7 +20,7 @@ use crate::{
         Notify, //
     },
     support::{
-        c_ref::c_ref,
+        c_ref::parse_attr,
         errno::Errno,
         num::widen,
         refusal::Refusal, //
@@ -136,8 +136,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: Each is null or valid as the C API demands; a domain begins with its fid.
     unsafe {
         opening::open(domain.cast(), cq, |_, cq| {
-            let attr = c_ref(attr);
-            let wanted = parse(attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?)?;
+            let wanted = parse_attr(attr, parse)?;
             let handler: Option<KBox<dyn Notify>> = match comp_handler {
                 Some(call) => Some(KBox::new(Handler { call, cq, context }, GFP_KERNEL)?),
                 None => None,

@@ -18,7 +18,7 @@ use crate::{
         queues::can_wait, //
     },
     support::{
-        c_ref::c_ref,
+        c_ref::parse_attr,
         errno::Errno,
         num::{
             widen,
@@ -42,7 +42,7 @@ use kfi_bindings::{
 const SIZE_DEFAULT: usize = 256;
 
 /// How many a queue can hold: nobody has to read them, and they take some MiB.
-const SIZE_MAX: usize = 1 << 13;
+const SIZE_MAX: usize = 1 << 16;
 
 /// A valid `struct kfi_eq_attr`.
 struct Wanted {
@@ -88,8 +88,7 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
     unsafe {
         opening::open(fabric.cast(), eq, |_, eq| {
-            let attr = c_ref(attr);
-            let wanted = parse(attr.ok_or(Refusal::new(Errno::EINVAL, c"attr is NULL"))?)?;
+            let wanted = parse_attr(attr, parse)?;
             let called = handler.map(|call| Handler { call, eq, context });
             let c = kfid_eq {
                 fid: EqObject::fid(context),

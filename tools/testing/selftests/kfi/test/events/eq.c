@@ -16,12 +16,13 @@
 static void attr_case(struct kfi_test *t)
 {
 	struct kfi_eq_attr attr = {};
+	struct kfi_eq_entry entry;
 	struct kfid_eq *eq;
 	int context;
+	u32 event;
 
 	EXPECT_EQ(t, kfi_eq_open(t->env->fabric, &attr, NULL, NULL, NULL), -KFI_EINVAL);
 	eq_refused(t, NULL, &attr, -KFI_EINVAL);
-	eq_refused(t, t->env->fabric, NULL, -KFI_EINVAL);
 	attr.size = SIZE_MAX;
 	eq_refused(t, t->env->fabric, &attr, -KFI_EINVAL);
 	attr.size = EQ_MOST + 1;
@@ -38,6 +39,13 @@ static void attr_case(struct kfi_test *t)
 	eq_refused(t, t->env->fabric, &attr, -KFI_EINVAL);
 	attr.wait_obj = -1;
 	eq_refused(t, t->env->fabric, &attr, -KFI_EINVAL);
+
+	/* No attributes are attributes of zeroes. */
+	if (EXPECT_EQ(t, kfi_eq_open(t->env->fabric, NULL, &eq, NULL, NULL), 0)) {
+		EXPECT_EQ(t, kfi_eq_write(eq, KFI_NOTIFY, &attr, 8, 0), -KFI_ENOSYS);
+		EXPECT_EQ(t, kfi_eq_sread(eq, &event, &entry, sizeof(entry), 0, 0), -KFI_ENOSYS);
+		EXPECT_EQ(t, kfi_close(&eq->fid), 0);
+	}
 
 	/* What isn't meant is not looked at. */
 	attr.wait_obj = KFI_WAIT_QUEUE;

@@ -8,7 +8,7 @@
 #include "ktap.h"
 
 /* The largest queue there is. */
-#define EQ_MOST	8192
+#define EQ_MOST	65536
 
 /* A queue for events of the test's own, or NULL, which is reported. */
 struct kfid_eq *eq_open(struct kfi_test *t, size_t size, enum kfi_wait_obj wait_obj,
