@@ -426,7 +426,7 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * @buf: The buffer: memory of the linear map (kmalloc(), pages) or of vmalloc(), at any alignment.
  *	Not user memory, not the stack, not the image of the kernel or of a module.
  * @len: Its length, in bytes; at least 1.
- * @access: What may be done with it, a combination of:
+ * @access: What may be done with it; 0 for all that this side may do, or a combination of:
  *	KFI_REMOTE_READ (a peer may read it), KFI_REMOTE_WRITE (a peer may write it or, where the
  *	domain has KFI_ATOMIC, do atomic operations on it), KFI_SEND and KFI_RECV (messages are
  *	sent from it and received in it), KFI_WRITE and KFI_READ (it is the local side of RMA
@@ -461,7 +461,7 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * * -KFI_EOPNOTSUPP: what to register: auth_key_size is not 0, on a provider without authorization
  *   keys.
  * * -KFI_EBADFLAGS: flags: any flag that the provider doesn't support, known or not.
- * * -KFI_EINVAL: access: 0, or a bit that is not a right.
+ * * -KFI_EINVAL: access: a bit that is not a right.
  * * -KFI_EINVAL: offset: not 0.
  * * -KFI_EINVAL: segments: a length of 0.
  * * -KFI_EINVAL: segments: address + length wraps.

@@ -39,10 +39,17 @@ impl Access {
         | Self::REMOTE_READ.0
         | Self::REMOTE_WRITE.0;
 
+    /// All that this side may do, which `access` 0 stands for.
+    const LOCAL: Self = Self(Self::SEND.0 | Self::RECV.0 | Self::READ.0 | Self::WRITE.0);
+
     /// Takes the `access` argument of a registration.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: a bit that is not a right.
     pub fn parse(bits: u64) -> Result<Self, Refusal> {
         if bits == 0 {
-            return Err(Refusal::new(Errno::EINVAL, c"no access right"));
+            return Ok(Self::LOCAL);
         }
         let unknown = bits & !widen_u32(Self::ALL);
         match u32::try_from(bits) {
@@ -94,6 +101,14 @@ impl BitOr for Access {
 #[kernel::macros::kunit_tests(kfabric_access)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn none_is_local() {
+        assert_eq!(Access::parse(0), Ok(Access::LOCAL));
+        assert!(!Access::LOCAL.has_any(Access::REMOTE_READ | Access::REMOTE_WRITE));
+        assert_eq!(Access::LOCAL.direction(), DataDirection::Bidirectional);
+        assert!(Access::parse(1).is_err());
+    }
 
     #[test]
     fn directions() {

@@ -39,7 +39,7 @@ mod tests {
     fn arguments_are_checked_in_order() {
         let good = [kvec(0x10000, 10)];
         let bad = Arguments {
-            access: 0,
+            access: 1,
             offset: 1,
             flags: 1,
             auth_key: AuthKey::Some(&[1]),

@@ -151,7 +151,7 @@ static void refused_in(struct kfi_test *t, struct async *a)
 		u64 offset;
 		u64 flags;
 	} rows[] = {
-		{ -KFI_EINVAL, 0, 0, 0 },
+		{ -KFI_EINVAL, KFI_MSG, 0, 0 },
 		{ -KFI_EINVAL, KFI_REMOTE, 1, 0 },
 		{ -KFI_EBADFLAGS, KFI_REMOTE, 0, KFI_MORE },
 	};

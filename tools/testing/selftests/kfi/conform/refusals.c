@@ -101,7 +101,6 @@ static const struct spoil spoils[] = {
 	{ "KFI_MORE", ALL_CALLS, -KFI_EBADFLAGS, flags, KFI_MORE },
 	{ "flag bit 0", ALL_CALLS, -KFI_EBADFLAGS, flags, BIT_ULL(0) },
 	{ "all flags", ALL_CALLS, -KFI_EBADFLAGS, flags, ~0ULL },
-	{ "no access", ALL_CALLS, -KFI_EINVAL, access, 0 },
 	{ "an access that is none", ALL_CALLS, -KFI_EINVAL, access, KFI_MSG },
 	{ "one access too many", ALL_CALLS, -KFI_EINVAL, access, KFI_REMOTE | BIT_ULL(0) },
 	{ "offset 1", ALL_CALLS, -KFI_EINVAL, offset, 1 },

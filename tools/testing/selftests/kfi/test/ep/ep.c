@@ -59,6 +59,7 @@ static const struct kfi_case cases[] = {
 	{ "far_offsets", ep_far_offsets_case },
 	{ "kfence", ep_kfence_case },
 	{ "descs", ep_descs_case },
+	{ "local_only", ep_local_only_case },
 	{ "injects", ep_injects_case },
 	{ "injects_refused", ep_injects_refused_case },
 	{ "counters", ep_counters_case },

@@ -193,6 +193,7 @@ void ep_selective_rma_case(struct kfi_test *t);
 void ep_lists_case(struct kfi_test *t);
 void ep_far_offsets_case(struct kfi_test *t);
 void ep_descs_case(struct kfi_test *t);
+void ep_local_only_case(struct kfi_test *t);
 
 /* handled.c */
 void ep_handled_case(struct kfi_test *t);

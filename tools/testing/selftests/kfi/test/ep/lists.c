@@ -369,3 +369,57 @@ void ep_descs_case(struct kfi_test *t)
 	descs(t, EP_MODE);
 	descs(t, EP_MODE | KFI_MR_LOCAL);
 }
+
+/* Regions without rights for peers, registered with access 0, are for everything at this side. */
+void ep_local_only_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ep_pair *p = ep_connected(t, &wants);
+	struct kfid_mr *here = NULL, *there = NULL, *remote = NULL;
+	struct listed a = {}, b = {};
+	struct kfid_ep *tx, *rx;
+	u64 addr, key;
+
+	if (!p)
+		return;
+	tx = p->side[0].ep;
+	rx = p->side[1].ep;
+	if (!listed_open(t, &a, &p->side[0]) || !listed_open(t, &b, &p->side[1]))
+		goto out;
+	here = region(t, &p->side[0], &a, 0);
+	there = region(t, &p->side[1], &b, 0);
+	if (!here || !there ||
+	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, b.mem, LEN,
+				     KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0, 5, 0, &remote, NULL), 0))
+		goto out;
+	addr = remote->iova;
+	key = kfi_mr_key(remote);
+	pattern(a.mem, LEN, 5);
+	EXPECT_EQ(t, kfi_recv(rx, b.mem, LEN, kfi_mr_desc(there), 0, ctx(1)), 0);
+	EXPECT_EQ(t, kfi_send(tx, a.mem, LEN, kfi_mr_desc(here), 0, ctx(2)), 0);
+	ep_completed(t, p->side[1].rx, ctx(1), RECEIVED, NULL);
+	ep_completed(t, p->side[0].tx, ctx(2), SENT, NULL);
+	came(t, &b, 5, "a region of access 0 is sent to another");
+	pattern(a.mem, LEN, 6);
+	EXPECT_EQ(t, kfi_write(tx, a.mem, LEN, kfi_mr_desc(here), 0, addr, key, ctx(3)), 0);
+	ep_completed(t, p->side[0].tx, ctx(3), WRITTEN, NULL);
+	came(t, &b, 6, "a region of access 0 is written");
+	memset(a.all, 0, LEN + 2 * GUARD);
+	EXPECT_EQ(t, kfi_read(tx, a.mem, LEN, kfi_mr_desc(here), 0, addr, key, ctx(4)), 0);
+	ep_completed(t, p->side[0].tx, ctx(4), FETCHED, NULL);
+	came(t, &a, 6, "a region of access 0 is read to");
+	/* The peer gets at nothing. */
+	EXPECT_EQ(t, kfi_write(tx, a.mem, 8, NULL, 0, there->iova, kfi_mr_key(there), ctx(5)), 0);
+	ep_failed_op(t, p->side[0].tx, ctx(5), KFI_EACCES, NULL);
+	came(t, &b, 6, "a region of access 0 was a peer's target");
+out:
+	if (remote)
+		EXPECT_EQ(t, kfi_close(&remote->fid), 0);
+	if (there)
+		EXPECT_EQ(t, kfi_close(&there->fid), 0);
+	if (here)
+		EXPECT_EQ(t, kfi_close(&here->fid), 0);
+	listed_close(&a);
+	listed_close(&b);
+	ep_pair_close(t, p);
+}

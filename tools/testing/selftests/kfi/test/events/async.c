@@ -168,7 +168,7 @@ static void refused_case(struct kfi_test *t)
 	if (!b)
 		return;
 	if (prepare(t, b, &req)) {
-		req.access = 0;
+		req.access = BIT_ULL(0);
 		mr = (void *)0x5a5a;
 		EXPECT_EQ(t, reg_submit(&req, &mr), -KFI_EINVAL);
 		EXPECT(t, !mr, "*mr is not NULL");

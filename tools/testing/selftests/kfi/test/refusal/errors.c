@@ -170,7 +170,6 @@ static const struct kfi_case cases[] = {
 	FLAGS("flag_bit_0", BIT_ULL(0)),
 	FLAGS("flag_bit_63", BIT_ULL(63)),
 	FLAGS("flags_all", ~0ULL),
-	ACCESS("access_zero", 0),
 	ACCESS("access_unknown", KFI_MSG),
 	ACCESS("access_partly_unknown", KFI_REMOTE | KFI_RMA_PMEM),
 	ACCESS("access_bit_0", KFI_REMOTE | BIT_ULL(0)),

@@ -61,7 +61,6 @@ SPOIL(no_auth_key, req->auth_key = NULL; req->auth_key_size = 8)
 SPOIL(auth_key, req->auth_key = (u8 *)"secrets"; req->auth_key_size = 8)
 SPOIL(known_flag, req->flags = KFI_MORE)
 SPOIL(unknown_flag, req->flags = BIT_ULL(63))
-SPOIL(no_access, req->access = 0)
 SPOIL(unknown_access, req->access = KFI_REMOTE | BIT_ULL(62))
 SPOIL(an_offset, req->offset = 1)
 
@@ -164,7 +163,6 @@ static const struct wrong table[] = {
 	{ "auth_key", WHAT, ATTR_CALLS, -KFI_EOPNOTSUPP, auth_key },
 	{ "known_flag", FLAGS, ALL_CALLS, -KFI_EBADFLAGS, known_flag },
 	{ "unknown_flag", FLAGS, ALL_CALLS, -KFI_EBADFLAGS, unknown_flag },
-	{ "no_access", ACCESS, ALL_CALLS, -KFI_EINVAL, no_access },
 	{ "unknown_access", ACCESS, ALL_CALLS, -KFI_EINVAL, unknown_access },
 	{ "an_offset", OFFSET, ALL_CALLS, -KFI_EINVAL, an_offset },
 	{ "empty", SEGMENTS, ALL_CALLS, -KFI_EINVAL, empty },

@@ -196,7 +196,7 @@ static int spoil(struct batch *b, unsigned int i)
 		b->attr[i].iov_count = 0;
 		return -KFI_EINVAL;
 	case 9:
-		b->attr[i].access = 0;
+		b->attr[i].access = BIT_ULL(0);
 		return -KFI_EINVAL;
 	case 12:
 		b->kv[i].iov_base = (void *)PAGE_SIZE;
@@ -466,7 +466,7 @@ static void events_case(struct kfi_test *t)
 		EXPECT_EQ(t, seen, MANY);
 		EXPECT_EQ(t, b->ops->close_many(b->mr, MANY, NULL), 0);
 		/* A bad one: none is registered, and there is no event. */
-		b->attr[70].access = 0;
+		b->attr[70].access = BIT_ULL(0);
 		EXPECT_EQ(t, reg_many(t, b, MANY, KFI_BATCH_ALL_OR_NONE), -KFI_EINVAL);
 		expect_none(t, b, MANY);
 		EXPECT_EQ(t, kfi_eq_read(eq, &event, &entry, sizeof(entry), 0), -KFI_EAGAIN);

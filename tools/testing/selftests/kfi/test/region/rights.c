@@ -25,6 +25,7 @@ static const u64 rights[] = {
 	KFI_REMOTE_WRITE | KFI_SEND,
 	KFI_REMOTE_WRITE | KFI_RECV | KFI_READ,
 	KFI_REMOTE | KFI_SEND | KFI_RECV | KFI_READ | KFI_WRITE,
+	0,
 };
 
 static const char *rights_name(unsigned int variant)
@@ -32,7 +33,7 @@ static const char *rights_name(unsigned int variant)
 	static const char *const names[] = {
 		"remote_read", "remote_write", "remote", "send", "recv", "read", "write", "local",
 		"remote_read_recv", "remote_read_read", "remote_read_send_write",
-		"remote_write_send", "remote_write_recv_read", "all",
+		"remote_write_send", "remote_write_recv_read", "all", "none",
 	};
 
 	return names[variant];
