@@ -121,7 +121,8 @@ static inline int kfi_getpeer(struct kfid_ep *ep, void *addr, size_t *addrlen)
  * * -KFI_EINVAL: @pep is NULL or an error pointer.
  * * -KFI_ENOEQ: no event queue is bound, or it was closed.
  * * -KFI_EOPBADSTATE: it listens already.
- * * -KFI_EADDRINUSE: somebody else listens there, or all ports are in use.
+ * * -KFI_EADDRINUSE: somebody else listens there, or at the port of the unspecified address; or all
+ *   ports are in use.
  * * -KFI_EADDRNOTAVAIL: over "verbs": the address is none of this machine's.
  * * -KFI_ENODEV: the device is gone.
  * * -KFI_ENOMEM: out of memory.

@@ -83,3 +83,15 @@ pub(crate) fn eopnotsupp() -> Error {
         Error::from_errno(-95)
     }
 }
+
+/// Address already in use.
+#[inline]
+pub(crate) fn eaddrinuse() -> Error {
+    Error::from_errno(-98)
+}
+
+/// Cannot assign requested address.
+#[inline]
+pub(crate) fn eaddrnotavail() -> Error {
+    Error::from_errno(-99)
+}

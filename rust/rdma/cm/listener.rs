@@ -19,7 +19,10 @@ use super::{
     incoming::Incoming,
     locked::Locked, //
 };
-use crate::device::Device;
+use crate::{
+    device::Device,
+    errno, //
+};
 
 /// Who wants to know of peers that want to connect.
 pub trait Requests: Send + Sync + 'static {
@@ -92,8 +95,10 @@ impl Listener {
     /// - `ENODEV` if no device has the address.
     /// - What else the connection manager says.
     pub fn new(address: SocketAddr, backlog: u32, requests: Arc<dyn Requests>) -> Result<Self> {
-        let id = Id::new(Arc::new(Listening { requests }, GFP_KERNEL)?)?;
-        id.bind(address)?;
+        let target = Arc::new(Listening { requests }, GFP_KERNEL)?;
+        let id = Id::new(target.clone())?;
+        id.bind(address)
+            .map_err(|error| why_unbound(error, address, target))?;
         id.listen(backlog)?;
         Ok(Self { id })
     }
@@ -106,5 +111,20 @@ impl Listener {
     /// The device that has the address; none for the unspecified one. Any context.
     pub fn device(&self) -> Option<&Device> {
         self.id.device()
+    }
+}
+
+/// Returns why a listener can't be bound to an address, by what the connection manager says. May sleep.
+///
+/// `cma_check_port()` says `EADDRNOTAVAIL` of a port that is in use, if either of both addresses is the
+/// unspecified one. Then the address is available with another port.
+fn why_unbound(error: Error, mut address: SocketAddr, target: Arc<Listening>) -> Error {
+    if error != errno::eaddrnotavail() || address.port() == 0 {
+        return error;
+    }
+    address.set_port(0);
+    match Id::new(target).and_then(|id| id.bind(address)) {
+        Ok(()) => errno::eaddrinuse(),
+        Err(_) => error,
     }
 }

@@ -348,6 +348,56 @@ out:
 	kfree(e);
 }
 
+/*
+ * A port in use is told from an address that isn't there, whichever of the two addresses is the unspecified
+ * one. Each can be listened at with another port.
+ */
+static void listen_twice(struct kfi_test *t, struct kfid_pep *first, struct kfid_pep *second, bool any)
+{
+	struct sockaddr_in where = ep_address(), other = where;
+	size_t len = sizeof(where);
+
+	*(any ? &where : &other) = (struct sockaddr_in) { .sin_family = AF_INET };
+	EXPECT_EQ(t, kfi_setname(&first->fid, &where, sizeof(where)), 0);
+	EXPECT_EQ(t, kfi_listen(first), 0);
+	EXPECT_EQ(t, kfi_getname(&first->fid, &where, &len), 0);
+	other.sin_port = where.sin_port;
+	EXPECT(t, other.sin_port, "no port");
+	EXPECT_EQ(t, kfi_setname(&second->fid, &where, sizeof(where)), 0);
+	EXPECT_EQ(t, kfi_listen(second), -KFI_EADDRINUSE);
+	EXPECT_EQ(t, kfi_setname(&second->fid, &other, sizeof(other)), 0);
+	EXPECT_EQ(t, kfi_listen(second), -KFI_EADDRINUSE);
+	other.sin_port = 0;
+	EXPECT_EQ(t, kfi_setname(&second->fid, &other, sizeof(other)), 0);
+	EXPECT_EQ(t, kfi_listen(second), 0);
+}
+
+void ep_in_use_case(struct kfi_test *t)
+{
+	struct sockaddr_in address = ep_address();
+	struct kfi_info *info = ep_info(t, &address, KFI_SOURCE, 0);
+	static const struct ep_wants none;
+	struct kfid_pep *pep[2] = {};
+	struct ep_side s = {};
+	int any, i;
+
+	if (!info || !ep_side_open(t, &s, info, &none))
+		goto out;
+	for (any = 0; any < 2; any++) {
+		for (i = 0; i < 2; i++)
+			if (EXPECT_EQ(t, kfi_passive_ep(s.fabric, info, &pep[i], NULL), 0))
+				EXPECT_EQ(t, kfi_pep_bind(pep[i], &s.eq->fid, 0), 0);
+		if (pep[0] && pep[1])
+			listen_twice(t, pep[0], pep[1], any);
+		for (i = 0; i < 2; i++)
+			if (pep[i])
+				EXPECT_EQ(t, kfi_close(&pep[i]->fid), 0);
+	}
+out:
+	ep_side_close(t, &s);
+	kfi_freeinfo(info);
+}
+
 /* Who is where. */
 void ep_names_case(struct kfi_test *t)
 {

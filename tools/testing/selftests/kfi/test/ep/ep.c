@@ -22,6 +22,7 @@ static const struct kfi_case cases[] = {
 	{ "handle", ep_handle_case },
 	{ "names", ep_names_case },
 	{ "listen_once", ep_listen_once_case },
+	{ "in_use", ep_in_use_case },
 	{ "sizes", ep_sizes_case },
 	{ "calls", ep_calls_case },
 	{ "inject", ep_inject_case },

@@ -167,6 +167,7 @@ void ep_states_case(struct kfi_test *t);
 void ep_handle_case(struct kfi_test *t);
 void ep_names_case(struct kfi_test *t);
 void ep_listen_once_case(struct kfi_test *t);
+void ep_in_use_case(struct kfi_test *t);
 
 /* message.c */
 void ep_sizes_case(struct kfi_test *t);
