@@ -39,6 +39,11 @@ module! {
     license: "GPL",
 }
 
+/// Has modprobe load the provider first. A consumer finds its provider by name, which depmod doesn't see.
+#[used]
+#[link_section = ".modinfo"]
+static SOFTDEP: [u8; 23] = *b"softdep=pre: kfi_verbs\0";
+
 struct Module {
     _control: Control,
 }

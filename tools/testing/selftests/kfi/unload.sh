@@ -5,7 +5,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-plan 24
+plan 25
 param=/sys/module/kfi_holder/parameters
 holder() { load kfi_holder ${KFI_DOMAIN:+domain=$KFI_DOMAIN} "$@"; }
 command() { echo "$1" >$param/command; }
@@ -53,6 +53,14 @@ if [ -n "$KFI_MODULES" ]; then
 	refused unload.provider_without_core without_core
 else
 	skip unload.provider_without_core "modprobe loads what a module needs"
+fi
+
+# A driver whose provider is found by its name has that loaded.
+brings_provider() { unload kfi_verbs && modprobe kfi_nvme && loaded kfi_verbs && rmmod kfi_nvme; }
+if [ -z "$KFI_MODULES" ]; then
+	check unload.brings_provider brings_provider
+else
+	skip unload.brings_provider "insmod loads nothing else"
 fi
 
 # Again and again, with something open in between.
