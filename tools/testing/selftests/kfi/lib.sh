@@ -183,6 +183,10 @@ run_module()
 	_suite=$2
 	shift 2
 	_token=$_suite-$$-$(cut -d ' ' -f 1 /proc/uptime)
+	# tools/check-features tells the providers apart by it.
+	for _parameter in "$@"; do
+		case $_parameter in provider=*) echo "# provider ${_parameter#*=}" ;; esac
+	done
 	if ! load "$_runs" token="$_token" \
 	     ${KFI_SEED:+seed=$KFI_SEED} ${KFI_SCALE:+scale=$KFI_SCALE} \
 	     ${KFI_WEAK:+weak=$KFI_WEAK} "$@"; then
