@@ -339,7 +339,7 @@ static void places_case(struct kfi_test *t)
 			first_regs = regs;
 			first_invs = invs;
 			EXPECT(t, regs && regs <= MANY / 8, "%u registrations posted", regs);
-			EXPECT(t, invs <= MANY / 8 && !invs == !can_refresh(t->env->dev),
+			EXPECT(t, invs <= MANY / 8 && !invs == !has_feature(F_REFRESH),
 			       "%u invalidations posted", invs);
 		}
 		EXPECT(t, regs == first_regs, "%u: %u registrations posted, %u at first", i, regs,
