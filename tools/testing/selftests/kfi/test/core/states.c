@@ -409,7 +409,7 @@ static void shut_down(struct stated *s, struct ep_pair *p, struct ep_event *e)
 	struct sockaddr_in address;
 	size_t len = sizeof(address);
 
-	RETURNS(s, kfi_getname(&p->side[0].ep->fid, &address, &len), 0);
+	RETURNS(s, kfi_getname(&p->side[1].ep->fid, &address, &len), 0);
 	RETURNS(s, kfi_getpeer(p->side[0].ep, &address, &len), 0);
 	RETURNS(s, kfi_shutdown(p->side[0].ep, 0), 0);
 	event_read(s, p->side[1].eq, KFI_SHUTDOWN, e);
