@@ -132,13 +132,10 @@ void rdma_helper_schedule(void)
 	schedule();
 }
 
-/* The same, but others run even if the caller's turn isn't over. */
-void rdma_helper_yield(void)
+/* Has the scheduler said that the caller's turn is over, so that schedule() has others run? */
+bool rdma_helper_turn_is_over(void)
 {
-	if (need_resched() || test_thread_flag(TIF_NEED_RESCHED_LAZY))
-		rdma_helper_schedule();
-	else
-		yield();
+	return need_resched() || test_thread_flag(TIF_NEED_RESCHED_LAZY);
 }
 
 /*

@@ -38,7 +38,7 @@ void rdma_helper_silence_cq(struct ib_cq *cq, bool quiet);
 void rdma_helper_free_cq(struct ib_cq *cq, bool quiet);
 void rdma_helper_reap_cq(struct ib_cq *cq, u32 budget);
 void rdma_helper_schedule(void);
-void rdma_helper_yield(void);
+bool rdma_helper_turn_is_over(void);
 struct ib_qp *rdma_helper_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr);
 struct ib_srq *rdma_helper_create_srq(struct ib_pd *pd, u32 requests, u32 segments);
 void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res);

@@ -5,10 +5,13 @@
 //! A device needs microseconds to register a region. To be put to sleep and woken takes about as
 //! long, and the interrupt in between more.
 
-use kernel::time::{
-    Delta,
-    Instant,
-    Monotonic, //
+use kernel::{
+    bindings,
+    time::{
+        Delta,
+        Instant,
+        Monotonic, //
+    }, //
 };
 
 use super::LocalQp;
@@ -63,8 +66,13 @@ fn give_way() {
 /// Lets others run, whatever they have had already. `schedule()` would come back at once, again and again, as
 /// long as the caller's turn isn't over. But the scheduler charges a task that yields for all of its turn, and then
 /// lets waking tasks go first until that is made up for. So a caller yields only where giving way was of no use. The
-/// caller may be in any task state, and is `TASK_RUNNING` afterwards.
+/// caller may be in any task state, and is `TASK_RUNNING` afterwards: `yield()` sees to that by itself.
 fn give_turn_away() {
     // SAFETY: The caller is in process context, and holds no spinlock.
-    unsafe { rdma_bindings::rdma_helper_yield() };
+    unsafe {
+        match rdma_bindings::rdma_helper_turn_is_over() {
+            true => rdma_bindings::rdma_helper_schedule(),
+            false => bindings::yield_(),
+        }
+    };
 }

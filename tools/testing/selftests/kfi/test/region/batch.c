@@ -314,8 +314,8 @@ out:
 }
 
 /*
- * Requests that are posted together give all their places in the queue back: after many others a batch takes as few posts
- * as the first one.
+ * Requests that are posted together give all their places in the queue back: after many others, a batch takes as
+ * few posts as the first one.
  */
 static void places_case(struct kfi_test *t)
 {
