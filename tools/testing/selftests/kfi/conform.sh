@@ -8,12 +8,12 @@
 providers="verbs loop"
 
 tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+trap 'rm -rf "$tmp"; ep_device_down' EXIT
 
 # of PROVIDER: a document of its own, below ours.  It is shown as it comes.
 of()
 {
-	{ run_module kfi_conform "$1" provider="$1"; echo $? >"$tmp/status"; } |
+	{ run_module kfi_conform "$1" provider="$1" address=$ep_address; echo $? >"$tmp/status"; } |
 	while IFS= read -r line; do
 		printf '    %s\n' "$line"
 		case $line in
@@ -49,6 +49,8 @@ table()
 		}'
 }
 
+# Over verbs, connections need a device with an address of its own.
+ep_device_up || exit
 loaded_here=
 for i in $providers; do
 	loaded "kfi_$i" || { load "kfi_$i" && loaded_here="kfi_$i $loaded_here"; }

@@ -18,7 +18,7 @@ static void check_mode(struct kfi_test *t, struct place *p, struct kfid_mr *mr, 
 	bool virt_addr = !has_feature(F_DEFAULT) || (p->mode & KFI_MR_VIRT_ADDR);
 	u64 key = kfi_mr_key(mr);
 
-	if ((p->mode & KFI_MR_ENDPOINT) && has_feature(F_ENDPOINTS)) {
+	if ((p->mode & KFI_MR_ENDPOINT) && has_feature(F_PLAIN_ENDPOINTS)) {
 		EXPECT(t, key == KFI_KEY_NOTAVAIL, "a disabled region has a key");
 		refuses(t, p, mr->iova, KEY, mem, LEN);
 		return;

@@ -115,6 +115,7 @@ extern const struct section section_keys;
 extern const struct section section_async;
 extern const struct section section_bind;
 extern const struct section section_endpoints;
+extern const struct section section_connected;
 extern const struct section section_enable;
 extern const struct section section_raw;
 extern const struct section section_gaps;

@@ -170,9 +170,9 @@ static void never_case(struct kfi_test *t)
 }
 
 static const struct kfi_case cases[] = {
-	CHECK("enable_both", 0, F_ENDPOINTS, both_case, refused_endpoints),
-	CHECK("enable_event", 0, F_ENDPOINTS, event_case, refused_endpoints),
-	CHECK("enable_never", 0, F_ENDPOINTS, never_case, refused_endpoints),
+	CHECK("enable_both", 0, F_PLAIN_ENDPOINTS, both_case, refused_endpoints),
+	CHECK("enable_event", 0, F_PLAIN_ENDPOINTS, event_case, refused_endpoints),
+	CHECK("enable_never", 0, F_PLAIN_ENDPOINTS, never_case, refused_endpoints),
 };
 
 SECTION(section_enable);

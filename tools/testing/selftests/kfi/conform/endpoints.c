@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Endpoints: regions that belong to one (KFI_MR_ENDPOINT), and authorization keys. */
+/* Endpoints without a connection: regions that are bound to one (KFI_MR_ENDPOINT), and authorization keys. */
 #include <kfi_endpoint.h>
 
 #include "conform.h"
@@ -248,9 +248,9 @@ static void domain_key_case(struct kfi_test *t)
 }
 
 static const struct kfi_case cases[] = {
-	CHECK("endpoint", 0, F_ENDPOINTS, endpoint_case, refused_endpoints),
-	CHECK("endpoint_not_busy", 0, F_ENDPOINTS, not_busy_case, refused_endpoints),
-	CHECK("endpoint_states", 0, F_ENDPOINTS, states_case, refused_endpoints),
+	CHECK("endpoint", 0, F_PLAIN_ENDPOINTS, endpoint_case, refused_endpoints),
+	CHECK("endpoint_not_busy", 0, F_PLAIN_ENDPOINTS, not_busy_case, refused_endpoints),
+	CHECK("endpoint_states", 0, F_PLAIN_ENDPOINTS, states_case, refused_endpoints),
 	CHECK("auth_key", ATTR_CALLS, F_AUTH_KEYS, auth_key_case, refused_auth_keys),
 	CHECK("auth_key_of_domain", 0, F_AUTH_KEYS, domain_key_case, refused_auth_keys),
 };

@@ -2,7 +2,7 @@
 /*
  * kfi_conform.ko: runs the conformance suite over one provider when it is loaded.
  *
- *	insmod kfi_conform.ko provider=verbs|loop [seed=N] [scale=PERCENT]
+ *	insmod kfi_conform.ko provider=verbs|loop address=A.B.C.D [seed=N] [scale=PERCENT]
  *
  * Results are in the kernel's log, as those of kfi_selftest.ko are (test/frame/ktap.h). Before the last one
  * comes a line "# feature NAME: yes" for each feature, or "no, ERRNO", or "FAILED".
@@ -24,9 +24,16 @@ static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
 
-static char *provider = "verbs";
-module_param(provider, charp, 0444);
+char *kfi_provider_name = "verbs";
+module_param_named(provider, kfi_provider_name, charp, 0444);
 MODULE_PARM_DESC(provider, "which provider to test");
+
+char *kfi_address = "192.0.2.1";
+module_param_named(address, kfi_address, charp, 0444);
+MODULE_PARM_DESC(address, "an IPv4 address that this provider has (default: 192.0.2.1)");
+
+/* The suite doesn't run over iWARP, whose column of features.def says so. */
+bool kfi_iwarp;
 
 bool kfi_weak;
 module_param_named(weak, kfi_weak, bool, 0444);
@@ -84,6 +91,7 @@ static const struct section *const sections[] = {
 	&section_async,
 	&section_bind,
 	&section_endpoints,
+	&section_connected,
 	&section_enable,
 	&section_raw,
 	&section_gaps,
@@ -157,10 +165,10 @@ static int __init conform_init(void)
 	int ret;
 
 	for (i = 0; i < ARRAY_SIZE(providers); i++)
-		if (!strcmp(providers[i]->name, provider))
+		if (!strcmp(providers[i]->name, kfi_provider_name))
 			under_test = providers[i];
 	if (!under_test) {
-		pr_err("kfi_conform: no provider '%s'\n", provider);
+		pr_err("kfi_conform: no provider '%s'\n", kfi_provider_name);
 		return -EINVAL;
 	}
 	if (!kfi_seed)

@@ -12,6 +12,7 @@ mod handlers;
 mod lists;
 mod message;
 mod pair;
+mod regions;
 mod shared;
 
 use core::net::{
@@ -58,7 +59,7 @@ module! {
 type Case = fn(&pair::Place) -> Result;
 
 /// In the order of `ep_rs.sh`.
-const CASES: [Case; 19] = [
+const CASES: [Case; 21] = [
     connect::data_goes_both_ways,
     connect::rejections_are_told,
     connect::requests_that_are_dropped_are_rejected,
@@ -78,6 +79,8 @@ const CASES: [Case; 19] = [
     handlers::handlers_are_told,
     shared::whoever_has_a_message,
     shared::what_nobody_took_comes_back,
+    regions::many_at_once,
+    regions::what_has_to_be_waited_for,
 ];
 
 struct Module;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Regions whose registration is behind what takes its time (KFI_MR_ENDPOINT). */
-#include "rnr.h"
+#include "ep.h"
 
 #define PLACES	8
 #define LEN	65536
@@ -107,12 +107,9 @@ static bool repeated_begin(struct kfi_test *t, struct repeated *r)
 	if (!r->p || !EXPECT(t, r->mem, "no memory"))
 		return false;
 	s = r->p->side;
-	if (has_feature(F_DEVICE) && !rnr_hold(t, r->p, r->mem))
-		return false;
 	for (i = 0; i < MESSAGES; i++)
 		EXPECT_EQ(t, kfi_send(s[1].ep, r->mem, 8, NULL, 0, ctx(i)), 0);
-	return (!has_feature(F_DEVICE) || rnr_waits(t)) &&
-	       enabled(t, &s[1], r->mem, KFI_REMOTE_WRITE, 2, &r->mr);
+	return enabled(t, &s[1], r->mem, KFI_REMOTE_WRITE, 2, &r->mr);
 }
 
 /* The peer has no receives at first, so the messages before the registration are repeated: all arrive. */
@@ -122,12 +119,13 @@ void ep_regions_repeated_case(struct kfi_test *t)
 	struct ep_side *s;
 	int i;
 
+	if (!needs_feature(t, F_REPEATED_REG))
+		return;
 	if (!repeated_begin(t, &r))
 		goto out;
 	s = r.p->side;
 	for (i = 0; i < MESSAGES; i++)
 		EXPECT_EQ(t, kfi_recv(s[0].ep, r.mem + 64, 8, NULL, 0, ctx(10 + i)), 0);
-	rnr_release();
 	for (i = 0; i < MESSAGES; i++) {
 		ep_completed(t, s[0].rx, ctx(10 + i), RECEIVED, NULL);
 		ep_completed(t, s[1].tx, ctx(i), SENT, NULL);
@@ -137,13 +135,12 @@ void ep_regions_repeated_case(struct kfi_test *t)
 	/* The connection goes on. */
 	message(t, r.p, 1, r.mem);
 out:
-	rnr_release();
 	repeated_end(t, &r);
 }
 
 /*
- * If rxe has carried the registration out when it repeats the messages before it, it repeats the registration,
- * which fails, and so does the connection. Each message ends once, and the region can be closed.
+ * A device that repeats the messages before a registration may repeat the registration, as rxe does. That fails,
+ * and so does the connection: each message ends once, and the region can be closed.
  */
 void ep_regions_repeated_twice_case(struct kfi_test *t)
 {
@@ -152,12 +149,11 @@ void ep_regions_repeated_twice_case(struct kfi_test *t)
 	struct ep_event *e;
 	int i;
 
-	if (!needs_feature(t, F_DEVICE))
-		return;
+	if (has_feature(F_REPEATED_REG))
+		return ktap_skip(t, "registrations are not repeated");
 	e = kzalloc_obj(*e);
 	if (!repeated_begin(t, &r) || !EXPECT(t, e, "no memory"))
 		goto out;
-	rnr_release();
 	for (i = 0; i < MESSAGES; i++)
 		ep_failed_op(t, r.p->side[1].tx, ctx(i), KFI_ECANCELED, &err);
 	for (i = 0; i < 2; i++)
@@ -167,7 +163,6 @@ void ep_regions_repeated_twice_case(struct kfi_test *t)
 	ep_nothing(t, r.p->side[1].tx);
 	ep_nothing(t, r.p->side[0].rx);
 out:
-	rnr_release();
 	repeated_end(t, &r);
 	kfree(e);
 }

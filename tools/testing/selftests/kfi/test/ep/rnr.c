@@ -11,17 +11,17 @@
 
 #ifdef CONFIG_KPROBES
 
-/* The timer, its function in rxe, how often that may be called, and how often it was not. */
+/* The timer, its function in rxe, whether that may be called, and whether it has been kept from that. */
 static struct timer_list *held;
 static void (*expires)(struct timer_list *timer);
-static atomic_t passes, waits;
+static bool released, waits;
 
 /* Stands for the function of rxe. Softirq. */
 static void hold(struct timer_list *timer)
 {
-	if (atomic_dec_if_positive(&passes) >= 0)
+	if (READ_ONCE(released))
 		return expires(timer);
-	atomic_inc(&waits);
+	WRITE_ONCE(waits, true);
 	mod_timer(timer, jiffies + 1);
 }
 
@@ -50,7 +50,7 @@ bool rnr_hold(struct kfi_test *t, struct ep_pair *p, u8 *mem)
 	struct ep_side *s = p->side;
 
 	WRITE_ONCE(held, NULL);
-	atomic_set(&passes, INT_MAX);
+	WRITE_ONCE(released, true);
 	if (!EXPECT_EQ(t, register_kprobe(&probe), 0))
 		return false;
 	EXPECT_EQ(t, kfi_send(s[1].ep, mem, 8, NULL, 0, ctx(0)), 0);
@@ -62,8 +62,8 @@ bool rnr_hold(struct kfi_test *t, struct ep_pair *p, u8 *mem)
 	    !ep_completed(t, s[0].rx, ctx(1), KFI_MSG | KFI_RECV, NULL) ||
 	    !ep_completed(t, s[1].tx, ctx(0), KFI_MSG | KFI_SEND, NULL))
 		return false;
-	atomic_set(&passes, 0);
-	atomic_set(&waits, 0);
+	WRITE_ONCE(waits, false);
+	WRITE_ONCE(released, false);
 	return true;
 }
 
@@ -71,20 +71,14 @@ bool rnr_waits(struct kfi_test *t)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
 
-	while (!atomic_read(&waits) && time_before(jiffies, end))
+	while (!READ_ONCE(waits) && time_before(jiffies, end))
 		usleep_range(100, 1000);
-	return EXPECT(t, atomic_read(&waits), "nothing waits to be repeated");
-}
-
-void rnr_pass(void)
-{
-	atomic_set(&waits, 0);
-	atomic_set(&passes, 1);
+	return EXPECT(t, READ_ONCE(waits), "nothing waits to be repeated");
 }
 
 void rnr_release(void)
 {
-	atomic_set(&passes, INT_MAX);
+	WRITE_ONCE(released, true);
 }
 
 #else
@@ -98,10 +92,6 @@ bool rnr_hold(struct kfi_test *t, struct ep_pair *p, u8 *mem)
 bool rnr_waits(struct kfi_test *t)
 {
 	return false;
-}
-
-void rnr_pass(void)
-{
 }
 
 void rnr_release(void)

@@ -11,7 +11,7 @@
  * @p: The connection. Its second side sends a message, its first side receives it.
  * @mem: Memory for the message: 16 bytes.
  *
- * Until rnr_pass() or rnr_release() the second side repeats nothing. Close its endpoint before the case
+ * Until rnr_release() the second side repeats nothing. Close its endpoint before the case
  * ends. Process context, may sleep.
  *
  * Return: Whether that is done. Otherwise the case was skipped or has failed.
@@ -21,10 +21,7 @@ bool rnr_hold(struct kfi_test *t, struct ep_pair *p, u8 *mem);
 /* Waits until the timer has expired, and is held: the second side waits to repeat its messages. */
 bool rnr_waits(struct kfi_test *t);
 
-/* Lets the second side repeat its messages once. */
-void rnr_pass(void);
-
-/* Lets it repeat its messages as often as rxe wants. */
+/* Lets the second side repeat its messages. */
 void rnr_release(void);
 
 #endif /* KFI_TEST_EP_RNR_H */

@@ -47,19 +47,6 @@ int env_getinfo(struct kfi_info **info)
 	return ret;
 }
 
-int env_open_domain(struct kfi_info *info, struct kfid_fabric **fabric, struct kfid_domain **dom)
-{
-	int ret;
-
-	ret = kfi_fabric(info->fabric_attr, fabric, NULL);
-	if (ret)
-		return ret;
-	ret = kfi_domain(*fabric, info, dom, NULL);
-	if (ret)
-		kfi_close(&(*fabric)->fid);
-	return ret;
-}
-
 static int open_extensions(struct kfi_env *env)
 {
 	void *ops;

@@ -100,14 +100,27 @@ extern bool kfi_go;
 
 struct kfi_info *env_hints(void);
 int env_getinfo(struct kfi_info **info);
-int env_open_domain(struct kfi_info *info, struct kfid_fabric **fabric,
-		    struct kfid_domain **domain);
 int lists_alloc(struct kfi_env *env);
 void lists_free(struct kfi_env *env);
 struct kfi_env *env_open(void);
 int env_close(struct kfi_env *env);
 struct kfi_env *env_share(struct kfi_env *env, size_t max_pages);
 void env_unshare(struct kfi_env *env);
+
+/* Opens the fabric and the domain of @info. Returns 0, or an errno with neither open. */
+static inline int env_open_domain(struct kfi_info *info, struct kfid_fabric **fabric,
+				  struct kfid_domain **domain)
+{
+	int ret;
+
+	ret = kfi_fabric(info->fabric_attr, fabric, NULL);
+	if (ret)
+		return ret;
+	ret = kfi_domain(*fabric, info, domain, NULL);
+	if (ret)
+		kfi_close(&(*fabric)->fid);
+	return ret;
+}
 
 /* @n as scaled by the module parameter, but at least 1. */
 static inline unsigned int scaled(unsigned int n)
