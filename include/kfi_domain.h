@@ -288,13 +288,14 @@ static inline int kfi_domain(struct kfid_fabric *fabric, struct kfi_info *info,
  * @fid: The event queue's fid.
  * @flags: KFI_REG_MR: from now on registrations are asynchronous and report to this queue.
  *
- * The binding lasts until the domain is closed; the queue can't be closed before.
+ * The binding lasts until the domain or the queue is closed. kfi_close() of the queue unbinds it. After that,
+ * registrations are synchronous, and no other queue can be bound.
  *
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @domain or @eq is NULL; @eq is no event queue, or one of another fabric; the
- *   domain has a queue already.
+ * * -KFI_EINVAL: @domain or @fid is NULL; @fid is no event queue, or one of another fabric; a queue
+ *   is, or was, bound to the domain.
  * * -KFI_EBADFLAGS: @flags is not KFI_REG_MR.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
@@ -355,8 +356,9 @@ static inline int kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *at
  *
  * Both of its numbers begin at 0. The domain can't be closed before it.
  *
- * Closing a counter takes it off the memory regions that it is bound to; they go on without it. It
- * is -KFI_EBUSY while a kfi_cntr_wait() is under way, which a kfi_cntr_adderr() ends.
+ * kfi_close() of a counter unbinds it from memory regions, endpoints and shared receive contexts. They go on
+ * without it. While a kfi_cntr_wait() is under way, kfi_close() returns -KFI_EBUSY; a kfi_cntr_adderr() ends
+ * the wait.
  *
  * Context: Process context; may sleep.
  * Return: 0, or with *@cntr NULL:
@@ -758,6 +760,8 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
  *   failed, and peers can't reach the region any more.
  * * -KFI_ENETDOWN: the registration queue has failed and can't be replaced, because no port is
  *   active; the region is as it was.
+ * * -KFI_EAGAIN: the region is registered by a request on its endpoint's queue, and nothing posted
+ *   after it has completed yet; the region is as it was.
  * * -KFI_ENOMEM: out of memory; the region is as it was, or peers can't reach it any more.
  * * -KFI_ENOTRECOVERABLE: the device failed and won't let go of the region: neither old nor new
  *   pages may ever be freed.

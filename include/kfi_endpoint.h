@@ -270,7 +270,8 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
  *	or both, and KFI_SELECTIVE_COMPLETION if only what has KFI_COMPLETION is to be reported. Of
  *	a counter: one or more of KFI_TRANSMIT, KFI_RECV, KFI_READ and KFI_WRITE.
  *
- * A queue can't be closed while an endpoint is bound to it.
+ * kfi_close() of a queue or a counter unbinds it from the endpoint, which stays open. A shared receive context
+ * can't be closed while an endpoint is bound to it (-KFI_EBUSY).
  *
  * Context: Process context; may sleep.
  * Return: 0, or:
@@ -791,8 +792,8 @@ static inline ssize_t kfi_sendsgl(struct kfid_ep *ep, const struct scatterlist *
  * kfi_sendmsg() - Send a message, described by a structure.
  * @ep: The endpoint.
  * @msg: The message and where it goes.
- * @flags: KFI_COMPLETION, KFI_MORE, KFI_INJECT, KFI_FENCE, KFI_REMOTE_CQ_DATA, KFI_INJECT_COMPLETE,
- *	KFI_TRANSMIT_COMPLETE, KFI_DELIVERY_COMPLETE, or 0.
+ * @flags: KFI_COMPLETION, KFI_MORE, KFI_INJECT, KFI_FENCE, KFI_REMOTE_CQ_DATA or KFI_INVALIDATE,
+ *	KFI_INJECT_COMPLETE, KFI_TRANSMIT_COMPLETE, KFI_DELIVERY_COMPLETE, or 0.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0 or an errno, see kfi_send().

@@ -498,7 +498,7 @@ static inline int kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *at
  * * -KFI_EAVAIL: a failure is to be read first.
  * * -KFI_EOVERRUN: events were lost here.
  * * -KFI_ETOOSMALL: the event needs more than @len bytes; it stays.
- * * -KFI_EAGAIN: there is nothing (after @timeout).
+ * * -KFI_EAGAIN: there is nothing.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_eq_read(struct kfid_eq *eq, u32 *event, void *buf, size_t len,
@@ -573,7 +573,7 @@ static inline ssize_t kfi_eq_write(struct kfid_eq *eq, u32 event, const void *bu
  * * -KFI_EAVAIL: a failure is to be read first.
  * * -KFI_EOVERRUN: events were lost here.
  * * -KFI_ETOOSMALL: the event needs more than @len bytes; it stays.
- * * -KFI_EAGAIN: there is nothing (after @timeout).
+ * * -KFI_EAGAIN: there is nothing after @timeout.
  * * -KFI_EINTR: there is nothing, and a signal came.
  */
 static inline ssize_t kfi_eq_sread(struct kfid_eq *eq, u32 *event, void *buf, size_t len,
@@ -613,7 +613,7 @@ static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
  *
  * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
  * * -KFI_EAVAIL: a failure is to be read first.
- * * -KFI_EAGAIN: there is nothing (after @timeout, or kfi_cq_signal()).
+ * * -KFI_EAGAIN: there is nothing.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
@@ -680,7 +680,7 @@ static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry
  * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
  * * -KFI_ENOSYS: the queue was opened with KFI_WAIT_NONE.
  * * -KFI_EAVAIL: a failure is to be read first.
- * * -KFI_EAGAIN: there is nothing (after @timeout, or kfi_cq_signal()).
+ * * -KFI_EAGAIN: there is nothing after @timeout, or after kfi_cq_signal().
  * * -KFI_EINTR: there is nothing, and a signal came.
  */
 static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count, const void *cond,
