@@ -359,8 +359,8 @@ struct kfi_ep_attr {
 
 /**
  * struct kfi_domain_attr - What a domain can do, or should.
- * @domain: Hint: only this open domain; or NULL. In the info: what the hints named, or the first open domain that
- *	will do, or NULL.
+ * @domain: Hint: only this open domain; or NULL. In the info: the one that the hints named, or the
+ *	first open domain that meets the offer, or NULL.
  * @name: The domain's name; for kfi_verbs the RDMA device's.
  * @threading: Which calls the consumer serializes by itself.
  * @control_progress: How control operations progress.
@@ -423,8 +423,8 @@ struct kfi_domain_attr {
 
 /**
  * struct kfi_fabric_attr - Which fabric, of which provider.
- * @fabric: Hint: only this open fabric; or NULL. In the info: what the hints named, or the first open fabric of
- *	this name, or NULL.
+ * @fabric: Hint: only this open fabric; or NULL. In the info: the one that the hints named, or the
+ *	first open fabric of this name, or NULL.
  * @name: The fabric's name.
  * @prov_name: The provider's name, "verbs" for instance.
  * @prov_version: Hint: the oldest version of the provider that will do. In the info: the provider's version.

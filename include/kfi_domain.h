@@ -288,8 +288,8 @@ static inline int kfi_domain(struct kfid_fabric *fabric, struct kfi_info *info,
  * @fid: The event queue's fid.
  * @flags: KFI_REG_MR: from now on registrations are asynchronous and report to this queue.
  *
- * The binding lasts until the domain or the queue is closed. kfi_close() of the queue unbinds it. After that,
- * registrations are synchronous, and no other queue can be bound.
+ * The binding lasts until the domain or the queue is closed. kfi_close() of the queue unbinds it.
+ * After that, registrations are synchronous, and no other queue can be bound.
  *
  * Context: Process context; may sleep.
  * Return: 0, or:
@@ -356,9 +356,9 @@ static inline int kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *at
  *
  * Both of its numbers begin at 0. The domain can't be closed before it.
  *
- * kfi_close() of a counter unbinds it from memory regions, endpoints and shared receive contexts. They go on
- * without it. While a kfi_cntr_wait() is under way, kfi_close() returns -KFI_EBUSY; a kfi_cntr_adderr() ends
- * the wait.
+ * kfi_close() of a counter unbinds it from memory regions, endpoints and shared receive contexts.
+ * They go on without it. While a kfi_cntr_wait() is under way, kfi_close() returns -KFI_EBUSY; a
+ * kfi_cntr_adderr() ends the wait.
  *
  * Context: Process context; may sleep.
  * Return: 0, or with *@cntr NULL:

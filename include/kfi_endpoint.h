@@ -270,8 +270,8 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
  *	or both, and KFI_SELECTIVE_COMPLETION if only what has KFI_COMPLETION is to be reported. Of
  *	a counter: one or more of KFI_TRANSMIT, KFI_RECV, KFI_READ and KFI_WRITE.
  *
- * kfi_close() of a queue or a counter unbinds it from the endpoint, which stays open. A shared receive context
- * can't be closed while an endpoint is bound to it (-KFI_EBUSY).
+ * kfi_close() of a queue or a counter unbinds it from the endpoint, which stays open. A shared
+ * receive context can't be closed while an endpoint is bound to it (-KFI_EBUSY).
  *
  * Context: Process context; may sleep.
  * Return: 0, or:

@@ -41,7 +41,8 @@ struct ib_pd;
  *	called).
  * @get_lkey: The lkey of a region, to be used in local segments of the consumer's own work
  *	requests, as long as the region is open and its device there. Any context; doesn't sleep.
- *	Returns 0 if the region isn't one of this provider.
+ *	Returns 0 if the region isn't one of this provider, or consists of several regions of the
+ *	device.
  *
  * Each callback runs at most once, in process context, and may sleep. By then all domains on the
  * device refuse new work with -KFI_ENODEV, and all that was under way on them has ended. Callbacks
