@@ -222,6 +222,8 @@ def header(errnos, text):
 def region(text, name, lines):
     """Returns the text of a manual page with the generated part of this name rewritten."""
     begin, end = f'<!-- tools/errnos.py writes this: {name} -->', '<!-- until here -->'
+    if text.count(begin) != 1:
+        sys.exit(f'errnos.py: "{begin}" occurs {text.count(begin)} times, and must occur once')
     before, _, rest = text.partition(begin + '\n')
     _, _, after = rest.partition(end)
     return before + '\n'.join([begin, '', *lines, '', end]) + after

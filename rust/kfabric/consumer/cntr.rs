@@ -32,7 +32,8 @@ use kfi_bindings::{
 /// All that it does may be done in any context, but for opening, closing, dropping and
 /// [`wait`](Self::wait). Both numbers go on from 0 after `u64::MAX`.
 ///
-/// Closing or dropping it takes it off the regions that it is bound to; they go on without it.
+/// Closing or dropping it takes it off the regions, endpoints and shared contexts that it is bound to; they go on
+/// without it.
 ///
 /// # Examples
 ///

@@ -51,7 +51,7 @@ pub(super) static EP: Table<kfi_ops_ep> = unserved!(
     kfi_ops_ep: cancel, getopt, setopt, tx_ctx, rx_ctx, rx_size_left, tx_size_left
 );
 
-/// `kfi_control()` of a passive endpoint: how many requests may wait for an answer. Any context.
+/// Sets how many requests may wait for an answer (`KFI_BACKLOG`). May sleep: takes a mutex.
 ///
 /// # Safety
 ///
