@@ -8,8 +8,9 @@ use crate::{
         registry, //
     },
     object::{
-        domain::DomainObject,
-        info::Info, //
+        domain::DomainBody,
+        info::Info,
+        instances, //
     },
     support::{
         cstr,
@@ -66,10 +67,7 @@ impl Query {
             return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(unknown));
         }
         if Errno::is_in(self.hints) {
-            return Err(Refusal::new(
-                Errno::EINVAL,
-                c"hints are an error pointer",
-            ));
+            return Err(Refusal::new(Errno::EINVAL, c"hints are an error pointer"));
         }
         // SAFETY: Hints are null or valid with all that they point to, as the C API demands.
         let (wanted, opened) = unsafe { (hinted_provider(self.hints), opened(self.hints)) };
@@ -88,8 +86,7 @@ impl Query {
             if !named(provider.name()) {
                 continue;
             }
-            // SAFETY: `fabric` was named by hints, so it is open.
-            let elsewhere = |fabric: &*mut _| unsafe { !guard::is_of(*fabric, provider) };
+            let elsewhere = |fabric: &*mut _| !guard::is_of(*fabric, provider);
             if opened.iter().flatten().any(elsewhere) {
                 continue;
             }
@@ -136,28 +133,27 @@ unsafe fn hinted_provider<'a>(hints: *const kfi_info) -> Option<&'a CStr> {
     }
 }
 
-/// The open fabrics that the hints name: by itself, and by a domain of it.
+/// Returns the fabrics that the hints name: by itself, and by an open domain of it. What hints name may be
+/// anything: it is looked up, and not read. May sleep.
 ///
 /// # Safety
 ///
-/// `hints` is null or valid with all that it points to.
+/// `hints` is null or valid with its attributes.
 unsafe fn opened(hints: *const kfi_info) -> [Option<*mut kfid_fabric>; 2] {
     // SAFETY: By the requirements of this function.
     let Some(hints) = (unsafe { hints.as_ref() }) else {
         return [None; 2];
     };
-    // SAFETY: The attributes are null or valid by the requirements of this function; objects that
-    // they name are open.
-    unsafe {
-        let fabric = hints.fabric_attr.as_ref().map(|attr| attr.fabric);
-        let domain = hints.domain_attr.as_ref().map(|attr| attr.domain);
-        // Domains of providers in C are for these to recognize.
-        let domain = domain.and_then(|domain| DomainObject::from_fid(domain.cast()).ok());
-        [
-            fabric.filter(|fabric| !fabric.is_null()),
-            domain.map(|domain| domain.parent().as_ptr()),
-        ]
-    }
+    // SAFETY: The attributes are null or valid by the requirements of this function.
+    let (fabric, domain) = unsafe { (hints.fabric_attr.as_ref(), hints.domain_attr.as_ref()) };
+    // Domains of providers in C are for these to recognize.
+    let domain = domain.and_then(|attr| instances::find::<DomainBody>(attr.domain));
+    [
+        fabric
+            .map(|attr| attr.fabric)
+            .filter(|fabric| !fabric.is_null()),
+        domain.map(|domain| domain.parent().as_ptr()),
+    ]
 }
 
 /// `kfi_getinfo()`. May sleep.

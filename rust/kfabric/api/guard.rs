@@ -14,7 +14,10 @@ use crate::{
         ClassTable, //
     }, //
 };
-use core::ptr::NonNull;
+use core::ptr::{
+    self,
+    NonNull, //
+};
 use kernel::{
     prelude::*,
     sync::{
@@ -30,7 +33,7 @@ use kfi_bindings::{
 
 kernel::sync::global_lock! {
     // SAFETY: Initialized by `init`, which the module calls first.
-    unsafe(uninit) static HANDED_OUT: Mutex<()> = ();
+    unsafe(uninit) static HANDED_OUT: Mutex<Guards> = Guards { first: None };
 }
 
 /// Initializes the lock of all guards.
@@ -42,6 +45,19 @@ pub(crate) unsafe fn init() {
     // SAFETY: By the requirements of this function.
     unsafe { HANDED_OUT.init() };
 }
+
+/// All guards.
+///
+/// # Invariants
+///
+/// `first` and those that follow it are the guards whose fabrics a consumer has, or is closing. None of them is
+/// freed while the lock is held.
+struct Guards {
+    first: Option<NonNull<Guard>>,
+}
+
+// SAFETY: The guards may be used by any thread that holds the lock.
+unsafe impl Send for Guards {}
 
 /// The class of the tables of guards.
 static GUARD: Class = Class::new(
@@ -67,6 +83,7 @@ static GUARD: Class = Class::new(
 struct Guard {
     table: ClassTable<kfi_ops>,
     inner: *mut kfi_ops,
+    fabric: *mut kfid,
     provider: ProviderRef,
     consumers: GlobalLockedBy<Consumers, HANDED_OUT>,
 }
@@ -76,7 +93,14 @@ struct Consumers {
     open: usize,
     /// How many of them are in a call that closes it.
     closing: usize,
+    /// The guard that follows.
+    next: Option<NonNull<Guard>>,
 }
+
+// SAFETY: The guard that follows may be used by any thread that holds the lock.
+unsafe impl Send for Consumers {}
+// SAFETY: The guard that follows may be used by any thread that holds the lock.
+unsafe impl Sync for Consumers {}
 
 impl Guard {
     /// The guard of a fabric, if it has one. Called with `HANDED_OUT` locked, or for an open fabric
@@ -124,13 +148,46 @@ impl Guard {
         }
     }
 
-    /// The consumer has closed it. `true` if the guard is to go.
+    /// The consumer has closed it. `true` if the guard is to go, which nobody finds any more.
     fn end_close(&self) -> bool {
         let mut lock = HANDED_OUT.lock();
         let consumers = self.consumers.as_mut(&mut lock);
         consumers.closing -= 1;
         consumers.open -= 1;
-        consumers.open == 0
+        let gone = consumers.open == 0;
+        if gone {
+            self.unlist(&mut lock);
+        }
+        gone
+    }
+
+    /// Adds a guard to the list.
+    fn list(this: NonNull<Self>, lock: &mut GlobalGuard<HANDED_OUT>) {
+        // SAFETY: The guard was just made, and nobody else has it.
+        let guard = unsafe { this.as_ref() };
+        let next = lock.first;
+        guard.consumers.as_mut(lock).next = next;
+        lock.first = Some(this);
+    }
+
+    /// Takes the guard from the list.
+    fn unlist(&self, lock: &mut GlobalGuard<HANDED_OUT>) {
+        let next = self.consumers.as_ref(lock).next;
+        let mut before: Option<NonNull<Self>> = None;
+        let mut here = lock.first;
+        while let Some(guard) = here {
+            if ptr::eq(guard.as_ptr(), self) {
+                match before {
+                    // SAFETY: A guard of the list is there while the lock is held.
+                    Some(before) => unsafe { before.as_ref() }.consumers.as_mut(lock).next = next,
+                    None => lock.first = next,
+                }
+                return;
+            }
+            before = here;
+            // SAFETY: A guard of the list is there while the lock is held.
+            here = unsafe { guard.as_ref() }.consumers.as_ref(lock).next;
+        }
     }
 
     /// The consumer has not closed it, after all. `true` if the guard is to go.
@@ -158,20 +215,28 @@ impl Guard {
                 let gone = consumers.open == 0;
                 // SAFETY: A guard that a fid points to is there while the lock is held.
                 unsafe { newer.as_ref() }.add(&mut lock);
+                if gone {
+                    guard.unlist(&mut lock);
+                }
                 gone
             }
         }
     }
 }
 
-/// Was this fabric opened from this provider?
-///
-/// # Safety
-///
-/// `fabric` is an open fabric.
-pub(crate) unsafe fn is_of(fabric: *const kfid_fabric, provider: &ProviderRef) -> bool {
-    // SAFETY: By the requirements of this function; the fid is the first field.
-    let guard = unsafe { Guard::find(fabric.cast()) };
-    // SAFETY: The guard is there while the fabric is open.
-    guard.is_some_and(|guard| unsafe { guard.as_ref() }.provider.is(provider))
+/// Returns whether this is an open fabric that was opened from this provider. The pointer may be anything: it
+/// is only compared. May sleep.
+pub(crate) fn is_of(fabric: *const kfid_fabric, provider: &ProviderRef) -> bool {
+    let lock = HANDED_OUT.lock();
+    let mut here = lock.first;
+    while let Some(guard) = here {
+        // SAFETY: A guard of the list is there while the lock is held.
+        let guard = unsafe { guard.as_ref() };
+        let consumers = guard.consumers.as_ref(&lock);
+        if ptr::addr_eq(guard.fabric, fabric) && consumers.closing < consumers.open {
+            return guard.provider.is(provider);
+        }
+        here = consumers.next;
+    }
+    false
 }

@@ -15,8 +15,20 @@ use super::{
 };
 use crate::{
     object::{
-        domain::DomainObject,
-        fabric::FabricObject, //
+        domain::{
+            DomainBody,
+            DomainObject, //
+        },
+        fabric::{
+            FabricBody,
+            FabricObject, //
+        },
+        instances,
+        obj::Obj,
+        place::{
+            KeptOpen,
+            Parent, //
+        }, //
     },
     provider::offer::{
         Capabilities,
@@ -35,9 +47,7 @@ use kfi_bindings::{
     kfi_ep_attr,
     kfi_info,
     kfi_rx_attr,
-    kfi_tx_attr,
-    kfid_domain,
-    kfid_fabric, //
+    kfi_tx_attr, //
 };
 
 /// Atomic operations, by peers too.
@@ -68,53 +78,45 @@ impl Default for AuthKeyHint {
 }
 
 /// An open object whose offers are wanted, and no others.
-#[derive(Default)]
-pub(crate) enum Opened<'a, T> {
+pub(crate) enum Opened<T: Parent> {
     /// None was named.
-    #[default]
     Any,
     /// This one.
-    This(&'a T),
-    /// One of a provider that isn't written in Rust.
-    Foreign,
+    This(KeptOpen<T>),
+    /// One that isn't open, or of a provider that isn't written in Rust.
+    Unknown,
 }
 
-impl<'a, T> Opened<'a, T> {
-    /// `None` stands for an object that is none of the core's.
-    fn new<C>(raw: *const C, object: Option<&'a T>) -> Self {
-        match (raw.is_null(), object) {
+impl<T: Parent> Opened<T> {
+    /// Looks up the object that hints name, which is not read before it was found. May sleep.
+    fn new(named: *const T::C) -> Self {
+        match (named.is_null(), instances::find(named)) {
             (true, _) => Self::Any,
             (false, Some(object)) => Self::This(object),
-            (false, None) => Self::Foreign,
+            (false, None) => Self::Unknown,
         }
     }
 
-    fn is_met(&self, by: impl FnOnce(&T) -> bool) -> bool {
+    fn is_met(&self, by: impl FnOnce(&Obj<T>) -> bool) -> bool {
         match self {
             Self::Any => true,
             Self::This(object) => by(object),
-            Self::Foreign => false,
+            Self::Unknown => false,
         }
     }
-}
 
-impl Opened<'_, FabricObject> {
-    /// The fabric as C has it; null for none.
-    pub(crate) fn as_ptr(&self) -> *mut kfid_fabric {
+    /// The object as C has it; null for none.
+    pub(crate) fn as_ptr(&self) -> *mut T::C {
         match self {
-            Self::This(fabric) => fabric.as_ptr(),
+            Self::This(object) => object.as_ptr(),
             _ => ptr::null_mut(),
         }
     }
 }
 
-impl Opened<'_, DomainObject> {
-    /// The domain as C has it; null for none.
-    pub(crate) fn as_ptr(&self) -> *mut kfid_domain {
-        match self {
-            Self::This(domain) => domain.as_ptr(),
-            _ => ptr::null_mut(),
-        }
+impl<T: Parent> Default for Opened<T> {
+    fn default() -> Self {
+        Self::Any
     }
 }
 
@@ -125,15 +127,15 @@ pub(crate) struct Hints<'a> {
     domain: Option<&'a CStr>,
     /// The oldest version of the provider that will do.
     prov_version: u32,
-    pub(crate) opened_fabric: Opened<'a, FabricObject>,
-    pub(crate) opened_domain: Opened<'a, DomainObject>,
+    pub(crate) opened_fabric: Opened<FabricBody>,
+    pub(crate) opened_domain: Opened<DomainBody>,
     pub(crate) auth_key: AuthKeyHint,
     pub(crate) ep_auth_key: AuthKeyHint,
     needs: Needs,
 }
 
 impl<'a> Hints<'a> {
-    /// Reads hints; null hints want nothing special.
+    /// Reads hints; null hints want nothing special. May sleep.
     ///
     /// # Safety
     ///
@@ -160,15 +162,6 @@ impl<'a> Hints<'a> {
                 domain.and_then(|attr| name(attr.name)),
             )
         };
-        let raw_fabric = fabric.map_or(ptr::null_mut(), |attr| attr.fabric);
-        let raw_domain = domain.map_or(ptr::null_mut(), |attr| attr.domain);
-        // SAFETY: Each of these objects is null or open, as objects that hints name are.
-        let (opened_fabric, opened_domain) = unsafe {
-            (
-                FabricObject::from_fid(raw_fabric.cast()).ok(),
-                DomainObject::from_fid(raw_domain.cast()).ok(),
-            )
-        };
         let mut needs = Needs {
             caps: info.caps,
             beyond: !FORMATS.contains(&info.addr_format),
@@ -182,8 +175,8 @@ impl<'a> Hints<'a> {
             fabric: fabric_name,
             domain: domain_name,
             prov_version: fabric.map_or(0, |attr| attr.prov_version),
-            opened_fabric: Opened::new(raw_fabric, opened_fabric),
-            opened_domain: Opened::new(raw_domain, opened_domain),
+            opened_fabric: Opened::new(fabric.map_or(ptr::null_mut(), |attr| attr.fabric)),
+            opened_domain: Opened::new(domain.map_or(ptr::null_mut(), |attr| attr.domain)),
             auth_key: domain.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
                 key: attr.auth_key,
                 size: attr.auth_key_size,

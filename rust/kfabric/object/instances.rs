@@ -4,9 +4,15 @@
 //!
 //! Lock order: the lock is a leaf.
 
-use super::obj::{
-    Obj,
-    Object, //
+use super::{
+    obj::{
+        Obj,
+        Object, //
+    },
+    place::{
+        KeptOpen,
+        Parent, //
+    }, //
 };
 use core::{
     mem,
@@ -87,6 +93,19 @@ pub(crate) unsafe fn show(fid: *mut kfid) {
         // INVARIANT: The object is open by the requirements of this function, and its entry goes first.
         entry.shown |= ptr::eq(entry.fid, fid);
     }
+}
+
+/// Returns the open object of this kind at an address, and keeps it open; `None` if there is none. The address
+/// may be anything: it is only compared. May sleep.
+pub(crate) fn find<T: Parent>(at: *const T::C) -> Option<KeptOpen<T>> {
+    let all = INSTANCES.lock();
+    let entry = all
+        .iter()
+        .find(|entry| entry.shown && ptr::addr_eq(entry.fid, at))?;
+    // SAFETY: `fid` is an open object by the invariant of `Entry`. It stays while the lock is held.
+    let object = unsafe { Obj::<T>::from_fid(entry.fid) }.ok()?;
+    // It may be being closed.
+    KeptOpen::new(object).ok()
 }
 
 /// Returns the first object of this kind for which `is` holds, or null. The object may be closed at any

@@ -86,16 +86,20 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
                 Guard {
                     table: ops::table(),
                     inner,
+                    fabric: fid,
                     provider,
                     consumers: GlobalLockedBy::new(Consumers {
                         open: 1,
                         closing: 0,
+                        next: None,
                     }),
                 },
             );
+            let guard = ptr::NonNull::from(KBox::leak(guard));
+            Guard::list(guard, &mut lock);
             // SAFETY: `fid` is the fabric that the provider has just opened; nobody else has it, or
             // it would have a guard.
-            unsafe { (*fid).ops = KBox::into_raw(guard).cast() };
+            unsafe { (*fid).ops = guard.as_ptr().cast() };
         }
         Some(guard) => {
             // SAFETY: A guard that a fid points to is there while the lock is held.

@@ -169,7 +169,10 @@ pub(crate) unsafe extern "C" fn open(
     let ret = unsafe {
         opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, domain| {
             let info = c_ref(info);
-            let info = info.ok_or(Refusal::new(Errno::EINVAL, c"info is NULL or an error pointer"))?;
+            let info = info.ok_or(Refusal::new(
+                Errno::EINVAL,
+                c"info is NULL or an error pointer",
+            ))?;
             make(fabric, info, Instance::new(domain.cast())?, context)
         })
     };

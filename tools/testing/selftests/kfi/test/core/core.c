@@ -269,6 +269,7 @@ static const struct kfi_case cases[] = {
 	{ "opened_other", opened_other_case },
 	{ "opened_instance", opened_instance_case },
 	{ "opened_version", opened_version_case },
+	{ "opened_stale", opened_stale_case },
 	{ "fabric_twice", shared_twice_case },
 	{ "fabric_race", shared_race_case },
 	{ "fabric_foreign", shared_foreign_case },

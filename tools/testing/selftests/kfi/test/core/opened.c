@@ -151,6 +151,50 @@ void opened_domain_case(struct kfi_test *t)
 	kfi_freeinfo(list);
 }
 
+/* Hints with nothing but the pointers to an open fabric and an open domain. */
+static void expect_offers(struct kfi_test *t, void *fabric, void *domain, int want)
+{
+	struct kfi_info *hints = any(), *list;
+
+	if (hints) {
+		hints->fabric_attr->fabric = fabric;
+		hints->domain_attr->domain = domain;
+	}
+	EXPECT_EQ(t, ask(t, hints, &list), want);
+	kfi_freeinfo(list);
+}
+
+/* Pointers to what is no open object, or not any more, find nothing, and are not followed. */
+void opened_stale_case(struct kfi_test *t)
+{
+	struct kfi_info *info = t->env->info;
+	struct kfid_fabric *fabric;
+	struct kfid_domain *domain;
+	unsigned int i;
+	void *none[] = {
+		(void *)0x1234, (void *)1, (void *)-1, ERR_PTR(-EIO), (void *)(1UL << 63),
+		info, t->env->dev, &none,
+	};
+
+	for (i = 0; i < ARRAY_SIZE(none); i++) {
+		expect_offers(t, none[i], NULL, -KFI_ENODATA);
+		expect_offers(t, NULL, none[i], -KFI_ENODATA);
+		expect_offers(t, t->env->fabric, none[i], -KFI_ENODATA);
+	}
+	expect_offers(t, t->env->domain, NULL, -KFI_ENODATA);
+	expect_offers(t, NULL, t->env->fabric, -KFI_ENODATA);
+	/* Those of closed objects, whose memory may be anybody's. */
+	if (!EXPECT_EQ(t, kfi_fabric(info->fabric_attr, &fabric, NULL), 0))
+		return;
+	if (EXPECT_EQ(t, kfi_domain(fabric, info, &domain, NULL), 0)) {
+		EXPECT_EQ(t, kfi_close(&domain->fid), 0);
+		expect_offers(t, fabric, domain, -KFI_ENODATA);
+		expect_offers(t, NULL, domain, -KFI_ENODATA);
+	}
+	EXPECT_EQ(t, kfi_close(&fabric->fid), 0);
+	expect_offers(t, fabric, NULL, -KFI_ENODATA);
+}
+
 /* What is of one can't be of another. */
 void opened_other_case(struct kfi_test *t)
 {

@@ -20,5 +20,6 @@ void opened_domain_case(struct kfi_test *t);
 void opened_other_case(struct kfi_test *t);
 void opened_instance_case(struct kfi_test *t);
 void opened_version_case(struct kfi_test *t);
+void opened_stale_case(struct kfi_test *t);
 
 #endif /* KFI_TEST_SHARED_H */
