@@ -6,20 +6,22 @@ use super::Queue;
 use kernel::prelude::*;
 use rdma::WrError;
 
-/// How often a probe is repeated whose request was flushed, perhaps not by its own fault.
+/// How often a probe is repeated that says nothing about the device: its request was flushed, perhaps not by its
+/// own fault, or did not complete in time, since the machine was busy.
 const PROBES: u32 = 3;
 
 impl Queue {
-    /// Whether regions can be invalidated on this device; an error if they can't be registered.
+    /// Returns whether regions can be invalidated on this device; an error if they can't be registered, or if no
+    /// probe was answered.
     /// Sleeps until the device is done.
     pub(crate) fn can_invalidate(&self) -> Result<bool> {
-        let mut flushed = WrError::Flushed;
+        let mut unknown = WrError::Flushed;
         for _ in 0..PROBES {
             match self.get()?.probe() {
                 Ok(Ok(())) => return Ok(true),
                 Ok(Err(WrError::Post(error))) if error == ENOMEM => return Err(error),
                 // rxe, for one, doesn't tell a request that failed from one that was in its way.
-                Ok(Err(WrError::Flushed)) => flushed = WrError::Flushed,
+                Ok(Err(error @ (WrError::Flushed | WrError::TimedOut))) => unknown = error,
                 Ok(Err(error)) => {
                     pr_info!(
                         "{}: can't invalidate regions ({}): deregisters them\n",
@@ -28,7 +30,7 @@ impl Queue {
                     );
                     return Ok(false);
                 }
-                Err(WrError::Flushed) => (),
+                Err(error @ (WrError::Flushed | WrError::TimedOut)) => unknown = error,
                 Err(error) => {
                     pr_warn!(
                         "{}: can't register regions: {}\n",
@@ -39,6 +41,12 @@ impl Queue {
                 }
             }
         }
-        Err(flushed.into())
+        pr_warn!(
+            "{}: {} probes of invalidation: {}\n",
+            self.pd.device().name(),
+            PROBES,
+            unknown
+        );
+        Err(unknown.into())
     }
 }

@@ -274,7 +274,31 @@ out:
 	kfi_inject_stop(t->env->dev);
 }
 
+/* A first invalidation that does not complete in time says nothing about the device: another one is tried. */
+static void late_probe_case(struct kfi_test *t)
+{
+	struct call c = { .env = t->env };
+	int before = set_wr_timeout(SHORT);
+
+	if (!EXPECT(t, before >= 0, "no wr_timeout") || !EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		goto out;
+	kfi_inject_lose(KFI_INJECT_POST_INV, 0, 1);
+	if (EXPECT_EQ(t, kfi_domain(t->env->fabric, t->env->info, &c.domain, NULL), 0)) {
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), 2);
+		if (EXPECT_EQ(t, do_register(&c), 0)) {
+			EXPECT_EQ(t, kfi_mr_refresh(c.mr, NULL, 0, 0), feature_errno(F_REFRESH));
+			EXPECT_EQ(t, do_close(&c), 0);
+		}
+		EXPECT_EQ(t, kfi_close(&c.domain->fid), 0);
+	}
+	kfi_inject_stop(t->env->dev);
+out:
+	if (before >= 0)
+		set_wr_timeout(before);
+}
+
 static const struct kfi_case cases[] = {
+	{ "late_probe", late_probe_case },
 	{ "post_fails", post_fails_case },
 	{ "lost", lost_case },
 	{ "lost_close", lost_close_case },
