@@ -33,6 +33,7 @@ static int expired(struct kprobe *probe, struct pt_regs *regs)
 	if (!READ_ONCE(held)) {
 		expires = timer->function;
 		timer->function = hold;
+		/* Pairs with the wait in rnr_hold(): the functions are swapped. */
 		smp_store_release(&held, timer);
 	}
 	return 0;
@@ -54,6 +55,7 @@ bool rnr_hold(struct kfi_test *t, struct ep_pair *p, u8 *mem)
 	if (!EXPECT_EQ(t, register_kprobe(&probe), 0))
 		return false;
 	EXPECT_EQ(t, kfi_send(s[1].ep, mem, 8, NULL, 0, ctx(0)), 0);
+	/* Pairs with expired(). */
 	while (!smp_load_acquire(&held) && time_before(jiffies, end))
 		usleep_range(100, 1000);
 	unregister_kprobe(&probe);
