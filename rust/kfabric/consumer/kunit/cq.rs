@@ -111,15 +111,19 @@ mod tests {
     #[test]
     fn a_bound_queue_can_be_closed() -> Result {
         let _provider = Fake::register()?;
-        let queue = CompletionQueue::open(&domain()?, options(1))?;
+        let queue = CompletionQueue::open(&domain()?, options(3))?;
         let bound = core_side(&queue)?.queue().clone();
+        bound.reserve().ok_or(EINVAL)?.complete(done(1));
+        bound.reserve().ok_or(EINVAL)?.fail(failure(2));
         let place = bound.reserve().ok_or(EINVAL)?;
+        assert_eq!(bound.left(), 0);
         CompletionQueue::close(queue)?;
-        // Completions are discarded, and give their places back.
-        place.complete(done(1));
-        let place = bound.reserve().ok_or(EINVAL)?;
-        place.fail(failure(2));
-        assert!(bound.reserve().is_some());
+        // Unread completions and failures give their places back, and so do those that come later.
+        assert_eq!(bound.left(), 2);
+        place.complete(done(3));
+        assert_eq!(bound.left(), 3);
+        bound.reserve().ok_or(EINVAL)?.fail(failure(4));
+        assert_eq!(bound.left(), 3);
         Ok(())
     }
 
