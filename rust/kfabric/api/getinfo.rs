@@ -147,12 +147,14 @@ unsafe fn opened(hints: *const kfi_info) -> [Option<*mut kfid_fabric>; 2] {
     // SAFETY: The attributes are null or valid by the requirements of this function.
     let (fabric, domain) = unsafe { (hints.fabric_attr.as_ref(), hints.domain_attr.as_ref()) };
     // Domains of providers in C are for these to recognize.
-    let domain = domain.and_then(|attr| instances::find::<DomainBody>(attr.domain));
+    let domain = domain.and_then(|attr| {
+        instances::with::<DomainBody, _>(attr.domain, |domain| domain.parent().as_ptr())
+    });
     [
         fabric
             .map(|attr| attr.fabric)
             .filter(|fabric| !fabric.is_null()),
-        domain.map(|domain| domain.parent().as_ptr()),
+        domain,
     ]
 }
 

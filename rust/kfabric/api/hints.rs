@@ -24,10 +24,9 @@ use crate::{
             FabricObject, //
         },
         instances,
-        obj::Obj,
-        place::{
-            KeptOpen,
-            Parent, //
+        obj::{
+            Obj,
+            Object, //
         }, //
     },
     provider::offer::{
@@ -77,46 +76,33 @@ impl Default for AuthKeyHint {
     }
 }
 
-/// An open object whose offers are wanted, and no others.
-pub(crate) enum Opened<T: Parent> {
-    /// None was named.
-    Any,
-    /// This one.
-    This(KeptOpen<T>),
-    /// One that isn't open, or of a provider that isn't written in Rust.
-    Unknown,
-}
+/// The address of an open object whose offers are wanted, and no others; null if hints name none.
+///
+/// It may be anything, and is looked up each time: keeping the object open would have another task's
+/// `kfi_close()` fail.
+pub(crate) struct Opened<T: Object>(*mut T::C);
 
-impl<T: Parent> Opened<T> {
-    /// Looks up the object that hints name, which is not read before it was found. May sleep.
-    fn new(named: *const T::C) -> Self {
-        match (named.is_null(), instances::find(named)) {
-            (true, _) => Self::Any,
-            (false, Some(object)) => Self::This(object),
-            (false, None) => Self::Unknown,
-        }
+impl<T: Object> Opened<T> {
+    /// Calls `f` with the object; `None` if hints name none, or one that isn't open or of a provider that isn't
+    /// written in Rust. May sleep.
+    fn with<R>(&self, f: impl FnOnce(&Obj<T>) -> R) -> Option<R> {
+        instances::with::<T, R>(self.0, f)
     }
 
+    /// Checks whether hints name no object, or one for which `by` holds. May sleep.
     fn is_met(&self, by: impl FnOnce(&Obj<T>) -> bool) -> bool {
-        match self {
-            Self::Any => true,
-            Self::This(object) => by(object),
-            Self::Unknown => false,
-        }
+        self.0.is_null() || self.with(by) == Some(true)
     }
 
-    /// The object as C has it; null for none.
+    /// The object as C has it; null for none. The consumer may close it at any time.
     pub(crate) fn as_ptr(&self) -> *mut T::C {
-        match self {
-            Self::This(object) => object.as_ptr(),
-            _ => ptr::null_mut(),
-        }
+        self.0
     }
 }
 
-impl<T: Parent> Default for Opened<T> {
+impl<T: Object> Default for Opened<T> {
     fn default() -> Self {
-        Self::Any
+        Self(ptr::null_mut())
     }
 }
 
@@ -175,8 +161,8 @@ impl<'a> Hints<'a> {
             fabric: fabric_name,
             domain: domain_name,
             prov_version: fabric.map_or(0, |attr| attr.prov_version),
-            opened_fabric: Opened::new(fabric.map_or(ptr::null_mut(), |attr| attr.fabric)),
-            opened_domain: Opened::new(domain.map_or(ptr::null_mut(), |attr| attr.domain)),
+            opened_fabric: Opened(fabric.map_or(ptr::null_mut(), |attr| attr.fabric)),
+            opened_domain: Opened(domain.map_or(ptr::null_mut(), |attr| attr.domain)),
             auth_key: domain.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
                 key: attr.auth_key,
                 size: attr.auth_key_size,
@@ -229,11 +215,8 @@ impl<'a> Hints<'a> {
     /// Which capabilities of an offer are had. `KFI_ATOMIC` gives peers more than is asked for in a
     /// registration, so it is for who asks for that, or for all there is.
     pub(crate) fn caps(&self, offer: &Offer) -> u64 {
-        let here = match &self.opened_domain {
-            Opened::This(domain) => domain.has_caps(ATOMIC),
-            _ => self.needs.caps == 0 || self.needs.caps & ATOMIC != 0,
-        };
-        match here {
+        let named = self.opened_domain.with(|domain| domain.has_caps(ATOMIC));
+        match named.unwrap_or(self.needs.caps == 0 || self.needs.caps & ATOMIC != 0) {
             true => offer.caps,
             false => offer.caps & !ATOMIC,
         }

@@ -4,15 +4,9 @@
 //!
 //! Lock order: the lock is a leaf.
 
-use super::{
-    obj::{
-        Obj,
-        Object, //
-    },
-    place::{
-        KeptOpen,
-        Parent, //
-    }, //
+use super::obj::{
+    Obj,
+    Object, //
 };
 use core::{
     mem,
@@ -95,17 +89,17 @@ pub(crate) unsafe fn show(fid: *mut kfid) {
     }
 }
 
-/// Returns the open object of this kind at an address, and keeps it open; `None` if there is none. The address
-/// may be anything: it is only compared. May sleep.
-pub(crate) fn find<T: Parent>(at: *const T::C) -> Option<KeptOpen<T>> {
+/// Calls `f` with the open object of this kind at an address, and returns the result of `f`; `None` if there
+/// is no object. The address may be anything: it is only compared. `f` runs under the lock, so nobody frees the
+/// object before `f` returns, and `kfi_close()` waits instead of failing. May sleep; `f` takes no lock.
+pub(crate) fn with<T: Object, R>(at: *const T::C, f: impl FnOnce(&Obj<T>) -> R) -> Option<R> {
     let all = INSTANCES.lock();
     let entry = all
         .iter()
         .find(|entry| entry.shown && ptr::addr_eq(entry.fid, at))?;
     // SAFETY: `fid` is an open object by the invariant of `Entry`. It stays while the lock is held.
     let object = unsafe { Obj::<T>::from_fid(entry.fid) }.ok()?;
-    // It may be being closed.
-    KeptOpen::new(object).ok()
+    Some(f(object))
 }
 
 /// Returns the first object of this kind for which `is` holds, or null. The object may be closed at any

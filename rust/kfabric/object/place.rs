@@ -28,7 +28,6 @@ use crate::support::{
 };
 use core::{
     mem,
-    ops::Deref,
     ptr::NonNull, //
 };
 use kernel::prelude::*;
@@ -51,41 +50,6 @@ pub(crate) trait Parent: Object {
             let open = self.roster().why_busy();
             Refusal::new(errno, open.unwrap_or(c"something of it is in use"))
         })
-    }
-}
-
-/// An object that stays open as long as this exists: closing it returns `EBUSY`.
-///
-/// # Invariants
-///
-/// It is counted among the children of the object, which is open therefore.
-pub(crate) struct KeptOpen<T: Parent>(NonNull<Obj<T>>);
-
-impl<T: Parent> KeptOpen<T> {
-    /// Keeps an object open. Any context.
-    ///
-    /// # Errors
-    ///
-    /// - `EINVAL`: it is being closed.
-    pub(crate) fn new(object: &Obj<T>) -> Result<Self, Errno> {
-        object.children().add()?;
-        // INVARIANT: Just counted.
-        Ok(Self(NonNull::from(object)))
-    }
-}
-
-impl<T: Parent> Deref for KeptOpen<T> {
-    type Target = Obj<T>;
-
-    fn deref(&self) -> &Obj<T> {
-        // SAFETY: The object is open by the invariant.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<T: Parent> Drop for KeptOpen<T> {
-    fn drop(&mut self) {
-        self.children().remove(Share::ONE);
     }
 }
 
