@@ -9,7 +9,10 @@ use crate::{
     },
     object::{
         domain::DomainBody,
-        info::Info,
+        info::{
+            info_ref,
+            Info, //
+        },
         instances, //
     },
     support::{
@@ -66,8 +69,9 @@ impl Query {
         if unknown != 0 {
             return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(unknown));
         }
-        if Errno::is_in(self.hints) {
-            return Err(Refusal::new(Errno::EINVAL, c"hints are an error pointer"));
+        if !self.hints.is_null() {
+            // SAFETY: Hints are null, an error pointer, or valid, as the C API demands.
+            unsafe { info_ref(self.hints) }?;
         }
         // SAFETY: Hints are null or valid with all that they point to, as the C API demands.
         let (wanted, opened) = unsafe { (hinted_provider(self.hints), opened(self.hints)) };

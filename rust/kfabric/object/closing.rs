@@ -30,7 +30,8 @@ use kernel::{
     sync::atomic::{
         Atomic,
         Full,
-        Relaxed, //
+        Relaxed,
+        Release, //
     }, //
 };
 use kfi_bindings::{
@@ -136,7 +137,7 @@ impl<T: Object> Deref for Claim<T> {
 impl<T: Object> Drop for Claim<T> {
     fn drop(&mut self) {
         // SAFETY: The object is open by the invariant; its fid is its first field.
-        unsafe { table(self.0.as_ptr().cast()) }.store(Obj::<T>::TABLE.as_ptr(), Relaxed);
+        unsafe { table(self.0.as_ptr().cast()) }.store(Obj::<T>::TABLE.as_ptr(), Release);
     }
 }
 

@@ -13,7 +13,11 @@ use self::memory::{
     structure,
     zeroed, //
 };
-use crate::support::errno::Errno;
+use crate::support::{
+    c_ref::c_ref,
+    errno::Errno,
+    refusal::Refusal, //
+};
 use core::ptr;
 use kernel::prelude::*;
 use kfi_bindings::kfi_info;
@@ -29,6 +33,35 @@ pub(crate) struct Info(*mut kfi_info);
 unsafe impl Send for Info {}
 // SAFETY: Shared, it only says where it is.
 unsafe impl Sync for Info {}
+
+/// Returns an info of C's. Any context.
+///
+/// # Errors
+///
+/// - `EINVAL`: the pointer, or one of the attributes, is an error pointer; or the pointer is null.
+///
+/// # Safety
+///
+/// `info` is null, an error pointer, or valid for `'a`.
+pub(crate) unsafe fn info_ref<'a>(info: *const kfi_info) -> Result<&'a kfi_info, Refusal> {
+    // SAFETY: `info` is null, an error pointer, or valid for `'a`, as the caller promises.
+    let info = unsafe { c_ref(info) }.ok_or(Refusal::new(
+        Errno::EINVAL,
+        c"info is NULL or an error pointer",
+    ))?;
+    let bad = Errno::is_in(info.tx_attr)
+        || Errno::is_in(info.rx_attr)
+        || Errno::is_in(info.ep_attr)
+        || Errno::is_in(info.domain_attr)
+        || Errno::is_in(info.fabric_attr);
+    match bad {
+        true => Err(Refusal::new(
+            Errno::EINVAL,
+            c"attributes of an info are an error pointer",
+        )),
+        false => Ok(info),
+    }
+}
 
 impl Info {
     /// The end of every list.

@@ -65,7 +65,7 @@ pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
         },
         remote_pieces: MAX_REMOTE,
         atomics: Atomics {
-            // By a plain write, which every device has: it says nothing of atomic operations.
+            // A plain write. It is offered with the others only, so that `KFI_ATOMIC` means all three.
             write: limits.atomics,
             add: limits.atomics,
             compare_swap: limits.atomics,

@@ -12,6 +12,7 @@ use crate::{
         children::Children,
         descs::Descs,
         fabric::FabricObject,
+        info::info_ref,
         instances::{
             self,
             Instance, //
@@ -29,7 +30,6 @@ use crate::{
         rawkey::map::KeyMap, //
     },
     support::{
-        c_ref::c_ref,
         cstr,
         errno::Errno,
         num::{
@@ -168,12 +168,12 @@ pub(crate) unsafe extern "C" fn open(
     // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
     let ret = unsafe {
         opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, domain| {
-            let info = c_ref(info);
-            let info = info.ok_or(Refusal::new(
-                Errno::EINVAL,
-                c"info is NULL or an error pointer",
-            ))?;
-            make(fabric, info, Instance::new(domain.cast())?, context)
+            make(
+                fabric,
+                info_ref(info)?,
+                Instance::new(domain.cast())?,
+                context,
+            )
         })
     };
     if ret == 0 {

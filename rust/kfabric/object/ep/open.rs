@@ -22,6 +22,7 @@ use super::{
 use crate::{
     object::{
         domain::DomainObject,
+        info::info_ref,
         mr::fallen,
         opening,
         pep::requests,
@@ -33,7 +34,6 @@ use crate::{
         msg_ep::MsgEpRequest, //
     },
     support::{
-        c_ref::c_ref,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -95,12 +95,8 @@ unsafe fn make(
     ep: *mut kfid_ep,
     context: *mut c_void,
 ) -> Result<(kfid_ep, EndpointBody), Refusal> {
-    // SAFETY: `info` is null, an error pointer, or valid, by the requirements of this function.
-    let info = unsafe { c_ref(info) };
-    let info = info.ok_or(Refusal::new(
-        Errno::EINVAL,
-        c"info is NULL or an error pointer",
-    ))?;
+    // SAFETY: `info` is null, an error pointer, or valid for the call, as the caller promises.
+    let info = unsafe { info_ref(info) }?;
     let kind = attr::kind(domain, info)?;
     let auth_key = attr::auth_key(domain, info)?;
     let endpoint = Arc::pin_init(Endpoint::new(auth_key), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;

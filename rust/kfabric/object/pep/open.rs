@@ -12,11 +12,13 @@ use super::{
 use crate::{
     object::{
         fabric::FabricObject,
-        info::Info,
+        info::{
+            info_ref,
+            Info, //
+        },
         opening, //
     },
     support::{
-        c_ref::c_ref,
         errno::Errno,
         refusal::Refusal,
         sockaddr, //
@@ -54,12 +56,8 @@ unsafe fn make(
     pep: *mut kfid_pep,
     context: *mut c_void,
 ) -> Result<(kfid_pep, impl PinInit<PepBody>), Refusal> {
-    // SAFETY: `info` is null, an error pointer, or valid, by the requirements of this function.
-    let info = unsafe { c_ref(info) };
-    let info = info.ok_or(Refusal::new(
-        Errno::EINVAL,
-        c"info is NULL or an error pointer",
-    ))?;
+    // SAFETY: `info` is null, an error pointer, or valid for the call, as the caller promises.
+    let info = unsafe { info_ref(info) }?;
     // SAFETY: Null or valid by the requirements of this function.
     let kind = unsafe { info.ep_attr.as_ref() }.map_or(EP_UNSPEC, |attr| attr.type_);
     if !matches!(kind, EP_UNSPEC | EP_MSG) {

@@ -71,7 +71,7 @@ weak_fence()
 {
 	ip link set $dev up && ip addr add 192.0.2.1/24 dev $dev && wait_for 60 has_gid ffff:c000:02 &&
 		unload kfi_verbs && load kfi_verbs weak_fence=1 || return
-	_said=$(KFI_DOMAIN=$link run_suite queue)
+	_said=$(KFI_WEAK=1 KFI_DOMAIN=$link run_suite queue)
 	_status=$?
 	[ $_status = 0 ] || echo "$_said"
 	unload kfi_verbs && load kfi_verbs && return $_status

@@ -97,7 +97,8 @@ mod tests {
         let at = |addr| {
             let split = mapped.split(addr, 0).map_err(|no| no.errno())?;
             assert!(split.count() == 1);
-            split.parts().next().ok_or(Errno::EIO)
+            let part = split.parts().next();
+            part.ok_or(Errno::EIO)
         };
         let [a, b, c] = THREE;
         assert!(at(BASE) == Ok(piece(7, a.base, 0)));

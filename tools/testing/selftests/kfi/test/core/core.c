@@ -224,6 +224,35 @@ static void params_case(struct kfi_test *t)
 	kfi_freeparams(params);
 }
 
+/* So are those of an info. */
+static void error_attributes(struct kfi_test *t)
+{
+	struct kfi_info *info = kfi_dupinfo(t->env->info), *found;
+	struct kfid_domain *domain;
+	struct kfid_pep *pep;
+	struct kfid_ep *ep;
+	unsigned int i;
+
+	if (!EXPECT(t, info, "no memory"))
+		return;
+	void **attr[] = {
+		(void **)&info->tx_attr, (void **)&info->rx_attr, (void **)&info->ep_attr,
+		(void **)&info->domain_attr, (void **)&info->fabric_attr,
+	};
+
+	for (i = 0; i < ARRAY_SIZE(attr); i++) {
+		void *was = *attr[i];
+
+		*attr[i] = ERR_PTR(-ENOMEM);
+		EXPECT_EQ(t, kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, info, &found), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_domain(t->env->fabric, info, &domain, NULL), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_endpoint(t->env->domain, info, &ep, NULL), -KFI_EINVAL);
+		EXPECT_EQ(t, kfi_passive_ep(t->env->fabric, info, &pep, NULL), -KFI_EINVAL);
+		*attr[i] = was;
+	}
+	kfi_freeinfo(info);
+}
+
 /* Error pointers in the place of infos, attributes and other objects are refused, and not followed. */
 static void error_pointers_case(struct kfi_test *t)
 {
@@ -242,6 +271,7 @@ static void error_pointers_case(struct kfi_test *t)
 	EXPECT(t, !info, "*info is not NULL");
 	EXPECT(t, !kfi_dupinfo(error), "a copy of an error pointer");
 	kfi_freeinfo(error);
+	error_attributes(t);
 	EXPECT(t, !kfi_tostr(error, KFI_TYPE_INFO), "a text of an error pointer");
 	expect_no_fabric(t, error, -KFI_EINVAL);
 	expect_no_domain(t, fabric, error, -KFI_EINVAL);
