@@ -157,7 +157,7 @@ mod tests {
         assert!(refused(
             one.regsgl(map(Access::REMOTE_READ)?, Access::REMOTE_WRITE)
         ));
-        assert!(refused(one.regattr(map(Access::RECV)?, Access::SEND, None)));
+        assert!(refused(one.regattr(map(Access::SEND)?, Access::RECV, None)));
         let list = map(access())?;
         assert!(MAPPED.load(Relaxed) == 1);
         assert!(list.unmap().len() == 10);
