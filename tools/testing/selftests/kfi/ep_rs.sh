@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # In the order in which the module has them.
-cases="data rejected dropped messages parts refused access pieces flags atomics regions lists listed_regions listed_pages closing cancelled handlers shared unshared many close_now"
+cases="data rejected dropped messages parts refused access pieces flags atomics regions lists listed_regions listed_pages closing cancelled handlers shared unshared many close_now bio_vecs"
 
 # Loads a module, which fails if what it does has failed, and unloads it: MODULE [PARAMETER=VALUE ...]
 once()
@@ -34,7 +34,7 @@ run_cases()
 	check ep_rs.$_provider.sample once kfi_pingpong "$@"
 }
 
-plan 44
+plan 46
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 run_cases loop
 unload $loaded_here || exit
