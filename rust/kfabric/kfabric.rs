@@ -177,7 +177,8 @@ impl Parts {
     ///
     /// Called once, before anybody can use them.
     unsafe fn new() -> Result<Self> {
-        // SAFETY: By the requirements of this function; the caches go again if there are no workqueues.
+        // SAFETY: The module's init calls this once, before anybody can call in. If there are no workqueues, the
+        // caches are freed again.
         unsafe {
             cache::init(OBJECT_SIZE)?;
             work::init().inspect_err(|_| cache::exit())?;

@@ -137,8 +137,8 @@ unsafe fn hinted_provider<'a>(hints: *const kfi_info) -> Option<&'a CStr> {
     }
 }
 
-/// Returns the fabrics that the hints name: by itself, and by an open domain of it. What hints name may be
-/// anything: it is looked up, and not read. May sleep.
+/// Returns the fabrics that the hints name: by itself, and by an open domain of it. The pointers in hints may be
+/// anything: they are looked up, and not followed. May sleep.
 ///
 /// # Safety
 ///

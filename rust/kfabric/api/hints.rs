@@ -175,7 +175,7 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// What this offer lacks of what the hints want, if anything; of the provider of that name and version.
+    /// Checks whether an offer has all that the hints want. The error is the first property that it lacks.
     pub(super) fn check(&self, provider: &CStr, version: u32, offer: &Offer) -> Result<(), Lack> {
         let of = |fabric: &FabricObject| fabric.is(provider, &offer.fabric);
         let offered = |domain: &DomainObject| of(domain.parent()) && domain.is_offered(offer);

@@ -90,7 +90,7 @@ impl<T: Object> Claim<T> {
     /// `fid` is null, an error pointer, or an open object, ours or another's.
     #[inline]
     pub(crate) unsafe fn new(fid: *mut kfid) -> Result<Self, Refusal> {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `fid` is null, an error pointer, or an open object, as the caller promises.
         if !unsafe { fid::is_of(fid, T::CLASS) } {
             return Err(T::CLASS.refusal());
         }
@@ -120,7 +120,7 @@ impl<T: Object> Claim<T> {
     ///
     /// `object` comes from `keep`, and its right is taken over once.
     pub(crate) unsafe fn kept(object: NonNull<Obj<T>>) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: The object comes from `keep`, so it is open and claimed, and this is the only claim.
         Self(object)
     }
 }

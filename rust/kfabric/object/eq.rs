@@ -168,7 +168,7 @@ impl BoundEq {
         )
     }
 
-    /// What puts events about one object in, and may outlive the object.
+    /// A writer of events about one object. It may outlive the object.
     pub(crate) fn writer(&self, fid: *mut kfid, context: *mut c_void) -> Writer {
         Writer::new(self.0.clone(), fid, context)
     }

@@ -42,7 +42,7 @@ unsafe impl Send for Entry {}
 ///
 /// Called once, before anything else of this file.
 pub(crate) unsafe fn init() {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The caller calls this once, and before anybody locks the list.
     unsafe { INSTANCES.init() };
 }
 

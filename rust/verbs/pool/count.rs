@@ -42,7 +42,7 @@ impl Count {
         self.of_reserve.fetch_add(1, Relaxed);
     }
 
-    /// So many were deregistered because they could not be invalidated.
+    /// The number of regions that were deregistered because they could not be invalidated.
     pub(super) fn not_invalidated(&self, regions: u64) {
         self.not_invalidated.fetch_add(regions, Relaxed);
     }

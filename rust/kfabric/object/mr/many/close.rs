@@ -41,7 +41,8 @@ pub(crate) unsafe fn close(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int
         if gone.contains(&mr) {
             return Err(Refusal::new(Errno::EINVAL, c"the region is there twice"));
         }
-        // SAFETY: By the requirements of this function; if it is a region, this call has not freed it.
+        // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises. It is not in `gone`, so
+        // this call has not freed it.
         let claim = unsafe { Claim::new(mr.cast()) }?;
         Closing::begin(claim).map(Some)
     };
@@ -56,7 +57,7 @@ pub(crate) unsafe fn close(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int
 pub(crate) unsafe fn close_claimed(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int)) {
     let begin = |mr: *mut kfid_mr, _: &[*mut kfid_mr]| match NonNull::new(mr.cast()) {
         Some(object) => {
-            // SAFETY: By the requirements of this function.
+            // SAFETY: The claim was kept, and nobody else takes it over, as the caller promises.
             let claim = unsafe { Claim::kept(object) };
             Closing::begin(claim).map(Some)
         }
