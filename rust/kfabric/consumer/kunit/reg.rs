@@ -106,8 +106,11 @@ mod tests {
     #[test]
     fn memory_does_not_come_back_without_a_region() -> Result {
         let _provider = Fake::register()?;
-        // A provider that succeeds, and opens nothing.
-        let opened = Mr::open(&domain()?, bytes(3, 10)?, access(), |_| {
+        // A provider that succeeds, and opens nothing. The memory is leaked on purpose.
+        let buffer = bytes(3, 10)?;
+        // SAFETY: The vector has an allocation of its own, since it isn't empty.
+        unsafe { kfi_bindings::kfi_helper_not_leak(buffer.as_ptr().cast()) };
+        let opened = Mr::open(&domain()?, buffer, access(), |_| {
             registered(0, ptr::null_mut())
         });
         let Err(error) = opened else {
