@@ -100,7 +100,10 @@ pub(crate) fn regions(place: &Place) -> Result {
         .regbv(Sectors::zeroed(false)?, Access::REMOTE_WRITE)
         .err()
         .ok_or(EIO)?;
-    check("pages that may not be written", refused.errno() == Errno::EINVAL)?;
+    check(
+        "pages that may not be written",
+        refused.errno() == Errno::EINVAL,
+    )?;
 
     let access = Access::REMOTE_READ | Access::REMOTE_WRITE;
     let mr = domain.regbv(Sectors::zeroed(true)?, access)?;
