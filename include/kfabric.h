@@ -827,7 +827,7 @@ enum {
  *   counters and shared receive contexts know none; the others only those above (KFI_ALIAS,
  *   KFI_GETWAIT and the rest are declared for objects that don't exist yet).
  * * -KFI_EINVAL: @arg is NULL where the command needs an argument.
- * * Those of kfi_mr_enable(), kfi_mr_refresh(), kfi_mr_raw_attr(), kfi_mr_map_raw(),
+ * * The errors of kfi_mr_enable(), kfi_mr_refresh(), kfi_mr_raw_attr(), kfi_mr_map_raw(),
  *   kfi_mr_unmap_key(), kfi_enable(): the command fails.
  * * -KFI_EOPBADSTATE: KFI_BACKLOG: the endpoint listens.
  */

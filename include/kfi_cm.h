@@ -152,7 +152,7 @@ static inline int kfi_listen(struct kfid_pep *pep)
  * * -KFI_EOPBADSTATE: the endpoint was made to answer a request.
  * * -KFI_EINVAL: @addr is neither IPv4 nor IPv6; or it is NULL, and the info had no dest_addr.
  * * -KFI_EINVAL: @param is NULL and @paramlen isn't 0, or @paramlen is more than 1024.
- * * Those of kfi_enable(): the endpoint isn't enabled, and can't be.
+ * * The errors of kfi_enable(): the endpoint isn't enabled, and can't be.
  * * -KFI_EINVAL: @paramlen is more than there is room for.
  * * -KFI_EISCONN: there is a connection.
  * * -KFI_EOPBADSTATE: one was tried before.
@@ -183,7 +183,7 @@ static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *
  * * -KFI_EINVAL: @ep is NULL or an error pointer.
  * * -KFI_EINVAL: @param is NULL and @paramlen isn't 0, or @paramlen is more than 1024.
  * * -KFI_ENOSYS: a bare endpoint.
- * * Those of kfi_enable(): the endpoint isn't enabled, and can't be.
+ * * The errors of kfi_enable(): the endpoint isn't enabled, and can't be.
  * * -KFI_EINVAL: @paramlen is more than there is room for.
  * * -KFI_EISCONN: there is a connection.
  * * -KFI_EOPBADSTATE: one was tried before.

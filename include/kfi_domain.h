@@ -802,7 +802,7 @@ static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, siz
  * * -KFI_EINVAL: it is not bound to all that it has to be.
  * * -KFI_EAGAIN: the queue of its endpoint is full, or over iWARP the endpoint isn't connected yet;
  *   the region is disabled as before.
- * * Those of kfi_mr_reg(): the registration fails; the region can then only be closed, and its
+ * * The errors of kfi_mr_reg(): the registration fails; the region can then only be closed, and its
  *   memory may be freed when kfi_close() has returned 0.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */

@@ -112,7 +112,7 @@ struct kfi_ops_rma {
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * Those of kfi_send(): what posting a message can fail with.
+ * * The errors of kfi_send(): what posting a message can fail with.
  * * -KFI_EACCES: a read, and the region of the descriptor may not be written to.
  * * -KFI_EINVAL: the lengths in rma_iov together aren't the length of the memory at this side.
  * * -KFI_EINVAL: @addr and the length wrap.

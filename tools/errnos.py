@@ -166,7 +166,7 @@ def operations(text):
 
 
 # ----------------------------------------------------------------------------------
-# What is generated
+# Generated text
 
 
 def plain(cause, named):
@@ -184,7 +184,7 @@ def returned(errnos, call, named):
         rows = rows + [Row('KFI_ENOSYS', "the provider doesn't have this call", None)]
     for row in rows:
         if row.errno is None:
-            text = f'Those of {", ".join(f"{i}()" for i in row.only)}: {plain(row.cause, named)}.'
+            text = f'The errors of {", ".join(f"{i}()" for i in row.only)}: {plain(row.cause, named)}.'
         else:
             text = f'-{row.errno}: {plain(row.cause, named)}.'
         yield from textwrap.wrap(text, 100, initial_indent=' * * ', subsequent_indent=' *   ',
@@ -259,7 +259,7 @@ def generated(errnos):
 
 
 # ----------------------------------------------------------------------------------
-# What is checked
+# Checks
 
 
 def arguments(text, at):

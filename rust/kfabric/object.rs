@@ -4,8 +4,8 @@
 //!
 //! What they have in common is written once: `obj.rs` says what there is to an object and looks it
 //! up, `fid.rs` tells kinds apart; then there are `opening.rs`, `closing.rs`, `binding.rs`, and
-//! `place.rs`, an object among the `children.rs` of another. What queues and counters
-//! are asked for alike is in `queues.rs`.
+//! `place.rs`, an object among the `children.rs` of another. `queues.rs` has the arguments that queues
+//! and counters share.
 //!
 //! An object's own file has its kind, what the core keeps with it, and what keeps it from being
 //! closed. Beside it are `open.rs`, which makes it, and `ops.rs`, the tables of operations that C

@@ -12,6 +12,10 @@ use crate::{
     object::fid::{
         Class,
         ClassTable, //
+    },
+    support::hlist::{
+        Head,
+        Node, //
     }, //
 };
 use core::ptr::{
@@ -33,7 +37,9 @@ use kfi_bindings::{
 
 kernel::sync::global_lock! {
     // SAFETY: Initialized by `init`, which the module calls first.
-    unsafe(uninit) static HANDED_OUT: Mutex<Guards> = Guards { first: None };
+    //
+    // Lists the guards whose fabrics a consumer has, or is closing. None of them is freed while the lock is held.
+    unsafe(uninit) static HANDED_OUT: Mutex<Head> = Head::new();
 }
 
 /// Initializes the lock of all guards.
@@ -45,19 +51,6 @@ pub(crate) unsafe fn init() {
     // SAFETY: By the requirements of this function.
     unsafe { HANDED_OUT.init() };
 }
-
-/// All guards.
-///
-/// # Invariants
-///
-/// `first` and those that follow it are the guards whose fabrics a consumer has, or is closing. None of them is
-/// freed while the lock is held.
-struct Guards {
-    first: Option<NonNull<Guard>>,
-}
-
-// SAFETY: The guards may be used by any thread that holds the lock.
-unsafe impl Send for Guards {}
 
 /// The class of the tables of guards.
 static GUARD: Class = Class::new(
@@ -86,6 +79,7 @@ struct Guard {
     fabric: *mut kfid,
     provider: ProviderRef,
     consumers: GlobalLockedBy<Consumers, HANDED_OUT>,
+    node: Node,
 }
 
 /// How often a fabric is open.
@@ -93,14 +87,7 @@ struct Consumers {
     open: usize,
     /// How many of them are in a call that closes it.
     closing: usize,
-    /// The guard that follows.
-    next: Option<NonNull<Guard>>,
 }
-
-// SAFETY: The guard that follows may be used by any thread that holds the lock.
-unsafe impl Send for Consumers {}
-// SAFETY: The guard that follows may be used by any thread that holds the lock.
-unsafe impl Sync for Consumers {}
 
 impl Guard {
     /// The guard of a fabric, if it has one. Called with `HANDED_OUT` locked, or for an open fabric
@@ -156,38 +143,10 @@ impl Guard {
         consumers.open -= 1;
         let gone = consumers.open == 0;
         if gone {
-            self.unlist(&mut lock);
+            // SAFETY: The guard is in the list until its last consumer has closed the fabric. The lock is held.
+            unsafe { self.node.unlink() };
         }
         gone
-    }
-
-    /// Adds a guard to the list.
-    fn list(this: NonNull<Self>, lock: &mut GlobalGuard<HANDED_OUT>) {
-        // SAFETY: The guard was just made, and nobody else has it.
-        let guard = unsafe { this.as_ref() };
-        let next = lock.first;
-        guard.consumers.as_mut(lock).next = next;
-        lock.first = Some(this);
-    }
-
-    /// Takes the guard from the list.
-    fn unlist(&self, lock: &mut GlobalGuard<HANDED_OUT>) {
-        let next = self.consumers.as_ref(lock).next;
-        let mut before: Option<NonNull<Self>> = None;
-        let mut here = lock.first;
-        while let Some(guard) = here {
-            if ptr::eq(guard.as_ptr(), self) {
-                match before {
-                    // SAFETY: A guard of the list is there while the lock is held.
-                    Some(before) => unsafe { before.as_ref() }.consumers.as_mut(lock).next = next,
-                    None => lock.first = next,
-                }
-                return;
-            }
-            before = here;
-            // SAFETY: A guard of the list is there while the lock is held.
-            here = unsafe { guard.as_ref() }.consumers.as_ref(lock).next;
-        }
     }
 
     /// The consumer has not closed it, after all. `true` if the guard is to go.
@@ -216,7 +175,8 @@ impl Guard {
                 // SAFETY: A guard that a fid points to is there while the lock is held.
                 unsafe { newer.as_ref() }.add(&mut lock);
                 if gone {
-                    guard.unlist(&mut lock);
+                    // SAFETY: The guard is in the list until its last consumer has left it. The lock is held.
+                    unsafe { guard.node.unlink() };
                 }
                 gone
             }
@@ -228,15 +188,19 @@ impl Guard {
 /// is only compared. May sleep.
 pub(crate) fn is_of(fabric: *const kfid_fabric, provider: &ProviderRef) -> bool {
     let lock = HANDED_OUT.lock();
-    let mut here = lock.first;
-    while let Some(guard) = here {
-        // SAFETY: A guard of the list is there while the lock is held.
-        let guard = unsafe { guard.as_ref() };
+    // SAFETY: The lock is held.
+    let mut here = unsafe { lock.first() };
+    while let Some(node) = here {
+        // SAFETY: The node is that of a guard, which is there while the lock is held.
+        let (guard, next) = unsafe {
+            let guard = &*kernel::container_of!(node.as_ptr(), Guard, node);
+            (guard, guard.node.next())
+        };
         let consumers = guard.consumers.as_ref(&lock);
         if ptr::addr_eq(guard.fabric, fabric) && consumers.closing < consumers.open {
             return guard.provider.is(provider);
         }
-        here = consumers.next;
+        here = next;
     }
     false
 }

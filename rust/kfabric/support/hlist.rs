@@ -90,6 +90,16 @@ impl Node {
         }
     }
 
+    /// Returns the node that follows in the list. Any context.
+    ///
+    /// # Safety
+    ///
+    /// The node is in a list, and the caller holds the lock of the list.
+    pub(crate) unsafe fn next(&self) -> Option<NonNull<Self>> {
+        // SAFETY: Nobody writes the links meanwhile: the caller holds the lock of the list.
+        NonNull::new(unsafe { (*self.0.get()).next })
+    }
+
     /// Takes it out. Any context.
     ///
     /// # Safety

@@ -14,6 +14,7 @@ use crate::{
     support::{
         c_ref::c_ref,
         errno::Errno,
+        hlist::Node,
         noio::NoIo,
         refusal::Refusal, //
     }, //
@@ -91,15 +92,18 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
                     consumers: GlobalLockedBy::new(Consumers {
                         open: 1,
                         closing: 0,
-                        next: None,
                     }),
+                    node: Node::new(),
                 },
             );
-            let guard = ptr::NonNull::from(KBox::leak(guard));
-            Guard::list(guard, &mut lock);
-            // SAFETY: `fid` is the fabric that the provider has just opened; nobody else has it, or
-            // it would have a guard.
-            unsafe { (*fid).ops = guard.as_ptr().cast() };
+            let guard = KBox::into_raw(guard);
+            // SAFETY: The guard was just made, and is freed after it was unlinked; the head is a static, and the
+            // lock is held. `fid` is the fabric that the provider has just opened; nobody else has it, or it would
+            // have a guard.
+            unsafe {
+                (*guard).node.link(&lock);
+                (*fid).ops = guard.cast();
+            }
         }
         Some(guard) => {
             // SAFETY: A guard that a fid points to is there while the lock is held.

@@ -183,7 +183,7 @@ void opened_stale_case(struct kfi_test *t)
 	}
 	expect_offers(t, t->env->domain, NULL, -KFI_ENODATA);
 	expect_offers(t, NULL, t->env->fabric, -KFI_ENODATA);
-	/* Those of closed objects, whose memory may be anybody's. */
+	/* Pointers to closed objects, whose memory may have another owner. */
 	if (!EXPECT_EQ(t, kfi_fabric(info->fabric_attr, &fabric, NULL), 0))
 		return;
 	if (EXPECT_EQ(t, kfi_domain(fabric, info, &domain, NULL), 0)) {

@@ -69,7 +69,7 @@ static void failed(struct kfi_test *t, struct ep_pair *p, unsigned int kind, int
 		       kind, entry.flags);
 }
 
-/* The receive of ep_kind_post() has failed, for want of room for @excess bytes. */
+/* The receive of ep_kind_post() has failed: it is @excess bytes too short. */
 static void receive_failed(struct kfi_test *t, struct ep_pair *p, int err, size_t excess)
 {
 	struct kfi_cq_err_entry entry;

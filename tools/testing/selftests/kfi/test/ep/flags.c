@@ -283,7 +283,7 @@ void ep_op_flags_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_read(ep, s.own + LEN / 2, LEN / 2, NULL, 0, remote.addr, remote.key, ctx(5)), 0);
 	ep_completed(t, p->side[0].tx, ctx(5), FETCHED, NULL);
 	EXPECT(t, pattern_is(s.own + LEN / 2, LEN / 2, 1), "other bytes are read");
-	/* What is injected is copied before the peer has a receive. */
+	/* Injected bytes are copied before the peer has a receive. */
 	pattern(s.own, 16, 2);
 	EXPECT_EQ(t, kfi_send(ep, s.own, 16, NULL, 0, ctx(6)), 0);
 	memset(s.own, 0xff, 16);

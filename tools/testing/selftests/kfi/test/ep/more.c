@@ -100,7 +100,7 @@ void ep_injects_case(struct kfi_test *t)
 	if (ep_completed(t, p->side[1].rx, ctx(6), RECEIVED, &entry))
 		EXPECT_EQ(t, entry.len, sizeof(constant));
 	EXPECT(t, !memcmp(to, constant, sizeof(constant)), "inject of a constant: other bytes");
-	/* What isn't injected is not copied. */
+	/* Bytes that are not injected are not copied. */
 	EXPECT_EQ(t, kfi_send(tx, on_stack, 16, NULL, 0, NULL), -KFI_EFAULT);
 	EXPECT_EQ(t, kfi_send(tx, constant, 8, NULL, 0, NULL), -KFI_EFAULT);
 	ep_nothing(t, p->side[0].tx);

@@ -86,7 +86,7 @@ void ep_selective_case(struct kfi_test *t)
 	selective(t, KFI_COMPLETION);
 }
 
-/* What transfers to the peer's memory and from it. */
+/* Transfers to and from the peer's memory. */
 enum rma_call { CALL_WRITE, CALL_READ, CALL_ADD, CALL_FETCH, CALL_SWAP, CALLS };
 
 static const u64 done[CALLS] = {
