@@ -28,16 +28,6 @@ impl Part {
         })
     }
 
-    /// Copies the first bytes.
-    ///
-    /// # Safety
-    ///
-    /// There are as many, and may be read.
-    pub(crate) unsafe fn read(&self, to: &mut [u8]) {
-        // SAFETY: By the requirements of this function.
-        unsafe { kfi_bindings::kfi_helper_move(to.as_mut_ptr().cast(), self.start, to.len()) };
-    }
-
     /// Copies to the first bytes.
     ///
     /// # Safety

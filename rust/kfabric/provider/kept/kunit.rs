@@ -17,12 +17,17 @@ mod tests {
     use crate::{
         post::{
             buffers::Buffers,
+            described::Described,
+            flags::PostFlags,
             limits::{
                 LocalRules,
                 MappedAs, //
             }, //
         },
-        support::errno::Errno, //
+        support::{
+            errno::Errno,
+            refusal::Refusal, //
+        }, //
     };
     use core::ptr::null_mut;
     use kernel::prelude::*;
@@ -42,16 +47,8 @@ mod tests {
         invalidates: None,
     };
 
-    /// Posts a message to a provider that keeps it, as the core does. The consumer injects the bytes.
-    fn post(bytes: &[u8]) -> Result<Kept> {
-        let kvec = kvec {
-            iov_base: bytes.as_ptr().cast_mut().cast(),
-            iov_len: bytes.len(),
-        };
-        let desc = null_mut();
-        let buffers = Buffers::one(&kvec, &desc).map_err(|_| EINVAL)?;
-        let find = |_| Err(Errno::EINVAL.into());
-        let injected = Injected::copy(&buffers, &SEND, &RULES, 64, find).map_err(|_| EFAULT)?;
+    /// Posts a transfer to a provider that keeps it, as the core does.
+    fn keep(op: Op, local: LocalMemory<'_>, flags: PostFlags) -> Result<Kept> {
         let done = Completion {
             context: Context::NULL,
             flags: 0,
@@ -59,24 +56,69 @@ mod tests {
             buf: Context::NULL,
             data: 0,
         };
-        let local = LocalMemory::Injected(injected.bytes());
         let remote = RemoteMemory::none();
-        let task = Task::new(SEND, local, &remote, PostFlags::injected());
+        let task = Task::new(op, local, &remote, flags);
         let ticket = Ticket::new(None, None, done, true);
         Post::new(task, ticket).keep().map_err(|_| EINVAL)
+    }
+
+    /// Calls `f` with the buffers of a consumer that posts one transfer.
+    fn with_buffers<R>(
+        (start, len): (*const u8, usize),
+        f: impl FnOnce(&Buffers<'_>) -> Result<R, Refusal>,
+    ) -> Result<R> {
+        let kvec = kvec {
+            iov_base: start.cast_mut().cast(),
+            iov_len: len,
+        };
+        let desc = null_mut();
+        let buffers = Buffers::one(&kvec, &desc).and_then(|buffers| f(&buffers));
+        buffers.map_err(|_| EFAULT)
+    }
+
+    fn no_region(_: usize) -> Result<Described, Refusal> {
+        Err(Errno::EINVAL.into())
+    }
+
+    /// Posts a message of injected bytes.
+    fn send(bytes: &[u8]) -> Result<Kept> {
+        let injected = with_buffers((bytes.as_ptr(), bytes.len()), |buffers| {
+            Injected::copy(buffers, &SEND, &RULES, 64, no_region)
+        })?;
+        let local = LocalMemory::Injected(injected.bytes());
+        keep(SEND, local, PostFlags::injected())
+    }
+
+    /// Copies a message to a receive of `to.len()` bytes.
+    fn receive(message: &Kept, to: &mut KVec<u8>) -> Result {
+        let mut local = Local::none();
+        with_buffers((to.as_mut_ptr(), to.len()), |buffers| {
+            local.find(buffers, &Op::Receive, &RULES, no_region)
+        })?;
+        let receive = keep(
+            Op::Receive,
+            LocalMemory::Lent(&local),
+            PostFlags::default(0, 0),
+        )?;
+        message.copy_to(&receive);
+        receive.into_ticket().complete();
+        Ok(())
     }
 
     #[test]
     fn injected_bytes_outlive_the_consumers() -> Result {
         let mut bytes = KVec::from_elem(7_u8, 48, GFP_KERNEL)?;
-        let kept = post(&bytes)?;
+        let kept = send(&bytes)?;
         bytes.fill(9);
         drop(bytes);
-        let mut read = [0; 64];
-        assert_eq!((kept.bytes(), kept.read_to(&mut read)), (48, 48));
+        assert_eq!(kept.bytes(), 48);
+        let mut read = KVec::from_elem(0_u8, 64, GFP_KERNEL)?;
+        receive(&kept, &mut read)?;
         assert!(read[..48].iter().all(|&byte| byte == 7));
         assert!(read[48..].iter().all(|&byte| byte == 0));
-        assert_eq!(kept.read_to(&mut read[..16]), 16);
+        let mut short = KVec::from_elem(0_u8, 16, GFP_KERNEL)?;
+        receive(&kept, &mut short)?;
+        assert!(short.iter().all(|&byte| byte == 7));
         let mut lens = [0; 2];
         let count = lens
             .iter_mut()
