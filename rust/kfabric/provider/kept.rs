@@ -37,6 +37,10 @@ pub struct Kept {
 }
 
 /// The memory at this side of a kept transfer.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box needs an allocation, which may fail, in any context"
+)]
 enum Memory {
     /// The consumer's memory.
     Lent(Local),
