@@ -223,3 +223,59 @@ impl MsgEp for Ep {
         self.side.end();
     }
 }
+
+#[kernel::macros::kunit_tests(kfi_loop_ep)]
+mod tests {
+    use super::*;
+    use kernel::sync::atomic::{
+        Atomic,
+        Relaxed, //
+    };
+    use kfabric::provider::cm::Told;
+
+    /// Adds up the errors by which an endpoint is told that it gets no connection.
+    struct Failures(Arc<Atomic<i32>>);
+
+    impl Told for Failures {
+        fn connected(&self, _data: &[u8]) {}
+
+        fn shut_down(&self) {}
+
+        fn failed(&self, how: ConnFailed, _data: &[u8]) {
+            self.0.fetch_add(how.errno.to_c(), Relaxed);
+        }
+    }
+
+    /// Makes an endpoint, and the sum of its failures.
+    fn endpoint(
+        home: &Arc<Home>,
+        answers: Option<KBox<dyn ConnRequest>>,
+    ) -> Result<(Ep, Arc<Atomic<i32>>)> {
+        let failures = Arc::new(Atomic::new(0), GFP_KERNEL)?;
+        let told = KBox::new(Failures(failures.clone()), GFP_KERNEL)?;
+        let request = MsgEpRequest::of_kunit(told, answers)?;
+        Ok((Ep::new(home.clone(), request)?, failures))
+    }
+
+    #[test]
+    fn both_sides_hear_of_a_failed_accept() -> Result {
+        let home = Arc::new(Home::new(KVec::new(), false)?, GFP_KERNEL)?;
+        let reset = Errno::ECONNRESET.to_c();
+        for is_active_down in [false, true] {
+            let (active, of_active) = endpoint(&home, None)?;
+            let request = Request::new(active.side.clone(), NOWHERE, NOWHERE, &[])?;
+            let (passive, of_passive) = endpoint(&home, Some(KBox::new(request, GFP_KERNEL)?))?;
+            match is_active_down {
+                true => active.shutdown(),
+                false => passive.shutdown(),
+            }
+            passive.accept(&[], &Bounds::default())?;
+            assert_eq!(of_passive.load(Relaxed), reset);
+            assert_eq!(of_active.load(Relaxed), reset);
+            assert!(active.side.is_down() && passive.side.is_down());
+            passive.end();
+            active.end();
+        }
+        Ok(())
+    }
+}

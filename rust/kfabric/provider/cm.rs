@@ -75,8 +75,8 @@ impl dyn ConnRequest {
     }
 }
 
-/// Who is told of an endpoint's connection; the core's.
-pub(crate) trait Told: Send + Sync {
+/// A receiver of what becomes of an endpoint's connection. The core implements it.
+pub trait Told: Send + Sync {
     /// It is connected; the peer has sent this with its answer.
     fn connected(&self, data: &[u8]);
     /// The connection has ended.

@@ -54,6 +54,28 @@ pub struct MsgEpRequest {
     pub events: Arc<Events>,
 }
 
+#[cfg(CONFIG_KUNIT = "y")]
+impl MsgEpRequest {
+    /// Returns a request for an endpoint whose events go to `told`, for unit tests of providers. The endpoint has
+    /// one transmit and one receive request, and answers a connection request if the test passes one. May sleep.
+    pub fn of_kunit(
+        told: KBox<dyn super::cm::Told>,
+        answers: Option<KBox<dyn ConnRequest>>,
+    ) -> Result<Self> {
+        let events = Arc::pin_init(Events::new(), GFP_KERNEL)?;
+        events.set(Some(told));
+        Ok(Self {
+            tx_size: 1,
+            rx_size: 1,
+            shares: false,
+            source: None,
+            answers,
+            endpoint: Arc::pin_init(Endpoint::new(KVec::new()), GFP_KERNEL)?,
+            events,
+        })
+    }
+}
+
 /// What a domain's endpoints can do; constant.
 #[derive(Clone, Copy, Debug)]
 pub struct MsgLimits {
