@@ -102,12 +102,6 @@ judged 3 '' 'kfi_nvme.7.md:[0-9]*: ended with 3' "a command that failed has fail
 judged 0 'kfi_refused: err=-22 why="address is NULL" index=1 value=0x0' \
 	'kfi_mr.3.md:[0-9]*: did not print: .*err=-14' "other output than the document shows is told"
 
-# No suite has run: no cell holds.
-rc=0
-"$TOP/tools/env/run" "$TOP/tools/check-features" /dev/null >"$tmp/out" 2>&1 || rc=$?
-[ $rc = 1 ] && grep -q 'kfi_mr_desc: conform.region has run over no provider' "$tmp/out" && ok=0 || ok=1
-result $ok "docs: features that no suite has shown are told"
-
 said=$("$TOP/tools/env/run" "$TOP/tools/check-docs" 2>&1) && ok=0 || ok=1
 echo "$said" >"$tmp/out"
 result $ok "docs: all documents"
