@@ -38,6 +38,9 @@ struct kfi_helper_sg_whole {
 bool kfi_helper_virt_pfn(const void *addr, u64 *pfn);
 bool kfi_helper_on_stack(const void *addr, size_t len);
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn);
+/* No address: no memory is so far up. */
+#define KFI_NO_START	(~0ULL)
+void kfi_helper_bvec_starts(const struct bio_vec *bvecs, u32 count, u64 *starts);
 void *kfi_helper_bvec_address(const struct bio_vec *bv);
 struct kfi_helper_sg_span kfi_helper_sg_first(struct scatterlist *sg);
 u32 kfi_helper_sg_spans(struct scatterlist **next, u64 left, struct kfi_helper_sg_span *spans,
@@ -68,122 +71,73 @@ void kfi_helper_caches_exit(void);
 void *kfi_helper_cache_alloc(enum kfi_helper_cache which, size_t size, bool wait);
 void kfi_helper_cache_free(enum kfi_helper_cache which, void *memory, size_t size);
 
-/* pages.c: what is remarkable about a page */
-enum kfi_helper_fact {
-	/* There is none of this number. */
-	KFI_FACT_NO_PAGE	= 1 << 0,
-	/* There is, but its memory isn't in use: offline, or not there. */
-	KFI_FACT_OFFLINE	= 1 << 1,
-	/* Reserved, as the kernel image is. */
-	KFI_FACT_RESERVED	= 1 << 2,
-	/* A zero page, small or huge; a huge one is looked for only where it is to be written to. */
-	KFI_FACT_ZERO		= 1 << 3,
-	/* ZONE_DEVICE: of a device that keeps it for itself, or moves it as it likes. */
-	KFI_FACT_DEVICE_PRIVATE	= 1 << 4,
+/* memory_walk.c: from a list to memory that may be registered */
+enum kfi_helper_refused {
+	KFI_REFUSED_NONE,
+	/* An address is NULL. */
+	KFI_REFUSED_NULL,
+	/* An address is on the stack of the calling task. */
+	KFI_REFUSED_STACK,
+	/* An address is neither in the linear map nor mapped in a vmalloc area. */
+	KFI_REFUSED_ADDRESS,
+	/* bv_page is no struct page. */
+	KFI_REFUSED_PAGE_POINTER,
+	/* A DMA address is none of a device that takes kernel addresses. */
+	KFI_REFUSED_DEVICE_ADDRESS,
+	/* The page frame has no struct page. */
+	KFI_REFUSED_NO_PAGE,
+	/* Memory that is offline. */
+	KFI_REFUSED_OFFLINE,
+	/* ZONE_DEVICE: private to a device, or moved by it. */
+	KFI_REFUSED_DEVICE_PRIVATE,
 	/* ZONE_DEVICE: in the BAR of a PCI device. */
-	KFI_FACT_PEER_TO_PEER	= 1 << 5,
+	KFI_REFUSED_PEER_TO_PEER,
+	/* Reserved, as the kernel image, and neither slab memory nor the zero page. */
+	KFI_REFUSED_RESERVED,
+	/* The zero page, to be written to. */
+	KFI_REFUSED_ZERO,
 	/* The hardware has failed there. */
-	KFI_FACT_POISONED	= 1 << 6,
+	KFI_REFUSED_POISONED,
 	/* Free, a page table, or given away to a hypervisor. */
-	KFI_FACT_NOBODYS	= 1 << 7,
-	/* The kernel has taken it out of its linear map. */
-	KFI_FACT_UNMAPPED	= 1 << 8,
-	/* The kernel has made it read-only in its linear map. */
-	KFI_FACT_READ_ONLY	= 1 << 9,
+	KFI_REFUSED_FREE,
+	/* The list was said to be one of so many whole pages, and is none. Nobody is told: it is counted then. */
+	KFI_REFUSED_NOT_A_PAGE,
 };
 
-/* The memory map comes and goes by so many pages. */
-#ifdef CONFIG_SPARSEMEM
-#define KFI_MAP_PAGES	PAGES_PER_SUBSECTION
-#else
-#define KFI_MAP_PAGES	1UL
-#endif
-
-/* Page frames [first, end) are in a place about which nothing is remarkable. */
-struct kfi_helper_seen {
-	u64 first;
-	u64 end;
-};
-
-u64 kfi_helper_plain_pages(u64 pfn, u64 count, bool writes, struct kfi_helper_seen *seen,
-			   u32 *facts);
-
-/* runs.c: from a list to runs of memory */
-enum kfi_helper_stop {
-	/* At the end of the list, or there is no room for more. */
-	KFI_STOP_NONE,
-	/* An address is NULL, */
-	KFI_STOP_NULL,
-	/* on the stack of the calling task, */
-	KFI_STOP_STACK,
-	/* or none of the linear map or a vmalloc area. */
-	KFI_STOP_NO_MEMORY,
-	/* bv_page is no page. */
-	KFI_STOP_NO_PAGE,
-	/* An address that a device is to use is not in the linear map. */
-	KFI_STOP_NOT_LINEAR,
-	/* There are facts about a page. */
-	KFI_STOP_FACTS,
-};
-
-/* Memory that is contiguous: physical address and length. */
+/* Memory that is physically contiguous: physical address and length in bytes. */
 struct kfi_helper_run {
 	u64 phys;
 	u64 len;
 };
 
-/*
- * What was found of the surroundings of memory, and holds for other memory there that is used likewise;
- * zeroed at first.
- */
-struct kfi_helper_around {
-	struct kfi_helper_seen seen;
-	/* Addresses of the linear map that are valid, and the page frame of the first one. */
-	u64 linear;
-	u64 linear_len;
-	u64 linear_pfn;
-};
-
 struct kfi_helper_walk {
-	/* The list, of one of these kinds; or the current entry, mapped to linear addresses. */
+	/* The list, of one of these kinds; of a scatterlist, the current entry. */
 	const struct kvec *kvecs;
 	const struct bio_vec *bvecs;
 	struct scatterlist *sgl;
 	u64 count;
-	/* The current segment, and how many bytes of it are done. */
+	/* The current segment, and how many of its bytes are done. */
 	u64 index;
 	u64 done;
-	/* No more bytes than these. */
+	/* How many more bytes to report. */
 	u64 limit;
-	/* Whether the pages are to be written to. */
+	/* Whether the pages are to be written to, and whether those of other PCI devices will do. */
 	bool writes;
-	/* Why it stopped: enum kfi_helper_stop; what to name; and the page if there are facts. */
-	u32 stop;
-	u32 facts;
+	bool peer_to_peer;
+	/* Whether the addresses of a scatterlist are physical, and not those of the linear map. */
+	bool physical;
+	/* Whether each segment must be a page. */
+	bool pages;
+	/* Why the walk is over: enum kfi_helper_refused; and the address or page in question. */
+	u32 refused;
 	u64 value;
-	struct kfi_helper_run page;
-	struct kfi_helper_around around;
 };
 
 u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max);
-
-/* plain.c: the same of one segment, where it is simple */
-u64 kfi_helper_plain_kvec(const struct kvec *kvec, bool writes, struct kfi_helper_around *around);
-u64 kfi_helper_plain_bvec(const struct bio_vec *bvec, bool writes, struct kfi_helper_around *around);
-u64 kfi_helper_plain_entry(struct scatterlist *sg, bool writes, struct kfi_helper_around *around,
-			   u64 *len);
-
-/* fill.c: the same, where it is simple, to entries of a scatterlist */
-u32 kfi_helper_fill(struct kfi_helper_walk *walk, struct scatterlist *sg, u32 max);
-
-/* entries.c: whether a scatterlist can be handed on as it is */
-bool kfi_helper_plain_list(struct scatterlist *sg, u64 left, bool writes,
-			   struct kfi_helper_around *around);
-
-/* No address: no memory is so far up. */
-#define KFI_NO_START	(~0ULL)
-
-void kfi_helper_bvec_starts(const struct bio_vec *bvecs, u32 count, u64 *starts);
+u32 kfi_helper_walk_entries(struct kfi_helper_walk *walk, struct scatterlist *sgl, u32 max, u32 max_len,
+			    bool virt);
+bool kfi_helper_check_list(struct scatterlist *sg, u64 left);
+u32 kfi_helper_check_page(u64 pfn, bool writes, bool peer_to_peer);
 
 /* address.c */
 int kfi_helper_parse_address(const char *node, const char *service, struct sockaddr_storage *addr);

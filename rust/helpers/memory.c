@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Addresses and lists: the pages that they mean, if any. Whether those may be registered is another
- * question, see pages.c.
+ * question, see page_check.h.
  */
 #include <linux/bvec.h>
 #include <linux/kmemleak.h>
@@ -12,7 +12,7 @@
 #include <linux/vmalloc.h>
 
 #include "kfabric_helpers.h"
-#include "pages.h"
+#include "page_check.h"
 
 /* The kernel image and, on x86, modules: mapped outside of the linear map. */
 static bool in_kernel_image(const void *addr)
@@ -54,18 +54,28 @@ bool kfi_helper_on_stack(const void *addr, size_t len)
 
 /*
  * The page frame where the data of a bio_vec starts; false if bv_page is no page of this machine. A
- * bogus bv_page is found out without being read. Any context.
+ * bogus bv_page is not read. Any context.
  */
 bool kfi_helper_bvec_pfn(const struct bio_vec *bv, u64 *pfn)
 {
-	struct page *page = bv->bv_page;
-	u64 first;
+	u64 first = page_frame(bv->bv_page);
 
-	if (!page || IS_ERR(page) || !kfi_page_pfn(page, &first) || !pfn_valid(first))
+	if (first >= NO_FRAME || !pfn_valid(first))
 		return false;
 	/* Later pages follow the first one physically. */
 	*pfn = first + (bv->bv_offset >> PAGE_SHIFT);
 	return true;
+}
+
+/* Where in memory bio_vecs start; KFI_NO_START for one that has no page of this machine. Any context. */
+void kfi_helper_bvec_starts(const struct bio_vec *bvecs, u32 count, u64 *starts)
+{
+	u64 pfn;
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		starts[i] = kfi_helper_bvec_pfn(&bvecs[i], &pfn) ?
+			PFN_PHYS(pfn) + offset_in_page(bvecs[i].bv_offset) : KFI_NO_START;
 }
 
 /* The kernel address where the data of a bio_vec starts; NULL if it has none of its own. Any context. */

@@ -151,10 +151,8 @@ struct rdma_helper_sg_cursor {
 	struct rdma_helper_sg_chunk *chunk;
 	u32 filled;
 	u32 count;
-	/* The entry filled last (NULL at first), and where its memory starts and ends. */
+	/* The entry filled last (NULL at first). */
 	struct scatterlist *last;
-	u64 start;
-	u64 end;
 	/* No entry gets longer than this, which is a page or more. */
 	u32 max_seg;
 	/* The device takes kernel addresses: entries are as if they had been mapped for it. */
@@ -175,8 +173,7 @@ void rdma_helper_sg_exit(void);
 struct rdma_helper_sg_chunk *rdma_helper_sg_alloc(u32 entries);
 struct rdma_helper_sg_chunk *rdma_helper_sg_begin(u32 expected, bool brief);
 void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk);
-int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
-			  size_t count);
+int rdma_helper_sg_push(struct rdma_helper_sg_cursor *cur, u64 phys, u32 len);
 u32 rdma_helper_sg_room(struct rdma_helper_sg_cursor *cur, struct scatterlist **room);
 void rdma_helper_sg_filled(struct rdma_helper_sg_cursor *cur, u32 count);
 int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u32 len);

@@ -101,15 +101,6 @@ void rdma_helper_sg_free(struct rdma_helper_sg_chunk *chunk)
 	}
 }
 
-/* Does the memory at @phys start where the cursor's last entry ends? */
-static bool follows(const struct rdma_helper_sg_cursor *cur, u64 phys)
-{
-	return cur->last && cur->end == phys &&
-	       (offset_in_page(phys) ||
-		zone_device_pages_have_same_pgmap(pfn_to_page(PHYS_PFN(phys - 1)),
-						  pfn_to_page(PHYS_PFN(phys))));
-}
-
 /* Goes on in another chunk. Returns false without memory for that. */
 static noinline bool extend(struct rdma_helper_sg_cursor *cur)
 {
@@ -148,96 +139,14 @@ static __always_inline void fill(struct scatterlist *sg, u64 phys, u32 len, bool
 	*sg = entry;
 }
 
-/* Adds an entry. Returns false without memory for that. */
-static bool add(struct rdma_helper_sg_cursor *cur, u64 phys, u32 len)
+/* Adds an entry for memory that has pages. Returns 0 or -ENOMEM. May sleep. */
+int rdma_helper_sg_push(struct rdma_helper_sg_cursor *cur, u64 phys, u32 len)
 {
 	struct scatterlist *sg = next(cur);
 
-	if (sg)
-		fill(sg, phys, len, cur->virt);
-	return sg;
-}
-
-/* So long is the last entry now. */
-static __always_inline bool resize(struct rdma_helper_sg_cursor *cur, u32 len)
-{
-	cur->last->length = len;
-	if (cur->virt)
-		sg_dma_len(cur->last) = len;
-	return true;
-}
-
-/*
- * An entry that would get too long is cut at a page boundary: an IOMMU maps each entry to pages of
- * its own, so what is cut elsewhere has a gap for the device. That boundary is inside of the entry,
- * since an entry may be a page long.
- */
-static bool append(struct rdma_helper_sg_cursor *cur, u64 phys, u64 len)
-{
-	bool joins = follows(cur, phys);
-	u64 start = joins ? cur->start : phys;
-	u64 end = phys + len;
-
-	for (;;) {
-		u64 stop = end;
-
-		if (unlikely(end - start > cur->max_seg))
-			stop = ALIGN_DOWN(start + cur->max_seg, PAGE_SIZE);
-		if (!(joins ? resize(cur, stop - start) : add(cur, start, stop - start)))
-			return false;
-		if (stop == end)
-			break;
-		start = stop;
-		joins = false;
-	}
-	cur->start = start;
-	cur->end = end;
-	return true;
-}
-
-/*
- * Adds runs as entries of their own, in few steps each, as long as none follows the one before it, none
- * is too long and there is room. Returns how many that were.
- */
-static size_t append_apart(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
-			   size_t count)
-{
-	size_t most = min_t(size_t, count, cur->chunk->room - cur->filled), i;
-	struct scatterlist *sg = &cur->chunk->entries[cur->filled];
-	u64 behind = cur->last ? cur->end : ~0ULL;
-	u64 max_seg = cur->max_seg;
-	bool virt = cur->virt;
-
-	for (i = 0; i < most; i++, sg++) {
-		u64 phys = runs[i].phys, len = runs[i].len;
-
-		if (phys == behind || len > max_seg)
-			break;
-		fill(sg, phys, len, virt);
-		behind = phys + len;
-	}
-	if (i) {
-		cur->last = sg - 1;
-		cur->filled += i;
-		cur->count += i;
-		cur->start = runs[i - 1].phys;
-		cur->end = behind;
-	}
-	return i;
-}
-
-/* Adds memory that has pages, and joins what follows. Returns 0 or -ENOMEM. May sleep. */
-int rdma_helper_sg_append(struct rdma_helper_sg_cursor *cur, const struct rdma_helper_run *runs,
-			  size_t count)
-{
-	size_t done;
-
-	for (done = append_apart(cur, runs, count); done < count;
-	     done += append_apart(cur, runs + done, count - done)) {
-		if (!append(cur, runs[done].phys, runs[done].len))
-			return -ENOMEM;
-		done++;
-	}
+	if (!sg)
+		return -ENOMEM;
+	fill(sg, phys, len, cur->virt);
 	return 0;
 }
 
@@ -253,7 +162,7 @@ u32 rdma_helper_sg_room(struct rdma_helper_sg_cursor *cur, struct scatterlist **
 	return cur->chunk->room - cur->filled;
 }
 
-/* So many were filled, for a device that takes kernel addresses. */
+/* So many entries were filled there. */
 void rdma_helper_sg_filled(struct rdma_helper_sg_cursor *cur, u32 count)
 {
 	if (!count)
@@ -261,8 +170,6 @@ void rdma_helper_sg_filled(struct rdma_helper_sg_cursor *cur, u32 count)
 	cur->filled += count;
 	cur->count += count;
 	cur->last = &cur->chunk->entries[cur->filled - 1];
-	cur->start = virt_to_phys((void *)(uintptr_t)sg_dma_address(cur->last));
-	cur->end = cur->start + sg_dma_len(cur->last);
 }
 
 /* Adds an entry without a page. Returns false without memory for that. */

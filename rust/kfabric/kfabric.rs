@@ -37,7 +37,6 @@ pub use crate::{
         flags::PostFlags,
         limits::{
             LocalRules,
-            MappedAs,
             MAX_INJECT, //
         },
         local::{
@@ -75,6 +74,7 @@ pub use crate::{
             PlainList, //
         },
         memory::{
+            MappedAs,
             MemoryRun,
             Runs, //
         },

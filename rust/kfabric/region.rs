@@ -17,16 +17,15 @@
 //! A part is any part of anything.
 
 pub(crate) mod access;
-pub(crate) mod around;
 pub(crate) mod atomic;
 pub(crate) mod auth_key;
 mod bvecs;
 pub mod extent;
-pub(crate) mod judge;
 pub(crate) mod lease;
 pub(crate) mod limits;
 pub(crate) mod list;
 pub(crate) mod memory;
+pub(crate) mod page_check;
 pub(crate) mod pieces;
 pub(crate) mod rawkey;
 pub(crate) mod request;

@@ -70,25 +70,32 @@ pub(crate) fn runs<'a>(runs: &'a [MemoryRun<'_>]) -> &'a [sg::Run] {
     unsafe { slice::from_raw_parts(runs.as_ptr().cast(), runs.len()) }
 }
 
-/// Adds the next memory of a request to a list, as entries for a device that takes kernel addresses, as
-/// far as that is simple: as much as has whole pages. Returns how many bytes that were. May sleep.
+/// Adds the next memory of a request to a list, as much as there is room for in one part of the list. Returns how
+/// many bytes that were; none at the end. May sleep.
 ///
-/// What they become part of belongs to the region, as [`runs`] says.
+/// The list becomes part of a region, which lets go of the memory before that is the consumer's again, as
+/// [`runs`] says.
 pub(crate) fn fill(
     list: &mut SgBuilder,
     memory: &mut Runs<'_>,
     max_bytes: u64,
 ) -> Result<u64, Refusal> {
-    let mut bytes = 0;
-    let fill = |room: &mut [_]| {
-        let (count, taken) = memory.next_entries(max_bytes, room);
-        bytes = taken;
-        count
-    };
-    // SAFETY: So many entries were written, of memory that may be registered, by addresses of the
-    // linear map. By the contract of kfi_mr(3) the consumer keeps it until the region is closed.
+    let mut filled = Ok(0);
+    let fill =
+        |max_len, virt, room: &mut [_]| match memory.next_entries(max_bytes, max_len, virt, room) {
+            Ok((count, bytes)) => {
+                filled = Ok(bytes);
+                count
+            }
+            Err(refusal) => {
+                filled = Err(refusal);
+                0
+            }
+        };
+    // SAFETY: `next_entries` has written so many entries, none of them empty or longer than `max_len`, of memory
+    // that may be registered. By the contract of kfi_mr(3) the consumer keeps it until the region is closed.
     unsafe { list.fill(fill) }.map_err(refused::not_mapped)?;
-    Ok(bytes)
+    filled
 }
 
 /// The memory at this side of a transfer, mapped for the device of `pd`, which writes to it if it is

@@ -12,7 +12,6 @@ use kernel::prelude::*;
 use kfabric::{
     num::widen,
     Errno,
-    MemoryRun,
     MrLimits,
     MrRequest,
     Piece,
@@ -74,7 +73,7 @@ pub(crate) fn map_one(
     piece: &Piece,
     spare: Option<&SpareTable>,
 ) -> Result<Memory, Refusal> {
-    match of_run(resources, request) {
+    match of_run(resources, request)? {
         Some(list) => Ok(Memory::Single(list)),
         None => map_no_run(resources, request, piece, spare),
     }
@@ -152,21 +151,24 @@ fn of_mapped(
     list.map(Memory::Copied).map_err(refused::not_mapped)
 }
 
-/// The list of a request's memory, if that is one run of the linear map about which there is nothing to be
-/// said, and the device needs no more. May sleep.
-pub(crate) fn of_run(resources: &Resources, request: &MrRequest<'_>) -> Option<SingleSg> {
+/// Returns the list of a request's memory, if that is one segment that is contiguous in the linear map, and the
+/// device needs no more. May sleep.
+pub(crate) fn of_run(
+    resources: &Resources,
+    request: &MrRequest<'_>,
+) -> Result<Option<SingleSg>, Refusal> {
     let device = resources.device();
     if !device.is_software() {
-        return None;
+        return Ok(None);
     }
-    let run = request.plain_run()?;
-    let [run] = lent::runs(slice::from_ref(&run)) else {
-        return None;
-    };
-    SingleSg::new(device, run)
+    let run = request.one_run()?;
+    Ok(match run.as_ref().map(slice::from_ref).map(lent::runs) {
+        Some([run]) => SingleSg::new(device, run),
+        _ => None,
+    })
 }
 
-/// The consumer's own list, if the device takes its addresses, and there is nothing to be said of any page of it. The
+/// Returns the consumer's own list, if the device takes its addresses and each page of it may be registered. The
 /// list is the consumer's again when the call ends: it is for a region that is registered by then. May sleep.
 pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Option<WholeSg<'a>> {
     let device = resources.device();
@@ -175,9 +177,6 @@ pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Opti
     }
     lent::whole(device, &request.plain_list()?)
 }
-
-/// So many pages are few.
-const SHORT: usize = 2;
 
 /// Maps the next memory, as much as makes up a piece.
 fn of_memory(
@@ -193,24 +192,11 @@ fn of_memory(
     let expected = request.shape().segments().min(pages);
     let mut list = SgBuilder::new(device, expected, spare).map_err(refused::not_mapped)?;
     let mut left = piece.bytes;
-    // What is short has a run or two, which aren't worth a loop of their own.
-    let fills = list.is_virt() && pages > SHORT;
     while left > 0 {
-        while fills && left > 0 {
-            match lent::fill(&mut list, memory, left)? {
-                0 => break,
-                filled => left -= filled,
-            }
+        match lent::fill(&mut list, memory, left)? {
+            0 => break,
+            filled => left -= filled,
         }
-        if left == 0 {
-            break;
-        }
-        let runs = memory.next_runs(left)?;
-        if runs.is_empty() {
-            break;
-        }
-        left -= runs.iter().map(MemoryRun::bytes).sum::<u64>();
-        list.append(lent::runs(runs)).map_err(refused::not_mapped)?;
     }
     list.done()
         .and_then(|list| list.map(device, request.access().direction()))

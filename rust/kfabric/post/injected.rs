@@ -9,14 +9,16 @@ use super::{
     described::Described,
     limits::{
         LocalRules,
-        MappedAs,
         MAX_INJECT, //
     },
     local::Local,
     op::Op, //
 };
 use crate::{
-    region::source::Source,
+    region::{
+        memory::MappedAs,
+        source::Source, //
+    },
     support::{
         errno::Errno,
         num::widen,

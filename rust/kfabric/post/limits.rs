@@ -2,6 +2,8 @@
 
 //! What one transfer can be.
 
+use crate::region::memory::MappedAs;
+
 /// Most pieces of one transfer.
 pub(crate) const MAX_PIECES: usize = 16;
 
@@ -23,15 +25,4 @@ pub struct LocalRules {
     pub pieces: usize,
     /// Most bytes.
     pub bytes: u64,
-}
-
-/// What the addresses in a mapped scatterlist are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MappedAs {
-    /// Physical addresses, as [`Direct`](crate::provider::Direct) makes them.
-    Physical,
-    /// Addresses of the kernel's linear map, as devices in software have them.
-    Linear,
-    /// The device's own.
-    Device,
 }

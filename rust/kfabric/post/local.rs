@@ -9,7 +9,6 @@ use super::{
     described::Described,
     limits::{
         LocalRules,
-        MappedAs,
         MAX_PIECES, //
     },
     op::Op,
@@ -17,12 +16,12 @@ use super::{
 };
 use crate::{
     region::{
-        judge::{
-            Judge,
-            Use, //
-        },
         list::List,
-        memory::MemoryRun,
+        memory::{
+            MappedAs,
+            MemoryRun, //
+        },
+        page_check::Use,
         source::Source, //
     },
     support::{
@@ -149,7 +148,8 @@ impl Local {
     pub(crate) unsafe fn parts(&self) -> impl Iterator<Item = Part> + '_ {
         self.pieces().iter().filter_map(|piece| match *piece {
             LocalPiece::Memory { phys, len } => Some(Part {
-                // SAFETY: Memory that may be registered is in the linear map.
+                // SAFETY: The function computes the address. By the contract of kfi_msg(3), the consumer's
+                // memory is in the linear map.
                 start: unsafe { kfi_bindings::kfi_helper_linear_address(phys) },
                 len: usize::try_from(len).ok()?,
             }),
@@ -269,50 +269,29 @@ impl Local {
         memory: Use,
         rules: &LocalRules,
     ) -> Result<(), Refusal> {
-        match source {
-            Source::Sgl(list) => {
-                if rules.mapped == MappedAs::Linear {
-                    source.check_linear(memory)?;
-                }
-                self.push_mapped(list, memory, rules)
-            }
-            _ => {
-                let mut runs = source.runs(memory);
-                while let found @ [_, ..] = runs.next_runs(u64::MAX)? {
-                    for run in found {
-                        let (phys, len) = (MemoryRun::phys(run), run.bytes());
-                        self.push(LocalPiece::Memory { phys, len }, rules)?;
-                    }
-                }
-                Ok(())
+        if let (Source::Sgl(list), MappedAs::Device) = (source, rules.mapped) {
+            return self.push_mapped(list, rules);
+        }
+        let mut runs = source.runs(memory, rules.mapped);
+        while let found @ [_, ..] = runs.next_runs(u64::MAX)? {
+            for run in found {
+                let (phys, len) = (MemoryRun::phys(run), run.bytes());
+                self.push(LocalPiece::Memory { phys, len }, rules)?;
             }
         }
+        Ok(())
     }
 
+    /// Adds a list that is mapped to addresses which only the device knows.
     fn push_mapped(
         &mut self,
         list: &List<'_, scatterlist>,
-        memory: Use,
         rules: &LocalRules,
     ) -> Result<(), Refusal> {
-        let mut judge = Judge::new(memory);
         for (index, span) in list.device_spans().enumerate() {
             let span = span.map_err(|e| e.at(index))?;
             let (address, len) = (span.start(), span.bytes());
-            self.push(
-                match rules.mapped {
-                    MappedAs::Physical => {
-                        let judged = judge.addresses(address, len);
-                        judged.map_err(|no| {
-                            let refusal = Refusal::new(Errno::EFAULT, no.why);
-                            refusal.at(index).value(address)
-                        })?;
-                        LocalPiece::Memory { phys: address, len }
-                    }
-                    _ => LocalPiece::Mapped { address, len },
-                },
-                rules,
-            )?;
+            self.push(LocalPiece::Mapped { address, len }, rules)?;
         }
         Ok(())
     }

@@ -17,8 +17,8 @@ use crate::{
             WORD, //
         },
         lease::Tenant,
+        memory::MappedAs,
         request::MrRequest,
-        source::Source,
         transfer::Transfer, //
     },
     support::{
@@ -64,15 +64,10 @@ impl Extent {
     /// [say](crate::MrLimits::leases) that it keeps any. May sleep.
     pub fn new(request: &MrRequest<'_>) -> Result<Self, Refusal> {
         let mut building = Building::default();
-        match request.source() {
-            Source::Sgl(list) => building.add_list(list, request.memory())?,
-            _ => {
-                let mut memory = request.runs();
-                while let runs @ [_, ..] = memory.next_runs(u64::MAX)? {
-                    for run in runs {
-                        building.add(run.phys(), run.bytes())?;
-                    }
-                }
+        let mut memory = request.runs_at(MappedAs::Physical);
+        while let runs @ [_, ..] = memory.next_runs(u64::MAX)? {
+            for run in runs {
+                building.add(run.phys(), run.bytes())?;
             }
         }
         let (first, rest, len) = building.done()?;

@@ -92,8 +92,7 @@ impl<'a, T> List<'a, T> {
 ///
 /// # Invariants
 ///
-/// - Each of its entries that has a page's bytes and begins where a page does is one that may be registered, by its
-///   address there. Another one has no bytes, or begins inside of a page: no region is to be made of the list then.
+/// - Each of its entries is a page that may be registered, by its address there.
 /// - The last one is marked as the last.
 pub struct PlainList<'a>(List<'a, scatterlist>);
 

@@ -11,9 +11,7 @@ mod kunit;
 use crate::{
     region::{
         access::Access,
-        around::Around,
         auth_key::AuthKey,
-        judge::Use,
         lease::{
             Lease,
             Tenant, //
@@ -21,9 +19,11 @@ use crate::{
         limits::MrLimits,
         list::PlainList,
         memory::{
+            MappedAs,
             MemoryRun,
             Runs, //
         },
+        page_check::Use,
         pieces::{
             Piece,
             Pieces, //
@@ -48,8 +48,8 @@ pub(crate) struct Arguments<'a> {
     pub(crate) requested_key: u64,
     pub(crate) flags: u64,
     pub(crate) auth_key: AuthKey<'a>,
-    /// What is found of memory around, if it is one of several that are registered together.
-    pub(crate) together: Option<&'a Around>,
+    /// Whether it is one of several that are registered together.
+    pub(crate) together: bool,
 }
 
 /// A valid registration request.
@@ -70,8 +70,8 @@ pub struct MrRequest<'a> {
     leases: bool,
     /// What is made of the memory here, if anything, may be used until this is dropped.
     lease: Cell<Option<Lease>>,
-    /// What is found of memory around, if it is one of several that are registered together.
-    together: Option<&'a Around>,
+    /// Whether it is one of several that are registered together.
+    together: bool,
     /// It is a list of pages, or just taken for one, and found to be none.
     pages: Option<Cell<bool>>,
 }
@@ -111,8 +111,8 @@ impl<'a> MrRequest<'a> {
     /// As [`parse`](Self::parse), of a list that is taken for one in which each segment is a page, without
     /// counting; `None` if it isn't taken for that, or isn't valid then.
     ///
-    /// Whether it is one is found out as its memory is, by [`Runs::next_entries`], and nothing else
-    /// of its memory is to be had: then it [is no such list](Self::is_mistaken) for good.
+    /// The walk through its memory finds out whether it is one: if not, the walk fails, and the request
+    /// [is mistaken](Self::is_mistaken) for good.
     #[inline(always)]
     pub(crate) fn of_pages(
         source: Source<'a>,
@@ -145,8 +145,7 @@ impl<'a> MrRequest<'a> {
         })
     }
 
-    /// It was taken for a list of pages, and isn't one, or not of pages about which there is nothing to be
-    /// said.
+    /// Returns whether it was taken for a list of pages, and isn't one, or has a page that may not be registered.
     pub(crate) fn is_mistaken(&self) -> bool {
         self.pages.as_ref().is_some_and(Cell::get)
     }
@@ -171,14 +170,14 @@ impl<'a> MrRequest<'a> {
             auth_key: None,
             leases: limits.leases,
             lease: Cell::new(None),
-            together: None,
+            together: false,
             pages: None,
         })
     }
 
     /// Whether it is one of several that are registered together.
     pub fn is_together(&self) -> bool {
-        self.together.is_some()
+        self.together
     }
 
     /// The right to use the memory by the processor. It ends with the region, or with the request if
@@ -211,52 +210,51 @@ impl<'a> MrRequest<'a> {
         &self.source
     }
 
-    /// The memory in the order of the region, as contiguous as it is; `EFAULT` at the first that may
-    /// not be registered with these rights. A scatterlist was mapped by its owner, and has none. May
-    /// sleep.
+    /// Returns the memory in the order of the region, as contiguous as it is. A scatterlist was mapped by its
+    /// owner, and has none.
     pub fn runs(&self) -> Runs<'_> {
-        let mut runs = self.source.runs(self.memory);
-        runs.set_of(self.pages.as_ref(), self.together);
-        runs
+        self.runs_at(MappedAs::Device)
     }
 
     /// As [`runs`](Self::runs), for a device that takes addresses of the linear map: also of a
     /// scatterlist, whose addresses must be such (`EINVAL`).
     pub fn linear_runs(&self) -> Runs<'_> {
-        let mut runs = self.source.linear_runs(self.memory);
-        runs.set_of(self.pages.as_ref(), self.together);
+        self.runs_at(MappedAs::Linear)
+    }
+
+    /// As [`runs`](Self::runs), also of a scatterlist, which was mapped to these addresses.
+    #[inline]
+    pub(crate) fn runs_at(&self, mapped: MappedAs) -> Runs<'_> {
+        let mut runs = self.source.runs(self.memory, mapped);
+        if let Some(mistaken) = &self.pages {
+            runs.of_pages(mistaken);
+        }
         runs
     }
 
-    /// All of the memory, if it is one run of the linear map about which there is nothing to be said, for
-    /// a device that takes such addresses; `None` if it isn't as simple, and then
-    /// [`linear_runs`](Self::linear_runs) says what there is to be said. May sleep.
-    pub fn plain_run(&self) -> Option<MemoryRun<'a>> {
-        match &self.pages {
-            None => self.source.plain_run(self.memory, self.together),
-            // Nothing but entries is to be had of it.
-            Some(_) => None,
+    /// Returns all of the memory, if it is one segment that is contiguous in the linear map, for a device that
+    /// takes such addresses; [`None`] if it isn't. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Runs::next_runs`].
+    pub fn one_run(&self) -> Result<Option<MemoryRun<'a>>, Refusal> {
+        match self.pages {
+            None => self.source.one_run(self.memory),
+            // It is a list.
+            Some(_) => Ok(None),
         }
     }
 
-    /// The consumer's scatterlist, if it can be handed on as it is to a device that takes addresses of the linear
-    /// map: each entry is a page about which there is nothing to be said, and they are not neighbours. `None` if
-    /// it isn't as simple, and then [`linear_runs`](Self::linear_runs) says what there is to be said. May sleep.
-    ///
-    /// It is for who maps it in pages as large as the machine's, and goes the other way if that isn't all of the
-    /// list, or isn't as long as the request's [`shape`](Self::shape): there may be entries that are empty, or begin
-    /// inside of a page.
+    /// Returns the consumer's scatterlist, if it may be handed on as it is to a device that takes addresses of the
+    /// linear map: each entry is a page that may be registered, and the last one is marked as the last.
+    /// [`None`] if it may not: then [`linear_runs`](Self::linear_runs) gives its memory. May sleep.
     pub fn plain_list(&self) -> Option<PlainList<'a>> {
         match &self.pages {
-            Some(_) => self.source.plain_list(self.memory, self.together),
+            Some(_) => self.source.plain_list(),
             // It isn't one of pages.
             None => None,
         }
-    }
-
-    /// What is going to be done with the pages.
-    pub(crate) fn memory(&self) -> Use {
-        self.memory
     }
 
     /// Segments, pages and length.

@@ -57,7 +57,7 @@ impl LocalQp {
         let device = self.pd().device();
         let list = SgBuilder::new(device, 1, None)
             .and_then(|mut list| {
-                list.append(&[run])?;
+                list.push(&run)?;
                 list.done()?.map(device, DataDirection::ToDevice)
             })
             .map_err(WrError::Post)?;

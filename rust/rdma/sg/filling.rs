@@ -53,8 +53,6 @@ impl Filling {
             filled: 0,
             count: 0,
             last: null_mut(),
-            start: 0,
-            end: 0,
             max_seg: u32::try_from(PAGE_SIZE)?.max(max_segment),
             virt,
         };
@@ -62,17 +60,18 @@ impl Filling {
         Ok(Self { table, cursor })
     }
 
-    /// Adds memory, which joins with what it follows. [`ENOMEM`] without memory for an entry. May
-    /// sleep.
-    pub(super) fn append(&mut self, runs: &[Run]) -> Result {
-        let (first, count) = (runs.as_ptr().cast(), runs.len());
-        // SAFETY: `cursor` is that of a table that is there; by the invariant of `Run` the runs have
-        // pages, and they are laid out as the helper has them.
-        to_result(unsafe { rdma_bindings::rdma_helper_sg_append(&mut self.cursor, first, count) })
+    /// Adds an entry for a run, which doesn't join with others. [`ENOMEM`] without memory for an entry. [`EINVAL`]
+    /// if it is longer than an entry can be. May sleep.
+    pub(super) fn push(&mut self, run: &Run) -> Result {
+        let bytes = u32::try_from(run.bytes())?;
+        // SAFETY: `cursor` is that of a table that is there; by the invariant of `Run` it has pages.
+        to_result(unsafe {
+            rdma_bindings::rdma_helper_sg_push(&mut self.cursor, run.phys(), bytes)
+        })
     }
 
-    /// Has somebody else fill entries, as they would be mapped for a device that takes kernel addresses;
-    /// `fill` gets room for them, and returns how many they are.
+    /// Has somebody else fill entries. `fill` gets the length that they have at most, whether they hold kernel
+    /// addresses, as if mapped for the device, or pages, and room for them. It returns how many it has filled.
     /// May sleep.
     ///
     /// # Safety
@@ -80,7 +79,7 @@ impl Filling {
     /// `fill` must have written so many, from the first on.
     pub(super) unsafe fn fill(
         &mut self,
-        fill: impl FnOnce(&mut [MaybeUninit<bindings::scatterlist>]) -> usize,
+        fill: impl FnOnce(u32, bool, &mut [MaybeUninit<bindings::scatterlist>]) -> usize,
     ) -> Result {
         let mut first = null_mut();
         // SAFETY: `cursor` is that of a table that is there.
@@ -88,7 +87,8 @@ impl Filling {
         let first = NonNull::new(first).ok_or(ENOMEM)?.cast();
         // SAFETY: There is room for so many, which is the table's, and nobody else's.
         let room = unsafe { slice::from_raw_parts_mut(first.as_ptr(), usize::try_from(count)?) };
-        let filled = fill(room).min(room.len());
+        let most = room.len();
+        let filled = fill(self.cursor.max_seg, self.cursor.virt, room).min(most);
         // SAFETY: So many were written, by the requirements of this function.
         unsafe { rdma_bindings::rdma_helper_sg_filled(&mut self.cursor, u32::try_from(filled)?) };
         Ok(())

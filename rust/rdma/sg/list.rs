@@ -2,9 +2,6 @@
 
 //! Building a scatterlist from memory.
 
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit;
-
 use core::{
     mem::{
         self,
@@ -42,10 +39,9 @@ pub struct SgList {
     table: Table,
 }
 
-/// A scatterlist that is being built from runs of memory.
+/// A scatterlist that is being built.
 pub struct SgBuilder {
     filling: Filling,
-    virt: bool,
 }
 
 impl SgBuilder {
@@ -54,51 +50,29 @@ impl SgBuilder {
     #[inline]
     pub fn new(device: &Device, expected: usize, spare: Option<&SpareTable>) -> Result<Self> {
         let virt = device.is_software();
-        Self::cut(device.max_segment_size(), virt, expected, spare)
-    }
-
-    /// Begins a list whose entries are at most so long, or a page.
-    #[inline]
-    fn cut(
-        max_segment: u32,
-        virt: bool,
-        expected: usize,
-        spare: Option<&SpareTable>,
-    ) -> Result<Self> {
         Ok(Self {
-            filling: Filling::new(max_segment, virt, expected, spare)?,
-            virt,
+            filling: Filling::new(device.max_segment_size(), virt, expected, spare)?,
         })
     }
 
-    /// Adds runs. Those that follow each other in physical memory become one entry, as far as the
-    /// device's segments may be long, and are cut at page boundaries. [`ENOMEM`] without memory for
-    /// an entry. May sleep.
-    pub fn append(&mut self, runs: &[Run]) -> Result {
-        self.filling.append(runs)
+    /// Adds an entry for a run, which doesn't join with others. [`ENOMEM`] without memory for an entry. May
+    /// sleep.
+    pub fn push(&mut self, run: &Run) -> Result {
+        self.filling.push(run)
     }
 
-    /// Whether the device takes kernel addresses, so that entries can be [filled](Self::fill).
-    #[inline]
-    pub fn is_virt(&self) -> bool {
-        self.virt
-    }
-
-    /// Adds entries that `fill` fills, as they would be mapped for the device; it gets room for them,
-    /// and returns how many entries they are. [`EINVAL`]
-    /// if the device takes other addresses, [`ENOMEM`] without memory for an entry. May sleep.
+    /// Adds entries that `fill` fills. It gets the length that they have at most, whether they are to hold
+    /// addresses of the linear map, as if mapped for the device, or pages, and room for them. It returns how many
+    /// entries it has filled. [`ENOMEM`] without memory for an entry. May sleep.
     ///
     /// # Safety
     ///
-    /// `fill` must have written so many, from the first on: addresses of the linear map, and lengths, not
-    /// 0. The memory must stay until each region made of it has been closed.
+    /// `fill` must have written so many, from the first on, no longer than it was told, and not empty. The
+    /// memory must stay until each region made of it has been closed.
     pub unsafe fn fill(
         &mut self,
-        fill: impl FnOnce(&mut [MaybeUninit<bindings::scatterlist>]) -> usize,
+        fill: impl FnOnce(u32, bool, &mut [MaybeUninit<bindings::scatterlist>]) -> usize,
     ) -> Result {
-        if !self.virt {
-            return Err(EINVAL);
-        }
         // SAFETY: By the requirements of this function.
         unsafe { self.filling.fill(fill) }
     }

@@ -182,7 +182,7 @@ impl Region {
         let Some(one) = One::of(resources, limits, request) else {
             return Ok(None);
         };
-        match lists::of_run(resources, request) {
+        match lists::of_run(resources, request)? {
             Some(list) => one.register(resources, list),
             None => one.map_and_register(resources, request),
         }

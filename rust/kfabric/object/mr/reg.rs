@@ -114,7 +114,7 @@ fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Argume
         requested_key,
         flags,
         auth_key: AuthKey::None,
-        together: None,
+        together: false,
     }
 }
 
@@ -219,7 +219,7 @@ pub(super) unsafe fn attr_arguments(attr: &kfi_mr_attr, flags: u64) -> Arguments
         flags,
         // SAFETY: By the requirements of this function.
         auth_key: unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) },
-        together: None,
+        together: false,
     }
 }
 

@@ -19,11 +19,9 @@ mod tests {
             buffers::Buffers,
             described::Described,
             flags::PostFlags,
-            limits::{
-                LocalRules,
-                MappedAs, //
-            }, //
+            limits::LocalRules, //
         },
+        region::memory::MappedAs,
         support::{
             errno::Errno,
             refusal::Refusal, //

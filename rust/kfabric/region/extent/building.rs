@@ -2,21 +2,11 @@
 
 //! Putting an extent together.
 
-use crate::{
-    region::{
-        judge::{
-            Judge,
-            Use, //
-        },
-        list::List, //
-    },
-    support::{
-        errno::Errno,
-        refusal::Refusal, //
-    }, //
+use crate::support::{
+    errno::Errno,
+    refusal::Refusal, //
 };
 use kernel::prelude::*;
-use kfi_bindings::scatterlist;
 
 /// Where a run of memory begins: its offset in the region, and its physical address.
 #[derive(Clone, Copy)]
@@ -46,28 +36,6 @@ impl Building {
         }
         self.end = phys + len;
         self.len += len;
-        Ok(())
-    }
-
-    /// Adds a list whose addresses must be physical ones, as `provider::Direct` makes them.
-    pub(super) fn add_list(
-        &mut self,
-        list: &List<'_, scatterlist>,
-        memory: Use,
-    ) -> Result<(), Refusal> {
-        let mut judge = Judge::new(memory);
-        for (index, span) in list.device_spans().enumerate() {
-            let span = span.map_err(|e| e.at(index))?;
-            let judged = judge.addresses(span.start(), span.bytes());
-            judged.map_err(|no| {
-                let errno = match no.missing {
-                    true => Errno::EINVAL,
-                    false => Errno::EFAULT,
-                };
-                Refusal::new(errno, no.why).at(index).value(span.start())
-            })?;
-            self.add(span.start(), span.bytes())?;
-        }
         Ok(())
     }
 

@@ -9,7 +9,8 @@ mod tests {
         auth_key::AuthKey,
         lease::Lease,
         limits::MrLimits,
-        request::Arguments, //
+        request::Arguments,
+        source::Source, //
     };
 
     const LIMITS: MrLimits = MrLimits {
@@ -27,7 +28,7 @@ mod tests {
         requested_key: 0,
         flags: 0,
         auth_key: AuthKey::None,
-        together: None,
+        together: false,
     };
 
     fn kvec(memory: &mut [u8]) -> kfi_bindings::kvec {

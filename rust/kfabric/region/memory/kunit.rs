@@ -34,7 +34,7 @@ mod tests {
     /// At most so many bytes at once.
     fn by_runs(source: &Source<'_>, mut most: impl FnMut() -> u64) -> Result<Found> {
         let mut found = Found::default();
-        let mut runs = source.linear_runs(reads()?);
+        let mut runs = source.runs(reads()?, MappedAs::Linear);
         loop {
             let limit = most();
             match runs.next_runs(limit) {
@@ -50,36 +50,61 @@ mod tests {
         }
     }
 
-    /// As [`by_runs`], but by entries where that goes, for some at a time.
+    /// As [`by_runs`], but by entries of a scatterlist: with addresses of the linear map, or with pages.
     fn by_entries(source: &Source<'_>, chance: &mut Chance) -> Result<Found> {
         let mut found = Found::default();
-        let mut memory = source.linear_runs(reads()?);
+        let mut memory = source.runs(reads()?, MappedAs::Linear);
+        let virt = chance.below(2) == 0;
+        let max_len = u32::try_from(PAGE * (1 + chance.below(5)))?;
         loop {
             let mut room = [const { MaybeUninit::<scatterlist>::uninit() }; 6];
             let room = room.get_mut(..=chance.index(5)).ok_or(EINVAL)?;
             let limit = 1 + chance.below(8 * PAGE);
-            let (count, bytes) = memory.next_entries(limit, room);
+            let (count, bytes) = match memory.next_entries(limit, max_len, virt, room) {
+                Ok((0, _)) => return Ok(found),
+                Ok(filled) => filled,
+                Err(refusal) => return Ok(found.refused(refusal)),
+            };
             let mut sum = 0;
+            let mut before = None;
             for entry in room.iter().take(count) {
                 // SAFETY: So many were written.
                 let entry = unsafe { entry.assume_init_ref() };
-                let phys = frame_at(0, entry.dma_address)? * PAGE;
-                assert_eq!((entry.page_link, entry.dma_address % PAGE), (0, 0));
-                sum += u64::from(entry.dma_length);
-                found.add(phys, u64::from(entry.dma_length))?;
+                let (phys, len) = match virt {
+                    true => {
+                        assert_eq!(entry.page_link, 0);
+                        let at = entry.dma_address;
+                        (frame_at(0, at)? * PAGE + at % PAGE, entry.dma_length)
+                    }
+                    false => (phys_of(entry)?, entry.length),
+                };
+                assert!(len > 0 && len <= max_len);
+                // What follows is another entry only at a page boundary, where the entry would get too long.
+                if let Some((end, was)) = before.filter(|(end, _)| *end == phys) {
+                    assert_eq!(end % PAGE, 0);
+                    assert!(was + PAGE > u64::from(max_len));
+                }
+                before = Some((phys + u64::from(len), u64::from(len)));
+                sum += u64::from(len);
+                found.add(phys, u64::from(len))?;
             }
             assert_eq!(sum, bytes);
             assert!(bytes <= limit);
-            match memory.next_runs(limit) {
-                Ok([]) => return Ok(found),
-                Ok(next) => {
-                    for run in next {
-                        found.add(run.phys(), run.bytes())?;
-                    }
-                }
-                Err(refusal) => return Ok(found.refused(refusal)),
-            }
         }
+    }
+
+    /// Where the memory of an entry begins that has a page.
+    fn phys_of(entry: &scatterlist) -> Result<u64> {
+        let page = core::ptr::without_provenance_mut(entry.page_link & !3);
+        let bvec = bio_vec {
+            bv_page: page,
+            bv_offset: entry.offset,
+            bv_len: entry.length,
+        };
+        let mut frame = 0;
+        // SAFETY: A bad page is found out without being read.
+        assert!(unsafe { kfi_bindings::kfi_helper_bvec_pfn(&bvec, &mut frame) });
+        Ok(frame * PAGE + u64::from(entry.offset) % PAGE)
     }
 
     /// Up to ten segments, of which one may be bad.
@@ -145,7 +170,7 @@ mod tests {
             requested_key: 0,
             flags: 0,
             auth_key: AuthKey::None,
-            together: None,
+            together: false,
         };
         let Some(request) = MrRequest::of_pages(source, arguments, &limits) else {
             return Ok(false);
@@ -154,16 +179,17 @@ mod tests {
         while left > 0 {
             let mut room = [const { MaybeUninit::<scatterlist>::uninit() }; 6];
             let room = room.get_mut(..=chance.index(5)).ok_or(EINVAL)?;
-            match memory.next_entries(left, room) {
-                (0, _) => break,
-                (_, bytes) => left -= bytes,
+            assert!(!request.is_mistaken());
+            match memory.next_entries(left, u32::MAX, true, room) {
+                Ok((_, bytes)) => {
+                    assert!(bytes > 0);
+                    left -= bytes;
+                }
+                Err(_) => {
+                    assert!(request.is_mistaken());
+                    return Ok(false);
+                }
             }
-        }
-        assert!(!request.is_mistaken());
-        if left > 0 {
-            assert!(memory.next_runs(left).is_err());
-            assert!(request.is_mistaken());
-            return Ok(false);
         }
         let (taken, counted) = (request.shape(), source.shape(usize::MAX)?);
         assert_eq!(taken.segments(), counted.segments());

@@ -19,7 +19,7 @@ mod tests {
         requested_key: 7,
         flags: 0,
         auth_key: AuthKey::None,
-        together: None,
+        together: false,
     };
 
     fn kvec(base: usize, len: usize) -> kfi_bindings::kvec {

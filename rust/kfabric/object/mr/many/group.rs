@@ -15,12 +15,9 @@ use crate::{
             }, //
         }, //
     },
-    region::{
-        around::Around,
-        request::{
-            Arguments,
-            MrRequest, //
-        }, //
+    region::request::{
+        Arguments,
+        MrRequest, //
     },
     support::{
         cache::ListVec,
@@ -81,9 +78,8 @@ impl<'a> Group<'a> {
         mut make: impl FnMut(&MrRequest<'_>, *mut c_void) -> Result<T, Refusal>,
         mut made: impl FnMut(usize, T),
     ) {
-        let around = Around::new();
         for (index, attr) in (self.first..).zip(self.attrs) {
-            match self.make(attr, &around, |request| make(request, attr.context)) {
+            match self.make(attr, |request| make(request, attr.context)) {
                 Ok(one) => made(index, one),
                 Err(refusal) => answers.refused(index, refusal.report()),
             }
@@ -94,13 +90,12 @@ impl<'a> Group<'a> {
     fn make<T>(
         &self,
         attr: &kfi_mr_attr,
-        around: &Around,
         make: impl FnMut(&MrRequest<'_>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         // SAFETY: Valid by the invariant.
         let (source, arguments) = unsafe { (attr_source(attr)?, attr_arguments(attr, self.flags)) };
         let arguments = Arguments {
-            together: Some(around),
+            together: true,
             ..arguments.or_auth_key(self.domain.auth_key())
         };
         requested(source, arguments, self.domain.mr_limits(), make)

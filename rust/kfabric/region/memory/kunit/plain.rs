@@ -19,7 +19,7 @@ mod tests {
     fn is_plain_list(sgl: &[scatterlist]) -> Result<bool> {
         // SAFETY: The slice has so many entries, and stays as it is.
         let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
-        Ok(source.plain_list(reads()?, None).is_some())
+        Ok(source.plain_list().is_some())
     }
 
     /// Pages of which no two are neighbours can be handed on by their scatterlist, however many there are; but not

@@ -4,7 +4,6 @@
 
 use crate::region::{
     access::Access,
-    judge::Judge,
     memory::*, //
 };
 use kernel::page::PAGE_SIZE;
@@ -68,12 +67,15 @@ fn page_by_page(
 ) -> Result<Result<(), Refusal>> {
     while left > 0 {
         let here = left.min(PAGE - at % PAGE);
-        let judged = frame(at).and_then(|frame| {
-            let judged = Judge::new(reads().map_err(|_| Errno::EINVAL)?).pages(frame, 1);
-            let refusal = |why| Refusal::new(Errno::EFAULT, why).at(index).value(at);
-            judged.map(|()| frame).map_err(|no| refusal(no.why))
+        let checked = frame(at).and_then(|frame| {
+            // SAFETY: Any page frame may be asked about.
+            let refused = unsafe { kfi_bindings::kfi_helper_check_page(frame, false, false) };
+            match refused {
+                NONE => Ok(frame),
+                _ => Err(refusal(refused).at(index).value(at)),
+            }
         });
-        match judged {
+        match checked {
             Ok(frame) => found.add(frame * PAGE + at % PAGE, here)?,
             Err(refusal) => return Ok(Err(refusal)),
         }
@@ -116,8 +118,8 @@ pub(super) fn slow_bvecs(list: &[bio_vec]) -> Result<Found> {
         }
         let start = frame * PAGE + u64::from(bvec.bv_offset) % PAGE;
         let span = (start, u64::from(bvec.bv_len));
-        let judged = page_by_page(&mut found, index, span, |at| Ok(at / PAGE))?;
-        if let Err(refusal) = judged {
+        let checked = page_by_page(&mut found, index, span, |at| Ok(at / PAGE))?;
+        if let Err(refusal) = checked {
             return Ok(found.refused(refusal));
         }
     }

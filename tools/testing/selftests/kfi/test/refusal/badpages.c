@@ -65,19 +65,6 @@ static const char *data(struct kfi_env *env, struct reg_req *req)
 	return use(env, req, virt_to_page(&init_task));
 }
 
-/* So are modules; what can be told of them is what the kernel has made read-only. */
-static const char *module_text(struct kfi_env *env, struct reg_req *req)
-{
-	return use(env, req, vmalloc_to_page(module_text));
-}
-
-static const char module_constants[2 * PAGE_SIZE] = { 1 };
-
-static const char *module_rodata(struct kfi_env *env, struct reg_req *req)
-{
-	return use(env, req, vmalloc_to_page(PTR_ALIGN(&module_constants[0], PAGE_SIZE)));
-}
-
 /* Marks that memory can have; nobody else looks at this page meanwhile. */
 
 static const char *poisoned(struct kfi_env *env, struct reg_req *req)
@@ -377,8 +364,6 @@ static const struct kfi_case cases[] = {
 	ROW("text", ALL_CALLS, -KFI_EFAULT, text, .alone = true),
 	ROW("rodata", ALL_CALLS, -KFI_EFAULT, rodata, .alone = true),
 	ROW("data", ALL_CALLS, -KFI_EFAULT, data, .alone = true),
-	ROW("module_text", ALL_CALLS, -KFI_EFAULT, module_text, .alone = true),
-	ROW("module_rodata", ALL_CALLS, -KFI_EFAULT, module_rodata, .alone = true),
 	ROW("poisoned", ALL_CALLS, -KFI_EFAULT, poisoned, .restore = unpoison, .alone = true),
 	ROW("page_table", ALL_CALLS, -KFI_EFAULT, page_table, .restore = no_page_table, .alone = true),
 	ROW("ballooned", ALL_CALLS, -KFI_EFAULT, ballooned, .restore = not_ballooned, .alone = true),
@@ -388,7 +373,6 @@ static const struct kfi_case cases[] = {
 	{ .name = "generic", .run = generic_memory, .variants = ALL_CALLS },
 	ROW("offline", ALL_CALLS, -KFI_EFAULT, offline, .restore = remove_offline, .alone = true),
 	ROW("zero", ALL_CALLS, -KFI_EFAULT, zero, .alone = true),
-	ROW("huge_zero", ALL_CALLS, -KFI_EFAULT, huge_zero, .restore = no_huge_zero, .alone = true),
 	READABLE("zero_readable", zero),
 	READABLE("huge_zero_readable", huge_zero, .restore = no_huge_zero),
 };

@@ -84,70 +84,6 @@ static void beyond_area(struct kfi_test *t)
 	expect_works(t, t->variant);
 }
 
-/* The kernel makes these read-only, and has small pages for that around them. */
-static const char constants[2 * PAGE_SIZE] = { 1 };
-
-static void put(struct reg_req *req, int i, struct page *page)
-{
-	if (reg_call_in(req->call, BVEC_CALLS))
-		bvec_set_page(&req->bv[i], page, PAGE_SIZE, 0);
-	else
-		sg_dma_address(&req->sg[i]) = (uintptr_t)page_address(page);
-}
-
-/* May the page be registered, whoever has it? Nobody gets its key. */
-static bool is_good(struct kfi_test *t, struct reg_req *req, struct page *page)
-{
-	struct kfid_mr *mr;
-
-	put(req, 0, page);
-	put(req, 1, page);
-	return !reg_submit(req, &mr) && EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-}
-
-/* So far away from a bad page good ones are looked for. */
-#define BESIDE	8
-
-/* Good pages before a bad one that is beside them. Returns how many there were. */
-static int with_bad_neighbour(struct kfi_test *t, struct reg_req *req, struct page *bad)
-{
-	unsigned long at = page_to_pfn(bad), pfn;
-	int good = 0;
-
-	for (pfn = at - BESIDE; pfn <= at + BESIDE && !t->failures; pfn++) {
-		if (!pfn_valid(pfn) || !is_good(t, req, pfn_to_page(pfn)))
-			continue;
-		put(req, 1, bad);
-		expect_refused(t, req, -KFI_EFAULT);
-		good++;
-	}
-	return good;
-}
-
-/* What holds for a page says nothing about the page beside it, which is a constant of this module. */
-static void beside(struct kfi_test *t)
-{
-	const void *first = PTR_ALIGN(&constants[0], PAGE_SIZE), *addr;
-	struct reg_req req;
-	int good = 0;
-
-	if (reg_call_in(t->variant, SGL_CALLS) && !ib_uses_virt_dma(t->env->dev))
-		return ktap_skip(t, "any DMA address may be one of this device");
-	if (!EXPECT_EQ(t, reg_prepare(t->env, &req, t->variant, arena_at(t->env, MEM_PAGES, 0),
-				      2 * PAGE_SIZE, PAGE_SIZE), 0))
-		return;
-	/* All of them are in one area, which has no pages before and behind it. */
-	while (vmalloc_to_page(first - PAGE_SIZE))
-		first -= PAGE_SIZE;
-	for (addr = first; vmalloc_to_page(addr); addr += PAGE_SIZE)
-		good += with_bad_neighbour(t, &req, vmalloc_to_page(addr));
-	reg_finish(t->env, &req);
-	ktap_note("%d good pages beside constants", good);
-	if (!good)
-		return ktap_skip(t, "no page beside constants may be registered");
-	expect_works(t, t->variant);
-}
-
 #define BAD(_name, _kind, _mark, _unmark) {					\
 	.name = _name,								\
 	.run = run,								\
@@ -164,7 +100,6 @@ static const struct kfi_case cases[] = {
 	BAD("vmalloc_poisoned", MEM_VMALLOC, poison, unpoison),
 	BAD("vmalloc_table", MEM_VMALLOC, make_table, unmake_table),
 	BAD("vmalloc_reserved", MEM_VMALLOC, reserve, unreserve),
-	{ .name = "beside", .run = beside, .variants = BVEC_CALLS | SGL_CALLS },
 	{ .name = "beyond_area", .run = beyond_area, .variants = KVEC_CALLS | BUF_CALLS },
 };
 
