@@ -30,7 +30,7 @@
 
 /* --- memory.c --- */
 
-/* What memory a work is about, and as what it is given to a call. */
+/* The memory of a work, and the form in which it is given to a call. */
 enum bench_form {
 	LINEAR,			/* an address of kmalloc() */
 	VMALLOC,		/* an address of vmalloc() */
@@ -42,26 +42,43 @@ enum bench_form {
 	SGL_SCATTERED,		/* scattered pages, as a list that is mapped, of one entry each */
 };
 
+/* The places of scattered pages. tools/bench/table says what each represents. */
+enum bench_layout {
+	ALTERNATE,		/* every second page of 4 MiB, in order */
+	NEAR,			/* pages of 4 MiB, in random order */
+	FAR,			/* a page in each of 512 blocks of 2 MiB, in random order */
+	LAYOUTS,
+};
+
+/**
+ * struct bench_scattered - MAX_PAGES pages of one layout
+ * @pages: The pages.
+ * @vmap: The pages in a row.
+ * @bv: The pages, one bio_vec each.
+ * @sg: The pages, mapped. The list of 1, 2, 4 and so on pages begins at that place.
+ */
+struct bench_scattered {
+	struct page *pages[MAX_PAGES];
+	u8 *vmap;
+	struct bio_vec bv[MAX_PAGES];
+	struct scatterlist sg[2 * MAX_PAGES];
+};
+
 /**
  * struct bench_mem - the memory that all works share, MAX_PAGES pages of each kind
  * @linear: Of kmalloc().
  * @vmalloc: Of vmalloc().
- * @arena: Twice as many pages; every second is one of the scattered ones.
- * @vmap: The scattered pages in a row.
- * @pages: The scattered pages.
- * @bv: The same.
- * @sg: The same, mapped.
+ * @arena: 4 MiB, of which ALTERNATE and NEAR have their pages.
+ * @layouts: The scattered pages.
+ * @scattered: The layout that is measured.
  * @sg_one: The first 2^n pages of @linear, mapped.
  */
 struct bench_mem {
 	u8 *linear;
 	u8 *vmalloc;
 	u8 *arena;
-	u8 *vmap;
-	struct page *pages[MAX_PAGES];
-	struct bio_vec bv[MAX_PAGES];
-	/* The list of 1, 2, 4 and so on pages begins at that place. */
-	struct scatterlist sg[2 * MAX_PAGES];
+	struct bench_scattered layouts[LAYOUTS];
+	struct bench_scattered *scattered;
 	struct scatterlist sg_one[ilog2(MAX_PAGES) + 1];
 };
 
@@ -198,6 +215,7 @@ int c_batch_dereg(struct bench *b, enum bench_form form, unsigned int pages);
  * @batch: Whether a way registers a batch at a time.
  * @goal: What kfabric's cost shall be to C's at most, in percent of the way D, Bd for a batch.
  * @weak_goal: The same with weak_fence=1, of the way S, or B; 0 if there is none.
+ * @layout: Where scattered pages are.
  */
 struct bench_work {
 	const char *name;
@@ -206,6 +224,7 @@ struct bench_work {
 	bool batch;
 	unsigned int goal;
 	unsigned int weak_goal;
+	enum bench_layout layout;
 };
 
 extern const struct bench_work bench_works[];

@@ -43,9 +43,9 @@ static int fill(struct scatterlist *list, struct bench_mem *mem, enum bench_form
 	case VMALLOC:
 		return fill_from_addresses(list, mem->vmalloc, pages);
 	case VMAP:
-		return fill_from_addresses(list, mem->vmap, pages);
+		return fill_from_addresses(list, mem->scattered->vmap, pages);
 	case BVEC_SCATTERED:
-		return fill_from_bvecs(list, mem->bv, pages);
+		return fill_from_bvecs(list, mem->scattered->bv, pages);
 	default:
 		sg_set_page(list, virt_to_page(mem->linear), pages * PAGE_SIZE, 0);
 		return 1;

@@ -44,11 +44,15 @@ static int open_domains(struct bench *b)
 /* The list number @i of those that come mapped; NULL behind the last. */
 static struct scatterlist *list(struct bench_mem *mem, int i, int *entries)
 {
-	const int kinds = ilog2(MAX_PAGES) + 1;
+	const int sizes = ilog2(MAX_PAGES) + 1;
+	int layout = i / sizes - 1;
 
-	if (i < kinds)
+	if (i < sizes)
 		return mem_list(mem, SGL_ONE, 1 << i, entries);
-	return i < 2 * kinds ? mem_list(mem, SGL_SCATTERED, 1 << (i - kinds), entries) : NULL;
+	if (layout >= LAYOUTS)
+		return NULL;
+	mem->scattered = &mem->layouts[layout];
+	return mem_list(mem, SGL_SCATTERED, 1 << i % sizes, entries);
 }
 
 static int map_lists(struct bench *b)

@@ -50,14 +50,14 @@ int kfi_register(struct kfid_domain *domain, struct bench_mem *mem, enum bench_f
 	case VMALLOC:
 		return reg(domain, mem->vmalloc, len, mr);
 	case VMAP:
-		return reg(domain, mem->vmap, len, mr);
+		return reg(domain, mem->scattered->vmap, len, mr);
 	case KVEC:
 		return regv(domain, mem->linear, len, mr);
 	case BVEC_ONE:
 		bvec_set_page(&bv, virt_to_page(mem->linear), len, 0);
 		return regbv(domain, &bv, 1, mr);
 	case BVEC_SCATTERED:
-		return regbv(domain, mem->bv, pages, mr);
+		return regbv(domain, mem->scattered->bv, pages, mr);
 	default:
 		sg = mem_list(mem, form, pages, &entries);
 		return kfi_mr_regsgl(domain, sg, entries, KFI_RIGHTS, 0, 0, 0, mr, NULL);

@@ -98,10 +98,16 @@ static unsigned int how_often(const struct bench_work *w)
 	return w->pages == 1 ? 1024 : w->pages < MAX_PAGES ? 512 : 256;
 }
 
+static bool is_scattered(const struct bench_work *w)
+{
+	return w->form == VMAP || w->form == BVEC_SCATTERED || w->form == SGL_SCATTERED;
+}
+
+/* Of scattered pages there are many works, so only the ways that are compared with. */
 static unsigned int ways_of(const struct bench_work *w, const struct c_way **ways)
 {
 	*ways = w->batch ? batch_ways : single_ways;
-	return w->batch ? ARRAY_SIZE(batch_ways) : ARRAY_SIZE(single_ways);
+	return w->batch || is_scattered(w) ? 2 : ARRAY_SIZE(single_ways);
 }
 
 /* All ways of a work, once. @figures has @o->rounds for each way, kfabric's first. */
@@ -114,6 +120,7 @@ static int one_round(struct bench *b, const struct bench_work *w, const struct b
 	u64 each;
 	int ret;
 
+	b->mem->scattered = &b->mem->layouts[w->layout];
 	for (i = 0; i < 1 + count; i++) {
 		bench_way way = i ? ways[i - 1].way : w->batch ? kfi_batch : kfi_one;
 

@@ -1,28 +1,98 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The memory that is registered. */
+#include <linux/prandom.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
 #include "bench.h"
 
 #define BYTES	(MAX_PAGES * PAGE_SIZE)
+#define ARENA	(2 * BYTES)
+/* The block in which each page of the layout FAR is the only one. */
+#define BLOCK	get_order(SZ_2M)
 
-/* No two neighbours in the list are neighbours in memory. */
-static void scatter(struct bench_mem *mem)
+/* The same numbers in each boot. */
+static struct rnd_state random;
+
+static u32 below(u32 limit)
 {
-	int i, pages, entries;
+	return prandom_u32_state(&random) % limit;
+}
+
+static void shuffle(struct page **pages, int count)
+{
+	int i, j;
+
+	for (i = count - 1; i > 0; i--) {
+		/* swap() evaluates its arguments more than once. */
+		j = below(i + 1);
+		swap(pages[i], pages[j]);
+	}
+}
+
+static void find_alternate(struct bench_mem *mem, struct page **pages)
+{
+	int i;
+
+	for (i = 0; i < MAX_PAGES; i++)
+		pages[i] = virt_to_page(mem->arena + 2 * i * PAGE_SIZE);
+}
+
+/* Half of the pages of the arena, in random order. */
+static int find_near(struct bench_mem *mem, struct page **pages)
+{
+	const int all = ARENA / PAGE_SIZE;
+	struct page **shuffled = kvmalloc_array(all, sizeof(*shuffled), GFP_KERNEL);
+	int i;
+
+	if (!shuffled)
+		return -ENOMEM;
+	for (i = 0; i < all; i++)
+		shuffled[i] = virt_to_page(mem->arena + i * PAGE_SIZE);
+	shuffle(shuffled, all);
+	memcpy(pages, shuffled, MAX_PAGES * sizeof(*pages));
+	kvfree(shuffled);
+	return 0;
+}
+
+/* A random page of each block. The others are freed, so that little memory is taken. */
+static int find_far(struct page **pages)
+{
+	int i, j;
 
 	for (i = 0; i < MAX_PAGES; i++) {
-		mem->pages[i] = virt_to_page(mem->arena + 2 * i * PAGE_SIZE);
-		bvec_set_page(&mem->bv[i], mem->pages[i], PAGE_SIZE, 0);
-	}
-	for (pages = 1; pages <= MAX_PAGES; pages *= 2) {
-		struct scatterlist *sg = mem_list(mem, SGL_SCATTERED, pages, &entries);
+		struct page *block = alloc_pages(GFP_KERNEL, BLOCK);
+		int chosen = below(1 << BLOCK);
 
-		sg_init_table(sg, entries);
-		for (i = 0; i < entries; i++)
-			sg_set_page(&sg[i], mem->pages[i], PAGE_SIZE, 0);
+		if (!block)
+			return -ENOMEM;
+		split_page(block, BLOCK);
+		for (j = 0; j < 1 << BLOCK; j++)
+			if (j != chosen)
+				__free_page(block + j);
+		pages[i] = block + chosen;
 	}
+	shuffle(pages, MAX_PAGES);
+	return 0;
+}
+
+/* Makes the forms of scattered pages. */
+static int make_forms(struct bench_scattered *scattered)
+{
+	int i, pages;
+
+	for (i = 0; i < MAX_PAGES; i++)
+		bvec_set_page(&scattered->bv[i], scattered->pages[i], PAGE_SIZE, 0);
+	for (pages = 1; pages <= MAX_PAGES; pages *= 2) {
+		struct scatterlist *sg = scattered->sg + pages;
+
+		sg_init_table(sg, pages);
+		for (i = 0; i < pages; i++)
+			sg_set_page(&sg[i], scattered->pages[i], PAGE_SIZE, 0);
+	}
+	scattered->vmap = vmap(scattered->pages, MAX_PAGES, VM_MAP, PAGE_KERNEL);
+	return scattered->vmap ? 0 : -ENOMEM;
 }
 
 static void list_linear(struct bench_mem *mem)
@@ -42,19 +112,24 @@ static void list_linear(struct bench_mem *mem)
 struct bench_mem *mem_alloc(void)
 {
 	struct bench_mem *mem = kvzalloc_obj(*mem);
+	int i;
 
 	if (!mem)
 		return NULL;
+	prandom_seed_state(&random, 1);
 	mem->linear = kmalloc(BYTES, GFP_KERNEL);
 	mem->vmalloc = vmalloc(BYTES);
-	mem->arena = alloc_pages_exact(2 * BYTES, GFP_KERNEL);
+	mem->arena = alloc_pages_exact(ARENA, GFP_KERNEL);
 	if (!mem->linear || !mem->vmalloc || !mem->arena)
 		goto err;
-	scatter(mem);
-	list_linear(mem);
-	mem->vmap = vmap(mem->pages, MAX_PAGES, VM_MAP, PAGE_KERNEL);
-	if (!mem->vmap)
+	find_alternate(mem, mem->layouts[ALTERNATE].pages);
+	if (find_near(mem, mem->layouts[NEAR].pages) || find_far(mem->layouts[FAR].pages))
 		goto err;
+	for (i = 0; i < LAYOUTS; i++)
+		if (make_forms(&mem->layouts[i]))
+			goto err;
+	mem->scattered = mem->layouts;
+	list_linear(mem);
 	return mem;
 err:
 	mem_free(mem);
@@ -67,11 +142,16 @@ err:
  */
 void mem_free(struct bench_mem *mem)
 {
+	int i;
+
 	if (!mem)
 		return;
-	vunmap(mem->vmap);
+	for (i = 0; i < LAYOUTS; i++)
+		vunmap(mem->layouts[i].vmap);
+	for (i = 0; i < MAX_PAGES && mem->layouts[FAR].pages[i]; i++)
+		__free_page(mem->layouts[FAR].pages[i]);
 	if (mem->arena)
-		free_pages_exact(mem->arena, 2 * BYTES);
+		free_pages_exact(mem->arena, ARENA);
 	vfree(mem->vmalloc);
 	kfree(mem->linear);
 	kvfree(mem);
@@ -95,7 +175,7 @@ struct scatterlist *mem_list(struct bench_mem *mem, enum bench_form form, unsign
 		return &mem->sg_one[ilog2(pages)];
 	case SGL_SCATTERED:
 		*entries = pages;
-		return &mem->sg[pages];
+		return &mem->scattered->sg[pages];
 	default:
 		return NULL;
 	}
