@@ -6,9 +6,8 @@
 #include "errors.h"
 #include "suites.h"
 
-/* One page of each is aligned to a page. */
+/* One page of it is aligned to a page. */
 static char module_data[2 * PAGE_SIZE];
-static const char module_rodata[2 * PAGE_SIZE] = { 1 };
 
 /* All of the memory is at @addr. */
 static const char *place(struct reg_req *req, const void *addr, size_t len)
@@ -68,28 +67,6 @@ static const char *kernel_data(struct kfi_env *env, struct reg_req *req)
 	return place(req, &init_task, 64);
 }
 
-/* The kernel image again, where the linear map has it. */
-static const char *image_alias(struct kfi_env *env, struct reg_req *req)
-{
-	return place(req, lm_alias(&init_task), 64);
-}
-
-static const char *image_page(struct kfi_env *env, struct reg_req *req)
-{
-	req->bv[1].bv_page = virt_to_page(lm_alias(&init_task));
-	return NULL;
-}
-
-/* All of the kernel reads it and relies on what it reads. */
-static const char *zero_page(struct kfi_env *env, struct reg_req *req)
-{
-	if (reg_call_in(req->call, BVEC_CALLS))
-		req->bv[1].bv_page = ZERO_PAGE(0);
-	else
-		place(req, page_address(ZERO_PAGE(0)), 64);
-	return NULL;
-}
-
 static const char *own_text(struct kfi_env *env, struct reg_req *req)
 {
 	return place(req, PTR_ALIGN_DOWN((void *)own_text, PAGE_SIZE), 64);
@@ -99,11 +76,6 @@ static const char *own_data(struct kfi_env *env, struct reg_req *req)
 {
 	module_data[0] = 1;
 	return place(req, PTR_ALIGN(&module_data[0], PAGE_SIZE), 64);
-}
-
-static const char *own_rodata(struct kfi_env *env, struct reg_req *req)
-{
-	return place(req, PTR_ALIGN(&module_rodata[0], PAGE_SIZE), 64);
 }
 
 static const char *user_last(struct kfi_env *env, struct reg_req *req)
@@ -225,12 +197,8 @@ static const struct kfi_case cases[] = {
 	ROW("stack", VIRT, -KFI_EFAULT, stack),
 	ROW("kernel_text", VIRT, -KFI_EFAULT, kernel_text),
 	ROW("kernel_data", VIRT, -KFI_EFAULT, kernel_data),
-	ROW("image_alias", VIRT, -KFI_EFAULT, image_alias),
-	ROW("image_page", BVEC_CALLS, -KFI_EFAULT, image_page, .alone = true),
-	ROW("zero_page", VIRT | BVEC_CALLS, -KFI_EFAULT, zero_page, .alone = true),
 	ROW("own_text", VIRT, -KFI_EFAULT, own_text),
 	ROW("own_data", VIRT, -KFI_EFAULT, own_data),
-	ROW("own_rodata", VIRT, -KFI_EFAULT, own_rodata),
 	ROW("user_last", KVEC_CALLS, -KFI_EFAULT, user_last),
 	ROW("stack_last", KVEC_CALLS, -KFI_EFAULT, stack_last),
 	ROW("text_last", KVEC_CALLS, -KFI_EFAULT, text_last),

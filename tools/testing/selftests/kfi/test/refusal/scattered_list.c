@@ -42,17 +42,14 @@ void scattered_close(struct kfi_test *t, struct scattered *s)
 
 static u8 *map_pages(struct scattered *s)
 {
-	struct page **pages = kcalloc(LONG + 2, sizeof(*pages), GFP_KERNEL);
+	struct page *pages[PAGES + 2];
 	u8 *map;
 	int i;
 
-	if (!pages)
-		return NULL;
-	for (i = 0; i < LONG + 2; i++)
-		pages[i] = s->block + 2 * i % PAGES_END + 2 * i / PAGES_END;
+	for (i = 0; i < PAGES + 2; i++)
+		pages[i] = s->block + 2 * i;
 	memcpy(s->pages, pages + 1, sizeof(s->pages));
-	map = vmap(pages, LONG + 2, VM_MAP, PAGE_KERNEL);
-	kfree(pages);
+	map = vmap(pages, PAGES + 2, VM_MAP, PAGE_KERNEL);
 	return map ? map + PAGE_SIZE : NULL;
 }
 

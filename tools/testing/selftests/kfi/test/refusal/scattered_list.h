@@ -5,29 +5,24 @@
 
 #include "errors.h"
 
-/* Three times as many as are looked at without a look at how many there are, and some. */
 #define PAGES	53
-/* More than are judged in one go, after the first, which is judged by itself; and some. */
-#define TOGETHER	256
-#define LONG		(1 + TOGETHER + PAGES)
 
-/* What they are taken from, which is in one part of the memory map; so are two that follow each other, and a larger one. */
-#define BLOCK_ORDER	9
-#define PAGES_END	384
-#define PAIR_AT		420
-#define LARGE_AT	448
+/* The block that has them, two pages that follow each other, and a larger page. */
+#define BLOCK_ORDER	7
+#define PAIR_AT		112
+#define LARGE_AT	120
 #define LARGE_ORDER	3
 
 /*
- * A list, with room for one entry more in each of its parts; and its pages, every other one of a block, and then those
- * between, mapped one behind the other, with one more at either end.
+ * A list, with room for one entry more in each of its parts; and its pages, every other one of a block, mapped one
+ * behind the other, with one more at either end.
  */
 struct scattered {
 	struct reg_req req;
-	struct scatterlist sg[LONG + 1];
-	struct scatterlist rest[LONG + 1];
+	struct scatterlist sg[PAGES + 1];
+	struct scatterlist rest[PAGES + 1];
 	struct scatterlist *last;
-	struct page *pages[LONG];
+	struct page *pages[PAGES];
 	struct page *block;
 	u8 *mem;
 };
