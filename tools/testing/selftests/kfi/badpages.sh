@@ -1,16 +1,39 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Pages that can't be registered.  The suite makes them; this script sees to it that memory
-# which it adds isn't taken into use, where there is none.
+# Memory that can't be registered: over each provider, and as the memory of transfers.
+# The suites make some kinds; this script sees to it that memory which they add isn't taken into use, where
+# there is none.
 
 . "$(dirname "$0")/lib.sh"
 
 auto=/sys/devices/system/memory/auto_online_blocks
 before=$(cat $auto 2>/dev/null)
 hotplug=0
-if [ -n "$before" ] && echo offline >$auto; then
-	hotplug=1
-	trap 'echo "$before" >$auto' EXIT
-fi
-run_suite badpages hotplug=$hotplug
+[ -z "$before" ] || ! echo offline >$auto || hotplug=1
+clean_up()
+{
+	[ $hotplug = 0 ] || echo "$before" >$auto
+	ep_device_down
+} 2>/dev/null
+trap clean_up EXIT
+
+result=0
+# over NAME PARAMETER=VALUE ...: the suites, by these
+over()
+{
+	_by=$1
+	shift
+	for _each in badpages badmem badruns; do
+		run_module kfi_selftest "${_each}_$_by" suite=$_each hotplug=$hotplug "$@" || result=$?
+	done
+}
+
+run_suite badpages hotplug=$hotplug || result=$?
+loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
+over loop provider=loop
+over loop_transfers provider=loop transfers=1
+unload $loaded_here || exit
+ep_device_up &&
+	over verbs_transfers provider=verbs transfers=1 domain=rxe_ep address=$ep_address || result=1
+exit $result

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
-run_suite loop
+run_suite loop provider=loop
 result=$?
 unload $loaded_here || exit
 exit $result

@@ -118,7 +118,7 @@ static const char *errno_name(int errno)
 }
 
 /* Called before the fabric is closed, and that is a result of its own. */
-static void print_table(struct kfi_env *env)
+static void print_table(struct kfi_test *t)
 {
 	unsigned int i;
 

@@ -21,9 +21,9 @@ unsigned int kfi_scale = 100;
 module_param_named(scale, kfi_scale, uint, 0444);
 MODULE_PARM_DESC(scale, "how many rounds long tests do, in percent (default: 100)");
 
-char *kfi_provider_name = "loop";
+char *kfi_provider_name = "verbs";
 module_param_named(provider, kfi_provider_name, charp, 0444);
-MODULE_PARM_DESC(provider, "whose endpoints to test (default: loop)");
+MODULE_PARM_DESC(provider, "which provider to test (default: verbs)");
 
 char *kfi_address = "192.0.2.1";
 module_param_named(address, kfi_address, charp, 0444);

@@ -210,5 +210,5 @@ const struct kfi_suite suite_slots = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.variant_name = bare_table_name,
-	.end = report_refused,
+	.end = end_refusals,
 };

@@ -12,11 +12,17 @@ bool kfi_weak;
 module_param_named(weak, kfi_weak, bool, 0444);
 MODULE_PARM_DESC(weak, "kfi_verbs was loaded with weak_fence=1");
 
+bool kfi_transfers;
+module_param_named(transfers, kfi_transfers, bool, 0444);
+MODULE_PARM_DESC(transfers, "test the memory of transfers instead of registrations, where a suite can");
+
 /* More than these are not tested even where the device can do more. */
 #define MAX_PAGES	1000
 #define MAX_SEGS	1000
+/* Each provider takes as many parts of memory for a transfer. */
+#define MAX_PARTS	8
 
-/* Hints that the verbs provider can meet. */
+/* Hints that each provider can meet. */
 struct kfi_info *env_hints(void)
 {
 	struct kfi_info *hints = kfi_allocinfo();
@@ -25,7 +31,7 @@ struct kfi_info *env_hints(void)
 		return NULL;
 	hints->caps = KFI_RMA | KFI_REMOTE;
 	hints->domain_attr->mr_mode = KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY;
-	hints->fabric_attr->prov_name = kstrdup("verbs", GFP_KERNEL);
+	hints->fabric_attr->prov_name = kstrdup(kfi_provider_name, GFP_KERNEL);
 	if (kfi_domain_name)
 		hints->domain_attr->name = kstrdup(kfi_domain_name, GFP_KERNEL);
 	if (!hints->fabric_attr->prov_name || (kfi_domain_name && !hints->domain_attr->name)) {
@@ -43,6 +49,9 @@ int env_getinfo(struct kfi_info **info)
 	if (!hints)
 		return -ENOMEM;
 	ret = kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, hints, info);
+	/* The first offer of loop asks for less. */
+	if (!ret)
+		(*info)->domain_attr->mr_mode = hints->domain_attr->mr_mode;
 	kfi_freeinfo(hints);
 	return ret;
 }
@@ -56,6 +65,11 @@ static int open_extensions(struct kfi_env *env)
 	if (ret)
 		return ret;
 	env->dma = ops;
+	if (!strcmp(kfi_provider_name, "loop")) {
+		ret = kfi_open_ops(&env->domain->fid, KFI_LOOP_OPS_1, 0, &ops, NULL);
+		env->loop = ops;
+		return ret;
+	}
 	ret = kfi_open_ops(&env->domain->fid, KFI_VERBS_DOM_OPS_1, 0, &ops, NULL);
 	if (ret)
 		return ret;
@@ -69,9 +83,11 @@ static int open_extensions(struct kfi_env *env)
 
 static void take_limits(struct kfi_env *env)
 {
-	env->max_pages = min(env->dev->attrs.max_fast_reg_page_list_len, MAX_PAGES);
-	env->at_limit = env->max_pages == env->dev->attrs.max_fast_reg_page_list_len;
-	env->max_segs = min(env->info->domain_attr->mr_iov_limit, MAX_SEGS);
+	size_t limit = env->dev ? env->dev->attrs.max_fast_reg_page_list_len : SIZE_MAX;
+
+	env->max_pages = min(limit, kfi_transfers ? MAX_PARTS : MAX_PAGES);
+	env->at_limit = env->max_pages == limit;
+	env->max_segs = min(env->info->domain_attr->mr_iov_limit, kfi_transfers ? MAX_PARTS : MAX_SEGS);
 	env->segs_at_limit = env->max_segs == env->info->domain_attr->mr_iov_limit;
 	ktap_note("device %s: %zu pages%s, %zu segments%s", env->info->domain_attr->name,
 		  env->max_pages, env->at_limit ? "" : " of more",
@@ -108,6 +124,8 @@ static int take_own(struct kfi_env *env)
 	ret = arenas_alloc(env);
 	if (ret)
 		goto err_arenas;
+	if (!env->dev)
+		return 0;
 	env->peer = kfi_peer_open(env->domain);
 	if (!IS_ERR(env->peer))
 		return 0;

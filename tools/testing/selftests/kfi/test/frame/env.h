@@ -18,6 +18,7 @@
 #include <kfabric.h>
 #include <kfi_dma_ext.h>
 #include <kfi_domain.h>
+#include <kfi_loop_ext.h>
 #include <kfi_peer.h>
 #include <kfi_verbs_ext.h>
 
@@ -41,8 +42,10 @@ enum mem_kind {
  * @domain: The domain.
  * @dma: The DMA extension.
  * @verbs: The verbs extension.
- * @dev: The RDMA device beneath.
- * @peer: A peer.
+ * @dev: The RDMA device beneath. NULL over loop, and @verbs, too.
+ * @peer: A peer; NULL over loop.
+ * @loop: The loopback extension, which is the peer there; else NULL.
+ * @transfers: The connection whose transfers take the place of registrations, or NULL.
  * @max_pages: Pages that one region of the device can hold, or what of it is tested.
  * @at_limit: Whether that is the device's limit.
  * @max_segs: The domain's mr_iov_limit, or what of it is tested.
@@ -66,6 +69,8 @@ struct kfi_env {
 	struct kfi_verbs_dom_ops *verbs;
 	struct ib_device *dev;
 	struct kfi_peer *peer;
+	struct kfi_loop_ops *loop;
+	struct transfers *transfers;
 	size_t max_pages;
 	bool at_limit;
 	size_t max_segs;
@@ -87,6 +92,7 @@ extern unsigned int kfi_scale;
 extern char *kfi_domain_name;
 extern bool kfi_weak;
 extern char *kfi_provider_name;
+extern bool kfi_transfers;
 extern char *kfi_address;
 
 /*
@@ -128,6 +134,18 @@ static inline unsigned int scaled(unsigned int n)
 	return max(n * kfi_scale / 100, 1u);
 }
 
+/* Whether a DMA address tells the page: it is a kernel address, or a physical one over loop. */
+static inline bool dma_tells_page(const struct kfi_env *env)
+{
+	return env->loop || ib_uses_virt_dma(env->dev);
+}
+
+/* The DMA address of a page, if it tells the page. */
+static inline dma_addr_t dma_address_of(const struct kfi_env *env, struct page *page)
+{
+	return env->loop ? page_to_phys(page) : (uintptr_t)page_address(page);
+}
+
 /* Are regions made of larger pages than the machine's? Hardware has hardly ever been asked for such. */
 static inline bool has_larger_pages(struct ib_device *dev)
 {
@@ -142,6 +160,8 @@ void arenas_free(struct kfi_env *env);
 void pattern_init(void);
 void pattern(void *buf, size_t len, unsigned int shift);
 bool pattern_is(const void *buf, size_t len, unsigned int shift);
+int peer_read(struct kfi_env *env, u64 addr, u64 key, void *buf, size_t len);
+int peer_write(struct kfi_env *env, u64 addr, u64 key, const void *buf, size_t len);
 bool check_region(struct kfi_test *t, struct kfid_mr *mr, u8 *mem, size_t len);
 bool check_refused(struct kfi_test *t, u64 iova, u64 key, u8 *mem, size_t len);
 

@@ -122,12 +122,12 @@ void ktap_run(const struct kfi_suite *suite)
 			cond_resched();
 		}
 	}
-	if (suite->end && !env_error)
-		suite->end(t.env);
 	if (!suite->bare) {
 		t.c = &close;
 		t.failures = 0;
 		t.skip = NULL;
+		if (suite->end && !env_error)
+			suite->end(&t);
 		run_case(&t, env_error);
 		report(&t, ++number);
 	}

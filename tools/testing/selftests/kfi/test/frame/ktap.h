@@ -39,7 +39,7 @@ struct kfi_case {
  * @variant_name: Name of a variant.
  * @bare: The suite's cases open what they need themselves. Otherwise they share one environment,
  *	and closing it is one more result, named "close".
- * @end: Called after the last case, or NULL.
+ * @end: Called after the last case, before the environment is closed; or NULL. Failures there are of "close".
  */
 struct kfi_suite {
 	const char *name;
@@ -47,7 +47,7 @@ struct kfi_suite {
 	unsigned int count;
 	const char *(*variant_name)(unsigned int variant);
 	bool bare;
-	void (*end)(struct kfi_env *env);
+	void (*end)(struct kfi_test *t);
 };
 
 /**

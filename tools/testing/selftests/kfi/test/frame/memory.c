@@ -70,6 +70,20 @@ static unsigned int next_shift(void)
 	return atomic_add_return(37, &last);
 }
 
+int peer_read(struct kfi_env *env, u64 addr, u64 key, void *buf, size_t len)
+{
+	if (env->loop)
+		return env->loop->read(&env->domain->fid, NULL, addr, key, buf, len);
+	return kfi_peer_read(env->peer, addr, key, buf, len);
+}
+
+int peer_write(struct kfi_env *env, u64 addr, u64 key, const void *buf, size_t len)
+{
+	if (env->loop)
+		return env->loop->write(&env->domain->fid, NULL, addr, key, buf, len);
+	return kfi_peer_write(env->peer, addr, key, buf, len);
+}
+
 /*
  * The peer reads @len bytes by the region's key and address, and writes them, and neither less nor
  * more than [@mem, @mem + @len) takes part. Around the region there must be GUARD bytes.
@@ -81,11 +95,11 @@ bool check_region(struct kfi_test *t, struct kfid_mr *mr, u8 *mem, size_t len)
 
 	pattern(mem - GUARD, len + 2 * GUARD, before);
 	memset(env->scratch, 0, len);
-	EXPECT_EQ(t, kfi_peer_read(env->peer, mr->iova, mr->key, env->scratch, len), 0);
+	EXPECT_EQ(t, peer_read(env, mr->iova, mr->key, env->scratch, len), 0);
 	EXPECT(t, pattern_is(env->scratch, len, before + GUARD), "the peer read other bytes");
 
 	pattern(env->scratch, len, after);
-	EXPECT_EQ(t, kfi_peer_write(env->peer, mr->iova, mr->key, env->scratch, len), 0);
+	EXPECT_EQ(t, peer_write(env, mr->iova, mr->key, env->scratch, len), 0);
 	EXPECT(t, pattern_is(mem, len, after), "the peer wrote other bytes");
 	EXPECT(t, pattern_is(mem - GUARD, GUARD, before), "bytes before the region changed");
 	EXPECT(t, pattern_is(mem + len, GUARD, before + GUARD + len),
@@ -100,9 +114,9 @@ bool check_refused(struct kfi_test *t, u64 iova, u64 key, u8 *mem, size_t len)
 	unsigned int before = next_shift(), failures = t->failures;
 
 	pattern(mem - GUARD, len + 2 * GUARD, before);
-	EXPECT_EQ(t, kfi_peer_read(env->peer, iova, key, env->scratch, len), -EACCES);
+	EXPECT_EQ(t, peer_read(env, iova, key, env->scratch, len), -EACCES);
 	memset(env->scratch, 0xee, len);
-	EXPECT_EQ(t, kfi_peer_write(env->peer, iova, key, env->scratch, len), -EACCES);
+	EXPECT_EQ(t, peer_write(env, iova, key, env->scratch, len), -EACCES);
 	EXPECT(t, pattern_is(mem - GUARD, len + 2 * GUARD, before),
 	       "a refused write changed bytes");
 	return t->failures == failures;

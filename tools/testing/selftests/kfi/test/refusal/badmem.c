@@ -149,7 +149,7 @@ static const char *misaligned_page(struct kfi_env *env, struct reg_req *req)
 /* Scatterlists: addresses that no mapping for a virtual-DMA device gives. */
 static const char *foreign(struct kfi_env *env, struct reg_req *req, u64 addr)
 {
-	if (!ib_uses_virt_dma(env->dev))
+	if (!dma_tells_page(env))
 		return "any DMA address may be one of this device";
 	sg_dma_address(&req->sg[1]) = addr;
 	return NULL;
@@ -157,11 +157,15 @@ static const char *foreign(struct kfi_env *env, struct reg_req *req, u64 addr)
 
 static const char *foreign_physical(struct kfi_env *env, struct reg_req *req)
 {
+	if (env->loop)
+		return "the DMA addresses of loop are physical ones";
 	return foreign(env, req, page_to_phys(virt_to_page(env->arena[MEM_PAGES])));
 }
 
 static const char *foreign_zero(struct kfi_env *env, struct reg_req *req)
 {
+	if (env->loop)
+		return "the DMA addresses of loop are physical ones";
 	return foreign(env, req, 0);
 }
 
@@ -222,5 +226,5 @@ const struct kfi_suite suite_badmem = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.variant_name = reg_call_name,
-	.end = report_refused,
+	.end = end_refusals,
 };

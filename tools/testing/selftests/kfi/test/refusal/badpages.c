@@ -35,9 +35,9 @@ static const char *use(struct kfi_env *env, struct reg_req *req, struct page *pa
 	if (reg_call_in(req->call, BVEC_CALLS)) {
 		bvec_set_page(&req->bv[1], page, PAGE_SIZE, 0);
 	} else if (reg_call_in(req->call, SGL_CALLS)) {
-		if (!ib_uses_virt_dma(env->dev))
+		if (!dma_tells_page(env))
 			return "any DMA address may be one of this device";
-		sg_dma_address(&req->sg[1]) = (uintptr_t)addr;
+		sg_dma_address(&req->sg[1]) = dma_address_of(env, page);
 	} else {
 		req->buf = addr;
 		req->len = PAGE_SIZE;
@@ -187,7 +187,7 @@ static const char *device_memory(struct kfi_env *env, struct reg_req *req)
 /* Which memory of PCI devices a device can reach, its DMA mapping tells. */
 static const char *pci_memory(struct kfi_env *env, struct reg_req *req)
 {
-	if (!ib_uses_virt_dma(env->dev))
+	if (!dma_tells_page(env))
 		return "the device may be able to reach it";
 	return device_memory(env, req);
 }
@@ -337,11 +337,9 @@ static void readable(struct kfi_test *t)
 	t->skip = row->spoil(t->env, &req);
 	if (!t->skip && EXPECT_EQ(t, reg_submit(&req, &mr), 0)) {
 		memset(t->env->scratch, 0xee, PAGE_SIZE);
-		EXPECT_EQ(t, kfi_peer_read(t->env->peer, mr->iova + at, mr->key, t->env->scratch,
-					   PAGE_SIZE), 0);
+		EXPECT_EQ(t, peer_read(t->env, mr->iova + at, mr->key, t->env->scratch, PAGE_SIZE), 0);
 		EXPECT(t, !memchr_inv(t->env->scratch, 0, PAGE_SIZE), "the peer read no zeros");
-		EXPECT_EQ(t, kfi_peer_write(t->env->peer, mr->iova + at, mr->key, t->env->scratch,
-					    1), -EACCES);
+		EXPECT_EQ(t, peer_write(t->env, mr->iova + at, mr->key, t->env->scratch, 1), -EACCES);
 		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 	}
 	if (row->restore)
@@ -372,7 +370,7 @@ static const struct kfi_case cases[] = {
 	DEVICE("pci", ALL_CALLS, pci_memory, MEMORY_DEVICE_PCI_P2PDMA),
 	{ .name = "generic", .run = generic_memory, .variants = ALL_CALLS },
 	ROW("offline", ALL_CALLS, -KFI_EFAULT, offline, .restore = remove_offline, .alone = true),
-	ROW("zero", ALL_CALLS, -KFI_EFAULT, zero, .alone = true),
+	ROW("zero", ALL_CALLS, -KFI_EFAULT, zero, .alone = true, .writes = true),
 	READABLE("zero_readable", zero),
 	READABLE("huge_zero_readable", huge_zero, .restore = no_huge_zero),
 };
@@ -382,5 +380,5 @@ const struct kfi_suite suite_badpages = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.variant_name = reg_call_name,
-	.end = report_refused,
+	.end = end_refusals,
 };

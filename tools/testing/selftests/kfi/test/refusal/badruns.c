@@ -37,7 +37,7 @@ static void with_bad_page(struct kfi_test *t, const struct mark *mark, u8 *mem, 
 				      pages * PAGE_SIZE - 2 * align, SPLIT_NONE), 0))
 		return;
 	mark->set(page_at(mem, bad));
-	expect_refused(t, &req, -KFI_EFAULT);
+	expect_refused_memory(t, &req, -KFI_EFAULT, false);
 	mark->clear(page_at(mem, bad));
 	reg_finish(t->env, &req);
 }
@@ -51,7 +51,7 @@ static void run(struct kfi_test *t)
 
 	if (!can_mark(mark))
 		return ktap_skip(t, "the kernel has no CONFIG_MEMORY_FAILURE");
-	if (reg_call_in(t->variant, SGL_CALLS) && !ib_uses_virt_dma(t->env->dev))
+	if (reg_call_in(t->variant, SGL_CALLS) && !dma_tells_page(t->env))
 		return ktap_skip(t, "any DMA address may be one of this device");
 	pages = min(pages, reg_call_in(t->variant, KVEC_CALLS | BUF_CALLS) ? pages :
 		    t->env->max_segs);
@@ -79,7 +79,7 @@ static void beyond_area(struct kfi_test *t)
 	req.len = (pages - 1) * PAGE_SIZE + 1;
 	req.kv[0].iov_base = (void *)req.buf;
 	req.kv[0].iov_len = req.len;
-	expect_refused(t, &req, -KFI_EFAULT);
+	expect_refused_memory(t, &req, -KFI_EFAULT, false);
 	reg_finish(t->env, &req);
 	expect_works(t, t->variant);
 }
@@ -108,5 +108,5 @@ const struct kfi_suite suite_badruns = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.variant_name = reg_call_name,
-	.end = report_refused,
+	.end = end_refusals,
 };

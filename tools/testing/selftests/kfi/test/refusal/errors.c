@@ -185,5 +185,5 @@ const struct kfi_suite suite_errors = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.variant_name = reg_call_name,
-	.end = report_refused,
+	.end = end_refusals,
 };

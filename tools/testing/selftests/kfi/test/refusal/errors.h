@@ -20,6 +20,7 @@
  * @restore: Frees what @spoil has allocated, or NULL.
  * @value: What @spoil puts in, if the row says so; it finds it in the request.
  * @alone: It is the second segment that is wrong, also if there is no other.
+ * @writes: It is refused only if somebody may write to the memory.
  */
 struct row {
 	int want;
@@ -27,6 +28,7 @@ struct row {
 	void (*restore)(struct kfi_env *env, struct reg_req *req);
 	u64 value;
 	bool alone;
+	bool writes;
 };
 
 #define ROW(_name, _calls, _want, _spoil, ...) {				\
@@ -38,7 +40,10 @@ struct row {
 
 void run_row(struct kfi_test *t);
 void expect_refused(struct kfi_test *t, const struct reg_req *req, int want);
+void expect_refused_memory(struct kfi_test *t, const struct reg_req *req, int want, bool writes);
+int try_request(struct kfi_test *t, const struct reg_req *req);
+void expect_registered(struct kfi_test *t, enum reg_call call, u8 *mem, size_t len, size_t split);
 void expect_works(struct kfi_test *t, enum reg_call call);
-void report_refused(struct kfi_env *env);
+void end_refusals(struct kfi_test *t);
 
 #endif /* KFI_TEST_ERRORS_H */

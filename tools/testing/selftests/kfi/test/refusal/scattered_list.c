@@ -58,7 +58,7 @@ struct scattered *scattered_open(struct kfi_test *t)
 	u8 *arena = arena_at(t->env, MEM_VMALLOC, 0);
 	struct scattered *s;
 
-	if (!ib_uses_virt_dma(t->env->dev)) {
+	if (!dma_tells_page(t->env)) {
 		ktap_skip(t, "any DMA address may be one of this device");
 		return NULL;
 	}
