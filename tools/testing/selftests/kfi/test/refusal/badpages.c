@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Pages of kinds that can't be registered, by whatever call and under whatever address they are
- * found: memory of devices, offline memory, broken memory, page tables, the kernel's own code, and
- * zero pages that would be written to. Some kinds are made here, since no machine is sure to have
- * them.
+ * found: memory of devices, offline memory, broken memory, free pages, page tables, the kernel's own
+ * code, and the zero page that would be written to. Some kinds are made here, since no machine is sure
+ * to have them.
  */
 #include <linux/hex.h>
 #include <linux/memory.h>
 #include <linux/memory_hotplug.h>
 #include <linux/memremap.h>
-#include <linux/mman.h>
 #include <linux/moduleparam.h>
 
 #include "errors.h"
@@ -24,7 +23,6 @@ static struct {
 	struct page *page;
 	struct resource *res;
 	struct dev_pagemap *pgmap;
-	unsigned long map;
 } made;
 
 /* All calls find the page in the place of one of the request's own. */
@@ -63,6 +61,16 @@ static const char *rodata(struct kfi_env *env, struct reg_req *req)
 static const char *data(struct kfi_env *env, struct reg_req *req)
 {
 	return use(env, req, virt_to_page(&init_task));
+}
+
+/* A page frame behind all memory, of which there is no struct page. */
+static const char *no_memory(struct kfi_env *env, struct reg_req *req)
+{
+	unsigned long pfn = ALIGN(PHYS_PFN(__pa(high_memory - 1)) + 1, PAGES_PER_SECTION);
+
+	while (pfn_valid(pfn))
+		pfn += PAGES_PER_SECTION;
+	return use(env, req, pfn_to_page(pfn + 5));
 }
 
 /* Marks that memory can have; nobody else looks at this page meanwhile. */
@@ -192,20 +200,32 @@ static const char *pci_memory(struct kfi_env *env, struct reg_req *req)
 	return device_memory(env, req);
 }
 
-/* Memory of devices that is like any other: accepted. */
+/* Memory of devices that is like any other: accepted up to its end, where the memory map ends, too. */
 static void generic_memory(struct kfi_test *t)
 {
+	bool by_device = reg_call_in(t->variant, SGL_CALLS);
+	u8 *mem = arena_at(t->env, MEM_PAGES, ROW_ALIGN);
 	struct reg_req req;
 	struct kfid_mr *mr;
-	u8 *mem = arena_at(t->env, MEM_PAGES, ROW_ALIGN);
 
 	if (!EXPECT_EQ(t, reg_prepare(t->env, &req, t->variant, mem, ROW_LEN, PAGE_SIZE), 0))
 		return;
 	req.value = MEMORY_DEVICE_GENERIC;
 	t->skip = device_memory(t->env, &req);
-	if (!t->skip && EXPECT(t, made.pgmap, "no such memory") &&
-	    EXPECT_EQ(t, reg_submit(&req, &mr), 0))
+	if (t->skip || !EXPECT(t, made.pgmap, "no such memory"))
+		goto out;
+	if (EXPECT_EQ(t, reg_submit(&req, &mr), 0))
 		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	use(t->env, &req, pfn_to_page(PHYS_PFN(made.res->end)));
+	if (EXPECT_EQ(t, reg_submit(&req, &mr), 0))
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	/* One page more. */
+	req.len += PAGE_SIZE;
+	req.kv[0].iov_len += PAGE_SIZE;
+	req.bv[1].bv_len += PAGE_SIZE;
+	sg_dma_len(&req.sg[1]) += PAGE_SIZE;
+	expect_refused(t, &req, by_device ? -KFI_EINVAL : -KFI_EFAULT);
+out:
 	remove_device_memory(t->env, &req);
 	reg_finish(t->env, &req);
 }
@@ -276,54 +296,72 @@ static void remove_offline(struct kfi_env *env, struct reg_req *req)
 }
 #endif
 
-/* Zero pages: all of the kernel reads them, and relies on what it reads. */
+/* The zero page: all of the kernel reads it, and relies on what it reads. */
 
 static const char *zero(struct kfi_env *env, struct reg_req *req)
 {
 	return use(env, req, ZERO_PAGE(0));
 }
 
-#ifdef CONFIG_TRANSPARENT_HUGEPAGE
-/* What user memory is that was read before it was ever written to. */
-static const char *huge_zero(struct kfi_env *env, struct reg_req *req)
-{
-	unsigned long at;
+/* A free page is found in another place in each of so many tries, if somebody takes it at once. */
+#define TRIES	20
 
-	made.page = NULL;
-	made.map = vm_mmap(NULL, 0, 2 * HPAGE_PMD_SIZE, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, 0);
-	if (IS_ERR_VALUE(made.map))
-		return "no user memory";
-	at = ALIGN(made.map, HPAGE_PMD_SIZE);
-	if (get_user_pages_fast(at, 1, 0, &made.page) != 1)
-		return "user memory can't be read";
-	if (folio_order(page_folio(made.page)) != HPAGE_PMD_ORDER)
-		return "user memory has no huge pages";
-	return use(env, req, pfn_to_page(page_to_pfn(made.page) + 3));
+/* As many blocks are freed at once, the one in question first: others are taken before it. */
+#define BLOCKS	8
+
+/* A block of pages of an order, and the page of it that is used. */
+struct block {
+	unsigned int order;
+	unsigned int at;
+};
+
+/* Frees a block. Returns the page of it; NULL if there is no memory. */
+static struct page *free_page_of(const struct block *b)
+{
+	struct page *blocks[BLOCKS] = {};
+	int i;
+
+	for (i = 0; i < BLOCKS; i++)
+		blocks[i] = alloc_pages(GFP_KERNEL, b->order);
+	for (i = 0; i < BLOCKS; i++)
+		if (blocks[i])
+			__free_pages(blocks[i], b->order);
+	return blocks[0] ? blocks[0] + b->at : NULL;
 }
 
-static void no_huge_zero(struct kfi_env *env, struct reg_req *req)
+/* Free pages are refused. If somebody has taken the page meanwhile, the test tries another one. */
+static void freed(struct kfi_test *t)
 {
-	if (made.page)
-		put_page(made.page);
-	if (!IS_ERR_VALUE(made.map))
-		vm_munmap(made.map, 2 * HPAGE_PMD_SIZE);
-}
-#else
-static const char *huge_zero(struct kfi_env *env, struct reg_req *req)
-{
-	return "the kernel has no transparent huge pages";
+	u8 *mem = arena_at(t->env, MEM_PAGES, ROW_ALIGN);
+	int i, ret = 0, was_free = 0;
+	struct reg_req req;
+
+	if (!EXPECT_EQ(t, reg_prepare(t->env, &req, t->variant, mem, ROW_LEN, PAGE_SIZE), 0))
+		return;
+	for (i = 0; i < TRIES && !ret && !t->failures; i++) {
+		struct page *page = free_page_of(t->c->data);
+
+		if (!EXPECT(t, page, "no memory"))
+			break;
+		t->skip = use(t->env, &req, page);
+		if (t->skip)
+			break;
+		ret = try_request(t, &req);
+		if (!ret && !page_ref_count(page))
+			was_free++;
+	}
+	if (ret)
+		EXPECT_EQ(t, ret, -KFI_EFAULT);
+	else if (EXPECT(t, !was_free, "accepted %d times", was_free) && !t->skip)
+		ktap_skip(t, "the page was taken at each try");
+	reg_finish(t->env, &req);
+	if (!t->skip)
+		expect_works(t, t->variant);
 }
 
-static void no_huge_zero(struct kfi_env *env, struct reg_req *req)
-{
-}
-#endif
-
-/* Storage writes from them, which takes no more than a right to read. */
+/* Storage writes from it, which takes no more than a right to read. */
 static void readable(struct kfi_test *t)
 {
-	const struct row *row = t->c->data;
 	struct reg_req req;
 	struct kfid_mr *mr;
 	u8 *mem = arena_at(t->env, MEM_PAGES, ROW_ALIGN);
@@ -334,24 +372,24 @@ static void readable(struct kfi_test *t)
 	if (!EXPECT_EQ(t, reg_prepare(t->env, &req, t->variant, mem, ROW_LEN, PAGE_SIZE), 0))
 		return;
 	req.access = KFI_REMOTE_READ;
-	t->skip = row->spoil(t->env, &req);
-	if (!t->skip && EXPECT_EQ(t, reg_submit(&req, &mr), 0)) {
+	t->skip = zero(t->env, &req);
+	if (!t->skip && kfi_transfers) {
+		EXPECT_EQ(t, try_request(t, &req), 0);
+	} else if (!t->skip && EXPECT_EQ(t, reg_submit(&req, &mr), 0)) {
 		memset(t->env->scratch, 0xee, PAGE_SIZE);
 		EXPECT_EQ(t, peer_read(t->env, mr->iova + at, mr->key, t->env->scratch, PAGE_SIZE), 0);
 		EXPECT(t, !memchr_inv(t->env->scratch, 0, PAGE_SIZE), "the peer read no zeros");
 		EXPECT_EQ(t, peer_write(t->env, mr->iova + at, mr->key, t->env->scratch, 1), -EACCES);
 		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
 	}
-	if (row->restore)
-		row->restore(t->env, &req);
 	reg_finish(t->env, &req);
 }
 
-#define READABLE(_name, _spoil, ...) {						\
+#define FREED(_name, _order, _at) {						\
 	.name = _name,								\
-	.run = readable,							\
+	.run = freed,								\
 	.variants = ALL_CALLS,							\
-	.data = &(const struct row) { .spoil = _spoil, __VA_ARGS__ },		\
+	.data = &(const struct block) { .order = _order, .at = _at },		\
 }
 
 #define DEVICE(_name, _calls, _spoil, _type)					\
@@ -362,6 +400,8 @@ static const struct kfi_case cases[] = {
 	ROW("text", ALL_CALLS, -KFI_EFAULT, text, .alone = true),
 	ROW("rodata", ALL_CALLS, -KFI_EFAULT, rodata, .alone = true),
 	ROW("data", ALL_CALLS, -KFI_EFAULT, data, .alone = true),
+	ROW("no_memory", ALL_CALLS & ~SGL_CALLS, -KFI_EFAULT, no_memory, .alone = true),
+	ROW("no_memory", SGL_CALLS, -KFI_EINVAL, no_memory, .alone = true),
 	ROW("poisoned", ALL_CALLS, -KFI_EFAULT, poisoned, .restore = unpoison, .alone = true),
 	ROW("page_table", ALL_CALLS, -KFI_EFAULT, page_table, .restore = no_page_table, .alone = true),
 	ROW("ballooned", ALL_CALLS, -KFI_EFAULT, ballooned, .restore = not_ballooned, .alone = true),
@@ -370,9 +410,10 @@ static const struct kfi_case cases[] = {
 	DEVICE("pci", ALL_CALLS, pci_memory, MEMORY_DEVICE_PCI_P2PDMA),
 	{ .name = "generic", .run = generic_memory, .variants = ALL_CALLS },
 	ROW("offline", ALL_CALLS, -KFI_EFAULT, offline, .restore = remove_offline, .alone = true),
+	FREED("free_page", 0, 0),
+	FREED("free_block", 5, 17),
 	ROW("zero", ALL_CALLS, -KFI_EFAULT, zero, .alone = true, .writes = true),
-	READABLE("zero_readable", zero),
-	READABLE("huge_zero_readable", huge_zero, .restore = no_huge_zero),
+	{ .name = "zero_readable", .run = readable, .variants = ALL_CALLS },
 };
 
 const struct kfi_suite suite_badpages = {
