@@ -1,22 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Memory that can't be registered: over each provider, and as the memory of transfers.
+# Memory that can't be registered, and memory that must be: over each provider, and as the memory of transfers.
 # The suites make some kinds; this script sees to it that memory which they add isn't taken into use, where
-# there is none.
+# there is none, and that there are huge pages.
 
 . "$(dirname "$0")/lib.sh"
 
 auto=/sys/devices/system/memory/auto_online_blocks
+huge=/proc/sys/vm/nr_hugepages
 before=$(cat $auto 2>/dev/null)
+had=$(cat $huge 2>/dev/null)
 hotplug=0
 [ -z "$before" ] || ! echo offline >$auto || hotplug=1
+[ -z "$had" ] || echo $((had + 4)) >$huge
 clean_up()
 {
 	[ $hotplug = 0 ] || echo "$before" >$auto
+	[ -z "$had" ] || echo "$had" >$huge
 	ep_device_down
 } 2>/dev/null
 trap clean_up EXIT
+# Caches hold objects of KFENCE, which has few, and goodmem.kfence needs some.
+[ ! -d /sys/module/kfence ] || echo 2 >/proc/sys/vm/drop_caches
 
 result=0
 # over NAME PARAMETER=VALUE ...: the suites, by these
@@ -24,12 +30,14 @@ over()
 {
 	_by=$1
 	shift
-	for _each in badpages badmem badruns; do
+	for _each in badpages badmem badruns goodmem; do
 		run_module kfi_selftest "${_each}_$_by" suite=$_each hotplug=$hotplug "$@" || result=$?
 	done
 }
 
-run_suite badpages hotplug=$hotplug || result=$?
+for suite in badpages goodmem; do
+	run_suite $suite hotplug=$hotplug || result=$?
+done
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 over loop provider=loop
 over loop_transfers provider=loop transfers=1

@@ -13,8 +13,6 @@ if [ "$KFI_WEAK" = 1 ]; then
 		run_module kfi_selftest ep_fence suite=ep_fence provider=verbs address=$ep_address
 	exit
 fi
-# Caches hold objects of KFENCE, which has few, and ep.kfence needs some.
-[ ! -d /sys/module/kfence ] || echo 2 >/proc/sys/vm/drop_caches
 loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
 run_module kfi_selftest ep suite=ep provider=loop address=192.0.2.1 || result=$?
 run_module kfi_selftest ep_errors suite=ep_errors provider=loop address=192.0.2.1 || result=$?

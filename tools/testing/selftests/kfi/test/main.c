@@ -82,6 +82,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_errors,
 	&suite_segments,
 	&suite_badmem,
+	&suite_goodmem,
 	&suite_badruns,
 	&suite_scattered,
 	&suite_badpages,

@@ -25,6 +25,7 @@ extern const struct kfi_suite suite_async;
 extern const struct kfi_suite suite_errors;
 extern const struct kfi_suite suite_segments;
 extern const struct kfi_suite suite_badmem;
+extern const struct kfi_suite suite_goodmem;
 extern const struct kfi_suite suite_badruns;
 extern const struct kfi_suite suite_scattered;
 extern const struct kfi_suite suite_badpages;

@@ -58,7 +58,6 @@ static const struct kfi_case cases[] = {
 	{ "size_left", ep_size_left_case },
 	{ "lists", ep_lists_case },
 	{ "far_offsets", ep_far_offsets_case },
-	{ "kfence", ep_kfence_case },
 	{ "descs", ep_descs_case },
 	{ "local_only", ep_local_only_case },
 	{ "injects", ep_injects_case },

@@ -297,8 +297,6 @@ void ep_shared_once_case(struct kfi_test *t);
 void ep_fence_case(struct kfi_test *t);
 void ep_inject_lists_case(struct kfi_test *t);
 
-/* kfence.c */
-void ep_kfence_case(struct kfi_test *t);
 void ep_complete_case(struct kfi_test *t);
 void ep_complete_late_case(struct kfi_test *t);
 void ep_op_flags_case(struct kfi_test *t);
