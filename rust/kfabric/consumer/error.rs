@@ -2,12 +2,21 @@
 
 //! Failures that give back what was handed over.
 
-use crate::support::errno::Errno;
+use crate::support::{
+    errno::Errno,
+    refusal::Refusal, //
+};
 use kernel::{
     error::Error,
     fmt,
     prelude::*, //
 };
+
+/// Reports that memory can't be registered like that, for which no call of C is made. Any context.
+pub(super) fn unfit(why: &'static CStr) -> Errno {
+    Refusal::new(Errno::EINVAL, why).report();
+    Errno::EINVAL
+}
 
 /// Memory that was not registered, and why.
 ///

@@ -3,6 +3,7 @@
 //! Memory that somebody has as bio_vecs, in the form that any of the five calls takes.
 
 use super::{
+    error::unfit,
     mapped_list::Mapping,
     memory::{
         List,
@@ -106,7 +107,7 @@ impl<V: BioVecs> Formed<V> {
         let mapping = match list.fits(domain, access) {
             true => SgTable::of_bio_vecs(list.bio_vecs())
                 .and_then(|table| Mapping::new(domain, table, access.direction())),
-            false => Err(Errno::EINVAL),
+            false => Err(unfit(c"memory that is not for these rights")),
         };
         match mapping {
             // INVARIANT: Mapped from what is listed, which stays the same.
@@ -175,7 +176,7 @@ unsafe impl<V: BioVecs> Memory for Formed<V> {
                 // SAFETY: Of such memory.
                 call(List::Buffer(unsafe { address(piece) }?))
             }
-            (Form::Buffer, _) => Err(Errno::EINVAL),
+            (Form::Buffer, _) => Err(unfit(c"memory in more than one piece")),
             (Form::Buffers, List::Bvec(pieces)) => {
                 let mut list = KVec::with_capacity(pieces.len(), GFP_KERNEL)?;
                 for piece in pieces {

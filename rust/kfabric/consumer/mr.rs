@@ -3,6 +3,7 @@
 //! Open memory regions.
 
 use super::{
+    error::unfit,
     handle::Handle,
     memory::List,
     Backing,
@@ -89,7 +90,7 @@ impl<B: Backing> Mr<B> {
         let opened = if memory.fits(domain, access) {
             memory.with_list(call)
         } else {
-            Err(Errno::EINVAL)
+            Err(unfit(c"memory of another domain, or not for these rights"))
         };
         match opened {
             // SAFETY: Just registered, on what the memory has listed.
