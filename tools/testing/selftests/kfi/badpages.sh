@@ -2,22 +2,17 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Memory that can't be registered, and memory that must be: over each provider, and as the memory of transfers.
-# The suites make some kinds; this script sees to it that memory which they add isn't taken into use, where
-# there is none, and that there are huge pages.
+# The script keeps hot-added memory offline for the suites.
 
 . "$(dirname "$0")/lib.sh"
 
 auto=/sys/devices/system/memory/auto_online_blocks
-huge=/proc/sys/vm/nr_hugepages
 before=$(cat $auto 2>/dev/null)
-had=$(cat $huge 2>/dev/null)
 hotplug=0
 [ -z "$before" ] || ! echo offline >$auto || hotplug=1
-[ -z "$had" ] || echo $((had + 4)) >$huge
 clean_up()
 {
 	[ $hotplug = 0 ] || echo "$before" >$auto
-	[ -z "$had" ] || echo "$had" >$huge
 	ep_device_down
 } 2>/dev/null
 trap clean_up EXIT

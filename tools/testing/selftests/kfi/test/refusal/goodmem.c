@@ -147,32 +147,17 @@ static void free_block(struct memory *m)
 	free_pages((unsigned long)m->base, ORDER);
 }
 
-/* Holds the first page of user memory, which the task has mapped. */
-static const char *of_user(struct memory *m, size_t len, unsigned long flags)
-{
-	m->map = vm_mmap(NULL, 0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, 0);
-	if (IS_ERR_VALUE(m->map))
-		return "no user memory of this kind";
-	m->map_len = len;
-	if (get_user_pages_fast(m->map, 1, FOLL_WRITE, m->pages) == 1)
-		m->base = page_address(m->pages[0]);
-	return NULL;
-}
-
+/* Holds a page of user memory, which the task has mapped. */
 static const char *user(struct memory *m)
 {
-	const char *why = of_user(m, PAGE_SIZE, 0);
-
+	m->map = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, 0);
+	if (IS_ERR_VALUE(m->map))
+		return "no user memory";
+	m->map_len = PAGE_SIZE;
+	if (get_user_pages_fast(m->map, 1, FOLL_WRITE, m->pages) == 1)
+		m->base = page_address(m->pages[0]);
 	use(m, m->base, GUARD, PAGE_SIZE - 2 * GUARD);
-	return why;
-}
-
-static const char *hugetlb_tail(struct memory *m)
-{
-	const char *why = of_user(m, PMD_SIZE, MAP_HUGETLB);
-
-	use(m, m->base, TAIL, PAGE_SIZE);
-	return why;
+	return NULL;
 }
 
 static void free_user(struct memory *m)
@@ -294,7 +279,6 @@ static const struct kfi_case cases[] = {
 	GOOD("block", block, free_block),
 	GOOD("block_tail", block_tail, free_block),
 	GOOD("user", user, free_user),
-	GOOD("hugetlb_tail", hugetlb_tail, free_user),
 	GOOD("dma_pool", of_dma_pool, free_dma_pool),
 	GOOD("percpu", percpu, free_area),
 	GOOD("vmap", of_vmap, free_vmap),
