@@ -100,7 +100,10 @@ enum kfi_helper_refused {
 	KFI_REFUSED_POISONED,
 	/* Free, a page table, or given away to a hypervisor. */
 	KFI_REFUSED_FREE,
-	/* The list was said to be one of so many whole pages, and is none. Nobody is told: it is counted then. */
+	/*
+	 * A segment is not one whole page, although the list was taken for a list of pages. The core counts
+	 * the list and walks again.
+	 */
 	KFI_REFUSED_NOT_A_PAGE,
 };
 

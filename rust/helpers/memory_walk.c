@@ -11,17 +11,14 @@
 
 #include "kfabric_helpers.h"
 #include "page_check.h"
-#include "unfilled.h"
 
-/* No extent ends at an odd address. */
+/* No extent ends here: page frame 0 is reserved. */
 #define NOWHERE	1
 
-/* Pages of a vmalloc area that are looked up together. The array is on the stack. */
-#define VMALLOC_PAGES	64
-
 /*
- * How many pages from @page on, of @pages, belong to the same folio and have no flag that matters. It looks no
- * further than to the end of a pageblock, where the memory map may end: the folio may be freed meanwhile.
+ * Returns the number of pages from @page on, 1 to @pages, that are in one folio and have none of FLAGS. The
+ * caller has checked @page. The function stops at the end of the pageblock: if the folio is freed meanwhile,
+ * the memory map may end there.
  */
 static u64 plain_pages_of_folio(const struct page *page, u64 pages)
 {
@@ -37,8 +34,8 @@ static u64 plain_pages_of_folio(const struct page *page, u64 pages)
 }
 
 /*
- * Checks @pages pages from @pfn on. Returns how many may be registered before one that must not, and why
- * that one must not.
+ * Checks @pages pages from @pfn on. Returns the number of good pages before the first bad one. If there
+ * is a bad page, sets *@refused to the reason.
  */
 static noinline u64 check_pages(struct use use, u64 pfn, u64 pages, u32 *refused)
 {
@@ -63,13 +60,13 @@ static noinline u64 check_pages(struct use use, u64 pfn, u64 pages, u32 *refused
 	return i;
 }
 
-/* What extents are written to. */
+/* The output format of the walk. */
 enum form {
-	/* Runs; */
+	/* struct kfi_helper_run */
 	RUNS,
-	/* entries of a scatterlist that hold pages; */
+	/* Scatterlist entries with pages. */
 	PAGES,
-	/* and those that hold addresses of the linear map, as if mapped for a device that takes such. */
+	/* Scatterlist entries with linear-map addresses in the DMA fields. */
 	MAPPED,
 };
 
@@ -108,7 +105,7 @@ static __always_inline void put(const struct sink *sink, enum form form, u64 i, 
 	sink->sgl[i] = entry;
 }
 
-/* How much longer the last extent may become, which ends at @end: at most @len. */
+/* Returns the number of bytes, 0 to @len, by which the last extent may grow. The last extent ends at @end. */
 static u64 room_of_last(const struct sink *sink, u64 end, u64 len)
 {
 	const struct scatterlist *last = sink->sgl + sink->count - 1;
@@ -168,14 +165,14 @@ static u64 add(struct sink *sink, u64 phys, u64 len)
 	return at - phys;
 }
 
-/* As take(), step by step. */
+/* Does the work of take() for any length and page. */
 static noinline bool take_slowly(struct kfi_helper_walk *walk, struct sink *sink, u64 phys, u64 len, u64 value)
 {
 	struct use use = { walk->writes, walk->peer_to_peer };
 	u64 offset = offset_in_page(phys), most = len, pages, good, taken;
 	u32 refused = KFI_REFUSED_NONE;
 
-	/* There is no room for more. */
+	/* Check no more than the sink can hold. */
 	if (sink->form != RUNS)
 		most = min(len, (sink->max - sink->count + 1ULL) * sink->max_len);
 	pages = check_pages(use, PHYS_PFN(phys), PHYS_PFN(offset + most + PAGE_SIZE - 1), &refused);
@@ -183,7 +180,7 @@ static noinline bool take_slowly(struct kfi_helper_walk *walk, struct sink *sink
 	taken = good ? add(sink, phys, good) : 0;
 	walk->done += taken;
 	walk->limit -= taken;
-	/* What there was no room for is found again. */
+	/* If the sink is full, the next call finds the bad page again. */
 	if (refused && taken == good) {
 		walk->refused = refused;
 		walk->value = value + good;
@@ -216,13 +213,16 @@ static __always_inline bool take(struct kfi_helper_walk *walk, struct sink *sink
 }
 
 #ifdef CONFIG_X86_64
-/* Returns the physical address behind an address of the linear map; of any other, one that there is not. */
+/*
+ * Returns the physical address of a linear-map address. For another address, returns a number that is no valid
+ * physical address.
+ */
 static __always_inline u64 linear_phys(u64 addr)
 {
 	return addr - PAGE_OFFSET;
 }
 
-/* Checks whether an address is one of the linear map, which begins lowest of all that the kernel has. */
+/* Checks whether an address is between the start of the linear map and the vmalloc range. */
 static __always_inline bool is_linear(u64 addr)
 {
 	return addr - PAGE_OFFSET < VMALLOC_START - PAGE_OFFSET;
@@ -242,65 +242,82 @@ static __always_inline u64 linear_phys(u64 addr)
 }
 #endif
 
-/*
- * Looks up the physical addresses of at most @pages pages from @addr on, which is in a vmalloc area.
- * Returns how many are mapped there, up to the end of their part of the page table.
- */
-static u64 vmalloc_pages(unsigned long addr, u64 pages, u64 *phys)
+/* Where @pages pages of a vmalloc area are: what entries of a page table say, or from @start on. */
+struct mapping {
+	pte_t *entries;
+	u64 start;
+	u64 pages;
+};
+
+/* Looks up the page behind an address of a vmalloc area, and those that follow it in the same page table. */
+static struct mapping find_mapping(unsigned long addr)
 {
 #ifdef CONFIG_X86_64
 	unsigned int level;
-	pte_t *pte = lookup_address(addr, &level);
-	u64 i, start, into;
+	pte_t *entry = lookup_address(addr, &level);
+	unsigned long into;
 
-	if (pte && level == PG_LEVEL_4K) {
-		pages = min(pages, PTRS_PER_PTE - pte_index(addr));
-		for (i = 0; i < pages && pte_present(ptep_get(&pte[i])); i++)
-			phys[i] = PFN_PHYS((u64)pte_pfn(ptep_get(&pte[i])));
-		return i;
-	}
-	if (!pte || !pte_present(*pte))
-		return 0;
+	if (entry && level == PG_LEVEL_4K)
+		return (struct mapping){ .entries = entry, .pages = PTRS_PER_PTE - pte_index(addr) };
+	if (!entry || !pte_present(*entry))
+		return (struct mapping){};
 	into = addr & ~page_level_mask(level) & PAGE_MASK;
-	start = (pte_val(*pte) & PTE_PFN_MASK & page_level_mask(level)) + into;
-	pages = min(pages, PHYS_PFN(page_level_size(level) - into));
-	for (i = 0; i < pages; i++)
-		phys[i] = start + PFN_PHYS(i);
-	return pages;
+	return (struct mapping){
+		.start = (pte_val(*entry) & PTE_PFN_MASK & page_level_mask(level)) + into,
+		.pages = PHYS_PFN(page_level_size(level) - into),
+	};
 #else
 	struct page *page = vmalloc_to_page((void *)addr);
 
-	if (page)
-		phys[0] = page_to_phys(page);
-	return !!page;
+	return page ? (struct mapping){ .start = page_to_phys(page), .pages = 1 } : (struct mapping){};
 #endif
+}
+
+/* Returns where the page @i of a mapping is, or NOWHERE. */
+static __always_inline u64 mapped_phys(const struct mapping *m, u64 i)
+{
+	pte_t entry;
+
+	if (!m->entries)
+		return m->start + PFN_PHYS(i);
+	entry = ptep_get(&m->entries[i]);
+	return pte_present(entry) ? PFN_PHYS((u64)pte_pfn(entry)) : NOWHERE;
+}
+
+/* Goes on in the current segment, by what @m says. @left bytes of it count, from @addr on. */
+static bool walk_mapping(struct kfi_helper_walk *walk, struct sink *sink, const struct mapping *m,
+			 unsigned long addr, u64 left)
+{
+	u64 pages = min(m->pages, PHYS_PFN(offset_in_page(addr) + left + PAGE_SIZE - 1)), i, here;
+	u64 phys = pages ? mapped_phys(m, 0) : NOWHERE;
+
+	for (i = 0; i < pages && phys != NOWHERE; addr += here, left -= here) {
+		u64 start = phys, end = phys;
+
+		/* What is contiguous goes together. The memory of a device begins and ends at multiples of 2 MiB. */
+		do {
+			end += PAGE_SIZE;
+			phys = ++i < pages ? mapped_phys(m, i) : NOWHERE;
+		} while (phys == end && end % SZ_2M);
+		here = min(left, end - start - offset_in_page(addr));
+		if (!take(walk, sink, start + offset_in_page(addr), here, addr))
+			return false;
+	}
+	if (i && i == pages)
+		return true;
+	walk->refused = KFI_REFUSED_ADDRESS;
+	walk->value = addr;
+	return false;
 }
 
 /* Goes on in the current segment, whose memory is a vmalloc area from @base on. */
 static bool walk_vmalloc(struct kfi_helper_walk *walk, struct sink *sink, unsigned long base, u64 len)
 {
-	u64 phys[VMALLOC_PAGES] UNFILLED, i, n, count, here;
-
 	while (walk->done < len && walk->limit) {
-		unsigned long addr = base + walk->done;
-		u64 left = min(len - walk->done, walk->limit);
-		u64 pages = PHYS_PFN(offset_in_page(addr) + left + PAGE_SIZE - 1);
+		struct mapping m = find_mapping(base + walk->done);
 
-		n = vmalloc_pages(addr, min(pages, VMALLOC_PAGES), phys);
-		if (!n) {
-			walk->refused = KFI_REFUSED_ADDRESS;
-			walk->value = addr;
+		if (!walk_mapping(walk, sink, &m, base + walk->done, min(len - walk->done, walk->limit)))
 			return false;
-		}
-		for (i = 0; i < n; i += count, addr += here, left -= here) {
-			/* The memory of a device begins and ends at multiples of 2 MiB. */
-			for (count = 1; i + count < n && phys[i + count] == phys[i] + PFN_PHYS(count) &&
-					phys[i + count] % SZ_2M;)
-				count++;
-			here = min(left, PFN_PHYS(count) - offset_in_page(addr));
-			if (!take(walk, sink, phys[i] + offset_in_page(addr), here, addr))
-				return false;
-		}
 	}
 	return true;
 }
@@ -378,15 +395,6 @@ static bool walk_sg(struct kfi_helper_walk *walk, struct sink *sink)
 	return false;
 }
 
-/* As sg_next(), but an entry that counts follows the last one only if the list says so. */
-static __always_inline struct scatterlist *next_entry(struct scatterlist *sg)
-{
-	if (sg_is_last(sg))
-		return NULL;
-	sg++;
-	return unlikely(sg_is_chain(sg)) ? sg_chain_ptr(sg) : sg;
-}
-
 /* Walks through the current segment. Returns false to stop there. */
 static noinline bool walk_segment(struct kfi_helper_walk *walk, struct sink *sink)
 {
@@ -409,10 +417,10 @@ static noinline bool walk_segment(struct kfi_helper_walk *walk, struct sink *sin
 	if (walk->done < len)
 		return false;
 	walk->done = 0;
-	/* Not beyond the last that counts, which may be where the caller's memory ends. */
+	/* Do not read behind the last entry: the caller's memory may end there. */
 	if (++walk->index < walk->count && !walk->kvecs && !walk->bvecs) {
-		walk->sgl = next_entry(walk->sgl);
-		/* It was not counted, since it was said to be one of pages. */
+		walk->sgl = sg_next(walk->sgl);
+		/* The core did not count a list of pages, so it may be too short. */
 		if (!walk->sgl)
 			walk->refused = KFI_REFUSED_NOT_A_PAGE;
 	}
@@ -420,8 +428,8 @@ static noinline bool walk_segment(struct kfi_helper_walk *walk, struct sink *sin
 }
 
 /*
- * Finds the page of the segment @i of a list, if that is a whole page, of the linear map if it is an address.
- * Else returns false, or @pfn is too large.
+ * Finds the page of segment @i. Returns false if the segment is not one whole page. If the address is unaligned
+ * or outside the linear map, *@pfn is above every page frame.
  */
 static __always_inline bool whole_page(const struct kfi_helper_walk *walk, bool is_kvec, u64 i,
 				       const struct page **page, u64 *pfn)
@@ -449,7 +457,7 @@ static __always_inline void walk_pages(struct kfi_helper_walk *walk, struct sink
 	u64 most = min3(from.count - from.index, to.max - to.count, from.limit >> PAGE_SHIFT);
 	u64 end = to.end, i;
 
-	/* Elsewhere nothing is plain. */
+	/* On this configuration is_plain() is always false. */
 	if (!to.frames)
 		return;
 	for (i = 0; i < most; i++) {
@@ -507,13 +515,14 @@ static u32 walk_list(struct kfi_helper_walk *walk, struct sink sink)
  * kfi_helper_walk() - Go on through a list, and report its memory.
  * @walk: The list, and how far it was walked through. The walk goes on there, by at most
  *	@walk->limit bytes, which goes down.
- * @runs: Where extents go, in the order of the list. No two of one call follow each other in memory.
+ * @runs: Where extents go, in the order of the list. Contiguous memory is joined, except ZONE_DEVICE memory of
+ *	different mappings.
  * @max: For how many there is room, at least 1.
  *
  * The walk stops at the end of the list or of the room, at the limit, and before memory that must not
  * be registered. In the last case @walk->refused says why, and @walk->value where; the walk is over then.
  *
- * Context: Any.
+ * Context: Any. May reschedule if preemptible.
  * Return: The number of extents, 0 to @max.
  */
 u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u32 max)
@@ -527,10 +536,10 @@ u32 kfi_helper_walk(struct kfi_helper_walk *walk, struct kfi_helper_run *runs, u
  * @sgl: Where entries go, one for each extent.
  * @max: For how many there is room, at least 1.
  * @max_len: How many bytes an entry may have, at least a page.
- * @virt: Whether to fill in addresses of the linear map, as for a device that was mapped for one that
- *	takes such; else pages, which are to be mapped.
+ * @virt: If true, entries hold linear-map addresses in the DMA fields, for a device with software DMA. If
+ *	false, entries hold pages, and the caller must map them.
  *
- * Context: Any.
+ * Context: Any. May reschedule if preemptible.
  * Return: The number of entries, 0 to @max.
  */
 u32 kfi_helper_walk_entries(struct kfi_helper_walk *walk, struct scatterlist *sgl, u32 max, u32 max_len,
@@ -543,7 +552,7 @@ u32 kfi_helper_walk_entries(struct kfi_helper_walk *walk, struct scatterlist *sg
 /* Checks whether the memory of the next entry follows that of this one. One look tells most contiguous lists. */
 static noinline bool is_followed(struct scatterlist *sg)
 {
-	struct scatterlist *next = next_entry(sg);
+	struct scatterlist *next = sg_next(sg);
 
 	return next && sg_dma_address(next) == sg_dma_address(sg) + PAGE_SIZE;
 }

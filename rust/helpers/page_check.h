@@ -81,7 +81,10 @@ static __always_inline bool read_flags(const struct page *page, unsigned long *f
 }
 #endif
 
-/* Checks whether a page is on one of the lists of free pages of a CPU. */
+/*
+ * Checks whether a page without a reference is linked into a list, as the free pages of a CPU are. Also true for
+ * a tail page whose owner uses page->lru.
+ */
 static inline bool is_listed(const struct page *page)
 {
 	struct list_head *next = READ_ONCE(page->pcp_list.next), *back;
@@ -97,7 +100,7 @@ static inline bool is_listed(const struct page *page)
 /*
  * Checks whether a page is free, offline, a page table, or given away to a hypervisor, by what it is part of.
  * Only the first page of a block of free pages is marked, and the others are like those of an allocation of
- * several pages. So a page is not free if it @follows one in the same memory that is in use.
+ * several pages. So if the page @follows one in the same memory that is in use, only marked pages count as free.
  */
 static noinline __maybe_unused bool has_no_owner(const struct page *page, bool follows)
 {
@@ -135,8 +138,8 @@ static __always_inline bool is_in_use(const struct page *page, bool follows)
 
 /*
  * Checks in few steps whether there is a page, and nothing speaks against it. If false, check_page() decides.
- * The zero page is reserved, as the rest of the kernel image, and so are those of devices. Pages that are
- * offline have a type, or no reference. @page is that of @pfn.
+ * The zero page, the rest of the kernel image and the pages of devices are reserved. Offline pages have a type,
+ * or no reference, if their memory map was ever initialised. @page is that of @pfn.
  */
 static __always_inline bool is_plain(const struct page *page, u64 pfn, u64 frames, bool follows)
 {
@@ -157,7 +160,7 @@ struct use {
 	bool peer_to_peer;
 };
 
-/* Returns why a page frame has no memory, or none that everybody may reach. */
+/* Checks whether a page frame has memory that a device may reach. Returns enum kfi_helper_refused. */
 static inline u32 check_frame(struct use use, u64 pfn)
 {
 	struct dev_pagemap *pgmap;
@@ -190,7 +193,7 @@ static noinline __maybe_unused u32 check_page(struct use use, u64 pfn, bool foll
 	if (is_zero_pfn(pfn) && use.writes)
 		return KFI_REFUSED_ZERO;
 	head = compound_head(page);
-	/* The struct pages of a device's memory are reserved, and those of KFENCE. */
+	/* ZONE_DEVICE pages and KFENCE pages have PG_reserved set. */
 	if (PageReserved(page) && !is_zero_pfn(pfn) && !is_zone_device_page(page) && !PageSlab(head) &&
 	    !PageLargeKmalloc(head))
 		return KFI_REFUSED_RESERVED;

@@ -254,7 +254,7 @@ impl<'a> Runs<'a> {
         Ok((index(count), max_bytes - self.walk.limit))
     }
 
-    /// Returns the error for memory that the walk has refused, when it has come to that.
+    /// Returns the error for memory that the walk has refused, if the walk stopped at bad memory and reported nothing in this call.
     #[inline]
     fn check_end(&self, count: u32) -> Result<(), Refusal> {
         match count {
@@ -276,7 +276,7 @@ impl<'a> Runs<'a> {
     fn refused(&self, refused: kfi_helper_refused) -> Refusal {
         if let Some(mistaken) = self.mistaken {
             mistaken.set(true);
-            // Nobody is told of this error: the list is counted, and walked through again.
+            // The core drops this error, counts the list, and walks again.
             return Errno::EINVAL.into();
         }
         let index = usize::try_from(self.walk.index).unwrap_or(usize::MAX);

@@ -210,7 +210,7 @@ impl<'a> MrRequest<'a> {
         &self.source
     }
 
-    /// Returns the memory in the order of the region, as contiguous as it is. A scatterlist was mapped by its
+    /// Returns the memory in the order of the region, with contiguous memory joined. A scatterlist was mapped by its
     /// owner, and has none.
     pub fn runs(&self) -> Runs<'_> {
         self.runs_at(MappedAs::Device)
