@@ -200,7 +200,7 @@ help:
 	@echo '  demo             everything from scratch, then the samples in a VM'
 	@echo '  test             all tests, on stock kernels and on the debug kernel'
 	@echo '  soak             the long forms of some tests, an hour in all'
-	@echo '  bench            what a registration costs, in instructions (BASE=FILE compares)'
+	@echo '  bench            what a registration costs, in instructions (Documentation/performance.md: ONLY=, ROUNDS=, BASE=)'
 	@echo '  profile          where they go, function by function (WORK=reg.kmalloc.1)'
 	@echo '  shell            a prompt in a VM with the modules loaded'
 	@echo '  env              only prepare toolchain and kernels (cached outside of here)'
