@@ -294,7 +294,7 @@ static bool walk_mapping(struct kfi_helper_walk *walk, struct sink *sink, const 
 	for (i = 0; i < pages && phys != NOWHERE; addr += here, left -= here) {
 		u64 start = phys, end = phys;
 
-		/* What is contiguous goes together. The memory of a device begins and ends at multiples of 2 MiB. */
+		/* Joins contiguous pages. ZONE_DEVICE memory begins and ends at multiples of 2 MiB. */
 		do {
 			end += PAGE_SIZE;
 			phys = ++i < pages ? mapped_phys(m, i) : NOWHERE;
@@ -446,8 +446,8 @@ static __always_inline bool whole_page(const struct kfi_helper_walk *walk, bool 
 }
 
 /*
- * Goes on through kvecs or bio_vecs as long as each is a whole page that nothing speaks against, and that
- * does not follow the one before.
+ * Walks through kvecs or bio_vecs as long as each is a whole page for which is_plain() is true, and does not
+ * follow the page before it in memory.
  */
 static __always_inline void walk_pages(struct kfi_helper_walk *walk, struct sink *sink, bool is_kvec,
 				       enum form form)

@@ -162,7 +162,7 @@ u32 rdma_helper_sg_room(struct rdma_helper_sg_cursor *cur, struct scatterlist **
 	return cur->chunk->room - cur->filled;
 }
 
-/* So many entries were filled there. */
+/* Counts @count entries that the caller filled there. */
 void rdma_helper_sg_filled(struct rdma_helper_sg_cursor *cur, u32 count)
 {
 	if (!count)

@@ -68,7 +68,7 @@ struct bench_scattered {
  * struct bench_mem - the memory that all works share, MAX_PAGES pages of each kind
  * @linear: Of kmalloc().
  * @vmalloc: Of vmalloc().
- * @arena: 4 MiB, of which ALTERNATE and NEAR have their pages.
+ * @arena: 4 MiB with the pages of ALTERNATE and NEAR.
  * @layouts: The scattered pages.
  * @scattered: The layout that is measured.
  * @sg_one: The first 2^n pages of @linear, mapped.

@@ -115,7 +115,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Runs::next_runs`].
+    /// The errors of [`Runs::next_runs`].
     pub(crate) fn one_run(&self, memory: Use) -> Result<Option<MemoryRun<'a>>, Refusal> {
         let is_one = match self {
             Self::Kvec(list) => match list.entries(2) {
@@ -232,7 +232,7 @@ impl<'a> Runs<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`next_runs`](Self::next_runs).
+    /// The errors of [`next_runs`](Self::next_runs).
     pub fn next_entries(
         &mut self,
         max_bytes: u64,
@@ -254,7 +254,7 @@ impl<'a> Runs<'a> {
         Ok((index(count), max_bytes - self.walk.limit))
     }
 
-    /// Returns the error for memory that the walk has refused, if the walk stopped at bad memory and reported nothing in this call.
+    /// Returns the error for memory that the walk has refused, if this call of the walk has reported no memory.
     #[inline]
     fn check_end(&self, count: u32) -> Result<(), Refusal> {
         match count {

@@ -237,7 +237,7 @@ impl<'a> MrRequest<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Runs::next_runs`].
+    /// The errors of [`Runs::next_runs`].
     pub fn one_run(&self) -> Result<Option<MemoryRun<'a>>, Refusal> {
         match self.pages {
             None => self.source.one_run(self.memory),

@@ -63,7 +63,7 @@ static const char *data(struct kfi_env *env, struct reg_req *req)
 	return use(env, req, virt_to_page(&init_task));
 }
 
-/* A page frame behind all memory, of which there is no struct page. */
+/* Returns a page frame behind all memory, which has no struct page. */
 static const char *no_memory(struct kfi_env *env, struct reg_req *req)
 {
 	unsigned long pfn = ALIGN(PHYS_PFN(__pa(high_memory - 1)) + 1, PAGES_PER_SECTION);

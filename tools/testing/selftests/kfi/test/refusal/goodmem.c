@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory of each kind that kfi_mr(3) promises to register: by each call, and each byte of it. badpages.generic has the
- * memory of devices.
+ * Most kinds of memory that kfi_mr(3) promises to register: by each call, and each byte of it. badpages.generic has
+ * the memory of devices.
  */
 #include <linux/dma-mapping.h>
 #include <linux/dmapool.h>
@@ -14,7 +14,7 @@
 #include "errors.h"
 #include "suites.h"
 
-/* Blocks of pages, of which one page is used; and parts of what is made of single pages. */
+/* Order of a block of pages, offset of its tail page, and number of single pages. */
 #define ORDER	3
 #define TAIL	(5 * PAGE_SIZE)
 #define PARTS	4
@@ -25,7 +25,7 @@
  * @mem: What of it is registered: GUARD bytes before and behind it are of the memory, too.
  * @len: How long that is, at most ROW_LEN.
  * @pages: The pages of it.
- * @map: User memory, of which a page is held.
+ * @map: User memory. The test holds a page of it.
  * @map_len: Its length.
  * @pdev: The device that it is for.
  * @pool: The pool that it is of.

@@ -176,7 +176,7 @@ void transfers_work(struct kfi_test *t, enum reg_call call, u8 *mem, size_t len,
 	for (move = MOVE_SEND; move < MOVES && !t->failures; move++)
 		moved(t, x, &req, move, mem, len);
 	reg_finish(t->env, &req);
-	/* What has failed may have left something behind. */
+	/* A failed transfer may still be pending. */
 	if (t->failures)
 		transfers_close(t);
 }
