@@ -36,7 +36,7 @@ if [ ! -d $debug/kfi_verbs ]; then
 fi
 tmp=$(mktemp) || exit 1
 trap 'rm -f "$tmp"' EXIT
-with pool_line weak_fence=1 pool_idle=0 pool_pages=600
+with pool_line weak_fence=1 pool_idle=0 pool_pages=700
 with pool_idle weak_fence=1 pool_idle=1
 with pool_ahead pool_idle=0
 with pool_large weak_fence=1 pool_idle=0
