@@ -56,3 +56,37 @@ END
 rc=0
 "$here/pair" --script "$tmp/both" --log "$TOP/build/log/vm-both" >"$tmp/out" 2>&1 || rc=$?
 result $rc "vm: two guests reach each other, are cut off, killed and booted again"
+
+# nic_mode MODE "EXPECTED": the guest has the model NIC's two devices, each in an IOMMU group of
+# this type ("-": none), and as many swiotlb pools and ranges of memory above 4 GiB as that.
+nic_mode()
+{
+	local rc=0
+
+	cat >"$tmp/nic" <<-END
+		types=
+		for i in /sys/bus/pci/devices/*; do
+			[ "\$(cat "\$i/vendor" "\$i/device" | xargs)" != "0x1234 0x11e8" ] ||
+				types="\$types\$(cat "\$i/iommu_group/type" 2>/dev/null || echo -) "
+		done
+		pools=\$(ls /sys/kernel/debug/swiotlb 2>/dev/null | grep -c io_tlb_nslabs)
+		high=\$(grep -c '^[0-9a-f]\{9\}.*System RAM' /proc/iomem)
+		echo "nic: \$types\$pools \$high"
+		[ "\$types\$pools \$high" = "$2" ]
+	END
+	"$here/run" --quiet --no-rxe --nic="$1" --script "$tmp/nic" \
+		--log "$TOP/build/log/vm-nic-$1.log" >"$tmp/out" 2>&1 || rc=$?
+	grep '| nic: ' "$TOP/build/log/vm-nic-$1.log" >>"$tmp/out" || :
+	result $rc "vm: the model NIC's devices, mode $1"
+}
+nic_mode lazy "DMA-FQ DMA-FQ 0 0"
+nic_mode strict "DMA DMA 0 0"
+nic_mode passthrough "identity identity 0 0"
+nic_mode off "- - 0 0"
+nic_mode high "- - 1 1"
+nic_mode bounce "- - 1 0"
+
+rc=0
+"$here/run" --quiet --nic=eager --script "$tmp/nic" >"$tmp/out" 2>&1 || rc=$?
+[ $rc = 1 ] && grep -q "error: --nic: no mode 'eager'" "$tmp/out" && ok=0 || ok=1
+result $ok "vm: an unknown mode of the model NIC is refused"
