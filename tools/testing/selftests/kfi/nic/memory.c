@@ -497,8 +497,11 @@ out:
 	return err;
 }
 
-/* Carry out an invalidation, local or of a peer: afterwards no access is under way. */
-int nic_mr_invalidate(struct nic_qp *qp, u32 key)
+/*
+ * Carry out an invalidation, local or of a peer: afterwards no access is under way. Not every device checks a local one,
+ * all check that of a peer.
+ */
+int nic_mr_invalidate(struct nic_qp *qp, u32 key, bool remote)
 {
 	struct nic_device *nic = qp->nic;
 	bool weak = nic_value(nic, NIC_VALUE_WEAK_INV);
@@ -510,7 +513,7 @@ int nic_mr_invalidate(struct nic_qp *qp, u32 key)
 	if (!weak)
 		down_write(&mr->sem);
 	if (mr->all_memory || mr->ib.pd != qp->ib.pd || mr->key != key ||
-	    (mr->state != NIC_MR_VALID && !nic->persona->inv_unchecked))
+	    (mr->state != NIC_MR_VALID && (remote || !nic->persona->inv_unchecked)))
 		err = -EINVAL;
 	else
 		WRITE_ONCE(mr->state, NIC_MR_FREE);

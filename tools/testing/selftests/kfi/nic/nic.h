@@ -449,7 +449,7 @@ int nic_end_check(const struct nic_end *end, u64 len);
 int nic_end_copy(const struct nic_end *end, u64 at, void *buf, u32 len, bool write);
 u64 nic_sge_len(const struct ib_sge *sge, u32 n);
 int nic_mr_register(struct nic_qp *qp, struct nic_wqe *wqe);
-int nic_mr_invalidate(struct nic_qp *qp, u32 key);
+int nic_mr_invalidate(struct nic_qp *qp, u32 key, bool remote);
 void nic_mr_put(struct nic_mr *mr);
 u64 nic_mapped(struct nic_device *nic);
 

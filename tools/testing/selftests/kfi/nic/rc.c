@@ -138,7 +138,7 @@ static int nic_send(struct nic_qp *qp, struct nic_qp *peer, struct nic_wqe *wqe)
 	if (status == IB_WC_SUCCESS && wqe->wr.opcode == IB_WR_SEND_WITH_INV) {
 		wc.wc_flags |= IB_WC_WITH_INVALIDATE;
 		wc.ex.invalidate_rkey = wqe->wr.ex.invalidate_rkey;
-		if (nic_mr_invalidate(peer, wqe->wr.ex.invalidate_rkey)) {
+		if (nic_mr_invalidate(peer, wqe->wr.ex.invalidate_rkey, true)) {
 			wc.status = IB_WC_LOC_QP_OP_ERR;
 			status = IB_WC_REM_OP_ERR;
 		}
@@ -269,8 +269,8 @@ int nic_rc_execute(struct nic_qp *qp, struct nic_wqe *wqe)
 	case IB_WR_LOCAL_INV:
 		if (nic_fault(qp->nic, NIC_FAULT_INV))
 			return IB_WC_LOC_QP_OP_ERR;
-		return nic_mr_invalidate(qp, wqe->wr.ex.invalidate_rkey) ? IB_WC_LOC_QP_OP_ERR :
-									   IB_WC_SUCCESS;
+		return nic_mr_invalidate(qp, wqe->wr.ex.invalidate_rkey, false) ?
+		       IB_WC_LOC_QP_OP_ERR : IB_WC_SUCCESS;
 	default:
 		break;
 	}

@@ -35,6 +35,7 @@ enum step {
  * @full: It is for a domain that has as many regions as it may.
  * @fails: The device refuses the registration.
  * @virt: Only the addresses of a software device can be judged.
+ * @gap: Wrong only where regions have no gaps.
  */
 struct wrong {
 	const char *name;
@@ -46,6 +47,7 @@ struct wrong {
 	bool full;
 	bool fails;
 	bool virt;
+	bool gap;
 };
 
 #define SPOIL(_name, statement)	\
@@ -169,7 +171,7 @@ static const struct wrong table[] = {
 	{ "wraps", SEGMENTS, BUF_CALLS | KVEC_CALLS, -KFI_EINVAL, wraps },
 	{ "overflows", SEGMENTS, KVEC_CALLS, -KFI_EINVAL, overflows },
 	{ "ends_early", SEGMENTS, SGL_CALLS, -KFI_EINVAL, ends_early },
-	{ "gap", SEGMENTS, LIST_CALLS, -KFI_EINVAL, gap },
+	{ "gap", SEGMENTS, LIST_CALLS, -KFI_EINVAL, gap, .gap = true },
 	{ "too_long", LIMITS, ALL_CALLS, -KFI_E2BIG, nothing, .too_long = true },
 	{ "full", LIMITS, ALL_CALLS, -KFI_ENOSPC, nothing, .full = true },
 	{ "bad_memory", MEMORY, MEM_CALLS, -KFI_EFAULT, bad_memory },
@@ -237,7 +239,8 @@ static void try_pair(struct kfi_test *t, struct full *f, const struct wrong *fir
 static bool can_try(struct kfi_test *t, const struct wrong *row)
 {
 	return reg_call_in(t->variant, row->calls) && (!row->too_long || t->env->at_limit) &&
-	       (!row->virt || ib_uses_virt_dma(t->env->dev));
+	       (!row->virt || ib_uses_virt_dma(t->env->dev)) &&
+	       !(row->gap && (t->env->dev->attrs.kernel_cap_flags & IBK_SG_GAPS_REG));
 }
 
 static void pairs_case(struct kfi_test *t)
