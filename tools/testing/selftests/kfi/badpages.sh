@@ -33,10 +33,12 @@ over()
 for suite in badpages goodmem; do
 	run_suite $suite hotplug=$hotplug || result=$?
 done
-loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
-over loop provider=loop
-over loop_transfers provider=loop transfers=1
-unload $loaded_here || exit
+if tests_loop; then
+	loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
+	over loop provider=loop
+	over loop_transfers provider=loop transfers=1
+	unload $loaded_here || exit
+fi
 ep_device_up &&
-	over verbs_transfers provider=verbs transfers=1 domain=rxe_ep address=$ep_address || result=1
+	over verbs_transfers provider=verbs transfers=1 domain=$ep_device address=$ep_address || result=1
 exit $result

@@ -9,8 +9,10 @@
 #   KFI_SCALE    how many rounds long tests do, in percent (default: 100)
 #   KFI_SOAK     tests that have a form which takes hours do so much of that, in percent
 #   KFI_WEAK     1: kfi_verbs was loaded with weak_fence=1
+#   KFI_NIC      parameters of kfi_nic, as "persona=mlx5": the tests run over this model of hardware
 
 here=$(dirname "$0")
+[ -z "$KFI_NIC" ] || : "${KFI_DOMAIN:=knic0}"
 
 # load MODULE [PARAMETER=VALUE ...]
 load()
@@ -53,20 +55,119 @@ unload()
 }
 
 # An RDMA device with addresses of its own: the connection manager doesn't run over those of loopback.
+# With KFI_NIC, it is the model's first device, which stays.
 ep_address=198.51.100.1 ep_address6=2001:db8::1
+ep_device=rxe_ep ep_netdev=kfi_ep0
+[ -z "$KFI_NIC" ] || ep_device=knic0 ep_netdev=knic0p1
 ep_device_up()
 {
+	if [ -n "$KFI_NIC" ]; then
+		nic_up
+		return
+	fi
 	modprobe -a dummy rdma_rxe rdma_cm 2>/dev/null
-	ip link add kfi_ep0 type dummy &&
-		ip address add $ep_address/24 dev kfi_ep0 &&
-		ip address add $ep_address6/64 dev kfi_ep0 nodad &&
-		ip link set kfi_ep0 mtu 9000 up &&
-		rdma link add rxe_ep type rxe netdev kfi_ep0
+	ip link add $ep_netdev type dummy &&
+		ip address add $ep_address/24 dev $ep_netdev &&
+		ip address add $ep_address6/64 dev $ep_netdev nodad &&
+		ip link set $ep_netdev mtu 9000 up && ep_device_add
 }
 ep_device_down()
 {
-	rdma link delete rxe_ep 2>/dev/null
-	ip link delete kfi_ep0
+	[ -z "$KFI_NIC" ] || return 0
+	rdma link delete $ep_device 2>/dev/null
+	ip link delete $ep_netdev
+}
+# The device comes back on its netdev.
+ep_device_add()
+{
+	if [ -n "$KFI_NIC" ]; then
+		nic_up
+	else
+		rdma link add $ep_device type rxe netdev $ep_netdev
+	fi
+}
+# The device goes, whoever uses it.
+ep_device_remove()
+{
+	if [ -n "$KFI_NIC" ]; then
+		rmmod kfi_nic
+	else
+		rdma link delete $ep_device
+	fi
+}
+
+# Do suites that run over each provider run over loop, too? The model has a run of its own, for verbs.
+tests_loop() { [ -z "$KFI_NIC" ]; }
+
+# The column of features.def for the provider verbs.
+verbs_column()
+{
+	case $KFI_NIC in
+	'') [ "$KFI_WEAK" = 1 ] && echo fenced || echo verbs ;;
+	# This device can't invalidate regions.
+	*persona=hns*) echo verbs ;;
+	*) grep -q RNIC /sys/class/infiniband/$ep_device/node_type && echo iwarp || echo fenced ;;
+	esac
+}
+
+# Loads the model unless it is there, and gives its first port addresses.
+nic_up()
+{
+	modprobe rdma_cm 2>/dev/null
+	if [ ! -d /sys/class/infiniband/$ep_device ]; then
+		# Its driver may be there without it.
+		# shellcheck disable=SC2086
+		unload kfi_nic && load kfi_nic $KFI_NIC || return
+	fi
+	for _netdev in /sys/class/net/knic*; do
+		ip link set "${_netdev##*/}" up || return
+	done
+	ip address replace $ep_address/24 dev $ep_netdev &&
+		ip address replace $ep_address6/64 dev $ep_netdev nodad && wait_for 60 nic_ready
+}
+# It counts what it does. Its first port is active and, with RoCE, has GIDs of both addresses.
+nic_ready()
+{
+	[ -n "$(nic_count dma_faults)" ] || return
+	_port=/sys/class/infiniband/$ep_device/ports/1
+	grep -q ACTIVE $_port/state || return
+	! grep -q RoCE $_port/gid_attrs/types/* 2>/dev/null ||
+		{ grep -q ffff:c633:6401 $_port/gids/* && grep -q 2001:0db8: $_port/gids/*; }
+}
+
+# nic_count NAME: what the model has counted, all devices together. Empty if it counts nothing of that name.
+nic_count()
+{
+	awk -v name="$1" '$1 == name { n += $2; found = 1 } END { if (found) print n }' \
+		/sys/kernel/debug/kfi_nic/*/stats 2>/dev/null
+}
+# Accesses to memory that was not mapped, or was free. The log outlives the device.
+nic_faults()
+{
+	echo "$(nic_count dma_faults) $(nic_count freed_accesses)" \
+		"$(dmesg | grep -c 'knic[0-9]*: \(DMA fault\|.* a page that is free\)')"
+}
+# The objects that are open in the model.
+nic_objects()
+{
+	for _kind in pds cqs qps srqs ahs mrs; do
+		printf '%s=%s ' $_kind "$(nic_count $_kind)"
+	done
+}
+nic_has() { [ "$(nic_objects)" = "$1" ]; }
+# nic_is_clean FAULTS OBJECTS: says what the model has seen that it had not before, and fails then.
+nic_is_clean()
+{
+	_result=0
+	if [ "$(nic_faults)" != "$1" ]; then
+		echo "DMA faults, accesses to free pages, both in the log: $(nic_faults), expected $1"
+		_result=1
+	fi
+	if ! wait_for 30 nic_has "$2"; then
+		echo "open objects: $(nic_objects), expected $2"
+		_result=1
+	fi
+	return $_result
 }
 
 # feature NAME COLUMN: 1 if the table features.def says that the provider has the feature, or 0.
@@ -184,12 +285,14 @@ run_module()
 	shift 2
 	_token=$_suite-$$-$(cut -d ' ' -f 1 /proc/uptime)
 	# tools/check-features tells the providers apart by it.
+	_weak=$KFI_WEAK
+	[ -z "$KFI_NIC" ] || [ "$(verbs_column)" != fenced ] || _weak=1
 	for _parameter in "$@"; do
 		case $_parameter in provider=*) echo "# provider ${_parameter#*=}" ;; esac
 	done
 	if ! load "$_runs" token="$_token" \
 	     ${KFI_SEED:+seed=$KFI_SEED} ${KFI_SCALE:+scale=$KFI_SCALE} \
-	     ${KFI_WEAK:+weak=$KFI_WEAK} "$@"; then
+	     ${_weak:+weak=$_weak} "$@"; then
 		echo "1..1"
 		echo "not ok 1 $_suite.load"
 		return 1

@@ -331,7 +331,7 @@ written()
 	forget
 	same $((64 << 10)) "$dir/a" $behind >&2 && echo $((_after - _before))
 }
-packets() { cat /sys/class/infiniband/rxe_ep/ports/1/hw_counters/sent_pkts; }
+packets() { cat /sys/class/infiniband/$ep_device/ports/1/hw_counters/sent_pkts; }
 
 # What the log says from a mark on: it may be full, so lines can't be counted.
 mark()
@@ -541,8 +541,8 @@ disturbed()
 # listen there by itself.
 cut_link()
 {
-	ip link set kfi_ep0 down && sleep 0.3 && ip link set kfi_ep0 up && rdma link delete rxe_ep &&
-		rdma link add rxe_ep type rxe netdev kfi_ep0 && close_port && open_port
+	ip link set $ep_netdev down && sleep 0.3 && ip link set $ep_netdev up && ep_device_remove &&
+		ep_device_add && close_port && open_port
 }
 # Two more pieces are written from here on.
 goes_on()
@@ -585,7 +585,7 @@ removed()
 	dd if=/dev/zero of="$_file" bs=4k count=4k oflag=direct 2>"$dir/dd" &
 	_job=$!
 	sleep 1
-	rdma link delete rxe_ep && wait_for 60 fails_to_read || return
+	ep_device_remove && wait_for 60 fails_to_read || return
 	! wait $_job || { echo "nothing has failed"; cat "$dir/dd"; return 1; }
 	! grep -q "$dir/mnt" /proc/mounts || umount "$dir/mnt" && unload kfi_nvme
 }

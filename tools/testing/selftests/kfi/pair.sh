@@ -42,10 +42,14 @@ over()
 
 one_kernel()
 {
-	loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
-	plan 10
-	over loop 192.0.2.1 2001:db8::1
-	unload $loaded_here || exit
+	if tests_loop; then
+		loaded kfi_loop || { load kfi_loop && loaded_here=kfi_loop; } || exit
+		plan 10
+		over loop 192.0.2.1 2001:db8::1
+		unload $loaded_here || exit
+	else
+		plan 5
+	fi
 
 	trap 'ep_device_down; rm -rf "$tmp"' EXIT
 	ep_device_up && over verbs $ep_address $ep_address6

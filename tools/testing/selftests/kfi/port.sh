@@ -12,6 +12,7 @@ names="port.open port.busy port.change port.gid port.again port.one_gid port.one
 plan 10
 
 link=rxe_kfi dev=kfi_dummy
+[ -z "$KFI_NIC" ] || link=$ep_device dev=$ep_netdev
 gids=/sys/class/infiniband/$link/ports/1/gids
 param=/sys/module/kfi_holder/parameters
 get() { cat $param/$1; }
@@ -19,13 +20,24 @@ get() { cat $param/$1; }
 has_gid() { grep -qs "$1" $gids/*; }
 link_up()
 {
-	ip link add $dev type dummy || return
+	if [ -n "$KFI_NIC" ]; then
+		nic_up && ip addr flush dev $dev
+	else
+		ip link add $dev type dummy
+	fi || return
 	ip link set $dev address 02:00:00:00:00:01 || return
 	ip addr add 192.0.2.1/24 dev $dev
-	ip link set $dev up && rdma link add $link type rxe netdev $dev && wait_for 60 has_gid ffff:c000:02
+	ip link set $dev up || return
+	[ -n "$KFI_NIC" ] || rdma link add $link type rxe netdev $dev || return
+	wait_for 60 has_gid ffff:c000:02
 }
 link_down()
 {
+	if [ -n "$KFI_NIC" ]; then
+		# It comes back with other addresses.
+		ep_device_remove
+		return
+	fi
 	[ ! -d /sys/class/infiniband/$link ] || rdma link delete $link
 	[ ! -d /sys/class/net/$dev ] || ip link delete $dev
 }

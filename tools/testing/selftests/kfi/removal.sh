@@ -11,12 +11,12 @@
 # shellcheck disable=SC2046
 . "$(dirname "$0")/lib.sh"
 
-ways="link_delete netdev_delete driver_unload interface_down"
+ways="link_delete netdev_delete driver_unload interface_down" driver=rdma_rxe
+[ -z "$KFI_NIC" ] || ways="link_delete driver_unload interface_down" driver=kfi_nic
 steps="load remove callback gone probe close unload again"
 scenarios="each_other with_objects for_both own by_thread order
 	leak_mr leak_qp leak_mr_removed leak_qp_removed meet_removal meet_close"
 scenario_steps="load remove gone unload log"
-plan 95
 names()
 {
 	for _way in $ways; do for _step in $steps; do echo removal.$_way.$_step; done; done
@@ -26,7 +26,10 @@ names()
 	done
 }
 
+plan "$(names | wc -w)"
+
 link=rxe_kfi dev=kfi_dummy
+[ -z "$KFI_NIC" ] || link=$ep_device dev=$ep_netdev
 param=/sys/module/kfi_holder/parameters
 get() { cat $param/$1; }
 command() { echo "$1" >$param/command; }
@@ -35,6 +38,10 @@ command() { echo "$1" >$param/command; }
 link_ready() { grep -qs ffff:c000:02 /sys/class/infiniband/$link/ports/1/gids/*; }
 link_up()
 {
+	if [ -n "$KFI_NIC" ]; then
+		nic_up
+		return
+	fi
 	[ -d /sys/class/net/$dev ] || ip link add $dev type dummy || return
 	ip addr add 192.0.2.1/24 dev $dev 2>/dev/null
 	ip link set $dev up || return
@@ -44,6 +51,7 @@ link_up()
 link_gone() { [ ! -d /sys/class/infiniband/$link ]; }
 link_down()
 {
+	[ -z "$KFI_NIC" ] || return 0
 	[ ! -d /sys/class/infiniband/$link ] || rdma link delete $link
 	[ ! -d /sys/class/net/$dev ] || ip link delete $dev
 }
@@ -84,11 +92,21 @@ in_time()
 	return "$(cat "$tmp/status")"
 }
 still_alive() { [ ! -e "$tmp/hangs" ] || finish; }
-remove_link_delete() { in_time rdma link delete $link; }
+# The driver is unbound from the model, whose module stays.
+unbind() { echo "$1" >/sys/bus/pci/drivers/kfi_nic/unbind; }
+delete_link()
+{
+	if [ -n "$KFI_NIC" ]; then
+		unbind "$(basename "$(readlink -f /sys/class/infiniband/$link/device)")"
+	else
+		rdma link delete $link
+	fi
+}
+remove_link_delete() { in_time delete_link; }
 remove_netdev_delete() { in_time ip link delete $dev && wait_for 120 link_gone; }
-remove_driver_unload() { in_time rmmod rdma_rxe; }
+remove_driver_unload() { in_time rmmod $driver; }
 # The port is down first, so that nothing gets through any more.
-remove_interface_down() { ip link set $dev down && wait_for 60 port_is DOWN && in_time rdma link delete $link; }
+remove_interface_down() { ip link set $dev down && wait_for 60 port_is DOWN && in_time delete_link; }
 
 busy() { [ "$(get rounds)" -gt 20 ]; }
 load_ok()
@@ -126,7 +144,7 @@ port_down()
 }
 again_ok()
 {
-	[ $way != driver_unload ] || { modprobe rdma_rxe && restore_links; } || return
+	[ $way != driver_unload ] || [ -n "$KFI_NIC" ] || { modprobe rdma_rxe && restore_links; } || return
 	link_up || return
 	works
 }
@@ -139,15 +157,15 @@ fi
 others=$(other_links)
 
 for way in $ways; do
-	if [ $way = driver_unload ] && ! loaded rdma_rxe; then
+	if [ $way = driver_unload ] && ! loaded $driver; then
 		skip_rest "the driver is built in" \
 			$(for i in $steps; do echo removal.$way.$i; done)
 		continue
 	fi
 	# With lock debugging, rxe's sockets hold rxe's module as long as there is a link, with
 	# or without anybody using it, so that it can't be unloaded at all.
-	if [ $way = driver_unload ] && link_up && [ "$(cat /sys/module/rdma_rxe/refcnt)" != 0 ]; then
-		skip_rest "a mere link keeps rdma_rxe from being unloaded on this kernel" \
+	if [ $way = driver_unload ] && link_up && [ "$(cat /sys/module/$driver/refcnt)" != 0 ]; then
+		skip_rest "a mere link keeps $driver from being unloaded on this kernel" \
 			$(for i in $steps; do echo removal.$way.$i; done)
 		continue
 	fi

@@ -41,12 +41,18 @@ indent()
 # An RDMA device to run on, and the modules.  What was not there goes again.
 prepare()
 {
-	loaded_here=
+	loaded_here='' objects_first=''
+	if [ -n "$KFI_NIC" ]; then
+		loaded kfi_nic || nic_here=kfi_nic
+		nic_up || return
+		objects_first=$(nic_objects)
+	fi
 	for i in kfi_peer kfi_inject kfi_noio kfabric kfi_verbs; do
 		loaded $i && continue
 		load $i || return
 		loaded_here="$i $loaded_here"
 	done
+	[ -z "$KFI_NIC" ] || return 0
 	[ -z "$(ls /sys/class/infiniband 2>/dev/null)" ] || return 0
 	modprobe rdma_rxe && rdma link add rxe_lo type rxe netdev lo && link_made=1
 }
@@ -64,6 +70,11 @@ number=0 failed=0
 for name; do
 	number=$((number + 1))
 	before=$(health)
+	if [ -n "$KFI_NIC" ]; then
+		# The suite before may have taken it away.
+		nic_up
+		faults=$(nic_faults) objects=$(nic_objects)
+	fi
 	start=$(cut -d . -f 1 /proc/uptime)
 	{ entry "$name" 2>&1; echo $? >"$tmp/status"; } | indent | tee -a "$tmp/results"
 	result=ok
@@ -72,6 +83,11 @@ for name; do
 		echo "# $name: the kernel complained, see its log"
 		result="not ok"
 	fi
+	if [ -n "$KFI_NIC" ]; then
+		nic_up
+		nic_is_clean "$faults" "$objects" | sed "s/^/# $name: the model: /" | tee "$tmp/unclean"
+		[ ! -s "$tmp/unclean" ] || result="not ok"
+	fi
 	[ "$result" = ok ] || failed=$((failed + 1))
 	echo "# $name: $(($(cut -d . -f 1 /proc/uptime) - start)) s"
 	echo "$result $number $name"
@@ -79,6 +95,11 @@ done
 
 [ -z "$link_made" ] || rdma link delete rxe_lo
 unload $loaded_here || { echo "# modules can't be unloaded: $loaded_here"; failed=1; }
+if [ -n "$KFI_NIC" ]; then
+	nic_is_clean "$(nic_faults)" "$objects_first" | sed "s/^/# unloaded: the model: /" | tee "$tmp/unclean"
+	[ ! -s "$tmp/unclean" ] || failed=1
+	unload $nic_here || { echo "# kfi_nic can't be unloaded"; failed=1; }
+fi
 count() { grep -c "$@" "$tmp/results"; }
 skipped=$(count '^ *ok .*# SKIP')
 echo "# results: $(($(count '^ *ok ') - skipped)) passed, $(count '^ *not ok ') failed," \

@@ -6,6 +6,15 @@
 
 . "$(dirname "$0")/lib.sh"
 
+if [ -n "$KFI_NIC" ]; then
+	if [ "$(verbs_column)" = iwarp ]; then
+		ep_device_up && run_module kfi_selftest siw suite=siw iwarp=1 provider=verbs address=$ep_address
+		exit
+	fi
+	plan 1
+	skip siw "the device is no iWARP one"
+	finish
+fi
 if ! modprobe siw 2>/dev/null; then
 	plan 1
 	skip siw "the kernel has no siw"

@@ -87,11 +87,15 @@ static void leaving_close(struct kfi_test *t, struct leaving *l)
 	kfree(l->mem);
 }
 
-/* What deleting the link of a software device does. */
+/* What deleting the link of a software device does, or taking hardware from its driver. */
 static int unregister(void *data)
 {
 	struct leaving *l = data;
 
+	if (l->dev->dma_device) {
+		device_release_driver(l->dev->dma_device);
+		return 0;
+	}
 	if (!ib_device_try_get(l->dev))
 		return -ENODEV;
 	ib_unregister_device_and_put(l->dev);

@@ -10,7 +10,7 @@ MODULE_PARM_DESC(domain, "name of the domain to test (default: the first one)");
 
 bool kfi_weak;
 module_param_named(weak, kfi_weak, bool, 0444);
-MODULE_PARM_DESC(weak, "kfi_verbs was loaded with weak_fence=1");
+MODULE_PARM_DESC(weak, "an invalidation ends all access: weak_fence=1, or hardware");
 
 bool kfi_transfers;
 module_param_named(transfers, kfi_transfers, bool, 0444);

@@ -38,13 +38,19 @@ static const struct {
 
 static enum feature_column column;
 
+/* Is it hardware that can invalidate regions? */
+static bool invalidates(const struct ib_device *dev)
+{
+	return !ib_uses_virt_dma((struct ib_device *)dev) && dev->ops.driver_id != RDMA_DRIVER_HNS;
+}
+
 void feature_column(const char *provider, bool iwarp, const struct ib_device *dev)
 {
 	if (!strcmp(provider, "loop"))
 		column = COLUMN_LOOP;
 	else if (iwarp)
 		column = COLUMN_IWARP;
-	else if (kfi_weak || (dev && !ib_uses_virt_dma((struct ib_device *)dev)))
+	else if (kfi_weak || (dev && invalidates(dev)))
 		column = COLUMN_FENCED;
 	else
 		column = COLUMN_VERBS;
