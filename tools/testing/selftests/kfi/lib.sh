@@ -292,7 +292,7 @@ run_module()
 	done
 	if ! load "$_runs" token="$_token" \
 	     ${KFI_SEED:+seed=$KFI_SEED} ${KFI_SCALE:+scale=$KFI_SCALE} \
-	     ${_weak:+weak=$_weak} "$@"; then
+	     ${_weak:+weak=$_weak} ${KFI_NIC:+hardware=1} "$@"; then
 		echo "1..1"
 		echo "not ok 1 $_suite.load"
 		return 1

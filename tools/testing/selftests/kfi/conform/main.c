@@ -34,6 +34,8 @@ MODULE_PARM_DESC(address, "an IPv4 address that this provider has (default: 192.
 
 /* The suite doesn't run over iWARP, whose column of features.def says so. */
 bool kfi_iwarp;
+/* It looks at the device instead. */
+bool kfi_hardware;
 
 bool kfi_weak;
 module_param_named(weak, kfi_weak, bool, 0444);

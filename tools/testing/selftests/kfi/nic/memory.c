@@ -43,7 +43,7 @@ static void nic_see(struct nic_device *nic, dma_addr_t addr, u64 len)
 			xa_store(&nic->seen, frame, xa_mk_value(1), GFP_NOIO);
 }
 
-/* How many of the pages that the device was ever given are mapped now. May sleep. */
+/* How many of the pages that consumers have ever given the device are mapped now. May sleep. */
 u64 nic_mapped(struct nic_device *nic)
 {
 	unsigned long frame;
@@ -242,6 +242,13 @@ static int nic_mr_copy(struct nic_device *nic, struct nic_mr *mr, u64 addr, void
 	return len ? -EFAULT : 0;
 }
 
+/* The RDMA core's own queue pairs keep memory mapped as long as there is a device: that is no consumer's. */
+static void nic_see_sge(const struct nic_end *end, dma_addr_t addr, u64 len)
+{
+	if (end->qp->ib.qp_type != IB_QPT_GSI && end->qp->ib.qp_type != IB_QPT_SMI)
+		nic_see(end->qp->nic, addr, len);
+}
+
 /*
  * One access to a segment. The region is looked up, then the memory is accessed, nic_value(ACCESS_US) later; what ends
  * the region waits for that.
@@ -256,7 +263,7 @@ static int nic_sge_copy(const struct nic_end *end, u32 key, u64 addr, void *buf,
 	if (nic_is_all_memory(end, key)) {
 		if (wait)
 			usleep_range(wait, wait + 1);
-		nic_see(nic, addr, len);
+		nic_see_sge(end, addr, len);
 		return nic_dma_copy(nic, addr, buf, len, write);
 	}
 	mr = nic_mr_get(nic, key);
@@ -268,7 +275,7 @@ static int nic_sge_copy(const struct nic_end *end, u32 key, u64 addr, void *buf,
 		if (wait)
 			usleep_range(wait, wait + 1);
 		if (mr->all_memory)
-			nic_see(nic, addr, len);
+			nic_see_sge(end, addr, len);
 		err = nic_mr_copy(nic, mr, addr, buf, len, write);
 	}
 	up_read(&mr->sem);

@@ -134,6 +134,9 @@ void nic_complete_recv(struct nic_qp *qp, const struct nic_recv *recv, const str
 		return;
 	cqe.wc.wr_id = recv->wr_id;
 	cqe.wc.qp = &qp->ib;
+	/* Without success, only the identity and the status mean something. */
+	if (wc->status != IB_WC_SUCCESS)
+		cqe.wc.byte_len = 0;
 	nic_complete(to_nic_cq(qp->ib.recv_cq), &cqe);
 }
 
@@ -172,7 +175,8 @@ static void nic_finish(struct nic_qp *qp, struct nic_wqe *wqe, enum ib_wc_status
 	cqe.wc.wr_id = wqe->wr.wr_id;
 	cqe.wc.status = status;
 	cqe.wc.opcode = nic_wc_opcode(wqe);
-	cqe.wc.byte_len = wqe->len;
+	if (status == IB_WC_SUCCESS)
+		cqe.wc.byte_len = wqe->len;
 	cqe.wc.qp = &qp->ib;
 	cqe.solicited = status != IB_WC_SUCCESS;
 	cqe.upto = qp->sq_exec + 1;

@@ -12,6 +12,10 @@ bool kfi_weak;
 module_param_named(weak, kfi_weak, bool, 0444);
 MODULE_PARM_DESC(weak, "an invalidation ends all access: weak_fence=1, or hardware");
 
+bool kfi_hardware;
+module_param_named(hardware, kfi_hardware, bool, 0444);
+MODULE_PARM_DESC(hardware, "the device under test is hardware, or a model of it");
+
 bool kfi_transfers;
 module_param_named(transfers, kfi_transfers, bool, 0444);
 MODULE_PARM_DESC(transfers, "test the memory of transfers instead of registrations, where a suite can");

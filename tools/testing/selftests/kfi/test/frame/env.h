@@ -91,6 +91,7 @@ extern unsigned long kfi_seed;
 extern unsigned int kfi_scale;
 extern char *kfi_domain_name;
 extern bool kfi_weak;
+extern bool kfi_hardware;
 extern char *kfi_provider_name;
 extern bool kfi_transfers;
 extern char *kfi_address;
