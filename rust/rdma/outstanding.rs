@@ -33,10 +33,16 @@ use kernel::{
     types::Opaque, //
 };
 
-use core::ptr::NonNull;
+use core::{
+    hint::spin_loop,
+    ptr::NonNull, //
+};
 
 use crate::{
-    credits::Credits,
+    credits::{
+        Credit,
+        Credits, //
+    },
     raw_wr::Post,
     together::Together,
     wc::WcStatus, //
@@ -51,9 +57,9 @@ use crate::{
 pub(crate) struct Outstanding {
     #[pin]
     standing: Standing,
-    /// One for each credit, and one for draining.
+    /// One for each credit, and then one for the request that drains the queue, which has no credit.
     slots: KVec<Slot>,
-    /// Where to look for a free slot.
+    /// Where to look for a free slot of a credit.
     next: Atomic<usize>,
     /// Where requests complete to that tell of errors only.
     quiet: Opaque<rdma_bindings::ib_cqe>,
@@ -116,7 +122,6 @@ impl Outstanding {
 
     /// Whether all requests have ended, and nobody is about to post one. Any context.
     pub(crate) fn is_idle(&self) -> bool {
-        // One that drains takes no credit, but gives one back.
         let free = self.slots.iter().all(Slot::is_free);
         free && self.standing.credits.left() >= self.depth()
     }
@@ -132,8 +137,8 @@ impl Outstanding {
         self.standing.break_by(status);
     }
 
-    /// Posts a request, of which `owner` is told. An error means that it was not posted, and that
-    /// nobody is told. Any context.
+    /// Posts a request, of which `owner` is told. The credit is the request's, if it is posted. An error
+    /// means that it was not posted, and that nobody is told. Any context.
     ///
     /// # Safety
     ///
@@ -144,19 +149,39 @@ impl Outstanding {
     pub(crate) unsafe fn post(
         &self,
         qp: *mut rdma_bindings::ib_qp,
+        credit: &Credit<'_>,
         owner: NonNull<Owner>,
         request: impl Post,
     ) -> Result {
-        // There are as many slots as credits.
-        let slot = self.claim(owner, 0).ok_or(EBUSY)?;
+        let slot = self.claim(credit, owner, 1).ok_or(EBUSY)?;
+        // SAFETY: `qp` and what the request refers to are there as this function demands; the
+        // slot's `cqe` is this queue's, which goes after its completions.
+        unsafe { request.post(qp, slot.cqe()) }.inspect_err(|_| slot.free())
+    }
+
+    /// As [`post`](Self::post), for the request that drains the queue, which needs no credit. `EBUSY` if
+    /// there is one already.
+    ///
+    /// # Safety
+    ///
+    /// Those of [`post`](Self::post).
+    pub(crate) unsafe fn post_last(
+        &self,
+        qp: *mut rdma_bindings::ib_qp,
+        owner: NonNull<Owner>,
+        request: impl Post,
+    ) -> Result {
+        let last = self.slots.last().filter(|slot| slot.take(owner, 0));
+        let slot = last.ok_or(EBUSY)?;
         // SAFETY: `qp` and what the request refers to are there as this function demands; the
         // slot's `cqe` is this queue's, which goes after its completions.
         unsafe { request.post(qp, slot.cqe()) }.inspect_err(|_| slot.free())
     }
 
     /// Posts requests about regions with one word to the device; the last one's end is that of all, and
-    /// of that `owner` is told. An error says how many were posted: if that is none, nobody is told. If
-    /// it is some, their end is told only when their queue pair has ended. Any context.
+    /// of that `owner` is told. The requests have one credit each, of which `credit` is one. An error says
+    /// how many were posted: if that is none, nobody is told. If it is some, their end is told only when
+    /// their queue pair has ended. Any context.
     ///
     /// # Safety
     ///
@@ -164,11 +189,12 @@ impl Outstanding {
     pub(crate) unsafe fn post_together(
         &self,
         qp: *mut rdma_bindings::ib_qp,
+        credit: &Credit<'_>,
         owner: NonNull<Owner>,
         requests: &Together<'_>,
     ) -> Result<(), (Error, u32)> {
-        let others = requests.count().saturating_sub(1);
-        let slot = self.claim(owner, others).ok_or((EBUSY, 0))?;
+        let claimed = self.claim(credit, owner, requests.count());
+        let slot = claimed.ok_or((EBUSY, 0))?;
         // SAFETY: `qp` and what the requests refer to are there as this function demands; both `cqe`s
         // are this queue's, which goes after its completions.
         unsafe { requests.post(qp, self.quiet.get(), slot.cqe()) }.inspect_err(|(_, posted)| {
@@ -197,18 +223,18 @@ impl Outstanding {
         }
     }
 
-    /// Takes a slot for a request that is posted later, or [refused](Outstanding::refuse), and
-    /// returns its `cqe`. Any context.
+    /// Takes a slot for a request with a credit that is posted later, or
+    /// [refused](Outstanding::refuse), and returns its `cqe`. Any context.
     ///
     /// # Safety
     ///
     /// `owner` must stay until it has been told.
     pub(crate) unsafe fn reserve(
         &self,
+        credit: &Credit<'_>,
         owner: NonNull<Owner>,
     ) -> Option<*mut rdma_bindings::ib_cqe> {
-        // There are as many slots as credits.
-        self.claim(owner, 0).map(|slot| slot.cqe())
+        self.claim(credit, owner, 1).map(|slot| slot.cqe())
     }
 
     /// Gives a slot back, whose owner is not told. Any context.
@@ -272,23 +298,36 @@ impl Outstanding {
         }
     }
 
-    /// Takes a free slot, for a request and so many others before it.
+    /// Takes a free slot for the last of so many requests, of which each has a credit. There is one: each
+    /// slot that is taken has a credit of its own, and `credit` has none yet. [`None`] only of a queue
+    /// without credits.
     #[inline]
-    fn claim(&self, owner: NonNull<Owner>, others: u32) -> Option<&Slot> {
-        let first = self.next.fetch_add(1, Relaxed) % self.slots.len().max(1);
+    fn claim(&self, _credit: &Credit<'_>, owner: NonNull<Owner>, requests: u32) -> Option<&Slot> {
+        let first = self.next.fetch_add(1, Relaxed).checked_rem(self.depth())?;
         match self.slots.get(first) {
             // As it mostly is: requests end in the order in which they began.
-            Some(slot) if slot.take(owner, others) => Some(slot),
-            _ => self.claim_any(first, owner, others),
+            Some(slot) if slot.take(owner, requests) => Some(slot),
+            _ => self.claim_any(first, |slot| slot.take(owner, requests)),
         }
     }
 
-    /// Takes a free slot, from the first one on that is looked at.
+    /// Takes the first free slot of a credit, by `take`, from this one on.
+    ///
+    /// A slot that was taken when this has looked at it can be free a moment later, and the one that was free
+    /// be taken by somebody else before this gets there. So all can look taken although one is free at any
+    /// time. This looks again then, which each time somebody else's success has made necessary.
     #[cold]
-    fn claim_any(&self, first: usize, owner: NonNull<Owner>, others: u32) -> Option<&Slot> {
-        let (front, back) = self.slots.split_at_checked(first)?;
-        let take = |slot: &&Slot| slot.take(owner, others);
-        back.iter().find(take).or_else(|| front.iter().find(take))
+    fn claim_any(&self, first: usize, mut take: impl FnMut(&Slot) -> bool) -> Option<&Slot> {
+        let slots = self.slots.get(..self.depth())?;
+        let (front, back) = slots.split_at_checked(first)?;
+        loop {
+            for slots in [back, front] {
+                if let Some(slot) = slots.iter().find(|slot| take(slot)) {
+                    return Some(slot);
+                }
+            }
+            spin_loop();
+        }
     }
 
     /// Takes an owner out of all slots, and returns how many there were. It is not told of those

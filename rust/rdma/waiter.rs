@@ -23,6 +23,7 @@ use core::{
 
 use crate::{
     completion::Done,
+    credits::Credit,
     outstanding::{
         End,
         Outstanding,
@@ -94,12 +95,36 @@ impl<'a> Waiter<'a> {
     pub(crate) unsafe fn post(
         self: Pin<&Self>,
         qp: *mut rdma_bindings::ib_qp,
+        credit: &Credit<'_>,
         request: impl Post,
+    ) -> Result<(), WrError> {
+        // SAFETY: `qp`, the waiter and what the request refers to stay as this function demands.
+        self.counted(|owner| unsafe { self.queue.post(qp, credit, owner, request) })
+    }
+
+    /// As [`Waiter::post`], for the request that drains the queue, which needs no credit.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Waiter::post`].
+    pub(crate) unsafe fn post_last(
+        self: Pin<&Self>,
+        qp: *mut rdma_bindings::ib_qp,
+        request: impl Post,
+    ) -> Result<(), WrError> {
+        // SAFETY: `qp`, the waiter and what the request refers to stay as this function demands.
+        self.counted(|owner| unsafe { self.queue.post_last(qp, owner, request) })
+    }
+
+    /// Posts a request that is counted, unless it isn't posted.
+    #[inline]
+    fn counted(
+        self: Pin<&Self>,
+        post: impl FnOnce(NonNull<Owner>) -> Result,
     ) -> Result<(), WrError> {
         // INVARIANT: Counted before a slot names the waiter.
         self.left.fetch_add(1, Relaxed);
-        // SAFETY: `qp`, the waiter and what the request refers to stay as this function demands.
-        unsafe { self.queue.post(qp, self.name(), request) }.map_err(|error| {
+        post(self.name()).map_err(|error| {
             self.left.fetch_sub(1, Relaxed);
             WrError::Post(error)
         })
@@ -115,12 +140,13 @@ impl<'a> Waiter<'a> {
     pub(crate) unsafe fn post_together(
         self: Pin<&Self>,
         qp: *mut rdma_bindings::ib_qp,
+        credit: &Credit<'_>,
         requests: &Together<'_>,
     ) -> Result<(), (WrError, u32)> {
         // INVARIANT: Counted before a slot names the waiter.
         self.left.fetch_add(1, Relaxed);
         // SAFETY: `qp`, the waiter and what the requests refer to stay as this function demands.
-        let posted = unsafe { self.queue.post_together(qp, self.name(), requests) };
+        let posted = unsafe { self.queue.post_together(qp, credit, self.name(), requests) };
         posted.map_err(|(error, posted)| {
             if posted == 0 {
                 self.left.fetch_sub(1, Relaxed);

@@ -71,7 +71,7 @@ impl LocalQp {
         let credit = self.credit()?;
         // SAFETY: The queue pair is there, and its completion queue keeps `sends` as long as requests
         // may complete. The rest is the caller's promise.
-        self.while_up(|qp| unsafe { waiter.post(qp, request) })
+        self.while_up(|qp| unsafe { waiter.post(qp, &credit, request) })
             .unwrap_or(Err(WrError::Flushed))?;
         credit.keep();
         Ok(())
@@ -172,7 +172,7 @@ impl LocalQp {
         }
         credits.give_back((more + 1).saturating_sub(together.count()));
         // SAFETY: As in `post()`.
-        let posted = self.while_up(|qp| unsafe { waiter.post_together(qp, &together) });
+        let posted = self.while_up(|qp| unsafe { waiter.post_together(qp, &credit, &together) });
         match posted.unwrap_or(Err((WrError::Flushed, 0))) {
             Ok(()) => {
                 credit.keep();

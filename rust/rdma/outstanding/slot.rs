@@ -45,8 +45,9 @@ pub(super) struct Slot {
     cqe: Opaque<rdma_bindings::ib_cqe>,
     /// Who is told of the request that has this place; null if it is free.
     owner: Atomic<*mut Owner>,
-    /// How many requests before it, which have no slot, have ended when it has.
-    others: Atomic<u32>,
+    /// How many credits go back when its request has ended: its own, if it has one, and those of requests
+    /// before it, which have no slot.
+    credits: Atomic<u32>,
     /// How a silent request has ended, as far as is known; or [`LOUD`].
     silent: Atomic<u32>,
     /// A silent one that has ended when this has.
@@ -72,7 +73,7 @@ impl Slot {
                     done: Some(Self::complete),
                 }),
                 owner: Atomic::new(null_mut()),
-                others: Atomic::new(0),
+                credits: Atomic::new(0),
                 silent: Atomic::new(LOUD),
                 before: Atomic::new(null_mut()),
                 of,
@@ -82,12 +83,12 @@ impl Slot {
         Ok(slots)
     }
 
-    /// Takes it for an owner, if it is free.
+    /// Takes it for an owner, if it is free; so many credits go back when the request has ended.
     #[inline]
-    pub(super) fn take(&self, owner: NonNull<Owner>, others: u32) -> bool {
+    pub(super) fn take(&self, owner: NonNull<Owner>, credits: u32) -> bool {
         let taken = self.owner.cmpxchg(null_mut(), owner.as_ptr(), Full).is_ok();
         if taken {
-            self.others.store(others, Relaxed);
+            self.credits.store(credits, Relaxed);
         }
         taken
     }
@@ -216,7 +217,7 @@ impl Slot {
     #[inline(always)]
     fn tell_owner(&self, end: End<'_>, is_loud: bool) {
         // Before the slot can be taken by somebody else.
-        let others = self.others.load(Relaxed);
+        let credits = self.credits.load(Relaxed);
         let Some(owner) = NonNull::new(self.owner.load(Relaxed)) else {
             return;
         };
@@ -234,7 +235,7 @@ impl Slot {
             End::Gone | End::Lost => of.break_by(WcStatus::FLUSHED),
         }
         // Before the owner can leave, and the queue with it.
-        of.credits.give_back(others.saturating_add(1));
+        of.credits.give_back(credits);
         // SAFETY: `owner` was named by the slot, and nobody else can take its name out now; by the
         // invariant of the queue it is there until it has been told.
         unsafe { (owner.as_ref().ended)(owner, &end) };
@@ -251,6 +252,14 @@ mod tests {
     /// May be called with any pointer.
     unsafe fn ignored(_: NonNull<Owner>, _: &End<'_>) {}
 
+    /// Takes a slot as for the last of so many requests, and a credit for that one.
+    fn claim<'a>(queue: &'a Outstanding, owner: &Owner, requests: u32) -> Result<&'a Slot> {
+        let credit = queue.credits().try_take().ok_or(EAGAIN)?;
+        let slot = queue.claim(&credit, NonNull::from(owner), requests);
+        credit.keep();
+        slot.ok_or(EBUSY)
+    }
+
     #[test]
     fn the_last_of_several_gives_the_credits_of_all_back() -> Result {
         let queue = Outstanding::new(8)?;
@@ -258,20 +267,62 @@ mod tests {
         let owner = unsafe { Owner::new(ignored) };
         let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
         for end in [completed, completed, End::Gone, End::Lost] {
-            assert_eq!(queue.credits().take_some(6), 6);
-            let slot = queue.claim(NonNull::from(&owner), 5).ok_or(EBUSY)?;
+            assert_eq!(queue.credits().take_some(5), 5);
+            let slot = claim(&queue, &owner, 6)?;
             assert!(!queue.is_idle());
             slot.tell(end);
             assert_eq!(queue.credits().left(), 8);
             assert!(queue.is_idle());
         }
         // What was before a request in its slot is not before the next one.
-        assert_eq!(queue.credits().take_some(1), 1);
-        queue
-            .claim(NonNull::from(&owner), 0)
-            .ok_or(EBUSY)?
-            .tell(completed);
+        claim(&queue, &owner, 1)?.tell(completed);
         assert_eq!(queue.credits().left(), 8);
+        Ok(())
+    }
+
+    #[test]
+    fn a_slot_that_is_free_is_found_while_others_come_and_go() -> Result {
+        let queue = Outstanding::new(2)?;
+        // SAFETY: `ignored` may be called with any pointer.
+        let owner = unsafe { Owner::new(ignored) };
+        let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
+        let before = claim(&queue, &owner, 1)?;
+        let _credit = queue.credits().try_take().ok_or(EAGAIN)?;
+        let mut looks = 0;
+        let mut other = None;
+        let found = queue.claim_any(0, |slot| {
+            let taken = slot.take(NonNull::from(&owner), 1);
+            looks += 1;
+            if looks == 1 {
+                // Just when it was seen to be taken it is free, and somebody takes the next one.
+                before.tell(completed);
+                other = claim(&queue, &owner, 1).ok();
+            }
+            taken || looks > 9
+        });
+        assert!(other.is_some_and(|other| !core::ptr::eq(other, before)));
+        assert!(found.is_some_and(|found| core::ptr::eq(found, before)));
+        // The third look: it has looked at all of them once before.
+        assert_eq!(looks, 3);
+        queue.end_all(completed);
+        Ok(())
+    }
+
+    #[test]
+    fn draining_takes_no_credit_and_gives_none_back() -> Result {
+        let queue = Outstanding::new(1)?;
+        // SAFETY: `ignored` may be called with any pointer.
+        let owner = unsafe { Owner::new(ignored) };
+        let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
+        let slot = claim(&queue, &owner, 1)?;
+        let last = queue.slots.last().ok_or(EINVAL)?;
+        assert!(last.take(NonNull::from(&owner), 0));
+        assert!(!last.take(NonNull::from(&owner), 0));
+        last.tell(completed);
+        assert_eq!(queue.credits().left(), 0);
+        slot.tell(completed);
+        assert_eq!(queue.credits().left(), 1);
+        assert!(queue.is_idle());
         Ok(())
     }
 }

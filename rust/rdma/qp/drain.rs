@@ -85,7 +85,7 @@ impl<S> Qp<S> {
         let waiter = waiter.into_ref();
         // SAFETY: The queue pair is there as long as `self`, and goes before its requests do. The
         // request refers to nothing. The waiter waits below, or gives up.
-        let posted = unsafe { waiter.post(self.as_raw(), last) };
+        let posted = unsafe { waiter.post_last(self.as_raw(), last) };
         stack_pin_init!(let done = Done::new());
         let done = done.into_ref();
         // SAFETY: It stays until this returns, when the request has ended, or the waiter has given up.

@@ -194,8 +194,11 @@ mod tests {
         stack_pin_init!(let waiter = Waiter::new(&queue));
         let waiter = waiter.into_ref();
         for _ in 0..2 {
+            let credit = queue.credits().try_take().ok_or(EAGAIN)?;
+            let (qp, drain) = (fake.as_raw(), WorkRequest::drain().raw());
             // SAFETY: The fake is there, the request refers to nothing, and the waiter waits.
-            assert!(unsafe { waiter.post(fake.as_raw(), WorkRequest::drain().raw()) }.is_ok());
+            assert!(unsafe { waiter.post(qp, &credit, drain) }.is_ok());
+            credit.keep();
         }
         complete(b::ib_wc_status_IB_WC_SUCCESS);
         stack_pin_init!(let done = Done::new());

@@ -8,6 +8,7 @@ use super::{
     Request, //
 };
 use crate::{
+    credits::Credit,
     outstanding::{
         Outstanding,
         Owner, //
@@ -38,10 +39,10 @@ pub(super) unsafe fn post<W: Posted, F>(
     queue: &Outstanding,
     request: KBox<Request<W, F>>,
 ) -> Result<(), NotPosted<W, F>> {
-    give(queue, request, |given, owner, raw, _room| {
+    give(queue, request, |given, credit, owner, raw, _room| {
         // SAFETY: `qp` is there as the caller promises. The box, and in it what the request refers
         // to, stays until the owner has been told, which takes it.
-        unsafe { given.post(qp, owner, raw) }
+        unsafe { given.post(qp, credit, owner, raw) }
     })
 }
 
@@ -62,9 +63,9 @@ pub(crate) unsafe fn stage<W: Posted, F>(
     request: KBox<Request<W, F>>,
 ) -> Result<Staged, NotPosted<W, F>> {
     let mut staged = (NonNull::dangling(), NonNull::dangling());
-    give(queue, request, |queue, owner, raw, room| {
+    give(queue, request, |queue, credit, owner, raw, room| {
         // SAFETY: The box, in which the owner is, stays until that has been told, which takes it.
-        let cqe = unsafe { queue.reserve(owner) }.ok_or(EBUSY)?;
+        let cqe = unsafe { queue.reserve(credit, owner) }.ok_or(EBUSY)?;
         // SAFETY: The box stays, with the room and what the request refers to; so does the queue,
         // with the `cqe`, as the caller promises.
         let filled = unsafe { raw.fill(room.as_ptr(), cqe) };
@@ -89,6 +90,7 @@ fn give<W: Posted, F>(
     request: KBox<Request<W, F>>,
     post: impl FnOnce(
         &Outstanding,
+        &Credit<'_>,
         NonNull<Owner>,
         RawWr,
         NonNull<rdma_bindings::rdma_helper_room>,
@@ -110,7 +112,7 @@ fn give<W: Posted, F>(
             NonNull::new_unchecked((*request).room.get()),
         )
     };
-    if let Err(error) = post(queue, owner, raw, room) {
+    if let Err(error) = post(queue, &credit, owner, raw, room) {
         // SAFETY: The request was not given away, so nobody is told, and the box is ours again.
         return refused(error, unsafe { KBox::from_raw(request) });
     }
@@ -165,9 +167,9 @@ impl Srq {
         &self,
         request: KBox<Request<Receive<K>, F>>,
     ) -> Result<(), NotPosted<Receive<K>, F>> {
-        give(self.queue(), request, |queue, owner, raw, _room| {
+        give(self.queue(), request, |queue, credit, owner, raw, _room| {
             // SAFETY: The box, in which the owner is, stays until that has been told, which takes it.
-            let cqe = unsafe { queue.reserve(owner) }.ok_or(EBUSY)?;
+            let cqe = unsafe { queue.reserve(credit, owner) }.ok_or(EBUSY)?;
             // SAFETY: The queue is there as long as `self`, and each queue pair that shares it has a
             // reference. The slot is `queue`'s, which all their completion queues keep; what the
             // request refers to stays in the box.
