@@ -97,6 +97,17 @@ impl Device {
         cfg!(CONFIG_INFINIBAND_VIRT_DMA) && unsafe { (*self.as_raw()).dma_device.is_null() }
     }
 
+    /// Checks whether the driver takes `IB_WR_LOCAL_INV`. Any context.
+    ///
+    /// No attribute of a device tells. hns is the only driver that has fast registration and lacks this
+    /// request: its `set_rc_opcode()` refuses it with a kernel warning. So it must not be posted there,
+    /// not even to find out.
+    pub fn has_local_inv(&self) -> bool {
+        // SAFETY: The device is there, and `driver_id` is constant while it is registered.
+        let driver = unsafe { (*self.as_raw()).ops.driver_id };
+        driver != rdma_bindings::rdma_driver_id_RDMA_DRIVER_HNS
+    }
+
     /// The longest single DMA segment, in bytes.
     #[inline]
     pub fn max_segment_size(&self) -> u32 {

@@ -13,6 +13,7 @@ use core::mem::ManuallyDrop;
 use super::LocalQp;
 use crate::{
     access::AccessFlags,
+    errno,
     few::Few,
     mr::{
         FastMr,
@@ -31,7 +32,9 @@ const BASE: u64 = 1 << 32;
 
 impl LocalQp {
     /// Registers a page that nobody knows of and invalidates it, and returns how the latter went:
-    /// there are devices that offer fast registration, but refuse to invalidate.
+    /// there are devices that offer fast registration, but refuse to invalidate. On a device
+    /// [without](crate::Device::has_local_inv) that request nothing is posted for the latter, which
+    /// is EOPNOTSUPP then.
     ///
     /// What fails may break the queue pair. Sleeps, uninterruptibly, until the device is done.
     ///
@@ -73,7 +76,10 @@ impl LocalQp {
             *kept = matches!(failed.lists, Err(error) if error == EIO);
             failed.error
         })?;
-        let invalidated = self.run(valid.iter().map(WorkRequest::invalidate));
+        let invalidated = match device.has_local_inv() {
+            true => self.run(valid.iter().map(WorkRequest::invalidate)),
+            false => Err(WrError::Post(errno::eopnotsupp())),
+        };
         for mr in valid {
             *kept = mr.deregister().is_err() || *kept;
         }

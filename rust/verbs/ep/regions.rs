@@ -54,8 +54,12 @@ impl Inner {
             Ok(endpoint) if endpoint.is_open() => endpoint,
             _ => return Ok(false),
         };
-        let registered =
-            mr.register(|request| self.conn.give(endpoint, request, more, Giving::Silent));
+        // Where no invalidation can be posted behind it, nothing else may ever tell that it has ended.
+        let how = match endpoint.device().has_local_inv() {
+            true => Giving::Silent,
+            false => Giving::Told,
+        };
+        let registered = mr.register(|request| self.conn.give(endpoint, request, more, how));
         registered.map_err(refused::not_posted)?;
         self.conn.fates().add(mr.fate());
         Ok(true)
@@ -105,8 +109,8 @@ impl Inner {
     }
 
     /// Posts something behind the registration of a region, which tells that that has ended: an invalidation,
-    /// which the device does without the peer. `None` if there is something behind it. May sleep, but not for
-    /// long.
+    /// which the device does without the peer. `None` if there is something behind it, or if the registration
+    /// has a completion of its own, since the device has no invalidation. May sleep, but not for long.
     ///
     /// # Errors
     ///
@@ -119,6 +123,11 @@ impl Inner {
         }
         let inside = self.gate.enter().ok_or(ENODEV)?;
         let endpoint = inside.get().endpoint().map_err(|_| ENODEV)?;
+        if !endpoint.device().has_local_inv() {
+            // It may be waiting for more.
+            self.conn.go();
+            return Ok(None);
+        }
         // It would be a pity to end the connection for want of so little memory.
         let mut request = mr.invalidate();
         for _ in 0..ATTEMPTS {

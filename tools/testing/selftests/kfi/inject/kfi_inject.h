@@ -17,6 +17,8 @@
 
 #include <linux/types.h>
 
+#include <rdma/ib_user_ioctl_verbs.h>
+
 struct ib_device;
 
 /**
@@ -86,6 +88,17 @@ int kfi_inject_start(struct ib_device *dev);
  * Context: May sleep.
  */
 void kfi_inject_stop(struct ib_device *dev);
+
+/**
+ * kfi_inject_driver() - Let the device be of another driver.
+ * @id: What &ib_device_ops.driver_id is until kfi_inject_stop().
+ *
+ * For consumers that ask. The wrapped driver does what it does. rxe takes no packets from a network meanwhile, since
+ * its receive path looks for a device by this number; packets of a device to itself go another way.
+ *
+ * Context: May sleep.
+ */
+void kfi_inject_driver(enum rdma_driver_id id);
 
 /**
  * kfi_inject_fail() - Let calls fail.

@@ -248,6 +248,20 @@ do {										\
 	f(ops, destroy_cq);							\
 } while (0)
 
+/* No operations: what consumers read of the device. */
+static void put_back_identity(struct ib_device *dev)
+{
+	WRITE_ONCE(dev->ops.driver_id, saved.driver_id);
+}
+
+void kfi_inject_driver(enum rdma_driver_id id)
+{
+	guard(mutex)(&lock);
+	if (!WARN_ON_ONCE(!wrapped))
+		WRITE_ONCE(wrapped->ops.driver_id, id);
+}
+EXPORT_SYMBOL_GPL(kfi_inject_driver);
+
 int kfi_inject_start(struct ib_device *dev)
 {
 	guard(mutex)(&lock);
@@ -279,6 +293,7 @@ void kfi_inject_stop(struct ib_device *dev)
 	if (!wrapped || wrapped != dev)
 		return;
 	FOR_EACH_NAME(PUT_BACK, &dev->ops);
+	put_back_identity(dev);
 	plan_release_all();
 	/* Who had found a wrapper before has been counted, and then has come out again. */
 	synchronize_callers();

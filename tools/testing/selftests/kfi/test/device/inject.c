@@ -218,6 +218,8 @@ static void start_stop_case(struct kfi_test *t)
 		goto out;
 	EXPECT_EQ(t, kfi_inject_start(t->env->dev), -EBUSY);
 	kfi_inject_stop(NULL);
+	kfi_inject_driver(RDMA_DRIVER_UNKNOWN);
+	EXPECT_EQ(t, t->env->dev->ops.driver_id, RDMA_DRIVER_UNKNOWN);
 	kfi_inject_fail(KFI_INJECT_ALLOC_PD, -ENOMEM, 0, UINT_MAX);
 	EXPECT_EQ(t, open_domain(&s), -KFI_ENOMEM);
 	kfi_inject_stop(t->env->dev);
@@ -232,6 +234,41 @@ static void start_stop_case(struct kfi_test *t)
 	}
 out:
 	kfree(before);
+}
+
+/* A device that has LOCAL_INV is asked to carry one out. One that is known to lack it is never given one. */
+static void local_inv_case(struct kfi_test *t)
+{
+	struct kvec kv = { arena_at(t->env, MEM_PAGES, 0), LEN };
+	struct stage s = { .env = t->env, .step = OPEN };
+	struct kfid_mr *mr;
+
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		return;
+	if (t->env->dev->ops.driver_id != RDMA_DRIVER_HNS) {
+		EXPECT_EQ(t, open_domain(&s), 0);
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), 1);
+		EXPECT_EQ(t, close_domain(&s), 0);
+	}
+	kfi_inject_stop(t->env->dev);
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		return;
+	kfi_inject_driver(RDMA_DRIVER_HNS);
+	if (EXPECT_EQ(t, open_domain(&s), 0)) {
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_REG), 1);
+		EXPECT_EQ(t, register_one(&s), 0);
+		if (EXPECT_EQ(t, kfi_mr_regv(s.domain, &kv, 1, KFI_REMOTE, 0, 0, 0, &mr, NULL), 0)) {
+			EXPECT_EQ(t, kfi_mr_refresh(mr, NULL, 0, 0), -KFI_ENOSYS);
+			EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+		}
+		EXPECT_EQ(t, close_domain(&s), 0);
+	}
+	/* It can't be opened on a device that doesn't register. */
+	kfi_inject_fail(KFI_INJECT_POST_REG, -EINVAL, 0, UINT_MAX);
+	EXPECT_EQ(t, open_domain(&s), -KFI_EIO);
+	kfi_inject_fail(KFI_INJECT_POST_REG, 0, 0, 0);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), 0);
+	kfi_inject_stop(t->env->dev);
 }
 
 #define TARGET(_op, ...)	(&(const struct target){ KFI_INJECT_##_op, __VA_ARGS__ })
@@ -258,6 +295,7 @@ static const struct kfi_case cases[] = {
 	{ "hold_destroy_qp", hold_case, 0, TARGET(DESTROY_QP, CLOSE) },
 	{ "hold_dealloc_pd", hold_case, 0, TARGET(DEALLOC_PD, CLOSE) },
 	{ "hold_then_fail", hold_then_fail_case },
+	{ "local_inv", local_inv_case },
 };
 
 const struct kfi_suite suite_inject = {

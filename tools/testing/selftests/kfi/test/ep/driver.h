@@ -30,6 +30,7 @@ void driver_making_case(struct kfi_test *t);
 void driver_closing_case(struct kfi_test *t);
 void driver_lingering_case(struct kfi_test *t);
 void driver_regions_case(struct kfi_test *t);
+void driver_regions_kept_case(struct kfi_test *t);
 
 /* again.c */
 void driver_again_case(struct kfi_test *t);

@@ -215,3 +215,31 @@ void driver_regions_case(struct kfi_test *t)
 	regions_close(t, &r);
 	kfree(e);
 }
+
+/*
+ * On a device without LOCAL_INV none is posted behind a registration, to find out that this has ended: the region is
+ * closed, and the connection goes on.
+ */
+void driver_regions_kept_case(struct kfi_test *t)
+{
+	struct ep_side *s;
+	struct regions r;
+	int i;
+
+	for (i = 0; i < 2 && !t->failures; i++) {
+		if (regions_open(t, &r)) {
+			s = r.p->side;
+			kfi_inject_driver(RDMA_DRIVER_HNS);
+			EXPECT_EQ(t, i ? kfi_mr_enable_more(r.mr) : kfi_mr_enable(r.mr), 0);
+			EXPECT_EQ(t, kfi_close(&r.mr->fid), 0);
+			r.mr = NULL;
+			EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_REG), 1);
+			EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), 0);
+			EXPECT_EQ(t, kfi_recv(s[1].ep, r.mem, 8, NULL, 0, r.mem), 0);
+			EXPECT_EQ(t, kfi_send(s[0].ep, r.mem + LEN, 8, NULL, 0, r.mem), 0);
+			ep_completed(t, s[0].tx, r.mem, KFI_MSG | KFI_SEND, NULL);
+			ep_completed(t, s[1].rx, r.mem, KFI_MSG | KFI_RECV, NULL);
+		}
+		regions_close(t, &r);
+	}
+}
