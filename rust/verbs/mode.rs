@@ -98,8 +98,9 @@ impl Mode {
     /// What a region can be on a device.
     pub(crate) fn limits(self, limits: &Limits) -> MrLimits {
         let pages = limits.max_fast_reg_pages.min(MAX_PAGES);
+        // Whatever an offer without `KFI_MR_RAW` allows is allowed when a consumer adds that bit.
         let (segments, pieces) = if self.raw {
-            (MAX_PIECES, MAX_PIECES)
+            (MAX_PIECES.max(num::index(pages)), MAX_PIECES)
         } else {
             (num::index(pages), 1)
         };
@@ -119,6 +120,38 @@ impl Mode {
 #[kernel::macros::kunit_tests(kfi_verbs_mode)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn raw_keys_take_no_segments_away() {
+        const LIMITS: Limits = Limits {
+            max_mr: 1,
+            max_mr_size: u64::MAX,
+            max_fast_reg_pages: 0,
+            page_size: None,
+            page_sizes: 0,
+            max_qp: 0,
+            max_qp_wr: 0,
+            max_cq: 0,
+            max_cqe: 0,
+            max_segments: 0,
+            max_shared: 0,
+            max_shared_segments: 0,
+            fast_reg: true,
+            sg_gaps: false,
+            atomics: false,
+            peer_to_peer: false,
+        };
+        let most = num::index(MAX_PAGES);
+        for (pages, raw) in [(512, 4096), (4096, 4096), (65536, 65536), (u32::MAX, most)] {
+            let limits = Limits {
+                max_fast_reg_pages: pages,
+                ..LIMITS
+            };
+            let (plain, by_hand) = (Mode::PLAIN.limits(&limits), Mode::RAW.limits(&limits));
+            assert_eq!(plain.segments, num::index(pages).min(most));
+            assert_eq!((by_hand.segments, by_hand.pieces), (raw, MAX_PIECES));
+        }
+    }
 
     #[test]
     fn a_bit_that_is_needed() {

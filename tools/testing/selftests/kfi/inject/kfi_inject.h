@@ -101,6 +101,15 @@ void kfi_inject_stop(struct ib_device *dev);
 void kfi_inject_driver(enum rdma_driver_id id);
 
 /**
+ * kfi_inject_pages() - Let the device allow longer regions.
+ * @pages: What &ib_device_attr.max_fast_reg_page_list_len is until kfi_inject_stop(). To be no more than the driver
+ *	does: rxe takes any number.
+ *
+ * Context: May sleep.
+ */
+void kfi_inject_pages(u32 pages);
+
+/**
  * kfi_inject_fail() - Let calls fail.
  * @op: The operation.
  * @err: The negative errno that they return.

@@ -23,6 +23,7 @@ static DEFINE_MUTEX(lock);
 /* The device that is wrapped, and what it does by itself. */
 static struct ib_device *wrapped;
 static typeof_member(struct ib_device, ops) saved;
+static u32 saved_pages;
 
 /* How many wrappers are running. */
 static atomic_t inside;
@@ -252,6 +253,7 @@ do {										\
 static void put_back_identity(struct ib_device *dev)
 {
 	WRITE_ONCE(dev->ops.driver_id, saved.driver_id);
+	WRITE_ONCE(dev->attrs.max_fast_reg_page_list_len, saved_pages);
 }
 
 void kfi_inject_driver(enum rdma_driver_id id)
@@ -261,6 +263,14 @@ void kfi_inject_driver(enum rdma_driver_id id)
 		WRITE_ONCE(wrapped->ops.driver_id, id);
 }
 EXPORT_SYMBOL_GPL(kfi_inject_driver);
+
+void kfi_inject_pages(u32 pages)
+{
+	guard(mutex)(&lock);
+	if (!WARN_ON_ONCE(!wrapped))
+		WRITE_ONCE(wrapped->attrs.max_fast_reg_page_list_len, pages);
+}
+EXPORT_SYMBOL_GPL(kfi_inject_pages);
 
 int kfi_inject_start(struct ib_device *dev)
 {
@@ -273,6 +283,7 @@ int kfi_inject_start(struct ib_device *dev)
 	plan_clear();
 	mend_forget();
 	saved = dev->ops;
+	saved_pages = dev->attrs.max_fast_reg_page_list_len;
 	/* The wrappers find what they call. */
 	smp_wmb();
 	FOR_EACH_NAME(SWAP_IN, &dev->ops);

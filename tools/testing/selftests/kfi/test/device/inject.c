@@ -4,6 +4,9 @@
  * must return the documented errno meanwhile, and work afterwards.
  */
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include <kfi_raw_ext.h>
 
 #include "kfi_inject.h"
 #include "job.h"
@@ -211,6 +214,7 @@ static void start_stop_case(struct kfi_test *t)
 	struct stage s = { .env = t->env, .step = OPEN };
 	/* Too large for the stack. */
 	void *before = kmemdup(&t->env->dev->ops, sizeof(t->env->dev->ops), GFP_KERNEL);
+	u32 pages = t->env->dev->attrs.max_fast_reg_page_list_len;
 
 	if (!EXPECT(t, before, "out of memory"))
 		return;
@@ -219,11 +223,14 @@ static void start_stop_case(struct kfi_test *t)
 	EXPECT_EQ(t, kfi_inject_start(t->env->dev), -EBUSY);
 	kfi_inject_stop(NULL);
 	kfi_inject_driver(RDMA_DRIVER_UNKNOWN);
+	kfi_inject_pages(1);
 	EXPECT_EQ(t, t->env->dev->ops.driver_id, RDMA_DRIVER_UNKNOWN);
+	EXPECT_EQ(t, t->env->dev->attrs.max_fast_reg_page_list_len, 1);
 	kfi_inject_fail(KFI_INJECT_ALLOC_PD, -ENOMEM, 0, UINT_MAX);
 	EXPECT_EQ(t, open_domain(&s), -KFI_ENOMEM);
 	kfi_inject_stop(t->env->dev);
 	EXPECT(t, !memcmp(before, &t->env->dev->ops, sizeof(t->env->dev->ops)), "something is left");
+	EXPECT_EQ(t, t->env->dev->attrs.max_fast_reg_page_list_len, pages);
 	EXPECT_EQ(t, open_domain(&s), 0);
 	EXPECT_EQ(t, close_domain(&s), 0);
 	/* Nothing of one time is planned the next time. */
@@ -271,6 +278,57 @@ static void local_inv_case(struct kfi_test *t)
 	kfi_inject_stop(t->env->dev);
 }
 
+#define MANY_PAGES	(2 * KFI_RAW_KEY_MOST)
+#define MANY_SEGMENTS	(KFI_RAW_KEY_MOST + 900)
+
+/* As many segments as an offer without raw keys allows, in one region of the device; and too many pieces. */
+static void many_segments(struct kfi_test *t, struct kfid_domain *domain)
+{
+	struct kvec *list = kvcalloc(MANY_SEGMENTS, sizeof(*list), GFP_KERNEL);
+	u8 *mem = vmalloc(MANY_SEGMENTS * PAGE_SIZE);
+	size_t i, size = 0;
+	struct kfid_mr *mr;
+	u64 base;
+
+	if (!EXPECT(t, list && mem, "no memory"))
+		goto out;
+	for (i = 0; i < MANY_SEGMENTS; i++)
+		list[i] = (struct kvec) { mem + i * PAGE_SIZE, PAGE_SIZE };
+	if (EXPECT_EQ(t, kfi_mr_regv(domain, list, i, KFI_REMOTE, 0, 0, 0, &mr, NULL), 0)) {
+		EXPECT_EQ(t, kfi_mr_raw_attr(mr, &base, NULL, &size, 0), -KFI_ETOOSMALL);
+		EXPECT_EQ(t, size, KFI_RAW_KEY_SIZE(1));
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	}
+	for (i = 0; i < MANY_SEGMENTS; i++)
+		list[i].iov_len = 16;
+	EXPECT_EQ(t, kfi_mr_regv(domain, list, i, KFI_REMOTE, 0, 0, 0, &mr, NULL), -KFI_E2BIG);
+out:
+	kvfree(list);
+	vfree(mem);
+}
+
+/* An info that was not offered with KFI_MR_RAW, of a device with longer regions than raw keys have parts. */
+static void raw_by_hand_case(struct kfi_test *t)
+{
+	struct kfid_domain *domain;
+	struct kfi_info *info;
+
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		return;
+	kfi_inject_pages(MANY_PAGES);
+	if (EXPECT_EQ(t, env_getinfo(&info), 0)) {
+		EXPECT(t, !(info->domain_attr->mr_mode & KFI_MR_RAW), "offered with raw keys");
+		EXPECT_EQ(t, info->domain_attr->mr_iov_limit, MANY_PAGES);
+		info->domain_attr->mr_mode |= KFI_MR_RAW;
+		if (EXPECT_EQ(t, kfi_domain(t->env->fabric, info, &domain, NULL), 0)) {
+			many_segments(t, domain);
+			EXPECT_EQ(t, kfi_close(&domain->fid), 0);
+		}
+		kfi_freeinfo(info);
+	}
+	kfi_inject_stop(t->env->dev);
+}
+
 #define TARGET(_op, ...)	(&(const struct target){ KFI_INJECT_##_op, __VA_ARGS__ })
 
 static const struct kfi_case cases[] = {
@@ -296,6 +354,7 @@ static const struct kfi_case cases[] = {
 	{ "hold_dealloc_pd", hold_case, 0, TARGET(DEALLOC_PD, CLOSE) },
 	{ "hold_then_fail", hold_then_fail_case },
 	{ "local_inv", local_inv_case },
+	{ "raw_by_hand", raw_by_hand_case },
 };
 
 const struct kfi_suite suite_inject = {
