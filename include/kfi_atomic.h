@@ -194,6 +194,7 @@ struct kfi_ops_atomic {
  *   it; or they are at no multiple of eight.
  * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full.
  * * -KFI_ENOMEM: out of memory.
+ * * -KFI_EIO: the device refuses the request.
  */
 static inline ssize_t kfi_atomic(struct kfid_ep *ep, const void *buf, size_t count, void *desc,
 				 kfi_addr_t dest_addr, u64 addr, u64 key,

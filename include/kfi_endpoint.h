@@ -615,6 +615,7 @@ static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr
  * * -KFI_EAGAIN: the completion queue has no place.
  * * -KFI_EAGAIN: the endpoint's own queue is full.
  * * -KFI_ENOMEM: no memory for the request, over verbs.
+ * * -KFI_EIO: the device refuses the request, over verbs.
  */
 static inline ssize_t kfi_recv(struct kfid_ep *ep, void *buf, size_t len, void *desc,
 			       kfi_addr_t src_addr, void *context)
@@ -727,6 +728,7 @@ static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  * * -KFI_EAGAIN: the completion queue has no place.
  * * -KFI_EAGAIN: the endpoint's own queue is full.
  * * -KFI_ENOMEM: no memory for the request, over verbs.
+ * * -KFI_EIO: the device refuses the request, over verbs.
  */
 static inline ssize_t kfi_send(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
 			       kfi_addr_t dest_addr, void *context)

@@ -101,7 +101,7 @@ pub struct Ended<'a, W> {
 
 /// A request that was not posted.
 pub struct NotPosted<W, F> {
-    /// `EAGAIN` if as many as the queue is deep are under way; `EIO` if the queue pair is broken;
+    /// `EAGAIN` if as many as the queue is deep are under way; `ENOTCONN` if the queue pair is broken;
     /// what the driver said.
     pub error: Error,
     /// The request.

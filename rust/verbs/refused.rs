@@ -206,18 +206,36 @@ pub(crate) fn not_connected() -> Refusal {
     Refusal::new(Errno::ENOTCONN, c"the connection has ended")
 }
 
-/// A work request was not posted.
+/// A transfer can't be made a work request: the memory at this side is not as that asks.
+pub(crate) fn no_request(error: Error) -> Refusal {
+    match error.to_errno() {
+        e if e == ENOMEM.to_errno() => Errno::ENOMEM.into(),
+        e if e == EACCES.to_errno() => {
+            Refusal::new(Errno::EACCES, c"the memory may not be written to")
+        }
+        _ => driver(
+            Errno::EINVAL,
+            c"an atomic operation takes eight bytes at a multiple of eight",
+            error,
+        ),
+    }
+}
+
+/// A work request was not posted: there was no room for it, it has no connection, or the driver has refused it. What
+/// the driver says is the value.
 pub(crate) fn not_posted(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == EAGAIN.to_errno() => Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full"),
         e if e == ENOMEM.to_errno() => {
             driver(Errno::ENOMEM, c"no memory for the work request", error)
         }
-        e if e == EACCES.to_errno() => {
-            Refusal::new(Errno::EACCES, c"the memory may not be written to")
-        }
-        // The queue pair is in error, or was never connected.
-        _ => not_connected().value(u64::from(error.to_errno().unsigned_abs())),
+        // The queue pair is in error, or was never connected: siw says so of its own.
+        e if e == Errno::ENOTCONN.to_c() => not_connected(),
+        _ => driver(
+            Errno::EIO,
+            c"the device didn't take the work request",
+            error,
+        ),
     }
 }
 
@@ -236,5 +254,22 @@ mod tests {
         assert_eq!(refused(RefreshError::Leaked), Errno::ENOTRECOVERABLE);
         assert_eq!(refused(RefreshError::Gone), Errno::EIO);
         assert_eq!(refused(RefreshError::Untouched(ENOMEM)), Errno::ENOMEM);
+    }
+
+    #[test]
+    fn a_driver_that_refuses_is_no_lost_connection() {
+        let told = |error| not_posted(error).errno();
+        assert_eq!(told(EAGAIN), Errno::EAGAIN);
+        assert_eq!(told(ENOMEM), Errno::ENOMEM);
+        assert_eq!(told(Errno::ENOTCONN.into()), Errno::ENOTCONN);
+        for error in [EINVAL, EIO, EBUSY, EACCES, ENODEV, EOVERFLOW, ENOSPC] {
+            let refusal = not_posted(error);
+            assert_eq!(refusal.errno(), Errno::EIO);
+            let why = c"the device didn't take the work request";
+            assert_eq!(refusal, driver(Errno::EIO, why, error));
+        }
+        // The consumer's own mistakes are no device's.
+        assert_eq!(no_request(EACCES).errno(), Errno::EACCES);
+        assert_eq!(no_request(EINVAL).errno(), Errno::EINVAL);
     }
 }

@@ -10,6 +10,7 @@ mod tests {
     };
     use crate::{
         completion::Done,
+        errno,
         outstanding::Outstanding,
         waiter::Waiter,
         wc::WcStatus, //
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(queue.broken().map(WcStatus::as_raw), Some(FLUSHED));
         // SAFETY: The fake is there, and nothing of it completes by itself.
         let refused = unsafe { post(fake.as_raw(), &queue, request(&log)?) };
-        assert!(refused.is_err_and(|refused| refused.error == EIO));
+        assert!(refused.is_err_and(|refused| refused.error == errno::enotconn()));
         Ok(())
     }
 

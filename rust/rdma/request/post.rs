@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     credits::Credit,
+    errno,
     outstanding::{
         Outstanding,
         Owner, //
@@ -98,7 +99,7 @@ fn give<W: Posted, F>(
 ) -> Result<(), NotPosted<W, F>> {
     let refused = |error, request| Err(NotPosted { error, request });
     if queue.broken().is_some() {
-        return refused(EIO, request);
+        return refused(errno::enotconn(), request);
     }
     let Some(credit) = queue.credits().try_take() else {
         return refused(EAGAIN, request);

@@ -113,7 +113,7 @@ impl Wires {
             Op::Write { data: Some(data) } => {
                 WorkRequest::write_with_imm(memory, to()?, immediate(data)?)
             }
-            Op::Read => WorkRequest::read(memory, to()?).map_err(refused::not_posted)?,
+            Op::Read => WorkRequest::read(memory, to()?).map_err(refused::no_request)?,
             Op::Atomic { what, .. } => atomic(memory, to()?, what)?,
             Op::Receive => return Err(Errno::EINVAL.into()),
         };
@@ -173,7 +173,7 @@ pub(super) fn receive(pd: &Arc<Pd>, task: &Task<'_>) -> Result<Receive<Buffer>, 
     let LocalMemory::Lent(local) = task.local() else {
         return Err(Refusal::new(Errno::EINVAL, c"a receive of injected bytes"));
     };
-    Receive::new(lent::memory(pd, local, true)?).map_err(refused::not_posted)
+    Receive::new(lent::memory(pd, local, true)?).map_err(refused::no_request)
 }
 
 /// What the core is told of a transfer that was not begun.
@@ -191,7 +191,7 @@ fn atomic<K>(memory: Gather<K>, at: Remote, what: AtomicOp) -> Result<WorkReques
         }
         AtomicOp::Write(_) => return Ok(WorkRequest::write(memory, at)),
     };
-    request.map_err(refused::not_posted)
+    request.map_err(refused::no_request)
 }
 
 /// What goes to the peer's completion queue.

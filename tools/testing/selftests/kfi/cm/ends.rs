@@ -26,6 +26,7 @@ use crate::{
     side::{
         all,
         at,
+        not_connected,
         proposal,
         Bench,
         Kind,
@@ -61,7 +62,7 @@ fn broken_before() -> Result {
         let (near, far) = (Side::new(&bench)?, Side::new(&bench)?);
         near.endpoint.drain(0);
         let late = near.post_receive(Receive::new(memory.part(0..8)?)?);
-        expect_eq!(late.err(), Some(EIO));
+        expect_eq!(late.err(), Some(not_connected()));
         let callers = Callers::new()?;
         let listener = Listener::new(at(V4, 0), 4, callers.clone())?;
         let to = listener.local().ok_or(EINVAL)?;
@@ -78,7 +79,7 @@ fn broken_before() -> Result {
             told => expect!(matches!(told, Told::Established(_))),
         }
         let late = near.post(WorkRequest::send(memory.part(0..8)?));
-        expect_eq!(late.err(), Some(EIO));
+        expect_eq!(late.err(), Some(not_connected()));
         expect_eq!(near.diary.next()?, Told::Disconnected);
         return Ok(());
     }
@@ -116,7 +117,7 @@ fn disconnect() -> Result {
         expect_eq!(side.1.diary.next()?, Told::Disconnected);
         expect_eq!(side.0.step(), Step::Ended);
         let late = side.1.post(WorkRequest::send(memory.part(0..8)?));
-        expect_eq!(late.err(), Some(EIO));
+        expect_eq!(late.err(), Some(not_connected()));
     }
     // Again, which does nothing.
     pair.near.0.disconnect();

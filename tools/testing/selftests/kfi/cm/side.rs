@@ -82,6 +82,12 @@ pub(crate) fn at(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
+/// What is said of a request for a queue pair that is broken.
+pub(crate) fn not_connected() -> Error {
+    // No kernel before 7.3 has the constant.
+    Error::from_errno(-107)
+}
+
 /// What there is to propose.
 pub(crate) fn proposal(private_data: &[u8]) -> Proposal<'_> {
     Proposal {

@@ -23,6 +23,7 @@ use crate::{
     memory::Memory,
     side::{
         all,
+        not_connected,
         Bench,
         Kind,
         Outcome,
@@ -285,7 +286,7 @@ fn refused_by_peer(bench: &Bench, pair: &Pair) -> Result {
         }
         // The first has failed by then.
         Err(error) => {
-            expect_eq!(error, EIO);
+            expect_eq!(error, not_connected());
         }
     }
     expect_eq!(into.cell(0), 0);
@@ -293,7 +294,7 @@ fn refused_by_peer(bench: &Bench, pair: &Pair) -> Result {
         .near
         .1
         .post(WorkRequest::write(from.part(0..8)?, into.remote(0)));
-    expect_eq!(late.err(), Some(EIO));
+    expect_eq!(late.err(), Some(not_connected()));
     Ok(())
 }
 

@@ -238,6 +238,41 @@ static void shared_case(struct kfi_test *t)
 	driven_close(t, &d);
 }
 
+/* What the driver says when it refuses, and what the caller is told. The connection goes on. */
+static void errnos_case(struct kfi_test *t)
+{
+	static const struct {
+		int says;
+		int told;
+	} errnos[] = {
+		{ -EINVAL, -KFI_EIO }, { -EIO, -KFI_EIO }, { -ENODEV, -KFI_EIO }, { -EACCES, -KFI_EIO },
+		{ -EOVERFLOW, -KFI_EIO }, { -ENOMEM, -KFI_ENOMEM },
+	};
+	struct driven d = {};
+	struct ep_side *s;
+	unsigned int i;
+
+	if (!driven_open(t, &d))
+		return;
+	s = d.p->side;
+	for (i = 0; i < ARRAY_SIZE(errnos) && !t->failures; i++) {
+		kfi_inject_fail(KFI_INJECT_POST_TO_PEER, errnos[i].says, 0, 1);
+		EXPECT_EQ(t, kfi_send(s[0].ep, d.mem, LEN, NULL, 0, ctx(1)), errnos[i].told);
+		kfi_inject_fail(KFI_INJECT_POST_RECV, errnos[i].says, 0, 1);
+		EXPECT_EQ(t, kfi_recv(s[1].ep, d.mem + LEN, LEN, NULL, 0, ctx(2)), errnos[i].told);
+		EXPECT_EQ(t, kfi_recv(s[1].ep, d.mem + LEN, LEN, NULL, 0, ctx(2)), 0);
+		EXPECT_EQ(t, kfi_send(s[0].ep, d.mem, LEN, NULL, 0, ctx(1)), 0);
+		ep_completed(t, s[0].tx, ctx(1), KFI_MSG | KFI_SEND, NULL);
+		ep_completed(t, s[1].rx, ctx(2), KFI_MSG | KFI_RECV, NULL);
+	}
+	/* When it is over, that is what is said, whatever the driver would. */
+	EXPECT_EQ(t, kfi_shutdown(s[0].ep, 0), 0);
+	kfi_inject_fail(KFI_INJECT_POST_TO_PEER, -EINVAL, 0, UINT_MAX);
+	EXPECT_EQ(t, kfi_send(s[0].ep, d.mem, LEN, NULL, 0, ctx(1)), -KFI_ENOTCONN);
+	kfi_inject_fail(KFI_INJECT_POST_TO_PEER, 0, 0, 0);
+	driven_close(t, &d);
+}
+
 /* Under load, one and then another. */
 static void busy_case(struct kfi_test *t)
 {
@@ -271,6 +306,7 @@ static const struct kfi_case cases[] = {
 	{ "post", post_case },
 	{ "more", more_case },
 	{ "shared", shared_case },
+	{ "errnos", errnos_case },
 	{ "busy", busy_case },
 	{ "making", driver_making_case },
 	{ "closing", driver_closing_case },
