@@ -203,8 +203,7 @@ impl Incoming {
             }
             id.set_timers(line.terms())?;
             line.endpoint().connect(id, Some(line.terms()))?;
-            let number = line.endpoint().number();
-            id.accept(number, line.terms(), agreed.private_data)
+            id.accept(line.endpoint().qp(), line.terms(), agreed.private_data)
         })
     }
 

@@ -206,7 +206,7 @@ impl Line {
     fn request(&self, id: &Locked<'_>) -> Result {
         self.go(id, Step::Request);
         self.endpoint.prepare(id)?;
-        id.connect(self.endpoint.number(), &self.terms, &self.request)
+        id.connect(self.endpoint.qp(), &self.terms, &self.request)
     }
 
     /// The peer has accepted.

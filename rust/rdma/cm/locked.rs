@@ -25,7 +25,13 @@ use super::{
     data,
     terms::Terms, //
 };
-use crate::device::Device;
+use crate::{
+    device::Device,
+    qp::{
+        Init,
+        Qp, //
+    }, //
+};
 
 /// An identifier whose lock is held by this task, for `'a`.
 ///
@@ -92,16 +98,18 @@ impl Locked<'_> {
         to_result(unsafe { b::rdma_resolve_route(self.as_raw(), limit) })
     }
 
-    /// Sends a request, for a queue pair of this number.
-    pub(super) fn connect(&self, qp: u32, terms: &Terms, data: &[u8]) -> Result {
+    /// Sends a request, for this queue pair.
+    pub(super) fn connect(&self, qp: &Qp<Init>, terms: &Terms, data: &[u8]) -> Result {
+        let qp = (qp.number(), qp.shares_receives());
         let mut param = terms.raw(qp, data, data::REQUEST)?;
         // SAFETY: `id` is there by the type invariant, and its lock held; the parameters are read
         // during the call.
         to_result(unsafe { b::rdma_connect_locked(self.as_raw(), &mut param) })
     }
 
-    /// Accepts a request, for a queue pair of this number.
-    pub(super) fn accept(&self, qp: u32, terms: &Terms, data: &[u8]) -> Result {
+    /// Accepts a request, for this queue pair.
+    pub(super) fn accept(&self, qp: &Qp<Init>, terms: &Terms, data: &[u8]) -> Result {
+        let qp = (qp.number(), qp.shares_receives());
         let mut param = terms.raw(qp, data, data::ACCEPTANCE)?;
         // SAFETY: `id` is there by the type invariant, and its lock held; the parameters are read
         // during the call.

@@ -78,9 +78,14 @@ impl Terms {
         }
     }
 
-    /// As the C side has it, for a queue pair of this number, with private data, of which there may
-    /// be so much. `EINVAL` if there is more.
-    pub(super) fn raw(&self, qp_num: u32, data: &[u8], most: usize) -> Result<b::rdma_conn_param> {
+    /// As the C side has it, for a queue pair of this number, which `shares` its receives or doesn't, with
+    /// private data, of which there may be so much. `EINVAL` if there is more.
+    pub(super) fn raw(
+        &self,
+        (qp_num, shares): (u32, bool),
+        data: &[u8],
+        most: usize,
+    ) -> Result<b::rdma_conn_param> {
         Ok(b::rdma_conn_param {
             private_data: data.as_ptr().cast(),
             private_data_len: data::checked_len(data, most)?,
@@ -88,6 +93,7 @@ impl Terms {
             initiator_depth: self.initiator_depth,
             retry_count: self.retry_count,
             rnr_retry_count: self.rnr_retry_count,
+            srq: shares.into(),
             qp_num,
             ..Default::default()
         })
@@ -112,12 +118,14 @@ mod tests {
     #[test]
     fn as_the_c_side_has_it() -> Result {
         let terms = Terms::default().at_most(4, 200);
-        let raw = terms.raw(17, &[1, 2, 3], data::REQUEST)?;
+        let raw = terms.raw((17, false), &[1, 2, 3], data::REQUEST)?;
+        assert_eq!(raw.srq, 0);
+        assert_eq!(terms.raw((17, true), &[], data::REQUEST)?.srq, 1);
         assert_eq!((raw.responder_resources, raw.initiator_depth), (4, 16));
         assert_eq!((raw.qp_num, raw.private_data_len), (17, 3));
         // Never for ever, unless asked for.
         assert_eq!(raw.retry_count, 6);
-        assert!(terms.raw(17, &[0; 57], data::REQUEST).is_err());
+        assert!(terms.raw((17, false), &[0; 57], data::REQUEST).is_err());
         Ok(())
     }
 }

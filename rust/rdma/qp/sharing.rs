@@ -44,6 +44,11 @@ impl Qp<Reset> {
 }
 
 impl<S> Qp<S> {
+    /// Checks whether it shares its receives with others. Any context.
+    pub(crate) fn shares_receives(&self) -> bool {
+        self.raw.srq.is_some()
+    }
+
     /// Waits until the device takes no more of the receives that others share, and has told of those
     /// that it had taken: what it has not told of when the queue pair goes is lost to all of them until
     /// their queue goes. Sleeps at most so many seconds.
@@ -51,7 +56,7 @@ impl<S> Qp<S> {
     /// The queue pair must have been connected, and be in error.
     pub(crate) fn await_last_shared(&self, limit: u32) {
         // That event is InfiniBand's and RoCE's.
-        if self.raw.srq.is_some() && self.pd().device().connects_freely() {
+        if self.shares_receives() && self.pd().device().connects_freely() {
             // SAFETY: The queue pair is there as long as `self`.
             let told = unsafe { rdma_bindings::rdma_helper_await_last_wqe(self.as_raw(), limit) };
             if !told {

@@ -76,6 +76,7 @@ static const struct kfi_case cases[] = {
 	{ "handled", ep_handled_case },
 	{ "options", ep_options_case },
 	{ "terms", ep_terms_case },
+	{ "terms_shared", ep_terms_shared_case },
 	{ "unanswered", ep_unanswered_case },
 	{ "stall", ep_stall_case },
 	{ "regions", ep_regions_case },

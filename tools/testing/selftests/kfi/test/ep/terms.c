@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What queue pairs are given by the RDMA core, seen there: how often they try again, and how long their
- * peers wait for a receive.
+ * peers wait for a receive. What the connection manager is told of those that share their receives.
  */
 #include <linux/kprobes.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#include "ep.h"
+#include "shared.h"
 
 #ifdef CONFIG_KPROBES
 
@@ -92,11 +92,93 @@ void ep_terms_case(struct kfi_test *t)
 		ep_pair_close(t, p);
 }
 
+/* How many requests and acceptances were for queue pairs that don't share their receives, and that do. */
+static atomic_t proposed[2], accepted[2];
+
+static int proposes(struct kprobe *probe, struct pt_regs *regs)
+{
+	const struct rdma_conn_param *param = (void *)regs_get_kernel_argument(regs, 1);
+
+	atomic_inc(&proposed[!!param->srq]);
+	return 0;
+}
+
+static int accepts(struct kprobe *probe, struct pt_regs *regs)
+{
+	const struct rdma_conn_param *param = (void *)regs_get_kernel_argument(regs, 1);
+
+	/* The side that connects confirms without. */
+	if (param)
+		atomic_inc(&accepted[!!param->srq]);
+	return 0;
+}
+
+/* The side that connects shares, and is rejected. */
+static void propose_sharing(struct kfi_test *t, struct sharing *s)
+{
+	struct ep_side *side = &s->p->side[1];
+	struct kfid_ep *ep = sharing_ep(t, s->p, s->p->info);
+	struct kfi_eq_err_entry err;
+	struct ep_event *e = kzalloc_obj(*e);
+
+	if (ep && EXPECT(t, e, "no memory")) {
+		EXPECT_EQ(t, kfi_ep_bind(ep, &s->srx->fid, 0), 0);
+		EXPECT_EQ(t, kfi_enable(ep), 0);
+		EXPECT_EQ(t, kfi_connect(ep, NULL, NULL, 0), 0);
+		if (ep_event(t, side->eq, KFI_CONNREQ, &s->p->pep->fid, e)) {
+			EXPECT_EQ(t, kfi_reject(s->p->pep, e->entry.info->handle, NULL, 0), 0);
+			kfi_freeinfo(e->entry.info);
+			ep_failed(t, side->eq, &ep->fid, KFI_ECONNREFUSED, &err);
+		}
+	}
+	if (ep)
+		EXPECT_EQ(t, kfi_close(&ep->fid), 0);
+	kfree(e);
+}
+
+/* The connection manager is told which queue pairs share their receives, and tells the peer. */
+void ep_terms_shared_case(struct kfi_test *t)
+{
+	struct kprobe probes[] = {
+		{ .symbol_name = "rdma_connect_locked", .pre_handler = proposes },
+		{ .symbol_name = "rdma_accept", .pre_handler = accepts },
+	};
+	struct sharing s;
+	int i, set = 0;
+	bool begun;
+
+	if (!needs_feature(t, F_DEVICE))
+		return;
+	for (i = 0; i < ARRAY_SIZE(proposed); i++) {
+		atomic_set(&proposed[i], 0);
+		atomic_set(&accepted[i], 0);
+	}
+	begun = sharing_begin(t, &s, NULL, 1);
+	for (; begun && set < ARRAY_SIZE(probes); set++)
+		if (!EXPECT_EQ(t, register_kprobe(&probes[set]), 0))
+			break;
+	if (!t->failures && sharing_join(t, &s, 0)) {
+		EXPECT_EQ(t, atomic_read(&proposed[0]), 1);
+		EXPECT_EQ(t, atomic_read(&accepted[1]), 1);
+		propose_sharing(t, &s);
+		EXPECT_EQ(t, atomic_read(&proposed[1]), 1);
+		EXPECT_EQ(t, atomic_read(&accepted[0]), 0);
+	}
+	while (set--)
+		unregister_kprobe(&probes[set]);
+	sharing_end(t, &s);
+}
+
 #else
 
 void ep_terms_case(struct kfi_test *t)
 {
 	ktap_skip(t, "the kernel has no kprobes");
+}
+
+void ep_terms_shared_case(struct kfi_test *t)
+{
+	ep_terms_case(t);
 }
 
 #endif
