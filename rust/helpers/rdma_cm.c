@@ -46,6 +46,23 @@ void rdma_helper_silence_qp(struct ib_qp *qp)
 	WRITE_ONCE(qp->registered_event_handler, NULL);
 }
 
+/*
+ * For the time limits of connections. Writing memory back may wait until a connection with a peer that is gone is
+ * given up, so there must be a rescuer.
+ */
+static struct workqueue_struct *alarms;
+
+int rdma_helper_alarms_init(void)
+{
+	alarms = alloc_workqueue("kfi_alarms", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return alarms ? 0 : -ENOMEM;
+}
+
+void rdma_helper_alarms_exit(void)
+{
+	destroy_workqueue(alarms);
+}
+
 void rdma_helper_init_alarm(struct delayed_work *work, work_func_t ring)
 {
 	INIT_DELAYED_WORK(work, ring);
@@ -53,5 +70,5 @@ void rdma_helper_init_alarm(struct delayed_work *work, work_func_t ring)
 
 void rdma_helper_set_alarm(struct delayed_work *work, u32 ms)
 {
-	mod_delayed_work(system_dfl_wq, work, msecs_to_jiffies(ms));
+	mod_delayed_work(alarms, work, msecs_to_jiffies(ms));
 }

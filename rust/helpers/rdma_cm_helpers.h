@@ -25,7 +25,9 @@ void rdma_helper_set_herald(struct rdma_helper_herald *herald, struct rdma_cm_id
 void rdma_helper_qp_event(struct ib_event *event, void *context);
 void rdma_helper_silence_qp(struct ib_qp *qp);
 
-/* Something to be done later, in process context. */
+/* Something to be done later, in process context, on a workqueue for memory reclaim. */
+int rdma_helper_alarms_init(void);
+void rdma_helper_alarms_exit(void);
 void rdma_helper_init_alarm(struct delayed_work *work, work_func_t ring);
 void rdma_helper_set_alarm(struct delayed_work *work, u32 ms);
 

@@ -44,6 +44,7 @@ mod resolved;
 mod terms;
 
 pub use self::{
+    alarm::Alarms,
     bound::device_of,
     chain::{
         Chain,

@@ -65,6 +65,7 @@ struct Module {
     _devices: device::List,
     _figures: pool::figures::Root,
     _lists: rdma::sg::Caches,
+    _alarms: rdma::cm::Alarms,
 }
 
 impl kernel::Module for Module {
@@ -73,8 +74,9 @@ impl kernel::Module for Module {
             pr_warn!("weak_fence: closed regions may still be reached for a moment\n");
         }
         // SAFETY: First of all, and once: nobody has used these files' statics yet.
-        let (lists, figures, devices, work) = unsafe {
+        let (alarms, lists, figures, devices, work) = unsafe {
             (
+                rdma::cm::Alarms::new()?,
                 rdma::sg::Caches::new()?,
                 pool::figures::Root::new(),
                 device::List::new(),
@@ -89,6 +91,7 @@ impl kernel::Module for Module {
             _devices: devices,
             _figures: figures,
             _lists: lists,
+            _alarms: alarms,
         })
     }
 }

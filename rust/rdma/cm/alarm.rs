@@ -10,9 +10,35 @@
 use kernel::{
     bindings,
     container_of,
+    error::to_result,
     prelude::*,
     types::Opaque, //
 };
+
+/// The workqueue of the time limits of connections. It has a rescuer, since storage gets on only when a
+/// connection with a peer that is gone has been given up. To be dropped when there is no connection any
+/// more, which sleeps.
+pub struct Alarms(());
+
+impl Alarms {
+    /// Allocates the workqueue. [`ENOMEM`] without memory for that. May sleep.
+    ///
+    /// # Safety
+    ///
+    /// To be called once, before any connection is made.
+    pub unsafe fn new() -> Result<Self> {
+        // SAFETY: There is no workqueue and no alarm yet, as this function demands.
+        to_result(unsafe { rdma_bindings::rdma_helper_alarms_init() })?;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Alarms {
+    fn drop(&mut self) {
+        // SAFETY: The workqueue was allocated, and each alarm has been called off with its connection.
+        unsafe { rdma_bindings::rdma_helper_alarms_exit() };
+    }
+}
 
 /// An alarm. To be called off before what it is part of goes.
 ///
@@ -51,7 +77,8 @@ impl Alarm {
 
     /// Sets it, to ring in so many milliseconds, and not when it was set for before. Any context.
     pub(super) fn set(&self, ms: u32) {
-        // SAFETY: By the type invariant the work is initialized; it is called off before it goes.
+        // SAFETY: By the type invariant the work is initialized; it is called off before it goes. The
+        // workqueue is there as long as there are connections.
         unsafe { rdma_bindings::rdma_helper_set_alarm(self.work.get().cast(), ms) };
     }
 

@@ -232,6 +232,7 @@ void ep_at_once_case(struct kfi_test *t);
 /* terms.c */
 void ep_terms_case(struct kfi_test *t);
 void ep_terms_shared_case(struct kfi_test *t);
+void ep_time_limit_case(struct kfi_test *t);
 
 /* limits.c */
 void ep_limits_case(struct kfi_test *t);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What queue pairs are given by the RDMA core, seen there: how often they try again, and how long their
- * peers wait for a receive. What the connection manager is told of those that share their receives.
+ * peers wait for a receive. What the connection manager is told of those that share their receives. And the
+ * workqueue on which time limits of connections run out.
  */
 #include <linux/kprobes.h>
+#include <linux/sched/signal.h>
+#include <linux/string.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
@@ -169,6 +173,62 @@ void ep_terms_shared_case(struct kfi_test *t)
 	sharing_end(t, &s);
 }
 
+/* A time that no other timer is set for. */
+#define CONNECT_MS	29876
+
+/* Where it is waited for that the time is over. */
+static struct workqueue_struct *limits;
+
+static int sets(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (regs_get_kernel_argument(regs, 3) == msecs_to_jiffies(CONNECT_MS))
+		WRITE_ONCE(limits, (void *)regs_get_kernel_argument(regs, 1));
+	return 0;
+}
+
+/* Does a workqueue whose name begins like this have a rescuer? */
+static bool has_rescuer(const char *name)
+{
+	char comm[TASK_COMM_LEN];
+	struct task_struct *task;
+	bool found = false;
+
+	snprintf(comm, sizeof(comm), "kworker/R-%s", name);
+	rcu_read_lock();
+	for_each_process(task)
+		found = found || !strncmp(task->comm, comm, sizeof(comm));
+	rcu_read_unlock();
+	return found;
+}
+
+/*
+ * A connection with a peer that is gone is given up also when there is no memory for another thread of the kernel's:
+ * the memory may be what is written back over it.
+ */
+void ep_time_limit_case(struct kfi_test *t)
+{
+	struct kprobe probe = { .symbol_name = "mod_delayed_work_on", .pre_handler = sets };
+	unsigned int ms = CONNECT_MS;
+	struct ep_pair *p;
+
+	if (!needs_feature(t, F_DEVICE))
+		return;
+	p = ep_listening(t, NULL);
+	if (!p)
+		return;
+	limits = NULL;
+	EXPECT_EQ(t, kfi_setopt(&p->side[0].ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CONNECT_TIMEOUT, &ms,
+				sizeof(ms)), 0);
+	if (EXPECT_EQ(t, register_kprobe(&probe), 0)) {
+		EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+		unregister_kprobe(&probe);
+		EXPECT(t, limits, "no time limit was set");
+		EXPECT(t, limits != system_dfl_wq, "it is on a workqueue of the kernel's");
+		EXPECT(t, has_rescuer("kfi_alarms"), "the workqueue has no rescuer");
+	}
+	ep_pair_close(t, p);
+}
+
 #else
 
 void ep_terms_case(struct kfi_test *t)
@@ -177,6 +237,11 @@ void ep_terms_case(struct kfi_test *t)
 }
 
 void ep_terms_shared_case(struct kfi_test *t)
+{
+	ep_terms_case(t);
+}
+
+void ep_time_limit_case(struct kfi_test *t)
 {
 	ep_terms_case(t);
 }
