@@ -70,7 +70,7 @@ impl<L: DmaList> PreparedMr<L> {
 
     /// Sets the address by which peers will reach the first byte to `base`, plus what the memory's
     /// start is into its page, the device's or the machine's, whichever is larger: devices take that
-    /// from the address' low bits.
+    /// from the address' low bits. With a [`Layout`] it is less than the machine's page.
     ///
     /// [`EINVAL`] if `base` is 0 or not at the start of a page, or if the region would wrap.
     pub fn set_base(&mut self, base: u64) -> Result {

@@ -15,8 +15,8 @@ use crate::device::Device;
 ///
 /// # Invariants
 ///
-/// The device has pages of `page_size`, and at each joint of the list's entries both sides are at
-/// the boundary of such a page.
+/// The device has pages of `page_size`. The list starts in the first of the machine's pages of one, and at each
+/// joint of the list's entries both sides are at the boundary of one.
 #[derive(Clone, Copy)]
 pub struct Layout {
     page_size: u32,
@@ -34,8 +34,9 @@ impl Layout {
     /// Larger pages than the machine's, as large as the list allows; [`None`] if there are none, or
     /// if they would win nothing. Any context.
     ///
-    /// A device takes the offset in the first page from a region's address, so that has as many low
-    /// bits of the memory's address as a page has.
+    /// A device takes the offset in its first page from the low bits of a region's address, which a peer sees. So
+    /// the memory has to start in the first of the machine's pages of that page: then the peer sees the
+    /// offset in a page of the machine and nothing more.
     #[inline]
     pub fn larger<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
         Self::of(device, list, 0, Self::MAX)
@@ -70,8 +71,8 @@ const MIN_PAGES: u64 = 8;
 
 impl Joints {
     /// The largest pages, of these sizes, larger than `base`, and between `least` and `most`, a power of two, at whose
-    /// boundaries all joints are. Of small pages the list would have to have `base`; what the large ones have beyond that, at both
-    /// ends, is no more than an eighth. [`None`] if there are none.
+    /// boundaries all joints are, and the page of `base` bytes in which the list starts. Of small pages the list would
+    /// have to have `base`; what the large ones have beyond that is no more than an eighth. [`None`] if there are none.
     #[inline]
     pub(super) fn layout(&self, sizes: u64, base: u32, least: u64, most: u64) -> Option<Layout> {
         let base = u64::from(base);
@@ -79,7 +80,8 @@ impl Joints {
         if small < MIN_PAGES * base {
             return None;
         }
-        let (eighth, inner) = (small / 8, self.bits | most);
+        let first = self.start & base.wrapping_neg();
+        let (eighth, inner) = (small / 8, self.bits | first | most);
         // No page is larger than all of them together.
         let all = 1_u64.wrapping_shl(small.saturating_add(eighth).checked_ilog2()?);
         let mut size = all.min(inner & inner.wrapping_neg());

@@ -6,6 +6,7 @@
  */
 #include <linux/log2.h>
 #include <linux/prandom.h>
+#include <linux/sizes.h>
 
 #include "kfi_inject.h"
 #include "request.h"
@@ -52,8 +53,9 @@ static void choose(struct layout *l, size_t arena, struct rnd_state *rnd)
 		p->len = unit;
 		if (l->count == 1)
 			p->len = unit * (units - 1);
+		/* Pages as large as a unit are only for memory that starts in the first small page of one. */
 		if (i == 0)
-			into = prandom_u32_state(rnd) % unit & mask;
+			into = prandom_u32_state(rnd) % (prandom_u32_state(rnd) % 2 ? unit : PAGE_SIZE) & mask;
 		else if (prandom_u32_state(rnd) % 8 == 0 && unit > PAGE_SIZE)
 			into = unit / 2;
 		if (l->count == 1)
@@ -105,6 +107,8 @@ static void check(struct kfi_test *t, const struct kfid_mr *mr, const struct lay
 	size_t done = 0;
 	int i;
 
+	/* All that a peer sees of where the memory is. */
+	EXPECT_EQ(t, mr->iova % SZ_4M, l->pieces[0].at % PAGE_SIZE);
 	pattern(arena, size, 3);
 	pattern(model, size, 3);
 	memset(env->scratch, 0, l->len);
