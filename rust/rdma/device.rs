@@ -88,10 +88,10 @@ impl Device {
         name
     }
 
-    /// Whether the device is software that takes kernel addresses for DMA addresses (rxe, siw).
+    /// Checks whether the driver uses kernel addresses as DMA addresses: rxe and siw, which are
+    /// software, and hfi1, whose driver (rdmavt) copies or maps the memory itself.
     ///
-    /// Such a device can't be fenced by invalidating a region, see
-    /// [`Fence`](crate::mr::Fence).
+    /// An invalidation fences no region on these devices, see [`Fence`](crate::mr::Fence).
     pub fn is_software(&self) -> bool {
         // SAFETY: The device is there, and `dma_device` is constant while it is registered.
         cfg!(CONFIG_INFINIBAND_VIRT_DMA) && unsafe { (*self.as_raw()).dma_device.is_null() }

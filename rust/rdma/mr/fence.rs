@@ -21,8 +21,12 @@ enum Way {
 }
 
 impl Fence {
-    /// The fence for a device: an invalidation on hardware, and [`Fence::DEREGISTER`] on software
-    /// devices.
+    /// The fence for a device: an invalidation on hardware, and [`Fence::DEREGISTER`] on devices with
+    /// virtual DMA. There an invalidation only marks the region: `rxe_invalidate_mr()` and
+    /// `rvt_invalidate_rkey()` (hfi1) wait for nobody who has looked it up before. Both drivers hold references
+    /// while they copy, and `ib_dereg_mr()` waits for the last one. `rvt_dereg_mr()` puts queue pairs into
+    /// error that have one. It knows nothing of what hfi1 places by TID RDMA, which is off unless
+    /// `HFI1_CAP_TID_RDMA` is in the parameter `cap_mask` of that module.
     pub fn of(device: &Device) -> Self {
         if device.is_software() {
             Self::DEREGISTER
@@ -39,7 +43,7 @@ impl Fence {
     /// # Safety
     ///
     /// To be used on devices only that complete an invalidation after everything that they have
-    /// begun with the region. rxe, for one, goes on copying to or from a region that a peer's
+    /// begun with the region. rxe and hfi1 don't: rxe goes on copying to or from a region that a peer's
     /// request has found before it was invalidated; memory that is freed then gets overwritten.
     pub const unsafe fn invalidate() -> Self {
         Self(Way::InvalidateAnyway)
