@@ -99,9 +99,20 @@ struct rdma_helper_region_wr {
 /* So many at most. */
 #define RDMA_HELPER_MAX_TOGETHER	16
 
+/* How many of several requests have been posted. */
+enum rdma_helper_posted {
+	RDMA_HELPER_POSTED_ALL,
+	RDMA_HELPER_POSTED_NONE,
+	/* Some, and behind them a request that tells when they have ended. */
+	RDMA_HELPER_POSTED_SOME,
+	/* Some, and nothing that tells. */
+	RDMA_HELPER_POSTED_UNTOLD,
+};
+
 int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
 			      const struct rdma_helper_region_wr *regions, u32 count,
-			      struct ib_cqe *quiet, struct ib_cqe *last, u32 *posted);
+			      struct ib_cqe *quiet, struct ib_cqe *last,
+			      enum rdma_helper_posted *posted);
 bool rdma_helper_drain_sq(struct ib_qp *qp);
 bool rdma_helper_drain_rq(struct ib_qp *qp);
 bool rdma_helper_await_last_wqe(struct ib_qp *qp, u32 seconds);

@@ -165,19 +165,24 @@ int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
 }
 
 /*
- * Posts requests about regions with one word to the device. The last one tells when it has completed,
- * and so have those before it then: they tell only of an error, to @quiet. On an error @posted
- * of them have been posted. Any context.
+ * Posts requests about regions with one doorbell. The last request is signalled and completes to @last. The others are
+ * unsignalled: if one fails, it completes to @quiet.
+ *
+ * If the driver accepts some of the requests only, this posts a signalled invalidation behind them, which completes to
+ * @last. It names a region that is valid at that point of the queue: the last one that is registered, or the first one
+ * whose invalidation the driver refused. @posted is what has been posted then. Any context.
  */
 int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
 			      const struct rdma_helper_region_wr *regions, u32 count,
-			      struct ib_cqe *quiet, struct ib_cqe *last, u32 *posted)
+			      struct ib_cqe *quiet, struct ib_cqe *last,
+			      enum rdma_helper_posted *posted)
 {
 	struct ib_reg_wr wrs[RDMA_HELPER_MAX_TOGETHER];
 	const struct ib_send_wr *bad = NULL;
 	u32 i;
 	int ret;
 
+	*posted = RDMA_HELPER_POSTED_ALL;
 	for (i = 0; i < count; i++) {
 		struct ib_mr *mr = regions[i].mr;
 		bool ends = i + 1 == count;
@@ -197,8 +202,17 @@ int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
 		};
 	}
 	ret = ib_post_send(qp, &wrs[0].wr, &bad);
+	if (!ret)
+		return 0;
 	/* Not all drivers say which, if it is the first. */
-	*posted = !ret ? count : bad ? reg_wr(bad) - wrs : 0;
+	i = bad ? reg_wr(bad) - wrs : 0;
+	if (!i)
+		*posted = RDMA_HELPER_POSTED_NONE;
+	else if (rdma_helper_post_inv(qp, opcode == IB_WR_REG_MR ? wrs[i - 1].key : regions[i].key,
+				      last))
+		*posted = RDMA_HELPER_POSTED_UNTOLD;
+	else
+		*posted = RDMA_HELPER_POSTED_SOME;
 	return ret;
 }
 

@@ -44,7 +44,10 @@ use crate::{
         Credits, //
     },
     raw_wr::Post,
-    together::Together,
+    together::{
+        PostError,
+        Together, //
+    },
     wc::WcStatus, //
 };
 
@@ -179,9 +182,8 @@ impl Outstanding {
     }
 
     /// Posts requests about regions with one word to the device; the last one's end is that of all, and
-    /// of that `owner` is told. The requests have one credit each, of which `credit` is one. An error says
-    /// how many were posted: if that is none, nobody is told. If it is some, their end is told only when
-    /// their queue pair has ended. Any context.
+    /// of that `owner` is told. The requests have one credit each, of which `credit` is one. If the driver
+    /// refuses all of them, nobody is told. Any context.
     ///
     /// # Safety
     ///
@@ -192,13 +194,13 @@ impl Outstanding {
         credit: &Credit<'_>,
         owner: NonNull<Owner>,
         requests: &Together<'_>,
-    ) -> Result<(), (Error, u32)> {
+    ) -> Result<(), PostError> {
         let claimed = self.claim(credit, owner, requests.count());
-        let slot = claimed.ok_or((EBUSY, 0))?;
+        let slot = claimed.ok_or(PostError::All(EBUSY))?;
         // SAFETY: `qp` and what the requests refer to are there as this function demands; both `cqe`s
         // are this queue's, which goes after its completions.
-        unsafe { requests.post(qp, self.quiet.get(), slot.cqe()) }.inspect_err(|(_, posted)| {
-            if *posted == 0 {
+        unsafe { requests.post(qp, self.quiet.get(), slot.cqe()) }.inspect_err(|refused| {
+            if let PostError::All(_) = refused {
                 slot.free();
             }
         })

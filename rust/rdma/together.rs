@@ -62,6 +62,16 @@ impl<'a> RegionWr<'a> {
     }
 }
 
+/// Which of several requests the driver has refused, and its errno.
+pub(crate) enum PostError {
+    /// All of them: nothing was posted.
+    All(Error),
+    /// The last ones. The end of those before them is told.
+    Rest(Error),
+    /// The last ones. The end of those before them is told only when their queue pair has ended.
+    RestUntold(Error),
+}
+
 /// Requests of one kind, each about a region, to be posted in one go.
 pub(crate) struct Together<'a> {
     opcode: b::ib_wr_opcode,
@@ -101,8 +111,8 @@ impl<'a> Together<'a> {
         self.count
     }
 
-    /// Posts them. The last one completes to `last`, the others to `quiet`, and only if they fail. An
-    /// error says how many were posted. Any context.
+    /// Posts them. The last one completes to `last`, the others to `quiet`, and only if they fail. If the driver
+    /// refuses the last ones, an invalidation behind the others completes to `last`. Any context.
     ///
     /// # Safety
     ///
@@ -112,8 +122,8 @@ impl<'a> Together<'a> {
         qp: *mut b::ib_qp,
         quiet: *mut b::ib_cqe,
         last: *mut b::ib_cqe,
-    ) -> Result<(), (Error, u32)> {
-        let mut posted = 0;
+    ) -> Result<(), PostError> {
+        let mut posted = b::rdma_helper_posted_RDMA_HELPER_POSTED_NONE;
         // SAFETY: `qp`, both `cqe`s and what the requests refer to stay as this function demands; so
         // many are filled, and no more than the helper takes.
         let ret = unsafe {
@@ -127,6 +137,10 @@ impl<'a> Together<'a> {
                 &mut posted,
             )
         };
-        to_result(ret).map_err(|error| (error, posted))
+        to_result(ret).map_err(|error| match posted {
+            b::rdma_helper_posted_RDMA_HELPER_POSTED_NONE => PostError::All(error),
+            b::rdma_helper_posted_RDMA_HELPER_POSTED_SOME => PostError::Rest(error),
+            _ => PostError::RestUntold(error),
+        })
     }
 }

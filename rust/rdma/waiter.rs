@@ -30,7 +30,10 @@ use crate::{
         Owner, //
     },
     raw_wr::Post,
-    together::Together,
+    together::{
+        PostError,
+        Together, //
+    },
     wc::{
         WcStatus,
         WrError, //
@@ -130,9 +133,8 @@ impl<'a> Waiter<'a> {
         })
     }
 
-    /// Posts requests about regions with one word to the device. An error says how many of them were
-    /// posted. Unless that is none, their end is told, but not before their queue pair has ended.
-    /// Doesn't sleep.
+    /// Posts requests about regions with one word to the device. Their end is told, unless the driver refuses all
+    /// of them. Doesn't sleep.
     ///
     /// # Safety
     ///
@@ -142,16 +144,15 @@ impl<'a> Waiter<'a> {
         qp: *mut rdma_bindings::ib_qp,
         credit: &Credit<'_>,
         requests: &Together<'_>,
-    ) -> Result<(), (WrError, u32)> {
+    ) -> Result<(), PostError> {
         // INVARIANT: Counted before a slot names the waiter.
         self.left.fetch_add(1, Relaxed);
         // SAFETY: `qp`, the waiter and what the requests refer to stay as this function demands.
         let posted = unsafe { self.queue.post_together(qp, credit, self.name(), requests) };
-        posted.map_err(|(error, posted)| {
-            if posted == 0 {
+        posted.inspect_err(|refused| {
+            if let PostError::All(_) = refused {
                 self.left.fetch_sub(1, Relaxed);
             }
-            (WrError::Post(error), posted)
         })
     }
 

@@ -7,6 +7,7 @@ use crate::{
     credits::Credit,
     raw_wr::Post,
     together::{
+        PostError,
         RegionWr,
         Together, //
     },
@@ -143,7 +144,8 @@ impl LocalQp {
             posted = unsafe { self.post_together(waiter, first, &mut requests) };
         }
         match self.wait(waiter) {
-            Ok(()) => waiter.result().and(posted),
+            // The queue pair may have been destroyed because of what the driver has refused.
+            Ok(()) => posted.and(waiter.result()),
             lost => lost,
         }
     }
@@ -173,21 +175,27 @@ impl LocalQp {
         credits.give_back((more + 1).saturating_sub(together.count()));
         // SAFETY: As in `post()`.
         let posted = self.while_up(|qp| unsafe { waiter.post_together(qp, &credit, &together) });
-        match posted.unwrap_or(Err((WrError::Flushed, 0))) {
-            Ok(()) => {
+        let error = match posted {
+            Some(Ok(())) => {
                 credit.keep();
-                Ok(())
+                return Ok(());
             }
-            Err((error, 0)) => {
-                credits.give_back(together.count() - 1);
-                Err(error)
+            // Whoever tells how those end that were posted gives the credits of all back.
+            Some(Err(PostError::Rest(error))) => {
+                credit.keep();
+                return Err(WrError::Post(error));
             }
-            Err((error, _)) => {
+            Some(Err(PostError::RestUntold(error))) => {
                 credit.keep();
                 // Nothing tells how those end that were posted, but that there is no queue pair.
                 let _ = self.fail();
-                Err(error)
+                self.destroy();
+                return Err(WrError::Post(error));
             }
-        }
+            Some(Err(PostError::All(error))) => WrError::Post(error),
+            None => WrError::Flushed,
+        };
+        credits.give_back(together.count() - 1);
+        Err(error)
     }
 }

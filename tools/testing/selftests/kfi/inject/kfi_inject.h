@@ -25,6 +25,8 @@ struct ib_device;
  * enum kfi_inject_op - what can be made to fail or to wait
  * @KFI_INJECT_POST_REG: ib_post_send() of requests of which the first is an IB_WR_REG_MR.
  * @KFI_INJECT_POST_INV: The same with IB_WR_LOCAL_INV.
+ * @KFI_INJECT_POST_NEXT: A request behind the first one of a list that one of the above begins. Each is
+ *	a call; the driver gets those before one that fails.
  * @KFI_INJECT_POST_TO_PEER: ib_post_send() of anything else: messages, reads, writes, atomics, and
  *	the request that a drain posts. Each request of a list is a call; those before one that fails
  *	are posted. Not what the connection manager posts.
@@ -48,6 +50,7 @@ struct ib_device;
 enum kfi_inject_op {
 	KFI_INJECT_POST_REG,
 	KFI_INJECT_POST_INV,
+	KFI_INJECT_POST_NEXT,
 	KFI_INJECT_POST_TO_PEER,
 	KFI_INJECT_POST_RECV,
 	KFI_INJECT_POST_SRQ_RECV,

@@ -148,8 +148,7 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		return saved.post_send(qp, wr, bad_wr);
 	ret = begin(op);
 	if (ret == PLAN_GO) {
-		if (op == KFI_INJECT_POST_TO_PEER)
-			bad = cut(op, wr, &later);
+		bad = cut(op == KFI_INJECT_POST_TO_PEER ? op : KFI_INJECT_POST_NEXT, wr, &later);
 		ret = saved.post_send(qp, wr, bad_wr);
 		if (bad && !ret) {
 			*bad_wr = bad;

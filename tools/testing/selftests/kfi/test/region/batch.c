@@ -14,6 +14,8 @@
 
 /* More than wait together, so that there are two groups. */
 #define MANY	100
+/* As many as go to the driver in one list. */
+#define PARTS	16
 /* Of each, in the arena: not aligned, and of one or two pages. */
 #define STEP	(3 * PAGE_SIZE / 4)
 #define LEN(i)	(PAGE_SIZE / 2 + 7 * (i))
@@ -313,6 +315,95 @@ out:
 	batch_free(b);
 }
 
+/* How often a queue pair was changed or destroyed. */
+static unsigned int changes(void)
+{
+	return kfi_inject_calls(KFI_INJECT_MODIFY_QP) + kfi_inject_calls(KFI_INJECT_DESTROY_QP);
+}
+
+/*
+ * The driver accepts @taken of the registrations that are posted together. Each region is registered by itself then. Only
+ * the one whose registration the driver refuses again fails, and the registration queue goes on.
+ */
+static void part_registered(struct kfi_test *t, struct batch *b, unsigned int taken)
+{
+	unsigned int i, invs = kfi_inject_calls(KFI_INJECT_POST_INV), before = changes();
+
+	kfi_inject_fail(KFI_INJECT_POST_NEXT, -EINVAL, taken - 1, 1);
+	/* Behind the call that posts them together there is one for each. */
+	kfi_inject_fail(KFI_INJECT_POST_REG, -EINVAL, 1 + taken, 1);
+	EXPECT_EQ(t, reg_many(t, b, PARTS, 0), -KFI_EIO);
+	EXPECT_EQ(t, changes(), before);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV) - invs, 1);
+	kfi_inject_fail(KFI_INJECT_POST_NEXT, 0, 0, 0);
+	kfi_inject_fail(KFI_INJECT_POST_REG, 0, 0, 0);
+	for (i = 0; i < PARTS; i++) {
+		if (i != taken) {
+			check_there(t, b, i);
+			continue;
+		}
+		EXPECT_EQ(t, b->err[i], -KFI_EIO);
+		EXPECT(t, !b->mr[i], "the region %u is there", i);
+	}
+	close_all(t, b, PARTS);
+}
+
+/* The driver accepts @taken of the invalidations that are posted together: all regions are closed. */
+static void part_closed(struct kfi_test *t, struct batch *b, unsigned int taken)
+{
+	unsigned int i, before;
+
+	if (!EXPECT_EQ(t, reg_many(t, b, PARTS, 0), 0))
+		return;
+	for (i = 0; i < PARTS; i++)
+		check_there(t, b, i);
+	before = changes();
+	kfi_inject_fail(KFI_INJECT_POST_NEXT, -EINVAL, taken - 1, 1);
+	EXPECT_EQ(t, b->ops->close_many(b->mr, PARTS, b->err), 0);
+	kfi_inject_fail(KFI_INJECT_POST_NEXT, 0, 0, 0);
+	EXPECT_EQ(t, changes(), before);
+	for (i = 0; i < PARTS; i++)
+		EXPECT_EQ(t, b->err[i], 0);
+	check_refused(t, b->iova[taken - 1], b->key[taken - 1], mem_of(t, taken - 1), LEN(taken - 1));
+	check_refused(t, b->iova[taken], b->key[taken], mem_of(t, taken), LEN(taken));
+}
+
+/* If the driver refuses what would tell of the others, too, the registration queue is replaced. */
+static void part_untold(struct kfi_test *t, struct batch *b)
+{
+	unsigned int i, destroyed = kfi_inject_calls(KFI_INJECT_DESTROY_QP);
+
+	kfi_inject_fail(KFI_INJECT_POST_NEXT, -EINVAL, 3, 1);
+	kfi_inject_fail(KFI_INJECT_POST_INV, -EINVAL, 0, 1);
+	EXPECT_EQ(t, reg_many(t, b, PARTS, 0), 0);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DESTROY_QP) - destroyed, 1);
+	kfi_inject_fail(KFI_INJECT_POST_NEXT, 0, 0, 0);
+	kfi_inject_fail(KFI_INJECT_POST_INV, 0, 0, 0);
+	for (i = 0; i < PARTS; i++)
+		check_there(t, b, i);
+	close_all(t, b, PARTS);
+}
+
+static void part_case(struct kfi_test *t)
+{
+	struct batch *b = batch_alloc(t);
+	unsigned int taken;
+
+	if (!b)
+		return;
+	if (!EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
+		goto out;
+	for (taken = 1; taken < PARTS && !t->failures; taken += 7) {
+		part_registered(t, b, taken);
+		if (has_feature(F_REFRESH))
+			part_closed(t, b, taken);
+	}
+	part_untold(t, b);
+	kfi_inject_stop(t->env->dev);
+out:
+	batch_free(b);
+}
+
 /*
  * Requests that are posted together give all their places in the queue back: after many others, a batch takes as
  * few posts as the first one.
@@ -542,6 +633,7 @@ static const struct kfi_case cases[] = {
 	{ "some_bad", some_bad_case },
 	{ "none", none_case },
 	{ "device", device_case },
+	{ "part", part_case },
 	{ "places", places_case },
 	{ "stuck", stuck_case },
 	{ "twice", twice_case },
