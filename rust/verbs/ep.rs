@@ -106,7 +106,13 @@ impl Ep {
             return Err(Refusal::new(Errno::EINVAL, why));
         }
         let gate = KBox::pin_init(Gate::new(wires), GFP_KERNEL).map_err(refused::no_endpoint)?;
-        let conn = Conn::new(asked.source, answers, asked.events, work.connections)?;
+        let conn = Conn::new(
+            asked.tx_size,
+            asked.source,
+            answers,
+            asked.events,
+            work.connections,
+        )?;
         let inner = Inner {
             gate,
             conn,

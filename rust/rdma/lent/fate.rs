@@ -3,6 +3,13 @@
 //! What becomes of the registration of a lent region, and of its invalidation.
 
 use kernel::{
+    list::{
+        impl_list_arc_safe,
+        impl_list_item,
+        AtomicTracker,
+        ListLinks,
+        TryNewListArc, //
+    },
     prelude::*,
     sync::{
         atomic::{
@@ -45,6 +52,19 @@ pub struct Fate {
     by_owner: Atomic<bool>,
     #[pin]
     done: Done,
+    /// For a list of regions that a peer may invalidate.
+    #[pin]
+    links: ListLinks,
+    #[pin]
+    tracker: AtomicTracker,
+}
+
+impl_list_arc_safe! {
+    impl ListArcSafe<0> for Fate { tracked_by tracker: AtomicTracker; }
+}
+
+impl_list_item! {
+    impl ListItem<0> for Fate { using ListLinks { self.links }; }
 }
 
 /// There is no request.
@@ -136,6 +156,8 @@ impl Fate {
                 by_peer: Atomic::new(false),
                 by_owner: Atomic::new(false),
                 done <- Done::new(),
+                links <- ListLinks::new(),
+                tracker <- AtomicTracker::new(),
             }),
             GFP_KERNEL,
         )

@@ -114,15 +114,17 @@ impl_has_work! {
 }
 
 impl Conn {
-    /// None yet. May sleep.
+    /// Creates the state of an endpoint that has no connection yet. At most `tx_size` of its requests are under way
+    /// at a time. May sleep.
     pub(super) fn new(
+        tx_size: usize,
         source: Option<SocketAddr>,
         answers: Option<Incoming>,
         events: Arc<Events>,
         queue: Arc<OwnedQueue>,
     ) -> Result<Arc<Self>, Refusal> {
         let source = answers.as_ref().map_or(source, Incoming::local);
-        let fates = fates::room().map_err(|_| Errno::ENOMEM)?;
+        let fates = fates::buckets(tx_size).map_err(|_| Errno::ENOMEM)?;
         let conn = pin_init!(Self {
             source,
             events,

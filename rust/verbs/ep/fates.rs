@@ -2,87 +2,104 @@
 
 //! Which regions of an endpoint its peer has invalidated.
 //!
-//! A completion says by which key; the region that has it is found here, in any context. What there is no
-//! room for isn't found, and is invalidated once more when it is closed.
+//! A completion names the key. The region that has it is looked up here, in any context. No region is
+//! overlooked: hardware may fail the invalidation of a region that its peer has invalidated.
 //!
 //! Lock order: the lock is a leaf.
 
 use kernel::{
+    list::{
+        List,
+        ListArc, //
+    },
     prelude::*,
     sync::Arc, //
 };
 use kfabric::{
     irqlock::IrqLock,
     new_irq_lock,
-    num, //
+    num::widen, //
 };
 use rdma::{
     lent::Fate,
     wc::Invalidated, //
 };
 
-/// How many there is room for, as a power of two.
-const ROOM_BITS: u32 = 8;
-
-/// How many places a key may have.
-const PLACES: usize = 4;
-
-type Room = KVec<Option<Arc<Fate>>>;
+/// Lists of regions, by a hash of their keys.
+type Buckets = KVec<List<Fate>>;
 
 /// The regions.
 #[pin_data]
 pub(super) struct Fates {
     #[pin]
-    room: IrqLock<Room>,
+    buckets: IrqLock<Buckets>,
 }
 
-/// Room for them. May sleep.
-pub(super) fn room() -> Result<Room> {
-    Ok(KVec::from_elem(None, 1 << ROOM_BITS, GFP_KERNEL)?)
+/// Allocates as many lists as requests that an endpoint can have under way. May sleep.
+pub(super) fn buckets(tx_size: usize) -> Result<Buckets> {
+    let count = tx_size.max(1);
+    let mut buckets = KVec::with_capacity(count, GFP_KERNEL)?;
+    for _ in 0..count {
+        buckets.push(List::new(), GFP_KERNEL)?;
+    }
+    Ok(buckets)
 }
 
-/// The places of a key.
-fn places(room: &mut Room, key: u32) -> impl Iterator<Item = &mut Option<Arc<Fate>>> {
+/// Returns the list for a key.
+fn bucket(buckets: &mut Buckets, key: u32) -> Option<&mut List<Fate>> {
     const GOLDEN: u32 = 0x9e37_79b9;
     // The upper bits of a product depend on all bits of the key.
-    let first = num::index(key.wrapping_mul(GOLDEN) >> (u32::BITS - ROOM_BITS));
-    let first = first.min(room.len().saturating_sub(PLACES));
-    room.iter_mut().skip(first).take(PLACES)
+    let hash = u64::from(key.wrapping_mul(GOLDEN));
+    let index = hash.wrapping_mul(widen(buckets.len())) >> u32::BITS;
+    buckets.get_mut(usize::try_from(index).ok()?)
+}
+
+/// Takes a region out of a list.
+fn take(bucket: &mut List<Fate>, fate: &Fate) -> Option<ListArc<Fate>> {
+    let mut cursor = bucket.cursor_front();
+    while let Some(next) = cursor.peek_next() {
+        if core::ptr::eq(&*next, fate) {
+            return Some(next.remove());
+        }
+        cursor.move_next();
+    }
+    None
 }
 
 impl Fates {
-    /// There are none.
-    pub(super) fn new(room: Room) -> impl PinInit<Self> {
+    /// Initializes a table that consists of these lists.
+    pub(super) fn new(buckets: Buckets) -> impl PinInit<Self> {
         pin_init!(Self {
-            room <- new_irq_lock!(room, c"kfi_verbs_fates"),
+            buckets <- new_irq_lock!(buckets, c"kfi_verbs_fates"),
         })
     }
 
-    /// Adds a region, if there is room. Any context.
-    pub(super) fn add(&self, fate: &Arc<Fate>) {
-        self.room.with(|room| {
-            if let Some(place) = places(room, fate.key()).find(|place| place.is_none()) {
-                *place = Some(fate.clone());
+    /// Adds a region, and returns whether it wasn't there before. Any context.
+    pub(super) fn add(&self, fate: &Arc<Fate>) -> bool {
+        let Ok(fate) = ListArc::try_from_arc(fate.clone()) else {
+            return false;
+        };
+        self.buckets.with(|buckets| {
+            if let Some(bucket) = bucket(buckets, fate.key()) {
+                bucket.push_front(fate);
             }
         });
+        true
     }
 
     /// Removes a region. Any context.
-    pub(super) fn remove(&self, fate: &Arc<Fate>) {
-        let is = |place: &&mut Option<Arc<Fate>>| {
-            place.as_ref().is_some_and(|other| Arc::ptr_eq(other, fate))
-        };
+    pub(super) fn remove(&self, fate: &Fate) {
         let removed = self
-            .room
-            .with(|room| places(room, fate.key()).find(is).and_then(Option::take));
+            .buckets
+            .with(|buckets| take(bucket(buckets, fate.key())?, fate));
         drop(removed);
     }
 
-    /// The peer has invalidated a key. Any context.
+    /// Notes that the peer has invalidated a key. Any context.
     pub(super) fn see(&self, invalidated: Invalidated<'_>) {
-        self.room.with(|room| {
-            for fate in places(room, invalidated.key()).flatten() {
-                fate.see(invalidated);
+        self.buckets.with(|buckets| {
+            if let Some(bucket) = bucket(buckets, invalidated.key()) {
+                bucket.iter().for_each(|fate| fate.see(invalidated));
             }
         });
     }

@@ -59,9 +59,15 @@ impl Inner {
             true => Giving::Silent,
             false => Giving::Told,
         };
+        // Before the peer can have the key.
+        let added = self.conn.fates().add(mr.fate());
         let registered = mr.register(|request| self.conn.give(endpoint, request, more, how));
-        registered.map_err(refused::not_posted)?;
-        self.conn.fates().add(mr.fate());
+        registered.map_err(|error| {
+            if added {
+                self.forget(mr);
+            }
+            refused::not_posted(error)
+        })?;
         Ok(true)
     }
 

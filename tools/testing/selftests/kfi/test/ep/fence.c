@@ -20,6 +20,7 @@ enum after { NOTHING, A_MESSAGE, INVALIDATED, AFTERS };
 
 static bool message(struct kfi_test *t, struct ep_pair *p, u8 *mem, int from, u64 invalidates)
 {
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
 	struct ep_side *s = &p->side[from], *to = &p->side[!from];
 	struct kvec kv = { mem, 8 };
 	struct kfi_msg msg = {
@@ -29,9 +30,15 @@ static bool message(struct kfi_test *t, struct ep_pair *p, u8 *mem, int from, u6
 		.context = ctx(1),
 		.data = invalidates,
 	};
+	ssize_t ret;
 
-	return EXPECT_EQ(t, kfi_recv(to->ep, mem + 8, 8, NULL, 0, ctx(2)), 0) &&
-	       EXPECT_EQ(t, kfi_sendmsg(s->ep, &msg, invalidates ? KFI_INVALIDATE : 0), 0) &&
+	if (!EXPECT_EQ(t, kfi_recv(to->ep, mem + 8, 8, NULL, 0, ctx(2)), 0))
+		return false;
+	/* A full queue is no end: it may be tried again. */
+	while ((ret = kfi_sendmsg(s->ep, &msg, invalidates ? KFI_INVALIDATE : 0)) == -KFI_EAGAIN &&
+	       time_before(jiffies, end))
+		cond_resched();
+	return EXPECT_EQ(t, ret, 0) &&
 	       ep_completed(t, to->rx, ctx(2), RECEIVED | (invalidates ? KFI_INVALIDATE : 0), NULL) &&
 	       ep_completed(t, s->tx, ctx(1), SENT, NULL);
 }
@@ -87,7 +94,9 @@ out:
 	kfree(mem);
 }
 
-#define COLLIDING	300	/* more than an endpoint has places for, so that places of a key are others' too */
+/* Many regions for each request that the endpoint can have under way. */
+#define REGIONS	600
+#define REQUESTS	32
 
 /* Registers regions by the endpoint of side @s. A full queue is no end: it may be tried again. */
 static void enable_all(struct kfi_test *t, struct ep_side *s, u8 *mem, struct kfid_mr **mrs)
@@ -96,7 +105,7 @@ static void enable_all(struct kfi_test *t, struct ep_side *s, u8 *mem, struct kf
 	unsigned int i;
 	int ret;
 
-	for (i = 0; i < COLLIDING && !t->failures; i++) {
+	for (i = 0; i < REGIONS && !t->failures; i++) {
 		if (!EXPECT_EQ(t, kfi_mr_reg(s->domain, mem, LEN, KFI_REMOTE_WRITE, 0, 0, 0, &mrs[i],
 					     NULL), 0))
 			return;
@@ -125,18 +134,30 @@ static void close_fenced(struct kfi_test *t, struct kfid_mr **mrs, unsigned int 
 	EXPECT(t, invalidated || deregs >= count, "%u deregistrations of %u regions", deregs, count);
 }
 
-/*
- * The peer has one region invalidated, whose key shares its places with those of others. That one needs no
- * invalidation any more, and each of the others does.
- */
-void ep_regions_collide_case(struct kfi_test *t)
+/* As above. Expects that none takes a fence of its own. */
+static void close_unfenced(struct kfi_test *t, struct kfid_mr **mrs, unsigned int count)
 {
-	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
-	struct kfid_mr **mrs = kcalloc(COLLIDING, sizeof(*mrs), GFP_KERNEL);
+	unsigned int invs = kfi_inject_calls(KFI_INJECT_POST_INV);
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		EXPECT_EQ(t, kfi_close(&mrs[i]->fid), 0);
+	memset(mrs, 0, count * sizeof(*mrs));
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV) - invs, 0);
+}
+
+/*
+ * The peer has the first regions invalidated. They need no invalidation any more, and each of the others
+ * does.
+ */
+static void invalidated_first(struct kfi_test *t, unsigned int count)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT, .tx_size = REQUESTS };
+	struct kfid_mr **mrs = kcalloc(REGIONS, sizeof(*mrs), GFP_KERNEL);
 	u8 *mem = kzalloc(LEN, GFP_KERNEL);
 	struct ib_device *dev = NULL;
 	struct ep_pair *p = NULL;
-	unsigned int invs;
+	unsigned int i;
 
 	if (strcmp(kfi_provider_name, "verbs")) {
 		ktap_skip(t, "no device registers the provider's regions");
@@ -146,29 +167,39 @@ void ep_regions_collide_case(struct kfi_test *t)
 		p = ep_connected(t, &wants);
 	if (p)
 		enable_all(t, &p->side[1], mem, mrs);
-	/* The first one has a place. */
-	if (!p || t->failures || !message(t, p, mem, 1, 0) ||
-	    !message(t, p, mem, 0, kfi_mr_key(mrs[0])))
+	if (!p || t->failures || !message(t, p, mem, 1, 0))
 		goto out;
+	for (i = 0; i < count; i++)
+		if (!message(t, p, mem, 0, kfi_mr_key(mrs[i])))
+			goto out;
 	dev = driver_wrap(t, &p->side[1]);
 	if (!dev)
 		goto out;
-	close_fenced(t, mrs + 1, COLLIDING - 1, kfi_weak);
-	memset(mrs + 1, 0, (COLLIDING - 1) * sizeof(*mrs));
-	invs = kfi_inject_calls(KFI_INJECT_POST_INV);
-	EXPECT_EQ(t, kfi_close(&mrs[0]->fid), 0);
-	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_INV), invs);
-	mrs[0] = NULL;
+	close_fenced(t, mrs + count, REGIONS - count, kfi_weak);
+	memset(mrs + count, 0, (REGIONS - count) * sizeof(*mrs));
+	close_unfenced(t, mrs, count);
 out:
 	if (dev)
 		kfi_inject_stop(dev);
-	for (invs = 0; mrs && invs < COLLIDING; invs++)
-		if (mrs[invs])
-			EXPECT_EQ(t, kfi_close(&mrs[invs]->fid), 0);
+	for (i = 0; mrs && i < REGIONS; i++)
+		if (mrs[i])
+			EXPECT_EQ(t, kfi_close(&mrs[i]->fid), 0);
 	if (p)
 		ep_pair_close(t, p);
 	kfree(mem);
 	kfree(mrs);
+}
+
+/* The key of one is looked up where those of others are. */
+void ep_regions_collide_case(struct kfi_test *t)
+{
+	invalidated_first(t, 1);
+}
+
+/* None of many is overlooked. */
+void ep_regions_invalidated_case(struct kfi_test *t)
+{
+	invalidated_first(t, REGIONS);
 }
 
 static const struct kfi_case cases[] = {
@@ -179,6 +210,7 @@ static const struct kfi_case cases[] = {
 	{ "regions_behind", ep_regions_behind_case },
 	{ "regions_closed", ep_regions_closed_case },
 	{ "regions_collide", ep_regions_collide_case },
+	{ "regions_invalidated", ep_regions_invalidated_case },
 	{ "regions_down", ep_regions_down_case },
 	{ "regions_falling", ep_regions_falling_case },
 };
