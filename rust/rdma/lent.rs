@@ -31,7 +31,8 @@ use crate::{
     },
     request::{
         NotPosted,
-        Request, //
+        Request,
+        Then, //
     },
     sg::DmaList,
     wc::DeviceId,
@@ -40,9 +41,6 @@ use crate::{
 
 /// A request that registers a lent region.
 pub type RegionWr<L> = WorkRequest<Loan<PreparedMr<L>>>;
-
-/// A request that invalidates a lent region.
-pub type InvalidationWr = KBox<Request<WorkRequest<()>, Registering>>;
 
 /// A region that is lent to requests.
 ///
@@ -95,8 +93,8 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
         &self.fate
     }
 
-    /// Has it registered by a request, which `post` posts. Any context. After an error nothing was
-    /// posted.
+    /// Has it registered by a request, which `post` posts. The request tells what `then` returns, which must pass its
+    /// end on. Any context. After an error nothing was posted.
     ///
     /// # Errors
     ///
@@ -104,31 +102,33 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     /// - `ENOMEM`
     /// - `EINVAL` if `post` has dropped the request, and says nothing.
     /// - What `post` says.
-    pub fn register(
+    pub fn register<F: Then<RegionWr<L>>>(
         &mut self,
-        post: impl FnOnce(
-            KBox<Request<RegionWr<L>, Registering>>,
-        ) -> Result<(), NotPosted<RegionWr<L>, Registering>>,
+        then: impl FnOnce(Registering) -> F,
+        post: impl FnOnce(KBox<Request<RegionWr<L>, F>>) -> Result<(), NotPosted<RegionWr<L>, F>>,
     ) -> Result {
         if self.fate.is_given() {
             return Err(EBUSY);
         }
         let register = WorkRequest::register(self.lender.lend());
-        let request = Request::new(register, Registering::new(&self.fate), GFP_ATOMIC)?;
+        let request = Request::new(register, then(Registering::new(&self.fate)), GFP_ATOMIC)?;
         match self.fate.give(|| post(request).map_err(|not| not.error))? {
             true => Ok(()),
             false => Err(EINVAL),
         }
     }
 
-    /// A request that invalidates it, to be posted behind its registration, and what to wait for then. May
-    /// sleep.
+    /// A request that invalidates it, to be posted behind its registration, and what to wait for then. The request
+    /// tells what `then` returns, which must pass its end on. May sleep.
     ///
     /// It names a key, and nothing that would have to stay.
-    pub fn invalidate(&self) -> Result<(InvalidationWr, Invalidation)> {
+    pub fn invalidate<F: Then<WorkRequest<()>>>(
+        &self,
+        then: impl FnOnce(Registering) -> F,
+    ) -> Result<(KBox<Request<WorkRequest<()>, F>>, Invalidation)> {
         let (invalidation, invalidating) = Invalidation::new(&self.fate)?;
         let invalidate = WorkRequest::invalidate_key((), self.fate.key());
-        let request = Request::new(invalidate, invalidating, GFP_KERNEL)?;
+        let request = Request::new(invalidate, then(invalidating), GFP_KERNEL)?;
         Ok((request, invalidation))
     }
 

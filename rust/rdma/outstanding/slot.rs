@@ -2,8 +2,9 @@
 
 //! Places for requests, which completions lead to.
 //!
-//! A request that is *silent* completes only if it fails. If it doesn't, that is known by the completion of
-//! one behind it: so its owner is told then, in either case, and keeps its slot until then.
+//! A request that is *silent* completes only if it fails, and its owner is told at once then. If it doesn't fail,
+//! the completion of a request behind it says so, and its owner is told with that. In either case the slot stays
+//! taken until that one has completed.
 
 use super::{
     owner::{
@@ -30,6 +31,17 @@ use kernel::{
     },
     types::Opaque, //
 };
+
+/// The owner of the slot of a silent request that has failed, whose own owner has been told.
+// SAFETY: `nobody` may be called with any pointer.
+static NOBODY: Owner = unsafe { Owner::new(nobody) };
+
+/// Tells nobody.
+///
+/// # Safety
+///
+/// May be called with any pointer.
+unsafe fn nobody(_: NonNull<Owner>, _: &End<'_>) {}
 
 /// Of a request that isn't silent; no status of a completion.
 const LOUD: u32 = u32::MAX;
@@ -189,6 +201,23 @@ impl Slot {
         } else if told.status() != WcStatus::SUCCESS {
             slot.silent.store(told.status().as_raw(), Relaxed);
             slot.queue().break_by(told.status());
+            slot.tell_failed(told);
+        }
+    }
+
+    /// Tells the owner of a silent request, unless it has given up, that the request has failed. The slot stays
+    /// taken: a request behind it may be about to name it as the one before. Afterwards nothing of the queue is
+    /// touched.
+    fn tell_failed(&self, told: Told<'_>) {
+        let owner = self.owner.load(Relaxed);
+        let nobody = (&raw const NOBODY).cast_mut();
+        let Some(named) = NonNull::new(owner) else {
+            return;
+        };
+        if self.owner.cmpxchg(owner, nobody, Full).is_ok() {
+            // SAFETY: `named` was named by the slot, and nobody else can take its name out now; by the
+            // invariant of the queue it is there until it has been told.
+            unsafe { (named.as_ref().ended)(named, &End::Completed(told)) };
         }
     }
 
@@ -247,11 +276,6 @@ mod tests {
     use super::*;
     use crate::outstanding::Outstanding;
 
-    /// # Safety
-    ///
-    /// May be called with any pointer.
-    unsafe fn ignored(_: NonNull<Owner>, _: &End<'_>) {}
-
     /// Takes a slot as for the last of so many requests, and a credit for that one.
     fn claim<'a>(queue: &'a Outstanding, owner: &Owner, requests: u32) -> Result<&'a Slot> {
         let credit = queue.credits().try_take().ok_or(EAGAIN)?;
@@ -263,8 +287,8 @@ mod tests {
     #[test]
     fn the_last_of_several_gives_the_credits_of_all_back() -> Result {
         let queue = Outstanding::new(8)?;
-        // SAFETY: `ignored` may be called with any pointer.
-        let owner = unsafe { Owner::new(ignored) };
+        // SAFETY: `nobody` may be called with any pointer.
+        let owner = unsafe { Owner::new(nobody) };
         let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
         for end in [completed, completed, End::Gone, End::Lost] {
             assert_eq!(queue.credits().take_some(5), 5);
@@ -283,8 +307,8 @@ mod tests {
     #[test]
     fn a_slot_that_is_free_is_found_while_others_come_and_go() -> Result {
         let queue = Outstanding::new(2)?;
-        // SAFETY: `ignored` may be called with any pointer.
-        let owner = unsafe { Owner::new(ignored) };
+        // SAFETY: `nobody` may be called with any pointer.
+        let owner = unsafe { Owner::new(nobody) };
         let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
         let before = claim(&queue, &owner, 1)?;
         let _credit = queue.credits().try_take().ok_or(EAGAIN)?;
@@ -311,8 +335,8 @@ mod tests {
     #[test]
     fn draining_takes_no_credit_and_gives_none_back() -> Result {
         let queue = Outstanding::new(1)?;
-        // SAFETY: `ignored` may be called with any pointer.
-        let owner = unsafe { Owner::new(ignored) };
+        // SAFETY: `nobody` may be called with any pointer.
+        let owner = unsafe { Owner::new(nobody) };
         let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
         let slot = claim(&queue, &owner, 1)?;
         let last = queue.slots.last().ok_or(EINVAL)?;
@@ -323,6 +347,53 @@ mod tests {
         slot.tell(completed);
         assert_eq!(queue.credits().left(), 1);
         assert!(queue.is_idle());
+        Ok(())
+    }
+
+    /// How many owners have been told that their requests have failed.
+    static FAILED: Atomic<u32> = Atomic::new(0);
+
+    /// # Safety
+    ///
+    /// May be called with any pointer.
+    unsafe fn counted(_: NonNull<Owner>, end: &End<'_>) {
+        if matches!(end, End::Completed(told) if told.status() != WcStatus::SUCCESS) {
+            FAILED.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_silent_failure_is_told_at_once_and_once() -> Result {
+        let queue = Outstanding::new(2)?;
+        // SAFETY: `counted` may be called with any pointer.
+        let owner = unsafe { Owner::new(counted) };
+        FAILED.store(0, Relaxed);
+        for behind in [true, false] {
+            let silent = claim(&queue, &owner, 1)?;
+            silent.silence();
+            let last = claim(&queue, &owner, 1)?;
+            if behind {
+                last.follow(silent);
+            }
+            let mut wc = rdma_bindings::ib_wc {
+                status: WcStatus::FLUSHED.as_raw(),
+                ..Default::default()
+            };
+            // SAFETY: This is the member that kernel users set.
+            *unsafe { wc.__bindgen_anon_1.wr_cqe.as_mut() } = silent.cqe();
+            // SAFETY: `wc` is the completion of a request with the `cqe` of a slot, which `queue` has.
+            unsafe { Slot::complete(null_mut(), &mut wc) };
+            assert_eq!(FAILED.xchg(0, Relaxed), 1);
+            // Until what is behind it has ended, nobody else gets the slot.
+            assert!(!silent.is_free());
+            last.tell(End::Completed(Told::bare(WcStatus::FLUSHED)));
+            assert_eq!(FAILED.xchg(0, Relaxed), 1);
+            if !behind {
+                queue.end_silent();
+                assert_eq!(FAILED.load(Relaxed), 0);
+            }
+            assert!(queue.is_idle());
+        }
         Ok(())
     }
 }

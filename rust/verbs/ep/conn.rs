@@ -104,6 +104,8 @@ pub(super) struct Conn {
     stage: Mutex<Stage>,
     /// A request to the peer has failed.
     failed: Atomic<bool>,
+    /// It is known why the connection ends, or has ended.
+    has_cause: Atomic<bool>,
     /// Takes the connection down after a request has failed.
     #[pin]
     work: Work<Conn>,
@@ -133,6 +135,7 @@ impl Conn {
             fates <- Fates::new(fates),
             stage <- new_mutex!(Stage::New(answers)),
             failed: Atomic::new(false),
+            has_cause: Atomic::new(false),
             work <- new_work!("kfi_verbs_conn"),
         });
         Arc::pin_init(conn, GFP_KERNEL).map_err(|_| Errno::ENOMEM.into())
@@ -175,6 +178,7 @@ impl Conn {
 
     /// Takes the connection down, if there is one. May sleep.
     pub(super) fn shut_down(&self) {
+        self.has_cause.store(true, Relaxed);
         // First, so that nobody posts anything when it is told of the others.
         self.events.shut_down();
         self.staged.shut();
@@ -185,6 +189,7 @@ impl Conn {
 
     /// A request to the peer has failed: the connection is taken down. Any context.
     pub(super) fn fail(self: &Arc<Self>) {
+        self.has_cause.store(true, Relaxed);
         self.failed.store(true, Relaxed);
         self.fail_later();
     }
@@ -194,6 +199,21 @@ impl Conn {
     pub(super) fn fail_later(self: &Arc<Self>) {
         // Work that is queued already has yet to run.
         let _ = self.queue.enqueue(self.clone());
+    }
+
+    /// Takes the connection down after a receive has failed, as [`fail_later`](Self::fail_later). Any context.
+    pub(super) fn fail_by_receive(self: &Arc<Self>) {
+        self.has_cause.store(true, Relaxed);
+        self.fail_later();
+    }
+
+    /// Takes the connection down after a request about a region was flushed. If nothing else has failed, it may be this
+    /// request: rxe reports a flush of the request that has failed, too. Any context.
+    pub(super) fn fail_by_region(self: &Arc<Self>) {
+        match self.has_cause.load(Relaxed) {
+            true => self.fail_later(),
+            false => self.fail(),
+        }
     }
 
     /// Gives a request to the device, as [`Staged::give`]; if something fails that was accepted before, so
@@ -261,6 +281,7 @@ impl Conn {
     /// Ends it, and all that was posted on its endpoint. Sleeps until that is so, or until the
     /// device has had its time.
     pub(super) fn end(&self, endpoint: Option<&Arc<Endpoint>>) {
+        self.has_cause.store(true, Relaxed);
         self.staged.shut();
         let stage = core::mem::replace(&mut *self.stage.lock(), Stage::Over);
         match stage {
@@ -326,6 +347,7 @@ impl rdma::cm::Events for Telling {
                 failed(refused::connecting(error), error.to_errno(), &[])
             }
             Event::Stalled | Event::Disconnected | Event::DeviceRemoval => {
+                self.0.has_cause.store(true, Relaxed);
                 events.shut_down();
                 self.0.staged.shut();
             }

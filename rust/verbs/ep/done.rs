@@ -17,6 +17,7 @@ use kfabric::{
     Errno, //
 };
 use rdma::{
+    lent::Registering,
     request::{
         Ended,
         Then, //
@@ -36,6 +37,35 @@ use rdma::{
 pub(super) struct Told {
     ticket: Ticket,
     conn: Arc<Conn>,
+}
+
+/// The completion target of a request about a region on an endpoint's queue. It tells the region's owner of the end, and
+/// the connection of a failure, because nobody waits for a registration.
+pub(super) struct RegionCompletion {
+    registering: Registering,
+    conn: Arc<Conn>,
+}
+
+impl RegionCompletion {
+    /// Returns the target of a request on the queue of this connection.
+    pub(super) fn new(registering: Registering, conn: &Arc<Conn>) -> Self {
+        let conn = conn.clone();
+        Self { registering, conn }
+    }
+}
+
+impl<K: Send + 'static> Then<WorkRequest<K>> for RegionCompletion {
+    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
+        let error = ended.result.as_ref().err().copied();
+        self.registering.ended(ended);
+        match error {
+            Some(WrError::Flushed) => self.conn.fail_by_region(),
+            Some(error) => {
+                note(&self.conn, Queue::Sends, error);
+            }
+            None => (),
+        }
+    }
 }
 
 /// Ends a receive that endpoints share when its work request has ended.
@@ -110,9 +140,11 @@ pub(super) fn note(conn: &Arc<Conn>, queue: Queue, error: WrError) -> Failed {
         (_, WrError::Post(_)) => (),
         // Nothing is transferred any more, of which nobody else tells.
         (Queue::Sends, WrError::Failed(_) | WrError::TimedOut | WrError::Lost) => conn.fail(),
-        // The peer finds out; or somebody has told already. But where rxe can't get rid of a
-        // packet, as while a link goes down, all that comes is that everything is flushed.
-        _ => conn.fail_later(),
+        // Mostly, somebody has told already. But if rxe can't get rid of a packet, for example
+        // while a link goes down, it flushes everything and says no more.
+        (_, WrError::Flushed) => conn.fail_later(),
+        // The peer finds out.
+        (Queue::Receives, _) => conn.fail_by_receive(),
     }
     failed(queue, error)
 }

@@ -7,6 +7,7 @@
 //! regions.
 
 use super::{
+    done::RegionCompletion,
     staged::Giving,
     Inner, //
 };
@@ -61,7 +62,10 @@ impl Inner {
         };
         // Before the peer can have the key.
         let added = self.conn.fates().add(mr.fate());
-        let registered = mr.register(|request| self.conn.give(endpoint, request, more, how));
+        let registered = mr.register(
+            |registering| RegionCompletion::new(registering, &self.conn),
+            |request| self.conn.give(endpoint, request, more, how),
+        );
         registered.map_err(|error| {
             if added {
                 self.forget(mr);
@@ -135,13 +139,15 @@ impl Inner {
             return Ok(None);
         }
         // It would be a pity to end the connection for want of so little memory.
-        let mut request = mr.invalidate();
+        let invalidate =
+            || mr.invalidate(|registering| RegionCompletion::new(registering, &self.conn));
+        let mut request = invalidate();
         for _ in 0..ATTEMPTS {
             if request.is_ok() {
                 break;
             }
             fsleep(A_MOMENT);
-            request = mr.invalidate();
+            request = invalidate();
         }
         let (request, invalidation) = request?;
         let given = self.conn.give(endpoint, request, false, Giving::Told);

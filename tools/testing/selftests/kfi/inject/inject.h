@@ -8,6 +8,7 @@
 /* What is to become of a call, if not an errno. */
 #define PLAN_GO		0
 #define PLAN_LOSE	1
+#define PLAN_SPOIL	2
 
 /* plan.c */
 void plan_clear(void);

@@ -140,6 +140,18 @@ void kfi_inject_fail(enum kfi_inject_op op, int err, unsigned int skip, unsigned
 void kfi_inject_lose(enum kfi_inject_op op, unsigned int skip, unsigned int count);
 
 /**
+ * kfi_inject_spoil() - Let the device fail posted requests.
+ * @op: KFI_INJECT_POST_REG or KFI_INJECT_POST_INV.
+ * @skip: So many calls, from now on, are spared.
+ * @count: Of so many the first request fails then; UINT_MAX: of all. 0: of none any more.
+ *
+ * The driver accepts the request. The device fails it, because it names a key that no region has.
+ *
+ * Context: Any.
+ */
+void kfi_inject_spoil(enum kfi_inject_op op, unsigned int skip, unsigned int count);
+
+/**
  * kfi_inject_hold() - Let calls wait until kfi_inject_release().
  * @op: The operation.
  *

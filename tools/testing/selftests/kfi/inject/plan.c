@@ -34,6 +34,7 @@ struct some {
  * @fail: Those that fail.
  * @err: How.
  * @lose: Those that get lost.
+ * @spoil: Those that the device fails.
  * @held: Calls wait.
  * @waiting: How many do, of the present hold.
  * @releases: How often calls were let go: a hold that comes after that isn't theirs.
@@ -44,6 +45,7 @@ struct plan {
 	struct some fail;
 	int err;
 	struct some lose;
+	struct some spoil;
 	bool held;
 	unsigned int waiting;
 	unsigned int releases;
@@ -108,7 +110,9 @@ static int verdict(struct plan *p)
 	guard(spinlock_irqsave)(&lock);
 	if (take(&p->fail))
 		return p->err;
-	return take(&p->lose) ? PLAN_LOSE : PLAN_GO;
+	if (take(&p->lose))
+		return PLAN_LOSE;
+	return take(&p->spoil) ? PLAN_SPOIL : PLAN_GO;
 }
 
 /**
@@ -168,6 +172,15 @@ void kfi_inject_fail(enum kfi_inject_op op, int err, unsigned int skip, unsigned
 	plans[op].fail = (struct some){ skip, count };
 }
 EXPORT_SYMBOL_GPL(kfi_inject_fail);
+
+void kfi_inject_spoil(enum kfi_inject_op op, unsigned int skip, unsigned int count)
+{
+	if (WARN_ON_ONCE(op != KFI_INJECT_POST_REG && op != KFI_INJECT_POST_INV))
+		return;
+	guard(spinlock_irqsave)(&lock);
+	plans[op].spoil = (struct some){ skip, count };
+}
+EXPORT_SYMBOL_GPL(kfi_inject_spoil);
 
 void kfi_inject_lose(enum kfi_inject_op op, unsigned int skip, unsigned int count)
 {

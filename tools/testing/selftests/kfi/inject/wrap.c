@@ -136,6 +136,24 @@ static const struct ib_send_wr *cut(enum kfi_inject_op op, const struct ib_send_
 	return NULL;
 }
 
+/* The number in a key with this bit flipped is too large for any region. */
+#define NO_KEY	BIT(30)
+
+/* Posts requests of which the device fails the first. Who posted them finds them as they were. */
+static int post_spoiled(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr)
+{
+	struct ib_send_wr *first = (struct ib_send_wr *)wr;
+	u32 *key = &first->ex.invalidate_rkey;
+	int ret;
+
+	if (wr->opcode == IB_WR_REG_MR)
+		key = &container_of(first, struct ib_reg_wr, wr)->key;
+	*key ^= NO_KEY;
+	ret = saved.post_send(qp, wr, bad_wr);
+	*key ^= NO_KEY;
+	return ret;
+}
+
 static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			  const struct ib_send_wr **bad_wr)
 {
@@ -156,6 +174,8 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		}
 	} else if (ret == PLAN_LOSE) {
 		ret = 0;
+	} else if (ret == PLAN_SPOIL) {
+		ret = post_spoiled(qp, wr, bad_wr);
 	} else {
 		*bad_wr = wr;
 	}

@@ -313,6 +313,7 @@ static const struct kfi_case cases[] = {
 	{ "lingering", driver_lingering_case },
 	{ "regions", driver_regions_case },
 	{ "regions_kept", driver_regions_kept_case },
+	{ "failing_regions", driver_failing_regions_case },
 	{ "again", driver_again_case },
 	{ "again_refused", driver_again_refused_case },
 	{ "replayed", driver_replayed_case },

@@ -31,6 +31,7 @@ void driver_closing_case(struct kfi_test *t);
 void driver_lingering_case(struct kfi_test *t);
 void driver_regions_case(struct kfi_test *t);
 void driver_regions_kept_case(struct kfi_test *t);
+void driver_failing_regions_case(struct kfi_test *t);
 
 /* again.c */
 void driver_again_case(struct kfi_test *t);

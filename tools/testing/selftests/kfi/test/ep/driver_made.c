@@ -243,3 +243,45 @@ void driver_regions_kept_case(struct kfi_test *t)
 		regions_close(t, &r);
 	}
 }
+
+/* What is under way with the request that the device fails. */
+enum with { REGISTRATION, REGISTRATION_AND_SEND, INVALIDATION, WITHS };
+
+/* The device fails a request that asks for no completion, or that nobody else's transfer depends on. */
+static void fails_with(struct kfi_test *t, struct regions *r, struct ep_event *e, enum with with)
+{
+	struct ep_side *s = r->p->side;
+	u64 at, key;
+	int i;
+
+	kfi_inject_spoil(with == INVALIDATION ? KFI_INJECT_POST_INV : KFI_INJECT_POST_REG, 0, 1);
+	EXPECT_EQ(t, with == REGISTRATION_AND_SEND ? kfi_mr_enable_more(r->mr) : kfi_mr_enable(r->mr), 0);
+	at = r->mr->iova;
+	key = kfi_mr_key(r->mr);
+	if (with == REGISTRATION_AND_SEND) {
+		EXPECT_EQ(t, kfi_send(s[0].ep, r->mem, 8, NULL, 0, r), 0);
+		ep_failed_op(t, s[0].tx, r, KFI_ECANCELED, NULL);
+	} else if (with == INVALIDATION) {
+		EXPECT_EQ(t, kfi_close(&r->mr->fid), 0);
+		r->mr = NULL;
+	}
+	for (i = 0; i < 2; i++)
+		ep_event(t, s[i].eq, KFI_SHUTDOWN, &s[i].ep->fid, e);
+	ep_nothing(t, s[0].tx);
+	expect_out_of_reach(t, r, at, key);
+}
+
+/* Nothing that is flushed with it tells of the failure: the connection ends all the same, and says so. */
+void driver_failing_regions_case(struct kfi_test *t)
+{
+	struct ep_event *e = kzalloc_obj(*e);
+	struct regions r;
+	enum with with;
+
+	for (with = REGISTRATION; EXPECT(t, e, "no memory") && with < WITHS && !t->failures; with++) {
+		if (regions_open(t, &r))
+			fails_with(t, &r, e, with);
+		regions_close(t, &r);
+	}
+	kfree(e);
+}
