@@ -2,11 +2,12 @@
 
 //! Memory of requests, whatever keeps it there, for requests that are to be of one type.
 
-use kernel::prelude::*;
-
 use crate::{
     buffer::Buffer,
-    gather::Gather,
+    gather::{
+        Copied,
+        Gather, //
+    },
     scrap::Scrap, //
 };
 
@@ -15,7 +16,7 @@ pub enum AnyMemory {
     /// It was lent.
     Lent(Buffer),
     /// It is a copy.
-    Copied(KVec<u8>),
+    Copied(Copied),
     /// Nobody wants it.
     Scrap(Scrap),
 }
@@ -26,8 +27,8 @@ impl From<Gather<Buffer>> for Gather<AnyMemory> {
     }
 }
 
-impl From<Gather<KVec<u8>>> for Gather<AnyMemory> {
-    fn from(memory: Gather<KVec<u8>>) -> Self {
+impl From<Gather<Copied>> for Gather<AnyMemory> {
+    fn from(memory: Gather<Copied>) -> Self {
         memory.kept_by(AnyMemory::Copied)
     }
 }

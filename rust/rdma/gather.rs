@@ -9,7 +9,10 @@ use kernel::{
     prelude::*, //
 };
 
-use core::ops::Range;
+use core::{
+    iter,
+    ops::Range, //
+};
 
 use rdma_bindings as b;
 
@@ -22,7 +25,8 @@ use crate::{
     few::Few,
     lend::Keep,
     mr::ValidMr,
-    pd::Pd, //
+    pd::Pd,
+    qp::Qp, //
 };
 
 /// Memory that a work request goes to or comes from, in segments, with what keeps it there.
@@ -30,7 +34,7 @@ use crate::{
 /// # Invariants
 ///
 /// A device may read what `segments` name, and write there if `written`, as long as `kept` is
-/// there; if `inline`, only who posts a request may read it.
+/// there; if `inline`, only a driver may read it, at the addresses of the processor.
 pub struct Gather<K> {
     segments: Few<b::ib_sge>,
     kept: K,
@@ -110,28 +114,55 @@ impl<K: Keep<ValidMr>> Gather<Few<K>> {
     }
 }
 
-impl Gather<KVec<u8>> {
-    /// Bytes that are copied when a request is posted, for a queue pair with
-    /// [room](crate::qp::Depths::inline) for them. Any context.
+/// Bytes that belong to a request, mapped for the device unless its driver copies them.
+pub type Copied = (Option<Buffer>, KVec<u8>);
+
+impl Gather<Copied> {
+    /// Makes a gather of bytes that go with a request on `qp`. The driver copies them when the request
+    /// is posted, if it [copies](Qp::inline_limit) so many. Otherwise the device reads them. Any
+    /// context; does not sleep if `flags` do not allow it.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there are too many for any.
-    pub fn inline(bytes: KVec<u8>) -> Result<Self> {
+    /// - `EINVAL` if there are too many for any device.
+    /// - `EIO` if they cannot be mapped.
+    /// - `ENOMEM`
+    pub fn copied<S>(qp: &Qp<S>, bytes: KVec<u8>, flags: Flags) -> Result<Self> {
+        let len = u32::try_from(bytes.len())?;
+        if len <= qp.inline_limit() {
+            return Ok(Self::inline(bytes, len));
+        }
+        // SAFETY: `bytes` are memory of kmalloc(), so they have an address in the linear map.
+        let phys = unsafe { b::rdma_helper_physical_address(bytes.as_ptr().cast_mut().cast()) };
+        let len = len.into();
+        // SAFETY: `bytes` are kept behind the buffer, which is dropped first. The device only reads.
+        let memory = unsafe {
+            Gather::lent(
+                qp.pd(),
+                iter::once(Piece::Memory { phys, len }),
+                false,
+                flags,
+            )
+        }?;
+        Ok(memory.kept_by(|mapped| (Some(mapped), bytes)))
+    }
+
+    /// Makes a gather of `len` bytes that the driver copies.
+    pub(crate) fn inline(bytes: KVec<u8>, len: u32) -> Self {
         let segment = b::ib_sge {
             // CAST: Drivers take the address of such bytes for the processor's.
             addr: bytes.as_ptr() as u64,
-            length: bytes.len().try_into()?,
+            length: len,
             lkey: 0,
         };
         // INVARIANT: The bytes stay where they are as long as they are kept, and are only read.
-        Ok(Self {
-            bytes: segment.length.into(),
+        Self {
+            bytes: len.into(),
             segments: one(segment),
-            kept: bytes,
+            kept: (None, bytes),
             written: false,
-            inline: true,
-        })
+            inline: len > 0,
+        }
     }
 }
 
@@ -266,11 +297,12 @@ mod tests {
 
     #[test]
     fn bytes_to_be_copied() -> Result {
-        let gather = Gather::inline(KVec::from_elem(7, 12, GFP_KERNEL)?)?;
+        let gather = Gather::inline(KVec::from_elem(7, 12, GFP_KERNEL)?, 12);
         assert_eq!((gather.bytes(), gather.segments().len()), (12, 1));
         assert!(gather.is_inline() && !gather.is_written());
-        let nothing = Gather::inline(KVec::new())?;
+        let nothing = Gather::inline(KVec::new(), 0);
         assert_eq!((nothing.bytes(), nothing.segments().len()), (0, 0));
+        assert!(!nothing.is_inline());
         Ok(())
     }
 }

@@ -97,6 +97,9 @@ impl Qp<Reset> {
     ///
     /// - `ENOSPC` if a completion queue has not enough entries left.
     /// - `ENOMEM`, or what the driver says.
+    ///
+    /// A driver that does not copy [as many bytes](Depths::inline) as asked makes the queue pair all
+    /// the same.
     pub fn create(
         pd: &Arc<Pd>,
         send_cq: &Arc<Cq>,
@@ -175,6 +178,12 @@ impl<S> Qp<S> {
         &self.raw.herald
     }
 
+    /// Returns how many bytes its driver copies into a send request when it is posted, at most as many
+    /// as [asked](Depths::inline). Any context.
+    pub fn inline_limit(&self) -> u32 {
+        self.raw.inline
+    }
+
     /// The raw pointer, for handing on to C. Valid as long as this is.
     pub fn as_raw(&self) -> *mut rdma_bindings::ib_qp {
         self.raw.qp.as_ptr()
@@ -235,6 +244,8 @@ struct RawQp {
     receives: Arc<Outstanding>,
     /// For sends and for receives.
     entries: Option<[Entries; 2]>,
+    /// The most bytes that the driver copies into a send request.
+    inline: u32,
     srq: Option<Arc<Srq>>,
     pd: Arc<Pd>,
 }
@@ -266,14 +277,28 @@ impl RawQp {
             },
         ];
         let herald = Arc::pin_init(Herald::new(), GFP_KERNEL)?;
-        let mut attr = depths.attr(send_cq.as_raw(), receive_cq.as_raw());
-        herald.hear(&mut attr);
-        attr.srq = srq.map_or(null_mut(), |srq| srq.as_raw());
-        // SAFETY: The domain and the completion queues are held, and `attr` is filled.
-        let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
+        let shared = srq.map_or(null_mut(), |srq| srq.as_raw());
+        // The attributes are new each time: a driver that refuses them may have changed them.
+        let create = |inline: u32| -> Result<_> {
+            let (send, receive) = (send_cq.as_raw(), receive_cq.as_raw());
+            let mut attr = depths.attr(send, receive, shared, inline);
+            herald.hear(&mut attr);
+            // SAFETY: `pd`, `send_cq`, `receive_cq` and `srq`, if there is one, are held, so the
+            // objects that `attr` names are valid.
+            let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
+            let qp = NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?;
+            // The driver writes back how many it copies: mlx4 and pvrdma none for the kernel.
+            Ok((qp, attr.cap.max_inline_data.min(inline)))
+        };
+        let (qp, inline) = match create(depths.inline) {
+            // Drivers refuse more than their devices copy with this error, and tell no limit.
+            Err(error) if error == EINVAL && depths.inline > 0 => create(0)?,
+            created => created?,
+        };
         // INVARIANT: Just created, with these completion queues.
         Ok(Self {
-            qp: NonNull::new(from_err_ptr(qp)?).ok_or(ENOMEM)?,
+            qp,
+            inline,
             counted: Some(Counted::new(pd)),
             herald,
             sends,

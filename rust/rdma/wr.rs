@@ -60,6 +60,9 @@ pub struct Remote {
     pub key: u32,
 }
 
+/// The flag of requests whose bytes the driver copies.
+const INLINE: u32 = b::ib_send_flags_IB_SEND_INLINE.unsigned_abs();
+
 /// The length of what atomic operations go to, in bytes; its address is a multiple of that.
 const ATOMIC: u64 = 8;
 
@@ -187,11 +190,7 @@ impl<K> WorkRequest<K> {
     }
 
     fn transfer(opcode: b::ib_wr_opcode, memory: Gather<K>) -> Self {
-        let flags = if memory.is_inline() {
-            b::ib_send_flags_IB_SEND_INLINE.unsigned_abs()
-        } else {
-            0
-        };
+        let flags = if memory.is_inline() { INLINE } else { 0 };
         let (segments, kept) = memory.into_parts();
         // INVARIANT: The segments refer to what is kept.
         Self {
@@ -231,6 +230,14 @@ impl<K> WorkRequest<K> {
         RawWr {
             segments: &self.segments[..],
             ..self.raw
+        }
+    }
+
+    /// Returns how many bytes the driver has to copy, at addresses that mean nothing to a device.
+    pub(crate) fn inline_bytes(&self) -> u32 {
+        match self.raw.flags & INLINE {
+            0 => 0,
+            _ => self.segments.iter().map(|segment| segment.length).sum(),
         }
     }
 
@@ -323,11 +330,12 @@ mod tests {
         assert_eq!((raw.remote_address, raw.rkey), (9, 5));
         assert!(WorkRequest::fetch_and_add(none(), to, 1).is_err());
         assert!(Receive::new(none()).is_ok_and(|it| it.raw().receive));
-        let bytes = || KVec::from_elem(0, 3, GFP_KERNEL).map(Gather::inline);
-        if let Ok(Ok(bytes)) = bytes() {
-            assert_eq!(WorkRequest::send(bytes).raw().flags, 8);
+        let bytes = || KVec::from_elem(0, 3, GFP_KERNEL).map(|bytes| Gather::inline(bytes, 3));
+        if let Ok(bytes) = bytes() {
+            let request = WorkRequest::send(bytes);
+            assert_eq!((request.raw().flags, request.inline_bytes()), (8, 3));
         }
-        if let Ok(Ok(bytes)) = bytes() {
+        if let Ok(bytes) = bytes() {
             assert!(WorkRequest::read(bytes, to).is_err_and(|e| e == EACCES));
         }
     }

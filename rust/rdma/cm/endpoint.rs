@@ -3,6 +3,7 @@
 //! Queue pairs that get connected.
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::{
         atomic::{
@@ -25,6 +26,10 @@ use super::{
 use crate::{
     device::Device,
     errno,
+    gather::{
+        Copied,
+        Gather, //
+    },
     port::Protocol,
     qp::{
         Init,
@@ -99,6 +104,11 @@ impl Endpoint {
             return Err(NotPosted { error, request });
         }
         self.qp.post_send(request)
+    }
+
+    /// Makes a gather of bytes that go with a request on this endpoint, see [`Gather::copied`]. Any context.
+    pub fn copied(&self, bytes: KVec<u8>, flags: Flags) -> Result<Gather<Copied>> {
+        Gather::copied(&self.qp, bytes, flags)
     }
 
     /// How many more send and receive requests there are places for; each may be off by those that begin

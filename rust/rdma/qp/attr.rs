@@ -19,7 +19,8 @@ pub struct Depths {
     pub receive: u32,
     /// The most segments of local memory in a request.
     pub segments: u32,
-    /// The most bytes that are copied into a send request when it is posted; not every device can.
+    /// The most bytes that the driver should copy into a send request when it is posted. Not every
+    /// driver copies so many, or any: the queue pair [says](super::Qp::inline_limit) how many.
     pub inline: u32,
 }
 
@@ -40,22 +41,38 @@ impl Depths {
         }
     }
 
-    /// The attributes of a queue pair that completes to these queues.
+    /// Returns the size of the receive queue to ask the driver for: requests, and segments of each.
+    ///
+    /// hns, erdma and ionic refuse a queue of no requests or no segments, even if nobody posts to it.
+    /// If the queue pair shares receives, it has no such queue, and mlx4 refuses any other size.
+    fn receive_queue(&self, shares: bool) -> (u32, u32) {
+        match (shares, self.in_receive_queue()) {
+            (true, _) => (0, 0),
+            (false, 0) => (1, 1),
+            (false, requests) => (requests, self.segments.max(1)),
+        }
+    }
+
+    /// Returns the attributes of a queue pair that completes to these queues. It takes its receives
+    /// from `srq` unless that is null. Its driver should copy `inline` bytes of a send request.
     pub(super) fn attr(
         &self,
         send_cq: *mut b::ib_cq,
         recv_cq: *mut b::ib_cq,
+        srq: *mut b::ib_srq,
+        inline: u32,
     ) -> b::ib_qp_init_attr {
-        let max_recv_wr = self.in_receive_queue();
+        let (max_recv_wr, max_recv_sge) = self.receive_queue(!srq.is_null());
         b::ib_qp_init_attr {
             send_cq,
             recv_cq,
+            srq,
             cap: b::ib_qp_cap {
                 max_send_wr: self.in_send_queue(),
                 max_recv_wr,
                 max_send_sge: self.segments,
-                max_recv_sge: self.segments.min(max_recv_wr),
-                max_inline_data: self.inline,
+                max_recv_sge,
+                max_inline_data: inline,
                 ..Default::default()
             },
             sq_sig_type: b::ib_sig_type_IB_SIGNAL_REQ_WR,
@@ -175,4 +192,34 @@ pub(super) fn error() -> Change {
         ..Default::default()
     };
     (attr, b::ib_qp_attr_mask_IB_QP_STATE)
+}
+
+#[kernel::macros::kunit_tests(rdma_qp_attr)]
+mod tests {
+    use super::*;
+    use core::ptr::{
+        null_mut,
+        without_provenance_mut, //
+    };
+
+    #[test]
+    fn a_receive_queue_is_never_empty() {
+        let asked = |receive, segments, srq: *mut b::ib_srq| {
+            let depths = Depths {
+                send: 4,
+                receive,
+                segments,
+                inline: 0,
+            };
+            let cap = depths.attr(null_mut(), null_mut(), srq, 0).cap;
+            (cap.max_recv_wr, cap.max_recv_sge)
+        };
+        let shared = without_provenance_mut(8);
+        assert_eq!(asked(0, 1, null_mut()), (1, 1));
+        assert_eq!(asked(0, 4, null_mut()), (1, 1));
+        assert_eq!(asked(5, 0, null_mut()), (7, 1));
+        assert_eq!(asked(5, 4, null_mut()), (7, 4));
+        assert_eq!(asked(0, 4, shared), (0, 0));
+        assert_eq!(asked(5, 4, shared), (0, 0));
+    }
 }

@@ -137,9 +137,32 @@ impl<S> Qp<S> {
         &self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
+        let request = self.check_inline(request)?;
         // SAFETY: The queue pair is there as long as `self`; its completions end before what it
         // holds of its requests goes.
         unsafe { post(self.as_raw(), self.sends(), request) }
+    }
+}
+
+impl<S> Qp<S> {
+    /// Checks that the driver copies the bytes that it has to copy of a send request. Any context.
+    ///
+    /// pvrdma and mlx4 would have the device read them at their addresses of the processor.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if it copies fewer: the request was [made](crate::Gather::copied) for another queue pair.
+    pub(crate) fn check_inline<K, F>(
+        &self,
+        request: KBox<Request<WorkRequest<K>, F>>,
+    ) -> Result<KBox<Request<WorkRequest<K>, F>>, NotPosted<WorkRequest<K>, F>> {
+        match request.request.inline_bytes() <= self.inline_limit() {
+            true => Ok(request),
+            false => Err(NotPosted {
+                error: EINVAL,
+                request,
+            }),
+        }
     }
 }
 

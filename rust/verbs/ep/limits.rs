@@ -18,7 +18,8 @@ use rdma::{
     Limits, //
 };
 
-/// Most bytes that are the consumer's again at once. What every device can copy into a request.
+/// Most bytes that are the consumer's again at once. Where a driver copies fewer into a request, the
+/// provider maps a copy for the time of the request.
 pub(super) const INJECT_SIZE: usize = 64;
 
 /// Most requests in a queue, whatever the device can do: a queue's memory is there as long as it.

@@ -147,24 +147,24 @@ impl Wires {
                     ..
                 },
                 _,
-            ) => {
-                let mut bytes = KVec::with_capacity(size_of_val(&word), GFP_ATOMIC)?;
-                bytes.extend_from_slice(&word.to_ne_bytes(), GFP_ATOMIC)?;
-                Ok(Gather::inline(bytes).map_err(|_| Errno::EMSGSIZE)?.into())
-            }
+            ) => self.copied(&word.to_ne_bytes()),
             (Op::Atomic { fetches: false, .. }, _) => {
                 let scrap = Gather::scrap(self.pd(), GFP_ATOMIC);
                 Ok(scrap.map_err(refused::not_mapped)?.into())
             }
-            (_, LocalMemory::Injected(bytes)) => {
-                let mut copy = KVec::new();
-                copy.extend_from_slice(bytes, GFP_ATOMIC)?;
-                Ok(Gather::inline(copy).map_err(|_| Errno::EMSGSIZE)?.into())
-            }
+            (_, LocalMemory::Injected(bytes)) => self.copied(bytes),
             (op, LocalMemory::Lent(local)) => {
                 Ok(lent::memory(self.pd(), local, op.writes_local())?.into())
             }
         }
+    }
+
+    /// A copy of bytes that are the consumer's again when it has been posted.
+    fn copied(&self, bytes: &[u8]) -> Result<Gather<AnyMemory>, Refusal> {
+        let mut copy = KVec::new();
+        copy.extend_from_slice(bytes, GFP_ATOMIC)?;
+        let copied = self.endpoint()?.copied(copy, GFP_ATOMIC);
+        Ok(copied.map_err(refused::not_mapped)?.into())
     }
 }
 

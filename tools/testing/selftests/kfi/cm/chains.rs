@@ -21,7 +21,10 @@ use crate::{
         Bench,
         Kind,
         Pair,
-        DEPTH, //
+        DEPTH,
+        DRAIN,
+        INLINE,
+        V4, //
     },
     transfer::{
         done,
@@ -37,6 +40,7 @@ pub(crate) const CASES: &[Case] = &[
     (c"chain", || with_pair(chain)),
     (c"chain_dropped", || with_pair(dropped)),
     (c"chain_one_bad", || with_pair(one_bad)),
+    (c"chain_inline", inline_elsewhere),
 ];
 
 /// Requests of several kinds in one go, in order.
@@ -51,7 +55,7 @@ fn chain(bench: &Bench, pair: &Pair) -> Result {
     let request = WorkRequest::send(from.part(0..END)?).fenced();
     let (send, sent) = watched(request)?;
     let (bytes, copied) = watched(WorkRequest::write(
-        Gather::inline(KVec::from_elem(1, 8, GFP_KERNEL)?)?,
+        pair.near.1.copied(1, 8)?,
         target.remote(0),
     ))?;
     chain.push(write).map_err(|failed| failed.error)?;
@@ -97,13 +101,14 @@ fn dropped(bench: &Bench, pair: &Pair) -> Result {
     Ok(())
 }
 
-/// One of them is too long, so the driver takes those before it.
+/// One of them has too many segments, so the driver takes those before it.
 fn one_bad(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 1)?;
     let mut chain = pair.near.1.endpoint.begin_chain()?;
     let (good, gone) = watched(WorkRequest::write(from.part(0..8)?, into.remote(0)))?;
-    let long = KVec::from_elem(0u8, 1 << 16, GFP_KERNEL)?;
-    let (bad, refused) = watched(WorkRequest::send(Gather::inline(long)?))?;
+    let parts = [0..8, 8..16, 16..24].map(|part| (from.lend(), part));
+    let parts = Gather::parts(parts.into_iter(), GFP_KERNEL)?;
+    let (bad, refused) = watched(WorkRequest::send(parts))?;
     let (late, too_late) = watched(WorkRequest::write(from.part(8..16)?, into.remote(8)))?;
     chain.push(good).map_err(|failed| failed.error)?;
     chain.push(bad).map_err(|failed| failed.error)?;
@@ -115,4 +120,27 @@ fn one_bad(bench: &Bench, pair: &Pair) -> Result {
     expect_eq!(into.differ(0..1, 1, 0), 0);
     expect_eq!(into.cell(1), 0);
     Ok(())
+}
+
+/// Bytes that one driver copies are not posted to a queue pair whose driver copies fewer, in no way.
+fn inline_elsewhere() -> Result {
+    let bench = Bench::new()?;
+    let pair = Pair::new(&bench, V4)?;
+    let other = Pair::with_inline(&bench, V4, INLINE - 1)?;
+    let near = &other.near.1.endpoint;
+    let copied = || pair.near.1.copied(1, INLINE);
+    let (alone, _) = watched(WorkRequest::send(copied()?))?;
+    expect_eq!(near.post(alone).map_err(|not| not.error), Err(EINVAL));
+    let mut chain = near.begin_chain()?;
+    let (first, _) = watched(WorkRequest::send(copied()?))?;
+    expect_eq!(chain.push(first).map_err(|not| not.error), Err(EINVAL));
+    let (silent, _) = watched(WorkRequest::send(copied()?))?;
+    expect_eq!(
+        chain.push_silent(silent).map_err(|not| not.error),
+        Err(EINVAL)
+    );
+    expect!(chain.is_empty());
+    drop(chain);
+    pair.close(DRAIN)?;
+    other.close(DRAIN)
 }

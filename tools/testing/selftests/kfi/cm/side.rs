@@ -29,6 +29,10 @@ use rdma::{
         Resolved,
         Terms, //
     },
+    gather::{
+        Copied,
+        Gather, //
+    },
     qp::Depths,
     request::{
         Ended,
@@ -50,6 +54,7 @@ use rdma::{
 
 use crate::{
     expect,
+    expect_eq,
     told::{
         wait_for,
         Callers,
@@ -214,18 +219,30 @@ pub(crate) struct Side {
 
 impl Side {
     pub(crate) fn new(bench: &Bench) -> Result<Self> {
+        Self::with_inline(bench, INLINE)
+    }
+
+    /// Makes a side whose driver should copy so many bytes of a request.
+    pub(crate) fn with_inline(bench: &Bench, inline: u32) -> Result<Self> {
         let cq = Cq::alloc_for_callbacks(bench.pd.device(), 2 * (DEPTH + 2))?;
         let depths = Depths {
             send: DEPTH,
             receive: DEPTH,
             segments: 2,
-            inline: INLINE,
+            inline,
         };
         let qp = Qp::create(&bench.pd, &cq, &cq, depths)?.init(1, all())?;
+        expect_eq!(qp.inline_limit(), inline);
         Ok(Self {
             endpoint: Endpoint::new(qp)?,
             diary: Diary::new()?,
         })
+    }
+
+    /// Makes a gather of so many bytes, all the same, for a request on this side.
+    pub(crate) fn copied(&self, byte: u8, length: u32) -> Result<Gather<Copied>> {
+        let bytes = KVec::from_elem(byte, length.try_into()?, GFP_KERNEL)?;
+        self.endpoint.copied(bytes, GFP_KERNEL)
     }
 
     pub(crate) fn post<K: Send + 'static>(&self, request: WorkRequest<K>) -> Result<Arc<Outcome>> {
@@ -271,7 +288,13 @@ pub(crate) struct Pair {
 impl Pair {
     /// Connects two sides, over a listener that goes then.
     pub(crate) fn new(bench: &Bench, ip: IpAddr) -> Result<Self> {
-        let (near, far) = (Side::new(bench)?, Side::new(bench)?);
+        Self::with_inline(bench, ip, INLINE)
+    }
+
+    /// As [`new`](Self::new); the drivers should copy so many bytes of a request.
+    pub(crate) fn with_inline(bench: &Bench, ip: IpAddr, inline: u32) -> Result<Self> {
+        let near = Side::with_inline(bench, inline)?;
+        let far = Side::with_inline(bench, inline)?;
         let callers = Callers::new()?;
         let listener = Listener::new(at(ip, 0), 4, callers.clone())?;
         let to = listener.local().ok_or(EINVAL)?;

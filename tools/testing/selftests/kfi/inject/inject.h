@@ -21,6 +21,14 @@ struct ib_cq;
 bool linger(struct ib_cq *cq);
 void linger_destroy(struct ib_cq *cq);
 
+/* device.c */
+struct ib_qp_init_attr;
+struct ib_send_wr;
+void device_clear(void);
+bool device_refuses(const struct ib_qp_init_attr *attr);
+void device_gives(struct ib_qp_init_attr *attr);
+void device_sees(const struct ib_send_wr *wr);
+
 /* mend.c */
 struct ib_mr;
 struct ib_qp;

@@ -191,6 +191,51 @@ void kfi_inject_release(enum kfi_inject_op op);
 unsigned int kfi_inject_calls(enum kfi_inject_op op);
 
 /**
+ * struct kfi_inject_device - how another device takes queue pairs and requests
+ * @max_inline: It refuses (-EINVAL) a queue pair with more bytes of inline data, as irdma does.
+ * @gives_inline: It writes back so many bytes of inline data at most, as mlx4 and pvrdma do.
+ * @counts_receives: It refuses (-EINVAL) a queue pair with a receive queue of no requests or no segments,
+ *	as hns, erdma and ionic do, and one that asks for a receive queue although it shares one, as mlx4
+ *	does.
+ * @remote_sinks: What is read goes to regions only that peers may write to, as over iWARP on hardware.
+ */
+struct kfi_inject_device {
+	u32 max_inline;
+	u32 gives_inline;
+	bool counts_receives;
+	bool remote_sinks;
+};
+
+/**
+ * kfi_inject_device() - Have queue pairs and requests taken as another device does.
+ * @as: How; NULL: as the driver does.
+ *
+ * Queue pairs that there are keep what was written back for them.
+ *
+ * Context: Any.
+ */
+void kfi_inject_device(const struct kfi_inject_device *as);
+
+/**
+ * kfi_inject_misread() - How many requests such a device would have misread, since kfi_inject_start().
+ *
+ * Those with more inline data than it copies, for the addresses of which it would take its own; and reads
+ * into what no peer may write to. They are carried out all the same.
+ *
+ * Context: Any.
+ */
+unsigned int kfi_inject_misread(void);
+
+/**
+ * kfi_inject_writable() - How many regions peers may write to.
+ *
+ * Those that were registered, and not invalidated, while @kfi_inject_device.remote_sinks was set.
+ *
+ * Context: Any.
+ */
+unsigned int kfi_inject_writable(void);
+
+/**
  * kfi_inject_linger() - Let softirq take its time when it has polled a completion queue.
  * @ms: How many milliseconds pass before it asks for the next interrupt; 0: none any more.
  *

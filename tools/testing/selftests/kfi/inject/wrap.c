@@ -56,8 +56,6 @@ static int wrap_##name params							\
 WRAP(map_mr_sg, KFI_INJECT_MAP_MR_SG,
 	(struct ib_mr *mr, struct scatterlist *sg, int nents, unsigned int *offset),
 	mr, sg, nents, offset)
-WRAP(create_qp, KFI_INJECT_CREATE_QP,
-	(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata), qp, attr, udata)
 WRAP(modify_qp, KFI_INJECT_MODIFY_QP,
 	(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata),
 	qp, attr, mask, udata)
@@ -68,6 +66,20 @@ WRAP(create_srq, KFI_INJECT_CREATE_SRQ,
 	(struct ib_srq *srq, struct ib_srq_init_attr *attr, struct ib_udata *udata), srq, attr, udata)
 WRAP(alloc_pd, KFI_INJECT_ALLOC_PD, (struct ib_pd *pd, struct ib_udata *udata), pd, udata)
 WRAP(dealloc_pd, KFI_INJECT_DEALLOC_PD, (struct ib_pd *pd, struct ib_udata *udata), pd, udata)
+
+static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	int ret = begin(KFI_INJECT_CREATE_QP);
+
+	if (ret == PLAN_GO && device_refuses(attr))
+		ret = -EINVAL;
+	if (ret == PLAN_GO)
+		ret = saved.create_qp(qp, attr, udata);
+	if (!ret)
+		device_gives(attr);
+	end(KFI_INJECT_CREATE_QP);
+	return ret;
+}
 
 static int wrap_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
@@ -167,6 +179,7 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	ret = begin(op);
 	if (ret == PLAN_GO) {
 		bad = cut(op == KFI_INJECT_POST_TO_PEER ? op : KFI_INJECT_POST_NEXT, wr, &later);
+		device_sees(wr);
 		ret = saved.post_send(qp, wr, bad_wr);
 		if (bad && !ret) {
 			*bad_wr = bad;
@@ -300,6 +313,7 @@ int kfi_inject_start(struct ib_device *dev)
 	get_device(&dev->dev);
 	wrapped = dev;
 	plan_clear();
+	device_clear();
 	mend_forget();
 	saved = dev->ops;
 	saved_pages = dev->attrs.max_fast_reg_page_list_len;

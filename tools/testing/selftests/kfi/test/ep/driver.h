@@ -33,6 +33,12 @@ void driver_regions_case(struct kfi_test *t);
 void driver_regions_kept_case(struct kfi_test *t);
 void driver_failing_regions_case(struct kfi_test *t);
 
+/* driver_device.c */
+void driver_receives_case(struct kfi_test *t);
+void driver_receives_shared_case(struct kfi_test *t);
+void driver_inline_refused_case(struct kfi_test *t);
+void driver_inline_less_case(struct kfi_test *t);
+
 /* again.c */
 void driver_again_case(struct kfi_test *t);
 void driver_again_refused_case(struct kfi_test *t);

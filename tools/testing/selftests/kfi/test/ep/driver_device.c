@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Drivers that take the attributes of a queue pair in another way than rxe: they refuse some, or write back
+ * less.
+ */
+#include "driver.h"
+#include "kinds.h"
+#include "shared.h"
+
+#define RECEIVED	(KFI_MSG | KFI_RECV)
+
+/* What is injected is the caller's again at once, as much as the endpoint takes, and arrives. */
+static void inject_most(struct kfi_test *t, struct ep_pair *p, u8 *mem)
+{
+	size_t most = p->info->tx_attr->inject_size;
+	struct kfi_cq_data_entry entry;
+
+	if (!EXPECT(t, most <= EP_KINDS_LEN / 2, "inject_size is %zu", most))
+		return;
+	pattern(mem, most, 5);
+	memset(mem + EP_KINDS_LEN / 2, 0, most);
+	EXPECT_EQ(t, kfi_recv(p->side[1].ep, mem + EP_KINDS_LEN / 2, most, NULL, 0, mem), 0);
+	EXPECT_EQ(t, kfi_inject(p->side[0].ep, mem, most, 0), 0);
+	memset(mem, 0, most);
+	if (ep_completed(t, p->side[1].rx, mem, RECEIVED, &entry))
+		EXPECT_EQ(t, entry.len, most);
+	EXPECT(t, pattern_is(mem + EP_KINDS_LEN / 2, most, 5), "other bytes were injected");
+}
+
+/* A transfer of each kind. */
+static void all_kinds(struct kfi_test *t, struct ep_pair *p)
+{
+	u8 *mem = kzalloc(EP_KINDS_LEN, GFP_KERNEL);
+	struct kfid_mr *mr = NULL;
+	unsigned int kind;
+
+	if (EXPECT(t, mem, "no memory") && EXPECT_EQ(t, ep_kinds_region(p, mem, &mr), 0)) {
+		for (kind = 1; kind < EP_KINDS && !t->failures; kind++) {
+			if (ep_kind_needs_receive(kind))
+				EXPECT_EQ(t, ep_kind_post(p, mem, mr, 0), 0);
+			EXPECT_EQ(t, ep_kind_post(p, mem, mr, kind), 0);
+			ep_kind_ends(t, p, mem, mr, kind);
+		}
+		if (!t->failures)
+			inject_most(t, p, mem);
+	}
+	/* What was posted may still be under way, if anything went wrong. */
+	EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
+	p->side[0].ep = NULL;
+	if (mr)
+		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	EXPECT_EQ(t, kfi_close(&p->side[1].ep->fid), 0);
+	p->side[1].ep = NULL;
+	kfree(mem);
+}
+
+/* A device whose driver takes attributes like this one has a domain, and connections that transfer. */
+static void transfers_as(struct kfi_test *t, const struct kfi_inject_device *as)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE, .caps = KFI_MSG | KFI_RMA | KFI_ATOMIC };
+	struct ep_pair *before = ep_listening(t, &wants), *p = NULL;
+	struct ib_device *dev = before ? driver_wrap(t, &before->side[0]) : NULL;
+
+	if (dev) {
+		kfi_inject_device(as);
+		p = ep_connected(t, &wants);
+	}
+	if (p) {
+		all_kinds(t, p);
+		EXPECT_EQ(t, kfi_inject_misread(), 0);
+		ep_pair_close(t, p);
+	}
+	if (dev)
+		kfi_inject_stop(dev);
+	if (before)
+		ep_pair_close(t, before);
+}
+
+/* hns, erdma and ionic have no receive queue of no requests; mlx4 has none beside a shared one. */
+void driver_receives_case(struct kfi_test *t)
+{
+	static const struct kfi_inject_device as = {
+		.max_inline = U32_MAX, .gives_inline = U32_MAX, .counts_receives = true,
+	};
+
+	transfers_as(t, &as);
+}
+
+/* The same where endpoints share their receives. */
+void driver_receives_shared_case(struct kfi_test *t)
+{
+	static const struct kfi_inject_device as = {
+		.max_inline = U32_MAX, .gives_inline = U32_MAX, .counts_receives = true,
+	};
+	struct ep_wants wants = { .mr_mode = EP_MODE };
+	struct ib_device *dev = NULL;
+	struct kfi_cq_data_entry entry;
+	struct sharing s;
+	u8 *from = kzalloc(LEN, GFP_KERNEL);
+
+	if (sharing_begin(t, &s, &wants, 1) && EXPECT(t, from, "no memory"))
+		dev = driver_wrap(t, &s.p->side[1]);
+	if (dev) {
+		kfi_inject_device(&as);
+		if (sharing_join(t, &s, 0)) {
+			pattern(from, LEN, 3);
+			EXPECT_EQ(t, kfi_send(s.active[0], from, LEN, NULL, 0, from), 0);
+			ep_completed(t, s.p->side[0].tx, from, KFI_MSG | KFI_SEND, NULL);
+			ep_completed(t, s.p->side[1].rx, ctx(0), RECEIVED, &entry);
+			EXPECT(t, pattern_is(s.buf, LEN, 3), "other bytes");
+		}
+		kfi_inject_stop(dev);
+	}
+	sharing_end(t, &s);
+	kfree(from);
+}
+
+/* X722 (irdma) refuses what is more than 48 bytes. */
+void driver_inline_refused_case(struct kfi_test *t)
+{
+	static const struct kfi_inject_device as = { .max_inline = 48, .gives_inline = U32_MAX };
+
+	transfers_as(t, &as);
+}
+
+/* mlx4 and pvrdma copy nothing for the kernel, and write that back; others less than was asked for. */
+void driver_inline_less_case(struct kfi_test *t)
+{
+	static const u32 gives[] = { 0, 8, 63 };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(gives) && !t->failures; i++) {
+		struct kfi_inject_device as = { .max_inline = U32_MAX, .gives_inline = gives[i] };
+
+		transfers_as(t, &as);
+	}
+}
