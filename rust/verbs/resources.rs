@@ -14,6 +14,7 @@ use crate::{
         following::Following,
         Queue, //
     },
+    rights::Rights,
     work::Queues, //
 };
 use kernel::{
@@ -44,8 +45,7 @@ pub(crate) struct Resources {
     company: Arc<Company>,
     /// Whether the device can invalidate regions.
     invalidates: bool,
-    /// Whether peers may do atomic operations where they may write.
-    atomics: bool,
+    rights: Rights,
     fence: Fence,
     /// Regions are registered on endpoints.
     lends: bool,
@@ -91,7 +91,7 @@ impl Resources {
                 pd,
                 company,
                 invalidates,
-                atomics,
+                rights: Rights::new(device, atomics),
                 fence,
                 lends: mode.by_endpoint(),
             }),
@@ -147,9 +147,9 @@ impl Resources {
         self.invalidates
     }
 
-    /// Whether peers may do atomic operations where they may write.
-    pub(crate) fn atomics(&self) -> bool {
-        self.atomics
+    /// How the rights of regions map to those of the device.
+    pub(crate) fn rights(&self) -> Rights {
+        self.rights
     }
 
     /// How regions are taken from the device.

@@ -1,39 +1,78 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From rights of the fabric to rights of the device: exactly what was asked for.
+//! From rights of the fabric to rights of the device: exactly what was asked for, and what the
+//! device's protocol needs for it.
 
 use kfabric::Access;
 use rdma::{
     Access as Right,
-    AccessFlags, //
+    AccessFlags,
+    Device, //
 };
 
-/// What the device is told, in a domain with atomic operations or without. Reading by the local device
-/// needs no right there.
-pub(crate) fn flags(access: Access, atomics: bool) -> AccessFlags {
-    let mut flags = AccessFlags::default();
-    if access.device_writes() {
-        flags |= Right::LocalWrite;
-    }
-    if access.has_any(Access::REMOTE_READ) {
-        flags |= Right::RemoteRead;
-    }
-    if access.has_any(Access::REMOTE_WRITE) {
-        flags |= Right::RemoteWrite;
-        if atomics {
-            flags |= Right::RemoteAtomic;
+/// How the rights of the fabric map to those of a device in one domain.
+#[derive(Clone, Copy)]
+pub(crate) struct Rights {
+    /// Whether peers may do atomic operations where they may write.
+    atomics: bool,
+    /// Whether the sink of a read goes by a key that the peer sees, and writes by. So it is with iWARP: its
+    /// devices demand that the peer may write there (`rdma_rw_ctx_init()`, RFC 5040).
+    remote_sinks: bool,
+}
+
+impl Rights {
+    /// Returns how it is in a domain of `device`, with atomic operations or without. May sleep.
+    pub(crate) fn new(device: &Device, atomics: bool) -> Self {
+        Self {
+            atomics,
+            remote_sinks: !device.connects_freely(),
         }
     }
-    flags
+
+    /// Returns the rights that the device is told. Reading by the local device needs none there.
+    pub(crate) fn flags(self, access: Access) -> AccessFlags {
+        let mut flags = AccessFlags::default();
+        if access.device_writes() {
+            flags |= Right::LocalWrite;
+        }
+        if access.has_any(Access::REMOTE_READ) {
+            flags |= Right::RemoteRead;
+        }
+        if access.has_any(Access::REMOTE_WRITE) {
+            flags |= Right::RemoteWrite;
+            if self.atomics {
+                flags |= Right::RemoteAtomic;
+            }
+        }
+        if self.remote_sinks && access.has_any(Access::READ) {
+            flags |= Right::RemoteWrite;
+        }
+        flags
+    }
 }
 
 #[kernel::macros::kunit_tests(kfi_verbs_rights)]
 mod tests {
     use super::*;
 
+    const PLAIN: Rights = Rights {
+        atomics: false,
+        remote_sinks: false,
+    };
+
+    const ATOMICS: Rights = Rights {
+        atomics: true,
+        ..PLAIN
+    };
+
+    const IWARP: Rights = Rights {
+        remote_sinks: true,
+        ..PLAIN
+    };
+
     #[test]
     fn no_more_than_asked_for() {
-        let flags = |access| flags(access, false);
+        let flags = |access| PLAIN.flags(access);
         let remote = Right::RemoteRead | Right::RemoteWrite | Right::RemoteAtomic;
         assert!(flags(Access::REMOTE_READ) == Right::RemoteRead.into());
         assert!(flags(Access::REMOTE_WRITE) == Right::RemoteWrite | Right::LocalWrite);
@@ -47,10 +86,25 @@ mod tests {
     #[test]
     fn who_may_write_may_do_that_at_once() {
         let write = Right::RemoteWrite | Right::LocalWrite;
-        assert!(flags(Access::REMOTE_WRITE, true) == write | Right::RemoteAtomic);
-        assert!(
-            flags(Access::REMOTE_READ | Access::RECV, true)
-                == flags(Access::REMOTE_READ | Access::RECV, false)
-        );
+        assert!(ATOMICS.flags(Access::REMOTE_WRITE) == write | Right::RemoteAtomic);
+        let others = Access::REMOTE_READ | Access::RECV;
+        assert!(ATOMICS.flags(others) == PLAIN.flags(others));
+    }
+
+    #[test]
+    fn the_peer_writes_what_is_read_over_iwarp() {
+        let write = Right::RemoteWrite | Right::LocalWrite;
+        assert!(IWARP.flags(Access::READ) == write);
+        assert!(IWARP.flags(Access::READ | Access::REMOTE_READ) == write | Right::RemoteRead);
+        // Whatever a region may be used for at this side includes reading to it.
+        assert!(Access::parse(0).is_ok_and(|access| IWARP.flags(access) == write));
+        for other in [
+            Access::SEND,
+            Access::RECV,
+            Access::WRITE,
+            Access::REMOTE_READ,
+        ] {
+            assert!(IWARP.flags(other) == PLAIN.flags(other));
+        }
     }
 }

@@ -18,8 +18,7 @@ use super::{
 use crate::{
     lists,
     refused,
-    resources::Resources,
-    rights, //
+    resources::Resources, //
 };
 use core::slice;
 use kernel::prelude::*;
@@ -71,7 +70,7 @@ impl One {
             && request.shape().gap().is_none();
         (fits && !resources.lends()).then(|| Self {
             piece,
-            access: rights::flags(request.access(), resources.atomics()),
+            access: resources.rights().flags(request.access()),
             together: request.is_together(),
         })
     }

@@ -7,8 +7,7 @@ use crate::{
     lists,
     pool::Pool,
     refused,
-    resources::Resources,
-    rights, //
+    resources::Resources, //
 };
 use kernel::{
     prelude::*,
@@ -100,7 +99,7 @@ impl Steps {
             Some(_) if limits.pieces <= 1 => Kind::Gaps,
             _ => Kind::Pages,
         };
-        self.access = rights::flags(request.access(), resources.atomics());
+        self.access = resources.rights().flags(request.access());
         self.together = request.is_together();
         let lists = lists::map(resources, request, &self.runs, self.spare.as_ref())?;
         self.prepare(resources, lists)
