@@ -8,6 +8,7 @@
 #include <linux/highmem.h>
 #include <linux/iommu.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "nic.h"
 
@@ -65,14 +66,15 @@ u64 nic_mapped(struct nic_device *nic)
  */
 static bool nic_is_free(struct page *page)
 {
-	struct list_head *next = READ_ONCE(page->pcp_list.next);
+	struct list_head *next = READ_ONCE(page->pcp_list.next), *prev;
 
 	if (page_count(page))
 		return false;
 	if (is_free_buddy_page(page))
 		return true;
+	/* Of a page in use this may be no pointer. */
 	return !page_has_type(compound_head(page)) && next != &page->pcp_list &&
-	       virt_addr_valid(next) && READ_ONCE(next->prev) == &page->pcp_list;
+	       !get_kernel_nofault(prev, &next->prev) && prev == &page->pcp_list;
 }
 
 /* Copy between a DMA address and a buffer. Any context. */
@@ -154,12 +156,15 @@ u64 nic_sge_len(const struct ib_sge *sge, u32 n)
 	return len;
 }
 
+/* No peer can use the reserved key: it is a local one. */
+#define NIC_REMOTE (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+
 static bool nic_is_all_memory(const struct nic_end *end, u32 key)
 {
 	const struct nic_persona *persona = end->qp->nic->persona;
 
 	return key == NIC_ALL_MEMORY && persona->all_memory_key &&
-	       !(end->read_sink && persona->iwarp);
+	       !(end->access & NIC_REMOTE) && !(end->read_sink && persona->iwarp);
 }
 
 /* May this end's queue pair access these bytes by this key? Under the region's rwsem. */
