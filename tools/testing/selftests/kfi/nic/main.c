@@ -5,6 +5,7 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
+#include <linux/idr.h>
 #include <linux/module.h>
 #include <rdma/ib_addr.h>
 
@@ -29,7 +30,7 @@ LIST_HEAD(nic_list);
 DEFINE_SPINLOCK(nic_list_lock);
 
 static const struct nic_persona *chosen;
-static atomic_t devices = ATOMIC_INIT(0);
+static DEFINE_IDA(indexes);
 
 /* Tell consumers of an event of a port. May sleep. */
 void nic_port_event(struct nic_port *port, enum ib_event_type type)
@@ -159,7 +160,7 @@ remove:
 static int nic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct nic_device *nic;
-	int err;
+	int index, err;
 
 	err = pcim_enable_device(pdev);
 	if (err)
@@ -173,9 +174,15 @@ static int nic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	nic = ib_alloc_device(nic_device, ib);
 	if (!nic)
 		return -ENOMEM;
+	/* The lowest that is free: a device that was unbound comes back under its name. */
+	index = ida_alloc(&indexes, GFP_KERNEL);
+	if (index < 0) {
+		ib_dealloc_device(&nic->ib);
+		return index;
+	}
+	nic->index = index;
 	nic->pdev = pdev;
 	nic->persona = chosen;
-	nic->index = atomic_fetch_inc(&devices);
 	xa_init_flags(&nic->mrs, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
 	xa_init(&nic->seen);
 	mutex_init(&nic->atomic);
@@ -206,6 +213,7 @@ unlist:
 	spin_unlock_irq(&nic_list_lock);
 	destroy_workqueue(nic->wq);
 dealloc:
+	ida_free(&indexes, nic->index);
 	ib_dealloc_device(&nic->ib);
 	return err;
 }
@@ -227,8 +235,8 @@ static void nic_remove(struct pci_dev *pdev)
 	xa_destroy(&nic->seen);
 	xa_destroy(&nic->mrs);
 	mutex_destroy(&nic->atomic);
+	ida_free(&indexes, nic->index);
 	ib_dealloc_device(&nic->ib);
-	atomic_dec(&devices);
 }
 
 static const struct pci_device_id nic_ids[] = {
