@@ -118,7 +118,11 @@ static int port_up_set(void *data, u64 n)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(port_up_fops, NULL, port_up_set, "%llu\n");
 
-/* Makes the core read the GIDs of port @n again. RoCE's follow the network device's addresses instead. */
+/*
+ * Moves port @n to another subnet, and so changes its GID. IB_EVENT_GID_CHANGE makes the core read the GID
+ * again, but the core does not pass that event on. IB_EVENT_CLIENT_REREGISTER it does, which a subnet manager
+ * causes then. RoCE's GIDs follow the network device's addresses instead.
+ */
 static int gid_change_set(void *data, u64 n)
 {
 	struct nic_device *nic = data;
@@ -126,7 +130,11 @@ static int gid_change_set(void *data, u64 n)
 
 	if (!port)
 		return -EINVAL;
+	if (!nic->persona->ib)
+		return -EOPNOTSUPP;
+	WRITE_ONCE(port->subnet, port->subnet + 1);
 	nic_port_event(port, IB_EVENT_GID_CHANGE);
+	nic_port_event(port, IB_EVENT_CLIENT_REREGISTER);
 	return 0;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(gid_change_fops, NULL, gid_change_set, "%llu\n");

@@ -58,12 +58,15 @@ static int nic_query_device(struct ib_device *ib, struct ib_device_attr *attr,
 /* Can a port send and receive? Any context. */
 bool nic_port_active(struct nic_port *port)
 {
-	struct net_device *netdev = READ_ONCE(port->netdev);
+	struct net_device *netdev;
 
 	if (READ_ONCE(port->down))
 		return false;
 	if (port->nic->persona->ib)
 		return true;
+	/* The network device may be going: it is freed a grace period after the port has forgotten it. */
+	guard(rcu)();
+	netdev = READ_ONCE(port->netdev);
 	return netdev && netif_running(netdev) && netif_carrier_ok(netdev);
 }
 
@@ -124,11 +127,14 @@ static enum rdma_link_layer nic_link_layer(struct ib_device *ib, u32 number)
 static int nic_query_gid(struct ib_device *ib, u32 number, int index, union ib_gid *gid)
 {
 	struct nic_device *nic = to_nic(ib);
-	struct net_device *netdev = READ_ONCE(nic->ports[number - 1].netdev);
+	struct nic_port *port = &nic->ports[number - 1];
+	struct net_device *netdev;
 
 	memset(gid, 0, sizeof(*gid));
+	guard(rcu)();
+	netdev = READ_ONCE(port->netdev);
 	if (nic->persona->ib) {
-		gid->global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
+		gid->global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL | READ_ONCE(port->subnet));
 		gid->global.interface_id = cpu_to_be64(nic_guid(nic, number));
 	} else if (netdev) {
 		memcpy(gid->raw, netdev->dev_addr, ETH_ALEN);

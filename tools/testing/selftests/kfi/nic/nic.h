@@ -146,6 +146,7 @@ struct nic_device;
  * @netdev: its network device; NULL with InfiniBand, or once it has gone
  * @gids: RoCE's GIDs; zero where there is none
  * @lid: InfiniBand's address
+ * @subnet: InfiniBand's subnet: the lowest bits of its GID's prefix
  * @down: it was taken down by a fault
  * @gsi: the queue pair 1; under nic_list_lock
  * @smi: the queue pair 0; under nic_list_lock
@@ -155,7 +156,7 @@ struct nic_port {
 	u32 number;
 	struct net_device *netdev;
 	union ib_gid gids[NIC_GIDS];
-	u16 lid;
+	u16 lid, subnet;
 	bool down;
 	struct nic_qp *gsi, *smi;
 };
