@@ -1,0 +1,233 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# The model NIC's own tests (nic/): each personality by the suites of kfi_nic_test.ko, then the files of
+# debugfs, and devices that go. It needs QEMU's edu device, which tools/vm/run --nic gives a guest.
+#
+# KFI_PERSONAS names some of the personalities.
+
+. "$(dirname "$0")/lib.sh"
+
+personas=${KFI_PERSONAS:-"mlx5 ib irdma hns mlx4 pvrdma bnxt_re i40iw cxgb4 erdma ionic qedr efa"}
+# Without reliable connections there is little to test.
+suites_of()
+{
+	case $1 in
+	efa) echo traits ;;
+	*) echo data violations local order faults traits ;;
+	esac
+}
+# What the device is bound to, and its files.
+driver=/sys/bus/pci/drivers/kfi_nic
+files=/sys/kernel/debug/kfi_nic
+address=198.51.100.1
+
+# The edu devices, by their names on the bus.
+edus()
+{
+	for _device in /sys/bus/pci/devices/*; do
+		[ "$(cat "$_device/vendor") $(cat "$_device/device")" != "0x1234 0x11e8" ] ||
+			echo "${_device##*/}"
+	done
+}
+
+up()
+{
+	[ -e /sys/class/net/knic0p1 ] || return 0
+	ip address add $address/24 dev knic0p1 && ip link set knic0p1 up
+}
+
+# start [PARAMETER=VALUE ...]
+start()
+{
+	unload kfi_nic && modprobe -a ib_core rdma_cm iw_cm && load kfi_nic "$@" && up &&
+		wait_for 10 port_is 1 ACTIVE
+}
+
+port_is()
+{
+	grep -q "$2" "/sys/class/infiniband/knic0/ports/$1/state"
+}
+
+# in_kernel SUITE [PARAMETER=VALUE ...]: a suite of kfi_nic_test.ko, one level deeper.
+in_kernel()
+{
+	_suite_name=$1
+	shift
+	{
+		run_module kfi_nic_test "nic_$_suite_name" suite="nic_$_suite_name" \
+			address=$address "$@"
+		echo $? >"$tmp"
+	} | sed 's/^/    /'
+	return "$(cat "$tmp")"
+}
+
+# passes NAME COMMAND ...: like check, but what the command prints are results.
+passes()
+{
+	_passes=$1
+	shift
+	if "$@"; then pass "$_passes"; else fail "$_passes"; fi
+}
+
+statistic()
+{
+	sed -n "s/^$1 //p" $files/knic0/stats
+}
+
+mapped_is()
+{
+	[ "$(statistic mapped)" = "$1" ]
+}
+
+# The parameters have bounds, and the personality is what was asked for.
+parameters()
+{
+	unload kfi_nic
+	! load kfi_nic persona=none 2>/dev/null && ! load kfi_nic ports=3 2>/dev/null &&
+		! load kfi_nic dma_bits=16 2>/dev/null || return
+	start persona=cxgb4 && [ "$(cat $files/knic0/persona)" = cxgb4 ] &&
+		[ "$(ls $files | wc -l)" = "$(edus | wc -l)" ]
+}
+
+# Each fault is a file that holds a number, 0 at first; each line of the statistics a name and a number.
+all_files()
+{
+	start persona=mlx5 || return
+	for _file in post create_qp modify_qp modify_err destroy_qp create_cq alloc_pd alloc_mr map_mr \
+		     dereg_mr reg inv complete lose late delay_ms access_us weak_inv; do
+		[ "$(cat $files/knic0/$_file)" = 0 ] || { echo "$_file"; return 1; }
+	done
+	[ "$(cat $files/knic0/errno)" = 5 ] && echo 12 >$files/knic0/errno &&
+		[ "$(cat $files/knic0/errno)" = 12 ] || return
+	for _name in send_ops recv_ops reg_mr local_inv bytes dma_faults freed_accesses cq_overflows \
+		     pds cqs qps srqs ahs mrs mapped; do
+		statistic $_name | grep -qx '[0-9]*' || { echo "$_name"; return 1; }
+	done
+	for _file in port_down port_up netdev_gone gid_change; do
+		! echo 2 2>/dev/null >$files/knic0/$_file || { echo "$_file: 2"; return 1; }
+		! echo 0 2>/dev/null >$files/knic0/$_file || { echo "$_file: 0"; return 1; }
+	done
+	! echo 7 2>/dev/null >$files/knic0/lid_change
+}
+
+# One of two ports goes down and comes up; the other stays.
+ports()
+{
+	start persona=mlx5 ports=2 && ip link set knic0p2 up && wait_for 10 port_is 2 ACTIVE &&
+		echo 2 >$files/knic0/port_down && wait_for 10 port_is 2 DOWN && port_is 1 ACTIVE &&
+		[ "$(cat /sys/class/net/knic0p2/carrier)" = 0 ] &&
+		echo 2 >$files/knic0/port_up && wait_for 10 port_is 2 ACTIVE
+}
+
+gone()
+{
+	start persona=mlx5 && echo 1 >$files/knic0/netdev_gone && [ ! -e /sys/class/net/knic0p1 ] &&
+		port_is 1 DOWN && echo 1 >$files/knic0/netdev_gone && echo 1 >$files/knic0/port_down
+}
+
+lid()
+{
+	start persona=ib && _lid=$(cat /sys/class/infiniband/knic0/ports/1/lid) &&
+		[ $((_lid)) = "$(cat $files/knic0/lid_change)" ] &&
+		! echo 0 2>/dev/null >$files/knic0/lid_change &&
+		! echo 49152 2>/dev/null >$files/knic0/lid_change &&
+		echo 77 >$files/knic0/lid_change || return
+	lid_is() { [ $(($(cat /sys/class/infiniband/knic0/ports/1/lid))) = "$1" ]; }
+	wait_for 10 lid_is 77
+}
+
+# event FILE VALUE TYPE: writing to the file brings about that event.
+waits()
+{
+	kernel_log | grep -c "^kfi_nic_test: waits for event"
+}
+event()
+{
+	_waits=$(waits)
+	(
+		until [ "$(waits)" -gt "$_waits" ]; do
+			sleep 0.1 2>/dev/null || sleep 1
+		done
+		echo "$2" >"$files/knic0/$1"
+	) &
+	in_kernel events event="$3"
+	_event=$?
+	wait
+	return $_event
+}
+
+# In this order: one port goes down, and up again.
+link_events()
+{
+	start persona="$1" && event port_down 1 10 && event port_up 1 9
+}
+
+subnet_events()
+{
+	start persona=ib && event lid_change 99 11 && event gid_change 1 17 &&
+		grep -q '^fe80:0000:0000:0001:' /sys/class/infiniband/knic0/ports/1/gids/0
+}
+
+# No address has so few bits: each mapping is refused.
+dma_bits()
+{
+	start persona=mlx5 && [ "$(cat $files/knic0/dma_bits)" = 64 ] &&
+		echo 12 >$files/knic0/dma_bits && [ "$(cat $files/knic0/dma_bits)" = 12 ] || return
+	in_kernel unmappable
+	_result_of=$?
+	echo 64 >$files/knic0/dma_bits
+	return $_result_of
+}
+
+# The driver is unbound while a file is open, which is dead then; and bound again.
+unbind()
+{
+	_edu=$(edus | head -n 1)
+	start persona=mlx5 && exec 3<$files/knic0/stats && echo "$_edu" >$driver/unbind &&
+		[ ! -e $files/knic0 ] && [ ! -e /sys/class/net/knic0p1 ] || return
+	! cat <&3 >/dev/null 2>&1
+	_dead=$?
+	exec 3<&-
+	echo "$_edu" >$driver/bind && [ $_dead = 0 ] && [ "$(ls $files | wc -l)" = "$(edus | wc -l)" ]
+}
+
+tmp=$(mktemp) || exit 1
+trap 'rm -f "$tmp"' EXIT
+
+if [ -z "$(edus)" ]; then
+	plan 1
+	skip nic "there is no edu device"
+	finish
+fi
+rest="parameters files ports netdev_gone lid link_events subnet_events dma_bits unbind"
+planned=$(echo $rest | wc -w)
+for persona in $personas; do
+	planned=$((planned + $(suites_of "$persona" | wc -w) + 1))
+done
+plan $planned
+for persona in $personas; do
+	suites=$(suites_of "$persona")
+	if ! start persona="$persona"; then
+		for i in $suites mapped; do
+			fail "nic.$persona.$i" "the model does not come up"
+		done
+		continue
+	fi
+	before=$(statistic mapped)
+	for i in $suites; do
+		passes "nic.$persona.$i" in_kernel "$i"
+	done
+	check "nic.$persona.mapped" wait_for 10 mapped_is "$before"
+done
+check nic.parameters parameters
+check nic.files all_files
+check nic.ports ports
+check nic.netdev_gone gone
+check nic.lid lid
+passes nic.link_events eval 'link_events mlx5 && link_events ib && link_events irdma'
+passes nic.subnet_events subnet_events
+passes nic.dma_bits dma_bits
+check nic.unbind unbind
+unload kfi_nic
+finish

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What nic.sh brings about, by the files of debugfs. The suite nic_events waits for one event of a port, which
+ * the parameter event=N names, as enum ib_event_type. The suite nic_unmappable finds that nothing can be mapped.
+ */
+#include <linux/module.h>
+
+#include "nic_test.h"
+
+static int event_type = -1;
+module_param_named(event, event_type, int, 0444);
+MODULE_PARM_DESC(event, "what the suite nic_events waits for, an enum ib_event_type");
+
+struct waiter {
+	struct ib_event_handler handler;
+	struct completion done;
+};
+
+static void handle(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct waiter *w = container_of(handler, struct waiter, handler);
+
+	if (event->event == event_type && event->element.port_num == nic_env.port)
+		complete(&w->done);
+}
+
+static void case_comes(struct kfi_test *t)
+{
+	struct waiter w;
+
+	init_completion(&w.done);
+	INIT_IB_EVENT_HANDLER(&w.handler, nic_env.dev, handle);
+	ib_register_event_handler(&w.handler);
+	/* nic.sh waits for this line. */
+	pr_info("kfi_nic_test: waits for event %d\n", event_type);
+	EXPECT(t, wait_for_completion_timeout(&w.done, msecs_to_jiffies(PATIENCE_MS)),
+	       "no event %d", event_type);
+	ib_unregister_event_handler(&w.handler);
+}
+
+static const struct kfi_case cases[] = {
+	NIC_CASE_ANY(comes),
+};
+
+const struct kfi_suite nic_suite_events = {
+	.name = "nic_events",
+	.cases = cases,
+	.count = ARRAY_SIZE(cases),
+	.bare = true,
+};
+
+static void case_mapping(struct kfi_test *t)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	dma_addr_t dma;
+
+	if (!EXPECT(t, page, "no memory"))
+		return;
+	dma = ib_dma_map_page(nic_env.dev, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	if (!EXPECT(t, ib_dma_mapping_error(nic_env.dev, dma), "mapped at %pad", &dma))
+		ib_dma_unmap_page(nic_env.dev, dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	__free_page(page);
+}
+
+static const struct kfi_case mapping_cases[] = {
+	NIC_CASE_ANY(mapping),
+};
+
+const struct kfi_suite nic_suite_unmappable = {
+	.name = "nic_unmappable",
+	.cases = mapping_cases,
+	.count = ARRAY_SIZE(mapping_cases),
+	.bare = true,
+};

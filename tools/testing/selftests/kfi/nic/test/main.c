@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kfi_nic_test.ko: runs one suite of the model NIC's own tests when it is loaded.
+ *
+ *	insmod kfi_nic_test.ko suite=nic_data [device=knic0] [address=198.51.100.1]
+ *
+ * The results are in the kernel's log, as KTAP (test/frame/ktap.h). The module can be removed at once. It
+ * takes the device for itself: objects of other consumers that come and go meanwhile are taken for its own.
+ */
+#include <linux/delay.h>
+#include <linux/iommu.h>
+#include <linux/module.h>
+
+#include "nic_test.h"
+
+/* Declared in test/frame/env.h, which is kfabric's. Here nothing is random. */
+unsigned long kfi_seed;
+module_param_named(seed, kfi_seed, ulong, 0444);
+unsigned int kfi_scale = 100;
+module_param_named(scale, kfi_scale, uint, 0444);
+
+static char *suite;
+module_param(suite, charp, 0444);
+MODULE_PARM_DESC(suite, "which suite to run");
+
+static char *device = "knic0";
+module_param(device, charp, 0444);
+MODULE_PARM_DESC(device, "which device to test (default: knic0)");
+
+char *nic_address = "198.51.100.1";
+module_param_named(address, nic_address, charp, 0444);
+MODULE_PARM_DESC(address, "an IPv4 address of its port 1 (default: 198.51.100.1)");
+
+static char *token = "";
+module_param(token, charp, 0444);
+MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
+
+struct nic_env nic_env = { .port = 1 };
+
+static const struct kfi_suite *const suites[] = {
+	&nic_suite_data,
+	&nic_suite_violations,
+	&nic_suite_local,
+	&nic_suite_order,
+	&nic_suite_faults,
+	&nic_suite_traits,
+	&nic_suite_events,
+	&nic_suite_unmappable,
+};
+
+/* Objects: what a case has made is gone when it ends. Other consumers' work in the background may come between. */
+static const enum nic_stat objects[] = {
+	NIC_STAT_PDS, NIC_STAT_CQS, NIC_STAT_QPS, NIC_STAT_SRQS, NIC_STAT_AHS, NIC_STAT_MRS,
+};
+
+static bool all_gone(const s64 *before)
+{
+	for (int i = 0; i < ARRAY_SIZE(objects); i++)
+		if (stat(objects[i]) != before[i])
+			return false;
+	return true;
+}
+
+static void reset_faults(void)
+{
+	for (int i = 0; i < NIC_VALUES; i++)
+		set_fault(i, i == NIC_VALUE_ERRNO ? EIO : 0);
+}
+
+/* Runs a case, and holds it to what it leaves behind. */
+void run_checked(struct kfi_test *t)
+{
+	void (*run)(struct kfi_test *t) = t->c->data;
+	s64 before[ARRAY_SIZE(objects)], faults = stat(NIC_STAT_DMA_FAULTS);
+	s64 freed = stat(NIC_STAT_FREED);
+
+	for (int i = 0; i < ARRAY_SIZE(objects); i++)
+		before[i] = stat(objects[i]);
+	nic_env.dma_faults = 0;
+	nic_env.freed = 0;
+	reset_faults();
+	run(t);
+	reset_faults();
+	for (int ms = 0; ms < PATIENCE_MS && !all_gone(before); ms++)
+		usleep_range(1000, 1500);
+	for (int i = 0; i < ARRAY_SIZE(objects); i++)
+		EXPECT(t, stat(objects[i]) == before[i], "%lld objects of kind %d, before %lld",
+		       stat(objects[i]), i, before[i]);
+	EXPECT(t, stat(NIC_STAT_DMA_FAULTS) - faults == nic_env.dma_faults,
+	       "%lld DMA faults, expected %lld", stat(NIC_STAT_DMA_FAULTS) - faults,
+	       nic_env.dma_faults);
+	EXPECT(t, stat(NIC_STAT_FREED) - freed == nic_env.freed,
+	       "%lld accesses to free pages, expected %lld", stat(NIC_STAT_FREED) - freed,
+	       nic_env.freed);
+}
+
+void run_connected(struct kfi_test *t)
+{
+	if (nic_env.expect->reliable)
+		run_checked(t);
+	else
+		ktap_skip(t, "there are no reliable connections");
+}
+
+/* The client of the RDMA core: it finds the device, and keeps it while a suite runs. */
+static DEFINE_MUTEX(running);
+
+static int add_device(struct ib_device *dev)
+{
+	struct device_driver *driver = dev->dev.parent ? dev->dev.parent->driver : NULL;
+
+	if (!strcmp(dev_name(&dev->dev), device) && driver && !strcmp(driver->name, "kfi_nic"))
+		nic_env.dev = dev;
+	return 0;
+}
+
+static void remove_device(struct ib_device *dev, void *data)
+{
+	guard(mutex)(&running);
+	if (nic_env.dev == dev)
+		nic_env.dev = NULL;
+}
+
+static struct ib_client client = {
+	.name = "kfi_nic_test",
+	.add = add_device,
+	.remove = remove_device,
+};
+
+static const struct kfi_suite *find_suite(void)
+{
+	for (int i = 0; suite && i < ARRAY_SIZE(suites); i++)
+		if (!strcmp(suites[i]->name, suite))
+			return suites[i];
+	return NULL;
+}
+
+static int run(const struct kfi_suite *s)
+{
+	struct iommu_domain *domain;
+
+	guard(mutex)(&running);
+	if (!nic_env.dev) {
+		pr_err("kfi_nic_test: no device '%s' of the model\n", device);
+		return -ENODEV;
+	}
+	nic_env.nic = to_nic(nic_env.dev);
+	nic_env.expect = find_expect(nic_env.nic->persona->name);
+	if (!nic_env.expect) {
+		pr_err("kfi_nic_test: nothing is expected of '%s'\n", nic_env.nic->persona->name);
+		return -EINVAL;
+	}
+	domain = iommu_get_domain_for_dev(nic_env.dev->dma_device);
+	nic_env.translated = domain && domain->type != IOMMU_DOMAIN_IDENTITY;
+	pr_info("kfi-ktap: begin %s\n", token);
+	ktap_note("%s behaves like %s, %s", device, nic_env.expect->name,
+		  nic_env.translated ? "an IOMMU translates" : "DMA addresses are physical");
+	ktap_run(s);
+	pr_info("kfi-ktap: end %s\n", token);
+	return 0;
+}
+
+static int __init nic_test_init(void)
+{
+	const struct kfi_suite *s = find_suite();
+	int err;
+
+	if (!s) {
+		pr_err("kfi_nic_test: no suite '%s'\n", suite ?: "");
+		return -EINVAL;
+	}
+	err = ib_register_client(&client);
+	if (err)
+		return err;
+	err = run(s);
+	ib_unregister_client(&client);
+	return err;
+}
+module_init(nic_test_init);
+
+static void __exit nic_test_exit(void)
+{
+}
+module_exit(nic_test_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Tests of the model NIC");
