@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * iWARP connections between queue pairs of the model's devices, as iw_cm demands them:
+ * iWARP connections between queue pairs of the model's devices. iw_cm demands that:
  *
- * - iw_connect() always leads to one CONNECT_REPLY. Without it, iw_destroy_cm_id() waits forever.
+ * - Each iw_connect() leads to one CONNECT_REPLY. Without it, iw_destroy_cm_id() waits forever.
  * - Each side of an established connection gets CLOSE exactly once, after its queue pair has failed.
- * - A connection request finds its answer by a number in provider_data. iw_cm drops requests of a listener that
- *   goes, and a dropped request must not keep memory.
+ *
+ * iw_cm can drop a request without a word. Therefore an answer finds its request by a number in provider_data,
+ * and a request without an answer ends with its listener, as in irdma, or after a time limit.
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
@@ -13,7 +14,7 @@
 
 #include "nic.h"
 
-/* An answer that never comes is iw_cm's dropping of the request. */
+/* The time limit is for requests that iw_cm drops because it has no memory. */
 #define NIC_ANSWER_JIFFIES	(20 * HZ)
 
 /**
@@ -47,6 +48,7 @@ struct nic_side {
  * @refs: one for @node, one while @timeout is pending
  * @number: identifies the connection to the passive side's iw_cm_id
  * @established: the passive side has accepted
+ * @listener: the listener that the request went to
  * @side: both sides
  * @timeout: ends an attempt that nobody answers
  */
@@ -55,6 +57,7 @@ struct nic_conn {
 	refcount_t refs;
 	unsigned long number;
 	bool established;
+	struct nic_listener *listener;
 	struct nic_side side[NIC_SIDES];
 	struct delayed_work timeout;
 };
@@ -214,6 +217,7 @@ static __be16 nic_ip_port(const struct sockaddr_storage *addr)
 static bool nic_listens(const struct iw_cm_id *cm_id, const struct sockaddr_storage *addr)
 {
 	const struct sockaddr_storage *own = &cm_id->m_local_addr;
+	const struct sockaddr_in *own4 = (const struct sockaddr_in *)own;
 	const struct sockaddr_in6 *own6 = (const struct sockaddr_in6 *)own;
 	bool any6 = own->ss_family == AF_INET6 && ipv6_addr_any(&own6->sin6_addr);
 
@@ -224,12 +228,11 @@ static bool nic_listens(const struct iw_cm_id *cm_id, const struct sockaddr_stor
 	if (own->ss_family == AF_INET6)
 		return any6 || ipv6_addr_equal(&own6->sin6_addr,
 					       &((const struct sockaddr_in6 *)addr)->sin6_addr);
-	return ipv4_is_zeronet(((const struct sockaddr_in *)own)->sin_addr.s_addr) ||
-	       ((const struct sockaddr_in *)own)->sin_addr.s_addr ==
-	       ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
+	return !own4->sin_addr.s_addr ||
+	       own4->sin_addr.s_addr == ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
 }
 
-/* Brings an attempt to the listener. Returns 0, or what the active side is told. Under nic_iwarp_lock. */
+/* Brings an attempt to the listener. Returns 0, or the status for the active side. Under nic_iwarp_lock. */
 static int nic_conn_request(struct nic_conn *conn, const struct iw_cm_conn_param *param)
 {
 	struct iw_cm_id *active = conn->side[NIC_ACTIVE].cm_id;
@@ -251,9 +254,11 @@ static int nic_conn_request(struct nic_conn *conn, const struct iw_cm_conn_param
 	list_for_each_entry(listener, &nic_listeners, node) {
 		struct iw_cm_id *cm_id = listener->cm_id;
 
+		if (cm_id->device != &owner->ib || !nic_listens(cm_id, &active->m_remote_addr))
+			continue;
+		conn->listener = listener;
 		/* The handler fails if the backlog is full. */
-		if (cm_id->device == &owner->ib && nic_listens(cm_id, &active->m_remote_addr))
-			return cm_id->event_handler(cm_id, &event) ? -ECONNREFUSED : 0;
+		return cm_id->event_handler(cm_id, &event) ? -ECONNREFUSED : 0;
 	}
 	return -ECONNREFUSED;
 }
@@ -304,7 +309,7 @@ static int nic_iwarp_connect(struct iw_cm_id *cm_id, struct iw_cm_conn_param *pa
 	qp = nic_iwarp_qp_get(cm_id->device, param->qpn);
 	if (!qp)
 		return -EINVAL;
-	conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+	conn = kzalloc_obj(*conn);
 	if (!conn) {
 		nic_qp_put(qp);
 		return -ENOMEM;
@@ -423,7 +428,7 @@ static int nic_iwarp_create_listen(struct iw_cm_id *cm_id, int backlog)
 	unsigned long flags;
 	int err = 0;
 
-	listener = kzalloc(sizeof(*listener), GFP_KERNEL);
+	listener = kzalloc_obj(*listener);
 	if (!listener)
 		return -ENOMEM;
 	listener->cm_id = cm_id;
@@ -444,21 +449,27 @@ static int nic_iwarp_create_listen(struct iw_cm_id *cm_id, int backlog)
 	return err;
 }
 
-/* Requests that iw_cm has not handed out stay without an answer, until their time limit. */
 static int nic_iwarp_destroy_listen(struct iw_cm_id *cm_id)
 {
 	struct nic_listener *listener = cm_id->provider_data;
+	struct nic_conn *conn, *next;
 	unsigned long flags;
 
 	spin_lock_irqsave(&nic_iwarp_lock, flags);
 	list_del(&listener->node);
+	list_for_each_entry_safe(conn, next, &nic_conns, node)
+		if (!conn->established && conn->listener == listener)
+			nic_conn_refuse(conn, -ECONNRESET, NULL, 0);
 	spin_unlock_irqrestore(&nic_iwarp_lock, flags);
 	cm_id->rem_ref(cm_id);
 	kfree(listener);
 	return 0;
 }
 
-/* Both queue pairs fail before a side is told, because iw_cm gives up its reference on the queue pair then. */
+/*
+ * A queue pair leaves RTS, or is destroyed: its connection ends. Both queue pairs fail before a side is told, because
+ * iw_cm then drops its references on the queue pairs. May sleep.
+ */
 void nic_iwarp_closed(struct nic_qp *qp, bool abrupt)
 {
 	struct nic_conn *conn;
@@ -498,9 +509,3 @@ const struct ib_device_ops nic_iwarp_ops = {
 	.iw_create_listen = nic_iwarp_create_listen,
 	.iw_destroy_listen = nic_iwarp_destroy_listen,
 };
-
-void nic_iwarp_init(struct nic_device *nic)
-{
-	mutex_init(&nic->iwarp.lock);
-	INIT_LIST_HEAD(&nic->iwarp.listeners);
-}

@@ -188,7 +188,6 @@ static int nic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	mutex_init(&nic->atomic);
 	INIT_LIST_HEAD(&nic->mcast);
 	atomic_set(&nic->faults[NIC_VALUE_ERRNO], EIO);
-	nic_iwarp_init(nic);
 	/* Storage's progress under memory pressure depends on requests that are carried out here. */
 	nic->wq = alloc_workqueue("kfi_nic", WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM, 0);
 	if (!nic->wq) {

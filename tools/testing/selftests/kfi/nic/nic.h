@@ -175,7 +175,6 @@ struct nic_port {
  * @ports: from 0
  * @stats: by enum nic_stat
  * @faults: by enum nic_fault
- * @iwarp: what iwarp.c keeps
  * @mcast: groups and who is attached to them; under nic_list_lock
  * @dir: its directory in debugfs
  */
@@ -192,10 +191,6 @@ struct nic_device {
 	struct nic_port ports[NIC_MAX_PORTS];
 	atomic64_t stats[NIC_STATS];
 	atomic_t faults[NIC_VALUES];
-	struct {
-		struct mutex lock;
-		struct list_head listeners;
-	} iwarp;
 	struct list_head mcast;
 	struct dentry *dir;
 };
@@ -355,7 +350,6 @@ struct nic_wqe {
  * @tries: how often the first request was tried without an answer
  * @rnr_tries: how often there was no receive request
  * @chunk: NIC_CHUNK bytes on the way from one memory to another; used by @work
- * @cm_id: the iWARP connection; under nic->iwarp.lock
  */
 struct nic_qp {
 	struct ib_qp ib;
@@ -375,7 +369,6 @@ struct nic_qp {
 	struct delayed_work work;
 	u32 tries, rnr_tries;
 	u8 *chunk;
-	struct iw_cm_id *cm_id;
 };
 
 #define to_nic(device)	container_of(device, struct nic_device, ib)
@@ -520,7 +513,6 @@ void nic_ud_deliver(struct nic_qp *qp, struct nic_port *port, const struct nic_d
 
 /* iwarp.c */
 extern const struct ib_device_ops nic_iwarp_ops;
-void nic_iwarp_init(struct nic_device *nic);
 /* A queue pair of iWARP has left RTS: its connection ends. May sleep. */
 void nic_iwarp_closed(struct nic_qp *qp, bool abrupt);
 
