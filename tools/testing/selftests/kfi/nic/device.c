@@ -97,6 +97,12 @@ static int nic_query_port(struct ib_device *ib, u32 number, struct ib_port_attr 
 	return 0;
 }
 
+/* The connection manager of InfiniBand tells the port that it is there, and gives up otherwise. */
+static int nic_modify_port(struct ib_device *ib, u32 number, int mask, struct ib_port_modify *modify)
+{
+	return 0;
+}
+
 static int nic_port_immutable(struct ib_device *ib, u32 number, struct ib_port_immutable *immutable)
 {
 	const struct nic_persona *persona = to_nic(ib)->persona;
@@ -239,6 +245,14 @@ static int nic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, str
 	return 0;
 }
 
+/* The core needs it to send to a subnet administrator. The reference to the GID is the address handle's. */
+static int nic_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	*attr = to_nic_ah(ibah)->attr;
+	attr->grh.sgid_attr = NULL;
+	return 0;
+}
+
 static int nic_destroy_ah(struct ib_ah *ah, u32 flags)
 {
 	nic_count(to_nic(ah->device), NIC_STAT_AHS, -1);
@@ -249,6 +263,7 @@ const struct ib_device_ops nic_device_ops = {
 	.owner = THIS_MODULE,
 	.query_device = nic_query_device,
 	.query_port = nic_query_port,
+	.modify_port = nic_modify_port,
 	.get_port_immutable = nic_port_immutable,
 	.get_link_layer = nic_link_layer,
 	.query_gid = nic_query_gid,
@@ -258,6 +273,7 @@ const struct ib_device_ops nic_device_ops = {
 	.alloc_pd = nic_alloc_pd,
 	.dealloc_pd = nic_dealloc_pd,
 	.create_ah = nic_create_ah,
+	.query_ah = nic_query_ah,
 	.destroy_ah = nic_destroy_ah,
 	INIT_RDMA_OBJ_SIZE(ib_pd, nic_pd, ib),
 	INIT_RDMA_OBJ_SIZE(ib_ah, nic_ah, ib),
