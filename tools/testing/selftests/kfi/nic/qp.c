@@ -11,6 +11,7 @@
 /* Numbers 0 and 1 are those of the management queue pairs, of which each port has its own. */
 static DEFINE_XARRAY_FLAGS(nic_qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 #define NIC_QPNS	XA_LIMIT(16, 0xffffff)
+static u32 nic_next_qpn;
 
 /* A queue pair of any device, with a reference. Any context. */
 struct nic_qp *nic_qp_get(u32 number)
@@ -341,9 +342,11 @@ static int nic_qp_publish(struct nic_qp *qp)
 	int err = 0;
 
 	if (qp->ib.qp_type != IB_QPT_GSI && qp->ib.qp_type != IB_QPT_SMI) {
-		err = xa_alloc_irq(&nic_qps, &number, qp, NIC_QPNS, GFP_KERNEL);
+		/* The connection manager takes a number that comes back soon for a stale connection. */
+		err = xa_alloc_cyclic_irq(&nic_qps, &number, qp, NIC_QPNS, &nic_next_qpn,
+					  GFP_KERNEL);
 		qp->ib.qp_num = number;
-		return err;
+		return min(err, 0);
 	}
 	if (!rdma_is_port_valid(&qp->nic->ib, qp->init.port_num))
 		return -EINVAL;
