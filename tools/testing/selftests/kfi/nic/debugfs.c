@@ -42,6 +42,7 @@ static const char *const stat_names[NIC_STATS] = {
 	[NIC_STAT_BYTES] = "bytes",
 	[NIC_STAT_DMA_FAULTS] = "dma_faults",
 	[NIC_STAT_FREED] = "freed_accesses",
+	[NIC_STAT_UNDER_WAY] = "under_way",
 	[NIC_STAT_OVERFLOWS] = "cq_overflows",
 	[NIC_STAT_PDS] = "pds",
 	[NIC_STAT_CQS] = "cqs",

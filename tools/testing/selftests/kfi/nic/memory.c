@@ -277,11 +277,13 @@ static int nic_sge_copy(const struct nic_end *end, u32 key, u64 addr, void *buf,
 	down_read(&mr->sem);
 	err = nic_mr_allows(mr, end, key, addr, len);
 	if (!err) {
+		nic_count(nic, NIC_STAT_UNDER_WAY, !mr->all_memory);
 		if (wait)
 			usleep_range(wait, wait + 1);
 		if (mr->all_memory)
 			nic_see_sge(end, addr, len);
 		err = nic_mr_copy(nic, mr, addr, buf, len, write);
+		nic_count(nic, NIC_STAT_UNDER_WAY, -(s64)!mr->all_memory);
 	}
 	up_read(&mr->sem);
 	nic_mr_put(mr);

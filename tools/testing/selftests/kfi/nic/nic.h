@@ -127,6 +127,7 @@ enum nic_stat {
 	NIC_STAT_BYTES,
 	NIC_STAT_DMA_FAULTS,	/* accesses to an address that is not mapped */
 	NIC_STAT_FREED,		/* accesses to a page that nobody holds */
+	NIC_STAT_UNDER_WAY,	/* accesses to registered regions that have begun and not ended */
 	NIC_STAT_OVERFLOWS,	/* completions that had no room in their queue */
 	NIC_STAT_PDS,
 	NIC_STAT_CQS,

@@ -102,6 +102,7 @@ static const struct kfi_suite *const suites[] = {
 	&suite_gone_async,
 	&suite_gone_close,
 	&suite_faults,
+	&suite_hardware,
 	&suite_pool_line,
 	&suite_pool_idle,
 	&suite_pool_ahead,

@@ -45,6 +45,7 @@ extern const struct kfi_suite suite_down;
 extern const struct kfi_suite suite_gone_async;
 extern const struct kfi_suite suite_gone_close;
 extern const struct kfi_suite suite_faults;
+extern const struct kfi_suite suite_hardware;
 extern const struct kfi_suite suite_pool_line;
 extern const struct kfi_suite suite_pool_idle;
 extern const struct kfi_suite suite_pool_ahead;

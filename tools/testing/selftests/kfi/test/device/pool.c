@@ -7,15 +7,13 @@
  * which one it is. What the pool keeps is read from its file in debugfs.
  */
 #include <linux/delay.h>
-#include <linux/fs.h>
-#include <linux/mman.h>
 #include <linux/sizes.h>
 #include <linux/sort.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include <kfi_batch_ext.h>
 
+#include "debugfs.h"
 #include "kfi_inject.h"
 #include "recovery.h"
 #include "request.h"
@@ -30,56 +28,17 @@
 #define LINE	24
 #define LEN	96
 
-/*
- * Reads a file as a process does, for files of debugfs are for processes only: into memory of the one
- * that loads this module.
- */
-static ssize_t read_as_user(const char *path, char *text, size_t size)
-{
-	struct file *f = filp_open(path, O_RDONLY, 0);
-	unsigned long at;
-	loff_t pos = 0;
-	ssize_t len;
-
-	if (IS_ERR(f))
-		return PTR_ERR(f);
-	at = vm_mmap(NULL, 0, PAGE_ALIGN(size), PROT_READ | PROT_WRITE,
-		     MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	if (IS_ERR_VALUE(at)) {
-		len = at;
-	} else {
-		len = f->f_op->read ? f->f_op->read(f, (char __user *)at, size, &pos) : -EINVAL;
-		if (len > 0 && copy_from_user(text, (char __user *)at, len))
-			len = -EFAULT;
-		vm_munmap(at, PAGE_ALIGN(size));
-	}
-	filp_close(f, NULL);
-	return len;
-}
-
 /* A number of the pool's file; -1 if there is none of that name. */
 static long figure(struct kfi_test *t, const char *name)
 {
 	struct ib_pd *pd = t->env->verbs->get_pd(&t->env->domain->fid);
-	char path[96], *text, *line, *rest;
-	long value = -1;
-	ssize_t len;
+	char path[96];
 
 	if (!EXPECT(t, pd, "no protection domain"))
 		return -1;
-	snprintf(path, sizeof(path), "/sys/kernel/debug/kfi_verbs/%s-pd%u/pool",
-		 dev_name(&t->env->dev->dev), pd->res.id);
-	text = kzalloc(PAGE_SIZE, GFP_KERNEL);
-	len = text ? read_as_user(path, text, PAGE_SIZE - 1) : -ENOMEM;
-	EXPECT(t, len > 0, "%s: %zd", path, len);
-	for (rest = text; len > 0 && (line = strsep(&rest, "\n"));) {
-		size_t n = strlen(name);
-
-		if (!strncmp(line, name, n) && line[n] == ' ' && kstrtol(line + n + 1, 10, &value))
-			value = -1;
-	}
-	kfree(text);
-	return value;
+	snprintf(path, sizeof(path), "kfi_verbs/%s-pd%u/pool", dev_name(&t->env->dev->dev),
+		 pd->res.id);
+	return debugfs_figure(t, path, name);
 }
 
 static bool reg_small(struct kfi_test *t, struct kfid_mr **mr)

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# What only hardware does, over the model NIC (KFI_NIC): the suite hardware, and a device with two ports, of which the
+# first one is down, goes down under load, or comes up again.
+
+. "$(dirname "$0")/lib.sh"
+
+files=/sys/kernel/debug/kfi_nic/knic0
+param=/sys/module/kfi_holder/parameters
+names="hardware.suite hardware.second_port hardware.rights hardware.first_port_back hardware.port_lost hardware.closed"
+
+get() { cat $param/$1; }
+more() { [ "$(get rounds)" -gt $((_rounds + 20)) ]; }
+went_on()
+{
+	_rounds=$(get rounds)
+	wait_for 120 more && [ "$(get unexpected)" = 0 ]
+}
+state_is() { grep -q "$2" /sys/class/infiniband/knic0/ports/$1/state; }
+has_gid() { grep -qs "$1" /sys/class/infiniband/knic0/ports/$2/gids/*; }
+
+two_ports()
+{
+	unload kfi_verbs kfi_nic && load kfi_nic $KFI_NIC ports=2 && ip link set knic0p2 up &&
+		ip address add 192.0.2.2/24 dev knic0p2 && wait_for 60 has_gid ffff:c000:0202 2 &&
+		state_is 1 DOWN && load kfi_verbs
+}
+rights()
+{
+	_said=$(run_suite rights)
+	_status=$?
+	[ $_status = 0 ] || echo "$_said"
+	return $_status
+}
+hold() { load kfi_holder domain=knic0 regions=4 threads=1 peer=0 && went_on; }
+# The domain goes on over the port that it has.
+first_back()
+{
+	ip link set knic0p1 up && ip address add 192.0.2.1/24 dev knic0p1 &&
+		wait_for 60 has_gid ffff:c000:0201 1 && state_is 1 ACTIVE && went_on
+}
+# That port goes down: the domain follows to the other one.
+lost()
+{
+	echo 2 >$files/port_down && wait_for 60 state_is 2 DOWN && went_on
+}
+closed() { [ "$(get unexpected)" = 0 ] && unload kfi_holder; }
+back()
+{
+	unload kfi_holder kfi_verbs kfi_nic && nic_up && load kfi_verbs
+}
+
+plan 6
+if [ -z "$KFI_NIC" ]; then
+	skip_rest "no model NIC" $names
+	finish
+fi
+case $(verbs_column) in
+iwarp) skip_rest "the registration queue does not run over iWARP" $names; finish ;;
+esac
+tmp=$(mktemp) || exit 1
+trap 'rm -f "$tmp"' EXIT
+{ run_suite hardware; echo $? >"$tmp"; } | sed 's/^/    /'
+check hardware.suite [ "$(cat "$tmp")" = 0 ]
+check hardware.second_port two_ports
+check hardware.rights rights
+hold || echo "# the holder did not begin"
+check hardware.first_port_back first_back
+check hardware.port_lost lost
+check hardware.closed closed
+back || ktap_failed=1
+finish

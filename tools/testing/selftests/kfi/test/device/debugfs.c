@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Files of debugfs. Their operations take memory of a process, so they are used with memory of the one that loads this
+ * module. Process context.
+ */
+#include <linux/fs.h>
+#include <linux/mman.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "debugfs.h"
+
+/* Open a file below debugfs, and map @size bytes of the process for what goes through it. */
+static struct file *open_file(const char *path, int flags, size_t size, unsigned long *at)
+{
+	char full[128];
+	struct file *f;
+
+	snprintf(full, sizeof(full), "/sys/kernel/debug/%s", path);
+	f = filp_open(full, flags, 0);
+	if (IS_ERR(f))
+		return f;
+	*at = vm_mmap(NULL, 0, PAGE_ALIGN(size), PROT_READ | PROT_WRITE,
+		      MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	if (IS_ERR_VALUE(*at)) {
+		filp_close(f, NULL);
+		return ERR_PTR(*at);
+	}
+	return f;
+}
+
+static void close_file(struct file *f, unsigned long at, size_t size)
+{
+	vm_munmap(at, PAGE_ALIGN(size));
+	filp_close(f, NULL);
+}
+
+static ssize_t read_file(const char *path, char *text, size_t size)
+{
+	unsigned long at;
+	loff_t pos = 0;
+	ssize_t len;
+	struct file *f = open_file(path, O_RDONLY, size, &at);
+
+	if (IS_ERR(f))
+		return PTR_ERR(f);
+	len = f->f_op->read ? f->f_op->read(f, (char __user *)at, size, &pos) : -EINVAL;
+	if (len > 0 && copy_from_user(text, (char __user *)at, len))
+		len = -EFAULT;
+	close_file(f, at, size);
+	return len;
+}
+
+/**
+ * debugfs_figure() - Look up a number in a file of lines "name number".
+ * @t: The case, which fails if the file can't be read.
+ * @path: The file, below /sys/kernel/debug.
+ * @name: Which line.
+ *
+ * Return: The number, or -1 if there is no such line.
+ */
+long debugfs_figure(struct kfi_test *t, const char *path, const char *name)
+{
+	char *text = kzalloc(PAGE_SIZE, GFP_KERNEL), *line, *rest;
+	ssize_t len = text ? read_file(path, text, PAGE_SIZE - 1) : -ENOMEM;
+	size_t n = strlen(name);
+	long value = -1;
+
+	EXPECT(t, len > 0, "%s: %zd", path, len);
+	for (rest = text; len > 0 && (line = strsep(&rest, "\n"));)
+		if (!strncmp(line, name, n) && line[n] == ' ' && kstrtol(line + n + 1, 10, &value))
+			value = -1;
+	kfree(text);
+	return value;
+}
+
+/**
+ * debugfs_set() - Write a number to a file.
+ * @t: The case, which fails if the file does not take it.
+ * @path: The file, below /sys/kernel/debug.
+ * @value: The number.
+ *
+ * Return: Whether the file took it.
+ */
+bool debugfs_set(struct kfi_test *t, const char *path, long value)
+{
+	char text[24];
+	size_t size = snprintf(text, sizeof(text), "%ld\n", value);
+	ssize_t len = -EINVAL;
+	unsigned long at;
+	loff_t pos = 0;
+	struct file *f = open_file(path, O_WRONLY, size, &at);
+
+	if (!EXPECT(t, !IS_ERR(f), "%s: %ld", path, PTR_ERR(f)))
+		return false;
+	if (copy_to_user((char __user *)at, text, size))
+		len = -EFAULT;
+	else if (f->f_op->write)
+		len = f->f_op->write(f, (char __user *)at, size, &pos);
+	close_file(f, at, size);
+	return EXPECT(t, len == size, "%s: %zd", path, len);
+}
