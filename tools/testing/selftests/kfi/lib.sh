@@ -59,6 +59,8 @@ unload()
 ep_address=198.51.100.1 ep_address6=2001:db8::1
 ep_device=rxe_ep ep_netdev=kfi_ep0
 [ -z "$KFI_NIC" ] || ep_device=knic0 ep_netdev=knic0p1
+# InfiniBand's addresses are those of IPoIB.
+case " $KFI_NIC " in *" persona=ib "*) ep_netdev=ib0 ;; esac
 ep_device_up()
 {
 	if [ -n "$KFI_NIC" ]; then
@@ -114,13 +116,14 @@ verbs_column()
 nic_up()
 {
 	modprobe rdma_cm 2>/dev/null
+	[ $ep_netdev != ib0 ] || modprobe ib_ipoib || return
 	if [ ! -d /sys/class/infiniband/$ep_device ]; then
 		# Its driver may be there without it.
 		# shellcheck disable=SC2086
 		unload kfi_nic && load kfi_nic $KFI_NIC || return
 	fi
-	for _netdev in /sys/class/net/knic*; do
-		ip link set "${_netdev##*/}" up || return
+	for _netdev in /sys/class/net/knic* /sys/class/net/ib[0-9]*; do
+		[ ! -e "$_netdev" ] || ip link set "${_netdev##*/}" up || return
 	done
 	ip address replace $ep_address/24 dev $ep_netdev &&
 		ip address replace $ep_address6/64 dev $ep_netdev nodad && wait_for 60 nic_ready
@@ -130,8 +133,8 @@ nic_ready()
 {
 	[ -n "$(nic_count dma_faults)" ] || return
 	_port=/sys/class/infiniband/$ep_device/ports/1
-	grep -q ACTIVE $_port/state || return
-	! grep -q RoCE $_port/gid_attrs/types/* 2>/dev/null ||
+	grep -q ACTIVE $_port/state && grep -q 1 /sys/class/net/$ep_netdev/carrier || return
+	! grep -q 'RoCE v2' $_port/gid_attrs/types/* 2>/dev/null ||
 		{ grep -q ffff:c633:6401 $_port/gids/* && grep -q 2001:0db8: $_port/gids/*; }
 }
 
@@ -150,7 +153,8 @@ nic_faults()
 # The objects that are open in the model.
 nic_objects()
 {
-	for _kind in pds cqs qps srqs ahs mrs; do
+	# IPoIB makes address handles as neighbours come and go.
+	for _kind in pds cqs qps srqs mrs $([ $ep_netdev = ib0 ] || echo ahs); do
 		printf '%s=%s ' $_kind "$(nic_count $_kind)"
 	done
 }
