@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections of a device with itself: by ib_modify_qp() with RoCE and InfiniBand, by the connection manager
- * with iWARP, where there is no other way.
+ * Connections of a device with itself: by ib_modify_qp() with RoCE and InfiniBand, unless the connection
+ * manager is under test; by the connection manager with iWARP, where there is no other way.
  */
 #include <linux/delay.h>
 #include <linux/etherdevice.h>
@@ -283,9 +283,19 @@ static bool connect_by_cm(struct kfi_test *t, struct conn *c, const struct conn_
 	       cm_wait(t, &c->b, RDMA_CM_EVENT_ESTABLISHED);
 }
 
+static void srq_event(struct ib_event *event, void *context)
+{
+	struct side *s = context;
+
+	if (event->event == IB_EVENT_SRQ_LIMIT_REACHED)
+		atomic_inc(&s->srq_limit);
+}
+
 static bool srq_open(struct kfi_test *t, struct side *s)
 {
 	struct ib_srq_init_attr init = {
+		.event_handler = srq_event,
+		.srq_context = s,
 		.attr = { .max_wr = PLACES, .max_sge = 1 },
 		.srq_type = IB_SRQT_BASIC,
 	};
@@ -312,8 +322,8 @@ bool conn_open(struct kfi_test *t, struct conn *c, const struct conn_attr *attr)
 	}
 	ok = side_open(t, &c->a) && side_open(t, &c->b) && (!attr->srq || srq_open(t, &c->b));
 	if (ok) {
-		ok = nic_env.expect->iwarp ? connect_by_cm(t, c, attr) :
-		     connect_by_modify(t, c, attr);
+		ok = attr->cm || nic_env.expect->iwarp ? connect_by_cm(t, c, attr) :
+							 connect_by_modify(t, c, attr);
 	}
 	if (!ok)
 		conn_close(t, c);

@@ -473,6 +473,61 @@ close:
 	stage_close(t, &s);
 }
 
+/* The event comes once, when fewer receive requests than the limit are left. */
+static void case_srq_limit(struct kfi_test *t)
+{
+	struct conn_attr attr = { .srq = true };
+	struct ib_srq_attr limit = { .srq_limit = 2 };
+	struct stage s;
+
+	if (!nic_env.expect->srq) {
+		ktap_skip(t, "there are no SRQs");
+		return;
+	}
+	if (!stage_open(t, &s, &attr))
+		return;
+	for (int i = 0; i < 4; i++) {
+		struct ib_sge in = buffer_sge(&s.to, &s.c.b, 0, 10);
+
+		EXPECT_EQ(t, receive(&s.c.b, &in, i), 0);
+	}
+	EXPECT_EQ(t, ib_modify_srq(s.c.b.srq, &limit, IB_SRQ_LIMIT), 0);
+	for (int i = 0; i < 4; i++) {
+		struct ib_sge out = buffer_sge(&s.from, &s.c.a, 0, 10);
+		struct ib_send_wr wr = { .opcode = IB_WR_SEND, .sg_list = &out, .num_sge = 1 };
+		struct ib_wc wc;
+
+		EXPECT_EQ(t, execute(&s.c.a, &wr), IB_WC_SUCCESS);
+		received(t, &s.c.b, i, 10, &wc);
+		EXPECT_EQ(t, atomic_read(&s.c.b.srq_limit), i >= 2);
+	}
+	stage_close(t, &s);
+}
+
+/* Both ways over a connection that the connection manager has made. */
+static void case_connected(struct kfi_test *t)
+{
+	struct conn_attr attr = { .cm = true };
+	struct stage s;
+
+	if (!stage_open(t, &s, &attr))
+		return;
+	send(t, &s, PAGE_SIZE + 1, true, 5);
+	reach(t, &s, &offset_pages);
+	stage_close(t, &s);
+}
+
+static const struct kfi_case cm_cases[] = {
+	NIC_CASE(connected),
+};
+
+const struct kfi_suite nic_suite_cm = {
+	.name = "nic_cm",
+	.cases = cm_cases,
+	.count = ARRAY_SIZE(cm_cases),
+	.bare = true,
+};
+
 static const struct kfi_case cases[] = {
 	NIC_CASE(send),
 	NIC_CASE(send_imm),
@@ -486,6 +541,7 @@ static const struct kfi_case cases[] = {
 	NIC_CASE(atomic),
 	NIC_CASE(inline),
 	NIC_CASE(srq),
+	NIC_CASE(srq_limit),
 };
 
 const struct kfi_suite nic_suite_data = {

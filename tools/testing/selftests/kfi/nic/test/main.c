@@ -39,6 +39,7 @@ struct nic_env nic_env = { .port = 1 };
 
 static const struct kfi_suite *const suites[] = {
 	&nic_suite_data,
+	&nic_suite_cm,
 	&nic_suite_violations,
 	&nic_suite_local,
 	&nic_suite_order,

@@ -81,7 +81,7 @@ void run_connected(struct kfi_test *t);
 #define NIC_VARIANTS(_name, _n)	\
 	{ .name = #_name, .run = run_connected, .data = case_##_name, .variants = GENMASK((_n) - 1, 0) }
 
-extern const struct kfi_suite nic_suite_data, nic_suite_violations, nic_suite_order, nic_suite_faults,
+extern const struct kfi_suite nic_suite_data, nic_suite_cm, nic_suite_violations, nic_suite_order, nic_suite_faults,
 	nic_suite_local, nic_suite_traits, nic_suite_events,
 	nic_suite_unmappable;
 
@@ -101,6 +101,7 @@ extern const struct kfi_suite nic_suite_data, nic_suite_violations, nic_suite_or
  * @hard: calls of the completion handler in a hard interrupt
  * @soft: other calls of it
  * @last_wqe: how often IB_EVENT_QP_LAST_WQE_REACHED has come
+ * @srq_limit: the same of IB_EVENT_SRQ_LIMIT_REACHED
  */
 struct side {
 	struct ib_pd *pd;
@@ -112,7 +113,7 @@ struct side {
 	struct completion cm;
 	enum rdma_cm_event_type cm_event;
 	atomic_t hard, soft;
-	atomic_t last_wqe;
+	atomic_t last_wqe, srq_limit;
 };
 
 /* Two sides, each in a protection domain of its own. Tests post at @a what reaches the memory of @b. */
@@ -129,6 +130,7 @@ struct conn {
  * @rnr_once: sending fails at once where there is no receive request
  * @srq: @b has an SRQ
  * @share: @b shares the SRQ and the protection domain of that side
+ * @cm: by the connection manager, on each device
  */
 struct conn_attr {
 	u32 send_wr;
@@ -137,6 +139,7 @@ struct conn_attr {
 	bool rnr_once;
 	bool srq;
 	const struct side *share;
+	bool cm;
 };
 
 bool conn_open(struct kfi_test *t, struct conn *c, const struct conn_attr *attr);

@@ -231,7 +231,8 @@ static void case_remote(struct kfi_test *t)
 {
 	const struct violation *v = &rows[t->variant];
 	const int all = REMOTE_ALL | IB_ACCESS_REMOTE_ATOMIC;
-	struct conn_attr attr = { .no_access = v->spoil == NO_QP_RIGHT };
+	/* If the connection goes on, the next request finds no receive request, and fails at once. */
+	struct conn_attr attr = { .no_access = v->spoil == NO_QP_RIGHT, .rnr_once = true };
 	const char *why = skipped(v);
 	/* Aligned, for atomic operations. */
 	static const struct shape shape = { .n = 1, .entries = { { 1000, LEN } } };
