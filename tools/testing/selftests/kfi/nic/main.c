@@ -70,6 +70,7 @@ static int nic_netdev_add(struct nic_port *port)
 	snprintf(netdev->name, IFNAMSIZ, "knic%up%u", nic->index, port->number);
 	netdev->netdev_ops = &nic_netdev_ops;
 	netdev->flags |= IFF_NOARP;
+	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 	netdev->mtu = 4500;
 	netdev->max_mtu = 9000;
 	eth_hw_addr_random(netdev);
