@@ -48,9 +48,13 @@ static void no_list(struct reg_req *req, u64 value)
 	req->sg = NULL;
 }
 
-/* Segment @value has no bytes; in a scatterlist: it isn't DMA-mapped. */
+/*
+ * Segment @value has no bytes; in a scatterlist: it isn't DMA-mapped. The IOMMU may have joined the segments of a
+ * scatterlist to fewer.
+ */
 static void empty(struct reg_req *req, u64 value)
 {
+	value = min(value, req->count - 1);
 	if (reg_call_in(req->call, KVEC_CALLS))
 		req->kv[value].iov_len = 0;
 	else if (reg_call_in(req->call, BVEC_CALLS))

@@ -7,6 +7,7 @@
 #define KFI_HOLDER_H
 
 #include <linux/scatterlist.h>
+#include <rdma/ib_verbs.h>
 
 #include <kfabric.h>
 #include <kfi_dma_ext.h>
@@ -24,6 +25,7 @@
  * @domain: The domain, or NULL.
  * @dma: The domain's DMA extension.
  * @verbs: The domain's verbs extension.
+ * @software: Whether its device is a software device.
  * @peer: The threads' common peer, on the domain's protection domain, or NULL.
  * @mapped: A list that is mapped for the device, in one entry, or NULL.
  * @mapped_mr: The region on it, or NULL.
@@ -38,6 +40,7 @@ struct holder {
 	struct kfid_domain *domain;
 	struct kfi_dma_ops *dma;
 	struct kfi_verbs_dom_ops *verbs;
+	bool software;
 	struct kfi_peer *peer;
 	struct scatterlist *mapped;
 	struct kfid_mr *mapped_mr;

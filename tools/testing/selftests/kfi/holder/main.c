@@ -61,16 +61,16 @@ MODULE_PARM_DESC(raw_removed, "how often that of the second domain has run");
 static struct holder holder;
 
 /* Held while things of the device are opened or let go. */
-static DEFINE_MUTEX(device_lock);
+static DEFINE_MUTEX(removal_lock);
 
 static void on_removal(void *arg)
 {
 	struct holder *h = arg;
 
-	mutex_lock(&device_lock);
+	mutex_lock(&removal_lock);
 	regions_device_gone(h);
 	holder_removed++;
-	mutex_unlock(&device_lock);
+	mutex_unlock(&removal_lock);
 }
 
 /* The second domain's: the peer on the first one waits for it, and keeps nobody else waiting. */
@@ -78,11 +78,11 @@ static void on_raw_removal(void *arg)
 {
 	struct holder *h = arg;
 
-	mutex_lock(&device_lock);
+	mutex_lock(&removal_lock);
 	if (h->peer)
 		kfi_peer_let_go(h->peer);
 	holder_raw_removed++;
-	mutex_unlock(&device_lock);
+	mutex_unlock(&removal_lock);
 }
 
 static int find(struct kfi_info **info, int mr_mode)
@@ -108,14 +108,14 @@ static int open_peer(struct holder *h)
 	struct ib_pd *pd;
 	int ret = 0;
 
-	mutex_lock(&device_lock);
+	mutex_lock(&removal_lock);
 	pd = h->verbs->get_pd(&h->domain->fid);
 	h->peer = pd ? kfi_peer_open_pd(pd) : ERR_PTR(-ENODEV);
 	if (IS_ERR(h->peer)) {
 		ret = PTR_ERR(h->peer);
 		h->peer = NULL;
 	}
-	mutex_unlock(&device_lock);
+	mutex_unlock(&removal_lock);
 	return ret;
 }
 
@@ -135,6 +135,7 @@ static int open_domain(struct holder *h)
 	if (ret)
 		return ret;
 	h->verbs = ops;
+	h->software = ib_uses_virt_dma(h->verbs->get_ib_device(&h->domain->fid));
 	ret = h->verbs->on_removal(&h->domain->fid, on_removal, h);
 	if (ret)
 		return ret;
@@ -203,11 +204,11 @@ static int open_all(struct holder *h)
 	ret = open_domain(h);
 	if (ret || !strcmp(depth, "domain"))
 		goto out;
-	mutex_lock(&device_lock);
+	mutex_lock(&removal_lock);
 	ret = regions_open(h);
 	if (!ret && holder_regions)
 		ret = raw_open(h);
-	mutex_unlock(&device_lock);
+	mutex_unlock(&removal_lock);
 	if (!ret)
 		ret = churn_start(h);
 	if (!ret)
@@ -267,10 +268,10 @@ static int probe_gone(struct holder *h)
 	/* Bad input is still told from that. */
 	ret = kfi_mr_reg(h->domain, mem, 0, ACCESS, 0, 0, 0, &mr, NULL);
 	probe("kfi_mr_reg() of nothing", ret, &mr->fid, -KFI_EINVAL);
-	/* The device, which is rxe, couldn't when it was there. */
+	/* A software device couldn't when it was there. */
 	if (h->raw_mr) {
 		probe("kfi_mr_refresh()", kfi_mr_refresh(h->raw_mr, NULL, 0, 0), NULL,
-		      -KFI_EOPNOTSUPP);
+		      h->software ? -KFI_EOPNOTSUPP : -KFI_ENODEV);
 		/* Its keys lead nowhere any more. */
 		ret = kfi_mr_raw_attr(h->raw_mr, &base, NULL, &size, 0);
 		probe("kfi_mr_raw_attr()", ret, NULL, -KFI_ENODEV);

@@ -10,12 +10,14 @@ static void *mem;
 static struct ib_device *device;
 static struct task_struct *thread;
 static bool released, removed;
+/* How the region ends. */
+static enum kfi_inject_op ending;
 
 static bool is_held(void)
 {
-	if (kfi_inject_wait_held(KFI_INJECT_DEREG_MR))
+	if (kfi_inject_wait_held(ending))
 		return true;
-	UNEXPECTED("the region isn't deregistered");
+	UNEXPECTED("the region isn't ended");
 	return false;
 }
 
@@ -24,7 +26,7 @@ static void let_go(void)
 	/* Who must not go on gets as far as that meanwhile. */
 	msleep(A_WHILE_MS);
 	WRITE_ONCE(released, true);
-	kfi_inject_release(KFI_INJECT_DEREG_MR);
+	kfi_inject_release(ending);
 }
 
 static int closes(void *arg)
@@ -48,7 +50,7 @@ static int meets_removal(void *arg)
 	return 0;
 }
 
-/* A close deregisters the region, and removal comes. */
+/* A close ends the region, and removal comes. */
 static int meets_close(void *arg)
 {
 	struct task_struct *closer = begin_thread(closes, NULL);
@@ -85,7 +87,9 @@ static int meet(int (*run)(void *arg), void *ended)
 	      kfi_inject_start(device);
 	if (ret)
 		return ret;
-	kfi_inject_hold(KFI_INJECT_DEREG_MR);
+	/* A close of hardware's regions invalidates. */
+	ending = ended && !ib_uses_virt_dma(device) ? KFI_INJECT_POST_INV : KFI_INJECT_DEREG_MR;
+	kfi_inject_hold(ending);
 	thread = begin_thread(run, NULL);
 	return 0;
 }
