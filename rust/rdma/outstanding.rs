@@ -315,9 +315,9 @@ impl Outstanding {
 
     /// Takes the first free slot of a credit, by `take`, from this one on.
     ///
-    /// A slot that was taken when this has looked at it can be free a moment later, and the one that was free
-    /// be taken by somebody else before this gets there. So all can look taken although one is free at any
-    /// time. This looks again then, which each time somebody else's success has made necessary.
+    /// A slot can become free right after this has found it taken, and another request can take the slot that was
+    /// free before this gets there. So this can find all taken although one is free at any time. It then looks
+    /// at all again. Each repetition means that another request has got a slot meanwhile.
     #[cold]
     fn claim_any(&self, first: usize, mut take: impl FnMut(&Slot) -> bool) -> Option<&Slot> {
         let slots = self.slots.get(..self.depth())?;

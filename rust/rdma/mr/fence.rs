@@ -25,7 +25,7 @@ impl Fence {
     /// virtual DMA. There an invalidation only marks the region: `rxe_invalidate_mr()` and
     /// `rvt_invalidate_rkey()` (hfi1) wait for nobody who has looked it up before. Both drivers hold references
     /// while they copy, and `ib_dereg_mr()` waits for the last one. `rvt_dereg_mr()` puts queue pairs into
-    /// error that have one. It knows nothing of what hfi1 places by TID RDMA, which is off unless
+    /// error that have one. It does not wait for writes by TID RDMA, which hfi1 has off unless
     /// `HFI1_CAP_TID_RDMA` is in the parameter `cap_mask` of that module.
     pub fn of(device: &Device) -> Self {
         if device.is_software() {

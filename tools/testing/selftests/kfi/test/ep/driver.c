@@ -192,10 +192,12 @@ static void more_once(struct kfi_test *t, struct driven *d, unsigned int taken)
 		if (!EXPECT(t, n < MORE && !__test_and_set_bit(n, &seen), "%lu has ended twice", n))
 			break;
 		/* Those that were taken may be on their way when the connection ends. */
-		if (n >= taken)
+		if (n >= taken) {
 			EXPECT_EQ(t, err.err, KFI_EIO);
-		else if (ret != 1)
+			EXPECT_EQ(t, err.prov_errno, DRIVER_SAYS);
+		} else if (ret != 1) {
 			EXPECT_EQ(t, err.err, KFI_ECANCELED);
+		}
 	}
 	for (i = 0; e && i < 2; i++)
 		ep_event(t, d->p->side[i].eq, KFI_SHUTDOWN, &d->p->side[i].ep->fid, e);
