@@ -119,7 +119,7 @@ pub type Copied = (Option<Buffer>, KVec<u8>);
 
 impl Gather<Copied> {
     /// Makes a gather of bytes that go with a request on `qp`. The driver copies them when the request
-    /// is posted, if it [copies](Qp::inline_limit) so many. Otherwise the device reads them. Any
+    /// is posted, if its [limit](Qp::inline_limit) permits. Otherwise the device reads them. Any
     /// context; does not sleep if `flags` do not allow it.
     ///
     /// # Errors

@@ -98,8 +98,8 @@ impl Qp<Reset> {
     /// - `ENOSPC` if a completion queue has not enough entries left.
     /// - `ENOMEM`, or what the driver says.
     ///
-    /// A driver that does not copy [as many bytes](Depths::inline) as asked makes the queue pair all
-    /// the same.
+    /// If the driver copies fewer bytes than [asked](Depths::inline), it makes the queue pair all the
+    /// same.
     pub fn create(
         pd: &Arc<Pd>,
         send_cq: &Arc<Cq>,
@@ -178,8 +178,8 @@ impl<S> Qp<S> {
         &self.raw.herald
     }
 
-    /// Returns how many bytes its driver copies into a send request when it is posted, at most as many
-    /// as [asked](Depths::inline). Any context.
+    /// Returns the most bytes that its driver copies into a send request when it is posted. That is no
+    /// more than was [asked](Depths::inline). Any context.
     pub fn inline_limit(&self) -> u32 {
         self.raw.inline
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From rights of the fabric to rights of the device: exactly what was asked for, and what the
-//! device's protocol needs for it.
+//! From rights of the fabric to rights of the device: exactly those that were asked for, and those
+//! that the device's protocol needs for them.
 
 use kfabric::Access;
 use rdma::{
@@ -15,13 +15,13 @@ use rdma::{
 pub(crate) struct Rights {
     /// Whether peers may do atomic operations where they may write.
     atomics: bool,
-    /// Whether the sink of a read goes by a key that the peer sees, and writes by. So it is with iWARP: its
-    /// devices demand that the peer may write there (`rdma_rw_ctx_init()`, RFC 5040).
+    /// Whether the peer answers a read by writing to a key that the request names. An iWARP peer does,
+    /// so an iWARP device demands that the peer may write there (`rdma_rw_ctx_init()`, RFC 5040).
     remote_sinks: bool,
 }
 
 impl Rights {
-    /// Returns how it is in a domain of `device`, with atomic operations or without. May sleep.
+    /// Returns the mapping for a domain of `device`, with atomic operations or without. May sleep.
     pub(crate) fn new(device: &Device, atomics: bool) -> Self {
         Self {
             atomics,

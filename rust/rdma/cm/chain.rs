@@ -183,7 +183,9 @@ impl Chain {
         &mut self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<NonNull<b::ib_cqe>, NotPosted<WorkRequest<K>, F>> {
-        let request = self.endpoint.qp().check_inline(request)?;
+        if let Err(error) = self.endpoint.qp().check_inline(&request) {
+            return Err(NotPosted { error, request });
+        }
         let queue = self.endpoint.qp().sends();
         // SAFETY: It is posted or refused at the end of the chain. The endpoint, which the chain
         // has, keeps its queue until completions have ended.

@@ -19,8 +19,8 @@ pub struct Depths {
     pub receive: u32,
     /// The most segments of local memory in a request.
     pub segments: u32,
-    /// The most bytes that the driver should copy into a send request when it is posted. Not every
-    /// driver copies so many, or any: the queue pair [says](super::Qp::inline_limit) how many.
+    /// The most bytes that the driver should copy into a send request when it is posted. A driver may
+    /// copy fewer, or none: see the queue pair's [limit](super::Qp::inline_limit).
     pub inline: u32,
 }
 
@@ -44,7 +44,7 @@ impl Depths {
     /// Returns the size of the receive queue to ask the driver for: requests, and segments of each.
     ///
     /// hns, erdma and ionic refuse a queue of no requests or no segments, even if nobody posts to it.
-    /// If the queue pair shares receives, it has no such queue, and mlx4 refuses any other size.
+    /// If the queue pair shares receives, it has no receive queue, and mlx4 refuses any other size.
     fn receive_queue(&self, shares: bool) -> (u32, u32) {
         match (shares, self.in_receive_queue()) {
             (true, _) => (0, 0),

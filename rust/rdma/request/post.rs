@@ -137,7 +137,9 @@ impl<S> Qp<S> {
         &self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
-        let request = self.check_inline(request)?;
+        if let Err(error) = self.check_inline(&request) {
+            return Err(NotPosted { error, request });
+        }
         // SAFETY: The queue pair is there as long as `self`; its completions end before what it
         // holds of its requests goes.
         unsafe { post(self.as_raw(), self.sends(), request) }
@@ -152,16 +154,10 @@ impl<S> Qp<S> {
     /// # Errors
     ///
     /// - `EINVAL` if it copies fewer: the request was [made](crate::Gather::copied) for another queue pair.
-    pub(crate) fn check_inline<K, F>(
-        &self,
-        request: KBox<Request<WorkRequest<K>, F>>,
-    ) -> Result<KBox<Request<WorkRequest<K>, F>>, NotPosted<WorkRequest<K>, F>> {
+    pub(crate) fn check_inline<K, F>(&self, request: &Request<WorkRequest<K>, F>) -> Result {
         match request.request.inline_bytes() <= self.inline_limit() {
-            true => Ok(request),
-            false => Err(NotPosted {
-                error: EINVAL,
-                request,
-            }),
+            true => Ok(()),
+            false => Err(EINVAL),
         }
     }
 }

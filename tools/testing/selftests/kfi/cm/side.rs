@@ -222,7 +222,7 @@ impl Side {
         Self::with_inline(bench, INLINE)
     }
 
-    /// Makes a side whose driver should copy so many bytes of a request.
+    /// Makes a side whose driver should copy `inline` bytes of a request.
     pub(crate) fn with_inline(bench: &Bench, inline: u32) -> Result<Self> {
         let cq = Cq::alloc_for_callbacks(bench.pd.device(), 2 * (DEPTH + 2))?;
         let depths = Depths {
@@ -239,7 +239,7 @@ impl Side {
         })
     }
 
-    /// Makes a gather of so many bytes, all the same, for a request on this side.
+    /// Makes a gather of `length` equal bytes for a request on this side.
     pub(crate) fn copied(&self, byte: u8, length: u32) -> Result<Gather<Copied>> {
         let bytes = KVec::from_elem(byte, length.try_into()?, GFP_KERNEL)?;
         self.endpoint.copied(bytes, GFP_KERNEL)
@@ -291,7 +291,7 @@ impl Pair {
         Self::with_inline(bench, ip, INLINE)
     }
 
-    /// As [`new`](Self::new); the drivers should copy so many bytes of a request.
+    /// As [`new`](Self::new), but the drivers should copy `inline` bytes of a request.
     pub(crate) fn with_inline(bench: &Bench, ip: IpAddr, inline: u32) -> Result<Self> {
         let near = Side::with_inline(bench, inline)?;
         let far = Side::with_inline(bench, inline)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What other devices than the wrapped one make of queue pairs and of requests.
+ * Queue pairs and requests as devices of other drivers take them.
  *
  * All of it is read and written in any context.
  */
@@ -44,7 +44,7 @@ void device_clear(void)
 
 /**
  * device_refuses() - A queue pair is to be created.
- * @attr: What the caller asks for.
+ * @attr: The attributes that the caller asks for.
  *
  * Return: Whether the device refuses that.
  */
@@ -61,7 +61,7 @@ bool device_refuses(const struct ib_qp_init_attr *attr)
 
 /**
  * device_gives() - A queue pair has been created.
- * @attr: What the driver has written back, and the device writes back.
+ * @attr: The attributes that the driver has written back; changed.
  */
 void device_gives(struct ib_qp_init_attr *attr)
 {

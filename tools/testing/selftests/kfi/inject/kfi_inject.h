@@ -193,11 +193,11 @@ unsigned int kfi_inject_calls(enum kfi_inject_op op);
 /**
  * struct kfi_inject_device - how another device takes queue pairs and requests
  * @max_inline: It refuses (-EINVAL) a queue pair with more bytes of inline data, as irdma does.
- * @gives_inline: It writes back so many bytes of inline data at most, as mlx4 and pvrdma do.
+ * @gives_inline: It writes back at most this number of bytes of inline data, as mlx4 and pvrdma do.
  * @counts_receives: It refuses (-EINVAL) a queue pair with a receive queue of no requests or no segments,
  *	as hns, erdma and ionic do, and one that asks for a receive queue although it shares one, as mlx4
  *	does.
- * @remote_sinks: What is read goes to regions only that peers may write to, as over iWARP on hardware.
+ * @remote_sinks: It reads into regions only that peers may write to, as iWARP hardware does.
  */
 struct kfi_inject_device {
 	u32 max_inline;
@@ -210,17 +210,17 @@ struct kfi_inject_device {
  * kfi_inject_device() - Have queue pairs and requests taken as another device does.
  * @as: How; NULL: as the driver does.
  *
- * Queue pairs that there are keep what was written back for them.
+ * Existing queue pairs keep their attributes.
  *
  * Context: Any.
  */
 void kfi_inject_device(const struct kfi_inject_device *as);
 
 /**
- * kfi_inject_misread() - How many requests such a device would have misread, since kfi_inject_start().
+ * kfi_inject_misread() - Count the requests that the device would have misread since kfi_inject_start().
  *
- * Those with more inline data than it copies, for the addresses of which it would take its own; and reads
- * into what no peer may write to. They are carried out all the same.
+ * A request with more inline data than the device copies counts: the device would take the address of the
+ * data for a DMA address. So does a read into memory that no peer may write to. The driver gets both.
  *
  * Context: Any.
  */

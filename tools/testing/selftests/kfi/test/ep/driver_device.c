@@ -9,7 +9,7 @@
 
 #define RECEIVED	(KFI_MSG | KFI_RECV)
 
-/* What is injected is the caller's again at once, as much as the endpoint takes, and arrives. */
+/* The largest injected message arrives, although the caller changes its buffer at once. */
 static void inject_most(struct kfi_test *t, struct ep_pair *p, u8 *mem)
 {
 	size_t most = p->info->tx_attr->inject_size;
@@ -44,7 +44,7 @@ static void all_kinds(struct kfi_test *t, struct ep_pair *p)
 		if (!t->failures)
 			inject_most(t, p, mem);
 	}
-	/* What was posted may still be under way, if anything went wrong. */
+	/* After a failure, requests may still be under way. */
 	EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
 	p->side[0].ep = NULL;
 	if (mr)
@@ -115,7 +115,7 @@ void driver_receives_shared_case(struct kfi_test *t)
 	kfree(from);
 }
 
-/* X722 (irdma) refuses what is more than 48 bytes. */
+/* X722 (irdma) refuses more than 48 bytes. */
 void driver_inline_refused_case(struct kfi_test *t)
 {
 	static const struct kfi_inject_device as = { .max_inline = 48, .gives_inline = U32_MAX };
