@@ -119,6 +119,10 @@ struct kfi_ops_rma {
  * * -KFI_ENOKEY: @key has bit 63 set, and is no mapped one of the endpoint's domain.
  * * -KFI_EINVAL: not all of it is in the region that the mapped key is of.
  * * -KFI_E2BIG: ranges and pieces are more than 16, or than the queue has places.
+ * * -KFI_E2BIG: over iWARP, a read without a descriptor, and more pieces of memory than can be
+ *   registered at once (kfi_verbs(7)).
+ * * -KFI_EMSGSIZE: the same, and a piece is longer than can be registered.
+ * * -KFI_EAGAIN: the same, and all that can be registered at once is in use.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_read(struct kfid_ep *ep, void *buf, size_t len, void *desc,

@@ -139,6 +139,12 @@ impl Buffer {
         }
     }
 
+    /// Leaves the memory mapped for good: the device may use it at any time. Only the device isn't held
+    /// any more, which would keep it from going away.
+    pub(crate) fn leak(mut self) {
+        drop(self.device.take());
+    }
+
     fn raw_direction(&self) -> u32 {
         // CAST: The enum is `repr(u32)`, and its values are those of the C enum.
         self.direction as u32

@@ -7,6 +7,7 @@
 //! somebody waits for the request on the stack, or else a [`Loan`].
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::{
         atomic::{
@@ -14,12 +15,14 @@ use kernel::{
             Full,
             Relaxed, //
         },
-        Arc, //
+        Arc,
+        UniqueArc, //
     }, //
 };
 
 use core::{
     cell::UnsafeCell,
+    convert::Infallible,
     mem::ManuallyDrop, //
 };
 
@@ -98,15 +101,22 @@ unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 impl<T> Lender<T> {
     /// Gets ready to lend a thing. May sleep.
     pub fn new(thing: T) -> Result<Self> {
-        let shared = Arc::pin_init(
-            pin_init!(Shared {
-                thing: UnsafeCell::new(ManuallyDrop::new(thing)),
-                loans: Atomic::new(1),
-                all_back <- Done::new(),
-            }),
-            GFP_KERNEL,
-        )?;
-        let back = false;
+        Self::try_new(thing, GFP_KERNEL).map_err(|_| ENOMEM)
+    }
+
+    /// As [`new`](Self::new), but returns the thing if there is no memory. Doesn't sleep if `flags` don't
+    /// allow it.
+    pub fn try_new(thing: T, flags: Flags) -> Result<Self, T> {
+        let Ok(room) = UniqueArc::new_uninit(flags) else {
+            return Err(thing);
+        };
+        let shared = pin_init!(Shared {
+            thing: UnsafeCell::new(ManuallyDrop::new(thing)),
+            loans: Atomic::new(1),
+            all_back <- Done::new(),
+        });
+        let Ok(shared) = room.pin_init_with::<Infallible>(shared);
+        let (shared, back) = (shared.into(), false);
         Ok(Self { shared, back })
     }
 

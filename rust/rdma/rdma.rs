@@ -72,6 +72,7 @@ pub mod replays;
 pub mod request;
 pub mod scrap;
 pub mod sg;
+pub mod sink;
 pub mod srq;
 mod together;
 mod waiter;
@@ -104,6 +105,7 @@ pub use self::{
         Pd, //
     },
     qp::Qp,
+    sink::Sink,
     wc::WrError, //
 };
 

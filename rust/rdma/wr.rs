@@ -68,7 +68,7 @@ const ATOMIC: u64 = 8;
 
 impl<K> WorkRequest<K> {
     /// A request that refers to what `kept` keeps.
-    fn new(opcode: b::ib_wr_opcode, kept: K, fill: impl FnOnce(&mut RawWr, &K)) -> Self {
+    pub(crate) fn new(opcode: b::ib_wr_opcode, kept: K, fill: impl FnOnce(&mut RawWr, &K)) -> Self {
         let mut raw = RawWr {
             opcode,
             ..Default::default()
@@ -145,6 +145,16 @@ impl<K> WorkRequest<K> {
     pub fn read(memory: Gather<K>, from: Remote) -> Result<Self> {
         check_written(&memory)?;
         Ok(Self::transfer(b::ib_wr_opcode_IB_WR_RDMA_READ, memory).at(from))
+    }
+
+    /// Reads the peer's memory into `segments` of memory that `kept` keeps. The device may write there.
+    pub(crate) fn read_into(kept: K, segments: Few<b::ib_sge>, from: Remote) -> Self {
+        // INVARIANT: `kept` keeps the memory of `segments`, as the caller promises.
+        Self {
+            segments,
+            ..Self::new(b::ib_wr_opcode_IB_WR_RDMA_READ, kept, |_, _| ())
+        }
+        .at(from)
     }
 
     /// Sets 8 bytes of the peer's, in the peer's order, if they are as expected, at once. The

@@ -15,6 +15,7 @@ mod parts;
 mod post;
 mod regions;
 mod sharers;
+mod sinks;
 mod srx;
 mod staged;
 mod wires;
@@ -27,6 +28,7 @@ pub(crate) use self::{
 use self::{
     conn::Conn,
     sharers::Sharers,
+    sinks::Sinks,
     wires::Wires, //
 };
 use crate::{
@@ -78,6 +80,7 @@ pub(crate) struct Inner {
     conn: Arc<Conn>,
     /// Those that it shares its receives with, if it does.
     sharers: SetOnce<Arc<Sharers>>,
+    sinks: Option<Arc<Sinks>>,
 }
 
 impl Ep {
@@ -92,7 +95,8 @@ impl Ep {
             false => None,
         };
         resources.company().joins();
-        let wires = Wires::new(pd, asked.tx_size, by_peer);
+        let sinks = Sinks::new(pd, asked.tx_size, &work.connections).map_err(refused::no_region)?;
+        let wires = Wires::new(pd, asked.tx_size, by_peer, sinks.clone());
         if !asked.shares {
             wires.own(asked.rx_size).map_err(refused::no_endpoint)?;
         }
@@ -117,6 +121,7 @@ impl Ep {
             gate,
             conn,
             sharers: SetOnce::new(),
+            sinks,
         };
         let inner = Arc::new(inner, GFP_KERNEL)?;
         asked.endpoint.attach(inner.clone());
@@ -145,6 +150,10 @@ impl Inner {
             }
             // Somebody is at it, or was.
             None => self.gate.wait_gone(),
+        }
+        if let Some(sinks) = &self.sinks {
+            // All reads have ended; some have yet to be told.
+            sinks.close();
         }
     }
 }

@@ -63,7 +63,7 @@ pub struct Mapping {
 impl Mapping {
     /// The mapping of a list of this crate's; [`None`] if it is somebody else's, or if the device takes
     /// kernel addresses.
-    pub(super) fn of(list: Option<MappedSg>) -> Self {
+    pub(crate) fn of(list: Option<MappedSg>) -> Self {
         Self { list }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Transfers that are several requests to the device: one for each piece of the peer's memory.
+//! Transfers that are several requests to the device: one for each piece of the peer's memory, and those
+//! that register the memory of a read, if the device needs that.
 //!
 //! They are given to the device in one go, or not at all, and the transfer ends when the last of them
 //! has. A device does them one after the other, so the first that fails is the one to tell of.
@@ -15,11 +16,15 @@ use super::{
     },
     post::{
         begin,
-        Transmit, //
+        remote, //
     },
+    sinks::Read,
     wires::Wires, //
 };
-use crate::refused;
+use crate::{
+    lent,
+    refused, //
+};
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -30,6 +35,7 @@ use kfabric::{
     num::widen,
     provider::{
         msg_ep::{
+            LocalMemory,
             Refused,
             Task, //
         },
@@ -39,6 +45,8 @@ use kfabric::{
         }, //
     },
     Errno,
+    LocalPiece,
+    Op,
     Refusal, //
 };
 use rdma::{
@@ -49,7 +57,8 @@ use rdma::{
     request::{
         Ended,
         Then, //
-    }, //
+    },
+    wr::WorkRequest, //
 };
 
 /// A transfer of several parts.
@@ -65,6 +74,19 @@ struct State {
     /// How many parts have not ended.
     left: usize,
     failed: Option<Failed>,
+    /// The sinks that are registered for it.
+    read: Read,
+}
+
+/// A transfer that has ended.
+type Over = (Ticket, Option<Failed>, Read);
+
+impl State {
+    /// The transfer, if it has yet to be told.
+    fn over(&mut self) -> Option<Over> {
+        let ticket = self.ticket.take()?;
+        Some((ticket, self.failed, core::mem::take(&mut self.read)))
+    }
 }
 
 /// Ends a transfer when its last part has.
@@ -74,17 +96,27 @@ struct Part {
 }
 
 impl Whole {
-    /// One of so many parts, which isn't accepted yet. Any context.
-    fn new(parts: usize) -> Result<Arc<Self>, Refusal> {
+    /// One of no parts yet, which isn't accepted. Any context.
+    fn new() -> Result<Arc<Self>, Refusal> {
         let state = State {
             ticket: None,
-            left: parts,
+            left: 0,
             failed: None,
+            read: Read::default(),
         };
         let whole = pin_init!(Self {
             state <- new_irq_lock!(state, c"kfi_verbs_whole"),
         });
         Arc::pin_init(whole, GFP_ATOMIC).map_err(|_| Errno::ENOMEM.into())
+    }
+
+    /// One more part. Any context.
+    fn part(self: &Arc<Self>, conn: &Arc<Conn>) -> Part {
+        self.state.with(|state| state.left += 1);
+        Part {
+            whole: self.clone(),
+            conn: conn.clone(),
+        }
     }
 
     /// It is accepted.
@@ -95,6 +127,17 @@ impl Whole {
     /// It isn't after all. [`None`] if it has ended already.
     fn take_back(&self) -> Option<Ticket> {
         self.state.with(|state| state.ticket.take())
+    }
+
+    /// Ends the sinks of a transfer that was not accepted. All its parts have ended. Any context.
+    fn undo(&self) {
+        let read = self.state.with(|state| core::mem::take(&mut state.read));
+        read.end(None);
+    }
+
+    /// Calls `f` with the sinks. No part has ended. Any context.
+    fn with_read<R>(&self, f: impl FnOnce(&mut Read) -> R) -> R {
+        self.state.with(|state| f(&mut state.read))
     }
 
     /// A part has ended.
@@ -109,20 +152,19 @@ impl Whole {
                 }
             }
             match state.left {
-                0 => state.ticket.take().map(|ticket| (ticket, state.failed)),
+                0 => state.over(),
                 _ => None,
             }
         });
-        match over {
-            Some((ticket, Some(failed))) => ticket.fail(failed),
-            Some((ticket, None)) => ticket.complete(),
-            None => (),
+        if let Some((ticket, failed, read)) = over {
+            // Before it is told: its memory is the consumer's again then.
+            read.end(Some((ticket, failed)));
         }
     }
 }
 
-impl Then<Transmit> for Part {
-    fn ended(self, ended: Ended<'_, Transmit>) {
+impl<K: Send + 'static> Then<WorkRequest<K>> for Part {
+    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
         // Unmapped before anybody looks at it.
         drop(ended.request);
         let how = ended.result.map(|_| ());
@@ -140,20 +182,20 @@ impl Wires {
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), Refused> {
-        let parts = task.remote().pieces().len();
-        let begun = Whole::new(parts).and_then(|whole| {
-            self.chain(endpoint, task, &whole, conn)
-                .map(|chain| (whole, chain))
-                .inspect_err(|why| {
-                    // Who waits for room waits for those that wait for more.
-                    if why.errno() == Errno::EAGAIN {
-                        conn.go();
-                    }
-                })
-        });
-        let (whole, chain) = match begun {
-            Ok(begun) => begun,
+        let whole = match Whole::new() {
+            Ok(whole) => whole,
             Err(why) => return Err(Refused::new(why, ticket)),
+        };
+        let chain = match self.chain(endpoint, task, &whole, conn) {
+            Ok(chain) => chain,
+            Err(why) => {
+                whole.undo();
+                // Who waits for room waits for those that wait for more.
+                if why.errno() == Errno::EAGAIN {
+                    conn.go();
+                }
+                return Err(Refused::new(why, ticket));
+            }
         };
         whole.accept(ticket);
         match conn.give_all(endpoint, chain, task.flags().more()) {
@@ -161,6 +203,7 @@ impl Wires {
             Err((error, chain)) => {
                 let ticket = whole.take_back();
                 drop(chain);
+                whole.undo();
                 let why = refused::not_posted(error);
                 ticket.map_or(Ok(()), |ticket| Err(Refused::new(why, ticket)))
             }
@@ -180,16 +223,63 @@ impl Wires {
             let why = c"more pieces of the peer's memory than the queue has places";
             return Err(Refusal::new(Errno::E2BIG, why).value(widen(parts)));
         }
+        let mut sinks = 0;
+        task.each(|task| {
+            sinks += self.sinks_of(&task);
+            Ok::<_, Refusal>(())
+        })?;
+        if parts + 2 * sinks > self.sends() || !self.has_sinks(sinks) {
+            let why = c"more pieces of memory to be registered than the queue has places for";
+            return Err(Refusal::new(Errno::E2BIG, why).value(widen(sinks)));
+        }
         let chain = endpoint.begin_chain();
         let mut chain = chain.map_err(refused::not_posted)?;
-        task.each(|task| {
-            let part = Part {
-                whole: whole.clone(),
-                conn: conn.clone(),
-            };
-            let begun = begin(self.request(&task), part, |request| chain.push(request));
-            begun.map_err(|(why, _)| why)
+        task.each(|task| match self.sinks_of(&task) {
+            0 => {
+                let part = whole.part(conn);
+                let begun = begin(self.request(&task), part, |request| chain.push(request));
+                begun.map_err(|(why, _)| why)
+            }
+            _ => self.read_registered(&task, &mut chain, whole, conn),
         })?;
         Ok(chain)
+    }
+}
+
+impl Wires {
+    /// How many pieces of the memory at this side are registered for a request. Any context.
+    pub(super) fn sinks_of(&self, task: &Task<'_>) -> usize {
+        let is_bare = |piece: &&LocalPiece| !matches!(piece, LocalPiece::Region { .. });
+        match (self.sinks(), task.op(), task.local()) {
+            (Some(_), Op::Read, LocalMemory::Lent(local)) => {
+                local.pieces().iter().filter(is_bare).count()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether `count` pieces of memory can be registered at once. Any context.
+    fn has_sinks(&self, count: usize) -> bool {
+        count == 0 || self.sinks().is_some_and(|sinks| count <= sinks.count())
+    }
+
+    /// Puts a read on a chain, with the requests that register its memory. After an error, some of them may
+    /// be on the chain. Any context.
+    fn read_registered(
+        &self,
+        task: &Task<'_>,
+        chain: &mut Chain,
+        whole: &Arc<Whole>,
+        conn: &Arc<Conn>,
+    ) -> Result<(), Refusal> {
+        let (Some(sinks), LocalMemory::Lent(local)) = (self.sinks(), task.local()) else {
+            return Err(Errno::EINVAL.into());
+        };
+        let from = remote(task.remote().pieces())?;
+        whole.with_read(Read::reserve)?;
+        let sink = sinks.sink(self.pd(), lent::memory(self.pd(), local, true)?)?;
+        let read = sink.read(chain, from, self.fences(task), || whole.part(conn));
+        whole.with_read(|read| read.add(sinks, sink));
+        read.map_err(refused::not_posted)
     }
 }

@@ -63,7 +63,9 @@ impl Wires {
         let (task, ticket) = post.into_parts();
         match task.op() {
             Op::Receive => self.receive(endpoint, &task, ticket, conn),
-            _ if task.remote().pieces().len() > 1 => self.split(endpoint, &task, ticket, conn),
+            _ if task.remote().pieces().len() > 1 || self.sinks_of(&task) > 0 => {
+                self.split(endpoint, &task, ticket, conn)
+            }
             _ => self.transmit(endpoint, &task, ticket, conn),
         }
     }
@@ -124,7 +126,7 @@ impl Wires {
     }
 
     /// Returns whether a request waits for the reads and atomic operations that were posted before it.
-    fn fences(&self, task: &Task<'_>) -> bool {
+    pub(super) fn fences(&self, task: &Task<'_>) -> bool {
         // A write of eight bytes takes its place among atomic operations. rxe carries out each in its turn. It
         // stalls if it sends a fenced request again while it waits for a read that was posted behind the request
         // (`rxe_wqe_is_fenced()`).
@@ -201,7 +203,7 @@ fn immediate(data: u64) -> Result<u32, Refusal> {
 }
 
 /// The peer's memory, which is one piece.
-fn remote(pieces: &[RemotePiece]) -> Result<Remote, Refusal> {
+pub(super) fn remote(pieces: &[RemotePiece]) -> Result<Remote, Refusal> {
     let piece = pieces.first().ok_or(Errno::EINVAL)?;
     Ok(Remote {
         address: piece.base,

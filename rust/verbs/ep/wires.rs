@@ -2,9 +2,12 @@
 
 //! What an endpoint has on its device.
 
-use super::limits::{
-    segments,
-    INJECT_SIZE, //
+use super::{
+    limits::{
+        segments,
+        INJECT_SIZE, //
+    },
+    sinks::Sinks, //
 };
 use crate::{
     fence::ByPeer,
@@ -43,17 +46,25 @@ pub(super) struct Wires {
     pd: Arc<Pd>,
     sends: usize,
     by_peer: Option<ByPeer>,
+    /// Where the memory of reads is registered that no region was made of, if that is needed.
+    sinks: Option<Arc<Sinks>>,
 }
 
 impl Wires {
     /// Room for so many requests to the peer, and nothing else. With what makes a peer's invalidation a fence,
-    /// where that takes anything. May sleep.
-    pub(super) fn new(pd: &Arc<Pd>, sends: usize, by_peer: Option<ByPeer>) -> Self {
+    /// and with sinks, where that takes anything. May sleep.
+    pub(super) fn new(
+        pd: &Arc<Pd>,
+        sends: usize,
+        by_peer: Option<ByPeer>,
+        sinks: Option<Arc<Sinks>>,
+    ) -> Self {
         Self {
             endpoint: SetOnce::new(),
             pd: pd.clone(),
             sends,
             by_peer,
+            sinks,
         }
     }
 
@@ -139,6 +150,11 @@ impl Wires {
     /// How many requests to the peer may be under way. Any context.
     pub(super) fn sends(&self) -> usize {
         self.sends
+    }
+
+    /// Where the memory of reads is registered, if that is needed. Any context.
+    pub(super) fn sinks(&self) -> Option<&Arc<Sinks>> {
+        self.sinks.as_ref()
     }
 
     /// The protection domain. Any context.

@@ -262,6 +262,11 @@ void ep_regions_invalidated_case(struct kfi_test *t);
 void ep_regions_down_case(struct kfi_test *t);
 void ep_regions_falling_case(struct kfi_test *t);
 
+/* sinks.c */
+void ep_sinks_case(struct kfi_test *t);
+void ep_sinks_failed_case(struct kfi_test *t);
+void ep_sinks_refused_case(struct kfi_test *t);
+
 /* soak.c */
 void ep_soak_case(struct kfi_test *t);
 

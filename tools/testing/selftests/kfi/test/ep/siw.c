@@ -153,6 +153,9 @@ static const struct kfi_case cases[] = {
 	{ "regions_many", ep_regions_many_case },
 	{ "regions_down", ep_regions_down_case },
 	{ "regions_falling", ep_regions_falling_case },
+	{ "sinks", ep_sinks_case },
+	{ "sinks_failed", ep_sinks_failed_case },
+	{ "sinks_refused", ep_sinks_refused_case },
 };
 
 const struct kfi_suite suite_siw = {

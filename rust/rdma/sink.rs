@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory that a read goes to by a key that the peer sees, as over iWARP.
+//!
+//! The answer to a read names the key of its sink, by which the peer writes. An iWARP device takes no key
+//! for that which is good for all memory (`rdma_rw_force_mr()`). So the sink is registered for the time of
+//! the read: a registration goes ahead of the read, and an invalidation, which is the fence, follows it.
+//!
+//! ```text
+//!   REG_MR ... -> RDMA_READ -> LOCAL_INV (fenced) ...
+//! ```
+//!
+//! The first ones tell of an error only, so all have ended when the last invalidation has.
+
+use core::{
+    mem::{
+        self,
+        MaybeUninit, //
+    },
+    ptr::NonNull, //
+};
+use kernel::{
+    bindings,
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::atomic::{
+        Acquire,
+        Atomic,
+        Release, //
+    }, //
+};
+
+use rdma_bindings as b;
+
+use crate::{
+    access::Access,
+    buffer::Buffer,
+    cm::Chain,
+    device::Device,
+    few::Few,
+    gather::Gather,
+    lend::{
+        Keep,
+        Lender,
+        Loan, //
+    },
+    mr::{
+        FastMr,
+        Fence,
+        PreparedMr, //
+    },
+    pd::Pd,
+    request::{
+        Ended,
+        Request,
+        Then, //
+    },
+    sg::{
+        DmaList,
+        Mapping, //
+    },
+    wc::{
+        DeviceId,
+        WrError, //
+    },
+    wr::{
+        Remote,
+        WorkRequest, //
+    }, //
+};
+
+/// Where the peer finds the first page of any sink: not where it is in memory.
+const BASE: u64 = 1 << 32;
+
+/// Device regions for sinks.
+pub trait Regions {
+    /// Takes a region. Any context.
+    fn take(&self) -> Option<FastMr>;
+
+    /// Gives a region back, which no peer can reach. Any context.
+    fn put(&self, mr: FastMr);
+
+    /// Says that a region was deregistered, or leaked. Any context.
+    fn lose(&self);
+}
+
+/// Memory that a read goes to, with a region for each segment that has none.
+///
+/// # Invariants
+///
+/// `memory` has the segments of all `regions` mapped for the device of their domain. The device may use
+/// both while a region is neither `IDLE`, nor `FREE` by a fence.
+pub struct Sink {
+    regions: Few<Region>,
+    segments: Few<b::ib_sge>,
+    fence: Fence,
+    /// The requests were leaked, with their references.
+    lost: Atomic<bool>,
+    /// [`None`] once it is unmapped, or leaked.
+    memory: Option<Buffer>,
+}
+
+/// Returns how many pages `len` bytes at `address` lie in.
+fn pages(address: u64, len: u32) -> u64 {
+    // CAST: No page is that big.
+    const SIZE: u64 = PAGE_SIZE as u64;
+    (address % SIZE + u64::from(len)).div_ceil(SIZE)
+}
+
+struct Region {
+    mr: PreparedMr<Segment>,
+    standing: Atomic<u32>,
+}
+
+/// No request names it.
+const IDLE: u32 = 0;
+/// The device may register it, or have registered it.
+const GIVEN: u32 = 1;
+/// The device has invalidated it.
+const FREE: u32 = 2;
+
+impl Region {
+    /// Whether the device doesn't use it any more, by this fence.
+    fn is_free(&self, fence: Fence) -> bool {
+        match self.standing.load(Acquire) {
+            IDLE => true,
+            FREE => fence.invalidates_on(self.mr.pd().device()),
+            _ => false,
+        }
+    }
+}
+
+impl Sink {
+    /// Takes a region for each segment of `memory` that goes by the key of the domain. The read's requests are
+    /// ended by `fence`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// An error comes with the sink, which the caller must [end](Sink::end):
+    ///
+    /// - `EAGAIN` if there is no region.
+    /// - `EINVAL` if a segment is too long for a region.
+    /// - `ENOMEM`, or an error of the driver.
+    pub fn new(
+        pd: &Pd,
+        memory: Gather<Buffer>,
+        fence: Fence,
+        regions: &impl Regions,
+    ) -> Result<Self, (Error, Self)> {
+        let (segments, memory) = memory.into_parts();
+        // INVARIANT: There is no region.
+        let mut this = Self {
+            regions: Few::new(),
+            segments,
+            fence,
+            lost: Atomic::new(false),
+            memory: Some(memory),
+        };
+        match this.fill(pd, regions) {
+            Ok(()) => Ok(this),
+            Err(error) => Err((error, this)),
+        }
+    }
+
+    fn fill(&mut self, pd: &Pd, regions: &impl Regions) -> Result {
+        let (key, device) = (pd.local_key(), DeviceId::of(pd.device()));
+        let bare = |segment: &&mut b::ib_sge| segment.lkey == key;
+        let count = self.segments.iter_mut().filter(bare).count();
+        self.regions = Few::with_capacity(count, GFP_ATOMIC)?;
+        for segment in self.segments.iter_mut().filter(bare) {
+            let list = Segment {
+                device,
+                address: segment.addr,
+                len: segment.length,
+            };
+            let mr = regions.take().ok_or(EAGAIN)?;
+            // Not every driver counts the pages of memory that is contiguous.
+            if pages(segment.addr, segment.length) > mr.max_pages().into() {
+                regions.put(mr);
+                return Err(EINVAL);
+            }
+            let mapped = mr.map(list, Access::LocalWrite | Access::RemoteWrite);
+            let mut mr = mapped.map_err(|failed| {
+                regions.put(failed.mr);
+                failed.error
+            })?;
+            let based = mr.set_base(BASE);
+            mr.next_key();
+            (segment.addr, segment.lkey) = (mr.iova(), mr.lkey());
+            // INVARIANT: No request names it, and the memory has its segment mapped.
+            self.regions.push_reserved(Region {
+                mr,
+                standing: Atomic::new(IDLE),
+            });
+            based?;
+        }
+        Ok(())
+    }
+
+    /// Gets ready to lend it to requests, or returns it if there is no memory. Any context.
+    pub fn lend(self) -> Result<Lender<Self>, Self> {
+        Lender::try_new(self, GFP_ATOMIC)
+    }
+
+    /// Whether [ending](Self::end) it doesn't sleep. Any context.
+    pub fn is_free(&self) -> bool {
+        !self.lost.load(Acquire) && self.regions.iter().all(|region| region.is_free(self.fence))
+    }
+
+    /// Unmaps the memory. First it deregisters each region that the device may still use, and gives the
+    /// others back. Returns whether the memory may be freed. Sleeps unless the sink
+    /// [is free](Self::is_free).
+    pub fn end(mut self, regions: &impl Regions) -> bool {
+        self.finish(|mr| match mr {
+            Some(mr) => regions.put(mr),
+            None => regions.lose(),
+        })
+    }
+
+    fn finish(&mut self, mut back: impl FnMut(Option<FastMr>)) -> bool {
+        let (fence, lost) = (self.fence, self.lost.load(Acquire));
+        let mut stuck = false;
+        mem::take(&mut self.regions).consume(|region| {
+            back(if lost {
+                region.mr.leak();
+                stuck = true;
+                None
+            } else if region.is_free(fence) {
+                // The device hasn't known it since it was taken, or the fence was its last use.
+                Some(region.mr.unmap().0)
+            } else {
+                stuck |= region.mr.abandon().is_none();
+                None
+            });
+        });
+        match self.memory.take() {
+            Some(memory) if stuck => memory.leak(),
+            memory => drop(memory),
+        }
+        !stuck
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.finish(drop);
+    }
+}
+
+impl Lender<Sink> {
+    /// Puts the requests of a read on a chain; `fenced` if it waits for the reads before it. Each request
+    /// has a `then` of its own. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, or those of [`Chain::push`]. Some of the requests may be on the chain then.
+    pub fn read<T: Then<WorkRequest<Loan<Sink>>>>(
+        &self,
+        chain: &mut Chain,
+        from: Remote,
+        fenced: bool,
+        mut then: impl FnMut() -> T,
+    ) -> Result {
+        let sink = self.get();
+        let mut request = |step, request| {
+            let (sink, then) = (self.lend(), then());
+            Request::new(request, SinkThen { sink, step, then }, GFP_ATOMIC)
+        };
+        for (index, region) in sink.regions.iter().enumerate() {
+            // INVARIANT: `raw` refers to a region of the sink, which is kept.
+            let register = WorkRequest::new(b::ib_wr_opcode_IB_WR_REG_MR, self.lend(), |raw, _| {
+                raw.mr = NonNull::new(region.mr.as_raw());
+                raw.access = region.mr.access().into();
+            });
+            let pushed = chain.push_silent(request(Step::Register(index), register)?);
+            pushed.map_err(|not| not.error)?;
+            region.standing.store(GIVEN, Release);
+        }
+        let mut segments = Few::with_capacity(sink.segments.len(), GFP_ATOMIC)?;
+        for &b::ib_sge { addr, length, lkey } in sink.segments.iter() {
+            segments.push_reserved(b::ib_sge { addr, length, lkey });
+        }
+        let read = WorkRequest::read_into(self.lend(), segments, from);
+        let read = if fenced { read.fenced() } else { read };
+        let pushed = chain.push_silent(request(Step::Read, read)?);
+        pushed.map_err(|not| not.error)?;
+        for (index, region) in sink.regions.iter().enumerate() {
+            // Behind the read's end, which the device doesn't wait for by itself.
+            let invalidate = WorkRequest::invalidate_key(self.lend(), region.mr.rkey()).fenced();
+            let request = request(Step::Invalidate(index), invalidate)?;
+            let pushed = match index + 1 == sink.regions.len() {
+                true => chain.push(request),
+                false => chain.push_silent(request),
+            };
+            pushed.map_err(|not| not.error)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the sink when its requests have ended, as [`Sink::end`]; also one that was lent to none.
+    pub fn end(self, regions: &impl Regions) -> bool {
+        let sink = match self.get().lost.load(Acquire) {
+            // SAFETY: A request was lost, so the queue pair could not be destroyed: each of its requests
+            // was leaked, with its loan, or is about to be.
+            true => unsafe { self.take_lost() },
+            false => self.take_back(),
+        };
+        sink.end(regions)
+    }
+}
+
+/// Notes how a request of a sink has ended, before `then` is told.
+struct SinkThen<T> {
+    sink: Loan<Sink>,
+    step: Step,
+    then: T,
+}
+
+/// The step of a read that a request carries out. Regions are named by index.
+enum Step {
+    Register(usize),
+    Read,
+    Invalidate(usize),
+}
+
+impl<T: Then<WorkRequest<Loan<Sink>>>> Then<WorkRequest<Loan<Sink>>> for SinkThen<T> {
+    fn ended(self, ended: Ended<'_, WorkRequest<Loan<Sink>>>) {
+        let Self { sink, step, then } = self;
+        let set = |index: usize, standing| {
+            if let Some(region) = sink.get().regions.get(index) {
+                region.standing.store(standing, Release);
+            }
+        };
+        match (step, &ended.result) {
+            (_, Err(WrError::Lost)) => sink.get().lost.store(true, Release),
+            // It never came to the device.
+            (Step::Register(index), Err(WrError::Post(_))) => set(index, IDLE),
+            // The requests before it have succeeded, or this one would have been flushed.
+            (Step::Invalidate(index), Ok(_)) => set(index, FREE),
+            _ => (),
+        }
+        // Before anybody ends the sink.
+        drop(sink);
+        then.ended(ended);
+    }
+}
+
+/// A segment as a list of one entry.
+///
+/// # Invariants
+///
+/// The `len` bytes at `address` are mapped for `device` while a [`Sink`] has the list in a region that the
+/// device may use.
+struct Segment {
+    device: DeviceId,
+    address: u64,
+    len: u32,
+}
+
+// SAFETY: By the type invariant the entry is mapped for the device while a sink's region is in use, and by
+// that of `Sink` the memory stays mapped as long. There is no mapping but the sink's.
+unsafe impl DmaList for Segment {
+    fn is_for(&self, device: &Device) -> bool {
+        DeviceId::of(device) == self.device
+    }
+
+    fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T {
+        let mut entry = MaybeUninit::uninit();
+        // SAFETY: There is room for an entry.
+        unsafe { b::rdma_helper_sg_single(entry.as_mut_ptr(), self.address, self.len) };
+        f(entry.as_mut_ptr())
+    }
+
+    fn count(&self) -> u32 {
+        1
+    }
+
+    fn into_mapping(self) -> Mapping {
+        Mapping::of(None)
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_sink)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_a_segment() -> Result {
+        let size = u32::try_from(PAGE_SIZE)?;
+        let start = 3 * u64::from(size);
+        assert_eq!(pages(start, 1), 1);
+        assert_eq!(pages(start, size), 1);
+        assert_eq!(pages(start + 1, size), 2);
+        assert_eq!(pages(start - 1, 2 * size), 3);
+        Ok(())
+    }
+}

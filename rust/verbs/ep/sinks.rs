@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory of reads that is registered for the time of the read: over iWARP, if no region was made of it.
+//!
+//! An endpoint has a few device regions for that, as a read may be posted where none can be made. The
+//! device has invalidated them when a read has ended well. After a failure that isn't known: then a work item
+//! deregisters them, and the consumer hears of the failure when that is done.
+//!
+//! Lock order: `settling`, then `state`, which is a leaf.
+
+use crate::{
+    fence,
+    refused, //
+};
+use core::mem;
+use kernel::{
+    impl_has_work,
+    new_mutex,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+use kfabric::{
+    irqlock::IrqLock,
+    new_irq_lock,
+    provider::ticket::{
+        Failed,
+        Ticket, //
+    },
+    workqueue::OwnedQueue,
+    Errno,
+    NoIo,
+    Refusal, //
+};
+use rdma::{
+    buffer::Buffer,
+    lend::Lender,
+    mr::{
+        Fence,
+        Kind, //
+    },
+    sink::Regions,
+    FastMr,
+    Gather,
+    Pd,
+    Sink, //
+};
+
+/// Most regions of an endpoint: devices hardly have more reads under way at once.
+const MOST: usize = 16;
+
+/// Most pages of a region: those of 1 MiB, and one more since memory may begin inside a page.
+const PAGES: u32 = 257;
+
+/// The regions of an endpoint, for reads.
+#[pin_data]
+pub(super) struct Sinks {
+    count: usize,
+    pages: u32,
+    fence: Fence,
+    queue: Arc<OwnedQueue>,
+    #[pin]
+    state: IrqLock<State>,
+    /// Held while reads that have failed are ended.
+    #[pin]
+    settling: Mutex<()>,
+    #[pin]
+    work: Work<Sinks>,
+}
+
+/// Each list has room for all regions.
+struct State {
+    /// [`None`] when the endpoint is over.
+    pd: Option<Arc<Pd>>,
+    free: KVec<FastMr>,
+    /// To be deregistered.
+    spent: KVec<FastMr>,
+    /// How many regions there are; those in use are in no list.
+    there: usize,
+    /// Reads to be ended where that may sleep.
+    failed: KVec<Ended>,
+}
+
+/// A read that has ended, and its completion, which is yet to be told.
+struct Ended {
+    sinks: KVec<Lender<Sink>>,
+    told: Option<(Ticket, Option<Failed>)>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Sinks { self.work }
+}
+
+impl Sinks {
+    /// Makes regions for an endpoint of `sends` requests to the peer, if its device needs any. May sleep.
+    pub(super) fn new(
+        pd: &Arc<Pd>,
+        sends: usize,
+        queue: &Arc<OwnedQueue>,
+    ) -> Result<Option<Arc<Self>>> {
+        let device = pd.device();
+        if device.connects_freely() {
+            return Ok(None);
+        }
+        // Each takes two requests, and the read is one more.
+        let count = (sends.saturating_sub(1) / 2).min(MOST);
+        let state = State {
+            pd: Some(pd.clone()),
+            free: KVec::with_capacity(count, GFP_KERNEL)?,
+            spent: KVec::with_capacity(count, GFP_KERNEL)?,
+            there: 0,
+            failed: KVec::with_capacity(count, GFP_KERNEL)?,
+        };
+        let sinks = pin_init!(Self {
+            count,
+            pages: device.limits().max_fast_reg_pages.min(PAGES),
+            fence: fence::of(device, true),
+            queue: queue.clone(),
+            state <- new_irq_lock!(state, c"kfi_verbs_sinks"),
+            settling <- new_mutex!(()),
+            work <- new_work!("kfi_verbs_sinks"),
+        });
+        let sinks = Arc::pin_init(sinks, GFP_KERNEL)?;
+        sinks.fill()?;
+        Ok(Some(sinks))
+    }
+
+    /// Makes the regions that are missing. May sleep.
+    fn fill(&self) -> Result {
+        while let Some(pd) = self.state.with(|state| state.wants(self.count)) {
+            let mr = FastMr::alloc(&pd, Kind::Pages, self.pages)?;
+            self.state.with(|state| {
+                state.there += 1;
+                state.put(mr);
+            });
+        }
+        Ok(())
+    }
+
+    /// Ends the reads that have failed, and replaces regions. Sleeps.
+    fn settle(&self) {
+        let _settling = self.settling.lock();
+        while let Some((ended, spent)) = self.state.with(|state| state.next()) {
+            drop(spent);
+            if let Some(ended) = ended {
+                ended.end(self);
+            }
+        }
+        // Whoever needs one tries again.
+        let _ = self.fill();
+    }
+
+    /// The endpoint is over, and all its reads have ended: tells of the last ones, and deregisters all
+    /// regions. Sleeps.
+    pub(super) fn close(&self) {
+        let pd = self.state.with(|state| {
+            while let Some(mr) = state.free.pop() {
+                state.throw_away(mr);
+            }
+            state.pd.take()
+        });
+        drop(pd);
+        self.settle();
+    }
+
+    /// Has it settled soon. Any context.
+    fn settle_later(self: &Arc<Self>) {
+        // Work that is queued already has yet to run.
+        let _ = self.queue.enqueue(self.clone());
+    }
+
+    /// Ends a read, and tells of it, as soon as that doesn't sleep. Any context.
+    fn end(self: &Arc<Self>, ended: Ended) {
+        if ended.is_free() {
+            ended.end(self);
+            if self.state.with(|state| !state.spent.is_empty()) {
+                self.settle_later();
+            }
+            return;
+        }
+        let left = self
+            .state
+            .with(|state| state.failed.push_within_capacity(ended));
+        // Each has a region, and the list has room for all regions.
+        mem::forget(left);
+        self.settle_later();
+    }
+
+    /// Returns how many pieces of memory can be registered at once. Any context.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Takes regions for memory of a read, mapped for the device of `pd`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EAGAIN`: all regions are in use.
+    /// - `EMSGSIZE`: a piece is too long for a region.
+    /// - `ENOMEM`, `EIO`
+    pub(super) fn sink(
+        self: &Arc<Self>,
+        pd: &Pd,
+        memory: Gather<Buffer>,
+    ) -> Result<Lender<Sink>, Refusal> {
+        match Sink::new(pd, memory, self.fence, &**self) {
+            Ok(sink) => sink.lend().map_err(|left| (ENOMEM, left)),
+            Err(failed) => Err(failed),
+        }
+        .map_err(|(error, left)| {
+            // No request names a region.
+            left.end(&**self);
+            self.settle_later();
+            match error.to_errno() {
+                e if e == EAGAIN.to_errno() => {
+                    let why = c"too many reads under way to memory without a descriptor";
+                    Refusal::new(Errno::EAGAIN, why)
+                }
+                e if e == EINVAL.to_errno() => {
+                    let why = c"a read over iWARP to more memory without a descriptor than one region has";
+                    Refusal::new(Errno::EMSGSIZE, why)
+                }
+                _ => refused::not_mapped(error),
+            }
+        })
+    }
+}
+
+impl Regions for Sinks {
+    fn take(&self) -> Option<FastMr> {
+        // The one that has been free for longest: its key comes back last.
+        self.state.with(|state| state.free.remove(0).ok())
+    }
+
+    fn put(&self, mr: FastMr) {
+        self.state.with(|state| state.put(mr));
+    }
+
+    fn lose(&self) {
+        self.state
+            .with(|state| state.there = state.there.saturating_sub(1));
+    }
+}
+
+impl WorkItem for Sinks {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let _noio = NoIo::enter();
+        this.settle();
+    }
+}
+
+impl State {
+    /// The domain, if there are fewer regions than `count`.
+    fn wants(&self, count: usize) -> Option<Arc<Pd>> {
+        match self.there < count {
+            true => self.pd.clone(),
+            false => None,
+        }
+    }
+
+    /// Keeps a region for another read, if it may have one.
+    fn put(&mut self, mr: FastMr) {
+        if self.pd.is_none() || mr.is_spent() {
+            return self.throw_away(mr);
+        }
+        let left = self.free.push_within_capacity(mr);
+        // There is room for all. Deregistering it here would sleep.
+        mem::forget(left);
+    }
+
+    /// Has a region deregistered.
+    fn throw_away(&mut self, mr: FastMr) {
+        self.there = self.there.saturating_sub(1);
+        let left = self.spent.push_within_capacity(mr);
+        // As for those that are free.
+        mem::forget(left);
+    }
+
+    /// The next read to be ended, and the next region to be deregistered.
+    fn next(&mut self) -> Option<(Option<Ended>, Option<FastMr>)> {
+        let next = (self.failed.pop(), self.spent.pop());
+        match next {
+            (None, None) => None,
+            next => Some(next),
+        }
+    }
+}
+
+impl Ended {
+    /// Whether ending it doesn't sleep.
+    fn is_free(&self) -> bool {
+        self.sinks.iter().all(|sink| sink.get().is_free())
+    }
+
+    /// Ends it, and tells of it. Sleeps unless it [is free](Self::is_free).
+    fn end(self, pool: &Sinks) {
+        let mut stuck = false;
+        for sink in self.sinks {
+            stuck |= !sink.end(pool);
+        }
+        tell(self.told, stuck);
+    }
+}
+
+/// Tells how a transfer has ended, if it is one; the device may keep its memory.
+fn tell(told: Option<(Ticket, Option<Failed>)>, stuck: bool) {
+    match told {
+        Some((ticket, _)) if stuck => ticket.fail(Errno::ENOTRECOVERABLE.into()),
+        Some((ticket, Some(failed))) => ticket.fail(failed),
+        Some((ticket, None)) => ticket.complete(),
+        None => (),
+    }
+}
+
+/// The sinks that are registered for a transfer. Most transfers have none.
+#[derive(Default)]
+pub(super) struct Read {
+    sinks: KVec<Lender<Sink>>,
+    pool: Option<Arc<Sinks>>,
+}
+
+impl Read {
+    /// Makes room for one more sink. Any context.
+    pub(super) fn reserve(&mut self) -> Result<(), Refusal> {
+        Ok(self.sinks.reserve(1, GFP_ATOMIC)?)
+    }
+
+    /// Adds a sink for which there is room. Any context.
+    pub(super) fn add(&mut self, pool: &Arc<Sinks>, sink: Lender<Sink>) {
+        self.pool.get_or_insert_with(|| pool.clone());
+        let left = self.sinks.push_within_capacity(sink);
+        // There is room. Dropping it could sleep.
+        mem::forget(left);
+    }
+
+    /// Ends it, when its requests have, and tells of the transfer. Any context.
+    pub(super) fn end(self, told: Option<(Ticket, Option<Failed>)>) {
+        let Self { sinks, pool } = self;
+        match pool {
+            Some(pool) => pool.end(Ended { sinks, told }),
+            None => tell(told, false),
+        }
+    }
+}
