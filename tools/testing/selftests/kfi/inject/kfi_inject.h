@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Operations of an RDMA device that fail, wait or get lost when a test wants them to.
+ * Operations of an RDMA device that fail, wait, get lost or come late when a test wants them to.
  *
  * Drivers hardly ever fail, and what they do takes as long as it takes. To test what comes of a
  * failure, or of something that happens meanwhile, the operations of one device are replaced by
@@ -9,7 +9,7 @@
  *
  * One device at a time is wrapped. Each operation has a plan of its own; kfi_inject_start() clears
  * all. A call is counted first; it then waits, if the operation is held; then, by what is planned
- * at that time, it fails, gets lost, or goes to the driver. So a test can hold a call and say
+ * at that time, it fails, gets lost, or goes to the driver, at once or later. So a test can hold a call and say
  * afterwards how it is to end.
  */
 #ifndef KFI_INJECT_H
@@ -45,6 +45,8 @@ struct ib_device;
  * @KFI_INJECT_POLL_CQ: ib_poll_cq(), but that of softirq.
  * @KFI_INJECT_NOTIFY_CQ: ib_req_notify_cq() of softirq, after it has polled; it doesn't fail.
  * @KFI_INJECT_DESTROY_CQ: ib_free_cq() and ib_destroy_cq(); which is not to fail, either.
+ * @KFI_INJECT_DRAIN: The driver's own part of ib_drain_sq() and ib_drain_rq(), if it has one, or after
+ *	kfi_inject_own_drain(). One that fails has drained nothing, and says nothing of it, as drivers do.
  * @KFI_INJECT_OPS: How many there are.
  */
 enum kfi_inject_op {
@@ -67,6 +69,7 @@ enum kfi_inject_op {
 	KFI_INJECT_POLL_CQ,
 	KFI_INJECT_NOTIFY_CQ,
 	KFI_INJECT_DESTROY_CQ,
+	KFI_INJECT_DRAIN,
 	KFI_INJECT_OPS
 };
 
@@ -150,6 +153,30 @@ void kfi_inject_lose(enum kfi_inject_op op, unsigned int skip, unsigned int coun
  * Context: Any.
  */
 void kfi_inject_spoil(enum kfi_inject_op op, unsigned int skip, unsigned int count);
+
+/**
+ * kfi_inject_defer() - Let posted requests reach the driver late.
+ * @op: KFI_INJECT_POST_REG or KFI_INJECT_POST_INV.
+ * @skip: So many calls, from now on, are spared.
+ * @count: The requests of so many are late then; UINT_MAX: of all. 0: of none any more.
+ *
+ * The call succeeds. The driver gets the requests with the next successful ib_modify_qp() of their queue
+ * pair, before that returns: if it is the transition to the error state, they are flushed, in their order.
+ * They are gone if the queue pair is destroyed before that, or at kfi_inject_stop().
+ *
+ * Context: Any.
+ */
+void kfi_inject_defer(enum kfi_inject_op op, unsigned int skip, unsigned int count);
+
+/**
+ * kfi_inject_own_drain() - Give the device a drain of its own.
+ *
+ * It drains nothing, and only does what is planned for KFI_INJECT_DRAIN. To be called after
+ * kfi_inject_start(), which ends with kfi_inject_stop().
+ *
+ * Context: May sleep.
+ */
+void kfi_inject_own_drain(void);
 
 /**
  * kfi_inject_hold() - Let calls wait until kfi_inject_release().
@@ -259,7 +286,8 @@ unsigned int kfi_inject_destroyed(void);
  *
  * Destroys the regions, and the queue pairs with their completion queues, whose destruction has
  * failed since kfi_inject_start() and not been tried again with success, and the protection domains that they were on, if
- * nothing else is on them. For those who leak all of that when it fails. Nothing is wrapped, or is
+ * nothing else is on them. A region whose registration got lost counts as one of these, until it is destroyed:
+ * so that must not be after kfi_inject_stop(). For those who leak all of that when it fails. Nothing is wrapped, or is
  * to fail, at that time, and the device is still registered.
  *
  * Context: May sleep.

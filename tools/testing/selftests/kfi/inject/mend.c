@@ -20,7 +20,7 @@ static void note(struct xarray *xa, void *object, int ret)
 
 	if (!ret)
 		xa_erase(xa, index);
-	else if (xa_err(xa_store(xa, index, object, GFP_KERNEL)))
+	else if (xa_err(xa_store(xa, index, object, GFP_ATOMIC)))
 		pr_err("kfi_inject: no memory to mend what fails\n");
 }
 
@@ -34,9 +34,11 @@ void mend_forget(void)
 }
 
 /**
- * mend_note_mr() - Deregistering has been tried.
+ * mend_note_mr() - Deregistering has been tried, or is not going to be, since the device may have the region.
  * @mr: The region.
  * @ret: What came of it.
+ *
+ * Context: Any.
  */
 void mend_note_mr(struct ib_mr *mr, int ret)
 {

@@ -35,6 +35,7 @@ struct some {
  * @err: How.
  * @lose: Those that get lost.
  * @spoil: Those that the device fails.
+ * @defer: Those that the driver gets later.
  * @held: Calls wait.
  * @waiting: How many do, of the present hold.
  * @releases: How often calls were let go: a hold that comes after that isn't theirs.
@@ -46,6 +47,7 @@ struct plan {
 	int err;
 	struct some lose;
 	struct some spoil;
+	struct some defer;
 	bool held;
 	unsigned int waiting;
 	unsigned int releases;
@@ -112,7 +114,9 @@ static int verdict(struct plan *p)
 		return p->err;
 	if (take(&p->lose))
 		return PLAN_LOSE;
-	return take(&p->spoil) ? PLAN_SPOIL : PLAN_GO;
+	if (take(&p->spoil))
+		return PLAN_SPOIL;
+	return take(&p->defer) ? PLAN_DEFER : PLAN_GO;
 }
 
 /**
@@ -191,6 +195,15 @@ void kfi_inject_lose(enum kfi_inject_op op, unsigned int skip, unsigned int coun
 	plans[op].lose = (struct some){ skip, count };
 }
 EXPORT_SYMBOL_GPL(kfi_inject_lose);
+
+void kfi_inject_defer(enum kfi_inject_op op, unsigned int skip, unsigned int count)
+{
+	if (WARN_ON_ONCE(op != KFI_INJECT_POST_REG && op != KFI_INJECT_POST_INV))
+		return;
+	guard(spinlock_irqsave)(&lock);
+	plans[op].defer = (struct some){ skip, count };
+}
+EXPORT_SYMBOL_GPL(kfi_inject_defer);
 
 void kfi_inject_hold(enum kfi_inject_op op)
 {

@@ -56,9 +56,6 @@ static int wrap_##name params							\
 WRAP(map_mr_sg, KFI_INJECT_MAP_MR_SG,
 	(struct ib_mr *mr, struct scatterlist *sg, int nents, unsigned int *offset),
 	mr, sg, nents, offset)
-WRAP(modify_qp, KFI_INJECT_MODIFY_QP,
-	(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata),
-	qp, attr, mask, udata)
 WRAP(create_cq, KFI_INJECT_CREATE_CQ,
 	(struct ib_cq *cq, const struct ib_cq_init_attr *attr, struct uverbs_attr_bundle *attrs),
 	cq, attr, attrs)
@@ -92,10 +89,23 @@ static int wrap_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	return ret;
 }
 
+static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+{
+	int ret = begin(KFI_INJECT_MODIFY_QP);
+
+	if (ret == PLAN_GO)
+		ret = saved.modify_qp(qp, attr, mask, udata);
+	if (!ret && mask & IB_QP_STATE)
+		defer_end(qp, saved.post_send);
+	end(KFI_INJECT_MODIFY_QP);
+	return ret;
+}
+
 static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 {
 	int ret = begin(KFI_INJECT_DESTROY_QP);
 
+	defer_end(qp, NULL);
 	if (ret == PLAN_GO)
 		ret = saved.destroy_qp(qp, udata);
 	mend_note_qp(qp, ret);
@@ -166,6 +176,14 @@ static int post_spoiled(struct ib_qp *qp, const struct ib_send_wr *wr, const str
 	return ret;
 }
 
+/* Regions that are leaked, if their owner has it that the device may register them yet. */
+static void note_lost(const struct ib_send_wr *wr)
+{
+	for (; wr; wr = wr->next)
+		if (wr->opcode == IB_WR_REG_MR)
+			mend_note_mr(reg_wr(wr)->mr, -EIO);
+}
+
 static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			  const struct ib_send_wr **bad_wr)
 {
@@ -187,10 +205,15 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		}
 	} else if (ret == PLAN_LOSE) {
 		ret = 0;
+		if (op == KFI_INJECT_POST_REG)
+			note_lost(wr);
 	} else if (ret == PLAN_SPOIL) {
 		ret = post_spoiled(qp, wr, bad_wr);
 	} else {
-		*bad_wr = wr;
+		if (ret == PLAN_DEFER)
+			ret = defer(qp, wr);
+		if (ret)
+			*bad_wr = wr;
 	}
 	end(op);
 	return ret;
@@ -253,6 +276,23 @@ static int wrap_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 	return ret;
 }
 
+static void wrap_drain(struct ib_qp *qp, void (*drain)(struct ib_qp *qp))
+{
+	if (begin(KFI_INJECT_DRAIN) == PLAN_GO && drain)
+		drain(qp);
+	end(KFI_INJECT_DRAIN);
+}
+
+static void wrap_drain_sq(struct ib_qp *qp)
+{
+	wrap_drain(qp, saved.drain_sq);
+}
+
+static void wrap_drain_rq(struct ib_qp *qp)
+{
+	wrap_drain(qp, saved.drain_rq);
+}
+
 #define SWAP_IN(ops, name)							\
 do {										\
 	if (saved.name)								\
@@ -279,6 +319,8 @@ do {										\
 	f(ops, poll_cq);							\
 	f(ops, req_notify_cq);							\
 	f(ops, destroy_cq);							\
+	f(ops, drain_sq);							\
+	f(ops, drain_rq);							\
 } while (0)
 
 /* No operations: what consumers read of the device. */
@@ -315,6 +357,7 @@ int kfi_inject_start(struct ib_device *dev)
 	plan_clear();
 	device_clear();
 	mend_forget();
+	defer_forget();
 	saved = dev->ops;
 	saved_pages = dev->attrs.max_fast_reg_page_list_len;
 	/* The wrappers find what they call. */
@@ -323,6 +366,16 @@ int kfi_inject_start(struct ib_device *dev)
 	return 0;
 }
 EXPORT_SYMBOL_GPL(kfi_inject_start);
+
+void kfi_inject_own_drain(void)
+{
+	guard(mutex)(&lock);
+	if (WARN_ON_ONCE(!wrapped))
+		return;
+	WRITE_ONCE(wrapped->ops.drain_sq, wrap_drain_sq);
+	WRITE_ONCE(wrapped->ops.drain_rq, wrap_drain_rq);
+}
+EXPORT_SYMBOL_GPL(kfi_inject_own_drain);
 
 /* Waits until nobody is on the way into a wrapper, or out of one, in any context. */
 static void synchronize_callers(void)

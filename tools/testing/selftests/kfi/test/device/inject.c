@@ -3,6 +3,7 @@
  * The module kfi_inject itself: what it makes fail, wait and get lost. Seen through kfabric, which
  * must return the documented errno meanwhile, and work afterwards.
  */
+#include <linux/delay.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -164,9 +165,50 @@ static void skip_case(struct kfi_test *t)
 /* Posts to a queue pair that isn't connected, which the driver itself refuses. */
 static int post(struct ib_qp *qp, enum ib_wr_opcode opcode)
 {
-	struct ib_send_wr wr = { .opcode = opcode };
+	struct ib_send_wr wr = { .wr_id = opcode, .opcode = opcode };
 
 	return ib_post_send(qp, &wr, NULL);
+}
+
+/* What a drain of the driver's own does is what is planned for it. */
+static void drain_in(struct kfi_test *t, struct ib_qp *qp)
+{
+	kfi_inject_own_drain();
+	ib_drain_sq(qp);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DRAIN), 1);
+	/* Nothing was posted, and the state has not changed. */
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_TO_PEER), 1);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_MODIFY_QP), 0);
+}
+
+/* The next completion is a flush, of this request. */
+static void expect_flushed(struct kfi_test *t, struct ib_qp *qp, enum ib_wr_opcode opcode)
+{
+	unsigned long end = jiffies + 60 * HZ;
+	struct ib_wc wc = {};
+
+	while (!ib_poll_cq(qp->send_cq, 1, &wc) && time_before(jiffies, end))
+		msleep(1);
+	EXPECT_EQ(t, wc.wr_id, opcode);
+	EXPECT_EQ(t, wc.status, IB_WC_WR_FLUSH_ERR);
+}
+
+static void defer_in(struct kfi_test *t, struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .port_num = 1 };
+	struct ib_wc wc;
+
+	EXPECT_EQ(t, ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+				  IB_QP_ACCESS_FLAGS), 0);
+	kfi_inject_defer(KFI_INJECT_POST_INV, 0, 1);
+	EXPECT_EQ(t, post(qp, IB_WR_LOCAL_INV), 0);
+	EXPECT_EQ(t, ib_poll_cq(qp->send_cq, 1, &wc), 0);
+	attr.qp_state = IB_QPS_ERR;
+	EXPECT_EQ(t, ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
+	/* It is ahead of what is posted afterwards. */
+	EXPECT_EQ(t, post(qp, IB_WR_RDMA_WRITE), 0);
+	expect_flushed(t, qp, IB_WR_LOCAL_INV);
+	expect_flushed(t, qp, IB_WR_RDMA_WRITE);
 }
 
 static void lose_in(struct kfi_test *t, struct ib_qp *qp)
@@ -201,6 +243,8 @@ static void lose_case(struct kfi_test *t)
 	if (EXPECT_EQ(t, PTR_ERR_OR_ZERO(qp), 0)) {
 		if (EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
 			lose_in(t, qp);
+			drain_in(t, qp);
+			defer_in(t, qp);
 			kfi_inject_stop(t->env->dev);
 		}
 		EXPECT_EQ(t, ib_destroy_qp(qp), 0);
