@@ -217,27 +217,6 @@ int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
 }
 
 /*
- * Drivers that can be reset have their own way to drain a queue pair, which completes what the
- * device will never know of. Not ib_drain_sq(): on other devices that waits without a bound.
- */
-bool rdma_helper_drain_sq(struct ib_qp *qp)
-{
-	if (!qp->device->ops.drain_sq)
-		return false;
-	ib_drain_sq(qp);
-	return true;
-}
-
-/* As above, for receives. */
-bool rdma_helper_drain_rq(struct ib_qp *qp)
-{
-	if (!qp->device->ops.drain_rq)
-		return false;
-	ib_drain_rq(qp);
-	return true;
-}
-
-/*
  * Waits until the device takes no more from the shared receive queue, which the core hears of. Not
  * ib_drain_qp(): that polls the completion queue, which has its own context, and waits for a minute.
  */

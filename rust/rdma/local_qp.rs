@@ -22,7 +22,10 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
-        atomic::Atomic,
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         Mutex, //
     }, //
@@ -47,7 +50,7 @@ use crate::{
         Qp,
         ReadyToSend, //
     },
-    wc::WcStatus, //
+    wc::WrError, //
 };
 
 /// A reliable queue pair that is connected to itself, with its completion queue.
@@ -65,8 +68,9 @@ use crate::{
 /// # Requests that don't complete
 ///
 /// No wait is for ever. When a request has not completed after the queue pair's time limit, the
-/// queue pair is put into error and drained, which ends all that the device still knows of, and
-/// then destroyed. Only after that what the request refers to may be freed, since nothing carries
+/// queue pair is put into error and drained, which ends all that the device still knows of. A request
+/// that ends by that has [timed out](crate::WrError::TimedOut). For one that does not, the queue pair is
+/// destroyed. Only after that what the request refers to may be freed, since nothing carries
 /// it out any more. Should even destroying fail, the request is [lost](crate::WrError::Lost): the region
 /// that it refers to is leaked, and the completion queue no longer polled, so that a late completion
 /// leads nowhere.
@@ -82,8 +86,8 @@ use crate::{
 /// `raw` is the queue pair that `state` has or had. It is destroyed only when `up` is false and nobody is
 /// counted in `posting` since, or when nobody else has a reference.
 ///
-/// Lock order: `ending`, then `state`, then anything of the RDMA core, and its completion queue's. No request is posted under
-/// either.
+/// Lock order: `state`, then anything of the RDMA core, and its completion queue's. Only the request of a drain is
+/// posted under it. Who holds it waits for the device for a few time limits at most.
 ///
 /// # Examples
 ///
@@ -105,15 +109,14 @@ pub struct LocalQp {
     /// Where requests complete to. Goes before what they lead to.
     cq: Arc<Cq>,
     sends: Arc<Outstanding>,
-    /// Held by who puts an end to it.
-    #[pin]
-    ending: Mutex<()>,
     #[pin]
     state: Mutex<State>,
     /// The queue pair, for who is counted as posting while `up`.
     raw: NonNull<rdma_bindings::ib_qp>,
-    /// The state is `Up`.
+    /// [`LocalQp::fail`] has not been called. Changes with the lock of `state`.
     up: Atomic<bool>,
+    /// A request has not completed within `limit`.
+    late: Atomic<bool>,
     /// How many are posting, or are about to look whether they may.
     posting: Atomic<u32>,
 }
@@ -125,9 +128,7 @@ unsafe impl Sync for LocalQp {}
 
 enum State {
     /// Connected; it may have gone into error since.
-    Up(Qp<ReadyToSend>),
-    /// In error, by [`LocalQp::fail`].
-    Failed(Qp<ReadyToSend>),
+    Present(Qp<ReadyToSend>),
     /// Destroyed: nothing will be carried out or complete any more.
     Destroyed,
     /// It could not be destroyed. It has been leaked, with the completion queue.
@@ -180,7 +181,7 @@ impl LocalQp {
         let Connected { qp, cq, place, mtu } = connected;
         let raw = NonNull::new(qp.as_raw()).ok_or(EINVAL)?;
         Arc::pin_init(
-            // INVARIANT: `raw` is the queue pair of `state`, which is `Up`.
+            // INVARIANT: `raw` is the queue pair of `state`.
             pin_init!(Self {
                 pd,
                 place,
@@ -189,10 +190,10 @@ impl LocalQp {
                 depths,
                 cq,
                 sends: qp.sends().clone(),
-                ending <- new_mutex!(()),
-                state <- new_mutex!(State::Up(qp)),
+                state <- new_mutex!(State::Present(qp)),
                 raw,
                 up: Atomic::new(true),
+                late: Atomic::new(false),
                 posting: Atomic::new(0),
             }),
             GFP_KERNEL,
@@ -208,14 +209,17 @@ impl LocalQp {
     /// here any more. Doesn't sleep.
     #[inline]
     pub fn is_broken(&self) -> bool {
-        self.broken_by().is_some()
+        self.sends.broken().is_some()
     }
 
-    /// What broke it: the status of the request that failed, or that of a flush where there was
-    /// none. Doesn't sleep.
-    #[inline]
-    pub fn broken_by(&self) -> Option<WcStatus> {
-        self.sends.broken()
+    /// Returns what broke it: that a request has timed out, the failure of one, or a flush where there was neither.
+    /// Doesn't sleep.
+    pub fn broken_by(&self) -> Option<WrError> {
+        let failure = self.sends.broken()?.to_result().err()?;
+        Some(match self.late.load(Relaxed) {
+            true => WrError::TimedOut,
+            false => failure,
+        })
     }
 
     /// Where the queue pair is.

@@ -258,9 +258,9 @@ impl<K> WorkRequest<K> {
 }
 
 impl WorkRequest<()> {
-    /// Does nothing, and does that only on a queue pair in error, where it is flushed.
-    pub(crate) fn drain() -> Self {
-        // INVARIANT: It refers to nothing. What `__ib_drain_sq()` posts.
+    /// Writes no bytes, for which no key of the peer's is needed. What `__ib_drain_sq()` posts.
+    pub(crate) fn empty() -> Self {
+        // INVARIANT: It refers to nothing.
         Self::new(b::ib_wr_opcode_IB_WR_RDMA_WRITE, (), |_, ()| ())
     }
 }

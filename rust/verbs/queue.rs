@@ -177,14 +177,7 @@ impl Queue {
     pub(crate) fn die(&self) {
         let state = core::mem::replace(&mut *self.current.lock(), State::Dead);
         if let State::Up(qp) = state {
-            if let Err(error) = qp.fail() {
-                let errno = error.to_errno();
-                pr_warn!(
-                    "{}: failing a queue pair: {}\n",
-                    self.pd.device().name(),
-                    errno
-                );
-            }
+            qp.fail();
         }
     }
 

@@ -46,6 +46,11 @@ pub(crate) fn no_domain(error: Error) -> Refusal {
         e if e == Errno::ENETDOWN.to_c() => driver(Errno::ENETDOWN, c"no active port", error),
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a domain", error),
         e if e == ENODEV.to_errno() => gone(),
+        e if e == ETIMEDOUT.to_errno() => driver(
+            Errno::EIO,
+            c"the device didn't complete a request for the domain in time",
+            error,
+        ),
         _ => driver(Errno::EIO, c"the device refused the domain's queue", error),
     }
 }
@@ -64,8 +69,10 @@ pub(crate) fn no_queue(error: Error) -> Refusal {
 /// that refused the work request, or the status (`enum ib_wc_status`) of its completion. So does
 /// the log.
 pub(crate) fn not_registered(device: &Device, error: WrError) -> Refusal {
+    // The log has it already that a request was late.
+    let is_new = !matches!(error, WrError::TimedOut);
     // SAFETY: The function has a state of its own, which it locks.
-    if unsafe { kfi_bindings::kfi_verbs_helper_may_log() } {
+    if is_new && unsafe { kfi_bindings::kfi_verbs_helper_may_log() } {
         pr_warn!("{}: registering a region: {}\n", device.name(), error);
     }
     let refused = |why| Refusal::new(Errno::EIO, why);

@@ -164,8 +164,8 @@ impl Connection {
         self.id.target().doom(&self.id.lock(), ms);
     }
 
-    /// Ends it, and waits until all requests have completed, as [`Endpoint::drain`] does, and
-    /// returns whether that is so. Nobody may post any more.
+    /// Ends it, waits until all requests have ended, as [`Endpoint::drain`] does, and returns whether they have.
+    /// Nobody may post any more.
     pub fn close(self, limit: u32) -> bool {
         let endpoint = self.endpoint().clone();
         self.id.target().leave(&self.id);

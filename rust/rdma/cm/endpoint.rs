@@ -150,14 +150,21 @@ impl Endpoint {
         self.qp.fail()
     }
 
-    /// Waits until all requests have completed, as far as the device still knows of them, and
-    /// returns whether that is so. Sleeps at most twice so many seconds, or as the driver does, if
-    /// it drains queues itself.
+    /// Puts the queue pair into error, waits until all requests have ended, and returns whether they have. Sleeps at
+    /// most `limit` seconds for each of its queues.
     ///
-    /// It must have [failed](Endpoint::fail), and nobody post any more.
+    /// Nobody may post any more. If this returns false, the device may carry requests out until the endpoint goes.
     pub fn drain(&self, limit: u32) -> bool {
-        if self.is_open() {
-            self.qp.await_last_shared(limit);
+        // An attempt before may have failed.
+        match self.fail() {
+            Ok(()) if self.is_open() => self.qp.await_last_shared(limit),
+            Ok(()) => (),
+            Err(error) => pr_warn!(
+                "{}: queue pair {} can't be put into error: {}\n",
+                self.device().name(),
+                self.number(),
+                error.to_errno()
+            ),
         }
         // One after the other, whatever came of the first.
         self.qp.drain(limit) & self.qp.drain_receives(limit)

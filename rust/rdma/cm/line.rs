@@ -152,7 +152,7 @@ impl Line {
 
     /// Disconnects what is at this step, or was just now.
     fn disconnect_at(&self, id: &Locked<'_>, step: Step) {
-        // There is nothing to do about an error, and what is outstanding gets flushed all the same.
+        // After an error nothing is flushed. `Endpoint::drain()` tries again, and says so.
         let _ = self.endpoint.fail();
         // Over iWARP the connection manager would wait for the peer's answer, which it tells with
         // the lock. A connection that comes yet is ended then, or with the identifier.

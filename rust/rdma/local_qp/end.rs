@@ -38,33 +38,28 @@ const LOOKS_PER_SECOND: u32 = 100;
 
 impl LocalQp {
     /// Puts the queue pair into error, and drains it: what is outstanding gets flushed, and what
-    /// comes from now on is not posted. Sleeps, at most as long as a request may take, or as the
-    /// driver does, if it drains queues itself.
-    pub fn fail(&self) -> Result {
+    /// comes from now on is not posted. Sleeps, at most twice as long as a request may take. Requests that
+    /// have not ended by then do when the queue pair is destroyed, for which who waits for them sees.
+    pub fn fail(&self) {
         self.sends.break_by(WcStatus::FLUSHED);
-        let _ending = self.ending.lock();
-        let failed = {
-            let mut state = self.state.lock();
-            match core::mem::replace(&mut *state, State::Destroyed) {
-                State::Up(qp) => {
-                    // INVARIANT: Fully ordered before `posting` is looked at.
-                    self.up.store(false, Relaxed);
-                    let failed = qp.fail();
-                    *state = State::Failed(qp);
-                    failed
-                }
-                other => {
-                    *state = other;
-                    return Ok(());
-                }
-            }
+        let state = self.state.lock();
+        let (State::Present(qp), true) = (&*state, self.up.load(Relaxed)) else {
+            return;
         };
-        if self.posters_left() && failed.is_ok() {
-            if let State::Failed(qp) = &*self.state.lock() {
-                qp.drain(self.limit);
-            }
+        // INVARIANT: Fully ordered before `posting` is looked at.
+        self.up.store(false, Relaxed);
+        let failed = qp.fail();
+        if let Err(error) = failed {
+            pr_warn!(
+                "{}: queue pair {} can't be put into error: {}\n",
+                self.pd.device().name(),
+                qp.number(),
+                error.to_errno()
+            );
         }
-        failed
+        if self.posters_left() && failed.is_ok() {
+            qp.drain(self.limit);
+        }
     }
 
     /// How many are posting, or are about to find that they may not.
@@ -88,17 +83,14 @@ impl LocalQp {
 
     /// Destroys the queue pair, and returns whether that could be done. Sleeps.
     pub(super) fn destroy(&self) -> bool {
-        let _ending = self.ending.lock();
+        let mut state = self.state.lock();
         if !self.posters_left() {
             // A driver doesn't come back. It keeps us here, and so all that is ours.
             return false;
         }
-        let mut state = self.state.lock();
         let destroyed = match core::mem::replace(&mut *state, State::Stuck) {
-            State::Up(qp) | State::Failed(qp) => {
-                // It is leaked if it can't be.
-                qp.destroy().is_ok()
-            }
+            // It is leaked if it can't be.
+            State::Present(qp) => qp.destroy().is_ok(),
             State::Destroyed => true,
             State::Stuck => false,
         };
@@ -108,7 +100,8 @@ impl LocalQp {
         destroyed
     }
 
-    /// Waits until all requests of a waiter have completed, or else nothing completes any more.
+    /// Waits until all requests of a waiter have completed, or else nothing completes any more. An error says that
+    /// they have not completed in time, or were flushed because others' have not.
     pub(super) fn wait(&self, waiter: Pin<&Waiter<'_>>) -> Result<(), WrError> {
         if self.poll(&waiter) {
             // Nobody has its name any more.
@@ -127,33 +120,44 @@ impl LocalQp {
         if unsafe { waiter.begin_wait(done) } {
             return Ok(());
         }
+        let mut over_by = WrError::TimedOut;
         for _ in 0..self.limit {
+            if !self.up.load(Relaxed) {
+                // Others' requests are to blame.
+                over_by = WrError::Flushed;
+                break;
+            }
             if done.nap() {
                 return Ok(());
             }
-            if !matches!(*self.state.lock(), State::Up(_)) {
-                // Drained, or gone: what has not completed by now is not going to.
-                break;
+        }
+        if matches!(over_by, WrError::TimedOut) {
+            self.note_late();
+        }
+        // Does nothing if somebody else has done it.
+        self.fail();
+        if !done.nap() {
+            let destroyed = self.destroy();
+            if !waiter.give_up(done) {
+                return Err(if destroyed { over_by } else { WrError::Lost });
             }
         }
-        // Doing nothing if somebody else has done it. That it failed has been logged.
-        let _ = self.fail();
-        if done.nap() {
-            return Ok(());
+        match waiter.status() {
+            WcStatus::FLUSHED => Err(over_by),
+            // It has completed, if late.
+            _ => Ok(()),
         }
-        let destroyed = self.destroy();
-        if waiter.give_up(done) && !waiter.is_gone() {
-            return Ok(());
+    }
+
+    /// A request has not completed in time. Says so in the log, once.
+    fn note_late(&self) {
+        // Whoever finds the queue pair broken by this finds out why.
+        if !self.late.xchg(true, Full) {
+            pr_warn!(
+                "{}: a work request did not complete in {} s\n",
+                self.pd.device().name(),
+                self.limit
+            );
         }
-        pr_warn!(
-            "{}: a work request did not complete in {} s\n",
-            self.pd.device().name(),
-            self.limit
-        );
-        Err(if destroyed {
-            WrError::TimedOut
-        } else {
-            WrError::Lost
-        })
     }
 }

@@ -188,7 +188,7 @@ impl LocalQp {
             Some(Err(PostError::RestUntold(error))) => {
                 credit.keep();
                 // Nothing tells how those end that were posted, but that there is no queue pair.
-                let _ = self.fail();
+                self.fail();
                 self.destroy();
                 return Err(WrError::Post(error));
             }

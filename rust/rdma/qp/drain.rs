@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Waiting for what has been posted.
+//! Waiting until everything that was posted has ended.
+//!
+//! A driver's own drain (`drain_sq()`, `drain_rq()`) is not called. It waits without a bound, and returns without a
+//! word if it has drained nothing, as after a transition to the error state that failed. Drivers have one for a device
+//! that is in reset. Such a device refuses requests, and its driver makes the completions of those that are under way
+//! for whoever polls the completion queue, which the drain here does.
 
 use pin_init::stack_pin_init;
 
@@ -15,21 +20,27 @@ use crate::{
     wr::WorkRequest, //
 };
 
+/// What has become of the request that a drain posts.
+enum Last {
+    /// The device has flushed it: the queue pair is in error, and the requests before it have ended.
+    Flushed,
+    /// The driver has refused it, or it succeeded, which says nothing of the queue pair's state.
+    Ended,
+    /// It may complete yet.
+    UnderWay,
+}
+
 impl<S> Qp<S> {
-    /// Waits until all send requests have completed, as far as the device still knows of them, and
-    /// returns whether that is so. Sleeps at most so many seconds, or as the driver does, if it
-    /// drains queues itself.
+    /// Waits until all send requests have ended, and returns whether they have. Sleeps, uninterruptibly, at most
+    /// `limit` seconds.
     ///
-    /// The queue pair must be in error, or this may take all that time; nothing more can be posted from now
-    /// on. What somebody is just about to post may be outstanding still.
+    /// The queue pair must be in error, and nobody may post any more. If this returns false, the device may carry
+    /// requests out until the queue pair is destroyed.
     pub fn drain(&self, limit: u32) -> bool {
-        // SAFETY: The queue pair is there as long as `self`.
-        let by_driver = || unsafe { rdma_bindings::rdma_helper_drain_sq(self.as_raw()) };
         self.drain_queue(
             self.send_entries(),
             self.sends(),
-            by_driver,
-            WorkRequest::drain().raw(),
+            WorkRequest::empty().raw(),
             limit,
         )
     }
@@ -39,48 +50,49 @@ impl<S> Qp<S> {
         if self.raw.srq.is_some() || self.receive_entries().is_none_or(Entries::is_empty) {
             return true;
         }
-        // SAFETY: The queue pair is there as long as `self`.
-        let by_driver = || unsafe { rdma_bindings::rdma_helper_drain_rq(self.as_raw()) };
-        self.drain_queue(
-            self.receive_entries(),
-            self.receives(),
-            by_driver,
-            // Into no memory. What `__ib_drain_rq()` posts.
-            RawWr {
-                receive: true,
-                ..Default::default()
-            },
-            limit,
-        )
+        // Into no memory. What `__ib_drain_rq()` posts.
+        let last = RawWr {
+            receive: true,
+            ..Default::default()
+        };
+        self.drain_queue(self.receive_entries(), self.receives(), last, limit)
     }
 
-    /// Waits for the requests of one of its queues.
+    /// Waits for the requests of one of its queues; `last` is one that refers to nothing.
     fn drain_queue(
         &self,
         entries: Option<&Entries>,
         queue: &Outstanding,
-        by_driver: impl FnOnce() -> bool,
         last: RawWr,
         limit: u32,
     ) -> bool {
         // Completions lead to requests as long as there are any.
         queue.break_by(WcStatus::FLUSHED);
-        // What is flushed is told by softirq meanwhile.
+        // Softirq tells the owners of flushed requests meanwhile.
         let _listening = entries.map(|entries| entries.cq().listen());
-        // Some drivers have their own way.
-        let drained = by_driver() || self.drained_by_request(queue, last, limit);
-        if drained {
-            queue.end_silent();
-            // Completions don't lead to the requests any more, unless somebody has posted meanwhile.
-            if let Some(entries) = entries.filter(|_| queue.is_idle()) {
-                entries.drained();
+        let drained = match self.flush(entries, queue, last, limit) {
+            Last::Flushed => {
+                queue.end_silent();
+                true
             }
+            Last::Ended => queue.is_idle(),
+            Last::UnderWay => false,
+        };
+        // Completions don't lead to the requests any more, unless somebody has posted meanwhile.
+        if let Some(entries) = entries.filter(|_| drained && queue.is_idle()) {
+            entries.drained();
         }
         drained
     }
 
-    /// Posts a request behind all others, which refers to nothing, and waits until it is flushed.
-    fn drained_by_request(&self, queue: &Outstanding, last: RawWr, limit: u32) -> bool {
+    /// Posts a request behind all others, and waits for it, at most `limit` seconds.
+    fn flush(
+        &self,
+        entries: Option<&Entries>,
+        queue: &Outstanding,
+        last: RawWr,
+        limit: u32,
+    ) -> Last {
         stack_pin_init!(let waiter = Waiter::new(queue));
         let waiter = waiter.into_ref();
         // SAFETY: The queue pair is there as long as `self`, and goes before its requests do. The
@@ -89,11 +101,18 @@ impl<S> Qp<S> {
         stack_pin_init!(let done = Done::new());
         let done = done.into_ref();
         // SAFETY: It stays until this returns, when the request has ended, or the waiter has given up.
-        let mut over = unsafe { waiter.begin_wait(done) } || posted.is_err();
+        let mut ended = unsafe { waiter.begin_wait(done) };
         for _ in 0..limit {
-            over = over || done.nap();
+            ended = ended || done.nap();
         }
-        over = over || waiter.give_up(done);
-        over && posted.is_ok()
+        if let Some(entries) = entries.filter(|_| !ended || posted.is_err()) {
+            // Finds completions that an interrupt was lost for, or that the driver makes when it is polled.
+            entries.cq().settle();
+        }
+        match (ended || waiter.give_up(done), posted, waiter.status()) {
+            (false, _, _) => Last::UnderWay,
+            (true, Err(_), _) | (true, _, WcStatus::SUCCESS) => Last::Ended,
+            (true, Ok(()), _) => Last::Flushed,
+        }
     }
 }

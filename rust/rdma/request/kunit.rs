@@ -116,7 +116,7 @@ mod tests {
             };
             log.store(log.load(Relaxed) * 10 + digit, Relaxed);
         };
-        Request::new(WorkRequest::drain(), then, GFP_KERNEL)
+        Request::new(WorkRequest::empty(), then, GFP_KERNEL)
     }
 
     #[test]
@@ -196,9 +196,9 @@ mod tests {
         let waiter = waiter.into_ref();
         for _ in 0..2 {
             let credit = queue.credits().try_take().ok_or(EAGAIN)?;
-            let (qp, drain) = (fake.as_raw(), WorkRequest::drain().raw());
+            let (qp, empty) = (fake.as_raw(), WorkRequest::empty().raw());
             // SAFETY: The fake is there, the request refers to nothing, and the waiter waits.
-            assert!(unsafe { waiter.post(qp, &credit, drain) }.is_ok());
+            assert!(unsafe { waiter.post(qp, &credit, empty) }.is_ok());
             credit.keep();
         }
         complete(b::ib_wc_status_IB_WC_SUCCESS);

@@ -17,8 +17,8 @@ pub enum WrError {
     Flushed,
     /// The device failed it, and the queue pair went into error. Of its effects nothing is known.
     Failed(WcStatus),
-    /// It did not complete in time, and the queue pair has been destroyed. It may have been carried
-    /// out, but won't be any more.
+    /// It did not complete in time, and was flushed then, or the queue pair has been destroyed. It may have been
+    /// carried out, but won't be any more.
     TimedOut,
     /// It did not complete in time, and the queue pair could not even be destroyed. The device may
     /// carry it out at any time.
@@ -29,7 +29,8 @@ impl From<WrError> for Error {
     fn from(error: WrError) -> Self {
         match error {
             WrError::Post(error) => error,
-            WrError::Flushed | WrError::Failed(_) | WrError::TimedOut | WrError::Lost => EIO,
+            WrError::TimedOut => ETIMEDOUT,
+            WrError::Flushed | WrError::Failed(_) | WrError::Lost => EIO,
         }
     }
 }
@@ -40,8 +41,8 @@ impl fmt::Display for WrError {
             Self::Post(err) => write!(f, "not posted ({})", err.to_errno()),
             Self::Flushed => f.write_str("flushed"),
             Self::Failed(status) => fmt::Display::fmt(status, f),
-            Self::TimedOut => f.write_str("did not complete"),
-            Self::Lost => f.write_str("did not complete, and may still"),
+            Self::TimedOut => f.write_str("a work request did not complete in time"),
+            Self::Lost => f.write_str("a work request did not complete in time, and may still"),
         }
     }
 }

@@ -285,13 +285,11 @@ impl Conn {
         self.staged.shut();
         let stage = core::mem::replace(&mut *self.stage.lock(), Stage::Over);
         match stage {
-            // What is left then goes with the queue pair.
+            // Requests that are left end with the queue pair, or are lost with it.
             Stage::Begun(connection) => drop(connection.close(DRAIN_LIMIT)),
             stage => {
                 drop(stage);
                 if let Some(endpoint) = endpoint {
-                    // It can't fail to be in error, or its end does the same.
-                    let _ = endpoint.fail();
                     endpoint.drain(DRAIN_LIMIT);
                 }
             }

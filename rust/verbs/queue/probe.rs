@@ -6,8 +6,8 @@ use super::Queue;
 use kernel::prelude::*;
 use rdma::WrError;
 
-/// How often a probe is repeated that says nothing about the device: its request was flushed, perhaps not by its
-/// own fault, or did not complete in time, since the machine was busy.
+/// How often a probe is repeated that says nothing about the device: a request was flushed, perhaps not by its own
+/// fault, or the invalidation did not complete in time.
 const PROBES: u32 = 3;
 
 impl Queue {
@@ -30,7 +30,9 @@ impl Queue {
                     );
                     return Ok(false);
                 }
-                Err(error @ (WrError::Flushed | WrError::TimedOut)) => unknown = error,
+                Err(WrError::Flushed) => unknown = WrError::Flushed,
+                // The log has it.
+                Err(WrError::TimedOut) => return Err(WrError::TimedOut.into()),
                 Err(error) => {
                     pr_warn!(
                         "{}: can't register regions: {}\n",

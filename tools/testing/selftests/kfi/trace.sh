@@ -78,6 +78,8 @@ nothing_found()
 check trace.getinfo nothing_found
 # What the driver said is the value.
 echo >$tracing/trace
+mark="kfi trace.sh: suite queue $$"
+echo "$mark" >/dev/kmsg
 run_suite queue >/dev/null
 all=$(grep kfi_refused: $tracing/trace)
 value() { echo "$all" | grep -q "err=$1 why=\"$2\".* value=$3\$"; }
@@ -85,7 +87,13 @@ by_driver()
 {
 	value -5 "the device didn't take the work request" 0x16 &&
 		value -12 "no memory for the work request" 0xc &&
-		value -5 "the device didn't complete the work request in time" 0x0
+		value -5 "the device didn't complete the work request in time" 0x0 &&
+		value -5 "the device didn't complete a request for the domain in time" 0x6e || return
+	# Each late request is in the log once, as such and not as one that was flushed.
+	log=$(kernel_log | sed "1,/$mark/d")
+	! echo "$log" | grep "registration queue replaced: flushed" &&
+		echo "$log" | grep -q "registration queue replaced: a work request did not complete in time" &&
+		[ "$(echo "$log" | grep -c 'registering a region: a work request did not complete in time$')" = 0 ]
 }
 check trace.driver by_driver
 # What can't be closed says what is open in it.

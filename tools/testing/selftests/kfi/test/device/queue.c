@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a driver does to the registration queue: requests that it refuses, that it never completes,
+ * What a driver does to the registration queue: requests that it refuses, that it completes late or never,
  * queue pairs that it doesn't make, and an operation that it offers and doesn't have.
  */
 #include <linux/delay.h>
@@ -159,6 +159,82 @@ out:
 }
 
 /*
+ * The device gets round to requests when their time is over, and flushes them: the caller is told at once, and
+ * nothing is tried again.
+ */
+static void late_case(struct kfi_test *t)
+{
+	struct call c;
+
+	if (!open_call(t, &c, SHORT))
+		return;
+	kfi_inject_defer(KFI_INJECT_POST_REG, 0, UINT_MAX);
+	EXPECT_EQ(t, do_register(&c), -KFI_EIO);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_REG), 1);
+	/* It has completed, so nothing had to be destroyed for it. */
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_CREATE_QP), 0);
+	kfi_inject_defer(KFI_INJECT_POST_REG, 0, 0);
+	expect_register(t, &c);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_CREATE_QP), 1);
+	close_call(t, &c);
+}
+
+/* The same while a domain is opened. */
+static void late_domain_case(struct kfi_test *t)
+{
+	struct call c = { .env = t->env };
+	int was = set_wr_timeout(SHORT);
+
+	if (!EXPECT(t, was > 0, "the parameter wr_timeout gives %d", was))
+		return;
+	if (EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
+		kfi_inject_defer(KFI_INJECT_POST_REG, 0, UINT_MAX);
+		EXPECT_EQ(t, kfi_domain(t->env->fabric, t->env->info, &c.domain, NULL), -KFI_EIO);
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_REG), 1);
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_CREATE_QP), 1);
+		kfi_inject_stop(t->env->dev);
+	}
+	EXPECT_EQ(t, set_wr_timeout(was), SHORT);
+}
+
+/* A driver's own drain may take for ever. Nobody waits for it. */
+static void own_drain_case(struct kfi_test *t)
+{
+	struct call c;
+
+	if (!open_call(t, &c, SHORT))
+		return;
+	kfi_inject_own_drain();
+	kfi_inject_hold(KFI_INJECT_DRAIN);
+	kfi_inject_lose(KFI_INJECT_POST_REG, 0, 1);
+	EXPECT_EQ(t, do_register(&c), -KFI_EIO);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DRAIN), 0);
+	kfi_inject_release(KFI_INJECT_DRAIN);
+	expect_register(t, &c);
+	close_call(t, &c);
+}
+
+/* The device may carry a request out at any time, since its queue pair is there for good: so the region is leaked. */
+static void stuck_queue_case(struct kfi_test *t)
+{
+	struct call c;
+
+	if (!open_call(t, &c, SHORT))
+		return;
+	kfi_inject_own_drain();
+	kfi_inject_lose(KFI_INJECT_POST_REG, 0, 1);
+	kfi_inject_fail(KFI_INJECT_MODIFY_QP, -EIO, 0, 1);
+	kfi_inject_fail(KFI_INJECT_DESTROY_QP, -EIO, 0, 1);
+	EXPECT_EQ(t, do_register(&c), -KFI_ENOTRECOVERABLE);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_MODIFY_QP), 1);
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DESTROY_QP), 1);
+	expect_register(t, &c);
+	/* With the domain, before what was leaked is given back. */
+	close_call(t, &c);
+	kfi_inject_mend();
+}
+
+/*
  * Who looks for a completion doesn't find it, although it is there, and goes to sleep: it is told of
  * what came before that. Nor is any left behind for who comes next.
  */
@@ -302,6 +378,10 @@ static const struct kfi_case cases[] = {
 	{ "post_fails", post_fails_case },
 	{ "lost", lost_case },
 	{ "lost_close", lost_close_case },
+	{ "late", late_case },
+	{ "late_domain", late_domain_case },
+	{ "own_drain", own_drain_case },
+	{ "stuck_queue", stuck_queue_case },
 	{ "unseen", unseen_case },
 	{ "held_poll", held_poll_case },
 	{ "no_queue", no_queue_case },

@@ -32,6 +32,7 @@ void driver_lingering_case(struct kfi_test *t);
 void driver_regions_case(struct kfi_test *t);
 void driver_regions_kept_case(struct kfi_test *t);
 void driver_failing_regions_case(struct kfi_test *t);
+void driver_undrained_case(struct kfi_test *t);
 
 /* driver_device.c */
 void driver_receives_case(struct kfi_test *t);

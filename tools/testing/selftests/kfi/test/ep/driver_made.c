@@ -285,3 +285,35 @@ void driver_failing_regions_case(struct kfi_test *t)
 	}
 	kfree(e);
 }
+
+/*
+ * The driver's own drain does nothing, and the queue pair can neither be put into error nor be destroyed. So the device
+ * may carry out the registration of a region at any time: closing it says that its memory must stay.
+ */
+void driver_undrained_case(struct kfi_test *t)
+{
+	struct regions r;
+	int was;
+
+	if (!regions_open(t, &r))
+		goto out;
+	kfi_inject_own_drain();
+	kfi_inject_lose(KFI_INJECT_POST_REG, 0, 1);
+	EXPECT_EQ(t, kfi_mr_enable(r.mr), 0);
+	kfi_inject_lose(KFI_INJECT_POST_INV, 0, UINT_MAX);
+	kfi_inject_fail(KFI_INJECT_MODIFY_QP, -EIO, 0, UINT_MAX);
+	kfi_inject_fail(KFI_INJECT_DESTROY_QP, -EIO, 0, UINT_MAX);
+	was = set_wr_timeout(1);
+	if (EXPECT(t, was > 0, "the parameter wr_timeout gives %d", was)) {
+		EXPECT_EQ(t, kfi_close(&r.mr->fid), -KFI_EIO);
+		r.mr = NULL;
+		EXPECT_EQ(t, set_wr_timeout(was), 1);
+	}
+	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_DESTROY_QP), 1);
+	kfi_inject_fail(KFI_INJECT_MODIFY_QP, 0, 0, 0);
+	kfi_inject_fail(KFI_INJECT_DESTROY_QP, 0, 0, 0);
+	kfi_inject_lose(KFI_INJECT_POST_INV, 0, 0);
+out:
+	regions_close(t, &r);
+	kfi_inject_mend();
+}
