@@ -118,8 +118,10 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
         }
     }
 
-    /// A request that invalidates it, to be posted behind its registration, and what to wait for then. The request
-    /// tells what `then` returns, which must pass its end on. May sleep.
+    /// A request that invalidates it, to be posted behind its registration, and what to wait for then. The device
+    /// does that without the peer. If the region has been invalidated, which not every device lets be done twice, the
+    /// request is a write of no bytes to the peer. The request tells what `then` returns, which must pass its end on.
+    /// May sleep.
     ///
     /// It names a key, and nothing that would have to stay.
     pub fn invalidate<F: Then<WorkRequest<()>>>(
@@ -127,8 +129,11 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
         then: impl FnOnce(Registering) -> F,
     ) -> Result<(KBox<Request<WorkRequest<()>, F>>, Invalidation)> {
         let (invalidation, invalidating) = Invalidation::new(&self.fate)?;
-        let invalidate = WorkRequest::invalidate_key((), self.fate.key());
-        let request = Request::new(invalidate, then(invalidating), GFP_KERNEL)?;
+        let behind = match self.fate.is_invalidated() {
+            true => WorkRequest::empty(),
+            false => WorkRequest::invalidate_key((), self.fate.key()),
+        };
+        let request = Request::new(behind, then(invalidating), GFP_KERNEL)?;
         Ok((request, invalidation))
     }
 

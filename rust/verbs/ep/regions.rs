@@ -103,12 +103,16 @@ impl Inner {
     /// Waits until the registration of a region has ended, for about so many seconds at most, and returns
     /// whether it has. Sleeps.
     fn await_end(&self, mr: &LentMr<Memory>, limit: u32) -> bool {
+        // The peer mostly has the key by a message behind the registration, whose completion is about to come.
+        if mr.fate().is_invalidated() && mr.wait(1) {
+            return true;
+        }
         for _ in 0..limit.saturating_mul(MOMENTS) {
             if mr.is_settled() {
                 return true;
             }
             match self.nudge(mr) {
-                Ok(Some(invalidation)) => return invalidation.wait(limit) && mr.is_settled(),
+                Ok(Some(behind)) => return behind.wait(limit) && mr.is_settled(),
                 Ok(None) => return mr.wait(limit),
                 // No room: what ends next gives some, and may have been behind it.
                 Err(error) if error == EAGAIN => fsleep(A_MOMENT),
@@ -118,19 +122,15 @@ impl Inner {
         false
     }
 
-    /// Posts something behind the registration of a region, which tells that that has ended: an invalidation,
-    /// which the device does without the peer. `None` if there is something behind it, or if the registration
-    /// has a completion of its own, since the device has no invalidation. May sleep, but not for long.
+    /// Posts something behind the registration of a region, which tells that the registration has ended. `None` if
+    /// the registration has a completion of its own, since the device has no invalidation. May sleep, but not for
+    /// long.
     ///
     /// # Errors
     ///
     /// - `EAGAIN`: the queue is full, perhaps of what is before it.
     /// - Others: there is no connection any more, or no memory.
     fn nudge(&self, mr: &LentMr<Memory>) -> Result<Option<Invalidation>> {
-        if mr.fate().is_invalidated() {
-            // There is something behind it, by which the peer has got the key.
-            return Ok(None);
-        }
         let inside = self.gate.enter().ok_or(ENODEV)?;
         let endpoint = inside.get().endpoint().map_err(|_| ENODEV)?;
         if !endpoint.device().has_local_inv() {
