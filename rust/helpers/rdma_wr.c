@@ -217,6 +217,15 @@ int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
 }
 
 /*
+ * Returns whether the driver reports IB_EVENT_QP_LAST_WQE_REACHED. Of those that have shared receive queues, irdma
+ * and qedr do not.
+ */
+bool rdma_helper_reports_last_wqe(const struct ib_device *dev)
+{
+	return dev->ops.driver_id != RDMA_DRIVER_IRDMA && dev->ops.driver_id != RDMA_DRIVER_QEDR;
+}
+
+/*
  * Waits until the device takes no more from the shared receive queue, which the core hears of. Not
  * ib_drain_qp(): that polls the completion queue, which has its own context, and waits for a minute.
  */

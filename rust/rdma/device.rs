@@ -108,6 +108,14 @@ impl Device {
         driver != rdma_bindings::rdma_driver_id_RDMA_DRIVER_HNS
     }
 
+    /// Returns whether the device tells when a queue pair in error takes no more shared receives
+    /// (`IB_EVENT_QP_LAST_WQE_REACHED`, which iWARP does not have). Doesn't sleep.
+    pub(crate) fn reports_last_wqe(&self) -> bool {
+        // SAFETY: The device is there.
+        self.connects_freely()
+            && unsafe { rdma_bindings::rdma_helper_reports_last_wqe(self.as_raw()) }
+    }
+
     /// The longest single DMA segment, in bytes.
     #[inline]
     pub fn max_segment_size(&self) -> u32 {

@@ -13,7 +13,8 @@ use kernel::{
         aref::ARef,
         atomic::{
             Acquire,
-            Atomic, //
+            Atomic,
+            Relaxed, //
         },
         Arc, //
     },
@@ -54,6 +55,8 @@ pub struct Pd {
     pd: NonNull<rdma_bindings::ib_pd>,
     device: ARef<Device>,
     ours: Ours,
+    /// The device tells when a queue pair in error takes no more shared receives.
+    last_wqe: Atomic<bool>,
 }
 
 // SAFETY: A protection domain is not tied to a task.
@@ -73,6 +76,7 @@ impl Pd {
             pd: NonNull::new(pd).ok_or(ENOMEM)?,
             device: device.into(),
             ours: Ours::new(),
+            last_wqe: Atomic::new(device.reports_last_wqe()),
         };
         // Freed again if this fails.
         Ok(Arc::new(pd, GFP_KERNEL)?)
@@ -100,6 +104,16 @@ impl Pd {
     pub fn id(&self) -> u32 {
         // SAFETY: The domain is there, and has had its number since it was allocated.
         unsafe { (*self.as_raw()).res.id }
+    }
+
+    /// Returns whether the device tells when a queue pair in error takes no more shared receives. Any context.
+    pub(crate) fn reports_last_wqe(&self) -> bool {
+        self.last_wqe.load(Relaxed)
+    }
+
+    /// Notes that the device has not told that. Any context.
+    pub(crate) fn no_last_wqe(&self) {
+        self.last_wqe.store(false, Relaxed);
     }
 
     /// How many objects others have on the domain. Doesn't sleep.

@@ -51,17 +51,19 @@ impl<S> Qp<S> {
 
     /// Waits until the device takes no more of the receives that others share, and has told of those
     /// that it had taken: what it has not told of when the queue pair goes is lost to all of them until
-    /// their queue goes. Sleeps at most so many seconds.
+    /// their queue goes. Sleeps at most so many seconds, and not at all if the device is known not to tell.
     ///
     /// The queue pair must have been connected, and be in error.
     pub(crate) fn await_last_shared(&self, limit: u32) {
-        // That event is InfiniBand's and RoCE's.
-        if self.shares_receives() && self.pd().device().connects_freely() {
-            // SAFETY: The queue pair is there as long as `self`.
-            let told = unsafe { rdma_bindings::rdma_helper_await_last_wqe(self.as_raw(), limit) };
-            if !told {
-                pr_debug!("queue pair {}: no last receive\n", self.number());
-            }
+        if !self.shares_receives() || !self.pd().reports_last_wqe() {
+            return;
+        }
+        // SAFETY: The queue pair is there as long as `self`.
+        let told = unsafe { rdma_bindings::rdma_helper_await_last_wqe(self.as_raw(), limit) };
+        if !told {
+            pr_debug!("queue pair {}: no last receive\n", self.number());
+            // One that is in error and silent for that long stays silent the next time.
+            self.pd().no_last_wqe();
         }
     }
 }
