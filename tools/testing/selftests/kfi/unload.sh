@@ -77,8 +77,6 @@ check unload.again again
 # workqueues. Both rmmod and insmod of the core wait for that, and the workqueues are there meanwhile.
 going=/sys/module/kfi_going/parameters
 QUEUES=4
-# That others have, as the model of a device.
-others=0
 queues() { cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^kworker/R-kfi_'; }
 is_held() { [ "$(cat $going/held)" = Y ]; }
 registers() { cat /proc/[0-9]*/stack 2>/dev/null | grep -q 'register_module_notifier\|chain_.*register'; }
@@ -103,10 +101,10 @@ has_queues()
 }
 only_core()
 {
-	unload kfi_holder kfi_verbs kfabric || return
-	others=$(queues)
-	load kfabric && has_queues "$(queues)"
+	unload kfi_holder kfi_verbs kfabric && load kfabric && has_queues "$(queues)"
 }
+# The core is not there. The model of a device has some, too.
+others=$(queues)
 check unload.meanwhile.ready only_core
 check unload.meanwhile.unload meanwhile rmmod kfabric
 check unload.meanwhile.load meanwhile load kfabric
