@@ -165,14 +165,18 @@ out:
 static void late_case(struct kfi_test *t)
 {
 	struct call c;
+	int was;
 
 	if (!open_call(t, &c, SHORT))
 		return;
+	/* For queues that are made in the place of the first one, too. */
+	was = set_wr_timeout(SHORT);
 	kfi_inject_defer(KFI_INJECT_POST_REG, 0, UINT_MAX);
 	EXPECT_EQ(t, do_register(&c), -KFI_EIO);
 	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_REG), 1);
 	/* It has completed, so nothing had to be destroyed for it. */
 	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_CREATE_QP), 0);
+	EXPECT_EQ(t, set_wr_timeout(was), SHORT);
 	kfi_inject_defer(KFI_INJECT_POST_REG, 0, 0);
 	expect_register(t, &c);
 	EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_CREATE_QP), 1);
