@@ -276,9 +276,12 @@ static int wrap_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 	return ret;
 }
 
+/* The device has the drain of kfi_inject_own_drain(), and not its driver's. */
+static bool own_drain;
+
 static void wrap_drain(struct ib_qp *qp, void (*drain)(struct ib_qp *qp))
 {
-	if (begin(KFI_INJECT_DRAIN) == PLAN_GO && drain)
+	if (begin(KFI_INJECT_DRAIN) == PLAN_GO && drain && !READ_ONCE(own_drain))
 		drain(qp);
 	end(KFI_INJECT_DRAIN);
 }
@@ -358,6 +361,7 @@ int kfi_inject_start(struct ib_device *dev)
 	device_clear();
 	mend_forget();
 	defer_forget();
+	own_drain = false;
 	saved = dev->ops;
 	saved_pages = dev->attrs.max_fast_reg_page_list_len;
 	/* The wrappers find what they call. */
@@ -372,6 +376,7 @@ void kfi_inject_own_drain(void)
 	guard(mutex)(&lock);
 	if (WARN_ON_ONCE(!wrapped))
 		return;
+	WRITE_ONCE(own_drain, true);
 	WRITE_ONCE(wrapped->ops.drain_sq, wrap_drain_sq);
 	WRITE_ONCE(wrapped->ops.drain_rq, wrap_drain_rq);
 }

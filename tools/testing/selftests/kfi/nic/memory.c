@@ -328,8 +328,10 @@ static int nic_mr_add(struct nic_device *nic, struct nic_mr *mr)
 	refcount_set(&mr->refs, 1);
 	init_completion(&mr->freed);
 	init_rwsem(&mr->sem);
-	err = xa_alloc_irq(&nic->mrs, &index, mr, XA_LIMIT(1, 0xfffff), GFP_KERNEL);
-	if (err)
+	/* As late as possible does a key come again. */
+	err = xa_alloc_cyclic_irq(&nic->mrs, &index, mr, XA_LIMIT(1, 0xfffff), &nic->next_mr,
+				  GFP_KERNEL);
+	if (err < 0)
 		return err;
 	mr->key = index << 8;
 	mr->ib.lkey = mr->key;

@@ -171,6 +171,7 @@ struct nic_port {
  * @node: in the list of all devices
  * @index: its number
  * @mrs: regions, by the upper 24 bits of their keys
+ * @next_mr: where the search for a number of a region begins
  * @seen: DMA addresses that it was given, by page; to tell which are still mapped
  * @atomic: serializes atomic operations
  * @ports: from 0
@@ -187,6 +188,7 @@ struct nic_device {
 	struct list_head node;
 	u32 index;
 	struct xarray mrs;
+	u32 next_mr;
 	struct xarray seen;
 	struct mutex atomic;
 	struct nic_port ports[NIC_MAX_PORTS];

@@ -254,7 +254,9 @@ static void rounds(struct kfi_test *t, bool now, enum way way)
 				continue;
 			again++;
 			EXPECT(t, keys[j] != keys[i], "key %#llx came again", keys[i]);
-			EXPECT_EQ(t, access[j], access[i]);
+			/* A device region that was invalidated on hardware may have any rights. */
+			if (!kfi_hardware)
+				EXPECT_EQ(t, access[j], access[i]);
 		}
 	}
 	if (way == ALONE || way == RIGHTS) {

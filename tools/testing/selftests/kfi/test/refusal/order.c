@@ -80,6 +80,12 @@ static void no_list(struct reg_req *req)
 }
 
 /* Bad memory comes first in the list, and the bad segment behind it: against the order. */
+/* The third entry of a scatterlist, or the last one, as an IOMMU joins entries. */
+static size_t last_sg(const struct reg_req *req)
+{
+	return min(req->count - 1, 2);
+}
+
 static void empty(struct reg_req *req)
 {
 	if (req->call == REG)
@@ -89,7 +95,7 @@ static void empty(struct reg_req *req)
 	else if (reg_call_in(req->call, BVEC_CALLS))
 		req->bv[2].bv_len = 0;
 	else
-		sg_dma_len(&req->sg[2]) = 0;
+		sg_dma_len(&req->sg[last_sg(req)]) = 0;
 }
 
 static void wraps(struct reg_req *req)
@@ -113,7 +119,10 @@ static void overflows(struct reg_req *req)
 
 static void ends_early(struct reg_req *req)
 {
-	sg_mark_end(&req->sg[2]);
+	size_t last = last_sg(req);
+
+	sg_mark_end(&req->sg[last]);
+	req->count = max(req->count, last + 2);
 }
 
 static void gap(struct reg_req *req)
