@@ -111,9 +111,9 @@ impl Device {
     /// Returns whether the device tells when a queue pair in error takes no more shared receives
     /// (`IB_EVENT_QP_LAST_WQE_REACHED`, which iWARP does not have). Doesn't sleep.
     pub(crate) fn reports_last_wqe(&self) -> bool {
-        // SAFETY: The device is there.
-        self.connects_freely()
-            && unsafe { rdma_bindings::rdma_helper_reports_last_wqe(self.as_raw()) }
+        // SAFETY: The device is there as long as `self`.
+        let reports = unsafe { rdma_bindings::rdma_helper_reports_last_wqe(self.as_raw()) };
+        reports && self.connects_freely()
     }
 
     /// The longest single DMA segment, in bytes.

@@ -42,6 +42,9 @@ use crate::{
 /// A request that registers a lent region.
 pub type RegionWr<L> = WorkRequest<Loan<PreparedMr<L>>>;
 
+/// A request that ends a lent region, whose end `F` is told.
+pub type InvalidationWr<F> = KBox<Request<WorkRequest<()>, F>>;
+
 /// A region that is lent to requests.
 ///
 /// The key is good for whoever gets it by something that is posted behind the registration, on the same
@@ -127,7 +130,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     pub fn invalidate<F: Then<WorkRequest<()>>>(
         &self,
         then: impl FnOnce(Registering) -> F,
-    ) -> Result<(KBox<Request<WorkRequest<()>, F>>, Invalidation)> {
+    ) -> Result<(InvalidationWr<F>, Invalidation)> {
         let (invalidation, invalidating) = Invalidation::new(&self.fate)?;
         let behind = match self.fate.is_invalidated() {
             true => WorkRequest::empty(),

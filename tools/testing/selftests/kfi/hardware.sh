@@ -20,11 +20,22 @@ went_on()
 state_is() { grep -q "$2" /sys/class/infiniband/knic0/ports/$1/state; }
 has_gid() { grep -qs "$1" /sys/class/infiniband/knic0/ports/$2/gids/*; }
 
+# A port of Ethernet is up if its netdev is, one of InfiniBand unless it was taken down.
+is_ethernet() { [ -e /sys/class/net/knic0p1 ]; }
+up()
+{
+	if is_ethernet; then
+		ip link set knic0p$1 up && ip address add 192.0.2.$1/24 dev knic0p$1 &&
+			wait_for 60 has_gid ffff:c000:020$1 $1
+	else
+		echo $1 >$files/port_up
+	fi && wait_for 60 state_is $1 ACTIVE
+}
 two_ports()
 {
-	unload kfi_verbs kfi_nic && load kfi_nic $KFI_NIC ports=2 && ip link set knic0p2 up &&
-		ip address add 192.0.2.2/24 dev knic0p2 && wait_for 60 has_gid ffff:c000:0202 2 &&
-		state_is 1 DOWN && load kfi_verbs
+	unload kfi_verbs kfi_nic && load kfi_nic $KFI_NIC ports=2 && up 2 || return
+	is_ethernet || echo 1 >$files/port_down
+	state_is 1 DOWN && load kfi_verbs
 }
 rights()
 {
@@ -37,8 +48,7 @@ hold() { load kfi_holder domain=knic0 regions=4 threads=1 peer=0 && went_on; }
 # The domain goes on over the port that it has.
 first_back()
 {
-	ip link set knic0p1 up && ip address add 192.0.2.1/24 dev knic0p1 &&
-		wait_for 60 has_gid ffff:c000:0201 1 && state_is 1 ACTIVE && went_on
+	up 1 && went_on
 }
 # That port goes down: the domain follows to the other one.
 lost()
