@@ -155,12 +155,8 @@ impl Endpoint {
     ///
     /// Nobody may post any more. If this returns false, the device may carry requests out until the endpoint goes.
     pub fn drain(&self, limit: u32) -> bool {
-        // An attempt before may have failed. Without a connection nothing is under way, and there may be one yet.
-        let failed = match self.taken.load(Relaxed) {
-            true => self.fail(),
-            false => Ok(()),
-        };
-        match failed {
+        // An attempt before may have failed.
+        match self.fail() {
             Ok(()) if self.is_open() => self.qp.await_last_shared(limit),
             Ok(()) => (),
             Err(error) => pr_warn!(

@@ -273,41 +273,50 @@ static void case_hole(struct kfi_test *t)
 	conn_close(t, &c);
 }
 
-/* The same region again and again, with other pages, and keys that come round. */
-static void case_register_again(struct kfi_test *t)
+/* Registers a region again and again, with the pages of the one and the other, and keys that come round. */
+static noinline_for_stack void register_rounds(struct kfi_test *t, struct stage *s, struct region *r,
+					       struct region *other)
 {
-	struct region r, other;
-	struct stage s;
 	u8 bytes[8];
 
-	if (!stage_open(t, &s, NULL))
-		return;
-	if (!region_open(t, &r, &s.c.b, &one_page, REMOTE_ALL))
-		goto close;
-	if (!region_alloc(t, &other, &s.c.b, &one_page))
-		goto close_region;
-	if (!nic_env.expect->local_inv)
-		goto close_other;
 	for (int i = 0; i < 300; i++) {
-		struct region *now = i % 2 ? &r : &other;
+		struct region *now = i % 2 ? r : other;
 
-		if (!EXPECT_EQ(t, region_invalidate(&r, r.mr->rkey), IB_WC_SUCCESS) ||
-		    !EXPECT_EQ(t, ib_map_mr_sg(r.mr, now->list, 1, NULL, PAGE_SIZE), 1) ||
-		    !EXPECT_EQ(t, region_register(&r, REMOTE_ALL), IB_WC_SUCCESS))
-			break;
-		fill(s.from.mem, sizeof(bytes), i);
-		EXPECT_EQ(t, rdma_write(&s.c.a, &s.from, r.mr->iova, r.mr->rkey, sizeof(bytes)),
+		if (!EXPECT_EQ(t, region_invalidate(r, r->mr->rkey), IB_WC_SUCCESS) ||
+		    !EXPECT_EQ(t, ib_map_mr_sg(r->mr, now->list, 1, NULL, PAGE_SIZE), 1) ||
+		    !EXPECT_EQ(t, region_register(r, REMOTE_ALL), IB_WC_SUCCESS))
+			return;
+		fill(s->from.mem, sizeof(bytes), i);
+		EXPECT_EQ(t, rdma_write(&s->c.a, &s->from, r->mr->iova, r->mr->rkey, sizeof(bytes)),
 			  IB_WC_SUCCESS);
 		memcpy(bytes, page_address(now->pages[0]), sizeof(bytes));
 		if (!EXPECT(t, is_filled(bytes, sizeof(bytes), i), "round %d: other bytes", i))
-			break;
+			return;
 	}
-close_other:
-	region_close(t, &other);
+}
+
+static void case_register_again(struct kfi_test *t)
+{
+	struct region *r = kcalloc(2, sizeof(*r), GFP_KERNEL);
+	struct stage s;
+
+	if (!EXPECT(t, r, "no memory"))
+		return;
+	if (!stage_open(t, &s, NULL))
+		goto free;
+	if (!region_open(t, &r[0], &s.c.b, &one_page, REMOTE_ALL))
+		goto close;
+	if (!region_alloc(t, &r[1], &s.c.b, &one_page))
+		goto close_region;
+	if (nic_env.expect->local_inv)
+		register_rounds(t, &s, &r[0], &r[1]);
+	region_close(t, &r[1]);
 close_region:
-	region_close(t, &r);
+	region_close(t, &r[0]);
 close:
 	stage_close(t, &s);
+free:
+	kfree(r);
 }
 
 static void case_write_imm(struct kfi_test *t)

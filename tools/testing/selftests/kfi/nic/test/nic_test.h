@@ -155,7 +155,7 @@ int wait_wc(struct ib_cq *cq, struct ib_wc *wc);
 
 /* memory.c: memory and regions */
 
-#define MAX_ENTRIES	8
+#define MAX_ENTRIES	6
 
 /* Which bytes of each of its pages a region has. */
 struct shape {

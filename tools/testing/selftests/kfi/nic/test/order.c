@@ -137,21 +137,23 @@ static void case_page_list(struct kfi_test *t)
 {
 	struct ib_reg_wr wr = { .wr.opcode = IB_WR_REG_MR, .wr.send_flags = IB_SEND_SIGNALED };
 	struct rw_semaphore *sem;
-	struct region r, later;
+	struct region *r = kcalloc(2, sizeof(*r), GFP_KERNEL), *later = r + 1;
 	struct ib_wc wc;
 	struct stage s;
 
+	if (!EXPECT(t, r, "no memory"))
+		return;
 	if (!stage_open(t, &s))
 		goto close;
-	if (!region_alloc(t, &r, &s.c.a, &one_page))
+	if (!region_alloc(t, r, &s.c.a, &one_page))
 		goto close;
-	if (!region_alloc(t, &later, &s.c.a, &one_page))
+	if (!region_alloc(t, later, &s.c.a, &one_page))
 		goto close_first;
 	fill(s.from.mem, 8, 21);
-	EXPECT_EQ(t, region_map(&r), 1);
-	ib_update_fast_reg_key(r.mr, (u8)(r.mr->rkey + 1));
-	wr.mr = r.mr;
-	wr.key = r.mr->rkey;
+	EXPECT_EQ(t, region_map(r), 1);
+	ib_update_fast_reg_key(r->mr, (u8)(r->mr->rkey + 1));
+	wr.mr = r->mr;
+	wr.key = r->mr->rkey;
 	wr.access = REMOTE_ALL;
 
 	/* A write that the device can't carry out yet, and the registration behind it. */
@@ -159,19 +161,20 @@ static void case_page_list(struct kfi_test *t)
 	down_write(sem);
 	EXPECT_EQ(t, post_write(&s, 0), 0);
 	EXPECT_EQ(t, ib_post_send(s.c.a.qp, &wr.wr, NULL), 0);
-	EXPECT_EQ(t, ib_map_mr_sg(r.mr, later.list, 1, NULL, PAGE_SIZE), 1);
+	EXPECT_EQ(t, ib_map_mr_sg(r->mr, later->list, 1, NULL, PAGE_SIZE), 1);
 	up_write(sem);
 	if (EXPECT_EQ(t, wait_wc(s.c.a.send_cq, &wc), 0)) {
 		EXPECT_EQ(t, wc.status, IB_WC_SUCCESS);
 		EXPECT_EQ(t, wc.opcode, IB_WC_REG_MR);
 	}
-	EXPECT_EQ(t, rdma_write(&s.c.b, &s.from, r.mr->iova, r.mr->rkey, 8), IB_WC_SUCCESS);
-	EXPECT(t, is_filled(page_address(later.pages[0]), 8, 21), "not the later list");
-	region_close(t, &later);
+	EXPECT_EQ(t, rdma_write(&s.c.b, &s.from, r->mr->iova, r->mr->rkey, 8), IB_WC_SUCCESS);
+	EXPECT(t, is_filled(page_address(later->pages[0]), 8, 21), "not the later list");
+	region_close(t, later);
 close_first:
-	region_close(t, &r);
+	region_close(t, r);
 close:
 	stage_close(t, &s);
+	kfree(r);
 }
 
 /* Posts until the queue is full. */
