@@ -16,6 +16,10 @@ bool kfi_hardware;
 module_param_named(hardware, kfi_hardware, bool, 0444);
 MODULE_PARM_DESC(hardware, "the device under test is hardware, or a model of it");
 
+bool kfi_srq = true;
+module_param_named(srq, kfi_srq, bool, 0444);
+MODULE_PARM_DESC(srq, "the device under test has shared receive queues");
+
 bool kfi_transfers;
 module_param_named(transfers, kfi_transfers, bool, 0444);
 MODULE_PARM_DESC(transfers, "test the memory of transfers instead of registrations, where a suite can");

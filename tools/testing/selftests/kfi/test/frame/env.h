@@ -92,6 +92,7 @@ extern unsigned int kfi_scale;
 extern char *kfi_domain_name;
 extern bool kfi_weak;
 extern bool kfi_hardware;
+extern bool kfi_srq;
 extern char *kfi_provider_name;
 extern bool kfi_transfers;
 extern char *kfi_address;
