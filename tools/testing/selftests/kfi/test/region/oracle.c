@@ -81,6 +81,10 @@ static bool oracle_open(struct kfi_test *t, struct oracle *o)
 		    "no memory or no protection domain"))
 		goto err;
 	o->dma = ib_dma_map_single(o->dev, o->mem, LEN + 2 * GUARD, DMA_BIDIRECTIONAL);
+	if (!EXPECT(t, !ib_dma_mapping_error(o->dev, o->dma), "can't map")) {
+		o->dma = 0;
+		goto err;
+	}
 	o->open_peer = kfi_peer_open_pd(o->open_pd);
 	o->closed_peer = kfi_peer_open_pd(o->closed_pd);
 	if (EXPECT_EQ(t, PTR_ERR_OR_ZERO(o->open_peer), 0) &&
