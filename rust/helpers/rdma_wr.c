@@ -208,8 +208,10 @@ int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
 	i = bad ? reg_wr(bad) - wrs : 0;
 	if (!i)
 		*posted = RDMA_HELPER_POSTED_NONE;
-	else if (rdma_helper_post_inv(qp, opcode == IB_WR_REG_MR ? wrs[i - 1].key : regions[i].key,
-				      last))
+	/* hns has no such request, and warns. */
+	else if (qp->device->ops.driver_id == RDMA_DRIVER_HNS ||
+		 rdma_helper_post_inv(qp, opcode == IB_WR_REG_MR ? wrs[i - 1].key :
+							       regions[i].key, last))
 		*posted = RDMA_HELPER_POSTED_UNTOLD;
 	else
 		*posted = RDMA_HELPER_POSTED_SOME;

@@ -78,13 +78,15 @@ impl Inner {
     /// Sees to it that the registration of a region ends, and returns what its fence is then, if it is `fence`
     /// otherwise. Sleeps until it has, or the endpoint is over.
     pub(crate) fn settle(&self, mr: &LentMr<Memory>, fence: Fence) -> Fence {
-        self.forget(mr);
         if !self.await_end(mr, params::wr_timeout()) {
             // Nothing else tells: neither of the registration, nor that there is no connection any more.
             self.conn.shut_down();
             self.end();
         }
-        self.fence(mr, fence)
+        let fence = self.fence(mr, fence);
+        // Not before: the peer may invalidate it meanwhile, and it must not be invalidated once more then.
+        self.forget(mr);
+        fence
     }
 
     /// What the fence of a region is whose registration has ended, if it is `fence` otherwise. Any context.

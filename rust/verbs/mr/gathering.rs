@@ -37,6 +37,7 @@ use kfabric::{
 };
 use rdma::{
     sg::Memory,
+    wc::WrError,
     Few,
     PreparedMr, //
 };
@@ -165,12 +166,18 @@ impl provider::Gathering for Gathering<'_> {
         });
         let mut lists = match registered {
             Ok(()) => Ok(Few::new().into_iter()),
-            // One has failed, or somebody else's request: each by itself fails, or doesn't, for its own reasons.
-            Err(failed) => failed.lists.map(Few::into_iter),
+            Err(failed) => match (failed.error, failed.lists) {
+                // Once is enough to find out that the device does not answer.
+                (late @ WrError::TimedOut, Ok(_)) => {
+                    Err(refused::not_registered(resources.device(), late))
+                }
+                // One has failed, or somebody else's request: each by itself fails, or doesn't, for its own reasons.
+                (_, lists) => lists.map(Few::into_iter).map_err(refused::not_undone),
+            },
         };
         let mut next_list = || match &mut lists {
             Ok(lists) => lists.next().ok_or(Errno::EIO.into()),
-            Err(error) => Err(refused::not_undone(*error)),
+            Err(refusal) => Err(*refusal),
         };
         for what in parts {
             let alone = what.alone(resources, &mut next_list);

@@ -26,7 +26,10 @@ use kfabric::{
     PushReserved,
     Refusal, //
 };
-use rdma::Few;
+use rdma::{
+    wc::WrError,
+    Few, //
+};
 
 /// Enables several. Sleeps until the device is done with all. Without memory for a list of them each is
 /// enabled by itself: those that were reserved don't fail for that.
@@ -70,7 +73,14 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
         }
     });
     if let Err(failed) = registered {
-        one_by_one(resources, waiting, failed.lists);
+        match (failed.error, failed.lists) {
+            // Once is enough to find out that the device does not answer.
+            (late @ WrError::TimedOut, Ok(_)) => {
+                let refusal = refused::not_registered(resources.device(), late);
+                waiting.for_each(|one| *one.done = Some(Err(refusal)));
+            }
+            (_, lists) => one_by_one(resources, waiting, lists),
+        }
     }
 }
 

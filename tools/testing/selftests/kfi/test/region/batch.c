@@ -11,6 +11,7 @@
 #include "kfi_inject.h"
 #include "request.h"
 #include "suites.h"
+#include "wr_timeout.h"
 
 /* More than wait together, so that there are two groups. */
 #define MANY	100
@@ -404,6 +405,38 @@ out:
 	batch_free(b);
 }
 
+/* The device does not answer in time: that is found out once, and not again by each region. */
+static void late_case(struct kfi_test *t)
+{
+	struct batch *b = batch_alloc(t);
+	unsigned int i;
+	bool open;
+	int was;
+
+	if (!b)
+		return;
+	was = set_wr_timeout(2);
+	open = EXPECT(t, was > 0, "the parameter wr_timeout gives %d", was) && own_domain(t, b);
+	if (was > 0)
+		EXPECT_EQ(t, set_wr_timeout(was), 2);
+	if (!open)
+		goto out;
+	if (EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
+		kfi_inject_lose(KFI_INJECT_POST_REG, 0, 1);
+		EXPECT_EQ(t, reg_many(t, b, PARTS, 0), -KFI_EIO);
+		EXPECT_EQ(t, kfi_inject_calls(KFI_INJECT_POST_REG), 1);
+		for (i = 0; i < PARTS; i++)
+			EXPECT_EQ(t, b->err[i], -KFI_EIO);
+		/* The queue has been replaced. */
+		EXPECT_EQ(t, reg_many(t, b, PARTS, 0), 0);
+		close_all(t, b, PARTS);
+		kfi_inject_stop(t->env->dev);
+	}
+	own_end(t, b);
+out:
+	batch_free(b);
+}
+
 /*
  * Requests that are posted together give all their places in the queue back: after many others, a batch takes as
  * few posts as the first one.
@@ -634,6 +667,7 @@ static const struct kfi_case cases[] = {
 	{ "none", none_case },
 	{ "device", device_case },
 	{ "part", part_case },
+	{ "late", late_case },
 	{ "places", places_case },
 	{ "stuck", stuck_case },
 	{ "twice", twice_case },
