@@ -144,20 +144,13 @@ lid()
 	wait_for 10 lid_is 77
 }
 
+waits() { kernel_log | grep -c "^kfi_nic_test: waits for event"; }
+waits_now() { [ "$(waits)" -gt "$_waits" ]; }
 # event FILE VALUE TYPE: writing to the file brings about that event.
-waits()
-{
-	kernel_log | grep -c "^kfi_nic_test: waits for event"
-}
 event()
 {
 	_waits=$(waits)
-	(
-		until [ "$(waits)" -gt "$_waits" ]; do
-			sleep 0.1 2>/dev/null || sleep 1
-		done
-		echo "$2" >"$files/knic0/$1"
-	) &
+	( wait_for 60 waits_now && echo "$2" >"$files/knic0/$1" ) &
 	in_kernel events event="$3"
 	_event=$?
 	wait

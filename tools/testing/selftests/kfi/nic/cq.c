@@ -78,10 +78,8 @@ static int nic_poll_cq(struct ib_cq *ibcq, int max, struct ib_wc *wc)
 		struct nic_cqe *cqe = &cq->ring[cq->tail++ % cq->size];
 
 		wc[n] = cqe->wc;
-		if (cqe->send) {
+		if (cqe->send)
 			smp_store_release(&cqe->qp->sq_tail, cqe->upto);
-			wake_up_all(&cqe->qp->wait);
-		}
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
@@ -90,12 +88,14 @@ static int nic_poll_cq(struct ib_cq *ibcq, int max, struct ib_wc *wc)
 static int nic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags how)
 {
 	struct nic_cq *cq = to_nic_cq(ibcq);
+	bool solicited = (how & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 	unsigned long flags;
 	int missed;
 
 	spin_lock_irqsave(&cq->lock, flags);
+	/* The wider of two requests holds. */
+	cq->solicited_only = solicited && (!cq->armed || cq->solicited_only);
 	cq->armed = true;
-	cq->solicited_only = (how & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 	missed = (how & IB_CQ_REPORT_MISSED_EVENTS) && cq->head != cq->tail;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return missed;

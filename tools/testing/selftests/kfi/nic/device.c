@@ -190,8 +190,8 @@ static bool nic_has_gid(struct nic_port *port, const union ib_gid *gid)
 }
 
 /*
- * The port that an address leads to, from a device: one that is active, of any device of the model. It stays while the
- * sender's queue pair is there: a device waits for its peers' requests before it goes. Any context.
+ * Returns the active port that an address leads to, from a device, or NULL. The port stays while the caller is in a read
+ * section of nic_srcu. Any context.
  */
 struct nic_port *nic_find_port(struct nic_device *from, const struct rdma_ah_attr *to)
 {

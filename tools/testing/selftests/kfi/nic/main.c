@@ -16,7 +16,7 @@
 
 static char *persona = "mlx5";
 module_param(persona, charp, 0444);
-MODULE_PARM_DESC(persona, "Which driver's devices to behave like (default mlx5); see README");
+MODULE_PARM_DESC(persona, "Driver whose devices the model imitates (default mlx5); see README");
 
 static unsigned int ports = 1;
 module_param(ports, uint, 0444);
@@ -28,6 +28,7 @@ MODULE_PARM_DESC(dma_bits, "Bits of a DMA address, 32 to 64 (default 64)");
 
 LIST_HEAD(nic_list);
 DEFINE_SPINLOCK(nic_list_lock);
+DEFINE_SRCU(nic_srcu);
 
 static const struct nic_persona *chosen;
 static DEFINE_IDA(indexes);
@@ -134,16 +135,11 @@ static int nic_register(struct nic_device *nic)
 	ib->ops.driver_id = nic->persona->driver_id;
 
 	for (i = 0; i < ports; i++) {
-		struct nic_port *port = &nic->ports[i];
-
-		port->nic = nic;
-		port->number = i + 1;
-		port->lid = 16 * (nic->index + 1) + i;
-		if (!nic->persona->ib) {
-			err = nic_netdev_add(port);
-			if (err)
-				goto remove;
-		}
+		if (nic->persona->ib)
+			break;
+		err = nic_netdev_add(&nic->ports[i]);
+		if (err)
+			goto remove;
 	}
 	if (nic->persona->iwarp)
 		memcpy(ib->iw_ifname, nic->ports[0].netdev->name, sizeof(ib->iw_ifname));
@@ -158,9 +154,19 @@ remove:
 	return err;
 }
 
+/* Takes a device off the list, and waits for requests of other devices that have found its ports. May sleep. */
+static void nic_unlist(struct nic_device *nic)
+{
+	spin_lock_irq(&nic_list_lock);
+	list_del(&nic->node);
+	spin_unlock_irq(&nic_list_lock);
+	synchronize_srcu(&nic_srcu);
+}
+
 static int nic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct nic_device *nic;
+	unsigned int i;
 	int index, err;
 
 	err = pcim_enable_device(pdev);
@@ -195,6 +201,12 @@ static int nic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		err = -ENOMEM;
 		goto dealloc;
 	}
+	/* Requests of other devices find the ports from here on. */
+	for (i = 0; i < ports; i++) {
+		nic->ports[i].nic = nic;
+		nic->ports[i].number = i + 1;
+		nic->ports[i].lid = 16 * (nic->index + 1) + i;
+	}
 	spin_lock_irq(&nic_list_lock);
 	list_add_tail(&nic->node, &nic_list);
 	spin_unlock_irq(&nic_list_lock);
@@ -208,9 +220,7 @@ static int nic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 
 unlist:
-	spin_lock_irq(&nic_list_lock);
-	list_del(&nic->node);
-	spin_unlock_irq(&nic_list_lock);
+	nic_unlist(nic);
 	destroy_workqueue(nic->wq);
 dealloc:
 	ida_free(&indexes, nic->index);
@@ -224,13 +234,12 @@ static void nic_remove(struct pci_dev *pdev)
 	struct nic_device *nic = pci_get_drvdata(pdev);
 	unsigned int i;
 
-	ib_unregister_device(&nic->ib);
+	/* First: an event of a device that is unregistered would reach the core after its last flush. */
 	nic_debugfs_remove(nic);
+	ib_unregister_device(&nic->ib);
 	for (i = 0; i < ports; i++)
 		nic_netdev_remove(&nic->ports[i]);
-	spin_lock_irq(&nic_list_lock);
-	list_del(&nic->node);
-	spin_unlock_irq(&nic_list_lock);
+	nic_unlist(nic);
 	destroy_workqueue(nic->wq);
 	xa_destroy(&nic->seen);
 	xa_destroy(&nic->mrs);

@@ -12,7 +12,7 @@
 
 #include "nic.h"
 
-/* Where a DMA address leads to; 0 if nowhere. Any context. */
+/* Returns the physical address of a DMA address, or 0 if it is not mapped. Any context. */
 static phys_addr_t nic_resolve(struct nic_device *nic, dma_addr_t addr)
 {
 	struct iommu_domain *domain = iommu_get_domain_for_dev(&nic->pdev->dev);
@@ -52,10 +52,16 @@ u64 nic_mapped(struct nic_device *nic)
 	void *entry;
 
 	xa_for_each(&nic->seen, frame, entry) {
-		if (nic_resolve(nic, (dma_addr_t)frame << PAGE_SHIFT))
+		if (nic_resolve(nic, (dma_addr_t)frame << PAGE_SHIFT)) {
 			mapped++;
-		else
-			xa_erase(&nic->seen, frame);
+			continue;
+		}
+		xa_erase(&nic->seen, frame);
+		/* If it was mapped again meanwhile, nic_see() may have relied on the entry. */
+		if (nic_resolve(nic, (dma_addr_t)frame << PAGE_SHIFT)) {
+			xa_store(&nic->seen, frame, xa_mk_value(1), GFP_NOIO);
+			mapped++;
+		}
 	}
 	return mapped;
 }

@@ -17,8 +17,8 @@
  *	sa.c		the answers of a subnet administrator, for InfiniBand
  *	debugfs.c	faults and statistics
  *
- * Lock order: nic_list_lock; qp->lock or srq->lock; cq->lock. A region's rwsem is taken alone, by who may
- * sleep.
+ * Lock order: nic_srcu; the locks of iwarp.c and sa.c; nic_list_lock; qp->lock or srq->lock; cq->lock. A region's
+ * rwsem is taken in process context, under nic->atomic or no other lock.
  */
 #ifndef KFI_NIC_H
 #define KFI_NIC_H
@@ -32,6 +32,7 @@
 #include <linux/refcount.h>
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
+#include <linux/srcu.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
@@ -48,7 +49,7 @@
 /* The key for all memory, where the personality has one. No region has it. */
 #define NIC_ALL_MEMORY	0xffffff00
 
-/* What becomes of a queue pair that is asked for with more inline data than there is. */
+/* How create_qp treats a request for more inline data than the device has. */
 enum nic_inline {
 	NIC_INLINE_REFUSED,	/* create_qp fails with -EINVAL */
 	NIC_INLINE_REDUCED,	/* it gets what there is, and is told in cap.max_inline_data */
@@ -58,7 +59,7 @@ enum nic_inline {
 /**
  * struct nic_persona - how a kind of device behaves
  * @name: the driver that it is modelled on
- * @driver_id: that driver's
+ * @driver_id: the identifier of that driver
  * @iwarp: connections are of iWARP, else RoCE or InfiniBand
  * @ib: the link layer is InfiniBand
  * @fast_reg: regions can be registered by IB_WR_REG_MR
@@ -76,7 +77,7 @@ enum nic_inline {
  * @max_send_sge: segments of a send request
  * @max_recv_sge: segments of a receive request
  * @max_read_sge: segments of a read request
- * @min_recv: a queue pair needs that many receive requests and segments of them
+ * @min_recv: minimum number of receive requests, and of segments of each, of a queue pair
  */
 struct nic_persona {
 	const char *name;
@@ -223,7 +224,7 @@ struct nic_piece {
 /**
  * struct nic_mr - a memory region
  * @ib: what the RDMA core sees
- * @refs: who looks at it; @freed completes with the last
+ * @refs: references; @freed completes with the last
  * @freed: see @refs
  * @sem: held for reading by each access, for writing by what ends or changes the region
  * @state: whether it can be accessed
@@ -331,13 +332,14 @@ struct nic_wqe {
  * struct nic_qp - a queue pair
  * @ib: what the RDMA core sees
  * @nic: whose
- * @refs: who looks at it; @freed completes with the last
+ * @refs: references; @freed completes with the last
  * @freed: see @refs
  * @lock: protects the rings' heads and the state
  * @state: as the consumer has set it, or ERR after a failure
  * @attr: as the consumer has set it
  * @init: what it was made with, with what it has
  * @flush_rq: the receive queue must be flushed; by @work
+ * @receiving: receive requests that a sender has taken and not completed; under @lock
  * @last_wqe_told: IB_EVENT_QP_LAST_WQE_REACHED was reported
  * @dying: it is being destroyed: delays end
  * @sq: the ring of the send queue; requests from @sq_tail to @sq_exec await that a completion is polled,
@@ -348,7 +350,7 @@ struct nic_wqe {
  * @sq_exec: see @sq; @work alone changes it
  * @sq_tail: see @sq; whoever polls changes it, under the completion queue's lock
  * @rq: its own receive queue
- * @wait: for changes of @sq_tail and @dying
+ * @wait: for changes of @receiving and @dying
  * @work: carries out requests
  * @tries: how often the first request was tried without an answer
  * @rnr_tries: how often there was no receive request
@@ -364,6 +366,7 @@ struct nic_qp {
 	struct ib_qp_attr attr;
 	struct ib_qp_init_attr init;
 	bool flush_rq, last_wqe_told, dying;
+	u32 receiving;
 	struct nic_wqe *sq;
 	u8 *sq_data;
 	u32 sq_size, sq_head, sq_exec, sq_tail;
@@ -385,6 +388,8 @@ struct nic_qp {
 /* All devices, and what connects them. */
 extern struct list_head nic_list;
 extern spinlock_t nic_list_lock;
+/* Who reads it keeps the devices that it has found in the list. */
+extern struct srcu_struct nic_srcu;
 
 static inline void nic_count(struct nic_device *nic, enum nic_stat stat, s64 n)
 {
@@ -402,7 +407,7 @@ static inline int nic_value(struct nic_device *nic, enum nic_fault value)
 	return atomic_read(&nic->faults[value]);
 }
 
-/* What a call that is hit returns. */
+/* Returns the errno of a call that a fault refuses. */
 static inline int nic_errno(struct nic_device *nic)
 {
 	return -nic_value(nic, NIC_VALUE_ERRNO);
@@ -426,7 +431,7 @@ extern const struct ib_device_ops nic_memory_ops;
 
 /**
  * struct nic_end - one end of a transfer: segments of memory, or bytes
- * @qp: whose protection domain holds
+ * @qp: the queue pair whose protection domain must hold the regions
  * @sge: its segments
  * @n: how many
  * @access: IB_ACCESS_* that is needed of each; 0 for local reading

@@ -106,6 +106,8 @@ static int nic_fill(struct nic_qp *qp, struct nic_wqe *wqe, const struct ib_send
 	};
 	if (wr->num_sge)
 		memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(*wr->sg_list));
+	if (nic_sge_len(wqe->sge, wqe->n) > NIC_MAX_MSG)
+		return -EINVAL;
 	wqe->len = nic_sge_len(wqe->sge, wqe->n);
 	if (is_inline && persona->inline_over != NIC_INLINE_IGNORED) {
 		err = nic_copy_inline(qp, wqe, wr);

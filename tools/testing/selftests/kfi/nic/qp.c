@@ -13,7 +13,7 @@ static DEFINE_XARRAY_FLAGS(nic_qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 #define NIC_QPNS	XA_LIMIT(16, 0xffffff)
 static u32 nic_next_qpn;
 
-/* A queue pair of any device, with a reference. Any context. */
+/* Returns a queue pair of any device, with a reference, or NULL. Any context. */
 struct nic_qp *nic_qp_get(u32 number)
 {
 	struct nic_qp *qp;
@@ -42,10 +42,7 @@ void nic_qp_event(struct nic_qp *qp, enum ib_event_type type)
 		qp->ib.event_handler(&event, qp->ib.qp_context);
 }
 
-/*
- * A queue pair fails: it goes to the state ERR, and what it has to do is flushed. Its consumer hears of @event, unless that
- * is 0. May sleep.
- */
+/* Moves a queue pair to the state ERR and flushes its requests. Reports @event unless it is 0. May sleep. */
 void nic_qp_fail(struct nic_qp *qp, enum ib_event_type event)
 {
 	bool failed;
@@ -94,22 +91,43 @@ static bool nic_srq_pop(struct nic_srq *srq, struct nic_recv *recv)
 	return found;
 }
 
-/* Take the next receive request for a message, if the queue pair takes messages. Any context. */
+/* A sender has completed a receive request. Without others, the queue can be flushed, or reset. Any context. */
+static void nic_received(struct nic_qp *qp)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	if (!--qp->receiving) {
+		if (qp->flush_rq)
+			queue_delayed_work(qp->nic->wq, &qp->work, 0);
+		wake_up_all(&qp->wait);
+	}
+	spin_unlock_irqrestore(&qp->lock, flags);
+}
+
+/* Takes the next receive request if the queue pair's state allows it. nic_complete_recv() must follow. Any context. */
 bool nic_take_recv(struct nic_qp *qp, struct nic_recv *recv)
 {
 	unsigned long flags;
 	bool found = false;
 
-	if (qp->ib.srq)
-		return nic_srq_pop(to_nic_srq(qp->ib.srq), recv);
 	spin_lock_irqsave(&qp->lock, flags);
-	if (qp->state == IB_QPS_RTR || qp->state == IB_QPS_RTS)
-		found = nic_rq_pop(&qp->rq, recv);
+	if (qp->state == IB_QPS_RTR || qp->state == IB_QPS_RTS || qp->state == IB_QPS_SQE)
+		found = qp->ib.srq || nic_rq_pop(&qp->rq, recv);
+	qp->receiving += found;
 	spin_unlock_irqrestore(&qp->lock, flags);
+	/* Outside of the lock, since this can call the consumer. */
+	if (found && qp->ib.srq && !nic_srq_pop(to_nic_srq(qp->ib.srq), recv)) {
+		nic_received(qp);
+		return false;
+	}
 	return found;
 }
 
-/* Is a completion lost, or late? Then wait, unless the queue pair goes meanwhile. May sleep. */
+/*
+ * Returns true if a fault loses the completion. Waits if a fault delays it, until the queue pair is destroyed at the
+ * latest. May sleep.
+ */
 static bool nic_delay_or_lose(struct nic_qp *qp)
 {
 	struct nic_device *nic = qp->nic;
@@ -122,9 +140,8 @@ static bool nic_delay_or_lose(struct nic_qp *qp)
 	return false;
 }
 
-/* Complete a receive request; @wc gives all but wr_id and qp. May sleep. */
-void nic_complete_recv(struct nic_qp *qp, const struct nic_recv *recv, const struct ib_wc *wc,
-		       bool solicited)
+static void nic_put_recv(struct nic_qp *qp, const struct nic_recv *recv, const struct ib_wc *wc,
+			 bool solicited)
 {
 	struct nic_cqe cqe = {
 		.wc = *wc, .qp = qp, .solicited = solicited || wc->status != IB_WC_SUCCESS,
@@ -139,6 +156,14 @@ void nic_complete_recv(struct nic_qp *qp, const struct nic_recv *recv, const str
 	if (wc->status != IB_WC_SUCCESS)
 		cqe.wc.byte_len = 0;
 	nic_complete(to_nic_cq(qp->ib.recv_cq), &cqe);
+}
+
+/* Completes a receive request that was taken; @wc gives all but wr_id and qp. May sleep. */
+void nic_complete_recv(struct nic_qp *qp, const struct nic_recv *recv, const struct ib_wc *wc,
+		       bool solicited)
+{
+	nic_put_recv(qp, recv, wc, solicited);
+	nic_received(qp);
 }
 
 static enum ib_wc_opcode nic_wc_opcode(const struct nic_wqe *wqe)
@@ -162,7 +187,16 @@ static enum ib_wc_opcode nic_wc_opcode(const struct nic_wqe *wqe)
 	}
 }
 
-/* The first request that is not carried out yet has ended. */
+/* Fails the send queue of datagrams; the consumer moves it to RTS again. May sleep. */
+static void nic_sq_fail(struct nic_qp *qp)
+{
+	spin_lock_irq(&qp->lock);
+	if (qp->state == IB_QPS_RTS)
+		qp->state = IB_QPS_SQE;
+	spin_unlock_irq(&qp->lock);
+}
+
+/* Completes the first request that is not carried out. */
 static void nic_finish(struct nic_qp *qp, struct nic_wqe *wqe, enum ib_wc_status status)
 {
 	struct nic_cqe cqe = { .qp = qp, .send = true };
@@ -181,8 +215,12 @@ static void nic_finish(struct nic_qp *qp, struct nic_wqe *wqe, enum ib_wc_status
 	cqe.wc.qp = &qp->ib;
 	cqe.solicited = status != IB_WC_SUCCESS;
 	cqe.upto = qp->sq_exec + 1;
-	if (status != IB_WC_SUCCESS && status != IB_WC_WR_FLUSH_ERR)
-		nic_qp_fail(qp, 0);
+	if (status != IB_WC_SUCCESS && status != IB_WC_WR_FLUSH_ERR) {
+		if (qp->ib.qp_type == IB_QPT_RC)
+			nic_qp_fail(qp, 0);
+		else
+			nic_sq_fail(qp);
+	}
 	if ((wqe->signaled || status != IB_WC_SUCCESS) && !nic_delay_or_lose(qp))
 		nic_complete(to_nic_cq(qp->ib.send_cq), &cqe);
 	spin_lock_irq(&qp->lock);
@@ -205,7 +243,7 @@ static void nic_flush_rq(struct nic_qp *qp)
 		qp->flush_rq = found;
 		spin_unlock_irq(&qp->lock);
 		if (found)
-			nic_complete_recv(qp, &recv, &wc, false);
+			nic_put_recv(qp, &recv, &wc, false);
 	} while (found);
 	if (qp->ib.srq && qp->nic->persona->last_wqe && !qp->last_wqe_told) {
 		qp->last_wqe_told = true;
@@ -213,7 +251,7 @@ static void nic_flush_rq(struct nic_qp *qp)
 	}
 }
 
-/* How long to wait before a request without an answer is tried again; 0 if it is given up. */
+/* Returns the jiffies until a request without an answer is tried again, or 0 to give up. */
 static unsigned long nic_retry_delay(struct nic_qp *qp, int why)
 {
 	if (why == NIC_NO_RECEIVE) {
@@ -227,7 +265,7 @@ static unsigned long nic_retry_delay(struct nic_qp *qp, int why)
 	return max(1, nsecs_to_jiffies(4096ULL << (qp->attr.timeout ?: 14)));
 }
 
-/* Carry out, or flush, what there is to do. */
+/* Carries out the requests of a queue pair, or flushes them in the state ERR. */
 void nic_qp_work(struct work_struct *work)
 {
 	struct nic_qp *qp = container_of(to_delayed_work(work), struct nic_qp, work);
@@ -240,16 +278,17 @@ void nic_qp_work(struct work_struct *work)
 
 		spin_lock_irq(&qp->lock);
 		state = qp->state;
-		flush_rq = qp->flush_rq;
+		/* What a sender has taken completes first. */
+		flush_rq = qp->flush_rq && !qp->receiving;
 		if (qp->sq_exec != qp->sq_head)
 			wqe = &qp->sq[qp->sq_exec % qp->sq_size];
 		spin_unlock_irq(&qp->lock);
 		if (READ_ONCE(qp->dying))
 			return;
-		if (state == IB_QPS_ERR) {
+		if (state == IB_QPS_ERR || state == IB_QPS_SQE) {
 			if (wqe)
 				nic_finish(qp, wqe, IB_WC_WR_FLUSH_ERR);
-			else if (flush_rq)
+			else if (flush_rq && state == IB_QPS_ERR)
 				nic_flush_rq(qp);
 			else
 				return;
@@ -334,7 +373,7 @@ static void nic_qp_free(struct nic_qp *qp)
 	kfree(qp->chunk);
 }
 
-/* Give a queue pair its number, and so let requests of others find it. */
+/* Gives a queue pair its number. Other queue pairs can find it then. */
 static int nic_qp_publish(struct nic_qp *qp)
 {
 	struct nic_port *port;
@@ -422,6 +461,7 @@ static void nic_qp_reset(struct nic_qp *qp)
 	u32 i;
 
 	cancel_delayed_work_sync(&qp->work);
+	wait_event(qp->wait, !READ_ONCE(qp->receiving));
 	nic_cq_forget(to_nic_cq(qp->ib.send_cq), qp);
 	nic_cq_forget(to_nic_cq(qp->ib.recv_cq), qp);
 	for (i = qp->sq_exec; i != qp->sq_head; i++) {
@@ -437,6 +477,9 @@ static void nic_qp_reset(struct nic_qp *qp)
 	qp->rq.head = 0;
 	qp->rq.tail = 0;
 	qp->last_wqe_told = false;
+	qp->flush_rq = false;
+	qp->tries = 0;
+	qp->rnr_tries = 0;
 }
 
 static void nic_take_attr(struct ib_qp_attr *to, const struct ib_qp_attr *attr, int mask)
@@ -492,14 +535,13 @@ static int nic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		spin_unlock_irq(&qp->lock);
 		return -EINVAL;
 	}
-	/* Those of a management queue pair know their port from the beginning. */
 	nic_take_attr(&qp->attr, attr, mask);
 	if (!(nic->persona->iwarp && (new == IB_QPS_SQD || old == IB_QPS_ERR)))
 		qp->state = new;
 	if (new == IB_QPS_ERR)
 		qp->flush_rq = true;
 	spin_unlock_irq(&qp->lock);
-	if (new == IB_QPS_RESET)
+	if (new == IB_QPS_RESET && READ_ONCE(qp->state) == IB_QPS_RESET)
 		nic_qp_reset(qp);
 	else
 		mod_delayed_work(nic->wq, &qp->work, 0);
@@ -555,7 +597,7 @@ static void nic_drained(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&container_of(wc->wr_cqe, struct nic_drain, cqe)->done);
 }
 
-/* The driver's own drain: as long as the device says nothing, it waits. May sleep. */
+/* Drains a queue as the driver does: waits without a time limit. May sleep. */
 static void nic_drain(struct ib_qp *ibqp, struct ib_cq *cq, bool send)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -612,8 +654,11 @@ static int nic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 
 	if (mask & IB_SRQ_MAX_WR)
 		return -EOPNOTSUPP;
+	if ((mask & IB_SRQ_LIMIT) && attr->srq_limit >= srq->rq.size)
+		return -EINVAL;
 	spin_lock_irq(&srq->lock);
-	srq->limit = attr->srq_limit;
+	if (mask & IB_SRQ_LIMIT)
+		srq->limit = attr->srq_limit;
 	spin_unlock_irq(&srq->lock);
 	return 0;
 }

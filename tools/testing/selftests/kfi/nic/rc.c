@@ -12,6 +12,7 @@ static struct nic_qp *nic_peer_get(struct nic_qp *qp)
 	struct nic_port *port;
 	bool ready;
 
+	guard(srcu)(&nic_srcu);
 	if (!peer)
 		return NULL;
 	spin_lock_irq(&peer->lock);
@@ -174,8 +175,17 @@ static int nic_write(struct nic_qp *qp, struct nic_qp *peer, struct nic_wqe *wqe
 		return nic_no_receive(qp, peer, wqe->wr.opcode);
 	switch (nic_move(qp, &from, &to, wqe->len)) {
 	case NIC_SOURCE_FAILED:
+		if (imm) {
+			wc.status = IB_WC_WR_FLUSH_ERR;
+			nic_complete_recv(peer, &recv, &wc, false);
+			nic_qp_fail(peer, IB_EVENT_QP_FATAL);
+		}
 		return IB_WC_LOC_PROT_ERR;
 	case NIC_SINK_FAILED:
+		if (imm) {
+			wc.status = IB_WC_WR_FLUSH_ERR;
+			nic_complete_recv(peer, &recv, &wc, false);
+		}
 		goto refused;
 	case NIC_MOVED:
 		break;
@@ -225,7 +235,7 @@ static int nic_atomic(struct nic_qp *qp, struct nic_qp *peer, struct nic_wqe *wq
 	struct nic_end here = {
 		.qp = qp, .sge = wqe->sge, .n = wqe->n, .access = IB_ACCESS_LOCAL_WRITE,
 	};
-	u64 old, new;
+	u64 old = 0, new;
 	int err;
 
 	if (nic_end_check(&here, sizeof(u64)))

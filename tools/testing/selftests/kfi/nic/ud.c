@@ -178,6 +178,7 @@ int nic_ud_execute(struct nic_qp *qp, struct nic_wqe *wqe)
 	};
 	struct nic_port *port;
 
+	guard(srcu)(&nic_srcu);
 	if (wqe->len > NIC_CHUNK)
 		return IB_WC_LOC_LEN_ERR;
 	if (nic_end_check(&from, wqe->len) || nic_end_copy(&from, 0, qp->chunk, wqe->len, false))
@@ -196,7 +197,12 @@ int nic_ud_execute(struct nic_qp *qp, struct nic_wqe *wqe)
 
 static int nic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
-	struct nic_member *member = kzalloc(sizeof(*member), GFP_KERNEL);
+	struct nic_member *member;
+
+	/* It has none before it is INIT. */
+	if (!to_nic_qp(ibqp)->attr.port_num)
+		return -EINVAL;
+	member = kzalloc(sizeof(*member), GFP_KERNEL);
 
 	if (!member)
 		return -ENOMEM;
