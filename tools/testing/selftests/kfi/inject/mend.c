@@ -11,16 +11,18 @@
 #include "inject.h"
 
 /* By their addresses: what could not be destroyed, and is there still. */
-static DEFINE_XARRAY(regions);
-static DEFINE_XARRAY(queue_pairs);
+static DEFINE_XARRAY_FLAGS(regions, XA_FLAGS_LOCK_IRQ);
+static DEFINE_XARRAY_FLAGS(queue_pairs, XA_FLAGS_LOCK_IRQ);
 
 static void note(struct xarray *xa, void *object, int ret)
 {
-	unsigned long index = (unsigned long)object;
+	unsigned long index = (unsigned long)object, flags;
+	void *old;
 
-	if (!ret)
-		xa_erase(xa, index);
-	else if (xa_err(xa_store(xa, index, object, GFP_ATOMIC)))
+	xa_lock_irqsave(xa, flags);
+	old = ret ? __xa_store(xa, index, object, GFP_ATOMIC) : __xa_erase(xa, index);
+	xa_unlock_irqrestore(xa, flags);
+	if (xa_is_err(old))
 		pr_err("kfi_inject: no memory to mend what fails\n");
 }
 
@@ -68,17 +70,17 @@ void kfi_inject_mend(void)
 	struct ib_qp *qp;
 	struct ib_pd *pd;
 
-	xa_init(&pds);
+	xa_init_flags(&pds, XA_FLAGS_LOCK_IRQ);
 	xa_for_each(&regions, i, mr) {
 		note_pd(&pds, mr->pd);
-		xa_erase(&regions, i);
+		xa_erase_irq(&regions, i);
 		ib_dereg_mr(mr);
 	}
 	xa_for_each(&queue_pairs, i, qp) {
 		struct ib_cq *cq = qp->send_cq;
 
 		note_pd(&pds, qp->pd);
-		xa_erase(&queue_pairs, i);
+		xa_erase_irq(&queue_pairs, i);
 		ib_destroy_qp(qp);
 		/*
 		 * Who leaked it has ended its polling, so that no late completion calls code that is gone;

@@ -354,7 +354,7 @@ static struct ib_mr *nic_get_dma_mr(struct ib_pd *pd, int access)
 
 	if (nic_fault(nic, NIC_FAULT_ALLOC_MR))
 		return ERR_PTR(nic_errno(nic));
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc_obj(*mr);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->all_memory = true;
@@ -391,7 +391,7 @@ static struct ib_mr *nic_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 ma
 		return ERR_PTR(-EINVAL);
 	if (nic_fault(nic, NIC_FAULT_ALLOC_MR))
 		return ERR_PTR(nic_errno(nic));
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc_obj(*mr);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->max = max;

@@ -130,6 +130,7 @@ int nic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct 
 		if (qp->state != IB_QPS_RTS && qp->state != IB_QPS_ERR &&
 		    qp->state != IB_QPS_SQE && qp->state != IB_QPS_SQD)
 			err = -EINVAL;
+		/* Pairs with nic_poll_cq(): what it polled is not needed any more. */
 		else if (qp->sq_head - smp_load_acquire(&qp->sq_tail) >= qp->sq_size - 1)
 			err = -ENOMEM;
 		else if (nic_fault(qp->nic, NIC_FAULT_POST))

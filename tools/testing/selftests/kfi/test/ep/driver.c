@@ -321,7 +321,6 @@ static const struct kfi_case cases[] = {
 	{ "inline_refused", driver_inline_refused_case },
 	{ "inline_less", driver_inline_less_case },
 	{ "undrained", driver_undrained_case },
-	{ "early", driver_early_case },
 	{ "again", driver_again_case },
 	{ "again_refused", driver_again_refused_case },
 	{ "replayed", driver_replayed_case },

@@ -40,9 +40,6 @@ void driver_receives_shared_case(struct kfi_test *t);
 void driver_inline_refused_case(struct kfi_test *t);
 void driver_inline_less_case(struct kfi_test *t);
 
-/* fence.c */
-void driver_early_case(struct kfi_test *t);
-
 /* again.c */
 void driver_again_case(struct kfi_test *t);
 void driver_again_refused_case(struct kfi_test *t);

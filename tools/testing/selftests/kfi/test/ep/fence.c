@@ -5,7 +5,6 @@
  */
 #include "driver.h"
 #include "suites.h"
-#include "wr_timeout.h"
 
 #define LEN	64
 #define SENT		(KFI_MSG | KFI_SEND)
@@ -201,42 +200,6 @@ void ep_regions_collide_case(struct kfi_test *t)
 void ep_regions_invalidated_case(struct kfi_test *t)
 {
 	invalidated_first(t, REGIONS);
-}
-
-/*
- * The peer ends a region before anything has completed behind its registration. Closing the region finds out how that has
- * ended, and the connection goes on.
- */
-void driver_early_case(struct kfi_test *t)
-{
-	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
-	u8 *mem = kzalloc(LEN, GFP_KERNEL);
-	struct kfid_mr *mr = NULL;
-	struct ep_pair *p;
-	int was;
-
-	p = ep_connected(t, &wants);
-	if (!p || !EXPECT(t, mem, "no memory") ||
-	    !EXPECT_EQ(t, kfi_mr_reg(p->side[1].domain, mem, LEN, KFI_REMOTE_WRITE, 0, 0, 0, &mr, NULL), 0))
-		goto out;
-	EXPECT_EQ(t, kfi_mr_bind(mr, &p->side[1].ep->fid, 0), 0);
-	EXPECT_EQ(t, kfi_mr_enable(mr), 0);
-	/* The key has come to it by another way. */
-	message(t, p, mem, 0, kfi_mr_key(mr));
-	was = set_wr_timeout(2);
-	if (!EXPECT(t, was > 0, "the parameter wr_timeout gives %d", was))
-		goto out;
-	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-	mr = NULL;
-	EXPECT_EQ(t, set_wr_timeout(was), 2);
-	message(t, p, mem, 1, 0);
-	message(t, p, mem, 0, 0);
-out:
-	if (mr)
-		EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-	if (p)
-		ep_pair_close(t, p);
-	kfree(mem);
 }
 
 static const struct kfi_case cases[] = {
