@@ -78,9 +78,10 @@ static int nic_poll_cq(struct ib_cq *ibcq, int max, struct ib_wc *wc)
 		struct nic_cqe *cqe = &cq->ring[cq->tail++ % cq->size];
 
 		wc[n] = cqe->wc;
+		if (!cqe->send)
+			continue;
 		/* Pairs with nic_post_send(). */
-		if (cqe->send)
-			smp_store_release(&cqe->qp->sq_tail, cqe->upto);
+		smp_store_release(&cqe->qp->sq_tail, cqe->upto);
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;

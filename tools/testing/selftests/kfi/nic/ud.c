@@ -202,7 +202,7 @@ static int nic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	/* It has none before it is INIT. */
 	if (!to_nic_qp(ibqp)->attr.port_num)
 		return -EINVAL;
-	member = kzalloc(sizeof(*member), GFP_KERNEL);
+	member = kzalloc_obj(*member);
 
 	if (!member)
 		return -ENOMEM;
