@@ -113,6 +113,7 @@ int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
 			      const struct rdma_helper_region_wr *regions, u32 count,
 			      struct ib_cqe *quiet, struct ib_cqe *last,
 			      enum rdma_helper_posted *posted);
+bool rdma_helper_has_local_inv(const struct ib_device *dev);
 bool rdma_helper_reports_last_wqe(const struct ib_device *dev);
 bool rdma_helper_await_last_wqe(struct ib_qp *qp, u32 seconds);
 void rdma_helper_next_key(struct ib_mr *mr);

@@ -165,6 +165,15 @@ int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
 }
 
 /*
+ * Checks whether the driver takes IB_WR_LOCAL_INV. No attribute of a device tells. hns is the only driver that has fast
+ * registration and lacks this request: its set_rc_opcode() refuses it with a kernel warning.
+ */
+bool rdma_helper_has_local_inv(const struct ib_device *dev)
+{
+	return dev->ops.driver_id != RDMA_DRIVER_HNS;
+}
+
+/*
  * Posts requests about regions with one doorbell. The last request is signalled and completes to @last. The others are
  * unsignalled: if one fails, it completes to @quiet.
  *
@@ -208,8 +217,7 @@ int rdma_helper_post_together(struct ib_qp *qp, enum ib_wr_opcode opcode,
 	i = bad ? reg_wr(bad) - wrs : 0;
 	if (!i)
 		*posted = RDMA_HELPER_POSTED_NONE;
-	/* hns has no such request, and warns. */
-	else if (qp->device->ops.driver_id == RDMA_DRIVER_HNS ||
+	else if (!rdma_helper_has_local_inv(qp->device) ||
 		 rdma_helper_post_inv(qp, opcode == IB_WR_REG_MR ? wrs[i - 1].key :
 							       regions[i].key, last))
 		*posted = RDMA_HELPER_POSTED_UNTOLD;

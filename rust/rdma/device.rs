@@ -99,13 +99,10 @@ impl Device {
 
     /// Checks whether the driver takes `IB_WR_LOCAL_INV`. Any context.
     ///
-    /// No attribute of a device tells. hns is the only driver that has fast registration and lacks this
-    /// request: its `set_rc_opcode()` refuses it with a kernel warning. So it must not be posted there,
-    /// not even to find out.
+    /// Where it does not, the request must not be posted, not even to find out: the driver warns.
     pub fn has_local_inv(&self) -> bool {
-        // SAFETY: The device is there, and `driver_id` is constant while it is registered.
-        let driver = unsafe { (*self.as_raw()).ops.driver_id };
-        driver != rdma_bindings::rdma_driver_id_RDMA_DRIVER_HNS
+        // SAFETY: The device is there as long as `self`.
+        unsafe { rdma_bindings::rdma_helper_has_local_inv(self.as_raw()) }
     }
 
     /// Returns whether the device tells when a queue pair in error takes no more shared receives

@@ -507,7 +507,6 @@ int nic_mr_register(struct nic_qp *qp, struct nic_wqe *wqe)
 	mr->used[0].len -= skip;
 	mr->iova = mr->ib.iova;
 	mr->len = mr->ib.length;
-	mr->page_size = mr->ib.page_size;
 	mr->access = wqe->access;
 	mr->key = wqe->key;
 	WRITE_ONCE(mr->state, NIC_MR_VALID);

@@ -233,7 +233,6 @@ struct nic_piece {
  * @key: its key now
  * @iova: where it begins for who uses its key
  * @len: its length in bytes
- * @page_size: in bytes
  * @mapped: what map_mr_sg() has made, and IB_WR_REG_MR takes over
  * @used: what IB_WR_REG_MR has taken over
  * @n_mapped: entries of @mapped
@@ -250,7 +249,6 @@ struct nic_mr {
 	int access;
 	u32 key;
 	u64 iova, len;
-	u32 page_size;
 	struct nic_piece *mapped, *used;
 	u32 n_mapped, n_used, max;
 };
@@ -471,7 +469,6 @@ void nic_qp_event(struct nic_qp *qp, enum ib_event_type type);
 bool nic_take_recv(struct nic_qp *qp, struct nic_recv *recv);
 void nic_complete_recv(struct nic_qp *qp, const struct nic_recv *recv, const struct ib_wc *wc,
 		       bool solicited);
-void nic_qp_work(struct work_struct *work);
 
 /* post.c */
 void nic_post_drain(struct nic_qp *qp, struct ib_cqe *cqe, bool send);

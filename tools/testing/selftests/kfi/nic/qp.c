@@ -266,7 +266,7 @@ static unsigned long nic_retry_delay(struct nic_qp *qp, int why)
 }
 
 /* Carries out the requests of a queue pair, or flushes them in the state ERR. */
-void nic_qp_work(struct work_struct *work)
+static void nic_qp_work(struct work_struct *work)
 {
 	struct nic_qp *qp = container_of(to_delayed_work(work), struct nic_qp, work);
 

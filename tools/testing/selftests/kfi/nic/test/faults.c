@@ -4,48 +4,21 @@
 
 #include "nic_test.h"
 
-struct stage {
-	struct conn c;
-	struct region r;
-	struct buffer from;
-};
-
-static bool stage_open(struct kfi_test *t, struct stage *s)
-{
-	*s = (struct stage) {};
-	return conn_open(t, &s->c, NULL) && buffer_open(t, &s->from, PAGE_SIZE) &&
-	       region_open(t, &s->r, &s->c.b, &one_page, REMOTE_ALL);
-}
-
-static void stage_close(struct kfi_test *t, struct stage *s)
-{
-	region_close(t, &s->r);
-	buffer_close(&s->from);
-	conn_close(t, &s->c);
-}
-
 /* Calls that can be refused: each does it once, undoes it, and returns its errno. */
 
-static int try_post_send(struct stage *s)
+static int try_post_send(struct reach *s)
 {
-	struct ib_sge sge = buffer_sge(&s->from, &s->c.a, 0, 8);
-	struct ib_rdma_wr wr = {
-		.wr = { .opcode = IB_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 },
-		.remote_addr = s->r.mr->iova,
-		.rkey = s->r.mr->rkey,
-	};
-
-	return ib_post_send(s->c.a.qp, &wr.wr, NULL);
+	return reach_write(s, 0);
 }
 
-static int try_post_recv(struct stage *s)
+static int try_post_recv(struct reach *s)
 {
 	struct ib_sge sge = buffer_sge(&s->from, &s->c.b, 0, 8);
 
 	return receive(&s->c.b, &sge, 1);
 }
 
-static int try_create_qp(struct stage *s)
+static int try_create_qp(struct reach *s)
 {
 	struct ib_qp_cap cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
 				 .max_recv_sge = 1 };
@@ -54,20 +27,20 @@ static int try_create_qp(struct stage *s)
 	return IS_ERR(qp) ? PTR_ERR(qp) : ib_destroy_qp(qp);
 }
 
-static int try_modify_qp(struct stage *s)
+static int try_modify_qp(struct reach *s)
 {
 	struct ib_qp_attr attr = { .qp_access_flags = IB_ACCESS_REMOTE_READ };
 
 	return ib_modify_qp(s->c.a.qp, &attr, IB_QP_ACCESS_FLAGS);
 }
 
-static int try_modify_err(struct stage *s)
+static int try_modify_err(struct reach *s)
 {
 	return set_state(s->c.a.qp, IB_QPS_ERR);
 }
 
 /* The queue pair is still there if it could not be destroyed. */
-static int try_destroy_qp(struct stage *s)
+static int try_destroy_qp(struct reach *s)
 {
 	struct ib_qp_cap cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
 				 .max_recv_sge = 1 };
@@ -87,7 +60,7 @@ static int try_destroy_qp(struct stage *s)
 	return err;
 }
 
-static int try_create_cq(struct stage *s)
+static int try_create_cq(struct reach *s)
 {
 	struct ib_cq_init_attr attr = { .cqe = 1 };
 	struct ib_cq *cq = ib_create_cq(nic_env.dev, NULL, NULL, NULL, &attr);
@@ -98,7 +71,7 @@ static int try_create_cq(struct stage *s)
 	return 0;
 }
 
-static int try_alloc_pd(struct stage *s)
+static int try_alloc_pd(struct reach *s)
 {
 	struct ib_pd *pd = ib_alloc_pd(nic_env.dev, 0);
 
@@ -108,14 +81,14 @@ static int try_alloc_pd(struct stage *s)
 	return 0;
 }
 
-static int try_alloc_mr(struct stage *s)
+static int try_alloc_mr(struct reach *s)
 {
 	struct ib_mr *mr = ib_alloc_mr(s->c.a.pd, IB_MR_TYPE_MEM_REG, 1);
 
 	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
 }
 
-static int try_map_mr(struct stage *s)
+static int try_map_mr(struct reach *s)
 {
 	int n = region_map(&s->r);
 
@@ -123,7 +96,7 @@ static int try_map_mr(struct stage *s)
 }
 
 /* The region is still there if it could not be deregistered. */
-static int try_dereg_mr(struct stage *s)
+static int try_dereg_mr(struct reach *s)
 {
 	struct ib_mr *mr = ib_alloc_mr(s->c.a.pd, IB_MR_TYPE_MEM_REG, 1);
 	int err, left;
@@ -143,7 +116,7 @@ static int try_dereg_mr(struct stage *s)
 static const struct {
 	const char *name;
 	enum nic_fault fault;
-	int (*try)(struct stage *s);
+	int (*try)(struct reach *s);
 } calls[] = {
 	{ "post_send", NIC_FAULT_POST, try_post_send },
 	{ "post_recv", NIC_FAULT_POST, try_post_recv },
@@ -166,9 +139,9 @@ static const char *call_name(unsigned int variant)
 static void case_refused(struct kfi_test *t)
 {
 	enum nic_fault fault = calls[t->variant].fault;
-	struct stage s;
+	struct reach s;
 
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	for (int round = 0; round < 2; round++) {
 		int err = round ? EBUSY : EIO;
@@ -181,17 +154,17 @@ static void case_refused(struct kfi_test *t)
 		EXPECT_EQ(t, nic_value(nic_env.nic, fault), 0);
 	}
 close:
-	stage_close(t, &s);
+	reach_close(t, &s);
 }
 
 /* Requests that fail at the device: the connection ends, and the next one works. */
 static void fails_once(struct kfi_test *t, enum nic_fault fault, enum ib_wc_status status)
 {
 	struct region r;
-	struct stage s;
+	struct reach s;
 	int got = -EINVAL;
 
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	if (!region_open(t, &r, &s.c.a, &one_page, REMOTE_ALL))
 		goto close;
@@ -209,7 +182,7 @@ static void fails_once(struct kfi_test *t, enum nic_fault fault, enum ib_wc_stat
 	EXPECT_EQ(t, rdma_write(&s.c.a, &s.from, s.r.mr->iova, s.r.mr->rkey, 8), IB_WC_WR_FLUSH_ERR);
 	region_close(t, &r);
 close:
-	stage_close(t, &s);
+	reach_close(t, &s);
 }
 
 static void case_reg(struct kfi_test *t)
@@ -239,9 +212,9 @@ static void case_lose(struct kfi_test *t)
 			.wr_id = 1, .send_flags = IB_SEND_SIGNALED },
 	};
 	struct ib_wc wc;
-	struct stage s;
+	struct reach s;
 
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	sge = buffer_sge(&s.from, &s.c.a, 0, 8);
 	wr.remote_addr = s.r.mr->iova;
@@ -255,15 +228,15 @@ static void case_lose(struct kfi_test *t)
 	EXPECT_EQ(t, ib_poll_cq(s.c.a.send_cq, 1, &wc), 0);
 	EXPECT_EQ(t, nic_value(nic_env.nic, NIC_FAULT_LOSE), 0);
 close:
-	stage_close(t, &s);
+	reach_close(t, &s);
 }
 
 static void case_late(struct kfi_test *t)
 {
 	u64 since;
-	struct stage s;
+	struct reach s;
 
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	set_fault(NIC_VALUE_DELAY_MS, 500);
 	set_fault(NIC_FAULT_LATE, 1);
@@ -272,33 +245,33 @@ static void case_late(struct kfi_test *t)
 	expect_waited(t, since, 500);
 	EXPECT_EQ(t, nic_value(nic_env.nic, NIC_FAULT_LATE), 0);
 close:
-	stage_close(t, &s);
+	reach_close(t, &s);
 }
 
 /* A queue pair with a completion that is late can be destroyed meanwhile. */
 static void case_late_destroyed(struct kfi_test *t)
 {
 	u64 since = get_jiffies_64();
-	struct stage s;
+	struct reach s;
 
-	if (stage_open(t, &s)) {
+	if (reach_open(t, &s)) {
 		set_fault(NIC_VALUE_DELAY_MS, 10 * PATIENCE_MS);
 		set_fault(NIC_FAULT_LATE, 1);
 		EXPECT_EQ(t, set_state(s.c.a.qp, IB_QPS_ERR), 0);
 		/* Flushed, so that there is a completion. */
 		EXPECT_EQ(t, try_post_send(&s), 0);
 	}
-	stage_close(t, &s);
+	reach_close(t, &s);
 	EXPECT(t, get_jiffies_64() - since < msecs_to_jiffies(10 * PATIENCE_MS), "it has waited");
 }
 
 /* Each access takes at least so long. */
 static void case_access_us(struct kfi_test *t)
 {
-	struct stage s;
+	struct reach s;
 	u64 since;
 
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	set_fault(NIC_VALUE_ACCESS_US, 200000);
 	since = get_jiffies_64();
@@ -306,7 +279,7 @@ static void case_access_us(struct kfi_test *t)
 	expect_waited(t, since, 400);
 close:
 	set_fault(NIC_VALUE_ACCESS_US, 0);
-	stage_close(t, &s);
+	reach_close(t, &s);
 }
 
 static const struct kfi_case cases[] = {

@@ -240,3 +240,30 @@ int receive(struct side *s, const struct ib_sge *sge, u64 id)
 
 	return s->srq ? ib_post_srq_recv(s->srq, &wr, NULL) : ib_post_recv(s->qp, &wr, NULL);
 }
+
+bool reach_open(struct kfi_test *t, struct reach *s)
+{
+	*s = (struct reach) {};
+	return conn_open(t, &s->c, NULL) && buffer_open(t, &s->from, PAGE_SIZE) &&
+	       region_open(t, &s->r, &s->c.b, &one_page, REMOTE_ALL);
+}
+
+void reach_close(struct kfi_test *t, struct reach *s)
+{
+	region_close(t, &s->r);
+	buffer_close(&s->from);
+	conn_close(t, &s->c);
+}
+
+int reach_write(struct reach *s, int flags)
+{
+	struct ib_sge sge = buffer_sge(&s->from, &s->c.a, 0, 8);
+	struct ib_rdma_wr wr = {
+		.wr = { .opcode = IB_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
+			.send_flags = flags },
+		.remote_addr = s->r.mr->iova,
+		.rkey = s->r.mr->rkey,
+	};
+
+	return ib_post_send(s->c.a.qp, &wr.wr, NULL);
+}

@@ -220,6 +220,18 @@ int rdma_write(struct side *s, const struct buffer *b, u64 addr, u32 key, u32 le
 int rdma_read(struct side *s, const struct ib_sge *sink, u64 addr, u32 key);
 int receive(struct side *s, const struct ib_sge *sge, u64 id);
 
+/* A connection, a region of its second side, and memory of its first one to write from. */
+struct reach {
+	struct conn c;
+	struct region r;
+	struct buffer from;
+};
+
+bool reach_open(struct kfi_test *t, struct reach *s);
+void reach_close(struct kfi_test *t, struct reach *s);
+/* Posts a write of 8 bytes into the region, signaled or not, and doesn't wait. */
+int reach_write(struct reach *s, int flags);
+
 #define REMOTE_ALL (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE)
 
 #endif

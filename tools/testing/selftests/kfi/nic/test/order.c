@@ -9,42 +9,8 @@
 
 #define ACCESS_US	500000
 
-struct stage {
-	struct conn c;
-	struct region r;
-	struct buffer from;
-};
-
-static bool stage_open(struct kfi_test *t, struct stage *s)
-{
-	*s = (struct stage) {};
-	return conn_open(t, &s->c, NULL) && buffer_open(t, &s->from, PAGE_SIZE) &&
-	       region_open(t, &s->r, &s->c.b, &one_page, REMOTE_ALL);
-}
-
-static void stage_close(struct kfi_test *t, struct stage *s)
-{
-	region_close(t, &s->r);
-	buffer_close(&s->from);
-	conn_close(t, &s->c);
-}
-
-/* Posts a write of 8 bytes into the region, signaled or not, and doesn't wait. */
-static int post_write(struct stage *s, int flags)
-{
-	struct ib_sge sge = buffer_sge(&s->from, &s->c.a, 0, 8);
-	struct ib_rdma_wr wr = {
-		.wr = { .opcode = IB_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
-			.send_flags = flags },
-		.remote_addr = s->r.mr->iova,
-		.rkey = s->r.mr->rkey,
-	};
-
-	return ib_post_send(s->c.a.qp, &wr.wr, NULL);
-}
-
 /* Waits until the device has looked the region up for an access, and is about to access its memory. */
-static bool under_way(struct kfi_test *t, struct stage *s)
+static bool under_way(struct kfi_test *t, struct reach *s)
 {
 	struct rw_semaphore *sem = &to_nic_mr(s->r.mr)->sem;
 
@@ -64,12 +30,12 @@ static s64 end_meanwhile(struct kfi_test *t, bool deregister)
 {
 	s64 before = stat(NIC_STAT_DMA_FAULTS);
 	struct ib_wc wc;
-	struct stage s;
+	struct reach s;
 
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	set_fault(NIC_VALUE_ACCESS_US, ACCESS_US);
-	EXPECT_EQ(t, post_write(&s, IB_SEND_SIGNALED), 0);
+	EXPECT_EQ(t, reach_write(&s, IB_SEND_SIGNALED), 0);
 	if (under_way(t, &s)) {
 		if (deregister) {
 			EXPECT_EQ(t, ib_dereg_mr(s.r.mr), 0);
@@ -82,7 +48,7 @@ static s64 end_meanwhile(struct kfi_test *t, bool deregister)
 	EXPECT_EQ(t, wait_wc(s.c.a.send_cq, &wc), 0);
 close:
 	set_fault(NIC_VALUE_ACCESS_US, 0);
-	stage_close(t, &s);
+	reach_close(t, &s);
 	return stat(NIC_STAT_DMA_FAULTS) - before;
 }
 
@@ -139,11 +105,11 @@ static void case_page_list(struct kfi_test *t)
 	struct rw_semaphore *sem;
 	struct region *r = kcalloc(2, sizeof(*r), GFP_KERNEL), *later = r + 1;
 	struct ib_wc wc;
-	struct stage s;
+	struct reach s;
 
 	if (!EXPECT(t, r, "no memory"))
 		return;
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	if (!region_alloc(t, r, &s.c.a, &one_page))
 		goto close;
@@ -159,7 +125,7 @@ static void case_page_list(struct kfi_test *t)
 	/* A write that the device can't carry out yet, and the registration behind it. */
 	sem = &to_nic_mr(s.r.mr)->sem;
 	down_write(sem);
-	EXPECT_EQ(t, post_write(&s, 0), 0);
+	EXPECT_EQ(t, reach_write(&s, 0), 0);
 	EXPECT_EQ(t, ib_post_send(s.c.a.qp, &wr.wr, NULL), 0);
 	EXPECT_EQ(t, ib_map_mr_sg(r->mr, later->list, 1, NULL, PAGE_SIZE), 1);
 	up_write(sem);
@@ -173,18 +139,18 @@ static void case_page_list(struct kfi_test *t)
 close_first:
 	region_close(t, r);
 close:
-	stage_close(t, &s);
+	reach_close(t, &s);
 	kfree(r);
 }
 
 /* Posts until the queue is full. */
-static unsigned int post_all(struct kfi_test *t, struct stage *s, int flags)
+static unsigned int post_all(struct kfi_test *t, struct reach *s, int flags)
 {
 	unsigned int n = 0;
 	int err;
 
 	do
-		err = post_write(s, flags);
+		err = reach_write(s, flags);
 	while (!err && ++n < 1000);
 	EXPECT_EQ(t, err, -ENOMEM);
 	return n;
@@ -207,56 +173,56 @@ static void case_places(struct kfi_test *t)
 	struct ib_qp_attr attr;
 	unsigned int places;
 	struct ib_wc wc;
-	struct stage s;
+	struct reach s;
 
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	EXPECT_EQ(t, ib_query_qp(s.c.a.qp, &attr, IB_QP_CAP, &init), 0);
-	EXPECT_EQ(t, post_write(&s, 0), 0);
-	EXPECT_EQ(t, post_write(&s, 0), 0);
-	EXPECT_EQ(t, post_write(&s, IB_SEND_SIGNALED), 0);
+	EXPECT_EQ(t, reach_write(&s, 0), 0);
+	EXPECT_EQ(t, reach_write(&s, 0), 0);
+	EXPECT_EQ(t, reach_write(&s, IB_SEND_SIGNALED), 0);
 	places = 3 + post_all(t, &s, 0);
 	EXPECT(t, places >= attr.cap.max_send_wr, "%u of %u places", places, attr.cap.max_send_wr);
 	wait_executed(t, &s.c.a);
-	EXPECT_EQ(t, post_write(&s, 0), -ENOMEM);
+	EXPECT_EQ(t, reach_write(&s, 0), -ENOMEM);
 	/* One completion brings back its own place, and two before it. */
 	EXPECT_EQ(t, wait_wc(s.c.a.send_cq, &wc), 0);
 	EXPECT_EQ(t, post_all(t, &s, 0), 3);
 	/* Nothing brings back the places of requests that no completion follows. */
 	wait_executed(t, &s.c.a);
 	EXPECT_EQ(t, ib_poll_cq(s.c.a.send_cq, 1, &wc), 0);
-	EXPECT_EQ(t, post_write(&s, IB_SEND_SIGNALED), -ENOMEM);
+	EXPECT_EQ(t, reach_write(&s, IB_SEND_SIGNALED), -ENOMEM);
 close:
-	stage_close(t, &s);
+	reach_close(t, &s);
 }
 
 /* An armed queue tells once, and from a hard interrupt. */
 static void case_interrupt(struct kfi_test *t)
 {
 	struct ib_wc wc;
-	struct stage s;
+	struct reach s;
 	int ms;
 
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	EXPECT_EQ(t, atomic_read(&s.c.a.hard) + atomic_read(&s.c.a.soft), 0);
 	EXPECT_EQ(t, ib_req_notify_cq(s.c.a.send_cq, IB_CQ_NEXT_COMP), 0);
-	EXPECT_EQ(t, post_write(&s, IB_SEND_SIGNALED), 0);
+	EXPECT_EQ(t, reach_write(&s, IB_SEND_SIGNALED), 0);
 	EXPECT_EQ(t, wait_wc(s.c.a.send_cq, &wc), 0);
 	for (ms = 0; ms < PATIENCE_MS && !atomic_read(&s.c.a.hard); ms++)
 		usleep_range(1000, 1500);
-	EXPECT_EQ(t, post_write(&s, IB_SEND_SIGNALED), 0);
+	EXPECT_EQ(t, reach_write(&s, IB_SEND_SIGNALED), 0);
 	EXPECT_EQ(t, wait_wc(s.c.a.send_cq, &wc), 0);
 	EXPECT_EQ(t, atomic_read(&s.c.a.hard), 1);
 	EXPECT_EQ(t, atomic_read(&s.c.a.soft), 0);
 
 	/* What is there already is reported, if that is asked for. */
-	EXPECT_EQ(t, post_write(&s, IB_SEND_SIGNALED), 0);
+	EXPECT_EQ(t, reach_write(&s, IB_SEND_SIGNALED), 0);
 	wait_executed(t, &s.c.a);
 	EXPECT_EQ(t, ib_req_notify_cq(s.c.a.send_cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 1);
 	EXPECT_EQ(t, wait_wc(s.c.a.send_cq, &wc), 0);
 close:
-	stage_close(t, &s);
+	reach_close(t, &s);
 }
 
 /* Only completions of solicited requests, or of failures. */
@@ -265,10 +231,10 @@ static void case_solicited(struct kfi_test *t)
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND, .num_sge = 1 };
 	struct ib_sge in, out;
 	struct ib_wc wc;
-	struct stage s;
+	struct reach s;
 	int ms;
 
-	if (!stage_open(t, &s))
+	if (!reach_open(t, &s))
 		goto close;
 	in = (struct ib_sge) { s.r.mr->iova, 100, s.r.mr->lkey };
 	out = buffer_sge(&s.from, &s.c.a, 0, 100);
@@ -286,7 +252,7 @@ static void case_solicited(struct kfi_test *t)
 		usleep_range(1000, 1500);
 	EXPECT_EQ(t, atomic_read(&s.c.b.hard), 1);
 close:
-	stage_close(t, &s);
+	reach_close(t, &s);
 }
 
 static const struct kfi_case cases[] = {
