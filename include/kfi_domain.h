@@ -329,15 +329,12 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, 
  * Context: Process context; may sleep.
  * Return: 0, or with *@cq NULL:
  *
- * * -KFI_EINVAL: @cq or @domain is NULL, or @domain is no domain.
- * * -KFI_EINVAL: @attr is an error pointer.
- * * -KFI_EINVAL: size is more than 65536.
- * * -KFI_EBADFLAGS: a flag other than KFI_AFFINITY.
- * * -KFI_EINVAL: KFI_AFFINITY, and signaling_vector is negative.
- * * -KFI_EINVAL: format is unknown.
+ * * -KFI_EINVAL: @cq or @domain is NULL, @domain is no domain, @attr is an error pointer, or size
+ *   is above 65536.
+ * * -KFI_EBADFLAGS: flags has a flag other than KFI_AFFINITY.
+ * * -KFI_EINVAL: KFI_AFFINITY with a negative signaling_vector, or format is unknown.
  * * -KFI_ENOSYS: wait_obj is KFI_WAIT_SET.
- * * -KFI_EINVAL: wait_obj is unknown.
- * * -KFI_EINVAL: wait_cond is unknown, and wait_obj is not KFI_WAIT_NONE.
+ * * -KFI_EINVAL: wait_obj is unknown, or wait_cond is unknown without KFI_WAIT_NONE.
  * * -KFI_ENOSYS: the provider is written in C and has no completion queues.
  * * -KFI_ENOMEM: out of memory.
  */

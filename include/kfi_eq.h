@@ -612,8 +612,8 @@ static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
  * Return: How many were read, at least 1, or:
  *
  * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
- * * -KFI_EAVAIL: a failure is to be read first.
- * * -KFI_EAGAIN: there is nothing.
+ * * -KFI_EAVAIL: an error entry is first.
+ * * -KFI_EAGAIN: the queue is empty; for the calls that wait: after @timeout or kfi_cq_signal().
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
@@ -650,7 +650,7 @@ static inline ssize_t kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t coun
  * * -KFI_EINVAL: @cq is NULL.
  * * -KFI_EBADFLAGS: @flags is not 0.
  * * -KFI_EINVAL: @buf is NULL.
- * * -KFI_EAGAIN: there is nothing, or no failure yet.
+ * * -KFI_EAGAIN: the queue is empty, or a completion is first.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry *buf, u64 flags)
@@ -679,9 +679,9 @@ static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry
  *
  * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
  * * -KFI_ENOSYS: the queue was opened with KFI_WAIT_NONE.
- * * -KFI_EAVAIL: a failure is to be read first.
- * * -KFI_EAGAIN: there is nothing after @timeout, or after kfi_cq_signal().
- * * -KFI_EINTR: there is nothing, and a signal came.
+ * * -KFI_EAVAIL: an error entry is first.
+ * * -KFI_EAGAIN: the queue is empty; for the calls that wait: after @timeout or kfi_cq_signal().
+ * * -KFI_EINTR: the queue is empty, and the thread got a signal.
  */
 static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count, const void *cond,
 				   int timeout)
