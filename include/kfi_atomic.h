@@ -513,7 +513,7 @@ static inline int kfi_compare_atomicvalid(struct kfid_ep *ep, enum kfi_datatype 
  * Return: 0 if it can, or:
  *
  * * -KFI_EINVAL: @domain is NULL, an error pointer or no domain.
- * * -KFI_EBADFLAGS: @flags is another value.
+ * * -KFI_EBADFLAGS: @flags is not 0, KFI_FETCH_ATOMIC or KFI_COMPARE_ATOMIC.
  * * -KFI_ENOSYS: the provider has no connected endpoints.
  * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
  * * -KFI_EINVAL: @attr is NULL.

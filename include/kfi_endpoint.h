@@ -187,7 +187,7 @@ struct kfid_stx {
  * Return: 0, or with *@pep NULL:
  *
  * * -KFI_EINVAL: @pep, @fabric or @info is NULL.
- * * -KFI_ENODATA: ep_attr->type is another one.
+ * * -KFI_ENODATA: ep_attr->type is neither KFI_EP_MSG nor KFI_EP_UNSPEC.
  * * -KFI_EINVAL: src_addr is too short, or neither IPv4 nor IPv6.
  * * -KFI_ENOSYS: the provider has no passive endpoints.
  * * -KFI_EINVAL: there is no src_addr.
@@ -600,7 +600,7 @@ static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr
  * * -KFI_EINVAL: a segment outside its region.
  * * -KFI_EMSGSIZE: more bytes than max_msg_size.
  * * -KFI_EFAULT: memory that may not be registered, or NULL.
- * * -KFI_E2BIG: more than 16 pieces.
+ * * -KFI_E2BIG: over 16 pieces.
  * * -KFI_EAGAIN: the completion queue or the endpoint's queue is full.
  * * -KFI_ENOKEY: over "verbs": a key for KFI_INVALIDATE exceeds 32 bits.
  * * -KFI_ENOMEM: over "verbs": out of memory.
@@ -707,7 +707,7 @@ static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  * * -KFI_EINVAL: a segment outside its region.
  * * -KFI_EMSGSIZE: more bytes than max_msg_size.
  * * -KFI_EFAULT: memory that may not be registered, or NULL.
- * * -KFI_E2BIG: more than 16 pieces.
+ * * -KFI_E2BIG: over 16 pieces.
  * * -KFI_EMSGSIZE: more injected bytes than inject_size.
  * * -KFI_EFAULT: no memory at injected bytes.
  * * -KFI_EOPNOTSUPP: an injected scatterlist that is mapped for hardware.
