@@ -221,9 +221,8 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  *
  * * -KFI_EINVAL: @ep, @domain or @info is NULL, or @domain is no domain.
  * * -KFI_ENOSYS: the provider has no endpoints, or no bare ones and ep_attr->type is unspecified.
- * * -KFI_ENODATA: the provider has no endpoints of that type.
- * * -KFI_EINVAL: auth_key_size isn't 0 and auth_key is NULL, or the provider knows keys and it is
- *   above 256.
+ * * -KFI_ENODATA: the provider has none of that type.
+ * * -KFI_EINVAL: auth_key_size isn't 0 and auth_key is NULL, or keys are known and it is above 256.
  * * -KFI_EOPNOTSUPP: there is a key, and the provider knows none.
  * * -KFI_EINVAL: a bare endpoint with a handle.
  * * -KFI_EBADFLAGS: op_flags that no transfer of that direction can have.
@@ -275,8 +274,8 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
  * * -KFI_EINVAL: @ep or @bfid is NULL.
  * * -KFI_ENOSYS: a bare endpoint.
  * * -KFI_EOPBADSTATE: the endpoint is enabled.
- * * -KFI_EINVAL: @bfid can't be bound to @ep; a context without KFI_SHARED_CONTEXT, or a counter
- *   with KFI_RECV and it.
+ * * -KFI_EINVAL: @bfid can't be bound to @ep; with KFI_SHARED_CONTEXT: a KFI_RECV counter; without
+ *   it: a context.
  * * -KFI_EBADFLAGS: @flags are wrong for @bfid.
  * * -KFI_EINVAL: something is bound for that, or @bfid is of another domain or fabric.
  * * -KFI_ENOMEM: a context: out of memory.
@@ -426,9 +425,8 @@ static inline int kfi_setopt(struct kfid *fid, int level, int optname, const voi
  * * -KFI_EINVAL: @fid is NULL or no endpoint's.
  * * -KFI_ENOSYS: a bare or passive endpoint.
  * * -KFI_ENOPROTOOPT: @level isn't KFI_OPT_ENDPOINT, or the provider hasn't got the option.
- * * -KFI_EINVAL: @optlen is NULL.
+ * * -KFI_EINVAL: @optlen is NULL, or @optval is and *@optlen suffices.
  * * -KFI_ETOOSMALL: *@optlen is too short; it becomes the length.
- * * -KFI_EINVAL: @optval is NULL.
  */
 static inline int kfi_getopt(struct kfid *fid, int level, int optname, void *optval, size_t *optlen)
 {
