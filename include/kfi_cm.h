@@ -158,6 +158,7 @@ static inline int kfi_listen(struct kfid_pep *pep)
  * * -KFI_EISCONN: there is a connection.
  * * -KFI_EOPBADSTATE: an attempt was made.
  * * -KFI_ENODEV: the device is gone.
+ * * -KFI_EINVAL: over "verbs": @addr and src_addr are of different families.
  * * -KFI_EHOSTUNREACH: over "verbs": no route.
  * * -KFI_EADDRINUSE: over "verbs": the local address is in use.
  * * -KFI_EADDRNOTAVAIL: over "verbs": the local address isn't this machine's.
@@ -190,6 +191,7 @@ static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *
  * * -KFI_EOPBADSTATE: an attempt was made.
  * * -KFI_EOPBADSTATE: the endpoint has no request.
  * * -KFI_ENODEV: the device is gone.
+ * * -KFI_EINVAL: over "verbs": @addr and src_addr are of different families.
  * * -KFI_EHOSTUNREACH: over "verbs": no route.
  * * -KFI_EADDRINUSE: over "verbs": the local address is in use.
  * * -KFI_EADDRNOTAVAIL: over "verbs": the local address isn't this machine's.

@@ -190,6 +190,7 @@ struct kfid_stx {
  * * -KFI_ENODATA: ep_attr->type is neither KFI_EP_MSG nor KFI_EP_UNSPEC.
  * * -KFI_EINVAL: src_addr is too short, or neither IPv4 nor IPv6.
  * * -KFI_ENOSYS: the provider has no passive endpoints.
+ * * -KFI_ENODEV: the device is gone.
  * * -KFI_EINVAL: there is no src_addr.
  * * -KFI_ENOMEM: out of memory.
  */
@@ -559,8 +560,9 @@ static inline int kfi_stx_context(struct kfid_domain *domain, struct kfi_tx_attr
  * * -KFI_ENOSYS: the provider has no shared receive contexts.
  * * -KFI_EBADFLAGS: op_flags that no receive can have.
  * * -KFI_ENODATA: iov_limit or size is above the provider's limit.
- * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENODEV: the device is gone.
+ * * -KFI_ENOSPC: the device has no shared receive queue left.
+ * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr *attr,
 				  struct kfid_ep **rx_ep, void *context)
@@ -598,7 +600,7 @@ static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr
  * * -KFI_EINVAL: a segment outside its region.
  * * -KFI_EMSGSIZE: more bytes than max_msg_size.
  * * -KFI_EFAULT: memory that may not be registered, or NULL.
- * * -KFI_E2BIG: over 16 pieces.
+ * * -KFI_E2BIG: too many pieces.
  * * -KFI_EAGAIN: the completion queue or the endpoint's queue is full.
  * * -KFI_ENOKEY: over "verbs": a key for KFI_INVALIDATE exceeds 32 bits.
  * * -KFI_ENOMEM: over "verbs": out of memory.
@@ -705,7 +707,7 @@ static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  * * -KFI_EINVAL: a segment outside its region.
  * * -KFI_EMSGSIZE: more bytes than max_msg_size.
  * * -KFI_EFAULT: memory that may not be registered, or NULL.
- * * -KFI_E2BIG: over 16 pieces.
+ * * -KFI_E2BIG: too many pieces.
  * * -KFI_EMSGSIZE: more injected bytes than inject_size.
  * * -KFI_EFAULT: no memory at injected bytes.
  * * -KFI_EOPNOTSUPP: an injected scatterlist that is mapped for hardware.
