@@ -154,6 +154,8 @@ static const struct kfi_case cases[] = {
 	{ "regions_down", ep_regions_down_case },
 	{ "regions_falling", ep_regions_falling_case },
 	{ "sinks", ep_sinks_case },
+	{ "sinks_worn", ep_sinks_worn_case },
+	{ "sinks_closed", ep_sinks_closed_case },
 	{ "sinks_failed", ep_sinks_failed_case },
 	{ "sinks_refused", ep_sinks_refused_case },
 };
