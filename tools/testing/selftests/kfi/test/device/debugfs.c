@@ -7,6 +7,7 @@
 #include <linux/mman.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <rdma/ib_verbs.h>
 
 #include "debugfs.h"
 
@@ -99,4 +100,37 @@ bool debugfs_set(struct kfi_test *t, const char *path, long value)
 		len = f->f_op->write(f, (char __user *)at, size, &pos);
 	close_file(f, at, size);
 	return EXPECT(t, len == size, "%s: %zd", path, len);
+}
+
+/**
+ * nic_stat() - Read a statistic of the model NIC.
+ * @t: The case, which fails if there is no such device.
+ * @dev: The device.
+ * @name: Which one.
+ *
+ * Return: The number, or -1 if there is none of that name.
+ */
+long nic_stat(struct kfi_test *t, struct ib_device *dev, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "kfi_nic/%s/stats", dev_name(&dev->dev));
+	return debugfs_figure(t, path, name);
+}
+
+/**
+ * nic_set() - Plan a fault of the model NIC, or set a value.
+ * @t: The case, which fails if there is no such file.
+ * @dev: The device.
+ * @file: The fault or the value.
+ * @value: How many calls or requests the fault hits, or the value.
+ *
+ * Return: Whether that has been done.
+ */
+bool nic_set(struct kfi_test *t, struct ib_device *dev, const char *file, long value)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "kfi_nic/%s/%s", dev_name(&dev->dev), file);
+	return debugfs_set(t, path, value);
 }

@@ -8,4 +8,9 @@
 long debugfs_figure(struct kfi_test *t, const char *path, const char *name);
 bool debugfs_set(struct kfi_test *t, const char *path, long value);
 
+/* The files of the model NIC (../nic/) that is @dev. */
+struct ib_device;
+long nic_stat(struct kfi_test *t, struct ib_device *dev, const char *name);
+bool nic_set(struct kfi_test *t, struct ib_device *dev, const char *file, long value);
+
 #endif /* KFI_TEST_DEBUGFS_H */

@@ -14,25 +14,14 @@
 /* How long an access takes: the test comes in the middle of it, however busy the machine is. */
 #define ACCESS_US	1000000
 
-static void path_of(struct kfi_test *t, char *path, size_t size, const char *file)
-{
-	snprintf(path, size, "kfi_nic/%s/%s", dev_name(&t->env->dev->dev), file);
-}
-
 static bool set(struct kfi_test *t, const char *file, long value)
 {
-	char path[64];
-
-	path_of(t, path, sizeof(path), file);
-	return debugfs_set(t, path, value);
+	return nic_set(t, t->env->dev, file, value);
 }
 
 static long stat(struct kfi_test *t, const char *name)
 {
-	char path[64];
-
-	path_of(t, path, sizeof(path), "stats");
-	return debugfs_figure(t, path, name);
+	return nic_stat(t, t->env->dev, name);
 }
 
 /* An access of the peer. */
