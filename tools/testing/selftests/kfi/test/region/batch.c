@@ -8,6 +8,7 @@
 #include <kfi_batch_ext.h>
 
 #include "failing.h"
+#include "job.h"
 #include "kfi_inject.h"
 #include "request.h"
 #include "suites.h"
@@ -385,6 +386,38 @@ static void part_untold(struct kfi_test *t, struct batch *b)
 	close_all(t, b, PARTS);
 }
 
+/* A registration of another thread. */
+struct other {
+	struct kfi_env *env;
+	struct kfid_mr *mr;
+};
+
+static int register_other(void *data)
+{
+	struct other *o = data;
+
+	return kfi_mr_reg(o->env->domain, arena_at(o->env, MEM_PAGES, 0), PAGE_SIZE, KFI_REMOTE, 0, 0, 0,
+			  &o->mr, NULL);
+}
+
+/*
+ * As above, while the registration of another thread is under way, and does not complete before the queue goes: its own
+ * time is not over, so it is registered again.
+ */
+static void part_others(struct kfi_test *t, struct batch *b)
+{
+	unsigned int posted = kfi_inject_calls(KFI_INJECT_POST_REG);
+	struct other other = { .env = t->env };
+	struct job job = {};
+
+	kfi_inject_lose(KFI_INJECT_POST_REG, 0, 1);
+	job_start(t, &job, register_other, &other);
+	EXPECT(t, kfi_inject_wait_returned(KFI_INJECT_POST_REG, posted + 1), "nothing was posted");
+	part_untold(t, b);
+	if (EXPECT_EQ(t, job_end(t, &job), 0))
+		EXPECT_EQ(t, kfi_close(&other.mr->fid), 0);
+}
+
 static void part_case(struct kfi_test *t)
 {
 	struct batch *b = batch_alloc(t);
@@ -400,6 +433,7 @@ static void part_case(struct kfi_test *t)
 			part_closed(t, b, taken);
 	}
 	part_untold(t, b);
+	part_others(t, b);
 	kfi_inject_stop(t->env->dev);
 out:
 	batch_free(b);
