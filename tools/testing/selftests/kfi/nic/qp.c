@@ -265,6 +265,21 @@ static unsigned long nic_retry_delay(struct nic_qp *qp, int why)
 	return max(1, nsecs_to_jiffies(4096ULL << (qp->attr.timeout ?: 14)));
 }
 
+/*
+ * Carries out a datagram's request. The request completes when the datagram leaves, as on hardware: before anybody
+ * can answer. A request that was answered, is cancelled and then completes is told to ib_mad's client twice.
+ * May sleep.
+ */
+static void nic_execute_datagram(struct nic_qp *qp, struct nic_wqe *wqe)
+{
+	struct nic_datagram gram;
+	int status = nic_ud_prepare(qp, wqe, &gram);
+
+	nic_finish(qp, wqe, status);
+	if (status == IB_WC_SUCCESS)
+		nic_ud_send(qp, &gram);
+}
+
 /* Carries out the requests of a queue pair, or flushes them in the state ERR. */
 static void nic_qp_work(struct work_struct *work)
 {
@@ -296,8 +311,12 @@ static void nic_qp_work(struct work_struct *work)
 		}
 		if (!wqe || state != IB_QPS_RTS)
 			return;
-		status = qp->ib.qp_type == IB_QPT_RC ? nic_rc_execute(qp, wqe) :
-						       nic_ud_execute(qp, wqe);
+		if (qp->ib.qp_type != IB_QPT_RC) {
+			nic_execute_datagram(qp, wqe);
+			cond_resched();
+			continue;
+		}
+		status = nic_rc_execute(qp, wqe);
 		if (status < 0) {
 			unsigned long delay = nic_retry_delay(qp, status);
 

@@ -283,8 +283,8 @@ static void case_freed(struct kfi_test *t)
 
 	if (!EXPECT(t, block, "no memory"))
 		return;
-	dma = ib_dma_map_page(nic_env.dev, block, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
-	if (!EXPECT(t, !ib_dma_mapping_error(nic_env.dev, dma), "can't map")) {
+	dma = ib_dma_map_page(nic_env.peer, block, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	if (!EXPECT(t, !ib_dma_mapping_error(nic_env.peer, dma), "can't map")) {
 		__free_pages(block, order);
 		return;
 	}
@@ -306,7 +306,7 @@ close:
 	region_close(t, &s.target);
 	region_close(t, &s.sink);
 	conn_close(t, &s.c);
-	ib_dma_unmap_page(nic_env.dev, dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	ib_dma_unmap_page(nic_env.peer, dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	if (block)
 		__free_pages(block, order);
 }
