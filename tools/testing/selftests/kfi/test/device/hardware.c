@@ -7,10 +7,13 @@
 
 #include "debugfs.h"
 #include "job.h"
+#include "model.h"
 #include "request.h"
 #include "suites.h"
 
 #define LEN	256
+/* A mapping of more than 32 pages. */
+#define UNCACHED_LEN	(40 * PAGE_SIZE)
 /* How long an access takes: the test comes in the middle of it, however busy the machine is. */
 #define ACCESS_US	1000000
 
@@ -88,30 +91,33 @@ static void mapped_case(struct kfi_test *t)
 {
 	u8 *mem = arena_at(t->env, MEM_VMALLOC, 0);
 	struct kfid_mr *mr;
-	long mapped;
+	struct model_counts before;
 
-	/* The peer's memory stays mapped from its first access on. */
+	model_read(&before);
 	if (!EXPECT_EQ(t, reg_simple(t->env, mem, 4 * PAGE_SIZE, KFI_REMOTE, &mr), 0))
 		return;
 	check_region(t, mr, mem, 4 * PAGE_SIZE);
+	EXPECT(t, model_grown(t, &before), "nothing is mapped");
 	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-	mapped = stat(t, "mapped");
-	if (!EXPECT_EQ(t, reg_simple(t->env, mem, 4 * PAGE_SIZE, KFI_REMOTE, &mr), 0))
-		return;
-	check_region(t, mr, mem, 4 * PAGE_SIZE);
-	EXPECT(t, stat(t, "mapped") >= mapped + 4, "%ld pages are mapped", stat(t, "mapped"));
-	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
-	EXPECT_EQ(t, stat(t, "mapped"), mapped);
+	EXPECT(t, !model_grown(t, &before), "more %s than before", model_grown(t, &before));
 }
 
-/* The DMA layer refuses to map: the call says so, and the next one succeeds. */
+/*
+ * The DMA layer refuses to map: the call says so, and the next one succeeds. The DMA layer keeps addresses of small
+ * mappings for reuse, and compares none of them with a mask of 12 bits.
+ */
 static void map_fails_case(struct kfi_test *t)
 {
 	u8 *mem = arena_at(t->env, MEM_VMALLOC, 0);
-	struct kfid_mr *mr;
+	struct kfid_mr *mr = NULL;
 
-	if (set(t, "dma_bits", 12))
-		EXPECT_EQ(t, reg_simple(t->env, mem, 2 * PAGE_SIZE, KFI_REMOTE, &mr), -KFI_EIO);
+	if (!device_iommu_mapped(t->env->dev->dma_device)) {
+		ktap_skip(t, "without an IOMMU the kernel warns of such mappings");
+		return;
+	}
+	if (set(t, "dma_bits", 12) &&
+	    !EXPECT_EQ(t, reg_simple(t->env, mem, UNCACHED_LEN, KFI_REMOTE, &mr), -KFI_EIO) && !IS_ERR_OR_NULL(mr))
+		kfi_close(&mr->fid);
 	set(t, "dma_bits", 64);
 	if (EXPECT_EQ(t, reg_simple(t->env, mem, 2 * PAGE_SIZE, KFI_REMOTE, &mr), 0)) {
 		check_region(t, mr, mem, 2 * PAGE_SIZE);

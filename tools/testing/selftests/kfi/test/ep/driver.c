@@ -334,4 +334,5 @@ const struct kfi_suite suite_ep_driver = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

@@ -106,4 +106,5 @@ const struct kfi_suite suite_ep = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

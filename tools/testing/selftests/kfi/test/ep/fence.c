@@ -68,12 +68,12 @@ static void closed(struct kfi_test *t, struct ep_pair *p, u8 *mem, enum after af
 }
 
 /*
- * Where nothing has completed behind its registration, an invalidation tells of that.  Otherwise there is one
- * if it is the fence, and the peer has not had it done before.
+ * Where nothing has completed behind its registration, an invalidation tells of that, if the device can. Otherwise
+ * there is one if it is the fence, and the peer has not had it done before.
  */
 void ep_regions_closed_case(struct kfi_test *t)
 {
-	const unsigned int want[AFTERS] = { 1, has_feature(F_REFRESH), 0 };
+	const unsigned int want[AFTERS] = { has_feature(F_LOCAL_INV), has_feature(F_REFRESH), 0 };
 	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
 	u8 *mem = kzalloc(LEN, GFP_KERNEL);
 	struct ib_device *dev;
@@ -220,4 +220,5 @@ const struct kfi_suite suite_ep_fence = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

@@ -165,4 +165,5 @@ const struct kfi_suite suite_siw = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

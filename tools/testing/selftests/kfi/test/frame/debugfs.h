@@ -5,6 +5,8 @@
 
 #include "ktap.h"
 
+ssize_t debugfs_read(const char *path, char *text, size_t size);
+long figure_of(const char *text, const char *name);
 long debugfs_figure(struct kfi_test *t, const char *path, const char *name);
 bool debugfs_set(struct kfi_test *t, const char *path, long value);
 
