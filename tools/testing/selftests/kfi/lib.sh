@@ -163,11 +163,13 @@ nic_counts_no_more()
 {
 	[ -z "$KFI_NIC" ] || [ "$(nic_violations)" -le "$1" ] || { echo "violations: $(nic_violations), before: $1"; return 1; }
 }
-# Accesses to memory that was not mapped, or was free. The log outlives the device.
+# Accesses to memory that was not mapped, or was free; valid regions without memory; keys that came again. The log
+# outlives the device.
 nic_faults()
 {
-	echo "$(nic_count dma_faults) $(nic_count freed_accesses)" \
-		"$(dmesg | grep -c 'knic[0-9]*: \(DMA fault\|.* a page that is free\)')"
+	echo "$(nic_count dma_faults) $(nic_count freed_accesses) $(nic_count unmapped_early)" \
+		"$(nic_count keys_again)" \
+		"$(dmesg | grep -c 'knic[0-9]*: \(DMA fault\|.* a page that is free\|the region \)')"
 }
 # The objects that are open in the model.
 nic_objects()
@@ -183,7 +185,8 @@ nic_is_clean()
 {
 	_result=0
 	if [ "$(nic_faults)" != "$1" ]; then
-		echo "DMA faults, accesses to free pages, both in the log: $(nic_faults), expected $1"
+		echo "DMA faults, accesses to free pages, valid regions without memory, keys used again," \
+			"all in the log: $(nic_faults), expected $1"
 		_result=1
 	fi
 	if ! wait_for 30 nic_has "$2"; then

@@ -130,6 +130,8 @@ enum nic_stat {
 	NIC_STAT_DMA_FAULTS,	/* accesses to an address that is not mapped */
 	NIC_STAT_FREED,		/* accesses to a page that nobody holds */
 	NIC_STAT_UNDER_WAY,	/* accesses to registered regions that have begun and not ended */
+	NIC_STAT_UNMAPPED,	/* regions that were valid while their memory was not mapped */
+	NIC_STAT_KEYS_AGAIN,	/* registrations by a key that the region had before its last one */
 	NIC_STAT_OVERFLOWS,	/* completions that had no room in their queue */
 	NIC_STAT_PDS,
 	NIC_STAT_CQS,
@@ -235,6 +237,7 @@ struct nic_piece {
  * @all_memory: it is all of memory, of get_dma_mr()
  * @access: rights, IB_ACCESS_*
  * @key: its key now
+ * @keys: the lowest 8 bits of the keys that it was registered by
  * @iova: where it begins for who uses its key
  * @len: its length in bytes
  * @mapped: what map_mr_sg() has made, and IB_WR_REG_MR takes over
@@ -252,6 +255,7 @@ struct nic_mr {
 	bool all_memory;
 	int access;
 	u32 key;
+	DECLARE_BITMAP(keys, 256);
 	u64 iova, len;
 	struct nic_piece *mapped, *used;
 	u32 n_mapped, n_used, max;

@@ -536,6 +536,14 @@ static void nic_take_attr(struct ib_qp_attr *to, const struct ib_qp_attr *attr, 
 	to->ah_attr.grh.sgid_attr = NULL;
 }
 
+/* Does the path leave by another port than the queue pair's? */
+static bool nic_other_port(struct nic_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	u32 port = mask & IB_QP_PORT ? attr->port_num : qp->attr.port_num;
+
+	return mask & IB_QP_AV && rdma_ah_get_port_num(&attr->ah_attr) != port;
+}
+
 static int nic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 			 struct ib_udata *udata)
 {
@@ -551,7 +559,8 @@ static int nic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	spin_lock_irq(&qp->lock);
 	old = qp->state;
 	new = mask & IB_QP_STATE ? attr->qp_state : old;
-	if (!nic->persona->iwarp && !ib_modify_qp_is_ok(old, new, ibqp->qp_type, mask)) {
+	if (!nic->persona->iwarp && (!ib_modify_qp_is_ok(old, new, ibqp->qp_type, mask) ||
+				     nic_other_port(qp, attr, mask))) {
 		spin_unlock_irq(&qp->lock);
 		return -EINVAL;
 	}

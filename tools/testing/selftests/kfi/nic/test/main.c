@@ -92,12 +92,15 @@ void run_checked(struct kfi_test *t)
 {
 	void (*run)(struct kfi_test *t) = t->c->data;
 	s64 before[ARRAY_SIZE(objects)], faults = stat(NIC_STAT_DMA_FAULTS);
-	s64 freed = stat(NIC_STAT_FREED);
+	s64 freed = stat(NIC_STAT_FREED), unmapped = stat(NIC_STAT_UNMAPPED);
+	s64 keys_again = stat(NIC_STAT_KEYS_AGAIN);
 
 	for (int i = 0; i < ARRAY_SIZE(objects); i++)
 		before[i] = stat(objects[i]);
 	nic_env.dma_faults = 0;
 	nic_env.freed = 0;
+	nic_env.unmapped = 0;
+	nic_env.keys_again = 0;
 	reset_faults();
 	run(t);
 	reset_faults();
@@ -112,6 +115,12 @@ void run_checked(struct kfi_test *t)
 	EXPECT(t, stat(NIC_STAT_FREED) - freed == nic_env.freed,
 	       "%lld accesses to free pages, expected %lld", stat(NIC_STAT_FREED) - freed,
 	       nic_env.freed);
+	EXPECT(t, stat(NIC_STAT_UNMAPPED) - unmapped == nic_env.unmapped,
+	       "%lld valid regions without memory, expected %lld", stat(NIC_STAT_UNMAPPED) - unmapped,
+	       nic_env.unmapped);
+	EXPECT(t, stat(NIC_STAT_KEYS_AGAIN) - keys_again == nic_env.keys_again,
+	       "%lld registrations by an earlier key, expected %lld",
+	       stat(NIC_STAT_KEYS_AGAIN) - keys_again, nic_env.keys_again);
 }
 
 void run_connected(struct kfi_test *t)

@@ -53,6 +53,8 @@ const struct expect *find_expect(const char *name);
  * @holds: a case has objects of @peer, and closes them when @going is complete; then it completes @gone
  * @going: see @holds
  * @gone: see @holds
+ * @unmapped: the same for valid regions whose memory is not mapped
+ * @keys_again: the same for registrations by an earlier key
  */
 struct nic_env {
 	struct ib_device *dev, *peer;
@@ -60,7 +62,7 @@ struct nic_env {
 	const struct expect *expect;
 	u32 port;
 	bool translated;
-	s64 dma_faults, freed;
+	s64 dma_faults, freed, unmapped, keys_again;
 	bool ipoib;
 	bool holds;
 	struct completion going, gone;

@@ -3,7 +3,10 @@
  * What only hardware does: memory that is mapped for the device as long as it may be accessed, and a close that waits for
  * an access under way. The model NIC (nic/) says what it does, and does it as slowly as it is told.
  */
+#include <linux/completion.h>
 #include <linux/delay.h>
+
+#include <kfi_batch_ext.h>
 
 #include "debugfs.h"
 #include "job.h"
@@ -52,25 +55,85 @@ static bool access_begins(struct kfi_test *t, struct access *a, struct job *job)
 	return EXPECT(t, !job_is_done(job), "the access ended before it was seen");
 }
 
-/* Each kind of memory is mapped by a way of its own. */
-static void one_close(struct kfi_test *t, enum mem_kind kind, bool write)
+/* What ends an access to regions. */
+enum ending {
+	CLOSE,
+	CLOSE_MANY,
+	CLOSE_LATER,
+	REFRESH,
+	ENDINGS
+};
+
+/* As many are closed together. */
+#define TOGETHER	3
+
+struct later {
+	struct kfi_closing closing;
+	struct completion done;
+	int err;
+};
+
+static void told(struct kfi_closing *closing, int err)
 {
+	struct later *later = container_of(closing, struct later, closing);
+
+	later->err = err;
+	complete(&later->done);
+}
+
+static void end_access(struct kfi_test *t, enum ending ending, struct kfid_mr **mr)
+{
+	struct later later = { .closing.done = told };
+	struct kfi_batch_ops *ops;
+	void *table;
+
+	if (!EXPECT_EQ(t, kfi_open_ops(&t->env->domain->fid, KFI_BATCH_OPS_1, 0, &table, NULL), 0))
+		return;
+	ops = table;
+	switch (ending) {
+	case CLOSE_MANY:
+		EXPECT_EQ(t, ops->close_many(mr, TOGETHER, NULL), 0);
+		break;
+	case CLOSE_LATER:
+		init_completion(&later.done);
+		ops->close_later(mr[0], &later.closing);
+		wait_for_completion(&later.done);
+		EXPECT_EQ(t, later.err, 0);
+		break;
+	case REFRESH:
+		EXPECT_EQ(t, kfi_mr_refresh(mr[0], NULL, 0, 0), 0);
+		break;
+	default:
+		EXPECT_EQ(t, kfi_close(&mr[0]->fid), 0);
+	}
+}
+
+/* Each kind of memory is mapped by a way of its own. */
+static void one_ending(struct kfi_test *t, enum ending ending, enum mem_kind kind, bool write)
+{
+	unsigned int i, n = ending == CLOSE_MANY ? TOGETHER : 1;
 	u8 *mem = arena_at(t->env, kind, 0);
 	struct access a = { .env = t->env, .write = write };
+	struct kfid_mr *mr[TOGETHER];
 	long mapped = stat(t, "mapped");
 	struct job job = {};
-	struct kfid_mr *mr;
 
-	if (!EXPECT_EQ(t, reg_simple(t->env, mem, LEN, KFI_REMOTE, &mr), 0))
-		return;
-	a.iova = mr->iova;
-	a.key = mr->key;
+	for (i = 0; i < n; i++)
+		if (!EXPECT_EQ(t, reg_simple(t->env, mem, LEN, KFI_REMOTE, &mr[i]), 0))
+			return;
+	/* The last one, or the one before. */
+	a.iova = mr[write ? n - 1 : n / 2]->iova;
+	a.key = mr[write ? n - 1 : n / 2]->key;
 	access_begins(t, &a, &job);
-	EXPECT_EQ(t, kfi_close(&mr->fid), 0);
+	end_access(t, ending, mr);
 	/* What was under way has ended. */
 	EXPECT_EQ(t, stat(t, "under_way"), 0);
 	set(t, "access_us", 0);
 	EXPECT_EQ(t, job_end(t, &job), 0);
+	if (ending == REFRESH) {
+		check_region(t, mr[0], mem, LEN);
+		EXPECT_EQ(t, kfi_close(&mr[0]->fid), 0);
+	}
 	EXPECT_EQ(t, stat(t, "mapped"), mapped);
 	check_refused(t, a.iova, a.key, mem, LEN);
 }
@@ -81,8 +144,21 @@ static void close_waits_case(struct kfi_test *t)
 	enum mem_kind kind;
 
 	for (kind = 0; kind < MEM_KINDS; kind++) {
-		one_close(t, kind, true);
-		one_close(t, kind, false);
+		one_ending(t, CLOSE, kind, true);
+		one_ending(t, CLOSE, kind, false);
+	}
+}
+
+/* Or with others, or by the provider's own thread; or it gets other memory. */
+static void others_wait_case(struct kfi_test *t)
+{
+	enum ending ending;
+
+	for (ending = CLOSE + 1; ending < ENDINGS; ending++) {
+		if (ending == REFRESH && !has_feature(F_REFRESH))
+			continue;
+		one_ending(t, ending, MEM_VMALLOC, true);
+		one_ending(t, ending, MEM_VMALLOC, false);
 	}
 }
 
@@ -128,6 +204,7 @@ static void map_fails_case(struct kfi_test *t)
 static const struct kfi_case cases[] = {
 	{ "mapped", mapped_case },
 	{ "close_waits", close_waits_case },
+	{ "others_wait", others_wait_case },
 	{ "map_fails", map_fails_case },
 };
 

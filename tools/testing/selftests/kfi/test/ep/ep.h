@@ -256,6 +256,7 @@ void ep_regions_repeated_twice_case(struct kfi_test *t);
 
 /* fence.c */
 void ep_regions_closed_case(struct kfi_test *t);
+void ep_regions_accessed_case(struct kfi_test *t);
 void ep_regions_collide_case(struct kfi_test *t);
 void ep_regions_invalidated_case(struct kfi_test *t);
 

@@ -150,6 +150,7 @@ static const struct kfi_case cases[] = {
 	{ "regions", ep_regions_case },
 	{ "regions_refused", ep_regions_refused_case },
 	{ "regions_ends", ep_regions_ends_case },
+	{ "regions_accessed", ep_regions_accessed_case },
 	{ "regions_many", ep_regions_many_case },
 	{ "regions_down", ep_regions_down_case },
 	{ "regions_falling", ep_regions_falling_case },
