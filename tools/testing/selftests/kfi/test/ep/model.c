@@ -5,7 +5,7 @@
  */
 #include <linux/delay.h>
 
-#include "device/debugfs.h"
+#include "debugfs.h"
 #include "driver.h"
 #include "wr_timeout.h"
 
