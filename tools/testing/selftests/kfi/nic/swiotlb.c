@@ -71,7 +71,7 @@ int nic_swiotlb_fill(struct nic_device *nic)
 		return 0;
 	if (domain && (domain->type & __IOMMU_DOMAIN_PAGING))
 		return -EOPNOTSUPP;
-	bounce = kvzalloc(sizeof(*bounce), GFP_KERNEL);
+	bounce = kvzalloc_obj(*bounce);
 	if (!bounce)
 		return -ENOMEM;
 	bounce->mem = kzalloc(NIC_BOUNCE_MOST, GFP_KERNEL);

@@ -40,6 +40,7 @@ struct kfi_case {
  * @bare: The suite's cases open what they need themselves. Otherwise they share one environment,
  *	and closing it is one more result, named "close".
  * @connects: Its cases use the connection manager.
+ * @served: Another module serves its cases over the same device. Objects of that module come and go during a case.
  * @end: Called after the last case, before the environment is closed; or NULL. Failures there are of "close".
  */
 struct kfi_suite {
@@ -49,6 +50,7 @@ struct kfi_suite {
 	const char *(*variant_name)(unsigned int variant);
 	bool bare;
 	bool connects;
+	bool served;
 	void (*end)(struct kfi_test *t);
 };
 

@@ -5,6 +5,8 @@
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/kstrtox.h>
+#include <linux/string.h>
 
 #include "debugfs.h"
 #include "env.h"
@@ -50,7 +52,7 @@ static long number_in(const char *path)
 	char text[24] = {};
 	long value;
 
-	return debugfs_read(path, text, sizeof(text) - 1) > 0 && sscanf(text, "%ld", &value) == 1 ? value : -1;
+	return debugfs_read(path, text, sizeof(text) - 1) > 0 && !kstrtol(strim(text), 10, &value) ? value : -1;
 }
 
 /**
@@ -91,9 +93,15 @@ static bool agents_receive(const struct kfi_test *t)
 {
 	char persona[8] = {};
 
-	if (t->suite->connects)
+	if (t->suite->connects || kfi_transfers)
 		return !kfi_iwarp;
 	return debugfs_read("kfi_nic/knic0/persona", persona, sizeof(persona) - 1) > 0 && !strcmp(persona, "ib\n");
+}
+
+/* May objects be there after a case that were not there before? The first case with transfers connects its endpoints. */
+static bool leaves_objects(const struct kfi_test *t)
+{
+	return t->leaves_open || t->suite->served || (kfi_transfers && t->env);
 }
 
 /**
@@ -112,14 +120,14 @@ const char *model_grown(const struct kfi_test *t, const struct model_counts *bef
 	if (!before->valid || !after.valid)
 		return NULL;
 	for (i = 0; i < ARRAY_SIZE(counters); i++) {
-		if ((counters[i].growth != NEVER && t->leaves_open) ||
+		if ((counters[i].growth != NEVER && leaves_objects(t)) ||
 		    (counters[i].growth == IN_A_DOMAIN && t->env) ||
 		    (counters[i].growth == WITH_AGENTS && agents_receive(t)))
 			continue;
 		if (after.value[i] > before->value[i])
 			return counters[i].name;
 	}
-	return !t->leaves_open && after.dma_entries > before->dma_entries ? "entries of DMA-API debugging" : NULL;
+	return !leaves_objects(t) && after.dma_entries > before->dma_entries ? "entries of DMA-API debugging" : NULL;
 }
 
 /**

@@ -29,6 +29,7 @@ const struct kfi_suite suite_pair = {
 	.count = ARRAY_SIZE(pair_cases),
 	.bare = true,
 	.connects = true,
+	.served = true,
 };
 
 static const struct kfi_case killed_cases[] = {
@@ -41,6 +42,7 @@ const struct kfi_suite suite_killed = {
 	.count = ARRAY_SIZE(killed_cases),
 	.bare = true,
 	.connects = true,
+	.served = true,
 };
 
 static const struct kfi_case cut_cases[] = {
@@ -53,4 +55,5 @@ const struct kfi_suite suite_cut = {
 	.count = ARRAY_SIZE(cut_cases),
 	.bare = true,
 	.connects = true,
+	.served = true,
 };
