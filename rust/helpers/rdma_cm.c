@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Helpers of the `rdma` crate's connections; see the header for what belongs here. */
 #include <linux/jiffies.h>
+#include <linux/sched/mm.h>
 #include <net/net_namespace.h>
 #include "rdma_cm_helpers.h"
 
@@ -44,6 +45,17 @@ void rdma_helper_qp_event(struct ib_event *event, void *context)
 void rdma_helper_silence_qp(struct ib_qp *qp)
 {
 	WRITE_ONCE(qp->registered_event_handler, NULL);
+}
+
+/* Allocations of the current task do not start I/O until rdma_helper_noio_restore(). Process context. */
+unsigned int rdma_helper_noio_save(void)
+{
+	return memalloc_noio_save();
+}
+
+void rdma_helper_noio_restore(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
 }
 
 /*

@@ -25,6 +25,10 @@ void rdma_helper_set_herald(struct rdma_helper_herald *herald, struct rdma_cm_id
 void rdma_helper_qp_event(struct ib_event *event, void *context);
 void rdma_helper_silence_qp(struct ib_qp *qp);
 
+/* No allocation in between starts I/O. */
+unsigned int rdma_helper_noio_save(void);
+void rdma_helper_noio_restore(unsigned int flags);
+
 /* Something to be done later, in process context, on a workqueue for memory reclaim. */
 int rdma_helper_alarms_init(void);
 void rdma_helper_alarms_exit(void);

@@ -21,7 +21,8 @@
 //! All that is told, by [`Requests`] and [`Events`], is told in the connection manager's handlers,
 //! of which it has one at a time for a connection, and for some events one at a time for the
 //! machine. So whoever is told may not wait for anything that takes another event, and may not
-//! destroy: to destroy an identifier waits for its handler. See [`Events::event`].
+//! destroy: to destroy an identifier waits for its handler. See [`Events::event`]. No allocation there starts
+//! I/O.
 //!
 //! Lock order: the lock of an identifier, under which events are told, comes before whatever is
 //! taken there.
@@ -39,6 +40,7 @@ mod incoming;
 mod line;
 mod listener;
 mod locked;
+mod noio;
 mod patience;
 mod resolved;
 mod terms;

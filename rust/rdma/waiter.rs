@@ -53,8 +53,6 @@ pub(crate) struct Waiter<'a> {
     queue: &'a Outstanding,
     left: Atomic<u32>,
     status: Atomic<u32>,
-    /// One of the requests did not complete before the queue pair was destroyed; then `status` is no success.
-    gone: Atomic<bool>,
     /// What the last callback tells, since [`Waiter::begin_wait`].
     done: Atomic<*mut Done>,
     /// Slots name it where it is.
@@ -72,7 +70,6 @@ impl<'a> Waiter<'a> {
             queue,
             left: Atomic::new(1),
             status: Atomic::new(WcStatus::SUCCESS.as_raw()),
-            gone: Atomic::new(false),
             done: Atomic::new(null_mut()),
             _pin: PhantomPinned,
         })
@@ -171,8 +168,8 @@ impl<'a> Waiter<'a> {
                 let both = this.status().and(told.status());
                 this.status.store(both.as_raw(), Relaxed);
             }
+            // For who has waited too long for it, that is known there.
             End::Refused(_) | End::Gone | End::Lost => {
-                this.gone.store(true, Relaxed);
                 let both = this.status().and(WcStatus::FLUSHED);
                 this.status.store(both.as_raw(), Relaxed);
             }
@@ -190,20 +187,11 @@ impl<'a> Waiter<'a> {
         WcStatus::from_raw(self.status.load(Relaxed))
     }
 
-    /// Whether a request did not complete before the queue pair was destroyed.
-    #[inline]
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone.load(Relaxed)
-    }
-
-    /// How all requests ended, which they have.
+    /// How all requests ended, which they have. A request that had not completed when the queue pair was destroyed
+    /// counts as flushed.
     #[inline]
     pub(crate) fn result(&self) -> Result<(), WrError> {
-        match self.status() {
-            WcStatus::SUCCESS => Ok(()),
-            _ if self.is_gone() => Err(WrError::TimedOut),
-            status => status.to_result(),
-        }
+        self.status().to_result()
     }
 
     /// Whether all that was posted has ended. For who posts and waits, before

@@ -96,7 +96,8 @@ impl Ep {
         };
         resources.company().joins();
         let sinks = Sinks::new(pd, asked.tx_size, &work.connections).map_err(refused::no_region)?;
-        let wires = Wires::new(pd, asked.tx_size, by_peer, sinks.clone());
+        let refuses = resources.refuses_to_invalidate();
+        let wires = Wires::new(pd, asked.tx_size, by_peer, refuses, sinks.clone());
         if !asked.shares {
             wires.own(asked.rx_size).map_err(refused::no_endpoint)?;
         }

@@ -30,7 +30,6 @@ use kfabric::{
         }, //
     },
     Errno,
-    NoIo,
     Refusal, //
 };
 use rdma::cm::{
@@ -65,7 +64,6 @@ struct Door(Arc<Incoming>);
 
 impl Requests for Door {
     fn request(&self, incoming: cm::Incoming) {
-        let _noio = NoIo::enter();
         // What nobody takes is rejected by being dropped, here or by what it was made part of.
         let Some(device) = device::of(incoming.device()) else {
             return;

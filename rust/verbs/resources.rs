@@ -147,6 +147,12 @@ impl Resources {
         self.invalidates
     }
 
+    /// Checks whether the device has refused to invalidate on the registration queue. Without that queue, nothing
+    /// was tried.
+    pub(crate) fn refuses_to_invalidate(&self) -> bool {
+        self.has_queue() && !self.invalidates
+    }
+
     /// How the rights of regions map to those of the device.
     pub(crate) fn rights(&self) -> Rights {
         self.rights

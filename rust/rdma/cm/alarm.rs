@@ -15,6 +15,8 @@ use kernel::{
     types::Opaque, //
 };
 
+use super::noio::without_io;
+
 /// The workqueue of the time limits of connections. It has a rescuer, since storage gets on only when a
 /// connection with a peer that is gone has been given up. To be dropped when there is no connection any
 /// more, which sleeps.
@@ -59,7 +61,7 @@ unsafe impl Send for Alarm {}
 unsafe impl Sync for Alarm {}
 
 impl Alarm {
-    /// An alarm that calls `ring`, in process context.
+    /// An alarm that calls `ring`, in process context, where no allocation starts I/O.
     ///
     /// # Safety
     ///
@@ -98,7 +100,7 @@ impl Alarm {
         // SAFETY: It is the first member of the work of an alarm.
         let alarm: *const Self = unsafe { container_of!(work, Self, work) };
         // SAFETY: The alarm is there until it has been called off, which waits for this.
-        unsafe { ((*alarm).ring)(alarm) };
+        without_io(|| unsafe { ((*alarm).ring)(alarm) });
     }
 }
 

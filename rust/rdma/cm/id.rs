@@ -32,14 +32,15 @@ use super::{
     locked::{
         Lock,
         Locked, //
-    }, //
+    },
+    noio::without_io, //
 };
 use crate::device::Device;
 
 /// What the events of an identifier lead to.
 pub(super) trait Target: Send + Sync + 'static {
-    /// An event of `id`, whose lock is held. Process context; see [`Events`](super::Events) for
-    /// what mustn't be done here.
+    /// An event of `id`, whose lock is held. Process context, where no allocation starts I/O; see
+    /// [`Events`](super::Events) for what mustn't be done here.
     ///
     /// The event of a listener may be about a new identifier, which `id` is then: on an error the
     /// connection manager destroys it, and refuses the peer, unless that is `ENOMEM`: then the peer
@@ -227,7 +228,7 @@ unsafe extern "C" fn callback<T: Target>(
     let event = unsafe { &*event };
     // SAFETY: The identifier is there, and its lock held, until this returns.
     let locked = unsafe { Locked::new(id) };
-    match target.event(&locked, event) {
+    match without_io(|| target.event(&locked, event)) {
         Ok(()) => 0,
         Err(error) => error.to_errno(),
     }

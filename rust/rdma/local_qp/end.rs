@@ -81,13 +81,15 @@ impl LocalQp {
         self.posting() == 0
     }
 
-    /// Destroys the queue pair, and returns whether that could be done. Sleeps.
+    /// Destroys the queue pair, and returns whether that could be done. Sleeps. Nobody may have it up.
     pub(super) fn destroy(&self) -> bool {
-        let mut state = self.state.lock();
+        // Without the lock: all who wait for their requests wait for those who post at the same time. Nobody begins to
+        // post after that, since the queue pair is not up.
         if !self.posters_left() {
             // A driver doesn't come back. It keeps us here, and so all that is ours.
             return false;
         }
+        let mut state = self.state.lock();
         let destroyed = match core::mem::replace(&mut *state, State::Stuck) {
             // It is leaked if it can't be.
             State::Present(qp) => qp.destroy().is_ok(),

@@ -117,6 +117,12 @@ impl FastMr {
         self.uses == Self::MAX_USES
     }
 
+    /// Checks whether half of its keys have been used, so that a new region should take its place soon. Any
+    /// context.
+    pub fn is_worn(&self) -> bool {
+        self.uses >= Self::MAX_USES / 2
+    }
+
     /// From now on it may have the rights only that it had last.
     pub(crate) fn keep_rights(&mut self) {
         self.keeps_rights = true;

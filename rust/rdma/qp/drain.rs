@@ -7,6 +7,11 @@
 //! that is in reset. Such a device refuses requests, and its driver makes the completions of those that are under way
 //! for whoever polls the completion queue, which the drain here does.
 
+use kernel::time::{
+    delay::fsleep,
+    Delta, //
+};
+
 use pin_init::stack_pin_init;
 
 use super::Qp;
@@ -20,12 +25,18 @@ use crate::{
     wr::WorkRequest, //
 };
 
+/// How long a drain sleeps before it posts its request again, or looks again whether all requests have ended.
+const LOOK: Delta = Delta::from_millis(10);
+const LOOKS_PER_SECOND: u32 = 100;
+
 /// What has become of the request that a drain posts.
 enum Last {
     /// The device has flushed it: the queue pair is in error, and the requests before it have ended.
     Flushed,
-    /// The driver has refused it, or it succeeded, which says nothing of the queue pair's state.
-    Ended,
+    /// It succeeded, which says nothing of the queue pair's state.
+    Succeeded,
+    /// The driver has refused it.
+    Refused,
     /// It may complete yet.
     UnderWay,
 }
@@ -70,13 +81,22 @@ impl<S> Qp<S> {
         queue.break_by(WcStatus::FLUSHED);
         // Softirq tells the owners of flushed requests meanwhile.
         let _listening = entries.map(|entries| entries.cq().listen());
-        let drained = match self.flush(entries, queue, last, limit) {
-            Last::Flushed => {
-                queue.end_silent();
-                true
+        // A driver that refuses the request may have no place for it before another one has completed.
+        let mut looks = limit.saturating_mul(LOOKS_PER_SECOND);
+        let drained = loop {
+            match self.flush(entries, queue, last, looks.div_ceil(LOOKS_PER_SECOND)) {
+                Last::Flushed => {
+                    queue.end_silent();
+                    break true;
+                }
+                Last::Succeeded => break queue.is_idle(),
+                Last::UnderWay => break false,
+                Last::Refused if queue.is_idle() => break true,
+                Last::Refused if looks == 0 => break false,
+                Last::Refused => (),
             }
-            Last::Ended => queue.is_idle(),
-            Last::UnderWay => false,
+            fsleep(LOOK);
+            looks -= 1;
         };
         // Completions don't lead to the requests any more, unless somebody has posted meanwhile.
         if let Some(entries) = entries.filter(|_| drained && queue.is_idle()) {
@@ -85,7 +105,8 @@ impl<S> Qp<S> {
         drained
     }
 
-    /// Posts a request behind all others, and waits for it, at most `limit` seconds.
+    /// Posts a request behind all others, and waits for it, at most `limit` seconds. Does not wait if the driver refuses
+    /// the request.
     fn flush(
         &self,
         entries: Option<&Entries>,
@@ -111,7 +132,8 @@ impl<S> Qp<S> {
         }
         match (ended || waiter.give_up(done), posted, waiter.status()) {
             (false, _, _) => Last::UnderWay,
-            (true, Err(_), _) | (true, _, WcStatus::SUCCESS) => Last::Ended,
+            (true, Err(_), _) => Last::Refused,
+            (true, Ok(()), WcStatus::SUCCESS) => Last::Succeeded,
             (true, Ok(()), _) => Last::Flushed,
         }
     }

@@ -325,7 +325,6 @@ struct Telling(Arc<Conn>);
 
 impl rdma::cm::Events for Telling {
     fn event(&self, event: Event<'_>) {
-        let _noio = NoIo::enter();
         let events = &self.0.events;
         let failed = |errno, prov_errno, data| {
             events.failed(ConnFailed { errno, prov_errno }, data);

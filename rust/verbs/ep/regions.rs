@@ -51,12 +51,13 @@ impl Inner {
     /// - `ENOMEM`
     pub(crate) fn register(&self, mr: &mut LentMr<Memory>, more: bool) -> Result<bool, Refusal> {
         let inside = self.gate.enter().ok_or(refused::not_connected())?;
-        let endpoint = match inside.get().endpoint() {
+        let wires = inside.get();
+        let endpoint = match wires.endpoint() {
             Ok(endpoint) if endpoint.is_open() => endpoint,
             _ => return Ok(false),
         };
         // Where no invalidation can be posted behind it, nothing else may ever tell that it has ended.
-        let how = match endpoint.device().has_local_inv() {
+        let how = match wires.has_local_inv() {
             true => Giving::Silent,
             false => Giving::Told,
         };
@@ -134,8 +135,9 @@ impl Inner {
     /// - Others: there is no connection any more, or no memory.
     fn nudge(&self, mr: &LentMr<Memory>) -> Result<Option<Invalidation>> {
         let inside = self.gate.enter().ok_or(ENODEV)?;
-        let endpoint = inside.get().endpoint().map_err(|_| ENODEV)?;
-        if !endpoint.device().has_local_inv() {
+        let wires = inside.get();
+        let endpoint = wires.endpoint().map_err(|_| ENODEV)?;
+        if !wires.has_local_inv() {
             // It may be waiting for more.
             self.conn.go();
             return Ok(None);

@@ -6,6 +6,9 @@
 //! device has invalidated them when a read has ended well. After a failure that isn't known: then a work item
 //! deregisters them, and the consumer hears of the failure when that is done.
 //!
+//! A region has 255 keys. The work item replaces a region that has used half of them, one region at a time, and the
+//! endpoint has one more region than it needs. So reads find regions with keys while another region is replaced.
+//!
 //! Lock order: `settling`, then `state`, which is a leaf.
 
 use crate::{
@@ -53,7 +56,7 @@ use rdma::{
     Sink, //
 };
 
-/// Most regions of an endpoint: devices hardly have more reads under way at once.
+/// Most regions of an endpoint that reads can use at once: devices hardly have more reads under way.
 const MOST: usize = 16;
 
 /// Most pages of a region: those of 1 MiB, and one more since memory may begin inside a page.
@@ -62,6 +65,7 @@ const PAGES: u32 = 257;
 /// The regions of an endpoint, for reads.
 #[pin_data]
 pub(super) struct Sinks {
+    /// How many regions reads can use at once.
     count: usize,
     pages: u32,
     fence: Fence,
@@ -75,14 +79,21 @@ pub(super) struct Sinks {
     work: Work<Sinks>,
 }
 
-/// Each list has room for all regions.
+/// What an endpoint has of regions.
+///
+/// # Invariants
+///
+/// - There are at most `count` + 1 regions: `there` and those that are `spent`.
+/// - Each list has room for all of them.
 struct State {
+    /// As in [`Sinks`].
+    count: usize,
     /// [`None`] when the endpoint is over.
     pd: Option<Arc<Pd>>,
     free: KVec<FastMr>,
     /// To be deregistered.
     spent: KVec<FastMr>,
-    /// How many regions there are; those in use are in no list.
+    /// How many regions reads can use, or are using; those in use are in no list.
     there: usize,
     /// Reads to be ended where that may sleep.
     failed: KVec<Ended>,
@@ -111,12 +122,15 @@ impl Sinks {
         }
         // Each takes two requests, and the read is one more.
         let count = (sends.saturating_sub(1) / 2).min(MOST);
+        let most = count + 1;
+        // INVARIANT: There is no region, and each list has room for `count` + 1.
         let state = State {
+            count,
             pd: Some(pd.clone()),
-            free: KVec::with_capacity(count, GFP_KERNEL)?,
-            spent: KVec::with_capacity(count, GFP_KERNEL)?,
+            free: KVec::with_capacity(most, GFP_KERNEL)?,
+            spent: KVec::with_capacity(most, GFP_KERNEL)?,
             there: 0,
-            failed: KVec::with_capacity(count, GFP_KERNEL)?,
+            failed: KVec::with_capacity(most, GFP_KERNEL)?,
         };
         let sinks = pin_init!(Self {
             count,
@@ -134,8 +148,9 @@ impl Sinks {
 
     /// Makes the regions that are missing. May sleep.
     fn fill(&self) -> Result {
-        while let Some(pd) = self.state.with(|state| state.wants(self.count)) {
+        while let Some(pd) = self.state.with(|state| state.wants()) {
             let mr = FastMr::alloc(&pd, Kind::Pages, self.pages)?;
+            // INVARIANT: There was room for one more, and nobody else adds any.
             self.state.with(|state| {
                 state.there += 1;
                 state.put(mr);
@@ -235,8 +250,7 @@ impl Sinks {
 
 impl Regions for Sinks {
     fn take(&self) -> Option<FastMr> {
-        // The one that has been free for longest: its key comes back last.
-        self.state.with(|state| state.free.remove(0).ok())
+        self.state.with(|state| state.take())
     }
 
     fn put(&self, mr: FastMr) {
@@ -259,17 +273,28 @@ impl WorkItem for Sinks {
 }
 
 impl State {
-    /// The domain, if there are fewer regions than `count`.
-    fn wants(&self, count: usize) -> Option<Arc<Pd>> {
-        match self.there < count {
+    /// Returns the domain if another region may be added.
+    fn wants(&self) -> Option<Arc<Pd>> {
+        match self.there + self.spent.len() <= self.count {
             true => self.pd.clone(),
             false => None,
         }
     }
 
-    /// Keeps a region for another read, if it may have one.
+    /// Takes a region, unless reads use `count` already: there may be one more, which is not for them.
+    fn take(&mut self) -> Option<FastMr> {
+        let used = self.there.saturating_sub(self.free.len());
+        match used < self.count {
+            // The one that has been free for longest: its key comes back last.
+            true => self.free.remove(0).ok(),
+            false => None,
+        }
+    }
+
+    /// Keeps a region for another read, if the region may have one. Has a worn region replaced if reads can do without.
     fn put(&mut self, mr: FastMr) {
-        if self.pd.is_none() || mr.is_spent() {
+        let replaced = mr.is_worn() && self.there > self.count;
+        if self.pd.is_none() || mr.is_spent() || replaced {
             return self.throw_away(mr);
         }
         let left = self.free.push_within_capacity(mr);

@@ -46,17 +46,21 @@ pub(super) struct Wires {
     pd: Arc<Pd>,
     sends: usize,
     by_peer: Option<ByPeer>,
+    /// The device has refused `IB_WR_LOCAL_INV`.
+    refuses_inv: bool,
     /// Where the memory of reads is registered that no region was made of, if that is needed.
     sinks: Option<Arc<Sinks>>,
 }
 
 impl Wires {
     /// Room for so many requests to the peer, and nothing else. With what makes a peer's invalidation a fence,
-    /// and with sinks, where that takes anything. May sleep.
+    /// and with sinks, where that takes anything. `refuses_inv` says that the device has refused `IB_WR_LOCAL_INV`. May
+    /// sleep.
     pub(super) fn new(
         pd: &Arc<Pd>,
         sends: usize,
         by_peer: Option<ByPeer>,
+        refuses_inv: bool,
         sinks: Option<Arc<Sinks>>,
     ) -> Self {
         Self {
@@ -64,6 +68,7 @@ impl Wires {
             pd: pd.clone(),
             sends,
             by_peer,
+            refuses_inv,
             sinks,
         }
     }
@@ -138,6 +143,11 @@ impl Wires {
     /// - `ENOTCONN`: it isn't.
     pub(super) fn endpoint(&self) -> Result<&Arc<cm::Endpoint>, Refusal> {
         self.endpoint.as_ref().ok_or(refused::not_connected())
+    }
+
+    /// Checks whether `IB_WR_LOCAL_INV` can be posted. Any context.
+    pub(super) fn has_local_inv(&self) -> bool {
+        !self.refuses_inv && self.pd.device().has_local_inv()
     }
 
     /// How many more requests there are places for. Any context.

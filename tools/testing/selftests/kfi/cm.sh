@@ -24,7 +24,8 @@ said() { kernel_log | grep -c "^kfi_cm: $1\$"; }
 grown() { [ "$(said "$1")" = $(($2 + 1)) ]; }
 
 plan 11
-run_module kfi_cm cm >"$tmp/cases"
+# shellcheck disable=SC2046
+run_module kfi_cm cm $([ $ep_netdev != ib0 ] || echo ipoib=1) >"$tmp/cases"
 passed=$?
 sed 's/^/    /' "$tmp/cases"
 check cm.cases [ $passed = 0 ]

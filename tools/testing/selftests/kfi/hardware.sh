@@ -8,7 +8,8 @@
 
 files=/sys/kernel/debug/kfi_nic/knic0
 param=/sys/module/kfi_holder/parameters
-names="hardware.suite hardware.second_port hardware.rights hardware.first_port_back hardware.port_lost hardware.closed"
+names="hardware.suite hardware.second_port hardware.rights hardware.endpoints hardware.gid_back
+	hardware.first_port_back hardware.port_lost hardware.closed"
 
 get() { cat $param/$1; }
 more() { [ "$(get rounds)" -gt $((_rounds + 20)) ]; }
@@ -44,6 +45,25 @@ rights()
 	[ $_status = 0 ] || echo "$_said"
 	return $_status
 }
+# Connections over the address of the second port. InfiniBand's addresses are those of IPoIB.
+endpoints()
+{
+	_said=$(run_module kfi_selftest ep_fence suite=ep_fence provider=verbs address=192.0.2.2)
+	_status=$?
+	[ $_status = 0 ] || echo "$_said"
+	return $_status
+}
+# The second port's only GID becomes another one, which can't be made while the domain holds the one before.
+no_other() { ! grep -v 0000:0000:0000:0000:0000:0000:0000:0000 /sys/class/infiniband/knic0/ports/2/gids/[1-9]* \
+	>/dev/null 2>&1; }
+moved() { dmesg | grep -qF "knic0: registration queue replaced: its port or address"; }
+gid_back()
+{
+	[ ! -d /proc/sys/net/ipv6/conf/knic0p2 ] || echo 1 >/proc/sys/net/ipv6/conf/knic0p2/disable_ipv6
+	ip addr flush dev knic0p2
+	wait_for 60 no_other && wait_for 20 moved && went_on && ip link set knic0p2 address 02:00:00:00:02:02 &&
+		wait_for 60 has_gid 0000:00ff:fe00:0202 2 && went_on && ip address add 192.0.2.2/24 dev knic0p2
+}
 hold() { load kfi_holder domain=knic0 regions=4 threads=1 peer=0 && went_on; }
 # The domain goes on over the port that it has.
 first_back()
@@ -61,7 +81,7 @@ back()
 	unload kfi_holder kfi_verbs kfi_nic && nic_up && load kfi_verbs
 }
 
-plan 6
+plan 8
 if [ -z "$KFI_NIC" ]; then
 	skip_rest "no model NIC" $names
 	finish
@@ -75,7 +95,17 @@ trap 'rm -f "$tmp"' EXIT
 check hardware.suite [ "$(cat "$tmp")" = 0 ]
 check hardware.second_port two_ports
 check hardware.rights rights
+if is_ethernet; then
+	check hardware.endpoints endpoints
+else
+	skip hardware.endpoints "the addresses are those of IPoIB"
+fi
 hold || echo "# the holder did not begin"
+if is_ethernet; then
+	check hardware.gid_back gid_back
+else
+	skip hardware.gid_back "a port of InfiniBand has no network device"
+fi
 check hardware.first_port_back first_back
 check hardware.port_lost lost
 check hardware.closed closed

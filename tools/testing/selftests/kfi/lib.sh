@@ -115,7 +115,7 @@ verbs_column()
 	case $KFI_NIC in
 	'') [ "$KFI_WEAK" = 1 ] && echo fenced || echo verbs ;;
 	# This device can't invalidate regions.
-	*persona=hns*) echo verbs ;;
+	*persona=hns*) echo dereg ;;
 	*) grep -q RNIC /sys/class/infiniband/$ep_device/node_type && echo iwarp || echo fenced ;;
 	esac
 }
@@ -152,11 +152,24 @@ nic_count()
 	awk -v name="$1" '$1 == name { n += $2; found = 1 } END { if (found) print n }' \
 		/sys/kernel/debug/kfi_nic/*/stats 2>/dev/null
 }
-# Accesses to memory that was not mapped, or was free. The log outlives the device.
+# Violations: DMA faults, accesses to free pages, and completions that their queue had no space for. A device that
+# comes back counts from 0.
+nic_violations()
+{
+	[ -z "$KFI_NIC" ] || cat /sys/kernel/debug/kfi_nic/*/stats 2>/dev/null |
+		awk '/^(dma_faults|freed_accesses|cq_overflows) / { n += $2 } END { print n + 0 }'
+}
+nic_counts_no_more()
+{
+	[ -z "$KFI_NIC" ] || [ "$(nic_violations)" -le "$1" ] || { echo "violations: $(nic_violations), before: $1"; return 1; }
+}
+# Accesses to memory that was not mapped, or was free; valid regions without memory; keys that came again. The log
+# outlives the device.
 nic_faults()
 {
-	echo "$(nic_count dma_faults) $(nic_count freed_accesses)" \
-		"$(dmesg | grep -c 'knic[0-9]*: \(DMA fault\|.* a page that is free\)')"
+	echo "$(nic_count dma_faults) $(nic_count freed_accesses) $(nic_count unmapped_early)" \
+		"$(nic_count keys_again)" \
+		"$(dmesg | grep -c 'knic[0-9]*: \(DMA fault\|.* a page that is free\|the region \)')"
 }
 # The objects that are open in the model.
 nic_objects()
@@ -172,7 +185,8 @@ nic_is_clean()
 {
 	_result=0
 	if [ "$(nic_faults)" != "$1" ]; then
-		echo "DMA faults, accesses to free pages, both in the log: $(nic_faults), expected $1"
+		echo "DMA faults, accesses to free pages, valid regions without memory, keys used again," \
+			"all in the log: $(nic_faults), expected $1"
 		_result=1
 	fi
 	if ! wait_for 30 nic_has "$2"; then
@@ -247,12 +261,13 @@ skip_rest()
 	done
 }
 
-# check NAME COMMAND ...: passes if the command succeeds.  What it prints is diagnosis.
+# check NAME COMMAND ...: passes if the command succeeds and the model counts no violation. The command's output is
+# diagnosis.
 check()
 {
-	_name=$1
+	_name=$1 _violations=$(nic_violations)
 	shift
-	if _said=$("$@" 2>&1); then
+	if _said=$("$@" 2>&1 && nic_counts_no_more "$_violations"); then
 		pass "$_name"
 	else
 		[ -z "$_said" ] || echo "$_said" | sed 's/^/# /'
@@ -298,13 +313,17 @@ run_module()
 	_token=$_suite-$$-$(cut -d ' ' -f 1 /proc/uptime)
 	# tools/check-features tells the providers apart by it.
 	_weak=$KFI_WEAK
-	[ -z "$KFI_NIC" ] || [ "$(verbs_column)" != fenced ] || _weak=1
+	_iwarp=
+	case ${KFI_NIC:+$(verbs_column)} in
+	fenced) _weak=1 ;;
+	iwarp) _iwarp=1 ;;
+	esac
 	for _parameter in "$@"; do
 		case $_parameter in provider=*) echo "# provider ${_parameter#*=}" ;; esac
 	done
 	if ! load "$_runs" token="$_token" \
 	     ${KFI_SEED:+seed=$KFI_SEED} ${KFI_SCALE:+scale=$KFI_SCALE} \
-	     ${_weak:+weak=$_weak} ${KFI_NIC:+hardware=1} $(nic_lacks) "$@"; then
+	     ${_weak:+weak=$_weak} ${_iwarp:+iwarp=1} ${KFI_NIC:+hardware=1} $(nic_lacks) "$@"; then
 		echo "1..1"
 		echo "not ok 1 $_suite.load"
 		return 1

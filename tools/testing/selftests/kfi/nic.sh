@@ -13,14 +13,18 @@ personas=${KFI_PERSONAS:-"mlx5 ib irdma hns mlx4 pvrdma bnxt_re i40iw cxgb4 erdm
 suites_of()
 {
 	case $1 in
-	efa) echo traits ;;
-	*) echo data violations local order faults traits ;;
+	efa) echo datagrams traits ;;
+	*) echo data violations local order faults datagrams traits ;;
 	esac
 }
 # What the device is bound to, and its files.
 driver=/sys/bus/pci/drivers/kfi_nic
 files=/sys/kernel/debug/kfi_nic
-address=198.51.100.1
+# Of knic0, and of knic1 in the network namespace "peer".
+address=198.51.100.1 peer_address=198.51.100.2
+# These suites need two devices, once with each kind of link.
+peer_personas="mlx5 ib irdma"
+peer_suites="data violations cm pair"
 
 # The edu devices, by their names on the bus.
 edus()
@@ -51,6 +55,33 @@ has_gid()
 	! grep -qs 'RoCE v2' $_port/gid_attrs/types/0 || grep -q ffff:c633:6401 $_port/gids/*
 }
 
+# IPoIB has the addresses of InfiniBand: ib0 is a network device of knic0, ib1 of knic1.
+ipoib_up()
+{
+	modprobe ib_ipoib && ip address replace $address/24 dev ib0 && ip link set ib0 up &&
+		wait_for 60 grep -qs 1 /sys/class/net/ib0/carrier
+}
+
+# The network devices of knic1 get a network namespace of their own. Otherwise its address is one of this machine, and
+# the connection manager would look for no other device.
+peer_up()
+{
+	case $1 in
+	ib) ipoib_up && _peer=ib1 ;;
+	*) _peer=knic1p1 ;;
+	esac && peer_down && ip netns add peer && ip netns set peer 7 && ip link set $_peer netns peer &&
+		ip -n peer address add $peer_address/24 dev $_peer && ip -n peer link set $_peer up &&
+		wait_for 60 peer_ready
+}
+peer_ready()
+{
+	ip -n peer link show dev $_peer | grep -q LOWER_UP || return
+	_port=/sys/class/infiniband/knic1/ports/1
+	grep -q ACTIVE $_port/state || return
+	! grep -qs 'RoCE v2' $_port/gid_attrs/types/0 || grep -q ffff:c633:6402 $_port/gids/*
+}
+peer_down() { ! ip netns list | grep -q '^peer' || ip netns delete peer; }
+
 port_is()
 {
 	grep -q "$2" "/sys/class/infiniband/knic0/ports/$1/state"
@@ -68,6 +99,40 @@ in_kernel()
 	} | sed 's/^/    /'
 	return "$(cat "$tmp")"
 }
+
+# The connection manager of InfiniBand needs IPoIB, which makes address handles whenever it wants to.
+in_kernel_cm()
+{
+	[ "$1" != ib ] || { ipoib_up && set -- ib ipoib=1; } || return
+	shift
+	_sound=$(health)
+	in_kernel cm "$@" && [ "$(health)" = "$_sound" ]
+}
+
+# with_peer PERSONA SUITE: the second side of each connection is one of knic1.
+with_peer()
+{
+	set -- "$1" "$2" peer=knic1 peer_address=$peer_address $([ "$1" != ib ] || echo ipoib=1)
+	case $2 in
+	pair) shift 2; peer_removed "$@" ;;
+	*) shift; in_kernel "$@" ;;
+	esac
+}
+# The PCI device of knic1 is removed when the suite says so, and comes back.
+peer_removed()
+{
+	_edu=$(edus | sed -n 2p)
+	_said=$(peer_may_go)
+	( wait_for 60 peer_may_go_now && echo 1 >"/sys/bus/pci/devices/$_edu/remove" ) &
+	in_kernel pair "$@"
+	_pair=$?
+	wait
+	[ ! -e /sys/class/infiniband/knic1 ] || return
+	echo 1 >/sys/bus/pci/rescan
+	return $_pair
+}
+peer_may_go() { kernel_log | grep -c "^kfi_nic_test: the peer may go"; }
+peer_may_go_now() { [ "$(peer_may_go)" -gt "$_said" ]; }
 
 # passes NAME COMMAND ...: like check, but what the command prints are results.
 passes()
@@ -107,10 +172,12 @@ all_files()
 	done
 	[ "$(cat $files/knic0/errno)" = 5 ] && echo 12 >$files/knic0/errno &&
 		[ "$(cat $files/knic0/errno)" = 12 ] || return
-	for _name in send_ops recv_ops reg_mr local_inv bytes dma_faults freed_accesses under_way cq_overflows \
+	for _name in send_ops recv_ops reg_mr local_inv bytes dma_faults freed_accesses \
+		     unmapped_early keys_again under_way cq_overflows \
 		     pds cqs qps srqs ahs mrs mapped; do
 		statistic $_name | grep -qx '[0-9]*' || { echo "$_name"; return 1; }
 	done
+	[ "$(cat $files/knic0/swiotlb_full)" = 0 ] || return
 	for _file in port_down port_up netdev_gone gid_change; do
 		! echo 2 2>/dev/null >$files/knic0/$_file || { echo "$_file: 2"; return 1; }
 		! echo 0 2>/dev/null >$files/knic0/$_file || { echo "$_file: 0"; return 1; }
@@ -180,6 +247,16 @@ dma_bits()
 	return $_result_of
 }
 
+# Without a place in swiotlb, no mapping can bounce.
+swiotlb_full()
+{
+	start persona=mlx5 && echo 1 >$files/knic0/swiotlb_full && [ "$(cat $files/knic0/swiotlb_full)" = 1 ] || return
+	in_kernel unmappable
+	_result_of=$?
+	echo 0 >$files/knic0/swiotlb_full
+	[ $_result_of = 0 ] && in_kernel data
+}
+
 # The driver is unbound while a file is open, which is dead then; and bound again.
 unbind()
 {
@@ -200,13 +277,13 @@ if [ -z "$(edus)" ]; then
 	skip nic "there is no edu device"
 	finish
 fi
-rest="parameters files ports netdev_gone lid link_events subnet_events dma_bits unbind"
+rest="parameters files ports netdev_gone lid link_events subnet_events dma_bits swiotlb_full unbind"
 planned=$(echo $rest | wc -w)
 for persona in $personas; do
 	planned=$((planned + $(suites_of "$persona" | wc -w) + 1))
-	case $persona in
-	ib|efa) ;;
-	*) planned=$((planned + 1)) ;;
+	[ "$persona" = efa ] || planned=$((planned + 1))
+	case " $peer_personas " in
+	*" $persona "*) planned=$((planned + $(echo $peer_suites | wc -w))) ;;
 	esac
 done
 plan $planned
@@ -223,11 +300,18 @@ for persona in $personas; do
 		passes "nic.$persona.$i" in_kernel "$i"
 	done
 	check "nic.$persona.mapped" wait_for 10 mapped_is "$before"
-	# Messages of the connection manager stay mapped. InfiniBand's needs IPoIB.
-	case $persona in
-	ib|efa) ;;
-	*) passes "nic.$persona.cm" in_kernel cm ;;
+	# Messages of the connection manager stay mapped.
+	[ "$persona" = efa ] || passes "nic.$persona.cm" in_kernel_cm "$persona"
+	case " $peer_personas " in
+	*" $persona "*) ;;
+	*) continue ;;
 	esac
+	peer_up "$persona" || echo "# the peer does not come up"
+	for i in $peer_suites; do
+		passes "nic.$persona.peer_$i" with_peer "$persona" "$i"
+	done
+	unload kfi_nic ib_ipoib
+	peer_down
 done
 check nic.parameters parameters
 check nic.files all_files
@@ -240,6 +324,12 @@ if grep -q DMA "/sys/bus/pci/devices/$(edus | head -n 1)/iommu_group/type" 2>/de
 	passes nic.dma_bits dma_bits
 else
 	skip nic.dma_bits "without an IOMMU the kernel warns of such mappings"
+fi
+if grep -q swiotlb=force /proc/cmdline; then
+	passes nic.swiotlb_full swiotlb_full
+else
+	start persona=mlx5
+	check nic.swiotlb_full eval '! echo 1 2>/dev/null >$files/knic0/swiotlb_full'
 fi
 check nic.unbind unbind
 unload kfi_nic

@@ -590,11 +590,11 @@ removed()
 		make_ext4 && mount -t ext4 $disk "$dir/mnt" || return
 		_file=$dir/mnt/file
 	fi
-	dd if=/dev/zero of="$_file" bs=4k count=4k oflag=direct 2>"$dir/dd" &
+	rm -f "$dir/begun"
+	# Only an error ends it.
+	while dd if=/dev/zero of="$_file" bs=4k count=256 oflag=direct 2>"$dir/dd"; do : >"$dir/begun"; done &
 	_job=$!
-	sleep 1
-	ep_device_remove && wait_for 60 fails_to_read || return
-	! wait $_job || { echo "nothing has failed"; cat "$dir/dd"; return 1; }
+	wait_for 60 test -e "$dir/begun" && ep_device_remove && wait_for 60 fails_to_read && wait $_job || return
 	! grep -q "$dir/mnt" /proc/mounts || umount "$dir/mnt" && unload kfi_nvme
 }
 
@@ -670,8 +670,12 @@ check nvme.wrong_nqn fails "no such subsystem" "No such file or directory" nqn=o
 check nvme.wrong_host wrong_host
 check nvme.wrong_port fails "not connected" "Connection refused" trsvcid=4421
 check nvme.wrong_options wrong_options
-check nvme.rogue rogue
-check nvme.ways ways
+if [ "$(verbs_column)" = iwarp ]; then
+	skip_rest "over iWARP, the target kfi_rogue can't register memory: it binds no region" nvme.rogue nvme.ways
+else
+	check nvme.rogue rogue
+	check nvme.ways ways
+fi
 check nvme.held held
 check nvme.disturbed disturbed
 check nvme.given_up given_up

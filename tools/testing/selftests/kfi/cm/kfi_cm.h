@@ -17,6 +17,9 @@ int kfi_cm_run(unsigned int number);
 int kfi_cm_hold(bool client);
 void kfi_cm_release(void);
 
+/* Whether the device's addresses are those of IPoIB, which asks others for the address of a peer. */
+bool kfi_cm_over_ipoib(void);
+
 /* Where memory of kmalloc() is. */
 u64 kfi_cm_phys(void *address);
 

@@ -18,6 +18,15 @@ static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
 
+static bool ipoib;
+module_param(ipoib, bool, 0444);
+MODULE_PARM_DESC(ipoib, "the addresses are those of IPoIB");
+
+bool kfi_cm_over_ipoib(void)
+{
+	return ipoib;
+}
+
 u64 kfi_cm_phys(void *address)
 {
 	return virt_to_phys(address);

@@ -34,8 +34,10 @@ MODULE_PARM_DESC(address, "an IPv4 address that this provider has (default: 192.
 
 /* The suite doesn't run over iWARP, whose column of features.def says so. */
 bool kfi_iwarp;
-/* It looks at the device instead. */
+
 bool kfi_hardware;
+module_param_named(hardware, kfi_hardware, bool, 0444);
+MODULE_PARM_DESC(hardware, "the device is the model NIC");
 
 bool kfi_weak;
 module_param_named(weak, kfi_weak, bool, 0444);
@@ -140,6 +142,7 @@ static int run(const char *name)
 	struct kfi_suite suite = {
 		.name = name,
 		.variant_name = reg_call_name,
+		.connects = true,
 		.end = print_table,
 	};
 	struct kfi_case *cases;

@@ -16,20 +16,23 @@ static const struct kfi_inject_device own = { .max_inline = U32_MAX, .gives_inli
 static struct kfi_inject_device device;
 static atomic_t misread;
 
-/* The regions that peers may write to, by their local keys. */
-static DEFINE_XARRAY_FLAGS(writable, XA_FLAGS_LOCK_IRQ);
+/* What was registered, by its local key: WRITABLE for peers, or nobody's to write to any more. */
+#define WRITABLE	xa_mk_value(1)
+#define NOBODYS		xa_mk_value(0)
+static DEFINE_XARRAY_FLAGS(regions, XA_FLAGS_LOCK_IRQ);
 
-static void region_is(u32 lkey, bool is_writable)
+/* Returns what it was; NULL if there was no such region. */
+static void *region_is(u32 lkey, bool is_writable)
 {
 	unsigned long flags;
 	void *old;
 
-	xa_lock_irqsave(&writable, flags);
-	old = is_writable ? __xa_store(&writable, lkey, xa_mk_value(1), GFP_ATOMIC) :
-			    __xa_erase(&writable, lkey);
-	xa_unlock_irqrestore(&writable, flags);
+	xa_lock_irqsave(&regions, flags);
+	old = __xa_store(&regions, lkey, is_writable ? WRITABLE : NOBODYS, GFP_ATOMIC);
+	xa_unlock_irqrestore(&regions, flags);
 	if (xa_is_err(old))
 		pr_err("kfi_inject: no memory to note a region\n");
+	return old;
 }
 
 /**
@@ -39,7 +42,7 @@ void device_clear(void)
 {
 	device = own;
 	atomic_set(&misread, 0);
-	xa_destroy(&writable);
+	xa_destroy(&regions);
 }
 
 /**
@@ -89,7 +92,7 @@ static bool lets_nobody_write(const struct ib_send_wr *wr)
 	if (wr->opcode != IB_WR_RDMA_READ || !READ_ONCE(device.remote_sinks))
 		return false;
 	for (i = 0; i < wr->num_sge; i++)
-		if (!xa_load(&writable, wr->sg_list[i].lkey))
+		if (xa_load(&regions, wr->sg_list[i].lkey) != WRITABLE)
 			return true;
 	return false;
 }
@@ -105,8 +108,9 @@ void device_sees(const struct ib_send_wr *wr)
 			atomic_inc(&misread);
 		if (!READ_ONCE(device.remote_sinks))
 			continue;
-		if (wr->opcode == IB_WR_REG_MR)
-			region_is(reg_wr(wr)->mr->lkey, reg_wr(wr)->access & IB_ACCESS_REMOTE_WRITE);
+		if (wr->opcode == IB_WR_REG_MR &&
+		    region_is(reg_wr(wr)->mr->lkey, reg_wr(wr)->access & IB_ACCESS_REMOTE_WRITE))
+			atomic_inc(&misread);
 		else if (wr->opcode == IB_WR_LOCAL_INV)
 			region_is(wr->ex.invalidate_rkey, false);
 	}
@@ -134,10 +138,10 @@ unsigned int kfi_inject_writable(void)
 	unsigned int count = 0;
 	void *entry;
 
-	xa_lock_irqsave(&writable, flags);
-	xa_for_each(&writable, i, entry)
-		count++;
-	xa_unlock_irqrestore(&writable, flags);
+	xa_lock_irqsave(&regions, flags);
+	xa_for_each(&regions, i, entry)
+		count += entry == WRITABLE;
+	xa_unlock_irqrestore(&regions, flags);
 	return count;
 }
 EXPORT_SYMBOL_GPL(kfi_inject_writable);

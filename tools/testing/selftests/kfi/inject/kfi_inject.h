@@ -247,7 +247,8 @@ void kfi_inject_device(const struct kfi_inject_device *as);
  * kfi_inject_misread() - Count the requests that the device would have misread since kfi_inject_start().
  *
  * A request with more inline data than the device copies counts: the device would take the address of the
- * data for a DMA address. So does a read into memory that no peer may write to. The driver gets both.
+ * data for a DMA address. So does a read into memory that no peer may write to, and a registration by a key that a
+ * region had before, which a late peer can write by. The driver gets them all.
  *
  * Context: Any.
  */

@@ -43,6 +43,8 @@ static const char *const stat_names[NIC_STATS] = {
 	[NIC_STAT_DMA_FAULTS] = "dma_faults",
 	[NIC_STAT_FREED] = "freed_accesses",
 	[NIC_STAT_UNDER_WAY] = "under_way",
+	[NIC_STAT_UNMAPPED] = "unmapped_early",
+	[NIC_STAT_KEYS_AGAIN] = "keys_again",
 	[NIC_STAT_OVERFLOWS] = "cq_overflows",
 	[NIC_STAT_PDS] = "pds",
 	[NIC_STAT_CQS] = "cqs",
@@ -198,6 +200,21 @@ static int dma_bits_get(void *data, u64 *bits)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(dma_bits_fops, dma_bits_get, dma_bits_set, "%llu\n");
 
+static int swiotlb_full_set(void *data, u64 full)
+{
+	if (full)
+		return nic_swiotlb_fill(data);
+	nic_swiotlb_release(data);
+	return 0;
+}
+
+static int swiotlb_full_get(void *data, u64 *full)
+{
+	*full = nic_swiotlb_filled(data);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(swiotlb_full_fops, swiotlb_full_get, swiotlb_full_set, "%llu\n");
+
 static const struct {
 	const char *name;
 	umode_t mode;
@@ -209,6 +226,7 @@ static const struct {
 	{ "lid_change", 0600, &lid_change_fops },
 	{ "netdev_gone", 0200, &netdev_gone_fops },
 	{ "dma_bits", 0600, &dma_bits_fops },
+	{ "swiotlb_full", 0600, &swiotlb_full_fops },
 };
 
 /* Makes the files of a device, whose name the core knows. Process context. */

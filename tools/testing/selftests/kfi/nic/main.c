@@ -236,6 +236,7 @@ static void nic_remove(struct pci_dev *pdev)
 
 	/* First: an event of a device that is unregistered would reach the core after its last flush. */
 	nic_debugfs_remove(nic);
+	nic_swiotlb_release(nic);
 	ib_unregister_device(&nic->ib);
 	for (i = 0; i < ports; i++)
 		nic_netdev_remove(&nic->ports[i]);

@@ -411,6 +411,30 @@ static struct ib_mr *nic_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 ma
 	return &mr->ib;
 }
 
+/*
+ * Counts a valid region whose memory is not mapped: whoever has its key could have made the device access other
+ * memory. To be called when it begins and when it ends to be valid. Any context.
+ */
+static void nic_mr_check_mapped(struct nic_device *nic, struct nic_mr *mr)
+{
+	u32 i;
+
+	if (mr->state != NIC_MR_VALID || mr->all_memory || !nic_translates(nic))
+		return;
+	for (i = 0; i < mr->n_used; i++) {
+		u64 end = mr->used[i].addr + mr->used[i].len, at;
+
+		for (at = mr->used[i].addr; at < end; at = ALIGN_DOWN(at, PAGE_SIZE) + PAGE_SIZE) {
+			if (nic_resolve(nic, at))
+				continue;
+			nic_count(nic, NIC_STAT_UNMAPPED, 1);
+			dev_err_ratelimited(&nic->ib.dev, "the region %#x is valid, and %#llx is not mapped\n",
+					    mr->key, at);
+			return;
+		}
+	}
+}
+
 /* The region ends: waits for every access under way. May sleep. */
 static int nic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
@@ -421,6 +445,7 @@ static int nic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		return nic_errno(nic);
 	xa_erase_irq(&nic->mrs, mr->key >> 8);
 	down_write(&mr->sem);
+	nic_mr_check_mapped(nic, mr);
 	mr->state = NIC_MR_DEAD;
 	up_write(&mr->sem);
 	nic_mr_put(mr);
@@ -508,8 +533,13 @@ int nic_mr_register(struct nic_qp *qp, struct nic_wqe *wqe)
 	mr->iova = mr->ib.iova;
 	mr->len = mr->ib.length;
 	mr->access = wqe->access;
+	if (__test_and_set_bit(wqe->key & 0xff, mr->keys) && wqe->key != mr->key) {
+		nic_count(nic, NIC_STAT_KEYS_AGAIN, 1);
+		dev_err_ratelimited(&nic->ib.dev, "the region had the key %#x before\n", wqe->key);
+	}
 	mr->key = wqe->key;
 	WRITE_ONCE(mr->state, NIC_MR_VALID);
+	nic_mr_check_mapped(nic, mr);
 	for (i = 0; i < mr->n_used; i++)
 		nic_see(nic, mr->used[i].addr, mr->used[i].len);
 	nic_count(nic, NIC_STAT_REG_MR, 1);
@@ -534,10 +564,12 @@ int nic_mr_invalidate(struct nic_qp *qp, u32 key, bool remote)
 	if (!weak)
 		down_write(&mr->sem);
 	if (mr->all_memory || mr->ib.pd != qp->ib.pd || mr->key != key ||
-	    (mr->state != NIC_MR_VALID && (remote || !nic->persona->inv_unchecked)))
+	    (mr->state != NIC_MR_VALID && (remote || !nic->persona->inv_unchecked))) {
 		err = -EINVAL;
-	else
+	} else {
+		nic_mr_check_mapped(nic, mr);
 		WRITE_ONCE(mr->state, NIC_MR_FREE);
+	}
 	if (!weak)
 		up_write(&mr->sem);
 	nic_mr_put(mr);

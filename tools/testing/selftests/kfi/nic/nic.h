@@ -15,6 +15,7 @@
  *	ud.c		datagrams, which the connection manager's messages are
  *	iwarp.c		connections of iWARP
  *	sa.c		the answers of a subnet administrator, for InfiniBand
+ *	swiotlb.c	a swiotlb that is full
  *	debugfs.c	faults and statistics
  *
  * Lock order: nic_srcu; the locks of iwarp.c and sa.c; nic_list_lock; qp->lock or srq->lock; cq->lock. A region's
@@ -129,6 +130,8 @@ enum nic_stat {
 	NIC_STAT_DMA_FAULTS,	/* accesses to an address that is not mapped */
 	NIC_STAT_FREED,		/* accesses to a page that nobody holds */
 	NIC_STAT_UNDER_WAY,	/* accesses to registered regions that have begun and not ended */
+	NIC_STAT_UNMAPPED,	/* regions that were valid while their memory was not mapped */
+	NIC_STAT_KEYS_AGAIN,	/* registrations by a key that the region had before its last one */
 	NIC_STAT_OVERFLOWS,	/* completions that had no room in their queue */
 	NIC_STAT_PDS,
 	NIC_STAT_CQS,
@@ -140,6 +143,7 @@ enum nic_stat {
 };
 
 struct nic_device;
+struct nic_bounce;
 
 /**
  * struct nic_port - a port
@@ -179,6 +183,7 @@ struct nic_port {
  * @stats: by enum nic_stat
  * @faults: by enum nic_fault
  * @mcast: groups and who is attached to them; under nic_list_lock
+ * @bounce: what fills swiotlb, or NULL
  * @dir: its directory in debugfs
  */
 struct nic_device {
@@ -196,6 +201,7 @@ struct nic_device {
 	atomic64_t stats[NIC_STATS];
 	atomic_t faults[NIC_VALUES];
 	struct list_head mcast;
+	struct nic_bounce *bounce;
 	struct dentry *dir;
 };
 
@@ -231,6 +237,7 @@ struct nic_piece {
  * @all_memory: it is all of memory, of get_dma_mr()
  * @access: rights, IB_ACCESS_*
  * @key: its key now
+ * @keys: the lowest 8 bits of the keys that it was registered by
  * @iova: where it begins for who uses its key
  * @len: its length in bytes
  * @mapped: what map_mr_sg() has made, and IB_WR_REG_MR takes over
@@ -248,6 +255,7 @@ struct nic_mr {
 	bool all_memory;
 	int access;
 	u32 key;
+	DECLARE_BITMAP(keys, 256);
 	u64 iova, len;
 	struct nic_piece *mapped, *used;
 	u32 n_mapped, n_used, max;
@@ -486,10 +494,12 @@ unsigned long nic_rnr_delay(struct nic_qp *qp);
 
 /* ud.c */
 extern const struct ib_device_ops nic_mcast_ops;
-int nic_ud_execute(struct nic_qp *qp, struct nic_wqe *wqe);
 
 /**
  * struct nic_datagram - a datagram on its way
+ * @to: the address that it is sent to
+ * @dest_qp: the number of the queue pair that it is sent to
+ * @qkey: the Q_Key that this queue pair must have
  * @sgid: its source
  * @dgid: its destination
  * @slid: its source, of InfiniBand
@@ -503,6 +513,8 @@ int nic_ud_execute(struct nic_qp *qp, struct nic_wqe *wqe);
  * @len: bytes of it
  */
 struct nic_datagram {
+	struct rdma_ah_attr to;
+	u32 dest_qp, qkey;
 	union ib_gid sgid, dgid;
 	u16 slid;
 	u32 src_qp;
@@ -514,6 +526,8 @@ struct nic_datagram {
 	u32 len;
 };
 
+int nic_ud_prepare(struct nic_qp *qp, struct nic_wqe *wqe, struct nic_datagram *gram);
+void nic_ud_send(struct nic_qp *qp, const struct nic_datagram *gram);
 void nic_ud_deliver(struct nic_qp *qp, struct nic_port *port, const struct nic_datagram *gram);
 
 /* iwarp.c */
@@ -526,6 +540,11 @@ void nic_iwarp_closed(struct nic_qp *qp, bool abrupt);
  * sender. May sleep.
  */
 bool nic_sa_answer(struct nic_qp *from, struct nic_port *port, const struct nic_datagram *gram);
+
+/* swiotlb.c */
+int nic_swiotlb_fill(struct nic_device *nic);
+void nic_swiotlb_release(struct nic_device *nic);
+bool nic_swiotlb_filled(struct nic_device *nic);
 
 /* debugfs.c */
 void nic_debugfs_init(void);

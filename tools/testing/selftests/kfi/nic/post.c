@@ -39,6 +39,10 @@ static int nic_fill_by_opcode(struct nic_qp *qp, struct nic_wqe *wqe, const stru
 		wqe->remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rkey = rdma_wr(wr)->rkey;
 		return 0;
+	case IB_WR_RDMA_READ_WITH_INV:
+		if (!persona->iwarp)
+			return -EINVAL;
+		fallthrough;
 	case IB_WR_RDMA_READ:
 		if (wr->num_sge > persona->max_read_sge)
 			return -EINVAL;

@@ -173,6 +173,7 @@ static enum ib_wc_opcode nic_wc_opcode(const struct nic_wqe *wqe)
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 		return IB_WC_RDMA_WRITE;
 	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
 		return IB_WC_RDMA_READ;
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 		return IB_WC_COMP_SWAP;
@@ -265,6 +266,21 @@ static unsigned long nic_retry_delay(struct nic_qp *qp, int why)
 	return max(1, nsecs_to_jiffies(4096ULL << (qp->attr.timeout ?: 14)));
 }
 
+/*
+ * Carries out a datagram's request. The request completes when the datagram leaves, as on hardware: before anybody
+ * can answer. A request that was answered, is cancelled and then completes is told to ib_mad's client twice.
+ * May sleep.
+ */
+static void nic_execute_datagram(struct nic_qp *qp, struct nic_wqe *wqe)
+{
+	struct nic_datagram gram;
+	int status = nic_ud_prepare(qp, wqe, &gram);
+
+	nic_finish(qp, wqe, status);
+	if (status == IB_WC_SUCCESS)
+		nic_ud_send(qp, &gram);
+}
+
 /* Carries out the requests of a queue pair, or flushes them in the state ERR. */
 static void nic_qp_work(struct work_struct *work)
 {
@@ -296,8 +312,12 @@ static void nic_qp_work(struct work_struct *work)
 		}
 		if (!wqe || state != IB_QPS_RTS)
 			return;
-		status = qp->ib.qp_type == IB_QPT_RC ? nic_rc_execute(qp, wqe) :
-						       nic_ud_execute(qp, wqe);
+		if (qp->ib.qp_type != IB_QPT_RC) {
+			nic_execute_datagram(qp, wqe);
+			cond_resched();
+			continue;
+		}
+		status = nic_rc_execute(qp, wqe);
 		if (status < 0) {
 			unsigned long delay = nic_retry_delay(qp, status);
 
@@ -516,6 +536,14 @@ static void nic_take_attr(struct ib_qp_attr *to, const struct ib_qp_attr *attr, 
 	to->ah_attr.grh.sgid_attr = NULL;
 }
 
+/* Does the path leave by another port than the queue pair's? */
+static bool nic_other_port(struct nic_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	u32 port = mask & IB_QP_PORT ? attr->port_num : qp->attr.port_num;
+
+	return mask & IB_QP_AV && rdma_ah_get_port_num(&attr->ah_attr) != port;
+}
+
 static int nic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 			 struct ib_udata *udata)
 {
@@ -531,7 +559,8 @@ static int nic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	spin_lock_irq(&qp->lock);
 	old = qp->state;
 	new = mask & IB_QP_STATE ? attr->qp_state : old;
-	if (!nic->persona->iwarp && !ib_modify_qp_is_ok(old, new, ibqp->qp_type, mask)) {
+	if (!nic->persona->iwarp && (!ib_modify_qp_is_ok(old, new, ibqp->qp_type, mask) ||
+				     nic_other_port(qp, attr, mask))) {
 		spin_unlock_irq(&qp->lock);
 		return -EINVAL;
 	}

@@ -59,7 +59,7 @@ static int nic_refused(struct nic_qp *qp, struct nic_qp *peer, enum ib_wr_opcode
 	nic_qp_fail(peer, event);
 	if (!qp->nic->persona->iwarp)
 		return status;
-	return opcode == IB_WR_RDMA_READ ? IB_WC_WR_FLUSH_ERR : IB_WC_SUCCESS;
+	return opcode == IB_WR_RDMA_READ || opcode == IB_WR_RDMA_READ_WITH_INV ? IB_WC_WR_FLUSH_ERR : IB_WC_SUCCESS;
 }
 
 enum nic_moved {
@@ -220,6 +220,10 @@ static int nic_read(struct nic_qp *qp, struct nic_qp *peer, struct nic_wqe *wqe)
 	case NIC_MOVED:
 		break;
 	}
+	/* Hardware invalidates the key of the sink. rdma_rw names an old one (rdma_rw_update_lkey()). */
+	if (wqe->wr.opcode == IB_WR_RDMA_READ_WITH_INV && wqe->n &&
+	    nic_mr_invalidate(qp, wqe->sge[0].lkey, false))
+		return IB_WC_LOC_QP_OP_ERR;
 	return IB_WC_SUCCESS;
 refused:
 	return nic_refused(qp, peer, wqe->wr.opcode, IB_WC_REM_ACCESS_ERR,
@@ -293,6 +297,7 @@ int nic_rc_execute(struct nic_qp *qp, struct nic_wqe *wqe)
 		status = nic_write(qp, peer, wqe);
 		break;
 	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
 		status = nic_read(qp, peer, wqe);
 		break;
 	case IB_WR_ATOMIC_CMP_AND_SWP:

@@ -117,27 +117,26 @@ static struct nic_qp *nic_management_qp_get(struct nic_port *port, u32 number)
 	return qp;
 }
 
-static void nic_ud_to_port(struct nic_qp *from, struct nic_wqe *wqe, struct nic_port *port,
-			   const struct nic_datagram *gram)
+static void nic_ud_to_port(struct nic_qp *from, struct nic_port *port, const struct nic_datagram *gram)
 {
 	struct nic_qp *qp;
 
-	if (port->nic->persona->ib && wqe->remote_qpn == 1 && nic_sa_answer(from, port, gram))
+	if (port->nic->persona->ib && gram->dest_qp == 1 && nic_sa_answer(from, port, gram))
 		return;
-	if (wqe->remote_qpn <= 1)
-		qp = nic_management_qp_get(port, wqe->remote_qpn);
+	if (gram->dest_qp <= 1)
+		qp = nic_management_qp_get(port, gram->dest_qp);
 	else
-		qp = nic_qp_get(wqe->remote_qpn);
+		qp = nic_qp_get(gram->dest_qp);
 	if (!qp)
 		return;
 	if (qp->nic == port->nic && qp->ib.qp_type != IB_QPT_RC &&
-	    (wqe->remote_qpn <= 1 || qp->attr.qkey == wqe->remote_qkey))
+	    (gram->dest_qp <= 1 || qp->attr.qkey == gram->qkey))
 		nic_ud_deliver(qp, port, gram);
 	nic_qp_put(qp);
 }
 
 /* To all members of a group but the sender. */
-static void nic_ud_to_group(struct nic_qp *from, struct nic_wqe *wqe, const struct nic_datagram *gram)
+static void nic_ud_to_group(struct nic_qp *from, const struct nic_datagram *gram)
 {
 	struct nic_qp *to[16];
 	struct nic_member *member;
@@ -155,44 +154,56 @@ static void nic_ud_to_group(struct nic_qp *from, struct nic_wqe *wqe, const stru
 	for (i = 0; i < n; i++) {
 		struct nic_port *port = &to[i]->nic->ports[to[i]->attr.port_num - 1];
 
-		if (nic_port_active(port) && to[i]->attr.qkey == wqe->remote_qkey)
+		if (nic_port_active(port) && to[i]->attr.qkey == gram->qkey)
 			nic_ud_deliver(to[i], port, gram);
 		nic_qp_put(to[i]);
 	}
 }
 
-/* Carry out a datagram's request; returns an enum ib_wc_status. May sleep. */
-int nic_ud_execute(struct nic_qp *qp, struct nic_wqe *wqe)
+/*
+ * Fills in a datagram from its request, whose memory it copies to qp->chunk. Returns an enum ib_wc_status.
+ * May sleep.
+ */
+int nic_ud_prepare(struct nic_qp *qp, struct nic_wqe *wqe, struct nic_datagram *gram)
 {
 	const struct rdma_ah_attr *attr = &wqe->ah->attr;
 	struct nic_end from = {
 		.qp = qp, .sge = wqe->sge, .n = wqe->n,
 		.data = wqe->is_inline ? wqe->data : NULL,
 	};
-	struct nic_datagram gram = {
+
+	*gram = (struct nic_datagram) {
+		.to = *attr, .dest_qp = wqe->remote_qpn, .qkey = wqe->remote_qkey,
 		.src_qp = qp->ib.qp_num, .len = wqe->len, .data = qp->chunk,
 		.sl = rdma_ah_get_sl(attr), .slid = qp->nic->ports[attr->port_num - 1].lid,
 		.grh = rdma_ah_get_ah_flags(attr) & IB_AH_GRH,
 		.imm = wqe->wr.opcode == IB_WR_SEND_WITH_IMM, .imm_data = wqe->wr.ex.imm_data,
 		.sgid = wqe->ah->sgid,
 	};
-	struct nic_port *port;
-
-	guard(srcu)(&nic_srcu);
+	if (gram->grh)
+		gram->dgid = rdma_ah_read_grh(attr)->dgid;
+	/* The reference to the GID is the address handle's. */
+	gram->to.grh.sgid_attr = NULL;
 	if (wqe->len > NIC_CHUNK)
 		return IB_WC_LOC_LEN_ERR;
 	if (nic_end_check(&from, wqe->len) || nic_end_copy(&from, 0, qp->chunk, wqe->len, false))
 		return IB_WC_LOC_PROT_ERR;
-	if (gram.grh)
-		gram.dgid = rdma_ah_read_grh(attr)->dgid;
-	if (qp->nic->persona->ib && rdma_ah_get_dlid(attr) >= NIC_MULTICAST_LID) {
-		nic_ud_to_group(qp, wqe, &gram);
-		return IB_WC_SUCCESS;
-	}
-	port = nic_find_port(qp->nic, attr);
-	if (port)
-		nic_ud_to_port(qp, wqe, port, &gram);
 	return IB_WC_SUCCESS;
+}
+
+/* Brings a datagram to those it is addressed to. Its request and its address handle may be gone. May sleep. */
+void nic_ud_send(struct nic_qp *qp, const struct nic_datagram *gram)
+{
+	struct nic_port *port;
+
+	guard(srcu)(&nic_srcu);
+	if (qp->nic->persona->ib && rdma_ah_get_dlid(&gram->to) >= NIC_MULTICAST_LID) {
+		nic_ud_to_group(qp, gram);
+		return;
+	}
+	port = nic_find_port(qp->nic, &gram->to);
+	if (port)
+		nic_ud_to_port(qp, port, gram);
 }
 
 static int nic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections of a device with itself: by ib_modify_qp() with RoCE and InfiniBand, unless the connection
+ * Connections of a device with itself, or with a peer: by ib_modify_qp() with RoCE and InfiniBand, unless the connection
  * manager is under test; by the connection manager with iWARP, where there is no other way.
  */
 #include <linux/delay.h>
 #include <linux/etherdevice.h>
 #include <linux/hardirq.h>
 #include <linux/inet.h>
+#include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
 
 #include "nic_test.h"
 
 #define PLACES	16
+/* How nic.sh names the network namespace of the peer's network devices. */
+#define NIC_PEER_NSID	7
 
 int set_state(struct ib_qp *qp, enum ib_qp_state state)
 {
@@ -66,10 +69,11 @@ bool side_open(struct kfi_test *t, struct side *s)
 	const struct ib_cq_init_attr attr = { .cqe = 4 * PLACES };
 
 	init_completion(&s->cm);
+	s->dev = s->dev ?: nic_env.dev;
 	if (!s->shared)
-		s->pd = ib_alloc_pd(nic_env.dev, 0);
-	s->send_cq = ib_create_cq(nic_env.dev, completed, NULL, s, &attr);
-	s->recv_cq = ib_create_cq(nic_env.dev, completed, NULL, s, &attr);
+		s->pd = ib_alloc_pd(s->dev, 0);
+	s->send_cq = ib_create_cq(s->dev, completed, NULL, s, &attr);
+	s->recv_cq = ib_create_cq(s->dev, completed, NULL, s, &attr);
 	return EXPECT_EQ(t, PTR_ERR_OR_ZERO(s->pd), 0) &&
 	       EXPECT_EQ(t, PTR_ERR_OR_ZERO(s->send_cq), 0) &&
 	       EXPECT_EQ(t, PTR_ERR_OR_ZERO(s->recv_cq), 0);
@@ -130,30 +134,50 @@ static struct ib_qp_cap usual_cap(const struct side *s, const struct conn_attr *
 	};
 }
 
-/* Finds an index of RoCE's GIDs, and fills in the way to that of this port. */
-static int roce_path(struct rdma_ah_attr *ah)
+/* Returns the index of a device's first GID of RoCE v2, and that GID; or an errno. */
+static int roce_gid(struct ib_device *dev, union ib_gid *gid)
 {
-	struct net_device *netdev = nic_env.nic->ports[nic_env.port - 1].netdev;
-
 	for (int i = 0; i < NIC_GIDS; i++) {
-		const struct ib_gid_attr *attr = rdma_get_gid_attr(nic_env.dev, nic_env.port, i);
+		const struct ib_gid_attr *attr = rdma_get_gid_attr(dev, nic_env.port, i);
+		bool found;
 
 		if (IS_ERR(attr))
 			continue;
-		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP) {
-			union ib_gid gid = attr->gid;
-
-			rdma_put_gid_attr(attr);
-			rdma_ah_set_grh(ah, &gid, 0, i, 1, 0);
-			ether_addr_copy(ah->roce.dmac, netdev->dev_addr);
-			return 0;
-		}
+		found = attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP;
+		*gid = attr->gid;
 		rdma_put_gid_attr(attr);
+		if (found)
+			return i;
 	}
 	return -ENETDOWN;
 }
 
-static int to_rts(struct ib_qp *qp, u32 peer, const struct conn_attr *attr)
+/* Fills in the way from the port of the other side, or of the same one, to that of a side. */
+int path_to(struct rdma_ah_attr *ah, struct side *to)
+{
+	struct ib_device *from = to->dev == nic_env.dev ? nic_env.peer : nic_env.dev;
+	struct ib_port_attr port;
+	union ib_gid own, gid;
+	int index, err;
+
+	ah->type = rdma_ah_find_type(from, nic_env.port);
+	rdma_ah_set_port_num(ah, nic_env.port);
+	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE) {
+		err = ib_query_port(to->dev, nic_env.port, &port);
+		rdma_ah_set_dlid(ah, port.lid);
+		return err;
+	}
+	index = roce_gid(from, &own);
+	err = roce_gid(to->dev, &gid);
+	if (index < 0 || err < 0)
+		return -ENETDOWN;
+	rdma_ah_set_grh(ah, &gid, 0, index, 1, 0);
+	ether_addr_copy(ah->roce.dmac, to_nic(to->dev)->ports[nic_env.port - 1].netdev->dev_addr);
+	return 0;
+}
+
+/* Connects the queue pair of one side to that of the other. */
+static int to_rts(struct ib_qp *qp, struct side *to, const struct conn_attr *attr)
 {
 	int access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC;
 	struct ib_qp_attr init = {
@@ -164,7 +188,7 @@ static int to_rts(struct ib_qp *qp, u32 peer, const struct conn_attr *attr)
 	struct ib_qp_attr rtr = {
 		.qp_state = IB_QPS_RTR,
 		.path_mtu = IB_MTU_1024,
-		.dest_qp_num = peer,
+		.dest_qp_num = to->qp->qp_num,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = IB_RNR_TIMER_001_28,
 	};
@@ -175,19 +199,7 @@ static int to_rts(struct ib_qp *qp, u32 peer, const struct conn_attr *attr)
 		.rnr_retry = attr->rnr_once ? 0 : 7,
 		.max_rd_atomic = 1,
 	};
-	struct ib_port_attr port;
-	int err;
-
-	err = ib_query_port(nic_env.dev, nic_env.port, &port);
-	if (err)
-		return err;
-	rtr.ah_attr.type = rdma_ah_find_type(nic_env.dev, nic_env.port);
-	rdma_ah_set_port_num(&rtr.ah_attr, nic_env.port);
-	if (rtr.ah_attr.type == RDMA_AH_ATTR_TYPE_ROCE)
-		err = roce_path(&rtr.ah_attr);
-	else
-		rdma_ah_set_dlid(&rtr.ah_attr, port.lid);
-	return err ?:
+	return path_to(&rtr.ah_attr, to) ?:
 	       ib_modify_qp(qp, &init, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
 			    IB_QP_ACCESS_FLAGS) ?:
 	       ib_modify_qp(qp, &rtr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
@@ -208,8 +220,8 @@ static bool connect_by_modify(struct kfi_test *t, struct conn *c, const struct c
 			return false;
 		sides[i]->qp = qp;
 	}
-	return EXPECT_EQ(t, to_rts(c->b.qp, c->a.qp->qp_num, attr), 0) &&
-	       EXPECT_EQ(t, to_rts(c->a.qp, c->b.qp->qp_num, attr), 0);
+	return EXPECT_EQ(t, to_rts(c->b.qp, &c->a, attr), 0) &&
+	       EXPECT_EQ(t, to_rts(c->a.qp, &c->b, attr), 0);
 }
 
 static int cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -244,6 +256,31 @@ static bool cm_qp(struct kfi_test *t, struct side *s, const struct conn_attr *at
 	return true;
 }
 
+/* Returns a new identifier of the connection manager, or NULL. */
+static struct rdma_cm_id *new_id(struct kfi_test *t, struct net *net, struct side *s)
+{
+	struct rdma_cm_id *id = rdma_create_id(net, cm_handler, s, RDMA_PS_TCP, IB_QPT_RC);
+
+	return EXPECT_EQ(t, PTR_ERR_OR_ZERO(id), 0) ? id : NULL;
+}
+
+/* Binds a listener to a port of the second side's address. The peer's network devices have their own namespace. */
+static bool listen(struct kfi_test *t, struct conn *c, struct sockaddr_in *address)
+{
+	struct net *net = two_devices() ? get_net_ns_by_id(&init_net, NIC_PEER_NSID) : get_net(&init_net);
+
+	if (!EXPECT(t, net, "the peer's network namespace is not there"))
+		return false;
+	address->sin_addr.s_addr = in_aton(two_devices() ? nic_peer_address : nic_address);
+	c->listener = new_id(t, net, &c->b);
+	put_net(net);
+	if (!c->listener || !EXPECT_EQ(t, rdma_bind_addr(c->listener, (struct sockaddr *)address), 0) ||
+	    !EXPECT_EQ(t, rdma_listen(c->listener, 1), 0))
+		return false;
+	*address = *(struct sockaddr_in *)&c->listener->route.addr.src_addr;
+	return true;
+}
+
 static bool connect_by_cm(struct kfi_test *t, struct conn *c, const struct conn_attr *attr)
 {
 	struct rdma_conn_param param = {
@@ -253,24 +290,13 @@ static bool connect_by_cm(struct kfi_test *t, struct conn *c, const struct conn_
 		.rnr_retry_count = attr->rnr_once ? 0 : 7,
 	};
 	struct sockaddr_in address = { .sin_family = AF_INET };
-	struct sockaddr *sa = (struct sockaddr *)&address;
 
-	address.sin_addr.s_addr = in_aton(nic_address);
-	c->listener = rdma_create_id(&init_net, cm_handler, &c->b, RDMA_PS_TCP, IB_QPT_RC);
-	if (!EXPECT_EQ(t, PTR_ERR_OR_ZERO(c->listener), 0)) {
-		c->listener = NULL;
+	if (!listen(t, c, &address))
 		return false;
-	}
-	c->a.id = rdma_create_id(&init_net, cm_handler, &c->a, RDMA_PS_TCP, IB_QPT_RC);
-	if (!EXPECT_EQ(t, PTR_ERR_OR_ZERO(c->a.id), 0)) {
-		c->a.id = NULL;
-		return false;
-	}
-	if (!EXPECT_EQ(t, rdma_bind_addr(c->listener, sa), 0) ||
-	    !EXPECT_EQ(t, rdma_listen(c->listener, 1), 0))
-		return false;
-	address = *(struct sockaddr_in *)&c->listener->route.addr.src_addr;
-	return EXPECT_EQ(t, rdma_resolve_addr(c->a.id, NULL, sa, PATIENCE_MS), 0) &&
+	c->a.id = new_id(t, &init_net, &c->a);
+	return c->a.id &&
+	       EXPECT_EQ(t, rdma_resolve_addr(c->a.id, NULL, (struct sockaddr *)&address,
+					      PATIENCE_MS), 0) &&
 	       cm_wait(t, &c->a, RDMA_CM_EVENT_ADDR_RESOLVED) &&
 	       EXPECT_EQ(t, rdma_resolve_route(c->a.id, PATIENCE_MS), 0) &&
 	       cm_wait(t, &c->a, RDMA_CM_EVENT_ROUTE_RESOLVED) &&
@@ -313,7 +339,7 @@ bool conn_open(struct kfi_test *t, struct conn *c, const struct conn_attr *attr)
 	static const struct conn_attr usual;
 	bool ok;
 
-	*c = (struct conn) {};
+	*c = (struct conn) { .a.dev = nic_env.dev, .b.dev = nic_env.peer };
 	attr = attr ?: &usual;
 	if (attr->share) {
 		c->b.shared = true;

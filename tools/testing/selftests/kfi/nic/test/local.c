@@ -68,6 +68,7 @@ static void try_source(struct kfi_test *t, enum source source)
 	case SOURCE_UNMAPPED:
 		region_unmap(&s.r);
 		nic_env.dma_faults++;
+		nic_env.unmapped++;
 		break;
 	default:
 		break;
@@ -116,6 +117,7 @@ static void try_sink(struct kfi_test *t, enum sink sink)
 	} else if (sink == SINK_UNMAPPED) {
 		region_unmap(&s.r);
 		nic_env.dma_faults++;
+		nic_env.unmapped++;
 	}
 	/* With iWARP the sender is not told. */
 	if (nic_env.expect->iwarp)

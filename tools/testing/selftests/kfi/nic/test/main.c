@@ -3,6 +3,7 @@
  * kfi_nic_test.ko: runs one suite of the model NIC's own tests when it is loaded.
  *
  *	insmod kfi_nic_test.ko suite=nic_data [device=knic0] [address=198.51.100.1]
+ *		[peer=knic1] [peer_address=198.51.100.2]
  *
  * The results are in the kernel's log, as KTAP (test/frame/ktap.h). The module can be removed at once. It
  * takes the device for itself: objects of other consumers that come and go meanwhile are taken for its own.
@@ -31,6 +32,17 @@ char *nic_address = "198.51.100.1";
 module_param_named(address, nic_address, charp, 0444);
 MODULE_PARM_DESC(address, "an IPv4 address of its port 1 (default: 198.51.100.1)");
 
+static char *peer;
+module_param(peer, charp, 0444);
+MODULE_PARM_DESC(peer, "device of the second side of each connection (default: the device under test)");
+
+char *nic_peer_address = "198.51.100.2";
+module_param_named(peer_address, nic_peer_address, charp, 0444);
+MODULE_PARM_DESC(peer_address, "an IPv4 address of the peer's port 1 (default: 198.51.100.2)");
+
+module_param_named(ipoib, nic_env.ipoib, bool, 0444);
+MODULE_PARM_DESC(ipoib, "IPoIB runs over the device (default: no)");
+
 static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
@@ -47,6 +59,8 @@ static const struct kfi_suite *const suites[] = {
 	&nic_suite_traits,
 	&nic_suite_events,
 	&nic_suite_unmappable,
+	&nic_suite_datagrams,
+	&nic_suite_pair,
 };
 
 /* Objects: what a case has made is gone when it ends. Other consumers' work in the background may come between. */
@@ -54,10 +68,15 @@ static const enum nic_stat objects[] = {
 	NIC_STAT_PDS, NIC_STAT_CQS, NIC_STAT_QPS, NIC_STAT_SRQS, NIC_STAT_AHS, NIC_STAT_MRS,
 };
 
+static bool is_gone(int i, const s64 *before)
+{
+	return stat(objects[i]) == before[i] || (objects[i] == NIC_STAT_AHS && nic_env.ipoib);
+}
+
 static bool all_gone(const s64 *before)
 {
 	for (int i = 0; i < ARRAY_SIZE(objects); i++)
-		if (stat(objects[i]) != before[i])
+		if (!is_gone(i, before))
 			return false;
 	return true;
 }
@@ -73,19 +92,22 @@ void run_checked(struct kfi_test *t)
 {
 	void (*run)(struct kfi_test *t) = t->c->data;
 	s64 before[ARRAY_SIZE(objects)], faults = stat(NIC_STAT_DMA_FAULTS);
-	s64 freed = stat(NIC_STAT_FREED);
+	s64 freed = stat(NIC_STAT_FREED), unmapped = stat(NIC_STAT_UNMAPPED);
+	s64 keys_again = stat(NIC_STAT_KEYS_AGAIN);
 
 	for (int i = 0; i < ARRAY_SIZE(objects); i++)
 		before[i] = stat(objects[i]);
 	nic_env.dma_faults = 0;
 	nic_env.freed = 0;
+	nic_env.unmapped = 0;
+	nic_env.keys_again = 0;
 	reset_faults();
 	run(t);
 	reset_faults();
 	for (int ms = 0; ms < PATIENCE_MS && !all_gone(before); ms++)
 		usleep_range(1000, 1500);
 	for (int i = 0; i < ARRAY_SIZE(objects); i++)
-		EXPECT(t, stat(objects[i]) == before[i], "%lld objects of kind %d, before %lld",
+		EXPECT(t, is_gone(i, before), "%lld objects of kind %d, before %lld",
 		       stat(objects[i]), i, before[i]);
 	EXPECT(t, stat(NIC_STAT_DMA_FAULTS) - faults == nic_env.dma_faults,
 	       "%lld DMA faults, expected %lld", stat(NIC_STAT_DMA_FAULTS) - faults,
@@ -93,6 +115,12 @@ void run_checked(struct kfi_test *t)
 	EXPECT(t, stat(NIC_STAT_FREED) - freed == nic_env.freed,
 	       "%lld accesses to free pages, expected %lld", stat(NIC_STAT_FREED) - freed,
 	       nic_env.freed);
+	EXPECT(t, stat(NIC_STAT_UNMAPPED) - unmapped == nic_env.unmapped,
+	       "%lld valid regions without memory, expected %lld", stat(NIC_STAT_UNMAPPED) - unmapped,
+	       nic_env.unmapped);
+	EXPECT(t, stat(NIC_STAT_KEYS_AGAIN) - keys_again == nic_env.keys_again,
+	       "%lld registrations by an earlier key, expected %lld",
+	       stat(NIC_STAT_KEYS_AGAIN) - keys_again, nic_env.keys_again);
 }
 
 void run_connected(struct kfi_test *t)
@@ -110,16 +138,28 @@ static int add_device(struct ib_device *dev)
 {
 	struct device_driver *driver = dev->dev.parent ? dev->dev.parent->driver : NULL;
 
-	if (!strcmp(dev_name(&dev->dev), device) && driver && !strcmp(driver->name, "kfi_nic"))
+	if (!driver || strcmp(driver->name, "kfi_nic"))
+		return 0;
+	if (!strcmp(dev_name(&dev->dev), device))
 		nic_env.dev = dev;
+	if (!strcmp(dev_name(&dev->dev), peer ?: device))
+		nic_env.peer = dev;
 	return 0;
 }
 
 static void remove_device(struct ib_device *dev, void *data)
 {
+	/* Of this device the case under way closes its objects. Its statistics are not read any more. */
+	if (dev == nic_env.peer && READ_ONCE(nic_env.holds)) {
+		complete(&nic_env.going);
+		wait_for_completion(&nic_env.gone);
+		return;
+	}
 	guard(mutex)(&running);
 	if (nic_env.dev == dev)
 		nic_env.dev = NULL;
+	if (nic_env.peer == dev)
+		nic_env.peer = NULL;
 }
 
 static struct ib_client client = {
@@ -141,11 +181,12 @@ static int run(const struct kfi_suite *s)
 	struct iommu_domain *domain;
 
 	guard(mutex)(&running);
-	if (!nic_env.dev) {
-		pr_err("kfi_nic_test: no device '%s' of the model\n", device);
+	if (!nic_env.dev || !nic_env.peer) {
+		pr_err("kfi_nic_test: no device '%s' or '%s' of the model\n", device, peer ?: device);
 		return -ENODEV;
 	}
 	nic_env.nic = to_nic(nic_env.dev);
+	nic_env.peer_nic = to_nic(nic_env.peer);
 	nic_env.expect = find_expect(nic_env.nic->persona->name);
 	if (!nic_env.expect) {
 		pr_err("kfi_nic_test: nothing is expected of '%s'\n", nic_env.nic->persona->name);
@@ -154,6 +195,8 @@ static int run(const struct kfi_suite *s)
 	domain = iommu_get_domain_for_dev(nic_env.dev->dma_device);
 	nic_env.translated = domain && domain->type != IOMMU_DOMAIN_IDENTITY;
 	pr_info("kfi-ktap: begin %s\n", token);
+	if (two_devices())
+		ktap_note("the peer is %s", peer);
 	ktap_note("%s behaves like %s, %s", device, nic_env.expect->name,
 		  nic_env.translated ? "an IOMMU translates" : "DMA addresses are physical");
 	ktap_run(s);
@@ -170,6 +213,8 @@ static int __init nic_test_init(void)
 		pr_err("kfi_nic_test: no suite '%s'\n", suite ?: "");
 		return -EINVAL;
 	}
+	init_completion(&nic_env.going);
+	init_completion(&nic_env.gone);
 	err = ib_register_client(&client);
 	if (err)
 		return err;

@@ -46,8 +46,15 @@ bool buffer_open(struct kfi_test *t, struct buffer *b, u32 len)
 	if (!EXPECT(t, b->mem, "no memory"))
 		return false;
 	b->dma = ib_dma_map_single(nic_env.dev, b->mem, len, DMA_BIDIRECTIONAL);
-	if (EXPECT(t, !ib_dma_mapping_error(nic_env.dev, b->dma), "can't map %u bytes", len))
+	if (!EXPECT(t, !ib_dma_mapping_error(nic_env.dev, b->dma), "can't map %u bytes", len))
+		goto free;
+	if (!two_devices())
 		return true;
+	b->peer_dma = ib_dma_map_single(nic_env.peer, b->mem, len, DMA_BIDIRECTIONAL);
+	if (EXPECT(t, !ib_dma_mapping_error(nic_env.peer, b->peer_dma), "can't map %u bytes", len))
+		return true;
+	ib_dma_unmap_single(nic_env.dev, b->dma, b->len, DMA_BIDIRECTIONAL);
+free:
 	kfree(b->mem);
 	b->mem = NULL;
 	return false;
@@ -58,6 +65,8 @@ void buffer_close(struct buffer *b)
 	if (!b->mem)
 		return;
 	ib_dma_unmap_single(nic_env.dev, b->dma, b->len, DMA_BIDIRECTIONAL);
+	if (two_devices())
+		ib_dma_unmap_single(nic_env.peer, b->peer_dma, b->len, DMA_BIDIRECTIONAL);
 	kfree(b->mem);
 	b->mem = NULL;
 }
@@ -65,7 +74,7 @@ void buffer_close(struct buffer *b)
 struct ib_sge buffer_sge(const struct buffer *b, const struct side *s, u32 at, u32 len)
 {
 	return (struct ib_sge) {
-		.addr = b->dma + at,
+		.addr = (s->dev == nic_env.dev ? b->dma : b->peer_dma) + at,
 		.length = len,
 		.lkey = s->pd->local_dma_lkey,
 	};
@@ -84,8 +93,8 @@ static int get_pages(struct region *r)
 			return -ENOMEM;
 		r->pages[i] = page;
 		memset(page_address(page), AROUND, PAGE_SIZE);
-		dma = ib_dma_map_page(nic_env.dev, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
-		if (ib_dma_mapping_error(nic_env.dev, dma))
+		dma = ib_dma_map_page(r->side->dev, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
+		if (ib_dma_mapping_error(r->side->dev, dma))
 			return -EIO;
 		r->dma[i] = dma;
 		sg_set_page(&r->list[i], page, len, offset);
@@ -156,7 +165,7 @@ void region_unmap(struct region *r)
 {
 	for (int i = 0; i < r->shape->n; i++)
 		if (r->dma[i])
-			ib_dma_unmap_page(nic_env.dev, r->dma[i], PAGE_SIZE, DMA_BIDIRECTIONAL);
+			ib_dma_unmap_page(r->side->dev, r->dma[i], PAGE_SIZE, DMA_BIDIRECTIONAL);
 	memset(r->dma, 0, sizeof(r->dma));
 	r->mapped = false;
 }

@@ -41,28 +41,47 @@ const struct expect *find_expect(const char *name);
 /**
  * struct nic_env - what all cases share
  * @dev: the device under test
- * @nic: the same, to read statistics and set faults
+ * @peer: the device of the second side of each connection; usually the same
+ * @nic: @dev, to read statistics and set faults
+ * @peer_nic: @peer, to read statistics
  * @expect: what is expected of it
  * @port: the port that connections use
  * @translated: an IOMMU translates its addresses, so that the end of a mapping is seen
  * @dma_faults: how many the case under way has committed on purpose
  * @freed: the same for accesses to free pages
+ * @ipoib: IPoIB runs over the device, and makes address handles in the background
+ * @holds: a case has objects of @peer, and closes them when @going is complete; then it completes @gone
+ * @going: see @holds
+ * @gone: see @holds
+ * @unmapped: the same for valid regions whose memory is not mapped
+ * @keys_again: the same for registrations by an earlier key
  */
 struct nic_env {
-	struct ib_device *dev;
-	struct nic_device *nic;
+	struct ib_device *dev, *peer;
+	struct nic_device *nic, *peer_nic;
 	const struct expect *expect;
 	u32 port;
 	bool translated;
-	s64 dma_faults, freed;
+	s64 dma_faults, freed, unmapped, keys_again;
+	bool ipoib;
+	bool holds;
+	struct completion going, gone;
 };
 
 extern struct nic_env nic_env;
-extern char *nic_address;
+extern char *nic_address, *nic_peer_address;
 
+static inline bool two_devices(void)
+{
+	return nic_env.peer != nic_env.dev;
+}
+
+/* Returns a statistic, of both devices together. */
 static inline s64 stat(enum nic_stat which)
 {
-	return atomic64_read(&nic_env.nic->stats[which]);
+	s64 n = atomic64_read(&nic_env.nic->stats[which]);
+
+	return two_devices() ? n + atomic64_read(&nic_env.peer_nic->stats[which]) : n;
 }
 
 static inline void set_fault(enum nic_fault fault, int n)
@@ -83,12 +102,13 @@ void run_connected(struct kfi_test *t);
 
 extern const struct kfi_suite nic_suite_data, nic_suite_cm, nic_suite_violations, nic_suite_order, nic_suite_faults,
 	nic_suite_local, nic_suite_traits, nic_suite_events,
-	nic_suite_unmappable;
+	nic_suite_unmappable, nic_suite_datagrams, nic_suite_pair;
 
 /* conn.c: connections */
 
 /**
  * struct side - one side of a connection
+ * @dev: its device
  * @pd: its protection domain
  * @send_cq: completions of its send queue
  * @recv_cq: completions of its receive queue
@@ -104,6 +124,7 @@ extern const struct kfi_suite nic_suite_data, nic_suite_cm, nic_suite_violations
  * @srq_limit: the same of IB_EVENT_SRQ_LIMIT_REACHED
  */
 struct side {
+	struct ib_device *dev;
 	struct ib_pd *pd;
 	struct ib_cq *send_cq, *recv_cq;
 	struct ib_qp *qp;
@@ -116,7 +137,10 @@ struct side {
 	atomic_t last_wqe, srq_limit;
 };
 
-/* Two sides, each in a protection domain of its own. Tests post at @a what reaches the memory of @b. */
+/*
+ * Two sides, each in a protection domain of its own. Tests post at @a what reaches the memory of @b, which is on
+ * nic_env.peer.
+ */
 struct conn {
 	struct side a, b;
 	struct rdma_cm_id *listener;
@@ -148,6 +172,7 @@ struct ib_qp *new_qp(struct side *s, const struct ib_qp_cap *cap);
 bool side_open(struct kfi_test *t, struct side *s);
 void side_close(struct kfi_test *t, struct side *s);
 int set_state(struct ib_qp *qp, enum ib_qp_state state);
+int path_to(struct rdma_ah_attr *ah, struct side *to);
 
 /* Sends that request, signaled, and returns the status of its completion, or an errno. */
 int execute(struct side *s, struct ib_send_wr *wr);
@@ -189,10 +214,10 @@ struct region {
 	u64 len;
 };
 
-/* Memory in one piece, mapped; used by the key for all memory of a protection domain. */
+/* Memory in one piece, mapped for both devices; used by the key for all memory of a protection domain. */
 struct buffer {
 	u8 *mem;
-	dma_addr_t dma;
+	dma_addr_t dma, peer_dma;
 	u32 len;
 };
 

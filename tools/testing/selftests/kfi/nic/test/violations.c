@@ -259,8 +259,10 @@ static void case_remote(struct kfi_test *t)
 		if (!region_open(t, &s.target, &s.c.b, &shape, v->access))
 			goto close;
 	}
-	if (v->spoil == UNMAPPED)
+	if (v->spoil == UNMAPPED) {
 		nic_env.dma_faults = 1;
+		nic_env.unmapped = 1;
+	}
 	if (v->spoil == FREED || v->spoil == FREED_BEFORE)
 		nic_env.freed = 1;
 	commit(t, &s, v, bytes);
@@ -283,8 +285,8 @@ static void case_freed(struct kfi_test *t)
 
 	if (!EXPECT(t, block, "no memory"))
 		return;
-	dma = ib_dma_map_page(nic_env.dev, block, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
-	if (!EXPECT(t, !ib_dma_mapping_error(nic_env.dev, dma), "can't map")) {
+	dma = ib_dma_map_page(nic_env.peer, block, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	if (!EXPECT(t, !ib_dma_mapping_error(nic_env.peer, dma), "can't map")) {
 		__free_pages(block, order);
 		return;
 	}
@@ -306,9 +308,35 @@ close:
 	region_close(t, &s.target);
 	region_close(t, &s.sink);
 	conn_close(t, &s.c);
-	ib_dma_unmap_page(nic_env.dev, dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	ib_dma_unmap_page(nic_env.peer, dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	if (block)
 		__free_pages(block, order);
+}
+
+/* A region is registered by its last key again, which is none of its earlier ones, and then by one of these. */
+static void case_key_again(struct kfi_test *t)
+{
+	static const int back[] = { 0, 1, 2 };
+	struct region r = {};
+	struct conn c = {};
+	unsigned int i;
+
+	if (!nic_env.expect->local_inv) {
+		ktap_skip(t, "regions can't be invalidated");
+		return;
+	}
+	if (!conn_open(t, &c, NULL) || !region_open(t, &r, &c.a, &one_page, REMOTE_ALL))
+		goto close;
+	for (i = 0; i < ARRAY_SIZE(back); i++) {
+		EXPECT_EQ(t, region_invalidate(&r, r.mr->rkey), IB_WC_SUCCESS);
+		/* region_register() takes the next key. */
+		ib_update_fast_reg_key(r.mr, (u8)(r.mr->rkey - back[i]));
+		EXPECT_EQ(t, region_register(&r, REMOTE_ALL), IB_WC_SUCCESS);
+	}
+	nic_env.keys_again = 1;
+close:
+	region_close(t, &r);
+	conn_close(t, &c);
 }
 
 static const char *variant_name(unsigned int variant)
@@ -319,6 +347,7 @@ static const char *variant_name(unsigned int variant)
 static const struct kfi_case cases[] = {
 	NIC_VARIANTS(remote, ARRAY_SIZE(rows)),
 	NIC_CASE(freed),
+	NIC_CASE(key_again),
 };
 
 const struct kfi_suite nic_suite_violations = {

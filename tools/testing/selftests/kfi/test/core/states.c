@@ -508,4 +508,5 @@ const struct kfi_suite suite_states = {
 	.count = ARRAY_SIZE(cases),
 	.variant_name = stated_name,
 	.bare = true,
+	.connects = true,
 };

@@ -229,7 +229,8 @@ static void lose_case(struct kfi_test *t)
 {
 	struct ib_pd *pd = t->env->verbs->get_pd(&t->env->domain->fid);
 	struct ib_qp_init_attr init = {
-		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
+		/* Some devices refuse a queue pair without receives. */
+		.cap = { .max_send_wr = 4, .max_send_sge = 1, .max_recv_wr = 1, .max_recv_sge = 1 },
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.qp_type = IB_QPT_RC,
 	};

@@ -31,6 +31,7 @@ void driver_closing_case(struct kfi_test *t);
 void driver_lingering_case(struct kfi_test *t);
 void driver_regions_case(struct kfi_test *t);
 void driver_regions_kept_case(struct kfi_test *t);
+void driver_regions_probed_case(struct kfi_test *t);
 void driver_failing_regions_case(struct kfi_test *t);
 void driver_undrained_case(struct kfi_test *t);
 
@@ -39,6 +40,10 @@ void driver_receives_case(struct kfi_test *t);
 void driver_receives_shared_case(struct kfi_test *t);
 void driver_inline_refused_case(struct kfi_test *t);
 void driver_inline_less_case(struct kfi_test *t);
+
+/* model.c */
+void driver_early_case(struct kfi_test *t);
+void driver_drain_refused_case(struct kfi_test *t);
 
 /* again.c */
 void driver_again_case(struct kfi_test *t);

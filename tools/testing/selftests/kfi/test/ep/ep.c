@@ -78,6 +78,7 @@ static const struct kfi_case cases[] = {
 	{ "terms", ep_terms_case },
 	{ "terms_shared", ep_terms_shared_case },
 	{ "time_limit", ep_time_limit_case },
+	{ "no_io", ep_no_io_case },
 	{ "unanswered", ep_unanswered_case },
 	{ "stall", ep_stall_case },
 	{ "regions", ep_regions_case },
@@ -105,4 +106,5 @@ const struct kfi_suite suite_ep = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

@@ -233,6 +233,7 @@ void ep_at_once_case(struct kfi_test *t);
 void ep_terms_case(struct kfi_test *t);
 void ep_terms_shared_case(struct kfi_test *t);
 void ep_time_limit_case(struct kfi_test *t);
+void ep_no_io_case(struct kfi_test *t);
 
 /* limits.c */
 void ep_limits_case(struct kfi_test *t);
@@ -255,6 +256,7 @@ void ep_regions_repeated_twice_case(struct kfi_test *t);
 
 /* fence.c */
 void ep_regions_closed_case(struct kfi_test *t);
+void ep_regions_accessed_case(struct kfi_test *t);
 void ep_regions_collide_case(struct kfi_test *t);
 void ep_regions_invalidated_case(struct kfi_test *t);
 
@@ -264,6 +266,8 @@ void ep_regions_falling_case(struct kfi_test *t);
 
 /* sinks.c */
 void ep_sinks_case(struct kfi_test *t);
+void ep_sinks_worn_case(struct kfi_test *t);
+void ep_sinks_closed_case(struct kfi_test *t);
 void ep_sinks_failed_case(struct kfi_test *t);
 void ep_sinks_refused_case(struct kfi_test *t);
 

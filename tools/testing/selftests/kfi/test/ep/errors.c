@@ -335,4 +335,5 @@ const struct kfi_suite suite_ep_errors = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

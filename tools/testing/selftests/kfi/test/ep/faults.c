@@ -483,4 +483,5 @@ const struct kfi_suite suite_ep_faults = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

@@ -3,6 +3,7 @@
  * What closing a region takes that was registered on its endpoint (KFI_MR_ENDPOINT): no more than there is to
  * wait for.  And the suite ep_fence, of the cases that are worth it where an invalidation is the fence.
  */
+#include "debugfs.h"
 #include "driver.h"
 #include "suites.h"
 
@@ -68,12 +69,12 @@ static void closed(struct kfi_test *t, struct ep_pair *p, u8 *mem, enum after af
 }
 
 /*
- * Where nothing has completed behind its registration, an invalidation tells of that.  Otherwise there is one
- * if it is the fence, and the peer has not had it done before.
+ * Where nothing has completed behind its registration, an invalidation tells of that, if the device can. Otherwise
+ * there is one if it is the fence, and the peer has not had it done before.
  */
 void ep_regions_closed_case(struct kfi_test *t)
 {
-	const unsigned int want[AFTERS] = { 1, has_feature(F_REFRESH), 0 };
+	const unsigned int want[AFTERS] = { has_feature(F_LOCAL_INV), has_feature(F_REFRESH), 0 };
 	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
 	u8 *mem = kzalloc(LEN, GFP_KERNEL);
 	struct ib_device *dev;
@@ -92,6 +93,73 @@ void ep_regions_closed_case(struct kfi_test *t)
 		ep_pair_close(t, p);
 out:
 	kfree(mem);
+}
+
+/* How long an access takes: the region is closed in the middle of it, however busy the machine is. */
+#define ACCESS_US	1000000
+
+/* Waits until a statistic of the model is more than @was. */
+static bool comes(struct kfi_test *t, struct ib_device *dev, const char *name, long was)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
+
+	while (nic_stat(t, dev, name) <= was && time_before(jiffies, end))
+		usleep_range(100, 1000);
+	return EXPECT(t, nic_stat(t, dev, name) > was, "nothing adds to %s", name);
+}
+
+/* The peer is in the middle of an access when a region is closed. */
+static void accessed(struct kfi_test *t, struct ep_memory *m, struct ib_device *dev, enum after after, bool write)
+{
+	struct ep_side *s = &m->p->side[1], *peer = &m->p->side[0];
+	long registered = nic_stat(t, dev, "reg_mr");
+	u64 key;
+
+	if (!EXPECT_EQ(t, kfi_mr_reg(s->domain, m->there, LEN, KFI_REMOTE, 0, 0, 0, &m->mr, NULL), 0))
+		return;
+	EXPECT_EQ(t, kfi_mr_bind(m->mr, &s->ep->fid, 0), 0);
+	EXPECT_EQ(t, kfi_mr_enable(m->mr), 0);
+	if (after >= A_MESSAGE)
+		message(t, m->p, m->here, 1, 0);
+	if (!comes(t, dev, "reg_mr", registered))
+		return;
+	key = kfi_mr_key(m->mr);
+	nic_set(t, dev, "access_us", ACCESS_US);
+	if (write)
+		EXPECT_EQ(t, kfi_write(peer->ep, m->here, LEN, NULL, 0, m->mr->iova, key, ctx(3)), 0);
+	else
+		EXPECT_EQ(t, kfi_read(peer->ep, m->here, LEN, NULL, 0, m->mr->iova, key, ctx(3)), 0);
+	comes(t, dev, "under_way", 0);
+	EXPECT_EQ(t, kfi_close(&m->mr->fid), 0);
+	m->mr = NULL;
+	EXPECT_EQ(t, nic_stat(t, dev, "under_way"), 0);
+	nic_set(t, dev, "access_us", 0);
+	ep_completed(t, peer->tx, ctx(3), KFI_RMA | (write ? KFI_WRITE : KFI_READ), NULL);
+}
+
+/* Over the model NIC: closing waits, whatever has completed behind the registration. */
+void ep_regions_accessed_case(struct kfi_test *t)
+{
+	struct ep_wants wants = { .mr_mode = EP_MODE | KFI_MR_ENDPOINT };
+	struct kfi_verbs_dom_ops *verbs;
+	struct ep_memory m = {};
+	enum after after;
+	void *table;
+	int write;
+
+	if (!kfi_hardware) {
+		ktap_skip(t, "the device is not the model");
+		return;
+	}
+	if (ep_memory_open(t, &m, &wants, LEN) &&
+	    EXPECT_EQ(t, kfi_open_ops(&m.p->side[1].domain->fid, KFI_VERBS_DOM_OPS_1, 0, &table, NULL), 0)) {
+		verbs = table;
+		for (after = NOTHING; after <= A_MESSAGE; after++)
+			/* Over iWARP, a read's sink is a region, too, and counts as under way. */
+			for (write = kfi_iwarp; write < 2 && !t->failures; write++)
+				accessed(t, &m, verbs->get_ib_device(&m.p->side[1].domain->fid), after, write);
+	}
+	ep_memory_close(t, &m);
 }
 
 /* Many regions for each request that the endpoint can have under way. */
@@ -209,6 +277,7 @@ static const struct kfi_case cases[] = {
 	{ "regions_many", ep_regions_many_case },
 	{ "regions_behind", ep_regions_behind_case },
 	{ "regions_closed", ep_regions_closed_case },
+	{ "regions_accessed", ep_regions_accessed_case },
 	{ "regions_collide", ep_regions_collide_case },
 	{ "regions_invalidated", ep_regions_invalidated_case },
 	{ "regions_down", ep_regions_down_case },
@@ -220,4 +289,5 @@ const struct kfi_suite suite_ep_fence = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

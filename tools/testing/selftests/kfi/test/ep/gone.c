@@ -170,4 +170,5 @@ const struct kfi_suite suite_ep_gone = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

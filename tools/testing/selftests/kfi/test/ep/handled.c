@@ -13,6 +13,7 @@ struct handled {
 	u8 *mem;
 	/* The first thing that went wrong. */
 	ssize_t wrong;
+	struct completion connected;
 	struct completion closed;
 };
 
@@ -46,7 +47,9 @@ static void handler(struct kfid_eq *eq, void *context)
 			note(h, kfi_close(&h->ep->fid));
 			h->ep = NULL;
 			complete(&h->closed);
-		} else if (event != KFI_CONNECTED) {
+		} else if (event == KFI_CONNECTED) {
+			complete(&h->connected);
+		} else {
 			note(h, event);
 		}
 	}
@@ -84,6 +87,7 @@ void ep_handled_case(struct kfi_test *t)
 	s = &p->side[0];
 	h->s = &p->side[1];
 	h->mem = mem + LEN;
+	init_completion(&h->connected);
 	init_completion(&h->closed);
 	memset(mem, 0x2d, LEN);
 	if (listens(t, h, &address) && EXPECT_EQ(t, kfi_connect(s->ep, &address, NULL, 0), 0) &&
@@ -92,6 +96,9 @@ void ep_handled_case(struct kfi_test *t)
 		ep_completed(t, s->tx, s, KFI_MSG | KFI_SEND, NULL);
 		ep_completed(t, h->s->rx, h, KFI_MSG | KFI_RECV, NULL);
 		EXPECT(t, !memcmp(mem, h->mem, LEN), "other bytes");
+		/* Data may arrive first. A connection that ends before is an error. */
+		EXPECT(t, wait_for_completion_timeout(&h->connected, msecs_to_jiffies(EP_WAIT_MS)),
+		       "it was not connected");
 		EXPECT_EQ(t, kfi_shutdown(s->ep, 0), 0);
 		EXPECT(t, wait_for_completion_timeout(&h->closed, msecs_to_jiffies(EP_WAIT_MS)),
 		       "it was not closed");

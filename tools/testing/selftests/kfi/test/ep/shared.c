@@ -106,12 +106,22 @@ bool sharing_join(struct kfi_test *t, struct sharing *s, int i)
 	return done;
 }
 
+/* Milliseconds that the provider waits for a device to tell that it takes no more receives. */
+#define LAST_WAIT_MS	10000
+
 void sharing_leave(struct kfi_test *t, struct sharing *s, int i)
 {
+	u64 start;
+
 	if (s->active[i])
 		EXPECT_EQ(t, kfi_close(&s->active[i]->fid), 0);
-	if (s->passive[i])
+	if (s->passive[i]) {
+		start = get_jiffies_64();
 		EXPECT_EQ(t, kfi_close(&s->passive[i]->fid), 0);
+		/* The device has told, or is known not to tell. */
+		EXPECT(t, get_jiffies_64() - start < msecs_to_jiffies(LAST_WAIT_MS),
+		       "closing has taken as long as the wait for a device that does not tell");
+	}
 	if (!i && s->active[i])
 		s->p->side[0].ep = NULL;
 	s->active[i] = NULL;

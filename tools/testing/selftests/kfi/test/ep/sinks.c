@@ -6,13 +6,15 @@
 #include <linux/delay.h>
 
 #include "driver.h"
+#include "job.h"
 
 #define LEN		(2 * PAGE_SIZE + 300)
 #define FETCHED		(KFI_RMA | KFI_READ)
 #define SENT		(KFI_MSG | KFI_SEND)
 #define RECEIVED	(KFI_MSG | KFI_RECV)
 
-/* More than the 16 regions of an endpoint can be used, 255 times each. */
+/* An endpoint has one region more than the 16 that it uses at once, each with 255 keys. */
+#define REGIONS		17
 #define READS		(16 * 255 + 100)
 
 /* How many are under way at once. */
@@ -112,21 +114,6 @@ static void by_region(struct kfi_test *t, struct reading *r, u64 access)
 	r->own = NULL;
 }
 
-/* Reads a part. There may be no region for it while one that was used often is replaced. */
-static ssize_t post_part(struct reading *r, size_t at, size_t len, void *context)
-{
-	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
-	ssize_t ret;
-
-	do {
-		ret = post_read(r, at, len, NULL, kfi_mr_key(r->m.mr), context);
-		if (ret != -KFI_EAGAIN)
-			break;
-		usleep_range(100, 1000);
-	} while (time_before(jiffies, end));
-	return ret;
-}
-
 /* Many, each for a part of its own: the regions for them are used again and again. */
 static void many(struct kfi_test *t, struct reading *r)
 {
@@ -139,7 +126,7 @@ static void many(struct kfi_test *t, struct reading *r)
 		if (i >= AT_ONCE)
 			ended += EXPECT_EQ(t, kfi_cq_sread(r->m.p->side[0].tx, &done, 1, NULL,
 							   EP_WAIT_MS), 1);
-		EXPECT_EQ(t, post_part(r, i % AT_ONCE * part, part, ctx(i)), 0);
+		EXPECT_EQ(t, post_read(r, i % AT_ONCE * part, part, NULL, kfi_mr_key(r->m.mr), ctx(i)), 0);
 	}
 	while (ended < i && EXPECT_EQ(t, kfi_cq_sread(r->m.p->side[0].tx, &done, 1, NULL, EP_WAIT_MS), 1))
 		ended++;
@@ -169,6 +156,71 @@ void ep_sinks_case(struct kfi_test *t)
 		/* The peer can't write there any more. */
 		EXPECT_EQ(t, kfi_inject_writable(), 0);
 		many(t, &r);
+	}
+	reading_close(t, &r);
+}
+
+/* One read after the other, each for some bytes. Returns what posting the first one gives that is not taken. */
+static ssize_t read_some(struct kfi_test *t, struct reading *r, unsigned int count)
+{
+	unsigned int i;
+	ssize_t ret;
+
+	for (i = 0; i < count && !t->failures; i++) {
+		ret = post_read(r, 0, 64, NULL, kfi_mr_key(r->m.mr), ctx(i));
+		if (ret)
+			return ret;
+		ep_completed(t, r->m.p->side[0].tx, ctx(i), FETCHED, NULL);
+	}
+	return 0;
+}
+
+/*
+ * The endpoint replaces its regions long before their keys are used up, one at a time. So a read finds a region even if
+ * the device takes very long to let go of the first of those that are replaced.
+ */
+void ep_sinks_worn_case(struct kfi_test *t)
+{
+	struct reading r;
+
+	if (reading_open(t, &r)) {
+		kfi_inject_hold(KFI_INJECT_DEREG_MR);
+		EXPECT_EQ(t, read_some(t, &r, REGIONS * 200), 0);
+		EXPECT(t, kfi_inject_wait_held(KFI_INJECT_DEREG_MR), "no region has been replaced");
+		EXPECT_EQ(t, read_some(t, &r, READS - REGIONS * 200), 0);
+		kfi_inject_release(KFI_INJECT_DEREG_MR);
+		EXPECT_EQ(t, kfi_inject_misread(), 0);
+	}
+	reading_close(t, &r);
+}
+
+static int close_fid(void *data)
+{
+	return kfi_close(data);
+}
+
+/*
+ * All regions are used up while the device makes another one, and the endpoint is closed before it has deregistered
+ * them. It gives all of them back: if it forgot one, the model would count it, and siw could not be removed.
+ */
+void ep_sinks_closed_case(struct kfi_test *t)
+{
+	struct reading r;
+	struct job job;
+
+	if (reading_open(t, &r)) {
+		kfi_inject_hold(KFI_INJECT_ALLOC_MR);
+		EXPECT_EQ(t, read_some(t, &r, REGIONS * 255 + 1), -KFI_EAGAIN);
+		kfi_inject_hold(KFI_INJECT_DEREG_MR);
+		kfi_inject_release(KFI_INJECT_ALLOC_MR);
+		EXPECT(t, kfi_inject_wait_held(KFI_INJECT_DEREG_MR), "nothing was deregistered");
+		job_start(t, &job, close_fid, &r.m.p->side[0].ep->fid);
+		r.m.p->side[0].ep = NULL;
+		EXPECT(t, kfi_inject_wait_returned(KFI_INJECT_DESTROY_QP, 1), "the endpoint was not closed");
+		/* Then it gives its regions up. */
+		msleep(100);
+		kfi_inject_release(KFI_INJECT_DEREG_MR);
+		EXPECT_EQ(t, job_end(t, &job), 0);
 	}
 	reading_close(t, &r);
 }

@@ -150,10 +150,13 @@ static const struct kfi_case cases[] = {
 	{ "regions", ep_regions_case },
 	{ "regions_refused", ep_regions_refused_case },
 	{ "regions_ends", ep_regions_ends_case },
+	{ "regions_accessed", ep_regions_accessed_case },
 	{ "regions_many", ep_regions_many_case },
 	{ "regions_down", ep_regions_down_case },
 	{ "regions_falling", ep_regions_falling_case },
 	{ "sinks", ep_sinks_case },
+	{ "sinks_worn", ep_sinks_worn_case },
+	{ "sinks_closed", ep_sinks_closed_case },
 	{ "sinks_failed", ep_sinks_failed_case },
 	{ "sinks_refused", ep_sinks_refused_case },
 };
@@ -163,4 +166,5 @@ const struct kfi_suite suite_siw = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

@@ -327,6 +327,12 @@ void ep_soak_case(struct kfi_test *t)
 		ktap_note("round %u of %u", i, rounds);
 	else
 		drain(t, k);
+	/* A short run may not have drawn each kind: the queues are empty, so each fits now. */
+	for (i = 0; i < OP_KINDS && !t->failures; i++)
+		if (!k->of_kind[i]) {
+			post(t, k, &k->end[0], &k->end[1], i);
+			drain(t, k);
+		}
 	ktap_note("%u transfers, %u completions", k->shift, k->done);
 	for (i = 0; i < OP_KINDS; i++)
 		EXPECT(t, k->of_kind[i] || t->failures, "none of kind %u", i);

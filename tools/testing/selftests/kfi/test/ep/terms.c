@@ -2,7 +2,7 @@
 /*
  * What queue pairs are given by the RDMA core, seen there: how often they try again, and how long their
  * peers wait for a receive. What the connection manager is told of those that share their receives. And the
- * workqueue on which time limits of connections run out.
+ * workqueue on which time limits of connections run out, and whether allocations start I/O there.
  */
 #include <linux/kprobes.h>
 #include <linux/sched/signal.h>
@@ -229,6 +229,60 @@ void ep_time_limit_case(struct kfi_test *t)
 	ep_pair_close(t, p);
 }
 
+/* How many changes of queue pairs workqueues have made, and how many of those where allocations may start I/O. */
+static atomic_t changes, with_io;
+
+static int changes_state(struct kprobe *probe, struct pt_regs *regs)
+{
+	int mask = regs_get_kernel_argument(regs, 2);
+
+	if (!(mask & IB_QP_STATE) || !(current->flags & PF_WQ_WORKER))
+		return 0;
+	atomic_inc(&changes);
+	if (!(current->flags & PF_MEMALLOC_NOIO))
+		atomic_inc(&with_io);
+	return 0;
+}
+
+/*
+ * What is written back may wait for a connection to be made or given up, which must not wait for memory to be written
+ * back: not where the connection manager tells of an event, and not when the time is over.
+ */
+void ep_no_io_case(struct kfi_test *t)
+{
+	unsigned int ms = 300, answered;
+	struct kfi_eq_err_entry err;
+	struct ep_pair *p;
+
+	if (!needs_feature(t, F_DEVICE))
+		return;
+	for (answered = 0; answered < 2 && !t->failures; answered++) {
+		struct kprobe probe = { .symbol_name = "ib_modify_qp", .pre_handler = changes_state };
+
+		p = ep_listening(t, NULL);
+		if (!p)
+			return;
+		atomic_set(&changes, 0);
+		atomic_set(&with_io, 0);
+		if (!EXPECT_EQ(t, register_kprobe(&probe), 0)) {
+			ep_pair_close(t, p);
+			return;
+		}
+		if (answered) {
+			connected(t, p);
+		} else {
+			EXPECT_EQ(t, kfi_setopt(&p->side[0].ep->fid, KFI_OPT_ENDPOINT,
+						KFI_OPT_CONNECT_TIMEOUT, &ms, sizeof(ms)), 0);
+			EXPECT_EQ(t, kfi_connect(p->side[0].ep, NULL, NULL, 0), 0);
+			ep_failed(t, p->side[0].eq, &p->side[0].ep->fid, KFI_ETIMEDOUT, &err);
+		}
+		unregister_kprobe(&probe);
+		EXPECT(t, atomic_read(&changes), "no workqueue has changed a queue pair");
+		EXPECT_EQ(t, atomic_read(&with_io), 0);
+		ep_pair_close(t, p);
+	}
+}
+
 #else
 
 void ep_terms_case(struct kfi_test *t)
@@ -242,6 +296,11 @@ void ep_terms_shared_case(struct kfi_test *t)
 }
 
 void ep_time_limit_case(struct kfi_test *t)
+{
+	ep_terms_case(t);
+}
+
+void ep_no_io_case(struct kfi_test *t)
 {
 	ep_terms_case(t);
 }

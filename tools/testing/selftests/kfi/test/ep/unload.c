@@ -151,4 +151,5 @@ const struct kfi_suite suite_ep_unload = {
 	.cases = cases,
 	.count = ARRAY_SIZE(cases),
 	.bare = true,
+	.connects = true,
 };

@@ -3,6 +3,7 @@
 #include <linux/moduleparam.h>
 
 #include "env.h"
+#include "request.h"
 
 char *kfi_domain_name;
 module_param_named(domain, kfi_domain_name, charp, 0444);
@@ -163,6 +164,21 @@ static int open_rest(struct kfi_env *env)
 	return take_own(env);
 }
 
+/*
+ * The model counts the pages of the peer's memory as mapped once a transfer used them. So all of them are used before
+ * the first case.
+ */
+static void use_peer(struct kfi_env *env)
+{
+	size_t len = min_t(size_t, KFI_PEER_CHUNK, env->max_pages * PAGE_SIZE);
+	struct kfid_mr *mr;
+
+	if (!env->peer || reg_simple(env, arena_at(env, MEM_PAGES, 0), len, KFI_REMOTE, &mr))
+		return;
+	peer_read(env, mr->iova, mr->key, env->scratch, len);
+	kfi_close(&mr->fid);
+}
+
 struct kfi_env *env_open(void)
 {
 	struct kfi_env *env = kzalloc_obj(*env);
@@ -179,6 +195,8 @@ struct kfi_env *env_open(void)
 	ret = open_rest(env);
 	if (ret)
 		goto err_domain;
+	if (kfi_hardware)
+		use_peer(env);
 	return env;
 err_domain:
 	kfi_close(&env->domain->fid);

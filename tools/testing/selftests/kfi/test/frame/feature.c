@@ -27,10 +27,11 @@ static const struct {
 	int cell[COLUMNS];
 	const char *skip;
 } features[FEATURES] = {
-#define FEATURE(_name, _text, _verbs, _fenced, _iwarp, _loop)			\
+#define FEATURE(_name, _text, _verbs, _fenced, _dereg, _iwarp, _loop)		\
 	[F_##_name] = {								\
 		_text,								\
-		{ CELL_##_verbs, CELL_##_fenced, CELL_##_iwarp, CELL_##_loop },	\
+		{ CELL_##_verbs, CELL_##_fenced, CELL_##_dereg, CELL_##_iwarp,	\
+		  CELL_##_loop },						\
 		"the provider lacks: " _text,					\
 	},
 #include "../../features.def"
@@ -56,7 +57,7 @@ void feature_column(const char *provider, bool iwarp, const struct ib_device *de
 	else if (kfi_weak || (dev && invalidates(dev)))
 		column = COLUMN_FENCED;
 	else
-		column = COLUMN_VERBS;
+		column = hardware ? COLUMN_DEREG : COLUMN_VERBS;
 }
 
 int feature_errno(enum feature f)

@@ -22,6 +22,7 @@ enum feature {
 enum feature_column {
 	COLUMN_VERBS,
 	COLUMN_FENCED,
+	COLUMN_DEREG,
 	COLUMN_IWARP,
 	COLUMN_LOOP,
 	COLUMNS
@@ -33,7 +34,7 @@ enum feature_column {
  * @iwarp: Whether its device is an iWARP one.
  * @dev: Its device, or NULL for a software device.
  *
- * The module parameter weak counts, too. Process context.
+ * The module parameters weak and hardware count, too. Process context.
  */
 void feature_column(const char *provider, bool iwarp, const struct ib_device *dev);
 

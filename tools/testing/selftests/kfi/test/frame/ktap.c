@@ -8,6 +8,7 @@
 
 #include "env.h"
 #include "ktap.h"
+#include "model.h"
 
 static void line(const char *fmt, ...) __printf(1, 2);
 
@@ -84,28 +85,35 @@ static void report(const struct kfi_test *t, int number)
 		line("ok %d %s.%s%s%s", number, t->suite->name, t->c->name, dot, variant);
 }
 
-static void run_case(struct kfi_test *t, int env_error)
+/* Over the model, what it counts must be as before the case. */
+static void run_case(struct kfi_test *t, int env_error, const struct model_counts *before)
 {
 	if (env_error)
 		EXPECT_EQ(t, env_error, 0);
 	else
 		t->c->run(t);
+	if (!env_error)
+		model_expect(t, before);
 }
 
 /* Also tells whether anything that was opened in the domain is still open. */
 static void close_case(struct kfi_test *t)
 {
 	EXPECT_EQ(t, env_close(t->env), 0);
+	t->env = NULL;
 }
 
 void ktap_run(const struct kfi_suite *suite)
 {
 	static const struct kfi_case close = { .name = "close", .run = close_case };
+	struct model_counts closed, before;
 	struct kfi_test t = { .suite = suite };
 	int i, env_error, number = 0;
+	bool left_open = false;
 
 	line("KTAP version 1");
 	line("1..%d", plan(suite) + !suite->bare);
+	model_before(&t, &closed);
 	if (!suite->bare)
 		t.env = env_open();
 	env_error = PTR_ERR_OR_ZERO(t.env);
@@ -117,8 +125,11 @@ void ktap_run(const struct kfi_suite *suite)
 		for_each_set_bit(t.variant, &todo, 32) {
 			t.failures = 0;
 			t.skip = NULL;
-			run_case(&t, env_error);
+			t.leaves_open = false;
+			model_before(&t, &before);
+			run_case(&t, env_error, &before);
 			report(&t, ++number);
+			left_open |= t.leaves_open;
 			cond_resched();
 		}
 	}
@@ -126,9 +137,10 @@ void ktap_run(const struct kfi_suite *suite)
 		t.c = &close;
 		t.failures = 0;
 		t.skip = NULL;
+		t.leaves_open = left_open;
 		if (suite->end && !env_error)
 			suite->end(&t);
-		run_case(&t, env_error);
+		run_case(&t, env_error, &closed);
 		report(&t, ++number);
 	}
 }

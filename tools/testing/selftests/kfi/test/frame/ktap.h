@@ -39,6 +39,8 @@ struct kfi_case {
  * @variant_name: Name of a variant.
  * @bare: The suite's cases open what they need themselves. Otherwise they share one environment,
  *	and closing it is one more result, named "close".
+ * @connects: Its cases use the connection manager.
+ * @served: Another module serves its cases over the same device. Objects of that module come and go during a case.
  * @end: Called after the last case, before the environment is closed; or NULL. Failures there are of "close".
  */
 struct kfi_suite {
@@ -47,17 +49,20 @@ struct kfi_suite {
 	unsigned int count;
 	const char *(*variant_name)(unsigned int variant);
 	bool bare;
+	bool connects;
+	bool served;
 	void (*end)(struct kfi_test *t);
 };
 
 /**
  * struct kfi_test - a case that is running
- * @env: What the suite's cases share; NULL in a bare suite.
+ * @env: What the suite's cases share; NULL in a bare suite, and once it is closed.
  * @suite: The suite.
  * @c: The case.
  * @variant: The variant.
  * @failures: How many expectations were not met.
  * @skip: Why the case was skipped, or NULL.
+ * @leaves_open: Set by a case that leaves objects open, or memory mapped, on purpose.
  */
 struct kfi_test {
 	struct kfi_env *env;
@@ -66,6 +71,7 @@ struct kfi_test {
 	unsigned int variant;
 	unsigned int failures;
 	const char *skip;
+	bool leaves_open;
 };
 
 /* Run a suite and report it: version, plan, results, end. */

@@ -28,6 +28,8 @@ const struct kfi_suite suite_pair = {
 	.cases = pair_cases,
 	.count = ARRAY_SIZE(pair_cases),
 	.bare = true,
+	.connects = true,
+	.served = true,
 };
 
 static const struct kfi_case killed_cases[] = {
@@ -39,6 +41,8 @@ const struct kfi_suite suite_killed = {
 	.cases = killed_cases,
 	.count = ARRAY_SIZE(killed_cases),
 	.bare = true,
+	.connects = true,
+	.served = true,
 };
 
 static const struct kfi_case cut_cases[] = {
@@ -50,4 +54,6 @@ const struct kfi_suite suite_cut = {
 	.cases = cut_cases,
 	.count = ARRAY_SIZE(cut_cases),
 	.bare = true,
+	.connects = true,
+	.served = true,
 };

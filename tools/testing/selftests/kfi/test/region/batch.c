@@ -8,6 +8,7 @@
 #include <kfi_batch_ext.h>
 
 #include "failing.h"
+#include "job.h"
 #include "kfi_inject.h"
 #include "request.h"
 #include "suites.h"
@@ -378,6 +379,38 @@ static void part_untold(struct kfi_test *t, struct batch *b)
 	close_all(t, b, PARTS);
 }
 
+/* A registration of another thread. */
+struct other {
+	struct kfi_env *env;
+	struct kfid_mr *mr;
+};
+
+static int register_other(void *data)
+{
+	struct other *o = data;
+
+	return kfi_mr_reg(o->env->domain, arena_at(o->env, MEM_PAGES, 0), PAGE_SIZE, KFI_REMOTE, 0, 0, 0,
+			  &o->mr, NULL);
+}
+
+/*
+ * As above, while the registration of another thread is under way, and does not complete before the queue goes: its own
+ * time is not over, so it is registered again.
+ */
+static void part_others(struct kfi_test *t, struct batch *b)
+{
+	unsigned int posted = kfi_inject_calls(KFI_INJECT_POST_REG);
+	struct other other = { .env = t->env };
+	struct job job = {};
+
+	kfi_inject_lose(KFI_INJECT_POST_REG, 0, 1);
+	job_start(t, &job, register_other, &other);
+	EXPECT(t, kfi_inject_wait_returned(KFI_INJECT_POST_REG, posted + 1), "nothing was posted");
+	part_untold(t, b);
+	if (EXPECT_EQ(t, job_end(t, &job), 0))
+		EXPECT_EQ(t, kfi_close(&other.mr->fid), 0);
+}
+
 static void part_case(struct kfi_test *t)
 {
 	struct batch *b = batch_alloc(t);
@@ -393,6 +426,7 @@ static void part_case(struct kfi_test *t)
 			part_closed(t, b, taken);
 	}
 	part_untold(t, b);
+	part_others(t, b);
 	kfi_inject_stop(t->env->dev);
 out:
 	batch_free(b);
@@ -486,6 +520,8 @@ static void stuck_case(struct kfi_test *t)
 	}
 	if (!own_domain(t, b))
 		goto out;
+	/* The memory of the leaked region stays mapped. */
+	t->leaves_open = true;
 	if (EXPECT_EQ(t, reg_many(t, b, 10, 0), 0) &&
 	    EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0)) {
 		kfi_inject_fail(KFI_INJECT_DEREG_MR, -EBUSY, 4, 1);

@@ -3,10 +3,12 @@
  * Files of debugfs. Their operations take memory of a process, so they are used with memory of the one that loads this
  * module. Process context.
  */
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mman.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <rdma/ib_verbs.h>
 
 #include "debugfs.h"
 
@@ -23,7 +25,7 @@ static struct file *open_file(const char *path, int flags, size_t size, unsigned
 	*at = vm_mmap(NULL, 0, PAGE_ALIGN(size), PROT_READ | PROT_WRITE,
 		      MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	if (IS_ERR_VALUE(*at)) {
-		filp_close(f, NULL);
+		__fput_sync(f);
 		return ERR_PTR(*at);
 	}
 	return f;
@@ -32,10 +34,19 @@ static struct file *open_file(const char *path, int flags, size_t size, unsigned
 static void close_file(struct file *f, unsigned long at, size_t size)
 {
 	vm_munmap(at, PAGE_ALIGN(size));
-	filp_close(f, NULL);
+	/* At once: filp_close() holds the file's module until this process returns from its system call. */
+	__fput_sync(f);
 }
 
-static ssize_t read_file(const char *path, char *text, size_t size)
+/**
+ * debugfs_read() - Read a file.
+ * @path: The file, below /sys/kernel/debug.
+ * @text: Takes what is read, without a zero at the end.
+ * @size: Room there, in bytes.
+ *
+ * Return: How many bytes were read, or an errno.
+ */
+ssize_t debugfs_read(const char *path, char *text, size_t size)
 {
 	unsigned long at;
 	loff_t pos = 0;
@@ -52,6 +63,24 @@ static ssize_t read_file(const char *path, char *text, size_t size)
 }
 
 /**
+ * figure_of() - Look up a number in lines "name number".
+ * @text: The lines.
+ * @name: Which line.
+ *
+ * Return: The number, or -1 if there is no such line.
+ */
+long figure_of(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+	long value;
+
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
+		if (!strncmp(text, name, n) && text[n] == ' ' && sscanf(text + n, "%ld", &value) == 1)
+			return value;
+	return -1;
+}
+
+/**
  * debugfs_figure() - Look up a number in a file of lines "name number".
  * @t: The case, which fails if the file can't be read.
  * @path: The file, below /sys/kernel/debug.
@@ -61,15 +90,12 @@ static ssize_t read_file(const char *path, char *text, size_t size)
  */
 long debugfs_figure(struct kfi_test *t, const char *path, const char *name)
 {
-	char *text = kzalloc(PAGE_SIZE, GFP_KERNEL), *line, *rest;
-	ssize_t len = text ? read_file(path, text, PAGE_SIZE - 1) : -ENOMEM;
-	size_t n = strlen(name);
+	char *text = kzalloc(PAGE_SIZE, GFP_KERNEL);
+	ssize_t len = text ? debugfs_read(path, text, PAGE_SIZE - 1) : -ENOMEM;
 	long value = -1;
 
-	EXPECT(t, len > 0, "%s: %zd", path, len);
-	for (rest = text; len > 0 && (line = strsep(&rest, "\n"));)
-		if (!strncmp(line, name, n) && line[n] == ' ' && kstrtol(line + n + 1, 10, &value))
-			value = -1;
+	if (EXPECT(t, len > 0, "%s: %zd", path, len))
+		value = figure_of(text, name);
 	kfree(text);
 	return value;
 }
@@ -99,4 +125,37 @@ bool debugfs_set(struct kfi_test *t, const char *path, long value)
 		len = f->f_op->write(f, (char __user *)at, size, &pos);
 	close_file(f, at, size);
 	return EXPECT(t, len == size, "%s: %zd", path, len);
+}
+
+/**
+ * nic_stat() - Read a statistic of the model NIC.
+ * @t: The case, which fails if there is no such device.
+ * @dev: The device.
+ * @name: Which one.
+ *
+ * Return: The number, or -1 if there is none of that name.
+ */
+long nic_stat(struct kfi_test *t, struct ib_device *dev, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "kfi_nic/%s/stats", dev_name(&dev->dev));
+	return debugfs_figure(t, path, name);
+}
+
+/**
+ * nic_set() - Plan a fault of the model NIC, or set a value.
+ * @t: The case, which fails if there is no such file.
+ * @dev: The device.
+ * @file: The fault or the value.
+ * @value: How many calls or requests the fault hits, or the value.
+ *
+ * Return: Whether that has been done.
+ */
+bool nic_set(struct kfi_test *t, struct ib_device *dev, const char *file, long value)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "kfi_nic/%s/%s", dev_name(&dev->dev), file);
+	return debugfs_set(t, path, value);
 }
