@@ -95,19 +95,19 @@ pub use crate::{
     support::{
         cache::{
             ListVec,
-            RareBox,
+            MrExtBox,
             RARE_SIZE, //
         },
+        child_list::ChildList,
         errno::Errno,
+        fifo,
         gate,
         irqlock,
-        line,
         noio::NoIo,
         num,
         push_reserved::PushReserved,
         random,
         refusal::Refusal,
-        roster::Roster,
         version::API_VERSION,
         workqueue, //
     }, //

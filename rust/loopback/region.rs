@@ -13,7 +13,7 @@ use kfabric::{
     extent::Extent,
     gate::{
         Gate,
-        Inside,
+        GateGuard,
         Shared, //
     },
     provider::Bindings,
@@ -93,7 +93,7 @@ impl Region {
     }
 
     /// Goes in to the memory; `None` if the region is not enabled. Any context.
-    pub(crate) fn enter(&self) -> Option<Inside<'_, Live, Shared>> {
+    pub(crate) fn enter(&self) -> Option<GateGuard<'_, Live, Shared>> {
         let inside = self.gate.enter()?;
         inside.get().bound.as_ref()?;
         Some(inside)

@@ -43,12 +43,12 @@ use kfabric::{
         MrPart, //
     },
     Atomics,
+    ChildList, //
     Errno,
     Extension,
     MrLimits,
     MrRequest,
     Refusal,
-    Roster, //
 };
 use rdma::wc::WcStatus;
 
@@ -66,7 +66,7 @@ impl Domain {
         device: Arc<Device>,
         mode: Mode,
         caps: u64,
-        roster: &Arc<Roster>,
+        children: &Arc<ChildList>,
         extensions: &'static [Extension],
     ) -> Result<Self, Refusal> {
         let present = device.get().ok_or(refused::gone())?;
@@ -80,7 +80,7 @@ impl Domain {
             msg_limits.atomics = Atomics::default();
         }
         let atomics = msg_limits.atomics.any();
-        let link = Link::new(&present, work, mode, atomics, roster.clone());
+        let link = Link::new(&present, work, mode, atomics, children.clone());
         let link = link.map_err(refused::no_domain)?;
         // From here on, an error drops the domain, which ends the link.
         let domain = Self {

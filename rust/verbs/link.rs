@@ -29,8 +29,8 @@ use kfabric::{
         Gate,
         PerCpu, //
     },
+    ChildList, //
     MrLimits,
-    Roster, //
 };
 
 /// The gate in front of it. Every registration of the domain goes through it several times, and it
@@ -43,7 +43,7 @@ pub(crate) struct Link {
     #[pin]
     gate: ResourcesGate,
     /// All that is open in the domain.
-    roster: Arc<Roster>,
+    children: Arc<ChildList>,
     #[pin]
     callbacks: Callbacks<OnRemoval>,
     /// The device, until the removal callbacks have returned: they undo mappings.
@@ -68,7 +68,7 @@ impl Link {
         work: Queues,
         mode: Mode,
         atomics: bool,
-        roster: Arc<Roster>,
+        children: Arc<ChildList>,
     ) -> Result<Arc<Self>> {
         let resources = Resources::new(device, work, mode, atomics)?;
         let mr_limits = MrLimits {
@@ -79,7 +79,7 @@ impl Link {
         Arc::pin_init(
             try_pin_init!(Self {
                 gate <- Gate::new(resources),
-                roster,
+                children,
                 callbacks <- Callbacks::new(),
                 device <- new_mutex!(Some(device.clone())),
                 holder <- new_mutex!(None),

@@ -73,7 +73,7 @@ impl provider::Fabric for Fabric {
             self.device.clone(),
             mode,
             request.caps,
-            request.roster,
+            request.children,
             &ext::EXTENSIONS,
         )?;
         Ok(KBox::new(domain, GFP_KERNEL)?)

@@ -45,9 +45,9 @@ use kfabric::{
         Keys, //
     },
     Errno,
+    MrExtBox,
     MrLimits,
     MrRequest,
-    RareBox,
     Refusal,
     RemotePiece, //
 };
@@ -73,7 +73,7 @@ pub(crate) enum Region {
     /// The device has nothing of it that could be taken from it.
     Over(Over),
     /// Any other region.
-    Boxed(RareBox<Boxed>),
+    Boxed(MrExtBox<Boxed>),
 }
 
 /// A region in memory of its own: one that is registered in a second call or on an endpoint, has several device
@@ -110,7 +110,7 @@ impl Region {
             spare,
             state: State::Over(Over::Idle),
         };
-        Ok(Self::Boxed(RareBox::new(boxed, GFP_KERNEL)?))
+        Ok(Self::Boxed(MrExtBox::new(boxed, GFP_KERNEL)?))
     }
 
     /// Returns the region that consists of a device region, and how peers reach it.

@@ -5,9 +5,9 @@
 use crate::{
     post::limits::MAX_PIECES,
     support::{
+        array_vec::ArrayVec, //
         errno::Errno,
         num::index,
-        short::Short, //
     }, //
 };
 use core::ptr::NonNull;
@@ -60,9 +60,9 @@ impl Run {
 /// Runs, or bio_vecs, up to 16: the part of some memory that is posted. They are copies, so they are good
 /// whatever becomes of what they were copied from.
 pub struct Pieces {
-    runs: Short<kvec, MAX_PIECES>,
-    descs: Short<*mut c_void, MAX_PIECES>,
-    bio_vecs: Short<bio_vec, MAX_PIECES>,
+    runs: ArrayVec<kvec, MAX_PIECES>,
+    descs: ArrayVec<*mut c_void, MAX_PIECES>,
+    bio_vecs: ArrayVec<bio_vec, MAX_PIECES>,
     /// How many bytes come before the part.
     before: usize,
     /// How many bytes of the part are still to come.
@@ -73,9 +73,9 @@ impl Pieces {
     /// Takes up the part of so many bytes from `offset` on.
     pub(super) fn of_part(offset: usize, len: usize) -> Self {
         Self {
-            runs: Short::new(),
-            descs: Short::new(),
-            bio_vecs: Short::new(),
+            runs: ArrayVec::new(),
+            descs: ArrayVec::new(),
+            bio_vecs: ArrayVec::new(),
             before: offset,
             left: len,
         }
@@ -185,12 +185,12 @@ mod tests {
     }
 
     /// Where the pieces of a part of three runs start, and how long they are.
-    fn runs(offset: usize, len: usize) -> Result<Short<(usize, usize), 3>, Errno> {
+    fn runs(offset: usize, len: usize) -> Result<ArrayVec<(usize, usize), 3>, Errno> {
         let mut pieces = Pieces::of_part(offset, len);
         for (start, len) in [(1000, 10), (2000, 1), (3000, 20)] {
             pieces.push(run(start, len)?)?;
         }
-        let mut found = Short::new();
+        let mut found = ArrayVec::new();
         assert!(pieces.is_whole());
         for (kvec, desc) in pieces.runs.iter().zip(pieces.descs.iter()) {
             assert_eq!(kvec.iov_base.addr() / 1000, desc.addr() / 1000);

@@ -17,7 +17,7 @@ use crate::support::{
     errno::Errno,
     noio::NoIo,
     refusal::Refusal,
-    table::Slot, //
+    table::OpsSlot, //
 };
 use core::{
     mem,
@@ -156,9 +156,9 @@ pub(crate) const fn slots<T: Close>() -> kfi_ops {
     kfi_ops {
         size: ClassTable::<kfi_ops>::SIZE,
         close: Some(close::<T>),
-        bind: Slot::NOSYS,
-        control: Slot::NOSYS,
-        ops_open: Slot::NOSYS,
+        bind: OpsSlot::NOSYS,
+        control: OpsSlot::NOSYS,
+        ops_open: OpsSlot::NOSYS,
     }
 }
 

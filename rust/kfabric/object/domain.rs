@@ -42,9 +42,9 @@ use crate::{
         }, //
     },
     support::{
+        child_list::ChildList, //
         num::signed,
         refusal::Refusal,
-        roster::Roster, //
     }, //
 };
 use core::any::Any;
@@ -83,7 +83,7 @@ pub(crate) struct DomainBody {
     imp: KBox<dyn Domain>,
     /// All that is open in the domain, with a limit of regions.
     children: Children,
-    roster: Arc<Roster>,
+    child_list: Arc<ChildList>,
     descs: Pin<KVBox<Descs>>,
     /// Its name, if it was opened by name.
     name: Option<CString>,
@@ -110,8 +110,8 @@ impl Parent for DomainBody {
         &self.children
     }
 
-    fn roster(&self) -> &Roster {
-        &self.roster
+    fn child_list(&self) -> &ChildList {
+        &self.child_list
     }
 }
 

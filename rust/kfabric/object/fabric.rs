@@ -25,9 +25,9 @@ use super::{
 use crate::{
     provider::Fabric,
     support::{
+        child_list::ChildList, //
         errno::Errno,
         refusal::Refusal,
-        roster::Roster, //
     }, //
 };
 use kernel::{
@@ -62,7 +62,7 @@ pub(crate) struct FabricBody {
     name: CString,
     /// The open domains and event queues.
     children: Children,
-    roster: Arc<Roster>,
+    child_list: Arc<ChildList>,
 }
 
 impl FabricBody {
@@ -99,8 +99,8 @@ impl Parent for FabricBody {
         &self.children
     }
 
-    fn roster(&self) -> &Roster {
-        &self.roster
+    fn child_list(&self) -> &ChildList {
+        &self.child_list
     }
 }
 

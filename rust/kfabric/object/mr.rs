@@ -47,7 +47,7 @@ use crate::{
         MrPart, //
     },
     support::{
-        cache::RareBox,
+        cache::MrExtBox,
         irqlock::IrqLock, //
     }, //
 };
@@ -81,7 +81,7 @@ pub(crate) struct MrBody {
 struct Inner {
     state: State,
     /// What most regions haven't.
-    rare: Option<Pin<RareBox<Rare>>>,
+    rare: Option<Pin<MrExtBox<Rare>>>,
     /// `None` while it is pending: then whoever enables it has it; or held.
     mr: Option<MrPart>,
     /// Somebody has the provider's part in hand, who sleeps.

@@ -17,14 +17,14 @@ use super::{
     }, //
 };
 use crate::support::{
+    child_list::{
+        ChildEntry,
+        ChildKind,
+        ChildList, //
+        PartOf,
+    }, //
     errno::Errno,
     refusal::Refusal,
-    roster::{
-        Entry,
-        Kind,
-        PartOf,
-        Roster, //
-    }, //
 };
 use core::{
     mem,
@@ -38,7 +38,7 @@ pub(crate) trait Parent: Object {
     fn children(&self) -> &Children;
 
     /// The list of them.
-    fn roster(&self) -> &Roster;
+    fn child_list(&self) -> &ChildList;
 
     /// Lets nothing be opened in it any more. Any context.
     ///
@@ -47,7 +47,7 @@ pub(crate) trait Parent: Object {
     /// - `EBUSY`: something is open in it; says what.
     fn close_to_children(&self) -> Result<(), Refusal> {
         self.children().close().map_err(|errno| {
-            let open = self.roster().why_busy();
+            let open = self.child_list().why_busy();
             Refusal::new(errno, open.unwrap_or(c"something of it is in use"))
         })
     }
@@ -68,7 +68,7 @@ pub(crate) trait Child: Object<Place = Place<Self>> {
 ///
 /// # Invariants
 ///
-/// It is counted at `parent`, which is open therefore, and announced in that part of its roster.
+/// It is counted at `parent`, which is open therefore, and announced in that part of its list of children.
 pub(crate) struct Coming<T: Child> {
     parent: NonNull<Obj<T::Parent>>,
     part: PartOf,
@@ -103,7 +103,7 @@ impl<T: Child> Coming<T> {
         // INVARIANT: The caller has just counted it, and it is announced here.
         Self {
             parent: NonNull::from(parent),
-            part: parent.roster().announce(),
+            part: parent.child_list().announce(),
         }
     }
 
@@ -115,13 +115,13 @@ impl<T: Child> Coming<T> {
             mem::forget(self);
             let new = Place {
                 parent,
-                entry: Entry::new(Place::<T>::KIND, part),
+                entry: ChildEntry::new(Place::<T>::KIND, part),
             };
             // SAFETY: `place` is valid for writing, as an initialiser demands. The object is pinned,
             // and C's next, which closes it before it is freed: then it leaves. The parent is open.
             unsafe {
                 place.write(new);
-                parent.as_ref().roster().join(&(*place).entry);
+                parent.as_ref().child_list().join(&(*place).entry);
             }
             Ok(())
         };
@@ -134,7 +134,7 @@ impl<T: Child> Drop for Coming<T> {
     fn drop(&mut self) {
         // SAFETY: Open by the invariant.
         let parent = unsafe { self.parent.as_ref() };
-        parent.roster().give_up(self.part);
+        parent.child_list().give_up(self.part);
         parent.children().remove(T::SHARE);
     }
 }
@@ -144,10 +144,10 @@ impl<T: Child> Drop for Coming<T> {
 /// # Invariants
 ///
 /// Until it is [left](Leave::leave), it is counted at `parent`, which is open therefore, and `entry`
-/// is in its roster.
+/// is in its list of children.
 pub(crate) struct Place<T: Child> {
     parent: NonNull<Obj<T::Parent>>,
-    entry: Entry,
+    entry: ChildEntry,
 }
 
 // SAFETY: Objects are used by any thread, and so can their counts be.
@@ -156,7 +156,7 @@ unsafe impl<T: Child> Send for Place<T> {}
 unsafe impl<T: Child> Sync for Place<T> {}
 
 impl<T: Child> Place<T> {
-    const KIND: &'static Kind = &Kind {
+    const KIND: &'static ChildKind = &ChildKind {
         open: T::CLASS.open(),
         end: match T::END {
             Some(_) => Some(Self::end),
@@ -169,7 +169,7 @@ impl<T: Child> Place<T> {
     /// # Safety
     ///
     /// The entry is that of an open object's place, which isn't left before this has returned.
-    unsafe fn end(entry: NonNull<Entry>) {
+    unsafe fn end(entry: NonNull<ChildEntry>) {
         // SAFETY: The entry is a field of a place, and that of an object. The object was initialised
         // before its place, and isn't freed before that is left.
         let object = unsafe {
@@ -181,7 +181,7 @@ impl<T: Child> Place<T> {
         }
     }
 
-    /// Takes the place out of the roster until the result is dropped or [leaves](Withdrawn::leave).
+    /// Takes the place out of the list of children until the result is dropped or [leaves](Withdrawn::leave).
     /// Meanwhile nobody ends the object: a task that ends all of them waits. Returns `None` if one is ending
     /// this object. Any context.
     ///
@@ -189,8 +189,8 @@ impl<T: Child> Place<T> {
     ///
     /// The place has not been left, and nobody else withdraws it.
     pub(super) unsafe fn try_withdraw(&self) -> Option<Withdrawn<'_, T>> {
-        // SAFETY: The entry has joined the roster, and not left it, by the invariant.
-        let withdrawn = unsafe { self.parent().roster().try_withdraw(&self.entry) };
+        // SAFETY: The entry has joined the list of children, and not left it, by the invariant.
+        let withdrawn = unsafe { self.parent().child_list().try_withdraw(&self.entry) };
         // INVARIANT: Just withdrawn.
         withdrawn.then(|| Withdrawn(self))
     }
@@ -207,17 +207,17 @@ impl<T: Child> Leave for Place<T> {
 
     unsafe fn leave(&self) -> Left<T> {
         // SAFETY: By the invariant, it is in there.
-        unsafe { self.parent().roster().leave(&self.entry) };
+        unsafe { self.parent().child_list().leave(&self.entry) };
         // INVARIANT: What was counted for `self` is for this one now.
         Left(self.parent)
     }
 }
 
-/// A place that is out of the roster for a moment, which must be short.
+/// A place that is out of the list of children for a moment, which must be short.
 ///
 /// # Invariants
 ///
-/// The entry of the place is announced in the roster, and not in it.
+/// The entry of the place is announced in the list of children, and not in it.
 pub(super) struct Withdrawn<'a, T: Child>(&'a Place<T>);
 
 impl<T: Child> Withdrawn<'_, T> {
@@ -225,7 +225,7 @@ impl<T: Child> Withdrawn<'_, T> {
     pub(super) fn leave(self) -> Left<T> {
         let place = self.0;
         mem::forget(self);
-        place.parent().roster().give_up(place.entry.part());
+        place.parent().child_list().give_up(place.entry.part());
         // INVARIANT: What was counted for the place is for this one now.
         Left(place.parent)
     }
@@ -233,9 +233,9 @@ impl<T: Child> Withdrawn<'_, T> {
 
 impl<T: Child> Drop for Withdrawn<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: The entry is announced and not in the roster by the invariant. It is pinned, and leaves
+        // SAFETY: The entry is announced and not in the list of children by the invariant. It is pinned, and leaves
         // before the object is freed.
-        unsafe { self.0.parent().roster().join(&self.0.entry) };
+        unsafe { self.0.parent().child_list().join(&self.0.entry) };
     }
 }
 

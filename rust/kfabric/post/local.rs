@@ -25,10 +25,10 @@ use crate::{
         source::Source, //
     },
     support::{
+        array_vec::ArrayVec, //
         errno::Errno,
         num::widen,
         refusal::Refusal,
-        short::Short, //
     }, //
 };
 use kfi_bindings::scatterlist;
@@ -94,7 +94,7 @@ impl LocalPiece {
 /// The pieces of a transfer, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Local {
-    pieces: Short<LocalPiece, MAX_PIECES>,
+    pieces: ArrayVec<LocalPiece, MAX_PIECES>,
     bytes: u64,
 }
 
@@ -103,7 +103,7 @@ impl Local {
     #[inline]
     pub(crate) fn none() -> Self {
         Self {
-            pieces: Short::new(),
+            pieces: ArrayVec::new(),
             bytes: 0,
         }
     }

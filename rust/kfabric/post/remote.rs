@@ -9,10 +9,10 @@ use crate::{
         MAPPED, //
     },
     support::{
+        array_vec::ArrayVec, //
         errno::Errno,
         num::widen,
         refusal::Refusal,
-        short::Short, //
     }, //
 };
 
@@ -23,7 +23,7 @@ pub const MAX_REMOTE: usize = 16;
 /// transfer moves.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteMemory {
-    pieces: Short<RemotePiece, MAX_REMOTE>,
+    pieces: ArrayVec<RemotePiece, MAX_REMOTE>,
 }
 
 impl RemoteMemory {
@@ -31,7 +31,7 @@ impl RemoteMemory {
     #[inline]
     pub(crate) fn none() -> Self {
         Self {
-            pieces: Short::new(),
+            pieces: ArrayVec::new(),
         }
     }
 

@@ -25,9 +25,9 @@ use crate::{
         request::MrRequest, //
     },
     support::{
+        child_list::ChildList, //
         errno::Errno,
         refusal::Refusal,
-        roster::Roster, //
     }, //
 };
 use core::any::Any;
@@ -50,7 +50,7 @@ pub struct DomainRequest<'a> {
     /// The authorization key of all that is opened in the domain; empty for none.
     pub auth_key: &'a [u8],
     /// All that is going to be open in the domain, for a provider whose device may go away.
-    pub roster: &'a Arc<Roster>,
+    pub children: &'a Arc<ChildList>,
 }
 
 /// An open domain.

@@ -65,7 +65,7 @@ pub trait Mr: Any + Send + Sync {
         ))
     }
 
-    /// The device goes away ([`Roster::end`](crate::Roster::end)), or the region's endpoint has gone down:
+    /// The device goes away ([`ChildList::end`](crate::ChildList::end)), or the region's endpoint has gone down:
     /// takes the region from the device, as [`close`](Self::close) does, which is called later and tells if
     /// that failed. Called whether the region was enabled or not, but never while that is under way, and
     /// perhaps again. May sleep.

@@ -52,7 +52,7 @@ pub(crate) struct Tenant(Arc<Contract>);
 impl Tenant {
     /// Lets somebody use the memory until what this returns is dropped; `None` when the lease is
     /// over. Any context.
-    pub(crate) fn enter(&self) -> Option<gate::Inside<'_, (), Shared>> {
+    pub(crate) fn enter(&self) -> Option<gate::GateGuard<'_, (), Shared>> {
         self.0.enter()
     }
 }

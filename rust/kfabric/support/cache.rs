@@ -42,7 +42,7 @@ pub struct Cached<const WHICH: kfi_helper_cache>;
 pub(crate) type ObjectBox<T> = Box<T, Cached<OBJECT>>;
 
 /// What only some regions have, of the core's or of their provider's. It may be larger than [`RARE_SIZE`].
-pub type RareBox<T> = Box<T, Cached<RARE>>;
+pub type MrExtBox<T> = Box<T, Cached<RARE>>;
 
 /// A list of what is done with several regions in one go: made with the capacity that it needs, and not
 /// to grow.
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn whatever_the_size() -> Result {
-        let small = RareBox::new([7u8; 3], GFP_KERNEL)?;
-        let large = RareBox::new([9u64; 100], GFP_KERNEL)?;
-        let none = RareBox::new((), GFP_KERNEL)?;
+        let small = MrExtBox::new([7u8; 3], GFP_KERNEL)?;
+        let large = MrExtBox::new([9u64; 100], GFP_KERNEL)?;
+        let none = MrExtBox::new((), GFP_KERNEL)?;
         assert_eq!((*small, *large), ([7; 3], [9; 100]));
         drop((small, large, none));
         Ok(())
@@ -160,7 +160,7 @@ mod tests {
     fn nothing_that_it_can_not_keep() {
         #[repr(align(64))]
         struct Aligned(#[allow(dead_code)] u8);
-        assert!(RareBox::new(Aligned(1), GFP_KERNEL).is_err());
-        assert!(RareBox::new(1u8, GFP_KERNEL | __GFP_ZERO).is_err());
+        assert!(MrExtBox::new(Aligned(1), GFP_KERNEL).is_err());
+        assert!(MrExtBox::new(1u8, GFP_KERNEL | __GFP_ZERO).is_err());
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Whoever uses it goes in first, and who takes it away shuts the gate and waits for those inside.
 //! Going in and out is for any context, also out in another than in: a work request can be inside
-//! for as long as the device has it, and be out with its completion in softirq. Inside one may
+//! for as long as the device has it, and be out with its completion in softirq. GateGuard one may
 //! sleep.
 //!
 //! A gate counts those inside in one of two ways: [`PerCpu`], where they are many and the gate is
@@ -34,9 +34,9 @@ mod users;
 
 pub use self::{
     keepers::{
+        BusyGuard,
         Drained,
-        Held,
-        Inside,
+        GateGuard,
         Shut, //
     },
     percpu::PerCpu,
@@ -69,7 +69,7 @@ static NAME: &CStr = c"kfabric_gate";
 /// Lock order: the gate's lock is a leaf, but for what [`Gate::take_over`] asks under it, and for
 /// the locks of the count. Entering and leaving doesn't take it.
 ///
-/// Dropping a gate sleeps until nobody is inside; for ever, if an [`Inside`] was forgotten.
+/// Dropping a gate sleeps until nobody is inside; for ever, if an [`GateGuard`] was forgotten.
 ///
 /// # Invariants
 ///

@@ -34,30 +34,30 @@ pub(crate) const NO_SUCH_CALL: Refusal =
 
 /// The type of a slot. One that nothing serves yet has [`NOSYS`](Self::NOSYS) in it; it is never
 /// empty, so that no caller jumps through NULL.
-pub(crate) trait Slot {
+pub(crate) trait OpsSlot {
     /// Answers `ENOSYS`.
     const NOSYS: Self;
 }
 
 /// What a slot returns an error number as.
-pub(crate) trait Answer {
+pub(crate) trait SlotReturn {
     /// The error number as this type.
     fn of(errno: c_int) -> Self;
 }
 
-impl Answer for c_int {
+impl SlotReturn for c_int {
     fn of(errno: c_int) -> Self {
         errno
     }
 }
 
-impl Answer for isize {
+impl SlotReturn for isize {
     fn of(errno: c_int) -> Self {
         num::signed_size(errno)
     }
 }
 
-impl<T> Answer for *const T {
+impl<T> SlotReturn for *const T {
     /// There is nothing to point to.
     fn of(_: c_int) -> Self {
         ptr::null()
@@ -68,7 +68,7 @@ impl<T> Answer for *const T {
 macro_rules! slots {
     () => {};
     ($first:ident $($rest:ident)*) => {
-        impl<$first, $($rest,)* Ret: Answer> Slot
+        impl<$first, $($rest,)* Ret: SlotReturn> OpsSlot
             for Option<unsafe extern "C" fn($first $(, $rest)*) -> Ret>
         {
             const NOSYS: Self = {
@@ -77,7 +77,7 @@ macro_rules! slots {
                 /// # Safety
                 ///
                 /// None; slots are unsafe functions.
-                unsafe extern "C" fn nosys<$first, $($rest,)* Ret: Answer>(
+                unsafe extern "C" fn nosys<$first, $($rest,)* Ret: SlotReturn>(
                     _: $first $(, _: $rest)*
                 ) -> Ret {
                     Ret::of(NO_SUCH_CALL.report())
@@ -96,7 +96,7 @@ macro_rules! unserved {
     ($type:ident: $($slot:ident),* $(,)?) => {
         $crate::support::table::Table($type {
             size: size_of::<$type>(),
-            $($slot: $crate::support::table::Slot::NOSYS),*
+            $($slot: $crate::support::table::OpsSlot::NOSYS),*
         })
     };
 }

@@ -149,7 +149,7 @@ impl Link {
     /// Ends all that is open in the domain. Sleeps until no peer can reach anything.
     fn end_objects(&self) {
         if let Some(shut) = self.gate.resume() {
-            self.roster.end();
+            self.children.end();
             shut.get().pool().close();
             shut.leave();
         }

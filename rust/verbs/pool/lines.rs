@@ -12,7 +12,7 @@ use super::size::{
     CLASSES, //
 };
 use kernel::prelude::*;
-use kfabric::line::Line;
+use kfabric::fifo::Fifo;
 
 /// Whether a size is small.
 const fn is_small(pages: u32) -> bool {
@@ -49,7 +49,7 @@ pub(super) struct Lines<T> {
 struct Class<T> {
     /// How many pages one has, large ones counted as what they are as long as.
     pages: u32,
-    line: Line<T>,
+    line: Fifo<T>,
     /// Asked for since it was last idle for a whole period, so kept ready.
     wanted: bool,
     /// Asked for in this period.
@@ -68,7 +68,7 @@ impl<T> Class<T> {
         let at_first = ready_at_first(pages);
         Self {
             pages,
-            line: Line::new(),
+            line: Fifo::new(),
             wanted: false,
             used: false,
             at_first,

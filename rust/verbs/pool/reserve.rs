@@ -3,7 +3,7 @@
 //! Device regions for registrations that must not fail for want of memory.
 
 use super::size::Size;
-use kfabric::line::Line;
+use kfabric::fifo::Fifo;
 use rdma::mr::FastMr;
 
 /// As many device regions as were promised, less those that are in use.
@@ -12,7 +12,7 @@ pub(super) struct Reserve {
     pub(super) promised: usize,
     /// How many regions have been begun and not ended.
     pub(super) in_use: usize,
-    pub(super) line: Line<FastMr>,
+    pub(super) line: Fifo<FastMr>,
 }
 
 impl Reserve {

@@ -11,14 +11,14 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use kfabric::line::Line;
+use kfabric::fifo::Fifo;
 use rdma::mr::FastMr;
 
 impl Pool {
     /// Reserves as many device regions of at least this many pages. To be called once. May sleep.
     pub(crate) fn reserve(&self, count: usize, pages: u32) -> Result {
         let size = Size::of(pages).ok_or(E2BIG)?;
-        let mut line = Line::with_capacity(count)?;
+        let mut line = Fifo::with_capacity(count)?;
         for _ in 0..count {
             line.push(self.make(size)?).map_err(|_| ENOMEM)?;
         }

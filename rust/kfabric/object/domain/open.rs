@@ -30,6 +30,7 @@ use crate::{
         rawkey::map::KeyMap, //
     },
     support::{
+        child_list::ChildList, //
         cstr,
         errno::Errno,
         num::{
@@ -37,7 +38,6 @@ use crate::{
             widen, //
         },
         refusal::Refusal,
-        roster::Roster, //
     }, //
 };
 use kernel::{
@@ -103,14 +103,14 @@ unsafe fn make(
     // SAFETY: As the C API demands, the key has that many bytes.
     let auth_key = unsafe { auth_key(attr) }?;
     let caps = info.caps | attr.caps;
-    let roster = Arc::pin_init(Roster::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+    let child_list = Arc::pin_init(ChildList::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
     let request = DomainRequest {
         // SAFETY: As the C API demands, the name is null or a string.
         name: unsafe { cstr::name(attr.name) },
         mr_mode: attr.mr_mode,
         caps,
         auth_key: &auth_key,
-        roster: &roster,
+        children: &child_list,
     };
     let name = request.name.map(CString::try_from).transpose()?;
     let imp = fabric.provider().open_domain(&request)?;
@@ -139,7 +139,7 @@ unsafe fn make(
         reserve: SetOnce::new(),
         imp,
         children: Children::new(),
-        roster,
+        child_list,
         descs: Descs::new().map_err(|_| Errno::ENOMEM)?,
         name,
         mr_limits,

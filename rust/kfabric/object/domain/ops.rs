@@ -28,7 +28,7 @@ use crate::{
         place::Place, //
     },
     support::table::{
-        Slot,
+        OpsSlot,
         Table, //
     }, //
 };
@@ -54,13 +54,13 @@ impl Object for DomainBody {
 /// What is opened in a domain.
 pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     size: size_of::<kfi_ops_domain>(),
-    av_open: Slot::NOSYS,
+    av_open: OpsSlot::NOSYS,
     cq_open: Some(cq::open::open),
     endpoint: Some(ep::open::open),
-    scalable_ep: Slot::NOSYS,
+    scalable_ep: OpsSlot::NOSYS,
     cntr_open: Some(cntr::open::open),
-    poll_open: Slot::NOSYS,
-    stx_ctx: Slot::NOSYS,
+    poll_open: OpsSlot::NOSYS,
+    stx_ctx: OpsSlot::NOSYS,
     srx_ctx: Some(ep::srx::open::open),
     query_atomic: Some(atomic::query),
 });

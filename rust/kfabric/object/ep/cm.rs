@@ -18,7 +18,7 @@ use crate::{
         },
         sockaddr,
         table::{
-            Slot,
+            OpsSlot,
             Table, //
         }, //
     }, //
@@ -40,15 +40,15 @@ use kfi_bindings::{
 /// Connections.
 pub(super) static CM: Table<kfi_ops_cm> = Table(kfi_ops_cm {
     size: size_of::<kfi_ops_cm>(),
-    setname: Slot::NOSYS,
+    setname: OpsSlot::NOSYS,
     getname: Some(getname),
     getpeer: Some(getpeer),
     connect: Some(connect),
-    listen: Slot::NOSYS,
+    listen: OpsSlot::NOSYS,
     accept: Some(accept),
-    reject: Slot::NOSYS,
+    reject: OpsSlot::NOSYS,
     shutdown: Some(shutdown),
-    join: Slot::NOSYS,
+    join: OpsSlot::NOSYS,
 });
 
 /// Private data for a peer.

@@ -27,7 +27,7 @@ use crate::{
         refusal::Refusal,
         table::{
             unserved,
-            Slot,
+            OpsSlot,
             Table, //
         }, //
     }, //
@@ -61,8 +61,8 @@ pub(super) static EP: Table<kfi_ops_ep> = Table(kfi_ops_ep {
     cancel: Some(cancel),
     getopt: Some(setopt::getopt),
     setopt: Some(setopt::setopt),
-    tx_ctx: Slot::NOSYS,
-    rx_ctx: Slot::NOSYS,
+    tx_ctx: OpsSlot::NOSYS,
+    rx_ctx: OpsSlot::NOSYS,
     rx_size_left: Some(left::rx),
     tx_size_left: Some(left::tx),
 });

@@ -18,9 +18,9 @@ use crate::{
         Provider, //
     },
     support::{
+        child_list::ChildList, //
         errno::Errno,
         refusal::Refusal,
-        roster::Roster, //
     }, //
 };
 use kernel::{
@@ -83,7 +83,7 @@ fn new(
         provider,
         name: CString::try_from(name)?,
         children: Children::new(),
-        roster: Arc::pin_init(Roster::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
+        child_list: Arc::pin_init(ChildList::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
     };
     Ok(opening::give(object, c, body, ()))
 }

@@ -10,7 +10,7 @@ use crate::{
         fid::ClassTable,
         pep, //
     },
-    support::table::Slot, //
+    support::table::OpsSlot, //
 };
 use kfi_bindings::kfi_ops_fabric;
 
@@ -22,6 +22,6 @@ pub(super) static OPS: ClassTable<kfi_ops_fabric> = ClassTable::new(
         domain: Some(domain::open::open),
         passive_ep: Some(pep::open::open),
         eq_open: Some(eq::open::open),
-        wait_open: Slot::NOSYS,
+        wait_open: OpsSlot::NOSYS,
     },
 );

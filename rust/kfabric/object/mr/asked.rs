@@ -34,7 +34,7 @@ use crate::{
         request::MrRequest, //
     },
     support::{
-        cache::RareBox,
+        cache::MrExtBox,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -87,7 +87,7 @@ impl Asked {
 pub(super) struct Expected {
     place: Coming<MrBody>,
     memory: Memory,
-    rare: Option<Pin<RareBox<Rare>>>,
+    rare: Option<Pin<MrExtBox<Rare>>>,
     context: *mut c_void,
 }
 

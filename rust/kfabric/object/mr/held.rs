@@ -18,7 +18,7 @@ use crate::{
         MrPart, //
     },
     support::{
-        cache::RareBox,
+        cache::MrExtBox,
         errno::Errno,
         irqlock::IrqGuard,
         refusal::Refusal, //
@@ -58,7 +58,7 @@ impl Inner {
                 return Err(Refusal::new(Errno::ENOTCONN, why));
             }
         }
-        let missing = |rare: &Pin<RareBox<Rare>>| rare.bonds.is_missing();
+        let missing = |rare: &Pin<MrExtBox<Rare>>| rare.bonds.is_missing();
         self.state.begin(!self.rare.as_ref().is_some_and(missing))
     }
 
@@ -75,7 +75,7 @@ impl Inner {
     /// Gives what there is of it to who holds it.
     fn hold<'a>(&mut self, object: &'a MrObject) -> Held<'a> {
         self.held = true;
-        let list = |rare: &mut Pin<RareBox<Rare>>| mem::take(rare.as_mut().project().list);
+        let list = |rare: &mut Pin<MrExtBox<Rare>>| mem::take(rare.as_mut().project().list);
         Held {
             object,
             mr: self.mr.take(),

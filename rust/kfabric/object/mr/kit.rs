@@ -15,7 +15,7 @@ use crate::{
     provider::MrPart,
     region::request::MrRequest,
     support::{
-        cache::RareBox,
+        cache::MrExtBox,
         refusal::Refusal, //
     }, //
 };
@@ -28,7 +28,7 @@ pub(crate) struct Kit {
     /// The provider's part; before a region is created, only of one that was reserved.
     pub(super) mr: Option<MrPart>,
     /// What most regions haven't.
-    pub(super) rare: Option<Pin<RareBox<Rare>>>,
+    pub(super) rare: Option<Pin<MrExtBox<Rare>>>,
     /// It goes back to the domain's reserve.
     pub(super) reserved: bool,
 }

@@ -35,7 +35,7 @@ use crate::{
     provider::MrPart,
     region::request::MrRequest,
     support::{
-        cache::RareBox,
+        cache::MrExtBox,
         errno::Errno,
         refusal::Refusal, //
     }, //
@@ -123,7 +123,7 @@ impl Inner {
     pub(super) fn new(
         state: State,
         mr: Option<MrPart>,
-        rare: Option<Pin<RareBox<Rare>>>,
+        rare: Option<Pin<MrExtBox<Rare>>>,
         told: bool,
         reserved: bool,
     ) -> Self {

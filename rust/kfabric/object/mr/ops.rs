@@ -27,7 +27,7 @@ use crate::{
             Place, //
         }, //
     },
-    support::table::Slot, //
+    support::table::OpsSlot, //
 };
 use kfi_bindings::{
     kfi_ops,
@@ -43,7 +43,7 @@ impl Object for MrBody {
         close: Some(close),
         bind: Some(bind::<Self>),
         control: Some(control),
-        ops_open: Slot::NOSYS,
+        ops_open: OpsSlot::NOSYS,
     };
 }
 

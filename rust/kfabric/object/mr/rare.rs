@@ -24,7 +24,7 @@ use crate::{
     },
     support::{
         cache::{
-            RareBox,
+            MrExtBox,
             RARE_SIZE, //
         },
         refusal::Refusal, //
@@ -90,7 +90,7 @@ unsafe impl Send for Rare {}
 
 impl Rare {
     /// Nothing yet, but room for a list of so many. May sleep.
-    pub(super) fn with_capacity(count: usize) -> Result<Pin<RareBox<Self>>, Refusal> {
+    pub(super) fn with_capacity(count: usize) -> Result<Pin<MrExtBox<Self>>, Refusal> {
         let list = KVVec::with_capacity(count, GFP_KERNEL)?;
         let rare = pin_init!(Self {
             tie: Tie::new(),
@@ -100,14 +100,14 @@ impl Rare {
             lease: None,
             before: null_mut(),
         });
-        match RareBox::new_uninit(GFP_KERNEL)?.write_pin_init(rare) {
+        match MrExtBox::new_uninit(GFP_KERNEL)?.write_pin_init(rare) {
             Ok(rare) => Ok(rare),
             Err(never) => match never {},
         }
     }
 
     /// What a region needs that is a list and nothing else. May sleep.
-    pub(super) fn with_list(list: &[kvec]) -> Result<Pin<RareBox<Self>>, Refusal> {
+    pub(super) fn with_list(list: &[kvec]) -> Result<Pin<MrExtBox<Self>>, Refusal> {
         let mut rare = Self::with_capacity(list.len())?;
         let this = rare.as_mut().project();
         this.list.extend_from_slice(list, GFP_KERNEL)?;
@@ -117,7 +117,7 @@ impl Rare {
     /// Becomes what a region of this request needs, in what is there, if that is; which may be nothing. `told` if
     /// an event queue tells of it. May sleep.
     pub(super) fn fit(
-        rare: &mut Option<Pin<RareBox<Self>>>,
+        rare: &mut Option<Pin<MrExtBox<Self>>>,
         domain: &DomainObject,
         request: &MrRequest<'_>,
         told: bool,
@@ -140,7 +140,7 @@ impl Rare {
     /// Takes over until when the memory may be used, if anybody has asked for that, and gives back what is to be
     /// dropped, which sleeps: what there was before. Any context.
     pub(super) fn lease(
-        rare: &mut Option<Pin<RareBox<Self>>>,
+        rare: &mut Option<Pin<MrExtBox<Self>>>,
         lease: Option<Lease>,
     ) -> Option<Lease> {
         match rare {

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::support::{
     cache::{
+        MrExtBox, //
         ObjectBox,
-        RareBox, //
     },
     irqlock::IrqLock, //
 };
@@ -117,7 +117,7 @@ impl MrRef {
 
     /// Drops it, and takes what the object was made of, if it was the last one: its memory, and what was rare
     /// of it.
-    pub(super) fn take_apart(self) -> Option<(Memory, Option<Pin<RareBox<Rare>>>)> {
+    pub(super) fn take_apart(self) -> Option<(Memory, Option<Pin<MrExtBox<Rare>>>)> {
         let object = self.last()?;
         let rare = object.inner.with(|inner| inner.rare.take());
         Some((ObjectBox::drop_contents(object), rare))

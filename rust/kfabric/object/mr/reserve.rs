@@ -11,8 +11,8 @@ use crate::{
     object::domain::DomainObject,
     region::request::MrRequest,
     support::{
+        fifo::Fifo,
         irqlock::IrqLock,
-        line::Line,
         noio::frees_memory,
         num::widen,
         push_reserved::PushReserved,
@@ -34,7 +34,7 @@ pub(crate) struct Reserve {
     pages: usize,
     /// In the order in which they came back, so that no key is used again soon.
     #[pin]
-    kits: IrqLock<Line<Kit>>,
+    kits: IrqLock<Fifo<Kit>>,
 }
 
 impl Reserve {
@@ -44,7 +44,7 @@ impl Reserve {
         count: usize,
         pages: usize,
     ) -> Result<Arc<Self>, Refusal> {
-        let mut kits = Line::with_capacity(count)?;
+        let mut kits = Fifo::with_capacity(count)?;
         let mut spare = KVVec::with_capacity(count, GFP_KERNEL)?;
         for _ in 0..count {
             spare.push(Kit::reserved(segments(domain, pages))?, GFP_KERNEL)?;

@@ -19,7 +19,7 @@ use crate::{
         refusal::Refusal,
         sockaddr,
         table::{
-            Slot,
+            OpsSlot,
             Table, //
         }, //
     }, //
@@ -39,13 +39,13 @@ pub(super) static CM: Table<kfi_ops_cm> = Table(kfi_ops_cm {
     size: size_of::<kfi_ops_cm>(),
     setname: Some(setname),
     getname: Some(getname),
-    getpeer: Slot::NOSYS,
-    connect: Slot::NOSYS,
+    getpeer: OpsSlot::NOSYS,
+    connect: OpsSlot::NOSYS,
     listen: Some(listen),
-    accept: Slot::NOSYS,
+    accept: OpsSlot::NOSYS,
     reject: Some(reject),
-    shutdown: Slot::NOSYS,
-    join: Slot::NOSYS,
+    shutdown: OpsSlot::NOSYS,
+    join: OpsSlot::NOSYS,
 });
 
 /// # Safety

@@ -16,21 +16,21 @@ impl<T, U: Users> Gate<T, U> {
     /// Goes in, unless the gate is shut. Any context; with `Shared` one in which a spinlock may be
     /// taken.
     #[inline]
-    pub fn enter(&self) -> Option<Inside<'_, T, U>> {
-        Some(Inside(self.hold()?, PhantomData))
+    pub fn enter(&self) -> Option<GateGuard<'_, T, U>> {
+        Some(GateGuard(self.hold()?, PhantomData))
     }
 
     /// As [`enter`](Self::enter), for longer than the caller knows the gate: for a work request that
     /// the device has. Whoever takes the gate away waits for it. The same contexts.
     #[inline]
-    pub fn hold(&self) -> Option<Held<T, U>> {
+    pub fn hold(&self) -> Option<BusyGuard<T, U>> {
         if !self.users.enter() {
             return None;
         }
         // SAFETY: Who is counted came in the phase `Open`, and there is no `Drained` meanwhile.
         let inside = unsafe { self.content() }?;
         // SAFETY: Just counted; it is what is behind this gate.
-        Some(unsafe { Held::new(inside, &self.users) })
+        Some(unsafe { BusyGuard::new(inside, &self.users) })
     }
 
     /// Shuts the gate. Returns `None` if someone else did, or if there was never anything behind it,
@@ -114,18 +114,18 @@ impl<T, U: Users> Gate<T, U> {
 ///
 /// Counted by `users`, and so neither that nor `inside`, which is behind the same gate, is changed
 /// or dropped.
-pub struct Held<T, U: Users> {
+pub struct BusyGuard<T, U: Users> {
     // Not references, which would claim to be good until a drop of this has returned.
     inside: NonNull<T>,
     users: NonNull<U>,
 }
 
 // SAFETY: It gives shared references only, and may be given up anywhere.
-unsafe impl<T: Sync, U: Users + Sync> Send for Held<T, U> {}
+unsafe impl<T: Sync, U: Users + Sync> Send for BusyGuard<T, U> {}
 // SAFETY: It gives shared references only.
-unsafe impl<T: Sync, U: Users + Sync> Sync for Held<T, U> {}
+unsafe impl<T: Sync, U: Users + Sync> Sync for BusyGuard<T, U> {}
 
-impl<T, U: Users> Held<T, U> {
+impl<T, U: Users> BusyGuard<T, U> {
     /// Takes over somebody who was counted.
     ///
     /// # Safety
@@ -149,7 +149,7 @@ impl<T, U: Users> Held<T, U> {
     }
 }
 
-impl<T, U: Users> Drop for Held<T, U> {
+impl<T, U: Users> Drop for BusyGuard<T, U> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: `users` is there by the invariant, and has counted this, which ends here.
@@ -159,9 +159,9 @@ impl<T, U: Users> Drop for Held<T, U> {
 
 /// The same, but for no longer than a reference to the gate lives: so nobody drops a gate while
 /// inside of it.
-pub struct Inside<'a, T, U: Users>(Held<T, U>, PhantomData<&'a Gate<T, U>>);
+pub struct GateGuard<'a, T, U: Users>(BusyGuard<T, U>, PhantomData<&'a Gate<T, U>>);
 
-impl<T, U: Users> Inside<'_, T, U> {
+impl<T, U: Users> GateGuard<'_, T, U> {
     /// What is behind the gate. Any context.
     #[inline]
     pub fn get(&self) -> &T {

@@ -8,8 +8,8 @@ mod tests {
         new_irq_lock,
         support::{
             gate::{
+                BusyGuard,
                 Gate,
-                Held,
                 PerCpu,
                 Shared,
                 Users, //
@@ -66,7 +66,7 @@ mod tests {
         gate: Arc<Gate<u32, U>>,
         /// Somebody who went in before, and is to leave there.
         #[pin]
-        request: IrqLock<Option<Held<u32, U>>>,
+        request: IrqLock<Option<BusyGuard<u32, U>>>,
         /// What was found behind the gate; 0 if it was shut.
         found: Atomic<u32>,
         done: Atomic<bool>,

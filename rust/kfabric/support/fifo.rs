@@ -10,14 +10,14 @@ use kernel::{
 };
 
 /// Things that leave in the order in which they joined.
-pub struct Line<T> {
+pub struct Fifo<T> {
     /// The first ones, in reverse.
     front: KVVec<T>,
     /// Those that joined since.
     back: KVVec<T>,
 }
 
-impl<T> Line<T> {
+impl<T> Fifo<T> {
     /// An empty line.
     pub const fn new() -> Self {
         Self {
@@ -79,26 +79,26 @@ impl<T> Line<T> {
     }
 }
 
-impl<T> PushReserved<T> for Line<T> {
+impl<T> PushReserved<T> for Fifo<T> {
     #[inline]
     fn push_reserved(&mut self, item: T) {
         self.back.push_reserved(item);
     }
 }
 
-impl<T> Default for Line<T> {
+impl<T> Default for Fifo<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-#[kernel::macros::kunit_tests(kfabric_line)]
+#[kernel::macros::kunit_tests(kfabric_fifo)]
 mod tests {
     use super::*;
 
     #[test]
     fn first_come_first_served() -> Result {
-        let mut line = Line::new();
+        let mut line = Fifo::new();
         let mut left = KVec::new();
         for round in 0..4 {
             for i in 0..5 {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn room_stays() -> Result {
-        let mut line = Line::with_capacity(3)?;
+        let mut line = Fifo::with_capacity(3)?;
         for i in 0..100 {
             line.push(i).map_err(|_| ENOMEM)?;
             if line.len() == 3 {

@@ -50,11 +50,11 @@ use kernel::{
 /// # Safety
 ///
 /// The entry is in a roster, and doesn't leave it before this has returned.
-pub(crate) type End = unsafe fn(NonNull<Entry>);
+pub(crate) type End = unsafe fn(NonNull<ChildEntry>);
 
 /// What all entries of one kind have in common.
 #[repr(align(16))]
-pub(crate) struct Kind {
+pub(crate) struct ChildKind {
     /// Says that there is one.
     pub(crate) open: &'static CStr,
     /// Ends one, if there is anything to end.
@@ -63,7 +63,7 @@ pub(crate) struct Kind {
 
 /// What is open in an object.
 #[pin_data]
-pub struct Roster {
+pub struct ChildList {
     #[pin]
     parts: [Part; PARTS],
     /// Held by who ends what is open.
@@ -98,7 +98,7 @@ struct Part {
 struct Lists {
     open: Head,
     ended: Head,
-    now: Cell<*const Entry>,
+    now: Cell<*const ChildEntry>,
 }
 
 // SAFETY: Entries may be listed by any thread; what they are in may be used by any.
@@ -110,20 +110,20 @@ unsafe impl Send for Lists {}
 ///
 /// # Invariants
 ///
-/// `kind` is a pointer to a [`Kind`], in whose low bits, which are 0 in that, is the part of the roster.
-pub(crate) struct Entry {
+/// `kind` is a pointer to a [`ChildKind`], in whose low bits, which are 0 in that, is the part of the roster.
+pub(crate) struct ChildEntry {
     // One word for both: there is an entry in each region.
-    kind: *const Kind,
+    kind: *const ChildKind,
     node: Node,
 }
 
 // SAFETY: What all of a kind have in common doesn't change, and nodes are used under the lock of their list.
-unsafe impl Send for Entry {}
+unsafe impl Send for ChildEntry {}
 // SAFETY: As for `Send`.
-unsafe impl Sync for Entry {}
+unsafe impl Sync for ChildEntry {}
 
-/// The bits of a pointer to a [`Kind`] that are 0.
-const PART_BITS: usize = align_of::<Kind>() - 1;
+/// The bits of a pointer to a [`ChildKind`] that are 0.
+const PART_BITS: usize = align_of::<ChildKind>() - 1;
 
 /// Which part of a roster something is in.
 ///
@@ -135,12 +135,12 @@ pub(crate) struct PartOf(usize);
 
 const _: () = assert!(PARTS - 1 <= PART_BITS);
 
-impl Roster {
+impl ChildList {
     /// An empty one.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             parts <- pin_init::pin_init_array_from_fn(|_| Part::new()),
-            ending <- new_mutex!((), "kfabric_roster_ending"),
+            ending <- new_mutex!((), "kfabric_child_list_ending"),
         })
     }
 
@@ -169,7 +169,7 @@ impl Roster {
     ///
     /// Called once for each time that the entry was announced. The entry doesn't move, and
     /// [leaves](Self::leave) before what its kind ends is dropped.
-    pub(crate) unsafe fn join(&self, entry: &Entry) {
+    pub(crate) unsafe fn join(&self, entry: &ChildEntry) {
         let part = self.part(entry.part());
         part.lists.with(|lists| {
             // SAFETY: The entry is in no list: it joins once. The lock is held. The entry stays where it
@@ -185,7 +185,7 @@ impl Roster {
     /// # Safety
     ///
     /// The entry has joined this roster, and not left it.
-    pub(crate) unsafe fn leave(&self, entry: &Entry) {
+    pub(crate) unsafe fn leave(&self, entry: &ChildEntry) {
         let part = self.part(entry.part());
         part.lists.with(|lists| {
             while ptr::eq(lists.now.get(), entry) {
@@ -202,7 +202,7 @@ impl Roster {
     /// # Safety
     ///
     /// The entry has joined this roster, and not left it.
-    pub(crate) unsafe fn try_withdraw(&self, entry: &Entry) -> bool {
+    pub(crate) unsafe fn try_withdraw(&self, entry: &ChildEntry) -> bool {
         let part = self.part(entry.part());
         part.lists.with(|lists| {
             let withdrawn = !ptr::eq(lists.now.get(), entry);
@@ -223,7 +223,7 @@ impl Roster {
                 // SAFETY: The lock is held. By the invariant of `Lists`, each node is that of an entry.
                 unsafe {
                     let first = lists.open.first().or(lists.ended.first())?;
-                    Some(Entry::of(first).as_ref().kind().open)
+                    Some(ChildEntry::of(first).as_ref().kind().open)
                 }
             })
         })
@@ -251,9 +251,9 @@ impl Part {
                     ended: Head::new(),
                     now: Cell::new(ptr::null()),
                 },
-                c"kfabric_roster"
+                c"kfabric_child_list"
             ),
-            changed <- new_condvar!("kfabric_roster"),
+            changed <- new_condvar!("kfabric_child_list"),
         })
     }
 
@@ -279,7 +279,7 @@ impl Part {
 
     /// Returns the next entry that has an end, which is being ended from here on. Sleeps until no entry
     /// is announced that has not joined.
-    fn next(&self) -> Option<(NonNull<Entry>, End)> {
+    fn next(&self) -> Option<(NonNull<ChildEntry>, End)> {
         self.lists.with(|lists| loop {
             // One that was withdrawn may join again at any time.
             while self.coming.load(Relaxed) > 0 {
@@ -289,7 +289,7 @@ impl Part {
             // has joined this part; it is unlinked before it is linked again, and both heads are pinned.
             let (entry, end) = unsafe {
                 let first = lists.open.first()?;
-                let entry = Entry::of(first);
+                let entry = ChildEntry::of(first);
                 first.as_ref().unlink();
                 first.as_ref().link(&lists.ended);
                 (entry, entry.as_ref().kind().end)
@@ -303,9 +303,9 @@ impl Part {
     }
 }
 
-impl Entry {
+impl ChildEntry {
     /// In no roster yet, for that part of one.
-    pub(crate) fn new(kind: &'static Kind, PartOf(part): PartOf) -> Self {
+    pub(crate) fn new(kind: &'static ChildKind, PartOf(part): PartOf) -> Self {
         // INVARIANT: It fits there, as was asserted.
         Self {
             kind: ptr::from_ref(kind).map_addr(|address| address | part),
@@ -314,7 +314,7 @@ impl Entry {
     }
 
     /// What it has in common with others.
-    fn kind(&self) -> &'static Kind {
+    fn kind(&self) -> &'static ChildKind {
         // SAFETY: By the type invariant, without these bits it is a pointer to one.
         unsafe { &*self.kind.map_addr(|address| address & !PART_BITS) }
     }

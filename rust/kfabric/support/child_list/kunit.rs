@@ -2,13 +2,13 @@
 
 //! Unit tests of rosters.
 
-#[kernel::macros::kunit_tests(kfabric_roster)]
+#[kernel::macros::kunit_tests(kfabric_child_list)]
 mod tests {
     use crate::support::{
-        roster::{
-            Entry,
-            Kind,
-            Roster, //
+        child_list::{
+            ChildEntry,
+            ChildKind,
+            ChildList, //
         },
         workqueue::OwnedQueue, //
     };
@@ -31,12 +31,12 @@ mod tests {
         }, //
     };
 
-    static PLAIN: Kind = Kind {
+    static PLAIN: ChildKind = ChildKind {
         open: c"a plain thing is open",
         end: None,
     };
 
-    static ENDED: Kind = Kind {
+    static ENDED: ChildKind = ChildKind {
         open: c"a thing with an end is open",
         end: Some(end),
     };
@@ -44,8 +44,8 @@ mod tests {
     /// Something that is listed.
     #[pin_data]
     struct Thing {
-        roster: Arc<Roster>,
-        entry: Entry,
+        roster: Arc<ChildList>,
+        entry: ChildEntry,
         /// How often it has begun to be ended.
         ended: Atomic<usize>,
         /// It takes a while to end it.
@@ -54,7 +54,7 @@ mod tests {
         done: Atomic<bool>,
     }
 
-    unsafe fn end(entry: NonNull<Entry>) {
+    unsafe fn end(entry: NonNull<ChildEntry>) {
         // SAFETY: All entries of these tests are those of things, and valid until they have left.
         let thing = unsafe { &*kernel::container_of!(entry.as_ptr(), Thing, entry) };
         thing.ended.fetch_add(1, Relaxed);
@@ -65,11 +65,15 @@ mod tests {
     }
 
     impl Thing {
-        fn join(roster: &Arc<Roster>, kind: &'static Kind, is_slow: bool) -> Result<Arc<Self>> {
+        fn join(
+            roster: &Arc<ChildList>,
+            kind: &'static ChildKind,
+            is_slow: bool,
+        ) -> Result<Arc<Self>> {
             let thing = Arc::pin_init(
                 pin_init!(Self {
                     roster: roster.clone(),
-                    entry: Entry::new(kind, roster.announce()),
+                    entry: ChildEntry::new(kind, roster.announce()),
                     ended: Atomic::new(0),
                     is_slow,
                     done: Atomic::new(false),
@@ -109,8 +113,8 @@ mod tests {
         }
     }
 
-    fn roster() -> Result<Arc<Roster>> {
-        Arc::pin_init(Roster::new(), GFP_KERNEL)
+    fn roster() -> Result<Arc<ChildList>> {
+        Arc::pin_init(ChildList::new(), GFP_KERNEL)
     }
 
     #[test]
@@ -159,7 +163,7 @@ mod tests {
     }
 
     /// Ends a roster from another thread, and says when that is done.
-    fn end_later(queue: &OwnedQueue, roster: &Arc<Roster>) -> Result<Arc<Atomic<bool>>> {
+    fn end_later(queue: &OwnedQueue, roster: &Arc<ChildList>) -> Result<Arc<Atomic<bool>>> {
         let done = Arc::new(Atomic::new(false), GFP_KERNEL)?;
         let (roster, told) = (roster.clone(), done.clone());
         queue.try_spawn(GFP_KERNEL, move || {

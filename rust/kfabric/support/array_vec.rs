@@ -16,12 +16,12 @@ use core::{
 ///
 /// The first `count` items, of at most `MOST`, are there.
 #[derive(Clone, Copy)]
-pub(crate) struct Short<T: Copy, const MOST: usize> {
+pub(crate) struct ArrayVec<T: Copy, const MOST: usize> {
     items: [MaybeUninit<T>; MOST],
     count: usize,
 }
 
-impl<T: Copy, const MOST: usize> Short<T, MOST> {
+impl<T: Copy, const MOST: usize> ArrayVec<T, MOST> {
     /// An empty list.
     #[inline]
     pub(crate) fn new() -> Self {
@@ -50,7 +50,7 @@ impl<T: Copy, const MOST: usize> Short<T, MOST> {
     }
 }
 
-impl<T: Copy, const MOST: usize> Deref for Short<T, MOST> {
+impl<T: Copy, const MOST: usize> Deref for ArrayVec<T, MOST> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -59,19 +59,19 @@ impl<T: Copy, const MOST: usize> Deref for Short<T, MOST> {
     }
 }
 
-impl<T: Copy + fmt::Debug, const MOST: usize> fmt::Debug for Short<T, MOST> {
+impl<T: Copy + fmt::Debug, const MOST: usize> fmt::Debug for ArrayVec<T, MOST> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-#[kernel::macros::kunit_tests(kfabric_short)]
+#[kernel::macros::kunit_tests(kfabric_array_vec)]
 mod tests {
     use super::*;
 
     #[test]
     fn as_many_as_there_is_room_for() {
-        let mut short = Short::<u32, 2>::new();
+        let mut short = ArrayVec::<u32, 2>::new();
         assert!(short.is_empty());
         assert_eq!(short.push(3), Ok(()));
         assert_eq!(short.push(4), Ok(()));
