@@ -35,10 +35,13 @@ struct ib_pd;
  *	several callbacks, known by @arg; cb NULL takes back the one that was registered with @arg.
  *	Process context; may sleep. Taking it back waits for a callback that is running, except in a
  *	removal callback, where that is -KFI_EBUSY.
- *	Returns 0, -KFI_EINVAL (not a domain of this provider), -KFI_ENOMEM,
- *	-KFI_EBUSY (there is one with this @arg already; or, taking back, see above),
- *	-KFI_ENODEV (the device is gone or going: the callback isn't registered and won't be
- *	called).
+ *	Returns 0; or
+ *	-KFI_EINVAL (@fid is not a domain of this provider),
+ *	-KFI_EBUSY (a callback with this @arg is registered; or the callback to remove is running,
+ *	and the caller is in a removal callback),
+ *	-KFI_ENODEV (the device is gone or going; the callback is not registered, and will not be
+ *	called), or
+ *	-KFI_ENOMEM (out of memory).
  * @get_lkey: The lkey of a region, to be used in local segments of the consumer's own work
  *	requests, as long as the region is open and its device there. Any context; doesn't sleep.
  *	Returns 0 if the region isn't one of this provider, or consists of several regions of the
