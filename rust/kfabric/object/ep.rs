@@ -8,14 +8,12 @@
 //!
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
 
-mod args;
 mod atomic;
 mod attr;
 mod bind;
 mod bound;
 mod cm;
 mod left;
-mod message;
 mod msg;
 pub(crate) mod open;
 mod ops;
@@ -23,10 +21,10 @@ mod options;
 mod phase;
 mod posting;
 mod reports;
-mod rma;
 mod setopt;
 pub(crate) mod srx;
 mod target;
+mod transfer;
 
 pub(crate) use self::cm::private_data;
 

@@ -9,13 +9,12 @@ use super::{
         EpKind, //
     },
     cm,
-    message,
     msg::{
         Known,
         Msg, //
     },
     ops,
-    rma,
+    transfer,
     EndpointBody,
     EndpointObject, //
 };
@@ -112,8 +111,8 @@ unsafe fn make(
         fid: EndpointObject::fid(context),
         ops: ops::EP.as_ptr(),
         cm: cm::CM.as_ptr(),
-        msg: message::MSG.as_ptr(),
-        rma: rma::RMA.as_ptr(),
+        msg: transfer::MSG.as_ptr(),
+        rma: transfer::RMA.as_ptr(),
         tagged: ops::TAGGED.as_ptr(),
         atomic: atomic::ATOMIC.as_ptr(),
     };

@@ -2,7 +2,7 @@
 
 //! Posting a transfer: from the arguments of a call to the provider's queue.
 //!
-//! All of it is for any context.
+//! All functions may be called in any context.
 
 use super::target::Target;
 use crate::{
@@ -53,28 +53,29 @@ use kfi_bindings::{
     kfid_ep, //
 };
 
-/// Which flags a call has.
+/// The flags of a call.
+#[derive(Clone, Copy)]
 pub(super) enum CallFlags {
-    /// None: those of the endpoint.
+    /// The call has no argument for flags: the defaults of the endpoint apply.
     Default,
-    /// These.
-    These(u64),
-    /// None, and the bytes are the caller's again when it returns.
+    /// The flags that the caller passed.
+    Given(u64),
+    /// An inject call: no flags, and the caller may reuse the buffer after the return.
     Inject,
 }
 
-/// What a call says of a transfer that all of them say.
-pub(super) struct Call<'a> {
+/// The arguments that all transfers have.
+pub(super) struct TransferArgs<'a> {
     pub(super) buffers: Buffers<'a>,
-    pub(super) remote: Remote<'a>,
+    pub(super) remote: RemoteArg<'a>,
     pub(super) flags: CallFlags,
-    /// What the peer's completion queue gets, where that is asked for.
+    /// Immediate data for the peer's completion queue, or the key to invalidate.
     pub(super) data: Option<u64>,
     pub(super) context: *mut c_void,
 }
 
-/// What kind of transfer it is.
-pub(super) enum Kind {
+/// The kind of a transfer.
+pub(super) enum TransferKind {
     Send,
     Receive,
     Read,
@@ -83,22 +84,22 @@ pub(super) enum Kind {
 }
 
 /// The peer's memory, as the consumer gave it.
-pub(super) enum Remote<'a> {
-    /// None, for messages.
-    Nowhere,
-    /// As long as the memory at this side, or as what is done there.
-    From { address: u64, key: u64 },
-    /// Several ranges, which say their lengths.
-    Pieces(&'a [kfi_rma_iov]),
+pub(super) enum RemoteArg<'a> {
+    /// No memory: the transfer is a message.
+    Absent,
+    /// A range as long as the local buffers, or as the operand of an atomic operation.
+    At { address: u64, key: u64 },
+    /// Ranges with lengths.
+    Ranges(&'a [kfi_rma_iov]),
 }
 
-impl Remote<'_> {
-    /// Finds what the device is to be told of it, for a transfer of so many bytes, which has none yet.
+impl RemoteArg<'_> {
+    /// Adds the pieces of the peer's memory to `memory`, which is empty, for a transfer of `bytes` bytes.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it isn't as long, or there are too many ranges.
-    /// - Those of [`RemoteMemory::add`].
+    /// - `EINVAL`: the ranges are not `bytes` bytes long, or there are more than `most`.
+    /// - The errors of [`RemoteMemory::add`].
     fn find(
         &self,
         memory: &mut RemoteMemory,
@@ -107,8 +108,8 @@ impl Remote<'_> {
         most: usize,
     ) -> Result<(), Refusal> {
         match *self {
-            Self::Nowhere => (),
-            Self::From { address, key } => {
+            Self::Absent => (),
+            Self::At { address, key } => {
                 let all = RemotePiece {
                     key,
                     base: address,
@@ -116,25 +117,27 @@ impl Remote<'_> {
                 };
                 memory.add(keys, all, most)?;
             }
-            Self::Pieces(pieces) => {
-                let sum = pieces
+            Self::Ranges(ranges) => {
+                let sum = ranges
                     .iter()
-                    .try_fold(0_u64, |sum, piece| sum.checked_add(widen(piece.len)));
+                    .try_fold(0_u64, |sum, range| sum.checked_add(widen(range.len)));
                 if sum != Some(bytes) {
                     let why = c"not as long as the memory at this side";
                     return Err(Refusal::new(Errno::EINVAL, why).value(sum.unwrap_or(u64::MAX)));
                 }
-                if pieces.len() > most {
+                if ranges.len() > most {
                     let refusal = Refusal::new(Errno::EINVAL, c"more rma_iov than rma_iov_limit");
-                    return Err(refusal.value(widen(pieces.len())));
+                    return Err(refusal.value(widen(ranges.len())));
                 }
-                for (index, piece) in pieces.iter().enumerate() {
-                    let range = RemotePiece {
-                        key: piece.key,
-                        base: piece.addr,
-                        len: widen(piece.len),
+                for (index, range) in ranges.iter().enumerate() {
+                    let piece = RemotePiece {
+                        key: range.key,
+                        base: range.addr,
+                        len: widen(range.len),
                     };
-                    memory.add(keys, range, most).map_err(|no| no.at(index))?;
+                    memory
+                        .add(keys, piece, most)
+                        .map_err(|refusal| refusal.at(index))?;
                 }
             }
         }
@@ -142,8 +145,8 @@ impl Remote<'_> {
     }
 }
 
-impl Kind {
-    /// The flags that such a call may have.
+impl TransferKind {
+    /// Returns the flags that a caller may pass.
     const fn known_flags(&self) -> u64 {
         match self {
             Self::Receive => PostFlags::RECEIVE,
@@ -154,11 +157,8 @@ impl Kind {
         }
     }
 
-    fn receives(&self) -> bool {
-        matches!(self, Self::Receive)
-    }
-
-    /// What is done, with these data for the peer's completion queue, or to end this key of the peer's.
+    /// Returns the operation for the provider, with its immediate data and the peer's key that it
+    /// invalidates.
     const fn op(&self, data: Option<u64>, invalidates: Option<u64>) -> Op {
         match *self {
             Self::Send => Op::Send { data, invalidates },
@@ -169,7 +169,7 @@ impl Kind {
         }
     }
 
-    /// How much of the peer's memory it is about, with so many bytes at this side.
+    /// Returns the bytes of the peer's memory that a transfer of `local` bytes accesses.
     fn remote_bytes(&self, local: u64) -> u64 {
         match self {
             Self::Atomic { .. } => widen(WORD),
@@ -177,17 +177,17 @@ impl Kind {
         }
     }
 
-    /// The flags by which the provider does it.
+    /// Returns the flags for the provider.
     fn flags(&self, flags: PostFlags) -> PostFlags {
         match self {
-            // Its operands are copied already.
+            // The operands are already copied.
             Self::Atomic { .. } => flags.without_inject(),
             _ => flags,
         }
     }
 }
 
-/// Looks whether atomic operations may be done there.
+/// Checks whether an atomic operation can access the peer's memory.
 fn check_words(memory: &RemoteMemory) -> Result<(), Refusal> {
     let word = widen(WORD);
     match memory.pieces() {
@@ -200,28 +200,28 @@ fn check_words(memory: &RemoteMemory) -> Result<(), Refusal> {
 }
 
 impl CallFlags {
-    fn parse(&self, kind: &Kind, on: Target<'_>) -> Result<PostFlags, Refusal> {
+    fn parse(self, kind: &TransferKind, on: Target<'_>) -> Result<PostFlags, Refusal> {
         let default = match kind {
-            Kind::Receive => on.op_flags().receive,
+            TransferKind::Receive => on.op_flags().receive,
             _ => on.op_flags().transmit,
         };
         match self {
             Self::Default => Ok(PostFlags::default(default, kind.known_flags())),
-            Self::These(flags) => PostFlags::parse(*flags, kind.known_flags()),
+            Self::Given(flags) => PostFlags::parse(flags, kind.known_flags()),
             Self::Inject => Ok(PostFlags::injected()),
         }
     }
 
-    /// Is its end never told, unless it fails?
-    fn silent(&self, flags: PostFlags, selective: bool) -> bool {
+    /// Returns whether the completion queue gets an entry only if the transfer fails.
+    fn is_silent(self, flags: PostFlags, selective: bool) -> bool {
         matches!(self, Self::Inject) || selective && !flags.completes()
     }
 }
 
-/// What the peer's completion queue is to get, if anything.
-fn data_of(call: &Call<'_>, flags: PostFlags, most: usize) -> Result<Option<u64>, Refusal> {
-    let by_call = matches!(call.flags, CallFlags::These(_));
-    let data = call.data.filter(|_| !by_call || flags.has_data());
+/// Returns the immediate data for the peer's completion queue, of at most `most` bytes.
+fn data_of(args: &TransferArgs<'_>, flags: PostFlags, most: usize) -> Result<Option<u64>, Refusal> {
+    let given = matches!(args.flags, CallFlags::Given(_));
+    let data = args.data.filter(|_| !given || flags.has_data());
     match data {
         Some(data) if most < size_of::<u64>() && data >> (most * 8) != 0 => {
             let refusal = Refusal::new(Errno::EINVAL, c"more data than cq_data_size");
@@ -235,20 +235,23 @@ fn data_of(call: &Call<'_>, flags: PostFlags, most: usize) -> Result<Option<u64>
 ///
 /// # Errors
 ///
-/// Nothing was begun, and nothing is reported then:
+/// After an error the transfer was not posted, and there is no completion.
 ///
-/// - `ENOSYS`: there is no such transfer there.
-/// - `EOPBADSTATE`, `ENOTCONN`: the endpoint isn't enabled, or not connected; or `EOPNOTSUPP`, as
-///   [`Target::check`] says.
-/// - `EBADFLAGS`
-/// - Those of [`Local::find`] or [`Injected::copy`], and of the peer's memory.
-/// - `EAGAIN`: there is no room in the endpoint's queue, or in that for completions.
-/// - Those of the provider.
-pub(super) fn post(on: Target<'_>, kind: &Kind, call: &Call<'_>) -> Result<(), Refusal> {
-    on.check(kind.receives())?;
+/// - The errors of [`Target::check`].
+/// - `EBADFLAGS`: the kind of transfer doesn't have these flags.
+/// - `EINVAL`: more immediate data than `cq_data_size`, or memory that is refused.
+/// - The errors of [`Local::find`], [`Injected::copy`] and [`RemoteMemory::add`].
+/// - `EAGAIN`: the endpoint's queue or the completion queue is full.
+/// - The errors of the provider.
+pub(super) fn post(
+    on: Target<'_>,
+    kind: &TransferKind,
+    args: &TransferArgs<'_>,
+) -> Result<(), Refusal> {
+    on.check(matches!(kind, TransferKind::Receive))?;
     let limits = on.limits();
-    let flags = kind.flags(call.flags.parse(kind, on)?);
-    let data = data_of(call, flags, limits.cq_data_size)?;
+    let flags = kind.flags(args.flags.parse(kind, on)?);
+    let data = data_of(args, flags, limits.cq_data_size)?;
     let domain = on.domain();
     let find = |desc| -> Result<Described, Refusal> {
         let none = Refusal::new(Errno::EINVAL, c"no region has this descriptor");
@@ -259,36 +262,36 @@ pub(super) fn post(on: Target<'_>, kind: &Kind, call: &Call<'_>) -> Result<(), R
         by_region: limits.local.by_region && !flags.injects(),
         ..limits.local
     };
-    let invalidates = call.data.filter(|_| flags.invalidates());
+    let invalidates = args.data.filter(|_| flags.invalidates());
     let op = kind.op(data, invalidates);
     let mut lent = Local::none();
     let injected;
     let local = match flags.injects() {
         true => {
-            injected = Injected::copy(&call.buffers, &op, &rules, limits.inject_size, find)?;
+            injected = Injected::copy(&args.buffers, &op, &rules, limits.inject_size, find)?;
             LocalMemory::Injected(injected.bytes())
         }
         false => {
-            lent.find(&call.buffers, &op, &rules, find)?;
+            lent.find(&args.buffers, &op, &rules, find)?;
             LocalMemory::Lent(&lent)
         }
     };
     let bytes = kind.remote_bytes(local.bytes());
     let mut remote = RemoteMemory::none();
-    call.remote
+    args.remote
         .find(&mut remote, domain.keys(), bytes, limits.remote_pieces)?;
     if matches!(op, Op::Atomic { .. }) {
         check_words(&remote)?;
     }
     let reports = on.reports(&op);
-    let silent = reports.is_none_or(|reports| call.flags.silent(flags, reports.selective));
+    let silent = reports.is_none_or(|reports| args.flags.is_silent(flags, reports.selective));
     let full = Refusal::new(Errno::EAGAIN, c"the completion queue has no room");
     let place = match reports {
         Some(reports) => Some(reports.cq.reserve().ok_or(full)?),
         None => None,
     };
     let done = Completion {
-        context: Context::new(call.context),
+        context: Context::new(args.context),
         flags: op.flags(),
         len: 0,
         buf: Context::NULL,
@@ -301,32 +304,22 @@ pub(super) fn post(on: Target<'_>, kind: &Kind, call: &Call<'_>) -> Result<(), R
     posted.or_else(|refused| refused.settle(context))
 }
 
-/// Does something on what C gives, if that transfers anything, and reports a refusal.
+/// Calls `f` with the endpoint or shared receive context behind `ep`, and reports a refusal to C.
 ///
 /// # Safety
 ///
-/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
-pub(super) unsafe fn on(
+/// `ep` is null or an open object for the call, of this core or of another provider.
+pub(super) unsafe fn with_target(
     ep: *mut kfid_ep,
     f: impl FnOnce(Target<'_>) -> Result<(), Refusal>,
 ) -> isize {
-    // Before the arguments: there may be no such call at all.
-    // SAFETY: By the requirements of this function; both begin with their fid.
+    // The target comes before the arguments: a bare endpoint refuses every call with ENOSYS.
+    // SAFETY: `ep` is null or open for the call, and a `kfid_ep` begins with its fid.
     let target = unsafe { Target::find(ep.cast()) };
     signed_size(match target.and_then(f) {
         Ok(()) => 0,
-        // Who posts until a queue is full has made no mistake.
+        // A full queue is no mistake of the caller, so there is no trace event.
         Err(refusal) if refusal.errno() == Errno::EAGAIN => refusal.errno().to_c(),
         Err(refusal) => refusal.report(),
     })
-}
-
-/// Posts a transfer on what C gives, and reports a refusal.
-///
-/// # Safety
-///
-/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
-pub(super) unsafe fn call(ep: *mut kfid_ep, kind: Kind, call: Result<Call<'_>, Refusal>) -> isize {
-    // SAFETY: By the requirements of this function.
-    unsafe { on(ep, |target| post(target, &kind, &call?)) }
 }

@@ -22,10 +22,9 @@ use crate::{
             atomic,
             attr::within,
             cm,
-            message,
             ops,
             reports::Reports,
-            rma, //
+            transfer, //
         },
         fid::Class,
         obj::Object,
@@ -107,8 +106,8 @@ fn make(
         fid: SrxObject::fid(context),
         ops: ops::EP.as_ptr(),
         cm: cm::CM.as_ptr(),
-        msg: message::MSG.as_ptr(),
-        rma: rma::RMA.as_ptr(),
+        msg: transfer::MSG.as_ptr(),
+        rma: transfer::RMA.as_ptr(),
         tagged: ops::TAGGED.as_ptr(),
         atomic: atomic::ATOMIC.as_ptr(),
     };

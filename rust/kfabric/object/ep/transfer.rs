@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Messages and RMA: the slots of `struct kfi_ops_msg` and `struct kfi_ops_rma`.
+//!
+//! A slot is an instance of a generic function for its kind of transfer and its type of list. The caller
+//! may be in any context. The slots ignore the peer's address, because an endpoint has one peer.
+
+use super::posting::{
+    post,
+    with_target,
+    CallFlags,
+    RemoteArg,
+    TransferArgs,
+    TransferKind, //
+};
+use crate::{
+    post::{
+        buffers::{
+            Buffers,
+            RawList, //
+        },
+        remote::MAX_REMOTE, //
+    },
+    support::{
+        c_ref::c_ref,
+        errno::Errno,
+        num::widen,
+        refusal::Refusal,
+        table::Table, //
+    }, //
+};
+use core::{
+    ptr,
+    slice, //
+};
+use kernel::ffi::c_void;
+use kfi_bindings::{
+    bio_vec,
+    kfi_addr_t,
+    kfi_msg,
+    kfi_msg_rma,
+    kfi_ops_msg,
+    kfi_ops_rma,
+    kfid_ep,
+    kvec,
+    scatterlist, //
+};
+
+/// The slots for messages.
+pub(super) static MSG: Table<kfi_ops_msg> = Table(kfi_ops_msg {
+    size: size_of::<kfi_ops_msg>(),
+    recv: Some(msg::buffer::<ReceiveKind, _>),
+    recvv: Some(msg::list::<ReceiveKind, _>),
+    recvbv: Some(msg::list::<ReceiveKind, _>),
+    recvmsg: Some(by_msg::<ReceiveKind>),
+    send: Some(msg::buffer::<SendKind, _>),
+    sendv: Some(msg::list::<SendKind, _>),
+    sendbv: Some(msg::list::<SendKind, _>),
+    sendmsg: Some(by_msg::<SendKind>),
+    inject: Some(msg::inject::<SendKind>),
+    senddata: Some(msg::data::<SendKind>),
+    injectdata: Some(msg::injectdata::<SendKind>),
+    recvsgl: Some(msg::list::<ReceiveKind, _>),
+    sendsgl: Some(msg::list::<SendKind, _>),
+});
+
+/// The slots for RMA.
+pub(super) static RMA: Table<kfi_ops_rma> = Table(kfi_ops_rma {
+    size: size_of::<kfi_ops_rma>(),
+    read: Some(rma::buffer::<ReadKind, _>),
+    readv: Some(rma::list::<ReadKind, _>),
+    readbv: Some(rma::list::<ReadKind, _>),
+    readmsg: Some(by_msg_rma::<ReadKind>),
+    write: Some(rma::buffer::<WriteKind, _>),
+    writev: Some(rma::list::<WriteKind, _>),
+    writebv: Some(rma::list::<WriteKind, _>),
+    writemsg: Some(by_msg_rma::<WriteKind>),
+    inject: Some(rma::inject::<WriteKind>),
+    writedata: Some(rma::data::<WriteKind>),
+    injectdata: Some(rma::injectdata::<WriteKind>),
+    readsgl: Some(rma::list::<ReadKind, _>),
+    writesgl: Some(rma::list::<WriteKind, _>),
+});
+
+/// A kind of transfer as a type parameter.
+trait Transfer {
+    const KIND: TransferKind;
+}
+
+/// A pointer to one buffer, as C declares it.
+trait BufferPointer {
+    fn kvec(self, len: usize) -> kvec;
+}
+
+/// A type of the entries of a list.
+trait ListEntry: Sized {
+    const LIST: fn(*const Self) -> RawList;
+}
+
+macro_rules! implement {
+    ($($type:ident: $trait:ident, $const:ident: $of:ty = $value:expr;)*) => {
+        $(impl $trait for $type {
+            const $const: $of = $value;
+        })*
+    };
+}
+
+enum SendKind {}
+enum ReceiveKind {}
+enum ReadKind {}
+enum WriteKind {}
+
+implement! {
+    SendKind: Transfer, KIND: TransferKind = TransferKind::Send;
+    ReceiveKind: Transfer, KIND: TransferKind = TransferKind::Receive;
+    ReadKind: Transfer, KIND: TransferKind = TransferKind::Read;
+    WriteKind: Transfer, KIND: TransferKind = TransferKind::Write;
+    kvec: ListEntry, LIST: fn(*const kvec) -> RawList = RawList::Kvec;
+    bio_vec: ListEntry, LIST: fn(*const bio_vec) -> RawList = RawList::Bvec;
+    scatterlist: ListEntry, LIST: fn(*const scatterlist) -> RawList = RawList::Sgl;
+}
+
+impl BufferPointer for *mut c_void {
+    fn kvec(self, len: usize) -> kvec {
+        kvec {
+            iov_base: self,
+            iov_len: len,
+        }
+    }
+}
+
+impl BufferPointer for *const c_void {
+    fn kvec(self, len: usize) -> kvec {
+        self.cast_mut().kvec(len)
+    }
+}
+
+/// Posts a transfer on the endpoint or shared receive context behind `ep`, and reports a refusal to C.
+///
+/// # Safety
+///
+/// `ep` is null or an open object for the call, of this core or of another provider.
+unsafe fn post_on<T: Transfer>(ep: *mut kfid_ep, args: Result<TransferArgs<'_>, Refusal>) -> isize {
+    // SAFETY: `ep` is null or open for the call.
+    unsafe { with_target(ep, |target| post(target, &T::KIND, &args?)) }
+}
+
+/// Defines the slots whose arguments differ in the peer's memory only. `$remote` is that memory, made of
+/// the arguments `$arg`.
+macro_rules! slots {
+    ($remote:expr $(, $arg:ident)*) => {
+        /// Transfers one buffer: `recv`, `send`, `read`, `write`.
+        ///
+        /// # Safety
+        ///
+        /// `ep` is an open object.
+        pub(super) unsafe extern "C" fn buffer<T: Transfer, P: BufferPointer>(
+            ep: *mut kfid_ep,
+            buf: P,
+            len: usize,
+            desc: *mut c_void,
+            _peer: kfi_addr_t,
+            $($arg: u64,)*
+            context: *mut c_void,
+        ) -> isize {
+            let kvec = buf.kvec(len);
+            let args = Buffers::one(&kvec, &desc).map(|buffers| TransferArgs {
+                buffers,
+                remote: $remote,
+                flags: CallFlags::Default,
+                data: None,
+                context,
+            });
+            // SAFETY: `ep` is an open object.
+            unsafe { post_on::<T>(ep, args) }
+        }
+
+        /// Transfers a list: `recvv`, `sendbv`, `readsgl` and similar slots.
+        ///
+        /// # Safety
+        ///
+        /// - `ep` is an open object.
+        /// - `list` and `descs` are null or have `count` entries for the call.
+        pub(super) unsafe extern "C" fn list<T: Transfer, E: ListEntry>(
+            ep: *mut kfid_ep,
+            list: *const E,
+            descs: *mut *mut c_void,
+            count: usize,
+            _peer: kfi_addr_t,
+            $($arg: u64,)*
+            context: *mut c_void,
+        ) -> isize {
+            // SAFETY: `list` and `descs` are null or have `count` entries for the call.
+            let buffers = unsafe { Buffers::list((E::LIST)(list), descs, count) };
+            let args = buffers.map(|buffers| TransferArgs {
+                buffers,
+                remote: $remote,
+                flags: CallFlags::Default,
+                data: None,
+                context,
+            });
+            // SAFETY: `ep` is an open object.
+            unsafe { post_on::<T>(ep, args) }
+        }
+
+        /// Transfers one buffer that the caller may reuse after the return: `inject`.
+        ///
+        /// # Safety
+        ///
+        /// `ep` is an open object.
+        pub(super) unsafe extern "C" fn inject<T: Transfer>(
+            ep: *mut kfid_ep,
+            buf: *const c_void,
+            len: usize,
+            _peer: kfi_addr_t,
+            $($arg: u64,)*
+        ) -> isize {
+            let kvec = buf.kvec(len);
+            let args = Buffers::one(&kvec, &ptr::null_mut()).map(|buffers| TransferArgs {
+                buffers,
+                remote: $remote,
+                flags: CallFlags::Inject,
+                data: None,
+                context: ptr::null_mut(),
+            });
+            // SAFETY: `ep` is an open object.
+            unsafe { post_on::<T>(ep, args) }
+        }
+
+        /// Transfers one buffer with immediate data: `senddata`, `writedata`.
+        ///
+        /// # Safety
+        ///
+        /// `ep` is an open object.
+        pub(super) unsafe extern "C" fn data<T: Transfer>(
+            ep: *mut kfid_ep,
+            buf: *const c_void,
+            len: usize,
+            desc: *mut c_void,
+            data: u64,
+            _peer: kfi_addr_t,
+            $($arg: u64,)*
+            context: *mut c_void,
+        ) -> isize {
+            let kvec = buf.kvec(len);
+            let args = Buffers::one(&kvec, &desc).map(|buffers| TransferArgs {
+                buffers,
+                remote: $remote,
+                flags: CallFlags::Default,
+                data: Some(data),
+                context,
+            });
+            // SAFETY: `ep` is an open object.
+            unsafe { post_on::<T>(ep, args) }
+        }
+
+        /// Transfers one buffer with immediate data, which the caller may reuse after the return:
+        /// `injectdata`.
+        ///
+        /// # Safety
+        ///
+        /// `ep` is an open object.
+        pub(super) unsafe extern "C" fn injectdata<T: Transfer>(
+            ep: *mut kfid_ep,
+            buf: *const c_void,
+            len: usize,
+            data: u64,
+            _peer: kfi_addr_t,
+            $($arg: u64,)*
+        ) -> isize {
+            let kvec = buf.kvec(len);
+            let args = Buffers::one(&kvec, &ptr::null_mut()).map(|buffers| TransferArgs {
+                buffers,
+                remote: $remote,
+                flags: CallFlags::Inject,
+                data: Some(data),
+                context: ptr::null_mut(),
+            });
+            // SAFETY: `ep` is an open object.
+            unsafe { post_on::<T>(ep, args) }
+        }
+    };
+}
+
+mod msg {
+    use super::*;
+    slots!(RemoteArg::Absent);
+}
+
+mod rma {
+    use super::*;
+    slots!(RemoteArg::At { address, key }, address, key);
+}
+
+/// Reads the arguments of a transfer from a `struct kfi_msg` or `struct kfi_msg_rma`.
+macro_rules! args_of {
+    ($msg:expr, $remote:expr, $flags:expr) => {
+        RawList::of_type($msg.type_, $msg.__bindgen_anon_1.msg_iov.cast())
+            .and_then(|list| Buffers::list(list, $msg.desc, $msg.iov_count))
+            .map(|buffers| TransferArgs {
+                buffers,
+                remote: $remote,
+                flags: CallFlags::Given($flags),
+                data: Some($msg.data),
+                context: $msg.context,
+            })
+    };
+}
+
+/// Transfers the message that a structure describes: `recvmsg`, `sendmsg`.
+///
+/// # Safety
+///
+/// - `ep` is an open object.
+/// - `msg` is null, an error pointer, or valid for the call.
+/// - Lists in `msg` are null or have as many entries as `msg` says.
+unsafe extern "C" fn by_msg<T: Transfer>(
+    ep: *mut kfid_ep,
+    msg: *const kfi_msg,
+    flags: u64,
+) -> isize {
+    // SAFETY: `msg` is null, an error pointer, or valid for the call.
+    let msg = unsafe { c_ref(msg) }.ok_or(Refusal::NULL);
+    // SAFETY: The list and the descriptors are null or have `iov_count` entries. All members of the union
+    // are pointers.
+    let args = msg.and_then(|msg| unsafe { args_of!(msg, RemoteArg::Absent, flags) });
+    // SAFETY: `ep` is an open object.
+    unsafe { post_on::<T>(ep, args) }
+}
+
+/// Returns the peer's memory of an RMA transfer.
+///
+/// # Errors
+///
+/// - `EINVAL`: there is no range, or there are more than any endpoint takes.
+///
+/// # Safety
+///
+/// `rma_iov` is null or has `rma_iov_count` entries for the lifetime of `msg`.
+unsafe fn remote_of(msg: &kfi_msg_rma) -> Result<RemoteArg<'_>, Refusal> {
+    if msg.rma_iov_count == 0 || msg.rma_iov_count > MAX_REMOTE {
+        let refusal = Refusal::new(Errno::EINVAL, c"no rma_iov, or more than rma_iov_limit");
+        return Err(refusal.value(widen(msg.rma_iov_count)));
+    }
+    if msg.rma_iov.is_null() {
+        return Err(Refusal::NULL);
+    }
+    // SAFETY: `rma_iov` isn't null, so it has `rma_iov_count` entries, which is at most `MAX_REMOTE`.
+    let ranges = unsafe { slice::from_raw_parts(msg.rma_iov, msg.rma_iov_count) };
+    Ok(RemoteArg::Ranges(ranges))
+}
+
+/// Transfers the data that a structure describes: `readmsg`, `writemsg`.
+///
+/// # Safety
+///
+/// - `ep` is an open object.
+/// - `msg` is null, an error pointer, or valid for the call.
+/// - Lists in `msg` are null or have as many entries as `msg` says.
+unsafe extern "C" fn by_msg_rma<T: Transfer>(
+    ep: *mut kfid_ep,
+    msg: *const kfi_msg_rma,
+    flags: u64,
+) -> isize {
+    // SAFETY: `msg` is null, an error pointer, or valid for the call.
+    let msg = unsafe { c_ref(msg) }.ok_or(Refusal::NULL);
+    // SAFETY: The lists are null or have as many entries as `msg` says. All members of the union are
+    // pointers.
+    let args = msg.and_then(|msg| unsafe {
+        let remote = remote_of(msg)?;
+        args_of!(msg, remote, flags)
+    });
+    // SAFETY: `ep` is an open object.
+    unsafe { post_on::<T>(ep, args) }
+}
