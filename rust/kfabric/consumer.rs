@@ -64,58 +64,34 @@
 //! [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
 
 mod atomics;
-mod bio_vecs;
-mod bound;
+mod batch;
 mod buffer;
 mod call;
-mod cancel;
 mod cntr;
-mod completions;
 mod conn;
-mod connect;
-mod connection;
 mod cq;
 mod domain;
 mod ep;
-mod ep_state;
 mod eq;
 mod error;
-mod event;
-mod events;
 mod fabric;
 mod flagged;
-mod forms;
-mod give;
+mod formed;
 mod handle;
 mod handler;
-mod hints;
-mod incoming;
 mod info;
 mod kunit;
-mod later;
 mod listener;
 mod local;
-mod local_list;
-mod many;
 mod mapped_list;
 mod memory;
-mod mode;
 mod mr;
 mod msg_ep;
-mod name;
-mod now;
 mod pages;
-mod pep;
-mod pieces;
 mod post;
 mod raw;
 mod register;
-mod remote;
 mod request;
-mod requests;
-mod reserve;
-mod scattered;
-mod sg_table;
 mod srx;
 mod volatile;
 
@@ -126,45 +102,41 @@ pub use crate::{
     },
     support::errno::Errno, //
 };
-pub use bio_vecs::{
-    BioVecList,
-    BioVecs, //
-};
-pub use bound::BindsRegions;
+pub use batch::Later;
 pub use buffer::{
     Buffer,
     Part,
     Segments, //
 };
 pub use cntr::Counter;
-pub use completions::{
-    Completed,
-    Completion,
-    Completions,
-    TransferFailure, //
-};
-pub use connection::{
+pub use conn::{
     ConnectionEvent,
     ConnectionHandler, //
 };
 pub use cq::{
+    Completed,
+    Completion,
+    CompletionHandler,
     CompletionQueue,
-    CompletionQueueOptions, //
+    CompletionQueueOptions,
+    Completions,
+    TransferFailure, //
 };
 pub use domain::Domain;
-pub use ep::Endpoint;
-pub use ep_state::{
-    Active,
-    Connected,
-    Connecting,
-    Created,
-    Enabled,
-    Passive,
-    Receives, //
+pub use ep::{
+    BindsRegions,
+    Endpoint, //
 };
 pub use eq::{
+    Bytes,
+    Entry,
+    Event,
+    EventHandler,
     EventQueue,
-    EventQueueOptions, //
+    EventQueueOptions,
+    Events,
+    Failure,
+    Next, //
 };
 pub use error::{
     CloseError,
@@ -173,61 +145,56 @@ pub use error::{
     RegisterError,
     RegisterManyError, //
 };
-pub use event::{
-    Bytes,
-    Entry,
-    Event, //
-};
-pub use events::{
-    Events,
-    Failure,
-    Next, //
-};
 pub use fabric::Fabric;
 pub use flagged::Flagged;
-pub use forms::Formed;
+pub use formed::Formed;
+pub use handler::NoHandler;
 pub(crate) use handler::{
     exit,
     init,
     module_gone, //
 };
-pub use handler::{
-    CompletionHandler,
-    EventHandler,
-    NoHandler, //
-};
-pub use hints::Hints;
-pub use incoming::Incoming;
 pub use info::{
+    Caps,
+    Counts,
+    Hints,
     Info,
-    InfoList, //
+    InfoList,
+    MrMode,
+    TransferFlags, //
 };
-pub use later::Later;
 pub use listener::{
+    Incoming,
     ListenHandler,
     Listener,
     ListenerOptions, //
 };
 pub use local::{
     Local,
-    MrPart, //
-};
-pub use local_list::LocalList;
-pub use mapped_list::MappedList;
-pub use memory::Backing;
-pub use mode::{
-    Caps,
-    Counts,
-    MrMode,
-    TransferFlags, //
-};
-pub use mr::Mr;
-pub use msg_ep::MsgEndpoint;
-pub use pages::Pages;
-pub use pieces::{
+    LocalList,
+    MrPart,
     Pieces,
     Run, //
 };
+pub use mapped_list::MappedList;
+pub use memory::Backing;
+pub use mr::Mr;
+pub use msg_ep::{
+    Active,
+    Connected,
+    Connecting,
+    Created,
+    Enabled,
+    MsgEndpoint,
+    Passive,
+    Receives, //
+};
+pub use pages::{
+    BioVecList,
+    BioVecs,
+    Pages, //
+};
+pub use post::Remote;
 pub use raw::{
     MappedKey,
     RawKey, //
@@ -236,15 +203,12 @@ pub use register::{
     InPages,
     Options, //
 };
-pub use remote::Remote;
 pub use request::{
-    Request,
-    RequestId, //
-};
-pub use requests::{
     Ended,
     Kind,
+    Request,
     RequestHandler,
+    RequestId,
     RequestQueue,
     RequestReader,
     Requests,

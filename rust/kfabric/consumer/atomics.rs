@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Atomic operations on eight bytes of a peer's memory.
+//! Atomic operations on 8 bytes of a peer's memory.
 //!
-//! All of it may be done in any context.
+//! Context of all functions here: any.
 
 use super::{
     call::{
         self,
         op, //
     },
-    give::{
+    local::{
+        Posting,
+        Run, //
+    },
+    post::{
         Posted,
         Role,
         PEER, //
-    },
-    pieces::{
-        Posting,
-        Run, //
     },
     Connected,
     Local,

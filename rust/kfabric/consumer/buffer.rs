@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Buffers: memory in one run of kernel addresses, and lists of them.
+//! Memory with contiguous kernel addresses ([`Buffer`]), and lists of it ([`Segments`]).
 
 use super::{
     memory::{

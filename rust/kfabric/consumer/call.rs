@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Calling through an object's table of operations, as the inlines of the C headers do.
+//! Calls operations of an object's table, like the inline functions of the C headers.
 
 use crate::support::{
     errno::Errno,
     num::signed,
+    sockaddr,
     table::NO_SUCH_CALL, //
 };
-use core::ptr::NonNull;
+use core::{
+    net::SocketAddr,
+    ptr::NonNull, //
+};
 use kernel::{
     ffi::{
         c_int,
@@ -16,6 +20,7 @@ use kernel::{
     pr_warn, //
 };
 use kfi_bindings::{
+    __kernel_sockaddr_storage as sockaddr_storage,
     kfi_ops,
     kfid, //
 };
@@ -132,4 +137,16 @@ pub(super) unsafe fn bind(fid: *mut kfid, to: *mut kfid, flags: u64) -> Result<(
 /// close it and nobody is left who could try again.
 pub(super) fn leaked(what: &str, errno: Errno) {
     pr_warn!("{what} can't be closed and is leaked: {errno}\n");
+}
+
+/// Returns the address that a call puts where it is told, with room for any.
+pub(super) fn address(
+    call: impl FnOnce(*mut c_void, *mut usize) -> Result<c_int, Errno>,
+) -> Result<SocketAddr, Errno> {
+    let mut raw: sockaddr_storage = pin_init::zeroed();
+    let mut len = size_of_val(&raw);
+    let address: *mut c_void = (&raw mut raw).cast();
+    result(call(address, &mut len)?)?;
+    // SAFETY: The call has left an address there; there is more room than any address that is read needs.
+    unsafe { sockaddr::read(address, None) }.map_err(|refusal| refusal.errno())
 }

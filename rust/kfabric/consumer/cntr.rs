@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Open counters.
+//! Counters.
 
 use super::{
     call::{

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of connections, as it is read from an event queue.
+//! Events of connections, which an endpoint or a listener reads from its event queue.
 //!
-//! Each endpoint and each listener has an event queue to itself, which nobody else reads or writes.
+//! Each endpoint and each listener has its own event queue. Nobody else reads or writes it.
 
 use super::{
     call::{
@@ -48,12 +48,12 @@ use kfi_bindings::{
     KFI_SHUTDOWN, //
 };
 
-/// Room for what a peer may send with an answer or a request, in bytes.
+/// CmEntry for what a peer may send with an answer or a request, in bytes.
 const DATA: usize = 256;
 
 /// A `struct kfi_eq_cm_entry` with room behind it.
 #[repr(C)]
-struct Room {
+struct CmEntry {
     fid: *mut kfid,
     info: *mut kfi_info,
     data: [u8; DATA],
@@ -61,12 +61,12 @@ struct Room {
 
 // C writes the one where the other is.
 const _: () = {
-    assert!(offset_of!(Room, info) == offset_of!(kfi_eq_cm_entry, info));
-    assert!(offset_of!(Room, data) == size_of::<kfi_eq_cm_entry>());
+    assert!(offset_of!(CmEntry, info) == offset_of!(kfi_eq_cm_entry, info));
+    assert!(offset_of!(CmEntry, data) == size_of::<kfi_eq_cm_entry>());
 };
 
 /// What has become of a connection.
-pub(super) enum News {
+pub(super) enum ConnEvent {
     /// A peer asks for one.
     Request(InfoList, KVec<u8>),
     /// There is one.
@@ -105,18 +105,18 @@ fn copy(bytes: &[u8]) -> KVec<u8> {
 /// # Safety
 ///
 /// The queue is open, and one of those that this file makes.
-unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<News>, Errno> {
+unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Errno> {
     let _noio = NoIo::enter();
     let eq = eq.as_ptr();
     loop {
         let mut number = 0;
-        let mut room = Room {
+        let mut room = CmEntry {
             fid: ptr::null_mut(),
             info: ptr::null_mut(),
             data: [0; DATA],
         };
         let buf: *mut c_void = ptr::from_mut(&mut room).cast();
-        let len = size_of::<Room>();
+        let len = size_of::<CmEntry>();
         // SAFETY: `eq` is open by the requirements of this function, and the others are locals.
         let read = unsafe {
             match wait {
@@ -132,9 +132,9 @@ unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<News>, Errno> 
             }
         }?;
         let len = match call::count(read) {
-            Ok(len) => len.saturating_sub(offset_of!(Room, data)),
+            Ok(len) => len.saturating_sub(offset_of!(CmEntry, data)),
             Err(Errno::EAGAIN) => return Ok(None),
-            Err(Errno::EAVAIL) => return Ok(Some(News::Failed)),
+            Err(Errno::EAVAIL) => return Ok(Some(ConnEvent::Failed)),
             // An endpoint has less to tell than the queue holds, and no request is ever lost.
             Err(Errno::EOVERRUN) => continue,
             Err(errno) => return Err(errno),
@@ -144,10 +144,10 @@ unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<News>, Errno> 
             (KFI_CONNREQ, Some(info)) => {
                 // SAFETY: The info of such an event is the reader's.
                 let info = unsafe { InfoList::from_raw(info) };
-                News::Request(info, copy(data))
+                ConnEvent::Request(info, copy(data))
             }
-            (KFI_CONNECTED, _) => News::Connected(copy(data)),
-            (KFI_SHUTDOWN, _) => News::Shutdown,
+            (KFI_CONNECTED, _) => ConnEvent::Connected(copy(data)),
+            (KFI_SHUTDOWN, _) => ConnEvent::Shutdown,
             // Nobody writes others.
             _ => continue,
         }));
@@ -182,15 +182,15 @@ unsafe fn failure(eq: NonNull<kfid_eq>) -> (Errno, KVec<u8>) {
 }
 
 /// Who is told of news by a queue; in process context.
-pub(super) trait Hears: Send + Sync + 'static {
+pub(super) trait ConnEventHandler: Send + Sync + 'static {
     /// It has news, which may be a failure, with these.
-    fn hear(&self, news: News, failure: impl FnOnce() -> (Errno, KVec<u8>));
+    fn hear(&self, news: ConnEvent, failure: impl FnOnce() -> (Errno, KVec<u8>));
 }
 
 /// One who hears, as an event queue has it.
-struct Ear<H>(H);
+struct QueueAdapter<H>(H);
 
-impl<H: Hears> EventHandler for Ear<H> {
+impl<H: ConnEventHandler> EventHandler for QueueAdapter<H> {
     fn events(&self, events: Events<'_>) {
         // SAFETY: The queue is open by the invariant of `Events`, and made by `Conn::open_with`.
         while let Ok(Some(news)) = unsafe { next(events.0, Wait::No) } {
@@ -220,13 +220,13 @@ impl Conn {
     /// Opens a queue that tells somebody, with room for so many events. May sleep.
     ///
     /// Generic, so that it is part of the module that `hears` is part of.
-    pub(super) fn open_with<H: Hears>(
+    pub(super) fn open_with<H: ConnEventHandler>(
         fabric: &Arc<Fabric>,
         size: usize,
         hears: H,
     ) -> Result<Self, Errno> {
         let _noio = NoIo::enter();
-        let ear = KBox::new(Ear(hears), GFP_KERNEL)?;
+        let ear = KBox::new(QueueAdapter(hears), GFP_KERNEL)?;
         let options = EventQueueOptions::default().size(size).handler(ear);
         Ok(Self {
             queue: EventQueue::open(fabric, options)?,
@@ -240,7 +240,7 @@ impl Conn {
     ///
     /// - `EINTR`: a signal came.
     /// - `ENOSYS`: it tells somebody else.
-    pub(super) fn wait(&self, msecs: Option<u32>) -> Result<Option<News>, Errno> {
+    pub(super) fn wait(&self, msecs: Option<u32>) -> Result<Option<ConnEvent>, Errno> {
         if self.handled {
             return Err(Errno::ENOSYS);
         }
@@ -248,7 +248,7 @@ impl Conn {
         unsafe { next(self.raw(), Wait::For(msecs)) }
     }
 
-    /// Returns why there won't be a connection, after [`News::Failed`]. May sleep.
+    /// Returns why there won't be a connection, after [`ConnEvent::Failed`]. May sleep.
     pub(super) fn failure(&mut self) -> (Errno, KVec<u8>) {
         if self.handled {
             return (Errno::ENOSYS, KVec::new());
@@ -264,5 +264,42 @@ impl Conn {
     /// Returns the queue, to be bound to an object and kept by that.
     pub(super) fn queue(&self) -> &Arc<EventQueue> {
         &self.queue
+    }
+}
+
+/// What becomes of an endpoint's connection.
+#[derive(Debug)]
+pub enum ConnectionEvent {
+    /// There is one, so that [`established`](super::MsgEndpoint::established) is good now. The peer has
+    /// sent this with its answer.
+    Connected(KVec<u8>),
+    /// There won't be one. A peer that has rejected has sent this with it.
+    Failed(Errno, KVec<u8>),
+    /// It has ended.
+    Shutdown,
+}
+
+/// What an endpoint's owner wants to be told.
+pub trait ConnectionHandler: Send + Sync + 'static {
+    /// Something has become of the connection. Process context; may sleep, but not drop or close the
+    /// endpoint. Allocations in it don't wait for I/O.
+    fn connection(&self, event: ConnectionEvent);
+}
+
+/// A handler, as one who hears of a connection.
+pub(super) struct HandlerAdapter<H>(pub(super) KBox<H>);
+
+impl<H: ConnectionHandler> ConnEventHandler for HandlerAdapter<H> {
+    fn hear(&self, news: ConnEvent, failure: impl FnOnce() -> (Errno, KVec<u8>)) {
+        self.0.connection(match news {
+            ConnEvent::Connected(data) => ConnectionEvent::Connected(data),
+            ConnEvent::Shutdown => ConnectionEvent::Shutdown,
+            ConnEvent::Failed => {
+                let (errno, data) = failure();
+                ConnectionEvent::Failed(errno, data)
+            }
+            // No endpoint has those.
+            ConnEvent::Request(..) => return,
+        });
     }
 }

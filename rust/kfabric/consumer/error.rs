@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Failures that give back what was handed over.
+//! Errors that return the values of the failed call.
 
 use crate::support::{
     errno::Errno,

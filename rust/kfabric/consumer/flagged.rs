@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posting with flags.
+//! Posts requests with flags.
 //!
-//! All of it may be done in any context.
+//! Context of all functions here: any.
 
 use super::{
-    give::{
+    post::{
         Posted,
+        RmaAccess,
         INVALIDATE,
         REMOTE_CQ_DATA, //
     },
-    scattered::Access,
     Connected,
     Local,
     MsgEndpoint,
@@ -104,7 +104,7 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
     ///
     /// As that.
     pub fn read(&self, request: Request<B, C>, from: Remote) -> Posted<B, C> {
-        self.access(request, from, Access::READ)
+        self.access(request, from, RmaAccess::READ)
     }
 
     /// `kfi_writemsg()`: as [`MsgEndpoint::write`].
@@ -113,7 +113,7 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
     ///
     /// As that.
     pub fn write(&self, request: Request<B, C>, to: Remote) -> Posted<B, C> {
-        self.access(request, to, Access::WRITE)
+        self.access(request, to, RmaAccess::WRITE)
     }
 
     /// `kfi_writemsg()`: as [`MsgEndpoint::write_data`].
@@ -122,7 +122,7 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
     ///
     /// As that.
     pub fn write_data(&self, request: Request<B, C>, to: Remote, data: u64) -> Posted<B, C> {
-        self.access(request, to, Access::WRITE.telling(data))
+        self.access(request, to, RmaAccess::WRITE.telling(data))
     }
 
     /// `kfi_readmsg()`: as [`MsgEndpoint::read_pieces`].
@@ -131,7 +131,7 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
     ///
     /// As that.
     pub fn read_pieces(&self, request: Request<B, C>, from: &[RemotePiece]) -> Posted<B, C> {
-        self.pieces(request, from, Access::READ)
+        self.pieces(request, from, RmaAccess::READ)
     }
 
     /// `kfi_writemsg()`: as [`MsgEndpoint::write_pieces`].
@@ -140,10 +140,10 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
     ///
     /// As that.
     pub fn write_pieces(&self, request: Request<B, C>, to: &[RemotePiece]) -> Posted<B, C> {
-        self.pieces(request, to, Access::WRITE)
+        self.pieces(request, to, RmaAccess::WRITE)
     }
 
-    fn access(&self, request: Request<B, C>, at: Remote, access: Access) -> Posted<B, C> {
+    fn access(&self, request: Request<B, C>, at: Remote, access: RmaAccess) -> Posted<B, C> {
         self.endpoint.access(request, at, access.with(self.flags))
     }
 
@@ -151,7 +151,7 @@ impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
         &self,
         request: Request<B, C>,
         pieces: &[RemotePiece],
-        access: Access,
+        access: RmaAccess,
     ) -> Posted<B, C> {
         let access = access.with(self.flags);
         self.endpoint.access_pieces(request, pieces, access)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What all open objects have in common: they are closed once, and keep what they need until then.
+//! Handles of open C objects, which close them once.
 
 use super::{
     call,

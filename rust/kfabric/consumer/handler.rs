@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Handlers of queues, which are taken away with the module that they are part of.
+//! Handlers of queues, which are removed together with their module.
 //!
-//! Lock order: `HOOKS` is a leaf; no handler is called or dropped under it.
+//! Lock order: `HOOKS` is a leaf. No handler is called or dropped under it.
 
-use super::{
-    Completions,
-    Events, //
-};
 use crate::support::{
     errno::Errno,
     gate::{
@@ -18,13 +14,7 @@ use crate::support::{
     refusal::Refusal,
     task, //
 };
-use core::{
-    marker::PhantomData,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
-};
+use core::ptr;
 use kernel::{
     ffi::c_void,
     prelude::*,
@@ -36,43 +26,9 @@ use kernel::{
         Arc, //
     }, //
 };
-use kfi_bindings::{
-    kfid_cq,
-    kfid_eq, //
-};
-
-/// What a queue's owner wants to be told.
-pub trait EventHandler: Send + Sync + 'static {
-    /// There is something to read, and all of it should be: it is called again for the first event
-    /// after someone has found the queue empty. Process context; may sleep, but not close event
-    /// queues. Allocations in it don't wait for I/O.
-    fn events(&self, events: Events<'_>);
-}
-
-/// What a completion queue's owner wants to be told.
-pub trait CompletionHandler: Send + Sync + 'static {
-    /// There is something to read, and all of it should be: it is called again for the first
-    /// completion after someone has found the queue empty.
-    ///
-    /// In any context, softirq mostly, and so it must not sleep, nor drop anything that is closed by
-    /// being dropped. One call at a time.
-    fn completions(&self, completions: Completions<'_>);
-}
 
 /// The handler of a queue that has none.
 pub enum NoHandler {}
-
-impl EventHandler for NoHandler {
-    fn events(&self, _events: Events<'_>) {
-        match *self {}
-    }
-}
-
-impl CompletionHandler for NoHandler {
-    fn completions(&self, _completions: Completions<'_>) {
-        match *self {}
-    }
-}
 
 /// A handler, until somebody takes it away: who closes its queue, or who unloads its module.
 #[pin_data]
@@ -164,7 +120,7 @@ impl<H: ?Sized + Send + Sync + 'static> Hooked<H> {
         Ok(Self(hook))
     }
 
-    /// What [`events`] or [`completions`] is to be called with.
+    /// Returns the context that C passes to the handler's `extern "C"` function. Any context.
     pub(super) fn as_context(&self) -> *mut c_void {
         Arc::as_ptr(&self.0).cast_mut().cast()
     }
@@ -176,36 +132,20 @@ impl<H: ?Sized + Send + Sync> Drop for Hooked<H> {
     }
 }
 
-/// Calls the handler of an event queue, unless it was taken away. Sleeps if that does.
+/// Calls `call` with the handler, unless it was taken away. Any context.
 ///
 /// # Safety
 ///
-/// `eq` is an open queue. `context` came from [`Hooked::as_context`] of such a handler, and that is
-/// not dropped before the queue is closed, which waits for this call.
-pub(super) unsafe extern "C" fn events(eq: *mut kfid_eq, context: *mut c_void) {
-    let Some(raw) = NonNull::new(eq) else {
-        return;
-    };
-    // SAFETY: By the requirements of this function.
-    let hook = unsafe { &*context.cast::<Hook<dyn EventHandler>>() };
+/// `context` came from [`Hooked::as_context`] of a handler of type `H`, whose `Hooked` isn't dropped
+/// before this returns.
+pub(super) unsafe fn with_handler<H: ?Sized + Send + Sync>(
+    context: *mut c_void,
+    call: impl FnOnce(&H),
+) {
+    // SAFETY: `context` points to a `Hook<H>` that its `Hooked` keeps, by the caller's promise.
+    let hook = unsafe { &*context.cast::<Hook<H>>() };
     if let Some(inside) = hook.handler.enter() {
-        inside.get().events(Events(raw, PhantomData));
-    }
-}
-
-/// Calls the handler of a completion queue, unless it was taken away. Any context.
-///
-/// # Safety
-///
-/// As for [`events`].
-pub(super) unsafe extern "C" fn completions(cq: *mut kfid_cq, context: *mut c_void) {
-    let Some(raw) = NonNull::new(cq) else {
-        return;
-    };
-    // SAFETY: By the requirements of this function.
-    let hook = unsafe { &*context.cast::<Hook<dyn CompletionHandler>>() };
-    if let Some(inside) = hook.handler.enter() {
-        inside.get().completions(Completions(raw, PhantomData));
+        call(inside.get());
     }
 }
 

@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What providers offer.
+//! Offers of providers ([`Info`]), hints to select them ([`Hints`]), and the sets of flags in both.
 
-use super::{
-    call,
-    Caps,
-    MrMode, //
-};
-use crate::support::{
-    errno::Errno,
-    sockaddr, //
+use super::call;
+use crate::{
+    api::address,
+    support::{
+        errno::Errno,
+        num::{
+            signed,
+            widen_u32, //
+        },
+        sockaddr, //
+    }, //
 };
 use core::{
     net::SocketAddr,
+    ops::BitOr,
     ptr::{
         self,
         NonNull, //
     }, //
 };
 use kernel::{
-    ffi::c_char,
+    bindings,
+    ffi::{
+        c_char,
+        c_int,
+        c_void, //
+    },
     str::{
         CStr,
         CStrExt, //
@@ -288,5 +297,259 @@ impl Info {
     /// Most regions that can be open at once.
     pub fn mr_cnt(&self) -> usize {
         self.domain_attr().map_or(0, |attr| attr.mr_cnt)
+    }
+}
+
+/// Hints for [`getinfo`](Hints::getinfo): what is needed, and what the consumer can live with.
+///
+/// They start out asking for nothing, from any provider that may be called from several threads at
+/// once. Mode bits are different from the rest: an offer that needs one that the hints don't have
+/// is not made.
+///
+/// # Examples
+///
+/// ```
+/// use kfabric::consumer::{Caps, Hints, MrMode};
+///
+/// let offers = Hints::new()?
+///     .prov_name(c"verbs")?
+///     .caps(Caps::RMA | Caps::REMOTE_READ | Caps::REMOTE_WRITE)
+///     .mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY)
+///     .getinfo()?;
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Invariants
+///
+/// The list has one info, with endpoint, domain and fabric attributes; names and addresses are null or
+/// kmalloc memory.
+pub struct Hints(InfoList);
+
+impl Hints {
+    /// Hints that ask for nothing in particular. May sleep.
+    pub fn new() -> Result<Self, Errno> {
+        // INVARIANT: A new info has all its attributes, and no names.
+        let mut hints = Self(InfoList::blank()?);
+        hints.domain(|attr| attr.threading = kfi_bindings::kfi_threading_KFI_THREAD_SAFE);
+        Ok(hints)
+    }
+
+    /// Asks for a provider by its name. May sleep.
+    pub fn prov_name(mut self, name: &CStr) -> Result<Self, Errno> {
+        self.fabric(|attr| rename(&mut attr.prov_name, name))?;
+        Ok(self)
+    }
+
+    /// Asks for a fabric by its name. May sleep.
+    pub fn fabric_name(mut self, name: &CStr) -> Result<Self, Errno> {
+        self.fabric(|attr| rename(&mut attr.name, name))?;
+        Ok(self)
+    }
+
+    /// Asks for a domain by its name, which for verbs is that of the device. May sleep.
+    pub fn domain_name(mut self, name: &CStr) -> Result<Self, Errno> {
+        self.domain(|attr| rename(&mut attr.name, name))?;
+        Ok(self)
+    }
+
+    /// Asks for capabilities.
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.info().caps = caps.bits();
+        self
+    }
+
+    /// Says what the consumer can live with.
+    pub fn mr_mode(mut self, mode: MrMode) -> Self {
+        self.domain(|attr| attr.mr_mode = mode.bits());
+        self
+    }
+
+    /// Asks for connected endpoints (`KFI_EP_MSG`).
+    pub fn msg(mut self) -> Self {
+        let attr = self.info().ep_attr;
+        // SAFETY: By the invariant of this type.
+        unsafe { (*attr).type_ = kfi_bindings::kfi_ep_type_KFI_EP_MSG };
+        self
+    }
+
+    /// Asks for what has this address, to listen at it for instance. May sleep.
+    pub fn source(mut self, address: SocketAddr) -> Result<Self, Errno> {
+        let info = self.info();
+        place(&mut info.src_addr, &mut info.src_addrlen, address)?;
+        Ok(self)
+    }
+
+    /// Asks for what can be connected to a peer with this address. May sleep.
+    pub fn peer(mut self, address: SocketAddr) -> Result<Self, Errno> {
+        let info = self.info();
+        place(&mut info.dest_addr, &mut info.dest_addrlen, address)?;
+        Ok(self)
+    }
+
+    /// Asks for this many segments in one region at least.
+    pub fn mr_iov_limit(mut self, segments: usize) -> Self {
+        self.domain(|attr| attr.mr_iov_limit = segments);
+        self
+    }
+
+    /// Asks for this many open regions at least.
+    pub fn mr_cnt(mut self, regions: usize) -> Self {
+        self.domain(|attr| attr.mr_cnt = regions);
+        self
+    }
+
+    /// Asks for keys of this many bytes at least.
+    pub fn mr_key_size(mut self, bytes: usize) -> Self {
+        self.domain(|attr| attr.mr_key_size = bytes);
+        self
+    }
+
+    /// `kfi_getinfo()`: what meets the hints, the best first. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENODATA`: nothing does.
+    pub fn getinfo(&self) -> Result<InfoList, Errno> {
+        // SAFETY: The list's info is ours by the invariant of its type, with all that it points to.
+        unsafe { InfoList::get(self.as_raw()) }
+    }
+
+    pub(super) fn as_raw(&self) -> *mut kfi_info {
+        self.0.as_ptr()
+    }
+
+    fn info(&mut self) -> &mut kfi_info {
+        // SAFETY: The list is ours, and not empty.
+        unsafe { &mut *self.0.as_ptr() }
+    }
+
+    fn domain<R>(&mut self, change: impl FnOnce(&mut kfi_domain_attr) -> R) -> R {
+        // SAFETY: By the invariant of this type.
+        change(unsafe { &mut *self.info().domain_attr })
+    }
+
+    fn fabric<R>(&mut self, change: impl FnOnce(&mut kfi_fabric_attr) -> R) -> R {
+        // SAFETY: By the invariant of this type.
+        change(unsafe { &mut *self.info().fabric_attr })
+    }
+}
+
+/// Puts a copy of `name` where a name is, null or kmalloc memory, that belongs to the hints.
+fn rename(place: &mut *mut c_char, name: &CStr) -> Result<(), Errno> {
+    // SAFETY: `name` is a string.
+    let copy = unsafe { bindings::kstrdup(name.as_char_ptr(), bindings::GFP_KERNEL) };
+    if copy.is_null() {
+        return Err(Errno::ENOMEM);
+    }
+    // SAFETY: By the invariant of `Hints`, which this function is for.
+    unsafe { bindings::kfree(core::mem::replace(place, copy).cast()) };
+    Ok(())
+}
+
+/// Puts a copy of `address` where an address is, null or kmalloc memory, that belongs to the hints.
+fn place(at: &mut *mut c_void, len: &mut usize, address: SocketAddr) -> Result<(), Errno> {
+    let (copy, new) = address::copy(Some(address))?;
+    *len = new;
+    let before = core::mem::replace(at, copy);
+    // SAFETY: By the invariant of `Hints`, which this function is for.
+    unsafe { bindings::kfree(before) };
+    Ok(())
+}
+
+/// Declares a set of flags with the names of the C API.
+macro_rules! flags {
+    ($(#[$doc:meta])* $set:ident($repr:ty) { $($(#[$flag_doc:meta])* $flag:ident = $value:expr;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $set($repr);
+
+        impl $set {
+            $($(#[$flag_doc])* pub const $flag: Self = Self::from_bits($value);)*
+
+            /// The set as the C API has it.
+            pub(super) const fn from_bits(bits: $repr) -> Self {
+                Self(bits)
+            }
+
+            /// The bits as the C API has them.
+            pub const fn bits(self) -> $repr {
+                self.0
+            }
+
+            /// Are all the flags in `other` set?
+            pub const fn has(self, other: Self) -> bool {
+                self.0 & other.0 == other.0
+            }
+        }
+
+        impl BitOr for $set {
+            type Output = Self;
+
+            fn bitor(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+        }
+    };
+}
+
+flags! {
+    /// Capabilities (`kfi_info.caps`).
+    Caps(u64) {
+        /// Remote memory access (`KFI_RMA`).
+        RMA = widen_u32(kfi_bindings::KFI_RMA);
+        /// Messages (`KFI_MSG`).
+        MSG = widen_u32(kfi_bindings::KFI_MSG);
+        /// Tagged messages (`KFI_TAGGED`).
+        TAGGED = widen_u32(kfi_bindings::KFI_TAGGED);
+        /// Atomic operations (`KFI_ATOMIC`).
+        ATOMIC = widen_u32(kfi_bindings::KFI_ATOMIC);
+        /// A peer may read (`KFI_REMOTE_READ`).
+        REMOTE_READ = widen_u32(kfi_bindings::KFI_REMOTE_READ);
+        /// A peer may write (`KFI_REMOTE_WRITE`).
+        REMOTE_WRITE = widen_u32(kfi_bindings::KFI_REMOTE_WRITE);
+    }
+}
+
+flags! {
+    /// What a consumer takes upon itself to make registration work (`kfi_domain_attr.mr_mode`).
+    MrMode(c_int) {
+        /// Memory for local use is registered, too (`KFI_MR_LOCAL`).
+        LOCAL = signed(kfi_bindings::KFI_MR_LOCAL);
+        /// Keys go as raw bytes (`KFI_MR_RAW`).
+        RAW = signed(kfi_bindings::KFI_MR_RAW);
+        /// A region starts at [`Mr::base`](super::Mr::base), not at 0 (`KFI_MR_VIRT_ADDR`).
+        VIRT_ADDR = signed(kfi_bindings::KFI_MR_VIRT_ADDR);
+        /// The provider chooses keys (`KFI_MR_PROV_KEY`).
+        PROV_KEY = signed(kfi_bindings::KFI_MR_PROV_KEY);
+        /// Regions that count accesses are bound and enabled (`KFI_MR_RMA_EVENT`).
+        RMA_EVENT = signed(kfi_bindings::KFI_MR_RMA_EVENT);
+        /// Regions are bound to an endpoint and enabled (`KFI_MR_ENDPOINT`).
+        ENDPOINT = signed(kfi_bindings::KFI_MR_ENDPOINT);
+    }
+}
+
+flags! {
+    /// What a counter of an endpoint counts.
+    Counts(u64) {
+        /// Messages that were sent (`KFI_TRANSMIT`).
+        SENDS = widen_u32(kfi_bindings::KFI_TRANSMIT);
+        /// Messages that were received (`KFI_RECV`).
+        RECVS = widen_u32(kfi_bindings::KFI_RECV);
+        /// Reads of the peer's memory (`KFI_READ`).
+        READS = widen_u32(kfi_bindings::KFI_READ);
+        /// Writes to the peer's memory (`KFI_WRITE`).
+        WRITES = widen_u32(kfi_bindings::KFI_WRITE);
+    }
+}
+
+flags! {
+    /// How a transfer is posted, besides what it does ([`MsgEndpoint::with`](super::MsgEndpoint::with)).
+    TransferFlags(u64) {
+        /// Another one is posted at once, so the device needn't be told of this one yet (`KFI_MORE`).
+        MORE = widen_u32(kfi_bindings::KFI_MORE);
+        /// It begins when all reads that were posted before have ended (`KFI_FENCE`).
+        FENCE = widen_u32(kfi_bindings::KFI_FENCE);
+        /// It has ended when the bytes are where they shall be (`KFI_DELIVERY_COMPLETE`).
+        DELIVERY_COMPLETE = widen_u32(kfi_bindings::KFI_DELIVERY_COMPLETE);
     }
 }

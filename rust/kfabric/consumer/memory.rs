@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What all memory that can be registered has in common.
+//! Traits of all memory that can be registered.
 
 use super::{
     volatile,

@@ -1,38 +1,306 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posting requests to connected endpoints.
+//! Posts requests to connected endpoints and shared receive contexts, and cancels them.
 //!
-//! All of it may be done in any context.
+//! Context of all functions here: any.
 
 use super::{
     call::{
         self,
         op, //
     },
-    give::{
-        Posted,
-        Role,
-        COMPLETION,
-        INVALIDATE,
-        PEER,
-        REMOTE_CQ_DATA, //
-    },
-    scattered::Access,
+    local::Posting,
     Connected,
     Local,
     MsgEndpoint,
     Receives,
-    Remote,
+    Refused,
+    RemotePiece,
     Request,
+    RequestId,
     SharedReceives, //
 };
-use crate::support::errno::Errno;
-use kfi_bindings::{
-    kfi_msg,
-    kfi_msg__bindgen_ty_1 as RawList,
-    kfi_ops_msg,
-    kfi_ops_rma, //
+use crate::{
+    post::remote::MAX_REMOTE,
+    support::{
+        errno::Errno,
+        num::{
+            widen,
+            widen_u32, //
+        }, //
+    }, //
 };
+use kernel::ffi::c_void;
+use kfi_bindings::{
+    kfi_addr_t,
+    kfi_msg,
+    kfi_msg__bindgen_ty_1 as MsgList,
+    kfi_msg_rma,
+    kfi_msg_rma__bindgen_ty_1 as RmaList,
+    kfi_ops_ep,
+    kfi_ops_msg,
+    kfi_ops_rma,
+    kfi_rma_iov,
+    kfid_ep, //
+};
+
+/// Where to read or write in the peer's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// The address: the [base](super::Mr::base) of the peer's region, and an offset.
+    pub addr: u64,
+    /// The region's [key](super::Mr::key).
+    pub key: u64,
+}
+
+/// The request comes back.
+pub(super) const COMPLETION: u64 = widen_u32(kfi_bindings::KFI_COMPLETION);
+
+/// The peer gets the data.
+pub(super) const REMOTE_CQ_DATA: u64 = widen_u32(kfi_bindings::KFI_REMOTE_CQ_DATA);
+
+/// The data of a message are a key of the peer's.
+pub(super) const INVALIDATE: u64 = kfi_bindings::KFI_INVALIDATE;
+
+/// Connected endpoints know no other peer, and don't look at it.
+pub(super) const PEER: kfi_addr_t = 0;
+
+/// A request that was refused comes back.
+pub(super) type Posted<B, C> = Result<(), Refused<Request<B, C>>>;
+
+/// What is done with a request's memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is read.
+    Source,
+    /// It is written.
+    Target,
+}
+
+/// Gives a request away by `call`, which posts it.
+fn give<B: Local, C: Send + 'static>(
+    request: Request<B, C>,
+    role: Role,
+    call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
+) -> Posted<B, C> {
+    let allowed = match role {
+        Role::Source => request.memory().may_be_read(),
+        Role::Target => request.memory().may_be_written(),
+    };
+    if !allowed {
+        return Err(Refused::new(Errno::EINVAL, request));
+    }
+    match request.run() {
+        Ok(Some(run)) => give_as(request, Posting::One(run), call),
+        Ok(None) => give_list(request, call),
+        Err(errno) => Err(Refused::new(errno, request)),
+    }
+}
+
+/// The same, of memory in several places. They take room on the stack, which the others needn't have.
+#[inline(never)]
+fn give_list<B: Local, C: Send + 'static>(
+    request: Request<B, C>,
+    call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
+) -> Posted<B, C> {
+    match request.pieces() {
+        Ok(pieces) => give_as(request, Posting::List(&pieces), call),
+        Err(errno) => Err(Refused::new(errno, request)),
+    }
+}
+
+/// The same, of memory that is there.
+fn give_as<B: Local, C: Send + 'static>(
+    request: Request<B, C>,
+    posting: Posting<'_>,
+    call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
+) -> Posted<B, C> {
+    let context = request.into_context();
+    let posted = call(posting, context).and_then(call::count);
+    match posted {
+        Ok(_) => Ok(()),
+        // SAFETY: It was refused, so nobody else has it.
+        Err(errno) => match unsafe { Request::from_context(context.addr()) } {
+            Some(request) => Err(Refused::new(errno, request)),
+            None => Ok(()),
+        },
+    }
+}
+
+impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
+    /// Gives a request away by `call`, which posts it on the endpoint.
+    pub(super) fn post(
+        &self,
+        request: Request<B, C>,
+        role: Role,
+        call: impl FnOnce(*mut kfid_ep, Posting<'_>, *mut c_void) -> Result<isize, Errno>,
+    ) -> Posted<B, C> {
+        let ep = self.as_raw();
+        give(request, role, |posting, context| call(ep, posting, context))
+    }
+}
+
+impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
+    /// Gives a request away by `call`, which posts it on the context.
+    pub(super) fn post(
+        &self,
+        request: Request<B, C>,
+        role: Role,
+        call: impl FnOnce(*mut kfid_ep, Posting<'_>, *mut c_void) -> Result<isize, Errno>,
+    ) -> Posted<B, C> {
+        let ep = self.as_raw();
+        give(request, role, |posting, context| call(ep, posting, context))
+    }
+}
+
+/// Which way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Read,
+    Write,
+}
+
+/// How the peer's memory is reached.
+#[derive(Clone, Copy)]
+pub(super) struct RmaAccess {
+    way: Direction,
+    flags: u64,
+    data: u64,
+}
+
+impl RmaAccess {
+    pub(super) const READ: Self = Self::new(Direction::Read);
+    pub(super) const WRITE: Self = Self::new(Direction::Write);
+
+    const fn new(way: Direction) -> Self {
+        Self {
+            way,
+            flags: 0,
+            data: 0,
+        }
+    }
+
+    /// What is done with the memory at this side.
+    fn role(self) -> Role {
+        match self.way {
+            Direction::Read => Role::Target,
+            Direction::Write => Role::Source,
+        }
+    }
+
+    /// The same, with these flags.
+    pub(super) const fn with(self, flags: u64) -> Self {
+        Self {
+            flags: self.flags | flags,
+            ..self
+        }
+    }
+
+    /// The same, and the peer is told this.
+    pub(super) const fn telling(self, data: u64) -> Self {
+        Self {
+            flags: self.flags | REMOTE_CQ_DATA,
+            data,
+            ..self
+        }
+    }
+}
+
+/// The pieces as C has them, the first so many of these.
+fn to_c(pieces: &[RemotePiece]) -> Result<[kfi_rma_iov; MAX_REMOTE], Errno> {
+    let mut list = [const {
+        kfi_rma_iov {
+            addr: 0,
+            len: 0,
+            key: 0,
+        }
+    }; MAX_REMOTE];
+    if pieces.len() > list.len() {
+        return Err(Errno::EINVAL);
+    }
+    for (to, from) in list.iter_mut().zip(pieces) {
+        *to = kfi_rma_iov {
+            addr: from.base,
+            len: usize::try_from(from.len).map_err(|_| Errno::EINVAL)?,
+            key: from.key,
+        };
+    }
+    Ok(list)
+}
+
+impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
+    /// `kfi_readmsg()`: reads several pieces of the peer's memory, one behind the other, into the request's,
+    /// which has as many bytes as they all have. It comes back once.
+    ///
+    /// # Errors
+    ///
+    /// With the request: as for [`read`](Self::read), and:
+    ///
+    /// - `EINVAL`: there is no piece, there are more than 16 or the offer's `rma_iov_limit`, or they have not
+    ///   as many bytes as the request.
+    /// - `E2BIG`: more than the endpoint can have under way.
+    pub fn read_pieces(&self, request: Request<B, C>, from: &[RemotePiece]) -> Posted<B, C> {
+        self.access_pieces(request, from, RmaAccess::READ)
+    }
+
+    /// `kfi_writemsg()`: writes the request's memory to several pieces of the peer's, one behind the other.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read_pieces`](Self::read_pieces).
+    pub fn write_pieces(&self, request: Request<B, C>, to: &[RemotePiece]) -> Posted<B, C> {
+        self.access_pieces(request, to, RmaAccess::WRITE)
+    }
+
+    /// `kfi_readmsg()`, `kfi_writemsg()`.
+    pub(super) fn access_pieces(
+        &self,
+        request: Request<B, C>,
+        pieces: &[RemotePiece],
+        access: RmaAccess,
+    ) -> Posted<B, C> {
+        self.post(request, access.role(), |ep, at, context| {
+            let list = to_c(pieces)?;
+            at.with_raw(|(kind, first, desc, iov_count)| {
+                let msg = kfi_msg_rma {
+                    type_: kind,
+                    __bindgen_anon_1: RmaList { msg_iov: first },
+                    desc,
+                    iov_count,
+                    addr: PEER,
+                    rma_iov: list.as_ptr(),
+                    rma_iov_count: pieces.len(),
+                    context,
+                    data: access.data,
+                };
+                let flags = access.flags | COMPLETION;
+                // SAFETY: The endpoint is open. The memory is as `Local` promises, and nobody else has it until
+                // the transfer has ended; the message and the lists are valid for the call.
+                unsafe {
+                    match access.way {
+                        Direction::Read => op!((*ep).rma, kfi_ops_rma, readmsg(ep, &msg, flags)),
+                        Direction::Write => op!((*ep).rma, kfi_ops_rma, writemsg(ep, &msg, flags)),
+                    }
+                }
+            })
+        })
+    }
+
+    /// The same, as many bytes as the request has.
+    pub(super) fn access(
+        &self,
+        request: Request<B, C>,
+        at: Remote,
+        access: RmaAccess,
+    ) -> Posted<B, C> {
+        let piece = RemotePiece {
+            key: at.key,
+            base: at.addr,
+            len: widen(request.bytes()),
+        };
+        self.access_pieces(request, &[piece], access)
+    }
+}
 
 /// Calls an operation of an endpoint's table with a request's memory, which is in one place, and these.
 ///
@@ -60,7 +328,7 @@ macro_rules! post_msg {
             at.with_raw(|(kind, first, desc, iov_count)| {
                 let msg = kfi_msg {
                     type_: kind,
-                    __bindgen_anon_1: RawList { msg_iov: first },
+                    __bindgen_anon_1: MsgList { msg_iov: first },
                     desc,
                     iov_count,
                     addr: PEER,
@@ -173,7 +441,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     pub fn read(&self, request: Request<B, C>, from: Remote) -> Posted<B, C> {
         match request.is_one_run() {
             true => post!(self, request, Target, rma: kfi_ops_rma, read(PEER, from.addr, from.key)),
-            false => self.access(request, from, Access::READ),
+            false => self.access(request, from, RmaAccess::READ),
         }
     }
 
@@ -185,7 +453,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     pub fn write(&self, request: Request<B, C>, to: Remote) -> Posted<B, C> {
         match request.is_one_run() {
             true => post!(self, request, Source, rma: kfi_ops_rma, write(PEER, to.addr, to.key)),
-            false => self.access(request, to, Access::WRITE),
+            false => self.access(request, to, RmaAccess::WRITE),
         }
     }
 
@@ -202,7 +470,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
             true => {
                 post!(self, request, Source, rma: kfi_ops_rma, writedata(data, PEER, to.addr, to.key))
             }
-            false => self.access(request, to, Access::WRITE.telling(data)),
+            false => self.access(request, to, RmaAccess::WRITE.telling(data)),
         }
     }
 
@@ -237,5 +505,131 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
             )
         }?;
         call::count(posted).map(|_| ())
+    }
+}
+
+/// `kfi_cancel()`. Any context.
+///
+/// # Safety
+///
+/// `ep` is an open endpoint, or an open receive context.
+unsafe fn cancel(ep: *mut kfid_ep, request: RequestId) -> Result<(), Errno> {
+    // SAFETY: By the requirements of this function; the context is opaque.
+    let cancelled = unsafe {
+        op!(
+            (*ep).ops,
+            kfi_ops_ep,
+            cancel(&raw mut (*ep).fid, request.context())
+        )
+    }?;
+    call::count(cancelled).map(|_| ())
+}
+
+impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
+    /// `kfi_cancel()`: takes a receive back for which no message has come yet. It comes by the queue, as one
+    /// that has failed with `ECANCELED`. Any context, but its queue's handler may be called before this returns.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOENT`: the request isn't posted here as a receive, or a message has come for it.
+    /// - `ENOSYS`: the provider takes nothing back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use kernel::prelude::*;
+    /// use kfabric::consumer::{Connected, Ended, MsgEndpoint, Request, RequestQueue};
+    ///
+    /// /// Waits a second for a message; its memory comes back in any case.
+    /// fn message(
+    ///     from: &MsgEndpoint<Connected, KVec<u8>>,
+    ///     queue: &RequestQueue<KVec<u8>>,
+    ///     room: Request<KVec<u8>>,
+    /// ) -> Result<Option<Ended<KVec<u8>>>> {
+    ///     let id = room.id();
+    ///     from.recv(room)?;
+    ///     if let Some(ended) = queue.wait(Some(1000))? {
+    ///         return Ok(Some(ended));
+    ///     }
+    ///     match from.cancel(id) {
+    ///         // A message came in the meantime.
+    ///         Ok(()) | Err(kfabric::consumer::Errno::ENOENT) => Ok(queue.read()?),
+    ///         Err(errno) => Err(errno.into()),
+    ///     }
+    /// }
+    /// ```
+    pub fn cancel(&self, request: RequestId) -> Result<(), Errno> {
+        // SAFETY: The endpoint is open as long as `self` is there.
+        unsafe { cancel(self.as_raw(), request) }
+    }
+}
+
+impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
+    /// `kfi_cancel()`: as [`MsgEndpoint::cancel`], of a receive that was posted here.
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub fn cancel(&self, request: RequestId) -> Result<(), Errno> {
+        // SAFETY: The context is open as long as `self` is there.
+        unsafe { cancel(self.as_raw(), request) }
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_consumer_give)]
+mod tests {
+    use super::*;
+    use crate::consumer::Run;
+    use kernel::prelude::*;
+
+    /// Memory that is there only to be read, or only to be written.
+    struct OneWay(KVec<u8>, Role);
+
+    // SAFETY: By the promises of `Buffer`.
+    unsafe impl Local for OneWay {
+        fn bytes(&self) -> usize {
+            self.0.len()
+        }
+
+        fn run(&self) -> Option<Run> {
+            self.0.run()
+        }
+
+        fn may_be_read(&self) -> bool {
+            self.1 == Role::Source
+        }
+
+        fn may_be_written(&self) -> bool {
+            self.1 == Role::Target
+        }
+    }
+
+    /// Is the one role refused, and the other one taken?
+    fn is_only(role: Role, other: Role) -> Result {
+        let memory = OneWay(KVec::from_elem(1, 10, GFP_KERNEL)?, role);
+        let refused = give(Request::new(memory, ())?, other, |_, _| Ok(0));
+        let Err(refused) = refused else {
+            return Err(EIO);
+        };
+        assert_eq!(refused.errno(), Errno::EINVAL);
+        let refused = give(refused.into_inner(), role, |posting, _| {
+            assert_eq!(posting.one().map(|run| run.len), Ok(10));
+            Err(Errno::EAGAIN)
+        });
+        let Err(refused) = refused else {
+            return Err(EIO);
+        };
+        assert_eq!(refused.errno(), Errno::EAGAIN);
+        Ok(())
+    }
+
+    #[test]
+    fn what_may_not_be_written_is_only_read() -> Result {
+        is_only(Role::Source, Role::Target)
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_only_written() -> Result {
+        is_only(Role::Target, Role::Source)
     }
 }

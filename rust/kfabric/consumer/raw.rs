@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Raw keys: those of regions, and those of peers' regions.
+//! Raw keys of local regions, and mapped raw keys of peers' regions.
 //!
 //! C headers: [`include/kfi_domain.h`](srctree/include/kfi_domain.h),
 //! [`include/kfi_raw_ext.h`](srctree/include/kfi_raw_ext.h)

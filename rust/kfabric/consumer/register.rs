@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The five registration calls.
+//! The registration calls of a domain.
 
 use super::{
     call::{

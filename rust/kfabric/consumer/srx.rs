@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receives that endpoints share.
+//! Receive contexts that endpoints share.
 
 use super::{
     call::{

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Bytes that a device, or C in the place of one, may read and write at the same time.
+//! Copies bytes that a device, or C for a device, may access at the same time.
 //!
-//! Each is read or written by volatile accesses, so that the compiler assumes nothing about it;
-//! whole words at a time, since a region can be large.
+//! All accesses are volatile, so that the compiler assumes nothing about the bytes. They are whole
+//! words where possible, because a region can be large.
 
 use core::ptr::NonNull;
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory that somebody has as bio_vecs, in the form that any of the five calls takes.
+//! Memory in bio_vecs, for a registration call that the consumer selects.
 
 use super::{
     error::unfit,
-    mapped_list::Mapping,
+    mapped_list::{
+        Mapping,
+        SgTable, //
+    },
     memory::{
         List,
         Memory, //
     },
-    sg_table::SgTable,
     BioVecList,
     BioVecs,
     Domain,

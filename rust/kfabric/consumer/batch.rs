@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Many regions in one go: the device is waited for once.
+//! Registers and closes many regions with one wait for the device. Closes a region in atomic
+//! context.
 //!
 //! C header: [`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)
 
@@ -17,6 +18,7 @@ use super::{
     Domain,
     Mr,
     Options,
+    Refused,
     RegisterManyError, //
 };
 use crate::{
@@ -31,7 +33,10 @@ use crate::{
     }, //
 };
 use core::{
-    mem,
+    mem::{
+        self,
+        MaybeUninit, //
+    },
     ptr::{
         self,
         NonNull, //
@@ -39,12 +44,14 @@ use core::{
     slice, //
 };
 use kernel::{
+    container_of,
     ffi::c_int,
     prelude::*,
     sync::Arc, //
 };
 use kfi_bindings::{
     kfi_batch_ops,
+    kfi_closing,
     kfi_mr_attr,
     kfid_mr,
     kvec, //
@@ -245,4 +252,131 @@ impl Lists {
         }
         RegisterManyError::new(errno, index, buffers)
     }
+}
+
+impl<B: Backing> Mr<B> {
+    /// Closes the region if nothing has to be waited for, and gives its memory back: it is bound to an endpoint
+    /// whose peer has ended its key, and that is all that it takes there. Any context, as long as others have
+    /// its domain.
+    ///
+    /// # Errors
+    ///
+    /// With the region, which is open:
+    ///
+    /// - `EAGAIN`: there is something to be waited for; to be [closed](Self::close) where one may sleep, or
+    ///   [later](Self::close_later).
+    /// - `ENOSYS`: the provider can't.
+    pub fn close_now(self) -> Result<B, Refused<Self>> {
+        let Some(close_now) = batch_op!(self.domain(), close_now) else {
+            return Err(Refused::new(Errno::ENOSYS, self));
+        };
+        // SAFETY: The region is open as long as `self` is there, and nobody uses it meanwhile.
+        let closed = call::result(unsafe { close_now(self.as_raw()) });
+        match closed {
+            // SAFETY: It was closed.
+            Ok(()) => Ok(unsafe { self.into_memory() }),
+            Err(errno) => Err(Refused::new(errno, self)),
+        }
+    }
+}
+
+/// Room for a region of memory of type `B` that is closed later, and for what is done then.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::prelude::*;
+/// use kfabric::consumer::{Later, Mr};
+///
+/// /// In the handler of a completion, which can't sleep: `room` was made when there was time.
+/// fn done(mr: Mr<KVec<u8>>, room: Later<KVec<u8>>) -> Result {
+///     mr.close_later(room, |closed| match closed {
+///         Ok(bytes) => pr_info!("{} bytes are ours again\n", bytes.len()),
+///         Err(error) => pr_warn!("not closed: {}\n", error.errno()),
+///     })?;
+///     Ok(())
+/// }
+/// ```
+pub struct Later<B: Backing, F = fn(Result<B, CloseError<Mr<B>>>)>(
+    KBox<MaybeUninit<Closing<B, F>>>,
+);
+
+/// A region that is being closed.
+struct Closing<B: Backing, F> {
+    raw: kfi_closing,
+    mr: Mr<B>,
+    then: F,
+}
+
+impl<B, F> Later<B, F>
+where
+    B: Backing + Send + 'static,
+    F: FnOnce(Result<B, CloseError<Mr<B>>>) + Send + 'static,
+{
+    /// Makes room. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM`.
+    pub fn new() -> Result<Self, Errno> {
+        let _noio = NoIo::enter();
+        Ok(Self(KBox::new_uninit(GFP_KERNEL)?))
+    }
+}
+
+impl<B: Backing + Send + 'static> Mr<B> {
+    /// Has the region closed, soon and in a task of its own, and `then` called with what has come of that, as
+    /// [`close`](Self::close) would return it. Any context.
+    ///
+    /// It may sleep in `then`; regions that are closed later in the same domain wait for it. The module that it
+    /// is part of isn't unloaded before it has returned.
+    ///
+    /// # Errors
+    ///
+    /// With the region:
+    ///
+    /// - `ENOSYS`: the provider can't.
+    pub fn close_later<F>(self, room: Later<B, F>, then: F) -> Result<(), Refused<Self>>
+    where
+        F: FnOnce(Result<B, CloseError<Self>>) + Send + 'static,
+    {
+        let Some(close_later) = batch_op!(self.domain(), close_later) else {
+            return Err(Refused::new(Errno::ENOSYS, self));
+        };
+        let raw = kfi_closing {
+            done: Some(done::<B, F>),
+            ..Default::default()
+        };
+        let mr = self.as_raw();
+        let closing = KBox::write(
+            room.0,
+            Closing {
+                raw,
+                mr: self,
+                then,
+            },
+        );
+        let closing = KBox::into_raw(closing);
+        // SAFETY: `closing` was just made; `done` takes it back. The region is open, and nobody uses it any
+        // more: it is `done`'s, too.
+        unsafe { close_later(mr, &raw mut (*closing).raw) };
+        Ok(())
+    }
+}
+
+/// A region has been closed, or not.
+///
+/// # Safety
+///
+/// `raw` is that of a [`Closing`] of this type, which nobody else takes back; closing its region was tried,
+/// and has ended so.
+unsafe extern "C" fn done<B: Backing, F>(raw: *mut kfi_closing, err: c_int)
+where
+    F: FnOnce(Result<B, CloseError<Mr<B>>>),
+{
+    // SAFETY: By the requirements of this function.
+    let closing = unsafe { KBox::from_raw(container_of!(raw, Closing<B, F>, raw)) };
+    let Closing { mr, then, .. } = KBox::into_inner(closing);
+    // SAFETY: By the requirements of this function.
+    then(unsafe { mr.closed(call::result(err)) });
 }
