@@ -28,30 +28,27 @@
 //! taken there.
 
 mod address;
-mod alarm;
-mod bound;
 mod chain;
+mod conn_param;
 mod connection;
-pub mod data;
 mod endpoint;
 mod event;
 mod id;
-mod incoming;
-mod line;
 mod listener;
-mod locked;
-mod noio;
-mod patience;
-mod resolved;
-mod terms;
+mod resolve;
+mod timer;
 
 pub use self::{
-    alarm::Alarms,
-    bound::device_of,
     chain::{
         Chain,
         Tail,
         Unposted, //
+    },
+    conn_param::{
+        ConnParam,
+        MAX_ACCEPT_DATA,
+        MAX_REJECT_DATA,
+        MAX_REQUEST_DATA, //
     },
     connection::{
         Connection,
@@ -64,15 +61,18 @@ pub use self::{
         Event,
         Events,
         Rejected,
-        Step,
+        Step, //
         REJECTED_BY_CONSUMER,
-        REJECTED_NO_LISTENER, //
+        REJECTED_NO_LISTENER,
     },
-    incoming::Incoming,
     listener::{
+        Incoming,
         Listener,
         Requests, //
     },
-    resolved::Resolved,
-    terms::Terms, //
+    resolve::{
+        device_of,
+        Resolved, //
+    },
+    timer::TimerWorkqueue, //
 };

@@ -15,8 +15,8 @@
 //! stays there; so error is no type. All that is posted then is flushed.
 
 mod attr;
+mod comm_est;
 mod drain;
-mod herald;
 mod sharing;
 
 pub use attr::{
@@ -25,7 +25,7 @@ pub use attr::{
     Reliability, //
 };
 
-use self::herald::Herald;
+use self::comm_est::CommEstNotifier;
 use kernel::{
     error::{
         from_err_ptr,
@@ -174,8 +174,8 @@ impl<S> Qp<S> {
     }
 
     /// Who hears of the queue pair's events.
-    pub(crate) fn herald(&self) -> &Herald {
-        &self.raw.herald
+    pub(crate) fn comm_est(&self) -> &CommEstNotifier {
+        &self.raw.comm_est
     }
 
     /// Returns the most bytes that its driver copies into a send request when it is posted. That is no
@@ -239,7 +239,7 @@ struct RawQp {
     qp: NonNull<rdma_bindings::ib_qp>,
     counted: Option<Counted>,
     // Goes after the queue pair.
-    herald: Arc<Herald>,
+    comm_est: Arc<CommEstNotifier>,
     sends: Arc<Outstanding>,
     receives: Arc<Outstanding>,
     /// For sends and for receives.
@@ -276,13 +276,13 @@ impl RawQp {
                 None => receive_cq.reserve(receive, &receives)?,
             },
         ];
-        let herald = Arc::pin_init(Herald::new(), GFP_KERNEL)?;
+        let comm_est = Arc::pin_init(CommEstNotifier::new(), GFP_KERNEL)?;
         let shared = srq.map_or(null_mut(), |srq| srq.as_raw());
         // The attributes are new each time: a driver that refuses them may have changed them.
         let create = |inline: u32| -> Result<_> {
             let (send, receive) = (send_cq.as_raw(), receive_cq.as_raw());
             let mut attr = depths.attr(send, receive, shared, inline);
-            herald.hear(&mut attr);
+            comm_est.install(&mut attr);
             // SAFETY: `pd`, `send_cq`, `receive_cq` and `srq`, if there is one, are held, so the
             // objects that `attr` names are valid.
             let qp = unsafe { rdma_bindings::rdma_helper_create_qp(pd.as_raw(), &mut attr) };
@@ -300,7 +300,7 @@ impl RawQp {
             qp,
             inline,
             counted: Some(Counted::new(pd)),
-            herald,
+            comm_est,
             sends,
             receives,
             entries: Some(entries),
@@ -340,7 +340,7 @@ impl RawQp {
             let device = self.pd.device().as_raw();
             // SAFETY: `qp` could not be destroyed, so it is there, and nothing frees it.
             unsafe { rdma_bindings::rdma_helper_disown(device, &raw mut (*qp).res) };
-            self.herald.stays(qp);
+            self.comm_est.keep(qp);
             entries.iter().flatten().for_each(Entries::stuck);
         }
         ended

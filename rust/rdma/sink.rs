@@ -272,7 +272,7 @@ impl Lender<Sink> {
                 raw.mr = NonNull::new(region.mr.as_raw());
                 raw.access = region.mr.access().into();
             });
-            let pushed = chain.push_silent(request(Step::Register(index), register)?);
+            let pushed = chain.push_unsignaled(request(Step::Register(index), register)?);
             pushed.map_err(|not| not.error)?;
             region.standing.store(GIVEN, Release);
         }
@@ -282,7 +282,7 @@ impl Lender<Sink> {
         }
         let read = WorkRequest::read_into(self.lend(), segments, from);
         let read = if fenced { read.fenced() } else { read };
-        let pushed = chain.push_silent(request(Step::Read, read)?);
+        let pushed = chain.push_unsignaled(request(Step::Read, read)?);
         pushed.map_err(|not| not.error)?;
         for (index, region) in sink.regions.iter().enumerate() {
             // Behind the read's end, which the device doesn't wait for by itself.
@@ -290,7 +290,7 @@ impl Lender<Sink> {
             let request = request(Step::Invalidate(index), invalidate)?;
             let pushed = match index + 1 == sink.regions.len() {
                 true => chain.push(request),
-                false => chain.push_silent(request),
+                false => chain.push_unsignaled(request),
             };
             pushed.map_err(|not| not.error)?;
         }

@@ -65,7 +65,7 @@ struct Module {
     _devices: device::List,
     _figures: pool::figures::Root,
     _lists: rdma::sg::Caches,
-    _alarms: rdma::cm::Alarms,
+    _timers: rdma::cm::TimerWorkqueue,
 }
 
 impl kernel::Module for Module {
@@ -76,7 +76,7 @@ impl kernel::Module for Module {
         // SAFETY: First of all, and once: nobody has used these files' statics yet.
         let (alarms, lists, figures, devices, work) = unsafe {
             (
-                rdma::cm::Alarms::new()?,
+                rdma::cm::TimerWorkqueue::new()?,
                 rdma::sg::Caches::new()?,
                 pool::figures::Root::new(),
                 device::List::new(),
@@ -91,7 +91,7 @@ impl kernel::Module for Module {
             _devices: devices,
             _figures: figures,
             _lists: lists,
-            _alarms: alarms,
+            _timers: alarms,
         })
     }
 }

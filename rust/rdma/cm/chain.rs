@@ -76,7 +76,7 @@ unsafe impl Sync for Tail {}
 
 /// So many silent requests at most before one that isn't, or half of the queue if that is less: their places
 /// come back with that.
-const MAX_SILENT: usize = 16;
+const MAX_UNSIGNALED: usize = 16;
 
 /// Requests of a chain that were not posted. Dropping it tells them why, in any context.
 pub struct Unposted {
@@ -153,12 +153,12 @@ impl Chain {
 
     /// Puts a request behind the others that completes only if it fails; how it has ended is told with one
     /// behind it, also of a later chain, or when the queue pair is drained. Any context.
-    pub fn push_silent<K, F>(
+    pub fn push_unsignaled<K, F>(
         &mut self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
         let count = self.tail.as_ref().map_or(0, |tail| tail.count);
-        if count >= MAX_SILENT.min(self.endpoint.qp().sends().depth() / 2) {
+        if count >= MAX_UNSIGNALED.min(self.endpoint.qp().sends().depth() / 2) {
             return self.push(request);
         }
         let last = self.add(request)?;

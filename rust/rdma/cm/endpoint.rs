@@ -20,8 +20,8 @@ use kernel::{
 use rdma_bindings as b;
 
 use super::{
-    locked::Locked,
-    terms::Terms, //
+    conn_param::ConnParam,
+    id::Locked, //
 };
 use crate::{
     device::Device,
@@ -56,7 +56,7 @@ use crate::{
 pub struct Endpoint {
     qp: Qp<Init>,
     /// A connection is its, or was.
-    taken: Atomic<bool>,
+    claimed: Atomic<bool>,
     /// It takes send requests.
     sends: Atomic<bool>,
     /// A number that no other endpoint has, had or will have.
@@ -72,7 +72,7 @@ impl Endpoint {
     pub fn new(qp: Qp<Init>) -> Result<Arc<Self>> {
         let this = Self {
             qp,
-            taken: Atomic::new(false),
+            claimed: Atomic::new(false),
             sends: Atomic::new(false),
             id: LAST_ID.fetch_add(1, Relaxed).wrapping_add(1),
         };
@@ -177,8 +177,8 @@ impl Endpoint {
     }
 
     /// Becomes that of a connection. `EBUSY` if there is or was one.
-    pub(super) fn take(&self) -> Result {
-        self.taken.cmpxchg(false, true, Full).map_err(|_| EBUSY)?;
+    pub(super) fn claim(&self) -> Result {
+        self.claimed.cmpxchg(false, true, Full).map_err(|_| EBUSY)?;
         Ok(())
     }
 
@@ -200,7 +200,7 @@ impl Endpoint {
 
     /// Connects the queue pair to the peer that has been agreed with; by these terms if that is to
     /// be told.
-    pub(super) fn connect(&self, id: &Locked<'_>, terms: Option<&Terms>) -> Result {
+    pub(super) fn connect(&self, id: &Locked<'_>, terms: Option<&ConnParam>) -> Result {
         self.change(id, b::ib_qp_state_IB_QPS_INIT, |_| ())?;
         self.change(id, b::ib_qp_state_IB_QPS_RTR, |attr| {
             if let Some(terms) = terms {
@@ -214,12 +214,12 @@ impl Endpoint {
                 attr.rnr_retry = terms.rnr_retry_count;
             }
         })?;
-        self.opens();
+        self.enable_sends();
         Ok(())
     }
 
     /// The queue pair takes send requests.
-    pub(super) fn opens(&self) {
+    pub(super) fn enable_sends(&self) {
         self.sends.store(true, Release);
     }
 

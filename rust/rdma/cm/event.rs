@@ -2,7 +2,7 @@
 
 //! What becomes of a connection.
 
-use super::data;
+use super::conn_param::private_data;
 use kernel::prelude::*;
 use rdma_bindings as b;
 
@@ -68,7 +68,7 @@ impl<'a> Established<'a> {
         let conn = unsafe { event.param.conn.as_ref() };
         Self {
             // SAFETY: The data, if any, are there as long as the event.
-            private_data: unsafe { data::came(conn.private_data, conn.private_data_len) },
+            private_data: unsafe { private_data(conn.private_data, conn.private_data_len) },
             responder_resources: conn.responder_resources,
             initiator_depth: conn.initiator_depth,
         }

@@ -47,12 +47,12 @@ use kfabric::{
 use rdma::{
     cm::{
         Chain,
+        ConnParam,
         Connection,
         Endpoint,
         Event,
         Incoming,
         Proposal,
-        Terms,
         REJECTED_BY_CONSUMER, //
     },
     request::Then,
@@ -299,7 +299,7 @@ impl Conn {
 
 fn proposal<'a>(private_data: &'a [u8], bounds: &Bounds) -> Proposal<'a> {
     Proposal {
-        terms: Terms::default().with_rnr_delay(bounds.rnr_delay),
+        terms: ConnParam::default().with_rnr_delay(bounds.rnr_delay),
         private_data,
         limit: bounds.connect,
         stall: bounds.stall,

@@ -12,7 +12,11 @@ use kfabric::{
     MAX_REMOTE, //
 };
 use rdma::{
-    cm::data,
+    cm::{
+        MAX_ACCEPT_DATA,
+        MAX_REJECT_DATA,
+        MAX_REQUEST_DATA, //
+    },
     port,
     Device,
     Limits, //
@@ -80,7 +84,7 @@ pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
             true => size_of::<u32>(),
             false => 0,
         },
-        cm_data_size: [data::REQUEST, data::ACCEPTANCE, data::REJECTION],
+        cm_data_size: [MAX_REQUEST_DATA, MAX_ACCEPT_DATA, MAX_REJECT_DATA],
         bounded: true,
     })
 }

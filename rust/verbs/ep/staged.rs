@@ -132,7 +132,7 @@ impl Staged {
             };
             let given = match how {
                 Giving::Told => chain.push(request),
-                Giving::Silent => chain.push_silent(request),
+                Giving::Silent => chain.push_unsignaled(request),
             };
             // Nor do they wait if there is no room for this one: who waits for room waits for them.
             let waits = more && given.is_ok();

@@ -6,9 +6,10 @@ use core::net::IpAddr;
 use kernel::prelude::*;
 use rdma::{
     cm::{
-        data,
         Listener,
-        Resolved, //
+        Resolved,
+        MAX_ACCEPT_DATA,
+        MAX_REQUEST_DATA, //
     },
     wr::{
         Receive,
@@ -70,12 +71,12 @@ fn connect(ip: IpAddr) -> Result {
     expect!(incoming.device().is_same(bench.pd.device()));
     expect_eq!(incoming.local(), Some(to));
     expect_eq!(incoming.peer().map(|peer| peer.ip()), Some(ip));
-    expect_eq!(incoming.private_data().len(), data::REQUEST);
+    expect_eq!(incoming.private_data().len(), MAX_REQUEST_DATA);
     expect!(incoming.private_data().starts_with(b"hello\0"));
     expect_eq!(incoming.terms().retry_count, 6);
     let theirs = incoming.accept(&far.endpoint, &proposal(b"welcome"), far.diary.clone())?;
     let welcome = near.diary.established()?;
-    expect_eq!(welcome.len(), data::ACCEPTANCE);
+    expect_eq!(welcome.len(), MAX_ACCEPT_DATA);
     expect!(welcome.starts_with(b"welcome\0"));
     expect_eq!(far.diary.next()?, Told::Established(KVec::new()));
 

@@ -136,7 +136,7 @@ fn inline_elsewhere() -> Result {
     expect_eq!(chain.push(first).map_err(|not| not.error), Err(EINVAL));
     let (silent, _) = watched(WorkRequest::send(copied()?))?;
     expect_eq!(
-        chain.push_silent(silent).map_err(|not| not.error),
+        chain.push_unsignaled(silent).map_err(|not| not.error),
         Err(EINVAL)
     );
     expect!(chain.is_empty());

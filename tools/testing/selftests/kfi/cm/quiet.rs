@@ -49,7 +49,9 @@ macro_rules! quietly {
     ($side:expr, $tail:expr, $request:expr) => {{
         let (request, outcome) = watched($request)?;
         let mut chain = $side.endpoint.begin_chain_behind(&mut $tail)?;
-        let pushed = chain.push_silent(request).map_err(|failed| failed.error);
+        let pushed = chain
+            .push_unsignaled(request)
+            .map_err(|failed| failed.error);
         $tail = chain.post()?;
         pushed.map(|()| outcome)
     }};
@@ -143,7 +145,7 @@ fn failed(bench: &Bench, pair: &Pair) -> Result {
     let (bad, refused) = watched(bad)?;
     let (late, flushed) = watched(write(&from, &into, 1)?)?;
     let mut chain = pair.near.1.endpoint.begin_chain_behind(&mut tail)?;
-    chain.push_silent(bad).map_err(|failed| failed.error)?;
+    chain.push_unsignaled(bad).map_err(|failed| failed.error)?;
     chain.push(late).map_err(|failed| failed.error)?;
     chain.post()?;
     expect_eq!(flushed.wait()?, Kind::Flushed);

@@ -22,12 +22,12 @@ use kernel::{
 };
 use rdma::{
     cm::{
+        ConnParam, //
         Connection,
         Endpoint,
         Listener,
         Proposal,
         Resolved,
-        Terms, //
     },
     gather::{
         Copied,
@@ -96,7 +96,7 @@ pub(crate) fn not_connected() -> Error {
 /// What there is to propose.
 pub(crate) fn proposal(private_data: &[u8]) -> Proposal<'_> {
     Proposal {
-        terms: Terms::default(),
+        terms: ConnParam::default(),
         private_data,
         limit: LIMIT,
         stall: 0,

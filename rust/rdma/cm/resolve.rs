@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Addresses of peers, and the devices that lead there.
+//!
+//! MERGED cm/bound.rs
+//! Addresses of this machine, and the devices that have them.
 
 use kernel::{
     prelude::*,
@@ -14,12 +17,16 @@ use kernel::{
     }, //
 };
 
-use core::net::SocketAddr;
+use core::net::{
+    IpAddr,
+    SocketAddr, //
+};
 
 use rdma_bindings as b;
 
 use super::{
     connection::{
+        error_of,
         Connection,
         Proposal, //
     },
@@ -27,10 +34,9 @@ use super::{
     event::Events,
     id::{
         Id,
+        Locked,
         Target, //
-    },
-    line::error_of,
-    locked::Locked, //
+    }, //
 };
 use crate::{
     completion::Done,
@@ -134,4 +140,26 @@ impl Resolved {
         }
         Connection::request(self.id, endpoint, proposal, events)
     }
+}
+
+/// Nobody is told anything.
+struct Nobody;
+
+impl Target for Nobody {
+    fn event(&self, _id: &Locked<'_>, _event: &b::rdma_cm_event) -> Result {
+        Ok(())
+    }
+}
+
+/// Returns the device that has an address of this machine. May sleep.
+///
+/// # Errors
+///
+/// - `ENODEV` if no device has it.
+/// - What else the connection manager says.
+pub fn device_of(address: IpAddr) -> Result<ARef<Device>> {
+    let id = Id::new(Arc::new(Nobody, GFP_KERNEL)?)?;
+    // With a port of its own, so that it is in nobody's way.
+    id.bind(SocketAddr::new(address, 0))?;
+    Ok(id.device().ok_or(ENODEV)?.into())
 }

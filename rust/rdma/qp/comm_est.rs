@@ -24,26 +24,26 @@ use crate::leak::leak;
 ///
 /// # Invariants
 ///
-/// `herald` is initialized, and doesn't move: it is in an [`Arc`]. The identifier that it has, if
+/// `event` is initialized, and doesn't move: it is in an [`Arc`]. The identifier that it has, if
 /// any, is there.
 #[pin_data]
-pub(crate) struct Herald {
+pub(crate) struct CommEstNotifier {
     #[pin]
-    herald: Opaque<b::rdma_helper_herald>,
+    event: Opaque<b::rdma_helper_herald>,
 }
 
 // SAFETY: The C side does its own locking.
-unsafe impl Send for Herald {}
+unsafe impl Send for CommEstNotifier {}
 
 // SAFETY: The C side does its own locking.
-unsafe impl Sync for Herald {}
+unsafe impl Sync for CommEstNotifier {}
 
-impl Herald {
+impl CommEstNotifier {
     /// One that nobody is told by.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             // INVARIANT: This initializes it, without an identifier.
-            herald <- Opaque::ffi_init(|slot| {
+            event <- Opaque::ffi_init(|slot| {
                 // SAFETY: The slot is memory for a herald.
                 unsafe { b::rdma_helper_init_herald(slot) }
             }),
@@ -51,13 +51,13 @@ impl Herald {
     }
 
     /// Has a queue pair that is made with these attributes tell this. It must go before.
-    pub(super) fn hear(&self, attr: &mut b::ib_qp_init_attr) {
+    pub(super) fn install(&self, attr: &mut b::ib_qp_init_attr) {
         attr.event_handler = Some(b::rdma_helper_qp_event);
-        attr.qp_context = self.herald.get().cast();
+        attr.qp_context = self.event.get().cast();
     }
 
     /// The queue pair could not be destroyed: it tells nobody any more.
-    pub(super) fn stays(self: &Arc<Self>, qp: *mut b::ib_qp) {
+    pub(super) fn keep(self: &Arc<Self>, qp: *mut b::ib_qp) {
         // SAFETY: The queue pair is there for good.
         unsafe { b::rdma_helper_silence_qp(qp) };
         // Who is about to tell may do so.
@@ -68,15 +68,15 @@ impl Herald {
     ///
     /// # Safety
     ///
-    /// `id` must be there until [`Herald::silence`] has been called.
-    pub(crate) unsafe fn tell(&self, id: *mut b::rdma_cm_id) {
+    /// `id` must be there until [`CommEstNotifier::clear_id`] has been called.
+    pub(crate) unsafe fn set_id(&self, id: *mut b::rdma_cm_id) {
         // SAFETY: By the type invariant; the identifier stays as this function demands.
-        unsafe { b::rdma_helper_set_herald(self.herald.get(), id) };
+        unsafe { b::rdma_helper_set_herald(self.event.get(), id) };
     }
 
     /// Has nobody told any more. Any context.
-    pub(crate) fn silence(&self) {
+    pub(crate) fn clear_id(&self) {
         // SAFETY: By the type invariant.
-        unsafe { b::rdma_helper_set_herald(self.herald.get(), null_mut()) };
+        unsafe { b::rdma_helper_set_herald(self.event.get(), null_mut()) };
     }
 }

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What two peers agree on.
+//!
+//! MERGED cm/data.rs
+//! Private data: what two peers tell each other while they connect.
+//!
+//! They arrive padded with zeros to the most that there may be. A peer who is to know their length
+//! has to be told.
 
 use kernel::prelude::*;
 
 use rdma_bindings as b;
 
-use super::data;
 use crate::device::Device;
 
 /// How a connection is to be: how much is under way at once, and how long to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct ConnParam {
     /// How many reads and atomic operations of the peer are served at once. If a side has none of
     /// these, the other can't read.
     pub responder_resources: u8,
@@ -31,7 +36,7 @@ pub struct Terms {
     pub min_rnr_timer: u8,
 }
 
-impl Default for Terms {
+impl Default for ConnParam {
     fn default() -> Self {
         Self {
             responder_resources: 16,
@@ -44,7 +49,7 @@ impl Default for Terms {
     }
 }
 
-impl Terms {
+impl ConnParam {
     /// With this time until a peer tries again where there was no receive request, or the next longer
     /// one that there is, in microseconds.
     pub fn with_rnr_delay(self, us: u32) -> Self {
@@ -88,7 +93,7 @@ impl Terms {
     ) -> Result<b::rdma_conn_param> {
         Ok(b::rdma_conn_param {
             private_data: data.as_ptr().cast(),
-            private_data_len: data::checked_len(data, most)?,
+            private_data_len: checked_len(data, most)?,
             responder_resources: self.responder_resources,
             initiator_depth: self.initiator_depth,
             retry_count: self.retry_count,
@@ -100,13 +105,41 @@ impl Terms {
     }
 }
 
+/// The most bytes in a request.
+pub const MAX_REQUEST_DATA: usize = 56;
+/// The most bytes in an acceptance.
+pub const MAX_ACCEPT_DATA: usize = 196;
+/// The most bytes in a rejection.
+pub const MAX_REJECT_DATA: usize = 148;
+
+/// The length of private data, of which there may be so much.
+pub(super) fn checked_len(data: &[u8], most: usize) -> Result<u8> {
+    if data.len() > most {
+        return Err(EINVAL);
+    }
+    Ok(u8::try_from(data.len())?)
+}
+
+/// A copy of private data that have come. May sleep.
+///
+/// # Safety
+///
+/// `data` must point to so many bytes, or be null.
+pub(super) unsafe fn private_data<'a>(data: *const c_void, len: u8) -> &'a [u8] {
+    if data.is_null() {
+        return &[];
+    }
+    // SAFETY: As the caller promises.
+    unsafe { core::slice::from_raw_parts(data.cast(), len.into()) }
+}
+
 #[kernel::macros::kunit_tests(rdma_cm_terms)]
 mod tests {
     use super::*;
 
     #[test]
     fn delays_that_there_are() {
-        let number = |us| Terms::default().with_rnr_delay(us).min_rnr_timer;
+        let number = |us| ConnParam::default().with_rnr_delay(us).min_rnr_timer;
         assert_eq!([number(1), number(10), number(11)], [1, 1, 2]);
         assert_eq!([number(640), number(641)], [12, 13]);
         assert_eq!(
@@ -117,15 +150,29 @@ mod tests {
 
     #[test]
     fn as_the_c_side_has_it() -> Result {
-        let terms = Terms::default().at_most(4, 200);
-        let raw = terms.raw((17, false), &[1, 2, 3], data::REQUEST)?;
+        let terms = ConnParam::default().at_most(4, 200);
+        let raw = terms.raw((17, false), &[1, 2, 3], MAX_REQUEST_DATA)?;
         assert_eq!(raw.srq, 0);
-        assert_eq!(terms.raw((17, true), &[], data::REQUEST)?.srq, 1);
+        assert_eq!(terms.raw((17, true), &[], MAX_REQUEST_DATA)?.srq, 1);
         assert_eq!((raw.responder_resources, raw.initiator_depth), (4, 16));
         assert_eq!((raw.qp_num, raw.private_data_len), (17, 3));
         // Never for ever, unless asked for.
         assert_eq!(raw.retry_count, 6);
-        assert!(terms.raw((17, false), &[0; 57], data::REQUEST).is_err());
+        assert!(terms.raw((17, false), &[0; 57], MAX_REQUEST_DATA).is_err());
         Ok(())
+    }
+}
+
+#[kernel::macros::kunit_tests(rdma_cm_data)]
+mod rdma_cm_data_tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_fits() {
+        assert_eq!(checked_len(&[0; 56], MAX_REQUEST_DATA), Ok(56));
+        assert_eq!(checked_len(&[0; 57], MAX_REQUEST_DATA), Err(EINVAL));
+        assert_eq!(checked_len(&[0; 196], MAX_ACCEPT_DATA), Ok(196));
+        assert_eq!(checked_len(&[0; 149], MAX_REJECT_DATA), Err(EINVAL));
+        assert_eq!(checked_len(&[], MAX_REJECT_DATA), Ok(0));
     }
 }
