@@ -6,6 +6,8 @@
 //! completed.
 //!
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
+//!
+//! Where one direction of an endpoint is reported.
 
 pub(crate) mod open;
 mod ops;
@@ -114,4 +116,12 @@ impl Close for CqBody {
         self.queue.close();
         Ok(())
     }
+}
+
+/// A completion queue that an endpoint reports one direction to. If the consumer closes the queue first,
+/// completions are discarded.
+pub(super) struct Reports {
+    pub(super) cq: Arc<CompletionQueue>,
+    /// Only what asks for it, and errors.
+    pub(super) selective: bool,
 }

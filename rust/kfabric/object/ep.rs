@@ -9,19 +9,12 @@
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
 
 mod atomic;
-mod attr;
 mod bind;
-mod bound;
 mod cm;
-mod left;
 mod msg;
 pub(crate) mod open;
 mod ops;
-mod options;
-mod phase;
 mod posting;
-mod reports;
-mod setopt;
 pub(crate) mod srx;
 mod target;
 mod transfer;

@@ -61,7 +61,7 @@ pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     cntr_open: Some(cntr::open::open),
     poll_open: OpsSlot::NOSYS,
     stx_ctx: OpsSlot::NOSYS,
-    srx_ctx: Some(ep::srx::open::open),
+    srx_ctx: Some(ep::open::open_srx),
     query_atomic: Some(atomic::query),
 });
 

@@ -3,9 +3,10 @@
 //! `kfi_ep_bind()`.
 
 use super::{
-    msg::Msg,
-    phase::Phase,
-    reports::Reports,
+    msg::{
+        Msg,
+        Phase, //
+    },
     srx::SrxBody,
     EndpointBody,
     EndpointObject, //
@@ -17,7 +18,10 @@ use crate::{
             Other, //
         },
         cntr::CounterBody,
-        cq::CqBody,
+        cq::{
+            CqBody,
+            Reports, //
+        },
         eq::EqBody, //
     },
     support::{

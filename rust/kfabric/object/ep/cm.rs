@@ -4,12 +4,12 @@
 //!
 //! All of them may sleep.
 
-use super::EndpointObject;
+use super::{
+    msg::Phase,
+    EndpointObject, //
+};
 use crate::{
-    object::{
-        ep::phase::Phase,
-        obj::Obj, //
-    },
+    object::obj::Obj,
     support::{
         errno::Errno,
         refusal::{

@@ -3,27 +3,33 @@
 //! What an endpoint has that is connected and transfers something.
 //!
 //! Lock order: the lock of what is done before there is a connection is outside of all others.
+//!
+//! What is bound to an endpoint: queues and counters that its transfers report to.
+//!
+//! What can be set of an endpoint.
+//!
+//! Where an endpoint is in its life.
 
-use super::{
-    bound::Bound,
-    options::Options,
-    phase::{
-        AtomicPhase,
-        Phase, //
-    }, //
-};
+use super::srx::BoundSrx;
 use crate::{
     object::{
-        eq::Writer,
+        cq::Reports,
+        eq::{
+            BoundEq,
+            Writer, //
+        },
         info::Info,
         ties::Ties, //
     },
+    post::op::Op,
     provider::{
         cm::{
+            Bounds,
             ConnFailed,
             Events,
             Told, //
         },
+        cntr::Counter,
         msg_ep::{
             MsgEp,
             MsgLimits, //
@@ -41,14 +47,24 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Relaxed, //
+        },
         Arc,
         Mutex,
-        MutexGuard, //
+        MutexGuard,
+        SetOnce, //
     }, //
 };
 use kfi_bindings::{
     kfid,
     KFI_CONNECTED,
+    KFI_OPT_CONNECT_TIMEOUT,
+    KFI_OPT_RNR_DELAY,
+    KFI_OPT_STALL_TIMEOUT,
     KFI_SHUTDOWN, //
 };
 
@@ -337,5 +353,191 @@ impl Told for Connection {
             self.ties.go_down();
             self.writer.fail(how.errno, how.prov_errno, data);
         }
+    }
+}
+
+/// What is bound to an endpoint.
+pub(super) struct Bound {
+    pub(super) eq: SetOnce<BoundEq>,
+    pub(super) transmit: SetOnce<Reports>,
+    pub(super) receive: SetOnce<Reports>,
+    /// What its receives come from, if it shares that.
+    pub(super) srx: SetOnce<BoundSrx>,
+    /// Of sends, receives, reads and writes.
+    pub(super) counters: [SetOnce<Arc<Counter>>; 4],
+}
+
+impl Bound {
+    pub(super) fn new() -> Self {
+        Self {
+            eq: SetOnce::new(),
+            transmit: SetOnce::new(),
+            receive: SetOnce::new(),
+            srx: SetOnce::new(),
+            counters: [const { SetOnce::new() }; 4],
+        }
+    }
+
+    /// The queue that a transfer reports to.
+    pub(super) fn reports(&self, op: &Op) -> Option<&Reports> {
+        match op {
+            Op::Receive => self.receive.as_ref(),
+            _ => self.transmit.as_ref(),
+        }
+    }
+
+    /// The counter that counts a transfer.
+    pub(super) fn counter(&self, op: &Op) -> Option<&Arc<Counter>> {
+        let index = match op {
+            Op::Send { .. } => 0,
+            Op::Receive => 1,
+            Op::Read | Op::Atomic { fetches: true, .. } => 2,
+            Op::Write { .. } | Op::Atomic { .. } => 3,
+        };
+        self.counters.get(index)?.as_ref()
+    }
+}
+
+/// What can be set of an endpoint.
+pub(super) struct Options {
+    connect: Atomic<u32>,
+    stall: Atomic<u32>,
+    rnr_delay: Atomic<u32>,
+}
+
+impl Options {
+    /// As they are if nobody sets them.
+    pub(super) fn new() -> Self {
+        let Bounds {
+            connect,
+            stall,
+            rnr_delay,
+        } = Bounds::default();
+        Self {
+            connect: Atomic::new(connect),
+            stall: Atomic::new(stall),
+            rnr_delay: Atomic::new(rnr_delay),
+        }
+    }
+
+    /// What a connection that is begun now goes by.
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds {
+            connect: self.connect.load(Relaxed),
+            stall: self.stall.load(Relaxed),
+            rnr_delay: self.rnr_delay.load(Relaxed),
+        }
+    }
+
+    /// That of this name, and the values that it can have.
+    pub(super) fn find(&self, name: u32) -> Option<(&Atomic<u32>, core::ops::RangeInclusive<u32>)> {
+        // What jiffies can measure, on every machine.
+        const MS_MAX: u32 = 1_000_000_000;
+        match name {
+            KFI_OPT_CONNECT_TIMEOUT => Some((&self.connect, 1..=MS_MAX)),
+            KFI_OPT_STALL_TIMEOUT => Some((&self.stall, 0..=MS_MAX)),
+            KFI_OPT_RNR_DELAY => Some((&self.rnr_delay, 1..=655_360)),
+            _ => None,
+        }
+    }
+}
+
+/// Where an endpoint is in its life. It only goes on, but for [`Phase::Connecting`] if that is refused
+/// at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Things may be bound to it.
+    New,
+    /// Receives may be posted.
+    Enabled,
+    /// It waits for its peer.
+    Connecting,
+    /// There is a connection.
+    Connected,
+    /// There was one, or won't be one.
+    Down,
+}
+
+impl Phase {
+    const ALL: [Self; 5] = [
+        Self::New,
+        Self::Enabled,
+        Self::Connecting,
+        Self::Connected,
+        Self::Down,
+    ];
+
+    /// Why something can't be done in this phase.
+    pub(super) const fn refusal(self) -> Refusal {
+        match self {
+            Self::New => Refusal::new(Errno::EOPBADSTATE, c"the endpoint is not enabled"),
+            Self::Enabled => Refusal::new(Errno::ENOTCONN, c"the endpoint is not connected"),
+            Self::Connecting => Refusal::new(Errno::ENOTCONN, c"the endpoint is being connected"),
+            Self::Connected => Refusal::new(Errno::EISCONN, c"the endpoint is connected"),
+            Self::Down => Refusal::new(Errno::ENOTCONN, c"the connection is gone"),
+        }
+    }
+}
+
+/// A phase that several threads change and look at. Any context.
+pub(crate) struct AtomicPhase(Atomic<usize>);
+
+impl AtomicPhase {
+    /// A new endpoint's.
+    pub(super) const fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    fn of(index: usize) -> Phase {
+        Phase::ALL.get(index).copied().unwrap_or(Phase::Down)
+    }
+
+    fn index(phase: Phase) -> usize {
+        Phase::ALL
+            .iter()
+            .position(|&other| other == phase)
+            .unwrap_or(0)
+    }
+
+    /// The phase.
+    pub(crate) fn get(&self) -> Phase {
+        Self::of(self.0.load(Acquire))
+    }
+
+    /// Goes to another phase from one that `may` be left for it.
+    ///
+    /// # Errors
+    ///
+    /// The phase, if that may not be.
+    pub(super) fn change(&self, to: Phase, may: impl Fn(Phase) -> bool) -> Result<Phase, Phase> {
+        let mut index = self.0.load(Acquire);
+        loop {
+            let from = Self::of(index);
+            if !may(from) {
+                return Err(from);
+            }
+            match self.0.cmpxchg(index, Self::index(to), Full) {
+                Ok(_) => return Ok(from),
+                Err(now) => index = now,
+            }
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_phase)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goes_where_it_may() {
+        let phase = AtomicPhase::new();
+        assert_eq!(phase.get(), Phase::New);
+        let go = |to, from| phase.change(to, |phase| phase == from);
+        assert_eq!(go(Phase::Connecting, Phase::Enabled), Err(Phase::New));
+        assert_eq!(go(Phase::Enabled, Phase::New), Ok(Phase::New));
+        assert_eq!(go(Phase::Connecting, Phase::Enabled), Ok(Phase::Enabled));
+        assert_eq!(phase.get(), Phase::Connecting);
+        assert_eq!(phase.change(Phase::Down, |_| true), Ok(Phase::Connecting));
+        assert_eq!(phase.get(), Phase::Down);
     }
 }

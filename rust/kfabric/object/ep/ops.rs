@@ -3,14 +3,22 @@
 //! The operations of an endpoint, but for those that connect it and transfer something.
 //!
 //! What is served by nobody yet has a table all the same, for callers who don't look before they call.
+//!
+//! `kfi_setopt()` and `kfi_getopt()`.
+//!
+//! Both may sleep.
+//!
+//! How much can be posted: `kfi_tx_size_left()`, `kfi_rx_size_left()`.
 
 use super::{
-    left,
-    setopt,
+    msg::{
+        Msg,
+        Phase, //
+    },
     target::Target,
     EndpointBody,
-    EndpointObject,
-    EP as CLASS, //
+    EndpointObject, //
+    EP as CLASS,
 };
 use crate::{
     object::{
@@ -20,10 +28,14 @@ use crate::{
         obj::Object,
         place::Place, //
     },
+    post::op::Op,
     provider::cq::Context,
     support::{
         errno::Errno,
-        num::signed_size,
+        num::{
+            signed_size,
+            widen_u32, //
+        },
         refusal::Refusal,
         table::{
             unserved,
@@ -32,16 +44,21 @@ use crate::{
         }, //
     }, //
 };
-use kernel::ffi::{
-    c_int,
-    c_void, //
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    sync::atomic::Relaxed, //
 };
 use kfi_bindings::{
     kfi_ops,
     kfi_ops_ep,
     kfi_ops_tagged,
     kfid,
-    kfid_ep, //
+    kfid_ep,
+    KFI_OPT_CM_DATA_SIZE,
+    KFI_OPT_ENDPOINT, //
 };
 
 impl Object for EndpointBody {
@@ -59,12 +76,12 @@ impl Object for EndpointBody {
 pub(super) static EP: Table<kfi_ops_ep> = Table(kfi_ops_ep {
     size: size_of::<kfi_ops_ep>(),
     cancel: Some(cancel),
-    getopt: Some(setopt::getopt),
-    setopt: Some(setopt::setopt),
+    getopt: Some(getopt),
+    setopt: Some(setopt),
     tx_ctx: OpsSlot::NOSYS,
     rx_ctx: OpsSlot::NOSYS,
-    rx_size_left: Some(left::rx),
-    tx_size_left: Some(left::tx),
+    rx_size_left: Some(rx_size_left),
+    tx_size_left: Some(tx_size_left),
 });
 
 /// Tagged messages.
@@ -100,4 +117,154 @@ unsafe extern "C" fn cancel(fid: *mut kfid, context: *mut c_void) -> isize {
     let target = unsafe { Target::find(fid) };
     let cancelled = target.and_then(|target| target.cancel(Context::new(context)));
     signed_size(cancelled.map_or_else(Refusal::report, |()| 0))
+}
+
+const UNKNOWN: Refusal = Refusal::new(Errno::ENOPROTOOPT, c"no such option");
+
+/// The number of an option.
+fn name(level: c_int, name: c_int) -> Result<u32, Refusal> {
+    match (u32::try_from(level), u32::try_from(name)) {
+        (Ok(KFI_OPT_ENDPOINT), Ok(name)) => Ok(name),
+        _ => Err(UNKNOWN),
+    }
+}
+
+impl Msg {
+    /// Sets an option to a value, if that is one of `unsigned int`.
+    fn set_option(&self, name: u32, value: Option<u32>) -> Result<(), Refusal> {
+        if name == KFI_OPT_CM_DATA_SIZE {
+            return Err(Refusal::new(Errno::EINVAL, c"the option can't be set"));
+        }
+        let found = self.options().find(name);
+        let (option, values) = found
+            .filter(|_| self.limits().bounded)
+            .ok_or(UNKNOWN.value(widen_u32(name)))?;
+        let wrong = Refusal::new(Errno::EINVAL, c"not a value of this option");
+        let value = value.ok_or(wrong)?;
+        if !values.contains(&value) {
+            return Err(wrong.value(widen_u32(value)));
+        }
+        match self.phase().get() {
+            Phase::New | Phase::Enabled => {
+                option.store(value, Relaxed);
+                Ok(())
+            }
+            _ => Err(Refusal::new(
+                Errno::EOPBADSTATE,
+                c"a connection was tried before",
+            )),
+        }
+    }
+
+    /// An option that is an `unsigned int`.
+    fn option(&self, name: u32) -> Result<u32, Refusal> {
+        let found = self.options().find(name);
+        let (option, _) = found
+            .filter(|_| self.limits().bounded)
+            .ok_or(UNKNOWN.value(widen_u32(name)))?;
+        Ok(option.load(Relaxed))
+    }
+}
+
+/// # Safety
+///
+/// As the C API demands: `fid` is an open endpoint; `value` is null or `len` bytes long.
+pub(super) unsafe extern "C" fn setopt(
+    fid: *mut kfid,
+    level: c_int,
+    option: c_int,
+    value: *const c_void,
+    len: usize,
+) -> c_int {
+    // SAFETY: `fid` is open by the requirements of this function; the value is read only if it is there,
+    // and as long.
+    unsafe {
+        EndpointObject::call(fid, |endpoint| {
+            let msg = endpoint.transferring()?;
+            let fits = !value.is_null() && len == size_of::<u32>();
+            let value = fits.then(|| value.cast::<u32>().read_unaligned());
+            msg.set_option(name(level, option)?, value)
+        })
+    }
+}
+
+/// Gives C a value.
+///
+/// # Safety
+///
+/// `value` is null or has `*len` bytes, `len` is null or valid.
+unsafe fn give<T: Copy>(what: T, value: *mut c_void, len: *mut usize) -> Result<(), Refusal> {
+    // SAFETY: By the requirements of this function.
+    let len = unsafe { len.as_mut() }.ok_or(Refusal::NULL)?;
+    let room = core::mem::replace(len, size_of::<T>());
+    if room < size_of::<T>() {
+        let refusal = Refusal::new(Errno::ETOOSMALL, c"no room for the option's value");
+        return Err(refusal);
+    }
+    if value.is_null() {
+        return Err(Refusal::NULL);
+    }
+    // SAFETY: There is room, by the requirements of this function.
+    unsafe { value.cast::<T>().write_unaligned(what) };
+    Ok(())
+}
+
+/// # Safety
+///
+/// As the C API demands: `fid` is an open endpoint; `len` is null or valid, and `value` null or as long.
+pub(super) unsafe extern "C" fn getopt(
+    fid: *mut kfid,
+    level: c_int,
+    option: c_int,
+    value: *mut c_void,
+    len: *mut usize,
+) -> c_int {
+    // SAFETY: By the requirements of this function.
+    unsafe {
+        EndpointObject::call(fid, |endpoint| {
+            let msg = endpoint.transferring()?;
+            match name(level, option)? {
+                KFI_OPT_CM_DATA_SIZE => {
+                    let [size, _, _] = msg.limits().cm_data_size;
+                    give(size, value, len)
+                }
+                other => give(msg.option(other)?, value, len),
+            }
+        })
+    }
+}
+
+/// How much there is room for in a queue, and in the completion queue that goes with it: as many transfers
+/// like this one.
+///
+/// # Safety
+///
+/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
+unsafe fn left(ep: *mut kfid_ep, op: &Op) -> isize {
+    // SAFETY: By the requirements of this function; both begin with their fid.
+    let target = unsafe { Target::find(ep.cast()) };
+    target.and_then(|target| target.left(op)).map_or_else(
+        |refusal| signed_size(refusal.report()),
+        |left| isize::try_from(left).unwrap_or(isize::MAX),
+    )
+}
+
+/// `kfi_rx_size_left()`. Any context.
+///
+/// # Safety
+///
+/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
+pub(super) unsafe extern "C" fn rx_size_left(ep: *mut kfid_ep) -> isize {
+    // SAFETY: By the requirements of this function.
+    unsafe { left(ep, &Op::Receive) }
+}
+
+/// `kfi_tx_size_left()`. Any context.
+///
+/// # Safety
+///
+/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
+pub(super) unsafe extern "C" fn tx_size_left(ep: *mut kfid_ep) -> isize {
+    // SAFETY: By the requirements of this function.
+    unsafe { left(ep, &Op::Read) }
 }

@@ -1,27 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The receive context that endpoints share, as C has it.
+//! The receive context that endpoints share.
 //!
-//! All that is received by it is told to one completion queue: so a receive has its place there from
-//! the beginning, whichever endpoint takes it.
+//! All receives of a context report to one completion queue. So a receive reserves its entry in that queue
+//! when it is posted, whichever endpoint takes it.
 //!
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
 
-pub(crate) mod open;
-
-use super::reports::Reports;
 use crate::{
     object::{
-        binding::Bindable,
+        binding::{
+            bind,
+            Bindable,
+            Binds,
+            Other, //
+        },
         children::{
             Children,
             Share, //
         },
-        closing::Close,
+        closing::{
+            slots,
+            Close, //
+        },
+        cntr::CounterBody,
+        cq::{
+            CqBody,
+            Reports, //
+        },
         domain::DomainBody,
         fid::Class,
-        obj::Obj,
-        place::Child, //
+        obj::{
+            Obj,
+            Object, //
+        },
+        place::{
+            Child,
+            Place, //
+        }, //
     },
     provider::{
         cntr::Counter,
@@ -32,6 +48,7 @@ use crate::{
     },
     support::{
         errno::Errno,
+        num::widen_u32,
         refusal::Refusal, //
     }, //
 };
@@ -45,6 +62,12 @@ use kernel::{
         SetOnce, //
     }, //
 };
+use kfi_bindings::{
+    kfi_ops,
+    kfid_ep,
+    KFI_RECV,
+    KFI_SELECTIVE_COMPLETION, //
+};
 
 /// The class of receive contexts.
 pub(super) static SRX: Class = Class::new(
@@ -53,24 +76,24 @@ pub(super) static SRX: Class = Class::new(
     c"a shared receive context is open in it",
 );
 
-/// A receive context as C has it.
+/// An open receive context.
 pub(crate) type SrxObject = Obj<SrxBody>;
 
-/// A receive context that an endpoint is bound to, and that can't be closed before that is.
+/// A reference of an endpoint to its receive context, which prevents the close of the context.
 ///
 /// # Invariants
 ///
-/// The context is open, since it counts this as a user.
+/// The context is open: its `users` counts this reference.
 pub(crate) struct BoundSrx(NonNull<SrxObject>);
 
-// SAFETY: It gives a shared reference to the context, which may be used by any thread.
+// SAFETY: The context is `Sync`, and this gives only shared references to it.
 unsafe impl Send for BoundSrx {}
-// SAFETY: It gives a shared reference to the context, which may be used by several threads at once.
+// SAFETY: The context is `Sync`, and this gives only shared references to it.
 unsafe impl Sync for BoundSrx {}
 
 impl BoundSrx {
     pub(super) fn get(&self) -> &SrxObject {
-        // SAFETY: The context is open by the invariant.
+        // SAFETY: The context is open, because its `users` counts this reference.
         unsafe { self.0.as_ref() }
     }
 }
@@ -81,14 +104,14 @@ impl Drop for BoundSrx {
     }
 }
 
-/// What the core keeps with a receive context.
+/// The core's part of a receive context.
 pub(crate) struct SrxBody {
     imp: KBox<dyn Srx>,
     limits: MsgLimits,
-    /// How receives are posted whose call has no flags.
+    /// The flags of receives whose call has no flags.
     op_flags: u64,
     reports: SetOnce<Reports>,
-    /// To be held by who sets `reports`: it is set by binding, or by the first endpoint.
+    /// Guards writes of `reports`, by a bind of the context or of the first endpoint.
     reporting: Pin<KBox<Mutex<()>>>,
     pub(super) counter: SetOnce<Arc<Counter>>,
     /// The endpoints that share it.
@@ -96,7 +119,7 @@ pub(crate) struct SrxBody {
 }
 
 impl SrxBody {
-    /// A context that nothing is bound to. May sleep.
+    /// Creates a context without bindings. May sleep.
     pub(super) fn new(
         imp: KBox<dyn Srx>,
         limits: MsgLimits,
@@ -126,26 +149,25 @@ impl SrxBody {
         self.op_flags
     }
 
-    /// Where what it receives is reported, if that is known. Any context.
+    /// Returns the completion queue of the receives, if one is bound. Any context.
     pub(super) fn reports(&self) -> Option<&Reports> {
         self.reports.as_ref()
     }
 
-    /// Sets where what it receives is reported; returns whether it was not set before. May sleep.
+    /// Sets the completion queue of the receives. Returns false if one was bound already. May sleep.
     pub(super) fn report_to(&self, reports: Reports) -> bool {
         let _alone = self.reporting.lock();
         self.reports.populate(reports)
     }
 
-    /// An endpoint that has this completion queue for receives, or none, is going to share it. Process
-    /// context.
+    /// Agrees with an endpoint that shares the context on one completion queue for receives. `own` is the
+    /// queue of the endpoint. Process context; sleeps for the lock.
     ///
     /// # Errors
     ///
-    /// - `ENOCQ`: neither has one.
-    /// - `EINVAL`: both have, and not the same one.
+    /// - `ENOCQ`: neither has a queue.
+    /// - `EINVAL`: their queues differ.
     pub(super) fn agree(&self, own: Option<&Reports>) -> Result<(), Refusal> {
-        // Whoever else sets it has done so, or will look at what is set here.
         let _alone = self.reporting.lock();
         if let (None, Some(own)) = (self.reports.as_ref(), own) {
             self.reports.populate(Reports {
@@ -177,13 +199,17 @@ impl Bindable for SrxBody {
 
     fn bound(object: &SrxObject) -> Result<BoundSrx, Refusal> {
         object.users.add()?;
-        // INVARIANT: Just counted.
+        // INVARIANT: `users` counts the new reference.
         Ok(BoundSrx(NonNull::from(object)))
     }
 }
 
 impl Close for SrxBody {
-    /// `EBUSY` while an endpoint shares it. What no endpoint has taken is cancelled.
+    /// Closes the context, and cancels the receives that no endpoint has taken.
+    ///
+    /// # Errors
+    ///
+    /// - `EBUSY`: an endpoint shares the context.
     fn close(&self) -> Result<(), Refusal> {
         self.users.close().map_err(|errno| {
             let why = c"an endpoint is bound to the shared receive context";
@@ -191,5 +217,39 @@ impl Close for SrxBody {
         })?;
         self.imp.end();
         Ok(())
+    }
+}
+
+impl Object for SrxBody {
+    type C = kfid_ep;
+    type Place = Place<Self>;
+    const CLASS: &'static Class = &SRX;
+    const OPS: kfi_ops = kfi_ops {
+        bind: Some(bind::<Self>),
+        ..slots::<Self>()
+    };
+}
+
+impl Binds for SrxBody {
+    fn bind(srx: &SrxObject, other: Other<'_>) -> Result<(), Refusal> {
+        const RECV: u64 = widen_u32(KFI_RECV);
+        let twice = Refusal::new(Errno::EINVAL, c"something is bound for that already");
+        let domain = srx.parent();
+        let bound = if let Ok(cq) = other.object::<CqBody>() {
+            let flags = other.flags_of(RECV, KFI_SELECTIVE_COMPLETION)?;
+            srx.report_to(Reports {
+                cq: other.bind_any(domain, cq)?,
+                selective: flags & KFI_SELECTIVE_COMPLETION != 0,
+            })
+        } else if let Ok(counter) = other.object::<CounterBody>() {
+            srx.counter.populate(other.bind(domain, counter, RECV)?)
+        } else {
+            let why = c"neither a completion queue nor a counter";
+            return Err(Refusal::new(Errno::EINVAL, why));
+        };
+        match bound {
+            true => Ok(()),
+            false => Err(twice),
+        }
     }
 }

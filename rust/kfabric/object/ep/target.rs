@@ -5,15 +5,17 @@
 use super::{
     msg::{
         Msg,
-        OpFlags, //
+        OpFlags,
+        Phase, //
     },
-    phase::Phase,
-    reports::Reports,
     srx::SrxObject,
     EndpointObject, //
 };
 use crate::{
-    object::domain::DomainObject,
+    object::{
+        cq::Reports,
+        domain::DomainObject, //
+    },
     post::op::Op,
     provider::{
         cntr::Counter,
