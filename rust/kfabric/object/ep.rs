@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The endpoint as C has it.
+//! Endpoints.
 //!
-//! One of two kinds. Either the provider has connected endpoints, which transfer something
-//! ([`MsgEp`](crate::provider::msg_ep::MsgEp)); or it lets the core have some of its own
-//! ([`Domain::endpoints`]), by which nothing is transferred: they are there for regions to be bound to.
+//! An endpoint is of one of two kinds:
+//!
+//! - A connected endpoint of the provider ([`MsgEp`](crate::provider::msg_ep::MsgEp)) transfers data.
+//! - A bare endpoint of the core ([`Domain::endpoints`]) transfers no data. Regions are bound to it.
 //!
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
 
@@ -51,20 +52,20 @@ static EP: Class = Class::new(
     c"an endpoint is open in it",
 );
 
-/// An endpoint as C has it.
+/// An open endpoint.
 pub(crate) type EndpointObject = Obj<EndpointBody>;
 
-/// What the core keeps with an endpoint.
+/// The core's part of an endpoint.
 pub(crate) struct EndpointBody {
     endpoint: Arc<Endpoint>,
-    /// Its regions.
+    /// The regions that are bound to the endpoint.
     ties: Arc<Ties>,
-    /// What it has if it transfers something.
+    /// The part of a connected endpoint.
     msg: Option<Msg>,
 }
 
 impl EndpointBody {
-    /// What regions are bound to.
+    /// Returns the endpoint that regions are bound to.
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint
     }
@@ -73,16 +74,16 @@ impl EndpointBody {
         self.msg.as_ref()
     }
 
-    /// What it has to transfer something.
+    /// Returns the connected part.
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: it transfers nothing.
+    /// - `ENOSYS`: the endpoint transfers no data.
     fn transferring(&self) -> Result<&Msg, Refusal> {
         self.msg.as_ref().ok_or(NO_SUCH_CALL)
     }
 
-    /// Has it enabled: what is bound to it can be used. May sleep.
+    /// Enables the endpoint, so that peers can access the bound regions. May sleep.
     fn enable(&self) -> Result<(), Refusal> {
         let open = || Ok(self.endpoint.enable()?);
         match &self.msg {
@@ -110,8 +111,8 @@ impl Bindable for EndpointBody {
 }
 
 impl Close for EndpointBody {
-    /// No peer gets through it to its regions any more, nor in another way. Waits for those who are on
-    /// their way, and until all transfers have ended.
+    /// Closes the endpoint. Sleeps until all transfers and all accesses of peers have ended. After that, no
+    /// peer can access its regions.
     fn close(&self) -> Result<(), Refusal> {
         if let Some(msg) = &self.msg {
             msg.close();
@@ -122,25 +123,25 @@ impl Close for EndpointBody {
     }
 }
 
-/// The endpoint behind a fid, if it is one of the core's. For a provider's extensions.
+/// Returns the endpoint behind a fid, for extensions of a provider. `None` if it is another object.
 ///
 /// # Safety
 ///
 /// `fid` is null or an open object.
 pub unsafe fn from_fid(fid: *mut kfid) -> Option<Arc<Endpoint>> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is null or an object that is open for the call.
     let object = unsafe { EndpointObject::from_fid(fid) }.ok()?;
     Some(object.endpoint().clone())
 }
 
-/// The provider's domain that an endpoint was opened in, if it is one of type `D`. For a
-/// provider's extensions.
+/// Returns the provider's domain of an endpoint, for extensions of a provider. `None` if the domain's type is
+/// not `D`.
 ///
 /// # Safety
 ///
-/// `fid` is null or an open object; the reference is not used after it was closed.
+/// `fid` is null or an object that stays open for `'a`.
 pub unsafe fn domain_of<'a, D: Domain>(fid: *mut kfid) -> Option<&'a D> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is null or an object that stays open for `'a`.
     let object = unsafe { EndpointObject::from_fid(fid) }.ok()?;
     object.parent().provider().as_any().downcast_ref()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi_ep_bind()`.
+//! Binds of an endpoint: `kfi_ep_bind()`.
 
 use super::{
     msg::{
@@ -39,11 +39,12 @@ const READ: u64 = widen_u32(c::KFI_READ);
 const WRITE: u64 = widen_u32(c::KFI_WRITE);
 const SELECTIVE: u64 = c::KFI_SELECTIVE_COMPLETION;
 
+/// Returns the refusal of a second binding for one purpose.
 fn twice() -> Refusal {
     Refusal::new(Errno::EINVAL, c"something is bound for that already")
 }
 
-/// Sets each place whose flag is set, or none. `bind` gives what is put there.
+/// Fills each place whose flag is set with a binding of `bind`, or none if one of them is filled.
 fn set_all<T>(
     places: &[(&SetOnce<T>, u64)],
     flags: u64,
@@ -61,8 +62,9 @@ fn set_all<T>(
     Ok(())
 }
 
+/// Binds an object to a connected endpoint. May sleep.
 fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal> {
-    // So that the provider hears of what is kept only.
+    // The lock makes sure that the provider hears of successful binds only.
     let _alone = msg.preparing();
     if msg.phase().get() != Phase::New {
         let refusal = Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled");
@@ -123,10 +125,10 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
 }
 
 impl Binds for EndpointBody {
+    /// Binds an object to a connected endpoint. May sleep.
     fn bind(ep: &EndpointObject, other: Other<'_>) -> Result<(), Refusal> {
         match ep.msg() {
             Some(msg) => bind(ep, msg, other),
-            // There is nothing to report to anybody.
             None => Err(Refusal::new(Errno::ENOSYS, c"endpoints transfer nothing")),
         }
     }

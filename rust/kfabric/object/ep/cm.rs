@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections of an endpoint: the calls of `struct kfi_ops_cm`.
+//! Connections of an endpoint: the slots of `struct kfi_ops_cm`.
 //!
-//! All of them may sleep.
+//! All slots may sleep.
 
 use super::{
     msg::Phase,
@@ -37,7 +37,7 @@ use kfi_bindings::{
     kfid_ep, //
 };
 
-/// Connections.
+/// The slots for connections.
 pub(super) static CM: Table<kfi_ops_cm> = Table(kfi_ops_cm {
     size: size_of::<kfi_ops_cm>(),
     setname: OpsSlot::NOSYS,
@@ -51,11 +51,11 @@ pub(super) static CM: Table<kfi_ops_cm> = Table(kfi_ops_cm {
     join: OpsSlot::NOSYS,
 });
 
-/// Private data for a peer.
+/// Returns the private data for a peer.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: NULL, but not empty; or too long for any.
+/// - `EINVAL`: `param` is NULL and `len` is not 0, or `len` exceeds 1024.
 ///
 /// # Safety
 ///
@@ -67,7 +67,7 @@ pub(crate) unsafe fn private_data<'a>(
     match (param.is_null(), len) {
         (_, 0) => Ok(&[]),
         (false, 1..=1024) => {
-            // SAFETY: By the requirements of this function.
+            // SAFETY: `param` isn't null, so it has `len` bytes for `'a`.
             Ok(unsafe { slice::from_raw_parts(param.cast(), len) })
         }
         _ => Err(Refusal::new(
@@ -77,7 +77,7 @@ pub(crate) unsafe fn private_data<'a>(
     }
 }
 
-/// Begins to get a connection, after enabling the endpoint if nobody has.
+/// Enables the endpoint if the consumer has not, and starts a connection. May sleep.
 fn begin(
     endpoint: &EndpointObject,
     data: &[u8],
@@ -86,7 +86,7 @@ fn begin(
 ) -> Result<(), Refusal> {
     let msg = endpoint.transferring()?;
     if msg.phase().get() == Phase::New {
-        // Somebody else may have done so meanwhile.
+        // Another thread may have enabled the endpoint at the same time.
         endpoint
             .enable()
             .or_else(|refusal| match msg.phase().get() {
@@ -97,17 +97,21 @@ fn begin(
     msg.begin(data, most, begin)
 }
 
+/// Connects to a peer: `kfi_connect()`.
+///
 /// # Safety
 ///
-/// As the C API demands: `ep` is an open endpoint; `addr` is null or an address, `param` null or that
-/// long.
+/// - `ep` is an open object.
+/// - `addr` is null or a socket address.
+/// - `param` is null or has `paramlen` bytes.
 unsafe extern "C" fn connect(
     ep: *mut kfid_ep,
     addr: *const c_void,
     param: *const c_void,
     paramlen: usize,
 ) -> c_int {
-    // SAFETY: `ep` is open by the requirements of this function, and begins with its fid.
+    // SAFETY: `ep` is an open object, and begins with its fid. `addr` is null or an address, and `param` null or
+    // `paramlen` bytes long.
     unsafe {
         Obj::call(ep.cast(), |endpoint: &EndpointObject| {
             let msg = endpoint.transferring()?;
@@ -130,11 +134,15 @@ unsafe extern "C" fn connect(
     }
 }
 
+/// Accepts a connection request: `kfi_accept()`.
+///
 /// # Safety
 ///
-/// As the C API demands: `ep` is an open endpoint; `param` is null or that long.
+/// - `ep` is an open object.
+/// - `param` is null or has `paramlen` bytes.
 unsafe extern "C" fn accept(ep: *mut kfid_ep, param: *const c_void, paramlen: usize) -> c_int {
-    // SAFETY: `ep` is open by the requirements of this function, and begins with its fid.
+    // SAFETY: `ep` is an open object, and begins with its fid. `param` is null or has
+    // `paramlen` bytes.
     unsafe {
         Obj::call(ep.cast(), |endpoint: &EndpointObject| {
             let data = private_data(param, paramlen)?;
@@ -146,11 +154,13 @@ unsafe extern "C" fn accept(ep: *mut kfid_ep, param: *const c_void, paramlen: us
     }
 }
 
+/// Shuts down the connection: `kfi_shutdown()`.
+///
 /// # Safety
 ///
-/// As the C API demands: `ep` is an open endpoint.
+/// `ep` is an open object.
 unsafe extern "C" fn shutdown(ep: *mut kfid_ep, flags: u64) -> c_int {
-    // SAFETY: `ep` is open by the requirements of this function, and begins with its fid.
+    // SAFETY: `ep` is an open object, and begins with its fid.
     unsafe {
         Obj::call(ep.cast(), |endpoint: &EndpointObject| {
             let msg = endpoint.transferring()?;
@@ -160,36 +170,46 @@ unsafe extern "C" fn shutdown(ep: *mut kfid_ep, flags: u64) -> c_int {
     }
 }
 
-/// Gives C an address of an endpoint.
+/// Writes an address of an endpoint for C.
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open endpoint, `len` null or valid, `addr` with as much room.
-unsafe fn give(
+/// - `fid` is an open object.
+/// - `len` is null or valid for reads and writes.
+/// - `addr` is null or valid for writes of `*len` bytes.
+unsafe fn write_address(
     fid: *mut kfid,
     addr: *mut c_void,
     len: *mut usize,
     which: impl FnOnce(&EndpointObject) -> Result<SocketAddr, Refusal>,
 ) -> c_int {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is an open object. `len` is null or valid, and `addr` null or valid for `*len` bytes.
     unsafe { Obj::call(fid, |endpoint| sockaddr::write(which(endpoint)?, addr, len)) }
 }
 
+/// Returns the local address: `kfi_getname()`.
+///
 /// # Safety
 ///
-/// As for [`give`].
+/// - `fid` is an open object.
+/// - `len` is null or valid for reads and writes.
+/// - `addr` is null or valid for writes of `*len` bytes.
 unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize) -> c_int {
     let which = |endpoint: &EndpointObject| {
         let none = Refusal::new(Errno::EADDRNOTAVAIL, c"the endpoint has no address yet");
         endpoint.transferring()?.imp().name().ok_or(none)
     };
-    // SAFETY: By the requirements of this function.
-    unsafe { give(fid, addr, len, which) }
+    // SAFETY: `fid` is an open object. `len` is null or valid, and `addr` null or valid for `*len` bytes.
+    unsafe { write_address(fid, addr, len, which) }
 }
 
+/// Returns the peer's address: `kfi_getpeer()`.
+///
 /// # Safety
 ///
-/// As for [`give`].
+/// - `ep` is an open object.
+/// - `len` is null or valid for reads and writes.
+/// - `addr` is null or valid for writes of `*len` bytes.
 unsafe extern "C" fn getpeer(ep: *mut kfid_ep, addr: *mut c_void, len: *mut usize) -> c_int {
     let which = |endpoint: &EndpointObject| {
         let msg = endpoint.transferring()?;
@@ -198,6 +218,7 @@ unsafe extern "C" fn getpeer(ep: *mut kfid_ep, addr: *mut c_void, len: *mut usiz
             phase => Err(phase.refusal().with_errno(Errno::ENOTCONN)),
         }
     };
-    // SAFETY: By the requirements of this function; an endpoint begins with its fid.
-    unsafe { give(ep.cast(), addr, len, which) }
+    // SAFETY: `ep` is an open object, and begins with its fid. `len` is null or valid, and `addr` null or valid
+    // for `*len` bytes.
+    unsafe { write_address(ep.cast(), addr, len, which) }
 }

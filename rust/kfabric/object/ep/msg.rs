@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an endpoint has that is connected and transfers something.
+//! The connected part of an endpoint: bindings, options, state and connection events.
 //!
-//! Lock order: the lock of what is done before there is a connection is outside of all others.
-//!
-//! What is bound to an endpoint: queues and counters that its transfers report to.
-//!
-//! What can be set of an endpoint.
-//!
-//! Where an endpoint is in its life.
+//! Lock order: `preparing` is outside of all other locks.
 
 use super::srx::BoundSrx;
 use crate::{
@@ -68,59 +62,60 @@ use kfi_bindings::{
     KFI_SHUTDOWN, //
 };
 
-/// How transfers are done whose call has no flags.
+/// The default flags of transfers.
 #[derive(Clone, Copy)]
 pub(super) struct OpFlags {
     pub(super) transmit: u64,
     pub(super) receive: u64,
 }
 
-/// An endpoint that is connected and transfers something.
+/// The connected part of an endpoint.
 pub(super) struct Msg {
     imp: KBox<dyn MsgEp>,
     events: Arc<Events>,
-    /// Its regions, which go down with it.
+    /// The regions that are bound to the endpoint.
     ties: Arc<Ties>,
     phase: Arc<AtomicPhase>,
+    /// Serializes binds and the enable.
     preparing: Pin<KBox<Mutex<()>>>,
     limits: MsgLimits,
     bound: Bound,
     options: Options,
     op_flags: OpFlags,
-    /// The peer of the info that it was made of.
+    /// The peer from the info.
     peer: Option<SocketAddr>,
-    /// It was made to answer a request.
+    /// The endpoint was opened with a connection request.
     answers: bool,
-    /// Its receives are those of a context that it shares.
+    /// The endpoint takes its receives from a shared context.
     shares: bool,
-    /// What events name.
+    /// The object that events name.
     fid: *mut kfid,
     context: *mut c_void,
 }
 
-// SAFETY: The pointers are handed through, and not followed.
+// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Send`.
 unsafe impl Send for Msg {}
-// SAFETY: As for sending; all else can be shared.
+// SAFETY: `fid` and `context` are never dereferenced here, and all other fields are `Sync`.
 unsafe impl Sync for Msg {}
 
-/// What is known of an endpoint when it is opened, besides what the provider has.
+/// The values of a new endpoint that the core keeps.
 pub(super) struct Known {
-    /// What events name.
+    /// The object that events name.
     pub(super) fid: *mut kfid,
-    /// What events about failures have.
+    /// The context of error events.
     pub(super) context: *mut c_void,
-    /// How transfers are done whose call has no flags.
+    /// The default flags of transfers.
     pub(super) op_flags: OpFlags,
-    /// The peer, if one was asked for.
+    /// The peer from the info.
     pub(super) peer: Option<SocketAddr>,
-    /// It is made to answer a request.
+    /// The endpoint is opened with a connection request.
     pub(super) answers: bool,
-    /// Its receives are to be those of a context that it shares.
+    /// The endpoint takes its receives from a shared context.
     pub(super) shares: bool,
 }
 
 impl Msg {
-    /// An endpoint that nothing is bound to. May sleep.
+    /// Creates an endpoint without bindings. May sleep.
     pub(super) fn new(
         imp: KBox<dyn MsgEp>,
         events: Arc<Events>,
@@ -155,7 +150,7 @@ impl Msg {
         &self.phase
     }
 
-    /// To be held while something is bound to it, or it is enabled. Sleeps.
+    /// Locks the endpoint for a bind or the enable. May sleep.
     pub(super) fn preparing(&self) -> MutexGuard<'_, ()> {
         self.preparing.lock()
     }
@@ -176,16 +171,16 @@ impl Msg {
         self.op_flags
     }
 
-    /// Are its receives those of a context that it shares?
+    /// Returns whether the endpoint takes its receives from a shared context.
     pub(super) fn shares(&self) -> bool {
         self.shares
     }
 
-    /// Itself, once it is enabled.
+    /// Returns `self` if the endpoint is enabled.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: it isn't.
+    /// - `EOPBADSTATE`: the endpoint is not enabled.
     pub(super) fn enabled(&self) -> Result<&Self, Refusal> {
         match self.phase.get() {
             Phase::New => Err(Phase::New.refusal()),
@@ -193,14 +188,16 @@ impl Msg {
         }
     }
 
-    /// Lets receives be posted, and has `open` let peers in, before anybody finds it enabled. May sleep.
+    /// Enables the endpoint. `open` lets peers access the bound regions, and runs before the state changes. May
+    /// sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: it was done before.
-    /// - `ENOEQ`, `ENOCQ`: there is no event queue, or not a completion queue for both directions.
-    /// - `EINVAL`: it is to share a receive context, and none is bound.
-    /// - Those of [`SrxBody::agree`](super::srx::SrxBody::agree), of the provider, and of `open`.
+    /// - `EOPBADSTATE`: the endpoint is already enabled.
+    /// - `ENOEQ`: no event queue is bound.
+    /// - `ENOCQ`: a direction has no completion queue.
+    /// - `EINVAL`: the endpoint shares a receive context, and none is bound.
+    /// - The errors of [`SrxBody::agree`](super::srx::SrxBody::agree), of the provider, and of `open`.
     pub(super) fn enable(&self, open: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
         let _alone = self.preparing();
         let eq = self.bound.eq.as_ref().filter(|eq| eq.is_open());
@@ -231,16 +228,16 @@ impl Msg {
         Ok(())
     }
 
-    /// Begins to get a connection by `begin`. May sleep.
+    /// Starts a connection by `begin`. May sleep.
     ///
     /// # Errors
     ///
-    /// Then there is none, but it may be tried again.
+    /// After an error of the provider, the caller may try again.
     ///
-    /// - `EISCONN`: there is one.
-    /// - `EOPBADSTATE`: one was tried before.
-    /// - `EINVAL`: too many bytes for the peer.
-    /// - Those of the provider.
+    /// - `EISCONN`: the endpoint is connected.
+    /// - `EOPBADSTATE`: the endpoint is not enabled, or has tried to connect.
+    /// - `EINVAL`: `data` is longer than `most`.
+    /// - The errors of the provider.
     pub(super) fn begin(
         &self,
         data: &[u8],
@@ -265,21 +262,21 @@ impl Msg {
         })
     }
 
-    /// Was it made to answer a request?
+    /// Returns whether the endpoint was opened with a connection request.
     pub(super) fn answers(&self) -> bool {
         self.answers
     }
 
-    /// The peer that was asked for when the endpoint was made.
+    /// Returns the peer from the info.
     pub(super) fn wanted_peer(&self) -> Option<SocketAddr> {
         self.peer
     }
 
-    /// Takes the connection down. May sleep.
+    /// Shuts down the connection. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENOTCONN`: there is none.
+    /// - `ENOTCONN`: the endpoint is not connected.
     pub(super) fn shut_down(&self) -> Result<(), Refusal> {
         match self.phase.get() {
             Phase::Connected => {
@@ -290,14 +287,14 @@ impl Msg {
         }
     }
 
-    /// Ends everything, for good. Sleeps until all transfers have ended, and nothing is told any more.
+    /// Ends the connection permanently. Sleeps until all transfers have ended. No event follows.
     pub(super) fn end(&self) {
         self.events.set(None);
         let _ = self.phase.change(Phase::Down, |_| true);
         self.imp.end();
     }
 
-    /// As [`end`](Self::end), and what was told and not read is forgotten.
+    /// Calls [`end`](Self::end), and removes unread events of the endpoint. Sleeps.
     pub(super) fn close(&self) {
         self.end();
         if let Some(eq) = self.bound.eq.as_ref() {
@@ -305,15 +302,15 @@ impl Msg {
         }
     }
 
-    /// The device goes: the consumer is told that the connection has ended, or won't be. Sleeps as
-    /// [`end`](Self::end) does.
+    /// Reports that the connection has ended or failed, because the device is removed, and calls
+    /// [`end`](Self::end). Sleeps.
     pub(super) fn device_goes(&self) {
         self.events.shut_down();
         self.end();
     }
 }
 
-/// Tells an event queue what becomes of a connection.
+/// Writes the events of a connection to an event queue.
 struct Connection {
     phase: Arc<AtomicPhase>,
     ties: Arc<Ties>,
@@ -331,12 +328,12 @@ impl Told for Connection {
     }
 
     fn shut_down(&self) {
-        // Also before anybody has tried to connect, who is refused from here on.
+        // An endpoint that has not tried to connect also becomes `Down`, so that connecting is refused.
         let was = self.phase.change(Phase::Down, |phase| phase != Phase::Down);
         self.ties.go_down();
         match was {
             Ok(Phase::Connected) => self.writer.connection(KFI_SHUTDOWN, Info::none(), &[]),
-            // It has ended before anybody knew of it.
+            // The connection has ended before the consumer got KFI_CONNECTED.
             Ok(Phase::Connecting) => {
                 let errno = Errno::ECONNRESET;
                 self.writer.fail(errno, -errno.to_c(), &[]);
@@ -356,14 +353,14 @@ impl Told for Connection {
     }
 }
 
-/// What is bound to an endpoint.
+/// The queues, counters and receive context that are bound to an endpoint.
 pub(super) struct Bound {
     pub(super) eq: SetOnce<BoundEq>,
     pub(super) transmit: SetOnce<Reports>,
     pub(super) receive: SetOnce<Reports>,
-    /// What its receives come from, if it shares that.
+    /// The shared receive context.
     pub(super) srx: SetOnce<BoundSrx>,
-    /// Of sends, receives, reads and writes.
+    /// The counters of sends, receives, reads and writes.
     pub(super) counters: [SetOnce<Arc<Counter>>; 4],
 }
 
@@ -378,7 +375,7 @@ impl Bound {
         }
     }
 
-    /// The queue that a transfer reports to.
+    /// Returns the completion queue of a transfer.
     pub(super) fn reports(&self, op: &Op) -> Option<&Reports> {
         match op {
             Op::Receive => self.receive.as_ref(),
@@ -386,7 +383,7 @@ impl Bound {
         }
     }
 
-    /// The counter that counts a transfer.
+    /// Returns the counter of a transfer.
     pub(super) fn counter(&self, op: &Op) -> Option<&Arc<Counter>> {
         let index = match op {
             Op::Send { .. } => 0,
@@ -398,7 +395,7 @@ impl Bound {
     }
 }
 
-/// What can be set of an endpoint.
+/// The options of an endpoint.
 pub(super) struct Options {
     connect: Atomic<u32>,
     stall: Atomic<u32>,
@@ -406,7 +403,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// As they are if nobody sets them.
+    /// Creates the options with their default values.
     pub(super) fn new() -> Self {
         let Bounds {
             connect,
@@ -420,7 +417,7 @@ impl Options {
         }
     }
 
-    /// What a connection that is begun now goes by.
+    /// Returns the options that apply to a connection.
     pub(super) fn bounds(&self) -> Bounds {
         Bounds {
             connect: self.connect.load(Relaxed),
@@ -429,9 +426,9 @@ impl Options {
         }
     }
 
-    /// That of this name, and the values that it can have.
+    /// Returns the option with this name, and its range of values.
     pub(super) fn find(&self, name: u32) -> Option<(&Atomic<u32>, core::ops::RangeInclusive<u32>)> {
-        // What jiffies can measure, on every machine.
+        // Milliseconds that fit into jiffies at every HZ.
         const MS_MAX: u32 = 1_000_000_000;
         match name {
             KFI_OPT_CONNECT_TIMEOUT => Some((&self.connect, 1..=MS_MAX)),
@@ -442,19 +439,19 @@ impl Options {
     }
 }
 
-/// Where an endpoint is in its life. It only goes on, but for [`Phase::Connecting`] if that is refused
-/// at once.
+/// The state of an endpoint. States follow in this order, except that [`Phase::Connecting`] returns to
+/// [`Phase::Enabled`] if the provider refuses at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Things may be bound to it.
+    /// The consumer may bind objects.
     New,
-    /// Receives may be posted.
+    /// The consumer may post receives.
     Enabled,
-    /// It waits for its peer.
+    /// The endpoint waits for its peer.
     Connecting,
-    /// There is a connection.
+    /// The endpoint is connected.
     Connected,
-    /// There was one, or won't be one.
+    /// The connection has ended or failed.
     Down,
 }
 
@@ -467,7 +464,7 @@ impl Phase {
         Self::Down,
     ];
 
-    /// Why something can't be done in this phase.
+    /// Returns the refusal of a call that this state does not permit.
     pub(super) const fn refusal(self) -> Refusal {
         match self {
             Self::New => Refusal::new(Errno::EOPBADSTATE, c"the endpoint is not enabled"),
@@ -479,11 +476,11 @@ impl Phase {
     }
 }
 
-/// A phase that several threads change and look at. Any context.
+/// A [`Phase`] that several threads read and change. Any context.
 pub(crate) struct AtomicPhase(Atomic<usize>);
 
 impl AtomicPhase {
-    /// A new endpoint's.
+    /// Creates the state of a new endpoint.
     pub(super) const fn new() -> Self {
         Self(Atomic::new(0))
     }
@@ -499,16 +496,16 @@ impl AtomicPhase {
             .unwrap_or(0)
     }
 
-    /// The phase.
+    /// Returns the state.
     pub(crate) fn get(&self) -> Phase {
         Self::of(self.0.load(Acquire))
     }
 
-    /// Goes to another phase from one that `may` be left for it.
+    /// Changes the state if `may` returns true for the old one, and returns the old one.
     ///
     /// # Errors
     ///
-    /// The phase, if that may not be.
+    /// - The old state: `may` returned false for it.
     pub(super) fn change(&self, to: Phase, may: impl Fn(Phase) -> bool) -> Result<Phase, Phase> {
         let mut index = self.0.load(Acquire);
         loop {

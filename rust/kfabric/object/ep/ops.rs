@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations of an endpoint, but for those that connect it and transfer something.
+//! The slots of an endpoint that neither connect it nor transfer data.
 //!
-//! What is served by nobody yet has a table all the same, for callers who don't look before they call.
+//! Tables without a supported call are filled, too, so that no caller jumps through NULL.
 //!
-//! `kfi_setopt()` and `kfi_getopt()`.
 //!
-//! Both may sleep.
-//!
-//! How much can be posted: `kfi_tx_size_left()`, `kfi_rx_size_left()`.
 
 use super::{
     msg::{
@@ -90,11 +86,11 @@ pub(super) static TAGGED: Table<kfi_ops_tagged> = unserved!(
     injectdata, recvsgl, sendsgl
 );
 
-/// `kfi_control()` of an endpoint: `kfi_enable()` is all it knows. May sleep.
+/// Enables the endpoint: `kfi_control()` supports `KFI_ENABLE` only. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open endpoint of this core.
+/// `fid` is an open object.
 pub(super) unsafe extern "C" fn control(
     fid: *mut kfid,
     command: c_int,
@@ -103,17 +99,17 @@ pub(super) unsafe extern "C" fn control(
     if u32::try_from(command) != Ok(kfi_bindings::KFI_ENABLE) {
         return Refusal::new(Errno::ENOSYS, c"unknown command").report();
     }
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is an open object.
     unsafe { EndpointObject::call(fid, |endpoint| endpoint.enable()) }
 }
 
-/// `kfi_cancel()`. Any context.
+/// Cancels a receive: `kfi_cancel()`. Any context.
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open endpoint of this core, or a receive context; `context` is anything.
+/// `fid` is an open object.
 unsafe extern "C" fn cancel(fid: *mut kfid, context: *mut c_void) -> isize {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is an open object.
     let target = unsafe { Target::find(fid) };
     let cancelled = target.and_then(|target| target.cancel(Context::new(context)));
     signed_size(cancelled.map_or_else(Refusal::report, |()| 0))
@@ -121,7 +117,7 @@ unsafe extern "C" fn cancel(fid: *mut kfid, context: *mut c_void) -> isize {
 
 const UNKNOWN: Refusal = Refusal::new(Errno::ENOPROTOOPT, c"no such option");
 
-/// The number of an option.
+/// Returns the number of an option.
 fn name(level: c_int, name: c_int) -> Result<u32, Refusal> {
     match (u32::try_from(level), u32::try_from(name)) {
         (Ok(KFI_OPT_ENDPOINT), Ok(name)) => Ok(name),
@@ -130,7 +126,13 @@ fn name(level: c_int, name: c_int) -> Result<u32, Refusal> {
 }
 
 impl Msg {
-    /// Sets an option to a value, if that is one of `unsigned int`.
+    /// Sets an option. `value` is `None` if the caller passed no `unsigned int`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOPROTOOPT`: the endpoint has no option with this name.
+    /// - `EINVAL`: the option is read-only, or the value is out of range.
+    /// - `EOPBADSTATE`: the endpoint has tried to connect.
     fn set_option(&self, name: u32, value: Option<u32>) -> Result<(), Refusal> {
         if name == KFI_OPT_CM_DATA_SIZE {
             return Err(Refusal::new(Errno::EINVAL, c"the option can't be set"));
@@ -156,7 +158,7 @@ impl Msg {
         }
     }
 
-    /// An option that is an `unsigned int`.
+    /// Returns the value of an option of type `unsigned int`.
     fn option(&self, name: u32) -> Result<u32, Refusal> {
         let found = self.options().find(name);
         let (option, _) = found
@@ -166,9 +168,12 @@ impl Msg {
     }
 }
 
+/// Sets an option: `kfi_setopt()`. May sleep.
+///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open endpoint; `value` is null or `len` bytes long.
+/// - `fid` is an open object.
+/// - `value` is null or has `len` bytes.
 pub(super) unsafe extern "C" fn setopt(
     fid: *mut kfid,
     level: c_int,
@@ -176,8 +181,7 @@ pub(super) unsafe extern "C" fn setopt(
     value: *const c_void,
     len: usize,
 ) -> c_int {
-    // SAFETY: `fid` is open by the requirements of this function; the value is read only if it is there,
-    // and as long.
+    // SAFETY: `fid` is an open object. `value` is read only if it isn't null and has the bytes of a `u32`.
     unsafe {
         EndpointObject::call(fid, |endpoint| {
             let msg = endpoint.transferring()?;
@@ -188,13 +192,14 @@ pub(super) unsafe extern "C" fn setopt(
     }
 }
 
-/// Gives C a value.
+/// Writes a value for C, and its size to `*len`.
 ///
 /// # Safety
 ///
-/// `value` is null or has `*len` bytes, `len` is null or valid.
+/// - `len` is null or valid for reads and writes.
+/// - `value` is null or valid for writes of `*len` bytes.
 unsafe fn give<T: Copy>(what: T, value: *mut c_void, len: *mut usize) -> Result<(), Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `len` is null or valid for reads and writes.
     let len = unsafe { len.as_mut() }.ok_or(Refusal::NULL)?;
     let room = core::mem::replace(len, size_of::<T>());
     if room < size_of::<T>() {
@@ -204,14 +209,18 @@ unsafe fn give<T: Copy>(what: T, value: *mut c_void, len: *mut usize) -> Result<
     if value.is_null() {
         return Err(Refusal::NULL);
     }
-    // SAFETY: There is room, by the requirements of this function.
+    // SAFETY: `value` is valid for writes of `room` bytes, which are enough for a `T`.
     unsafe { value.cast::<T>().write_unaligned(what) };
     Ok(())
 }
 
+/// Reads an option: `kfi_getopt()`. May sleep.
+///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open endpoint; `len` is null or valid, and `value` null or as long.
+/// - `fid` is an open object.
+/// - `len` is null or valid for reads and writes.
+/// - `value` is null or valid for writes of `*len` bytes.
 pub(super) unsafe extern "C" fn getopt(
     fid: *mut kfid,
     level: c_int,
@@ -219,7 +228,7 @@ pub(super) unsafe extern "C" fn getopt(
     value: *mut c_void,
     len: *mut usize,
 ) -> c_int {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is an open object. `len` is null or valid, and `value` null or valid for `*len` bytes.
     unsafe {
         EndpointObject::call(fid, |endpoint| {
             let msg = endpoint.transferring()?;
@@ -234,14 +243,14 @@ pub(super) unsafe extern "C" fn getopt(
     }
 }
 
-/// How much there is room for in a queue, and in the completion queue that goes with it: as many transfers
-/// like this one.
+/// Returns the number of transfers like `op` that the endpoint's queue and the completion queue can take. Any
+/// context.
 ///
 /// # Safety
 ///
-/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
+/// `ep` is an open object.
 unsafe fn left(ep: *mut kfid_ep, op: &Op) -> isize {
-    // SAFETY: By the requirements of this function; both begin with their fid.
+    // SAFETY: `ep` is an open object, and a `kfid_ep` begins with its fid.
     let target = unsafe { Target::find(ep.cast()) };
     target.and_then(|target| target.left(op)).map_or_else(
         |refusal| signed_size(refusal.report()),
@@ -249,22 +258,22 @@ unsafe fn left(ep: *mut kfid_ep, op: &Op) -> isize {
     )
 }
 
-/// `kfi_rx_size_left()`. Any context.
+/// Returns the free receive requests: `kfi_rx_size_left()`. Any context.
 ///
 /// # Safety
 ///
-/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
+/// `ep` is an open object.
 pub(super) unsafe extern "C" fn rx_size_left(ep: *mut kfid_ep) -> isize {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `ep` is an open object.
     unsafe { left(ep, &Op::Receive) }
 }
 
-/// `kfi_tx_size_left()`. Any context.
+/// Returns the free transmit requests: `kfi_tx_size_left()`. Any context.
 ///
 /// # Safety
 ///
-/// As the C API demands: `ep` is an open endpoint of this core, or a receive context.
+/// `ep` is an open object.
 pub(super) unsafe extern "C" fn tx_size_left(ep: *mut kfid_ep) -> isize {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `ep` is an open object.
     unsafe { left(ep, &Op::Read) }
 }

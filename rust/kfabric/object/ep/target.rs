@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a transfer is posted on: an endpoint, or a receive context that endpoints share.
+//! The object that a consumer posts a transfer on: an endpoint or a shared receive context.
 
 use super::{
     msg::{
@@ -35,45 +35,52 @@ use crate::{
 use kernel::sync::Arc;
 use kfi_bindings::kfid;
 
-/// What a transfer is posted on.
+/// The object that a consumer posts a transfer on.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
-    /// An endpoint that transfers something.
+    /// A connected endpoint.
     Endpoint(&'a EndpointObject, &'a Msg),
-    /// What endpoints share, for receives.
+    /// A shared receive context.
     Shared(&'a SrxObject),
 }
 
 impl<'a> Target<'a> {
-    /// What is behind a fid. Any context.
+    /// Returns the target behind a fid. Any context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: neither.
-    /// - `ENOSYS`: an endpoint that transfers nothing.
+    /// - `EINVAL`: the object is neither an endpoint nor a shared receive context.
+    /// - `ENOSYS`: the endpoint transfers no data.
     ///
     /// # Safety
     ///
-    /// `fid` is null or an open object, ours or another's; this is not used after it was closed.
+    /// `fid` is null or an object, of this core or of another provider, that stays open for `'a`.
     pub(super) unsafe fn find(fid: *mut kfid) -> Result<Self, Refusal> {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `fid` is null or an object that stays open for `'a`.
         if let Ok(srx) = unsafe { SrxObject::from_fid(fid) } {
             return Ok(Self::Shared(srx));
         }
-        // SAFETY: As above.
+        // SAFETY: `fid` is null or an object that stays open for `'a`.
         Self::endpoint(unsafe { EndpointObject::from_fid(fid) }?)
     }
 
-    /// An endpoint. Any context.
+    /// Returns the target of an endpoint. Any context.
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: it transfers nothing.
+    /// - `ENOSYS`: the endpoint transfers no data.
     pub(super) fn endpoint(endpoint: &'a EndpointObject) -> Result<Self, Refusal> {
         Ok(Self::Endpoint(endpoint, endpoint.transferring()?))
     }
 
-    /// Looks whether it takes a receive now, or something else.
+    /// Checks whether the state permits to post a receive, or another transfer.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOSYS`: the target is a shared receive context, and the transfer no receive.
+    /// - `ENOCQ`: the shared receive context has no completion queue.
+    /// - `EOPNOTSUPP`: a receive on an endpoint that shares a receive context.
+    /// - `EOPBADSTATE`, `ENOTCONN`: the endpoint is not enabled, or not connected.
     pub(super) fn check(&self, receives: bool) -> Result<(), Refusal> {
         match self {
             Self::Shared(_) if !receives => Err(NO_SUCH_CALL),
@@ -101,7 +108,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// How transfers are done whose call has no flags.
+    /// Returns the default flags of transfers.
     pub(super) fn op_flags(&self) -> OpFlags {
         match self {
             Self::Endpoint(_, msg) => msg.op_flags(),
@@ -112,7 +119,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The domain that it is in.
+    /// Returns the domain of the target.
     pub(super) fn domain(&self) -> &'a DomainObject {
         match *self {
             Self::Endpoint(endpoint, _) => endpoint.parent(),
@@ -120,7 +127,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The queue that a transfer reports to.
+    /// Returns the completion queue of a transfer.
     pub(super) fn reports(&self, op: &Op) -> Option<&'a Reports> {
         match *self {
             Self::Endpoint(_, msg) => msg.bound().reports(op),
@@ -128,7 +135,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The counter that counts a transfer.
+    /// Returns the counter of a transfer.
     pub(super) fn counter(&self, op: &Op) -> Option<&'a Arc<Counter>> {
         match *self {
             Self::Endpoint(_, msg) => msg.bound().counter(op),
@@ -136,7 +143,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Gives a transfer to the provider. Any context.
+    /// Passes a transfer to the provider. Any context.
     pub(super) fn post(&self, post: Post<'_>) -> Result<(), Refused> {
         match self {
             Self::Endpoint(_, msg) => msg.imp().post(post),
@@ -144,7 +151,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// For how many more transfers like this there is room. Any context.
+    /// Returns the number of transfers like `op` that the consumer can post. Any context.
     pub(super) fn left(&self, op: &Op) -> Result<usize, Refusal> {
         let own = match (self, op) {
             (Self::Endpoint(_, msg), Op::Receive) => msg.enabled()?.imp().room().receives,
@@ -156,7 +163,7 @@ impl<'a> Target<'a> {
         Ok(reports.map_or(own, |to| own.min(to.cq.left())))
     }
 
-    /// Ends a receive that no message has come for. Any context.
+    /// Cancels a receive that no message has arrived for. Any context.
     pub(super) fn cancel(&self, context: Context) -> Result<(), Refusal> {
         match self {
             Self::Endpoint(_, msg) => msg.imp().cancel(context),
