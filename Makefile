@@ -203,7 +203,7 @@ help:
 	@echo '  checkpatch       the kernel'\''s style of C'
 	@echo '  rustdoc          documentation of all crates, in the build directory'
 	@echo '  rust-analyzer    rust-project.json'
-	@echo '  doc-check        do links, paths, names and errnos in documents hold?'
+	@echo '  doc-check        do links, names, errnos and parameters in documents hold?'
 	@echo '  room-check       do the Rust files import each other in one direction only?'
 	@echo '  name-check       has each public Rust type one name, from the field'\''s vocabulary?'
 	@echo '  prose-check      are the sentences of comments and documents short and direct?'
