@@ -100,15 +100,17 @@ pub use crate::{
         },
         child_list::ChildList,
         errno::Errno,
-        fifo,
         gate,
         irqlock,
-        noio::NoIo,
         num,
-        push_reserved::PushReserved,
         random,
         refusal::Refusal,
-        version::API_VERSION,
+        strings::API_VERSION,
+        task::NoIo,
+        vec::{
+            self,
+            PushReserved, //
+        },
         workqueue, //
     }, //
 };
@@ -125,8 +127,7 @@ use crate::{
     },
     support::{
         cache,
-        module,
-        work, //
+        module, //
     }, //
 };
 use kernel::prelude::*;
@@ -181,7 +182,7 @@ impl Parts {
         // caches are freed again.
         unsafe {
             cache::init(OBJECT_SIZE)?;
-            work::init().inspect_err(|_| cache::exit())?;
+            workqueue::init().inspect_err(|_| cache::exit())?;
         }
         Ok(Self(()))
     }
@@ -193,7 +194,7 @@ impl Drop for Parts {
         // SAFETY: No object is open, nobody can call in, and modules that go are not watched any more.
         // What the work has had is freed after the work has ended.
         unsafe {
-            work::exit();
+            workqueue::exit();
             cache::exit();
         }
         consumer::exit();

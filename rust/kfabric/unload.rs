@@ -10,9 +10,9 @@ use crate::{
             wait_until_returned,
             Owner, //
         },
-        noio::NoIo,
         table::declared_in_c,
-        work, //
+        task::NoIo,
+        workqueue, //
     }, //
 };
 use kernel::{
@@ -48,11 +48,11 @@ pub(crate) fn gone(owner: Owner) {
     register::module_gone(owner);
     consumer::module_gone(owner);
     // Those that it has left to be closed call it, and it may leave others then.
-    if let Some(queue) = work::closings() {
+    if let Some(queue) = workqueue::closings() {
         wait_until_returned(owner, || queue.flush());
     }
     // Providers' objects go with the last that is done for them.
-    if let Some(queue) = work::falls() {
+    if let Some(queue) = workqueue::falls() {
         queue.flush();
     }
 }

@@ -16,10 +16,10 @@ use crate::{
         instances, //
     },
     support::{
-        cstr,
+        c_ref,
         errno::Errno,
-        noio::NoIo,
-        refusal::Refusal, //
+        refusal::Refusal,
+        task::NoIo, //
     }, //
 };
 use core::ptr;
@@ -53,7 +53,7 @@ impl Query {
     /// The version of the API that the consumer asks for.
     fn api_version(&self) -> u32 {
         match self.version {
-            0 => crate::support::version::API_VERSION,
+            0 => crate::support::strings::API_VERSION,
             version => version,
         }
     }
@@ -61,7 +61,7 @@ impl Query {
     /// All that the providers answer. A provider that has nothing, or fails, doesn't keep the
     /// others from answering; its failure is told only if nobody has anything.
     fn ask(&self) -> Result<Info, Refusal> {
-        if self.version > crate::support::version::API_VERSION {
+        if self.version > crate::support::strings::API_VERSION {
             let refusal = Refusal::new(Errno::ENOSYS, c"version newer than this one");
             return Err(refusal.value(u64::from(self.version)));
         }
@@ -133,7 +133,7 @@ unsafe fn hinted_provider<'a>(hints: *const kfi_info) -> Option<&'a CStr> {
     // SAFETY: By the requirements of this function.
     unsafe {
         let attr = hints.as_ref()?.fabric_attr.as_ref()?;
-        cstr::name(attr.prov_name)
+        c_ref::name(attr.prov_name)
     }
 }
 

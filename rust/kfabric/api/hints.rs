@@ -35,7 +35,7 @@ use crate::{
         EP_TYPE, //
     },
     support::{
-        cstr::name,
+        c_ref::name,
         num::widen_u32, //
     }, //
 };

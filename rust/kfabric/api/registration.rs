@@ -55,7 +55,7 @@ impl<P: Provider> Registration<P> {
         let c = KBox::new(
             Opaque::new(kfi_provider {
                 version: P::VERSION,
-                kfi_version: crate::support::version::API_VERSION,
+                kfi_version: crate::support::strings::API_VERSION,
                 name: P::NAME.as_char_ptr(),
                 kgetinfo: Some(answer::of_provider::<P>),
                 kfabric: Some(open::of_provider::<P>),

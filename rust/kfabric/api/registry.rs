@@ -8,7 +8,7 @@ pub(crate) mod register;
 
 use crate::support::{
     errno::Errno,
-    noio::NoIo, //
+    task::NoIo, //
 };
 use core::ptr::NonNull;
 use kernel::{

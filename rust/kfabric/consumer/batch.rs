@@ -28,8 +28,8 @@ use crate::{
     },
     support::{
         errno::Errno,
-        noio::NoIo,
-        push_reserved::PushReserved, //
+        task::NoIo,
+        vec::PushReserved, //
     }, //
 };
 use core::{

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::support::{
     errno::Errno,
-    noio::NoIo, //
+    task::NoIo, //
 };
 use core::{
     mem::offset_of,

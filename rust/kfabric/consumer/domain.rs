@@ -22,7 +22,7 @@ use crate::{
     object::ext::reserve::NAME,
     support::{
         errno::Errno,
-        noio::NoIo, //
+        task::NoIo, //
     }, //
 };
 use core::ptr::{

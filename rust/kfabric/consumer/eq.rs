@@ -25,7 +25,7 @@ use crate::support::{
         this_module,
         Owner, //
     },
-    noio::NoIo, //
+    task::NoIo, //
 };
 use core::{
     marker::PhantomData,

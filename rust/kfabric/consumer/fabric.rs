@@ -13,7 +13,7 @@ use super::{
 };
 use crate::support::{
     errno::Errno,
-    noio::NoIo, //
+    task::NoIo, //
 };
 use core::ptr;
 use kernel::{

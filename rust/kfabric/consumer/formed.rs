@@ -21,8 +21,8 @@ use crate::{
     region::access::Access,
     support::{
         errno::Errno,
-        noio::NoIo,
-        num::index, //
+        num::index,
+        task::NoIo, //
     }, //
 };
 use core::ptr::NonNull;

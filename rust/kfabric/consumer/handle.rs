@@ -8,7 +8,7 @@ use super::{
 };
 use crate::support::{
     errno::Errno,
-    noio::NoIo, //
+    task::NoIo, //
 };
 use core::{
     mem::ManuallyDrop,

@@ -67,7 +67,7 @@ impl InfoList {
         // there for the call.
         let ret = unsafe {
             kfi_bindings::kfi_getinfo(
-                crate::support::version::API_VERSION,
+                crate::support::strings::API_VERSION,
                 ptr::null(),
                 ptr::null(),
                 0,

@@ -11,7 +11,7 @@ use crate::{
     support::{
         errno::Errno,
         num::index,
-        array_vec::ArrayVec, //
+        vec::ArrayVec, //
     }, //
 };
 use core::ptr::{

@@ -15,7 +15,7 @@ use crate::{
     region::access::Access,
     support::{
         errno::Errno,
-        noio::NoIo, //
+        task::NoIo, //
     }, //
 };
 use core::ptr::NonNull;

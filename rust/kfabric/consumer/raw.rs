@@ -22,8 +22,8 @@ use crate::{
     },
     support::{
         errno::Errno,
-        noio::NoIo,
-        num::widen, //
+        num::widen,
+        task::NoIo, //
     }, //
 };
 use core::ptr;

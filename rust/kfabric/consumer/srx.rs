@@ -20,8 +20,8 @@ use super::{
 };
 use crate::support::{
     errno::Errno,
-    noio::NoIo,
-    num::widen_u32, //
+    num::widen_u32,
+    task::NoIo, //
 };
 use core::ptr;
 use kernel::{

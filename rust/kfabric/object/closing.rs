@@ -15,9 +15,9 @@ use super::{
 };
 use crate::support::{
     errno::Errno,
-    noio::NoIo,
     refusal::Refusal,
-    table::OpsSlot, //
+    table::OpsSlot,
+    task::NoIo, //
 };
 use core::{
     mem,

@@ -13,8 +13,8 @@ use crate::{
     provider::Domain,
     support::{
         errno::Errno,
-        noio::NoIo,
-        refusal::Refusal, //
+        refusal::Refusal,
+        task::NoIo, //
     }, //
 };
 use core::ptr;

@@ -10,8 +10,8 @@ use super::{
     }, //
 };
 use crate::support::{
-    noio::NoIo,
-    refusal::Refusal, //
+    refusal::Refusal,
+    task::NoIo, //
 };
 use core::ops::{
     Deref,

@@ -14,8 +14,8 @@ use crate::{
             Node, //
         },
         irqlock::IrqLock,
-        noio::NoIo,
-        work, //
+        task::NoIo,
+        workqueue, //
     }, //
 };
 use core::{
@@ -188,7 +188,7 @@ impl Ties {
 
     /// Leaves the regions to the work item. Any context.
     fn leave(self: &Arc<Self>) {
-        if let Some(queue) = work::falls() {
+        if let Some(queue) = workqueue::falls() {
             // Already queued is as good.
             let _ = queue.enqueue(self.clone());
         }

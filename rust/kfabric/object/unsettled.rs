@@ -7,8 +7,10 @@ use crate::{
     support::{
         errno::Errno,
         irqlock::IrqLock,
-        noio::NoIo,
-        task, //
+        task::{
+            self,
+            NoIo, //
+        }, //
     }, //
 };
 use core::ptr::null_mut;

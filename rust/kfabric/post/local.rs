@@ -25,10 +25,10 @@ use crate::{
         source::Source, //
     },
     support::{
-        array_vec::ArrayVec, //
         errno::Errno,
         num::widen,
         refusal::Refusal,
+        vec::ArrayVec, //
     }, //
 };
 use kfi_bindings::scatterlist;

@@ -9,10 +9,10 @@ use crate::{
         MAPPED, //
     },
     support::{
-        array_vec::ArrayVec, //
         errno::Errno,
         num::widen,
         refusal::Refusal,
+        vec::ArrayVec, //
     }, //
 };
 

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! References to what C points to.
+//!
+//! Strings of C that may not be there.
 
 use crate::support::{
     errno::Errno,
     refusal::Refusal, //
+};
+use kernel::{
+    ffi::c_char,
+    prelude::*,
+    str::CStr, //
 };
 use pin_init::Zeroable;
 
@@ -46,6 +53,16 @@ pub(crate) unsafe fn parse_attr<T: Zeroable, R>(
         Some(attr) => parse(attr),
         None => parse(&pin_init::zeroed()),
     }
+}
+
+/// A name, if there is one.
+///
+/// # Safety
+///
+/// `name` is null or a string that is valid for `'a`.
+pub(crate) unsafe fn name<'a>(name: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: By the requirements of this function.
+    (!name.is_null()).then(|| unsafe { CStr::from_char_ptr(name) })
 }
 
 #[kernel::macros::kunit_tests(kfabric_c_ref)]

@@ -24,42 +24,31 @@
 //! Lockdep knows of a gate's lock, but not that who drains it waits for those inside: they may leave
 //! in another context than they came in, which no lock of lockdep's can. So nobody may drain a gate
 //! while inside of it, or with a lock that is taken inside.
+//!
+//! Going through a gate, and shutting it: what those who do have in their hands.
 
-mod keepers;
 mod kunit;
-mod kunit_races;
-mod percpu;
-mod shared;
 mod users;
 
-pub use self::{
-    keepers::{
-        BusyGuard,
-        Drained,
-        GateGuard,
-        Shut, //
-    },
-    percpu::PerCpu,
-    shared::Shared,
-    users::Users, //
+use self::users::NAME;
+pub use self::users::{
+    PerCpu,
+    Shared,
+    Users, //
 };
 use core::{
     cell::UnsafeCell,
+    marker::PhantomData,
     ptr::NonNull, //
 };
 use kernel::{
     prelude::*,
     static_lock_class,
-    str::CStr,
     sync::{
         CondVar,
         Mutex, //
     }, //
 };
-
-/// The locks' name in lockdep. Gates of other types are made in other modules, where a literal
-/// would be at another address, which lockdep takes to be another name of the same class.
-static NAME: &CStr = c"kfabric_gate";
 
 /// Guards something that is taken away while others may want to use it.
 ///
@@ -176,5 +165,235 @@ impl<T, U: Users> Gate<T, U> {
     fn end(&self, phase: Phase) {
         *self.phase.lock() = phase;
         self.changed.notify_all();
+    }
+}
+
+impl<T, U: Users> Gate<T, U> {
+    /// Goes in, unless the gate is shut. Any context; with `Shared` one in which a spinlock may be
+    /// taken.
+    #[inline]
+    pub fn enter(&self) -> Option<GateGuard<'_, T, U>> {
+        Some(GateGuard(self.hold()?, PhantomData))
+    }
+
+    /// As [`enter`](Self::enter), for longer than the caller knows the gate: for a work request that
+    /// the device has. Whoever takes the gate away waits for it. The same contexts.
+    #[inline]
+    pub fn hold(&self) -> Option<BusyGuard<T, U>> {
+        if !self.users.enter() {
+            return None;
+        }
+        // SAFETY: Who is counted came in the phase `Open`, and there is no `Drained` meanwhile.
+        let inside = unsafe { self.content() }?;
+        // SAFETY: Just counted; it is what is behind this gate.
+        Some(unsafe { BusyGuard::new(inside, &self.users) })
+    }
+
+    /// Shuts the gate. Returns `None` if someone else did, or if there was never anything behind it,
+    /// which then counts as gone. May sleep, but not for long.
+    pub fn shut(&self) -> Option<Shut<'_, T, U>> {
+        let mut phase = self.phase.lock();
+        match *phase {
+            Phase::Open => {
+                *phase = Phase::Closing;
+                // SAFETY: Open by the invariant; under the lock.
+                unsafe { self.users.shut() };
+                // SAFETY: The phase was neither `Closing` nor `Left`, and is `Closing` now.
+                unsafe { self.keeper() }
+            }
+            Phase::Empty => {
+                *phase = Phase::Gone;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Goes on with a gate that was shut and [left](Shut::leave). Returns `None` if it wasn't. May
+    /// sleep, but not for long.
+    pub fn resume(&self) -> Option<Shut<'_, T, U>> {
+        let mut phase = self.phase.lock();
+        if *phase != Phase::Left {
+            return None;
+        }
+        *phase = Phase::Closing;
+        // SAFETY: Nobody goes on with it in the phase `Left`, which it was in; it is `Closing` now.
+        unsafe { self.keeper() }
+    }
+
+    /// Goes on in the place of the one who shut the gate, as soon as that one has left it, and if
+    /// `may` agrees, which is asked then. Returns `None` if that one is done. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// What `may` says; the gate is left as it is then. It is called under the gate's lock.
+    pub fn take_over<E>(
+        &self,
+        may: impl FnOnce(&T) -> Result<(), E>,
+    ) -> Result<Option<Shut<'_, T, U>>, E> {
+        let mut phase = self.phase.lock();
+        loop {
+            match *phase {
+                Phase::Left => break,
+                Phase::Gone => return Ok(None),
+                _ => self.changed.wait(&mut phase),
+            }
+        }
+        // SAFETY: Nobody goes on with it in the phase `Left`, which the lock keeps it in for as long
+        // as this is only lent.
+        let keeper = unsafe { self.keeper() };
+        if let Some(shut) = &keeper {
+            may(shut.get())?;
+        }
+        *phase = Phase::Closing;
+        Ok(keeper)
+    }
+
+    /// The gate in the hands of one.
+    ///
+    /// # Safety
+    ///
+    /// Called under the lock, by the only one who goes on with the gate: in the phase `Closing`, or, if
+    /// it is used under the lock only, in the phase `Left`.
+    unsafe fn keeper(&self) -> Option<Shut<'_, T, U>> {
+        // SAFETY: In these phases only a `Drained` changes it, which nobody else has.
+        let inside = unsafe { self.content() }?;
+        // INVARIANT: By the requirements of this function.
+        Some(Shut { gate: self, inside })
+    }
+}
+
+/// The right to use what is behind the gate, for as long as one likes. Given up when dropped, in
+/// any context.
+///
+/// # Invariants
+///
+/// Counted by `users`, and so neither that nor `inside`, which is behind the same gate, is changed
+/// or dropped.
+pub struct BusyGuard<T, U: Users> {
+    // Not references, which would claim to be good until a drop of this has returned.
+    inside: NonNull<T>,
+    users: NonNull<U>,
+}
+
+// SAFETY: It gives shared references only, and may be given up anywhere.
+unsafe impl<T: Sync, U: Users + Sync> Send for BusyGuard<T, U> {}
+// SAFETY: It gives shared references only.
+unsafe impl<T: Sync, U: Users + Sync> Sync for BusyGuard<T, U> {}
+
+impl<T, U: Users> BusyGuard<T, U> {
+    /// Takes over somebody who was counted.
+    ///
+    /// # Safety
+    ///
+    /// The caller was counted by `users`, and is no more. `inside` is behind the same gate.
+    #[inline]
+    unsafe fn new(inside: NonNull<T>, users: &U) -> Self {
+        // INVARIANT: By the requirements of this function. A gate changes nothing while somebody
+        // is inside; it is pinned, since there are only initialisers of it, and its drop waits.
+        Self {
+            inside,
+            users: NonNull::from(users),
+        }
+    }
+
+    /// What is behind the gate. Any context.
+    #[inline]
+    pub fn get(&self) -> &T {
+        // SAFETY: `inside` is there and isn't changed for as long as `self`, by the invariant.
+        unsafe { self.inside.as_ref() }
+    }
+}
+
+impl<T, U: Users> Drop for BusyGuard<T, U> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: `users` is there by the invariant, and has counted this, which ends here.
+        unsafe { self.users.as_ref().leave() };
+    }
+}
+
+/// The same, but for no longer than a reference to the gate lives: so nobody drops a gate while
+/// inside of it.
+pub struct GateGuard<'a, T, U: Users>(BusyGuard<T, U>, PhantomData<&'a Gate<T, U>>);
+
+impl<T, U: Users> GateGuard<'_, T, U> {
+    /// What is behind the gate. Any context.
+    #[inline]
+    pub fn get(&self) -> &T {
+        self.0.get()
+    }
+}
+
+/// A shut gate, in the hands of the one who shut it.
+///
+/// # Invariants
+///
+/// The gate is in the phase `Phase::Closing`, and there is no other `Shut` or [`Drained`] of it;
+/// but for one that is only lent, under the gate's lock in the phase `Phase::Left`. `inside` is
+/// behind it.
+#[must_use = "the gate stays shut, and nobody can go on with it"]
+pub struct Shut<'a, T, U: Users> {
+    gate: &'a Gate<T, U>,
+    inside: NonNull<T>,
+}
+
+impl<'a, T, U: Users> Shut<'a, T, U> {
+    /// What is behind the gate; others may still be using it. Any context.
+    pub fn get(&self) -> &T {
+        // SAFETY: By the invariant, it is there; only a `Drained` would take it away.
+        unsafe { self.inside.as_ref() }
+    }
+
+    /// Leaves it shut; [`Gate::resume`] goes on. May sleep, but not for long.
+    pub fn leave(self) {
+        self.gate.end(Phase::Left);
+    }
+
+    /// Sleeps until nobody is inside.
+    pub fn drain(self) -> Drained<'a, T, U> {
+        self.gate.users.drain();
+        // INVARIANT: The gate was shut, and nobody opens it but by what is returned.
+        Drained(self)
+    }
+}
+
+/// Nobody is behind the gate any more, and nobody gets in.
+///
+/// # Invariants
+///
+/// All who were inside the gate have left.
+#[must_use = "the gate stays shut, and nobody can go on with it"]
+pub struct Drained<'a, T, U: Users>(Shut<'a, T, U>);
+
+impl<T, U: Users> Drained<'_, T, U> {
+    /// What is behind the gate, and used by nobody else. Any context.
+    pub fn get(&self) -> &T {
+        self.0.get()
+    }
+
+    /// Leaves it shut; [`Gate::resume`] goes on. May sleep, but not for long.
+    pub fn leave(self) {
+        self.0.leave();
+    }
+
+    /// Puts something else in its place, and lets everybody in again. Sleeps as dropping what was
+    /// there does.
+    pub fn replace(self, inside: T) {
+        let gate = self.0.gate;
+        // SAFETY: By the invariants, nobody else uses it, or gets to it.
+        unsafe { *gate.inside.get() = Some(inside) };
+        let mut phase = gate.phase.lock();
+        *phase = Phase::Open;
+        // SAFETY: Shut and drained by the invariants; under the gate's lock.
+        unsafe { gate.users.open() };
+    }
+
+    /// Takes it away, and lets those go on who wait for that. Sleeps as dropping it does.
+    pub fn take_away(self) {
+        let gate = self.0.gate;
+        // SAFETY: By the invariants, nobody else uses it, or gets to it.
+        unsafe { *gate.inside.get() = None };
+        gate.end(Phase::Gone);
     }
 }

@@ -7,20 +7,32 @@
 //!
 //! C headers: [`include/kfabric.h`](srctree/include/kfabric.h),
 //! [`include/kfi_errno.h`](srctree/include/kfi_errno.h)
+//!
+//! What goes with each `enum kfi_type`.
+//!
+//! Which version of the API this is.
 
-mod describe;
-mod errors;
-mod fields;
 mod names;
 mod structs;
 mod text;
 
-use crate::support::errno::Errno;
+use self::{
+    structs::Complete,
+    text::{
+        Text,
+        Value, //
+    }, //
+};
+use crate::support::errno::{
+    self,
+    Errno, //
+};
 use core::ptr::NonNull;
 use kernel::{
     ffi::{
         c_char,
         c_int,
+        c_uint,
         c_void, //
     },
     str::{
@@ -29,17 +41,44 @@ use kernel::{
     }, //
 };
 use kfi_bindings::{
+    kfi_domain_attr,
+    kfi_ep_attr,
+    kfi_fabric_attr,
+    kfi_info,
+    kfi_rx_attr,
+    kfi_tx_attr,
     kfi_type,
+    kfi_type_KFI_TYPE_ADDR_FORMAT as ADDR_FORMAT,
+    kfi_type_KFI_TYPE_ATOMIC_OP as ATOMIC_OP,
+    kfi_type_KFI_TYPE_ATOMIC_TYPE as ATOMIC_TYPE,
+    kfi_type_KFI_TYPE_AV_TYPE as AV_TYPE,
+    kfi_type_KFI_TYPE_CAPS as CAPS,
+    kfi_type_KFI_TYPE_CQ_EVENT_FLAGS as CQ_EVENT_FLAGS,
+    kfi_type_KFI_TYPE_DOMAIN_ATTR as DOMAIN_ATTR,
+    kfi_type_KFI_TYPE_EP_ATTR as EP_ATTR,
+    kfi_type_KFI_TYPE_EP_TYPE as EP_TYPE,
+    kfi_type_KFI_TYPE_EQ_EVENT as EQ_EVENT,
+    kfi_type_KFI_TYPE_FABRIC_ATTR as FABRIC_ATTR,
+    kfi_type_KFI_TYPE_INFO as INFO,
+    kfi_type_KFI_TYPE_MODE as MODE,
+    kfi_type_KFI_TYPE_MR_MODE as MR_MODE,
+    kfi_type_KFI_TYPE_MSG_ORDER as MSG_ORDER,
+    kfi_type_KFI_TYPE_OP_FLAGS as OP_FLAGS,
+    kfi_type_KFI_TYPE_OP_TYPE as OP_TYPE,
+    kfi_type_KFI_TYPE_PROGRESS as PROGRESS,
+    kfi_type_KFI_TYPE_PROTOCOL as PROTOCOL,
+    kfi_type_KFI_TYPE_RX_ATTR as RX_ATTR,
+    kfi_type_KFI_TYPE_THREADING as THREADING,
+    kfi_type_KFI_TYPE_TX_ATTR as TX_ATTR,
     kfi_type_KFI_TYPE_VERSION as VERSION, //
 };
-use text::Text;
 
 /// What the `prov_errno` of an error entry means: what the provider says of it, if it is the provider's own
 /// number; otherwise it is one of `kfi_errno.h`, of either sign. An empty text for any other. Any context.
 pub(crate) fn words(by_provider: Option<&'static CStr>, prov_errno: c_int) -> &'static CStr {
     let of_errno = || match prov_errno.unsigned_abs() {
         0 => None,
-        error => errors::known(error),
+        error => errno::known_text(error),
     };
     by_provider.or_else(of_errno).unwrap_or_default()
 }
@@ -51,7 +90,7 @@ pub(crate) fn words(by_provider: Option<&'static CStr>, prov_errno: c_int) -> &'
 /// None; it is unsafe since C declares it.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_version() -> u32 {
-    crate::support::version::API_VERSION
+    API_VERSION
 }
 
 /// `kfi_strerror()`: a constant text for a number of either sign. Any context.
@@ -61,7 +100,7 @@ pub(crate) unsafe extern "C" fn kfi_version() -> u32 {
 /// None; it is unsafe since C declares it.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_strerror(errnum: c_int) -> *const c_char {
-    errors::text(errnum.unsigned_abs()).as_char_ptr()
+    errno::text(errnum.unsigned_abs()).as_char_ptr()
 }
 
 /// `kfi_tostr()`: a text of its own, which the caller frees by `kfree()`; null where there is none.
@@ -74,9 +113,9 @@ pub(crate) unsafe extern "C" fn kfi_strerror(errnum: c_int) -> *const c_char {
 pub(crate) unsafe extern "C" fn kfi_tostr(data: *const c_void, datatype: kfi_type) -> *mut c_char {
     let data = NonNull::new(data.cast_mut()).filter(|data| !Errno::is_in(data.as_ptr()));
     let text = match (datatype, data) {
-        (VERSION, _) => describe::version(),
+        (VERSION, _) => version(),
         // SAFETY: By the requirements of this function.
-        (_, Some(data)) => unsafe { describe::value(data, datatype) },
+        (_, Some(data)) => unsafe { value(data, datatype) },
         (_, None) => None,
     };
     text.and_then(Text::into_raw)
@@ -84,6 +123,69 @@ pub(crate) unsafe extern "C" fn kfi_tostr(data: *const c_void, datatype: kfi_typ
 }
 
 crate::support::table::declared_in_c!(kfi_strerror, kfi_tostr, kfi_version);
+
+/// Describes what `data` points to; `None` when out of memory, or for a type that isn't known.
+///
+/// # Safety
+///
+/// `data` points to a valid value of the type that goes with `datatype`, with all that it points
+/// to in turn.
+unsafe fn value(data: NonNull<c_void>, datatype: kfi_type) -> Option<Text> {
+    let flags = |names| {
+        // SAFETY: By the requirements of this function.
+        Value::Flags(unsafe { data.cast::<u64>().read() }, names)
+    };
+    let choice = |names| {
+        // SAFETY: `data` points to what the type says, by the requirements of this function. Enums
+        // have the size of `c_uint`, too.
+        Value::Choice(u64::from(unsafe { data.cast::<c_uint>().read() }), names)
+    };
+    // SAFETY: `data` points to the attributes that the type says, by the requirements of this
+    // function.
+    let value = unsafe {
+        match datatype {
+            INFO => Value::Fields(Complete::<kfi_info>::from_raw(data)),
+            TX_ATTR => Value::Fields(Complete::<kfi_tx_attr>::from_raw(data)),
+            RX_ATTR => Value::Fields(Complete::<kfi_rx_attr>::from_raw(data)),
+            EP_ATTR => Value::Fields(Complete::<kfi_ep_attr>::from_raw(data)),
+            DOMAIN_ATTR => Value::Fields(Complete::<kfi_domain_attr>::from_raw(data)),
+            FABRIC_ATTR => Value::Fields(Complete::<kfi_fabric_attr>::from_raw(data)),
+            CAPS => flags(names::CAPS),
+            OP_FLAGS => flags(names::OP_FLAGS),
+            MSG_ORDER => flags(names::ORDER),
+            MODE => flags(names::MODE),
+            CQ_EVENT_FLAGS => flags(names::CQ_FLAGS),
+            MR_MODE => {
+                let bits = data.cast::<c_uint>().read();
+                Value::Flags(u64::from(bits), names::MR_MODE)
+            }
+            EP_TYPE => choice(names::EP_TYPE),
+            ADDR_FORMAT => choice(names::ADDR_FORMAT),
+            THREADING => choice(names::THREADING),
+            PROGRESS => choice(names::PROGRESS),
+            PROTOCOL => choice(names::PROTOCOL),
+            AV_TYPE => choice(names::AV_TYPE),
+            ATOMIC_TYPE => choice(names::ATOMIC_TYPE),
+            ATOMIC_OP => choice(names::ATOMIC_OP),
+            EQ_EVENT => choice(names::EQ_EVENT),
+            OP_TYPE => choice(names::OP_TYPE),
+            _ => return None,
+        }
+    };
+    let mut text = Text::new();
+    text.value(&value).ok().map(|()| text)
+}
+
+/// The version of the API.
+fn version() -> Option<Text> {
+    let mut text = Text::new();
+    let version = Value::Version(API_VERSION);
+    text.value(&version).ok().map(|()| text)
+}
+
+/// The version of the API, 1.7, as `KFI_VERSION` packs it.
+pub const API_VERSION: u32 =
+    (kfi_bindings::KFI_MAJOR_VERSION << 16) | kfi_bindings::KFI_MINOR_VERSION;
 
 #[kernel::macros::kunit_tests(kfabric_strings)]
 mod tests {
@@ -165,7 +267,7 @@ mod tests {
             ..pin_init::zeroed()
         };
         // SAFETY: `info` is valid with all that it points to.
-        let text = unsafe { describe::value(NonNull::from(&info).cast(), INFO) };
+        let text = unsafe { value(NonNull::from(&info).cast(), INFO) };
         let text = text.and_then(|text| text.into_raw());
         assert!(text.is_some());
         if let Some(text) = text {

@@ -12,7 +12,7 @@ use super::size::{
     CLASSES, //
 };
 use kernel::prelude::*;
-use kfabric::fifo::Fifo;
+use kfabric::vec::Fifo;
 
 /// Whether a size is small.
 const fn is_small(pages: u32) -> bool {

@@ -3,7 +3,7 @@
 //! Device regions for registrations that must not fail for want of memory.
 
 use super::size::Size;
-use kfabric::fifo::Fifo;
+use kfabric::vec::Fifo;
 use rdma::mr::FastMr;
 
 /// As many device regions as were promised, less those that are in use.

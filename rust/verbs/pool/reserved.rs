@@ -11,7 +11,7 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use kfabric::fifo::Fifo;
+use kfabric::vec::Fifo;
 use rdma::mr::FastMr;
 
 impl Pool {

@@ -15,8 +15,8 @@ use crate::{
         c_ref::c_ref,
         errno::Errno,
         hlist::Node,
-        noio::NoIo,
-        refusal::Refusal, //
+        refusal::Refusal,
+        task::NoIo, //
     }, //
 };
 use core::ptr;
@@ -40,7 +40,7 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
     if attr.prov_name.is_null() || attr.name.is_null() {
         return Err(Refusal::new(Errno::EINVAL, c"no provider or fabric name"));
     }
-    if attr.api_version > crate::support::version::API_VERSION {
+    if attr.api_version > crate::support::strings::API_VERSION {
         let refusal = Refusal::new(Errno::ENOSYS, c"version newer than this one");
         return Err(refusal.value(u64::from(attr.api_version)));
     }

@@ -9,9 +9,9 @@ use super::{
 use crate::support::{
     errno::Errno,
     module::Owner,
-    noio::NoIo,
     refusal::Refusal,
-    table::declared_in_c, //
+    table::declared_in_c,
+    task::NoIo, //
 };
 use core::ptr::NonNull;
 use kernel::{

@@ -15,7 +15,7 @@ mod tests {
             },
             *, //
         },
-        support::noio::NoIo, //
+        support::task::NoIo, //
     };
     use core::{
         ffi::c_void,

@@ -30,14 +30,14 @@ use crate::{
         rawkey::map::KeyMap, //
     },
     support::{
-        child_list::ChildList, //
-        cstr,
+        c_ref,
+        child_list::ChildList,
         errno::Errno,
         num::{
             signed,
             widen, //
         },
-        refusal::Refusal,
+        refusal::Refusal, //
     }, //
 };
 use kernel::{
@@ -106,7 +106,7 @@ unsafe fn make(
     let child_list = Arc::pin_init(ChildList::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
     let request = DomainRequest {
         // SAFETY: As the C API demands, the name is null or a string.
-        name: unsafe { cstr::name(attr.name) },
+        name: unsafe { c_ref::name(attr.name) },
         mr_mode: attr.mr_mode,
         caps,
         auth_key: &auth_key,

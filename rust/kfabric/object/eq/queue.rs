@@ -21,10 +21,12 @@ use crate::{
     support::{
         errno::Errno,
         irqlock::IrqLock,
-        noio::NoIo,
         refusal::Refusal,
-        task,
-        work, //
+        task::{
+            self,
+            NoIo, //
+        },
+        workqueue, //
     }, //
 };
 use core::{
@@ -152,7 +154,7 @@ impl Queue {
                 state.handler = HandlerState::Due;
             }
             this.readable.notify_all();
-            if let Some(handlers) = work::handlers().filter(|_| call) {
+            if let Some(handlers) = workqueue::handlers().filter(|_| call) {
                 // Work that is queued already has yet to run, and will see what was set above.
                 let _ = handlers.enqueue(this.clone());
             }

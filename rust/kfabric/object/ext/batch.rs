@@ -18,13 +18,13 @@ use crate::{
     },
     support::{
         errno::Errno,
-        noio::NoIo,
         num::{
             c_str,
             widen_u32, //
         },
         refusal::Refusal,
-        table::Table, //
+        table::Table,
+        task::NoIo, //
     }, //
 };
 use core::slice;

@@ -12,9 +12,9 @@ use crate::{
     },
     support::{
         errno::Errno,
-        noio::NoIo,
         refusal::Refusal,
-        table::Table, //
+        table::Table,
+        task::NoIo, //
     }, //
 };
 use kernel::{

@@ -8,13 +8,13 @@ use crate::{
     object::domain::DomainObject,
     support::{
         errno::Errno,
-        noio::NoIo,
         num::{
             c_str,
             widen, //
         },
         refusal::Refusal,
-        table::Table, //
+        table::Table,
+        task::NoIo, //
     }, //
 };
 use kernel::{

@@ -13,13 +13,13 @@ use crate::{
     },
     support::{
         errno::Errno,
-        noio::NoIo,
         num::{
             c_str,
             widen, //
         },
         refusal::Refusal,
-        table::Table, //
+        table::Table,
+        task::NoIo, //
     }, //
 };
 use kernel::{

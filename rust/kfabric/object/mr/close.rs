@@ -27,8 +27,8 @@ use crate::{
     },
     support::{
         errno::Errno,
-        noio::NoIo,
-        refusal::Refusal, //
+        refusal::Refusal,
+        task::NoIo, //
     }, //
 };
 use kernel::{

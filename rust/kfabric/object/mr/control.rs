@@ -18,9 +18,9 @@ use crate::{
     },
     support::{
         errno::Errno,
-        noio::NoIo,
         num::widen_u32,
-        refusal::Refusal, //
+        refusal::Refusal,
+        task::NoIo, //
     }, //
 };
 use core::{

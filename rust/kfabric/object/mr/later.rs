@@ -15,7 +15,7 @@ use crate::{
     },
     support::{
         module::returned,
-        work, //
+        workqueue, //
     }, //
 };
 use core::ptr::null_mut;
@@ -53,7 +53,7 @@ pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
         // SAFETY: `closing` is there, and ours, by the requirements of this function; it isn't in the list yet.
         unsafe { (*closing).next = last.cast() };
     });
-    if let Some(queue) = work::closings() {
+    if let Some(queue) = workqueue::closings() {
         // Already queued is as good.
         let _ = queue.enqueue(later);
     }

@@ -11,12 +11,14 @@ use crate::{
     object::domain::DomainObject,
     region::request::MrRequest,
     support::{
-        fifo::Fifo,
         irqlock::IrqLock,
-        noio::frees_memory,
         num::widen,
-        push_reserved::PushReserved,
-        refusal::Refusal, //
+        refusal::Refusal,
+        task::frees_memory,
+        vec::{
+            Fifo,
+            PushReserved, //
+        }, //
     }, //
 };
 use kernel::{

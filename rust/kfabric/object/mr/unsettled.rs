@@ -18,8 +18,8 @@ use crate::{
     object::unsettled::Unsettled,
     support::{
         cache::ListVec,
-        push_reserved::PushReserved,
-        work, //
+        vec::PushReserved,
+        workqueue, //
     }, //
 };
 use core::{
@@ -48,7 +48,7 @@ impl MrObject {
 ///
 /// Its domain may be closed, before this returns, by who closes the region: so it isn't borrowed.
 pub(super) fn leave(object: MrRef) {
-    let Some(queue) = work::registrations() else {
+    let Some(queue) = workqueue::registrations() else {
         enable::finish(object, false);
         return;
     };

@@ -20,7 +20,7 @@ mod tests {
             MrRequest, //
         }, //
     };
-    use crate::support::chance::Chance;
+    use crate::support::random::Prng;
     use core::slice;
     use kernel::page::PAGE_SIZE;
     use kfi_bindings::{
@@ -51,15 +51,15 @@ mod tests {
     }
 
     /// As [`by_runs`], but by entries of a scatterlist: with addresses of the linear map, or with pages.
-    fn by_entries(source: &Source<'_>, chance: &mut Chance) -> Result<Found> {
+    fn by_entries(source: &Source<'_>, rng: &mut Prng) -> Result<Found> {
         let mut found = Found::default();
         let mut memory = source.runs(reads()?, MappedAs::Linear);
-        let virt = chance.below(2) == 0;
-        let max_len = u32::try_from(PAGE * (1 + chance.below(5)))?;
+        let virt = rng.below(2) == 0;
+        let max_len = u32::try_from(PAGE * (1 + rng.below(5)))?;
         loop {
             let mut room = [const { MaybeUninit::<scatterlist>::uninit() }; 6];
-            let room = room.get_mut(..=chance.index(5)).ok_or(EINVAL)?;
-            let limit = 1 + chance.below(8 * PAGE);
+            let room = room.get_mut(..=rng.index(5)).ok_or(EINVAL)?;
+            let limit = 1 + rng.below(8 * PAGE);
             let (count, bytes) = match memory.next_entries(limit, max_len, virt, room) {
                 Ok((0, _)) => return Ok(found),
                 Ok(filled) => filled,
@@ -108,24 +108,20 @@ mod tests {
     }
 
     /// Up to ten segments, of which one may be bad.
-    fn random_kvecs(chance: &mut Chance, memory: &mut [&mut [u8]]) -> Result<KVec<kvec>> {
+    fn random_kvecs(rng: &mut Prng, memory: &mut [&mut [u8]]) -> Result<KVec<kvec>> {
         let mut list = KVec::new();
-        for _ in 0..=chance.below(9) {
-            let which = chance.index(memory.len());
+        for _ in 0..=rng.below(9) {
+            let which = rng.index(memory.len());
             let area = memory.get_mut(which).ok_or(EINVAL)?;
-            let start = chance.index(area.len() - 1);
+            let start = rng.index(area.len() - 1);
             // Some go on behind the end of the area.
-            let behind = if chance.below(40) == 0 {
-                2 * PAGE_SIZE
-            } else {
-                0
-            };
-            let len = 1 + chance.index(area.len() - start + behind);
+            let behind = if rng.below(40) == 0 { 2 * PAGE_SIZE } else { 0 };
+            let len = 1 + rng.index(area.len() - start + behind);
             let mut kvec = kvec {
                 iov_base: area.as_mut_ptr().wrapping_add(start).cast(),
                 iov_len: len,
             };
-            match chance.below(120) {
+            match rng.below(120) {
                 0 => kvec.iov_base = core::ptr::null_mut(),
                 1 => kvec.iov_base = core::ptr::without_provenance_mut(PAGE_SIZE),
                 2 => kvec.iov_base = (&raw mut kvec.iov_len).cast(),
@@ -138,25 +134,25 @@ mod tests {
 
     #[test]
     fn random_addresses() -> Result {
-        let mut chance = Chance::new("kfabric_memory.random_addresses");
+        let mut rng = Prng::new("kfabric_memory.random_addresses");
         let mut linear = KVec::from_elem(0u8, PAGES * PAGE_SIZE, GFP_KERNEL)?;
         let mut mapped = VVec::from_elem(0u8, PAGES * PAGE_SIZE, GFP_KERNEL)?;
         let mut areas = [linear.as_mut_slice(), mapped.as_mut_slice()];
         for _ in 0..400 {
-            let list = random_kvecs(&mut chance, &mut areas)?;
+            let list = random_kvecs(&mut rng, &mut areas)?;
             let slow = slow_kvecs(&list)?;
             let source = Source::kvecs(&list);
             assert_eq!(by_runs(&source, || u64::MAX)?, slow);
-            let cut = by_runs(&source, || 1 + chance.below(5 * PAGE))?;
+            let cut = by_runs(&source, || 1 + rng.below(5 * PAGE))?;
             assert_eq!(cut, slow);
-            assert_eq!(by_entries(&source, &mut chance)?, slow);
+            assert_eq!(by_entries(&source, &mut rng)?, slow);
         }
         Ok(())
     }
 
     /// Whether a list that is taken for one of pages is found to be one, of pages that may be registered: then
     /// it has the shape that it was taken for.
-    fn is_of_pages(source: Source<'_>, chance: &mut Chance) -> Result<bool> {
+    fn is_of_pages(source: Source<'_>, rng: &mut Prng) -> Result<bool> {
         let limits = MrLimits {
             segments: usize::MAX,
             pages: u64::MAX,
@@ -178,7 +174,7 @@ mod tests {
         let (mut memory, mut left) = (request.linear_runs(), request.shape().bytes());
         while left > 0 {
             let mut room = [const { MaybeUninit::<scatterlist>::uninit() }; 6];
-            let room = room.get_mut(..=chance.index(5)).ok_or(EINVAL)?;
+            let room = room.get_mut(..=rng.index(5)).ok_or(EINVAL)?;
             assert!(!request.is_mistaken());
             match memory.next_entries(left, u32::MAX, true, room) {
                 Ok((_, bytes)) => {
@@ -203,25 +199,25 @@ mod tests {
     /// are mapped to. Some segments are no whole pages, or nobody may register them.
     #[test]
     fn whole_pages() -> Result {
-        let mut chance = Chance::new("kfabric_memory.whole_pages");
+        let mut rng = Prng::new("kfabric_memory.whole_pages");
         let mut area = VVec::from_elem(0u8, PAGES * PAGE_SIZE, GFP_KERNEL)?;
         for _ in 0..400 {
             let (mut kvecs, mut bvecs, mut sgl) = (KVec::new(), KVec::new(), KVec::new());
             let mut page = 0;
-            for _ in 0..=chance.below(40) {
-                page = match chance.below(3) {
-                    0 => chance.index(PAGES),
+            for _ in 0..=rng.below(40) {
+                page = match rng.below(3) {
+                    0 => rng.index(PAGES),
                     _ => (page + 1) % PAGES,
                 };
-                let len = PAGE_SIZE >> u32::from(chance.below(60) == 0);
+                let len = PAGE_SIZE >> u32::from(rng.below(60) == 0);
                 let base = area.as_mut_ptr().wrapping_add(page * PAGE_SIZE);
-                let more = PAGE_SIZE * chance.index((PAGES - page).min(4));
+                let more = PAGE_SIZE * rng.index((PAGES - page).min(4));
                 let kvec = kvec {
                     iov_base: base.cast(),
                     iov_len: more + len,
                 };
                 kvecs.push(kvec, GFP_KERNEL)?;
-                let bad = chance.below(200) == 0;
+                let bad = rng.below(200) == 0;
                 // SAFETY: The address is one of a vmalloc area.
                 let of_area = unsafe { kernel::bindings::vmalloc_to_page(base.cast()) };
                 let bvec = bio_vec {
@@ -246,41 +242,41 @@ mod tests {
             }
             let slow = slow_kvecs(&kvecs)?;
             let source = Source::kvecs(&kvecs);
-            assert_eq!(by_entries(&source, &mut chance)?, slow);
+            assert_eq!(by_entries(&source, &mut rng)?, slow);
             assert_eq!(by_runs(&source, || u64::MAX)?, slow);
             let slow = slow_bvecs(&bvecs)?;
             // SAFETY: The list has so many entries, and stays as it is.
             let source = Source::Bvec(unsafe { List::from_raw(bvecs.as_ptr(), bvecs.len()) }?);
-            assert_eq!(by_entries(&source, &mut chance)?, slow);
+            assert_eq!(by_entries(&source, &mut rng)?, slow);
             assert_eq!(by_runs(&source, || u64::MAX)?, slow);
             let page = |bvec: &bio_vec| u64::from(bvec.bv_len) == PAGE;
             let of_pages = bvecs.len() > 2 && slow.end.is_none() && bvecs.iter().all(page);
-            assert_eq!(is_of_pages(source, &mut chance)?, of_pages);
+            assert_eq!(is_of_pages(source, &mut rng)?, of_pages);
             // SAFETY: The slice has so many entries, and stays as it is.
             let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
-            let linear = by_entries(&source, &mut chance)?;
-            assert_eq!(by_runs(&source, || 1 + chance.below(5 * PAGE))?, linear);
+            let linear = by_entries(&source, &mut rng)?;
+            assert_eq!(by_runs(&source, || 1 + rng.below(5 * PAGE))?, linear);
             assert_eq!(
                 (linear.runs, linear.end.is_some()),
                 (slow.runs, slow.end.is_some())
             );
-            assert_eq!(is_of_pages(source, &mut chance)?, of_pages);
+            assert_eq!(is_of_pages(source, &mut rng)?, of_pages);
             // One that ends before its time; or at it.
-            let last = chance.index(sgl.len());
+            let last = rng.index(sgl.len());
             if let Some(entry) = sgl.get_mut(last) {
                 entry.page_link = END;
             }
             // SAFETY: As above.
             let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
             let of_pages = of_pages && last + 1 == sgl.len();
-            assert_eq!(is_of_pages(source, &mut chance)?, of_pages);
+            assert_eq!(is_of_pages(source, &mut rng)?, of_pages);
         }
         Ok(())
     }
 
     #[test]
     fn random_pages() -> Result {
-        let mut chance = Chance::new("kfabric_memory.random_pages");
+        let mut rng = Prng::new("kfabric_memory.random_pages");
         // SAFETY: May be called with any order; the pages are freed below.
         let row = unsafe { kernel::bindings::alloc_pages(kernel::bindings::GFP_KERNEL, 4) };
         if row.is_null() {
@@ -289,16 +285,16 @@ mod tests {
         let result = (|| {
             for _ in 0..400 {
                 let mut list = KVec::new();
-                for _ in 0..=chance.below(9) {
-                    let page = chance.index(16);
-                    let offset = chance.index((16 - page) * PAGE_SIZE - 1);
+                for _ in 0..=rng.below(9) {
+                    let page = rng.index(16);
+                    let offset = rng.index((16 - page) * PAGE_SIZE - 1);
                     let most = (16 - page) * PAGE_SIZE - offset;
                     let mut bvec = bio_vec {
                         bv_page: row.wrapping_add(page).cast(),
                         bv_offset: u32::try_from(offset)?,
-                        bv_len: 1 + u32::try_from(chance.index(most))?,
+                        bv_len: 1 + u32::try_from(rng.index(most))?,
                     };
-                    match chance.below(100) {
+                    match rng.below(100) {
                         0 => bvec.bv_page = core::ptr::null_mut(),
                         1 => bvec.bv_page = core::ptr::without_provenance_mut(usize::MAX - 11),
                         2 => bvec.bv_page = bvec.bv_page.wrapping_byte_add(8),
@@ -311,9 +307,9 @@ mod tests {
                 let list = unsafe { List::from_raw(list.as_ptr(), list.len()) }?;
                 let source = Source::Bvec(list);
                 assert_eq!(by_runs(&source, || u64::MAX)?, slow);
-                let cut = by_runs(&source, || 1 + chance.below(5 * PAGE))?;
+                let cut = by_runs(&source, || 1 + rng.below(5 * PAGE))?;
                 assert_eq!(cut, slow);
-                assert_eq!(by_entries(&source, &mut chance)?, slow);
+                assert_eq!(by_entries(&source, &mut rng)?, slow);
                 // What is said of the shape needs no memory.
                 let starts = source.segments(usize::MAX);
                 for (segment, bvec) in starts.zip(slice_of(&source)) {

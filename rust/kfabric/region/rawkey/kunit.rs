@@ -7,9 +7,9 @@ mod tests {
     use crate::{
         region::rawkey::*,
         support::{
-            chance::Chance,
             errno::Errno,
-            num::widen, //
+            num::widen,
+            random::Prng, //
         }, //
     };
 
@@ -119,13 +119,13 @@ mod tests {
     }
 
     /// A well-formed list of pieces.
-    fn some_pieces(chance: &mut Chance) -> Result<KVVec<RemotePiece>> {
+    fn some_pieces(rng: &mut Prng) -> Result<KVVec<RemotePiece>> {
         let mut pieces = KVVec::new();
-        for _ in 0..=chance.below(20) {
-            let len = 1 + chance.below(1 << 40);
+        for _ in 0..=rng.below(20) {
+            let len = 1 + rng.below(1 << 40);
             let piece = RemotePiece {
-                key: chance.any() & !MAPPED,
-                base: chance.below(u64::MAX - len),
+                key: rng.any() & !MAPPED,
+                base: rng.below(u64::MAX - len),
                 len,
             };
             pieces.push(piece, GFP_KERNEL)?;
@@ -135,31 +135,31 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() -> Result {
-        let mut chance = Chance::new("rawkey read");
+        let mut rng = Prng::new("rawkey read");
         for _ in 0..300 {
-            let pieces = some_pieces(&mut chance)?;
+            let pieces = some_pieces(&mut rng)?;
             assert!(parsed(&encode(&pieces)?).is_ok_and(|read| *read == *pieces));
         }
         Ok(())
     }
 
     /// Turns bits, puts in special numbers, cuts off or adds.
-    fn damage(raw: &mut KVVec<u8>, chance: &mut Chance) -> Result {
-        match chance.below(4) {
-            0 => raw.truncate(chance.index(raw.len() + 1)),
-            1 => raw.resize(raw.len() + chance.index(64), 0, GFP_KERNEL)?,
+    fn damage(raw: &mut KVVec<u8>, rng: &mut Prng) -> Result {
+        match rng.below(4) {
+            0 => raw.truncate(rng.index(raw.len() + 1)),
+            1 => raw.resize(raw.len() + rng.index(64), 0, GFP_KERNEL)?,
             2 => {
-                let place = chance.index(raw.len());
-                let special = [0, 1, u64::MAX, 1 << 63, chance.any()];
-                let value = special.get(chance.index(special.len())).copied();
+                let place = rng.index(raw.len());
+                let special = [0, 1, u64::MAX, 1 << 63, rng.any()];
+                let value = special.get(rng.index(special.len())).copied();
                 let bytes = value.unwrap_or(0).to_le_bytes();
-                let end = [1, 2, 4, 8].get(chance.index(4)).copied().unwrap_or(8);
+                let end = [1, 2, 4, 8].get(rng.index(4)).copied().unwrap_or(8);
                 for (byte, other) in raw.iter_mut().skip(place).zip(bytes).take(end) {
                     *byte = other;
                 }
             }
             _ => {
-                let (place, bit) = (chance.index(raw.len()), chance.below(8));
+                let (place, bit) = (rng.index(raw.len()), rng.below(8));
                 if let Some(byte) = raw.get_mut(place) {
                     *byte ^= 1 << bit;
                 }
@@ -170,12 +170,12 @@ mod tests {
 
     #[test]
     fn whatever_is_read_is_sound() -> Result {
-        let mut chance = Chance::new("rawkey fuzz");
+        let mut rng = Prng::new("rawkey fuzz");
         let mut read = 0;
         for _ in 0..2_000 {
-            let mut raw = encode(&some_pieces(&mut chance)?)?;
-            for _ in 0..=chance.below(3) {
-                damage(&mut raw, &mut chance)?;
+            let mut raw = encode(&some_pieces(&mut rng)?)?;
+            for _ in 0..=rng.below(3) {
+                damage(&mut raw, &mut rng)?;
             }
             let Ok(pieces) = parse(&raw) else { continue };
             // There is only one way to write it, and none of it is out of range.

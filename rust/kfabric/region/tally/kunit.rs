@@ -9,7 +9,7 @@ mod tests {
         source::Source,
         tally::*, //
     };
-    use crate::support::chance::Chance;
+    use crate::support::random::Prng;
     use kernel::prelude::*;
     use kfi_bindings::scatterlist;
 
@@ -28,31 +28,31 @@ mod tests {
     }
 
     /// Address and length of a segment, which mostly starts and ends where pages do.
-    fn random(chance: &mut Chance, end: u64) -> (u64, u64) {
-        let start = match chance.below(12) {
+    fn random(rng: &mut Prng, end: u64) -> (u64, u64) {
+        let start = match rng.below(12) {
             0..=2 => end,
-            3 => chance.below(1 << 20),
+            3 => rng.below(1 << 20),
             4 => 0,
-            5 => 0_u64.wrapping_sub(PAGE * chance.below(3)),
-            _ => PAGE * chance.below(1 << 10),
+            5 => 0_u64.wrapping_sub(PAGE * rng.below(3)),
+            _ => PAGE * rng.below(1 << 10),
         };
-        let len = match chance.below(24) {
+        let len = match rng.below(24) {
             0 => 0,
-            1 => chance.below(3 * PAGE),
+            1 => rng.below(3 * PAGE),
             2 => PAGE - start % PAGE,
             3 => 1 << 63,
-            _ => PAGE * (1 + chance.below(3)),
+            _ => PAGE * (1 + rng.below(3)),
         };
         (start, len)
     }
 
     #[test]
     fn random_lists() -> Result {
-        let mut chance = Chance::new("kfabric_tally.random_lists");
+        let mut rng = Prng::new("kfabric_tally.random_lists");
         for _ in 0..4000 {
             let (mut kvecs, mut spans, mut end) = (KVec::new(), KVec::new(), 0);
-            for _ in 0..=chance.below(12) {
-                let (start, len) = random(&mut chance, end);
+            for _ in 0..=rng.below(12) {
+                let (start, len) = random(&mut rng, end);
                 end = start.wrapping_add(len);
                 let kvec = kvec {
                     iov_base: core::ptr::without_provenance_mut(usize::try_from(start)?),
@@ -98,16 +98,16 @@ mod tests {
 
     #[test]
     fn random_scatterlists() -> Result {
-        let mut chance = Chance::new("kfabric_tally.random_scatterlists");
+        let mut rng = Prng::new("kfabric_tally.random_scatterlists");
         for _ in 0..2000 {
             let (mut spans, mut end) = (KVec::new(), 0);
-            for _ in 0..2 + chance.below(40) {
-                let (addr, len) = random(&mut chance, end);
+            for _ in 0..2 + rng.below(40) {
+                let (addr, len) = random(&mut rng, end);
                 let len = u32::try_from(len).unwrap_or(1 << 31);
                 end = addr.wrapping_add(u64::from(len));
                 spans.push(kfi_helper_sg_span { addr, len }, GFP_KERNEL)?;
             }
-            let chain = 1 + chance.index(spans.len() - 1);
+            let chain = 1 + rng.index(spans.len() - 1);
             let [list, _rest] = scattered(&spans, chain)?;
             // One more than there are: the list ends early.
             for (count, early) in [(spans.len(), false), (spans.len() + 1, true)] {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn random_pages() -> Result {
-        let mut chance = Chance::new("kfabric_tally.random_pages");
+        let mut rng = Prng::new("kfabric_tally.random_pages");
         // SAFETY: May be called with any order; the pages are freed below.
         let row = unsafe { kernel::bindings::alloc_pages(kernel::bindings::GFP_KERNEL, 4) };
         if row.is_null() {
@@ -136,12 +136,12 @@ mod tests {
         let result = (|| {
             for _ in 0..1000 {
                 let mut list = KVec::new();
-                for _ in 0..=chance.below(12) {
-                    let (start, len) = random(&mut chance, 0);
-                    let page = match chance.below(10) {
+                for _ in 0..=rng.below(12) {
+                    let (start, len) = random(&mut rng, 0);
+                    let page = match rng.below(10) {
                         0 => core::ptr::null_mut(),
                         1 => row.wrapping_byte_add(8),
-                        _ => row.wrapping_add(chance.index(14)),
+                        _ => row.wrapping_add(rng.index(14)),
                     };
                     let bvec = bio_vec {
                         bv_page: page.cast(),

@@ -12,8 +12,8 @@ use crate::{
     support::{
         cache::ListVec,
         errno::Errno,
-        push_reserved::PushReserved,
-        refusal::Refusal, //
+        refusal::Refusal,
+        vec::PushReserved, //
     }, //
 };
 use core::ptr::{

@@ -4,7 +4,7 @@
 
 use crate::{
     provider::cq::*,
-    support::push_reserved::PushReserved, //
+    support::vec::PushReserved, //
 };
 use core::ptr::without_provenance_mut;
 use kernel::{

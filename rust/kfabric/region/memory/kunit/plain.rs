@@ -9,7 +9,7 @@ mod tests {
         list::List,
         memory::*, //
     };
-    use crate::support::chance::Chance;
+    use crate::support::random::Prng;
     use kernel::page::PAGE_SIZE;
     use kfi_bindings::{
         bio_vec,
@@ -27,7 +27,7 @@ mod tests {
     #[test]
     fn plain_lists() -> Result {
         const ORDER: u32 = 7;
-        let mut chance = Chance::new("kfabric_plain_list.plain_lists");
+        let mut rng = Prng::new("kfabric_plain_list.plain_lists");
         // SAFETY: May be called with any order; the pages are freed below.
         let row = unsafe { kernel::bindings::alloc_pages(kernel::bindings::GFP_KERNEL, ORDER) };
         if row.is_null() {
@@ -60,7 +60,7 @@ mod tests {
                 };
                 with(&mut sgl, last, |last| last.page_link = END)?;
                 assert!(is_plain_list(&sgl)?);
-                let some = chance.index(sgl.len());
+                let some = rng.index(sgl.len());
                 with(&mut sgl, some, |some| some.dma_length -= 1)?;
                 assert!(!is_plain_list(&sgl)?);
                 with(&mut sgl, some, |some| some.dma_length += 1)?;

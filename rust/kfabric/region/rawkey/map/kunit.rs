@@ -7,9 +7,9 @@ mod tests {
     use crate::{
         region::rawkey::map::*,
         support::{
-            chance::Chance,
             errno::Errno,
-            num::widen, //
+            num::widen,
+            random::Prng, //
         }, //
     };
 
@@ -128,11 +128,11 @@ mod tests {
 
     #[test]
     fn splitting_agrees_with_counting_bytes() -> Result {
-        let mut chance = Chance::new("keymap split");
+        let mut rng = Prng::new("keymap split");
         for _ in 0..300 {
             let (mut pieces, mut bytes) = (KVVec::new(), KVVec::new());
-            for key in 0..=chance.below(9) {
-                let part = piece(key, chance.below(1 << 50), 1 + chance.below(50));
+            for key in 0..=rng.below(9) {
+                let part = piece(key, rng.below(1 << 50), 1 + rng.below(50));
                 for byte in part.base..part.base + part.len {
                     bytes.push((key, byte), GFP_KERNEL)?;
                 }
@@ -140,8 +140,8 @@ mod tests {
             }
             let mapped = Mapped::new(BASE, pieces)?;
             for _ in 0..50 {
-                let from = chance.index(bytes.len());
-                let len = 1 + chance.index(bytes.len() - from);
+                let from = rng.index(bytes.len());
+                let len = 1 + rng.index(bytes.len() - from);
                 let resolved = mapped.resolve(BASE + widen(from), widen(len))?;
                 assert!(resolved.count() == resolved.parts().count());
                 let reached = resolved
