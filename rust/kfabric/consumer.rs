@@ -25,12 +25,13 @@
 //! [bound](Domain::bind) to it, registrations don't wait for the device: the queue tells when a
 //! region has its key.
 //!
-//! A [`Listener`] waits for peers, and a [`MsgEndpoint`] has one. It goes on step by step, from one type
-//! to the next: created, enabled, connecting, connected. What it transfers is the memory of a
-//! [`Request`], which is given away, and comes back by the endpoint's [`RequestQueue`] when the transfer
-//! has ended: a [`Buffer`] or an [`MrPart`] by the call that a method is named after, a [`LocalList`] of these,
-//! [`Pages`] or a [`BioVecList`] by its form for messages (`kfi_sendmsg()`, `kfi_readmsg()`). Several endpoints may share their receives ([`SharedReceives`]). A [`CompletionQueue`] is what
-//! is beneath.
+//! A [`Listener`] waits for peers, and a [`MsgEndpoint`] has one. It goes on step by step, from one
+//! type to the next: created, enabled, connecting, connected. What it transfers is the memory of a
+//! [`Request`], which is given away, and comes back by the endpoint's [`RequestQueue`] when the
+//! transfer has ended: a [`Buffer`] or an [`MrPart`] by the call that a method is named after, a
+//! [`LocalList`] of these, [`Pages`] or a [`BioVecList`] by its form for messages (`kfi_sendmsg()`,
+//! `kfi_readmsg()`). Several endpoints may share their receives ([`SharedReceives`]). A
+//! [`CompletionQueue`] is what is beneath.
 //!
 //! [`Mr::raw_key`] is what a peer needs to know about a region, as bytes; [`Domain::map_raw`] makes
 //! a peer's usable here.

@@ -40,35 +40,35 @@ use kfi_bindings::{
 };
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
-    /// `kfi_fetch_atomic()`, `KFI_SUM`: adds to eight bytes of the peer's. The request's memory, eight
-    /// bytes at a multiple of eight, gets what they were before.
+    /// Adds `by` to 8 bytes of the peer: `kfi_fetch_atomic()` with `KFI_SUM`. The request gets
+    /// their previous value.
     ///
     /// # Errors
     ///
-    /// With the request:
-    ///
-    /// - `EOPNOTSUPP`: the domain was opened without `Caps::ATOMIC`, or the provider can't do that.
-    /// - `EINVAL`: the memory, or the peer's, is not eight bytes at a multiple of eight.
-    /// - Others: as for [`read`](Self::read). Whether the peer lets it in is seen later.
+    /// - `EOPNOTSUPP`: the domain was opened without `Caps::ATOMIC`, or the provider has no atomic
+    ///   operations.
+    /// - `EINVAL`: the memory of the request or the peer isn't 8 bytes at a multiple of 8.
+    /// - Others: the errors of [`read`](Self::read). If the peer refuses the access, the transfer
+    ///   fails later.
     pub fn fetch_add(&self, result: Request<B, C>, at: Remote, by: u64) -> Posted<B, C> {
         self.fetch_atomic(result, at, by, SUM)
     }
 
-    /// `kfi_fetch_atomic()`, `KFI_ATOMIC_READ`: fetches eight bytes of the peer's, at once.
+    /// Reads 8 bytes of the peer atomically: `kfi_fetch_atomic()` with `KFI_ATOMIC_READ`.
     ///
     /// # Errors
     ///
-    /// As for [`fetch_add`](Self::fetch_add).
+    /// The errors of [`fetch_add`](Self::fetch_add).
     pub fn fetch(&self, result: Request<B, C>, at: Remote) -> Posted<B, C> {
         self.fetch_atomic(result, at, 0, READ)
     }
 
-    /// `kfi_compare_atomic()`, `KFI_CSWAP`: sets eight bytes of the peer's, if they are as expected. The
-    /// request's memory gets what they were before.
+    /// Sets 8 bytes of the peer to `new` if they are `expected`: `kfi_compare_atomic()` with
+    /// `KFI_CSWAP`. The request gets their previous value.
     ///
     /// # Errors
     ///
-    /// As for [`fetch_add`](Self::fetch_add).
+    /// The errors of [`fetch_add`](Self::fetch_add).
     pub fn compare_swap(
         &self,
         result: Request<B, C>,
@@ -79,8 +79,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         let (new, expected) = (&raw const new, &raw const expected);
         self.post(result, Role::Target, |ep, to, context| {
             let to = one_word(to)?;
-            // SAFETY: The endpoint is open, and operands are copied before the call returns. The memory
-            // is as `Local` promises, and nobody else has it until the transfer has ended.
+            // SAFETY: The endpoint is open. The call copies the operands. `Local` promises that the
+            // memory stays until the transfer has completed, and the request owns it.
             unsafe {
                 op!(
                     (*ep).atomic,
@@ -106,21 +106,22 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         })
     }
 
-    /// `kfi_inject_atomic()`, `KFI_SUM`: adds to eight bytes of the peer's. Nothing comes back of it,
+    /// Adds `by` to 8 bytes of the peer: `kfi_inject_atomic()` with `KFI_SUM`. Has no completion
     /// unless it fails.
     ///
     /// # Errors
     ///
-    /// As for [`fetch_add`](Self::fetch_add).
+    /// The errors of [`fetch_add`](Self::fetch_add).
     pub fn inject_add(&self, at: Remote, by: u64) -> Result<(), Errno> {
         self.inject_atomic(at, by, SUM)
     }
 
-    /// `kfi_inject_atomic()`, `KFI_ATOMIC_WRITE`: sets eight bytes of the peer's, at once.
+    /// Sets 8 bytes of the peer: `kfi_inject_atomic()` with `KFI_ATOMIC_WRITE`. Has no completion
+    /// unless it fails.
     ///
     /// # Errors
     ///
-    /// As for [`fetch_add`](Self::fetch_add).
+    /// The errors of [`fetch_add`](Self::fetch_add).
     pub fn inject_set(&self, at: Remote, value: u64) -> Result<(), Errno> {
         self.inject_atomic(at, value, WRITE)
     }
@@ -135,7 +136,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         let operand = &raw const operand;
         self.post(result, Role::Target, |ep, to, context| {
             let to = one_word(to)?;
-            // SAFETY: As for `compare_swap`.
+            // SAFETY: The endpoint is open. The call copies the operand. `Local` promises that the
+            // memory stays until the transfer has completed, and the request owns it.
             unsafe {
                 op!(
                     (*ep).atomic,
@@ -161,7 +163,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
 
     fn inject_atomic(&self, at: Remote, operand: u64, op: kfi_op) -> Result<(), Errno> {
         let (ep, operand) = (self.as_raw(), &raw const operand);
-        // SAFETY: The endpoint is open. The operand is copied before the call returns.
+        // SAFETY: The endpoint is open. The call copies the operand.
         let posted = unsafe {
             op!(
                 (*ep).atomic,
@@ -173,7 +175,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     }
 }
 
-/// Has a request as many bytes as come back?
+/// Returns the memory if it has the size of the operand.
 fn one_word(memory: Posting<'_>) -> Result<Run, Errno> {
     let run = memory.one()?;
     match run.len == WORD {

@@ -58,13 +58,13 @@ use kfi_bindings::{
 };
 
 impl Domain {
-    /// Registers each buffer as a region of its own, all of them or none. Sleeps until the device is
-    /// done with all, unless an event queue is [bound](Self::bind).
+    /// Registers each buffer as one region: all of them or none. Sleeps until the device has
+    /// completed all registrations, unless an event queue is [bound](Self::bind).
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: the provider can't.
-    /// - Those of [`reg`](Self::reg), for the first that was refused.
+    /// - `ENOSYS`: the provider doesn't support it.
+    /// - The errors of [`reg`](Self::reg), for the first refused buffer.
     ///
     /// # Examples
     ///
@@ -72,7 +72,7 @@ impl Domain {
     /// use kernel::{prelude::*, sync::Arc};
     /// use kfabric::consumer::{Access, Domain, Mr};
     ///
-    /// /// Lets a peer read, as long as `serve` takes.
+    /// /// Lets a peer read until `serve` returns.
     /// fn lend(
     ///     domain: &Arc<Domain>,
     ///     buffers: KVVec<KVec<u8>>,
@@ -103,37 +103,35 @@ impl Domain {
             return Err(lists.refused(errno, buffers));
         }
         if lists.mrs.iter().any(|mr| mr.is_null()) {
-            // A provider that has succeeded but not opened all is not believed.
+            // The provider returned success, but did not register all of them.
             call::leaked("memory of regions", Errno::EIO);
             mem::forget(buffers);
             return Err(RegisterManyError::new(Errno::EIO, None, KVVec::new()));
         }
         for (buffer, mr) in buffers.into_iter().zip(&lists.mrs) {
             if let Some(mr) = NonNull::new(*mr) {
-                // SAFETY: `mr` was just registered on this buffer.
+                // SAFETY: `mr` was just registered on this buffer, and nobody else closes it.
                 mrs.push_reserved(unsafe { Mr::registered(mr, self, buffer) });
             }
         }
         Ok(mrs)
     }
 
-    /// The table of operations on many regions: of this name it is what the header says, as far as it says,
-    /// and there as long as the domain.
+    /// Returns the operations on many regions. They are valid as long as the domain is open.
     pub(super) fn batch_ops(&self) -> Result<NonNull<kfi_batch_ops>, Errno> {
         Ok(self.extension(NAME)?.cast())
     }
 }
 
 impl<B: Backing> Mr<B> {
-    /// Closes many regions. What has become of each is told to `closed`, in their order, as
-    /// [`close`](Self::close) would return it. Sleeps until no peer can reach the memory of any that
-    /// was closed.
+    /// Closes many regions. Calls `closed` for each, in their order, with the result of
+    /// [`close`](Self::close). Sleeps until no peer can reach the memory of the closed regions.
     pub fn close_many(mrs: KVVec<Self>, mut closed: impl FnMut(Result<B, CloseError<Self>>)) {
         let _noio = NoIo::enter();
         match close_together(&mrs) {
             Some(errs) => {
                 for (mr, err) in mrs.into_iter().zip(errs) {
-                    // SAFETY: That was just tried.
+                    // SAFETY: `err` is the result of closing `mr`, which nobody else uses.
                     closed(unsafe { mr.closed(call::result(err)) });
                 }
             }
@@ -142,11 +140,11 @@ impl<B: Backing> Mr<B> {
     }
 }
 
-/// An operation of a domain's table, if it has that.
+/// Returns an operation of a domain's table, if the table has it.
 macro_rules! batch_op {
     ($domain:expr, $op:ident) => {
         $domain.batch_ops().ok().and_then(|ops| {
-            // SAFETY: The table is valid as far as it says.
+            // SAFETY: `batch_ops` returned the table, which is valid as long as the domain.
             unsafe {
                 $crate::consumer::call::slot_if_any!(ops.as_ptr(), kfi_bindings::kfi_batch_ops, $op)
             }
@@ -155,8 +153,10 @@ macro_rules! batch_op {
 }
 pub(super) use batch_op;
 
-/// Closes regions in one call: what has become of each. `None`, with nothing closed, if they are not
-/// all of one domain that can do that, or without memory.
+/// Closes regions by one call, and returns their results.
+///
+/// `None`, without an effect, if the regions are of several domains, if the provider does not have
+/// the call, or if there is no memory.
 fn close_together<B: Backing>(mrs: &[Mr<B>]) -> Option<KVVec<c_int>> {
     let domain = mrs.first()?.domain();
     if !mrs.iter().all(|mr| Arc::ptr_eq(mr.domain(), domain)) {
@@ -168,23 +168,24 @@ fn close_together<B: Backing>(mrs: &[Mr<B>]) -> Option<KVVec<c_int>> {
     for mr in mrs {
         raw.push_reserved(mr.as_raw());
     }
-    // SAFETY: All are open, and used by nobody else, since the caller owns them; `errs` has room.
+    // SAFETY: All regions are open, and the caller owns them. `errs` has an entry for each of them.
     unsafe { close_many(raw.as_ptr(), raw.len(), errs.as_mut_ptr()) };
     Some(errs)
 }
 
-/// What C gets, and where it puts what has come of it.
+/// The arguments of the C call that registers many regions.
 struct Lists {
     attrs: KVVec<kfi_mr_attr>,
     mrs: KVVec<*mut kfid_mr>,
     errs: KVVec<c_int>,
     flags: u64,
-    // What the attributes point to.
+    // The attributes point to these.
     _segments: KVVec<kvec>,
 }
 
 impl Lists {
-    /// Lists buffers, which stay as they are until they were [registered](Self::register).
+    /// Creates the lists for `buffers`, which must not change until [`register`](Self::register)
+    /// returns.
     fn new<B: Buffer>(buffers: &[B], options: &Options) -> Result<Self> {
         let count = buffers.len();
         let mut segments = KVVec::with_capacity(count, GFP_KERNEL)?;
@@ -209,13 +210,13 @@ impl Lists {
         })
     }
 
-    /// The call.
+    /// Calls `regattr_many`.
     fn register(&mut self, domain: &Domain, ops: NonNull<kfi_batch_ops>) -> Result<(), Errno> {
-        // SAFETY: The table is valid as far as it says.
+        // SAFETY: `batch_ops` returned the table, which is valid as long as the domain.
         let slot = unsafe { slot_if_any!(ops.as_ptr(), kfi_batch_ops, regattr_many) };
         let regattr_many = slot.ok_or(Errno::ENOSYS)?;
-        // SAFETY: The domain is open; all lists have so many elements, and what the attributes point to
-        // is valid for the call.
+        // SAFETY: The domain is open. All lists have `attrs.len()` entries. The segments and
+        // buffers, to which `attrs` points, are valid for the call.
         call::result(unsafe {
             regattr_many(
                 domain.fid(),
@@ -229,14 +230,14 @@ impl Lists {
         })
     }
 
-    /// None was registered: gives the buffers back, but for those that the device won't let go of.
+    /// Creates the error after a refusal. Leaks the buffers that the device may still access.
     fn refused<B: Buffer>(&self, errno: Errno, mut buffers: KVVec<B>) -> RegisterManyError<B> {
         let why = |err: &c_int| (*err != 0).then(|| Errno::from_c(*err));
         let index = self.errs.iter().position(|err| why(err) == Some(errno));
         let stuck = |err: &c_int| why(err) == Some(Errno::ENOTRECOVERABLE);
         if self.errs.iter().any(stuck) {
             let mut errs = self.errs.iter();
-            // Moved within the list that is there, since there may be no memory for another.
+            // Moved within the list, because there may be no memory for another one.
             let mut kept = 0;
             for at in 0..buffers.len() {
                 if errs.next().is_some_and(stuck) {
@@ -255,32 +256,34 @@ impl Lists {
 }
 
 impl<B: Backing> Mr<B> {
-    /// Closes the region if nothing has to be waited for, and gives its memory back: it is bound to an endpoint
-    /// whose peer has ended its key, and that is all that it takes there. Any context, as long as others have
-    /// its domain.
+    /// Closes the region without a wait, and returns its memory. Any context, if others have
+    /// references to the domain.
+    ///
+    /// The region must be bound to an endpoint. The peer must have invalidated its key, and nothing
+    /// else of the region needs a wait.
     ///
     /// # Errors
     ///
-    /// With the region, which is open:
+    /// All errors have the region, which is open.
     ///
-    /// - `EAGAIN`: there is something to be waited for; to be [closed](Self::close) where one may sleep, or
-    ///   [later](Self::close_later).
-    /// - `ENOSYS`: the provider can't.
+    /// - `EAGAIN`: closing the region needs a wait. Use [`close`](Self::close) in process context,
+    ///   or [`close_later`](Self::close_later).
+    /// - `ENOSYS`: the provider doesn't support it.
     pub fn close_now(self) -> Result<B, Refused<Self>> {
         let Some(close_now) = batch_op!(self.domain(), close_now) else {
             return Err(Refused::new(Errno::ENOSYS, self));
         };
-        // SAFETY: The region is open as long as `self` is there, and nobody uses it meanwhile.
+        // SAFETY: The region is open, and `self` is the only reference to it.
         let closed = call::result(unsafe { close_now(self.as_raw()) });
         match closed {
-            // SAFETY: It was closed.
+            // SAFETY: The call has closed the region.
             Ok(()) => Ok(unsafe { self.into_memory() }),
             Err(errno) => Err(Refused::new(errno, self)),
         }
     }
 }
 
-/// Room for a region of memory of type `B` that is closed later, and for what is done then.
+/// Preallocated memory for closing a region of memory of type `B` later, with a callback.
 ///
 /// # Examples
 ///
@@ -288,7 +291,7 @@ impl<B: Backing> Mr<B> {
 /// use kernel::prelude::*;
 /// use kfabric::consumer::{Later, Mr};
 ///
-/// /// In the handler of a completion, which can't sleep: `room` was made when there was time.
+/// /// In the handler of a completion, in atomic context. `room` was allocated earlier.
 /// fn done(mr: Mr<KVec<u8>>, room: Later<KVec<u8>>) -> Result {
 ///     mr.close_later(room, |closed| match closed {
 ///         Ok(bytes) => pr_info!("{} bytes are ours again\n", bytes.len()),
@@ -313,7 +316,7 @@ where
     B: Backing + Send + 'static,
     F: FnOnce(Result<B, CloseError<Mr<B>>>) + Send + 'static,
 {
-    /// Makes room. May sleep.
+    /// Allocates the memory. May sleep.
     ///
     /// # Errors
     ///
@@ -325,17 +328,17 @@ where
 }
 
 impl<B: Backing + Send + 'static> Mr<B> {
-    /// Has the region closed, soon and in a task of its own, and `then` called with what has come of that, as
-    /// [`close`](Self::close) would return it. Any context.
+    /// Closes the region from a work item. Then calls `then` with the result of
+    /// [`close`](Self::close). Any context.
     ///
-    /// It may sleep in `then`; regions that are closed later in the same domain wait for it. The module that it
-    /// is part of isn't unloaded before it has returned.
+    /// `then` may sleep. Regions of the same domain that are closed later wait for it. Its module
+    /// is unloaded only after it has returned.
     ///
     /// # Errors
     ///
-    /// With the region:
+    /// The error has the region.
     ///
-    /// - `ENOSYS`: the provider can't.
+    /// - `ENOSYS`: the provider doesn't support it.
     pub fn close_later<F>(self, room: Later<B, F>, then: F) -> Result<(), Refused<Self>>
     where
         F: FnOnce(Result<B, CloseError<Self>>) + Send + 'static,
@@ -357,26 +360,27 @@ impl<B: Backing + Send + 'static> Mr<B> {
             },
         );
         let closing = KBox::into_raw(closing);
-        // SAFETY: `closing` was just made; `done` takes it back. The region is open, and nobody uses it any
-        // more: it is `done`'s, too.
+        // SAFETY: `closing` was just allocated, and `done` frees it. The region is open, and only
+        // `done` uses it after this.
         unsafe { close_later(mr, &raw mut (*closing).raw) };
         Ok(())
     }
 }
 
-/// A region has been closed, or not.
+/// Passes the result of closing a region to its callback.
 ///
 /// # Safety
 ///
-/// `raw` is that of a [`Closing`] of this type, which nobody else takes back; closing its region was tried,
-/// and has ended so.
+/// `raw` is part of a [`Closing`] of this type, which nobody else frees. `err` is the result of
+/// closing its region.
 unsafe extern "C" fn done<B: Backing, F>(raw: *mut kfi_closing, err: c_int)
 where
     F: FnOnce(Result<B, CloseError<Mr<B>>>),
 {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `raw` is part of a `Closing` that nobody else frees, by this function's contract.
     let closing = unsafe { KBox::from_raw(container_of!(raw, Closing<B, F>, raw)) };
     let Closing { mr, then, .. } = KBox::into_inner(closing);
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `err` is the result of closing the region by this function's contract, and `mr` its
+    // owner.
     then(unsafe { mr.closed(call::result(err)) });
 }

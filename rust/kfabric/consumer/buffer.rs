@@ -20,7 +20,7 @@ use kernel::{
 };
 use kfi_bindings::kvec;
 
-/// A buffer that owns its memory: vectors of bytes, by kmalloc or vmalloc.
+/// A buffer that owns its memory, for example a vector of bytes by kmalloc or vmalloc.
 ///
 /// # Examples
 ///
@@ -29,11 +29,11 @@ use kfi_bindings::kvec;
 /// use kernel::prelude::*;
 /// use kfabric::consumer::Buffer;
 ///
-/// /// A buffer of words, which is registered as the bytes that they are.
+/// /// A buffer of words, which is registered as bytes.
 /// struct Words(KVec<u64>);
 ///
-/// // SAFETY: The elements are an allocation of the vector's own, which stays where it is and as
-/// // long as it is, since nobody else gets at the vector.
+/// // SAFETY: The vector owns its elements. They stay at their address until the vector is dropped,
+/// // since nobody else can change the vector.
 /// unsafe impl Buffer for Words {
 ///     fn start(&self) -> NonNull<u8> {
 ///         NonNull::new(self.0.as_ptr().cast_mut()).map_or(NonNull::dangling(), NonNull::cast)
@@ -47,28 +47,28 @@ use kfi_bindings::kvec;
 ///
 /// # Safety
 ///
-/// Whoever implements it for another type promises for the `size` bytes from `start` on:
+/// An implementation promises for the `size` bytes from `start`:
 ///
-/// - They are kernel memory that belongs to the value alone; they are initialized, and may have
-///   any values. They may be read and written through the pointer.
-/// - They stay allocated, and where they are, until the value is dropped: moving it doesn't
-///   matter, and forgetting it keeps them for good. So they aren't a part of the value itself, nor
-///   borrowed.
-/// - `start` and `size` always give the same until something else is done to the value, and make no
-///   reference to the bytes.
+/// - The value owns the bytes, which are kernel memory. They are initialized, and may have any
+///   values. The pointer may be used to read and write them.
+/// - The bytes stay allocated, at the same address, until the value is dropped. Moving the value
+///   has no effect on them. Forgetting the value leaks them. So the value doesn't contain or borrow
+///   them.
+/// - `start` and `size` return the same until the value is changed. They create no reference to the
+///   bytes.
 pub unsafe trait Buffer: Send + 'static {
-    /// The address of the first byte.
+    /// Returns the address of the first byte.
     fn start(&self) -> NonNull<u8>;
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     fn size(&self) -> usize;
 }
 
-// SAFETY: A vector's elements are an allocation of its own, which stays as it is as long as only
-// its pointer and its length are asked for. It belongs to it until dropped.
+// SAFETY: A vector owns its elements. They stay at their address until it is dropped, since the
+// calls here only read its pointer and length.
 unsafe impl<A: Allocator + 'static> Buffer for Vec<u8, A> {
     fn start(&self) -> NonNull<u8> {
-        // A vector's pointer is never null, whether it has elements or not.
+        // A vector's pointer is never null, even without elements.
         NonNull::new(self.as_ptr().cast_mut()).unwrap_or(NonNull::dangling())
     }
 
@@ -84,7 +84,7 @@ fn segment<B: Buffer>(buffer: &B) -> kvec {
     }
 }
 
-// SAFETY: By the promises of `Buffer`.
+// SAFETY: `Buffer` promises the same of the `size` bytes from `start`, which `with_list` lists.
 unsafe impl<B: Buffer> Memory for B {
     fn len(&self) -> usize {
         self.size()
@@ -94,7 +94,7 @@ unsafe impl<B: Buffer> Memory for B {
         call(List::Buffer(segment(self)))
     }
 
-    fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
+    fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
         let left = self.size().saturating_sub(offset);
         if left > 0 {
             // SAFETY: `offset` is less than the size.
@@ -103,7 +103,7 @@ unsafe impl<B: Buffer> Memory for B {
     }
 }
 
-/// A part of a buffer, to be registered without the rest.
+/// A part of a buffer, to be registered alone.
 pub struct Part<B> {
     buffer: B,
     offset: usize,
@@ -111,11 +111,11 @@ pub struct Part<B> {
 }
 
 impl<B: Buffer> Part<B> {
-    /// Takes `len` bytes from `offset` on.
+    /// Selects `len` bytes from `offset`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there aren't that many; the buffer comes back.
+    /// - `EINVAL`: the buffer is too short. The error has it.
     pub fn new(buffer: B, offset: usize, len: usize) -> Result<Self, RegisterError<B>> {
         match offset.checked_add(len) {
             Some(end) if end <= buffer.size() => Ok(Self {
@@ -127,14 +127,13 @@ impl<B: Buffer> Part<B> {
         }
     }
 
-    /// The whole buffer.
+    /// Returns the whole buffer.
     pub fn into_inner(self) -> B {
         self.buffer
     }
 }
 
-// SAFETY: The bytes are some of the buffer's, checked when it was made; the rest is as promised
-// for them.
+// SAFETY: `new` checked that the bytes are a part of the buffer, and `Buffer` promises the rest.
 unsafe impl<B: Buffer> Buffer for Part<B> {
     fn start(&self) -> NonNull<u8> {
         // SAFETY: `offset` is at most the size.
@@ -146,30 +145,30 @@ unsafe impl<B: Buffer> Buffer for Part<B> {
     }
 }
 
-/// Several buffers, to be registered as one region by [`regv`](super::Domain::regv).
+/// Several buffers, which [`regv`](super::Domain::regv) registers as one region.
 ///
-/// Most devices take them only if each but the first begins, and each but the last ends, at a page
-/// boundary.
+/// Most devices require page boundaries between buffers: each but the first begins at one, and each
+/// but the last ends at one.
 pub struct Segments<B>(KVec<B>);
 
 impl<B: Buffer> Segments<B> {
-    /// Takes the buffers in the order in which the region shall have them.
+    /// Creates a list of buffers, in the order of the region.
     pub fn new(buffers: KVec<B>) -> Self {
         Self(buffers)
     }
 
-    /// The buffers.
+    /// Returns the buffers.
     pub fn into_inner(self) -> KVec<B> {
         self.0
     }
 }
 
-// SAFETY: By the promises of `Buffer`, for each of them. They can't be taken out or moved within
-// the vector while they are a `Segments`, and moving them doesn't move their bytes anyway.
+// SAFETY: `Buffer` promises the same of each buffer, and nobody can change the vector until it is
+// returned. `with_list` lists all buffers.
 unsafe impl<B: Buffer> Memory for Segments<B> {
     fn len(&self) -> usize {
         let sizes = self.0.iter().map(Buffer::size);
-        // All of it is in memory at once, so the sum can't overflow.
+        // All buffers are in memory at once, so the sum can't overflow.
         sizes.fold(0, usize::saturating_add)
     }
 
@@ -181,12 +180,12 @@ unsafe impl<B: Buffer> Memory for Segments<B> {
         call(List::Kvec(&list))
     }
 
-    fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
+    fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
         let mut offset = offset;
         for buffer in self.0.iter() {
             match offset.checked_sub(buffer.size()) {
                 Some(left) => offset = left,
-                None => return buffer.with_stretch(offset, touch),
+                None => return buffer.with_extent(offset, touch),
             }
         }
     }

@@ -25,15 +25,15 @@ use kfi_bindings::{
     kfid, //
 };
 
-/// Calls an operation of a table, `op_if_any!(table, type, operation(arguments))`, and gives what
-/// it returned.
+/// Calls an operation of a table and returns its result: `op_if_any!(table, type,
+/// operation(arguments))`.
 ///
-/// `None` if there is no table or no such operation, or if it lies behind the end of a table that
-/// an older provider was built with. A size of 0 is that of a table whose provider doesn't tell it.
+/// `None` if the table is null or does not have the operation. A provider that was built with an
+/// older header has a shorter table. If a table has the size 0, its provider doesn't set the size.
 ///
 /// # Safety
 ///
-/// The table is null or valid, and the arguments are what the operation asks for.
+/// The table is null or valid. The arguments are valid for the operation.
 macro_rules! op_if_any {
     ($table:expr, $type:ty, $op:ident($($arg:expr),* $(,)?)) => {{
         let table: *const $type = $table;
@@ -46,11 +46,11 @@ macro_rules! op_if_any {
 }
 pub(super) use op_if_any;
 
-/// As [`op_if_any`], of a table that is there, and gives the operation.
+/// Returns an operation of a table that isn't null, or `None`.
 ///
 /// # Safety
 ///
-/// The table is valid as far as it says.
+/// The table is valid for the size in it.
 macro_rules! slot_if_any {
     ($table:expr, $type:ty, $op:ident) => {{
         let table: *const $type = $table;
@@ -63,11 +63,12 @@ macro_rules! slot_if_any {
 }
 pub(super) use slot_if_any;
 
-/// The same for an operation without which it doesn't go on: `ENOSYS` if it isn't there.
+/// Calls an operation of a table and returns its result, or `ENOSYS` if the table does not have the
+/// operation.
 ///
 /// # Safety
 ///
-/// As for [`op_if_any`].
+/// The table is null or valid. The arguments are valid for the operation.
 macro_rules! op {
     ($($call:tt)*) => {
         $crate::consumer::call::op_if_any!($($call)*)
@@ -76,13 +77,13 @@ macro_rules! op {
 }
 pub(super) use op;
 
-/// An operation is missing, which is a refusal like others.
+/// Reports the refusal of a call that the provider doesn't have, and returns its errno.
 pub(super) fn missing() -> Errno {
     NO_SUCH_CALL.report();
     NO_SUCH_CALL.errno()
 }
 
-/// What a call that returns 0 on success returned.
+/// Returns the result of a call that returns 0 on success.
 pub(super) fn result(ret: c_int) -> Result<(), Errno> {
     match ret {
         0 => Ok(()),
@@ -90,56 +91,56 @@ pub(super) fn result(ret: c_int) -> Result<(), Errno> {
     }
 }
 
-/// What a call that counts something returned: how many, or the error instead.
+/// Returns the result of a call that returns a count on success.
 pub(super) fn count(ret: isize) -> Result<usize, Errno> {
     usize::try_from(ret).map_err(|_| Errno::from_c(c_int::try_from(ret).unwrap_or(0)))
 }
 
-/// What a call that opens something returned, and left behind. A provider that has succeeded but
-/// opened nothing is not believed.
+/// Returns the object that a call opened, or its error.
+///
+/// If the provider returned success without an object, the error is `EIO`.
 pub(super) fn opened<T>(ret: c_int, object: *mut T) -> Result<NonNull<T>, Errno> {
     result(ret)?;
     NonNull::new(object).ok_or(Errno::EIO)
 }
 
-/// `kfi_close()`. May sleep.
+/// Closes an object: `kfi_close()`. May sleep.
 ///
 /// # Safety
 ///
-/// `fid` is an open object. If it is closed, nobody uses it any more.
+/// `fid` is an open object. If the call succeeds, the caller never uses the object again.
 pub(super) unsafe fn close(fid: NonNull<kfid>) -> Result<(), Errno> {
     let fid = fid.as_ptr();
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is open by this function's contract, so its table is valid.
     result(unsafe { op!((*fid).ops, kfi_ops, close(fid)) }?)
 }
 
-/// `kfi_control()`.
+/// Calls `kfi_control()`.
 ///
 /// # Safety
 ///
-/// `fid` is an open object, and `arg` is what the command takes.
+/// `fid` is an open object. `arg` is valid for the command.
 pub(super) unsafe fn control(fid: *mut kfid, command: u32, arg: *mut c_void) -> Result<(), Errno> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is open and `arg` valid for the command, by this function's contract.
     result(unsafe { op!((*fid).ops, kfi_ops, control(fid, signed(command), arg)) }?)
 }
 
-/// `kfi_bind()`, and what it is called for single kinds of objects.
+/// Calls `kfi_bind()`.
 ///
 /// # Safety
 ///
-/// `fid` and `to` are open objects; `to` stays so as long as what it is bound to needs it.
+/// `fid` and `to` are open objects. `to` stays open as long as `fid` needs it.
 pub(super) unsafe fn bind(fid: *mut kfid, to: *mut kfid, flags: u64) -> Result<(), Errno> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` and `to` are open by this function's contract.
     result(unsafe { op!((*fid).ops, kfi_ops, bind(fid, to, flags)) }?)
 }
 
-/// Says that an object stays open for good, with all that it uses, since its provider refused to
-/// close it and nobody is left who could try again.
+/// Logs that the provider refused to close an object, which stays open with all that it uses.
 pub(super) fn leaked(what: &str, errno: Errno) {
     pr_warn!("{what} can't be closed and is leaked: {errno}\n");
 }
 
-/// Returns the address that a call puts where it is told, with room for any.
+/// Returns the address that `call` stores. `call` gets a buffer for any address, and its size.
 pub(super) fn address(
     call: impl FnOnce(*mut c_void, *mut usize) -> Result<c_int, Errno>,
 ) -> Result<SocketAddr, Errno> {
@@ -147,6 +148,7 @@ pub(super) fn address(
     let mut len = size_of_val(&raw);
     let address: *mut c_void = (&raw mut raw).cast();
     result(call(address, &mut len)?)?;
-    // SAFETY: The call has left an address there; there is more room than any address that is read needs.
+    // SAFETY: `call` succeeded, so it stored an address at `address`, which points to the local
+    // `raw`.
     unsafe { sockaddr::read(address, None) }.map_err(|refusal| refusal.errno())
 }

@@ -27,13 +27,10 @@ use kfi_bindings::{
     kfid_cntr, //
 };
 
-/// A counter: how many operations ended well, and how many failed.
+/// A counter of successful and failed operations.
 ///
-/// All that it does may be done in any context, but for opening, closing, dropping and
-/// [`wait`](Self::wait). Both numbers go on from 0 after `u64::MAX`.
-///
-/// Closing or dropping it takes it off the regions, endpoints and shared contexts that it is bound to; they go on
-/// without it.
+/// Both numbers wrap to 0 after `u64::MAX`. Closing or dropping the counter unbinds it from its
+/// regions, endpoints and shared contexts.
 ///
 /// # Examples
 ///
@@ -43,7 +40,7 @@ use kfi_bindings::{
 ///
 /// fn wait_for_ten(domain: &Arc<Domain>) -> Result {
 ///     let counter = Counter::open(domain)?;
-///     // A region that is bound to it counts what peers write.
+///     // A region that is bound to it counts writes of peers.
 ///     counter.wait(10, Some(1000))?;
 ///     pr_info!("{} writes\n", counter.read());
 ///     Ok(counter.close()?)
@@ -51,21 +48,21 @@ use kfi_bindings::{
 /// ```
 pub struct Counter(Handle<kfid_cntr, Arc<Domain>>);
 
-/// Calls an operation of the counter, and gives what it returned.
+/// Calls an operation of the counter and returns its result.
 macro_rules! call {
     ($counter:expr, $op:ident($($arg:expr),*)) => {{
         let raw = $counter.as_raw();
-        // SAFETY: `raw` is open as long as the counter is there, with a table that is valid as long.
+        // SAFETY: `raw` is open, and its table valid, as long as the counter is borrowed.
         unsafe { op!((*raw).ops, kfi_ops_cntr, $op(raw $(, $arg)*)) }
     }};
 }
 
 impl Counter {
-    /// `kfi_cntr_open()`: opens a counter that can be waited for. May sleep.
+    /// Opens a counter to wait for: `kfi_cntr_open()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: the provider has none.
+    /// - `ENOSYS`: the provider has no counters.
     pub fn open(domain: &Arc<Domain>) -> Result<Self, Errno> {
         let mut attr = kfi_cntr_attr {
             events: EVENTS_COMP,
@@ -73,7 +70,7 @@ impl Counter {
             ..pin_init::zeroed()
         };
         let (raw, mut cntr) = (domain.as_raw(), ptr::null_mut());
-        // SAFETY: `raw` is open as long as `domain` is there; `attr` and `cntr` are locals.
+        // SAFETY: `raw` is open as long as `domain`. `attr` and `cntr` are locals.
         let ret = unsafe {
             op!(
                 (*raw).ops,
@@ -85,65 +82,65 @@ impl Counter {
         Ok(Self(Handle::new(raw, domain.clone(), ())))
     }
 
-    /// `kfi_cntr_read()`: how many operations ended well. Any context.
+    /// Returns the number of successful operations: `kfi_cntr_read()`. Any context.
     pub fn read(&self) -> u64 {
         call!(self, read()).unwrap_or(0)
     }
 
-    /// `kfi_cntr_readerr()`: how many operations failed. Any context.
+    /// Returns the number of failed operations: `kfi_cntr_readerr()`. Any context.
     pub fn readerr(&self) -> u64 {
         call!(self, readerr()).unwrap_or(0)
     }
 
-    /// `kfi_cntr_add()`: adds to those that ended well. Any context.
+    /// Adds to the successful operations: `kfi_cntr_add()`. Any context.
     pub fn add(&self, value: u64) -> Result<(), Errno> {
         call::result(call!(self, add(value))?)
     }
 
-    /// `kfi_cntr_adderr()`: adds to those that failed. Any context.
+    /// Adds to the failed operations: `kfi_cntr_adderr()`. Any context.
     pub fn adderr(&self, value: u64) -> Result<(), Errno> {
         call::result(call!(self, adderr(value))?)
     }
 
-    /// `kfi_cntr_set()`: sets how many ended well. Any context.
+    /// Sets the number of successful operations: `kfi_cntr_set()`. Any context.
     pub fn set(&self, value: u64) -> Result<(), Errno> {
         call::result(call!(self, set(value))?)
     }
 
-    /// `kfi_cntr_seterr()`: sets how many failed. Any context.
+    /// Sets the number of failed operations: `kfi_cntr_seterr()`. Any context.
     pub fn seterr(&self, value: u64) -> Result<(), Errno> {
         call::result(call!(self, seterr(value))?)
     }
 
-    /// `kfi_cntr_wait()`: sleeps until `threshold` or more operations ended well; `None` waits for
-    /// ever.
+    /// Sleeps until at least `threshold` operations were successful, for at most `timeout`
+    /// milliseconds if given: `kfi_cntr_wait()`.
     ///
     /// # Errors
     ///
-    /// - `ETIMEDOUT`: it took longer than that.
-    /// - `EAVAIL`: the number of failures has changed meanwhile.
-    /// - `EINTR`: a signal came.
+    /// - `ETIMEDOUT`: the time is over.
+    /// - `EAVAIL`: the number of failures has changed.
+    /// - `EINTR`: a signal is pending.
     pub fn wait(&self, threshold: u64, timeout: Option<Msecs>) -> Result<(), Errno> {
         let timeout = timeout.map_or(-1, |ms| c_int::try_from(ms).unwrap_or(c_int::MAX));
         call::result(call!(self, wait(threshold, timeout))?)
     }
 
-    /// Returns the domain that it was opened in. Any context.
+    /// Returns the domain of the counter. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
         self.0.parent()
     }
 
-    /// Returns the counter as C has it, for calls that Rust doesn't know. It's open as long as `self`
-    /// is there, and must not be closed. Any context.
+    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
+    /// The caller must not close it. Any context.
     pub fn as_raw(&self) -> *mut kfid_cntr {
         self.0.as_ptr()
     }
 
-    /// `kfi_close()`: closes the counter and tells whether that worked. May sleep.
+    /// Closes the counter: `kfi_close()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`: it is still open, and comes back.
+    /// - `EBUSY`: the counter is still open, and the error has it.
     pub fn close(self) -> Result<(), CloseError<Self>> {
         self.0.close().map_err(|error| error.map(Self))
     }

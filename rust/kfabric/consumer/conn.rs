@@ -48,10 +48,10 @@ use kfi_bindings::{
     KFI_SHUTDOWN, //
 };
 
-/// CmEntry for what a peer may send with an answer or a request, in bytes.
+/// Maximum size of a peer's data in an event, in bytes.
 const DATA: usize = 256;
 
-/// A `struct kfi_eq_cm_entry` with room behind it.
+/// A `struct kfi_eq_cm_entry` with space for data.
 #[repr(C)]
 struct CmEntry {
     fid: *mut kfid,
@@ -59,34 +59,34 @@ struct CmEntry {
     data: [u8; DATA],
 }
 
-// C writes the one where the other is.
+// C writes a `struct kfi_eq_cm_entry` to a `CmEntry`.
 const _: () = {
     assert!(offset_of!(CmEntry, info) == offset_of!(kfi_eq_cm_entry, info));
     assert!(offset_of!(CmEntry, data) == size_of::<kfi_eq_cm_entry>());
 };
 
-/// What has become of a connection.
+/// An event of a connection.
 pub(super) enum ConnEvent {
-    /// A peer asks for one.
+    /// A peer asks for a connection.
     Request(InfoList, KVec<u8>),
-    /// There is one.
+    /// The endpoint is connected. The peer sent this data.
     Connected(KVec<u8>),
-    /// There is none any more.
+    /// The connection has ended.
     Shutdown,
-    /// There won't be one; [`failure`] says why.
+    /// Connecting failed. [`failure`] returns the cause.
     Failed,
 }
 
-/// How long to wait for news.
+/// How long a read waits for an event.
 #[derive(Clone, Copy)]
 pub(super) enum Wait {
-    /// Not at all; any queue can do that.
+    /// Doesn't wait. Possible on any queue.
     No,
-    /// For so many milliseconds, or for ever.
+    /// Waits for so long, in milliseconds, or without a limit.
     For(Option<u32>),
 }
 
-/// A copy of what a peer has sent; without memory for it there is none.
+/// Returns a copy of a peer's data, or an empty vector if there is no memory.
 fn copy(bytes: &[u8]) -> KVec<u8> {
     let mut copy = KVec::new();
     match copy.extend_from_slice(bytes, GFP_KERNEL) {
@@ -95,16 +95,16 @@ fn copy(bytes: &[u8]) -> KVec<u8> {
     }
 }
 
-/// Reads the next news. May sleep.
+/// Reads the next event. May sleep.
 ///
 /// # Errors
 ///
-/// - `EINTR`: a signal came.
-/// - `ENOSYS`: to wait, and the queue has a handler.
+/// - `EINTR`: a signal is pending.
+/// - `ENOSYS`: the read should wait, but the queue has a handler.
 ///
 /// # Safety
 ///
-/// The queue is open, and one of those that this file makes.
+/// `eq` is an open queue of a [`Conn`].
 unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Errno> {
     let _noio = NoIo::enter();
     let eq = eq.as_ptr();
@@ -117,7 +117,7 @@ unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Er
         };
         let buf: *mut c_void = ptr::from_mut(&mut room).cast();
         let len = size_of::<CmEntry>();
-        // SAFETY: `eq` is open by the requirements of this function, and the others are locals.
+        // SAFETY: `eq` is open by this function's contract. The others are locals.
         let read = unsafe {
             match wait {
                 Wait::No => op!((*eq).ops, kfi_ops_eq, read(eq, &mut number, buf, len, 0)),
@@ -135,42 +135,42 @@ unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Er
             Ok(len) => len.saturating_sub(offset_of!(CmEntry, data)),
             Err(Errno::EAGAIN) => return Ok(None),
             Err(Errno::EAVAIL) => return Ok(Some(ConnEvent::Failed)),
-            // An endpoint has less to tell than the queue holds, and no request is ever lost.
+            // The queue has space for all events of an endpoint, and never loses requests.
             Err(Errno::EOVERRUN) => continue,
             Err(errno) => return Err(errno),
         };
         let data = room.data.get(..len).unwrap_or_default();
         return Ok(Some(match (number, NonNull::new(room.info)) {
             (KFI_CONNREQ, Some(info)) => {
-                // SAFETY: The info of such an event is the reader's.
+                // SAFETY: The reader of the event owns its info.
                 let info = unsafe { InfoList::from_raw(info) };
                 ConnEvent::Request(info, copy(data))
             }
             (KFI_CONNECTED, _) => ConnEvent::Connected(copy(data)),
             (KFI_SHUTDOWN, _) => ConnEvent::Shutdown,
-            // Nobody writes others.
+            // Nobody writes other events.
             _ => continue,
         }));
     }
 }
 
-/// Reads why there won't be a connection, and what the peer has sent with its rejection. May sleep.
+/// Reads why connecting failed, and the data that the peer sent when it rejected. May sleep.
 ///
 /// # Safety
 ///
-/// The queue is open, and nobody else reads from it meanwhile.
+/// `eq` is open, and nobody else reads it at the same time.
 unsafe fn failure(eq: NonNull<kfid_eq>) -> (Errno, KVec<u8>) {
     let _noio = NoIo::enter();
     let eq = eq.as_ptr();
     let mut entry: kfi_eq_err_entry = pin_init::zeroed();
-    // SAFETY: `eq` is open by the requirements of this function, and `entry` is a local.
+    // SAFETY: `eq` is open by this function's contract. `entry` is a local.
     let read = unsafe { op!((*eq).ops, kfi_ops_eq, readerr(eq, &mut entry, 0)) };
     match read.and_then(call::count) {
         Ok(_) => {
             let data = match NonNull::new(entry.err_data) {
                 None => KVec::new(),
-                // SAFETY: So many bytes are there until the next failure is read, which nobody does
-                // meanwhile by the requirements of this function.
+                // SAFETY: `err_data` has `err_data_size` bytes until the next failure is read. By
+                // this function's contract nobody reads one now.
                 Some(data) => copy(unsafe {
                     slice::from_raw_parts(data.cast().as_ptr(), entry.err_data_size)
                 }),
@@ -181,34 +181,34 @@ unsafe fn failure(eq: NonNull<kfid_eq>) -> (Errno, KVec<u8>) {
     }
 }
 
-/// Who is told of news by a queue; in process context.
+/// The handler of connection events. Called in process context.
 pub(super) trait ConnEventHandler: Send + Sync + 'static {
-    /// It has news, which may be a failure, with these.
+    /// Handles an event. If it is a failure, `failure` returns its cause and the peer's data.
     fn hear(&self, news: ConnEvent, failure: impl FnOnce() -> (Errno, KVec<u8>));
 }
 
-/// One who hears, as an event queue has it.
+/// The handler of the event queue that passes connection events to their handler.
 struct QueueAdapter<H>(H);
 
 impl<H: ConnEventHandler> EventHandler for QueueAdapter<H> {
     fn events(&self, events: Events<'_>) {
-        // SAFETY: The queue is open by the invariant of `Events`, and made by `Conn::open_with`.
+        // SAFETY: The queue is open by the invariant of `Events`. `Conn::open_with` opened it.
         while let Ok(Some(news)) = unsafe { next(events.0, Wait::No) } {
-            // SAFETY: The queue is open by the invariant of `Events`; only the handler reads from it,
-            // which runs once at a time.
+            // SAFETY: The queue is open by the invariant of `Events`. Only the handler reads it,
+            // one call at a time.
             self.0.hear(news, || unsafe { failure(events.0) });
         }
     }
 }
 
-/// An event queue for the connections of one object.
+/// The event queue of one endpoint or listener.
 pub(super) struct Conn {
     queue: Arc<EventQueue>,
     handled: bool,
 }
 
 impl Conn {
-    /// Opens a queue that can be waited for, with room for so many events. May sleep.
+    /// Opens a queue to wait for, with space for `size` events. May sleep.
     pub(super) fn open(fabric: &Arc<Fabric>, size: usize) -> Result<Self, Errno> {
         let options = EventQueueOptions::default().size(size).waits();
         Ok(Self {
@@ -217,9 +217,9 @@ impl Conn {
         })
     }
 
-    /// Opens a queue that tells somebody, with room for so many events. May sleep.
+    /// Opens a queue with a handler, and with space for `size` events. May sleep.
     ///
-    /// Generic, so that it is part of the module that `hears` is part of.
+    /// This is generic, so its code is part of the handler's module.
     pub(super) fn open_with<H: ConnEventHandler>(
         fabric: &Arc<Fabric>,
         size: usize,
@@ -234,26 +234,28 @@ impl Conn {
         })
     }
 
-    /// Waits for news; `None` if there is none in that time. Sleeps.
+    /// Returns the next event. Sleeps until there is one, for at most `msecs` milliseconds if
+    /// given.
     ///
     /// # Errors
     ///
-    /// - `EINTR`: a signal came.
-    /// - `ENOSYS`: it tells somebody else.
+    /// - `EINTR`: a signal is pending.
+    /// - `ENOSYS`: the queue has a handler.
     pub(super) fn wait(&self, msecs: Option<u32>) -> Result<Option<ConnEvent>, Errno> {
         if self.handled {
             return Err(Errno::ENOSYS);
         }
-        // SAFETY: The queue is open as long as there is a reference to it, and made above.
+        // SAFETY: `self` keeps the queue open, and is its `Conn`.
         unsafe { next(self.raw(), Wait::For(msecs)) }
     }
 
-    /// Returns why there won't be a connection, after [`ConnEvent::Failed`]. May sleep.
+    /// Returns why connecting failed, after [`ConnEvent::Failed`]. May sleep.
     pub(super) fn failure(&mut self) -> (Errno, KVec<u8>) {
         if self.handled {
             return (Errno::ENOSYS, KVec::new());
         }
-        // SAFETY: The queue is open as long as there is a reference to it, and nobody else has one.
+        // SAFETY: `self` keeps the queue open. `self` is an exclusive reference, so nobody else
+        // reads it.
         unsafe { failure(self.raw()) }
     }
 
@@ -261,32 +263,36 @@ impl Conn {
         self.queue.events().0
     }
 
-    /// Returns the queue, to be bound to an object and kept by that.
+    /// Returns the queue. The object that it is bound to must keep a reference.
     pub(super) fn queue(&self) -> &Arc<EventQueue> {
         &self.queue
     }
 }
 
-/// What becomes of an endpoint's connection.
+/// An event of an endpoint's connection.
 #[derive(Debug)]
 pub enum ConnectionEvent {
-    /// There is one, so that [`established`](super::MsgEndpoint::established) is good now. The peer has
-    /// sent this with its answer.
+    /// The endpoint is connected, and [`established`](super::MsgEndpoint::established) returns it.
+    /// The peer sent this data.
     Connected(KVec<u8>),
-    /// There won't be one. A peer that has rejected has sent this with it.
+    /// Connecting failed. A peer that rejected sent this data.
     Failed(Errno, KVec<u8>),
-    /// It has ended.
+    /// The connection has ended.
     Shutdown,
 }
 
-/// What an endpoint's owner wants to be told.
+/// The handler of an endpoint's connection events.
 pub trait ConnectionHandler: Send + Sync + 'static {
-    /// Something has become of the connection. Process context; may sleep, but not drop or close the
-    /// endpoint. Allocations in it don't wait for I/O.
+    /// Handles an event.
+    ///
+    /// # Context
+    ///
+    /// Process context. May sleep. Must not drop or close the endpoint. Allocations don't wait for
+    /// I/O.
     fn connection(&self, event: ConnectionEvent);
 }
 
-/// A handler, as one who hears of a connection.
+/// The handler of connection events that calls an endpoint's handler.
 pub(super) struct HandlerAdapter<H>(pub(super) KBox<H>);
 
 impl<H: ConnectionHandler> ConnEventHandler for HandlerAdapter<H> {
@@ -298,7 +304,7 @@ impl<H: ConnectionHandler> ConnEventHandler for HandlerAdapter<H> {
                 let (errno, data) = failure();
                 ConnectionEvent::Failed(errno, data)
             }
-            // No endpoint has those.
+            // No endpoint has this event.
             ConnEvent::Request(..) => return,
         });
     }

@@ -56,22 +56,22 @@ use kfi_bindings::{
     kfid_cq, //
 };
 
-/// An operation that has ended: a `struct kfi_cq_data_entry`.
+/// A completion: a `struct kfi_cq_data_entry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Completion {
-    /// The context that was given with the operation.
+    /// The context of the operation.
     pub context: usize,
-    /// Which kind of operation it was (`KFI_SEND`, …), and what else there is to know of it.
+    /// The kind of operation (`KFI_SEND`, …) and other flags.
     pub flags: u64,
-    /// How many bytes were received.
+    /// Number of received bytes.
     pub len: usize,
-    /// The address at which they are, for a buffer that receives several messages.
+    /// The address of the received bytes, for a buffer of several messages.
     pub buf: usize,
     data: u64,
 }
 
-// C writes the one where the other is.
+// C writes a `struct kfi_cq_data_entry` to a `Completion`.
 const _: () = {
     assert!(size_of::<Completion>() == size_of::<kfi_cq_data_entry>());
     assert!(align_of::<Completion>() == align_of::<kfi_cq_data_entry>());
@@ -83,7 +83,7 @@ const _: () = {
 };
 
 impl Completion {
-    /// Room for a completion.
+    /// An empty entry to read into.
     pub const ROOM: Self = Self {
         context: 0,
         flags: 0,
@@ -92,77 +92,79 @@ impl Completion {
         data: 0,
     };
 
-    /// The peer's remote CQ data, if there are any.
+    /// Returns the peer's remote CQ data, if it sent any.
     pub fn data(&self) -> Option<u64> {
         let there = self.flags & u64::from(kfi_bindings::KFI_REMOTE_CQ_DATA) != 0;
         there.then_some(self.data)
     }
 
-    /// The key of this side that the peer had invalidated, if it had.
+    /// Returns the local key that the peer invalidated, if any.
     pub fn invalidated(&self) -> Option<u64> {
         let there = self.flags & kfi_bindings::KFI_INVALIDATE != 0;
         there.then_some(self.data)
     }
 }
 
-/// An operation that has failed.
+/// A failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferFailure {
-    /// What there is to say of any operation.
+    /// The fields that all completions have.
     pub done: Completion,
-    /// How many bytes of a message there was no room for.
+    /// Number of bytes of a message that didn't fit.
     pub olen: usize,
-    /// Why.
+    /// The cause.
     pub errno: Errno,
-    /// The provider's own number for that.
+    /// The provider's number for the cause.
     pub prov_errno: i32,
 }
 
-/// What was read from a completion queue.
+/// The next entries of a completion queue.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Completed<'e> {
-    /// These operations have ended well; there is at least one.
+    /// Successful operations, at least one.
     Done(&'e [Completion]),
-    /// This one has failed.
+    /// A failed operation.
     Failed(TransferFailure),
-    /// There is nothing.
+    /// The queue is empty.
     Nothing,
 }
 
-/// An open completion queue, to read from. Any context.
+/// An open completion queue, to read. Any context.
 ///
 /// # Invariants
 ///
-/// The queue is open for as long as `'a` lasts, and in the format of [`Completion`].
+/// The queue is open for `'a`, and has the format of [`Completion`].
 #[derive(Clone, Copy)]
 pub struct Completions<'a>(
     pub(super) NonNull<kfid_cq>,
     pub(super) PhantomData<&'a kfid_cq>,
 );
 
-// SAFETY: The calls on a queue may be made by any thread.
+// SAFETY: Any thread may call the operations of a queue.
 unsafe impl Send for Completions<'_> {}
-// SAFETY: The calls on a queue may be made by several threads at once.
+// SAFETY: Several threads may call the operations of a queue at once.
 unsafe impl Sync for Completions<'_> {}
 
 impl Completions<'_> {
-    /// `kfi_cq_read()` and `kfi_cq_readerr()`: reads what is next, in the order in which it came:
-    /// completions, as many as `room` has places for and up to the first failure; or a failure. Any
+    /// Reads the next completions, in their order: `kfi_cq_read()`, `kfi_cq_readerr()`. Any
     /// context.
+    ///
+    /// Returns either completions of successful operations, up to the size of `room` and to the
+    /// first failure, or one failure.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there is no room.
+    /// - `EINVAL`: `room` is empty.
     pub fn read<'e>(&self, room: &'e mut [Completion]) -> Result<Completed<'e>, Errno> {
         self.get(room, |cq, buf, count| {
-            // SAFETY: `cq` is open by the invariant of this type; `buf` has room for `count` entries
-            // of its format, by the same invariant.
+            // SAFETY: `cq` is open by the invariant. `buf` has `count` entries of the queue's
+            // format, by the same invariant.
             unsafe { op!((*cq).ops, kfi_ops_cq, read(cq, buf, count)) }
         })
     }
 
-    /// `kfi_cq_sread()`: as [`read`](Self::read), but waits until there are `at_least` so many, or a
-    /// failure. Sleeps, so it is not for who was only lent this, as a handler.
+    /// Reads like [`read`](Self::read): `kfi_cq_sread()`. Sleeps until there are `at_least`
+    /// completions or a failure. So a handler must not call it.
     pub(super) fn wait<'e>(
         &self,
         room: &'e mut [Completion],
@@ -172,15 +174,16 @@ impl Completions<'_> {
         let timeout = msecs.map_or(-1, |msecs| c_int::try_from(msecs).unwrap_or(c_int::MAX));
         let cond = ptr::from_ref(&at_least).cast();
         self.get(room, |cq, buf, count| {
-            // SAFETY: As in `read`; `cond` points to a local.
+            // SAFETY: `cq` is open by the invariant. `buf` has `count` entries of its format.
+            // `cond` points to an argument.
             unsafe { op!((*cq).ops, kfi_ops_cq, sread(cq, buf, count, cond, timeout)) }
         })
     }
 
-    /// `kfi_cq_signal()`: brings those back who wait. Any context.
+    /// Wakes all waiters: `kfi_cq_signal()`. Any context.
     pub(super) fn signal(&self) -> Result<(), Errno> {
         let cq = self.0.as_ptr();
-        // SAFETY: `cq` is open by the invariant of this type.
+        // SAFETY: `cq` is open by the invariant.
         call::result(unsafe { op!((*cq).ops, kfi_ops_cq, signal(cq)) }?)
     }
 
@@ -199,7 +202,7 @@ impl Completions<'_> {
                 }
                 Err(Errno::EAGAIN) => return Ok(Completed::Nothing),
                 Err(Errno::EAVAIL) => match self.failure()? {
-                    // Someone else has read it meanwhile.
+                    // Another reader was faster.
                     None => continue,
                     Some(failure) => return Ok(Completed::Failed(failure)),
                 },
@@ -208,11 +211,11 @@ impl Completions<'_> {
         }
     }
 
-    /// `kfi_cq_readerr()`.
+    /// Reads a failure: `kfi_cq_readerr()`.
     fn failure(&self) -> Result<Option<TransferFailure>, Errno> {
         let mut entry: kfi_cq_err_entry = pin_init::zeroed();
         let cq = self.0.as_ptr();
-        // SAFETY: `cq` is open by the invariant of this type, and `entry` is a local.
+        // SAFETY: `cq` is open by the invariant, and `entry` is a local.
         let read = unsafe { op!((*cq).ops, kfi_ops_cq, readerr(cq, &mut entry, 0)) }?;
         match call::count(read) {
             Ok(_) => Ok(Some(TransferFailure {
@@ -233,13 +236,16 @@ impl Completions<'_> {
     }
 }
 
-/// What a completion queue's owner wants to be told.
+/// The handler of a completion queue.
 pub trait CompletionHandler: Send + Sync + 'static {
-    /// There is something to read, and all of it should be: it is called again for the first
-    /// completion after someone has found the queue empty.
+    /// Reads completions. It should read all of them.
     ///
-    /// In any context, softirq mostly, and so it must not sleep, nor drop anything that is closed by
-    /// being dropped. One call at a time.
+    /// It is called again for the first completion after a read has found the queue empty.
+    ///
+    /// # Context
+    ///
+    /// Any context, mostly softirq. Must not sleep, nor drop a value that drop closes. One call at
+    /// a time.
     fn completions(&self, completions: Completions<'_>);
 }
 
@@ -249,7 +255,7 @@ impl CompletionHandler for NoHandler {
     }
 }
 
-/// How to open a completion queue, with a handler of type `H`.
+/// Options of a completion queue, with a handler of type `H`.
 pub struct CompletionQueueOptions<H = NoHandler> {
     wanted: Wanted,
     handler: Option<KBox<H>>,
@@ -263,7 +269,7 @@ struct Wanted {
 }
 
 impl Default for CompletionQueueOptions {
-    /// Nothing in particular, and no handler.
+    /// Creates options with the defaults, and no handler.
     fn default() -> Self {
         Self {
             wanted: Wanted::default(),
@@ -273,26 +279,26 @@ impl Default for CompletionQueueOptions {
 }
 
 impl<H> CompletionQueueOptions<H> {
-    /// How many places it has, for operations that have not ended and completions that were not
-    /// read; 0 leaves it to the provider.
+    /// Sets the number of entries, for pending operations and unread completions. 0 lets the
+    /// provider choose.
     pub fn size(mut self, size: usize) -> Self {
         self.wanted.size = size;
         self
     }
 
-    /// [`CompletionQueue::wait`] will be used.
+    /// Enables [`CompletionQueue::wait`].
     pub fn waits(mut self) -> Self {
         self.wanted.waits = true;
         self
     }
 
-    /// Near which CPU completions should come in, if the provider can have a say in that.
+    /// Prefers a CPU near to this one for completions, if the provider supports that.
     pub fn cpu(mut self, cpu: u32) -> Self {
         self.wanted.cpu = Some(cpu);
         self
     }
 
-    /// Whom to tell when something comes.
+    /// Sets the handler.
     pub fn handler<N: CompletionHandler>(self, handler: KBox<N>) -> CompletionQueueOptions<N> {
         CompletionQueueOptions {
             wanted: self.wanted,
@@ -303,9 +309,9 @@ impl<H> CompletionQueueOptions<H> {
 
 /// An open completion queue.
 ///
-/// It is closed when the last reference is gone, by a thread that must not run its handler, and
-/// where it may sleep. A handler that is still there when the module is unloaded that it is part of
-/// is taken off the queue as that of an [`EventQueue`](super::EventQueue) is.
+/// Dropping the last reference closes the queue, and may sleep. The queue's handler must not do
+/// that. If the handler's module is unloaded first, the handler is removed like that of an
+/// [`EventQueue`](super::EventQueue).
 ///
 /// # Examples
 ///
@@ -313,7 +319,7 @@ impl<H> CompletionQueueOptions<H> {
 /// use kernel::{prelude::*, sync::Arc};
 /// use kfabric::consumer::{Completed, Completion, CompletionQueue, CompletionQueueOptions, Domain};
 ///
-/// /// Waits until all that was posted has ended.
+/// /// Waits until all posted operations have completed.
 /// fn finish(queue: &CompletionQueue, mut posted: usize) -> Result {
 ///     let mut room = [Completion::ROOM; 16];
 ///     while posted > 0 {
@@ -333,24 +339,24 @@ impl<H> CompletionQueueOptions<H> {
 /// ```
 pub struct CompletionQueue(Handle<kfid_cq, (), Uses>);
 
-/// What a queue uses as long as it is open; dropped in this order.
+/// The objects that a queue keeps, dropped in this order.
 struct Uses {
     _handler: Option<Hooked<dyn CompletionHandler>>,
     domain: Arc<Domain>,
 }
 
-/// Calls the handler of a completion queue, unless it was taken away. Any context.
+/// Calls the handler of a completion queue, unless it was removed. Any context.
 ///
 /// # Safety
 ///
-/// `cq` is an open queue. `context` came from [`Hooked::as_context`] of a completion handler, whose
-/// `Hooked` isn't dropped before the queue is closed, which waits for this call.
+/// `cq` is an open queue. `context` came from [`Hooked::as_context`] of a completion handler. Its
+/// `Hooked` is dropped after the queue is closed, which waits for this call.
 unsafe extern "C" fn call_handler(cq: *mut kfid_cq, context: *mut c_void) {
     let Some(raw) = NonNull::new(cq) else {
         return;
     };
-    // SAFETY: The caller promises that `context` is that of a completion handler, which is kept until
-    // the queue is closed.
+    // SAFETY: `context` is that of a completion handler, which is kept until this returns, by this
+    // function's contract.
     unsafe {
         with_handler::<dyn CompletionHandler>(context, |handler| {
             handler.completions(Completions(raw, PhantomData));
@@ -359,19 +365,19 @@ unsafe extern "C" fn call_handler(cq: *mut kfid_cq, context: *mut c_void) {
 }
 
 impl CompletionQueue {
-    /// `kfi_cq_open()`: opens a completion queue. May sleep.
+    /// Opens a completion queue: `kfi_cq_open()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: it is to have a handler, and the handler's module is being unloaded.
-    /// - `EINVAL`: it can't hold that many completions.
-    /// - `ENOSYS`: the provider has none.
+    /// - `EOPBADSTATE`: the handler's module is being unloaded.
+    /// - `EINVAL`: the queue can't hold that many completions.
+    /// - `ENOSYS`: the provider has no completion queues.
     /// - `ENOMEM`.
     pub fn open<H: CompletionHandler>(
         domain: &Arc<Domain>,
         options: CompletionQueueOptions<H>,
     ) -> Result<Arc<Self>, Errno> {
-        // Here it becomes a handler of any type, and here it is known whose it is.
+        // This function is generic, so `this_module!()` is the handler's module.
         let handler: Option<KBox<dyn CompletionHandler>> = match options.handler {
             Some(handler) => Some(handler),
             None => None,
@@ -407,8 +413,8 @@ impl CompletionQueue {
             None => (None, ptr::null_mut()),
         };
         let (raw, mut cq) = (domain.as_raw(), ptr::null_mut());
-        // SAFETY: `raw` is open as long as `domain` is there; `attr` and `cq` are locals. What
-        // `context` points to is kept with the handler until the queue is closed.
+        // SAFETY: `raw` is open as long as `domain`. `attr` and `cq` are locals. `uses` keeps the
+        // handler, to which `context` points, until the queue is closed.
         let ret = unsafe {
             op!(
                 (*raw).ops,
@@ -420,25 +426,26 @@ impl CompletionQueue {
             _handler: handler,
             domain: domain.clone(),
         };
-        // Dropped, and so closed, where there is no memory for the Arc.
+        // If there is no memory for the Arc, this drops the handle, which closes the queue.
         let queue = Self(Handle::new(call::opened(ret, cq)?, (), uses));
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
 
-    /// Returns what can be read. Any context.
+    /// Returns the queue to read. Any context.
     pub fn completions(&self) -> Completions<'_> {
-        // INVARIANT: It was opened with that format.
+        // INVARIANT: The queue is open as long as `self`, and was opened with `FORMAT_DATA`.
         Completions(self.0.raw(), PhantomData)
     }
 
-    /// `kfi_cq_sread()`: as [`Completions::read`], but waits until there are `at_least` so many or a
-    /// failure, for so many milliseconds or for ever; then it gives what there is. Sleeps.
+    /// Reads like [`Completions::read`]: `kfi_cq_sread()`. Sleeps until there are `at_least`
+    /// completions or a failure, for at most `msecs` milliseconds if given. Returns the available
+    /// completions then.
     ///
     /// # Errors
     ///
-    /// - `EINTR`: a signal came.
-    /// - `ENOSYS`: the queue was opened for no waiting.
-    /// - `EINVAL`: there is no room.
+    /// - `EINTR`: a signal is pending.
+    /// - `ENOSYS`: the queue was opened without [`waits`](CompletionQueueOptions::waits).
+    /// - `EINVAL`: `room` is empty.
     pub fn wait<'e>(
         &self,
         room: &'e mut [Completion],
@@ -448,35 +455,34 @@ impl CompletionQueue {
         self.completions().wait(room, at_least, msecs)
     }
 
-    /// `kfi_cq_signal()`: those who wait come back with what there is; if nobody waits, the next who
-    /// would have to. Any context.
+    /// Wakes all waiters, or else makes the next [`wait`](Self::wait) return at once:
+    /// `kfi_cq_signal()`. Any context.
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: the queue was opened for no waiting.
+    /// - `ENOSYS`: the queue was opened without [`waits`](CompletionQueueOptions::waits).
     pub fn signal(&self) -> Result<(), Errno> {
         self.completions().signal()
     }
 
-    /// Returns the domain that it was opened in. Any context.
+    /// Returns the domain of the queue. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
         &self.0.lent().domain
     }
 
-    /// Gives up this reference and, if it was the last, closes the queue and tells whether that
-    /// worked. Sleeps until the handler has ended; not to be called by the handler.
+    /// Drops this reference. Closes the queue if it was the last one. Sleeps until the handler has
+    /// returned, so the handler must not call it.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`, with nothing given back: others have references, and the queue is closed with the
-    ///   last of them.
-    /// - `EBUSY`, with the queue: somebody waits for it by [`as_raw`](Self::as_raw).
+    /// - `EBUSY`, without the queue: others have references. The last of them closes the queue.
+    /// - `EBUSY`, with the queue: a caller waits on the C object.
     pub fn close(queue: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(queue, |queue| &mut queue.0)
     }
 
-    /// Returns the queue as C has it, for calls that Rust doesn't know. It's open as long as `self`
-    /// is there, and must not be closed. Any context.
+    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
+    /// The caller must not close it. Any context.
     pub fn as_raw(&self) -> *mut kfid_cq {
         self.0.as_ptr()
     }

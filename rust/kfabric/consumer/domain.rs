@@ -50,10 +50,10 @@ use kfi_bindings::{
     KFI_REG_MR, //
 };
 
-/// An open domain: the part of a device that memory is registered in.
+/// An open domain: a device in which memory is registered.
 ///
-/// It is closed when the last reference is gone; regions and mapped lists have references of their
-/// own.
+/// Dropping the last reference closes the domain. Regions and mapped lists have their own
+/// references.
 ///
 /// # Examples
 ///
@@ -67,27 +67,27 @@ use kfi_bindings::{
 /// let info = offers.first();
 /// let domain = Domain::open(&Fabric::open(info)?, info)?;
 /// let mr = domain.reg(KVec::from_elem(0, 100, GFP_KERNEL)?, Access::REMOTE_READ)?;
-/// // It can be closed after its regions only.
+/// // The domain can be closed only after its regions.
 /// drop(mr);
 /// Domain::close(domain)?;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Domain(Handle<kfid_domain, (), Uses>);
 
-/// What a domain uses as long as it is open.
+/// The objects that a domain keeps open.
 struct Uses {
     events: SetOnce<Arc<EventQueue>>,
     fabric: Arc<Fabric>,
 }
 
 impl Domain {
-    /// `kfi_domain()`: opens the domain that an offer describes, in its fabric. May sleep.
+    /// Opens the domain of an offer in its fabric: `kfi_domain()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPNOTSUPP`: the provider needs its calls to be serialized, which this API doesn't do.
-    /// - `ENODEV`: there is no such domain any more.
-    /// - `ENETDOWN`: its device has no active port.
+    /// - `EOPNOTSUPP`: the provider requires serialized calls, which this API doesn't support.
+    /// - `ENODEV`: the domain doesn't exist any more.
+    /// - `ENETDOWN`: the device has no active port.
     /// - `EINVAL`: the info has no domain.
     /// - `ENOMEM`.
     pub fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Arc<Self>, Errno> {
@@ -100,8 +100,7 @@ impl Domain {
         }
         let mut domain = ptr::null_mut();
         let raw = fabric.as_raw();
-        // SAFETY: `raw` is open as long as `fabric` is there; the info is valid, and `domain` is a
-        // local.
+        // SAFETY: `raw` is open as long as `fabric`. The info is valid, and `domain` is a local.
         let ret = unsafe {
             op!(
                 (*raw).ops,
@@ -113,64 +112,62 @@ impl Domain {
             events: SetOnce::new(),
             fabric: fabric.clone(),
         };
-        // Dropped, and so closed, where there is no memory for the Arc.
+        // If there is no memory for the Arc, this drops the handle, which closes the domain.
         let domain = Self(Handle::new(call::opened(ret, domain)?, (), uses));
         Ok(Arc::new(domain, GFP_KERNEL)?)
     }
 
-    /// `kfi_domain_bind()`: registrations don't wait for the device any more, but report to this
-    /// queue of the same fabric, which stays open as long as the domain. May sleep.
+    /// Binds an event queue of the same fabric: `kfi_domain_bind()`. May sleep.
     ///
-    /// From then on a region has no key before the queue has an event with its
-    /// [`object`](super::Mr::object).
+    /// Registrations no longer wait for the device, but report to the queue. A region has no key
+    /// until the queue has an event with its [`object`](super::Mr::object). The domain keeps the
+    /// queue open.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: a queue is bound already, or this one is of another fabric.
+    /// - `EINVAL`: the domain has a queue, or this queue is of another fabric.
     pub fn bind(&self, queue: &Arc<EventQueue>) -> Result<(), Errno> {
         let fid = self.fid();
-        // SAFETY: The domain of `fid` is open, and so is the queue, as long as the domain, since a
-        // reference to it is kept below.
+        // SAFETY: The domain of `fid` is open. The queue is open as long as the domain, which keeps
+        // the reference that is stored below.
         unsafe { call::bind(fid, queue.as_raw().cast(), KFI_REG_MR) }?;
         self.0.lent().events.populate(queue.clone());
         Ok(())
     }
 
-    /// Gives up this reference and, if it was the last, closes the domain and tells whether that
-    /// worked. May sleep.
+    /// Drops this reference. Closes the domain if it was the last one. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`, with nothing given back: others have references, regions for instance, and the
-    ///   domain is closed with the last of them.
-    /// - `EBUSY`, with the domain: its provider can't close it yet, since something of it is used
-    ///   outside of kfabric.
+    /// - `EBUSY`, without the domain: others have references, for example regions. The last of them
+    ///   closes the domain.
+    /// - `EBUSY`, with the domain: its provider can't close it, because a user outside of kfabric
+    ///   uses a part of it.
     pub fn close(domain: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(domain, |domain| &mut domain.0)
     }
 
-    /// Returns the fabric that it was opened in. Any context.
+    /// Returns the fabric of the domain. Any context.
     pub fn fabric(&self) -> &Arc<Fabric> {
         &self.0.lent().fabric
     }
 
-    /// Returns the domain as C has it, for calls that Rust doesn't know. It's open as long as `self`
-    /// is there, and must not be closed. Any context.
+    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
+    /// The caller must not close it. Any context.
     pub fn as_raw(&self) -> *mut kfid_domain {
         self.0.as_ptr()
     }
 
-    /// Returns what the domain begins with. Any context.
+    /// Returns the fid of the domain. Any context.
     pub(super) fn fid(&self) -> *mut kfid {
         self.0.fid()
     }
 
-    /// `kfi_open_ops()`: returns the table of an extension, which lives as long as the domain is
-    /// open.
+    /// Returns the operations of an extension: `kfi_open_ops()`. They are valid as long as the
+    /// domain is open.
     pub(super) fn extension(&self, name: &CStr) -> Result<NonNull<c_void>, Errno> {
         let (fid, mut table) = (self.fid(), ptr::null_mut());
-        // SAFETY: The domain of `fid` is open; the name is valid for the call, and `table` is a
-        // local.
+        // SAFETY: The domain of `fid` is open. `name` is a string, and `table` is a local.
         let ret = unsafe {
             op!(
                 (*fid).ops,
@@ -180,27 +177,26 @@ impl Domain {
         }?;
         call::opened(ret, table)
     }
-}
 
-impl Domain {
-    /// Reserves what `count` regions of up to `pages` pages each need, in as many segments at most.
-    /// May sleep.
+    /// Reserves resources for `count` regions of up to `pages` pages in up to `pages` segments. May
+    /// sleep.
     ///
-    /// From then on the provider makes such regions of what was reserved (in a domain with
-    /// [`MrMode::ENDPOINT`](super::MrMode::ENDPOINT) for who frees memory or finds none), as long as fewer than
-    /// `count` of these are open. What this crate adds is not reserved: the objects around a region
-    /// are allocated, before anything is registered.
+    /// As long as fewer than `count` of these regions are open, the provider can take them from the
+    /// reserve. In a domain with [`MrMode::ENDPOINT`](super::MrMode::ENDPOINT) it does that for
+    /// callers that free memory, or if there is no memory. The objects of this crate aren't
+    /// reserved: they are allocated before anything is registered.
     ///
     /// # Errors
     ///
     /// - `EBUSY`: the domain has a reserve.
-    /// - `ENOSYS`: the provider can't.
-    /// - Those that kfi_domain(3) names.
+    /// - `ENOSYS`: the provider doesn't support reserves.
+    /// - The errors in kfi_domain(3).
     pub fn reserve(&self, count: usize, pages: usize) -> Result<(), Errno> {
         let ops = self.extension(NAME)?.cast::<kfi_reserve_ops>();
-        // SAFETY: A table of this name is what the header says, and there as long as the domain.
+        // SAFETY: The provider's table of this name is a `kfi_reserve_ops`, valid as long as the
+        // domain.
         let reserve = unsafe { ops.as_ref() }.reserve.ok_or(Errno::ENOSYS)?;
-        // SAFETY: The domain of `fid` is open as long as `self` is there.
+        // SAFETY: The domain of the fid is open as long as `self`.
         call::result(unsafe { reserve(self.fid(), count, pages) })
     }
 }

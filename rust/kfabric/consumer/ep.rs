@@ -35,9 +35,9 @@ use kfi_bindings::{
     KFI_MORE, //
 };
 
-/// An endpoint, for regions to be bound to ([`MrMode::ENDPOINT`](super::MrMode::ENDPOINT)).
+/// An endpoint that regions are bound to ([`MrMode::ENDPOINT`](super::MrMode::ENDPOINT)).
 ///
-/// Closing or dropping it shuts peers out of the regions that are bound to it, for good.
+/// Closing or dropping it ends the access of peers to its regions.
 ///
 /// # Examples
 ///
@@ -54,15 +54,14 @@ use kfi_bindings::{
 pub struct Endpoint(Handle<kfid_ep, Arc<Domain>>);
 
 impl Endpoint {
-    /// `kfi_endpoint()`: opens the endpoint that an offer describes, in its domain. May sleep.
+    /// Opens the endpoint of an offer in its domain: `kfi_endpoint()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: the provider has none.
+    /// - `ENOSYS`: the provider has no endpoints.
     pub fn open(domain: &Arc<Domain>, info: &Info) -> Result<Self, Errno> {
         let (raw, mut ep) = (domain.as_raw(), ptr::null_mut());
-        // SAFETY: `raw` is open as long as `domain` is there; the info is valid, and `ep` is a
-        // local.
+        // SAFETY: `raw` is open as long as `domain`. The info is valid, and `ep` is a local.
         let ret = unsafe {
             op!(
                 (*raw).ops,
@@ -74,34 +73,33 @@ impl Endpoint {
         Ok(Self(Handle::new(raw, domain.clone(), ())))
     }
 
-    /// `kfi_enable()`: lets peers in. May sleep.
+    /// Permits accesses of peers: `kfi_enable()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: it has been done before.
+    /// - `EOPBADSTATE`: the endpoint is enabled.
     pub fn enable(&self) -> Result<(), Errno> {
         let fid = self.0.fid();
-        // SAFETY: The endpoint of `fid` is open, and the command takes no argument.
+        // SAFETY: The endpoint of `fid` is open. The command takes no argument.
         unsafe { call::control(fid, KFI_ENABLE, ptr::null_mut()) }
     }
 
-    /// Returns the domain that it was opened in. Any context.
+    /// Returns the domain of the endpoint. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
         self.0.parent()
     }
 
-    /// Returns the endpoint as C has it, for calls that Rust doesn't know. It's open as long as `self`
-    /// is there, and must not be closed. Any context.
+    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
+    /// The caller must not close it. Any context.
     pub fn as_raw(&self) -> *mut kfid_ep {
         self.0.as_ptr()
     }
 
-    /// `kfi_close()`: closes the endpoint and tells whether that worked. Sleeps until accesses
-    /// that are under way have ended.
+    /// Closes the endpoint: `kfi_close()`. Sleeps until the current accesses have completed.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`: it is still open, and comes back.
+    /// - `EBUSY`: the endpoint is still open, and the error has it.
     pub fn close(self) -> Result<(), CloseError<Self>> {
         self.0.close().map_err(|error| error.map(Self))
     }
@@ -111,9 +109,9 @@ impl Endpoint {
 pub trait BindsRegions: sealed::Sealed {}
 
 mod sealed {
-    /// Of the endpoints here only.
+    /// Seals [`BindsRegions`](super::BindsRegions).
     pub trait Sealed {
-        /// The endpoint as C has it, open as long as `self` is there.
+        /// Returns the C object. It is open as long as `self` lives.
         fn fid(&self) -> *mut super::kfid;
     }
 }
@@ -133,7 +131,7 @@ impl<S, B: Local, C: Send + 'static> sealed::Sealed for MsgEndpoint<S, B, C> {
 impl BindsRegions for Endpoint {}
 impl<S, B: Local, C: Send + 'static> BindsRegions for MsgEndpoint<S, B, C> {}
 
-/// Regions that are bound before they are enabled.
+/// Binds and enables regions.
 ///
 /// # Examples
 ///
@@ -143,7 +141,7 @@ impl<S, B: Local, C: Send + 'static> BindsRegions for MsgEndpoint<S, B, C> {}
 ///
 /// type Peer = MsgEndpoint<Connected, KVec<u8>>;
 ///
-/// /// Lets the peer read, when it has got the key by what is posted next.
+/// /// Lets the peer read. The next message must have the key.
 /// fn lend(domain: &Arc<Domain>, peer: &Peer, bytes: KVec<u8>) -> Result<Mr<KVec<u8>>> {
 ///     let mr = domain.reg(bytes, Access::REMOTE_READ)?;
 ///     mr.bind(peer)?;
@@ -152,37 +150,41 @@ impl<S, B: Local, C: Send + 'static> BindsRegions for MsgEndpoint<S, B, C> {}
 /// }
 /// ```
 impl<B: Backing> Mr<B> {
-    /// `kfi_mr_bind()`: binds it to an endpoint. May sleep, but not for long.
+    /// Binds the region to an endpoint: `kfi_mr_bind()`. May sleep, for a short time.
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: the domain wasn't opened for that.
-    /// - `EINVAL`: it is bound already, or the endpoint is of another domain.
-    /// - `EOPBADSTATE`: it is enabled.
+    /// - `ENOSYS`: the domain was opened without `MrMode::ENDPOINT`.
+    /// - `EINVAL`: the region is bound, or the endpoint is of another domain.
+    /// - `EOPBADSTATE`: the region is enabled.
     pub fn bind(&self, endpoint: &impl BindsRegions) -> Result<(), Errno> {
         let fid = self.as_raw().cast::<kfid>();
         let endpoint = sealed::Sealed::fid(endpoint);
-        // SAFETY: The region of `fid` is open, and so is the endpoint.
+        // SAFETY: The region of `fid` is open. So is the endpoint, which is borrowed.
         unsafe { call::bind(fid, endpoint, 0) }
     }
 
-    /// `kfi_mr_enable()`: lets the peer in, once it has got the key by something that is posted on the
-    /// endpoint afterwards. Any context on a connected endpoint; may sleep before, and if the region is
-    /// several to the device.
+    /// Enables the region: `kfi_mr_enable()`. The peer may use the key once it has received
+    /// something that is posted on the endpoint afterwards.
+    ///
+    /// # Context
+    ///
+    /// Any context on a connected endpoint. May sleep if the endpoint isn't connected, or if the
+    /// region has several device regions.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it isn't bound.
-    /// - `EOPBADSTATE`: it is enabled.
-    /// - `EAGAIN`: the endpoint's queue is full; it may be tried again.
-    /// - `ENOTCONN`: the connection is gone.
-    /// - What a registration fails with at the device.
+    /// - `EINVAL`: the region isn't bound.
+    /// - `EOPBADSTATE`: the region is enabled.
+    /// - `EAGAIN`: the endpoint's queue is full. The caller may try again.
+    /// - `ENOTCONN`: the connection has ended.
+    /// - The errors of a registration with the device.
     pub fn enable(&self) -> Result<(), Errno> {
         self.control_enable(None)
     }
 
-    /// `kfi_mr_enable_more()`: as [`enable`](Self::enable), with something to come at once that is posted on
-    /// the endpoint.
+    /// Enables the region like [`enable`](Self::enable): `kfi_mr_enable_more()`. The caller must
+    /// post something on the endpoint at once.
     pub fn enable_more(&self) -> Result<(), Errno> {
         self.control_enable(Some(widen_u32(KFI_MORE)))
     }
@@ -192,7 +194,7 @@ impl<B: Backing> Mr<B> {
         let fid = self.as_raw().cast::<kfid>();
         let flags = flags.as_ref().map_or(ptr::null(), ptr::from_ref);
         let arg: *mut c_void = flags.cast_mut().cast();
-        // SAFETY: The region of `fid` is open; the flags are null or valid, and are only read.
+        // SAFETY: The region of `fid` is open. The flags are null or a local, and only read.
         unsafe { call::control(fid, KFI_ENABLE, arg) }
     }
 }

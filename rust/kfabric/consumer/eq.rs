@@ -57,30 +57,30 @@ use kfi_bindings::{
 
 const ROOM: usize = crate::support::num::index(kfi_bindings::KFI_EQ_ENTRY_MAX);
 
-/// What an event is about: a `struct kfi_eq_entry`.
+/// A `struct kfi_eq_entry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The object, by the address of its `struct kfid`.
+    /// The address of the object's `struct kfid`.
     pub object: usize,
-    /// The context given with the operation that has ended; for a registration that of its
+    /// The context of the completed operation, for example that of a registration's
     /// [`Options`](super::Options::context).
     pub context: usize,
-    /// Depends on the event.
+    /// Data that depends on the event.
     pub data: u64,
 }
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Something about an object.
+    /// An event of an object.
     Notify(Entry),
-    /// A registration is complete.
+    /// A registration has completed.
     MrComplete(Entry),
-    /// An address vector operation is complete.
+    /// An address vector operation has completed.
     AvComplete(Entry),
-    /// A multicast group is joined.
+    /// A multicast group was joined.
     JoinComplete(Entry),
-    /// Another, by its number.
+    /// Another event, by its number.
     Other(u32, Bytes),
 }
 
@@ -88,7 +88,7 @@ pub enum Event {
 ///
 /// # Invariants
 ///
-/// `len` is at most the length of `bytes`, and behind it all are 0.
+/// `len` is at most the length of `bytes`. All bytes behind it are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes {
     bytes: [u8; ROOM],
@@ -96,12 +96,12 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// A copy of these; `EINVAL` if they are more than an event can have.
+    /// Copies the bytes. Returns `EINVAL` if they are more than an event can have.
     pub fn new(from: &[u8]) -> Result<Self, Errno> {
         let mut bytes = [0; ROOM];
         let to = bytes.get_mut(..from.len()).ok_or(Errno::EINVAL)?;
         to.copy_from_slice(from);
-        // INVARIANT: There was room, and the others were not touched.
+        // INVARIANT: The bytes fit, and the others are still 0.
         Ok(Self {
             bytes,
             len: from.len(),
@@ -144,14 +144,14 @@ impl Entry {
 }
 
 impl Event {
-    /// Room for any event's structure.
+    /// Returns a buffer for any event.
     pub(super) fn room() -> [u8; ROOM] {
         [0; ROOM]
     }
 
-    /// The event that was read.
+    /// Converts an event from C.
     pub(super) fn from_c(number: u32, bytes: &[u8]) -> Result<Self, Errno> {
-        // A consumer may have written a structure of its own under any number.
+        // A consumer may have written other data under any number.
         match (number, Entry::from_bytes(bytes)) {
             (KFI_NOTIFY, Some(entry)) => Ok(Self::Notify(entry)),
             (KFI_MR_COMPLETE, Some(entry)) => Ok(Self::MrComplete(entry)),
@@ -174,46 +174,46 @@ impl Event {
     }
 }
 
-/// What was read from an event queue.
+/// The next entry of an event queue.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
     /// An event.
     Event(Event),
     /// An operation failed.
     Failed(Failure),
-    /// Events or failures were lost here, since the queue was full.
+    /// The queue was full, so events or failures before the next one are lost.
     Lost,
 }
 
-/// An operation that failed.
+/// A failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The object that it is about, by the address of its `struct kfid`.
+    /// The address of the object's `struct kfid`.
     pub object: usize,
-    /// The context given with the operation.
+    /// The context of the operation.
     pub context: usize,
-    /// Why.
+    /// The cause.
     pub errno: Errno,
 }
 
-/// An open event queue, to read from and write to. Any context, but for waiting.
+/// An open event queue, to read and write. Any context, except for [`wait`](Self::wait).
 ///
 /// # Invariants
 ///
-/// The queue is open for as long as `'a` lasts.
+/// The queue is open for `'a`.
 #[derive(Clone, Copy)]
 pub struct Events<'a>(
     pub(super) NonNull<kfid_eq>,
     pub(super) PhantomData<&'a kfid_eq>,
 );
 
-// SAFETY: The calls on a queue may be made by any thread.
+// SAFETY: Any thread may call the operations of a queue.
 unsafe impl Send for Events<'_> {}
-// SAFETY: The calls on a queue may be made by several threads at once.
+// SAFETY: Several threads may call the operations of a queue at once.
 unsafe impl Sync for Events<'_> {}
 
 impl Events<'_> {
-    /// Calls one of the queue's operations on room for an event.
+    /// Calls an operation that reads an event.
     fn get(
         &self,
         call: impl Fn(*mut kfid_eq, *mut u32, *mut c_void, usize) -> Result<isize, Errno>,
@@ -235,7 +235,7 @@ impl Events<'_> {
                 Read::Empty => return Ok(None),
                 Read::Lost => return Ok(Some(Next::Lost)),
                 Read::Failure => match self.failure()? {
-                    // Someone else has read it meanwhile.
+                    // Another reader was faster.
                     None => continue,
                     failed => return Ok(failed),
                 },
@@ -243,11 +243,11 @@ impl Events<'_> {
         }
     }
 
-    /// `kfi_eq_readerr()`.
+    /// Reads a failure: `kfi_eq_readerr()`.
     fn failure(&self) -> Result<Option<Next>, Errno> {
         let mut entry: kfi_eq_err_entry = pin_init::zeroed();
         let eq = self.0.as_ptr();
-        // SAFETY: `eq` is open by the invariant of this type, and `entry` is a local.
+        // SAFETY: `eq` is open by the invariant, and `entry` is a local.
         let read = unsafe { op!((*eq).ops, kfi_ops_eq, readerr(eq, &mut entry, 0)) }?;
         match Read::from_c(read)? {
             Read::Entry(_) => Ok(Some(Next::Failed(Failure {
@@ -257,33 +257,31 @@ impl Events<'_> {
             }))),
             Read::Empty => Ok(None),
             Read::Lost => Ok(Some(Next::Lost)),
-            // No failure comes before a failure.
+            // A failure doesn't precede a failure.
             Read::Failure => Err(Errno::EIO),
         }
     }
 
-    /// `kfi_eq_read()` and `kfi_eq_readerr()`: reads what is next, a failure before any event. Any
-    /// context.
-    ///
-    /// Returns `None` if there is nothing.
+    /// Reads the next entry, or returns `None`: `kfi_eq_read()`, `kfi_eq_readerr()`. Failures
+    /// precede events. Any context.
     pub fn read(&self) -> Result<Option<Next>, Errno> {
         self.get(|eq, number, buf, len| {
-            // SAFETY: `eq` is open by the invariant of this type, and the others are locals.
+            // SAFETY: `eq` is open by the invariant, and the others are locals.
             unsafe { op!((*eq).ops, kfi_ops_eq, read(eq, number, buf, len, 0)) }
         })
     }
 
-    /// `kfi_eq_sread()`: as [`read`](Self::read), but waits for so many milliseconds, or for ever.
-    /// Sleeps.
+    /// Reads the next entry: `kfi_eq_sread()`. Sleeps until there is one, for at most `msecs`
+    /// milliseconds if given.
     ///
     /// # Errors
     ///
-    /// - `EINTR`: a signal came.
-    /// - `ENOSYS`: the queue was opened for no waiting.
+    /// - `EINTR`: a signal is pending.
+    /// - `ENOSYS`: the queue was opened without [`waits`](EventQueueOptions::waits).
     pub fn wait(&self, msecs: Option<u32>) -> Result<Option<Next>, Errno> {
         let timeout = msecs.map_or(-1, |msecs| c_int::try_from(msecs).unwrap_or(c_int::MAX));
         self.get(|eq, number, buf, len| {
-            // SAFETY: `eq` is open by the invariant of this type, and the others are locals.
+            // SAFETY: `eq` is open by the invariant, and the others are locals.
             unsafe {
                 op!(
                     (*eq).ops,
@@ -294,38 +292,38 @@ impl Events<'_> {
         })
     }
 
-    /// `kfi_eq_write()`: puts in an event of one's own. Any context.
+    /// Writes an event: `kfi_eq_write()`. Any context.
     ///
     /// # Errors
     ///
     /// - `EAGAIN`: the queue is full.
-    /// - `ENOSYS`: it was opened for no writing.
-    /// - `EINVAL`: there is no such event, or none without a structure.
+    /// - `ENOSYS`: the queue was opened without [`writable`](EventQueueOptions::writable).
+    /// - `EINVAL`: the event's number is unknown, or it has no data.
     pub fn write(&self, event: &Event) -> Result<(), Errno> {
         let eq = self.0.as_ptr();
         event.with_c(|number, bytes| {
             let (buf, len) = (bytes.as_ptr().cast(), bytes.len());
-            // SAFETY: `eq` is open by the invariant of this type, and `buf` is valid for the call.
+            // SAFETY: `eq` is open by the invariant, and `buf` has `len` bytes.
             let written = unsafe { op!((*eq).ops, kfi_ops_eq, write(eq, number, buf, len, 0)) }?;
             call::count(written).map(|_| ())
         })
     }
 }
 
-/// What a call that reads has found.
+/// The result of a call that reads.
 enum Read {
-    /// Nothing.
+    /// The queue is empty.
     Empty,
-    /// An entry of so many bytes.
+    /// The call read an entry of this size in bytes.
     Entry(usize),
-    /// There is a failure to read about first.
+    /// A failure is next.
     Failure,
-    /// Entries were lost here.
+    /// The queue lost entries.
     Lost,
 }
 
 impl Read {
-    /// Takes what C returned; errors are those that say nothing of the kind.
+    /// Converts the return value of C. Returns errors of other kinds.
     fn from_c(ret: isize) -> Result<Self, Errno> {
         match call::count(ret) {
             Ok(len) => Ok(Self::Entry(len)),
@@ -337,11 +335,15 @@ impl Read {
     }
 }
 
-/// What a queue's owner wants to be told.
+/// The handler of an event queue.
 pub trait EventHandler: Send + Sync + 'static {
-    /// There is something to read, and all of it should be: it is called again for the first event
-    /// after someone has found the queue empty. Process context; may sleep, but not close event
-    /// queues. Allocations in it don't wait for I/O.
+    /// Reads events. It should read all of them.
+    ///
+    /// It is called again for the first event after a read has found the queue empty.
+    ///
+    /// # Context
+    ///
+    /// Process context. May sleep. Must not close event queues. Allocations don't wait for I/O.
     fn events(&self, events: Events<'_>);
 }
 
@@ -351,7 +353,7 @@ impl EventHandler for NoHandler {
     }
 }
 
-/// How to open an event queue, with a handler of type `H`.
+/// Options of an event queue, with a handler of type `H`.
 pub struct EventQueueOptions<H = NoHandler> {
     wanted: Wanted,
     handler: Option<KBox<H>>,
@@ -365,7 +367,7 @@ struct Wanted {
 }
 
 impl Default for EventQueueOptions {
-    /// Nothing in particular, and no handler.
+    /// Creates options with the defaults, and no handler.
     fn default() -> Self {
         Self {
             wanted: Wanted::default(),
@@ -375,25 +377,26 @@ impl Default for EventQueueOptions {
 }
 
 impl<H> EventQueueOptions<H> {
-    /// How many events it holds, and as many failures; 0 leaves it to the provider.
+    /// Sets the number of events that the queue holds, and the number of failures. 0 lets the
+    /// provider choose.
     pub fn size(mut self, size: usize) -> Self {
         self.wanted.size = size;
         self
     }
 
-    /// [`Events::wait`] will be used.
+    /// Enables [`Events::wait`].
     pub fn waits(mut self) -> Self {
         self.wanted.waits = true;
         self
     }
 
-    /// [`Events::write`] will be used.
+    /// Enables [`Events::write`].
     pub fn writable(mut self) -> Self {
         self.wanted.writable = true;
         self
     }
 
-    /// Whom to tell when something comes.
+    /// Sets the handler.
     pub fn handler<N: EventHandler>(self, handler: KBox<N>) -> EventQueueOptions<N> {
         EventQueueOptions {
             wanted: self.wanted,
@@ -404,10 +407,11 @@ impl<H> EventQueueOptions<H> {
 
 /// An open event queue.
 ///
-/// It is closed when the last reference is gone, by a thread that must not run its handler. A handler
-/// that is still there when the module is unloaded that it is part of, since the queue was forgotten
-/// or is held by somebody else, is taken off the queue and dropped, when the module's own end has
-/// been reached and before its code is freed; the log says so.
+/// Dropping the last reference closes the queue. The queue's handler must not do that.
+///
+/// If the handler's module is unloaded while the queue is open, the core removes and drops the
+/// handler. It does that after the module's exit function, before its code is freed. The log says
+/// so.
 ///
 /// # Examples
 ///
@@ -415,7 +419,7 @@ impl<H> EventQueueOptions<H> {
 /// use kernel::{prelude::*, sync::Arc};
 /// use kfabric::consumer::{Access, Domain, Event, EventQueue, EventQueueOptions, Next};
 ///
-/// /// Registers without waiting for the device.
+/// /// Registers without a wait for the device.
 /// fn lend(domain: &Arc<Domain>, bytes: KVec<u8>) -> Result {
 ///     let queue = EventQueue::open(domain.fabric(), EventQueueOptions::default().waits())?;
 ///     domain.bind(&queue)?;
@@ -433,24 +437,24 @@ impl<H> EventQueueOptions<H> {
 /// ```
 pub struct EventQueue(Handle<kfid_eq, (), Uses>);
 
-/// What a queue uses as long as it is open; dropped in this order.
+/// The objects that a queue keeps, dropped in this order.
 struct Uses {
     _handler: Option<Hooked<dyn EventHandler>>,
     _fabric: Arc<Fabric>,
 }
 
-/// Calls the handler of an event queue, unless it was taken away. Sleeps if the handler does.
+/// Calls the handler of an event queue, unless it was removed. Sleeps if the handler does.
 ///
 /// # Safety
 ///
-/// `eq` is an open queue. `context` came from [`Hooked::as_context`] of an event handler, whose
-/// `Hooked` isn't dropped before the queue is closed, which waits for this call.
+/// `eq` is an open queue. `context` came from [`Hooked::as_context`] of an event handler. Its
+/// `Hooked` is dropped after the queue is closed, which waits for this call.
 unsafe extern "C" fn call_handler(eq: *mut kfid_eq, context: *mut c_void) {
     let Some(raw) = NonNull::new(eq) else {
         return;
     };
-    // SAFETY: The caller promises that `context` is that of an event handler, which is kept until
-    // the queue is closed.
+    // SAFETY: `context` is that of an event handler, which is kept until this returns, by this
+    // function's contract.
     unsafe {
         with_handler::<dyn EventHandler>(context, |handler| {
             handler.events(Events(raw, PhantomData));
@@ -459,18 +463,18 @@ unsafe extern "C" fn call_handler(eq: *mut kfid_eq, context: *mut c_void) {
 }
 
 impl EventQueue {
-    /// `kfi_eq_open()`: opens an event queue. May sleep.
+    /// Opens an event queue: `kfi_eq_open()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: it is to have a handler, and the handler's module is being unloaded.
-    /// - `EINVAL`: it can't hold that many events.
+    /// - `EOPBADSTATE`: the handler's module is being unloaded.
+    /// - `EINVAL`: the queue can't hold that many events.
     /// - `ENOMEM`.
     pub fn open<H: EventHandler>(
         fabric: &Arc<Fabric>,
         options: EventQueueOptions<H>,
     ) -> Result<Arc<Self>, Errno> {
-        // Here it becomes a handler of any type, and here it is known whose it is.
+        // This function is generic, so `this_module!()` is the handler's module.
         let handler: Option<KBox<dyn EventHandler>> = match options.handler {
             Some(handler) => Some(handler),
             None => None,
@@ -510,8 +514,8 @@ impl EventQueue {
         };
         let mut eq = ptr::null_mut();
         let raw = fabric.as_raw();
-        // SAFETY: `raw` is open as long as `fabric` is there; `attr` and `eq` are locals. What
-        // `context` points to is kept with the handler until the queue is closed.
+        // SAFETY: `raw` is open as long as `fabric`. `attr` and `eq` are locals. `uses` keeps the
+        // handler, to which `context` points, until the queue is closed.
         let ret = unsafe {
             op!(
                 (*raw).ops,
@@ -523,31 +527,30 @@ impl EventQueue {
             _handler: handler,
             _fabric: fabric.clone(),
         };
-        // Dropped, and so closed, where there is no memory for the Arc.
+        // If there is no memory for the Arc, this drops the handle, which closes the queue.
         let queue = Self(Handle::new(call::opened(ret, eq)?, (), uses));
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
 
-    /// Returns what can be done with the queue, closing excepted. Any context.
+    /// Returns the queue to read and write. Any context.
     pub fn events(&self) -> Events<'_> {
         Events(self.0.raw(), PhantomData)
     }
 
-    /// Gives up this reference and, if it was the last, closes the queue and tells whether that
-    /// worked. Sleeps until the handler has ended; not to be called by the handler.
+    /// Drops this reference. Closes the queue if it was the last one. Sleeps until the handler has
+    /// returned.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`, with nothing given back: others have references, and the queue is closed with the
-    ///   last of them.
-    /// - `EBUSY`, with the queue: somebody waits for an event by [`as_raw`](Self::as_raw).
-    /// - `EOPBADSTATE`, with the queue: called by the handler.
+    /// - `EBUSY`, without the queue: others have references. The last of them closes the queue.
+    /// - `EBUSY`, with the queue: a caller waits for an event on the C object.
+    /// - `EOPBADSTATE`, with the queue: the caller is the handler.
     pub fn close(queue: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(queue, |queue| &mut queue.0)
     }
 
-    /// Returns the queue as C has it, for calls that Rust doesn't know. It's open as long as `self`
-    /// is there, and must not be closed. Any context.
+    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
+    /// The caller must not close it. Any context.
     pub fn as_raw(&self) -> *mut kfid_eq {
         self.0.as_ptr()
     }

@@ -12,7 +12,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// Reports that memory can't be registered like that, for which no call of C is made. Any context.
+/// Reports that memory doesn't fit a registration, without a call to C. Any context.
 pub(super) fn unfit(why: &'static CStr) -> Errno {
     Refusal::new(Errno::EINVAL, why).report();
     Errno::EINVAL
@@ -32,7 +32,7 @@ impl<B> RegisterError<B> {
         Self { errno, memory }
     }
 
-    /// The device won't let go of the memory, which is leaked.
+    /// Leaks the memory, because the device may still access it.
     pub(super) fn leaked(errno: Errno, memory: B) -> Self {
         super::call::leaked("memory of a region", errno);
         core::mem::forget(memory);
@@ -42,14 +42,15 @@ impl<B> RegisterError<B> {
         }
     }
 
-    /// The memory, which no peer can reach; `None` with `ENOTRECOVERABLE`, when the device won't
-    /// let go of it, so that it has been leaked.
+    /// Returns the memory, which no peer can reach.
+    ///
+    /// `None` with `ENOTRECOVERABLE`: the device may still access the memory, which is leaked.
     pub fn into_inner(self) -> Option<B> {
         self.memory
     }
 }
 
-/// Buffers of which none was registered, and why.
+/// Buffers that were not registered, and why.
 pub struct RegisterManyError<B> {
     errno: Errno,
     index: Option<usize>,
@@ -65,13 +66,14 @@ impl<B> RegisterManyError<B> {
         }
     }
 
-    /// Which was refused first, if it was for one of them.
+    /// Returns the index of the first buffer that was refused, if the error is that of a buffer.
     pub fn index(&self) -> Option<usize> {
         self.index
     }
 
-    /// The buffers, in their order, which no peer can reach. Those that the device won't let go of
-    /// (`ENOTRECOVERABLE`) have been leaked.
+    /// Returns the buffers in their order. No peer can reach them.
+    ///
+    /// Buffers that the device may still access (`ENOTRECOVERABLE`) are leaked.
     pub fn into_inner(self) -> KVVec<B> {
         self.buffers
     }
@@ -88,19 +90,20 @@ impl<T> CloseError<T> {
         Self { errno, open }
     }
 
-    /// Gives the object, if it is still open, another type.
+    /// Converts the object, if it is still open.
     pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> CloseError<U> {
         CloseError::new(self.errno, self.open.map(map))
     }
 
-    /// The object, if it is still open; then the error is `EBUSY` or `EOPBADSTATE`, and closing it
-    /// may be tried again.
+    /// Returns the object if it is still open.
+    ///
+    /// The error is `EBUSY` or `EOPBADSTATE` then, and the caller may try again to close it.
     pub fn into_inner(self) -> Option<T> {
         self.open
     }
 }
 
-/// What was refused, and why. Nothing has been done with it.
+/// A value that a call refused, and why. The call had no effect.
 ///
 /// The reason in words is in the tracepoint `kfi:kfi_refused`.
 pub struct Refused<T> {
@@ -113,7 +116,7 @@ impl<T> Refused<T> {
         Self { errno, what }
     }
 
-    /// What was refused.
+    /// Returns the refused value.
     pub fn into_inner(self) -> T {
         self.what
     }
@@ -127,7 +130,7 @@ pub struct ConnectError<T> {
 }
 
 impl<T> ConnectError<T> {
-    /// It may still get one.
+    /// Creates the error of an endpoint that may still be connected.
     pub(super) fn pending(errno: Errno, endpoint: T) -> Self {
         Self {
             errno,
@@ -136,7 +139,7 @@ impl<T> ConnectError<T> {
         }
     }
 
-    /// There won't be one; a peer that has rejected has sent this with it.
+    /// Creates the error of an endpoint that can't be connected. A peer that rejected sent `data`.
     pub(super) fn failed(errno: Errno, data: KVec<u8>) -> Self {
         Self {
             errno,
@@ -145,22 +148,22 @@ impl<T> ConnectError<T> {
         }
     }
 
-    /// What the peer has sent with its rejection.
+    /// Returns the data that the peer sent with its rejection.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// The endpoint, if it may still get its connection; otherwise it is closed.
+    /// Returns the endpoint if it may still be connected. Otherwise it is closed.
     pub fn into_inner(self) -> Option<T> {
         self.connecting
     }
 }
 
-/// What all errors of this kind can do.
+/// Implements the methods that all errors here have.
 macro_rules! error {
     ($error:ident, $words:literal) => {
         impl<T> $error<T> {
-            /// Why it failed.
+            /// Returns the cause.
             pub fn errno(&self) -> Errno {
                 self.errno
             }
@@ -180,14 +183,14 @@ macro_rules! error {
         }
 
         impl<T> From<$error<T>> for Errno {
-            /// Drops what the error would give back.
+            /// Drops the value in the error.
             fn from(error: $error<T>) -> Self {
                 error.errno
             }
         }
 
         impl<T> From<$error<T>> for Error {
-            /// Drops what the error would give back.
+            /// Drops the value in the error.
             fn from(error: $error<T>) -> Self {
                 error.errno.into()
             }

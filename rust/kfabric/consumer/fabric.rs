@@ -24,7 +24,7 @@ use kfi_bindings::kfid_fabric;
 
 /// An open fabric. It keeps its provider's module loaded.
 ///
-/// It is closed when the last reference is gone; domains have references of their own.
+/// Dropping the last reference closes the fabric. Domains have their own references.
 ///
 /// # Examples
 ///
@@ -33,48 +33,46 @@ use kfi_bindings::kfid_fabric;
 ///
 /// let offers = Hints::new()?.getinfo()?;
 /// let fabric = Fabric::open(offers.first())?;
-/// // Domains and event queues are opened in it.
+/// // The consumer opens domains and event queues in it.
 /// Fabric::close(fabric)?;
 /// # Ok::<(), kernel::error::Error>(())
 /// ```
 pub struct Fabric(Handle<kfid_fabric>);
 
 impl Fabric {
-    /// `kfi_fabric()`: opens the fabric that an offer belongs to. May sleep.
+    /// Opens the fabric of an offer: `kfi_fabric()`. May sleep.
     ///
     /// # Errors
     ///
     /// - `EINVAL`: the info has no fabric.
-    /// - `ENODATA`: the provider is gone.
+    /// - `ENODATA`: the provider is unregistered.
     /// - `ENOMEM`.
     pub fn open(info: &Info) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
         let attr = info.fabric_attr().ok_or(Errno::EINVAL)?;
         let mut fabric = ptr::null_mut();
-        // SAFETY: The attributes `attr` are valid for the call, and no function of the API changes
-        // those that it is given; `fabric` is a local.
+        // SAFETY: `attr` is a reference, and no function of the API changes its input attributes.
+        // `fabric` is a local.
         let ret = unsafe {
             kfi_bindings::kfi_fabric(ptr::from_ref(attr).cast_mut(), &mut fabric, ptr::null_mut())
         };
-        // Dropped, and so closed, where there is no memory for the Arc.
+        // If there is no memory for the Arc, this drops the handle, which closes the fabric.
         let fabric = Self(Handle::new(call::opened(ret, fabric)?, (), ()));
         Ok(Arc::new(fabric, GFP_KERNEL)?)
     }
 
-    /// Gives up this reference and, if it was the last, closes the fabric and tells whether that
-    /// worked. May sleep.
+    /// Drops this reference. Closes the fabric if it was the last one. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`, with nothing given back: others have references, and the fabric is closed with the
-    ///   last of them.
+    /// - `EBUSY`, without the fabric: others have references. The last of them closes the fabric.
     /// - `EBUSY`, with the fabric: its provider can't close it yet.
     pub fn close(fabric: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(fabric, |fabric| &mut fabric.0)
     }
 
-    /// Returns the fabric as C has it, for calls that Rust doesn't know. It's open as long as `self`
-    /// is there, and must not be closed. Any context.
+    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
+    /// The caller must not close it. Any context.
     pub fn as_raw(&self) -> *mut kfid_fabric {
         self.0.as_ptr()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posts requests with flags.
+//! Posts requests with flags. The errors are those of the functions without flags.
 //!
 //! Context of all functions here: any.
 
@@ -21,17 +21,17 @@ use super::{
     TransferFlags, //
 };
 
-/// An endpoint, whose transfers are posted with flags. Made by [`MsgEndpoint::with`].
+/// An endpoint that posts transfers with flags ([`MsgEndpoint::with`]).
 pub struct Flagged<'a, S, B: Local, C: Send + 'static = ()> {
     endpoint: &'a MsgEndpoint<S, B, C>,
     flags: u64,
 }
 
 impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
-    /// The calls that post a request, with these flags.
+    /// Returns the functions that post a request with these flags.
     ///
-    /// With `MORE` the device may be told of a request only with the next that is posted in the same
-    /// direction without it; if none comes, it ends with the endpoint.
+    /// With `MORE` the provider may delay a request until the next one without `MORE` in the same
+    /// direction. If none follows, the request completes when the endpoint is closed.
     ///
     /// # Examples
     ///
@@ -41,7 +41,7 @@ impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     ///
     /// type Endpoint = MsgEndpoint<Connected, KVec<u8>>;
     ///
-    /// /// Writes the data, and tells the peer; the device is told of both at once.
+    /// /// Writes the data and tells the peer, with one notice to the device.
     /// fn deliver(to: &Endpoint, data: Request<KVec<u8>>, at: Remote, note: Request<KVec<u8>>) -> Result {
     ///     to.with(TransferFlags::MORE).write(data, at)?;
     ///     Ok(to.send(note)?)
@@ -56,89 +56,55 @@ impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
 }
 
 impl<S: Receives, B: Local, C: Send + 'static> Flagged<'_, S, B, C> {
-    /// `kfi_recvmsg()`: as [`MsgEndpoint::recv`].
+    /// Posts a receive like [`MsgEndpoint::recv`]: `kfi_recvmsg()`.
     ///
     /// # Errors
     ///
-    /// As that, and:
-    ///
-    /// - `EBADFLAGS`: a flag but `MORE`.
+    /// - `EBADFLAGS`, also: a flag other than `MORE`.
     pub fn recv(&self, request: Request<B, C>) -> Posted<B, C> {
         self.endpoint.recv_msg(request, self.flags)
     }
 }
 
 impl<B: Local, C: Send + 'static> Flagged<'_, Connected, B, C> {
-    /// `kfi_sendmsg()`: as [`MsgEndpoint::send`].
-    ///
-    /// # Errors
-    ///
-    /// As that.
+    /// Sends like [`MsgEndpoint::send`]: `kfi_sendmsg()`.
     pub fn send(&self, request: Request<B, C>) -> Posted<B, C> {
         self.endpoint.send_msg(request, 0, self.flags)
     }
 
-    /// `kfi_sendmsg()`: as [`MsgEndpoint::send_data`].
-    ///
-    /// # Errors
-    ///
-    /// As that.
+    /// Sends like [`MsgEndpoint::send_data`]: `kfi_sendmsg()`.
     pub fn send_data(&self, request: Request<B, C>, data: u64) -> Posted<B, C> {
         let flags = self.flags | REMOTE_CQ_DATA;
         self.endpoint.send_msg(request, data, flags)
     }
 
-    /// `kfi_sendmsg()`: as [`MsgEndpoint::send_invalidating`].
-    ///
-    /// # Errors
-    ///
-    /// As that.
+    /// Sends like [`MsgEndpoint::send_invalidating`]: `kfi_sendmsg()`.
     pub fn send_invalidating(&self, request: Request<B, C>, key: u64) -> Posted<B, C> {
         self.endpoint
             .send_msg(request, key, self.flags | INVALIDATE)
     }
 
-    /// `kfi_readmsg()`: as [`MsgEndpoint::read`].
-    ///
-    /// # Errors
-    ///
-    /// As that.
+    /// Reads like [`MsgEndpoint::read`]: `kfi_readmsg()`.
     pub fn read(&self, request: Request<B, C>, from: Remote) -> Posted<B, C> {
         self.access(request, from, RmaAccess::READ)
     }
 
-    /// `kfi_writemsg()`: as [`MsgEndpoint::write`].
-    ///
-    /// # Errors
-    ///
-    /// As that.
+    /// Writes like [`MsgEndpoint::write`]: `kfi_writemsg()`.
     pub fn write(&self, request: Request<B, C>, to: Remote) -> Posted<B, C> {
         self.access(request, to, RmaAccess::WRITE)
     }
 
-    /// `kfi_writemsg()`: as [`MsgEndpoint::write_data`].
-    ///
-    /// # Errors
-    ///
-    /// As that.
+    /// Writes like [`MsgEndpoint::write_data`]: `kfi_writemsg()`.
     pub fn write_data(&self, request: Request<B, C>, to: Remote, data: u64) -> Posted<B, C> {
         self.access(request, to, RmaAccess::WRITE.telling(data))
     }
 
-    /// `kfi_readmsg()`: as [`MsgEndpoint::read_pieces`].
-    ///
-    /// # Errors
-    ///
-    /// As that.
+    /// Reads like [`MsgEndpoint::read_pieces`]: `kfi_readmsg()`.
     pub fn read_pieces(&self, request: Request<B, C>, from: &[RemotePiece]) -> Posted<B, C> {
         self.pieces(request, from, RmaAccess::READ)
     }
 
-    /// `kfi_writemsg()`: as [`MsgEndpoint::write_pieces`].
-    ///
-    /// # Errors
-    ///
-    /// As that.
+    /// Writes like [`MsgEndpoint::write_pieces`]: `kfi_writemsg()`.
     pub fn write_pieces(&self, request: Request<B, C>, to: &[RemotePiece]) -> Posted<B, C> {
         self.pieces(request, to, RmaAccess::WRITE)
     }

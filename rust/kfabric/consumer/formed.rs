@@ -35,7 +35,7 @@ use kfi_bindings::{
     kvec, //
 };
 
-/// What such memory is handed over as.
+/// The form in which the memory is passed to C.
 enum Form {
     BioVecs,
     Buffer,
@@ -43,11 +43,11 @@ enum Form {
     Scatterlist(Mapping),
 }
 
-/// Memory in bio_vecs, to be registered by [`reg_formed`](Domain::reg_formed) by the call that its form is
-/// for, or by [`regattr`](Domain::regattr) in any.
+/// Memory in bio_vecs for the registration call of a selected form.
 ///
-/// For who wants to choose. Storage has its memory as bio_vecs, which
-/// [`regbv`](Domain::regbv) takes as they are, as a [`BioVecList`].
+/// [`reg_formed`](Domain::reg_formed) calls the one for the form. [`regattr`](Domain::regattr)
+/// takes any form. A consumer without a preference uses [`regbv`](Domain::regbv) with a
+/// [`BioVecList`].
 ///
 /// # Examples
 ///
@@ -63,40 +63,41 @@ enum Form {
 ///
 /// # Invariants
 ///
-/// A scatterlist is of just this memory.
+/// A scatterlist in `form` is a mapping of the memory in `list`.
 pub struct Formed<V> {
-    // Dropped in this order: nothing is given back while it is mapped.
+    // Dropped in this order: the memory is returned after the mapping is undone.
     form: Form,
     list: BioVecList<V>,
 }
 
 impl<V: BioVecs> Formed<V> {
-    /// For `kfi_mr_regbv()`.
+    /// Selects `kfi_mr_regbv()`.
     pub fn bio_vecs(value: V) -> Self {
         Self::new(value, Form::BioVecs)
     }
 
-    /// For `kfi_mr_reg()`: memory in one piece, by its address. Registering more pieces is `EINVAL`.
+    /// Selects `kfi_mr_reg()`, for one bio_vec. Registering more of them fails with `EINVAL`.
     pub fn buffer(value: V) -> Self {
         Self::new(value, Form::Buffer)
     }
 
-    /// For `kfi_mr_regv()`: the pieces by their addresses.
+    /// Selects `kfi_mr_regv()`.
     pub fn buffers(value: V) -> Self {
         Self::new(value, Form::Buffers)
     }
 
-    /// For `kfi_mr_regsgl()` in this domain: a scatterlist, mapped in the direction that the rights ask for
-    /// until the value is given back. May sleep, but not for I/O.
+    /// Selects `kfi_mr_regsgl()` in this domain. Maps a scatterlist in the direction for these
+    /// rights, until the value is returned. May sleep, but not for I/O.
     ///
     /// # Errors
     ///
-    /// All give the value back.
+    /// All errors have the value.
     ///
-    /// - `EINVAL`: it may not be read or written, and the rights are for that; or there is a gap: each piece
-    ///   but the first is to begin, and each but the last to end, where pages do.
+    /// - `EINVAL`: the memory isn't for these rights.
+    /// - `EINVAL`: there is a gap: a bio_vec but the first begins, or one but the last ends, within
+    ///   a page.
     /// - `ENOSYS`: the provider has no DMA extension.
-    /// - `EIO`: the memory can't be mapped.
+    /// - `EIO`: the provider can't map the memory.
     /// - `ENODEV`: the device is gone.
     /// - `ENOMEM`.
     pub fn scatterlist(
@@ -112,7 +113,7 @@ impl<V: BioVecs> Formed<V> {
             false => Err(unfit(c"memory that is not for these rights")),
         };
         match mapping {
-            // INVARIANT: Mapped from what is listed, which stays the same.
+            // INVARIANT: The mapping is that of the memory in `list`, which doesn't change.
             Ok(mapping) => Ok(Self {
                 form: Form::Scatterlist(mapping),
                 list,
@@ -123,24 +124,24 @@ impl<V: BioVecs> Formed<V> {
 
     fn new(value: V, form: Form) -> Self {
         let list = BioVecList::new(value);
-        // INVARIANT: No scatterlist.
+        // INVARIANT: `form` is no scatterlist.
         Self { form, list }
     }
 
-    /// The value, whose memory isn't mapped any more. May sleep.
+    /// Unmaps the memory and returns the value. May sleep.
     pub fn into_inner(self) -> V {
         drop(self.form);
         self.list.into_inner()
     }
 }
 
-/// The address of a piece.
+/// Returns the memory of a bio_vec by its kernel address.
 ///
 /// # Safety
 ///
-/// It is one of a [`BioVecs`].
+/// `piece` is one of a [`BioVecs`].
 unsafe fn address(piece: &bio_vec) -> Result<kvec, Errno> {
-    // SAFETY: By the requirements of this function its page is there.
+    // SAFETY: The page of `piece` is valid by the contract of `BioVecs`.
     let start = unsafe { kfi_bindings::kfi_helper_bvec_address(piece) };
     NonNull::new(start).ok_or(Errno::EFAULT).map(|start| kvec {
         iov_base: start.as_ptr(),
@@ -148,8 +149,8 @@ unsafe fn address(piece: &bio_vec) -> Result<kvec, Errno> {
     })
 }
 
-// SAFETY: The bytes are those of the list, whatever they are handed over as: its pieces follow each other in
-// the kernel's map of all memory as they do in that of pages; and by the type invariant.
+// SAFETY: `BioVecList` promises the same of the bytes. All forms list the same bytes: the pages of
+// a bio_vec are contiguous in the kernel's map of all memory, and the mapping is that of `list`.
 unsafe impl<V: BioVecs> Memory for Formed<V> {
     fn len(&self) -> usize {
         self.list.len()
@@ -175,14 +176,14 @@ unsafe impl<V: BioVecs> Memory for Formed<V> {
         self.list.with_list(|list| match (&self.form, list) {
             (Form::Scatterlist(mapping), _) => call(mapping.list()?),
             (Form::Buffer, List::Bvec([piece])) => {
-                // SAFETY: Of such memory.
+                // SAFETY: `piece` is one of a `BioVecs`.
                 call(List::Buffer(unsafe { address(piece) }?))
             }
             (Form::Buffer, _) => Err(unfit(c"memory in more than one piece")),
             (Form::Buffers, List::Bvec(pieces)) => {
                 let mut list = KVec::with_capacity(pieces.len(), GFP_KERNEL)?;
                 for piece in pieces {
-                    // SAFETY: Of such memory.
+                    // SAFETY: `piece` is one of a `BioVecs`.
                     list.push(unsafe { address(piece) }?, GFP_KERNEL)?;
                 }
                 call(List::Kvec(&list))
@@ -191,8 +192,8 @@ unsafe impl<V: BioVecs> Memory for Formed<V> {
         })
     }
 
-    fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
-        self.list.with_stretch(offset, touch);
+    fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
+        self.list.with_extent(offset, touch);
     }
 
     fn to_cpu(&self) {

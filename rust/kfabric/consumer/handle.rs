@@ -31,18 +31,17 @@ use kfi_bindings::{
 ///
 /// # Safety
 ///
-/// The type begins with a `struct kfid`. The calls on such an object may be made by any thread, and
-/// by several at once.
+/// The type begins with a `struct kfid`. Any thread may call its operations, several at once.
 pub(super) unsafe trait Raw {
-    /// What it is, for the log.
+    /// The name of the type, for the log.
     const NAME: &'static str;
 }
 
 macro_rules! raw {
     ($($type:ty = $name:literal;)*) => {
         $(
-            // SAFETY: Every object begins with its fid. This API opens domains only whose calls
-            // need not be serialized, and opening a domain is under the provider's own locks.
+            // SAFETY: Every object begins with its fid. This API opens only domains whose threading
+            // model is thread-safe, and a provider serializes opening domains itself.
             unsafe impl Raw for $type {
                 const NAME: &'static str = $name;
             }
@@ -63,13 +62,14 @@ raw! {
 
 /// An open object, which dropping closes.
 ///
-/// `parent` is let go as soon as the object is gone. `lent` is what the object may use, its memory
-/// for instance: that comes back when closing it has succeeded. What an object has that can't be
-/// closed is leaked, and the log says so: both, if it is still open, else `lent`.
+/// `parent` is dropped once the object is closed. `lent` is the state that the object may access,
+/// for example its memory. [`close`](Self::close) returns `lent` on success. If the object can't be
+/// closed, the log says so, and this leaks `lent`; also `parent` if the object is still open.
 ///
 /// # Invariants
 ///
-/// While `open`, `raw` is an open object that nobody else closes; `parent` and `lent` are there.
+/// While `open`, `raw` is an open object that nobody else closes, and `parent` and `lent` are
+/// valid.
 pub(super) struct Handle<T: Raw, P = (), L = ()> {
     raw: NonNull<T>,
     open: bool,
@@ -77,15 +77,15 @@ pub(super) struct Handle<T: Raw, P = (), L = ()> {
     lent: ManuallyDrop<L>,
 }
 
-// SAFETY: The calls on the object may be made by any thread, by the requirements of `Raw`.
+// SAFETY: Any thread may call the object's operations, by the contract of `Raw`.
 unsafe impl<T: Raw, P: Send, L: Send> Send for Handle<T, P, L> {}
-// SAFETY: They may be made by several threads at once, by the requirements of `Raw`.
+// SAFETY: Several threads may call the object's operations, by the contract of `Raw`.
 unsafe impl<T: Raw, P: Sync, L: Sync> Sync for Handle<T, P, L> {}
 
 impl<T: Raw, P, L> Handle<T, P, L> {
-    /// Takes over an object that was just opened. Any context.
+    /// Creates the handle of an object that was just opened. Any context.
     pub(super) fn new(raw: NonNull<T>, parent: P, lent: L) -> Self {
-        // INVARIANT: Just opened.
+        // INVARIANT: The object was just opened.
         Self {
             raw,
             open: true,
@@ -94,121 +94,125 @@ impl<T: Raw, P, L> Handle<T, P, L> {
         }
     }
 
-    /// Returns the object as C has it. Any context.
+    /// Returns the C object. Any context.
     pub(super) fn as_ptr(&self) -> *mut T {
         self.raw.as_ptr()
     }
 
-    /// Returns the object as C has it. Any context.
+    /// Returns the C object. Any context.
     pub(super) fn raw(&self) -> NonNull<T> {
         self.raw
     }
 
-    /// Returns what the object begins with. Any context.
+    /// Returns the fid of the object. Any context.
     pub(super) fn fid(&self) -> *mut kfid {
         self.as_ptr().cast()
     }
 
-    /// Returns what it was opened in. Any context.
+    /// Returns the parent of the object. Any context.
     pub(super) fn parent(&self) -> &P {
         &self.parent
     }
 
-    /// Returns what it may use. Any context.
+    /// Returns the state that the object may access. Any context.
     pub(super) fn lent(&self) -> &L {
         &self.lent
     }
 
-    /// Returns what it may use. Any context.
+    /// Returns the state that the object may access. Any context.
     pub(super) fn lent_mut(&mut self) -> &mut L {
         &mut self.lent
     }
 
-    /// Closes the object and gives back what it could use. May sleep.
+    /// Closes the object and returns the state that it could access. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`, `EOPBADSTATE`: it is still open, and comes back.
-    /// - Others: it is gone, and what it could use is leaked.
+    /// - `EBUSY`, `EOPBADSTATE`: the object is still open, and the error has it.
+    /// - Others: the object is closed, and the state is leaked.
     pub(super) fn close(self) -> Result<L, CloseError<Self>> {
         let _noio = NoIo::enter();
-        // SAFETY: `raw` is open by the invariant of this type; whoever uses it has a reference to
-        // this handle, to which there is no other now.
+        // SAFETY: `raw` is open by the invariant. Every user of the object borrows this handle, and
+        // `self` is the only reference to it.
         let closed = unsafe { call::close(self.raw.cast()) };
-        // SAFETY: That was just done.
+        // SAFETY: `closed` is the result of closing the object, and `self` was its only user.
         unsafe { self.closed(closed) }
     }
 
-    /// As [`close`](Self::close), after that was tried, and has ended so. May sleep.
+    /// Handles the result of an attempt to close the object, like [`close`](Self::close). May
+    /// sleep.
     ///
     /// # Safety
     ///
-    /// It was; nobody else uses the object.
+    /// `closed` is the result of closing this object, which nobody else uses.
     pub(super) unsafe fn closed(
         mut self,
         closed: Result<(), Errno>,
     ) -> Result<L, CloseError<Self>> {
-        // SAFETY: By the requirements of this function. `self` is given back if it is still open, and
-        // else only dropped.
+        // SAFETY: `closed` is the result of closing the object, by this function's contract. If the
+        // object isn't open afterwards, `self` is only dropped.
         unsafe { self.settle(closed) }.map_err(|errno| {
             let open = self.open.then_some(self);
             CloseError::new(errno, open)
         })
     }
 
-    /// What the object could use, after it was closed. Any context, as long as others have what it was opened in.
+    /// Returns the state of a closed object. Any context, if others have references to the parent.
     ///
     /// # Safety
     ///
-    /// It was; nobody else uses the object.
+    /// The object is closed, and nobody uses it.
     pub(super) unsafe fn into_lent(self) -> L {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: Both were there by the invariant of this type; `this` is never dropped nor used again.
+        // SAFETY: Both are valid by the invariant. `this` is never dropped, and not used
+        // afterwards.
         unsafe {
             ManuallyDrop::drop(&mut this.parent);
             ManuallyDrop::take(&mut this.lent)
         }
     }
 
-    /// Closes the object, unless it is closed. May sleep.
+    /// Closes the object. May sleep.
     ///
     /// # Errors
     ///
-    /// As [`close`](Self::close).
+    /// The errors of [`close`](Self::close).
     ///
     /// # Safety
     ///
-    /// Unless the object is `open` afterwards, the handle is only dropped.
+    /// The object is open. Unless it is still `open` afterwards, the caller only drops the handle.
     unsafe fn shut(&mut self) -> Result<L, Errno> {
         let _noio = NoIo::enter();
-        // SAFETY: `raw` is open by the invariant of this type; whoever uses it has a reference to
-        // this handle, to which there is no other now.
+        // SAFETY: `raw` is open by this function's contract. Every user of the object borrows this
+        // handle, and `self` is an exclusive reference.
         let closed = unsafe { call::close(self.raw.cast()) };
-        // SAFETY: That was just done; the rest is the caller's promise.
+        // SAFETY: `closed` is the result of closing the object. If it is closed, the caller only
+        // drops the handle.
         unsafe { self.settle(closed) }
     }
 
-    /// The object was closed, or not. May sleep.
+    /// Handles the result of closing the object. May sleep.
     ///
     /// # Errors
     ///
-    /// As [`close`](Self::close).
+    /// The errors of [`close`](Self::close).
     ///
     /// # Safety
     ///
-    /// That was tried, and has ended so. Unless the object is `open` afterwards, the handle is only
-    /// dropped.
+    /// `closed` is the result of closing the open object. Unless it is still `open` afterwards, the
+    /// caller only drops the handle.
     unsafe fn settle(&mut self, closed: Result<(), Errno>) -> Result<L, Errno> {
-        // It has a counter, a child or a user; or is closed in a handler that it would wait for.
+        // Busy: it has a counter, a child or a user. Bad state: the call is in a handler that it
+        // would wait for.
         self.open = matches!(closed, Err(Errno::EBUSY | Errno::EOPBADSTATE));
         if !self.open {
-            // SAFETY: `parent` was there by the invariant of this type, and is not used any more by
-            // the requirements of this function.
+            // SAFETY: The object was open, so `parent` is valid. It is not used again, since `open`
+            // is false.
             unsafe { ManuallyDrop::drop(&mut self.parent) };
         }
         match closed {
-            // SAFETY: `lent` was there by the invariant of this type, and is not used any more by
-            // the requirements of this function.
+            // SAFETY: The object was open, so `lent` is valid. It is not used again, since `open`
+            // is false.
             Ok(()) => Ok(unsafe { ManuallyDrop::take(&mut self.lent) }),
             Err(errno) => {
                 if !self.open {
@@ -225,36 +229,36 @@ impl<T: Raw, P, L> Drop for Handle<T, P, L> {
         if !self.open {
             return;
         }
-        // For what the owner of `lent` may do when it is dropped.
+        // Dropping `lent` may allocate.
         let _noio = NoIo::enter();
-        // SAFETY: The handle is being dropped.
+        // SAFETY: The object is open, and the handle is being dropped.
         match unsafe { self.shut() } {
             Ok(lent) => drop(lent),
-            // What it was opened in stays open with it.
+            // The parent stays open, too.
             Err(errno) if self.open => call::leaked(T::NAME, errno),
             Err(_) => (),
         }
     }
 }
 
-/// Gives up a reference to what has a handle and, if it was the last, closes that and tells whether
-/// it worked. May sleep.
+/// Drops a reference to an object with a handle. Closes the object if the reference was the last
+/// one. May sleep.
 ///
 /// # Errors
 ///
-/// - `EBUSY`, with nothing given back: others have references, and the object is closed with the
-///   last of them.
-/// - Others: as [`Handle::close`].
+/// - `EBUSY`, without the object: others have references. The last of them closes the object.
+/// - Others: those of [`Handle::close`].
 pub(super) fn close_last<S: Unpin, T: Raw, P, L>(
     shared: Arc<S>,
     handle: impl Fn(&mut S) -> &mut Handle<T, P, L>,
 ) -> Result<(), CloseError<Arc<S>>> {
-    // For what the owner of `lent` may do when it is dropped.
+    // Dropping `lent` may allocate.
     let _noio = NoIo::enter();
     let Some(mut last) = Arc::into_unique_or_drop(shared) else {
         return Err(CloseError::new(Errno::EBUSY, None));
     };
-    // SAFETY: `last` is given back if it is still open, and else only dropped.
+    // SAFETY: `last` is the only reference to an open object. It is returned if the object is still
+    // open, and else only dropped.
     match unsafe { handle(&mut last).shut() } {
         Ok(lent) => {
             drop((last, lent));

@@ -27,31 +27,31 @@ use kernel::{
     }, //
 };
 
-/// The handler of a queue that has none.
+/// The handler type of a queue without a handler.
 pub enum NoHandler {}
 
-/// A handler, until somebody takes it away: who closes its queue, or who unloads its module.
+/// A handler, until its queue is closed or its module is unloaded.
 #[pin_data]
 struct Hook<H: ?Sized> {
     #[pin]
     handler: Gate<KBox<H>, Shared>,
     owner: Owner,
-    /// The task that drops the handler, or has.
+    /// The task that drops or dropped the handler.
     dropper: Atomic<usize>,
 }
 
-/// A handler of any kind.
+/// A [`Hook`] with a handler of any type.
 trait AnyHook: Send + Sync {
-    /// Whose it is.
+    /// Returns the owner of the handler's code.
     fn owner(&self) -> Owner;
 
-    /// Drops the handler, which isn't called any more when this returns. Sleeps until it doesn't run,
-    /// so it is not for the handler itself.
+    /// Drops the handler. Sleeps until the handler has returned, so the handler itself must not
+    /// call it.
     fn take_away(&self);
 }
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialized by `init`, which the module calls before there can be a queue.
+    // SAFETY: `init` initializes it. The module calls that before it opens a queue.
     unsafe(uninit) static HOOKS: Mutex<KVec<Arc<dyn AnyHook>>> = KVec::new();
 }
 
@@ -59,13 +59,13 @@ kernel::sync::global_lock! {
 ///
 /// # Safety
 ///
-/// Called once, before anything else of this file.
+/// Called once, before any other function of this file.
 pub(crate) unsafe fn init() {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: This is called once, and before any use of `HOOKS`, by this function's contract.
     unsafe { HOOKS.init() };
 }
 
-/// Frees the list. To be called last; a static is never dropped.
+/// Frees the list, because a static is never dropped. Must be the last call.
 pub(crate) fn exit() {
     let hooks = core::mem::take(&mut *HOOKS.lock());
     drop(hooks);
@@ -83,24 +83,25 @@ impl<H: ?Sized + Send + Sync> AnyHook for Hook<H> {
                 self.dropper.store(task::current(), Relaxed);
                 drained.take_away();
             }
-            // It had the last reference to its own queue, which is closed while it is dropped.
+            // The handler had the last reference to its own queue. Dropping the handler closes the
+            // queue.
             None if self.dropper.load(Relaxed) == task::current() => return,
             None => self.handler.wait_gone(),
         }
-        // Not earlier: who unloads the module has to find it, to wait until it was dropped.
+        // Removed last: `module_gone` must find the hook to wait until the handler is dropped.
         HOOKS.lock().retain(|other| !ptr::addr_eq(&**other, self));
     }
 }
 
-/// A handler on a queue; taken away when dropped, which sleeps until it doesn't run.
+/// The handler of a queue. Dropping it sleeps until the handler has returned.
 pub(super) struct Hooked<H: ?Sized + Send + Sync>(Arc<Hook<H>>);
 
 impl<H: ?Sized + Send + Sync + 'static> Hooked<H> {
-    /// Takes a handler whose code is part of `owner`. May sleep.
+    /// Adds a handler whose code is part of `owner`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE` if that module is on its way out.
+    /// - `EOPBADSTATE`: that module is being unloaded.
     /// - `ENOMEM`.
     pub(super) fn new(handler: KBox<H>, owner: Owner) -> Result<Self, Errno> {
         let hook = try_pin_init!(Hook {
@@ -110,7 +111,7 @@ impl<H: ?Sized + Send + Sync + 'static> Hooked<H> {
         }? Error);
         let hook = Arc::pin_init(hook, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         let mut hooks = HOOKS.lock();
-        // Under the lock: either this sees that the module goes, or `module_gone` sees the hook.
+        // Under the lock: either `is_live` is false here, or `module_gone` finds the hook.
         if !owner.is_live() {
             let refusal = Refusal::new(Errno::EOPBADSTATE, c"the handler's module is unloaded");
             refusal.report();
@@ -132,24 +133,25 @@ impl<H: ?Sized + Send + Sync> Drop for Hooked<H> {
     }
 }
 
-/// Calls `call` with the handler, unless it was taken away. Any context.
+/// Calls `call` with the handler, unless it was removed. Any context.
 ///
 /// # Safety
 ///
-/// `context` came from [`Hooked::as_context`] of a handler of type `H`, whose `Hooked` isn't dropped
-/// before this returns.
+/// `context` came from [`Hooked::as_context`] of a handler of type `H`. Its `Hooked` isn't dropped
+/// before this function returns.
 pub(super) unsafe fn with_handler<H: ?Sized + Send + Sync>(
     context: *mut c_void,
     call: impl FnOnce(&H),
 ) {
-    // SAFETY: `context` points to a `Hook<H>` that its `Hooked` keeps, by the caller's promise.
+    // SAFETY: `context` points to a `Hook<H>`, which its `Hooked` keeps alive, by this function's
+    // contract.
     let hook = unsafe { &*context.cast::<Hook<H>>() };
     if let Some(inside) = hook.handler.enter() {
         call(inside.get());
     }
 }
 
-/// Takes away the handlers that a module has left on queues. Sleeps until none of them runs.
+/// Removes the handlers that a module left on queues. Sleeps until none of them runs.
 pub(crate) fn module_gone(owner: Owner) {
     loop {
         let hooks = HOOKS.lock();

@@ -45,26 +45,25 @@ use kfi_bindings::{
 ///
 /// # Invariants
 ///
-/// `first` is an info from the C API, which nobody else has, and so are those behind it.
+/// `first` is the first info of a list from the C API. This type owns all infos in the list.
 pub struct InfoList {
     first: NonNull<kfi_info>,
 }
 
-// SAFETY: The list is plain memory that this type owns.
+// SAFETY: The list is memory that this type owns, and bound to no thread.
 unsafe impl Send for InfoList {}
-// SAFETY: A shared list is only read.
+// SAFETY: A shared reference only reads the list.
 unsafe impl Sync for InfoList {}
 
 impl InfoList {
-    /// `kfi_getinfo()`. May sleep.
+    /// Returns the offers that meet the hints: `kfi_getinfo()`. May sleep.
     ///
     /// # Safety
     ///
     /// `hints` is null, or valid with all that it points to.
     pub(super) unsafe fn get(hints: *mut kfi_info) -> Result<Self, Errno> {
         let mut first = ptr::null_mut();
-        // SAFETY: The hints are null or valid by the requirements of this function, and `first` is
-        // there for the call.
+        // SAFETY: `hints` is null or valid by this function's contract, and `first` is a local.
         let ret = unsafe {
             kfi_bindings::kfi_getinfo(
                 crate::support::strings::API_VERSION,
@@ -75,35 +74,35 @@ impl InfoList {
                 &mut first,
             )
         };
-        // INVARIANT: What getinfo gives out is the caller's.
+        // INVARIANT: kfi_getinfo() gives the list to its caller.
         call::opened(ret, first).map(|first| Self { first })
     }
 
-    /// Takes over what a C function gave out.
+    /// Creates a list from one that a C function gave to its caller.
     ///
     /// # Safety
     ///
-    /// The caller guarantees the invariant of this type.
+    /// `first` meets the invariant of this type.
     pub(super) unsafe fn from_raw(first: NonNull<kfi_info>) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: `first` meets it by this function's contract.
         Self { first }
     }
 
-    /// All that there is, from all providers. May sleep.
+    /// Returns all offers of all providers. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENODATA`: there is nothing.
+    /// - `ENODATA`: no provider offers anything.
     pub fn all() -> Result<Self, Errno> {
-        // SAFETY: No hints.
+        // SAFETY: The hints are null.
         unsafe { Self::get(ptr::null_mut()) }
     }
 
-    /// A single info with all its attributes, to be filled in. May sleep.
+    /// Creates a list of one empty info with all its attributes. May sleep.
     pub(super) fn blank() -> Result<Self, Errno> {
-        // SAFETY: May be called at any time in process context.
+        // SAFETY: This is process context, the only requirement of the call.
         let first = unsafe { kfi_bindings::kfi_allocinfo() };
-        // INVARIANT: A new info is the caller's.
+        // INVARIANT: kfi_allocinfo() gives the info to its caller.
         Ok(Self {
             first: NonNull::new(first).ok_or(Errno::ENOMEM)?,
         })
@@ -113,13 +112,13 @@ impl InfoList {
         self.first.as_ptr()
     }
 
-    /// The best offer.
+    /// Returns the best offer.
     pub fn first(&self) -> &Info {
-        // SAFETY: By the invariant.
+        // SAFETY: `first` is valid as long as `self` is borrowed, by the invariant.
         unsafe { Info::from_raw(self.first) }
     }
 
-    /// Goes through the offers.
+    /// Returns an iterator over the offers.
     pub fn iter(&self) -> Iter<'_> {
         Iter(Some(self.first()))
     }
@@ -127,7 +126,7 @@ impl InfoList {
 
 impl Drop for InfoList {
     fn drop(&mut self) {
-        // SAFETY: By the invariant, nobody else has the list.
+        // SAFETY: This type owns the list by its invariant.
         unsafe { kfi_bindings::kfi_freeinfo(self.first.as_ptr()) };
     }
 }
@@ -149,7 +148,8 @@ impl<'a> Iterator for Iter<'a> {
 
     fn next(&mut self) -> Option<&'a Info> {
         let info = self.0?;
-        // SAFETY: By the invariants of the list, for as long as it is borrowed.
+        // SAFETY: `info` is part of a list that is borrowed for `'a`, so `next` is null or valid as
+        // long.
         self.0 = unsafe { NonNull::new((*info.as_raw()).next).map(|next| Info::from_raw(next)) };
         Some(info)
     }
@@ -159,38 +159,42 @@ impl<'a> Iterator for Iter<'a> {
 ///
 /// # Invariants
 ///
-/// A valid `struct kfi_info` of the C API, whose attributes and names are null or valid.
+/// A valid `struct kfi_info` of the C API. Its attributes, names and addresses are null or valid.
 #[repr(transparent)]
 pub struct Info(Opaque<kfi_info>);
 
-// SAFETY: A shared info is only read.
+// SAFETY: A shared reference only reads the info.
 unsafe impl Sync for Info {}
 
 impl Info {
+    /// Returns a reference to an info of the C API.
+    ///
     /// # Safety
     ///
-    /// `info` is as the invariant of this type has it, for `'a`.
+    /// `info` meets the invariant of this type for `'a`.
     unsafe fn from_raw<'a>(info: NonNull<kfi_info>) -> &'a Self {
-        // SAFETY: By the requirements of this function, and the same layout.
-        // INVARIANT: By the requirements of this function.
+        // SAFETY: `info` is valid for `'a` by this function's contract, and has the same layout.
+        // INVARIANT: `info` meets it by this function's contract.
         unsafe { info.cast().as_ref() }
     }
 
-    /// The info as C has it.
+    /// Returns the C object. It must only be read.
     pub(super) fn as_raw(&self) -> *mut kfi_info {
         self.0.get()
     }
 
     pub(super) fn fabric_attr(&self) -> Option<&kfi_fabric_attr> {
-        // SAFETY: By the invariant.
+        // SAFETY: `fabric_attr` is null or valid by the invariant.
         unsafe { (*self.as_raw()).fabric_attr.as_ref() }
     }
 
     pub(super) fn domain_attr(&self) -> Option<&kfi_domain_attr> {
-        // SAFETY: By the invariant.
+        // SAFETY: `domain_attr` is null or valid by the invariant.
         unsafe { (*self.as_raw()).domain_attr.as_ref() }
     }
 
+    /// Returns the name, or an empty one for null.
+    ///
     /// # Safety
     ///
     /// `name` is null, or a string that belongs to this info.
@@ -198,55 +202,56 @@ impl Info {
         if name.is_null() {
             c""
         } else {
-            // SAFETY: `name` is a string by the requirements of this function, as it isn't null.
+            // SAFETY: `name` isn't null, so it is a string that lives as long as `self`.
             unsafe { CStr::from_char_ptr(name) }
         }
     }
 
-    /// The provider's name.
+    /// Returns the name of the provider.
     pub fn prov_name(&self) -> &CStr {
         let name = self
             .fabric_attr()
             .map_or(ptr::null_mut(), |attr| attr.prov_name);
-        // SAFETY: By the invariant.
+        // SAFETY: `prov_name` is null or a string of this info by the invariant.
         unsafe { self.name(name) }
     }
 
-    /// The fabric's name.
+    /// Returns the name of the fabric.
     pub fn fabric_name(&self) -> &CStr {
         let name = self.fabric_attr().map_or(ptr::null_mut(), |attr| attr.name);
-        // SAFETY: By the invariant.
+        // SAFETY: `name` is null or a string of this info by the invariant.
         unsafe { self.name(name) }
     }
 
-    /// The domain's name; for verbs that of the device.
+    /// Returns the name of the domain. The verbs provider uses the name of the device.
     pub fn domain_name(&self) -> &CStr {
         let name = self.domain_attr().map_or(ptr::null_mut(), |attr| attr.name);
-        // SAFETY: By the invariant.
+        // SAFETY: `name` is null or a string of this info by the invariant.
         unsafe { self.name(name) }
     }
 
-    /// Returns whether it offers connected endpoints (`KFI_EP_MSG`).
+    /// Checks whether this offers connected endpoints (`KFI_EP_MSG`).
     pub fn is_msg(&self) -> bool {
-        // SAFETY: By the invariant.
+        // SAFETY: `ep_attr` is null or valid by the invariant.
         let attr = unsafe { (*self.as_raw()).ep_attr.as_ref() };
         attr.is_some_and(|attr| attr.type_ == kfi_bindings::kfi_ep_type_KFI_EP_MSG)
     }
 
-    /// Returns whether its endpoints can share receives ([`SharedReceives`](super::SharedReceives)).
+    /// Checks whether endpoints of this offer can share receives
+    /// ([`SharedReceives`](super::SharedReceives)).
     pub fn shares_receives(&self) -> bool {
         self.domain_attr()
             .is_some_and(|attr| attr.max_ep_srx_ctx > 0)
     }
 
-    /// Calls `f` with a copy of it that asks for an endpoint which shares its receives.
+    /// Calls `f` with a copy of this info that asks for an endpoint with shared receives.
     pub(super) fn with_shared_receives<R>(&self, f: impl FnOnce(*mut kfi_info) -> R) -> R {
-        // SAFETY: By the invariant; a copy of its numbers and pointers, to be read only.
+        // SAFETY: The info is valid by the invariant. The copy and its pointers are only read.
         let mut info = unsafe { self.as_raw().read() };
         info.next = ptr::null_mut();
-        // SAFETY: By the invariant, the attributes are null or valid.
+        // SAFETY: `ep_attr` is null or valid by the invariant.
         let attr = unsafe { info.ep_attr.as_ref() };
-        // SAFETY: As for the info.
+        // SAFETY: `attr` is a reference. The copy and its pointers are only read.
         let mut attr = attr.map(|attr| unsafe { ptr::from_ref(attr).read() });
         if let Some(attr) = &mut attr {
             attr.rx_ctx_cnt = kfi_bindings::KFI_SHARED_CONTEXT;
@@ -255,56 +260,55 @@ impl Info {
         f(&mut info)
     }
 
-    /// The address at this side, if there is one.
+    /// Returns the local address, if the offer has one.
     pub fn source(&self) -> Option<SocketAddr> {
         let info = self.as_raw();
-        // SAFETY: By the invariant, the address is null or has so many bytes.
+        // SAFETY: `src_addr` is null or has `src_addrlen` bytes by the invariant.
         unsafe { sockaddr::read_any((*info).src_addr, (*info).src_addrlen) }
             .ok()
             .flatten()
     }
 
-    /// The peer's address, if there is one.
+    /// Returns the peer's address, if the offer has one.
     pub fn peer(&self) -> Option<SocketAddr> {
         let info = self.as_raw();
-        // SAFETY: By the invariant, the address is null or has so many bytes.
+        // SAFETY: `dest_addr` is null or has `dest_addrlen` bytes by the invariant.
         unsafe { sockaddr::read_any((*info).dest_addr, (*info).dest_addrlen) }
             .ok()
             .flatten()
     }
 
-    /// What the provider can do.
+    /// Returns the capabilities of the provider.
     pub fn caps(&self) -> Caps {
-        // SAFETY: By the invariant.
+        // SAFETY: The info is valid by the invariant.
         Caps::from_bits(unsafe { (*self.as_raw()).caps })
     }
 
-    /// What the provider needs the consumer to do.
+    /// Returns the modes of registration that the provider requires.
     pub fn mr_mode(&self) -> MrMode {
         MrMode::from_bits(self.domain_attr().map_or(0, |attr| attr.mr_mode))
     }
 
-    /// Bytes of a key.
+    /// Returns the size of a key in bytes.
     pub fn mr_key_size(&self) -> usize {
         self.domain_attr().map_or(0, |attr| attr.mr_key_size)
     }
 
-    /// Most segments of one region.
+    /// Returns the maximum number of segments of a region.
     pub fn mr_iov_limit(&self) -> usize {
         self.domain_attr().map_or(0, |attr| attr.mr_iov_limit)
     }
 
-    /// Most regions that can be open at once.
+    /// Returns the maximum number of open regions.
     pub fn mr_cnt(&self) -> usize {
         self.domain_attr().map_or(0, |attr| attr.mr_cnt)
     }
 }
 
-/// Hints for [`getinfo`](Hints::getinfo): what is needed, and what the consumer can live with.
+/// Hints for [`getinfo`](Hints::getinfo): required features, and modes that the consumer supports.
 ///
-/// They start out asking for nothing, from any provider that may be called from several threads at
-/// once. Mode bits are different from the rest: an offer that needs one that the hints don't have
-/// is not made.
+/// New hints require nothing but a provider with thread-safe calls. Mode bits restrict the offers:
+/// no offer requires a mode that the hints don't have.
 ///
 /// # Examples
 ///
@@ -321,96 +325,96 @@ impl Info {
 ///
 /// # Invariants
 ///
-/// The list has one info, with endpoint, domain and fabric attributes; names and addresses are null or
-/// kmalloc memory.
+/// The list has one info, with endpoint, domain and fabric attributes. Its names and addresses are
+/// null or kmalloc memory.
 pub struct Hints(InfoList);
 
 impl Hints {
-    /// Hints that ask for nothing in particular. May sleep.
+    /// Creates hints that require nothing in particular. May sleep.
     pub fn new() -> Result<Self, Errno> {
-        // INVARIANT: A new info has all its attributes, and no names.
+        // INVARIANT: kfi_allocinfo() allocates all attributes, and sets no names.
         let mut hints = Self(InfoList::blank()?);
         hints.domain(|attr| attr.threading = kfi_bindings::kfi_threading_KFI_THREAD_SAFE);
         Ok(hints)
     }
 
-    /// Asks for a provider by its name. May sleep.
+    /// Requires a provider by its name. May sleep.
     pub fn prov_name(mut self, name: &CStr) -> Result<Self, Errno> {
         self.fabric(|attr| rename(&mut attr.prov_name, name))?;
         Ok(self)
     }
 
-    /// Asks for a fabric by its name. May sleep.
+    /// Requires a fabric by its name. May sleep.
     pub fn fabric_name(mut self, name: &CStr) -> Result<Self, Errno> {
         self.fabric(|attr| rename(&mut attr.name, name))?;
         Ok(self)
     }
 
-    /// Asks for a domain by its name, which for verbs is that of the device. May sleep.
+    /// Requires a domain by its name. The verbs provider uses the name of the device. May sleep.
     pub fn domain_name(mut self, name: &CStr) -> Result<Self, Errno> {
         self.domain(|attr| rename(&mut attr.name, name))?;
         Ok(self)
     }
 
-    /// Asks for capabilities.
+    /// Requires capabilities.
     pub fn caps(mut self, caps: Caps) -> Self {
         self.info().caps = caps.bits();
         self
     }
 
-    /// Says what the consumer can live with.
+    /// Sets the modes that the consumer supports.
     pub fn mr_mode(mut self, mode: MrMode) -> Self {
         self.domain(|attr| attr.mr_mode = mode.bits());
         self
     }
 
-    /// Asks for connected endpoints (`KFI_EP_MSG`).
+    /// Requires connected endpoints (`KFI_EP_MSG`).
     pub fn msg(mut self) -> Self {
         let attr = self.info().ep_attr;
-        // SAFETY: By the invariant of this type.
+        // SAFETY: `ep_attr` is valid by the invariant, and `self` owns it.
         unsafe { (*attr).type_ = kfi_bindings::kfi_ep_type_KFI_EP_MSG };
         self
     }
 
-    /// Asks for what has this address, to listen at it for instance. May sleep.
+    /// Requires a local address, for example to listen there. May sleep.
     pub fn source(mut self, address: SocketAddr) -> Result<Self, Errno> {
         let info = self.info();
         place(&mut info.src_addr, &mut info.src_addrlen, address)?;
         Ok(self)
     }
 
-    /// Asks for what can be connected to a peer with this address. May sleep.
+    /// Requires a provider that can connect to a peer with this address. May sleep.
     pub fn peer(mut self, address: SocketAddr) -> Result<Self, Errno> {
         let info = self.info();
         place(&mut info.dest_addr, &mut info.dest_addrlen, address)?;
         Ok(self)
     }
 
-    /// Asks for this many segments in one region at least.
+    /// Requires at least `segments` segments in one region.
     pub fn mr_iov_limit(mut self, segments: usize) -> Self {
         self.domain(|attr| attr.mr_iov_limit = segments);
         self
     }
 
-    /// Asks for this many open regions at least.
+    /// Requires at least `regions` open regions.
     pub fn mr_cnt(mut self, regions: usize) -> Self {
         self.domain(|attr| attr.mr_cnt = regions);
         self
     }
 
-    /// Asks for keys of this many bytes at least.
+    /// Requires keys of at least `bytes` bytes.
     pub fn mr_key_size(mut self, bytes: usize) -> Self {
         self.domain(|attr| attr.mr_key_size = bytes);
         self
     }
 
-    /// `kfi_getinfo()`: what meets the hints, the best first. May sleep.
+    /// Returns the offers that meet the hints, the best one first: `kfi_getinfo()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENODATA`: nothing does.
+    /// - `ENODATA`: no offer meets the hints.
     pub fn getinfo(&self) -> Result<InfoList, Errno> {
-        // SAFETY: The list's info is ours by the invariant of its type, with all that it points to.
+        // SAFETY: `self` owns the info and all that it points to.
         unsafe { InfoList::get(self.as_raw()) }
     }
 
@@ -419,39 +423,41 @@ impl Hints {
     }
 
     fn info(&mut self) -> &mut kfi_info {
-        // SAFETY: The list is ours, and not empty.
+        // SAFETY: `self` owns the list, which isn't empty by its invariant.
         unsafe { &mut *self.0.as_ptr() }
     }
 
     fn domain<R>(&mut self, change: impl FnOnce(&mut kfi_domain_attr) -> R) -> R {
-        // SAFETY: By the invariant of this type.
+        // SAFETY: `domain_attr` is valid by the invariant, and `self` owns it.
         change(unsafe { &mut *self.info().domain_attr })
     }
 
     fn fabric<R>(&mut self, change: impl FnOnce(&mut kfi_fabric_attr) -> R) -> R {
-        // SAFETY: By the invariant of this type.
+        // SAFETY: `fabric_attr` is valid by the invariant, and `self` owns it.
         change(unsafe { &mut *self.info().fabric_attr })
     }
 }
 
-/// Puts a copy of `name` where a name is, null or kmalloc memory, that belongs to the hints.
+/// Replaces a name of the hints, which is null or kmalloc memory, by a copy of `name`.
 fn rename(place: &mut *mut c_char, name: &CStr) -> Result<(), Errno> {
     // SAFETY: `name` is a string.
     let copy = unsafe { bindings::kstrdup(name.as_char_ptr(), bindings::GFP_KERNEL) };
     if copy.is_null() {
         return Err(Errno::ENOMEM);
     }
-    // SAFETY: By the invariant of `Hints`, which this function is for.
+    // SAFETY: The old name is null or kmalloc memory by the invariant of `Hints`, and nobody else
+    // has it.
     unsafe { bindings::kfree(core::mem::replace(place, copy).cast()) };
     Ok(())
 }
 
-/// Puts a copy of `address` where an address is, null or kmalloc memory, that belongs to the hints.
+/// Replaces an address of the hints, which is null or kmalloc memory, by a copy of `address`.
 fn place(at: &mut *mut c_void, len: &mut usize, address: SocketAddr) -> Result<(), Errno> {
     let (copy, new) = address::copy(Some(address))?;
     *len = new;
     let before = core::mem::replace(at, copy);
-    // SAFETY: By the invariant of `Hints`, which this function is for.
+    // SAFETY: The old address is null or kmalloc memory by the invariant of `Hints`, and nobody
+    // else has it.
     unsafe { bindings::kfree(before) };
     Ok(())
 }
@@ -466,17 +472,17 @@ macro_rules! flags {
         impl $set {
             $($(#[$flag_doc])* pub const $flag: Self = Self::from_bits($value);)*
 
-            /// The set as the C API has it.
+            /// Creates a set from the bits of the C API.
             pub(super) const fn from_bits(bits: $repr) -> Self {
                 Self(bits)
             }
 
-            /// The bits as the C API has them.
+            /// Returns the bits of the C API.
             pub const fn bits(self) -> $repr {
                 self.0
             }
 
-            /// Are all the flags in `other` set?
+            /// Checks whether all flags of `other` are set.
             pub const fn has(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
             }
@@ -511,29 +517,29 @@ flags! {
 }
 
 flags! {
-    /// What a consumer takes upon itself to make registration work (`kfi_domain_attr.mr_mode`).
+    /// Duties that a consumer accepts for registration (`kfi_domain_attr.mr_mode`).
     MrMode(c_int) {
-        /// Memory for local use is registered, too (`KFI_MR_LOCAL`).
+        /// The consumer registers local memory, too (`KFI_MR_LOCAL`).
         LOCAL = signed(kfi_bindings::KFI_MR_LOCAL);
-        /// Keys go as raw bytes (`KFI_MR_RAW`).
+        /// The consumer transmits keys as raw bytes (`KFI_MR_RAW`).
         RAW = signed(kfi_bindings::KFI_MR_RAW);
         /// A region starts at [`Mr::base`](super::Mr::base), not at 0 (`KFI_MR_VIRT_ADDR`).
         VIRT_ADDR = signed(kfi_bindings::KFI_MR_VIRT_ADDR);
         /// The provider chooses keys (`KFI_MR_PROV_KEY`).
         PROV_KEY = signed(kfi_bindings::KFI_MR_PROV_KEY);
-        /// Regions that count accesses are bound and enabled (`KFI_MR_RMA_EVENT`).
+        /// The consumer binds and enables regions that count accesses (`KFI_MR_RMA_EVENT`).
         RMA_EVENT = signed(kfi_bindings::KFI_MR_RMA_EVENT);
-        /// Regions are bound to an endpoint and enabled (`KFI_MR_ENDPOINT`).
+        /// The consumer binds regions to an endpoint and enables them (`KFI_MR_ENDPOINT`).
         ENDPOINT = signed(kfi_bindings::KFI_MR_ENDPOINT);
     }
 }
 
 flags! {
-    /// What a counter of an endpoint counts.
+    /// Operations that a counter of an endpoint counts.
     Counts(u64) {
-        /// Messages that were sent (`KFI_TRANSMIT`).
+        /// Sent messages (`KFI_TRANSMIT`).
         SENDS = widen_u32(kfi_bindings::KFI_TRANSMIT);
-        /// Messages that were received (`KFI_RECV`).
+        /// Received messages (`KFI_RECV`).
         RECVS = widen_u32(kfi_bindings::KFI_RECV);
         /// Reads of the peer's memory (`KFI_READ`).
         READS = widen_u32(kfi_bindings::KFI_READ);
@@ -543,13 +549,15 @@ flags! {
 }
 
 flags! {
-    /// How a transfer is posted, besides what it does ([`MsgEndpoint::with`](super::MsgEndpoint::with)).
+    /// Flags of a posted transfer ([`MsgEndpoint::with`](super::MsgEndpoint::with)).
     TransferFlags(u64) {
-        /// Another one is posted at once, so the device needn't be told of this one yet (`KFI_MORE`).
+        /// Another request follows at once, so the provider may delay this one (`KFI_MORE`).
         MORE = widen_u32(kfi_bindings::KFI_MORE);
-        /// It begins when all reads that were posted before have ended (`KFI_FENCE`).
+        /// The transfer starts when all reads that were posted earlier have completed
+        /// (`KFI_FENCE`).
         FENCE = widen_u32(kfi_bindings::KFI_FENCE);
-        /// It has ended when the bytes are where they shall be (`KFI_DELIVERY_COMPLETE`).
+        /// The transfer completes when the bytes are in the peer's memory
+        /// (`KFI_DELIVERY_COMPLETE`).
         DELIVERY_COMPLETE = widen_u32(kfi_bindings::KFI_DELIVERY_COMPLETE);
     }
 }

@@ -17,8 +17,20 @@ use super::{
     },
     handle::Handle,
     msg_ep::Receiving,
-    CloseError, Created, Domain, EventQueue, Fabric, Info, InfoList, Local, MsgEndpoint, NoHandler,
-    Passive, Refused, RequestQueue, SharedReceives, //
+    CloseError,
+    Created,
+    Domain,
+    EventQueue,
+    Fabric,
+    Info,
+    InfoList,
+    Local,
+    MsgEndpoint,
+    NoHandler,
+    Passive,
+    Refused,
+    RequestQueue,
+    SharedReceives, //
 };
 use crate::support::{
     errno::Errno,
@@ -45,11 +57,11 @@ use kfi_bindings::{
     KFI_BACKLOG, //
 };
 
-/// An open passive endpoint; its event queue stays open as long.
+/// An open passive endpoint, which keeps its event queue open.
 pub(super) type Pep = Handle<kfid_pep, Arc<EventQueue>>;
 
-/// Opens a passive endpoint that reports to a queue, and at which so many requests may wait, if it isn't
-/// left to the core. May sleep.
+/// Opens a passive endpoint that reports to `queue`. `backlog` is the maximum number of pending
+/// requests. May sleep.
 fn open_pep(
     fabric: &Arc<Fabric>,
     info: &Info,
@@ -57,7 +69,7 @@ fn open_pep(
     backlog: Option<u32>,
 ) -> Result<Pep, Errno> {
     let (raw, mut pep) = (fabric.as_raw(), ptr::null_mut());
-    // SAFETY: `raw` is open as long as `fabric` is there; the info is valid, and `pep` is a local.
+    // SAFETY: `raw` is open as long as `fabric`. The info is valid, and `pep` is a local.
     let ret = unsafe {
         op!(
             (*raw).ops,
@@ -67,18 +79,18 @@ fn open_pep(
     }?;
     let pep = Pep::new(call::opened(ret, pep)?, queue.clone(), ());
     let fid = pep.fid();
-    // SAFETY: Both are open; the queue as long as the passive endpoint.
+    // SAFETY: The passive endpoint is open. So is the queue, to which it has a reference.
     unsafe { call::bind(fid, queue.as_raw().cast(), 0) }?;
     if let Some(backlog) = backlog {
         let mut backlog = c_int::try_from(backlog).unwrap_or(c_int::MAX);
         let arg = ptr::from_mut(&mut backlog).cast();
-        // SAFETY: The passive endpoint is open, and the argument is what the command takes.
+        // SAFETY: The passive endpoint is open. `arg` points to the `int` that the command takes.
         unsafe { call::control(fid, KFI_BACKLOG, arg) }?;
     }
     Ok(pep)
 }
 
-/// A place for a passive endpoint, which is empty before it was opened and after it was closed.
+/// A passive endpoint, or nothing before it is open and after it is closed.
 #[pin_data]
 pub(super) struct PepSlot {
     #[pin]
@@ -93,18 +105,19 @@ impl PepSlot {
         Arc::pin_init(slot, GFP_KERNEL).map_err(|_| Errno::ENOMEM)
     }
 
-    /// Puts it in.
+    /// Stores the passive endpoint.
     pub(super) fn put(&self, pep: Pep) {
         let before = self.pep.lock().replace(pep);
         drop(before);
     }
 
-    /// Takes it out, to be closed.
+    /// Removes the passive endpoint, for the caller to close it.
     pub(super) fn take(&self) -> Option<Pep> {
         self.pep.lock().take()
     }
 
-    /// Does something with it that may sleep; `EOPBADSTATE` if there is none.
+    /// Calls `call`, which may sleep, with the passive endpoint. Returns `EOPBADSTATE` if there is
+    /// none.
     pub(super) fn with<R>(
         &self,
         call: impl FnOnce(*mut kfid_pep) -> Result<R, Errno>,
@@ -115,16 +128,17 @@ impl PepSlot {
         }
     }
 
-    /// `kfi_reject()`: rejects a request that has come there. Where there is none any more, it was
-    /// rejected. May sleep.
+    /// Rejects a request to this passive endpoint: `kfi_reject()`. May sleep.
+    ///
+    /// Succeeds if the passive endpoint is closed, because closing it rejected the request.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: too many bytes, or it was answered.
+    /// - `EINVAL`: the data is too long, or the request was answered.
     pub(super) fn reject(&self, request: *mut kfid, data: &[u8]) -> Result<(), Errno> {
         let rejected = self.with(|pep| {
             let (param, len) = (data.as_ptr().cast(), data.len());
-            // SAFETY: The passive endpoint is open, and the data are valid for the call.
+            // SAFETY: The passive endpoint is open. The call only reads the `len` bytes of `data`.
             unsafe { op!((*pep).cm, kfi_ops_cm, reject(pep, request, param, len)) }
         });
         match rejected {
@@ -136,8 +150,8 @@ impl PepSlot {
 
 /// A peer's request for a connection.
 ///
-/// It is answered by an [endpoint](Self::endpoint), which accepts it, or rejected. Dropped, it is rejected,
-/// too; forgotten, it waits until its [`Listener`](super::Listener) is closed.
+/// Open an [endpoint](Self::endpoint) to accept the request, or reject it. Dropping it rejects it,
+/// too. Forgetting it leaves it pending until its [`Listener`](super::Listener) is closed.
 pub struct Incoming {
     info: InfoList,
     data: KVec<u8>,
@@ -155,7 +169,7 @@ impl Incoming {
         }
     }
 
-    /// Returns what the peer has sent with it. Any context.
+    /// Returns the data that the peer sent. Any context.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
@@ -165,24 +179,25 @@ impl Incoming {
         self.info().peer()
     }
 
-    /// Returns the address that it came to. Any context.
+    /// Returns the local address of the request. Any context.
     pub fn source(&self) -> Option<SocketAddr> {
         self.info().source()
     }
 
-    /// Returns what the endpoint will be like, and which domain it has to be in. Any context.
+    /// Returns the offer to open a domain and an endpoint with. Any context.
     pub fn info(&self) -> &Info {
         self.info.first()
     }
 
-    /// `kfi_endpoint()`: opens the endpoint that answers; for the arguments see
-    /// [`MsgEndpoint::open`]. May sleep.
+    /// Opens the endpoint that answers the request: `kfi_endpoint()`. May sleep.
+    ///
+    /// The arguments are those of [`MsgEndpoint::open`].
     ///
     /// # Errors
     ///
-    /// The request is rejected.
+    /// All errors reject the request.
     ///
-    /// - `EINVAL`: it came to a listener that is closed; the domain is of another provider; or a queue is of
+    /// - `EINVAL`: the listener is closed, the domain is of another provider, or a queue is of
     ///   another domain.
     /// - `ENOMEM`.
     pub fn endpoint<B: Local, C: Send + 'static>(
@@ -194,14 +209,13 @@ impl Incoming {
         self.answer(domain, tx, Receiving::Own(rx.clone()))
     }
 
-    /// The same, for an endpoint that shares its receives with others, see [`MsgEndpoint::open_sharing`]. May
-    /// sleep.
+    /// Opens an endpoint with shared receives, like [`endpoint`](Self::endpoint). May sleep.
     ///
     /// # Errors
     ///
-    /// As for [`endpoint`](Self::endpoint), and:
+    /// The errors of `endpoint`, and:
     ///
-    /// - `ENODATA`: the provider has no such contexts.
+    /// - `ENODATA`: the provider has no shared contexts.
     pub fn endpoint_sharing<B: Local, C: Send + 'static>(
         self,
         domain: &Arc<Domain>,
@@ -222,12 +236,15 @@ impl Incoming {
         Ok(endpoint)
     }
 
-    /// `kfi_reject()`: rejects it, with at most 148 bytes for the peer to read. May sleep.
+    /// Rejects the request, with up to 148 bytes of data: `kfi_reject()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: too many bytes; it comes back.
-    /// - `ENOMEM`: it is over, but the peer can't be told, and may ask again; what comes back can't be answered.
+    /// All errors have the request.
+    ///
+    /// - `EINVAL`: the data is too long.
+    /// - `ENOMEM`: the request is rejected, but the peer isn't told. It may ask again. The request
+    ///   can't be answered any more.
     pub fn reject(mut self, data: &[u8]) -> Result<(), Refused<Self>> {
         match self.slot.reject(self.handle(), data) {
             Ok(()) => {
@@ -238,9 +255,9 @@ impl Incoming {
         }
     }
 
-    /// The number by which C knows it.
+    /// Returns the handle of the request in C.
     fn handle(&self) -> *mut kfid {
-        // SAFETY: The info is valid.
+        // SAFETY: The info is valid as long as `self`.
         unsafe { (*self.info().as_raw()).handle }
     }
 }
@@ -248,16 +265,20 @@ impl Incoming {
 impl Drop for Incoming {
     fn drop(&mut self) {
         if !self.answered {
-            // An endpoint that couldn't be made may have rejected it.
+            // If opening the endpoint failed, the request may be rejected already.
             let _ = self.slot.reject(self.handle(), &[]);
         }
     }
 }
 
-/// What a listener's owner wants to be told.
+/// The handler of a listener's requests.
 pub trait ListenHandler: Send + Sync + 'static {
-    /// A peer asks for a connection. Process context; may sleep, and answer, but not drop or close the
-    /// listener. Allocations in it don't wait for I/O.
+    /// Handles a peer's request.
+    ///
+    /// # Context
+    ///
+    /// Process context. May sleep and answer the request. Must not drop or close the listener.
+    /// Allocations don't wait for I/O.
     fn request(&self, request: Incoming);
 }
 
@@ -267,7 +288,7 @@ impl ListenHandler for NoHandler {
     }
 }
 
-/// A handler, as one who hears of a listener's requests.
+/// The handler of connection events that passes requests to a listener's handler.
 struct HandlerAdapter<H> {
     handler: KBox<H>,
     slot: Arc<PepSlot>,
@@ -280,21 +301,21 @@ impl<H: ListenHandler> ConnEventHandler for HandlerAdapter<H> {
                 let request = Incoming::new(info, data, self.slot.clone());
                 self.handler.request(request);
             }
-            // A listener has none; but one that isn't read would be news again.
+            // A listener has no failures. An unread one would call the handler again.
             ConnEvent::Failed => drop(failure()),
             ConnEvent::Connected(_) | ConnEvent::Shutdown => (),
         }
     }
 }
 
-/// How to listen, with a handler of type `H`.
+/// Options of a listener, with a handler of type `H`.
 pub struct ListenerOptions<H = NoHandler> {
     backlog: Option<u32>,
     handler: Option<KBox<H>>,
 }
 
 impl Default for ListenerOptions {
-    /// Nothing in particular, and no handler.
+    /// Creates options with the defaults, and no handler.
     fn default() -> Self {
         Self {
             backlog: None,
@@ -304,13 +325,13 @@ impl Default for ListenerOptions {
 }
 
 impl<H> ListenerOptions<H> {
-    /// How many requests may wait for an answer, 1 to 1024; 64 if nothing is said.
+    /// Sets the maximum number of pending requests: 1 to 1024, by default 64.
     pub fn backlog(mut self, requests: u32) -> Self {
         self.backlog = Some(requests);
         self
     }
 
-    /// Whom to tell of requests, instead of [waiting](Listener::wait) for them.
+    /// Sets the handler of requests, instead of [`wait`](Listener::wait).
     pub fn handler<N: ListenHandler>(self, handler: KBox<N>) -> ListenerOptions<N> {
         ListenerOptions {
             backlog: self.backlog,
@@ -319,11 +340,11 @@ impl<H> ListenerOptions<H> {
     }
 }
 
-/// A passive endpoint that listens.
+/// A listening passive endpoint.
 ///
-/// Dropping or closing it rejects all requests that nobody has answered; connections stay. It is done
-/// by a thread that must not run its handler. A handler that is still there when the module is unloaded
-/// that it is part of is taken away as that of an [`EventQueue`](super::EventQueue) is.
+/// Dropping or closing it rejects all pending requests, and keeps connections. The handler must not
+/// do it. If the handler's module is unloaded first, the handler is removed like that of an
+/// [`EventQueue`](super::EventQueue).
 ///
 /// # Examples
 ///
@@ -334,7 +355,7 @@ impl<H> ListenerOptions<H> {
 ///     MsgEndpoint, RequestQueue,
 /// };
 ///
-/// /// Waits for a peer who knows the word.
+/// /// Waits for a peer that sends the password.
 /// fn meet(info: &Info) -> Result<MsgEndpoint<Connected, KVec<u8>>> {
 ///     let fabric = Fabric::open(info)?;
 ///     let listener = Listener::open(&fabric, info, ListenerOptions::default())?;
@@ -356,18 +377,18 @@ pub struct Listener {
     slot: Arc<PepSlot>,
 }
 
-/// How many requests may wait if nothing is said.
+/// Default of the maximum number of pending requests.
 const BACKLOG: u32 = 64;
 
 impl Listener {
-    /// `kfi_passive_ep()` and `kfi_listen()`: listens at the [source](super::Hints::source) of an offer.
-    /// May sleep.
+    /// Listens at the [source](super::Hints::source) of an offer: `kfi_passive_ep()`,
+    /// `kfi_listen()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the offer has no such address; or so many requests may not wait.
-    /// - `EADDRINUSE`: somebody else listens there.
-    /// - `EOPBADSTATE`: it is to have a handler, and the handler's module is being unloaded.
+    /// - `EINVAL`: the offer has no source address, or the backlog is invalid.
+    /// - `EADDRINUSE`: another listener uses the address.
+    /// - `EOPBADSTATE`: the handler's module is being unloaded.
     /// - `ENOSYS`: the provider has no passive endpoints.
     /// - `ENOMEM`.
     pub fn open<H: ListenHandler>(
@@ -390,46 +411,48 @@ impl Listener {
     }
 
     fn begin(&self, fabric: &Arc<Fabric>, info: &Info, backlog: Option<u32>) -> Result<(), Errno> {
-        // It is there before the first request.
+        // Stored before the first request can arrive.
         let pep = open_pep(fabric, info, self.conn.queue(), backlog)?;
         self.slot.put(pep);
         self.slot.with(|pep| {
-            // SAFETY: The passive endpoint is open.
+            // SAFETY: `pep` is open, because the slot's lock keeps it.
             call::result(unsafe { op!((*pep).cm, kfi_ops_cm, listen(pep)) }?)
         })
     }
 
-    /// `kfi_getname()`: returns the address that it listens at. May sleep.
+    /// Returns the address of the listener: `kfi_getname()`. May sleep.
     pub fn address(&self) -> Result<SocketAddr, Errno> {
         self.slot.with(|pep| {
             call::address(|address, len| {
-                // SAFETY: The passive endpoint is open, and the others are valid for the call.
+                // SAFETY: `pep` is open, because the slot's lock keeps it. `address` has `*len`
+                // bytes.
                 unsafe { op!((*pep).cm, kfi_ops_cm, getname(pep.cast(), address, len)) }
             })
         })
     }
 
-    /// Waits for a request, so many milliseconds or for ever; `None` if none came. Sleeps.
+    /// Returns the next request. Sleeps until there is one, for at most `msecs` milliseconds if
+    /// given.
     ///
     /// # Errors
     ///
-    /// - `EINTR`: a signal came.
-    /// - `ENOSYS`: the listener has a handler, which is told.
+    /// - `EINTR`: a signal is pending.
+    /// - `ENOSYS`: the listener has a handler.
     pub fn wait(&self, msecs: Option<u32>) -> Result<Option<Incoming>, Errno> {
         match self.conn.wait(msecs)? {
             Some(ConnEvent::Request(info, data)) => {
                 Ok(Some(Incoming::new(info, data, self.slot.clone())))
             }
-            // It has no other news.
+            // A listener has no other events.
             Some(_) | None => Ok(None),
         }
     }
 
-    /// `kfi_close()`: listens no more, and tells whether that worked. Sleeps until the handler has ended.
+    /// Stops listening: `kfi_close()`. Sleeps until the handler has returned.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`, `EOPBADSTATE`: it still listens, and comes back.
+    /// - `EBUSY`, `EOPBADSTATE`: the listener still listens, and the error has it.
     pub fn close(self) -> Result<(), CloseError<Self>> {
         let Some(pep) = self.slot.take() else {
             return Ok(());
@@ -444,7 +467,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Closed here, not under the lock.
+        // Closed here, without the lock.
         drop(self.slot.take());
     }
 }

@@ -31,19 +31,19 @@ use kfi_bindings::{
     kvec, //
 };
 
-/// Bytes that follow each other.
+/// Contiguous bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// The first.
+    /// The address of the first byte.
     pub start: NonNull<u8>,
-    /// How many there are.
+    /// The number of bytes.
     pub len: usize,
-    /// `kfi_mr_desc()` of the region that they are in, or null.
+    /// `kfi_mr_desc()` of the region with the bytes, or null.
     pub desc: *mut c_void,
 }
 
 impl Run {
-    /// As a list has it.
+    /// Returns the bytes as an entry of a list.
     fn kvec(&self) -> kvec {
         kvec {
             iov_base: self.start.as_ptr().cast(),
@@ -51,16 +51,16 @@ impl Run {
         }
     }
 
-    /// Some of them.
+    /// Returns `len` of the bytes from `offset`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there aren't that many.
+    /// - `EINVAL`: there aren't enough bytes.
     pub(super) fn part(self, offset: usize, len: usize) -> Result<Self, Errno> {
         let end = offset.checked_add(len).filter(|end| *end <= self.len);
         end.ok_or(Errno::EINVAL)?;
         Ok(Self {
-            // It stays among them, or right behind; the address is only used if `len` isn't 0.
+            // At most one behind the last byte. The address is only used if `len` isn't 0.
             start: NonNull::new(self.start.as_ptr().wrapping_add(offset)).ok_or(Errno::EINVAL)?,
             len,
             ..self
@@ -68,20 +68,20 @@ impl Run {
     }
 }
 
-/// Runs, or bio_vecs, up to 16: the part of some memory that is posted. They are copies, so they are good
-/// whatever becomes of what they were copied from.
+/// A list of up to 16 runs or bio_vecs: the part of some memory that is posted. The entries are
+/// copies.
 pub struct Pieces {
     runs: ArrayVec<kvec, MAX_PIECES>,
     descs: ArrayVec<*mut c_void, MAX_PIECES>,
     bio_vecs: ArrayVec<bio_vec, MAX_PIECES>,
-    /// How many bytes come before the part.
+    /// Number of bytes before the part.
     before: usize,
-    /// How many bytes of the part are still to come.
+    /// Number of bytes of the part that are missing in the list.
     left: usize,
 }
 
 impl Pieces {
-    /// Takes up the part of so many bytes from `offset` on.
+    /// Creates an empty list for the part of `len` bytes from `offset`.
     pub(super) fn of_part(offset: usize, len: usize) -> Self {
         Self {
             runs: ArrayVec::new(),
@@ -92,7 +92,7 @@ impl Pieces {
         }
     }
 
-    /// What of the next `len` bytes is in the part: from where on, and how many.
+    /// Returns the offset and the length of the part in the next `len` bytes.
     fn next(&mut self, len: usize) -> Option<(usize, usize)> {
         let offset = self.before.min(len);
         self.before -= offset;
@@ -101,11 +101,11 @@ impl Pieces {
         (len > 0).then_some((offset, len))
     }
 
-    /// Adds what comes next. Any context.
+    /// Adds the next run. Any context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there are 16 already, or they are bio_vecs.
+    /// - `EINVAL`: the list has 16 entries or has bio_vecs.
     pub fn push(&mut self, run: Run) -> Result<(), Errno> {
         let Some((offset, len)) = self.next(run.len) else {
             return Ok(());
@@ -117,11 +117,11 @@ impl Pieces {
             .ok_or(Errno::EINVAL)
     }
 
-    /// Adds what comes next. Any context.
+    /// Adds the next bio_vec. Any context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there are 16 already, or they are runs.
+    /// - `EINVAL`: the list has 16 entries or has runs.
     pub fn push_bio_vec(&mut self, bv: &bio_vec) -> Result<(), Errno> {
         let Some((offset, len)) = self.next(index(bv.bv_len)) else {
             return Ok(());
@@ -137,24 +137,24 @@ impl Pieces {
             .ok_or(Errno::EINVAL)
     }
 
-    /// Is the whole part there?
+    /// Checks whether the list has the whole part.
     pub(super) fn is_whole(&self) -> bool {
         self.before == 0 && self.left == 0
     }
 }
 
-/// The memory that a request is posted with.
+/// The memory of a posted request.
 #[derive(Clone, Copy)]
 pub(super) enum Posting<'a> {
     One(Run),
     List(&'a Pieces),
 }
 
-/// A list as a message has it: its type, its first entry, its first descriptor, how many there are.
+/// The type of a list, its first entry, its first descriptor, and the number of entries.
 pub(super) type RawPieces = (kfi_iov_type, *const kvec, *mut *mut c_void, usize);
 
 impl Posting<'_> {
-    /// The memory, if it is one run.
+    /// Returns the memory if it is one run.
     pub(super) fn one(&self) -> Result<Run, Errno> {
         match self {
             Self::One(run) => Ok(*run),
@@ -162,7 +162,7 @@ impl Posting<'_> {
         }
     }
 
-    /// Calls `call` with the memory as a list, which is good until it returns.
+    /// Calls `call` with the memory as a list, which is valid until `call` returns.
     pub(super) fn with_raw<R>(&self, call: impl FnOnce(RawPieces) -> R) -> R {
         match self {
             Self::One(run) => {
@@ -170,7 +170,7 @@ impl Posting<'_> {
                 call((KVEC, &raw const kvec, &raw mut desc, 1))
             }
             Self::List(list) if list.bio_vecs.is_empty() => {
-                // Nobody writes to descriptors.
+                // Descriptors are only read.
                 let descs = list.descs.as_ptr().cast_mut();
                 call((KVEC, list.runs.as_ptr(), descs, list.runs.len()))
             }
@@ -182,47 +182,50 @@ impl Posting<'_> {
     }
 }
 
-/// Memory that a [`Request`](super::Request) can own: a [`Buffer`], an [`MrPart`], a [`LocalList`](super::LocalList)
-/// of these, [`Pages`](super::Pages) or a [`BioVecList`](super::BioVecList).
+/// Local memory that a [`Request`](super::Request) can own.
+///
+/// That is a [`Buffer`], an [`MrPart`], a [`LocalList`](super::LocalList) of these,
+/// [`Pages`](super::Pages) or a [`BioVecList`](super::BioVecList).
 ///
 /// # Safety
 ///
-/// - The `bytes` bytes that `run` or `add_to` tells of are memory of this machine. The core, a provider and a
-///   device may read and write them at any time until the value is dropped; but not read them if `may_be_read`
-///   says `false`, nor write them if `may_be_written` does. What may be read is initialized.
-/// - They stay allocated, and where they are, until then: moving the value doesn't matter, and forgetting
-///   it keeps them for good.
-/// - All functions always tell the same until something else is done to the value, and make no reference to the
+/// - `run` or `add_to` list `bytes` bytes of this machine's memory. The core, a provider and a
+///   device may read and write them at any time until the value is dropped. If `may_be_read`
+///   returns `false`, they only write them. If `may_be_written` returns `false`, they only read
+///   them. Readable bytes are initialized.
+/// - The bytes stay allocated, at the same address, until then. Moving the value has no effect on
+///   them. Forgetting it leaks them.
+/// - All functions return the same until the value is changed. They create no reference to the
 ///   bytes.
-/// - A descriptor is null, or that of a region that has all of the run, and is open for as long.
+/// - A descriptor is null, or that of a region with the whole run, which stays open until then.
 pub unsafe trait Local: Send + 'static {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     fn bytes(&self) -> usize;
 
-    /// Where they are, if they follow each other.
+    /// Returns the bytes, if they are contiguous.
     fn run(&self) -> Option<Run>;
 
-    /// Adds to a list where they are, in their order. Any context.
+    /// Adds the bytes to a list, in their order. Any context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: they can't be in such a list.
+    /// - `EINVAL`: the list has no space, or has entries of the other type.
     fn add_to(&self, list: &mut Pieces) -> Result<(), Errno> {
         self.run().map_or(Ok(()), |run| list.push(run))
     }
 
-    /// May a transfer read them?
+    /// Checks whether a transfer may read the bytes.
     fn may_be_read(&self) -> bool {
         true
     }
 
-    /// May a transfer write to them?
+    /// Checks whether a transfer may write the bytes.
     fn may_be_written(&self) -> bool {
         true
     }
 }
 
-// SAFETY: By the promises of `Buffer`, for memory that belongs to the value alone.
+// SAFETY: `Buffer` promises the same of the `size` bytes from `start`, which the value owns.
 unsafe impl<B: Buffer> Local for B {
     fn bytes(&self) -> usize {
         self.size()
@@ -239,12 +242,12 @@ unsafe impl<B: Buffer> Local for B {
 
 /// A part of a region, which it keeps open.
 ///
-/// The bytes are read and written through the region, also while a transfer has them: then it may find
-/// some of before and some of after, as with a peer.
+/// The consumer accesses the bytes through the region, even during a transfer. Then the transfer
+/// may see a mixture of old and new bytes, like a peer.
 ///
 /// # Invariants
 ///
-/// The region has `len` bytes from `offset` on.
+/// The region has `len` bytes from `offset`.
 pub struct MrPart<B: Buffer + Sync> {
     mr: Arc<Mr<B>>,
     offset: usize,
@@ -252,27 +255,27 @@ pub struct MrPart<B: Buffer + Sync> {
 }
 
 impl<B: Buffer + Sync> MrPart<B> {
-    /// Takes `len` bytes from `offset` on.
+    /// Selects `len` bytes from `offset`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there aren't that many.
+    /// - `EINVAL`: the region is too short.
     pub fn new(mr: Arc<Mr<B>>, offset: usize, len: usize) -> Result<Self, Errno> {
         match offset.checked_add(len) {
-            // INVARIANT: Just checked.
+            // INVARIANT: The region has these bytes by the check here.
             Some(end) if end <= mr.len() => Ok(Self { mr, offset, len }),
             _ => Err(Errno::EINVAL),
         }
     }
 
-    /// The region.
+    /// Returns the region.
     pub fn mr(&self) -> &Arc<Mr<B>> {
         &self.mr
     }
 }
 
-// SAFETY: The bytes are the region's, and that gives out no reference to them. It stays open, and has
-// them, as long as there is a reference to it.
+// SAFETY: The region owns the bytes, and creates no reference to them. It is open as long as `mr`
+// refers to it.
 unsafe impl<B: Buffer + Sync> Local for MrPart<B> {
     fn bytes(&self) -> usize {
         self.len
@@ -281,7 +284,7 @@ unsafe impl<B: Buffer + Sync> Local for MrPart<B> {
     fn run(&self) -> Option<Run> {
         let start = self.mr.memory().start();
         Some(Run {
-            // SAFETY: By the invariant, these are some of the memory's bytes.
+            // SAFETY: The memory has `offset + len` bytes by the invariant.
             start: unsafe { start.add(self.offset) },
             len: self.len,
             desc: self.mr.desc(),
@@ -289,9 +292,10 @@ unsafe impl<B: Buffer + Sync> Local for MrPart<B> {
     }
 }
 
-/// Several pieces of memory, which are transferred as if they followed each other: a
-/// [`Request`](super::Request) that has one is posted by `kfi_sendmsg()`, `kfi_recvmsg()` and the like, with as
-/// many kvecs.
+/// Several pieces of memory, which one transfer takes as if they were contiguous.
+///
+/// A [`Request`](super::Request) with a list is posted by `kfi_sendmsg()`, `kfi_recvmsg()` or
+/// another call for messages, with one kvec for each piece.
 ///
 /// # Examples
 ///
@@ -301,7 +305,7 @@ unsafe impl<B: Buffer + Sync> Local for MrPart<B> {
 ///
 /// type Part = MrPart<KVec<u8>>;
 ///
-/// /// Sends what is in two places of a region as one message.
+/// /// Sends two places of a region as one message.
 /// fn send(
 ///     endpoint: &MsgEndpoint<Connected, LocalList<Part>>,
 ///     region: &Arc<Mr<KVec<u8>>>,
@@ -316,34 +320,34 @@ unsafe impl<B: Buffer + Sync> Local for MrPart<B> {
 pub struct LocalList<L>(KVec<L>);
 
 impl<L: Local> LocalList<L> {
-    /// Takes the pieces in the order in which they are transferred. No more than the offer's `iov_limit`, nor than
-    /// 16, can be.
+    /// Creates a list of pieces, in the order of the transfer. A transfer has at most 16 pieces,
+    /// and at most the offer's `iov_limit`.
     pub fn new(pieces: KVec<L>) -> Self {
         Self(pieces)
     }
 
-    /// The pieces.
+    /// Returns the pieces.
     pub fn pieces(&self) -> &[L] {
         &self.0
     }
 
-    /// The pieces.
+    /// Returns the pieces.
     pub fn pieces_mut(&mut self) -> &mut [L] {
         &mut self.0
     }
 
-    /// Gives the pieces back.
+    /// Returns the pieces.
     pub fn into_inner(self) -> KVec<L> {
         self.0
     }
 }
 
-// SAFETY: By the promises of each piece. A piece that is moved within the list stays where it is, and so do they
-// all as long as nobody has the list exclusively.
+// SAFETY: Each piece promises the same of its bytes. Moving a piece within the list has no effect
+// on its bytes, and changing the list needs exclusive access to it.
 unsafe impl<L: Local> Local for LocalList<L> {
     fn bytes(&self) -> usize {
         let bytes = self.0.iter().map(Local::bytes);
-        // More than there can be is more than anybody transfers.
+        // No transfer is that large.
         bytes.fold(0, usize::saturating_add)
     }
 
@@ -377,7 +381,7 @@ mod tests {
         })
     }
 
-    /// Where the pieces of a part of three runs start, and how long they are.
+    /// Returns the starts and lengths of the pieces of a part of three runs.
     fn runs(offset: usize, len: usize) -> Result<ArrayVec<(usize, usize), 3>, Errno> {
         let mut pieces = Pieces::of_part(offset, len);
         for (start, len) in [(1000, 10), (2000, 1), (3000, 20)] {
@@ -416,7 +420,7 @@ mod tests {
         assert!(pieces.is_whole());
         let places = pieces.bio_vecs.iter().map(|bv| (bv.bv_offset, bv.bv_len));
         assert!(places.eq([(150, 412), (500, 288)]));
-        // Not of the part.
+        // Behind the part, so it is ignored.
         assert_eq!(pieces.push(run(1000, 1)?), Ok(()));
         Ok(())
     }
@@ -427,7 +431,7 @@ mod tests {
         for _ in 0..MAX_PIECES {
             pieces.push(run(1000, 1)?)?;
         }
-        // Nothing to add.
+        // An empty run needs no entry.
         assert_eq!(pieces.push(run(1000, 0)?), Ok(()));
         assert_eq!(pieces.push(run(1000, 1)?), Err(Errno::EINVAL));
         assert!(!pieces.is_whole());

@@ -49,12 +49,11 @@ use kfi_bindings::{
 /// `table` was allocated by `sg_alloc_table_from_pages_segment()`.
 pub(super) struct SgTable(bindings::sg_table);
 
-/// Most bytes of an entry: what any device takes that doesn't say otherwise
-/// (`dma_get_max_seg_size()`).
+/// Maximum size of an entry in bytes: the default of `dma_get_max_seg_size()`.
 const MAX_BYTES: u32 = 64 << 10;
 
 impl SgTable {
-    /// Lists the pages; those that follow each other share an entry, as far as devices can take it.
+    /// Creates a scatterlist of pages. Contiguous pages share an entry, up to [`MAX_BYTES`].
     pub(super) fn new(pages: &Pages) -> Result<Self, Errno> {
         let mut list = KVec::new();
         for page in pages.raw_pages() {
@@ -63,11 +62,11 @@ impl SgTable {
         Self::of(&mut list, pages.offset(), pages.len())
     }
 
-    /// The same of memory in bio_vecs.
+    /// Creates a scatterlist of memory in bio_vecs.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there is a gap, since one that isn't the first begins, or one that isn't the last ends, within
+    /// - `EINVAL`: there is a gap: a bio_vec but the first begins, or one but the last ends, within
     ///   a page.
     pub(super) fn of_bio_vecs(pieces: &[bio_vec]) -> Result<Self, Errno> {
         let mut list = KVec::new();
@@ -76,13 +75,13 @@ impl SgTable {
         let mut len: usize = 0;
         for piece in pieces {
             let start = index(piece.bv_offset);
-            // Each joint is at the end of a page, that of the last piece and this one, too.
+            // Both the end of the previous bio_vec and the start of this one are page boundaries.
             if len > 0 && (start % PAGE_SIZE != 0 || (first_offset + len) % PAGE_SIZE != 0) {
                 return Err(Errno::EINVAL);
             }
             let end = start + index(piece.bv_len);
             for number in start / PAGE_SIZE..end.div_ceil(PAGE_SIZE) {
-                // The pages of a bio_vec follow each other in the memory map.
+                // The pages of a bio_vec are contiguous in the memory map.
                 list.push(piece.bv_page.wrapping_add(number), GFP_KERNEL)?;
             }
             len += end - start;
@@ -90,14 +89,15 @@ impl SgTable {
         Self::of(&mut list, first_offset, len)
     }
 
-    /// Of pages which hold `len` bytes from `offset` in the first on.
+    /// Creates a scatterlist of pages with `len` bytes from `offset` in the first page.
     fn of(pages: &mut [*mut bindings::page], offset: usize, len: usize) -> Result<Self, Errno> {
         if len == 0 {
             return Err(Errno::EINVAL);
         }
         let count = u32::try_from(pages.len()).map_err(|_| Errno::E2BIG)?;
         let mut table = bindings::sg_table::default();
-        // SAFETY: There are `count` pages, and they hold so many bytes.
+        // SAFETY: `pages` has `count` entries, which have `len` bytes from `offset`. `table` is a
+        // local.
         let ret = unsafe {
             bindings::sg_alloc_table_from_pages_segment(
                 &mut table,
@@ -109,7 +109,7 @@ impl SgTable {
                 bindings::GFP_KERNEL,
             )
         };
-        // INVARIANT: Just allocated.
+        // INVARIANT: The call allocated the table.
         call::result(ret).map(|()| Self(table))
     }
 
@@ -124,17 +124,17 @@ impl SgTable {
 
 impl Drop for SgTable {
     fn drop(&mut self) {
-        // SAFETY: By the invariant, and nobody uses it any more.
+        // SAFETY: The table is allocated by the invariant, and nobody uses it after this.
         unsafe { bindings::sg_free_table(&mut self.0) };
     }
 }
 
-/// A mapping of a scatterlist, undone when dropped.
+/// A mapping of a scatterlist. Dropping it unmaps the list.
 ///
 /// # Invariants
 ///
-/// The `entries` of `table` are mapped in this direction for the domain's device, by `ops`, which
-/// the domain keeps. The mapping has `mapped` entries.
+/// `ops` mapped the `entries` of `table` in this direction for the device of `domain`, which keeps
+/// `ops` valid. The mapping has `mapped` entries.
 pub(super) struct Mapping {
     table: SgTable,
     entries: c_int,
@@ -144,9 +144,9 @@ pub(super) struct Mapping {
     domain: Arc<Domain>,
 }
 
-// SAFETY: A mapping is plain memory and pointers that any thread may use.
+// SAFETY: The mapping is memory and pointers that any thread may use.
 unsafe impl Send for Mapping {}
-// SAFETY: Only the synchronizing calls are made on a shared mapping; they change nothing in it.
+// SAFETY: A shared mapping is only synchronized, which changes nothing in it.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -159,7 +159,8 @@ impl Mapping {
         let _noio = NoIo::enter();
         let ops: NonNull<kfi_dma_ops> = domain.extension(dma::NAME)?.cast();
         let entries = table.entries()?;
-        // SAFETY: The domain is open, the table is the extension's, and the list is ours.
+        // SAFETY: The domain is open, and keeps `ops` valid. The list is in `table`, which is
+        // owned.
         let mapped = unsafe {
             op!(
                 ops.as_ptr(),
@@ -167,7 +168,7 @@ impl Mapping {
                 map_sg(domain.fid(), table.first(), entries, direction.into())
             )
         }?;
-        // INVARIANT: Just mapped.
+        // INVARIANT: The call mapped the list.
         Ok(Self {
             entries,
             mapped: usize::try_from(mapped).map_err(|_| Errno::from_c(mapped))?,
@@ -178,7 +179,7 @@ impl Mapping {
         })
     }
 
-    /// May it be registered in this domain, with these rights?
+    /// Checks whether the list may be registered in this domain with these rights.
     pub(super) fn fits(&self, domain: &Arc<Domain>, access: Access) -> bool {
         let direction_fits = match self.direction {
             DataDirection::ToDevice => !access.device_writes(),
@@ -188,20 +189,21 @@ impl Mapping {
         direction_fits && Arc::ptr_eq(&self.domain, domain)
     }
 
-    /// What is to be registered of it.
+    /// Returns the list for `kfi_mr_regsgl()`.
     pub(super) fn list(&self) -> Result<List<'_>, Errno> {
         let first = NonNull::new(self.table.first()).ok_or(Errno::EINVAL)?;
         Ok(List::Sgl(first, self.mapped))
     }
 }
 
-/// Defines calls that hand over all of a mapping.
+/// Defines methods that call an operation with the whole mapping.
 macro_rules! hand_over {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         impl Mapping {
             $($(#[$doc])* pub(super) fn $name(&self) {
-                // A provider that doesn't have it has nothing to do there.
-                // SAFETY: By the invariant of this type.
+                // A provider without the operation has nothing to do.
+                // SAFETY: The domain is open and keeps `ops` valid; `table` is mapped, by the
+                // invariant.
                 let _ = unsafe {
                     op_if_any!(
                         self.ops.as_ptr(),
@@ -220,11 +222,11 @@ macro_rules! hand_over {
 }
 
 hand_over! {
-    /// Undoes the mapping.
+    /// Unmaps the list.
     unmap_sg;
-    /// Lets the processor see what the device wrote.
+    /// Synchronizes the bytes for accesses by the CPU.
     sync_sg_for_cpu;
-    /// Lets the device see what the processor wrote.
+    /// Synchronizes the bytes for accesses by the device.
     sync_sg_for_device;
 }
 
@@ -234,46 +236,47 @@ impl Drop for Mapping {
     }
 }
 
-/// Pages that are mapped for a domain's device, to be registered by
-/// [`regsgl`](super::Domain::regsgl) in that domain.
+/// Pages that are mapped for a domain's device, for [`regsgl`](super::Domain::regsgl) in that
+/// domain.
 ///
-/// They are unmapped when it is dropped.
+/// Dropping the list unmaps the pages.
 ///
-/// # When the device goes away
+/// # Device removal
 ///
-/// Nothing tells a list that its device is being removed, and the provider doesn't undo mappings
-/// that aren't its own. A list that is dropped later is as good as leaked, in part: its pages are
-/// freed, which does no harm, since the device's driver is gone and with it whoever could reach
-/// them; but no mapping is undone, so addresses of the IOMMU stay in use, and the kernel's
-/// debugging of DMA (`CONFIG_DMA_API_DEBUG`) complains.
+/// A list isn't told that its device is being removed, and the provider doesn't undo the consumer's
+/// mappings. If the list is dropped after the removal:
 ///
-/// So whoever holds lists for longer than a device is sure to be there must be told in time, which
-/// is the business of a provider's extension. With verbs that is `on_removal` of
-/// `verbs_dom_ops_v1` ([`include/kfi_verbs_ext.h`](srctree/include/kfi_verbs_ext.h)), to be had by
-/// `kfi_open_ops()` on [`Domain::as_raw`]; there is no safe way to it yet. In the callback:
+/// - It frees its pages, which is safe, because the device's driver is gone.
+/// - It doesn't undo the mapping. So IOMMU addresses stay in use, and `CONFIG_DMA_API_DEBUG` warns.
 ///
-/// 1. Close the regions on the lists, and keep what [`Mr::close`](super::Mr::close) gives back.
+/// A consumer that keeps lists for long should ask the provider for notice of the removal. The
+/// extension of the verbs provider is `on_removal` of `verbs_dom_ops_v1`
+/// ([`include/kfi_verbs_ext.h`](srctree/include/kfi_verbs_ext.h)). Call `kfi_open_ops()` on
+/// [`Domain::as_raw`] to get it. Rust has no safe way to it. The callback should:
+///
+/// 1. Close the regions of the lists, and keep the lists that [`Mr::close`](super::Mr::close)
+///    returns.
 /// 2. Drop the lists, or [`unmap`](Self::unmap) them.
-/// 3. Neither close nor drop the last reference to the domain: only after the callback.
+/// 3. Keep the domain. Only close it, or drop the last reference to it, after the callback.
 ///
-/// The callback must be taken back (`on_removal` with NULL and the same argument) before the domain
-/// is closed or its argument is freed, and not from the callback itself.
+/// The consumer must cancel the callback before it closes the domain or frees the argument:
+/// `on_removal` with NULL and the same argument. The callback itself must not do that.
 pub struct MappedList {
-    // Dropped in this order: no page is freed while it is mapped.
+    // Dropped in this order: the pages are freed after the mapping is undone.
     mapping: Mapping,
     pages: Pages,
 }
 
 impl MappedList {
-    /// Maps the pages in the direction that the rights ask for. May sleep.
+    /// Maps the pages in the direction for these rights. May sleep.
     ///
     /// # Errors
     ///
-    /// All give the pages back.
+    /// All errors have the pages.
     ///
-    /// - `EINVAL`: there are none.
+    /// - `EINVAL`: there are no pages.
     /// - `ENOSYS`: the provider has no DMA extension.
-    /// - `EIO`: the memory can't be mapped.
+    /// - `EIO`: the provider can't map the memory.
     /// - `ENODEV`: the device is gone.
     /// - `ENOMEM`.
     pub fn map(
@@ -290,20 +293,20 @@ impl MappedList {
         }
     }
 
-    /// Unmaps the pages and gives them back. May sleep.
+    /// Unmaps the pages and returns them. May sleep.
     pub fn unmap(self) -> Pages {
         drop(self.mapping);
         self.pages
     }
 
-    /// How many entries the mapping has: as many as there are pages, or fewer.
+    /// Returns the number of entries of the mapping, at most that of the pages.
     pub fn entries(&self) -> usize {
         self.mapping.mapped
     }
 }
 
-// SAFETY: The bytes are those of the pages. The list is that of a mapping of just these, with as
-// many entries as it has; it is unmapped when this is dropped, and never changed before.
+// SAFETY: `self` owns the pages. The list is a mapping of them, with all its entries. It stays
+// mapped until `self` is dropped, and never changes.
 unsafe impl Memory for MappedList {
     fn len(&self) -> usize {
         self.pages.len()
@@ -317,8 +320,8 @@ unsafe impl Memory for MappedList {
         call(self.mapping.list()?)
     }
 
-    fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
-        self.pages.with_stretch(offset, touch);
+    fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
+        self.pages.with_extent(offset, touch);
     }
 
     fn to_cpu(&self) {
@@ -334,7 +337,7 @@ unsafe impl Memory for MappedList {
 mod tests {
     use super::*;
 
-    /// How many bytes a scatterlist of these pieces, offset and length, of one page after the other has.
+    /// Returns the size of a scatterlist of these offsets and lengths, each in another page.
     fn bytes(pieces: &[(u32, u32)]) -> Result<usize, Errno> {
         let pages = Pages::zeroed(4 * PAGE_SIZE)?;
         let mut list = KVec::new();
@@ -349,7 +352,7 @@ mod tests {
         let table = SgTable::of_bio_vecs(&list)?;
         let (mut sg, mut sum) = (table.first(), 0);
         for _ in 0..table.entries()? {
-            // SAFETY: The table has so many entries.
+            // SAFETY: `sg` is an entry of the table, or the end after the last one.
             unsafe {
                 sum += index((*sg).length);
                 sg = bindings::sg_next(sg);

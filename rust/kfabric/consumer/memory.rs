@@ -18,7 +18,7 @@ use kfi_bindings::{
     scatterlist, //
 };
 
-/// Memory in the shape in which a registration call takes it.
+/// The memory list of a registration call.
 pub enum List<'a> {
     /// For `kfi_mr_reg()`.
     Buffer(kvec),
@@ -26,36 +26,37 @@ pub enum List<'a> {
     Kvec(&'a [kvec]),
     /// For `kfi_mr_regbv()`.
     Bvec(&'a [bio_vec]),
-    /// For `kfi_mr_regsgl()`: the first entry of a mapped scatterlist, and how many count.
+    /// For `kfi_mr_regsgl()`: the first entry of a mapped scatterlist, and the number of entries.
     Sgl(NonNull<scatterlist>, usize),
 }
 
-/// Owned memory: what is behind [`Backing`].
+/// Owned memory, the base of [`Backing`].
 ///
 /// # Safety
 ///
-/// - The bytes belong to the value alone, or who else has them knows that devices do. They are initialized,
-///   unless `is_readable` says `false`, and may have any values.
-/// - They stay allocated, and where they are, until the value is dropped: moving it doesn't
-///   matter, and forgetting it keeps them for good.
-/// - `with_list` describes these bytes and no others, `len` of them, and they don't change in
-///   number or place meanwhile. None of these functions makes a reference to the bytes.
-/// - `with_stretch` does what it says.
+/// - The value owns its bytes, or other owners expect that devices access them. The bytes are
+///   initialized, unless `is_readable` returns `false`, and may have any values.
+/// - The bytes stay allocated, at the same address, until the value is dropped. Moving the value
+///   has no effect on them. Forgetting the value leaks them.
+/// - `with_list` lists these `len` bytes and no others. The list is valid until `call` returns. No
+///   function creates a reference to the bytes.
+/// - `with_extent` calls `touch` with bytes of the memory only.
 pub unsafe trait Memory: Send + 'static {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     fn len(&self) -> usize;
 
+    /// Checks whether the memory may be written.
     /// May it be written?
     fn is_writable(&self) -> bool {
         true
     }
 
-    /// May it be read?
+    /// Checks whether the memory may be read.
     fn is_readable(&self) -> bool {
         true
     }
 
-    /// May it be registered in this domain, with these rights?
+    /// Checks whether the memory may be registered in this domain with these rights.
     fn fits(&self, _domain: &Arc<Domain>, _access: Access) -> bool {
         true
     }
@@ -63,16 +64,16 @@ pub unsafe trait Memory: Send + 'static {
     /// Calls `call` with the memory as a list.
     fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno>;
 
-    /// Calls `touch` once with the address of the byte at `offset`, and how many bytes can be
-    /// reached from there on: one at least. They may be read and written until `touch` returns.
+    /// Calls `touch` once with the address of the byte at `offset`, and the number of contiguous
+    /// bytes from there, at least 1. `touch` may read and write them until it returns.
     ///
-    /// Does nothing if there is no such byte.
-    fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize));
+    /// Does nothing if `offset` is behind the end.
+    fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize));
 
-    /// Called before the processor touches bytes that a device may have written.
+    /// Prepares the bytes for accesses by the CPU, after a device may have written them.
     fn to_cpu(&self) {}
 
-    /// Called after it, before a device touches them again.
+    /// Prepares the bytes for accesses by a device.
     fn to_device(&self) {}
 }
 
@@ -80,38 +81,38 @@ pub unsafe trait Memory: Send + 'static {
 /// [`Pages`](super::Pages), a [`BioVecList`](super::BioVecList) or a
 /// [`MappedList`](super::MappedList).
 ///
-/// It can be read and written before it is registered and after it was given back; in between the
-/// [`Mr`](super::Mr) that owns it has the same methods. Nothing else needs to be unsafe: this trait
-/// is sealed, and whoever has memory of their own implements [`Buffer`](super::Buffer).
+/// The consumer can access the memory before its registration, and after the region has returned
+/// it. In between, the [`Mr`](super::Mr) that owns the memory has the same methods. This trait is
+/// sealed. A consumer with another type of memory implements [`Buffer`](super::Buffer).
 pub trait Backing: Memory {
-    /// Copies bytes from `offset` on until `to` is full.
+    /// Copies bytes from `offset` into all of `to`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there aren't that many, or they may not be read.
+    /// - `EINVAL`: the memory is too short, or may not be read.
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), Errno> {
         readable(self)?;
         walk(self, offset, to.len(), |done, from, len| {
             if let Some(to) = to.get_mut(done..done + len) {
-                // SAFETY: These bytes can be reached. Where they are registered, only devices
-                // write to them, or C for those: `write` has exclusive access.
+                // SAFETY: The memory has `len` bytes at `from`. Only devices, or C for them, write
+                // to the bytes, since `write` has exclusive access.
                 unsafe { volatile::read(from, to) };
             }
             true
         })
     }
 
-    /// Copies all bytes of `from` to `offset` and what follows.
+    /// Copies all bytes of `from` to `offset`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there isn't enough room, or it may not be written.
+    /// - `EINVAL`: the memory is too short, or may not be written.
     fn write(&mut self, offset: usize, from: &[u8]) -> Result<(), Errno> {
         writable(self)?;
         walk(self, offset, from.len(), |done, to, len| {
             if let Some(from) = from.get(done..done + len) {
-                // SAFETY: These bytes can be reached. Where they are registered, only devices, or C for
-                // those, read or write them meanwhile, since this is exclusive access.
+                // SAFETY: The memory has `len` bytes at `to`. Only devices, or C for them, access
+                // the bytes at the same time, since `self` is an exclusive reference.
                 unsafe { volatile::write(to, from) };
             }
             true
@@ -122,12 +123,12 @@ pub trait Backing: Memory {
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it may not be written.
+    /// - `EINVAL`: the memory may not be written.
     fn fill(&mut self, value: u8) -> Result<(), Errno> {
         writable(self)?;
         walk(self, 0, self.len(), |_, to, len| {
-            // SAFETY: `len` bytes at `to` can be reached. Where they are registered, only devices, or C for
-            // those, read or write them meanwhile, since this is exclusive access.
+            // SAFETY: The memory has `len` bytes at `to`. Only devices, or C for them, access the
+            // bytes at the same time, since `self` is an exclusive reference.
             unsafe { volatile::fill(to, value, len) };
             true
         })
@@ -146,8 +147,8 @@ pub trait Backing: Memory {
         walk(self, offset, with.len(), |done, from, len| {
             let with = with.iter().enumerate().skip(done).take(len);
             for (at, (index, byte)) in with.enumerate() {
-                // SAFETY: `len` bytes at `from` can be reached, and `at` is less. Where they are
-                // registered, only devices write to them, or C for those.
+                // SAFETY: The memory has `len` bytes at `from`, and `at` is less. Only devices, or
+                // C for them, write to the bytes, since `write` has exclusive access.
                 if unsafe { from.add(at).read_volatile() } != *byte {
                     differs = Some(index);
                     return false;
@@ -169,8 +170,8 @@ fn writable<M: Memory + ?Sized>(memory: &M) -> Result<(), Errno> {
     memory.is_writable().then_some(()).ok_or(Errno::EINVAL)
 }
 
-/// Calls `touch` with one run of memory after the other, `len` bytes in all from `offset` on:
-/// how many came before it, its address and its length. Ends early where `touch` says `false`.
+/// Calls `touch` for each extent in the `len` bytes from `offset`: with the number of bytes done,
+/// the address and the length. Stops when `touch` returns `false`.
 fn walk<M: Memory + ?Sized>(
     memory: &M,
     offset: usize,
@@ -185,9 +186,9 @@ fn walk<M: Memory + ?Sized>(
     let mut done = 0;
     let mut more = true;
     while more && done < len {
-        // So that it ends, whatever the memory does.
+        // Ends the loop if the memory doesn't call `touch`.
         more = false;
-        memory.with_stretch(offset + done, |start, here| {
+        memory.with_extent(offset + done, |start, here| {
             let here = here.min(len - done);
             more = touch(done, start, here);
             done += here;

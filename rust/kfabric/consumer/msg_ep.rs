@@ -13,8 +13,17 @@ use super::{
         HandlerAdapter, //
     },
     handle::Handle,
-    CloseError, ConnectError, ConnectionHandler, Counter, Counts, Domain, Info, Local, Refused,
-    RequestQueue, SharedReceives, //
+    CloseError,
+    ConnectError,
+    ConnectionHandler,
+    Counter,
+    Counts,
+    Domain,
+    Info,
+    Local,
+    Refused,
+    RequestQueue,
+    SharedReceives, //
 };
 use crate::support::{
     errno::Errno,
@@ -40,27 +49,27 @@ use kfi_bindings::{
     KFI_TRANSMIT, //
 };
 
-/// An endpoint that asks for a connection.
+/// The role of an endpoint that asks for a connection.
 pub enum Active {}
-/// An endpoint that answers a request for one.
+/// The role of an endpoint that answers a request for a connection.
 pub enum Passive {}
 
-/// A new endpoint: things can be bound to it.
+/// The state of a new endpoint, to which queues and counters can be bound.
 pub struct Created<R>(pub(super) PhantomData<R>);
-/// An endpoint that can be connected.
+/// The state of an endpoint that can be connected.
 pub struct Enabled<R>(pub(super) PhantomData<R>);
-/// An endpoint that waits for its peer.
+/// The state of an endpoint that waits for its peer.
 pub struct Connecting(pub(super) ());
-/// An endpoint that had a connection at least once.
+/// The state of an endpoint that has or had a connection.
 pub struct Connected {
     pub(super) data: KVec<u8>,
 }
 
-/// States in which receives may be posted.
+/// States in which receives can be posted.
 pub trait Receives: sealed::Sealed {}
 
 mod sealed {
-    /// Of the states here only.
+    /// Seals [`Receives`](super::Receives).
     pub trait Sealed {}
 }
 
@@ -71,17 +80,17 @@ impl<R> Receives for Enabled<R> {}
 impl Receives for Connecting {}
 impl Receives for Connected {}
 
-/// An endpoint that is connected to a peer (`KFI_EP_MSG`), in a state `S`; its requests have memory of
-/// type `B` and a context of type `C`.
+/// An endpoint for a connection to one peer (`KFI_EP_MSG`), in a state `S`. Its requests have
+/// memory of type `B` and a context of type `C`.
 ///
-/// It goes from [`Created`] to [`Enabled`], [`Connecting`](super::Connecting) and
-/// [`Connected`](super::Connected), each step consuming the one
-/// before. An attempt that fails, and a connection that ends, end the endpoint: what is left is dropping
-/// it, and opening another one. Receives can be posted as soon as it is enabled, all else needs a
-/// connection.
+/// Its states are [`Created`], [`Enabled`], [`Connecting`](super::Connecting) and
+/// [`Connected`](super::Connected). Each step consumes the endpoint in the previous state. If
+/// connecting fails, or the connection ends, the endpoint can't be used again: drop it and open
+/// another one. Receives can be posted once it is enabled. Other transfers need a connection.
 ///
-/// Dropping or closing it ends the connection, and sleeps until all that was posted has ended: it can be
-/// read from the queues of requests then. Its handler can't do that.
+/// Dropping or closing it ends the connection, and sleeps until all posted transfers have
+/// completed. The queues of requests return them then. The endpoint's handler must not drop or
+/// close it.
 ///
 /// # Examples
 ///
@@ -91,10 +100,10 @@ impl Receives for Connected {}
 ///
 /// type Queue = Arc<RequestQueue<KVec<u8>>>;
 ///
-/// /// Connects to the peer that the info was asked for, and says hello.
+/// /// Connects to the peer of the offer, and says hello.
 /// fn hello(domain: &Arc<Domain>, info: &Info, queue: &Queue) -> Result {
 ///     let endpoint = MsgEndpoint::open(domain, info, queue, queue)?.enable()?;
-///     // Who will answer needs somewhere to put it.
+///     // Posted first, for the peer's answer.
 ///     endpoint.recv(Request::new(KVec::from_elem(0, 4096, GFP_KERNEL)?, ())?)?;
 ///     let endpoint: MsgEndpoint<Connected, _> = endpoint.connect(b"")?.wait(Some(5000))?;
 ///     let mut hello = KVec::new();
@@ -105,29 +114,29 @@ impl Receives for Connected {}
 ///
 /// # Invariants
 ///
-/// What is posted on the endpoint has the context of a request of type `Request<B, C>`, or none.
+/// Everything posted on the endpoint has the context of a request of type `Request<B, C>`, or null.
 pub struct MsgEndpoint<S, B: Local, C: Send + 'static = ()> {
     pub(super) handle: Handle<kfid_ep, Arc<Domain>, Uses<B, C>>,
     pub(super) state: S,
 }
 
-/// What an endpoint uses as long as it is open; dropped in this order.
+/// The objects that an endpoint keeps open, dropped in this order.
 pub(super) struct Uses<B: Local, C: Send + 'static> {
     pub(super) conn: Option<Conn>,
     _tx: Arc<RequestQueue<B, C>>,
     _rx: Receiving<B, C>,
 }
 
-/// Where the receives of an endpoint are.
+/// The receives of an endpoint.
 pub(super) enum Receiving<B: Local, C: Send + 'static> {
-    /// Its own, which come back by this queue.
+    /// Its own, which this queue returns.
     Own(Arc<RequestQueue<B, C>>),
-    /// Those of a context that it shares.
+    /// The receives of a shared context.
     Shared(Arc<SharedReceives<B, C>>),
 }
 
 impl<B: Local, C: Send + 'static> Receiving<B, C> {
-    /// What an endpoint is bound to, and how.
+    /// Returns the object to bind the endpoint to, and the flags.
     fn bound(&self) -> (*mut kfid, u64) {
         match self {
             Self::Own(queue) => (
@@ -139,18 +148,20 @@ impl<B: Local, C: Send + 'static> Receiving<B, C> {
     }
 }
 
-/// How many events an endpoint has in its life: that it is connected, and isn't any more.
+/// Maximum number of events of an endpoint: connected and shutdown.
 const EVENTS: usize = 2;
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Created<Active>, B, C> {
-    /// `kfi_endpoint()`: opens the endpoint that an offer describes, in its domain, to be connected to the
-    /// [peer](super::Hints::peer) of the offer. Requests come back by `tx` when they have sent, read or
-    /// written, and by `rx` when they have received; these may be the same. May sleep.
+    /// Opens the endpoint of an offer in its domain: `kfi_endpoint()`. May sleep.
+    ///
+    /// The endpoint connects to the [peer](super::Hints::peer) of the offer. `tx` returns requests
+    /// that sent, read or wrote. `rx` returns requests that received. Both may be the same queue.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it is no [offer](Info::is_msg) of a connected endpoint; or a queue is of another domain.
-    /// - `ENOSYS`: the provider has none.
+    /// - `EINVAL`: the offer has no [connected endpoints](Info::is_msg), or a queue is of another
+    ///   domain.
+    /// - `ENOSYS`: the provider has no endpoints.
     /// - `ENOMEM`.
     pub fn open(
         domain: &Arc<Domain>,
@@ -161,14 +172,13 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Created<Active>, B, C> {
         Self::create(domain, info, tx, Receiving::Own(rx.clone()))
     }
 
-    /// The same, for an endpoint that shares its receives with others: messages take those that are posted
-    /// there, whichever endpoint they come by. May sleep.
+    /// Opens an endpoint with shared receives, like [`open`](Self::open). May sleep.
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open), and:
+    /// The errors of `open`, and:
     ///
-    /// - `ENODATA`: the provider has no such contexts.
+    /// - `ENODATA`: the provider has no shared contexts.
     pub fn open_sharing(
         domain: &Arc<Domain>,
         info: &Info,
@@ -180,7 +190,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Created<Active>, B, C> {
 }
 
 impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
-    /// Opens an endpoint, for which of both is up to the info. May sleep.
+    /// Opens an endpoint, whose role depends on the info. May sleep.
     pub(super) fn create(
         domain: &Arc<Domain>,
         info: &Info,
@@ -192,8 +202,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         }
         let (raw, mut ep) = (domain.as_raw(), ptr::null_mut());
         let mut open = |info| {
-            // SAFETY: `raw` is open as long as `domain` is there; the info is valid, and `ep` is a
-            // local.
+            // SAFETY: `raw` is open as long as `domain`. The info is valid, and `ep` is a local.
             unsafe {
                 op!(
                     (*raw).ops,
@@ -212,7 +221,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
             _tx: tx.clone(),
             _rx: rx,
         };
-        // INVARIANT: Nothing was posted yet, and `post` is what posts with a context.
+        // INVARIANT: Nothing is posted yet. Only `post` posts with a context.
         let endpoint = Self {
             handle: Handle::new(call::opened(ret, ep)?, domain.clone(), uses),
             state: Created(PhantomData),
@@ -223,19 +232,20 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         Ok(endpoint)
     }
 
-    /// `kfi_ep_bind()`; what is bound stays open as long as the endpoint, or can be closed.
+    /// Binds an open object, which stays open as long as the endpoint, or unbinds on close:
+    /// `kfi_ep_bind()`.
     fn bind(&self, what: *mut kfid, flags: u64) -> Result<(), Errno> {
         let fid = self.handle.fid();
-        // SAFETY: The endpoint of `fid` is open, and so is `what`.
+        // SAFETY: The endpoint of `fid` is open. All callers pass an open object.
         unsafe { call::bind(fid, what, flags) }
     }
 
-    /// Whom to tell of the connection, instead of [waiting](MsgEndpoint::wait) for it. May sleep.
+    /// Sets the handler of the connection, instead of [`wait`](MsgEndpoint::wait). May sleep.
     ///
     /// # Errors
     ///
     /// - `EOPBADSTATE`: the handler's module is being unloaded.
-    /// - `EINVAL`: there is one already.
+    /// - `EINVAL`: the endpoint has a handler.
     /// - `ENOMEM`.
     pub fn handler<H: ConnectionHandler>(mut self, handler: KBox<H>) -> Result<Self, Errno> {
         let conn = Conn::open_with(
@@ -253,36 +263,36 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         Ok(())
     }
 
-    /// `kfi_ep_bind()`: has these transfers counted, too, as long as the counter is open. May sleep.
+    /// Makes a counter count these transfers as long as it is open: `kfi_ep_bind()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: one of these is counted already, or the counter is of another domain.
+    /// - `EINVAL`: a counter counts one of these, or the counter is of another domain.
     pub fn count(&self, counter: &Counter, what: Counts) -> Result<(), Errno> {
         self.bind(counter.as_raw().cast(), what.bits())
     }
 
-    /// `kfi_enable()`: lets receives be posted, and peers into the regions that are bound to it. May
+    /// Enables the endpoint, for receives and for accesses to its regions: `kfi_enable()`. May
     /// sleep.
     ///
     /// # Errors
     ///
     /// - `ENOMEM`.
-    /// - `ENODEV`: the device is gone.
+    /// - `ENODEV`: the device is removed.
     pub fn enable(mut self) -> Result<MsgEndpoint<Enabled<R>, B, C>, Errno> {
         if self.handle.lent().conn.is_none() {
             let conn = Conn::open(self.handle.parent().fabric(), EVENTS)?;
             self.set_conn(conn)?;
         }
         let fid = self.handle.fid();
-        // SAFETY: The endpoint of `fid` is open, and the command takes no argument.
+        // SAFETY: The endpoint of `fid` is open. The command takes no argument.
         unsafe { call::control(fid, KFI_ENABLE, ptr::null_mut()) }?;
         Ok(self.goes_to(Enabled(PhantomData)))
     }
 }
 
 impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
-    /// The next step.
+    /// Returns the endpoint in another state.
     pub(super) fn goes_to<T>(self, state: T) -> MsgEndpoint<T, B, C> {
         MsgEndpoint {
             handle: self.handle,
@@ -290,24 +300,26 @@ impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
         }
     }
 
-    /// Returns the domain that it was opened in. Any context.
+    /// Returns the domain of the endpoint. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
         self.handle.parent()
     }
 
-    /// Returns the endpoint as C has it, for calls that Rust doesn't know. It's open as long as `self`
-    /// is there, and must not be closed; what is posted on it has the context NULL, and no completion if
-    /// it ends well. Any context.
+    /// Returns the C object, for calls that Rust doesn't have. It is open as long as `self` lives.
+    /// Any context.
+    ///
+    /// The caller must not close it. Transfers that the caller posts must have the context NULL,
+    /// and no completion on success.
     pub fn as_raw(&self) -> *mut kfid_ep {
         self.handle.as_ptr()
     }
 
-    /// `kfi_close()`: ends the connection, closes the endpoint and tells whether that worked. Sleeps until
-    /// all that was posted has ended, which can be read from its queues then.
+    /// Ends the connection and closes the endpoint: `kfi_close()`. Sleeps until all posted
+    /// transfers have completed. The queues return their requests.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`, `EOPBADSTATE`: it is still open, and comes back.
+    /// - `EBUSY`, `EOPBADSTATE`: the endpoint is still open, and the error has it.
     pub fn close(self) -> Result<(), CloseError<Self>> {
         let state = self.state;
         match self.handle.close() {
@@ -317,23 +329,23 @@ impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     }
 }
 
-/// An endpoint whose attempt to be connected has begun, or the one that was refused to.
+/// A connecting endpoint, or the refused one.
 type ConnectResult<S, B, C> = Result<MsgEndpoint<Connecting, B, C>, Refused<MsgEndpoint<S, B, C>>>;
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Enabled<Active>, B, C> {
-    /// `kfi_connect()`: asks the peer for a connection, with at most 56 bytes for it to read. May sleep, but
+    /// Asks the peer for a connection, with up to 56 bytes of data: `kfi_connect()`. May sleep, but
     /// doesn't wait for the peer.
     ///
     /// # Errors
     ///
-    /// The endpoint comes back, and may try again.
+    /// All errors have the endpoint, which may try again.
     ///
-    /// - `EINVAL`: no peer was asked for, or these are too many bytes.
+    /// - `EINVAL`: the offer has no peer, or the data is too long.
     /// - `ENOMEM`.
     pub fn connect(self, data: &[u8]) -> ConnectResult<Enabled<Active>, B, C> {
         self.begin(|ep| {
             let (param, len) = (data.as_ptr().cast(), data.len());
-            // SAFETY: The endpoint is open, and the data are valid for the call.
+            // SAFETY: The endpoint is open. The call only reads the `len` bytes of `data`.
             unsafe {
                 let cm = (*ep).cm;
                 op!(cm, kfi_ops_cm, connect(ep, ptr::null(), param, len))
@@ -343,19 +355,19 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Enabled<Active>, B, C> {
 }
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Enabled<Passive>, B, C> {
-    /// `kfi_accept()`: accepts the request, with at most 196 bytes for the peer to read. May sleep, but
-    /// doesn't wait for the peer.
+    /// Accepts the request, with up to 196 bytes of data: `kfi_accept()`. May sleep, but doesn't
+    /// wait for the peer.
     ///
     /// # Errors
     ///
-    /// The endpoint comes back, and may try again. Dropping it rejects.
+    /// All errors have the endpoint, which may try again. Dropping it rejects the request.
     ///
-    /// - `EINVAL`: too many bytes.
+    /// - `EINVAL`: the data is too long.
     /// - `ENOMEM`.
     pub fn accept(self, data: &[u8]) -> ConnectResult<Enabled<Passive>, B, C> {
         self.begin(|ep| {
             let (param, len) = (data.as_ptr().cast(), data.len());
-            // SAFETY: The endpoint is open, and the data are valid for the call.
+            // SAFETY: The endpoint is open. The call only reads the `len` bytes of `data`.
             unsafe { op!((*ep).cm, kfi_ops_cm, accept(ep, param, len)) }
         })
     }
@@ -374,21 +386,21 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Enabled<R>, B, C> {
 }
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Connecting, B, C> {
-    /// Waits for the connection, so many milliseconds or for ever. Sleeps.
+    /// Sleeps until the endpoint is connected, for at most `msecs` milliseconds if given.
     ///
     /// # Errors
     ///
-    /// With the endpoint, which may be waited for again, or dropped:
+    /// With the endpoint, which may wait again:
     ///
-    /// - `ETIMEDOUT`: it took longer than that.
-    /// - `EINTR`: a signal came.
-    /// - `ENOSYS`: it has a [handler](MsgEndpoint::handler), which is told.
+    /// - `ETIMEDOUT`: the time is over.
+    /// - `EINTR`: a signal is pending.
+    /// - `ENOSYS`: the endpoint has a [handler](MsgEndpoint::handler).
     ///
-    /// Without it:
+    /// Without the endpoint:
     ///
-    /// - `ECONNREFUSED`: the peer has rejected, perhaps with some bytes; or nobody listens there.
-    /// - `ECONNRESET`: the connection has ended before this side knew of it.
-    /// - Others of the provider.
+    /// - `ECONNREFUSED`: the peer rejected, perhaps with data, or nobody listens there.
+    /// - `ECONNRESET`: the connection has ended already.
+    /// - The errors of the provider.
     pub fn wait(
         mut self,
         msecs: Option<u32>,
@@ -408,12 +420,12 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connecting, B, C> {
         }
     }
 
-    /// Takes the step to a connected endpoint, after its [handler](MsgEndpoint::handler) was told so. May
-    /// sleep.
+    /// Returns the connected endpoint, after its [handler](MsgEndpoint::handler) got
+    /// [`Connected`](super::ConnectionEvent::Connected). May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENOTCONN`: it isn't connected, or not any more; it comes back.
+    /// - `ENOTCONN`: the endpoint isn't connected. The error has it.
     pub fn established(self) -> Result<MsgEndpoint<Connected, B, C>, Refused<Self>> {
         match peer(self.as_raw()) {
             Ok(_) => Ok(self.goes_to(Connected { data: KVec::new() })),
@@ -422,22 +434,22 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connecting, B, C> {
     }
 }
 
-/// `kfi_getpeer()` of an open endpoint.
+/// Returns the peer's address of an open endpoint: `kfi_getpeer()`.
 fn peer(ep: *mut kfid_ep) -> Result<SocketAddr, Errno> {
     call::address(|address, len| {
-        // SAFETY: The endpoint is open, and the others are valid for the call.
+        // SAFETY: All callers pass an open endpoint. `address` has `*len` bytes.
         unsafe { op!((*ep).cm, kfi_ops_cm, getpeer(ep, address, len)) }
     })
 }
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
-    /// Returns what the peer has sent with its acceptance, if this side has [waited](MsgEndpoint::wait) for
-    /// it. Any context.
+    /// Returns the data that the peer sent when it accepted, if [`wait`](MsgEndpoint::wait)
+    /// returned this endpoint. Any context.
     pub fn data(&self) -> &[u8] {
         &self.state.data
     }
 
-    /// `kfi_getpeer()`: returns the peer's address. May sleep.
+    /// Returns the peer's address: `kfi_getpeer()`. May sleep.
     ///
     /// # Errors
     ///
@@ -446,31 +458,32 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         peer(self.as_raw())
     }
 
-    /// `kfi_shutdown()`: ends the connection. What is under way fails, and both sides are told. May sleep.
+    /// Ends the connection: `kfi_shutdown()`. Current transfers fail, and both sides get an event.
+    /// May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENOTCONN`: it has ended.
+    /// - `ENOTCONN`: the connection has ended.
     pub fn shutdown(&self) -> Result<(), Errno> {
         let ep = self.as_raw();
-        // SAFETY: The endpoint is open.
+        // SAFETY: The endpoint is open as long as `self`.
         call::result(unsafe { op!((*ep).cm, kfi_ops_cm, shutdown(ep, 0)) }?)
     }
 
-    /// Waits until the connection has ended, so many milliseconds or for ever. Sleeps. One who waits is
-    /// told.
+    /// Sleeps until the connection has ended, for at most `msecs` milliseconds if given. Only one
+    /// waiter gets the event.
     ///
     /// # Errors
     ///
-    /// - `ETIMEDOUT`: it took longer than that.
-    /// - `EINTR`: a signal came.
-    /// - `ENOSYS`: the endpoint has a [handler](MsgEndpoint::handler), which is told.
+    /// - `ETIMEDOUT`: the time is over.
+    /// - `EINTR`: a signal is pending.
+    /// - `ENOSYS`: the endpoint has a [handler](MsgEndpoint::handler).
     pub fn wait_shutdown(&self, msecs: Option<u32>) -> Result<(), Errno> {
         let conn = self.handle.lent().conn.as_ref().ok_or(Errno::ENOSYS)?;
         loop {
             match conn.wait(msecs)? {
                 Some(ConnEvent::Shutdown) => return Ok(()),
-                // What was established without waiting.
+                // `established` leaves this event in the queue.
                 Some(ConnEvent::Connected(_)) => (),
                 Some(_) => return Err(Errno::EIO),
                 None => return Err(Errno::ETIMEDOUT),

@@ -35,15 +35,16 @@ use kernel::{
 };
 use kfi_bindings::bio_vec;
 
-/// Memory in single pages, which needn't follow each other, to be registered by
-/// [`regbv`](super::Domain::regbv), or as a scatterlist when it has been
-/// [mapped](super::MappedList); or to be that of a [`Request`](super::Request), which is posted by
-/// `kfi_sendmsg()` and the like then.
+/// Memory in single pages, which need not be contiguous.
+///
+/// [`regbv`](super::Domain::regbv) registers the pages. [`MappedList`](super::MappedList) maps
+/// them. A [`Request`](super::Request) transfers them with `kfi_sendmsg()` or another call for
+/// messages.
 ///
 /// # Invariants
 ///
-/// The pages hold `len` bytes from `offset` in the first on; `offset` is less than a page, and
-/// there is no page without such a byte. All their bytes are initialized.
+/// The pages have `len` bytes, from `offset` in the first page. `offset` is less than a page, and
+/// each page has at least one of the bytes. All their bytes are initialized.
 pub struct Pages {
     pages: KVec<Page>,
     offset: usize,
@@ -75,34 +76,34 @@ impl Pages {
         let _noio = NoIo::enter();
         let mut pages = KVec::with_capacity(count, GFP_KERNEL)?;
         for _ in 0..count {
-            // Pages that are not read by anybody else have no use for old content.
+            // Zeroed, because a peer may read the whole page.
             pages.push(Page::alloc_page(GFP_KERNEL | __GFP_ZERO)?, GFP_KERNEL)?;
         }
-        // INVARIANT: So many pages are needed, and they were zeroed.
+        // INVARIANT: `count` is the number of pages with these bytes, and they are zeroed.
         Ok(Self { pages, offset, len })
     }
 
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Are there none?
+    /// Checks whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where in the first page the bytes start.
+    /// Returns the offset of the bytes in the first page.
     pub(super) fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The pages as C has them.
+    /// Returns an iterator over the C objects.
     pub(super) fn raw_pages(&self) -> impl Iterator<Item = *mut bindings::page> + '_ {
         self.pages.iter().map(Page::as_ptr)
     }
 
-    /// Where in its page each page's bytes start, and how many there are.
+    /// Returns an iterator over the pages' offsets and lengths.
     fn slices(&self) -> impl Iterator<Item = (usize, usize)> {
         let (mut offset, mut left) = (self.offset, self.len);
         iter::from_fn(move || {
@@ -113,7 +114,7 @@ impl Pages {
         })
     }
 
-    /// The pages as a list has them.
+    /// Returns an iterator over the pages as bio_vecs.
     fn entries(&self) -> impl Iterator<Item = Result<bio_vec, Errno>> + '_ {
         let pages = self.raw_pages().zip(self.slices());
         pages.map(|(page, (offset, len))| {
@@ -126,8 +127,8 @@ impl Pages {
     }
 }
 
-// SAFETY: The pages belong to this type until it is dropped, and are initialized. `with_list`
-// lists them all.
+// SAFETY: `self` owns the pages until it is dropped, and they are initialized. `with_list` lists
+// all of them.
 unsafe impl Memory for Pages {
     fn len(&self) -> usize {
         self.len
@@ -141,29 +142,23 @@ unsafe impl Memory for Pages {
         call(List::Bvec(&list))
     }
 
-    fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
+    fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
         let left = self.len.saturating_sub(offset);
         if left == 0 {
             return;
         }
-        // Doesn't overflow: not even the end of the bytes does.
+        // Doesn't overflow, because the end of the bytes doesn't.
         let at = self.offset + offset;
         let Some(page) = self.pages.get(at / PAGE_SIZE) else {
             return;
         };
         let here = (PAGE_SIZE - at % PAGE_SIZE).min(left);
-        // SAFETY: The page is valid.
-        let mapped = unsafe { bindings::kmap_local_page(page.as_ptr()) };
-        if let Some(start) = NonNull::new(mapped.cast::<u8>()) {
-            // SAFETY: The whole page was mapped.
-            touch(unsafe { start.add(at % PAGE_SIZE) }, here);
-        }
-        // SAFETY: Mapped just now, and what `touch` may have mapped meanwhile it has unmapped.
-        unsafe { bindings::kunmap_local(mapped) };
+        // SAFETY: `self` owns the page, and `here` bytes from there are in it.
+        unsafe { touch_page(page.as_ptr(), at % PAGE_SIZE, here, touch) };
     }
 }
 
-// SAFETY: As above; the pages stay the same as long as the value is there.
+// SAFETY: `self` owns the pages until it is dropped, and never replaces them.
 unsafe impl Local for Pages {
     fn bytes(&self) -> usize {
         self.len
@@ -179,8 +174,8 @@ unsafe impl Local for Pages {
     }
 }
 
-/// Whose memory is in bio_vecs: an I/O request, for instance, whose pages are to be read or written by a
-/// peer without being copied. A [`BioVecList`] of it can be registered.
+/// Memory of others in bio_vecs, for example an I/O request, which a peer accesses without a copy.
+/// A [`BioVecList`] of it can be registered.
 ///
 /// # Examples
 ///
@@ -188,16 +183,16 @@ unsafe impl Local for Pages {
 /// use kernel::{bindings::bio_vec, page::Page, prelude::*, sync::Arc};
 /// use kfabric::consumer::{Access, BioVecList, BioVecs, Domain, Mr};
 ///
-/// /// A page, and the bytes in it that count.
+/// /// A page, and a part of it.
 /// struct Sector {
 ///     _page: Page,
 ///     part: [bio_vec; 1],
 /// }
 ///
-/// // SAFETY: A pointer to a page may be used by any thread.
+/// // SAFETY: Any thread may use a pointer to a page.
 /// unsafe impl Send for Sector {}
 ///
-/// // SAFETY: The page belongs to this value, and is there as long as it is. Nobody reads it.
+/// // SAFETY: This value owns the page until it is dropped. Nobody reads it.
 /// unsafe impl BioVecs for Sector {
 ///     fn bio_vecs(&self) -> &[bio_vec] {
 ///         &self.part
@@ -225,48 +220,48 @@ unsafe impl Local for Pages {
 ///
 /// # Safety
 ///
-/// - The bio_vecs name memory of this machine, which stays where it is, and is nobody else's to free,
-///   until the value is dropped; forgetting it keeps it for good. Moving the value doesn't matter.
-/// - Devices may read it until then if [`is_readable`](Self::is_readable), and write it if
-///   [`is_writable`](Self::is_writable). Nobody has a reference to its bytes meanwhile; who else reads or writes
-///   them is prepared to find some of before and some of after.
-/// - What is readable is initialized.
-/// - All functions always give the same until something else is done to the value.
+/// - The bio_vecs name memory of this machine. It stays in place, and nobody frees it, until the
+///   value is dropped. Moving the value has no effect on it. Forgetting the value leaks it.
+/// - Until then devices may read it if [`is_readable`](Self::is_readable), and write it if
+///   [`is_writable`](Self::is_writable). Nobody has a reference to its bytes meanwhile. Others that
+///   read or write the bytes expect a mixture of old and new ones.
+/// - Readable memory is initialized.
+/// - All functions return the same until the value is changed.
 pub unsafe trait BioVecs: Send + 'static {
-    /// Where the memory is. Each has at least one byte.
+    /// Returns the memory. Each bio_vec has at least one byte.
     fn bio_vecs(&self) -> &[bio_vec];
 
-    /// May it be read? Of pages that are only there to be written to, whatever was in them before stays
-    /// unknown to everybody.
+    /// Checks whether the memory may be read. If not, nobody learns the previous content of its
+    /// pages.
     fn is_readable(&self) -> bool;
 
-    /// May it be written?
+    /// Checks whether the memory may be written.
     fn is_writable(&self) -> bool;
 }
 
-/// Memory in bio_vecs, to be registered by [`regbv`](super::Domain::regbv), or to be that of a
-/// [`Request`](super::Request), which is posted by `kfi_sendmsg()` and the like then.
+/// Memory in bio_vecs, for [`regbv`](super::Domain::regbv) or for a [`Request`](super::Request),
+/// which `kfi_sendmsg()` or another call for messages posts.
 pub struct BioVecList<B>(B);
 
 impl<B: BioVecs> BioVecList<B> {
-    /// Takes the memory of a value.
+    /// Creates a list of the memory of a value.
     pub fn new(value: B) -> Self {
         Self(value)
     }
 
-    /// What the memory is.
+    /// Returns the bio_vecs.
     pub(super) fn bio_vecs(&self) -> &[bio_vec] {
         self.0.bio_vecs()
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> B {
         self.0
     }
 }
 
-// SAFETY: By the promises of `BioVecs`. No reference to the bytes is made, and what may not be read or written
-// isn't registered for that.
+// SAFETY: `BioVecs` promises the same of the bytes. No function here creates a reference to them.
+// `fits` refuses rights that the memory isn't for.
 unsafe impl<B: BioVecs> Memory for BioVecList<B> {
     fn len(&self) -> usize {
         let lengths = self.0.bio_vecs().iter().map(|bv| index(bv.bv_len));
@@ -290,7 +285,7 @@ unsafe impl<B: BioVecs> Memory for BioVecList<B> {
         call(List::Bvec(self.0.bio_vecs()))
     }
 
-    fn with_stretch(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
+    fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
         let mut offset = offset;
         for bv in self.0.bio_vecs() {
             let len = index(bv.bv_len);
@@ -300,20 +295,37 @@ unsafe impl<B: BioVecs> Memory for BioVecList<B> {
             }
             let at = index(bv.bv_offset) + offset;
             let here = (PAGE_SIZE - at % PAGE_SIZE).min(len - offset);
-            // SAFETY: Pages of a bio_vec follow each other in the memory map, and this is one of them.
-            let mapped = unsafe { bindings::kmap_local_page(bv.bv_page.add(at / PAGE_SIZE)) };
-            if let Some(start) = NonNull::new(mapped.cast::<u8>()) {
-                // SAFETY: The whole page was mapped.
-                touch(unsafe { start.add(at % PAGE_SIZE) }, here);
-            }
-            // SAFETY: Mapped just now, and what `touch` may have mapped meanwhile it has unmapped.
-            unsafe { bindings::kunmap_local(mapped) };
+            // SAFETY: The pages of a bio_vec are contiguous in the memory map. `BioVecs` promises
+            // that this page stays, and `here` bytes from there are in it.
+            unsafe { touch_page(bv.bv_page.add(at / PAGE_SIZE), at % PAGE_SIZE, here, touch) };
             return;
         }
     }
 }
 
-// SAFETY: By the promises of `BioVecs`, as above.
+/// Maps a page, and calls `touch` with the address of the byte at `offset` and with `len`.
+///
+/// # Safety
+///
+/// `page` is valid, and has `len` bytes from `offset`.
+unsafe fn touch_page(
+    page: *mut bindings::page,
+    offset: usize,
+    len: usize,
+    touch: impl FnOnce(NonNull<u8>, usize),
+) {
+    // SAFETY: `page` is valid by this function's contract.
+    let mapped = unsafe { bindings::kmap_local_page(page) };
+    if let Some(start) = NonNull::new(mapped.cast::<u8>()) {
+        // SAFETY: The whole page is mapped, and `offset` is in it by this function's contract.
+        touch(unsafe { start.add(offset) }, len);
+    }
+    // SAFETY: This is the last mapping of the task: `touch` has undone its own.
+    unsafe { bindings::kunmap_local(mapped) };
+}
+
+// SAFETY: `BioVecs` promises the same of the bytes, and that its functions return the same each
+// time.
 unsafe impl<B: BioVecs> Local for BioVecList<B> {
     fn bytes(&self) -> usize {
         self.len()
@@ -361,7 +373,7 @@ mod tests {
         let pages = Pages::zeroed_at(100, PAGE_SIZE)?;
         let reached = |offset| {
             let mut reached = 0;
-            pages.with_stretch(offset, |_, len| reached = len);
+            pages.with_extent(offset, |_, len| reached = len);
             reached
         };
         assert_eq!(reached(0), PAGE_SIZE - 100);

@@ -44,40 +44,40 @@ use kfi_bindings::{
     kfid_ep, //
 };
 
-/// Where to read or write in the peer's memory.
+/// A place in the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
-    /// The address: the [base](super::Mr::base) of the peer's region, and an offset.
+    /// The address: the [base](super::Mr::base) of the peer's region plus an offset.
     pub addr: u64,
     /// The region's [key](super::Mr::key).
     pub key: u64,
 }
 
-/// The request comes back.
+/// Asks for a completion, which returns the request.
 pub(super) const COMPLETION: u64 = widen_u32(kfi_bindings::KFI_COMPLETION);
 
-/// The peer gets the data.
+/// Sends data to the peer.
 pub(super) const REMOTE_CQ_DATA: u64 = widen_u32(kfi_bindings::KFI_REMOTE_CQ_DATA);
 
-/// The data of a message are a key of the peer's.
+/// Sends a key for the peer to invalidate.
 pub(super) const INVALIDATE: u64 = kfi_bindings::KFI_INVALIDATE;
 
-/// Connected endpoints know no other peer, and don't look at it.
+/// The address argument, which connected endpoints ignore.
 pub(super) const PEER: kfi_addr_t = 0;
 
-/// A request that was refused comes back.
+/// The result of posting a request, which the error returns.
 pub(super) type Posted<B, C> = Result<(), Refused<Request<B, C>>>;
 
-/// What is done with a request's memory.
+/// The use of a request's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It is read.
+    /// The transfer reads it.
     Source,
-    /// It is written.
+    /// The transfer writes it.
     Target,
 }
 
-/// Gives a request away by `call`, which posts it.
+/// Posts a request by `call`.
 fn give<B: Local, C: Send + 'static>(
     request: Request<B, C>,
     role: Role,
@@ -97,7 +97,7 @@ fn give<B: Local, C: Send + 'static>(
     }
 }
 
-/// The same, of memory in several places. They take room on the stack, which the others needn't have.
+/// Posts a request whose memory isn't contiguous. Not inline, because its list takes much stack.
 #[inline(never)]
 fn give_list<B: Local, C: Send + 'static>(
     request: Request<B, C>,
@@ -109,7 +109,7 @@ fn give_list<B: Local, C: Send + 'static>(
     }
 }
 
-/// The same, of memory that is there.
+/// Posts a request with its memory.
 fn give_as<B: Local, C: Send + 'static>(
     request: Request<B, C>,
     posting: Posting<'_>,
@@ -119,7 +119,7 @@ fn give_as<B: Local, C: Send + 'static>(
     let posted = call(posting, context).and_then(call::count);
     match posted {
         Ok(_) => Ok(()),
-        // SAFETY: It was refused, so nobody else has it.
+        // SAFETY: `context` came from `into_context` here. The call failed, so nobody else has it.
         Err(errno) => match unsafe { Request::from_context(context.addr()) } {
             Some(request) => Err(Refused::new(errno, request)),
             None => Ok(()),
@@ -128,7 +128,7 @@ fn give_as<B: Local, C: Send + 'static>(
 }
 
 impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
-    /// Gives a request away by `call`, which posts it on the endpoint.
+    /// Posts a request on the endpoint by `call`.
     pub(super) fn post(
         &self,
         request: Request<B, C>,
@@ -141,7 +141,7 @@ impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
 }
 
 impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
-    /// Gives a request away by `call`, which posts it on the context.
+    /// Posts a request on the context by `call`.
     pub(super) fn post(
         &self,
         request: Request<B, C>,
@@ -153,14 +153,14 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
     }
 }
 
-/// Which way.
+/// The direction of an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Read,
     Write,
 }
 
-/// How the peer's memory is reached.
+/// An access to the peer's memory.
 #[derive(Clone, Copy)]
 pub(super) struct RmaAccess {
     way: Direction,
@@ -180,7 +180,7 @@ impl RmaAccess {
         }
     }
 
-    /// What is done with the memory at this side.
+    /// Returns the use of the local memory.
     fn role(self) -> Role {
         match self.way {
             Direction::Read => Role::Target,
@@ -188,7 +188,7 @@ impl RmaAccess {
         }
     }
 
-    /// The same, with these flags.
+    /// Returns the access with more flags.
     pub(super) const fn with(self, flags: u64) -> Self {
         Self {
             flags: self.flags | flags,
@@ -196,7 +196,7 @@ impl RmaAccess {
         }
     }
 
-    /// The same, and the peer is told this.
+    /// Returns the access with data for the peer.
     pub(super) const fn telling(self, data: u64) -> Self {
         Self {
             flags: self.flags | REMOTE_CQ_DATA,
@@ -206,7 +206,7 @@ impl RmaAccess {
     }
 }
 
-/// The pieces as C has them, the first so many of these.
+/// Converts the pieces for C.
 fn to_c(pieces: &[RemotePiece]) -> Result<[kfi_rma_iov; MAX_REMOTE], Errno> {
     let mut list = [const {
         kfi_rma_iov {
@@ -229,30 +229,31 @@ fn to_c(pieces: &[RemotePiece]) -> Result<[kfi_rma_iov; MAX_REMOTE], Errno> {
 }
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
-    /// `kfi_readmsg()`: reads several pieces of the peer's memory, one behind the other, into the request's,
-    /// which has as many bytes as they all have. It comes back once.
+    /// Reads several pieces of the peer's memory into the request's, one after the other:
+    /// `kfi_readmsg()`.
     ///
     /// # Errors
     ///
-    /// With the request: as for [`read`](Self::read), and:
+    /// The errors of [`read`](Self::read), and:
     ///
-    /// - `EINVAL`: there is no piece, there are more than 16 or the offer's `rma_iov_limit`, or they have not
-    ///   as many bytes as the request.
-    /// - `E2BIG`: more than the endpoint can have under way.
+    /// - `EINVAL`: the number of pieces is 0, or more than 16 or the offer's `rma_iov_limit`.
+    /// - `EINVAL`: the pieces don't have as many bytes as the request.
+    /// - `E2BIG`: the pieces need more transfers than the endpoint can have.
     pub fn read_pieces(&self, request: Request<B, C>, from: &[RemotePiece]) -> Posted<B, C> {
         self.access_pieces(request, from, RmaAccess::READ)
     }
 
-    /// `kfi_writemsg()`: writes the request's memory to several pieces of the peer's, one behind the other.
+    /// Writes the request's memory to several pieces of the peer's, one after the other:
+    /// `kfi_writemsg()`.
     ///
     /// # Errors
     ///
-    /// As for [`read_pieces`](Self::read_pieces).
+    /// The errors of [`read_pieces`](Self::read_pieces).
     pub fn write_pieces(&self, request: Request<B, C>, to: &[RemotePiece]) -> Posted<B, C> {
         self.access_pieces(request, to, RmaAccess::WRITE)
     }
 
-    /// `kfi_readmsg()`, `kfi_writemsg()`.
+    /// Accesses pieces of the peer's memory: `kfi_readmsg()`, `kfi_writemsg()`.
     pub(super) fn access_pieces(
         &self,
         request: Request<B, C>,
@@ -274,8 +275,9 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
                     data: access.data,
                 };
                 let flags = access.flags | COMPLETION;
-                // SAFETY: The endpoint is open. The memory is as `Local` promises, and nobody else has it until
-                // the transfer has ended; the message and the lists are valid for the call.
+                // SAFETY: The endpoint is open. `Local` promises that the memory stays until the
+                // transfer has completed, and the request owns it. `msg` and its lists are valid
+                // for the call.
                 unsafe {
                     match access.way {
                         Direction::Read => op!((*ep).rma, kfi_ops_rma, readmsg(ep, &msg, flags)),
@@ -286,7 +288,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         })
     }
 
-    /// The same, as many bytes as the request has.
+    /// Accesses as many bytes of the peer's memory as the request has.
     pub(super) fn access(
         &self,
         request: Request<B, C>,
@@ -302,16 +304,14 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     }
 }
 
-/// Calls an operation of an endpoint's table with a request's memory, which is in one place, and these.
-///
-/// SAFETY, of all: the endpoint is open. The memory is as `Local` promises, and nobody else has it until
-/// the transfer has ended. The context is opaque.
+/// Calls an operation with a request's contiguous memory.
 macro_rules! post {
     ($endpoint:expr, $request:expr, $role:ident, $table:ident: $ops:ty, $op:ident($($arg:expr),*)) => {
         $endpoint.post($request, Role::$role, |ep, at, context| {
             let at = at.one()?;
             let buf = at.start.as_ptr().cast();
-            // SAFETY: As said above.
+            // SAFETY: The endpoint is open. `Local` promises that the memory stays until the
+            // transfer has completed, and the request owns it. The context is opaque.
             unsafe {
                 op!((*ep).$table, $ops, $op(ep, buf, at.len, at.desc, $($arg,)* context))
             }
@@ -319,9 +319,7 @@ macro_rules! post {
     };
 }
 
-/// Calls an operation that takes a message with a request's memory, these data and these flags.
-///
-/// SAFETY, of all: as for `post!`; the message is valid for the call.
+/// Calls an operation that takes a message, with a request's memory, data and flags.
 macro_rules! post_msg {
     ($endpoint:expr, $request:expr, $role:ident, $op:ident($data:expr, $flags:expr)) => {
         $endpoint.post($request, Role::$role, |ep, at, context| {
@@ -336,7 +334,9 @@ macro_rules! post_msg {
                     data: $data,
                 };
                 let flags = $flags | COMPLETION;
-                // SAFETY: As said above.
+                // SAFETY: The endpoint is open. `Local` promises that the memory stays until the
+                // transfer has completed, and the request owns it. `msg` and its lists are valid
+                // for the call.
                 unsafe { op!((*ep).msg, kfi_ops_msg, $op(ep, &msg, flags)) }
             })
         })
@@ -344,15 +344,13 @@ macro_rules! post_msg {
 }
 
 impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
-    /// `kfi_recv()`: waits for a message in the request's memory, from the peer of any endpoint that shares it.
+    /// Posts a receive for a message to any endpoint that shares the context: `kfi_recv()`.
     ///
     /// # Errors
     ///
-    /// With the request:
-    ///
-    /// - `EAGAIN`: as many are waiting as can be, or the queue is full.
-    /// - `ENODEV`: the device is gone.
-    /// - Others: as `kfi_recv()`.
+    /// - `EAGAIN`: the context or its queue is full.
+    /// - `ENODEV`: the device is removed.
+    /// - Others: the errors of `kfi_recv()`.
     pub fn recv(&self, request: Request<B, C>) -> Posted<B, C> {
         match request.is_one_run() {
             true => post!(self, request, Target, msg: kfi_ops_msg, recv(PEER)),
@@ -362,16 +360,14 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
 }
 
 impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
-    /// `kfi_recv()`: waits for a message in the request's memory.
+    /// Posts a receive for a message: `kfi_recv()`.
     ///
     /// # Errors
     ///
-    /// With the request:
-    ///
-    /// - `EAGAIN`: as many are waiting as can be, or the queue is full.
+    /// - `EAGAIN`: the endpoint or its queue is full.
     /// - `ENOTCONN`: the connection has ended.
-    /// - `EOPNOTSUPP`: it [shares](SharedReceives) its receives.
-    /// - Others: as `kfi_recv()`.
+    /// - `EOPNOTSUPP`: the endpoint has [shared](SharedReceives) receives.
+    /// - Others: the errors of `kfi_recv()`.
     pub fn recv(&self, request: Request<B, C>) -> Posted<B, C> {
         match request.is_one_run() {
             true => post!(self, request, Target, msg: kfi_ops_msg, recv(PEER)),
@@ -379,22 +375,20 @@ impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
         }
     }
 
-    /// `kfi_recvmsg()` with these flags.
+    /// Posts a receive with flags: `kfi_recvmsg()`.
     pub(super) fn recv_msg(&self, request: Request<B, C>, flags: u64) -> Posted<B, C> {
         post_msg!(self, request, Target, recvmsg(0, flags))
     }
 }
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
-    /// `kfi_send()`: sends the request's memory as a message.
+    /// Sends the request's memory as a message: `kfi_send()`.
     ///
     /// # Errors
     ///
-    /// With the request:
-    ///
-    /// - `EAGAIN`: as many are under way as can be, or the queue is full.
+    /// - `EAGAIN`: the endpoint or its queue is full.
     /// - `ENOTCONN`: the connection has ended.
-    /// - Others: as `kfi_send()`.
+    /// - Others: the errors of `kfi_send()`.
     pub fn send(&self, request: Request<B, C>) -> Posted<B, C> {
         match request.is_one_run() {
             true => post!(self, request, Source, msg: kfi_ops_msg, send(PEER)),
@@ -402,13 +396,14 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         }
     }
 
-    /// `kfi_senddata()`: as [`send`](Self::send), and the peer gets a number of 4 bytes along with it.
+    /// Sends a message like [`send`](Self::send), with a number of 4 bytes for the peer:
+    /// `kfi_senddata()`.
     ///
     /// # Errors
     ///
-    /// As for `send`, and:
+    /// The errors of `send`, and:
     ///
-    /// - `EINVAL`: more than 4 bytes.
+    /// - `EINVAL`: `data` has more than 4 bytes.
     pub fn send_data(&self, request: Request<B, C>, data: u64) -> Posted<B, C> {
         match request.is_one_run() {
             true => post!(self, request, Source, msg: kfi_ops_msg, senddata(data, PEER)),
@@ -416,28 +411,29 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         }
     }
 
-    /// `kfi_sendmsg()` with `KFI_INVALIDATE`: as [`send`](Self::send), and the peer's device lets nobody in any
-    /// more by a key of its.
+    /// Sends a message like [`send`](Self::send), and makes the peer's device invalidate a key of
+    /// its own: `kfi_sendmsg()` with `KFI_INVALIDATE`.
     ///
     /// # Errors
     ///
-    /// As for `send`, and:
+    /// The errors of `send`, and:
     ///
-    /// - `ENOKEY`: no device has such a key.
+    /// - `ENOKEY`: no device can have this key.
     pub fn send_invalidating(&self, request: Request<B, C>, key: u64) -> Posted<B, C> {
         self.send_msg(request, key, INVALIDATE)
     }
 
-    /// `kfi_sendmsg()` with these data and flags.
+    /// Sends a message with data and flags: `kfi_sendmsg()`.
     pub(super) fn send_msg(&self, request: Request<B, C>, data: u64, flags: u64) -> Posted<B, C> {
         post_msg!(self, request, Source, sendmsg(data, flags))
     }
 
-    /// `kfi_read()`: reads from the peer's memory into the request's, as many bytes as that has.
+    /// Reads the peer's memory into the request's, as many bytes as that has: `kfi_read()`.
     ///
     /// # Errors
     ///
-    /// As for [`send`](Self::send). Whether the peer lets it in is seen later.
+    /// The errors of [`send`](Self::send). If the peer refuses the access, the transfer fails
+    /// later.
     pub fn read(&self, request: Request<B, C>, from: Remote) -> Posted<B, C> {
         match request.is_one_run() {
             true => post!(self, request, Target, rma: kfi_ops_rma, read(PEER, from.addr, from.key)),
@@ -445,11 +441,11 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         }
     }
 
-    /// `kfi_write()`: writes the request's memory to the peer's.
+    /// Writes the request's memory to the peer's: `kfi_write()`.
     ///
     /// # Errors
     ///
-    /// As for [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn write(&self, request: Request<B, C>, to: Remote) -> Posted<B, C> {
         match request.is_one_run() {
             true => post!(self, request, Source, rma: kfi_ops_rma, write(PEER, to.addr, to.key)),
@@ -457,14 +453,14 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         }
     }
 
-    /// `kfi_writedata()`: as [`write`](Self::write), and a receive of the peer's tells it so, with a number
-    /// of 4 bytes.
+    /// Writes like [`write`](Self::write), and completes a receive of the peer with a number of 4
+    /// bytes: `kfi_writedata()`.
     ///
     /// # Errors
     ///
-    /// As for `write`, and:
+    /// The errors of `write`, and:
     ///
-    /// - `EINVAL`: more than 4 bytes.
+    /// - `EINVAL`: `data` has more than 4 bytes.
     pub fn write_data(&self, request: Request<B, C>, to: Remote, data: u64) -> Posted<B, C> {
         match request.is_one_run() {
             true => {
@@ -474,29 +470,29 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         }
     }
 
-    /// `kfi_inject()`: sends a copy of some bytes as a message. Nothing comes back of it, unless it fails.
+    /// Sends a copy of bytes as a message: `kfi_inject()`. Has no completion unless it fails.
     ///
     /// # Errors
     ///
-    /// - `EMSGSIZE`: more bytes than the provider injects.
-    /// - `EFAULT`: they are neither on the stack nor in memory that could be registered: constants.
-    /// - Others: as for [`send`](Self::send).
+    /// - `EMSGSIZE`: the provider doesn't inject that many bytes.
+    /// - `EFAULT`: the bytes are neither on the stack nor in memory that can be registered.
+    /// - Others: the errors of [`send`](Self::send).
     pub fn inject(&self, bytes: &[u8]) -> Result<(), Errno> {
         let (ep, buf, len) = (self.as_raw(), bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: The endpoint is open. The bytes are copied before the call returns.
+        // SAFETY: The endpoint is open. The call copies the `len` bytes.
         let posted = unsafe { op!((*ep).msg, kfi_ops_msg, inject(ep, buf, len, PEER)) }?;
         call::count(posted).map(|_| ())
     }
 
-    /// `kfi_inject_write()`: writes a copy of some bytes to the peer's memory. Nothing comes back of it,
-    /// unless it fails.
+    /// Writes a copy of bytes to the peer's memory: `kfi_inject_write()`. Has no completion unless
+    /// it fails.
     ///
     /// # Errors
     ///
-    /// As for [`inject`](Self::inject).
+    /// The errors of [`inject`](Self::inject).
     pub fn inject_write(&self, bytes: &[u8], to: Remote) -> Result<(), Errno> {
         let (ep, buf, len) = (self.as_raw(), bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: The endpoint is open. The bytes are copied before the call returns.
+        // SAFETY: The endpoint is open. The call copies the `len` bytes.
         let posted = unsafe {
             op!(
                 (*ep).rma,
@@ -508,13 +504,13 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     }
 }
 
-/// `kfi_cancel()`. Any context.
+/// Cancels a request: `kfi_cancel()`. Any context.
 ///
 /// # Safety
 ///
 /// `ep` is an open endpoint, or an open receive context.
 unsafe fn cancel(ep: *mut kfid_ep, request: RequestId) -> Result<(), Errno> {
-    // SAFETY: By the requirements of this function; the context is opaque.
+    // SAFETY: `ep` is open by this function's contract. The call doesn't dereference the context.
     let cancelled = unsafe {
         op!(
             (*ep).ops,
@@ -526,13 +522,15 @@ unsafe fn cancel(ep: *mut kfid_ep, request: RequestId) -> Result<(), Errno> {
 }
 
 impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
-    /// `kfi_cancel()`: takes a receive back for which no message has come yet. It comes by the queue, as one
-    /// that has failed with `ECANCELED`. Any context, but its queue's handler may be called before this returns.
+    /// Cancels a receive without a message: `kfi_cancel()`. Any context.
+    ///
+    /// The queue returns the request as failed, with `ECANCELED`. It may call its handler before
+    /// this returns.
     ///
     /// # Errors
     ///
-    /// - `ENOENT`: the request isn't posted here as a receive, or a message has come for it.
-    /// - `ENOSYS`: the provider takes nothing back.
+    /// - `ENOENT`: the request isn't a posted receive, or has a message.
+    /// - `ENOSYS`: the provider can't cancel.
     ///
     /// # Examples
     ///
@@ -540,7 +538,7 @@ impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     /// use kernel::prelude::*;
     /// use kfabric::consumer::{Connected, Ended, MsgEndpoint, Request, RequestQueue};
     ///
-    /// /// Waits a second for a message; its memory comes back in any case.
+    /// /// Waits a second for a message. Returns the memory in any case.
     /// fn message(
     ///     from: &MsgEndpoint<Connected, KVec<u8>>,
     ///     queue: &RequestQueue<KVec<u8>>,
@@ -552,26 +550,22 @@ impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     ///         return Ok(Some(ended));
     ///     }
     ///     match from.cancel(id) {
-    ///         // A message came in the meantime.
+    ///         // A message arrived in the meantime.
     ///         Ok(()) | Err(kfabric::consumer::Errno::ENOENT) => Ok(queue.read()?),
     ///         Err(errno) => Err(errno.into()),
     ///     }
     /// }
     /// ```
     pub fn cancel(&self, request: RequestId) -> Result<(), Errno> {
-        // SAFETY: The endpoint is open as long as `self` is there.
+        // SAFETY: The endpoint is open as long as `self`.
         unsafe { cancel(self.as_raw(), request) }
     }
 }
 
 impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
-    /// `kfi_cancel()`: as [`MsgEndpoint::cancel`], of a receive that was posted here.
-    ///
-    /// # Errors
-    ///
-    /// As that.
+    /// Cancels a receive of this context, like [`MsgEndpoint::cancel`]: `kfi_cancel()`.
     pub fn cancel(&self, request: RequestId) -> Result<(), Errno> {
-        // SAFETY: The context is open as long as `self` is there.
+        // SAFETY: The context is open as long as `self`.
         unsafe { cancel(self.as_raw(), request) }
     }
 }
@@ -582,10 +576,10 @@ mod tests {
     use crate::consumer::Run;
     use kernel::prelude::*;
 
-    /// Memory that is there only to be read, or only to be written.
+    /// Memory that may only be read, or only be written.
     struct OneWay(KVec<u8>, Role);
 
-    // SAFETY: By the promises of `Buffer`.
+    // SAFETY: The value owns its bytes, which the vector keeps until it is dropped.
     unsafe impl Local for OneWay {
         fn bytes(&self) -> usize {
             self.0.len()
@@ -604,7 +598,7 @@ mod tests {
         }
     }
 
-    /// Is the one role refused, and the other one taken?
+    /// Checks that one role is refused and the other one accepted.
     fn is_only(role: Role, other: Role) -> Result {
         let memory = OneWay(KVec::from_elem(1, 10, GFP_KERNEL)?, role);
         let refused = give(Request::new(memory, ())?, other, |_, _| Ok(0));

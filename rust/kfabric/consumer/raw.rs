@@ -41,31 +41,31 @@ use kfi_bindings::{
     KFI_UNMAP_KEY, //
 };
 
-/// What a peer needs to know about a region, as bytes for the wire.
+/// The raw key of a region, which a peer needs to access it.
 pub struct RawKey {
     base: u64,
     bytes: KVVec<u8>,
 }
 
 impl RawKey {
-    /// The address of the region's first byte for a peer. It belongs to the raw key, and isn't in
-    /// it.
+    /// Returns the address of the region's first byte for a peer. A peer needs it together with the
+    /// raw key.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// The raw key.
+    /// Returns the bytes of the raw key.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 impl<B: Backing> Mr<B> {
-    /// `kfi_mr_raw_attr()`: returns the region's raw key. May sleep.
+    /// Returns the region's raw key: `kfi_mr_raw_attr()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: the registration is not complete, or the region not enabled.
+    /// - `EOPBADSTATE`: the registration is not complete, or the region is not enabled.
     /// - `ENOMEM`.
     pub fn raw_key(&self) -> Result<RawKey, Errno> {
         let _noio = NoIo::enter();
@@ -80,14 +80,14 @@ impl<B: Backing> Mr<B> {
                 key_size: &mut size,
             };
             let arg = ptr::from_mut(&mut attr).cast();
-            // SAFETY: The region is open, and all pointers are valid for the call.
+            // SAFETY: The region is open. `attr` and all pointers in it are valid for the call.
             match unsafe { call::control(self.as_raw().cast(), KFI_GET_RAW_MR, arg) } {
                 Ok(()) if size <= room => {
                     bytes.truncate(size);
                     return Ok(RawKey { base, bytes });
                 }
                 Err(Errno::ETOOSMALL) if size > room => room = size,
-                // A provider that contradicts itself is not believed.
+                // The provider contradicts itself.
                 Ok(()) | Err(Errno::ETOOSMALL) => return Err(Errno::EIO),
                 Err(errno) => return Err(errno),
             }
@@ -95,8 +95,7 @@ impl<B: Backing> Mr<B> {
     }
 }
 
-/// A peer's region, by a raw key that is mapped in a domain; unmapped when dropped, which may
-/// sleep.
+/// A peer's raw key that is mapped in a domain. Dropping it unmaps the key, and may sleep.
 ///
 /// # Invariants
 ///
@@ -107,28 +106,28 @@ pub struct MappedKey {
 }
 
 impl Domain {
-    /// `kfi_mr_map_raw()`: makes a peer's raw key usable in this domain. May sleep.
+    /// Maps a peer's raw key in this domain: `kfi_mr_map_raw()`. May sleep.
     ///
-    /// Accesses count from `base`.
+    /// Addresses of accesses start at `base`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the raw key is malformed. Whether it is also true is not seen before the peer's
-    ///   memory is accessed.
+    /// - `EINVAL`: the raw key is malformed. A wrong key is only detected by an access to the
+    ///   peer's memory.
     /// - `ENOMEM`.
     pub fn map_raw(self: &Arc<Self>, base: u64, raw_key: &[u8]) -> Result<MappedKey, Errno> {
         let mut key = 0;
         let mut map = kfi_mr_map_raw {
             flags: 0,
             base_addr: base,
-            // It is only read.
+            // The call only reads it.
             raw_key: raw_key.as_ptr().cast_mut(),
             key_size: raw_key.len(),
             key: &mut key,
         };
-        // SAFETY: The domain is open, and all pointers are valid for the call.
+        // SAFETY: The domain is open. `map` and all pointers in it are valid for the call.
         unsafe { call::control(self.fid(), KFI_MAP_RAW_MR, ptr::from_mut(&mut map).cast()) }?;
-        // INVARIANT: Just mapped.
+        // INVARIANT: The call mapped the key.
         Ok(MappedKey {
             key,
             domain: self.clone(),
@@ -137,22 +136,22 @@ impl Domain {
 }
 
 impl MappedKey {
-    /// The key to use in the domain.
+    /// Returns the key for accesses in the domain.
     pub fn key(&self) -> u64 {
         self.key
     }
 
-    /// The domain that it is mapped in.
+    /// Returns the domain.
     pub fn domain(&self) -> &Arc<Domain> {
         &self.domain
     }
 
-    /// What an access from `addr` on is split into, in order: the parts of the peer's memory, each
-    /// with the key that the peer's side knows. May sleep.
+    /// Returns the pieces of the peer's memory for an access at `addr`, in order. Each has the key
+    /// that the peer's device knows. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the access is empty, or not wholly inside the region.
+    /// - `EINVAL`: the access is empty, or not completely inside the region.
     /// - `ENOMEM`.
     pub fn resolve(&self, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Errno> {
         let _noio = NoIo::enter();
@@ -164,8 +163,7 @@ impl MappedKey {
                 parts.push(pin_init::zeroed(), GFP_KERNEL)?;
             }
             let mut count = room;
-            // SAFETY: The domain is open, the table is the extension's, and there is room for as
-            // many parts.
+            // SAFETY: The domain is open, and keeps the table valid. `parts` has `count` entries.
             let resolved = call::result(unsafe {
                 op!(
                     ops.as_ptr(),
@@ -183,7 +181,7 @@ impl MappedKey {
             match resolved {
                 Ok(()) if count <= room => return pieces(parts.iter().take(count)),
                 Err(Errno::ETOOSMALL) if count > room => room = count,
-                // A provider that contradicts itself is not believed.
+                // The provider contradicts itself.
                 Ok(()) | Err(Errno::ETOOSMALL) => return Err(Errno::EIO),
                 Err(errno) => return Err(errno),
             }
@@ -207,7 +205,8 @@ fn pieces<'a>(parts: impl Iterator<Item = &'a kfi_rma_iov>) -> Result<KVVec<Remo
 impl Drop for MappedKey {
     fn drop(&mut self) {
         let key = ptr::from_mut(&mut self.key).cast();
-        // SAFETY: The domain is open, and the key mapped by the invariant.
+        // SAFETY: The domain is open, and the key is mapped by the invariant. `key` points to a
+        // field.
         let unmapped = unsafe { call::control(self.domain.fid(), KFI_UNMAP_KEY, key) };
         if let Err(errno) = unmapped {
             call::leaked("mapped key", errno);

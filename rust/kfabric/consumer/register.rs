@@ -45,7 +45,7 @@ use kfi_bindings::{
     kfid_mr, //
 };
 
-/// What is asked of a region. Access rights alone make such options, too.
+/// Options of a region. Converting access rights gives options with these rights.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     access: Access,
@@ -55,7 +55,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Asks for these rights.
+    /// Creates options with these rights.
     pub const fn new(access: Access) -> Self {
         Self {
             access,
@@ -65,8 +65,8 @@ impl Options {
         }
     }
 
-    /// Asks for this key; ignored where the provider chooses keys
-    /// ([`MrMode::PROV_KEY`](super::MrMode::PROV_KEY)).
+    /// Sets the key. Providers that choose keys ([`MrMode::PROV_KEY`](super::MrMode::PROV_KEY))
+    /// ignore it.
     pub const fn requested_key(self, requested_key: u64) -> Self {
         Self {
             requested_key,
@@ -74,24 +74,23 @@ impl Options {
         }
     }
 
-    /// Sets flags of the provider's.
+    /// Sets flags of the provider.
     pub const fn flags(self, flags: u64) -> Self {
         Self { flags, ..self }
     }
 
-    /// Sets what the region's event, or failure, has as its
-    /// [`context`](super::Entry::context): a number of the consumer's, by which it knows what the
-    /// event is about. 0 if none is set.
+    /// Sets the [`context`](super::Entry::context) of the region's events, 0 by default. The
+    /// consumer can use the number to find the region.
     pub const fn context(self, context: usize) -> Self {
         Self { context, ..self }
     }
 
-    /// The flags.
+    /// Returns the flags.
     pub(super) const fn raw_flags(&self) -> u64 {
         self.flags
     }
 
-    /// The context as C hands it through, which follows it nowhere.
+    /// Returns the context as a pointer for C, which never dereferences it.
     const fn raw_context(&self) -> *mut c_void {
         ptr::without_provenance_mut(self.context)
     }
@@ -103,12 +102,12 @@ impl From<Access> for Options {
     }
 }
 
-/// Returns what a call that registers a region returned, and left behind.
+/// Returns the region that a call registered, or its error.
 ///
 /// # Errors
 ///
-/// - `ENOTRECOVERABLE`: the provider has succeeded but left no region behind. A peer may reach the memory,
-///   and nobody can close a region of it.
+/// - `ENOTRECOVERABLE`: the provider returned success without a region. So a peer may reach the
+///   memory, and nobody can close the region.
 pub(super) fn registered(ret: c_int, mr: *mut kfid_mr) -> Result<NonNull<kfid_mr>, Errno> {
     call::result(ret)?;
     NonNull::new(mr).ok_or(Errno::ENOTRECOVERABLE)
@@ -120,25 +119,28 @@ pub trait InPages: Backing {}
 impl InPages for Pages {}
 impl<B: BioVecs> InPages for BioVecList<B> {}
 
-/// Registering memory. All of these may sleep, and are safe on the way of I/O.
+/// Registers memory.
 ///
-/// Each takes over the memory, and gives it back with the error if it fails.
+/// Each function takes the memory, and its error returns the memory.
+///
+/// # Context
+///
+/// Process context. May sleep, but not for I/O.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: memory of no length, or segments with a gap between them where the device can't have
-///   one.
-/// - `EBADFLAGS`: flags that the provider doesn't know.
-/// - `EFAULT`: memory that can't be registered.
-/// - `E2BIG`: more segments or pages than one region of the device can have.
-/// - `ENOSPC`: the regions are used up.
-/// - `EIO`: the memory can't be mapped.
+/// - `EINVAL`: the memory is empty, or has a gap between segments that the device doesn't support.
+/// - `EBADFLAGS`: the provider doesn't know the flags.
+/// - `EFAULT`: the memory can't be registered.
+/// - `E2BIG`: the memory has more segments or pages than a region of the device can have.
+/// - `ENOSPC`: the device has no more regions.
+/// - `EIO`: the provider can't map the memory.
 /// - `ENOMEM`.
-/// - `ENODEV`: the device is gone.
-/// - `ENOTRECOVERABLE`: the device won't let go of the memory, or the provider has succeeded without a
-///   region. The memory is leaked.
+/// - `ENODEV`: the device is removed.
+/// - `ENOTRECOVERABLE`: the device may still access the memory, or the provider returned success
+///   without a region. The memory is leaked.
 impl Domain {
-    /// `kfi_mr_reg()`: registers one buffer.
+    /// Registers a buffer: `kfi_mr_reg()`.
     pub fn reg<B: Buffer>(
         self: &Arc<Self>,
         buffer: B,
@@ -147,7 +149,7 @@ impl Domain {
         self.register(buffer, options.into())
     }
 
-    /// `kfi_mr_regv()`: registers a list of buffers.
+    /// Registers a list of buffers: `kfi_mr_regv()`.
     pub fn regv<B: Buffer>(
         self: &Arc<Self>,
         segments: Segments<B>,
@@ -156,11 +158,11 @@ impl Domain {
         self.register(segments, options.into())
     }
 
-    /// `kfi_mr_regbv()`: registers pages.
+    /// Registers pages: `kfi_mr_regbv()`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`, besides: it is to be written, and may not be.
+    /// - `EINVAL`, also: the memory isn't for these rights.
     pub fn regbv<B: InPages>(
         self: &Arc<Self>,
         pages: B,
@@ -169,11 +171,11 @@ impl Domain {
         self.register(pages, options.into())
     }
 
-    /// `kfi_mr_regsgl()`: registers a mapped scatterlist.
+    /// Registers a mapped scatterlist: `kfi_mr_regsgl()`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`, besides: it was mapped for another domain, or for other rights.
+    /// - `EINVAL`, also: the list was mapped for another domain, or for other rights.
     pub fn regsgl(
         self: &Arc<Self>,
         list: MappedList,
@@ -182,12 +184,14 @@ impl Domain {
         self.register(list, options.into())
     }
 
-    /// `kfi_mr_reg()`, `regv()`, `regbv()` or `regsgl()`: registers memory by the call that its form is for.
+    /// Registers memory by the call for its form: `kfi_mr_reg()`, `regv()`, `regbv()` or
+    /// `regsgl()`.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`, besides: it is to be written, and may not be; a scatterlist that was mapped for another
-    ///   domain, or for other rights; a buffer that isn't in one piece.
+    /// - `EINVAL`, also: the memory isn't for these rights.
+    /// - `EINVAL`, also: a scatterlist was mapped for another domain, or for other rights.
+    /// - `EINVAL`, also: a buffer has more than one bio_vec.
     pub fn reg_formed<V: BioVecs>(
         self: &Arc<Self>,
         memory: Formed<V>,
@@ -196,7 +200,7 @@ impl Domain {
         self.register(memory, options.into())
     }
 
-    /// `kfi_mr_regattr()`: registers memory of any kind, with an authorization key if one is given.
+    /// Registers memory of any type, with an optional authorization key: `kfi_mr_regattr()`.
     pub fn regattr<B: Backing>(
         self: &Arc<Self>,
         memory: B,
@@ -209,7 +213,7 @@ impl Domain {
         })
     }
 
-    /// Registers memory by the call that goes with it.
+    /// Registers memory by the call for its list.
     fn register<B: Backing>(
         self: &Arc<Self>,
         memory: B,
@@ -223,7 +227,7 @@ impl Domain {
     fn call(&self, list: List<'_>, options: Options) -> Result<NonNull<kfid_mr>, Errno> {
         let fid = self.fid();
         let mut mr = ptr::null_mut();
-        /// What the four calls have in common.
+        /// Calls one of the four operations.
         macro_rules! call {
             ($op:ident($first:expr, $count:expr)) => {
                 op!(
@@ -243,7 +247,7 @@ impl Domain {
                 )
             };
         }
-        // SAFETY: The domain is open; the list and `mr` are valid for the call.
+        // SAFETY: The domain is open. The list is valid for the call, and `mr` is a local.
         let ret = unsafe {
             match list {
                 List::Buffer(kvec) => call!(reg(kvec.iov_base, kvec.iov_len)),
@@ -263,8 +267,8 @@ impl Domain {
     ) -> Result<NonNull<kfid_mr>, Errno> {
         let attr = attributes(&list, &options, auth_key);
         let mut mr = ptr::null_mut();
-        // SAFETY: The domain is open; the attributes, the list, the key and `mr` are valid for the
-        // call, which changes the last only.
+        // SAFETY: The domain is open. The list and the key, to which `attr` points, are valid for
+        // the call, and only read. `mr` is a local.
         let ret = unsafe {
             op!(
                 (*self.as_raw()).mr,
@@ -276,7 +280,7 @@ impl Domain {
     }
 }
 
-/// The attributes of a region, which are valid as long as the list and the key.
+/// Returns the attributes of a region. They are valid as long as the list and the key.
 pub(super) fn attributes(
     list: &List<'_>,
     options: &Options,

@@ -37,23 +37,23 @@ use kfi_bindings::{
     KFI_SEND, //
 };
 
-/// A request: memory for a transfer, and a context of the consumer's own.
+/// A request: memory for a transfer, and a context of the consumer.
 ///
-/// Posting it to an endpoint gives it away, and it comes back with the end of the transfer, from the
-/// endpoint's [`RequestQueue`](super::RequestQueue). It can be posted again then, to any endpoint of
-/// that queue: one that is there needs no memory, so it can be posted in any context.
+/// Posting the request to an endpoint moves it to the provider. When the transfer has completed,
+/// the endpoint's [`RequestQueue`](super::RequestQueue) returns it. The consumer can post it again
+/// to any endpoint of that queue. Posting allocates nothing, so it is possible in any context.
 ///
 /// # Soundness
 ///
-/// While a transfer is under way, its memory may be read and written by the device, so nobody else may
-/// have it, nor a reference into it, and it may not be freed:
+/// During a transfer the device may read and write the memory. So nobody else may own it, have a
+/// reference into it, or free it:
 ///
-/// - Who posts a request has none any more. It is on the heap, and the provider has its address, as the
-///   transfer's context; what the queue gives back is made of that.
-/// - A transfer ends once, so the request comes back once. As long as its end hasn't come, or isn't read,
-///   nobody has it. If the endpoint or the queue is forgotten, the request is never freed. Nor is it if
-///   the device won't let go of it.
-/// - A queue has requests of one type only, as all endpoints that are bound to it.
+/// - Posting consumes the request. It is on the heap, and its address is the context of the
+///   transfer. The queue creates the returned request from that context.
+/// - A transfer completes once, so the queue returns the request once. Until then nobody owns it.
+///   If the endpoint or the queue is forgotten, or the device may still access the memory, the
+///   request is leaked.
+/// - A queue and all endpoints that are bound to it have requests of one type.
 ///
 /// # Examples
 ///
@@ -71,25 +71,25 @@ pub struct Request<B, C = ()>(KBox<Inner<B, C>>);
 struct Inner<B, C> {
     memory: B,
     context: C,
-    /// Where the bytes of the transfer begin, and how many they are, if not all.
+    /// Offset and length of the transferred bytes, if not all.
     part: Option<(usize, usize)>,
 }
 
-/// Which request it is, for [taking it back](super::MsgEndpoint::cancel). Another one may have it when that one
-/// isn't there any more.
+/// The identity of a request, to [cancel](super::MsgEndpoint::cancel) it. Once a request is freed,
+/// another one may have the same identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId(usize);
 
 impl RequestId {
-    /// The context of its transfer.
+    /// Returns the context of the request's transfer.
     pub(super) fn context(self) -> *mut c_void {
-        // It is compared with others, and never followed.
+        // It is only compared, never dereferenced.
         ptr::without_provenance_mut(self.0)
     }
 }
 
 impl<B: Local, C: Send + 'static> Request<B, C> {
-    /// A request for all of the memory. May sleep.
+    /// Creates a request for all of the memory. May sleep.
     ///
     /// # Errors
     ///
@@ -104,11 +104,11 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
         Ok(Self(KBox::new(inner, GFP_KERNEL)?))
     }
 
-    /// ReadAll only `len` bytes from `offset` on, until the next such call. Any context.
+    /// Selects the `len` bytes from `offset`, until the next call. Any context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: there aren't that many.
+    /// - `EINVAL`: the memory is too short.
     pub fn set_part(&mut self, offset: usize, len: usize) -> Result<(), Errno> {
         let end = offset.checked_add(len);
         let is_there = end.is_some_and(|end| end <= self.0.memory.bytes());
@@ -117,57 +117,58 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
         Ok(())
     }
 
-    /// The memory. Any context.
+    /// Returns the memory. Any context.
     pub fn memory(&self) -> &B {
         &self.0.memory
     }
 
-    /// The memory. Any context.
+    /// Returns the memory. Any context.
     pub fn memory_mut(&mut self) -> &mut B {
         &mut self.0.memory
     }
 
-    /// The context. Any context.
+    /// Returns the context. Any context.
     pub fn context(&self) -> &C {
         &self.0.context
     }
 
-    /// The context. Any context.
+    /// Returns the context. Any context.
     pub fn context_mut(&mut self) -> &mut C {
         &mut self.0.context
     }
 
-    /// Which request it is; the same as long as it is there, posted or not. Any context.
+    /// Returns the identity, which never changes. Any context.
     pub fn id(&self) -> RequestId {
         RequestId(ptr::from_ref(&*self.0).addr())
     }
 
-    /// Gives back what it was made of. Any context.
+    /// Returns the memory and the context. Any context.
     pub fn into_inner(self) -> (B, C) {
         let inner = KBox::into_inner(self.0);
         (inner.memory, inner.context)
     }
 
-    /// How many bytes are transferred.
+    /// Returns the number of transferred bytes.
     pub(super) fn bytes(&self) -> usize {
         self.part().1
     }
 
-    /// Where they begin, and how many they are.
+    /// Returns the offset and the number of the transferred bytes.
     fn part(&self) -> (usize, usize) {
         self.0.part.unwrap_or_else(|| (0, self.0.memory.bytes()))
     }
 
-    /// Is its memory in one place?
+    /// Checks whether the memory is contiguous.
     pub(super) fn is_one_run(&self) -> bool {
         self.0.memory.run().is_some()
     }
 
-    /// What to post it with, if that is in one place, which is good until something else is done to it.
+    /// Returns the bytes to post if the memory is contiguous. They are valid until the request is
+    /// changed.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the memory hasn't the bytes (any more) that were asked for.
+    /// - `EINVAL`: the memory doesn't have the selected bytes any more.
     pub(super) fn run(&self) -> Result<Option<Run>, Errno> {
         let Some(run) = self.0.memory.run() else {
             return Ok(None);
@@ -178,11 +179,11 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
         }
     }
 
-    /// The same, wherever it is.
+    /// Returns the bytes to post as a list.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: as for `run`, or it is in more than 16 places.
+    /// - `EINVAL`: the memory doesn't have the selected bytes any more, or has more than 16 pieces.
     pub(super) fn pieces(&self) -> Result<Pieces, Errno> {
         let (offset, len) = self.part();
         let mut pieces = Pieces::of_part(offset, len);
@@ -190,55 +191,55 @@ impl<B: Local, C: Send + 'static> Request<B, C> {
         pieces.is_whole().then_some(pieces).ok_or(Errno::EINVAL)
     }
 
-    /// Gives it away, as the context of a transfer.
+    /// Converts the request to the context of a transfer.
     pub(super) fn into_context(self) -> *mut c_void {
         let raw = KBox::into_raw(self.0);
-        // It comes back as a number.
+        // `from_context` gets the address as a number.
         raw.expose_provenance();
         raw.cast()
     }
 
-    /// ReadAll back the request with this context; `None` if that is 0.
+    /// Returns the request with this context, or `None` for 0.
     ///
     /// # Safety
     ///
-    /// It is 0, or came from [`into_context`](Self::into_context) of a request of this type, which nobody
-    /// else takes back.
+    /// `context` is 0, or came from [`into_context`](Self::into_context) of a request of this type.
+    /// Nobody else converts it back.
     pub(super) unsafe fn from_context(context: usize) -> Option<Self> {
         let raw: *mut Inner<B, C> = ptr::with_exposed_provenance_mut(context);
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `raw` came from `KBox::into_raw` in `into_context`, and nobody else owns it.
         (!raw.is_null()).then(|| Self(unsafe { KBox::from_raw(raw) }))
     }
 }
 
-/// What kind of transfer has ended.
+/// The kind of a completed transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A message was sent.
+    /// The request's memory was sent.
     Send,
-    /// A message was received.
+    /// A message was received into the request's memory.
     Recv,
-    /// The peer's memory was read.
+    /// The peer's memory was read into the request's.
     Read,
-    /// Something was done with eight bytes of the peer's; the memory has what they were before.
+    /// An atomic operation on 8 bytes of the peer. The request's memory has their previous value.
     Atomic,
-    /// The peer's memory was written to.
+    /// The request's memory was written to the peer's.
     Write,
-    /// The peer has written to memory of this side, and sent data with it, which took a receive; its
-    /// memory is as it was.
+    /// The peer wrote to local memory, and sent data with it. That took a receive, whose memory is
+    /// unchanged.
     RemoteWrite,
 }
 
-/// How a transfer has ended, if it ended well.
+/// The result of a successful transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// What it was.
+    /// The kind of transfer.
     pub kind: Kind,
-    /// How many bytes were received.
+    /// Number of received bytes.
     pub len: usize,
-    /// What the peer has sent along.
+    /// The data that the peer sent with the transfer.
     pub data: Option<u64>,
-    /// The key of this side that the peer had invalidated by it: nobody reaches that region any more.
+    /// The local key that the peer invalidated. Nobody can reach that region any more.
     pub invalidated: Option<u64>,
 }
 
@@ -261,30 +262,31 @@ impl Transfer {
     }
 }
 
-/// A transfer that has ended.
+/// A completed transfer.
 pub enum Ended<B: Local, C: Send + 'static = ()> {
-    /// Well; this is its request.
+    /// The transfer succeeded.
     Done(Request<B, C>, Transfer),
-    /// Not so.
+    /// The transfer failed.
     Failed(Request<B, C>, TransferFailure),
-    /// Not so, and its request never comes back: the device may use its memory at any time, and would
-    /// not let go of it (`ENOTRECOVERABLE`).
+    /// The transfer failed, and the request is leaked, because the device may still access its
+    /// memory (`ENOTRECOVERABLE`).
     Lost(TransferFailure),
-    /// One that had no request has failed, since its bytes were copied when it was posted.
+    /// A transfer without a request failed. Its bytes were copied when it was posted.
     InjectFailed(TransferFailure),
 }
 
 impl<B: Local, C: Send + 'static> Ended<B, C> {
-    /// What was read; `None` of nothing.
+    /// Converts a completion, or returns `None` if there is none.
     ///
     /// # Safety
     ///
-    /// It is from a queue of requests of this type.
+    /// `read` is from a queue of requests of this type.
     unsafe fn from_read(read: Completed<'_>) -> Option<Self> {
         match read {
             Completed::Done(done) => {
                 let done = done.first()?;
-                // SAFETY: The context is that of such a request, which was posted once and has ended once.
+                // SAFETY: The context came from a request of this type, which was posted once and
+                // completed once.
                 let request = unsafe { Request::from_context(done.context) }?;
                 Some(Self::Done(request, Transfer::new(done)))
             }
@@ -293,7 +295,8 @@ impl<B: Local, C: Send + 'static> Ended<B, C> {
                 Some(Self::Lost(failure))
             }
             Completed::Failed(failure) => {
-                // SAFETY: The context is 0, or that of such a request, posted once and ended once.
+                // SAFETY: The context is 0, or came from a request of this type, posted once and
+                // completed once.
                 let request = unsafe { Request::from_context(failure.done.context) };
                 Some(match request {
                     Some(request) => Self::Failed(request, failure),
@@ -305,51 +308,56 @@ impl<B: Local, C: Send + 'static> Ended<B, C> {
     }
 }
 
-/// What the owner of a queue of requests wants to be told.
+/// The handler of completed transfers of a queue of requests.
 pub trait RequestHandler<B: Local, C: Send + 'static = ()>: Send + Sync + 'static {
-    /// A transfer has ended.
+    /// Handles a completed transfer.
     ///
-    /// In any context, softirq mostly, and so it must not sleep, nor drop anything that is closed by
-    /// being dropped. One call at a time. It may post.
+    /// # Context
+    ///
+    /// Any context, mostly softirq. Must not sleep, nor drop a value that drop closes. May post
+    /// requests. One call at a time.
     fn ended(&self, ended: Ended<B, C>);
 }
 
-/// Who reads a queue of requests, when there is something to read.
+/// The reader of a queue of requests, which is called when the queue has completed transfers.
 pub trait RequestReader<B: Local, C: Send + 'static = ()>: Send + Sync + 'static {
-    /// Transfers have ended, and should be [read](RequestQueue::read), all of them: it is called again for
-    /// the first that ends after somebody has found the queue empty. Those that it doesn't read are there for
-    /// others, also for who [waits](RequestQueue::wait).
+    /// Reads completed transfers. It should [read](RequestQueue::read) all of them.
     ///
-    /// In the context of [`RequestHandler::ended`].
+    /// It is called again for the first completion after a read has found the queue empty.
+    /// Completions that it doesn't read are left for other readers, for example
+    /// [`wait`](RequestQueue::wait).
+    ///
+    /// # Context
+    ///
+    /// The context of [`RequestHandler::ended`].
     fn came(&self, requests: Requests<'_, B, C>);
 }
 
-/// What can be read from a queue of requests.
+/// A queue of requests, to read from.
 pub struct Requests<'a, B: Local, C: Send + 'static> {
     completions: Completions<'a>,
     requests: PhantomData<fn() -> (B, C)>,
 }
 
 impl<B: Local, C: Send + 'static> Requests<'_, B, C> {
-    /// As [`RequestQueue::read`]. Any context.
+    /// Reads like [`RequestQueue::read`]. Any context.
     pub fn read(&self) -> Result<Option<Ended<B, C>>, Errno> {
         let mut room = [Completion::ROOM];
         let read = self.completions.read(&mut room)?;
-        // SAFETY: Of a queue of such requests only, by `open_read_by`.
+        // SAFETY: `open_read_by` opened the queue, for requests of this type only.
         Ok(unsafe { Ended::from_read(read) })
     }
 }
 
-/// What goes in and comes out, and so can't be a subtype of it.
+/// A type that is invariant in `T`.
 type Invariant<T> = fn(T) -> T;
 
-/// A completion queue whose endpoints transfer the memory of requests, and which gives these back: with
-/// memory of type `B` and contexts of type `C`.
+/// A completion queue that returns completed requests, with memory of type `B` and contexts of type
+/// `C`.
 ///
-/// It is closed when the last reference is gone, by a thread that must not run its handler, and where
-/// it may sleep. What nobody has read by then is dropped. A handler that is still there when the module
-/// is unloaded that it is part of is taken off the queue as that of an
-/// [`EventQueue`](super::EventQueue) is.
+/// Dropping the last reference closes the queue and drops its unread requests. That may sleep, and
+/// the handler must not do it. If the handler's module is unloaded first, the handler is removed
+/// like that of an [`EventQueue`](super::EventQueue).
 ///
 /// # Examples
 ///
@@ -373,14 +381,14 @@ type Invariant<T> = fn(T) -> T;
 ///
 /// # Invariants
 ///
-/// The contexts of what is in the queue came from `Request::into_context` for these types, or are 0; and
-/// each is read once, here or by the handler.
+/// All contexts in the queue are 0 or came from `Request::into_context` for these types. Each is
+/// read once, by this type or by the handler.
 pub struct RequestQueue<B: Local, C: Send + 'static = ()> {
     queue: Arc<CompletionQueue>,
     requests: PhantomData<Invariant<(B, C)>>,
 }
 
-/// ReadAll all there is to read for a handler.
+/// A reader that passes all completed transfers to a handler.
 struct ReadAll<H>(KBox<H>);
 
 impl<B, C, H> RequestReader<B, C> for ReadAll<H>
@@ -396,7 +404,7 @@ where
     }
 }
 
-/// A reader, as a completion queue has it.
+/// The handler of the completion queue that calls a reader.
 struct ReaderAdapter<H, B, C>(KBox<H>, PhantomData<fn() -> (B, C)>);
 
 impl<H, B, C> CompletionHandler for ReaderAdapter<H, B, C>
@@ -414,20 +422,20 @@ where
 }
 
 impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
-    /// `kfi_cq_open()`: opens a queue. May sleep.
+    /// Opens a queue: `kfi_cq_open()`. May sleep.
     ///
     /// # Errors
     ///
-    /// As [`CompletionQueue::open`].
+    /// The errors of [`CompletionQueue::open`].
     pub fn open(domain: &Arc<Domain>, options: CompletionQueueOptions) -> Result<Arc<Self>, Errno> {
         Self::of(CompletionQueue::open(domain, options)?)
     }
 
-    /// The same, for a queue with a handler. May sleep.
+    /// Opens a queue with a handler. May sleep.
     ///
     /// # Errors
     ///
-    /// As [`CompletionQueue::open`].
+    /// The errors of [`CompletionQueue::open`].
     pub fn open_with<H: RequestHandler<B, C>>(
         domain: &Arc<Domain>,
         options: CompletionQueueOptions,
@@ -438,11 +446,11 @@ impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
         Self::open_read_by(domain, options, takes)
     }
 
-    /// The same, for a queue with a reader. May sleep.
+    /// Opens a queue with a reader. May sleep.
     ///
     /// # Errors
     ///
-    /// As [`CompletionQueue::open`].
+    /// The errors of [`CompletionQueue::open`].
     pub fn open_read_by<H: RequestReader<B, C>>(
         domain: &Arc<Domain>,
         options: CompletionQueueOptions,
@@ -455,8 +463,8 @@ impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
 
     fn of(queue: Arc<CompletionQueue>) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
-        // INVARIANT: It is empty. Only endpoints are bound to it that post such requests, and nobody else
-        // has it.
+        // INVARIANT: The queue is empty. Only endpoints that post requests of this type are bound
+        // to it, and nobody else reads it.
         let queue = Self {
             queue,
             requests: PhantomData,
@@ -464,45 +472,45 @@ impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
 
-    /// `kfi_cq_read()`: returns the next transfer that has ended, in the order in which they did; `None` if
-    /// there is none. Any context.
+    /// Returns the next completed transfer, in the order of completion, or `None`: `kfi_cq_read()`.
+    /// Any context.
     pub fn read(&self) -> Result<Option<Ended<B, C>>, Errno> {
         let mut room = [Completion::ROOM];
         let read = self.queue.completions().read(&mut room)?;
-        // SAFETY: By the invariant of this type.
+        // SAFETY: The queue has only requests of this type by the invariant.
         Ok(unsafe { Ended::from_read(read) })
     }
 
-    /// `kfi_cq_sread()`: as [`read`](Self::read), but waits for one, for so many milliseconds or for ever.
-    /// Sleeps.
+    /// Returns the next completed transfer: `kfi_cq_sread()`. Sleeps until there is one, for at
+    /// most `msecs` milliseconds if given.
     ///
     /// # Errors
     ///
-    /// - `EINTR`: a signal came.
-    /// - `ENOSYS`: the queue was opened for no waiting.
+    /// - `EINTR`: a signal is pending.
+    /// - `ENOSYS`: the queue was opened without [`waits`](CompletionQueueOptions::waits).
     pub fn wait(&self, msecs: Option<u32>) -> Result<Option<Ended<B, C>>, Errno> {
         let mut room = [Completion::ROOM];
         let read = self.queue.wait(&mut room, 1, msecs)?;
-        // SAFETY: By the invariant of this type.
+        // SAFETY: The queue has only requests of this type by the invariant.
         Ok(unsafe { Ended::from_read(read) })
     }
 
-    /// `kfi_cq_signal()`: those who wait come back with what there is; if nobody waits, the next who
-    /// would have to. Any context.
+    /// Wakes all waiters, or else makes the next [`wait`](Self::wait) return at once:
+    /// `kfi_cq_signal()`. Any context.
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: the queue was opened for no waiting.
+    /// - `ENOSYS`: the queue was opened without [`waits`](CompletionQueueOptions::waits).
     pub fn signal(&self) -> Result<(), Errno> {
         self.queue.signal()
     }
 
-    /// Returns the domain that it was opened in. Any context.
+    /// Returns the domain of the queue. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
         self.queue.domain()
     }
 
-    /// What endpoints that post such requests are bound to.
+    /// Returns the queue to bind endpoints to.
     pub(super) fn completion_queue(&self) -> &CompletionQueue {
         &self.queue
     }
@@ -510,7 +518,7 @@ impl<B: Local, C: Send + 'static> RequestQueue<B, C> {
 
 impl<B: Local, C: Send + 'static> Drop for RequestQueue<B, C> {
     fn drop(&mut self) {
-        // Endpoints have references, so none is left: all that was posted has ended.
+        // Endpoints have references, so none is open: all posted transfers have completed.
         while let Ok(Some(ended)) = self.read() {
             drop(ended);
         }

@@ -35,13 +35,13 @@ use kfi_bindings::{
     KFI_RECV, //
 };
 
-/// Receives that any number of endpoints of a domain take theirs from, whichever has a message; their
+/// A shared receive context: receives for the messages of any number of endpoints of a domain. The
 /// requests have memory of type `B` and a context of type `C`.
 ///
-/// An endpoint shares it from the [beginning](super::MsgEndpoint::open_sharing) on, and keeps it open.
-/// What is posted comes back by the one queue of all of them, which doesn't tell who has received it: what
-/// peers send has to. It stays posted when an endpoint ends, unless that has begun with it; what nobody has
-/// taken comes back when it is closed, with the last reference, where that may sleep.
+/// An endpoint uses the context from its [opening](super::MsgEndpoint::open_sharing), and keeps it
+/// open. One queue returns all requests. It doesn't tell which endpoint received a message, so the
+/// peers' messages have to. If an endpoint is closed, only its started receives complete. Closing
+/// the context completes the others. Dropping the last reference closes the context, and may sleep.
 ///
 /// # Examples
 ///
@@ -53,7 +53,7 @@ use kfi_bindings::{
 ///
 /// type Receives = Arc<SharedReceives<KVec<u8>>>;
 ///
-/// /// Room for 64 messages, whoever sends them.
+/// /// Posts receives for 64 messages of any peer.
 /// fn receives(domain: &Arc<Domain>, queue: &Arc<RequestQueue<KVec<u8>>>) -> Result<Receives> {
 ///     let receives = SharedReceives::open(domain, queue, 64)?;
 ///     for _ in 0..64 {
@@ -62,7 +62,7 @@ use kfi_bindings::{
 ///     Ok(receives)
 /// }
 ///
-/// /// An endpoint for one more of those who send.
+/// /// Opens an endpoint for one more peer.
 /// fn answer(
 ///     request: Incoming,
 ///     domain: &Arc<Domain>,
@@ -75,21 +75,21 @@ use kfi_bindings::{
 ///
 /// # Invariants
 ///
-/// What is posted on the context has the context of a request of type `Request<B, C>`.
+/// Everything posted on the context has the context of a request of type `Request<B, C>`.
 pub struct SharedReceives<B: Local, C: Send + 'static = ()> {
     handle: Handle<kfid_ep, Arc<Domain>, Arc<RequestQueue<B, C>>>,
 }
 
 impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
-    /// `kfi_srx_context()`: opens a context with room for so many receives, which come back by `queue`. May
-    /// sleep.
+    /// Opens a context for `size` receives, which `queue` returns: `kfi_srx_context()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: the provider has none, see [`Info::shares_receives`](super::Info::shares_receives).
-    /// - `ENODATA`: more room than it can have.
+    /// - `ENOSYS`: the provider has no shared contexts
+    ///   ([`Info::shares_receives`](super::Info::shares_receives)).
+    /// - `ENODATA`: the provider doesn't support that many receives.
     /// - `EINVAL`: the queue is of another domain.
-    /// - `ENODEV`: the device is gone.
+    /// - `ENODEV`: the device is removed.
     /// - `ENOMEM`.
     pub fn open(
         domain: &Arc<Domain>,
@@ -102,7 +102,7 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
             size,
             ..Default::default()
         };
-        // SAFETY: `raw` is open as long as `domain` is there; `attr` and `srx` are locals.
+        // SAFETY: `raw` is open as long as `domain`. `attr` and `srx` are locals.
         let ret = unsafe {
             op!(
                 (*raw).ops,
@@ -110,23 +110,23 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
                 srx_ctx(raw, &mut attr, &mut srx, ptr::null_mut())
             )
         }?;
-        // INVARIANT: Nothing was posted yet, and `post` is what posts.
+        // INVARIANT: Nothing is posted yet. Only `post` posts on the context.
         let receives = Self {
             handle: Handle::new(call::opened(ret, srx)?, domain.clone(), queue.clone()),
         };
         let (fid, cq) = (receives.handle.fid(), queue.completion_queue().as_raw());
-        // SAFETY: Both are open; the queue as long as the context, which keeps it.
+        // SAFETY: The context is open. So is the queue, to which the context has a reference.
         unsafe { call::bind(fid, cq.cast(), widen_u32(KFI_RECV)) }?;
         Ok(Arc::new(receives, GFP_KERNEL)?)
     }
 
-    /// `kfi_ep_bind()`: has what is received counted, too, as long as the counter is open. May sleep.
+    /// Makes a counter count received messages as long as it is open: `kfi_ep_bind()`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it is counted already, or the counter is of another domain.
+    /// - `EINVAL`: the context has a counter, or the counter is of another domain.
     pub fn count(&self, counter: &Counter) -> Result<(), Errno> {
-        // SAFETY: Both are open; the counter can be closed at any time.
+        // SAFETY: Both are open. Closing the counter unbinds it.
         unsafe {
             call::bind(
                 self.handle.fid(),
@@ -136,22 +136,23 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
         }
     }
 
-    /// Returns the domain that it was opened in. Any context.
+    /// Returns the domain of the context. Any context.
     pub fn domain(&self) -> &Arc<Domain> {
         self.handle.parent()
     }
 
-    /// The context as C has it, as long as `self` is there.
+    /// Returns the C object. It is open as long as `self` lives.
     pub(super) fn as_raw(&self) -> *mut kfid_ep {
         self.handle.as_ptr()
     }
 
-    /// `kfi_close()`: gives up a reference; with the last one closes the context and tells whether that
-    /// worked. What nobody has taken has ended then, and can be read from the queue. May sleep.
+    /// Drops this reference. Closes the context if it was the last one: `kfi_close()`. May sleep.
+    ///
+    /// Receives without a message complete then, and can be read from the queue.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`, with nothing given back: others have references, endpoints perhaps.
+    /// - `EBUSY`, without the context: others have references, for example endpoints.
     pub fn close(receives: Arc<Self>) -> Result<(), CloseError<Arc<Self>>> {
         close_last(receives, |receives| &mut receives.handle)
     }

@@ -9,22 +9,23 @@ use core::ptr::NonNull;
 
 const WORD: usize = size_of::<usize>();
 
-/// How many of `len` bytes come before the first whole word at `addr`.
+/// Returns the number of bytes before the first whole word at `addr`, at most `len`.
 fn before_words(addr: NonNull<u8>, len: usize) -> usize {
     (addr.addr().get().wrapping_neg() % WORD).min(len)
 }
 
-/// Copies bytes out until `to` is full.
+/// Copies bytes from `from` into all of `to`.
 ///
 /// # Safety
 ///
-/// `from` has `to.len()` bytes, which only a device, or C, changes meanwhile.
+/// `from` has `to.len()` bytes. Only a device, or C for it, changes them meanwhile.
 pub(super) unsafe fn read(mut from: NonNull<u8>, to: &mut [u8]) {
     let Some((head, rest)) = to.split_at_mut_checked(before_words(from, to.len())) else {
         return;
     };
     let mut words = rest.chunks_exact_mut(WORD);
-    // SAFETY: `from` goes on by what was copied, so it stays in the bytes; words are aligned.
+    // SAFETY: `from` advances by the copied bytes, so it stays within the memory. Words are
+    // aligned.
     unsafe {
         for byte in head {
             *byte = from.read_volatile();
@@ -41,18 +42,18 @@ pub(super) unsafe fn read(mut from: NonNull<u8>, to: &mut [u8]) {
     }
 }
 
-/// Copies all the bytes of `from` in.
+/// Copies all bytes of `from` to `to`.
 ///
 /// # Safety
 ///
-/// `to` has room for them, which only a device, or C, reads or changes meanwhile.
+/// `to` has `from.len()` bytes. Only a device, or C for it, accesses them meanwhile.
 pub(super) unsafe fn write(mut to: NonNull<u8>, from: &[u8]) {
     let Some((head, rest)) = from.split_at_checked(before_words(to, from.len())) else {
         return;
     };
     let words = rest.chunks_exact(WORD);
     let tail = words.remainder();
-    // SAFETY: `to` goes on by what was copied, so it stays in the room; words are aligned.
+    // SAFETY: `to` advances by the copied bytes, so it stays within the memory. Words are aligned.
     unsafe {
         for byte in head {
             to.write_volatile(*byte);
@@ -76,14 +77,15 @@ pub(super) unsafe fn write(mut to: NonNull<u8>, from: &[u8]) {
 ///
 /// # Safety
 ///
-/// As for [`write()`].
+/// `to` has `len` bytes. Only a device, or C for it, accesses them meanwhile.
 pub(super) unsafe fn fill(mut to: NonNull<u8>, value: u8, mut len: usize) {
     let pattern = [value; 64];
     while let Some(now) = pattern
         .get(..len.min(pattern.len()))
         .filter(|now| !now.is_empty())
     {
-        // SAFETY: `to` goes on by what was written, and `len` says what is left.
+        // SAFETY: `to` advances by the written bytes, and `len` is the number of the remaining
+        // ones.
         unsafe {
             write(to, now);
             to = to.add(now.len());
@@ -96,7 +98,7 @@ pub(super) unsafe fn fill(mut to: NonNull<u8>, value: u8, mut len: usize) {
 mod tests {
     use super::*;
 
-    /// Every alignment and length around a few words.
+    /// Returns starts and lengths of all alignments around a few words.
     fn cases() -> impl Iterator<Item = (usize, usize)> {
         (0..2 * WORD).flat_map(|start| (0..3 * WORD).map(move |len| (start, len)))
     }
@@ -110,7 +112,7 @@ mod tests {
         for (start, len) in cases() {
             let mut out = [0_u8; 3 * WORD];
             let first = NonNull::from(&mut memory[start]);
-            // SAFETY: `start + len` is within the memory.
+            // SAFETY: `start + len` is within the memory, which is a local.
             unsafe { read(first, &mut out[..len]) };
             assert_eq!(&out[..len], &memory[start..start + len]);
             assert!(out[len..].iter().all(|byte| *byte == 0));
@@ -126,7 +128,7 @@ mod tests {
         for (start, len) in cases() {
             let mut memory = [0_u8; 5 * WORD];
             let first = NonNull::from(&mut memory[..]).cast::<u8>();
-            // SAFETY: `start + len` is within the memory.
+            // SAFETY: `start + len` is within the memory, which is a local.
             unsafe { write(first.add(start), &bytes[..len]) };
             assert_eq!(&memory[start..start + len], &bytes[..len]);
             assert!(memory[..start].iter().all(|byte| *byte == 0));
@@ -138,7 +140,7 @@ mod tests {
     fn fills_all_of_it() {
         let mut memory = [0_u8; 200];
         let first = NonNull::from(&mut memory[..]).cast::<u8>();
-        // SAFETY: This is within the memory.
+        // SAFETY: The range from 3 to 153 is within the memory, which is a local.
         unsafe { fill(first.add(3), 7, 150) };
         let is_set = |(index, byte): (usize, &u8)| (3..153).contains(&index) == (*byte == 7);
         assert!(memory.iter().enumerate().all(is_set));
