@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The completion queue as C has it.
+//! Completion queues of domains whose provider is written in Rust.
 //!
-//! The core's own, on the domains of every provider written in Rust, which puts in what has
-//! completed.
+//! The core implements them for all providers. A provider writes completions by
+//! [`Ticket`](crate::provider::ticket::Ticket)s.
 //!
 //! C header: [`include/kfi_eq.h`](srctree/include/kfi_eq.h)
-//!
-//! Where one direction of an endpoint is reported.
-
-pub(crate) mod open;
-mod ops;
-mod out;
 
 use super::{
     binding::Bindable,
@@ -26,24 +20,75 @@ use super::{
         Obj,
         Object, //
     },
+    opening,
     place::{
         Child,
         Place, //
+    },
+    queues::{
+        self,
+        answer,
+        can_wait,
+        tell,
+        timeout,
+        Handler,
+        ReadResult,
+        CANT_WAIT, //
     }, //
 };
 use crate::{
-    provider::cq::CompletionQueue,
+    provider::cq::{
+        Completion,
+        CompletionQueue,
+        Failure,
+        Notify,
+        Reading, //
+    },
     support::{
+        c_ref::parse_attr,
         errno::Errno,
-        refusal::Refusal, //
+        num::widen,
+        refusal::{
+            no_flags,
+            Refusal, //
+        },
+        strings,
+        table::Table, //
     }, //
 };
-use kernel::sync::Arc;
-use kfi_bindings::{
-    kfi_ops,
-    kfid_cq, //
+use core::ptr;
+use kernel::{
+    ffi::{
+        c_char,
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    sync::Arc, //
 };
-use out::Format;
+use kfi_bindings::{
+    kfi_addr_t,
+    kfi_comp_handler,
+    kfi_cq_attr,
+    kfi_cq_data_entry,
+    kfi_cq_entry,
+    kfi_cq_err_entry,
+    kfi_cq_format,
+    kfi_cq_format_KFI_CQ_FORMAT_CONTEXT as CONTEXT,
+    kfi_cq_format_KFI_CQ_FORMAT_DATA as DATA,
+    kfi_cq_format_KFI_CQ_FORMAT_MSG as MSG,
+    kfi_cq_format_KFI_CQ_FORMAT_TAGGED as TAGGED,
+    kfi_cq_format_KFI_CQ_FORMAT_UNSPEC as UNSPEC,
+    kfi_cq_msg_entry,
+    kfi_cq_tagged_entry,
+    kfi_cq_wait_cond_KFI_CQ_COND_NONE as COND_NONE,
+    kfi_cq_wait_cond_KFI_CQ_COND_THRESHOLD as COND_THRESHOLD,
+    kfi_ops,
+    kfi_ops_cq,
+    kfid_cq,
+    kfid_domain,
+    KFI_AFFINITY, //
+};
 
 /// The class of completion queues.
 static CQ: Class = Class::new(
@@ -52,29 +97,29 @@ static CQ: Class = Class::new(
     c"a completion queue is open in it",
 );
 
-/// A completion queue as C has it.
+/// An open completion queue.
 pub(crate) type CqObject = Obj<CqBody>;
 
-/// What the core keeps with a completion queue.
+/// The core's part of a completion queue.
 pub(crate) struct CqBody {
     queue: Arc<CompletionQueue>,
-    /// Those who wait.
+    /// The threads that wait.
     waiters: Children,
     format: Format,
     waits: Option<Waits>,
 }
 
-/// What the consumer can wait for.
+/// The condition that a consumer can wait for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
     /// Any completion.
     Any,
-    /// As many as it says each time.
+    /// A number of completions that each call states.
     Threshold,
 }
 
 impl CqBody {
-    /// Where completions are put in; whoever keeps it does so in vain once the object is closed.
+    /// Returns the queue that endpoints and regions keep. It discards completions after the close.
     pub(crate) fn queue(&self) -> &Arc<CompletionQueue> {
         &self.queue
     }
@@ -100,28 +145,468 @@ impl Bindable for CqBody {
 }
 
 impl Close for CqBody {
-    /// Unbinds the queue from all that completes to it.
+    /// Closes the queue, and unbinds it from all objects that report to it. Waits for the handler.
     ///
-    /// `EOPBADSTATE` in the handler, whose end this waits for otherwise; `EBUSY` while somebody waits
-    /// for a completion.
+    /// # Errors
+    ///
+    /// The errors of [`queues::close`].
     fn close(&self) -> Result<(), Refusal> {
-        if self.queue.in_handler() {
-            let refusal = Refusal::new(Errno::EOPBADSTATE, c"closed by its own handler");
-            return Err(refusal);
-        }
-        self.waiters.close().map_err(|errno| {
-            let why = c"somebody waits for the completion queue";
-            Refusal::new(errno, why)
-        })?;
+        let why = c"somebody waits for the completion queue";
+        queues::close(self.queue.in_handler(), &self.waiters, why)?;
         self.queue.close();
         Ok(())
     }
 }
 
-/// A completion queue that an endpoint reports one direction to. If the consumer closes the queue first,
-/// completions are discarded.
+/// A binding of an endpoint to the completion queue of one direction. If the consumer closes the queue first,
+/// the queue discards completions.
 pub(super) struct Reports {
     pub(super) cq: Arc<CompletionQueue>,
-    /// Only what asks for it, and errors.
+    /// The endpoint reports only requests with `KFI_COMPLETION`, and errors.
     pub(super) selective: bool,
+}
+
+/// The format of a completion for the consumer.
+#[derive(Clone, Copy)]
+pub(super) enum Format {
+    /// A `struct kfi_cq_entry`.
+    Context,
+    /// A `struct kfi_cq_msg_entry`.
+    Msg,
+    /// A `struct kfi_cq_data_entry`.
+    Data,
+    /// A `struct kfi_cq_tagged_entry`.
+    Tagged,
+}
+
+impl Format {
+    /// Reads the format from attributes. `KFI_CQ_FORMAT_UNSPEC` is [`Data`](Self::Data).
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the format is unknown.
+    pub(super) fn parse(format: kfi_cq_format) -> Result<Self, Refusal> {
+        match format {
+            CONTEXT => Ok(Self::Context),
+            MSG => Ok(Self::Msg),
+            DATA | UNSPEC => Ok(Self::Data),
+            TAGGED => Ok(Self::Tagged),
+            other => {
+                let refusal = Refusal::new(Errno::EINVAL, c"unknown format of completions");
+                Err(refusal.value(u64::from(other)))
+            }
+        }
+    }
+}
+
+/// A reader's array for completions.
+struct CqBuffer {
+    format: Format,
+    buf: *mut c_void,
+    addrs: *mut kfi_addr_t,
+    count: usize,
+}
+
+impl CqBuffer {
+    /// Checks a reader's arguments. `addrs` may be null. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: `buf` is NULL or `count` is 0.
+    pub(super) fn new(
+        format: Format,
+        buf: *mut c_void,
+        count: usize,
+        addrs: *mut kfi_addr_t,
+    ) -> Result<Self, Refusal> {
+        if buf.is_null() || count == 0 {
+            let refusal = Refusal::new(Errno::EINVAL, c"no room for completions");
+            return Err(refusal.value(widen(count)));
+        }
+        Ok(Self {
+            format,
+            buf,
+            addrs,
+            count,
+        })
+    }
+
+    /// Writes a completion to the entry with the index `at`. Any context.
+    ///
+    /// # Safety
+    ///
+    /// - `buf` is valid for writes of `at + 1` structures of the format.
+    /// - `addrs` is null or valid for writes of `at + 1` addresses.
+    pub(super) unsafe fn put(&self, at: usize, done: &Completion) {
+        let (op_context, flags, len) = (done.context.as_ptr(), done.flags, done.len);
+        let (buf, data) = (done.buf.as_ptr(), done.data);
+        // SAFETY: `buf` is valid for writes of `at + 1` structures, and `addrs` is null or valid for as many
+        // addresses.
+        unsafe {
+            match self.format {
+                Format::Context => self.write(at, kfi_cq_entry { op_context }),
+                Format::Msg => {
+                    let entry = kfi_cq_msg_entry {
+                        op_context,
+                        flags,
+                        len,
+                    };
+                    self.write(at, entry);
+                }
+                Format::Data => {
+                    let entry = kfi_cq_data_entry {
+                        op_context,
+                        flags,
+                        len,
+                        buf,
+                        data,
+                    };
+                    self.write(at, entry);
+                }
+                Format::Tagged => {
+                    let entry = kfi_cq_tagged_entry {
+                        op_context,
+                        flags,
+                        len,
+                        buf,
+                        data,
+                        // There are no tagged messages.
+                        tag: 0,
+                    };
+                    self.write(at, entry);
+                }
+            }
+            if !self.addrs.is_null() {
+                // A connected endpoint has one peer, which has no address in an address vector.
+                self.addrs
+                    .add(at)
+                    .write(widen(kfi_bindings::KFI_ADDR_NOTAVAIL));
+            }
+        }
+    }
+
+    /// Writes an entry.
+    ///
+    /// # Safety
+    ///
+    /// `buf` is valid for writes of `at + 1` structures of this type.
+    unsafe fn write<E>(&self, at: usize, entry: E) {
+        // SAFETY: `buf` is valid for writes of `at + 1` structures of this type.
+        unsafe { self.buf.cast::<E>().add(at).write(entry) };
+    }
+}
+
+/// The number of entries if the consumer requests 0.
+const SIZE_DEFAULT: usize = 1 << 10;
+
+/// The requested attributes of a completion queue.
+struct CqAttr {
+    size: usize,
+    format: Format,
+    cpu: Option<u32>,
+    waits: Option<Waits>,
+}
+
+fn cpu(attr: &kfi_cq_attr) -> Result<Option<u32>, Refusal> {
+    const AFFINITY: u64 = KFI_AFFINITY as u64;
+    match attr.flags {
+        0 => Ok(None),
+        AFFINITY => match u32::try_from(attr.signaling_vector) {
+            Ok(cpu) => Ok(Some(cpu)),
+            Err(_) => Err(Refusal::new(Errno::EINVAL, c"negative signaling_vector")),
+        },
+        flags => Err(Refusal::new(Errno::EBADFLAGS, c"flags of a completion queue").value(flags)),
+    }
+}
+
+fn waits(attr: &kfi_cq_attr) -> Result<Option<Waits>, Refusal> {
+    if !can_wait(attr.wait_obj)? {
+        return Ok(None);
+    }
+    match attr.wait_cond {
+        COND_NONE => Ok(Some(Waits::Any)),
+        COND_THRESHOLD => Ok(Some(Waits::Threshold)),
+        other => {
+            let refusal = Refusal::new(Errno::EINVAL, c"unknown condition of waiting");
+            Err(refusal.value(u64::from(other)))
+        }
+    }
+}
+
+fn parse(attr: &kfi_cq_attr) -> Result<CqAttr, Refusal> {
+    Ok(CqAttr {
+        size: queues::size(
+            attr.size,
+            SIZE_DEFAULT,
+            c"a completion queue can't hold that many",
+        )?,
+        cpu: cpu(attr)?,
+        format: Format::parse(attr.format)?,
+        waits: waits(attr)?,
+    })
+}
+
+impl Notify for Handler<kfid_cq> {
+    fn notify(&self) {
+        // SAFETY: The queue calls this while it is open, and closing it waits for this call.
+        unsafe { self.call() };
+    }
+}
+
+/// Opens a completion queue: the `cq_open` slot of a domain. May sleep.
+///
+/// # Safety
+///
+/// - `domain` is null or an open object.
+/// - `attr` is null, an error pointer, or valid for the call.
+/// - `cq` is null or valid for writes.
+/// - Any thread may call `comp_handler` with the queue and `context`, in any context, until the queue is closed.
+pub(crate) unsafe extern "C" fn open(
+    domain: *mut kfid_domain,
+    attr: *mut kfi_cq_attr,
+    cq: *mut *mut kfid_cq,
+    comp_handler: kfi_comp_handler,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: `domain` is null or open, and begins with its fid. `cq` is null or valid for writes. `attr` is null,
+    // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed.
+    unsafe {
+        opening::open(domain.cast(), cq, |_, cq| {
+            let wanted = parse_attr(attr, parse)?;
+            let handler: Option<KBox<dyn Notify>> = match comp_handler {
+                Some(call) => Some(KBox::new(Handler::new(call, cq, context), GFP_KERNEL)?),
+                None => None,
+            };
+            let c = kfid_cq {
+                fid: CqObject::fid(context),
+                ops: OPS.as_ptr(),
+                comp_handler,
+            };
+            let body = CqBody {
+                queue: CompletionQueue::new(wanted.size, wanted.cpu, handler)?,
+                waiters: Children::new(),
+                format: wanted.format,
+                waits: wanted.waits,
+            };
+            Ok((c, body))
+        })
+    }
+}
+
+/// The slots of a completion queue.
+static OPS: Table<kfi_ops_cq> = Table(kfi_ops_cq {
+    size: size_of::<kfi_ops_cq>(),
+    read: Some(read),
+    readfrom: Some(readfrom),
+    readerr: Some(readerr),
+    sread: Some(sread),
+    sreadfrom: Some(sreadfrom),
+    signal: Some(signal),
+    strerror: Some(strerror),
+});
+
+impl Reading {
+    /// Returns the count or errno for C.
+    fn answer(self) -> ReadResult {
+        match self {
+            Self::Done(count) => Ok(count),
+            Self::Empty => Err(Errno::EAGAIN),
+            Self::Failure => Err(Errno::EAVAIL),
+            Self::Interrupted => Err(Errno::EINTR),
+        }
+    }
+}
+
+/// Returns a function that writes a completion to the next entry of `out`.
+///
+/// # Safety
+///
+/// - `out` is valid for writes of `count` entries.
+/// - The caller calls the function at most `count` times.
+unsafe fn putting(out: &CqBuffer) -> impl FnMut(&Completion) + use<'_> {
+    let mut at = 0;
+    move |done| {
+        // SAFETY: `out` is valid for writes of `count` entries, and `at` is less than `count`.
+        unsafe { out.put(at, done) };
+        at += 1;
+    }
+}
+
+/// Reads completions: `kfi_cq_read()`. Any context.
+///
+/// # Safety
+///
+/// - `cq` is an open completion queue of this core.
+/// - `buf` is null or valid for writes of `count` entries of the format of the queue.
+unsafe extern "C" fn read(cq: *mut kfid_cq, buf: *mut c_void, count: usize) -> isize {
+    // SAFETY: `cq` is open, `buf` is null or valid for `count` entries, and a null `src_addr` is permitted.
+    unsafe { readfrom(cq, buf, count, ptr::null_mut()) }
+}
+
+/// Reads completions and addresses: `kfi_cq_readfrom()`. Any context.
+///
+/// # Safety
+///
+/// - `cq` is an open completion queue of this core.
+/// - `buf` is null or valid for writes of `count` entries of the format of the queue.
+/// - `src_addr` is null or valid for writes of `count` addresses.
+unsafe extern "C" fn readfrom(
+    cq: *mut kfid_cq,
+    buf: *mut c_void,
+    count: usize,
+    src_addr: *mut kfi_addr_t,
+) -> isize {
+    // SAFETY: `cq` is an open completion queue of this core.
+    let cq = unsafe { CqObject::from_c(cq) };
+    let read = || {
+        let out = CqBuffer::new(cq.format, buf, count, src_addr)?;
+        // SAFETY: `buf` and `src_addr` are valid for `count` entries, and `queue` passes at most `count`.
+        let put = unsafe { putting(&out) };
+        Ok(cq.queue().read(out.count, put).answer())
+    };
+    answer(read())
+}
+
+/// Waits for completions and reads them: `kfi_cq_sread()`. Sleeps.
+///
+/// # Safety
+///
+/// - `cq` is an open completion queue of this core.
+/// - `buf` is null or valid for writes of `count` entries of the format of the queue.
+/// - `cond` is null, or points to a threshold if the queue was opened with `KFI_CQ_COND_THRESHOLD`.
+unsafe extern "C" fn sread(
+    cq: *mut kfid_cq,
+    buf: *mut c_void,
+    count: usize,
+    cond: *const c_void,
+    msecs: c_int,
+) -> isize {
+    // SAFETY: `cq` is open, `buf` is null or valid for `count` entries, and a null `src_addr` is permitted.
+    unsafe { sreadfrom(cq, buf, count, ptr::null_mut(), cond, msecs) }
+}
+
+/// Waits for completions and reads them and addresses: `kfi_cq_sreadfrom()`. Sleeps.
+///
+/// # Safety
+///
+/// - `cq` is an open completion queue of this core.
+/// - `buf` is null or valid for writes of `count` entries of the format of the queue.
+/// - `src_addr` is null or valid for writes of `count` addresses.
+/// - `cond` is null, or points to a threshold if the queue was opened with `KFI_CQ_COND_THRESHOLD`.
+unsafe extern "C" fn sreadfrom(
+    cq: *mut kfid_cq,
+    buf: *mut c_void,
+    count: usize,
+    src_addr: *mut kfi_addr_t,
+    cond: *const c_void,
+    msecs: c_int,
+) -> isize {
+    kernel::task::might_sleep();
+    // SAFETY: `cq` is an open completion queue of this core.
+    let cq = unsafe { CqObject::from_c(cq) };
+    let read = || {
+        let out = CqBuffer::new(cq.format, buf, count, src_addr)?;
+        let threshold = match cq.waits.ok_or(CANT_WAIT)? {
+            Waits::Any => 1,
+            // SAFETY: The queue was opened for thresholds, so `cond` is null or points to one.
+            Waits::Threshold => unsafe { cond.cast::<usize>().as_ref() }.map_or(1, |at| *at),
+        };
+        // SAFETY: `buf` and `src_addr` are valid for `count` entries, and `queue` passes at most `count`.
+        let put = unsafe { putting(&out) };
+        // close() returns EBUSY while this counts the waiter.
+        let _waiting = cq.waiters.count()?;
+        let queue = cq.queue();
+        let read = queue.wait_and_read(out.count, threshold, timeout(msecs), put);
+        Ok(read.answer())
+    };
+    answer(read())
+}
+
+/// Writes a failed request for C.
+///
+/// # Safety
+///
+/// `entry` is valid for reads and writes.
+unsafe fn put_failure(entry: *mut kfi_cq_err_entry, failure: &Failure) {
+    // SAFETY: `entry` is valid for reads.
+    let (room, err_data) = unsafe { ((*entry).err_data_size, (*entry).err_data) };
+    let done = &failure.done;
+    let told = kfi_cq_err_entry {
+        op_context: done.context.as_ptr(),
+        flags: done.flags,
+        len: done.len,
+        buf: done.buf.as_ptr(),
+        data: done.data,
+        tag: 0,
+        olen: failure.olen,
+        err: -failure.errno.to_c(),
+        prov_errno: failure.prov_errno,
+        // There is no error data. A reader's own buffer stays in the entry.
+        err_data: match room {
+            0 => ptr::null_mut(),
+            _ => err_data,
+        },
+        err_data_size: 0,
+    };
+    // SAFETY: `entry` is valid for writes.
+    unsafe { entry.write(told) };
+}
+
+/// Reads an error completion: `kfi_cq_readerr()`. Any context.
+///
+/// # Safety
+///
+/// - `cq` is an open completion queue of this core.
+/// - `buf` is null or valid for reads and writes. Its `err_data` and `err_data_size` are initialized.
+unsafe extern "C" fn readerr(cq: *mut kfid_cq, buf: *mut kfi_cq_err_entry, flags: u64) -> isize {
+    // SAFETY: `cq` is an open completion queue of this core.
+    let cq = unsafe { CqObject::from_c(cq) };
+    let read = || {
+        no_flags(flags)?;
+        if buf.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
+        }
+        let Some(failure) = cq.queue().read_failure() else {
+            return Ok(Err(Errno::EAGAIN));
+        };
+        // SAFETY: `buf` isn't null, so it is valid for reads and writes.
+        unsafe { put_failure(buf, &failure) };
+        Ok(Ok(1))
+    };
+    answer(read())
+}
+
+/// Wakes a waiter: `kfi_cq_signal()`. Any context.
+///
+/// # Safety
+///
+/// `cq` is an open completion queue of this core.
+unsafe extern "C" fn signal(cq: *mut kfid_cq) -> c_int {
+    // SAFETY: `cq` is an open completion queue of this core.
+    let cq = unsafe { CqObject::from_c(cq) };
+    if cq.waits.is_none() {
+        return CANT_WAIT.report();
+    }
+    cq.queue().signal();
+    0
+}
+
+/// Returns the text of a provider's error number: `kfi_cq_strerror()`. Any context.
+///
+/// # Safety
+///
+/// - `cq` is an open completion queue of this core.
+/// - `buf` is null or valid for writes of `len` bytes.
+unsafe extern "C" fn strerror(
+    cq: *mut kfid_cq,
+    prov_errno: c_int,
+    _err_data: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    // SAFETY: `cq` is an open completion queue of this core.
+    let domain = unsafe { CqObject::from_c(cq) }.parent();
+    let words = domain.provider().words(prov_errno);
+    // SAFETY: `buf` is null or valid for writes of `len` bytes.
+    unsafe { tell(strings::words(words, prov_errno), buf, len) }
 }

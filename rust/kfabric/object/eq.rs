@@ -2,29 +2,23 @@
 
 //! Event queues of fabrics whose provider is written in Rust.
 //!
-//! The core has them to itself: a provider's part is to end what the core then puts an event in
-//! for. All but opening and closing is for any context, unless it says otherwise.
+//! The core implements them for all providers. Except where a function says otherwise, the caller may be in any
+//! context.
 
 mod event;
-pub(crate) mod open;
-mod ops;
-mod out;
 mod queue;
-mod read;
 mod ring;
-mod writer;
-
-pub(crate) use self::{
-    queue::Unread,
-    writer::Writer, //
-};
 
 use self::{
     event::{
         Event,
         Failure, //
     },
-    queue::Queue, //
+    queue::{
+        Queue,
+        Reading, //
+    },
+    ring::First, //
 };
 use super::{
     binding::Bindable,
@@ -39,24 +33,56 @@ use super::{
         Obj,
         Object, //
     },
+    opening,
     pep::requests,
     place::{
         Child,
         Place, //
+    },
+    queues::{
+        self,
+        answer,
+        can_wait,
+        tell,
+        Handler,
+        ReadResult,
+        CANT_WAIT, //
     }, //
 };
 use crate::support::{
+    c_ref::parse_attr,
     errno::Errno,
-    refusal::Refusal, //
+    num::{
+        widen,
+        widen_u32, //
+    },
+    refusal::Refusal,
+    strings,
+    table::Table, //
 };
+use core::ptr;
 use kernel::{
-    ffi::c_void,
+    ffi::{
+        c_char,
+        c_int,
+        c_void, //
+    },
     sync::Arc, //
 };
 use kfi_bindings::{
+    kfi_eq_attr,
+    kfi_eq_err_entry,
+    kfi_event_handler,
     kfi_ops,
+    kfi_ops_eq,
     kfid,
-    kfid_eq, //
+    kfid_eq,
+    kfid_fabric, //
+};
+
+pub(crate) use self::queue::{
+    Unread,
+    Writer, //
 };
 
 /// The class of event queues.
@@ -66,13 +92,13 @@ static EQ: Class = Class::new(
     c"an event queue is open in it",
 );
 
-/// An event queue as C has it.
+/// An open event queue.
 pub(crate) type EqObject = Obj<EqBody>;
 
-/// What the core keeps with an event queue.
+/// The core's part of an event queue.
 pub(crate) struct EqBody {
     queue: Arc<Queue>,
-    /// Those who wait.
+    /// The threads that wait.
     waiters: Children,
     waits: bool,
     writable: bool,
@@ -98,23 +124,18 @@ impl Bindable for EqBody {
 }
 
 impl Close for EqBody {
-    /// Unbinds the queue from all that reports to it, and rejects the connection requests that nobody
-    /// has read.
+    /// Closes the queue, unbinds it from all objects that report to it, and rejects unread connection requests.
+    /// Waits for the handler.
     ///
-    /// `EOPBADSTATE` in the handler, whose end this waits for otherwise; `EBUSY` while somebody waits
-    /// for an event.
+    /// # Errors
+    ///
+    /// The errors of [`queues::close`].
     fn close(&self) -> Result<(), Refusal> {
-        if self.queue.in_handler() {
-            let refusal = Refusal::new(Errno::EOPBADSTATE, c"closed by its own handler");
-            return Err(refusal);
-        }
-        self.waiters.close().map_err(|errno| {
-            let why = c"somebody waits for the event queue";
-            Refusal::new(errno, why)
-        })?;
+        let why = c"somebody waits for the event queue";
+        queues::close(self.queue.in_handler(), &self.waiters, why)?;
         let mut unread = self.queue.close();
         while !unread.is_empty() {
-            // A request that is dropped is rejected.
+            // Dropping a connection request rejects it.
             drop(unread.advance().and_then(|mut event| {
                 let handle = event.request()?;
                 requests::forget(handle)
@@ -124,8 +145,7 @@ impl Close for EqBody {
     }
 }
 
-/// An event queue that something reports to. The consumer may close the queue first: then nothing is
-/// reported.
+/// A binding of an object to its event queue. If the consumer closes the queue first, the queue discards events.
 pub(crate) struct BoundEq(Arc<Queue>);
 
 impl BoundEq {
@@ -134,7 +154,7 @@ impl BoundEq {
         self.0.is_open()
     }
 
-    /// Puts in an event about `fid`. If the queue is full it is lost, and the reader will know.
+    /// Writes an event about `fid`. If the queue is full, the event is lost and the reader gets `-KFI_EOVERRUN`.
     pub(crate) fn complete(
         &self,
         event: u32,
@@ -145,10 +165,8 @@ impl BoundEq {
         Queue::push(&self.0, Event::new(event, fid, context, data))
     }
 
-    /// Puts in that an operation on `fid` failed, and fires the tracepoint. If the queue is full it
-    /// is lost, and the reader will know.
-    ///
-    /// The entry has the errno as both `err` and `prov_errno`, positive.
+    /// Writes an error event about `fid`, and fires the tracepoint. If the queue is full, the event is lost and
+    /// the reader gets `-KFI_EOVERRUN`. `err` and `prov_errno` of the entry are the positive errno.
     pub(crate) fn fail(
         &self,
         fid: *mut kfid,
@@ -168,24 +186,318 @@ impl BoundEq {
         )
     }
 
-    /// A writer of events about one object. It may outlive the object.
+    /// Returns a writer of events about one object. The writer may outlive the object.
     pub(crate) fn writer(&self, fid: *mut kfid, context: *mut c_void) -> Writer {
         Writer::new(self.0.clone(), fid, context)
     }
 
-    /// Takes out all that is about an object, and hasn't been read. Any context.
+    /// Removes all unread events about an object. Any context.
     pub(crate) fn forget_all(&self, fid: *mut kfid) {
         self.0.forget_all(fid);
     }
 
-    /// Takes out what [`complete`](Self::complete) or [`fail`](Self::fail) put in, unless somebody
-    /// has read it.
+    /// Removes an event that [`complete`](Self::complete) or [`fail`](Self::fail) wrote, unless a reader has it.
     pub(crate) fn forget(&self, unread: Unread) {
         self.0.forget(unread);
     }
 
-    /// Does the calling task run this queue's handler? Process context.
+    /// Returns whether the calling task runs the queue's handler. Process context.
     pub(crate) fn in_handler(&self) -> bool {
         self.0.in_handler()
     }
+}
+
+/// A reader's buffer for an event.
+struct EqBuffer {
+    event: *mut u32,
+    buf: *mut c_void,
+    len: usize,
+}
+
+impl EqBuffer {
+    /// Checks a reader's arguments. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: `event` or `buf` is NULL.
+    fn new(event: *mut u32, buf: *mut c_void, len: usize) -> Result<Self, Refusal> {
+        if event.is_null() || buf.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"event or buffer is NULL"));
+        }
+        Ok(Self { event, buf, len })
+    }
+
+    /// Writes an event, and returns its length in bytes. Truncates the peer's data to the buffer. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ETOOSMALL`: the buffer is shorter than the structure of the event.
+    ///
+    /// # Safety
+    ///
+    /// - `event` is valid for writes.
+    /// - `buf` is valid for writes of `len` bytes.
+    unsafe fn put(&self, event: &Event) -> Result<usize, Refusal> {
+        let (bytes, len) = event.bytes();
+        if self.len < len {
+            let refusal = Refusal::new(Errno::ETOOSMALL, c"no room for the event");
+            return Err(refusal.value(widen(len)));
+        }
+        // SAFETY: `event` is valid for writes, and `buf` for `self.len` bytes, which are at least `len`.
+        unsafe {
+            self.event.write(event.number);
+            ptr::copy_nonoverlapping(bytes, self.buf.cast(), len);
+        }
+        let more = event.more();
+        let fits = more.len().min(self.len - len);
+        // SAFETY: `buf` is valid for `self.len` bytes, which are at least `len + fits`.
+        unsafe { ptr::copy_nonoverlapping(more.as_ptr(), self.buf.cast::<u8>().add(len), fits) };
+        Ok(len + fits)
+    }
+}
+
+/// The number of events of a queue if the consumer requests 0.
+const SIZE_DEFAULT: usize = 256;
+
+/// The requested attributes of an event queue.
+struct EqAttr {
+    size: usize,
+    waits: bool,
+    writable: bool,
+}
+
+fn parse(attr: &kfi_eq_attr) -> Result<EqAttr, Refusal> {
+    const WRITE: u64 = widen_u32(kfi_bindings::KFI_WRITE);
+    if attr.flags & !WRITE != 0 {
+        let refusal = Refusal::new(Errno::EBADFLAGS, c"flags of an event queue");
+        return Err(refusal.value(attr.flags));
+    }
+    let why = c"an event queue can't hold that many";
+    Ok(EqAttr {
+        size: queues::size(attr.size, SIZE_DEFAULT, why)?,
+        waits: can_wait(attr.wait_obj)?,
+        writable: attr.flags & WRITE != 0,
+    })
+}
+
+/// Opens an event queue: the `eq_open` slot of a fabric. May sleep.
+///
+/// # Safety
+///
+/// - `fabric` is null or an open object.
+/// - `attr` is null, an error pointer, or valid for the call.
+/// - `eq` is null or valid for writes.
+/// - Any thread may call `handler` with the queue and `context` until the queue is closed.
+pub(crate) unsafe extern "C" fn open(
+    fabric: *mut kfid_fabric,
+    attr: *mut kfi_eq_attr,
+    eq: *mut *mut kfid_eq,
+    handler: kfi_event_handler,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: `fabric` is null or open, and begins with its fid. `eq` is null or valid for writes. `attr` is null,
+    // an error pointer, or valid for the call. Any thread may call the handler until the queue is closed.
+    unsafe {
+        opening::open(fabric.cast(), eq, |_, eq| {
+            let wanted = parse_attr(attr, parse)?;
+            let called = handler.map(|call| Handler::new(call, eq, context));
+            let c = kfid_eq {
+                fid: EqObject::fid(context),
+                ops: OPS.as_ptr(),
+                event_handler: handler,
+            };
+            let body = EqBody {
+                queue: Queue::new(wanted.size, called)?,
+                waiters: Children::new(),
+                waits: wanted.waits,
+                writable: wanted.writable,
+            };
+            Ok((c, body))
+        })
+    }
+}
+
+/// The slots of an event queue.
+static OPS: Table<kfi_ops_eq> = Table(kfi_ops_eq {
+    size: size_of::<kfi_ops_eq>(),
+    read: Some(read),
+    readerr: Some(readerr),
+    write: Some(write),
+    sread: Some(sread),
+    strerror: Some(strerror),
+});
+
+/// Returns the text of a provider's error number: `kfi_eq_strerror()`. Any context.
+///
+/// # Safety
+///
+/// - `eq` is an open event queue of this core.
+/// - `buf` is null or valid for writes of `len` bytes.
+unsafe extern "C" fn strerror(
+    eq: *mut kfid_eq,
+    prov_errno: c_int,
+    _err_data: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    // SAFETY: `eq` is an open event queue of this core.
+    let fabric = unsafe { EqObject::from_c(eq) }.parent();
+    let words = fabric.provider().words(prov_errno);
+    // SAFETY: `buf` is null or valid for writes of `len` bytes.
+    unsafe { tell(strings::words(words, prov_errno), buf, len) }
+}
+
+impl Reading<usize> {
+    /// Returns the length or errno for C.
+    fn answer(self) -> ReadResult {
+        match self {
+            Self::Event(len) => Ok(len),
+            Self::Empty => Err(Errno::EAGAIN),
+            Self::Failure => Err(Errno::EAVAIL),
+            Self::Lost => Err(Errno::EOVERRUN),
+            Self::Signal => Err(Errno::EINTR),
+        }
+    }
+}
+
+/// Returns whether the flags leave the event in the queue.
+fn peeks(flags: u64) -> Result<bool, Refusal> {
+    const PEEK: u64 = widen_u32(kfi_bindings::KFI_PEEK);
+    match flags {
+        0 => Ok(false),
+        PEEK => Ok(true),
+        _ => Err(Refusal::new(Errno::EBADFLAGS, c"flags of reading events").value(flags)),
+    }
+}
+
+/// Reads an event: `kfi_eq_read()`. Any context.
+///
+/// # Safety
+///
+/// - `eq` is an open event queue of this core.
+/// - `event` is null or valid for writes.
+/// - `buf` is null or valid for writes of `len` bytes.
+unsafe extern "C" fn read(
+    eq: *mut kfid_eq,
+    event: *mut u32,
+    buf: *mut c_void,
+    len: usize,
+    flags: u64,
+) -> isize {
+    // SAFETY: `eq` is an open event queue of this core.
+    let eq = unsafe { EqObject::from_c(eq) };
+    let read = || {
+        let peek = peeks(flags)?;
+        let out = EqBuffer::new(event, buf, len)?;
+        // SAFETY: Neither `event` nor `buf` is null, so both are valid for writes, `buf` of `len` bytes.
+        let read = eq.queue.read(peek, |event| unsafe { out.put(event) });
+        read.map(Reading::answer)
+    };
+    answer(read())
+}
+
+/// Waits for an event and reads it: `kfi_eq_sread()`. Sleeps.
+///
+/// # Safety
+///
+/// - `eq` is an open event queue of this core.
+/// - `event` is null or valid for writes.
+/// - `buf` is null or valid for writes of `len` bytes.
+unsafe extern "C" fn sread(
+    eq: *mut kfid_eq,
+    event: *mut u32,
+    buf: *mut c_void,
+    len: usize,
+    timeout: c_int,
+    flags: u64,
+) -> isize {
+    kernel::task::might_sleep();
+    // SAFETY: `eq` is an open event queue of this core.
+    let eq = unsafe { EqObject::from_c(eq) };
+    let read = || {
+        let peek = peeks(flags)?;
+        let out = EqBuffer::new(event, buf, len)?;
+        if !eq.waits {
+            return Err(CANT_WAIT);
+        }
+        // SAFETY: Neither `event` nor `buf` is null, so both are valid for writes, `buf` of `len` bytes.
+        let put = |event: &Event| unsafe { out.put(event) };
+        // close() returns EBUSY while this counts the waiter.
+        let _waiting = eq.waiters.count()?;
+        let read = eq.queue.wait_and_read(peek, queues::timeout(timeout), put);
+        read.map(Reading::answer)
+    };
+    answer(read())
+}
+
+/// Reads an error event: `kfi_eq_readerr()`. Any context.
+///
+/// # Safety
+///
+/// - `eq` is an open event queue of this core.
+/// - `buf` is null or valid for writes.
+unsafe extern "C" fn readerr(eq: *mut kfid_eq, buf: *mut kfi_eq_err_entry, flags: u64) -> isize {
+    // SAFETY: `eq` is an open event queue of this core.
+    let eq = unsafe { EqObject::from_c(eq) };
+    let read = || {
+        let peek = peeks(flags)?;
+        if buf.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
+        }
+        let failure = match eq.queue.read_failure(peek) {
+            First::Entry(failure) => failure,
+            First::Nothing => return Ok(Err(Errno::EAGAIN)),
+            First::Lost => return Ok(Err(Errno::EOVERRUN)),
+        };
+        // SAFETY: `buf` isn't null, so it is valid for writes.
+        unsafe { buf.write(failure.entry()) };
+        Ok(Ok(size_of::<kfi_eq_err_entry>()))
+    };
+    answer(read())
+}
+
+/// Returns whether a consumer may write this event.
+fn is_event(event: u32) -> bool {
+    event <= kfi_bindings::KFI_JOIN_COMPLETE || event & kfi_bindings::KFI_PROV_SPECIFIC != 0
+}
+
+/// Writes an event of the consumer: `kfi_eq_write()`. Any context.
+///
+/// # Safety
+///
+/// - `eq` is an open event queue of this core.
+/// - `buf` is null or valid for reads of `len` bytes.
+unsafe extern "C" fn write(
+    eq: *mut kfid_eq,
+    event: u32,
+    buf: *const c_void,
+    len: usize,
+    flags: u64,
+) -> isize {
+    // SAFETY: `eq` is an open event queue of this core.
+    let eq = unsafe { EqObject::from_c(eq) };
+    let written = || {
+        if !eq.writable {
+            return Err(Refusal::new(Errno::ENOSYS, c"opened without KFI_WRITE"));
+        }
+        if flags != 0 {
+            return Err(Refusal::new(Errno::EBADFLAGS, c"flags of writing an event").value(flags));
+        }
+        if !is_event(event) {
+            let refusal = Refusal::new(Errno::EINVAL, c"no such event");
+            return Err(refusal.value(u64::from(event)));
+        }
+        if buf.is_null() {
+            return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
+        }
+        // SAFETY: `buf` isn't null, so it is valid for reads of `len` bytes.
+        let event = unsafe { Event::written(event, buf.cast(), len) }
+            .ok_or(Refusal::new(Errno::EINVAL, c"not the length of an event").value(widen(len)))?;
+        if Queue::try_push(&eq.queue, event) {
+            Ok(Ok(len))
+        } else {
+            Ok(Err(Errno::EAGAIN))
+        }
+    };
+    answer(written())
 }

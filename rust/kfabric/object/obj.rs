@@ -181,6 +181,17 @@ impl<T: Object> Obj<T> {
         }
     }
 
+    /// Returns the object that C knows by `c`. Any context.
+    ///
+    /// # Safety
+    ///
+    /// `c` is what [`as_ptr`](Self::as_ptr) of an object of this kind returned, and the object stays open for
+    /// `'a`.
+    pub(crate) unsafe fn from_c<'a>(c: *mut T::C) -> &'a Self {
+        // SAFETY: `c` is the first field of an object that stays open for `'a`.
+        unsafe { &*c.cast::<Self>() }
+    }
+
     /// Does a call on the object behind a fid, and reports a refusal. Process context.
     ///
     /// # Safety

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What calls on event queues, completion queues and counters have in common.
+//! The common parts of event queues, completion queues and counters.
 
+use super::children::Children;
 use crate::support::{
     errno::Errno,
+    num::widen,
     refusal::Refusal, //
 };
 use core::ptr;
 use kernel::{
     ffi::{
         c_char,
-        c_int, //
+        c_int,
+        c_void, //
     },
     str::{
         CStr,
@@ -29,12 +32,12 @@ use kfi_bindings::{
     kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC, //
 };
 
-/// Whether something with this wait object is going to be waited for.
+/// Returns whether the consumer can wait for an object with this wait object. Any context.
 ///
 /// # Errors
 ///
-/// - `ENOSYS`: it is a wait set.
-/// - `EINVAL`: there is no such object.
+/// - `ENOSYS`: the wait object is a wait set.
+/// - `EINVAL`: the wait object is unknown.
 pub(super) fn can_wait(object: kfi_wait_obj) -> Result<bool, Refusal> {
     match object {
         WAIT_NONE => Ok(false),
@@ -44,20 +47,19 @@ pub(super) fn can_wait(object: kfi_wait_obj) -> Result<bool, Refusal> {
     }
 }
 
-/// The refusal to wait for what can't be waited for.
+/// The refusal to wait for an object that was opened without a wait object.
 pub(super) const CANT_WAIT: Refusal = Refusal::new(Errno::ENOSYS, c"opened without a wait object");
 
-/// How long to wait for that many milliseconds; a negative number is for ever.
+/// Returns a timeout in jiffies from milliseconds. A negative number means no timeout.
 pub(super) fn timeout(msecs: c_int) -> Option<Jiffies> {
     u32::try_from(msecs).ok().map(msecs_to_jiffies)
 }
 
-/// How many bytes or entries were read or written, or the error number that says why there were
-/// none, which is no refusal.
-pub(super) type Answer = Result<usize, Errno>;
+/// The number of bytes or entries that were read or written, or an errno that is no mistake of the caller.
+pub(super) type ReadResult = Result<usize, Errno>;
 
-/// Returns what C gets of a call that reads or writes; reports a refusal.
-pub(super) fn answer(result: Result<Answer, Refusal>) -> isize {
+/// Returns the return value of a call that reads or writes, and reports a refusal.
+pub(super) fn answer(result: Result<ReadResult, Refusal>) -> isize {
     let errno = match result {
         Ok(Ok(len)) => return isize::try_from(len).unwrap_or(isize::MAX),
         Ok(Err(errno)) => errno.to_c(),
@@ -66,20 +68,100 @@ pub(super) fn answer(result: Result<Answer, Refusal>) -> isize {
     isize::try_from(errno).unwrap_or(isize::MIN)
 }
 
-/// What the `strerror` slot of a queue does with the text that it has found. Any context.
+/// Copies `text` to the buffer of a caller of `strerror`, and returns the text. Any context.
 ///
 /// # Safety
 ///
-/// As the C API demands: `buf` is null or has room for `len` bytes.
+/// `buf` is null or valid for writes of `len` bytes.
 pub(super) unsafe fn tell(text: &'static CStr, buf: *mut c_char, len: usize) -> *const c_char {
     if !buf.is_null() && len > 0 {
         let bytes = text.to_bytes();
         let fits = bytes.len().min(len - 1);
-        // SAFETY: `buf` has room for `len` bytes by the requirements of this function.
+        // SAFETY: `buf` is valid for writes of `len` bytes, and `fits` is less than `len`.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), buf.cast(), fits);
             buf.add(fits).write(0);
         }
     }
     text.as_char_ptr()
+}
+
+/// Most entries of a queue: they take some MiB.
+const SIZE_MAX: usize = 1 << 16;
+
+/// Returns the number of entries of a new queue, or `default` if the consumer requests 0. Any context.
+///
+/// # Errors
+///
+/// - `EINVAL`: more than a queue can hold; `why` says so.
+pub(super) fn size(requested: usize, default: usize, why: &'static CStr) -> Result<usize, Refusal> {
+    match requested {
+        0 => Ok(default),
+        size if size <= SIZE_MAX => Ok(size),
+        size => Err(Refusal::new(Errno::EINVAL, why).value(widen(size))),
+    }
+}
+
+/// Checks whether a queue can be closed, and keeps later waiters out. Process context.
+///
+/// # Errors
+///
+/// - `EOPBADSTATE`: the handler of the queue is the caller. A close would wait for the handler.
+/// - `EBUSY`: a thread waits for the queue; `why` says so.
+pub(super) fn close(
+    in_handler: bool,
+    waiters: &Children,
+    why: &'static CStr,
+) -> Result<(), Refusal> {
+    if in_handler {
+        let refusal = Refusal::new(Errno::EOPBADSTATE, c"closed by its own handler");
+        return Err(refusal);
+    }
+    waiters.close().map_err(|errno| Refusal::new(errno, why))
+}
+
+/// A consumer's handler and its arguments.
+///
+/// # Invariants
+///
+/// The consumer permits to call `call` with `queue` and `context` in any thread until the queue is closed.
+pub(super) struct Handler<C> {
+    call: unsafe extern "C" fn(*mut C, *mut c_void),
+    queue: *mut C,
+    context: *mut c_void,
+}
+
+// SAFETY: The pointers are only passed to `call`, which any thread may call by the invariant.
+unsafe impl<C> Send for Handler<C> {}
+// SAFETY: The pointers are only passed to `call`, which several threads may call at once by the invariant.
+unsafe impl<C> Sync for Handler<C> {}
+
+impl<C> Handler<C> {
+    /// Creates a handler. Any context.
+    ///
+    /// # Safety
+    ///
+    /// Any thread may call `call` with `queue` and `context` until the queue is closed.
+    pub(super) unsafe fn new(
+        call: unsafe extern "C" fn(*mut C, *mut c_void),
+        queue: *mut C,
+        context: *mut c_void,
+    ) -> Self {
+        // INVARIANT: Any thread may call `call` with these arguments until the queue is closed.
+        Self {
+            call,
+            queue,
+            context,
+        }
+    }
+
+    /// Calls the handler. Context: that of the handler.
+    ///
+    /// # Safety
+    ///
+    /// The queue is open, and closing it waits for this call.
+    pub(super) unsafe fn call(&self) {
+        // SAFETY: The queue is open, so the consumer permits the call by the invariant.
+        unsafe { (self.call)(self.queue, self.context) };
+    }
 }

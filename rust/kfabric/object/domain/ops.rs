@@ -55,10 +55,10 @@ impl Object for DomainBody {
 pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     size: size_of::<kfi_ops_domain>(),
     av_open: OpsSlot::NOSYS,
-    cq_open: Some(cq::open::open),
+    cq_open: Some(cq::open),
     endpoint: Some(ep::open::open),
     scalable_ep: OpsSlot::NOSYS,
-    cntr_open: Some(cntr::open::open),
+    cntr_open: Some(cntr::open),
     poll_open: OpsSlot::NOSYS,
     stx_ctx: OpsSlot::NOSYS,
     srx_ctx: Some(ep::open::open_srx),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event queue holds.
+//! The entries of an event queue.
 
 use crate::object::info::Info;
 use core::{
@@ -25,7 +25,7 @@ use kfi_bindings::{
 /// The longest structure that a consumer can write, in bytes.
 pub(super) const ENTRY_MAX: usize = crate::support::num::index(kfi_bindings::KFI_EQ_ENTRY_MAX);
 
-/// What a peer has sent with an answer or a request.
+/// The private data of a peer.
 pub(super) type PeerData = Option<Arc<KVec<u8>>>;
 
 /// An event.
@@ -35,24 +35,24 @@ pub(super) struct Event {
 }
 
 enum Body {
-    /// The core's own.
+    /// An event of the core.
     Entry(kfi_eq_entry),
-    /// About a connection.
+    /// An event about a connection.
     Connection {
         head: kfi_eq_cm_entry,
-        /// What `head` points to, until a reader has it.
+        /// The info that `head` points to. A reader takes it over.
         info: Info,
         data: PeerData,
     },
-    /// Bytes of a consumer's.
+    /// An event that a consumer wrote.
     Written { len: usize, bytes: [u8; ENTRY_MAX] },
 }
 
-// SAFETY: The pointers in it are handed through to the reader, and not followed.
+// SAFETY: The pointers are passed to the reader, and never dereferenced here.
 unsafe impl Send for Event {}
 
 impl Event {
-    /// An event of the core's.
+    /// Creates an event of the core.
     pub(super) fn new(number: u32, fid: *mut kfid, context: *mut c_void, data: u64) -> Self {
         Self {
             number,
@@ -60,7 +60,7 @@ impl Event {
         }
     }
 
-    /// An event about a connection, with an info for the reader if it is a request for one.
+    /// Creates an event about a connection. A connection request has an info for the reader.
     pub(super) fn connection(number: u32, fid: *mut kfid, info: Info, data: PeerData) -> Self {
         let head = kfi_eq_cm_entry {
             fid,
@@ -71,7 +71,7 @@ impl Event {
         Self { number, body }
     }
 
-    /// Is it about this object?
+    /// Returns whether the event is about this object.
     pub(super) fn is_about(&self, fid: *mut kfid) -> bool {
         match &self.body {
             Body::Entry(entry) => ptr::eq(entry.fid, fid),
@@ -80,7 +80,7 @@ impl Event {
         }
     }
 
-    /// Returns the handle of the connection request that it tells of, if it does.
+    /// Returns the handle of the connection request in the event, if there is one.
     pub(super) fn request(&mut self) -> Option<*mut kfid> {
         match &mut self.body {
             Body::Connection { info, .. } => Some(info.fields_mut()?.handle),
@@ -88,30 +88,31 @@ impl Event {
         }
     }
 
-    /// A reader has it now, and what it points to.
+    /// Releases the info to the reader, who frees it.
     pub(super) fn given(self) {
         if let Body::Connection { info, .. } = self.body {
             let _readers = ManuallyDrop::new(info);
         }
     }
 
-    /// An event with a copy of a consumer's bytes; `None` if they are none, or too many.
+    /// Creates an event with a copy of a consumer's bytes. Returns `None` if `len` is 0 or more than
+    /// [`ENTRY_MAX`].
     ///
     /// # Safety
     ///
-    /// `buf` is valid for reading `len` bytes.
+    /// `buf` is valid for reads of `len` bytes.
     pub(super) unsafe fn written(number: u32, buf: *const u8, len: usize) -> Option<Self> {
         let mut bytes = [0; ENTRY_MAX];
         if len == 0 || len > bytes.len() {
             return None;
         }
-        // SAFETY: By the requirements of this function; there is room for them as just checked.
+        // SAFETY: `buf` is valid for reads of `len` bytes, and `bytes` has at least as many.
         unsafe { ptr::copy_nonoverlapping(buf, bytes.as_mut_ptr(), len) };
         let body = Body::Written { len, bytes };
         Some(Self { number, body })
     }
 
-    /// The event's structure.
+    /// Returns the address and the length of the C structure of the event.
     pub(super) fn bytes(&self) -> (*const u8, usize) {
         match &self.body {
             Body::Entry(entry) => (ptr::from_ref(entry).cast(), size_of_val(entry)),
@@ -120,7 +121,7 @@ impl Event {
         }
     }
 
-    /// What follows the structure, as far as there is room.
+    /// Returns the peer's data, which follows the structure.
     pub(super) fn more(&self) -> &[u8] {
         match &self.body {
             Body::Connection {
@@ -131,22 +132,22 @@ impl Event {
     }
 }
 
-/// An operation that failed.
+/// An error event.
 #[derive(Clone)]
 pub(super) struct Failure {
     pub(super) fid: *mut kfid,
     pub(super) context: *mut c_void,
-    /// Positive.
+    /// The positive errno.
     pub(super) errno: c_int,
     pub(super) prov_errno: c_int,
     pub(super) data: PeerData,
 }
 
-// SAFETY: The pointers in it are handed through to the reader, and not followed.
+// SAFETY: The pointers are passed to the reader, and never dereferenced here.
 unsafe impl Send for Failure {}
 
 impl Failure {
-    /// The entry that a reader gets. What it points to is there as long as `self`, or a clone.
+    /// Returns the C structure of the event. Its data stays valid while `self` or a clone exists.
     pub(super) fn entry(&self) -> kfi_eq_err_entry {
         let mut entry = kfi_eq_err_entry {
             fid: self.fid,

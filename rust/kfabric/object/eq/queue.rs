@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is behind an event queue: the entries, putting them in, and the handler.
+//! The queue of an event queue object: its entries, readers, writers and handler.
 //!
-//! Lock order: the queue's lock is taken with interrupts off, and before those of wait queues and
-//! workqueues only. Neither handlers nor anything that could sleep runs under it.
+//! Lock order: the lock of the queue is taken with interrupts off. Only locks of wait queues and workqueues are
+//! inside of it. No handler runs and no code sleeps under the lock.
 
 use super::{
     event::{
@@ -12,15 +12,23 @@ use super::{
         PeerData, //
     },
     ring::{
+        First,
         Place,
         Ring, //
     }, //
 };
 use crate::{
     new_irq_lock,
+    object::{
+        info::Info,
+        queues::Handler, //
+    },
     support::{
         errno::Errno,
-        irqlock::IrqLock,
+        irqlock::{
+            IrqGuard,
+            IrqLock, //
+        },
         refusal::Refusal,
         task::{
             self,
@@ -35,15 +43,20 @@ use core::{
 };
 use kernel::{
     bindings,
-    ffi::c_void,
+    ffi::{
+        c_int,
+        c_void, //
+    },
     impl_has_work,
     new_condvar,
     new_work,
     prelude::*,
     sync::{
         Arc,
-        CondVar, //
+        CondVar,
+        CondVarTimeoutResult, //
     },
+    time::Jiffies,
     workqueue::{
         Work,
         WorkItem, //
@@ -54,63 +67,49 @@ use kfi_bindings::{
     kfid_eq, //
 };
 
-/// An entry that the core has put in and may want to take out again.
+/// The position of an event that the core may remove before it is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unread {
-    /// An event.
     Event(Place),
-    /// That an operation failed.
     Failure(Place),
 }
 
-/// A consumer's handler and what it is called with.
-pub(super) struct Handler {
-    pub(super) call: unsafe extern "C" fn(*mut kfid_eq, *mut c_void),
-    pub(super) eq: *mut kfid_eq,
-    pub(super) context: *mut c_void,
-}
-
-// SAFETY: C consumers let any thread call their handlers; the pointers are only handed through.
-unsafe impl Send for Handler {}
-// SAFETY: C consumers let several threads call their handlers at once.
-unsafe impl Sync for Handler {}
-
-/// An event queue without its C side. It outlives that while something is bound to it, or the handler's
-/// work is still queued.
+/// The events and the handler of an event queue. Bound objects and the handler's work item keep references, so
+/// the queue may outlive its object.
 #[pin_data]
 pub(super) struct Queue {
     #[pin]
     pub(super) state: IrqLock<State>,
-    /// There is something to read.
+    /// Notified when the queue becomes readable.
     #[pin]
     pub(super) readable: CondVar,
-    handler: Option<Handler>,
+    handler: Option<Handler<kfid_eq>>,
     #[pin]
     work: Work<Queue>,
 }
 
-/// What changes in a queue.
+/// The state under the lock of a queue.
 pub(super) struct State {
     pub(super) events: Ring<Event>,
     pub(super) failures: Ring<Failure>,
-    /// What the failure that was read last points to.
+    /// The data of the error event that was read last. The reader may access it until the next one is read.
     pub(super) shown: PeerData,
     handler: HandlerState,
-    /// The task that runs the handler, by its address; 0 if none does.
+    /// The address of the task that runs the handler, or 0.
     running: usize,
 }
 
-/// Whether the next event calls the handler.
+/// The state of a handler.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandlerState {
-    /// It does.
+    /// The next event calls the handler.
     Armed,
-    /// The handler is about to be called.
+    /// The work item that calls the handler is queued.
     Due,
-    /// The handler was called, and nobody has found the queue empty since.
+    /// The handler was called, and no reader has found the queue empty since then.
     Called,
-    /// The queue was closed: it takes nothing, and the handler is never called again.
-    Over,
+    /// The queue is closed: it takes no events and never calls the handler again.
+    Closed,
 }
 
 impl_has_work! {
@@ -118,8 +117,11 @@ impl_has_work! {
 }
 
 impl Queue {
-    /// Makes a queue of `size` entries of each kind. May sleep.
-    pub(super) fn new(size: usize, handler: Option<Handler>) -> Result<Arc<Self>, Refusal> {
+    /// Creates a queue of `size` events and `size` error events. May sleep.
+    pub(super) fn new(
+        size: usize,
+        handler: Option<Handler<kfid_eq>>,
+    ) -> Result<Arc<Self>, Refusal> {
         let state = State {
             events: Ring::new(size)?,
             failures: Ring::new(size)?,
@@ -136,13 +138,13 @@ impl Queue {
         Arc::pin_init(queue, GFP_KERNEL).map_err(|_| Refusal::from(Errno::ENOMEM))
     }
 
-    /// Puts something in, and tells those who wait if `put` says that there is something to read.
-    /// Returns `None` if the queue was closed.
+    /// Calls `put` to write an event, and wakes readers and the handler if it returns true. Returns `None` if the
+    /// queue is closed.
     ///
-    /// All of it under the lock: a reader may close the queue as soon as that is free.
+    /// All of this happens under the lock, because a reader may close the queue as soon as the lock is free.
     fn put<R>(this: &Arc<Self>, put: impl FnOnce(&mut State) -> (R, bool)) -> Option<R> {
         this.state.with(|state| {
-            if state.handler == HandlerState::Over {
+            if state.handler == HandlerState::Closed {
                 return None;
             }
             let (result, came) = put(state);
@@ -155,15 +157,15 @@ impl Queue {
             }
             this.readable.notify_all();
             if let Some(handlers) = workqueue::handlers().filter(|_| call) {
-                // Work that is queued already has yet to run, and will see what was set above.
+                // A queued work item has not run yet, and will see the state.
                 let _ = handlers.enqueue(this.clone());
             }
             Some(result)
         })
     }
 
-    /// Puts in an event; where there is no room, the reader will know. A closed queue drops it. Any
-    /// context.
+    /// Writes an event. If the queue is full, the event is lost and the reader gets [`First::Lost`]. A closed queue
+    /// drops the event. Any context.
     pub(super) fn push(this: &Arc<Self>, event: Event) -> Option<Unread> {
         Self::put(this, |state| {
             (state.events.push(event).map(Unread::Event), true)
@@ -171,7 +173,7 @@ impl Queue {
         .flatten()
     }
 
-    /// Puts in an event, and returns whether there was room; a closed queue has none. Any context.
+    /// Writes an event. Returns false if the queue is full or closed. Any context.
     pub(super) fn try_push(this: &Arc<Self>, event: Event) -> bool {
         let put = Self::put(this, |state| {
             let room = state.events.try_push(event).is_some();
@@ -180,8 +182,8 @@ impl Queue {
         put.unwrap_or(false)
     }
 
-    /// Puts in that an operation failed; where there is no room, the reader will know. A closed queue
-    /// drops it. Any context.
+    /// Writes an error event. If the queue is full, the event is lost and the reader gets [`First::Lost`]. A closed
+    /// queue drops the event. Any context.
     pub(super) fn push_failure(this: &Arc<Self>, failure: Failure) -> Option<Unread> {
         Self::put(this, |state| {
             (state.failures.push(failure).map(Unread::Failure), true)
@@ -189,7 +191,7 @@ impl Queue {
         .flatten()
     }
 
-    /// Takes out what was put in, unless it has been read. Any context.
+    /// Removes an event, unless a reader has it. Any context.
     pub(super) fn forget(&self, unread: Unread) {
         self.state.with(|state| match unread {
             Unread::Event(place) => state.events.remove(place),
@@ -197,7 +199,7 @@ impl Queue {
         });
     }
 
-    /// Takes out all that is about an object and hasn't been read. Any context.
+    /// Removes all unread events about an object. Any context.
     pub(super) fn forget_all(&self, fid: *mut kfid) {
         self.state.with(|state| {
             state.events.remove_if(|event| event.is_about(fid));
@@ -207,30 +209,31 @@ impl Queue {
         });
     }
 
-    /// Does the calling task run the handler? Process context.
+    /// Returns whether the calling task runs the handler. Process context.
     pub(super) fn in_handler(&self) -> bool {
         self.state.with(|state| state.running == task::current())
     }
 
-    /// Returns whether the queue takes something. Any context.
+    /// Returns whether the queue is open. Any context.
     pub(super) fn is_open(&self) -> bool {
-        self.state.with(|state| state.handler != HandlerState::Over)
+        self.state
+            .with(|state| state.handler != HandlerState::Closed)
     }
 
-    /// Closes the queue: it takes nothing any more. Returns the events that nobody has read. When it
-    /// returns, the handler doesn't run, and never will. Sleeps; not in the handler.
+    /// Closes the queue, and returns the unread events. The handler doesn't run after the return. Sleeps. The
+    /// handler must not call this.
     pub(super) fn close(&self) -> Ring<Event> {
         let (events, failures, shown) = self.state.with(|state| {
-            state.handler = HandlerState::Over;
+            state.handler = HandlerState::Closed;
             (
                 mem::replace(&mut state.events, Ring::without_room()),
                 mem::replace(&mut state.failures, Ring::without_room()),
                 state.shown.take(),
             )
         });
-        // Freed where interrupts are on.
+        // Free the memory with interrupts on.
         drop((failures, shown));
-        // SAFETY: The work was initialised with the queue, which the caller's reference keeps.
+        // SAFETY: `self.work` is initialized, and `self` keeps it.
         unsafe { bindings::flush_work(Work::raw_get(&raw const self.work)) };
         events
     }
@@ -244,7 +247,7 @@ impl WorkItem for Queue {
         let Some(handler) = &this.handler else {
             return;
         };
-        // Storage may wait for what the handler does on the way of writing memory back.
+        // Writeback may wait for the handler, so its allocations must not wait for writeback.
         let _noio = NoIo::enter();
         let due = this.state.with(|state| {
             let due = state.handler == HandlerState::Due;
@@ -257,18 +260,202 @@ impl WorkItem for Queue {
         if !due {
             return;
         }
-        // SAFETY: The consumer gave it to be called with these while the queue is open, and closing
-        // it waits for this work in `end`.
-        unsafe { (handler.call)(handler.eq, handler.context) };
+        // SAFETY: The handler was due under the lock, so the queue was open, and `close` waits for this work.
+        unsafe { handler.call() };
         this.state.with(|state| state.running = 0);
     }
 }
 
 impl State {
-    /// A reader found nothing: the handler will tell when there is something.
+    /// Arms the handler, because a reader found the queue empty.
     pub(super) fn found_empty(&mut self) {
         if self.handler == HandlerState::Called {
             self.handler = HandlerState::Armed;
         }
     }
+}
+
+/// The result of reading an event, which is converted to an `R`.
+pub(super) enum Reading<R> {
+    /// The queue is empty.
+    Empty,
+    /// An event.
+    Event(R),
+    /// The reader must read an error event first.
+    Failure,
+    /// Events were lost here.
+    Lost,
+    /// The queue is empty, and a signal has ended the wait.
+    Signal,
+}
+
+impl Queue {
+    /// Passes the next event to `out`. Removes the event if `out` succeeds and `peek` is false. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - The errors of `out`.
+    pub(super) fn read<R>(
+        &self,
+        peek: bool,
+        out: impl FnOnce(&Event) -> Result<R, Refusal>,
+    ) -> Result<Reading<R>, Refusal> {
+        self.state.with(|state| {
+            let read = state.read(peek, out);
+            if matches!(read, Ok(Reading::Empty)) {
+                state.found_empty();
+            }
+            read
+        })
+    }
+
+    /// Waits for an event and [reads](Self::read) it. `left` is the timeout, if there is one. Sleeps.
+    pub(super) fn wait_and_read<R>(
+        &self,
+        peek: bool,
+        left: Option<Jiffies>,
+        out: impl FnMut(&Event) -> Result<R, Refusal>,
+    ) -> Result<Reading<R>, Refusal> {
+        self.state
+            .with(|state| self.wait_and_read_locked(state, peek, left, out))
+    }
+
+    fn wait_and_read_locked<R>(
+        &self,
+        state: &mut IrqGuard<'_, State>,
+        peek: bool,
+        mut left: Option<Jiffies>,
+        mut out: impl FnMut(&Event) -> Result<R, Refusal>,
+    ) -> Result<Reading<R>, Refusal> {
+        let mut signal = false;
+        loop {
+            match state.read(peek, &mut out)? {
+                Reading::Empty if left == Some(0) => {
+                    state.found_empty();
+                    return Ok(Reading::Empty);
+                }
+                Reading::Empty => (),
+                read => return Ok(read),
+            }
+            if signal {
+                return Ok(Reading::Signal);
+            }
+            match left {
+                None => signal = self.readable.wait_interruptible(state),
+                Some(jiffies) => {
+                    let readable = &self.readable;
+                    left = match readable.wait_interruptible_timeout(state, jiffies) {
+                        CondVarTimeoutResult::Timeout => Some(0),
+                        CondVarTimeoutResult::Woken { jiffies } => Some(jiffies),
+                        CondVarTimeoutResult::Signal { jiffies } => {
+                            signal = true;
+                            // 0 would mean a timeout.
+                            Some(jiffies.max(1))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the next error event, and removes it unless `peek` is true. Any context.
+    pub(super) fn read_failure(&self, peek: bool) -> First<Failure> {
+        self.state.with(|state| {
+            let read = match state.failures.first() {
+                First::Nothing => return First::Nothing,
+                First::Lost => First::Lost,
+                First::Entry(failure) => First::Entry(failure.clone()),
+            };
+            if let First::Entry(failure) = &read {
+                // The reader may access the data until the next error event is read.
+                state.shown.clone_from(&failure.data);
+            }
+            if !peek {
+                state.failures.advance();
+            }
+            read
+        })
+    }
+}
+
+impl State {
+    /// Reads an event as [`Queue::read`] does, but doesn't arm the handler.
+    fn read<R>(
+        &mut self,
+        peek: bool,
+        out: impl FnOnce(&Event) -> Result<R, Refusal>,
+    ) -> Result<Reading<R>, Refusal> {
+        if !self.failures.is_empty() {
+            return Ok(Reading::Failure);
+        }
+        let read = match self.events.first() {
+            First::Nothing => return Ok(Reading::Empty),
+            First::Lost => Reading::Lost,
+            First::Entry(event) => Reading::Event(out(event)?),
+        };
+        if !peek {
+            if let Some(event) = self.events.advance() {
+                event.given();
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// A writer of events about the connections of one object. It may outlive the object: it keeps only its address.
+pub(crate) struct Writer {
+    queue: Arc<Queue>,
+    fid: *mut kfid,
+    context: *mut c_void,
+}
+
+// SAFETY: The pointers are passed to the reader, and never dereferenced here. `Arc<Queue>` is `Send`.
+unsafe impl Send for Writer {}
+// SAFETY: The pointers are passed to the reader, and never dereferenced here. `Arc<Queue>` is `Sync`.
+unsafe impl Sync for Writer {}
+
+impl Writer {
+    pub(super) fn new(queue: Arc<Queue>, fid: *mut kfid, context: *mut c_void) -> Self {
+        Self {
+            queue,
+            fid,
+            context,
+        }
+    }
+
+    /// Writes an event about a connection, with the peer's data. A connection request has an info for the
+    /// reader. If the queue is full, the event is lost and the reader gets `-KFI_EOVERRUN`. May sleep.
+    pub(crate) fn connection(&self, number: u32, info: Info, data: &[u8]) {
+        let event = Event::connection(number, self.fid, info, copy(data));
+        Queue::push(&self.queue, event);
+    }
+
+    /// Writes an event about a connection. If the queue is full, frees the info and returns false. May sleep.
+    pub(crate) fn try_connection(&self, number: u32, info: Info, data: &[u8]) -> bool {
+        let event = Event::connection(number, self.fid, info, copy(data));
+        Queue::try_push(&self.queue, event)
+    }
+
+    /// Writes that connecting failed, with the peer's data. If the queue is full, the event is lost and the reader
+    /// gets `-KFI_EOVERRUN`. May sleep.
+    pub(crate) fn fail(&self, errno: Errno, prov_errno: c_int, data: &[u8]) {
+        let failure = Failure {
+            fid: self.fid,
+            context: self.context,
+            errno: -errno.to_c(),
+            prov_errno,
+            data: copy(data),
+        };
+        Queue::push_failure(&self.queue, failure);
+    }
+}
+
+/// Returns a copy of a peer's data. Returns `None` if it is empty or there is no memory. May sleep.
+fn copy(data: &[u8]) -> PeerData {
+    if data.is_empty() {
+        return None;
+    }
+    let mut copy = KVec::new();
+    copy.extend_from_slice(data, GFP_KERNEL).ok()?;
+    Arc::new(copy, GFP_KERNEL).ok()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Entries that wait to be read, in order, as many as there is room for.
+//! A bounded FIFO of unread entries.
 
 mod kunit;
 
@@ -10,28 +10,27 @@ use kernel::{
     prelude::*, //
 };
 
-/// A ring of entries that tells its reader where some are missing.
+/// A bounded FIFO that reports lost entries at their position.
 ///
-/// An entry that comes when the ring is full is lost. The entries before it are read as ever; then
-/// the reader gets [`First::Lost`], once, and then what came later.
+/// An entry is lost if the ring is full. The reader gets the entries before it, then [`First::Lost`] once, then
+/// the later entries.
 ///
-/// An entry can be taken out anywhere, in a time that doesn't depend on how many there are: the
-/// slots are linked.
+/// The slots are linked, so removing any entry takes constant time.
 ///
 /// # Invariants
 ///
-/// From `first` by `after`, and from `last` by `before`, go all slots that have an entry; from
-/// `free` by `after` go all others.
+/// - The slots with an entry are linked from `first` by `after`, and from `last` by `before`.
+/// - The slots without an entry are linked from `free` by `after`.
 pub(super) struct Ring<T> {
     slots: KVVec<Slot<T>>,
     first: Link,
     last: Link,
     free: Link,
-    /// Entries were lost that would come before the first.
+    /// Entries before the first one were lost.
     lost: bool,
-    /// How many entries have been put in; never wraps.
+    /// The number of entries ever pushed. It never wraps.
     pushed: u64,
-    /// How many slots have been looked at.
+    /// The number of slots that were accessed.
     #[cfg(CONFIG_KUNIT = "y")]
     looked_at: usize,
 }
@@ -43,31 +42,30 @@ struct Slot<T> {
     entry: Option<T>,
     before: Link,
     after: Link,
-    /// Which entry of all it has, or had last.
+    /// The sequence number of its entry, or of its last one.
     number: u64,
-    /// Entries were lost that would come after this one.
+    /// Entries after this one were lost.
     lost_next: bool,
 }
 
-/// Where an entry is, as long as it is there.
+/// The position of an entry that is unread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     slot: usize,
     number: u64,
 }
 
-/// What there is to read: an entry as a `T`.
+/// The first entry of a ring.
 pub(super) enum First<T> {
-    /// Nothing.
+    /// The ring is empty.
     Nothing,
-    /// That entries were lost here.
+    /// Entries were lost here.
     Lost,
-    /// An entry.
     Entry(T),
 }
 
 impl<T> Ring<T> {
-    /// Makes a ring with room for `size` entries, of which there is at least one. May sleep.
+    /// Creates a ring of `size` entries, or of one entry if `size` is 0. May sleep.
     pub(super) fn new(size: usize) -> Result<Self, AllocError> {
         let size = size.max(1);
         let mut slots = KVVec::with_capacity(size, GFP_KERNEL)?;
@@ -81,7 +79,7 @@ impl<T> Ring<T> {
             };
             slots.push(slot, GFP_KERNEL)?;
         }
-        // INVARIANT: All are free.
+        // INVARIANT: All slots are free, and linked from the first one.
         Ok(Self {
             slots,
             first: None,
@@ -94,7 +92,7 @@ impl<T> Ring<T> {
         })
     }
 
-    /// Returns a ring that takes nothing.
+    /// Creates a ring without slots.
     pub(super) const fn without_room() -> Self {
         // INVARIANT: There are no slots.
         Self {
@@ -117,8 +115,7 @@ impl<T> Ring<T> {
         self.slots.get_mut(link?)
     }
 
-    /// Puts an entry behind all others; `None` if there is no room, and nothing happens. Any
-    /// context.
+    /// Appends an entry. Returns `None` if the ring is full. Any context.
     pub(super) fn try_push(&mut self, entry: T) -> Option<Place> {
         let (at, last, number) = (self.free, self.last, self.pushed);
         let slot = self.slot(at)?;
@@ -130,7 +127,7 @@ impl<T> Ring<T> {
             number,
             lost_next: false,
         };
-        // INVARIANT: The first free slot becomes the last that has an entry.
+        // INVARIANT: The first free slot becomes the last slot with an entry.
         match self.slot(last) {
             Some(last) => last.after = at,
             None => self.first = at,
@@ -141,8 +138,7 @@ impl<T> Ring<T> {
         at.map(|slot| Place { slot, number })
     }
 
-    /// Puts an entry behind all others. Where there is no room, it is lost, and the reader will
-    /// know. Any context.
+    /// Appends an entry. If the ring is full, the entry is lost and the reader gets [`First::Lost`]. Any context.
     pub(super) fn push(&mut self, entry: T) -> Option<Place> {
         let place = self.try_push(entry);
         if place.is_none() {
@@ -154,12 +150,12 @@ impl<T> Ring<T> {
         place
     }
 
-    /// Is there nothing to read? Any context.
+    /// Returns whether there is nothing to read. Any context.
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none() && !self.lost
     }
 
-    /// Returns what the reader gets next. Any context.
+    /// Returns the first entry. Any context.
     pub(super) fn first(&self) -> First<&T> {
         if self.lost {
             return First::Lost;
@@ -172,7 +168,7 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Takes away what [`first`](Self::first) gives, and returns it if it is an entry. Any context.
+    /// Removes the first entry or loss, and returns the entry. Any context.
     pub(super) fn advance(&mut self) -> Option<T> {
         match take(&mut self.lost) {
             true => None,
@@ -180,7 +176,7 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Takes away all entries that this is true of. Any context.
+    /// Removes all entries for which `goes` returns true. Any context.
     pub(super) fn remove_if(&mut self, mut goes: impl FnMut(&T) -> bool) {
         let mut at = self.first;
         while let Some(slot) = at.and_then(|at| self.slots.get(at)) {
@@ -191,8 +187,7 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Takes an entry away, unless it was read before, and no word of those that were lost. Any
-    /// context.
+    /// Removes an entry, unless it was read. Any context.
     pub(super) fn remove(&mut self, place: Place) {
         let at = Some(place.slot);
         if self
@@ -203,14 +198,14 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Takes an entry away, if there is one. What was lost after it was lost before the next.
+    /// Removes the entry of a slot. A loss after the entry moves before the next one.
     fn take(&mut self, at: Link) -> Option<T> {
         let free = self.free;
         let slot = self.slot(at)?;
         let entry = slot.entry.take()?;
         let (before, after, lost) = (slot.before, slot.after, slot.lost_next);
         slot.after = free;
-        // INVARIANT: The slots around it are each other's neighbours now, and it is free.
+        // INVARIANT: The two neighbours are linked to each other, and the slot is free.
         self.free = at;
         match self.slot(before) {
             Some(before) => {

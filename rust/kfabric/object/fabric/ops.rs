@@ -21,7 +21,7 @@ pub(super) static OPS: ClassTable<kfi_ops_fabric> = ClassTable::new(
         size: ClassTable::<kfi_ops_fabric>::SIZE,
         domain: Some(domain::open::open),
         passive_ep: Some(pep::open::open),
-        eq_open: Some(eq::open::open),
+        eq_open: Some(eq::open),
         wait_open: OpsSlot::NOSYS,
     },
 );
