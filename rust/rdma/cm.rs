@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections, by the RDMA connection manager.
+//! Connections through the RDMA connection manager.
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h)
 //!
-//! The manager knows internet addresses, of version 4 and 6, over every kind of network. What is
-//! connected is an [`Endpoint`]: a queue pair of this crate's that takes receive requests from the
-//! start. Its states are changed here, not by the manager, which would go by the peer's word.
+//! The connection manager takes IPv4 and IPv6 addresses over every kind of fabric. It connects an
+//! [`Endpoint`]: a queue pair that accepts receive requests from its creation. This crate changes
+//! the state of the queue pair, because the connection manager would take access rights from the
+//! peer.
 //!
-//! - One side has a [`Listener`]; it is told of each request of a peer, an [`Incoming`], to
-//!   [accept](Incoming::accept) it or not, then or later.
-//! - The other one [opens](Connection::open) a connection. Where the device has to be known before,
-//!   it [resolves](Resolved::new) the address first and connects [from there](Resolved::connect).
-//! - Both get a [`Connection`], and are told its [`Event`]s: that it is there, and that it has
-//!   ended. However long the manager or the peer would take, connecting ends in the time that is
-//!   given for it.
+//! - The passive side has a [`Listener`]. The listener calls [`Requests::request`] with an
+//!   [`Incoming`] for each request of a peer. The owner [accepts](Incoming::accept) or rejects it
+//!   in the call or later.
+//! - The active side [opens](Connection::open) a connection. If it must know the device first, it
+//!   [resolves](Resolved::new) the address and connects [from there](Resolved::connect).
+//! - Both sides get a [`Connection`] and its [`Event`]s. An attempt to connect ends within the
+//!   limit given by the caller.
 //!
 //! # Context
 //!
-//! All that is told, by [`Requests`] and [`Events`], is told in the connection manager's handlers,
-//! of which it has one at a time for a connection, and for some events one at a time for the
-//! machine. So whoever is told may not wait for anything that takes another event, and may not
-//! destroy: to destroy an identifier waits for its handler. See [`Events::event`]. No allocation there starts
+//! The connection manager's handlers call [`Requests`] and [`Events`] in process context. One
+//! handler runs at a time for a connection. Some events share one task in the whole machine. An
+//! implementation must not wait for another event, and must not destroy an identifier, because
+//! destruction waits for the handler. See [`Events::event`]. Allocations in a handler do not start
 //! I/O.
 //!
-//! Lock order: the lock of an identifier, under which events are told, comes before whatever is
-//! taken there.
+//! Lock order: the lock of an identifier comes before all locks that handlers take.
 
 mod address;
 mod chain;

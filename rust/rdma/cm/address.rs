@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Internet addresses as the C side has them.
+//! Internet addresses in the layout of C.
 //!
 //! C headers: [`include/uapi/linux/in.h`](srctree/include/uapi/linux/in.h),
 //! [`include/uapi/linux/in6.h`](srctree/include/uapi/linux/in6.h)
@@ -20,13 +20,13 @@ const AF_INET6: u16 = 10;
 
 /// A `struct sockaddr_storage`.
 ///
-/// The families that there are here have the same layout for all machines and kernels, but for the
-/// bytes' order: programs rely on it.
+/// The layouts of the two families are part of the user ABI: they are the same for all
+/// architectures and kernels, except for the byte order.
 #[repr(C, align(8))]
 pub(super) struct Storage([u8; 128]);
 
 impl Storage {
-    /// What an address looks like on the C side.
+    /// Converts an address to the layout of C.
     pub(super) fn new(address: SocketAddr) -> Self {
         let mut this = Self([0; 128]);
         match address {
@@ -45,19 +45,20 @@ impl Storage {
         this
     }
 
-    /// A copy of what is on the C side.
+    /// Copies an address from C.
     ///
     /// # Safety
     ///
-    /// `from` must be there.
+    /// `from` must be valid for reads.
     pub(super) unsafe fn read(from: *const bindings::__kernel_sockaddr_storage) -> Self {
-        // It has this size, which programs rely on, too.
+        // The size is part of the user ABI.
         const { assert!(size_of::<bindings::__kernel_sockaddr_storage>() == 128) };
-        // SAFETY: It is there, and has as many bytes, which may be any.
+        // SAFETY: `from` is valid for reads by the function's contract, and has 128 bytes by the
+        // assertion. Every value of the bytes is valid.
         Self(unsafe { from.cast::<[u8; 128]>().read() })
     }
 
-    /// The address; [`None`] for another family, which is what there is before one is known.
+    /// Returns the address, or [`None`] for another family, as in an identifier without an address.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         let port = u16::from_be_bytes(self.get(2)?);
         match u16::from_ne_bytes(self.get(0)?) {
@@ -75,7 +76,7 @@ impl Storage {
         }
     }
 
-    /// For C functions.
+    /// Returns a pointer for C functions.
     pub(super) fn as_mut_ptr(&mut self) -> *mut rdma_bindings::sockaddr {
         self.0.as_mut_ptr().cast()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Several send requests that are posted in one go, with one word to the device.
+//! Chains of send requests that are posted with one doorbell.
 
 use kernel::{
     error::to_result,
@@ -27,17 +27,16 @@ use crate::{
     wr::WorkRequest, //
 };
 
-/// Send requests for an endpoint, one behind the other, that have a place in its queue but are not
-/// posted yet.
+/// A chain of send requests of an endpoint. They have slots in its queue and are not posted yet.
 ///
-/// Each that has been [pushed](Chain::push) ends exactly once: as others, or with
-/// [`WrError::Post`](crate::WrError::Post). They needn't be of the same type. Dropping the chain
-/// ends them all with ECANCELED.
+/// Each request that has been [pushed](Chain::push) completes exactly once: like a posted request,
+/// or with [`WrError::Post`](crate::WrError::Post). The requests may have different types. Dropping
+/// the chain completes all of them with ECANCELED.
 ///
 /// # Invariants
 ///
-/// `first` is null, or the beginning of a list of rooms up to `last`, each of a request that has a
-/// slot of the endpoint's send queue and was neither posted nor refused.
+/// `first` is null, or the head of a list of rooms up to `last`. The request of each room has a
+/// slot of the endpoint's send queue, and was neither posted nor refused.
 ///
 /// # Examples
 ///
@@ -56,36 +55,40 @@ pub struct Chain {
     tail: Option<Tail>,
 }
 
-/// Silent requests that nothing is behind yet which could tell how they have ended.
+/// Unsignaled requests at the end of a send queue. A later signaled request reports their
+/// completion.
 ///
 /// # Invariants
 ///
-/// `last` is the `cqe` of the last of `count` silent requests of the endpoint `of`, each of which follows the one
-/// before it. They have not ended, or nothing is posted there any more.
+/// `last` is the `cqe` of the last of `count` unsignaled requests of the endpoint `of`. Each of
+/// them follows the one before it. They have not completed, or the endpoint accepts no more
+/// requests.
 pub struct Tail {
     of: u64,
     last: NonNull<b::ib_cqe>,
     count: usize,
 }
 
-// SAFETY: Requests are not tied to a task.
+// SAFETY: Any task may complete the requests: `last` is only compared and linked.
 unsafe impl Send for Tail {}
 
-// SAFETY: There is nothing to do with a shared reference.
+// SAFETY: `Tail` has no methods that take `&self`.
 unsafe impl Sync for Tail {}
 
-/// So many silent requests at most before one that isn't, or half of the queue if that is less: their places
+/// Maximum number of consecutive unsignaled requests. It is half of the queue if that is less. A
+/// signaled request returns their places.
 /// come back with that.
 const MAX_UNSIGNALED: usize = 16;
 
-/// Requests of a chain that were not posted. Dropping it tells them why, in any context.
+/// Requests of a chain that were not posted. Dropping it completes them with the error, in any
+/// context.
 pub struct Unposted {
     chain: Chain,
     error: Error,
 }
 
 impl Unposted {
-    /// What the driver says.
+    /// Returns the error of the driver.
     pub fn error(&self) -> Error {
         self.error
     }
@@ -97,18 +100,18 @@ impl Drop for Unposted {
     }
 }
 
-// SAFETY: Requests are not tied to a task, nor is who is told of their end.
+// SAFETY: Any task may post or complete the requests: their completion handlers are `Send`.
 unsafe impl Send for Chain {}
 
-// SAFETY: There is nothing to do with a shared reference.
+// SAFETY: The only method that takes `&self` compares a pointer.
 unsafe impl Sync for Chain {}
 
 impl Endpoint {
-    /// Begins to post several send requests in one go. Any context.
+    /// Begins a chain. Any context.
     ///
     /// # Errors
     ///
-    /// ENOTCONN if it isn't connected yet.
+    /// - ENOTCONN if the endpoint is not connected yet.
     pub fn begin_chain(self: &Arc<Self>) -> Result<Chain> {
         match self.is_open() {
             true => Ok(Chain::new(self.clone())),
@@ -116,11 +119,11 @@ impl Endpoint {
         }
     }
 
-    /// As [`begin_chain`](Self::begin_chain), behind the silent requests that were posted last, as
-    /// [`Chain::post`] has returned them.
+    /// Begins a chain after the unsignaled requests that [`Chain::post`] returned last. Any
+    /// context.
     pub fn begin_chain_behind(self: &Arc<Self>, tail: &mut Option<Tail>) -> Result<Chain> {
         let mut chain = self.begin_chain()?;
-        // Others' are none of this one's.
+        // A tail of another endpoint does not precede this chain.
         chain.tail = tail.take().filter(|tail| tail.of == self.id());
         Ok(chain)
     }
@@ -128,7 +131,7 @@ impl Endpoint {
 
 impl Chain {
     fn new(endpoint: Arc<Endpoint>) -> Self {
-        // INVARIANT: There is none.
+        // INVARIANT: The list is empty.
         Self {
             endpoint,
             first: null_mut(),
@@ -137,22 +140,24 @@ impl Chain {
         }
     }
 
-    /// Puts a request behind the others. Any context.
+    /// Appends a signaled request. Any context.
     pub fn push<K, F>(
         &mut self,
         request: KBox<Request<WorkRequest<K>, F>>,
     ) -> Result<(), NotPosted<WorkRequest<K>, F>> {
         let cqe = self.add(request)?;
         if let Some(tail) = self.tail.take() {
-            // SAFETY: Both have slots of this queue. It is posted behind those, by the invariant of `Tail`,
-            // and ends with nothing else.
+            // SAFETY: `cqe` and `tail.last` have slots of this queue, the latter by the invariant
+            // of `Tail`. The new request is posted after it, and nothing else follows the tail,
+            // which was taken.
             unsafe { Outstanding::follow(cqe.as_ptr(), tail.last.as_ptr()) };
         }
         Ok(())
     }
 
-    /// Puts a request behind the others that completes only if it fails; how it has ended is told with one
-    /// behind it, also of a later chain, or when the queue pair is drained. Any context.
+    /// Appends an unsignaled request, which completes only if it fails. A later signaled request
+    /// reports its completion, also one of a later chain, or the drain of the queue pair does. Any
+    /// context.
     pub fn push_unsignaled<K, F>(
         &mut self,
         request: KBox<Request<WorkRequest<K>, F>>,
@@ -162,8 +167,9 @@ impl Chain {
             return self.push(request);
         }
         let last = self.add(request)?;
-        // SAFETY: It has just been given a slot, and is not posted yet; its room is the last one, and there
-        // as long. What is before it is silent, by the invariant of `Tail`.
+        // SAFETY: `last` has just been given a slot, and is not posted yet. Its room is
+        // `self.last`, valid until it is posted. `before.last` is unsignaled and has a slot by the
+        // invariant of `Tail`.
         unsafe {
             Outstanding::silence(last.as_ptr());
             b::rdma_helper_signal(self.last, false);
@@ -171,14 +177,14 @@ impl Chain {
                 Outstanding::follow(last.as_ptr(), before.last.as_ptr());
             }
         }
-        // INVARIANT: It is the last one, and follows the one that was.
+        // INVARIANT: `last` is the last one, and follows the previous tail.
         let count = count + 1;
         let of = self.endpoint.id();
         self.tail = Some(Tail { of, last, count });
         Ok(())
     }
 
-    /// Puts a request behind the others, and returns its `cqe`.
+    /// Appends a request, and returns its `cqe`.
     fn add<K, F>(
         &mut self,
         request: KBox<Request<WorkRequest<K>, F>>,
@@ -187,74 +193,78 @@ impl Chain {
             return Err(NotPosted { error, request });
         }
         let queue = self.endpoint.qp().sends();
-        // SAFETY: It is posted or refused at the end of the chain. The endpoint, which the chain
-        // has, keeps its queue until completions have ended.
+        // SAFETY: The request is posted or refused at the end of the chain. `self.endpoint` keeps
+        // the queue valid until all completions have been handled.
         let (room, cqe) = unsafe { stage(queue, request) }?;
         let room = room.as_ptr();
-        // INVARIANT: It has a slot, and is the last one now.
+        // INVARIANT: The request of `room` has a slot, and is the last one.
         if self.first.is_null() {
             self.first = room;
         } else {
-            // SAFETY: Both are there by the type invariant.
+            // SAFETY: `self.last` is the last room of the list by the type invariant, and `room`
+            // was returned by `stage`.
             unsafe { b::rdma_helper_link(self.last, room) };
         }
         self.last = room;
         Ok(cqe)
     }
 
-    /// Puts the requests of another chain behind those that there are; those of another endpoint are given up.
-    /// Any context.
+    /// Appends the requests of another chain. If that has another endpoint, its requests are
+    /// cancelled. Any context.
     pub fn append(&mut self, mut other: Self) {
         if other.is_empty() || !Arc::ptr_eq(&self.endpoint, &other.endpoint) {
             return;
         }
         if let Some(tail) = self.tail.take() {
-            // SAFETY: By the type invariants, both have slots of this queue. The first of the others is
-            // posted behind those, and ends with nothing else.
+            // SAFETY: `other.first` has a slot of this queue by the invariant of `Chain`, and
+            // `tail.last` by that of `Tail`. `other.first` is posted after the tail, and nothing
+            // else follows the tail, which was taken.
             unsafe {
                 Outstanding::follow(b::rdma_helper_cqe(other.first), tail.last.as_ptr());
             }
         }
         self.tail = other.tail.take();
-        // INVARIANT: The others are behind the last one of these, and this chain's alone.
+        // INVARIANT: The other requests follow the last one, and belong to this chain only.
         if self.first.is_null() {
             self.first = other.first;
         } else {
-            // SAFETY: Both are there by the type invariant.
+            // SAFETY: `self.last` and `other.first` are rooms of unposted requests by the type
+            // invariants.
             unsafe { b::rdma_helper_link(self.last, other.first) };
         }
         self.last = other.last;
         other.first = null_mut();
     }
 
-    /// Whether there is no request.
+    /// Checks whether the chain is empty.
     pub fn is_empty(&self) -> bool {
         self.first.is_null()
     }
 
-    /// Posts them all; returns the silent ones at the end, which the next chain has to begin
-    /// [behind](Endpoint::begin_chain_behind). Any context.
+    /// Posts the chain. Returns the unsignaled requests at its end. The caller must begin the next
+    /// chain [behind](Endpoint::begin_chain_behind) them. Any context.
     ///
     /// # Errors
     ///
-    /// What the driver says. Those behind the last one that it has taken have been told.
+    /// Returns the error of the driver. Requests that the driver did not accept have completed with
+    /// it.
     pub fn post(self) -> Result<Option<Tail>> {
         self.try_post().map_err(|unposted| unposted.error())
     }
 
-    /// As [`Chain::post`]; on an error, gives back those behind the last one that the driver has
-    /// taken, which haven't been told yet. Any context.
+    /// Posts the chain like [`Chain::post`]. On an error, returns the requests that the driver did
+    /// not accept. They have not completed. Any context.
     pub fn try_post(mut self) -> Result<Option<Tail>, Unposted> {
         if self.is_empty() {
             return Ok(self.tail.take());
         }
         let qp = self.endpoint.qp().as_raw();
         let mut bad = null_mut();
-        // SAFETY: The queue pair is there as long as the endpoint. The requests stay until the device
-        // knows of them, and what they refer to until they have completed; their rooms aren't looked
-        // at after that.
+        // SAFETY: `qp` is valid as long as `self.endpoint`. `self.first` heads a list of unposted
+        // requests. They are not freed before they complete. Their rooms are not used after a
+        // successful post.
         let posted = to_result(unsafe { b::rdma_helper_post_chain(qp, self.first, &mut bad) });
-        // INVARIANT: What has been posted is the chain's no more.
+        // INVARIANT: The posted requests are no longer in the list.
         self.first = if posted.is_ok() { null_mut() } else { bad };
         match posted {
             Ok(()) => Ok(self.tail.take()),
@@ -262,15 +272,15 @@ impl Chain {
         }
     }
 
-    /// Refuses those that there are.
+    /// Completes the requests of the chain with `error`.
     fn refuse(&mut self, error: Error) {
         while !self.first.is_null() {
-            // SAFETY: By the type invariant the room is there, and of a request with a slot of a
-            // queue that the endpoint has. It goes when that is told.
+            // SAFETY: `self.first` is a room of a request with a slot of the endpoint's queue by
+            // the type invariant. The next room is read before `refuse` frees this one.
             unsafe {
                 let (room, last) = (self.first, self.first == self.last);
                 let cqe = b::rdma_helper_cqe(room);
-                // INVARIANT: The others are still there.
+                // INVARIANT: The remaining requests are unposted.
                 self.first = if last {
                     null_mut()
                 } else {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What two peers agree on.
+//! Parameters of a connection: `struct rdma_conn_param` and private data.
 //!
-//! MERGED cm/data.rs
-//! Private data: what two peers tell each other while they connect.
-//!
-//! They arrive padded with zeros to the most that there may be. A peer who is to know their length
-//! has to be told.
+//! Private data arrive padded with zeros to the maximum length of the message. Peers that need the
+//! length must send it in the data.
 
 use kernel::prelude::*;
 
@@ -14,25 +11,25 @@ use rdma_bindings as b;
 
 use crate::device::Device;
 
-/// How a connection is to be: how much is under way at once, and how long to try.
+/// Parameters of a connection: requests in flight and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnParam {
-    /// How many reads and atomic operations of the peer are served at once. If a side has none of
-    /// these, the other can't read.
+    /// Maximum number of the peer's reads and atomic operations that this side serves at once. If
+    /// it is 0, the peer cannot read.
     pub responder_resources: u8,
-    /// How many reads and atomic operations the peer is asked for at once.
+    /// Maximum number of reads and atomic operations that this side has in flight.
     pub initiator_depth: u8,
-    /// How often to try again without an acknowledgement; 7 is for ever on some devices, rxe among
-    /// them. On both sides of a connection it is what the connecting side says, unless the
-    /// accepting one is of this crate, which goes by its own.
+    /// Number of retries without an acknowledgement. 7 means unlimited on some devices, rxe among
+    /// them. Both sides use the value of the connecting side, except that an accepting side of this
+    /// crate uses its own.
     pub retry_count: u8,
-    /// How often to try again where the peer had no receive request; 7 is for ever.
+    /// Number of retries if the peer has no receive request. 7 means unlimited.
     pub rnr_retry_count: u8,
-    /// How long to wait for an acknowledgement: 4.096 µs times two to the power of this. [`None`]:
-    /// as long as the connection manager thinks right, which is half a second over Ethernet.
+    /// Timeout for an acknowledgement: 4.096 µs times two to the power of this. With [`None`] the
+    /// connection manager chooses: half a second over Ethernet.
     pub ack_timeout: Option<u8>,
-    /// How long a peer is to wait before it tries again where there was no receive request, as the
-    /// wire has it: 1 to 31 are 10 µs to 492 ms, 0 is 655 ms.
+    /// Delay before a peer retries after "receiver not ready", in the encoding of the wire: 1 to 31
+    /// are 10 µs to 492 ms, 0 is 655 ms.
     pub min_rnr_timer: u8,
 }
 
@@ -50,10 +47,10 @@ impl Default for ConnParam {
 }
 
 impl ConnParam {
-    /// With this time until a peer tries again where there was no receive request, or the next longer
-    /// one that there is, in microseconds.
+    /// Sets [`min_rnr_timer`](Self::min_rnr_timer) to the shortest delay of at least `us`
+    /// microseconds.
     pub fn with_rnr_delay(self, us: u32) -> Self {
-        // Of each, how many times 10 µs. The longest one has the number 0.
+        // In units of 10 µs. The longest delay has the number 0.
         const DELAYS: [u32; 31] = [
             1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
             2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
@@ -65,7 +62,7 @@ impl ConnParam {
         }
     }
 
-    /// No more than a device can do.
+    /// Reduces the parameters to the capabilities of a device.
     pub(super) fn on(self, device: &Device) -> Self {
         let attrs = device.attrs();
         self.at_most(
@@ -74,7 +71,7 @@ impl ConnParam {
         )
     }
 
-    /// No more under way at once than this.
+    /// Reduces the numbers of operations in flight.
     pub(super) fn at_most(self, responder_resources: u8, initiator_depth: u8) -> Self {
         Self {
             responder_resources: self.responder_resources.min(responder_resources),
@@ -83,8 +80,12 @@ impl ConnParam {
         }
     }
 
-    /// As the C side has it, for a queue pair of this number, which `shares` its receives or doesn't, with
-    /// private data, of which there may be so much. `EINVAL` if there is more.
+    /// Returns the C structure for the queue pair `qp_num`. `shares` is true if it has a shared
+    /// receive queue.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if `data` has more than `most` bytes.
     pub(super) fn raw(
         &self,
         (qp_num, shares): (u32, bool),
@@ -105,14 +106,14 @@ impl ConnParam {
     }
 }
 
-/// The most bytes in a request.
+/// Maximum length of private data in a request, in bytes.
 pub const MAX_REQUEST_DATA: usize = 56;
-/// The most bytes in an acceptance.
+/// Maximum length of private data in an acceptance, in bytes.
 pub const MAX_ACCEPT_DATA: usize = 196;
-/// The most bytes in a rejection.
+/// Maximum length of private data in a rejection, in bytes.
 pub const MAX_REJECT_DATA: usize = 148;
 
-/// The length of private data, of which there may be so much.
+/// Returns the length of `data`, or `EINVAL` if it is more than `most` bytes.
 pub(super) fn checked_len(data: &[u8], most: usize) -> Result<u8> {
     if data.len() > most {
         return Err(EINVAL);
@@ -120,16 +121,17 @@ pub(super) fn checked_len(data: &[u8], most: usize) -> Result<u8> {
     Ok(u8::try_from(data.len())?)
 }
 
-/// A copy of private data that have come. May sleep.
+/// Returns the private data of an event.
 ///
 /// # Safety
 ///
-/// `data` must point to so many bytes, or be null.
+/// `data` must be null, or point to `len` bytes that are valid and unchanged for `'a`.
 pub(super) unsafe fn private_data<'a>(data: *const c_void, len: u8) -> &'a [u8] {
     if data.is_null() {
         return &[];
     }
-    // SAFETY: As the caller promises.
+    // SAFETY: `data` is not null, so it points to `len` bytes valid for `'a` by the function's
+    // contract.
     unsafe { core::slice::from_raw_parts(data.cast(), len.into()) }
 }
 
@@ -156,7 +158,7 @@ mod tests {
         assert_eq!(terms.raw((17, true), &[], MAX_REQUEST_DATA)?.srq, 1);
         assert_eq!((raw.responder_resources, raw.initiator_depth), (4, 16));
         assert_eq!((raw.qp_num, raw.private_data_len), (17, 3));
-        // Never for ever, unless asked for.
+        // The default is limited: 7 would be unlimited.
         assert_eq!(raw.retry_count, 6);
         assert!(terms.raw((17, false), &[0; 57], MAX_REQUEST_DATA).is_err());
         Ok(())

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections.
-//!
-//! MERGED cm/line.rs
-//! What a connection goes through.
+//! Connections and their states.
 //!
 //! ```text
-//!              ADDR_RESOLVED   ROUTE_RESOLVED    CONNECT_RESPONSE
-//!   Address ------------> Route -----------> Request ----------> Established -----> Ended
+//!     ADDR_RESOLVED   ROUTE_RESOLVED    CONNECT_RESPONSE
+//! Address ------------> Route -----------> Request ----------> Established -----> Ended
 //!                                               ^    ESTABLISHED
 //!                                   accept() ---+
 //! ```
 //!
-//! Each step but the last is taken in the handler of an event, with the identifier's lock; so is
-//! the end, or with the lock taken for it. Any step can be followed by the end.
+//! The handler of an event takes each step with the lock of the identifier. Any state can be
+//! followed by `Ended`, also outside of a handler but with the lock.
 
 use kernel::{
     container_of,
@@ -60,35 +57,36 @@ use super::{
     }, //
 };
 
-/// What is proposed to a peer, or agreed to.
+/// Parameters that this side offers to a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Proposal<'a> {
-    /// How the connection is to be; no more of it is asked for than the device can do, or the peer
-    /// wants.
+    /// Parameters of the connection. The limits of the device and of the peer apply.
     pub terms: ConnParam,
-    /// What the peer is told: no more than [`REQUEST`](MAX_REQUEST_DATA) or
-    /// [`ACCEPTANCE`](MAX_ACCEPT_DATA) bytes.
+    /// Private data for the peer: at most [`MAX_REQUEST_DATA`] or [`MAX_ACCEPT_DATA`] bytes.
     pub private_data: &'a [u8],
-    /// How long to try until it is there, in milliseconds. The connection manager itself gives up
-    /// after 74 seconds.
+    /// Time limit for connecting, in milliseconds. The connection manager gives up after 74
+    /// seconds.
     pub limit: u32,
-    /// How long send requests may be under way on the connection without one of them ending, in
-    /// milliseconds, or half of that longer; 0 is for ever.
+    /// Time without a completion after which a connection with send requests in flight is stalled,
+    /// in milliseconds. The check may be late by half of that. 0 disables it.
     pub stall: u32,
 }
 
-/// A connection of an [`Endpoint`], from when it is begun.
+/// A connection of an [`Endpoint`].
 ///
-/// Dropping it ends it without a word to its [`Events`]: what is posted gets flushed, the peer is
-/// told. That sleeps until an event that is being told has been, so it must not be done there.
-/// [`Connection::close`] waits for what was posted, too.
+/// Dropping it disconnects without an event: the posted requests are flushed, and the peer is
+/// notified. The drop sleeps until a running handler has returned, so it must not be called in a
+/// handler. [`Connection::close`] also waits for the requests.
 ///
-/// # What goes first
+/// # Order of destruction
 ///
-/// See to it that nobody posts any more; close the connection; drop the endpoint; drop its
-/// completion queues. When the device goes all that has to be done in [`Client::remove`]: the
-/// connection manager's own removal, which comes after that of its users, waits for all
-/// connections, without a bound and without a word.
+/// 1. Stop posting.
+/// 2. Close the connection.
+/// 3. Drop the endpoint.
+/// 4. Drop its completion queues.
+///
+/// If the device is removed, [`Client::remove`] must do all of this. The connection manager's own
+/// removal comes after that of its users, and waits for all connections without a limit.
 ///
 /// [`Client::remove`]: crate::client::Client::remove
 ///
@@ -113,16 +111,16 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Begins to connect an endpoint to an address, from an own one if that is given. May sleep,
-    /// but doesn't wait: `events` are told.
+    /// Begins to connect an endpoint to an address, from the address `from` if it is given. May
+    /// sleep, but does not wait for the peer: `events` report the result.
     ///
     /// # Errors
     ///
-    /// After one the endpoint is of no more use, unless it is one of the first two.
+    /// After an error other than the first two the endpoint is unusable.
     ///
-    /// - `EBUSY` if the endpoint is or was another connection's.
-    /// - `EINVAL` if there are too much private data.
-    /// - What the connection manager says, of an address that there can't be for instance.
+    /// - `EBUSY` if the endpoint belongs or belonged to another connection.
+    /// - `EINVAL` if the private data are too long.
+    /// - The error of the connection manager, for instance for an invalid address.
     pub fn open(
         endpoint: &Arc<Endpoint>,
         from: Option<SocketAddr>,
@@ -135,12 +133,12 @@ impl Connection {
             id: Id::new(state.clone())?,
         };
         state.begin(&this.id);
-        // The first event may come at once.
+        // The first event may arrive during this call.
         this.id.resolve(from, to, proposal.limit)?;
         Ok(this)
     }
 
-    /// Begins to connect an identifier whose address is resolved.
+    /// Connects an identifier whose address is resolved.
     pub(super) fn request<T: Target>(
         id: Id<T>,
         endpoint: &Arc<Endpoint>,
@@ -151,7 +149,7 @@ impl Connection {
         Self::with(id, state, |state, locked| state.resolve_route(locked))
     }
 
-    /// Goes on with an identifier that is not new, as `first` does.
+    /// Connects an identifier that already exists: calls `first` with its lock held.
     pub(super) fn with<T: Target>(
         id: Id<T>,
         state: Arc<ConnState>,
@@ -166,40 +164,41 @@ impl Connection {
         begun.map(|()| this)
     }
 
-    /// The endpoint.
+    /// Returns the endpoint.
     pub fn endpoint(&self) -> &Arc<Endpoint> {
         self.id.target().endpoint()
     }
 
-    /// The address on this side, once there is one. Any context.
+    /// Returns the local address, if it is known. Any context.
     pub fn local(&self) -> Option<SocketAddr> {
         self.id.local()
     }
 
-    /// The peer's address. Any context.
+    /// Returns the address of the peer. Any context.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.id.peer()
     }
 
-    /// Where it is just now. Any context.
+    /// Returns the current state. Any context.
     pub fn step(&self) -> Step {
         self.id.target().step()
     }
 
-    /// Disconnects: what is posted gets flushed, and the peer is told. May sleep, but doesn't wait
-    /// for the peer: [`Event::Disconnected`](super::Event::Disconnected) comes when it agrees, or
-    /// after more than a minute if it doesn't answer.
+    /// Disconnects: flushes the posted requests and notifies the peer. May sleep, but does not wait
+    /// for the peer. [`Event::Disconnected`](super::Event::Disconnected) follows the peer's answer,
+    /// or comes after more than a minute without one.
     pub fn disconnect(&self) {
         self.id.target().disconnect(&self.id.lock());
     }
 
-    /// Disconnects in so many milliseconds, unless the peer does before. May sleep, but doesn't wait.
+    /// Disconnects after `ms` milliseconds, unless the peer does earlier. May sleep, but does not
+    /// wait.
     pub fn disconnect_later(&self, ms: u32) {
         self.id.target().close_after(&self.id.lock(), ms);
     }
 
-    /// Ends it, waits until all requests have ended, as [`Endpoint::drain`] does, and returns whether they have.
-    /// Nobody may post any more.
+    /// Disconnects and waits until all requests have completed, as [`Endpoint::drain`] does.
+    /// Returns whether they have. The caller must have stopped posting.
     pub fn close(self, limit: u32) -> bool {
         let endpoint = self.endpoint().clone();
         self.id.target().close(&self.id);
@@ -211,12 +210,13 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Before the identifier goes.
+        // The timer and the queue pair use the identifier, which is dropped after this.
         self.id.target().close(&self.id);
     }
 }
 
-/// A connection of an endpoint, which becomes its, with so much private data at most.
+/// Creates the state of a connection and claims the endpoint for it. `most` limits the private
+/// data, in bytes.
 pub(super) fn new_state(
     endpoint: &Arc<Endpoint>,
     proposal: &Proposal<'_>,
@@ -240,24 +240,24 @@ pub(super) fn new_state(
     Ok(state)
 }
 
-/// A connection, as its events see it.
+/// The state of a connection, as its event handler uses it.
 ///
 /// # Invariants
 ///
-/// `step` changes with the identifier's lock only. `id` is there from when the timer has been set
-/// until it has been called off.
+/// - `step` changes with the identifier's lock only.
+/// - `id` is valid from [`begin`](Self::begin) until [`close`](Self::close) has returned.
 #[pin_data]
 pub(super) struct ConnState {
     endpoint: Arc<Endpoint>,
     terms: ConnParam,
-    /// What is said in the request.
+    /// Private data of the request.
     request: KVec<u8>,
-    /// How long to try, in milliseconds.
+    /// Time limit for connecting, in milliseconds.
     limit: u32,
     stall: StallTimer,
     events: Arc<dyn Events>,
     step: Atomic<u32>,
-    /// It is over when the timer expired next, or when it is established.
+    /// The connection ends when the timer expires, or when it is established.
     closing: Atomic<bool>,
     id: Atomic<*mut b::rdma_cm_id>,
     #[pin]
@@ -265,7 +265,7 @@ pub(super) struct ConnState {
 }
 
 impl ConnState {
-    /// A connection that is at this step. May sleep.
+    /// Creates a connection in the state `step`. May sleep.
     pub(super) fn new(
         endpoint: Arc<Endpoint>,
         terms: ConnParam,
@@ -286,39 +286,41 @@ impl ConnState {
                 step: Atomic::new(step as u32),
                 closing: Atomic::new(false),
                 id: Atomic::new(null_mut()),
-                // SAFETY: It is called with a pointer to the member of a state.
+                // SAFETY: `expired` requires a pointer to the `timer` of a valid `ConnState`, and
+                // this timer is that member.
                 timer <- unsafe { Timer::new(Self::expired) },
             }),
             GFP_KERNEL,
         )
     }
 
-    /// Its endpoint.
+    /// Returns the endpoint.
     pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint
     }
 
-    /// By what it is, or is to be.
+    /// Returns the parameters.
     pub(super) fn terms(&self) -> &ConnParam {
         &self.terms
     }
 
-    /// Where it is.
+    /// Returns the current state.
     pub(super) fn step(&self) -> Step {
         Step::from_raw(self.step.load(Relaxed))
     }
 
-    /// Begins to measure the time, and to hear what the queue pair tells.
+    /// Starts the time limit, and has the queue pair's events reported to `id`.
     pub(super) fn begin(&self, id: &Id<Self>) {
-        // INVARIANT: Who has the identifier calls the timer off before it goes.
+        // INVARIANT: The owner of `id` calls `close()` before it drops `id`.
         self.id.store(id.as_raw(), Relaxed);
-        // SAFETY: As for the timer.
+        // SAFETY: `id` is valid until `close()` calls `clear_id()`: its owner calls `close()`
+        // before it drops `id`.
         unsafe { self.endpoint.qp().comm_est().set_id(id.as_raw()) };
         self.timer.set(self.limit);
     }
 
-    /// Ends for its owner, who is told nothing more. Sleeps. Afterwards neither the timer nor the
-    /// queue pair has the identifier.
+    /// Ends the connection for its owner, without an event. Sleeps. Afterwards neither the timer
+    /// nor the queue pair uses the identifier.
     pub(super) fn close(&self, id: &Id<Self>) {
         {
             let lock = id.lock();
@@ -330,29 +332,30 @@ impl ConnState {
         self.endpoint.qp().comm_est().clear_id();
     }
 
-    /// Disconnects, if that has any use. The lock must be held.
+    /// Disconnects. The lock must be held.
     pub(super) fn disconnect(&self, id: &Locked<'_>) {
         let step = self.step();
         if step != Step::Established {
-            // The peer may have agreed already.
+            // The peer may have accepted already.
             self.closing.store(true, Relaxed);
         }
         self.disconnect_at(id, step);
     }
 
-    /// Disconnects what is at this step, or was just now.
+    /// Disconnects a connection that is or was in the state `step`.
     fn disconnect_at(&self, id: &Locked<'_>, step: Step) {
-        // After an error nothing is flushed. `Endpoint::drain()` tries again, and says so.
+        // If this fails, nothing is flushed. `Endpoint::drain()` tries again, and logs an error.
         let _ = self.endpoint.fail();
-        // Over iWARP the connection manager would wait for the peer's answer, which it tells with
-        // the lock. A connection that comes yet is ended then, or with the identifier.
+        // Over iWARP the connection manager would wait for the peer's answer, whose handler needs
+        // the lock held here. A connection that is established later is ended then, or with the
+        // identifier.
         if step == Step::Established || !self.endpoint.is_iwarp(id) {
-            // It may not be connected.
+            // Fails if it is not connected.
             let _ = id.disconnect();
         }
     }
 
-    /// It has ended: nothing is told of it any more.
+    /// Ends the connection: no event follows.
     fn finish(&self, id: &Locked<'_>) {
         let step = self.step();
         self.set_step(id, Step::Ended);
@@ -369,7 +372,7 @@ impl ConnState {
         self.events.event(event);
     }
 
-    /// Ends if a step could not be taken.
+    /// Ends the connection if `taken` is an error.
     fn check(&self, id: &Locked<'_>, taken: Result) {
         if let Err(error) = taken {
             let step = self.step();
@@ -377,7 +380,7 @@ impl ConnState {
         }
     }
 
-    /// The device is known.
+    /// Handles the resolved address: the device is known.
     fn resolved(&self, id: &Locked<'_>) -> Result {
         if !id.is_on(self.endpoint.device()) {
             return Err(EXDEV);
@@ -385,27 +388,27 @@ impl ConnState {
         self.resolve_route(id)
     }
 
-    /// Begins to resolve the route.
+    /// Starts to resolve the route.
     pub(super) fn resolve_route(&self, id: &Locked<'_>) -> Result {
         self.set_step(id, Step::Route);
         id.set_timers(&self.terms)?;
         id.resolve_route(self.limit)
     }
 
-    /// The way is known.
+    /// Handles the resolved route: sends the request.
     fn request(&self, id: &Locked<'_>) -> Result {
         self.set_step(id, Step::Request);
         self.endpoint.prepare(id)?;
         id.connect(self.endpoint.qp(), &self.terms, &self.request)
     }
 
-    /// The peer has accepted.
+    /// Handles the peer's acceptance.
     fn accepted(&self, id: &Locked<'_>, answer: Established<'_>) -> Result {
         self.endpoint.connect(id, None).inspect_err(|_| {
-            // If it can't be told it finds out.
+            // If the rejection is lost, the peer's time limit ends the connection.
             let _ = id.reject(&[]);
         })?;
-        // This tells the peer if it fails.
+        // On failure the connection manager notifies the peer.
         id.confirm()?;
         self.established(id, answer);
         Ok(())
@@ -418,28 +421,29 @@ impl ConnState {
         }
         self.endpoint.enable_sends();
         match self.endpoint.is_broken() {
-            // By what came before it was known to be there: the peer finds out, or not.
+            // A request failed before this side knew of the connection. The peer notices that, or
+            // the timer ends the connection.
             true => self.close_after(id, self.limit),
             false => self.check_stall_later(id),
         }
         self.events.event(Event::Established(answer));
     }
 
-    /// Ends it in so many milliseconds, unless it has ended by then. The lock must be held.
+    /// Ends the connection after `ms` milliseconds, unless it ends earlier. The lock must be held.
     pub(super) fn close_after(&self, _id: &Locked<'_>, ms: u32) {
         if self.step() == Step::Established && !self.closing.xchg(true, Relaxed) {
             self.timer.set(ms);
         }
     }
 
-    /// Looks later whether requests get on.
+    /// Schedules the next check for completions.
     fn check_stall_later(&self, _id: &Locked<'_>) {
         if let Some(ms) = self.stall.interval() {
             self.timer.set(ms);
         }
     }
 
-    /// The time is over: for a step, or to look whether requests get on.
+    /// Handles the end of a time limit: for a state, or for the next check for completions.
     fn timed_out(&self, id: &Locked<'_>) {
         match self.step() {
             Step::Ended => (),
@@ -458,16 +462,16 @@ impl ConnState {
         }
     }
 
-    /// The timer expired.
+    /// Handles the expired timer.
     ///
     /// # Safety
     ///
-    /// `timer` must be the member of a state that is there.
+    /// `timer` must point to the member of a valid [`ConnState`].
     unsafe fn expired(timer: *const Timer) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `timer` is the member of a valid `ConnState` by the function's contract.
         let this = unsafe { &*container_of!(timer, Self, timer) };
-        // SAFETY: By the type invariant the identifier is there, as the timer has been set and is
-        // not called off before this returns.
+        // SAFETY: `id` is valid by the type invariant: the timer was set by `begin()`, and
+        // `close()` waits for this function.
         let lock = unsafe { Lock::take(this.id.load(Relaxed)) };
         this.timed_out(&lock);
     }
@@ -480,7 +484,8 @@ impl Target for ConnState {
             error: error_of(event.status),
         };
         match (self.step(), event.event) {
-            // What was on its way when it ended. The peer is told now if it couldn't be then.
+            // The event was on its way when the connection ended. The peer could not be notified
+            // then.
             (Step::Ended, b::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED) => {
                 let _ = id.disconnect();
             }
@@ -497,7 +502,7 @@ impl Target for ConnState {
             (Step::Request, b::rdma_cm_event_type_RDMA_CM_EVENT_ESTABLISHED) => {
                 self.established(id, Established::of(event))
             }
-            // A neighbour has got another address: packets may find their way, or requests fail.
+            // A neighbour has a new address: packets may still arrive, or requests fail.
             (Step::Established, b::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE)
             | (_, b::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_CHANGE) => {
                 self.events.event(Event::PathChanged)
@@ -512,7 +517,8 @@ impl Target for ConnState {
             (_, b::rdma_cm_event_type_RDMA_CM_EVENT_DISCONNECTED) => {
                 self.end(id, Event::Disconnected)
             }
-            // Not destroyed here: whoever owns it may just be about to.
+            // The handler does not destroy the identifier, because its owner may do so at the same
+            // time.
             (_, b::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL) => {
                 self.end(id, Event::DeviceRemoval)
             }
@@ -523,14 +529,15 @@ impl Target for ConnState {
                 | b::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_ERROR
                 | b::rdma_cm_event_type_RDMA_CM_EVENT_UNREACHABLE,
             ) => self.end(id, failed(step)),
-            // `TIMEWAIT_EXIT` says that the queue pair could be used again, which none is.
+            // `TIMEWAIT_EXIT` permits to reuse the queue pair. This crate does not reuse queue
+            // pairs.
             _ => (),
         }
         Ok(())
     }
 }
 
-/// The error that an event has as its status.
+/// Returns the error of an event with this status.
 pub(super) fn error_of(status: c_int) -> Error {
     Error::from_errno(if status < 0 { status } else { EIO.to_errno() })
 }

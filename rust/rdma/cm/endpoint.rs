@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queue pairs that get connected.
+//! Queue pairs for connections.
 
 use kernel::{
     alloc::Flags,
@@ -45,30 +45,30 @@ use crate::{
     }, //
 };
 
-/// A queue pair that is, gets or was connected to a peer by the connection manager, once.
+/// A queue pair that the connection manager connects to a peer once.
 ///
-/// It takes receive requests from the start, and send requests once it is connected. In between its
-/// state changes beneath those who post: so it is shared, and the steps of a [`Qp`] are not types
-/// here.
+/// It accepts receive requests from its creation, and send requests once it is connected. Its state
+/// changes while other tasks post. So it is shared, and the states of a [`Qp`] are not types here.
 ///
-/// To be dropped after its [`Connection`](super::Connection), which may sleep: see
+/// The [`Connection`](super::Connection) must be dropped first. The drop may sleep: see
 /// [`Connection::close`](super::Connection::close).
 pub struct Endpoint {
     qp: Qp<Init>,
-    /// A connection is its, or was.
+    /// True if it belongs or belonged to a connection.
     claimed: Atomic<bool>,
-    /// It takes send requests.
+    /// True if it accepts send requests.
     sends: Atomic<bool>,
-    /// A number that no other endpoint has, had or will have.
+    /// Unique number of this endpoint.
     id: u64,
 }
 
 static LAST_ID: Atomic<u64> = Atomic::new(0);
 
 impl Endpoint {
-    /// Takes a queue pair, which peers may do to what its [access](Qp::init) says. May sleep.
+    /// Creates an endpoint from a queue pair whose [access](Qp::init) permits the peer's
+    /// operations. May sleep.
     ///
-    /// The port that it has is replaced by that through which the peer is reached.
+    /// Connecting replaces the port of the queue pair by that of the route.
     pub fn new(qp: Qp<Init>) -> Result<Arc<Self>> {
         let this = Self {
             qp,
@@ -79,12 +79,12 @@ impl Endpoint {
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    /// The queue pair's device.
+    /// Returns the device of the queue pair.
     pub fn device(&self) -> &Device {
         self.qp.pd().device()
     }
 
-    /// The queue pair's number. Any context.
+    /// Returns the number of the queue pair. Any context.
     pub fn number(&self) -> u32 {
         self.qp.number()
     }
@@ -93,8 +93,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// - ENOTCONN if it isn't connected yet.
-    /// - As [`NotPosted`] says.
+    /// - ENOTCONN if it is not connected yet.
+    /// - See [`NotPosted`].
     pub fn post<K, F>(
         &self,
         request: KBox<Request<WorkRequest<K>, F>>,
@@ -106,13 +106,14 @@ impl Endpoint {
         self.qp.post_send(request)
     }
 
-    /// Makes a gather of bytes that go with a request on this endpoint, see [`Gather::copied`]. Any context.
+    /// Creates a gather of bytes for a request on this endpoint, see [`Gather::copied`]. Any
+    /// context.
     pub fn copied(&self, bytes: KVec<u8>, flags: Flags) -> Result<Gather<Copied>> {
         Gather::copied(&self.qp, bytes, flags)
     }
 
-    /// How many more send and receive requests there are places for; each may be off by those that begin
-    /// or end just now. Any context.
+    /// Returns the free places for send and for receive requests. Both are estimates while other
+    /// tasks post or requests complete. Any context.
     pub fn room(&self) -> (usize, usize) {
         (
             self.qp.sends().credits().left(),
@@ -120,17 +121,17 @@ impl Endpoint {
         )
     }
 
-    /// Whether it is connected, or was. Any context.
+    /// Checks whether it is or was connected. Any context.
     pub fn is_open(&self) -> bool {
         self.sends.load(Acquire)
     }
 
-    /// A number that no other endpoint has, had or will have.
+    /// Returns the unique number of this endpoint.
     pub(super) fn id(&self) -> u64 {
         self.id
     }
 
-    /// The queue pair.
+    /// Returns the queue pair.
     pub(super) fn qp(&self) -> &Qp<Init> {
         &self.qp
     }
@@ -143,19 +144,20 @@ impl Endpoint {
         self.qp.post_receive(request)
     }
 
-    /// Puts the queue pair into error: all that is outstanding gets flushed, and what is posted
-    /// from now on is refused. May sleep.
+    /// Moves the queue pair to the error state: outstanding requests are flushed, and new ones are
+    /// refused. May sleep.
     pub fn fail(&self) -> Result {
         self.qp.refuse();
         self.qp.fail()
     }
 
-    /// Puts the queue pair into error, waits until all requests have ended, and returns whether they have. Sleeps at
-    /// most `limit` seconds for each of its queues.
+    /// Moves the queue pair to the error state and waits until all requests have completed. Returns
+    /// whether they have. Sleeps at most `limit` seconds for each queue.
     ///
-    /// Nobody may post any more. If this returns false, the device may carry requests out until the endpoint goes.
+    /// The caller must have stopped posting. If this returns false, the device may execute requests
+    /// until the endpoint is dropped.
     pub fn drain(&self, limit: u32) -> bool {
-        // An attempt before may have failed.
+        // An earlier attempt may have failed.
         match self.fail() {
             Ok(()) if self.is_open() => self.qp.await_last_shared(limit),
             Ok(()) => (),
@@ -166,30 +168,30 @@ impl Endpoint {
                 error.to_errno()
             ),
         }
-        // One after the other, whatever came of the first.
+        // Both are drained, also if the first fails.
         self.qp.drain(limit) & self.qp.drain_receives(limit)
     }
 
-    /// Whether something that was posted has failed. Any context.
+    /// Checks whether a posted request has failed. Any context.
     pub(super) fn is_broken(&self) -> bool {
         let queues = [self.qp.sends(), self.qp.receives()];
         queues.iter().any(|queue| queue.broken().is_some())
     }
 
-    /// Becomes that of a connection. `EBUSY` if there is or was one.
+    /// Claims the endpoint for a connection. Returns `EBUSY` if it belongs or belonged to one.
     pub(super) fn claim(&self) -> Result {
         self.claimed.cmpxchg(false, true, Full).map_err(|_| EBUSY)?;
         Ok(())
     }
 
-    /// Whether the identifier's port, if it has one yet, speaks iWARP.
+    /// Checks whether the identifier's port uses iWARP. Returns false if the port is not known yet.
     pub(super) fn is_iwarp(&self, id: &Locked<'_>) -> bool {
         let port = self.device().port(id.port());
         port.is_some_and(|port| port.protocol() == Protocol::IWarp)
     }
 
-    /// What has to be done before a peer is asked for: over iWARP, where the queue pair takes part
-    /// in that.
+    /// Prepares the queue pair for the request to the peer. Over iWARP it takes part in the
+    /// handshake.
     pub(super) fn prepare(&self, id: &Locked<'_>) -> Result {
         if self.is_iwarp(id) {
             self.change(id, b::ib_qp_state_IB_QPS_INIT, |_| ())?;
@@ -198,8 +200,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Connects the queue pair to the peer that has been agreed with; by these terms if that is to
-    /// be told.
+    /// Connects the queue pair to the peer. `terms` replaces parameters of the connection manager.
     pub(super) fn connect(&self, id: &Locked<'_>, terms: Option<&ConnParam>) -> Result {
         self.change(id, b::ib_qp_state_IB_QPS_INIT, |_| ())?;
         self.change(id, b::ib_qp_state_IB_QPS_RTR, |attr| {
@@ -218,12 +219,13 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The queue pair takes send requests.
+    /// Permits send requests.
     pub(super) fn enable_sends(&self) {
         self.sends.store(true, Release);
     }
 
-    /// Takes the queue pair to a state, or leaves that to the driver, as over iWARP.
+    /// Changes the state of the queue pair. If the driver does it, as over iWARP, this does
+    /// nothing.
     fn change(
         &self,
         id: &Locked<'_>,
@@ -231,7 +233,7 @@ impl Endpoint {
         adjust: impl FnOnce(&mut b::ib_qp_attr),
     ) -> Result {
         let (mut attr, mask) = id.attributes(state)?;
-        // What peers may do is what this was made with, whatever the connection manager thinks.
+        // The queue pair keeps the access rights that it was created with.
         let mask = mask & !b::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS;
         if mask == 0 {
             return Ok(());

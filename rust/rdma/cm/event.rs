@@ -1,73 +1,80 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of a connection.
+//! Events of a connection.
 
 use super::conn_param::private_data;
 use kernel::prelude::*;
 use rdma_bindings as b;
 
-/// Who wants to know what becomes of a connection.
+/// A handler for the events of a connection.
 pub trait Events: Send + Sync + 'static {
-    /// Something has happened to the connection.
+    /// Handles an event.
     ///
-    /// In process context, one at a time, with the connection's lock: the connection manager waits,
-    /// which for some events has one task for the whole machine. So this may sleep for a lock or
-    /// for memory, but must not wait for a peer, for a user, or for another event. It must not drop
-    /// this connection or another, a
-    /// [`Listener`](super::Listener), an [`Incoming`](super::Incoming), or what is resolved, nor
-    /// disconnect: all these wait for this to return. Have a workqueue do it.
+    /// # Context
+    ///
+    /// Process context, one event at a time, with the lock of the connection. The connection
+    /// manager waits for the handler, for some events on behalf of the whole machine. The handler
+    /// may sleep for a lock or for memory. It must not
+    ///
+    /// - wait for a peer, for a user or for another event;
+    /// - drop a connection, a [`Listener`](super::Listener), an [`Incoming`](super::Incoming) or a
+    ///   [`Resolved`](super::Resolved), nor disconnect: they wait for the handler. Use a workqueue
+    ///   for that.
     fn event(&self, event: Event<'_>);
 }
 
-/// Something that has happened to a connection.
+/// An event of a connection.
 ///
-/// There is one [`Event::Established`] at most, and one at most of those that are its end, after
-/// which there is none. At the end its endpoint is in error, and all that was posted there gets
-/// flushed.
+/// A connection has at most one [`Event::Established`], and at most one event that ends it. No
+/// event follows the end. After the end the endpoint is in error, and its requests are flushed.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// It is there: what is posted goes to the peer. On the accepting side a message of the peer
-    /// can have come before.
+    /// The connection is established. On the accepting side a message of the peer may arrive
+    /// earlier.
     Established(Established<'a>),
-    /// The way to the peer may have changed. This is no end: if the peer can't be reached any more,
+    /// The path to the peer may have changed. The connection goes on. If the peer is unreachable,
     /// requests fail.
     PathChanged,
-    /// An end: the peer doesn't want it.
+    /// End: the peer rejected the request.
     Rejected(Rejected<'a>),
-    /// An end: it could not be established.
+    /// End: the connection could not be established.
     Failed {
-        /// What could not be done.
+        /// The step that failed.
         step: Step,
-        /// Why. `ETIMEDOUT` if it took too long, `EXDEV` if the peer is reached by another device.
+        /// The cause. `ETIMEDOUT` if the time limit ended, `EXDEV` if another device reaches the
+        /// peer.
         error: Error,
     },
-    /// An end: requests were under way, and none of them has ended for too long.
+    /// End: requests were in flight, and none completed within the limit.
     Stalled,
-    /// An end: the peer, or this side, has disconnected.
+    /// End: the peer or this side disconnected.
     Disconnected,
-    /// An end: the device goes. The connection must be dropped soon: the device's removal waits.
+    /// End: the device is being removed. The owner must drop the connection soon, because the
+    /// removal waits.
     DeviceRemoval,
 }
 
-/// What came with the peer's answer.
+/// Parameters of the peer's answer.
 #[derive(Debug)]
 pub struct Established<'a> {
-    /// Private data, padded; none on the accepting side.
+    /// Private data, padded. Empty on the accepting side.
     pub private_data: &'a [u8],
-    /// How many reads and atomic operations of the peer are served at once, and how many it serves;
-    /// on the accepting side that was settled before.
+    /// Number of the peer's reads and atomic operations that this side serves at once. On the
+    /// accepting side it was settled before.
     pub responder_resources: u8,
-    /// How many reads and atomic operations the peer serves at once.
+    /// Number of reads and atomic operations that the peer serves at once.
     pub initiator_depth: u8,
 }
 
 impl<'a> Established<'a> {
-    /// What came with an event; zeroes with one that is not of a connection.
+    /// Returns the parameters of an event. They are zero in events without connection parameters.
     pub(super) fn of(event: &'a b::rdma_cm_event) -> Self {
-        // SAFETY: This is the member that goes with events of connections; in others it is zero.
+        // SAFETY: `conn` is the member of connection events, and all of its bytes are zero in other
+        // events.
         let conn = unsafe { event.param.conn.as_ref() };
         Self {
-            // SAFETY: The data, if any, are there as long as the event.
+            // SAFETY: `private_data` is null or points to `private_data_len` bytes that are valid
+            // as long as `event`.
             private_data: unsafe { private_data(conn.private_data, conn.private_data_len) },
             responder_resources: conn.responder_resources,
             initiator_depth: conn.initiator_depth,
@@ -75,33 +82,34 @@ impl<'a> Established<'a> {
     }
 }
 
-/// What came with the peer's rejection.
+/// Parameters of the peer's rejection.
 #[derive(Debug)]
 pub struct Rejected<'a> {
-    /// Why, as the wire has it: 28 if the peer's consumer didn't want it, 8 if nobody listens.
+    /// The reason in the encoding of the wire: 28 if the peer's consumer rejected, 8 without a
+    /// listener.
     pub reason: i32,
     /// Private data, padded.
     pub private_data: &'a [u8],
 }
 
-/// What a connection goes through, in this order.
+/// The states of a connection, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Step {
-    /// Finding the peer's address, and the device that leads there.
+    /// Resolves the peer's address, and the device that leads there.
     Address,
-    /// Finding the route there.
+    /// Resolves the route.
     Route,
-    /// Being asked for, or accepted.
+    /// Requests the connection, or accepts it.
     Request,
-    /// It is there.
+    /// The connection is established.
     Established,
-    /// It has ended.
+    /// The connection has ended.
     Ended,
 }
 
 impl Step {
-    /// The step with this number.
+    /// Returns the step with this number.
     pub(super) const fn from_raw(step: u32) -> Self {
         match step {
             0 => Self::Address,
@@ -113,14 +121,14 @@ impl Step {
     }
 }
 
-/// The reason of a rejection by the peer's consumer.
+/// Reason of a rejection by the peer's consumer.
 pub const REJECTED_BY_CONSUMER: i32 = 28;
-/// The reason of a rejection where nobody listens.
+/// Reason of a rejection without a listener.
 pub const REJECTED_NO_LISTENER: i32 = 8;
 
-/// The reason of a rejection in words, by the connection manager; not over iWARP, where it is an errno. Any
-/// context.
+/// Returns the text for the reason of a rejection. Over iWARP the reason is an errno, which has no
+/// text here. Any context.
 pub fn rejection(reason: i32) -> &'static CStr {
-    // SAFETY: `ibcm_reject_msg` takes any value, and returns a string that is always there.
+    // SAFETY: `ibcm_reject_msg` accepts every value, and returns a static string.
     unsafe { CStr::from_char_ptr(b::ibcm_reject_msg(reason)) }
 }

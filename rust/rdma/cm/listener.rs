@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Listening for peers.
-//!
-//! MERGED cm/incoming.rs
-//! Requests of peers that want to connect.
+//! Listeners, and the connection requests of peers.
 
 use kernel::{
     bindings::task_struct,
@@ -52,18 +49,20 @@ use crate::{
     errno, //
 };
 
-/// Who wants to know of peers that want to connect.
+/// A handler for the connection requests of peers.
 pub trait Requests: Send + Sync + 'static {
-    /// A peer wants to connect.
+    /// Handles a connection request.
     ///
-    /// In process context, as for [`Events::event`](super::Events::event): it may sleep for a lock
-    /// or for memory, but must not wait, nor accept the request here; it may drop or reject it, and
-    /// do nothing else that is forbidden there. Requests to a listener of any address can come
-    /// several at once.
+    /// # Context
+    ///
+    /// As for [`Events::event`](super::Events::event): process context, may sleep for a lock or for
+    /// memory. It must not wait, nor accept the request. It may drop or reject it. The requests to
+    /// a listener without an address may arrive concurrently.
     fn request(&self, incoming: Incoming);
 
-    /// The device of a listener's address goes. The listener must be dropped soon: the device's
-    /// removal waits. Listeners of any address go on. In a context as above.
+    /// Handles the removal of the listener's device. The owner must drop the listener soon, because
+    /// the removal waits. Listeners without an address go on. Same context as
+    /// [`Requests::request`].
     fn device_removal(&self) {}
 }
 
@@ -76,52 +75,54 @@ impl Target for Listening {
         match event.event {
             b::rdma_cm_event_type_RDMA_CM_EVENT_CONNECT_REQUEST => {
                 let tell = |incoming| self.requests.request(incoming);
-                // SAFETY: `id` is the request's, with its event; an error is returned to the
-                // connection manager.
+                // SAFETY: `id` is the new identifier of the request and has no owner, and `event`
+                // is its event. The connection manager gets the error.
                 unsafe { Incoming::come(id, event, tell) }
             }
             b::rdma_cm_event_type_RDMA_CM_EVENT_DEVICE_REMOVAL => {
                 self.requests.device_removal();
                 Ok(())
             }
-            // There is nothing else that concerns a listener.
+            // Other events do not concern a listener.
             _ => Ok(()),
         }
     }
 }
 
-/// Listens for peers that want to connect. Dropping it ends that; it sleeps until no request is
-/// being told any more, so must not be done there. Requests that have been told are not affected.
+/// A listener for connection requests. Dropping it stops it. The drop sleeps until running handlers
+/// have returned, so it must not be called in a handler. Requests that were handed out remain
+/// valid.
 ///
 /// # Examples
 ///
 /// ```ignore
 /// impl Requests for Door {
 ///     fn request(&self, incoming: Incoming) {
-///         // Accepted elsewhere, since that must not be done here.
+///         // This handler must not accept, so a worker does.
 ///         self.waiting.lock().push(incoming, GFP_KERNEL).ok();
 ///     }
 /// }
 ///
 /// let listener = Listener::new(address, 16, door)?;
-/// pr_info!("listening at {:?}\n", listener.local());
+/// pr_info!("listening at {:?}
+/// ", listener.local());
 /// ```
 pub struct Listener {
     id: Id<Listening>,
 }
 
 impl Listener {
-    /// Listens at an address, on the device that has it, or, at the unspecified one, on all devices
-    /// that there are and come. With port 0 it gets a free one. May sleep.
+    /// Listens at an address on the device that has it. The unspecified address listens on all
+    /// present and future devices. Port 0 selects a free port. May sleep.
     ///
-    /// `backlog` limits the requests that wait to be told; over InfiniBand and RoCE there is no
-    /// such limit.
+    /// `backlog` limits the requests that wait for a handler. It has no effect over InfiniBand and
+    /// RoCE.
     ///
     /// # Errors
     ///
-    /// - `EADDRINUSE`
+    /// - `EADDRINUSE` if the port is in use.
     /// - `ENODEV` if no device has the address.
-    /// - What else the connection manager says.
+    /// - Other errors of the connection manager.
     pub fn new(address: SocketAddr, backlog: u32, requests: Arc<dyn Requests>) -> Result<Self> {
         let target = Arc::new(Listening { requests }, GFP_KERNEL)?;
         let id = Id::new(target.clone())?;
@@ -131,21 +132,21 @@ impl Listener {
         Ok(Self { id })
     }
 
-    /// The address, with the port that it got. Any context.
+    /// Returns the address with its port. Any context.
     pub fn local(&self) -> Option<SocketAddr> {
         self.id.local()
     }
 
-    /// The device that has the address; none for the unspecified one. Any context.
+    /// Returns the device of the address, or none for the unspecified address. Any context.
     pub fn device(&self) -> Option<&Device> {
         self.id.device()
     }
 }
 
-/// Returns why a listener can't be bound to an address, by what the connection manager says. May sleep.
+/// Returns the error for a listener whose address could not be bound. May sleep.
 ///
-/// `cma_check_port()` says `EADDRNOTAVAIL` of a port that is in use, if either of both addresses is the
-/// unspecified one. Then the address is available with another port.
+/// `cma_check_port()` returns `EADDRNOTAVAIL` for a port in use if either address is the
+/// unspecified one. In that case the address can be bound to another port.
 fn why_unbound(error: Error, mut address: SocketAddr, target: Arc<Listening>) -> Error {
     if error != errno::eaddrnotavail() || address.port() == 0 {
         return error;
@@ -157,28 +158,28 @@ fn why_unbound(error: Error, mut address: SocketAddr, target: Arc<Listening>) ->
     }
 }
 
-/// A request that has not been answered, as its events see it.
+/// An unanswered request, as its event handler uses it.
 struct Pending {
-    /// The task that is being told of it.
+    /// The task that runs the handler of the request.
     handler_task: Atomic<*mut task_struct>,
-    /// It was dropped by that task.
+    /// True if that task dropped the request.
     dropped: Atomic<bool>,
-    /// Whoever asked has given up, or the device goes.
+    /// True if the peer has given up, or if the device is being removed.
     gone: Atomic<bool>,
 }
 
 impl Target for Pending {
     fn event(&self, _id: &Locked<'_>, _event: &b::rdma_cm_event) -> Result {
-        // Whatever it is, it is no answer to anything.
+        // Every event ends the request.
         self.gone.store(true, Relaxed);
         Ok(())
     }
 }
 
-/// A peer's request to connect, to be accepted or rejected.
+/// A connection request of a peer.
 ///
-/// Dropping it rejects it, without private data; that may be done where it is told as well. It must
-/// be dropped when its device goes, as a connection.
+/// Dropping it rejects the request without private data, also in the handler. The owner must drop
+/// it when the device is removed.
 ///
 /// # Examples
 ///
@@ -189,7 +190,7 @@ impl Target for Pending {
 /// }
 /// ```
 pub struct Incoming {
-    // Taken when it is answered or dropped.
+    // [`None`] once it is answered or dropped.
     id: Option<Id<Pending>>,
     device: ARef<Device>,
     private_data: KVec<u8>,
@@ -197,21 +198,22 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Has `tell` told of a request whose identifier is `id`. On an error the connection manager is
-    /// to destroy that.
+    /// Creates a request from the new identifier `id`, and calls `tell` with it. On an error the
+    /// connection manager must destroy `id`.
     ///
     /// # Safety
     ///
-    /// `id` must be the one of a request that has just come, nobody's yet, and `event` the event
-    /// that came with it; and an error must be given to the connection manager.
+    /// - `id` must be the identifier of a new request without an owner, and `event` its event.
+    /// - The caller must return an error to the connection manager.
     pub(super) unsafe fn come(
         id: &Locked<'_>,
         event: &b::rdma_cm_event,
         tell: impl FnOnce(Self),
     ) -> Result {
-        // SAFETY: This is the member that goes with this event.
+        // SAFETY: `conn` is the member that a connection request sets.
         let conn = unsafe { event.param.conn.as_ref() };
-        // SAFETY: The data, if any, are there as long as the event.
+        // SAFETY: `private_data` is null or points to `private_data_len` bytes that are valid as
+        // long as `event`.
         let came = unsafe { private_data(conn.private_data, conn.private_data_len) };
         let mut private_data = KVec::with_capacity(came.len(), GFP_KERNEL)?;
         private_data.extend_from_slice(came, GFP_KERNEL)?;
@@ -221,7 +223,8 @@ impl Incoming {
             gone: Atomic::new(false),
         };
         let pending = Arc::new(pending, GFP_KERNEL)?;
-        // SAFETY: It is nobody's yet, and is forgotten below if it is destroyed.
+        // SAFETY: `id` has no owner by the function's contract. If an error is returned, it is
+        // forgotten here or by the drop in the handler.
         let id = unsafe { Id::adopt(id, pending.clone()) };
         let Some(device) = id.device().map(ARef::from) else {
             id.forget();
@@ -246,50 +249,50 @@ impl Incoming {
         Ok(())
     }
 
-    /// The device that it came by.
+    /// Returns the device that received the request.
     pub fn device(&self) -> &ARef<Device> {
         &self.device
     }
 
-    /// The port that it came by.
+    /// Returns the port that received the request.
     pub fn port(&self) -> u32 {
         self.id.as_ref().map_or(0, Id::port)
     }
 
-    /// The address that it came to.
+    /// Returns the address that the peer requested.
     pub fn local(&self) -> Option<SocketAddr> {
         self.id.as_ref().and_then(Id::local)
     }
 
-    /// The peer's address.
+    /// Returns the address of the peer.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.id.as_ref().and_then(Id::peer)
     }
 
-    /// What the peer says, padded.
+    /// Returns the private data of the peer, padded.
     pub fn private_data(&self) -> &[u8] {
         &self.private_data
     }
 
-    /// What the peer proposes, seen from this side: how many of its reads it would like served, how
-    /// many of this side's it serves. The timers are not told.
+    /// Returns the parameters that the peer proposes, from the point of view of this side. They
+    /// contain no timers.
     pub fn terms(&self) -> &ConnParam {
         &self.terms
     }
 
-    /// Accepts it for an endpoint, by the terms given; fewer reads at once if the peer proposes
-    /// that. What becomes of it `events` are told. Sleeps. Not to be called where the request is
-    /// told.
+    /// Accepts the request for an endpoint with the parameters of `proposal`, reduced to those of
+    /// the peer. `events` report the result. Sleeps. Must not be called in the handler of the
+    /// request.
     ///
     /// # Errors
     ///
-    /// After one the endpoint is of no more use, unless it is one of the first three.
+    /// After an error other than the first three the endpoint is unusable.
     ///
-    /// - `EBUSY` if the endpoint is or was another connection's.
-    /// - `EINVAL` if there are too much private data.
-    /// - `EXDEV` if the endpoint is of another device.
+    /// - `EBUSY` if the endpoint belongs or belonged to another connection.
+    /// - `EINVAL` if the private data are too long.
+    /// - `EXDEV` if the endpoint is on another device.
     /// - ECONNRESET if the peer has given up.
-    /// - What the connection manager or the driver says.
+    /// - The error of the connection manager or of the driver.
     pub fn accept(
         mut self,
         endpoint: &Arc<Endpoint>,
@@ -318,18 +321,19 @@ impl Incoming {
         })
     }
 
-    /// Rejects it, with private data. Sleeps. May be called where the request is told.
+    /// Rejects the request with private data. Sleeps. May be called in the handler of the request.
     ///
     /// # Errors
     ///
-    /// The peer is refused even so.
+    /// The request is rejected in any case.
     ///
-    /// - `EINVAL` if there are too much private data.
-    /// - What the connection manager says.
+    /// - `EINVAL` if the private data are too long.
+    /// - The error of the connection manager.
     pub fn reject(self, private_data: &[u8]) -> Result {
         let id = self.id.as_ref().ok_or(EINVAL)?;
         if id.target().is_in_handler() {
-            // SAFETY: The connection manager holds the lock while it tells of the request.
+            // SAFETY: `id` is valid as long as `self`. This task runs the handler, for which the
+            // connection manager holds the lock.
             unsafe { Locked::new(id.as_raw()) }.reject(private_data)
         } else {
             id.lock().reject(private_data)
@@ -338,13 +342,13 @@ impl Incoming {
 }
 
 impl Pending {
-    /// Whether this task is being told of it.
+    /// Checks whether this task runs the handler of the request.
     fn is_in_handler(&self) -> bool {
         self.handler_task.load(Relaxed) == current()
     }
 }
 
-/// This task.
+/// Returns the current task.
 fn current() -> *mut task_struct {
     kernel::current!().as_ptr()
 }
@@ -352,7 +356,8 @@ fn current() -> *mut task_struct {
 impl Drop for Incoming {
     fn drop(&mut self) {
         match self.id.take() {
-            // The connection manager destroys it when it has been told that.
+            // The handler returns an error, after which the connection manager destroys the
+            // identifier.
             Some(id) if id.target().is_in_handler() => {
                 id.target().dropped.store(true, Relaxed);
                 id.forget();

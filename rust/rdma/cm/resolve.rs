@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Addresses of peers, and the devices that lead there.
-//!
-//! MERGED cm/bound.rs
-//! Addresses of this machine, and the devices that have them.
+//! Devices of local addresses, and devices that lead to peers' addresses.
 
 use kernel::{
     prelude::*,
@@ -43,7 +40,7 @@ use crate::{
     device::Device, //
 };
 
-/// Who waits for an address.
+/// The waiter for a resolved address.
 #[pin_data]
 struct Resolving {
     #[pin]
@@ -56,38 +53,38 @@ impl Target for Resolving {
         if event.event == b::rdma_cm_event_type_RDMA_CM_EVENT_ADDR_ERROR {
             self.status.store(event.status, Relaxed);
         }
-        // What else there is afterwards doesn't matter: connecting will fail.
+        // Later events need no handling: connecting fails after them.
         self.done.complete();
         Ok(())
     }
 }
 
-/// An address that has been resolved. To be dropped when its device goes.
+/// A resolved address. The owner must drop it when its device is removed.
 ///
 /// # Examples
 ///
 /// ```ignore
 /// let resolved = Resolved::new(None, peer, 5000)?;
-/// // What the connection is made of has to be on this device.
+/// All resources of the connection must be on this device.
 /// let pd = Pd::alloc(resolved.device())?;
 /// ...
 /// let connection = resolved.connect(&endpoint, &proposal, events)?;
 /// ```
 pub struct Resolved {
-    // Before the device goes.
+    // Dropped before the device.
     id: Id<Resolving>,
     device: ARef<Device>,
 }
 
 impl Resolved {
-    /// Resolves a peer's address, from an own one if that is given. Sleeps, uninterruptibly, so
-    /// many milliseconds at most.
+    /// Resolves a peer's address, from the address `from` if it is given. Sleeps uninterruptibly,
+    /// at most `limit` milliseconds.
     ///
     /// # Errors
     ///
-    /// - `ETIMEDOUT`
-    /// - What the connection manager says, `ENODEV` for instance if there is no device that leads
-    ///   there.
+    /// - `ETIMEDOUT` after `limit` milliseconds.
+    /// - Other errors of the connection manager, for instance `ENODEV` if no device leads to the
+    ///   address.
     pub fn new(from: Option<SocketAddr>, to: SocketAddr, limit: u32) -> Result<Self> {
         let resolving = Arc::pin_init(
             pin_init!(Resolving {
@@ -98,7 +95,7 @@ impl Resolved {
         )?;
         let id = Id::new(resolving)?;
         id.resolve(from, to, limit)?;
-        // There is an answer in any case, at the end of the limit if not before.
+        // The connection manager answers at the end of the limit at the latest.
         id.target().done.wait();
         match id.target().status.load(Relaxed) {
             0 => {
@@ -109,26 +106,27 @@ impl Resolved {
         }
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &ARef<Device> {
         &self.device
     }
 
-    /// The port of the device.
+    /// Returns the port of the device.
     pub fn port(&self) -> u32 {
         self.id.port()
     }
 
-    /// The address on this side.
+    /// Returns the local address.
     pub fn local(&self) -> Option<SocketAddr> {
         self.id.local()
     }
 
-    /// Begins to connect an endpoint there, as [`Connection::open`].
+    /// Begins to connect an endpoint like [`Connection::open`].
     ///
     /// # Errors
     ///
-    /// Those of [`Connection::open`], and `EXDEV` if the endpoint is of another device.
+    /// - `EXDEV` if the endpoint is on another device.
+    /// - The errors of [`Connection::open`].
     pub fn connect(
         self,
         endpoint: &Arc<Endpoint>,
@@ -142,7 +140,7 @@ impl Resolved {
     }
 }
 
-/// Nobody is told anything.
+/// A target that ignores all events.
 struct Nobody;
 
 impl Target for Nobody {
@@ -151,15 +149,15 @@ impl Target for Nobody {
     }
 }
 
-/// Returns the device that has an address of this machine. May sleep.
+/// Returns the device that has a local address. May sleep.
 ///
 /// # Errors
 ///
 /// - `ENODEV` if no device has it.
-/// - What else the connection manager says.
+/// - Other errors of the connection manager.
 pub fn device_of(address: IpAddr) -> Result<ARef<Device>> {
     let id = Id::new(Arc::new(Nobody, GFP_KERNEL)?)?;
-    // With a port of its own, so that it is in nobody's way.
+    // With a free port, which conflicts with no other listener.
     id.bind(SocketAddr::new(address, 0))?;
     Ok(id.device().ok_or(ENODEV)?.into())
 }

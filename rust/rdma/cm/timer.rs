@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Something to be done later unless it is called off.
+//! Timers of connections.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h), `struct
 //! delayed_work`
 //!
-//! The kernel crate's delayed work can't be called off.
+//! The delayed work of the kernel crate cannot be cancelled.
 //!
-//! MERGED cm/patience.rs
-//! How long to wait for a peer that doesn't seem to be there.
-//!
-//! The fabric has no bound of its own: a device repeats a request as often as it was told, which is
-//! for ever on some, and waits for ever for a peer that has no receive request.
+//! The fabric itself has no time limit. Some devices retry a request forever, and wait forever for
+//! a peer without receive requests.
 
 use kernel::{
     bindings,
@@ -27,19 +24,19 @@ use kernel::{
 
 use super::id::without_io;
 
-/// The workqueue of the time limits of connections. It has a rescuer, since storage gets on only when a
-/// connection with a peer that is gone has been given up. To be dropped when there is no connection any
-/// more, which sleeps.
+/// The workqueue of the timers. It has a rescuer, because storage goes on only after a connection
+/// with a lost peer has ended. The owner must drop it after the last connection, which sleeps.
 pub struct TimerWorkqueue(());
 
 impl TimerWorkqueue {
-    /// Allocates the workqueue. [`ENOMEM`] without memory for that. May sleep.
+    /// Allocates the workqueue. Returns [`ENOMEM`] without memory. May sleep.
     ///
     /// # Safety
     ///
-    /// To be called once, before any connection is made.
+    /// Must be called once, before the first connection is created.
     pub unsafe fn new() -> Result<Self> {
-        // SAFETY: There is no workqueue and no alarm yet, as this function demands.
+        // SAFETY: This is the only call by the function's contract, so no workqueue and no timer
+        // exists.
         to_result(unsafe { rdma_bindings::rdma_helper_alarms_init() })?;
         Ok(Self(()))
     }
@@ -47,16 +44,17 @@ impl TimerWorkqueue {
 
 impl Drop for TimerWorkqueue {
     fn drop(&mut self) {
-        // SAFETY: The workqueue was allocated, and each alarm has been called off with its connection.
+        // SAFETY: `new()` allocated the workqueue. Every connection cancelled its timer when it was
+        // dropped.
         unsafe { rdma_bindings::rdma_helper_alarms_exit() };
     }
 }
 
-/// An alarm. To be called off before what it is part of goes.
+/// A timer that calls a function. Dropping it cancels it.
 ///
 /// # Invariants
 ///
-/// `work` is initialized, with the callback below.
+/// `work` is initialized with the callback `expired`.
 #[pin_data(PinnedDrop)]
 pub(super) struct Timer {
     #[pin]
@@ -64,52 +62,54 @@ pub(super) struct Timer {
     callback: unsafe fn(*const Timer),
 }
 
-// SAFETY: Work can be queued and called off by any task.
+// SAFETY: Any task may queue and cancel work.
 unsafe impl Send for Timer {}
 
-// SAFETY: Work does its own locking.
+// SAFETY: The workqueue locks the work item.
 unsafe impl Sync for Timer {}
 
 impl Timer {
-    /// An alarm that calls `callback`, in process context, where no allocation starts I/O.
+    /// Creates a timer that calls `callback` in process context. Allocations of the callback do not
+    /// start I/O.
     ///
     /// # Safety
     ///
-    /// `callback` must be sound to call with a pointer to this, as long as this is there.
+    /// `callback` must be sound to call with a pointer to this timer while it is valid.
     pub(super) unsafe fn new(callback: unsafe fn(*const Timer)) -> impl PinInit<Self> {
         pin_init!(Self {
-            // INVARIANT: This initializes it.
+            // INVARIANT: The call initializes `work` with `expired`.
             work <- Opaque::ffi_init(|slot: *mut bindings::delayed_work| {
-                // SAFETY: The slot is memory for work.
+                // SAFETY: `slot` is valid memory for a work item.
                 unsafe { rdma_bindings::rdma_helper_init_alarm(slot.cast(), Some(Self::expired)) }
             }),
             callback,
         })
     }
 
-    /// Sets it, to callback in so many milliseconds, and not when it was set for before. Any context.
+    /// Sets the timer to expire in `ms` milliseconds, and cancels an earlier setting. Any context.
     pub(super) fn set(&self, ms: u32) {
-        // SAFETY: By the type invariant the work is initialized; it is called off before it goes. The
-        // workqueue is there as long as there are connections.
+        // SAFETY: `work` is initialized by the type invariant, and is cancelled before it is freed.
+        // The workqueue outlives all connections.
         unsafe { rdma_bindings::rdma_helper_set_alarm(self.work.get().cast(), ms) };
     }
 
-    /// Calls it off. Sleeps until it doesn't callback any more, if it does.
+    /// Cancels the timer. Sleeps until a running callback has returned.
     pub(super) fn cancel(&self) {
-        // SAFETY: By the type invariant the work is initialized.
+        // SAFETY: `work` is initialized by the type invariant.
         unsafe { bindings::cancel_delayed_work_sync(self.work.get()) };
     }
 
-    /// The work's callback.
+    /// Calls the callback of a timer.
     ///
     /// # Safety
     ///
-    /// `work` must be the member of the work of an alarm that is there.
+    /// `work` must be the work item of a valid [`Timer`].
     unsafe extern "C" fn expired(work: *mut bindings::work_struct) {
         let work = work.cast::<Opaque<bindings::delayed_work>>();
-        // SAFETY: It is the first member of the work of an alarm.
+        // SAFETY: `work` is the first member of the delayed work in the `work` member of a `Timer`.
         let timer: *const Self = unsafe { container_of!(work, Self, work) };
-        // SAFETY: The alarm is there until it has been called off, which waits for this.
+        // SAFETY: `timer` is valid: `cancel()` waits for this function. `callback` accepts it by
+        // the contract of `new()`.
         without_io(|| unsafe { ((*timer).callback)(timer) });
     }
 }
@@ -121,21 +121,22 @@ impl PinnedDrop for Timer {
     }
 }
 
-/// How often to look until it is over.
+/// Number of checks within the limit.
 const CHECKS: u32 = 4;
 
-/// Looks at a queue from time to time, whether its requests get on.
+/// Checks periodically whether the requests of a queue complete.
 pub(super) struct StallTimer {
-    /// How long requests may be under way without one of them ending, in milliseconds; 0 is for ever.
+    /// Maximum time without a completion while requests are in flight, in milliseconds. 0 is
+    /// unlimited.
     limit: u32,
-    /// How many had ended at the last look.
+    /// Number of completions at the last check.
     ended: Atomic<usize>,
-    /// How many looks in a row have found none that had.
+    /// Number of consecutive checks without a completion.
     idle: Atomic<u32>,
 }
 
 impl StallTimer {
-    /// StallTimer for so many milliseconds; 0 is for ever.
+    /// Creates a timer with this limit in milliseconds. 0 is unlimited.
     pub(super) const fn new(limit: u32) -> Self {
         Self {
             limit,
@@ -144,14 +145,14 @@ impl StallTimer {
         }
     }
 
-    /// When to look again, in milliseconds; [`None`] if that is of no use. No look is of use that comes
-    /// sooner.
+    /// Returns the time until the next check in milliseconds, or [`None`] if the limit is disabled.
+    /// Earlier checks have no use.
     pub(super) fn interval(&self) -> Option<u32> {
         (self.limit > 0).then(|| (self.limit / CHECKS).max(1))
     }
 
-    /// Looks whether it is over: `in_flight` requests are, and so many have `ended` so far. By one task
-    /// at a time.
+    /// Checks whether the queue has stalled, with `in_flight` requests and a total of `ended`
+    /// completions. Only one task may call this at a time.
     pub(super) fn has_stalled(&self, in_flight: usize, ended: usize) -> bool {
         let progress = self.ended.load(Relaxed) != ended;
         self.ended.store(ended, Relaxed);
@@ -164,30 +165,30 @@ impl StallTimer {
     }
 }
 
-#[kernel::macros::kunit_tests(rdma_cm_patience)]
+#[kernel::macros::kunit_tests(rdma_cm_stall)]
 mod tests {
     use super::*;
 
     #[test]
     fn ends_where_nothing_progress() {
-        let patience = StallTimer::new(1000);
-        assert_eq!(patience.interval(), Some(250));
-        // Nothing is under way, however long.
+        let timer = StallTimer::new(1000);
+        assert_eq!(timer.interval(), Some(250));
+        // Nothing is in flight.
         for _ in 0..20 {
-            assert!(!patience.has_stalled(0, 0));
+            assert!(!timer.has_stalled(0, 0));
         }
-        // Something gets on.
+        // Requests complete.
         for ended in 1..20 {
-            assert!(!patience.has_stalled(3, ended));
+            assert!(!timer.has_stalled(3, ended));
         }
-        // No longer: it is over a whole limit after the first look that has found that.
+        // Without completions it stalls a whole limit after the first check that finds none.
         for _ in 0..CHECKS {
-            assert!(!patience.has_stalled(3, 19));
+            assert!(!timer.has_stalled(3, 19));
         }
-        assert!(patience.has_stalled(3, 19));
-        // What gets on in between begins anew.
-        assert!(!patience.has_stalled(3, 20));
-        assert!(!patience.has_stalled(3, 20));
+        assert!(timer.has_stalled(3, 19));
+        // A completion restarts the limit.
+        assert!(!timer.has_stalled(3, 20));
+        assert!(!timer.has_stalled(3, 20));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who hears of a queue pair's events.
+//! Notification of the connection manager about "communication established".
 //!
 //! C header: [`include/rdma/rdma_cm.h`](srctree/include/rdma/rdma_cm.h), `rdma_notify()`
 //!
-//! A message can come before the packet that says that the connection is there, or that packet get
-//! lost. A driver tells then that communication is established, and the connection manager wants to
-//! know.
+//! A message can arrive before the packet that establishes the connection, or that packet can be
+//! lost. The driver then reports that communication is established, and the connection manager
+//! needs that report.
 
 use kernel::{
     prelude::*,
@@ -20,63 +20,65 @@ use rdma_bindings as b;
 
 use crate::leak::leak;
 
-/// Tells an identifier of the connection manager's, if there is one.
+/// Notifies an identifier of the connection manager, if it is set.
 ///
 /// # Invariants
 ///
-/// `event` is initialized, and doesn't move: it is in an [`Arc`]. The identifier that it has, if
-/// any, is there.
+/// - `event` is initialized and does not move: it is in an [`Arc`].
+/// - Its identifier is null or valid.
 #[pin_data]
 pub(crate) struct CommEstNotifier {
     #[pin]
     event: Opaque<b::rdma_helper_herald>,
 }
 
-// SAFETY: The C side does its own locking.
+// SAFETY: The C functions lock `event`, so any task may use it.
 unsafe impl Send for CommEstNotifier {}
 
-// SAFETY: The C side does its own locking.
+// SAFETY: The C functions lock `event`.
 unsafe impl Sync for CommEstNotifier {}
 
 impl CommEstNotifier {
-    /// One that nobody is told by.
+    /// Creates a notifier without an identifier.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            // INVARIANT: This initializes it, without an identifier.
+            // INVARIANT: The call initializes `event` without an identifier.
             event <- Opaque::ffi_init(|slot| {
-                // SAFETY: The slot is memory for a herald.
+                // SAFETY: `slot` is valid memory for the structure.
                 unsafe { b::rdma_helper_init_herald(slot) }
             }),
         })
     }
 
-    /// Has a queue pair that is made with these attributes tell this. It must go before.
+    /// Directs the events of a new queue pair with these attributes to this notifier. The queue
+    /// pair must be destroyed first.
     pub(super) fn install(&self, attr: &mut b::ib_qp_init_attr) {
         attr.event_handler = Some(b::rdma_helper_qp_event);
         attr.qp_context = self.event.get().cast();
     }
 
-    /// The queue pair could not be destroyed: it tells nobody any more.
+    /// Stops the events of a queue pair that could not be destroyed.
     pub(super) fn keep(self: &Arc<Self>, qp: *mut b::ib_qp) {
-        // SAFETY: The queue pair is there for good.
+        // SAFETY: `qp` stays valid: it is never destroyed.
         unsafe { b::rdma_helper_silence_qp(qp) };
-        // Who is about to tell may do so.
+        // A running handler may still use the notifier.
         leak(self.clone());
     }
 
-    /// Has an identifier told from now on.
+    /// Sets the identifier to notify.
     ///
     /// # Safety
     ///
-    /// `id` must be there until [`CommEstNotifier::clear_id`] has been called.
+    /// `id` must be valid until [`CommEstNotifier::clear_id`] has returned.
     pub(crate) unsafe fn set_id(&self, id: *mut b::rdma_cm_id) {
-        // SAFETY: By the type invariant; the identifier stays as this function demands.
+        // SAFETY: `event` is initialized by the type invariant. `id` is valid until `clear_id()` by
+        // the function's contract.
         unsafe { b::rdma_helper_set_herald(self.event.get(), id) };
     }
 
-    /// Has nobody told any more. Any context.
+    /// Clears the identifier. Any context.
     pub(crate) fn clear_id(&self) {
-        // SAFETY: By the type invariant.
+        // SAFETY: `event` is initialized by the type invariant, and null is no identifier.
         unsafe { b::rdma_helper_set_herald(self.event.get(), null_mut()) };
     }
 }
