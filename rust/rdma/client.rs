@@ -5,7 +5,7 @@
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_client`
 //!
 //! The C callback for a new device isn't told on which client's behalf it runs, but needs the
-//! client to leave its data with the device. So each implementation of [`Client`] has a [`Slot`],
+//! client to leave its data with the device. So each implementation of [`Client`] has a [`ClientSlot`],
 //! a static that names the one registration there can be; [`impl_client!`](crate::impl_client)
 //! declares it.
 
@@ -82,9 +82,9 @@ pub trait Client: HasSlot + 'static {
 }
 
 /// The place of the one registration of a [`Client`].
-pub struct Slot(Atomic<*mut rdma_bindings::ib_client>);
+pub struct ClientSlot(Atomic<*mut rdma_bindings::ib_client>);
 
-impl Slot {
+impl ClientSlot {
     /// An empty slot.
     #[doc(hidden)]
     #[allow(clippy::new_without_default)]
@@ -111,14 +111,14 @@ impl Slot {
     }
 }
 
-/// Types with a [`Slot`] of their own. Use [`impl_client!`](crate::impl_client).
+/// Types with a [`ClientSlot`] of their own. Use [`impl_client!`](crate::impl_client).
 ///
 /// # Safety
 ///
 /// [`HasSlot::slot`] must return the same slot each time, and no other type may return it.
 pub unsafe trait HasSlot {
     /// The type's slot.
-    fn slot() -> &'static Slot;
+    fn slot() -> &'static ClientSlot;
 }
 
 /// Gives a type what it needs beside an implementation of [`Client`].
@@ -128,8 +128,8 @@ macro_rules! impl_client {
         // SAFETY: The static is this function's own, and the type takes no parameters, so the
         // slot is the same each time and no other type's.
         unsafe impl $crate::client::HasSlot for $ty {
-            fn slot() -> &'static $crate::client::Slot {
-                static SLOT: $crate::client::Slot = $crate::client::Slot::new();
+            fn slot() -> &'static $crate::client::ClientSlot {
+                static SLOT: $crate::client::ClientSlot = $crate::client::ClientSlot::new();
                 &SLOT
             }
         }

@@ -3,6 +3,12 @@
 //! Local memory of work requests, in segments.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_sge`
+//!
+//! MERGED scrap.rs
+//! Memory for what comes back and nobody wants.
+//!
+//! MERGED any.rs
+//! Memory of requests, whatever keeps it there, for requests that are to be of one type.
 
 use kernel::{
     alloc::Flags,
@@ -279,6 +285,56 @@ fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
     }
     let address = iova.checked_add(part.start).ok_or(EINVAL)?;
     Ok((address, u32::try_from(len)?))
+}
+
+/// Eight bytes that a device writes to, and nobody reads.
+pub type DiscardBuffer = (Buffer, KBox<u64>);
+
+impl Gather<DiscardBuffer> {
+    /// Eight bytes for what an atomic operation brings back, which nobody gets. Doesn't sleep if `flags`
+    /// don't allow it.
+    ///
+    /// # Errors
+    ///
+    /// - `EIO` if they can't be mapped.
+    /// - `ENOMEM`
+    pub fn discard(pd: &Pd, flags: Flags) -> Result<Self> {
+        let mut word = KBox::new(0, flags)?;
+        // SAFETY: It is memory of the allocator's, which is in the linear map.
+        let phys = unsafe { b::rdma_helper_physical_address((&raw mut *word).cast()) };
+        let piece = Piece::Memory { phys, len: 8 };
+        // SAFETY: The bytes are freed after what keeps them mapped.
+        let memory = unsafe { Gather::lent(pd, iter::once(piece), true, flags) }?;
+        Ok(memory.kept_by(|mapped| (mapped, word)))
+    }
+}
+
+/// What keeps memory there.
+pub enum AnyMemory {
+    /// It was lent.
+    Lent(Buffer),
+    /// It is a copy.
+    Copied(Copied),
+    /// Nobody wants it.
+    DiscardBuffer(DiscardBuffer),
+}
+
+impl From<Gather<Buffer>> for Gather<AnyMemory> {
+    fn from(memory: Gather<Buffer>) -> Self {
+        memory.kept_by(AnyMemory::Lent)
+    }
+}
+
+impl From<Gather<Copied>> for Gather<AnyMemory> {
+    fn from(memory: Gather<Copied>) -> Self {
+        memory.kept_by(AnyMemory::Copied)
+    }
+}
+
+impl From<Gather<DiscardBuffer>> for Gather<AnyMemory> {
+    fn from(memory: Gather<DiscardBuffer>) -> Self {
+        memory.kept_by(AnyMemory::DiscardBuffer)
+    }
 }
 
 #[kernel::macros::kunit_tests(rdma_gather)]

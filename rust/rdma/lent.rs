@@ -30,9 +30,9 @@ use crate::{
         ValidMr, //
     },
     request::{
+        CompletionHandler, //
         NotPosted,
         Request,
-        Then, //
     },
     sg::DmaList,
     wc::DeviceId,
@@ -105,7 +105,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     /// - `ENOMEM`
     /// - `EINVAL` if `post` has dropped the request, and says nothing.
     /// - What `post` says.
-    pub fn register<F: Then<RegionWr<L>>>(
+    pub fn register<F: CompletionHandler<RegionWr<L>>>(
         &mut self,
         then: impl FnOnce(Registering) -> F,
         post: impl FnOnce(KBox<Request<RegionWr<L>, F>>) -> Result<(), NotPosted<RegionWr<L>, F>>,
@@ -127,7 +127,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     /// May sleep.
     ///
     /// It names a key, and nothing that would have to stay.
-    pub fn invalidate<F: Then<WorkRequest<()>>>(
+    pub fn invalidate<F: CompletionHandler<WorkRequest<()>>>(
         &self,
         then: impl FnOnce(Registering) -> F,
     ) -> Result<(InvalidationWr<F>, Invalidation)> {

@@ -6,18 +6,16 @@
 //! slots stay as long as completions may come, so one that comes late, or after its owner has
 //! given up, finds nothing that is gone.
 
-mod owner;
 mod slot;
-mod standing;
 
-pub(crate) use self::owner::{
+pub(crate) use self::slot::{
     End,
     Owner, //
 };
 
-use self::{
-    slot::Slot,
-    standing::Standing, //
+use self::slot::{
+    Slot,
+    Standing, //
 };
 
 use kernel::{

@@ -17,7 +17,6 @@
 mod attr;
 mod comm_est;
 mod drain;
-mod sharing;
 
 pub use attr::{
     Depths,
@@ -45,7 +44,6 @@ use core::{
 
 use crate::{
     access::AccessFlags,
-    counted::Counted,
     cq::{
         Cq,
         Entries, //
@@ -54,8 +52,11 @@ use crate::{
         End,
         Outstanding, //
     },
-    path::Path,
-    pd::Pd,
+    pd::{
+        Counted,
+        Pd, //
+    },
+    port::Path,
     srq::Srq,
     wc::WcStatus, //
 };

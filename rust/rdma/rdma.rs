@@ -41,21 +41,17 @@
 //! with a [`Request`](request::Request).
 
 pub mod access;
-pub mod any;
 pub mod buffer;
 pub mod client;
 pub mod cm;
 mod completion;
-mod counted;
 pub mod cq;
 mod credits;
 pub mod device;
 pub mod dma;
 mod errno;
-pub mod events;
 pub mod few;
 pub mod gather;
-mod gid;
 mod leak;
 pub mod lend;
 pub mod lent;
@@ -63,14 +59,12 @@ pub mod limits;
 pub mod local_qp;
 pub mod mr;
 mod outstanding;
-pub mod path;
 pub mod pd;
 pub mod port;
 pub mod qp;
 mod raw_wr;
 pub mod replays;
 pub mod request;
-pub mod scrap;
 pub mod sg;
 pub mod sink;
 pub mod srq;
@@ -79,12 +73,11 @@ mod waiter;
 pub mod wc;
 pub mod wr;
 
-pub use self::{
+pub use crate::{
     access::{
         Access,
         AccessFlags, //
     },
-    counted::Counted,
     cq::Cq,
     device::Device,
     few::Few,
@@ -101,6 +94,7 @@ pub use self::{
         ValidMr, //
     },
     pd::{
+        Counted,
         Others,
         Pd, //
     },

@@ -15,40 +15,32 @@
 //! [`Memory`] is any of them that can be kept.
 
 mod borrowed;
-mod copied;
-mod filling;
-mod joints;
+mod dma_list;
 mod layout;
 mod list;
-mod mapped;
-mod mapping;
 mod memory;
-mod run;
-mod single;
 mod table;
 
 pub use self::{
     borrowed::{
         BorrowedSg,
+        CopiedSg,
+        Cursor,
         WholeSg, //
     },
-    copied::{
-        CopiedSg,
-        Cursor, //
+    dma_list::{
+        DmaList,
+        MappedSg,
+        Mapping,
+        SingleSg, //
     },
     layout::Layout,
     list::{
+        Run,
         SgBuilder,
         SgList, //
     },
-    mapped::MappedSg,
-    mapping::{
-        DmaList,
-        Mapping, //
-    },
     memory::Memory,
-    run::Run,
-    single::SingleSg,
     table::{
         Caches,
         SpareTable, //

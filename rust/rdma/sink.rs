@@ -51,9 +51,9 @@ use crate::{
     },
     pd::Pd,
     request::{
-        Ended,
+        CompletedRequest,
+        CompletionHandler, //
         Request,
-        Then, //
     },
     sg::{
         DmaList,
@@ -254,7 +254,7 @@ impl Lender<Sink> {
     /// # Errors
     ///
     /// `ENOMEM`, or those of [`Chain::push`]. Some of the requests may be on the chain then.
-    pub fn read<T: Then<WorkRequest<Loan<Sink>>>>(
+    pub fn read<T: CompletionHandler<WorkRequest<Loan<Sink>>>>(
         &self,
         chain: &mut Chain,
         from: Remote,
@@ -264,7 +264,7 @@ impl Lender<Sink> {
         let sink = self.get();
         let mut request = |step, request| {
             let (sink, then) = (self.lend(), then());
-            Request::new(request, SinkThen { sink, step, then }, GFP_ATOMIC)
+            Request::new(request, SinkHandler { sink, step, then }, GFP_ATOMIC)
         };
         for (index, region) in sink.regions.iter().enumerate() {
             // INVARIANT: `raw` refers to a region of the sink, which is kept.
@@ -310,7 +310,7 @@ impl Lender<Sink> {
 }
 
 /// Notes how a request of a sink has ended, before `then` is told.
-struct SinkThen<T> {
+struct SinkHandler<T> {
     sink: Loan<Sink>,
     step: Step,
     then: T,
@@ -323,8 +323,10 @@ enum Step {
     Invalidate(usize),
 }
 
-impl<T: Then<WorkRequest<Loan<Sink>>>> Then<WorkRequest<Loan<Sink>>> for SinkThen<T> {
-    fn ended(self, ended: Ended<'_, WorkRequest<Loan<Sink>>>) {
+impl<T: CompletionHandler<WorkRequest<Loan<Sink>>>> CompletionHandler<WorkRequest<Loan<Sink>>>
+    for SinkHandler<T>
+{
+    fn ended(self, ended: CompletedRequest<'_, WorkRequest<Loan<Sink>>>) {
         let Self { sink, step, then } = self;
         let set = |index: usize, standing| {
             if let Some(region) = sink.get().regions.get(index) {

@@ -23,12 +23,14 @@ use core::ptr::{
 };
 
 use crate::{
-    counted::Counted,
     outstanding::{
         End,
         Outstanding, //
     },
-    pd::Pd, //
+    pd::{
+        Counted,
+        Pd, //
+    }, //
 };
 
 /// A queue of receive requests that queue pairs share, which are made with it and keep it.

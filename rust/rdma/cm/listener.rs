@@ -104,8 +104,7 @@ impl Target for Listening {
 /// }
 ///
 /// let listener = Listener::new(address, 16, door)?;
-/// pr_info!("listening at {:?}
-/// ", listener.local());
+/// pr_info!("listening at {:?}\n", listener.local());
 /// ```
 pub struct Listener {
     id: Id<Listening>,

@@ -28,8 +28,8 @@ use crate::{
     device::Device,
     mr::Fence,
     request::{
-        Ended,
-        Then, //
+        CompletedRequest,
+        CompletionHandler, //
     },
     wc::{
         DeviceId,
@@ -224,8 +224,8 @@ impl Invalidation {
     }
 }
 
-impl<K: Send + 'static> Then<WorkRequest<K>> for Registering {
-    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
+impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Registering {
+    fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
         // Given back before it is asked for.
         drop(ended.request);
         self.0.end(match ended.result {
@@ -248,7 +248,7 @@ impl Drop for Registering {
 #[kernel::macros::kunit_tests(rdma_lent)]
 mod tests {
     use super::*;
-    use crate::wc::Told;
+    use crate::wc::RawCompletion;
     use rdma_bindings as b;
 
     /// A request on its way, and whether there is one.
@@ -273,7 +273,7 @@ mod tests {
         // SAFETY: This is the member that goes with the flag.
         *unsafe { wc.ex.invalidate_rkey.as_mut() } = key;
         // SAFETY: `cq` is there until this function returns.
-        let completion = unsafe { Told::new(&raw const *cq, &wc) }.read();
+        let completion = unsafe { RawCompletion::new(&raw const *cq, &wc) }.read();
         completion.invalidated().map(to).ok_or(EINVAL)
     }
 

@@ -10,13 +10,13 @@ use kernel::prelude::*;
 use crate::{
     device::Device,
     errno,
-    gid::Gid,
-    path::Path,
     port::{
         is_active,
+        Gid,
+        Path,
         Port,
         Protocol, //
-    },
+    }, //
 };
 
 /// Where a queue pair is: its port, and its address there.

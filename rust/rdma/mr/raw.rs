@@ -19,9 +19,9 @@ use core::{
     }, //
 };
 
-use crate::{
-    counted::Counted,
-    pd::Pd, //
+use crate::pd::{
+    Counted,
+    Pd, //
 };
 
 /// What a region's memory may look like.

@@ -5,22 +5,13 @@
 //! A request that is *silent* completes only if it fails, and its owner is told at once then. If it doesn't fail,
 //! the completion of a request behind it says so, and its owner is told with that. In either case the slot stays
 //! taken until that one has completed.
+//!
+//! MERGED outstanding/owner.rs
+//! Who is told how a request ended.
+//!
+//! MERGED outstanding/standing.rs
+//! How a queue stands: how much room it has, and whether it is broken.
 
-use super::{
-    owner::{
-        End,
-        Owner, //
-    },
-    standing::Standing, //
-};
-use crate::wc::{
-    Told,
-    WcStatus, //
-};
-use core::ptr::{
-    null_mut,
-    NonNull, //
-};
 use kernel::{
     container_of,
     prelude::*,
@@ -30,6 +21,19 @@ use kernel::{
         Relaxed, //
     },
     types::Opaque, //
+};
+
+use core::ptr::{
+    null_mut,
+    NonNull, //
+};
+
+use crate::{
+    credits::Credits,
+    wc::{
+        RawCompletion,
+        WcStatus, //
+    }, //
 };
 
 /// The owner of the slot of a silent request that has failed, whose own owner has been told.
@@ -160,7 +164,9 @@ impl Slot {
     pub(super) fn ended_silently(&self) -> Option<End<'static>> {
         match self.silent.load(Relaxed) {
             LOUD => None,
-            status => Some(End::Completed(Told::bare(WcStatus::from_raw(status)))),
+            status => Some(End::Completed(RawCompletion::bare(WcStatus::from_raw(
+                status,
+            )))),
         }
     }
 
@@ -190,7 +196,7 @@ impl Slot {
         // SAFETY: It is the member of a slot, which is there as the caller vouches.
         let slot = unsafe { Self::of_cqe(cqe) };
         // SAFETY: The queue that calls this is there; KUnit's is null.
-        let told = unsafe { Told::new(cq, wc) };
+        let told = unsafe { RawCompletion::new(cq, wc) };
         if slot.silent.load(Relaxed) == LOUD {
             let end = End::Completed(told);
             // Most have none before them that end with them.
@@ -208,7 +214,7 @@ impl Slot {
     /// Tells the owner of a silent request, unless it has given up, that the request has failed. The slot stays
     /// taken: a request behind it may be about to name it as the one before. Afterwards nothing of the queue is
     /// touched.
-    fn tell_failed(&self, told: Told<'_>) {
+    fn tell_failed(&self, told: RawCompletion<'_>) {
         let owner = self.owner.load(Relaxed);
         let nobody = (&raw const NOBODY).cast_mut();
         let Some(named) = NonNull::new(owner) else {
@@ -271,6 +277,78 @@ impl Slot {
     }
 }
 
+/// How a request ended.
+#[derive(Clone, Copy)]
+pub(crate) enum End<'a> {
+    /// It has completed.
+    Completed(RawCompletion<'a>),
+    /// It has not been posted after all.
+    Refused(Error),
+    /// It did not complete, and its queue pair has been destroyed.
+    Gone,
+    /// It did not complete, and its queue pair could not be destroyed.
+    Lost,
+}
+
+/// The part of who is told how a request ended that slots know.
+pub(crate) struct Owner {
+    pub(super) ended: unsafe fn(NonNull<Owner>, &End<'_>),
+}
+
+impl Owner {
+    /// `ended` is called once for each request, in any context.
+    ///
+    /// # Safety
+    ///
+    /// `ended` must be sound to call with a pointer to this, as long as that was to be there by the
+    /// requirements of [`Outstanding::post`](super::Outstanding::post).
+    pub(crate) const unsafe fn new(ended: unsafe fn(NonNull<Owner>, &End<'_>)) -> Self {
+        Self { ended }
+    }
+}
+
+/// How a queue stands.
+#[pin_data]
+pub(super) struct Standing {
+    /// One for each request that may be under way, but for the one that drains the queue.
+    #[pin]
+    pub(super) credits: Credits,
+    /// How many that are under way complete only if they fail, and wait for nobody.
+    pub(super) silent: Atomic<usize>,
+    /// What broke the queue; [`WcStatus::SUCCESS`] while nothing has.
+    broken: Atomic<u32>,
+    /// Queue pairs share it: what breaks one of them doesn't break the queue.
+    shared: bool,
+}
+
+impl Standing {
+    /// A queue with room for so many requests.
+    pub(super) fn new(depth: u32, shared: bool) -> impl PinInit<Self> {
+        pin_init!(Self {
+            credits <- Credits::new(depth),
+            silent: Atomic::new(0),
+            broken: Atomic::new(WcStatus::SUCCESS.as_raw()),
+            shared,
+        })
+    }
+
+    /// What broke the queue, if anything has. Any context.
+    #[inline]
+    pub(super) fn broken(&self) -> Option<WcStatus> {
+        let status = WcStatus::from_raw(self.broken.load(Relaxed));
+        (status != WcStatus::SUCCESS).then_some(status)
+    }
+
+    /// The queue is broken. The first failure that is told is kept. Any context.
+    pub(super) fn break_by(&self, status: WcStatus) {
+        if self.shared {
+            return;
+        }
+        let first = WcStatus::from_raw(self.broken.load(Relaxed)).and(status);
+        self.broken.store(first.as_raw(), Relaxed);
+    }
+}
+
 #[kernel::macros::kunit_tests(rdma_slot)]
 mod tests {
     use super::*;
@@ -289,7 +367,7 @@ mod tests {
         let queue = Outstanding::new(8)?;
         // SAFETY: `nobody` may be called with any pointer.
         let owner = unsafe { Owner::new(nobody) };
-        let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
+        let completed = End::Completed(RawCompletion::bare(WcStatus::SUCCESS));
         for end in [completed, completed, End::Gone, End::Lost] {
             assert_eq!(queue.credits().take_some(5), 5);
             let slot = claim(&queue, &owner, 6)?;
@@ -309,7 +387,7 @@ mod tests {
         let queue = Outstanding::new(2)?;
         // SAFETY: `nobody` may be called with any pointer.
         let owner = unsafe { Owner::new(nobody) };
-        let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
+        let completed = End::Completed(RawCompletion::bare(WcStatus::SUCCESS));
         let before = claim(&queue, &owner, 1)?;
         let _credit = queue.credits().try_take().ok_or(EAGAIN)?;
         let mut looks = 0;
@@ -337,7 +415,7 @@ mod tests {
         let queue = Outstanding::new(1)?;
         // SAFETY: `nobody` may be called with any pointer.
         let owner = unsafe { Owner::new(nobody) };
-        let completed = End::Completed(Told::bare(WcStatus::SUCCESS));
+        let completed = End::Completed(RawCompletion::bare(WcStatus::SUCCESS));
         let slot = claim(&queue, &owner, 1)?;
         let last = queue.slots.last().ok_or(EINVAL)?;
         assert!(last.take(NonNull::from(&owner), 0));
@@ -386,7 +464,7 @@ mod tests {
             assert_eq!(FAILED.xchg(0, Relaxed), 1);
             // Until what is behind it has ended, nobody else gets the slot.
             assert!(!silent.is_free());
-            last.tell(End::Completed(Told::bare(WcStatus::FLUSHED)));
+            last.tell(End::Completed(RawCompletion::bare(WcStatus::FLUSHED)));
             assert_eq!(FAILED.xchg(0, Relaxed), 1);
             if !behind {
                 queue.end_silent();

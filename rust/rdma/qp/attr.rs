@@ -6,8 +6,10 @@ use rdma_bindings as b;
 
 use crate::{
     access::AccessFlags,
-    gid::Gid,
-    path::Path, //
+    port::{
+        Gid,
+        Path, //
+    }, //
 };
 
 /// How many requests a queue pair can have under way.

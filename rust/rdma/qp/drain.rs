@@ -6,20 +6,39 @@
 //! word if it has drained nothing, as after a transition to the error state that failed. Drivers have one for a device
 //! that is in reset. Such a device refuses requests, and its driver makes the completions of those that are under way
 //! for whoever polls the completion queue, which the drain here does.
+//!
+//! MERGED qp/sharing.rs
+//! Queue pairs that share their receives.
 
-use kernel::time::{
-    delay::fsleep,
-    Delta, //
+use kernel::{
+    prelude::*,
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
 };
+
+use core::marker::PhantomData;
 
 use pin_init::stack_pin_init;
 
-use super::Qp;
+use super::{
+    Depths,
+    Qp,
+    RawQp,
+    Reset, //
+};
 use crate::{
     completion::Done,
-    cq::Entries,
+    cq::{
+        Cq,
+        Entries, //
+    },
     outstanding::Outstanding,
+    pd::Pd,
     raw_wr::RawWr,
+    srq::Srq,
     waiter::Waiter,
     wc::WcStatus,
     wr::WorkRequest, //
@@ -135,6 +154,62 @@ impl<S> Qp<S> {
             (true, Err(_), _) => Last::Refused,
             (true, Ok(()), WcStatus::SUCCESS) => Last::Succeeded,
             (true, Ok(()), _) => Last::Flushed,
+        }
+    }
+}
+
+impl Qp<Reset> {
+    /// As [`create`](Self::create), with receives that others share: it has none of its own, and needs so
+    /// many [entries](Srq::entries) for these.
+    pub fn create_sharing(
+        pd: &Arc<Pd>,
+        send_cq: &Arc<Cq>,
+        receive_cq: &Arc<Cq>,
+        depths: Depths,
+        srq: &Arc<Srq>,
+    ) -> Result<Self> {
+        let depths = Depths {
+            receive: 0,
+            ..depths
+        };
+        Ok(Self {
+            raw: RawQp::create(pd, send_cq, receive_cq, depths, Some(srq))?,
+            _state: PhantomData,
+        })
+    }
+}
+
+impl<S> Qp<S> {
+    /// Checks whether it shares its receives with others. Any context.
+    pub(crate) fn shares_receives(&self) -> bool {
+        self.raw.srq.is_some()
+    }
+
+    /// Waits until the device takes no more of the receives that others share, and has told of those
+    /// that it had taken: what it has not told of when the queue pair goes is lost to all of them until
+    /// their queue goes. Sleeps at most so many seconds, and not at all if the device is known not to tell.
+    ///
+    /// The queue pair must have been connected, and be in error.
+    pub(crate) fn await_last_shared(&self, limit: u32) {
+        if !self.shares_receives() || !self.pd().reports_last_wqe() {
+            return;
+        }
+        // SAFETY: The queue pair is there as long as `self`.
+        let told = unsafe { rdma_bindings::rdma_helper_await_last_wqe(self.as_raw(), limit) };
+        if !told {
+            pr_debug!("queue pair {}: no last receive\n", self.number());
+            // One that is in error and silent for that long stays silent the next time.
+            self.pd().no_last_wqe();
+        }
+    }
+}
+
+impl RawQp {
+    /// Sees to it that what has completed of receives that others share is told, which aren't over with
+    /// this. Sleeps.
+    pub(super) fn settle(&self, entries: &Option<[Entries; 2]>) {
+        if let (Some(_), Some([_, receives])) = (&self.srq, entries) {
+            receives.cq().settle();
         }
     }
 }

@@ -103,10 +103,15 @@ mod tests {
     fn request(
         log: &Log,
     ) -> Result<
-        KBox<Request<WorkRequest<()>, impl FnOnce(Ended<'_, WorkRequest<()>>) + Send + 'static>>,
+        KBox<
+            Request<
+                WorkRequest<()>,
+                impl FnOnce(CompletedRequest<'_, WorkRequest<()>>) + Send + 'static,
+            >,
+        >,
     > {
         let log = log.clone();
-        let then = move |ended: Ended<'_, WorkRequest<()>>| {
+        let then = move |ended: CompletedRequest<'_, WorkRequest<()>>| {
             let digit = match (ended.result, ended.request.map(WorkRequest::into_kept)) {
                 (Ok(_), Some(())) => 1,
                 (Err(WrError::Flushed), Some(())) => 2,

@@ -5,9 +5,9 @@
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 
-use super::{
-    joints::Joints,
-    mapping::DmaList, //
+use super::dma_list::{
+    DmaList,
+    SegmentBoundaries, //
 };
 use crate::device::Device;
 
@@ -51,7 +51,7 @@ impl Layout {
     #[inline]
     fn of<L: DmaList>(device: &Device, list: &L, least: u64, most: u64) -> Option<Self> {
         let base = device.page_size()?;
-        list.joints(base)
+        list.boundaries(base)
             .layout(device.page_sizes(), base, least, most)
     }
 
@@ -69,9 +69,9 @@ impl Layout {
 /// Smaller regions would win nothing.
 const MIN_PAGES: u64 = 8;
 
-impl Joints {
+impl SegmentBoundaries {
     /// The largest pages, of these sizes, larger than `base`, and between `least` and `most`, a power of two, at whose
-    /// boundaries all joints are, and the page of `base` bytes in which the list starts. Of small pages the list would
+    /// boundaries all boundaries are, and the page of `base` bytes in which the list starts. Of small pages the list would
     /// have to have `base`; what the large ones have beyond that is no more than an eighth. [`None`] if there are none.
     #[inline]
     pub(super) fn layout(&self, sizes: u64, base: u32, least: u64, most: u64) -> Option<Layout> {

@@ -5,14 +5,14 @@
 use kernel::bindings;
 
 use super::{
-    copied::CopiedSg,
-    joints::Joints,
-    mapped::MappedSg,
-    mapping::{
+    borrowed::CopiedSg,
+    dma_list::{
         DmaList,
-        Mapping, //
-    },
-    single::SingleSg, //
+        MappedSg,
+        Mapping,
+        SegmentBoundaries,
+        SingleSg, //
+    }, //
 };
 use crate::device::Device;
 
@@ -52,11 +52,11 @@ unsafe impl DmaList for Memory {
         }
     }
 
-    fn joints(&self, base: u32) -> Joints {
+    fn boundaries(&self, base: u32) -> SegmentBoundaries {
         match self {
-            Self::Mapped(list) => list.joints(base),
-            Self::Copied(list) => list.joints(base),
-            Self::Single(list) => list.joints(base),
+            Self::Mapped(list) => list.boundaries(base),
+            Self::Copied(list) => list.boundaries(base),
+            Self::Single(list) => list.boundaries(base),
         }
     }
 

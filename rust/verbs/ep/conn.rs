@@ -55,7 +55,7 @@ use rdma::{
         Proposal,
         REJECTED_BY_CONSUMER, //
     },
-    request::Then,
+    request::CompletionHandler,
     wr::WorkRequest, //
 };
 
@@ -227,7 +227,7 @@ impl Conn {
     ) -> staged::Given<K, F>
     where
         K: Send + 'static,
-        F: Then<WorkRequest<K>>,
+        F: CompletionHandler<WorkRequest<K>>,
     {
         let (given, failed) = self.staged.give(endpoint, request, more, how);
         if failed {

@@ -19,8 +19,8 @@ use kfabric::{
 use rdma::{
     lent::Registering,
     request::{
-        Ended,
-        Then, //
+        CompletedRequest,
+        CompletionHandler, //
     },
     wc::{
         Arrival,
@@ -54,8 +54,8 @@ impl RegionCompletion {
     }
 }
 
-impl<K: Send + 'static> Then<WorkRequest<K>> for RegionCompletion {
-    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
+impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for RegionCompletion {
+    fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
         let error = ended.result.as_ref().err().copied();
         self.registering.ended(ended);
         match error {
@@ -87,8 +87,8 @@ impl ToldShared {
     }
 }
 
-impl<K: Send + 'static> Then<Receive<K>> for ToldShared {
-    fn ended(self, ended: Ended<'_, Receive<K>>) {
+impl<K: Send + 'static> CompletionHandler<Receive<K>> for ToldShared {
+    fn ended(self, ended: CompletedRequest<'_, Receive<K>>) {
         drop(ended.request);
         let conn = ended.at.and_then(|at| self.sharers.find(at));
         match (ended.result, conn) {
@@ -149,8 +149,8 @@ pub(super) fn note(conn: &Arc<Conn>, queue: Queue, error: WrError) -> Failed {
     failed(queue, error)
 }
 
-impl<K: Send + 'static> Then<WorkRequest<K>> for Told {
-    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
+impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Told {
+    fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
         // Unmapped before anybody looks at it.
         drop(ended.request);
         match ended.result {
@@ -160,8 +160,8 @@ impl<K: Send + 'static> Then<WorkRequest<K>> for Told {
     }
 }
 
-impl<K: Send + 'static> Then<Receive<K>> for Told {
-    fn ended(self, ended: Ended<'_, Receive<K>>) {
+impl<K: Send + 'static> CompletionHandler<Receive<K>> for Told {
+    fn ended(self, ended: CompletedRequest<'_, Receive<K>>) {
         drop(ended.request);
         match ended.result {
             Ok(arrival) => {

@@ -55,8 +55,8 @@ use rdma::{
         Endpoint, //
     },
     request::{
-        Ended,
-        Then, //
+        CompletedRequest,
+        CompletionHandler, //
     },
     wr::WorkRequest, //
 };
@@ -163,8 +163,8 @@ impl Whole {
     }
 }
 
-impl<K: Send + 'static> Then<WorkRequest<K>> for Part {
-    fn ended(self, ended: Ended<'_, WorkRequest<K>>) {
+impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Part {
+    fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
         // Unmapped before anybody looks at it.
         drop(ended.request);
         let how = ended.result.map(|_| ());

@@ -37,9 +37,9 @@ use rdma::{
     buffer::Buffer,
     cm::Endpoint,
     request::{
+        CompletionHandler, //
         NotPosted,
         Request,
-        Then, //
     },
     wr::{
         Receive,
@@ -151,8 +151,8 @@ impl Wires {
                 _,
             ) => self.copied(&word.to_ne_bytes()),
             (Op::Atomic { fetches: false, .. }, _) => {
-                let scrap = Gather::scrap(self.pd(), GFP_ATOMIC);
-                Ok(scrap.map_err(refused::not_mapped)?.into())
+                let discard = Gather::discard(self.pd(), GFP_ATOMIC);
+                Ok(discard.map_err(refused::not_mapped)?.into())
             }
             (_, LocalMemory::Injected(bytes)) => self.copied(bytes),
             (op, LocalMemory::Lent(local)) => {
@@ -219,7 +219,7 @@ fn short(key: u64) -> Result<u32, Refusal> {
 
 /// Begins something by giving a request away. What was to be told of its end comes back, and why, if it
 /// wasn't.
-pub(super) fn begin<W: Send + 'static, F: Then<W>>(
+pub(super) fn begin<W: Send + 'static, F: CompletionHandler<W>>(
     request: Result<W, Refusal>,
     then: F,
     give: impl FnOnce(KBox<Request<W, F>>) -> Result<(), NotPosted<W, F>>,

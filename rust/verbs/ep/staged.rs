@@ -21,9 +21,9 @@ use rdma::{
         Unposted, //
     },
     request::{
+        CompletionHandler, //
         NotPosted,
         Request,
-        Then, //
     },
     wr::WorkRequest, //
 };
@@ -112,7 +112,7 @@ impl Staged {
     ) -> (Given<K, F>, bool)
     where
         K: core::marker::Send + 'static,
-        F: Then<WorkRequest<K>>,
+        F: CompletionHandler<WorkRequest<K>>,
     {
         self.state.with(|state| {
             let State::Open { waiting, tail } = &mut **state else {

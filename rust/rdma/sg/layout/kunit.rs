@@ -6,8 +6,8 @@
 mod tests {
     use super::super::{
         super::filling::Filling,
-        Joints,
         Layout, //
+        SegmentBoundaries,
     };
     use kernel::{
         bindings,
@@ -28,16 +28,16 @@ mod tests {
         let table = filling.done()?;
         let base = u32::try_from(BASE)?;
         // SAFETY: `table` has so many entries.
-        let joints = unsafe { Joints::of(table.first(), table.head().used, base) };
-        let found = |joints: &Joints| {
-            let layout = joints.layout(sizes, base, least, most);
+        let boundaries = unsafe { SegmentBoundaries::of(table.first(), table.head().used, base) };
+        let found = |boundaries: &SegmentBoundaries| {
+            let layout = boundaries.layout(sizes, base, least, most);
             layout.map(|layout| (u64::from(layout.page_size), u64::from(layout.pages)))
         };
         if let [(address, len)] = list {
-            let alone = Joints::none(*address, u64::from(*len));
-            assert_eq!(found(&alone), found(&joints));
+            let alone = SegmentBoundaries::none(*address, u64::from(*len));
+            assert_eq!(found(&alone), found(&boundaries));
         }
-        Ok(found(&joints))
+        Ok(found(&boundaries))
     }
 
     /// How many pages of this size, a power of two, the list is, or `None` if it can't be.

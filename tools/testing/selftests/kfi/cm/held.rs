@@ -19,7 +19,7 @@ use rdma::{
     },
     lend::Loan,
     request::{
-        Ended,
+        CompletedRequest,
         Request, //
     },
     wr::{
@@ -164,7 +164,7 @@ type Write = WorkRequest<Loan<ValidMr>>;
 /// fails.
 fn again(endpoint: &Arc<Endpoint>, request: Write) -> Result {
     let to = endpoint.clone();
-    let then = move |ended: Ended<'_, Write>| {
+    let then = move |ended: CompletedRequest<'_, Write>| {
         if let (Ok(_), Some(request)) = (ended.result, ended.request) {
             // Refused when it is over.
             let _ = once_more(&to, request);

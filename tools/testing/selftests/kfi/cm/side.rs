@@ -35,7 +35,7 @@ use rdma::{
     },
     qp::Depths,
     request::{
-        Ended,
+        CompletedRequest,
         Request, //
     },
     wc::Arrival,
@@ -131,7 +131,7 @@ impl Outcome {
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    fn put<W>(&self, ended: &Ended<'_, W>) {
+    fn put<W>(&self, ended: &CompletedRequest<'_, W>) {
         let kind = match &ended.result {
             Ok(arrival) => {
                 let with = match arrival {
@@ -268,13 +268,13 @@ impl Side {
 pub(crate) fn watched<W: Send + 'static>(
     request: W,
 ) -> Result<(
-    KBox<Request<W, impl FnOnce(Ended<'_, W>) + Send + 'static>>,
+    KBox<Request<W, impl FnOnce(CompletedRequest<'_, W>) + Send + 'static>>,
     Arc<Outcome>,
 )> {
     let outcome = Outcome::new()?;
     let then = {
         let outcome = outcome.clone();
-        move |ended: Ended<'_, W>| outcome.put(&ended)
+        move |ended: CompletedRequest<'_, W>| outcome.put(&ended)
     };
     Ok((Request::new(request, then, GFP_KERNEL)?, outcome))
 }
