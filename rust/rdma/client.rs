@@ -22,7 +22,7 @@ use kernel::{
     types::{
         ForeignOwnable,
         Opaque, //
-    },
+    }, //
 };
 
 use core::{

@@ -61,9 +61,9 @@ pub use self::{
         Event,
         Events,
         Rejected,
-        Step, //
+        Step,
         REJECTED_BY_CONSUMER,
-        REJECTED_NO_LISTENER,
+        REJECTED_NO_LISTENER, //
     },
     listener::{
         Incoming,

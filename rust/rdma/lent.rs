@@ -30,9 +30,9 @@ use crate::{
         ValidMr, //
     },
     request::{
-        CompletionHandler, //
+        CompletionHandler,
         NotPosted,
-        Request,
+        Request, //
     },
     sg::DmaList,
     wc::DeviceId,

@@ -52,8 +52,8 @@ use crate::{
     pd::Pd,
     request::{
         CompletedRequest,
-        CompletionHandler, //
-        Request,
+        CompletionHandler,
+        Request, //
     },
     sg::{
         DmaList,

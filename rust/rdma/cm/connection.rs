@@ -34,8 +34,8 @@ use rdma_bindings as b;
 use super::{
     conn_param::{
         checked_len,
-        ConnParam, //
-        MAX_REQUEST_DATA,
+        ConnParam,
+        MAX_REQUEST_DATA, //
     },
     endpoint::Endpoint,
     event::{
@@ -52,8 +52,8 @@ use super::{
         Target, //
     },
     timer::{
-        StallTimer, //
-        Timer,
+        StallTimer,
+        Timer, //
     }, //
 };
 

@@ -37,10 +37,10 @@ use super::{
     address::Storage,
     conn_param::{
         checked_len,
-        ConnParam, //
+        ConnParam,
         MAX_ACCEPT_DATA,
         MAX_REJECT_DATA,
-        MAX_REQUEST_DATA,
+        MAX_REQUEST_DATA, //
     }, //
 };
 use crate::{

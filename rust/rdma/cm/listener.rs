@@ -25,8 +25,8 @@ use rdma_bindings as b;
 use super::{
     conn_param::{
         private_data,
-        ConnParam, //
-        MAX_ACCEPT_DATA,
+        ConnParam,
+        MAX_ACCEPT_DATA, //
     },
     connection::{
         new_state,

@@ -12,8 +12,8 @@ use kernel::{
     bindings,
     error::to_result,
     page::{
-        Page, //
-        PAGE_SIZE,
+        Page,
+        PAGE_SIZE, //
     },
     prelude::*,
     sync::aref::ARef, //

@@ -33,20 +33,22 @@ use kfabric::{
     RemotePiece, //
 };
 use rdma::{
-    any::AnyMemory,
     buffer::Buffer,
     cm::Endpoint,
+    gather::{
+        AnyMemory,
+        Gather, //
+    },
     request::{
-        CompletionHandler, //
+        CompletionHandler,
         NotPosted,
-        Request,
+        Request, //
     },
     wr::{
         Receive,
         Remote,
         WorkRequest, //
     },
-    Gather,
     Pd, //
 };
 

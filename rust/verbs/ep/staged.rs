@@ -21,9 +21,9 @@ use rdma::{
         Unposted, //
     },
     request::{
-        CompletionHandler, //
+        CompletionHandler,
         NotPosted,
-        Request,
+        Request, //
     },
     wr::WorkRequest, //
 };

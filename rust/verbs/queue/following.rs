@@ -20,7 +20,7 @@ use kfabric::{
     NoIo, //
 };
 use rdma::{
-    events::{
+    device::{
         EventHandler,
         PathEvents, //
     },

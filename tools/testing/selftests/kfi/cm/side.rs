@@ -22,12 +22,12 @@ use kernel::{
 };
 use rdma::{
     cm::{
-        ConnParam, //
+        ConnParam,
         Connection,
         Endpoint,
         Listener,
         Proposal,
-        Resolved,
+        Resolved, //
     },
     gather::{
         Copied,
