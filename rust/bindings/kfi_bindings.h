@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What bindgen reads for the core: the C API, and the core's helpers. */
+/* Input of bindgen for the core: the C API, and the core's helpers. */
 #include <linux/bvec.h>
 #include <linux/in.h>
 #include <linux/in6.h>

@@ -1,43 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! For consumers in Rust: memory registration, connections and transfers that can't be misused.
+//! The API for consumers in Rust: memory registration, connections and transfers.
 //!
-//! It goes through the same objects and tables of operations as the C API, so it works over every
-//! provider, in whichever language that is written. Calls have the names that they have in C.
+//! The API calls the same objects and operations as the C API. So it works with every provider, in
+//! C or Rust. Calls have the names of the C API. Safe code can't misuse them.
 //!
-//! An [`Info`] says what there is; a [`Fabric`] and a [`Domain`] are opened from it; memory goes
-//! into a domain and comes out as an [`Mr`], which owns it until it is closed. What is open keeps
-//! open what it depends on, so the order in which things are dropped doesn't matter.
+//! An [`Info`] is the offer of a provider. The consumer opens a [`Fabric`] and a [`Domain`] of it.
+//! Registering memory moves it into an [`Mr`], and closing the region returns the memory. Each
+//! object keeps the objects open that it depends on. So a consumer may drop its objects in any
+//! order.
 //!
 //! | C | Rust | memory |
 //! |---|---|---|
 //! | `kfi_mr_reg()` | [`Domain::reg`] | a [`Buffer`]: `KVec<u8>`, `VVec<u8>`, `KVVec<u8>`, a [`Part`] |
-//! | `kfi_mr_regv()` | [`Domain::regv`] | [`Segments`], that is several buffers |
-//! | `kfi_mr_regbv()` | [`Domain::regbv`] | [`Pages`]; somebody else's, as a [`BioVecList`] |
-//! | `kfi_mr_regsgl()` | [`Domain::regsgl`] | a [`MappedList`], that is pages mapped for the device |
+//! | `kfi_mr_regv()` | [`Domain::regv`] | [`Segments`]: several buffers |
+//! | `kfi_mr_regbv()` | [`Domain::regbv`] | [`Pages`], or a [`BioVecList`] of others' memory |
+//! | `kfi_mr_regsgl()` | [`Domain::regsgl`] | a [`MappedList`]: pages that are mapped for the device |
 //! | `kfi_mr_regattr()` | [`Domain::regattr`] | any of these |
-//! | any | [`Domain::reg_formed`] | somebody else's, [as that call takes it](Formed) |
+//! | any | [`Domain::reg_formed`] | others' memory, [in the form of that call](Formed) |
 //!
-//! Many buffers are registered in one go by [`Domain::reg_many`], and many regions closed by
-//! [`Mr::close_many`]: then the device is waited for once.
+//! [`Domain::reg_many`] registers many buffers, and [`Mr::close_many`] closes many regions, with
+//! one wait for the device.
 //!
-//! A [`Counter`] and an [`Endpoint`] are opened in a domain, too. Once an [`EventQueue`] is
-//! [bound](Domain::bind) to it, registrations don't wait for the device: the queue tells when a
-//! region has its key.
+//! A [`Counter`] and an [`Endpoint`] are opened in a domain, too. If an [`EventQueue`] is
+//! [bound](Domain::bind) to a domain, registrations don't wait for the device. An event reports
+//! that a region has its key.
 //!
-//! A [`Listener`] waits for peers, and a [`MsgEndpoint`] has one. It goes on step by step, from one
-//! type to the next: created, enabled, connecting, connected. What it transfers is the memory of a
-//! [`Request`], which is given away, and comes back by the endpoint's [`RequestQueue`] when the
-//! transfer has ended: a [`Buffer`] or an [`MrPart`] by the call that a method is named after, a
-//! [`LocalList`] of these, [`Pages`] or a [`BioVecList`] by its form for messages (`kfi_sendmsg()`,
-//! `kfi_readmsg()`). Several endpoints may share their receives ([`SharedReceives`]). A
-//! [`CompletionQueue`] is what is beneath.
+//! A [`Listener`] waits for peers. A [`MsgEndpoint`] is connected to one peer. Each of its states
+//! is a type: created, enabled, connecting, connected. It transfers the memory of a [`Request`].
+//! Posting a request consumes it, and the endpoint's [`RequestQueue`] returns it when the transfer
+//! has completed.
 //!
-//! [`Mr::raw_key`] is what a peer needs to know about a region, as bytes; [`Domain::map_raw`] makes
-//! a peer's usable here.
+//! | memory of a request | posted by |
+//! |---|---|
+//! | a [`Buffer`] or an [`MrPart`] | the call with the name of the method |
+//! | a [`LocalList`] of these, [`Pages`], a [`BioVecList`] | the call for messages (`kfi_sendmsg()`, `kfi_readmsg()`) |
 //!
-//! All of it is for process context and may sleep, except what only tells names, numbers and
-//! lengths, and what says so.
+//! Several endpoints may share their receives ([`SharedReceives`]). A [`CompletionQueue`] is the
+//! object below a request queue.
+//!
+//! [`Mr::raw_key`] returns the bytes that a peer needs to access a region. [`Domain::map_raw`] maps
+//! those of a peer.
+//!
+//! # Context
+//!
+//! All calls need process context and may sleep, unless their documentation says otherwise. Calls
+//! that only return names, numbers and lengths are possible in any context.
 //!
 //! # Examples
 //!
@@ -53,7 +61,7 @@
 //! let domain = Domain::open(&Fabric::open(info)?, info)?;
 //!
 //! let mut mr = domain.reg(KVec::from_elem(0, 4096, GFP_KERNEL)?, Access::REMOTE_READ)?;
-//! mr.write(0, b"for whoever has the key")?;
+//! mr.write(0, b"for the peer with the key")?;
 //! pr_info!("{} bytes at {:#x}, key {:#x}\n", mr.len(), mr.base(), mr.key());
 //! // The peer reads.
 //! let bytes: KVec<u8> = mr.close()?;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kfabric in C: make kernel memory reachable for a remote peer, in all five ways.
+ * kfabric in C: registers kernel memory for a remote peer, by all five calls.
  *
- * What happens, in the order in which a consumer does it:
+ * The steps of a consumer, in their order:
  *
- *   kfi_getinfo()   which provider and device can do what is needed
+ *   kfi_getinfo()   find a provider and a device with the required features
  *   kfi_fabric()    open the fabric,
  *   kfi_domain()    and in it the device
- *   kfi_mr_reg*()   memory in; a key and an address for the peer out
- *   kfi_close()     after it, the key is refused and the memory is the consumer's alone
+ *   kfi_mr_reg*()   get a key and an address of the memory for the peer
+ *   kfi_close()     make the device refuse the key, so that the memory is private again
  *
- * The peer is not part of kfabric: here it is the test peer, which reads and writes over RDMA by
- * nothing but an address and a key, as a remote machine would.
+ * The peer is not part of kfabric. Here it is the test peer, which reads and writes over RDMA.
+ * It knows only an address and a key, like a remote machine.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -30,7 +30,7 @@
 
 #define ACCESS	(KFI_REMOTE_READ | KFI_REMOTE_WRITE)
 
-/* An odd length from an odd address on, over a page boundary: nothing needs to be aligned. */
+/* An odd offset, so that the memory is unaligned and crosses a page boundary. */
 #define OFFSET	100
 #define LEN	(PAGE_SIZE + 1000)
 
@@ -42,7 +42,7 @@ struct demo {
 	struct kfi_peer *peer;
 };
 
-/* Find a provider that does remote memory access, and open its domain. */
+/* Finds a provider with remote memory access, and opens its domain. */
 static int demo_open(struct demo *demo)
 {
 	struct kfi_info *hints;
@@ -53,9 +53,9 @@ static int demo_open(struct demo *demo)
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = KFI_RMA | KFI_REMOTE_READ | KFI_REMOTE_WRITE;
-	/* We can live with addresses and keys that the provider chooses. */
+	/* The provider may choose addresses and keys. */
 	hints->domain_attr->mr_mode = KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY;
-	/* Belongs to the hints from here on, and is freed with them. */
+	/* The hints own the name, and free it. */
 	hints->fabric_attr->prov_name = kstrdup("verbs", GFP_KERNEL);
 	if (!hints->fabric_attr->prov_name) {
 		kfi_freeinfo(hints);
@@ -104,7 +104,7 @@ static int demo_close(struct demo *demo)
 	return ret;
 }
 
-/* The peer writes what we then find in memory, and reads what we have put there. */
+/* Lets the peer write and read, and checks the bytes on both sides. */
 static int reach(struct demo *demo, struct kfid_mr *mr, u8 *mem, u8 *remote)
 {
 	int ret;
@@ -123,7 +123,7 @@ static int reach(struct demo *demo, struct kfid_mr *mr, u8 *mem, u8 *remote)
 	return memcmp(mem, remote, LEN) ? -EIO : 0;
 }
 
-/* Show a registration, have the peer use it, close it, and see that the peer is locked out. */
+/* Prints a region, lets the peer use it, closes it, and checks that the device refuses its key. */
 static int verify(struct demo *demo, const char *call, int reg_ret, struct kfid_mr *mr, u8 *mem)
 {
 	u64 key, iova;
@@ -156,7 +156,7 @@ static int verify(struct demo *demo, const char *call, int reg_ret, struct kfid_
 	return ret;
 }
 
-/* One buffer. */
+/* Registers one buffer. */
 static int demo_reg(struct demo *demo)
 {
 	u8 *buf = kmalloc(OFFSET + LEN, GFP_KERNEL);
@@ -171,7 +171,7 @@ static int demo_reg(struct demo *demo)
 	return ret;
 }
 
-/* A list of buffers: each but the first begins, and each but the last ends, at a page boundary. */
+/* Registers a list of buffers, whose inner ends are page boundaries. */
 static int demo_regv(struct demo *demo)
 {
 	u8 *buf = vmalloc(OFFSET + LEN);
@@ -190,7 +190,7 @@ static int demo_regv(struct demo *demo)
 	return ret;
 }
 
-/* Pages, as the block layer has them; one bio_vec can span several. */
+/* Registers pages, for example those of the block layer. One bio_vec can have several. */
 static int demo_regbv(struct demo *demo)
 {
 	struct page *pages = alloc_pages(GFP_KERNEL, 1);
@@ -207,7 +207,7 @@ static int demo_regbv(struct demo *demo)
 	return ret;
 }
 
-/* A scatterlist, which the caller maps for the domain's device and unmaps after the close. */
+/* Registers a scatterlist. The caller maps it first, and unmaps it after the close. */
 static int demo_regsgl(struct demo *demo)
 {
 	u8 *buf = kmalloc(LEN, GFP_KERNEL);
@@ -230,7 +230,7 @@ static int demo_regsgl(struct demo *demo)
 	return ret;
 }
 
-/* All that the other four can, described by a structure. */
+/* Registers memory that a structure describes: any of the four kinds. */
 static int demo_regattr(struct demo *demo)
 {
 	u8 *buf = kmalloc(LEN, GFP_KERNEL);

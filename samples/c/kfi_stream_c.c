@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kfabric in C: two machines, and 64 MiB each way between them.
+ * kfabric in C: two machines, and 64 MiB in each direction.
  *
- *   insmod kfi_stream_c.ko address=192.0.2.1	listens there, and serves the first who comes
- *   insmod kfi_stream_c.ko peer=192.0.2.1	connects, writes to the server's memory and reads from it
+ *   insmod kfi_stream_c.ko address=192.0.2.1	listens there, and serves the first client
+ *   insmod kfi_stream_c.ko peer=192.0.2.1	connects, and uses the server's memory
  *
- * The server says where its memory is by a message. For each chunk the client writes it, and says so; the
- * server looks at each byte, puts others in their place, and says that; the client reads those, and looks
- * at each of them. kfi_stream_rust.ko is the same in Rust, and either understands the other.
+ * The server sends a message with the place of its memory. Then, for each chunk:
+ *
+ *   - The client writes the chunk, and sends a message.
+ *   - The server checks each byte, replaces all of them, and sends a message.
+ *   - The client reads the chunk, and checks each byte.
+ *
+ * kfi_stream_rust.ko is the same in Rust. Each can be the peer of the other.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -24,9 +28,9 @@
 #define PORT		"18516"
 #define CHUNK		(256 * 1024)
 #define CHUNKS		256
-/* How many chunks there are between two lines of progress. */
+/* Number of chunks between two lines of progress. */
 #define STEP		64
-/* Something must be wrong if nothing has happened for so long. */
+/* Maximum wait for the next event. */
 #define PATIENCE_MS	60000
 
 static char *address;
@@ -37,14 +41,14 @@ static char *peer;
 module_param(peer, charp, 0444);
 MODULE_PARM_DESC(peer, "client: IPv4 address of the server");
 
-/* What is sent: where the server's memory is; and then, which chunk there is. */
+/* A message: the place of the server's memory, or later the number of a chunk. */
 struct message {
 	__le64 addr;
 	__le64 key;
 	__le64 chunk;
 };
 
-/* What may have completed. */
+/* Kinds of completions. */
 enum { SENT, CAME, WRITTEN, WAS_READ, KINDS };
 
 struct stream {
@@ -59,11 +63,11 @@ struct stream {
 	u8 *data;
 	struct message *out;
 	struct message *in;
-	/* How many of each kind have completed that nobody has waited for yet. */
+	/* Completions of each kind that nobody has waited for yet. */
 	unsigned int done[KINDS];
 };
 
-/* The bytes of a chunk, which is no other chunk's: even ones are the client's. */
+/* Returns the bytes of a chunk. They differ for each chunk. Even chunks are the client's. */
 static u8 byte_of(unsigned int chunk, size_t i)
 {
 	return i * 7 + (i >> 8) * 5 + (i >> 16) * 3 + chunk * 13;
@@ -89,7 +93,7 @@ static int check(const u8 *data, unsigned int chunk)
 	return 0;
 }
 
-/* Waits for this event; @entry gets what there is to it. */
+/* Waits for this event, and copies its data to @entry. */
 static int event(struct stream *s, u32 wanted, struct kfi_eq_cm_entry *entry)
 {
 	struct kfi_eq_err_entry err = {};
@@ -143,13 +147,13 @@ static int say(struct stream *s, unsigned int chunk)
 	return kfi_send(s->ep, s->out, sizeof(*s->out), NULL, 0, NULL);
 }
 
-/* Sends a message, and waits until that is done. */
+/* Sends a message, and waits for its completion. */
 static int tell(struct stream *s, unsigned int chunk)
 {
 	return say(s, chunk) ?: wait(s, SENT);
 }
 
-/* Waits for a message, and for the next one from then on; it must be about this chunk. */
+/* Waits for a message about this chunk. Posts the receive for the next one. */
 static int hear(struct stream *s, unsigned int chunk, struct message *told)
 {
 	int ret = wait(s, CAME);
@@ -162,7 +166,7 @@ static int hear(struct stream *s, unsigned int chunk, struct message *told)
 	return kfi_recv(s->ep, s->in, sizeof(*s->in), NULL, 0, NULL);
 }
 
-/* What there is to @node. */
+/* Returns the offers for @node. */
 static int find(struct stream *s, const char *node, u64 flags)
 {
 	struct kfi_info *hints = kfi_allocinfo();
@@ -203,7 +207,7 @@ static int open(struct stream *s, const char *node, u64 flags)
 	return ret;
 }
 
-/* An endpoint that waits for a message already. */
+/* Opens an endpoint, and posts its first receive. */
 static int endpoint(struct stream *s, struct kfi_info *info)
 {
 	int ret;
@@ -220,7 +224,7 @@ static int endpoint(struct stream *s, struct kfi_info *info)
 
 static void close_all(struct stream *s)
 {
-	/* First who uses something, then what it uses. */
+	/* Each object before those that it uses. */
 	if (s->ep)
 		kfi_close(&s->ep->fid);
 	if (s->mr)
@@ -277,7 +281,7 @@ static int serve(struct stream *s)
 		if (!ret)
 			ret = check(s->data, 2 * i);
 		fill(s->data, 2 * i + 1);
-		/* When the client has the last one it reads and goes, which may be before this is done. */
+		/* The client may disconnect before this send has completed. */
 		if (!ret)
 			ret = i < CHUNKS - 1 ? tell(s, 2 * i + 1) : say(s, 2 * i + 1);
 	}
@@ -352,12 +356,12 @@ static int __init stream_init(void)
 	kfree(s);
 	if (ret)
 		pr_err("failed: %s\n", kfi_strerror(-ret));
-	/* insmod knows Linux's numbers only. */
+	/* insmod prints only errnos of Linux. */
 	return ret > -KFI_ERRNO_OFFSET ? ret : -EIO;
 }
 module_init(stream_init);
 
-/* All that it had is closed. */
+/* Unloads the module. stream_init() has closed everything. */
 static void __exit stream_exit(void)
 {
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! kfabric in Rust: make kernel memory reachable for a remote peer, in all five ways.
+//! kfabric in Rust: registers kernel memory for a remote peer, by all five calls.
 //!
-//! What happens, in the order in which a consumer does it:
+//! The steps of a consumer, in their order:
 //!
-//! - [`Hints::getinfo`]: which provider and device can do what is needed
+//! - [`Hints::getinfo`]: find a provider and a device with the required features
 //! - [`Fabric::open`] and [`Domain::open`]: open the fabric, and in it the device
-//! - [`Domain::reg`] and its like: memory in; a key and an address for the peer out
-//! - [`Mr::close`]: after it, the key is refused, and the memory is the consumer's alone
+//! - [`Domain::reg`] and the other registration calls: get a key and an address for the peer
+//! - [`Mr::close`]: make the device refuse the key, and get the memory back
 //!
-//! The peer is not part of kfabric: here it is the test peer, which reads and writes over RDMA by
-//! nothing but an address and a key, as a remote machine would.
+//! The peer is not part of kfabric. Here it is the test peer, which reads and writes over RDMA. It
+//! knows only an address and a key, like a remote machine.
 
 #![forbid(unsafe_code)]
 
@@ -54,22 +54,21 @@ impl kernel::Module for Module {
     }
 }
 
-/// An odd length from an odd address on, over a page boundary: nothing needs to be aligned.
+/// An odd offset, so that the memory is unaligned and crosses a page boundary.
 const OFFSET: usize = 100;
 const LEN: usize = PAGE_SIZE + 1000;
 
-/// A domain, and a peer that tries out the keys of its regions.
+/// A domain, and a peer that tries the keys of its regions.
 struct Demo {
     domain: Arc<Domain>,
     peer: Peer,
 }
 
-/// Registers memory in one of the ways, and has the region verified under this name.
+/// Registers memory by one of the calls, and verifies the region under this name.
 type Call = fn(&Demo, &str) -> Result;
 
 fn run() -> Result {
-    // Find a provider that does remote memory access; we can live with addresses and keys that it
-    // chooses.
+    // Find a provider with remote memory access. It may choose addresses and keys.
     let offers = Hints::new()?
         .prov_name(c"verbs")?
         .caps(Caps::RMA | Caps::REMOTE_READ | Caps::REMOTE_WRITE)
@@ -101,7 +100,7 @@ fn run() -> Result {
         }
     }
 
-    // Dropping them would do, but tells nobody if it fails.
+    // Dropping both would close them, too, but reports no failure.
     let Demo { domain, peer } = demo;
     drop(peer);
     Domain::close(domain)?;
@@ -115,12 +114,12 @@ fn run() -> Result {
     }
 }
 
-/// What the peer may do.
+/// Returns the rights of the peer.
 fn access() -> Access {
     Access::REMOTE_READ | Access::REMOTE_WRITE
 }
 
-/// Bytes that differ from their neighbours, and from those of another `first`.
+/// Returns bytes that differ from their neighbours, and from those of another `first`.
 fn pattern(first: u8, len: usize) -> Result<KVVec<u8>> {
     let mut bytes = KVVec::from_elem(0, len, GFP_KERNEL)?;
     for (byte, value) in bytes.iter_mut().zip((first..=250).cycle()) {
@@ -130,15 +129,15 @@ fn pattern(first: u8, len: usize) -> Result<KVVec<u8>> {
 }
 
 impl Demo {
-    /// One buffer, here a part of one.
+    /// Registers one buffer, here a part of one.
     fn reg(&self, name: &str) -> Result {
         let buffer = KVec::from_elem(0, OFFSET + LEN, GFP_KERNEL)?;
         let mr = self.domain.reg(Part::new(buffer, OFFSET, LEN)?, access())?;
         self.verify(name, mr)
     }
 
-    /// A list of buffers: each but the first begins, and each but the last ends, at a page
-    /// boundary.
+    /// Registers a list of buffers. Each but the first begins at a page boundary, and each but the
+    /// last ends at one.
     fn regv(&self, name: &str) -> Result {
         let page = || VVec::from_elem(0, PAGE_SIZE, GFP_KERNEL);
         let first = PAGE_SIZE - OFFSET;
@@ -150,15 +149,15 @@ impl Demo {
         self.verify(name, mr)
     }
 
-    /// Pages, as the block layer has them.
+    /// Registers pages, for example those of the block layer.
     fn regbv(&self, name: &str) -> Result {
         let pages = Pages::zeroed_at(OFFSET, LEN)?;
         let mr = self.domain.regbv(pages, access())?;
         self.verify(name, mr)
     }
 
-    /// A scatterlist, mapped for the domain's device. The region keeps the mapping; whoever gets
-    /// it back at the close unmaps it, by dropping it for instance.
+    /// Registers a scatterlist, mapped for the domain's device. Closing the region returns the
+    /// list. Dropping the list unmaps it.
     fn regsgl(&self, name: &str) -> Result {
         let pages = Pages::zeroed_at(OFFSET, LEN)?;
         let list = MappedList::map(&self.domain, pages, access())?;
@@ -166,19 +165,20 @@ impl Demo {
         self.verify(name, mr)
     }
 
-    /// All that the other four can take, with an authorization key where the provider knows them.
+    /// Registers memory of any kind, with an authorization key if the provider supports one.
     fn regattr(&self, name: &str) -> Result {
         let buffer = VVec::from_elem(0, LEN, GFP_KERNEL)?;
         let mr = self.domain.regattr(buffer, access(), None)?;
         self.verify(name, mr)
     }
 
-    /// Shows a region, has the peer use it, closes it, and sees that the peer is locked out.
+    /// Prints a region, lets the peer use it, closes it, and checks that the device refuses its
+    /// key.
     fn verify<B: Backing>(&self, name: &str, mut mr: Mr<B>) -> Result {
         let (key, base, len) = (mr.key(), mr.base(), mr.len());
         pr_info!("{name:<14} key {key:#x} base {base:#x} length {len}\n");
 
-        // The peer writes what we then find in memory,
+        // The peer writes. Local memory must have its bytes.
         let mut remote = pattern(1, len)?;
         self.peer.write(base, key, &remote)?;
         if let Some(at) = mr.compare(0, &remote)? {
@@ -186,7 +186,7 @@ impl Demo {
             return Err(EIO);
         }
 
-        // and reads what we have put there.
+        // The peer reads. It must get the local bytes.
         let ours = pattern(2, len)?;
         mr.write(0, &ours)?;
         self.peer.read(base, key, &mut remote)?;
@@ -195,7 +195,7 @@ impl Demo {
             return Err(EIO);
         }
 
-        // The memory is ours again, and the peer has no way in any more.
+        // The memory is private again, and the device refuses the key.
         let memory = mr.close()?;
         match self.peer.write(base, key, &remote) {
             Err(Failure::Refused) => (),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! kfabric in Rust: connects two endpoints, and plays ping-pong with messages.
+//! kfabric in Rust: connects two endpoints that play ping-pong with messages.
 //!
-//! A request that is posted is given away with its buffer, and comes back when its transfer has ended.
-//! So nobody can touch, or free, what is being sent or received: there is no unsafe code in here.
+//! Posting a request moves it with its buffer to the provider, and its completion returns it. So no
+//! code can access or free a buffer during a transfer, and this module has no unsafe code.
 
 #![forbid(unsafe_code)]
 
@@ -51,7 +51,7 @@ module! {
 
 const LEN: usize = 4096;
 const PASSES: usize = 1000;
-/// Something must be wrong if nothing has happened for so long, in milliseconds.
+/// Maximum wait for the next completion, in milliseconds.
 const PATIENCE: Option<u32> = Some(60_000);
 
 fn play(provider: &CStr, address: SocketAddr) -> Result {
@@ -60,12 +60,12 @@ fn play(provider: &CStr, address: SocketAddr) -> Result {
         Ok::<_, Error>(Hints::new()?.prov_name(provider)?.msg().mr_mode(mode))
     };
 
-    // One side listens; at which port, the provider says.
+    // One side listens. The provider chooses the port.
     let offers = hints()?.source(address)?.getinfo()?;
     let fabric = Fabric::open(offers.first())?;
     let listener = Listener::open(&fabric, offers.first(), ListenerOptions::default())?;
 
-    // The other one asks it for a connection.
+    // The other side asks it for a connection.
     let offers = hints()?.peer(listener.address()?)?.getinfo()?;
     let domain = Domain::open(&Fabric::open(offers.first())?, offers.first())?;
     let queue = RequestQueue::open(&domain, CompletionQueueOptions::default().waits())?;
@@ -77,8 +77,8 @@ fn play(provider: &CStr, address: SocketAddr) -> Result {
     let pong = pong.accept(b"")?;
     let players = [ping.wait(PATIENCE)?, pong.wait(PATIENCE)?];
 
-    // Each has two requests, so that one can wait for the ball while the other is sent. Their context
-    // is the player.
+    // Each side has two requests: one receives the ball while the other is sent. The context of a
+    // request is the side.
     let request = |player: usize| {
         let ball = KVec::from_elem(0u8, LEN, GFP_KERNEL)?;
         Ok::<_, Error>(Request::new(ball, player)?)
@@ -89,7 +89,7 @@ fn play(provider: &CStr, address: SocketAddr) -> Result {
     pong.recv(request(1)?)?;
     ping.send(request(0)?)?;
 
-    // What was received is sent back, and counts; what was sent can receive again.
+    // A received message is counted and sent back. A sent one can receive again.
     let (mut passes, mut number) = (0, 0u8);
     while passes < PASSES {
         match queue.wait(PATIENCE)? {
@@ -118,7 +118,7 @@ fn play(provider: &CStr, address: SocketAddr) -> Result {
         }
     }
     pr_info!("{passes} passes of {LEN} bytes\n");
-    // All of it is closed here, in whichever order.
+    // Dropping closes all objects, in any order.
     Ok(())
 }
 
@@ -132,7 +132,7 @@ impl kernel::Module for Module {
     }
 }
 
-// The kernel's parameters changed with 7.3.
+// Kernel 7.3 changed the module parameters of Rust.
 #[cfg(kernel_7_3)]
 fn verbs() -> bool {
     module_parameters::verbs.value() != 0

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! kfabric in Rust: two machines, and 64 MiB each way between them.
+//! kfabric in Rust: two machines, and 64 MiB in each direction.
 //!
-//! With `address` it listens there, and serves the first who comes; with `peer` it connects, and writes to
-//! the server's memory and reads from it. `samples/c/kfi_stream_c.c` says how, and is the same in C: either
-//! understands the other. Buffers are given away with what is posted, and there is no unsafe code in here.
+//! With `address` it listens there, and serves the first client. With `peer` it connects, and
+//! writes to and reads from the server's memory. `samples/c/kfi_stream_c.c` has the protocol, and
+//! is the same in C. Each can be the peer of the other. Posting moves the buffers, and this module
+//! has no unsafe code.
 
 #![forbid(unsafe_code)]
 
@@ -60,13 +61,13 @@ module! {
 const PORT: u16 = 18516;
 const CHUNK: usize = 256 << 10;
 const CHUNKS: u64 = 256;
-/// How many chunks there are in 1 MiB, and between two lines of progress.
+/// Number of chunks in 1 MiB, and between two lines of progress.
 const MIB: u64 = 4;
 const STEP: u64 = 64;
-/// Something must be wrong if nothing has happened for so long, in milliseconds.
+/// Maximum wait for the next completion, in milliseconds.
 const PATIENCE: Option<u32> = Some(60_000);
 
-/// What is sent: where the server's memory is; and then, which chunk there is.
+/// A message: the place of the server's memory, or later the number of a chunk.
 #[derive(Clone, Copy)]
 struct Message {
     addr: u64,
@@ -98,7 +99,7 @@ impl Message {
     }
 }
 
-/// The bytes of a chunk, which is no other chunk's: even ones are the client's.
+/// Fills in the bytes of a chunk. They differ for each chunk. Even chunks are the client's.
 fn fill(bytes: &mut [u8], chunk: u64) {
     let [first, ..] = chunk.wrapping_mul(13).to_le_bytes();
     for (i, byte) in bytes.iter_mut().enumerate() {
@@ -112,12 +113,12 @@ fn fill(bytes: &mut [u8], chunk: u64) {
 struct Stream {
     endpoint: MsgEndpoint<Connected, KVec<u8>>,
     queue: kernel::sync::Arc<RequestQueue<KVec<u8>>>,
-    /// What has ended that nobody has waited for yet.
+    /// Completed transfers that nobody has waited for yet.
     ended: KVec<(Kind, Request<KVec<u8>>)>,
 }
 
 impl Stream {
-    /// Waits for the end of a transfer of this kind.
+    /// Waits for the completion of a transfer of this kind.
     fn wait(&mut self, kind: Kind) -> Result<Request<KVec<u8>>> {
         loop {
             if let Some(at) = self.ended.iter().position(|(other, _)| *other == kind) {
@@ -135,7 +136,7 @@ impl Stream {
         }
     }
 
-    /// Sends a message, and waits until that is done.
+    /// Sends a message, and waits for its completion.
     fn tell(&mut self, message: Message) -> Result {
         self.say(message)?;
         self.wait(Kind::Send).map(drop)
@@ -146,7 +147,7 @@ impl Stream {
         Ok(self.endpoint.send(Request::new(message.to_bytes()?, ())?)?)
     }
 
-    /// Waits for a message, which must be about this chunk, and for the next one from then on.
+    /// Waits for a message about this chunk. Posts the receive for the next one.
     fn hear(&mut self, chunk: u64) -> Result<Message> {
         let request = self.wait(Kind::Recv)?;
         let message = Message::from_bytes(request.memory())?;
@@ -212,8 +213,8 @@ fn serve(address: SocketAddr) -> Result {
             _ => stream.tell(message)?,
         }
     }
-    // When the client has the last message it reads and goes, which may be before this has ended: then it is
-    // cancelled, and so is what waits for a message.
+    // The client disconnects after its last message, perhaps before this side's send has completed.
+    // Then the send and the posted receive are cancelled.
     loop {
         match stream.queue.wait(PATIENCE)? {
             Some(Ended::Failed(..)) => return Ok(()),
@@ -293,7 +294,7 @@ fn at(address: u32) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::from(address)), PORT)
 }
 
-// The kernel's parameters changed with 7.3.
+// Kernel 7.3 changed the module parameters of Rust.
 #[cfg(kernel_7_3)]
 fn address() -> u32 {
     module_parameters::address.value()

@@ -2,21 +2,16 @@
 
 //! Unit tests of the Rust API, and of the core through it, over a provider of their own.
 
+mod batch;
 mod close;
-#[cfg(CONFIG_KUNIT = "y")]
-mod completed;
 mod cq;
-mod cq_formats;
 mod eq;
 #[cfg(CONFIG_KUNIT = "y")]
 mod fake;
 mod forget;
-mod local;
-mod many;
 mod noio;
 mod objects;
 mod provider;
 mod raw;
 mod reg;
 mod request;
-mod together;

@@ -27,18 +27,18 @@ mod tests {
         }, //
     };
 
-    /// A buffer in static memory, which leaks nothing if it is leaked.
+    /// A buffer in static memory, for tests that leak it.
     struct Probe;
 
     struct Bytes(UnsafeCell<[u8; 16]>);
 
-    // SAFETY: There is one probe at a time.
+    // SAFETY: There is one probe at a time, so nobody shares the bytes.
     unsafe impl Sync for Bytes {}
 
     static BYTES: Bytes = Bytes(UnsafeCell::new([0; 16]));
     static DROPPED: Atomic<i32> = Atomic::new(0);
 
-    // SAFETY: There is one probe at a time, whose bytes are always there.
+    // SAFETY: There is one probe at a time. Its bytes are static.
     unsafe impl Buffer for Probe {
         fn start(&self) -> NonNull<u8> {
             NonNull::new(BYTES.0.get())
@@ -96,9 +96,11 @@ mod tests {
         Ok(Domain::close(domain)?)
     }
 
+    /// Refuses to close.
+    ///
     /// # Safety
     ///
-    /// None; it is unsafe since the table's functions are.
+    /// It has no requirements. The type of the operation is unsafe.
     unsafe extern "C" fn busy(_fid: *mut kfi_bindings::kfid) -> kernel::ffi::c_int {
         Errno::EBUSY.to_c()
     }
@@ -108,17 +110,17 @@ mod tests {
         let _provider = Fake::register()?;
         let mr = domain()?.reg(bytes(0, 10)?, access())?;
         let fid = mr.as_raw().cast::<kfi_bindings::kfid>();
-        // SAFETY: The region is open, and nobody else uses it.
+        // SAFETY: The region of `fid` is open, and nobody else uses it.
         let ops = unsafe { (*fid).ops };
         let mut refusing = kfi_bindings::kfi_ops {
             close: Some(busy),
             ..pin_init::zeroed()
         };
-        // SAFETY: `fid` is that of the open region; the table is there until the other is put back.
+        // SAFETY: The region of `fid` is open. `refusing` lives until the old table is restored.
         unsafe { (*fid).ops = &mut refusing };
         let error = mr.close().err().ok_or(EINVAL)?;
         assert!(error.errno() == Errno::EBUSY);
-        // SAFETY: `fid` is that of the region, which stayed open.
+        // SAFETY: The region of `fid` is still open. `ops` is its own table.
         unsafe { (*fid).ops = ops };
         let mr = error.into_inner().ok_or(EINVAL)?;
         assert!(mr.close()? == bytes(0, 10)?);
@@ -130,16 +132,16 @@ mod tests {
         let _provider = Fake::register()?;
         let domain = domain()?;
         let raw = domain.as_raw();
-        // SAFETY: The domain is open, and nobody else uses it.
+        // SAFETY: The domain `raw` is open, and nobody else uses it.
         let ops = unsafe { (*raw).mr };
-        // SAFETY: `ops` is the open domain's table.
+        // SAFETY: `ops` is the table of the open domain.
         let mut older = unsafe { *ops };
         older.size = core::mem::offset_of!(kfi_bindings::kfi_ops_mr, regbv);
-        // SAFETY: `raw` is the open domain; the table is there until the other is put back.
+        // SAFETY: The domain `raw` is open. `older` lives until the old table is restored.
         unsafe { (*raw).mr = &mut older };
         let known = domain.reg(bytes(0, 10)?, access()).is_ok();
         let unknown = domain.regbv(Pages::zeroed(10)?, access()).err();
-        // SAFETY: `raw` is the open domain, and `ops` its own table.
+        // SAFETY: The domain `raw` is open. `ops` is its own table.
         unsafe { (*raw).mr = ops };
         assert!(known);
         assert!(unknown.is_some_and(|error| error.errno() == Errno::ENOSYS));

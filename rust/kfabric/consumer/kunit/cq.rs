@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of completion queues, through the API for consumers and as C has them; what completes
-//! is completed by the tests.
+//! Unit tests of completion queues, through Rust and C.
 
 #[kernel::macros::kunit_tests(kfabric_consumer_cq)]
 mod tests {
     use crate::{
         consumer::{
-            kunit::{
-                completed::{
-                    core_side,
-                    done,
-                    failure,
-                    place, //
-                },
-                fake::{
-                    domain,
-                    Fake, //
-                }, //
-            },
-            *, //
+            kunit::fake::{
+                domain, //
+                Fake,
+            }, //
+            *,
         },
-        provider::cq, //
+        object::cq::CqObject,
+        provider::cq::{
+            self,
+            Context,
+            Place, //
+        }, //
+    };
+    use core::ptr::{
+        self,
+        without_provenance_mut as addr, //
     };
     use kernel::{
         prelude::*,
@@ -29,16 +29,57 @@ mod tests {
             atomic::{
                 Atomic,
                 Relaxed, //
-            },
-            Arc, //
+            }, //
+            Arc,
         }, //
+    };
+    use kfi_bindings::{
+        kfi_cq_data_entry,
+        kfi_cq_entry,
+        kfi_cq_err_entry,
+        kfi_cq_msg_entry,
+        kfi_cq_tagged_entry,
+        kfid_cq,
+        KFI_REMOTE_CQ_DATA, //
     };
 
     fn options(size: usize) -> CompletionQueueOptions {
         CompletionQueueOptions::default().size(size).waits()
     }
 
-    /// As the consumer reads them.
+    /// Returns the core's object of a queue.
+    fn core_side(queue: &CompletionQueue) -> Result<&CqObject> {
+        // SAFETY: The queue is open, because it is borrowed.
+        Ok(unsafe { CqObject::from_fid(queue.as_raw().cast()) }?)
+    }
+
+    /// Reserves an entry of a queue.
+    fn place(queue: &CompletionQueue) -> Result<Place> {
+        core_side(queue)?.queue().reserve().ok_or(EAGAIN)
+    }
+
+    /// Returns a successful completion with this number.
+    fn done(number: usize) -> cq::Completion {
+        cq::Completion {
+            context: Context::new(addr(number)),
+            flags: 0x1_0000_0000 | u64::from(KFI_REMOTE_CQ_DATA),
+            len: number + 1,
+            buf: Context::new(addr(number + 2)),
+            data: 0x3333_4444_5555_6666,
+        }
+    }
+
+    /// Returns a failure with this number.
+    fn failure(number: usize) -> cq::Failure {
+        cq::Failure {
+            done: done(number),
+            olen: number + 3,
+            errno: Errno::EIO,
+            prov_errno: -7,
+        }
+    }
+
+    /// Checks a completion that Rust read.
     fn is(read: &Completion, number: usize) -> bool {
         let done = done(number);
         (read.context, read.flags, read.len) == (number, done.flags, number + 1)
@@ -132,7 +173,7 @@ mod tests {
         sum: Atomic<usize>,
         failed: Atomic<usize>,
         dropped: Atomic<usize>,
-        /// What closing the queue gave.
+        /// The result of closing the queue in the handler.
         closed: Atomic<i32>,
     }
 
@@ -201,5 +242,146 @@ mod tests {
         CompletionQueue::close(queue)?;
         assert_eq!((sum.sum.load(Relaxed), sum.dropped.load(Relaxed)), (60, 1));
         Ok(())
+    }
+
+    /// Opens a queue in this format, and completes two in it: contexts 1 and 2.
+    fn raw(domain: &Arc<Domain>, format: u32) -> Result<*mut kfid_cq> {
+        let mut attr = kfi_bindings::kfi_cq_attr {
+            format,
+            ..pin_init::zeroed()
+        };
+        let mut cq = ptr::null_mut();
+        let domain = domain.as_raw();
+        // SAFETY: The domain is open; the others are locals.
+        let opened = unsafe {
+            crate::object::cq::open(domain, &mut attr, &mut cq, None, ptr::null_mut())
+        };
+        assert_eq!(opened, 0);
+        // SAFETY: It was just opened, and is used until the test closes it.
+        let core = unsafe { CqObject::from_fid(cq.cast()) }?;
+        for number in 1..=2 {
+            core.queue().reserve().ok_or(EINVAL)?.complete(done(number));
+        }
+        Ok(cq)
+    }
+
+    /// Reads both in a format, with this many entries, and closes the queue. Returns the
+    /// addresses that they came from.
+    fn read_both<E>(cq: *mut kfid_cq, room: &mut [E; 3]) -> [u64; 3] {
+        let mut from = [7; 3];
+        // SAFETY: The queue is open, with a full table, and of the room's format.
+        unsafe {
+            let read = (*(*cq).ops).readfrom;
+            let read = read.map(|read| read(cq, room.as_mut_ptr().cast(), 3, from.as_mut_ptr()));
+            assert_eq!(read, Some(2));
+            let close = (*(*cq).fid.ops).close;
+            assert_eq!(close.map(|close| close(cq.cast())), Some(0));
+        }
+        from
+    }
+
+    #[test]
+    fn each_format_is_what_c_knows() -> Result {
+        let _provider = Fake::register()?;
+        let domain = domain()?;
+        let (first, second) = (done(1), done(2));
+        let far = addr(0x5a5a);
+
+        let mut room = [const {
+            kfi_cq_entry {
+                op_context: addr(0x5a5a),
+            }
+        }; 3];
+        let from = read_both(raw(&domain, 1)?, &mut room);
+        assert_eq!(from, [u64::MAX, u64::MAX, 7]);
+        assert!(room
+            .iter()
+            .map(|e| e.op_context)
+            .eq([addr(1), addr(2), far]));
+
+        let mut room: [kfi_cq_msg_entry; 3] = pin_init::zeroed();
+        read_both(raw(&domain, 2)?, &mut room);
+        let [one, two, none] = room;
+        assert_eq!(
+            (one.op_context.addr(), one.flags, one.len),
+            (1, first.flags, 2)
+        );
+        assert_eq!(
+            (two.op_context.addr(), two.flags, two.len),
+            (2, second.flags, 3)
+        );
+        assert_eq!((none.op_context.addr(), none.flags, none.len), (0, 0, 0));
+
+        // Left to the core, it is the third.
+        for format in [0, 3] {
+            let mut room: [kfi_cq_data_entry; 3] = pin_init::zeroed();
+            read_both(raw(&domain, format)?, &mut room);
+            let [one, two, none] = room;
+            assert_eq!(
+                (one.op_context.addr(), one.flags, one.len),
+                (1, first.flags, 2)
+            );
+            assert_eq!((one.buf.addr(), one.data), (3, first.data));
+            assert_eq!(
+                (two.op_context.addr(), two.buf.addr(), two.data),
+                (2, 4, second.data)
+            );
+            assert_eq!((none.op_context.addr(), none.data), (0, 0));
+        }
+
+        let mut room: [kfi_cq_tagged_entry; 3] = pin_init::zeroed();
+        for entry in &mut room {
+            entry.tag = 9;
+        }
+        read_both(raw(&domain, 4)?, &mut room);
+        let [one, two, none] = room;
+        assert_eq!(
+            (one.op_context.addr(), one.flags, one.len),
+            (1, first.flags, 2)
+        );
+        assert_eq!((one.buf.addr(), one.data, one.tag), (3, first.data, 0));
+        assert_eq!(
+            (two.op_context.addr(), two.data, two.tag),
+            (2, second.data, 0)
+        );
+        assert_eq!((none.op_context.addr(), none.tag), (0, 9));
+        Ok(Domain::close(domain)?)
+    }
+
+    #[test]
+    fn a_failure_is_told_to_c() -> Result {
+        let _provider = Fake::register()?;
+        let queue = CompletionQueue::open(&domain()?, options(2))?;
+        place(&queue)?.fail(failure(1));
+        place(&queue)?.fail(failure(2));
+        let cq = queue.as_raw();
+        let mut entry: kfi_cq_err_entry = pin_init::zeroed();
+        entry.err_data = addr(0x5a5a);
+        entry.tag = 9;
+        let mut readerr = || {
+            // SAFETY: The queue is open, with a full table.
+            let read = unsafe { (*(*cq).ops).readerr.map(|read| read(cq, &mut entry, 0)) };
+            let told = (
+                entry.op_context.addr(),
+                entry.flags,
+                entry.len,
+                entry.buf.addr(),
+            );
+            assert!(read != Some(1) || told.1 == done(1).flags);
+            let other = (entry.data, entry.tag, entry.olen);
+            let errors = (entry.err, entry.prov_errno);
+            let data = (entry.err_data.addr(), entry.err_data_size);
+            // Room for the next one.
+            (entry.err_data, entry.err_data_size) = (addr(0x7000), 16);
+            (read, (told.0, told.2, told.3), other, errors, data)
+        };
+        let data = done(1).data;
+        let none = (0, 0);
+        let first = (Some(1), (1, 2, 3), (data, 0, 4), (5, -7), none);
+        assert_eq!(readerr(), first);
+        let second = (Some(1), (2, 3, 4), (data, 0, 5), (5, -7), (0x7000, 0));
+        assert_eq!(readerr(), second);
+        assert_eq!(readerr().0, Some(-11));
+        Ok(CompletionQueue::close(queue)?)
     }
 }

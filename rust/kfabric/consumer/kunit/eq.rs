@@ -48,9 +48,9 @@ mod tests {
         EventQueueOptions::default().size(size).waits().writable()
     }
 
-    /// Returns what an object keeps that is bound to the queue.
+    /// Returns the core's reference of an object that is bound to the queue.
     fn core_side(queue: &EventQueue) -> Result<BoundEq> {
-        // SAFETY: `queue` is a reference to the queue, so the queue is open.
+        // SAFETY: The queue is open, because it is borrowed.
         let object = unsafe { EqObject::from_fid(queue.as_raw().cast()) }?;
         Ok(EqBody::bound(object)?)
     }
@@ -134,7 +134,7 @@ mod tests {
         let queue = EventQueue::open(&fabric()?, options(8))?;
         let core = core_side(&queue)?;
         let events = queue.events();
-        // A consumer's own event about the object stays.
+        // The queue keeps a consumer's own event of the object.
         events.write(&Event::Notify(entry(32)))?;
         let mut unread = KVec::new();
         for object in [16, 32, 48] {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(queue.events().wait(None)?, Some(Next::Failed(failure)));
         drop(mr);
 
-        // The event of a region that is closed at once is gone, too.
+        // Closing a region at once removes its event.
         let mr = domain.reg(bytes(0, 10)?, access())?;
         assert!(mr.close()? == bytes(0, 10)?);
         assert_eq!(queue.events().read()?, None);
@@ -258,7 +258,7 @@ mod tests {
         Ok(Domain::close(domain)?)
     }
 
-    /// Adds up the objects of what it reads, and tells when the handler was dropped.
+    /// The sum of the objects in events, and whether the handler was dropped.
     #[pin_data]
     struct Sum {
         #[pin]

@@ -1,39 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A provider for the unit tests: it registers anything, and remembers how.
+//! A provider for the unit tests. It registers any memory, and records the calls.
 
-mod dma;
-pub(super) mod extensions;
-mod kept;
-
-use self::{
-    extensions::EXTENSIONS,
-    kept::Kept, //
-};
-use crate::consumer::{
-    Access,
-    Domain,
-    Fabric,
-    Hints,
-    MrMode, //
-};
 use crate::{
     api::registration::Registration,
+    consumer::{
+        Access,
+        Domain,
+        Fabric,
+        Hints,
+        MrMode, //
+    },
     provider::{
         self,
-        extension::Extension,
+        extension::{
+            Extension,
+            ExtensionTable, //
+        },
         offer::{
             Ends,
             Extras,
             Offer, //
-        },
+        }, //
         Bindings,
         Dma,
         DomainRequest,
         Enabling,
         Keys,
         MrPart,
-        Provider, //
+        Provider,
+        RawSgl,
     },
     region::{
         extent::Extent,
@@ -47,8 +43,12 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
-use core::any::Any;
+use core::{
+    any::Any,
+    ptr, //
+};
 use kernel::{
+    dma::DataDirection,
     prelude::*,
     str::{
         CStr,
@@ -57,63 +57,68 @@ use kernel::{
     sync::{
         atomic::{
             Atomic,
+            Full,
             Relaxed, //
-        },
-        Arc, //
+        }, //
+        Arc,
     },
     time::{
-        delay::fsleep,
-        Delta, //
+        delay::fsleep, //
+        Delta,
     }, //
 };
+use kfi_bindings::{
+    kfi_dma_ops,
+    kfi_raw_ops, //
+};
 
-/// Domains and regions that are open.
+/// Number of open domains and regions.
 pub(super) static OPEN: Atomic<i32> = Atomic::new(0);
-/// Entries of scatterlists that are mapped.
+/// Number of mapped entries of scatterlists.
 pub(super) static MAPPED: Atomic<i32> = Atomic::new(0);
-/// A requested key: the region is two to the device, of which the first has 4 bytes.
+/// A requested key: the region has two device regions, the first with 4 bytes.
 pub(super) const IN_TWO: u64 = 99;
-/// The next region can't be enabled.
+/// Makes enabling the next region fail.
 pub(super) static UNABLE: Atomic<bool> = Atomic::new(false);
-/// A requested key: the region can't be enabled.
+/// A requested key: enabling the region fails.
 pub(super) const FAILS: u64 = 98;
 /// A requested key: the provider keeps the memory in [`KEPT`].
 pub(super) const KEEPS: u64 = 97;
-/// A requested key: so, and then the registration fails.
+/// A requested key: the provider keeps the memory in [`KEPT`], and the registration fails.
 pub(super) const KEEPS_AND_FAILS: u64 = 96;
-/// A requested key: the region is not enabled while [`HOLD`] is set.
+/// A requested key: enabling the region waits while [`HOLD`] is set.
 pub(super) const HOLDS: u64 = 95;
-/// See [`HOLDS`].
+/// Holds the regions with the key [`HOLDS`].
 pub(super) static HOLD: Atomic<bool> = Atomic::new(false);
-/// How many regions were last enabled together.
+/// Number of regions in the last call that enabled many.
 pub(super) static TOGETHER: Atomic<usize> = Atomic::new(0);
-/// Memory of a region, for longer than the region is open.
+/// Memory of a region, which may be closed.
 pub(super) static KEPT: Kept = Kept::new();
-/// The next list is said to have been mapped with more entries than it has.
+/// Makes the next mapping return more entries than the list has.
 pub(super) static TOO_MANY: Atomic<bool> = Atomic::new(false);
-/// Domains can't map scatterlists.
+/// Disables mapping of scatterlists.
 pub(super) static NO_DMA: Atomic<bool> = Atomic::new(false);
-/// The next region won't close properly.
+/// Makes closing the next region fail.
 pub(super) static STUCK: Atomic<bool> = Atomic::new(false);
 
-/// The rights that the tests ask for.
+/// Returns the rights that the tests use.
 pub(super) fn access() -> Access {
     Access::REMOTE_READ | Access::REMOTE_WRITE
 }
 
-/// Hints that find the provider.
+/// Returns hints that select the provider.
 pub(super) fn hints() -> Result<Hints, Errno> {
     let hints = Hints::new()?.prov_name(Fake::NAME)?;
     Ok(hints.mr_mode(MrMode::VIRT_ADDR | MrMode::PROV_KEY))
 }
 
-/// The first domain, opened.
+/// Opens the first domain.
 pub(super) fn domain() -> Result<Arc<Domain>, Errno> {
     let offers = hints()?.getinfo()?;
     Domain::open(&Fabric::open(offers.first())?, offers.first())
 }
 
-/// Bytes that count up from `first`.
+/// Returns bytes with the values from `first`.
 pub(super) fn bytes(first: u8, len: usize) -> Result<KVec<u8>> {
     let mut bytes = KVec::from_elem(0, len, GFP_KERNEL)?;
     for (byte, value) in bytes
@@ -125,7 +130,7 @@ pub(super) fn bytes(first: u8, len: usize) -> Result<KVec<u8>> {
     Ok(bytes)
 }
 
-/// Counted in [`OPEN`].
+/// A count in [`OPEN`].
 struct Counted;
 
 impl Counted {
@@ -145,7 +150,7 @@ impl Drop for Counted {
 pub(super) struct Fake;
 
 impl Fake {
-    /// Registers the provider, for the length of a test.
+    /// Registers the provider for a test.
     pub(super) fn register() -> Result<Registered> {
         Ok(Registered(Some(Registration::new()?)))
     }
@@ -153,8 +158,8 @@ impl Fake {
 
 /// The registered provider.
 ///
-/// A test that has failed to close everything leaves it registered, since deregistering would wait
-/// forever; then the next test fails, too.
+/// If a test left an object open, the provider stays registered, because unregistering it would
+/// wait forever. The next test fails then, too.
 pub(super) struct Registered(Option<Registration<Fake>>);
 
 impl Drop for Registered {
@@ -233,7 +238,7 @@ impl provider::Domain for FakeDomain {
         &self.limits
     }
 
-    /// Tells by the base which kind of list it was, and by the descriptor what else there was.
+    /// Returns the type of the list in the base, and other arguments in the descriptor.
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal> {
         match request.requested_key() {
             KEEPS => KEPT.put(Extent::new(request)?)?,
@@ -262,8 +267,8 @@ impl provider::Domain for FakeDomain {
 
     fn enable_many(&self, mrs: &mut [Enabling<'_>]) {
         TOGETHER.store(mrs.len(), Relaxed);
-        for one in mrs {
-            *one.done = Some(one.mr.enable(one.bindings));
+        for enabling in mrs {
+            *enabling.done = Some(enabling.mr.enable(enabling.bindings));
         }
     }
 
@@ -333,3 +338,103 @@ impl provider::Mr for FakeMr {
         self
     }
 }
+
+impl Dma for FakeDomain {
+    /// Maps one entry.
+    fn map(&self, list: RawSgl<'_>, _direction: DataDirection) -> Result<usize, Refusal> {
+        // SAFETY: The provider owns the list for the call.
+        let entry = unsafe { &mut *list.as_ptr() };
+        entry.dma_address = 0x10000;
+        #[cfg(CONFIG_NEED_SG_DMA_LENGTH)]
+        {
+            entry.dma_length = entry.length;
+        }
+        MAPPED.fetch_add(list.entries(), Relaxed);
+        match TOO_MANY.xchg(false, Relaxed) {
+            false => Ok(1),
+            true => Ok(1000),
+        }
+    }
+
+    fn unmap(&self, list: RawSgl<'_>, _direction: DataDirection) {
+        MAPPED.fetch_sub(list.entries(), Relaxed);
+    }
+
+    fn sync_for_cpu(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
+
+    fn sync_for_device(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
+}
+
+/// The memory of a region, for a test to take.
+///
+/// # Invariants
+///
+/// The pointer is null, or came from a box that nobody else owns.
+pub(super) struct Kept(Atomic<*mut Extent>);
+
+impl Kept {
+    /// Creates an empty value.
+    pub(super) const fn new() -> Self {
+        Self(Atomic::new(ptr::null_mut()))
+    }
+
+    /// Stores memory. May sleep.
+    pub(super) fn put(&self, extent: Extent) -> Result<(), Errno> {
+        let extent = KBox::new(extent, GFP_KERNEL)?;
+        drop(self.exchange(KBox::into_raw(extent)));
+        Ok(())
+    }
+
+    /// Removes and returns the memory.
+    pub(super) fn take(&self) -> Option<KBox<Extent>> {
+        self.exchange(ptr::null_mut())
+    }
+
+    fn exchange(&self, new: *mut Extent) -> Option<KBox<Extent>> {
+        let old = self.0.xchg(new, Full);
+        // SAFETY: `old` came from a box by the invariant, and the exchange made this its only
+        // owner.
+        (!old.is_null()).then(|| unsafe { KBox::from_raw(old) })
+    }
+}
+
+/// An extension with a name of the core.
+#[repr(transparent)]
+struct OwnDma(kfi_dma_ops);
+
+// SAFETY: The table is never written.
+unsafe impl Sync for OwnDma {}
+// SAFETY: The table is a `kfi_dma_ops` without functions, as the name requires.
+unsafe impl ExtensionTable for OwnDma {
+    const NAME: &'static CStr = crate::object::ext::dma::NAME;
+}
+
+/// A second extension with a name of the core.
+#[repr(transparent)]
+struct OwnRaw(kfi_raw_ops);
+
+// SAFETY: The table is never written.
+unsafe impl Sync for OwnRaw {}
+// SAFETY: The table is a `kfi_raw_ops` without functions, as the name requires.
+unsafe impl ExtensionTable for OwnRaw {
+    const NAME: &'static CStr = crate::object::ext::raw::NAME;
+}
+
+/// An extension of the provider.
+pub(super) struct Own;
+
+// SAFETY: Nobody uses a table of this name.
+unsafe impl ExtensionTable for Own {
+    const NAME: &'static CStr = c"kfabric_kunit_ops";
+}
+
+static OWN_DMA: OwnDma = OwnDma(pin_init::zeroed());
+static OWN_RAW: OwnRaw = OwnRaw(pin_init::zeroed());
+/// The table of [`Own`].
+pub(super) static OWN: Own = Own;
+/// All extensions.
+pub(super) static EXTENSIONS: [Extension; 3] = [
+    Extension::new(&OWN_DMA),
+    Extension::new(&OWN_RAW),
+    Extension::new(&OWN),
+];

@@ -39,7 +39,7 @@ mod tests {
         }, //
     };
 
-    /// The module that functions made of `T` are part of.
+    /// Returns the module with the code for `T`.
     fn owner_of<T>() -> Result<Owner> {
         this_module!().ok_or(ENOENT)
     }
@@ -96,12 +96,12 @@ mod tests {
         module_gone(owner_of::<()>()?);
         assert_eq!(seen.dropped.load(Relaxed), 2);
         queue.events().write(&NOTIFY)?;
-        // This waits for the handler, if there were one.
+        // This would wait for the handler.
         EventQueue::close(queue)?;
         drop(other);
         assert_eq!(seen.called.load(Relaxed), 0);
         assert_eq!(seen.dropped.load(Relaxed), 2);
-        // Nothing is left, and whoever doesn't go can open others.
+        // No handler is left, and a module that stays can add others.
         module_gone(owner_of::<()>()?);
         let queue = EventQueue::open(&fabric()?, options(&seen)?)?;
         EventQueue::close(queue)?;
@@ -113,7 +113,7 @@ mod tests {
     fn modules_are_not_kept() -> Result {
         let _provider = Fake::register()?;
         let references = || -> Result<i32> {
-            // SAFETY: The module is there as long as its code runs.
+            // SAFETY: A module is loaded while its code runs.
             Ok(unsafe { kernel::bindings::module_refcount(owner_of::<()>()?.as_ptr()) })
         };
         let fabric = fabric()?;
@@ -136,12 +136,12 @@ mod tests {
         Ok(())
     }
 
-    /// Memory that leaks nothing if it is leaked.
+    /// A buffer in static memory, for tests that leak it.
     struct Static;
 
     static BYTES: Atomic<u64> = Atomic::new(0);
 
-    // SAFETY: The bytes are always there, and nobody else looks at them. One is open at a time.
+    // SAFETY: The bytes are static, and nobody else accesses them. One buffer is open at a time.
     unsafe impl Buffer for Static {
         fn start(&self) -> NonNull<u8> {
             NonNull::from(&BYTES).cast()
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Registers a region when it is called, and drops it while that is under way.
+    /// The state of a handler that registers a region, and drops it during the registration.
     #[pin_data]
     struct Drops {
         domain: Arc<Domain>,
@@ -172,7 +172,7 @@ mod tests {
                 let options = Options::new(access()).requested_key(HOLDS);
                 if let Ok(mr) = self.0.domain.reg(Static, options) {
                     self.0.region.store(mr.object(), Relaxed);
-                    // It can't be closed here, and so stays open for good, with domain and queue.
+                    // Closing fails here. So the region, the domain and the queue stay open.
                     drop(mr);
                 }
                 self.0.done.complete_all();
@@ -200,15 +200,16 @@ mod tests {
         queue.events().write(&NOTIFY)?;
         drops.done.wait_for_completion();
         module_gone(owner_of::<()>()?);
-        // The region's event comes when the module is gone.
+        // The region's event comes after the module is gone.
         HOLD.store(false, Relaxed);
         let region = drops.region.load(Relaxed);
         assert!(region != 0);
         let fid = NonNull::new(core::ptr::without_provenance_mut(region)).ok_or(EINVAL)?;
-        // SAFETY: It was left open, and nobody else has it. This waits until it is registered.
+        // SAFETY: The region of `fid` is open, and nobody else uses it. Closing waits for its
+        // registration.
         assert_eq!(unsafe { call::close(fid) }, Ok(()));
         assert_eq!(drops.called.load(Relaxed), 1);
-        // SAFETY: The region had this reference, which is nobody's now.
+        // SAFETY: The leaked region owned this reference.
         drop(unsafe { Arc::from_raw(Arc::as_ptr(&domain)) });
         drop((drops, queue, domain, provider));
         Ok(())
@@ -220,7 +221,7 @@ mod tests {
         assert!(hints()?.getinfo().is_ok());
         unload::gone(owner_of::<()>()?);
         assert_eq!(hints()?.getinfo().err(), Some(Errno::ENODATA));
-        // Nor is it missed.
+        // Dropping it does nothing more.
         drop(registration);
         assert!(Registration::<Fake>::new().is_ok());
         Ok(())

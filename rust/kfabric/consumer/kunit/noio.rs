@@ -47,7 +47,7 @@ mod tests {
         kfid_mr, //
     };
 
-    /// How often somebody looked whether allocations may wait for I/O, and found that they may.
+    /// Numbers of checks whether allocations avoid I/O: all checks, and those that failed.
     struct Looks {
         all: Atomic<i32>,
         outside: Atomic<i32>,
@@ -66,16 +66,16 @@ mod tests {
             }
         }
 
-        /// The looks since this was asked last.
+        /// Returns the numbers since the last call.
         fn take(&self) -> (i32, i32) {
             (self.all.xchg(0, Relaxed), self.outside.xchg(0, Relaxed))
         }
     }
 
-    /// A buffer that looks when it is asked where it is, and when it is dropped.
+    /// A buffer that checks when it is listed and when it is dropped.
     struct Probe(KVec<u8>, Arc<Looks>);
 
-    // SAFETY: As the vector.
+    // SAFETY: The vector owns the bytes, which stay in place until it is dropped.
     unsafe impl Buffer for Probe {
         fn start(&self) -> NonNull<u8> {
             self.1.look();
@@ -113,9 +113,11 @@ mod tests {
 
     static CALLS: Looks = Looks::NONE;
 
+    /// Counts the call, and fails.
+    ///
     /// # Safety
     ///
-    /// None; it is unsafe since the table's functions are.
+    /// It has no requirements. The type of the operation is unsafe.
     unsafe extern "C" fn regbv(
         _fid: *mut kfid,
         _list: *const bio_vec,
@@ -131,17 +133,21 @@ mod tests {
         Errno::EIO.to_c()
     }
 
+    /// Counts the call, and fails.
+    ///
     /// # Safety
     ///
-    /// As for `regbv`.
+    /// It has no requirements. The type of the operation is unsafe.
     unsafe extern "C" fn control(_fid: *mut kfid, _command: c_int, _arg: *mut c_void) -> c_int {
         CALLS.look();
         Errno::EIO.to_c()
     }
 
+    /// Counts the call, and fails.
+    ///
     /// # Safety
     ///
-    /// As for `regbv`.
+    /// It has no requirements. The type of the operation is unsafe.
     unsafe extern "C" fn ops_open(
         _fid: *mut kfid,
         _name: *const c_char,
@@ -153,22 +159,22 @@ mod tests {
         Errno::EIO.to_c()
     }
 
-    /// Does something while an object has other operations.
+    /// Calls `f` while an object has another table.
     ///
     /// # Safety
     ///
-    /// The object is open, and nobody else uses it meanwhile.
+    /// `fid` is an open object, and nobody else uses it.
     unsafe fn with_ops<R>(fid: *mut kfid, ops: &mut kfi_ops, f: impl FnOnce() -> R) -> R {
-        // SAFETY: By the requirements of this function; the table is there until the other is back.
+        // SAFETY: `fid` is open by this function's contract. `ops` lives until the own table is
+        // restored.
         let own = unsafe { core::mem::replace(&mut (*fid).ops, ops) };
         let done = f();
-        // SAFETY: `fid` is an open object by the requirements of this function, and `own` its own
-        // table.
+        // SAFETY: `fid` is open by this function's contract. `own` is its own table.
         unsafe { (*fid).ops = own };
         done
     }
 
-    /// The scope in which the consumer's side allocates is the one in which the call is made.
+    /// Checks calls, which are in the same scope as the consumer's allocations.
     #[test]
     fn calls_are_made_without_io() -> Result {
         let _provider = Fake::register()?;
@@ -178,10 +184,10 @@ mod tests {
             regbv: Some(regbv),
             ..pin_init::zeroed()
         };
-        // SAFETY: The domain is open, and nobody else uses it.
+        // SAFETY: The domain `raw` is open, and nobody else uses it.
         let own = unsafe { core::mem::replace(&mut (*raw).mr, &mut table) };
         let refused = domain.regbv(Pages::zeroed(10)?, access()).err();
-        // SAFETY: `raw` is the open domain, and `own` its own table.
+        // SAFETY: The domain `raw` is open. `own` is its own table.
         unsafe { (*raw).mr = own };
         assert!(refused.is_some_and(|error| error.errno() == Errno::EIO));
         assert_eq!(CALLS.take(), (1, 0));
@@ -199,21 +205,21 @@ mod tests {
         assert_eq!(refused, Some(Errno::EIO));
         assert_eq!(CALLS.take(), (1, 0));
         let resolve = || mapped.resolve(key.base(), 1).err();
-        // SAFETY: The domain is open, and nobody else uses it.
+        // SAFETY: The domain `raw` is open, and nobody else uses it.
         assert_eq!(
             unsafe { with_ops(raw.cast(), &mut ops, resolve) },
             Some(Errno::EIO)
         );
         let pages = Pages::zeroed(10)?;
         let map = || MappedList::map(&domain, pages, access()).err();
-        // SAFETY: `raw` is the open domain, and nobody else uses it.
+        // SAFETY: The domain `raw` is open, and nobody else uses it.
         let refused = unsafe { with_ops(raw.cast(), &mut ops, map) };
         assert!(refused.is_some_and(|error| error.errno() == Errno::EIO));
         assert_eq!(CALLS.take(), (2, 0));
         Ok(())
     }
 
-    /// What a handler saw, once it was called.
+    /// The result of the check in a handler.
     #[pin_data]
     struct Seen {
         #[pin]

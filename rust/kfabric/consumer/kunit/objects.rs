@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of what is opened in a domain besides regions, over the provider in `fake.rs`.
+//! Unit tests of counters, endpoints and descriptors of regions.
 
 #[kernel::macros::kunit_tests(kfabric_consumer_objects)]
 mod tests {
     use crate::{
         consumer::{
             kunit::fake::{
+                bytes,
                 domain,
-                hints,
+                hints, //
                 Fake,
-                OPEN, //
-            },
-            *, //
+                OPEN,
+            }, //
+            *,
         },
         object::{
             cntr::CounterObject,
+            domain::DomainObject,
             ep, //
         }, //
     };
@@ -23,8 +25,8 @@ mod tests {
     use kernel::{
         prelude::*,
         sync::{
-            atomic::Relaxed,
-            Arc, //
+            atomic::Relaxed, //
+            Arc,
         }, //
     };
     use kfi_bindings::{
@@ -47,7 +49,7 @@ mod tests {
         assert!((counter.read(), counter.readerr()) == (9, 0));
         assert!(counter.wait(9, None) == Ok(()));
         assert!(counter.wait(10, Some(1)) == Err(Errno::ETIMEDOUT));
-        // It keeps its domain open.
+        // The counter keeps its domain open.
         assert!(Domain::close(domain).err().map(|e| e.errno()) == Some(Errno::EBUSY));
         assert!(OPEN.load(Relaxed) == 1);
         counter.close()?;
@@ -60,7 +62,7 @@ mod tests {
         let _provider = Fake::register()?;
         let counter = Counter::open(&domain()?)?;
         let kept = {
-            // SAFETY: The counter is open, and the reference not used after this.
+            // SAFETY: The counter is open. The reference is not used after it is closed.
             let object =
                 unsafe { CounterObject::from_fid(counter.as_raw().cast()) }.map_err(|_| EINVAL)?;
             assert!(ptr::eq(
@@ -81,7 +83,7 @@ mod tests {
     fn only_counters_are_counters() -> Result {
         let _provider = Fake::register()?;
         let domain = domain()?;
-        // SAFETY: Null, or an open object.
+        // SAFETY: The fids are null or that of an open object.
         let (none, other) = unsafe {
             (
                 CounterObject::from_fid(ptr::null_mut()),
@@ -109,11 +111,11 @@ mod tests {
         Ok(())
     }
 
-    /// Opens an endpoint by the domain's table.
+    /// Opens an endpoint by the domain's operation.
     fn raw_endpoint(domain: &Arc<Domain>, info: &mut kfi_info) -> (i32, *mut kfid_ep) {
         let raw: *mut kfid_domain = domain.as_raw();
         let mut ep = ptr::without_provenance_mut(1);
-        // SAFETY: The domain is open; the info is valid with all that it points to.
+        // SAFETY: The domain is open. The info is valid with all that it points to.
         let ret = unsafe { ep::open::open(raw, info, &mut ep, ptr::null_mut()) };
         (ret, ep)
     }
@@ -134,7 +136,7 @@ mod tests {
         };
         let (ret, ep) = raw_endpoint(&domain, &mut info);
         assert!(ret == 0);
-        // SAFETY: Just opened; closed once.
+        // SAFETY: The endpoint `ep` was just opened. It is closed once, here.
         let (door, closed) = unsafe {
             let door = ep::from_fid(ep.cast());
             (door, (*(*ep).fid.ops).close.map(|close| close(ep.cast())))
@@ -142,10 +144,10 @@ mod tests {
         assert!(door.is_some_and(|door| door.auth_key() == b"key" && door.id() != 0));
         assert!(closed == Some(0));
 
-        // SAFETY: `info` points to it, and nobody else uses it meanwhile.
+        // SAFETY: `info` points to `attr`, which nobody else uses.
         unsafe { (*info.ep_attr).auth_key = ptr::null_mut() };
         assert!(raw_endpoint(&domain, &mut info) == (Errno::EINVAL.to_c(), ptr::null_mut()));
-        // SAFETY: `info` points to the attributes, and nobody else uses them meanwhile.
+        // SAFETY: `info` points to `attr`, which nobody else uses.
         unsafe {
             (*info.ep_attr).auth_key_size = 0;
             (*info.ep_attr).type_ = kfi_bindings::kfi_ep_type_KFI_EP_MSG;
@@ -166,7 +168,7 @@ mod tests {
         let (null, bytes) = (ptr::null_mut(), ptr::null());
         let nosys = Errno::ENOSYS.to_c();
         let long = Some(crate::support::num::signed_size(nosys));
-        // SAFETY: The endpoint is open; nothing looks at the other arguments.
+        // SAFETY: The endpoint is open. Its operations ignore the other arguments.
         unsafe {
             let (ops, msg, rma, cm) = (*(*ep).ops, *(*ep).msg, *(*ep).rma, *(*ep).cm);
             let (tagged, atomic) = (*(*ep).tagged, *(*ep).atomic);
@@ -185,5 +187,28 @@ mod tests {
             assert!(fid.control.map(|op| op(ep.cast(), -1, null)) == Some(nosys));
         }
         Ok(endpoint.close()?)
+    }
+
+    #[test]
+    fn regions_are_found_by_their_descriptors() -> Result {
+        let _provider = Fake::register()?;
+        let domain = domain()?;
+        let mr = domain.reg(bytes(0, 100)?, Access::SEND | Access::READ)?;
+        // SAFETY: The region is open.
+        let desc = unsafe { (*mr.as_raw()).mem_desc }.addr();
+        let find = |desc| {
+            // SAFETY: The domain is open.
+            let object = unsafe { DomainObject::from_fid(domain.as_raw().cast()) };
+            object.ok().and_then(|domain| domain.descs().find(desc))
+        };
+        let found = find(desc).ok_or(EINVAL)?;
+        assert_eq!((found.base, found.len), (mr.base(), 100));
+        assert_eq!(found.access, Access::SEND | Access::READ);
+        assert!(found.whole && found.start.is_some());
+        assert_eq!(find(desc + 1), None);
+        assert_eq!(find(0), None);
+        mr.close()?;
+        assert_eq!(find(desc), None);
+        Ok(Domain::close(domain)?)
     }
 }

@@ -10,13 +10,13 @@ mod tests {
                 access,
                 bytes,
                 domain,
-                extensions::OWN,
                 Fake,
                 KEEPS,
                 KEEPS_AND_FAILS,
                 KEPT,
                 MAPPED,
                 NO_DMA,
+                OWN,
                 TOO_MANY, //
             },
             *, //
@@ -84,7 +84,7 @@ mod tests {
         TOO_MANY.store(true, Relaxed);
         let refused = MappedList::map(&domain, Pages::zeroed(10)?, access()).err();
         assert_eq!(refused.map(|error| error.errno()), Some(Errno::EIO));
-        // Nobody knows what it has mapped, so nobody undoes it.
+        // Nobody knows how many entries are mapped, so nobody unmaps them.
         assert_eq!(MAPPED.xchg(0, Relaxed), 1);
         Ok(())
     }

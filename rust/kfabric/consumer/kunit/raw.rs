@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of raw keys, through the API for consumers.
+//! Unit tests of raw keys.
 
 #[kernel::macros::kunit_tests(kfabric_consumer_raw)]
 mod tests {
@@ -9,11 +9,11 @@ mod tests {
             kunit::fake::{
                 access,
                 bytes,
-                domain,
+                domain, //
                 Fake,
-                IN_TWO, //
-            },
-            *, //
+                IN_TWO,
+            }, //
+            *,
         },
         region::rawkey::MAPPED, //
     };
@@ -62,7 +62,7 @@ mod tests {
         let raw = one.reg(bytes(0, 10)?, access())?.raw_key()?;
         let mapped = other.map_raw(0, raw.as_bytes())?;
         assert!(Domain::close(other).err().map(|e| e.errno()) == Some(Errno::EBUSY));
-        // Who still has it is the mapped key; the region is long gone, which nobody is told.
+        // The mapped key keeps the domain open. The key isn't told that the region is closed.
         assert!(mapped.resolve(9, 1)?.len() == 1);
         let other = mapped.domain().clone();
         drop(mapped);

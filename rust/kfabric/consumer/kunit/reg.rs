@@ -53,7 +53,7 @@ mod tests {
         let second = domain.reg(bytes(0, 10)?, access())?;
         let fabric = domain.fabric().clone();
         assert!(OPEN.load(Relaxed) == 3);
-        // Neither is the last reference.
+        // Others have references to both.
         assert!(Fabric::close(fabric).err().map(|e| e.errno()) == Some(Errno::EBUSY));
         assert!(Domain::close(domain).err().map(|e| e.errno()) == Some(Errno::EBUSY));
         drop(first);
@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn memory_does_not_come_back_without_a_region() -> Result {
         let _provider = Fake::register()?;
-        // A provider that succeeds, and opens nothing. The memory is leaked on purpose.
+        // The provider returns success without a region. The memory is leaked on purpose.
         let buffer = bytes(3, 10)?;
-        // SAFETY: The vector has an allocation of its own, since it isn't empty.
+        // SAFETY: The vector isn't empty, so its pointer is an allocation.
         unsafe { kfi_bindings::kfi_helper_not_leak(buffer.as_ptr().cast()) };
         let opened = Mr::open(&domain()?, buffer, access(), |_| {
             registered(0, ptr::null_mut())
@@ -118,7 +118,7 @@ mod tests {
         };
         assert!(error.errno() == Errno::ENOTRECOVERABLE);
         assert!(error.into_inner().is_none());
-        // One that fails has opened nothing.
+        // A failed call has no region.
         let failed = registered(Errno::ENOMEM.to_c(), ptr::null_mut());
         assert!(failed == Err(Errno::ENOMEM));
         Ok(())

@@ -54,7 +54,7 @@ mod tests {
 
     fn place(queue: &Queue) -> Result<Place> {
         let raw = queue.completion_queue().as_raw();
-        // SAFETY: The queue is open while there is a reference to it.
+        // SAFETY: The queue is open, because it is borrowed.
         let object = unsafe { CqObject::from_fid(raw.cast()) }?;
         object.queue().reserve().ok_or(EAGAIN)
     }
@@ -172,13 +172,13 @@ mod tests {
         assert!(matches!(queue.read()?, Some(Ended::Lost(_))));
         drop(queue);
         assert_eq!(drops.load(Relaxed), 0);
-        // SAFETY: It was posted by nobody, and came back from nowhere.
+        // SAFETY: The context came from `into_context`, and the queue has leaked it.
         drop(unsafe { Request::<KVec<u8>, Drops>::from_context(context.addr()) });
         assert_eq!(drops.load(Relaxed), 1);
         Ok(())
     }
 
-    /// Counts what it gets.
+    /// A handler that counts transfers by their result.
     struct Counts(Arc<Atomic<i32>>);
 
     impl RequestHandler<KVec<u8>, Drops> for Counts {
