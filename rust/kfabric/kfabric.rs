@@ -29,7 +29,7 @@ pub use crate::{
     object::{
         domain,
         ep,
-        ext::mapped_keys::MappedKeys,
+        ext::raw::MappedKeys,
         mr, //
     },
     post::{

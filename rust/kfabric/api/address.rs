@@ -3,7 +3,7 @@
 //! Addresses that a consumer asks for, as names or as hints.
 
 use crate::{
-    object::info::memory::bytes,
+    object::info::bytes,
     provider::offer::Ends,
     support::{
         c_ref::c_ref,

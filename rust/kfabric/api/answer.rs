@@ -15,10 +15,8 @@ use crate::{
         domain::DomainObject,
         fabric::FabricObject,
         info::{
-            memory::{
-                bytes,
-                string, //
-            },
+            bytes,
+            string,
             Info, //
         },
         instances, //

@@ -2,12 +2,8 @@
 
 //! Domains of providers written in Rust.
 
-mod atomic;
-mod bind;
-mod control;
 pub(crate) mod open;
 mod ops;
-mod rawkey;
 
 use super::{
     children::{

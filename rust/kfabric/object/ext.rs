@@ -4,7 +4,6 @@
 
 pub(crate) mod batch;
 pub(crate) mod dma;
-pub(crate) mod mapped_keys;
 pub(crate) mod raw;
 pub(crate) mod reserve;
 

@@ -3,7 +3,6 @@
 //! Fabrics of providers written in Rust.
 
 pub(crate) mod open;
-mod ops;
 
 use super::{
     children::Children,

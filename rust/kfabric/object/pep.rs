@@ -3,44 +3,90 @@
 //! The passive endpoint as C has it, which listens for connections.
 //!
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
+//!
+//! `kfi_passive_ep()`.
+//!
+//! The operations of a passive endpoint, but for those of connections.
+//!
+//! Connections of a passive endpoint: the calls of `struct kfi_ops_cm`.
+//!
+//! All of them may sleep.
+//!
+//! Requests that come to a passive endpoint, on their way to its event queue.
 
-mod arrivals;
-mod cm;
-pub(crate) mod open;
-mod ops;
 pub(crate) mod requests;
 
-use self::arrivals::Arrivals;
 use super::{
     binding::{
+        bind,
         Binds,
         Other, //
     },
-    closing::Close,
+    closing::{
+        slots,
+        Close, //
+    },
+    ep::private_data,
     eq::{
         BoundEq,
-        EqBody, //
+        EqBody,
+        Writer, //
     },
-    fabric::FabricBody,
+    fabric::{
+        FabricBody,
+        FabricObject, //
+    },
     fid::Class,
-    info::Info,
-    obj::Obj,
-    place::Child, //
+    info::{
+        bytes,
+        info_ref,
+        string,
+        zeroed,
+        Info, //
+    },
+    obj::{
+        Obj,
+        Object, //
+    },
+    opening,
+    place::{
+        Child,
+        Place, //
+    }, //
 };
 use crate::{
     provider::{
-        cm::Incoming,
+        cm::{
+            Asked,
+            ConnRequest,
+            Incoming, //
+        },
         msg_ep::MsgLimits,
         pep::Pep, //
     },
     support::{
         errno::Errno,
-        refusal::Refusal, //
+        num::widen,
+        refusal::Refusal,
+        sockaddr::{
+            self,
+            format_of,
+            RawAddress, //
+        },
+        table::{
+            unserved,
+            OpsSlot,
+            Table, //
+        }, //
     }, //
 };
 use core::net::SocketAddr;
 use kernel::{
-    ffi::c_void,
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    new_mutex,
     prelude::*,
     sync::{
         atomic::{
@@ -52,7 +98,18 @@ use kernel::{
         SetOnce, //
     }, //
 };
-use kfi_bindings::kfid_pep;
+use kfi_bindings::{
+    kfi_ep_type_KFI_EP_MSG as EP_MSG,
+    kfi_ep_type_KFI_EP_UNSPEC as EP_UNSPEC,
+    kfi_info,
+    kfi_ops,
+    kfi_ops_cm,
+    kfi_ops_ep,
+    kfid,
+    kfid_fabric,
+    kfid_pep,
+    KFI_CONNREQ, //
+};
 
 /// The class of passive endpoints.
 static PEP: Class = Class::new(
@@ -207,5 +264,278 @@ impl Close for PepBody {
         }
         requests::drop_all(fid);
         Ok(())
+    }
+}
+
+/// What there is to a new passive endpoint of a fabric, which is going to be at `pep`.
+///
+/// # Safety
+///
+/// As the C API demands: `info` is null or valid for the call, with all that it points to.
+unsafe fn make(
+    fabric: &FabricObject,
+    info: *const kfi_info,
+    pep: *mut kfid_pep,
+    context: *mut c_void,
+) -> Result<(kfid_pep, impl PinInit<PepBody>), Refusal> {
+    // SAFETY: `info` is null, an error pointer, or valid for the call, as the caller promises.
+    let info = unsafe { info_ref(info) }?;
+    // SAFETY: Null or valid by the requirements of this function.
+    let kind = unsafe { info.ep_attr.as_ref() }.map_or(EP_UNSPEC, |attr| attr.type_);
+    if !matches!(kind, EP_UNSPEC | EP_MSG) {
+        let refusal = Refusal::new(Errno::ENODATA, c"no passive endpoints of that kind");
+        return Err(refusal.value(u64::from(kind)));
+    }
+    // SAFETY: Null, or as long as it is said to be, by the requirements of this function.
+    let source = unsafe { sockaddr::read_any(info.src_addr, info.src_addrlen) }?;
+    let (imp, limits) = fabric.provider().open_pep()?;
+    let none = Refusal::new(Errno::EINVAL, c"no src_addr to listen at");
+    let address = source.ok_or(none)?;
+    // SAFETY: Valid with all that it points to, by the requirements of this function.
+    let info = unsafe { Info::duplicate(info) }?;
+    let c = kfid_pep {
+        fid: PepObject::fid(context),
+        ops: EP.as_ptr(),
+        cm: CM.as_ptr(),
+    };
+    let info = Arc::new(info, GFP_KERNEL)?;
+    let body = pin_init!(PepBody {
+        imp,
+        incoming: SetOnce::new(),
+        eq: SetOnce::new(),
+        address <- new_mutex!(address),
+        backlog: Atomic::new(BACKLOG_DEFAULT),
+        limits,
+        info,
+        pep,
+        context,
+    });
+    Ok((c, body))
+}
+
+/// The `passive_ep` slot of a fabric. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: each pointer is null or valid.
+pub(crate) unsafe extern "C" fn open(
+    fabric: *mut kfid_fabric,
+    info: *mut kfi_info,
+    pep: *mut *mut kfid_pep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
+    unsafe {
+        opening::open(fabric.cast(), pep, |fabric, pep| {
+            make(fabric, info, pep, context)
+        })
+    }
+}
+
+impl Object for PepBody {
+    type C = kfid_pep;
+    type Place = Place<Self>;
+    const CLASS: &'static Class = &PEP;
+    const OPS: kfi_ops = kfi_ops {
+        bind: Some(bind::<Self>),
+        control: Some(control),
+        ..slots::<Self>()
+    };
+}
+
+/// Options and contexts.
+pub(super) static EP: Table<kfi_ops_ep> = unserved!(
+    kfi_ops_ep: cancel, getopt, setopt, tx_ctx, rx_ctx, rx_size_left, tx_size_left
+);
+
+/// Sets how many requests may wait for an answer (`KFI_BACKLOG`). May sleep: takes a mutex.
+///
+/// # Safety
+///
+/// As the C API demands: `fid` is an open passive endpoint; `arg` is null or an `int`.
+unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: By the requirements of this function.
+    unsafe {
+        PepObject::call(fid, |pep| match u32::try_from(command) {
+            Ok(kfi_bindings::KFI_BACKLOG) => {
+                pep.set_backlog(*arg.cast::<c_int>().as_ref().ok_or(Refusal::NULL)?)
+            }
+            _ => Err(Refusal::new(Errno::ENOSYS, c"unknown command")),
+        })
+    }
+}
+
+/// Connections.
+pub(super) static CM: Table<kfi_ops_cm> = Table(kfi_ops_cm {
+    size: size_of::<kfi_ops_cm>(),
+    setname: Some(setname),
+    getname: Some(getname),
+    getpeer: OpsSlot::NOSYS,
+    connect: OpsSlot::NOSYS,
+    listen: Some(listen),
+    accept: OpsSlot::NOSYS,
+    reject: Some(reject),
+    shutdown: OpsSlot::NOSYS,
+    join: OpsSlot::NOSYS,
+});
+
+/// # Safety
+///
+/// As the C API demands: `fid` is an open passive endpoint, `addr` null or that long.
+unsafe extern "C" fn setname(fid: *mut kfid, addr: *mut c_void, len: usize) -> c_int {
+    // SAFETY: By the requirements of this function.
+    unsafe {
+        Obj::call(fid, |pep: &PepObject| {
+            let address = sockaddr::read(addr, Some(len))?;
+            pep.set_address(address)
+        })
+    }
+}
+
+/// # Safety
+///
+/// As the C API demands: `fid` is an open passive endpoint, `len` null or valid, and `addr` has as much
+/// room.
+unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize) -> c_int {
+    // SAFETY: By the requirements of this function.
+    unsafe {
+        Obj::call(fid, |pep: &PepObject| {
+            sockaddr::write(pep.address(), addr, len)
+        })
+    }
+}
+
+/// # Safety
+///
+/// As the C API demands: `pep` is an open passive endpoint.
+unsafe extern "C" fn listen(pep: *mut kfid_pep) -> c_int {
+    // SAFETY: By the requirements of this function; a passive endpoint begins with its fid.
+    unsafe { Obj::call(pep.cast(), |pep: &PepObject| pep.listen()) }
+}
+
+/// # Safety
+///
+/// As the C API demands: `pep` is an open passive endpoint, `param` null or that long.
+unsafe extern "C" fn reject(
+    pep: *mut kfid_pep,
+    handle: *mut kfid,
+    param: *const c_void,
+    paramlen: usize,
+) -> c_int {
+    // SAFETY: By the requirements of this function; a passive endpoint begins with its fid.
+    unsafe {
+        Obj::call(pep.cast(), |object: &PepObject| {
+            let data = private_data(param, paramlen)?;
+            let [_, _, most] = object.limits.cm_data_size;
+            if data.len() > most {
+                let why = c"more private data than there is room for";
+                return Err(Refusal::new(Errno::EINVAL, why).value(widen(data.len())));
+            }
+            let request = requests::take_of(pep.cast(), handle)?;
+            object.imp().reject(request, data)
+        })
+    }
+}
+
+/// Puts requests into an event queue.
+pub(super) struct Arrivals {
+    writer: Writer,
+    pep: *mut kfid,
+    info: Arc<Info>,
+    backlog: u32,
+}
+
+// SAFETY: The pointer is only compared.
+unsafe impl Send for Arrivals {}
+// SAFETY: As for sending; all else can be shared.
+unsafe impl Sync for Arrivals {}
+
+impl Arrivals {
+    /// For a passive endpoint, at which `backlog` requests may wait; `info` is what it was opened with.
+    pub(super) fn new(writer: Writer, pep: *mut kfid, info: Arc<Info>, backlog: u32) -> Self {
+        Self {
+            writer,
+            pep,
+            info,
+            backlog,
+        }
+    }
+
+    /// What the endpoint that answers is to be made of. May sleep.
+    fn info_of(&self, request: &dyn ConnRequest) -> Result<Info, Errno> {
+        // SAFETY: The passive endpoint's own copy, which nobody changes.
+        let from = unsafe { self.info.as_ptr().as_ref() }.ok_or(Errno::EINVAL)?;
+        // SAFETY: A copy is valid with all that it points to.
+        let mut info = unsafe { Info::duplicate(from) }?;
+        let fields = info.fields_mut().ok_or(Errno::ENOMEM)?;
+        fields.addr_format = format_of(&request.peer());
+        set_address(
+            &mut fields.src_addr,
+            &mut fields.src_addrlen,
+            request.local(),
+        )?;
+        set_address(
+            &mut fields.dest_addr,
+            &mut fields.dest_addrlen,
+            request.peer(),
+        )?;
+        set_domain(fields, request)?;
+        Ok(info)
+    }
+}
+
+/// Puts an address in the place of another.
+fn set_address(to: &mut *mut c_void, len: &mut usize, address: SocketAddr) -> Result<(), Errno> {
+    let (raw, new) = RawAddress::new(address);
+    // SAFETY: The address has so many bytes. What was there is the info's own.
+    unsafe {
+        let copy = bytes((&raw const raw).cast(), new)?;
+        crate::object::info::free(core::mem::replace(to, copy));
+    }
+    *len = new;
+    Ok(())
+}
+
+/// Names the domain that the endpoint is to be opened in.
+fn set_domain(fields: &mut kfi_info, request: &dyn ConnRequest) -> Result<(), Errno> {
+    let Some(name) = request.domain() else {
+        return Ok(());
+    };
+    if fields.domain_attr.is_null() {
+        fields.domain_attr = zeroed()?;
+    }
+    // SAFETY: The info's own, and not null.
+    unsafe {
+        let domain = &mut *fields.domain_attr;
+        let name = string(name.as_char_ptr())?;
+        crate::object::info::free(core::mem::replace(&mut domain.name, name));
+        domain.domain = core::ptr::null_mut();
+    }
+    Ok(())
+}
+
+impl Asked for Arrivals {
+    fn asked(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>> {
+        let Ok(mut info) = self.info_of(&*request) else {
+            return Err(request);
+        };
+        let mut data = [0; 256];
+        let sent = request.data();
+        let len = sent.len().min(data.len());
+        if let (Some(to), Some(from)) = (data.get_mut(..len), sent.get(..len)) {
+            to.copy_from_slice(from);
+        }
+        let handle = requests::add(self.pep, self.backlog, request)?;
+        if let Some(fields) = info.fields_mut() {
+            fields.handle = handle;
+        }
+        let told = self
+            .writer
+            .try_connection(KFI_CONNREQ, info, data.get(..len).unwrap_or(&[]));
+        match told {
+            true => Ok(()),
+            // Nobody is told of it, so nobody can answer it.
+            false => requests::forget(handle).map_or(Ok(()), Err),
+        }
     }
 }

@@ -1,20 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The operations of a domain, and what is opened in one.
+//!
+//! `kfi_control()` on a domain.
+//!
+//! `kfi_domain_bind()`: the event queue that registrations report to.
+//!
+//! `kfi_query_atomic()`.
+//!
+//! The raw keys of peers that are usable in a domain: mapping them, and taking them back.
+//!
+//! C header: [`include/kfi_domain.h`](srctree/include/kfi_domain.h)
 
 use super::{
-    atomic,
-    control::control,
     DomainBody,
+    DomainObject,
     DOMAIN, //
 };
 use crate::{
     object::{
-        binding::bind,
+        binding::{
+            bind,
+            Binds,
+            Other, //
+        },
         closing::slots,
         cntr,
         cq,
         ep,
+        eq::EqBody,
         ext,
         fid::Class,
         mr::reg::{
@@ -27,16 +41,45 @@ use crate::{
         obj::Object,
         place::Place, //
     },
-    support::table::{
-        OpsSlot,
-        Table, //
+    post::atomic::Form,
+    region::{
+        atomic::WORD,
+        rawkey, //
+    },
+    support::{
+        errno::Errno,
+        num::widen,
+        refusal::{
+            no_flags,
+            Refusal, //
+        },
+        table::{
+            OpsSlot,
+            Table,
+            NO_SUCH_CALL, //
+        }, //
     }, //
 };
+use kernel::{
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    prelude::*, //
+};
 use kfi_bindings::{
+    kfi_atomic_attr,
+    kfi_datatype,
+    kfi_mr_map_raw,
+    kfi_op,
     kfi_ops,
     kfi_ops_domain,
     kfi_ops_mr,
-    kfid_domain, //
+    kfid,
+    kfid_domain,
+    KFI_COMPARE_ATOMIC,
+    KFI_FETCH_ATOMIC,
+    KFI_REG_MR, //
 };
 
 impl Object for DomainBody {
@@ -62,7 +105,7 @@ pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     poll_open: OpsSlot::NOSYS,
     stx_ctx: OpsSlot::NOSYS,
     srx_ctx: Some(ep::open::open_srx),
-    query_atomic: Some(atomic::query),
+    query_atomic: Some(query_atomic),
 });
 
 /// Registration.
@@ -74,3 +117,119 @@ pub(super) static MR: Table<kfi_ops_mr> = Table(kfi_ops_mr {
     regattr: Some(regattr),
     regsgl: Some(regsgl),
 });
+
+/// `kfi_control` of a domain: what there is about raw keys. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: every pointer is null or valid for the call.
+pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: C calls this on an open object, with the argument that goes with the command.
+    unsafe {
+        DomainObject::call(fid, |domain| match u32::try_from(command) {
+            Ok(kfi_bindings::KFI_MAP_RAW_MR) => map(domain, arg),
+            Ok(kfi_bindings::KFI_UNMAP_KEY) => unmap(domain, arg),
+            _ => Err(Errno::ENOSYS.into()),
+        })
+    }
+}
+
+impl Binds for DomainBody {
+    fn bind(domain: &DomainObject, other: Other<'_>) -> Result<(), Refusal> {
+        let eq = other.object::<EqBody>()?;
+        if domain.set_eq(other.bind(domain.parent(), eq, KFI_REG_MR)?) {
+            Ok(())
+        } else {
+            Err(Refusal::new(
+                Errno::EINVAL,
+                c"the domain has an event queue already",
+            ))
+        }
+    }
+}
+
+/// The `query_atomic` slot of a domain. Any context.
+///
+/// # Safety
+///
+/// As the C API demands: `domain` is open, and of this core; `attr` is null or valid.
+pub(super) unsafe extern "C" fn query_atomic(
+    domain: *mut kfid_domain,
+    datatype: kfi_datatype,
+    op: kfi_op,
+    attr: *mut kfi_atomic_attr,
+    flags: u64,
+) -> c_int {
+    // SAFETY: By the requirements of this function; a domain begins with its fid.
+    let domain = unsafe { DomainObject::from_fid(domain.cast()) };
+    let found = domain.and_then(|domain| {
+        let form = match flags {
+            0 => Form::Plain,
+            KFI_FETCH_ATOMIC => Form::Fetch,
+            KFI_COMPARE_ATOMIC => Form::Compare,
+            _ => return Err(Refusal::new(Errno::EBADFLAGS, c"unknown flag").value(flags)),
+        };
+        let limits = domain.provider().msg_limits().ok_or(NO_SUCH_CALL)?;
+        limits.atomics.find(form, datatype, op)?;
+        // SAFETY: By the requirements of this function.
+        let attr = unsafe { attr.as_mut() }.ok_or(Refusal::NULL)?;
+        (attr.count, attr.size) = (1, WORD);
+        Ok(())
+    });
+    found.map_or_else(Refusal::report, |()| 0)
+}
+
+/// Copies a raw key from C before it's judged, so that nobody who writes there meanwhile, a peer
+/// for instance, is believed twice.
+///
+/// # Safety
+///
+/// `raw` is valid for `len` bytes.
+unsafe fn copy(raw: *const u8, len: usize) -> Result<KVVec<u8>, Refusal> {
+    let mut copy = KVVec::from_elem(0, len, GFP_KERNEL)?;
+    // SAFETY: By the requirements of this function; the copy was just made that long.
+    unsafe { raw.copy_to_nonoverlapping(copy.as_mut_ptr(), len) };
+    Ok(copy)
+}
+
+/// `KFI_MAP_RAW_MR`: makes a peer's raw key usable in a domain. Sleeps.
+///
+/// # Safety
+///
+/// As the C API demands: `arg` is null or a `struct kfi_mr_map_raw`, and its pointers are null or
+/// valid.
+pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
+    // SAFETY: By the requirements of this function.
+    let map = unsafe { arg.cast::<kfi_mr_map_raw>().as_ref() }.ok_or(Refusal::NULL)?;
+    // SAFETY: `map.key` is null or valid by the requirements of this function.
+    let key = unsafe { map.key.as_mut() }.ok_or(Refusal::NULL)?;
+    *key = widen(kfi_bindings::KFI_KEY_NOTAVAIL);
+    no_flags(map.flags)?;
+    if map.raw_key.is_null() {
+        return Err(Refusal::NULL);
+    }
+    let longest = domain.longest_raw_key();
+    if map.key_size > longest {
+        let refusal = Refusal::new(Errno::EINVAL, c"raw key is longer than mr_key_size");
+        return Err(refusal.value(widen(map.key_size)));
+    }
+    // SAFETY: As the C API demands.
+    let raw = unsafe { copy(map.raw_key, map.key_size) }?;
+    let counted = domain.count()?;
+    *key = domain.keys().map(map.base_addr, rawkey::parse(&raw)?)?;
+    counted.keep();
+    Ok(())
+}
+
+/// `KFI_UNMAP_KEY`: gives back what [`map`] gave. May sleep.
+///
+/// # Safety
+///
+/// As the C API demands: `arg` is null or a `u64`.
+pub(super) unsafe fn unmap(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
+    // SAFETY: By the requirements of this function.
+    let key = unsafe { arg.cast::<u64>().as_ref() }.ok_or(Refusal::NULL)?;
+    domain.keys().unmap(*key)?;
+    domain.count_off();
+    Ok(())
+}

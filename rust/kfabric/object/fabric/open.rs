@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! `kfi_fabric()` for providers written in Rust.
+//!
+//! What is opened in a fabric.
 
 use super::{
-    ops,
     FabricBody,
-    FabricObject, //
+    FabricObject,
+    FABRIC, //
 };
 use crate::{
     object::{
         children::Children,
+        domain,
+        eq,
+        fid::ClassTable,
         instances::Instance,
-        opening, //
+        opening,
+        pep, //
     },
     provider::{
         Fabric,
         Provider, //
     },
     support::{
-        child_list::ChildList, //
+        child_list::ChildList,
         errno::Errno,
         refusal::Refusal,
+        table::OpsSlot, //
     }, //
 };
 use kernel::{
@@ -37,6 +44,7 @@ use kernel::{
 };
 use kfi_bindings::{
     kfi_fabric_attr,
+    kfi_ops_fabric,
     kfid_fabric, //
 };
 
@@ -74,7 +82,7 @@ fn new(
     let mut object = KBox::<FabricObject>::new_uninit(GFP_KERNEL)?;
     let c = kfid_fabric {
         fid: FabricObject::fid(context),
-        ops: ops::OPS.as_ptr(),
+        ops: OPS.as_ptr(),
         api_version,
     };
     let body = FabricBody {
@@ -87,3 +95,15 @@ fn new(
     };
     Ok(opening::give(object, c, body, ()))
 }
+
+/// What is opened in a fabric.
+pub(super) static OPS: ClassTable<kfi_ops_fabric> = ClassTable::new(
+    &FABRIC,
+    kfi_ops_fabric {
+        size: ClassTable::<kfi_ops_fabric>::SIZE,
+        domain: Some(domain::open::open),
+        passive_ep: Some(pep::open),
+        eq_open: Some(eq::open),
+        wait_open: OpsSlot::NOSYS,
+    },
+);
