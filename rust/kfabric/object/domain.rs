@@ -64,36 +64,35 @@ static DOMAIN: Class = Class::new(
     c"a domain is open in it",
 );
 
-/// What regions keep in their domain, which needn't know it.
+/// The reserve of regions in a domain, whose type the domain doesn't know.
 pub(crate) type Kept = dyn Any + Send + Sync;
 
-/// A domain.
+/// An open domain.
 pub(crate) type DomainObject = Obj<DomainBody>;
 
-/// What the core keeps with a domain.
+/// The core's part of a domain.
 pub(crate) struct DomainBody {
     _instance: Instance,
-    /// What regions are made of that must not fail for want of memory. Goes before the provider's
-    /// part, of which it is made.
+    /// Preallocated parts for regions (`kfi_reserve_ops_v1`). Dropped before `imp`, which they belong to.
     reserve: SetOnce<Arc<Kept>>,
     imp: KBox<dyn Domain>,
-    /// All that is open in the domain, with a limit of regions.
+    /// The number of open objects, with a limit for regions.
     children: Children,
     child_list: Arc<ChildList>,
     descs: Pin<KVBox<Descs>>,
-    /// Its name, if it was opened by name.
+    /// The name, if the domain was opened by name.
     name: Option<CString>,
     mr_limits: MrLimits,
     mr_mode: i32,
-    /// The capabilities that it was opened with.
+    /// The requested capabilities.
     caps: u64,
     auth_key: KVec<u8>,
     keys: Pin<KBox<KeyMap>>,
-    /// The regions that aren't settled yet.
+    /// The regions whose registration is pending.
     unsettled: Arc<Unsettled>,
-    /// The regions that are to be closed.
+    /// The regions whose close is pending.
     later: Arc<Unsettled>,
-    /// Where registrations report to, if they are asynchronous.
+    /// The event queue of asynchronous registrations.
     eq: SetOnce<BoundEq>,
 }
 
@@ -112,22 +111,26 @@ impl Parent for DomainBody {
 }
 
 impl Close for DomainBody {
-    /// `EBUSY` while objects are open in it, or others use what is the domain's. Sleeps until everybody has
-    /// returned who was told of a region that was closed later.
+    /// Closes the domain. Sleeps until each `done` function of `kfi_close_later()` has returned.
+    ///
+    /// # Errors
+    ///
+    /// - `EBUSY`: objects are open in the domain, or a provider uses it.
     fn close(&self) -> Result<(), Refusal> {
         self.close_to_children()?;
-        // Who was told last that a region is closed may not have returned yet.
+        // The last `done` function may not have returned yet.
         self.later.finish();
         self.imp.close().inspect_err(|_| self.children.reopen())
     }
 }
 
 impl DomainBody {
+    /// Returns the provider's domain.
     pub(crate) fn provider(&self) -> &dyn Domain {
         &*self.imp
     }
 
-    /// Is it an offer of this domain, which needs no more of a consumer than has been agreed to?
+    /// Returns whether an offer is of this domain, and requires no more `mr_mode` bits than the consumer set.
     pub(crate) fn is_offered(&self, offer: &Offer) -> bool {
         self.name
             .as_ref()
@@ -135,7 +138,7 @@ impl DomainBody {
             && offer.mr_mode & !self.mr_mode == 0
     }
 
-    /// Returns whether it was opened by this name. Any context.
+    /// Returns whether the domain was opened by this name. Any context.
     pub(crate) fn is_named(&self, name: &CStr) -> bool {
         self.name.as_ref().is_some_and(|own| **own == *name)
     }
@@ -144,79 +147,78 @@ impl DomainBody {
         &self.mr_limits
     }
 
-    /// Was it opened with this bit of `mr_mode`?
+    /// Returns whether the consumer set this bit of `mr_mode`.
     pub(crate) fn has_mode(&self, bit: u32) -> bool {
         self.mr_mode & signed(bit) != 0
     }
 
-    /// Was it opened with this capability?
+    /// Returns whether the consumer requested these capabilities.
     pub(crate) fn has_caps(&self, caps: u64) -> bool {
         self.caps & caps == caps
     }
 
-    /// What regions are made of that must not fail for want of memory.
+    /// Returns the reserve of regions.
     pub(crate) fn reserve(&self) -> Option<&Kept> {
         self.reserve.as_ref().map(|reserve| &**reserve)
     }
 
-    /// Sets that, unless there is something.
+    /// Sets the reserve of regions. Returns false if there is one.
     pub(crate) fn set_reserve(&self, reserve: Arc<Kept>) -> bool {
         self.reserve.populate(reserve)
     }
 
-    /// Sets the event queue that registrations report to, unless there is one.
+    /// Sets the event queue of registrations. Returns false if there is one.
     fn set_eq(&self, eq: BoundEq) -> bool {
         self.eq.populate(eq)
     }
 
-    /// Returns the event queue that registrations report to, unless the consumer has closed it. Any
-    /// context.
+    /// Returns the event queue of registrations, if it is open. Any context.
     pub(crate) fn eq(&self) -> Option<&BoundEq> {
         self.eq.as_ref().filter(|eq| eq.is_open())
     }
 
-    /// The authorization key of what has none of its own; empty for none.
+    /// Returns the default authorization key of objects in the domain. It may be empty.
     pub(crate) fn auth_key(&self) -> &[u8] {
         &self.auth_key
     }
 
-    /// How many regions may be open at a time (`mr_cnt`).
+    /// Returns the maximum number of open regions (`mr_cnt`).
     pub(crate) fn max_regions(&self) -> u32 {
         u32::try_from(self.mr_limits.regions).unwrap_or(u32::MAX)
     }
 
-    /// Counts something new in it that is no object. Any context.
+    /// Counts a user of the domain that is no object. Any context.
     pub(crate) fn count(&self) -> Result<Counted<'_>, Refusal> {
         Ok(self.children.count()?)
     }
 
-    /// Counts something off that was [kept](Counted::keep). Any context.
+    /// Removes a user whose count was [kept](Counted::keep). Any context.
     pub(crate) fn count_off(&self) {
         self.children.remove(Share::ONE);
     }
 
-    /// The regions that aren't settled yet.
+    /// Returns the regions whose registration is pending.
     pub(crate) fn unsettled(&self) -> &Arc<Unsettled> {
         &self.unsettled
     }
 
-    /// The regions that are to be closed.
+    /// Returns the regions whose close is pending.
     pub(crate) fn later(&self) -> &Arc<Unsettled> {
         &self.later
     }
 
-    /// The regions that have descriptors.
+    /// Returns the table of descriptors.
     pub(crate) fn descs(&self) -> &Descs {
         &self.descs
     }
 
-    /// The raw keys that are mapped in it.
+    /// Returns the raw keys that are mapped in the domain.
     pub(crate) fn keys(&self) -> &KeyMap {
         &self.keys
     }
 
-    /// Length of the longest raw key that it takes: `mr_key_size` under `KFI_MR_RAW`; otherwise
-    /// that is about other keys.
+    /// Returns the length of the longest raw key that the domain takes, in bytes. With `KFI_MR_RAW`, this is
+    /// `mr_key_size`.
     pub(crate) fn longest_raw_key(&self) -> usize {
         raw_key_size(match self.has_mode(kfi_bindings::KFI_MR_RAW) {
             true => self.mr_limits.pieces,
@@ -225,13 +227,13 @@ impl DomainBody {
     }
 }
 
-/// The provider's domain behind a fid, if it is one of type `D`. For a provider's extensions.
+/// Returns the provider's domain behind a fid, for extensions of a provider. `None` if its type is not `D`.
 ///
 /// # Safety
 ///
-/// `fid` is null or an open object; the reference is not used after it was closed.
+/// `fid` is null or an object that stays open for `'a`.
 pub unsafe fn from_fid<'a, D: Domain>(fid: *mut kfid) -> Option<&'a D> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is null or an object that stays open for `'a`.
     let domain = unsafe { DomainObject::from_fid(fid) }.ok()?;
     domain.provider().as_any().downcast_ref()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi_open_ops()` on a domain.
+//! Extensions of a domain: `kfi_open_ops()`.
 
 pub(crate) mod batch;
 pub(crate) mod dma;
@@ -28,9 +28,9 @@ use kernel::{
 };
 use kfi_bindings::kfid;
 
-/// The table of this name: one of the core's own, or else one of the provider's.
+/// Returns the table with this name. The core's tables precede the provider's.
 fn table(domain: &dyn Domain, name: &CStr) -> Option<*mut c_void> {
-    // A consumer that opens one of these relies on the core's, be it there or not.
+    // A provider must not replace a table of the core, even if the domain doesn't have it.
     if name == dma::NAME {
         return domain.dma().map(|_| dma::OPS.as_ptr().cast());
     }
@@ -46,11 +46,13 @@ fn table(domain: &dyn Domain, name: &CStr) -> Option<*mut c_void> {
     domain.extensions().iter().find_map(|own| own.table(name))
 }
 
-/// `kfi_open_ops` of a domain. May sleep.
+/// Opens an extension: the `ops_open` slot of a domain. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// - `fid` is an open object.
+/// - `name` is null or a string.
+/// - `ops` is null or valid for writes.
 pub(crate) unsafe extern "C" fn open(
     fid: *mut kfid,
     name: *const c_char,
@@ -61,7 +63,7 @@ pub(crate) unsafe extern "C" fn open(
     if ops.is_null() || name.is_null() {
         return Refusal::new(Errno::EINVAL, c"no name or no output pointer").report();
     }
-    // SAFETY: Not null, so valid as the C API demands.
+    // SAFETY: Neither is null, so `ops` is valid for writes and `name` is a string.
     let name = unsafe {
         *ops = ptr::null_mut();
         CStr::from_char_ptr(name)
@@ -72,14 +74,14 @@ pub(crate) unsafe extern "C" fn open(
             .report();
     }
     let _noio = NoIo::enter();
-    // SAFETY: C calls this on an open object.
+    // SAFETY: `fid` is an open object.
     let domain = match unsafe { DomainObject::from_fid(fid) } {
         Ok(domain) => domain.provider(),
         Err(refusal) => return refusal.report(),
     };
     match table(domain, name) {
         Some(table) => {
-            // SAFETY: `ops` isn't null, and valid for writing by the requirements of this function.
+            // SAFETY: `ops` isn't null, so it is valid for writes.
             unsafe { *ops = table };
             0
         }

@@ -50,10 +50,10 @@ static FABRIC: Class = Class::new(
     c"a fabric is open",
 );
 
-/// A fabric of a provider written in Rust.
+/// An open fabric.
 pub(crate) type FabricObject = Obj<FabricBody>;
 
-/// What the core keeps with a fabric.
+/// The core's part of a fabric.
 pub(crate) struct FabricBody {
     _instance: Instance,
     imp: KBox<dyn Fabric>,
@@ -65,11 +65,12 @@ pub(crate) struct FabricBody {
 }
 
 impl FabricBody {
+    /// Returns the provider's fabric.
     pub(crate) fn provider(&self) -> &dyn Fabric {
         &*self.imp
     }
 
-    /// Is it this provider's fabric of this name?
+    /// Returns whether the fabric has this provider and name.
     pub(crate) fn is(&self, provider: &CStr, name: &CStr) -> bool {
         self.provider == provider && &*self.name == name
     }
@@ -81,14 +82,13 @@ impl Object for FabricBody {
     const CLASS: &'static Class = &FABRIC;
     const OPS: kfi_ops = slots::<Self>();
 
-    // By the fabric's own table: the fid's is the guard's while the fabric is open.
+    // The core replaces the table of an open fabric's fid, so the table of the fabric decides.
     unsafe fn is_of(fid: *const kfid) -> bool {
         let fabric = fid.cast::<kfid_fabric>();
         if fabric.is_null() || Errno::is_in(fabric) {
             return false;
         }
-        // SAFETY: `fabric` is neither null nor an error pointer, so an object that C takes for a fabric,
-        // which points to a table.
+        // SAFETY: `fabric` is neither null nor an error pointer, so it is an open fabric, which points to a table.
         unsafe { ClassTable::is_of((*fabric).ops, &FABRIC) }
     }
 }

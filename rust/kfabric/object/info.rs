@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `struct kfi_info`: allocating, copying and freeing it with everything it points to.
+//! Allocation, copies and frees of `struct kfi_info` with everything that it points to.
 //!
-//! Consumers put memory of their own in and take some out, so all of it is plain kmalloc memory.
-//!
-//! The memory of infos: of kmalloc, as C frees it.
+//! All of the memory is kmalloc memory, because consumers replace and free parts of it.
 
 use crate::support::{
     c_ref::c_ref,
@@ -22,29 +20,29 @@ use kernel::{
 };
 use kfi_bindings::kfi_info;
 
-/// An info that is freed when dropped, and all that follow it in its list.
+/// A list of infos, which `drop` frees.
 ///
 /// # Invariants
 ///
-/// The pointer is null or an info from `kfi_allocinfo()` or its like that nobody else frees.
+/// The pointer is null or an info of kmalloc memory that this owns, with all that follow it.
 pub(crate) struct Info(*mut kfi_info);
 
-// SAFETY: An info is plain memory, which any thread may use and free.
+// SAFETY: An info is kmalloc memory, which any thread may use and free.
 unsafe impl Send for Info {}
-// SAFETY: Shared, it only says where it is.
+// SAFETY: A shared reference gives only the address.
 unsafe impl Sync for Info {}
 
-/// Returns an info of C's. Any context.
+/// Returns the info that a C caller passes. Any context.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: the pointer, or one of the attributes, is an error pointer; or the pointer is null.
+/// - `EINVAL`: the pointer is null, or the pointer or one of the attributes is an error pointer.
 ///
 /// # Safety
 ///
 /// `info` is null, an error pointer, or valid for `'a`.
 pub(crate) unsafe fn info_ref<'a>(info: *const kfi_info) -> Result<&'a kfi_info, Refusal> {
-    // SAFETY: `info` is null, an error pointer, or valid for `'a`, as the caller promises.
+    // SAFETY: `info` is null, an error pointer, or valid for `'a`.
     let info = unsafe { c_ref(info) }.ok_or(Refusal::new(
         Errno::EINVAL,
         c"info is NULL or an error pointer",
@@ -64,39 +62,39 @@ pub(crate) unsafe fn info_ref<'a>(info: *const kfi_info) -> Result<&'a kfi_info,
 }
 
 impl Info {
-    /// The end of every list.
+    /// Returns an empty list.
     pub(crate) const fn none() -> Self {
         Self(ptr::null_mut())
     }
 
-    /// Is it the end of a list?
+    /// Returns whether the list is empty.
     pub(crate) fn is_none(&self) -> bool {
         self.0.is_null()
     }
 
-    /// Takes over what a C function gave out.
+    /// Takes over a list of infos.
     ///
     /// # Safety
     ///
-    /// The caller guarantees the invariant of this type.
+    /// `info` is null or an info of kmalloc memory that the caller owns, with all that follow it.
     pub(crate) unsafe fn from_raw(info: *mut kfi_info) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: `info` is null or a list that the caller owned.
         Self(info)
     }
 
-    /// Where it is; null for the end of a list.
+    /// Returns the first info, or null if the list is empty.
     pub(crate) fn as_ptr(&self) -> *mut kfi_info {
         self.0
     }
 
-    /// Gives it to C, which frees it by `kfi_freeinfo()`.
+    /// Passes the list to C, which frees it by `kfi_freeinfo()`.
     pub(crate) fn into_raw(self) -> *mut kfi_info {
         core::mem::ManuallyDrop::new(self).0
     }
 
-    /// An info with all its attributes, zeroed. May sleep.
+    /// Creates a zeroed info with all its attributes. May sleep.
     pub(crate) fn new() -> Result<Self, Errno> {
-        // INVARIANT: A fresh info.
+        // INVARIANT: The info is new.
         let mut info = Self(zeroed()?);
         let fields = info.fields_mut().ok_or(Errno::ENOMEM)?;
         fields.tx_attr = zeroed()?;
@@ -107,16 +105,16 @@ impl Info {
         Ok(info)
     }
 
-    /// The fields, unless it is the end of a list.
+    /// Returns the first info, unless the list is empty.
     pub(crate) fn fields_mut(&mut self) -> Option<&mut kfi_info> {
-        // SAFETY: Null or valid, and ours alone by the invariant.
+        // SAFETY: The pointer is null or an info that `self` owns.
         unsafe { self.0.as_mut() }
     }
 
-    /// Says in every info of the list which version of the API was asked for.
+    /// Sets the requested API version in each info of the list.
     pub(crate) fn set_api_version(&mut self, version: u32) {
         let mut next = self.0;
-        // SAFETY: Every info in the list is ours by the invariant, with what it points to.
+        // SAFETY: `self` owns each info of the list, and its attributes are null or valid.
         unsafe {
             while let Some(info) = next.as_mut() {
                 if let Some(attr) = info.fabric_attr.as_mut() {
@@ -127,10 +125,10 @@ impl Info {
         }
     }
 
-    /// Puts `rest` behind the last info of this list.
+    /// Appends `rest` to the list.
     pub(crate) fn append(&mut self, rest: Info) {
         let mut end: *mut *mut kfi_info = &mut self.0;
-        // SAFETY: Every info in the list is ours by the invariant.
+        // SAFETY: `self` owns each info of the list.
         unsafe {
             while !(*end).is_null() {
                 end = &raw mut (**end).next;
@@ -139,21 +137,21 @@ impl Info {
         }
     }
 
-    /// A copy of an info and all that it points to, without those that follow it. May sleep.
+    /// Copies an info and all that it points to, without the infos that follow it. May sleep.
     ///
     /// # Safety
     ///
-    /// `info` and all that it points to are valid.
+    /// Each pointer of `info` is null or valid, with the length that `info` states.
     pub(crate) unsafe fn duplicate(info: &kfi_info) -> Result<Self, Errno> {
-        // INVARIANT: A fresh info, made to own nothing first.
+        // INVARIANT: The info is new, and its pointers are null.
         let mut copy = Self(zeroed()?);
         let to = copy.fields_mut().ok_or(Errno::ENOMEM)?;
         to.caps = info.caps;
         to.mode = info.mode;
         to.addr_format = info.addr_format;
         to.handle = info.handle;
-        // SAFETY: Everything is valid, by the requirements of this function. A copy of a struct
-        // gets copies of what it points to at once, so that nothing is ever owned twice.
+        // The copy of a struct gets copies of its pointers at once, so that no memory has two owners.
+        // SAFETY: Each pointer of `info` is null or valid, with the length that `info` states.
         unsafe {
             to.src_addr = bytes(info.src_addr, info.src_addrlen)?;
             to.src_addrlen = info.src_addrlen;
@@ -189,7 +187,7 @@ impl Info {
 impl Drop for Info {
     fn drop(&mut self) {
         let mut next = self.0;
-        // SAFETY: By the invariant, the list is ours; C uses kmalloc memory for what it puts in.
+        // SAFETY: `self` owns each info of the list. All its memory is kmalloc memory, also parts from consumers.
         unsafe {
             while let Some(info) = next.as_ref() {
                 let this = next;
@@ -201,13 +199,13 @@ impl Drop for Info {
     }
 }
 
-/// Frees what an info points to.
+/// Frees all that an info points to.
 ///
 /// # Safety
 ///
-/// Nobody uses any of it any more.
+/// Each pointer is null or kmalloc memory, which no one uses after the call.
 unsafe fn free_attributes(info: &kfi_info) {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: Each pointer is null or kmalloc memory, which no one uses after the call.
     unsafe {
         free(info.src_addr);
         free(info.dest_addr);
@@ -234,26 +232,26 @@ unsafe fn free_attributes(info: &kfi_info) {
 ///
 /// # Safety
 ///
-/// `memory` is null or kmalloc memory that nobody uses any more.
+/// `memory` is null or kmalloc memory, which no one uses after the call.
 pub(crate) unsafe fn free<T>(memory: *mut T) {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `memory` is null or kmalloc memory, which no one uses after the call.
     unsafe { bindings::kfree(memory.cast()) };
 }
 
-/// Zeroed memory, which is C's to free.
+/// Allocates zeroed kmalloc memory. May sleep.
 pub(crate) fn zeroed<T: pin_init::Zeroable>() -> Result<*mut T, Errno> {
     Ok(KBox::into_raw(
         KBox::<T>::init(pin_init::init_zeroed(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
     ))
 }
 
-/// A copy of a string, null of null.
+/// Copies a string. Returns null for null. May sleep.
 ///
 /// # Safety
 ///
 /// `from` is null or a string.
 pub(crate) unsafe fn string(from: *const c_char) -> Result<*mut c_char, Errno> {
-    // SAFETY: By the requirements of this function; kstrdup takes null.
+    // SAFETY: `from` is null, which kstrdup takes, or a string.
     let copy = unsafe { bindings::kstrdup(from, bindings::GFP_KERNEL) };
     match copy.is_null() && !from.is_null() {
         true => Err(Errno::ENOMEM),
@@ -261,7 +259,7 @@ pub(crate) unsafe fn string(from: *const c_char) -> Result<*mut c_char, Errno> {
     }
 }
 
-/// A copy of `len` bytes, null of null or none.
+/// Copies `len` bytes. Returns null if `from` is null or `len` is 0. May sleep.
 ///
 /// # Safety
 ///
@@ -270,7 +268,7 @@ pub(crate) unsafe fn bytes(from: *const c_void, len: usize) -> Result<*mut c_voi
     if from.is_null() || len == 0 {
         return Ok(ptr::null_mut());
     }
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `from` has `len` bytes.
     let copy = unsafe { bindings::kmemdup_noprof(from, len, bindings::GFP_KERNEL) };
     match copy.is_null() {
         true => Err(Errno::ENOMEM),
@@ -278,7 +276,7 @@ pub(crate) unsafe fn bytes(from: *const c_void, len: usize) -> Result<*mut c_voi
     }
 }
 
-/// A copy of a struct, null of null. `disown` clears what the copy must not share.
+/// Copies a struct. Returns null for null. `disown` clears the pointers that the copy must not share. May sleep.
 ///
 /// # Safety
 ///
@@ -287,9 +285,9 @@ pub(super) unsafe fn structure<T>(
     from: *const T,
     disown: impl FnOnce(&mut T),
 ) -> Result<*mut T, Errno> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `from` is null or valid.
     let copy = unsafe { bytes(from.cast(), size_of::<T>()) }?.cast::<T>();
-    // SAFETY: Null, or a fresh copy of a valid value.
+    // SAFETY: `copy` is null or a new copy of a valid value.
     if let Some(copy) = unsafe { copy.as_mut() } {
         disown(copy);
     }

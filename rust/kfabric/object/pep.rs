@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The passive endpoint as C has it, which listens for connections.
+//! Passive endpoints, which listen for connection requests.
 //!
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
-//!
-//! `kfi_passive_ep()`.
-//!
-//! The operations of a passive endpoint, but for those of connections.
-//!
-//! Connections of a passive endpoint: the calls of `struct kfi_ops_cm`.
-//!
-//! All of them may sleep.
-//!
-//! Requests that come to a passive endpoint, on their way to its event queue.
 
 pub(crate) mod requests;
 
@@ -118,36 +108,36 @@ static PEP: Class = Class::new(
     c"a passive endpoint is open in it",
 );
 
-/// How many requests wait for an answer where the consumer leaves it to us.
+/// The backlog if the consumer sets none.
 const BACKLOG_DEFAULT: u32 = 64;
-/// How many can.
+/// The largest backlog.
 const BACKLOG_MAX: u32 = 1024;
 
-/// A passive endpoint as C has it.
+/// An open passive endpoint.
 pub(crate) type PepObject = Obj<PepBody>;
 
-/// What the core keeps with a passive endpoint.
+/// The core's part of a passive endpoint.
 #[pin_data]
 pub(crate) struct PepBody {
-    // Dropped first: then nobody is told of a request any more.
+    // Dropped first: no request arrives after that.
     imp: KBox<dyn Pep>,
     incoming: SetOnce<Arc<Incoming>>,
     eq: SetOnce<BoundEq>,
-    /// Where it listens, or is to listen. Held by a task that begins to listen.
+    /// The address to listen at. A task that starts to listen holds the lock.
     #[pin]
     address: Mutex<SocketAddr>,
     backlog: Atomic<u32>,
     limits: MsgLimits,
-    /// What a request's info is made of.
+    /// The template for infos of connection requests.
     info: Arc<Info>,
-    /// What events name.
+    /// The object that events name.
     pep: *mut kfid_pep,
     context: *mut c_void,
 }
 
-// SAFETY: The pointers are handed through, and not followed.
+// SAFETY: `pep` and `context` are never dereferenced here, and all other fields are `Send`.
 unsafe impl Send for PepBody {}
-// SAFETY: As for sending; all else can be shared.
+// SAFETY: `pep` and `context` are never dereferenced here, and all other fields are `Sync`.
 unsafe impl Sync for PepBody {}
 
 impl PepBody {
@@ -159,12 +149,12 @@ impl PepBody {
         self.incoming.as_ref().is_some()
     }
 
-    /// Sets how many requests may wait for an answer. May sleep.
+    /// Sets the maximum number of unanswered requests. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: it listens.
-    /// - `EINVAL`: too many, or none.
+    /// - `EOPBADSTATE`: the endpoint listens.
+    /// - `EINVAL`: the backlog is out of range.
     fn set_backlog(&self, backlog: i32) -> Result<(), Refusal> {
         let _address = self.address.lock();
         if self.is_listening() {
@@ -179,16 +169,16 @@ impl PepBody {
         }
     }
 
-    /// Where it listens, or is to listen. May sleep.
+    /// Returns the address to listen at. May sleep.
     fn address(&self) -> SocketAddr {
         *self.address.lock()
     }
 
-    /// Has it listen elsewhere. May sleep.
+    /// Sets the address to listen at. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: it listens.
+    /// - `EOPBADSTATE`: the endpoint listens.
     fn set_address(&self, address: SocketAddr) -> Result<(), Refusal> {
         let mut here = self.address.lock();
         match self.is_listening() {
@@ -200,13 +190,13 @@ impl PepBody {
         }
     }
 
-    /// Begins to listen. Of several tasks that call this, one does. May sleep.
+    /// Starts to listen. If several tasks call this, one succeeds. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPBADSTATE`: it listens already.
+    /// - `EOPBADSTATE`: the endpoint listens.
     /// - `ENOEQ`: no event queue is bound.
-    /// - Those of the provider.
+    /// - The errors of the provider.
     fn listen(&self) -> Result<(), Refusal> {
         let eq = self.eq.as_ref().filter(|eq| eq.is_open());
         let eq = eq.ok_or(Refusal::new(Errno::ENOEQ, c"no event queue is bound"))?;
@@ -217,17 +207,18 @@ impl PepBody {
         let backlog = self.backlog.load(Relaxed);
         let fid = self.pep.cast();
         let writer = eq.writer(fid, self.context);
-        let asked = Arrivals::new(writer, fid, self.info.clone(), backlog);
+        let asked = RequestHandler::new(writer, fid, self.info.clone(), backlog);
         let asked = KBox::new(asked, GFP_KERNEL)?;
         let incoming =
             Arc::pin_init(Incoming::new(asked), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         *address = self.imp.listen(*address, backlog, incoming.clone())?;
-        // There is none yet: nobody else has begun to listen under the lock.
+        // `incoming` is not set: the lock keeps other tasks from starting to listen.
         self.incoming.populate(incoming);
         Ok(())
     }
 }
 
+/// Returns the refusal of a call on an endpoint that listens.
 const fn listening() -> Refusal {
     Refusal::new(Errno::EOPBADSTATE, c"the endpoint listens")
 }
@@ -253,7 +244,7 @@ impl Binds for PepBody {
 }
 
 impl Close for PepBody {
-    /// Requests that nobody has answered are rejected.
+    /// Closes the endpoint, and rejects unanswered requests. Sleeps.
     fn close(&self) -> Result<(), Refusal> {
         if let Some(incoming) = self.incoming.as_ref() {
             incoming.stop();
@@ -267,31 +258,31 @@ impl Close for PepBody {
     }
 }
 
-/// What there is to a new passive endpoint of a fabric, which is going to be at `pep`.
+/// Creates a passive endpoint of a fabric, which is going to be at `pep`. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: `info` is null or valid for the call, with all that it points to.
+/// `info` is null, an error pointer, or valid for the call with all that it points to.
 unsafe fn make(
     fabric: &FabricObject,
     info: *const kfi_info,
     pep: *mut kfid_pep,
     context: *mut c_void,
 ) -> Result<(kfid_pep, impl PinInit<PepBody>), Refusal> {
-    // SAFETY: `info` is null, an error pointer, or valid for the call, as the caller promises.
+    // SAFETY: `info` is null, an error pointer, or valid for the call.
     let info = unsafe { info_ref(info) }?;
-    // SAFETY: Null or valid by the requirements of this function.
+    // SAFETY: `ep_attr` is null or valid for the call.
     let kind = unsafe { info.ep_attr.as_ref() }.map_or(EP_UNSPEC, |attr| attr.type_);
     if !matches!(kind, EP_UNSPEC | EP_MSG) {
         let refusal = Refusal::new(Errno::ENODATA, c"no passive endpoints of that kind");
         return Err(refusal.value(u64::from(kind)));
     }
-    // SAFETY: Null, or as long as it is said to be, by the requirements of this function.
+    // SAFETY: `src_addr` is null or has `src_addrlen` bytes.
     let source = unsafe { sockaddr::read_any(info.src_addr, info.src_addrlen) }?;
     let (imp, limits) = fabric.provider().open_pep()?;
     let none = Refusal::new(Errno::EINVAL, c"no src_addr to listen at");
     let address = source.ok_or(none)?;
-    // SAFETY: Valid with all that it points to, by the requirements of this function.
+    // SAFETY: Each pointer of `info` is null or valid for the call.
     let info = unsafe { Info::duplicate(info) }?;
     let c = kfid_pep {
         fid: PepObject::fid(context),
@@ -313,18 +304,21 @@ unsafe fn make(
     Ok((c, body))
 }
 
-/// The `passive_ep` slot of a fabric. May sleep.
+/// Opens a passive endpoint: the `passive_ep` slot of a fabric. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: each pointer is null or valid.
+/// - `fabric` is null or an open object.
+/// - `info` is null, an error pointer, or valid for the call with all that it points to.
+/// - `pep` is null or valid for writes.
 pub(crate) unsafe extern "C" fn open(
     fabric: *mut kfid_fabric,
     info: *mut kfi_info,
     pep: *mut *mut kfid_pep,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
+    // SAFETY: `fabric` is null or open, and begins with its fid. `pep` is null or valid for writes. `info` is null,
+    // an error pointer, or valid for the call.
     unsafe {
         opening::open(fabric.cast(), pep, |fabric, pep| {
             make(fabric, info, pep, context)
@@ -343,18 +337,19 @@ impl Object for PepBody {
     };
 }
 
-/// Options and contexts.
+/// The slots for options and contexts.
 pub(super) static EP: Table<kfi_ops_ep> = unserved!(
     kfi_ops_ep: cancel, getopt, setopt, tx_ctx, rx_ctx, rx_size_left, tx_size_left
 );
 
-/// Sets how many requests may wait for an answer (`KFI_BACKLOG`). May sleep: takes a mutex.
+/// Sets the backlog: `kfi_control()` with `KFI_BACKLOG`. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open passive endpoint; `arg` is null or an `int`.
+/// - `fid` is an open object.
+/// - `arg` is null or valid for the call, as the argument of `command`.
 unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is an open object. `arg` is null or the valid argument of the command.
     unsafe {
         PepObject::call(fid, |pep| match u32::try_from(command) {
             Ok(kfi_bindings::KFI_BACKLOG) => {
@@ -365,7 +360,7 @@ unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -
     }
 }
 
-/// Connections.
+/// The slots for connections.
 pub(super) static CM: Table<kfi_ops_cm> = Table(kfi_ops_cm {
     size: size_of::<kfi_ops_cm>(),
     setname: Some(setname),
@@ -379,11 +374,14 @@ pub(super) static CM: Table<kfi_ops_cm> = Table(kfi_ops_cm {
     join: OpsSlot::NOSYS,
 });
 
+/// Sets the address to listen at: `kfi_setname()`. May sleep.
+///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open passive endpoint, `addr` null or that long.
+/// - `fid` is an open object.
+/// - `addr` is null or has `len` bytes.
 unsafe extern "C" fn setname(fid: *mut kfid, addr: *mut c_void, len: usize) -> c_int {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is an open object. `addr` is null or has `len` bytes.
     unsafe {
         Obj::call(fid, |pep: &PepObject| {
             let address = sockaddr::read(addr, Some(len))?;
@@ -392,12 +390,15 @@ unsafe extern "C" fn setname(fid: *mut kfid, addr: *mut c_void, len: usize) -> c
     }
 }
 
+/// Returns the address that the endpoint listens at: `kfi_getname()`. May sleep.
+///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open passive endpoint, `len` null or valid, and `addr` has as much
-/// room.
+/// - `fid` is an open object.
+/// - `len` is null or valid for reads and writes.
+/// - `addr` is null or valid for writes of `*len` bytes.
 unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize) -> c_int {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is an open object. `len` is null or valid, and `addr` null or valid for `*len` bytes.
     unsafe {
         Obj::call(fid, |pep: &PepObject| {
             sockaddr::write(pep.address(), addr, len)
@@ -405,24 +406,29 @@ unsafe extern "C" fn getname(fid: *mut kfid, addr: *mut c_void, len: *mut usize)
     }
 }
 
+/// Starts to listen: `kfi_listen()`. May sleep.
+///
 /// # Safety
 ///
-/// As the C API demands: `pep` is an open passive endpoint.
+/// `pep` is an open object.
 unsafe extern "C" fn listen(pep: *mut kfid_pep) -> c_int {
-    // SAFETY: By the requirements of this function; a passive endpoint begins with its fid.
+    // SAFETY: `pep` is an open object, and begins with its fid.
     unsafe { Obj::call(pep.cast(), |pep: &PepObject| pep.listen()) }
 }
 
+/// Rejects a connection request: `kfi_reject()`. May sleep.
+///
 /// # Safety
 ///
-/// As the C API demands: `pep` is an open passive endpoint, `param` null or that long.
+/// - `pep` is an open object.
+/// - `param` is null or has `paramlen` bytes.
 unsafe extern "C" fn reject(
     pep: *mut kfid_pep,
     handle: *mut kfid,
     param: *const c_void,
     paramlen: usize,
 ) -> c_int {
-    // SAFETY: By the requirements of this function; a passive endpoint begins with its fid.
+    // SAFETY: `pep` is an open object, and begins with its fid. `param` is null or has `paramlen` bytes.
     unsafe {
         Obj::call(pep.cast(), |object: &PepObject| {
             let data = private_data(param, paramlen)?;
@@ -437,21 +443,21 @@ unsafe extern "C" fn reject(
     }
 }
 
-/// Puts requests into an event queue.
-pub(super) struct Arrivals {
+/// Reports the connection requests of a passive endpoint to its event queue.
+pub(super) struct RequestHandler {
     writer: Writer,
     pep: *mut kfid,
     info: Arc<Info>,
     backlog: u32,
 }
 
-// SAFETY: The pointer is only compared.
-unsafe impl Send for Arrivals {}
-// SAFETY: As for sending; all else can be shared.
-unsafe impl Sync for Arrivals {}
+// SAFETY: `pep` is never dereferenced here, and all other fields are `Send`.
+unsafe impl Send for RequestHandler {}
+// SAFETY: `pep` is never dereferenced here, and all other fields are `Sync`.
+unsafe impl Sync for RequestHandler {}
 
-impl Arrivals {
-    /// For a passive endpoint, at which `backlog` requests may wait; `info` is what it was opened with.
+impl RequestHandler {
+    /// Creates a handler for a passive endpoint with a backlog. `info` is the template for infos.
     pub(super) fn new(writer: Writer, pep: *mut kfid, info: Arc<Info>, backlog: u32) -> Self {
         Self {
             writer,
@@ -461,11 +467,11 @@ impl Arrivals {
         }
     }
 
-    /// What the endpoint that answers is to be made of. May sleep.
+    /// Creates the info for the endpoint that accepts a request. May sleep.
     fn info_of(&self, request: &dyn ConnRequest) -> Result<Info, Errno> {
-        // SAFETY: The passive endpoint's own copy, which nobody changes.
+        // SAFETY: `self.info` is constant, and null or valid.
         let from = unsafe { self.info.as_ptr().as_ref() }.ok_or(Errno::EINVAL)?;
-        // SAFETY: A copy is valid with all that it points to.
+        // SAFETY: An `Info` is valid with all that it points to.
         let mut info = unsafe { Info::duplicate(from) }?;
         let fields = info.fields_mut().ok_or(Errno::ENOMEM)?;
         fields.addr_format = format_of(&request.peer());
@@ -484,10 +490,10 @@ impl Arrivals {
     }
 }
 
-/// Puts an address in the place of another.
+/// Replaces an address of an info. May sleep.
 fn set_address(to: &mut *mut c_void, len: &mut usize, address: SocketAddr) -> Result<(), Errno> {
     let (raw, new) = RawAddress::new(address);
-    // SAFETY: The address has so many bytes. What was there is the info's own.
+    // SAFETY: `raw` has `new` bytes. The old address is kmalloc memory of the info, or null.
     unsafe {
         let copy = bytes((&raw const raw).cast(), new)?;
         crate::object::info::free(core::mem::replace(to, copy));
@@ -496,7 +502,7 @@ fn set_address(to: &mut *mut c_void, len: &mut usize, address: SocketAddr) -> Re
     Ok(())
 }
 
-/// Names the domain that the endpoint is to be opened in.
+/// Sets the name of the domain for the endpoint that accepts a request. May sleep.
 fn set_domain(fields: &mut kfi_info, request: &dyn ConnRequest) -> Result<(), Errno> {
     let Some(name) = request.domain() else {
         return Ok(());
@@ -504,7 +510,7 @@ fn set_domain(fields: &mut kfi_info, request: &dyn ConnRequest) -> Result<(), Er
     if fields.domain_attr.is_null() {
         fields.domain_attr = zeroed()?;
     }
-    // SAFETY: The info's own, and not null.
+    // SAFETY: `domain_attr` isn't null, and belongs to the info. Its name is kmalloc memory of the info, or null.
     unsafe {
         let domain = &mut *fields.domain_attr;
         let name = string(name.as_char_ptr())?;
@@ -514,7 +520,7 @@ fn set_domain(fields: &mut kfi_info, request: &dyn ConnRequest) -> Result<(), Er
     Ok(())
 }
 
-impl Asked for Arrivals {
+impl Asked for RequestHandler {
     fn asked(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>> {
         let Ok(mut info) = self.info_of(&*request) else {
             return Err(request);
@@ -534,7 +540,7 @@ impl Asked for Arrivals {
             .try_connection(KFI_CONNREQ, info, data.get(..len).unwrap_or(&[]));
         match told {
             true => Ok(()),
-            // Nobody is told of it, so nobody can answer it.
+            // The event queue is full, so no consumer can answer the request.
             false => requests::forget(handle).map_or(Ok(()), Err),
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi_domain()`.
+//! Opening of domains: `kfi_domain()`.
 
 use super::{
     ops,
@@ -59,7 +59,11 @@ use kfi_bindings::{
     kfid_fabric, //
 };
 
-/// What the consumer asks of the limits of the domain: 0 asks for all there is.
+/// Returns the requested number, or `limit` if the consumer requests 0.
+///
+/// # Errors
+///
+/// - `ENODATA`: the consumer requests more than `limit`.
 fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
     match asked {
         0 => Ok(limit),
@@ -71,41 +75,41 @@ fn within(asked: usize, limit: usize) -> Result<usize, Refusal> {
     }
 }
 
-/// The authorization key of a domain's attributes.
+/// Copies the authorization key of a domain's attributes. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: the key has as many bytes as the attributes say.
+/// `auth_key` is null or has `auth_key_size` bytes.
 unsafe fn auth_key(attr: &kfi_domain_attr) -> Result<KVec<u8>, Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `auth_key` is null or has `auth_key_size` bytes.
     let key = unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) }.checked()?;
     let mut copy = KVec::new();
     copy.extend_from_slice(key.unwrap_or(&[]), GFP_KERNEL)?;
     Ok(copy)
 }
 
-/// What there is to a new domain of a fabric.
+/// Creates a domain of a fabric. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: all that `info` points to is null or valid for the call.
+/// Each pointer in `info` is null or valid for the call.
 unsafe fn make(
     fabric: &FabricObject,
     info: &kfi_info,
     instance: Instance,
     context: *mut c_void,
 ) -> Result<(kfid_domain, DomainBody), Refusal> {
-    // SAFETY: As the C API demands, the attributes are null or valid for the call.
+    // SAFETY: `domain_attr` is null or valid for the call.
     let attr = unsafe { info.domain_attr.as_ref() }.ok_or(Refusal::new(
         Errno::EINVAL,
         c"info without domain attributes",
     ))?;
-    // SAFETY: As the C API demands, the key has that many bytes.
+    // SAFETY: `auth_key` is null or has `auth_key_size` bytes.
     let auth_key = unsafe { auth_key(attr) }?;
     let caps = info.caps | attr.caps;
     let child_list = Arc::pin_init(ChildList::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
     let request = DomainRequest {
-        // SAFETY: As the C API demands, the name is null or a string.
+        // SAFETY: `name` is null or a string.
         name: unsafe { c_ref::name(attr.name) },
         mr_mode: attr.mr_mode,
         caps,
@@ -114,7 +118,7 @@ unsafe fn make(
     };
     let name = request.name.map(CString::try_from).transpose()?;
     let imp = fabric.provider().open_domain(&request)?;
-    // A consumer that is ready to bind regions to an endpoint may not have to.
+    // The provider may not need the binding of regions to endpoints that the consumer permits.
     let mr_mode = match imp.binds_regions() {
         true => attr.mr_mode,
         false => attr.mr_mode & !signed(kfi_bindings::KFI_MR_ENDPOINT),
@@ -154,18 +158,21 @@ unsafe fn make(
     Ok((c, body))
 }
 
-/// The `domain` slot of a fabric. May sleep.
+/// Opens a domain: the `domain` slot of a fabric. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: each pointer is null or valid.
+/// - `fabric` is null or an open object.
+/// - `info` is null, an error pointer, or valid for the call with all that it points to.
+/// - `domain` is null or valid for writes.
 pub(crate) unsafe extern "C" fn open(
     fabric: *mut kfid_fabric,
     info: *mut kfi_info,
     domain: *mut *mut kfid_domain,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: Each is null or valid as the C API demands; a fabric begins with its fid.
+    // SAFETY: `fabric` is null or open, and begins with its fid. `domain` is null or valid for writes. `info` is
+    // null, an error pointer, or valid for the call.
     let ret = unsafe {
         opening::open::<DomainBody, _>(fabric.cast(), domain, |fabric, domain| {
             make(

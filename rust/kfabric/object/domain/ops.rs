@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations of a domain, and what is opened in one.
-//!
-//! `kfi_control()` on a domain.
-//!
-//! `kfi_domain_bind()`: the event queue that registrations report to.
-//!
-//! `kfi_query_atomic()`.
-//!
-//! The raw keys of peers that are usable in a domain: mapping them, and taking them back.
+//! The slots of a domain: its tables, controls, binds and raw keys.
 //!
 //! C header: [`include/kfi_domain.h`](srctree/include/kfi_domain.h)
 
@@ -94,7 +86,7 @@ impl Object for DomainBody {
     };
 }
 
-/// What is opened in a domain.
+/// The slots that open objects in a domain.
 pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     size: size_of::<kfi_ops_domain>(),
     av_open: OpsSlot::NOSYS,
@@ -108,7 +100,7 @@ pub(super) static OPS: Table<kfi_ops_domain> = Table(kfi_ops_domain {
     query_atomic: Some(query_atomic),
 });
 
-/// Registration.
+/// The slots that register memory.
 pub(super) static MR: Table<kfi_ops_mr> = Table(kfi_ops_mr {
     size: size_of::<kfi_ops_mr>(),
     reg: Some(reg),
@@ -118,13 +110,14 @@ pub(super) static MR: Table<kfi_ops_mr> = Table(kfi_ops_mr {
     regsgl: Some(regsgl),
 });
 
-/// `kfi_control` of a domain: what there is about raw keys. May sleep.
+/// Maps and unmaps raw keys: `kfi_control()` of a domain. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// - `fid` is an open object.
+/// - `arg` is null or valid for the call, as the argument of `command`.
 pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
-    // SAFETY: C calls this on an open object, with the argument that goes with the command.
+    // SAFETY: `fid` is an open object. `arg` is null or the valid argument of the command.
     unsafe {
         DomainObject::call(fid, |domain| match u32::try_from(command) {
             Ok(kfi_bindings::KFI_MAP_RAW_MR) => map(domain, arg),
@@ -148,11 +141,12 @@ impl Binds for DomainBody {
     }
 }
 
-/// The `query_atomic` slot of a domain. Any context.
+/// Checks whether the domain supports an atomic operation: `kfi_query_atomic()`. Any context.
 ///
 /// # Safety
 ///
-/// As the C API demands: `domain` is open, and of this core; `attr` is null or valid.
+/// - `domain` is an open object.
+/// - `attr` is null or valid for writes.
 pub(super) unsafe extern "C" fn query_atomic(
     domain: *mut kfid_domain,
     datatype: kfi_datatype,
@@ -160,7 +154,7 @@ pub(super) unsafe extern "C" fn query_atomic(
     attr: *mut kfi_atomic_attr,
     flags: u64,
 ) -> c_int {
-    // SAFETY: By the requirements of this function; a domain begins with its fid.
+    // SAFETY: `domain` is an open object, and begins with its fid.
     let domain = unsafe { DomainObject::from_fid(domain.cast()) };
     let found = domain.and_then(|domain| {
         let form = match flags {
@@ -171,7 +165,7 @@ pub(super) unsafe extern "C" fn query_atomic(
         };
         let limits = domain.provider().msg_limits().ok_or(NO_SUCH_CALL)?;
         limits.atomics.find(form, datatype, op)?;
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `attr` is null or valid for writes.
         let attr = unsafe { attr.as_mut() }.ok_or(Refusal::NULL)?;
         (attr.count, attr.size) = (1, WORD);
         Ok(())
@@ -179,29 +173,29 @@ pub(super) unsafe extern "C" fn query_atomic(
     found.map_or_else(Refusal::report, |()| 0)
 }
 
-/// Copies a raw key from C before it's judged, so that nobody who writes there meanwhile, a peer
-/// for instance, is believed twice.
+/// Copies a raw key from C before the checks, because a peer may write to the original at the same time. May sleep.
 ///
 /// # Safety
 ///
-/// `raw` is valid for `len` bytes.
+/// `raw` is valid for reads of `len` bytes.
 unsafe fn copy(raw: *const u8, len: usize) -> Result<KVVec<u8>, Refusal> {
     let mut copy = KVVec::from_elem(0, len, GFP_KERNEL)?;
-    // SAFETY: By the requirements of this function; the copy was just made that long.
+    // SAFETY: `raw` is valid for reads of `len` bytes, and `copy` has as many.
     unsafe { raw.copy_to_nonoverlapping(copy.as_mut_ptr(), len) };
     Ok(copy)
 }
 
-/// `KFI_MAP_RAW_MR`: makes a peer's raw key usable in a domain. Sleeps.
+/// Maps a peer's raw key in a domain: `KFI_MAP_RAW_MR`. Sleeps.
 ///
 /// # Safety
 ///
-/// As the C API demands: `arg` is null or a `struct kfi_mr_map_raw`, and its pointers are null or
-/// valid.
+/// - `arg` is null or a `struct kfi_mr_map_raw`.
+/// - Its `key` is null or valid for writes.
+/// - Its `raw_key` is null or has `key_size` bytes.
 pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `arg` is null or a valid `struct kfi_mr_map_raw`.
     let map = unsafe { arg.cast::<kfi_mr_map_raw>().as_ref() }.ok_or(Refusal::NULL)?;
-    // SAFETY: `map.key` is null or valid by the requirements of this function.
+    // SAFETY: `map.key` is null or valid for writes.
     let key = unsafe { map.key.as_mut() }.ok_or(Refusal::NULL)?;
     *key = widen(kfi_bindings::KFI_KEY_NOTAVAIL);
     no_flags(map.flags)?;
@@ -213,7 +207,7 @@ pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), 
         let refusal = Refusal::new(Errno::EINVAL, c"raw key is longer than mr_key_size");
         return Err(refusal.value(widen(map.key_size)));
     }
-    // SAFETY: As the C API demands.
+    // SAFETY: `map.raw_key` isn't null, so it has `map.key_size` bytes.
     let raw = unsafe { copy(map.raw_key, map.key_size) }?;
     let counted = domain.count()?;
     *key = domain.keys().map(map.base_addr, rawkey::parse(&raw)?)?;
@@ -221,13 +215,13 @@ pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), 
     Ok(())
 }
 
-/// `KFI_UNMAP_KEY`: gives back what [`map`] gave. May sleep.
+/// Unmaps a key that [`map`] returned: `KFI_UNMAP_KEY`. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: `arg` is null or a `u64`.
+/// `arg` is null or a valid `u64`.
 pub(super) unsafe fn unmap(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `arg` is null or a valid `u64`.
     let key = unsafe { arg.cast::<u64>().as_ref() }.ok_or(Refusal::NULL)?;
     domain.keys().unmap(*key)?;
     domain.count_off();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The extension `kfi_batch_ops_v1`: many regions in one go, and closing without waiting.
+//! The extension `kfi_batch_ops_v1`: calls for many regions, and closes that do not wait.
 //!
 //! C header: [`include/kfi_batch_ext.h`](srctree/include/kfi_batch_ext.h)
 
@@ -52,12 +52,13 @@ pub(crate) static OPS: Table<kfi_batch_ops> = Table(kfi_batch_ops {
     close_now: Some(close_now),
 });
 
-/// The slot `regattr_many`. Sleeps until the device is done.
+/// Registers regions: the `regattr_many` slot. Sleeps until the device is done.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call; `attrs`, `mrs` and `errs`, if
-/// not null, have `count` elements.
+/// - `fid` is null or an open object.
+/// - `attrs` is null or has `count` elements, whose pointers are null or valid for the call.
+/// - `mrs` and `errs` are null or valid for writes of `count` elements.
 unsafe extern "C" fn regattr_many(
     fid: *mut kfid,
     attrs: *const kfi_mr_attr,
@@ -70,8 +71,7 @@ unsafe extern "C" fn regattr_many(
     if mrs.is_null() {
         return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
     }
-    // SAFETY: Not null; there is room for `count` by the requirements of this function, and in
-    // `errs` unless that is null.
+    // SAFETY: `mrs` isn't null, so it is valid for writes of `count` elements. `errs` is null or valid for as many.
     let mut answers = unsafe { Answers::new(mrs, errs, count) };
     if attrs.is_null() {
         return Refusal::new(Errno::EINVAL, c"attr is NULL").report();
@@ -80,33 +80,33 @@ unsafe extern "C" fn regattr_many(
         let refusal = Refusal::new(Errno::EBADFLAGS, c"flag not supported");
         return refusal.value(batch_flags).report();
     }
-    // SAFETY: Not null; has `count` elements by the requirements of this function.
+    // SAFETY: `attrs` isn't null, so it has `count` elements.
     let attrs = unsafe { slice::from_raw_parts(attrs, count) };
     let all_or_none = batch_flags != 0;
     let _noio = NoIo::enter();
-    // SAFETY: `fid` is null or an open object by the requirements of this function.
+    // SAFETY: `fid` is null or an open object.
     let done = unsafe { DomainObject::from_fid(fid) }.and_then(|domain| {
-        // SAFETY: What the attributes point to is valid by the requirements of this function.
+        // SAFETY: The pointers in the attributes are null or valid for the call.
         unsafe { many::register(domain, attrs, flags, all_or_none, &mut answers) }
     });
     done.map_or_else(Refusal::report, |()| answers.first_error())
 }
 
-/// The slot `close_many`. Sleeps until no peer can reach the memory of those that were closed.
+/// Closes regions: the `close_many` slot. Sleeps until no peer can access the memory of the closed regions.
 ///
 /// # Safety
 ///
-/// As the C API demands: `mrs` and `errs`, if not null, have `count` elements; each region is null or
-/// open, and nobody else uses it.
+/// - `mrs` is null or has `count` elements. Each is null or an open region that no one else uses.
+/// - `errs` is null or valid for writes of `count` elements.
 unsafe extern "C" fn close_many(mrs: *const *mut kfid_mr, count: usize, errs: *mut c_int) -> c_int {
     if mrs.is_null() {
         return Refusal::new(Errno::EINVAL, c"mrs is NULL").report();
     }
-    // SAFETY: Not null; has `count` elements by the requirements of this function.
+    // SAFETY: `mrs` isn't null, so it has `count` elements.
     let mrs = unsafe { slice::from_raw_parts(mrs, count) };
     let _noio = NoIo::enter();
     let mut first = 0;
-    // SAFETY: Each is null or open, and `errs` has room, by the requirements of this function.
+    // SAFETY: Each region is null or open, and `errs` is null or valid for writes of `count` elements.
     unsafe {
         many::close(mrs, |index, ret| {
             if !errs.is_null() {
@@ -120,27 +120,27 @@ unsafe extern "C" fn close_many(mrs: *const *mut kfid_mr, count: usize, errs: *m
     first
 }
 
-/// The slot `close_later`. Any context.
+/// Closes a region without waiting: the `close_later` slot. Any context.
 ///
 /// # Safety
 ///
-/// As the C API demands: the region is null or open, and nobody else uses it; `closing` has `done` set, and
-/// stays until that is called.
+/// - `mr` is null or an open region that no one else uses.
+/// - `closing` is valid, with `done` set, until the core calls `done`.
 unsafe extern "C" fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `mr` is null or open and unused by others. `closing` stays valid until the core calls `done`.
     unsafe { later::close_later(mr, closing) };
 }
 
-/// The slot `close_now`. Any context.
+/// Closes a region if that needs no wait: the `close_now` slot. Any context.
 ///
 /// # Safety
 ///
-/// As the C API demands: the region is null or open, and nobody else uses it.
+/// `mr` is null or an open region that no one else uses.
 unsafe extern "C" fn close_now(mr: *mut kfid_mr) -> c_int {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `mr` is null or an open region that no one else uses.
     match unsafe { now::close(mr) } {
         Ok(true) => 0,
-        // Nothing is wrong.
+        // -KFI_EAGAIN is no mistake of the caller, so there is no trace event.
         Ok(false) => Errno::EAGAIN.to_c(),
         Err(refusal) => refusal.report(),
     }

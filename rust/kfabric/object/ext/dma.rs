@@ -29,7 +29,7 @@ use kfi_bindings::{
     scatterlist, //
 };
 
-/// By what name consumers open it.
+/// The name of the extension.
 pub(crate) const NAME: &CStr = crate::support::num::c_str(kfi_bindings::KFI_DMA_OPS_1);
 
 pub(crate) static OPS: Table<kfi_dma_ops> = Table(kfi_dma_ops {
@@ -40,18 +40,19 @@ pub(crate) static OPS: Table<kfi_dma_ops> = Table(kfi_dma_ops {
     sync_sg_for_device: Some(sync_sg_for_device),
 });
 
-/// Takes the arguments of a call.
+/// Checks the arguments of a call.
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is null or an open object, the list null or valid.
+/// - `fid` is null or an object that stays open for `'a`.
+/// - `list` is null or has `entries` entries for `'a`.
 unsafe fn arguments<'a>(
     fid: *mut kfid,
     list: *mut scatterlist,
     entries: c_int,
     direction: dma_data_direction,
 ) -> Result<(&'a dyn Dma, RawSgl<'a>, DataDirection), Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is null or an object that stays open for `'a`. `list` is null or has `entries` entries.
     let (domain, list) = unsafe {
         (
             DomainObject::from_fid(fid)?,
@@ -60,8 +61,7 @@ unsafe fn arguments<'a>(
     };
     let dma = domain.provider().dma().ok_or(Errno::ENOSYS)?;
     let list = list.ok_or(Refusal::new(Errno::EINVAL, c"list is NULL or empty"))?;
-    // The enum's Rust type depends on the kernel; its conversions to and from the kernel crate's
-    // type do not.
+    // The enum's Rust type differs between kernels. Its conversion from the kernel crate's type does not.
     let direction = [
         DataDirection::Bidirectional,
         DataDirection::ToDevice,
@@ -73,11 +73,12 @@ unsafe fn arguments<'a>(
     Ok((dma, list, direction))
 }
 
-/// The slot `map_sg`. May sleep.
+/// Maps a list for the device. Returns the number of mapped entries. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// - `fid` is null or an open object.
+/// - `list` is null or has `entries` entries.
 unsafe extern "C" fn map_sg(
     fid: *mut kfid,
     list: *mut scatterlist,
@@ -85,7 +86,7 @@ unsafe extern "C" fn map_sg(
     direction: dma_data_direction,
 ) -> c_int {
     let _noio = NoIo::enter();
-    // SAFETY: As the C API demands.
+    // SAFETY: `fid` is null or an open object. `list` is null or has `entries` entries.
     let mapped = unsafe { arguments(fid, list, entries, direction) }
         .and_then(|(dma, list, direction)| dma.map(list, direction))
         .and_then(|mapped| match c_int::try_from(mapped) {
@@ -98,14 +99,15 @@ unsafe extern "C" fn map_sg(
     mapped.unwrap_or_else(Refusal::report)
 }
 
-/// The calls that can't fail: with bad arguments they do nothing, visibly.
+/// Defines the slots without a return value. They only report bad arguments.
 macro_rules! quiet_call {
     ($name:ident, $method:ident) => {
-        /// A slot that undoes or syncs a mapping. May sleep.
+        /// Unmaps or syncs a list. May sleep.
         ///
         /// # Safety
         ///
-        /// As the C API demands: every pointer is null or valid for the call.
+        /// - `fid` is null or an open object.
+        /// - `list` is null or has `entries` entries.
         unsafe extern "C" fn $name(
             fid: *mut kfid,
             list: *mut scatterlist,
@@ -113,7 +115,7 @@ macro_rules! quiet_call {
             direction: dma_data_direction,
         ) {
             let _noio = NoIo::enter();
-            // SAFETY: As the C API demands.
+            // SAFETY: `fid` is null or an open object. `list` is null or has `entries` entries.
             match unsafe { arguments(fid, list, entries, direction) } {
                 Ok((dma, list, direction)) => dma.$method(list, direction),
                 Err(refusal) => {

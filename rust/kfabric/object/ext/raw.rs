@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The extension `kfi_raw_ops_v1`: what an access by a mapped raw key is split into.
+//! The extension `kfi_raw_ops_v1`: splitting an access by a mapped raw key.
 //!
 //! C header: [`include/kfi_raw_ext.h`](srctree/include/kfi_raw_ext.h)
-//!
-//! Mapped raw keys as a provider sees them that transfers by them itself.
 
 use crate::{
     object::{
@@ -41,11 +39,13 @@ pub(crate) static OPS: Table<kfi_raw_ops> = Table(kfi_raw_ops {
     resolve: Some(resolve),
 });
 
-/// The slot `resolve`. May sleep.
+/// Splits an access by a mapped key: the `resolve` slot. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// - `fid` is null or an open object.
+/// - `count` is null or valid for reads and writes.
+/// - `iov` is null or valid for writes of `*count` entries.
 unsafe extern "C" fn resolve(
     fid: *mut kfid,
     key: u64,
@@ -55,7 +55,7 @@ unsafe extern "C" fn resolve(
     count: *mut usize,
 ) -> c_int {
     let _noio = NoIo::enter();
-    // SAFETY: As the C API demands.
+    // SAFETY: `fid` is null or an open object. `count` is null or valid, and `iov` null or valid for `*count` entries.
     let resolved = unsafe {
         DomainObject::from_fid(fid).and_then(|domain| split(domain, key, (addr, len), iov, count))
     };
@@ -66,7 +66,8 @@ unsafe extern "C" fn resolve(
 ///
 /// # Safety
 ///
-/// `count` is null or valid; `iov` is null or has room for so many.
+/// - `count` is null or valid for reads and writes.
+/// - `iov` is null or valid for writes of `*count` entries.
 unsafe fn split(
     domain: &DomainObject,
     key: u64,
@@ -74,7 +75,7 @@ unsafe fn split(
     iov: *mut kfi_rma_iov,
     count: *mut usize,
 ) -> Result<(), Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `count` is null or valid for reads and writes.
     let count = unsafe { count.as_mut() }.ok_or(Refusal::NULL)?;
     if *count != 0 && iov.is_null() {
         return Err(Refusal::NULL);
@@ -92,23 +93,23 @@ unsafe fn split(
             len: usize::try_from(part.len).map_err(|_| Errno::EINVAL)?,
             key: part.key,
         };
-        // SAFETY: By the requirements of this function, there is room for all parts.
+        // SAFETY: `iov` isn't null, and valid for `room` entries, which is at least the number of parts.
         unsafe { iov.add(index).write(part) };
     }
     Ok(())
 }
 
-/// The raw keys that are mapped in a domain.
+/// The raw keys that are mapped in a domain, for providers with their own transfers.
 pub struct MappedKeys<'a>(&'a DomainObject);
 
 impl MappedKeys<'_> {
-    /// Those of the domain behind a fid, or of the endpoint's.
+    /// Returns the mapped keys of the domain behind a fid, or of the domain of an endpoint.
     ///
     /// # Safety
     ///
-    /// `fid` is null or an open object; what this gives is not used after it was closed.
+    /// `fid` is null or an object that stays open until the result is dropped.
     pub unsafe fn of(fid: *mut kfid) -> Option<Self> {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `fid` is null or an object that stays open until the result is dropped.
         unsafe {
             match DomainObject::from_fid(fid) {
                 Ok(domain) => Some(Self(domain)),
@@ -119,9 +120,12 @@ impl MappedKeys<'_> {
         }
     }
 
-    /// What an access by a mapped key is split into, in order. May sleep.
+    /// Splits an access by a mapped key, in order. May sleep.
     ///
-    /// `ENOKEY` if it isn't mapped, `EINVAL` if the access is not inside the region.
+    /// # Errors
+    ///
+    /// - `ENOKEY`: the key isn't mapped.
+    /// - `EINVAL`: the access is not inside the region.
     pub fn resolve(&self, key: u64, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Refusal> {
         let mapped = self.0.keys().get(key)?;
         let resolved = mapped.resolve(addr, len)?;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The extension `kfi_reserve_ops_v1`: regions that don't fail for want of memory.
+//! The extension `kfi_reserve_ops_v1`: a reserve for registrations under memory pressure.
 //!
 //! C header: [`include/kfi_reserve_ext.h`](srctree/include/kfi_reserve_ext.h)
 //!
-//! Lock order: `RESERVING` is taken before anything of a provider.
+//! Lock order: `RESERVING` is outside of all locks of a provider.
 
 use crate::{
     object::{
@@ -33,17 +33,17 @@ use kfi_bindings::{
 };
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialized by `init`, which the module calls first.
+    // SAFETY: The module calls `init` before any other function of this file.
     unsafe(uninit) static RESERVING: Mutex<()> = ();
 }
 
-/// Initializes the lock of those who reserve.
+/// Initializes the lock.
 ///
 /// # Safety
 ///
-/// Called once, before anything else of this file.
+/// The caller calls this once, before any other function of this file.
 pub(crate) unsafe fn init() {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: This is the only call, before any use of the lock.
     unsafe { RESERVING.init() };
 }
 
@@ -54,14 +54,14 @@ pub(crate) static OPS: Table<kfi_reserve_ops> = Table(kfi_reserve_ops {
     reserve: Some(reserve),
 });
 
-/// The slot `reserve`. May sleep.
+/// Allocates the reserve of a domain: the `reserve` slot. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is null or valid for the call.
+/// `fid` is null or an open object.
 unsafe extern "C" fn reserve(fid: *mut kfid, count: usize, pages: usize) -> c_int {
     let _noio = NoIo::enter();
-    // SAFETY: As the C API demands.
+    // SAFETY: `fid` is null or an open object.
     let domain = unsafe { DomainObject::from_fid(fid) };
     let reserved = domain.and_then(|domain| of(domain, count, pages));
     reserved.map_or_else(Refusal::report, |()| 0)
@@ -79,7 +79,7 @@ fn of(domain: &DomainObject, count: usize, pages: usize) -> Result<(), Refusal> 
         return Err(Refusal::new(Errno::ENOSPC, c"more than mr_cnt regions").value(widen(count)));
     }
     let busy = Refusal::new(Errno::EBUSY, c"the domain has a reserve");
-    // One at a time: a provider is asked once for a domain.
+    // The lock makes sure that the provider gets one request for a domain.
     let _reserving = RESERVING.lock();
     if domain.reserve().is_some() {
         return Err(busy);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi_fabric()` for providers written in Rust.
-//!
-//! What is opened in a fabric.
+//! Opening of fabrics of providers written in Rust: `kfi_fabric()`.
 
 use super::{
     FabricBody,
@@ -48,22 +46,23 @@ use kfi_bindings::{
     kfid_fabric, //
 };
 
-/// The `kfabric` slot of a Rust provider. May sleep.
+/// Opens a fabric: the `fabric` slot of a Rust provider. May sleep.
 ///
 /// # Safety
 ///
-/// Called by `kfi_fabric()` only, with both pointers valid and the names in `attr` not null.
+/// - `attr` is valid for the call, and its `name` is a string.
+/// - `fabric` is valid for writes.
 pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     attr: *mut kfi_fabric_attr,
     fabric: *mut *mut kfid_fabric,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `attr` is valid for the call, and `name` is a string.
     let (name, api_version) = unsafe { (CStr::from_char_ptr((*attr).name), (*attr).api_version) };
     let opened = P::open_fabric(name).and_then(|imp| new(imp, P::NAME, name, api_version, context));
     match opened {
         Ok(opened) => {
-            // SAFETY: By the requirements of this function.
+            // SAFETY: `fabric` is valid for writes.
             unsafe { *fabric = opened };
             0
         }
@@ -71,7 +70,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     }
 }
 
-/// Makes the object that C gets. Not generic, so that its tables are the core's.
+/// Creates the object for C. The function is not generic, so that the tables are in the core's module. May sleep.
 fn new(
     imp: KBox<dyn Fabric>,
     provider: &'static CStr,
@@ -96,7 +95,7 @@ fn new(
     Ok(opening::give(object, c, body, ()))
 }
 
-/// What is opened in a fabric.
+/// The slots that open objects in a fabric.
 pub(super) static OPS: ClassTable<kfi_ops_fabric> = ClassTable::new(
     &FABRIC,
     kfi_ops_fabric {

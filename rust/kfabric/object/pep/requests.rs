@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests for connections that nobody has answered yet.
+//! Unanswered connection requests.
 //!
-//! C has them by a handle, which is a number in the guise of a pointer: it leads nowhere, and is looked
-//! up here. So one that was answered, or whose passive endpoint is gone, is recognized.
+//! A consumer gets a handle, which is a number in a pointer type. The core looks it up here, so it recognizes
+//! handles of answered requests and of closed endpoints.
 //!
-//! Lock order: the lock is a leaf; requests are dropped outside of it.
+//! Lock order: the lock is a leaf. Requests are dropped outside of it.
 
 use crate::{
     provider::cm::ConnRequest,
@@ -23,14 +23,14 @@ use kernel::prelude::*;
 use kfi_bindings::kfid;
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialized by `init`, which the module calls first.
+    // SAFETY: The module calls `init` before any other function of this file.
     unsafe(uninit) static WAITING: Mutex<Waiting> = Waiting::NONE;
 }
 
-/// All requests that wait.
+/// All unanswered requests.
 struct Waiting {
-    all: KVVec<One>,
-    /// The handle of the last one.
+    all: KVVec<PendingRequest>,
+    /// The last handle.
     last: usize,
 }
 
@@ -41,10 +41,10 @@ impl Waiting {
     };
 }
 
-/// A request that waits.
-struct One {
+/// An unanswered request.
+struct PendingRequest {
     handle: usize,
-    /// The passive endpoint that it came to, by its address.
+    /// The address of the passive endpoint that received the request.
     pep: usize,
     request: KBox<dyn ConnRequest>,
 }
@@ -53,20 +53,20 @@ struct One {
 ///
 /// # Safety
 ///
-/// Called once, before anything else of this file.
+/// The caller calls this once, before any other function of this file.
 pub(crate) unsafe fn init() {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: This is the only call, before any lock of the list.
     unsafe { WAITING.init() };
 }
 
-/// Frees the list. To be called last; a static is never dropped.
+/// Frees the list. The module calls this last, because a static is never dropped.
 pub(crate) fn exit() {
     let waiting = mem::replace(&mut *WAITING.lock(), Waiting::NONE);
     drop(waiting);
 }
 
-/// Puts in a request that came to a passive endpoint, of which `most` may wait, and returns its handle.
-/// Gives the request back if there are too many, or no memory. May sleep.
+/// Adds a request of a passive endpoint, and returns its handle. Returns the request if the endpoint has `most`
+/// unanswered requests, or if there is no memory. May sleep.
 pub(super) fn add(
     pep: *mut kfid,
     most: u32,
@@ -78,10 +78,10 @@ pub(super) fn add(
     if widen(here) >= u64::from(most) || waiting.all.reserve(1, GFP_KERNEL).is_err() {
         return Err(request);
     }
-    // Odd, as no object's address is.
+    // Handles are odd, and addresses of objects are even.
     waiting.last = waiting.last.wrapping_add(2) | 1;
     let handle = waiting.last;
-    let one = One {
+    let one = PendingRequest {
         handle,
         pep,
         request,
@@ -92,7 +92,7 @@ pub(super) fn add(
     }
 }
 
-fn take_if(is: impl Fn(&One) -> bool) -> Option<KBox<dyn ConnRequest>> {
+fn take_if(is: impl Fn(&PendingRequest) -> bool) -> Option<KBox<dyn ConnRequest>> {
     let mut waiting = WAITING.lock();
     let index = waiting.all.iter().position(is)?;
     let one = waiting.all.remove(index).ok()?;
@@ -101,11 +101,11 @@ fn take_if(is: impl Fn(&One) -> bool) -> Option<KBox<dyn ConnRequest>> {
 
 const UNKNOWN: Refusal = Refusal::new(Errno::EINVAL, c"no connection request that waits");
 
-/// Takes out the request of an info's handle; `None` of none. May sleep.
+/// Removes the request with this handle. Returns `None` for a null handle. May sleep.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: it is no handle, or was answered.
+/// - `EINVAL`: no unanswered request has this handle.
 pub(crate) fn take(handle: *mut kfid) -> Result<Option<KBox<dyn ConnRequest>>, Refusal> {
     let handle = handle.addr();
     if handle == 0 {
@@ -115,17 +115,17 @@ pub(crate) fn take(handle: *mut kfid) -> Result<Option<KBox<dyn ConnRequest>>, R
     Ok(Some(request))
 }
 
-/// Takes out a request that came to a passive endpoint. May sleep.
+/// Removes a request of a passive endpoint. May sleep.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: it is none of this endpoint's, or was answered.
+/// - `EINVAL`: no unanswered request of the endpoint has this handle.
 pub(super) fn take_of(pep: *mut kfid, handle: *mut kfid) -> Result<KBox<dyn ConnRequest>, Refusal> {
     let (pep, handle) = (pep.addr(), handle.addr());
     take_if(|one| one.handle == handle && one.pep == pep).ok_or(UNKNOWN)
 }
 
-/// Drops all requests that came to a passive endpoint. Sleeps.
+/// Rejects all unanswered requests of a passive endpoint. Sleeps.
 pub(super) fn drop_all(pep: *mut kfid) {
     let pep = pep.addr();
     while let Some(request) = take_if(|one| one.pep == pep) {
@@ -133,7 +133,7 @@ pub(super) fn drop_all(pep: *mut kfid) {
     }
 }
 
-/// Drops one that its consumer was not told of. Sleeps.
+/// Removes a request whose event no consumer has read. May sleep.
 pub(crate) fn forget(handle: *mut kfid) -> Option<KBox<dyn ConnRequest>> {
     let handle = handle.addr();
     take_if(|one| one.handle == handle)
