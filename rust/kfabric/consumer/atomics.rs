@@ -35,8 +35,7 @@ use kfi_bindings::{
     kfi_op_KFI_ATOMIC_READ as READ,
     kfi_op_KFI_ATOMIC_WRITE as WRITE,
     kfi_op_KFI_CSWAP as CSWAP,
-    kfi_op_KFI_SUM as SUM,
-    kfi_ops_atomic, //
+    kfi_op_KFI_SUM as SUM, //
 };
 
 impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
@@ -84,7 +83,6 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
             unsafe {
                 op!(
                     (*ep).atomic,
-                    kfi_ops_atomic,
                     compwrite(
                         ep,
                         new.cast(),
@@ -141,7 +139,6 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
             unsafe {
                 op!(
                     (*ep).atomic,
-                    kfi_ops_atomic,
                     readwrite(
                         ep,
                         operand.cast(),
@@ -167,7 +164,6 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
         let posted = unsafe {
             op!(
                 (*ep).atomic,
-                kfi_ops_atomic,
                 inject(ep, operand.cast(), 1, PEER, at.addr, at.key, UINT64, op)
             )
         }?;

@@ -145,9 +145,7 @@ macro_rules! batch_op {
     ($domain:expr, $op:ident) => {
         $domain.batch_ops().ok().and_then(|ops| {
             // SAFETY: `batch_ops` returned the table, which is valid as long as the domain.
-            unsafe {
-                $crate::consumer::call::slot_if_any!(ops.as_ptr(), kfi_bindings::kfi_batch_ops, $op)
-            }
+            unsafe { $crate::consumer::call::slot_if_any!(ops.as_ptr(), $op) }
         })
     };
 }
@@ -213,7 +211,7 @@ impl Lists {
     /// Calls `regattr_many`.
     fn register(&mut self, domain: &Domain, ops: NonNull<kfi_batch_ops>) -> Result<(), Errno> {
         // SAFETY: `batch_ops` returned the table, which is valid as long as the domain.
-        let slot = unsafe { slot_if_any!(ops.as_ptr(), kfi_batch_ops, regattr_many) };
+        let slot = unsafe { slot_if_any!(ops.as_ptr(), regattr_many) };
         let regattr_many = slot.ok_or(Errno::ENOSYS)?;
         // SAFETY: The domain is open. All lists have `attrs.len()` entries. The segments and
         // buffers, to which `attrs` points, are valid for the call.

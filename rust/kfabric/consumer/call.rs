@@ -21,7 +21,6 @@ use kernel::{
 };
 use kfi_bindings::{
     __kernel_sockaddr_storage as sockaddr_storage,
-    kfi_ops,
     kfid, //
 };
 
@@ -35,11 +34,11 @@ use kfi_bindings::{
 ///
 /// The table is null or valid. The arguments are valid for the operation.
 macro_rules! op_if_any {
-    ($table:expr, $type:ty, $op:ident($($arg:expr),* $(,)?)) => {{
-        let table: *const $type = $table;
+    ($table:expr, $op:ident($($arg:expr),* $(,)?)) => {{
+        let table: *const _ = $table;
         match table.is_null() {
             true => None,
-            false => $crate::consumer::call::slot_if_any!(table, $type, $op)
+            false => $crate::consumer::call::slot_if_any!(table, $op)
                 .map(|op| op($($arg),*)),
         }
     }};
@@ -52,9 +51,10 @@ pub(super) use op_if_any;
 ///
 /// The table is valid for the size in it.
 macro_rules! slot_if_any {
-    ($table:expr, $type:ty, $op:ident) => {{
-        let table: *const $type = $table;
-        let end = core::mem::offset_of!($type, $op) + size_of::<*const ()>();
+    ($table:expr, $op:ident) => {{
+        let table: *const _ = $table;
+        let offset = (&raw const (*table).$op).addr() - table.addr();
+        let end = offset + size_of::<*const ()>();
         match (*table).size {
             size if size == 0 || size >= end => (*table).$op,
             _ => None,
@@ -104,6 +104,11 @@ pub(super) fn opened<T>(ret: c_int, object: *mut T) -> Result<NonNull<T>, Errno>
     NonNull::new(object).ok_or(Errno::EIO)
 }
 
+/// Returns a time limit for C, in milliseconds. `None` is no limit.
+pub(super) fn timeout(msecs: Option<u32>) -> c_int {
+    msecs.map_or(-1, |msecs| c_int::try_from(msecs).unwrap_or(c_int::MAX))
+}
+
 /// Closes an object: `kfi_close()`. May sleep.
 ///
 /// # Safety
@@ -112,7 +117,7 @@ pub(super) fn opened<T>(ret: c_int, object: *mut T) -> Result<NonNull<T>, Errno>
 pub(super) unsafe fn close(fid: NonNull<kfid>) -> Result<(), Errno> {
     let fid = fid.as_ptr();
     // SAFETY: `fid` is open by this function's contract, so its table is valid.
-    result(unsafe { op!((*fid).ops, kfi_ops, close(fid)) }?)
+    result(unsafe { op!((*fid).ops, close(fid)) }?)
 }
 
 /// Calls `kfi_control()`.
@@ -122,7 +127,7 @@ pub(super) unsafe fn close(fid: NonNull<kfid>) -> Result<(), Errno> {
 /// `fid` is an open object. `arg` is valid for the command.
 pub(super) unsafe fn control(fid: *mut kfid, command: u32, arg: *mut c_void) -> Result<(), Errno> {
     // SAFETY: `fid` is open and `arg` valid for the command, by this function's contract.
-    result(unsafe { op!((*fid).ops, kfi_ops, control(fid, signed(command), arg)) }?)
+    result(unsafe { op!((*fid).ops, control(fid, signed(command), arg)) }?)
 }
 
 /// Calls `kfi_bind()`.
@@ -132,7 +137,7 @@ pub(super) unsafe fn control(fid: *mut kfid, command: u32, arg: *mut c_void) -> 
 /// `fid` and `to` are open objects. `to` stays open as long as `fid` needs it.
 pub(super) unsafe fn bind(fid: *mut kfid, to: *mut kfid, flags: u64) -> Result<(), Errno> {
     // SAFETY: `fid` and `to` are open by this function's contract.
-    result(unsafe { op!((*fid).ops, kfi_ops, bind(fid, to, flags)) }?)
+    result(unsafe { op!((*fid).ops, bind(fid, to, flags)) }?)
 }
 
 /// Logs that the provider refused to close an object, which stays open with all that it uses.

@@ -14,15 +14,12 @@ use super::{
 use crate::support::errno::Errno;
 use core::ptr;
 use kernel::{
-    ffi::c_int,
     sync::Arc,
     time::Msecs, //
 };
 use kfi_bindings::{
     kfi_cntr_attr,
     kfi_cntr_events_KFI_CNTR_EVENTS_COMP as EVENTS_COMP,
-    kfi_ops_cntr,
-    kfi_ops_domain,
     kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC,
     kfid_cntr, //
 };
@@ -53,7 +50,7 @@ macro_rules! call {
     ($counter:expr, $op:ident($($arg:expr),*)) => {{
         let raw = $counter.as_raw();
         // SAFETY: `raw` is open, and its table valid, as long as the counter is borrowed.
-        unsafe { op!((*raw).ops, kfi_ops_cntr, $op(raw $(, $arg)*)) }
+        unsafe { op!((*raw).ops, $op(raw $(, $arg)*)) }
     }};
 }
 
@@ -74,7 +71,6 @@ impl Counter {
         let ret = unsafe {
             op!(
                 (*raw).ops,
-                kfi_ops_domain,
                 cntr_open(raw, &mut attr, &mut cntr, ptr::null_mut())
             )
         }?;
@@ -121,7 +117,7 @@ impl Counter {
     /// - `EAVAIL`: the number of failures has changed.
     /// - `EINTR`: a signal is pending.
     pub fn wait(&self, threshold: u64, timeout: Option<Msecs>) -> Result<(), Errno> {
-        let timeout = timeout.map_or(-1, |ms| c_int::try_from(ms).unwrap_or(c_int::MAX));
+        let timeout = call::timeout(timeout);
         call::result(call!(self, wait(threshold, timeout))?)
     }
 

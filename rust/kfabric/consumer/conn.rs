@@ -29,10 +29,7 @@ use core::{
     slice, //
 };
 use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
+    ffi::c_void,
     prelude::*,
     sync::Arc, //
 };
@@ -40,7 +37,6 @@ use kfi_bindings::{
     kfi_eq_cm_entry,
     kfi_eq_err_entry,
     kfi_info,
-    kfi_ops_eq,
     kfid,
     kfid_eq,
     KFI_CONNECTED,
@@ -120,14 +116,10 @@ unsafe fn next(eq: NonNull<kfid_eq>, wait: Wait) -> Result<Option<ConnEvent>, Er
         // SAFETY: `eq` is open by this function's contract. The others are locals.
         let read = unsafe {
             match wait {
-                Wait::No => op!((*eq).ops, kfi_ops_eq, read(eq, &mut number, buf, len, 0)),
+                Wait::No => op!((*eq).ops, read(eq, &mut number, buf, len, 0)),
                 Wait::For(msecs) => {
-                    let msecs = msecs.map_or(-1, |ms| c_int::try_from(ms).unwrap_or(c_int::MAX));
-                    op!(
-                        (*eq).ops,
-                        kfi_ops_eq,
-                        sread(eq, &mut number, buf, len, msecs, 0)
-                    )
+                    let msecs = call::timeout(msecs);
+                    op!((*eq).ops, sread(eq, &mut number, buf, len, msecs, 0))
                 }
             }
         }?;
@@ -164,7 +156,7 @@ unsafe fn failure(eq: NonNull<kfid_eq>) -> (Errno, KVec<u8>) {
     let eq = eq.as_ptr();
     let mut entry: kfi_eq_err_entry = pin_init::zeroed();
     // SAFETY: `eq` is open by this function's contract. `entry` is a local.
-    let read = unsafe { op!((*eq).ops, kfi_ops_eq, readerr(eq, &mut entry, 0)) };
+    let read = unsafe { op!((*eq).ops, readerr(eq, &mut entry, 0)) };
     match read.and_then(call::count) {
         Ok(_) => {
             let data = match NonNull::new(entry.err_data) {

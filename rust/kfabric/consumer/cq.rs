@@ -50,7 +50,6 @@ use kfi_bindings::{
     kfi_cq_err_entry,
     kfi_cq_format_KFI_CQ_FORMAT_DATA as FORMAT_DATA,
     kfi_cq_wait_cond_KFI_CQ_COND_THRESHOLD as COND_THRESHOLD,
-    kfi_ops_cq,
     kfi_wait_obj_KFI_WAIT_NONE as WAIT_NONE,
     kfi_wait_obj_KFI_WAIT_UNSPEC as WAIT_UNSPEC,
     kfid_cq, //
@@ -159,7 +158,7 @@ impl Completions<'_> {
         self.get(room, |cq, buf, count| {
             // SAFETY: `cq` is open by the invariant. `buf` has `count` entries of the queue's
             // format, by the same invariant.
-            unsafe { op!((*cq).ops, kfi_ops_cq, read(cq, buf, count)) }
+            unsafe { op!((*cq).ops, read(cq, buf, count)) }
         })
     }
 
@@ -171,12 +170,12 @@ impl Completions<'_> {
         at_least: usize,
         msecs: Option<u32>,
     ) -> Result<Completed<'e>, Errno> {
-        let timeout = msecs.map_or(-1, |msecs| c_int::try_from(msecs).unwrap_or(c_int::MAX));
+        let timeout = call::timeout(msecs);
         let cond = ptr::from_ref(&at_least).cast();
         self.get(room, |cq, buf, count| {
             // SAFETY: `cq` is open by the invariant. `buf` has `count` entries of its format.
             // `cond` points to an argument.
-            unsafe { op!((*cq).ops, kfi_ops_cq, sread(cq, buf, count, cond, timeout)) }
+            unsafe { op!((*cq).ops, sread(cq, buf, count, cond, timeout)) }
         })
     }
 
@@ -184,7 +183,7 @@ impl Completions<'_> {
     pub(super) fn signal(&self) -> Result<(), Errno> {
         let cq = self.0.as_ptr();
         // SAFETY: `cq` is open by the invariant.
-        call::result(unsafe { op!((*cq).ops, kfi_ops_cq, signal(cq)) }?)
+        call::result(unsafe { op!((*cq).ops, signal(cq)) }?)
     }
 
     /// Calls an operation that reads.
@@ -216,7 +215,7 @@ impl Completions<'_> {
         let mut entry: kfi_cq_err_entry = pin_init::zeroed();
         let cq = self.0.as_ptr();
         // SAFETY: `cq` is open by the invariant, and `entry` is a local.
-        let read = unsafe { op!((*cq).ops, kfi_ops_cq, readerr(cq, &mut entry, 0)) }?;
+        let read = unsafe { op!((*cq).ops, readerr(cq, &mut entry, 0)) }?;
         match call::count(read) {
             Ok(_) => Ok(Some(TransferFailure {
                 done: Completion {
@@ -392,11 +391,8 @@ impl CompletionQueue {
         handler: Option<KBox<dyn CompletionHandler>>,
     ) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
-        let handler = match (handler, owner) {
-            (Some(handler), Some(owner)) => Some(Hooked::new(handler, owner)?),
-            (Some(_), None) => return Err(Errno::EINVAL),
-            (None, _) => None,
-        };
+        let handler = handler.map(|handler| Hooked::new(handler, owner));
+        let handler = handler.transpose()?;
         let mut attr = kfi_cq_attr {
             size: wanted.size,
             format: FORMAT_DATA,
@@ -415,13 +411,7 @@ impl CompletionQueue {
         let (raw, mut cq) = (domain.as_raw(), ptr::null_mut());
         // SAFETY: `raw` is open as long as `domain`. `attr` and `cq` are locals. `uses` keeps the
         // handler, to which `context` points, until the queue is closed.
-        let ret = unsafe {
-            op!(
-                (*raw).ops,
-                kfi_bindings::kfi_ops_domain,
-                cq_open(raw, &mut attr, &mut cq, call, context)
-            )
-        }?;
+        let ret = unsafe { op!((*raw).ops, cq_open(raw, &mut attr, &mut cq, call, context)) }?;
         let uses = Uses {
             _handler: handler,
             domain: domain.clone(),

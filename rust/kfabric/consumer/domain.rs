@@ -42,8 +42,6 @@ use kernel::{
     }, //
 };
 use kfi_bindings::{
-    kfi_ops,
-    kfi_ops_fabric,
     kfi_reserve_ops,
     kfid,
     kfid_domain,
@@ -104,7 +102,6 @@ impl Domain {
         let ret = unsafe {
             op!(
                 (*raw).ops,
-                kfi_ops_fabric,
                 domain(raw, info.as_raw(), &mut domain, ptr::null_mut())
             )
         }?;
@@ -171,7 +168,6 @@ impl Domain {
         let ret = unsafe {
             op!(
                 (*fid).ops,
-                kfi_ops,
                 ops_open(fid, name.as_char_ptr(), 0, &mut table, ptr::null_mut())
             )
         }?;

@@ -28,7 +28,6 @@ use kernel::{
     sync::Arc, //
 };
 use kfi_bindings::{
-    kfi_ops_domain,
     kfid,
     kfid_ep,
     KFI_ENABLE,
@@ -65,7 +64,6 @@ impl Endpoint {
         let ret = unsafe {
             op!(
                 (*raw).ops,
-                kfi_ops_domain,
                 endpoint(raw, info.as_raw(), &mut ep, ptr::null_mut())
             )
         }?;

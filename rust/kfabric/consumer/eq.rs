@@ -36,10 +36,7 @@ use core::{
     }, //
 };
 use kernel::{
-    ffi::{
-        c_int,
-        c_void, //
-    },
+    ffi::c_void,
     prelude::*,
     sync::Arc, //
 };
@@ -47,7 +44,6 @@ use kfi_bindings::{
     kfi_eq_attr,
     kfi_eq_err_entry,
     kfi_event_handler,
-    kfi_ops_eq,
     kfid_eq,
     KFI_AV_COMPLETE,
     KFI_JOIN_COMPLETE,
@@ -248,7 +244,7 @@ impl Events<'_> {
         let mut entry: kfi_eq_err_entry = pin_init::zeroed();
         let eq = self.0.as_ptr();
         // SAFETY: `eq` is open by the invariant, and `entry` is a local.
-        let read = unsafe { op!((*eq).ops, kfi_ops_eq, readerr(eq, &mut entry, 0)) }?;
+        let read = unsafe { op!((*eq).ops, readerr(eq, &mut entry, 0)) }?;
         match Read::from_c(read)? {
             Read::Entry(_) => Ok(Some(Next::Failed(Failure {
                 object: entry.fid.addr(),
@@ -267,7 +263,7 @@ impl Events<'_> {
     pub fn read(&self) -> Result<Option<Next>, Errno> {
         self.get(|eq, number, buf, len| {
             // SAFETY: `eq` is open by the invariant, and the others are locals.
-            unsafe { op!((*eq).ops, kfi_ops_eq, read(eq, number, buf, len, 0)) }
+            unsafe { op!((*eq).ops, read(eq, number, buf, len, 0)) }
         })
     }
 
@@ -279,16 +275,10 @@ impl Events<'_> {
     /// - `EINTR`: a signal is pending.
     /// - `ENOSYS`: the queue was opened without [`waits`](EventQueueOptions::waits).
     pub fn wait(&self, msecs: Option<u32>) -> Result<Option<Next>, Errno> {
-        let timeout = msecs.map_or(-1, |msecs| c_int::try_from(msecs).unwrap_or(c_int::MAX));
+        let timeout = call::timeout(msecs);
         self.get(|eq, number, buf, len| {
             // SAFETY: `eq` is open by the invariant, and the others are locals.
-            unsafe {
-                op!(
-                    (*eq).ops,
-                    kfi_ops_eq,
-                    sread(eq, number, buf, len, timeout, 0)
-                )
-            }
+            unsafe { op!((*eq).ops, sread(eq, number, buf, len, timeout, 0)) }
         })
     }
 
@@ -304,7 +294,7 @@ impl Events<'_> {
         event.with_c(|number, bytes| {
             let (buf, len) = (bytes.as_ptr().cast(), bytes.len());
             // SAFETY: `eq` is open by the invariant, and `buf` has `len` bytes.
-            let written = unsafe { op!((*eq).ops, kfi_ops_eq, write(eq, number, buf, len, 0)) }?;
+            let written = unsafe { op!((*eq).ops, write(eq, number, buf, len, 0)) }?;
             call::count(written).map(|_| ())
         })
     }
@@ -489,11 +479,8 @@ impl EventQueue {
         handler: Option<KBox<dyn EventHandler>>,
     ) -> Result<Arc<Self>, Errno> {
         let _noio = NoIo::enter();
-        let handler = match (handler, owner) {
-            (Some(handler), Some(owner)) => Some(Hooked::new(handler, owner)?),
-            (Some(_), None) => return Err(Errno::EINVAL),
-            (None, _) => None,
-        };
+        let handler = handler.map(|handler| Hooked::new(handler, owner));
+        let handler = handler.transpose()?;
         let mut attr = kfi_eq_attr {
             size: wanted.size,
             wait_obj: if wanted.waits {
@@ -516,13 +503,7 @@ impl EventQueue {
         let raw = fabric.as_raw();
         // SAFETY: `raw` is open as long as `fabric`. `attr` and `eq` are locals. `uses` keeps the
         // handler, to which `context` points, until the queue is closed.
-        let ret = unsafe {
-            op!(
-                (*raw).ops,
-                kfi_bindings::kfi_ops_fabric,
-                eq_open(raw, &mut attr, &mut eq, call, context)
-            )
-        }?;
+        let ret = unsafe { op!((*raw).ops, eq_open(raw, &mut attr, &mut eq, call, context)) }?;
         let uses = Uses {
             _handler: handler,
             _fabric: fabric.clone(),

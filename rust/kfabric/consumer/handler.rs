@@ -101,9 +101,11 @@ impl<H: ?Sized + Send + Sync + 'static> Hooked<H> {
     ///
     /// # Errors
     ///
+    /// - `EINVAL`: the owner is unknown.
     /// - `EOPBADSTATE`: that module is being unloaded.
     /// - `ENOMEM`.
-    pub(super) fn new(handler: KBox<H>, owner: Owner) -> Result<Self, Errno> {
+    pub(super) fn new(handler: KBox<H>, owner: Option<Owner>) -> Result<Self, Errno> {
+        let owner = owner.ok_or(Errno::EINVAL)?;
         let hook = try_pin_init!(Hook {
             handler <- Gate::new(handler),
             owner,

@@ -50,8 +50,6 @@ use kernel::{
     }, //
 };
 use kfi_bindings::{
-    kfi_ops_cm,
-    kfi_ops_fabric,
     kfid,
     kfid_pep,
     KFI_BACKLOG, //
@@ -73,7 +71,6 @@ fn open_pep(
     let ret = unsafe {
         op!(
             (*raw).ops,
-            kfi_ops_fabric,
             passive_ep(raw, info.as_raw(), &mut pep, ptr::null_mut())
         )
     }?;
@@ -139,7 +136,7 @@ impl PepSlot {
         let rejected = self.with(|pep| {
             let (param, len) = (data.as_ptr().cast(), data.len());
             // SAFETY: The passive endpoint is open. The call only reads the `len` bytes of `data`.
-            unsafe { op!((*pep).cm, kfi_ops_cm, reject(pep, request, param, len)) }
+            unsafe { op!((*pep).cm, reject(pep, request, param, len)) }
         });
         match rejected {
             Err(Errno::EOPBADSTATE) => Ok(()),
@@ -416,7 +413,7 @@ impl Listener {
         self.slot.put(pep);
         self.slot.with(|pep| {
             // SAFETY: `pep` is open, because the slot's lock keeps it.
-            call::result(unsafe { op!((*pep).cm, kfi_ops_cm, listen(pep)) }?)
+            call::result(unsafe { op!((*pep).cm, listen(pep)) }?)
         })
     }
 
@@ -426,7 +423,7 @@ impl Listener {
             call::address(|address, len| {
                 // SAFETY: `pep` is open, because the slot's lock keeps it. `address` has `*len`
                 // bytes.
-                unsafe { op!((*pep).cm, kfi_ops_cm, getname(pep.cast(), address, len)) }
+                unsafe { op!((*pep).cm, getname(pep.cast(), address, len)) }
             })
         })
     }

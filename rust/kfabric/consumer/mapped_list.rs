@@ -164,7 +164,6 @@ impl Mapping {
         let mapped = unsafe {
             op!(
                 ops.as_ptr(),
-                kfi_dma_ops,
                 map_sg(domain.fid(), table.first(), entries, direction.into())
             )
         }?;
@@ -207,7 +206,6 @@ macro_rules! hand_over {
                 let _ = unsafe {
                     op_if_any!(
                         self.ops.as_ptr(),
-                        kfi_dma_ops,
                         $name(
                             self.domain.fid(),
                             self.table.first(),

@@ -40,8 +40,6 @@ use kernel::{
     sync::Arc, //
 };
 use kfi_bindings::{
-    kfi_ops_cm,
-    kfi_ops_domain,
     kfid,
     kfid_ep,
     KFI_ENABLE,
@@ -203,13 +201,7 @@ impl<R, B: Local, C: Send + 'static> MsgEndpoint<Created<R>, B, C> {
         let (raw, mut ep) = (domain.as_raw(), ptr::null_mut());
         let mut open = |info| {
             // SAFETY: `raw` is open as long as `domain`. The info is valid, and `ep` is a local.
-            unsafe {
-                op!(
-                    (*raw).ops,
-                    kfi_ops_domain,
-                    endpoint(raw, info, &mut ep, ptr::null_mut())
-                )
-            }
+            unsafe { op!((*raw).ops, endpoint(raw, info, &mut ep, ptr::null_mut())) }
         };
         let ret = match &rx {
             Receiving::Own(_) => open(info.as_raw()),
@@ -348,7 +340,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Enabled<Active>, B, C> {
             // SAFETY: The endpoint is open. The call only reads the `len` bytes of `data`.
             unsafe {
                 let cm = (*ep).cm;
-                op!(cm, kfi_ops_cm, connect(ep, ptr::null(), param, len))
+                op!(cm, connect(ep, ptr::null(), param, len))
             }
         })
     }
@@ -368,7 +360,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Enabled<Passive>, B, C> {
         self.begin(|ep| {
             let (param, len) = (data.as_ptr().cast(), data.len());
             // SAFETY: The endpoint is open. The call only reads the `len` bytes of `data`.
-            unsafe { op!((*ep).cm, kfi_ops_cm, accept(ep, param, len)) }
+            unsafe { op!((*ep).cm, accept(ep, param, len)) }
         })
     }
 }
@@ -438,7 +430,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connecting, B, C> {
 fn peer(ep: *mut kfid_ep) -> Result<SocketAddr, Errno> {
     call::address(|address, len| {
         // SAFETY: All callers pass an open endpoint. `address` has `*len` bytes.
-        unsafe { op!((*ep).cm, kfi_ops_cm, getpeer(ep, address, len)) }
+        unsafe { op!((*ep).cm, getpeer(ep, address, len)) }
     })
 }
 
@@ -467,7 +459,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     pub fn shutdown(&self) -> Result<(), Errno> {
         let ep = self.as_raw();
         // SAFETY: The endpoint is open as long as `self`.
-        call::result(unsafe { op!((*ep).cm, kfi_ops_cm, shutdown(ep, 0)) }?)
+        call::result(unsafe { op!((*ep).cm, shutdown(ep, 0)) }?)
     }
 
     /// Sleeps until the connection has ended, for at most `msecs` milliseconds if given. Only one

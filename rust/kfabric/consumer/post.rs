@@ -37,9 +37,6 @@ use kfi_bindings::{
     kfi_msg__bindgen_ty_1 as MsgList,
     kfi_msg_rma,
     kfi_msg_rma__bindgen_ty_1 as RmaList,
-    kfi_ops_ep,
-    kfi_ops_msg,
-    kfi_ops_rma,
     kfi_rma_iov,
     kfid_ep, //
 };
@@ -280,8 +277,8 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
                 // for the call.
                 unsafe {
                     match access.way {
-                        Direction::Read => op!((*ep).rma, kfi_ops_rma, readmsg(ep, &msg, flags)),
-                        Direction::Write => op!((*ep).rma, kfi_ops_rma, writemsg(ep, &msg, flags)),
+                        Direction::Read => op!((*ep).rma, readmsg(ep, &msg, flags)),
+                        Direction::Write => op!((*ep).rma, writemsg(ep, &msg, flags)),
                     }
                 }
             })
@@ -306,14 +303,14 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
 
 /// Calls an operation with a request's contiguous memory.
 macro_rules! post {
-    ($endpoint:expr, $request:expr, $role:ident, $table:ident: $ops:ty, $op:ident($($arg:expr),*)) => {
+    ($endpoint:expr, $request:expr, $role:ident, $table:ident, $op:ident($($arg:expr),*)) => {
         $endpoint.post($request, Role::$role, |ep, at, context| {
             let at = at.one()?;
             let buf = at.start.as_ptr().cast();
             // SAFETY: The endpoint is open. `Local` promises that the memory stays until the
             // transfer has completed, and the request owns it. The context is opaque.
             unsafe {
-                op!((*ep).$table, $ops, $op(ep, buf, at.len, at.desc, $($arg,)* context))
+                op!((*ep).$table, $op(ep, buf, at.len, at.desc, $($arg,)* context))
             }
         })
     };
@@ -337,7 +334,7 @@ macro_rules! post_msg {
                 // SAFETY: The endpoint is open. `Local` promises that the memory stays until the
                 // transfer has completed, and the request owns it. `msg` and its lists are valid
                 // for the call.
-                unsafe { op!((*ep).msg, kfi_ops_msg, $op(ep, &msg, flags)) }
+                unsafe { op!((*ep).msg, $op(ep, &msg, flags)) }
             })
         })
     };
@@ -353,7 +350,7 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
     /// - Others: the errors of `kfi_recv()`.
     pub fn recv(&self, request: Request<B, C>) -> Posted<B, C> {
         match request.is_one_run() {
-            true => post!(self, request, Target, msg: kfi_ops_msg, recv(PEER)),
+            true => post!(self, request, Target, msg, recv(PEER)),
             false => post_msg!(self, request, Target, recvmsg(0, 0)),
         }
     }
@@ -370,7 +367,7 @@ impl<S: Receives, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
     /// - Others: the errors of `kfi_recv()`.
     pub fn recv(&self, request: Request<B, C>) -> Posted<B, C> {
         match request.is_one_run() {
-            true => post!(self, request, Target, msg: kfi_ops_msg, recv(PEER)),
+            true => post!(self, request, Target, msg, recv(PEER)),
             false => self.recv_msg(request, 0),
         }
     }
@@ -391,7 +388,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     /// - Others: the errors of `kfi_send()`.
     pub fn send(&self, request: Request<B, C>) -> Posted<B, C> {
         match request.is_one_run() {
-            true => post!(self, request, Source, msg: kfi_ops_msg, send(PEER)),
+            true => post!(self, request, Source, msg, send(PEER)),
             false => self.send_msg(request, 0, 0),
         }
     }
@@ -406,7 +403,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     /// - `EINVAL`: `data` has more than 4 bytes.
     pub fn send_data(&self, request: Request<B, C>, data: u64) -> Posted<B, C> {
         match request.is_one_run() {
-            true => post!(self, request, Source, msg: kfi_ops_msg, senddata(data, PEER)),
+            true => post!(self, request, Source, msg, senddata(data, PEER)),
             false => self.send_msg(request, data, REMOTE_CQ_DATA),
         }
     }
@@ -436,7 +433,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     /// later.
     pub fn read(&self, request: Request<B, C>, from: Remote) -> Posted<B, C> {
         match request.is_one_run() {
-            true => post!(self, request, Target, rma: kfi_ops_rma, read(PEER, from.addr, from.key)),
+            true => post!(self, request, Target, rma, read(PEER, from.addr, from.key)),
             false => self.access(request, from, RmaAccess::READ),
         }
     }
@@ -448,7 +445,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     /// The errors of [`read`](Self::read).
     pub fn write(&self, request: Request<B, C>, to: Remote) -> Posted<B, C> {
         match request.is_one_run() {
-            true => post!(self, request, Source, rma: kfi_ops_rma, write(PEER, to.addr, to.key)),
+            true => post!(self, request, Source, rma, write(PEER, to.addr, to.key)),
             false => self.access(request, to, RmaAccess::WRITE),
         }
     }
@@ -464,7 +461,13 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     pub fn write_data(&self, request: Request<B, C>, to: Remote, data: u64) -> Posted<B, C> {
         match request.is_one_run() {
             true => {
-                post!(self, request, Source, rma: kfi_ops_rma, writedata(data, PEER, to.addr, to.key))
+                post!(
+                    self,
+                    request,
+                    Source,
+                    rma,
+                    writedata(data, PEER, to.addr, to.key)
+                )
             }
             false => self.access(request, to, RmaAccess::WRITE.telling(data)),
         }
@@ -480,7 +483,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     pub fn inject(&self, bytes: &[u8]) -> Result<(), Errno> {
         let (ep, buf, len) = (self.as_raw(), bytes.as_ptr().cast(), bytes.len());
         // SAFETY: The endpoint is open. The call copies the `len` bytes.
-        let posted = unsafe { op!((*ep).msg, kfi_ops_msg, inject(ep, buf, len, PEER)) }?;
+        let posted = unsafe { op!((*ep).msg, inject(ep, buf, len, PEER)) }?;
         call::count(posted).map(|_| ())
     }
 
@@ -493,13 +496,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
     pub fn inject_write(&self, bytes: &[u8], to: Remote) -> Result<(), Errno> {
         let (ep, buf, len) = (self.as_raw(), bytes.as_ptr().cast(), bytes.len());
         // SAFETY: The endpoint is open. The call copies the `len` bytes.
-        let posted = unsafe {
-            op!(
-                (*ep).rma,
-                kfi_ops_rma,
-                inject(ep, buf, len, PEER, to.addr, to.key)
-            )
-        }?;
+        let posted = unsafe { op!((*ep).rma, inject(ep, buf, len, PEER, to.addr, to.key)) }?;
         call::count(posted).map(|_| ())
     }
 }
@@ -511,13 +508,7 @@ impl<B: Local, C: Send + 'static> MsgEndpoint<Connected, B, C> {
 /// `ep` is an open endpoint, or an open receive context.
 unsafe fn cancel(ep: *mut kfid_ep, request: RequestId) -> Result<(), Errno> {
     // SAFETY: `ep` is open by this function's contract. The call doesn't dereference the context.
-    let cancelled = unsafe {
-        op!(
-            (*ep).ops,
-            kfi_ops_ep,
-            cancel(&raw mut (*ep).fid, request.context())
-        )
-    }?;
+    let cancelled = unsafe { op!((*ep).ops, cancel(&raw mut (*ep).fid, request.context())) }?;
     call::count(cancelled).map(|_| ())
 }
 

@@ -167,7 +167,6 @@ impl MappedKey {
             let resolved = call::result(unsafe {
                 op!(
                     ops.as_ptr(),
-                    kfi_raw_ops,
                     resolve(
                         self.domain.fid(),
                         self.key,

@@ -41,7 +41,6 @@ use kfi_bindings::{
     kfi_iov_type_KFI_SGL as SGL,
     kfi_mr_attr,
     kfi_mr_attr__bindgen_ty_1 as RawList,
-    kfi_ops_mr,
     kfid_mr, //
 };
 
@@ -232,7 +231,6 @@ impl Domain {
             ($op:ident($first:expr, $count:expr)) => {
                 op!(
                     (*self.as_raw()).mr,
-                    kfi_ops_mr,
                     $op(
                         fid,
                         $first,
@@ -272,7 +270,6 @@ impl Domain {
         let ret = unsafe {
             op!(
                 (*self.as_raw()).mr,
-                kfi_ops_mr,
                 regattr(self.fid(), &attr, options.flags, &mut mr)
             )
         }?;

@@ -29,7 +29,6 @@ use kernel::{
     sync::Arc, //
 };
 use kfi_bindings::{
-    kfi_ops_domain,
     kfi_rx_attr,
     kfid_ep,
     KFI_RECV, //
@@ -106,7 +105,6 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
         let ret = unsafe {
             op!(
                 (*raw).ops,
-                kfi_ops_domain,
                 srx_ctx(raw, &mut attr, &mut srx, ptr::null_mut())
             )
         }?;

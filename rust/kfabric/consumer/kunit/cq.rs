@@ -253,9 +253,8 @@ mod tests {
         let mut cq = ptr::null_mut();
         let domain = domain.as_raw();
         // SAFETY: The domain is open; the others are locals.
-        let opened = unsafe {
-            crate::object::cq::open(domain, &mut attr, &mut cq, None, ptr::null_mut())
-        };
+        let opened =
+            unsafe { crate::object::cq::open(domain, &mut attr, &mut cq, None, ptr::null_mut()) };
         assert_eq!(opened, 0);
         // SAFETY: It was just opened, and is used until the test closes it.
         let core = unsafe { CqObject::from_fid(cq.cast()) }?;
