@@ -96,6 +96,7 @@ pub use crate::{
         cache::{
             ListVec,
             MrExtBox,
+            MrExtMemory,
             RARE_SIZE, //
         },
         child_list::ChildList,

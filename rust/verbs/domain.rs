@@ -138,17 +138,20 @@ impl provider::Domain for Domain {
         mr::close_many(&self.link, mrs);
     }
 
-    fn reserve(&self, count: usize, pages: usize) -> Result<KVVec<MrPart>, Refusal> {
+    fn reserve(&self, count: usize, pages: usize) -> Result<(), Refusal> {
         let pages = u32::try_from(pages).map_err(|_| Errno::E2BIG)?;
-        let mut mrs = KVVec::with_capacity(count, GFP_KERNEL)?;
-        for _ in 0..count {
-            let mr = Mr::reserve(&self.link, pages)?;
-            mrs.push(MrPart::new(mr), GFP_KERNEL)?;
-        }
         let inside = self.link.gate().enter().ok_or(refused::gone())?;
         let pool = inside.get().pool();
-        pool.reserve(count, pages).map_err(refused::no_region)?;
-        Ok(mrs)
+        pool.reserve(count, pages).map_err(refused::no_region)
+    }
+
+    fn use_reserve(&self, begins: bool) {
+        if let Some(inside) = self.link.gate().enter() {
+            match begins {
+                true => inside.get().pool().begin_reserved(),
+                false => inside.get().pool().end_reserved(),
+            }
+        }
     }
 
     fn dma(&self) -> Option<&dyn Dma> {

@@ -30,16 +30,15 @@ use rdma::{
     Few, //
 };
 
-/// Maps a request's memory to a list for each device region. May sleep, and takes no memory where `spare` is enough.
+/// Maps a request's memory to a list for each device region. May sleep.
 pub(crate) fn map(
     resources: &Resources,
     request: &MrRequest<'_>,
     specs: &[MrSpec],
-    spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
     match specs {
-        [spec] => map_one(resources, request, &spec.piece, spare).map(Few::one),
-        _ => map_several(resources, request, specs, spare),
+        [spec] => map_one(resources, request, &spec.piece).map(Few::one),
+        _ => map_several(resources, request, specs),
     }
 }
 
@@ -48,11 +47,10 @@ fn map_one(
     resources: &Resources,
     request: &MrRequest<'_>,
     piece: &Piece,
-    spare: Option<&SpareTable>,
 ) -> Result<Memory, Refusal> {
     match of_run(resources, request)? {
         Some(list) => Ok(Memory::Single(list)),
-        None => map_no_run(resources, request, piece, spare),
+        None => map_no_run(resources, request, piece),
     }
 }
 
@@ -61,18 +59,17 @@ fn map_several(
     resources: &Resources,
     request: &MrRequest<'_>,
     specs: &[MrSpec],
-    spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
     let mut lists = Few::with_capacity(specs.len(), GFP_KERNEL)?;
     if let Some(list) = mapped(resources, request)? {
         let mut cursor = list.cursor();
         for spec in specs {
-            lists.push_reserved(of_mapped(&mut cursor, &spec.piece, spare)?);
+            lists.push_reserved(of_mapped(&mut cursor, &spec.piece, None)?);
         }
     } else {
         let mut memory = memory(resources, request);
         for spec in specs {
-            let list = of_memory(resources, request, &spec.piece, spare, &mut memory)?;
+            let list = of_memory(resources, request, &spec.piece, None, &mut memory)?;
             lists.push_reserved(list);
         }
     }
@@ -85,14 +82,17 @@ pub(crate) fn map_no_run(
     resources: &Resources,
     request: &MrRequest<'_>,
     piece: &Piece,
-    spare: Option<&SpareTable>,
 ) -> Result<Memory, Refusal> {
-    match mapped(resources, request)? {
+    let map = |spare: Option<&SpareTable>| match mapped(resources, request)? {
         Some(list) => of_mapped(&mut list.cursor(), piece, spare),
         None => {
             let mut memory = memory(resources, request);
             of_memory(resources, request, piece, spare, &mut memory)
         }
+    };
+    match request.is_reserved() {
+        true => resources.pool().with_table(map),
+        false => map(None),
     }
 }
 

@@ -11,14 +11,12 @@ pub(crate) use self::batch::{
 
 use crate::{
     link::Link,
-    lists,
-    refused,
+    lists, refused,
     region::{
         register_request,
         MrSpec,
         Region, //
     },
-    resources::Resources, //
 };
 use core::any::Any;
 use kernel::{
@@ -31,12 +29,10 @@ use kfabric::{
         Bindings,
         Keys, //
     },
-    Errno,
     MrRequest,
     Refusal,
     RemotePiece, //
 };
-use rdma::sg::SpareTable;
 
 /// A region.
 pub(crate) struct Mr {
@@ -47,14 +43,12 @@ pub(crate) struct Mr {
 impl Mr {
     /// Creates a region, disabled. May sleep.
     pub(crate) fn create(link: &Arc<Link>, request: &MrRequest<'_>) -> Result<Self, Refusal> {
-        // Allocated first: dropping a region that was created would not close it.
-        let mut mr = Self::idle(link, None)?;
         let Some(inside) = link.gate().enter() else {
             lists::check_memory(request)?;
             return Err(refused::gone());
         };
-        mr.region.create(inside.get(), link.mr_limits(), request)?;
-        Ok(mr)
+        let region = Region::create(inside.get(), link.mr_limits(), request)?;
+        Ok(Self::open(link, region))
     }
 
     /// Creates a region and lets peers in. Sleeps until the device is done.
@@ -70,8 +64,7 @@ impl Mr {
         let (region, keys) = match MrSpec::only(resources, limits, request) {
             Some(spec) => Region::of_valid(register_request(resources, &spec, request)?),
             None => {
-                let mut region = Region::idle(None)?;
-                region.create(resources, limits, request)?;
+                let region = Region::create(resources, limits, request)?;
                 region.enabled(resources)?
             }
         };
@@ -86,18 +79,7 @@ impl Mr {
         }
     }
 
-    /// Reserves what one region after the other is made of, of up to so many pages each, but for
-    /// the region of the device. May sleep.
-    pub(crate) fn reserve(link: &Arc<Link>, pages: u32) -> Result<Self, Refusal> {
-        let spare = SpareTable::alloc(pages).map_err(refused::not_mapped)?;
-        Self::idle(link, Some(spare))
-    }
-
-    fn idle(link: &Arc<Link>, spare: Option<SpareTable>) -> Result<Self, Refusal> {
-        Ok(Self::open(link, Region::idle(spare)?))
-    }
-
-    /// The region, if its device is there.
+    /// Returns the region, if its device is there.
     fn region(&mut self) -> Result<&mut Region, Refusal> {
         match self.region.is_open() {
             true => Ok(&mut self.region),
@@ -106,32 +88,7 @@ impl Mr {
     }
 }
 
-/// Takes a region from the device, if it is there; it may be one of those that were reserved. Sleeps.
-fn release(region: &mut Region, resources: &Resources, together: bool) -> Result<(), Refusal> {
-    let open = region.is_open();
-    let released = region.release(resources, together);
-    if open && region.is_reserved() {
-        resources.pool().end_reserved();
-    }
-    released
-}
-
 impl provider::Mr for Mr {
-    fn create_again(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
-        if !self.region.is_reserved() {
-            return Err(Errno::EINVAL.into());
-        }
-        let Some(inside) = self.link.gate().enter() else {
-            lists::check_memory(request)?;
-            return Err(refused::gone());
-        };
-        let pool = inside.get().pool();
-        pool.begin_reserved();
-        self.region
-            .create(inside.get(), self.link.mr_limits(), request)
-            .inspect_err(|_| pool.end_reserved())
-    }
-
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal> {
         let link = self.link.clone();
         let inside = link.gate().enter().ok_or(refused::gone())?;
@@ -155,7 +112,7 @@ impl provider::Mr for Mr {
             .refresh(inside.get(), link.mr_limits(), request)
     }
 
-    /// Nothing of it is left on the device, unless that won't let go of it.
+    /// Takes the region from the device, and keeps the result for `close`.
     fn end(&mut self) {
         if self.region.is_open() {
             let how = self.close();
@@ -165,8 +122,8 @@ impl provider::Mr for Mr {
 
     fn close(&mut self) -> Result<(), Refusal> {
         match self.link.gate().enter() {
-            Some(inside) => release(&mut self.region, inside.get(), false),
-            // It goes away, but not before this is done: it ends what is open first.
+            Some(inside) => self.region.release(inside.get(), false),
+            // The device goes away, but not before this is done: its removal ends open regions first.
             None => self.region.deregister(),
         }
     }

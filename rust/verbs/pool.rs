@@ -216,10 +216,7 @@ impl Pool {
 
     /// Takes a region that no peer can reach. May sleep.
     pub(crate) fn put(self: &Arc<Self>, mr: FastMr) {
-        if let Some(size) = size_to_keep(&mr) {
-            // One too many, or no memory to keep it: it is deregistered.
-            let _ = self.keep(size, mr);
-        }
+        self.put_all([mr]);
     }
 
     /// As [`put`](Self::put), of several.
@@ -235,9 +232,10 @@ impl Pool {
     fn put_some(self: &Arc<Self>, mrs: &mut impl Iterator<Item = FastMr>) -> Option<FastMr> {
         let mut state = self.state.lock();
         for mr in mrs {
-            let kept = match size_to_keep(&mr) {
-                Some(size) => state.lines.put(size, mr),
-                None => Err(mr),
+            let kept = match (size_to_keep(&mr), &mut state.reserve) {
+                (None, _) => Err(mr),
+                (Some(size), Some(reserve)) if reserve.takes(size, &mr) => reserve.put(mr),
+                (Some(size), _) => state.lines.put(size, mr),
             };
             if let Err(mr) = kept {
                 return Some(mr);
@@ -256,14 +254,20 @@ impl Pool {
         self.count.not_invalidated(num::widen(regions));
     }
 
-    /// A region of this many pages, no large ones, was deregistered: makes another, if there are fewer ready than there
-    /// should be. So who closes one after the other has what is needed next without waking anybody.
-    /// Failures are left to the one who needs a region. May sleep.
+    /// Makes a device region of this many pages, no large ones, in the place of one that was deregistered, if fewer are
+    /// ready than should be. So a task that closes one region after the other provides the next one without waking
+    /// another task. While a region of the reserve may be of this size, that is left to the work item: its close
+    /// allocates nothing. Failures are left to the task that needs a region. May sleep.
     pub(crate) fn make_up(self: &Arc<Self>, pages: u32) {
         let Some(size) = Size::of(pages) else {
             return;
         };
-        if self.state.lock().lines.is_short_of(size) {
+        let is_short = {
+            let state = self.state.lock();
+            let is_reserved = state.reserve.as_ref().is_some_and(|it| it.has_in_use(size));
+            !is_reserved && state.lines.is_short_of(size)
+        };
+        if is_short {
             if let Ok(mr) = self.make(size) {
                 // Somebody else may have made one.
                 let _ = self.keep(size, mr);

@@ -26,7 +26,6 @@ use self::{
         lost,
         Over, //
     },
-    spec::put,
     valid::keys, //
 };
 use crate::{
@@ -46,6 +45,7 @@ use kfabric::{
     },
     Errno,
     MrExtBox,
+    MrExtMemory,
     MrLimits,
     MrRequest,
     Refusal,
@@ -57,10 +57,7 @@ use rdma::{
         FastMr,
         Fence, //
     },
-    sg::{
-        Memory,
-        SpareTable, //
-    },
+    sg::Memory,
     Few,
     PreparedMr,
     ValidMr, //
@@ -70,49 +67,32 @@ use rdma::{
 pub(crate) enum Region {
     /// Peers reach it by one device region, as most regions.
     Valid(ValidMr),
-    /// The device has nothing of it that could be taken from it.
+    /// The device has none of its device regions.
     Over(Over),
     /// Any other region.
     Boxed(MrExtBox<Boxed>),
 }
 
-/// A region in memory of its own: one that is registered in a second call or on an endpoint, has several device
-/// regions, or comes from the reserve.
+/// A region in memory of its own: one that is registered in a second call or on an endpoint, or has several device
+/// regions.
 pub(crate) struct Boxed {
     /// The attributes of its device regions.
     specs: Few<MrSpec>,
-    /// The entries of its list, if it comes from the reserve.
-    spare: Option<SpareTable>,
     state: State,
 }
 
-// There is a cache for such.
-const _: () = assert!(size_of::<Boxed>() <= kfabric::RARE_SIZE);
-
 enum State {
-    /// The device has nothing of it that could be taken from it.
+    /// The device has none of its device regions.
     Over(Over),
     /// Its memory is mapped; no peer reaches it yet.
     Prepared(Few<PreparedMr<Memory>>),
-    /// The same, to be registered on an endpoint; or it was, and peers reach it who got the key by that.
+    /// Its memory is mapped, to be registered on an endpoint; or it was, and a peer that got the key there reaches it.
     Lent(Lent),
     /// Peers reach it.
     Valid(Few<ValidMr>),
 }
 
 impl Region {
-    /// Creates an idle region, to be [created](Self::create). With a spare list it comes from the reserve: `create`
-    /// takes no memory, if the region has one device region, the list is long enough and the domain registers on its
-    /// own queue. May sleep.
-    pub(crate) fn idle(spare: Option<SpareTable>) -> Result<Self, Refusal> {
-        let boxed = Boxed {
-            specs: Few::new(),
-            spare,
-            state: State::Over(Over::Idle),
-        };
-        Ok(Self::Boxed(MrExtBox::new(boxed, GFP_KERNEL)?))
-    }
-
     /// Returns the region that consists of a device region, and how peers reach it.
     #[inline]
     pub(crate) fn of_valid(valid: ValidMr) -> (Self, Keys) {
@@ -129,7 +109,7 @@ impl Region {
 
     /// Takes the device region of one that is [`Valid`](Self::Valid), which is idle then.
     fn take_valid(&mut self) -> Option<ValidMr> {
-        // What is large isn't moved for nothing.
+        // Moving a large value costs more than this check.
         if !matches!(self, Self::Valid(_)) {
             return None;
         }
@@ -137,11 +117,6 @@ impl Region {
             Self::Valid(mr) => Some(mr),
             _ => None,
         }
-    }
-
-    /// Checks whether it comes from the reserve.
-    pub(crate) fn is_reserved(&self) -> bool {
-        matches!(self, Self::Boxed(region) if region.is_reserved())
     }
 
     /// Checks whether it is on the device, enabled or not.
@@ -170,30 +145,38 @@ impl Region {
         }
     }
 
-    /// Checks memory, maps it and takes device regions for it, for an idle region. After an error it is as idle as
-    /// before. May sleep.
+    /// Creates a region of a request, disabled: checks its memory, maps it and takes device regions for it. May sleep.
+    ///
+    /// A request that [is reserved](MrRequest::is_reserved) takes no memory, if the domain registers on its own queue.
     pub(crate) fn create(
-        &mut self,
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
-    ) -> Result<(), Refusal> {
-        let region = self.boxed().ok_or(Errno::EINVAL)?;
-        region.specs = MrSpec::all(resources, limits, request, region.is_reserved())?;
-        let lists = lists::map(resources, request, &region.specs, region.spare.as_ref())?;
+    ) -> Result<Self, Refusal> {
+        let specs = MrSpec::all(resources, limits, request)?;
+        let lists = lists::map(resources, request, &specs)?;
         let mut prepared = lists.try_map(GFP_KERNEL, |index, list| {
-            let spec = region.specs.get(index).ok_or(Errno::EIO)?;
+            let spec = specs.get(index).ok_or(Errno::EIO)?;
             spec.prepare(resources, list)
         })?;
         let lent = match resources.lends() {
             true => prepared.take_only(),
             false => None,
         };
-        region.state = match lent {
+        let state = match lent {
             Some(mr) => State::Lent(Lent::new(mr.lend().map_err(refused::no_region)?)),
             None => State::Prepared(prepared),
         };
-        Ok(())
+        // Taken last: from here on the memory returns to the reserve when it is not needed any more.
+        let reserved = match request.is_reserved() {
+            true => resources.pool().take_memory(),
+            false => None,
+        };
+        let memory = match reserved {
+            Some(memory) => memory,
+            None => MrExtMemory::new()?,
+        };
+        Ok(Self::Boxed(memory.write(Boxed { specs, state })))
     }
 
     /// Lets peers in, and returns how they reach the memory: by all of its device regions or by none.
@@ -222,24 +205,29 @@ impl Region {
         // Not posted yet, so this doesn't sleep.
         region.land(Fence::DEREGISTER, drop);
         let valid = region.register(resources)?;
-        Ok(self.set_valid(valid))
+        Ok(self.set_valid(resources, valid))
     }
 
     /// Notes the device regions by which peers reach it from now on, and returns how.
-    fn set_valid(&mut self, mut valid: Few<ValidMr>) -> Keys {
+    fn set_valid(&mut self, resources: &Resources, mut valid: Few<ValidMr>) -> Keys {
         let keys = keys(&valid);
-        match self.boxed() {
-            Some(region) if region.is_reserved() || valid.len() > 1 => {
-                region.state = State::Valid(valid);
-            }
+        match valid.take_only() {
             // Nothing but the device region is needed any more.
-            _ => {
-                if let Some(only) = valid.take_only() {
-                    *self = Self::Valid(only);
+            Some(only) => self.replace(resources, Self::Valid(only)),
+            None => {
+                if let Some(region) = self.boxed() {
+                    region.state = State::Valid(valid);
                 }
             }
         }
         keys
+    }
+
+    /// Replaces the region, whose own memory is not needed any more. May sleep.
+    fn replace(&mut self, resources: &Resources, by: Self) {
+        if let Self::Boxed(region) = mem::replace(self, by) {
+            resources.pool().put_memory(MrExtMemory::of(region));
+        }
     }
 
     /// Lets peers in, and returns how they reach the memory. Sleeps until the device is done.
@@ -258,7 +246,7 @@ impl Region {
         }
     }
 
-    /// Returns how peers reach what is enabled, device region by device region. May sleep.
+    /// Returns how peers reach each device region of an enabled region. May sleep.
     pub(crate) fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal> {
         match self {
             Self::Valid(mr) => valid::pieces(slice::from_ref(mr)),
@@ -275,7 +263,7 @@ impl Region {
         }
     }
 
-    /// Replaces the memory by what is behind the request's addresses now. Sleeps until the device is done.
+    /// Replaces the memory by the pages that the request's addresses have now. Sleeps until the device is done.
     ///
     /// After an error the region is as it was, or out of reach for good.
     pub(crate) fn refresh(
@@ -301,7 +289,7 @@ impl Region {
         done.map_err(|(_, refusal)| refusal)
     }
 
-    /// Takes the region from the device, and keeps what can be used again; it is idle then, also after an error. Where
+    /// Takes the region from the device, and keeps device regions for others; it is idle then, also after an error. Where
     /// several regions are released `together`, this makes no new device regions. Sleeps until no peer can reach the
     /// memory.
     ///
@@ -310,19 +298,20 @@ impl Region {
     /// - `EIO`: the device won't let go of it.
     pub(crate) fn release(&mut self, resources: &Resources, together: bool) -> Result<(), Refusal> {
         if let Some(mr) = self.take_valid() {
-            return valid::release(Few::one(mr), resources, false, together);
+            return valid::release(Few::one(mr), resources, together);
         }
-        let reserved = self.is_reserved();
-        match self.take_landed(resources.fence(), |mr| put(resources.pool(), reserved, mr)) {
+        let state = self.take_landed(resources.fence(), |mr| resources.pool().put(mr));
+        self.replace(resources, Self::Over(Over::Idle));
+        match state {
             State::Prepared(prepared) => {
                 prepared.consume(|prepared| {
                     let (mr, list) = prepared.unmap();
                     drop(list);
-                    put(resources.pool(), reserved, mr);
+                    resources.pool().put(mr);
                 });
                 Ok(())
             }
-            State::Valid(valid) => valid::release(valid, resources, reserved, together),
+            State::Valid(valid) => valid::release(valid, resources, together),
             State::Over(over) => over.released(),
             State::Lent(_) => Ok(()),
         }
@@ -336,7 +325,7 @@ impl Region {
         match self.take_landed(Fence::DEREGISTER, drop) {
             State::Valid(valid) => valid::deregister(valid),
             State::Over(over) => over.released(),
-            // Dropping what no peer could reach deregisters it too.
+            // Dropping them deregisters their device regions, which no peer could reach.
             State::Prepared(_) | State::Lent(_) => Ok(()),
         }
     }
@@ -362,7 +351,7 @@ impl Region {
     }
 }
 
-// Of several regions that are registered or closed together, each of which has one device region.
+// Several regions are registered or closed together here. Each has one device region.
 impl Region {
     /// Moves the device region to a batch, to be followed by [`set_registered`](Self::set_registered). Returns `false`
     /// if there are several, or none that is prepared for the domain's queue.
@@ -384,10 +373,11 @@ impl Region {
     /// Notes how the registration of a device region that joined a batch has ended, and returns how peers reach it.
     pub(crate) fn set_registered(
         &mut self,
+        resources: &Resources,
         done: Result<ValidMr, Refusal>,
     ) -> Result<Keys, Refusal> {
         match done {
-            Ok(valid) => Ok(self.set_valid(Few::one(valid))),
+            Ok(valid) => Ok(self.set_valid(resources, Few::one(valid))),
             Err(refusal) => {
                 self.set_over(Over::after(&refusal));
                 Err(refusal)
@@ -398,23 +388,23 @@ impl Region {
     /// Takes the device region that peers can reach, and makes the region idle; `None` if there are several or none.
     /// Sleeps until a registration on an endpoint has ended.
     pub(crate) fn take_only(&mut self, resources: &Resources) -> Option<ValidMr> {
-        let reserved = self.is_reserved();
         let Some(region) = self.boxed() else {
             return self.take_valid();
         };
-        region.land(resources.fence(), |mr| put(resources.pool(), reserved, mr));
+        region.land(resources.fence(), |mr| resources.pool().put(mr));
         let State::Valid(valid) = &mut region.state else {
             return None;
         };
         let only = valid.take_only()?;
-        region.state = State::Over(Over::Idle);
+        self.replace(resources, Self::Over(Over::Idle));
         Some(only)
     }
 }
 
 impl Boxed {
-    fn is_reserved(&self) -> bool {
-        self.spare.is_some()
+    /// Checks whether the pool keeps its device regions, which the reserve does not.
+    fn is_pooled(&self) -> bool {
+        self.specs.iter().all(MrSpec::is_pooled)
     }
 
     /// Registers what is prepared on the domain's queue. Sleeps until the device is done.
@@ -442,10 +432,10 @@ impl Boxed {
         Ok(valid)
     }
 
-    /// Finds out what has become of a registration on an endpoint, if there was one. A device region that the peer has
+    /// Waits for a registration on an endpoint, if there was one. A device region that the peer has
     /// ended goes to `put`. Sleeps until the registration has ended.
     fn land(&mut self, fence: Fence, put: impl FnOnce(FastMr)) {
-        // What is large isn't moved for nothing.
+        // Moving a large value costs more than this check.
         if !matches!(self.state, State::Lent(_)) {
             return;
         }
@@ -453,6 +443,8 @@ impl Boxed {
             State::Lent(lent) => match lent.settle(fence) {
                 Settled::Unposted(mr) => self.state = State::Prepared(Few::one(mr)),
                 Settled::Valid(mr) => self.state = State::Valid(Few::one(mr)),
+                // The reserve has device regions for any rights.
+                Settled::Free(mr) if mr.keeps_rights() && !self.is_pooled() => drop(mr),
                 Settled::Free(mr) => put(mr),
                 Settled::Gone => (),
                 Settled::Stuck => self.state = State::Over(Over::Stuck),
@@ -472,8 +464,7 @@ impl Boxed {
             let why = c"nothing has completed yet behind the region's registration";
             return Err(Refusal::new(Errno::EAGAIN, why));
         }
-        let reserved = self.is_reserved();
-        self.land(resources.fence(), |mr| put(resources.pool(), reserved, mr));
+        self.land(resources.fence(), |mr| resources.pool().put(mr));
         match &mut self.state {
             State::Valid(valid) => Ok(mem::take(valid)),
             _ => Err(lost()),
@@ -485,7 +476,7 @@ impl Boxed {
         let State::Lent(lent) = &self.state else {
             return false;
         };
-        if !self.specs.iter().all(MrSpec::is_pooled) {
+        if !self.is_pooled() {
             return false;
         }
         let Some(fence) = lent.free_by(resources.fence()) else {

@@ -6,7 +6,6 @@
 //! queues and of the table of descriptors. Who sleeps with a region's provider has its part
 //! in hand, and not the lock.
 
-mod asked;
 mod bind;
 mod bonds;
 mod close;
@@ -14,13 +13,14 @@ mod control;
 mod enable;
 pub(crate) mod fallen;
 mod held;
-mod kit;
 pub(crate) mod later;
 mod local;
 pub(crate) mod many;
 pub(crate) mod now;
 mod open;
 mod ops;
+mod parts;
+mod prealloc;
 mod public;
 mod ranges;
 mod rare;

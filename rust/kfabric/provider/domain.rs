@@ -96,15 +96,18 @@ pub trait Domain: Any + Send + Sync {
         }
     }
 
-    /// Makes idle regions, of each of which [`Mr::create_again`](super::Mr::create_again) can make a region of up to so many
-    /// pages and segments without gaps, again and again, without taking any memory. Called once.
-    /// May sleep.
-    fn reserve(&self, _count: usize, _pages: usize) -> Result<KVVec<MrPart>, Refusal> {
+    /// Reserves the provider's parts of `count` regions of up to `pages` pages and segments without gaps. A request
+    /// that [is reserved](MrRequest::is_reserved) does not fail for lack of memory. Called once. May sleep.
+    fn reserve(&self, _count: usize, _pages: usize) -> Result<(), Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
             c"the provider can't reserve anything",
         ))
     }
+
+    /// Notes that the core begins a region of the reserve, or that the region has ended. The core has at most as many
+    /// of them at a time as it has reserved. May sleep, but not after [`Mr::close_now`](super::Mr::close_now).
+    fn use_reserve(&self, _begins: bool) {}
 
     /// Mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`). Any context.
     fn dma(&self) -> Option<&dyn Dma> {

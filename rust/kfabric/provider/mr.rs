@@ -22,18 +22,11 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A region: created disabled, enabled at most once, closed once, then dropped; or, if it was
-/// reserved, created again.
+/// A region: created disabled, enabled at most once, closed once, then dropped.
 ///
 /// The core makes these calls one at a time and in that order, so there are no states to check.
 /// May be called by different threads.
 pub trait Mr: Any + Send + Sync {
-    /// As `Domain::create_mr`, for one of `Domain::reserve`, which is idle: new, closed, or not
-    /// created because of an error. May sleep.
-    fn create_again(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
-        Err(Errno::ENOSYS.into())
-    }
-
     /// The second half of a registration, the device's: peers can reach the region from the return
     /// on, who have got the key in a documented way. After an error they can't, and it is closed next; if that
     /// fails as well, the caller gets `ENOTRECOVERABLE`, or is told by [`close`](Self::close). But after

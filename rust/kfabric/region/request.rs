@@ -72,6 +72,8 @@ pub struct MrRequest<'a> {
     lease: Cell<Option<Lease>>,
     /// Whether it is one of several that are registered together.
     together: bool,
+    /// Whether the provider takes its parts from the domain's reserve.
+    reserved: Cell<bool>,
     /// It is a list of pages, or just taken for one, and found to be none.
     pages: Option<Cell<bool>>,
 }
@@ -104,6 +106,7 @@ impl<'a> MrRequest<'a> {
             leases: limits.leases,
             lease: Cell::new(None),
             together: arguments.together,
+            reserved: Cell::new(false),
             pages: None,
         })
     }
@@ -141,6 +144,7 @@ impl<'a> MrRequest<'a> {
             leases: limits.leases,
             lease: Cell::new(None),
             together: arguments.together,
+            reserved: Cell::new(false),
             pages: Some(Cell::new(false)),
         })
     }
@@ -171,6 +175,7 @@ impl<'a> MrRequest<'a> {
             leases: limits.leases,
             lease: Cell::new(None),
             together: false,
+            reserved: Cell::new(false),
             pages: None,
         })
     }
@@ -178,6 +183,17 @@ impl<'a> MrRequest<'a> {
     /// Whether it is one of several that are registered together.
     pub fn is_together(&self) -> bool {
         self.together
+    }
+
+    /// Returns whether the provider takes its parts of the region from what it has reserved
+    /// ([`Domain::reserve`](crate::provider::Domain::reserve)).
+    pub fn is_reserved(&self) -> bool {
+        self.reserved.get()
+    }
+
+    /// Says whether the provider takes its parts from the reserve.
+    pub(crate) fn set_reserved(&self, reserved: bool) {
+        self.reserved.set(reserved);
     }
 
     /// The right to use the memory by the processor. It ends with the region, or with the request if

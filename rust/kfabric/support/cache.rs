@@ -10,6 +10,7 @@
 use crate::support::num::index;
 use core::{
     alloc::Layout,
+    mem::MaybeUninit,
     ptr::{
         self,
         NonNull, //
@@ -50,6 +51,44 @@ pub type ListVec<T> = Vec<T, Cached<LIST>>;
 
 /// The size of what only some regions have, in bytes, that there is a cache for.
 pub const RARE_SIZE: usize = index(kfi_bindings::KFI_CACHE_RARE_SIZE);
+
+/// Memory for a [`MrExtBox`], without a value. A provider keeps it for a region that must not fail for lack of memory.
+pub struct MrExtMemory(MrExtBox<MaybeUninit<[u64; RARE_SIZE / size_of::<u64>()]>>);
+
+impl MrExtMemory {
+    /// Allocates memory. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM`
+    pub fn new() -> Result<Self, AllocError> {
+        Ok(Self(MrExtBox::new_uninit(GFP_KERNEL)?))
+    }
+
+    /// Writes a value to the memory. Any context.
+    pub fn write<T>(self, value: T) -> MrExtBox<T> {
+        const { assert!(fits::<T>()) };
+        let memory = MrExtBox::into_raw(self.0).cast::<T>();
+        // SAFETY: `memory` came from a box, so it is nobody else's. It has room for a `T`, as was just asserted.
+        unsafe { memory.write(value) };
+        // SAFETY: `memory` has a value now. It goes back to the same cache, which has one size.
+        unsafe { MrExtBox::from_raw(memory) }
+    }
+
+    /// Drops a value, and returns its memory. May sleep, if dropping the value may.
+    pub fn of<T>(value: MrExtBox<T>) -> Self {
+        const { assert!(fits::<T>()) };
+        let memory = MrExtBox::into_raw(MrExtBox::drop_contents(value)).cast();
+        // SAFETY: `memory` came from a box, so it is nobody else's. It is an object of the cache, which is as large as
+        // this.
+        Self(unsafe { MrExtBox::from_raw(memory) })
+    }
+}
+
+/// Checks whether a value of this type lies in an object of the cache for what only some regions have.
+const fn fits<T>() -> bool {
+    size_of::<T>() > 0 && size_of::<T>() <= RARE_SIZE && align_of::<T>() <= ALIGN
+}
 
 /// Makes the caches, for objects of so many bytes. May sleep.
 ///
@@ -139,6 +178,16 @@ mod tests {
         let none = MrExtBox::new((), GFP_KERNEL)?;
         assert_eq!((*small, *large), ([7; 3], [9; 100]));
         drop((small, large, none));
+        Ok(())
+    }
+
+    #[test]
+    fn memory_takes_one_value_after_the_other() -> Result {
+        let small = MrExtMemory::new()?.write(7u8);
+        assert_eq!(*small, 7);
+        let large = MrExtMemory::of(small).write([9u64; RARE_SIZE / 8]);
+        assert_eq!(*large, [9; RARE_SIZE / 8]);
+        drop(MrExtMemory::of(large));
         Ok(())
     }
 

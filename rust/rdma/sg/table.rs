@@ -143,6 +143,11 @@ impl SpareTable {
         })
     }
 
+    /// Returns whether a list has it. Any context.
+    pub fn is_lent(&self) -> bool {
+        self.shared.lent.load(Acquire)
+    }
+
     /// Lends it to a list, unless another one has it.
     fn lend(&self) -> Option<Table> {
         if self.shared.lent.xchg(true, Acquire) {

@@ -4,10 +4,7 @@
 //!
 //! Regions of several device regions are registered and closed by themselves.
 
-use super::{
-    release,
-    Mr, //
-};
+use super::Mr;
 use crate::{
     link::Link,
     refused,
@@ -54,12 +51,13 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
             Err(refusal) => Some(Err(refusal)),
         };
     }
-    // Those that aren't done are in the batch.
+    // All others are done.
     let mut waiting = mrs.iter_mut().filter(|one| one.done.is_none());
     batch.register(resources, |registered| {
         if let Some(one) = waiting.next() {
             let region = region_of(one.mr);
-            *one.done = Some(region.and_then(|region| region.set_registered(registered)));
+            *one.done =
+                Some(region.and_then(|region| region.set_registered(resources, registered)));
         }
     });
 }
@@ -81,7 +79,7 @@ pub(crate) fn close_many(link: &Link, mrs: &mut [Closing<'_>]) {
     if !resources.fence().invalidates() {
         for one in mrs {
             *one.done = Some(match one.mr.as_any().downcast_mut() {
-                Some(Mr { region, .. }) => release(region, resources, true),
+                Some(Mr { region, .. }) => region.release(resources, true),
                 None => one.mr.close(),
             });
         }
@@ -115,27 +113,12 @@ fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
     if valid.is_empty() {
         return true;
     }
-    // Those that aren't done have given their device region.
-    let mut given = mrs.iter_mut().filter(|one| one.done.is_none());
-    // If the device won't let go of one, it isn't known of which: none may be freed.
-    let done = revoke(resources, valid, |mr| {
-        match given.next().is_some_and(is_reserved) {
-            true => resources.pool().put_reserved(mr),
-            false => free.push_reserved(mr),
-        }
-    });
+    // If the device keeps one, nobody knows which one: none may be freed.
+    let done = revoke(resources, valid, |mr| free.push_reserved(mr));
     resources.pool().put_all(free);
+    // All others are done.
     for one in mrs.iter_mut().filter(|one| one.done.is_none()) {
-        if is_reserved(one) {
-            resources.pool().end_reserved();
-        }
         *one.done = Some(done);
     }
     true
-}
-
-/// Whether it is one of those that were reserved.
-fn is_reserved(one: &mut Closing<'_>) -> bool {
-    let mr: Option<&mut Mr> = one.mr.as_any().downcast_mut();
-    mr.is_some_and(|mr| mr.region.is_reserved())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a pool does with its reserve.
+//! The uses of a pool's reserve.
 
 use super::{
     reserve::Reserve,
@@ -11,29 +11,39 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use kfabric::vec::Fifo;
-use rdma::mr::FastMr;
+use kfabric::{
+    vec::Fifo,
+    MrExtMemory,
+    PushReserved, //
+};
+use rdma::{
+    mr::FastMr,
+    sg::SpareTable, //
+};
 
 impl Pool {
-    /// Reserves as many device regions of at least this many pages. To be called once. May sleep.
+    /// Reserves the parts of `count` regions of up to this many pages. Called once. May sleep.
     pub(crate) fn reserve(&self, count: usize, pages: u32) -> Result {
         let size = Size::of(pages).ok_or(E2BIG)?;
-        let mut line = Fifo::with_capacity(count)?;
-        for _ in 0..count {
-            line.push(self.make(size)?).map_err(|_| ENOMEM)?;
-        }
-        let reserve = Reserve {
+        let mut reserve = Reserve {
             size,
             promised: count,
             in_use: 0,
-            line,
+            mrs: Fifo::with_capacity(count)?,
+            tables: Fifo::with_capacity(count)?,
+            memory: KVVec::with_capacity(count, GFP_KERNEL)?,
         };
+        for _ in 0..count {
+            reserve.mrs.push_reserved(self.make(size)?);
+            reserve.tables.push_reserved(SpareTable::alloc(pages)?);
+            reserve.memory.push_reserved(MrExtMemory::new()?);
+        }
         let old = self.state.lock().reserve.replace(reserve);
         drop(old);
         Ok(())
     }
 
-    /// A region that was reserved begins.
+    /// Notes that a region of the reserve begins. May sleep.
     pub(crate) fn begin_reserved(&self) {
         self.count.of_reserve();
         if let Some(reserve) = &mut self.state.lock().reserve {
@@ -41,7 +51,7 @@ impl Pool {
         }
     }
 
-    /// It has ended, and its device region was put back unless it is gone: then it is replaced.
+    /// Notes that a region of the reserve has ended. If its device region is gone, another one is made. May sleep.
     pub(crate) fn end_reserved(self: &Arc<Self>) {
         let missing = match &mut self.state.lock().reserve {
             Some(reserve) => {
@@ -56,58 +66,70 @@ impl Pool {
         }
     }
 
-    /// The device region of one that has begun.
+    /// Takes the device region of a region that has begun.
     ///
     /// There is one, unless those that were used before were deregistered and are being replaced:
-    /// on software devices always, else after 255 times. Then it makes one, and if there is no
+    /// on software devices always, else after 255 times. Then this makes one, and if there is no
     /// memory, waits for those that are being made. Sleeps.
     pub(crate) fn take_reserved(self: &Arc<Self>) -> Result<FastMr> {
-        if let Some(mr) = self.next_reserved() {
+        let (next, size) = match &mut self.state.lock().reserve {
+            Some(reserve) => (reserve.mrs.pop(), reserve.size),
+            None => return Err(ENODEV),
+        };
+        if let Some(mr) = next {
             return Ok(mr);
         }
-        let Some(size) = self
-            .state
-            .lock()
-            .reserve
-            .as_ref()
-            .map(|reserve| reserve.size)
-        else {
-            return Err(ENODEV);
-        };
         self.make(size).or_else(|error| {
             let _ = self.queue.enqueue(self.clone());
             self.queue.flush();
-            self.next_reserved().ok_or(error)
+            let mut state = self.state.lock();
+            let next = state.reserve.as_mut().and_then(|it| it.mrs.pop());
+            next.ok_or(error)
         })
     }
 
-    fn next_reserved(&self) -> Option<FastMr> {
-        self.state.lock().reserve.as_mut()?.line.pop()
-    }
-
-    /// Takes back a device region that no peer can reach. May sleep.
-    pub(crate) fn put_reserved(&self, mr: FastMr) {
-        // One for any rights takes its place.
-        if mr.is_spent() || mr.keeps_rights() {
-            return;
+    /// Does something with a table of entries that no list has, or without one if the reserve has none. May sleep.
+    pub(crate) fn with_table<T>(&self, f: impl FnOnce(Option<&SpareTable>) -> T) -> T {
+        let table = self.state.lock().reserve.as_mut().and_then(|reserve| {
+            for _ in 0..reserve.tables.len() {
+                let table = reserve.tables.pop()?;
+                match table.is_lent() {
+                    true => reserve.tables.push_reserved(table),
+                    false => return Some(table),
+                }
+            }
+            None
+        });
+        let done = f(table.as_ref());
+        if let (Some(table), Some(reserve)) = (table, &mut self.state.lock().reserve) {
+            reserve.tables.push_reserved(table);
         }
-        let _ = self.join_reserve(mr);
+        done
     }
 
-    /// Puts one in line; gives it back if there are as many as were promised.
-    fn join_reserve(&self, mr: FastMr) -> Result<(), FastMr> {
-        match &mut self.state.lock().reserve {
-            Some(reserve) if reserve.line.len() < reserve.promised => reserve.line.push(mr),
-            _ => Err(mr),
-        }
+    /// Takes memory for a region from the reserve. May sleep.
+    pub(crate) fn take_memory(&self) -> Option<MrExtMemory> {
+        self.state.lock().reserve.as_mut()?.memory.pop()
     }
 
-    /// Replaces those that are gone. What fails is tried again when the next one is wanted.
+    /// Returns memory of a region to the reserve, or frees it. May sleep.
+    pub(crate) fn put_memory(&self, memory: MrExtMemory) {
+        let freed = match &mut self.state.lock().reserve {
+            Some(reserve) if reserve.memory.len() < reserve.promised => {
+                reserve.memory.push_reserved(memory);
+                None
+            }
+            _ => Some(memory),
+        };
+        drop(freed);
+    }
+
+    /// Replaces device regions that are gone. A failure is tried again when the next one is wanted.
     pub(super) fn refill_reserve(&self) {
         loop {
             let missing = self.state.lock().reserve.as_ref().map(|reserve| {
                 // One that waits counts as in use already, and there may be none for it.
-                let waiting = reserve.line.is_empty() && reserve.in_use > 0;
+                let waiting = reserve.mrs.is_empty() && reserve.in_use > 0;
                 (reserve.size, reserve.missing() > 0 || waiting)
             });
             let Some((size, true)) = missing else {
@@ -116,7 +138,11 @@ impl Pool {
             let Ok(mr) = self.make(size) else {
                 return;
             };
-            if self.join_reserve(mr).is_err() {
+            let kept = match &mut self.state.lock().reserve {
+                Some(reserve) if reserve.takes(size, &mr) => reserve.put(mr),
+                _ => Err(mr),
+            };
+            if kept.is_err() {
                 return;
             }
         }

@@ -30,7 +30,7 @@ use rdma::{
     sg::Memory, //
 };
 
-/// It, and the endpoint on which it was registered.
+/// A region that an endpoint registers, and that endpoint after the registration.
 pub(super) struct Lent {
     mr: LentMr<Memory>,
     endpoint: Option<Arc<Endpoint>>,
@@ -42,8 +42,8 @@ impl Lent {
         Self { mr, endpoint }
     }
 
-    /// Has it registered on an endpoint, and says how peers reach it: when they have got the key by that.
-    /// `None`, with nothing done, if the endpoint is yet to be connected. Any context.
+    /// Registers it on an endpoint, and returns how the peer reaches it that gets the key by a later message there.
+    /// Does nothing and returns `None` if the endpoint is not connected yet. Any context.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Lent {
         }))
     }
 
-    /// How peers reach it who have got the key. Any context.
+    /// Returns how a peer that has got the key reaches it. Any context.
     pub(super) fn piece(&self) -> RemotePiece {
         let mr = self.mr.prepared();
         RemotePiece {
@@ -88,12 +88,13 @@ impl Lent {
         }
     }
 
-    /// Whether it isn't being registered just now. Any context.
+    /// Checks whether no registration is under way. Any context.
     pub(super) fn is_settled(&self) -> bool {
         self.mr.is_settled()
     }
 
-    /// The fence by which it is free already, if it is `fence` otherwise; `None` if it isn't free. Any context.
+    /// Returns the fence by which it is free already, or `None` if it isn't free. `fence` is that of other regions. Any
+    /// context.
     pub(super) fn free_by(&self, fence: Fence) -> Option<Fence> {
         let inside = self.endpoint.as_ref()?.enter()?;
         let part = inside.part();
@@ -101,7 +102,7 @@ impl Lent {
         self.mr.is_free_by(fence).then_some(fence)
     }
 
-    /// The device region, if that is [free](Self::free_by) by this fence. Any context.
+    /// Takes the device region, if it is [free](Self::free_by) by this fence. Any context.
     pub(super) fn into_free(self, fence: Fence) -> Result<FastMr, Self> {
         if !self.mr.is_free_by(fence) {
             return Err(self);
@@ -116,7 +117,7 @@ impl Lent {
         mr.into_free(fence).map_err(|mr| Self { mr, endpoint })
     }
 
-    /// What has become of it. Sleeps until its registration has ended.
+    /// Returns how its registration has ended. Sleeps until then.
     pub(super) fn settle(self, mut fence: Fence) -> Settled<Memory> {
         if let Some(inside) = self.endpoint.as_ref().and_then(|endpoint| endpoint.enter()) {
             let part = inside.part();
@@ -128,7 +129,7 @@ impl Lent {
     }
 }
 
-/// What is behind an endpoint of ours.
+/// Returns the verbs side of an endpoint.
 fn inner(part: &(dyn Any + Send + Sync)) -> Option<&ep::Inner> {
     part.downcast_ref()
 }

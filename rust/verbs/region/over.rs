@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is left of a region of which the device has nothing that could be taken from it.
+//! A region that has no device region any more.
 
 use crate::refused;
 use kfabric::{
@@ -8,7 +8,7 @@ use kfabric::{
     Refusal, //
 };
 
-/// Why the device has nothing that could be taken from it.
+/// Why a region has no device region.
 #[derive(Clone, Copy)]
 pub(crate) enum Over {
     /// Not created, or closed.
@@ -30,12 +30,16 @@ impl Over {
         }
     }
 
-    /// It is to be closed yet.
+    /// Checks whether it has to be closed yet.
     pub(super) fn is_open(self) -> bool {
         !matches!(self, Self::Idle | Self::Ended { .. })
     }
 
-    /// Whether the device has let go of what is not there to be taken from it.
+    /// Returns whether the device has let go of the memory.
+    ///
+    /// # Errors
+    ///
+    /// - `EIO`: it has not.
     pub(super) fn released(self) -> Result<(), Refusal> {
         match self {
             Self::Stuck | Self::Ended { stuck: true } => Err(refused::stuck()),
@@ -44,7 +48,7 @@ impl Over {
     }
 }
 
-/// What there is to be said of a region that peers don't reach any more.
+/// Returns the refusal for a region that peers don't reach any more.
 pub(super) fn lost() -> Refusal {
     Refusal::new(Errno::EIO, c"the region is out of reach for good")
 }

@@ -47,7 +47,7 @@ const ATTEMPTS: u32 = 8;
 ///
 /// # Errors
 ///
-/// No peer reaches the device region then. Those of a result are:
+/// No peer reaches the device region then. The errors of a result are:
 ///
 /// - `ENOTRECOVERABLE`: the device won't let go of the memory.
 /// - `ENODEV`: the device is gone.
@@ -80,7 +80,7 @@ pub(crate) fn register<L: DmaList>(
 ///
 /// # Errors
 ///
-/// Those of the memory, of [`MrSpec::prepare`] and of [`register`].
+/// The errors of the memory, of [`MrSpec::prepare`] and of [`register`].
 #[inline]
 pub(crate) fn register_request(
     resources: &Resources,
@@ -93,7 +93,7 @@ pub(crate) fn register_request(
     }
 }
 
-/// Registers memory that is not one such segment, as [`register_request`].
+/// Registers memory in several segments, or not contiguous, as [`register_request`].
 #[inline(never)]
 fn register_list(
     resources: &Resources,
@@ -106,7 +106,7 @@ fn register_list(
             return register_one(resources, spec, prepared);
         }
     }
-    let list = lists::map_no_run(resources, request, &spec.piece, None)?;
+    let list = lists::map_no_run(resources, request, &spec.piece)?;
     register_one(resources, spec, spec.prepare(resources, list)?)
 }
 
@@ -177,7 +177,7 @@ fn register_alone<L: DmaList>(
     Err(refused::not_registered(resources.device(), error))
 }
 
-/// Device regions of several regions, of which each has one.
+/// Device regions of several regions, one of each.
 pub(crate) struct Batch {
     specs: ListVec<MrSpec>,
     prepared: ListVec<PreparedMr<Memory>>,

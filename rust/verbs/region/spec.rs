@@ -3,14 +3,12 @@
 //! The first half of a registration: from the mapped list to a device region that is ready to be registered.
 
 use crate::{
-    pool::Pool,
     refused,
     resources::Resources, //
 };
 use kernel::{
     page::PAGE_SIZE,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 use kfabric::{
     num::{
@@ -50,7 +48,7 @@ pub(crate) struct MrSpec {
     access: AccessFlags,
     /// Whether it is registered with other regions.
     batched: bool,
-    /// Whether the device region comes from the reserve, and returns there.
+    /// Whether the device region comes from the reserve.
     reserved: bool,
 }
 
@@ -61,7 +59,7 @@ impl MrSpec {
             kind,
             access: resources.rights().flags(request.access()),
             batched: request.is_together(),
-            reserved: false,
+            reserved: request.is_reserved(),
         }
     }
 
@@ -96,10 +94,9 @@ impl MrSpec {
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
-        reserved: bool,
     ) -> Result<Few<Self>, Refusal> {
         if let Some(spec) = Self::only(resources, limits, request) {
-            return Ok(Few::one(Self { reserved, ..spec }));
+            return Ok(Few::one(spec));
         }
         let cut = || request.pieces(limits.pages, limits.bytes);
         let count = cut().take(limits.pieces.saturating_add(1)).count();
@@ -108,10 +105,7 @@ impl MrSpec {
         }
         let mut specs = Few::with_capacity(count, GFP_KERNEL)?;
         for piece in cut() {
-            specs.push_reserved(Self {
-                reserved,
-                ..Self::new(resources, request, piece, Kind::Pages)
-            });
+            specs.push_reserved(Self::new(resources, request, piece, Kind::Pages));
         }
         Ok(specs)
     }
@@ -171,7 +165,7 @@ impl MrSpec {
         let pages = u32::try_from(self.piece.pages).unwrap_or(u32::MAX);
         let mr = self.take(resources, self.kind, pages)?;
         mr.map(list, self.access).map_err(|failed| {
-            put(resources.pool(), self.reserved, failed.mr);
+            resources.pool().put(failed.mr);
             refused::not_mapped(failed.error).at(num::index(failed.mapped))
         })
     }
@@ -205,15 +199,5 @@ fn larger<L: DmaList>(resources: &Resources, list: &L) -> Option<(Layout, Kind)>
         false => Some((Layout::larger(device, list)?, Kind::Pages)),
         true if list.is_linear() => Some((Layout::large(device, list)?, Kind::LargePages)),
         true => None,
-    }
-}
-
-/// Returns a device region to its source, for other registrations. May sleep.
-#[inline(always)]
-pub(super) fn put(pool: &Arc<Pool>, reserved: bool, mr: FastMr) {
-    if reserved {
-        pool.put_reserved(mr);
-    } else {
-        pool.put(mr);
     }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What peers reach of a region: one region of the device, or several that are used and closed together.
+//! The device regions by which peers reach a region: one, or several that are used and closed together.
 
 use super::{
     over::Over,
-    spec::put,
     MrSpec, //
 };
 use crate::{
@@ -62,10 +61,12 @@ pub(super) fn pieces(valid: &[ValidMr]) -> Result<KVec<RemotePiece>, Refusal> {
     Ok(pieces)
 }
 
-/// Puts what is behind the request's addresses now in the place of what was there before.
-/// Sleeps until the device is done.
+/// Replaces the memory of device regions by the pages that the request's addresses have now. Sleeps until the device is
+/// done.
 ///
-/// After an error they are as they were, or it is told what has become of them.
+/// # Errors
+///
+/// The new state of the region, or `None` if the device regions are as before, and the refusal.
 pub(super) fn refresh(
     valid: &mut Few<ValidMr>,
     resources: &Resources,
@@ -73,13 +74,13 @@ pub(super) fn refresh(
     request: &MrRequest<'_>,
 ) -> Result<(), (Option<Over>, Refusal)> {
     let as_it_was = |refusal| (None, refusal);
-    let specs = MrSpec::all(resources, limits, request, false).map_err(as_it_was)?;
+    let specs = MrSpec::all(resources, limits, request).map_err(as_it_was)?;
     let bytes = specs.iter().map(|spec| spec.piece.bytes);
     if !bytes.eq(valid.iter().map(ValidMr::length)) {
         let why = c"the region had another shape";
         return Err(as_it_was(Refusal::new(Errno::EINVAL, why)));
     }
-    let lists = lists::map(resources, request, &specs, None).map_err(as_it_was)?;
+    let lists = lists::map(resources, request, &specs).map_err(as_it_was)?;
     let queue = resources.queue_pair().map_err(refused::no_queue);
     let done = queue
         .map_err(as_it_was)?
@@ -94,8 +95,7 @@ pub(super) fn refresh(
     })
 }
 
-/// Takes device regions from the device, and returns those that can be used again to their source: the reserve, if they
-/// are `reserved`. Where several regions are released `together`, this makes no new device regions. Sleeps until no
+/// Takes device regions from the device, and keeps those that can be used again. Where several regions are released `together`, this makes no new device regions. Sleeps until no
 /// peer can reach the memory.
 ///
 /// # Errors
@@ -105,24 +105,23 @@ pub(super) fn refresh(
 pub(super) fn release(
     valid: Few<ValidMr>,
     resources: &Resources,
-    reserved: bool,
     together: bool,
 ) -> Result<(), Refusal> {
     if resources.fence().invalidates() {
-        return revoke(resources, valid, |mr| put(resources.pool(), reserved, mr));
+        return revoke(resources, valid, |mr| resources.pool().put(mr));
     }
     let mut result = Ok(());
     valid.consume(|mr| {
         let (kind, pages) = (mr.kind(), mr.max_pages());
         result = mr.deregister().and(result);
-        if !together && kind == Kind::Pages && !reserved {
+        if !together && kind == Kind::Pages {
             resources.pool().make_up(pages);
         }
     });
     result.map_err(|_| refused::stuck())
 }
 
-/// Invalidates device regions of any number, where that is the fence. Those that were invalidated go to `reuse`, in
+/// Invalidates device regions of any number, where that is the fence. Invalidated ones go to `reuse`, in
 /// order. If no queue pair can invalidate them, this deregisters them, and the pool counts them. Sleeps until no peer
 /// can reach the memory.
 ///

@@ -3,7 +3,7 @@
 //! The end of a region.
 
 use super::{
-    kit::Kit,
+    parts::MrParts,
     rare::{
         Rare,
         Said, //
@@ -139,10 +139,10 @@ impl Closing {
         let left = unsafe { object.place().leave() };
         // It may be dropped later, by the work that has enabled it, which doesn't use the domain any
         // more; but the domain may be closed from the end of this on.
-        if reserved {
-            reserve::put_back(left.parent(), Kit::of_closed(object, mr));
-        } else {
-            drop((mr, object));
+        drop(mr);
+        match reserved {
+            true => reserve::put_back(left.parent(), MrParts::of_closed(object)),
+            false => drop(object),
         }
         drop(left);
         ret

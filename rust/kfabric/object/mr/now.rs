@@ -3,7 +3,7 @@
 //! Closing a region where nobody may sleep, if there is nothing to be waited for.
 
 use super::{
-    kit::Kit,
+    parts::MrParts,
     reference::MrRef,
     reserve,
     MrBody, //
@@ -46,10 +46,10 @@ pub(crate) unsafe fn close(mr: *mut kfid_mr) -> Result<bool, Refusal> {
     // SAFETY: C's reference, given out by `Opened::start`. It is taken back once: only this claim takes it,
     // and keeps others from claiming the region.
     let object = unsafe { MrRef::from_raw(object.keep()) };
-    if reserved {
-        reserve::put_back(left.parent(), Kit::of_closed(object, mr));
-    } else {
-        drop((mr, object));
+    drop(mr);
+    match reserved {
+        true => reserve::put_back(left.parent(), MrParts::of_closed(object)),
+        false => drop(object),
     }
     drop(left);
     Ok(true)

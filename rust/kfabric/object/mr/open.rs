@@ -3,35 +3,23 @@
 //! Making the region that C gets.
 
 use super::{
-    asked::{
-        place,
-        Asked,
-        Expected, //
-    },
     bonds::Bonds,
     close::Closing,
     enable::{
         Ended,
         Pending, //
     },
-    kit::Kit,
-    public::Public,
+    prealloc::preallocate,
     rare::Rare,
     reference::MrRef,
-    reserve,
     state::State,
     unsettled,
     Inner,
-    MrBody,
-    MrObject, //
+    MrBody, //
 };
 use crate::{
     new_irq_lock,
-    object::{
-        descs::Local,
-        domain::DomainObject,
-        obj::Obj, //
-    },
+    object::{descs::Local, domain::DomainObject},
     provider::MrPart,
     region::request::MrRequest,
     support::{
@@ -64,14 +52,16 @@ pub(super) fn open(
     request: &MrRequest<'_>,
     context: *mut c_void,
 ) -> Result<Opened, Refusal> {
-    if is_at_once(domain) && !is_bound(domain, request) {
+    // If an event queue tells of the region, peers can reach it after the event queue can name it.
+    let is_bound = Bonds::<(), ()>::of(domain, request).is_missing();
+    if domain.eq().is_none() && !is_bound {
         Opened::register(domain, request, context)
     } else {
         create_and_enable(domain, request, context)
     }
 }
 
-/// As [`open`], in two steps.
+/// Implements [`open`] in two steps.
 #[inline(never)]
 fn create_and_enable(
     domain: &DomainObject,
@@ -85,40 +75,8 @@ fn create_and_enable(
     }
 }
 
-/// Whether nobody is to be told of a domain's regions before peers can reach them, nor do they come from a
-/// reserve.
-fn is_at_once(domain: &DomainObject) -> bool {
-    domain.eq().is_none() && domain.reserve().is_none()
-}
-
-/// Whether the region has to be bound before it is enabled.
-fn is_bound(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
-    Bonds::<(), ()>::of(domain, request).is_missing()
-}
-
-/// What a region is made of, created at its provider, disabled; of the reserve, if there is no memory. May sleep.
-fn created(domain: &DomainObject, request: &MrRequest<'_>, told: bool) -> Result<Kit, Refusal> {
-    let create = |mut kit: Kit| match kit.create(domain, request, told) {
-        Ok(()) => Ok(kit),
-        Err(refusal) => {
-            let reserved = kit.reserved;
-            reserve::put_back(domain, kit);
-            Err((refusal, reserved))
-        }
-    };
-    create(reserve::take(domain, request).unwrap_or_else(Kit::new)).or_else(
-        |(refusal, reserved)| {
-            let no_memory = refusal.errno() == Errno::ENOMEM && !reserved;
-            let last = no_memory
-                .then(|| reserve::take_last(domain, request))
-                .flatten();
-            create(last.ok_or(refusal)?).map_err(|(refusal, _)| refusal)
-        },
-    )
-}
-
 impl Inner {
-    /// Of a region in this state, with the provider's part.
+    /// Returns the variable part of a region's object.
     #[inline]
     pub(super) fn new(
         state: State,
@@ -140,7 +98,7 @@ impl Inner {
 }
 
 impl MrBody {
-    /// That of a region that is found by this.
+    /// Initializes the core's part of a region's object. Transfers find the region by `local`.
     #[inline]
     pub(super) fn new(local: Local, inner: Inner) -> impl PinInit<Self> {
         pin_init!(Self {
@@ -151,17 +109,17 @@ impl MrBody {
 }
 
 impl Opened {
-    /// Registers a region at its provider, and then makes the object. Whoever ends all that is open
-    /// waits for its place. Sleeps until the device is done.
+    /// Registers a region at its provider, and then makes the object. A task that ends all open objects waits for its
+    /// place. Sleeps until the device is done.
     fn register(
         domain: &DomainObject,
         request: &MrRequest<'_>,
         context: *mut c_void,
     ) -> Result<Self, Refusal> {
-        let expected = Expected::new(domain, request, context)?;
-        let (mr, keys) = domain.provider().register_mr(request)?;
+        let register = || domain.provider().register_mr(request);
+        let (preallocated, (mr, keys)) = preallocate(domain, request, register)?;
         Ok(Self {
-            object: expected.registered(domain, Asked::of(request), mr, keys),
+            object: preallocated.object(request, context, mr, Some(&keys)),
             pending: false,
         })
     }
@@ -172,27 +130,10 @@ impl Opened {
         request: &MrRequest<'_>,
         context: *mut c_void,
     ) -> Result<Self, Refusal> {
-        // Given up after what was not used has gone back.
-        let place = place(domain)?;
-        // The domain may get one meanwhile.
-        let told = domain.eq().is_some();
-        let Kit {
-            object: Some(object),
-            mr,
-            mut rare,
-            reserved,
-        } = created(domain, request, told)?
-        else {
-            return Err(Errno::EIO.into());
-        };
-        let c = Public::new(domain, None).to_c(MrObject::fid(context));
-        let asked = Asked::of(request);
-        let local = asked.local();
-        Rare::lease(&mut rare, asked.lease);
-        let inner = Inner::new(State::Disabled, mr, rare, told, reserved);
-        let body = MrBody::new(local, inner);
+        let create = || domain.provider().create_mr(request);
+        let (preallocated, mr) = preallocate(domain, request, create)?;
         Ok(Self {
-            object: MrRef::new(object, Obj::new(c, body, place.take())),
+            object: preallocated.object(request, context, mr, None),
             pending: false,
         })
     }
@@ -210,7 +151,7 @@ impl Opened {
         })
     }
 
-    /// How that has ended. Sleeps if it has to be undone.
+    /// Notes how that has ended. Sleeps if it must be undone.
     ///
     /// # Errors
     ///
@@ -238,7 +179,7 @@ impl Opened {
         closed
     }
 
-    /// What C gets.
+    /// Returns the pointer that C gets.
     pub(super) fn as_ptr(&self) -> *mut kfid_mr {
         self.object.as_ptr()
     }

@@ -106,14 +106,6 @@ impl Rare {
         }
     }
 
-    /// What a region needs that is a list and nothing else. May sleep.
-    pub(super) fn with_list(list: &[kvec]) -> Result<Pin<MrExtBox<Self>>, Refusal> {
-        let mut rare = Self::with_capacity(list.len())?;
-        let this = rare.as_mut().project();
-        this.list.extend_from_slice(list, GFP_KERNEL)?;
-        Ok(rare)
-    }
-
     /// Becomes what a region of this request needs, in what is there, if that is; which may be nothing. `told` if
     /// an event queue tells of it. May sleep.
     pub(super) fn fit(

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What regions are made of that must not fail for want of memory: kept in their domain, and used
-//! again.
+//! The parts of regions that must not fail for lack of memory. The domain keeps them, and uses them again.
 //!
 //! Lock order: the lock of a reserve is a leaf.
 
-use super::kit::Kit;
+use super::parts::MrParts;
 use crate::{
     new_irq_lock,
     object::domain::DomainObject,
@@ -36,31 +35,26 @@ pub(crate) struct Reserve {
     pages: usize,
     /// In the order in which they came back, so that no key is used again soon.
     #[pin]
-    kits: IrqLock<Fifo<Kit>>,
+    free: IrqLock<Fifo<MrParts>>,
 }
 
 impl Reserve {
-    /// Makes what `count` regions of up to so many pages need. May sleep.
+    /// Allocates the parts of `count` regions of up to `pages` pages. May sleep.
     pub(crate) fn new(
         domain: &DomainObject,
         count: usize,
         pages: usize,
     ) -> Result<Arc<Self>, Refusal> {
-        let mut kits = Fifo::with_capacity(count)?;
-        let mut spare = KVVec::with_capacity(count, GFP_KERNEL)?;
+        let mut free = Fifo::with_capacity(count)?;
         for _ in 0..count {
-            spare.push(Kit::reserved(segments(domain, pages))?, GFP_KERNEL)?;
+            free.push_reserved(MrParts::reserved(segments(domain, pages))?);
         }
         let place = UniqueArc::<Self>::new_uninit(GFP_KERNEL)?;
         // The last that can fail: nothing takes it back from the provider.
-        let mrs = domain.provider().reserve(count, pages)?;
-        for (mut kit, mr) in spare.into_iter().zip(mrs) {
-            kit.lend(mr);
-            kits.push_reserved(kit);
-        }
+        domain.provider().reserve(count, pages)?;
         let reserve = pin_init!(Self {
             pages,
-            kits <- new_irq_lock!(kits, c"kfabric_reserve"),
+            free <- new_irq_lock!(free, c"kfabric_reserve"),
         });
         match place.pin_init_with(reserve) {
             Ok(reserve) => Ok(reserve.into()),
@@ -68,26 +62,26 @@ impl Reserve {
         }
     }
 
-    /// What a region can be made of, if it is one that was thought of. Any context.
-    fn take(&self, request: &MrRequest<'_>) -> Option<Kit> {
+    /// Takes the parts of a region, if the request fits the reserve. Any context.
+    fn take(&self, request: &MrRequest<'_>) -> Option<MrParts> {
         let shape = request.shape();
         let fits = shape.pages() <= widen(self.pages)
             && request.source().count() <= self.pages
             && shape.gap().is_none();
         if fits {
-            self.kits.with(|kits| kits.pop())
+            self.free.with(|free| free.pop())
         } else {
             None
         }
     }
 
-    /// Takes it back. Any context.
-    fn put(&self, kit: Kit) {
-        self.kits.with(|kits| kits.push_reserved(kit));
+    /// Takes the parts of a closed region back. Any context.
+    fn put(&self, parts: MrParts) {
+        self.free.with(|free| free.push_reserved(parts));
     }
 }
 
-/// How many segments of a region are kept, for when it is refreshed.
+/// Returns how many segments of a region the core keeps, for a refresh.
 fn segments(domain: &DomainObject, pages: usize) -> usize {
     match domain.mr_limits().refresh {
         Ok(()) => pages,
@@ -95,32 +89,38 @@ fn segments(domain: &DomainObject, pages: usize) -> usize {
     }
 }
 
-/// The reserve of a domain, if it has one.
+/// Returns the reserve of a domain, if it has one.
 fn of(domain: &DomainObject) -> Option<&Reserve> {
     domain.reserve()?.downcast_ref()
 }
 
-/// What a region can be made of, if the domain has a reserve for such. Process context.
+/// Takes the parts of a region from the domain's reserve, if the request fits. Process context. May sleep.
 ///
-/// Where regions are registered on endpoints it is left to who frees memory, and to who has
-/// [found none](take_last): there regions are made of what their peer has ended, whose rights
-/// are those of its use before, and what is reserved is for any.
-pub(super) fn take(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Kit> {
+/// In a domain that registers on endpoints, the reserve serves tasks that free memory, and requests that
+/// [found none](take_last). Other requests there use device regions that the peer has ended. These keep their rights,
+/// and a device region of the reserve may get any.
+pub(super) fn take(domain: &DomainObject, request: &MrRequest<'_>) -> Option<MrParts> {
     match domain.has_mode(kfi_bindings::KFI_MR_ENDPOINT) && !frees_memory() {
         true => None,
         false => take_last(domain, request),
     }
 }
 
-/// The same, for who has found no memory. Any context.
-pub(super) fn take_last(domain: &DomainObject, request: &MrRequest<'_>) -> Option<Kit> {
-    of(domain)?.take(request)
+/// Takes the parts, as [`take`], for a request that has found no memory. May sleep.
+pub(super) fn take_last(domain: &DomainObject, request: &MrRequest<'_>) -> Option<MrParts> {
+    let parts = of(domain)?.take(request)?;
+    domain.provider().use_reserve(true);
+    Some(parts)
 }
 
-/// Gives it back to the domain, if it came from there; else frees it, which may sleep.
-pub(super) fn put_back(domain: &DomainObject, kit: Kit) {
+/// Returns parts to the domain's reserve, if they came from there, or frees them. May sleep, but not after
+/// [`Mr::close_now`](crate::provider::Mr::close_now).
+pub(super) fn put_back(domain: &DomainObject, parts: MrParts) {
     match of(domain) {
-        Some(reserve) if kit.reserved => reserve.put(kit),
-        _ => drop(kit),
+        Some(reserve) if parts.reserved => {
+            domain.provider().use_reserve(false);
+            reserve.put(parts);
+        }
+        _ => drop(parts),
     }
 }

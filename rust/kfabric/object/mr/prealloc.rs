@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Allocating all that a region's object takes before the region is valid.
+//!
+//! The parts come from the caches, or from the domain's reserve.
+
+use super::{
+    local::Found,
+    parts::MrParts,
+    public::Public,
+    rare::Rare,
+    reference::{
+        Memory,
+        MrRef, //
+    },
+    reserve,
+    state::State,
+    Inner,
+    MrBody,
+    MrObject, //
+};
+use crate::{
+    object::{
+        descs::Local,
+        domain::DomainObject,
+        obj::Obj,
+        place::Coming, //
+    },
+    provider::{
+        Keys,
+        MrPart, //
+    },
+    region::request::MrRequest,
+    support::{
+        cache::MrExtBox,
+        errno::Errno,
+        refusal::Refusal, //
+    }, //
+};
+use kernel::{
+    ffi::c_void,
+    prelude::*, //
+};
+
+/// All that the object of a region takes but the provider's part. Nothing is left to fail when the provider has
+/// registered the region.
+///
+/// A task that ends all open objects waits for the place. The place is given up when nothing of the region is left.
+pub(super) struct PreallocatedMr<'a> {
+    domain: &'a DomainObject,
+    memory: Memory,
+    rare: Option<Pin<MrExtBox<Rare>>>,
+    reserved: bool,
+    told: bool,
+    place: Coming<MrBody>,
+}
+
+/// Allocates the parts of the object for the region of a request, and then has the provider `make` its own part. The
+/// parts come from the domain's reserve if the reserve serves the request, or if there is no memory. May sleep.
+///
+/// # Errors
+///
+/// - `ENOSPC`: `mr_cnt` regions are open.
+/// - `ENOMEM`
+/// - The errors of `make`.
+#[inline(always)]
+pub(super) fn preallocate<'a, T>(
+    domain: &'a DomainObject,
+    request: &MrRequest<'_>,
+    mut make: impl FnMut() -> Result<T, Refusal>,
+) -> Result<(PreallocatedMr<'a>, T), Refusal> {
+    // Dropped after the parts have gone back.
+    let most = domain.max_regions();
+    let place = Coming::new_below(domain, most).map_err(|errno| match errno {
+        Errno::ENOSPC => Refusal::new(errno, c"mr_cnt regions are open").value(u64::from(most)),
+        other => other.into(),
+    })?;
+    // The domain may get one meanwhile.
+    let told = domain.eq().is_some();
+    let mut attempt = |mut parts: MrParts| {
+        request.set_reserved(parts.reserved);
+        let made = parts.fit(domain, request, told).and_then(|()| make());
+        match (made, parts.memory.take()) {
+            (Ok(made), Some(memory)) => Ok((memory, parts, made)),
+            (made, memory) => {
+                let reserved = parts.reserved;
+                reserve::put_back(domain, MrParts { memory, ..parts });
+                Err((made.err().unwrap_or(Errno::EIO.into()), reserved))
+            }
+        }
+    };
+    let first = reserve::take(domain, request).unwrap_or(MrParts::NONE);
+    let (memory, parts, made) = attempt(first).or_else(|(refusal, reserved)| {
+        let no_memory = refusal.errno() == Errno::ENOMEM && !reserved;
+        let last = no_memory
+            .then(|| reserve::take_last(domain, request))
+            .flatten();
+        attempt(last.ok_or(refusal)?).map_err(|(refusal, _)| refusal)
+    })?;
+    let preallocated = PreallocatedMr {
+        domain,
+        memory,
+        rare: parts.rare,
+        reserved: parts.reserved,
+        told,
+        place,
+    };
+    Ok((preallocated, made))
+}
+
+impl PreallocatedMr<'_> {
+    /// Makes the object of a region. Peers reach the region by `keys`; without keys it is disabled. Any context.
+    #[inline(always)]
+    pub(super) fn object(
+        mut self,
+        request: &MrRequest<'_>,
+        context: *mut c_void,
+        mr: MrPart,
+        keys: Option<&Keys>,
+    ) -> MrRef {
+        let c = Public::new(self.domain, keys).to_c(MrObject::fid(context));
+        let start = request.kernel_start().unwrap_or(0);
+        let local = Local::new(start, request.shape().bytes(), request.access());
+        Rare::lease(&mut self.rare, request.take_lease());
+        let state = match keys {
+            Some(_) => State::Enabled,
+            None => State::Disabled,
+        };
+        let inner = Inner::new(state, Some(mr), self.rare, self.told, self.reserved);
+        let body = MrBody::new(local, inner);
+        let object = MrRef::new(self.memory, Obj::new(c, body, self.place.take()));
+        if let Some(keys) = keys {
+            object.reveal(Found::new(keys));
+        }
+        object
+    }
+}
