@@ -9,6 +9,7 @@
 //! What "may sleep" and "any context" mean is said [there](crate#contexts). What is there is dropped
 //! where it may sleep.
 
+pub(crate) mod batch;
 pub mod cm;
 pub(crate) mod cntr;
 pub mod cq;
@@ -26,6 +27,10 @@ pub(crate) mod part;
 pub mod pep;
 pub mod ticket;
 
+pub use batch::{
+    MrBatch,
+    Registered, //
+};
 pub use direct::Direct;
 pub use dma::{
     Dma,

@@ -16,7 +16,8 @@ use crate::{
     mode::Mode,
     mr::{
         self,
-        Mr, //
+        Mr,
+        MrBatch, //
     },
     offers::ATOMIC,
     refused,
@@ -128,6 +129,10 @@ impl provider::Domain for Domain {
     fn register_mr(&self, request: &MrRequest<'_>) -> Result<(MrPart, Keys), Refusal> {
         let (mr, keys) = Mr::register(&self.link, request)?;
         Ok((MrPart::new(mr), keys))
+    }
+
+    fn batch(&self, count: usize) -> Option<KBox<dyn provider::MrBatch + '_>> {
+        Some(MrBatch::new(&self.link, count)?)
     }
 
     fn enable_many(&self, mrs: &mut [Enabling<'_>]) {

@@ -43,7 +43,7 @@ pub(crate) fn map(
 }
 
 /// As [`map`], of a request's memory in one list.
-fn map_one(
+pub(crate) fn map_one(
     resources: &Resources,
     request: &MrRequest<'_>,
     piece: &Piece,

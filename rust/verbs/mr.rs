@@ -6,7 +6,8 @@ mod batch;
 
 pub(crate) use self::batch::{
     close_many,
-    enable_many, //
+    enable_many,
+    MrBatch, //
 };
 
 use crate::{

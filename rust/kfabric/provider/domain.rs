@@ -3,6 +3,7 @@
 //! Domains of a provider.
 
 use super::{
+    batch::MrBatch,
     dma::Dma,
     extension::Extension,
     mr::{
@@ -78,6 +79,12 @@ pub trait Domain: Any + Send + Sync {
                 Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
             }),
         }
+    }
+
+    /// Begins up to `count` registrations that are bound to nothing and wait for the device once. Returns `None` without
+    /// memory for that, or if the provider registers each by itself. May sleep.
+    fn batch(&self, _count: usize) -> Option<KBox<dyn MrBatch + '_>> {
+        None
     }
 
     /// Enables several regions of the domain, so that the device is waited for once. Each ends as

@@ -2,31 +2,110 @@
 
 //! Several regions that wait for the device once.
 //!
-//! Regions of several device regions are registered and closed by themselves.
+//! A region of several device regions is registered and closed by itself.
 
 use super::Mr;
 use crate::{
     link::Link,
+    lists,
     refused,
     region::{
         revoke,
         Batch,
+        MrSpec,
         Region, //
     },
     resources::Resources, //
 };
-use kernel::prelude::*;
+use core::mem;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 use kfabric::{
+    gate::{
+        GateGuard,
+        PerCpu, //
+    },
     provider::{
         self,
         Closing,
-        Enabling, //
+        Enabling,
+        Keys,
+        MrPart,
+        Registered, //
     },
     Errno,
     ListVec,
+    MrRequest,
     PushReserved,
     Refusal, //
 };
+
+/// Registrations in one domain that wait for the device once. The device stays until this is dropped.
+pub(crate) struct MrBatch<'a> {
+    /// The regions, in order. `None` is a region of one device region, which is in `batch`.
+    regions: ListVec<Option<Region>>,
+    batch: Option<Batch>,
+    link: &'a Arc<Link>,
+    // Dropped last: what was prepared is deregistered before its device goes.
+    inside: GateGuard<'a, Pin<KBox<Resources>>, PerCpu>,
+}
+
+impl<'a> MrBatch<'a> {
+    /// Allocates room for up to `count` registrations. Returns `None` without memory for it, or without a device. May
+    /// sleep.
+    pub(crate) fn new(link: &'a Arc<Link>, count: usize) -> Option<KBox<Self>> {
+        let batch = Self {
+            link,
+            inside: link.gate().enter()?,
+            regions: ListVec::with_capacity(count, GFP_KERNEL).ok()?,
+            batch: Some(Batch::with_capacity(count).ok()?),
+        };
+        KBox::new(batch, GFP_KERNEL).ok()
+    }
+}
+
+impl provider::MrBatch for MrBatch<'_> {
+    fn prepare(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
+        let (resources, limits) = (self.inside.get(), self.link.mr_limits());
+        let batch = match &mut self.batch {
+            Some(batch) if self.regions.len() < self.regions.capacity() => batch,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        let region = match MrSpec::only(resources, limits, request) {
+            Some(spec) => {
+                let list = lists::map_one(resources, request, &spec.piece)?;
+                batch.push(spec, spec.prepare(resources, list)?);
+                None
+            }
+            None => Some(Region::create(resources, limits, request)?),
+        };
+        self.regions.push_reserved(region);
+        Ok(())
+    }
+
+    fn register(&mut self, done: &mut dyn FnMut(Registered)) {
+        let (link, resources) = (self.link, self.inside.get());
+        let mut regions = mem::take(&mut self.regions).into_iter();
+        let mut answer = |registered: Result<(Region, Keys), Refusal>| {
+            done(registered.map(|(region, keys)| (MrPart::new(Mr::open(link, region)), keys)));
+        };
+        if let Some(batch) = self.batch.take() {
+            batch.register(resources, |registered| {
+                for region in regions.by_ref() {
+                    match region {
+                        Some(region) => answer(region.enabled(resources)),
+                        None => return answer(registered.map(Region::of_valid)),
+                    }
+                }
+            });
+        }
+        regions
+            .flatten()
+            .for_each(|region| answer(region.enabled(resources)));
+    }
+}
 
 /// Enables several regions. Without memory for a batch this enables each by itself, so that regions of the reserve
 /// don't fail. Sleeps until the device is done with all of them.

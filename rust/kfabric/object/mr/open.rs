@@ -5,11 +5,10 @@
 use super::{
     bonds::Bonds,
     close::Closing,
-    enable::{
-        Ended,
-        Pending, //
+    prealloc::{
+        preallocate,
+        PreallocatedMr, //
     },
-    prealloc::preallocate,
     rare::Rare,
     reference::MrRef,
     state::State,
@@ -20,11 +19,13 @@ use super::{
 use crate::{
     new_irq_lock,
     object::{descs::Local, domain::DomainObject},
-    provider::MrPart,
+    provider::{
+        Keys,
+        MrPart, //
+    },
     region::request::MrRequest,
     support::{
         cache::MrExtBox,
-        errno::Errno,
         refusal::Refusal, //
     }, //
 };
@@ -52,27 +53,17 @@ pub(super) fn open(
     request: &MrRequest<'_>,
     context: *mut c_void,
 ) -> Result<Opened, Refusal> {
-    // If an event queue tells of the region, peers can reach it after the event queue can name it.
-    let is_bound = Bonds::<(), ()>::of(domain, request).is_missing();
-    if domain.eq().is_none() && !is_bound {
-        Opened::register(domain, request, context)
-    } else {
-        create_and_enable(domain, request, context)
+    match is_later(domain, request) {
+        false => Opened::register(domain, request, context),
+        true => Opened::create(domain, request, context),
     }
 }
 
-/// Implements [`open`] in two steps.
-#[inline(never)]
-fn create_and_enable(
-    domain: &DomainObject,
-    request: &MrRequest<'_>,
-    context: *mut c_void,
-) -> Result<Opened, Refusal> {
-    let mut opened = Opened::create(domain, request, context)?;
-    match opened.begin() {
-        Some(pending) => opened.end(pending.enable()),
-        None => Ok(opened),
-    }
+/// Checks whether peers reach the region of a request after this call only: when an event queue tells of it, or when it
+/// has been bound.
+#[inline]
+pub(super) fn is_later(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
+    domain.eq().is_some() || Bonds::<(), ()>::of(domain, request).is_missing()
 }
 
 impl Inner {
@@ -117,57 +108,35 @@ impl Opened {
         context: *mut c_void,
     ) -> Result<Self, Refusal> {
         let register = || domain.provider().register_mr(request);
-        let (preallocated, (mr, keys)) = preallocate(domain, request, register)?;
-        Ok(Self {
-            object: preallocated.object(request, context, mr, Some(&keys)),
-            pending: false,
-        })
+        let (preallocated, (mr, keys)) = preallocate(domain, request, context, register)?;
+        Ok(Self::registered(preallocated, mr, &keys))
     }
 
-    /// Creates a region at its provider, disabled. May sleep.
+    /// Makes the object of a region that is registered. Any context.
+    #[inline]
+    pub(super) fn registered(preallocated: PreallocatedMr<'_>, mr: MrPart, keys: &Keys) -> Self {
+        Self {
+            object: preallocated.object(mr, Some(keys)),
+            pending: false,
+        }
+    }
+
+    /// Creates a region at its provider, disabled. If an event queue tells of it, [`start`](Self::start) enables it. May
+    /// sleep.
+    #[inline(never)]
     pub(super) fn create(
         domain: &DomainObject,
         request: &MrRequest<'_>,
         context: *mut c_void,
     ) -> Result<Self, Refusal> {
         let create = || domain.provider().create_mr(request);
-        let (preallocated, mr) = preallocate(domain, request, create)?;
-        Ok(Self {
-            object: preallocated.object(request, context, mr, None),
-            pending: false,
-        })
-    }
-
-    /// Begins to enable the region, unless it has to be bound first, or an event queue is to tell:
-    /// then [`start`](Self::start) does. Called once. Sleeps if the device just takes the region.
-    pub(super) fn begin(&mut self) -> Option<Pending> {
-        let object = &self.object;
-        let pending = &mut self.pending;
-        object.inner.with(|inner| {
+        let (preallocated, mr) = preallocate(domain, request, context, create)?;
+        let object = preallocated.object(mr, None);
+        let pending = object.inner.with(|inner| {
             object.wait_while(inner, |inner| inner.held);
-            inner.begin().ok()?;
-            *pending = inner.told;
-            (!*pending).then(|| inner.take_pending(false))
-        })
-    }
-
-    /// Notes how that has ended. Sleeps if it must be undone.
-    ///
-    /// # Errors
-    ///
-    /// - Why it could not be enabled: then there is no region.
-    /// - `ENOTRECOVERABLE`: nor could it be closed.
-    pub(super) fn end(self, ended: Ended) -> Result<Self, Refusal> {
-        let object = &self.object;
-        match object.inner.with(|inner| object.settle(inner, ended)) {
-            Ok(()) => Ok(self),
-            // The reason why it could not be enabled says more than that it could not be closed; but
-            // nobody has it, so nobody else tells that its memory must never be freed.
-            Err(refusal) => Err(match self.undo() {
-                Ok(()) => refusal,
-                Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
-            }),
-        }
+            inner.told && inner.begin().is_ok()
+        });
+        Ok(Self { object, pending })
     }
 
     /// Closes it, instead of giving it to C. Sleeps.

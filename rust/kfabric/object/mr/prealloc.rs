@@ -52,6 +52,8 @@ pub(super) struct PreallocatedMr<'a> {
     rare: Option<Pin<MrExtBox<Rare>>>,
     reserved: bool,
     told: bool,
+    local: Local,
+    context: *mut c_void,
     place: Coming<MrBody>,
 }
 
@@ -67,6 +69,7 @@ pub(super) struct PreallocatedMr<'a> {
 pub(super) fn preallocate<'a, T>(
     domain: &'a DomainObject,
     request: &MrRequest<'_>,
+    context: *mut c_void,
     mut make: impl FnMut() -> Result<T, Refusal>,
 ) -> Result<(PreallocatedMr<'a>, T), Refusal> {
     // Dropped after the parts have gone back.
@@ -90,44 +93,56 @@ pub(super) fn preallocate<'a, T>(
         }
     };
     let first = reserve::take(domain, request).unwrap_or(MrParts::NONE);
-    let (memory, parts, made) = attempt(first).or_else(|(refusal, reserved)| {
+    let (memory, mut parts, made) = attempt(first).or_else(|(refusal, reserved)| {
         let no_memory = refusal.errno() == Errno::ENOMEM && !reserved;
         let last = no_memory
             .then(|| reserve::take_last(domain, request))
             .flatten();
         attempt(last.ok_or(refusal)?).map_err(|(refusal, _)| refusal)
     })?;
+    Rare::lease(&mut parts.rare, request.take_lease());
+    let start = request.kernel_start().unwrap_or(0);
     let preallocated = PreallocatedMr {
         domain,
         memory,
         rare: parts.rare,
         reserved: parts.reserved,
         told,
+        local: Local::new(start, request.shape().bytes(), request.access()),
+        context,
         place,
     };
     Ok((preallocated, made))
 }
 
 impl PreallocatedMr<'_> {
+    /// Returns the parts to their source: the region could not be registered. May sleep.
+    pub(super) fn undo(mut self) {
+        // The memory is the consumer's again.
+        drop(Rare::lease(&mut self.rare, None));
+        if self.reserved {
+            if let Some(rare) = &mut self.rare {
+                rare.as_mut().clear();
+            }
+        }
+        let parts = MrParts {
+            memory: Some(self.memory),
+            rare: self.rare,
+            reserved: self.reserved,
+        };
+        reserve::put_back(self.domain, parts);
+    }
+
     /// Makes the object of a region. Peers reach the region by `keys`; without keys it is disabled. Any context.
     #[inline(always)]
-    pub(super) fn object(
-        mut self,
-        request: &MrRequest<'_>,
-        context: *mut c_void,
-        mr: MrPart,
-        keys: Option<&Keys>,
-    ) -> MrRef {
-        let c = Public::new(self.domain, keys).to_c(MrObject::fid(context));
-        let start = request.kernel_start().unwrap_or(0);
-        let local = Local::new(start, request.shape().bytes(), request.access());
-        Rare::lease(&mut self.rare, request.take_lease());
+    pub(super) fn object(self, mr: MrPart, keys: Option<&Keys>) -> MrRef {
+        let c = Public::new(self.domain, keys).to_c(MrObject::fid(self.context));
         let state = match keys {
             Some(_) => State::Enabled,
             None => State::Disabled,
         };
         let inner = Inner::new(state, Some(mr), self.rare, self.told, self.reserved);
-        let body = MrBody::new(local, inner);
+        let body = MrBody::new(self.local, inner);
         let object = MrRef::new(self.memory, Obj::new(c, body, self.place.take()));
         if let Some(keys) = keys {
             object.reveal(Found::new(keys));

@@ -16,8 +16,14 @@ use crate::{
     object::{
         domain::DomainObject,
         mr::{
-            enable::Pending,
-            open::Opened, //
+            open::{
+                self,
+                Opened, //
+            },
+            prealloc::{
+                preallocate,
+                PreallocatedMr, //
+            }, //
         }, //
     },
     support::{
@@ -30,8 +36,8 @@ use crate::{
 use kernel::prelude::*;
 use kfi_bindings::kfi_mr_attr;
 
-/// Registers a region for each of `attrs`. What becomes of them is in `answers`; an error means that
-/// nothing was registered. Sleeps until the device is done with all of them.
+/// Registers a region for each of `attrs`. `answers` gets the result of each. After an error nothing was registered.
+/// Sleeps until the device is done with all of them.
 ///
 /// # Safety
 ///
@@ -46,7 +52,7 @@ pub(crate) unsafe fn register(
     let mut opened = ListVec::with_capacity(attrs.len(), GFP_KERNEL)?;
     for (group, some) in attrs.chunks(MAX_TOGETHER).enumerate() {
         let first = group * MAX_TOGETHER;
-        // SAFETY: By the requirements of this function.
+        // SAFETY: All pointers in `some` are valid for the call, as the caller promises for `attrs`.
         let group = unsafe { Group::new(domain, some, flags, first) };
         if let Err(refusal) = register_group(&group, answers, &mut opened) {
             let ret = refusal.report();
@@ -68,12 +74,12 @@ pub(crate) unsafe fn register(
     Ok(())
 }
 
-/// A region that is being registered with others.
-struct Registering {
-    index: usize,
-    opened: Opened,
-    /// `None` if this call does not enable it.
-    pending: Option<Pending>,
+/// A request of a group, after its first half.
+enum Prepared<'a> {
+    /// The provider has prepared it.
+    Batched(PreallocatedMr<'a>),
+    /// This call does not enable it.
+    Created(Opened),
 }
 
 /// Registers a group: those that are registered go to `done`, for which there is room. After an error nothing was
@@ -83,39 +89,68 @@ fn register_group(
     answers: &mut Answers<'_>,
     done: &mut Done,
 ) -> Result<(), Refusal> {
+    let domain = group.domain;
+    let Some(mut batch) = domain.provider().batch(group.len()) else {
+        group.each(
+            answers,
+            |request, context| open::open(domain, request, context),
+            |index, opened| done.push_reserved((index, opened)),
+        );
+        return Ok(());
+    };
     // Allocated first: nothing is left to fail once there are regions.
     let mut all = ListVec::with_capacity(group.len(), GFP_KERNEL)?;
-    let mut enabling = ListVec::with_capacity(group.len(), GFP_KERNEL)?;
     group.each(
         answers,
-        |request, context| Opened::create(group.domain, request, context),
-        |index, mut opened| {
-            let pending = opened.begin();
-            all.push_reserved(Registering {
-                index,
-                opened,
-                pending,
-            });
+        |request, context| {
+            if open::is_later(domain, request) {
+                return Opened::create(domain, request, context).map(Prepared::Created);
+            }
+            let prepare = || batch.prepare(request);
+            let (preallocated, ()) = preallocate(domain, request, context, prepare)?;
+            Ok(Prepared::Batched(preallocated))
         },
+        |index, prepared| all.push_reserved((index, prepared)),
     );
-    for one in &mut all {
-        if let Some(one) = one.pending.as_mut().and_then(Pending::enabling) {
-            enabling.push_reserved(one);
+    let mut all = all.into_iter();
+    batch.register(&mut |registered| {
+        for (index, prepared) in all.by_ref() {
+            match prepared {
+                Prepared::Created(opened) => done.push_reserved((index, opened)),
+                Prepared::Batched(preallocated) => {
+                    return match registered {
+                        Ok((mr, keys)) => {
+                            let opened = Opened::registered(preallocated, mr, &keys);
+                            done.push_reserved((index, opened));
+                        }
+                        Err(refusal) => refuse(answers, index, preallocated, refusal),
+                    };
+                }
+            }
         }
-    }
-    group.domain.provider().enable_many(&mut enabling);
-    drop(enabling);
-    for one in all {
-        let ended = match one.pending {
-            Some(pending) => one.opened.end(pending.ended()),
-            None => Ok(one.opened),
-        };
-        match ended {
-            Ok(opened) => done.push_reserved((one.index, opened)),
-            Err(refusal) => answers.refused(one.index, refusal.report()),
+    });
+    for (index, prepared) in all {
+        match prepared {
+            Prepared::Created(opened) => done.push_reserved((index, opened)),
+            Prepared::Batched(preallocated) => {
+                let not_done = Refusal::new(Errno::EIO, c"the provider has not registered it");
+                refuse(answers, index, preallocated, not_done);
+            }
         }
     }
     Ok(())
+}
+
+/// Answers that a region could not be registered. May sleep.
+#[cold]
+fn refuse(
+    answers: &mut Answers<'_>,
+    index: usize,
+    preallocated: PreallocatedMr<'_>,
+    refusal: Refusal,
+) {
+    answers.refused(index, refusal.report());
+    preallocated.undo();
 }
 
 /// Closes what C isn't to get. Sleeps.

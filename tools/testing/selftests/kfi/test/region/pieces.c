@@ -400,7 +400,7 @@ static void together_case(struct kfi_test *t)
 	 * Which calls that post requests fail, and which region is refused for that. The pieces of a region are posted in
 	 * one call. If it fails, each piece is posted by itself: the second failure is that of a piece.
 	 */
-	static const u8 skip[] = { 0, 0, 2, 0, 1 }, times[] = { 0, 1, 1, 2, 2 };
+	static const u8 skip[] = { 0, 0, 1, 1, 2 }, times[] = { 0, 1, 1, 2, 2 };
 	static const u8 refused[] = { BAD, BAD, BAD, 1, 4 };
 	struct kfi_mr_attr attrs[MANY] = {};
 	struct kfid_mr *mrs[MANY];
@@ -422,7 +422,7 @@ static void together_case(struct kfi_test *t)
 	    !EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
 		goto out;
 	for (round = 0; round < ARRAY_SIZE(skip); round++) {
-		/* The pieces of one region are posted, then those of the other, then the regions that have one. */
+		/* The regions of one piece are posted, then the pieces of one region, then those of the other. */
 		if (round)
 			kfi_inject_fail(KFI_INJECT_POST_REG, -EINVAL, skip[round], times[round]);
 		EXPECT_EQ(t, many->regattr_many(&d.domain->fid, attrs, MANY, 0, 0, mrs, errs), -KFI_EFAULT);
