@@ -40,8 +40,8 @@ pub use crate::{
             MAX_INJECT, //
         },
         local::{
-            Local,
             LocalPiece, //
+            LocalPieces,
         },
         op::Op,
         remote::{
@@ -70,13 +70,13 @@ pub use crate::{
         extent,
         limits::MrLimits,
         list::{
-            List,
             PlainList, //
+            SegmentList,
         },
         memory::{
+            Extent,
+            Extents, //
             MappedAs,
-            MemoryRun,
-            Runs, //
         },
         pieces::Piece,
         rawkey::{
@@ -86,8 +86,8 @@ pub use crate::{
         },
         request::MrRequest,
         shape::{
+            AddrRange, //
             Shape,
-            Span, //
         },
         source::Source,
         transfer, //

@@ -7,7 +7,7 @@ use crate::{
         self,
         Ep, //
     },
-    home::Home,
+    home::ExportedDomain,
     mode::Mode,
     mr::Mr,
     srx::Srx, //
@@ -43,7 +43,7 @@ const ATOMIC: u64 = widen_u32(kfi_bindings::KFI_ATOMIC);
 
 /// An open domain: its keys, and how its regions are.
 pub(crate) struct Domain {
-    home: Arc<Home>,
+    home: Arc<ExportedDomain>,
     mode: Mode,
     limits: MrLimits,
     msg_limits: MsgLimits,
@@ -61,7 +61,7 @@ impl Domain {
         let mut auth_key = KVec::new();
         auth_key.extend_from_slice(request.auth_key, GFP_KERNEL)?;
         Ok(Self {
-            home: Arc::new(Home::new(auth_key, atomics)?, GFP_KERNEL)?,
+            home: Arc::new(ExportedDomain::new(auth_key, atomics)?, GFP_KERNEL)?,
             msg_limits: MsgLimits {
                 atomics: match atomics {
                     true => ep::LIMITS.atomics,
@@ -75,7 +75,7 @@ impl Domain {
         })
     }
 
-    pub(crate) fn home(&self) -> &Home {
+    pub(crate) fn home(&self) -> &ExportedDomain {
         &self.home
     }
 }

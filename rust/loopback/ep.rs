@@ -3,7 +3,7 @@
 //! Connected endpoints.
 
 use crate::{
-    home::Home,
+    home::ExportedDomain,
     listener,
     request::Request,
     side::Side,
@@ -101,7 +101,7 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0
 
 impl Ep {
     /// Makes an endpoint of a domain. May sleep.
-    pub(crate) fn new(home: Arc<Home>, asked: MsgEpRequest) -> Result<Self, Refusal> {
+    pub(crate) fn new(home: Arc<ExportedDomain>, asked: MsgEpRequest) -> Result<Self, Refusal> {
         let gone = Refusal::new(Errno::ENODEV, c"the provider is being unloaded");
         let queue = work::queue().ok_or(gone)?;
         let sizes = (asked.tx_size, asked.rx_size);
@@ -248,7 +248,7 @@ mod tests {
 
     /// Makes an endpoint, and the sum of its failures.
     fn endpoint(
-        home: &Arc<Home>,
+        home: &Arc<ExportedDomain>,
         answers: Option<KBox<dyn ConnRequest>>,
     ) -> Result<(Ep, Arc<Atomic<i32>>)> {
         let failures = Arc::new(Atomic::new(0), GFP_KERNEL)?;
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn both_sides_hear_of_a_failed_accept() -> Result {
-        let home = Arc::new(Home::new(KVec::new(), false)?, GFP_KERNEL)?;
+        let home = Arc::new(ExportedDomain::new(KVec::new(), false)?, GFP_KERNEL)?;
         let reset = Errno::ECONNRESET.to_c();
         for is_active_down in [false, true] {
             let (active, of_active) = endpoint(&home, None)?;

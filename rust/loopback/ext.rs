@@ -22,7 +22,7 @@ use kernel::{
 use kfabric::{
     domain,
     ep,
-    transfer::Transfer,
+    transfer::PeerBuffer,
     Endpoint,
     Errno,
     Extension,
@@ -121,7 +121,7 @@ unsafe fn access(
     initiator_fid: *mut kfid,
     addr: u64,
     key: u64,
-    transfer: Option<Transfer<'_>>,
+    transfer: Option<PeerBuffer<'_>>,
 ) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: By the requirements of this function.
@@ -149,7 +149,7 @@ unsafe extern "C" fn write(
 ) -> c_int {
     let there = !buf.is_null() || len == 0;
     // SAFETY: As the C API demands, there are so many bytes.
-    let transfer = there.then(|| unsafe { Transfer::write(buf, len) });
+    let transfer = there.then(|| unsafe { PeerBuffer::write(buf, len) });
     // SAFETY: As the C API demands.
     unsafe { access(target, initiator, addr, key, transfer) }
 }
@@ -169,7 +169,7 @@ unsafe extern "C" fn read(
 ) -> c_int {
     let there = !buf.is_null() || len == 0;
     // SAFETY: As the C API demands, there are so many bytes.
-    let transfer = there.then(|| unsafe { Transfer::read(buf, len) });
+    let transfer = there.then(|| unsafe { PeerBuffer::read(buf, len) });
     // SAFETY: As the C API demands.
     unsafe { access(target, initiator, addr, key, transfer) }
 }

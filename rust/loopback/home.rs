@@ -10,14 +10,14 @@ use kernel::{
 use kfabric::Refusal;
 
 /// What peers find of a domain, and what those of it are known by.
-pub(crate) struct Home {
+pub(crate) struct ExportedDomain {
     keys: Arc<Keys>,
     auth_key: KVec<u8>,
     /// Peers that may write to a region may do atomic operations there.
     atomics: bool,
 }
 
-impl Home {
+impl ExportedDomain {
     /// One without regions. May sleep.
     pub(crate) fn new(auth_key: KVec<u8>, atomics: bool) -> Result<Self, Refusal> {
         Ok(Self {

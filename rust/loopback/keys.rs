@@ -67,9 +67,9 @@ type Shard = SpinLock<RBTree<u64, Piece>>;
 const _: () = assert!(size_of::<Keys>() <= 64);
 
 /// A place for a key, allocated before it is known to be free.
-pub(crate) struct Place(RBTreeNodeReservation<u64, Piece>);
+pub(crate) struct KeyReservation(RBTreeNodeReservation<u64, Piece>);
 
-impl Place {
+impl KeyReservation {
     /// May sleep.
     pub(crate) fn new() -> Result<Self, Refusal> {
         Ok(Self(
@@ -106,16 +106,16 @@ impl Keys {
     /// Puts a key in; `ENOKEY` if there is one like it. Any context.
     pub(crate) fn insert(
         this: &Arc<Self>,
-        place: Place,
+        place: KeyReservation,
         key: u64,
         piece: Piece,
-    ) -> Result<Held, Refusal> {
+    ) -> Result<KeyGuard, Refusal> {
         let keys = this.clone();
         let mut shard = this.shard(key)?.lock();
         if let Entry::Vacant(vacant) = shard.entry(key) {
             vacant.insert(piece, place.0);
             // INVARIANT: Just put in.
-            return Ok(Held { keys, key });
+            return Ok(KeyGuard { keys, key });
         }
         Err(Refusal::new(Errno::ENOKEY, c"key is in use").value(key))
     }
@@ -138,12 +138,12 @@ impl Keys {
 /// # Invariants
 ///
 /// The key is in the table, and nobody else takes it out.
-pub(crate) struct Held {
+pub(crate) struct KeyGuard {
     keys: Arc<Keys>,
     key: u64,
 }
 
-impl Drop for Held {
+impl Drop for KeyGuard {
     fn drop(&mut self) {
         self.keys.remove(self.key);
     }

@@ -4,10 +4,10 @@
 
 use crate::{
     keys::{
-        Held,
+        KeyGuard,
+        KeyReservation,
         Keys,
         Piece,
-        Place,
         MAPPED, //
     },
     mode::Mode,
@@ -20,7 +20,7 @@ use kernel::{
     sync::Arc, //
 };
 use kfabric::{
-    extent::Extent,
+    extent::CpuMemory,
     num::widen,
     provider::{
         self,
@@ -46,9 +46,9 @@ pub(crate) struct Mr {
     keys: Arc<Keys>,
     mode: Mode,
     region: Arc<Region>,
-    first: Option<Held>,
+    first: Option<KeyGuard>,
     /// The keys of the pieces behind the first, and what each of them reaches.
-    more: KVec<(Held, RemotePiece)>,
+    more: KVec<(KeyGuard, RemotePiece)>,
     piece: RemotePiece,
 }
 
@@ -72,7 +72,7 @@ impl Mr {
         } else {
             requested(request.requested_key())?
         };
-        let extent = Extent::new(request)?;
+        let extent = CpuMemory::new(request)?;
         let mut cuts = KVec::new();
         if mode.pieces() > 1 {
             cut(&extent, mode.pieces(), &mut cuts)?;
@@ -118,14 +118,14 @@ fn hold(
     region: &Arc<Region>,
     at: u64,
     piece: RemotePiece,
-) -> Result<Held, Refusal> {
+) -> Result<KeyGuard, Refusal> {
     let leads_to = Piece {
         region: region.clone(),
         at,
         base: piece.base,
         len: piece.len,
     };
-    Keys::insert(keys, Place::new()?, piece.key, leads_to)
+    Keys::insert(keys, KeyReservation::new()?, piece.key, leads_to)
 }
 
 /// The address for peers of what begins at this offset in its page.
@@ -140,7 +140,7 @@ fn base(mode: Mode, key: u64, offset: u64) -> u64 {
 
 /// Where the pieces behind the first one begin: where the memory has its joints, as far as there
 /// may be so many.
-fn cut(extent: &Extent, max: usize, cuts: &mut KVec<u64>) -> Result<(), Refusal> {
+fn cut(extent: &CpuMemory, max: usize, cuts: &mut KVec<u64>) -> Result<(), Refusal> {
     let runs = extent.starts().count();
     let every = runs.div_ceil(max).max(1);
     for at in extent.starts().step_by(every).skip(1) {
@@ -178,7 +178,7 @@ impl provider::Mr for Mr {
     }
 
     fn refresh(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
-        self.region.refresh(Extent::new(request)?)
+        self.region.refresh(CpuMemory::new(request)?)
     }
 
     /// First nobody finds it any more, then nobody is in it any more.

@@ -3,12 +3,12 @@
 //! What a peer may do, and what it can't.
 
 use crate::{
-    home::Home,
+    home::ExportedDomain,
     keys::{
         Piece,
         MAPPED, //
     },
-    region::Live, //
+    region::RegionContents, //
 };
 use kernel::{
     prelude::*,
@@ -16,7 +16,7 @@ use kernel::{
 };
 use kfabric::{
     num::widen,
-    transfer::Transfer,
+    transfer::PeerBuffer,
     Access,
     AtomicOp,
     Endpoint,
@@ -28,14 +28,14 @@ use kfabric::{
 
 /// Where a peer's access goes to: a domain, perhaps through one of its endpoints.
 pub(crate) struct Target<'a> {
-    pub(crate) home: &'a Home,
+    pub(crate) home: &'a ExportedDomain,
     pub(crate) endpoint: Option<Arc<Endpoint>>,
 }
 
 /// Whose access it is. The default is somebody without any right of its own.
 #[derive(Default)]
 pub(crate) struct Initiator<'a> {
-    pub(crate) home: Option<&'a Home>,
+    pub(crate) home: Option<&'a ExportedDomain>,
     pub(crate) endpoint: Option<Arc<Endpoint>>,
     pub(crate) mapped: Option<MappedKeys<'a>>,
 }
@@ -73,7 +73,7 @@ impl Target<'_> {
         initiator: &Initiator<'_>,
         addr: u64,
         key: u64,
-        transfer: Transfer<'_>,
+        transfer: PeerBuffer<'_>,
     ) -> Result<(), Refusal> {
         let len = widen(transfer.len());
         let done = match key & MAPPED {
@@ -96,14 +96,14 @@ impl Target<'_> {
         initiator: &Initiator<'_>,
         pieces: &[RemotePiece],
         needs: Access,
-        mut parts: impl Iterator<Item = Transfer<'t>>,
+        mut parts: impl Iterator<Item = PeerBuffer<'t>>,
     ) -> Result<(), Refusal> {
         let denied = |refusal: Refusal| refusal.with_errno(Errno::EACCES);
         if pieces.iter().all(|piece| piece.len == 0) {
             return Ok(());
         }
         for piece in pieces {
-            let check = |live: &Live, at| live.extent.check(at, piece.len, needs);
+            let check = |live: &RegionContents, at| live.extent.check(at, piece.len, needs);
             self.enter(initiator, *piece, check).map_err(denied)?;
         }
         let mut rest = None;
@@ -174,7 +174,7 @@ impl Target<'_> {
         &self,
         initiator: &Initiator<'_>,
         pieces: &[RemotePiece],
-        transfer: Transfer<'_>,
+        transfer: PeerBuffer<'_>,
     ) -> Result<(), Refusal> {
         let needs = transfer.needs();
         for piece in pieces {
@@ -197,7 +197,7 @@ impl Target<'_> {
         &self,
         initiator: &Initiator<'_>,
         piece: RemotePiece,
-        transfer: Transfer<'_>,
+        transfer: PeerBuffer<'_>,
         last: bool,
     ) -> Result<(), Refusal> {
         let counts = last && transfer.needs() == Access::REMOTE_WRITE && !transfer.is_empty();
@@ -216,7 +216,7 @@ impl Target<'_> {
         &self,
         initiator: &Initiator<'_>,
         piece: RemotePiece,
-        f: impl FnOnce(&Live, u64) -> Result<(), Refusal>,
+        f: impl FnOnce(&RegionContents, u64) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let key = piece.key;
         let found = self.home.keys().get(key);

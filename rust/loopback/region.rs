@@ -10,7 +10,7 @@ use kernel::{
     }, //
 };
 use kfabric::{
-    extent::Extent,
+    extent::CpuMemory,
     gate::{
         Gate,
         GateGuard,
@@ -27,27 +27,27 @@ use kfabric::{
 #[pin_data]
 pub(crate) struct Region {
     #[pin]
-    gate: Gate<Live, Shared>,
+    gate: Gate<RegionContents, Shared>,
     auth_key: KVec<u8>,
 }
 
 /// What is behind the gate.
-pub(crate) struct Live {
-    pub(crate) extent: Extent,
+pub(crate) struct RegionContents {
+    pub(crate) extent: CpuMemory,
     /// Set when the region is enabled.
-    bound: SetOnce<Bound>,
+    bound: SetOnce<RegionBindings>,
 }
 
 /// What a region is bound to.
 #[derive(Clone)]
-struct Bound {
+struct RegionBindings {
     /// Counts writes.
     counter: Option<Arc<Counter>>,
     /// The only way in, if there is one.
     endpoint: Option<Arc<Endpoint>>,
 }
 
-impl Live {
+impl RegionContents {
     /// What counts writes, if something does.
     pub(crate) fn counter(&self) -> Option<&Arc<Counter>> {
         self.bound.as_ref()?.counter.as_ref()
@@ -61,11 +61,11 @@ impl Live {
 
 impl Region {
     /// A region of some memory that is not enabled. May sleep.
-    pub(crate) fn new(auth_key: &[u8], extent: Extent) -> Result<Arc<Self>, Refusal> {
+    pub(crate) fn new(auth_key: &[u8], extent: CpuMemory) -> Result<Arc<Self>, Refusal> {
         let mut own = KVec::new();
         own.extend_from_slice(auth_key, GFP_KERNEL)?;
         let region = try_pin_init!(Self {
-            gate <- Gate::new(Live {
+            gate <- Gate::new(RegionContents {
                 extent,
                 bound: SetOnce::new(),
             }),
@@ -81,7 +81,7 @@ impl Region {
 
     /// Lets peers in, through an endpoint only if it is bound to one. Any context.
     pub(crate) fn enable(&self, bindings: &Bindings) -> Result<(), Refusal> {
-        let bound = Bound {
+        let bound = RegionBindings {
             counter: bindings.counter.clone(),
             endpoint: bindings.endpoint.clone(),
         };
@@ -93,7 +93,7 @@ impl Region {
     }
 
     /// Goes in to the memory; `None` if the region is not enabled. Any context.
-    pub(crate) fn enter(&self) -> Option<GateGuard<'_, Live, Shared>> {
+    pub(crate) fn enter(&self) -> Option<GateGuard<'_, RegionContents, Shared>> {
         let inside = self.gate.enter()?;
         inside.get().bound.as_ref()?;
         Some(inside)
@@ -101,7 +101,7 @@ impl Region {
 
     /// Puts other memory in the place of what there was. Sleeps until nobody uses the old memory;
     /// meanwhile nobody is let in.
-    pub(crate) fn refresh(&self, extent: Extent) -> Result<(), Refusal> {
+    pub(crate) fn refresh(&self, extent: CpuMemory) -> Result<(), Refusal> {
         let disabled = Refusal::new(Errno::EINVAL, c"not enabled");
         let inside = self.enter().ok_or(disabled)?;
         let bound = SetOnce::new();
@@ -111,7 +111,7 @@ impl Region {
         drop(inside);
         match self.gate.shut() {
             Some(shut) => {
-                shut.drain().replace(Live { extent, bound });
+                shut.drain().replace(RegionContents { extent, bound });
                 Ok(())
             }
             None => Err(disabled),

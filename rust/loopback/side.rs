@@ -12,7 +12,7 @@ mod transfer;
 
 use crate::{
     fifo::Fifo,
-    home::Home,
+    home::ExportedDomain,
     pool::Pool, //
 };
 use core::mem;
@@ -70,7 +70,7 @@ struct State {
 /// One side of a connection.
 #[pin_data]
 pub(crate) struct Side {
-    home: Arc<Home>,
+    home: Arc<ExportedDomain>,
     endpoint: Arc<Endpoint>,
     events: Arc<Events>,
     queue: Arc<OwnedQueue>,
@@ -98,7 +98,7 @@ struct Ended {
 impl Side {
     /// A side that is connected to nobody, with room for so many sends and receives. May sleep.
     pub(crate) fn new(
-        home: Arc<Home>,
+        home: Arc<ExportedDomain>,
         endpoint: Arc<Endpoint>,
         events: Arc<Events>,
         queue: Arc<OwnedQueue>,

@@ -10,13 +10,13 @@ use kernel::{
     sync::aref::ARef, //
 };
 use kfabric::{
-    List,
-    Local,
+    Extent,
+    Extents, //
     LocalPiece,
-    MemoryRun,
+    LocalPieces,
     PlainList,
     Refusal,
-    Runs, //
+    SegmentList,
 };
 use rdma::{
     buffer::{
@@ -42,7 +42,7 @@ pub(crate) type Entry = kfi_bindings::scatterlist;
 /// Borrows a list that a consumer has mapped for the device.
 pub(crate) fn borrow<'a>(
     device: &'a ARef<Device>,
-    list: &List<'a, Entry>,
+    list: &SegmentList<'a, Entry>,
 ) -> Result<BorrowedSg<'a>, Refusal> {
     // SAFETY: The core's list has that many entries, valid for the call. By the contract of
     // kfi_mr_regsgl() it was mapped for this device, and stays so until the region is closed.
@@ -62,8 +62,8 @@ pub(crate) fn whole<'a>(device: &'a ARef<Device>, list: &PlainList<'a>) -> Optio
 /// What they become part of belongs to the region, which undoes it before its memory is the
 /// consumer's again: when it is closed, refreshed, or not registered after all. If the device doesn't
 /// let go, the consumer is told never to free the memory.
-pub(crate) fn runs<'a>(runs: &'a [MemoryRun<'_>]) -> &'a [sg::Run] {
-    const { assert!(size_of::<MemoryRun<'_>>() == size_of::<sg::Run>()) };
+pub(crate) fn runs<'a>(runs: &'a [Extent<'_>]) -> &'a [sg::Run] {
+    const { assert!(size_of::<Extent<'_>>() == size_of::<sg::Run>()) };
     // SAFETY: Both are an address and a length, in this order, as C has them. No run is empty, and
     // all of it has pages. By the contract of kfi_mr(3) the consumer keeps the memory until the
     // region is closed, which is as long as the above needs it.
@@ -77,7 +77,7 @@ pub(crate) fn runs<'a>(runs: &'a [MemoryRun<'_>]) -> &'a [sg::Run] {
 /// [`runs`] says.
 pub(crate) fn fill(
     list: &mut SgBuilder,
-    memory: &mut Runs<'_>,
+    memory: &mut Extents<'_>,
     max_bytes: u64,
 ) -> Result<u64, Refusal> {
     let mut filled = Ok(0);
@@ -100,7 +100,11 @@ pub(crate) fn fill(
 
 /// The memory at this side of a transfer, mapped for the device of `pd`, which writes to it if it is
 /// `written`. To be let go of before the transfer's ticket ends. Any context.
-pub(crate) fn memory(pd: &Pd, local: &Local, written: bool) -> Result<Gather<Buffer>, Refusal> {
+pub(crate) fn memory(
+    pd: &Pd,
+    local: &LocalPieces,
+    written: bool,
+) -> Result<Gather<Buffer>, Refusal> {
     let pieces = local.pieces().iter().map(|piece| match *piece {
         LocalPiece::Region { desc, address, len } => Piece::Region {
             // A descriptor is a region's local key, which no other length would be found by.

@@ -11,10 +11,10 @@ use crate::{
 use core::slice;
 use kernel::prelude::*;
 use kfabric::{
+    Extents,
     MrRequest,
     Piece,
     Refusal,
-    Runs,
     Source, //
 };
 use rdma::{
@@ -111,10 +111,10 @@ fn mapped<'a>(
 
 /// The memory of a request in any other form.
 #[inline]
-fn memory<'a>(resources: &Resources, request: &'a MrRequest<'_>) -> Runs<'a> {
+fn memory<'a>(resources: &Resources, request: &'a MrRequest<'_>) -> Extents<'a> {
     match resources.device().is_software() {
-        true => request.linear_runs(),
-        false => request.runs(),
+        true => request.linear_extents(),
+        false => request.extents(),
     }
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn of_run(
     if !device.is_software() {
         return Ok(None);
     }
-    let run = request.one_run()?;
+    let run = request.one_extent()?;
     Ok(match run.as_ref().map(slice::from_ref).map(lent::runs) {
         Some([run]) => SingleSg::new(device, run),
         _ => None,
@@ -161,7 +161,7 @@ fn of_memory(
     request: &MrRequest<'_>,
     piece: &Piece,
     spare: Option<&SpareTable>,
-    memory: &mut Runs<'_>,
+    memory: &mut Extents<'_>,
 ) -> Result<Memory, Refusal> {
     let device = resources.device();
     // Each segment may be an entry, but there are no more than pages.
@@ -184,7 +184,7 @@ fn of_memory(
 /// Does what a registration would do with the memory, on a device that is gone: bad memory is
 /// refused for what it is.
 pub(crate) fn check_memory(request: &MrRequest<'_>) -> Result<(), Refusal> {
-    let mut memory = request.runs();
-    while !memory.next_runs(u64::MAX)?.is_empty() {}
+    let mut memory = request.extents();
+    while !memory.next_extents(u64::MAX)?.is_empty() {}
     Ok(())
 }

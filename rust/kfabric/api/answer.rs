@@ -5,10 +5,10 @@
 use super::{
     address,
     hints::{
-        Hints,
+        InfoHints,
         ATOMIC, //
     },
-    lack::Lack, //
+    lack::Mismatch, //
 };
 use crate::{
     object::{
@@ -51,7 +51,7 @@ use kfi_bindings::{
 };
 
 /// An offer as C has it.
-fn answer<P: Provider>(offer: &Offer, wanted: &Hints<'_>, flags: u64) -> Result<Info, Errno> {
+fn answer<P: Provider>(offer: &Offer, wanted: &InfoHints<'_>, flags: u64) -> Result<Info, Errno> {
     let mut info = Info::new()?;
     let Some(fields) = info.fields_mut() else {
         return Err(Errno::ENOMEM);
@@ -161,7 +161,7 @@ unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno>
 }
 
 /// Why a provider has nothing: what the offer lacks that comes closest, if there is one.
-fn nothing(ends: &Ends, closest: Option<Lack>) -> Refusal {
+fn nothing(ends: &Ends, closest: Option<Mismatch>) -> Refusal {
     let why = match ends.is_none() {
         true => c"the provider has no device",
         false => c"no device of the provider has that address, or leads there",
@@ -185,7 +185,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     // SAFETY: Null or valid with all that they point to, as the C API demands.
     let (wanted, ends) = unsafe {
         (
-            Hints::read(hints),
+            InfoHints::read(hints),
             address::ends(node, service, flags, hints),
         )
     };
@@ -194,7 +194,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
         Err(refusal) => return refusal.report(),
     };
     let mut found = Info::none();
-    let mut closest: Option<Lack> = None;
+    let mut closest: Option<Mismatch> = None;
     let collected = P::offers(&ends).and_then(|offers| {
         for offer in offers.iter() {
             if let Err(lack) = wanted.check(P::NAME, P::VERSION, offer) {

@@ -5,7 +5,7 @@
 use super::{
     lack::{
         first,
-        Lack,
+        Mismatch,
         Stage, //
     },
     needs::{
@@ -80,9 +80,9 @@ impl Default for AuthKeyHint {
 ///
 /// It may be anything, and is looked up each time: keeping the object open would have another task's
 /// `kfi_close()` fail.
-pub(crate) struct Opened<T: Object>(*mut T::C);
+pub(crate) struct ObjectFilter<T: Object>(*mut T::C);
 
-impl<T: Object> Opened<T> {
+impl<T: Object> ObjectFilter<T> {
     /// Calls `f` with the object; `None` if hints name none, or one that isn't open or of a provider that isn't
     /// written in Rust. May sleep.
     fn with<R>(&self, f: impl FnOnce(&Obj<T>) -> R) -> Option<R> {
@@ -100,7 +100,7 @@ impl<T: Object> Opened<T> {
     }
 }
 
-impl<T: Object> Default for Opened<T> {
+impl<T: Object> Default for ObjectFilter<T> {
     fn default() -> Self {
         Self(ptr::null_mut())
     }
@@ -108,19 +108,19 @@ impl<T: Object> Default for Opened<T> {
 
 /// What a consumer wants, by name and in numbers. The default wants nothing special.
 #[derive(Default)]
-pub(crate) struct Hints<'a> {
+pub(crate) struct InfoHints<'a> {
     fabric: Option<&'a CStr>,
     domain: Option<&'a CStr>,
     /// The oldest version of the provider that will do.
     prov_version: u32,
-    pub(crate) opened_fabric: Opened<FabricBody>,
-    pub(crate) opened_domain: Opened<DomainBody>,
+    pub(crate) opened_fabric: ObjectFilter<FabricBody>,
+    pub(crate) opened_domain: ObjectFilter<DomainBody>,
     pub(crate) auth_key: AuthKeyHint,
     pub(crate) ep_auth_key: AuthKeyHint,
     needs: Needs,
 }
 
-impl<'a> Hints<'a> {
+impl<'a> InfoHints<'a> {
     /// Reads hints; null hints want nothing special. May sleep.
     ///
     /// # Safety
@@ -161,8 +161,8 @@ impl<'a> Hints<'a> {
             fabric: fabric_name,
             domain: domain_name,
             prov_version: fabric.map_or(0, |attr| attr.prov_version),
-            opened_fabric: Opened(fabric.map_or(ptr::null_mut(), |attr| attr.fabric)),
-            opened_domain: Opened(domain.map_or(ptr::null_mut(), |attr| attr.domain)),
+            opened_fabric: ObjectFilter(fabric.map_or(ptr::null_mut(), |attr| attr.fabric)),
+            opened_domain: ObjectFilter(domain.map_or(ptr::null_mut(), |attr| attr.domain)),
             auth_key: domain.map_or(AuthKeyHint::default(), |attr| AuthKeyHint {
                 key: attr.auth_key,
                 size: attr.auth_key_size,
@@ -176,7 +176,12 @@ impl<'a> Hints<'a> {
     }
 
     /// Checks whether an offer has all that the hints want. The error is the first property that it lacks.
-    pub(super) fn check(&self, provider: &CStr, version: u32, offer: &Offer) -> Result<(), Lack> {
+    pub(super) fn check(
+        &self,
+        provider: &CStr,
+        version: u32,
+        offer: &Offer,
+    ) -> Result<(), Mismatch> {
         let of = |fabric: &FabricObject| fabric.is(provider, &offer.fabric);
         let offered = |domain: &DomainObject| of(domain.parent()) && domain.is_offered(offer);
         let other = |name: Option<&CStr>, of: &CStr| name.is_some_and(|name| name != of);

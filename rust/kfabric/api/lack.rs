@@ -22,13 +22,13 @@ pub(super) enum Stage {
 
 /// What an offer lacks: the first thing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lack {
+pub(super) struct Mismatch {
     at: (Stage, usize),
     what: &'static CStr,
     value: u64,
 }
 
-impl Lack {
+impl Mismatch {
     /// Whether its offer came closer than another.
     pub(super) fn is_closer(&self, than: &Self) -> bool {
         self.at > than.at
@@ -49,10 +49,10 @@ pub(super) fn less(has: usize, wanted: usize, what: &'static CStr) -> Check {
 }
 
 /// The first thing that is lacking.
-pub(super) fn first<const N: usize>(stage: Stage, checks: [Check; N]) -> Result<(), Lack> {
+pub(super) fn first<const N: usize>(stage: Stage, checks: [Check; N]) -> Result<(), Mismatch> {
     let lacking = checks.iter().enumerate().find(|(_, (lacks, ..))| *lacks);
     match lacking {
-        Some((index, &(_, what, value))) => Err(Lack {
+        Some((index, &(_, what, value))) => Err(Mismatch {
             at: (stage, index),
             what,
             value,

@@ -5,7 +5,7 @@
 use super::lack::{
     first,
     less,
-    Lack,
+    Mismatch,
     Stage, //
 };
 use crate::{
@@ -71,7 +71,7 @@ pub(super) struct MsgNeeds {
 
 impl MsgNeeds {
     /// What endpoints of these limits lack, if anything.
-    fn check(&self, limits: &MsgLimits) -> Result<(), Lack> {
+    fn check(&self, limits: &MsgLimits) -> Result<(), Mismatch> {
         let local = &limits.local;
         let bytes = widen(self.max_msg_size) > local.bytes;
         let shared = usize::from(limits.shared_size > 0);
@@ -109,7 +109,7 @@ impl MsgNeeds {
 
 impl Needs {
     /// What the offer lacks, if anything; as a value the bits that are missing, or what the offer has.
-    pub(super) fn check(&self, offer: &Capabilities) -> Result<(), Lack> {
+    pub(super) fn check(&self, offer: &Capabilities) -> Result<(), Mismatch> {
         let other_kind = match (&offer.msg, self.kind) {
             (Some(_), KindNeed::Bare) | (None, KindNeed::Msg) => true,
             (None, _) => self.msg != MsgNeeds::default(),

@@ -13,7 +13,7 @@ mod kunit;
 
 use crate::{
     new_irq_lock,
-    post::described::Described,
+    post::described::DescMr,
     region::access::Access,
     support::irqlock::IrqLock, //
 };
@@ -84,8 +84,8 @@ impl Local {
         Some(self.start).filter(|&start| start != 0)
     }
 
-    fn region(&self) -> Described {
-        Described {
+    fn region(&self) -> DescMr {
+        DescMr {
             start: self.start(),
             base: self.base.load(Relaxed),
             len: self.len,
@@ -150,7 +150,7 @@ impl Descs {
     }
 
     /// Returns the region that has a descriptor, if one of this domain has. Any context.
-    pub(crate) fn find(&self, desc: usize) -> Option<Described> {
+    pub(crate) fn find(&self, desc: usize) -> Option<DescMr> {
         self.with(desc, |chain| {
             let mut link = *chain;
             // SAFETY: Null or in the chain by the invariant, whose lock is held.

@@ -33,7 +33,7 @@ pub struct Atomics {
 
 /// Which family of calls something is asked for by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum AtomicForm {
     /// `kfi_atomic()`: nothing comes back.
     Plain,
     /// `kfi_fetch_atomic()`.
@@ -44,7 +44,7 @@ pub(crate) enum Form {
 
 /// What is asked for, without operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum AtomicKind {
     Write,
     Add,
     /// Adding nothing.
@@ -65,21 +65,21 @@ impl Atomics {
     /// - `EOPNOTSUPP`: there is none for that.
     pub(crate) fn find(
         self,
-        form: Form,
+        form: AtomicForm,
         datatype: kfi_datatype,
         op: kfi_op,
-    ) -> Result<Asked, Refusal> {
+    ) -> Result<AtomicKind, Refusal> {
         // Sums of both types are the same bits.
         if !matches!(datatype, INT64 | UINT64) {
             let refusal = Refusal::new(Errno::EOPNOTSUPP, c"atomic operation on this type");
             return Err(refusal.value(datatype.into()));
         }
         let (there, asked) = match (form, op) {
-            (Form::Plain, WRITE) => (self.write, Asked::Write),
-            (Form::Plain | Form::Fetch, SUM) => (self.add, Asked::Add),
-            (Form::Fetch, READ) => (self.add, Asked::Read),
-            (Form::Compare, CSWAP) => (self.compare_swap, Asked::CompareSwap),
-            _ => (false, Asked::Read),
+            (AtomicForm::Plain, WRITE) => (self.write, AtomicKind::Write),
+            (AtomicForm::Plain | AtomicForm::Fetch, SUM) => (self.add, AtomicKind::Add),
+            (AtomicForm::Fetch, READ) => (self.add, AtomicKind::Read),
+            (AtomicForm::Compare, CSWAP) => (self.compare_swap, AtomicKind::CompareSwap),
+            _ => (false, AtomicKind::Read),
         };
         let none = Refusal::new(Errno::EOPNOTSUPP, c"no such atomic operation here");
         there.then_some(asked).ok_or(none.value(op.into()))
@@ -98,14 +98,17 @@ mod tests {
             ..Atomics::default()
         };
         let find = |form, op| hardware.find(form, UINT64, op).map_err(|no| no.errno());
-        assert_eq!(find(Form::Plain, SUM), Ok(Asked::Add));
-        assert_eq!(find(Form::Fetch, READ), Ok(Asked::Read));
-        assert_eq!(find(Form::Compare, CSWAP), Ok(Asked::CompareSwap));
-        assert_eq!(find(Form::Plain, WRITE), Err(Errno::EOPNOTSUPP));
-        assert_eq!(find(Form::Plain, READ), Err(Errno::EOPNOTSUPP));
-        assert_eq!(find(Form::Compare, SUM), Err(Errno::EOPNOTSUPP));
-        assert!(hardware.find(Form::Fetch, INT64, SUM).is_ok());
-        assert!(hardware.find(Form::Fetch, UINT64 + 1, SUM).is_err());
+        assert_eq!(find(AtomicForm::Plain, SUM), Ok(AtomicKind::Add));
+        assert_eq!(find(AtomicForm::Fetch, READ), Ok(AtomicKind::Read));
+        assert_eq!(
+            find(AtomicForm::Compare, CSWAP),
+            Ok(AtomicKind::CompareSwap)
+        );
+        assert_eq!(find(AtomicForm::Plain, WRITE), Err(Errno::EOPNOTSUPP));
+        assert_eq!(find(AtomicForm::Plain, READ), Err(Errno::EOPNOTSUPP));
+        assert_eq!(find(AtomicForm::Compare, SUM), Err(Errno::EOPNOTSUPP));
+        assert!(hardware.find(AtomicForm::Fetch, INT64, SUM).is_ok());
+        assert!(hardware.find(AtomicForm::Fetch, UINT64 + 1, SUM).is_err());
         assert!(!Atomics::default().any() && hardware.any());
     }
 }

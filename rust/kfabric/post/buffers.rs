@@ -4,7 +4,7 @@
 
 use crate::{
     region::{
-        list::List,
+        list::SegmentList,
         source::Source, //
     },
     support::{
@@ -101,9 +101,9 @@ impl<'a> Buffers<'a> {
         // SAFETY: By the requirements of this function.
         let source = unsafe {
             match list {
-                RawList::Kvec(list) => Source::Kvec(List::from_raw(list, count)?),
-                RawList::Bvec(list) => Source::Bvec(List::from_raw(list, count)?),
-                RawList::Sgl(list) => Source::Sgl(List::from_raw(list, count)?),
+                RawList::Kvec(list) => Source::Kvec(SegmentList::from_raw(list, count)?),
+                RawList::Bvec(list) => Source::Bvec(SegmentList::from_raw(list, count)?),
+                RawList::Sgl(list) => Source::Sgl(SegmentList::from_raw(list, count)?),
             }
         };
         // INVARIANT: As many, or none.

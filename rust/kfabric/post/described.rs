@@ -12,7 +12,7 @@ use crate::{
 
 /// A region that has a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Described {
+pub(crate) struct DescMr {
     /// Where its first byte is for the kernel, if it is one range of addresses there.
     pub(crate) start: Option<u64>,
     /// The address of that byte for the device.
@@ -25,7 +25,7 @@ pub(crate) struct Described {
     pub(crate) whole: bool,
 }
 
-impl Described {
+impl DescMr {
     /// Where in it a segment is for the device; `None` if that can't be told.
     pub(super) fn address(&self, start: Option<u64>, len: u64) -> Result<Option<u64>, Refusal> {
         let (Some(first), Some(start)) = (self.start, start) else {

@@ -6,12 +6,12 @@ mod kunit;
 
 use super::{
     buffers::Buffers,
-    described::Described,
+    described::DescMr,
     limits::{
         LocalRules,
         MAX_INJECT, //
     },
-    local::Local,
+    local::LocalPieces,
     op::Op, //
 };
 use crate::{
@@ -33,30 +33,30 @@ use kernel::{
 
 /// A copy of the bytes of one transfer.
 #[derive(Clone, Copy)]
-pub(crate) struct Injected {
+pub(crate) struct InjectCopy {
     bytes: [u8; MAX_INJECT],
     len: usize,
 }
 
-impl Injected {
+impl InjectCopy {
     /// Copies at most `max_len` bytes from a consumer's buffers. The memory is not checked: any kernel
     /// address may be copied from. Any context.
     ///
     /// # Errors
     ///
-    /// - Those of [`Local::check`].
+    /// - Those of [`LocalPieces::check`].
     /// - `EMSGSIZE`: there are more than `max_len` bytes.
     /// - `EFAULT`: there is no memory at an address.
     /// - `EOPNOTSUPP`: only the device has addresses of the memory.
-    #[inline(never)] // Its `Local` is large, and most transfers inject nothing.
+    #[inline(never)] // Its `LocalPieces` is large, and most transfers inject nothing.
     pub(crate) fn copy(
         buffers: &Buffers<'_>,
         op: &Op,
         rules: &LocalRules,
         max_len: usize,
-        find: impl Fn(usize) -> Result<Described, Refusal>,
+        find: impl Fn(usize) -> Result<DescMr, Refusal>,
     ) -> Result<Self, Refusal> {
-        let mut checked = Local::none();
+        let mut checked = LocalPieces::none();
         checked.check(buffers, op, rules, find)?;
         if checked.bytes() > widen(max_len.min(MAX_INJECT)) {
             let refusal = Refusal::new(Errno::EMSGSIZE, c"more bytes than inject_size");

@@ -6,7 +6,7 @@ mod kunit;
 
 use super::{
     buffers::Buffers,
-    described::Described,
+    described::DescMr,
     limits::{
         LocalRules,
         MAX_PIECES, //
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::{
     region::{
-        list::List,
+        list::SegmentList,
         memory::{
+            Extent, //
             MappedAs,
-            MemoryRun, //
         },
-        page_check::Use,
+        page_check::PageUse,
         source::Source, //
     },
     support::{
@@ -93,12 +93,12 @@ impl LocalPiece {
 
 /// The pieces of a transfer, in order.
 #[derive(Clone, Copy, Debug)]
-pub struct Local {
+pub struct LocalPieces {
     pieces: ArrayVec<LocalPiece, MAX_PIECES>,
     bytes: u64,
 }
 
-impl Local {
+impl LocalPieces {
     /// No memory.
     #[inline]
     pub(crate) fn none() -> Self {
@@ -188,7 +188,7 @@ impl Local {
         buffers: &Buffers<'_>,
         op: &Op,
         rules: &LocalRules,
-        find: impl Fn(usize) -> Result<Described, Refusal>,
+        find: impl Fn(usize) -> Result<DescMr, Refusal>,
     ) -> Result<(), Refusal> {
         if self.check(buffers, op, rules, find)? {
             return Ok(());
@@ -196,7 +196,7 @@ impl Local {
         self.pieces.clear();
         match buffers.source() {
             Some(source) => {
-                self.find_memory(source, Use::new(op.needs(), rules.peer_to_peer), rules)
+                self.find_memory(source, PageUse::new(op.needs(), rules.peer_to_peer), rules)
             }
             None => Ok(()),
         }
@@ -217,7 +217,7 @@ impl Local {
         buffers: &Buffers<'_>,
         op: &Op,
         rules: &LocalRules,
-        find: impl Fn(usize) -> Result<Described, Refusal>,
+        find: impl Fn(usize) -> Result<DescMr, Refusal>,
     ) -> Result<bool, Refusal> {
         let count = buffers.count_up_to(rules.segments)?;
         let Some(source) = buffers.source() else {
@@ -266,16 +266,16 @@ impl Local {
     fn find_memory(
         &mut self,
         source: &Source<'_>,
-        memory: Use,
+        memory: PageUse,
         rules: &LocalRules,
     ) -> Result<(), Refusal> {
         if let (Source::Sgl(list), MappedAs::Device) = (source, rules.mapped) {
             return self.push_mapped(list, rules);
         }
-        let mut runs = source.runs(memory, rules.mapped);
-        while let found @ [_, ..] = runs.next_runs(u64::MAX)? {
+        let mut runs = source.extents(memory, rules.mapped);
+        while let found @ [_, ..] = runs.next_extents(u64::MAX)? {
             for run in found {
-                let (phys, len) = (MemoryRun::phys(run), run.bytes());
+                let (phys, len) = (Extent::phys(run), run.bytes());
                 self.push(LocalPiece::Memory { phys, len }, rules)?;
             }
         }
@@ -285,7 +285,7 @@ impl Local {
     /// Adds a list that is mapped to addresses which only the device knows.
     fn push_mapped(
         &mut self,
-        list: &List<'_, scatterlist>,
+        list: &SegmentList<'_, scatterlist>,
         rules: &LocalRules,
     ) -> Result<(), Refusal> {
         for (index, span) in list.device_spans().enumerate() {

@@ -16,7 +16,7 @@ use crate::{
 use kernel::dma::DataDirection;
 
 /// DMA without a device: the addresses in a mapped list are the processor's physical ones, and
-/// [`Extent`](crate::region::extent::Extent) reaches them.
+/// [`CpuMemory`](crate::region::extent::CpuMemory) reaches them.
 pub struct Direct;
 
 impl Dma for Direct {

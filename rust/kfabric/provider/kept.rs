@@ -13,12 +13,12 @@ use super::{
 };
 use crate::{
     post::{
-        injected::Injected,
-        local::Local,
+        injected::InjectCopy,
+        local::LocalPieces,
         op::Op,
         remote::RemoteMemory, //
     },
-    region::transfer::Transfer,
+    region::transfer::PeerBuffer,
     support::num::widen, //
 };
 
@@ -43,9 +43,9 @@ pub struct Kept {
 )]
 enum Memory {
     /// The consumer's memory.
-    Lent(Local),
+    Lent(LocalPieces),
     /// A copy of the bytes: the consumer's memory may be gone.
-    Injected(Injected),
+    Injected(InjectCopy),
 }
 
 impl<'a> Post<'a> {
@@ -55,7 +55,7 @@ impl<'a> Post<'a> {
         let memory = match self.task().local() {
             LocalMemory::Lent(local) if local.has_regions() => return Err(self),
             LocalMemory::Lent(local) => Memory::Lent(*local),
-            LocalMemory::Injected(bytes) => Memory::Injected(Injected::of(bytes)),
+            LocalMemory::Injected(bytes) => Memory::Injected(InjectCopy::of(bytes)),
         };
         let (task, ticket) = self.into_parts();
         // INVARIANT: Lent memory has no regions, as was just checked. Only the core puts a transfer and its
@@ -125,7 +125,7 @@ impl Kept {
     }
 
     /// Returns the memory if it may be written to.
-    fn written(&self) -> Option<&Local> {
+    fn written(&self) -> Option<&LocalPieces> {
         match &self.memory {
             Memory::Lent(local) if self.op.writes_local() => Some(local),
             _ => None,
@@ -133,13 +133,13 @@ impl Kept {
     }
 
     /// Its memory piece by piece, to be copied into a peer's region, or out of it. Any context.
-    pub fn transfers(&self) -> impl Iterator<Item = Transfer<'_>> + '_ {
+    pub fn transfers(&self) -> impl Iterator<Item = PeerBuffer<'_>> + '_ {
         let writes = self.op.writes_local();
         let (lent, injected) = match &self.memory {
             Memory::Lent(local) => (Some(local), None),
             Memory::Injected(injected) => (None, Some(injected.bytes())),
         };
-        // SAFETY: By the invariant, the ticket has not ended, so the memory is there, and `Transfer`
+        // SAFETY: By the invariant, the ticket has not ended, so the memory is there, and `PeerBuffer`
         // can't be kept longer than the borrow.
         let parts = lent.map(|local| unsafe { local.parts() });
         let lent = parts.into_iter().flatten().map(move |part| {
@@ -147,11 +147,14 @@ impl Kept {
             // transfer does that.
             unsafe {
                 match writes {
-                    true => Transfer::read(part.as_ptr(), part.len()),
-                    false => Transfer::write(part.as_ptr(), part.len()),
+                    true => PeerBuffer::read(part.as_ptr(), part.len()),
+                    false => PeerBuffer::write(part.as_ptr(), part.len()),
                 }
             }
         });
-        injected.map(Transfer::write_slice).into_iter().chain(lent)
+        injected
+            .map(PeerBuffer::write_slice)
+            .into_iter()
+            .chain(lent)
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         atomic::Atomics,
         flags::PostFlags,
         limits::LocalRules,
-        local::Local,
+        local::LocalPieces,
         op::Op,
         remote::RemoteMemory, //
     },
@@ -112,7 +112,7 @@ pub struct Post<'a> {
 #[derive(Clone, Copy)]
 pub enum LocalMemory<'a> {
     /// The consumer's memory, which the consumer leaves alone until the transfer has ended.
-    Lent(&'a Local),
+    Lent(&'a LocalPieces),
     /// A copy of the bytes, which is there until posting returns. The consumer may free its memory then.
     Injected(&'a [u8]),
 }

@@ -7,7 +7,7 @@ mod kunit;
 
 use self::building::{
     Building,
-    Run, //
+    ExtentStart, //
 };
 use crate::{
     region::{
@@ -19,7 +19,7 @@ use crate::{
         lease::Tenant,
         memory::MappedAs,
         request::MrRequest,
-        transfer::Transfer, //
+        transfer::PeerBuffer, //
     },
     support::{
         errno::Errno,
@@ -49,23 +49,23 @@ use kfi_bindings::{
 /// The runs follow each other in the order of `at`, the first one at 0, and each ends where the
 /// next one begins, or at `len`. Their physical addresses are memory that may be registered with
 /// the rights of the request, and stays where it is while somebody is inside `tenant`.
-pub struct Extent {
+pub struct CpuMemory {
     // Most regions are one run, which needs no memory of its own.
-    first: Run,
-    rest: KVVec<Run>,
+    first: ExtentStart,
+    rest: KVVec<ExtentStart>,
     len: u64,
     access: Access,
     tenant: Tenant,
 }
 
-impl Extent {
+impl CpuMemory {
     /// Takes the memory of a request. `EFAULT` at memory that may not be registered, `EINVAL` at
     /// an address in a scatterlist that is none of this machine's memory, and if the provider doesn't
     /// [say](crate::MrLimits::leases) that it keeps any. May sleep.
     pub fn new(request: &MrRequest<'_>) -> Result<Self, Refusal> {
         let mut building = Building::default();
-        let mut memory = request.runs_at(MappedAs::Physical);
-        while let runs @ [_, ..] = memory.next_runs(u64::MAX)? {
+        let mut memory = request.extents_at(MappedAs::Physical);
+        while let runs @ [_, ..] = memory.next_extents(u64::MAX)? {
             for run in runs {
                 building.add(run.phys(), run.bytes())?;
             }
@@ -98,7 +98,7 @@ impl Extent {
         (0..=self.rest.len()).filter_map(|index| self.run(index).map(|run| run.at))
     }
 
-    fn run(&self, index: usize) -> Option<Run> {
+    fn run(&self, index: usize) -> Option<ExtentStart> {
         match index.checked_sub(1) {
             None => Some(self.first),
             Some(index) => self.rest.get(index).copied(),
@@ -124,7 +124,7 @@ impl Extent {
     ///
     /// `EACCES` if the region was registered without that right or isn't there any more, `EINVAL` if
     /// it goes beyond the region; then nothing is copied.
-    pub fn copy(&self, at: u64, transfer: Transfer<'_>) -> Result<(), Refusal> {
+    pub fn copy(&self, at: u64, transfer: PeerBuffer<'_>) -> Result<(), Refusal> {
         self.check(at, widen(transfer.len()), transfer.needs())?;
         let gone = Refusal::new(Errno::EACCES, c"the region is not there any more");
         let _inside = self.tenant.enter().ok_or(gone)?;

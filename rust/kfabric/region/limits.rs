@@ -35,10 +35,10 @@ pub struct MrLimits {
     /// long regions are no matter: [`pages`](Self::pages) and [`bytes`](Self::bytes) are those of
     /// a piece.
     pub pieces: usize,
-    /// Does the provider take the memory of long lists by [`Runs::next_entries`](crate::Runs::next_entries)
+    /// Does the provider take the memory of long lists by [`Extents::next_entries`](crate::Extents::next_entries)
     /// first? Then a list is counted while its memory is looked at, as long as it may be one of whole pages.
     pub by_entries: bool,
-    /// Does the provider keep memory, to use it by the processor ([`Extent`](crate::extent::Extent))?
+    /// Does the provider keep memory, to use it by the processor ([`CpuMemory`](crate::extent::CpuMemory))?
     pub leases: bool,
 }
 

@@ -19,21 +19,21 @@ use kfi_bindings::scatterlist;
 ///
 /// `first` points to `count` entries that stay as they are for `'a`; an entry after the end of
 /// what is really there is only reached where the caller's `count` was wrong.
-pub struct List<'a, T> {
+pub struct SegmentList<'a, T> {
     first: NonNull<T>,
     count: usize,
     _borrow: PhantomData<&'a T>,
 }
 
-impl<T> Clone for List<'_, T> {
+impl<T> Clone for SegmentList<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for List<'_, T> {}
+impl<T> Copy for SegmentList<'_, T> {}
 
-impl<'a, T> List<'a, T> {
+impl<'a, T> SegmentList<'a, T> {
     /// Takes a C list.
     ///
     /// # Safety
@@ -94,7 +94,7 @@ impl<'a, T> List<'a, T> {
 ///
 /// - Each of its entries is a page that may be registered, by its address there.
 /// - The last one is marked as the last.
-pub struct PlainList<'a>(List<'a, scatterlist>);
+pub struct PlainList<'a>(SegmentList<'a, scatterlist>);
 
 impl<'a> PlainList<'a> {
     /// Takes a list that was found to be so.
@@ -102,13 +102,13 @@ impl<'a> PlainList<'a> {
     /// # Safety
     ///
     /// The type invariant holds for it.
-    pub(super) unsafe fn of(list: List<'a, scatterlist>) -> Self {
+    pub(super) unsafe fn of(list: SegmentList<'a, scatterlist>) -> Self {
         // INVARIANT: By the requirements of this function.
         Self(list)
     }
 
     /// The list.
-    pub fn list(&self) -> &List<'a, scatterlist> {
+    pub fn list(&self) -> &SegmentList<'a, scatterlist> {
         &self.0
     }
 }

@@ -12,7 +12,7 @@ use crate::{
         list::PlainList,
         page_check::{
             refusal,
-            Use, //
+            PageUse, //
         },
         source::Source, //
     },
@@ -51,12 +51,12 @@ use kfi_bindings::{
 /// These are physical addresses, not none, whose pages all have a `struct page` and may be registered
 /// with the rights of the request.
 #[repr(transparent)]
-pub struct MemoryRun<'a> {
+pub struct Extent<'a> {
     raw: kfi_helper_run,
     _memory: PhantomData<&'a [u8]>,
 }
 
-impl MemoryRun<'_> {
+impl Extent<'_> {
     /// Physical address of its first byte.
     pub const fn phys(&self) -> u64 {
         self.raw.phys
@@ -82,7 +82,7 @@ pub enum MappedAs {
 impl<'a> Source<'a> {
     /// Returns the memory in the order of the region. A scatterlist whose addresses only the device knows has none.
     #[inline(always)]
-    pub(crate) fn runs(&self, memory: Use, mapped: MappedAs) -> Runs<'a> {
+    pub(crate) fn extents(&self, memory: PageUse, mapped: MappedAs) -> Extents<'a> {
         let mut walk = kfi_helper_walk {
             writes: memory.writes,
             peer_to_peer: memory.peer_to_peer,
@@ -102,7 +102,7 @@ impl<'a> Source<'a> {
             Self::Sgl(list) => (walk.sgl, walk.count) = (list.as_ptr(), widen(list.count())),
         }
         // INVARIANT: The list stays as it is by the invariant of `List`.
-        Runs {
+        Extents {
             walk,
             found: [const { MaybeUninit::uninit() }; index(MAX_FOUND)],
             mistaken: None,
@@ -115,8 +115,8 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::next_runs`].
-    pub(crate) fn one_run(&self, memory: Use) -> Result<Option<MemoryRun<'a>>, Refusal> {
+    /// The errors of [`Extents::next_extents`].
+    pub(crate) fn one_extent(&self, memory: PageUse) -> Result<Option<Extent<'a>>, Refusal> {
         let is_one = match self {
             Self::Kvec(list) => match list.entries(2) {
                 // SAFETY: The function takes any address.
@@ -128,10 +128,10 @@ impl<'a> Source<'a> {
         if !is_one {
             return Ok(None);
         }
-        let mut runs = self.runs(memory, MappedAs::Linear);
-        let one = match runs.next_runs(u64::MAX)? {
+        let mut runs = self.extents(memory, MappedAs::Linear);
+        let one = match runs.next_extents(u64::MAX)? {
             // INVARIANT: That of `one`; the list stays as it is for `'a`.
-            [one] => MemoryRun {
+            [one] => Extent {
                 raw: kfi_helper_run {
                     phys: one.phys(),
                     len: one.bytes(),
@@ -178,12 +178,12 @@ const NO_LIST: kfi_helper_walk = kfi_helper_walk {
 /// Maximum number of runs that one step of the walk finds.
 const MAX_FOUND: u32 = 16;
 
-/// The memory of a request, see [`MrRequest::runs`](crate::MrRequest::runs).
+/// The memory of a request, see [`MrRequest::extents`](crate::MrRequest::extents).
 ///
 /// # Invariants
 ///
 /// `walk` is that of a list that stays as it is for `'a`.
-pub struct Runs<'a> {
+pub struct Extents<'a> {
     walk: kfi_helper_walk,
     /// Written where something was found: clearing it would take longer than most regions need.
     found: [MaybeUninit<kfi_helper_run>; index(MAX_FOUND)],
@@ -192,7 +192,7 @@ pub struct Runs<'a> {
     _list: PhantomData<&'a Source<'a>>,
 }
 
-impl<'a> Runs<'a> {
+impl<'a> Extents<'a> {
     /// Takes the list for one in which each segment is a page; `mistaken` is set if it is not.
     #[inline]
     pub(super) fn of_pages(&mut self, mistaken: &'a Cell<bool>) {
@@ -207,7 +207,7 @@ impl<'a> Runs<'a> {
     ///
     /// - `EFAULT`: the next memory may not be registered.
     /// - `EINVAL`: the next address of a scatterlist is none of the device.
-    pub fn next_runs(&mut self, max_bytes: u64) -> Result<&[MemoryRun<'a>], Refusal> {
+    pub fn next_extents(&mut self, max_bytes: u64) -> Result<&[Extent<'a>], Refusal> {
         self.walk.limit = max_bytes;
         let found = self.found.as_mut_ptr().cast();
         let count = match self.walk.refused {
@@ -219,7 +219,7 @@ impl<'a> Runs<'a> {
         self.check_end(count)?;
         let count = index(count.min(MAX_FOUND));
         // INVARIANT: The walk has just found so many, and has checked their pages.
-        // SAFETY: The walk has written so many; a `MemoryRun` is laid out as what it writes.
+        // SAFETY: The walk has written so many; a `Extent` is laid out as what it writes.
         Ok(unsafe { slice::from_raw_parts(self.found.as_ptr().cast(), count) })
     }
 
@@ -232,7 +232,7 @@ impl<'a> Runs<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`next_runs`](Self::next_runs).
+    /// The errors of [`next_extents`](Self::next_extents).
     pub fn next_entries(
         &mut self,
         max_bytes: u64,

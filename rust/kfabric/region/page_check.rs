@@ -33,14 +33,14 @@ use kfi_bindings::{
 
 /// The use that a region makes of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Use {
+pub(crate) struct PageUse {
     /// The device writes to them.
     pub(super) writes: bool,
     /// The device may be able to reach memory of other PCI devices; its DMA mapping tells.
     pub(super) peer_to_peer: bool,
 }
 
-impl Use {
+impl PageUse {
     /// Returns the use that rights imply, on a device that can or can't reach memory of other PCI devices.
     pub(crate) fn new(access: Access, peer_to_peer: bool) -> Self {
         Self {

@@ -29,14 +29,14 @@ pub struct Piece {
 /// order.
 ///
 /// Where it cuts depends on the segments' addresses only, not on what is behind them.
-pub(crate) struct Pieces<I> {
+pub(crate) struct PieceIter<I> {
     segments: I,
     /// What is left of a segment that did not fit.
     rest: Option<(Option<u64>, u64)>,
     max_pages: u64,
 }
 
-impl<I: Iterator<Item = (Option<u64>, u64)>> Pieces<I> {
+impl<I: Iterator<Item = (Option<u64>, u64)>> PieceIter<I> {
     /// Cuts segments, found valid before, into pieces of at most this many pages and bytes; but at
     /// least a page.
     pub(crate) fn new(segments: I, max_pages: u64, max_bytes: u64) -> Self {
@@ -48,7 +48,7 @@ impl<I: Iterator<Item = (Option<u64>, u64)>> Pieces<I> {
     }
 }
 
-impl<I: Iterator<Item = (Option<u64>, u64)>> Iterator for Pieces<I> {
+impl<I: Iterator<Item = (Option<u64>, u64)>> Iterator for PieceIter<I> {
     type Item = Piece;
 
     fn next(&mut self) -> Option<Piece> {

@@ -22,7 +22,7 @@
 //! C header: [`include/kfi_raw_ext.h`](srctree/include/kfi_raw_ext.h)
 
 use crate::{
-    region::shape::Span,
+    region::shape::AddrRange,
     support::{
         errno::Errno,
         num::{
@@ -165,7 +165,7 @@ impl Reader<'_> {
         if key & MAPPED != 0 {
             return Err(malformed(c"piece with the key of a mapped raw key").value(key));
         }
-        Span::new(base, len)?;
+        AddrRange::new(base, len)?;
         Ok(RemotePiece { key, base, len })
     }
 }

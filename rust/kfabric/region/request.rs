@@ -19,14 +19,14 @@ use crate::{
         limits::MrLimits,
         list::PlainList,
         memory::{
+            Extent,
+            Extents, //
             MappedAs,
-            MemoryRun,
-            Runs, //
         },
-        page_check::Use,
+        page_check::PageUse,
         pieces::{
             Piece,
-            Pieces, //
+            PieceIter, //
         },
         shape::Shape,
         source::Source, //
@@ -62,7 +62,7 @@ pub struct MrRequest<'a> {
     source: Source<'a>,
     shape: Shape,
     access: Access,
-    memory: Use,
+    memory: PageUse,
     requested_key: u64,
     flags: u64,
     auth_key: Option<&'a [u8]>,
@@ -99,7 +99,7 @@ impl<'a> MrRequest<'a> {
             source,
             shape,
             access,
-            memory: Use::new(access, limits.peer_to_peer),
+            memory: PageUse::new(access, limits.peer_to_peer),
             requested_key: arguments.requested_key,
             flags: arguments.flags,
             auth_key,
@@ -137,7 +137,7 @@ impl<'a> MrRequest<'a> {
             source,
             shape,
             access,
-            memory: Use::new(access, limits.peer_to_peer),
+            memory: PageUse::new(access, limits.peer_to_peer),
             requested_key: arguments.requested_key,
             flags: arguments.flags,
             auth_key: arguments.auth_key.parse(limits).ok()?,
@@ -168,7 +168,7 @@ impl<'a> MrRequest<'a> {
             source,
             shape,
             access,
-            memory: Use::new(access, limits.peer_to_peer),
+            memory: PageUse::new(access, limits.peer_to_peer),
             requested_key: 0,
             flags: 0,
             auth_key: None,
@@ -228,20 +228,20 @@ impl<'a> MrRequest<'a> {
 
     /// Returns the memory in the order of the region, with contiguous memory joined. A scatterlist was mapped by its
     /// owner, and has none.
-    pub fn runs(&self) -> Runs<'_> {
-        self.runs_at(MappedAs::Device)
+    pub fn extents(&self) -> Extents<'_> {
+        self.extents_at(MappedAs::Device)
     }
 
-    /// As [`runs`](Self::runs), for a device that takes addresses of the linear map: also of a
+    /// As [`extents`](Self::extents), for a device that takes addresses of the linear map: also of a
     /// scatterlist, whose addresses must be such (`EINVAL`).
-    pub fn linear_runs(&self) -> Runs<'_> {
-        self.runs_at(MappedAs::Linear)
+    pub fn linear_extents(&self) -> Extents<'_> {
+        self.extents_at(MappedAs::Linear)
     }
 
-    /// As [`runs`](Self::runs), also of a scatterlist, which was mapped to these addresses.
+    /// As [`extents`](Self::extents), also of a scatterlist, which was mapped to these addresses.
     #[inline]
-    pub(crate) fn runs_at(&self, mapped: MappedAs) -> Runs<'_> {
-        let mut runs = self.source.runs(self.memory, mapped);
+    pub(crate) fn extents_at(&self, mapped: MappedAs) -> Extents<'_> {
+        let mut runs = self.source.extents(self.memory, mapped);
         if let Some(mistaken) = &self.pages {
             runs.of_pages(mistaken);
         }
@@ -253,10 +253,10 @@ impl<'a> MrRequest<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Runs::next_runs`].
-    pub fn one_run(&self) -> Result<Option<MemoryRun<'a>>, Refusal> {
+    /// The errors of [`Extents::next_extents`].
+    pub fn one_extent(&self) -> Result<Option<Extent<'a>>, Refusal> {
         match self.pages {
-            None => self.source.one_run(self.memory),
+            None => self.source.one_extent(self.memory),
             // It is a list.
             Some(_) => Ok(None),
         }
@@ -264,7 +264,7 @@ impl<'a> MrRequest<'a> {
 
     /// Returns the consumer's scatterlist, if it may be handed on as it is to a device that takes addresses of the
     /// linear map: each entry is a page that may be registered, and the last one is marked as the last.
-    /// [`None`] if it may not: then [`linear_runs`](Self::linear_runs) gives its memory. May sleep.
+    /// [`None`] if it may not: then [`linear_extents`](Self::linear_extents) gives its memory. May sleep.
     pub fn plain_list(&self) -> Option<PlainList<'a>> {
         match &self.pages {
             Some(_) => self.source.plain_list(),
@@ -285,7 +285,7 @@ impl<'a> MrRequest<'a> {
     pub fn pieces(&self, max_pages: u64, max_bytes: u64) -> impl Iterator<Item = Piece> + 'a {
         // The list was found valid to its end.
         let segments = self.source.segments(usize::MAX).map_while(Result::ok);
-        Pieces::new(segments, max_pages, max_bytes)
+        PieceIter::new(segments, max_pages, max_bytes)
     }
 
     /// Where its first byte is for the kernel, if it is one range of addresses there.

@@ -17,12 +17,12 @@ use kernel::page::PAGE_SIZE;
 ///
 /// `len` is not 0 and `start + len` does not wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct AddrRange {
     start: u64,
     len: u64,
 }
 
-impl Span {
+impl AddrRange {
     /// Takes a segment's address and length in bytes.
     pub fn new(start: u64, len: u64) -> Result<Self, Refusal> {
         if len == 0 {
@@ -90,7 +90,7 @@ impl Sum {
     #[inline]
     pub(crate) fn push(&mut self, start: Option<u64>, len: u64) -> Result<(), Refusal> {
         let index = self.shape.segments;
-        let span = Span::new(start.unwrap_or(0), len).map_err(|e| e.at(index))?;
+        let span = AddrRange::new(start.unwrap_or(0), len).map_err(|e| e.at(index))?;
         let Some(total) = self.shape.len.checked_add(len) else {
             return Err(Refusal::new(Errno::EINVAL, c"sum of lengths overflows").at(index));
         };
@@ -139,7 +139,7 @@ impl Shape {
     /// That of one segment, as [`Sum::push`] adds it.
     #[inline(always)]
     pub(crate) fn of_one(start: Option<u64>, len: u64) -> Result<Self, Refusal> {
-        let span = Span::new(start.unwrap_or(0), len).map_err(|e| e.at(0))?;
+        let span = AddrRange::new(start.unwrap_or(0), len).map_err(|e| e.at(0))?;
         Ok(Self {
             segments: 1,
             len,

@@ -5,7 +5,7 @@
 use crate::{
     region::{
         bvecs::Bvecs,
-        list::List,
+        list::SegmentList,
         shape::{
             page_offset,
             Shape,
@@ -33,11 +33,11 @@ use kfi_bindings::{
 #[derive(Clone, Copy)]
 pub enum Source<'a> {
     /// Kernel addresses (`KFI_KVEC`).
-    Kvec(List<'a, kvec>),
+    Kvec(SegmentList<'a, kvec>),
     /// Pages (`KFI_BVEC`).
-    Bvec(List<'a, bio_vec>),
+    Bvec(SegmentList<'a, bio_vec>),
     /// Addresses of the device (`KFI_SGL`).
-    Sgl(List<'a, scatterlist>),
+    Sgl(SegmentList<'a, scatterlist>),
 }
 
 /// A shorter list isn't taken for one of pages: it is counted as quickly.
@@ -56,7 +56,7 @@ impl<'a> Source<'a> {
 
     /// Kernel addresses from Rust.
     pub(crate) fn kvecs(list: &'a [kvec]) -> Self {
-        Self::Kvec(List::from_slice(list))
+        Self::Kvec(SegmentList::from_slice(list))
     }
 
     /// How many segments the caller says there are.
@@ -134,24 +134,24 @@ impl<'a> Source<'a> {
     }
 
     /// Address and length of at most `limit` segments; no address where there is none.
-    pub(crate) fn segments(&self, limit: usize) -> Segments<'a> {
+    pub(crate) fn segments(&self, limit: usize) -> SegmentIter<'a> {
         match self {
-            Self::Kvec(list) => Segments::Kvec(list.entries(limit).iter()),
-            Self::Bvec(list) => Segments::Bvec(Bvecs::new(list.entries(limit))),
-            Self::Sgl(list) => Segments::Sgl(list.spans(limit)),
+            Self::Kvec(list) => SegmentIter::Kvec(list.entries(limit).iter()),
+            Self::Bvec(list) => SegmentIter::Bvec(Bvecs::new(list.entries(limit))),
+            Self::Sgl(list) => SegmentIter::Sgl(list.spans(limit)),
         }
     }
 }
 
 /// Iterator of [`Source::segments`].
 #[expect(clippy::large_enum_variant, reason = "one at a time, on the stack")]
-pub(crate) enum Segments<'a> {
+pub(crate) enum SegmentIter<'a> {
     Kvec(slice::Iter<'a, kvec>),
     Bvec(Bvecs<'a>),
     Sgl(Spans<'a>),
 }
 
-impl Iterator for Segments<'_> {
+impl Iterator for SegmentIter<'_> {
     type Item = Result<(Option<u64>, u64), Refusal>;
 
     fn next(&mut self) -> Option<Self::Item> {

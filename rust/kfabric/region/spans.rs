@@ -4,8 +4,8 @@
 
 use crate::{
     region::{
-        list::List,
-        shape::Span, //
+        list::SegmentList,
+        shape::AddrRange, //
     },
     support::{
         errno::Errno,
@@ -27,7 +27,7 @@ use kfi_bindings::{
 const MAX_BATCH: u32 = 16;
 const BATCH: usize = index(MAX_BATCH);
 
-impl<'a> List<'a, scatterlist> {
+impl<'a> SegmentList<'a, scatterlist> {
     /// Device address and length in bytes of at most `limit` entries; an error where the list ends
     /// early.
     pub(super) fn spans(&self, limit: usize) -> Spans<'a> {
@@ -51,9 +51,9 @@ impl<'a> List<'a, scatterlist> {
     }
 
     /// Each entry's range of device addresses, for a list that was found valid before.
-    pub fn device_spans(&self) -> impl Iterator<Item = Result<Span, Refusal>> + 'a {
+    pub fn device_spans(&self) -> impl Iterator<Item = Result<AddrRange, Refusal>> + 'a {
         self.spans(usize::MAX)
-            .map(|span| span.and_then(|(start, len)| Span::new(start, len)))
+            .map(|span| span.and_then(|(start, len)| AddrRange::new(start, len)))
     }
 }
 

@@ -21,14 +21,14 @@ enum Direction {
 ///
 /// `buf` points to `len` bytes that are there for `'a`, may be read and, in the direction
 /// `Direction::Read`, may be written. Others may change them meanwhile.
-pub struct Transfer<'a> {
+pub struct PeerBuffer<'a> {
     buf: *mut c_void,
     len: usize,
     direction: Direction,
     _buf: PhantomData<&'a [u8]>,
 }
 
-impl<'a> Transfer<'a> {
+impl<'a> PeerBuffer<'a> {
     /// A peer writes `len` bytes to a region.
     ///
     /// # Safety
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn splits_at_most_at_the_end() {
-        let (part, rest) = Transfer::write_slice(b"abc").split_at(2);
+        let (part, rest) = PeerBuffer::write_slice(b"abc").split_at(2);
         assert_eq!((part.len(), rest.len()), (2, 1));
         assert_eq!(rest.needs(), Access::REMOTE_WRITE);
         let (part, rest) = rest.split_at(5);

@@ -32,7 +32,7 @@ use crate::{
         RawSgl,
     },
     region::{
-        extent::Extent,
+        extent::CpuMemory,
         limits::MrLimits,
         rawkey::RemotePiece,
         request::MrRequest,
@@ -241,9 +241,9 @@ impl provider::Domain for FakeDomain {
     /// Returns the type of the list in the base, and other arguments in the descriptor.
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal> {
         match request.requested_key() {
-            KEEPS => KEPT.put(Extent::new(request)?)?,
+            KEEPS => KEPT.put(CpuMemory::new(request)?)?,
             KEEPS_AND_FAILS => {
-                KEPT.put(Extent::new(request)?)?;
+                KEPT.put(CpuMemory::new(request)?)?;
                 return Err(Errno::ENOSPC.into());
             }
             _ => (),

@@ -26,8 +26,8 @@ mod tests {
             raw, //
         },
         region::{
-            extent::Extent,
-            transfer::Transfer, //
+            extent::CpuMemory,
+            transfer::PeerBuffer, //
         }, //
     };
     use core::ptr;
@@ -36,8 +36,8 @@ mod tests {
         sync::atomic::Relaxed, //
     };
 
-    fn read(extent: &Extent) -> Option<Errno> {
-        let copied = extent.copy(0, Transfer::read_slice(&mut [0]));
+    fn read(extent: &CpuMemory) -> Option<Errno> {
+        let copied = extent.copy(0, PeerBuffer::read_slice(&mut [0]));
         copied.err().map(|refusal| refusal.errno())
     }
 

@@ -33,7 +33,7 @@ use crate::{
         obj::Object,
         place::Place, //
     },
-    post::atomic::Form,
+    post::atomic::AtomicForm,
     region::{
         atomic::WORD,
         rawkey, //
@@ -158,9 +158,9 @@ pub(super) unsafe extern "C" fn query_atomic(
     let domain = unsafe { DomainObject::from_fid(domain.cast()) };
     let found = domain.and_then(|domain| {
         let form = match flags {
-            0 => Form::Plain,
-            KFI_FETCH_ATOMIC => Form::Fetch,
-            KFI_COMPARE_ATOMIC => Form::Compare,
+            0 => AtomicForm::Plain,
+            KFI_FETCH_ATOMIC => AtomicForm::Fetch,
+            KFI_COMPARE_ATOMIC => AtomicForm::Compare,
             _ => return Err(Refusal::new(Errno::EBADFLAGS, c"unknown flag").value(flags)),
         };
         let limits = domain.provider().msg_limits().ok_or(NO_SUCH_CALL)?;

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     post::{
         atomic::{
-            Asked,
-            Form, //
+            AtomicForm, //
+            AtomicKind,
         },
         buffers::Buffers,
         injected::copy_nofault, //
@@ -155,7 +155,7 @@ impl Word {
 
 /// The arguments of an atomic operation.
 struct AtomicArgs {
-    form: Form,
+    form: AtomicForm,
     datatype: kfi_datatype,
     op: kfi_op,
     operand: Result<Word, Refusal>,
@@ -179,15 +179,15 @@ impl AtomicArgs {
     fn post(self, on: Target<'_>) -> Result<(), Refusal> {
         let atomics = on.limits().atomics;
         let what = match atomics.find(self.form, self.datatype, self.op)? {
-            Asked::Write => AtomicOp::Write(self.operand?.read()?),
-            Asked::Add => AtomicOp::Add(self.operand?.read()?),
-            Asked::Read => AtomicOp::Add(0),
-            Asked::CompareSwap => AtomicOp::CompareSwap {
+            AtomicKind::Write => AtomicOp::Write(self.operand?.read()?),
+            AtomicKind::Add => AtomicOp::Add(self.operand?.read()?),
+            AtomicKind::Read => AtomicOp::Add(0),
+            AtomicKind::CompareSwap => AtomicOp::CompareSwap {
                 expected: self.compare?.read()?,
                 new: self.operand?.read()?,
             },
         };
-        let fetches = self.form != Form::Plain;
+        let fetches = self.form != AtomicForm::Plain;
         let result = self.result?;
         if fetches && (result.at.is_null() || result.at.addr() % WORD != 0) {
             let refusal = Refusal::new(Errno::EINVAL, c"no eight bytes for the result");
@@ -255,20 +255,20 @@ macro_rules! slots {
 
 slots! {
     write(buf: *const c_void, count: usize, desc: *mut c_void) =
-        Form::Plain, Word::new(buf, count, desc), Word::NONE, Word::NONE;
+        AtomicForm::Plain, Word::new(buf, count, desc), Word::NONE, Word::NONE;
     writev(iov: *const kfi_ioc, desc: *mut *mut c_void, count: usize) =
-        Form::Plain, Word::listed(iov, desc, count), Word::NONE, Word::NONE;
+        AtomicForm::Plain, Word::listed(iov, desc, count), Word::NONE, Word::NONE;
     readwrite(
         buf: *const c_void, count: usize, desc: *mut c_void,
         result: *mut c_void, result_desc: *mut c_void
     ) =
-        Form::Fetch,
+        AtomicForm::Fetch,
         Word::new(buf, count, desc), Word::NONE, Word::new(result, count, result_desc);
     readwritev(
         iov: *const kfi_ioc, desc: *mut *mut c_void, count: usize,
         resultv: *mut kfi_ioc, result_desc: *mut *mut c_void, result_count: usize
     ) =
-        Form::Fetch,
+        AtomicForm::Fetch,
         Word::listed(iov, desc, count),
         Word::NONE,
         Word::listed(resultv, result_desc, result_count);
@@ -277,7 +277,7 @@ slots! {
         compare: *const c_void, compare_desc: *mut c_void,
         result: *mut c_void, result_desc: *mut c_void
     ) =
-        Form::Compare,
+        AtomicForm::Compare,
         Word::new(buf, count, desc),
         Word::new(compare, count, compare_desc),
         Word::new(result, count, result_desc);
@@ -286,7 +286,7 @@ slots! {
         comparev: *const kfi_ioc, compare_desc: *mut *mut c_void, compare_count: usize,
         resultv: *mut kfi_ioc, result_desc: *mut *mut c_void, result_count: usize
     ) =
-        Form::Compare,
+        AtomicForm::Compare,
         Word::listed(iov, desc, count),
         Word::listed(comparev, compare_desc, compare_count),
         Word::listed(resultv, result_desc, result_count);
@@ -308,7 +308,7 @@ unsafe extern "C" fn inject(
     op: kfi_op,
 ) -> isize {
     let args = AtomicArgs {
-        form: Form::Plain,
+        form: AtomicForm::Plain,
         datatype,
         op,
         operand: Word::new(buf, count, ptr::null_mut()),
@@ -334,7 +334,7 @@ unsafe fn post_msg(
     ep: *mut kfid_ep,
     msg: *const kfi_msg_atomic,
     flags: u64,
-    form: Form,
+    form: AtomicForm,
     compare: Result<Word, Refusal>,
     result: Result<Word, Refusal>,
 ) -> isize {
@@ -371,7 +371,7 @@ unsafe fn post_msg(
 /// - `msg` is null or valid for the call, and its lists have as many entries as it says.
 unsafe extern "C" fn writemsg(ep: *mut kfid_ep, msg: *const kfi_msg_atomic, flags: u64) -> isize {
     // SAFETY: `ep` is an open object; `msg` is null or valid for the call with its lists.
-    unsafe { post_msg(ep, msg, flags, Form::Plain, Word::NONE, Word::NONE) }
+    unsafe { post_msg(ep, msg, flags, AtomicForm::Plain, Word::NONE, Word::NONE) }
 }
 
 /// Posts an operation that returns the old value.
@@ -392,7 +392,7 @@ unsafe extern "C" fn readwritemsg(
     // SAFETY: `resultv` and `result_desc` are null or have `result_count` entries.
     let result = unsafe { Word::listed(resultv, result_desc, result_count) };
     // SAFETY: `ep` is an open object; `msg` is null or valid for the call with its lists.
-    unsafe { post_msg(ep, msg, flags, Form::Fetch, Word::NONE, result) }
+    unsafe { post_msg(ep, msg, flags, AtomicForm::Fetch, Word::NONE, result) }
 }
 
 /// Posts an operation that compares first and returns the old value.
@@ -419,7 +419,7 @@ unsafe extern "C" fn compwritemsg(
     // SAFETY: `resultv` and `result_desc` are null or have `result_count` entries.
     let result = unsafe { Word::listed(resultv, result_desc, result_count) };
     // SAFETY: `ep` is an open object; `msg` is null or valid for the call with its lists.
-    unsafe { post_msg(ep, msg, flags, Form::Compare, compare, result) }
+    unsafe { post_msg(ep, msg, flags, AtomicForm::Compare, compare, result) }
 }
 
 /// Defines the slots that query whether an operation is supported.
@@ -454,7 +454,7 @@ macro_rules! valid_slots {
 }
 
 valid_slots! {
-    writevalid = Form::Plain;
-    readwritevalid = Form::Fetch;
-    compwritevalid = Form::Compare;
+    writevalid = AtomicForm::Plain;
+    readwritevalid = AtomicForm::Fetch;
+    compwritevalid = AtomicForm::Compare;
 }

@@ -8,11 +8,11 @@ use super::target::Target;
 use crate::{
     post::{
         buffers::Buffers,
-        described::Described,
+        described::DescMr,
         flags::PostFlags,
-        injected::Injected,
+        injected::InjectCopy,
         limits::LocalRules,
-        local::Local,
+        local::LocalPieces,
         op::Op,
         remote::RemoteMemory, //
     },
@@ -240,7 +240,7 @@ fn data_of(args: &TransferArgs<'_>, flags: PostFlags, most: usize) -> Result<Opt
 /// - The errors of [`Target::check`].
 /// - `EBADFLAGS`: the kind of transfer doesn't have these flags.
 /// - `EINVAL`: more immediate data than `cq_data_size`, or memory that is refused.
-/// - The errors of [`Local::find`], [`Injected::copy`] and [`RemoteMemory::add`].
+/// - The errors of [`LocalPieces::find`], [`InjectCopy::copy`] and [`RemoteMemory::add`].
 /// - `EAGAIN`: the endpoint's queue or the completion queue is full.
 /// - The errors of the provider.
 pub(super) fn post(
@@ -253,7 +253,7 @@ pub(super) fn post(
     let flags = kind.flags(args.flags.parse(kind, on)?);
     let data = data_of(args, flags, limits.cq_data_size)?;
     let domain = on.domain();
-    let find = |desc| -> Result<Described, Refusal> {
+    let find = |desc| -> Result<DescMr, Refusal> {
         let none = Refusal::new(Errno::EINVAL, c"no region has this descriptor");
         domain.descs().find(desc).ok_or(none.value(widen(desc)))
     };
@@ -264,11 +264,11 @@ pub(super) fn post(
     };
     let invalidates = args.data.filter(|_| flags.invalidates());
     let op = kind.op(data, invalidates);
-    let mut lent = Local::none();
+    let mut lent = LocalPieces::none();
     let injected;
     let local = match flags.injects() {
         true => {
-            injected = Injected::copy(&args.buffers, &op, &rules, limits.inject_size, find)?;
+            injected = InjectCopy::copy(&args.buffers, &op, &rules, limits.inject_size, find)?;
             LocalMemory::Injected(injected.bytes())
         }
         false => {

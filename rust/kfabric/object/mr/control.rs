@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     region::{
-        list::List,
+        list::SegmentList,
         request::MrRequest, //
     },
     support::{
@@ -131,7 +131,7 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
     let parts = unsafe { attr.__bindgen_anon_1.mr_iov };
     if !(parts.is_null() && attr.iov_count == 0) {
         // SAFETY: By the requirements of this function.
-        let parts = unsafe { List::from_raw(parts, attr.iov_count) }?;
+        let parts = unsafe { SegmentList::from_raw(parts, attr.iov_count) }?;
         ranges::contain(ranges, &parts)?;
     }
     let request = MrRequest::again(ranges, mr.local.access, limits)?;

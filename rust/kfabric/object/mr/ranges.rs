@@ -12,9 +12,9 @@ use crate::{
         domain::DomainObject, //
     },
     region::{
-        list::List,
+        list::SegmentList,
         request::MrRequest,
-        shape::Span,
+        shape::AddrRange,
         source::Source, //
     },
     support::{
@@ -49,7 +49,7 @@ pub(super) fn one(local: &Local) -> Option<kvec> {
 }
 
 /// Checks that each part lies within one of the ranges.
-pub(super) fn contain(ranges: &[kvec], parts: &List<'_, kvec>) -> Result<(), Refusal> {
+pub(super) fn contain(ranges: &[kvec], parts: &SegmentList<'_, kvec>) -> Result<(), Refusal> {
     for (index, part) in parts.entries(usize::MAX).iter().enumerate() {
         let part = span(part).map_err(|e| e.at(index))?;
         let holds = |range: &kvec| {
@@ -64,6 +64,6 @@ pub(super) fn contain(ranges: &[kvec], parts: &List<'_, kvec>) -> Result<(), Ref
     Ok(())
 }
 
-fn span(kvec: &kvec) -> Result<Span, Refusal> {
-    Span::new(widen(kvec.iov_base.addr()), widen(kvec.iov_len))
+fn span(kvec: &kvec) -> Result<AddrRange, Refusal> {
+    AddrRange::new(widen(kvec.iov_base.addr()), widen(kvec.iov_len))
 }

@@ -16,7 +16,7 @@ use crate::{
     region::{
         auth_key::AuthKey,
         limits::MrLimits,
-        list::List,
+        list::SegmentList,
         request::{
             Arguments,
             MrRequest, //
@@ -163,7 +163,7 @@ macro_rules! list_call {
             context: *mut c_void,
         ) -> c_int {
             // SAFETY: As the C API demands, the list is valid for the call.
-            let source = || unsafe { List::from_raw(list, count) }.map($source);
+            let source = || unsafe { SegmentList::from_raw(list, count) }.map($source);
             let arguments = arguments(access, offset, requested_key, flags);
             // SAFETY: As the C API demands.
             unsafe { register(fid, source, arguments, context, mr) }
@@ -233,9 +233,9 @@ pub(super) unsafe fn attr_source(attr: &kfi_mr_attr) -> Result<Source<'_>, Refus
     // SAFETY: By the requirements of this function.
     unsafe {
         match attr.type_ {
-            KVEC => List::from_raw(list.mr_iov, count).map(Source::Kvec),
-            BVEC => List::from_raw(list.mr_biov, count).map(Source::Bvec),
-            SGL => List::from_raw(list.mr_sgl, count).map(Source::Sgl),
+            KVEC => SegmentList::from_raw(list.mr_iov, count).map(Source::Kvec),
+            BVEC => SegmentList::from_raw(list.mr_biov, count).map(Source::Bvec),
+            SGL => SegmentList::from_raw(list.mr_sgl, count).map(Source::Sgl),
             other => Err(Refusal::new(Errno::EINVAL, c"unknown iov type").value(u64::from(other))),
         }
     }

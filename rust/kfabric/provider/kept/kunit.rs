@@ -17,7 +17,7 @@ mod tests {
     use crate::{
         post::{
             buffers::Buffers,
-            described::Described,
+            described::DescMr,
             flags::PostFlags,
             limits::LocalRules, //
         },
@@ -74,7 +74,7 @@ mod tests {
         buffers.map_err(|_| EFAULT)
     }
 
-    fn no_region(_: usize) -> Result<Described, Refusal> {
+    fn no_region(_: usize) -> Result<DescMr, Refusal> {
         Err(Errno::EINVAL.into())
     }
 

@@ -10,7 +10,7 @@ use kernel::prelude::*;
 
 /// Where a run of memory begins: its offset in the region, and its physical address.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct ExtentStart {
     pub(super) at: u64,
     pub(super) phys: u64,
 }
@@ -18,8 +18,8 @@ pub(super) struct Run {
 /// An extent that is being put together.
 #[derive(Default)]
 pub(super) struct Building {
-    first: Option<Run>,
-    rest: KVVec<Run>,
+    first: Option<ExtentStart>,
+    rest: KVVec<ExtentStart>,
     len: u64,
     /// Physical address behind the last byte.
     end: u64,
@@ -28,7 +28,7 @@ pub(super) struct Building {
 impl Building {
     /// Adds memory, which the caller has checked.
     pub(super) fn add(&mut self, phys: u64, len: u64) -> Result<(), Refusal> {
-        let run = Run { at: self.len, phys };
+        let run = ExtentStart { at: self.len, phys };
         if self.first.is_none() {
             self.first = Some(run);
         } else if self.end != phys {
@@ -40,7 +40,7 @@ impl Building {
     }
 
     /// The first run, those that follow, and the length of all, if there is anything. Any context.
-    pub(super) fn done(self) -> Result<(Run, KVVec<Run>, u64), Refusal> {
+    pub(super) fn done(self) -> Result<(ExtentStart, KVVec<ExtentStart>, u64), Refusal> {
         Ok((self.first.ok_or(Errno::EINVAL)?, self.rest, self.len))
     }
 }

@@ -42,12 +42,12 @@ mod tests {
     fn extent(
         list: &[kfi_bindings::kvec],
         arguments: Arguments<'_>,
-    ) -> Result<(Extent, Option<Lease>)> {
+    ) -> Result<(CpuMemory, Option<Lease>)> {
         let request = MrRequest::parse(Source::kvecs(list), arguments, &LIMITS)?;
-        Ok((Extent::new(&request)?, request.take_lease()))
+        Ok((CpuMemory::new(&request)?, request.take_lease()))
     }
 
-    fn write(extent: &Extent, at: u64, bytes: &[u8]) -> Result<(), Errno> {
+    fn write(extent: &CpuMemory, at: u64, bytes: &[u8]) -> Result<(), Errno> {
         let copied = extent.copy(at, Transfer::write_slice(bytes));
         copied.map_err(|e| e.errno())
     }
@@ -135,7 +135,9 @@ mod tests {
             ..LIMITS
         };
         let request = MrRequest::parse(Source::kvecs(&list), ARGUMENTS, &limits)?;
-        let refused = Extent::new(&request).err().map(|refusal| refusal.errno());
+        let refused = CpuMemory::new(&request)
+            .err()
+            .map(|refusal| refusal.errno());
         assert_eq!(refused, Some(Errno::EINVAL));
         assert!(request.take_lease().is_none());
         Ok(())
@@ -146,7 +148,7 @@ mod tests {
         let mut memory = KVec::from_elem(7u8, 10, GFP_KERNEL)?;
         let list = [kvec(&mut memory)];
         let request = MrRequest::parse(Source::kvecs(&list), ARGUMENTS, &LIMITS)?;
-        let (one, two) = (Extent::new(&request)?, Extent::new(&request)?);
+        let (one, two) = (CpuMemory::new(&request)?, CpuMemory::new(&request)?);
         assert_eq!(write(&one, 0, b"a"), Ok(()));
         drop(request);
         assert_eq!(write(&one, 0, b"b"), Err(Errno::EACCES));

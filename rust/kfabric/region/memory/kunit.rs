@@ -13,7 +13,7 @@ mod tests {
         access::Access,
         auth_key::AuthKey,
         limits::MrLimits,
-        list::List,
+        list::SegmentList,
         memory::*,
         request::{
             Arguments,
@@ -34,13 +34,13 @@ mod tests {
     /// At most so many bytes at once.
     fn by_runs(source: &Source<'_>, mut most: impl FnMut() -> u64) -> Result<Found> {
         let mut found = Found::default();
-        let mut runs = source.runs(reads()?, MappedAs::Linear);
+        let mut runs = source.extents(reads()?, MappedAs::Linear);
         loop {
             let limit = most();
-            match runs.next_runs(limit) {
+            match runs.next_extents(limit) {
                 Ok([]) => return Ok(found),
                 Ok(next) => {
-                    assert!(next.iter().map(MemoryRun::bytes).sum::<u64>() <= limit);
+                    assert!(next.iter().map(Extent::bytes).sum::<u64>() <= limit);
                     for run in next {
                         found.add(run.phys(), run.bytes())?;
                     }
@@ -53,7 +53,7 @@ mod tests {
     /// As [`by_runs`], but by entries of a scatterlist: with addresses of the linear map, or with pages.
     fn by_entries(source: &Source<'_>, rng: &mut Prng) -> Result<Found> {
         let mut found = Found::default();
-        let mut memory = source.runs(reads()?, MappedAs::Linear);
+        let mut memory = source.extents(reads()?, MappedAs::Linear);
         let virt = rng.below(2) == 0;
         let max_len = u32::try_from(PAGE * (1 + rng.below(5)))?;
         loop {
@@ -171,7 +171,7 @@ mod tests {
         let Some(request) = MrRequest::of_pages(source, arguments, &limits) else {
             return Ok(false);
         };
-        let (mut memory, mut left) = (request.linear_runs(), request.shape().bytes());
+        let (mut memory, mut left) = (request.linear_extents(), request.shape().bytes());
         while left > 0 {
             let mut room = [const { MaybeUninit::<scatterlist>::uninit() }; 6];
             let room = room.get_mut(..=rng.index(5)).ok_or(EINVAL)?;
@@ -246,14 +246,15 @@ mod tests {
             assert_eq!(by_runs(&source, || u64::MAX)?, slow);
             let slow = slow_bvecs(&bvecs)?;
             // SAFETY: The list has so many entries, and stays as it is.
-            let source = Source::Bvec(unsafe { List::from_raw(bvecs.as_ptr(), bvecs.len()) }?);
+            let source =
+                Source::Bvec(unsafe { SegmentList::from_raw(bvecs.as_ptr(), bvecs.len()) }?);
             assert_eq!(by_entries(&source, &mut rng)?, slow);
             assert_eq!(by_runs(&source, || u64::MAX)?, slow);
             let page = |bvec: &bio_vec| u64::from(bvec.bv_len) == PAGE;
             let of_pages = bvecs.len() > 2 && slow.end.is_none() && bvecs.iter().all(page);
             assert_eq!(is_of_pages(source, &mut rng)?, of_pages);
             // SAFETY: The slice has so many entries, and stays as it is.
-            let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
+            let source = Source::Sgl(unsafe { SegmentList::from_raw(sgl.as_ptr(), sgl.len()) }?);
             let linear = by_entries(&source, &mut rng)?;
             assert_eq!(by_runs(&source, || 1 + rng.below(5 * PAGE))?, linear);
             assert_eq!(
@@ -267,7 +268,7 @@ mod tests {
                 entry.page_link = END;
             }
             // SAFETY: As above.
-            let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
+            let source = Source::Sgl(unsafe { SegmentList::from_raw(sgl.as_ptr(), sgl.len()) }?);
             let of_pages = of_pages && last + 1 == sgl.len();
             assert_eq!(is_of_pages(source, &mut rng)?, of_pages);
         }
@@ -304,7 +305,7 @@ mod tests {
                 }
                 let slow = slow_bvecs(&list)?;
                 // SAFETY: The list has so many entries, and stays as it is.
-                let list = unsafe { List::from_raw(list.as_ptr(), list.len()) }?;
+                let list = unsafe { SegmentList::from_raw(list.as_ptr(), list.len()) }?;
                 let source = Source::Bvec(list);
                 assert_eq!(by_runs(&source, || u64::MAX)?, slow);
                 let cut = by_runs(&source, || 1 + rng.below(5 * PAGE))?;

@@ -11,7 +11,7 @@ mod tests {
     fn pieces(segments: &[(u64, u64)], max: u64) -> Result<KVec<(u64, u64)>> {
         let mut all = KVec::new();
         let segments = segments.iter().map(|&(start, len)| (Some(start), len));
-        for piece in Pieces::new(segments, max, u64::MAX) {
+        for piece in PieceIter::new(segments, max, u64::MAX) {
             all.push((piece.bytes, piece.pages), GFP_KERNEL)?;
         }
         Ok(all)
@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn bytes_limit_too() {
         let segments = || [(Some(0x10000), 4 * PAGE)].into_iter();
-        assert_eq!(Pieces::new(segments(), 9, 2 * PAGE + 5).count(), 2);
-        assert_eq!(Pieces::new(segments(), 9, 5).count(), 4);
+        assert_eq!(PieceIter::new(segments(), 9, 2 * PAGE + 5).count(), 2);
+        assert_eq!(PieceIter::new(segments(), 9, 5).count(), 4);
     }
 
     #[test]

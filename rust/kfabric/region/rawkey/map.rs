@@ -39,7 +39,7 @@ pub(crate) struct KeyMap {
 }
 
 struct Keys {
-    tree: RBTree<u64, Arc<Mapped>>,
+    tree: RBTree<u64, Arc<MappedKey>>,
     /// What the next one gets; all ones, `KFI_KEY_NOTAVAIL`, is never given out.
     next: u64,
 }
@@ -57,7 +57,7 @@ impl KeyMap {
 
     /// Maps the pieces behind a peer's base address; gives the key. Sleeps.
     pub(crate) fn map(&self, base: u64, pieces: KVVec<RemotePiece>) -> Result<u64, Refusal> {
-        let mapped = Arc::new(Mapped::new(base, pieces)?, GFP_KERNEL)?;
+        let mapped = Arc::new(MappedKey::new(base, pieces)?, GFP_KERNEL)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         self.keys.with(|keys| {
             let key = keys.next;
@@ -85,7 +85,7 @@ impl KeyMap {
     }
 
     /// Looks a key up; `ENOKEY` if it isn't mapped. May sleep, when what it gives is dropped.
-    pub(crate) fn get(&self, key: u64) -> Result<Arc<Mapped>, Refusal> {
+    pub(crate) fn get(&self, key: u64) -> Result<Arc<MappedKey>, Refusal> {
         let found = self.keys.with(|keys| keys.tree.get(&key).cloned());
         found.ok_or(Self::unknown(key))
     }
@@ -123,13 +123,13 @@ impl KeyMap {
 ///
 /// `ends` has an entry for each of `pieces`: how many bytes of the region it and those before it
 /// hold. These numbers rise, and the last one plus `base` does not wrap.
-pub(crate) struct Mapped {
+pub(crate) struct MappedKey {
     base: u64,
     pieces: KVVec<RemotePiece>,
     ends: KVVec<u64>,
 }
 
-impl Mapped {
+impl MappedKey {
     /// `EINVAL` if the region would wrap. Sleeps.
     pub(crate) fn new(base: u64, pieces: KVVec<RemotePiece>) -> Result<Self, Refusal> {
         let wraps = Refusal::new(Errno::EINVAL, c"base address and length wrap").value(base);
@@ -146,7 +146,7 @@ impl Mapped {
 
     /// The pieces of the peer's memory from `addr` on, so many bytes, in order: what an access
     /// has to be split into. `EINVAL` if it isn't wholly inside, or of length 0. Any context.
-    pub(crate) fn resolve(&self, addr: u64, len: u64) -> Result<Resolved<'_>, Refusal> {
+    pub(crate) fn resolve(&self, addr: u64, len: u64) -> Result<AccessPieces<'_>, Refusal> {
         if len == 0 {
             return Err(Refusal::new(Errno::EINVAL, c"access of length 0"));
         }
@@ -155,7 +155,7 @@ impl Mapped {
 
     /// As [`resolve`](Self::resolve). An access of length 0 is one part of length 0, at the end of the
     /// region, too. Any context.
-    fn split(&self, addr: u64, len: u64) -> Result<Resolved<'_>, Refusal> {
+    fn split(&self, addr: u64, len: u64) -> Result<AccessPieces<'_>, Refusal> {
         let outside = Refusal::new(Errno::EINVAL, c"access is not inside the region").value(addr);
         let from = addr.checked_sub(self.base).ok_or(outside)?;
         let to = from.checked_add(len).ok_or(outside)?;
@@ -167,7 +167,7 @@ impl Mapped {
         let first = first.min(self.ends.len().saturating_sub(1));
         let last = self.ends.partition_point(|end| *end < to).max(first);
         let before = first.checked_sub(1).and_then(|i| self.ends.get(i));
-        Ok(Resolved {
+        Ok(AccessPieces {
             pieces: self.pieces.get(first..=last).ok_or(outside)?,
             skip: from - before.copied().unwrap_or(0),
             len,
@@ -180,14 +180,14 @@ impl Mapped {
 /// # Invariants
 ///
 /// The access begins in the first piece and ends in the last.
-pub(crate) struct Resolved<'a> {
+pub(crate) struct AccessPieces<'a> {
     pieces: &'a [RemotePiece],
     /// Bytes of the first piece that are before the access.
     skip: u64,
     len: u64,
 }
 
-impl Resolved<'_> {
+impl AccessPieces<'_> {
     /// How many parts.
     pub(crate) fn count(&self) -> usize {
         self.pieces.len()

@@ -5,7 +5,7 @@
 #[kernel::macros::kunit_tests(kfabric_tally)]
 mod tests {
     use crate::region::{
-        list::List,
+        list::SegmentList,
         source::Source,
         tally::*, //
     };
@@ -112,7 +112,7 @@ mod tests {
             // One more than there are: the list ends early.
             for (count, early) in [(spans.len(), false), (spans.len() + 1, true)] {
                 // SAFETY: The list is there, and its end is marked.
-                let list = unsafe { List::from_raw(list.as_ptr(), count) }?;
+                let list = unsafe { SegmentList::from_raw(list.as_ptr(), count) }?;
                 let found = Source::Sgl(list)
                     .shape(usize::MAX)
                     .map(|shape| (shape.bytes(), shape.pages(), shape.gap(), shape.segments()));

@@ -6,7 +6,7 @@
 mod tests {
     use super::super::slow::*;
     use crate::region::{
-        list::List,
+        list::SegmentList,
         memory::*, //
     };
     use crate::support::random::Prng;
@@ -18,7 +18,7 @@ mod tests {
 
     fn is_plain_list(sgl: &[scatterlist]) -> Result<bool> {
         // SAFETY: The slice has so many entries, and stays as it is.
-        let source = Source::Sgl(unsafe { List::from_raw(sgl.as_ptr(), sgl.len()) }?);
+        let source = Source::Sgl(unsafe { SegmentList::from_raw(sgl.as_ptr(), sgl.len()) }?);
         Ok(source.plain_list().is_some())
     }
 

@@ -31,12 +31,12 @@ mod tests {
         Ok(list)
     }
 
-    fn three() -> Result<Mapped> {
-        Ok(Mapped::new(BASE, list(&THREE)?)?)
+    fn three() -> Result<MappedKey> {
+        Ok(MappedKey::new(BASE, list(&THREE)?)?)
     }
 
     /// Does an access become these parts?
-    fn becomes(mapped: &Mapped, addr: u64, len: u64, parts: &[RemotePiece]) -> bool {
+    fn becomes(mapped: &MappedKey, addr: u64, len: u64, parts: &[RemotePiece]) -> bool {
         match mapped.resolve(addr, len) {
             Ok(resolved) => {
                 resolved.count() == parts.len() && resolved.parts().eq(parts.iter().copied())
@@ -45,7 +45,7 @@ mod tests {
         }
     }
 
-    fn refused(mapped: &Mapped, addr: u64, len: u64) -> bool {
+    fn refused(mapped: &MappedKey, addr: u64, len: u64) -> bool {
         mapped.resolve(addr, len).err().map(|e| e.errno()) == Some(Errno::EINVAL)
     }
 
@@ -112,10 +112,11 @@ mod tests {
 
     #[test]
     fn regions_may_not_wrap() -> Result {
-        let map = |base| Ok::<_, Error>(Mapped::new(base, list(&THREE)?).err().map(|e| e.errno()));
+        let map =
+            |base| Ok::<_, Error>(MappedKey::new(base, list(&THREE)?).err().map(|e| e.errno()));
         assert!(map(u64::MAX - 1101)?.is_none());
         assert!(map(u64::MAX - 1100)? == Some(Errno::EINVAL));
-        let ends = Mapped::new(u64::MAX - 1101, list(&THREE)?)?;
+        let ends = MappedKey::new(u64::MAX - 1101, list(&THREE)?)?;
         assert!(becomes(
             &ends,
             u64::MAX - 1,
@@ -138,7 +139,7 @@ mod tests {
                 }
                 pieces.push(part, GFP_KERNEL)?;
             }
-            let mapped = Mapped::new(BASE, pieces)?;
+            let mapped = MappedKey::new(BASE, pieces)?;
             for _ in 0..50 {
                 let from = rng.index(bytes.len());
                 let len = 1 + rng.index(bytes.len() - from);
