@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Who wants to know when a domain's device goes away.
-
-pub(crate) mod on_removal;
+//!
+//! MERGED callbacks/on_removal.rs
+//! Removal callbacks of C consumers.
 
 use kernel::{
+    ffi::c_void,
     new_condvar,
     new_mutex,
     prelude::*,
@@ -13,6 +15,7 @@ use kernel::{
         Mutex, //
     }, //
 };
+
 use kfabric::{
     Errno,
     NoIo, //
@@ -147,6 +150,52 @@ impl<C: Callback> Callbacks<C> {
         next
     }
 }
+
+/// A C consumer's callback.
+#[derive(Clone, Copy)]
+pub(crate) struct OnRemoval {
+    cb: unsafe extern "C" fn(*mut c_void),
+    arg: *mut c_void,
+}
+
+impl OnRemoval {
+    /// A callback with its argument.
+    ///
+    /// # Safety
+    ///
+    /// As `on_removal` of the C API demands: `cb` may be called with `arg` in any process context,
+    /// until the callback was taken back or has been called.
+    pub(crate) unsafe fn new(cb: unsafe extern "C" fn(*mut c_void), arg: *mut c_void) -> Self {
+        Self { cb, arg }
+    }
+
+    /// Stands for the callback with this argument, by which it is known.
+    pub(crate) fn known_by(arg: *mut c_void) -> Self {
+        Self { cb: nothing, arg }
+    }
+}
+
+// SAFETY: `new` demands that `cb` may be called with `arg` in any process context.
+unsafe impl Send for OnRemoval {}
+
+impl Callback for OnRemoval {
+    fn call(self) {
+        // SAFETY: `cb` and `arg` are what `new` was called with, which demands that it may be
+        // called; or `cb` is `nothing`, which may always be.
+        unsafe { (self.cb)(self.arg) };
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.arg == other.arg
+    }
+}
+
+/// Does nothing.
+///
+/// # Safety
+///
+/// None is needed.
+unsafe extern "C" fn nothing(_arg: *mut c_void) {}
 
 #[kernel::macros::kunit_tests(kfi_verbs_callbacks)]
 mod tests {

@@ -1,6 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Domains as the core has them.
+//!
+//! MERGED dma.rs
+//! Mapping of consumers' scatterlists for a domain's device.
+//!
+//! None of this sleeps but for a lock, for a moment.
+
+use kernel::{
+    dma::DataDirection,
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
+
+use core::any::Any;
+
+use kfabric::{
+    provider::{
+        self,
+        msg_ep::{
+            MsgEp,
+            MsgEpRequest,
+            MsgLimits, //
+        },
+        Closing,
+        Dma,
+        Enabling,
+        Keys,
+        MrPart,
+        RawSgl, //
+    },
+    Atomics,
+    ChildList,
+    Errno,
+    Extension,
+    MrLimits,
+    MrRequest,
+    Refusal, //
+};
+use rdma::{
+    dma,
+    wc::WcStatus, //
+};
 
 use crate::{
     device::{
@@ -23,35 +65,6 @@ use crate::{
     refused,
     work, //
 };
-use core::any::Any;
-use kernel::{
-    prelude::*,
-    str::CStr,
-    sync::Arc, //
-};
-use kfabric::{
-    provider::{
-        self,
-        msg_ep::{
-            MsgEp,
-            MsgEpRequest,
-            MsgLimits, //
-        },
-        Closing,
-        Dma,
-        Enabling,
-        Keys,
-        MrPart, //
-    },
-    Atomics,
-    ChildList, //
-    Errno,
-    Extension,
-    MrLimits,
-    MrRequest,
-    Refusal,
-};
-use rdma::wc::WcStatus;
 
 /// An open domain.
 pub(crate) struct Domain {
@@ -194,4 +207,40 @@ impl provider::Domain for Domain {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+impl Dma for Domain {
+    fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal> {
+        let inside = self.link().gate().enter().ok_or(refused::gone())?;
+        let device = inside.get().device();
+        // SAFETY: `list` has `entries()` entries by the invariant of `RawSgl`; by the contract of
+        // `struct kfi_dma_ops` the consumer unmaps it before it or its memory goes.
+        unsafe { dma::map_sg(device, list.as_ptr(), entries(&list), direction) }
+            .map_err(refused::not_mapped)
+    }
+
+    fn unmap(&self, list: RawSgl<'_>, direction: DataDirection) {
+        self.link().with_device(|device| {
+            // SAFETY: `list` was mapped with so many entries, by the invariant of `RawSgl`.
+            unsafe { dma::unmap_sg(device, list.as_ptr(), entries(&list), direction) };
+        });
+    }
+
+    fn sync_for_cpu(&self, list: RawSgl<'_>, direction: DataDirection) {
+        self.link().with_device(|device| {
+            // SAFETY: `list` is mapped with so many entries, by the invariant of `RawSgl`.
+            unsafe { dma::sync_for_cpu(device, list.as_ptr(), entries(&list), direction) };
+        });
+    }
+
+    fn sync_for_device(&self, list: RawSgl<'_>, direction: DataDirection) {
+        self.link().with_device(|device| {
+            // SAFETY: `list` is mapped with so many entries, by the invariant of `RawSgl`.
+            unsafe { dma::sync_for_device(device, list.as_ptr(), entries(&list), direction) };
+        });
+    }
+}
+
+fn entries(list: &RawSgl<'_>) -> usize {
+    usize::try_from(list.entries()).unwrap_or(0)
 }

@@ -8,17 +8,17 @@
 //! Lock order: that of a connection's stage (`conn`), then the connection manager's.
 
 mod conn;
+mod deferred;
 mod done;
 mod fates;
 mod limits;
 mod parts;
 mod post;
+mod qp_resources;
 mod regions;
 mod sharers;
 mod sinks;
 mod srx;
-mod staged;
-mod wires;
 
 pub(crate) use self::{
     limits::limits,
@@ -27,15 +27,15 @@ pub(crate) use self::{
 
 use self::{
     conn::Conn,
-    sharers::Sharers,
+    qp_resources::QpResources,
+    sharers::Sharers, //
     sinks::Sinks,
-    wires::Wires, //
 };
 use crate::{
     fence::ByPeer,
     link::Link,
+    pep::Request,
     refused,
-    request::Request,
     work, //
 };
 use core::net::SocketAddr;
@@ -76,7 +76,7 @@ pub(crate) struct Ep(Arc<Inner>);
 /// What is behind an endpoint.
 pub(crate) struct Inner {
     /// In front of what it has on the device.
-    gate: Pin<KBox<Gate<Wires, Shared>>>,
+    gate: Pin<KBox<Gate<QpResources, Shared>>>,
     conn: Arc<Conn>,
     /// Those that it shares its receives with, if it does.
     sharers: SetOnce<Arc<Sharers>>,
@@ -91,15 +91,15 @@ impl Ep {
         let work = work::queues().ok_or(refused::gone())?;
         let (resources, pd) = (inside.get(), inside.get().pd());
         let by_peer = match resources.lends() {
-            true => ByPeer::watch(pd.device(), resources.company()),
+            true => ByPeer::watch(pd.device(), resources.sharing()),
             false => None,
         };
-        resources.company().joins();
+        resources.sharing().add_qp();
         let sinks = Sinks::new(pd, asked.tx_size, &work.connections).map_err(refused::no_region)?;
         let refuses = resources.refuses_to_invalidate();
-        let wires = Wires::new(pd, asked.tx_size, by_peer, refuses, sinks.clone());
+        let resources = QpResources::new(pd, asked.tx_size, by_peer, refuses, sinks.clone());
         if !asked.shares {
-            wires.own(asked.rx_size).map_err(refused::no_endpoint)?;
+            resources.own(asked.rx_size).map_err(refused::no_endpoint)?;
         }
         let answers = asked.answers.map(own).transpose()?;
         // It would stay when its own device goes, whose removal waits for it.
@@ -110,7 +110,8 @@ impl Ep {
             let why = c"the request came by another device";
             return Err(Refusal::new(Errno::EINVAL, why));
         }
-        let gate = KBox::pin_init(Gate::new(wires), GFP_KERNEL).map_err(refused::no_endpoint)?;
+        let gate =
+            KBox::pin_init(Gate::new(resources), GFP_KERNEL).map_err(refused::no_endpoint)?;
         let conn = Conn::new(
             asked.tx_size,
             asked.source,
@@ -132,7 +133,10 @@ impl Ep {
 
 impl Inner {
     /// What it has on the device, while that is there.
-    fn with_wires<R>(&self, f: impl FnOnce(&Wires) -> Result<R, Refusal>) -> Result<R, Refusal> {
+    fn with_resources<R>(
+        &self,
+        f: impl FnOnce(&QpResources) -> Result<R, Refusal>,
+    ) -> Result<R, Refusal> {
         let inside = self.gate.enter().ok_or(refused::gone())?;
         f(inside.get())
     }
@@ -169,9 +173,9 @@ impl MsgEp for Ep {
         let other = Refusal::new(Errno::EINVAL, c"a context of another provider");
         let srx = context.as_any().downcast_ref::<Srx>().ok_or(other)?;
         let (inner, srq) = (&self.0, srx.queue()?);
-        inner.with_wires(|wires| {
+        inner.with_resources(|resources| {
             let sharers = srx.sharers();
-            let shared = wires.share(&srq, |at| {
+            let shared = resources.share(&srq, |at| {
                 sharers.add(at, inner.conn.clone())?;
                 Ok(ScopeGuard::new_with_data((), move |()| sharers.forget(at)))
             });
@@ -186,13 +190,16 @@ impl MsgEp for Ep {
     }
 
     fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
-        self.0
-            .with_wires(|wires| self.0.conn.connect(wires.endpoint()?, peer, data, bounds))
+        self.0.with_resources(|resources| {
+            self.0
+                .conn
+                .connect(resources.endpoint()?, peer, data, bounds)
+        })
     }
 
     fn accept(&self, data: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
         self.0
-            .with_wires(|wires| self.0.conn.accept(wires.endpoint()?, data, bounds))
+            .with_resources(|resources| self.0.conn.accept(resources.endpoint()?, data, bounds))
     }
 
     fn shutdown(&self) {

@@ -5,10 +5,10 @@
 //! C header: [`include/kfi_verbs_ext.h`](srctree/include/kfi_verbs_ext.h)
 
 use crate::{
-    callbacks::on_removal::OnRemoval,
+    callbacks::OnRemoval,
     device,
     domain::Domain,
-    holder::Holder, //
+    link::PdHolder, //
 };
 use core::ptr;
 use kernel::{
@@ -93,8 +93,8 @@ unsafe extern "C" fn kfi_verbs_get_pd(
         Some(inside) => {
             // SAFETY: By the requirements of this function.
             let caller = unsafe { CStr::from_char_ptr(caller) };
-            domain.link().pd_taken(Holder::new(caller));
-            inside.get().company().opens();
+            domain.link().pd_taken(PdHolder::new(caller));
+            inside.get().sharing().set_shared();
             inside.get().pd().as_raw().cast()
         }
         None => ptr::null_mut(),

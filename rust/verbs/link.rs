@@ -1,36 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! An open domain and its device, each of which may end first.
+//!
+//! MERGED holder.rs
+//! Who took a protection domain, for people.
 
 pub(crate) mod end;
 
-use crate::{
-    callbacks::{
-        on_removal::OnRemoval,
-        Callbacks, //
-    },
-    fence,
-    holder::Holder,
-    mode::Mode,
-    resources::Resources,
-    work::Queues, //
-};
 use kernel::{
     new_mutex,
     prelude::*,
+    str::BStr,
     sync::{
         aref::ARef,
         Arc,
         Mutex, //
     }, //
 };
+
 use kfabric::{
     gate::{
         Gate,
         PerCpu, //
     },
-    ChildList, //
-    MrLimits,
+    num,
+    ChildList,
+    MrLimits, //
+};
+
+use crate::{
+    callbacks::{
+        Callbacks,
+        OnRemoval, //
+    },
+    fence,
+    mode::Mode,
+    resources::Resources,
+    work::Queues, //
 };
 
 /// The gate in front of it. Every registration of the domain goes through it several times, and it
@@ -51,7 +57,7 @@ pub(crate) struct Link {
     device: Mutex<Option<ARef<rdma::Device>>>,
     /// Who took the protection domain last.
     #[pin]
-    holder: Mutex<Option<Holder>>,
+    holder: Mutex<Option<PdHolder>>,
     mr_limits: MrLimits,
     mode: Mode,
 }
@@ -123,7 +129,7 @@ impl Link {
 
     /// A consumer takes the protection domain; it should know when it must give it back. May
     /// sleep, but not for long.
-    pub(crate) fn pd_taken(&self, holder: Holder) {
+    pub(crate) fn pd_taken(&self, holder: PdHolder) {
         if self.callbacks.is_empty() {
             if let Some(device) = self.device() {
                 holder.warn(
@@ -133,5 +139,35 @@ impl Link {
             }
         }
         *self.holder.lock() = Some(holder);
+    }
+}
+
+/// Who took a protection domain: the name of a function, as it was when it took it.
+#[derive(Clone, Copy)]
+pub(crate) struct PdHolder {
+    name: [u8; ROOM],
+    len: usize,
+}
+
+const ROOM: usize = num::index(kfi_bindings::KFI_VERBS_CALLER_MAX);
+
+impl PdHolder {
+    /// Who calls itself so.
+    pub(crate) fn new(name: &CStr) -> Self {
+        let name = name.to_bytes();
+        let mut holder = Self {
+            name: [0; ROOM],
+            len: name.len().min(ROOM),
+        };
+        for (to, from) in holder.name.iter_mut().zip(name) {
+            *to = *from;
+        }
+        holder
+    }
+
+    /// Says something in the log that ends with who it is. Any context.
+    pub(crate) fn warn(&self, device: &rdma::Device, what: &str) {
+        let holder = BStr::from_bytes(self.name.get(..self.len).unwrap_or(&[]));
+        pr_warn!("{}: {what} {holder}\n", device.name());
     }
 }

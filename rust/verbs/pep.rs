@@ -1,6 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Passive endpoints: listeners of the connection manager.
+//!
+//! MERGED request.rs
+//! Requests for connections that wait for an answer.
+//!
+//! Whoever has one may keep it for long; the device may go meanwhile, and takes the request with it.
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    str::CStr,
+    sync::{
+        Arc,
+        Mutex,
+        SetOnce, //
+    }, //
+};
+
+use core::{
+    any::Any,
+    net::SocketAddr, //
+};
+
+use kfabric::{
+    provider::{
+        self,
+        cm::ConnRequest, //
+    },
+    Errno,
+    Refusal, //
+};
+use rdma::{
+    cm::{
+        self,
+        Incoming,
+        Listener,
+        Requests, //
+    },
+    device::DeviceName, //
+};
 
 use crate::{
     device::{
@@ -8,34 +47,7 @@ use crate::{
         Device,
         Guest, //
     },
-    refused,
-    request::Request, //
-};
-use core::net::SocketAddr;
-use kernel::{
-    new_mutex,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex,
-        SetOnce, //
-    }, //
-};
-use kfabric::{
-    provider::{
-        self,
-        cm::{
-            ConnRequest,
-            Incoming, //
-        }, //
-    },
-    Errno,
-    Refusal, //
-};
-use rdma::cm::{
-    self,
-    Listener,
-    Requests, //
+    refused, //
 };
 
 /// A passive endpoint of a device's fabric. At an unspecified address it hears of requests that come
@@ -60,7 +72,7 @@ impl Guest for Listening {
 }
 
 /// Who is told of requests.
-struct Door(Arc<Incoming>);
+struct Door(Arc<provider::cm::Incoming>);
 
 impl Requests for Door {
     fn request(&self, incoming: cm::Incoming) {
@@ -91,7 +103,7 @@ impl provider::pep::Pep for Pep {
         &self,
         address: SocketAddr,
         backlog: u32,
-        incoming: Arc<Incoming>,
+        incoming: Arc<provider::cm::Incoming>,
     ) -> Result<SocketAddr, Refusal> {
         let present = self.device.get().ok_or(refused::gone())?;
         let door = Arc::new(Door(incoming), GFP_KERNEL)?;
@@ -146,5 +158,98 @@ impl Drop for Pep {
             self.device.dismiss(&**listening);
             listening.leave();
         }
+    }
+}
+
+/// A request that goes when its device does.
+#[pin_data]
+struct Waiting {
+    #[pin]
+    incoming: Mutex<Option<Incoming>>,
+}
+
+impl Waiting {
+    fn take(&self) -> Option<Incoming> {
+        self.incoming.lock().take()
+    }
+}
+
+impl Guest for Waiting {
+    fn leave(&self) {
+        drop(self.take());
+    }
+}
+
+/// A request for a connection. Dropped without an answer, it is rejected.
+pub(crate) struct Request {
+    waiting: Arc<Waiting>,
+    device: Arc<Device>,
+    name: DeviceName,
+    peer: SocketAddr,
+    local: SocketAddr,
+    data: KVec<u8>,
+}
+
+impl Request {
+    /// A peer asks for a connection by this device. May sleep.
+    pub(crate) fn new(device: Arc<Device>, incoming: Incoming) -> Result<Self, Refusal> {
+        let nowhere = Errno::EADDRNOTAVAIL;
+        let (peer, local) = (
+            incoming.peer().ok_or(nowhere)?,
+            incoming.local().ok_or(nowhere)?,
+        );
+        let mut data = KVec::new();
+        data.extend_from_slice(incoming.private_data(), GFP_KERNEL)?;
+        let name = incoming.device().name();
+        let waiting = Arc::pin_init(
+            pin_init!(Waiting {
+                incoming <- new_mutex!(Some(incoming)),
+            }),
+            GFP_KERNEL,
+        )
+        .map_err(|_| Errno::ENOMEM)?;
+        device.admit(waiting.clone()).map_err(|_| Errno::ENODEV)?;
+        Ok(Self {
+            waiting,
+            device,
+            name,
+            peer,
+            local,
+            data,
+        })
+    }
+
+    /// Takes it out to be answered, unless the device is gone. May sleep.
+    pub(crate) fn take(&mut self) -> Option<Incoming> {
+        self.waiting.take()
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.device.dismiss(&*self.waiting);
+        self.waiting.leave();
+    }
+}
+
+impl ConnRequest for Request {
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    fn domain(&self) -> Option<&CStr> {
+        Some(self.name.as_c_str())
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 }

@@ -3,8 +3,10 @@
 //! What a domain has on its device, behind its gate.
 
 use crate::{
-    company::Company,
-    fence,
+    fence::{
+        self,
+        PdSharing, //
+    },
     mode::Mode,
     pool::{
         figures::Shown,
@@ -42,7 +44,7 @@ pub(crate) struct Resources {
     queue: Option<Arc<Queue>>,
     pool: Arc<Pool>,
     pd: Arc<Pd>,
-    company: Arc<Company>,
+    sharing: Arc<PdSharing>,
     /// Whether the device can invalidate regions.
     invalidates: bool,
     rights: Rights,
@@ -76,7 +78,7 @@ impl Resources {
             None => false,
         };
         let pool = Pool::new(pd.clone(), max_pages, work.pools)?;
-        let company = Arc::new(Company::new(), GFP_KERNEL)?;
+        let sharing = Arc::new(PdSharing::new(), GFP_KERNEL)?;
         let fence = fence::of(device, invalidates);
         let following = match &queue {
             Some(queue) => Some(Following::new(queue, work.paths)?),
@@ -89,7 +91,7 @@ impl Resources {
                 queue,
                 pool,
                 pd,
-                company,
+                sharing,
                 invalidates,
                 rights: Rights::new(device, atomics),
                 fence,
@@ -134,8 +136,8 @@ impl Resources {
     }
 
     /// Who may come by the keys of the protection domain.
-    pub(crate) fn company(&self) -> &Arc<Company> {
-        &self.company
+    pub(crate) fn sharing(&self) -> &Arc<PdSharing> {
+        &self.sharing
     }
 
     pub(crate) fn device(&self) -> &ARef<Device> {

@@ -7,14 +7,11 @@
 
 mod callbacks;
 mod client;
-mod company;
 mod device;
-mod dma;
 mod domain;
 mod ep;
 mod ext;
 mod fence;
-mod holder;
 mod lent;
 mod link;
 mod lists;
@@ -28,7 +25,6 @@ mod provider;
 mod queue;
 mod refused;
 mod region;
-mod request;
 mod resources;
 mod rights;
 mod work;

@@ -3,14 +3,14 @@
 //! The connection of an endpoint.
 
 use super::{
+    deferred::{
+        self,
+        DeferredSends,
+        Giving, //
+    },
     fates::{
         self,
         Fates, //
-    },
-    staged::{
-        self,
-        Giving,
-        Staged, //
     }, //
 };
 use crate::refused;
@@ -96,7 +96,7 @@ pub(super) struct Conn {
     queue: Arc<OwnedQueue>,
     /// What was posted and waits for more.
     #[pin]
-    staged: Staged,
+    staged: DeferredSends,
     /// What becomes of regions that were registered on it.
     #[pin]
     fates: Fates,
@@ -131,7 +131,7 @@ impl Conn {
             source,
             events,
             queue,
-            staged <- Staged::new(),
+            staged <- DeferredSends::new(),
             fates <- Fates::new(fates),
             stage <- new_mutex!(Stage::New(answers)),
             failed: Atomic::new(false),
@@ -216,15 +216,15 @@ impl Conn {
         }
     }
 
-    /// Gives a request to the device, as [`Staged::give`]; if something fails that was accepted before, so
+    /// Gives a request to the device, as [`DeferredSends::give`]; if something fails that was accepted before, so
     /// does the connection. Any context.
     pub(super) fn give<K, F>(
         self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
-        request: staged::Send<K, F>,
+        request: deferred::Send<K, F>,
         more: bool,
         how: Giving,
-    ) -> staged::Given<K, F>
+    ) -> deferred::Given<K, F>
     where
         K: Send + 'static,
         F: CompletionHandler<WorkRequest<K>>,

@@ -34,7 +34,7 @@ use rdma::{
 };
 
 /// Ends a transfer when its work request has.
-pub(super) struct Told {
+pub(super) struct TransferHandler {
     ticket: Ticket,
     conn: Arc<Conn>,
 }
@@ -61,7 +61,7 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for RegionCompletion {
         match error {
             Some(WrError::Flushed) => self.conn.fail_by_region(),
             Some(error) => {
-                note(&self.conn, Queue::Sends, error);
+                note(&self.conn, QueueKind::Sends, error);
             }
             None => (),
         }
@@ -69,12 +69,12 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for RegionCompletion {
 }
 
 /// Ends a receive that endpoints share when its work request has ended.
-pub(super) struct ToldShared {
+pub(super) struct SharedReceiveHandler {
     ticket: Ticket,
     sharers: Arc<Sharers>,
 }
 
-impl ToldShared {
+impl SharedReceiveHandler {
     /// To be told of a receive that these share.
     pub(super) fn new(ticket: Ticket, sharers: &Arc<Sharers>) -> Self {
         let sharers = sharers.clone();
@@ -87,7 +87,7 @@ impl ToldShared {
     }
 }
 
-impl<K: Send + 'static> CompletionHandler<Receive<K>> for ToldShared {
+impl<K: Send + 'static> CompletionHandler<Receive<K>> for SharedReceiveHandler {
     fn ended(self, ended: CompletedRequest<'_, Receive<K>>) {
         drop(ended.request);
         let conn = ended.at.and_then(|at| self.sharers.find(at));
@@ -99,23 +99,23 @@ impl<K: Send + 'static> CompletionHandler<Receive<K>> for ToldShared {
                 arrived(self.ticket, arrival);
             }
             // No endpoint has taken it, or its device has forgotten it with the endpoint.
-            (Err(WrError::TimedOut), _) => {
-                self.ticket.fail(failed(Queue::Receives, WrError::Flushed))
-            }
-            (Err(error), Some(conn)) => self.ticket.fail(note(&conn, Queue::Receives, error)),
-            (Err(error), None) => self.ticket.fail(failed(Queue::Receives, error)),
+            (Err(WrError::TimedOut), _) => self
+                .ticket
+                .fail(failed(QueueKind::Receives, WrError::Flushed)),
+            (Err(error), Some(conn)) => self.ticket.fail(note(&conn, QueueKind::Receives, error)),
+            (Err(error), None) => self.ticket.fail(failed(QueueKind::Receives, error)),
         }
     }
 }
 
 /// Which side's request it was.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(super) enum QueueKind {
     Sends,
     Receives,
 }
 
-impl Told {
+impl TransferHandler {
     /// To be told of a transfer of this connection.
     pub(super) fn new(ticket: Ticket, conn: &Arc<Conn>) -> Self {
         let conn = conn.clone();
@@ -127,40 +127,40 @@ impl Told {
         self.ticket
     }
 
-    fn fail(self, queue: Queue, error: WrError) {
+    fn fail(self, queue: QueueKind, error: WrError) {
         let failed = note(&self.conn, queue, error);
         self.ticket.fail(failed);
     }
 }
 
 /// A request has failed: the connection hears of that. Returns what the consumer is told. Any context.
-pub(super) fn note(conn: &Arc<Conn>, queue: Queue, error: WrError) -> Failed {
+pub(super) fn note(conn: &Arc<Conn>, queue: QueueKind, error: WrError) -> Failed {
     match (queue, error) {
         // The connection goes on, or waits for nothing more.
         (_, WrError::Post(_)) => (),
         // Nothing is transferred any more, of which nobody else tells.
-        (Queue::Sends, WrError::Failed(_) | WrError::TimedOut | WrError::Lost) => conn.fail(),
+        (QueueKind::Sends, WrError::Failed(_) | WrError::TimedOut | WrError::Lost) => conn.fail(),
         // Mostly, somebody has told already. But if rxe can't get rid of a packet, for example
         // while a link goes down, it flushes everything and says no more.
         (_, WrError::Flushed) => conn.fail_later(),
         // The peer finds out.
-        (Queue::Receives, _) => conn.fail_by_receive(),
+        (QueueKind::Receives, _) => conn.fail_by_receive(),
     }
     failed(queue, error)
 }
 
-impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Told {
+impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for TransferHandler {
     fn ended(self, ended: CompletedRequest<'_, WorkRequest<K>>) {
         // Unmapped before anybody looks at it.
         drop(ended.request);
         match ended.result {
             Ok(_) => self.ticket.complete(),
-            Err(error) => self.fail(Queue::Sends, error),
+            Err(error) => self.fail(QueueKind::Sends, error),
         }
     }
 }
 
-impl<K: Send + 'static> CompletionHandler<Receive<K>> for Told {
+impl<K: Send + 'static> CompletionHandler<Receive<K>> for TransferHandler {
     fn ended(self, ended: CompletedRequest<'_, Receive<K>>) {
         drop(ended.request);
         match ended.result {
@@ -170,7 +170,7 @@ impl<K: Send + 'static> CompletionHandler<Receive<K>> for Told {
                 }
                 arrived(self.ticket, arrival);
             }
-            Err(error) => self.fail(Queue::Receives, error),
+            Err(error) => self.fail(QueueKind::Receives, error),
         }
     }
 }
@@ -191,7 +191,7 @@ fn arrived(ticket: Ticket, arrival: Arrival) {
 
 /// What the consumer is told of an error; with it the status of the completion as
 /// `enum ib_wc_status` has it.
-fn failed(queue: Queue, error: WrError) -> Failed {
+fn failed(queue: QueueKind, error: WrError) -> Failed {
     let with_status = |errno, status: WcStatus| Failed {
         errno,
         prov_errno: num::signed(status.as_raw()),
@@ -215,15 +215,15 @@ fn failed(queue: Queue, error: WrError) -> Failed {
 }
 
 /// The errno for a status.
-fn errno(queue: Queue, status: WcStatus) -> Errno {
+fn errno(queue: QueueKind, status: WcStatus) -> Errno {
     match (queue, status) {
         // The last two are what rxe says, of one packet or of several.
         (
-            Queue::Receives,
+            QueueKind::Receives,
             WcStatus::LOCAL_LENGTH | WcStatus::LOCAL_OPERATION | WcStatus::REMOTE_INVALID,
         ) => Errno::ETRUNC,
         // rxe says so of the receive that a refused write has taken.
-        (Queue::Receives, WcStatus::REMOTE_ACCESS) => Errno::ECANCELED,
+        (QueueKind::Receives, WcStatus::REMOTE_ACCESS) => Errno::ECANCELED,
         (_, WcStatus::LOCAL_LENGTH) => Errno::EMSGSIZE,
         (_, WcStatus::LOCAL_PROTECTION | WcStatus::REMOTE_ACCESS) => Errno::EACCES,
         (_, WcStatus::REMOTE_INVALID | WcStatus::REMOTE_OPERATION) => Errno::EREMOTEIO,
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn what_the_consumer_is_told() {
         let told = |queue, status| failed(queue, WrError::Failed(status)).errno;
-        let (sends, receives) = (Queue::Sends, Queue::Receives);
+        let (sends, receives) = (QueueKind::Sends, QueueKind::Receives);
         assert_eq!(told(sends, WcStatus::REMOTE_ACCESS), Errno::EACCES);
         assert_eq!(told(sends, WcStatus::REMOTE_INVALID), Errno::EREMOTEIO);
         assert_eq!(told(receives, WcStatus::REMOTE_INVALID), Errno::ETRUNC);

@@ -12,14 +12,14 @@ use super::{
     conn::Conn,
     done::{
         self,
-        Queue, //
+        QueueKind, //
     },
     post::{
         begin,
         remote, //
     },
-    sinks::Read,
-    wires::Wires, //
+    qp_resources::QpResources,
+    sinks::Read, //
 };
 use crate::{
     lent,
@@ -168,12 +168,12 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Part {
         // Unmapped before anybody looks at it.
         drop(ended.request);
         let how = ended.result.map(|_| ());
-        let how = how.map_err(|error| done::note(&self.conn, Queue::Sends, error));
+        let how = how.map_err(|error| done::note(&self.conn, QueueKind::Sends, error));
         self.whole.ended(how);
     }
 }
 
-impl Wires {
+impl QpResources {
     /// Posts a transfer with several pieces of the peer's memory. Any context.
     pub(super) fn split(
         &self,
@@ -246,7 +246,7 @@ impl Wires {
     }
 }
 
-impl Wires {
+impl QpResources {
     /// How many pieces of the memory at this side are registered for a request. Any context.
     pub(super) fn sinks_of(&self, task: &Task<'_>) -> usize {
         let is_bare = |piece: &&LocalPiece| !matches!(piece, LocalPiece::Region { .. });

@@ -4,9 +4,9 @@
 
 use super::{
     conn::Conn,
-    done::Told,
-    staged::Giving,
-    wires::Wires, //
+    deferred::Giving,
+    done::TransferHandler,
+    qp_resources::QpResources, //
 };
 use crate::{
     lent,
@@ -55,7 +55,7 @@ use rdma::{
 /// A request to the peer.
 pub(super) type Transmit = WorkRequest<AnyMemory>;
 
-impl Wires {
+impl QpResources {
     /// Posts a transfer.
     pub(super) fn post(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), Refused> {
         let endpoint = match self.endpoint() {
@@ -79,7 +79,7 @@ impl Wires {
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), Refused> {
-        let told = Told::new(ticket, conn);
+        let told = TransferHandler::new(ticket, conn);
         let begun = begin(receive(self.pd(), task), told, |request| {
             endpoint.post_receive(request)
         });
@@ -93,9 +93,14 @@ impl Wires {
         ticket: Ticket,
         conn: &Arc<Conn>,
     ) -> Result<(), Refused> {
-        let told = Told::new(ticket, conn);
+        let told = TransferHandler::new(ticket, conn);
         let begun = begin(self.request(task), told, |request| {
-            conn.give(endpoint, request, task.flags().more(), Giving::Told)
+            conn.give(
+                endpoint,
+                request,
+                task.flags().more(),
+                Giving::TransferHandler,
+            )
         });
         begun.map_err(not_begun)
     }
@@ -181,7 +186,7 @@ pub(super) fn receive(pd: &Arc<Pd>, task: &Task<'_>) -> Result<Receive<Buffer>, 
 }
 
 /// What the core is told of a transfer that was not begun.
-fn not_begun((why, told): (Refusal, Told)) -> Refused {
+fn not_begun((why, told): (Refusal, TransferHandler)) -> Refused {
     let ticket = told.into_ticket();
     Refused::new(why, ticket)
 }

@@ -7,8 +7,8 @@
 //! regions.
 
 use super::{
+    deferred::Giving,
     done::RegionCompletion,
-    staged::Giving,
     Inner, //
 };
 use crate::{
@@ -51,15 +51,15 @@ impl Inner {
     /// - `ENOMEM`
     pub(crate) fn register(&self, mr: &mut LentMr<Memory>, more: bool) -> Result<bool, Refusal> {
         let inside = self.gate.enter().ok_or(refused::not_connected())?;
-        let wires = inside.get();
-        let endpoint = match wires.endpoint() {
+        let resources = inside.get();
+        let endpoint = match resources.endpoint() {
             Ok(endpoint) if endpoint.is_open() => endpoint,
             _ => return Ok(false),
         };
         // Where no invalidation can be posted behind it, nothing else may ever tell that it has ended.
-        let how = match wires.has_local_inv() {
+        let how = match resources.has_local_inv() {
             true => Giving::Silent,
-            false => Giving::Told,
+            false => Giving::TransferHandler,
         };
         // Before the peer can have the key.
         let added = self.conn.fates().add(mr.fate());
@@ -135,9 +135,9 @@ impl Inner {
     /// - Others: there is no connection any more, or no memory.
     fn nudge(&self, mr: &LentMr<Memory>) -> Result<Option<Invalidation>> {
         let inside = self.gate.enter().ok_or(ENODEV)?;
-        let wires = inside.get();
-        let endpoint = wires.endpoint().map_err(|_| ENODEV)?;
-        if !wires.has_local_inv() {
+        let resources = inside.get();
+        let endpoint = resources.endpoint().map_err(|_| ENODEV)?;
+        if !resources.has_local_inv() {
             // It may be waiting for more.
             self.conn.go();
             return Ok(None);
@@ -154,7 +154,9 @@ impl Inner {
             request = invalidate();
         }
         let (request, invalidation) = request?;
-        let given = self.conn.give(endpoint, request, false, Giving::Told);
+        let given = self
+            .conn
+            .give(endpoint, request, false, Giving::TransferHandler);
         given.map_err(|not| not.error)?;
         Ok(Some(invalidation))
     }

@@ -3,7 +3,7 @@
 //! Receives that endpoints share.
 
 use super::{
-    done::ToldShared,
+    done::SharedReceiveHandler,
     limits::segments,
     post::{
         begin,
@@ -88,7 +88,7 @@ impl provider::msg_ep::Srx for Srx {
         };
         let (task, ticket) = post.into_parts();
         let Queue { srq, pd } = inside.get();
-        let told = ToldShared::new(ticket, &self.sharers);
+        let told = SharedReceiveHandler::new(ticket, &self.sharers);
         let begun = begin(receive(pd, &task), told, |request| srq.post(request));
         begun.map_err(|(why, told)| {
             let ticket = told.into_ticket();

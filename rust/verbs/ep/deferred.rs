@@ -30,7 +30,7 @@ use rdma::{
 
 /// Transfers that wait.
 #[pin_data]
-pub(super) struct Staged {
+pub(super) struct DeferredSends {
     #[pin]
     state: IrqLock<State>,
 }
@@ -83,12 +83,12 @@ pub(super) type Given<K, F> = Result<(), NotPosted<WorkRequest<K>, F>>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Giving {
     /// It is told how it ends.
-    Told,
+    TransferHandler,
     /// That is told with one behind it, unless there are many such already.
     Silent,
 }
 
-impl Staged {
+impl DeferredSends {
     /// Nothing waits.
     pub(super) fn new() -> impl PinInit<Self> {
         let nothing = State::Open {
@@ -122,7 +122,7 @@ impl Staged {
             };
             let mut chain = match waiting.take() {
                 Some(chain) => chain,
-                None if !more && tail.is_none() && how == Giving::Told => {
+                None if !more && tail.is_none() && how == Giving::TransferHandler => {
                     return (endpoint.post(request), false)
                 }
                 None => match endpoint.begin_chain_behind(tail) {
@@ -131,7 +131,7 @@ impl Staged {
                 },
             };
             let given = match how {
-                Giving::Told => chain.push(request),
+                Giving::TransferHandler => chain.push(request),
                 Giving::Silent => chain.push_unsignaled(request),
             };
             // Nor do they wait if there is no room for this one: who waits for room waits for them.

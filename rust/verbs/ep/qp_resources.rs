@@ -40,7 +40,7 @@ use rdma::{
 };
 
 /// The queue pair, and its completion queue.
-pub(super) struct Wires {
+pub(super) struct QpResources {
     // The order of the fields is the order in which they go.
     endpoint: SetOnce<Arc<cm::Endpoint>>,
     pd: Arc<Pd>,
@@ -52,7 +52,7 @@ pub(super) struct Wires {
     sinks: Option<Arc<Sinks>>,
 }
 
-impl Wires {
+impl QpResources {
     /// Room for so many requests to the peer, and nothing else. With what makes a peer's invalidation a fence,
     /// and with sinks, where that takes anything. `refuses_inv` says that the device has refused `IB_WR_LOCAL_INV`. May
     /// sleep.
