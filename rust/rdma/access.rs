@@ -12,7 +12,7 @@ impl_flags!(
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct AccessFlags(u8);
 
-    /// What may be done to a memory region by its key.
+    /// A right of peers or of the local device to a memory region.
     ///
     /// Reading by the local device is always allowed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl_flags!(
     }
 );
 
-/// A flag of C's, which is one of the first eight.
+/// Converts a C flag, which is one of the lowest eight bits.
 const fn bit(flag: u32) -> u8 {
     assert!(flag < 1 << u8::BITS);
     // CAST: As was just seen.

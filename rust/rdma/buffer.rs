@@ -4,9 +4,9 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `ib_dma_map_page()`
 //!
-//! It is reached by the domain's key for memory of this side, which no peer can use. Unlike that of
-//! a region, a mapping of such memory may be copied or flushed: the device is done with it before
-//! anybody looks at it again.
+//! The device reaches it by the local key of the domain, which no peer can use. Unlike the mapping
+//! of a region, this mapping may be copied or flushed: the device has finished before anybody reads
+//! the memory.
 
 use kernel::{
     alloc::Flags,
@@ -69,7 +69,7 @@ struct Mapping {
 }
 
 impl Buffer {
-    /// Nothing, with room for so many pieces.
+    /// Creates an empty list with capacity for `count` pieces.
     pub(crate) fn new(
         device: &ARef<Device>,
         room: usize,

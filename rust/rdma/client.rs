@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Clients: who wants to know of devices that come and go.
+//! Clients: handlers of added and removed devices.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_client`
 //!
-//! The C callback for a new device isn't told on which client's behalf it runs, but needs the
-//! client to leave its data with the device. So each implementation of [`Client`] has a [`ClientSlot`],
-//! a static that names the one registration there can be; [`impl_client!`](crate::impl_client)
-//! declares it.
+//! The C callback for a new device does not name the client, but needs it to store the client's
+//! data with the device. So each implementation of [`Client`] has a [`ClientSlot`], a static that
+//! names the only registration. [`impl_client!`](crate::impl_client) declares it.
 
 use kernel::{
     bindings,
@@ -64,17 +63,17 @@ pub trait Client: HasSlot + 'static {
     /// The client's name.
     const NAME: &'static CStr;
 
-    /// What the client keeps per device.
+    /// The client's data for a device.
     type Data: ForeignOwnable + Send + 'static;
 
-    /// A device has come. An error means that the client doesn't want it.
+    /// Handles a new device. Returns an error if the client does not use the device.
     ///
     /// May sleep, but runs under the RDMA core's locks: it must not register or unregister a
     /// client or a device, nor wait for someone who does.
     fn add(device: &Device) -> Result<Self::Data>;
 
-    /// A device goes, or the client does. Each object that the client has on it, and each
-    /// `ARef<Device>`, must be gone soon after this has returned: the device's removal waits.
+    /// Handles the removal of a device or of the client. The client must drop its objects on the
+    /// device and its `ARef<Device>`s soon, because the removal waits for them.
     ///
     /// May sleep, and holds no lock, except where memory for keeping the data ran out: then it
     /// follows directly on [`Client::add`], under the same locks.
@@ -85,7 +84,7 @@ pub trait Client: HasSlot + 'static {
 pub struct ClientSlot(Atomic<*mut rdma_bindings::ib_client>);
 
 impl ClientSlot {
-    /// An empty slot.
+    /// Creates an empty slot.
     #[doc(hidden)]
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Self {
@@ -105,7 +104,7 @@ impl ClientSlot {
         self.0.store(null_mut(), Release);
     }
 
-    /// The client in the slot.
+    /// Returns the client in the slot.
     fn get(&self) -> *mut rdma_bindings::ib_client {
         self.0.load(Acquire)
     }
@@ -117,7 +116,7 @@ impl ClientSlot {
 ///
 /// [`HasSlot::slot`] must return the same slot each time, and no other type may return it.
 pub unsafe trait HasSlot {
-    /// The type's slot.
+    /// Returns the slot of the type.
     fn slot() -> &'static ClientSlot;
 }
 
@@ -138,9 +137,10 @@ macro_rules! impl_client {
 
 /// The registration of a [`Client`].
 ///
-/// [`Client::add`] is called for each device that is there or comes, and [`Client::remove`] for
-/// each that goes, or that is still there when this is dropped. Registering and dropping may
-/// sleep; dropping waits for all removals, also those under way elsewhere.
+/// The registration calls [`Client::add`] for each present and each new device. It calls
+/// [`Client::remove`] for each device that is removed, and for the remaining ones when it is
+/// dropped. Registering and dropping may sleep. The drop waits for all removals, also for
+/// concurrent ones.
 ///
 /// # Invariants
 ///
@@ -189,7 +189,7 @@ impl<T: Client> Registration<T> {
             .inspect_err(|_| T::slot().release())
     }
 
-    /// The C callback for a device that comes.
+    /// Handles a new device for the C side.
     ///
     /// # Safety
     ///
@@ -222,7 +222,7 @@ impl<T: Client> Registration<T> {
         0
     }
 
-    /// The C callback for a device that goes.
+    /// Handles the removal of a device for the C side.
     ///
     /// # Safety
     ///

@@ -15,7 +15,7 @@ use kernel::{
 
 /// How long one nap of a longer wait is, in milliseconds.
 ///
-/// Whoever waits looks up so often, to see whether there is still something to wait for.
+/// A waiter checks after each nap whether it still has something to wait for.
 pub(crate) const NAP: u32 = 1000;
 
 /// Something that happens once, and that one task waits for.
@@ -47,7 +47,7 @@ impl Done {
         })
     }
 
-    /// It has happened. Any context. Nobody touches `self` any more once a wait has seen it.
+    /// Completes it. Any context. `self` is not used after a waiter has seen this.
     pub(crate) fn complete(&self) {
         // SAFETY: By the type invariant.
         unsafe { bindings::complete_all(self.inner.get()) };

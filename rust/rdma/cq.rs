@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion queues.
+//! Completion queues, and the callbacks of completions.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_cq`
 //!
-//! MERGED cq/reap.rs
-//! Who takes completions out of a queue, and calls their callbacks.
+//! A queue is *polled* while nobody listens: it requests no interrupt, and a waiter takes the
+//! completions out. A waiter that sleeps listens, which *arms* the queue: softirq takes the
+//! completions out. Only one of both runs at a time. Callbacks run one at a time in the order of
+//! the completions, and each completion is taken out once.
 //!
-//! A queue is quiet as long as nobody listens: no interrupt is asked for, and completions lie in it
-//! until somebody reaps it who would wait for one. Who goes to sleep listens meanwhile, and
-//! softirq reaps for all. It is one or the other, never both: callbacks are called one at a time,
-//! in the order of the completions, and each of those is taken out once.
+//! No completion is lost when a queue is armed: earlier completions are found then, and later ones
+//! raise an interrupt.
 //!
-//! A completion that comes while somebody begins to listen is not missed: what came before the
-//! interrupt was asked for is found then, and what comes after it is told.
-//!
-//! Lock order: the lock of a queue is a leaf, under which callbacks are called.
+//! Lock order: the lock of a queue is a leaf. Callbacks run under it.
 
 use kernel::{
     cpu::nr_cpu_ids,
@@ -67,14 +64,14 @@ use crate::{
 pub struct Cq {
     // Dropped before `kept`.
     raw: RawCq,
-    /// How many listen. Whoever changes that, or calls callbacks, has the lock.
+    /// Number of listeners. It changes, and callbacks run, under the lock.
     #[pin]
     listeners: Mutex<u32>,
     /// How many look for completions again and again.
     pollers: Atomic<u32>,
     /// How many entries nobody has reserved.
     free: Atomic<u32>,
-    /// What completions lead to.
+    /// The queue of requests whose completions arrive here.
     #[pin]
     kept: Mutex<KVec<Arc<Outstanding>>>,
 }
@@ -104,11 +101,11 @@ impl Cq {
         Ok(this)
     }
 
-    /// Reserves so many entries, for requests of `queue`. May sleep.
+    /// Reserves `count` entries for requests of `queue`. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENOSPC` if there are not so many left.
+    /// - `ENOSPC` if fewer entries are left.
     /// - `ENOMEM`
     pub(crate) fn reserve(
         self: &Arc<Self>,
@@ -134,13 +131,13 @@ impl Cq {
         Ok(reserved)
     }
 
-    /// Which one it is, as long as it is there.
+    /// Returns the identity of the queue, which is unique while the queue exists.
     pub fn id(&self) -> CqId {
-        // SAFETY: It is there as long as `self`.
+        // SAFETY: `cq` is valid as long as `self`, by the type invariant of `RawCq`.
         unsafe { CqId::of(self.as_raw()) }
     }
 
-    /// The raw pointer.
+    /// Returns the raw pointer.
     pub(crate) fn as_raw(&self) -> *mut rdma_bindings::ib_cq {
         self.raw.cq.as_ptr()
     }
@@ -156,23 +153,24 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// The completion queue.
+    /// Returns the completion queue.
     pub(crate) fn cq(&self) -> &Cq {
         &self.cq
     }
 
-    /// Whether there are none, for a queue that can't have requests.
+    /// Checks whether there are no entries, as for a queue without requests.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// All requests have completed, so that no completion leads to the queue any more. May sleep.
+    /// Notes that all requests have completed, so no completion refers to the queue any more. May
+    /// sleep.
     pub(crate) fn drained(&self) {
         let mut kept = self.cq.kept.lock();
         kept.retain(|queue| !Arc::ptr_eq(queue, &self.queue));
     }
 
-    /// The queue pair whose requests these are for could not be destroyed.
+    /// Notes that the queue pair of these requests could not be destroyed.
     pub(crate) fn stuck(&self) {
         self.cq.raw.stuck.store(true, Relaxed);
     }
@@ -230,8 +228,8 @@ impl Drop for RawCq {
                 rdma_bindings::rdma_helper_disown(self.device.as_raw(), &raw mut (*cq).res);
             }
         } else {
-            // SAFETY: By the type invariant `cq` is freed only here, and quiet if that says so. All
-            // queue pairs that complete to it, each of which has a reference, are gone.
+            // SAFETY: `cq` is freed only here by the type invariant, and quiet if that is set. Each
+            // queue pair that completes to it holds a reference, so all of them are gone.
             unsafe { rdma_bindings::rdma_helper_free_cq(cq, quiet) };
         }
     }
@@ -247,8 +245,8 @@ const ALL: i32 = -1;
 const A_MOMENT: Delta = Delta::from_millis(1);
 
 impl Cq {
-    /// The right to [reap](Cq::reap) again and again, unless there are as many already who do as there
-    /// are CPUs: more would only give way to one another. Nor while somebody listens. Doesn't sleep.
+    /// Permits to [reap](Cq::reap) repeatedly. Returns [`None`] if as many tasks as CPUs already
+    /// do, or if somebody listens. Does not sleep.
     pub(crate) fn poll(&self) -> Option<Polling<'_>> {
         let before = self.pollers.fetch_add(1, Relaxed);
         let polling = Polling(self);
@@ -337,7 +335,7 @@ impl Drop for Listening<'_> {
 pub(crate) struct Polling<'a>(&'a Cq);
 
 impl Polling<'_> {
-    /// As [`Cq::reap`].
+    /// Calls the callbacks of completed requests, see [`Cq::reap`].
     pub(crate) fn reap(&self) -> bool {
         self.0.reap()
     }

@@ -21,7 +21,7 @@ use kernel::{
 
 use crate::completion::NAP;
 
-/// A number of credits, of which who wants to do something takes one.
+/// A number of credits. Each operation takes one.
 ///
 /// Wraps the C `struct semaphore`, for those who wait: they are served first come, first served.
 ///
@@ -115,7 +115,7 @@ impl Credits {
         }
     }
 
-    /// How many are left just now. Any context.
+    /// Returns the number of free credits. Any context.
     pub(crate) fn left(&self) -> usize {
         usize::try_from(self.free.load(Relaxed)).unwrap_or(0)
     }
@@ -130,7 +130,7 @@ impl Credits {
         }
     }
 
-    /// Raises the semaphore for so many of those who wait.
+    /// Raises the semaphore for `count` waiters.
     #[cold]
     fn wake(&self, count: i32) {
         for _ in 0..count {

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! RDMA devices.
+//! RDMA devices and their events.
 //!
-//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
-//!
-//! MERGED events.rs
-//! What a device tells of itself: its ports, their addresses.
-//!
-//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
+//! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_device`,
 //! `struct ib_event_handler`
 
 use kernel::{
@@ -72,23 +67,23 @@ impl Device {
         unsafe { &*ptr.cast() }
     }
 
-    /// The raw pointer, for handing on to C. Valid as long as the device is held.
+    /// Returns the raw pointer, which is valid as long as the device is held.
     pub fn as_raw(&self) -> *mut rdma_bindings::ib_device {
         self.0.get()
     }
 
-    /// The device's attributes.
+    /// Returns the attributes of the device.
     pub(crate) fn attrs(&self) -> &rdma_bindings::ib_device_attr {
         // SAFETY: The device is there; its attributes don't change once it is registered.
         unsafe { &(*self.as_raw()).attrs }
     }
 
-    /// Whether `other` is the same device.
+    /// Checks whether `other` is the same device.
     pub fn is_same(&self, other: &Device) -> bool {
         core::ptr::eq(self, other)
     }
 
-    /// The name at this moment; a device can be renamed. Doesn't sleep.
+    /// Returns the current name. A device can be renamed. Does not sleep.
     pub fn name(&self) -> DeviceName {
         let mut name = DeviceName {
             bytes: [0; DEVICE_NAME_MAX],
@@ -123,7 +118,7 @@ impl Device {
         reports && self.connects_freely()
     }
 
-    /// The longest single DMA segment, in bytes.
+    /// Returns the maximum length of one DMA segment, in bytes.
     #[inline]
     pub fn max_segment_size(&self) -> u32 {
         // SAFETY: The device is there.
@@ -146,7 +141,7 @@ pub struct DeviceName {
 }
 
 impl DeviceName {
-    /// The name as a C string.
+    /// Returns the name as a C string.
     pub fn as_c_str(&self) -> &CStr {
         // By the type invariant there is always a NUL.
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
@@ -159,9 +154,9 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// Who wants to know when a way through a device may have changed.
+/// A handler for changes of the paths through a device.
 pub trait PathEvents: Send + Sync + 'static {
-    /// A port came up or went down, or an address of it came or went.
+    /// Handles a change of a port's state or addresses.
     ///
     /// May sleep, but not for long: other handlers wait. It must not wait for somebody who drops
     /// an [`EventHandler`].
@@ -215,7 +210,7 @@ impl<T: PathEvents> EventHandler<T> {
         Ok(this)
     }
 
-    /// The C callback, in process context.
+    /// Handles an event for the C side, in process context.
     ///
     /// # Safety
     ///
@@ -237,7 +232,7 @@ impl<T: PathEvents> EventHandler<T> {
     }
 }
 
-/// Whether an event is about a port or its addresses.
+/// Checks whether an event concerns a port or its addresses.
 fn is_of_path(event: rdma_bindings::ib_event_type) -> bool {
     matches!(
         event,

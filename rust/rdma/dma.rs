@@ -27,13 +27,13 @@ use rdma_bindings::{
 
 use crate::device::Device;
 
-/// Can mappings for this device be relied on to be coherent? Says why not.
+/// Checks whether mappings for this device are always coherent. Returns the reason if not.
 pub fn check(device: &Device) -> Result<(), &'static CStr> {
     // SAFETY: The device is there.
     judge(unsafe { rdma_bindings::rdma_helper_dma_facts(device.as_raw()) })
 }
 
-/// As [`check`], by what is known about a device.
+/// Checks the facts about a device for [`check`].
 fn judge(facts: u32) -> Result<(), &'static CStr> {
     let has = |fact: rdma_bindings::rdma_helper_dma_fact| facts & fact != 0;
     if has(VIRTUAL) {
@@ -52,7 +52,8 @@ fn judge(facts: u32) -> Result<(), &'static CStr> {
     }
 }
 
-/// Whether memory of other PCI devices may be within this one's reach; mapping it tells.
+/// Checks whether the device may reach memory of other PCI devices. Only mapping shows whether it
+/// does.
 pub(crate) fn peer_to_peer(device: &Device) -> bool {
     // SAFETY: The device is there.
     unsafe { rdma_bindings::rdma_helper_peer_to_peer(device.as_raw()) }
@@ -88,27 +89,28 @@ pub unsafe fn map_sg(
     }
 }
 
-/// Undoes [`map_sg`].
+/// Unmaps a list that [`map_sg`] mapped.
 ///
 /// # Safety
 ///
-/// The arguments must be those of a [`map_sg`] that succeeded (`nents` is what went in, not what
-/// came out), no device may use the mapping any more, and it may be undone only once.
+/// The arguments must be those of a successful [`map_sg`], where `nents` is its argument, not its
+/// result. No device may use the mapping any more. It may be unmapped only once.
 pub unsafe fn unmap_sg(
     device: &Device,
     sgl: *mut bindings::scatterlist,
     nents: usize,
     dir: DataDirection,
 ) {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `sgl` and `nents` are those of a successful `map_sg` and `device` does not use the
+    // mapping, by the function's contract.
     unsafe { unmap_raw(device, sgl, nents, raw(dir)) };
 }
 
-/// As [`unmap_sg`], with the direction as C has it.
+/// Unmaps a list like [`unmap_sg`], with the C value of the direction.
 ///
 /// # Safety
 ///
-/// That of [`unmap_sg`].
+/// The requirements of [`unmap_sg`], with the C value of its direction.
 pub(crate) unsafe fn unmap_raw(
     device: &Device,
     sgl: *mut bindings::scatterlist,
@@ -153,13 +155,13 @@ pub unsafe fn sync_for_device(
     };
 }
 
-/// The direction as the C side has it.
+/// Returns the C value of the direction.
 pub(crate) fn raw(dir: DataDirection) -> u32 {
     // CAST: The enum is `repr(u32)`, and its values are those of the C enum.
     dir as u32
 }
 
-/// A count that went through [`map_sg`], so that it fits.
+/// Converts a count that [`map_sg`] accepted, so it fits.
 fn count(nents: usize) -> c_int {
     c_int::try_from(nents).unwrap_or(c_int::MAX)
 }

@@ -6,7 +6,7 @@
 
 use kernel::prelude::*;
 
-/// Network is down.
+/// Returns ENETDOWN.
 #[inline]
 pub(crate) fn enetdown() -> Error {
     #[cfg(kernel_7_3)]
@@ -19,7 +19,7 @@ pub(crate) fn enetdown() -> Error {
     }
 }
 
-/// Not connected.
+/// Returns ENOTCONN.
 #[inline]
 pub(crate) fn enotconn() -> Error {
     #[cfg(kernel_7_3)]
@@ -32,7 +32,7 @@ pub(crate) fn enotconn() -> Error {
     }
 }
 
-/// Operation canceled.
+/// Returns ECANCELED.
 #[inline]
 pub(crate) fn ecanceled() -> Error {
     #[cfg(kernel_7_3)]
@@ -45,7 +45,7 @@ pub(crate) fn ecanceled() -> Error {
     }
 }
 
-/// Connection reset by peer.
+/// Returns ECONNRESET.
 #[inline]
 pub(crate) fn econnreset() -> Error {
     #[cfg(kernel_7_3)]
@@ -58,7 +58,7 @@ pub(crate) fn econnreset() -> Error {
     }
 }
 
-/// Connection refused.
+/// Returns ECONNREFUSED.
 #[inline]
 pub(crate) fn econnrefused() -> Error {
     #[cfg(kernel_7_3)]
@@ -71,7 +71,7 @@ pub(crate) fn econnrefused() -> Error {
     }
 }
 
-/// Operation not supported.
+/// Returns EOPNOTSUPP.
 #[inline]
 pub(crate) fn eopnotsupp() -> Error {
     #[cfg(kernel_7_3)]
@@ -84,13 +84,13 @@ pub(crate) fn eopnotsupp() -> Error {
     }
 }
 
-/// Address already in use.
+/// Returns EADDRINUSE.
 #[inline]
 pub(crate) fn eaddrinuse() -> Error {
     Error::from_errno(-98)
 }
 
-/// Cannot assign requested address.
+/// Returns EADDRNOTAVAIL.
 #[inline]
 pub(crate) fn eaddrnotavail() -> Error {
     Error::from_errno(-99)

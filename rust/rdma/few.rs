@@ -34,18 +34,18 @@ enum Items<T> {
 }
 
 impl<T> Few<T> {
-    /// An empty list.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         Self(Items::One(None))
     }
 
-    /// A list of one item.
+    /// Creates a list of one item.
     #[inline]
     pub const fn one(item: T) -> Self {
         Self(Items::One(Some(item)))
     }
 
-    /// An empty list with room for some; for more than one that takes memory.
+    /// Creates an empty list with a capacity. Capacity for more than one item allocates memory.
     pub fn with_capacity(count: usize, flags: Flags) -> Result<Self, AllocError> {
         Ok(Self(match count {
             0 | 1 => Items::One(None),

@@ -3,12 +3,6 @@
 //! Local memory of work requests, in segments.
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_sge`
-//!
-//! MERGED scrap.rs
-//! Memory for what comes back and nobody wants.
-//!
-//! MERGED any.rs
-//! Memory of requests, whatever keeps it there, for requests that are to be of one type.
 
 use kernel::{
     alloc::Flags,
@@ -50,7 +44,7 @@ pub struct Gather<K> {
 }
 
 impl Gather<()> {
-    /// No memory, for messages without any.
+    /// Creates an empty gather, for messages without data.
     pub const fn none() -> Self {
         // INVARIANT: There are no segments.
         Self {
@@ -64,7 +58,7 @@ impl Gather<()> {
 }
 
 impl<K: Keep<ValidMr>> Gather<K> {
-    /// A part of a region. Any context.
+    /// Creates a gather from a part of a region. Any context.
     ///
     /// # Errors
     ///
@@ -84,8 +78,8 @@ impl<K: Keep<ValidMr>> Gather<K> {
 }
 
 impl<K: Keep<ValidMr>> Gather<Few<K>> {
-    /// Parts of regions, one behind the other. For more than one that takes memory; doesn't sleep
-    /// if `flags` don't allow it.
+    /// Creates a gather from parts of regions. More than one part allocates memory. Does not sleep
+    /// if `flags` do not allow it.
     ///
     /// # Errors
     ///
@@ -156,7 +150,7 @@ impl Gather<Copied> {
     /// Makes a gather of `len` bytes that the driver copies.
     pub(crate) fn inline(bytes: KVec<u8>, len: u32) -> Self {
         let segment = b::ib_sge {
-            // CAST: Drivers take the address of such bytes for the processor's.
+            // CAST: Drivers use the address of inline bytes as a virtual address of the processor.
             addr: bytes.as_ptr() as u64,
             length: len,
             lkey: 0,
@@ -173,9 +167,9 @@ impl Gather<Copied> {
 }
 
 impl Gather<Buffer> {
-    /// Memory that belongs to no region of this crate's, in pieces, mapped as long as it is kept; to
-    /// be written to by the device, or read. For more than one piece that takes memory; doesn't
-    /// sleep if `flags` don't allow it.
+    /// Maps memory outside of this crate's regions, in pieces, for as long as the buffer exists.
+    /// The device writes to it if `written`. More than one piece allocates memory. Does not sleep
+    /// if `flags` do not allow it.
     ///
     /// # Errors
     ///
@@ -217,23 +211,23 @@ impl Gather<Buffer> {
 }
 
 impl<K> Gather<K> {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the device may write there.
+    /// Checks whether the device may write to the memory.
     pub(crate) fn is_written(&self) -> bool {
         self.written
     }
 
-    /// Whether the driver copies it.
+    /// Checks whether the driver copies the memory.
     pub(crate) fn is_inline(&self) -> bool {
         self.inline
     }
 
-    /// The same memory, where what keeps it there is kept by something else, which `f` makes of it and
-    /// which drops it first of all.
+    /// Replaces the owner of the memory by the one that `f` creates. The new owner must drop the
+    /// old one first.
     pub(crate) fn kept_by<T>(self, f: impl FnOnce(K) -> T) -> Gather<T> {
         // INVARIANT: The segments are the same, and what keeps them is kept.
         Gather {
@@ -245,24 +239,24 @@ impl<K> Gather<K> {
         }
     }
 
-    /// The segments, valid as long as this is, and where it is.
+    /// Returns the segments, which are valid as long as `self` is not moved.
     pub(crate) fn segments(&self) -> &[b::ib_sge] {
         &self.segments
     }
 
-    /// What keeps it there.
+    /// Returns the owner of the memory.
     pub fn into_kept(self) -> K {
         self.kept
     }
 
-    /// The segments, and what keeps them there.
+    /// Returns the segments and the owner of the memory.
     pub(crate) fn into_parts(self) -> (Few<b::ib_sge>, K) {
         (self.segments, self.kept)
     }
 }
 
-/// A list of one segment, or none if that is empty: some devices take a length of 0 for the most
-/// that there is.
+/// Creates a list of one segment, or an empty list for an empty segment: some devices use length 0
+/// for their maximum.
 fn one(segment: b::ib_sge) -> Few<b::ib_sge> {
     match segment.length {
         0 => Few::new(),
@@ -270,14 +264,14 @@ fn one(segment: b::ib_sge) -> Few<b::ib_sge> {
     }
 }
 
-/// A part of a region.
+/// Returns the segment for a part of a region.
 fn segment(mr: &ValidMr, part: Range<u64>) -> Result<b::ib_sge> {
     let (addr, length) = part_of(mr.iova(), mr.length(), part)?;
     let lkey = mr.lkey();
     Ok(b::ib_sge { addr, length, lkey })
 }
 
-/// Address and length of a part of so many bytes at `iova`.
+/// Returns the address and the length of a part of `length` bytes at `iova`.
 fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
     let len = part.end.checked_sub(part.start).ok_or(EINVAL)?;
     if part.end > length {
@@ -287,12 +281,12 @@ fn part_of(iova: u64, length: u64, part: Range<u64>) -> Result<(u64, u32)> {
     Ok((address, u32::try_from(len)?))
 }
 
-/// Eight bytes that a device writes to, and nobody reads.
+/// A buffer of eight bytes for data that is discarded.
 pub type DiscardBuffer = (Buffer, KBox<u64>);
 
 impl Gather<DiscardBuffer> {
-    /// Eight bytes for what an atomic operation brings back, which nobody gets. Doesn't sleep if `flags`
-    /// don't allow it.
+    /// Allocates eight bytes for the discarded result of an atomic operation. Does not sleep if
+    /// `flags` do not allow it.
     ///
     /// # Errors
     ///
@@ -300,16 +294,16 @@ impl Gather<DiscardBuffer> {
     /// - `ENOMEM`
     pub fn discard(pd: &Pd, flags: Flags) -> Result<Self> {
         let mut word = KBox::new(0, flags)?;
-        // SAFETY: It is memory of the allocator's, which is in the linear map.
+        // SAFETY: `word` is memory of `kmalloc()`, which is in the linear map.
         let phys = unsafe { b::rdma_helper_physical_address((&raw mut *word).cast()) };
         let piece = Piece::Memory { phys, len: 8 };
-        // SAFETY: The bytes are freed after what keeps them mapped.
+        // SAFETY: `word` is freed after the mapping: `kept_by()` drops the mapping first.
         let memory = unsafe { Gather::lent(pd, iter::once(piece), true, flags) }?;
         Ok(memory.kept_by(|mapped| (mapped, word)))
     }
 }
 
-/// What keeps memory there.
+/// The owner of the memory of a request.
 pub enum AnyMemory {
     /// It was lent.
     Lent(Buffer),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a device can do, and how much of it.
+//! Capabilities and limits of a device.
 
 use kernel::page::PAGE_SIZE;
 
@@ -36,7 +36,7 @@ pub struct Limits {
     pub max_segments: u32,
     /// The most receives that queue pairs share; 0 where they share none.
     pub max_shared: u32,
-    /// The most segments of such a one.
+    /// Maximum number of segments in a shared receive.
     pub max_shared_segments: u32,
     /// Fast registration and local invalidation are offered.
     pub fast_reg: bool,
@@ -49,24 +49,25 @@ pub struct Limits {
 }
 
 impl Device {
-    /// What the device can do, and how much of it. Doesn't sleep.
+    /// Returns the capabilities and limits of the device. Does not sleep.
     pub fn limits(&self) -> Limits {
         Limits::of(self)
     }
 
-    /// [`Limits::page_size`]. Any context.
+    /// Returns [`Limits::page_size`]. Any context.
     #[inline]
     pub(crate) fn page_size(&self) -> Option<u32> {
         page_size(self.page_sizes(), PAGE_SIZE)
     }
 
-    /// [`Limits::page_sizes`]. Any context.
+    /// Returns [`Limits::page_sizes`]. Any context.
     #[inline]
     pub(crate) fn page_sizes(&self) -> u64 {
         self.attrs().page_size_cap
     }
 
-    /// How many of the device's pages make up one of the machine's; 0 where they don't. Any context.
+    /// Returns the number of device pages in a page of the machine, or 0 if the device has no
+    /// fitting page. Any context.
     pub(crate) fn per_page(&self) -> u32 {
         per_page(self.page_size(), PAGE_SIZE)
     }
@@ -103,7 +104,7 @@ impl Limits {
     }
 }
 
-/// The most segments in a work request of any kind.
+/// Returns the maximum number of segments in a work request of any kind.
 fn max_segments(attrs: &rdma_bindings::ib_device_attr) -> u32 {
     let both = count(attrs.max_send_sge).min(count(attrs.max_recv_sge));
     // Not every device says it.
@@ -113,7 +114,7 @@ fn max_segments(attrs: &rdma_bindings::ib_device_attr) -> u32 {
     }
 }
 
-/// The largest page size in a mask that is no larger than the machine's.
+/// Returns the largest page size in a mask that does not exceed the machine's.
 #[inline]
 fn page_size(mask: u64, machine: usize) -> Option<u32> {
     let machine = u32::try_from(machine).ok()?;
@@ -122,7 +123,7 @@ fn page_size(mask: u64, machine: usize) -> Option<u32> {
     1u32.checked_shl(shift)
 }
 
-/// How many pages of this size make up one of the machine's; 0 where they don't.
+/// Returns the number of device pages in a page of the machine, or 0 without a page size.
 fn per_page(page_size: Option<u32>, machine: usize) -> u32 {
     let machine = u32::try_from(machine).unwrap_or(0);
     page_size.map_or(0, |size| machine / size)

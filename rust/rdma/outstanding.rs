@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The work requests of a queue that are under way, and who is told how each of them ends.
+//! Outstanding work requests of a queue, and the owners that get their completions.
 //!
-//! What the device's completion leads to, a `cqe`, lies in a [`Slot`] and not with who waits: the
-//! slots stay as long as completions may come, so one that comes late, or after its owner has
-//! given up, finds nothing that is gone.
+//! A completion refers to the `cqe` in a [`Slot`], not in the owner. The slots exist as long as
+//! completions may arrive. So a late completion, or one whose owner has given up, finds a valid
+//! slot.
 
 mod slot;
 
@@ -53,7 +53,7 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// Whoever a slot names is there until it has been told, or has taken its name out.
+/// The owner in a slot is valid until it has been notified, or has removed itself from the slot.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Outstanding {
     #[pin]
@@ -73,12 +73,14 @@ unsafe impl Send for Outstanding {}
 unsafe impl Sync for Outstanding {}
 
 impl Outstanding {
-    /// Slots for `depth` requests and one that drains the queue. May sleep.
+    /// Creates a queue with slots for `depth` requests and for one that drains the queue. May
+    /// sleep.
     pub(crate) fn new(depth: u32) -> Result<Arc<Self>> {
         Self::make(depth, false)
     }
 
-    /// As [`new`](Self::new), for receives that queue pairs share: a failure breaks that queue pair only.
+    /// Creates a queue of shared receives: a failure breaks only the queue pair concerned. May
+    /// sleep.
     pub(crate) fn shared(depth: u32) -> Result<Arc<Self>> {
         Self::make(depth, true)
     }
@@ -101,18 +103,18 @@ impl Outstanding {
         )
     }
 
-    /// One for each request that may be under way.
+    /// Returns the credits: one for each request in flight.
     pub(crate) fn credits(&self) -> &Credits {
         &self.standing.credits
     }
 
-    /// How many requests may be under way.
+    /// Returns the maximum number of requests in flight.
     pub(crate) fn depth(&self) -> usize {
         self.slots.len().saturating_sub(1)
     }
 
-    /// How many requests are under way of which there will be a completion, and how many have ended; each
-    /// may be off by those that begin or end just now. Any context.
+    /// Returns the number of requests in flight that will complete, and the number of completions.
+    /// Both are estimates while other tasks post or requests complete. Any context.
     pub(crate) fn progress(&self) -> (usize, usize) {
         let depth = self.depth();
         let under_way = depth.saturating_sub(self.standing.credits.left());
@@ -121,31 +123,31 @@ impl Outstanding {
         (waited_for, begun.wrapping_sub(under_way))
     }
 
-    /// Whether all requests have ended, and nobody is about to post one. Any context.
+    /// Checks whether all requests have completed and no task is about to post. Any context.
     pub(crate) fn is_idle(&self) -> bool {
         let free = self.slots.iter().all(Slot::is_free);
         free && self.standing.credits.left() >= self.depth()
     }
 
-    /// What broke the queue, if anything has. Any context.
+    /// Returns the status that broke the queue, if any. Any context.
     #[inline]
     pub(crate) fn broken(&self) -> Option<WcStatus> {
         self.standing.broken()
     }
 
-    /// The queue is broken. The first failure that is told is kept. Any context.
+    /// Marks the queue as broken, and keeps the first status. Any context.
     pub(crate) fn break_by(&self, status: WcStatus) {
         self.standing.break_by(status);
     }
 
-    /// Posts a request, of which `owner` is told. The credit is the request's, if it is posted. An error
-    /// means that it was not posted, and that nobody is told. Any context.
+    /// Posts a request, whose completion notifies `owner`. A posted request keeps the credit. On an
+    /// error the request was not posted and `owner` is not notified. Any context.
     ///
     /// # Safety
     ///
     /// - `qp` must be there, and not be destroyed before the request is posted; its completions
     ///   must end before this goes.
-    /// - What the request refers to must stay until the owner has been told.
+    /// - The memory of the request must stay valid until `owner` has been notified.
     /// - `owner` must stay until then, or until [`Outstanding::forget`] has taken it out.
     pub(crate) unsafe fn post(
         &self,
@@ -155,17 +157,17 @@ impl Outstanding {
         request: impl Post,
     ) -> Result {
         let slot = self.claim(credit, owner, 1).ok_or(EBUSY)?;
-        // SAFETY: `qp` and what the request refers to are there as this function demands; the
-        // slot's `cqe` is this queue's, which goes after its completions.
+        // SAFETY: `qp` and the memory of the request are valid by the function's contract. The
+        // `cqe` belongs to this queue, which outlives its completions.
         unsafe { request.post(qp, slot.cqe()) }.inspect_err(|_| slot.free())
     }
 
-    /// As [`post`](Self::post), for the request that drains the queue, which needs no credit. `EBUSY` if
-    /// there is one already.
+    /// Posts the request that drains the queue, which needs no credit. Returns `EBUSY` if there is
+    /// one already. Any context.
     ///
     /// # Safety
     ///
-    /// Those of [`post`](Self::post).
+    /// The requirements of [`post`](Self::post).
     pub(crate) unsafe fn post_last(
         &self,
         qp: *mut rdma_bindings::ib_qp,
@@ -174,18 +176,18 @@ impl Outstanding {
     ) -> Result {
         let last = self.slots.last().filter(|slot| slot.take(owner, 0));
         let slot = last.ok_or(EBUSY)?;
-        // SAFETY: `qp` and what the request refers to are there as this function demands; the
-        // slot's `cqe` is this queue's, which goes after its completions.
+        // SAFETY: `qp` and the memory of the request are valid by the function's contract. The
+        // `cqe` belongs to this queue, which outlives its completions.
         unsafe { request.post(qp, slot.cqe()) }.inspect_err(|_| slot.free())
     }
 
-    /// Posts requests about regions with one word to the device; the last one's end is that of all, and
-    /// of that `owner` is told. The requests have one credit each, of which `credit` is one. If the driver
-    /// refuses all of them, nobody is told. Any context.
+    /// Posts requests about regions with one doorbell. The completion of the last one notifies
+    /// `owner`. Each request has a credit, among them `credit`. If the driver refuses all of them,
+    /// `owner` is not notified. Any context.
     ///
     /// # Safety
     ///
-    /// Those of [`Outstanding::post`], for each.
+    /// The requirements of [`Outstanding::post`], for each request.
     pub(crate) unsafe fn post_together(
         &self,
         qp: *mut rdma_bindings::ib_qp,
@@ -195,8 +197,8 @@ impl Outstanding {
     ) -> Result<(), PostError> {
         let claimed = self.claim(credit, owner, requests.count());
         let slot = claimed.ok_or(PostError::All(EBUSY))?;
-        // SAFETY: `qp` and what the requests refer to are there as this function demands; both `cqe`s
-        // are this queue's, which goes after its completions.
+        // SAFETY: `qp` and the memory of the requests are valid by the function's contract. Both
+        // `cqe`s belong to this queue, which outlives its completions.
         unsafe { requests.post(qp, self.quiet.get(), slot.cqe()) }.inspect_err(|refused| {
             if let PostError::All(_) = refused {
                 slot.free();
@@ -204,18 +206,18 @@ impl Outstanding {
         })
     }
 
-    /// The completion callback of a request that tells of errors only, in any context.
+    /// Handles the completion of a request that reports errors only. Any context.
     ///
     /// # Safety
     ///
-    /// `wc` must be the completion of a request posted with the `quiet` of a queue that is there.
+    /// `wc` must be the completion of a request that was posted with the `quiet` of a valid queue.
     unsafe extern "C" fn failed(_cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
-        // SAFETY: The caller vouches for `wc`, which is there until this returns.
+        // SAFETY: `wc` is valid for the call by the function's contract.
         let wc = unsafe { &*wc };
-        // SAFETY: This is the member that kernel users set.
+        // SAFETY: `wr_cqe` is the member that kernel users set.
         let cqe = *unsafe { wc.__bindgen_anon_1.wr_cqe.as_ref() };
         let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
-        // SAFETY: It is the member of a queue, which is there as the caller vouches.
+        // SAFETY: `cqe` is the member `quiet` of a valid queue by the function's contract.
         let this = unsafe { &*container_of!(cqe, Self, quiet) };
         let status = WcStatus::from_raw(wc.status);
         if status != WcStatus::SUCCESS {
@@ -228,7 +230,7 @@ impl Outstanding {
     ///
     /// # Safety
     ///
-    /// `owner` must stay until it has been told.
+    /// `owner` must be valid until it has been notified.
     pub(crate) unsafe fn reserve(
         &self,
         credit: &Credit<'_>,
@@ -237,14 +239,14 @@ impl Outstanding {
         self.claim(credit, owner, 1).map(|slot| slot.cqe())
     }
 
-    /// Gives a slot back, whose owner is not told. Any context.
+    /// Returns a slot without notifying its owner. Any context.
     ///
     /// # Safety
     ///
     /// `cqe` must have come from [`Outstanding::reserve`] of a queue that is there, and nothing be posted
     /// with it.
     pub(crate) unsafe fn unreserve(cqe: *mut rdma_bindings::ib_cqe) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `cqe` is the member of a slot of a valid queue by the function's contract.
         unsafe { Slot::of_cqe(cqe) }.free();
     }
 
@@ -254,24 +256,25 @@ impl Outstanding {
     ///
     /// `cqe` must have come from [`Outstanding::reserve`] of a queue that is there.
     pub(crate) unsafe fn refuse(cqe: *mut rdma_bindings::ib_cqe, error: Error) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `cqe` is the member of a slot of a valid queue by the function's contract.
         unsafe { Slot::of_cqe(cqe) }.tell(End::Refused(error));
     }
 
-    /// The request with this `cqe` completes only if it fails: its owner is told with that of a request
-    /// behind it. To be called before it is posted, and before it has a slot behind it. Any context.
+    /// Makes the request with this `cqe` unsignaled: it completes only if it fails. Its owner is
+    /// notified with a later request. Must be called before the request is posted or followed. Any
+    /// context.
     ///
     /// # Safety
     ///
     /// `cqe` must have come from [`Outstanding::reserve`] of a queue that is there, and its owner not
     /// have been told.
     pub(crate) unsafe fn silence(cqe: *mut rdma_bindings::ib_cqe) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `cqe` is the member of a slot of a valid queue by the function's contract.
         unsafe { Slot::of_cqe(cqe) }.silence();
     }
 
-    /// With the request that has `cqe` ends the silent one that has `before`, and those that end with
-    /// that. Any context.
+    /// Lets the request of `cqe` complete the unsignaled request of `before` and all those that
+    /// precede it. Any context.
     ///
     /// # Safety
     ///
@@ -282,14 +285,15 @@ impl Outstanding {
         cqe: *mut rdma_bindings::ib_cqe,
         before: *mut rdma_bindings::ib_cqe,
     ) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `cqe` and `before` are members of slots of a valid queue by the function's
+        // contract.
         let (slot, before) = unsafe { (Slot::of_cqe(cqe), Slot::of_cqe(before)) };
-        // INVARIANT: Of the same queue, and silent, by the requirements of this function.
+        // INVARIANT: `before` is unsignaled and of the same queue by the function's contract.
         slot.follow(before);
     }
 
-    /// Ends all silent requests, which nothing will complete any more: everything before them has. Any
-    /// context.
+    /// Completes all unsignaled requests. No later completion would: all other requests have
+    /// completed. Any context.
     pub(crate) fn end_silent(&self) {
         for slot in &self.slots {
             if let Some(end) = slot.ended_silently() {
@@ -298,9 +302,7 @@ impl Outstanding {
         }
     }
 
-    /// Takes a free slot for the last of so many requests, of which each has a credit. There is one: each
-    /// slot that is taken has a credit of its own, and `credit` has none yet. [`None`] only of a queue
-    /// without credits.
+    /// Claims a free slot for the last of `count` requests. Each request has a credit.
     #[inline]
     fn claim(&self, _credit: &Credit<'_>, owner: NonNull<Owner>, requests: u32) -> Option<&Slot> {
         let first = self.next.fetch_add(1, Relaxed).checked_rem(self.depth())?;
@@ -313,9 +315,10 @@ impl Outstanding {
 
     /// Takes the first free slot of a credit, by `take`, from this one on.
     ///
-    /// A slot can become free right after this has found it taken, and another request can take the slot that was
-    /// free before this gets there. So this can find all taken although one is free at any time. It then looks
-    /// at all again. Each repetition means that another request has got a slot meanwhile.
+    /// A slot can become free right after this call found it in use, and another request can claim
+    /// an earlier free slot. So this call can find all slots in use although one is free at any
+    /// time. It then tries all of them again. Each repetition means that another request has got a
+    /// slot.
     #[cold]
     fn claim_any(&self, first: usize, mut take: impl FnMut(&Slot) -> bool) -> Option<&Slot> {
         let slots = self.slots.get(..self.depth())?;

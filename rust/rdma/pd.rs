@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Protection domains.
-//!
-//! MERGED pd/users.rs
-//! Who uses a protection domain: this crate, or others.
-//!
-//! MERGED counted.rs
-//! Objects on a protection domain that are not others'.
+//! Protection domains, and the objects that this crate or other users have on them.
 
 use kernel::{
     error::from_err_ptr,
@@ -84,25 +78,26 @@ impl Pd {
         Ok(Arc::new(pd, GFP_KERNEL)?)
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &ARef<Device> {
         &self.device
     }
 
-    /// The raw pointer, for handing on to C, where objects may be made on the domain.
+    /// Returns the raw pointer. C code may create objects on the domain.
     ///
     /// Valid as long as this is held, or an object is left on it.
     pub fn as_raw(&self) -> *mut rdma_bindings::ib_pd {
         self.pd.as_ptr()
     }
 
-    /// The key for memory that has been mapped for the device, at this side only. Any context.
+    /// Returns the key for memory that is mapped for the device, for local access only. Any
+    /// context.
     pub(crate) fn local_key(&self) -> u32 {
         // SAFETY: The domain is there, and has had its key since it was allocated.
         unsafe { (*self.as_raw()).local_dma_lkey }
     }
 
-    /// The number by which `rdma resource show pd` knows it.
+    /// Returns the number of the domain in `rdma resource show pd`.
     pub fn id(&self) -> u32 {
         // SAFETY: The domain is there, and has had its number since it was allocated.
         unsafe { (*self.as_raw()).res.id }
@@ -118,42 +113,43 @@ impl Pd {
         self.last_wqe.store(false, Relaxed);
     }
 
-    /// How many objects others have on the domain. Doesn't sleep.
+    /// Returns the number of other users' objects on the domain. Does not sleep.
     ///
     /// While objects are being made and destroyed this may be too much, but never too little.
     pub fn foreign_users(&self) -> usize {
         self.ours.at_most(|| self.users())
     }
 
-    /// Who but this crate has objects on the domain, on which none is being made. Doesn't sleep.
+    /// Returns the state of other users' objects on the domain. None may be created meanwhile. Does
+    /// not sleep.
     pub fn others(&self) -> Others {
         self.ours.others(|| self.users())
     }
 
-    /// How many objects there are on the domain, anybody's.
+    /// Returns the number of all objects on the domain.
     fn users(&self) -> u64 {
         // SAFETY: The domain is there, and the C side uses the counter atomically only.
         let users = unsafe { Atomic::<i32>::from_ptr(&raw mut (*self.as_raw()).usecnt.counter) };
         u64::try_from(users.load(Acquire)).unwrap_or(0)
     }
 
-    /// To be called after an object has been made on the domain.
+    /// Counts an object that has been created on the domain.
     pub(crate) fn object_made(&self) {
         self.ours.made();
     }
 
-    /// To be called before an object is destroyed, once for each [`Pd::object_made`].
+    /// Counts an object that is about to be destroyed, once for each [`Pd::object_made`].
     pub(crate) fn object_goes(&self) {
         self.ours.goes();
     }
 
-    /// To be called after [`Pd::object_goes`] when the object was destroyed.
+    /// Counts an object that has been destroyed, after [`Pd::object_goes`].
     pub(crate) fn object_gone(&self) {
         self.ours.is_done(false);
     }
 
-    /// To be called after [`Pd::object_goes`] if the device would not destroy the object: it stays
-    /// for good. Says so in the log.
+    /// Counts an object that the device did not destroy, after [`Pd::object_goes`], and logs that.
+    /// The object is leaked.
     pub(crate) fn object_leaked(&self, what: &str, error: Error) {
         self.ours.is_done(true);
         pr_err!(
@@ -163,7 +159,7 @@ impl Pd {
         );
     }
 
-    /// Leaves the C object to itself.
+    /// Leaks the C object.
     fn leak(&self) {
         let device = self.device.as_raw();
         // SAFETY: The domain is one of the device's, and nothing frees it.
@@ -180,7 +176,7 @@ const WAITS_PER_MESSAGE: u32 = 200;
 impl Drop for Pd {
     fn drop(&mut self) {
         let mut waits = 0;
-        // What this crate makes holds an `Arc<Pd>`: it is gone now, or leaked.
+        // Objects of this crate hold an `Arc<Pd>`, so they are destroyed or leaked here.
         while self.foreign_users() > 0 {
             // The first one may just be on its way out.
             if waits % WAITS_PER_MESSAGE == 1 {
@@ -215,12 +211,12 @@ impl Drop for Pd {
     }
 }
 
-/// Who but this crate has objects on a domain.
+/// The objects of other users on a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// Nobody.
     None,
-    /// So many of others' are there.
+    /// Number of other users' objects.
     Some(usize),
     /// It can't be told just now: objects of this crate's are being destroyed, and may count as others' until
     /// they are.
@@ -251,17 +247,17 @@ impl Ours {
         }
     }
 
-    /// One was made. Any context.
+    /// Counts a created object. Any context.
     pub(super) fn made(&self) {
         self.made.fetch_add(1, Full);
     }
 
-    /// One is going to be destroyed. Any context.
+    /// Counts an object that is about to be destroyed. Any context.
     pub(super) fn goes(&self) {
         self.gone.fetch_add(1, Full);
     }
 
-    /// It was destroyed, or is leaked. Any context.
+    /// Counts a destroyed or leaked object. Any context.
     pub(super) fn is_done(&self, leaked: bool) {
         if leaked {
             self.leaked.fetch_add(1, Full);
@@ -269,13 +265,13 @@ impl Ours {
         self.done.fetch_add(1, Full);
     }
 
-    /// How many the device would not destroy. Any context.
+    /// Returns the number of leaked objects. Any context.
     pub(super) fn leaked(&self) -> u64 {
         self.leaked.load(Acquire)
     }
 
-    /// How many objects others have, of so many that there are. While some are being made and destroyed this may
-    /// be too much, but never too little. Any context.
+    /// Returns an upper bound of other users' objects among `users` objects. It is exact if no
+    /// object is created or destroyed meanwhile. Any context.
     pub(super) fn at_most(&self, users: impl Fn() -> u64) -> usize {
         loop {
             // Read first: what is leaked stays in `users`. The acquiring loads keep the order.
@@ -290,7 +286,8 @@ impl Ours {
         }
     }
 
-    /// Who else has objects, of so many that there are. None is being made. Any context.
+    /// Returns the state of other users' objects among `users` objects. None may be created
+    /// meanwhile. Any context.
     pub(super) fn others(&self, users: impl Fn() -> u64) -> Others {
         let gone = self.gone.load(Acquire);
         let done = self.done.load(Acquire);
@@ -333,7 +330,7 @@ impl Counted {
         Self { pd: pd.clone() }
     }
 
-    /// The protection domain.
+    /// Returns the protection domain.
     pub(crate) fn pd(&self) -> &Arc<Pd> {
         &self.pd
     }

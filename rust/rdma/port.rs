@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Ports of a device.
-//!
-//! MERGED gid.rs
-//! Addresses of ports.
+//! Ports of a device, their GIDs, and paths from a port to a peer.
 //!
 //! C header: [`include/rdma/ib_cache.h`](srctree/include/rdma/ib_cache.h)
-//!
-//! MERGED path.rs
-//! Ways from a port to a peer.
 
 use kernel::{
     error::{
@@ -50,17 +44,17 @@ pub struct Port<'a> {
 }
 
 impl<'a> Port<'a> {
-    /// The port's number.
+    /// Returns the number of the port.
     pub fn number(self) -> u32 {
         self.number
     }
 
-    /// The device that the port belongs to.
+    /// Returns the device of the port.
     pub fn device(self) -> &'a Device {
         self.device
     }
 
-    /// The protocol that the port speaks. Doesn't sleep.
+    /// Returns the protocol of the port. Does not sleep.
     pub fn protocol(self) -> Protocol {
         // SAFETY: The device is there.
         match unsafe { rdma_bindings::rdma_helper_protocol(self.device.as_raw(), self.number) } {
@@ -71,8 +65,8 @@ impl<'a> Port<'a> {
         }
     }
 
-    /// Whether the port was up when the RDMA core heard of it last. Doesn't sleep, nor ask the
-    /// driver, which may wait for the network stack.
+    /// Checks whether the port was active when the RDMA core last received an event. Does not
+    /// sleep: it does not ask the driver, which may wait for the network stack.
     pub(crate) fn was_active(self) -> bool {
         let mut state = rdma_bindings::ib_port_state_IB_PORT_NOP;
         // SAFETY: The device is there, has the port by the type invariant, and `state` may be set.
@@ -83,8 +77,8 @@ impl<'a> Port<'a> {
         known == 0 && state == rdma_bindings::ib_port_state_IB_PORT_ACTIVE
     }
 
-    /// How many entries of a RoCE port's GID table, the first ones, are for its default GIDs.
-    /// Doesn't sleep.
+    /// Returns how many of the first entries of a RoCE port's GID table are default GIDs. Does not
+    /// sleep.
     pub(crate) fn default_gids(self) -> u32 {
         // SAFETY: The device is there, and has the port by the type invariant.
         unsafe { rdma_bindings::rdma_helper_default_gids(self.device.as_raw(), self.number) }
@@ -101,7 +95,8 @@ impl<'a> Port<'a> {
     }
 }
 
-/// The most bytes that one message has over any port of a device. Asks the device; may sleep.
+/// Returns the maximum length of a message on all ports of a device, in bytes. Asks the device and
+/// may sleep.
 pub fn max_message(device: &Device) -> Result<u64> {
     let mut most = u64::from(u32::MAX);
     for port in device.ports() {
@@ -110,7 +105,7 @@ pub fn max_message(device: &Device) -> Result<u64> {
     Ok(most)
 }
 
-/// Whether the attributes are those of a port that is up.
+/// Checks whether the attributes are those of an active port.
 pub(crate) fn is_active(attr: &rdma_bindings::ib_port_attr) -> bool {
     attr.state == rdma_bindings::ib_port_state_IB_PORT_ACTIVE
 }
@@ -122,26 +117,26 @@ pub struct Ports<'a> {
 }
 
 impl Device {
-    /// Whether its queue pairs can be connected to each other without the connection manager, as those of
-    /// InfiniBand and RoCE, and not of iWARP. Doesn't sleep.
+    /// Checks whether queue pairs of all ports can be connected without the connection manager, as
+    /// with InfiniBand and RoCE, but not iWARP. Does not sleep.
     pub fn connects_freely(&self) -> bool {
         self.ports()
             .all(|port| matches!(port.protocol(), Protocol::InfiniBand | Protocol::RoCE))
     }
 
-    /// The device's ports, in order.
+    /// Returns the ports of the device, in order.
     pub fn ports(&self) -> Ports<'_> {
         Ports::of(self)
     }
 
-    /// One port by its number, or [`None`] if the device doesn't have it.
+    /// Returns a port by its number, or [`None`] if the device does not have it.
     pub fn port(&self, number: u32) -> Option<Port<'_>> {
         self.ports().find(|port| port.number() == number)
     }
 }
 
 impl<'a> Ports<'a> {
-    /// The ports of a device.
+    /// Returns the ports of a device.
     fn of(device: &'a Device) -> Self {
         // SAFETY: The device is there.
         let first = unsafe { rdma_bindings::rdma_helper_first_port(device.as_raw()) };
@@ -200,7 +195,7 @@ impl Gid {
         Ok(Self(NonNull::new(attr).ok_or(ENOENT)?))
     }
 
-    /// An entry of a RoCE port, of the first `count`, that has a network device.
+    /// Returns an entry of a RoCE port that has a network device, among the first `count`.
     ///
     /// Not the port's default one if there is another. The RDMA core has one place for that in its
     /// table: as long as a queue pair holds the old default GID, a network device whose address
@@ -216,7 +211,7 @@ impl Gid {
         find(false).or_else(|| find(true))
     }
 
-    /// The MAC address of the entry's network device.
+    /// Returns the MAC address of the entry's network device.
     pub(crate) fn mac(&self) -> Result<[u8; 6]> {
         let mut mac = [0; 6];
         // SAFETY: By the type invariant the entry is there; the buffer has a MAC's size.
@@ -226,14 +221,14 @@ impl Gid {
         Ok(mac)
     }
 
-    /// The entry's index.
+    /// Returns the index of the entry.
     pub(crate) fn index(&self) -> c_int {
         // SAFETY: By the type invariant the entry is there, and its index is constant.
         let index = unsafe { (*self.0.as_ptr()).index };
         c_int::from(index)
     }
 
-    /// Whether this has a place for a default GID.
+    /// Checks whether the entry is in the range of the default GIDs.
     pub(crate) fn is_default(&self, port: Port<'_>) -> bool {
         port.protocol() == Protocol::RoCE
             && u32::try_from(self.index()).is_ok_and(|index| index < port.default_gids())
@@ -274,7 +269,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// The way from a port to itself, by an entry of its GID table if one is given. Any context.
+    /// Creates a path from a port to itself, through a GID if one is given. Any context.
     pub(crate) fn to_self(
         port: Port<'_>,
         lid: u32,
@@ -302,12 +297,12 @@ impl Path {
         Ok(Self { mtu, address, gid })
     }
 
-    /// The largest packet.
+    /// Returns the MTU.
     pub(crate) fn mtu(&self) -> rdma_bindings::ib_mtu {
         self.mtu
     }
 
-    /// The address as the C side has it, and what must be there as long as it is used.
+    /// Returns the C address, and the GID that must outlive it.
     pub(crate) fn into_address(self) -> (rdma_bindings::rdma_ah_attr, Option<Gid>) {
         (self.address, self.gid)
     }

@@ -152,13 +152,13 @@ impl<S> Qp<S> {
         })
     }
 
-    /// The queue pair's number. Any context.
+    /// Returns the number of the queue pair. Any context.
     pub fn number(&self) -> u32 {
-        // SAFETY: The queue pair is there, and its number is constant.
+        // SAFETY: `qp` is valid as long as `self`, and its number is constant.
         unsafe { (*self.as_raw()).qp_num }
     }
 
-    /// The protection domain.
+    /// Returns the protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
         &self.raw.pd
     }
@@ -174,7 +174,7 @@ impl<S> Qp<S> {
         self.receives().break_by(WcStatus::FLUSHED);
     }
 
-    /// Who hears of the queue pair's events.
+    /// Returns the notifier for "communication established".
     pub(crate) fn comm_est(&self) -> &CommEstNotifier {
         &self.raw.comm_est
     }
@@ -185,12 +185,13 @@ impl<S> Qp<S> {
         self.raw.inline
     }
 
-    /// The raw pointer, for handing on to C. Valid as long as this is.
+    /// Returns the raw pointer, which is valid as long as `self`.
     pub fn as_raw(&self) -> *mut rdma_bindings::ib_qp {
         self.raw.qp.as_ptr()
     }
 
-    /// What broke it: the status of the first request that failed, or that of a flush. Any context.
+    /// Returns the status that broke the queue pair: that of the first failed request, or a flush.
+    /// Any context.
     pub fn broken_by(&self) -> Option<WcStatus> {
         self.sends().broken()
     }
@@ -209,22 +210,22 @@ impl<S> Qp<S> {
         self.raw.end()
     }
 
-    /// Its send requests that are under way.
+    /// Returns the outstanding send requests.
     pub(crate) fn sends(&self) -> &Arc<Outstanding> {
         &self.raw.sends
     }
 
-    /// What its send requests have of their completion queue.
+    /// Returns the entries of the completion queue for sends.
     fn send_entries(&self) -> Option<&Entries> {
         self.raw.entries.as_ref().map(|[sends, _]| sends)
     }
 
-    /// What its receive requests have of their completion queue.
+    /// Returns the entries of the completion queue for receives.
     fn receive_entries(&self) -> Option<&Entries> {
         self.raw.entries.as_ref().map(|[_, receives]| receives)
     }
 
-    /// Its receive requests that are under way.
+    /// Returns the outstanding receive requests.
     pub(crate) fn receives(&self) -> &Arc<Outstanding> {
         &self.raw.receives
     }

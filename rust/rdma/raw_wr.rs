@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is posted, without what keeps it there.
+//! Work requests in the form of C, without the owner of their memory.
 
 use kernel::{
     error::to_result,
@@ -84,11 +84,11 @@ impl RawWr {
     ///
     /// # Safety
     ///
-    /// Those of [`post`](Self::post), for `srq` and all queue pairs that share it.
+    /// The requirements of [`post`](Self::post), for `srq` and for all queue pairs that share it.
     pub(crate) unsafe fn post_shared(self, srq: *mut b::ib_srq, cqe: *mut b::ib_cqe) -> Result {
         let wr = self.to_helper(cqe)?;
-        // SAFETY: `srq`, `cqe` and what the request refers to stay as this function demands; `wr` is
-        // read during the call only.
+        // SAFETY: `srq`, `cqe` and the memory of the request are valid by the function's contract.
+        // The call only reads `wr`.
         to_result(unsafe { b::rdma_helper_post_shared(srq, &wr) })
     }
 
@@ -96,16 +96,16 @@ impl RawWr {
     ///
     /// # Safety
     ///
-    /// `room` must be there. What the request refers to must stay until that has been posted and
-    /// the request has completed, and so must `cqe`.
+    /// `room` must be valid for writes. The memory of the request and `cqe` must stay valid until
+    /// the request has been posted and has completed.
     pub(crate) unsafe fn fill(self, room: *mut b::rdma_helper_room, cqe: *mut b::ib_cqe) -> Result {
         let wr = self.to_helper(cqe)?;
-        // SAFETY: `room` is there as this function demands; `wr` is read during the call only.
+        // SAFETY: `room` is valid for writes by the function's contract. The call only reads `wr`.
         unsafe { b::rdma_helper_fill(room, &wr) };
         Ok(())
     }
 
-    /// As the C side has it.
+    /// Returns the structure for the C helper.
     fn to_helper(self, cqe: *mut b::ib_cqe) -> Result<b::rdma_helper_wr> {
         Ok(b::rdma_helper_wr {
             cqe,
@@ -139,7 +139,8 @@ pub(crate) trait Post {
 
 impl Post for RawWr {
     unsafe fn post(self, qp: *mut b::ib_qp, cqe: *mut b::ib_cqe) -> Result {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `qp`, `cqe` and the memory of the request stay valid until it completes by the
+        // function's contract.
         unsafe { RawWr::post(self, qp, cqe) }
     }
 }
@@ -153,7 +154,8 @@ pub(crate) struct InvWr {
 impl Post for InvWr {
     #[inline]
     unsafe fn post(self, qp: *mut b::ib_qp, cqe: *mut b::ib_cqe) -> Result {
-        // SAFETY: `qp`, `cqe` and the region stay as this function demands.
+        // SAFETY: `qp`, `cqe` and the region stay valid until the request completes by the
+        // function's contract.
         to_result(unsafe { b::rdma_helper_post_inv(qp, self.key, cqe) })
     }
 }
@@ -168,7 +170,8 @@ pub(crate) struct RegWr {
 impl Post for RegWr {
     #[inline]
     unsafe fn post(self, qp: *mut b::ib_qp, cqe: *mut b::ib_cqe) -> Result {
-        // SAFETY: `qp`, `cqe` and the region stay as this function demands.
+        // SAFETY: `qp`, `cqe` and the region stay valid until the request completes by the
+        // function's contract.
         to_result(unsafe { b::rdma_helper_post_reg(qp, self.mr, self.access, cqe) })
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Devices that go back in their send queues.
+//! Detection of retries that rxe executes twice.
 //!
-//! What a peer doesn't acknowledge is sent again. rxe begins at the oldest such request then, and carries
-//! out all that are behind it once more, those too that are about regions and had been done: a region
-//! that the peer has invalidated meanwhile is valid again after that, by the old key. Hardware
-//! doesn't do that, nor does rxe with what is no longer in its queue.
+//! A requester retries requests that the peer has not acknowledged. rxe starts at the oldest of
+//! them, and executes all later requests again, also completed requests about regions. So a region
+//! that the peer has invalidated becomes valid again with the old key. Hardware does not do that,
+//! and rxe does not repeat requests that have left its queue.
 
 use core::ptr::NonNull;
 
@@ -24,7 +24,7 @@ pub struct Replays {
     before: u64,
 }
 
-// SAFETY: What the pointer leads to is not tied to a task.
+// SAFETY: Any task may read the counters.
 unsafe impl Send for Replays {}
 
 // SAFETY: Reading the counters does its own locking.
@@ -46,10 +46,10 @@ impl Replays {
         Some(this)
     }
 
-    /// Whether it has not. Any context.
+    /// Checks that rxe has not gone back since [`Replays::watch`]. Any context.
     ///
-    /// Who has seen the completion of a request knows then that nothing up to that one was carried out
-    /// twice: rxe counts before it goes back.
+    /// If it returns true after a request has completed, rxe has executed nothing up to that
+    /// request twice: rxe counts before it goes back.
     pub fn none_since(&self) -> bool {
         self.count() == self.before
     }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests of their own: on the heap, each with its own completion.
+//! Work requests on the heap, each with its own completion.
 //!
-//! Beside waiting for requests on the stack this is the other way to have one
-//! posted: nobody waits, and what was given with it is called when it has ended.
-//!
-//! MERGED request/post.rs
-//! Posting requests of their own.
+//! A [waiter](crate::waiter) on the stack waits for its requests. A request on the heap has no
+//! waiter: its completion calls a handler.
 
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
@@ -79,10 +76,9 @@ pub struct Request<W, F> {
     then: F,
 }
 
-/// What is done when a request has ended; any function of one argument, for one.
+/// A handler for the completion of a request. Functions of one argument implement it.
 pub trait CompletionHandler<W>: Send + 'static {
-    /// It has ended. In softirq context, in a task that looks for completions or where a queue pair
-    /// is destroyed: this must not sleep, also not by what it drops.
+    /// Handles the completion of the request.
     fn ended(self, ended: CompletedRequest<'_, W>);
 }
 
@@ -97,7 +93,7 @@ impl<W, F: FnOnce(CompletedRequest<'_, W>) + Send + 'static> CompletionHandler<W
 pub struct CompletedRequest<'a, W> {
     /// How; with what has come, if it was a receive.
     pub result: Result<Arrival, WrError>,
-    /// What the device's vendor has to say of an error.
+    /// The vendor's error code.
     pub vendor_error: u32,
     /// The key of this side that the peer had the device invalidate, as proof of that.
     pub invalidated: Option<Invalidated<'a>>,
@@ -118,15 +114,15 @@ pub struct NotPosted<W, F> {
 }
 
 impl<W, F> NotPosted<W, F> {
-    /// Why, and what was to be done when it had ended. What the request refers to is let go of.
+    /// Returns the error and the completion handler, and drops the request.
     pub fn into_then(self) -> (Error, F) {
         (self.error, KBox::into_inner(self.request).then)
     }
 }
 
-/// What the queue needs to know of a request.
+/// A request that a queue can post.
 pub(crate) trait Posted {
-    /// What is posted.
+    /// Returns the structure to post.
     fn raw(&self) -> RawWr;
 }
 
@@ -143,15 +139,15 @@ impl<K> Posted for Receive<K> {
 }
 
 impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
-    /// A request that has not been posted. Doesn't sleep if `flags` don't allow it.
+    /// Creates a request. Does not sleep if `flags` do not allow it.
     ///
     /// When it has ended, `then` is told.
     pub fn new(request: W, then: F, flags: kernel::alloc::Flags) -> Result<KBox<Self>> {
         Self::try_new(request, then, flags).map_err(|_| ENOMEM)
     }
 
-    /// As [`Request::new`]; gives `then` back, and lets go of what the request refers to, if there
-    /// is no memory.
+    /// Creates a request like [`Request::new`]. Without memory it drops `request` and returns
+    /// `then`.
     pub fn try_new(request: W, then: F, flags: kernel::alloc::Flags) -> Result<KBox<Self>, F> {
         let Ok(room) = KBox::new_uninit(flags) else {
             return Err(then);
@@ -167,7 +163,7 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
         Ok(KBox::write(room, this))
     }
 
-    /// The request has ended.
+    /// Handles the end of the request.
     ///
     /// # Safety
     ///
@@ -222,7 +218,7 @@ pub(super) unsafe fn post<W: Posted, F>(
     })
 }
 
-/// Where a request is that is to be posted with others: its room, and what its completion leads to.
+/// The room of a request to be posted in a chain, and its `cqe`.
 pub(crate) type PreparedWr = (
     NonNull<rdma_bindings::rdma_helper_room>,
     NonNull<rdma_bindings::ib_cqe>,
@@ -260,7 +256,7 @@ pub(crate) unsafe fn stage<W: Posted, F>(
     Ok(staged)
 }
 
-/// Gives a request away by `post`, after an error of which nobody may be told of it.
+/// Hands a request to `post`. After an error no other task may complete the request.
 fn give<W: Posted, F>(
     queue: &Outstanding,
     request: KBox<Request<W, F>>,
@@ -307,7 +303,7 @@ impl Qp<ReadyToSend> {
 }
 
 impl<S> Qp<S> {
-    /// As [`Qp::post`]; what the driver says if it isn't ready. Any context.
+    /// Posts a request like [`Qp::post`], or returns the error of the driver. Any context.
     pub(crate) fn post_send<K, F>(
         &self,
         request: KBox<Request<WorkRequest<K>, F>>,

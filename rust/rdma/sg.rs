@@ -4,15 +4,15 @@
 //!
 //! C header: [`include/linux/scatterlist.h`](srctree/include/linux/scatterlist.h)
 //!
-//! The kernel's own abstraction (`kernel::scatterlist`) maps for a bound device, which software
-//! RDMA devices don't have, and starts from vmalloc memory only. Here a list is
+//! The abstraction of the kernel crate (`kernel::scatterlist`) maps for a bound device, which
+//! software RDMA devices do not have, and takes vmalloc memory only. Here a list is
 //!
 //! - built from pages ([`SgList`]) and then mapped ([`MappedSg`]), or
-//! - somebody else's, already mapped ([`BorrowedSg`]), and then copied ([`CopiedSg`]), or handed on as it is
-//!   ([`WholeSg`]).
+//! - borrowed, already mapped ([`BorrowedSg`]), and then copied ([`CopiedSg`]) or passed on
+//!   unchanged ([`WholeSg`]).
 //!
-//! Each step consumes the one before it. What all ends have in common is [`DmaList`]; a
-//! [`Memory`] is any of them that can be kept.
+//! Each step consumes the previous one. All mapped lists implement [`DmaList`]. A [`Memory`] is one
+//! that can be kept.
 
 mod borrowed;
 mod dma_list;

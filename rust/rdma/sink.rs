@@ -120,7 +120,7 @@ const GIVEN: u32 = 1;
 const FREE: u32 = 2;
 
 impl Region {
-    /// Whether the device doesn't use it any more, by this fence.
+    /// Checks whether the device has finished using the region, by this fence.
     fn is_free(&self, fence: Fence) -> bool {
         match self.standing.load(Acquire) {
             IDLE => true,
@@ -202,7 +202,7 @@ impl Sink {
         Lender::try_new(self, GFP_ATOMIC)
     }
 
-    /// Whether [ending](Self::end) it doesn't sleep. Any context.
+    /// Checks whether [ending](Self::end) it does not sleep. Any context.
     pub fn is_free(&self) -> bool {
         !self.lost.load(Acquire) && self.regions.iter().all(|region| region.is_free(self.fence))
     }
@@ -359,8 +359,8 @@ struct Segment {
     len: u32,
 }
 
-// SAFETY: By the type invariant the entry is mapped for the device while a sink's region is in use, and by
-// that of `Sink` the memory stays mapped as long. There is no mapping but the sink's.
+// SAFETY: The entry is mapped for the device while a sink's region is in use, by the type
+// invariant. The memory stays mapped as long by the invariant of `Sink`. Only the sink maps it.
 unsafe impl DmaList for Segment {
     fn is_for(&self, device: &Device) -> bool {
         DeviceId::of(device) == self.device

@@ -4,9 +4,9 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h), `struct ib_srq`
 //!
-//! Which queue pair takes a request is known when it has completed, at the completion queue of that. A
-//! queue pair that fails flushes none of them. What it had begun with, some drivers forget: rxe, when
-//! only some packets of a message have come. Such a request ends with the queue.
+//! The completion queue of a completed request shows which queue pair has used it. A failed queue
+//! pair flushes no shared request. Some drivers forget a request that the queue pair had started:
+//! rxe does if only some packets of a message have arrived. Those requests end with the queue.
 
 use kernel::{
     error::{
@@ -56,14 +56,14 @@ pub struct Srq {
     pd: Arc<Pd>,
 }
 
-// SAFETY: Such a queue is not tied to a task.
+// SAFETY: Any task may use a shared receive queue.
 unsafe impl Send for Srq {}
 
 // SAFETY: The C side does its own locking.
 unsafe impl Sync for Srq {}
 
 impl Srq {
-    /// Makes a queue for so many requests, of so many segments each. May sleep.
+    /// Creates a queue for `depth` requests with `segments` segments each.
     pub fn create(pd: &Arc<Pd>, depth: u32, segments: u32) -> Result<Arc<Self>> {
         let queue = Outstanding::shared(depth)?;
         let entries = Self::entries_for(depth);
@@ -79,29 +79,29 @@ impl Srq {
         Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
-    /// How many requests the queue itself has room for: two more than may be posted, as a completion may
-    /// be seen before the driver has taken back the place of its request.
+    /// Returns the number of entries of the queue: two more than credits, because a completion may
+    /// be seen before the driver has freed the entry of its request.
     const fn entries_for(depth: u32) -> u32 {
         depth.saturating_add(2)
     }
 
-    /// How many entries of its completion queue each queue pair needs that shares it.
+    /// Returns the number of completion queue entries that each sharing queue pair needs.
     pub fn entries(&self) -> Result<u32> {
         Ok(Self::entries_for(self.queue.depth().try_into()?))
     }
 
-    /// The raw pointer.
+    /// Returns the raw pointer.
     pub(crate) fn as_raw(&self) -> *mut rdma_bindings::ib_srq {
         self.srq.as_ptr()
     }
 
-    /// The requests that are under way.
+    /// Returns the outstanding requests.
     pub(crate) fn queue(&self) -> &Arc<Outstanding> {
         &self.queue
     }
 
-    /// How many more requests there is room for; may be off by those that begin or end just now. Any
-    /// context.
+    /// Returns the number of free places, an estimate while other tasks post or requests complete.
+    /// Any context.
     pub fn room(&self) -> usize {
         self.queue.credits().left()
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who waits for work requests on its stack.
+//! A waiter on the stack for the completion of work requests.
 
 use kernel::{
     container_of,
@@ -44,16 +44,16 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// `left` is one more than the number of slots that name the waiter and of callbacks that have
-/// taken its name and not told it yet, until [`Waiter::begin_wait`] takes that one. A waiter does
-/// not go while there are any: who posts has promised that. From then on `done` is what was given there.
+/// Until [`Waiter::begin_wait`], `left` is one more than the number of slots and callbacks that
+/// will notify the waiter. The waiter outlives both by the contract of `post`. After `begin_wait`,
+/// `done` is its argument.
 #[pin_data]
 pub(crate) struct Waiter<'a> {
     owner: Owner,
     queue: &'a Outstanding,
     left: Atomic<u32>,
     status: Atomic<u32>,
-    /// What the last callback tells, since [`Waiter::begin_wait`].
+    /// The completion that the last callback signals. [`Waiter::begin_wait`] sets it.
     done: Atomic<*mut Done>,
     /// Slots name it where it is.
     #[pin]
@@ -75,7 +75,7 @@ impl<'a> Waiter<'a> {
         })
     }
 
-    /// What slots call it.
+    /// Returns the owner for slots.
     fn name(self: Pin<&Self>) -> NonNull<Owner> {
         let this = NonNull::from(self.get_ref());
         // SAFETY: `this` comes from a reference, so its member is there.
@@ -88,8 +88,8 @@ impl<'a> Waiter<'a> {
     ///
     /// - `qp` must be there, and not be destroyed before the request is posted; its completions
     ///   must end before the queue goes.
-    /// - What the request refers to must stay until the request has completed or the queue pair is
-    ///   gone.
+    /// - The memory of the request must stay valid until the request has completed or the queue
+    ///   pair is destroyed.
     /// - The waiter must not go before [`Waiter::is_over`], [`Waiter::begin_wait`] or what that was given has said
     ///   that all requests have ended, or [`Waiter::give_up`] has been called.
     pub(crate) unsafe fn post(
@@ -102,11 +102,11 @@ impl<'a> Waiter<'a> {
         self.counted(|owner| unsafe { self.queue.post(qp, credit, owner, request) })
     }
 
-    /// As [`Waiter::post`], for the request that drains the queue, which needs no credit.
+    /// Posts the request that drains the queue, which needs no credit. Does not sleep.
     ///
     /// # Safety
     ///
-    /// As for [`Waiter::post`].
+    /// The requirements of [`Waiter::post`].
     pub(crate) unsafe fn post_last(
         self: Pin<&Self>,
         qp: *mut rdma_bindings::ib_qp,
@@ -153,13 +153,13 @@ impl<'a> Waiter<'a> {
         })
     }
 
-    /// One of the requests has ended. In any context.
+    /// Handles the completion of a request. Any context.
     ///
     /// # Safety
     ///
     /// `owner` must be the member of a waiter that is there.
     unsafe fn ended(owner: NonNull<Owner>, end: &End<'_>) {
-        // SAFETY: By this function's requirements it is the member of a waiter that is there.
+        // SAFETY: `owner` is the member of a valid waiter by the function's contract.
         let this = unsafe { &*container_of!(owner.as_ptr(), Waiter<'_>, owner) };
         match end {
             // Most of them; there is nothing to be added to what is said of the others.
@@ -181,28 +181,28 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// How the requests ended, taken together.
+    /// Returns the combined status of the requests.
     #[inline]
     pub(crate) fn status(&self) -> WcStatus {
         WcStatus::from_raw(self.status.load(Relaxed))
     }
 
-    /// How all requests ended, which they have. A request that had not completed when the queue pair was destroyed
-    /// counts as flushed.
+    /// Returns the combined result of the requests, which have all completed. A request that had
+    /// not completed when its queue pair was destroyed counts as flushed.
     #[inline]
     pub(crate) fn result(&self) -> Result<(), WrError> {
         self.status().to_result()
     }
 
-    /// Whether all that was posted has ended. For who posts and waits, before
+    /// Checks whether all posted requests have completed. For a task that posts and waits, before
     /// [`Waiter::begin_wait`].
     pub(crate) fn is_over(&self) -> bool {
         // Acquires what the callbacks have released.
         self.left.load(Acquire) == 1
     }
 
-    /// Nothing more will be posted: the last one who tells completes `done`. Returns whether all has ended, and then
-    /// nobody does. To be called once.
+    /// Ends posting: the last completion signals `done`. Returns true if all requests have
+    /// completed already, in which case `done` is not signaled. Must be called once.
     ///
     /// # Safety
     ///

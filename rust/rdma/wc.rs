@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What completions say.
-//!
-//! MERGED wc/status.rs
-//! How work requests end, and fail.
+//! Completions and their status.
 
 use kernel::{
     fmt,
@@ -17,42 +14,42 @@ use core::{
 
 use crate::device::Device;
 
-/// What the completion of a request says.
+/// The content of a completion.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
     pub(crate) status: WcStatus,
-    /// What the vendor has to say of an error.
+    /// The vendor's error code.
     pub(crate) vendor_error: u32,
-    /// What has come, if it was a receive without an error.
+    /// The received data, for a receive without an error.
     pub(crate) arrival: Arrival,
-    /// Where it was.
+    /// The completion queue.
     pub(crate) at: CqId,
 }
 
-/// A completion for as long as its callback takes, of which most say no more than their status.
+/// A completion during its callback.
 ///
 /// # Invariants
 ///
-/// `cq` is null, or there for `'a`.
+/// `cq` is null, or valid for `'a`.
 #[derive(Clone, Copy)]
 pub(crate) struct RawCompletion<'a> {
     status: WcStatus,
-    /// Not of a silent request.
+    /// [`None`] for an unsignaled request.
     wc: Option<&'a rdma_bindings::ib_wc>,
     cq: *const rdma_bindings::ib_cq,
 }
 
 impl<'a> RawCompletion<'a> {
-    /// What the device has written.
+    /// Wraps a completion of the device.
     ///
     /// # Safety
     ///
-    /// `cq` must be null, or there for `'a`.
+    /// `cq` must be null, or valid for `'a`.
     pub(crate) unsafe fn new(
         cq: *const rdma_bindings::ib_cq,
         wc: &'a rdma_bindings::ib_wc,
     ) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: `cq` is null or valid for `'a` by the function's contract.
         Self {
             status: WcStatus::from_raw(wc.status),
             wc: Some(wc),
@@ -60,9 +57,9 @@ impl<'a> RawCompletion<'a> {
         }
     }
 
-    /// That of a silent request.
+    /// Creates the completion of an unsignaled request.
     pub(crate) const fn bare(status: WcStatus) -> Self {
-        // INVARIANT: Null.
+        // INVARIANT: `cq` is null.
         Self {
             status,
             wc: None,
@@ -70,15 +67,15 @@ impl<'a> RawCompletion<'a> {
         }
     }
 
-    /// How the request has ended.
+    /// Returns the status.
     pub(crate) fn status(self) -> WcStatus {
         self.status
     }
 
-    /// All of it.
+    /// Returns the full content.
     pub(crate) fn read(self) -> Completion {
         Completion {
-            // SAFETY: By the type invariant.
+            // SAFETY: `cq` is null or valid by the type invariant.
             at: unsafe { CqId::of(self.cq) },
             ..self
                 .wc
@@ -87,41 +84,41 @@ impl<'a> RawCompletion<'a> {
     }
 }
 
-/// Which completion queue it is, of those that there are.
+/// Identifies a completion queue among those that exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CqId {
     cq: usize,
     device: DeviceId,
 }
 
-/// Which device it is, of those that there are.
+/// Identifies a device among those that exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceId(usize);
 
 impl DeviceId {
-    /// None.
+    /// No device.
     pub(crate) const NONE: Self = Self(0);
 
-    /// That of a device.
+    /// Returns the identity of a device.
     pub(crate) fn of(device: &Device) -> Self {
         Self(device.as_raw().addr())
     }
 }
 
 impl CqId {
-    /// None.
+    /// No completion queue.
     const NONE: Self = Self {
         cq: 0,
         device: DeviceId::NONE,
     };
 
-    /// That of a completion queue.
+    /// Returns the identity of a completion queue.
     ///
     /// # Safety
     ///
-    /// It must be there, or null.
+    /// `cq` must be null or valid.
     pub(crate) unsafe fn of(cq: *const rdma_bindings::ib_cq) -> Self {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `cq` is null or valid by the function's contract.
         let device = unsafe { cq.as_ref() }.map_or(0, |cq| cq.device.addr());
         Self {
             cq: cq.addr(),
@@ -130,11 +127,11 @@ impl CqId {
     }
 }
 
-/// What a receive has got.
+/// The data that a receive got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// How many bytes have come; if the peer has written, how many it wrote to the memory that it
-    /// named.
+    /// Number of received bytes. If the peer wrote, the number of bytes written to the memory that
+    /// it named.
     pub bytes: u32,
     /// The number that the peer has sent with them.
     pub imm: Option<u32>,
@@ -158,21 +155,21 @@ pub struct Invalidated<'a> {
 }
 
 impl Invalidated<'_> {
-    /// The key.
+    /// Returns the key.
     pub fn key(self) -> u32 {
         self.key
     }
 
-    /// The device.
+    /// Returns the device.
     pub(crate) fn device(self) -> DeviceId {
         self.at.device
     }
 }
 
 impl Completion {
-    /// The key that it says the device has invalidated for a peer.
+    /// Returns the key that the device has invalidated for the peer.
     pub(crate) fn invalidated(&self) -> Option<Invalidated<'_>> {
-        // INVARIANT: A completion is what the device says.
+        // INVARIANT: The device wrote the completion.
         let invalidated = |key| Invalidated {
             key,
             at: self.at,
@@ -183,7 +180,7 @@ impl Completion {
 }
 
 impl Completion {
-    /// A completion that says no more than its status.
+    /// Creates a completion with a status only.
     const fn bare(status: WcStatus) -> Self {
         Self {
             status,
@@ -299,31 +296,31 @@ impl WcStatus {
     /// The peer had no receive request (`IB_WC_RNR_RETRY_EXC_ERR`).
     pub const NO_RECEIVE: Self = Self(rdma_bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR);
 
-    /// The status with this C value.
+    /// Returns the status with this C value.
     pub(crate) const fn from_raw(status: u32) -> Self {
         Self(status)
     }
 
-    /// The failure with this C value, if there is one.
+    /// Returns the failure with this C value, or [`None`] if there is none.
     pub fn failure(status: i32) -> Option<Self> {
         let status = u32::try_from(status).ok()?;
         let failures = Self::SUCCESS.0 + 1..=rdma_bindings::ib_wc_status_IB_WC_GENERAL_ERR;
         failures.contains(&status).then_some(Self(status))
     }
 
-    /// The C value.
+    /// Returns the C value.
     pub const fn as_raw(self) -> u32 {
         self.0
     }
 
-    /// The status in words, by the RDMA core. Any context.
+    /// Returns the RDMA core's text for the status. Any context.
     pub fn text(self) -> &'static CStr {
         // SAFETY: `ib_wc_status_msg` takes any value, and returns a string that is always there.
         unsafe { CStr::from_char_ptr(rdma_bindings::ib_wc_status_msg(self.0)) }
     }
 
-    /// What this status is of several requests, with another's: a failure, of which there can be
-    /// one, counts more than the flushes that follow it.
+    /// Combines the status of several requests: a failure takes precedence over the flushes that
+    /// follow it.
     pub(crate) fn and(self, other: Self) -> Self {
         match self {
             Self::SUCCESS => other,
@@ -332,7 +329,7 @@ impl WcStatus {
         }
     }
 
-    /// How a request with this status ended.
+    /// Converts the status to a result.
     pub(crate) fn to_result(self) -> Result<(), WrError> {
         match self {
             Self::SUCCESS => Ok(()),

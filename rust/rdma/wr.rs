@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests, and what they refer to.
+//! Work requests, and the owners of their memory.
 
 use kernel::prelude::*;
 
@@ -21,8 +21,8 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// What `raw` and `segments` refer to is there as long as `kept`; if `raw` is inline it matters
-/// only when it is posted.
+/// The memory of `raw` and `segments` is valid as long as `kept`. If `raw` is inline, only until it
+/// has been posted.
 ///
 /// # Examples
 ///
@@ -42,7 +42,7 @@ pub struct WorkRequest<K> {
 ///
 /// # Invariants
 ///
-/// What `segments` refer to is there as long as `kept`.
+/// The memory of `segments` is valid as long as `kept`.
 pub struct Receive<K> {
     segments: Few<b::ib_sge>,
     kept: K,
@@ -64,7 +64,7 @@ const INLINE: u32 = b::ib_send_flags_IB_SEND_INLINE.unsigned_abs();
 const ATOMIC: u64 = 8;
 
 impl<K> WorkRequest<K> {
-    /// A request that refers to what `kept` keeps.
+    /// Creates a request whose memory `kept` owns.
     pub(crate) fn new(opcode: b::ib_wr_opcode, kept: K, fill: impl FnOnce(&mut RawWr, &K)) -> Self {
         let mut raw = RawWr {
             opcode,
@@ -169,7 +169,7 @@ impl<K> WorkRequest<K> {
     ///
     /// # Errors
     ///
-    /// Those of [`WorkRequest::compare_and_swap`].
+    /// The errors of [`WorkRequest::compare_and_swap`].
     pub fn fetch_and_add(memory: Gather<K>, at: Remote, by: u64) -> Result<Self> {
         let opcode = b::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
         let mut this = Self::atomic(opcode, memory, at)?;
@@ -223,7 +223,7 @@ impl<K> WorkRequest<K> {
         self
     }
 
-    /// What is posted, valid as long as this is, and where it is.
+    /// Returns the structure to post, valid as long as `self` is not moved.
     pub(crate) fn raw(&self) -> RawWr {
         RawWr {
             segments: &self.segments[..],
@@ -239,14 +239,14 @@ impl<K> WorkRequest<K> {
         }
     }
 
-    /// What was kept for it, which has ended.
+    /// Returns the owner of the memory, after the request has completed.
     pub fn into_kept(self) -> K {
         self.kept
     }
 }
 
 impl WorkRequest<()> {
-    /// Writes no bytes, for which no key of the peer's is needed. What `__ib_drain_sq()` posts.
+    /// Creates a write of no bytes, which needs no key of the peer, like that of `__ib_drain_sq()`.
     pub(crate) fn empty() -> Self {
         // INVARIANT: It refers to nothing.
         Self::new(b::ib_wr_opcode_IB_WR_RDMA_WRITE, (), |_, ()| ())
@@ -266,7 +266,7 @@ impl<K> Receive<K> {
         Ok(Self { segments, kept })
     }
 
-    /// What is posted, valid as long as this is, and where it is.
+    /// Returns the structure to post, valid as long as `self` is not moved.
     pub(crate) fn raw(&self) -> RawWr {
         RawWr {
             receive: true,
@@ -275,7 +275,7 @@ impl<K> Receive<K> {
         }
     }
 
-    /// What was kept for it, which has ended.
+    /// Returns the owner of the memory, after the request has completed.
     pub fn into_kept(self) -> K {
         self.kept
     }

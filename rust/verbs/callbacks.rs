@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who wants to know when a domain's device goes away.
-//!
-//! MERGED callbacks/on_removal.rs
-//! Removal callbacks of C consumers.
+//! Removal callbacks of a domain, for C consumers.
 
 use kernel::{
     ffi::c_void,
@@ -25,7 +22,7 @@ use kfabric::{
 pub(crate) trait Callback: Copy + Send + Unpin {
     /// Calls it. May sleep.
     fn call(self);
-    /// Is it known by the same argument?
+    /// Checks whether the callback has the same argument.
     fn is_same(&self, other: &Self) -> bool;
 }
 
@@ -42,7 +39,7 @@ pub(crate) struct Callbacks<C> {
 
 struct State<C> {
     phase: Phase<C>,
-    /// Those that have not been called, in the order in which they were added.
+    /// The callbacks that have not been called, in the order of registration.
     left: KVec<C>,
 }
 
@@ -57,7 +54,7 @@ enum Phase<C> {
 }
 
 impl<C: Callback> Callbacks<C> {
-    /// None yet.
+    /// Creates an empty list.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             state <- new_mutex!(State {
@@ -105,13 +102,14 @@ impl<C: Callback> Callbacks<C> {
         Ok(())
     }
 
-    /// Is there none, though there could be? May sleep, but not for long.
+    /// Checks whether no callback is registered while the device is present. May sleep, but not for
+    /// long.
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.state.lock();
         matches!(state.phase, Phase::Waiting) && state.left.is_empty()
     }
 
-    /// Are they being called? May sleep, but not for long.
+    /// Checks whether the callbacks are running. May sleep, but not for long.
     pub(crate) fn are_running(&self) -> bool {
         matches!(self.state.lock().phase, Phase::Running(_))
     }
@@ -124,8 +122,8 @@ impl<C: Callback> Callbacks<C> {
         }
     }
 
-    /// From here on they count as being called, which [`Callbacks::run`] is to do next. May sleep,
-    /// but not for long.
+    /// Marks the callbacks as running. The caller must call [`Callbacks::run`] next. May sleep, but
+    /// not for long.
     pub(crate) fn begin(&self) {
         self.state.lock().phase = Phase::Running(None);
     }
@@ -137,7 +135,7 @@ impl<C: Callback> Callbacks<C> {
         }
     }
 
-    /// The one to be called now; the one before has returned.
+    /// Returns the next callback. The previous one has returned.
     fn next(&self) -> Option<C> {
         let mut state = self.state.lock();
         let next = state.left.remove(0).ok();
@@ -159,7 +157,7 @@ pub(crate) struct OnRemoval {
 }
 
 impl OnRemoval {
-    /// A callback with its argument.
+    /// Creates a callback with its argument.
     ///
     /// # Safety
     ///

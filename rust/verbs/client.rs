@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The devices that can serve, as the RDMA core tells of them.
+//! The client of the RDMA core, which selects the devices that can serve.
 
 use crate::{
     device::Device,
@@ -20,7 +20,7 @@ use rdma::{
     Limits, //
 };
 
-/// The client of the RDMA core: hears of devices.
+/// The client of the RDMA core.
 pub(crate) struct Watcher;
 
 rdma::impl_client!(Watcher);
@@ -53,9 +53,12 @@ impl Client for Watcher {
     }
 }
 
-/// Checks that a device can serve: that it has fast registration in pages that make up the
-/// machine's, ports of a kind that is known, mappings that don't bounce, and
-/// a fence, which siw has not. An error says what it lacks.
+/// Checks whether a device can serve, or returns the reason why not. It needs
+///
+/// - fast registration in pages that make up the machine's;
+/// - ports of a known kind;
+/// - mappings that are not bounced;
+/// - a fence, which siw does not have.
 fn can_serve(device: &rdma::Device, limits: &Limits) -> Result<(), &'static CStr> {
     if !limits.fast_reg || limits.max_fast_reg_pages == 0 {
         return Err(c"it has no fast registration");

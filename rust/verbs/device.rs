@@ -39,8 +39,8 @@ impl List {
     ///
     /// Called once, before anything else of this file.
     pub(crate) unsafe fn new() -> Self {
-        // SAFETY: `DEVICES` is initialized here only, and nobody has locked it before, as this
-        // function demands.
+        // SAFETY: This is the only call by the function's contract, so `DEVICES` is uninitialized
+        // and unlocked.
         unsafe { DEVICES.init() };
         Self
     }
@@ -56,11 +56,11 @@ impl Drop for List {
 
 /// Something on a device that goes when the device does.
 pub(crate) trait Guest: Send + Sync {
-    /// The device goes. Sleeps until nothing is left on it.
+    /// Ends the guest, because the device is removed. Sleeps until nothing is left on the device.
     fn leave(&self);
 }
 
-/// Who has something on a device that goes away.
+/// The users of a device that is being removed.
 pub(crate) struct Leaving {
     /// The open domains.
     pub(crate) domains: KVec<Arc<Link>>,
@@ -81,13 +81,13 @@ pub(crate) struct Device {
 const NOBODY: Pid = 0;
 
 enum State {
-    /// It is there. Its open domains are told when it goes.
+    /// Present. Its domains and guests are ended when it is removed.
     Present {
         device: ARef<rdma::Device>,
         domains: KVec<Arc<Link>>,
         guests: KVVec<Arc<dyn Guest>>,
     },
-    /// It went away.
+    /// Removed.
     Gone,
 }
 
@@ -114,7 +114,7 @@ impl Device {
         DEVICES.lock().retain(|other| !Arc::ptr_eq(other, this));
     }
 
-    /// The device goes away: lets go of it, and returns who is to be told. May sleep.
+    /// Marks the device as removed, and returns its users. May sleep.
     pub(crate) fn leave(&self) -> Leaving {
         match mem::replace(&mut *self.state.lock(), State::Gone) {
             State::Present {
@@ -149,7 +149,7 @@ impl Device {
         self.caller.store(NOBODY, Relaxed);
     }
 
-    /// The device, unless it went away. May sleep.
+    /// Returns the device, or [`None`] if it is removed. May sleep.
     pub(crate) fn get(&self) -> Option<ARef<rdma::Device>> {
         match &*self.state.lock() {
             State::Present { device, .. } => Some(device.clone()),
@@ -173,7 +173,7 @@ impl Device {
     }
 }
 
-/// All devices that are there, or on their way out. May sleep.
+/// Returns all devices that are present or being removed. May sleep.
 pub(crate) fn all() -> Result<KVec<Arc<Device>>> {
     let devices = DEVICES.lock();
     let mut all = KVec::with_capacity(devices.len(), GFP_KERNEL)?;
@@ -183,7 +183,7 @@ pub(crate) fn all() -> Result<KVec<Arc<Device>>> {
     Ok(all)
 }
 
-/// The device of this name, as it is named now. May sleep.
+/// Returns the device that currently has this name. May sleep.
 pub(crate) fn find(name: &CStr) -> Option<Arc<Device>> {
     let devices = DEVICES.lock();
     let named = |device: &&Arc<Device>| {
@@ -193,7 +193,7 @@ pub(crate) fn find(name: &CStr) -> Option<Arc<Device>> {
     devices.iter().find(named).cloned()
 }
 
-/// The device that is this one of the RDMA core's. May sleep.
+/// Returns the device for a device of the RDMA core. May sleep.
 pub(crate) fn of(device: &rdma::Device) -> Option<Arc<Device>> {
     let devices = DEVICES.lock();
     let same = |one: &&Arc<Device>| one.get().is_some_and(|present| present.is_same(device));

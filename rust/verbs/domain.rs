@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Domains as the core has them.
+//! Domains of the provider, and their DMA mapping calls.
 //!
-//! MERGED dma.rs
-//! Mapping of consumers' scatterlists for a domain's device.
-//!
-//! None of this sleeps but for a lock, for a moment.
+//! The mapping calls sleep only for a lock that is held briefly.
 
 use kernel::{
     dma::DataDirection,
@@ -221,21 +218,21 @@ impl Dma for Domain {
 
     fn unmap(&self, list: RawSgl<'_>, direction: DataDirection) {
         self.link().with_device(|device| {
-            // SAFETY: `list` was mapped with so many entries, by the invariant of `RawSgl`.
+            // SAFETY: `list` was mapped with `entries()` entries by the invariant of `RawSgl`.
             unsafe { dma::unmap_sg(device, list.as_ptr(), entries(&list), direction) };
         });
     }
 
     fn sync_for_cpu(&self, list: RawSgl<'_>, direction: DataDirection) {
         self.link().with_device(|device| {
-            // SAFETY: `list` is mapped with so many entries, by the invariant of `RawSgl`.
+            // SAFETY: `list` is mapped with `entries()` entries by the invariant of `RawSgl`.
             unsafe { dma::sync_for_cpu(device, list.as_ptr(), entries(&list), direction) };
         });
     }
 
     fn sync_for_device(&self, list: RawSgl<'_>, direction: DataDirection) {
         self.link().with_device(|device| {
-            // SAFETY: `list` is mapped with so many entries, by the invariant of `RawSgl`.
+            // SAFETY: `list` is mapped with `entries()` entries by the invariant of `RawSgl`.
             unsafe { dma::sync_for_device(device, list.as_ptr(), entries(&list), direction) };
         });
     }

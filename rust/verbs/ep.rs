@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connected endpoints: a queue pair each, with a completion queue of its own.
+//! Connected endpoints. Each has a queue pair and a completion queue.
 //!
-//! Transfers are posted from any context, behind a gate: the device can go meanwhile. They end in
-//! softirq, where the device tells of it.
+//! Transfers may be posted in any context. A gate protects them from the removal of the device.
+//! They complete in softirq.
 //!
-//! Lock order: that of a connection's stage (`conn`), then the connection manager's.
+//! Lock order: the lock of a connection's stage (`conn`), then the connection manager's.
 
 mod conn;
 mod deferred;
@@ -28,8 +28,8 @@ pub(crate) use self::{
 use self::{
     conn::Conn,
     qp_resources::QpResources,
-    sharers::Sharers, //
-    sinks::Sinks,
+    sharers::Sharers,
+    sinks::Sinks, //
 };
 use crate::{
     fence::ByPeer,
@@ -70,15 +70,15 @@ use kfabric::{
     Refusal, //
 };
 
-/// A connected endpoint. The regions that are bound to it share what is behind it.
+/// A connected endpoint. The regions that are bound to it share its state.
 pub(crate) struct Ep(Arc<Inner>);
 
-/// What is behind an endpoint.
+/// The state of an endpoint.
 pub(crate) struct Inner {
-    /// In front of what it has on the device.
+    /// The gate of its resources on the device.
     gate: Pin<KBox<Gate<QpResources, Shared>>>,
     conn: Arc<Conn>,
-    /// Those that it shares its receives with, if it does.
+    /// The endpoints that share its receives, if it has shared receives.
     sharers: SetOnce<Arc<Sharers>>,
     sinks: Option<Arc<Sinks>>,
 }
@@ -132,7 +132,7 @@ impl Ep {
 }
 
 impl Inner {
-    /// What it has on the device, while that is there.
+    /// Calls `f` with the resources on the device, if they exist.
     fn with_resources<R>(
         &self,
         f: impl FnOnce(&QpResources) -> Result<R, Refusal>,
@@ -148,7 +148,7 @@ impl Inner {
                 let drained = shut.drain();
                 self.conn.end(drained.get().endpoint().ok());
                 if let Some(sharers) = self.sharers.as_ref() {
-                    // What still completes is the connection's no more.
+                    // Later completions do not belong to the connection.
                     sharers.remove(&self.conn);
                 }
                 drained.take_away();
@@ -163,7 +163,7 @@ impl Inner {
     }
 }
 
-/// A request that the core gives back, if it is one of ours.
+/// Returns the connection request, if it is one of this provider.
 fn own(mut request: KBox<dyn ConnRequest>) -> Result<rdma::cm::Incoming, Refusal> {
     request.own::<Request>()?.take().ok_or(refused::gone())
 }

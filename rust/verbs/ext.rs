@@ -54,28 +54,28 @@ static TABLE: Table = Table(kfi_verbs_dom_ops {
 /// The extensions of each domain.
 pub(crate) static EXTENSIONS: [Extension; 1] = [Extension::new(&TABLE)];
 
-/// The domain behind a fid.
+/// Returns the domain of a fid.
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is null or an open object.
+/// `fid` must be null or an open object.
 unsafe fn domain<'a>(fid: *mut kfid) -> Option<&'a Domain> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is null or an open object by the function's contract.
     unsafe { kfabric::domain::from_fid(fid) }
 }
 
-/// The slot `get_ib_device`. May sleep.
+/// Implements `get_ib_device`. May sleep.
 ///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn get_ib_device(fid: *mut kfid) -> *mut kfi_bindings::ib_device {
-    // SAFETY: As the C API demands.
+    // SAFETY: `fid` is null or an open object by the contract of the C API.
     let device = unsafe { domain(fid) }.and_then(|domain| domain.link().device());
     device.map_or(ptr::null_mut(), |device| device.as_raw().cast())
 }
 
-/// The slot `get_pd`, with the name of who called it. May sleep.
+/// Implements `get_pd`, with the name of the calling function. May sleep.
 ///
 /// # Safety
 ///
@@ -85,13 +85,13 @@ unsafe extern "C" fn kfi_verbs_get_pd(
     fid: *mut kfid,
     caller: *const c_char,
 ) -> *mut kfi_bindings::ib_pd {
-    // SAFETY: As the C API demands.
+    // SAFETY: `fid` is null or an open object by the contract of the C API.
     let Some(domain) = (unsafe { domain(fid) }) else {
         return ptr::null_mut();
     };
     match domain.link().gate().enter() {
         Some(inside) => {
-            // SAFETY: By the requirements of this function.
+            // SAFETY: `caller` is a C string by the function's contract.
             let caller = unsafe { CStr::from_char_ptr(caller) };
             domain.link().pd_taken(PdHolder::new(caller));
             inside.get().sharing().set_shared();
@@ -109,7 +109,7 @@ const _: () = {
     };
 };
 
-/// The slot `on_removal`. May sleep.
+/// Implements `on_removal`. May sleep.
 ///
 /// # Safety
 ///
@@ -119,14 +119,15 @@ unsafe extern "C" fn on_removal(
     cb: Option<unsafe extern "C" fn(*mut c_void)>,
     arg: *mut c_void,
 ) -> c_int {
-    // SAFETY: As the C API demands.
+    // SAFETY: `fid` is null or an open object by the contract of the C API.
     let Some(domain) = (unsafe { domain(fid) }) else {
         return Refusal::new(Errno::EINVAL, c"not a domain of this provider").report();
     };
     let callbacks = domain.link().callbacks();
     let done = match cb {
         Some(cb) => {
-            // SAFETY: `cb` and `arg` are the consumer's, who promises what is demanded of them.
+            // SAFETY: The consumer passed `cb` and `arg`, and permits the call by the contract of
+            // the C API.
             let callback = unsafe { OnRemoval::new(cb, arg) };
             callbacks.add(callback).map_err(no_callback)
         }
@@ -150,13 +151,13 @@ fn no_callback(errno: Errno) -> Refusal {
     Refusal::new(errno, why)
 }
 
-/// The slot `get_lkey`. Any context.
+/// Implements `get_lkey`. Any context.
 ///
 /// # Safety
 ///
 /// As the C API demands: every pointer is null or valid for the call.
 unsafe extern "C" fn get_lkey(mr: *mut kfid_mr) -> u32 {
-    // SAFETY: As the C API demands.
+    // SAFETY: `mr` is null or an open region by the contract of the C API.
     let domain: Option<&Domain> = unsafe { kfabric::mr::domain_of(mr) };
     match domain {
         // SAFETY: An open region, so that it has a descriptor: the key itself.

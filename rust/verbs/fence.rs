@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which fence a device gets: the one place that decides it.
-//!
-//! MERGED sharing.rs
-//! Who may come by the keys of a domain: peers of one queue pair, or of several.
+//! The choice of the fence of a device, and the sharing of a protection domain that it depends on.
 
 use kernel::sync::{
     aref::ARef,
@@ -25,7 +22,7 @@ use rdma::{
     Device, //
 };
 
-/// The fence for regions of this device, which can invalidate them or not.
+/// Returns the fence for regions of a device. `invalidates` is true if it can invalidate them.
 ///
 /// With the module parameter `weak_fence` it is an invalidation on software devices too, for
 /// benchmarks: the pool's way of hardware, but not safe there.
@@ -33,28 +30,28 @@ pub(crate) fn of(device: &Device, invalidates: bool) -> Fence {
     if !invalidates {
         Fence::DEREGISTER
     } else if crate::params::weak_fence() {
-        // SAFETY: Not given on software devices. Whoever loads the module with this parameter has
-        // been told so, in the parameter's description and in the log.
+        // SAFETY: With `weak_fence` software devices get this fence, which is not one for them. The
+        // parameter's description and the log warn the administrator.
         unsafe { Fence::invalidate() }
     } else {
         Fence::of(device)
     }
 }
 
-/// What makes an invalidation by the peer of an endpoint a fence over rxe, which invalidations are not.
+/// State for rxe, where only an invalidation by the endpoint's peer can be a fence.
 ///
-/// rxe carries out the requests of a queue pair's peer in one task, one after the other, and finds the region
-/// anew for each packet. So when it has said that the peer has invalidated a region, nothing is under way
-/// there, and nothing begins any more, of that peer's; provided that
+/// rxe executes the requests of a queue pair's peer in one task, in order, and looks the region up
+/// for each packet. If rxe reports that the peer has invalidated a region, no access of that peer
+/// is in progress or can begin, provided that
 ///
-/// - no other queue pair's peer can have come by the key: the endpoint has been the only one of its
-///   domain, whose protection domain nobody else has;
-/// - the region isn't registered a second time: rxe does that when it [goes back](Replays) in its send
-///   queue.
+/// - no peer of another queue pair can have the key: the endpoint has been the only one of its
+///   domain, and nobody else has the protection domain;
+/// - the region is not registered a second time: rxe does that when it [goes back](Replays) in its
+///   send queue.
 ///
-/// And a packet may have been matched with the key just before the region is registered by its next one, and
-/// the rest of it be looked at after that. So a region is used again with the same rights only, and then by the
-/// same peer as before: what it gets at is what it has just been given.
+/// A packet may have matched the key just before the next registration of the region, and be
+/// executed after that. So a region is reused only with the same rights and for the same peer,
+/// which then accesses only memory that it may access.
 pub(crate) struct ByPeer {
     sharing: Arc<PdSharing>,
     replays: Replays,
@@ -68,7 +65,7 @@ impl ByPeer {
         Some(Self { sharing, replays })
     }
 
-    /// The fence of a region that was registered on the endpoint, by what has become of it. Any context.
+    /// Returns the fence of a region that was registered on the endpoint. Any context.
     pub(crate) fn fence(&self, fate: &Fate) -> Fence {
         // In this order: what is looked at last has been so all the time.
         let ended = fate.is_known() && fate.is_invalidated_by_peer();
@@ -81,9 +78,9 @@ impl ByPeer {
     }
 }
 
-/// Whether regions can get other memory behind their keys, on a device with this fence, which can
-/// invalidate regions or not. Only where an invalidation is a fence: a deregistration would take the
-/// key as well, and that peers are quiet is nothing to rely on when old pages are freed.
+/// Checks whether regions can get other memory behind their keys. That needs an invalidation that
+/// is a fence: a deregistration would end the key, too. The peers' cooperation does not suffice
+/// when old pages are freed.
 ///
 /// # Errors
 ///
@@ -115,21 +112,22 @@ impl PdSharing {
         Self(Atomic::new(NONE))
     }
 
-    /// There is going to be a queue pair. To be called before. Any context.
+    /// Counts a queue pair that is about to be created. Any context.
     pub(crate) fn add_qp(&self) {
         if self.0.cmpxchg(NONE, ONE, Full).is_err() {
             self.set_shared();
         }
     }
 
-    /// Others get the protection domain, and make there what they like. To be called before. Any context.
+    /// Notes that others get the protection domain and may create objects on it. Must be called
+    /// before. Any context.
     pub(crate) fn set_shared(&self) {
         // In full order with what the device is told of those that come.
         self.0.xchg(SEVERAL, Full);
     }
 
-    /// Whether there has been but one queue pair, so that the peer of no other can have used a key that was
-    /// ended before this was called. Any context.
+    /// Checks whether there has been only one queue pair. In this case no other peer can have used
+    /// a key that ended before this call. Any context.
     pub(crate) fn is_exclusive(&self) -> bool {
         // In full order with what the device has said of the key.
         self.0.cmpxchg(ONE, ONE, Full).is_ok()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What consumers lend for a region, on its way from the core to the RDMA abstractions.
+//! Conversion of consumers' memory from the core's types to the RDMA abstractions.
 //!
 //! Both sides name the promise that memory and lists are valid; here one becomes the other.
 
@@ -50,18 +50,19 @@ pub(crate) fn borrow<'a>(
         .map_err(refused::not_mapped)
 }
 
-/// As [`borrow`], of a list that can be handed on; [`None`] also where it can't be mapped page by page.
+/// Borrows a list that can be passed on unchanged, see [`borrow`]. Returns [`None`] also if it
+/// cannot be mapped page by page.
 pub(crate) fn whole<'a>(device: &'a ARef<Device>, list: &PlainList<'a>) -> Option<WholeSg<'a>> {
     let list = borrow(device, list.list()).ok()?;
     // SAFETY: By the invariant of `PlainList`, whose other part `WholeSg` sees to.
     unsafe { list.whole() }
 }
 
-/// Runs of a consumer's memory, to be mapped for a region.
+/// Converts runs of a consumer's memory for a region.
 ///
-/// What they become part of belongs to the region, which undoes it before its memory is the
-/// consumer's again: when it is closed, refreshed, or not registered after all. If the device doesn't
-/// let go, the consumer is told never to free the memory.
+/// The region unmaps the runs before the consumer gets its memory back: when it is closed,
+/// refreshed, or not registered after all. If the device does not release them, the consumer is
+/// told never to free the memory.
 pub(crate) fn runs<'a>(runs: &'a [Extent<'_>]) -> &'a [sg::Run] {
     const { assert!(size_of::<Extent<'_>>() == size_of::<sg::Run>()) };
     // SAFETY: Both are an address and a length, in this order, as C has them. No run is empty, and
@@ -92,14 +93,15 @@ pub(crate) fn fill(
                 0
             }
         };
-    // SAFETY: `next_entries` has written so many entries, none of them empty or longer than `max_len`, of memory
-    // that may be registered. By the contract of kfi_mr(3) the consumer keeps it until the region is closed.
+    // SAFETY: `next_entries` has written `filled` entries of registrable memory, not empty and not
+    // longer than `max_len`. By the contract of kfi_mr(3) the consumer keeps the memory until the
+    // region is closed.
     unsafe { list.fill(fill) }.map_err(refused::not_mapped)?;
     filled
 }
 
-/// The memory at this side of a transfer, mapped for the device of `pd`, which writes to it if it is
-/// `written`. To be let go of before the transfer's ticket ends. Any context.
+/// Maps the local memory of a transfer for the device of `pd`, which writes to it if `written`.
+/// Must be dropped before the ticket of the transfer ends. Any context.
 pub(crate) fn memory(
     pd: &Pd,
     local: &LocalPieces,
@@ -115,8 +117,8 @@ pub(crate) fn memory(
         LocalPiece::Memory { phys, len } => Piece::Memory { phys, len },
         LocalPiece::Mapped { address, len } => Piece::Mapped { address, len },
     });
-    // SAFETY: By the contracts of kfi_msg(3) and kfi_rma(3) the consumer leaves the memory where it is,
-    // mapped for the domain's device if it says so, until it is told that the transfer has ended,
-    // which is when the ticket does. The core has checked that it may be written to, if it is.
+    // SAFETY: By the contracts of kfi_msg(3) and kfi_rma(3) the consumer keeps the memory, and its
+    // mapping for the device, until the transfer completes. The ticket ends at that time. The core
+    // has checked that the device may write to the memory.
     unsafe { Gather::lent(pd, pieces, written, GFP_ATOMIC) }.map_err(refused::not_mapped)
 }

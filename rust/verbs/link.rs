@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An open domain and its device, each of which may end first.
-//!
-//! MERGED holder.rs
-//! Who took a protection domain, for people.
+//! The link between an open domain and its device. Either may end first.
 
 pub(crate) mod end;
 
@@ -55,7 +52,7 @@ pub(crate) struct Link {
     /// The device, until the removal callbacks have returned: they undo mappings.
     #[pin]
     device: Mutex<Option<ARef<rdma::Device>>>,
-    /// Who took the protection domain last.
+    /// The last user who took the protection domain.
     #[pin]
     holder: Mutex<Option<PdHolder>>,
     mr_limits: MrLimits,
@@ -68,7 +65,7 @@ impl Link {
     /// # Errors
     ///
     /// - `ENETDOWN` without an active port.
-    /// - What the driver says.
+    /// - The error of the driver.
     pub(crate) fn new(
         device: &ARef<rdma::Device>,
         work: Queues,
@@ -96,7 +93,7 @@ impl Link {
         )
     }
 
-    /// What everybody goes through who uses the device. Any context.
+    /// Returns the gate for all uses of the device. Any context.
     pub(crate) fn gate(&self) -> &ResourcesGate {
         &self.gate
     }
@@ -105,7 +102,7 @@ impl Link {
         &self.mr_limits
     }
 
-    /// The mode that the domain was opened with.
+    /// Returns the mode of the domain.
     pub(crate) fn mode(&self) -> Mode {
         self.mode
     }
@@ -114,7 +111,7 @@ impl Link {
         &self.callbacks
     }
 
-    /// The device, until its removal callbacks have returned. May sleep, but not for long.
+    /// Returns the device, until its removal callbacks have returned. May sleep, but not for long.
     pub(crate) fn device(&self) -> Option<ARef<rdma::Device>> {
         self.device.lock().clone()
     }
@@ -127,8 +124,8 @@ impl Link {
         }
     }
 
-    /// A consumer takes the protection domain; it should know when it must give it back. May
-    /// sleep, but not for long.
+    /// Notes that a consumer takes the protection domain. Warns if it has no callback that tells
+    /// when to return it. May sleep, but not for long.
     pub(crate) fn pd_taken(&self, holder: PdHolder) {
         if self.callbacks.is_empty() {
             if let Some(device) = self.device() {
@@ -142,7 +139,7 @@ impl Link {
     }
 }
 
-/// Who took a protection domain: the name of a function, as it was when it took it.
+/// The name of a function that took a protection domain.
 #[derive(Clone, Copy)]
 pub(crate) struct PdHolder {
     name: [u8; ROOM],
@@ -152,7 +149,7 @@ pub(crate) struct PdHolder {
 const ROOM: usize = num::index(kfi_bindings::KFI_VERBS_CALLER_MAX);
 
 impl PdHolder {
-    /// Who calls itself so.
+    /// Copies the name of a function.
     pub(crate) fn new(name: &CStr) -> Self {
         let name = name.to_bytes();
         let mut holder = Self {
@@ -165,7 +162,7 @@ impl PdHolder {
         holder
     }
 
-    /// Says something in the log that ends with who it is. Any context.
+    /// Logs a message that ends with the name. Any context.
     pub(crate) fn warn(&self, device: &rdma::Device, what: &str) {
         let holder = BStr::from_bytes(self.name.get(..self.len).unwrap_or(&[]));
         pr_warn!("{}: {what} {holder}\n", device.name());

@@ -42,7 +42,7 @@ pub(crate) fn map(
     }
 }
 
-/// As [`map`], of a request's memory in one list.
+/// Maps a request's memory to one list for [`map`].
 pub(crate) fn map_one(
     resources: &Resources,
     request: &MrRequest<'_>,
@@ -54,7 +54,7 @@ pub(crate) fn map_one(
     }
 }
 
-/// As [`map`], of several.
+/// Maps a request's memory to several lists for [`map`].
 fn map_several(
     resources: &Resources,
     request: &MrRequest<'_>,
@@ -76,7 +76,7 @@ fn map_several(
     Ok(lists)
 }
 
-/// As [`map_one`], of memory that [is no such run](of_run).
+/// Maps memory to one list for [`map_one`], if [`of_run`] does not apply.
 #[inline]
 pub(crate) fn map_no_run(
     resources: &Resources,
@@ -96,7 +96,7 @@ pub(crate) fn map_no_run(
     }
 }
 
-/// The consumer's own list, if it is mapped for a device whose addresses mean something to it only.
+/// Returns the consumer's own list, if it is mapped for a device with addresses of its own.
 fn mapped<'a>(
     resources: &'a Resources,
     request: &MrRequest<'a>,
@@ -109,7 +109,7 @@ fn mapped<'a>(
     }
 }
 
-/// The memory of a request in any other form.
+/// Returns the memory of a request of another form.
 #[inline]
 fn memory<'a>(resources: &Resources, request: &'a MrRequest<'_>) -> Extents<'a> {
     match resources.device().is_software() {

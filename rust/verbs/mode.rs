@@ -42,10 +42,10 @@ impl Mode {
         ..Self::PLAIN
     };
 
-    /// What is offered, in this order: the first that a consumer can agree to asks least of it.
+    /// The offered modes, in this order: the first acceptable one demands least of the consumer.
     pub(crate) const OFFERS: [Self; 2] = [Self::PLAIN, Self::RAW];
 
-    /// What is offered with connected endpoints, likewise.
+    /// The modes offered with connected endpoints, in this order.
     pub(crate) const ENDPOINT_OFFERS: [Self; 3] = [
         Self::PLAIN,
         Self::RAW,
@@ -67,12 +67,13 @@ impl Mode {
             return Err(refusal.value(num::widen_u32(NEEDED.unsigned_abs())));
         }
         let raw = bits & RAW != 0;
-        // A region of several pieces takes more than one request. Who could agree to both has to bind nothing.
+        // A region of several pieces takes more than one request, so a consumer that accepts both
+        // binds nothing.
         let endpoint = bits & ENDPOINT != 0 && msg && !raw;
         Ok(Self { raw, endpoint })
     }
 
-    /// The bits as C has them.
+    /// Returns the C bits.
     pub(crate) const fn bits(self) -> i32 {
         match (self.raw, self.endpoint) {
             (true, _) => NEEDED | RAW,
@@ -81,12 +82,12 @@ impl Mode {
         }
     }
 
-    /// Whether regions are bound to endpoints.
+    /// Checks whether regions are bound to endpoints.
     pub(crate) const fn by_endpoint(self) -> bool {
         self.endpoint
     }
 
-    /// The size of a key. Those of devices are 32 bits wide.
+    /// Returns the size of a key in bytes. Devices have keys of 32 bits.
     pub(crate) fn key_size(self) -> usize {
         if self.raw {
             raw_key_size(MAX_PIECES)
@@ -95,10 +96,10 @@ impl Mode {
         }
     }
 
-    /// What a region can be on a device.
+    /// Returns the limits of a region on a device.
     pub(crate) fn limits(self, limits: &Limits) -> MrLimits {
         let pages = limits.max_fast_reg_pages.min(MAX_PAGES);
-        // Whatever an offer without `KFI_MR_RAW` allows is allowed when a consumer adds that bit.
+        // Adding `KFI_MR_RAW` must not reduce the limits of an offer without it.
         let (segments, pieces) = if self.raw {
             (MAX_PIECES.max(num::index(pages)), MAX_PIECES)
         } else {

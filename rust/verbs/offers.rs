@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What there is to be had, by `kfi_getinfo()`: a fabric and a domain for each device.
+//! Offers for `kfi_getinfo()`: a fabric and a domain for each device.
 
 use crate::{
     device,
@@ -29,12 +29,12 @@ use rdma::{
     Device, //
 };
 
-/// What regions are for.
+/// Capabilities of regions.
 const CAPS: u64 = num::widen_u32(
     kfi_bindings::KFI_RMA | kfi_bindings::KFI_REMOTE_READ | kfi_bindings::KFI_REMOTE_WRITE,
 );
 
-/// What connected endpoints are for, too.
+/// Additional capabilities of connected endpoints.
 const MSG_CAPS: u64 = num::widen_u32(
     kfi_bindings::KFI_MSG
         | kfi_bindings::KFI_SEND
@@ -43,13 +43,13 @@ const MSG_CAPS: u64 = num::widen_u32(
         | kfi_bindings::KFI_WRITE,
 );
 
-/// Atomic operations, by peers too.
+/// Atomic operations, by this side and by peers.
 pub(crate) const ATOMIC: u64 = num::widen_u32(kfi_bindings::KFI_ATOMIC);
 
-/// Messages, of which only connected endpoints are capable.
+/// Messages. Only connected endpoints offer them.
 pub(crate) const MSG: u64 = num::widen_u32(kfi_bindings::KFI_MSG);
 
-/// How long to look for the way to a peer, in milliseconds.
+/// Time limit for resolving the path to a peer, in milliseconds.
 const RESOLVE_LIMIT: u32 = 5_000;
 
 /// Which devices are asked for.
@@ -112,7 +112,7 @@ pub(crate) fn list(ends: &Ends) -> Result<KVec<Offer>, Errno> {
     Ok(offers)
 }
 
-/// Which devices are meant by addresses, and what is known of the addresses then.
+/// Returns the devices that the addresses select, and the resolved addresses.
 fn find(ends: &Ends) -> (Wanted, Ends) {
     match (ends.source, ends.peer) {
         (source, Some(peer)) => to_peer(source, peer),
@@ -121,7 +121,7 @@ fn find(ends: &Ends) -> (Wanted, Ends) {
     }
 }
 
-/// The device that leads to a peer, and the address that it has there.
+/// Returns the device that leads to a peer, and its local address.
 fn to_peer(source: Option<SocketAddr>, peer: SocketAddr) -> (Wanted, Ends) {
     let none = Ends {
         source,
@@ -146,7 +146,7 @@ fn having(address: IpAddr) -> Wanted {
     cm::device_of(address).map_or(Wanted::None, |device| Wanted::One(device.name()))
 }
 
-/// What a device offers in this mode, without endpoints.
+/// Returns the offer of a device in this mode, without endpoints.
 fn offer(device: &Device, mode: Mode) -> Result<Offer, Errno> {
     let limits = device.limits();
     let region = mode.limits(&limits);

@@ -18,22 +18,22 @@ macro_rules! value {
     };
 }
 
-/// Is the weaker fence asked for?
+/// Checks whether the weaker fence is selected.
 pub(crate) fn weak_fence() -> bool {
     value!(weak_fence) != 0
 }
 
-/// The budget of a domain's pool.
+/// Returns the maximum number of pages in a domain's pool.
 pub(crate) fn pool_pages() -> u32 {
     value!(pool_pages)
 }
 
-/// After how many seconds idle regions are given back; 0 for never.
+/// Returns the seconds after which idle regions are freed, or 0 for never.
 pub(crate) fn pool_idle() -> u32 {
     value!(pool_idle)
 }
 
-/// How long a work request may take, in seconds.
+/// Returns the time limit of a work request, in seconds.
 pub(crate) fn wr_timeout() -> u32 {
     // SAFETY: The function only reads a parameter.
     unsafe { kfi_bindings::kfi_verbs_helper_wr_timeout() }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Passive endpoints: listeners of the connection manager.
+//! Passive endpoints and their connection requests.
 //!
-//! MERGED request.rs
-//! Requests for connections that wait for an answer.
-//!
-//! Whoever has one may keep it for long; the device may go meanwhile, and takes the request with it.
+//! A consumer may keep a request for long. If the device is removed meanwhile, the request ends.
 
 use kernel::{
     new_mutex,
@@ -71,12 +68,12 @@ impl Guest for Listening {
     }
 }
 
-/// Who is told of requests.
+/// Forwards connection requests to the core.
 struct Door(Arc<provider::cm::Incoming>);
 
 impl Requests for Door {
     fn request(&self, incoming: cm::Incoming) {
-        // What nobody takes is rejected by being dropped, here or by what it was made part of.
+        // Requests that nobody accepts are rejected when they are dropped.
         let Some(device) = device::of(incoming.device()) else {
             return;
         };
@@ -89,7 +86,7 @@ impl Requests for Door {
 }
 
 impl Pep {
-    /// One that doesn't listen yet.
+    /// Creates a passive endpoint that does not listen yet.
     pub(crate) fn new(device: Arc<Device>) -> Self {
         Self {
             device,
@@ -191,7 +188,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A peer asks for a connection by this device. May sleep.
+    /// Creates a request of a peer through this device. May sleep.
     pub(crate) fn new(device: Arc<Device>, incoming: Incoming) -> Result<Self, Refusal> {
         let nowhere = Errno::EADDRNOTAVAIL;
         let (peer, local) = (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From errors of drivers to the documented ones. None is passed through.
+//! Conversion of drivers' errors to the documented ones. No error of a driver is passed through.
 
 use kernel::prelude::*;
 use kfabric::{
@@ -19,8 +19,8 @@ fn driver(errno: Errno, why: &'static CStr, error: Error) -> Refusal {
     Refusal::new(errno, why).value(u64::from(error.to_errno().unsigned_abs()))
 }
 
-/// Allocating something of the device failed. The arguments were right, so what is not for lack of
-/// memory is for lack of regions.
+/// Returns the refusal for a failed allocation on the device. The arguments were right, so the
+/// cause is a lack of memory or of regions.
 pub(crate) fn no_region(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a region", error),
@@ -28,7 +28,7 @@ pub(crate) fn no_region(error: Error) -> Refusal {
     }
 }
 
-/// Building or mapping a list failed.
+/// Returns the refusal if a list could not be built or mapped.
 pub(crate) fn not_mapped(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the mapping", error),
@@ -40,7 +40,7 @@ pub(crate) fn not_mapped(error: Error) -> Refusal {
     }
 }
 
-/// Setting up what a domain needs failed.
+/// Returns the refusal if the resources of a domain could not be created.
 pub(crate) fn no_domain(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == Errno::ENETDOWN.to_c() => driver(Errno::ENETDOWN, c"no active port", error),
@@ -55,7 +55,7 @@ pub(crate) fn no_domain(error: Error) -> Refusal {
     }
 }
 
-/// The registration queue could not be replaced.
+/// Returns the refusal if the registration queue could not be replaced.
 pub(crate) fn no_queue(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for the queue", error),
@@ -65,13 +65,12 @@ pub(crate) fn no_queue(error: Error) -> Refusal {
     }
 }
 
-/// A registration failed, and not because of others. The value says how: the errno of the driver
-/// that refused the work request, or the status (`enum ib_wc_status`) of its completion. So does
-/// the log.
+/// Returns the refusal for a failed registration, and logs the failure. Its value is the errno of
+/// the driver that refused the work request, or the status (`enum ib_wc_status`) of its completion.
 pub(crate) fn not_registered(device: &Device, error: WrError) -> Refusal {
-    // The log has it already that a request was late.
+    // The log has an entry for a late request already.
     let is_new = !matches!(error, WrError::TimedOut);
-    // SAFETY: The function has a state of its own, which it locks.
+    // SAFETY: The helper may be called in any context: it locks its own rate limit.
     if is_new && unsafe { kfi_bindings::kfi_verbs_helper_may_log() } {
         pr_warn!("{}: registering a region: {}\n", device.name(), error);
     }
@@ -94,7 +93,7 @@ pub(crate) fn not_registered(device: &Device, error: WrError) -> Refusal {
     }
 }
 
-/// A registration failed, and what it left can't be tried again.
+/// Returns the refusal for a failed registration that cannot be retried.
 pub(crate) fn not_undone(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory to try again", error),
@@ -109,7 +108,7 @@ fn lost_for_good() -> Refusal {
     )
 }
 
-/// A region could not be given other memory.
+/// Returns the refusal if a region could not get other memory.
 pub(crate) fn not_refreshed(error: RefreshError) -> Refusal {
     match error {
         RefreshError::Untouched(error) if error == ENOMEM => {
@@ -125,7 +124,7 @@ pub(crate) fn not_refreshed(error: RefreshError) -> Refusal {
     }
 }
 
-/// The device won't let go of a region.
+/// Returns the refusal if the device does not release a region.
 pub(crate) fn stuck() -> Refusal {
     Refusal::new(
         Errno::EIO,
@@ -133,7 +132,7 @@ pub(crate) fn stuck() -> Refusal {
     )
 }
 
-/// What an endpoint needs could not be made.
+/// Returns the refusal if the resources of an endpoint could not be created.
 pub(crate) fn no_endpoint(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for an endpoint", error),
@@ -141,7 +140,7 @@ pub(crate) fn no_endpoint(error: Error) -> Refusal {
     }
 }
 
-/// A passive endpoint can't listen there.
+/// Returns the refusal if a passive endpoint cannot listen.
 pub(crate) fn not_listening(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => driver(Errno::ENOMEM, c"no memory for a listener", error),
@@ -156,13 +155,13 @@ pub(crate) fn not_listening(error: Error) -> Refusal {
     }
 }
 
-/// A connection could not be begun.
+/// Returns the refusal if a connection could not be begun.
 pub(crate) fn no_connection(error: Error) -> Refusal {
     Refusal::new(connecting(error), c"the connection can't be begun")
         .value(u64::from(error.to_errno().unsigned_abs()))
 }
 
-/// Why there is no connection, by what the connection manager says.
+/// Returns the errno for an error of the connection manager.
 pub(crate) fn connecting(error: Error) -> Errno {
     const KNOWN: [Errno; 7] = [
         Errno::ENOMEM,
@@ -176,14 +175,14 @@ pub(crate) fn connecting(error: Error) -> Errno {
     let known = KNOWN
         .into_iter()
         .find(|known| known.to_c() == error.to_errno());
-    // No device leads there, or another one than the endpoint's, or no route.
+    // No device leads there, a device other than the endpoint's does, or there is no route.
     known.unwrap_or(Errno::EHOSTUNREACH)
 }
 
-/// What the first reason of the connection manager's is of the provider's own numbers.
+/// The first `prov_errno` for the connection manager's reasons.
 const REJECTED: i32 = num::signed(kfi_bindings::KFI_VERBS_REJECTED);
 
-/// The `prov_errno` of a connection that was rejected for this reason, which is an errno over iWARP.
+/// Returns the `prov_errno` for the reason of a rejection. Over iWARP the reason is an errno.
 pub(crate) fn rejected(reason: i32) -> i32 {
     reason
         .checked_add(REJECTED)
@@ -191,29 +190,29 @@ pub(crate) fn rejected(reason: i32) -> i32 {
         .unwrap_or(reason)
 }
 
-/// What such a number means, in words.
+/// Returns the text for a `prov_errno`.
 pub(crate) fn rejection(prov_errno: i32) -> Option<&'static CStr> {
-    // They are bytes.
+    // Reasons are bytes.
     let reason = u8::try_from(prov_errno.checked_sub(REJECTED)?).ok()?;
     Some(cm::rejection(reason.into()))
 }
 
-/// A request was forgotten, of which its peer hears nothing; it asks again.
+/// Returns the refusal for a rejection that was not sent. The peer asks again.
 pub(crate) fn not_told() -> Refusal {
     Refusal::new(Errno::ENOMEM, c"no memory to tell the peer")
 }
 
-/// A connection was tried before.
+/// Returns the refusal if a connection was tried before.
 pub(crate) fn connected_before() -> Refusal {
     Refusal::new(Errno::EOPBADSTATE, c"a connection was tried before")
 }
 
-/// There is no connection any more.
+/// Returns the refusal without a connection.
 pub(crate) fn not_connected() -> Refusal {
     Refusal::new(Errno::ENOTCONN, c"the connection has ended")
 }
 
-/// A transfer can't be made a work request: the memory at this side is not as that asks.
+/// Returns the refusal if the local memory does not permit a work request.
 pub(crate) fn no_request(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == ENOMEM.to_errno() => Errno::ENOMEM.into(),
@@ -228,15 +227,15 @@ pub(crate) fn no_request(error: Error) -> Refusal {
     }
 }
 
-/// A work request was not posted: there was no room for it, it has no connection, or the driver has refused it. What
-/// the driver says is the value.
+/// Returns the refusal for a work request that was not posted: the queue is full or not connected,
+/// or the driver has refused it. The value is the error of the driver.
 pub(crate) fn not_posted(error: Error) -> Refusal {
     match error.to_errno() {
         e if e == EAGAIN.to_errno() => Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full"),
         e if e == ENOMEM.to_errno() => {
             driver(Errno::ENOMEM, c"no memory for the work request", error)
         }
-        // The queue pair is in error, or was never connected: siw says so of its own.
+        // siw returns its own error if the queue pair is in error, or was never connected.
         e if e == Errno::ENOTCONN.to_c() => not_connected(),
         _ => driver(
             Errno::EIO,
@@ -246,7 +245,7 @@ pub(crate) fn not_posted(error: Error) -> Refusal {
     }
 }
 
-/// The device went away.
+/// Returns the refusal if the device is removed.
 pub(crate) fn gone() -> Refusal {
     Refusal::new(Errno::ENODEV, c"the device is gone")
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a domain has on its device, behind its gate.
+//! Resources of a domain on its device, behind its gate.
 
 use crate::{
     fence::{
@@ -34,7 +34,7 @@ use rdma::{
     Pd, //
 };
 
-/// What a domain has on its device.
+/// Resources of a domain on its device.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Resources {
     // The order of the fields is the order in which they go.
@@ -59,7 +59,7 @@ impl Resources {
     /// # Errors
     ///
     /// - `ENETDOWN` without an active port.
-    /// - What the driver says.
+    /// - The error of the driver.
     pub(crate) fn new(
         device: &ARef<Device>,
         work: Queues,
@@ -101,18 +101,18 @@ impl Resources {
         )
     }
 
-    /// Whether there is a registration queue. Any context.
+    /// Checks whether there is a registration queue. Any context.
     pub(crate) fn has_queue(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// A queue pair of the registration queue. May sleep.
+    /// Returns a queue pair of the registration queue. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EOPNOTSUPP`: there is no such queue.
+    /// - `EOPNOTSUPP`: the device has no registration queue.
     /// - `ENODEV`: the device goes away.
-    /// - What there is to say of a new queue pair.
+    /// - The errors of a new queue pair.
     pub(crate) fn queue_pair(&self) -> Result<Arc<LocalQp>> {
         match &self.queue {
             Some(queue) => queue.get(),
@@ -135,7 +135,7 @@ impl Resources {
         &self.pd
     }
 
-    /// Who may come by the keys of the protection domain.
+    /// Returns the sharing of the protection domain.
     pub(crate) fn sharing(&self) -> &Arc<PdSharing> {
         &self.sharing
     }
@@ -144,7 +144,7 @@ impl Resources {
         self.pd.device()
     }
 
-    /// Whether the device can invalidate regions.
+    /// Checks whether the device can invalidate regions.
     pub(crate) fn invalidates(&self) -> bool {
         self.invalidates
     }
@@ -155,17 +155,17 @@ impl Resources {
         self.has_queue() && !self.invalidates
     }
 
-    /// How the rights of regions map to those of the device.
+    /// Returns the mapping of regions' rights to those of the device.
     pub(crate) fn rights(&self) -> Rights {
         self.rights
     }
 
-    /// How regions are taken from the device.
+    /// Returns the fence of regions.
     pub(crate) fn fence(&self) -> Fence {
         self.fence
     }
 
-    /// Whether regions are registered on endpoints.
+    /// Checks whether regions are registered on endpoints.
     pub(crate) fn lends(&self) -> bool {
         self.lends
     }

@@ -96,7 +96,7 @@ mod tests {
         let write = Right::RemoteWrite | Right::LocalWrite;
         assert!(IWARP.flags(Access::READ) == write);
         assert!(IWARP.flags(Access::READ | Access::REMOTE_READ) == write | Right::RemoteRead);
-        // Whatever a region may be used for at this side includes reading to it.
+        // The default access of a region includes reading to it.
         assert!(Access::parse(0).is_ok_and(|access| IWARP.flags(access) == write));
         for other in [
             Access::SEND,

@@ -66,7 +66,7 @@ impl Drop for Work {
         // A static is never dropped.
         let queues = QUEUES.lock().take();
         if let Some(queues) = &queues {
-            // What is queued holds it, and would destroy it from within.
+            // Queued work holds this queue, and would destroy it from within.
             queues.connections.flush();
         }
         drop(queues);

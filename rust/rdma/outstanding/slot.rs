@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Places for requests, which completions lead to.
+//! Slots of outstanding requests, and the owners that get the completions.
 //!
-//! A request that is *silent* completes only if it fails, and its owner is told at once then. If it doesn't fail,
-//! the completion of a request behind it says so, and its owner is told with that. In either case the slot stays
-//! taken until that one has completed.
+//! An *unsignaled* request completes only if it fails, and its owner is notified at once. Otherwise
+//! the completion of a later request notifies the owner. In both cases the slot stays in use until
+//! the later request has completed.
 //!
-//! MERGED outstanding/owner.rs
-//! Who is told how a request ended.
-//!
-//! MERGED outstanding/standing.rs
-//! How a queue stands: how much room it has, and whether it is broken.
+//! A [`Standing`] holds the credits of a queue, and the status that broke the queue.
 
 use kernel::{
     container_of,
@@ -59,31 +55,31 @@ const LOUD: u32 = u32::MAX;
 ///   another way before this one has ended, but with the queue.
 pub(super) struct Slot {
     cqe: Opaque<rdma_bindings::ib_cqe>,
-    /// Who is told of the request that has this place; null if it is free.
+    /// The owner of the request in this slot, or null if the slot is free.
     owner: Atomic<*mut Owner>,
-    /// How many credits go back when its request has ended: its own, if it has one, and those of requests
-    /// before it, which have no slot.
+    /// Number of credits that return with the completion: that of the request, and those of
+    /// preceding requests without slots.
     credits: Atomic<u32>,
-    /// How a silent request has ended, as far as is known; or [`LOUD`].
+    /// Status of an unsignaled request as far as known, or [`LOUD`].
     silent: Atomic<u32>,
-    /// A silent one that has ended when this has.
+    /// An unsignaled request that completes with this one.
     before: Atomic<*mut Slot>,
     of: NonNull<Standing>,
 }
 
-// SAFETY: Nothing in a slot is tied to a task: `cqe` is constant, and `owner`, `before` and `of` are there
-// as long as they are named.
+// SAFETY: Any task may use a slot: `cqe` is constant, and `owner`, `before` and `of` are valid as
+// long as the slot names them.
 unsafe impl Send for Slot {}
 
 // SAFETY: `cqe` and `of` are constant, and the others are atomic.
 unsafe impl Sync for Slot {}
 
 impl Slot {
-    /// Free slots of a queue, which has this standing.
+    /// Creates free slots of the queue with this standing.
     pub(super) fn several(count: usize, of: NonNull<Standing>) -> Result<KVec<Self>> {
         let mut slots = KVec::with_capacity(count, GFP_KERNEL)?;
         for _ in 0..count {
-            // INVARIANT: `of` is that of the queue which these are made for.
+            // INVARIANT: `of` is the standing of the queue that gets the slots.
             let slot = Self {
                 cqe: Opaque::new(rdma_bindings::ib_cqe {
                     done: Some(Self::complete),
@@ -99,7 +95,8 @@ impl Slot {
         Ok(slots)
     }
 
-    /// Takes it for an owner, if it is free; so many credits go back when the request has ended.
+    /// Claims the slot for an owner, if it is free. `credits` return when the request has
+    /// completed.
     #[inline]
     pub(super) fn take(&self, owner: NonNull<Owner>, credits: u32) -> bool {
         let taken = self.owner.cmpxchg(null_mut(), owner.as_ptr(), Full).is_ok();
@@ -109,12 +106,12 @@ impl Slot {
         taken
     }
 
-    /// It is free: its request was not posted.
+    /// Frees the slot of a request that was not posted.
     pub(super) fn free(&self) {
         self.owner.store(null_mut(), Relaxed);
     }
 
-    /// Whether nobody has it.
+    /// Checks whether the slot is free.
     pub(super) fn is_free(&self) -> bool {
         self.owner.load(Relaxed).is_null()
     }
@@ -125,34 +122,35 @@ impl Slot {
         self.owner.cmpxchg(owner, null_mut(), Full).is_ok()
     }
 
-    /// What completions lead to.
+    /// Returns the `cqe` for completions.
     pub(super) fn cqe(&self) -> *mut rdma_bindings::ib_cqe {
         self.cqe.get()
     }
 
-    /// The slot of a `cqe`.
+    /// Returns the slot of a `cqe`.
     ///
     /// # Safety
     ///
-    /// `cqe` must be the member of a slot that is there for `'a`.
+    /// `cqe` must be the member of a slot that is valid for `'a`.
     pub(super) unsafe fn of_cqe<'a>(cqe: *mut rdma_bindings::ib_cqe) -> &'a Self {
         let cqe = cqe.cast::<Opaque<rdma_bindings::ib_cqe>>();
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `cqe` is the member of a slot valid for `'a` by the function's contract.
         unsafe { &*container_of!(cqe, Self, cqe) }
     }
 
     fn queue(&self) -> &Standing {
-        // SAFETY: By the type invariant `of` is part of the queue that has this slot, so it is there.
+        // SAFETY: `of` is part of the queue that owns this slot by the type invariant, so it is
+        // valid.
         unsafe { self.of.as_ref() }
     }
 
-    /// Its request completes only if it fails.
+    /// Makes the request unsignaled.
     pub(super) fn silence(&self) {
         self.silent.store(WcStatus::SUCCESS.as_raw(), Relaxed);
         self.queue().silent.fetch_add(1, Relaxed);
     }
 
-    /// Its request completes after all.
+    /// Makes the request signaled.
     pub(super) fn unsilence(&self) {
         let is_silent = || self.silent.load(Relaxed) != LOUD;
         if is_silent() && self.silent.xchg(LOUD, Relaxed) != LOUD {
@@ -160,7 +158,8 @@ impl Slot {
         }
     }
 
-    /// How its request has ended, if that is silent, and those behind it have.
+    /// Returns the end of an unsignaled request after later requests have completed, or [`None`] if
+    /// the request is signaled.
     pub(super) fn ended_silently(&self) -> Option<End<'static>> {
         match self.silent.load(Relaxed) {
             LOUD => None,
@@ -170,32 +169,34 @@ impl Slot {
         }
     }
 
-    /// With this, and before those that end with it, ends one before it, which is silent.
+    /// Appends an unsignaled request to those that complete with this one.
     pub(super) fn follow(&self, before: &Slot) {
         let mut first = self;
-        // SAFETY: By the type invariant it is null or a slot of the same queue, which is there.
+        // SAFETY: `before` is null or a slot of the same queue by the type invariant. The queue is
+        // valid as long as its slots.
         while let Some(slot) = unsafe { first.before.load(Relaxed).as_ref() } {
             first = slot;
         }
-        // INVARIANT: The caller vouches for it.
+        // INVARIANT: `before` is an unsignaled slot of the same queue by the contract of
+        // `Outstanding::follow`.
         first
             .before
             .store(core::ptr::from_ref(before).cast_mut(), Relaxed);
     }
 
-    /// The completion callback, in softirq context or in a task that looks for completions.
+    /// Handles the completion of a request, in softirq or in a task that polls.
     ///
     /// # Safety
     ///
-    /// `wc` must be the completion of a request posted with the `cqe` of a slot that is there.
+    /// `wc` must be the completion of a request that was posted with the `cqe` of a valid slot.
     unsafe extern "C" fn complete(cq: *mut rdma_bindings::ib_cq, wc: *mut rdma_bindings::ib_wc) {
-        // SAFETY: The caller vouches for `wc`, which is there until this returns.
+        // SAFETY: `wc` is valid for the call by the function's contract.
         let wc = unsafe { &*wc };
-        // SAFETY: This is the member that kernel users set.
+        // SAFETY: `wr_cqe` is the member that kernel users set.
         let cqe = *unsafe { wc.__bindgen_anon_1.wr_cqe.as_ref() };
-        // SAFETY: It is the member of a slot, which is there as the caller vouches.
+        // SAFETY: `cqe` is the member of a valid slot by the function's contract.
         let slot = unsafe { Self::of_cqe(cqe) };
-        // SAFETY: The queue that calls this is there; KUnit's is null.
+        // SAFETY: `cq` is the valid queue that calls this function, or null in KUnit tests.
         let told = unsafe { RawCompletion::new(cq, wc) };
         if slot.silent.load(Relaxed) == LOUD {
             let end = End::Completed(told);
@@ -231,7 +232,7 @@ impl Slot {
     /// one. Afterwards nothing of the queue is touched.
     pub(super) fn tell(&self, end: End<'_>) {
         let mut before = self.before.xchg(null_mut(), Relaxed);
-        // What is refused was not posted, which says nothing of those that were.
+        // A refused request was not posted, so it does not complete the preceding ones.
         if matches!(end, End::Refused(_)) {
             before = null_mut();
         }
@@ -296,7 +297,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// `ended` is called once for each request, in any context.
+    /// Creates an owner. Each request calls `ended` once, in any context.
     ///
     /// # Safety
     ///
@@ -315,14 +316,14 @@ pub(super) struct Standing {
     pub(super) credits: Credits,
     /// How many that are under way complete only if they fail, and wait for nobody.
     pub(super) silent: Atomic<usize>,
-    /// What broke the queue; [`WcStatus::SUCCESS`] while nothing has.
+    /// The status that broke the queue.
     broken: Atomic<u32>,
     /// Queue pairs share it: what breaks one of them doesn't break the queue.
     shared: bool,
 }
 
 impl Standing {
-    /// A queue with room for so many requests.
+    /// Creates the standing of a queue with `depth` places.
     pub(super) fn new(depth: u32, shared: bool) -> impl PinInit<Self> {
         pin_init!(Self {
             credits <- Credits::new(depth),
@@ -332,14 +333,14 @@ impl Standing {
         })
     }
 
-    /// What broke the queue, if anything has. Any context.
+    /// Returns the status that broke the queue, if any. Any context.
     #[inline]
     pub(super) fn broken(&self) -> Option<WcStatus> {
         let status = WcStatus::from_raw(self.broken.load(Relaxed));
         (status != WcStatus::SUCCESS).then_some(status)
     }
 
-    /// The queue is broken. The first failure that is told is kept. Any context.
+    /// Marks the queue as broken, and keeps the first status. Any context.
     pub(super) fn break_by(&self, status: WcStatus) {
         if self.shared {
             return;
@@ -354,7 +355,7 @@ mod tests {
     use super::*;
     use crate::outstanding::Outstanding;
 
-    /// Takes a slot as for the last of so many requests, and a credit for that one.
+    /// Claims a slot and a credit for the last of `count` requests.
     fn claim<'a>(queue: &'a Outstanding, owner: &Owner, requests: u32) -> Result<&'a Slot> {
         let credit = queue.credits().try_take().ok_or(EAGAIN)?;
         let slot = queue.claim(&credit, NonNull::from(owner), requests);
@@ -376,7 +377,7 @@ mod tests {
             assert_eq!(queue.credits().left(), 8);
             assert!(queue.is_idle());
         }
-        // What was before a request in its slot is not before the next one.
+        // A preceding request of the last user of a slot does not precede the next user.
         claim(&queue, &owner, 1)?.tell(completed);
         assert_eq!(queue.credits().left(), 8);
         Ok(())
@@ -431,9 +432,11 @@ mod tests {
     /// How many owners have been told that their requests have failed.
     static FAILED: Atomic<u32> = Atomic::new(0);
 
+    /// Counts failed completions.
+    ///
     /// # Safety
     ///
-    /// May be called with any pointer.
+    /// The function accepts any pointer.
     unsafe fn counted(_: NonNull<Owner>, end: &End<'_>) {
         if matches!(end, End::Completed(told) if told.status() != WcStatus::SUCCESS) {
             FAILED.fetch_add(1, Relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a queue pair is made and connected with.
+//! Attributes of queue pairs.
 
 use rdma_bindings as b;
 
@@ -27,14 +27,14 @@ pub struct Depths {
 }
 
 impl Depths {
-    /// How many requests the send queue, and so its completion queue, has room for: two more than
-    /// there are credits. One is for draining, and one because a completion may be seen before the
-    /// driver has taken back the place of its request.
+    /// Returns the number of entries of the send queue and of its completion queue: two more than
+    /// credits. One is for draining. One is needed because a completion may be seen before the
+    /// driver has freed the entry of its request.
     pub const fn in_send_queue(&self) -> u32 {
         self.send.saturating_add(2)
     }
 
-    /// How many requests the receive queue has room for; none if it has no use.
+    /// Returns the number of entries of the receive queue, or 0 if it is not used.
     pub const fn in_receive_queue(&self) -> u32 {
         if self.receive == 0 {
             0
@@ -127,7 +127,7 @@ impl Default for Reliability {
 /// Attributes to be changed, and which of them.
 pub(super) type Change = (b::ib_qp_attr, u32);
 
-/// To the state INIT.
+/// Returns the change to the state INIT.
 pub(super) fn init(port: u32, access: AccessFlags) -> Change {
     let attr = b::ib_qp_attr {
         qp_state: b::ib_qp_state_IB_QPS_INIT,
@@ -143,7 +143,7 @@ pub(super) fn init(port: u32, access: AccessFlags) -> Change {
     (attr, mask)
 }
 
-/// To the state RTR; and what must be there until the change has been made.
+/// Returns the change to the state RTR, and the GID that must outlive it.
 pub(super) fn ready_to_receive(path: Path, peer: Peer, how: &Reliability) -> (Change, Option<Gid>) {
     let path_mtu = path.mtu();
     let (ah_attr, held) = path.into_address();
@@ -167,7 +167,7 @@ pub(super) fn ready_to_receive(path: Path, peer: Peer, how: &Reliability) -> (Ch
     ((attr, mask), held)
 }
 
-/// To the state RTS.
+/// Returns the change to the state RTS.
 pub(super) fn ready_to_send(psn: u32, how: &Reliability) -> Change {
     let attr = b::ib_qp_attr {
         qp_state: b::ib_qp_state_IB_QPS_RTS,
@@ -187,7 +187,7 @@ pub(super) fn ready_to_send(psn: u32, how: &Reliability) -> Change {
     (attr, mask)
 }
 
-/// To the state ERR.
+/// Returns the change to the state ERR.
 pub(super) fn error() -> Change {
     let attr = b::ib_qp_attr {
         qp_state: b::ib_qp_state_IB_QPS_ERR,

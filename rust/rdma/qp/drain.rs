@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Waiting until everything that was posted has ended.
+//! Draining of queue pairs: waiting until all posted requests have completed. Queue pairs with
+//! shared receives.
 //!
-//! A driver's own drain (`drain_sq()`, `drain_rq()`) is not called. It waits without a bound, and returns without a
-//! word if it has drained nothing, as after a transition to the error state that failed. Drivers have one for a device
-//! that is in reset. Such a device refuses requests, and its driver makes the completions of those that are under way
-//! for whoever polls the completion queue, which the drain here does.
-//!
-//! MERGED qp/sharing.rs
-//! Queue pairs that share their receives.
+//! The driver's own drain (`drain_sq()`, `drain_rq()`) is not called. It waits without a limit, and
+//! does not report a failure, for instance after a failed transition to the error state. Drivers
+//! have their own drain for a device in reset. A device in reset refuses requests. Its driver
+//! completes the outstanding ones when the completion queue is polled, which this drain does.
 
 use kernel::{
     prelude::*,
@@ -48,7 +46,7 @@ use crate::{
 const LOOK: Delta = Delta::from_millis(10);
 const LOOKS_PER_SECOND: u32 = 100;
 
-/// What has become of the request that a drain posts.
+/// The state of the request that a drain posts.
 enum Last {
     /// The device has flushed it: the queue pair is in error, and the requests before it have ended.
     Flushed,
@@ -75,12 +73,12 @@ impl<S> Qp<S> {
         )
     }
 
-    /// As [`Qp::drain`], for its receive requests.
+    /// Drains the receive requests like [`Qp::drain`].
     pub fn drain_receives(&self, limit: u32) -> bool {
         if self.raw.srq.is_some() || self.receive_entries().is_none_or(Entries::is_empty) {
             return true;
         }
-        // Into no memory. What `__ib_drain_rq()` posts.
+        // A request without memory, as in `__ib_drain_rq()`.
         let last = RawWr {
             receive: true,
             ..Default::default()
@@ -159,8 +157,8 @@ impl<S> Qp<S> {
 }
 
 impl Qp<Reset> {
-    /// As [`create`](Self::create), with receives that others share: it has none of its own, and needs so
-    /// many [entries](Srq::entries) for these.
+    /// Creates a queue pair with shared receives, see [`create`](Self::create). It has no receives
+    /// of its own, and needs [`entries`](Srq::entries) for the shared ones.
     pub fn create_sharing(
         pd: &Arc<Pd>,
         send_cq: &Arc<Cq>,
@@ -185,9 +183,10 @@ impl<S> Qp<S> {
         self.raw.srq.is_some()
     }
 
-    /// Waits until the device takes no more of the receives that others share, and has told of those
-    /// that it had taken: what it has not told of when the queue pair goes is lost to all of them until
-    /// their queue goes. Sleeps at most so many seconds, and not at all if the device is known not to tell.
+    /// Waits until the device takes no more shared receives for this queue pair, and has completed
+    /// those that it had taken. Receives that have not completed when the queue pair is destroyed
+    /// are lost until their queue is destroyed. Sleeps at most `limit` seconds, and not at all if
+    /// the device is known not to report this.
     ///
     /// The queue pair must have been connected, and be in error.
     pub(crate) fn await_last_shared(&self, limit: u32) {

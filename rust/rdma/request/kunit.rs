@@ -28,10 +28,10 @@ mod tests {
 
     const FLUSHED: u32 = b::ib_wc_status_IB_WC_WR_FLUSH_ERR;
 
-    /// What was posted last: where its completion leads, and its opcode.
+    /// The `cqe` and the opcode of the last posted request.
     static CQE: Atomic<*mut b::ib_cqe> = Atomic::new(null_mut());
     static OPCODE: Atomic<u32> = Atomic::new(0);
-    /// What the driver says.
+    /// The result of the driver.
     static SAYS: Atomic<i32> = Atomic::new(0);
 
     unsafe extern "C" fn post_send(
@@ -46,7 +46,7 @@ mod tests {
         SAYS.load(Relaxed)
     }
 
-    /// A queue pair of that driver's, of which nothing else is there.
+    /// A queue pair of the fake driver, without other objects.
     struct Fake {
         qp: KBox<b::ib_qp>,
         _device: KBox<b::ib_device>,
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    /// What was posted last completes.
+    /// Completes the last posted request.
     fn complete(status: u32) {
         let cqe = CQE.load(Relaxed);
         let mut wc = b::ib_wc {
@@ -92,14 +92,14 @@ mod tests {
         }
     }
 
-    /// What became of requests, each a digit.
+    /// The results of the requests, one digit each.
     type Log = Arc<Atomic<u32>>;
 
     fn log() -> Result<Log> {
         Ok(Arc::new(Atomic::new(0), GFP_KERNEL)?)
     }
 
-    /// A request that says how it has ended.
+    /// Creates a request that logs its result.
     fn request(
         log: &Log,
     ) -> Result<

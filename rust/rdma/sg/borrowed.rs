@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Scatterlists that somebody else has mapped.
-//!
-//! MERGED sg/copied.rs
-//! Copies of what a scatterlist of somebody else's is mapped to.
+//! Scatterlists that the consumer has mapped, and copies of their addresses.
 
 use kernel::{
     bindings,
@@ -32,9 +29,7 @@ use crate::device::Device;
 
 /// A scatterlist that somebody else has mapped for a device, and lends for a while.
 ///
-/// The mapping stays when the list goes, so regions that outlive the loan are made of copies (`CopiedSg`), and others
-/// of the list itself ([`WholeSg`]). What counts is the mapped entries' address and length, never the pages and their
-/// lengths.
+/// Only the addresses and lengths of the mapped entries count, not the pages.
 ///
 /// # Invariants
 ///
@@ -55,16 +50,15 @@ unsafe impl Send for BorrowedSg<'_> {}
 unsafe impl Sync for BorrowedSg<'_> {}
 
 impl<'a> BorrowedSg<'a> {
-    /// Borrows a list of which `count` entries are mapped. [`EINVAL`] if it is NULL or empty.
+    /// Borrows a list with `count` mapped entries. Returns [`EINVAL`] if it is NULL or empty.
     ///
     /// # Safety
     ///
     /// If neither is the case:
     ///
     /// - `sgl` must be a list of at least `count` entries, valid and unchanged for `'a`;
-    /// - the entries must have been mapped for `device`, and neither be unmapped nor their memory
-    ///   be freed before each region made of the list has been closed, by consuming it with a
-    ///   function that says so.
+    /// - the entries must be mapped for `device`. Neither the mapping nor the memory may be freed
+    ///   before all regions made of the list have been closed by a consuming function.
     pub unsafe fn from_raw(
         device: &'a ARef<Device>,
         sgl: *mut bindings::scatterlist,
@@ -87,30 +81,33 @@ impl<'a> BorrowedSg<'a> {
 }
 
 impl<'a> BorrowedSg<'a> {
-    /// The list, to be handed on as it is: it is one of whole pages, and no region is made of it if one of them turns
-    /// out to be none. [`None`] if the device has only smaller pages, of which that wouldn't be seen.
+    /// Returns the list for use without a copy: all of its entries are whole pages, which
+    /// registration checks. Returns [`None`] if the device has only smaller pages, for which it
+    /// does not.
     ///
     /// # Safety
     ///
     /// The last of its entries is marked as the last.
     pub unsafe fn whole(self) -> Option<WholeSg<'a>> {
-        // INVARIANT: By the requirements of this function, and as is asked here.
+        // INVARIANT: The last entry is marked by the function's contract, and the device has pages
+        // of the machine's size.
         (self.device.per_page() == 1).then_some(WholeSg(self))
     }
 }
 
-/// A scatterlist of whole pages that somebody else has mapped and lends, and of which a region can be made without a
-/// copy, if that is valid before the loan ends.
+/// A borrowed scatterlist of whole pages, for a region without a copy. The region must be valid
+/// before the loan ends.
 ///
 /// # Invariants
 ///
-/// - The last entry is marked as the last: the RDMA core looks for what is behind the last one that it is told of.
-/// - The device has pages as large as the machine's: of smaller ones entries could begin inside of a page. As it is
-///   the RDMA core ends before such an entry.
+/// - The last entry is marked as the last: the RDMA core looks for an entry after the last one it
+///   was given.
+/// - The device has pages of the machine's size. With smaller pages an entry could begin inside of
+///   a page. The RDMA core stops before an entry that does.
 pub struct WholeSg<'a>(BorrowedSg<'a>);
 
-// SAFETY: By the type invariants the entries are mapped for the device, and stay so until each region made of them
-// has been closed, which nothing of this crate's has to see to.
+// SAFETY: The entries are mapped for the device until all regions made of them have been closed, by
+// the invariants of `BorrowedSg`. The lender unmaps them.
 unsafe impl DmaList for WholeSg<'_> {
     fn is_for(&self, device: &Device) -> bool {
         self.0.device.is_same(device)
@@ -124,7 +121,7 @@ unsafe impl DmaList for WholeSg<'_> {
         self.0.count
     }
 
-    /// None of its entries is empty.
+    /// Checks the length: none of the entries is empty.
     fn is_all(&self, length: u64) -> bool {
         // CAST: No page is that big.
         length == u64::from(self.0.count) * PAGE_SIZE as u64
@@ -141,8 +138,8 @@ unsafe impl DmaList for WholeSg<'_> {
 ///
 /// # Invariants
 ///
-/// `table` has as many entries as it has `used`, not 0, with an address and a length that are mapped for
-/// `device`, and stay so until each region made of them has been closed.
+/// `table` has `used` entries, not 0. Their addresses are mapped for `device` until all regions
+/// made of them have been closed.
 pub struct CopiedSg {
     table: Table,
     device: ARef<Device>,
@@ -171,8 +168,8 @@ unsafe impl DmaList for CopiedSg {
 ///
 /// # Invariants
 ///
-/// `from` is a place in a list that is valid for `'a` and mapped for `device`, and stays mapped until
-/// each region made of it has been closed.
+/// `from` is a place in a list that is valid for `'a`. The list is mapped for `device` until all
+/// regions made of it have been closed.
 pub struct Cursor<'a> {
     device: &'a ARef<Device>,
     from: rdma_bindings::rdma_helper_sg_source,
@@ -203,10 +200,10 @@ impl Cursor<'_> {
     /// - [`ENOMEM`].
     pub fn copy(&mut self, bytes: u64, spare: Option<&SpareTable>) -> Result<CopiedSg> {
         let virt = self.device.is_software();
-        // SAFETY: By the type invariant.
+        // SAFETY: `from` is a place in a valid list by the type invariant.
         let table = unsafe { copy(&mut self.from, bytes, virt, spare) }?;
-        // INVARIANT: These entries have just been filled, with parts of entries of a list that is
-        // mapped for the device and stays so, by the invariant of `Cursor`.
+        // INVARIANT: The new entries are parts of entries that are mapped for the device by the
+        // invariant of `Cursor`.
         Ok(CopiedSg {
             table,
             device: self.device.clone(),
@@ -214,7 +211,7 @@ impl Cursor<'_> {
     }
 }
 
-/// As [`Cursor::copy`].
+/// Copies bytes for [`Cursor::copy`].
 ///
 /// # Safety
 ///
@@ -227,7 +224,7 @@ unsafe fn copy(
 ) -> Result<Table> {
     let expected = usize::try_from(from.left)?;
     let mut filling = Filling::new(0, virt, expected, spare)?;
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `from` is a place in a valid list by the function's contract.
     unsafe { filling.copy(from, bytes) }?;
     filling.done()
 }
@@ -255,7 +252,7 @@ mod tests {
             let copied = unsafe { copy(&mut from, bytes, true, None) }?;
             let mut entry = copied.first();
             for _ in 0..copied.head().used {
-                // SAFETY: `copied` has so many entries.
+                // SAFETY: `copied` has `used` entries.
                 let both =
                     unsafe { (bindings::sg_dma_address(entry), bindings::sg_dma_len(entry)) };
                 all.push(both, GFP_KERNEL)?;

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What mapped lists have in common.
-//!
-//! MERGED sg/mapped.rs
-//! Scatterlists mapped for a device.
-//!
-//! MERGED sg/single.rs
-//! Lists of one entry.
-//!
-//! MERGED sg/boundaries.rs
-//! Where the entries of a mapped list meet.
+//! Mapped lists: of pages mapped here, or of one entry.
 
 use kernel::{
     bindings,
@@ -34,35 +25,35 @@ use crate::{
 ///
 /// # Safety
 ///
-/// - [`DmaList::with_raw`] must lend a scatterlist of which at least [`DmaList::count`] entries,
-///   not 0, are mapped for each device of which [`DmaList::is_for`] says so.
-/// - They, and the memory behind them, must stay so until what [`DmaList::into_mapping`] returned
-///   is dropped; if it is leaked, for ever.
-/// - [`DmaList::boundaries`] must be where these entries meet.
+/// - [`DmaList::with_raw`] must lend a scatterlist with at least [`DmaList::count`] mapped entries,
+///   not 0. They must be mapped for each device for which [`DmaList::is_for`] returns true.
+/// - The mapping and the memory must stay valid until the result of [`DmaList::into_mapping`] is
+///   dropped, or forever if it is leaked.
+/// - [`DmaList::boundaries`] must return the boundaries of these entries.
 pub unsafe trait DmaList: Sized {
-    /// Whether the list is mapped for this device.
+    /// Checks whether the list is mapped for this device.
     fn is_for(&self, device: &Device) -> bool;
 
     /// Lends the first entry for a moment.
     fn with_raw<T>(&self, f: impl FnOnce(*mut bindings::scatterlist) -> T) -> T;
 
-    /// The number of mapped entries.
+    /// Returns the number of mapped entries.
     fn count(&self) -> u32;
 
-    /// What is to be known of where its entries meet, for pages larger than `base`. Any context.
+    /// Returns the boundaries between its entries, for pages larger than `base`. Any context.
     fn boundaries(&self, base: u32) -> SegmentBoundaries {
-        // SAFETY: The list has so many mapped entries, by the requirements of this trait.
+        // SAFETY: `first` heads a list of `count()` mapped entries by the contract of this trait.
         self.with_raw(|first| unsafe { SegmentBoundaries::of(first, self.count(), base) })
     }
 
-    /// Whether a region that was made of it, and has this length, has all of it. That all of its entries were mapped is
-    /// enough, but where there may be such as should not be there.
+    /// Checks whether a region of this length covers the whole list. A list without unexpected
+    /// entries only needs all of its entries mapped.
     fn is_all(&self, _length: u64) -> bool {
         true
     }
 
-    /// Whether what it was made of is this memory for as long as there is any: addresses of the linear map are, those of
-    /// other mappings may have other pages behind them one day.
+    /// Checks whether the addresses refer to the same memory forever. That is true for the linear
+    /// map. Other mappings may later refer to other pages.
     fn is_linear(&self) -> bool {
         false
     }
@@ -71,7 +62,7 @@ pub unsafe trait DmaList: Sized {
     fn into_mapping(self) -> Mapping;
 }
 
-/// What keeps memory mapped for a device while a region uses it.
+/// The mapping of memory for a device while a region uses it.
 ///
 /// Dropping it undoes the mapping, if it is one of this crate's ([`MappedSg`]). A mapping of
 /// somebody else's is undone by them, after the region has been closed. Doesn't sleep.
@@ -81,8 +72,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The mapping of a list of this crate's; [`None`] if it is somebody else's, or if the device takes
-    /// kernel addresses.
+    /// Wraps a list that this crate mapped. [`None`] stands for other mappings, and for devices
+    /// that take kernel addresses.
     pub(crate) fn of(list: Option<MappedSg>) -> Self {
         Self { list }
     }
@@ -159,19 +150,19 @@ impl MappedSg {
         Ok(Self { list })
     }
 
-    /// The device that has it mapped; [`None`] if nothing was done, so that there is nothing to undo.
+    /// Returns the device that the list is mapped for, or [`None`] if there is nothing to unmap.
     pub(super) fn device(&self) -> Option<&Device> {
         self.list.device()
     }
 
-    /// Never unmaps or frees the list, but lets go of the device.
+    /// Leaks the list without unmapping it, but drops the device.
     pub(super) fn leak(mut self) {
         drop(self.list.take_device());
         leak(self);
     }
 }
 
-/// The number of entries that a list is mapped with.
+/// Returns the number of entries before mapping.
 fn entries(list: &SgList) -> usize {
     usize::try_from(list.count()).unwrap_or(usize::MAX)
 }
@@ -214,8 +205,8 @@ impl SingleSg {
         if !device.is_software() || len > device.max_segment_size() {
             return None;
         }
-        // INVARIANT: By that of `Run`, its memory has pages, and so has an address in the linear map where
-        // devices take such.
+        // INVARIANT: The memory of a `Run` has pages, so it has an address in the linear map if the
+        // device takes kernel addresses.
         Some(Self {
             // SAFETY: May be called with any address.
             address: unsafe { rdma_bindings::rdma_helper_linear(run.phys()) },
@@ -256,7 +247,7 @@ unsafe impl DmaList for SingleSg {
     }
 }
 
-/// What is to be known of where the entries of a mapped list meet.
+/// The boundaries between the entries of a mapped list.
 pub struct SegmentBoundaries {
     /// The address of the first byte.
     pub(super) start: u64,
@@ -266,7 +257,7 @@ pub struct SegmentBoundaries {
 }
 
 impl SegmentBoundaries {
-    /// Those of a list of one entry, which has none.
+    /// Creates the boundaries of a list with one entry.
     #[inline]
     pub(super) fn none(start: u64, bytes: u64) -> Self {
         Self {
@@ -276,15 +267,15 @@ impl SegmentBoundaries {
         }
     }
 
-    /// Those of a list; not all, nor are they all bytes, if none could be inside of pages larger than `base`. Any
-    /// context.
+    /// Collects the boundaries of a list. Stops early if none can lie in pages larger than `base`.
+    /// Any context.
     ///
     /// # Safety
     ///
-    /// The list has so many mapped entries, not 0.
+    /// `first` must be a list of `count` mapped entries, not 0.
     pub(super) unsafe fn of(first: *mut bindings::scatterlist, count: u32, base: u32) -> Self {
         let mut boundaries = Self::none(0, 0);
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `first` is a list of `count` mapped entries by the function's contract.
         unsafe {
             rdma_bindings::rdma_helper_sg_joints(
                 first,

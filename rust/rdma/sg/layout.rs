@@ -15,8 +15,8 @@ use crate::device::Device;
 ///
 /// # Invariants
 ///
-/// The device has pages of `page_size`. The list starts in the first of the machine's pages of one, and at each
-/// joint of the list's entries both sides are at the boundary of one.
+/// The device has pages of `page_size`. The first byte of the list is in the first machine page of
+/// a device page. Both sides of each boundary between entries are aligned to `page_size`.
 #[derive(Clone, Copy)]
 pub struct Layout {
     page_size: u32,
@@ -27,12 +27,12 @@ impl Layout {
     /// The largest pages for a region that is used once. 2 MiB: larger ones have not been tried with any driver.
     const MAX: u64 = 2 << 20;
 
-    /// The size of the pages of a region of [large pages](crate::mr::Kind::LargePages). What a driver keeps for each of
-    /// its pages, as rxe a table, it keeps as long as there is the region.
+    /// Page size of a region of [large pages](crate::mr::Kind::LargePages). Some drivers keep state
+    /// for each page of a region, as rxe does, for the lifetime of the region.
     pub const LARGE: u32 = 64 << 10;
 
-    /// Larger pages than the machine's, as large as the list allows; [`None`] if there are none, or
-    /// if they would win nothing. Any context.
+    /// Returns the largest pages that the list permits, if they are larger than the machine's and
+    /// useful. Any context.
     ///
     /// A device takes the offset in its first page from the low bits of a region's address, which a peer sees. So
     /// the memory has to start in the first of the machine's pages of that page: then the peer sees the
@@ -42,7 +42,7 @@ impl Layout {
         Self::of(device, list, 0, Self::MAX)
     }
 
-    /// As [`larger`](Self::larger), for a region of large pages, which are all of one size.
+    /// Returns the layout for a region of large pages, which have one size. Any context.
     #[inline]
     pub fn large<L: DmaList>(device: &Device, list: &L) -> Option<Self> {
         Self::of(device, list, Self::LARGE.into(), Self::LARGE.into())
@@ -55,12 +55,12 @@ impl Layout {
             .layout(device.page_sizes(), base, least, most)
     }
 
-    /// The size of a page.
+    /// Returns the size of a page in bytes.
     pub(crate) fn page_size(&self) -> u32 {
         self.page_size
     }
 
-    /// How many pages there are.
+    /// Returns the number of pages.
     pub fn pages(&self) -> u32 {
         self.pages
     }
@@ -70,9 +70,9 @@ impl Layout {
 const MIN_PAGES: u64 = 8;
 
 impl SegmentBoundaries {
-    /// The largest pages, of these sizes, larger than `base`, and between `least` and `most`, a power of two, at whose
-    /// boundaries all boundaries are, and the page of `base` bytes in which the list starts. Of small pages the list would
-    /// have to have `base`; what the large ones have beyond that is no more than an eighth. [`None`] if there are none.
+    /// Returns the layout with the largest page size in `sizes` that is more than `base` and from
+    /// `least` to `most`. All boundaries and the first page of `base` bytes must be aligned to it.
+    /// The large pages may exceed the small ones by an eighth.
     #[inline]
     pub(super) fn layout(&self, sizes: u64, base: u32, least: u64, most: u64) -> Option<Layout> {
         let base = u64::from(base);
@@ -99,7 +99,7 @@ impl SegmentBoundaries {
         None
     }
 
-    /// The bytes of the pages of this size, a power of two, that it touches.
+    /// Returns the size of the pages of `size` bytes, a power of two, that the list touches.
     #[inline]
     fn in_pages(&self, size: u64) -> u64 {
         let mask = size.wrapping_sub(1);

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Building a scatterlist from memory.
-//!
-//! MERGED sg/run.rs
-//! What scatterlists are built from.
-//!
-//! MERGED sg/filling.rs
-//! Filling the entries of a table.
+//! Scatterlists built from memory.
 
 use kernel::{
     bindings,
@@ -70,26 +64,27 @@ impl SgBuilder {
         self.filling.push(run)
     }
 
-    /// Adds entries that `fill` fills. It gets the length that they have at most, whether they are to hold
-    /// addresses of the linear map, as if mapped for the device, or pages, and room for them. It returns how many
-    /// entries it has filled. [`ENOMEM`] without memory for an entry. May sleep.
+    /// Adds entries that `fill` writes. The arguments of `fill` are the maximum length of an entry,
+    /// whether entries hold addresses of the linear map or pages, and the free entries. `fill`
+    /// returns the number of entries written. Returns [`ENOMEM`] without memory for an entry. May
+    /// sleep.
     ///
     /// # Safety
     ///
-    /// `fill` must have written so many, from the first on, no longer than it was told, and not empty. The
-    /// memory must stay until each region made of it has been closed.
+    /// `fill` must write as many entries as it returns, from the first on, not empty and not longer
+    /// than the maximum. The memory must stay valid until all regions made of it have been closed.
     pub unsafe fn fill(
         &mut self,
         fill: impl FnOnce(u32, bool, &mut [MaybeUninit<bindings::scatterlist>]) -> usize,
     ) -> Result {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `fill` writes valid entries by the function's contract.
         unsafe { self.filling.fill(fill) }
     }
 
-    /// The list. [`EINVAL`] if it is empty.
+    /// Returns the list, or [`EINVAL`] if it is empty.
     #[inline]
     pub fn done(self) -> Result<SgList> {
-        // INVARIANT: Just filled.
+        // INVARIANT: `done()` has filled the entries and marked the last.
         Ok(SgList {
             table: self.filling.done()?,
         })
@@ -97,52 +92,52 @@ impl SgBuilder {
 }
 
 impl SgList {
-    /// Are the entries as if they had been mapped for a device that takes kernel addresses?
+    /// Checks whether the entries are those of a mapping for a device that takes kernel addresses.
     pub(super) fn is_virt(&self) -> bool {
         self.table.head().virt
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn count(&self) -> u32 {
         self.table.head().used
     }
 
-    /// So many entries are mapped now, in this direction, as C has it.
+    /// Notes that `count` entries are mapped in the direction `dir`.
     pub(super) fn set_mapped(&mut self, count: u32, dir: u32) {
         let head = self.table.head_mut();
         (head.mapped, head.dir) = (count, dir);
     }
 
-    /// It is mapped for this device now.
+    /// Notes the device that the list is mapped for.
     pub(super) fn set_device(&mut self, device: ARef<Device>) {
         // INVARIANT: The reference is the list's, which had none.
         self.table.head_mut().device = ARef::into_raw(device).as_ptr().cast();
     }
 
-    /// The device that it is mapped for, if it has one.
+    /// Returns the device that the list is mapped for, if any.
     pub(super) fn device(&self) -> Option<&Device> {
         // SAFETY: By the type invariant it is null or a device, which stays as long as the reference.
         unsafe { self.table.head().device.cast::<Device>().as_ref() }
     }
 
-    /// The same; it has none any more.
+    /// Takes the device that the list is mapped for.
     pub(super) fn take_device(&mut self) -> Option<ARef<Device>> {
         let device = mem::replace(&mut self.table.head_mut().device, null_mut());
         // SAFETY: By the type invariant it is a reference, which was taken out.
         NonNull::new(device.cast()).map(|device| unsafe { ARef::from_raw(device) })
     }
 
-    /// The direction in which it is mapped, as C has it.
+    /// Returns the C value of the direction of the mapping.
     pub(super) fn direction(&self) -> u32 {
         self.table.head().dir
     }
 
-    /// How many entries are mapped.
+    /// Returns the number of mapped entries.
     pub(super) fn mapped(&self) -> u32 {
         self.table.head().mapped
     }
 
-    /// The first entry.
+    /// Returns the first entry.
     pub(super) fn as_raw(&self) -> *mut bindings::scatterlist {
         self.table.first()
     }
@@ -152,34 +147,34 @@ impl SgList {
 ///
 /// # Invariants
 ///
-/// These are physical addresses, not none, each of which has a `struct page`. The memory stays until
-/// the region made of it has been closed: a device doesn't know lifetimes.
+/// The addresses are a non-empty range of physical memory with a `struct page` each. The memory
+/// stays valid until the region made of it has been closed.
 #[repr(transparent)]
 pub struct Run(rdma_bindings::rdma_helper_run);
 
 impl Run {
-    /// Takes contiguous memory.
+    /// Creates a run of contiguous memory.
     ///
     /// # Safety
     ///
-    /// `phys` and `len`, not 0, must be a range of physical addresses, each of which has a
-    /// `struct page`, and the memory must stay until each region made of it has been closed.
+    /// - `phys` and `len`, not 0, must be a range of physical addresses that have a `struct page`.
+    /// - The memory must stay valid until all regions made of it have been closed.
     pub const unsafe fn new(phys: u64, len: u64) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: The range is valid memory with pages by the function's contract.
         Self(rdma_bindings::rdma_helper_run { phys, len })
     }
 
-    /// Its first address.
+    /// Returns the first physical address.
     pub(super) const fn phys(&self) -> u64 {
         self.0.phys
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub(super) const fn bytes(&self) -> u64 {
         self.0.len
     }
 
-    /// All of a page.
+    /// Creates a run of a whole page.
     ///
     /// # Safety
     ///
@@ -205,9 +200,9 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// Begins a list that becomes about so long, whose entries are at most so long, or a page. For a
-    /// device that takes kernel addresses they are `virt`, so as if they had been mapped, and the list
-    /// is there for a moment only. May sleep.
+    /// Begins a list of about `expected` entries, each of at most `max_segment` bytes or a page.
+    /// With `virt` the entries are those of a mapping for a device that takes kernel addresses, and
+    /// the list is short-lived. May sleep.
     #[inline]
     pub(super) fn new(
         max_segment: u32,
@@ -238,13 +233,13 @@ impl Filling {
         })
     }
 
-    /// Has somebody else fill entries. `fill` gets the length that they have at most, whether they hold kernel
-    /// addresses, as if mapped for the device, or pages, and room for them. It returns how many it has filled.
-    /// May sleep.
+    /// Lets `fill` write entries. Its arguments are the maximum length of an entry, whether entries
+    /// hold kernel addresses or pages, and the free entries. It returns the number of entries
+    /// written. May sleep.
     ///
     /// # Safety
     ///
-    /// `fill` must have written so many, from the first on.
+    /// `fill` must write as many entries as it returns, from the first on.
     pub(super) unsafe fn fill(
         &mut self,
         fill: impl FnOnce(u32, bool, &mut [MaybeUninit<bindings::scatterlist>]) -> usize,
@@ -253,11 +248,11 @@ impl Filling {
         // SAFETY: `cursor` is that of a table that is there.
         let count = unsafe { rdma_bindings::rdma_helper_sg_room(&mut self.cursor, &mut first) };
         let first = NonNull::new(first).ok_or(ENOMEM)?.cast();
-        // SAFETY: There is room for so many, which is the table's, and nobody else's.
+        // SAFETY: `first` has space for `count` entries of the table, which only this builder uses.
         let room = unsafe { slice::from_raw_parts_mut(first.as_ptr(), usize::try_from(count)?) };
         let most = room.len();
         let filled = fill(self.cursor.max_seg, self.cursor.virt, room).min(most);
-        // SAFETY: So many were written, by the requirements of this function.
+        // SAFETY: `fill` has written `filled` entries by the function's contract.
         unsafe { rdma_bindings::rdma_helper_sg_filled(&mut self.cursor, u32::try_from(filled)?) };
         Ok(())
     }
@@ -275,7 +270,7 @@ impl Filling {
     ///
     /// # Errors
     ///
-    /// - [`EINVAL`]: there are not so many, or an entry of no length lies in the way.
+    /// - [`EINVAL`]: fewer bytes are left, or an empty entry is among them.
     /// - [`ENOMEM`]: without memory for an entry.
     ///
     /// # Safety

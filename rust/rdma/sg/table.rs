@@ -24,7 +24,7 @@ use core::{
     }, //
 };
 
-/// What lists are allocated from. To be dropped when there are none any more, which sleeps.
+/// The caches for lists. The owner must drop them after the last list, which sleeps.
 pub struct Caches(());
 
 impl Caches {
@@ -34,7 +34,7 @@ impl Caches {
     ///
     /// To be called once, before any list is made.
     pub unsafe fn new() -> Result<Self> {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: This is the only call, and no list exists, by the function's contract.
         to_result(unsafe { rdma_bindings::rdma_helper_sg_init() })?;
         Ok(Self(()))
     }
@@ -62,12 +62,12 @@ type Chunk = rdma_bindings::rdma_helper_sg_chunk;
 // SAFETY: Chunks can be freed by any task, and so can be given back.
 unsafe impl Send for Table {}
 
-// SAFETY: What is done with a shared reference is to read what doesn't change meanwhile.
+// SAFETY: Shared references only read fields that do not change meanwhile.
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// Takes what is spare, if that is not in use, or allocates a table for about so many entries;
-    /// more generously if it is there for a moment only. May sleep.
+    /// Takes the spare table if it is free, or allocates a table for about `expected` entries. A
+    /// brief table is larger. May sleep.
     pub(super) fn get(expected: u32, brief: bool, spare: Option<&SpareTable>) -> Result<Self> {
         match spare.and_then(SpareTable::lend) {
             Some(lent) => Ok(lent),
@@ -75,25 +75,25 @@ impl Table {
         }
     }
 
-    /// The first chunk.
+    /// Returns the first chunk.
     pub(super) fn as_raw(&self) -> *mut Chunk {
         self.0.as_ptr()
     }
 
-    /// What there is to be known of the list.
+    /// Returns the state of the list.
     pub(super) fn head(&self) -> &Chunk {
         // SAFETY: The first chunk is there, by the type invariant, and changes by way of an exclusive
         // reference only, but for its entries.
         unsafe { self.0.as_ref() }
     }
 
-    /// The same, to be written down.
+    /// Returns the state of the list for changes.
     pub(super) fn head_mut(&mut self) -> &mut Chunk {
         // SAFETY: As for `head()`; nobody else has it.
         unsafe { self.0.as_mut() }
     }
 
-    /// The first entry.
+    /// Returns the first entry.
     pub(super) fn first(&self) -> *mut bindings::scatterlist {
         // SAFETY: The first chunk is there, by the type invariant.
         unsafe { (&raw mut (*self.as_raw()).entries).cast() }
@@ -108,13 +108,14 @@ impl Drop for Table {
             // SAFETY: By the type invariant all chunks are allocated; nobody uses them any more.
             return unsafe { rdma_bindings::rdma_helper_sg_free(first) };
         }
-        // SAFETY: The first chunk is there, and nobody else's. Those that follow it are of the list that
-        // is gone, and not reached any more.
+        // SAFETY: The first chunk is valid and exclusively owned. The following chunks belong to
+        // the list, which is dropped.
         unsafe {
             rdma_bindings::rdma_helper_sg_free((*first).next);
             (*first).next = null_mut();
         }
-        // SAFETY: By the type invariant it is such a reference, which was taken out.
+        // SAFETY: `lender` is a reference to a `Shared` by the type invariant, and was taken out of
+        // the chunk.
         let shared = unsafe { Arc::<Shared>::from_raw(lender.cast()) };
         shared.lent.store(false, Release);
     }
@@ -132,7 +133,7 @@ struct Shared {
 }
 
 impl SpareTable {
-    /// Allocates a table that a list of so many entries fits into; a longer one grows. May sleep.
+    /// Allocates a table for `count` entries. A longer list grows it. May sleep.
     pub fn alloc(count: u32) -> Result<Self> {
         let shared = Shared {
             chunks: Chunks::alloc(count)?,
@@ -174,7 +175,7 @@ unsafe impl Send for Chunks {}
 unsafe impl Sync for Chunks {}
 
 impl Chunks {
-    /// Allocates a chunk for so many entries. May sleep.
+    /// Allocates a chunk for `entries` entries. May sleep.
     fn alloc(entries: u32) -> Result<Self> {
         // SAFETY: May be called with any number.
         let chunk = unsafe { rdma_bindings::rdma_helper_sg_alloc(entries) };

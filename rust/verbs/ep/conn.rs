@@ -77,7 +77,7 @@ enum Stage {
 }
 
 impl Stage {
-    /// A connection was begun, or could not be: that was the endpoint's only attempt all the same.
+    /// Notes the result of the endpoint's only attempt to connect.
     fn begin(&mut self, begun: Result<Connection>) -> Result<(), Refusal> {
         let (stage, result) = match begun {
             Ok(connection) => (Self::Begun(connection), Ok(())),
@@ -94,10 +94,10 @@ pub(super) struct Conn {
     source: Option<SocketAddr>,
     events: Arc<Events>,
     queue: Arc<OwnedQueue>,
-    /// What was posted and waits for more.
+    /// Posted requests that wait for more.
     #[pin]
     staged: DeferredSends,
-    /// What becomes of regions that were registered on it.
+    /// States of regions that were registered on the connection.
     #[pin]
     fates: Fates,
     #[pin]
@@ -187,15 +187,16 @@ impl Conn {
         }
     }
 
-    /// A request to the peer has failed: the connection is taken down. Any context.
+    /// Takes the connection down after a request has failed. Any context.
     pub(super) fn fail(self: &Arc<Self>) {
         self.has_cause.store(true, Relaxed);
         self.failed.store(true, Relaxed);
         self.fail_later();
     }
 
-    /// A receive has failed, of which the peer finds out, or something was flushed, which mostly is since
-    /// the connection has ended: it is taken down if nobody does that. Any context.
+    /// Takes the connection down if nobody else does, after a receive has failed or a request was
+    /// flushed. The peer learns of a failed receive. A flush mostly follows the end of the
+    /// connection. Any context.
     pub(super) fn fail_later(self: &Arc<Self>) {
         // Work that is queued already has yet to run.
         let _ = self.queue.enqueue(self.clone());
@@ -236,7 +237,8 @@ impl Conn {
         given
     }
 
-    /// As [`give`](Self::give), with several requests; they come back if they aren't taken. Any context.
+    /// Gives several requests to the device like [`give`](Self::give). Refused requests are
+    /// returned. Any context.
     pub(super) fn give_all(
         self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
@@ -256,12 +258,12 @@ impl Conn {
         }
     }
 
-    /// What becomes of regions that were registered on it. Any context.
+    /// Returns the states of regions that were registered on the connection. Any context.
     pub(super) fn fates(&self) -> &Fates {
         &self.fates
     }
 
-    /// Its own address. May sleep.
+    /// Returns the local address. May sleep.
     pub(super) fn local(&self) -> Option<SocketAddr> {
         match &*self.stage.lock() {
             Stage::Begun(connection) => connection.local().or(self.source),
@@ -269,7 +271,7 @@ impl Conn {
         }
     }
 
-    /// The peer's address. May sleep.
+    /// Returns the address of the peer. May sleep.
     pub(super) fn peer(&self) -> Option<SocketAddr> {
         match &*self.stage.lock() {
             Stage::New(answers) => answers.as_ref()?.peer(),
@@ -331,7 +333,7 @@ impl rdma::cm::Events for Telling {
         };
         match event {
             Event::Established(answer) => events.connected(answer.private_data),
-            // What the peer's consumer hasn't said is not for this one.
+            // The reason is only for the consumer if the peer's consumer sent it.
             Event::Rejected(answer) => {
                 let data = match answer.reason {
                     REJECTED_BY_CONSUMER => answer.private_data,

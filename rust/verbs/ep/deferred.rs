@@ -38,9 +38,9 @@ pub(super) struct DeferredSends {
 enum State {
     /// Requests can be given.
     Open {
-        /// What waits, if anything does.
+        /// The waiting requests, if any.
         waiting: Option<Chain>,
-        /// What was posted last, if how that has ended is told with the next one.
+        /// The last posted unsignaled requests, whose completion a later request reports.
         tail: Option<Tail>,
     },
     /// The device didn't take what has waited, which is to be ended where a handler may be called.
@@ -76,7 +76,7 @@ impl State {
 /// A request to the peer.
 pub(super) type Send<K, F> = KBox<Request<WorkRequest<K>, F>>;
 
-/// What becomes of a request.
+/// The completion of a request.
 pub(super) type Given<K, F> = Result<(), NotPosted<WorkRequest<K>, F>>;
 
 /// How a request is given.
@@ -84,12 +84,12 @@ pub(super) type Given<K, F> = Result<(), NotPosted<WorkRequest<K>, F>>;
 pub(super) enum Giving {
     /// It is told how it ends.
     TransferHandler,
-    /// That is told with one behind it, unless there are many such already.
+    /// A later request reports it, unless many unsignaled requests precede it.
     Silent,
 }
 
 impl DeferredSends {
-    /// Nothing waits.
+    /// Creates an empty state.
     pub(super) fn new() -> impl PinInit<Self> {
         let nothing = State::Open {
             waiting: None,
@@ -140,8 +140,8 @@ impl DeferredSends {
         })
     }
 
-    /// As [`give`](Self::give), with several requests for the endpoint, which come back if they aren't
-    /// taken; returns whether the device didn't take something. Any context.
+    /// Gives several requests for the endpoint to the device like [`give`](Self::give). Refused
+    /// requests are returned. Returns whether the device refused earlier requests. Any context.
     pub(super) fn give_all(
         &self,
         endpoint: &Arc<Endpoint>,

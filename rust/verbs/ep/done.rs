@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How transfers end.
+//! Completion of transfers.
 
 use super::{
     conn::Conn,
@@ -75,13 +75,13 @@ pub(super) struct SharedReceiveHandler {
 }
 
 impl SharedReceiveHandler {
-    /// To be told of a receive that these share.
+    /// Creates the handler of a shared receive.
     pub(super) fn new(ticket: Ticket, sharers: &Arc<Sharers>) -> Self {
         let sharers = sharers.clone();
         Self { ticket, sharers }
     }
 
-    /// The ticket of a transfer that was not accepted.
+    /// Returns the ticket of a transfer that was not accepted.
     pub(super) fn into_ticket(self) -> Ticket {
         self.ticket
     }
@@ -108,7 +108,7 @@ impl<K: Send + 'static> CompletionHandler<Receive<K>> for SharedReceiveHandler {
     }
 }
 
-/// Which side's request it was.
+/// The queue of the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueKind {
     Sends,
@@ -116,13 +116,13 @@ pub(super) enum QueueKind {
 }
 
 impl TransferHandler {
-    /// To be told of a transfer of this connection.
+    /// Creates the handler of a transfer on this connection.
     pub(super) fn new(ticket: Ticket, conn: &Arc<Conn>) -> Self {
         let conn = conn.clone();
         Self { ticket, conn }
     }
 
-    /// The ticket of a transfer that was not accepted.
+    /// Returns the ticket of a transfer that was not accepted.
     pub(super) fn into_ticket(self) -> Ticket {
         self.ticket
     }
@@ -133,12 +133,12 @@ impl TransferHandler {
     }
 }
 
-/// A request has failed: the connection hears of that. Returns what the consumer is told. Any context.
+/// Reports a failed request to the connection. Returns the error for the consumer. Any context.
 pub(super) fn note(conn: &Arc<Conn>, queue: QueueKind, error: WrError) -> Failed {
     match (queue, error) {
         // The connection goes on, or waits for nothing more.
         (_, WrError::Post(_)) => (),
-        // Nothing is transferred any more, of which nobody else tells.
+        // No later request reports the end of the connection.
         (QueueKind::Sends, WrError::Failed(_) | WrError::TimedOut | WrError::Lost) => conn.fail(),
         // Mostly, somebody has told already. But if rxe can't get rid of a packet, for example
         // while a link goes down, it flushes everything and says no more.
@@ -175,7 +175,7 @@ impl<K: Send + 'static> CompletionHandler<Receive<K>> for TransferHandler {
     }
 }
 
-/// Something has come.
+/// Completes a receive.
 fn arrived(ticket: Ticket, arrival: Arrival) {
     let len = num::index(arrival.bytes);
     let data = arrival.imm.map(u64::from);
@@ -189,8 +189,7 @@ fn arrived(ticket: Ticket, arrival: Arrival) {
     }
 }
 
-/// What the consumer is told of an error; with it the status of the completion as
-/// `enum ib_wc_status` has it.
+/// Returns the error for the consumer, with the status of the completion (`enum ib_wc_status`).
 fn failed(queue: QueueKind, error: WrError) -> Failed {
     let with_status = |errno, status: WcStatus| Failed {
         errno,
@@ -214,7 +213,7 @@ fn failed(queue: QueueKind, error: WrError) -> Failed {
     }
 }
 
-/// The errno for a status.
+/// Returns the errno for a status.
 fn errno(queue: QueueKind, status: WcStatus) -> Errno {
     match (queue, status) {
         // The last two are what rxe says, of one packet or of several.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What endpoints on a device can do.
+//! Limits of endpoints on a device.
 
 use kernel::prelude::*;
 use kfabric::{
@@ -26,25 +26,25 @@ use rdma::{
 /// provider maps a copy for the time of the request.
 pub(super) const INJECT_SIZE: usize = 64;
 
-/// Most requests in a queue, whatever the device can do: a queue's memory is there as long as it.
+/// Maximum number of requests in a queue for all devices: a queue has its memory all the time.
 const QUEUE_MAX: u32 = 1024;
 
-/// Most segments of a request, likewise.
+/// Maximum number of segments in a request, for the same reason.
 const SEGMENTS_MAX: u32 = 16;
 
-/// What a driver wants for itself of a queue, and what draining needs.
+/// Entries of a queue that a driver reserves, and that draining needs.
 const QUEUE_OWN: u32 = 2;
 
-/// Most segments of a request.
+/// Returns the maximum number of segments in a request.
 pub(super) fn segments(limits: &Limits) -> usize {
     num::index(limits.max_segments.min(SEGMENTS_MAX))
 }
 
-/// What endpoints on a device can do. May sleep.
+/// Returns the limits of endpoints on a device. May sleep.
 ///
 /// # Errors
 ///
-/// What the device says that is asked.
+/// Returns the error of the device's query.
 pub(crate) fn limits(device: &Device) -> Result<MsgLimits> {
     let limits = device.limits();
     let queue = limits.max_qp_wr.saturating_sub(QUEUE_OWN);

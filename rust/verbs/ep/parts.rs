@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Transfers that are several requests to the device: one for each piece of the peer's memory, and those
-//! that register the memory of a read, if the device needs that.
+//! Transfers of several work requests: one for each piece of the peer's memory, and those that
+//! register the memory of a read if the device needs that.
 //!
-//! They are given to the device in one go, or not at all, and the transfer ends when the last of them
-//! has. A device does them one after the other, so the first that fails is the one to tell of.
+//! The device gets all of them or none. The transfer completes with the last one. A device executes
+//! them in order, so the first failure is the one to report.
 //!
 //! Lock order: the lock of a transfer is a leaf. No transfer ends under it.
 
@@ -82,7 +82,7 @@ struct State {
 type Over = (Ticket, Option<Failed>, Read);
 
 impl State {
-    /// The transfer, if it has yet to be told.
+    /// Takes the transfer, if it has not completed yet.
     fn over(&mut self) -> Option<Over> {
         let ticket = self.ticket.take()?;
         Some((ticket, self.failed, core::mem::take(&mut self.read)))
@@ -96,7 +96,7 @@ struct Part {
 }
 
 impl Whole {
-    /// One of no parts yet, which isn't accepted. Any context.
+    /// Creates a transfer without parts, which is not accepted yet. Any context.
     fn new() -> Result<Arc<Self>, Refusal> {
         let state = State {
             ticket: None,
@@ -110,7 +110,7 @@ impl Whole {
         Arc::pin_init(whole, GFP_ATOMIC).map_err(|_| Errno::ENOMEM.into())
     }
 
-    /// One more part. Any context.
+    /// Adds a part. Any context.
     fn part(self: &Arc<Self>, conn: &Arc<Conn>) -> Part {
         self.state.with(|state| state.left += 1);
         Part {
@@ -119,12 +119,13 @@ impl Whole {
         }
     }
 
-    /// It is accepted.
+    /// Marks the transfer as accepted.
     fn accept(&self, ticket: Ticket) {
         self.state.with(|state| state.ticket = Some(ticket));
     }
 
-    /// It isn't after all. [`None`] if it has ended already.
+    /// Takes the ticket of a transfer that is refused after all. Returns [`None`] if it has
+    /// completed.
     fn take_back(&self) -> Option<Ticket> {
         self.state.with(|state| state.ticket.take())
     }
@@ -140,7 +141,7 @@ impl Whole {
         self.state.with(|state| f(&mut state.read))
     }
 
-    /// A part has ended.
+    /// Handles the end of a part.
     fn ended(&self, how: Result<(), Failed>) {
         let over = self.state.with(|state| {
             state.left = state.left.saturating_sub(1);
@@ -190,7 +191,7 @@ impl QpResources {
             Ok(chain) => chain,
             Err(why) => {
                 whole.undo();
-                // Who waits for room waits for those that wait for more.
+                // A request that waits for space waits for those that wait for more.
                 if why.errno() == Errno::EAGAIN {
                     conn.go();
                 }
@@ -210,7 +211,7 @@ impl QpResources {
         }
     }
 
-    /// The requests that a transfer is split into.
+    /// Creates the requests of a transfer.
     fn chain(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -247,7 +248,7 @@ impl QpResources {
 }
 
 impl QpResources {
-    /// How many pieces of the memory at this side are registered for a request. Any context.
+    /// Returns the number of local pieces to register for a request. Any context.
     pub(super) fn sinks_of(&self, task: &Task<'_>) -> usize {
         let is_bare = |piece: &&LocalPiece| !matches!(piece, LocalPiece::Region { .. });
         match (self.sinks(), task.op(), task.local()) {
@@ -258,7 +259,7 @@ impl QpResources {
         }
     }
 
-    /// Whether `count` pieces of memory can be registered at once. Any context.
+    /// Checks whether `count` pieces of memory can be registered at once. Any context.
     fn has_sinks(&self, count: usize) -> bool {
         count == 0 || self.sinks().is_some_and(|sinks| count <= sinks.count())
     }

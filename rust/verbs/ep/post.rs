@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From a transfer to a work request. All of it is for any context.
+//! Conversion of transfers to work requests. Any context.
 
 use super::{
     conn::Conn,
@@ -105,7 +105,7 @@ impl QpResources {
         begun.map_err(not_begun)
     }
 
-    /// A request to the peer for a task with one piece of the peer's memory, or none.
+    /// Creates the request for a task with at most one piece of the peer's memory.
     pub(super) fn request(&self, task: &Task<'_>) -> Result<Transmit, Refusal> {
         let memory = self.memory(task)?;
         let to = || remote(task.remote().pieces());
@@ -147,7 +147,7 @@ impl QpResources {
         task.flags().fences() || writes && !self.pd().device().is_software()
     }
 
-    /// The memory at this side of what goes to the peer.
+    /// Maps the local memory of a request to the peer.
     fn memory(&self, task: &Task<'_>) -> Result<Gather<AnyMemory>, Refusal> {
         match (task.op(), task.local()) {
             (
@@ -168,7 +168,7 @@ impl QpResources {
         }
     }
 
-    /// A copy of bytes that are the consumer's again when it has been posted.
+    /// Copies bytes that the consumer gets back when the request has been posted.
     fn copied(&self, bytes: &[u8]) -> Result<Gather<AnyMemory>, Refusal> {
         let mut copy = KVec::new();
         copy.extend_from_slice(bytes, GFP_ATOMIC)?;
@@ -177,7 +177,7 @@ impl QpResources {
     }
 }
 
-/// A request for a receive.
+/// Creates the request for a receive.
 pub(super) fn receive(pd: &Arc<Pd>, task: &Task<'_>) -> Result<Receive<Buffer>, Refusal> {
     let LocalMemory::Lent(local) = task.local() else {
         return Err(Refusal::new(Errno::EINVAL, c"a receive of injected bytes"));
@@ -185,13 +185,14 @@ pub(super) fn receive(pd: &Arc<Pd>, task: &Task<'_>) -> Result<Receive<Buffer>, 
     Receive::new(lent::memory(pd, local, true)?).map_err(refused::no_request)
 }
 
-/// What the core is told of a transfer that was not begun.
+/// Creates the refusal of a transfer that was not begun.
 fn not_begun((why, told): (Refusal, TransferHandler)) -> Refused {
     let ticket = told.into_ticket();
     Refused::new(why, ticket)
 }
 
-/// A request for an atomic operation, whose memory gets what was there before, or has what is written.
+/// Creates the request for an atomic operation. `memory` gets the previous value, or has the value
+/// to write.
 fn atomic<K>(memory: Gather<K>, at: Remote, what: AtomicOp) -> Result<WorkRequest<K>, Refusal> {
     let request = match what {
         AtomicOp::Add(by) => WorkRequest::fetch_and_add(memory, at, by),
@@ -203,13 +204,13 @@ fn atomic<K>(memory: Gather<K>, at: Remote, what: AtomicOp) -> Result<WorkReques
     request.map_err(refused::no_request)
 }
 
-/// What goes to the peer's completion queue.
+/// Converts the data for the peer's completion queue.
 fn immediate(data: u64) -> Result<u32, Refusal> {
     let why = c"more data than cq_data_size";
     u32::try_from(data).map_err(|_| Refusal::new(Errno::EINVAL, why).value(data))
 }
 
-/// The peer's memory, which is one piece.
+/// Returns the peer's memory, which is one piece.
 pub(super) fn remote(pieces: &[RemotePiece]) -> Result<Remote, Refusal> {
     let piece = pieces.first().ok_or(Errno::EINVAL)?;
     Ok(Remote {
@@ -218,14 +219,14 @@ pub(super) fn remote(pieces: &[RemotePiece]) -> Result<Remote, Refusal> {
     })
 }
 
-/// A key as devices have them.
+/// Converts a key to the size of devices.
 fn short(key: u64) -> Result<u32, Refusal> {
     let why = c"no device has keys of that length";
     u32::try_from(key).map_err(|_| Refusal::new(Errno::ENOKEY, why).value(key))
 }
 
-/// Begins something by giving a request away. What was to be told of its end comes back, and why, if it
-/// wasn't.
+/// Creates a request and hands it to `give`. On an error, returns the error and the completion
+/// handler.
 pub(super) fn begin<W: Send + 'static, F: CompletionHandler<W>>(
     request: Result<W, Refusal>,
     then: F,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an endpoint has on its device.
+//! Resources of an endpoint on its device.
 
 use super::{
     limits::{
@@ -53,9 +53,8 @@ pub(super) struct QpResources {
 }
 
 impl QpResources {
-    /// Room for so many requests to the peer, and nothing else. With what makes a peer's invalidation a fence,
-    /// and with sinks, where that takes anything. `refuses_inv` says that the device has refused `IB_WR_LOCAL_INV`. May
-    /// sleep.
+    /// Creates the resources for `sends` requests to the peer, without a queue pair. `refuses_inv`
+    /// is true if the device has refused `IB_WR_LOCAL_INV`. May sleep.
     pub(super) fn new(
         pd: &Arc<Pd>,
         sends: usize,
@@ -73,7 +72,8 @@ impl QpResources {
         }
     }
 
-    /// The fence of a region that was registered here, whose fence is `fence` otherwise. Any context.
+    /// Returns the fence of a region that was registered on this queue pair. `fence` is its
+    /// default. Any context.
     pub(super) fn fence(&self, fate: &Fate, fence: Fence) -> Fence {
         match &self.by_peer {
             Some(by_peer) if !fence.invalidates() => by_peer.fence(fate),
@@ -81,8 +81,8 @@ impl QpResources {
         }
     }
 
-    /// Makes a queue pair with room for so many receives. Called once, or [`share`](Self::share) is. May
-    /// sleep.
+    /// Creates a queue pair with space for `receives` receives. May be called once, instead of
+    /// [`share`](Self::share). May sleep.
     pub(super) fn own(&self, receives: usize) -> Result {
         self.make(receives, None, |_| Ok(()))
     }
@@ -119,7 +119,7 @@ impl QpResources {
         };
         let cq = Cq::alloc_for_callbacks(device, depths.in_send_queue() + receives)?;
         let port = device.ports().next().ok_or(ENODEV)?.number();
-        // What a peer may do to a region is for the region to say.
+        // The rights of a region limit the peer.
         let access: AccessFlags =
             Access::LocalWrite | Access::RemoteRead | Access::RemoteWrite | Access::RemoteAtomic;
         let qp = match srq {
@@ -136,11 +136,11 @@ impl QpResources {
         }
     }
 
-    /// The queue pair, once it is made. Any context.
+    /// Returns the queue pair. Any context.
     ///
     /// # Errors
     ///
-    /// - `ENOTCONN`: it isn't.
+    /// - `ENOTCONN`: there is no queue pair yet.
     pub(super) fn endpoint(&self) -> Result<&Arc<cm::Endpoint>, Refusal> {
         self.endpoint.as_ref().ok_or(refused::not_connected())
     }
@@ -150,24 +150,24 @@ impl QpResources {
         !self.refuses_inv && self.pd.device().has_local_inv()
     }
 
-    /// How many more requests there are places for. Any context.
+    /// Returns the free places for requests. Any context.
     pub(super) fn room(&self) -> Room {
         let room = self.endpoint.as_ref().map(|endpoint| endpoint.room());
         let (sends, receives) = room.unwrap_or_default();
         Room { sends, receives }
     }
 
-    /// How many requests to the peer may be under way. Any context.
+    /// Returns the maximum number of requests to the peer in flight. Any context.
     pub(super) fn sends(&self) -> usize {
         self.sends
     }
 
-    /// Where the memory of reads is registered, if that is needed. Any context.
+    /// Returns the regions for the memory of reads, if the device needs them. Any context.
     pub(super) fn sinks(&self) -> Option<&Arc<Sinks>> {
         self.sinks.as_ref()
     }
 
-    /// The protection domain. Any context.
+    /// Returns the protection domain. Any context.
     pub(super) fn pd(&self) -> &Arc<Pd> {
         &self.pd
     }

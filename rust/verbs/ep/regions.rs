@@ -90,7 +90,8 @@ impl Inner {
         fence
     }
 
-    /// What the fence of a region is whose registration has ended, if it is `fence` otherwise. Any context.
+    /// Returns the fence of a region whose registration has ended. `fence` is its default. Any
+    /// context.
     pub(crate) fn fence(&self, mr: &LentMr<Memory>, fence: Fence) -> Fence {
         match self.gate.enter() {
             Some(inside) => inside.get().fence(mr.fate(), fence),
@@ -98,12 +99,12 @@ impl Inner {
         }
     }
 
-    /// The region isn't looked for any more. Any context.
+    /// Stops looking for invalidations of the region. Any context.
     pub(crate) fn forget(&self, mr: &LentMr<Memory>) {
         self.conn.fates().remove(mr.fate());
     }
 
-    /// Waits until the registration of a region has ended, for about so many seconds at most, and returns
+    /// Waits until the registration of a region has ended, for about `limit` seconds, and returns
     /// whether it has. Sleeps.
     fn await_end(&self, mr: &LentMr<Memory>, limit: u32) -> bool {
         // The peer mostly has the key by a message behind the registration, whose completion is about to come.

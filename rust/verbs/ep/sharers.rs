@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who shares receives: which connection one has come by is known by where it has completed.
+//! The connections that share receives. The completion queue of a receive identifies its
+//! connection.
 //!
 //! Lock order: the lock is a leaf.
 
@@ -23,7 +24,7 @@ pub(super) struct Sharers {
 }
 
 impl Sharers {
-    /// None yet. May sleep.
+    /// Creates an empty list. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         let sharers = pin_init!(Self {
             all <- new_irq_lock!(KVec::new(), c"kfi_verbs_sharers"),
@@ -31,25 +32,25 @@ impl Sharers {
         Arc::pin_init(sharers, GFP_KERNEL)
     }
 
-    /// One more. Any context.
+    /// Adds a connection. Any context.
     pub(super) fn add(&self, at: CqId, conn: Arc<Conn>) -> Result {
         self.all.with(|all| all.push((at, conn), GFP_ATOMIC))?;
         Ok(())
     }
 
-    /// One less, which the caller has a reference to: nobody finds it any more. To be called before its
-    /// completion queue goes. Any context.
+    /// Removes a connection, to which the caller holds a reference. Must be called before its
+    /// completion queue is destroyed. Any context.
     pub(super) fn remove(&self, conn: &Arc<Conn>) {
         self.all
             .with(|all| all.retain(|(_, other)| !Arc::ptr_eq(other, conn)));
     }
 
-    /// One less, of which nothing has completed. Any context.
+    /// Removes a connection without completions. Any context.
     pub(super) fn forget(&self, at: CqId) {
         self.all.with(|all| all.retain(|(id, _)| *id != at));
     }
 
-    /// Whose completion queue it is. Any context.
+    /// Returns the connection with this completion queue. Any context.
     pub(super) fn find(&self, at: CqId) -> Option<Arc<Conn>> {
         self.all.with(|all| {
             let found = all.iter().find(|(id, _)| *id == at);

@@ -6,8 +6,8 @@
 //! device has invalidated them when a read has ended well. After a failure that isn't known: then a work item
 //! deregisters them, and the consumer hears of the failure when that is done.
 //!
-//! A region has 255 keys. The work item replaces a region that has used half of them, one region at a time, and the
-//! endpoint has one more region than it needs. So reads find regions with keys while another region is replaced.
+//! A region has 255 keys. The work item replaces regions that have used half of them, one at a
+//! time. The endpoint has one region more than it needs, so reads find regions with keys meanwhile.
 //!
 //! Lock order: `settling`, then `state`, which is a leaf.
 
@@ -79,7 +79,7 @@ pub(super) struct Sinks {
     work: Work<Sinks>,
 }
 
-/// What an endpoint has of regions.
+/// The regions of an endpoint.
 ///
 /// # Invariants
 ///
@@ -168,12 +168,11 @@ impl Sinks {
                 ended.end(self);
             }
         }
-        // Whoever needs one tries again.
+        // The next read tries again.
         let _ = self.fill();
     }
 
-    /// The endpoint is over, and all its reads have ended: tells of the last ones, and deregisters all
-    /// regions. Sleeps.
+    /// Completes the last reads and deregisters all regions, after all reads have ended. Sleeps.
     pub(super) fn close(&self) {
         let pd = self.state.with(|state| {
             while let Some(mr) = state.free.pop() {
@@ -310,7 +309,7 @@ impl State {
         mem::forget(left);
     }
 
-    /// The next read to be ended, and the next region to be deregistered.
+    /// Returns the next read to end and the next region to deregister.
     fn next(&mut self) -> Option<(Option<Ended>, Option<FastMr>)> {
         let next = (self.failed.pop(), self.spent.pop());
         match next {
@@ -321,7 +320,7 @@ impl State {
 }
 
 impl Ended {
-    /// Whether ending it doesn't sleep.
+    /// Checks whether ending the read does not sleep.
     fn is_free(&self) -> bool {
         self.sinks.iter().all(|sink| sink.get().is_free())
     }

@@ -39,7 +39,7 @@ use rdma::{
     Pd, //
 };
 
-/// What a context has on its device.
+/// Resources of a context on its device.
 struct Queue {
     srq: Arc<Srq>,
     pd: Arc<Pd>,
@@ -53,7 +53,7 @@ pub(crate) struct Srx {
 }
 
 impl Srx {
-    /// Makes a context in a domain, with room for so many receives. May sleep.
+    /// Creates a context in a domain with space for `size` receives. May sleep.
     pub(crate) fn new(link: &Link, size: usize) -> Result<Self, Refusal> {
         // From here on the device's removal waits until this is done; then it ends the context.
         let inside = link.gate().enter().ok_or(refused::gone())?;
@@ -69,13 +69,13 @@ impl Srx {
         Ok(Self { gate, sharers })
     }
 
-    /// The queue, while it is there.
+    /// Returns the queue, if it exists.
     pub(super) fn queue(&self) -> Result<Arc<Srq>, Refusal> {
         let inside = self.gate.enter().ok_or(refused::gone())?;
         Ok(inside.get().srq.clone())
     }
 
-    /// Who shares it.
+    /// Returns the connections that share it.
     pub(super) fn sharers(&self) -> &Arc<Sharers> {
         &self.sharers
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How what a domain has on its device ends: the domain is closed, or the device goes away.
+//! The end of a domain's resources: the domain is closed, or the device is removed.
 //!
-//! Both may come at once, and a removal callback may close other domains of the same device, or
-//! of one that goes away at the same time. So removal holds nothing of any domain while it calls
-//! callbacks or waits for consumers: between its steps it leaves the gate, and a close that meets
-//! that goes on in its place. And nobody waits for a callback in a callback.
+//! Both may happen concurrently. A removal callback may close other domains, of this device or of
+//! another one that is being removed. So the removal holds nothing of a domain while it runs
+//! callbacks or waits for consumers. It leaves the gate between its steps, and a concurrent close
+//! continues in its place. No callback waits for another callback.
 //!
 //! Lock order: the gate's lock, then that of the callbacks.
 
@@ -28,7 +28,7 @@ use rdma::Others;
 
 /// Why a domain can't be closed now.
 enum Busy {
-    /// So many objects of others are on its protection domain.
+    /// Number of other users' objects on the protection domain.
     Foreign(usize),
     /// Objects of its own are being destroyed on its protection domain, which may be others' for all that is known.
     Unsettled,
@@ -62,7 +62,7 @@ fn check_unused(resources: &Resources) -> Result<(), Busy> {
     }
 }
 
-/// As [`check_unused`], when nothing is on its way out. Sleeps until then.
+/// Waits until no own object is being destroyed, then does [`check_unused`]. Sleeps.
 fn wait_unused(resources: &Resources) -> Result<(), Busy> {
     loop {
         match check_unused(resources) {
@@ -115,15 +115,14 @@ impl Link {
                 }
                 Ok(None) => return Ok(()),
                 Err(Busy::CallingBack) if !in_callback => self.callbacks.wait_returned(),
-                // What ends by itself is no reason to leave a domain open.
+                // A failure of an object that ends by itself does not keep the domain open.
                 Err(Busy::Unsettled) => fsleep(A_MOMENT),
                 Err(busy) => return Err(busy.into()),
             }
         }
     }
 
-    /// The device goes away: nobody begins to use it any more, and what is under way ends. Sleeps
-    /// until that is so.
+    /// Shuts the gate for the removal of the device. Sleeps until all users have left.
     fn shut(&self) {
         if let Some(shut) = self.gate.shut() {
             shut.get().die();
@@ -167,7 +166,7 @@ impl Link {
             if waits % WAITS_PER_MESSAGE == 1 {
                 self.warn_of_users(shut.get());
             }
-            // Whoever closes the domain meanwhile is told.
+            // A concurrent close returns after this.
             shut.leave();
             fsleep(WAIT);
             waits += 1;
