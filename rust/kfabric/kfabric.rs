@@ -51,12 +51,12 @@ pub use crate::{
     },
     provider::{
         cntr::Counter,
-        ep::Endpoint,
-        extension::{
+        domain::{
             Extension,
             ExtensionTable, //
         },
-        offer::{
+        ep::Endpoint,
+        fabric::{
             Ends,
             Extras,
             MsgOffer,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The objects that C has, over what providers implement.
+//! The objects of the C API, on top of the traits of providers.
 //!
-//! What they have in common is written once: `obj.rs` says what there is to an object and looks it
-//! up, `fid.rs` tells kinds apart; then there are `opening.rs`, `closing.rs`, `binding.rs`, and
-//! `place.rs`, an object among the `children.rs` of another. `queues.rs` has the arguments that queues
-//! and counters share.
+//! The common parts of all objects:
 //!
-//! An object's own file has its kind, what the core keeps with it, and what keeps it from being
-//! closed. Beside it are `open.rs`, which makes it, and `ops.rs`, the tables of operations that C
-//! finds in it. Tables name the functions that open other objects.
+//! - `obj.rs` defines an object, and finds it by its fid. `fid.rs` distinguishes classes of objects.
+//! - `opening.rs`, `closing.rs` and `binding.rs` have the calls of all objects.
+//! - `place.rs` is the entry of an object in its parent, and `children.rs` the count of open children.
+//! - `queues.rs` has the common parts of queues and counters.
+//!
+//! Each object has a file with its class and state. `open.rs` and `ops.rs` beside it open the object and define
+//! its tables, where these depend on objects above it.
 
 pub(crate) mod binding;
 pub(crate) mod children;

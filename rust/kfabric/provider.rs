@@ -13,26 +13,22 @@ pub(crate) mod batch;
 pub mod cm;
 pub(crate) mod cntr;
 pub mod cq;
-pub(crate) mod direct;
 pub(crate) mod dma;
 pub(crate) mod domain;
 pub(crate) mod ep;
-pub(crate) mod extension;
 pub(crate) mod fabric;
 pub mod kept;
 pub(crate) mod mr;
 pub mod msg_ep;
-pub(crate) mod offer;
 pub(crate) mod part;
-pub mod pep;
 pub mod ticket;
 
 pub use batch::{
     MrBatch,
     Registered, //
 };
-pub use direct::Direct;
 pub use dma::{
+    Direct,
     Dma,
     RawSgl, //
 };

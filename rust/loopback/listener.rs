@@ -134,7 +134,7 @@ impl Drop for Listening {
     }
 }
 
-impl provider::pep::Pep for Pep {
+impl provider::cm::Pep for Pep {
     fn listen(
         &self,
         mut address: SocketAddr,

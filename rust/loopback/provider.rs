@@ -136,7 +136,7 @@ impl provider::Fabric for Fabric {
         )?)
     }
 
-    fn open_pep(&self) -> Result<(KBox<dyn provider::pep::Pep>, MsgLimits), Refusal> {
+    fn open_pep(&self) -> Result<(KBox<dyn provider::cm::Pep>, MsgLimits), Refusal> {
         Ok((KBox::new(Pep::new(), GFP_KERNEL)?, ep::LIMITS))
     }
 }

@@ -95,7 +95,7 @@ impl Pep {
     }
 }
 
-impl provider::pep::Pep for Pep {
+impl provider::cm::Pep for Pep {
     fn listen(
         &self,
         address: SocketAddr,

@@ -79,7 +79,7 @@ impl provider::Fabric for Fabric {
         Ok(KBox::new(domain, GFP_KERNEL)?)
     }
 
-    fn open_pep(&self) -> Result<(KBox<dyn provider::pep::Pep>, MsgLimits), Refusal> {
+    fn open_pep(&self) -> Result<(KBox<dyn provider::cm::Pep>, MsgLimits), Refusal> {
         let present = self.device.get().ok_or(refused::gone())?;
         let limits = ep::limits(&present).map_err(refused::no_endpoint)?;
         Ok((

@@ -4,7 +4,7 @@
 
 use crate::{
     object::info::bytes,
-    provider::offer::Ends,
+    provider::fabric::Ends,
     support::{
         c_ref::c_ref,
         errno::Errno,

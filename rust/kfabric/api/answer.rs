@@ -22,7 +22,7 @@ use crate::{
         instances, //
     },
     provider::{
-        offer::{
+        fabric::{
             Ends,
             MsgOffer,
             Offer,

@@ -29,7 +29,7 @@ use crate::{
             Object, //
         }, //
     },
-    provider::offer::{
+    provider::fabric::{
         Capabilities,
         Offer,
         EP_TYPE, //

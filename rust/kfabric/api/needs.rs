@@ -10,11 +10,11 @@ use super::lack::{
 };
 use crate::{
     provider::{
-        msg_ep::MsgLimits,
-        offer::{
-            Capabilities, //
-            Extras,
-        }, //
+        fabric::{
+            Capabilities,
+            Extras, //
+        },
+        msg_ep::MsgLimits, //
     },
     support::num::{
         signed,

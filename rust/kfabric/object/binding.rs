@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Binding objects to others.
-//!
-//! What is bound was opened in the same domain, or in the same fabric.
+//! Binds of objects to other objects of the same domain or fabric.
 
 use super::{
     obj::{
@@ -19,53 +17,52 @@ use core::ptr;
 use kernel::ffi::c_int;
 use kfi_bindings::kfid;
 
-/// An object that others can be bound to.
+/// An object that others bind to.
 pub(crate) trait Bindable: Child {
-    /// What who is bound to it keeps. It either counts at the object, which isn't closed before this
-    /// is dropped; or outlives the object, which does nothing any more then.
+    /// The binding that the other object keeps. Either the bound object counts it, and can't be closed before it is
+    /// dropped. Or it outlives the object, and has no effect after that.
     type Bound;
 
-    /// Returns what who is bound to it keeps. Process context.
+    /// Returns a binding to the object. Process context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the object is being closed.
+    /// - `EINVAL`: another task closes the object.
     fn bound(object: &Obj<Self>) -> Result<Self::Bound, Refusal>;
 }
 
-/// An object that can be bound to others.
+/// An object that binds to others.
 pub(crate) trait Binds: Child {
-    /// Binds it to `other`. May sleep.
+    /// Binds the object to `other`. May sleep.
     fn bind(object: &Obj<Self>, other: Other<'_>) -> Result<(), Refusal>;
 }
 
-/// What an object is to be bound to, and with which flags.
+/// The other object of a bind, and the flags.
 ///
 /// # Invariants
 ///
-/// The fid is that of an open object, which stays open for `'a`.
+/// `fid` is an object that stays open for `'a`.
 pub(crate) struct Other<'a> {
     fid: &'a *mut kfid,
     flags: u64,
 }
 
 impl Other<'_> {
-    /// Returns the other object if it is of this kind. Any context.
+    /// Returns the other object if it is of this class. Any context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it is of another.
+    /// - `EINVAL`: the object is of another class.
     pub(crate) fn object<U: Object>(&self) -> Result<&Obj<U>, Refusal> {
-        // SAFETY: The fid is that of an open object by the invariant, and stays open.
+        // SAFETY: `fid` is an object that stays open for `'a`.
         unsafe { Obj::from_fid(*self.fid) }
     }
 
-    /// Returns the flags, of which at least one says for `what` they are bound, and others `how`. Any
-    /// context.
+    /// Returns the flags, which must have at least one of `what`, and may have `how`. Any context.
     ///
     /// # Errors
     ///
-    /// - `EBADFLAGS`: they are not such.
+    /// - `EBADFLAGS`: the flags have none of `what`, or unknown flags.
     pub(crate) fn flags_of(&self, what: u64, how: u64) -> Result<u64, Refusal> {
         match self.flags & !(what | how) == 0 && self.flags & what != 0 {
             true => Ok(self.flags),
@@ -78,12 +75,12 @@ impl Other<'_> {
         refusal.value(self.flags)
     }
 
-    /// Binds something in `parent` to the other object, which was just found. May sleep.
+    /// Binds an object in `parent` to the other object. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EBADFLAGS`: the flags are not those of such a binding.
-    /// - `EINVAL`: the other one was opened elsewhere, or is being closed.
+    /// - `EBADFLAGS`: the flags are not `flags`.
+    /// - `EINVAL`: the other object has another parent, or another task closes it.
     pub(crate) fn bind<U: Bindable>(
         &self,
         parent: &Obj<U::Parent>,
@@ -96,7 +93,7 @@ impl Other<'_> {
         }
     }
 
-    /// As [`bind`](Self::bind), with flags that the caller has looked at.
+    /// Binds an object in `parent` to the other object. The caller has checked the flags. May sleep.
     pub(crate) fn bind_any<U: Bindable>(
         &self,
         parent: &Obj<U::Parent>,
@@ -110,11 +107,12 @@ impl Other<'_> {
     }
 }
 
-/// The `bind` slot of an object. May sleep.
+/// Binds an object to another: the `bind` slot. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is an open object, `other` null or an open object.
+/// - `fid` is an open object.
+/// - `other` is null or an open object.
 pub(super) unsafe extern "C" fn bind<T: Binds>(
     fid: *mut kfid,
     other: *mut kfid,
@@ -124,9 +122,9 @@ pub(super) unsafe extern "C" fn bind<T: Binds>(
         if other.is_null() {
             return Err(Refusal::new(Errno::EINVAL, c"nothing to bind"));
         }
-        // INVARIANT: Not null, so an open object by the requirements of this function.
+        // INVARIANT: `other` isn't null, so it is open for the call.
         T::bind(object, Other { fid: &other, flags })
     };
-    // SAFETY: `fid` is an open object by the requirements of this function.
+    // SAFETY: `fid` is an open object.
     unsafe { Obj::call(fid, bind) }
 }

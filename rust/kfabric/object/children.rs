@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many objects were opened from another, and the close that waits for none.
+//! The number of open children of an object.
 
 use crate::support::errno::Errno;
 use kernel::sync::atomic::{
@@ -9,7 +9,7 @@ use kernel::sync::atomic::{
     Relaxed, //
 };
 
-/// Counts the open children of an object.
+/// The number of open children and other users of an object.
 ///
 /// # Invariants
 ///
@@ -17,22 +17,21 @@ use kernel::sync::atomic::{
 /// successful [`close`](Self::close) on.
 pub(crate) struct Children(Atomic<u64>);
 
-/// What a child counts for: one of all, in the lower half; and one of those that there is a limit
-/// of, in the upper half.
+/// The share of a child in the count. The lower half counts all children, the upper half children with a limit.
 #[derive(Clone, Copy)]
 pub(crate) struct Share(u64);
 
 impl Share {
-    /// Of a child of which there may be any number.
+    /// The share of a child without a limit.
     pub(crate) const ONE: Self = Self(1);
-    /// Of a child of which there may be so many.
+    /// The share of a child with a limit.
     pub(crate) const LIMITED: Self = Self(1 << 32 | 1);
 }
 
 impl Children {
     const CLOSED: u64 = u64::MAX;
 
-    /// How many there may be of each sort; the sum of both doesn't reach the upper half.
+    /// The maximum of each half, so that the lower half never overflows.
     const MAX: u64 = i32::MAX as u64;
 
     pub(crate) const fn new() -> Self {
@@ -55,15 +54,22 @@ impl Children {
         }
     }
 
-    /// Counts one more of which there is a limit, unless there are `most` already: then nothing
-    /// happens and the answer is `false`. Fails with `EINVAL` on an object that is being closed.
-    /// Any context.
+    /// Adds a child with a limit. Returns false if there are `most`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the object is closed.
     pub(crate) fn add_below(&self, most: u32) -> Result<bool, Errno> {
         let most = u64::from(most).min(Self::MAX);
         self.add_if(Share::LIMITED, |open| open >> 32 < most)
     }
 
-    /// Counts one more. Fails with `EINVAL` on an object that is being closed. Any context.
+    /// Adds a child. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the object is closed.
+    /// - `ENOSPC`: there are too many children.
     pub(crate) fn add(&self) -> Result<(), Errno> {
         if self.add_if(Share::ONE, |open| open % (1 << 32) < Self::MAX)? {
             Ok(())
@@ -72,12 +78,16 @@ impl Children {
         }
     }
 
-    /// Counts one less, that had this share. Any context.
+    /// Removes a child with this share. Any context.
     pub(crate) fn remove(&self, share: Share) {
         self.0.fetch_sub(share.0, Full);
     }
 
-    /// From here on no child can be added; `EBUSY` while there are children. Any context.
+    /// Prevents the addition of children. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EBUSY`: there are children, or the object is closed.
     pub(crate) fn close(&self) -> Result<(), Errno> {
         match self.0.cmpxchg(0, Self::CLOSED, Full) {
             Ok(_) => Ok(()),
@@ -85,27 +95,27 @@ impl Children {
         }
     }
 
-    /// Undoes a [`close`](Self::close) of an object that stays open after all. Any context.
+    /// Reverts a [`close`](Self::close), because the object stays open. Any context.
     pub(crate) fn reopen(&self) {
         self.0.store(0, kernel::sync::atomic::Release);
     }
 
-    /// Counts one more until what this gives is dropped. Any context.
+    /// Adds a user until the result is dropped. Any context.
     ///
     /// # Errors
     ///
-    /// `EINVAL` on an object that is being closed.
+    /// The errors of [`add`](Self::add).
     pub(crate) fn count(&self) -> Result<Counted<'_>, Errno> {
         self.add()?;
         Ok(Counted(self))
     }
 }
 
-/// Something counted among the children; counted off again when dropped.
+/// A counted user. Dropping it removes the user.
 pub(crate) struct Counted<'a>(&'a Children);
 
 impl Counted<'_> {
-    /// Leaves it counted, until [`Children::remove`] with [`Share::ONE`].
+    /// Keeps the user counted, until [`Children::remove`] with [`Share::ONE`].
     pub(crate) fn keep(self) {
         core::mem::forget(self);
     }

@@ -39,34 +39,33 @@ use kfi_bindings::{
     kfid, //
 };
 
-/// The right to close an object, which one task has at a time. Dropped, it is given up, and the object
-/// is as open as before.
+/// The exclusive right of a task to close an object. Dropping it leaves the object open.
 ///
-/// While a task has it, the object's fid has a table whose `close` refuses.
+/// While a task has the right, the object's fid has a table whose `close` refuses.
 ///
 /// # Invariants
 ///
-/// The object is open, and its fid has that table.
+/// The object is open, and its fid has the table whose `close` refuses.
 pub(crate) struct Claim<T: Object>(NonNull<Obj<T>>);
 
 const BEING_CLOSED: Refusal = Refusal::new(Errno::EINVAL, c"the object is being closed already");
 
-/// The `close` slot of an object that is being closed. Any context.
+/// Refuses to close an object that another task closes. Any context.
 ///
 /// # Safety
 ///
-/// None; slots are unsafe functions.
+/// No requirements. The type of the slot is unsafe.
 unsafe extern "C" fn refuse(_fid: *mut kfid) -> c_int {
     BEING_CLOSED.report()
 }
 
-/// The table that an object's fid points to.
+/// Returns the table pointer of an object's fid.
 ///
 /// # Safety
 ///
-/// `fid` is an object of the core's, that isn't freed for `'a`.
+/// `fid` is an object of this core, which is not freed for `'a`.
 unsafe fn table<'a>(fid: *mut kfid) -> &'a Atomic<*mut kfi_ops> {
-    // SAFETY: The field is valid by the requirements of this function. Others only read it.
+    // SAFETY: `ops` is a field of an object that is not freed for `'a`, and others only read it.
     unsafe { Atomic::from_ptr(&raw mut (*fid).ops) }
 }
 
@@ -83,18 +82,18 @@ impl<T: Object> Claim<T> {
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it isn't an object of this kind, or somebody else is closing it.
+    /// - `EINVAL`: the object is of another class, or another task closes it.
     ///
     /// # Safety
     ///
     /// `fid` is null, an error pointer, or an open object, ours or another's.
     #[inline]
     pub(crate) unsafe fn new(fid: *mut kfid) -> Result<Self, Refusal> {
-        // SAFETY: `fid` is null, an error pointer, or an open object, as the caller promises.
+        // SAFETY: `fid` is null, an error pointer, or an open object.
         if !unsafe { fid::is_of(fid, T::CLASS) } {
             return Err(T::CLASS.refusal());
         }
-        // SAFETY: `fid` is an object of the core's, as was just found.
+        // SAFETY: `fid` is an open object of this core, because its class is `T::CLASS`.
         let table = unsafe { table(fid) };
         let found = table.load(Relaxed);
         // SAFETY: The table is that of an object of this class.
@@ -103,22 +102,22 @@ impl<T: Object> Claim<T> {
         {
             return Err(BEING_CLOSED);
         }
-        // INVARIANT: Its fid has the table, which was another one before.
+        // INVARIANT: The object is open, and this task has replaced the table of its fid.
         NonNull::new(fid.cast()).map(Self).ok_or(BEING_CLOSED)
     }
 
-    /// Keeps the object claimed, by whoever has it now. Any context.
+    /// Keeps the object claimed, and returns it. Any context.
     pub(crate) fn keep(self) -> NonNull<Obj<T>> {
         let object = self.0;
         mem::forget(self);
         object
     }
 
-    /// Takes over the right from whoever has [kept](Self::keep) it. Any context.
+    /// Takes over a right that was [kept](Self::keep). Any context.
     ///
     /// # Safety
     ///
-    /// `object` comes from `keep`, and its right is taken over once.
+    /// `object` comes from `keep`, and the caller passes it here once.
     pub(crate) unsafe fn kept(object: NonNull<Obj<T>>) -> Self {
         // INVARIANT: The object comes from `keep`, so it is open and claimed, and this is the only claim.
         Self(object)
@@ -129,29 +128,29 @@ impl<T: Object> Deref for Claim<T> {
     type Target = Obj<T>;
 
     fn deref(&self) -> &Obj<T> {
-        // SAFETY: The object is open by the invariant.
+        // SAFETY: The object is open while it is claimed.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl<T: Object> Drop for Claim<T> {
     fn drop(&mut self) {
-        // SAFETY: The object is open by the invariant; its fid is its first field.
+        // SAFETY: The object is open while it is claimed, and begins with its fid.
         unsafe { table(self.0.as_ptr().cast()) }.store(Obj::<T>::TABLE.as_ptr(), Release);
     }
 }
 
-/// An object that is C's alone, and goes when C closes it.
+/// An object that the core frees when the consumer closes it.
 pub(crate) trait Close: Object {
-    /// Closing may sleep.
+    /// Whether the close may sleep.
     const SLEEPS: bool = true;
 
-    /// Refuses to be closed, and is as open as before; or lets nobody begin to use the object, and
-    /// waits for those who do. Dropped next.
+    /// Prevents new uses of the object and waits for current ones. On success the core drops the object. After an
+    /// error the object stays open.
     fn close(&self) -> Result<(), Refusal>;
 }
 
-/// What every object has, in one that knows nothing but being closed.
+/// Returns the table of an object that supports only `kfi_close()`.
 pub(crate) const fn slots<T: Close>() -> kfi_ops {
     kfi_ops {
         size: ClassTable::<kfi_ops>::SIZE,
@@ -162,25 +161,26 @@ pub(crate) const fn slots<T: Close>() -> kfi_ops {
     }
 }
 
-/// `kfi_close()` of an object that is C's alone. May sleep if closing such a one may.
+/// Closes an object: `kfi_close()`. May sleep if [`Close::SLEEPS`].
 ///
 /// # Safety
 ///
 /// `fid` is an open object of this kind.
 unsafe extern "C" fn close<T: Close>(fid: *mut kfid) -> c_int {
     let _noio = T::SLEEPS.then(NoIo::enter);
-    // SAFETY: `fid` is an open object by the requirements of this function.
+    // SAFETY: `fid` is an open object.
     let claimed = unsafe { Claim::<T>::new(fid) };
     let claim = match claimed.and_then(|claim| claim.close().map(|()| claim)) {
         Ok(claim) => claim,
         Err(refusal) => return refusal.report(),
     };
     let object = claim.keep().as_ptr();
-    // SAFETY: Once, since the object goes next, and nobody else has claimed it.
+    // SAFETY: This is the only call, because this task has claimed the object and frees it next. `left` is dropped
+    // last.
     let left = unsafe { (*object).place().leave() };
-    // SAFETY: C was given `object` as a box, by `opening`, and doesn't use it any more.
+    // SAFETY: `object` comes from a box in `opening::give`, and the consumer doesn't use it after `kfi_close()`.
     drop(unsafe { KBox::from_raw(object) });
-    // The parent may be closed from here on.
+    // The consumer can close the parent after this.
     drop(left);
     0
 }

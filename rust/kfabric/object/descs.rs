@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From the descriptors that regions of a domain have, back to the regions.
+//! The hash table from local descriptors to the regions of a domain.
 //!
-//! A descriptor is a number of the provider's; verbs' is the lkey, which consumers use in work
-//! requests of their own. So it can't be a pointer to anything of the core's. Calls of the data path
-//! look it up, in any context. There are many chains, and a lock for some of them: two CPUs meet if
-//! they look for the same region.
+//! A descriptor is a number of the provider. That of verbs is the lkey, which consumers also use in their own work
+//! requests, so the core can't choose it. Calls of the data path look descriptors up in any context. Each lock
+//! guards a few chains, so that CPUs seldom contend for a lock.
 //!
 //! Lock order: the locks are leaves.
 
@@ -29,25 +28,25 @@ use kernel::{
     }, //
 };
 
-/// As powers of two: how many locks there are, and how many chains to each.
+/// The binary logarithm of the number of locks, and of the number of chains of a lock.
 const LOCKS_BITS: u32 = 6;
 const CHAINS_BITS: u32 = 6;
 
-/// What a region is to be found by, as a part of it.
+/// The entry of a region in the table.
 ///
 /// # Invariants
 ///
-/// `desc` isn't 0 if, and only if, it is in the table of the region's domain.
+/// `desc` is not 0 if and only if the entry is in the table of the region's domain.
 pub(crate) struct Local {
-    /// The next in its chain, under whose lock it is used.
+    /// The next entry of the chain, under the lock of the chain.
     next: UnsafeCell<Link>,
     desc: Atomic<usize>,
     base: Atomic<u64>,
-    /// Where its first byte is for the kernel; 0 if it isn't one range of addresses there.
+    /// The kernel address of the first byte, or 0 if the region is not contiguous in kernel addresses.
     start: u64,
-    /// How many bytes the region has.
+    /// The length in bytes.
     pub(crate) len: u64,
-    /// What may be done with the region.
+    /// The permitted accesses.
     pub(crate) access: Access,
     whole: Atomic<bool>,
 }
@@ -55,19 +54,18 @@ pub(crate) struct Local {
 // There is one in each region.
 const _: () = assert!(size_of::<Local>() <= 48);
 
-// SAFETY: What it is found by is used by any thread, and so is the next one, under the lock.
+// SAFETY: `next` is only used under the lock of the chain, and all other fields are `Send`.
 unsafe impl Send for Local {}
-// SAFETY: As for `Send`; all that changes is atomic, or changes under the lock.
+// SAFETY: `next` is only used under the lock of the chain, and all other fields are `Sync`.
 unsafe impl Sync for Local {}
 
-/// One of a chain, or null at its end. A list of one direction has a word less in each region, and chains are short:
-/// with 100 000 regions 25 long.
+/// An entry of a chain, or null at its end. Chains are singly linked, to save a word in each region.
 type Link = *const Local;
 
 impl Local {
-    /// Of a region that is not found yet. `start` is 0 if it isn't one range of the kernel's addresses.
+    /// Creates an entry outside of the table. `start` is 0 if the region is not contiguous in kernel addresses.
     pub(crate) fn new(start: u64, len: u64, access: Access) -> Self {
-        // INVARIANT: In no table.
+        // INVARIANT: The entry is in no table.
         Self {
             next: UnsafeCell::new(ptr::null()),
             desc: Atomic::new(0),
@@ -79,7 +77,7 @@ impl Local {
         }
     }
 
-    /// Where its first byte is for the kernel, if it is one range of addresses there.
+    /// Returns the kernel address of the first byte, if the region is contiguous in kernel addresses.
     pub(crate) fn start(&self) -> Option<u64> {
         Some(self.start).filter(|&start| start != 0)
     }

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     provider::{
-        offer::Offer,
+        fabric::Offer,
         Domain, //
     },
     region::{
@@ -38,9 +38,9 @@ use crate::{
         }, //
     },
     support::{
-        child_list::ChildList, //
+        child_list::ChildList,
         num::signed,
-        refusal::Refusal,
+        refusal::Refusal, //
     }, //
 };
 use core::any::Any;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The `struct kfid` at the start of every object, and how ours are told from others'.
+//! The `struct kfid` at the start of every object, and the classes of objects.
 
 use crate::support::{
     errno::Errno,
@@ -17,18 +17,17 @@ use kfi_bindings::{
     kfid, //
 };
 
-/// A class of objects of this core. Its address tells it from every other.
+/// A class of objects of this core, identified by its address.
 pub(crate) struct Class {
     number: u32,
-    /// What is said of an object that is of another.
+    /// The reason to refuse an object of another class.
     other: &'static CStr,
-    /// What is said of one that can't be closed, since one of this class is open in it.
+    /// The reason to refuse the close of a parent that has a child of this class.
     open: &'static CStr,
 }
 
 impl Class {
-    /// The class that C knows by this number; `other` is said of an object that isn't of it, `open`
-    /// of one that can't be closed since one of this class is open in it.
+    /// Returns a class with the number `KFI_CLASS_*`, and its reasons for refusals.
     pub(crate) const fn new(number: u32, other: &'static CStr, open: &'static CStr) -> Self {
         Self {
             number,
@@ -37,45 +36,44 @@ impl Class {
         }
     }
 
-    /// Says that one of this class is open.
+    /// Returns the reason to refuse the close of a parent.
     pub(crate) const fn open(&self) -> &'static CStr {
         self.open
     }
 
-    /// The refusal of an object that is of another class.
+    /// Returns the refusal of an object of another class.
     pub(crate) const fn refusal(&self) -> Refusal {
         Refusal::new(Errno::EINVAL, self.other)
     }
 }
 
-/// A table of operations by which an object is known to be of a class of ours.
+/// A table of slots with the class of its object.
 ///
-/// It is longer than C declares it, as a table of a later version may be, and says so: the class is
-/// behind what C knows. So an object can be recognized by code that doesn't know what the table
-/// names; that would be all code that opens its children.
+/// The class follows the slots that C declares. The stated size includes it, as the size of a later version of the
+/// table would. So the core finds the class of an object without a reference to the functions in its table.
 ///
 /// # Invariants
 ///
-/// `ops` begins with the table's size, which is [`SIZE`](Self::SIZE). The table is never written, and
-/// the functions that it names live as long as this module.
+/// - `ops` begins with the size of the table, which is [`SIZE`](Self::SIZE).
+/// - The table is constant, and its functions live as long as this module.
 #[repr(C)]
 pub(crate) struct ClassTable<T> {
     ops: T,
     class: &'static Class,
-    /// Objects have this table while they are being closed.
+    /// Objects have this table while a task closes them.
     of_closing: bool,
 }
 
-// SAFETY: By the invariant, the table is constant, and functions may be called from any thread.
+// SAFETY: The table is constant, and any thread may call its functions.
 unsafe impl<T> Sync for ClassTable<T> {}
 
 impl<T> ClassTable<T> {
-    /// The size that such a table states.
+    /// The size that the table states.
     pub(crate) const SIZE: usize = size_of::<Self>();
 
-    /// The table of a class; `ops` begins with its size.
+    /// Returns the table of a class. `ops` begins with [`SIZE`](Self::SIZE).
     pub(crate) const fn new(class: &'static Class, ops: T) -> Self {
-        // INVARIANT: Every table of operations begins so; a false size would not be recognized.
+        // INVARIANT: `ops` begins with the size. `is_of` ignores a table with another size.
         Self {
             ops,
             class,
@@ -83,9 +81,9 @@ impl<T> ClassTable<T> {
         }
     }
 
-    /// The table of objects of a class that are being closed; `ops` begins with its size.
+    /// Returns the table of objects that a task closes. `ops` begins with [`SIZE`](Self::SIZE).
     pub(crate) const fn of_closing(class: &'static Class, ops: T) -> Self {
-        // INVARIANT: As for `new`.
+        // INVARIANT: `ops` begins with the size. `is_of` ignores a table with another size.
         Self {
             ops,
             class,
@@ -93,23 +91,23 @@ impl<T> ClassTable<T> {
         }
     }
 
-    /// The table as C objects point to it. C never writes to it, const or not.
+    /// Returns the table for C, which never writes to it.
     pub(crate) const fn as_ptr(&'static self) -> *mut T {
         ptr::from_ref(&self.ops).cast_mut()
     }
 
-    /// Returns whether the object that has this table is being closed. Any context.
+    /// Returns whether a task closes the object with this table. Any context.
     ///
     /// # Safety
     ///
     /// `ops` is a table [of a class](Self::is_of).
     pub(crate) unsafe fn is_of_closing(ops: *const T) -> bool {
         let table = ops.cast::<Self>();
-        // SAFETY: The table is as long as ours, by the requirements of this function.
+        // SAFETY: `ops` is a `ClassTable`.
         unsafe { (*table).of_closing }
     }
 
-    /// Is it the table of an object of this class? Any context.
+    /// Returns whether the table is that of an object of this class. Any context.
     ///
     /// # Safety
     ///
@@ -120,14 +118,14 @@ impl<T> ClassTable<T> {
             return false;
         }
         let table = ops.cast::<Self>();
-        // SAFETY: The table is as long as ours. If it is another's, there may be anything in the
-        // place of the class, which is only compared.
+        // SAFETY: The table has the size of a `ClassTable`. In a table of another provider, these bytes may be
+        // anything, and are only compared.
         let found = unsafe { (&raw const (*table).class).cast::<*const Class>().read() };
         ptr::eq(found, class)
     }
 }
 
-/// A fid for a new object with this table.
+/// Returns a fid for a new object with this table.
 pub(crate) fn new(context: *mut c_void, ops: &'static ClassTable<kfi_ops>) -> kfid {
     kfid {
         fclass: num::index(ops.class.number),
@@ -137,11 +135,11 @@ pub(crate) fn new(context: *mut c_void, ops: &'static ClassTable<kfi_ops>) -> kf
     }
 }
 
-/// Returns whether it is an object of this class. C may be writing to other fields. Any context.
+/// Returns whether `fid` is an object of this class. C may write to other fields at the same time. Any context.
 ///
 /// # Safety
 ///
-/// `fid` is null, an error pointer, or an open object, ours or another's.
+/// `fid` is null, an error pointer, or an open object, of this core or of another provider.
 pub(crate) unsafe fn is_of(fid: *const kfid, class: &'static Class) -> bool {
     if fid.is_null() || Errno::is_in(fid) {
         return false;

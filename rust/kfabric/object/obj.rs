@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What all objects have in common, and how a `struct kfid` leads to one.
+//! Objects, and the lookup of an object by its `struct kfid`.
 
 use super::{
     fid::{
@@ -34,9 +34,9 @@ use kfi_bindings::{
     kfid, //
 };
 
-/// What C has of an object.
+/// A C structure of an object.
 pub(crate) trait Fid {
-    /// The offset of its `struct kfid`.
+    /// The offset of the `struct kfid`.
     const AT: usize;
 }
 
@@ -62,40 +62,39 @@ fids!(
     kfid_pep,
 );
 
-/// What the core keeps with an object of one kind; the rest is the same for all, and in [`Obj`].
+/// The core's part of an object of one class. [`Obj`] has the common parts.
 pub(crate) trait Object: Sized + 'static {
-    /// What C has of it.
+    /// The C structure.
     type C: Fid;
-    /// Where it is counted: [`Place<Self>`](super::place::Place), or nothing for what isn't opened
-    /// in an object.
+    /// The entry in the parent: [`Place<Self>`](super::place::Place), or `()` without a parent.
     type Place: Leave;
-    /// What tells it from other kinds.
+    /// The class.
     const CLASS: &'static Class;
-    /// What every object has. [`slots`](super::closing::slots) gives what most do.
+    /// The table of the fid. [`slots`](super::closing::slots) returns one with `close` only.
     const OPS: kfi_ops;
 
-    /// Returns whether this is an object of this kind. Any context.
+    /// Returns whether `fid` is an object of this class. Any context.
     ///
     /// # Safety
     ///
     /// `fid` is null, an error pointer, or an open object, ours or another's.
     unsafe fn is_of(fid: *const kfid) -> bool {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `fid` is null, an error pointer, or an open object.
         unsafe { fid::is_of(fid, Self::CLASS) }
     }
 }
 
-/// The place of an object in the one that it was opened in.
+/// The entry of an object in its parent.
 pub(crate) trait Leave {
-    /// What keeps that one open, if there is one, until it is dropped.
+    /// A guard that keeps the parent open.
     type Left;
 
-    /// Leaves the place: the object isn't ended by others any more. Sleeps while it is; where there
-    /// is nothing to end: any context.
+    /// Leaves the parent's list, so that no task ends the object after the return. Sleeps while a task ends it. Without
+    /// an `END` function: any context.
     ///
     /// # Safety
     ///
-    /// Called once. What the object was opened in is not used after what this gives was dropped.
+    /// The caller calls this once, and doesn't use the parent after dropping the result.
     unsafe fn leave(&self) -> Self::Left;
 }
 
@@ -105,40 +104,39 @@ impl Leave for () {
     unsafe fn leave(&self) {}
 }
 
-/// An object: what C has of it, what the core keeps with it, and its place among the children of
-/// the object that it was opened in.
+/// An object: its C structure, the core's part, and its entry in the parent.
 ///
 /// # Invariants
 ///
-/// C points to `c`, which begins with a `struct kfid` whose table is of the class of `T`.
+/// `c` begins with a `struct kfid` whose table is of the class of `T`.
 #[repr(C)]
 #[pin_data]
 pub(crate) struct Obj<T: Object> {
-    // C may write to it: the context is the consumer's.
+    // C may write to it: the context belongs to the consumer.
     c: Opaque<T::C>,
     #[pin]
     pub(super) body: T,
-    /// Made last: from then on others may find the object by it.
+    /// Initialized last, because other tasks can find the object by it.
     #[pin]
     pub(super) place: T::Place,
 }
 
-// SAFETY: `c` is only passed on, or used as C does, which has it in any thread.
+// SAFETY: The C API permits to use `c` in any thread.
 unsafe impl<T: Object + Send> Send for Obj<T> where T::Place: Send {}
-// SAFETY: `c` isn't read but for what never changes.
+// SAFETY: Only constant fields of `c` are read.
 unsafe impl<T: Object + Sync> Sync for Obj<T> where T::Place: Sync {}
 
 impl<T: Object> Obj<T> {
     pub(super) const TABLE: &'static ClassTable<kfi_ops> = &ClassTable::new(T::CLASS, T::OPS);
 
-    /// A fid for a new object of this kind.
+    /// Returns a fid for a new object of this class.
     pub(crate) fn fid(context: *mut c_void) -> kfid {
-        // INVARIANT: What begins with this fid is of the class of `T`.
+        // INVARIANT: `T::C` begins with its fid.
         const { assert!(T::C::AT == 0) };
         fid::new(context, Self::TABLE)
     }
 
-    /// An initialiser; `c` begins with a fid by [`fid`](Self::fid).
+    /// Returns an initializer of an object. `c` begins with a fid of [`fid`](Self::fid).
     pub(crate) fn new(
         c: T::C,
         body: impl PinInit<T>,
@@ -151,12 +149,12 @@ impl<T: Object> Obj<T> {
         })
     }
 
-    /// What C has of it.
+    /// Returns the C structure.
     pub(crate) fn as_ptr(&self) -> *mut T::C {
         self.c.get()
     }
 
-    /// Its place among the children of another.
+    /// Returns the entry in the parent.
     pub(crate) fn place(&self) -> &T::Place {
         &self.place
     }
@@ -165,16 +163,15 @@ impl<T: Object> Obj<T> {
     ///
     /// # Safety
     ///
-    /// `fid` is null, an error pointer, or an open object, ours or another's; the reference is not used
-    /// after it was closed.
+    /// `fid` is null, an error pointer, or an object that stays open for `'a`, of this core or of another provider.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it is of another kind.
+    /// - `EINVAL`: the object is of another class.
     pub(crate) unsafe fn from_fid<'a>(fid: *mut kfid) -> Result<&'a Self, Refusal> {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `fid` is null, an error pointer, or an object that stays open for `'a`.
         if unsafe { T::is_of(fid) } {
-            // SAFETY: By the invariant, the fid of an object of this kind is its first field.
+            // SAFETY: An object of this class begins with its fid, and stays open for `'a`.
             Ok(unsafe { &*fid.cast::<Self>() })
         } else {
             Err(T::CLASS.refusal())
@@ -192,17 +189,17 @@ impl<T: Object> Obj<T> {
         unsafe { &*c.cast::<Self>() }
     }
 
-    /// Does a call on the object behind a fid, and reports a refusal. Process context.
+    /// Calls `call` with the object behind a fid, and reports a refusal. Process context.
     ///
     /// # Safety
     ///
-    /// As [`from_fid`](Self::from_fid), until this has returned.
+    /// `fid` is null, an error pointer, or an open object for the call, of this core or of another provider.
     pub(crate) unsafe fn call(
         fid: *mut kfid,
         call: impl FnOnce(&Self) -> Result<(), Refusal>,
     ) -> c_int {
         let _noio = NoIo::enter();
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `fid` is null, an error pointer, or an open object for the call.
         let done = unsafe { Self::from_fid(fid) }.and_then(call);
         done.map_or_else(Refusal::report, |()| 0)
     }
@@ -222,15 +219,15 @@ impl<T: Object> DerefMut for Obj<T> {
     }
 }
 
-// SAFETY: Both functions go by way of the body, which is a field of the object.
+// SAFETY: Both functions convert by the body, which is a field of the object.
 unsafe impl<T: Object + HasWork<Obj<T>>> HasWork<Self> for Obj<T> {
     unsafe fn raw_get_work(this: *mut Self) -> *mut Work<Self> {
-        // SAFETY: By the requirements of this function, `this` points to an object.
+        // SAFETY: `this` points to an object.
         unsafe { T::raw_get_work(&raw mut (*this).body) }
     }
 
     unsafe fn work_container_of(work: *mut Work<Self>) -> *mut Self {
-        // SAFETY: By the requirements of this function, `work` is in the body of an object.
+        // SAFETY: `work` is in the body of an object.
         unsafe { kernel::container_of!(T::work_container_of(work), Self, body) }
     }
 }

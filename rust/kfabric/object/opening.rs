@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Opening objects in others.
+//! Opening of objects in a parent.
 
 use super::{
     closing::Close,
@@ -25,27 +25,27 @@ use kernel::{
 };
 use kfi_bindings::kfid;
 
-/// Where C wants the address of a new object put.
+/// The output pointer of a call that opens an object.
 ///
 /// # Invariants
 ///
-/// The pointer is valid for writing.
+/// The pointer is valid for writes.
 pub(crate) struct Out<C>(*mut *mut C);
 
 impl<C> Out<C> {
-    /// Puts it there.
+    /// Stores the address of the object.
     pub(crate) fn put(self, opened: *mut C) {
-        // SAFETY: By the invariant.
+        // SAFETY: The pointer is valid for writes.
         unsafe { self.0.write(opened) };
     }
 }
 
-/// Does a call that opens an object in the one behind `parent`: checks the pointers, and reports a
-/// refusal. `open` puts what it opens where it is told. Process context.
+/// Checks the pointers of a call that opens an object, calls `open`, and reports a refusal. Process context.
 ///
 /// # Safety
 ///
-/// As the C API demands: `parent` is null or an open object, and `out` is null or valid.
+/// - `parent` is null or an open object.
+/// - `out` is null or valid for writes.
 pub(crate) unsafe fn call<P: Parent, C>(
     parent: *mut kfid,
     out: *mut *mut C,
@@ -54,21 +54,21 @@ pub(crate) unsafe fn call<P: Parent, C>(
     if out.is_null() {
         return Refusal::new(Errno::EINVAL, c"output pointer is NULL").report();
     }
-    // SAFETY: Not null, so valid by the requirements of this function.
+    // SAFETY: `out` isn't null, so it is valid for writes.
     unsafe { *out = ptr::null_mut() };
-    // SAFETY: By the requirements of this function.
-    // INVARIANT: `out` isn't used after the call.
+    // SAFETY: `parent` is null or an open object.
+    // INVARIANT: `out` isn't null, so it is valid for writes during the call.
     unsafe { Obj::call(parent, |parent| open(parent, Out(out))) }
 }
 
-/// Opens an object in the one behind `parent`, and gives it to C. May sleep.
+/// Opens an object in a parent. May sleep.
 ///
-/// `make` gets the parent, and where the object is going to be; it gives what C has of the object,
-/// and what the core keeps with it.
+/// `make` gets the parent and the address of the object. It returns the C structure and the core's part.
 ///
 /// # Safety
 ///
-/// As the C API demands: `parent` is null or an open object, and `out` is null or valid.
+/// - `parent` is null or an open object.
+/// - `out` is null or valid for writes.
 pub(crate) unsafe fn open<T, I>(
     parent: *mut kfid,
     out: *mut *mut T::C,
@@ -78,7 +78,7 @@ where
     T: Close + Child,
     I: PinInit<T>,
 {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `parent` is null or an open object. `out` is null or valid for writes.
     unsafe {
         call(parent, out, |parent: &Obj<T::Parent>, out| {
             let place = Coming::<T>::new(parent)?;
@@ -90,7 +90,7 @@ where
     }
 }
 
-/// Makes a new object C's, until it closes it.
+/// Initializes an object and passes it to C, which has it until `kfi_close()`.
 pub(super) fn give<T: Close>(
     object: KBox<MaybeUninit<Obj<T>>>,
     c: T::C,
@@ -98,7 +98,7 @@ pub(super) fn give<T: Close>(
     place: impl PinInit<T::Place>,
 ) -> *mut T::C {
     match object.write_pin_init(Obj::new(c, body, place)) {
-        // SAFETY: C doesn't move it, and has it until `close`.
+        // SAFETY: The object is not moved before `close` frees it.
         Ok(object) => KBox::into_raw(unsafe { Pin::into_inner_unchecked(object) }).cast(),
         Err(never) => match never {},
     }

@@ -49,10 +49,10 @@ use crate::{
         cm::{
             Asked,
             ConnRequest,
-            Incoming, //
+            Incoming,
+            Pep, //
         },
-        msg_ep::MsgLimits,
-        pep::Pep, //
+        msg_ep::MsgLimits, //
     },
     support::{
         errno::Errno,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The place of an object among the children of the one that it was opened in.
+//! The entry of an object in the list of children of its parent.
 //!
-//! It is announced before there is an object ([`Coming`]), taken when all else of the object is made
-//! ([`Place`]), and left when it is closed ([`Left`]). It counts from the first to the end of the last.
+//! An entry has three stages, and the parent counts it in all of them:
+//!
+//! - [`Coming`]: announced, before the object exists.
+//! - [`Place`]: in the list, while the object is open.
+//! - [`Left`]: removed from the list, when the object is closed.
 
 use super::{
     children::{
@@ -32,19 +35,19 @@ use core::{
 };
 use kernel::prelude::*;
 
-/// An object that others are opened in.
+/// An object with children.
 pub(crate) trait Parent: Object {
-    /// What counts them, and what else keeps it from being closed.
+    /// Returns the count of children and other users.
     fn children(&self) -> &Children;
 
-    /// The list of them.
+    /// Returns the list of children.
     fn child_list(&self) -> &ChildList;
 
-    /// Lets nothing be opened in it any more. Any context.
+    /// Closes the object to new children. Any context.
     ///
     /// # Errors
     ///
-    /// - `EBUSY`: something is open in it; says what.
+    /// - `EBUSY`: a child is open. The reason names its class.
     fn close_to_children(&self) -> Result<(), Refusal> {
         self.children().close().map_err(|errno| {
             let open = self.child_list().why_busy();
@@ -53,44 +56,45 @@ pub(crate) trait Parent: Object {
     }
 }
 
-/// An object that is opened in another.
+/// An object with a parent.
 pub(crate) trait Child: Object<Place = Place<Self>> {
-    /// What it is opened in.
+    /// The parent.
     type Parent: Parent;
-    /// What it counts for.
+    /// The share in the count of the parent.
     const SHARE: Share = Share::ONE;
-    /// Ends what it has of a device that goes away, if that can be anything: it can still be closed
-    /// then, perhaps at the same time, and does nothing else any more. Sleeps until that is done.
+    /// Releases the device of the object, because the device is removed. After that, the consumer can only close
+    /// the object, perhaps at the same time. Sleeps until the device is released.
     const END: Option<fn(&Obj<Self>)> = None;
 }
 
-/// A place that is announced: counted, and waited for by who ends all that is open in the parent.
+/// An announced entry. A task that ends all children of the parent waits for it.
 ///
 /// # Invariants
 ///
-/// It is counted at `parent`, which is open therefore, and announced in that part of its list of children.
+/// - `parent` is open, because it counts this entry.
+/// - The entry is announced in `part` of the parent's list of children.
 pub(crate) struct Coming<T: Child> {
     parent: NonNull<Obj<T::Parent>>,
     part: PartOf,
 }
 
 impl<T: Child> Coming<T> {
-    /// Announces a new child. Any context.
+    /// Announces a child. Any context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the parent is being closed.
+    /// - `EINVAL`: another task closes the parent.
     pub(crate) fn new(parent: &Obj<T::Parent>) -> Result<Self, Errno> {
         parent.children().add()?;
         Ok(Self::counted(parent))
     }
 
-    /// Announces one of those that there may be `most` of. Any context.
+    /// Announces a child of which the parent may have `most`. Any context.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the parent is being closed.
-    /// - `ENOSPC`: there are so many.
+    /// - `EINVAL`: another task closes the parent.
+    /// - `ENOSPC`: the parent has `most`.
     pub(crate) fn new_below(parent: &Obj<T::Parent>, most: u32) -> Result<Self, Errno> {
         if parent.children().add_below(most)? {
             Ok(Self::counted(parent))
@@ -100,59 +104,61 @@ impl<T: Child> Coming<T> {
     }
 
     fn counted(parent: &Obj<T::Parent>) -> Self {
-        // INVARIANT: The caller has just counted it, and it is announced here.
+        // INVARIANT: The caller has counted the entry, and `announce` announces it.
         Self {
             parent: NonNull::from(parent),
             part: parent.child_list().announce(),
         }
     }
 
-    /// Takes the place, for an object whose other fields have been initialised. Any context.
+    /// Adds the entry to the list of children. The other fields of the object are initialized. Any context.
     pub(super) fn take(self) -> impl PinInit<Place<T>> {
         let (parent, part) = (self.parent, self.part);
         let init = move |place: *mut Place<T>| {
-            // The place is announced until the entry has joined, and counted until it is left.
+            // The entry stays announced until it joins, and counted until it leaves.
             mem::forget(self);
             let new = Place {
                 parent,
                 entry: ChildEntry::new(Place::<T>::KIND, part),
             };
-            // SAFETY: `place` is valid for writing, as an initialiser demands. The object is pinned,
-            // and C's next, which closes it before it is freed: then it leaves. The parent is open.
+            // SAFETY: `place` is valid for writes, as `pin_init` requires. The object is pinned, and its entry leaves
+            // the list before the object is freed. The parent is open, because it counts the entry.
             unsafe {
                 place.write(new);
                 parent.as_ref().child_list().join(&(*place).entry);
             }
             Ok(())
         };
-        // SAFETY: It is initialised when the closure returns, which doesn't fail.
+        // SAFETY: The closure initializes the whole place, and doesn't fail.
         unsafe { pin_init::pin_init_from_closure(init) }
     }
 }
 
 impl<T: Child> Drop for Coming<T> {
     fn drop(&mut self) {
-        // SAFETY: Open by the invariant.
+        // SAFETY: The parent is open, because it counts this entry.
         let parent = unsafe { self.parent.as_ref() };
         parent.child_list().give_up(self.part);
         parent.children().remove(T::SHARE);
     }
 }
 
-/// The place of an open object.
+/// The entry of an open object.
 ///
 /// # Invariants
 ///
-/// Until it is [left](Leave::leave), it is counted at `parent`, which is open therefore, and `entry`
-/// is in its list of children.
+/// Until it [leaves](Leave::leave):
+///
+/// - `parent` is open, because it counts this entry.
+/// - `entry` is in the parent's list of children, or withdrawn from it.
 pub(crate) struct Place<T: Child> {
     parent: NonNull<Obj<T::Parent>>,
     entry: ChildEntry,
 }
 
-// SAFETY: Objects are used by any thread, and so can their counts be.
+// SAFETY: The parent is `Sync`: any thread may use its count and list.
 unsafe impl<T: Child> Send for Place<T> {}
-// SAFETY: All that can be done with a shared reference is for any thread.
+// SAFETY: The parent is `Sync`, and `entry` is only used under the lock of the list.
 unsafe impl<T: Child> Sync for Place<T> {}
 
 impl<T: Child> Place<T> {
@@ -168,10 +174,10 @@ impl<T: Child> Place<T> {
     ///
     /// # Safety
     ///
-    /// The entry is that of an open object's place, which isn't left before this has returned.
+    /// `entry` is the entry of an open object, and doesn't leave the list before the return.
     unsafe fn end(entry: NonNull<ChildEntry>) {
-        // SAFETY: The entry is a field of a place, and that of an object. The object was initialised
-        // before its place, and isn't freed before that is left.
+        // SAFETY: `entry` is a field of a `Place`, which is a field of an `Obj`. The object is initialized before
+        // its place, and is not freed before the entry leaves the list.
         let object = unsafe {
             let place = kernel::container_of!(entry.as_ptr(), Self, entry);
             &*kernel::container_of!(place, Obj<T>, place)
@@ -181,23 +187,22 @@ impl<T: Child> Place<T> {
         }
     }
 
-    /// Takes the place out of the list of children until the result is dropped or [leaves](Withdrawn::leave).
-    /// Meanwhile nobody ends the object: a task that ends all of them waits. Returns `None` if one is ending
-    /// this object. Any context.
+    /// Removes the entry from the list until the result is dropped or [leaves](Withdrawn::leave). Until then, a task
+    /// that ends all children waits. Returns `None` if a task ends this object. Any context.
     ///
     /// # Safety
     ///
-    /// The place has not been left, and nobody else withdraws it.
+    /// The entry has not left, and no other thread withdraws it.
     pub(super) unsafe fn try_withdraw(&self) -> Option<Withdrawn<'_, T>> {
-        // SAFETY: The entry has joined the list of children, and not left it, by the invariant.
+        // SAFETY: The entry is in the list of children, because it has not left.
         let withdrawn = unsafe { self.parent().child_list().try_withdraw(&self.entry) };
-        // INVARIANT: Just withdrawn.
+        // INVARIANT: The entry is withdrawn, so it is announced and not in the list.
         withdrawn.then(|| Withdrawn(self))
     }
 
-    /// The object whose child it is the place of.
+    /// Returns the parent.
     fn parent(&self) -> &Obj<T::Parent> {
-        // SAFETY: Open by the invariant.
+        // SAFETY: The parent is open, because it counts this entry.
         unsafe { self.parent.as_ref() }
     }
 }
@@ -206,50 +211,49 @@ impl<T: Child> Leave for Place<T> {
     type Left = Left<T>;
 
     unsafe fn leave(&self) -> Left<T> {
-        // SAFETY: By the invariant, it is in there.
+        // SAFETY: The entry is in the list, because it has not left.
         unsafe { self.parent().child_list().leave(&self.entry) };
-        // INVARIANT: What was counted for `self` is for this one now.
+        // INVARIANT: The result takes over the count of `self`.
         Left(self.parent)
     }
 }
 
-/// A place that is out of the list of children for a moment, which must be short.
+/// An entry that is out of the list of children for a short time.
 ///
 /// # Invariants
 ///
-/// The entry of the place is announced in the list of children, and not in it.
+/// The entry is announced in the list of children, and not in it.
 pub(super) struct Withdrawn<'a, T: Child>(&'a Place<T>);
 
 impl<T: Child> Withdrawn<'_, T> {
-    /// Leaves the place for good. Any context.
+    /// Leaves the list. Any context.
     pub(super) fn leave(self) -> Left<T> {
         let place = self.0;
         mem::forget(self);
         place.parent().child_list().give_up(place.entry.part());
-        // INVARIANT: What was counted for the place is for this one now.
+        // INVARIANT: The result takes over the count of the place.
         Left(place.parent)
     }
 }
 
 impl<T: Child> Drop for Withdrawn<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: The entry is announced and not in the list of children by the invariant. It is pinned, and leaves
-        // before the object is freed.
+        // SAFETY: The entry is announced and not in the list. It is pinned, and leaves before the object is freed.
         unsafe { self.0.parent().child_list().join(&self.0.entry) };
     }
 }
 
-/// A place that was left, and still counts.
+/// The count of a closed object, which keeps the parent open.
 ///
 /// # Invariants
 ///
-/// It is counted at the parent, which is open therefore.
+/// The parent is open, because it counts this.
 pub(crate) struct Left<T: Child>(NonNull<Obj<T::Parent>>);
 
 impl<T: Child> Left<T> {
-    /// The object that the closed one was opened in.
+    /// Returns the parent of the closed object.
     pub(crate) fn parent(&self) -> &Obj<T::Parent> {
-        // SAFETY: Open by the invariant.
+        // SAFETY: The parent is open, because it counts this.
         unsafe { self.0.as_ref() }
     }
 }
@@ -261,7 +265,7 @@ impl<T: Child> Drop for Left<T> {
 }
 
 impl<T: Child> Obj<T> {
-    /// The object that it was opened in.
+    /// Returns the parent.
     pub(crate) fn parent(&self) -> &Obj<T::Parent> {
         self.place().parent()
     }

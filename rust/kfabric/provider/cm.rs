@@ -4,6 +4,8 @@
 //!
 //! Lock order: the lock of [`Events`] and [`Incoming`] is before that of an event queue. It is taken
 //! with interrupts on, in process context.
+//!
+//! Passive endpoints of a provider.
 
 use crate::support::{
     errno::Errno,
@@ -17,7 +19,10 @@ use kernel::{
     new_mutex,
     prelude::*,
     str::CStr,
-    sync::Mutex, //
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
 };
 
 /// How long things may take on a connection.
@@ -183,4 +188,31 @@ impl Incoming {
             None => Err(request),
         }
     }
+}
+
+/// A passive endpoint: created, made to listen once, then dropped, whereupon nobody is told of a
+/// request any more. Dropping it sleeps.
+pub trait Pep: Send + Sync {
+    /// Begins to listen at an address, which gets a port if it has none, and returns it; at most
+    /// `backlog` requests wait for an answer. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EADDRINUSE`: somebody else listens there.
+    /// - `EADDRNOTAVAIL`: that is no address of this machine.
+    fn listen(
+        &self,
+        address: SocketAddr,
+        backlog: u32,
+        incoming: Arc<Incoming>,
+    ) -> Result<SocketAddr, Refusal>;
+
+    /// Rejects a request; the peer gets `data`. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// It is over even so.
+    ///
+    /// - `ENOMEM`: the peer can't be told, and may ask again.
+    fn reject(&self, request: KBox<dyn ConnRequest>, data: &[u8]) -> Result<(), Refusal>;
 }

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Mapping of scatterlists for a domain's device.
+//!
+//! Mapping for providers that have no device.
 
-use crate::support::refusal::Refusal;
+use crate::support::{
+    errno::Errno,
+    num::index,
+    refusal::Refusal, //
+};
 use core::{
     marker::PhantomData,
     ptr::NonNull, //
@@ -62,4 +68,26 @@ impl RawSgl<'_> {
     pub fn entries(&self) -> i32 {
         self.entries
     }
+}
+
+/// DMA without a device: the addresses in a mapped list are the processor's physical ones, and
+/// [`CpuMemory`](crate::region::extent::CpuMemory) reaches them.
+pub struct Direct;
+
+impl Dma for Direct {
+    fn map(&self, list: RawSgl<'_>, _direction: DataDirection) -> Result<usize, Refusal> {
+        // SAFETY: By the invariant of `RawSgl`.
+        if !unsafe { kfi_bindings::kfi_helper_sg_map_direct(list.as_ptr(), list.entries()) } {
+            return Err(Refusal::new(
+                Errno::EIO,
+                c"a list with an entry without a page",
+            ));
+        }
+        Ok(index(list.entries().unsigned_abs()))
+    }
+
+    // The processor always sees what the processor wrote.
+    fn unmap(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
+    fn sync_for_cpu(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
+    fn sync_for_device(&self, _list: RawSgl<'_>, _direction: DataDirection) {}
 }

@@ -13,15 +13,15 @@ use crate::{
     },
     provider::{
         self,
-        extension::{
+        domain::{
             Extension,
             ExtensionTable, //
         },
-        offer::{
+        fabric::{
             Ends,
             Extras,
             Offer, //
-        }, //
+        },
         Bindings,
         Dma,
         DomainRequest,
@@ -29,7 +29,7 @@ use crate::{
         Keys,
         MrPart,
         Provider,
-        RawSgl,
+        RawSgl, //
     },
     region::{
         extent::CpuMemory,
@@ -59,12 +59,12 @@ use kernel::{
             Atomic,
             Full,
             Relaxed, //
-        }, //
-        Arc,
+        },
+        Arc, //
     },
     time::{
-        delay::fsleep, //
-        Delta,
+        delay::fsleep,
+        Delta, //
     }, //
 };
 use kfi_bindings::{

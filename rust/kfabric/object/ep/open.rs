@@ -32,11 +32,11 @@ use crate::{
     provider::{
         cm::Events,
         ep::Endpoint,
+        fabric::EP_TYPE,
         msg_ep::{
             MsgEpRequest,
             MsgLimits, //
-        },
-        offer::EP_TYPE, //
+        }, //
     },
     region::auth_key::AuthKey,
     support::{

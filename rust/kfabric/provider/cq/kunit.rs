@@ -11,8 +11,7 @@ mod tests {
     use crate::{
         provider::cq::{
             kunit::common::*,
-            read::BATCH,
-            waits::Waits,
+            wakeups::Waits,
             *, //
         },
         support::workqueue::OwnedQueue, //
