@@ -10,9 +10,8 @@
 #include "block_helpers.h"
 
 /*
- * A worker takes a request for whoever has queued it, who may be freeing memory, and isn't known here: so it
- * doesn't wait for memory either, but takes what is left of it. What this returns is for
- * block_helper_end_queueing(), by the same task.
+ * A worker handles a request of an unknown task, which may be freeing memory. So the worker does not wait
+ * for memory, but may use the reserves. The same task must pass the result to block_helper_end_queueing().
  */
 u32 block_helper_begin_queueing(void)
 {

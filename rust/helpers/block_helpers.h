@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the `block` crate can't reach from Rust: macros and static inlines of the block layer,
- * one call per piece of work.
+ * Helpers of the `block` crate for macros and static inlines of the block layer, one call for each
+ * operation.
  */
 #ifndef BLOCK_HELPERS_H
 #define BLOCK_HELPERS_H
@@ -14,7 +14,7 @@ struct gendisk;
 struct module;
 struct request;
 
-/* What a disk can take; 0 of a number of sectors is that it can't do that at all. */
+/* Limits of a disk. A maximum of 0 sectors means that the operation is not supported. */
 struct block_helper_limits {
 	u32 logical_block_size;
 	u32 physical_block_size;

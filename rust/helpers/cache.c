@@ -48,7 +48,7 @@ int kfi_helper_caches_init(u32 object_size)
 	return 0;
 }
 
-/* Aligned to 8 bytes. What is larger than the cache's is allocated elsewhere. */
+/* Aligned to 8 bytes. Sizes above that of the cache are allocated elsewhere. */
 void *kfi_helper_cache_alloc(enum kfi_helper_cache which, size_t size, bool wait)
 {
 	gfp_t gfp = wait ? GFP_KERNEL : GFP_NOWAIT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What other modules may link to: the C API, and the Rust symbols of our crates. */
+/* Symbols for other modules: the C API, and the Rust symbols of the crates. */
 #include <linux/export.h>
 
 #include <kfabric.h>

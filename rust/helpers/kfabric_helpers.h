@@ -56,9 +56,9 @@ bool kfi_helper_frees_memory(void);
 enum kfi_helper_cache {
 	/* The core's object, with the provider's part. */
 	KFI_CACHE_OBJECT,
-	/* What only some regions have, which may be larger than KFI_CACHE_RARE_SIZE. */
+	/* Optional parts of regions, which may be larger than KFI_CACHE_RARE_SIZE. */
 	KFI_CACHE_RARE,
-	/* What is listed of regions that are registered or closed together. */
+	/* Lists of regions that are registered or closed in a batch. */
 	KFI_CACHE_LIST,
 	KFI_CACHES
 };

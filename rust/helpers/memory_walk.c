@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memory walk. It goes through a list of segments once, checks each page from its struct page, joins
- * what is physically contiguous, and reports extents or fills entries of a scatterlist.
+ * The memory walk. It goes through a list of segments once, checks the struct page of each page, and joins
+ * physically contiguous pages. It reports extents or fills entries of a scatterlist.
  */
 #include <linux/bvec.h>
 #include <linux/kasan.h>
@@ -446,8 +446,8 @@ static __always_inline bool whole_page(const struct kfi_helper_walk *walk, bool 
 }
 
 /*
- * Walks through kvecs or bio_vecs as long as each is a whole page for which is_plain() is true, and does not
- * follow the page before it in memory.
+ * Walks through kvecs or bio_vecs. Stops at a segment that is no whole page, for which is_plain() is false,
+ * or that follows the previous page in memory.
  */
 static __always_inline void walk_pages(struct kfi_helper_walk *walk, struct sink *sink, bool is_kvec,
 				       enum form form)
@@ -571,9 +571,9 @@ static noinline struct scatterlist *follow(struct scatterlist *sg, u64 left)
  * @left: How many entries count, at least 1.
  *
  * Context: Any.
- * Return: Whether each entry is a page that may be registered, the first two are not neighbours (the
- *	pages are better joined then), and the last one is marked as the last. If false, the list must
- *	be walked.
+ * Return: True if each entry is a page that may be registered and the last one is marked as the last. It
+ *	is false if the first two are neighbours, because joining the pages is better. If false, the list
+ *	must be walked.
  */
 bool kfi_helper_check_list(struct scatterlist *sg, u64 left)
 {

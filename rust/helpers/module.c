@@ -19,8 +19,8 @@ bool kfi_helper_module_is_live(struct module *mod)
 static struct module *leaving;
 
 /*
- * Says which module is waited for: NULL is none.  Whoever asks afterwards knows; and whoever has asked
- * before has done what came before that.
+ * Sets the module that is waited for, or NULL.  Later queries see it, and the memory accesses before
+ * earlier queries have completed.
  */
 void kfi_helper_module_leaves(struct module *mod)
 {

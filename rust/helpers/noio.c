@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a task may do for memory. */
+/* Restriction of a task's memory allocations. */
 #include <linux/sched/mm.h>
 
 #include "inline.h"

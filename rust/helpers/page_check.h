@@ -40,8 +40,8 @@ static __always_inline u64 exact_frame(u64 offset, unsigned int shift)
 }
 
 /*
- * Returns the page frame of what may be a struct page, from its address alone, or NO_FRAME or more if the address
- * is none of a struct page. If it is less, there may still be no such page.
+ * Returns the page frame for the address of a possible struct page. The result is at least NO_FRAME if the address
+ * cannot be one. If it is less, the page may still not exist.
  */
 static __always_inline u64 page_frame(const struct page *page)
 {

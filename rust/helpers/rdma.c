@@ -80,9 +80,9 @@ struct ib_cq *rdma_helper_alloc_cq(struct ib_device *dev, u32 nr_cqe)
 }
 
 /*
- * A completion queue is quiet while softirq doesn't poll it, whatever the driver tells: whoever made
- * it so may. What irq_poll_disable() does, but at once: fails while softirq polls or is about to. No
- * callback is running when this succeeds.
+ * While a completion queue is quiet, softirq does not poll it, even after an interrupt. The task that made it
+ * quiet may poll. This does not wait like irq_poll_disable(): it fails while softirq polls or is about to.
+ * On success no callback is running.
  */
 bool rdma_helper_quiet_cq(struct ib_cq *cq)
 {
@@ -101,12 +101,12 @@ void rdma_helper_listen_cq(struct ib_cq *cq)
 		irq_poll_sched(&cq->iop);
 }
 
-/* So many are taken out at a time: mostly there is one, and then it is known that there are no more. */
+/* Completions taken out at a time. Mostly there is one, and the call shows that there are no more. */
 #define REAP_BATCH	2
 
 /*
- * Calls the callbacks of at most so many completions, as ib_process_cq_direct(), which has room for more on
- * the stack, and clears it. For who polls a quiet completion queue alone.
+ * Calls the callbacks of at most @budget completions. ib_process_cq_direct() clears a larger array on the
+ * stack. Only for the single task that polls a quiet completion queue.
  */
 void rdma_helper_reap_cq(struct ib_cq *cq, u32 budget)
 {
@@ -181,8 +181,8 @@ struct ib_srq *rdma_helper_create_srq(struct ib_pd *pd, u32 requests, u32 segmen
 }
 
 /*
- * An object that is leaked stays in the list of resources that user space can read, but the name
- * of its owner there is a string of this module, which can go. The device's own name stays.
+ * A leaked object stays in the list of resources that user space can read. The name of its owner is a
+ * string of this module, which may be unloaded. The name of the device stays valid.
  */
 void rdma_helper_disown(struct ib_device *dev, struct rdma_restrack_entry *res)
 {

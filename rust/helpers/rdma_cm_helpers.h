@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the `rdma` crate's connections can't reach from Rust: macros, and what takes the module's name. */
+/* Helpers of the `rdma` crate for connections: macros, and calls that take the module's name. */
 #ifndef RDMA_CM_HELPERS_H
 #define RDMA_CM_HELPERS_H
 

@@ -10,15 +10,15 @@
 #include "rdma_helpers.h"
 
 /*
- * A peer may write at any time while a region is registered, so a mapping that needs copying or
- * cache maintenance can't work: the attribute makes such a mapping fail instead of losing data.
+ * A peer may write at any time while a region is registered. A mapping that needs copying or cache
+ * maintenance would lose data: the attribute makes it fail.
  */
 #ifndef DMA_ATTR_REQUIRE_COHERENT
 #error "This kernel can't be told that a mapping must not be bounced"
 #endif
 #define MAP_ATTRS	DMA_ATTR_REQUIRE_COHERENT
 
-/* What there is to know about how a device's mappings are made. */
+/* Returns the facts about the mappings of a device. */
 u32 rdma_helper_dma_facts(const struct ib_device *dev)
 {
 	struct device *dma = dev->dma_device;
@@ -68,7 +68,7 @@ void rdma_helper_dma_unmap(struct ib_device *dev, u64 address, size_t len, u32 d
 	ib_dma_unmap_page(dev, address, len, dir);
 }
 
-/* What a device that takes the kernel's addresses is told of memory with pages. */
+/* Returns the address of memory with pages for a device that takes kernel addresses. */
 u64 rdma_helper_virtual_address(u64 phys)
 {
 	return (uintptr_t)phys_to_virt(phys);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What other modules in Rust that use the `rdma` crate link to. */
+/* Symbols of the `rdma` crate for other Rust modules. */
 #include <linux/export.h>
 
 /* Mangled names: the declaration is only for EXPORT_SYMBOL to have something to name. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the `rdma` crate can't reach from Rust: static inlines and macros of the RDMA core,
- * the DMA API and the memory model. One call per piece of work, not one per field.
+ * Helpers of the `rdma` crate for static inlines and macros of the RDMA core, the DMA API and the
+ * memory model. One call for each operation, not one for each field.
  */
 #ifndef RDMA_HELPERS_H
 #define RDMA_HELPERS_H
@@ -51,7 +51,7 @@ struct rdma_helper_wr {
 	enum ib_wr_opcode opcode;
 	/* Of enum ib_send_flags; all are signalled. */
 	u32 flags;
-	/* What is registered. */
+	/* The region to register. */
 	struct ib_mr *mr;
 	u32 access;
 	/* The key that is invalidated, or immediate data as the wire has them. */
@@ -87,16 +87,16 @@ void rdma_helper_signal(union rdma_helper_room *room, bool signal);
 int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
 			   union rdma_helper_room **bad);
 
-/* Requests of a kind about regions, of which many are posted in one go. */
+/* A request about a region. Several of the same kind are posted with one doorbell. */
 struct rdma_helper_region_wr {
-	/* What is registered. */
+	/* The region to register. */
 	struct ib_mr *mr;
 	u32 access;
 	/* The key that is invalidated. */
 	u32 key;
 };
 
-/* So many at most. */
+/* Maximum number of them. */
 #define RDMA_HELPER_MAX_TOGETHER	16
 
 /* How many of several requests have been posted. */
@@ -158,7 +158,7 @@ struct rdma_helper_sg_chunk {
 };
 
 struct rdma_helper_sg_cursor {
-	/* What is filled now, and how many of its entries are; and how many are in all. */
+	/* The current chunk, the number of its filled entries, and the number of all filled entries. */
 	struct rdma_helper_sg_chunk *chunk;
 	u32 filled;
 	u32 count;

@@ -32,7 +32,7 @@ KFI_HELPER void rdma_helper_next_key(struct ib_mr *mr)
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 }
 
-/* What is posted most. Any context. */
+/* Posts the most frequent request. Any context. */
 KFI_HELPER int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 access, struct ib_cqe *cqe)
 {
 	struct ib_reg_wr reg = registration(mr, access, 0, cqe);
@@ -40,7 +40,7 @@ KFI_HELPER int rdma_helper_post_reg(struct ib_qp *qp, struct ib_mr *mr, u32 acce
 	return ib_post_send(qp, &reg.wr, NULL);
 }
 
-/* What is posted as often, where regions are used again. Any context. */
+/* Posts the other frequent request, if regions are reused. Any context. */
 KFI_HELPER int rdma_helper_post_inv(struct ib_qp *qp, u32 key, struct ib_cqe *cqe)
 {
 	struct ib_send_wr inv = {

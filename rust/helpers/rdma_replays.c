@@ -6,7 +6,7 @@
 
 #include "rdma_helpers.h"
 
-/* What rxe calls what it does before it goes back in a send queue, which it may do much later. */
+/* rxe's names of the counters that it raises before it goes back in a send queue, perhaps much later. */
 static const char *const names[] = { "completer_retry_err", "rcvd_rnr_err" };
 
 /* Where these are among the numbers that a device counts. */

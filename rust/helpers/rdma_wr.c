@@ -92,7 +92,7 @@ int rdma_helper_post_shared(struct ib_srq *srq, const struct rdma_helper_wr *w)
 
 /* --- Several in one go, each in room of its own --- */
 
-/* What @w refers to stays until the request has been posted. */
+/* The memory that @w refers to must stay valid until the request has been posted. */
 void rdma_helper_fill(union rdma_helper_room *room, const struct rdma_helper_wr *w)
 {
 	if (w->opcode == IB_WR_REG_MR)
@@ -132,8 +132,8 @@ void rdma_helper_signal(union rdma_helper_room *room, bool signal)
 /*
  * On an error those before *bad have been posted. Any context.
  *
- * A request can complete, and its room go, as soon as the device knows of it, while the driver is still
- * on its way to the next one: rxe looks for that afterwards. So drivers get copies.
+ * A request can complete, and its room be freed, as soon as the device knows of it. The driver may still
+ * read the link to the next one: rxe does that afterwards. So drivers get copies.
  */
 int rdma_helper_post_chain(struct ib_qp *qp, union rdma_helper_room *first,
 			   union rdma_helper_room **bad)

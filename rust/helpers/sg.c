@@ -12,7 +12,7 @@ u64 rdma_helper_page_phys(struct page *page)
 	return page_to_phys(page);
 }
 
-/* So many entries a chunk has, and one for the link, where it is a page long; and at least. */
+/* Number of entries of a chunk that is a page long, besides the one for the link, and the minimum. */
 #define MAX_CHUNK	((PAGE_SIZE - sizeof(struct rdma_helper_sg_chunk)) / \
 			 sizeof(struct scatterlist) - 1)
 #define MIN_CHUNK	3
@@ -70,7 +70,7 @@ static struct rdma_helper_sg_chunk *alloc_max(void)
 	return begin_chunk(stash_alloc(&max_chunks, GFP_KERNEL), MAX_CHUNK, true);
 }
 
-/* Room for so many entries in one chunk, or NULL. */
+/* Returns a chunk with space for @entries entries, or NULL. */
 struct rdma_helper_sg_chunk *rdma_helper_sg_alloc(u32 entries)
 {
 	return begin_chunk(kvmalloc(size_of(entries), GFP_KERNEL), entries, false);
@@ -195,7 +195,7 @@ int rdma_helper_sg_append_dma(struct rdma_helper_sg_cursor *cur, u64 address, u3
 /*
  * Adds the next @bytes bytes of a list that is mapped, which goes on there. May sleep.
  *
- * Returns 0, -ENOMEM, or -EINVAL if there are not so many, or an entry of no length is in the way.
+ * Returns 0, -ENOMEM, or -EINVAL if fewer bytes are left or an empty entry is among them.
  */
 int rdma_helper_sg_copy(struct rdma_helper_sg_cursor *cur, struct rdma_helper_sg_source *from,
 			u64 bytes)

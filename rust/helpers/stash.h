@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory of one size, from a cache of its own, of which each CPU keeps some pieces that were freed for who
- * asks next: as many as a batch of regions needs, if they are small. That takes some twenty instructions
- * where the allocator takes a hundred.
+ * A cache of objects of one size with a magazine of free objects for each CPU. Magazines of small objects suffice
+ * for a batch of regions. An allocation from a magazine is much shorter than one from the slab allocator.
  *
  * It isn't cleared when it is allocated, as kernels clear all other memory that are told to
  * (init_on_alloc): whoever has it writes all that is read of it.
@@ -13,7 +12,7 @@
 #include <linux/percpu.h>
 #include <linux/slab.h>
 
-/* What a CPU keeps: each piece begins with where the next one is. */
+/* The free objects of a CPU. Each begins with a pointer to the next one. */
 struct stash_kept {
 	void **first;
 	u32 count;
@@ -66,7 +65,7 @@ static inline int stash_init(struct stash *stash, const char *name, size_t size,
 {
 	struct kmem_cache_args args = {
 		.ctor = stash_leave,
-		/* What is left of memory that is free is nobody's: the allocator may write there. */
+		/* Free objects have no content: the allocator may write there. */
 		.use_freeptr_offset = true,
 		.freeptr_offset = 0,
 	};

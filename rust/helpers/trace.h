@@ -10,8 +10,8 @@
 /*
  * kfi:kfi_refused - why a call was refused.
  *
- * err is the (negative) errno that the caller gets, index the offending segment or all ones where
- * none is to blame, value what was found there.
+ * err is the (negative) errno for the caller. index is the offending segment, or all ones without one.
+ * value is the offending value.
  */
 TRACE_EVENT(kfi_refused,
 	TP_PROTO(int err, const char *why, u64 index, u64 value),

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Those who use something that is taken away, counted per CPU. What percpu_ref doesn't have is
- * added: somebody to wait for the last of them, and that who is let in sees what was done before
- * the gate was opened.
+ * A per-CPU count of the users of an object that is taken away. It adds two things to percpu_ref: a wait for
+ * the last user, and memory ordering between opening the gate and entering it.
  */
 #include <linux/completion.h>
 #include <linux/percpu-refcount.h>
@@ -58,7 +57,7 @@ void kfi_helper_users_drain(struct kfi_helper_users *users)
 void kfi_helper_users_open(struct kfi_helper_users *users)
 {
 	reinit_completion(&users->none);
-	/* What there is behind the gate is seen by who sees that it is open. */
+	/* A user that finds the gate open sees the object behind it. */
 	smp_wmb();
 	percpu_ref_reinit(&users->ref);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What kfi_getinfo() gives, and what providers are. See layout.h. */
+/* Results of kfi_getinfo(), and providers. See layout.h. */
 #include <kfabric.h>
 #include <kfi_prov.h>
 

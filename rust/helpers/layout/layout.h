@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What API 1.7 fixes: values, the order of fields, sizes. A change here breaks consumers that were
- * built before, so these files only ever grow. They have no code.
+ * The ABI of API 1.7: values, the order of fields, sizes. A change here breaks existing consumers, so
+ * lines may only be added to these files. They have no code.
  *
  * Sizes and offsets are in bytes. Objects begin with a struct kfid, which lock debugging enlarges,
  * so theirs are counted from its end.
