@@ -10,11 +10,11 @@
 mod conn;
 mod deferred;
 mod done;
-mod fates;
 mod limits;
 mod parts;
 mod post;
 mod qp_resources;
+mod reg_states;
 mod regions;
 mod sharers;
 mod sinks;

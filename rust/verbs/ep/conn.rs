@@ -8,9 +8,9 @@ use super::{
         DeferredSends,
         Giving, //
     },
-    fates::{
+    reg_states::{
         self,
-        Fates, //
+        RegStates, //
     }, //
 };
 use crate::refused;
@@ -99,7 +99,7 @@ pub(super) struct Conn {
     staged: DeferredSends,
     /// States of regions that were registered on the connection.
     #[pin]
-    fates: Fates,
+    reg_states: RegStates,
     #[pin]
     stage: Mutex<Stage>,
     /// A request to the peer has failed.
@@ -126,13 +126,13 @@ impl Conn {
         queue: Arc<OwnedQueue>,
     ) -> Result<Arc<Self>, Refusal> {
         let source = answers.as_ref().map_or(source, Incoming::local);
-        let fates = fates::buckets(tx_size).map_err(|_| Errno::ENOMEM)?;
+        let reg_states = reg_states::buckets(tx_size).map_err(|_| Errno::ENOMEM)?;
         let conn = pin_init!(Self {
             source,
             events,
             queue,
             staged <- DeferredSends::new(),
-            fates <- Fates::new(fates),
+            reg_states <- RegStates::new(reg_states),
             stage <- new_mutex!(Stage::New(answers)),
             failed: Atomic::new(false),
             has_cause: Atomic::new(false),
@@ -259,8 +259,8 @@ impl Conn {
     }
 
     /// Returns the states of regions that were registered on the connection. Any context.
-    pub(super) fn fates(&self) -> &Fates {
-        &self.fates
+    pub(super) fn reg_states(&self) -> &RegStates {
+        &self.reg_states
     }
 
     /// Returns the local address. May sleep.

@@ -94,7 +94,7 @@ impl<K: Send + 'static> CompletionHandler<Receive<K>> for SharedReceiveHandler {
         match (ended.result, conn) {
             (Ok(arrival), conn) => {
                 if let (Some(key), Some(conn)) = (ended.invalidated, conn) {
-                    conn.fates().see(key);
+                    conn.reg_states().see(key);
                 }
                 arrived(self.ticket, arrival);
             }
@@ -166,7 +166,7 @@ impl<K: Send + 'static> CompletionHandler<Receive<K>> for TransferHandler {
         match ended.result {
             Ok(arrival) => {
                 if let Some(key) = ended.invalidated {
-                    self.conn.fates().see(key);
+                    self.conn.reg_states().see(key);
                 }
                 arrived(self.ticket, arrival);
             }

@@ -62,7 +62,7 @@ impl Inner {
             false => Giving::TransferHandler,
         };
         // Before the peer can have the key.
-        let added = self.conn.fates().add(mr.fate());
+        let added = self.conn.reg_states().add(mr.fate());
         let registered = mr.register(
             |registering| RegionCompletion::new(registering, &self.conn),
             |request| self.conn.give(endpoint, request, more, how),
@@ -101,7 +101,7 @@ impl Inner {
 
     /// Stops looking for invalidations of the region. Any context.
     pub(crate) fn forget(&self, mr: &LentMr<Memory>) {
-        self.conn.fates().remove(mr.fate());
+        self.conn.reg_states().remove(mr.fate());
     }
 
     /// Waits until the registration of a region has ended, for about `limit` seconds, and returns

@@ -30,7 +30,7 @@ type Buckets = KVec<List<Fate>>;
 
 /// The regions.
 #[pin_data]
-pub(super) struct Fates {
+pub(super) struct RegStates {
     #[pin]
     buckets: IrqLock<Buckets>,
 }
@@ -66,7 +66,7 @@ fn take(bucket: &mut List<Fate>, fate: &Fate) -> Option<ListArc<Fate>> {
     None
 }
 
-impl Fates {
+impl RegStates {
     /// Initializes a table that consists of these lists.
     pub(super) fn new(buckets: Buckets) -> impl PinInit<Self> {
         pin_init!(Self {
