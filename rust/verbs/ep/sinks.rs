@@ -15,7 +15,6 @@ use crate::{
     fence,
     refused, //
 };
-use core::mem;
 use kernel::{
     impl_has_work,
     new_mutex,
@@ -40,6 +39,7 @@ use kfabric::{
     workqueue::OwnedQueue,
     Errno,
     NoIo,
+    PushReserved,
     Refusal, //
 };
 use rdma::{
@@ -199,11 +199,8 @@ impl Sinks {
             }
             return;
         }
-        let left = self
-            .state
-            .with(|state| state.failed.push_within_capacity(ended));
-        // Each has a region, and the list has room for all regions.
-        mem::forget(left);
+        // Each read has a region, and the list has capacity for all regions.
+        self.state.with(|state| state.failed.push_reserved(ended));
         self.settle_later();
     }
 
@@ -296,17 +293,13 @@ impl State {
         if self.pd.is_none() || mr.is_spent() || replaced {
             return self.throw_away(mr);
         }
-        let left = self.free.push_within_capacity(mr);
-        // There is room for all. Deregistering it here would sleep.
-        mem::forget(left);
+        self.free.push_reserved(mr);
     }
 
     /// Has a region deregistered.
     fn throw_away(&mut self, mr: FastMr) {
         self.there = self.there.saturating_sub(1);
-        let left = self.spent.push_within_capacity(mr);
-        // As for those that are free.
-        mem::forget(left);
+        self.spent.push_reserved(mr);
     }
 
     /// Returns the next read to end and the next region to deregister.
@@ -361,9 +354,7 @@ impl Read {
     /// Adds a sink for which there is room. Any context.
     pub(super) fn add(&mut self, pool: &Arc<Sinks>, sink: Lender<Sink>) {
         self.pool.get_or_insert_with(|| pool.clone());
-        let left = self.sinks.push_within_capacity(sink);
-        // There is room. Dropping it could sleep.
-        mem::forget(left);
+        self.sinks.push_reserved(sink);
     }
 
     /// Ends it, when its requests have, and tells of the transfer. Any context.
