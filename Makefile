@@ -26,7 +26,7 @@ DESTDIR ?=
 kernel-targets := modules modules_install install-dev clippy fmt fmt-check checkpatch \
 		  rust-analyzer rustdoc
 
-.PHONY: all $(kernel-targets) clean env demo test soak bench profile doc-check room-check vm shell kselftest help
+.PHONY: all $(kernel-targets) clean env demo test soak bench profile doc-check room-check name-check prose-check vm shell kselftest help
 all: modules
 
 ifneq ($(origin KDIR),undefined)
@@ -173,6 +173,16 @@ room-check:
 	@tools/env/root
 	@tools/env/run tools/check-rooms
 
+# Has each public type a name of its own, and one that the field uses?
+name-check:
+	@tools/env/root
+	@tools/env/run tools/check-names
+
+# Are the sentences of comments and documents short and direct?
+prose-check:
+	@tools/env/root
+	@tools/env/run tools/check-prose
+
 # What KERNEL says, with everything loaded, at a prompt.
 vm shell:
 	@tools/vm/shell $(KERNEL)
@@ -195,6 +205,8 @@ help:
 	@echo '  rust-analyzer    rust-project.json'
 	@echo '  doc-check        do links, paths, names and errnos in documents hold?'
 	@echo '  room-check       do the Rust files import each other in one direction only?'
+	@echo '  name-check       has each public Rust type one name, from the field'\''s vocabulary?'
+	@echo '  prose-check      are the sentences of comments and documents short and direct?'
 	@echo
 	@echo 'In virtual machines, nothing but root needed:'
 	@echo '  demo             everything from scratch, then the samples in a VM'

@@ -600,13 +600,13 @@ u32 kfi_version(void);
  * Context: Process context; may sleep.
  * Return: 0, or with *@info NULL:
  *
- * * -KFI_EINVAL: @info is NULL, or @hints are an error pointer.
+ * * -KFI_EINVAL: @info is NULL, or @hints is an error pointer.
  * * -KFI_ENOSYS: @version is newer than this API.
- * * -KFI_EBADFLAGS: a flag that is none of the three.
+ * * -KFI_EBADFLAGS: an unknown flag.
  * * -KFI_EINVAL: an address in the hints is too short, or neither IPv4 nor IPv6, and no provider in
  *   C makes an offer.
- * * -KFI_ENODATA: nobody can meet the hints: no provider is loaded, none has a device, or none can
- *   do what was asked for; or @node and @service are no address in digits and no port.
+ * * -KFI_ENODATA: no offer meets the hints: no provider is loaded, none has a device, or none can
+ *   do what the hints need; or @node and @service are no address and port.
  * * -KFI_ENOMEM: out of memory.
  */
 int kfi_getinfo(u32 version, const char *node, const char *service, u64 flags,
@@ -651,9 +651,9 @@ struct kfi_info *kfi_dupinfo(const struct kfi_info *info);
  * * -KFI_EINVAL: @fabric, @attr, attr->prov_name or attr->name is NULL.
  * * -KFI_ENOSYS: attr->api_version is newer than this API.
  * * -KFI_ENODEV: no provider of that name is loaded, or it is being unloaded, or it has no fabric
- *   of that name (any more).
+ *   of that name.
  * * -KFI_ENODATA: attr->prov_version is newer than the provider.
- * * -KFI_EIO: the provider has opened something that is no fabric, or another provider's.
+ * * -KFI_EIO: the provider has opened an object that is not a fabric, or is another provider's.
  * * -KFI_ENOMEM: out of memory.
  */
 int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric, void *context);
@@ -739,13 +739,14 @@ int kfi_refuse(int err, const char *why) __cold;
  * * -KFI_EINVAL: @fid is NULL or an error pointer.
  * * -KFI_EINVAL: another call is closing the object.
  * * -KFI_EBUSY: other objects depend on this one: domains, event queues or passive endpoints on a
- *   fabric; queues, regions, counters, endpoints or mapped raw keys on a domain; a consumer's own
- *   objects on a domain's protection domain; a region on the counter that is bound to it.
- * * -KFI_EBUSY: a queue or a counter that somebody waits for.
+ *   fabric; queues, regions, counters, endpoints, receive contexts or mapped raw keys on a domain;
+ *   a consumer's own objects on a domain's protection domain; a counter on the region that it is
+ *   bound to; an endpoint on the receive context that it shares.
+ * * -KFI_EBUSY: a task waits for the queue or counter.
  * * -KFI_EOPBADSTATE: the caller is the handler of the event queue or completion queue that it
- *   closes; or the handler of the event queue that will tell of the registration of the region that
+ *   closes; or the handler of the event queue that will report the registration of the region that
  *   it closes.
- * * -KFI_EIO: the device does not let go of a memory region. The object is gone, and the caller
+ * * -KFI_EIO: the device does not let go of a memory region. The region is gone, and the caller
  *   must never free the memory: see kfi_mr(3).
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
@@ -823,10 +824,10 @@ enum {
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @fid is NULL or an error pointer.
- * * -KFI_ENOSYS: the object doesn't know the command: fabrics, event queues, completion queues,
- *   counters and shared receive contexts know none; the others only those above (KFI_ALIAS,
- *   KFI_GETWAIT and the rest are declared for objects that don't exist yet).
- * * -KFI_EINVAL: @arg is NULL where the command needs an argument.
+ * * -KFI_ENOSYS: the object does not support the command. Fabrics, event queues, completion queues,
+ *   counters and shared receive contexts support none; the others only those above. KFI_ALIAS,
+ *   KFI_GETWAIT and the other commands are only declared.
+ * * -KFI_EINVAL: @arg is NULL, and the command needs an argument.
  * * The errors of kfi_mr_enable(), kfi_mr_refresh(), kfi_mr_raw_attr(), kfi_mr_map_raw(),
  *   kfi_mr_unmap_key(), kfi_enable(): the command fails.
  * * -KFI_EOPBADSTATE: KFI_BACKLOG: the endpoint listens.

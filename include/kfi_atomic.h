@@ -173,25 +173,24 @@ struct kfi_ops_atomic {
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint of this core.
- * * -KFI_ENOSYS: the endpoint is a bare one.
- * * -KFI_EINVAL: the calls by a structure: it is NULL, or rma_iov is NULL or has no element.
- * * -KFI_E2BIG: the calls by a structure: rma_iov has more than one element.
- * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
+ * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EINVAL: @msg or rma_iov is NULL, or rma_iov_count is 0.
+ * * -KFI_E2BIG: rma_iov_count is above 1.
+ * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
  * * -KFI_EINVAL: an operand is NULL, or a count is 0.
- * * -KFI_EFAULT: there is no memory at the address of an operand.
+ * * -KFI_EFAULT: no memory at the address of an operand.
  * * -KFI_E2BIG: a count is above 1.
- * * -KFI_EINVAL: @result is NULL, or at no multiple of eight.
+ * * -KFI_EINVAL: @result is NULL or unaligned.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
- * * -KFI_ENOTCONN: the endpoint isn't connected (any more).
+ * * -KFI_ENOTCONN: there is no connection.
  * * -KFI_EBADFLAGS: an unknown flag.
- * * -KFI_EINVAL: @result_desc is no region's of this domain, or @result isn't within the region.
- * * -KFI_EACCES: the region of @result_desc may not be written to.
- * * -KFI_EFAULT: @result is no memory that may be registered.
- * * -KFI_EINVAL: @addr and eight bytes wrap.
- * * -KFI_ENOKEY: @key has bit 63 set, and is no mapped one of the endpoint's domain.
- * * -KFI_EINVAL: the eight bytes are not all in the region of a mapped key, or in several pieces of
- *   it; or they are at no multiple of eight.
+ * * -KFI_EINVAL: @result_desc is no region's of the domain, or @result is outside.
+ * * -KFI_EACCES: its region may not be written to.
+ * * -KFI_EFAULT: @result may not be registered.
+ * * -KFI_EINVAL: @addr plus eight wraps.
+ * * -KFI_ENOKEY: @key has bit 63 set and isn't mapped; over "verbs": more than 32 bits.
+ * * -KFI_EINVAL: @addr is unaligned, or not in one piece of a mapped key's region.
  * * -KFI_EAGAIN: the endpoint's queue or the completion queue is full.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_EIO: the device refuses the request.
@@ -446,9 +445,10 @@ static inline ssize_t kfi_compare_atomicmsg(struct kfid_ep *ep, const struct kfi
  * Context: Any; doesn't sleep.
  * Return: 0 if it can, or:
  *
- * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint of this core.
- * * -KFI_ENOSYS: the endpoint is a bare one.
- * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
+ * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
+ * * -KFI_EINVAL: @count is NULL.
  */
 static inline int kfi_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype, enum kfi_op op,
 				  size_t *count)
@@ -466,9 +466,10 @@ static inline int kfi_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype
  * Context: Any; doesn't sleep.
  * Return: 0 if it can, or:
  *
- * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint of this core.
- * * -KFI_ENOSYS: the endpoint is a bare one.
- * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
+ * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
+ * * -KFI_EINVAL: @count is NULL.
  */
 static inline int kfi_fetch_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype,
 					enum kfi_op op, size_t *count)
@@ -486,9 +487,10 @@ static inline int kfi_fetch_atomicvalid(struct kfid_ep *ep, enum kfi_datatype da
  * Context: Any; doesn't sleep.
  * Return: 0 if it can, or:
  *
- * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint of this core.
- * * -KFI_ENOSYS: the endpoint is a bare one.
- * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
+ * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint.
+ * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
+ * * -KFI_EINVAL: @count is NULL.
  */
 static inline int kfi_compare_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype,
 					  enum kfi_op op, size_t *count)
@@ -510,10 +512,10 @@ static inline int kfi_compare_atomicvalid(struct kfid_ep *ep, enum kfi_datatype 
  * Context: Any; doesn't sleep.
  * Return: 0 if it can, or:
  *
- * * -KFI_EINVAL: @domain is NULL, an error pointer or no domain of this core.
- * * -KFI_EBADFLAGS: @flags is neither 0, KFI_FETCH_ATOMIC nor KFI_COMPARE_ATOMIC.
+ * * -KFI_EINVAL: @domain is NULL, an error pointer or no domain.
+ * * -KFI_EBADFLAGS: @flags is not 0, KFI_FETCH_ATOMIC or KFI_COMPARE_ATOMIC.
  * * -KFI_ENOSYS: the provider has no connected endpoints.
- * * -KFI_EOPNOTSUPP: there is no such operation, or the domain was opened without KFI_ATOMIC.
+ * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
  * * -KFI_EINVAL: @attr is NULL.
  */
 static inline int kfi_query_atomic(struct kfid_domain *domain, enum kfi_datatype datatype,

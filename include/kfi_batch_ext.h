@@ -14,7 +14,7 @@
  *	...
  *	rc = ops->close_many(mrs, 32, NULL);
  *
- * kfi_mr(3) says what is the same as for regions that are registered one by one, and what isn't.
+ * kfi_mr_batch(3) describes the operations.
  */
 #ifndef _KFI_BATCH_EXT_H_
 #define _KFI_BATCH_EXT_H_

@@ -55,10 +55,10 @@ struct kfi_ops_cm {
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @fid or @ep is NULL, or not an endpoint's.
- * * -KFI_ENOSYS: a bare endpoint.
- * * -KFI_ENOSYS: not a passive endpoint.
- * * -KFI_EINVAL: no address, or one that is too short.
+ * * -KFI_EINVAL: @fid or @ep is NULL, or no endpoint's.
+ * * -KFI_ENOSYS: a bare endpoint; kfi_setname() of an endpoint; kfi_getpeer() of a passive
+ *   endpoint.
+ * * -KFI_EINVAL: no address, or too short, or neither IPv4 nor IPv6.
  * * -KFI_EOPBADSTATE: the endpoint listens.
  */
 static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
@@ -75,8 +75,9 @@ static inline int kfi_setname(struct kfid *fid, void *addr, size_t addrlen)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @fid or @ep is NULL, or not an endpoint's.
- * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EINVAL: @fid or @ep is NULL, or no endpoint's.
+ * * -KFI_ENOSYS: a bare endpoint; kfi_setname() of an endpoint; kfi_getpeer() of a passive
+ *   endpoint.
  * * -KFI_EADDRNOTAVAIL: the endpoint has no address.
  * * -KFI_EINVAL: @addrlen is NULL, or @addr is NULL and *@addrlen isn't 0.
  * * -KFI_ETOOSMALL: the address was cut off.
@@ -95,9 +96,9 @@ static inline int kfi_getname(struct kfid *fid, void *addr, size_t *addrlen)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @fid or @ep is NULL, or not an endpoint's.
- * * -KFI_ENOSYS: a bare endpoint.
- * * -KFI_ENOSYS: a passive endpoint.
+ * * -KFI_EINVAL: @fid or @ep is NULL, or no endpoint's.
+ * * -KFI_ENOSYS: a bare endpoint; kfi_setname() of an endpoint; kfi_getpeer() of a passive
+ *   endpoint.
  * * -KFI_ENOTCONN: there is no connection.
  * * -KFI_EINVAL: @addrlen is NULL, or @addr is NULL and *@addrlen isn't 0.
  * * -KFI_ETOOSMALL: the address was cut off.
@@ -120,10 +121,10 @@ static inline int kfi_getpeer(struct kfid_ep *ep, void *addr, size_t *addrlen)
  *
  * * -KFI_EINVAL: @pep is NULL or an error pointer.
  * * -KFI_ENOEQ: no event queue is bound, or it was closed.
- * * -KFI_EOPBADSTATE: it listens already.
- * * -KFI_EADDRINUSE: somebody else listens there, or at the port of the unspecified address; or all
- *   ports are in use.
- * * -KFI_EADDRNOTAVAIL: over "verbs": the address is none of this machine's.
+ * * -KFI_EOPBADSTATE: the endpoint listens.
+ * * -KFI_EADDRINUSE: the address, or the port of the unspecified address, is in use; or all ports
+ *   are.
+ * * -KFI_EADDRNOTAVAIL: over "verbs": the address isn't the device's.
  * * -KFI_ENODEV: the device is gone.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider doesn't have this call.
@@ -149,18 +150,19 @@ static inline int kfi_listen(struct kfid_pep *pep)
  *
  * * -KFI_EINVAL: @ep is NULL or an error pointer.
  * * -KFI_ENOSYS: a bare endpoint.
- * * -KFI_EOPBADSTATE: the endpoint was made to answer a request.
- * * -KFI_EINVAL: @addr is neither IPv4 nor IPv6; or it is NULL, and the info had no dest_addr.
+ * * -KFI_EOPBADSTATE: the endpoint answers a request.
+ * * -KFI_EINVAL: no address, or neither IPv4 nor IPv6.
  * * -KFI_EINVAL: @param is NULL and @paramlen isn't 0, or @paramlen is more than 1024.
- * * The errors of kfi_enable(): the endpoint isn't enabled, and can't be.
- * * -KFI_EINVAL: @paramlen is more than there is room for.
+ * * The errors of kfi_enable(): the endpoint can't be enabled.
+ * * -KFI_EINVAL: @paramlen exceeds the maximum.
  * * -KFI_EISCONN: there is a connection.
- * * -KFI_EOPBADSTATE: one was tried before.
+ * * -KFI_EOPBADSTATE: an attempt was made.
  * * -KFI_ENODEV: the device is gone.
- * * -KFI_EHOSTUNREACH: over "verbs": no way leads there.
- * * -KFI_EADDRINUSE: over "verbs": this side's address is in use.
- * * -KFI_EADDRNOTAVAIL: over "verbs": this side's address is none of this machine's.
- * * -KFI_ECONNRESET: over "verbs": the peer is gone already.
+ * * -KFI_EINVAL: over "verbs": @addr and src_addr are of different families.
+ * * -KFI_EHOSTUNREACH: over "verbs": no route.
+ * * -KFI_EADDRINUSE: over "verbs": the local address is in use.
+ * * -KFI_EADDRNOTAVAIL: over "verbs": the local address isn't this machine's.
+ * * -KFI_ECONNRESET: over "verbs": the peer is gone.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *param,
@@ -183,16 +185,17 @@ static inline int kfi_connect(struct kfid_ep *ep, const void *addr, const void *
  * * -KFI_EINVAL: @ep is NULL or an error pointer.
  * * -KFI_EINVAL: @param is NULL and @paramlen isn't 0, or @paramlen is more than 1024.
  * * -KFI_ENOSYS: a bare endpoint.
- * * The errors of kfi_enable(): the endpoint isn't enabled, and can't be.
- * * -KFI_EINVAL: @paramlen is more than there is room for.
+ * * The errors of kfi_enable(): the endpoint can't be enabled.
+ * * -KFI_EINVAL: @paramlen exceeds the maximum.
  * * -KFI_EISCONN: there is a connection.
- * * -KFI_EOPBADSTATE: one was tried before.
- * * -KFI_EOPBADSTATE: the endpoint wasn't made to answer a request, or has answered it.
+ * * -KFI_EOPBADSTATE: an attempt was made.
+ * * -KFI_EOPBADSTATE: the endpoint has no request.
  * * -KFI_ENODEV: the device is gone.
- * * -KFI_EHOSTUNREACH: over "verbs": no way leads there.
- * * -KFI_EADDRINUSE: over "verbs": this side's address is in use.
- * * -KFI_EADDRNOTAVAIL: over "verbs": this side's address is none of this machine's.
- * * -KFI_ECONNRESET: over "verbs": the peer is gone already.
+ * * -KFI_EINVAL: over "verbs": @addr and src_addr are of different families.
+ * * -KFI_EHOSTUNREACH: over "verbs": no route.
+ * * -KFI_EADDRINUSE: over "verbs": the local address is in use.
+ * * -KFI_EADDRNOTAVAIL: over "verbs": the local address isn't this machine's.
+ * * -KFI_ECONNRESET: over "verbs": the peer is gone.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_accept(struct kfid_ep *ep, const void *param, size_t paramlen)
@@ -211,10 +214,10 @@ static inline int kfi_accept(struct kfid_ep *ep, const void *param, size_t param
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @pep is NULL or an error pointer.
- * * -KFI_EINVAL: @param is NULL and @paramlen isn't 0, or @paramlen is more than there is room for.
- * * -KFI_EINVAL: @connreq is no request that waits at this endpoint.
- * * -KFI_ENOMEM: over "verbs": out of memory; the request is forgotten, but the peer can't be told,
- *   and asks again, which is a new request.
+ * * -KFI_EINVAL: @param is NULL and @paramlen isn't 0, or @paramlen exceeds the maximum.
+ * * -KFI_EINVAL: @connreq is no request that waits at @pep.
+ * * -KFI_ENODEV: over "verbs": the device is gone.
+ * * -KFI_ENOMEM: over "verbs": out of memory. The request is forgotten, and the peer asks again.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_reject(struct kfid_pep *pep, kfid_t connreq, const void *param,
@@ -236,7 +239,7 @@ static inline int kfi_reject(struct kfid_pep *pep, kfid_t connreq, const void *p
  * * -KFI_EINVAL: @ep is NULL or an error pointer.
  * * -KFI_ENOSYS: a bare endpoint.
  * * -KFI_EBADFLAGS: @flags is not 0.
- * * -KFI_ENOTCONN: there is no connection (any more).
+ * * -KFI_ENOTCONN: there is no connection.
  */
 static inline int kfi_shutdown(struct kfid_ep *ep, u64 flags)
 {

@@ -37,12 +37,12 @@
  *	Process context; may sleep.
  *	Returns how many entries the mapping has, 1 to @nents, which is the count for
  *	kfi_mr_regsgl(); or
- *	-KFI_EINVAL (@domain_fid isn't a domain, @sgl is NULL, @nents is below 1, or @dir is none
- *	of the three),
- *	-KFI_EIO (the memory can't be mapped, or not coherently; or there is no memory),
+ *	-KFI_EINVAL (@domain_fid isn't a domain, @sgl is NULL, @nents is below 1, or @dir is
+ *	unknown),
+ *	-KFI_EIO (the memory can't be mapped, or not coherently; or out of memory),
  *	-KFI_ENODEV (the device is gone), or
- *	-KFI_ENOSYS (the provider has no device that does DMA; then the extension can't be opened
- *	in the first place).
+ *	-KFI_ENOSYS (the provider has no device that does DMA; then the extension can't be
+ *	opened).
  * @unmap_sg: Undo @map_sg, with its arguments: @nents is what was mapped, not what was returned.
  *	The regions on the list must be closed before. Does nothing once the device is gone and its
  *	removal callbacks have returned, so that clean-up code needn't ask.

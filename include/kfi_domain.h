@@ -267,12 +267,12 @@ struct kfid_domain {
  *
  * * -KFI_EINVAL: @fabric is NULL or not a fabric; @info, its domain_attr or @domain is NULL.
  * * -KFI_EINVAL: domain_attr->auth_key_size isn't 0 and auth_key is NULL, or it is more than 256.
- * * -KFI_ENODATA: domain_attr->mr_mode lacks a bit that the provider needs, or domain_attr asks for
- *   a larger mr_cnt or mr_iov_limit than the domain has.
- * * -KFI_EOPNOTSUPP: an authorization key, and the provider has none.
+ * * -KFI_ENODATA: domain_attr->mr_mode lacks a bit that the provider requires, or mr_cnt or
+ *   mr_iov_limit exceeds the limit of the domain.
+ * * -KFI_EOPNOTSUPP: the provider does not support authorization keys.
  * * -KFI_ENODEV: domain_attr->name isn't a domain of this fabric, or the device is gone.
  * * -KFI_ENETDOWN: no port of the device is active.
- * * -KFI_EIO: the device refuses what the domain needs, or doesn't carry out a registration.
+ * * -KFI_EIO: the device refuses what the domain needs, or the test registration.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider is written in C and has no domains.
  */
@@ -329,15 +329,12 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, 
  * Context: Process context; may sleep.
  * Return: 0, or with *@cq NULL:
  *
- * * -KFI_EINVAL: @cq or @domain is NULL, or @domain is no domain.
- * * -KFI_EINVAL: @attr is an error pointer.
- * * -KFI_EINVAL: size is more than 65536.
- * * -KFI_EBADFLAGS: a flag other than KFI_AFFINITY.
- * * -KFI_EINVAL: KFI_AFFINITY, and signaling_vector is negative.
- * * -KFI_EINVAL: format is unknown.
+ * * -KFI_EINVAL: @cq or @domain is NULL, @domain is no domain, @attr is an error pointer, or size
+ *   is above 65536.
+ * * -KFI_EBADFLAGS: flags has a flag other than KFI_AFFINITY.
+ * * -KFI_EINVAL: KFI_AFFINITY with a negative signaling_vector, or format is unknown.
  * * -KFI_ENOSYS: wait_obj is KFI_WAIT_SET.
- * * -KFI_EINVAL: wait_obj is unknown.
- * * -KFI_EINVAL: wait_cond is unknown, and wait_obj is not KFI_WAIT_NONE.
+ * * -KFI_EINVAL: wait_obj is unknown, or wait_cond is unknown without KFI_WAIT_NONE.
  * * -KFI_ENOSYS: the provider is written in C and has no completion queues.
  * * -KFI_ENOMEM: out of memory.
  */
@@ -452,43 +449,37 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * under memalloc_noio_save().
  * Return: 0, or with *@mr NULL, unless @mr is:
  *
- * * -KFI_EINVAL: output: @mr is NULL.
- * * -KFI_EINVAL: domain: @domain is NULL, an error pointer, or not a domain.
- * * -KFI_EINVAL: what to register: attr is NULL, or an error pointer; attr->type is none of the
- *   three.
- * * -KFI_EINVAL: what to register: @buf, or the list, is NULL; the list is an error pointer.
- * * -KFI_EINVAL: what to register: @count is 0.
- * * -KFI_EINVAL: what to register: auth_key_size is not 0 and auth_key is NULL, or the provider
- *   knows keys and it is more than 256.
- * * -KFI_EOPNOTSUPP: what to register: auth_key_size is not 0, on a provider without authorization
- *   keys.
- * * -KFI_EBADFLAGS: flags: any flag that the provider doesn't support, known or not.
- * * -KFI_EINVAL: access: a bit that is not a right.
- * * -KFI_EINVAL: offset: not 0.
- * * -KFI_EINVAL: segments: a length of 0.
- * * -KFI_EINVAL: segments: address + length wraps.
- * * -KFI_EINVAL: segments: the sum of the lengths overflows.
- * * -KFI_EINVAL: segments: a scatterlist ends before @count, or sg_dma_len() of an entry within it
- *   is 0: it isn't mapped, or was mapped empty.
- * * -KFI_EINVAL: segments: a gap, on a device that can't bridge it.
- * * -KFI_E2BIG: limits: more segments than mr_iov_limit.
- * * -KFI_E2BIG: limits: more pages, or bytes, than one region of the device can hold.
- * * -KFI_ENOSPC: limits: mr_cnt regions are open in the domain.
- * * -KFI_EKEYREJECTED: limits: @requested_key is out of range; not under KFI_MR_PROV_KEY.
- * * -KFI_EFAULT: memory: memory that can't be registered (what can be registered), or in a list
- *   iov_base or bv_page NULL, or a bv_page that is no struct page.
- * * -KFI_EINVAL: memory: a scatterlist entry whose address can't be one of this device (software
- *   devices only: others' addresses can't be judged).
- * * -KFI_ENOKEY: device: @requested_key is in use; not under KFI_MR_PROV_KEY.
- * * -KFI_EIO: device: the memory can't be mapped for DMA, or not coherently.
- * * -KFI_ENOSPC: device: the device has no region left.
- * * -KFI_EIO: device: the device refuses or fails the registration, or doesn't complete it in time.
- * * -KFI_ENOTRECOVERABLE: device: it doesn't carry it out, and won't let go of the memory: nobody
- *   has got a key, but the memory must never be freed.
- * * -KFI_ENODEV: device: the device is gone.
- * * -KFI_ENETDOWN: device: the registration queue has failed, and can't be replaced because no port
- *   is active.
- * * -KFI_ENOMEM: limits, memory or device: out of memory.
+ * * -KFI_EINVAL: @mr is NULL.
+ * * -KFI_EINVAL: @domain is NULL, an error pointer, or not a domain.
+ * * -KFI_EINVAL: attr is NULL or an error pointer; attr->type is none of the three.
+ * * -KFI_EINVAL: @buf or the list is NULL; the list is an error pointer.
+ * * -KFI_EINVAL: @count is 0.
+ * * -KFI_EINVAL: auth_key_size is not 0 and auth_key is NULL, or the provider supports keys and it
+ *   is more than 256.
+ * * -KFI_EOPNOTSUPP: auth_key_size is not 0, and the provider does not support keys.
+ * * -KFI_EBADFLAGS: a flag that the provider does not support.
+ * * -KFI_EINVAL: a bit of @access that is not a right.
+ * * -KFI_EINVAL: @offset is not 0.
+ * * -KFI_EINVAL: a segment of length 0.
+ * * -KFI_EINVAL: address + length wraps.
+ * * -KFI_EINVAL: the sum of the lengths overflows.
+ * * -KFI_EINVAL: a scatterlist ends before @count, or an entry is not mapped (sg_dma_len() is 0).
+ * * -KFI_EINVAL: a gap, on a device that can't bridge it.
+ * * -KFI_E2BIG: more segments than mr_iov_limit.
+ * * -KFI_E2BIG: more pages or bytes than one region of the device can hold.
+ * * -KFI_ENOSPC: mr_cnt regions are open in the domain.
+ * * -KFI_EKEYREJECTED: @requested_key is out of range; not under KFI_MR_PROV_KEY.
+ * * -KFI_EFAULT: memory that can't be registered.
+ * * -KFI_EINVAL: a scatterlist address that is none of this device (software devices only).
+ * * -KFI_ENOKEY: @requested_key is in use; not under KFI_MR_PROV_KEY.
+ * * -KFI_EIO: the memory can't be mapped for DMA, or not coherently.
+ * * -KFI_ENOSPC: the device has no region left.
+ * * -KFI_EIO: the device refuses or fails the registration, or does not complete it in time.
+ * * -KFI_ENOTRECOVERABLE: the registration failed, and the device does not let go of the memory,
+ *   which must never be freed.
+ * * -KFI_ENODEV: the device is gone.
+ * * -KFI_ENETDOWN: the registration queue has failed, and no port is active for a new one.
+ * * -KFI_ENOMEM: out of memory; found at any step after the segments.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_mr_reg(struct kfid_domain *domain, const void *buf, size_t len, u64 access,
@@ -631,10 +622,10 @@ static inline u64 kfi_mr_key(struct kfid_mr *mr)
  * * -KFI_EINVAL: @mr is NULL.
  * * -KFI_EBADFLAGS: @flags is not 0.
  * * -KFI_EINVAL: @base_addr or @key_size is NULL, or @raw_key is and *@key_size isn't 0.
- * * -KFI_EOPBADSTATE: the region is not enabled, its registration is under way or has failed.
+ * * -KFI_EOPBADSTATE: the region is not enabled.
  * * -KFI_ENODEV: the device is gone.
- * * -KFI_EIO: a refresh has put the region out of reach for good.
- * * -KFI_ETOOSMALL: too little room; *@key_size is the length that is needed.
+ * * -KFI_EIO: a failed refresh has put the region out of reach.
+ * * -KFI_ETOOSMALL: too little space; *@key_size is the length needed.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
@@ -670,11 +661,8 @@ static inline int kfi_mr_raw_attr(struct kfid_mr *mr, u64 *base_addr, u8 *raw_ke
  * * -KFI_EINVAL: @domain or @key is NULL.
  * * -KFI_EBADFLAGS: @flags is not 0.
  * * -KFI_EINVAL: @raw_key is NULL.
- * * -KFI_EINVAL: @key_size is more than mr_key_size under KFI_MR_RAW, or else more than 4096 parts
- *   need.
- * * -KFI_EINVAL: the raw key is malformed: cut off or too long, magic, version, a 0 that is none,
- *   count, a part that is empty or wraps or has bit 63 in its key, lengths that overflow or don't
- *   add up.
+ * * -KFI_EINVAL: @key_size is over mr_key_size under KFI_MR_RAW, else over that of 4096 parts.
+ * * -KFI_EINVAL: the raw key is not as kfi_raw_ext.h demands.
  * * -KFI_EINVAL: @base_addr and the length wrap.
  * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider doesn't have this call.
@@ -719,14 +707,13 @@ static inline int kfi_mr_unmap_key(struct kfid_domain *domain, u64 key)
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @mr or @bfid is NULL.
- * * -KFI_ENOSYS: the provider doesn't count accesses to regions, and the domain was not opened with
- *   KFI_MR_ENDPOINT.
+ * * -KFI_ENOSYS: the provider can't count accesses, and the domain has no KFI_MR_ENDPOINT.
  * * -KFI_EINVAL: @bfid is neither a counter nor an endpoint.
- * * -KFI_ENOSYS: @bfid is a counter, and the provider doesn't count accesses to regions.
- * * -KFI_EBADFLAGS: flags other than KFI_REMOTE_WRITE for a counter, or 0 for an endpoint.
+ * * -KFI_ENOSYS: @bfid is a counter, and the provider can't count accesses.
+ * * -KFI_EBADFLAGS: other @flags.
  * * -KFI_EINVAL: @bfid is of another domain, or is being closed.
- * * -KFI_EOPBADSTATE: the region is not disabled (any more).
- * * -KFI_EINVAL: the region was not registered for such a binding, or has it already.
+ * * -KFI_EOPBADSTATE: the region is not disabled.
+ * * -KFI_EINVAL: the region was not registered for this binding, or has it.
  */
 static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
 {
@@ -748,23 +735,21 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid, u64 flags)
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @mr is NULL or an error pointer.
- * * -KFI_ENOSYS: the provider or the device can't do it.
- * * -KFI_EOPNOTSUPP: the provider could, but not on this device, whatever the region.
+ * * -KFI_ENOSYS: the provider or the device can't refresh.
+ * * -KFI_EOPNOTSUPP: the provider can, but not on this device.
  * * -KFI_EOPBADSTATE: the region is not enabled.
- * * -KFI_ENOSYS: the region was not registered as kvecs.
+ * * -KFI_ENOSYS: the region does not consist of kvecs.
  * * -KFI_EBADFLAGS: @flags is not 0.
- * * -KFI_EINVAL: a part is empty or not within what was registered; @iov without @count or the
- *   other way round.
- * * -KFI_EFAULT: memory that can't be registered is there now; the region is as it was.
- * * -KFI_EIO: the pages can't be mapped for the device, and the region is as it was; or the device
- *   failed, and peers can't reach the region any more.
- * * -KFI_ENETDOWN: the registration queue has failed and can't be replaced, because no port is
- *   active; the region is as it was.
- * * -KFI_EAGAIN: the region is registered by a request on its endpoint's queue, and nothing posted
- *   after it has completed yet; the region is as it was.
- * * -KFI_ENOMEM: out of memory; the region is as it was, or peers can't reach it any more.
- * * -KFI_ENOTRECOVERABLE: the device failed and won't let go of the region: neither old nor new
- *   pages may ever be freed.
+ * * -KFI_EINVAL: a part is empty or outside the region; only one of @iov and @count is set.
+ * * -KFI_EFAULT: memory that can't be registered (region unchanged).
+ * * -KFI_EIO: the pages can't be mapped (region unchanged), or the device failed (region out of
+ *   reach).
+ * * -KFI_ENETDOWN: the registration queue has failed, and no port is active (region unchanged).
+ * * -KFI_EAGAIN: no request after the registration on the endpoint has completed (region
+ *   unchanged).
+ * * -KFI_ENOMEM: out of memory; the region is unchanged or out of reach.
+ * * -KFI_ENOTRECOVERABLE: the device failed and does not let go of the region: never free old or
+ *   new pages.
  * * -KFI_ENODEV: the device is gone.
  */
 static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, size_t count,
@@ -788,22 +773,21 @@ static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov, siz
  *
  * Under KFI_MR_ENDPOINT the provider may have the region registered by a request on the endpoint's own
  * queue, for which nobody waits: then the key is good for a peer that got it by something that was
- * posted on this endpoint afterwards. kfi_mr(3) says more.
+ * posted on this endpoint afterwards. kfi_mr_bind(3) says more.
  *
  * Context: Any, if @mr is one to the device and bound to an endpoint that has been connected. Otherwise
  * process context; may sleep.
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @mr is NULL or an error pointer.
- * * -KFI_EBADFLAGS: flags by kfi_control() other than KFI_MORE.
- * * -KFI_EOPBADSTATE: the region is not disabled (any more), or was never.
- * * -KFI_ENODEV: the device is just being removed.
- * * -KFI_ENOTCONN: its endpoint is down: its connection is gone, or it is closed.
- * * -KFI_EINVAL: it is not bound to all that it has to be.
- * * -KFI_EAGAIN: the queue of its endpoint is full, or over iWARP the endpoint isn't connected yet;
- *   the region is disabled as before.
- * * The errors of kfi_mr_reg(): the registration fails; the region can then only be closed, and its
- *   memory may be freed when kfi_close() has returned 0.
+ * * -KFI_EBADFLAGS: flags of kfi_control() other than KFI_MORE.
+ * * -KFI_EOPBADSTATE: the region is not disabled.
+ * * -KFI_ENODEV: the device is being removed.
+ * * -KFI_ENOTCONN: the endpoint is down.
+ * * -KFI_EINVAL: a binding is missing.
+ * * -KFI_EAGAIN: the endpoint's queue is full or, over iWARP, not connected; the region stays
+ *   disabled.
+ * * The errors of kfi_mr_reg(): the registration fails; the region can only be closed.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_mr_enable(struct kfid_mr *mr)

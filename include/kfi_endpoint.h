@@ -190,6 +190,7 @@ struct kfid_stx {
  * * -KFI_ENODATA: ep_attr->type is neither KFI_EP_MSG nor KFI_EP_UNSPEC.
  * * -KFI_EINVAL: src_addr is too short, or neither IPv4 nor IPv6.
  * * -KFI_ENOSYS: the provider has no passive endpoints.
+ * * -KFI_ENODEV: the device is gone.
  * * -KFI_EINVAL: there is no src_addr.
  * * -KFI_ENOMEM: out of memory.
  */
@@ -219,24 +220,19 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
  * Context: Process context; may sleep.
  * Return: 0, or with *@ep NULL:
  *
- * * -KFI_EINVAL: @ep or @domain is NULL, or @domain is no domain.
- * * -KFI_EINVAL: @info is NULL.
- * * -KFI_ENOSYS: the provider has no endpoints, or none without a connection where @info asks for
- *   no type.
- * * -KFI_ENODATA: it has none of that type.
- * * -KFI_EINVAL: ep_attr->auth_key_size isn't 0 and auth_key is NULL, or the provider knows keys
- *   and it is more than 256.
+ * * -KFI_EINVAL: @ep, @domain or @info is NULL, or @domain is no domain.
+ * * -KFI_ENOSYS: the provider has no endpoints, or no bare ones and ep_attr->type is unspecified.
+ * * -KFI_ENODATA: the provider has none of that type.
+ * * -KFI_EINVAL: auth_key_size isn't 0 and auth_key is NULL, or keys are known and it is above 256.
  * * -KFI_EOPNOTSUPP: there is a key, and the provider knows none.
- * * -KFI_EINVAL: a bare endpoint, and handle isn't NULL.
+ * * -KFI_EINVAL: a bare endpoint with a handle.
  * * -KFI_EBADFLAGS: op_flags that no transfer of that direction can have.
- * * -KFI_ENODATA: inject_size, rma_iov_limit, an iov_limit or a size is more than the provider can
- *   do; KFI_SHARED_CONTEXT where receives aren't shared.
+ * * -KFI_ENODATA: a limit or size is above the provider's; KFI_SHARED_CONTEXT without
+ *   max_ep_srx_ctx.
  * * -KFI_EINVAL: src_addr or dest_addr is too short, or neither IPv4 nor IPv6.
- * * -KFI_EINVAL: handle is no request, or one that was answered, or whose passive endpoint is
- *   closed.
- * * -KFI_EINVAL: handle is a request of another provider's.
+ * * -KFI_EINVAL: handle is no waiting request, or another provider's or (over "verbs") device's.
  * * -KFI_ENODEV: the provider is being unloaded, or the device is gone.
- * * -KFI_ENOSPC: the device has no queue pair left.
+ * * -KFI_ENOSPC: the device has no queue pair or region left.
  * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_endpoint(struct kfid_domain *domain, struct kfi_info *info,
@@ -278,14 +274,14 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
  *
  * * -KFI_EINVAL: @ep or @bfid is NULL.
  * * -KFI_ENOSYS: a bare endpoint.
- * * -KFI_EOPBADSTATE: the endpoint is enabled, or was.
- * * -KFI_EINVAL: @bfid is neither an event queue nor a completion queue, a counter or a shared
- *   receive context; to a context: neither a completion queue nor a counter.
- * * -KFI_EINVAL: a shared receive context, or a counter with KFI_RECV: the endpoint was not, or
- *   was, opened with KFI_SHARED_CONTEXT.
- * * -KFI_EBADFLAGS: @flags are not those of such a binding.
- * * -KFI_EINVAL: something is bound for that already, or @bfid is of another domain, or of another
- *   fabric.
+ * * -KFI_EOPBADSTATE: the endpoint is enabled.
+ * * -KFI_EINVAL: @bfid can't be bound to @ep; with KFI_SHARED_CONTEXT: a KFI_RECV counter; without
+ *   it: a context.
+ * * -KFI_EBADFLAGS: @flags are wrong for @bfid.
+ * * -KFI_EINVAL: something is bound for that, or @bfid is of another domain or fabric.
+ * * -KFI_ENOMEM: a context: out of memory.
+ * * -KFI_ENOSPC: a context: the device has no queue pair left.
+ * * -KFI_ENODEV: a context: the device is gone.
  */
 static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
 {
@@ -304,7 +300,7 @@ static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid, u64 flags)
  * * -KFI_EINVAL: @pep or @bfid is NULL, or @bfid is no event queue.
  * * -KFI_EOPBADSTATE: the endpoint listens.
  * * -KFI_EBADFLAGS: @flags is not 0.
- * * -KFI_EINVAL: an event queue of another fabric, or one is bound already.
+ * * -KFI_EINVAL: @bfid is of another fabric, or a queue is bound.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_pep_bind(struct kfid_pep *pep, struct kfid *bfid, u64 flags)
@@ -339,12 +335,11 @@ static inline int kfi_scalable_ep_bind(struct kfid_ep *sep, struct kfid *bfid, u
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @ep is NULL.
- * * -KFI_ENOEQ: a connected endpoint that no event queue is bound to.
- * * -KFI_ENOCQ: no completion queue is bound for a direction; for receives that of a shared receive
- *   context suffices.
- * * -KFI_EINVAL: it is to share, and no context is bound, or its completion queue isn't that of the
- *   context.
- * * -KFI_EOPBADSTATE: it has been enabled before.
+ * * -KFI_ENOEQ: no event queue is bound, or it was closed.
+ * * -KFI_ENOCQ: no completion queue is bound for a direction.
+ * * -KFI_EINVAL: the endpoint shares, and has no context, or another queue than the context.
+ * * -KFI_EOPBADSTATE: the endpoint is enabled.
+ * * -KFI_ENOMEM: out of memory.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_enable(struct kfid_ep *ep)
@@ -385,10 +380,9 @@ static inline struct kfid_ep *__kfi_to_ep(struct kfid *fid)
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @fid is NULL, or not an endpoint's.
- * * -KFI_ENOSYS: a bare or a passive endpoint.
- * * -KFI_ENOSYS: the provider takes nothing back.
- * * -KFI_ENOENT: no receive has that context, or a message has come for it.
+ * * -KFI_EINVAL: @fid is NULL or no endpoint's.
+ * * -KFI_ENOSYS: a bare or passive endpoint, or the provider is "verbs".
+ * * -KFI_ENOENT: no receive with @context waits for a message.
  */
 static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
 {
@@ -406,13 +400,11 @@ static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @fid is NULL, or not an endpoint's.
- * * -KFI_ENOSYS: a bare or a passive endpoint.
- * * -KFI_ENOPROTOOPT: @level isn't KFI_OPT_ENDPOINT, there is no such option, or the provider
- *   hasn't got it.
- * * -KFI_EINVAL: @optval is NULL, @optlen isn't the length of the value, or the value isn't one of
- *   those that there are; KFI_OPT_CM_DATA_SIZE.
- * * -KFI_EOPBADSTATE: a connection was begun before.
+ * * -KFI_EINVAL: @fid is NULL or no endpoint's.
+ * * -KFI_ENOSYS: a bare or passive endpoint.
+ * * -KFI_ENOPROTOOPT: @level isn't KFI_OPT_ENDPOINT, or the provider hasn't got the option.
+ * * -KFI_EINVAL: @optval is NULL, @optlen or the value is wrong, or the option is read-only.
+ * * -KFI_EOPBADSTATE: a connection was tried.
  */
 static inline int kfi_setopt(struct kfid *fid, int level, int optname, const void *optval,
 			     size_t optlen)
@@ -431,13 +423,11 @@ static inline int kfi_setopt(struct kfid *fid, int level, int optname, const voi
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @fid is NULL, or not an endpoint's.
- * * -KFI_ENOSYS: a bare or a passive endpoint.
- * * -KFI_ENOPROTOOPT: @level isn't KFI_OPT_ENDPOINT, there is no such option, or the provider
- *   hasn't got it.
- * * -KFI_EINVAL: @optlen is NULL.
- * * -KFI_ETOOSMALL: *@optlen is too short; it is the length of the value then.
- * * -KFI_EINVAL: @optval is NULL.
+ * * -KFI_EINVAL: @fid is NULL or no endpoint's.
+ * * -KFI_ENOSYS: a bare or passive endpoint.
+ * * -KFI_ENOPROTOOPT: @level isn't KFI_OPT_ENDPOINT, or the provider hasn't got the option.
+ * * -KFI_EINVAL: @optlen is NULL, or @optval is and *@optlen suffices.
+ * * -KFI_ETOOSMALL: *@optlen is too short; it becomes the length.
  */
 static inline int kfi_getopt(struct kfid *fid, int level, int optname, void *optval, size_t *optlen)
 {
@@ -476,8 +466,8 @@ static inline int kfi_ep_alias(struct kfid_ep *ep, struct kfid_ep **alias_ep, u6
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: How many, or:
  *
- * * -KFI_EINVAL: @ep is NULL, or not an endpoint's.
- * * -KFI_ENOSYS: a bare or a passive endpoint.
+ * * -KFI_EINVAL: @ep is NULL or no endpoint.
+ * * -KFI_ENOSYS: a bare or passive endpoint; kfi_tx_size_left() of a context.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
  */
 static inline ssize_t kfi_rx_size_left(struct kfid_ep *ep)
@@ -567,11 +557,12 @@ static inline int kfi_stx_context(struct kfid_domain *domain, struct kfi_tx_attr
  * Return: 0, or with *@rx_ep NULL:
  *
  * * -KFI_EINVAL: @rx_ep or @domain is NULL, or @domain is no domain.
- * * -KFI_ENOSYS: the provider has no such contexts.
+ * * -KFI_ENOSYS: the provider has no shared receive contexts.
  * * -KFI_EBADFLAGS: op_flags that no receive can have.
- * * -KFI_ENODATA: iov_limit or size is more than the provider can do.
- * * -KFI_ENOMEM: out of memory.
+ * * -KFI_ENODATA: iov_limit or size is above the provider's limit.
  * * -KFI_ENODEV: the device is gone.
+ * * -KFI_ENOSPC: the device has no shared receive queue left.
+ * * -KFI_ENOMEM: out of memory.
  */
 static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr *attr,
 				  struct kfid_ep **rx_ep, void *context)
@@ -594,28 +585,26 @@ static inline int kfi_srx_context(struct kfid_domain *domain, struct kfi_rx_attr
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @ep is NULL or an error pointer.
- * * -KFI_EINVAL: the buffer, the list or @msg is NULL, and there should be something; msg->type is
- *   no type of list.
  * * -KFI_ENOSYS: a bare endpoint.
- * * -KFI_EOPNOTSUPP: the endpoint shares a receive context: receives are posted on that.
- * * -KFI_ENOCQ: @ep is a shared receive context without a completion queue.
- * * -KFI_ENODEV: @ep is a shared receive context whose device is gone.
+ * * -KFI_EINVAL: the buffer, the list or @msg is NULL and not empty; msg->type is unknown.
+ * * -KFI_ENOSYS: kfi_send() on a shared receive context.
+ * * -KFI_EOPNOTSUPP: the endpoint shares a context.
+ * * -KFI_ENOCQ: a context without a completion queue.
+ * * -KFI_ENODEV: the device of a context is gone.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
- * * -KFI_ENOTCONN: the connection is gone.
+ * * -KFI_ENOTCONN: there is no connection; kfi_recv(): it has ended.
  * * -KFI_EBADFLAGS: an unknown flag.
- * * -KFI_EINVAL: more segments than iov_limit.
- * * -KFI_EINVAL: a segment of length 0, an entry that isn't mapped, a list that ends before @count;
- *   a sum that overflows.
- * * -KFI_EINVAL: a descriptor that is no region's of this domain.
- * * -KFI_EACCES: the region of the descriptor may not be written to.
- * * -KFI_EINVAL: a segment that isn't within the region of its descriptor.
+ * * -KFI_EINVAL: more segments than iov_limit, an empty or unmapped one, or a sum that overflows.
+ * * -KFI_EINVAL: a descriptor that is no region's of the domain.
+ * * -KFI_EACCES: the region may not be written to.
+ * * -KFI_EINVAL: a segment outside its region.
  * * -KFI_EMSGSIZE: more bytes than max_msg_size.
- * * -KFI_EFAULT: memory that is not injected and may not be registered; a segment at NULL.
- * * -KFI_E2BIG: memory that is not injected, in more than 16 pieces.
- * * -KFI_EAGAIN: the completion queue has no place.
- * * -KFI_EAGAIN: the endpoint's own queue is full.
- * * -KFI_ENOMEM: no memory for the request, over verbs.
- * * -KFI_EIO: the device refuses the request, over verbs.
+ * * -KFI_EFAULT: memory that may not be registered, or NULL.
+ * * -KFI_E2BIG: too many pieces.
+ * * -KFI_EAGAIN: the completion queue or the endpoint's queue is full.
+ * * -KFI_ENOKEY: over "verbs": a key for KFI_INVALIDATE exceeds 32 bits.
+ * * -KFI_ENOMEM: over "verbs": out of memory.
+ * * -KFI_EIO: over "verbs": the device refuses the request.
  */
 static inline ssize_t kfi_recv(struct kfid_ep *ep, void *buf, size_t len, void *desc,
 			       kfi_addr_t src_addr, void *context)
@@ -706,29 +695,26 @@ static inline ssize_t kfi_recvmsg(struct kfid_ep *ep, const struct kfi_msg *msg,
  * Return: 0, or:
  *
  * * -KFI_EINVAL: @ep is NULL or an error pointer.
- * * -KFI_EINVAL: the buffer, the list or @msg is NULL, and there should be something; msg->type is
- *   no type of list.
  * * -KFI_ENOSYS: a bare endpoint.
+ * * -KFI_EINVAL: the buffer, the list or @msg is NULL and not empty; msg->type is unknown.
+ * * -KFI_ENOSYS: kfi_send() on a shared receive context.
  * * -KFI_EOPBADSTATE: the endpoint isn't enabled.
- * * -KFI_ENOTCONN: there is no connection yet.
- * * -KFI_ENOTCONN: the connection is gone.
+ * * -KFI_ENOTCONN: there is no connection; kfi_recv(): it has ended.
  * * -KFI_EBADFLAGS: an unknown flag.
- * * -KFI_EINVAL: data of more than cq_data_size bytes.
- * * -KFI_EINVAL: more segments than iov_limit.
- * * -KFI_EINVAL: a segment of length 0, an entry that isn't mapped, a list that ends before @count;
- *   a sum that overflows.
- * * -KFI_EINVAL: a descriptor that is no region's of this domain.
- * * -KFI_EINVAL: a segment that isn't within the region of its descriptor.
+ * * -KFI_EINVAL: @data exceeds cq_data_size.
+ * * -KFI_EINVAL: more segments than iov_limit, an empty or unmapped one, or a sum that overflows.
+ * * -KFI_EINVAL: a descriptor that is no region's of the domain.
+ * * -KFI_EINVAL: a segment outside its region.
  * * -KFI_EMSGSIZE: more bytes than max_msg_size.
- * * -KFI_EFAULT: memory that is not injected and may not be registered; a segment at NULL.
- * * -KFI_E2BIG: memory that is not injected, in more than 16 pieces.
- * * -KFI_EMSGSIZE: more bytes than inject_size, injected.
- * * -KFI_EFAULT: no memory at the address of injected bytes.
+ * * -KFI_EFAULT: memory that may not be registered, or NULL.
+ * * -KFI_E2BIG: too many pieces.
+ * * -KFI_EMSGSIZE: more injected bytes than inject_size.
+ * * -KFI_EFAULT: no memory at injected bytes.
  * * -KFI_EOPNOTSUPP: an injected scatterlist that is mapped for hardware.
- * * -KFI_EAGAIN: the completion queue has no place.
- * * -KFI_EAGAIN: the endpoint's own queue is full.
- * * -KFI_ENOMEM: no memory for the request, over verbs.
- * * -KFI_EIO: the device refuses the request, over verbs.
+ * * -KFI_EAGAIN: the completion queue or the endpoint's queue is full.
+ * * -KFI_ENOKEY: over "verbs": a key for KFI_INVALIDATE exceeds 32 bits.
+ * * -KFI_ENOMEM: over "verbs": out of memory.
+ * * -KFI_EIO: over "verbs": the device refuses the request.
  */
 static inline ssize_t kfi_send(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
 			       kfi_addr_t dest_addr, void *context)

@@ -493,9 +493,9 @@ static inline int kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *at
  * Return: How many bytes were put at @buf, or:
  *
  * * -KFI_EINVAL: @eq is NULL.
- * * -KFI_EBADFLAGS: other flags than KFI_PEEK.
+ * * -KFI_EBADFLAGS: flags other than KFI_PEEK.
  * * -KFI_EINVAL: @event or @buf is NULL.
- * * -KFI_EAVAIL: a failure is to be read first.
+ * * -KFI_EAVAIL: there is a failure.
  * * -KFI_EOVERRUN: events were lost here.
  * * -KFI_ETOOSMALL: the event needs more than @len bytes; it stays.
  * * -KFI_EAGAIN: there is nothing.
@@ -517,7 +517,7 @@ static inline ssize_t kfi_eq_read(struct kfid_eq *eq, u32 *event, void *buf, siz
  * Return: sizeof(*@buf), or:
  *
  * * -KFI_EINVAL: @eq or @buf is NULL.
- * * -KFI_EBADFLAGS: other flags than KFI_PEEK.
+ * * -KFI_EBADFLAGS: flags other than KFI_PEEK.
  * * -KFI_EOVERRUN: failures were lost here.
  * * -KFI_EAGAIN: there is none.
  * * -KFI_ENOSYS: the provider doesn't have this call.
@@ -541,8 +541,8 @@ static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry
  * * -KFI_EINVAL: @eq is NULL.
  * * -KFI_ENOSYS: the queue was opened without KFI_WRITE.
  * * -KFI_EBADFLAGS: @flags is not 0.
- * * -KFI_EINVAL: @event is neither one of the list nor marked KFI_PROV_SPECIFIC; @buf is NULL; @len
- *   is 0 or more than KFI_EQ_ENTRY_MAX.
+ * * -KFI_EINVAL: @event is not in the table above; @buf is NULL; @len is 0 or more than
+ *   KFI_EQ_ENTRY_MAX.
  * * -KFI_EAGAIN: the queue is full.
  */
 static inline ssize_t kfi_eq_write(struct kfid_eq *eq, u32 event, const void *buf, size_t len,
@@ -567,14 +567,14 @@ static inline ssize_t kfi_eq_write(struct kfid_eq *eq, u32 event, const void *bu
  * Return: How many bytes were put at @buf, or:
  *
  * * -KFI_EINVAL: @eq is NULL.
- * * -KFI_EBADFLAGS: other flags than KFI_PEEK.
+ * * -KFI_EBADFLAGS: flags other than KFI_PEEK.
  * * -KFI_EINVAL: @event or @buf is NULL.
  * * -KFI_ENOSYS: the queue was opened with KFI_WAIT_NONE.
- * * -KFI_EAVAIL: a failure is to be read first.
+ * * -KFI_EAVAIL: there is a failure.
  * * -KFI_EOVERRUN: events were lost here.
  * * -KFI_ETOOSMALL: the event needs more than @len bytes; it stays.
  * * -KFI_EAGAIN: there is nothing after @timeout.
- * * -KFI_EINTR: there is nothing, and a signal came.
+ * * -KFI_EINTR: there is nothing, and a signal arrived.
  */
 static inline ssize_t kfi_eq_sread(struct kfid_eq *eq, u32 *event, void *buf, size_t len,
 				   int timeout, u64 flags)
@@ -612,8 +612,8 @@ static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
  * Return: How many were read, at least 1, or:
  *
  * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
- * * -KFI_EAVAIL: a failure is to be read first.
- * * -KFI_EAGAIN: there is nothing.
+ * * -KFI_EAVAIL: an error entry is first.
+ * * -KFI_EAGAIN: the queue is empty; for the calls that wait: after @timeout or kfi_cq_signal().
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
@@ -650,7 +650,7 @@ static inline ssize_t kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t coun
  * * -KFI_EINVAL: @cq is NULL.
  * * -KFI_EBADFLAGS: @flags is not 0.
  * * -KFI_EINVAL: @buf is NULL.
- * * -KFI_EAGAIN: there is nothing, or no failure yet.
+ * * -KFI_EAGAIN: the queue is empty, or a completion is first.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry *buf, u64 flags)
@@ -679,9 +679,9 @@ static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry
  *
  * * -KFI_EINVAL: @cq or @buf is NULL, or @count is 0.
  * * -KFI_ENOSYS: the queue was opened with KFI_WAIT_NONE.
- * * -KFI_EAVAIL: a failure is to be read first.
- * * -KFI_EAGAIN: there is nothing after @timeout, or after kfi_cq_signal().
- * * -KFI_EINTR: there is nothing, and a signal came.
+ * * -KFI_EAVAIL: an error entry is first.
+ * * -KFI_EAGAIN: the queue is empty; for the calls that wait: after @timeout or kfi_cq_signal().
+ * * -KFI_EINTR: the queue is empty, and the thread got a signal.
  */
 static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count, const void *cond,
 				   int timeout)
@@ -847,9 +847,9 @@ static inline int kfi_cntr_seterr(struct kfid_cntr *cntr, u64 value)
  *
  * * -KFI_EINVAL: @cntr is NULL or an error pointer.
  * * -KFI_ENOSYS: the counter was opened with KFI_WAIT_NONE.
- * * -KFI_ETIMEDOUT: the threshold wasn't reached in time.
- * * -KFI_EAVAIL: the number of failures has changed while waiting, whoever changed it.
- * * -KFI_EINTR: a signal came.
+ * * -KFI_ETIMEDOUT: the value did not reach the threshold in time.
+ * * -KFI_EAVAIL: the error value has changed during the call.
+ * * -KFI_EINTR: a signal arrived.
  */
 static inline int kfi_cntr_wait(struct kfid_cntr *cntr, u64 threshold, int timeout)
 {

@@ -94,8 +94,7 @@ struct kfi_raw_key {
  *	Returns 0, or
  *	-KFI_EINVAL (@domain_fid isn't a domain of a provider written in Rust; @count is NULL, or
  *	@iov is NULL and *@count isn't 0),
- *	-KFI_ENOKEY (@key is not mapped in this domain; keys that need no mapping are not,
- *	either),
+ *	-KFI_ENOKEY (@key is not mapped in this domain),
  *	-KFI_EINVAL (@len is 0, or the access is not wholly inside the region), or
  *	-KFI_ETOOSMALL (more parts than *@count, which is set to what is needed).
  */

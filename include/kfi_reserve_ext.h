@@ -36,13 +36,13 @@
  *	Process context; may sleep.
  *	Returns 0, or
  *	-KFI_EINVAL (@domain_fid isn't a domain, or @count or @pages is 0),
- *	-KFI_E2BIG (no region of the domain can have that many pages),
+ *	-KFI_E2BIG (no region of the domain can have @pages pages),
  *	-KFI_ENOSPC (mr_cnt of the domain is less than @count, or the device has fewer regions
  *	left),
  *	-KFI_EBUSY (the domain has a reserve),
- *	-KFI_ENOMEM (there is not enough memory),
+ *	-KFI_ENOMEM (out of memory),
  *	-KFI_ENODEV (the device is gone), or
- *	-KFI_ENOSYS (the provider can't, as loop).
+ *	-KFI_ENOSYS (the provider has no reserves, like loop).
  */
 struct kfi_reserve_ops {
 	size_t	size;

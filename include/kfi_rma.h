@@ -112,17 +112,18 @@ struct kfi_ops_rma {
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: 0, or:
  *
- * * The errors of kfi_send(): what posting a message can fail with.
+ * * The errors of kfi_send(): a check of posting fails.
  * * -KFI_EACCES: a read, and the region of the descriptor may not be written to.
- * * -KFI_EINVAL: the lengths in rma_iov together aren't the length of the memory at this side.
- * * -KFI_EINVAL: @addr and the length wrap.
- * * -KFI_ENOKEY: @key has bit 63 set, and is no mapped one of the endpoint's domain.
- * * -KFI_EINVAL: not all of it is in the region that the mapped key is of.
- * * -KFI_E2BIG: ranges and pieces are more than 16, or than the queue has places.
- * * -KFI_E2BIG: over iWARP, a read without a descriptor, and more pieces of memory than can be
- *   registered at once (kfi_verbs(7)).
- * * -KFI_EMSGSIZE: the same, and a piece is longer than can be registered.
- * * -KFI_EAGAIN: the same, and all that can be registered at once is in use.
+ * * -KFI_EINVAL: the lengths in rma_iov differ from the local memory's, or @addr and the length
+ *   wrap.
+ * * -KFI_ENOKEY: @key has bit 63 set and isn't mapped in the domain; over "verbs": it has more than
+ *   32 bits.
+ * * -KFI_EINVAL: the access exceeds the region of a mapped key.
+ * * -KFI_E2BIG: more than 16 ranges and pieces, or more than the queue's size.
+ * * -KFI_E2BIG: over iWARP, a read without a descriptor: more pieces than can be registered at
+ *   once.
+ * * -KFI_EMSGSIZE: the same: a piece is too long to be registered.
+ * * -KFI_EAGAIN: the same: all regions for this purpose are in use.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline ssize_t kfi_read(struct kfid_ep *ep, void *buf, size_t len, void *desc,

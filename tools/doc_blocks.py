@@ -7,9 +7,10 @@
 
 The info string of a block says its language, and where its commands run:
 
-    c, rust, make     code; tools/test-install-dev compiles some of it
+    c, rust, make     code
     text              neither code nor commands
-    sh host           commands for the machine that builds; they run in a directory like the checkout
+    sh host           commands for the machine that builds. All of a document run in order, in one
+                      directory that looks like the checkout
     sh dry            the same, but each `make` is `make -n`, and other commands don't run
     sh vm             commands for a guest of tools/vm/run, which has all modules and the selftests
     console vm        the same, with a prompt before each command, and output between them
@@ -19,6 +20,8 @@ A comment in the line before a block adds to that:
     <!-- not run: REASON -->        for sh and console without a place, and for text with commands
     <!-- before: COMMANDS -->       run first, in the same place; may have several lines
     <!-- output of: COMMANDS -->    for text: the block is what these commands print in a guest
+    <!-- file: build/DIR/NAME -->   for code: the content of this file, for the host's commands of
+                                    the document. If they build modules there, guests get /kfi/DIR
 
 Output is compared line by line. Each line of the block must be among what was printed. Hexadecimal
 numbers and those of four digits and more may differ; an ellipsis stands for anything."""
@@ -44,7 +47,7 @@ class Block:
         self.body = match[3]
         before = text[:match.start()]
         # The last comment, if nothing is between it and the block.
-        note = re.fullmatch(r'<!-- (not run|before|output of):\s(.*?)\s*-->\n',
+        note = re.fullmatch(r'<!-- (not run|before|output of|file):\s(.*?)\s*-->\n',
                             before[max(before.rfind('<!-- '), 0):], re.S)
         self.note, self.said = (note[1], note[2]) if note else (None, '')
         if self.note == 'output of':
@@ -54,13 +57,20 @@ class Block:
         return f'{self.document}:{self.line}'
 
     def script(self):
-        return re.sub(r'\W', '-', self.document) + f'-{self.line}.sh'
+        # Scripts sort by name, and run in the order of the document.
+        return f'{self.directory()}-{self.line:04}.sh'
+
+    def directory(self):
+        """Returns the name of the directory for the document."""
+        return re.sub(r'\W', '-', self.document)
 
     def fault(self):
         """What is wrong with its marks, or None."""
         language, place, note = self.language, self.place, self.note
         if not language:
             return 'a fenced block without a language: see tools/doc_blocks.py'
+        if note == 'file' and (language not in CODE or not re.fullmatch(r'build/\w+/[\w.]+', self.said)):
+            return 'a file is code, and in a directory below build'
         if language in CODE:
             return f'{language} has no place to run' if place else None
         if language == 'text':
@@ -136,7 +146,7 @@ def faults(document, text):
 
 
 def documents():
-    return (['README.md'] + sorted(str(i.relative_to(TOP)) for i in (TOP / 'Documentation').glob('*.md'))
+    return (['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'] + sorted(str(i.relative_to(TOP)) for i in (TOP / 'Documentation').glob('*.md'))
             + [SELFTESTS])
 
 
@@ -148,6 +158,12 @@ def runnable():
 
 
 def write(directory, kdir):
+    for name in documents():
+        for i in blocks(name, (TOP / name).read_text()):
+            if i.note == 'file':
+                path = directory / 'files' / i.directory() / i.said
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(i.body)
     for i in runnable():
         path = directory / ('vm' if i.place == 'vm' else 'host') / i.script()
         path.parent.mkdir(parents=True, exist_ok=True)

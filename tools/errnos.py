@@ -238,14 +238,17 @@ def manual(errnos, text):
     own = re.findall(r'^\t(KFI_E\w+)\s*= (?:KFI_ERRNO_OFFSET|\d+),', own, re.M)
     linux = re.findall(r'^#define (KFI_E\w+)\s+E\w+$', source, re.M)
     added = source.partition('added by this project. */')[2].partition('/*')[0]
-    pages = lambda found: ', '.join(f'[{i[:-2]}({i[-1]})]({i}.md)' for i in sorted(found))
+    short = lambda page: page.removeprefix('kfi_')[:-2]
+    pages = lambda found: ', '.join(f'[{short(i)}]' for i in sorted(found))
     table = ['| number | | means | returned by | `err` of an entry in |', '|---|---|---|---|---|']
     for name in linux + own:
         number = 256 + own.index(name) if name in own else 'Linux'
         row = [f'`{name}`', str(number), texts[name], pages(errnos.pages[name]),
                pages(errnos.told[name])]
         table.append('| ' + ' | '.join(row).replace('|  |', '| |').strip() + ' |')
-    text = region(text, 'numbers', table)
+    named = set().union(*errnos.pages.values(), *errnos.told.values())
+    links = [f'[{short(i)}]: {i}.md' for i in sorted(named)]
+    text = region(text, 'numbers', [*table, '', *links])
     listed = ', '.join(f'`{i}`' for i in re.findall(r'#define (KFI_\w+)', added))
     return region(text, 'added', textwrap.wrap(f'{listed}.', 80, break_on_hyphens=False))
 

@@ -13,7 +13,7 @@
 static unsigned int wr_timeout = 60;
 module_param(wr_timeout, uint, 0644);
 MODULE_PARM_DESC(wr_timeout,
-		 "seconds that the device may take for a work request (default: 60, at least 1)");
+		 "seconds in which the device must complete a work request (at least 1)");
 
 u32 kfi_verbs_helper_wr_timeout(void)
 {

@@ -18,7 +18,6 @@ pub(crate) mod domain;
 pub(crate) mod ep;
 pub(crate) mod extension;
 pub(crate) mod fabric;
-pub(crate) mod gathering;
 pub mod kept;
 pub(crate) mod mr;
 pub mod msg_ep;
@@ -39,10 +38,6 @@ pub use domain::{
 pub use fabric::{
     Fabric,
     Provider, //
-};
-pub use gathering::{
-    Gathering,
-    Registered, //
 };
 pub use mr::{
     Bindings,

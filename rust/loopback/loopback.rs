@@ -38,7 +38,7 @@ module! {
     params: {
         domains: u32 {
             default: 1,
-            description: "how many domains there are, loop0 and so on (1 to 64)",
+            description: "number of domains, loop0 and so on (1 to 64)",
         },
     },
 }

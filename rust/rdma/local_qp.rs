@@ -94,9 +94,11 @@ use crate::{
 /// ```ignore
 /// let queue = LocalQp::new(pd.clone(), 128, 60)?;
 /// // Reachable for peers when this has returned, by the keys that the regions have then.
-/// let valid = queue.register_all(prepared).map_err(|_| EIO)?;
+/// let mut valid = None;
+/// let registered = queue.register_all(Few::one(prepared), |mr| valid = Some(mr));
+/// registered.map_err(|failed| failed.error)?;
 /// ...
-/// queue.revoke_all(valid, fence, |free| pool.give(free))?;
+/// queue.revoke_all(Few::one(valid.ok_or(EIO)?), fence, |free| pool.give(free))?;
 /// ```
 #[pin_data(PinnedDrop)]
 pub struct LocalQp {

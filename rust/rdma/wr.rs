@@ -12,10 +12,7 @@ use crate::{
     few::Few,
     gather::Gather,
     lend::Keep,
-    mr::{
-        PreparedMr,
-        ValidMr, //
-    },
+    mr::PreparedMr,
     raw_wr::RawWr,
     sg::DmaList, //
 };
@@ -91,15 +88,6 @@ impl<K> WorkRequest<K> {
             raw.mr = NonNull::new(mr.get().as_raw());
             raw.access = mr.get().access().into();
         })
-    }
-
-    /// Makes a region invalid.
-    pub(crate) fn invalidate(mr: K) -> Self
-    where
-        K: Keep<ValidMr>,
-    {
-        let key = mr.get().rkey();
-        Self::invalidate_key(mr, key)
     }
 
     /// Makes the region with this key invalid, which is there as long as `kept`.

@@ -16,7 +16,6 @@ use crate::{
     mode::Mode,
     mr::{
         self,
-        Gathering,
         Mr, //
     },
     offers::ATOMIC,
@@ -129,10 +128,6 @@ impl provider::Domain for Domain {
     fn register_mr(&self, request: &MrRequest<'_>) -> Result<(MrPart, Keys), Refusal> {
         let (mr, keys) = Mr::register(&self.link, request)?;
         Ok((MrPart::new(mr), keys))
-    }
-
-    fn gather(&self, count: usize) -> Option<KBox<dyn provider::Gathering + '_>> {
-        Some(Gathering::new(&self.link, count)?)
     }
 
     fn enable_many(&self, mrs: &mut [Enabling<'_>]) {

@@ -5,14 +5,12 @@
 use crate::{
     lent,
     refused,
+    region::MrSpec,
     resources::Resources, //
 };
 use core::slice;
 use kernel::prelude::*;
 use kfabric::{
-    num::widen,
-    Errno,
-    MrLimits,
     MrRequest,
     Piece,
     Refusal,
@@ -32,42 +30,21 @@ use rdma::{
     Few, //
 };
 
-/// What each device region is to hold. `E2BIG` if there would be too many. May sleep.
-pub(crate) fn runs(limits: &MrLimits, request: &MrRequest<'_>) -> Result<Few<Piece>, Refusal> {
-    if limits.pieces <= 1 {
-        let run = Piece {
-            bytes: request.shape().bytes(),
-            pages: request.shape().pages(),
-        };
-        return Ok(Few::one(run));
-    }
-    let cut = || request.pieces(limits.pages, limits.bytes);
-    let count = cut().take(limits.pieces.saturating_add(1)).count();
-    if count > limits.pieces {
-        return Err(Refusal::new(Errno::E2BIG, c"too many pieces").value(widen(count)));
-    }
-    let mut runs = Few::with_capacity(count, GFP_KERNEL)?;
-    for run in cut() {
-        runs.push_reserved(run);
-    }
-    Ok(runs)
-}
-
-/// Maps a request's memory, run by run. May sleep, and takes no memory where `spare` is enough.
+/// Maps a request's memory to a list for each device region. May sleep, and takes no memory where `spare` is enough.
 pub(crate) fn map(
     resources: &Resources,
     request: &MrRequest<'_>,
-    runs: &[Piece],
+    specs: &[MrSpec],
     spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
-    match runs {
-        [piece] => map_one(resources, request, piece, spare).map(Few::one),
-        _ => map_several(resources, request, runs, spare),
+    match specs {
+        [spec] => map_one(resources, request, &spec.piece, spare).map(Few::one),
+        _ => map_several(resources, request, specs, spare),
     }
 }
 
 /// As [`map`], of a request's memory in one list.
-pub(crate) fn map_one(
+fn map_one(
     resources: &Resources,
     request: &MrRequest<'_>,
     piece: &Piece,
@@ -83,19 +60,19 @@ pub(crate) fn map_one(
 fn map_several(
     resources: &Resources,
     request: &MrRequest<'_>,
-    runs: &[Piece],
+    specs: &[MrSpec],
     spare: Option<&SpareTable>,
 ) -> Result<Few<Memory>, Refusal> {
-    let mut lists = Few::with_capacity(runs.len(), GFP_KERNEL)?;
+    let mut lists = Few::with_capacity(specs.len(), GFP_KERNEL)?;
     if let Some(list) = mapped(resources, request)? {
         let mut cursor = list.cursor();
-        for piece in runs {
-            lists.push_reserved(of_mapped(&mut cursor, piece, spare)?);
+        for spec in specs {
+            lists.push_reserved(of_mapped(&mut cursor, &spec.piece, spare)?);
         }
     } else {
         let mut memory = memory(resources, request);
-        for piece in runs {
-            let list = of_memory(resources, request, piece, spare, &mut memory)?;
+        for spec in specs {
+            let list = of_memory(resources, request, &spec.piece, spare, &mut memory)?;
             lists.push_reserved(list);
         }
     }

@@ -2,11 +2,9 @@
 
 //! Regions as the core has them.
 
-mod gathering;
-mod many;
+mod batch;
 
-pub(crate) use self::gathering::Gathering;
-pub(crate) use self::many::{
+pub(crate) use self::batch::{
     close_many,
     enable_many, //
 };
@@ -15,7 +13,11 @@ use crate::{
     link::Link,
     lists,
     refused,
-    region::Region,
+    region::{
+        register_request,
+        MrSpec,
+        Region, //
+    },
     resources::Resources, //
 };
 use core::any::Any;
@@ -65,9 +67,13 @@ impl Mr {
             return Err(refused::gone());
         };
         let (resources, limits) = (inside.get(), link.mr_limits());
-        let (region, keys) = match Region::register_one(resources, limits, request)? {
-            Some(valid) => Region::of_one(valid),
-            None => Region::register_in_steps(resources, limits, request)?,
+        let (region, keys) = match MrSpec::only(resources, limits, request) {
+            Some(spec) => Region::of_valid(register_request(resources, &spec, request)?),
+            None => {
+                let mut region = Region::idle(None)?;
+                region.create(resources, limits, request)?;
+                region.enabled(resources)?
+            }
         };
         Ok((Self::open(link, region), keys))
     }

@@ -44,15 +44,15 @@ module! {
     params: {
         weak_fence: u8 {
             default: 0,
-            description: "1: close and refresh regions of software devices by invalidation; a peer's access under way may then hit freed memory",
+            description: "1: invalidate regions of software devices instead of deregistering them, which permits refresh (unsafe: a peer's access under way may then reach freed memory)",
         },
         pool_pages: u32 {
             default: 16384,
-            description: "how many pages the idle device regions of a domain may have together (0: no pool)",
+            description: "maximum number of pages in the idle device regions of a domain (0: no pool)",
         },
         pool_idle: u32 {
             default: 10,
-            description: "seconds after which what nobody needed goes back to the device (0: never)",
+            description: "seconds after which the pool frees device regions that nobody needed (0: never)",
         },
     },
 }

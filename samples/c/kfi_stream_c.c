@@ -31,11 +31,11 @@
 
 static char *address;
 module_param(address, charp, 0444);
-MODULE_PARM_DESC(address, "the server: an IPv4 address of this machine to listen at");
+MODULE_PARM_DESC(address, "server: IPv4 address of this machine to listen at");
 
 static char *peer;
 module_param(peer, charp, 0444);
-MODULE_PARM_DESC(peer, "the client: the server's IPv4 address");
+MODULE_PARM_DESC(peer, "client: IPv4 address of the server");
 
 /* What is sent: where the server's memory is; and then, which chunk there is. */
 struct message {

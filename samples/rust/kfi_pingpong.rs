@@ -40,11 +40,11 @@ module! {
     params: {
         verbs: u8 {
             default: 0,
-            description: "1: over the provider verbs, 0: over loop",
+            description: "1: use the provider verbs, 0: loop",
         },
         address: u32 {
             default: 0xc000_0201,
-            description: "the IPv4 address to listen at, as a number; 192.0.2.1 if not said",
+            description: "IPv4 address to listen at, as a number (default: 192.0.2.1)",
         },
     },
 }

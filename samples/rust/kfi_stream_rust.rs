@@ -48,11 +48,11 @@ module! {
     params: {
         address: u32 {
             default: 0,
-            description: "the server: an IPv4 address of this machine to listen at, as a number",
+            description: "server: IPv4 address of this machine to listen at, as a number",
         },
         peer: u32 {
             default: 0,
-            description: "the client: the server's IPv4 address, as a number",
+            description: "client: IPv4 address of the server, as a number",
         },
     },
 }

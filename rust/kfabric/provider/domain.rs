@@ -5,7 +5,6 @@
 use super::{
     dma::Dma,
     extension::Extension,
-    gathering::Gathering,
     mr::{
         Bindings,
         Closing,
@@ -79,12 +78,6 @@ pub trait Domain: Any + Send + Sync {
                 Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
             }),
         }
-    }
-
-    /// Begins to register up to so many regions that aren't bound to anything, so that the device is waited for
-    /// once; `None` if each is to be created, and [enabled](Self::enable_many) then. May sleep.
-    fn gather(&self, _count: usize) -> Option<KBox<dyn Gathering + '_>> {
-        None
     }
 
     /// Enables several regions of the domain, so that the device is waited for once. Each ends as

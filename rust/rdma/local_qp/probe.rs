@@ -19,12 +19,12 @@ use crate::{
         FastMr,
         Kind, //
     },
+    raw_wr::InvWr,
     sg::{
         Run,
         SgBuilder, //
     },
-    wc::WrError,
-    wr::WorkRequest, //
+    wc::WrError, //
 };
 
 /// Where the region that is tried is said to be.
@@ -72,17 +72,18 @@ impl LocalQp {
             .map_err(WrError::Post)?;
         prepared.set_base(BASE).map_err(WrError::Post)?;
 
-        let valid = self.register_all(Few::one(prepared)).map_err(|failed| {
+        let mut invalidated = Err(WrError::Post(errno::eopnotsupp()));
+        let registered = self.register_all(Few::one(prepared), |mr| {
+            if device.has_local_inv() {
+                // SAFETY: The request refers to nothing: it names a key.
+                invalidated = unsafe { self.run_one(InvWr { key: mr.rkey() }) };
+            }
+            *kept = mr.deregister().is_err();
+        });
+        registered.map_err(|failed| {
             *kept = matches!(failed.lists, Err(error) if error == EIO);
             failed.error
         })?;
-        let invalidated = match device.has_local_inv() {
-            true => self.run(valid.iter().map(WorkRequest::invalidate)),
-            false => Err(WrError::Post(errno::eopnotsupp())),
-        };
-        for mr in valid {
-            *kept = mr.deregister().is_err() || *kept;
-        }
         Ok(invalidated)
     }
 }

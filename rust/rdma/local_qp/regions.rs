@@ -2,15 +2,12 @@
 
 //! What a queue pair does with regions, many in one go.
 
-use kernel::{
-    alloc::{
-        Allocator,
-        Vec, //
-    },
-    prelude::*, //
-};
+use kernel::prelude::*;
 
-use core::ops::Deref;
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
 
 use super::LocalQp;
 use crate::{
@@ -30,85 +27,55 @@ use crate::{
     },
     sg::DmaList,
     together::RegionWr,
-    wc::WrError,
-    wr::WorkRequest, //
+    wc::WrError, //
 };
 
 impl LocalQp {
-    /// Registers regions: when this has succeeded, all their keys are good, else none.
+    /// Registers regions of any number, with their next keys. Each goes to `valid`, in order, when the device has
+    /// registered all of them.
     ///
-    /// Sleeps, uninterruptibly, until the device is done with all of them. Regions of another
-    /// protection domain give [`EINVAL`].
+    /// Sleeps, uninterruptibly, until the device is done with all of them.
+    ///
+    /// # Errors
+    ///
+    /// No region is valid then.
+    ///
+    /// - [`EINVAL`]: a region is of another protection domain.
+    /// - [`WrError::Flushed`]: of several regions, the device refused one, or another task's request failed.
+    /// - The failure of the request, if there is one region.
+    #[inline(always)]
     pub fn register_all<L: DmaList>(
         &self,
-        mut mrs: Few<PreparedMr<L>>,
-    ) -> Result<Few<ValidMr>, RegisterError<L>> {
-        mrs.iter_mut().for_each(PreparedMr::next_key);
-        self.register_as_they_are(mrs)
-    }
-
-    /// As [`register_all`](Self::register_all), for one region.
-    pub fn register<L: DmaList>(&self, mut mr: PreparedMr<L>) -> Result<ValidMr, RegisterError<L>> {
-        mr.next_key();
-        let request = RegWr {
-            mr: mr.as_raw(),
-            access: mr.access().into(),
-        };
-        let registered = match self.is_same_pd(mr.pd()) {
-            // SAFETY: The region is there for longer than the call; `undo()` leaks it if the request is lost.
-            true => unsafe { self.run_one(request) },
-            false => Err(WrError::Post(EINVAL)),
-        };
-        match registered {
-            // SAFETY: The device has just registered it.
-            Ok(()) => Ok(unsafe { mr.into_valid() }),
-            Err(error) => Err(undo([mr], 1, error)),
-        }
-    }
-
-    /// As [`register_all`](Self::register_all) for many regions, which go to `valid`, in the order in
-    /// which they were. They are posted some at a time; if the device refuses one, the error is that they
-    /// were [flushed](WrError::Flushed).
-    pub fn register_many<L: DmaList, A: Allocator>(
-        &self,
-        mut mrs: Vec<PreparedMr<L>, A>,
+        mut mrs: impl DerefMut<Target = [PreparedMr<L>]> + IntoIterator<Item = PreparedMr<L>>,
         mut valid: impl FnMut(ValidMr),
     ) -> Result<(), RegisterError<L>> {
         mrs.iter_mut().for_each(PreparedMr::next_key);
-        let registered = match mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
-            true => self.run_together(mrs.iter().map(RegionWr::register)),
-            false => Err(WrError::Post(EINVAL)),
-        };
-        if let Err(error) = registered {
+        if let Err(error) = self.make_valid(&mrs) {
             let count = mrs.len();
             return Err(undo(mrs, count, error));
         }
         for mr in mrs {
-            // SAFETY: The device has just registered them all.
+            // SAFETY: The device has just registered all of them.
             valid(unsafe { mr.into_valid() });
         }
         Ok(())
     }
 
-    /// Registers regions by the keys that they have.
-    #[inline]
-    fn register_as_they_are<L: DmaList>(
-        &self,
-        mrs: Few<PreparedMr<L>>,
-    ) -> Result<Few<ValidMr>, RegisterError<L>> {
-        let count = mrs.len();
-        // Allocated first: nothing is left to fail when the regions are valid.
-        let Ok(room) = Few::with_capacity(count, GFP_KERNEL) else {
-            return Err(undo(mrs, count, WrError::Post(ENOMEM)));
-        };
-        let registered = match mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
-            true => self.run(mrs.iter().map(WorkRequest::register)),
-            false => Err(WrError::Post(EINVAL)),
-        };
-        match registered {
-            // SAFETY: The device has just registered them all.
-            Ok(()) => Ok(mrs.map_into(room, |mr| unsafe { mr.into_valid() })),
-            Err(error) => Err(undo(mrs, count, error)),
+    /// Registers regions by the keys that they have. After an error nothing is known of any of them.
+    fn make_valid<L: DmaList>(&self, mrs: &[PreparedMr<L>]) -> Result<(), WrError> {
+        if !mrs.iter().all(|mr| self.is_same_pd(mr.pd())) {
+            return Err(WrError::Post(EINVAL));
+        }
+        match mrs {
+            [one] => {
+                let request = RegWr {
+                    mr: one.as_raw(),
+                    access: one.access().into(),
+                };
+                // SAFETY: The region is borrowed for longer than the call; `undo()` leaks it if the request is lost.
+                unsafe { self.run_one(request) }
+            }
+            _ => self.run_together(mrs.iter().map(RegionWr::register)),
         }
     }
 
@@ -154,6 +121,8 @@ impl LocalQp {
         }
         let mut prepared = Few::with_capacity(mrs.len(), GFP_KERNEL)
             .map_err(|e| RefreshError::Untouched(e.into()))?;
+        let room = Few::with_capacity(mrs.len(), GFP_KERNEL)
+            .map_err(|e| RefreshError::Untouched(e.into()))?;
 
         let old = core::mem::take(mrs);
         if self.invalidate(&old, fence).is_err() {
@@ -169,12 +138,15 @@ impl LocalQp {
             let mr = mr.map(list).map_err(|_| RefreshError::Gone)?;
             prepared.push_reserved(mr);
         }
-        *mrs = self
-            .register_as_they_are(prepared)
-            .map_err(|failed| match failed.lists {
+        if let Err(error) = self.make_valid(&prepared) {
+            let count = prepared.len();
+            return Err(match undo(prepared, count, error).lists {
                 Err(e) if e == EIO => RefreshError::Leaked,
                 _ => RefreshError::Gone,
-            })?;
+            });
+        }
+        // SAFETY: The device has just registered all of them.
+        *mrs = prepared.map_into(room, |mr| unsafe { mr.into_valid() });
         Ok(())
     }
 

@@ -15,8 +15,7 @@ use crate::{
     wc::{
         WcStatus,
         WrError, //
-    },
-    wr::WorkRequest, //
+    }, //
 };
 use kernel::{
     prelude::*,
@@ -78,37 +77,8 @@ impl LocalQp {
         Ok(())
     }
 
-    /// Posts work requests, and waits for all completions. Sleeps, uninterruptibly, a few time
-    /// limits at most once there are credits.
-    ///
-    /// On an error some requests may have been carried out, and some not have been posted. None is
-    /// carried out any more after this has returned, except with [`WrError::Lost`].
-    pub(super) fn run<'a, T: 'a>(
-        &self,
-        requests: impl Iterator<Item = WorkRequest<&'a T>>,
-    ) -> Result<(), WrError> {
-        stack_pin_init!(let waiter = Waiter::new(&self.sends));
-        let waiter = waiter.into_ref();
-
-        let mut posted = Ok(());
-        for request in requests {
-            // The queue pair is broken: the others would only be flushed.
-            if posted.is_err() || waiter.status() != WcStatus::SUCCESS {
-                break;
-            }
-            // SAFETY: The region is borrowed for longer than this function, which returns only
-            // when all requests have completed or the queue pair is gone; if it could not be
-            // destroyed, the callers leak the region, as `WrError::Lost` says. The waiter waits.
-            posted = unsafe { self.post(waiter, request.raw()) };
-        }
-        match self.wait(waiter) {
-            Ok(()) => waiter.result().and(posted),
-            lost => lost,
-        }
-    }
-
-    /// As [`LocalQp::run`], for one request: after an error it is not carried out, except with
-    /// [`WrError::Lost`].
+    /// Posts a request and waits for its completion. After an error nothing carries it out any more, except with
+    /// [`WrError::Lost`]. Sleeps, uninterruptibly, a few time limits at most once there is a credit.
     ///
     /// # Safety
     ///
@@ -126,8 +96,12 @@ impl LocalQp {
         waiter.result()
     }
 
-    /// As [`LocalQp::run`], for many requests of one kind, each about a region: they are posted some at
-    /// a time, of which the last tells. If one fails, all that is said is that they were flushed.
+    /// Posts requests of one kind, each about a region, and waits for their completions. They are posted some at a
+    /// time, of which the last tells. If one fails, the error is that they were flushed. Sleeps, uninterruptibly, a few
+    /// time limits at most once there are credits.
+    ///
+    /// After an error the device may have carried out some of them. Nothing carries out another one any more, except
+    /// with [`WrError::Lost`].
     pub(super) fn run_together<'a>(
         &self,
         mut requests: impl Iterator<Item = RegionWr<'a>>,
@@ -140,7 +114,9 @@ impl LocalQp {
             let Some(first) = requests.next() else {
                 break;
             };
-            // SAFETY: As in `run()`.
+            // SAFETY: The regions are borrowed for longer than this function, which returns only when all
+            // requests have completed or the queue pair is gone; if it could not be destroyed, the callers leak
+            // the regions, as `WrError::Lost` says. The waiter waits.
             posted = unsafe { self.post_together(waiter, first, &mut requests) };
         }
         match self.wait(waiter) {

@@ -3,7 +3,6 @@
 //! What is left of a region of which the device has nothing that could be taken from it.
 
 use crate::refused;
-use kernel::prelude::*;
 use kfabric::{
     Errno,
     Refusal, //
@@ -23,9 +22,9 @@ pub(crate) enum Over {
 }
 
 impl Over {
-    /// What becomes of what could not be registered, nor deregistered for this reason.
-    pub(super) fn not_undone(error: Error) -> Self {
-        match error == EIO {
+    /// Returns the state of a region whose registration was refused like this.
+    pub(super) fn after(refusal: &Refusal) -> Self {
+        match refusal.errno() == Errno::ENOTRECOVERABLE {
             true => Self::Stuck,
             false => Self::Failed,
         }

@@ -4,15 +4,19 @@
 
 use super::{
     over::Over,
-    steps::put, //
+    spec::put,
+    MrSpec, //
 };
 use crate::{
     lists,
     refused,
     resources::Resources, //
 };
+use core::ops::Deref;
 use kernel::prelude::*;
 use kfabric::{
+    num,
+    provider::Keys,
     Errno,
     MrLimits,
     MrRequest,
@@ -20,13 +24,31 @@ use kfabric::{
     RemotePiece, //
 };
 use rdma::{
-    mr::Kind,
+    mr::{
+        FastMr,
+        Kind, //
+    },
     Few,
     RefreshError,
     ValidMr, //
 };
 
-/// How peers reach them, one by one. May sleep.
+/// Returns how peers reach device regions: by the key of the first.
+#[inline]
+pub(super) fn keys(valid: &[ValidMr]) -> Keys {
+    Keys {
+        key: valid.first().map_or(0, |mr| u64::from(mr.rkey())),
+        base: valid.first().map_or(0, ValidMr::iova),
+        // A work request's segment lies in one device region: there is no key for several.
+        desc: match valid {
+            [one] => num::index(one.lkey()),
+            _ => 0,
+        },
+        whole: valid.len() <= 1,
+    }
+}
+
+/// Returns how peers reach each of them. May sleep.
 pub(super) fn pieces(valid: &[ValidMr]) -> Result<KVec<RemotePiece>, Refusal> {
     let mut pieces = KVec::with_capacity(valid.len(), GFP_KERNEL)?;
     for mr in valid {
@@ -51,13 +73,13 @@ pub(super) fn refresh(
     request: &MrRequest<'_>,
 ) -> Result<(), (Option<Over>, Refusal)> {
     let as_it_was = |refusal| (None, refusal);
-    let runs = lists::runs(limits, request).map_err(as_it_was)?;
-    let bytes = runs.iter().map(|run| run.bytes);
+    let specs = MrSpec::all(resources, limits, request, false).map_err(as_it_was)?;
+    let bytes = specs.iter().map(|spec| spec.piece.bytes);
     if !bytes.eq(valid.iter().map(ValidMr::length)) {
         let why = c"the region had another shape";
         return Err(as_it_was(Refusal::new(Errno::EINVAL, why)));
     }
-    let lists = lists::map(resources, request, &runs, None).map_err(as_it_was)?;
+    let lists = lists::map(resources, request, &specs, None).map_err(as_it_was)?;
     let queue = resources.queue_pair().map_err(refused::no_queue);
     let done = queue
         .map_err(as_it_was)?
@@ -72,10 +94,13 @@ pub(super) fn refresh(
     })
 }
 
-/// Takes them from the device, and keeps what can be used again; what was `reserved` goes back there. Where that is
-/// done with several regions `together`, the next ones are left to who comes for them. If no queue pair works that could
-/// invalidate them, they are deregistered, and the pool counts them. Sleeps until no peer can reach the memory.
-/// `EIO` if the device won't let go of it.
+/// Takes device regions from the device, and returns those that can be used again to their source: the reserve, if they
+/// are `reserved`. Where several regions are released `together`, this makes no new device regions. Sleeps until no
+/// peer can reach the memory.
+///
+/// # Errors
+///
+/// - `EIO`: the device won't let go of all of them.
 #[inline(always)]
 pub(super) fn release(
     valid: Few<ValidMr>,
@@ -83,23 +108,8 @@ pub(super) fn release(
     reserved: bool,
     together: bool,
 ) -> Result<(), Refusal> {
-    let fence = resources.fence();
-    if fence.invalidates() {
-        let mut left = valid.len();
-        let put = |mr| {
-            left = left.saturating_sub(1);
-            put(resources.pool(), reserved, mr);
-        };
-        let released = match resources.queue_pair() {
-            Ok(queue) => queue
-                .revoke_all(valid, fence, put)
-                .map_err(|_| refused::stuck()),
-            Err(_) => deregister(valid),
-        };
-        if left > 0 {
-            resources.pool().not_invalidated(left);
-        }
-        return released;
+    if resources.fence().invalidates() {
+        return revoke(resources, valid, |mr| put(resources.pool(), reserved, mr));
     }
     let mut result = Ok(());
     valid.consume(|mr| {
@@ -112,9 +122,45 @@ pub(super) fn release(
     result.map_err(|_| refused::stuck())
 }
 
-/// As [`release`], by deregistering them, for which no queue is needed.
-pub(super) fn deregister(valid: Few<ValidMr>) -> Result<(), Refusal> {
+/// Invalidates device regions of any number, where that is the fence. Those that were invalidated go to `reuse`, in
+/// order. If no queue pair can invalidate them, this deregisters them, and the pool counts them. Sleeps until no peer
+/// can reach the memory.
+///
+/// # Errors
+///
+/// - `EIO`: the device won't let go of all of them.
+#[inline(always)]
+pub(crate) fn revoke(
+    resources: &Resources,
+    valid: impl Deref<Target = [ValidMr]> + IntoIterator<Item = ValidMr>,
+    mut reuse: impl FnMut(FastMr),
+) -> Result<(), Refusal> {
+    let mut left = valid.len();
+    let reuse = |mr| {
+        left = left.saturating_sub(1);
+        reuse(mr);
+    };
+    let released = match resources.queue_pair() {
+        Ok(queue) => queue
+            .revoke_all(valid, resources.fence(), reuse)
+            .map_err(|_| refused::stuck()),
+        Err(_) => deregister(valid),
+    };
+    if left > 0 {
+        resources.pool().not_invalidated(left);
+    }
+    released
+}
+
+/// Deregisters device regions, which takes no queue.
+///
+/// # Errors
+///
+/// - `EIO`: the device won't let go of all of them.
+pub(super) fn deregister(valid: impl IntoIterator<Item = ValidMr>) -> Result<(), Refusal> {
     let mut result = Ok(());
-    valid.consume(|mr| result = mr.deregister().and(result));
+    for mr in valid {
+        result = mr.deregister().and(result);
+    }
     result.map_err(|_| refused::stuck())
 }

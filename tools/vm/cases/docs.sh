@@ -79,6 +79,17 @@ block "that runs and says why it does not" 'says why it does not' \
 block "of commands that don't run, with the reason" ok $'<!-- not run: no time -->\n```sh\nmake test\n```'
 block "of commands that run" ok $'<!-- before: everything -->\n```sh vm\ntrue\n```'
 block "of code" ok $'```c\nint i;\n```'
+block "that is a file" ok $'<!-- file: build/hello/hello_c.c -->\n```c\nint i;\n```'
+block "that is a file elsewhere" 'a file is code, and in a directory below build' \
+	$'<!-- file: tools/hello.c -->\n```c\nint i;\n```'
+block "that is a file of commands" 'a file is code, and in a directory below build' \
+	$'<!-- file: build/hello/hello.sh -->\n```sh vm\ntrue\n```'
+document 'no module says "a reason that is made up"' "made up: a reason" <<'END'
+| reason | action |
+|---|---|
+| `no active port` | none |
+| `a reason that is made up` | none |
+END
 
 # What the judge says of a guest whose every script ended with STATUS and printed TEXT.
 judged()

@@ -4,8 +4,6 @@
 
 mod answers;
 mod close;
-mod enabled;
-mod gathered;
 mod group;
 mod register;
 

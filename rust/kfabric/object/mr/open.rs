@@ -87,12 +87,12 @@ fn create_and_enable(
 
 /// Whether nobody is to be told of a domain's regions before peers can reach them, nor do they come from a
 /// reserve.
-pub(super) fn is_at_once(domain: &DomainObject) -> bool {
+fn is_at_once(domain: &DomainObject) -> bool {
     domain.eq().is_none() && domain.reserve().is_none()
 }
 
 /// Whether the region has to be bound before it is enabled.
-pub(super) fn is_bound(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
+fn is_bound(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
     Bonds::<(), ()>::of(domain, request).is_missing()
 }
 
@@ -160,17 +160,10 @@ impl Opened {
     ) -> Result<Self, Refusal> {
         let expected = Expected::new(domain, request, context)?;
         let (mr, keys) = domain.provider().register_mr(request)?;
-        let object = expected.registered(domain, Asked::of(request), mr, keys);
-        Ok(Self::enabled(object))
-    }
-
-    /// Of a region that is enabled.
-    #[inline]
-    pub(super) fn enabled(object: MrRef) -> Self {
-        Self {
-            object,
+        Ok(Self {
+            object: expected.registered(domain, Asked::of(request), mr, keys),
             pending: false,
-        }
+        })
     }
 
     /// Creates a region at its provider, disabled. May sleep.

@@ -7,18 +7,23 @@ use super::{
         Answers,
         MAX_TOGETHER, //
     },
-    enabled,
-    gathered,
     group::{
         Done,
         Group, //
     }, //
 };
 use crate::{
-    object::domain::DomainObject,
+    object::{
+        domain::DomainObject,
+        mr::{
+            enable::Pending,
+            open::Opened, //
+        }, //
+    },
     support::{
         cache::ListVec,
         errno::Errno,
+        push_reserved::PushReserved,
         refusal::Refusal, //
     }, //
 };
@@ -43,11 +48,7 @@ pub(crate) unsafe fn register(
         let first = group * MAX_TOGETHER;
         // SAFETY: By the requirements of this function.
         let group = unsafe { Group::new(domain, some, flags, first) };
-        let made = match gathered::begin(&group) {
-            Some(gathering) => gathered::register(&group, gathering, answers, &mut opened),
-            None => enabled::register(&group, answers, &mut opened),
-        };
-        if let Err(refusal) = made {
+        if let Err(refusal) = register_group(&group, answers, &mut opened) {
             let ret = refusal.report();
             (first..first + some.len()).for_each(|index| answers.refused(index, ret));
         }
@@ -63,6 +64,56 @@ pub(crate) unsafe fn register(
     }
     for (_, opened) in opened {
         opened.start();
+    }
+    Ok(())
+}
+
+/// A region that is being registered with others.
+struct Registering {
+    index: usize,
+    opened: Opened,
+    /// `None` if this call does not enable it.
+    pending: Option<Pending>,
+}
+
+/// Registers a group: those that are registered go to `done`, for which there is room. After an error nothing was
+/// registered. Sleeps until the device is done.
+fn register_group(
+    group: &Group<'_>,
+    answers: &mut Answers<'_>,
+    done: &mut Done,
+) -> Result<(), Refusal> {
+    // Allocated first: nothing is left to fail once there are regions.
+    let mut all = ListVec::with_capacity(group.len(), GFP_KERNEL)?;
+    let mut enabling = ListVec::with_capacity(group.len(), GFP_KERNEL)?;
+    group.each(
+        answers,
+        |request, context| Opened::create(group.domain, request, context),
+        |index, mut opened| {
+            let pending = opened.begin();
+            all.push_reserved(Registering {
+                index,
+                opened,
+                pending,
+            });
+        },
+    );
+    for one in &mut all {
+        if let Some(one) = one.pending.as_mut().and_then(Pending::enabling) {
+            enabling.push_reserved(one);
+        }
+    }
+    group.domain.provider().enable_many(&mut enabling);
+    drop(enabling);
+    for one in all {
+        let ended = match one.pending {
+            Some(pending) => one.opened.end(pending.ended()),
+            None => Ok(one.opened),
+        };
+        match ended {
+            Ok(opened) => done.push_reserved((one.index, opened)),
+            Err(refusal) => answers.refused(one.index, refusal.report()),
+        }
     }
     Ok(())
 }

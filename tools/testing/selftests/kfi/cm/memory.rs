@@ -72,12 +72,11 @@ impl Memory {
             .map(list, access)
             .map_err(|failed| failed.error)?;
         prepared.set_base(1 << 40)?;
-        let valid = on
-            .register_all(Few::one(prepared))
+        let mut region = None;
+        on.register_all(Few::one(prepared), |valid| region = Some(valid))
             .map_err(|failed| failed.error)?;
-        let region = valid.into_iter().next().ok_or(EINVAL)?;
         Ok(Self {
-            region: Lender::new(region)?,
+            region: Lender::new(region.ok_or(EINVAL)?)?,
             cells,
         })
     }

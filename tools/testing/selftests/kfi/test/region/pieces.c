@@ -396,8 +396,12 @@ static void together_case(struct kfi_test *t)
 		{ mem + 5 * PAGE_SIZE + 1, 60 }, { mem + 6 * PAGE_SIZE + 1, 60 },
 	};
 	static const u8 first[] = { 0, 1, 4, 5, 6, 8 };
-	/* Which request fails, and who is refused for that. */
-	static const u8 skip[] = { 0, 0, 1, 4 }, refused[] = { BAD, BAD, 1, 4 };
+	/*
+	 * Which calls that post requests fail, and which region is refused for that. The pieces of a region are posted in
+	 * one call. If it fails, each piece is posted by itself: the second failure is that of a piece.
+	 */
+	static const u8 skip[] = { 0, 0, 2, 0, 1 }, times[] = { 0, 1, 1, 2, 2 };
+	static const u8 refused[] = { BAD, BAD, BAD, 1, 4 };
 	struct kfi_mr_attr attrs[MANY] = {};
 	struct kfid_mr *mrs[MANY];
 	int i, j, round, errs[MANY];
@@ -418,9 +422,9 @@ static void together_case(struct kfi_test *t)
 	    !EXPECT_EQ(t, kfi_inject_start(t->env->dev), 0))
 		goto out;
 	for (round = 0; round < ARRAY_SIZE(skip); round++) {
-		/* Those that are one to the device are posted together, then pieces of the others. */
+		/* The pieces of one region are posted, then those of the other, then the regions that have one. */
 		if (round)
-			kfi_inject_fail(KFI_INJECT_POST_REG, -EINVAL, skip[round], 1);
+			kfi_inject_fail(KFI_INJECT_POST_REG, -EINVAL, skip[round], times[round]);
 		EXPECT_EQ(t, many->regattr_many(&d.domain->fid, attrs, MANY, 0, 0, mrs, errs), -KFI_EFAULT);
 		kfi_inject_fail(KFI_INJECT_POST_REG, 0, 0, 0);
 		for (i = 0; i < MANY; i++) {
