@@ -112,7 +112,8 @@ in_kernel_cm()
 # with_peer PERSONA SUITE: the second side of each connection is one of knic1.
 with_peer()
 {
-	set -- "$1" "$2" peer=knic1 peer_address=$peer_address $([ "$1" != ib ] || echo ipoib=1)
+	set -- "$1" "$2" peer=knic1 peer_address=$peer_address
+	[ "$1" != ib ] || set -- "$@" ipoib=1
 	case $2 in
 	pair) shift 2; peer_removed "$@" ;;
 	*) shift; in_kernel "$@" ;;

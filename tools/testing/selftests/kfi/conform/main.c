@@ -34,6 +34,7 @@ MODULE_PARM_DESC(address, "an IPv4 address that this provider has (default: 192.
 
 /* The suite doesn't run over iWARP, whose column of features.def says so. */
 bool kfi_iwarp;
+bool kfi_transfers;
 
 bool kfi_hardware;
 module_param_named(hardware, kfi_hardware, bool, 0444);

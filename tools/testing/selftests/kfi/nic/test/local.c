@@ -292,7 +292,7 @@ close:
 /* Refused when it is posted, with @bad at the request, and those before it are carried out. */
 static void case_posting(struct kfi_test *t)
 {
-	struct ib_sge sges[NIC_MAX_SGE + 1], in;
+	struct ib_sge sges[3], in;
 	struct ib_send_wr second = { .opcode = IB_WR_SEND, .sg_list = sges, .num_sge = 3 };
 	struct ib_send_wr first = {
 		.opcode = IB_WR_SEND, .sg_list = sges, .num_sge = 1, .wr_id = 7,
