@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a counter counts, and who waits for it.
+//! Counters, and their waiters.
 //!
-//! Lock order: a counter's lock is a leaf. It is taken with interrupts off, in any context in which
-//! a spinlock may be taken, which is what "any context" means below.
+//! Lock order: a counter's lock is a leaf, and is taken with interrupts off. "Any context" below means any context that
+//! can take a spinlock.
 
 mod kunit;
 
@@ -27,33 +27,31 @@ use kernel::{
     time::Jiffies, //
 };
 
-/// A counter: how many operations ended well, and how many failed.
+/// A counter of successful and failed operations.
 ///
-/// The consumer has it by its `struct kfid_cntr`, a region that it is bound to by an `Arc` of its
-/// own. So a region may outlive the counter; then it counts in vain.
-///
-/// Both numbers go on from 0 after `u64::MAX`.
+/// The consumer's object and each bound region or endpoint keep a reference. After the consumer closes its object, the
+/// counter ignores changes. Both numbers wrap.
 #[pin_data]
 pub struct Counter {
     #[pin]
     state: IrqLock<State>,
-    /// Notified when waiters may have something to wake up for.
+    /// Notified when a wait may be over.
     #[pin]
     changed: CondVar,
 }
 
-/// The numbers, and what wakes those who wait.
+/// The numbers and the waiters.
 ///
 /// # Invariants
 ///
-/// `wake_at` is not above the threshold of any waiter that sleeps and was not notified.
+/// `wake_at` is at most the threshold of each waiter that sleeps and was not notified.
 struct State {
     value: u64,
     errors: u64,
-    /// How often `errors` has changed.
+    /// The number of changes of `errors`.
     failures: u64,
     waiters: usize,
-    /// The value at which waiters are to be woken, or when `errors` changes.
+    /// The value at which to wake the waiters. A change of `errors` wakes them, too.
     wake_at: Option<u64>,
     open: bool,
 }
@@ -68,13 +66,13 @@ impl State {
         open: true,
     };
 
-    /// Changes the value; `true` if waiters are to be woken.
+    /// Sets the value. Returns whether the caller must wake the waiters.
     fn set(&mut self, value: u64) -> bool {
         self.value = value;
         self.wake_at.take_if(|at| value >= *at).is_some()
     }
 
-    /// Changes the number of failures; `true` if waiters are to be woken.
+    /// Sets the number of errors. Returns whether the caller must wake the waiters.
     fn set_err(&mut self, errors: u64) -> bool {
         if self.errors == errors {
             return false;
@@ -86,7 +84,7 @@ impl State {
 }
 
 impl Counter {
-    /// A counter of nothing yet.
+    /// Creates a counter with the value 0.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             state <- new_irq_lock!(State::NEW, c"kfabric_counter"),
@@ -94,42 +92,46 @@ impl Counter {
         })
     }
 
-    /// Counts `n` operations that ended well. Any context.
+    /// Adds `n` successful operations. Any context.
     pub fn add(&self, n: u64) {
         self.change(|state| state.set(state.value.wrapping_add(n)));
     }
 
-    /// Counts `n` operations that failed. Any context.
+    /// Adds `n` failed operations. Any context.
     pub fn add_err(&self, n: u64) {
         self.change(|state| state.set_err(state.errors.wrapping_add(n)));
     }
 
-    /// Has its consumer not closed it yet? Any context.
+    /// Returns whether the consumer has the counter open. Any context.
     pub fn is_open(&self) -> bool {
         self.state.with(|state| state.open)
     }
 
-    /// How many operations ended well. Any context.
+    /// Returns the number of successful operations. Any context.
     pub(crate) fn value(&self) -> u64 {
         self.state.with(|state| state.value)
     }
 
-    /// How many operations failed. Any context.
+    /// Returns the number of failed operations. Any context.
     pub(crate) fn errors(&self) -> u64 {
         self.state.with(|state| state.errors)
     }
 
-    /// Sets how many ended well. Any context.
+    /// Sets the number of successful operations. Any context.
     pub(crate) fn set(&self, value: u64) {
         self.change(|state| state.set(value));
     }
 
-    /// Sets how many failed. Any context.
+    /// Sets the number of failed operations. Any context.
     pub(crate) fn set_err(&self, errors: u64) {
         self.change(|state| state.set_err(errors));
     }
 
-    /// From here on nothing is counted; `EBUSY` while somebody waits. Any context.
+    /// Closes the counter, which ignores later changes. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EBUSY`: a thread waits.
     pub(crate) fn close(&self) -> Result<(), Errno> {
         self.state.with(|state| match state.waiters {
             0 => {
@@ -140,10 +142,13 @@ impl Counter {
         })
     }
 
-    /// Sleeps until the value is `threshold` or more; `None` waits for ever.
+    /// Sleeps until the value is `threshold` or more. Without a timeout it waits forever.
     ///
-    /// Fails with `EAVAIL` if the number of failures changes meanwhile, with `EINTR` on a signal,
-    /// and with `ETIMEDOUT`.
+    /// # Errors
+    ///
+    /// - `EAVAIL`: the number of errors has changed.
+    /// - `EINTR`: the thread has a signal.
+    /// - `ETIMEDOUT`: the timeout has expired.
     pub(crate) fn wait(&self, threshold: u64, timeout: Option<Jiffies>) -> Result<(), Errno> {
         self.state.with(|state| {
             state.waiters += 1;
@@ -174,14 +179,13 @@ impl Counter {
             if timeout == Some(0) {
                 return Err(Errno::ETIMEDOUT);
             }
-            // INVARIANT: Not above this threshold, nor above what it was for others.
+            // INVARIANT: `wake_at` is at most `threshold`, and doesn't grow.
             state.wake_at = Some(state.wake_at.map_or(threshold, |at| at.min(threshold)));
             (signal, timeout) = self.sleep(state, timeout);
         }
     }
 
-    /// Sleeps until notified, or for no reason. Says whether there is a signal, and how much of the
-    /// time is left.
+    /// Sleeps until a notification or a spurious wakeup. Returns whether there is a signal, and the remaining time.
     fn sleep(
         &self,
         state: &mut IrqGuard<'_, State>,
@@ -199,8 +203,7 @@ impl Counter {
 
     fn change(&self, change: impl FnOnce(&mut State) -> bool) {
         self.state.with(|state| {
-            // Under the lock: who waited may close the counter, and let it go, as soon as it is
-            // free.
+            // Notify under the lock, because a waiter may close and drop the counter as soon as the lock is free.
             if state.open && change(state) {
                 self.changed.notify_all();
             }

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where a provider reports the operations that have ended.
+//! Completion queues.
 //!
-//! An operation takes a [`Place`] in the queue before it is begun, so that there is room when it
-//! ends. In the end the place has its completion, or is given back. What was completed has it until
-//! it is read. So a queue doesn't overrun: who finds no place doesn't begin.
+//! An operation reserves a [`Place`] in the queue before it starts. When the operation ends, its completion fills the
+//! place until a reader takes it. So a queue never overruns: without a place, the operation doesn't start.
 //!
-//! Lock order: a queue's lock is a leaf, but for those of wait queues. It is taken with interrupts
-//! off, in any context in which a spinlock may be taken, which is what "any context" means below.
-//! The consumer's handler doesn't run under it.
-//!
-//! Reading a completion queue, and waiting for something to read.
-//!
-//! Lock order: as in [`cq`](super).
+//! Lock order: only locks of wait queues are inside of a queue's lock. The lock is taken with interrupts off. "Any
+//! context" below means any context that can take a spinlock. The consumer's handler doesn't run under the lock.
 
 mod kunit;
 mod ring;
@@ -66,18 +60,18 @@ pub(crate) use wakeups::Notify;
 
 /// A completion queue.
 ///
-/// The consumer has it by its `struct kfid_cq`, who completes something by an `Arc` of its own. So a
-/// queue outlives the consumer's handle as long as operations do; then they complete to nowhere.
+/// The consumer's object and each operation keep a reference. After the consumer closes its object, the queue discards
+/// completions.
 ///
 /// # Invariants
 ///
-/// `taken` is at least the number of places that there are and of entries that were not read, and at
-/// most `size`. Until the queue is closed, there is room in the ring for `size` entries.
+/// - `taken` is at least the number of places and unread entries, and at most `size`.
+/// - The ring holds `size` entries until the queue is closed.
 ///
 /// # Examples
 ///
 /// ```ignore
-/// // Before the operation is begun: what has a place can't be lost.
+/// // Before the operation starts, so that its completion can't be lost.
 /// let place = queue.reserve().ok_or(Errno::EAGAIN)?;
 /// ...
 /// place.complete(Completion { context, flags, len, buf: Context::NULL, data: 0 });
@@ -89,16 +83,16 @@ pub struct CompletionQueue {
     taken: Atomic<usize>,
     #[pin]
     state: IrqLock<State>,
-    /// Notified when waiters may have something to come back for.
+    /// Notified when waiters may have something to read.
     #[pin]
     readable: CondVar,
     handler: Option<KBox<dyn Notify>>,
-    /// Notified when the handler of a queue that is being closed has returned.
+    /// Notified when the handler of a closed queue has returned.
     #[pin]
     over: CondVar,
 }
 
-/// What changes in a queue.
+/// The state under the lock of a queue.
 struct State {
     ring: Ring,
     waits: Waits,
@@ -106,8 +100,7 @@ struct State {
 }
 
 impl CompletionQueue {
-    /// Makes a queue with `size` places, at least one, whose consumer wants to be interrupted on
-    /// this CPU. May sleep.
+    /// Creates a queue with `size` places, or one place if `size` is 0. `cpu` is the consumer's preferred CPU. May sleep.
     pub(crate) fn new(
         size: usize,
         cpu: Option<u32>,
@@ -119,7 +112,7 @@ impl CompletionQueue {
             waits: Waits::NONE,
             calls: Calls::new(handler.is_some()),
         };
-        // INVARIANT: There are none of both.
+        // INVARIANT: There are no places and no entries.
         let queue = pin_init!(Self {
             size,
             cpu,
@@ -132,12 +125,12 @@ impl CompletionQueue {
         Arc::pin_init(queue, GFP_KERNEL).map_err(|_| Errno::ENOMEM)
     }
 
-    /// Takes a place for the completion of one operation; `None` if there is none, which is
-    /// `-KFI_EAGAIN` for who wants to begin it. Any context; takes no lock.
+    /// Reserves a place for the completion of one operation. Returns `None` if the queue is full, so that the caller
+    /// returns `-KFI_EAGAIN`. Any context; takes no lock.
     pub fn reserve(self: &Arc<Self>) -> Option<Place> {
         let mut taken = self.taken.load(Relaxed);
         while taken < self.size {
-            // INVARIANT: One more, for the place.
+            // INVARIANT: `taken` counts the new place.
             match self.taken.cmpxchg(taken, taken + 1, Acquire) {
                 Ok(_) => return Some(Place(Some(self.clone()))),
                 Err(now) => taken = now,
@@ -146,56 +139,54 @@ impl CompletionQueue {
         None
     }
 
-    /// How many places it has, for operations that have not ended and for completions that were not
-    /// read.
+    /// Returns the number of places, for pending operations and unread completions.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// How many places nobody has. Any context.
+    /// Returns the number of free places. Any context.
     pub(crate) fn left(&self) -> usize {
         self.size.saturating_sub(self.taken.load(Relaxed))
     }
 
-    /// Near which CPU the consumer would like completions to come in (`KFI_AFFINITY`). It may be one
-    /// that doesn't exist.
+    /// Returns the consumer's preferred CPU for completions (`KFI_AFFINITY`). The CPU may not exist.
     pub fn cpu(&self) -> Option<u32> {
         self.cpu
     }
 
-    /// Does this code run inside of the queue's handler? Any context.
+    /// Returns whether the caller runs inside of the queue's handler. Any context.
     pub(crate) fn in_handler(&self) -> bool {
         self.state.with(|state| state.calls.is_running_here())
     }
 
-    /// Lets nothing in any more. When it returns, the handler doesn't run, and never will. Sleeps
-    /// until it has returned, so it is not for the handler.
+    /// Closes the queue. The handler doesn't run after the return. Sleeps until the handler has returned, so the handler
+    /// must not call this.
     pub(crate) fn close(&self) {
         let ring = self.state.with(|state| {
             state.calls.end();
             while state.calls.is_running() {
                 self.over.wait(state);
             }
-            // What is left of the queue can be dropped in any context, which this can't.
+            // The last reference to the queue may be dropped in any context, and the ring must not be.
             mem::replace(&mut state.ring, Ring::without_room())
         });
-        // Nobody reads these entries. Endpoints that are still bound need their places.
+        // Free the places of unread entries, because bound endpoints need them.
         self.give_back(ring.len());
         drop(ring);
     }
 
-    /// Gives back so many places, of which nobody has any use.
+    /// Frees places that have neither an operation nor an entry.
     fn give_back(&self, places: usize) {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: `places` places were counted, and are free.
         self.taken.fetch_sub(places, Release);
     }
 
-    /// Puts in an entry, that had a place, and tells who wants to know.
+    /// Adds an entry that had a place, and wakes waiters and the handler.
     fn put(&self, entry: Entry) {
         let call = self.state.with(|state| {
             let state = &mut **state;
             if !state.ring.push(entry) {
-                // Closed; otherwise, by the invariant, there is room.
+                // The queue is closed. An open queue has room for all places.
                 self.give_back(1);
                 return false;
             }
@@ -228,22 +219,24 @@ impl CompletionQueue {
 
 /// A place in a queue, for the completion of one operation.
 ///
-/// Dropping it gives it back, and nothing is reported: for operations that didn't begin after all,
-/// and for those that ended well and that nobody wants to hear of. Any context.
+/// Dropping it frees the place and reports nothing. That is for operations that did not start, and for unsignalled
+/// operations that succeeded. Any context.
 ///
-/// Whoever completes something may have to call the consumer's handler, which takes locks of the
-/// consumer's, posts operations and reads the queue. So it is not done inside of a call by which the
-/// consumer posts, which may have such a lock, nor under a lock that posting takes.
+/// Completing an operation may call the consumer's handler, which takes the consumer's locks, posts operations and reads
+/// the queue. So a provider must not complete an operation in either of these cases:
+///
+/// - inside of a posting call of the consumer, who may hold a lock
+/// - under a lock that posting takes
 #[must_use = "dropping it reports nothing"]
 pub struct Place(Option<Arc<CompletionQueue>>);
 
 impl Place {
-    /// Reports that the operation has ended well. Any context; may call the consumer's handler.
+    /// Reports that the operation succeeded. Any context; may call the consumer's handler.
     pub fn complete(self, done: Completion) {
         self.put(Entry::Done(done));
     }
 
-    /// Reports that the operation has failed. Any context; may call the consumer's handler.
+    /// Reports that the operation failed. Any context; may call the consumer's handler.
     pub fn fail(self, failure: Failure) {
         self.put(Entry::Failed(failure));
     }
@@ -263,41 +256,41 @@ impl Drop for Place {
     }
 }
 
-/// What a reader of completions gets.
+/// The result of reading completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// So many completions, at least one.
+    /// The number of completions, at least one.
     Done(usize),
-    /// There is nothing.
+    /// The queue is empty.
     Empty,
-    /// There is a failure to read about first.
+    /// The reader must read a failure first.
     Failure,
-    /// There is nothing, and a signal to the thread has ended the wait for it.
+    /// The queue is empty, and a signal has ended the wait.
     Interrupted,
 }
 
-/// How many completions are copied at a time with interrupts off.
+/// The number of completions that are copied at a time with interrupts off.
 pub(super) const BATCH: usize = 64;
 
-/// Why a wait is over before there is enough.
+/// The reason why a wait ends before the threshold.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The time is over, or somebody wants the waiter back.
+    /// The timeout has expired, or `kfi_cq_signal()` ends the wait.
     Enough,
-    /// There is a signal for the thread.
+    /// The thread has a signal.
     Interrupted,
 }
 
 impl CompletionQueue {
-    /// Gives `out` the next completions, at most `most`, which is not 0, and up to the first failure.
-    /// Any context; `out` is called with interrupts off.
+    /// Passes the next completions to `out`, up to the first failure and at most `most`, which is not 0. Any context;
+    /// `out` runs with interrupts off.
     pub(crate) fn read(&self, most: usize, mut out: impl FnMut(&Completion)) -> Reading {
         let first = self.state.with(|state| self.begin(state, most, &mut out));
         self.go_on(first, most, out)
     }
 
-    /// As [`read`](Self::read), but waits until there are `threshold` entries or a failure, for as
-    /// long as `left` says or for ever; then it gives what there is. Sleeps.
+    /// Waits for `threshold` entries or a failure, then [reads](Self::read). `left` is the timeout, if there is one. After
+    /// the timeout it reads the entries that are available. Sleeps.
     pub(crate) fn wait_and_read(
         &self,
         most: usize,
@@ -305,7 +298,7 @@ impl CompletionQueue {
         left: Option<Jiffies>,
         mut out: impl FnMut(&Completion),
     ) -> Reading {
-        // More than there is room for could never come.
+        // A queue never holds more entries than places.
         let threshold = threshold.clamp(1, self.size);
         let first = self.state.with(|state| {
             state.waits.waiting += 1;
@@ -319,7 +312,7 @@ impl CompletionQueue {
         self.go_on(first, most, out)
     }
 
-    /// Takes the failure out that is next, if one is. Any context.
+    /// Removes the first entry if it is a failure, and returns it. Any context.
     pub(crate) fn read_failure(&self) -> Option<Failure> {
         self.state.with(|state| {
             let failure = state.ring.pop_failed();
@@ -328,7 +321,7 @@ impl CompletionQueue {
         })
     }
 
-    /// Brings those back who wait; if nobody does, the next who would have to. Any context.
+    /// Ends the wait of all waiters, or of the next one if there is none. Any context.
     pub(crate) fn signal(&self) {
         self.state.with(|state| {
             if state.waits.signal() {
@@ -337,7 +330,7 @@ impl CompletionQueue {
         });
     }
 
-    /// Reads as many as are copied at a time, and hears of it where there is nothing.
+    /// Reads the first batch, and arms the handler if the queue is empty.
     fn begin(&self, state: &mut State, most: usize, out: impl FnMut(&Completion)) -> Reading {
         match self.batch(state, most, out) {
             0 if state.ring.len() == 0 => {
@@ -349,7 +342,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Reads what is left of `most` after the first batch.
+    /// Reads the remaining batches, up to `most`.
     fn go_on(&self, first: Reading, most: usize, mut out: impl FnMut(&Completion)) -> Reading {
         let Reading::Done(mut all) = first else {
             return first;
@@ -377,7 +370,7 @@ impl CompletionQueue {
         read
     }
 
-    /// Sleeps until there is enough to read. Says what else has ended that.
+    /// Sleeps until `threshold` entries or a failure are available. Returns the reason if the wait ends before.
     fn wait(
         &self,
         state: &mut IrqGuard<'_, State>,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an endpoint is to the regions that are bound to it: an identity, and a door.
+//! The part of an endpoint that bound regions use: its identity, and the gate for accesses of peers.
 //!
-//! Lock order: an endpoint's lock is a leaf. It is taken with interrupts off, in any context in
-//! which a spinlock may be taken, which is what "any context" means below.
+//! Lock order: an endpoint's lock is a leaf, and is taken with interrupts off. "Any context" below means any context that
+//! can take a spinlock.
 
 mod kunit;
 
@@ -30,28 +30,27 @@ use kernel::{
 
 /// An endpoint.
 ///
-/// The consumer has it by its `struct kfid_ep`, a region that is bound to it by an `Arc` of its
-/// own. So a region may outlive the endpoint; then no peer gets to it any more.
+/// The consumer's object and each bound region keep a reference. A region may outlive the endpoint, but no peer can
+/// access it after the close.
 ///
-/// Nobody tells the regions that their endpoint is closed. Whoever lets a peer get to one of them
-/// goes through the endpoint, by [`enter`](Self::enter), for as long as the access takes. That
-/// closing waits for those who are on their way is what makes it final.
+/// A provider calls [`enter`](Self::enter) for each access of a peer to a bound region. The close prevents new accesses
+/// and waits for current ones.
 #[pin_data]
 pub struct Endpoint {
     id: u64,
     auth_key: KVec<u8>,
     #[pin]
     state: IrqLock<State>,
-    /// Notified when the last of those on their way has come out of a closed endpoint.
+    /// Notified when the last access to a closed endpoint ends.
     #[pin]
     left: CondVar,
 }
 
 struct State {
     phase: Phase,
-    /// How many are on their way.
+    /// The number of current accesses.
     users: usize,
-    /// What the provider has of it, for the regions that are bound to it.
+    /// The provider's part, for bound regions.
     part: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -65,7 +64,7 @@ enum Phase {
 static LAST_ID: Atomic<u64> = Atomic::new(0);
 
 impl Endpoint {
-    /// An endpoint that is not enabled yet.
+    /// Creates an endpoint that is not enabled.
     pub(crate) fn new(auth_key: KVec<u8>) -> impl PinInit<Self> {
         pin_init!(Self {
             id: LAST_ID.fetch_add(1, Relaxed).wrapping_add(1),
@@ -75,28 +74,28 @@ impl Endpoint {
         })
     }
 
-    /// A number that no other endpoint has, had or will have; not 0.
+    /// Returns the unique number of the endpoint, which is not 0.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Its authorization key, or that of its domain; empty if it has none.
+    /// Returns the authorization key of the endpoint or of its domain. It may be empty.
     pub fn auth_key(&self) -> &[u8] {
         &self.auth_key
     }
 
-    /// Has its consumer not closed it yet? Any context.
+    /// Returns whether the consumer has the endpoint open. Any context.
     pub fn is_open(&self) -> bool {
         self.state.with(|state| state.phase != Phase::Closed)
     }
 
-    /// Is it open, and enabled? Any context.
+    /// Returns whether the endpoint is open and enabled. Any context.
     pub fn is_enabled(&self) -> bool {
         self.state.with(|state| state.phase == Phase::Enabled)
     }
 
-    /// Lets an access through, unless the endpoint isn't enabled or is closed. Closing it waits
-    /// until what this gives is dropped. Both may be done in any context.
+    /// Starts an access, if the endpoint is open and enabled. The close waits until the caller drops the result. Any
+    /// context, also for the drop.
     pub fn enter(&self) -> Option<Inside<'_>> {
         self.state.with(|state| match state.phase {
             Phase::Enabled => {
@@ -107,14 +106,17 @@ impl Endpoint {
         })
     }
 
-    /// Attaches what the provider has of it, which is dropped when the endpoint is closed, or before it is
-    /// opened. May sleep, but not for long.
+    /// Attaches the provider's part. The close drops it. May sleep for a short time.
     pub fn attach(&self, part: Arc<dyn Any + Send + Sync>) {
         let before = self.state.with(|state| state.part.replace(part));
         drop(before);
     }
 
-    /// Opens the door; `EOPBADSTATE` if it has been opened before. Any context.
+    /// Enables accesses. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPBADSTATE`: the endpoint is enabled or closed.
     pub(crate) fn enable(&self) -> Result<(), Errno> {
         self.state.with(|state| match state.phase {
             Phase::New => {
@@ -125,7 +127,7 @@ impl Endpoint {
         })
     }
 
-    /// Shuts the door, for good. Sleeps until those on their way have come out.
+    /// Prevents accesses permanently. Sleeps until current accesses have ended.
     pub(crate) fn close(&self) {
         let part = self.state.with(|state| {
             state.phase = Phase::Closed;
@@ -138,15 +140,15 @@ impl Endpoint {
     }
 }
 
-/// An access that is under way through an endpoint, until this is dropped.
+/// A current access through an endpoint. Dropping it ends the access.
 ///
 /// # Invariants
 ///
-/// Counted among the endpoint's users.
+/// The endpoint's `users` counts it.
 pub struct Inside<'a>(&'a Endpoint);
 
 impl Inside<'_> {
-    /// What the provider has [attached](Endpoint::attach); to be dropped before this. Any context.
+    /// Returns the provider's [attached](Endpoint::attach) part. The caller must drop it before `self`. Any context.
     pub fn part(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         self.0.state.with(|state| state.part.clone())
     }
@@ -156,7 +158,7 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         self.0.state.with(|state| {
             state.users -= 1;
-            // Under the lock: whoever closes the endpoint may then let it go.
+            // Notify under the lock, because the closing task may free the endpoint afterwards.
             if state.users == 0 && state.phase == Phase::Closed {
                 self.0.left.notify_all();
             }

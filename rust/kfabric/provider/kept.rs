@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A transfer that a provider in software keeps, with the memory at this side.
+//! Transfers that a software provider keeps, with their local memory.
 
 mod kunit;
 
@@ -22,13 +22,12 @@ use crate::{
     support::num::widen, //
 };
 
-/// A transfer that was accepted and has not ended. Until it ends, its memory is there and may be read, or
-/// written to if the operation does that.
+/// An accepted transfer that has not ended.
 ///
 /// # Invariants
 ///
-/// Lent memory is memory that the consumer leaves alone until `ticket` ends, and may be written to if `op`
-/// does that. None of its pieces goes by a region.
+/// - The consumer leaves lent memory alone until `ticket` ends. It is writable if `op` writes it.
+/// - No piece of lent memory refers to a region.
 pub struct Kept {
     op: Op,
     memory: Memory,
@@ -36,7 +35,7 @@ pub struct Kept {
     ticket: Ticket,
 }
 
-/// The memory at this side of a kept transfer.
+/// The local memory of a kept transfer.
 #[expect(
     clippy::large_enum_variant,
     reason = "a box needs an allocation, which may fail, in any context"
@@ -44,13 +43,13 @@ pub struct Kept {
 enum Memory {
     /// The consumer's memory.
     Lent(LocalPieces),
-    /// A copy of the bytes: the consumer's memory may be gone.
+    /// A copy of the bytes. The consumer may reuse its memory.
     Injected(InjectCopy),
 }
 
 impl<'a> Post<'a> {
-    /// Accepts it, to be done by the processor. Gives it back if a piece of its memory goes by a region's
-    /// descriptor: the provider's rules say that none does. Any context.
+    /// Accepts a transfer that the processor executes. Returns the post if a piece of its memory refers to a region, which
+    /// the rules of a software provider exclude. Any context.
     pub fn keep(self) -> Result<Kept, Self> {
         let memory = match self.task().local() {
             LocalMemory::Lent(local) if local.has_regions() => return Err(self),
@@ -58,8 +57,7 @@ impl<'a> Post<'a> {
             LocalMemory::Injected(bytes) => Memory::Injected(InjectCopy::of(bytes)),
         };
         let (task, ticket) = self.into_parts();
-        // INVARIANT: Lent memory has no regions, as was just checked. Only the core puts a transfer and its
-        // ticket together.
+        // INVARIANT: Lent memory has no regions. The core makes sure that the ticket is that of the transfer.
         Ok(Kept {
             op: task.op(),
             memory,
@@ -70,22 +68,22 @@ impl<'a> Post<'a> {
 }
 
 impl Kept {
-    /// What it does.
+    /// Returns the operation.
     pub fn op(&self) -> &Op {
         &self.op
     }
 
-    /// The peer's memory.
+    /// Returns the peer's memory.
     pub fn remote(&self) -> &RemoteMemory {
         &self.remote
     }
 
-    /// To whom its end is told, and whose it is.
+    /// Returns the ticket.
     pub fn ticket(&self) -> &Ticket {
         &self.ticket
     }
 
-    /// How many bytes the memory has.
+    /// Returns the length of the local memory in bytes.
     pub fn bytes(&self) -> u64 {
         match &self.memory {
             Memory::Lent(local) => local.bytes(),
@@ -93,38 +91,37 @@ impl Kept {
         }
     }
 
-    /// It is done with its memory, and can be ended.
+    /// Ends the use of the memory, and returns the ticket.
     pub fn into_ticket(self) -> Ticket {
         self.ticket
     }
 
-    /// Copies bytes to its memory, as much as there is room for. Others may be reading it. Any context.
+    /// Copies bytes to the memory, up to its length. Other threads may read it at the same time. Any context.
     pub fn write_from(&self, from: &[u8]) {
         let Some(local) = self.written() else {
             return;
         };
         let mut left = from;
-        // SAFETY: By the invariant, the ticket has not ended, so the memory is there.
+        // SAFETY: The ticket has not ended, so the consumer leaves the memory alone.
         for part in unsafe { local.parts() } {
             let (now, rest) = left.split_at(part.len().min(left.len()));
-            // SAFETY: There are so many bytes, which may be written, as was just looked at.
+            // SAFETY: `now` is at most as long as `part`, and `written` checks that the memory is writable.
             unsafe { part.write(now) };
             left = rest;
         }
     }
 
-    /// Copies its memory to that of another transfer, which is at least as long. Any context.
+    /// Copies the memory to that of another transfer, which is at least as long. Any context.
     pub fn copy_to(&self, to: &Self) {
         match (&self.memory, to.written()) {
             (Memory::Injected(injected), _) => to.write_from(injected.bytes()),
-            // SAFETY: By the invariant, neither ticket has ended, so the memory of both is there; the
-            // other one's may be written, as was just looked at.
+            // SAFETY: Neither ticket has ended, so the memory of both is valid. `written` checks that `to` is writable.
             (Memory::Lent(local), Some(to)) => unsafe { local.copy_to(to) },
             (Memory::Lent(_), None) => (),
         }
     }
 
-    /// Returns the memory if it may be written to.
+    /// Returns the memory if the operation writes it.
     fn written(&self) -> Option<&LocalPieces> {
         match &self.memory {
             Memory::Lent(local) if self.op.writes_local() => Some(local),
@@ -132,19 +129,17 @@ impl Kept {
         }
     }
 
-    /// Its memory piece by piece, to be copied into a peer's region, or out of it. Any context.
+    /// Returns the pieces of the memory, for copies to or from a peer's region. Any context.
     pub fn transfers(&self) -> impl Iterator<Item = PeerBuffer<'_>> + '_ {
         let writes = self.op.writes_local();
         let (lent, injected) = match &self.memory {
             Memory::Lent(local) => (Some(local), None),
             Memory::Injected(injected) => (None, Some(injected.bytes())),
         };
-        // SAFETY: By the invariant, the ticket has not ended, so the memory is there, and `PeerBuffer`
-        // can't be kept longer than the borrow.
+        // SAFETY: The ticket has not ended, so the memory is valid while `self` is borrowed.
         let parts = lent.map(|local| unsafe { local.parts() });
         let lent = parts.into_iter().flatten().map(move |part| {
-            // SAFETY: So many bytes are there as long as `self` is borrowed, and may be written to if the
-            // transfer does that.
+            // SAFETY: `part` is valid while `self` is borrowed, and writable if the operation writes it.
             unsafe {
                 match writes {
                     true => PeerBuffer::read(part.as_ptr(), part.len()),

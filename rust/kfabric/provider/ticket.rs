@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a transfer that was accepted owes its consumer: to end exactly once.
+//! Tickets, by which a provider completes each accepted transfer exactly once.
 
 use super::{
     cntr::Counter,
@@ -18,9 +18,9 @@ use crate::support::{
 use core::mem::ManuallyDrop;
 use kernel::sync::Arc;
 
-/// The right to end one transfer, and the duty: dropped, it ends as cancelled.
+/// The right and duty to complete one transfer. Dropping it completes the transfer as cancelled.
 ///
-/// A provider keeps it from posting until the device is done. All of it is for any context.
+/// A provider keeps it from posting until the device is done. All functions may be called in any context.
 ///
 /// # Examples
 ///
@@ -45,35 +45,35 @@ pub struct Ticket {
 }
 
 struct Inner {
-    /// Where the end is reported; `None` if nothing is bound that it could be reported to.
+    /// The place in the completion queue, if one is bound.
     place: Option<Place>,
-    /// What counts the end.
+    /// The counter, if one is bound.
     counter: Option<Arc<Counter>>,
-    /// What is reported, as far as it is known.
+    /// The known fields of the completion.
     done: Completion,
-    /// The consumer wants to know of an error only.
+    /// The transfer is unsignalled: the consumer gets a completion for an error only.
     silent: bool,
 }
 
-/// How a transfer ended well.
+/// The result of a successful receive.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Received {
-    /// How many bytes came, for a message.
+    /// The length of the message in bytes.
     pub len: usize,
-    /// What the peer's request has sent for the completion queue.
+    /// The peer's immediate data.
     pub data: Option<u64>,
-    /// The key of this side that the peer had invalidated by it.
+    /// The local key that the message has invalidated.
     pub invalidated: Option<u64>,
 }
 
-/// How a transfer failed.
+/// The error of a failed transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed {
-    /// What the consumer gets as `err`.
+    /// The errno for the consumer.
     pub errno: Errno,
-    /// The provider's own number for it.
+    /// The provider's error number.
     pub prov_errno: i32,
-    /// How many bytes did not fit.
+    /// The number of bytes that exceed the buffer.
     pub excess: usize,
 }
 
@@ -88,7 +88,7 @@ impl From<Errno> for Failed {
 }
 
 impl Ticket {
-    /// A ticket for a transfer of this context, of which `done` is what is known beforehand.
+    /// Creates a ticket. `done` has the known fields of the completion.
     pub(crate) fn new(
         place: Option<Place>,
         counter: Option<Arc<Counter>>,
@@ -106,18 +106,18 @@ impl Ticket {
         }
     }
 
-    /// The context that the consumer gave.
+    /// Returns the consumer's context.
     pub fn context(&self) -> Context {
         self.inner.done.context
     }
 
-    /// It has ended well, and nothing came with it.
+    /// Completes the transfer successfully.
     pub fn complete(self) {
         let inner = self.into_inner();
         inner.complete();
     }
 
-    /// A message has come.
+    /// Completes a receive with a message.
     pub fn received(self, what: Received) {
         let mut inner = self.into_inner();
         inner.done.len = what.len;
@@ -132,7 +132,7 @@ impl Ticket {
         inner.complete();
     }
 
-    /// A peer has written so many bytes to memory here, and these data came with that.
+    /// Completes a receive that an RMA write with immediate data has consumed.
     pub fn written(self, len: usize, data: u64) {
         let mut inner = self.into_inner();
         (inner.done.len, inner.done.data) = (len, data);
@@ -144,26 +144,26 @@ impl Ticket {
         inner.complete();
     }
 
-    /// It has failed, after so many bytes had come.
+    /// Completes the transfer with an error.
     pub fn fail(self, how: Failed) {
         self.into_inner().fail(how);
     }
 
-    /// It was not accepted: nothing is reported of it.
+    /// Drops the ticket of a transfer that the provider has not accepted, without a completion.
     pub(crate) fn refuse(self) {
         drop(self.into_inner());
     }
 
     fn into_inner(self) -> Inner {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: Once, since `this` is neither used nor dropped any more.
+        // SAFETY: `this` is neither used nor dropped after this.
         unsafe { ManuallyDrop::take(&mut this.inner) }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // SAFETY: Once, since it is being dropped.
+        // SAFETY: `self` is not used after this, because it is dropped.
         let inner = unsafe { ManuallyDrop::take(&mut self.inner) };
         inner.fail(Errno::ECANCELED.into());
     }

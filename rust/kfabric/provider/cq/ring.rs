@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What has completed and was not read yet, in order.
-//!
-//! What there is to say of an operation that has ended.
+//! The unread entries of a completion queue.
 
 use crate::support::errno::Errno;
 use core::ptr;
@@ -12,7 +10,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// An operation that has ended one way or the other.
+/// An operation that has succeeded or failed.
 #[derive(Clone, Copy)]
 pub(super) enum Entry {
     Done(Completion),
@@ -23,8 +21,9 @@ pub(super) enum Entry {
 ///
 /// # Invariants
 ///
-/// From `first` on, and round the end, there are `len` entries, of which `failures` are failures;
-/// `len` is at most the number of slots.
+/// - `len` is at most the number of slots.
+/// - The entries are in `len` slots from `first` on, which wrap at the end.
+/// - `failures` of the entries are failures.
 pub(super) struct Ring {
     slots: KVVec<Entry>,
     first: usize,
@@ -33,20 +32,20 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Makes a ring with room for `size` entries. May sleep.
+    /// Creates a ring of `size` slots. May sleep.
     pub(super) fn new(size: usize) -> Result<Self, AllocError> {
         let none = Entry::Done(Completion::NONE);
         let slots = KVVec::from_elem(none, size, GFP_KERNEL)?;
-        // INVARIANT: There are none.
+        // INVARIANT: There are no entries.
         Ok(Self {
             slots,
             ..Self::without_room()
         })
     }
 
-    /// A ring without room for any.
+    /// Creates a ring without slots.
     pub(super) const fn without_room() -> Self {
-        // INVARIANT: There are none.
+        // INVARIANT: There are no entries.
         Self {
             slots: KVVec::new(),
             first: 0,
@@ -55,13 +54,13 @@ impl Ring {
         }
     }
 
-    /// The slot that is so many behind the first entry, or the first itself.
+    /// Returns the index of the slot that is `behind` slots after the first entry.
     fn slot(&self, behind: usize) -> usize {
         let at = self.first + behind;
         at.checked_sub(self.slots.len()).unwrap_or(at)
     }
 
-    /// Puts an entry behind all others, and returns whether there was room. Any context.
+    /// Appends an entry. Returns false if the ring is full. Any context.
     pub(super) fn push(&mut self, entry: Entry) -> bool {
         if self.len == self.slots.len() {
             return false;
@@ -71,13 +70,13 @@ impl Ring {
             return false;
         };
         *slot = entry;
-        // INVARIANT: It is behind the last one.
+        // INVARIANT: The new entry follows the last one.
         self.len += 1;
         self.failures += usize::from(matches!(entry, Entry::Failed(_)));
         true
     }
 
-    /// Returns what is next. Any context.
+    /// Returns the first entry. Any context.
     pub(super) fn first(&self) -> Option<&Entry> {
         match self.len {
             0 => None,
@@ -85,7 +84,7 @@ impl Ring {
         }
     }
 
-    /// Takes out what is next, if it is a completion. Any context.
+    /// Removes the first entry if it is a completion, and returns it. Any context.
     pub(super) fn pop_done(&mut self) -> Option<Completion> {
         let Some(Entry::Done(done)) = self.first() else {
             return None;
@@ -95,7 +94,7 @@ impl Ring {
         Some(done)
     }
 
-    /// Takes out what is next, if it is a failure. Any context.
+    /// Removes the first entry if it is a failure, and returns it. Any context.
     pub(super) fn pop_failed(&mut self) -> Option<Failure> {
         let Some(Entry::Failed(failure)) = self.first() else {
             return None;
@@ -107,58 +106,56 @@ impl Ring {
     }
 
     fn advance(&mut self) {
-        // INVARIANT: The first one is no entry any more. There was one.
+        // INVARIANT: The caller has found a first entry, which this removes.
         self.first = self.slot(1);
         self.len -= 1;
     }
 
-    /// How many entries there are. Any context.
+    /// Returns the number of entries. Any context.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Is one of them a failure? Any context.
+    /// Returns whether an entry is a failure. Any context.
     pub(super) fn has_failure(&self) -> bool {
         self.failures > 0
     }
 }
 
-/// A pointer of the consumer's, such as the context of an operation: opaque, never followed, and
-/// given back bit for bit.
+/// An opaque pointer of the consumer, for example the context of an operation. It is never dereferenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context(*mut c_void);
 
-// SAFETY: The pointer is handed through to the consumer, and not followed.
+// SAFETY: The pointer is passed to the consumer, and never dereferenced.
 unsafe impl Send for Context {}
-// SAFETY: As for `Send`; it never changes.
+// SAFETY: The pointer is constant, and never dereferenced.
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// None, which the consumer gets as NULL.
+    /// The NULL pointer.
     pub const NULL: Self = Self(ptr::null_mut());
 
-    /// What the consumer gave.
+    /// Creates a context from the consumer's pointer.
     pub const fn new(given: *mut c_void) -> Self {
         Self(given)
     }
 
-    /// What the consumer gets.
+    /// Returns the pointer for the consumer.
     pub const fn as_ptr(self) -> *mut c_void {
         self.0
     }
 }
 
-/// An operation that has ended: what the consumer reads of it, as far as the format of its queue
-/// has room for that.
+/// The completion of an operation. The format of the queue decides which fields the consumer reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The context that was given with the operation.
+    /// The context of the operation.
     pub context: Context,
-    /// Which kind of operation it was, and which of the other fields are valid.
+    /// Flags for the kind of operation and the valid fields.
     pub flags: u64,
-    /// How many bytes were received.
+    /// The number of received bytes.
     pub len: usize,
-    /// Where they went, for a buffer that receives several messages.
+    /// The address of the bytes, for a buffer that receives several messages.
     pub buf: Context,
     /// The peer's remote CQ data, with `KFI_REMOTE_CQ_DATA` in the flags.
     pub data: u64,
@@ -177,12 +174,12 @@ impl Completion {
 /// An operation that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What there is to say of any operation.
+    /// The fields of a completion.
     pub done: Completion,
-    /// How many bytes of a message there was no room for.
+    /// The number of bytes of a message that exceed the buffer.
     pub olen: usize,
-    /// Why it failed.
+    /// The errno.
     pub errno: Errno,
-    /// The provider's own number for that. The core has words for those of `kfi_errno.h`, positive.
+    /// The provider's error number. The core has texts for positive numbers of `kfi_errno.h`.
     pub prov_errno: i32,
 }

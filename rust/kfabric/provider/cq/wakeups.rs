@@ -1,55 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When the handler of a completion queue is called, and by whom.
+//! The wakeups of a completion queue: calls of its handler, and its waiters.
 //!
-//! Whoever puts in the completion that it is due for calls it, once the queue's lock is free again.
-//! What comes for it while it runs is left to the one who is calling it. So there is one call at a
-//! time, a handler that completes something itself isn't called inside of its own call, and nobody
-//! waits.
-//!
-//! Who waits for a completion queue, and what for.
+//! The thread that adds a completion calls the handler, after it has released the lock of the queue. Completions that
+//! arrive during a call are left to the thread that makes the call. So calls never overlap, a handler that completes an
+//! operation is not called recursively, and no thread waits for a handler.
 
 use super::ring::Ring;
 use kernel::task::Task;
 
-/// What to call when a queue has something to read.
+/// The handler of a queue that becomes readable.
 pub(crate) trait Notify: Send + Sync {
-    /// Tells its owner, who must not sleep. In any context, without locks of the queue.
+    /// Notifies the owner, who must not sleep. Any context. The caller holds no lock of the queue.
     fn notify(&self);
 }
 
-/// When the handler is called next, and where it runs now.
+/// The state of the handler.
 pub(super) struct Calls {
     next: Next,
-    /// The task in whose context it runs, by its address.
+    /// The address of the task that runs the handler.
     running: Option<usize>,
 }
 
+/// The time of the next call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// For the next completion.
+    /// At the next completion.
     Armed,
-    /// It was called, and nobody has found the queue empty since.
+    /// After a reader finds the queue empty.
     Called,
-    /// As soon as the call that is under way has returned.
+    /// When the current call returns.
     Again,
     /// Never.
     Over,
 }
 
-/// What is left to do for who has called the handler.
+/// The next step of the thread that has called the handler.
 #[derive(PartialEq, Eq)]
 pub(super) enum After {
-    /// It is to be called once more.
+    /// Call the handler again.
     Again,
-    /// It was called for all there is.
+    /// Nothing: the handler was called for all completions.
     Idle,
-    /// It is never called again, which somebody may wait for.
+    /// Wake a task that waits for the end of the last call.
     Over,
 }
 
 impl Calls {
-    /// Nothing has come yet, nor ever calls anything if there is no handler.
+    /// Creates the state of a new queue.
     pub(super) fn new(has_handler: bool) -> Self {
         Self {
             next: match has_handler {
@@ -60,8 +58,8 @@ impl Calls {
         }
     }
 
-    /// Something has come. Returns whether the caller is to call the handler now, and then again as
-    /// [`returned`](Self::returned) says. Any context.
+    /// Records a completion. Returns whether the caller must call the handler, and repeat that while
+    /// [`returned`](Self::returned) requests it. Any context.
     pub(super) fn came(&mut self) -> bool {
         if self.next != Next::Armed {
             return false;
@@ -75,7 +73,7 @@ impl Calls {
         true
     }
 
-    /// The handler has returned to its caller. Any context.
+    /// Records that the handler has returned. Any context.
     pub(super) fn returned(&mut self) -> After {
         if self.next == Next::Again {
             self.next = Next::Called;
@@ -88,27 +86,26 @@ impl Calls {
         }
     }
 
-    /// Somebody was told that there is nothing to read. Any context.
+    /// Arms the handler, because a reader found the queue empty. Any context.
     pub(super) fn found_empty(&mut self) {
         if matches!(self.next, Next::Called | Next::Again) {
             self.next = Next::Armed;
         }
     }
 
-    /// No call begins from here on. Any context.
+    /// Prevents later calls. Any context.
     pub(super) fn end(&mut self) {
         self.next = Next::Over;
     }
 
-    /// Does the handler run? Any context.
+    /// Returns whether the handler runs. Any context.
     pub(super) fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// Does this code run inside of the handler, or in an interrupt of it? Any context.
+    /// Returns whether the caller runs inside of the handler, or in an interrupt of it. Any context.
     pub(super) fn is_running_here(&self) -> bool {
-        // An interrupt has the task that it has interrupted. That one does nothing else before the
-        // interrupt is over, and no other CPU has it.
+        // In an interrupt, the current task is the interrupted one. It does nothing else until the interrupt ends.
         self.running == Some(current_task())
     }
 }
@@ -117,24 +114,24 @@ fn current_task() -> usize {
     Task::current_raw().addr()
 }
 
-/// Those who wait.
+/// The waiters of a queue.
 ///
 /// # Invariants
 ///
-/// `wake_at` is not above the threshold of any waiter that sleeps and was not notified.
+/// `wake_at` is at most the threshold of each waiter that sleeps and was not notified.
 pub(super) struct Waits {
-    /// How many wait.
+    /// The number of waiters.
     pub(super) waiting: usize,
-    /// At how many entries they are to be woken, or when there is a failure.
+    /// The number of entries at which to wake the waiters. A failure wakes them, too.
     wake_at: Option<usize>,
-    /// How often they were called back.
+    /// The number of signals that ended waits.
     signals: u64,
-    /// Nobody waited when they were; who waits next is to come back at once.
+    /// A signal came while there was no waiter. It ends the next wait.
     kept: bool,
 }
 
 impl Waits {
-    /// Nobody waits.
+    /// The state without waiters.
     pub(super) const NONE: Self = Self {
         waiting: 0,
         wake_at: None,
@@ -142,32 +139,31 @@ impl Waits {
         kept: false,
     };
 
-    /// Something has come; returns whether waiters are to be woken. Any context.
+    /// Records a completion. Returns whether the caller must wake the waiters. Any context.
     pub(super) fn came(&mut self, ring: &Ring) -> bool {
         let wake = |at: &mut usize| ring.len() >= *at || ring.has_failure();
-        // INVARIANT: If it is gone, all are notified.
+        // INVARIANT: If this clears `wake_at`, the caller notifies all waiters.
         self.wake_at.take_if(wake).is_some()
     }
 
-    /// A waiter is about to sleep until there are so many entries. Any context.
+    /// Records that a waiter is going to sleep until there are `threshold` entries. Any context.
     pub(super) fn wake_at(&mut self, threshold: usize) {
-        // INVARIANT: Not above this threshold, nor above what it was for others.
+        // INVARIANT: `wake_at` is at most `threshold`, and doesn't grow.
         self.wake_at = Some(self.wake_at.map_or(threshold, |at| at.min(threshold)));
     }
 
-    /// Calls all back who wait, or the next who is going to; returns whether they are to be woken.
-    /// Any context.
+    /// Ends the wait of all waiters, or of the next one. Returns whether the caller must wake the waiters. Any context.
     pub(super) fn signal(&mut self) -> bool {
         if self.waiting == 0 {
             self.kept = true;
             return false;
         }
         self.signals = self.signals.wrapping_add(1);
-        // INVARIANT: All are notified.
+        // INVARIANT: The caller notifies all waiters.
         self.wake_at.take().is_some()
     }
 
-    /// Was a waiter called back who finds in `seen` what it has found there before? Any context.
+    /// Returns whether a signal ends the wait. `seen` is `None` at the start of a wait. Any context.
     pub(super) fn is_signalled(&mut self, seen: &mut Option<u64>) -> bool {
         let before = *seen.get_or_insert(self.signals);
         before != self.signals || core::mem::take(&mut self.kept)
