@@ -40,8 +40,8 @@ use kfabric::{
             MsgEpRequest,
             MsgLimits,
             Post,
+            QueueSpace, //
             Refused,
-            Room, //
         }, //
     },
     Atomics,
@@ -203,7 +203,7 @@ impl MsgEp for Ep {
         })
     }
 
-    fn room(&self) -> Room {
+    fn room(&self) -> QueueSpace {
         self.side.room()
     }
 
@@ -231,12 +231,12 @@ mod tests {
         Atomic,
         Relaxed, //
     };
-    use kfabric::provider::cm::Told;
+    use kfabric::provider::cm::ConnHandler;
 
     /// Adds up the errors by which an endpoint is told that it gets no connection.
     struct Failures(Arc<Atomic<i32>>);
 
-    impl Told for Failures {
+    impl ConnHandler for Failures {
         fn connected(&self, _data: &[u8]) {}
 
         fn shut_down(&self) {}

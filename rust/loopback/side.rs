@@ -38,7 +38,7 @@ use kfabric::{
         cm::Events,
         cq::Context,
         kept::Kept,
-        msg_ep::Room, //
+        msg_ep::QueueSpace, //
     },
     workqueue::OwnedQueue,
     Endpoint,
@@ -172,8 +172,8 @@ impl Side {
     }
 
     /// How much more can be posted. Any context.
-    pub(crate) fn room(&self) -> Room {
-        self.state.with(|state| Room {
+    pub(crate) fn room(&self) -> QueueSpace {
+        self.state.with(|state| QueueSpace {
             sends: state.sends.room(),
             receives: state.receives.room(),
         })

@@ -62,8 +62,8 @@ use kfabric::{
             MsgEp,
             MsgEpRequest,
             Post,
+            QueueSpace, //
             Refused,
-            Room, //
         }, //
     },
     Errno,
@@ -221,9 +221,9 @@ impl MsgEp for Ep {
         }
     }
 
-    fn room(&self) -> Room {
+    fn room(&self) -> QueueSpace {
         let inside = self.0.gate.enter();
-        inside.map_or(Room::default(), |inside| inside.get().room())
+        inside.map_or(QueueSpace::default(), |inside| inside.get().room())
     }
 
     fn end(&self) {

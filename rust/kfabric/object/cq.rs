@@ -40,9 +40,9 @@ use crate::{
     provider::cq::{
         Completion,
         CompletionQueue,
+        CqRead, //
         Failure,
         Notify,
-        Reading, //
     },
     support::{
         c_ref::parse_attr,
@@ -160,7 +160,7 @@ impl Close for CqBody {
 
 /// A binding of an endpoint to the completion queue of one direction. If the consumer closes the queue first,
 /// the queue discards completions.
-pub(super) struct Reports {
+pub(super) struct CqBinding {
     pub(super) cq: Arc<CompletionQueue>,
     /// The endpoint reports only requests with `KFI_COMPLETION`, and errors.
     pub(super) selective: bool,
@@ -405,7 +405,7 @@ static OPS: Table<kfi_ops_cq> = Table(kfi_ops_cq {
     strerror: Some(strerror),
 });
 
-impl Reading {
+impl CqRead {
     /// Returns the count or errno for C.
     fn answer(self) -> ReadResult {
         match self {

@@ -37,7 +37,7 @@ const CHAINS_BITS: u32 = 6;
 /// # Invariants
 ///
 /// `desc` is not 0 if and only if the entry is in the table of the region's domain.
-pub(crate) struct Local {
+pub(crate) struct DescEntry {
     /// The next entry of the chain, under the lock of the chain.
     next: UnsafeCell<Link>,
     desc: Atomic<usize>,
@@ -52,17 +52,17 @@ pub(crate) struct Local {
 }
 
 // There is one in each region.
-const _: () = assert!(size_of::<Local>() <= 48);
+const _: () = assert!(size_of::<DescEntry>() <= 48);
 
 // SAFETY: `next` is only used under the lock of the chain, and all other fields are `Send`.
-unsafe impl Send for Local {}
+unsafe impl Send for DescEntry {}
 // SAFETY: `next` is only used under the lock of the chain, and all other fields are `Sync`.
-unsafe impl Sync for Local {}
+unsafe impl Sync for DescEntry {}
 
 /// An entry of a chain, or null at its end. Chains are singly linked, to save a word in each region.
-type Link = *const Local;
+type Link = *const DescEntry;
 
-impl Local {
+impl DescEntry {
     /// Creates an entry outside of the table. `start` is 0 if the region is not contiguous in kernel addresses.
     pub(crate) fn new(start: u64, len: u64, access: Access) -> Self {
         // INVARIANT: The entry is in no table.
@@ -108,7 +108,7 @@ struct Part {
 
 /// # Invariants
 ///
-/// Each chain consists of [`Local`]s that were [inserted](Descs::insert) by descriptors of
+/// Each chain consists of [`DescEntry`]s that were [inserted](Descs::insert) by descriptors of
 /// this chain, and not removed.
 struct Chains([Link; 1 << CHAINS_BITS]);
 
@@ -168,7 +168,7 @@ impl Descs {
     /// # Safety
     ///
     /// `local` was not inserted, and doesn't move before it is [removed](Self::remove).
-    pub(crate) unsafe fn insert(&self, local: &Local, desc: usize, base: u64, whole: bool) {
+    pub(crate) unsafe fn insert(&self, local: &DescEntry, desc: usize, base: u64, whole: bool) {
         if desc == 0 {
             return;
         }
@@ -189,14 +189,14 @@ impl Descs {
     /// # Safety
     ///
     /// If it was inserted, then in this table. Nobody else inserts or removes it meanwhile.
-    pub(crate) unsafe fn remove(&self, local: &Local) {
+    pub(crate) unsafe fn remove(&self, local: &DescEntry) {
         let desc = local.desc.load(Relaxed);
         if desc == 0 {
             return;
         }
         self.with(desc, |chain| {
             let mut at: *mut Link = chain;
-            // SAFETY: First that of the chain, then that of one of its `Local`s, whose lock is held.
+            // SAFETY: First that of the chain, then that of one of its `DescEntry`s, whose lock is held.
             while !ptr::eq(unsafe { *at }, local) {
                 // SAFETY: It is in this chain, by the invariant, so this one isn't the last.
                 at = unsafe { (**at).next.get() };

@@ -65,7 +65,7 @@ static DOMAIN: Class = Class::new(
 );
 
 /// The reserve of regions in a domain, whose type the domain doesn't know.
-pub(crate) type Kept = dyn Any + Send + Sync;
+pub(crate) type DomainReserve = dyn Any + Send + Sync;
 
 /// An open domain.
 pub(crate) type DomainObject = Obj<DomainBody>;
@@ -74,7 +74,7 @@ pub(crate) type DomainObject = Obj<DomainBody>;
 pub(crate) struct DomainBody {
     _instance: Instance,
     /// Preallocated parts for regions (`kfi_reserve_ops_v1`). Dropped before `imp`, which they belong to.
-    reserve: SetOnce<Arc<Kept>>,
+    reserve: SetOnce<Arc<DomainReserve>>,
     imp: KBox<dyn Domain>,
     /// The number of open objects, with a limit for regions.
     children: Children,
@@ -158,12 +158,12 @@ impl DomainBody {
     }
 
     /// Returns the reserve of regions.
-    pub(crate) fn reserve(&self) -> Option<&Kept> {
+    pub(crate) fn reserve(&self) -> Option<&DomainReserve> {
         self.reserve.as_ref().map(|reserve| &**reserve)
     }
 
     /// Sets the reserve of regions. Returns false if there is one.
-    pub(crate) fn set_reserve(&self, reserve: Arc<Kept>) -> bool {
+    pub(crate) fn set_reserve(&self, reserve: Arc<DomainReserve>) -> bool {
         self.reserve.populate(reserve)
     }
 

@@ -11,12 +11,12 @@ mod ring;
 
 use self::{
     event::{
+        EqFailure, //
         Event,
-        Failure, //
     },
     queue::{
+        EqRead, //
         Queue,
-        Reading, //
     },
     ring::First, //
 };
@@ -176,7 +176,7 @@ impl BoundEq {
         let errno = -refusal.report();
         Queue::push_failure(
             &self.0,
-            Failure {
+            EqFailure {
                 fid,
                 context,
                 errno,
@@ -347,7 +347,7 @@ unsafe extern "C" fn strerror(
     unsafe { tell(strings::words(words, prov_errno), buf, len) }
 }
 
-impl Reading<usize> {
+impl EqRead<usize> {
     /// Returns the length or errno for C.
     fn answer(self) -> ReadResult {
         match self {
@@ -391,7 +391,7 @@ unsafe extern "C" fn read(
         let out = EqBuffer::new(event, buf, len)?;
         // SAFETY: Neither `event` nor `buf` is null, so both are valid for writes, `buf` of `len` bytes.
         let read = eq.queue.read(peek, |event| unsafe { out.put(event) });
-        read.map(Reading::answer)
+        read.map(EqRead::answer)
     };
     answer(read())
 }
@@ -425,7 +425,7 @@ unsafe extern "C" fn sread(
         // close() returns EBUSY while this counts the waiter.
         let _waiting = eq.waiters.count()?;
         let read = eq.queue.wait_and_read(peek, queues::timeout(timeout), put);
-        read.map(Reading::answer)
+        read.map(EqRead::answer)
     };
     answer(read())
 }

@@ -36,7 +36,7 @@ use self::{
     state::State, //
 };
 use super::{
-    descs::Local,
+    descs::DescEntry,
     eq::BoundEq,
     fid::Class,
     obj::Obj, //
@@ -72,7 +72,7 @@ pub(crate) type MrObject = Obj<MrBody>;
 #[pin_data]
 pub(crate) struct MrBody {
     /// Its length and rights, and what it is found by.
-    local: Local,
+    local: DescEntry,
     #[pin]
     inner: IrqLock<Inner>,
 }

@@ -47,8 +47,8 @@ use super::{
 use crate::{
     provider::{
         cm::{
-            Asked,
             ConnRequest,
+            ConnRequestHandler,
             Incoming,
             Pep, //
         },
@@ -520,7 +520,7 @@ fn set_domain(fields: &mut kfi_info, request: &dyn ConnRequest) -> Result<(), Er
     Ok(())
 }
 
-impl Asked for RequestHandler {
+impl ConnRequestHandler for RequestHandler {
     fn asked(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>> {
         let Ok(mut info) = self.info_of(&*request) else {
             return Err(request);

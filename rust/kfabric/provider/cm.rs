@@ -81,7 +81,7 @@ impl dyn ConnRequest {
 }
 
 /// A receiver of what becomes of an endpoint's connection. The core implements it.
-pub trait Told: Send + Sync {
+pub trait ConnHandler: Send + Sync {
     /// It is connected; the peer has sent this with its answer.
     fn connected(&self, data: &[u8]);
     /// The connection has ended.
@@ -103,7 +103,7 @@ pub struct ConnFailed {
 #[pin_data]
 pub struct Events {
     #[pin]
-    told: Mutex<Option<KBox<dyn Told>>>,
+    told: Mutex<Option<KBox<dyn ConnHandler>>>,
 }
 
 impl Events {
@@ -116,12 +116,12 @@ impl Events {
 
     /// Tells somebody from now on, or nobody. When it returns, nobody else is being told anything. May
     /// sleep, but not for long.
-    pub(crate) fn set(&self, told: Option<KBox<dyn Told>>) {
+    pub(crate) fn set(&self, told: Option<KBox<dyn ConnHandler>>) {
         let old = core::mem::replace(&mut *self.told.lock(), told);
         drop(old);
     }
 
-    fn tell(&self, tell: impl FnOnce(&dyn Told)) {
+    fn tell(&self, tell: impl FnOnce(&dyn ConnHandler)) {
         if let Some(told) = &*self.told.lock() {
             tell(&**told);
         }
@@ -146,7 +146,7 @@ impl Events {
 }
 
 /// Who is told of requests that come to a passive endpoint; the core's.
-pub(crate) trait Asked: Send + Sync {
+pub(crate) trait ConnRequestHandler: Send + Sync {
     /// Takes a request, or gives it back if there are too many.
     fn asked(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>>;
 }
@@ -162,12 +162,12 @@ pub(crate) trait Asked: Send + Sync {
 #[pin_data]
 pub struct Incoming {
     #[pin]
-    asked: Mutex<Option<KBox<dyn Asked>>>,
+    asked: Mutex<Option<KBox<dyn ConnRequestHandler>>>,
 }
 
 impl Incoming {
     /// Tells `asked`, until [`stop`](Self::stop).
-    pub(crate) fn new(asked: KBox<dyn Asked>) -> impl PinInit<Self> {
+    pub(crate) fn new(asked: KBox<dyn ConnRequestHandler>) -> impl PinInit<Self> {
         pin_init!(Self {
             asked <- new_mutex!(Some(asked)),
         })

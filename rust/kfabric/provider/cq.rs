@@ -2,7 +2,7 @@
 
 //! Completion queues.
 //!
-//! An operation reserves a [`Place`] in the queue before it starts. When the operation ends, its completion fills the
+//! An operation reserves a [`CqPlace`] in the queue before it starts. When the operation ends, its completion fills the
 //! place until a reader takes it. So a queue never overruns: without a place, the operation doesn't start.
 //!
 //! Lock order: only locks of wait queues are inside of a queue's lock. The lock is taken with interrupts off. "Any
@@ -14,8 +14,8 @@ mod wakeups;
 
 use self::{
     ring::{
-        Entry,
-        Ring, //
+        CqEntry,
+        CqRing, //
     },
     wakeups::{
         After,
@@ -94,7 +94,7 @@ pub struct CompletionQueue {
 
 /// The state under the lock of a queue.
 struct State {
-    ring: Ring,
+    ring: CqRing,
     waits: Waits,
     calls: Calls,
 }
@@ -108,7 +108,7 @@ impl CompletionQueue {
     ) -> Result<Arc<Self>, Errno> {
         let size = size.max(1);
         let state = State {
-            ring: Ring::new(size)?,
+            ring: CqRing::new(size)?,
             waits: Waits::NONE,
             calls: Calls::new(handler.is_some()),
         };
@@ -127,12 +127,12 @@ impl CompletionQueue {
 
     /// Reserves a place for the completion of one operation. Returns `None` if the queue is full, so that the caller
     /// returns `-KFI_EAGAIN`. Any context; takes no lock.
-    pub fn reserve(self: &Arc<Self>) -> Option<Place> {
+    pub fn reserve(self: &Arc<Self>) -> Option<CqPlace> {
         let mut taken = self.taken.load(Relaxed);
         while taken < self.size {
             // INVARIANT: `taken` counts the new place.
             match self.taken.cmpxchg(taken, taken + 1, Acquire) {
-                Ok(_) => return Some(Place(Some(self.clone()))),
+                Ok(_) => return Some(CqPlace(Some(self.clone()))),
                 Err(now) => taken = now,
             }
         }
@@ -168,7 +168,7 @@ impl CompletionQueue {
                 self.over.wait(state);
             }
             // The last reference to the queue may be dropped in any context, and the ring must not be.
-            mem::replace(&mut state.ring, Ring::without_room())
+            mem::replace(&mut state.ring, CqRing::without_room())
         });
         // Free the places of unread entries, because bound endpoints need them.
         self.give_back(ring.len());
@@ -182,7 +182,7 @@ impl CompletionQueue {
     }
 
     /// Adds an entry that had a place, and wakes waiters and the handler.
-    fn put(&self, entry: Entry) {
+    fn put(&self, entry: CqEntry) {
         let call = self.state.with(|state| {
             let state = &mut **state;
             if !state.ring.push(entry) {
@@ -228,27 +228,27 @@ impl CompletionQueue {
 /// - inside of a posting call of the consumer, who may hold a lock
 /// - under a lock that posting takes
 #[must_use = "dropping it reports nothing"]
-pub struct Place(Option<Arc<CompletionQueue>>);
+pub struct CqPlace(Option<Arc<CompletionQueue>>);
 
-impl Place {
+impl CqPlace {
     /// Reports that the operation succeeded. Any context; may call the consumer's handler.
     pub fn complete(self, done: Completion) {
-        self.put(Entry::Done(done));
+        self.put(CqEntry::Done(done));
     }
 
     /// Reports that the operation failed. Any context; may call the consumer's handler.
     pub fn fail(self, failure: Failure) {
-        self.put(Entry::Failed(failure));
+        self.put(CqEntry::Failed(failure));
     }
 
-    fn put(mut self, entry: Entry) {
+    fn put(mut self, entry: CqEntry) {
         if let Some(queue) = self.0.take() {
             queue.put(entry);
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for CqPlace {
     fn drop(&mut self) {
         if let Some(queue) = self.0.take() {
             queue.give_back(1);
@@ -258,7 +258,7 @@ impl Drop for Place {
 
 /// The result of reading completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum CqRead {
     /// The number of completions, at least one.
     Done(usize),
     /// The queue is empty.
@@ -284,7 +284,7 @@ enum End {
 impl CompletionQueue {
     /// Passes the next completions to `out`, up to the first failure and at most `most`, which is not 0. Any context;
     /// `out` runs with interrupts off.
-    pub(crate) fn read(&self, most: usize, mut out: impl FnMut(&Completion)) -> Reading {
+    pub(crate) fn read(&self, most: usize, mut out: impl FnMut(&Completion)) -> CqRead {
         let first = self.state.with(|state| self.begin(state, most, &mut out));
         self.go_on(first, most, out)
     }
@@ -297,7 +297,7 @@ impl CompletionQueue {
         threshold: usize,
         left: Option<Jiffies>,
         mut out: impl FnMut(&Completion),
-    ) -> Reading {
+    ) -> CqRead {
         // A queue never holds more entries than places.
         let threshold = threshold.clamp(1, self.size);
         let first = self.state.with(|state| {
@@ -305,7 +305,7 @@ impl CompletionQueue {
             let end = self.wait(state, threshold, left);
             state.waits.waiting -= 1;
             if end == Some(End::Interrupted) && state.ring.len() == 0 {
-                return Reading::Interrupted;
+                return CqRead::Interrupted;
             }
             self.begin(state, most, &mut out)
         });
@@ -331,20 +331,20 @@ impl CompletionQueue {
     }
 
     /// Reads the first batch, and arms the handler if the queue is empty.
-    fn begin(&self, state: &mut State, most: usize, out: impl FnMut(&Completion)) -> Reading {
+    fn begin(&self, state: &mut State, most: usize, out: impl FnMut(&Completion)) -> CqRead {
         match self.batch(state, most, out) {
             0 if state.ring.len() == 0 => {
                 state.calls.found_empty();
-                Reading::Empty
+                CqRead::Empty
             }
-            0 => Reading::Failure,
-            some => Reading::Done(some),
+            0 => CqRead::Failure,
+            some => CqRead::Done(some),
         }
     }
 
     /// Reads the remaining batches, up to `most`.
-    fn go_on(&self, first: Reading, most: usize, mut out: impl FnMut(&Completion)) -> Reading {
-        let Reading::Done(mut all) = first else {
+    fn go_on(&self, first: CqRead, most: usize, mut out: impl FnMut(&Completion)) -> CqRead {
+        let CqRead::Done(mut all) = first else {
             return first;
         };
         let mut last = all;
@@ -354,7 +354,7 @@ impl CompletionQueue {
                 .with(|state| self.batch(state, most - all, &mut out));
             all += last;
         }
-        Reading::Done(all)
+        CqRead::Done(all)
     }
 
     fn batch(&self, state: &mut State, most: usize, mut out: impl FnMut(&Completion)) -> usize {

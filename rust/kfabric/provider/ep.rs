@@ -47,7 +47,7 @@ pub struct Endpoint {
 }
 
 struct State {
-    phase: Phase,
+    phase: EndpointPhase,
     /// The number of current accesses.
     users: usize,
     /// The provider's part, for bound regions.
@@ -55,7 +55,7 @@ struct State {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum EndpointPhase {
     New,
     Enabled,
     Closed,
@@ -69,7 +69,7 @@ impl Endpoint {
         pin_init!(Self {
             id: LAST_ID.fetch_add(1, Relaxed).wrapping_add(1),
             auth_key,
-            state <- new_irq_lock!(State { phase: Phase::New, users: 0, part: None }, c"kfabric_endpoint"),
+            state <- new_irq_lock!(State { phase: EndpointPhase::New, users: 0, part: None }, c"kfabric_endpoint"),
             left <- new_condvar!("kfabric_endpoint"),
         })
     }
@@ -86,21 +86,23 @@ impl Endpoint {
 
     /// Returns whether the consumer has the endpoint open. Any context.
     pub fn is_open(&self) -> bool {
-        self.state.with(|state| state.phase != Phase::Closed)
+        self.state
+            .with(|state| state.phase != EndpointPhase::Closed)
     }
 
     /// Returns whether the endpoint is open and enabled. Any context.
     pub fn is_enabled(&self) -> bool {
-        self.state.with(|state| state.phase == Phase::Enabled)
+        self.state
+            .with(|state| state.phase == EndpointPhase::Enabled)
     }
 
     /// Starts an access, if the endpoint is open and enabled. The close waits until the caller drops the result. Any
     /// context, also for the drop.
-    pub fn enter(&self) -> Option<Inside<'_>> {
+    pub fn enter(&self) -> Option<EndpointAccess<'_>> {
         self.state.with(|state| match state.phase {
-            Phase::Enabled => {
+            EndpointPhase::Enabled => {
                 state.users += 1;
-                Some(Inside(self))
+                Some(EndpointAccess(self))
             }
             _ => None,
         })
@@ -119,8 +121,8 @@ impl Endpoint {
     /// - `EOPBADSTATE`: the endpoint is enabled or closed.
     pub(crate) fn enable(&self) -> Result<(), Errno> {
         self.state.with(|state| match state.phase {
-            Phase::New => {
-                state.phase = Phase::Enabled;
+            EndpointPhase::New => {
+                state.phase = EndpointPhase::Enabled;
                 Ok(())
             }
             _ => Err(Errno::EOPBADSTATE),
@@ -130,7 +132,7 @@ impl Endpoint {
     /// Prevents accesses permanently. Sleeps until current accesses have ended.
     pub(crate) fn close(&self) {
         let part = self.state.with(|state| {
-            state.phase = Phase::Closed;
+            state.phase = EndpointPhase::Closed;
             while state.users > 0 {
                 self.left.wait(state);
             }
@@ -145,21 +147,21 @@ impl Endpoint {
 /// # Invariants
 ///
 /// The endpoint's `users` counts it.
-pub struct Inside<'a>(&'a Endpoint);
+pub struct EndpointAccess<'a>(&'a Endpoint);
 
-impl Inside<'_> {
+impl EndpointAccess<'_> {
     /// Returns the provider's [attached](Endpoint::attach) part. The caller must drop it before `self`. Any context.
     pub fn part(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         self.0.state.with(|state| state.part.clone())
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for EndpointAccess<'_> {
     fn drop(&mut self) {
         self.0.state.with(|state| {
             state.users -= 1;
             // Notify under the lock, because the closing task may free the endpoint afterwards.
-            if state.users == 0 && state.phase == Phase::Closed {
+            if state.users == 0 && state.phase == EndpointPhase::Closed {
                 self.0.left.notify_all();
             }
         });

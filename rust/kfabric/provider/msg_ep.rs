@@ -59,7 +59,7 @@ impl MsgEpRequest {
     /// Returns a request for an endpoint whose events go to `told`, for unit tests of providers. The endpoint has
     /// one transmit and one receive request, and answers a connection request if the test passes one. May sleep.
     pub fn of_kunit(
-        told: KBox<dyn super::cm::Told>,
+        told: KBox<dyn super::cm::ConnHandler>,
         answers: Option<KBox<dyn ConnRequest>>,
     ) -> Result<Self> {
         let events = Arc::pin_init(Events::new(), GFP_KERNEL)?;
@@ -261,7 +261,7 @@ impl Refused {
 
 /// How many more requests an endpoint has places for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct QueueSpace {
     /// To the peer.
     pub sends: usize,
     /// Receives.
@@ -303,7 +303,7 @@ pub trait MsgEp: Send + Sync {
     fn post(&self, post: Post<'_>) -> Result<(), Refused>;
 
     /// How many more requests there are places for. Any context.
-    fn room(&self) -> Room;
+    fn room(&self) -> QueueSpace;
 
     /// Ends a receive of this context that no message has come for yet, as cancelled. Any context.
     ///

@@ -7,8 +7,8 @@ use super::{
     cq::{
         Completion,
         Context,
+        CqPlace, //
         Failure,
-        Place, //
     }, //
 };
 use crate::support::{
@@ -46,7 +46,7 @@ pub struct Ticket {
 
 struct Inner {
     /// The place in the completion queue, if one is bound.
-    place: Option<Place>,
+    place: Option<CqPlace>,
     /// The counter, if one is bound.
     counter: Option<Arc<Counter>>,
     /// The known fields of the completion.
@@ -90,7 +90,7 @@ impl From<Errno> for Failed {
 impl Ticket {
     /// Creates a ticket. `done` has the known fields of the completion.
     pub(crate) fn new(
-        place: Option<Place>,
+        place: Option<CqPlace>,
         counter: Option<Arc<Counter>>,
         done: Completion,
         silent: bool,

@@ -22,7 +22,7 @@ use kernel::{
     types::ScopeGuard, //
 };
 use kfabric::{
-    provider::msg_ep::Room,
+    provider::msg_ep::QueueSpace,
     Refusal, //
 };
 use rdma::{
@@ -151,10 +151,10 @@ impl QpResources {
     }
 
     /// Returns the free places for requests. Any context.
-    pub(super) fn room(&self) -> Room {
+    pub(super) fn room(&self) -> QueueSpace {
         let room = self.endpoint.as_ref().map(|endpoint| endpoint.room());
         let (sends, receives) = room.unwrap_or_default();
-        Room { sends, receives }
+        QueueSpace { sends, receives }
     }
 
     /// Returns the maximum number of requests to the peer in flight. Any context.

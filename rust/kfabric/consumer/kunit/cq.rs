@@ -16,7 +16,7 @@ mod tests {
         provider::cq::{
             self,
             Context,
-            Place, //
+            CqPlace, //
         }, //
     };
     use core::ptr::{
@@ -54,7 +54,7 @@ mod tests {
     }
 
     /// Reserves an entry of a queue.
-    fn place(queue: &CompletionQueue) -> Result<Place> {
+    fn place(queue: &CompletionQueue) -> Result<CqPlace> {
         core_side(queue)?.queue().reserve().ok_or(EAGAIN)
     }
 

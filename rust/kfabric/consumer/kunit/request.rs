@@ -17,7 +17,7 @@ mod tests {
         provider::cq::{
             self,
             Context,
-            Place, //
+            CqPlace, //
         }, //
     };
     use core::ptr;
@@ -52,7 +52,7 @@ mod tests {
         Ok(Request::new(bytes(0, len)?, Drops(drops.clone()))?)
     }
 
-    fn place(queue: &Queue) -> Result<Place> {
+    fn place(queue: &Queue) -> Result<CqPlace> {
         let raw = queue.completion_queue().as_raw();
         // SAFETY: The queue is open, because it is borrowed.
         let object = unsafe { CqObject::from_fid(raw.cast()) }?;

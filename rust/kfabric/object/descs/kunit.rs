@@ -13,14 +13,14 @@ mod tests {
         widen(desc) << 32
     }
 
-    fn insert(descs: &Descs, desc: usize) -> Result<KBox<Local>> {
-        let local = KBox::new(Local::new(0, 100, Access::SEND), GFP_KERNEL)?;
+    fn insert(descs: &Descs, desc: usize) -> Result<KBox<DescEntry>> {
+        let local = KBox::new(DescEntry::new(0, 100, Access::SEND), GFP_KERNEL)?;
         // SAFETY: New; the box stays where it is, and each test removes it.
         unsafe { descs.insert(&local, desc, base(desc), true) };
         Ok(local)
     }
 
-    fn remove(descs: &Descs, local: &Local) {
+    fn remove(descs: &Descs, local: &DescEntry) {
         // SAFETY: The test has inserted it in this table, if anywhere, and is alone.
         unsafe { descs.remove(local) };
     }

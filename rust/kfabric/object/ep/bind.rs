@@ -4,8 +4,8 @@
 
 use super::{
     msg::{
+        EpPhase, //
         Msg,
-        Phase, //
     },
     srx::SrxBody,
     EndpointBody,
@@ -19,8 +19,8 @@ use crate::{
         },
         cntr::CounterBody,
         cq::{
+            CqBinding, //
             CqBody,
-            Reports, //
         },
         eq::EqBody, //
     },
@@ -66,7 +66,7 @@ fn set_all<T>(
 fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal> {
     // The lock makes sure that the provider hears of successful binds only.
     let _alone = msg.preparing();
-    if msg.phase().get() != Phase::New {
+    if msg.phase().get() != EpPhase::New {
         let refusal = Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled");
         return Err(refusal);
     }
@@ -83,7 +83,7 @@ fn bind(ep: &EndpointObject, msg: &Msg, other: Other<'_>) -> Result<(), Refusal>
         let flags = other.flags_of(TRANSMIT | RECV, SELECTIVE)?;
         let places = [(&bound.transmit, TRANSMIT), (&bound.receive, RECV)];
         return set_all(&places, flags, || {
-            Ok(Reports {
+            Ok(CqBinding {
                 cq: other.bind_any(domain, cq)?,
                 selective: flags & SELECTIVE != 0,
             })

@@ -5,7 +5,7 @@
 //! All slots may sleep.
 
 use super::{
-    msg::Phase,
+    msg::EpPhase,
     EndpointObject, //
 };
 use crate::{
@@ -85,12 +85,12 @@ fn begin(
     begin: impl FnOnce(&dyn crate::provider::msg_ep::MsgEp) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     let msg = endpoint.transferring()?;
-    if msg.phase().get() == Phase::New {
+    if msg.phase().get() == EpPhase::New {
         // Another thread may have enabled the endpoint at the same time.
         endpoint
             .enable()
             .or_else(|refusal| match msg.phase().get() {
-                Phase::New => Err(refusal),
+                EpPhase::New => Err(refusal),
                 _ => Ok(()),
             })?;
     }
@@ -214,7 +214,7 @@ unsafe extern "C" fn getpeer(ep: *mut kfid_ep, addr: *mut c_void, len: *mut usiz
     let which = |endpoint: &EndpointObject| {
         let msg = endpoint.transferring()?;
         match msg.phase().get() {
-            Phase::Connected => msg.imp().peer().ok_or(Phase::Enabled.refusal()),
+            EpPhase::Connected => msg.imp().peer().ok_or(EpPhase::Enabled.refusal()),
             phase => Err(phase.refusal().with_errno(Errno::ENOTCONN)),
         }
     };

@@ -7,7 +7,7 @@
 use super::srx::BoundSrx;
 use crate::{
     object::{
-        cq::Reports,
+        cq::CqBinding,
         eq::{
             BoundEq,
             Writer, //
@@ -20,8 +20,8 @@ use crate::{
         cm::{
             Bounds,
             ConnFailed,
+            ConnHandler, //
             Events,
-            Told, //
         },
         cntr::Counter,
         msg_ep::{
@@ -79,8 +79,8 @@ pub(super) struct Msg {
     /// Serializes binds and the enable.
     preparing: Pin<KBox<Mutex<()>>>,
     limits: MsgLimits,
-    bound: Bound,
-    options: Options,
+    bound: EpBindings,
+    options: EpOptions,
     op_flags: OpFlags,
     /// The peer from the info.
     peer: Option<SocketAddr>,
@@ -99,7 +99,7 @@ unsafe impl Send for Msg {}
 unsafe impl Sync for Msg {}
 
 /// The values of a new endpoint that the core keeps.
-pub(super) struct Known {
+pub(super) struct MsgEpInit {
     /// The object that events name.
     pub(super) fid: *mut kfid,
     /// The context of error events.
@@ -121,7 +121,7 @@ impl Msg {
         events: Arc<Events>,
         ties: Arc<Ties>,
         limits: MsgLimits,
-        known: Known,
+        known: MsgEpInit,
     ) -> Result<Self, Refusal> {
         let preparing = KBox::pin_init(new_mutex!((), "kfi_ep"), GFP_KERNEL);
         Ok(Self {
@@ -131,8 +131,8 @@ impl Msg {
             phase: Arc::new(AtomicPhase::new(), GFP_KERNEL)?,
             preparing: preparing.map_err(|_| Errno::ENOMEM)?,
             limits,
-            bound: Bound::new(),
-            options: Options::new(),
+            bound: EpBindings::new(),
+            options: EpOptions::new(),
             op_flags: known.op_flags,
             peer: known.peer,
             answers: known.answers,
@@ -159,11 +159,11 @@ impl Msg {
         &self.limits
     }
 
-    pub(super) fn bound(&self) -> &Bound {
+    pub(super) fn bound(&self) -> &EpBindings {
         &self.bound
     }
 
-    pub(super) fn options(&self) -> &Options {
+    pub(super) fn options(&self) -> &EpOptions {
         &self.options
     }
 
@@ -183,7 +183,7 @@ impl Msg {
     /// - `EOPBADSTATE`: the endpoint is not enabled.
     pub(super) fn enabled(&self) -> Result<&Self, Refusal> {
         match self.phase.get() {
-            Phase::New => Err(Phase::New.refusal()),
+            EpPhase::New => Err(EpPhase::New.refusal()),
             _ => Ok(self),
         }
     }
@@ -211,7 +211,7 @@ impl Msg {
             let none = Refusal::new(Errno::EINVAL, c"no shared receive context is bound");
             self.bound.srx.as_ref().ok_or(none)?.get().agree(receive)?;
         }
-        if self.phase.get() != Phase::New {
+        if self.phase.get() != EpPhase::New {
             return Err(Refusal::new(Errno::EOPBADSTATE, c"the endpoint is enabled"));
         }
         let told = Connection {
@@ -224,7 +224,7 @@ impl Msg {
         open()?;
         let _ = self
             .phase
-            .change(Phase::Enabled, |phase| phase == Phase::New);
+            .change(EpPhase::Enabled, |phase| phase == EpPhase::New);
         Ok(())
     }
 
@@ -250,15 +250,15 @@ impl Msg {
         }
         let begun = self
             .phase
-            .change(Phase::Connecting, |phase| phase == Phase::Enabled);
+            .change(EpPhase::Connecting, |phase| phase == EpPhase::Enabled);
         begun.map_err(|phase| match phase {
-            Phase::Connected => phase.refusal(),
+            EpPhase::Connected => phase.refusal(),
             _ => Refusal::new(Errno::EOPBADSTATE, c"a connection was tried before"),
         })?;
         begin(self.imp()).inspect_err(|_| {
             let _ = self
                 .phase
-                .change(Phase::Enabled, |phase| phase == Phase::Connecting);
+                .change(EpPhase::Enabled, |phase| phase == EpPhase::Connecting);
         })
     }
 
@@ -279,7 +279,7 @@ impl Msg {
     /// - `ENOTCONN`: the endpoint is not connected.
     pub(super) fn shut_down(&self) -> Result<(), Refusal> {
         match self.phase.get() {
-            Phase::Connected => {
+            EpPhase::Connected => {
                 self.imp.shutdown();
                 Ok(())
             }
@@ -290,7 +290,7 @@ impl Msg {
     /// Ends the connection permanently. Sleeps until all transfers have ended. No event follows.
     pub(super) fn end(&self) {
         self.events.set(None);
-        let _ = self.phase.change(Phase::Down, |_| true);
+        let _ = self.phase.change(EpPhase::Down, |_| true);
         self.imp.end();
     }
 
@@ -317,11 +317,11 @@ struct Connection {
     writer: Writer,
 }
 
-impl Told for Connection {
+impl ConnHandler for Connection {
     fn connected(&self, data: &[u8]) {
         let was = self
             .phase
-            .change(Phase::Connected, |phase| phase == Phase::Connecting);
+            .change(EpPhase::Connected, |phase| phase == EpPhase::Connecting);
         if was.is_ok() {
             self.writer.connection(KFI_CONNECTED, Info::none(), data);
         }
@@ -329,12 +329,14 @@ impl Told for Connection {
 
     fn shut_down(&self) {
         // An endpoint that has not tried to connect also becomes `Down`, so that connecting is refused.
-        let was = self.phase.change(Phase::Down, |phase| phase != Phase::Down);
+        let was = self
+            .phase
+            .change(EpPhase::Down, |phase| phase != EpPhase::Down);
         self.ties.go_down();
         match was {
-            Ok(Phase::Connected) => self.writer.connection(KFI_SHUTDOWN, Info::none(), &[]),
+            Ok(EpPhase::Connected) => self.writer.connection(KFI_SHUTDOWN, Info::none(), &[]),
             // The connection has ended before the consumer got KFI_CONNECTED.
-            Ok(Phase::Connecting) => {
+            Ok(EpPhase::Connecting) => {
                 let errno = Errno::ECONNRESET;
                 self.writer.fail(errno, -errno.to_c(), &[]);
             }
@@ -345,7 +347,7 @@ impl Told for Connection {
     fn failed(&self, how: ConnFailed, data: &[u8]) {
         let was = self
             .phase
-            .change(Phase::Down, |phase| phase == Phase::Connecting);
+            .change(EpPhase::Down, |phase| phase == EpPhase::Connecting);
         if was.is_ok() {
             self.ties.go_down();
             self.writer.fail(how.errno, how.prov_errno, data);
@@ -354,17 +356,17 @@ impl Told for Connection {
 }
 
 /// The queues, counters and receive context that are bound to an endpoint.
-pub(super) struct Bound {
+pub(super) struct EpBindings {
     pub(super) eq: SetOnce<BoundEq>,
-    pub(super) transmit: SetOnce<Reports>,
-    pub(super) receive: SetOnce<Reports>,
+    pub(super) transmit: SetOnce<CqBinding>,
+    pub(super) receive: SetOnce<CqBinding>,
     /// The shared receive context.
     pub(super) srx: SetOnce<BoundSrx>,
     /// The counters of sends, receives, reads and writes.
     pub(super) counters: [SetOnce<Arc<Counter>>; 4],
 }
 
-impl Bound {
+impl EpBindings {
     pub(super) fn new() -> Self {
         Self {
             eq: SetOnce::new(),
@@ -376,7 +378,7 @@ impl Bound {
     }
 
     /// Returns the completion queue of a transfer.
-    pub(super) fn reports(&self, op: &Op) -> Option<&Reports> {
+    pub(super) fn reports(&self, op: &Op) -> Option<&CqBinding> {
         match op {
             Op::Receive => self.receive.as_ref(),
             _ => self.transmit.as_ref(),
@@ -396,13 +398,13 @@ impl Bound {
 }
 
 /// The options of an endpoint.
-pub(super) struct Options {
+pub(super) struct EpOptions {
     connect: Atomic<u32>,
     stall: Atomic<u32>,
     rnr_delay: Atomic<u32>,
 }
 
-impl Options {
+impl EpOptions {
     /// Creates the options with their default values.
     pub(super) fn new() -> Self {
         let Bounds {
@@ -439,10 +441,10 @@ impl Options {
     }
 }
 
-/// The state of an endpoint. States follow in this order, except that [`Phase::Connecting`] returns to
-/// [`Phase::Enabled`] if the provider refuses at once.
+/// The state of an endpoint. States follow in this order, except that [`EpPhase::Connecting`] returns to
+/// [`EpPhase::Enabled`] if the provider refuses at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum EpPhase {
     /// The consumer may bind objects.
     New,
     /// The consumer may post receives.
@@ -455,7 +457,7 @@ pub(crate) enum Phase {
     Down,
 }
 
-impl Phase {
+impl EpPhase {
     const ALL: [Self; 5] = [
         Self::New,
         Self::Enabled,
@@ -476,7 +478,7 @@ impl Phase {
     }
 }
 
-/// A [`Phase`] that several threads read and change. Any context.
+/// An [`EpPhase`] that several threads read and change. Any context.
 pub(crate) struct AtomicPhase(Atomic<usize>);
 
 impl AtomicPhase {
@@ -485,19 +487,19 @@ impl AtomicPhase {
         Self(Atomic::new(0))
     }
 
-    fn of(index: usize) -> Phase {
-        Phase::ALL.get(index).copied().unwrap_or(Phase::Down)
+    fn of(index: usize) -> EpPhase {
+        EpPhase::ALL.get(index).copied().unwrap_or(EpPhase::Down)
     }
 
-    fn index(phase: Phase) -> usize {
-        Phase::ALL
+    fn index(phase: EpPhase) -> usize {
+        EpPhase::ALL
             .iter()
             .position(|&other| other == phase)
             .unwrap_or(0)
     }
 
     /// Returns the state.
-    pub(crate) fn get(&self) -> Phase {
+    pub(crate) fn get(&self) -> EpPhase {
         Self::of(self.0.load(Acquire))
     }
 
@@ -506,7 +508,11 @@ impl AtomicPhase {
     /// # Errors
     ///
     /// - The old state: `may` returned false for it.
-    pub(super) fn change(&self, to: Phase, may: impl Fn(Phase) -> bool) -> Result<Phase, Phase> {
+    pub(super) fn change(
+        &self,
+        to: EpPhase,
+        may: impl Fn(EpPhase) -> bool,
+    ) -> Result<EpPhase, EpPhase> {
         let mut index = self.0.load(Acquire);
         loop {
             let from = Self::of(index);
@@ -528,13 +534,19 @@ mod tests {
     #[test]
     fn goes_where_it_may() {
         let phase = AtomicPhase::new();
-        assert_eq!(phase.get(), Phase::New);
+        assert_eq!(phase.get(), EpPhase::New);
         let go = |to, from| phase.change(to, |phase| phase == from);
-        assert_eq!(go(Phase::Connecting, Phase::Enabled), Err(Phase::New));
-        assert_eq!(go(Phase::Enabled, Phase::New), Ok(Phase::New));
-        assert_eq!(go(Phase::Connecting, Phase::Enabled), Ok(Phase::Enabled));
-        assert_eq!(phase.get(), Phase::Connecting);
-        assert_eq!(phase.change(Phase::Down, |_| true), Ok(Phase::Connecting));
-        assert_eq!(phase.get(), Phase::Down);
+        assert_eq!(go(EpPhase::Connecting, EpPhase::Enabled), Err(EpPhase::New));
+        assert_eq!(go(EpPhase::Enabled, EpPhase::New), Ok(EpPhase::New));
+        assert_eq!(
+            go(EpPhase::Connecting, EpPhase::Enabled),
+            Ok(EpPhase::Enabled)
+        );
+        assert_eq!(phase.get(), EpPhase::Connecting);
+        assert_eq!(
+            phase.change(EpPhase::Down, |_| true),
+            Ok(EpPhase::Connecting)
+        );
+        assert_eq!(phase.get(), EpPhase::Down);
     }
 }

@@ -6,8 +6,8 @@ use super::{
     atomic,
     cm,
     msg::{
-        Known,
         Msg,
+        MsgEpInit,
         OpFlags, //
     },
     ops,
@@ -90,7 +90,7 @@ fn make_msg(
         answers: requests::take(info.handle)?,
         events: events.clone(),
     })?;
-    let known = Known {
+    let known = MsgEpInit {
         fid: ep.cast(),
         context,
         op_flags: attr.op_flags,

@@ -8,8 +8,8 @@
 
 use super::{
     msg::{
+        EpPhase, //
         Msg,
-        Phase, //
     },
     target::Target,
     EndpointBody,
@@ -147,7 +147,7 @@ impl Msg {
             return Err(wrong.value(widen_u32(value)));
         }
         match self.phase().get() {
-            Phase::New | Phase::Enabled => {
+            EpPhase::New | EpPhase::Enabled => {
                 option.store(value, Relaxed);
                 Ok(())
             }

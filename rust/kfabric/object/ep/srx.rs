@@ -25,8 +25,8 @@ use crate::{
         },
         cntr::CounterBody,
         cq::{
+            CqBinding, //
             CqBody,
-            Reports, //
         },
         domain::DomainBody,
         fid::Class,
@@ -110,7 +110,7 @@ pub(crate) struct SrxBody {
     limits: MsgLimits,
     /// The flags of receives whose call has no flags.
     op_flags: u64,
-    reports: SetOnce<Reports>,
+    reports: SetOnce<CqBinding>,
     /// Guards writes of `reports`, by a bind of the context or of the first endpoint.
     reporting: Pin<KBox<Mutex<()>>>,
     pub(super) counter: SetOnce<Arc<Counter>>,
@@ -150,12 +150,12 @@ impl SrxBody {
     }
 
     /// Returns the completion queue of the receives, if one is bound. Any context.
-    pub(super) fn reports(&self) -> Option<&Reports> {
+    pub(super) fn reports(&self) -> Option<&CqBinding> {
         self.reports.as_ref()
     }
 
     /// Sets the completion queue of the receives. Returns false if one was bound already. May sleep.
-    pub(super) fn report_to(&self, reports: Reports) -> bool {
+    pub(super) fn report_to(&self, reports: CqBinding) -> bool {
         let _alone = self.reporting.lock();
         self.reports.populate(reports)
     }
@@ -167,10 +167,10 @@ impl SrxBody {
     ///
     /// - `ENOCQ`: neither has a queue.
     /// - `EINVAL`: their queues differ.
-    pub(super) fn agree(&self, own: Option<&Reports>) -> Result<(), Refusal> {
+    pub(super) fn agree(&self, own: Option<&CqBinding>) -> Result<(), Refusal> {
         let _alone = self.reporting.lock();
         if let (None, Some(own)) = (self.reports.as_ref(), own) {
-            self.reports.populate(Reports {
+            self.reports.populate(CqBinding {
                 cq: own.cq.clone(),
                 selective: own.selective,
             });
@@ -237,7 +237,7 @@ impl Binds for SrxBody {
         let domain = srx.parent();
         let bound = if let Ok(cq) = other.object::<CqBody>() {
             let flags = other.flags_of(RECV, KFI_SELECTIVE_COMPLETION)?;
-            srx.report_to(Reports {
+            srx.report_to(CqBinding {
                 cq: other.bind_any(domain, cq)?,
                 selective: flags & KFI_SELECTIVE_COMPLETION != 0,
             })

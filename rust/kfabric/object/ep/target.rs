@@ -4,16 +4,16 @@
 
 use super::{
     msg::{
+        EpPhase, //
         Msg,
         OpFlags,
-        Phase, //
     },
     srx::SrxObject,
     EndpointObject, //
 };
 use crate::{
     object::{
-        cq::Reports,
+        cq::CqBinding,
         domain::DomainObject, //
     },
     post::op::Op,
@@ -94,8 +94,8 @@ impl<'a> Target<'a> {
                 c"receives are posted on the context that the endpoint shares",
             )),
             Self::Endpoint(_, msg) => match msg.phase().get() {
-                Phase::Connected => Ok(()),
-                Phase::Enabled | Phase::Connecting if receives => Ok(()),
+                EpPhase::Connected => Ok(()),
+                EpPhase::Enabled | EpPhase::Connecting if receives => Ok(()),
                 phase => Err(phase.refusal()),
             },
         }
@@ -128,7 +128,7 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the completion queue of a transfer.
-    pub(super) fn reports(&self, op: &Op) -> Option<&'a Reports> {
+    pub(super) fn reports(&self, op: &Op) -> Option<&'a CqBinding> {
         match *self {
             Self::Endpoint(_, msg) => msg.bound().reports(op),
             Self::Shared(srx) => srx.reports(),

@@ -134,7 +134,7 @@ impl Event {
 
 /// An error event.
 #[derive(Clone)]
-pub(super) struct Failure {
+pub(super) struct EqFailure {
     pub(super) fid: *mut kfid,
     pub(super) context: *mut c_void,
     /// The positive errno.
@@ -144,9 +144,9 @@ pub(super) struct Failure {
 }
 
 // SAFETY: The pointers are passed to the reader, and never dereferenced here.
-unsafe impl Send for Failure {}
+unsafe impl Send for EqFailure {}
 
-impl Failure {
+impl EqFailure {
     /// Returns the C structure of the event. Its data stays valid while `self` or a clone exists.
     pub(super) fn entry(&self) -> kfi_eq_err_entry {
         let mut entry = kfi_eq_err_entry {

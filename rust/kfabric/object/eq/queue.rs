@@ -7,14 +7,14 @@
 
 use super::{
     event::{
+        EqFailure,
         Event,
-        Failure,
         PeerData, //
     },
     ring::{
+        EqPosition,
+        EqRing, //
         First,
-        Place,
-        Ring, //
     }, //
 };
 use crate::{
@@ -70,8 +70,8 @@ use kfi_bindings::{
 /// The position of an event that the core may remove before it is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unread {
-    Event(Place),
-    Failure(Place),
+    Event(EqPosition),
+    Failure(EqPosition),
 }
 
 /// The events and the handler of an event queue. Bound objects and the handler's work item keep references, so
@@ -90,8 +90,8 @@ pub(super) struct Queue {
 
 /// The state under the lock of a queue.
 pub(super) struct State {
-    pub(super) events: Ring<Event>,
-    pub(super) failures: Ring<Failure>,
+    pub(super) events: EqRing<Event>,
+    pub(super) failures: EqRing<EqFailure>,
     /// The data of the error event that was read last. The reader may access it until the next one is read.
     pub(super) shown: PeerData,
     handler: HandlerState,
@@ -123,8 +123,8 @@ impl Queue {
         handler: Option<Handler<kfid_eq>>,
     ) -> Result<Arc<Self>, Refusal> {
         let state = State {
-            events: Ring::new(size)?,
-            failures: Ring::new(size)?,
+            events: EqRing::new(size)?,
+            failures: EqRing::new(size)?,
             shown: None,
             handler: HandlerState::Armed,
             running: 0,
@@ -184,7 +184,7 @@ impl Queue {
 
     /// Writes an error event. If the queue is full, the event is lost and the reader gets [`First::Lost`]. A closed
     /// queue drops the event. Any context.
-    pub(super) fn push_failure(this: &Arc<Self>, failure: Failure) -> Option<Unread> {
+    pub(super) fn push_failure(this: &Arc<Self>, failure: EqFailure) -> Option<Unread> {
         Self::put(this, |state| {
             (state.failures.push(failure).map(Unread::Failure), true)
         })
@@ -222,12 +222,12 @@ impl Queue {
 
     /// Closes the queue, and returns the unread events. The handler doesn't run after the return. Sleeps. The
     /// handler must not call this.
-    pub(super) fn close(&self) -> Ring<Event> {
+    pub(super) fn close(&self) -> EqRing<Event> {
         let (events, failures, shown) = self.state.with(|state| {
             state.handler = HandlerState::Closed;
             (
-                mem::replace(&mut state.events, Ring::without_room()),
-                mem::replace(&mut state.failures, Ring::without_room()),
+                mem::replace(&mut state.events, EqRing::without_room()),
+                mem::replace(&mut state.failures, EqRing::without_room()),
                 state.shown.take(),
             )
         });
@@ -276,7 +276,7 @@ impl State {
 }
 
 /// The result of reading an event, which is converted to an `R`.
-pub(super) enum Reading<R> {
+pub(super) enum EqRead<R> {
     /// The queue is empty.
     Empty,
     /// An event.
@@ -299,10 +299,10 @@ impl Queue {
         &self,
         peek: bool,
         out: impl FnOnce(&Event) -> Result<R, Refusal>,
-    ) -> Result<Reading<R>, Refusal> {
+    ) -> Result<EqRead<R>, Refusal> {
         self.state.with(|state| {
             let read = state.read(peek, out);
-            if matches!(read, Ok(Reading::Empty)) {
+            if matches!(read, Ok(EqRead::Empty)) {
                 state.found_empty();
             }
             read
@@ -315,7 +315,7 @@ impl Queue {
         peek: bool,
         left: Option<Jiffies>,
         out: impl FnMut(&Event) -> Result<R, Refusal>,
-    ) -> Result<Reading<R>, Refusal> {
+    ) -> Result<EqRead<R>, Refusal> {
         self.state
             .with(|state| self.wait_and_read_locked(state, peek, left, out))
     }
@@ -326,19 +326,19 @@ impl Queue {
         peek: bool,
         mut left: Option<Jiffies>,
         mut out: impl FnMut(&Event) -> Result<R, Refusal>,
-    ) -> Result<Reading<R>, Refusal> {
+    ) -> Result<EqRead<R>, Refusal> {
         let mut signal = false;
         loop {
             match state.read(peek, &mut out)? {
-                Reading::Empty if left == Some(0) => {
+                EqRead::Empty if left == Some(0) => {
                     state.found_empty();
-                    return Ok(Reading::Empty);
+                    return Ok(EqRead::Empty);
                 }
-                Reading::Empty => (),
+                EqRead::Empty => (),
                 read => return Ok(read),
             }
             if signal {
-                return Ok(Reading::Signal);
+                return Ok(EqRead::Signal);
             }
             match left {
                 None => signal = self.readable.wait_interruptible(state),
@@ -359,7 +359,7 @@ impl Queue {
     }
 
     /// Returns the next error event, and removes it unless `peek` is true. Any context.
-    pub(super) fn read_failure(&self, peek: bool) -> First<Failure> {
+    pub(super) fn read_failure(&self, peek: bool) -> First<EqFailure> {
         self.state.with(|state| {
             let read = match state.failures.first() {
                 First::Nothing => return First::Nothing,
@@ -384,14 +384,14 @@ impl State {
         &mut self,
         peek: bool,
         out: impl FnOnce(&Event) -> Result<R, Refusal>,
-    ) -> Result<Reading<R>, Refusal> {
+    ) -> Result<EqRead<R>, Refusal> {
         if !self.failures.is_empty() {
-            return Ok(Reading::Failure);
+            return Ok(EqRead::Failure);
         }
         let read = match self.events.first() {
-            First::Nothing => return Ok(Reading::Empty),
-            First::Lost => Reading::Lost,
-            First::Entry(event) => Reading::Event(out(event)?),
+            First::Nothing => return Ok(EqRead::Empty),
+            First::Lost => EqRead::Lost,
+            First::Entry(event) => EqRead::Event(out(event)?),
         };
         if !peek {
             if let Some(event) = self.events.advance() {
@@ -439,7 +439,7 @@ impl Writer {
     /// Writes that connecting failed, with the peer's data. If the queue is full, the event is lost and the reader
     /// gets `-KFI_EOVERRUN`. May sleep.
     pub(crate) fn fail(&self, errno: Errno, prov_errno: c_int, data: &[u8]) {
-        let failure = Failure {
+        let failure = EqFailure {
             fid: self.fid,
             context: self.context,
             errno: -errno.to_c(),

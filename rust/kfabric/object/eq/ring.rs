@@ -21,7 +21,7 @@ use kernel::{
 ///
 /// - The slots with an entry are linked from `first` by `after`, and from `last` by `before`.
 /// - The slots without an entry are linked from `free` by `after`.
-pub(super) struct Ring<T> {
+pub(super) struct EqRing<T> {
     slots: KVVec<Slot<T>>,
     first: Link,
     last: Link,
@@ -50,7 +50,7 @@ struct Slot<T> {
 
 /// The position of an entry that is unread.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct EqPosition {
     slot: usize,
     number: u64,
 }
@@ -64,7 +64,7 @@ pub(super) enum First<T> {
     Entry(T),
 }
 
-impl<T> Ring<T> {
+impl<T> EqRing<T> {
     /// Creates a ring of `size` entries, or of one entry if `size` is 0. May sleep.
     pub(super) fn new(size: usize) -> Result<Self, AllocError> {
         let size = size.max(1);
@@ -116,7 +116,7 @@ impl<T> Ring<T> {
     }
 
     /// Appends an entry. Returns `None` if the ring is full. Any context.
-    pub(super) fn try_push(&mut self, entry: T) -> Option<Place> {
+    pub(super) fn try_push(&mut self, entry: T) -> Option<EqPosition> {
         let (at, last, number) = (self.free, self.last, self.pushed);
         let slot = self.slot(at)?;
         let free = slot.after;
@@ -135,11 +135,11 @@ impl<T> Ring<T> {
         self.last = at;
         self.free = free;
         self.pushed += 1;
-        at.map(|slot| Place { slot, number })
+        at.map(|slot| EqPosition { slot, number })
     }
 
     /// Appends an entry. If the ring is full, the entry is lost and the reader gets [`First::Lost`]. Any context.
-    pub(super) fn push(&mut self, entry: T) -> Option<Place> {
+    pub(super) fn push(&mut self, entry: T) -> Option<EqPosition> {
         let place = self.try_push(entry);
         if place.is_none() {
             let last = self.last;
@@ -188,7 +188,7 @@ impl<T> Ring<T> {
     }
 
     /// Removes an entry, unless it was read. Any context.
-    pub(super) fn remove(&mut self, place: Place) {
+    pub(super) fn remove(&mut self, place: EqPosition) {
         let at = Some(place.slot);
         if self
             .slot(at)

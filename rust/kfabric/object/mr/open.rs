@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     new_irq_lock,
-    object::{descs::Local, domain::DomainObject},
+    object::{descs::DescEntry, domain::DomainObject},
     provider::{
         Keys,
         MrPart, //
@@ -91,7 +91,7 @@ impl Inner {
 impl MrBody {
     /// Initializes the core's part of a region's object. Transfers find the region by `local`.
     #[inline]
-    pub(super) fn new(local: Local, inner: Inner) -> impl PinInit<Self> {
+    pub(super) fn new(local: DescEntry, inner: Inner) -> impl PinInit<Self> {
         pin_init!(Self {
             local,
             inner <- new_irq_lock!(inner, c"kfabric_mr"),

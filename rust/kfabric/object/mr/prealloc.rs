@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     object::{
-        descs::Local,
+        descs::DescEntry,
         domain::DomainObject,
         obj::Obj,
         place::Coming, //
@@ -52,7 +52,7 @@ pub(super) struct PreallocatedMr<'a> {
     rare: Option<Pin<MrExtBox<Rare>>>,
     reserved: bool,
     told: bool,
-    local: Local,
+    local: DescEntry,
     context: *mut c_void,
     place: Coming<MrBody>,
 }
@@ -108,7 +108,7 @@ pub(super) fn preallocate<'a, T>(
         rare: parts.rare,
         reserved: parts.reserved,
         told,
-        local: Local::new(start, request.shape().bytes(), request.access()),
+        local: DescEntry::new(start, request.shape().bytes(), request.access()),
         context,
         place,
     };

@@ -2,13 +2,13 @@
 
 //! The addresses that a region was registered at, kept for when other pages are behind them.
 //!
-//! One range is known by where the region begins, and how long it is ([`Local`]); only a list is kept as such.
+//! One range is known by where the region begins, and how long it is ([`DescEntry`]); only a list is kept as such.
 
 mod kunit;
 
 use crate::{
     object::{
-        descs::Local,
+        descs::DescEntry,
         domain::DomainObject, //
     },
     region::{
@@ -41,7 +41,7 @@ pub(super) fn to_keep<'a>(domain: &DomainObject, request: &MrRequest<'a>) -> &'a
 }
 
 /// The range of a region that is one.
-pub(super) fn one(local: &Local) -> Option<kvec> {
+pub(super) fn one(local: &DescEntry) -> Option<kvec> {
     Some(kvec {
         iov_base: without_provenance_mut(usize::try_from(local.start()?).ok()?),
         iov_len: usize::try_from(local.len).ok()?,

@@ -28,11 +28,11 @@ mod tests {
             // A failure is where it came.
             assert!(queue.read_failure().is_none());
             assert_eq!(read(&queue, 9), Ok(vec(&[start])?));
-            assert_eq!(read(&queue, 9), Err(Reading::Failure));
+            assert_eq!(read(&queue, 9), Err(CqRead::Failure));
             assert_eq!(queue.read_failure(), Some(failure(start + 1)));
             assert!(queue.read_failure().is_none());
             assert_eq!(read(&queue, 9), Ok(vec(&[start + 2])?));
-            assert_eq!(read(&queue, 9), Err(Reading::Empty));
+            assert_eq!(read(&queue, 9), Err(CqRead::Empty));
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ mod tests {
         queue.close();
         first.ok_or(EINVAL)?.complete(done(1));
         second.ok_or(EINVAL)?.fail(failure(2));
-        assert_eq!(read(&queue, 1), Err(Reading::Empty));
+        assert_eq!(read(&queue, 1), Err(CqRead::Empty));
         assert!(queue.read_failure().is_none());
         assert_eq!((calls.calls(), queue.taken.load(Relaxed)), (0, 0));
         calls.end();
@@ -120,8 +120,8 @@ mod tests {
     fn a_wait_ends_with_enough_or_in_time() -> Result {
         let queue = CompletionQueue::new(4, None, None)?;
         let soon = Some(msecs_to_jiffies(2));
-        assert_eq!(wait(&queue, 1, Some(0)), Err(Reading::Empty));
-        assert_eq!(wait(&queue, 1, soon), Err(Reading::Empty));
+        assert_eq!(wait(&queue, 1, Some(0)), Err(CqRead::Empty));
+        assert_eq!(wait(&queue, 1, soon), Err(CqRead::Empty));
         complete(&queue, 1)?;
         complete(&queue, 2)?;
         // Fewer than were wanted are better than none, when the time is over.
@@ -134,7 +134,7 @@ mod tests {
         complete(&queue, 1)?;
         fail(&queue, 2)?;
         assert_eq!(wait(&queue, 4, None), Ok(vec(&[1])?));
-        assert_eq!(wait(&queue, 4, None), Err(Reading::Failure));
+        assert_eq!(wait(&queue, 4, None), Err(CqRead::Failure));
         assert_eq!(queue.read_failure(), Some(failure(2)));
         // No more can be wanted than there can be.
         for n in 0..4 {
@@ -153,13 +153,13 @@ mod tests {
         // Who doesn't wait doesn't take it.
         complete(&queue, 1)?;
         assert_eq!(wait(&queue, 1, None), Ok(vec(&[1])?));
-        assert_eq!(wait(&queue, 1, Some(0)), Err(Reading::Empty));
+        assert_eq!(wait(&queue, 1, Some(0)), Err(CqRead::Empty));
         complete(&queue, 2)?;
         assert_eq!(wait(&queue, 2, None), Ok(vec(&[2])?));
         // It was one.
-        assert_eq!(wait(&queue, 1, Some(1)), Err(Reading::Empty));
+        assert_eq!(wait(&queue, 1, Some(1)), Err(CqRead::Empty));
         queue.signal();
-        assert_eq!(wait(&queue, 1, None), Err(Reading::Empty));
+        assert_eq!(wait(&queue, 1, None), Err(CqRead::Empty));
         Ok(())
     }
 
@@ -227,8 +227,8 @@ mod tests {
             };
             let long = Some(msecs_to_jiffies(60_000));
             match queue.wait_and_read(9, wanted, long, |done| come(done.context, false)) {
-                Reading::Done(_) => (),
-                Reading::Failure => {
+                CqRead::Done(_) => (),
+                CqRead::Failure => {
                     let failure = queue.read_failure().ok_or(EINVAL)?;
                     come(failure.done.context, true);
                 }

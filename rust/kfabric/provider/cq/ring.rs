@@ -12,7 +12,7 @@ use kernel::{
 
 /// An operation that has succeeded or failed.
 #[derive(Clone, Copy)]
-pub(super) enum Entry {
+pub(super) enum CqEntry {
     Done(Completion),
     Failed(Failure),
 }
@@ -24,17 +24,17 @@ pub(super) enum Entry {
 /// - `len` is at most the number of slots.
 /// - The entries are in `len` slots from `first` on, which wrap at the end.
 /// - `failures` of the entries are failures.
-pub(super) struct Ring {
-    slots: KVVec<Entry>,
+pub(super) struct CqRing {
+    slots: KVVec<CqEntry>,
     first: usize,
     len: usize,
     failures: usize,
 }
 
-impl Ring {
+impl CqRing {
     /// Creates a ring of `size` slots. May sleep.
     pub(super) fn new(size: usize) -> Result<Self, AllocError> {
-        let none = Entry::Done(Completion::NONE);
+        let none = CqEntry::Done(Completion::NONE);
         let slots = KVVec::from_elem(none, size, GFP_KERNEL)?;
         // INVARIANT: There are no entries.
         Ok(Self {
@@ -61,7 +61,7 @@ impl Ring {
     }
 
     /// Appends an entry. Returns false if the ring is full. Any context.
-    pub(super) fn push(&mut self, entry: Entry) -> bool {
+    pub(super) fn push(&mut self, entry: CqEntry) -> bool {
         if self.len == self.slots.len() {
             return false;
         }
@@ -72,12 +72,12 @@ impl Ring {
         *slot = entry;
         // INVARIANT: The new entry follows the last one.
         self.len += 1;
-        self.failures += usize::from(matches!(entry, Entry::Failed(_)));
+        self.failures += usize::from(matches!(entry, CqEntry::Failed(_)));
         true
     }
 
     /// Returns the first entry. Any context.
-    pub(super) fn first(&self) -> Option<&Entry> {
+    pub(super) fn first(&self) -> Option<&CqEntry> {
         match self.len {
             0 => None,
             _ => self.slots.get(self.first),
@@ -86,7 +86,7 @@ impl Ring {
 
     /// Removes the first entry if it is a completion, and returns it. Any context.
     pub(super) fn pop_done(&mut self) -> Option<Completion> {
-        let Some(Entry::Done(done)) = self.first() else {
+        let Some(CqEntry::Done(done)) = self.first() else {
             return None;
         };
         let done = *done;
@@ -96,7 +96,7 @@ impl Ring {
 
     /// Removes the first entry if it is a failure, and returns it. Any context.
     pub(super) fn pop_failed(&mut self) -> Option<Failure> {
-        let Some(Entry::Failed(failure)) = self.first() else {
+        let Some(CqEntry::Failed(failure)) = self.first() else {
             return None;
         };
         let failure = *failure;

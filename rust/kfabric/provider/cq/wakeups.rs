@@ -6,7 +6,7 @@
 //! arrive during a call are left to the thread that makes the call. So calls never overlap, a handler that completes an
 //! operation is not called recursively, and no thread waits for a handler.
 
-use super::ring::Ring;
+use super::ring::CqRing;
 use kernel::task::Task;
 
 /// The handler of a queue that becomes readable.
@@ -140,7 +140,7 @@ impl Waits {
     };
 
     /// Records a completion. Returns whether the caller must wake the waiters. Any context.
-    pub(super) fn came(&mut self, ring: &Ring) -> bool {
+    pub(super) fn came(&mut self, ring: &CqRing) -> bool {
         let wake = |at: &mut usize| ring.len() >= *at || ring.has_failure();
         // INVARIANT: If this clears `wake_at`, the caller notifies all waiters.
         self.wake_at.take_if(wake).is_some()

@@ -10,7 +10,7 @@ mod tests {
     };
 
     /// Reads everything; `None` stands for what was lost.
-    fn drain(ring: &mut Ring<u32>) -> Result<KVec<Option<u32>>> {
+    fn drain(ring: &mut EqRing<u32>) -> Result<KVec<Option<u32>>> {
         let mut all = KVec::new();
         loop {
             match ring.first() {
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn in_order_and_round_and_round() -> Result {
-        let mut ring = Ring::new(3)?;
+        let mut ring = EqRing::new(3)?;
         for start in 0..10 {
             ring.push(start);
             ring.push(start + 1);
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_told_where_it_was() -> Result {
-        let mut ring = Ring::new(2)?;
+        let mut ring = EqRing::new(2)?;
         for entry in 1..=4 {
             ring.push(entry);
         }
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_refused_entry_is_not_lost() -> Result {
-        let mut ring = Ring::new(1)?;
+        let mut ring = EqRing::new(1)?;
         assert!(ring.try_push(1).is_some());
         assert!(ring.try_push(2).is_none());
         assert_eq!(&*drain(&mut ring)?, &[Some(1)]);
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn removal_keeps_the_order_and_makes_room() -> Result {
-        let mut ring = Ring::new(4)?;
+        let mut ring = EqRing::new(4)?;
         for entry in 0..3 {
             ring.push(entry);
             ring.advance();
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn removal_never_hides_a_loss() -> Result {
-        let mut ring = Ring::new(1)?;
+        let mut ring = EqRing::new(1)?;
         let place = ring.push(1).ok_or(EINVAL)?;
         ring.push(2);
         ring.remove(place);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn what_was_read_is_not_removed_again() -> Result {
-        let mut ring = Ring::new(2)?;
+        let mut ring = EqRing::new(2)?;
         let place = ring.push(1).ok_or(EINVAL)?;
         ring.advance();
         ring.remove(place);
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn removal_takes_no_longer_with_many() -> Result {
         const MANY: u32 = 1 << 13;
-        let mut ring = Ring::new(index(MANY))?;
+        let mut ring = EqRing::new(index(MANY))?;
         let mut places = KVVec::new();
         for entry in 0..MANY {
             places.push(ring.push(entry).ok_or(EINVAL)?, GFP_KERNEL)?;

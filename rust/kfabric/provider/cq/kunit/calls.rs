@@ -21,7 +21,7 @@ mod tests {
         assert_eq!(probe.calls(), 1);
         fail(&queue, 2)?;
         assert_eq!(read(&queue, 9), Ok(vec(&[1])?));
-        assert_eq!(read(&queue, 9), Err(Reading::Failure));
+        assert_eq!(read(&queue, 9), Err(CqRead::Failure));
         complete(&queue, 3)?;
         assert_eq!(queue.read_failure(), Some(failure(2)));
         assert_eq!(read(&queue, 9), Ok(vec(&[3])?));
@@ -31,16 +31,16 @@ mod tests {
         assert_eq!(read(&queue, 9), Ok(vec(&[4])?));
         assert_eq!(probe.calls(), 1);
 
-        assert_eq!(read(&queue, 9), Err(Reading::Empty));
+        assert_eq!(read(&queue, 9), Err(CqRead::Empty));
         fail(&queue, 5)?;
         assert_eq!(probe.calls(), 2);
         assert_eq!(queue.read_failure(), Some(failure(5)));
-        assert_eq!(wait(&queue, 1, Some(0)), Err(Reading::Empty));
+        assert_eq!(wait(&queue, 1, Some(0)), Err(CqRead::Empty));
         complete(&queue, 6)?;
         assert_eq!(probe.calls(), 3);
         // Nor does a place say anything that has nothing to say.
         assert_eq!(read(&queue, 9), Ok(vec(&[6])?));
-        assert_eq!(read(&queue, 9), Err(Reading::Empty));
+        assert_eq!(read(&queue, 9), Err(CqRead::Empty));
         drop(queue.reserve());
         assert_eq!(probe.calls(), 3);
         queue.close();
@@ -52,8 +52,8 @@ mod tests {
     fn what_it_completes_itself_calls_it_afterwards() -> Result {
         let probe = Probe::new()?;
         let queue = probe.queue_with(9, |queue, call| {
-            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| Reading::Empty));
-            assert_eq!(read(queue, 9), Err(Reading::Empty));
+            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| CqRead::Empty));
+            assert_eq!(read(queue, 9), Err(CqRead::Empty));
             if call < 100 {
                 assert!(complete(queue, call + 1).is_ok());
             }
@@ -62,7 +62,7 @@ mod tests {
         complete(&queue, 1)?;
         assert_eq!((probe.calls(), probe.most_inside()), (100, 1));
         assert!(!queue.in_handler());
-        assert_eq!(read(&queue, 9), Err(Reading::Empty));
+        assert_eq!(read(&queue, 9), Err(CqRead::Empty));
         queue.close();
         probe.end();
         Ok(())
@@ -72,11 +72,11 @@ mod tests {
     fn what_was_read_meanwhile_calls_nobody() -> Result {
         let probe = Probe::new()?;
         let queue = probe.queue_with(9, |queue, call| {
-            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| Reading::Empty));
-            assert_eq!(read(queue, 9), Err(Reading::Empty));
+            assert_eq!(read(queue, 9), vec(&[call]).map_err(|_| CqRead::Empty));
+            assert_eq!(read(queue, 9), Err(CqRead::Empty));
             assert!(complete(queue, 9).is_ok());
-            assert_eq!(read(queue, 9), vec(&[9]).map_err(|_| Reading::Empty));
-            assert_eq!(read(queue, 9), Err(Reading::Empty));
+            assert_eq!(read(queue, 9), vec(&[9]).map_err(|_| CqRead::Empty));
+            assert_eq!(read(queue, 9), Err(CqRead::Empty));
         })?;
         complete(&queue, 1)?;
         assert_eq!(probe.calls(), 1);
@@ -107,7 +107,7 @@ mod tests {
         // Called by a thread, which may sleep.
         let queue = probe.queue_with(9, move |queue, _| {
             let read = (read(queue, 9).is_ok(), read(queue, 9));
-            if queue.in_handler() && read == (true, Err(Reading::Empty)) {
+            if queue.in_handler() && read == (true, Err(CqRead::Empty)) {
                 told.store(BEGUN, Release);
                 comes(|| told.load(Acquire) == GO);
             }
@@ -146,8 +146,8 @@ mod tests {
         let sum = all.clone();
         let queue = probe.queue_with(50, move |queue, _| loop {
             match queue.read(7, |_| _ = sum.fetch_add(1, Relaxed)) {
-                Reading::Done(_) => (),
-                Reading::Failure => {
+                CqRead::Done(_) => (),
+                CqRead::Failure => {
                     sum.fetch_add(queue.read_failure().iter().count(), Relaxed);
                 }
                 _ => break,

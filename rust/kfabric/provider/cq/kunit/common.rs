@@ -60,22 +60,22 @@ pub(super) fn vec(numbers: &[usize]) -> Result<KVec<usize>> {
 
 /// What `read` gives to where completions go, or what it returns if there are none.
 fn numbers(
-    read: impl FnOnce(&mut dyn FnMut(&Completion)) -> Reading,
-) -> Result<KVec<usize>, Reading> {
+    read: impl FnOnce(&mut dyn FnMut(&Completion)) -> CqRead,
+) -> Result<KVec<usize>, CqRead> {
     const MANY: usize = 1000;
-    let mut all = KVec::with_capacity(MANY, GFP_KERNEL).map_err(|_| Reading::Empty)?;
+    let mut all = KVec::with_capacity(MANY, GFP_KERNEL).map_err(|_| CqRead::Empty)?;
     // Under the lock, where nothing can be allocated.
     let read = read(&mut |done| {
         all.push_reserved(number(done.context));
     });
     match read {
-        Reading::Done(count) if count == all.len() => Ok(all),
+        CqRead::Done(count) if count == all.len() => Ok(all),
         read => Err(read),
     }
 }
 
 /// Reads at most so many.
-pub(super) fn read(queue: &CompletionQueue, most: usize) -> Result<KVec<usize>, Reading> {
+pub(super) fn read(queue: &CompletionQueue, most: usize) -> Result<KVec<usize>, CqRead> {
     numbers(|out| queue.read(most, out))
 }
 
@@ -84,7 +84,7 @@ pub(super) fn wait(
     queue: &CompletionQueue,
     at_least: usize,
     left: Option<Jiffies>,
-) -> Result<KVec<usize>, Reading> {
+) -> Result<KVec<usize>, CqRead> {
     numbers(|out| queue.wait_and_read(9, at_least, left, out))
 }
 
