@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a provider tells about connections.
+//! Connection management between providers and the core: requests, events and passive endpoints.
 //!
 //! Lock order: the lock of [`Events`] and [`Incoming`] is before that of an event queue. It is taken
 //! with interrupts on, in process context.
-//!
-//! Passive endpoints of a provider.
 
 use crate::support::{
     errno::Errno,
@@ -25,16 +23,15 @@ use kernel::{
     }, //
 };
 
-/// How long things may take on a connection.
+/// The timeouts of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// How long connecting may take, in milliseconds; not 0.
+    /// The connect timeout in milliseconds; not 0.
     pub connect: u32,
-    /// How long transfers to the peer may be under way without one of them ending, in milliseconds;
-    /// 0 is for ever. Then the connection is taken down.
+    /// The stall timeout in milliseconds, or 0 for none. If no pending transfer ends for that time, the provider shuts
+    /// down the connection.
     pub stall: u32,
-    /// How long the peer waits until it repeats a message for which there was no receive, in
-    /// microseconds; or somewhat longer.
+    /// The minimum delay in microseconds until the peer repeats a message that found no receive.
     pub rnr_delay: u32,
 }
 
@@ -48,58 +45,56 @@ impl Default for Bounds {
     }
 }
 
-/// A peer's request for a connection, of a provider: to be accepted by an endpoint, or rejected.
-/// Dropped, it is rejected without a word. Dropping it may sleep.
+/// A connection request of a peer. Dropping it rejects the request without private data, and may sleep.
 pub trait ConnRequest: Send + Sync {
-    /// Whose it is.
+    /// Returns the address of the peer.
     fn peer(&self) -> SocketAddr;
 
-    /// The address that it came to.
+    /// Returns the local address that received the request.
     fn local(&self) -> SocketAddr;
 
-    /// What the peer has sent with it.
+    /// Returns the peer's private data.
     fn data(&self) -> &[u8];
 
-    /// The name of the domain that endpoints answering it are to be opened in, unless it is that which
-    /// the passive endpoint was asked for with.
+    /// Returns the name of the domain for the accepting endpoint. `None` means the domain of the passive endpoint's info.
     fn domain(&self) -> Option<&CStr>;
 
-    /// `self` as [`Any`], for the provider that gets it back.
+    /// Returns `self` as [`Any`], for the provider that gets the request back.
     fn as_any(&mut self) -> &mut dyn Any;
 }
 
 impl dyn ConnRequest {
-    /// The request, if it is of this type, as those of one provider are.
+    /// Returns the request as the type of one provider.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it is another provider's.
+    /// - `EINVAL`: the request is of another provider.
     pub fn own<T: ConnRequest + 'static>(&mut self) -> Result<&mut T, Refusal> {
         let foreign = Refusal::new(Errno::EINVAL, c"another provider's request");
         self.as_any().downcast_mut().ok_or(foreign)
     }
 }
 
-/// A receiver of what becomes of an endpoint's connection. The core implements it.
+/// The handler of an endpoint's connection events. The core implements it.
 pub trait ConnHandler: Send + Sync {
-    /// It is connected; the peer has sent this with its answer.
+    /// Handles an established connection. `data` is the private data of the peer.
     fn connected(&self, data: &[u8]);
-    /// The connection has ended.
+    /// Handles the end of a connection.
     fn shut_down(&self);
-    /// There won't be one.
+    /// Handles the failure of a connection attempt.
     fn failed(&self, how: ConnFailed, data: &[u8]);
 }
 
-/// Why an endpoint can't be connected.
+/// The error of a failed connection attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnFailed {
-    /// What the consumer gets as `err`.
+    /// The errno for the consumer.
     pub errno: Errno,
-    /// The provider's own number for it.
+    /// The provider's error number.
     pub prov_errno: i32,
 }
 
-/// Tells what becomes of the connection of one endpoint, as long as the endpoint is open.
+/// Passes the connection events of one endpoint to its handler, while the endpoint is open.
 #[pin_data]
 pub struct Events {
     #[pin]
@@ -107,15 +102,14 @@ pub struct Events {
 }
 
 impl Events {
-    /// Tells nobody yet.
+    /// Creates events without a handler.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             told <- new_mutex!(None),
         })
     }
 
-    /// Tells somebody from now on, or nobody. When it returns, nobody else is being told anything. May
-    /// sleep, but not for long.
+    /// Sets the handler, or removes it. The old handler doesn't run after the return. May sleep for a short time.
     pub(crate) fn set(&self, told: Option<KBox<dyn ConnHandler>>) {
         let old = core::mem::replace(&mut *self.told.lock(), told);
         drop(old);
@@ -127,36 +121,35 @@ impl Events {
         }
     }
 
-    /// The endpoint is connected; `data` is what the peer has sent with its answer. May sleep, but not
-    /// for long.
+    /// Reports that the endpoint is connected. `data` is the private data of the peer. May sleep for a short time.
     pub fn connected(&self, data: &[u8]) {
         self.tell(|told| told.connected(data));
     }
 
-    /// The connection has ended, whoever has ended it. May sleep, but not for long.
+    /// Reports the end of the connection. May sleep for a short time.
     pub fn shut_down(&self) {
         self.tell(|told| told.shut_down());
     }
 
-    /// There won't be a connection; `data` is what the peer has sent if it was the one who refused.
-    /// May sleep, but not for long.
+    /// Reports that the connection attempt failed. `data` is the private data of a peer that rejected the request. May
+    /// sleep for a short time.
     pub fn failed(&self, how: ConnFailed, data: &[u8]) {
         self.tell(|told| told.failed(how, data));
     }
 }
 
-/// Who is told of requests that come to a passive endpoint; the core's.
+/// The handler of connection requests to a passive endpoint. The core implements it.
 pub(crate) trait ConnRequestHandler: Send + Sync {
-    /// Takes a request, or gives it back if there are too many.
+    /// Handles a request. Returns it if there are too many.
     fn asked(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>>;
 }
 
-/// Tells of requests that come to one passive endpoint, as long as it is open.
+/// Passes the connection requests of one passive endpoint to its handler, while the endpoint is open.
 ///
 /// # Examples
 ///
 /// ```ignore
-/// // A provider that hears of a request. If nobody takes it, it is rejected by being dropped.
+/// // A provider that receives a request. Dropping a request that the core returns rejects it.
 /// drop(incoming.request(KBox::new(MyRequest::new(from)?, GFP_KERNEL)?));
 /// ```
 #[pin_data]
@@ -166,22 +159,21 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Tells `asked`, until [`stop`](Self::stop).
+    /// Passes requests to `asked` until [`stop`](Self::stop).
     pub(crate) fn new(asked: KBox<dyn ConnRequestHandler>) -> impl PinInit<Self> {
         pin_init!(Self {
             asked <- new_mutex!(Some(asked)),
         })
     }
 
-    /// Tells nobody any more. When it returns, nobody is being told anything. May sleep, but not for
-    /// long.
+    /// Removes the handler, which doesn't run after the return. May sleep for a short time.
     pub(crate) fn stop(&self) {
         let asked = self.asked.lock().take();
         drop(asked);
     }
 
-    /// There is a request. Gives it back if nobody takes it, to be rejected. May sleep, but not for
-    /// long.
+    /// Reports a request. Returns the request if the core doesn't take it, so that the provider rejects it. May sleep for a
+    /// short time.
     pub fn request(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>> {
         match &*self.asked.lock() {
             Some(asked) => asked.asked(request),
@@ -190,16 +182,15 @@ impl Incoming {
     }
 }
 
-/// A passive endpoint: created, made to listen once, then dropped, whereupon nobody is told of a
-/// request any more. Dropping it sleeps.
+/// A passive endpoint. The core opens it, calls `listen` at most once, then drops it. After the drop no request
+/// arrives. Dropping it sleeps.
 pub trait Pep: Send + Sync {
-    /// Begins to listen at an address, which gets a port if it has none, and returns it; at most
-    /// `backlog` requests wait for an answer. May sleep.
+    /// Listens at an address, with at most `backlog` unanswered requests. Returns the address with its port. May sleep.
     ///
     /// # Errors
     ///
-    /// - `EADDRINUSE`: somebody else listens there.
-    /// - `EADDRNOTAVAIL`: that is no address of this machine.
+    /// - `EADDRINUSE`: another endpoint listens at the address.
+    /// - `EADDRNOTAVAIL`: this machine doesn't have the address.
     fn listen(
         &self,
         address: SocketAddr,
@@ -207,12 +198,10 @@ pub trait Pep: Send + Sync {
         incoming: Arc<Incoming>,
     ) -> Result<SocketAddr, Refusal>;
 
-    /// Rejects a request; the peer gets `data`. May sleep.
+    /// Rejects a request. The peer gets `data`. The request ends also after an error. May sleep.
     ///
     /// # Errors
     ///
-    /// It is over even so.
-    ///
-    /// - `ENOMEM`: the peer can't be told, and may ask again.
+    /// - `ENOMEM`: the peer is not notified, and may repeat the request.
     fn reject(&self, request: KBox<dyn ConnRequest>, data: &[u8]) -> Result<(), Refusal>;
 }

@@ -17,23 +17,26 @@ use kernel::dma::DataDirection;
 
 /// Mapping of a consumer's scatterlists, for `Domain::dma`.
 pub trait Dma {
-    /// Maps `list`; gives the number of mapped entries, at most as many as it has. `EIO` if it can't
-    /// be mapped. May sleep.
+    /// Maps `list`, and returns the number of mapped entries, at most as many as it has. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EIO`: the list can't be mapped.
     fn map(&self, list: RawSgl<'_>, direction: DataDirection) -> Result<usize, Refusal>;
-    /// Undoes [`map`](Self::map). May sleep.
+    /// Unmaps `list`. May sleep.
     fn unmap(&self, list: RawSgl<'_>, direction: DataDirection);
-    /// Lets the processor see what the device wrote. May sleep.
+    /// Makes writes of the device visible to the processor. May sleep.
     fn sync_for_cpu(&self, list: RawSgl<'_>, direction: DataDirection);
-    /// Lets the device see what the processor wrote. May sleep.
+    /// Makes writes of the processor visible to the device. May sleep.
     fn sync_for_device(&self, list: RawSgl<'_>, direction: DataDirection);
 }
 
-/// A consumer's scatterlist on its way through the core, for the length of a call: it can't be kept.
+/// A consumer's scatterlist for the length of a call.
 ///
 /// # Invariants
 ///
-/// `first` points to a list of at least `entries` entries that is the callee's alone for `'a`, and
-/// for unmapping and syncing was mapped for the same device and direction.
+/// - `first` points to a list of at least `entries` entries that only the callee uses for `'a`.
+/// - For unmaps and syncs, the list is mapped for the same device and direction.
 pub struct RawSgl<'a> {
     first: NonNull<kfi_bindings::scatterlist>,
     entries: i32,
@@ -41,17 +44,18 @@ pub struct RawSgl<'a> {
 }
 
 impl RawSgl<'_> {
-    /// Takes a list from C.
+    /// Creates one from the arguments of a C caller. Returns `None` for an empty list.
     ///
     /// # Safety
     ///
-    /// The caller guarantees the invariants of this type.
+    /// - `first` is null or has `entries` entries that only the callee uses for the lifetime of the result.
+    /// - For unmaps and syncs, the list is mapped for the same device and direction.
     pub(crate) unsafe fn from_raw(
         first: *mut kfi_bindings::scatterlist,
         entries: i32,
     ) -> Option<Self> {
         let first = NonNull::new(first)?;
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: `first` isn't null, so it has `entries` entries that only the callee uses.
         (entries > 0).then_some(Self {
             first,
             entries,
@@ -59,12 +63,12 @@ impl RawSgl<'_> {
         })
     }
 
-    /// The first entry.
+    /// Returns the first entry.
     pub fn as_ptr(&self) -> *mut kfi_bindings::scatterlist {
         self.first.as_ptr()
     }
 
-    /// How many entries; more than 0.
+    /// Returns the number of entries, which is more than 0.
     pub fn entries(&self) -> i32 {
         self.entries
     }
@@ -76,7 +80,7 @@ pub struct Direct;
 
 impl Dma for Direct {
     fn map(&self, list: RawSgl<'_>, _direction: DataDirection) -> Result<usize, Refusal> {
-        // SAFETY: By the invariant of `RawSgl`.
+        // SAFETY: `list` has `entries` entries that only this call uses.
         if !unsafe { kfi_bindings::kfi_helper_sg_map_direct(list.as_ptr(), list.entries()) } {
             return Err(Refusal::new(
                 Errno::EIO,

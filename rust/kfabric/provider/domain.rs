@@ -61,7 +61,7 @@ pub struct DomainRequest<'a> {
 
 /// An open domain.
 pub trait Domain: Any + Send + Sync {
-    /// What one region can be; constant. Any context.
+    /// Returns the limits of regions, which are constant. Any context.
     fn mr_limits(&self) -> &MrLimits;
 
     /// The first half of a registration: checks the memory and maps it. All that can be refused at
@@ -121,35 +121,34 @@ pub trait Domain: Any + Send + Sync {
     /// of them at a time as it has reserved. May sleep, but not after [`Mr::close_now`](super::Mr::close_now).
     fn use_reserve(&self, _begins: bool) {}
 
-    /// Mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`). Any context.
+    /// Returns the mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`). Any context.
     fn dma(&self) -> Option<&dyn Dma> {
         None
     }
 
-    /// Can the core open endpoints in this domain? Nothing is transferred by them: they are there
-    /// for regions to be bound to, and for the provider to let peers through (`Endpoint::enter`).
-    /// Any context.
+    /// Returns whether the core can open bare endpoints in this domain. These transfer no data. Regions are bound to
+    /// them, and the provider starts accesses of peers by `Endpoint::enter`. Any context.
     fn endpoints(&self) -> bool {
         false
     }
 
-    /// Are its regions bound to endpoints before they are enabled, if it was opened with `KFI_MR_ENDPOINT`?
-    /// Otherwise a consumer that is ready for that doesn't have to. Any context.
+    /// Returns whether the consumer must bind regions to endpoints before it enables them, if it sets `KFI_MR_ENDPOINT`.
+    /// Any context.
     fn binds_regions(&self) -> bool {
         self.endpoints()
     }
 
-    /// What the `prov_errno` of a failed transfer means, if it is the provider's own number. Any context.
+    /// Returns the text of a provider's error number of a failed transfer. Any context.
     fn words(&self, _prov_errno: i32) -> Option<&'static CStr> {
         None
     }
 
-    /// What its connected endpoints can do, if it has any. Any context.
+    /// Returns the limits of connected endpoints, if the domain has any. Any context.
     fn msg_limits(&self) -> Option<&MsgLimits> {
         None
     }
 
-    /// Opens an endpoint that is to be connected. May sleep.
+    /// Opens a connected endpoint. May sleep.
     fn open_ep(&self, _request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
@@ -157,8 +156,7 @@ pub trait Domain: Any + Send + Sync {
         ))
     }
 
-    /// Opens a receive context that endpoints share, with room for so many receives; within the limits. May
-    /// sleep.
+    /// Opens a shared context of `size` receives, which is within the limits. May sleep.
     fn open_srx(&self, _size: usize) -> Result<KBox<dyn Srx>, Refusal> {
         Err(Refusal::new(Errno::ENOSYS, c"endpoints share no receives"))
     }
@@ -180,7 +178,7 @@ pub trait Domain: Any + Send + Sync {
         Ok(())
     }
 
-    /// `self` as [`Any`], for [`crate::object::domain::from_fid`]. Any context.
+    /// Returns `self` as [`Any`], for [`crate::object::domain::from_fid`]. Any context.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -205,22 +203,22 @@ pub struct Extension {
     table: *mut c_void,
 }
 
-// SAFETY: A table may be shared by all threads.
+// SAFETY: The table is constant and `Sync`.
 unsafe impl Send for Extension {}
-// SAFETY: A table is constant, and may be used by several threads at once.
+// SAFETY: The table is constant and `Sync`.
 unsafe impl Sync for Extension {}
 
 impl Extension {
-    /// The extension that is this table.
+    /// Returns the extension with this table.
     pub const fn new<T: ExtensionTable>(table: &'static T) -> Self {
-        // INVARIANT: By the promise of the type, whose name this is.
+        // INVARIANT: `T::NAME` is the name of the table `T`, which is static.
         Self {
             name: T::NAME,
             table: ptr::from_ref(table).cast_mut().cast(),
         }
     }
 
-    /// The table, if this is its name.
+    /// Returns the table if this is its name.
     pub(crate) fn table(&self, name: &CStr) -> Option<*mut c_void> {
         (self.name == name).then_some(self.table)
     }

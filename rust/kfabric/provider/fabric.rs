@@ -2,7 +2,7 @@
 
 //! Providers, and the fabrics that they open.
 //!
-//! What a provider offers.
+//! An [`Offer`] describes a domain to getinfo.
 
 use super::{
     cm::Pep,
@@ -65,7 +65,11 @@ pub trait Provider: 'static {
     /// addresses are asked for, connected endpoints between them only. May sleep.
     fn offers(ends: &Ends) -> Result<KVec<Offer>, Errno>;
 
-    /// Opens the fabric of this name; `ENODEV` if there is none. May sleep.
+    /// Opens the fabric of this name. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `ENODEV`: there is no fabric of this name.
     fn open_fabric(name: &CStr) -> Result<KBox<dyn Fabric>, Refusal>;
 }
 
@@ -74,18 +78,17 @@ pub trait Fabric: Send + Sync {
     /// Opens a domain. May sleep.
     fn open_domain(&self, request: &DomainRequest<'_>) -> Result<KBox<dyn Domain>, Refusal>;
 
-    /// Opens a passive endpoint, and says what those that answer its requests can do. May sleep.
+    /// Opens a passive endpoint. Returns the limits of endpoints that accept its requests, too. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENOSYS`: there are none.
+    /// - `ENOSYS`: the provider has no passive endpoints.
     fn open_pep(&self) -> Result<(KBox<dyn Pep>, MsgLimits), Refusal> {
         let why = c"the provider has no passive endpoints";
         Err(Refusal::new(Errno::ENOSYS, why))
     }
 
-    /// What the `prov_errno` of a connection that failed means, if it is the provider's own number. Any
-    /// context.
+    /// Returns the text of a provider's error number of a failed connection. Any context.
     fn words(&self, _prov_errno: i32) -> Option<&'static CStr> {
         None
     }
@@ -110,18 +113,18 @@ pub struct Offer {
     pub mr_iov_limit: usize,
     /// Most regions.
     pub mr_cnt: usize,
-    /// What there is besides regions.
+    /// The number of other objects.
     pub extras: Extras,
-    /// What its connected endpoints are, if it is an offer of those.
+    /// The connected endpoints of the domain, if the offer is for them.
     pub msg: Option<MsgOffer>,
 }
 
 /// Connected endpoints that a domain can have.
 #[derive(Clone, Copy, Debug)]
 pub struct MsgOffer {
-    /// What they can do.
+    /// The limits of the endpoints.
     pub limits: MsgLimits,
-    /// The addresses that they would have.
+    /// The addresses of a connection.
     pub ends: Ends,
 }
 
@@ -135,13 +138,13 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Is neither known?
+    /// Returns whether neither address is known.
     pub const fn is_none(&self) -> bool {
         self.source.is_none() && self.peer.is_none()
     }
 }
 
-/// What a domain has besides regions. The default is nothing.
+/// The number of objects of a domain besides regions. The default is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras {
     /// Most endpoints.
@@ -167,6 +170,7 @@ pub(crate) struct Capabilities {
 }
 
 impl Offer {
+    /// Returns the offer without its names.
     pub(crate) fn capabilities(&self) -> Capabilities {
         Capabilities {
             caps: self.caps,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Endpoints that are connected and transfer something, of a provider.
+//! Connected endpoints of a provider.
 
 use super::{
     cm::{
@@ -36,21 +36,21 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What a consumer wants of a new endpoint. Its numbers are within the domain's limits.
+/// The requested attributes of a new endpoint, which are within the domain's limits.
 pub struct MsgEpRequest {
-    /// How many transmit requests may be under way.
+    /// The maximum number of pending transmit requests.
     pub tx_size: usize,
-    /// How many receive requests may be posted.
+    /// The maximum number of pending receive requests.
     pub rx_size: usize,
-    /// Its receives are those of a context that it shares: [`MsgEp::share`] says which, before it is enabled.
+    /// The endpoint takes its receives from a shared context, which [`MsgEp::share`] sets.
     pub shares: bool,
-    /// The address that it is to have, if any was asked for.
+    /// The requested local address.
     pub source: Option<SocketAddr>,
-    /// The request that it is to answer, for the passive side.
+    /// The connection request to accept, on the passive side.
     pub answers: Option<KBox<dyn ConnRequest>>,
-    /// What regions are bound to.
+    /// The endpoint for bound regions.
     pub endpoint: Arc<Endpoint>,
-    /// Who is told what becomes of its connection.
+    /// The receiver of connection events.
     pub events: Arc<Events>,
 }
 
@@ -76,49 +76,48 @@ impl MsgEpRequest {
     }
 }
 
-/// What a domain's endpoints can do; constant.
+/// The limits of a domain's endpoints; constant.
 #[derive(Clone, Copy, Debug)]
 pub struct MsgLimits {
-    /// The memory at this side.
+    /// The rules for local memory.
     pub local: LocalRules,
-    /// Most pieces of the peer's memory; at most 16.
+    /// Maximum number of pieces of the peer's memory; at most 16.
     pub remote_pieces: usize,
-    /// Which atomic operations there are.
+    /// The supported atomic operations.
     pub atomics: Atomics,
-    /// Most transmit requests under way.
+    /// Maximum number of pending transmit requests.
     pub tx_size: usize,
-    /// Most receive requests.
+    /// Maximum number of pending receive requests.
     pub rx_size: usize,
-    /// Most receive requests of a context that endpoints share; 0 where there are no such.
+    /// Maximum number of pending receive requests of a shared context, or 0 without shared contexts.
     pub shared_size: usize,
-    /// Most bytes that can be the caller's again at once (`KFI_INJECT`); at most 64.
+    /// Maximum length of an injected message (`KFI_INJECT`) in bytes; at most 64.
     pub inject_size: usize,
-    /// Most bytes of data for the peer's completion queue.
+    /// Maximum length of immediate data for the peer's completion queue, in bytes.
     pub cq_data_size: usize,
-    /// Most bytes that the peer gets with a request for a connection, with an acceptance, and with a
-    /// rejection.
+    /// Maximum length of private data with a connection request, an acceptance and a rejection, in bytes.
     pub cm_data_size: [usize; 3],
-    /// Connections go by [`Bounds`].
+    /// Connections support the timeouts of [`Bounds`].
     pub bounded: bool,
 }
 
-/// A transfer to be posted.
+/// A transfer to post.
 pub struct Post<'a> {
     task: Task<'a>,
     ticket: Ticket,
 }
 
-/// The memory at this side of a transfer.
+/// The local memory of a transfer.
 #[derive(Clone, Copy)]
 pub enum LocalMemory<'a> {
     /// The consumer's memory, which the consumer leaves alone until the transfer has ended.
     Lent(&'a LocalPieces),
-    /// A copy of the bytes, which is there until posting returns. The consumer may free its memory then.
+    /// A copy of the bytes, which is valid until the posting call returns. The consumer may reuse its memory after that.
     Injected(&'a [u8]),
 }
 
 impl LocalMemory<'_> {
-    /// Returns its length in bytes.
+    /// Returns the length in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Lent(local) => local.bytes(),
@@ -127,9 +126,9 @@ impl LocalMemory<'_> {
     }
 }
 
-/// What is to be done: all that there is to a transfer, but for who hears of its end.
+/// A transfer without its ticket.
 ///
-/// Only the core makes one, and it can't be kept: the memory is there as long as the transfer.
+/// Only the core creates one. A provider can't keep it, because the memory is valid only until the transfer ends.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
     op: Op,
@@ -139,29 +138,29 @@ pub struct Task<'a> {
 }
 
 impl<'a> Post<'a> {
-    /// A transfer with its ticket.
+    /// Creates a post of a transfer and its ticket.
     pub(crate) fn new(task: Task<'a>, ticket: Ticket) -> Self {
         Self { task, ticket }
     }
 
-    /// What is to be done, and what is to be ended when it has ended.
+    /// Returns the transfer and its ticket.
     pub fn into_parts(self) -> (Task<'a>, Ticket) {
         (self.task, self.ticket)
     }
 
-    /// What is to be done.
+    /// Returns the transfer.
     pub(super) fn task(&self) -> Task<'a> {
         self.task
     }
 
-    /// Doesn't accept it.
+    /// Refuses the transfer.
     pub fn refuse(self, why: Refusal) -> Refused {
         Refused::new(why, self.ticket)
     }
 }
 
 impl<'a> Task<'a> {
-    /// A transfer of this memory. Lent memory is there until the transfer has ended.
+    /// Creates a transfer. Lent memory stays valid until the transfer has ended.
     pub(crate) fn new(
         op: Op,
         local: LocalMemory<'a>,
@@ -176,29 +175,28 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// What it does.
+    /// Returns the operation.
     pub fn op(&self) -> Op {
         self.op
     }
 
-    /// The memory at this side.
+    /// Returns the local memory.
     pub fn local(&self) -> LocalMemory<'a> {
         self.local
     }
 
-    /// The peer's memory, if it goes to some that the peer has told of.
+    /// Returns the peer's memory, which is empty for a message.
     pub fn remote(&self) -> &'a RemoteMemory {
         self.remote
     }
 
-    /// How.
+    /// Returns the flags.
     pub fn flags(&self) -> PostFlags {
         self.flags
     }
 
-    /// Calls `f` with a task for each piece of the peer's memory, in order, until it returns an error.
-    /// Together they do the same: the first one waits if this does, and the last one has the data for
-    /// the peer. Any context.
+    /// Calls `f` with a task for each piece of the peer's memory, in order, until `f` returns an error. The first task has
+    /// the fence of `self`, and the last one its immediate data. Any context.
     pub fn each<E>(&self, mut f: impl FnMut(Task<'_>) -> Result<(), E>) -> Result<(), E> {
         let pieces = self.remote.pieces();
         let mut at = 0;
@@ -235,20 +233,20 @@ impl<'a> Task<'a> {
     }
 }
 
-/// A transfer that was not accepted, with the ticket, of which nothing is reported then.
+/// A refused transfer, with its ticket. It has no completion.
 pub struct Refused {
     why: Refusal,
     ticket: Ticket,
 }
 
 impl Refused {
-    /// Says why (`EAGAIN`: there is no room for it now), and gives the ticket back as it was.
+    /// Returns the ticket with a reason. `EAGAIN` means that the queue is full.
     pub fn new(why: Refusal, ticket: Ticket) -> Self {
         Self { why, ticket }
     }
 
-    /// Nothing is reported of the transfer of this context. If the ticket is another's, that one is never
-    /// ended, since its memory may be in use, and this transfer is under way.
+    /// Drops the ticket without a completion, and returns the reason. If the provider returned the ticket of another
+    /// transfer, this leaks the ticket, because the memory of that transfer may be in use.
     pub(crate) fn settle(self, context: Context) -> Result<(), Refusal> {
         if self.ticket.context() != context {
             core::mem::forget(self.ticket);
@@ -259,58 +257,57 @@ impl Refused {
     }
 }
 
-/// How many more requests an endpoint has places for.
+/// The number of requests that an endpoint can take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueSpace {
-    /// To the peer.
+    /// Transmit requests.
     pub sends: usize,
-    /// Receives.
+    /// Receive requests.
     pub receives: usize,
 }
 
-/// An endpoint: created, enabled, connected once, closed, then dropped.
+/// A connected endpoint.
 ///
-/// The core calls in this order, and what changes it one at a time; [`shutdown`](Self::shutdown) and
-/// [`end`](Self::end) may come at any time after enabling.
+/// The core opens it, enables it, connects it once, ends it and drops it, one call at a time. It may call
+/// [`shutdown`](Self::shutdown) and [`end`](Self::end) at any time after enabling.
 pub trait MsgEp: Send + Sync {
-    /// Takes its receives from this context from now on, which one of the same domain's provider has opened,
-    /// and which stays open until this has been closed. Called once at most, before it is enabled, of an
-    /// endpoint that was opened to share one. May sleep.
+    /// Sets the shared context of the receives. The context is of the same domain, and stays open until the core has
+    /// closed the endpoint. The core calls this at most once, before it enables the endpoint. May sleep.
     fn share(&self, _context: &dyn Srx) -> Result<(), Refusal> {
         Err(Refusal::new(Errno::ENOSYS, c"endpoints share no receives"))
     }
 
-    /// Lets receives be posted. May sleep.
+    /// Enables the endpoint, so that it takes receives. May sleep.
     fn enable(&self) -> Result<(), Refusal>;
 
-    /// Begins to connect to a peer, which gets `data`; [`Events`] say what becomes of it. May sleep.
+    /// Starts to connect to a peer, which gets `data`. The provider reports the result by [`Events`]. May sleep.
     fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal>;
 
-    /// Accepts the request that it was made to answer; the peer gets `data`. May sleep.
+    /// Accepts the connection request of the endpoint. The peer gets `data`. May sleep.
     fn accept(&self, data: &[u8], bounds: &Bounds) -> Result<(), Refusal>;
 
-    /// Takes the connection down, if there is one; all that is under way ends soon. May sleep.
+    /// Shuts down the connection, if there is one. Pending transfers end soon. May sleep.
     fn shutdown(&self);
 
-    /// Its own address. May sleep.
+    /// Returns the local address. May sleep.
     fn name(&self) -> Option<SocketAddr>;
 
-    /// The peer's address. May sleep.
+    /// Returns the peer's address. May sleep.
     fn peer(&self) -> Option<SocketAddr>;
 
-    /// Begins a transfer: a receive from enabling on, others while it is connected; also later, when
-    /// they are refused or end soon. Any context.
+    /// Posts a transfer. The core posts receives from enabling on, and other transfers while the endpoint is connected.
+    /// After the end of the connection, the provider refuses transfers or ends them soon. Any context.
     fn post(&self, post: Post<'_>) -> Result<(), Refused>;
 
-    /// How many more requests there are places for. Any context.
+    /// Returns the number of requests that the endpoint can take. Any context.
     fn room(&self) -> QueueSpace;
 
-    /// Ends a receive of this context that no message has come for yet, as cancelled. Any context.
+    /// Cancels a receive of this context that no message has arrived for. Any context.
     ///
     /// # Errors
     ///
-    /// - `ENOENT`: there is none, or it can't be taken back any more.
-    /// - `ENOSYS`: none can.
+    /// - `ENOENT`: there is no receive that can be cancelled.
+    /// - `ENOSYS`: the provider can't cancel receives.
     fn cancel(&self, _context: Context) -> Result<(), Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
@@ -318,20 +315,20 @@ pub trait MsgEp: Send + Sync {
         ))
     }
 
-    /// Ends the connection, and waits until all that was accepted has ended, and nobody is told
-    /// anything any more. Called once, or twice if the device goes. Sleeps.
+    /// Ends the connection, and waits until all accepted transfers have ended. No event follows. The core calls this once,
+    /// or twice if the device is removed. Sleeps.
     fn end(&self);
 }
 
-/// A receive context that endpoints share: opened, closed after all that share it, then dropped.
+/// A shared receive context. The core ends it after all endpoints that share it, then drops it.
 pub trait Srx: Any + Send + Sync {
-    /// Takes a receive, for whichever of the endpoints needs one. Any context.
+    /// Posts a receive for any of the endpoints. Any context.
     fn post(&self, post: Post<'_>) -> Result<(), Refused>;
 
-    /// How many more receives there are places for. Any context.
+    /// Returns the number of receives that the context can take. Any context.
     fn room(&self) -> usize;
 
-    /// As [`MsgEp::cancel`]. Any context.
+    /// Cancels a receive as [`MsgEp::cancel`] does. Any context.
     fn cancel(&self, _context: Context) -> Result<(), Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
@@ -339,10 +336,10 @@ pub trait Srx: Any + Send + Sync {
         ))
     }
 
-    /// Takes no receives any more, and ends those that no endpoint has taken: at once, or when the last
-    /// endpoint that shares it has ended, if the device goes. Called once, or twice then. Sleeps.
+    /// Refuses later receives, and ends those that no endpoint has taken. If the device is removed, the provider may wait
+    /// for the last endpoint to end, and the core calls this twice. Sleeps.
     fn end(&self);
 
-    /// `self` as [`Any`], for [`MsgEp::share`]. Any context.
+    /// Returns `self` as [`Any`], for [`MsgEp::share`]. Any context.
     fn as_any(&self) -> &dyn Any;
 }
