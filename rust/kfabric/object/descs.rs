@@ -2,7 +2,7 @@
 
 //! The hash table from local descriptors to the regions of a domain.
 //!
-//! A descriptor is a number of the provider. That of verbs is the lkey, which consumers also use in their own work
+//! A descriptor is a number of the provider. Verbs use the lkey, which consumers also use in their own work
 //! requests, so the core can't choose it. Calls of the data path look descriptors up in any context. Each lock
 //! guards a few chains, so that CPUs seldom contend for a lock.
 //!

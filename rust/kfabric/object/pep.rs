@@ -207,7 +207,7 @@ impl PepBody {
         let backlog = self.backlog.load(Relaxed);
         let fid = self.pep.cast();
         let writer = eq.writer(fid, self.context);
-        let asked = RequestHandler::new(writer, fid, self.info.clone(), backlog);
+        let asked = ConnRequestWriter::new(writer, fid, self.info.clone(), backlog);
         let asked = KBox::new(asked, GFP_KERNEL)?;
         let incoming =
             Arc::pin_init(Incoming::new(asked), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
@@ -444,7 +444,7 @@ unsafe extern "C" fn reject(
 }
 
 /// Reports the connection requests of a passive endpoint to its event queue.
-pub(super) struct RequestHandler {
+pub(super) struct ConnRequestWriter {
     writer: Writer,
     pep: *mut kfid,
     info: Arc<Info>,
@@ -452,11 +452,11 @@ pub(super) struct RequestHandler {
 }
 
 // SAFETY: `pep` is never dereferenced here, and all other fields are `Send`.
-unsafe impl Send for RequestHandler {}
+unsafe impl Send for ConnRequestWriter {}
 // SAFETY: `pep` is never dereferenced here, and all other fields are `Sync`.
-unsafe impl Sync for RequestHandler {}
+unsafe impl Sync for ConnRequestWriter {}
 
-impl RequestHandler {
+impl ConnRequestWriter {
     /// Creates a handler for a passive endpoint with a backlog. `info` is the template for infos.
     pub(super) fn new(writer: Writer, pep: *mut kfid, info: Arc<Info>, backlog: u32) -> Self {
         Self {
@@ -520,7 +520,7 @@ fn set_domain(fields: &mut kfi_info, request: &dyn ConnRequest) -> Result<(), Er
     Ok(())
 }
 
-impl ConnRequestHandler for RequestHandler {
+impl ConnRequestHandler for ConnRequestWriter {
     fn asked(&self, request: KBox<dyn ConnRequest>) -> Result<(), KBox<dyn ConnRequest>> {
         let Ok(mut info) = self.info_of(&*request) else {
             return Err(request);

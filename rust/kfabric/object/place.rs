@@ -89,7 +89,7 @@ impl<T: Child> Coming<T> {
         Ok(Self::counted(parent))
     }
 
-    /// Announces a child of which the parent may have `most`. Any context.
+    /// Announces a child. The parent can have `most` children with a limit. Any context.
     ///
     /// # Errors
     ///

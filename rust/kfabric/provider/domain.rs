@@ -43,9 +43,8 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What a consumer wants of a new domain, from the `struct kfi_info` that it got by getinfo.
-///
-/// Its numbers have been checked against the domain's limits by the core.
+/// The requested attributes of a new domain, from a `struct kfi_info` of getinfo. The core has checked the numbers
+/// against the domain's limits.
 pub struct DomainRequest<'a> {
     /// Name of the domain, if one was given.
     pub name: Option<&'a CStr>,
@@ -64,13 +63,12 @@ pub trait Domain: Any + Send + Sync {
     /// Returns the limits of regions, which are constant. Any context.
     fn mr_limits(&self) -> &MrLimits;
 
-    /// The first half of a registration: checks the memory and maps it. All that can be refused at
-    /// once is refused here. No peer can reach anything before [`Mr::enable`](super::Mr::enable).
-    /// May sleep.
+    /// Creates a region: checks the memory and maps it. This refuses all that the provider can refuse without the
+    /// device. No peer can access the region before [`Mr::enable`](super::Mr::enable). May sleep.
     fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal>;
 
-    /// All of a registration, of a region that isn't bound to anything: as
-    /// [`create_mr`](Self::create_mr) and [`Mr::enable`](super::Mr::enable). May sleep.
+    /// Creates and enables a region without bindings, as [`create_mr`](Self::create_mr) and
+    /// [`Mr::enable`](super::Mr::enable) do. May sleep.
     ///
     /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
     fn register_mr(&self, request: &MrRequest<'_>) -> Result<(MrPart, Keys), Refusal> {
@@ -161,8 +159,8 @@ pub trait Domain: Any + Send + Sync {
         Err(Refusal::new(Errno::ENOSYS, c"endpoints share no receives"))
     }
 
-    /// The provider's own extensions, for `kfi_open_ops` to be opened by their names. Where the core
-    /// has one of a name itself, that is opened. Any context.
+    /// Returns the provider's extensions for `kfi_open_ops()`. Extensions of the core with the same name precede them.
+    /// Any context.
     ///
     /// The tables' functions get the domain's `struct kfid`; [`crate::object::domain::from_fid`] leads
     /// back here.

@@ -131,7 +131,7 @@ pub struct MsgOffer {
 /// The addresses of a connection, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// That of this side.
+    /// The local address.
     pub source: Option<SocketAddr>,
     /// The peer's.
     pub peer: Option<SocketAddr>,

@@ -27,30 +27,30 @@ use kernel::{
 /// The core makes these calls one at a time and in that order, so there are no states to check.
 /// May be called by different threads.
 pub trait Mr: Any + Send + Sync {
-    /// The second half of a registration, the device's: peers can reach the region from the return
-    /// on, who have got the key in a documented way. After an error they can't, and it is closed next; if that
-    /// fails as well, the caller gets `ENOTRECOVERABLE`, or is told by [`close`](Self::close). But after
-    /// `EAGAIN` it may be called again. May sleep, but not if the region is bound to an endpoint that is
-    /// connected, and one to the device: then any context.
+    /// Registers the region with the device. Peers with the key can access the region after the return.
+    ///
+    /// After an error, peers can't access the region. After `EAGAIN`, the core may call this again. After any other error,
+    /// the core closes the region next. If that fails, too, the caller gets `ENOTRECOVERABLE`, or the error of
+    /// [`close`](Self::close).
+    ///
+    /// May sleep, except if the region is bound to a connected endpoint and is one region of the device: then any context.
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal>;
 
-    /// How peers reach a region that is enabled: its parts, in order, each with a key of its own; most are one
-    /// part. The first has the key and the base that [`enable`](Self::enable) gave. May sleep.
+    /// Returns the pieces of an enabled region, in order, each with its own key. Most regions have one piece. The first
+    /// piece has the key and the base that [`enable`](Self::enable) returned. May sleep.
     ///
     /// # Errors
     ///
-    /// - `ENODEV`: the device is gone.
-    /// - `EIO`: the region is out of reach for good.
+    /// - `ENODEV`: the device is removed.
+    /// - `EIO`: no peer can access the region any more.
     /// - `ENOMEM`
     fn pieces(&self) -> Result<KVec<RemotePiece>, Refusal>;
 
-    /// The pages behind it have changed (`kfi_mr_refresh()`): `request` describes the whole region
-    /// anew, with the same addresses, lengths and rights. Key and base stay. Called while enabled.
-    /// May sleep.
+    /// Replaces the pages of an enabled region (`kfi_mr_refresh()`). `request` describes the whole region, with the same
+    /// addresses, lengths and rights. Key and base stay the same. May sleep.
     ///
-    /// After an error the region is as it was, or out of reach for peers for good. But
-    /// `ENOTRECOVERABLE` says that the device won't let go of it: neither its old memory nor the new
-    /// may ever be freed, and closing it fails.
+    /// After an error, either the region is unchanged, or no peer can access it any more. `ENOTRECOVERABLE` means that the
+    /// device keeps the region: the consumer must never free the old or the new memory, and the close fails.
     fn refresh(&mut self, _request: &MrRequest<'_>) -> Result<(), Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
@@ -58,25 +58,26 @@ pub trait Mr: Any + Send + Sync {
         ))
     }
 
-    /// The device goes away ([`ChildList::end`](crate::ChildList::end)), or the region's endpoint has gone down:
-    /// takes the region from the device, as [`close`](Self::close) does, which is called later and tells if
-    /// that failed. Called whether the region was enabled or not, but never while that is under way, and
-    /// perhaps again. May sleep.
+    /// Deregisters the region, because the device is removed ([`ChildList::end`](crate::ChildList::end)) or the region's
+    /// endpoint is disconnected. [`close`](Self::close) follows and returns the error, if there is one. The core may call
+    /// this more than once, also for a region that is not enabled, but never during [`enable`](Self::enable). May sleep.
     fn end(&mut self) {}
 
-    /// Deregisters: when this has succeeded, no peer can reach the memory. Called once, last,
-    /// whether the region was enabled or not. May sleep.
+    /// Deregisters the region. On success, no peer can access the memory. The core calls this once, last, also for a
+    /// region that is not enabled. May sleep.
     ///
-    /// `EIO` if the device would not let go of the region: its memory must never be freed then.
+    /// # Errors
+    ///
+    /// - `EIO`: the device keeps the region. The consumer must never free its memory.
     fn close(&mut self) -> Result<(), Refusal>;
 
-    /// As [`close`](Self::close), of a region that is enabled, if there is nothing to be waited for; returns
-    /// whether it was closed. If it wasn't, `close` is called next, or this again. Any context.
+    /// Closes an enabled region if that needs no wait, and returns whether it did. If it didn't, the core calls
+    /// [`close`](Self::close) next, or this again. Any context.
     fn close_now(&mut self) -> bool {
         false
     }
 
-    /// `self` as [`Any`], for the provider's domain that gets several. Any context.
+    /// Returns `self` as [`Any`], for calls of the provider's domain with several regions. Any context.
     fn as_any(&mut self) -> &mut dyn Any;
 }
 
@@ -84,7 +85,7 @@ pub trait Mr: Any + Send + Sync {
 pub struct Enabling<'a> {
     /// The region, for which [`Mr::enable`] would be called next.
     pub mr: &'a mut dyn Mr,
-    /// What it is bound to.
+    /// The bindings of the region.
     pub bindings: &'a Bindings,
     /// To be set to what `enable` would return.
     pub done: &'a mut Option<Result<Keys, Refusal>>,
@@ -98,9 +99,9 @@ pub struct Closing<'a> {
     pub done: &'a mut Option<Result<(), Refusal>>,
 }
 
-/// What a region was bound to before it is enabled.
+/// The bindings of a region.
 pub struct Bindings {
-    /// What counts the writes of peers to the region. Counting goes on in vain once it is closed.
+    /// The counter of writes of peers to the region. A closed counter ignores them.
     pub counter: Option<Arc<Counter>>,
     /// The endpoint through which alone peers reach the region (`KFI_MR_ENDPOINT`), as long as it
     /// is open.

@@ -34,22 +34,23 @@ pub struct MrPart {
     table: &'static Table,
 }
 
-// SAFETY: What can be done with a shared reference is to get one to the part, and each `Mr` is `Sync`.
+// SAFETY: A shared reference gives only a shared reference to the part, and each `Mr` is `Sync`.
 unsafe impl Sync for MrPart {}
 
-/// What is done with a value in a room.
+/// The functions for a value in a room.
 struct Table {
-    /// The part that it is, or leads to.
+    /// Returns the part that is the value, or that the value points to.
     ///
     /// # Safety
     ///
-    /// The room has such a value. The part is used no longer, and by no more, than the room might be.
+    /// - The room has a value of the type of the table.
+    /// - The caller uses the part only as it may use the room.
     get: unsafe fn(*mut Room) -> *mut dyn Mr,
-    /// Drops it.
+    /// Drops the value.
     ///
     /// # Safety
     ///
-    /// The room has such a value, which isn't used again.
+    /// The room has a value of the type of the table, which no one uses after the call.
     drop: unsafe fn(*mut Room),
 }
 
@@ -73,57 +74,65 @@ impl<T: Mr> Of<T> {
         room.cast::<T>()
     }
 
+    /// Drops a value in place.
+    ///
     /// # Safety
     ///
-    /// As for [`Table::drop`].
+    /// `room` has a `T`, which no one uses after the call.
     unsafe fn drop_in_place(room: *mut Room) {
-        // SAFETY: By the requirements of this function, `room` has a `T`, which isn't used again.
+        // SAFETY: `room` has a `T`, which no one uses after the call.
         unsafe { ptr::drop_in_place(room.cast::<T>()) }
     }
 
+    /// Returns the part in a box.
+    ///
     /// # Safety
     ///
-    /// As for [`Table::get`].
+    /// `room` has a pointer to a `T`.
     unsafe fn boxed(room: *mut Room) -> *mut dyn Mr {
-        // SAFETY: By the requirements of this function, `room` has such a pointer.
+        // SAFETY: `room` has a pointer to a `T`.
         unsafe { room.cast::<*mut T>().read() }
     }
 
+    /// Drops a box.
+    ///
     /// # Safety
     ///
-    /// As for [`Table::drop`].
+    /// `room` has a pointer from a `KBox<T>`, which no one uses after the call.
     unsafe fn drop_boxed(room: *mut Room) {
-        // SAFETY: By the requirements of this function, `room` has a pointer that comes from a box, and isn't used
-        // again.
+        // SAFETY: `room` has a pointer from a `KBox<T>`, which no one uses after the call.
         drop(unsafe { KBox::from_raw(room.cast::<*mut T>().read()) })
     }
 }
 
 impl MrPart {
-    /// One that is no larger than [`PART_SIZE`]. Any context.
+    /// Stores a part of at most [`PART_SIZE`] bytes. Any context.
     #[inline]
     pub fn new<T: Mr>(part: T) -> Self {
         const {
             assert!(size_of::<T>() <= PART_SIZE && align_of::<T>() <= align_of::<Room>());
         }
-        // SAFETY: It fits, as was just asserted, and is of the type of the table.
+        // SAFETY: The assertion checks that `T` fits, and the table is for a `T` in place.
         unsafe { Self::holding(part, const { &Of::<T>::IN_PLACE }) }
     }
 
-    /// One that may be larger. Any context.
+    /// Stores a part of any size. Any context.
     pub fn boxed<T: Mr>(part: KBox<T>) -> Self {
-        // SAFETY: A pointer fits, and this one is what the table is for.
+        // SAFETY: A pointer fits, and the table is for a pointer from a `KBox<T>`.
         unsafe { Self::holding(KBox::into_raw(part), const { &Of::<T>::BOXED }) }
     }
 
+    /// Stores a value.
+    ///
     /// # Safety
     ///
-    /// The value fits into a [`Room`], and `table` is for it.
+    /// - `V` fits into a [`Room`].
+    /// - `table` is for `V`.
     unsafe fn holding<V>(value: V, table: &'static Table) -> Self {
         let room = UnsafeCell::new([MaybeUninit::uninit(); WORDS]);
-        // SAFETY: It fits, by the requirements of this function.
+        // SAFETY: `V` fits into the room.
         unsafe { room.get().cast::<V>().write(value) };
-        // INVARIANT: Just written.
+        // INVARIANT: `room` has the value that `table` is for.
         Self { room, table }
     }
 }
@@ -132,21 +141,21 @@ impl Deref for MrPart {
     type Target = dyn Mr;
 
     fn deref(&self) -> &dyn Mr {
-        // SAFETY: By the type invariant; nobody has an exclusive reference to it, as long as `self` is borrowed.
+        // SAFETY: `room` has a value of the type of `table`, and `self` is borrowed.
         unsafe { &*(self.table.get)(self.room.get()) }
     }
 }
 
 impl DerefMut for MrPart {
     fn deref_mut(&mut self) -> &mut dyn Mr {
-        // SAFETY: By the type invariant; nobody else has it, as long as `self` is borrowed.
+        // SAFETY: `room` has a value of the type of `table`, and `self` is mutably borrowed.
         unsafe { &mut *(self.table.get)(self.room.get()) }
     }
 }
 
 impl Drop for MrPart {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant, and it is gone after this.
+        // SAFETY: `room` has a value of the type of `table`, which no one uses after this.
         unsafe { (self.table.drop)(self.room.get()) };
     }
 }

@@ -52,7 +52,7 @@ mod tests {
                 remove(&descs, local);
             }
         }
-        // Those that are left are those whose descriptors are 1 more than a multiple of 3.
+        // The remaining descriptors are 1 more than a multiple of 3.
         assert!((1..=MANY).all(|desc| is_found(&descs, desc) == (desc % 3 == 1)));
         for local in all.iter() {
             // Twice is no harm: it isn't there any more.

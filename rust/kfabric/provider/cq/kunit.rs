@@ -150,7 +150,7 @@ mod tests {
         let queue = CompletionQueue::new(4, None, None)?;
         queue.signal();
         queue.signal();
-        // Who doesn't wait doesn't take it.
+        // A read without a wait doesn't take the signal.
         complete(&queue, 1)?;
         assert_eq!(wait(&queue, 1, None), Ok(vec(&[1])?));
         assert_eq!(wait(&queue, 1, Some(0)), Err(CqRead::Empty));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the unit tests of completion queues share.
+//! Common parts of the unit tests of completion queues.
 
 use crate::{
     provider::cq::*,
@@ -17,7 +17,7 @@ use kernel::{
     }, //
 };
 
-/// The operation with this number has ended.
+/// Returns the completion of the operation with this number.
 pub(super) fn done(number: usize) -> Completion {
     Completion {
         context: Context::new(without_provenance_mut(number)),
@@ -28,7 +28,7 @@ pub(super) fn done(number: usize) -> Completion {
     }
 }
 
-/// The operation with this number has failed.
+/// Returns the failure of the operation with this number.
 pub(super) fn failure(number: usize) -> Failure {
     Failure {
         done: done(number),
@@ -58,7 +58,7 @@ pub(super) fn vec(numbers: &[usize]) -> Result<KVec<usize>> {
     Ok(all)
 }
 
-/// What `read` gives to where completions go, or what it returns if there are none.
+/// Returns the numbers of the completions that `read` passes on, or its result if there are none.
 fn numbers(
     read: impl FnOnce(&mut dyn FnMut(&Completion)) -> CqRead,
 ) -> Result<KVec<usize>, CqRead> {
@@ -74,12 +74,12 @@ fn numbers(
     }
 }
 
-/// Reads at most so many.
+/// Reads at most `most` completions.
 pub(super) fn read(queue: &CompletionQueue, most: usize) -> Result<KVec<usize>, CqRead> {
     numbers(|out| queue.read(most, out))
 }
 
-/// Waits for at least so many.
+/// Waits for at least `threshold` completions.
 pub(super) fn wait(
     queue: &CompletionQueue,
     at_least: usize,
@@ -103,7 +103,7 @@ pub(super) struct Probe {
     queue: SpinLock<Option<Arc<CompletionQueue>>>,
 }
 
-/// What a handler does with its queue; it gets the number of the call.
+/// The action of a handler on its queue; it gets the number of the call.
 type Script = dyn Fn(&Arc<CompletionQueue>, usize) + Send + Sync;
 
 struct Calls {
@@ -124,12 +124,12 @@ impl Probe {
         )
     }
 
-    /// How often the handler was called.
+    /// Returns the number of calls of the handler.
     pub(super) fn calls(&self) -> usize {
         self.calls.load(Relaxed)
     }
 
-    /// How many calls there were at a time, at most.
+    /// Returns the maximum number of simultaneous calls.
     pub(super) fn most_inside(&self) -> usize {
         self.most_inside.load(Relaxed)
     }
