@@ -193,7 +193,7 @@ impl<T: Client> Registration<T> {
     ///
     /// # Safety
     ///
-    /// To be called by the RDMA core on behalf of the client in `T`'s slot only.
+    /// Only the RDMA core may call this, for the client in the slot of `T`.
     unsafe extern "C" fn add(dev: *mut rdma_bindings::ib_device) -> c_int {
         // SAFETY: The core holds a count of the device until the client has been removed from it.
         let device = unsafe { Device::from_raw(dev) };
@@ -226,7 +226,7 @@ impl<T: Client> Registration<T> {
     ///
     /// # Safety
     ///
-    /// To be called by the RDMA core on behalf of the client in `T`'s slot only.
+    /// Only the RDMA core may call this, for the client in the slot of `T`.
     unsafe extern "C" fn remove(dev: *mut rdma_bindings::ib_device, data: *mut c_void) {
         // SAFETY: The core holds a count of the device until this has returned.
         let device = unsafe { Device::from_raw(dev) };

@@ -49,14 +49,14 @@ impl Done {
 
     /// Completes it. Any context. `self` is not used after a waiter has seen this.
     pub(crate) fn complete(&self) {
-        // SAFETY: By the type invariant.
+        // SAFETY: `inner` is initialized by the type invariant.
         unsafe { bindings::complete_all(self.inner.get()) };
     }
 
     /// Waits for it, at most one [`NAP`], and returns whether it has happened. Sleeps,
     /// uninterruptibly.
     pub(crate) fn nap(&self) -> bool {
-        // SAFETY: By the type invariant.
+        // SAFETY: `inner` is initialized by the type invariant.
         unsafe {
             bindings::wait_for_completion_timeout(self.inner.get(), msecs_to_jiffies(NAP)) > 0
         }
@@ -64,7 +64,7 @@ impl Done {
 
     /// Waits for it, however long that takes. Sleeps, uninterruptibly.
     pub(crate) fn wait(&self) {
-        // SAFETY: By the type invariant.
+        // SAFETY: `inner` is initialized by the type invariant.
         unsafe { bindings::wait_for_completion(self.inner.get()) };
     }
 }

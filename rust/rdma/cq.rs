@@ -293,7 +293,7 @@ impl Cq {
         Listening(self)
     }
 
-    /// Has softirq reap, if it doesn't. To be called with the lock.
+    /// Arms the queue, if it is quiet. The lock must be held.
     fn make_loud(&self) {
         if self.raw.quiet.load(Relaxed) {
             self.raw.quiet.store(false, Relaxed);
@@ -316,7 +316,7 @@ impl Cq {
     }
 }
 
-/// Somebody who listens to a completion queue. Dropping it may sleep, but not for long.
+/// A listener of a completion queue. Dropping it may sleep, but not for long.
 #[must_use = "nobody listens any more once it is dropped"]
 pub(crate) struct Listening<'a>(&'a Cq);
 

@@ -63,7 +63,7 @@ impl Credits {
             return Some(Credit(self));
         }
         let nap = c_long::try_from(msecs_to_jiffies(NAP)).unwrap_or(c_long::MAX);
-        // SAFETY: By the type invariant.
+        // SAFETY: `sem` is initialized by the type invariant.
         let taken = unsafe { bindings::down_timeout(self.sem.get(), nap) } == 0;
         (taken || !self.stop_waiting()).then(|| Credit(self))
     }

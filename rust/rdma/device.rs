@@ -62,8 +62,9 @@ impl Device {
     /// `ptr` must be a device whose registration count stays above zero for `'a`, as it does in a
     /// client's `add` and `remove` callbacks.
     pub unsafe fn from_raw<'a>(ptr: *mut rdma_bindings::ib_device) -> &'a Self {
-        // INVARIANT: The count is above zero by this function's safety requirement.
-        // SAFETY: `Device` is transparent over `ib_device`, and the caller vouches for `ptr`.
+        // INVARIANT: The count is above zero for `'a` by the function's contract.
+        // SAFETY: `ptr` is a device that is valid for `'a` by the function's contract. `Device` is
+        // transparent over `ib_device`.
         unsafe { &*ptr.cast() }
     }
 
@@ -214,7 +215,7 @@ impl<T: PathEvents> EventHandler<T> {
     ///
     /// # Safety
     ///
-    /// To be called by the RDMA core with the `handler` of a registered instance, and an event.
+    /// The RDMA core must call this with the `handler` of a registered instance and an event.
     unsafe extern "C" fn callback(
         handler: *mut rdma_bindings::ib_event_handler,
         event: *mut rdma_bindings::ib_event,

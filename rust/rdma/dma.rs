@@ -79,7 +79,8 @@ pub unsafe fn map_sg(
     if nents == 0 {
         return Err(EINVAL);
     }
-    // SAFETY: The device is there, and the caller vouches for the list.
+    // SAFETY: `device` is valid as a reference. `sgl` has `nents` entries with pages that nobody
+    // else uses, by the function's contract.
     let mapped = unsafe {
         rdma_bindings::rdma_helper_dma_map_sg(device.as_raw(), sgl.cast(), nents, raw(dir))
     };
@@ -117,7 +118,8 @@ pub(crate) unsafe fn unmap_raw(
     nents: usize,
     dir: u32,
 ) {
-    // SAFETY: The device is there, and the caller vouches for the rest.
+    // SAFETY: `device` is valid as a reference. `sgl`, `nents` and `dir` are those of a successful
+    // `map_sg` by the function's contract.
     unsafe { rdma_bindings::rdma_helper_dma_unmap_sg(device.as_raw(), sgl, count(nents), dir) };
 }
 
@@ -132,7 +134,8 @@ pub unsafe fn sync_for_cpu(
     nents: usize,
     dir: DataDirection,
 ) {
-    // SAFETY: The device is there, and the caller vouches for the rest.
+    // SAFETY: `device` is valid as a reference. `sgl`, `nents` and `dir` are those of a successful
+    // `map_sg` by the function's contract.
     unsafe {
         rdma_bindings::rdma_helper_dma_sync_for_cpu(device.as_raw(), sgl, count(nents), raw(dir))
     };
@@ -149,7 +152,8 @@ pub unsafe fn sync_for_device(
     nents: usize,
     dir: DataDirection,
 ) {
-    // SAFETY: The device is there, and the caller vouches for the rest.
+    // SAFETY: `device` is valid as a reference. `sgl`, `nents` and `dir` are those of a successful
+    // `map_sg` by the function's contract.
     unsafe {
         rdma_bindings::rdma_helper_dma_sync_for_device(device.as_raw(), sgl, count(nents), raw(dir))
     };

@@ -302,8 +302,8 @@ impl Ours {
 
 /// An object on a protection domain that counts as this crate's, not as one of others.
 ///
-/// To be made as soon as the object has been, whoever has made it: this crate, or somebody on its
-/// behalf, as `rdma_create_qp()` does. While there is one, its domain is there.
+/// The creator of an object must count it at once, be it this crate or other code, as
+/// `rdma_create_qp()`. The object keeps its domain valid.
 ///
 /// # Examples
 ///

@@ -75,8 +75,8 @@ impl RawWr {
     /// - `cqe` must stay as long, and until the callback, if it runs, has returned.
     pub(crate) unsafe fn post(self, qp: *mut b::ib_qp, cqe: *mut b::ib_cqe) -> Result {
         let wr = self.to_helper(cqe)?;
-        // SAFETY: `qp`, `cqe` and what the request refers to stay as this function demands; `wr` is
-        // read during the call only.
+        // SAFETY: `qp`, `cqe` and the memory of the request stay valid until it completes by the
+        // function's contract. The call only reads `wr`.
         to_result(unsafe { b::rdma_helper_post(qp, &wr) })
     }
 

@@ -2,7 +2,7 @@
 
 //! Work requests on the heap, each with its own completion.
 //!
-//! A [waiter](crate::waiter) on the stack waits for its requests. A request on the heap has no
+//! A waiter on the stack waits for its requests. A request on the heap has no
 //! waiter: its completion calls a handler.
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -205,15 +205,15 @@ impl<W: Send + 'static, F: CompletionHandler<W>> Request<W, F> {
 ///
 /// # Safety
 ///
-/// `qp` must be there, and its completions must end before `queue` goes.
+/// `qp` must be valid, and its completions must end before `queue` is freed.
 pub(super) unsafe fn post<W: Posted, F>(
     qp: *mut rdma_bindings::ib_qp,
     queue: &Outstanding,
     request: KBox<Request<W, F>>,
 ) -> Result<(), NotPosted<W, F>> {
     give(queue, request, |given, credit, owner, raw, _room| {
-        // SAFETY: `qp` is there as the caller promises. The box, and in it what the request refers
-        // to, stays until the owner has been told, which takes it.
+        // SAFETY: `qp` is valid by the function's contract. The box, which owns the memory of the
+        // request, is freed by the handler of its completion.
         unsafe { given.post(qp, credit, owner, raw) }
     })
 }
@@ -224,22 +224,22 @@ pub(crate) type PreparedWr = (
     NonNull<rdma_bindings::ib_cqe>,
 );
 
-/// Gets a request ready to be posted with others, in the room that is returned.
+/// Prepares a request for posting in a chain, and returns its room.
 ///
 /// # Safety
 ///
-/// It must then be posted to the queue, and `queue` stay until its completions have ended; or be
-/// [refused](Outstanding::refuse).
+/// - The caller must post the room, or [refuse](Outstanding::refuse) it.
+/// - If it is posted, `queue` must stay valid until its completions have been handled.
 pub(crate) unsafe fn stage<W: Posted, F>(
     queue: &Outstanding,
     request: KBox<Request<W, F>>,
 ) -> Result<PreparedWr, NotPosted<W, F>> {
     let mut staged = (NonNull::dangling(), NonNull::dangling());
     give(queue, request, |queue, credit, owner, raw, room| {
-        // SAFETY: The box, in which the owner is, stays until that has been told, which takes it.
+        // SAFETY: `owner` is part of the box, which is freed by the handler of its completion.
         let cqe = unsafe { queue.reserve(credit, owner) }.ok_or(EBUSY)?;
-        // SAFETY: The box stays, with the room and what the request refers to; so does the queue,
-        // with the `cqe`, as the caller promises.
+        // SAFETY: The box owns `room` and the memory of the request. It is freed by the handler of
+        // the completion. `queue`, which owns `cqe`, outlives that by the function's contract.
         let filled = unsafe { raw.fill(room.as_ptr(), cqe) };
         match (filled, NonNull::new(cqe)) {
             (Ok(()), Some(cqe)) => {

@@ -98,7 +98,8 @@ impl<'a> Waiter<'a> {
         credit: &Credit<'_>,
         request: impl Post,
     ) -> Result<(), WrError> {
-        // SAFETY: `qp`, the waiter and what the request refers to stay as this function demands.
+        // SAFETY: `qp`, the waiter and the memory of the request stay valid until it completes by
+        // the function's contract.
         self.counted(|owner| unsafe { self.queue.post(qp, credit, owner, request) })
     }
 
@@ -112,7 +113,8 @@ impl<'a> Waiter<'a> {
         qp: *mut rdma_bindings::ib_qp,
         request: impl Post,
     ) -> Result<(), WrError> {
-        // SAFETY: `qp`, the waiter and what the request refers to stay as this function demands.
+        // SAFETY: `qp`, the waiter and the memory of the request stay valid until it completes by
+        // the function's contract.
         self.counted(|owner| unsafe { self.queue.post_last(qp, owner, request) })
     }
 
@@ -144,7 +146,8 @@ impl<'a> Waiter<'a> {
     ) -> Result<(), PostError> {
         // INVARIANT: Counted before a slot names the waiter.
         self.left.fetch_add(1, Relaxed);
-        // SAFETY: `qp`, the waiter and what the requests refer to stay as this function demands.
+        // SAFETY: `qp`, the waiter and the memory of the requests stay valid until they complete by
+        // the function's contract.
         let posted = unsafe { self.queue.post_together(qp, credit, self.name(), requests) };
         posted.inspect_err(|refused| {
             if let PostError::All(_) = refused {
@@ -168,7 +171,7 @@ impl<'a> Waiter<'a> {
                 let both = this.status().and(told.status());
                 this.status.store(both.as_raw(), Relaxed);
             }
-            // For who has waited too long for it, that is known there.
+            // The waiter knows of a late completion itself.
             End::Refused(_) | End::Gone | End::Lost => {
                 let both = this.status().and(WcStatus::FLUSHED);
                 this.status.store(both.as_raw(), Relaxed);

@@ -137,7 +137,8 @@ impl<K> WorkRequest<K> {
 
     /// Reads the peer's memory into `segments` of memory that `kept` keeps. The device may write there.
     pub(crate) fn read_into(kept: K, segments: Few<b::ib_sge>, from: Remote) -> Self {
-        // INVARIANT: `kept` keeps the memory of `segments`, as the caller promises.
+        // INVARIANT: `kept` owns the memory of `segments`: only `Sink` calls this, with its own
+        // segments.
         Self {
             segments,
             ..Self::new(b::ib_wr_opcode_IB_WR_RDMA_READ, kept, |_, _| ())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From a request to lists that are mapped for the device: one for each of its regions.
+//! Mapping of a request's memory to one list for each device region.
 
 use crate::{
     lent,

@@ -26,7 +26,7 @@ const FAILURES_AT_ONCE: u8 = 16;
 /// The module's workqueues.
 #[derive(Clone)]
 pub(crate) struct Queues {
-    /// For pools, and for who waits for them on the way of writing memory back.
+    /// For pools, and for tasks that wait for them while writing memory back.
     pub(crate) pools: Arc<OwnedQueue>,
     /// For registration queues that follow their address: takes locks of the network stack, whose
     /// holders may be waiting for memory. Nobody waits for that on the way of writing it back.

@@ -291,7 +291,7 @@ pub(crate) enum End<'a> {
     Lost,
 }
 
-/// The part of who is told how a request ended that slots know.
+/// The completion target embedded in a waiter or request, which a slot points to.
 pub(crate) struct Owner {
     pub(super) ended: unsafe fn(NonNull<Owner>, &End<'_>),
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tests of requests and of who waits for them, over a driver that only remembers.
+//! Tests of requests and waiters with a driver that only records calls.
 
 #[kernel::macros::kunit_tests(rdma_request)]
 mod tests {

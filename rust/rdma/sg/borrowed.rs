@@ -70,7 +70,8 @@ impl<'a> BorrowedSg<'a> {
         if count == 0 {
             return Err(EINVAL);
         }
-        // INVARIANT: The caller vouches for it.
+        // INVARIANT: `sgl` has `count` entries that are mapped for `device` by the function's
+        // contract.
         Ok(Self {
             sgl,
             count,
@@ -145,7 +146,8 @@ pub struct CopiedSg {
     device: ARef<Device>,
 }
 
-// SAFETY: By the type invariant; keeping the mapping is left to who has made it.
+// SAFETY: `table` has `used` entries mapped for `device` by the type invariant. The lender unmaps
+// them after the region is closed.
 unsafe impl DmaList for CopiedSg {
     fn is_for(&self, device: &Device) -> bool {
         self.device.is_same(device)

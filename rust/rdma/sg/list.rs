@@ -184,7 +184,8 @@ impl Run {
         let phys = unsafe { rdma_bindings::rdma_helper_page_phys(page.as_ptr()) };
         // CAST: No page is that big.
         let len = PAGE_SIZE as u64;
-        // SAFETY: A page has a `struct page`; it stays, as the caller promises.
+        // SAFETY: A page has a `struct page`, and stays valid until the region is closed by the
+        // function's contract.
         unsafe { Self::new(phys, len) }
     }
 }
@@ -281,7 +282,8 @@ impl Filling {
         from: &mut rdma_bindings::rdma_helper_sg_source,
         bytes: u64,
     ) -> Result {
-        // SAFETY: `cursor` is that of a table that is there, and the caller vouches for `from`.
+        // SAFETY: `cursor` belongs to `table`, which is valid. `from` is a place in a valid list by
+        // the function's contract.
         to_result(unsafe { rdma_bindings::rdma_helper_sg_copy(&mut self.cursor, from, bytes) })
     }
 

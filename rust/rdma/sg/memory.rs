@@ -16,7 +16,7 @@ use super::{
 };
 use crate::device::Device;
 
-/// The memory of a region, whoever has mapped it.
+/// The memory of a region, mapped here or by the consumer.
 pub enum Memory {
     /// Mapped here.
     Mapped(MappedSg),

@@ -32,7 +32,7 @@ impl Caches {
     ///
     /// # Safety
     ///
-    /// To be called once, before any list is made.
+    /// Must be called once, before the first list is created.
     pub unsafe fn new() -> Result<Self> {
         // SAFETY: This is the only call, and no list exists, by the function's contract.
         to_result(unsafe { rdma_bindings::rdma_helper_sg_init() })?;

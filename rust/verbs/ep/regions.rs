@@ -143,7 +143,7 @@ impl Inner {
             self.conn.go();
             return Ok(None);
         }
-        // It would be a pity to end the connection for want of so little memory.
+        // A lack of so little memory should not end the connection.
         let invalidate =
             || mr.invalidate(|registering| RegionCompletion::new(registering, &self.conn));
         let mut request = invalidate();

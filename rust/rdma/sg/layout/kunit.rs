@@ -27,7 +27,7 @@ mod tests {
         }
         let table = filling.done()?;
         let base = u32::try_from(BASE)?;
-        // SAFETY: `table` has so many entries.
+        // SAFETY: `table` has `used` mapped entries.
         let boundaries = unsafe { SegmentBoundaries::of(table.first(), table.head().used, base) };
         let found = |boundaries: &SegmentBoundaries| {
             let layout = boundaries.layout(sizes, base, least, most);
@@ -40,7 +40,7 @@ mod tests {
         Ok(found(&boundaries))
     }
 
-    /// How many pages of this size, a power of two, the list is, or `None` if it can't be.
+    /// Returns the number of pages of `size` bytes, or `None` if the list cannot be cut into them.
     fn pages(list: &[(u64, u32)], size: u64) -> Option<u64> {
         let (mut pages, mut before) = (0, None);
         let inside = |address: u64| address & (size - 1);
