@@ -10,7 +10,7 @@ use super::{
         self,
         slot_if_any, //
     },
-    memory::List,
+    memory::MemoryList,
     register::attributes,
     Backing,
     Buffer,
@@ -196,7 +196,7 @@ impl Lists {
         }
         let mut attrs = KVVec::with_capacity(count, GFP_KERNEL)?;
         for segment in &segments {
-            let list = List::Kvec(slice::from_ref(segment));
+            let list = MemoryList::Kvec(slice::from_ref(segment));
             attrs.push_reserved(attributes(&list, options, None));
         }
         Ok(Self {

@@ -4,8 +4,8 @@
 
 use super::{
     memory::{
-        List,
-        Memory, //
+        MemoryList,
+        OwnedMemory, //
     },
     RegisterError, //
 };
@@ -85,13 +85,16 @@ fn segment<B: Buffer>(buffer: &B) -> kvec {
 }
 
 // SAFETY: `Buffer` promises the same of the `size` bytes from `start`, which `with_list` lists.
-unsafe impl<B: Buffer> Memory for B {
+unsafe impl<B: Buffer> OwnedMemory for B {
     fn len(&self) -> usize {
         self.size()
     }
 
-    fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
-        call(List::Buffer(segment(self)))
+    fn with_list<R>(
+        &self,
+        call: impl FnOnce(MemoryList<'_>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        call(MemoryList::Buffer(segment(self)))
     }
 
     fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
@@ -165,19 +168,22 @@ impl<B: Buffer> Segments<B> {
 
 // SAFETY: `Buffer` promises the same of each buffer, and nobody can change the vector until it is
 // returned. `with_list` lists all buffers.
-unsafe impl<B: Buffer> Memory for Segments<B> {
+unsafe impl<B: Buffer> OwnedMemory for Segments<B> {
     fn len(&self) -> usize {
         let sizes = self.0.iter().map(Buffer::size);
         // All buffers are in memory at once, so the sum can't overflow.
         sizes.fold(0, usize::saturating_add)
     }
 
-    fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
+    fn with_list<R>(
+        &self,
+        call: impl FnOnce(MemoryList<'_>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
         let mut list = KVec::with_capacity(self.0.len(), GFP_KERNEL)?;
         for buffer in self.0.iter() {
             list.push(segment(buffer), GFP_KERNEL)?;
         }
-        call(List::Kvec(&list))
+        call(MemoryList::Kvec(&list))
     }
 
     fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {

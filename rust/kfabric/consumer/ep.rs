@@ -104,23 +104,23 @@ impl Endpoint {
 }
 
 /// An endpoint that regions can be bound to.
-pub trait BindsRegions: sealed::Sealed {}
+pub trait BindsRegions: sealed::SealedEndpoint {}
 
 mod sealed {
     /// Seals [`BindsRegions`](super::BindsRegions).
-    pub trait Sealed {
+    pub trait SealedEndpoint {
         /// Returns the C object. It is open as long as `self` lives.
         fn fid(&self) -> *mut super::kfid;
     }
 }
 
-impl sealed::Sealed for Endpoint {
+impl sealed::SealedEndpoint for Endpoint {
     fn fid(&self) -> *mut kfid {
         self.as_raw().cast()
     }
 }
 
-impl<S, B: Local, C: Send + 'static> sealed::Sealed for MsgEndpoint<S, B, C> {
+impl<S, B: Local, C: Send + 'static> sealed::SealedEndpoint for MsgEndpoint<S, B, C> {
     fn fid(&self) -> *mut kfid {
         self.as_raw().cast()
     }
@@ -157,7 +157,7 @@ impl<B: Backing> Mr<B> {
     /// - `EOPBADSTATE`: the region is enabled.
     pub fn bind(&self, endpoint: &impl BindsRegions) -> Result<(), Errno> {
         let fid = self.as_raw().cast::<kfid>();
-        let endpoint = sealed::Sealed::fid(endpoint);
+        let endpoint = sealed::SealedEndpoint::fid(endpoint);
         // SAFETY: The region of `fid` is open. So is the endpoint, which is borrowed.
         unsafe { call::bind(fid, endpoint, 0) }
     }

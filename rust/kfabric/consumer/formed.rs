@@ -9,8 +9,8 @@ use super::{
         SgTable, //
     },
     memory::{
-        List,
-        Memory, //
+        MemoryList,
+        OwnedMemory, //
     },
     BioVecList,
     BioVecs,
@@ -151,7 +151,7 @@ unsafe fn address(piece: &bio_vec) -> Result<kvec, Errno> {
 
 // SAFETY: `BioVecList` promises the same of the bytes. All forms list the same bytes: the pages of
 // a bio_vec are contiguous in the kernel's map of all memory, and the mapping is that of `list`.
-unsafe impl<V: BioVecs> Memory for Formed<V> {
+unsafe impl<V: BioVecs> OwnedMemory for Formed<V> {
     fn len(&self) -> usize {
         self.list.len()
     }
@@ -172,21 +172,24 @@ unsafe impl<V: BioVecs> Memory for Formed<V> {
         mapped_so && self.list.fits(domain, access)
     }
 
-    fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
+    fn with_list<R>(
+        &self,
+        call: impl FnOnce(MemoryList<'_>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
         self.list.with_list(|list| match (&self.form, list) {
             (Form::Scatterlist(mapping), _) => call(mapping.list()?),
-            (Form::Buffer, List::Bvec([piece])) => {
+            (Form::Buffer, MemoryList::Bvec([piece])) => {
                 // SAFETY: `piece` is one of a `BioVecs`.
-                call(List::Buffer(unsafe { address(piece) }?))
+                call(MemoryList::Buffer(unsafe { address(piece) }?))
             }
             (Form::Buffer, _) => Err(unfit(c"memory in more than one piece")),
-            (Form::Buffers, List::Bvec(pieces)) => {
+            (Form::Buffers, MemoryList::Bvec(pieces)) => {
                 let mut list = KVec::with_capacity(pieces.len(), GFP_KERNEL)?;
                 for piece in pieces {
                     // SAFETY: `piece` is one of a `BioVecs`.
                     list.push(unsafe { address(piece) }?, GFP_KERNEL)?;
                 }
-                call(List::Kvec(&list))
+                call(MemoryList::Kvec(&list))
             }
             (_, list) => call(list),
         })

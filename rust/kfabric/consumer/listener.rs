@@ -56,7 +56,7 @@ use kfi_bindings::{
 };
 
 /// An open passive endpoint, which keeps its event queue open.
-pub(super) type Pep = Handle<kfid_pep, Arc<EventQueue>>;
+type Pep = Handle<kfid_pep, Arc<EventQueue>>;
 
 /// Opens a passive endpoint that reports to `queue`. `backlog` is the maximum number of pending
 /// requests. May sleep.
@@ -89,7 +89,7 @@ fn open_pep(
 
 /// A passive endpoint, or nothing before it is open and after it is closed.
 #[pin_data]
-pub(super) struct PepSlot {
+struct PepSlot {
     #[pin]
     pep: Mutex<Option<Pep>>,
 }
@@ -103,22 +103,19 @@ impl PepSlot {
     }
 
     /// Stores the passive endpoint.
-    pub(super) fn put(&self, pep: Pep) {
+    fn put(&self, pep: Pep) {
         let before = self.pep.lock().replace(pep);
         drop(before);
     }
 
     /// Removes the passive endpoint, for the caller to close it.
-    pub(super) fn take(&self) -> Option<Pep> {
+    fn take(&self) -> Option<Pep> {
         self.pep.lock().take()
     }
 
     /// Calls `call`, which may sleep, with the passive endpoint. Returns `EOPBADSTATE` if there is
     /// none.
-    pub(super) fn with<R>(
-        &self,
-        call: impl FnOnce(*mut kfid_pep) -> Result<R, Errno>,
-    ) -> Result<R, Errno> {
+    fn with<R>(&self, call: impl FnOnce(*mut kfid_pep) -> Result<R, Errno>) -> Result<R, Errno> {
         match &*self.pep.lock() {
             Some(pep) => call(pep.as_ptr()),
             None => Err(Errno::EOPBADSTATE),
@@ -132,7 +129,7 @@ impl PepSlot {
     /// # Errors
     ///
     /// - `EINVAL`: the data is too long, or the request was answered.
-    pub(super) fn reject(&self, request: *mut kfid, data: &[u8]) -> Result<(), Errno> {
+    fn reject(&self, request: *mut kfid, data: &[u8]) -> Result<(), Errno> {
         let rejected = self.with(|pep| {
             let (param, len) = (data.as_ptr().cast(), data.len());
             // SAFETY: The passive endpoint is open. The call only reads the `len` bytes of `data`.
@@ -157,7 +154,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn new(info: InfoList, data: KVec<u8>, slot: Arc<PepSlot>) -> Self {
+    fn new(info: InfoList, data: KVec<u8>, slot: Arc<PepSlot>) -> Self {
         Self {
             info,
             data,

@@ -11,8 +11,8 @@ use super::{
         op_if_any, //
     },
     memory::{
-        List,
-        Memory, //
+        MemoryList,
+        OwnedMemory, //
     },
     Domain,
     Pages,
@@ -189,9 +189,9 @@ impl Mapping {
     }
 
     /// Returns the list for `kfi_mr_regsgl()`.
-    pub(super) fn list(&self) -> Result<List<'_>, Errno> {
+    pub(super) fn list(&self) -> Result<MemoryList<'_>, Errno> {
         let first = NonNull::new(self.table.first()).ok_or(Errno::EINVAL)?;
-        Ok(List::Sgl(first, self.mapped))
+        Ok(MemoryList::Sgl(first, self.mapped))
     }
 }
 
@@ -305,7 +305,7 @@ impl MappedList {
 
 // SAFETY: `self` owns the pages. The list is a mapping of them, with all its entries. It stays
 // mapped until `self` is dropped, and never changes.
-unsafe impl Memory for MappedList {
+unsafe impl OwnedMemory for MappedList {
     fn len(&self) -> usize {
         self.pages.len()
     }
@@ -314,7 +314,10 @@ unsafe impl Memory for MappedList {
         self.mapping.fits(domain, access)
     }
 
-    fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
+    fn with_list<R>(
+        &self,
+        call: impl FnOnce(MemoryList<'_>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
         call(self.mapping.list()?)
     }
 

@@ -19,7 +19,7 @@ use kfi_bindings::{
 };
 
 /// The memory list of a registration call.
-pub enum List<'a> {
+pub enum MemoryList<'a> {
     /// For `kfi_mr_reg()`.
     Buffer(kvec),
     /// For `kfi_mr_regv()`.
@@ -41,7 +41,7 @@ pub enum List<'a> {
 /// - `with_list` lists these `len` bytes and no others. The list is valid until `call` returns. No
 ///   function creates a reference to the bytes.
 /// - `with_extent` calls `touch` with bytes of the memory only.
-pub unsafe trait Memory: Send + 'static {
+pub unsafe trait OwnedMemory: Send + 'static {
     /// Returns the number of bytes.
     fn len(&self) -> usize;
 
@@ -62,7 +62,10 @@ pub unsafe trait Memory: Send + 'static {
     }
 
     /// Calls `call` with the memory as a list.
-    fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno>;
+    fn with_list<R>(
+        &self,
+        call: impl FnOnce(MemoryList<'_>) -> Result<R, Errno>,
+    ) -> Result<R, Errno>;
 
     /// Calls `touch` once with the address of the byte at `offset`, and the number of contiguous
     /// bytes from there, at least 1. `touch` may read and write them until it returns.
@@ -84,7 +87,7 @@ pub unsafe trait Memory: Send + 'static {
 /// The consumer can access the memory before its registration, and after the region has returned
 /// it. In between, the [`Mr`](super::Mr) that owns the memory has the same methods. This trait is
 /// sealed. A consumer with another type of memory implements [`Buffer`](super::Buffer).
-pub trait Backing: Memory {
+pub trait Backing: OwnedMemory {
     /// Copies bytes from `offset` into all of `to`.
     ///
     /// # Errors
@@ -160,19 +163,19 @@ pub trait Backing: Memory {
     }
 }
 
-impl<M: Memory> Backing for M {}
+impl<M: OwnedMemory> Backing for M {}
 
-fn readable<M: Memory + ?Sized>(memory: &M) -> Result<(), Errno> {
+fn readable<M: OwnedMemory + ?Sized>(memory: &M) -> Result<(), Errno> {
     memory.is_readable().then_some(()).ok_or(Errno::EINVAL)
 }
 
-fn writable<M: Memory + ?Sized>(memory: &M) -> Result<(), Errno> {
+fn writable<M: OwnedMemory + ?Sized>(memory: &M) -> Result<(), Errno> {
     memory.is_writable().then_some(()).ok_or(Errno::EINVAL)
 }
 
 /// Calls `touch` for each extent in the `len` bytes from `offset`: with the number of bytes done,
 /// the address and the length. Stops when `touch` returns `false`.
-fn walk<M: Memory + ?Sized>(
+fn walk<M: OwnedMemory + ?Sized>(
     memory: &M,
     offset: usize,
     len: usize,

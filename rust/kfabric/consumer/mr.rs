@@ -5,7 +5,7 @@
 use super::{
     error::unfit,
     handle::Handle,
-    memory::List,
+    memory::MemoryList,
     Backing,
     CloseError,
     Domain,
@@ -82,7 +82,7 @@ impl<B: Backing> Mr<B> {
         domain: &Arc<Domain>,
         memory: B,
         access: Access,
-        call: impl FnOnce(List<'_>) -> Result<NonNull<kfid_mr>, Errno>,
+        call: impl FnOnce(MemoryList<'_>) -> Result<NonNull<kfid_mr>, Errno>,
     ) -> Result<Self, RegisterError<B>> {
         let _noio = NoIo::enter();
         let opened = if memory.fits(domain, access) {

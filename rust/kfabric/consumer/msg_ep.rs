@@ -64,16 +64,16 @@ pub struct Connected {
 }
 
 /// States in which receives can be posted.
-pub trait Receives: sealed::Sealed {}
+pub trait Receives: sealed::SealedState {}
 
 mod sealed {
     /// Seals [`Receives`](super::Receives).
-    pub trait Sealed {}
+    pub trait SealedState {}
 }
 
-impl<R> sealed::Sealed for Enabled<R> {}
-impl sealed::Sealed for Connecting {}
-impl sealed::Sealed for Connected {}
+impl<R> sealed::SealedState for Enabled<R> {}
+impl sealed::SealedState for Connecting {}
+impl sealed::SealedState for Connected {}
 impl<R> Receives for Enabled<R> {}
 impl Receives for Connecting {}
 impl Receives for Connected {}

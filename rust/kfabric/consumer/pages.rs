@@ -4,8 +4,8 @@
 
 use super::{
     memory::{
-        List,
-        Memory, //
+        MemoryList,
+        OwnedMemory, //
     },
     Domain,
     Local,
@@ -129,17 +129,20 @@ impl Pages {
 
 // SAFETY: `self` owns the pages until it is dropped, and they are initialized. `with_list` lists
 // all of them.
-unsafe impl Memory for Pages {
+unsafe impl OwnedMemory for Pages {
     fn len(&self) -> usize {
         self.len
     }
 
-    fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
+    fn with_list<R>(
+        &self,
+        call: impl FnOnce(MemoryList<'_>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
         let mut list = KVec::with_capacity(self.pages.len(), GFP_KERNEL)?;
         for entry in self.entries() {
             list.push(entry?, GFP_KERNEL)?;
         }
-        call(List::Bvec(&list))
+        call(MemoryList::Bvec(&list))
     }
 
     fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {
@@ -262,7 +265,7 @@ impl<B: BioVecs> BioVecList<B> {
 
 // SAFETY: `BioVecs` promises the same of the bytes. No function here creates a reference to them.
 // `fits` refuses rights that the memory isn't for.
-unsafe impl<B: BioVecs> Memory for BioVecList<B> {
+unsafe impl<B: BioVecs> OwnedMemory for BioVecList<B> {
     fn len(&self) -> usize {
         let lengths = self.0.bio_vecs().iter().map(|bv| index(bv.bv_len));
         lengths.fold(0, usize::saturating_add)
@@ -281,8 +284,11 @@ unsafe impl<B: BioVecs> Memory for BioVecList<B> {
             && (self.0.is_writable() || !access.device_writes())
     }
 
-    fn with_list<R>(&self, call: impl FnOnce(List<'_>) -> Result<R, Errno>) -> Result<R, Errno> {
-        call(List::Bvec(self.0.bio_vecs()))
+    fn with_list<R>(
+        &self,
+        call: impl FnOnce(MemoryList<'_>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        call(MemoryList::Bvec(self.0.bio_vecs()))
     }
 
     fn with_extent(&self, offset: usize, touch: impl FnOnce(NonNull<u8>, usize)) {

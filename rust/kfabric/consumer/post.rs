@@ -75,7 +75,7 @@ pub(super) enum Role {
 }
 
 /// Posts a request by `call`.
-fn give<B: Local, C: Send + 'static>(
+fn post_request<B: Local, C: Send + 'static>(
     request: Request<B, C>,
     role: Role,
     call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
@@ -88,26 +88,26 @@ fn give<B: Local, C: Send + 'static>(
         return Err(Refused::new(Errno::EINVAL, request));
     }
     match request.run() {
-        Ok(Some(run)) => give_as(request, Posting::One(run), call),
-        Ok(None) => give_list(request, call),
+        Ok(Some(run)) => post_memory(request, Posting::One(run), call),
+        Ok(None) => post_list(request, call),
         Err(errno) => Err(Refused::new(errno, request)),
     }
 }
 
 /// Posts a request whose memory isn't contiguous. Not inline, because its list takes much stack.
 #[inline(never)]
-fn give_list<B: Local, C: Send + 'static>(
+fn post_list<B: Local, C: Send + 'static>(
     request: Request<B, C>,
     call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
 ) -> Posted<B, C> {
     match request.pieces() {
-        Ok(pieces) => give_as(request, Posting::List(&pieces), call),
+        Ok(pieces) => post_memory(request, Posting::List(&pieces), call),
         Err(errno) => Err(Refused::new(errno, request)),
     }
 }
 
 /// Posts a request with its memory.
-fn give_as<B: Local, C: Send + 'static>(
+fn post_memory<B: Local, C: Send + 'static>(
     request: Request<B, C>,
     posting: Posting<'_>,
     call: impl FnOnce(Posting<'_>, *mut c_void) -> Result<isize, Errno>,
@@ -133,7 +133,7 @@ impl<S, B: Local, C: Send + 'static> MsgEndpoint<S, B, C> {
         call: impl FnOnce(*mut kfid_ep, Posting<'_>, *mut c_void) -> Result<isize, Errno>,
     ) -> Posted<B, C> {
         let ep = self.as_raw();
-        give(request, role, |posting, context| call(ep, posting, context))
+        post_request(request, role, |posting, context| call(ep, posting, context))
     }
 }
 
@@ -146,7 +146,7 @@ impl<B: Local, C: Send + 'static> SharedReceives<B, C> {
         call: impl FnOnce(*mut kfid_ep, Posting<'_>, *mut c_void) -> Result<isize, Errno>,
     ) -> Posted<B, C> {
         let ep = self.as_raw();
-        give(request, role, |posting, context| call(ep, posting, context))
+        post_request(request, role, |posting, context| call(ep, posting, context))
     }
 }
 
@@ -592,12 +592,12 @@ mod tests {
     /// Checks that one role is refused and the other one accepted.
     fn is_only(role: Role, other: Role) -> Result {
         let memory = OneWay(KVec::from_elem(1, 10, GFP_KERNEL)?, role);
-        let refused = give(Request::new(memory, ())?, other, |_, _| Ok(0));
+        let refused = post_request(Request::new(memory, ())?, other, |_, _| Ok(0));
         let Err(refused) = refused else {
             return Err(EIO);
         };
         assert_eq!(refused.errno(), Errno::EINVAL);
-        let refused = give(refused.into_inner(), role, |posting, _| {
+        let refused = post_request(refused.into_inner(), role, |posting, _| {
             assert_eq!(posting.one().map(|run| run.len), Ok(10));
             Err(Errno::EAGAIN)
         });

@@ -7,7 +7,7 @@ use super::{
         self,
         op, //
     },
-    memory::List,
+    memory::MemoryList,
     Backing,
     BioVecList,
     BioVecs,
@@ -223,7 +223,7 @@ impl Domain {
         })
     }
 
-    fn call(&self, list: List<'_>, options: Options) -> Result<NonNull<kfid_mr>, Errno> {
+    fn call(&self, list: MemoryList<'_>, options: Options) -> Result<NonNull<kfid_mr>, Errno> {
         let fid = self.fid();
         let mut mr = ptr::null_mut();
         /// Calls one of the four operations.
@@ -248,10 +248,10 @@ impl Domain {
         // SAFETY: The domain is open. The list is valid for the call, and `mr` is a local.
         let ret = unsafe {
             match list {
-                List::Buffer(kvec) => call!(reg(kvec.iov_base, kvec.iov_len)),
-                List::Kvec(list) => call!(regv(list.as_ptr(), list.len())),
-                List::Bvec(list) => call!(regbv(list.as_ptr(), list.len())),
-                List::Sgl(first, count) => call!(regsgl(first.as_ptr(), count)),
+                MemoryList::Buffer(kvec) => call!(reg(kvec.iov_base, kvec.iov_len)),
+                MemoryList::Kvec(list) => call!(regv(list.as_ptr(), list.len())),
+                MemoryList::Bvec(list) => call!(regbv(list.as_ptr(), list.len())),
+                MemoryList::Sgl(first, count) => call!(regsgl(first.as_ptr(), count)),
             }
         }?;
         registered(ret, mr)
@@ -259,7 +259,7 @@ impl Domain {
 
     fn call_regattr(
         &self,
-        list: List<'_>,
+        list: MemoryList<'_>,
         options: Options,
         auth_key: Option<&[u8]>,
     ) -> Result<NonNull<kfid_mr>, Errno> {
@@ -279,27 +279,27 @@ impl Domain {
 
 /// Returns the attributes of a region. They are valid as long as the list and the key.
 pub(super) fn attributes(
-    list: &List<'_>,
+    list: &MemoryList<'_>,
     options: &Options,
     auth_key: Option<&[u8]>,
 ) -> kfi_mr_attr {
     let (type_, list, iov_count) = match list {
-        List::Buffer(kvec) => (KVEC, RawList { mr_iov: kvec }, 1),
-        List::Kvec(list) => (
+        MemoryList::Buffer(kvec) => (KVEC, RawList { mr_iov: kvec }, 1),
+        MemoryList::Kvec(list) => (
             KVEC,
             RawList {
                 mr_iov: list.as_ptr(),
             },
             list.len(),
         ),
-        List::Bvec(list) => (
+        MemoryList::Bvec(list) => (
             BVEC,
             RawList {
                 mr_biov: list.as_ptr(),
             },
             list.len(),
         ),
-        List::Sgl(first, count) => (
+        MemoryList::Sgl(first, count) => (
             SGL,
             RawList {
                 mr_sgl: first.as_ptr(),
