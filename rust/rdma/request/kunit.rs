@@ -5,7 +5,7 @@
 #[kernel::macros::kunit_tests(rdma_request)]
 mod tests {
     use super::super::{
-        post::post,
+        post,
         *, //
     };
     use crate::{

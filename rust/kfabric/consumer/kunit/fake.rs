@@ -370,7 +370,7 @@ impl Dma for FakeDomain {
 /// # Invariants
 ///
 /// The pointer is null, or came from a box that nobody else owns.
-pub(super) struct Kept(Atomic<*mut Extent>);
+pub(super) struct Kept(Atomic<*mut CpuMemory>);
 
 impl Kept {
     /// Creates an empty value.
@@ -379,18 +379,18 @@ impl Kept {
     }
 
     /// Stores memory. May sleep.
-    pub(super) fn put(&self, extent: Extent) -> Result<(), Errno> {
+    pub(super) fn put(&self, extent: CpuMemory) -> Result<(), Errno> {
         let extent = KBox::new(extent, GFP_KERNEL)?;
         drop(self.exchange(KBox::into_raw(extent)));
         Ok(())
     }
 
     /// Removes and returns the memory.
-    pub(super) fn take(&self) -> Option<KBox<Extent>> {
+    pub(super) fn take(&self) -> Option<KBox<CpuMemory>> {
         self.exchange(ptr::null_mut())
     }
 
-    fn exchange(&self, new: *mut Extent) -> Option<KBox<Extent>> {
+    fn exchange(&self, new: *mut CpuMemory) -> Option<KBox<CpuMemory>> {
         let old = self.0.xchg(new, Full);
         // SAFETY: `old` came from a box by the invariant, and the exchange made this its only
         // owner.

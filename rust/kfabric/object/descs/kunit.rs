@@ -26,7 +26,7 @@ mod tests {
     }
 
     fn is_found(descs: &Descs, desc: usize) -> bool {
-        let expected = Described {
+        let expected = DescMr {
             start: None,
             base: base(desc),
             len: 100,

@@ -34,14 +34,14 @@ mod tests {
         buffers: &Buffers<'_>,
         op: &Op,
         rules: &LocalRules,
-        find: impl Fn(usize) -> Result<Described, Refusal>,
-    ) -> Result<Local, Refusal> {
-        let mut local = Local::none();
+        find: impl Fn(usize) -> Result<DescMr, Refusal>,
+    ) -> Result<LocalPieces, Refusal> {
+        let mut local = LocalPieces::none();
         local.find(buffers, op, rules, find)?;
         Ok(local)
     }
 
-    fn find(memory: &[u8], desc: usize, op: Op, region: Described) -> Result<Local, Refusal> {
+    fn find(memory: &[u8], desc: usize, op: Op, region: DescMr) -> Result<LocalPieces, Refusal> {
         let kvec = kvec {
             iov_base: memory.as_ptr().cast_mut().cast(),
             iov_len: memory.len(),
@@ -51,8 +51,8 @@ mod tests {
         found(&buffers, &op, &RULES, |_| Ok(region))
     }
 
-    fn region(memory: &[u8], access: Access) -> Described {
-        Described {
+    fn region(memory: &[u8], access: Access) -> DescMr {
+        DescMr {
             start: Some(widen(memory.as_ptr().addr())),
             base: 0x1000,
             len: widen(memory.len()),
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn parts_of_pieces() {
         let memory = |phys, len| LocalPiece::Memory { phys, len };
-        let mut all = Local::none();
+        let mut all = LocalPieces::none();
         for (phys, len) in [(100, 10), (200, 20), (300, 30)] {
             assert!(all.push(memory(phys, len), &RULES).is_ok());
             all.bytes += len;
@@ -138,7 +138,7 @@ mod tests {
             [LocalPiece::Memory { len: 64, .. }]
         ));
         // A region of which it isn't known where its bytes are.
-        let unknown = Described {
+        let unknown = DescMr {
             start: None,
             ..region(&memory, Access::RECV)
         };

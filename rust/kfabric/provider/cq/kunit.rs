@@ -165,9 +165,9 @@ mod tests {
 
     #[test]
     fn waiters_are_woken_when_it_matters() -> Result {
-        let mut ring = Ring::new(4)?;
+        let mut ring = CqRing::new(4)?;
         let mut waits = Waits::NONE;
-        let done = Entry::Done(done(1));
+        let done = CqEntry::Done(done(1));
         assert!(ring.push(done) && !waits.came(&ring));
         waits.wake_at(3);
         waits.wake_at(4);
@@ -176,9 +176,9 @@ mod tests {
         // Once: who goes on waiting says so.
         assert!(ring.push(done) && !waits.came(&ring));
         assert!(!ring.push(done));
-        let mut ring = Ring::new(1)?;
+        let mut ring = CqRing::new(1)?;
         waits.wake_at(3);
-        assert!(ring.push(Entry::Failed(failure(1))) && waits.came(&ring));
+        assert!(ring.push(CqEntry::Failed(failure(1))) && waits.came(&ring));
         waits.wake_at(3);
         waits.waiting = 1;
         let mut seen = None;

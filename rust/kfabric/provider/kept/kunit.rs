@@ -81,7 +81,7 @@ mod tests {
     /// Posts a message of injected bytes.
     fn send(bytes: &[u8]) -> Result<Kept> {
         let injected = with_buffers((bytes.as_ptr(), bytes.len()), |buffers| {
-            Injected::copy(buffers, &SEND, &RULES, 64, no_region)
+            InjectCopy::copy(buffers, &SEND, &RULES, 64, no_region)
         })?;
         let local = LocalMemory::Injected(injected.bytes());
         keep(SEND, local, PostFlags::injected())
@@ -89,7 +89,7 @@ mod tests {
 
     /// Copies a message to a receive of `to.len()` bytes.
     fn receive(message: &Kept, to: &mut KVec<u8>) -> Result {
-        let mut local = Local::none();
+        let mut local = LocalPieces::none();
         with_buffers((to.as_mut_ptr(), to.len()), |buffers| {
             local.find(buffers, &Op::Receive, &RULES, no_region)
         })?;

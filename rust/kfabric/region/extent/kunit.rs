@@ -48,7 +48,7 @@ mod tests {
     }
 
     fn write(extent: &CpuMemory, at: u64, bytes: &[u8]) -> Result<(), Errno> {
-        let copied = extent.copy(at, Transfer::write_slice(bytes));
+        let copied = extent.copy(at, PeerBuffer::write_slice(bytes));
         copied.map_err(|e| e.errno())
     }
 
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(write(&extent, 9, b""), Err(Errno::EINVAL));
         assert_eq!(write(&extent, u64::MAX, b"xx"), Err(Errno::EINVAL));
         let mut back = [0; 6];
-        let copied = extent.copy(1, Transfer::read_slice(&mut back));
+        let copied = extent.copy(1, PeerBuffer::read_slice(&mut back));
         copied.map_err(Error::from)?;
         assert_eq!(&back, b"bcDefg");
         assert_eq!(two.get(99..104), Some(b"\0abc\0".as_slice()));
@@ -94,7 +94,7 @@ mod tests {
             };
             let (extent, _lease) = extent(&list, arguments)?;
             let mut byte = [0];
-            let read = extent.copy(0, Transfer::read_slice(&mut byte));
+            let read = extent.copy(0, PeerBuffer::read_slice(&mut byte));
             let refused = Err(Errno::EACCES);
             let only = |allowed| if allowed { Ok(()) } else { refused };
             assert_eq!(read.map_err(|e| e.errno()), only(!writes));

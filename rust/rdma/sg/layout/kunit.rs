@@ -5,7 +5,7 @@
 #[kernel::macros::kunit_tests(rdma_sg_layout)]
 mod tests {
     use super::super::{
-        super::filling::Filling,
+        super::list::Filling,
         Layout, //
         SegmentBoundaries,
     };

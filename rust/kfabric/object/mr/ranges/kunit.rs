@@ -46,11 +46,11 @@ mod tests {
 
     #[test]
     fn one_range_needs_no_list() -> Result {
-        let region = Local::new(0x1000, 0x100, Access::SEND);
+        let region = DescEntry::new(0x1000, 0x100, Access::SEND);
         let range = one(&region).ok_or(EINVAL)?;
         assert!(contained(&[range], at(0x1000, 0x100)));
         assert!(!contained(&[range], at(0x1000, 0x101)) && !contained(&[range], at(0xfff, 1)));
-        assert!(one(&Local::new(0, 0x100, Access::SEND)).is_none());
+        assert!(one(&DescEntry::new(0, 0x100, Access::SEND)).is_none());
         Ok(())
     }
 }

@@ -53,9 +53,9 @@ impl Found {
 }
 
 /// A use of memory: peers read it.
-pub(super) fn reads() -> Result<Use> {
+pub(super) fn reads() -> Result<PageUse> {
     let access = Access::parse(Access::REMOTE_READ.bits())?;
-    Ok(Use::new(access, false))
+    Ok(PageUse::new(access, false))
 }
 
 /// One page at a time.
