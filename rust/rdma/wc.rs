@@ -237,8 +237,8 @@ pub enum WrError {
     Flushed,
     /// The device failed it, and the queue pair went into error. Of its effects nothing is known.
     Failed(WcStatus),
-    /// It did not complete in time, and was flushed then, or the queue pair has been destroyed. It may have been
-    /// carried out, but won't be any more.
+    /// The request did not complete in time, and was flushed or its queue pair destroyed after that. The device
+    /// may have executed it, and will not execute it later.
     TimedOut,
     /// It did not complete in time, and the queue pair could not even be destroyed. The device may
     /// carry it out at any time.

@@ -215,7 +215,7 @@ mod tests {
         // The other one is gone.
         queue.end_all(End::Gone);
         assert!(done.nap());
-        assert!(matches!(waiter.result(), Err(WrError::TimedOut)));
+        assert!(matches!(waiter.result(), Err(WrError::Flushed)));
         Ok(())
     }
 }

@@ -27,6 +27,7 @@ use crate::{
         DomainRequest,
         Enabling,
         Keys,
+        MrBatch,
         MrPart,
         Provider,
         RawSgl, //
@@ -45,6 +46,7 @@ use crate::{
 };
 use core::{
     any::Any,
+    mem,
     ptr, //
 };
 use kernel::{
@@ -265,6 +267,14 @@ impl provider::Domain for FakeDomain {
         Ok(MrPart::boxed(KBox::new(mr, GFP_KERNEL)?))
     }
 
+    fn batch(&self, _count: usize) -> Option<KBox<dyn MrBatch + '_>> {
+        let batch = FakeBatch {
+            domain: self,
+            mrs: KVec::new(),
+        };
+        Some(KBox::new(batch, GFP_KERNEL).ok()?)
+    }
+
     fn enable_many(&self, mrs: &mut [Enabling<'_>]) {
         TOGETHER.store(mrs.len(), Relaxed);
         for enabling in mrs {
@@ -289,6 +299,33 @@ impl provider::Domain for FakeDomain {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+/// Regions that are enabled together.
+struct FakeBatch<'a> {
+    domain: &'a FakeDomain,
+    mrs: KVec<MrPart>,
+}
+
+impl MrBatch for FakeBatch<'_> {
+    fn prepare(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
+        let mr = provider::Domain::create_mr(self.domain, request)?;
+        self.mrs.push(mr, GFP_KERNEL)?;
+        Ok(())
+    }
+
+    fn register(&mut self, done: &mut dyn FnMut(provider::Registered)) {
+        TOGETHER.store(self.mrs.len(), Relaxed);
+        for mut mr in mem::replace(&mut self.mrs, KVec::new()) {
+            done(match mr.enable(&Bindings::NONE) {
+                Ok(keys) => Ok((mr, keys)),
+                Err(refusal) => Err(match mr.close() {
+                    Ok(()) => refusal,
+                    Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
+                }),
+            });
+        }
     }
 }
 
