@@ -9,7 +9,6 @@
 //! What "may sleep" and "any context" mean is said [there](crate#contexts). What is there is dropped
 //! where it may sleep.
 
-pub(crate) mod batch;
 pub mod cm;
 pub(crate) mod cntr;
 pub mod cq;
@@ -23,10 +22,6 @@ pub mod msg_ep;
 pub(crate) mod part;
 pub mod ticket;
 
-pub use batch::{
-    MrBatch,
-    Registered, //
-};
 pub use dma::{
     Direct,
     Dma,
@@ -34,7 +29,9 @@ pub use dma::{
 };
 pub use domain::{
     Domain,
-    DomainRequest, //
+    DomainRequest,
+    MrBatch,
+    Registered, //
 };
 pub use fabric::{
     Fabric,

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Domains of a provider.
-//!
-//! Tables of functions of a provider's own, which consumers open by their names.
+//! Domains of a provider, and batches of registrations in them. An extension is a provider's own table of
+//! functions. Consumers open it by its name.
 
 use super::{
-    batch::MrBatch,
     dma::Dma,
     mr::{
         Bindings,
@@ -72,16 +70,7 @@ pub trait Domain: Any + Send + Sync {
     ///
     /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
     fn register_mr(&self, request: &MrRequest<'_>) -> Result<(MrPart, Keys), Refusal> {
-        let mut mr = self.create_mr(request)?;
-        match mr.enable(&Bindings::NONE) {
-            Ok(keys) => Ok((mr, keys)),
-            // The reason why it could not be enabled says more than that it could not be closed; but
-            // nobody has it, so nobody else tells that its memory must never be freed.
-            Err(refusal) => Err(match mr.close() {
-                Ok(()) => refusal,
-                Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
-            }),
-        }
+        enable_new(self.create_mr(request)?)
     }
 
     /// Begins up to `count` registrations that are bound to nothing and wait for the device once. Returns `None` without
@@ -219,5 +208,36 @@ impl Extension {
     /// Returns the table if this is its name.
     pub(crate) fn table(&self, name: &CStr) -> Option<*mut c_void> {
         (self.name == name).then_some(self.table)
+    }
+}
+
+/// Registrations in one domain that are bound to nothing and wait for the device once
+/// ([`Domain::batch`]). No peer reaches any before [`register`](Self::register).
+pub trait MrBatch {
+    /// Prepares one more registration, as [`Domain::create_mr`]. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `create_mr`. The batch is as before.
+    fn prepare(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal>;
+
+    /// Registers all of them, as [`Domain::register_mr`]. `done` gets the result of each, in
+    /// order. Called once, last. Sleeps until the device is done with all of them.
+    fn register(&mut self, done: &mut dyn FnMut(Registered));
+}
+
+/// The result of a registration: a region, and how peers reach it.
+pub type Registered = Result<(MrPart, Keys), Refusal>;
+
+/// Enables a new region without bindings, or closes it. May sleep.
+pub(crate) fn enable_new(mut mr: MrPart) -> Registered {
+    match mr.enable(&Bindings::NONE) {
+        Ok(keys) => Ok((mr, keys)),
+        // The caller never gets the region. So the error says if its memory must never be freed, rather than why
+        // the region was not enabled.
+        Err(refusal) => Err(match mr.close() {
+            Ok(()) => refusal,
+            Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
+        }),
     }
 }

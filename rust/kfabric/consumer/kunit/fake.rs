@@ -14,6 +14,7 @@ use crate::{
     provider::{
         self,
         domain::{
+            enable_new,
             Extension,
             ExtensionTable, //
         },
@@ -317,14 +318,8 @@ impl MrBatch for FakeBatch<'_> {
 
     fn register(&mut self, done: &mut dyn FnMut(provider::Registered)) {
         TOGETHER.store(self.mrs.len(), Relaxed);
-        for mut mr in mem::replace(&mut self.mrs, KVec::new()) {
-            done(match mr.enable(&Bindings::NONE) {
-                Ok(keys) => Ok((mr, keys)),
-                Err(refusal) => Err(match mr.close() {
-                    Ok(()) => refusal,
-                    Err(_) => refusal.with_errno(Errno::ENOTRECOVERABLE),
-                }),
-            });
+        for mr in mem::replace(&mut self.mrs, KVec::new()) {
+            done(enable_new(mr));
         }
     }
 }

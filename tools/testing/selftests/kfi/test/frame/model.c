@@ -35,6 +35,8 @@ static const struct {
 } counters[] = {
 	{ "dma_faults", NEVER },
 	{ "freed_accesses", NEVER },
+	{ "unmapped_early", NEVER },
+	{ "keys_again", NEVER },
 	{ "cq_overflows", NEVER },
 	{ "pds", DURING_A_CASE },
 	{ "cqs", DURING_A_CASE },

@@ -15,7 +15,7 @@ struct kfi_test;
  */
 struct model_counts {
 	bool valid;
-	long value[9];
+	long value[11];
 	long dma_entries;
 };
 
