@@ -233,7 +233,7 @@ def manual(errnos, text):
     """Returns the text of kfi_errno(3) with its generated parts rewritten."""
     source = (TOP / 'include/kfi_errno.h').read_text()
     texts = dict(re.findall(r'^    (KFI_\w+): c"(.*)";$',
-                            (TOP / 'rust/kfabric/support/strings/errors.rs').read_text(), re.M))
+                            (TOP / 'rust/kfabric/support/errno.rs').read_text(), re.M))
     own = re.search(r'^enum \{(.*?)^\}', source, re.S | re.M)[1]
     own = re.findall(r'^\t(KFI_E\w+)\s*= (?:KFI_ERRNO_OFFSET|\d+),', own, re.M)
     linux = re.findall(r'^#define (KFI_E\w+)\s+E\w+$', source, re.M)
