@@ -408,5 +408,13 @@ void kfi_inject_stop(struct ib_device *dev)
 }
 EXPORT_SYMBOL_GPL(kfi_inject_stop);
 
+/* Frees the notes of the last device. Tests read them until this module goes. */
+static void __exit inject_exit(void)
+{
+	device_clear();
+	mend_forget();
+}
+module_exit(inject_exit);
+
 MODULE_DESCRIPTION("RDMA operations that fail, wait or get lost for tests of kfabric");
 MODULE_LICENSE("GPL");
