@@ -49,7 +49,7 @@ pub(super) enum KindNeed {
     /// Any, or none.
     #[default]
     Any,
-    /// One that transfers nothing ([`EP_TYPE`](crate::provider::offer::EP_TYPE)).
+    /// One that transfers nothing ([`EP_TYPE`](crate::provider::fabric::EP_TYPE)).
     Bare,
     /// One that is connected.
     Msg,

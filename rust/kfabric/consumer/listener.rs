@@ -145,7 +145,7 @@ impl PepSlot {
 /// A peer's request for a connection.
 ///
 /// Open an [endpoint](Self::endpoint) to accept the request, or reject it. Dropping it rejects it,
-/// too. Forgetting it leaves it pending until its [`Listener`](super::Listener) is closed.
+/// too. Forgetting it leaves it pending until its [`Listener`] is closed.
 pub struct Incoming {
     info: InfoList,
     data: KVec<u8>,
@@ -338,7 +338,7 @@ impl<H> ListenerOptions<H> {
 ///
 /// Dropping or closing it rejects all pending requests, and keeps connections. The handler must not
 /// do it. If the handler's module is unloaded first, the handler is removed like that of an
-/// [`EventQueue`](super::EventQueue).
+/// [`EventQueue`].
 ///
 /// # Examples
 ///

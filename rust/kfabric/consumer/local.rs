@@ -184,7 +184,7 @@ impl Posting<'_> {
 
 /// Local memory that a [`Request`](super::Request) can own.
 ///
-/// That is a [`Buffer`], an [`MrPart`], a [`LocalList`](super::LocalList) of these,
+/// That is a [`Buffer`], an [`MrPart`], a [`LocalList`] of these,
 /// [`Pages`](super::Pages) or a [`BioVecList`](super::BioVecList).
 ///
 /// # Safety

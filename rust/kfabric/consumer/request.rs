@@ -40,7 +40,7 @@ use kfi_bindings::{
 /// A request: memory for a transfer, and a context of the consumer.
 ///
 /// Posting the request to an endpoint moves it to the provider. When the transfer has completed,
-/// the endpoint's [`RequestQueue`](super::RequestQueue) returns it. The consumer can post it again
+/// the endpoint's [`RequestQueue`] returns it. The consumer can post it again
 /// to any endpoint of that queue. Posting allocates nothing, so it is possible in any context.
 ///
 /// # Soundness

@@ -2,15 +2,11 @@
 
 //! What C callers read: `kfi_version()`, `kfi_strerror()` and `kfi_tostr()`.
 //!
-//! The words are tables, in [`errors`], [`names`] and [`structs`]; [`describe`] chooses among them,
-//! [`text`] sets them out.
+//! The texts of errors are in [`errno`], the names of constants in [`names`] and the members of
+//! structures in [`structs`]; [`text`] lays them out.
 //!
 //! C headers: [`include/kfabric.h`](srctree/include/kfabric.h),
 //! [`include/kfi_errno.h`](srctree/include/kfi_errno.h)
-//!
-//! What goes with each `enum kfi_type`.
-//!
-//! Which version of the API this is.
 
 mod names;
 mod structs;

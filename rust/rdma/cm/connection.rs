@@ -186,7 +186,7 @@ impl Connection {
     }
 
     /// Disconnects: flushes the posted requests and notifies the peer. May sleep, but does not wait
-    /// for the peer. [`Event::Disconnected`](super::Event::Disconnected) follows the peer's answer,
+    /// for the peer. [`Event::Disconnected`] follows the peer's answer,
     /// or comes after more than a minute without one.
     pub fn disconnect(&self) {
         self.id.target().disconnect(&self.id.lock());

@@ -55,7 +55,7 @@ pub trait Requests: Send + Sync + 'static {
     ///
     /// # Context
     ///
-    /// As for [`Events::event`](super::Events::event): process context, may sleep for a lock or for
+    /// As for [`Events::event`]: process context, may sleep for a lock or for
     /// memory. It must not wait, nor accept the request. It may drop or reject it. The requests to
     /// a listener without an address may arrive concurrently.
     fn request(&self, incoming: Incoming);

@@ -338,8 +338,9 @@ unsafe fn post_msg(
     compare: Result<Word, Refusal>,
     result: Result<Word, Refusal>,
 ) -> isize {
-    // SAFETY: `msg` is null or valid for the call, and its lists have as many entries as it says.
     let args = || -> Result<AtomicArgs, Refusal> {
+        // SAFETY: `msg` is null or valid for the call, and its lists have as many entries as it
+        // says.
         unsafe {
             let msg = msg.as_ref().ok_or(Refusal::NULL)?;
             one(msg.rma_iov_count)?;

@@ -25,7 +25,7 @@ use kfi_bindings::kfi_helper_users;
 /// each, which lockdep reports as two names of one class.
 pub(super) static NAME: &CStr = c"kfabric_gate";
 
-/// A count of those inside a gate: [`PerCpu`](super::PerCpu) or [`Shared`](super::Shared).
+/// A count of those inside a gate: [`PerCpu`] or [`Shared`].
 ///
 /// # Safety
 ///
