@@ -2,14 +2,10 @@
 
 //! The exported calls: providers, what they offer, and opening a fabric of theirs.
 
-pub(crate) mod address;
 pub(crate) mod answer;
 mod getinfo;
 pub(crate) mod guard;
 mod hints;
-mod info;
-mod lack;
 mod layout;
 mod needs;
-pub(crate) mod registration;
 pub(crate) mod registry;

@@ -25,7 +25,7 @@ mod support;
 mod unload;
 
 pub use crate::{
-    api::registration::Registration,
+    api::answer::Registration,
     object::{
         domain,
         ep,
@@ -33,17 +33,19 @@ pub use crate::{
         mr, //
     },
     post::{
-        atomic::Atomics,
-        flags::PostFlags,
-        limits::{
+        buffers::{
             LocalRules,
             MAX_INJECT, //
         },
         local::{
-            LocalPiece, //
-            LocalPieces,
+            LocalPiece,
+            LocalPieces, //
         },
-        op::Op,
+        op::{
+            Atomics,
+            Op,
+            PostFlags, //
+        },
         remote::{
             RemoteMemory,
             MAX_REMOTE, //
@@ -66,17 +68,15 @@ pub use crate::{
     },
     region::{
         access::Access,
-        atomic::AtomicOp,
-        extent,
-        limits::MrLimits,
-        list::{
-            PlainList, //
-            SegmentList,
+        cpu_memory::{
+            self,
+            AtomicOp, //
         },
+        limits::MrLimits,
         memory::{
             Extent,
-            Extents, //
-            MappedAs,
+            Extents,
+            MappedAs, //
         },
         pieces::Piece,
         rawkey::{
@@ -85,12 +85,15 @@ pub use crate::{
             MAX_PIECES, //
         },
         request::MrRequest,
-        shape::{
-            AddrRange, //
-            Shape,
+        segments::{
+            PlainList,
+            SegmentList, //
         },
-        source::Source,
-        transfer, //
+        shape::{
+            AddrRange,
+            Shape, //
+        },
+        source::Source, //
     },
     support::{
         cache::{

@@ -4,13 +4,8 @@
 //!
 //! Knows no objects and no providers. All of it is for any context.
 
-pub(crate) mod atomic;
 pub(crate) mod buffers;
-pub(crate) mod described;
-pub(crate) mod flags;
 pub(crate) mod injected;
-pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod op;
-pub(crate) mod part;
 pub(crate) mod remote;

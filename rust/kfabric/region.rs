@@ -17,20 +17,13 @@
 //! A part is any part of anything.
 
 pub(crate) mod access;
-pub(crate) mod atomic;
-pub(crate) mod auth_key;
-mod bvecs;
-pub mod extent;
+pub mod cpu_memory;
 pub(crate) mod lease;
 pub(crate) mod limits;
-pub(crate) mod list;
 pub(crate) mod memory;
-pub(crate) mod page_check;
 pub(crate) mod pieces;
 pub(crate) mod rawkey;
 pub(crate) mod request;
+pub(crate) mod segments;
 pub(crate) mod shape;
 pub(crate) mod source;
-mod spans;
-mod tally;
-pub mod transfer;

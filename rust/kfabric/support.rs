@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel crate lacks, and what every call of the API is made of.
+//! What the kernel crate lacks, and the parts of every call of the API.
 //!
-//! Knows no regions and no objects; most of it could stand in `rust/kernel/`.
+//! This room knows no regions and no objects. Most of it could stand in `rust/kernel/`.
 
 pub(crate) mod c_ref;
 pub(crate) mod cache;

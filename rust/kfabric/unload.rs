@@ -3,7 +3,7 @@
 //! Modules that go, and what they have left behind.
 
 use crate::{
-    api::registry::register,
+    api::registry,
     consumer,
     support::{
         module::{
@@ -45,7 +45,7 @@ impl Drop for Watch {
 /// To be called when the module gives nothing out any more, and before its code is freed.
 pub(crate) fn gone(owner: Owner) {
     let _noio = NoIo::enter();
-    register::module_gone(owner);
+    registry::module_gone(owner);
     consumer::module_gone(owner);
     // Those that it has left to be closed call it, and it may leave others then.
     if let Some(queue) = workqueue::closings() {

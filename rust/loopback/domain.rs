@@ -5,12 +5,12 @@
 use crate::{
     ep::{
         self,
-        Ep, //
+        Ep,
+        Srx, //
     },
-    home::ExportedDomain,
+    exported::ExportedDomain,
     mode::Mode,
-    mr::Mr,
-    srx::Srx, //
+    mr::Mr, //
 };
 use core::any::Any;
 use kernel::{

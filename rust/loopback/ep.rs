@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Connected endpoints.
+//!
+//! Receive contexts that endpoints share.
 
 use crate::{
-    home::ExportedDomain,
-    listener,
-    request::Request,
-    side::Side,
-    srx::Srx,
-    taken::taken,
+    exported::ExportedDomain,
+    listener::{
+        self,
+        Request, //
+    },
+    pool::Pool,
+    side::{
+        taken,
+        Side, //
+    },
     work, //
 };
-use core::net::{
-    IpAddr,
-    Ipv4Addr,
-    SocketAddr, //
+use core::{
+    any::Any,
+    net::{
+        IpAddr,
+        Ipv4Addr,
+        SocketAddr, //
+    }, //
 };
 use kernel::{
     new_mutex,
@@ -221,6 +230,53 @@ impl MsgEp for Ep {
         let unanswered = self.answers.lock().take();
         drop(unanswered);
         self.side.end();
+    }
+}
+
+/// A receive context.
+pub(crate) struct Srx(Arc<Pool<Side>>);
+
+impl Srx {
+    /// One with room for so many receives. May sleep.
+    pub(crate) fn new(size: usize) -> Result<Self, Refusal> {
+        Ok(Self(Pool::new(size)?))
+    }
+
+    /// The receives.
+    pub(crate) fn pool(&self) -> &Arc<Pool<Side>> {
+        &self.0
+    }
+}
+
+impl provider::msg_ep::Srx for Srx {
+    fn post(&self, post: Post<'_>) -> Result<(), Refused> {
+        let posted = self.0.post(taken(post)?, Side::receive_came);
+        posted.map_err(|kept| {
+            let why = Refusal::new(Errno::EAGAIN, c"the receive context is full");
+            Refused::new(why, kept.into_ticket())
+        })
+    }
+
+    fn room(&self) -> usize {
+        self.0.room()
+    }
+
+    fn cancel(&self, context: Context) -> Result<(), Refusal> {
+        match self.0.cancel(context) {
+            true => Ok(()),
+            false => Err(Refusal::new(
+                Errno::ENOENT,
+                c"no such receive, or it has begun",
+            )),
+        }
+    }
+
+    fn end(&self) {
+        self.0.end();
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

@@ -20,9 +20,9 @@ use kernel::{
     sync::Arc, //
 };
 use kfabric::{
+    cpu_memory::PeerBuffer,
     domain,
     ep,
-    transfer::PeerBuffer,
     Endpoint,
     Errno,
     Extension,

@@ -8,23 +8,16 @@
 
 mod domain;
 mod ep;
+mod exported;
 mod ext;
 mod fifo;
-mod home;
-mod keys;
 mod listener;
 mod mode;
 mod mr;
-mod params;
 mod peer;
 mod pool;
 mod provider;
-mod region;
-mod request;
-mod sharers;
 mod side;
-mod srx;
-mod taken;
 mod work;
 
 use kernel::prelude::*;

@@ -3,15 +3,15 @@
 //! Regions as the core has them.
 
 use crate::{
-    keys::{
+    exported::{
         KeyGuard,
         KeyReservation,
         Keys,
         Piece,
+        Region,
         MAPPED, //
     },
-    mode::Mode,
-    region::Region, //
+    mode::Mode, //
 };
 use core::any::Any;
 use kernel::{
@@ -20,7 +20,7 @@ use kernel::{
     sync::Arc, //
 };
 use kfabric::{
-    extent::CpuMemory,
+    cpu_memory::CpuMemory,
     num::widen,
     provider::{
         self,

@@ -2,21 +2,19 @@
 
 //! What a peer may do, and what it can't.
 
-use crate::{
-    home::ExportedDomain,
-    keys::{
-        Piece,
-        MAPPED, //
-    },
-    region::RegionContents, //
+use crate::exported::{
+    ExportedDomain,
+    Piece,
+    RegionContents,
+    MAPPED, //
 };
 use kernel::{
     prelude::*,
     sync::Arc, //
 };
 use kfabric::{
+    cpu_memory::PeerBuffer,
     num::widen,
-    transfer::PeerBuffer,
     Access,
     AtomicOp,
     Endpoint,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The provider "loop", with one fabric of as many domains as the module's parameter says.
+//!
+//! The module's parameters. Reading one differs between kernel versions.
 
 use crate::{
     domain::Domain,
     ep,
     ext,
     listener::Pep,
-    mode::Mode,
-    params, //
+    mode::Mode, //
 };
 use kernel::{
     prelude::*,
@@ -59,7 +60,7 @@ impl provider::Provider for Loop {
 
     fn offers(ends: &Ends) -> Result<KVec<Offer>, Errno> {
         let mut offers = KVec::new();
-        for number in 0..params::domains() {
+        for number in 0..domains() {
             for mode in Mode::OFFERS.into_iter().filter(|_| ends.is_none()) {
                 offers.push(offer(number, mode)?, GFP_KERNEL)?;
             }
@@ -143,10 +144,28 @@ impl provider::Fabric for Fabric {
 
 /// Checks that there is a domain of this name.
 fn known(name: &CStr) -> Result<(), Refusal> {
-    for number in 0..params::domains() {
+    for number in 0..domains() {
         if &*domain_name(number)? == name {
             return Ok(());
         }
     }
     Err(Refusal::new(Errno::ENODEV, c"no domain of that name"))
+}
+
+/// Most domains.
+const MAX_DOMAINS: u32 = 64;
+
+#[cfg(kernel_7_3)]
+fn asked() -> u32 {
+    crate::module_parameters::domains.value()
+}
+
+#[cfg(not(kernel_7_3))]
+fn asked() -> u32 {
+    *crate::module_parameters::domains.value()
+}
+
+/// How many domains there are.
+pub(crate) fn domains() -> u32 {
+    asked().clamp(1, MAX_DOMAINS)
 }

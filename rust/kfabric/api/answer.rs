@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What providers written in Rust answer to `kfi_getinfo()`.
+//!
+//! Registering a provider written in Rust.
+//!
+//! Addresses that a consumer asks for, as names or as hints.
 
-use super::{
-    address,
-    hints::{
-        InfoHints,
-        ATOMIC, //
-    },
-    lack::Mismatch, //
-};
 use crate::{
+    api::{
+        hints::{
+            InfoHints,
+            ATOMIC, //
+        },
+        needs::Mismatch,
+        registry::{
+            __kfi_provider_register,
+            kfi_provider_deregister, //
+        }, //
+    },
     object::{
         domain::DomainObject,
-        fabric::FabricObject,
+        fabric::{
+            open,
+            FabricObject, //
+        },
         info::{
             bytes,
             string,
@@ -31,23 +41,41 @@ use crate::{
         Provider, //
     },
     support::{
+        c_ref::c_ref,
         errno::Errno,
+        module::{
+            this_module,
+            Owner, //
+        },
         num::widen_u32,
         refusal::Refusal,
-        sockaddr, //
+        sockaddr::{
+            self,
+            RawAddress, //
+        }, //
     }, //
 };
-use core::ptr;
+use core::{
+    marker::PhantomData,
+    net::SocketAddr,
+    ptr, //
+};
 use kernel::{
+    error::to_result,
     ffi::{
         c_char,
-        c_int, //
+        c_int,
+        c_void, //
     },
-    prelude::*, //
+    prelude::*,
+    types::Opaque, //
 };
 use kfi_bindings::{
+    __kernel_sockaddr_storage as sockaddr_storage,
     kfi_info,
-    KFI_PROV_ATTR_ONLY, //
+    kfi_provider,
+    KFI_PROV_ATTR_ONLY,
+    KFI_SOURCE, //
 };
 
 /// An offer as C has it.
@@ -155,8 +183,8 @@ unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno>
     if let Some(known) = source.or(peer) {
         fields.addr_format = sockaddr::format_of(&known);
     }
-    (fields.src_addr, fields.src_addrlen) = address::copy(source)?;
-    (fields.dest_addr, fields.dest_addrlen) = address::copy(peer)?;
+    (fields.src_addr, fields.src_addrlen) = copy(source)?;
+    (fields.dest_addr, fields.dest_addrlen) = copy(peer)?;
     Ok(())
 }
 
@@ -183,12 +211,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     info: *mut *mut kfi_info,
 ) -> c_int {
     // SAFETY: Null or valid with all that they point to, as the C API demands.
-    let (wanted, ends) = unsafe {
-        (
-            InfoHints::read(hints),
-            address::ends(node, service, flags, hints),
-        )
-    };
+    let (wanted, ends) = unsafe { (InfoHints::read(hints), ends(node, service, flags, hints)) };
     let ends = match ends {
         Ok(ends) => ends,
         Err(refusal) => return refusal.report(),
@@ -219,4 +242,137 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     // SAFETY: By the requirements of this function.
     unsafe { *info = found.into_raw() };
     0
+}
+
+/// A provider written in Rust, registered as long as this lives.
+///
+/// Open fabrics keep the provider's module. If this was forgotten, the provider is deregistered when
+/// its module has been unloaded but for its code, and the log says so.
+///
+/// # Invariants
+///
+/// `c` is registered and stays where it is.
+pub struct Registration<P: Provider> {
+    // Opaque, since the registry and other modules count references in it.
+    c: KBox<Opaque<kfi_provider>>,
+    _provider: PhantomData<fn() -> P>,
+}
+
+// SAFETY: Deregistering may be done by any thread.
+unsafe impl<P: Provider> Send for Registration<P> {}
+// SAFETY: There is nothing to do with a shared one.
+unsafe impl<P: Provider> Sync for Registration<P> {}
+
+impl<P: Provider> Registration<P> {
+    /// Registers the provider, which belongs to the module that calls this. May sleep.
+    ///
+    /// Fails with `EEXIST` if there is one of that name, as new or newer.
+    pub fn new() -> Result<Self> {
+        let c = KBox::new(
+            Opaque::new(kfi_provider {
+                version: P::VERSION,
+                kfi_version: crate::support::strings::API_VERSION,
+                name: P::NAME.as_char_ptr(),
+                kgetinfo: Some(of_provider::<P>),
+                kfabric: Some(open::of_provider::<P>),
+                ..pin_init::zeroed()
+            }),
+            GFP_KERNEL,
+        )?;
+        may_be_forgotten(&c);
+        // The two functions were made of the provider's type here, so this is where they are.
+        let owner = this_module!().map_or(ptr::null_mut(), Owner::as_ptr);
+        // SAFETY: `c` lives, where it is, until `drop` has deregistered it.
+        let ret = unsafe { __kfi_provider_register(c.get(), owner) };
+        to_result(ret)?;
+        // INVARIANT: Just registered.
+        Ok(Self {
+            c,
+            _provider: PhantomData,
+        })
+    }
+}
+
+/// Has kmemleak not report a provider. The core forgets one whose registration was forgotten, but
+/// its memory is not the core's to free. Here, and not in what other modules compile, since only
+/// the core has the helper.
+#[inline(never)]
+fn may_be_forgotten(c: &KBox<Opaque<kfi_provider>>) {
+    // SAFETY: A box is an allocation of its own.
+    unsafe { kfi_bindings::kfi_helper_not_leak(c.get().cast()) };
+}
+
+impl<P: Provider> Drop for Registration<P> {
+    fn drop(&mut self) {
+        // SAFETY: Registered, by the invariant.
+        unsafe { kfi_provider_deregister(self.c.get()) };
+    }
+}
+
+/// Reads a node and a service: an address in digits, and a port.
+///
+/// # Errors
+///
+/// - `ENODATA`: they are no such. Names are for user space to resolve.
+///
+/// # Safety
+///
+/// Each is null or a string.
+unsafe fn parse(node: *const c_char, service: *const c_char) -> Result<SocketAddr, Refusal> {
+    let mut raw: sockaddr_storage = pin_init::zeroed();
+    // SAFETY: By the requirements of this function; there is room for any address.
+    let ret = unsafe { kfi_bindings::kfi_helper_parse_address(node, service, &mut raw) };
+    let unknown = Refusal::new(Errno::ENODATA, c"no address in digits, or no port");
+    match ret {
+        // SAFETY: It was just written.
+        0 => unsafe { sockaddr::read((&raw const raw).cast(), None) },
+        _ => Err(unknown),
+    }
+}
+
+/// What a call of `kfi_getinfo()` says of addresses: node and service, else the hints.
+///
+/// # Errors
+///
+/// - `ENODATA`: node and service are no address.
+/// - `EINVAL`: those of the hints are none.
+///
+/// # Safety
+///
+/// As the C API demands: each pointer is null or valid with all that it points to.
+pub(super) unsafe fn ends(
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *const kfi_info,
+) -> Result<Ends, Refusal> {
+    let mut ends = Ends::default();
+    // SAFETY: `hints` is null or valid by the requirements of this function.
+    if let Some(hints) = unsafe { c_ref(hints) } {
+        // SAFETY: By the requirements of this function.
+        unsafe {
+            ends.source = sockaddr::read_any(hints.src_addr, hints.src_addrlen)?;
+            ends.peer = sockaddr::read_any(hints.dest_addr, hints.dest_addrlen)?;
+        }
+    }
+    if !node.is_null() || !service.is_null() {
+        // SAFETY: By the requirements of this function.
+        let named = Some(unsafe { parse(node, service) }?);
+        match flags & KFI_SOURCE {
+            0 => ends.peer = named,
+            _ => ends.source = named,
+        }
+    }
+    Ok(ends)
+}
+
+/// A copy of an address for an info, and its length; null of none.
+pub(crate) fn copy(address: Option<SocketAddr>) -> Result<(*mut c_void, usize), Errno> {
+    match address.map(RawAddress::new) {
+        None => Ok((ptr::null_mut(), 0)),
+        Some((raw, len)) => {
+            // SAFETY: The address has so many bytes.
+            Ok((unsafe { bytes((&raw const raw).cast(), len) }?, len))
+        }
+    }
 }

@@ -2,16 +2,14 @@
 
 //! Reading a consumer's hints.
 
-use super::{
-    lack::{
-        first,
-        Mismatch,
-        Stage, //
-    },
-    needs::{
-        KindNeed,
-        Needs, //
-    }, //
+use super::needs::{
+    KindNeed,
+    Needs, //
+};
+use crate::api::needs::{
+    first,
+    Mismatch,
+    Stage, //
 };
 use crate::{
     object::{

@@ -25,7 +25,7 @@ use super::{
     Request, //
 };
 use crate::{
-    region::atomic::WORD,
+    region::cpu_memory::WORD,
     support::errno::Errno, //
 };
 use core::ptr::null_mut;

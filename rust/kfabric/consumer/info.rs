@@ -4,7 +4,7 @@
 
 use super::call;
 use crate::{
-    api::address,
+    api::answer,
     support::{
         errno::Errno,
         num::{
@@ -453,7 +453,7 @@ fn rename(place: &mut *mut c_char, name: &CStr) -> Result<(), Errno> {
 
 /// Replaces an address of the hints, which is null or kmalloc memory, by a copy of `address`.
 fn place(at: &mut *mut c_void, len: &mut usize, address: SocketAddr) -> Result<(), Errno> {
-    let (copy, new) = address::copy(Some(address))?;
+    let (copy, new) = answer::copy(Some(address))?;
     *len = new;
     let before = core::mem::replace(at, copy);
     // SAFETY: The old address is null or kmalloc memory by the invariant of `Hints`, and nobody

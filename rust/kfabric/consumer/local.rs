@@ -7,7 +7,7 @@ use super::{
     Mr, //
 };
 use crate::{
-    post::limits::MAX_PIECES,
+    post::buffers::MAX_PIECES,
     support::{
         errno::Errno,
         num::index,

@@ -12,7 +12,7 @@ mod kunit;
 
 use crate::{
     new_irq_lock,
-    post::described::DescMr,
+    post::local::DescMr,
     region::access::Access,
     support::irqlock::IrqLock, //
 };

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The memory at this side of a transfer, as the consumer gave it.
+//!
+//! What one transfer can be.
 
 use crate::{
     region::{
-        list::SegmentList,
+        memory::MappedAs,
+        segments::SegmentList,
         source::Source, //
     },
     support::{
@@ -113,9 +116,7 @@ impl<'a> Buffers<'a> {
                 true => &[],
                 // SAFETY: There are as many as segments, by the requirements of this function. No list
                 // in memory is longer than a slice may be; a longer one is refused before it is read.
-                false => unsafe {
-                    slice::from_raw_parts(descs, count.min(super::limits::MAX_PIECES + 1))
-                },
+                false => unsafe { slice::from_raw_parts(descs, count.min(MAX_PIECES + 1)) },
             },
         })
     }
@@ -158,4 +159,27 @@ impl<'a> Buffers<'a> {
         }
         Ok(count)
     }
+}
+
+/// Most pieces of one transfer.
+pub(crate) const MAX_PIECES: usize = 16;
+
+/// Most bytes that one transfer can inject.
+pub const MAX_INJECT: usize = 64;
+
+/// What a domain can do with memory at this side; constant.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalRules {
+    /// A part of a region goes by the region's descriptor. Otherwise its memory is found each time.
+    pub by_region: bool,
+    /// What the addresses in a mapped scatterlist are.
+    pub mapped: MappedAs,
+    /// The device may be able to reach memory of other PCI devices.
+    pub peer_to_peer: bool,
+    /// Most segments.
+    pub segments: usize,
+    /// Most pieces; at most 16.
+    pub pieces: usize,
+    /// Most bytes.
+    pub bytes: u64,
 }

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The memory at this side of a transfer, as its device is told of it.
+//!
+//! Regions as their descriptors tell of them.
+//!
+//! Memory that the processor copies, by C: others may be reading and changing it at the same time.
 
 mod kunit;
 
-use super::{
-    buffers::Buffers,
-    described::DescMr,
-    limits::{
-        LocalRules,
-        MAX_PIECES, //
-    },
-    op::Op,
-    part::Part, //
-};
 use crate::{
-    region::{
-        list::SegmentList,
-        memory::{
-            Extent, //
-            MappedAs,
+    post::{
+        buffers::{
+            Buffers,
+            LocalRules,
+            MAX_PIECES, //
         },
-        page_check::PageUse,
+        op::Op, //
+    },
+    region::{
+        access::Access,
+        memory::{
+            Extent,
+            MappedAs,
+            PageUse, //
+        },
+        segments::SegmentList,
         source::Source, //
     },
     support::{
@@ -31,6 +34,7 @@ use crate::{
         vec::ArrayVec, //
     }, //
 };
+use kernel::ffi::c_void;
 use kfi_bindings::scatterlist;
 
 /// Memory that is contiguous to the device.
@@ -304,5 +308,83 @@ impl LocalPieces {
             return Err(too_many);
         }
         self.pieces.push(piece).map_err(|_| too_many)
+    }
+}
+
+/// A region that has a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DescMr {
+    /// Where its first byte is for the kernel, if it is one range of addresses there.
+    pub(crate) start: Option<u64>,
+    /// The address of that byte for the device.
+    pub(crate) base: u64,
+    /// How many bytes it has.
+    pub(crate) len: u64,
+    /// What may be done with it.
+    pub(crate) access: Access,
+    /// Is it one region of the device?
+    pub(crate) whole: bool,
+}
+
+impl DescMr {
+    /// Where in it a segment is for the device; `None` if that can't be told.
+    pub(super) fn address(&self, start: Option<u64>, len: u64) -> Result<Option<u64>, Refusal> {
+        let (Some(first), Some(start)) = (self.start, start) else {
+            return Ok(None);
+        };
+        let at = start.checked_sub(first);
+        match at.and_then(|at| at.checked_add(len)) {
+            Some(end) if end <= self.len => Ok(at.map(|at| self.base.wrapping_add(at))),
+            _ => {
+                let refusal =
+                    Refusal::new(Errno::EINVAL, c"not within the region of its descriptor");
+                Err(refusal.value(start))
+            }
+        }
+    }
+
+    /// Checks that it was registered for such a transfer. What the device only reads needs nothing, as
+    /// in ibv_reg_mr(3).
+    pub(super) fn check_rights(&self, needs: Access) -> Result<(), Refusal> {
+        if needs.device_writes() && !self.access.device_writes() {
+            let refusal = Refusal::new(Errno::EACCES, c"the region may not be written to");
+            return Err(refusal.value(needs.bits()));
+        }
+        Ok(())
+    }
+}
+
+/// Some bytes of memory, by their address in the linear map.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(super) start: *mut c_void,
+    pub(super) len: usize,
+}
+
+impl Part {
+    pub(crate) const fn as_ptr(&self) -> *mut c_void {
+        self.start
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What is behind the first bytes, if there is anything.
+    pub(super) fn after(self, len: usize) -> Option<Self> {
+        (len < self.len).then(|| Self {
+            start: self.start.wrapping_byte_add(len),
+            len: self.len - len,
+        })
+    }
+
+    /// Copies to the first bytes.
+    ///
+    /// # Safety
+    ///
+    /// There are as many, and may be written to.
+    pub(crate) unsafe fn write(&self, from: &[u8]) {
+        // SAFETY: By the requirements of this function.
+        unsafe { kfi_bindings::kfi_helper_move(self.start, from.as_ptr().cast(), from.len()) };
     }
 }

@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What a transfer does.
+//!
+//! Which atomic operations consumers may ask for.
+//!
+//! Which there are is what devices have: adding, fetching what was there, and swapping if that is as
+//! expected. What consumers ask for by other names, as reading, is one of these.
+//!
+//! The flags of one transfer.
 
 use crate::{
     region::{
         access::Access,
-        atomic::AtomicOp, //
+        cpu_memory::AtomicOp, //
     },
-    support::num::widen_u32, //
+    support::{
+        errno::Errno,
+        num::widen_u32,
+        refusal::Refusal, //
+    }, //
 };
 use kfi_bindings as c;
+use kfi_bindings::{
+    kfi_datatype,
+    kfi_datatype_KFI_INT64 as INT64,
+    kfi_datatype_KFI_UINT64 as UINT64,
+    kfi_op,
+    kfi_op_KFI_ATOMIC_READ as READ,
+    kfi_op_KFI_ATOMIC_WRITE as WRITE,
+    kfi_op_KFI_CSWAP as CSWAP,
+    kfi_op_KFI_SUM as SUM, //
+};
 
 /// What is to be done with the memory at this side.
 #[derive(Clone, Copy, Debug)]
@@ -79,5 +100,238 @@ impl Op {
             Self::Atomic { .. } => c::KFI_ATOMIC | c::KFI_WRITE,
         };
         widen_u32(flags)
+    }
+}
+
+/// Which atomic operations endpoints have. The default is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Atomics {
+    /// [`AtomicOp::Write`](crate::AtomicOp::Write).
+    pub write: bool,
+    /// [`AtomicOp::Add`](crate::AtomicOp::Add).
+    pub add: bool,
+    /// [`AtomicOp::CompareSwap`](crate::AtomicOp::CompareSwap).
+    pub compare_swap: bool,
+}
+
+/// Which family of calls something is asked for by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtomicForm {
+    /// `kfi_atomic()`: nothing comes back.
+    Plain,
+    /// `kfi_fetch_atomic()`.
+    Fetch,
+    /// `kfi_compare_atomic()`.
+    Compare,
+}
+
+/// What is asked for, without operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtomicKind {
+    Write,
+    Add,
+    /// Adding nothing.
+    Read,
+    CompareSwap,
+}
+
+impl Atomics {
+    /// Is there any?
+    pub const fn any(self) -> bool {
+        self.write || self.add || self.compare_swap
+    }
+
+    /// Finds an operation, of one element.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPNOTSUPP`: there is none for that.
+    pub(crate) fn find(
+        self,
+        form: AtomicForm,
+        datatype: kfi_datatype,
+        op: kfi_op,
+    ) -> Result<AtomicKind, Refusal> {
+        // Sums of both types are the same bits.
+        if !matches!(datatype, INT64 | UINT64) {
+            let refusal = Refusal::new(Errno::EOPNOTSUPP, c"atomic operation on this type");
+            return Err(refusal.value(datatype.into()));
+        }
+        let (there, asked) = match (form, op) {
+            (AtomicForm::Plain, WRITE) => (self.write, AtomicKind::Write),
+            (AtomicForm::Plain | AtomicForm::Fetch, SUM) => (self.add, AtomicKind::Add),
+            (AtomicForm::Fetch, READ) => (self.add, AtomicKind::Read),
+            (AtomicForm::Compare, CSWAP) => (self.compare_swap, AtomicKind::CompareSwap),
+            _ => (false, AtomicKind::Read),
+        };
+        let none = Refusal::new(Errno::EOPNOTSUPP, c"no such atomic operation here");
+        there.then_some(asked).ok_or(none.value(op.into()))
+    }
+}
+
+/// How a transfer is to be done, besides what it does.
+///
+/// # Invariants
+///
+/// No bits but those that there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PostFlags(u64);
+
+impl PostFlags {
+    const COMPLETION: u64 = widen_u32(c::KFI_COMPLETION);
+    const MORE: u64 = widen_u32(c::KFI_MORE);
+    const INJECT: u64 = widen_u32(c::KFI_INJECT);
+    const FENCE: u64 = widen_u32(c::KFI_FENCE);
+    const REMOTE_CQ_DATA: u64 = widen_u32(c::KFI_REMOTE_CQ_DATA);
+    const DELIVERY: u64 = widen_u32(c::KFI_DELIVERY_COMPLETE);
+    const INVALIDATE: u64 = c::KFI_INVALIDATE;
+    const SENT: u64 = widen_u32(c::KFI_INJECT_COMPLETE | c::KFI_TRANSMIT_COMPLETE);
+
+    /// Those of a request that goes to the peer.
+    pub(crate) const TRANSMIT: u64 = Self::COMPLETION
+        | Self::MORE
+        | Self::INJECT
+        | Self::FENCE
+        | Self::REMOTE_CQ_DATA
+        | Self::DELIVERY
+        | Self::SENT;
+    /// Those of a message.
+    pub(crate) const SEND: u64 = Self::TRANSMIT | Self::INVALIDATE;
+    /// Those of a request that takes something from the peer: there is nothing to inject, and nobody who
+    /// would get data.
+    pub(crate) const READ: u64 = Self::TRANSMIT & !(Self::INJECT | Self::REMOTE_CQ_DATA);
+    /// Those of an atomic operation: there is nobody who would get data. Its operands are always the
+    /// caller's again when posting returns.
+    pub(crate) const ATOMIC: u64 = Self::TRANSMIT & !Self::REMOTE_CQ_DATA;
+    /// Those of a request that waits for the peer.
+    pub(crate) const RECEIVE: u64 = Self::COMPLETION | Self::MORE;
+
+    const ALL: u64 = Self::SEND | Self::RECEIVE;
+
+    /// Takes flags of a call, of which only those in `known` make sense.
+    ///
+    /// # Errors
+    ///
+    /// - `EBADFLAGS`: there are others, or such that exclude each other.
+    pub(crate) fn parse(flags: u64, known: u64) -> Result<Self, Refusal> {
+        let unknown = flags & !(known & Self::ALL);
+        if unknown != 0 {
+            let refusal = Refusal::new(Errno::EBADFLAGS, c"flag not supported by this transfer");
+            return Err(refusal.value(unknown));
+        }
+        const EITHER: u64 = PostFlags::INVALIDATE | PostFlags::REMOTE_CQ_DATA;
+        if flags & EITHER == EITHER {
+            let refusal = Refusal::new(Errno::EBADFLAGS, c"either data or a key to be invalidated");
+            return Err(refusal.value(flags));
+        }
+        // INVARIANT: Just checked.
+        Ok(Self(flags))
+    }
+
+    /// Takes the flags of an endpoint, of which those count that are in `known`.
+    pub(crate) const fn default(flags: u64, known: u64) -> Self {
+        // INVARIANT: Masked.
+        Self(flags & known & Self::ALL)
+    }
+
+    /// For a call without flags, whose bytes are the caller's again when it returns.
+    pub(crate) const fn injected() -> Self {
+        // INVARIANT: One of them.
+        Self(Self::INJECT)
+    }
+
+    /// The same, of a transfer with nothing to inject.
+    pub(crate) const fn without_inject(self) -> Self {
+        // INVARIANT: One less.
+        Self(self.0 & !Self::INJECT)
+    }
+
+    /// The same, of a transfer behind one that waits for those before.
+    pub(crate) const fn without_fence(self) -> Self {
+        // INVARIANT: One less.
+        Self(self.0 & !Self::FENCE)
+    }
+
+    /// Does the consumer want an entry in its completion queue, where it wants some only?
+    pub(crate) const fn completes(self) -> bool {
+        self.0 & Self::COMPLETION != 0
+    }
+
+    /// Is there more to come at once, so that the device needn't be told yet?
+    pub const fn more(self) -> bool {
+        self.0 & Self::MORE != 0
+    }
+
+    /// Are the bytes the caller's again when posting returns?
+    pub(crate) const fn injects(self) -> bool {
+        self.0 & Self::INJECT != 0
+    }
+
+    /// Must all reads that were posted before have ended first?
+    pub const fn fences(self) -> bool {
+        self.0 & Self::FENCE != 0
+    }
+
+    /// Does the peer's device invalidate a key with it?
+    pub(crate) const fn invalidates(self) -> bool {
+        self.0 & Self::INVALIDATE != 0
+    }
+
+    /// Does the peer's completion queue get data with it?
+    pub(crate) const fn has_data(self) -> bool {
+        self.0 & Self::REMOTE_CQ_DATA != 0
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_post_atomic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is() {
+        let hardware = Atomics {
+            add: true,
+            compare_swap: true,
+            ..Atomics::default()
+        };
+        let find = |form, op| hardware.find(form, UINT64, op).map_err(|no| no.errno());
+        assert_eq!(find(AtomicForm::Plain, SUM), Ok(AtomicKind::Add));
+        assert_eq!(find(AtomicForm::Fetch, READ), Ok(AtomicKind::Read));
+        assert_eq!(
+            find(AtomicForm::Compare, CSWAP),
+            Ok(AtomicKind::CompareSwap)
+        );
+        assert_eq!(find(AtomicForm::Plain, WRITE), Err(Errno::EOPNOTSUPP));
+        assert_eq!(find(AtomicForm::Plain, READ), Err(Errno::EOPNOTSUPP));
+        assert_eq!(find(AtomicForm::Compare, SUM), Err(Errno::EOPNOTSUPP));
+        assert!(hardware.find(AtomicForm::Fetch, INT64, SUM).is_ok());
+        assert!(hardware.find(AtomicForm::Fetch, UINT64 + 1, SUM).is_err());
+        assert!(!Atomics::default().any() && hardware.any());
+    }
+
+    #[test]
+    fn unknown_ones_are_refused() {
+        let parse = |flags, known| PostFlags::parse(flags, known).map_err(|no| no.errno());
+        let more = PostFlags::MORE;
+        assert!(parse(more, PostFlags::RECEIVE).is_ok_and(|flags| flags.more()));
+        assert_eq!(
+            parse(PostFlags::FENCE, PostFlags::RECEIVE),
+            Err(Errno::EBADFLAGS)
+        );
+        assert_eq!(parse(1 << 63, PostFlags::TRANSMIT), Err(Errno::EBADFLAGS));
+        assert_eq!(parse(1 << 63, u64::MAX), Err(Errno::EBADFLAGS));
+        assert_eq!(
+            parse(PostFlags::INJECT, PostFlags::READ),
+            Err(Errno::EBADFLAGS)
+        );
+        let both = PostFlags::INVALIDATE | PostFlags::REMOTE_CQ_DATA;
+        assert_eq!(parse(both, PostFlags::SEND), Err(Errno::EBADFLAGS));
+        let invalidates = PostFlags::INVALIDATE;
+        assert!(parse(invalidates, PostFlags::SEND).is_ok_and(|flags| flags.invalidates()));
+        assert_eq!(
+            parse(invalidates, PostFlags::TRANSMIT),
+            Err(Errno::EBADFLAGS)
+        );
+        assert!(!PostFlags::default(PostFlags::INJECT, PostFlags::READ).injects());
     }
 }

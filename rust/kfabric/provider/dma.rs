@@ -75,7 +75,7 @@ impl RawSgl<'_> {
 }
 
 /// DMA without a device: the addresses in a mapped list are the processor's physical ones, and
-/// [`CpuMemory`](crate::region::extent::CpuMemory) reaches them.
+/// [`CpuMemory`](crate::region::cpu_memory::CpuMemory) reaches them.
 pub struct Direct;
 
 impl Dma for Direct {

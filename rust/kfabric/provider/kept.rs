@@ -18,7 +18,7 @@ use crate::{
         op::Op,
         remote::RemoteMemory, //
     },
-    region::transfer::PeerBuffer,
+    region::cpu_memory::PeerBuffer,
     support::num::widen, //
 };
 

@@ -14,11 +14,13 @@ use super::{
 };
 use crate::{
     post::{
-        atomic::Atomics,
-        flags::PostFlags,
-        limits::LocalRules,
+        buffers::LocalRules,
         local::LocalPieces,
-        op::Op,
+        op::{
+            Atomics,
+            Op,
+            PostFlags, //
+        },
         remote::RemoteMemory, //
     },
     support::{

@@ -4,15 +4,17 @@
 
 use crate::{
     region::{
-        bvecs::Bvecs,
-        list::SegmentList,
+        segments::{
+            self,
+            Bvecs,
+            SegmentList,
+            Spans, //
+        },
         shape::{
             page_offset,
             Shape,
             Sum, //
-        },
-        spans::Spans,
-        tally, //
+        }, //
     },
     support::{
         errno::Errno,
@@ -74,10 +76,10 @@ impl<'a> Source<'a> {
         let may_be = match self {
             Self::Kvec(_) => false,
             Self::Bvec(list) => match list.entries(limit) {
-                [first, .., last] => [first, last].into_iter().all(tally::is_page),
+                [first, .., last] => [first, last].into_iter().all(segments::is_page),
                 _ => false,
             },
-            Self::Sgl(list) => tally::is_page(&list.first_span()),
+            Self::Sgl(list) => segments::is_page(&list.first_span()),
         };
         let count = self.count();
         let takes = may_be && (MANY..=limit).contains(&count);
@@ -115,15 +117,15 @@ impl<'a> Source<'a> {
     fn shape_of_any(&self, limit: usize) -> Result<Shape, Refusal> {
         let mut sum = Sum::default();
         match self {
-            Self::Kvec(list) => tally::add(&mut sum, list.entries(limit))?,
-            Self::Bvec(list) => tally::add(&mut sum, list.entries(limit))?,
+            Self::Kvec(list) => segments::add(&mut sum, list.entries(limit))?,
+            Self::Bvec(list) => segments::add(&mut sum, list.entries(limit))?,
             Self::Sgl(list) => {
                 let mut spans = list.spans(limit);
                 loop {
                     if let Some(whole) = spans.next_whole() {
-                        tally::add_whole(&mut sum, &whole)?;
+                        segments::add_whole(&mut sum, &whole)?;
                     } else if let Some(next) = spans.next_found() {
-                        tally::add(&mut sum, next?)?;
+                        segments::add(&mut sum, next?)?;
                     } else {
                         break;
                     }

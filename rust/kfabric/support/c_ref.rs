@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! References to what C points to.
-//!
-//! Strings of C that may not be there.
+//! References to objects and strings that C points to.
 
 use crate::support::{
     errno::Errno,
@@ -15,8 +13,8 @@ use kernel::{
 };
 use pin_init::Zeroable;
 
-/// Returns what a pointer of C's points to; `None` for NULL and for an error pointer (`IS_ERR_OR_NULL`). Any
-/// context.
+/// Returns a reference to the target of a C pointer; `None` for NULL and error pointers
+/// (`IS_ERR_OR_NULL`). Any context.
 ///
 /// # Safety
 ///
@@ -30,13 +28,13 @@ pub(crate) unsafe fn c_ref<'a, T>(pointer: *const T) -> Option<&'a T> {
     unsafe { pointer.as_ref() }
 }
 
-/// Parses the attributes of an object that is being opened. NULL stands for attributes that are all zero. Context: that
-/// of `parse`.
+/// Parses the attributes of an object that is being opened. NULL stands for attributes that are all
+/// zero. Context: that of `parse`.
 ///
 /// # Errors
 ///
 /// - `EINVAL`: `attr` is an error pointer.
-/// - Those of `parse`.
+/// - The errors of `parse`.
 ///
 /// # Safety
 ///
@@ -55,13 +53,13 @@ pub(crate) unsafe fn parse_attr<T: Zeroable, R>(
     }
 }
 
-/// A name, if there is one.
+/// Returns a name, or `None` for NULL. Any context.
 ///
 /// # Safety
 ///
-/// `name` is null or a string that is valid for `'a`.
+/// `name` is null or points to a string that is valid for `'a`.
 pub(crate) unsafe fn name<'a>(name: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `name` is not null, so it points to a string that is valid for `'a`.
     (!name.is_null()).then(|| unsafe { CStr::from_char_ptr(name) })
 }
 
@@ -74,7 +72,7 @@ mod tests {
     fn error_pointers_are_not_followed() {
         let value = 5;
         let at = |address: usize| ptr::without_provenance::<i32>(address);
-        // SAFETY: Null, error pointers, and a pointer to a value.
+        // SAFETY: Each pointer is null, an error pointer, or points to `value`.
         unsafe {
             for address in [0, usize::MAX, usize::MAX - 4094] {
                 assert!(c_ref(at(address)).is_none());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory for what there is of each region, for boxes; and for lists of some regions.
+//! Slab caches for the objects of the core, the optional parts of regions, and lists of regions.
 //!
 //! C: [`rust/helpers/cache.c`](srctree/rust/helpers/cache.c)
 //!
-//! It comes from caches of its own, and isn't cleared: kernels that clear what is allocated take as
-//! long for that as for all else of a small object.
+//! The memory comes from caches of the core's own and is not cleared. A kernel that clears
+//! allocated memory takes as long for that as for the rest of a small object.
 
 use crate::support::num::index;
 use core::{
@@ -36,20 +36,20 @@ use kfi_bindings::{
     kfi_helper_cache_KFI_CACHE_RARE as RARE, //
 };
 
-/// Memory of one of the caches.
+/// The allocator of one of the caches.
 pub struct Cached<const WHICH: kfi_helper_cache>;
 
-/// An object of the core's, of one type.
+/// An object of the core, of one type.
 pub(crate) type ObjectBox<T> = Box<T, Cached<OBJECT>>;
 
-/// What only some regions have, of the core's or of their provider's. It may be larger than [`RARE_SIZE`].
+/// An optional part of a region, of the core or of its provider. It may be larger than
+/// [`RARE_SIZE`].
 pub type MrExtBox<T> = Box<T, Cached<RARE>>;
 
-/// A list of what is done with several regions in one go: made with the capacity that it needs, and not
-/// to grow.
+/// A list of regions that one call works on. Its capacity is fixed when it is made.
 pub type ListVec<T> = Vec<T, Cached<LIST>>;
 
-/// The size of what only some regions have, in bytes, that there is a cache for.
+/// Size in bytes of an optional part of a region that comes from a cache.
 pub const RARE_SIZE: usize = index(kfi_bindings::KFI_CACHE_RARE_SIZE);
 
 /// Memory for a [`MrExtBox`], without a value. A provider keeps it for a region that must not fail for lack of memory.
@@ -90,32 +90,33 @@ const fn fits<T>() -> bool {
     size_of::<T>() > 0 && size_of::<T>() <= RARE_SIZE && align_of::<T>() <= ALIGN
 }
 
-/// Makes the caches, for objects of so many bytes. May sleep.
+/// Creates the caches, for objects of `object_size` bytes. May sleep.
 ///
 /// # Safety
 ///
 /// Called once, before anything is allocated.
 pub(crate) unsafe fn init(object_size: usize) -> Result {
     let size = u32::try_from(object_size)?;
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The caller promises that this is the only call, and that nothing was allocated before
+    // it.
     to_result(unsafe { kfi_bindings::kfi_helper_caches_init(size) })
 }
 
-/// Gives the caches up. Sleeps.
+/// Destroys the caches. Sleeps.
 ///
 /// # Safety
 ///
-/// Called once, when nothing that was allocated is left.
+/// Called once, when everything that was allocated has been freed.
 pub(crate) unsafe fn exit() {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The caller promises that this is the only call, and that no allocation is left.
     unsafe { kfi_bindings::kfi_helper_caches_exit() };
 }
 
 /// The alignment of all objects of the caches.
 const ALIGN: usize = 8;
 
-// SAFETY: Memory stays valid until it is freed, wherever the value of this type goes, which has no
-// size; it is of the size and alignment that was asked for.
+// SAFETY: Memory stays valid until it is freed, wherever the value of this type moves: it has no
+// size. Memory has the size and the alignment that the caller asked for.
 unsafe impl<const WHICH: kfi_helper_cache> Allocator for Cached<WHICH> {
     const MIN_ALIGN: usize = ALIGN;
 
@@ -128,7 +129,8 @@ unsafe impl<const WHICH: kfi_helper_cache> Allocator for Cached<WHICH> {
             0 => NonNull::dangling(),
             size => {
                 let wait = flags.contains(GFP_KERNEL);
-                // SAFETY: The caches are there while there is somebody who could call this.
+                // SAFETY: The caches exist: `init` runs before any allocation, and `exit` after the
+                // last one is freed.
                 let memory = unsafe { kfi_bindings::kfi_helper_cache_alloc(WHICH, size, wait) };
                 NonNull::new(memory.cast()).ok_or(AllocError)?
             }
@@ -147,7 +149,8 @@ unsafe impl<const WHICH: kfi_helper_cache> Allocator for Cached<WHICH> {
             (None, _) => Self::alloc(layout, flags, nid),
             (Some(_), _) if old_layout.size() == 0 => Self::alloc(layout, flags, nid),
             (Some(ptr), 0) => {
-                // SAFETY: `ptr` was allocated here with the old layout, as the caller promises.
+                // SAFETY: The caller promises that `ptr` was allocated by this allocator with
+                // `old_layout`.
                 unsafe { Self::free(ptr, old_layout) };
                 let nothing = ptr::slice_from_raw_parts_mut(ptr::dangling_mut(), 0);
                 NonNull::new(nothing).ok_or(AllocError)
@@ -159,7 +162,7 @@ unsafe impl<const WHICH: kfi_helper_cache> Allocator for Cached<WHICH> {
 
     unsafe fn free(ptr: NonNull<u8>, layout: Layout) {
         if layout.size() > 0 {
-            // SAFETY: `ptr` was allocated here with this layout, as the caller promises.
+            // SAFETY: The caller promises that `ptr` was allocated by this allocator with `layout`.
             unsafe {
                 kfi_bindings::kfi_helper_cache_free(WHICH, ptr.as_ptr().cast(), layout.size());
             }

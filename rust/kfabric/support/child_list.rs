@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A list of what is open in an object, which each entry leaves by itself, and whose entries can be
-//! ended all at once.
+//! The list of an object's open children. Each child leaves it by itself, and all can be ended at
+//! once.
 //!
-//! It has a part for each CPU, more or less: who opens and closes on one CPU takes no lock that
-//! others do.
+//! The list has a part for each CPU, up to a maximum. Tasks that open and close children on
+//! different CPUs take different locks.
 //!
-//! Lock order: `ending`, then what ending an entry takes. The parts' locks are leaves.
+//! Lock order: `ending`, then the locks that ending a child takes. The locks of the parts are
+//! leaves.
 
 mod kunit;
 
@@ -45,46 +46,46 @@ use kernel::{
     }, //
 };
 
-/// Ends what has an entry. Sleeps until that is done.
+/// Ends a child. Sleeps until that is done.
 ///
 /// # Safety
 ///
-/// The entry is in a roster, and doesn't leave it before this has returned.
+/// The entry is in a list of children, and doesn't leave it before this has returned.
 pub(crate) type End = unsafe fn(NonNull<ChildEntry>);
 
-/// What all entries of one kind have in common.
+/// The common properties of all children of one kind.
 #[repr(align(16))]
 pub(crate) struct ChildKind {
-    /// Says that there is one.
+    /// Says that a child of this kind is open.
     pub(crate) open: &'static CStr,
-    /// Ends one, if there is anything to end.
+    /// Ends a child; `None` if there is nothing to end.
     pub(crate) end: Option<End>,
 }
 
-/// What is open in an object.
+/// The open children of an object.
 #[pin_data]
 pub struct ChildList {
     #[pin]
     parts: [Part; PARTS],
-    /// Held by who ends what is open.
+    /// Held by the task that ends the children.
     #[pin]
     ending: Mutex<()>,
 }
 
-/// More CPUs than these share some.
+/// Maximum number of parts. More CPUs share them.
 const PARTS: usize = 16;
 
-/// Apart from each other, so that CPUs don't meet.
+/// A part of the list, in cache lines of its own.
 #[repr(align(64))]
 #[pin_data]
 struct Part {
-    /// How many have been announced, and are not in yet.
+    /// Number of entries that have been announced and have not joined.
     coming: Atomic<usize>,
-    /// Whether somebody waits for them.
+    /// Whether a task waits for them.
     awaited: Atomic<bool>,
     #[pin]
     lists: IrqLock<Lists>,
-    /// An entry isn't being ended any more, or none is coming any more.
+    /// Notified when an entry has been ended, or when no announced entry is left.
     #[pin]
     changed: CondVar,
 }
@@ -94,49 +95,50 @@ struct Part {
 /// # Invariants
 ///
 /// - Both lists consist of the nodes of entries that have joined this part and not left it.
-/// - `now` is null, or such an entry that is being ended.
+/// - `now` is null, or the entry that is being ended, which is in a list.
 struct Lists {
     open: Head,
     ended: Head,
     now: Cell<*const ChildEntry>,
 }
 
-// SAFETY: Entries may be listed by any thread; what they are in may be used by any.
+// SAFETY: Any thread may list an entry, and use the object that the entry is in.
 unsafe impl Send for Lists {}
 
-/// A place in the list, to be part of what is listed.
+/// An entry of a list of children, a field of the child.
 ///
-/// What it is in is pinned, and has left the roster before it is dropped.
+/// The child is pinned. The entry leaves the list before the child is dropped.
 ///
 /// # Invariants
 ///
-/// `kind` is a pointer to a [`ChildKind`], in whose low bits, which are 0 in that, is the part of the roster.
+/// `kind` is a pointer to a [`ChildKind`]. The low bits of the pointer, which are 0 in the address
+/// of a [`ChildKind`], are the index of the part.
 pub(crate) struct ChildEntry {
     // One word for both: there is an entry in each region.
     kind: *const ChildKind,
     node: Node,
 }
 
-// SAFETY: What all of a kind have in common doesn't change, and nodes are used under the lock of their list.
+// SAFETY: A `ChildKind` doesn't change, and nodes are used under the lock of their list.
 unsafe impl Send for ChildEntry {}
-// SAFETY: As for `Send`.
+// SAFETY: A `ChildKind` doesn't change, and nodes are used under the lock of their list.
 unsafe impl Sync for ChildEntry {}
 
 /// The bits of a pointer to a [`ChildKind`] that are 0.
 const PART_BITS: usize = align_of::<ChildKind>() - 1;
 
-/// Which part of a roster something is in.
+/// The index of a part.
 ///
 /// # Invariants
 ///
-/// Less than [`PARTS`].
+/// The index is less than [`PARTS`].
 #[derive(Clone, Copy)]
 pub(crate) struct PartOf(usize);
 
 const _: () = assert!(PARTS - 1 <= PART_BITS);
 
 impl ChildList {
-    /// An empty one.
+    /// Returns an initialiser of an empty list.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             parts <- pin_init::pin_init_array_from_fn(|_| Part::new()),
@@ -149,8 +151,8 @@ impl ChildList {
         self.parts.get(index).unwrap_or(first)
     }
 
-    /// Announces an entry, which either [joins](Self::join) or is [given up](Self::give_up). Who
-    /// ends what is open waits for it. Any context.
+    /// Announces an entry, which then either [joins](Self::join) or is [given up](Self::give_up). A
+    /// task that ends the children waits for that. Any context.
     pub(crate) fn announce(&self) -> PartOf {
         // INVARIANT: A remainder.
         let part = PartOf(num::index(CpuId::current().as_u32()) % PARTS);
@@ -158,17 +160,17 @@ impl ChildList {
         part
     }
 
-    /// What was announced doesn't come. Any context.
+    /// Takes back the announcement of an entry. Any context.
     pub(crate) fn give_up(&self, part: PartOf) {
         self.part(part).arrived();
     }
 
-    /// Puts in an entry that was announced for its part. Any context.
+    /// Adds an entry that was announced for its part. Any context.
     ///
     /// # Safety
     ///
-    /// Called once for each time that the entry was announced. The entry doesn't move, and
-    /// [leaves](Self::leave) before what its kind ends is dropped.
+    /// The caller adds the entry once for each announcement. The entry doesn't move, and
+    /// [leaves](Self::leave) before the child is dropped.
     pub(crate) unsafe fn join(&self, entry: &ChildEntry) {
         let part = self.part(entry.part());
         part.lists.with(|lists| {
@@ -179,19 +181,20 @@ impl ChildList {
         part.arrived();
     }
 
-    /// Takes out an entry. Sleeps while it is being ended; of a kind that has nothing to end: any
-    /// context.
+    /// Takes out an entry. Sleeps while the entry is being ended. If its kind has nothing to end:
+    /// any context.
     ///
     /// # Safety
     ///
-    /// The entry has joined this roster, and not left it.
+    /// The entry has joined this list, and not left it.
     pub(crate) unsafe fn leave(&self, entry: &ChildEntry) {
         let part = self.part(entry.part());
         part.lists.with(|lists| {
             while ptr::eq(lists.now.get(), entry) {
                 part.changed.wait(lists);
             }
-            // SAFETY: In a list of this part, whose lock is held.
+            // SAFETY: The entry has joined and not left, so it is in a list of this part. The lock
+            // of the part is held.
             unsafe { entry.node.unlink() };
         });
     }
@@ -216,7 +219,7 @@ impl ChildList {
         })
     }
 
-    /// Says what is open, if there is something. Any context.
+    /// Returns words for an open child, if there is one. Any context.
     pub(crate) fn why_busy(&self) -> Option<&'static CStr> {
         self.parts.iter().find_map(|part| {
             part.lists.with(|lists| {
@@ -229,10 +232,10 @@ impl ChildList {
         })
     }
 
-    /// Ends all that is open, whatever it is: a region is out of reach for peers afterwards. It is
-    /// still there for who has opened it to be closed, but does nothing any more. For a provider
-    /// whose device goes away, once nothing new can be opened. Sleeps until that is done; not to be
-    /// called by what is called to end something.
+    /// Ends all children. Peers can't reach a region afterwards. A child stays open until its owner
+    /// closes it, but does nothing any more. Providers call this when their device goes away, once
+    /// no child can be opened any more. Sleeps until that is done. The callbacks that end a child
+    /// must not call it.
     pub fn end(&self) {
         let _one = self.ending.lock();
         self.parts.iter().for_each(Part::end);
@@ -258,7 +261,8 @@ impl Part {
     }
 
     fn arrived(&self) {
-        // Both are ordered: this one sees that it is awaited, or who waits sees that it is here.
+        // Both accesses are fully ordered: either this task sees `awaited`, or the waiter sees the
+        // new count.
         if self.coming.fetch_sub(1, Full) == 1 && self.awaited.load(Relaxed) {
             self.lists.with(|_| self.changed.notify_all());
         }
@@ -267,7 +271,8 @@ impl Part {
     fn end(&self) {
         self.awaited.xchg(true, Full);
         while let Some((entry, end)) = self.next() {
-            // SAFETY: It is in this part, and doesn't leave it while it is the one that is ended now.
+            // SAFETY: `next` has returned the entry, which is in this part. It doesn't leave while
+            // `now` names it.
             unsafe { end(entry) };
             self.lists.with(|lists| {
                 lists.now.set(ptr::null());
@@ -281,7 +286,7 @@ impl Part {
     /// is announced that has not joined.
     fn next(&self) -> Option<(NonNull<ChildEntry>, End)> {
         self.lists.with(|lists| loop {
-            // One that was withdrawn may join again at any time.
+            // An entry that was withdrawn may join again at any time.
             while self.coming.load(Relaxed) > 0 {
                 self.changed.wait(lists);
             }
@@ -295,7 +300,7 @@ impl Part {
                 (entry, entry.as_ref().kind().end)
             };
             if let Some(end) = end {
-                // INVARIANT: It is in a list.
+                // INVARIANT: The entry is in the list `ended`.
                 lists.now.set(entry.as_ptr());
                 return Some((entry, end));
             }
@@ -304,34 +309,36 @@ impl Part {
 }
 
 impl ChildEntry {
-    /// In no roster yet, for that part of one.
+    /// Makes an entry for a part. It is in no list.
     pub(crate) fn new(kind: &'static ChildKind, PartOf(part): PartOf) -> Self {
-        // INVARIANT: It fits there, as was asserted.
+        // INVARIANT: A part index fits into the low bits, as the assertion above has checked.
         Self {
             kind: ptr::from_ref(kind).map_addr(|address| address | part),
             node: Node::new(),
         }
     }
 
-    /// What it has in common with others.
+    /// Returns the kind of the child.
     fn kind(&self) -> &'static ChildKind {
-        // SAFETY: By the type invariant, without these bits it is a pointer to one.
+        // SAFETY: By the type invariant, the pointer without these bits points to a `ChildKind`,
+        // which is static.
         unsafe { &*self.kind.map_addr(|address| address & !PART_BITS) }
     }
 
-    /// Which part of a roster it is for.
+    /// Returns the part that the entry is for.
     pub(crate) fn part(&self) -> PartOf {
-        // INVARIANT: As it was when the entry was made.
+        // INVARIANT: `new` has put the index of a part there.
         PartOf(self.kind.addr() & PART_BITS)
     }
 
-    /// The entry that has this node.
+    /// Returns the entry that has this node.
     ///
     /// # Safety
     ///
-    /// It is an entry's.
+    /// `node` points to the node of an entry.
     unsafe fn of(node: NonNull<Node>) -> NonNull<Self> {
-        // SAFETY: By the requirements of this function; a field of what is there is not null.
+        // SAFETY: The caller promises that `node` is a field of an entry, and the address of an
+        // entry is not null.
         unsafe { NonNull::new_unchecked(kernel::container_of!(node.as_ptr(), Self, node)) }
     }
 }

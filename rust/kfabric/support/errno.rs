@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Error numbers of kfabric.
+//! Error numbers of kfabric, and a text for each.
 //!
-//! Most are the kernel's; those from 256 on are kfabric's own and unknown to [`kernel::error`].
+//! Most are the kernel's. Those from 256 on are kfabric's own and unknown to [`kernel::error`].
 //!
 //! C header: [`include/kfi_errno.h`](srctree/include/kfi_errno.h)
-//!
-//! What each error number means.
 
 use crate::support::num::signed;
 use kernel::{
@@ -31,7 +29,7 @@ macro_rules! errnos {
             $($(#[$doc])* pub const $name: Self = Self(signed(kfi_bindings::$c));)*
         }
         impl fmt::Debug for Errno {
-            /// By its name, if it is one of those above.
+            /// Writes the name, if the number is one of those in [`Errno`].
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match *self {
                     $(Self::$name => f.write_str(stringify!($name)),)*
@@ -118,7 +116,7 @@ errnos! {
     ENOEQ = KFI_ENOEQ;
     /// There is none.
     ENOENT = KFI_ENOENT;
-    /// There is no such option.
+    /// No option of that name.
     ENOPROTOOPT = KFI_ENOPROTOOPT;
     /// It is not connected.
     ENOTCONN = KFI_ENOTCONN;
@@ -129,7 +127,8 @@ errnos! {
 }
 
 impl Errno {
-    /// What a C function returned other than 0; a number that is none becomes `EIO`.
+    /// Converts the return value of a C function that failed; one that is no error number becomes
+    /// `EIO`.
     pub(crate) fn from_c(ret: kernel::ffi::c_int) -> Self {
         match ret {
             // INVARIANT: Just matched.
@@ -138,13 +137,13 @@ impl Errno {
         }
     }
 
-    /// Whether a pointer is an error number, as C has it (`IS_ERR`).
+    /// Checks whether a pointer is an error pointer (`IS_ERR`).
     pub(crate) fn is_in<T>(pointer: *const T) -> bool {
-        // 4095 of them are at the end of all addresses, where nothing can be.
+        // The last 4095 addresses are error numbers.
         pointer.addr() > usize::MAX - 4095
     }
 
-    /// The return value of a C function that fails with this number.
+    /// Returns the number as C functions return it: negative.
     pub const fn to_c(self) -> kernel::ffi::c_int {
         -self.0
     }
@@ -235,13 +234,13 @@ texts! {
     KFI_EOVERRUN: c"Queue overrun";
 }
 
-/// The text for a number without its sign, if it has one. Any context.
+/// Returns the text for a number without its sign, if the number has one. Any context.
 pub(super) fn known_text(errnum: u32) -> Option<&'static CStr> {
     let found = TEXTS.iter().find(|(number, _)| *number == errnum);
     found.map(|(_, text)| *text)
 }
 
-/// The text for a number without its sign. Any context.
+/// Returns the text for a number without its sign. Any context.
 pub(super) fn text(errnum: u32) -> &'static CStr {
     known_text(errnum).unwrap_or(c"Unknown error")
 }
@@ -276,7 +275,7 @@ mod tests {
         Ok(())
     }
 
-    /// `kfi_strerror()`, as C calls it.
+    /// Calls `kfi_strerror()` as C does.
     fn strerror(errnum: kernel::ffi::c_int) -> &'static CStr {
         // SAFETY: Any number is allowed, and all texts are constant.
         unsafe { CStr::from_char_ptr(crate::support::strings::kfi_strerror(errnum)) }

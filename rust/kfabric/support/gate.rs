@@ -1,31 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The gate in front of what is taken away while others use it.
+//! A gate in front of an object that is taken away while others use it.
 //!
-//! Whoever uses it goes in first, and who takes it away shuts the gate and waits for those inside.
-//! Going in and out is for any context, also out in another than in: a work request can be inside
-//! for as long as the device has it, and be out with its completion in softirq. GateGuard one may
-//! sleep.
+//! A user enters the gate first. The task that takes the object away shuts the gate and waits until
+//! all users have left. Users enter and leave in any context, also in different ones: a work
+//! request is inside while the device has it, and leaves with its completion in softirq. A user
+//! inside may sleep.
 //!
-//! A gate counts those inside in one of two ways: [`PerCpu`], where they are many and the gate is
-//! seldom shut; [`Shared`], where gates are many, or shut as often as they are gone through.
+//! A gate counts its users in one of two ways. [`PerCpu`] is for many users and a gate that is
+//! seldom shut. [`Shared`] is for many gates, or gates that are shut as often as they are entered.
 //!
-//! # Why not what the kernel has
+//! # Why not the primitives of the kernel
 //!
-//! - `kernel::revocable::Revocable` is entered under `rcu_read_lock()`. Who is inside can't sleep
-//!   there, as everybody does who waits for a device, nor keep the right for a work request. What
-//!   it guards is gone as soon as it was revoked: nobody can look at it first, put something
-//!   else there, or leave it to another to go on with.
-//! - `Srcu` lets readers sleep, but has a full memory barrier on each way in and out, and a few
-//!   hundred bytes for each CPU. It waits for all who came before, not for all who are inside: that
-//!   nobody comes afterwards is a flag of one's own, which each reader looks at.
-//! - `percpu_ref` is what [`PerCpu`] is made of.
+//! - `kernel::revocable::Revocable` is entered under `rcu_read_lock()`. A user inside can't sleep
+//!   there, as a task does that waits for a device, and a work request can't keep the right. The
+//!   object is gone as soon as it was revoked: nobody can read it first, replace it, or leave it to
+//!   another task.
+//! - `Srcu` lets readers sleep, but has a full memory barrier on each entry and exit, and a few
+//!   hundred bytes for each CPU. It waits for all readers that came before. It doesn't keep new
+//!   readers out: each reader has to check a flag for that.
+//! - `percpu_ref` is the base of [`PerCpu`].
 //!
-//! Lockdep knows of a gate's lock, but not that who drains it waits for those inside: they may leave
-//! in another context than they came in, which no lock of lockdep's can. So nobody may drain a gate
-//! while inside of it, or with a lock that is taken inside.
-//!
-//! Going through a gate, and shutting it: what those who do have in their hands.
+//! Lockdep knows the lock of a gate, but not that draining waits for the users: they may leave in
+//! another context than they entered, which lockdep can't express. So no task may drain a gate
+//! while it is inside, or with a lock that users take inside.
 
 mod kunit;
 mod users;
@@ -50,21 +48,22 @@ use kernel::{
     }, //
 };
 
-/// Guards something that is taken away while others may want to use it.
+/// Guards an object that is taken away while others may want to use it.
 ///
-/// Whoever uses it [enters](Gate::enter) first. Once the gate is [shut](Gate::shut) nobody enters
-/// any more, and the one who shut it can wait for those inside and have the thing to itself.
+/// A user [enters](Gate::enter) first. Once the gate is [shut](Gate::shut), no user enters any
+/// more. The task that shut it can wait for the users and then owns the object alone.
 ///
-/// Lock order: the gate's lock is a leaf, but for what [`Gate::take_over`] asks under it, and for
-/// the locks of the count. Entering and leaving doesn't take it.
+/// Lock order: the gate's lock is a leaf, but for the callback of [`Gate::take_over`] and for the
+/// locks of the count. Entering and leaving doesn't take it.
 ///
-/// Dropping a gate sleeps until nobody is inside; for ever, if an [`GateGuard`] was forgotten.
+/// Dropping a gate sleeps until all users have left. It sleeps for ever if a [`GateGuard`] was
+/// forgotten.
 ///
 /// # Invariants
 ///
 /// - The count is open in the phase `Phase::Open` only.
-/// - `inside` is there in all phases but `Phase::Empty` and `Phase::Gone`. It is changed by who
-///   has the lock in the phase `Phase::Empty`, and by who has a [`Drained`].
+/// - `inside` is set in all phases but `Phase::Empty` and `Phase::Gone`. Only the holder of the
+///   lock in the phase `Phase::Empty` changes it, and the holder of a [`Drained`].
 #[pin_data]
 pub struct Gate<T, U: Users> {
     // First: dropping it waits for those inside.
@@ -77,47 +76,49 @@ pub struct Gate<T, U: Users> {
     inside: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: Nothing in it knows where it is used but what is behind it.
+// SAFETY: All fields but `inside` may be moved to another thread, and `T` is `Send`.
 unsafe impl<T: Send, U: Users + Send> Send for Gate<T, U> {}
-// SAFETY: What is behind it is shared with those inside, and dropped by whoever takes it away.
+// SAFETY: Users share the object, so `T` is `Sync`. The task that takes it away drops it, so `T` is
+// `Send`.
 unsafe impl<T: Send + Sync, U: Users + Sync> Sync for Gate<T, U> {}
 
-/// Where a gate is in its life.
+/// The phase in the life of a gate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// There is nothing behind it yet.
+    /// There is no object yet.
     Empty,
-    /// Everybody may enter.
+    /// Users may enter.
     Open,
-    /// Someone shut the gate and is taking the thing away.
+    /// A task has shut the gate and is taking the object away.
     Closing,
-    /// Someone shut the gate and left it like that for now.
+    /// A task has shut the gate and left it so for now.
     Left,
-    /// It is gone.
+    /// The object is gone.
     Gone,
 }
 
 impl<T, U: Users> Gate<T, U> {
-    /// An initialiser of a gate that is open. May sleep.
+    /// Returns an initialiser of an open gate. May sleep.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// - `ENOMEM`.
     pub fn new(inside: T) -> impl PinInit<Self, Error> {
         Self::in_phase(Phase::Open, Some(inside))
     }
 
-    /// An initialiser of a gate that nobody enters before it is [opened](Gate::open). May sleep.
+    /// Returns an initialiser of a gate that no user enters before it is [opened](Gate::open). May
+    /// sleep.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// - `ENOMEM`.
     pub fn empty() -> impl PinInit<Self, Error> {
         Self::in_phase(Phase::Empty, None)
     }
 
     fn in_phase(phase: Phase, inside: Option<T>) -> impl PinInit<Self, Error> {
-        // INVARIANT: Open, and with something behind it, or neither.
+        // INVARIANT: The gate is open and has an object, or neither.
         try_pin_init!(Self {
             users <- U::new(phase == Phase::Open),
             phase <- Mutex::new(phase, NAME, static_lock_class!()),
@@ -126,23 +127,24 @@ impl<T, U: Users> Gate<T, U> {
         }? Error)
     }
 
-    /// Lets everybody in, for the first time. Returns `false` if that was done before, or if the gate
-    /// was shut without. May sleep, but not for long.
+    /// Opens the gate for the first time. Returns `false` if it was opened before, or shut without
+    /// that. May sleep, but not for long.
     pub fn open(&self, inside: T) -> bool {
         let mut phase = self.phase.lock();
         let first = *phase == Phase::Empty;
         if first {
-            // SAFETY: By the invariant, nobody else has a reference in this phase, which the lock
-            // keeps.
+            // SAFETY: By the invariant, no reference to `inside` exists in the phase `Empty`, and
+            // the lock keeps the phase.
             unsafe { *self.inside.get() = Some(inside) };
             *phase = Phase::Open;
-            // SAFETY: By the invariant it never was open; under the lock.
+            // SAFETY: By the invariant the count was never open. The lock keeps other tasks from
+            // opening or shutting it.
             unsafe { self.users.open() };
         }
         first
     }
 
-    /// Sleeps until the one who shut the gate is done.
+    /// Sleeps until the task that shut the gate has taken the object away.
     pub fn wait_gone(&self) {
         let mut phase = self.phase.lock();
         while *phase != Phase::Gone {
@@ -150,18 +152,18 @@ impl<T, U: Users> Gate<T, U> {
         }
     }
 
-    /// What is behind it.
+    /// Returns the object behind the gate.
     ///
     /// # Safety
     ///
-    /// Nobody changes it meanwhile.
+    /// Nobody changes `inside` during the call.
     #[inline]
     unsafe fn content(&self) -> Option<NonNull<T>> {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The caller promises that nobody changes `inside` during the call.
         unsafe { &*self.inside.get() }.as_ref().map(NonNull::from)
     }
 
-    /// Gives a gate out of one's hands. May sleep, but not for long.
+    /// Sets the phase in which the keeper leaves the gate. May sleep, but not for long.
     fn end(&self, phase: Phase) {
         *self.phase.lock() = phase;
         self.changed.notify_all();
@@ -169,34 +171,37 @@ impl<T, U: Users> Gate<T, U> {
 }
 
 impl<T, U: Users> Gate<T, U> {
-    /// Goes in, unless the gate is shut. Any context; with `Shared` one in which a spinlock may be
+    /// Enters, unless the gate is shut. Any context; with `Shared` one in which a spinlock may be
     /// taken.
     #[inline]
     pub fn enter(&self) -> Option<GateGuard<'_, T, U>> {
         Some(GateGuard(self.hold()?, PhantomData))
     }
 
-    /// As [`enter`](Self::enter), for longer than the caller knows the gate: for a work request that
-    /// the device has. Whoever takes the gate away waits for it. The same contexts.
+    /// Enters for longer than the caller has a reference to the gate: for a work request that the
+    /// device has. The task that takes the object away waits for it. The contexts are those of
+    /// [`enter`](Self::enter).
     #[inline]
     pub fn hold(&self) -> Option<BusyGuard<T, U>> {
         if !self.users.enter() {
             return None;
         }
-        // SAFETY: Who is counted came in the phase `Open`, and there is no `Drained` meanwhile.
+        // SAFETY: The user was counted in the phase `Open`. A `Drained` exists only after all
+        // counted users have left, so nobody changes `inside`.
         let inside = unsafe { self.content() }?;
-        // SAFETY: Just counted; it is what is behind this gate.
+        // SAFETY: `users` has just counted this user, and `inside` is the object of this gate.
         Some(unsafe { BusyGuard::new(inside, &self.users) })
     }
 
-    /// Shuts the gate. Returns `None` if someone else did, or if there was never anything behind it,
-    /// which then counts as gone. May sleep, but not for long.
+    /// Shuts the gate. Returns `None` if another task did, or if there was never an object, which
+    /// then counts as gone. May sleep, but not for long.
     pub fn shut(&self) -> Option<Shut<'_, T, U>> {
         let mut phase = self.phase.lock();
         match *phase {
             Phase::Open => {
                 *phase = Phase::Closing;
-                // SAFETY: Open by the invariant; under the lock.
+                // SAFETY: The count is open by the invariant. The lock keeps other tasks from
+                // opening or shutting it.
                 unsafe { self.users.shut() };
                 // SAFETY: The phase was neither `Closing` nor `Left`, and is `Closing` now.
                 unsafe { self.keeper() }
@@ -209,7 +214,7 @@ impl<T, U: Users> Gate<T, U> {
         }
     }
 
-    /// Goes on with a gate that was shut and [left](Shut::leave). Returns `None` if it wasn't. May
+    /// Takes up a gate that was shut and [left](Shut::leave). Returns `None` if it wasn't. May
     /// sleep, but not for long.
     pub fn resume(&self) -> Option<Shut<'_, T, U>> {
         let mut phase = self.phase.lock();
@@ -217,16 +222,17 @@ impl<T, U: Users> Gate<T, U> {
             return None;
         }
         *phase = Phase::Closing;
-        // SAFETY: Nobody goes on with it in the phase `Left`, which it was in; it is `Closing` now.
+        // SAFETY: No task keeps a gate in the phase `Left`, which it was in. The phase is `Closing`
+        // now.
         unsafe { self.keeper() }
     }
 
-    /// Goes on in the place of the one who shut the gate, as soon as that one has left it, and if
-    /// `may` agrees, which is asked then. Returns `None` if that one is done. Sleeps.
+    /// Takes the place of the task that shut the gate, as soon as that task has left it and `may`
+    /// agrees. Returns `None` if that task has taken the object away. Sleeps.
     ///
     /// # Errors
     ///
-    /// What `may` says; the gate is left as it is then. It is called under the gate's lock.
+    /// - The error of `may`. The gate stays as it is then. `may` runs under the gate's lock.
     pub fn take_over<E>(
         &self,
         may: impl FnOnce(&T) -> Result<(), E>,
@@ -239,8 +245,8 @@ impl<T, U: Users> Gate<T, U> {
                 _ => self.changed.wait(&mut phase),
             }
         }
-        // SAFETY: Nobody goes on with it in the phase `Left`, which the lock keeps it in for as long
-        // as this is only lent.
+        // SAFETY: No task keeps a gate in the phase `Left`. The lock keeps the phase until it is
+        // `Closing` or `keeper` is dropped.
         let keeper = unsafe { self.keeper() };
         if let Some(shut) = &keeper {
             may(shut.get())?;
@@ -249,29 +255,30 @@ impl<T, U: Users> Gate<T, U> {
         Ok(keeper)
     }
 
-    /// The gate in the hands of one.
+    /// Returns the gate to its keeper.
     ///
     /// # Safety
     ///
-    /// Called under the lock, by the only one who goes on with the gate: in the phase `Closing`, or, if
-    /// it is used under the lock only, in the phase `Left`.
+    /// The caller holds the lock. It is the only keeper of the gate: in the phase `Closing`, or, if
+    /// it uses the result under the lock only, in the phase `Left`.
     unsafe fn keeper(&self) -> Option<Shut<'_, T, U>> {
-        // SAFETY: In these phases only a `Drained` changes it, which nobody else has.
+        // SAFETY: In these phases only a `Drained` changes `inside`, and the caller is the only
+        // keeper.
         let inside = unsafe { self.content() }?;
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: The caller promises that the phase is `Closing`, or `Left` under the lock, and
+        // that there is no other keeper.
         Some(Shut { gate: self, inside })
     }
 }
 
-/// The right to use what is behind the gate, for as long as one likes. Given up when dropped, in
-/// any context.
+/// The right to use the object behind a gate, for any time. Dropped in any context.
 ///
 /// # Invariants
 ///
-/// Counted by `users`, and so neither that nor `inside`, which is behind the same gate, is changed
-/// or dropped.
+/// `users` has counted this. So neither `users` nor `inside`, which is behind the same gate, is
+/// changed or dropped.
 pub struct BusyGuard<T, U: Users> {
-    // Not references, which would claim to be good until a drop of this has returned.
+    // Pointers, since references would claim to be valid until `drop` has returned.
     inside: NonNull<T>,
     users: NonNull<U>,
 }
@@ -282,25 +289,27 @@ unsafe impl<T: Sync, U: Users + Sync> Send for BusyGuard<T, U> {}
 unsafe impl<T: Sync, U: Users + Sync> Sync for BusyGuard<T, U> {}
 
 impl<T, U: Users> BusyGuard<T, U> {
-    /// Takes over somebody who was counted.
+    /// Takes over the count of a user.
     ///
     /// # Safety
     ///
-    /// The caller was counted by `users`, and is no more. `inside` is behind the same gate.
+    /// `users` has counted the caller, which no longer relies on it. `inside` is behind the same
+    /// gate.
     #[inline]
     unsafe fn new(inside: NonNull<T>, users: &U) -> Self {
-        // INVARIANT: By the requirements of this function. A gate changes nothing while somebody
-        // is inside; it is pinned, since there are only initialisers of it, and its drop waits.
+        // INVARIANT: The caller promises that `users` has counted it and that `inside` is behind
+        // the same gate. The gate is pinned, since it has initialisers only, and its `drop` waits
+        // for users.
         Self {
             inside,
             users: NonNull::from(users),
         }
     }
 
-    /// What is behind the gate. Any context.
+    /// Returns the object behind the gate. Any context.
     #[inline]
     pub fn get(&self) -> &T {
-        // SAFETY: `inside` is there and isn't changed for as long as `self`, by the invariant.
+        // SAFETY: `inside` exists and isn't changed while `self` exists, by the invariant.
         unsafe { self.inside.as_ref() }
     }
 }
@@ -308,30 +317,30 @@ impl<T, U: Users> BusyGuard<T, U> {
 impl<T, U: Users> Drop for BusyGuard<T, U> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: `users` is there by the invariant, and has counted this, which ends here.
+        // SAFETY: `users` exists by the invariant, and has counted this, which ends here.
         unsafe { self.users.as_ref().leave() };
     }
 }
 
-/// The same, but for no longer than a reference to the gate lives: so nobody drops a gate while
-/// inside of it.
+/// The right to use the object behind a gate for no longer than a reference to the gate: so nobody
+/// drops a gate while inside.
 pub struct GateGuard<'a, T, U: Users>(BusyGuard<T, U>, PhantomData<&'a Gate<T, U>>);
 
 impl<T, U: Users> GateGuard<'_, T, U> {
-    /// What is behind the gate. Any context.
+    /// Returns the object behind the gate. Any context.
     #[inline]
     pub fn get(&self) -> &T {
         self.0.get()
     }
 }
 
-/// A shut gate, in the hands of the one who shut it.
+/// A shut gate, and its keeper.
 ///
 /// # Invariants
 ///
-/// The gate is in the phase `Phase::Closing`, and there is no other `Shut` or [`Drained`] of it;
-/// but for one that is only lent, under the gate's lock in the phase `Phase::Left`. `inside` is
-/// behind it.
+/// The gate is in the phase `Phase::Closing`, and there is no other `Shut` or [`Drained`] of it. A
+/// `Shut` that is used under the gate's lock only may exist in the phase `Phase::Left`. `inside` is
+/// behind the gate.
 #[must_use = "the gate stays shut, and nobody can go on with it"]
 pub struct Shut<'a, T, U: Users> {
     gate: &'a Gate<T, U>,
@@ -339,60 +348,63 @@ pub struct Shut<'a, T, U: Users> {
 }
 
 impl<'a, T, U: Users> Shut<'a, T, U> {
-    /// What is behind the gate; others may still be using it. Any context.
+    /// Returns the object behind the gate. Other users may still be inside. Any context.
     pub fn get(&self) -> &T {
-        // SAFETY: By the invariant, it is there; only a `Drained` would take it away.
+        // SAFETY: `inside` exists by the invariant. Only a `Drained` takes it away, and there is
+        // none.
         unsafe { self.inside.as_ref() }
     }
 
-    /// Leaves it shut; [`Gate::resume`] goes on. May sleep, but not for long.
+    /// Leaves the gate shut; [`Gate::resume`] takes it up. May sleep, but not for long.
     pub fn leave(self) {
         self.gate.end(Phase::Left);
     }
 
-    /// Sleeps until nobody is inside.
+    /// Sleeps until all users have left.
     pub fn drain(self) -> Drained<'a, T, U> {
         self.gate.users.drain();
-        // INVARIANT: The gate was shut, and nobody opens it but by what is returned.
+        // INVARIANT: The gate was shut, and only the returned value opens it.
         Drained(self)
     }
 }
 
-/// Nobody is behind the gate any more, and nobody gets in.
+/// A shut gate that no user is inside of.
 ///
 /// # Invariants
 ///
-/// All who were inside the gate have left.
+/// All users of the gate have left.
 #[must_use = "the gate stays shut, and nobody can go on with it"]
 pub struct Drained<'a, T, U: Users>(Shut<'a, T, U>);
 
 impl<T, U: Users> Drained<'_, T, U> {
-    /// What is behind the gate, and used by nobody else. Any context.
+    /// Returns the object behind the gate, which no other task uses. Any context.
     pub fn get(&self) -> &T {
         self.0.get()
     }
 
-    /// Leaves it shut; [`Gate::resume`] goes on. May sleep, but not for long.
+    /// Leaves the gate shut; [`Gate::resume`] takes it up. May sleep, but not for long.
     pub fn leave(self) {
         self.0.leave();
     }
 
-    /// Puts something else in its place, and lets everybody in again. Sleeps as dropping what was
-    /// there does.
+    /// Replaces the object and opens the gate again. Sleeps as long as dropping the old object
+    /// does.
     pub fn replace(self, inside: T) {
         let gate = self.0.gate;
-        // SAFETY: By the invariants, nobody else uses it, or gets to it.
+        // SAFETY: By the invariants, all users have left, none enters, and this is the only keeper.
         unsafe { *gate.inside.get() = Some(inside) };
         let mut phase = gate.phase.lock();
         *phase = Phase::Open;
-        // SAFETY: Shut and drained by the invariants; under the gate's lock.
+        // SAFETY: The count was shut and drained by the invariants. The lock keeps other tasks from
+        // opening or shutting it.
         unsafe { gate.users.open() };
     }
 
-    /// Takes it away, and lets those go on who wait for that. Sleeps as dropping it does.
+    /// Takes the object away and wakes the tasks that wait for that. Sleeps as long as dropping the
+    /// object does.
     pub fn take_away(self) {
         let gate = self.0.gate;
-        // SAFETY: By the invariants, nobody else uses it, or gets to it.
+        // SAFETY: By the invariants, all users have left, none enters, and this is the only keeper.
         unsafe { *gate.inside.get() = None };
         gate.end(Phase::Gone);
     }

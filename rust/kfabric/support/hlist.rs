@@ -45,7 +45,7 @@ impl Head {
 /// A node.
 pub(crate) struct Node(UnsafeCell<Links>);
 
-/// The node behind, and what points here.
+/// The next node, and the pointer to this node.
 struct Links {
     next: *mut Node,
     back: *mut *mut Node,
@@ -57,7 +57,7 @@ unsafe impl Send for Node {}
 unsafe impl Sync for Node {}
 
 impl Node {
-    /// In no list.
+    /// Makes a node that is in no list.
     pub(crate) const fn new() -> Self {
         Self(UnsafeCell::new(Links {
             next: ptr::null_mut(),
@@ -100,14 +100,14 @@ impl Node {
         NonNull::new(unsafe { (*self.0.get()).next })
     }
 
-    /// Takes it out. Any context.
+    /// Takes the node out of its list. Any context.
     ///
     /// # Safety
     ///
-    /// It is in a list whose lock is held.
+    /// The node is in a list whose lock the caller holds.
     pub(crate) unsafe fn unlink(&self) {
-        // SAFETY: What points here is valid and so is the node behind, if any; all are used under
-        // the lock that is held.
+        // SAFETY: `back` points to the head or to the field of a linked node, and `next` is null or
+        // a linked node. Both stay valid while linked, and the caller holds the lock of their list.
         unsafe {
             let Links { next, back } = self.0.get().read();
             *back = next;

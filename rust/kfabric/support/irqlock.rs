@@ -2,13 +2,13 @@
 
 //! A spinlock for any context.
 //!
-//! The kernel crate's `SpinLock` leaves interrupts on, so that it can't be taken by an interrupt
-//! handler. This one turns them off, and back to what they were, for what consumers may call from
-//! wherever they are.
+//! The kernel crate's `SpinLock` leaves interrupts on, so an interrupt handler can't take it. This
+//! one turns interrupts off and restores their earlier state.
 //!
-//! What they were is kept in the guard. So guards have to go last taken first: the outer one going
-//! first would turn interrupts on under the inner lock, and the inner one then off for good. Nobody
-//! is given a guard to keep, therefore: [`IrqLock::with`] lends it to a closure.
+//! The guard keeps the earlier state. So the guard that was taken last must be dropped first. If
+//! the outer one were dropped first, it would turn interrupts on under the inner lock, and the
+//! inner one would turn them off for good. Therefore [`IrqLock::with`] lends the guard to a
+//! closure.
 
 use self::backend::IrqSave;
 use kernel::{
@@ -43,7 +43,7 @@ pub struct IrqLock<T> {
 pub type IrqGuard<'a, T> = Guard<'a, T, IrqSave>;
 
 impl<T> IrqLock<T> {
-    /// An initialiser of a lock.
+    /// Returns an initialiser of a lock.
     pub fn new(
         inner: impl PinInit<T>,
         name: &'static CStr,
@@ -54,21 +54,22 @@ impl<T> IrqLock<T> {
         })
     }
 
-    /// Takes the lock for `f`. Any context.
+    /// Takes the lock and calls `f`. Any context.
     ///
-    /// The guard's lifetime is the closure's own: it can't be kept, nor swapped with that of
-    /// another lock.
+    /// The guard's lifetime is the closure's own: the closure can't keep it, nor swap it with that
+    /// of another lock.
     pub fn with<R>(&self, f: impl for<'g> FnOnce(&mut IrqGuard<'g, T>) -> R) -> R {
         f(&mut self.lock.lock())
     }
 
-    /// As [`with`](Self::with); `None` if somebody has the lock. Any context.
+    /// Calls `f` with the lock; returns `None` if the lock is taken. Any context.
     pub fn try_with<R>(&self, f: impl for<'g> FnOnce(&mut IrqGuard<'g, T>) -> R) -> Option<R> {
         self.lock.try_lock().map(|mut guard| f(&mut guard))
     }
 }
 
-/// What the kernel crate's `Lock` is made a spinlock by. Nobody can make one with it elsewhere.
+/// The backend that makes a spinlock of the kernel crate's `Lock`. It is private: only [`IrqLock`]
+/// uses it.
 mod backend {
     use core::mem::MaybeUninit;
     use kernel::{
@@ -95,22 +96,24 @@ mod backend {
             name: *const c_char,
             key: *mut bindings::lock_class_key,
         ) {
-            // SAFETY: By the requirements of this function.
+            // SAFETY: The caller promises that `ptr` and `key` are valid and `name` is a string,
+            // all for the life of the lock.
             unsafe { bindings::__spin_lock_init(ptr, name, key) }
         }
 
         #[inline]
         unsafe fn lock(ptr: *mut Self::State) -> c_ulong {
-            // SAFETY: By the requirements of this function, the lock is initialised.
+            // SAFETY: The caller promises that `ptr` points to an initialised lock.
             unsafe { kfi_bindings::kfi_helper_lock_irqsave(ptr) }
         }
 
         #[inline]
         unsafe fn try_lock(ptr: *mut Self::State) -> Option<c_ulong> {
             let mut flags = MaybeUninit::uninit();
-            // SAFETY: As in `lock`; `flags` has room for the result.
+            // SAFETY: The caller promises that `ptr` points to an initialised lock. `flags` is a
+            // local that has space for the result.
             if unsafe { kfi_bindings::kfi_helper_trylock_irqsave(ptr, flags.as_mut_ptr()) } {
-                // SAFETY: Set whether or not the lock was taken.
+                // SAFETY: The helper writes `flags` whether or not it took the lock.
                 Some(unsafe { flags.assume_init() })
             } else {
                 None
@@ -119,7 +122,7 @@ mod backend {
 
         #[inline]
         unsafe fn unlock(ptr: *mut Self::State, flags: &c_ulong) {
-            // SAFETY: By the requirements of this function, the caller owns the lock, and `flags` came
+            // SAFETY: The caller promises that it owns the lock at `ptr`, and that `flags` came
             // from taking it.
             unsafe { kfi_bindings::kfi_helper_unlock_irqrestore(ptr, *flags) }
         }
@@ -128,7 +131,7 @@ mod backend {
         unsafe fn assert_is_held(ptr: *mut Self::State) {
             // Without lockdep nothing is asserted, which takes a call all the same.
             if cfg!(CONFIG_LOCKDEP) {
-                // SAFETY: As in `lock`.
+                // SAFETY: The caller promises that `ptr` points to an initialised lock.
                 unsafe { bindings::spin_assert_is_held(ptr) }
             }
         }

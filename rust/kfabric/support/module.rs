@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whose code it is that the core was given to call.
+//! The module whose code the core was given to call.
 //!
-//! Safe code can forget what would take it back, and unload its module then. So each piece of such
-//! code is noted with the [`Owner`] that it is part of, and when a module goes, what it has left
-//! behind is taken from it before its code is freed.
+//! Safe code can forget the object that would take a callback back, and then unload its module. So
+//! the core notes the [`Owner`] of each callback. When a module is unloaded, the core drops the
+//! callbacks that the module has left, before its code is freed.
 //!
-//! Nothing here takes a reference to the module. One would have to be held until the code is taken
-//! back, which most modules do on their way out: they could never be unloaded.
+//! Nothing here takes a reference to the module. It would have to be held until the callback is
+//! taken back. Most modules do that when they are unloaded: they could never be unloaded.
 //!
-//! Lock order: `LEAVING` is taken before all that a module's code takes that the core calls by itself.
+//! Lock order: `LEAVING` is taken before all locks that callbacks of a module take.
 
 use core::ptr::{
     null_mut,
@@ -25,11 +25,11 @@ use kernel::{
     }, //
 };
 
-/// The module that a piece of code is part of.
+/// The module that a callback is part of.
 ///
 /// # Invariants
 ///
-/// The module is there as long as that code can run.
+/// The module exists as long as its code can run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner(NonNull<bindings::module>);
 
@@ -43,9 +43,9 @@ impl Owner {
     ///
     /// # Safety
     ///
-    /// `module` is null, or the module of the code that this is to stand for.
+    /// `module` is null, or the module of the code that this stands for.
     pub(crate) unsafe fn from_raw(module: *mut bindings::module) -> Option<Self> {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: The caller promises that `module` is the module of the code.
         NonNull::new(module).map(Self)
     }
 
@@ -53,15 +53,15 @@ impl Owner {
         self.0.as_ptr()
     }
 
-    /// Returns whether the module's code may still be given to somebody: when it is on its way out,
-    /// what is given could be given too late to be taken back. Any context.
+    /// Checks whether the module's code may still be given to the core. A module that is being
+    /// unloaded could give a callback too late for the core to drop it. Any context.
     pub(crate) fn is_live(self) -> bool {
-        // SAFETY: The module is there by the invariant, since its code calls this or waits for it.
+        // SAFETY: The module exists by the invariant: its code calls this or waits for it.
         unsafe { kfi_bindings::kfi_helper_module_is_live(self.as_ptr()) }
     }
 }
 
-/// How often code of modules that were waited for has returned.
+/// Number of callbacks of leaving modules that have returned.
 static RETURNED: Atomic<u64> = Atomic::new(0);
 
 kernel::sync::global_lock! {
@@ -69,61 +69,61 @@ kernel::sync::global_lock! {
     unsafe(uninit) static LEAVING: Mutex<()> = ();
 }
 
-/// Initializes what waits.
+/// Initializes the lock.
 ///
 /// # Safety
 ///
-/// Called once, before anything else of this file.
+/// Called once, before any other function of this file.
 pub(crate) unsafe fn init() {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The caller promises that this is the only call, and the first use of the lock.
     unsafe { LEAVING.init() };
 }
 
-/// Says that the code at an address, which the core has called by itself, has returned. Any context.
+/// Notes that the callback at the address `code` has returned. Any context.
 ///
-/// Whatever was given to the core by that code must have been given before.
+/// The callback must have given everything to the core that it gives before this call.
 pub(crate) fn returned(code: usize) {
-    // SAFETY: May always be called.
+    // SAFETY: The helper takes any address and follows none.
     if unsafe { kfi_bindings::kfi_helper_of_leaving_module(code) } {
         RETURNED.fetch_add(1, Full);
     }
 }
 
-/// Calls `flush`, which waits for all that was given to the core before it is called, until the module
-/// has nothing there any more: its code, when it is called, may give the core something new. Sleeps.
+/// Calls `flush` until the module has no callback left at the core. `flush` waits for all callbacks
+/// that the core had when it was called. A callback that runs may give the core a new one. Sleeps.
 ///
-/// The module gives nothing to the core but from code that the core calls.
+/// The module gives callbacks to the core only from callbacks.
 pub(crate) fn wait_until_returned(owner: Owner, flush: impl Fn()) {
     let _one = LEAVING.lock();
-    // SAFETY: The module is there by the invariant, until the caller of this has returned; it is freed
-    // a grace period later.
+    // SAFETY: The module exists by the invariant until the caller has returned. It is freed a grace
+    // period later.
     unsafe { kfi_bindings::kfi_helper_module_leaves(owner.as_ptr()) };
     loop {
         let before = RETURNED.load(Relaxed);
         flush();
-        // What was there before `flush` has returned meanwhile, and is counted.
+        // Callbacks from before `flush` have returned, and are counted.
         if RETURNED.load(Relaxed) == before {
             break;
         }
     }
-    // SAFETY: No module is always right.
+    // SAFETY: A null module names none.
     unsafe { kfi_bindings::kfi_helper_module_leaves(null_mut()) };
 }
 
-/// The module that the function is part of in which this stands, as an `Option<Owner>`.
+/// Returns the module of the function that contains this macro, as an `Option<Owner>`.
 ///
-/// For generic functions whose parameter is the type of a caller. Each instance of such a function
-/// is linked into the module that needs it, where the symbol is that module's own. What the function
-/// makes of the type, vtables and addresses of functions, is there too, or in a module which that
-/// one depends on. So nobody can pass it wrongly: it isn't passed.
+/// It is for generic functions whose parameter is a type of the caller. The linker puts each
+/// instance of a generic function into the module that needs it, and the symbol is that module's
+/// own. The vtables and function addresses of the type are in that module too, or in one that it
+/// depends on. So the owner can't be wrong: no caller passes it.
 macro_rules! this_module {
     () => {{
         unsafe extern "C" {
-            // A `struct module`, of which only the address is asked.
+            // A `struct module`. Only its address is used.
             static __this_module: ::kernel::types::Opaque<u8>;
         }
         let module = (&raw const __this_module).cast_mut().cast();
-        // SAFETY: The symbol is that of the module which this code is linked into.
+        // SAFETY: The symbol is the `struct module` of the module that this code is linked into.
         unsafe { $crate::support::module::Owner::from_raw(module) }
     }};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Why a call was refused.
+//! The reason why a call was refused.
 
 use crate::support::errno::Errno;
 use kernel::{
@@ -12,16 +12,16 @@ use kernel::{
     }, //
 };
 
-/// A refusal: the documented error number, and what a person needs to see why.
+/// A refusal: the documented error number, and the reason for a person.
 ///
-/// Callers get the number; the rest goes to the tracepoint `kfi:kfi_refused` when the call
-/// returns, so that a refusal can be explained without changing the caller.
+/// Callers get the number. The rest goes to the tracepoint `kfi:kfi_refused` when the call returns,
+/// so that a refusal can be explained without changing the caller.
 ///
 /// # Examples
 ///
 /// ```ignore
 /// let refusal = Refusal::new(Errno::EINVAL, c"segment of length 0");
-/// // Which one it is, and what it says instead.
+/// // The index of the segment, and its length.
 /// return Err(refusal.at(index).value(0));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +33,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Of a pointer that must not be null.
+    /// The refusal of a pointer that must not be null.
     pub(crate) const NULL: Self = Self::new(Errno::EINVAL, c"an argument is NULL");
 
-    /// A refusal with its reason in words.
+    /// Makes a refusal with its reason in words.
     pub const fn new(errno: Errno, why: &'static CStr) -> Self {
         Self {
             errno,
@@ -46,7 +46,7 @@ impl Refusal {
         }
     }
 
-    /// Names the offending segment.
+    /// Adds the index of the offending segment.
     pub const fn at(self, index: usize) -> Self {
         Self {
             index: Some(index),
@@ -54,35 +54,35 @@ impl Refusal {
         }
     }
 
-    /// Names the offending value.
+    /// Adds the offending value.
     pub const fn value(self, value: u64) -> Self {
         Self { value, ..self }
     }
 
-    /// The same reason with another error number.
+    /// Replaces the error number.
     pub const fn with_errno(self, errno: Errno) -> Self {
         Self { errno, ..self }
     }
 
-    /// The error number that the caller gets.
+    /// Returns the error number that the caller gets.
     pub const fn errno(&self) -> Errno {
         self.errno
     }
 
-    /// The reason in words.
+    /// Returns the reason in words.
     pub const fn why(&self) -> &'static CStr {
         self.why
     }
 
-    /// The offending segment, where one is to blame.
+    /// Returns the index of the offending segment, if there is one.
     pub const fn index(&self) -> Option<usize> {
         self.index
     }
 
-    /// Fires the tracepoint `kfi:kfi_refused` and gives the C return value. Any context.
+    /// Fires the tracepoint `kfi:kfi_refused` and returns the C return value. Any context.
     ///
-    /// To be called once, where the call of C returns. The core does so for all calls of its own;
-    /// what remains are extensions of providers.
+    /// It must be called once, where the C call returns. The core does so for all its own calls.
+    /// Extensions of providers call it themselves.
     pub fn report(self) -> kernel::ffi::c_int {
         let index = self.index.map_or(u64::MAX, crate::support::num::widen);
         // SAFETY: `why` is a NUL-terminated string that lives forever.
@@ -98,7 +98,7 @@ impl Refusal {
     }
 }
 
-/// Refuses any flags, where none are known.
+/// Refuses all flags, for calls that know none.
 pub(crate) fn no_flags(flags: u64) -> Result<(), Refusal> {
     if flags == 0 {
         Ok(())

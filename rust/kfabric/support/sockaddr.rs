@@ -43,7 +43,7 @@ pub(crate) union RawAddress {
     v6: sockaddr_in6,
 }
 
-/// The family of an address.
+/// Returns an address family as the type of `sa_family_t`.
 const fn family(number: u32) -> u16 {
     assert!(number <= 0xffff);
     // Just checked; a constant.
@@ -54,7 +54,7 @@ const V4: u16 = family(AF_INET);
 const V6: u16 = family(AF_INET6);
 
 impl RawAddress {
-    /// An address for C, and its length in bytes.
+    /// Returns an address for C, and its length in bytes.
     pub(crate) fn new(address: SocketAddr) -> (Self, usize) {
         let port = address.port().to_be();
         match address {
@@ -83,7 +83,7 @@ impl RawAddress {
     }
 }
 
-/// The format of an address, as `kfi_info` names it.
+/// Returns the format of an address, as `kfi_info` names it.
 pub(crate) const fn format_of(address: &SocketAddr) -> u32 {
     match address {
         SocketAddr::V4(_) => kfi_bindings::KFI_SOCKADDR_IN,
@@ -91,15 +91,16 @@ pub(crate) const fn format_of(address: &SocketAddr) -> u32 {
     }
 }
 
-/// Takes an address from C.
+/// Reads an address from C.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: it is NULL, too short, or of another family than IPv4 and IPv6.
+/// - `EINVAL`: `address` is NULL, too short, or of another family than IPv4 and IPv6.
 ///
 /// # Safety
 ///
-/// `address` is null, or has `len` bytes; or as many as its family has, if `len` is `None`.
+/// `address` is null or points to `len` bytes. If `len` is `None`, it points to as many bytes as
+/// its family has.
 pub(crate) unsafe fn read(
     address: *const c_void,
     len: Option<usize>,
@@ -109,16 +110,19 @@ pub(crate) unsafe fn read(
     if address.is_null() || !is_long(size_of::<u16>()) {
         return Err(short);
     }
-    // SAFETY: There are so many bytes, by the requirements of this function.
+    // SAFETY: `address` points to at least 2 bytes: `is_long()` has compared `len` with that, and
+    // without `len` there is a whole address.
     match unsafe { address.cast::<u16>().read_unaligned() } {
         V4 if is_long(size_of::<SockaddrIn>()) => {
-            // SAFETY: There are so many bytes, by the requirements of this function.
+            // SAFETY: `address` points to a whole `sockaddr_in`: `is_long()` has compared `len`
+            // with its size.
             let raw = unsafe { address.cast::<SockaddrIn>().read_unaligned() };
             let ip = Ipv4Addr::from(raw.ip);
             Ok(SocketAddr::new(IpAddr::V4(ip), u16::from_be(raw.port)))
         }
         V6 if is_long(size_of::<sockaddr_in6>()) => {
-            // SAFETY: There are so many bytes, by the requirements of this function.
+            // SAFETY: `address` points to a whole `sockaddr_in6`: `is_long()` has compared `len`
+            // with its size.
             let raw = unsafe { address.cast::<sockaddr_in6>().read_unaligned() };
             // SAFETY: All members of the union are sixteen bytes.
             let ip = Ipv6Addr::from(unsafe { raw.sin6_addr.in6_u.u6_addr8 });
@@ -134,42 +138,42 @@ pub(crate) unsafe fn read(
     }
 }
 
-/// As [`read`], but none of NULL.
+/// Reads an address from C; `None` for NULL.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: it is too short, or of another family.
+/// - `EINVAL`: the address is too short, or of another family.
 ///
 /// # Safety
 ///
-/// `address` is null or has `len` bytes.
+/// `address` is null or points to `len` bytes.
 pub(crate) unsafe fn read_any(
     address: *const c_void,
     len: usize,
 ) -> Result<Option<SocketAddr>, Refusal> {
     match address.is_null() {
         true => Ok(None),
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `address` is not null, so it points to `len` bytes.
         false => unsafe { read(address, Some(len)) }.map(Some),
     }
 }
 
-/// Gives an address to C, as much of it as there is room for, and its length.
+/// Writes an address and its length for C. Cuts the address off at the space that C has.
 ///
 /// # Errors
 ///
 /// - `EINVAL`: a pointer is NULL.
-/// - `ETOOSMALL`: it was cut off.
+/// - `ETOOSMALL`: the address was cut off.
 ///
 /// # Safety
 ///
-/// `len` is null or valid, and `to` has room for as many bytes as it says.
+/// `len` is null or valid, and `to` has space for `len` bytes.
 pub(crate) unsafe fn write(
     address: SocketAddr,
     to: *mut c_void,
     len: *mut usize,
 ) -> Result<(), Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `len` is null or valid for the call, as the caller promises.
     let len = unsafe { len.as_mut() }.ok_or(Refusal::NULL)?;
     let (raw, needed) = RawAddress::new(address);
     let room = core::mem::replace(len, needed);
@@ -178,7 +182,8 @@ pub(crate) unsafe fn write(
         if to.is_null() {
             return Err(Refusal::NULL);
         }
-        // SAFETY: There is room for so many bytes, and the address has them.
+        // SAFETY: `to` is not null and has space for `fits` bytes. `raw` has `needed` bytes, and
+        // `fits` is not more.
         unsafe { ptr::copy_nonoverlapping((&raw const raw).cast::<u8>(), to.cast(), fits) };
     }
     match fits < needed {
@@ -210,7 +215,7 @@ mod tests {
         for address in both() {
             let (raw, len) = RawAddress::new(address);
             let from = (&raw const raw).cast();
-            // SAFETY: So long it is.
+            // SAFETY: `from` points to `len` bytes, those of `raw`.
             let (exact, short) = unsafe { (read(from, Some(len)), read(from, Some(len - 1))) };
             assert_eq!(exact, Ok(address));
             assert_eq!(short.map_err(|no| no.errno()), Err(Errno::EINVAL));
@@ -223,11 +228,11 @@ mod tests {
             let (_, needed) = RawAddress::new(address);
             let mut bytes = [0xa5_u8; 64];
             let mut len = needed - 1;
-            // SAFETY: There is room.
+            // SAFETY: `bytes` has 64 bytes, and `len` is less.
             let done = unsafe { write(address, bytes.as_mut_ptr().cast(), &mut len) };
             assert_eq!(done.map_err(|no| no.errno()), Err(Errno::ETOOSMALL));
             assert_eq!((len, bytes.get(needed - 1)), (needed, Some(&0xa5)));
-            // SAFETY: There is room.
+            // SAFETY: `bytes` has 64 bytes, and `len` is the length of an address.
             assert_eq!(
                 unsafe { write(address, bytes.as_mut_ptr().cast(), &mut len) },
                 Ok(())
@@ -240,7 +245,7 @@ mod tests {
     #[test]
     fn others_are_refused() {
         let family = 1_u16;
-        // SAFETY: It has so many bytes; NULL is none.
+        // SAFETY: `family` has 2 bytes; the other pointers are null.
         let found = unsafe {
             [
                 read((&raw const family).cast(), Some(2)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What C callers read: `kfi_version()`, `kfi_strerror()` and `kfi_tostr()`.
+//! Texts for C callers: `kfi_version()`, `kfi_strerror()` and `kfi_tostr()`.
 //!
 //! The texts of errors are in [`errno`], the names of constants in [`names`] and the members of
 //! structures in [`structs`]; [`text`] lays them out.
@@ -69,8 +69,9 @@ use kfi_bindings::{
     kfi_type_KFI_TYPE_VERSION as VERSION, //
 };
 
-/// What the `prov_errno` of an error entry means: what the provider says of it, if it is the provider's own
-/// number; otherwise it is one of `kfi_errno.h`, of either sign. An empty text for any other. Any context.
+/// Returns the text for the `prov_errno` of an error entry: the provider's text, if the number is
+/// the provider's own; else the text of a number of `kfi_errno.h`, of either sign. The text is
+/// empty for any other number. Any context.
 pub(crate) fn words(by_provider: Option<&'static CStr>, prov_errno: c_int) -> &'static CStr {
     let of_errno = || match prov_errno.unsigned_abs() {
         0 => None,
@@ -79,7 +80,7 @@ pub(crate) fn words(by_provider: Option<&'static CStr>, prov_errno: c_int) -> &'
     by_provider.or_else(of_errno).unwrap_or_default()
 }
 
-/// `kfi_version()`: the version of the API. Any context.
+/// Implements `kfi_version()`: returns the version of the API. Any context.
 ///
 /// # Safety
 ///
@@ -89,7 +90,7 @@ pub(crate) unsafe extern "C" fn kfi_version() -> u32 {
     API_VERSION
 }
 
-/// `kfi_strerror()`: a constant text for a number of either sign. Any context.
+/// Implements `kfi_strerror()`: returns a constant text for a number of either sign. Any context.
 ///
 /// # Safety
 ///
@@ -99,18 +100,19 @@ pub(crate) unsafe extern "C" fn kfi_strerror(errnum: c_int) -> *const c_char {
     errno::text(errnum.unsigned_abs()).as_char_ptr()
 }
 
-/// `kfi_tostr()`: a text of its own, which the caller frees by `kfree()`; null where there is none.
-/// May sleep.
+/// Implements `kfi_tostr()`: returns a text that the caller frees by `kfree()`, or null. May sleep.
 ///
 /// # Safety
 ///
-/// `data` is null, an error pointer, or points to a valid value of the type that goes with `datatype`.
+/// `data` is null, an error pointer, or points to a valid value of the type that goes with
+/// `datatype`.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_tostr(data: *const c_void, datatype: kfi_type) -> *mut c_char {
     let data = NonNull::new(data.cast_mut()).filter(|data| !Errno::is_in(data.as_ptr()));
     let text = match (datatype, data) {
         (VERSION, _) => version(),
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `data` is neither null nor an error pointer, so it points to a valid value of the
+        // type that goes with `datatype`, with all that it points to.
         (_, Some(data)) => unsafe { value(data, datatype) },
         (_, None) => None,
     };
@@ -120,24 +122,25 @@ pub(crate) unsafe extern "C" fn kfi_tostr(data: *const c_void, datatype: kfi_typ
 
 crate::support::table::declared_in_c!(kfi_strerror, kfi_tostr, kfi_version);
 
-/// Describes what `data` points to; `None` when out of memory, or for a type that isn't known.
+/// Returns a text for the target of `data`; `None` if there is no memory, or for an unknown type.
 ///
 /// # Safety
 ///
-/// `data` points to a valid value of the type that goes with `datatype`, with all that it points
-/// to in turn.
+/// `data` points to a valid value of the type that goes with `datatype`, with all that it points to
+/// in turn.
 unsafe fn value(data: NonNull<c_void>, datatype: kfi_type) -> Option<Text> {
     let flags = |names| {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `flags` is called for types of 64 bits only, and the caller promises that `data`
+        // points to one.
         Value::Flags(unsafe { data.cast::<u64>().read() }, names)
     };
     let choice = |names| {
-        // SAFETY: `data` points to what the type says, by the requirements of this function. Enums
-        // have the size of `c_uint`, too.
+        // SAFETY: `choice` is called for enums and `c_uint` only, and the caller promises that
+        // `data` points to one. Enums have the size of `c_uint`, too.
         Value::Choice(u64::from(unsafe { data.cast::<c_uint>().read() }), names)
     };
-    // SAFETY: `data` points to the attributes that the type says, by the requirements of this
-    // function.
+    // SAFETY: The caller promises that `data` points to a value of the type of the arm, with all
+    // that it points to.
     let value = unsafe {
         match datatype {
             INFO => Value::Fields(Complete::<kfi_info>::from_raw(data)),
@@ -172,7 +175,7 @@ unsafe fn value(data: NonNull<c_void>, datatype: kfi_type) -> Option<Text> {
     text.value(&value).ok().map(|()| text)
 }
 
-/// The version of the API.
+/// Returns the version of the API as a text.
 fn version() -> Option<Text> {
     let mut text = Text::new();
     let version = Value::Version(API_VERSION);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What every ops table of the core is made of.
+//! The ops tables of the core.
 
 use crate::support::{
     errno::Errno,
@@ -22,26 +22,26 @@ pub(crate) struct Table<T>(pub(crate) T);
 unsafe impl<T> Sync for Table<T> {}
 
 impl<T> Table<T> {
-    /// The table as C objects point to it. C never writes to it, const or not.
+    /// Returns the table as C objects point to it. C never writes to it, const or not.
     pub(crate) const fn as_ptr(&'static self) -> *mut T {
         ptr::from_ref(&self.0).cast_mut()
     }
 }
 
-/// What is said of a call that is missing.
+/// The refusal of a call that the provider doesn't implement.
 pub(crate) const NO_SUCH_CALL: Refusal =
     Refusal::new(Errno::ENOSYS, c"the provider doesn't have this call");
 
-/// The type of a slot. One that nothing serves yet has [`NOSYS`](Self::NOSYS) in it; it is never
-/// empty, so that no caller jumps through NULL.
+/// The type of a slot. A slot without an implementation has [`NOSYS`](Self::NOSYS) in it. It is
+/// never null, so no caller jumps through NULL.
 pub(crate) trait OpsSlot {
-    /// Answers `ENOSYS`.
+    /// A function that returns `ENOSYS`.
     const NOSYS: Self;
 }
 
-/// What a slot returns an error number as.
+/// A return type of slots.
 pub(crate) trait SlotReturn {
-    /// The error number as this type.
+    /// Converts an error number to this type.
     fn of(errno: c_int) -> Self;
 }
 
@@ -58,13 +58,13 @@ impl SlotReturn for isize {
 }
 
 impl<T> SlotReturn for *const T {
-    /// There is nothing to point to.
+    /// Returns a null pointer.
     fn of(_: c_int) -> Self {
         ptr::null()
     }
 }
 
-/// Slots with as many arguments as there are names, and with fewer.
+/// Implements [`OpsSlot`] for functions with as many arguments as there are names, and with fewer.
 macro_rules! slots {
     () => {};
     ($first:ident $($rest:ident)*) => {
@@ -72,7 +72,7 @@ macro_rules! slots {
             for Option<unsafe extern "C" fn($first $(, $rest)*) -> Ret>
         {
             const NOSYS: Self = {
-                /// A slot that nothing serves. Any context.
+                /// Returns `ENOSYS`. Any context.
                 ///
                 /// # Safety
                 ///
@@ -91,7 +91,7 @@ macro_rules! slots {
 
 slots!(A B C D E F G H I J K L M N O P);
 
-/// A table of this type in which nothing is served.
+/// Makes a table of a type in which each call returns `ENOSYS`.
 macro_rules! unserved {
     ($type:ident: $($slot:ident),* $(,)?) => {
         $crate::support::table::Table($type {

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Keeping allocations from waiting for I/O; and who mustn't wait for memory at all.
-//!
-//! The task that runs this.
+//! The current task: its NOIO scope, and a number that identifies it.
 
 use core::ptr;
 use kernel::types::NotThreadSafe;
 
-/// While it lives, no allocation of this task starts I/O to get memory, whatever its flags say:
-/// storage may register memory on the way of the very write that would have to finish first.
+/// A scope in which no allocation of this task starts I/O to get memory, whatever its flags say.
+/// Storage may register memory as a part of the very write that would have to finish first.
 ///
 /// # Examples
 ///
 /// ```ignore
 /// fn run(this: Arc<Self>) {
-///     // Whoever waits for this may be writing memory back.
+///     // A task that waits for this may be writing memory back.
 ///     let _noio = NoIo::enter();
 ///     this.refill();
 /// }
@@ -25,25 +23,26 @@ pub struct NoIo {
 }
 
 impl NoIo {
-    /// Enters the scope. Scopes may be nested. Any context: a task that was interrupted gets its flags back
+    /// Enters the scope. Scopes may be nested. Any context: an interrupted task gets its flags back
     /// before it goes on.
     pub fn enter() -> Self {
         Self {
-            // SAFETY: Only changes flags of the current task; undone in drop, on the same task.
+            // SAFETY: The helper changes flags of the current task only. `drop` restores them on
+            // the same task: the type is not `Send`.
             flags: unsafe { kfi_bindings::kfi_helper_noio_save() },
             _task: NotThreadSafe,
         }
     }
 
-    /// Returns whether this task is in such a scope. Process context.
+    /// Checks whether this task is in a NOIO scope. Process context.
     pub fn is_entered() -> bool {
         // SAFETY: Only reads flags of the current task.
         unsafe { kfi_bindings::kfi_helper_in_noio() }
     }
 }
 
-/// Returns whether this task is just freeing memory, by writing it back for instance, and so can't wait for any.
-/// Process context.
+/// Checks whether this task is freeing memory, for example by writing it back. It can't wait for
+/// memory then. Process context.
 pub(crate) fn frees_memory() -> bool {
     // SAFETY: Only reads flags of the current task.
     unsafe { kfi_bindings::kfi_helper_frees_memory() }
@@ -56,7 +55,7 @@ impl Drop for NoIo {
     }
 }
 
-/// A number that no other task has as long as this one is there; not 0. In a task's context.
+/// Returns a number that no other task has while the current one exists; not 0. Process context.
 pub(crate) fn current() -> usize {
     ptr::from_ref(&**kernel::current!()).addr()
 }

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A line: first come, first served.
-//!
-//! Lists of a few items, in place.
-//!
-//! Adding items to a list that has room for each of them, which no item may miss.
+//! Vectors: a FIFO, a vector with inline storage, and a push into reserved space.
 
 use core::{
     fmt,
@@ -29,16 +25,16 @@ use kernel::{
     warn_on, //
 };
 
-/// Things that leave in the order in which they joined.
+/// A queue of items that leave in the order in which they joined.
 pub struct Fifo<T> {
-    /// The first ones, in reverse.
+    /// The first items, in reverse.
     front: KVVec<T>,
-    /// Those that joined since.
+    /// The items behind them, in order.
     back: KVVec<T>,
 }
 
 impl<T> Fifo<T> {
-    /// An empty line.
+    /// Makes an empty queue.
     pub const fn new() -> Self {
         Self {
             front: KVVec::new(),
@@ -46,7 +42,7 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// An empty line in which as many can stand without any allocation. May sleep.
+    /// Makes an empty queue that holds `most` items without an allocation. May sleep.
     pub fn with_capacity(most: usize) -> Result<Self, AllocError> {
         Ok(Self {
             front: KVVec::with_capacity(most, GFP_KERNEL)?,
@@ -54,17 +50,17 @@ impl<T> Fifo<T> {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.front.len() + self.back.len()
     }
 
-    /// Is there none?
+    /// Checks whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The one that has waited longest.
+    /// Takes out the item that has waited longest.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         if self.front.is_empty() {
@@ -73,14 +69,14 @@ impl<T> Fifo<T> {
         self.front.pop()
     }
 
-    /// The first ones are those that joined.
+    /// Makes the items of `back` the first ones.
     #[cold]
     fn turn(&mut self) {
         mem::swap(&mut self.front, &mut self.back);
         self.front.reverse();
     }
 
-    /// Joins the line; gives it back if there is no memory for it. May sleep.
+    /// Adds an item; gives it back if there is no memory for it. May sleep.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
         match self.back.push_within_capacity(item) {
@@ -89,7 +85,7 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// As [`push`](Self::push), if there is no room.
+    /// Grows `back` and adds an item; gives it back if there is no memory for it.
     #[cold]
     fn push_more(&mut self, item: T) -> Result<(), T> {
         match self.back.reserve(1, GFP_KERNEL) {
@@ -112,12 +108,12 @@ impl<T> Default for Fifo<T> {
     }
 }
 
-/// A list of at most `MOST` items, in place. Nothing is written to the room for those that aren't there,
+/// A vector of at most `MOST` items with inline storage. The space of absent items is not written,
 /// so an empty one costs nothing.
 ///
 /// # Invariants
 ///
-/// The first `count` items, of at most `MOST`, are there.
+/// The first `count` items are initialised. `count` is at most `MOST`.
 #[derive(Clone, Copy)]
 pub(crate) struct ArrayVec<T: Copy, const MOST: usize> {
     items: [MaybeUninit<T>; MOST],
@@ -125,7 +121,7 @@ pub(crate) struct ArrayVec<T: Copy, const MOST: usize> {
 }
 
 impl<T: Copy, const MOST: usize> ArrayVec<T, MOST> {
-    /// An empty list.
+    /// Makes an empty vector.
     #[inline]
     pub(crate) fn new() -> Self {
         // INVARIANT: None is there.
@@ -135,7 +131,7 @@ impl<T: Copy, const MOST: usize> ArrayVec<T, MOST> {
         }
     }
 
-    /// Adds an item; gives it back if there is no room.
+    /// Adds an item; gives it back if there is no space.
     pub(crate) fn push(&mut self, item: T) -> Result<(), T> {
         let Some(free) = self.items.get_mut(self.count) else {
             return Err(item);
@@ -146,7 +142,7 @@ impl<T: Copy, const MOST: usize> ArrayVec<T, MOST> {
         Ok(())
     }
 
-    /// Takes all out.
+    /// Removes all items.
     pub(crate) fn clear(&mut self) {
         // INVARIANT: None has to be there.
         self.count = 0;
@@ -157,7 +153,7 @@ impl<T: Copy, const MOST: usize> Deref for ArrayVec<T, MOST> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: So many items of `items` are there, by the type invariant.
+        // SAFETY: The first `count` items of `items` are initialised, by the type invariant.
         unsafe { slice::from_raw_parts(self.items.as_ptr().cast(), self.count) }
     }
 }

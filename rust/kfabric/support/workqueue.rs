@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A workqueue of one's own, which the kernel crate has not.
-//!
-//! The core's own workqueues.
+//! Workqueues of a module, and the core's own.
 
 use core::{
     cell::UnsafeCell,
@@ -16,14 +14,14 @@ use kernel::{
     workqueue::Queue, //
 };
 
-/// A workqueue that is there for memory reclaim, and is gone with all its work when dropped.
+/// A workqueue with `WQ_MEM_RECLAIM`. Dropping it runs all queued work and destroys it.
 ///
-/// A module's work must not outlive the module, and work items of the kernel crate can't be
-/// waited for one by one: destroying the queue at module exit waits for all.
+/// A module's work must not outlive the module, and work items of the kernel crate can't be waited
+/// for one by one. Destroying the queue at module exit waits for all.
 ///
 /// # Invariants
 ///
-/// The workqueue was allocated and is not destroyed before drop.
+/// The workqueue was allocated and is not destroyed before `drop`.
 pub struct OwnedQueue(NonNull<bindings::workqueue_struct>);
 
 // SAFETY: A workqueue may be used and destroyed from any thread.
@@ -32,11 +30,10 @@ unsafe impl Send for OwnedQueue {}
 unsafe impl Sync for OwnedQueue {}
 
 impl OwnedQueue {
-    /// Allocates a workqueue. May sleep.
+    /// Allocates a workqueue that runs at most `at_once` items at a time, and at least 1. May
+    /// sleep.
     ///
-    /// At most `at_once` items of it, which is at least 1, run or sleep at a time; others wait for
-    /// their turn. Each that sleeps keeps a thread of the kernel's, and the kernel's own bound,
-    /// where none is given, is above a thousand.
+    /// Each item that sleeps keeps a kernel thread. The kernel's default bound is above a thousand.
     pub fn new(name: &CStr, at_once: u8) -> Result<Self> {
         let flags = bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags_WQ_MEM_RECLAIM;
         let at_once = i32::from(at_once.max(1));
@@ -53,7 +50,7 @@ impl OwnedQueue {
         Ok(Self(NonNull::new(queue).ok_or(ENOMEM)?))
     }
 
-    /// Sleeps until all work that is queued now has run.
+    /// Sleeps until all work has run that is queued at the call.
     pub fn flush(&self) {
         // SAFETY: Valid by the invariant.
         unsafe { bindings::__flush_workqueue(self.0.as_ptr()) };
@@ -71,62 +68,65 @@ impl Deref for OwnedQueue {
 
 impl Drop for OwnedQueue {
     fn drop(&mut self) {
-        // SAFETY: Valid by the invariant; nobody queues work any more. Runs what is queued first.
+        // SAFETY: The workqueue is valid by the invariant. No other task has a reference to queue
+        // more work.
         unsafe { bindings::destroy_workqueue(self.0.as_ptr()) };
     }
 }
 
-/// A workqueue that is there while the module is.
+/// A workqueue that exists while the module is loaded.
 ///
 /// # Invariants
 ///
-/// Written by [`init()`] and [`exit`] only, which have it to themselves.
+/// Only [`init()`] and [`exit`] write it, while no other code reads it.
 struct Slot(UnsafeCell<Option<OwnedQueue>>);
 
-// SAFETY: By the invariant, it is only read while several threads may have it.
+// SAFETY: By the invariant, the slot is not written while several threads may read it.
 unsafe impl Sync for Slot {}
 
-/// How many handlers of event queues run at a time. They belong to consumers and may sleep for as
-/// long as they like; so as many as a machine has consumers, and more, but not a thread for each of
-/// hundreds of queues.
+/// Maximum number of event queue handlers that run at a time. Handlers belong to consumers and may
+/// sleep for any time. The bound is above the number of consumers of a machine, and below the
+/// hundreds of queues that there may be.
 const HANDLERS_AT_ONCE: u8 = 32;
 
-/// How many registrations are at the device at a time. Those of a domain are carried out one after
-/// the other by its only queue, for which the others just sleep; so a few for each of some domains.
+/// Maximum number of registrations that are at the device at a time. The registration queue of a
+/// domain carries out one after the other; the others sleep. So a few for each of some domains
+/// suffice.
 const REGISTRATIONS_AT_ONCE: u8 = 16;
 
 /// Runs the handlers of event queues.
 static HANDLERS: Slot = Slot(UnsafeCell::new(None));
 
-/// Does the device's part of registrations.
+/// Runs the device's part of asynchronous registrations.
 static REGISTRATIONS: Slot = Slot(UnsafeCell::new(None));
 
-/// How many domains' regions are being closed at a time, where nobody waits for that. Their owners are
-/// told by this work, belong to consumers and may sleep for as long as they like, also for what another
-/// domain closes; so more than there are domains.
+/// Maximum number of domains whose regions are closed at a time in the background. This work calls
+/// consumers, which may sleep for any time, also until another domain has closed a region. So the
+/// bound is above the number of domains.
 const CLOSINGS_AT_ONCE: u8 = u8::MAX;
 
-/// Closes regions whose owners are told.
+/// Closes regions and tells their owners.
 static CLOSINGS: Slot = Slot(UnsafeCell::new(None));
 
-/// How many endpoints' regions are taken down at a time. No consumer has a say in that, just devices, of
-/// which one may have hundreds of endpoints, and be stuck; so some more than the threads that do any good.
+/// Maximum number of endpoints whose regions are taken down at a time. Only devices can delay this
+/// work. A device can have hundreds of endpoints and be stuck. So the bound is some more than the
+/// useful number of threads.
 const FALLS_AT_ONCE: u8 = 64;
 
-/// Takes down the regions of endpoints that are down.
+/// Takes down the regions of disconnected endpoints.
 static FALLS: Slot = Slot(UnsafeCell::new(None));
 
 /// Allocates the workqueues. May sleep.
 ///
 /// # Safety
 ///
-/// Called once, before anything else of this file.
+/// Called once, before any other function of this file but [`OwnedQueue`]'s.
 pub(crate) unsafe fn init() -> Result {
     let handlers = OwnedQueue::new(c"kfi_events", HANDLERS_AT_ONCE)?;
     let registrations = OwnedQueue::new(c"kfi_register", REGISTRATIONS_AT_ONCE)?;
     let closings = OwnedQueue::new(c"kfi_close", CLOSINGS_AT_ONCE)?;
     let falls = OwnedQueue::new(c"kfi_fall", FALLS_AT_ONCE)?;
-    // SAFETY: By the requirements of this function, nobody else looks at them.
+    // SAFETY: The caller promises that no other code of this file uses the slots yet.
     unsafe {
         *CLOSINGS.0.get() = Some(closings);
         *FALLS.0.get() = Some(falls);
@@ -136,13 +136,14 @@ pub(crate) unsafe fn init() -> Result {
     Ok(())
 }
 
-/// Lets all work end, and frees the workqueues. Sleeps.
+/// Finishes all work and frees the workqueues. Sleeps.
 ///
 /// # Safety
 ///
-/// Called once, when nobody is left who could call anything else of this file.
+/// Called once, when no code is left that could call another function of this file.
 pub(crate) unsafe fn exit() {
-    // SAFETY: By the requirements of this function. What is still running needs no queue.
+    // SAFETY: The caller promises that no other code of this file uses the slots any more. Work
+    // that still runs needs no queue.
     unsafe {
         drop((*CLOSINGS.0.get()).take());
         drop((*FALLS.0.get()).take());
@@ -151,31 +152,31 @@ pub(crate) unsafe fn exit() {
     }
 }
 
-/// The workqueue for the handlers of event queues, whose work may take as long as it likes; `None`
-/// only if the module isn't there. Any context.
+/// Returns the workqueue for event queue handlers, whose work may take any time; `None` only if the
+/// module is not loaded. Any context.
 pub(crate) fn handlers() -> Option<&'static OwnedQueue> {
-    // SAFETY: Not written before `exit`.
+    // SAFETY: `init` has written the slot, and nothing writes it before `exit`.
     unsafe { (*HANDLERS.0.get()).as_ref() }
 }
 
-/// The workqueue for the device's part of asynchronous registrations; `None` only if the module
-/// isn't there. Any context.
+/// Returns the workqueue for the device's part of asynchronous registrations; `None` only if the
+/// module is not loaded. Any context.
 pub(crate) fn registrations() -> Option<&'static OwnedQueue> {
-    // SAFETY: Not written before `exit`.
+    // SAFETY: `init` has written the slot, and nothing writes it before `exit`.
     unsafe { (*REGISTRATIONS.0.get()).as_ref() }
 }
 
-/// The workqueue that closes regions whose owners are told; `None` only if the module isn't there. Any
-/// context.
+/// Returns the workqueue that closes regions and tells their owners; `None` only if the module is
+/// not loaded. Any context.
 pub(crate) fn closings() -> Option<&'static OwnedQueue> {
-    // SAFETY: Not written before `exit`.
+    // SAFETY: `init` has written the slot, and nothing writes it before `exit`.
     unsafe { (*CLOSINGS.0.get()).as_ref() }
 }
 
-/// The workqueue that takes down the regions of endpoints that are down, in which no code of consumers
-/// runs; `None` only if the module isn't there. Any context.
+/// Returns the workqueue that takes down the regions of disconnected endpoints; `None` only if the
+/// module is not loaded. It runs no code of consumers. Any context.
 pub(crate) fn falls() -> Option<&'static OwnedQueue> {
-    // SAFETY: Not written before `exit`.
+    // SAFETY: `init` has written the slot, and nothing writes it before `exit`.
     unsafe { (*FALLS.0.get()).as_ref() }
 }
 

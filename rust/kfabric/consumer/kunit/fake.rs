@@ -3,7 +3,7 @@
 //! A provider for the unit tests. It registers any memory, and records the calls.
 
 use crate::{
-    api::registration::Registration,
+    api::answer::Registration,
     consumer::{
         Access,
         Domain,
@@ -34,7 +34,7 @@ use crate::{
         RawSgl, //
     },
     region::{
-        extent::CpuMemory,
+        cpu_memory::CpuMemory,
         limits::MrLimits,
         rawkey::RemotePiece,
         request::MrRequest,

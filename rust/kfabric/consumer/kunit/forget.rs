@@ -7,7 +7,7 @@
 #[kernel::macros::kunit_tests(kfabric_consumer_forget)]
 mod tests {
     use crate::{
-        api::registration::Registration,
+        api::answer::Registration,
         consumer::{
             call,
             kunit::fake::{

@@ -25,9 +25,9 @@ mod tests {
             dma,
             raw, //
         },
-        region::{
-            extent::CpuMemory,
-            transfer::PeerBuffer, //
+        region::cpu_memory::{
+            CpuMemory,
+            PeerBuffer, //
         }, //
     };
     use core::ptr;

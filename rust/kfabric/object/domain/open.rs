@@ -26,7 +26,7 @@ use crate::{
     },
     provider::DomainRequest,
     region::{
-        auth_key::AuthKey,
+        limits::AuthKey,
         rawkey::map::KeyMap, //
     },
     support::{

@@ -33,9 +33,9 @@ use crate::{
         obj::Object,
         place::Place, //
     },
-    post::atomic::AtomicForm,
+    post::op::AtomicForm,
     region::{
-        atomic::WORD,
+        cpu_memory::WORD,
         rawkey, //
     },
     support::{

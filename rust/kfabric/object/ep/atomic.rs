@@ -20,14 +20,14 @@ use super::{
 };
 use crate::{
     post::{
-        atomic::{
-            AtomicForm, //
-            AtomicKind,
-        },
         buffers::Buffers,
-        injected::copy_nofault, //
+        injected::copy_nofault,
+        op::{
+            AtomicForm,
+            AtomicKind, //
+        }, //
     },
-    region::atomic::{
+    region::cpu_memory::{
         AtomicOp,
         WORD, //
     },

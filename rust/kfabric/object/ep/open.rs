@@ -28,7 +28,7 @@ use crate::{
         pep::requests,
         ties::Ties, //
     },
-    post::flags::PostFlags,
+    post::op::PostFlags,
     provider::{
         cm::Events,
         ep::Endpoint,
@@ -38,7 +38,7 @@ use crate::{
             MsgLimits, //
         }, //
     },
-    region::auth_key::AuthKey,
+    region::limits::AuthKey,
     support::{
         c_ref::c_ref,
         errno::Errno,

@@ -7,13 +7,19 @@
 use super::target::Target;
 use crate::{
     post::{
-        buffers::Buffers,
-        described::DescMr,
-        flags::PostFlags,
+        buffers::{
+            Buffers,
+            LocalRules, //
+        },
         injected::InjectCopy,
-        limits::LocalRules,
-        local::LocalPieces,
-        op::Op,
+        local::{
+            DescMr,
+            LocalPieces, //
+        },
+        op::{
+            Op,
+            PostFlags, //
+        },
         remote::RemoteMemory, //
     },
     provider::{
@@ -29,14 +35,14 @@ use crate::{
         ticket::Ticket, //
     },
     region::{
-        atomic::{
+        cpu_memory::{
             AtomicOp,
             WORD, //
         },
         rawkey::{
             map::KeyMap,
             RemotePiece, //
-        },
+        }, //
     },
     support::{
         errno::Errno,

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     region::{
-        list::SegmentList,
-        request::MrRequest, //
+        request::MrRequest,
+        segments::SegmentList, //
     },
     support::{
         errno::Errno,

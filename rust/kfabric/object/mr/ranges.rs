@@ -12,8 +12,8 @@ use crate::{
         domain::DomainObject, //
     },
     region::{
-        list::SegmentList,
         request::MrRequest,
+        segments::SegmentList,
         shape::AddrRange,
         source::Source, //
     },

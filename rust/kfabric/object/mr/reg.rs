@@ -14,13 +14,15 @@ use crate::{
         }, //
     },
     region::{
-        auth_key::AuthKey,
-        limits::MrLimits,
-        list::SegmentList,
+        limits::{
+            AuthKey,
+            MrLimits, //
+        },
         request::{
             Arguments,
             MrRequest, //
         },
+        segments::SegmentList,
         source::Source, //
     },
     support::{

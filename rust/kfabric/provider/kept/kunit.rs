@@ -16,10 +16,12 @@ mod tests {
     };
     use crate::{
         post::{
-            buffers::Buffers,
-            described::DescMr,
-            flags::PostFlags,
-            limits::LocalRules, //
+            buffers::{
+                Buffers,
+                LocalRules, //
+            },
+            local::DescMr,
+            op::PostFlags, //
         },
         region::memory::MappedAs,
         support::{

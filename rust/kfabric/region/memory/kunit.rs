@@ -9,18 +9,22 @@ mod slow;
 #[kernel::macros::kunit_tests(kfabric_memory)]
 mod tests {
     use super::slow::*;
-    use crate::region::{
-        access::Access,
-        auth_key::AuthKey,
-        limits::MrLimits,
-        list::SegmentList,
-        memory::*,
-        request::{
-            Arguments,
-            MrRequest, //
-        }, //
+    use crate::{
+        region::{
+            access::Access,
+            limits::{
+                AuthKey,
+                MrLimits, //
+            },
+            memory::*,
+            request::{
+                Arguments,
+                MrRequest, //
+            },
+            segments::SegmentList, //
+        },
+        support::random::Prng, //
     };
-    use crate::support::random::Prng;
     use core::slice;
     use kernel::page::PAGE_SIZE;
     use kfi_bindings::{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of rosters.
+//! Unit tests of lists of children.
 
 #[kernel::macros::kunit_tests(kfabric_child_list)]
 mod tests {
@@ -182,7 +182,8 @@ mod tests {
         while thing.ended() == 0 {
             fsleep(Delta::from_millis(1));
         }
-        // Who may not wait doesn't leave, mostly: else it has been ended meanwhile.
+        // `try_leave()` fails while the entry is being ended. If it succeeds, the entry has been
+        // ended.
         if !thing.try_leave() {
             thing.leave();
         }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of gates, each for both ways of counting.
-//!
-//! Unit tests of gates that others go through meanwhile: threads, softirq, an interrupt.
+//! Unit tests of gates, for both ways of counting: alone, and against threads, softirqs and
+//! interrupts.
 
 #[kernel::macros::kunit_tests(kfabric_gate)]
 mod tests {
@@ -241,15 +240,15 @@ mod tests {
         both!(check)
     }
 
-    /// What any thread may use.
+    /// A count that any thread may use.
     trait Anywhere: Users + Send + Sync + 'static {}
 
     impl<U: Users + Send + Sync + 'static> Anywhere for U {}
 
-    /// In the interrupt of a timer, where no spinlock of the usual kind may be taken.
+    /// The context of a hard interrupt: no spinlock of the usual kind may be taken.
     struct Hard;
 
-    /// In softirq, as completions of work requests are.
+    /// The context of a softirq, as of work completions.
     struct Soft;
 
     /// Goes through a gate in the context `C`.
@@ -259,7 +258,7 @@ mod tests {
         /// Somebody who went in before, and is to leave there.
         #[pin]
         request: IrqLock<Option<BusyGuard<u32, U>>>,
-        /// What was found behind the gate; 0 if it was shut.
+        /// The value behind the gate; 0 if the gate was shut.
         found: Atomic<u32>,
         done: Atomic<bool>,
         #[pin]
@@ -366,7 +365,7 @@ mod tests {
         check::<Shared>()
     }
 
-    /// As a work request does that ends when the gate is shut already.
+    /// Leaves a shut gate in softirq, as a work completion does.
     #[test]
     fn who_is_inside_leaves_in_softirq() -> Result {
         fn check<U: Anywhere>() -> Result {
@@ -389,13 +388,13 @@ mod tests {
     const THREADS: u8 = 4;
     const ROUNDS: u32 = 25;
 
-    /// What many threads use, and one takes away again and again.
+    /// A value that many threads use, and that one thread takes away again and again.
     struct Used {
         /// Cleared while it is nobody's to use.
         usable: Atomic<bool>,
     }
 
-    /// What the threads have seen.
+    /// The observations of the threads.
     struct Seen {
         visits: Atomic<u32>,
         refused: Atomic<u32>,
@@ -460,7 +459,7 @@ mod tests {
                 while seen.refused.load(Relaxed).wrapping_sub(refused) < u32::from(THREADS) {
                     fsleep(Delta::from_millis(1));
                 }
-                // Those who had left by then may not have counted that yet.
+                // A thread that had left may not have counted its visit yet.
                 let late = seen.visits.load(Relaxed).wrapping_sub(visits);
                 assert!(late <= u32::from(THREADS));
                 drained.replace(used());

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How those inside a gate are counted.
+//! The counts of the users inside a gate.
 //!
-//! A count that costs little to enter and much to shut.
+//! [`PerCpu`] costs little to enter and much to shut. [`Shared`] is small and shut at once.
+//!
+//! Lock order: the lock of a [`Shared`] is a leaf. It is taken with interrupts off, in any context
+//! in which a spinlock may be taken. "Any context" means that here.
 //!
 //! C header: [`include/linux/percpu-refcount.h`](srctree/include/linux/percpu-refcount.h)
-//!
-//! A count that is small, and shut at once.
-//!
-//! Lock order: its lock is a leaf. It is taken with interrupts off, in any context in which a
-//! spinlock may be taken, which is what "any context" means below.
 
 use crate::support::irqlock::IrqLock;
 use kernel::{
@@ -25,64 +23,64 @@ use kfi_bindings::kfi_helper_users;
 /// each, which lockdep reports as two names of one class.
 pub(super) static NAME: &CStr = c"kfabric_gate";
 
-/// A count of those inside a gate: [`PerCpu`] or [`Shared`].
+/// A count of the users inside a gate: [`PerCpu`] or [`Shared`].
 ///
 /// # Safety
 ///
-/// - [`enter`](Self::enter) counts somebody only while the count is open; who is counted sees what
-///   happened before it was opened.
-/// - [`drain`](Self::drain) returns when all who were counted have left since the last
-///   [`shut`](Self::shut), and sees what they did.
-/// - Dropping it shuts it and waits like that.
+/// - [`enter`](Self::enter) counts a user only while the count is open. The user sees all writes
+///   before the count was opened.
+/// - [`drain`](Self::drain) returns when all users have left that were counted before the last
+///   [`shut`](Self::shut). The caller sees all their writes.
+/// - Dropping the count shuts it and waits like `drain`.
 pub unsafe trait Users: Sized {
-    /// An initialiser of a count of nobody. May sleep.
+    /// Returns an initialiser of a count of no users. May sleep.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// - `ENOMEM`.
     fn new(open: bool) -> impl PinInit<Self, Error>;
 
-    /// Counts one more, if the count is open. Any context.
+    /// Counts a user, if the count is open. Any context.
     fn enter(&self) -> bool;
 
-    /// Counts one less. Any context.
+    /// Uncounts a user. Any context.
     ///
     /// # Safety
     ///
-    /// The caller was counted, and is no more.
+    /// The caller was counted, and no longer relies on it.
     unsafe fn leave(&self);
 
-    /// Counts nobody any more. Doesn't sleep.
+    /// Closes the count to new users. Doesn't sleep.
     ///
     /// # Safety
     ///
-    /// The count is open. Nobody else is opening or shutting it.
+    /// The count is open. No other task opens or shuts it at the same time.
     unsafe fn shut(&self);
 
-    /// Sleeps until all who were counted have left; at once if that is so, or if nobody ever could
-    /// come. For who has shut the count.
+    /// Sleeps until all counted users have left. Returns at once if there is none. The caller has
+    /// shut the count, or it was never open.
     fn drain(&self);
 
-    /// Counts who comes. Doesn't sleep.
+    /// Opens the count. Doesn't sleep.
     ///
     /// # Safety
     ///
-    /// The count was shut and drained, or never was open. Nobody else is opening or shutting it.
+    /// The count was shut and drained, or was never open. No other task opens or shuts it at the
+    /// same time.
     unsafe fn open(&self);
 }
 
-/// A count by a `percpu_ref`: each CPU counts on its own, so that those who come and go at once
-/// don't meet in one cache line. For what is used often and taken away seldom, as all that a domain
-/// has on its device.
+/// A count by a `percpu_ref`. Each CPU counts on its own, so that users on different CPUs share no
+/// cache line. It suits objects that are used often and taken away seldom, as a device of a domain.
 ///
-/// Shutting starts an RCU grace period, and draining waits for it: milliseconds. It takes 8 bytes
-/// for each CPU that there may be, and some 150 besides.
+/// Shutting starts an RCU grace period, and draining waits for it: milliseconds. A count takes 8
+/// bytes for each possible CPU, and about 150 besides.
 ///
-/// "Any context" includes interrupt handlers; not those of interrupts that can't be masked.
+/// "Any context" includes interrupt handlers, but not NMI handlers.
 ///
 /// # Invariants
 ///
-/// `raw` is initialised, and until dropped where it is.
+/// `raw` is initialised and stays where it is until it is dropped.
 #[pin_data(PinnedDrop)]
 pub struct PerCpu {
     #[pin]
@@ -91,13 +89,13 @@ pub struct PerCpu {
 
 // SAFETY: A `struct kfi_helper_users` may be used and destroyed from any thread.
 unsafe impl Send for PerCpu {}
-// SAFETY: Those who come and go may do so at once; opening and shutting is for one at a time by the
-// requirements of the trait's functions.
+// SAFETY: `percpu_ref` may be got and put by several threads at once. The callers of `shut` and
+// `open` promise that no other task calls these at the same time.
 unsafe impl Sync for PerCpu {}
 
-// SAFETY: `percpu_ref_tryget_live()` fails once it was killed, with the barrier that the helper has
-// added otherwise. The completion for which `drain` waits fires when as many have been put as were
-// got, and the one of its owner, which killing puts; `drop` waits for it too.
+// SAFETY: `percpu_ref_tryget_live()` fails once the ref was killed; the helper adds the barrier for
+// the success case. The completion that `drain` waits for fires when all references are put, the
+// owner's included, which killing puts. `drop` waits for it, too.
 unsafe impl Users for PerCpu {
     fn new(open: bool) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
@@ -123,8 +121,8 @@ unsafe impl Users for PerCpu {
 
     #[inline]
     unsafe fn shut(&self) {
-        // SAFETY: `raw` is initialised by the invariant. It is live, and nobody else kills it, by
-        // the requirements of this function.
+        // SAFETY: `raw` is initialised by the invariant. The caller promises that the count is
+        // open, so the ref is live, and that no other task kills it.
         unsafe { kfi_bindings::kfi_helper_users_shut(self.raw.get()) };
     }
 
@@ -136,8 +134,8 @@ unsafe impl Users for PerCpu {
 
     #[inline]
     unsafe fn open(&self) {
-        // SAFETY: `raw` is initialised by the invariant. It has come to 0, and nobody else revives
-        // it, by the requirements of this function.
+        // SAFETY: `raw` is initialised by the invariant. The caller promises that the count was
+        // drained, so the ref is at 0, and that no other task revives it.
         unsafe { kfi_bindings::kfi_helper_users_open(self.raw.get()) };
     }
 }
@@ -146,18 +144,18 @@ unsafe impl Users for PerCpu {
 impl PinnedDrop for PerCpu {
     /// Sleeps until all who were counted have left; for a grace period, if it wasn't shut before.
     fn drop(self: Pin<&mut Self>) {
-        // SAFETY: `raw` is initialised by the invariant, and nobody uses it after its drop.
+        // SAFETY: `raw` is initialised by the invariant, and `drop` is its last use.
         unsafe { kfi_bindings::kfi_helper_users_exit(self.raw.get()) };
     }
 }
 
-/// A count under a spinlock of its own. For what there is many of, as regions, and for what is
-/// taken away as often as it is used.
+/// A count under a spinlock of its own. It suits objects that are many, as regions, or that are
+/// taken away as often as they are used.
 #[pin_data(PinnedDrop)]
 pub struct Shared {
     #[pin]
     pub(super) state: IrqLock<State>,
-    /// Notified when the last one has left after the end.
+    /// Notified when the last user leaves a shut count.
     #[pin]
     left: CondVar,
 }
@@ -167,7 +165,8 @@ pub(super) struct State {
     pub(super) users: usize,
 }
 
-// SAFETY: Who comes is counted under the lock, and who drains it finds the count at 0 under the lock.
+// SAFETY: `enter` counts under the lock, and only while `open` is set. `drain` returns when it has
+// read a count of 0 under the lock.
 unsafe impl Users for Shared {
     fn new(open: bool) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
@@ -188,7 +187,7 @@ unsafe impl Users for Shared {
     unsafe fn leave(&self) {
         self.state.with(|state| {
             state.users -= 1;
-            // Under the lock: who waits may then let it go.
+            // Under the lock: the waiter may free the count as soon as it has the lock.
             if state.users == 0 && !state.open {
                 self.left.notify_all();
             }
@@ -214,7 +213,7 @@ unsafe impl Users for Shared {
 
 #[pinned_drop]
 impl PinnedDrop for Shared {
-    /// Sleeps until all who were counted have left.
+    /// Sleeps until all counted users have left.
     fn drop(self: Pin<&mut Self>) {
         self.state.with(|state| state.open = false);
         self.drain();

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The fields of the API's structs, in the order of the C headers.
-//!
-//! Left out are pointers to open objects, and authorization keys, which are secrets.
-//!
-//! Reading the fields of structs that come from C.
+//! The fields of the structs of the C API, and how each is written.
 
 use crate::support::strings::{
     names,
@@ -73,15 +69,16 @@ macro_rules! fields {
         Value::Version($self.0.$field)
     };
     (@string($self:ident, $field:ident)) => {
-        // SAFETY: By the invariant of the type.
+        // SAFETY: The field is null or a valid string, by the invariant of `Complete`.
         unsafe { string($self.0.$field) }
     };
     (@bytes($self:ident, $field:ident, $len:ident)) => {
-        // SAFETY: By the invariant of the type.
+        // SAFETY: The field is null or points to as many bytes as the length says, by the invariant
+        // of `Complete`.
         unsafe { bytes($self.0.$field, $self.0.$len) }
     };
     (@nested($self:ident, $field:ident)) => {
-        // SAFETY: By the invariant of the type.
+        // SAFETY: The field is null or points to a valid struct, by the invariant of `Complete`.
         unsafe { Complete::nested($self.0.$field) }
     };
 }
@@ -188,10 +185,11 @@ impl<T> Complete<T> {
     ///
     /// # Safety
     ///
-    /// `data` points to a `T`, which is as the invariant of this type has it, for `'a`.
+    /// `data` points to a `T` that is valid for `'a`. Every pointer in it is null, or valid for the
+    /// data that the C API puts there.
     pub(super) unsafe fn from_raw<'a>(data: NonNull<c_void>) -> &'a Self {
-        // SAFETY: By the requirements of this function, and the same layout.
-        // INVARIANT: By the requirements of this function.
+        // SAFETY: `data` points to a valid `T` for `'a`, and `Self` has the same layout.
+        // INVARIANT: The caller promises that the pointers in the struct are null or valid.
         unsafe { data.cast().as_ref() }
     }
 
@@ -199,7 +197,7 @@ impl<T> Complete<T> {
     ///
     /// # Safety
     ///
-    /// `data` is null, or as for [`from_raw`](Self::from_raw).
+    /// `data` is null, or points to a `T` as [`from_raw`](Self::from_raw) needs it.
     pub(super) unsafe fn nested<'a>(data: *mut T) -> Value<'a>
     where
         T: 'a,
@@ -207,28 +205,32 @@ impl<T> Complete<T> {
     {
         match NonNull::new(data) {
             None => Value::Nothing,
-            // SAFETY: By the requirements of this function.
+            // SAFETY: `data` is not null, so it points to a `T` as `from_raw` needs it.
             Some(data) => Value::Fields(unsafe { Self::from_raw(data.cast()) }),
         }
     }
 }
 
+/// Takes a string.
+///
 /// # Safety
 ///
-/// `text` is null or a string for `'a`.
+/// `text` is null or points to a string that is valid for `'a`.
 pub(super) unsafe fn string<'a>(text: *const c_char) -> Value<'a> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `text` is not null, so it points to a string that is valid for `'a`.
     Value::String((!text.is_null()).then(|| unsafe { CStr::from_char_ptr(text) }))
 }
 
+/// Takes an array of bytes.
+///
 /// # Safety
 ///
-/// `first` is null or has `len` bytes for `'a`.
+/// `first` is null or points to `len` bytes that are valid for `'a`.
 pub(super) unsafe fn bytes<'a>(first: *const c_void, len: usize) -> Value<'a> {
     if first.is_null() {
         return Value::Nothing;
     }
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `first` is not null, so it points to `len` bytes that are valid for `'a`.
     Value::Bytes(unsafe { slice::from_raw_parts(first.cast(), len) })
 }
 
@@ -256,7 +258,7 @@ impl Integer for c_uint {
 }
 
 impl Integer for c_int {
-    /// The bits: integers with a sign are sets of flags, too.
+    /// Returns the bits: integers with a sign are sets of flags, too.
     fn wide(self) -> u64 {
         u64::from(c_uint::from_ne_bytes(self.to_ne_bytes()))
     }

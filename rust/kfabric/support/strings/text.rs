@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Setting out values as text.
+//! Values as text.
 
 use super::names::Name;
 use core::{
@@ -38,7 +38,7 @@ pub(super) enum Value<'a> {
 
 /// A struct, which is written as its name and its fields, each on a line of its own.
 pub(super) trait Fields {
-    /// Its name in C.
+    /// Returns its name in C.
     fn name(&self) -> &'static str;
 
     /// Calls `write` with the name and the value of each field in turn.
@@ -131,7 +131,7 @@ impl Text {
 
 impl Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // INVARIANT: What is written are words of ours, numbers, and C strings: none has a NUL.
+        // INVARIANT: `text` is a constant of this module, a number, or a C string: none has a NUL.
         self.0
             .extend_from_slice(text.as_bytes(), GFP_KERNEL)
             .map_err(|_| fmt::Error)

@@ -5,11 +5,13 @@
 #[kernel::macros::kunit_tests(kfabric_plain_list)]
 mod tests {
     use super::super::slow::*;
-    use crate::region::{
-        list::SegmentList,
-        memory::*, //
+    use crate::{
+        region::{
+            memory::*,
+            segments::SegmentList, //
+        },
+        support::random::Prng, //
     };
-    use crate::support::random::Prng;
     use kernel::page::PAGE_SIZE;
     use kfi_bindings::{
         bio_vec,

@@ -4,12 +4,16 @@
 
 #[kernel::macros::kunit_tests(kfabric_tally)]
 mod tests {
-    use crate::region::{
-        list::SegmentList,
-        source::Source,
-        tally::*, //
+    use crate::{
+        region::{
+            segments::{
+                SegmentList,
+                *, //
+            },
+            source::Source, //
+        },
+        support::random::Prng, //
     };
-    use crate::support::random::Prng;
     use kernel::prelude::*;
     use kfi_bindings::scatterlist;
 

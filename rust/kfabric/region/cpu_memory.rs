@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory of a region, for providers that reach it by the processor.
+//! Memory of a region that the processor reads and writes, on behalf of peers.
+//!
+//! [`CpuMemory`] is the memory of one region. A [`PeerBuffer`] is copied into it or out of it, and an
+//! [`AtomicOp`] changes eight bytes of it.
 
-mod building;
 mod kunit;
 
-use self::building::{
-    Building,
-    ExtentStart, //
-};
 use crate::{
     region::{
         access::Access,
-        atomic::{
-            AtomicOp,
-            WORD, //
-        },
         lease::Tenant,
         memory::MappedAs,
-        request::MrRequest,
-        transfer::PeerBuffer, //
+        request::MrRequest, //
     },
     support::{
         errno::Errno,
@@ -27,7 +20,9 @@ use crate::{
         refusal::Refusal, //
     }, //
 };
+use core::marker::PhantomData;
 use kernel::{
+    ffi::c_void,
     page::PAGE_SIZE,
     prelude::*, //
 };
@@ -174,5 +169,194 @@ impl CpuMemory {
         // SAFETY: By the invariant, all of the run is memory that may be registered for being written
         // to, as was just found to be so, and that stays meanwhile. The word is aligned, and in it.
         Ok(unsafe { kfi_bindings::kfi_helper_atomic(phys, op, operand, expected) })
+    }
+}
+
+/// Where a run of memory begins: its offset in the region, and its physical address.
+#[derive(Clone, Copy)]
+struct ExtentStart {
+    at: u64,
+    phys: u64,
+}
+
+/// An extent that is being put together.
+#[derive(Default)]
+struct Building {
+    first: Option<ExtentStart>,
+    rest: KVVec<ExtentStart>,
+    len: u64,
+    /// Physical address behind the last byte.
+    end: u64,
+}
+
+impl Building {
+    /// Adds memory, which the caller has checked.
+    fn add(&mut self, phys: u64, len: u64) -> Result<(), Refusal> {
+        let run = ExtentStart { at: self.len, phys };
+        if self.first.is_none() {
+            self.first = Some(run);
+        } else if self.end != phys {
+            self.rest.push(run, GFP_KERNEL)?;
+        }
+        self.end = phys + len;
+        self.len += len;
+        Ok(())
+    }
+
+    /// The first run, those that follow, and the length of all, if there is anything. Any context.
+    fn done(self) -> Result<(ExtentStart, KVVec<ExtentStart>, u64), Refusal> {
+        Ok((self.first.ok_or(Errno::EINVAL)?, self.rest, self.len))
+    }
+}
+
+/// Which way the bytes go, seen from the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// From the region to the buffer.
+    Read,
+    /// From the buffer to the region.
+    Write,
+}
+
+/// Bytes of a peer that are to be copied into a region or out of it.
+///
+/// # Invariants
+///
+/// `buf` points to `len` bytes that are there for `'a`, may be read and, in the direction
+/// `Direction::Read`, may be written. Others may change them meanwhile.
+pub struct PeerBuffer<'a> {
+    buf: *mut c_void,
+    len: usize,
+    direction: Direction,
+    _buf: PhantomData<&'a [u8]>,
+}
+
+impl<'a> PeerBuffer<'a> {
+    /// A peer writes `len` bytes to a region.
+    ///
+    /// # Safety
+    ///
+    /// `buf` points to `len` bytes that stay where they are for `'a`.
+    pub unsafe fn write(buf: *const c_void, len: usize) -> Self {
+        // INVARIANT: By the requirements of this function.
+        Self {
+            buf: buf.cast_mut(),
+            len,
+            direction: Direction::Write,
+            _buf: PhantomData,
+        }
+    }
+
+    /// A peer reads `len` bytes from a region.
+    ///
+    /// # Safety
+    ///
+    /// `buf` points to `len` bytes that stay where they are for `'a` and may be written to.
+    pub unsafe fn read(buf: *mut c_void, len: usize) -> Self {
+        // INVARIANT: By the requirements of this function.
+        Self {
+            buf,
+            len,
+            direction: Direction::Read,
+            _buf: PhantomData,
+        }
+    }
+
+    /// A peer writes these bytes.
+    pub fn write_slice(bytes: &'a [u8]) -> Self {
+        // SAFETY: A slice is what a write needs.
+        unsafe { Self::write(bytes.as_ptr().cast(), bytes.len()) }
+    }
+
+    /// A peer reads into these bytes.
+    pub fn read_slice(bytes: &'a mut [u8]) -> Self {
+        // SAFETY: A mutable slice is what a read needs.
+        unsafe { Self::read(bytes.as_mut_ptr().cast(), bytes.len()) }
+    }
+
+    /// How many bytes there are to copy.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Is there nothing to copy?
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The right that a region must have for it.
+    pub const fn needs(&self) -> Access {
+        match self.direction {
+            Direction::Read => Access::REMOTE_READ,
+            Direction::Write => Access::REMOTE_WRITE,
+        }
+    }
+
+    /// The first `at` bytes, or all that there are, and the rest.
+    pub fn split_at(self, at: usize) -> (Self, Self) {
+        let at = at.min(self.len);
+        // INVARIANT: Each has its part of the bytes.
+        let rest = Self {
+            buf: self.buf.wrapping_byte_add(at),
+            len: self.len - at,
+            ..self
+        };
+        (Self { len: at, ..self }, rest)
+    }
+
+    /// Copies everything, from or to the physical addresses from `phys` on. Any context.
+    ///
+    /// # Safety
+    ///
+    /// They are memory of this machine that may be read, and written to if this is a write.
+    pub(crate) unsafe fn copy(self, phys: u64) {
+        let writes = self.direction == Direction::Write;
+        // SAFETY: By the invariant and the requirements of this function.
+        unsafe { kfi_bindings::kfi_helper_copy(phys, self.buf, self.len, writes) };
+    }
+}
+
+/// How many bytes an atomic operation goes to; their address is a multiple of that.
+pub(crate) const WORD: usize = size_of::<u64>();
+
+/// What is done with eight bytes of a peer's, in the peer's order, at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicOp {
+    /// They become this.
+    Write(u64),
+    /// This is added to them.
+    Add(u64),
+    /// They become `new`, if they are as expected.
+    CompareSwap {
+        /// What they must be.
+        expected: u64,
+        /// What they become.
+        new: u64,
+    },
+}
+
+impl AtomicOp {
+    /// Returns whether the operation modifies eight bytes that were `before`. Any context.
+    pub const fn modifies(self, before: u64) -> bool {
+        match self {
+            Self::Write(_) => true,
+            Self::Add(by) => by != 0,
+            Self::CompareSwap { expected, .. } => before == expected,
+        }
+    }
+}
+
+#[kernel::macros::kunit_tests(kfabric_transfer)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_at_most_at_the_end() {
+        let (part, rest) = PeerBuffer::write_slice(b"abc").split_at(2);
+        assert_eq!((part.len(), rest.len()), (2, 1));
+        assert_eq!(rest.needs(), Access::REMOTE_WRITE);
+        let (part, rest) = rest.split_at(5);
+        assert_eq!((part.len(), rest.len()), (1, 0));
+        assert!(rest.is_empty());
     }
 }

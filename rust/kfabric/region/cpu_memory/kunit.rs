@@ -4,11 +4,15 @@
 
 #[kernel::macros::kunit_tests(kfabric_extent)]
 mod tests {
-    use crate::region::extent::*;
     use crate::region::{
-        auth_key::AuthKey,
-        lease::Lease,
-        limits::MrLimits,
+        cpu_memory::{
+            Lease,
+            *, //
+        },
+        limits::{
+            AuthKey,
+            MrLimits, //
+        },
         request::Arguments,
         source::Source, //
     };

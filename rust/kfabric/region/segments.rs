@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A consumer's list, of whatever kind.
+//!
+//! Where bio_vecs are in memory.
+//!
+//! The entries of a mapped scatterlist: device addresses and lengths.
+//!
+//! Adding up lists.
+//!
+//! Segments that start and end where pages do, as most of long lists do, are counted without a look
+//! where they are: whatever is beside them, there is no gap between two of them, and they share no
+//! page.
+
+mod kunit;
+
+use crate::{
+    region::shape::{
+        page_offset,
+        AddrRange,
+        Sum, //
+    },
+    support::{
+        errno::Errno,
+        num::{
+            index,
+            widen,
+            widen_u32, //
+        },
+        refusal::Refusal, //
+    }, //
+};
+use core::{
+    marker::PhantomData,
+    ptr::NonNull,
+    slice, //
+};
+use kernel::page::PAGE_SIZE;
+use kfi_bindings::{
+    bio_vec,
+    kfi_helper_sg_span,
+    kfi_helper_sg_whole,
+    kvec,
+    scatterlist, //
+};
+
+/// A non-empty C list and its count.
+///
+/// # Invariants
+///
+/// `first` points to `count` entries that stay as they are for `'a`; an entry after the end of
+/// what is really there is only reached where the caller's `count` was wrong.
+pub struct SegmentList<'a, T> {
+    first: NonNull<T>,
+    count: usize,
+    _borrow: PhantomData<&'a T>,
+}
+
+impl<T> Clone for SegmentList<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for SegmentList<'_, T> {}
+
+impl<'a, T> SegmentList<'a, T> {
+    /// Takes a C list.
+    ///
+    /// # Safety
+    ///
+    /// Unless it is null or an error pointer, `first` points to `count` entries that nobody changes for `'a`.
+    pub(crate) unsafe fn from_raw(first: *const T, count: usize) -> Result<Self, Refusal> {
+        let Some(first) = NonNull::new(first.cast_mut()) else {
+            return Err(Refusal::new(Errno::EINVAL, c"list is NULL"));
+        };
+        if Errno::is_in(first.as_ptr()) {
+            return Err(Refusal::new(Errno::EINVAL, c"list is an error pointer"));
+        }
+        if count == 0 {
+            return Err(Refusal::new(Errno::EINVAL, c"list of 0 segments"));
+        }
+        // INVARIANT: By the requirements of this function.
+        Ok(Self {
+            first,
+            count,
+            _borrow: PhantomData,
+        })
+    }
+
+    /// Takes a slice, which isn't empty.
+    pub(crate) fn from_slice(list: &'a [T]) -> Self {
+        // INVARIANT: A slice is what a list must be.
+        Self {
+            first: NonNull::from(list).cast(),
+            count: list.len(),
+            _borrow: PhantomData,
+        }
+    }
+
+    /// The list as C has it.
+    pub fn as_ptr(&self) -> *mut T {
+        self.first.as_ptr()
+    }
+
+    /// How many entries the caller says there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// At most the first `limit` entries, as a slice.
+    pub(crate) fn entries(&self, limit: usize) -> &'a [T] {
+        // No list in memory is longer than this, and no slice may be.
+        const { assert!(size_of::<T>() > 0) };
+        let most = isize::MAX.unsigned_abs() / size_of::<T>();
+        // SAFETY: By the invariant of this type.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count.min(limit).min(most)) }
+    }
+}
+
+/// A consumer's scatterlist that can be handed on to a device that takes addresses of the linear map, see
+/// [`MrRequest::plain_list`](crate::MrRequest::plain_list).
+///
+/// # Invariants
+///
+/// - Each of its entries is a page that may be registered, by its address there.
+/// - The last one is marked as the last.
+pub struct PlainList<'a>(SegmentList<'a, scatterlist>);
+
+impl<'a> PlainList<'a> {
+    /// Takes a list that was found to be so.
+    ///
+    /// # Safety
+    ///
+    /// The type invariant holds for it.
+    pub(super) unsafe fn of(list: SegmentList<'a, scatterlist>) -> Self {
+        // INVARIANT: By the requirements of this function.
+        Self(list)
+    }
+
+    /// The list.
+    pub fn list(&self) -> &SegmentList<'a, scatterlist> {
+        &self.0
+    }
+}
+
+/// Iterator over bio_vecs: where they start in memory, and their length.
+pub(crate) struct Bvecs<'a> {
+    list: slice::Iter<'a, bio_vec>,
+    /// Where the next ones start, from `done` on.
+    starts: [u64; BATCH],
+    done: usize,
+}
+
+impl<'a> Bvecs<'a> {
+    pub(super) fn new(list: &'a [bio_vec]) -> Self {
+        Self {
+            list: list.iter(),
+            starts: [0; BATCH],
+            done: BATCH,
+        }
+    }
+}
+
+impl Iterator for Bvecs<'_> {
+    type Item = (Option<u64>, u64);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done == BATCH {
+            let next = self.list.as_slice();
+            let count = next.len().min(BATCH);
+            // SAFETY: So many bio_vecs are there, and there is room for where they start; a bad page
+            // is found out without being read.
+            unsafe {
+                kfi_bindings::kfi_helper_bvec_starts(
+                    next.as_ptr(),
+                    u32::try_from(count).unwrap_or(0),
+                    self.starts.as_mut_ptr(),
+                )
+            };
+            self.done = 0;
+        }
+        let bvec = self.list.next()?;
+        let start = *self.starts.get(self.done)?;
+        self.done += 1;
+        Some(((start != u64::MAX).then_some(start), u64::from(bvec.bv_len)))
+    }
+}
+
+/// Number of segments that one call of a C helper reads.
+const MAX_BATCH: u32 = 16;
+const BATCH: usize = index(MAX_BATCH);
+
+impl<'a> SegmentList<'a, scatterlist> {
+    /// Device address and length in bytes of at most `limit` entries; an error where the list ends
+    /// early.
+    pub(super) fn spans(&self, limit: usize) -> Spans<'a> {
+        // INVARIANT: By that of this type.
+        Spans {
+            next: self.as_ptr(),
+            found: Default::default(),
+            filled: 0,
+            at: 0,
+            index: 0,
+            count: self.count().min(limit),
+            _borrow: PhantomData,
+        }
+    }
+
+    /// What the first entry says.
+    #[inline]
+    pub(super) fn first_span(&self) -> kfi_helper_sg_span {
+        // SAFETY: By the invariant of this type there is an entry.
+        unsafe { kfi_bindings::kfi_helper_sg_first(self.as_ptr()) }
+    }
+
+    /// Each entry's range of device addresses, for a list that was found valid before.
+    pub fn device_spans(&self) -> impl Iterator<Item = Result<AddrRange, Refusal>> + 'a {
+        self.spans(usize::MAX)
+            .map(|span| span.and_then(|(start, len)| AddrRange::new(start, len)))
+    }
+}
+
+/// Iterator over the entries of a scatterlist: device address and length in bytes.
+///
+/// # Invariants
+///
+/// `next` is null or an entry of a list that stays as it is for `'a`; from there on, no more than
+/// `count - index` entries count, less those that are in `found` already.
+pub(crate) struct Spans<'a> {
+    next: *mut scatterlist,
+    found: [kfi_helper_sg_span; BATCH],
+    filled: usize,
+    at: usize,
+    index: usize,
+    count: usize,
+    _borrow: PhantomData<&'a scatterlist>,
+}
+
+impl Spans<'_> {
+    /// As many of the next entries as start and end where pages do; `None` if the next one doesn't.
+    pub(super) fn next_whole(&mut self) -> Option<kfi_helper_sg_whole> {
+        let left = widen(self.count - self.index);
+        let mut whole = kfi_helper_sg_whole::default();
+        // SAFETY: By the type invariant `next` is an entry, or null, and so many count.
+        unsafe { kfi_bindings::kfi_helper_sg_whole(&mut self.next, left, &mut whole) };
+        self.index += index(whole.count);
+        (whole.count > 0).then_some(whole)
+    }
+
+    /// The next entries, some of them; an error where the list ends early.
+    pub(super) fn next_found(&mut self) -> Option<Result<&[kfi_helper_sg_span], Refusal>> {
+        if self.index == self.count {
+            return None;
+        }
+        if let Err(refusal) = self.find() {
+            self.index = self.count;
+            return Some(Err(refusal));
+        }
+        (self.index, self.at) = (self.index + self.filled, self.filled);
+        self.found.get(..self.filled).map(Ok)
+    }
+
+    /// Looks at the next entries.
+    fn find(&mut self) -> Result<(), Refusal> {
+        let left = widen(self.count - self.index);
+        // SAFETY: By the type invariant `next` is an entry, or null, and so many count; there is room
+        // for so many.
+        let filled = unsafe {
+            kfi_bindings::kfi_helper_sg_spans(
+                &mut self.next,
+                left,
+                self.found.as_mut_ptr(),
+                MAX_BATCH,
+            )
+        };
+        (self.filled, self.at) = (index(filled), 0);
+        if filled == 0 {
+            return Err(Refusal::new(Errno::EINVAL, c"list ends before count").at(self.index));
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Spans<'_> {
+    type Item = Result<(u64, u64), Refusal>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.index == self.count {
+            return None;
+        }
+        if self.at == self.filled {
+            if let Err(refusal) = self.find() {
+                self.index += 1;
+                return Some(Err(refusal));
+            }
+        }
+        let span = self.found.get(self.at)?;
+        self.at += 1;
+        self.index += 1;
+        Some(Ok((span.addr, u64::from(span.len))))
+    }
+}
+
+const PAGE: u64 = widen(PAGE_SIZE);
+
+/// An entry of a list.
+pub(super) trait Segment: Sized {
+    /// An address that is as far into its page as the segment begins, and the length in bytes.
+    fn place(&self) -> (u64, u64);
+
+    /// How many of the first entries are a page each, where that is found out quickly.
+    #[inline]
+    fn first_pages(_list: &[Self]) -> usize {
+        0
+    }
+
+    /// Adds entries whose neighbours matter, by their addresses.
+    fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal>;
+}
+
+/// Does a segment start and end where pages do?
+#[inline]
+fn is_whole<T: Segment>(segment: &T) -> bool {
+    let (start, len) = segment.place();
+    page_offset(start | len) == 0 && len != 0 && start.checked_add(len).is_some()
+}
+
+/// Is a segment a page?
+pub(super) fn is_page<T: Segment>(segment: &T) -> bool {
+    is_whole(segment) && segment.place().1 == PAGE
+}
+
+/// How many of the first entries are whole, and how many bytes they have together.
+#[inline]
+fn first_whole<T: Segment>(list: &[T]) -> (usize, u64) {
+    let pages = T::first_pages(list);
+    if pages > 2 {
+        return (pages, widen(pages).saturating_mul(PAGE));
+    }
+    let mut bytes: u64 = 0;
+    let whole = list.iter().take_while(|segment| {
+        let is_whole = is_whole(*segment);
+        if is_whole {
+            bytes = bytes.saturating_add(segment.place().1);
+        }
+        is_whole
+    });
+    (whole.count(), bytes)
+}
+
+/// Adds the next entries of a scatterlist, which are whole.
+pub(super) fn add_whole(sum: &mut Sum, whole: &kfi_helper_sg_whole) -> Result<(), Refusal> {
+    let [first, last] = [&whole.first, &whole.last].map(slice::from_ref);
+    Segment::push(sum, first)?;
+    let Some(inner) = whole.count.checked_sub(2) else {
+        return Ok(());
+    };
+    let bytes = whole.bytes - u64::from(whole.first.len) - u64::from(whole.last.len);
+    if inner > 0 && !sum.push_whole(index(inner), bytes) {
+        let refusal = Refusal::new(Errno::EINVAL, c"sum of lengths overflows");
+        return Err(refusal.at(sum.shape().segments()));
+    }
+    Segment::push(sum, last)
+}
+
+/// Adds the next entries of a list.
+#[inline]
+pub(super) fn add<T: Segment>(sum: &mut Sum, mut list: &[T]) -> Result<(), Refusal> {
+    while !list.is_empty() {
+        let (whole, bytes) = first_whole(list);
+        let others = || {
+            list.iter()
+                .take_while(|segment| !is_whole(*segment))
+                .count()
+        };
+        let here = if whole > 0 { whole } else { others() };
+        let (stretch, rest) = list.split_at_checked(here).unwrap_or((list, &[]));
+        match stretch {
+            // What is beside the ends may not be whole.
+            [first, inner @ .., last] if whole > 2 && bytes < u64::MAX => {
+                T::push(sum, slice::from_ref(first))?;
+                if !sum.push_whole(inner.len(), bytes - first.place().1 - last.place().1) {
+                    T::push(sum, inner)?;
+                }
+                T::push(sum, slice::from_ref(last))?;
+            }
+            _ => T::push(sum, stretch)?,
+        }
+        list = rest;
+    }
+    Ok(())
+}
+
+impl Segment for kvec {
+    #[inline]
+    fn place(&self) -> (u64, u64) {
+        (widen(self.iov_base.addr()), widen(self.iov_len))
+    }
+
+    fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal> {
+        list.iter().try_for_each(|kvec| {
+            let (base, len) = kvec.place();
+            sum.push((base != 0).then_some(base), len)
+        })
+    }
+}
+
+impl Segment for bio_vec {
+    #[inline]
+    fn place(&self) -> (u64, u64) {
+        (u64::from(self.bv_offset), u64::from(self.bv_len))
+    }
+
+    #[inline]
+    fn first_pages(list: &[Self]) -> usize {
+        let is_page = |bvec: &&Self| bvec.bv_offset == 0 && widen_u32(bvec.bv_len) == PAGE;
+        list.iter().take_while(is_page).count()
+    }
+
+    fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal> {
+        Bvecs::new(list).try_for_each(|(start, len)| sum.push(start, len))
+    }
+}
+
+impl Segment for kfi_helper_sg_span {
+    #[inline]
+    fn place(&self) -> (u64, u64) {
+        (self.addr, u64::from(self.len))
+    }
+
+    fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal> {
+        list.iter().try_for_each(|span| match span.len {
+            0 => {
+                let refusal = Refusal::new(
+                    Errno::EINVAL,
+                    c"entry has no DMA length: not mapped, or empty",
+                );
+                Err(refusal.at(sum.shape().segments()))
+            }
+            len => sum.push(Some(span.addr), u64::from(len)),
+        })
+    }
+}
