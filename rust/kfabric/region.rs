@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One registration as a value: what is asked for, and the memory that it is about.
+//! One registration as a value: its arguments and its memory.
 //!
-//! Knows no objects and no providers.
-//!
-//! One word for one thing:
+//! This room knows no objects and no providers. Its words:
 //!
 //! | word | is |
 //! |---|---|
 //! | segment | an entry of the consumer's list |
-//! | gap | what is between two segments that a device can't have in one region of its own |
-//! | span | a range of addresses, whatever they address: where it starts, and its length |
-//! | run | memory that is contiguous, as long as it goes on |
-//! | piece | what is one region to the device, with a key of its own: all of a region, or one of several |
-//!
-//! A part is any part of anything.
+//! | gap | a joint of two segments that one device region can't have |
+//! | extent | contiguous memory |
+//! | piece | one device region with a key of its own: all of a region, or one of several |
 
 pub(crate) mod access;
 pub mod cpu_memory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Domains as the core has them.
+//! Domains of the provider "loop".
 
 use crate::{
     ep::{
@@ -38,10 +38,10 @@ use kfabric::{
     Refusal, //
 };
 
-/// Atomic operations, by peers too.
+/// The capability of atomic operations, which peers have, too.
 const ATOMIC: u64 = widen_u32(kfi_bindings::KFI_ATOMIC);
 
-/// An open domain: its keys, and how its regions are.
+/// An open domain: its keys, and the limits of its regions.
 pub(crate) struct Domain {
     home: Arc<ExportedDomain>,
     mode: Mode,

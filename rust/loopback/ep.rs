@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connected endpoints.
-//!
-//! Receive contexts that endpoints share.
+//! Connected endpoints, and the receive contexts that they share.
 
 use crate::{
     exported::ExportedDomain,
@@ -63,7 +61,7 @@ use kfabric::{
     MAX_REMOTE, //
 };
 
-/// What endpoints can do.
+/// The limits of endpoints.
 pub(crate) const LIMITS: MsgLimits = MsgLimits {
     local: LocalRules {
         by_region: false,
@@ -84,7 +82,7 @@ pub(crate) const LIMITS: MsgLimits = MsgLimits {
     shared_size: 1024,
     inject_size: MAX_INJECT,
     cq_data_size: size_of::<u32>(),
-    // As those of verbs, so that what is developed here works there.
+    // The sizes of verbs, so that a consumer developed here works there.
     cm_data_size: [56, 196, 148],
     // The peer is in the same machine.
     bounded: false,
@@ -95,17 +93,17 @@ pub(crate) struct Ep {
     side: Arc<Side>,
     source: Option<SocketAddr>,
     peer: SetOnce<SocketAddr>,
-    /// The request that it is to answer.
+    /// The connection request that the endpoint is to answer.
     answers: Pin<KBox<Mutex<Option<Request>>>>,
 }
 
-/// Why a connection fails of which one side was shut down.
+/// The failure of a connection whose one side was shut down.
 const RESET: ConnFailed = ConnFailed {
     errno: Errno::ECONNRESET,
     prov_errno: -Errno::ECONNRESET.to_c(),
 };
 
-/// The address of who has asked for none.
+/// The source address of an endpoint that has asked for none.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl Ep {
@@ -129,7 +127,7 @@ impl Ep {
     }
 }
 
-/// A request that the core gives back, if it is one of ours.
+/// Takes a request that the core gives back, if it is one of this provider.
 fn own(mut request: KBox<dyn ConnRequest>) -> Result<Request, Refusal> {
     let request = request.own::<Request>()?;
     let (peer, local) = request.ends();
@@ -154,7 +152,7 @@ impl MsgEp for Ep {
         let request = Request::new(self.side.clone(), source, peer, data)?;
         let request = KBox::new(request, GFP_KERNEL)?;
         self.peer.populate(peer);
-        // If nobody takes it, it is rejected by being dropped.
+        // A request that is dropped without an answer is rejected.
         match listener::find(&peer) {
             Some(incoming) => drop(incoming.request(request)),
             None => drop(request),
@@ -173,7 +171,7 @@ impl MsgEp for Ep {
                 self.side.events().connected(&[]);
                 from.events().connected(data);
             }
-            // Either may have been shut down meanwhile. Both hear of it, whichever it was.
+            // Either side may have been shut down. Both are told, whichever it was.
             false => {
                 for side in [&self.side, &from] {
                     side.events().failed(RESET, &[]);
@@ -205,7 +203,7 @@ impl MsgEp for Ep {
             _ => Side::send(&self.side, kept),
         };
         posted.map_err(|kept: Kept| {
-            // What is over has no queue.
+            // A disconnected side has no queue.
             let why = if self.side.is_down() { over } else { full };
             let ticket = kept.into_ticket();
             Refused::new(why, ticket)
@@ -233,16 +231,16 @@ impl MsgEp for Ep {
     }
 }
 
-/// A receive context.
+/// A shared receive context.
 pub(crate) struct Srx(Arc<Pool<Side>>);
 
 impl Srx {
-    /// One with room for so many receives. May sleep.
+    /// Makes a context with space for `size` receives. May sleep.
     pub(crate) fn new(size: usize) -> Result<Self, Refusal> {
         Ok(Self(Pool::new(size)?))
     }
 
-    /// The receives.
+    /// Returns the receives of the context.
     pub(crate) fn pool(&self) -> &Arc<Pool<Side>> {
         &self.0
     }
@@ -289,7 +287,7 @@ mod tests {
     };
     use kfabric::provider::cm::ConnHandler;
 
-    /// Adds up the errors by which an endpoint is told that it gets no connection.
+    /// Adds up the errors of the connections that failed.
     struct Failures(Arc<Atomic<i32>>);
 
     impl ConnHandler for Failures {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What peers find of a domain.
-//!
-//! The keys of a domain: which region, or piece of one, each of them leads to.
-//!
-//! A region as peers find it.
+//! The exported part of a domain, which peers can find: its keys, and the regions that they lead
+//! to.
 
 use kernel::{
     new_spinlock,
@@ -40,7 +37,7 @@ use kfabric::{
     Refusal, //
 };
 
-/// What peers find of a domain, and what those of it are known by.
+/// The keys of a domain, and the properties that peers know it by.
 pub(crate) struct ExportedDomain {
     keys: Arc<Keys>,
     auth_key: KVec<u8>,
@@ -49,7 +46,7 @@ pub(crate) struct ExportedDomain {
 }
 
 impl ExportedDomain {
-    /// One without regions. May sleep.
+    /// Makes a domain without regions. May sleep.
     pub(crate) fn new(auth_key: KVec<u8>, atomics: bool) -> Result<Self, Refusal> {
         Ok(Self {
             keys: Arc::new(Keys::new()?, GFP_KERNEL)?,
@@ -58,17 +55,17 @@ impl ExportedDomain {
         })
     }
 
-    /// The keys of its regions.
+    /// Returns the keys of the domain's regions.
     pub(crate) fn keys(&self) -> &Arc<Keys> {
         &self.keys
     }
 
-    /// Whether peers may do atomic operations where they may write.
+    /// Checks whether peers that may write to a region may do atomic operations there.
     pub(crate) fn atomics(&self) -> bool {
         self.atomics
     }
 
-    /// The authorization key of peers that come from this domain.
+    /// Returns the authorization key of peers that come from this domain.
     pub(crate) fn auth_key(&self) -> &[u8] {
         &self.auth_key
     }
@@ -77,17 +74,17 @@ impl ExportedDomain {
 /// Set in the keys that the core gives to mapped raw keys, and so in none here.
 pub(crate) const MAPPED: u64 = 1 << 63;
 
-/// How many trees the keys are spread over. With a million keys each has a thousand, so that a
-/// lookup goes through ten nodes; keys may be any 63 bits, for which an array has no room.
+/// Number of trees that the keys are spread over. With a million keys each has a thousand, so a
+/// lookup visits ten nodes. Keys are any 63 bits, for which an array has no space.
 const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 10;
 
-/// A piece of a region: what one key reaches.
+/// A piece of a region: the memory that one key reaches.
 #[derive(Clone)]
 pub(crate) struct Piece {
     /// The region.
     pub(crate) region: Arc<Region>,
-    /// Where in the region it begins.
+    /// Its offset in the region, in bytes.
     pub(crate) at: u64,
     /// The address of its first byte for peers.
     pub(crate) base: u64,
@@ -107,17 +104,17 @@ pub(crate) struct Keys {
     salt: u64,
 }
 
-/// Some of the keys.
+/// A tree with some of the keys.
 type Shard = SpinLock<RBTree<u64, Piece>>;
 
-/// What is allocated in one piece of physical memory is small.
+/// `kmalloc()` gives a few bytes without fail.
 const _: () = assert!(size_of::<Keys>() <= 64);
 
-/// A place for a key, allocated before it is known to be free.
+/// A tree node for a key, allocated before the key is known to be free.
 pub(crate) struct KeyReservation(RBTreeNodeReservation<u64, Piece>);
 
 impl KeyReservation {
-    /// May sleep.
+    /// Allocates a node. May sleep.
     pub(crate) fn new() -> Result<Self, Refusal> {
         Ok(Self(
             RBTreeNodeReservation::new(GFP_KERNEL).map_err(|_| Errno::ENOMEM)?,
@@ -126,7 +123,7 @@ impl KeyReservation {
 }
 
 impl Keys {
-    /// No keys yet. May sleep.
+    /// Makes an empty table. May sleep.
     pub(crate) fn new() -> Result<Self, Errno> {
         let shards = pin_init::pin_init_array_from_fn(|_| new_spinlock!(RBTree::new()));
         Ok(Self {
@@ -143,14 +140,18 @@ impl Keys {
         Ok(self.shards.get(shard).ok_or(Errno::EINVAL)?)
     }
 
-    /// Chooses a key that was never chosen in this domain before. Any context.
+    /// Chooses a key that was never chosen in this domain. Any context.
     ///
     /// Keys don't tell how many there are, nor what the next one will be.
     pub(crate) fn choose(&self) -> u64 {
         scramble(self.next.fetch_add(1, Relaxed), self.salt)
     }
 
-    /// Puts a key in; `ENOKEY` if there is one like it. Any context.
+    /// Adds a key. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOKEY`: the table has that key.
     pub(crate) fn insert(
         this: &Arc<Self>,
         place: KeyReservation,
@@ -167,7 +168,7 @@ impl Keys {
         Err(Refusal::new(Errno::ENOKEY, c"key is in use").value(key))
     }
 
-    /// Where a key leads to. Any context.
+    /// Returns the piece that a key leads to. Any context.
     pub(crate) fn get(&self, key: u64) -> Option<Piece> {
         self.shard(key).ok()?.lock().get(&key).cloned()
     }
@@ -180,7 +181,7 @@ impl Keys {
     }
 }
 
-/// A key that is in the table, and is taken out when this is dropped.
+/// A key that is in the table. Dropping this takes it out.
 ///
 /// # Invariants
 ///
@@ -196,7 +197,7 @@ impl Drop for KeyGuard {
     }
 }
 
-/// Different numbers for different numbers, of 63 bits.
+/// Maps different numbers to different numbers of 63 bits.
 fn scramble(number: u64, salt: u64) -> u64 {
     // Each step can be undone, so no two numbers meet.
     let mut key = (number ^ salt) & !MAPPED;
@@ -207,7 +208,7 @@ fn scramble(number: u64, salt: u64) -> u64 {
     key
 }
 
-/// A region. Peers that hold it have found its key, and go through the gate to its memory.
+/// A region. Peers find it by its key, and go through the gate to its memory.
 #[pin_data]
 pub(crate) struct Region {
     #[pin]
@@ -215,36 +216,36 @@ pub(crate) struct Region {
     auth_key: KVec<u8>,
 }
 
-/// What is behind the gate.
+/// The memory of a region, behind the gate.
 pub(crate) struct RegionContents {
     pub(crate) extent: CpuMemory,
     /// Set when the region is enabled.
     bound: SetOnce<RegionBindings>,
 }
 
-/// What a region is bound to.
+/// The counter and the endpoint that a region is bound to.
 #[derive(Clone)]
 struct RegionBindings {
     /// Counts writes.
     counter: Option<Arc<Counter>>,
-    /// The only way in, if there is one.
+    /// The only endpoint that peers may use, if there is one.
     endpoint: Option<Arc<Endpoint>>,
 }
 
 impl RegionContents {
-    /// What counts writes, if something does.
+    /// Returns the counter of writes, if there is one.
     pub(crate) fn counter(&self) -> Option<&Arc<Counter>> {
         self.bound.as_ref()?.counter.as_ref()
     }
 
-    /// The only way in, if there is one.
+    /// Returns the only endpoint that peers may use, if there is one.
     pub(crate) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
         self.bound.as_ref()?.endpoint.as_ref()
     }
 }
 
 impl Region {
-    /// A region of some memory that is not enabled. May sleep.
+    /// Makes a region that is not enabled. May sleep.
     pub(crate) fn new(auth_key: &[u8], extent: CpuMemory) -> Result<Arc<Self>, Refusal> {
         let mut own = KVec::new();
         own.extend_from_slice(auth_key, GFP_KERNEL)?;
@@ -258,12 +259,13 @@ impl Region {
         Ok(Arc::pin_init(region, GFP_KERNEL).map_err(|_| Errno::ENOMEM)?)
     }
 
-    /// The authorization key that a peer must have; empty for none.
+    /// Returns the authorization key that a peer must have; empty for none.
     pub(crate) fn auth_key(&self) -> &[u8] {
         &self.auth_key
     }
 
-    /// Lets peers in, through an endpoint only if it is bound to one. Any context.
+    /// Lets peers access the region. If it is bound to an endpoint, they must use that. Any
+    /// context.
     pub(crate) fn enable(&self, bindings: &Bindings) -> Result<(), Refusal> {
         let bound = RegionBindings {
             counter: bindings.counter.clone(),
@@ -276,15 +278,14 @@ impl Region {
         }
     }
 
-    /// Goes in to the memory; `None` if the region is not enabled. Any context.
+    /// Enters the gate to the memory; `None` if the region is not enabled. Any context.
     pub(crate) fn enter(&self) -> Option<GateGuard<'_, RegionContents, Shared>> {
         let inside = self.gate.enter()?;
         inside.get().bound.as_ref()?;
         Some(inside)
     }
 
-    /// Puts other memory in the place of what there was. Sleeps until nobody uses the old memory;
-    /// meanwhile nobody is let in.
+    /// Replaces the memory. Sleeps until no peer uses the old memory. No peer enters meanwhile.
     pub(crate) fn refresh(&self, extent: CpuMemory) -> Result<(), Refusal> {
         let disabled = Refusal::new(Errno::EINVAL, c"not enabled");
         let inside = self.enter().ok_or(disabled)?;
@@ -302,7 +303,7 @@ impl Region {
         }
     }
 
-    /// Lets nobody in any more, for good. Sleeps until nobody uses the memory.
+    /// Shuts the region for good. Sleeps until no peer uses the memory.
     pub(crate) fn close(&self) {
         match self.gate.shut() {
             Some(shut) => shut.drain().take_away(),

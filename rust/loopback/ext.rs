@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The extension `kfi_loop_ops_v1`: being a peer, for C consumers.
+//! The extension `kfi_loop_ops_v1`: C consumers act as a peer.
 //!
 //! C header: [`include/kfi_loop_ext.h`](srctree/include/kfi_loop_ext.h)
 
@@ -36,14 +36,14 @@ use kfi_bindings::{
     kfid, //
 };
 
-/// A table that is never written.
+/// A constant table.
 #[repr(transparent)]
 struct Table(kfi_loop_ops);
 
-// SAFETY: It is never written, and its functions may be called from any thread.
+// SAFETY: The table is never written, and any thread may call its functions.
 unsafe impl Sync for Table {}
 
-// SAFETY: It is a `struct kfi_loop_ops` with functions that do what the header says.
+// SAFETY: The table is a `struct kfi_loop_ops`, and its functions implement the header.
 unsafe impl ExtensionTable for Table {
     const NAME: &'static CStr = c"kfi_loop_ops_v1";
 }
@@ -57,13 +57,13 @@ static TABLE: Table = Table(kfi_loop_ops {
 /// The extensions of each domain.
 pub(crate) static EXTENSIONS: [Extension; 1] = [Extension::new(&TABLE)];
 
-/// The domain behind a fid, and the endpoint if it is one.
+/// Returns the domain of a fid, and the endpoint if the fid is one.
 ///
 /// # Safety
 ///
-/// As the C API demands: `fid` is null or an open object, for `'a`.
+/// `fid` is null or an open object, for `'a`.
 unsafe fn place<'a>(fid: *mut kfid) -> Option<(&'a Domain, Option<Arc<Endpoint>>)> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is null or an open object for `'a`, as the caller promises.
     unsafe {
         match domain::from_fid(fid) {
             Some(domain) => Some((domain, None)),
@@ -72,11 +72,13 @@ unsafe fn place<'a>(fid: *mut kfid) -> Option<(&'a Domain, Option<Arc<Endpoint>>
     }
 }
 
+/// Returns the target of an access.
+///
 /// # Safety
 ///
-/// As for [`place`].
+/// `fid` is null or an open object, for `'a`.
 unsafe fn target<'a>(fid: *mut kfid) -> Result<Target<'a>, Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is null or an open object for `'a`, as the caller promises.
     match unsafe { place(fid) } {
         Some((domain, endpoint)) => Ok(Target {
             home: domain.home(),
@@ -89,19 +91,21 @@ unsafe fn target<'a>(fid: *mut kfid) -> Result<Target<'a>, Refusal> {
     }
 }
 
+/// Returns the initiator of an access.
+///
 /// # Safety
 ///
-/// As for [`place`].
+/// `fid` is null or an open object, for `'a`.
 unsafe fn initiator<'a>(fid: *mut kfid) -> Result<Initiator<'a>, Refusal> {
     if fid.is_null() {
         return Ok(Initiator::default());
     }
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` is an open object for `'a`, as the caller promises.
     match unsafe { place(fid) } {
         Some((domain, endpoint)) => Ok(Initiator {
             home: Some(domain.home()),
             endpoint,
-            // SAFETY: `fid` is null or open, by the requirements of this function.
+            // SAFETY: `fid` is not null, so it is an open object, as the caller promises.
             mapped: unsafe { MappedKeys::of(fid) },
         }),
         None => Err(Refusal::new(
@@ -111,11 +115,11 @@ unsafe fn initiator<'a>(fid: *mut kfid) -> Result<Initiator<'a>, Refusal> {
     }
 }
 
-/// Does an access on behalf of C.
+/// Carries out an access on behalf of C.
 ///
 /// # Safety
 ///
-/// As the C API demands: both fids are null or open objects.
+/// `target_fid` and `initiator_fid` are null or open objects.
 unsafe fn access(
     target_fid: *mut kfid,
     initiator_fid: *mut kfid,
@@ -124,9 +128,9 @@ unsafe fn access(
     transfer: Option<PeerBuffer<'_>>,
 ) -> c_int {
     let _noio = NoIo::enter();
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `target_fid` is null or an open object, as the caller promises.
     let done = unsafe { target(target_fid) }.and_then(|target| {
-        // SAFETY: `initiator_fid` is null or open, by the requirements of this function.
+        // SAFETY: `initiator_fid` is null or an open object, as the caller promises.
         let initiator = unsafe { initiator(initiator_fid) }?;
         let transfer = transfer.ok_or(Refusal::new(Errno::EINVAL, c"buf is NULL"))?;
         target.access(&initiator, addr, key, transfer)
@@ -134,11 +138,12 @@ unsafe fn access(
     done.map_or_else(Refusal::report, |()| 0)
 }
 
-/// The slot `write`. May sleep.
+/// Implements the slot `write`. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// `target` and `initiator` are null or open objects. `buf` is null or points to `len` bytes that
+/// may be read.
 unsafe extern "C" fn write(
     target: *mut kfid,
     initiator: *mut kfid,
@@ -148,17 +153,18 @@ unsafe extern "C" fn write(
     len: usize,
 ) -> c_int {
     let there = !buf.is_null() || len == 0;
-    // SAFETY: As the C API demands, there are so many bytes.
+    // SAFETY: `buf` points to `len` bytes that may be read, or `len` is 0.
     let transfer = there.then(|| unsafe { PeerBuffer::write(buf, len) });
-    // SAFETY: As the C API demands.
+    // SAFETY: `target` and `initiator` are null or open objects, as the caller promises.
     unsafe { access(target, initiator, addr, key, transfer) }
 }
 
-/// The slot `read`. May sleep.
+/// Implements the slot `read`. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// `target` and `initiator` are null or open objects. `buf` is null or points to `len` bytes that
+/// may be written.
 unsafe extern "C" fn read(
     target: *mut kfid,
     initiator: *mut kfid,
@@ -168,8 +174,8 @@ unsafe extern "C" fn read(
     len: usize,
 ) -> c_int {
     let there = !buf.is_null() || len == 0;
-    // SAFETY: As the C API demands, there are so many bytes.
+    // SAFETY: `buf` points to `len` bytes that may be written, or `len` is 0.
     let transfer = there.then(|| unsafe { PeerBuffer::read(buf, len) });
-    // SAFETY: As the C API demands.
+    // SAFETY: `target` and `initiator` are null or open objects, as the caller promises.
     unsafe { access(target, initiator, addr, key, transfer) }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A queue of a fixed length, which takes no memory once it is made.
+//! A FIFO of a fixed capacity. After it is made, it allocates no memory.
 
 use core::mem;
 use kernel::{
@@ -8,12 +8,12 @@ use kernel::{
     prelude::*, //
 };
 
-/// Things in the order in which they came.
+/// Items in the order in which they were pushed.
 ///
 /// # Invariants
 ///
-/// `first` is below the number of slots, unless there are none; the `count` slots from there on, round
-/// and round, have something in them, and no others.
+/// `first` is below the number of slots, unless there are none. The `count` slots from `first` on,
+/// in a circle, have an item, and no others.
 pub(crate) struct Fifo<T> {
     slots: KVVec<Option<T>>,
     first: usize,
@@ -21,14 +21,14 @@ pub(crate) struct Fifo<T> {
 }
 
 impl<T> Fifo<T> {
-    /// No room for anything.
+    /// A FIFO without capacity.
     pub(crate) const NONE: Self = Self {
         slots: KVVec::new(),
         first: 0,
         count: 0,
     };
 
-    /// Room for so many. May sleep.
+    /// Makes an empty FIFO for `size` items. May sleep.
     pub(crate) fn new(size: usize) -> Result<Self, AllocError> {
         let mut slots = KVVec::with_capacity(size, GFP_KERNEL)?;
         for _ in 0..size {
@@ -42,7 +42,7 @@ impl<T> Fifo<T> {
         })
     }
 
-    /// Puts something behind all others; gives it back if there is no room. Any context.
+    /// Adds an item; gives it back if the FIFO is full. Any context.
     pub(crate) fn push(&mut self, thing: T) -> Result<(), T> {
         let len = self.slots.len();
         if self.count == len {
@@ -59,17 +59,17 @@ impl<T> Fifo<T> {
         }
     }
 
-    /// For how many more there is room. Any context.
+    /// Returns the number of free slots. Any context.
     pub(crate) fn room(&self) -> usize {
         self.slots.len() - self.count
     }
 
-    /// What is first. Any context.
+    /// Returns the first item. Any context.
     pub(crate) fn first(&self) -> Option<&T> {
         self.slots.get(self.first)?.as_ref()
     }
 
-    /// Takes out what is first. Any context.
+    /// Takes out the first item. Any context.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let thing = self.slots.get_mut(self.first)?.take()?;
         self.first = (self.first + 1) % self.slots.len();
@@ -77,10 +77,10 @@ impl<T> Fifo<T> {
         Some(thing)
     }
 
-    /// Takes out the first of which this is true. Any context.
+    /// Takes out the first item for which `is` is true. Any context.
     pub(crate) fn take_if(&mut self, is: impl Fn(&T) -> bool) -> Option<T> {
         let mut taken = None;
-        // Once round, and all others are where they were.
+        // After one round, all other items are in their old order.
         for _ in 0..self.count {
             let thing = self.pop()?;
             if taken.is_none() && is(&thing) {
@@ -92,7 +92,7 @@ impl<T> Fifo<T> {
         taken
     }
 
-    /// Takes out everything, and leaves no room. Any context.
+    /// Takes out all items, and leaves no capacity. Any context.
     pub(crate) fn take(&mut self) -> Self {
         mem::replace(self, Self::NONE)
     }

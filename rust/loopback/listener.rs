@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Passive endpoints: who listens where, and what was asked of them.
+//! Passive endpoints, and the connection requests that they get.
 //!
-//! An address is no more than a name here: of any machine, but each port for one listener only. One
-//! that is asked for with port 0 gets a port.
+//! An address is a name here: any address may be used, but each port has one listener only. A
+//! listener that asks for port 0 gets a port.
 //!
 //! Lock order: `LISTENERS` is a leaf.
-//!
-//! A request for a connection that waits for an answer.
 
 use crate::side::Side;
 use core::{
@@ -41,10 +39,10 @@ kernel::sync::global_lock! {
     unsafe(uninit) static LISTENERS: Mutex<Listeners> = Listeners::NONE;
 }
 
-/// All who listen.
+/// All listeners.
 struct Listeners {
     all: KVec<Listener>,
-    /// The port that was given last to one who asked for none.
+    /// The port that was last chosen for a listener.
     last: u16,
 }
 
@@ -55,7 +53,7 @@ impl Listeners {
     };
 }
 
-/// The first port that is given to who doesn't ask for one.
+/// The first port that is chosen for a listener.
 const FIRST_PORT: u16 = 49152;
 
 /// Initializes the list.
@@ -64,7 +62,7 @@ const FIRST_PORT: u16 = 49152;
 ///
 /// Called once, before anything else of this file.
 pub(crate) unsafe fn init() {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The caller promises that this is the only call, and the first use of the lock.
     unsafe { LISTENERS.init() };
 }
 
@@ -74,20 +72,20 @@ pub(crate) fn exit() {
     drop(listeners);
 }
 
-/// Somebody who listens.
+/// A listener and its address.
 struct Listener {
     address: SocketAddr,
     incoming: Arc<Incoming>,
 }
 
-/// Do the two name the same?
+/// Checks whether two addresses name the same listener.
 fn meets(listener: &SocketAddr, asked: &SocketAddr) -> bool {
     let any = listener.ip().is_unspecified() || asked.ip().is_unspecified();
     listener.port() == asked.port() && (any || listener.ip() == asked.ip())
 }
 
 impl Listeners {
-    /// A port that nobody listens at.
+    /// Returns a port without a listener.
     fn free_port(&mut self) -> Result<u16, Refusal> {
         for _ in FIRST_PORT..=u16::MAX {
             self.last = self.last.checked_add(1).unwrap_or(FIRST_PORT);
@@ -103,7 +101,7 @@ impl Listeners {
     }
 }
 
-/// Who listens at an address, if anybody does. May sleep.
+/// Returns the listener at an address, if there is one. May sleep.
 pub(crate) fn find(address: &SocketAddr) -> Option<Arc<Incoming>> {
     let listeners = LISTENERS.lock();
     let listener = listeners
@@ -119,7 +117,7 @@ pub(crate) struct Pep {
 }
 
 impl Pep {
-    /// One that doesn't listen yet.
+    /// Makes an endpoint that doesn't listen.
     pub(crate) const fn new() -> Self {
         Self {
             listening: SetOnce::new(),
@@ -127,7 +125,7 @@ impl Pep {
     }
 }
 
-/// Somebody who is on the list, and taken off when this is dropped.
+/// An entry in the list of listeners. Dropping this takes it out.
 struct Listening(Arc<Incoming>);
 
 impl Drop for Listening {
@@ -178,9 +176,9 @@ impl provider::cm::Pep for Pep {
     }
 }
 
-/// A request for a connection. Dropped without an answer, it is rejected.
+/// A connection request. If it is dropped without an answer, it is rejected.
 pub(crate) struct Request {
-    /// Who asks; nobody any more when it was answered.
+    /// The side that requests; `None` once it was answered.
     from: Option<Arc<Side>>,
     peer: SocketAddr,
     local: SocketAddr,
@@ -188,7 +186,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A side asks for a connection from one address to another. May sleep.
+    /// Makes a request of a side for a connection. May sleep.
     pub(crate) fn new(
         from: Arc<Side>,
         peer: SocketAddr,
@@ -205,22 +203,22 @@ impl Request {
         })
     }
 
-    /// Takes out who asks, who gets an answer by other means.
+    /// Takes out the side that requests, which the caller answers.
     pub(crate) fn take(&mut self) -> Option<Arc<Side>> {
         self.from.take()
     }
 
-    /// Nobody hears of it any more.
+    /// Drops the request without telling anybody.
     pub(crate) fn forget(mut self) {
         self.from = None;
     }
 
-    /// Whose it is, and where it came to.
+    /// Returns the address of the requester, and the address that it connects to.
     pub(crate) fn ends(&self) -> (SocketAddr, SocketAddr) {
         (self.peer, self.local)
     }
 
-    /// Rejects it; the peer gets `data`. May sleep, but not for long.
+    /// Rejects the request; the peer gets `data`. May sleep, but not for long.
     pub(crate) fn reject(&mut self, data: &[u8]) {
         if let Some(from) = self.from.take() {
             let how = ConnFailed {

@@ -2,9 +2,8 @@
 
 //! The kfabric provider "loop": memory registration without a device.
 //!
-//! It has every feature of registration, in software, and is what their meaning can be looked up
-//! in: each rule of kfi_mr(3) is a line here, and nothing else is. Peers are in the same machine,
-//! behind the extension in `ext`.
+//! It implements every feature of registration in software and serves as a reference for kfi_mr(3).
+//! Peers are in the same machine. They use the extension in `ext`.
 
 mod domain;
 mod ep;

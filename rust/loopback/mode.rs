@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The mode bits of a domain, and what each of them means here.
+//! The mode bits of a domain, and their meaning here.
 
 use kfabric::{
     num::signed,
@@ -37,15 +37,15 @@ modes! {
     ENDPOINT = KFI_MR_ENDPOINT;
 }
 
-/// Most device regions of one region under [`Mode::RAW`]. There is no device that would need any;
-/// it is for those who want to see what becomes of them.
+/// Maximum number of pieces of a region under [`Mode::RAW`]. No device needs any. Consumers can
+/// test raw keys of several pieces with it.
 pub(crate) const MAX_PIECES: usize = 16;
 
 impl Mode {
     /// No bit: keys by the application, addresses from 0.
     pub(crate) const NONE: Self = Self(0);
 
-    /// What is offered, in this order: the first that a consumer can agree to asks least of it.
+    /// The offers, in this order: the first that a consumer agrees to requires least of it.
     pub(crate) const OFFERS: [Self; 5] = [
         Self::NONE,
         Self::VIRT_ADDR.and(Self::PROV_KEY),
@@ -59,12 +59,12 @@ impl Mode {
         Self(bits & Self::ALL)
     }
 
-    /// Both.
+    /// Returns the bits of both.
     const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The bits as C has them.
+    /// Returns the bits as C has them.
     pub(crate) const fn bits(self) -> i32 {
         self.0
     }
@@ -74,8 +74,8 @@ impl Mode {
         self.0 & other.0 == other.0
     }
 
-    /// How many device regions one region can be: more than one where the provider may choose
-    /// their keys and the consumer takes raw ones.
+    /// Returns the maximum number of pieces of a region. It is more than 1 if the provider may
+    /// choose keys and the consumer takes raw ones.
     pub(crate) const fn pieces(self) -> usize {
         if self.has(Self::RAW.and(Self::PROV_KEY)) {
             MAX_PIECES
@@ -84,7 +84,7 @@ impl Mode {
         }
     }
 
-    /// The size of a key.
+    /// Returns the size of a key in bytes.
     pub(crate) fn key_size(self) -> usize {
         if self.has(Self::RAW) {
             raw_key_size(self.pieces())
@@ -93,7 +93,7 @@ impl Mode {
         }
     }
 
-    /// What a region can be.
+    /// Returns the limits of a region.
     pub(crate) const fn limits(self) -> MrLimits {
         MrLimits {
             regions: 1 << 24,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regions as the core has them.
+//! Regions of the provider "loop".
 
 use crate::{
     exported::{
@@ -35,7 +35,7 @@ use kfabric::{
 /// Where peers find the first page of a region under `KFI_MR_VIRT_ADDR`: not where it is in memory.
 const BASE: u64 = 1 << 32;
 
-/// How many bases there are, a page apart: one region's address seldom leads into another.
+/// Number of different bases, a page apart: the address of one region seldom leads into another.
 const BASES: u64 = 1 << 16;
 
 /// A region.
@@ -47,12 +47,12 @@ pub(crate) struct Mr {
     mode: Mode,
     region: Arc<Region>,
     first: Option<KeyGuard>,
-    /// The keys of the pieces behind the first, and what each of them reaches.
+    /// The keys of the other pieces, and what each of them reaches.
     more: KVec<(KeyGuard, RemotePiece)>,
     piece: RemotePiece,
 }
 
-/// A key that an application may ask for.
+/// Checks a key that an application asks for.
 fn requested(key: u64) -> Result<u64, Refusal> {
     match key & MAPPED {
         0 => Ok(key),
@@ -128,7 +128,7 @@ fn hold(
     Keys::insert(keys, KeyReservation::new()?, piece.key, leads_to)
 }
 
-/// The address for peers of what begins at this offset in its page.
+/// Returns the address for peers of a byte at this offset in its page.
 fn base(mode: Mode, key: u64, offset: u64) -> u64 {
     let page = widen(PAGE_SIZE);
     if mode.has(Mode::VIRT_ADDR) {
@@ -138,8 +138,7 @@ fn base(mode: Mode, key: u64, offset: u64) -> u64 {
     }
 }
 
-/// Where the pieces behind the first one begin: where the memory has its joints, as far as there
-/// may be so many.
+/// Finds the offsets of the pieces behind the first one: where extents begin, `max - 1` at most.
 fn cut(extent: &CpuMemory, max: usize, cuts: &mut KVec<u64>) -> Result<(), Refusal> {
     let runs = extent.starts().count();
     let every = runs.div_ceil(max).max(1);
@@ -181,7 +180,7 @@ impl provider::Mr for Mr {
         self.region.refresh(CpuMemory::new(request)?)
     }
 
-    /// First nobody finds it any more, then nobody is in it any more.
+    /// Takes out the keys, so that no peer finds the region, and waits for the peers inside.
     fn end(&mut self) {
         self.first = None;
         self.more.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a peer may do, and what it can't.
+//! The accesses of peers, and the checks of each.
 
 use crate::exported::{
     ExportedDomain,
@@ -24,13 +24,13 @@ use kfabric::{
     RemotePiece, //
 };
 
-/// Where a peer's access goes to: a domain, perhaps through one of its endpoints.
+/// The target of an access: a domain, perhaps through one of its endpoints.
 pub(crate) struct Target<'a> {
     pub(crate) home: &'a ExportedDomain,
     pub(crate) endpoint: Option<Arc<Endpoint>>,
 }
 
-/// Whose access it is. The default is somebody without any right of its own.
+/// The initiator of an access. The default has no rights of its own.
 #[derive(Default)]
 pub(crate) struct Initiator<'a> {
     pub(crate) home: Option<&'a ExportedDomain>,
@@ -39,7 +39,7 @@ pub(crate) struct Initiator<'a> {
 }
 
 impl Initiator<'_> {
-    /// Its authorization key; empty for none.
+    /// Returns its authorization key; empty for none.
     fn auth_key(&self) -> &[u8] {
         match (&self.endpoint, self.home) {
             (Some(endpoint), _) => endpoint.auth_key(),
@@ -48,7 +48,7 @@ impl Initiator<'_> {
         }
     }
 
-    /// What an access by one of its mapped keys is split into.
+    /// Splits an access by a mapped key into pieces.
     fn resolve(&self, key: u64, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Refusal> {
         match &self.mapped {
             Some(mapped) => mapped.resolve(key, addr, len),
@@ -86,9 +86,9 @@ impl Target<'_> {
         done.map_err(|refusal| refusal.with_errno(Errno::EACCES))
     }
 
-    /// One access of an endpoint, between pieces and the parts of a buffer, together as long as they. All
-    /// pieces are looked at before the first byte is copied. An access of 0 bytes needs no key, as with a
-    /// device. May sleep.
+    /// Carries out an access of an endpoint, between pieces and the parts of a buffer of the same
+    /// length. Checks all pieces before it copies the first byte. An access of 0 bytes needs no
+    /// key, as with a device. May sleep.
     pub(crate) fn access_whole<'t>(
         &self,
         initiator: &Initiator<'_>,
@@ -129,7 +129,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Does an atomic operation of an endpoint on eight bytes, and returns their old value. An operation that
+    /// Does an atomic operation on eight bytes and returns their old value. An operation that
     /// modifies them counts as a write. May sleep.
     pub(crate) fn atomic(
         &self,
@@ -152,8 +152,8 @@ impl Target<'_> {
         Ok(before)
     }
 
-    /// Takes the region of a key out of all peers' reach, as who may access it can ask for. Sleeps until
-    /// nobody uses its memory.
+    /// Closes the region of a key to all peers, on request of a peer that may access it. Sleeps
+    /// until nobody uses its memory.
     pub(crate) fn invalidate(&self, initiator: &Initiator<'_>, key: u64) -> Result<(), Refusal> {
         let found = self.home.keys().get(key);
         let found = found.ok_or(denied(c"no such key").value(key))?;
@@ -167,7 +167,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// One access to several pieces. All are looked at before the first byte is copied.
+    /// Copies to or from several pieces. Checks all pieces before it copies the first byte.
     fn copy_all(
         &self,
         initiator: &Initiator<'_>,
@@ -208,8 +208,8 @@ impl Target<'_> {
         })
     }
 
-    /// Goes to a region's memory and does something there, with the place where the piece begins.
-    /// Closing the region, or the endpoint, waits for it.
+    /// Enters a region and calls `f` with its memory and the offset of the piece. Closing the
+    /// region, or the endpoint, waits for it.
     fn enter(
         &self,
         initiator: &Initiator<'_>,
@@ -244,7 +244,7 @@ impl Target<'_> {
 }
 
 impl Piece {
-    /// Where in the region an access is, if all of it is in this piece.
+    /// Returns the offset of an access in the region, if all of it is in this piece.
     fn place(&self, access: RemotePiece) -> Result<u64, Refusal> {
         let beyond = denied(c"beyond the region").value(access.base);
         let at = access.base.checked_sub(self.base).ok_or(beyond)?;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receives that several sides share.
+//! Receives that several sides share, and the sides that wait for one.
 //!
-//! Lock order: the lock of a pool is a leaf. It is taken with interrupts off; no ticket is ended under it.
-//!
-//! Those who share receives, and who of them waits for one.
+//! Lock order: the lock of a pool is a leaf. It is taken with interrupts off; no ticket is ended
+//! under it.
 
 use crate::fifo::Fifo;
 use core::ptr;
@@ -30,7 +29,7 @@ struct State<S> {
 }
 
 impl<S> State<S> {
-    /// Who is to be told that there are receives.
+    /// Returns the side to wake, if there is a receive for it.
     fn waiting(&mut self) -> Option<Arc<S>> {
         self.receives.first()?;
         self.sharers.longest()
@@ -45,7 +44,7 @@ pub(crate) struct Pool<S> {
 }
 
 impl<S: Send + Sync> Pool<S> {
-    /// One with room for so many. May sleep.
+    /// Makes a pool with space for `size` receives. May sleep.
     pub(crate) fn new(size: usize) -> Result<Arc<Self>, Refusal> {
         let state = State {
             receives: Fifo::new(size)?,
@@ -57,17 +56,17 @@ impl<S: Send + Sync> Pool<S> {
         Arc::pin_init(pool, GFP_KERNEL).map_err(|_| Errno::ENOMEM.into())
     }
 
-    /// A side is going to take receives, until it [leaves](Self::leave). Any context.
+    /// Adds a side, which may take receives until it [leaves](Self::leave). Any context.
     pub(crate) fn join(&self, side: Arc<S>) -> Result<(), Refusal> {
         Ok(self.state.with(|state| state.sharers.join(side))?)
     }
 
-    /// A side takes no more, which the caller has a reference to. Any context.
+    /// Removes a side. The caller has a reference to it. Any context.
     pub(crate) fn leave(&self, side: &S) {
         self.state.with(|state| state.sharers.leave(side));
     }
 
-    /// Takes the oldest receive for a side, or notes that it waits for one. Any context.
+    /// Takes the oldest receive for a side, or notes that the side waits. Any context.
     pub(crate) fn take(&self, side: &S) -> Option<Kept> {
         self.state.with(|state| {
             let taken = state.receives.pop();
@@ -76,9 +75,8 @@ impl<S: Send + Sync> Pool<S> {
         })
     }
 
-    /// Puts a receive in, which comes back if there is no room. `wake` is called for sides that wait, one
-    /// after the other, as long as there are receives: who has waited longest may have no use for one any
-    /// more. Any context.
+    /// Adds a receive; gives it back if the pool is full. Calls `wake` for waiting sides, one after
+    /// the other, as long as there are receives: the first may need none any more. Any context.
     pub(crate) fn post(&self, kept: Kept, wake: impl Fn(&S)) -> Result<(), Kept> {
         self.state.with(|state| state.receives.push(kept))?;
         while let Some(side) = self.state.with(|state| state.waiting()) {
@@ -87,7 +85,7 @@ impl<S: Send + Sync> Pool<S> {
         Ok(())
     }
 
-    /// For how many more there is room. Any context.
+    /// Returns the number of receives that there is space for. Any context.
     pub(crate) fn room(&self) -> usize {
         self.state.with(|state| state.receives.room())
     }
@@ -96,11 +94,11 @@ impl<S: Send + Sync> Pool<S> {
     pub(crate) fn cancel(&self, context: Context) -> bool {
         let is = |kept: &Kept| kept.ticket().context() == context;
         let taken = self.state.with(|state| state.receives.take_if(is));
-        // Ended by being dropped.
+        // Dropping a receive ends it.
         taken.is_some()
     }
 
-    /// Ends all that there are, and takes no more. May call handlers of completion queues.
+    /// Ends all receives and takes no more. May call handlers of completion queues.
     pub(crate) fn end(&self) {
         let ended = self.state.with(|state| state.receives.take());
         drop(ended);
@@ -109,19 +107,19 @@ impl<S: Send + Sync> Pool<S> {
 
 struct Sharer<S> {
     side: Arc<S>,
-    /// Since when it waits, if it does: the least is the one that has waited longest.
+    /// The turn at which it began to wait, if it waits. The side with the least has waited longest.
     since: Option<u64>,
 }
 
-/// Sides of type `S`, and the order in which they have begun to wait.
+/// The sides that share receives, and the order in which they have begun to wait.
 pub(crate) struct Sharers<S> {
     all: KVec<Sharer<S>>,
-    /// How often one has begun to wait.
+    /// Number of times that a side has begun to wait.
     begun: u64,
 }
 
 impl<S> Sharers<S> {
-    /// Nobody. Any context.
+    /// Makes an empty list. Any context.
     pub(crate) fn new() -> Self {
         Self {
             all: KVec::new(),
@@ -129,18 +127,18 @@ impl<S> Sharers<S> {
         }
     }
 
-    /// One more, who doesn't wait. Any context.
+    /// Adds a side, which doesn't wait. Any context.
     pub(crate) fn join(&mut self, side: Arc<S>) -> Result<(), AllocError> {
         let sharer = Sharer { side, since: None };
         self.all.push(sharer, GFP_ATOMIC).map_err(|_| AllocError)
     }
 
-    /// One less, whom the caller has a reference to. Any context.
+    /// Removes a side. The caller has a reference to it. Any context.
     pub(crate) fn leave(&mut self, side: &S) {
         self.all.retain(|sharer| !ptr::eq(&*sharer.side, side));
     }
 
-    /// One has found none and waits from here on, or has found one and doesn't. Any context.
+    /// Notes whether a side waits. Any context.
     pub(crate) fn set(&mut self, side: &S, waits: bool) {
         let mut all = self.all.iter_mut();
         if let Some(sharer) = all.find(|sharer| ptr::eq(&*sharer.side, side)) {
@@ -149,7 +147,7 @@ impl<S> Sharers<S> {
         }
     }
 
-    /// Who has waited longest, and doesn't any more. Any context.
+    /// Returns the side that has waited longest, and notes that it waits no more. Any context.
     pub(crate) fn longest(&mut self) -> Option<Arc<S>> {
         let waiting = self.all.iter_mut().filter(|sharer| sharer.since.is_some());
         let sharer = waiting.min_by_key(|sharer| sharer.since)?;
@@ -187,7 +185,7 @@ mod tests {
             sharers.set(side, true);
         }
         assert_eq!(longest(&mut sharers), Some(1));
-        // It has found none again: behind the others, so that these have their turn.
+        // It waits again, behind the others.
         sharers.set(&b, true);
         assert_eq!(longest(&mut sharers), Some(2));
         assert_eq!(longest(&mut sharers), Some(0));

@@ -30,12 +30,12 @@ use kfabric::{
     Refusal, //
 };
 
-/// What regions are for.
+/// The capabilities of regions.
 const CAPS: u64 = num::widen_u32(
     kfi_bindings::KFI_RMA | kfi_bindings::KFI_REMOTE_READ | kfi_bindings::KFI_REMOTE_WRITE,
 ) | kfi_bindings::KFI_RMA_EVENT;
 
-/// What connected endpoints are for, too.
+/// The additional capabilities of connected endpoints.
 const MSG_CAPS: u64 = num::widen_u32(
     kfi_bindings::KFI_MSG
         | kfi_bindings::KFI_SEND
@@ -100,7 +100,7 @@ fn offer(number: u32, mode: Mode) -> Result<Offer, Errno> {
     })
 }
 
-/// As [`offer`], with endpoints that are connected.
+/// Makes an offer with connected endpoints.
 fn msg_offer(number: u32, mode: Mode, ends: &Ends) -> Result<Offer, Errno> {
     Ok(Offer {
         caps: CAPS | MSG_CAPS,
@@ -142,7 +142,7 @@ impl provider::Fabric for Fabric {
     }
 }
 
-/// Checks that there is a domain of this name.
+/// Checks whether a domain has this name.
 fn known(name: &CStr) -> Result<(), Refusal> {
     for number in 0..domains() {
         if &*domain_name(number)? == name {
@@ -152,7 +152,7 @@ fn known(name: &CStr) -> Result<(), Refusal> {
     Err(Refusal::new(Errno::ENODEV, c"no domain of that name"))
 }
 
-/// Most domains.
+/// Maximum number of domains.
 const MAX_DOMAINS: u32 = 64;
 
 #[cfg(kernel_7_3)]
@@ -165,7 +165,7 @@ fn asked() -> u32 {
     *crate::module_parameters::domains.value()
 }
 
-/// How many domains there are.
+/// Returns the number of domains.
 pub(crate) fn domains() -> u32 {
     asked().clamp(1, MAX_DOMAINS)
 }

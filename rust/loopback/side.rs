@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One side of a connection: what is to be sent, where what comes goes, and doing it.
+//! One side of a connection, and its transfers.
 //!
-//! Transfers are done by a work item of the side that has posted them, one after the other, in process
-//! context; that is where the bytes are copied. A message that no receive is posted for waits for one.
+//! A work item of the side that has posted a transfer carries it out, in process context: it copies
+//! the bytes. A message waits until the peer has posted a receive for it.
 //!
-//! Lock order: the lock of a side is a leaf. It is taken with interrupts off; no ticket is ended and
-//! nobody is told anything under it.
-//!
-//! Doing one transfer: copying its bytes, and telling how it ended.
-//!
-//! Taking what is posted.
+//! Lock order: the lock of a side is a leaf. It is taken with interrupts off. No ticket is ended
+//! and no handler is called under it.
 
 use crate::{
     exported::ExportedDomain,
@@ -66,22 +62,22 @@ use kfabric::{
     RemotePiece, //
 };
 
-/// Whom a side is connected to.
+/// The peer of a side.
 enum Link {
-    /// Nobody yet.
+    /// Not connected.
     None,
-    /// This one.
+    /// Connected to this side.
     To(Arc<Side>),
-    /// Nobody any more.
+    /// Disconnected.
     Down,
 }
 
-/// What changes.
+/// The state of a side, under its lock.
 struct State {
     link: Link,
     sends: Fifo<Kept>,
     receives: Fifo<Kept>,
-    /// How many transfers, its own or a peer's, are being done with what was taken out of it.
+    /// Number of transfers, its own or the peer's, that use items taken out of the queues.
     busy: usize,
 }
 
@@ -94,9 +90,9 @@ pub(crate) struct Side {
     queue: Arc<OwnedQueue>,
     #[pin]
     state: IrqLock<State>,
-    /// Where its receives come from, if it shares them.
+    /// The pool of its receives, if it shares them.
     shared: SetOnce<Arc<Pool<Side>>>,
-    /// Notified when nothing is being done any more.
+    /// Notified when `busy` has become 0.
     #[pin]
     idle: CondVar,
     #[pin]
@@ -107,14 +103,14 @@ impl_has_work! {
     impl HasWork<Self> for Side { self.work }
 }
 
-/// What was taken out of a side that is down, to be ended outside of its lock.
+/// The queues of a disconnected side, to be dropped outside of its lock.
 struct Ended {
     _sends: Fifo<Kept>,
     _receives: Fifo<Kept>,
 }
 
 impl Side {
-    /// A side that is connected to nobody, with room for so many sends and receives. May sleep.
+    /// Makes a side that is not connected, with space for `sizes` sends and receives. May sleep.
     pub(crate) fn new(
         home: Arc<ExportedDomain>,
         endpoint: Arc<Endpoint>,
@@ -141,26 +137,26 @@ impl Side {
         Arc::pin_init(side, GFP_KERNEL).map_err(|_| Errno::ENOMEM.into())
     }
 
-    /// Has it take its receives from a pool. Process context.
+    /// Makes the side take its receives from a pool. Process context.
     pub(crate) fn share(self: &Arc<Self>, pool: &Arc<Pool<Self>>) -> Result<(), Refusal> {
         pool.join(self.clone())?;
         self.shared.populate(pool.clone());
         Ok(())
     }
 
-    /// A receive has come that a message of the peer's may have waited for. Any context.
+    /// Wakes the peer: one of its messages may wait for the receive that has come. Any context.
     pub(crate) fn receive_came(&self) {
         if let Some(peer) = self.peer() {
             Self::kick(&peer);
         }
     }
 
-    /// Who is told what becomes of the connection.
+    /// Returns the handler of connection events.
     pub(crate) fn events(&self) -> &Events {
         &self.events
     }
 
-    /// Connects it, unless it was ended. Any context.
+    /// Connects the side, unless it was shut down. Any context.
     pub(crate) fn link(&self, to: &Arc<Side>) -> bool {
         self.state.with(|state| match state.link {
             Link::None => {
@@ -171,7 +167,7 @@ impl Side {
         })
     }
 
-    /// Looks after what is to be sent. Any context.
+    /// Queues the work item that carries out transfers. Any context.
     fn kick(this: &Arc<Self>) {
         // Work that is queued already has yet to run.
         let _ = this.queue.enqueue(this.clone());
@@ -184,12 +180,12 @@ impl Side {
         })
     }
 
-    /// Was its connection taken down? Any context.
+    /// Checks whether the side is disconnected. Any context.
     pub(crate) fn is_down(&self) -> bool {
         self.state.with(|state| matches!(state.link, Link::Down))
     }
 
-    /// How much more can be posted. Any context.
+    /// Returns the number of transfers and receives that there is space for. Any context.
     pub(crate) fn room(&self) -> QueueSpace {
         self.state.with(|state| QueueSpace {
             sends: state.sends.room(),
@@ -219,11 +215,11 @@ impl Side {
         taken.is_some()
     }
 
-    /// Takes the connection down at this side, and tells if there was one. Everything that waits is
-    /// cancelled. May sleep, but not for long.
+    /// Disconnects this side and tells its handler. Cancels everything that waits. Returns the
+    /// peer, if there was one. May sleep, but not for long.
     fn go_down(&self) -> Option<Arc<Side>> {
         let (link, ended) = self.state.with(|state| {
-            // Who ends this side waits until these have ended.
+            // `end` waits until these have ended.
             state.busy += 1;
             let ended = Ended {
                 _sends: state.sends.take(),
@@ -233,7 +229,8 @@ impl Side {
         });
         let peer = match link {
             Link::To(peer) => {
-                // First, so that nobody posts anything when it is told of the others.
+                // First, so that the handler posts nothing when it is told of the cancelled
+                // requests.
                 self.events.shut_down();
                 Some(peer)
             }
@@ -251,7 +248,7 @@ impl Side {
         }
     }
 
-    /// As [`shut_down`](Self::shut_down), and sleeps until all that was posted here has ended.
+    /// Shuts the connection down, and sleeps until everything that was posted here has ended.
     pub(crate) fn end(&self) {
         self.shut_down();
         self.state.with(|state| {
@@ -264,7 +261,7 @@ impl Side {
         }
     }
 
-    /// It is done with something that was taken out. Any context.
+    /// Counts one user of the queues less. Any context.
     fn done(&self) {
         self.state.with(|state| {
             state.busy -= 1;
@@ -274,7 +271,7 @@ impl Side {
         });
     }
 
-    /// Takes a receive for a message of the peer's. Any context.
+    /// Takes a receive for a message of the peer. Any context.
     fn take_receive(&self) -> Option<Kept> {
         let Some(pool) = self.shared.as_ref() else {
             return self.state.with(|state| {
@@ -294,8 +291,8 @@ impl Side {
         kept
     }
 
-    /// Takes the first that is to be sent, with a receive of the peer's if it takes one; none if there
-    /// is none. Any context.
+    /// Takes the first transfer, and a receive of the peer's if it needs one; `None` if either is
+    /// missing. Any context.
     fn next(&self, peer: &Side) -> Option<(Kept, Option<Kept>)> {
         let takes = |sending: &Kept| {
             let op = sending.op();
@@ -312,7 +309,8 @@ impl Side {
             Some(sending)
         });
         if sending.is_none() && receive.is_some() {
-            // It went down meanwhile; so does the peer, whose receive, begun by that, ends by being dropped.
+            // The side was disconnected meanwhile, and so was the peer. The receive ends by being
+            // dropped.
             drop(receive);
             peer.done();
             return None;
@@ -324,7 +322,7 @@ impl Side {
 impl WorkItem for Side {
     type Pointer = Arc<Self>;
 
-    /// Does what is to be sent, as far as that goes. May sleep, but not for long.
+    /// Carries out transfers until one has to wait. May sleep, but not for long.
     fn run(this: Arc<Self>) {
         let _noio = NoIo::enter();
         let Some(peer) = this.peer() else {
@@ -339,7 +337,7 @@ impl WorkItem for Side {
             this.done();
             if let Err(refusal) = done {
                 refusal.report();
-                // As a queue pair does that has failed.
+                // A failed queue pair disconnects, too.
                 this.shut_down();
             }
         }
@@ -388,7 +386,8 @@ impl Side {
         }
     }
 
-    /// Does something with eight bytes of the peer's memory; this side gets what they were.
+    /// Does an atomic operation on eight bytes of the peer's memory; this side gets their old
+    /// value.
     fn atomic(&self, peer: &Side, sending: &Kept, what: AtomicOp) -> Result<(), Refusal> {
         let (target, initiator) = (peer.target(), self.initiator());
         let before = target.atomic(&initiator, only(sending)?, what)?;
@@ -396,7 +395,7 @@ impl Side {
         Ok(())
     }
 
-    /// As where a peer's accesses go to.
+    /// Returns this side as the target of the peer's accesses.
     fn target(&self) -> Target<'_> {
         Target {
             home: &self.home,
@@ -404,7 +403,7 @@ impl Side {
         }
     }
 
-    /// As whose accesses they are.
+    /// Returns this side as the initiator of accesses.
     fn initiator(&self) -> Initiator<'_> {
         Initiator {
             home: Some(&self.home),
@@ -425,7 +424,7 @@ impl Side {
     }
 }
 
-/// The piece of the peer's memory, which is one.
+/// Returns the only piece of the peer's memory.
 fn only(sending: &Kept) -> Result<RemotePiece, Refusal> {
     let piece = sending.remote().pieces().first();
     Ok(*piece.ok_or(Errno::EIO)?)
@@ -440,7 +439,7 @@ fn end(ticket: Ticket, done: Result<(), Refusal>) -> Result<(), Refusal> {
     done
 }
 
-/// Copies a message to where the peer wants it, who gets what comes `with` it.
+/// Copies a message to the peer's receive, which completes with `with`.
 fn send(sending: Kept, receive: Kept, with: Received) -> Result<(), Refusal> {
     let bytes = sending.bytes();
     let room = receive.bytes();
@@ -462,11 +461,11 @@ fn send(sending: Kept, receive: Kept, with: Received) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes a transfer, which is to be done by the processor. Any context.
+/// Keeps a transfer, which the processor carries out. Any context.
 ///
 /// # Errors
 ///
-/// - `EINVAL`: its memory goes by a region's descriptor.
+/// - `EINVAL`: its memory is given by the descriptor of a region.
 pub(crate) fn taken(post: Post<'_>) -> Result<Kept, Refused> {
     post.keep().map_err(|post| {
         let region = Refusal::new(Errno::EINVAL, c"memory by a descriptor");

@@ -13,20 +13,20 @@ kernel::sync::global_lock! {
     unsafe(uninit) static QUEUE: Mutex<Option<Arc<OwnedQueue>>> = None;
 }
 
-/// How many endpoints transfer something at a time. Each that does keeps a CPU busy.
+/// Maximum number of endpoints that transfer at a time. Each keeps a CPU busy.
 const AT_ONCE: u8 = 16;
 
 /// The module's workqueue, there from module init to exit.
 pub(crate) struct Work;
 
 impl Work {
-    /// Makes the workqueue. May sleep.
+    /// Allocates the workqueue. May sleep.
     ///
     /// # Safety
     ///
-    /// Called once, before anything else of this file.
+    /// Called once, before any other function of this file.
     pub(crate) unsafe fn new() -> Result<Self> {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The caller promises that this is the only call, and the first use of the lock.
         unsafe { QUEUE.init() };
         *QUEUE.lock() = Some(Arc::new(
             OwnedQueue::new(c"kfi_loop", AT_ONCE)?,
@@ -41,13 +41,13 @@ impl Drop for Work {
         // A static is never dropped.
         let queue = QUEUE.lock().take();
         if let Some(queue) = queue {
-            // What is queued holds it, and would destroy it from within.
+            // A queued item holds a reference to the queue, and would destroy it from within.
             queue.flush();
         }
     }
 }
 
-/// The workqueue, while it is there. May sleep.
+/// Returns the workqueue while it exists. May sleep.
 pub(crate) fn queue() -> Option<Arc<OwnedQueue>> {
     QUEUE.lock().clone()
 }

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What providers written in Rust answer to `kfi_getinfo()`.
-//!
-//! Registering a provider written in Rust.
-//!
-//! Addresses that a consumer asks for, as names or as hints.
+//! Providers written in Rust: their registration, and their answers to `kfi_getinfo()`.
 
 use crate::{
     api::{
@@ -78,7 +74,7 @@ use kfi_bindings::{
     KFI_SOURCE, //
 };
 
-/// An offer as C has it.
+/// Returns an offer as C has it.
 fn answer<P: Provider>(offer: &Offer, wanted: &InfoHints<'_>, flags: u64) -> Result<Info, Errno> {
     let mut info = Info::new()?;
     let Some(fields) = info.fields_mut() else {
@@ -147,14 +143,14 @@ fn answer<P: Provider>(offer: &Offer, wanted: &InfoHints<'_>, flags: u64) -> Res
     Ok(info)
 }
 
-/// What connected endpoints are, as C has it.
+/// Fills in the attributes of connected endpoints.
 ///
 /// # Safety
 ///
 /// The info has all its attributes.
 unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno> {
     let limits = &msg.limits;
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The attributes are valid, as the caller promises, and four different objects.
     let (ep, tx, rx, domain) = unsafe {
         (
             &mut *fields.ep_attr,
@@ -188,7 +184,8 @@ unsafe fn answer_msg(fields: &mut kfi_info, msg: &MsgOffer) -> Result<(), Errno>
     Ok(())
 }
 
-/// Why a provider has nothing: what the offer lacks that comes closest, if there is one.
+/// Returns the reason why a provider has nothing: the property that its closest offer lacks, if
+/// there is one.
 fn nothing(ends: &Ends, closest: Option<Mismatch>) -> Refusal {
     let why = match ends.is_none() {
         true => c"the provider has no device",
@@ -197,11 +194,11 @@ fn nothing(ends: &Ends, closest: Option<Mismatch>) -> Refusal {
     closest.map_or(Refusal::new(Errno::ENODATA, why), |lack| lack.refusal())
 }
 
-/// The `kgetinfo` slot of a Rust provider. One that has nothing says why.
+/// Implements the slot `kgetinfo` of a Rust provider. A provider without an offer says why.
 ///
 /// # Safety
 ///
-/// Called by `kfi_getinfo()` only, with its arguments.
+/// Only `kfi_getinfo()` calls it, with its arguments.
 pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     _version: u32,
     node: *const c_char,
@@ -239,7 +236,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     if found.is_none() {
         return nothing(&ends, closest).report();
     }
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `kfi_getinfo()` passes a valid `info`.
     unsafe { *info = found.into_raw() };
     0
 }
@@ -313,7 +310,7 @@ impl<P: Provider> Drop for Registration<P> {
 ///
 /// # Errors
 ///
-/// - `ENODATA`: they are no such. Names are for user space to resolve.
+/// - `ENODATA`: they are no address or no port. Names are for user space to resolve.
 ///
 /// # Safety
 ///
@@ -330,16 +327,16 @@ unsafe fn parse(node: *const c_char, service: *const c_char) -> Result<SocketAdd
     }
 }
 
-/// What a call of `kfi_getinfo()` says of addresses: node and service, else the hints.
+/// Returns the addresses that a call of `kfi_getinfo()` asks for: node and service, else the hints.
 ///
 /// # Errors
 ///
 /// - `ENODATA`: node and service are no address.
-/// - `EINVAL`: those of the hints are none.
+/// - `EINVAL`: the hints have an invalid address.
 ///
 /// # Safety
 ///
-/// As the C API demands: each pointer is null or valid with all that it points to.
+/// Each pointer is null or valid with all that it points to.
 pub(super) unsafe fn ends(
     node: *const c_char,
     service: *const c_char,
@@ -347,16 +344,17 @@ pub(super) unsafe fn ends(
     hints: *const kfi_info,
 ) -> Result<Ends, Refusal> {
     let mut ends = Ends::default();
-    // SAFETY: `hints` is null or valid by the requirements of this function.
+    // SAFETY: `hints` is null, an error pointer, or valid, as the caller promises.
     if let Some(hints) = unsafe { c_ref(hints) } {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The addresses of the hints are null or have their lengths, as the caller
+        // promises.
         unsafe {
             ends.source = sockaddr::read_any(hints.src_addr, hints.src_addrlen)?;
             ends.peer = sockaddr::read_any(hints.dest_addr, hints.dest_addrlen)?;
         }
     }
     if !node.is_null() || !service.is_null() {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `node` and `service` are null or strings, as the caller promises.
         let named = Some(unsafe { parse(node, service) }?);
         match flags & KFI_SOURCE {
             0 => ends.peer = named,
@@ -366,12 +364,12 @@ pub(super) unsafe fn ends(
     Ok(ends)
 }
 
-/// A copy of an address for an info, and its length; null of none.
+/// Copies an address for an info; returns null and 0 for none.
 pub(crate) fn copy(address: Option<SocketAddr>) -> Result<(*mut c_void, usize), Errno> {
     match address.map(RawAddress::new) {
         None => Ok((ptr::null_mut(), 0)),
         Some((raw, len)) => {
-            // SAFETY: The address has so many bytes.
+            // SAFETY: `raw` has `len` bytes.
             Ok((unsafe { bytes((&raw const raw).cast(), len) }?, len))
         }
     }

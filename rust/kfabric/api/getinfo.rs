@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi_getinfo()`: asking every provider.
-//!
-//! Allocating, copying and freeing infos, as C calls it.
+//! `kfi_getinfo()`, which asks every provider, and the allocation of infos.
 
 use crate::{
     api::{
@@ -52,7 +50,7 @@ struct Query {
 }
 
 impl Query {
-    /// The version of the API that the consumer asks for.
+    /// Returns the version of the API that the consumer asks for.
     fn api_version(&self) -> u32 {
         match self.version {
             0 => crate::support::strings::API_VERSION,
@@ -60,8 +58,8 @@ impl Query {
         }
     }
 
-    /// All that the providers answer. A provider that has nothing, or fails, doesn't keep the
-    /// others from answering; its failure is told only if nobody has anything.
+    /// Collects the answers of all providers. A provider that fails or has nothing doesn't keep
+    /// others from answering. Its failure is returned only if no provider has anything.
     fn ask(&self) -> Result<Info, Refusal> {
         if self.version > crate::support::strings::API_VERSION {
             let refusal = Refusal::new(Errno::ENOSYS, c"version newer than this one");
@@ -110,7 +108,7 @@ impl Query {
             };
             match ret {
                 0 => {
-                    // SAFETY: What a provider gives out on success is the caller's.
+                    // SAFETY: On success, the provider has given the list to the caller.
                     let mut answer = unsafe { Info::from_raw(answer) };
                     answer.set_api_version(self.api_version());
                     found.append(answer);
@@ -126,13 +124,13 @@ impl Query {
     }
 }
 
-/// The provider that the hints name.
+/// Returns the provider that the hints name.
 ///
 /// # Safety
 ///
 /// `hints` is null or valid with all that it points to for `'a`.
 unsafe fn hinted_provider<'a>(hints: *const kfi_info) -> Option<&'a CStr> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `hints` is null or valid with its attributes and strings, as the caller promises.
     unsafe {
         let attr = hints.as_ref()?.fabric_attr.as_ref()?;
         c_ref::name(attr.prov_name)
@@ -146,11 +144,11 @@ unsafe fn hinted_provider<'a>(hints: *const kfi_info) -> Option<&'a CStr> {
 ///
 /// `hints` is null or valid with its attributes.
 unsafe fn opened(hints: *const kfi_info) -> [Option<*mut kfid_fabric>; 2] {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `hints` is null or valid, as the caller promises.
     let Some(hints) = (unsafe { hints.as_ref() }) else {
         return [None; 2];
     };
-    // SAFETY: The attributes are null or valid by the requirements of this function.
+    // SAFETY: Each attribute is null or valid, as the caller promises.
     let (fabric, domain) = unsafe { (hints.fabric_attr.as_ref(), hints.domain_attr.as_ref()) };
     // Domains of providers in C are for these to recognize.
     let domain = domain.and_then(|attr| {
@@ -164,11 +162,11 @@ unsafe fn opened(hints: *const kfi_info) -> [Option<*mut kfid_fabric>; 2] {
     ]
 }
 
-/// `kfi_getinfo()`. May sleep.
+/// Implements `kfi_getinfo()`. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: each pointer is null or valid.
+/// Each pointer is null or valid with all that it points to.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_getinfo(
     version: u32,
@@ -201,7 +199,7 @@ pub(crate) unsafe extern "C" fn kfi_getinfo(
 
 crate::support::table::declared_in_c!(kfi_getinfo);
 
-/// `kfi_allocinfo()`. May sleep.
+/// Implements `kfi_allocinfo()`. May sleep.
 ///
 /// # Safety
 ///
@@ -211,7 +209,7 @@ pub(crate) unsafe extern "C" fn kfi_allocinfo() -> *mut kfi_info {
     Info::new().map_or(ptr::null_mut(), Info::into_raw)
 }
 
-/// `kfi_dupinfo()`. May sleep.
+/// Implements `kfi_dupinfo()`. May sleep.
 ///
 /// # Safety
 ///
@@ -222,26 +220,26 @@ pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_i
         Refusal::new(Errno::EINVAL, c"info is an error pointer").report();
         return ptr::null_mut();
     }
-    // SAFETY: `info` is no error pointer, so null or valid by the requirements of this function.
+    // SAFETY: `info` is no error pointer, so it is null or valid.
     match unsafe { info.as_ref() } {
         None => Info::new().map_or(ptr::null_mut(), Info::into_raw),
-        // SAFETY: All that `info` points to is null or valid, by the requirements of this function.
+        // SAFETY: Each pointer in `info` is null or valid, as the caller promises.
         Some(info) => unsafe { Info::duplicate(info) }.map_or(ptr::null_mut(), Info::into_raw),
     }
 }
 
-/// `kfi_freeinfo()`: frees the whole list. Process context.
+/// Implements `kfi_freeinfo()`: frees the whole list. Process context.
 ///
 /// # Safety
 ///
-/// `info` is null, an error pointer, or came from one of the functions of this file or of getinfo.
+/// `info` is null, an error pointer, or came from one of the functions of this file.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_freeinfo(info: *mut kfi_info) {
     if Errno::is_in(info) {
         Refusal::new(Errno::EINVAL, c"info is an error pointer").report();
         return;
     }
-    // SAFETY: `info` is no error pointer, so null or the caller's, by the requirements of this function.
+    // SAFETY: `info` is no error pointer, so it is null or a list that the caller owns.
     drop(unsafe { Info::from_raw(info) });
 }
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The guard that pins the provider of an open fabric.
+//! The guard of an open fabric, which keeps the fabric's provider, and `kfi_fabric()`.
 //!
 //! Lock order: `HANDED_OUT` is a leaf; no provider is called under it.
-//!
-//! `kfi_fabric()`.
-//!
-//! The operations of a guarded fabric, which go on to the provider's.
 
 use crate::{
     api::registry::{
@@ -69,7 +65,7 @@ kernel::sync::global_lock! {
 ///
 /// Called once, before anything else of this file.
 pub(crate) unsafe fn init() {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The caller promises that this is the only call, and the first use of the lock.
     unsafe { HANDED_OUT.init() };
 }
 
@@ -111,26 +107,26 @@ struct Consumers {
 }
 
 impl Guard {
-    /// The guard of a fabric, if it has one. Called with `HANDED_OUT` locked, or for an open fabric
-    /// that `kfi_fabric()` gave out.
+    /// Returns the guard of a fabric, if it has one. The caller holds `HANDED_OUT`, or
+    /// `kfi_fabric()` has given out the fabric and it is open.
     ///
     /// # Safety
     ///
     /// `fid` is an open fabric, and has a table.
     unsafe fn find(fid: *const kfid) -> Option<NonNull<Self>> {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `fid` is an open fabric, as the caller promises.
         let ops = unsafe { (*fid).ops };
-        // SAFETY: `ops` is the table of an open fabric, by the requirements of this function.
+        // SAFETY: `ops` is the table of an open fabric, as the caller promises.
         let guarded = unsafe { ClassTable::is_of(ops, &GUARD) };
         // A table of this class is the first field of a guard.
         NonNull::new(ops.cast()).filter(|_| guarded)
     }
 
-    /// The guard of an open fabric that `kfi_fabric()` gave out.
+    /// Returns the guard of an open fabric that `kfi_fabric()` gave out.
     ///
     /// # Safety
     ///
-    /// `fid` is such a fabric.
+    /// `fid` is an open fabric that `kfi_fabric()` gave out.
     unsafe fn of(fid: *mut kfid) -> *mut Self {
         // SAFETY: The table is the first field of the guard that `kfi_fabric()` put there.
         unsafe { (*fid).ops }.cast()
@@ -141,7 +137,7 @@ impl Guard {
         self.consumers.as_mut(lock).open += 1;
     }
 
-    /// A consumer is about to close the fabric.
+    /// Notes that a consumer is about to close the fabric.
     ///
     /// # Safety
     ///
@@ -151,12 +147,14 @@ impl Guard {
         let consumers = self.consumers.as_mut(&mut lock);
         consumers.closing += 1;
         if consumers.closing == consumers.open {
-            // SAFETY: By the requirements of this function; all who use the fabric are here.
+            // SAFETY: `fid` is the guard's open fabric, as the caller promises. All its consumers
+            // are closing it.
             unsafe { (*fid).ops = self.inner };
         }
     }
 
-    /// The consumer has closed it. `true` if the guard is to go, which nobody finds any more.
+    /// Notes that a consumer has closed the fabric. Returns `true` if the caller must free the
+    /// guard, which nobody finds any more.
     fn end_close(&self) -> bool {
         let mut lock = HANDED_OUT.lock();
         let consumers = self.consumers.as_mut(&mut lock);
@@ -170,21 +168,23 @@ impl Guard {
         gone
     }
 
-    /// The consumer has not closed it, after all. `true` if the guard is to go.
+    /// Notes that a consumer could not close the fabric. Returns `true` if the caller must free the
+    /// guard.
     ///
     /// # Safety
     ///
     /// `this` is the guard of `fid`, an open fabric.
     unsafe fn undo_close(this: *mut Self, fid: *mut kfid) -> bool {
         let mut lock = HANDED_OUT.lock();
-        // SAFETY: By the requirements of this function; the guard has the caller for a consumer.
+        // SAFETY: `this` is a guard, which exists while the caller is one of its consumers. `fid`
+        // is an open fabric.
         let (guard, found) = unsafe { (&*this, Self::find(fid)) };
         let consumers = guard.consumers.as_mut(&mut lock);
         consumers.closing -= 1;
         match found {
             None => {
-                // SAFETY: `fid` is an open fabric by the requirements of this function. Nobody has
-                // opened it meanwhile, or it would have a guard.
+                // SAFETY: `fid` is an open fabric, as the caller promises. Nobody has opened it
+                // meanwhile, or it would have a guard.
                 unsafe { (*fid).ops = this.cast() };
                 false
             }
@@ -314,11 +314,11 @@ fn open(attr: &kfi_fabric_attr, context: *mut c_void) -> Result<*mut kfid_fabric
     Ok(opened.as_ptr())
 }
 
-/// `kfi_fabric()`. May sleep.
+/// Implements `kfi_fabric()`. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: each pointer is null or valid.
+/// Each pointer is null or valid.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_fabric(
     attr: *mut kfi_fabric_attr,
@@ -352,7 +352,7 @@ pub(crate) unsafe extern "C" fn kfi_fabric(
 
 crate::support::table::declared_in_c!(kfi_fabric);
 
-/// The table of a guard.
+/// Returns the table of a guard.
 fn table() -> ClassTable<kfi_ops> {
     ClassTable::new(
         &GUARD,
@@ -380,11 +380,11 @@ macro_rules! forward {
     }};
 }
 
-/// The `close` slot of a fabric. May sleep.
+/// Implements the slot `close` of a fabric. May sleep.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// `fid` is an open fabric.
 unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     // SAFETY: C calls this on an open fabric.
     let guard = unsafe { Guard::of(fid) };
@@ -407,33 +407,33 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     ret
 }
 
-/// The `bind` slot of a fabric. May sleep, if the provider does.
+/// Implements the slot `bind` of a fabric. May sleep, if the provider does.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// `fid` is an open fabric.
 unsafe extern "C" fn bind(fid: *mut kfid, other: *mut kfid, flags: u64) -> c_int {
     // SAFETY: C calls this on an open fabric.
     let guard = unsafe { Guard::of(fid) };
     forward!(guard, bind(fid, other, flags))
 }
 
-/// The `control` slot of a fabric. May sleep, if the provider does.
+/// Implements the slot `control` of a fabric. May sleep, if the provider does.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// `fid` is an open fabric. `arg` is as `command` demands.
 unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
     // SAFETY: C calls this on an open fabric.
     let guard = unsafe { Guard::of(fid) };
     forward!(guard, control(fid, command, arg))
 }
 
-/// The `ops_open` slot of a fabric. May sleep, if the provider does.
+/// Implements the slot `ops_open` of a fabric. May sleep, if the provider does.
 ///
 /// # Safety
 ///
-/// As the C API demands: every pointer is null or valid for the call.
+/// `fid` is an open fabric. Every other pointer is null or valid for the call.
 unsafe extern "C" fn ops_open(
     fid: *mut kfid,
     name: *const c_char,

@@ -92,7 +92,7 @@ impl<T: Object> ObjectFilter<T> {
         self.0.is_null() || self.with(by) == Some(true)
     }
 
-    /// The object as C has it; null for none. The consumer may close it at any time.
+    /// Returns the object as C has it; null for none. The consumer may close it at any time.
     pub(crate) fn as_ptr(&self) -> *mut T::C {
         self.0
     }
@@ -104,7 +104,7 @@ impl<T: Object> Default for ObjectFilter<T> {
     }
 }
 
-/// What a consumer wants, by name and in numbers. The default wants nothing special.
+/// The hints of a consumer, by name and in numbers. The default asks for nothing.
 #[derive(Default)]
 pub(crate) struct InfoHints<'a> {
     fabric: Option<&'a CStr>,
@@ -125,11 +125,11 @@ impl<'a> InfoHints<'a> {
     ///
     /// `info` is null or valid with all that it points to, for `'a`.
     pub(crate) unsafe fn read(info: *const kfi_info) -> Self {
-        // SAFETY: By the requirements of this function, here and wherever hints point to.
+        // SAFETY: `info` is null or valid with all that it points to, as the caller promises.
         let Some(info) = (unsafe { info.as_ref() }) else {
             return Self::default();
         };
-        // SAFETY: Each of these attributes is null or valid, by the requirements of this function.
+        // SAFETY: Each attribute is null or valid for `'a`, as the caller promises.
         let (fabric, domain, ep, tx, rx) = unsafe {
             (
                 info.fabric_attr.as_ref(),
@@ -139,7 +139,7 @@ impl<'a> InfoHints<'a> {
                 info.rx_attr.as_ref(),
             )
         };
-        // SAFETY: Each of these names is null or a string, by the requirements of this function.
+        // SAFETY: Each name is null or a string for `'a`, as the caller promises.
         let (fabric_name, domain_name) = unsafe {
             (
                 fabric.and_then(|attr| name(attr.name)),
@@ -215,8 +215,9 @@ impl<'a> InfoHints<'a> {
         })
     }
 
-    /// Which capabilities of an offer are had. `KFI_ATOMIC` gives peers more than is asked for in a
-    /// registration, so it is for who asks for that, or for all there is.
+    /// Returns the capabilities of an offer that the consumer gets. `KFI_ATOMIC` gives peers more
+    /// than a registration asks for. So only a consumer that asks for it, or for everything, gets
+    /// it.
     pub(crate) fn caps(&self, offer: &Offer) -> u64 {
         let named = self.opened_domain.with(|domain| domain.has_caps(ATOMIC));
         match named.unwrap_or(self.needs.caps == 0 || self.needs.caps & ATOMIC != 0) {

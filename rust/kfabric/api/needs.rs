@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The numbers in a consumer's hints, and what an offer lacks of them.
+//! The numbers in a consumer's hints, and the first property that an offer lacks.
 //!
-//! What an offer lacks of what a consumer wants.
-//!
-//! Of several offers the one that comes closest says most.
+//! If no offer meets the hints, the error names the property that the closest offer lacks.
 
 use crate::{
     provider::{
@@ -26,7 +24,7 @@ use crate::{
 };
 use kernel::str::CStr;
 
-/// What a consumer needs. The default is nothing: then it takes everything.
+/// The needs of a consumer. The default needs nothing: every offer meets it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     /// Capabilities, of the info and of its attributes together.
@@ -40,7 +38,7 @@ pub(super) struct Needs {
     pub(super) extras: Extras,
     /// The kind of endpoint.
     pub(super) kind: KindNeed,
-    /// What connected endpoints must be able to do.
+    /// The needs for connected endpoints.
     pub(super) msg: MsgNeeds,
     /// Something that no provider written in Rust has yet.
     pub(super) beyond: bool,
@@ -58,7 +56,7 @@ pub(super) enum KindNeed {
     Msg,
 }
 
-/// What connected endpoints must be able to do. The default is nothing.
+/// The needs for connected endpoints. The default is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MsgNeeds {
     pub(super) tx_size: usize,
@@ -73,7 +71,8 @@ pub(super) struct MsgNeeds {
 }
 
 impl MsgNeeds {
-    /// What endpoints of these limits lack, if anything.
+    /// Checks whether endpoints of these limits have everything. The error is the first property
+    /// that they lack.
     fn check(&self, limits: &MsgLimits) -> Result<(), Mismatch> {
         let local = &limits.local;
         let bytes = widen(self.max_msg_size) > local.bytes;
@@ -111,7 +110,8 @@ impl MsgNeeds {
 }
 
 impl Needs {
-    /// What the offer lacks, if anything; as a value the bits that are missing, or what the offer has.
+    /// Checks whether an offer has everything. The error is the first property that it lacks. Its
+    /// value is the missing bits, or the number that the offer has.
     pub(super) fn check(&self, offer: &Capabilities) -> Result<(), Mismatch> {
         let other_kind = match (&offer.msg, self.kind) {
             (Some(_), KindNeed::Bare) | (None, KindNeed::Msg) => true,
@@ -174,7 +174,7 @@ impl Needs {
     }
 }
 
-/// Are regions bound to connected endpoints?
+/// Checks whether regions are bound to connected endpoints.
 fn binds(offer: &Capabilities) -> bool {
     offer.msg.is_some() && offer.mr_mode & signed(kfi_bindings::KFI_MR_ENDPOINT) != 0
 }
@@ -190,7 +190,7 @@ pub(super) enum Stage {
     Endpoints,
 }
 
-/// What an offer lacks: the first thing.
+/// The first property that an offer lacks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mismatch {
     at: (Stage, usize),
@@ -199,12 +199,12 @@ pub(super) struct Mismatch {
 }
 
 impl Mismatch {
-    /// Whether its offer came closer than another.
+    /// Checks whether its offer came closer than another.
     pub(super) fn is_closer(&self, than: &Self) -> bool {
         self.at > than.at
     }
 
-    /// Why there is nothing for the consumer.
+    /// Returns the refusal for the consumer.
     pub(super) fn refusal(&self) -> Refusal {
         Refusal::new(Errno::ENODATA, self.what).value(self.value)
     }
@@ -213,12 +213,12 @@ impl Mismatch {
 /// Whether something is lacking, what, and a value.
 pub(super) type Check = (bool, &'static CStr, u64);
 
-/// There are less than is wanted; the value is how many there are.
+/// Checks a number against the wanted one; the value is the number that there is.
 pub(super) fn less(has: usize, wanted: usize, what: &'static CStr) -> Check {
     (wanted > has, what, widen(has))
 }
 
-/// The first thing that is lacking.
+/// Returns an error for the first property that is lacking.
 pub(super) fn first<const N: usize>(stage: Stage, checks: [Check; N]) -> Result<(), Mismatch> {
     let lacking = checks.iter().enumerate().find(|(_, (lacks, ..))| *lacks);
     match lacking {

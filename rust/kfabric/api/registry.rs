@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The providers that are registered, and keeping them while they are used.
+//! The registered providers, and references to those in use.
 //!
 //! Lock order: `PROVIDERS` is a leaf; no provider is called under it.
-//!
-//! Registering providers, and taking them back.
 
 use crate::support::{
     errno::Errno,
@@ -42,7 +40,7 @@ kernel::sync::global_lock! {
 ///
 /// Called once, before anything else of this file.
 pub(crate) unsafe fn init() {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The caller promises that this is the only call, and the first use of the lock.
     unsafe { PROVIDERS.init() };
 }
 
@@ -112,9 +110,9 @@ unsafe impl Send for ProviderRef {}
 unsafe impl Sync for ProviderRef {}
 
 impl ProviderRef {
-    /// `None` if the module is on its way out.
+    /// Takes a reference; `None` if the module is being unloaded.
     ///
-    /// Called with the list locked, so that the entry is valid.
+    /// The caller holds the lock of the list, so the entry is valid.
     fn new(entry: &Entry) -> Option<Self> {
         // SAFETY: `owner` is null or a module by the invariant of `Entry`.
         if !unsafe { kernel::bindings::try_module_get(entry.owner) } {
@@ -126,20 +124,20 @@ impl ProviderRef {
         Some(Self(*entry))
     }
 
-    /// Its slot for getinfo.
+    /// Returns its slot for getinfo.
     pub(crate) fn kgetinfo(&self) -> Option<GetInfo> {
         // SAFETY: Valid by the invariant; it does not change while it is registered.
         unsafe { (*self.0.provider.as_ptr()).kgetinfo }
     }
 
-    /// Its slot for opening fabrics.
+    /// Returns its slot for opening fabrics.
     pub(crate) fn kfabric(&self) -> Option<OpenFabric> {
         // SAFETY: The provider is valid by the invariant; its slot does not change while it is
         // registered.
         unsafe { (*self.0.provider.as_ptr()).kfabric }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub(crate) fn name(&self) -> &CStr {
         self.0.name()
     }
@@ -149,7 +147,7 @@ impl ProviderRef {
         self.0.version()
     }
 
-    /// Is it this one?
+    /// Checks whether both are the same provider.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.provider == other.0.provider
     }
@@ -166,14 +164,14 @@ impl Drop for ProviderRef {
     }
 }
 
-/// The provider of this name: the one with the newest version. May sleep.
+/// Returns the provider of this name with the newest version. May sleep.
 pub(crate) fn find(name: &CStr) -> Option<ProviderRef> {
     let providers = PROVIDERS.lock();
     let named = providers.iter().filter(|entry| entry.name() == name);
     ProviderRef::new(named.max_by_key(|entry| entry.version())?)
 }
 
-/// All providers that count, in the order of their registration. May sleep.
+/// Returns the newest version of each provider, in the order of registration. May sleep.
 pub(crate) fn all() -> Result<KVec<ProviderRef>, Errno> {
     let _noio = NoIo::enter();
     let providers = PROVIDERS.lock();
@@ -284,7 +282,7 @@ fn with(
         .map_or_else(Refusal::report, |()| 0)
 }
 
-/// `kfi_provider_register()`. May sleep.
+/// Implements `kfi_provider_register()`. May sleep.
 ///
 /// # Safety
 ///
@@ -297,8 +295,8 @@ pub(crate) unsafe extern "C" fn __kfi_provider_register(
     with(provider, |provider| register(provider, owner))
 }
 
-/// `kfi_provider_deregister()`. Sleeps until no call into the provider is under way and none of
-/// its fabrics is open.
+/// Implements `kfi_provider_deregister()`. Sleeps until no call into the provider is under way and
+/// none of its fabrics is open.
 ///
 /// # Safety
 ///

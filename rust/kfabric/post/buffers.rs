@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory at this side of a transfer, as the consumer gave it.
-//!
-//! What one transfer can be.
+//! The memory at this side of a transfer, as the consumer gave it, and the limits for it.
 
 use crate::{
     region::{
@@ -48,11 +46,11 @@ pub(crate) enum RawList {
 }
 
 impl RawList {
-    /// One whose type is a number.
+    /// Makes a list whose type is a number.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: no such type.
+    /// - `EINVAL`: unknown type.
     pub(crate) fn of_type(kind: kfi_iov_type, list: *const c_void) -> Result<Self, Refusal> {
         match kind {
             KVEC => Ok(Self::Kvec(list.cast())),
@@ -64,12 +62,12 @@ impl RawList {
 }
 
 impl<'a> Buffers<'a> {
-    /// One buffer, whose descriptor is `desc`. `kvec` is where the caller keeps it, since a list is
-    /// borrowed.
+    /// Makes a list of one buffer with the descriptor `desc`. The caller keeps `kvec`, since lists
+    /// are borrowed.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it is NULL, but not empty.
+    /// - `EINVAL`: the buffer is NULL, but not empty.
     pub(crate) fn one(kvec: &'a kvec, desc: &'a *mut c_void) -> Result<Self, Refusal> {
         if kvec.iov_len == 0 {
             return Ok(Self::none());
@@ -84,15 +82,16 @@ impl<'a> Buffers<'a> {
         })
     }
 
-    /// A list of `count` segments, with their descriptors, if there are any.
+    /// Makes a list of `count` segments, with their descriptors, if there are any.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: it is NULL, but not empty.
+    /// - `EINVAL`: the list is NULL, but not empty.
     ///
     /// # Safety
     ///
-    /// Unless it is null, `list` has `count` entries that nobody changes for `'a`, and so has `descs`.
+    /// Unless it is null, `list` has `count` entries that nobody changes for `'a`, and so has
+    /// `descs`.
     pub(crate) unsafe fn list(
         list: RawList,
         descs: *const *mut c_void,
@@ -101,7 +100,8 @@ impl<'a> Buffers<'a> {
         if count == 0 {
             return Ok(Self::none());
         }
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The list is null or has `count` entries that nobody changes for `'a`, as the
+        // caller promises.
         let source = unsafe {
             match list {
                 RawList::Kvec(list) => Source::Kvec(SegmentList::from_raw(list, count)?),
@@ -114,14 +114,15 @@ impl<'a> Buffers<'a> {
             source: Some(source),
             descs: match descs.is_null() {
                 true => &[],
-                // SAFETY: There are as many as segments, by the requirements of this function. No list
-                // in memory is longer than a slice may be; a longer one is refused before it is read.
+                // SAFETY: `descs` is not null, so it has `count` entries for `'a`, as the caller
+                // promises. A slice of more than `MAX_PIECES` is cut off; a longer list is refused
+                // before it is read.
                 false => unsafe { slice::from_raw_parts(descs, count.min(MAX_PIECES + 1)) },
             },
         })
     }
 
-    /// No bytes.
+    /// Makes an empty list.
     pub(crate) const fn none() -> Self {
         // INVARIANT: None of either.
         Self {
@@ -130,27 +131,27 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Where they are; `None` for no bytes.
+    /// Returns the segments; `None` for no bytes.
     pub(super) fn source(&self) -> Option<&Source<'a>> {
         self.source.as_ref()
     }
 
-    /// The descriptor of a segment; `None` if it has none.
+    /// Returns the descriptor of a segment; `None` if it has none.
     pub(super) fn desc(&self, index: usize) -> Option<usize> {
         let desc = self.descs.get(index)?;
         (!desc.is_null()).then(|| desc.addr())
     }
 
-    /// Has none of the segments a descriptor?
+    /// Checks whether no segment has a descriptor.
     pub(super) fn is_bare(&self) -> bool {
         self.descs.iter().all(|desc| desc.is_null())
     }
 
-    /// How many segments there are.
+    /// Returns the number of segments.
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: more than `limit`, those that one transfer may have.
+    /// - `EINVAL`: there are more than `limit`.
     pub(crate) fn count_up_to(&self, limit: usize) -> Result<usize, Refusal> {
         let count = self.source.as_ref().map_or(0, Source::count);
         if count > limit {

@@ -102,7 +102,7 @@ impl InjectCopy {
         Ok(())
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
     }

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory at this side of a transfer, as its device is told of it.
-//!
-//! Regions as their descriptors tell of them.
-//!
-//! Memory that the processor copies, by C: others may be reading and changing it at the same time.
+//! The memory at this side of a transfer, as its device gets it.
 
 mod kunit;
 
@@ -167,12 +163,14 @@ impl LocalPieces {
     ///
     /// Neither transfer has ended, and the other's memory may be written to.
     pub(crate) unsafe fn copy_to(&self, to: &Self) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: `self.start` points to at least `from.len()` bytes that may be written to, as the
+        // caller promises.
         let (mut from, mut to) = unsafe { (self.parts(), to.parts()) };
         let (mut source, mut target) = (from.next(), to.next());
         while let (Some(here), Some(there)) = (source, target) {
             let len = here.len.min(there.len);
-            // SAFETY: Both have so many bytes, by the requirements of this function.
+            // SAFETY: `here` and `there` have at least `len` bytes: it is the lesser length. The
+            // caller promises that `to` may be written to. `kfi_helper_move()` allows overlap.
             unsafe { kfi_bindings::kfi_helper_move(there.start, here.start, len) };
             source = here.after(len).or_else(|| from.next());
             target = there.after(len).or_else(|| to.next());
@@ -378,13 +376,13 @@ impl Part {
         })
     }
 
-    /// Copies to the first bytes.
+    /// Copies `from` to the first bytes.
     ///
     /// # Safety
     ///
-    /// There are as many, and may be written to.
+    /// There are at least `from.len()` bytes, and they may be written to.
     pub(crate) unsafe fn write(&self, from: &[u8]) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: Neither transfer has ended, as the caller promises, so the memory of both exists.
         unsafe { kfi_bindings::kfi_helper_move(self.start, from.as_ptr().cast(), from.len()) };
     }
 }

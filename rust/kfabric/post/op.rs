@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a transfer does.
+//! The operation of a transfer, its flags, and the atomic operations of endpoints.
 //!
-//! Which atomic operations consumers may ask for.
-//!
-//! Which there are is what devices have: adding, fetching what was there, and swapping if that is as
-//! expected. What consumers ask for by other names, as reading, is one of these.
-//!
-//! The flags of one transfer.
+//! Devices have these atomic operations: add and fetch, and compare and swap. A consumer's read is
+//! an addition of nothing.
 
 use crate::{
     region::{
@@ -32,7 +28,7 @@ use kfi_bindings::{
     kfi_op_KFI_SUM as SUM, //
 };
 
-/// What is to be done with the memory at this side.
+/// The operation of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// It is sent to the peer, perhaps with some data for its completion queue, or to have a key of the
@@ -81,7 +77,7 @@ impl Op {
         }
     }
 
-    /// The same, with nothing for the peer's completion queue.
+    /// Returns the same operation, with nothing for the peer's completion queue.
     pub(crate) const fn without_data(self) -> Self {
         match self {
             Self::Write { .. } => Self::Write { data: None },
@@ -125,7 +121,7 @@ pub(crate) enum AtomicForm {
     Compare,
 }
 
-/// What is asked for, without operands.
+/// An atomic operation without its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtomicKind {
     Write,
@@ -136,7 +132,7 @@ pub(crate) enum AtomicKind {
 }
 
 impl Atomics {
-    /// Is there any?
+    /// Checks whether there is any operation.
     pub const fn any(self) -> bool {
         self.write || self.add || self.compare_swap
     }

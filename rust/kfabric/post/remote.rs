@@ -27,7 +27,7 @@ pub struct RemoteMemory {
 }
 
 impl RemoteMemory {
-    /// None, for what goes to no memory that the peer has told of.
+    /// Makes a list without pieces, for transfers that use no memory that the peer has told of.
     #[inline]
     pub(crate) fn none() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl RemoteMemory {
         }
     }
 
-    /// One piece.
+    /// Makes a list of one piece.
     pub(crate) fn of(piece: RemotePiece) -> Self {
         let mut memory = Self::none();
         // There is room.
@@ -43,7 +43,7 @@ impl RemoteMemory {
         memory
     }
 
-    /// The pieces. Unless it is the only one, none is empty.
+    /// Returns the pieces. Unless it is the only one, none is empty.
     pub fn pieces(&self) -> &[RemotePiece] {
         &self.pieces
     }

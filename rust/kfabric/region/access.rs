@@ -10,7 +10,7 @@ use crate::support::{
 use core::ops::BitOr;
 use kernel::dma::DataDirection;
 
-/// What may be done with a region: one or more of the rights that kfi_mr(3) lists.
+/// The rights of a region: one or more of the rights that kfi_mr(3) lists.
 ///
 /// # Invariants
 ///
@@ -59,22 +59,22 @@ impl Access {
         }
     }
 
-    /// The bits as the C API has them.
+    /// Returns the bits as the C API has them.
     pub const fn bits(self) -> u64 {
         widen_u32(self.0)
     }
 
-    /// Is any of the rights in `other` given?
+    /// Checks whether any of the rights in `other` is given.
     pub const fn has_any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// May the device write to the memory, on whoever's behalf?
+    /// Checks whether the device may write to the memory, on anybody's behalf.
     pub const fn device_writes(self) -> bool {
         self.has_any(Self(Self::RECV.0 | Self::READ.0 | Self::REMOTE_WRITE.0))
     }
 
-    /// May the device read the memory, on whoever's behalf?
+    /// Checks whether the device may read the memory, on anybody's behalf.
     pub const fn device_reads(self) -> bool {
         self.has_any(Self(Self::SEND.0 | Self::WRITE.0 | Self::REMOTE_READ.0))
     }

@@ -78,17 +78,17 @@ impl CpuMemory {
         })
     }
 
-    /// Its length in bytes; not 0.
+    /// Returns the length in bytes; not 0.
     pub const fn bytes(&self) -> u64 {
         self.len
     }
 
-    /// Where in its page the first byte is.
+    /// Returns the offset of the first byte in its page.
     pub fn page_offset(&self) -> u64 {
         self.first.phys % widen(PAGE_SIZE)
     }
 
-    /// Where in the region each run of memory begins.
+    /// Returns the offset in the region of each extent.
     pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
         (0..=self.rest.len()).filter_map(|index| self.run(index).map(|run| run.at))
     }
@@ -100,7 +100,7 @@ impl CpuMemory {
         }
     }
 
-    /// Would a copy of so many bytes be refused?
+    /// Checks whether a copy of `len` bytes at `at` would be refused.
     pub fn check(&self, at: u64, len: u64, needs: Access) -> Result<(), Refusal> {
         if !self.access.has_any(needs) {
             return Err(Refusal::new(
@@ -131,8 +131,8 @@ impl CpuMemory {
             let run_end = self.run(index + 1).map_or(self.len, |next| next.at);
             let here = usize::try_from(run_end - at).unwrap_or(usize::MAX);
             let (part, rest) = left.split_at(here);
-            // SAFETY: By the invariant, so many bytes of the run are memory that may be registered
-            // with a right that was just found to be the transfer's, and that stays meanwhile.
+            // SAFETY: By the invariant, the `part.len()` bytes at this address belong to an extent.
+            // `check` has found the right of the transfer. The memory stays while `_inside` lives.
             unsafe { part.copy(run.phys + (at - run.at)) };
             (at, index, left) = (run_end, index + 1, rest);
         }
@@ -166,8 +166,8 @@ impl CpuMemory {
             AtomicOp::Add(by) => (ATOMIC_ADD, by, 0),
             AtomicOp::CompareSwap { expected, new } => (ATOMIC_COMPARE_SWAP, new, expected),
         };
-        // SAFETY: By the invariant, all of the run is memory that may be registered for being written
-        // to, as was just found to be so, and that stays meanwhile. The word is aligned, and in it.
+        // SAFETY: By the invariant, the extent may be written to: `check` has found that right. The
+        // word is aligned and within the extent. The memory stays while `_inside` lives.
         Ok(unsafe { kfi_bindings::kfi_helper_atomic(phys, op, operand, expected) })
     }
 }
@@ -319,7 +319,7 @@ impl<'a> PeerBuffer<'a> {
 /// How many bytes an atomic operation goes to; their address is a multiple of that.
 pub(crate) const WORD: usize = size_of::<u64>();
 
-/// What is done with eight bytes of a peer's, in the peer's order, at once.
+/// An atomic operation on eight bytes of a peer, in the peer's byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicOp {
     /// They become this.
@@ -328,9 +328,9 @@ pub enum AtomicOp {
     Add(u64),
     /// They become `new`, if they are as expected.
     CompareSwap {
-        /// What they must be.
+        /// The value that they must have.
         expected: u64,
-        /// What they become.
+        /// The value that they get.
         new: u64,
     },
 }

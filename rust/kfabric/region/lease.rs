@@ -19,20 +19,20 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What both sides have. There is nothing behind the gate but the memory, which neither has here.
+/// The state that both sides share. The gate guards no object but the consumer's memory.
 type Contract = Gate<(), Shared>;
 
 /// The core's side: the memory is there until this is dropped, which sleeps until nobody uses it.
 pub(crate) struct Lease(Arc<Contract>);
 
 impl Lease {
-    /// A lease that begins now. May sleep.
+    /// Makes a lease. May sleep.
     pub(crate) fn new() -> Result<Self, Errno> {
         let contract = Arc::pin_init(Gate::new(()), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         Ok(Self(contract))
     }
 
-    /// The other side. Any context.
+    /// Returns the other side. Any context.
     pub(crate) fn tenant(&self) -> Tenant {
         Tenant(self.0.clone())
     }

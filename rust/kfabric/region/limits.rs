@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What one region of a domain can be.
-//!
-//! Authorization keys.
+//! The limits of one region of a domain, and authorization keys.
 
 use crate::{
     region::shape::Shape,
@@ -14,7 +12,7 @@ use crate::{
 };
 use core::slice;
 
-/// What one region of a domain can be.
+/// The limits of one region of a domain.
 #[derive(Clone, Copy, Debug)]
 pub struct MrLimits {
     /// Most regions of a domain (`mr_cnt`).
@@ -67,8 +65,12 @@ impl MrLimits {
         leases: false,
     };
 
-    /// Is a list within the limits that has this shape, and so many entries? `EINVAL` for a gap,
-    /// `E2BIG` for anything that is too long. Any context.
+    /// Checks whether a list of `count` entries with this shape is within the limits. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the list has a gap.
+    /// - `E2BIG`: the list is too long.
     pub(super) fn check(&self, shape: &Shape, count: usize) -> Result<(), Refusal> {
         let one_piece = self.pieces <= 1;
         if let Some(index) = shape.gap() {

@@ -72,12 +72,12 @@ pub struct Extent<'a> {
 }
 
 impl Extent<'_> {
-    /// Physical address of its first byte.
+    /// Returns the physical address of the first byte.
     pub const fn phys(&self) -> u64 {
         self.raw.phys
     }
 
-    /// Length in bytes; not 0.
+    /// Returns the length in bytes; not 0.
     pub const fn bytes(&self) -> u64 {
         self.raw.len
     }
@@ -145,7 +145,7 @@ impl<'a> Source<'a> {
         }
         let mut runs = self.extents(memory, MappedAs::Linear);
         let one = match runs.next_extents(u64::MAX)? {
-            // INVARIANT: That of `one`; the list stays as it is for `'a`.
+            // INVARIANT: `one` has these addresses, and the list stays as it is for `'a`.
             [one] => Extent {
                 raw: kfi_helper_run {
                     phys: one.phys(),
@@ -215,8 +215,8 @@ impl<'a> Extents<'a> {
         self.mistaken = Some(mistaken);
     }
 
-    /// Returns the next runs, of at most so many bytes together; none at the end. May sleep in process
-    /// context.
+    /// Returns the next extents, of at most `max_bytes` bytes together; none at the end. May sleep
+    /// in process context.
     ///
     /// # Errors
     ///
@@ -226,15 +226,15 @@ impl<'a> Extents<'a> {
         self.walk.limit = max_bytes;
         let found = self.found.as_mut_ptr().cast();
         let count = match self.walk.refused {
-            // SAFETY: `walk` is of a list that is there, by the type invariant; `found` has room for so
-            // many runs, which are laid out as the helper has them.
+            // SAFETY: `walk` has a list that stays as it is, by the type invariant. `found` has
+            // space for `MAX_FOUND` entries of the helper's layout.
             NONE => unsafe { kfi_bindings::kfi_helper_walk(&mut self.walk, found, MAX_FOUND) },
             _ => 0,
         };
         self.check_end(count)?;
         let count = index(count.min(MAX_FOUND));
-        // INVARIANT: The walk has just found so many, and has checked their pages.
-        // SAFETY: The walk has written so many; a `Extent` is laid out as what it writes.
+        // INVARIANT: The walk has written `count` entries, and has checked their pages.
+        // SAFETY: The walk has written `count` entries. An `Extent` has the layout of one.
         Ok(unsafe { slice::from_raw_parts(self.found.as_ptr().cast(), count) })
     }
 
@@ -259,7 +259,8 @@ impl<'a> Extents<'a> {
         let max = u32::try_from(room.len()).unwrap_or(u32::MAX);
         let first = room.as_mut_ptr().cast();
         let count = match self.walk.refused {
-            // SAFETY: `walk` is of a list that is there, by the type invariant; there is room for so many.
+            // SAFETY: `walk` has a list that stays as it is, by the type invariant. `room` has
+            // space for `max` entries.
             NONE => unsafe {
                 kfi_bindings::kfi_helper_walk_entries(&mut self.walk, first, max, max_len, virt)
             },

@@ -59,8 +59,8 @@ pub struct RemotePiece {
     pub len: u64,
 }
 
-/// Length in bytes of a raw key of so many pieces. It is the `mr_key_size` of a domain of
-/// `KFI_MR_RAW` whose regions have no more.
+/// Returns the length in bytes of a raw key of `pieces` pieces. It is the `mr_key_size` of a domain
+/// of `KFI_MR_RAW` whose regions have no more.
 pub const fn raw_key_size(pieces: usize) -> usize {
     pieces.saturating_mul(PIECE).saturating_add(HEADER)
 }

@@ -68,7 +68,7 @@ pub struct MrRequest<'a> {
     auth_key: Option<&'a [u8]>,
     /// The provider keeps memory.
     leases: bool,
-    /// What is made of the memory here, if anything, may be used until this is dropped.
+    /// The lease of what the provider keeps of the memory, if it keeps anything.
     lease: Cell<Option<Lease>>,
     /// Whether it is one of several that are registered together.
     together: bool,
@@ -180,7 +180,7 @@ impl<'a> MrRequest<'a> {
         })
     }
 
-    /// Whether it is one of several that are registered together.
+    /// Checks whether it is one of several that are registered together.
     pub fn is_together(&self) -> bool {
         self.together
     }
@@ -196,8 +196,8 @@ impl<'a> MrRequest<'a> {
         self.reserved.set(reserved);
     }
 
-    /// The right to use the memory by the processor. It ends with the region, or with the request if
-    /// that doesn't become one. May sleep.
+    /// Returns the right to use the memory by the processor. It ends with the region, or with the
+    /// request if that becomes no region. May sleep.
     ///
     /// # Errors
     ///
@@ -221,7 +221,7 @@ impl<'a> MrRequest<'a> {
         self.lease.take()
     }
 
-    /// Where the memory is.
+    /// Returns the list of the memory.
     pub fn source(&self) -> &Source<'a> {
         &self.source
     }
@@ -232,13 +232,13 @@ impl<'a> MrRequest<'a> {
         self.extents_at(MappedAs::Device)
     }
 
-    /// As [`extents`](Self::extents), for a device that takes addresses of the linear map: also of a
-    /// scatterlist, whose addresses must be such (`EINVAL`).
+    /// Returns the memory for a device that takes addresses of the linear map, also that of a
+    /// scatterlist with addresses of that kind. Other addresses are refused with `EINVAL`.
     pub fn linear_extents(&self) -> Extents<'_> {
         self.extents_at(MappedAs::Linear)
     }
 
-    /// As [`extents`](Self::extents), also of a scatterlist, which was mapped to these addresses.
+    /// Returns the memory, also that of a scatterlist that was mapped to these addresses.
     #[inline]
     pub(crate) fn extents_at(&self, mapped: MappedAs) -> Extents<'_> {
         let mut runs = self.source.extents(self.memory, mapped);
@@ -273,22 +273,24 @@ impl<'a> MrRequest<'a> {
         }
     }
 
-    /// Segments, pages and length.
+    /// Returns the number of segments and pages, and the length.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The region cut into pieces, which have no gaps, of at most this many pages and bytes. Any context.
+    /// Returns the pieces of the region, which have no gaps, of at most this many pages and bytes.
+    /// Any context.
     ///
-    /// Where it is cut depends on the segments' addresses only, so it is the same when other pages
-    /// are behind them.
+    /// The segments' addresses alone determine the cuts. So the pieces are the same when other
+    /// pages are behind the addresses.
     pub fn pieces(&self, max_pages: u64, max_bytes: u64) -> impl Iterator<Item = Piece> + 'a {
         // The list was found valid to its end.
         let segments = self.source.segments(usize::MAX).map_while(Result::ok);
         PieceIter::new(segments, max_pages, max_bytes)
     }
 
-    /// Where its first byte is for the kernel, if it is one range of addresses there.
+    /// Returns the kernel address of the first byte, if the memory is one range of kernel
+    /// addresses.
     pub(crate) fn kernel_start(&self) -> Option<u64> {
         match &self.source {
             Source::Kvec(list) => match list.entries(usize::MAX) {
@@ -299,30 +301,30 @@ impl<'a> MrRequest<'a> {
         }
     }
 
-    /// The rights asked for.
+    /// Returns the requested rights.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// The key asked for; meaningless under `KFI_MR_PROV_KEY`.
+    /// Returns the requested key; meaningless under `KFI_MR_PROV_KEY`.
     pub fn requested_key(&self) -> u64 {
         self.requested_key
     }
 
-    /// Flags, all of which the provider supports.
+    /// Returns the flags. The provider supports all of them.
     pub fn flags(&self) -> u64 {
         self.flags
     }
 
-    /// The authorization key, where the provider supports them and the region or its domain was
-    /// given one.
+    /// Returns the authorization key, if the provider supports them and the region or its domain
+    /// was given one.
     pub fn auth_key(&self) -> Option<&'a [u8]> {
         self.auth_key
     }
 }
 
 impl<'a> Arguments<'a> {
-    /// The same, but with the domain's key where the region was given none.
+    /// Returns the arguments with the domain's key, if the region was given none.
     pub(crate) fn or_auth_key(self, domain: &'a [u8]) -> Self {
         Self {
             auth_key: self.auth_key.or(domain),

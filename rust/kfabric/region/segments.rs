@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A consumer's list, of whatever kind.
+//! Lists of segments, of each kind, and adding up their lengths.
 //!
-//! Where bio_vecs are in memory.
-//!
-//! The entries of a mapped scatterlist: device addresses and lengths.
-//!
-//! Adding up lists.
-//!
-//! Segments that start and end where pages do, as most of long lists do, are counted without a look
-//! where they are: whatever is beside them, there is no gap between two of them, and they share no
-//! page.
+//! Segments that start and end at page boundaries are counted by number: there is no gap between
+//! two of them, and they share no page.
 
 mod kunit;
 
@@ -108,7 +101,7 @@ impl<'a, T> SegmentList<'a, T> {
         self.count
     }
 
-    /// At most the first `limit` entries, as a slice.
+    /// Returns at most the first `limit` entries as a slice.
     pub(crate) fn entries(&self, limit: usize) -> &'a [T] {
         // No list in memory is longer than this, and no slice may be.
         const { assert!(size_of::<T>() > 0) };
@@ -170,8 +163,8 @@ impl Iterator for Bvecs<'_> {
         if self.done == BATCH {
             let next = self.list.as_slice();
             let count = next.len().min(BATCH);
-            // SAFETY: So many bio_vecs are there, and there is room for where they start; a bad page
-            // is found out without being read.
+            // SAFETY: `next` has at least `count` bio_vecs, and `starts` has space for `BATCH`,
+            // which is not less. The helper finds a bad page without reading it.
             unsafe {
                 kfi_bindings::kfi_helper_bvec_starts(
                     next.as_ptr(),
@@ -193,8 +186,8 @@ const MAX_BATCH: u32 = 16;
 const BATCH: usize = index(MAX_BATCH);
 
 impl<'a> SegmentList<'a, scatterlist> {
-    /// Device address and length in bytes of at most `limit` entries; an error where the list ends
-    /// early.
+    /// Returns the device address and length in bytes of at most `limit` entries; an error if the
+    /// list ends early.
     pub(super) fn spans(&self, limit: usize) -> Spans<'a> {
         // INVARIANT: By that of this type.
         Spans {
@@ -208,14 +201,14 @@ impl<'a> SegmentList<'a, scatterlist> {
         }
     }
 
-    /// What the first entry says.
+    /// Returns the device address and length of the first entry.
     #[inline]
     pub(super) fn first_span(&self) -> kfi_helper_sg_span {
         // SAFETY: By the invariant of this type there is an entry.
         unsafe { kfi_bindings::kfi_helper_sg_first(self.as_ptr()) }
     }
 
-    /// Each entry's range of device addresses, for a list that was found valid before.
+    /// Returns the range of device addresses of each entry, for a list that was found valid.
     pub fn device_spans(&self) -> impl Iterator<Item = Result<AddrRange, Refusal>> + 'a {
         self.spans(usize::MAX)
             .map(|span| span.and_then(|(start, len)| AddrRange::new(start, len)))
@@ -239,17 +232,19 @@ pub(crate) struct Spans<'a> {
 }
 
 impl Spans<'_> {
-    /// As many of the next entries as start and end where pages do; `None` if the next one doesn't.
+    /// Returns the next entries that start and end at page boundaries; `None` if the next one
+    /// doesn't.
     pub(super) fn next_whole(&mut self) -> Option<kfi_helper_sg_whole> {
         let left = widen(self.count - self.index);
         let mut whole = kfi_helper_sg_whole::default();
-        // SAFETY: By the type invariant `next` is an entry, or null, and so many count.
+        // SAFETY: By the type invariant, `next` is null or an entry, and at most `left` entries
+        // follow. `whole` is a local.
         unsafe { kfi_bindings::kfi_helper_sg_whole(&mut self.next, left, &mut whole) };
         self.index += index(whole.count);
         (whole.count > 0).then_some(whole)
     }
 
-    /// The next entries, some of them; an error where the list ends early.
+    /// Returns some of the next entries; an error if the list ends early.
     pub(super) fn next_found(&mut self) -> Option<Result<&[kfi_helper_sg_span], Refusal>> {
         if self.index == self.count {
             return None;
@@ -265,8 +260,8 @@ impl Spans<'_> {
     /// Looks at the next entries.
     fn find(&mut self) -> Result<(), Refusal> {
         let left = widen(self.count - self.index);
-        // SAFETY: By the type invariant `next` is an entry, or null, and so many count; there is room
-        // for so many.
+        // SAFETY: By the type invariant, `next` is null or an entry, and at most `left` entries
+        // follow. `found` has space for `MAX_BATCH`.
         let filled = unsafe {
             kfi_bindings::kfi_helper_sg_spans(
                 &mut self.next,
@@ -308,10 +303,10 @@ const PAGE: u64 = widen(PAGE_SIZE);
 
 /// An entry of a list.
 pub(super) trait Segment: Sized {
-    /// An address that is as far into its page as the segment begins, and the length in bytes.
+    /// Returns an address that has the segment's offset in a page, and the length in bytes.
     fn place(&self) -> (u64, u64);
 
-    /// How many of the first entries are a page each, where that is found out quickly.
+    /// Returns how many of the first entries are a page each, if that is quick to find.
     #[inline]
     fn first_pages(_list: &[Self]) -> usize {
         0
@@ -321,19 +316,19 @@ pub(super) trait Segment: Sized {
     fn push(sum: &mut Sum, list: &[Self]) -> Result<(), Refusal>;
 }
 
-/// Does a segment start and end where pages do?
+/// Checks whether a segment starts and ends at page boundaries.
 #[inline]
 fn is_whole<T: Segment>(segment: &T) -> bool {
     let (start, len) = segment.place();
     page_offset(start | len) == 0 && len != 0 && start.checked_add(len).is_some()
 }
 
-/// Is a segment a page?
+/// Checks whether a segment is a page.
 pub(super) fn is_page<T: Segment>(segment: &T) -> bool {
     is_whole(segment) && segment.place().1 == PAGE
 }
 
-/// How many of the first entries are whole, and how many bytes they have together.
+/// Returns how many of the first entries are whole, and their bytes together.
 #[inline]
 fn first_whole<T: Segment>(list: &[T]) -> (usize, u64) {
     let pages = T::first_pages(list);
@@ -379,7 +374,7 @@ pub(super) fn add<T: Segment>(sum: &mut Sum, mut list: &[T]) -> Result<(), Refus
         let here = if whole > 0 { whole } else { others() };
         let (stretch, rest) = list.split_at_checked(here).unwrap_or((list, &[]));
         match stretch {
-            // What is beside the ends may not be whole.
+            // The neighbours of the ends may not be whole.
             [first, inner @ .., last] if whole > 2 && bytes < u64::MAX => {
                 T::push(sum, slice::from_ref(first))?;
                 if !sum.push_whole(inner.len(), bytes - first.place().1 - last.place().1) {

@@ -49,18 +49,18 @@ impl AddrRange {
     }
 }
 
-/// Offset of an address in its page.
+/// Returns the offset of an address in its page.
 pub(crate) const fn page_offset(addr: u64) -> u64 {
     addr & (widen(PAGE_SIZE) - 1)
 }
 
-/// How many pages a range touches.
+/// Returns the number of pages that a range touches.
 pub(crate) const fn pages(offset: u64, len: u64) -> u64 {
     // The sum can't overflow by more than a page: `len` counts bytes that exist in memory.
     offset.saturating_add(len).div_ceil(widen(PAGE_SIZE))
 }
 
-/// What a whole list of segments amounts to.
+/// The number of segments and pages of a list, and its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     segments: usize,

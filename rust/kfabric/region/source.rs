@@ -46,9 +46,7 @@ pub enum Source<'a> {
 const MANY: usize = 3;
 
 impl<'a> Source<'a> {
-    /// One buffer.
-    ///
-    /// `kvec` is where the caller keeps it, since a list is borrowed.
+    /// Makes a list of one buffer. The caller keeps `kvec`, since lists are borrowed.
     pub(crate) fn buffer(kvec: &'a kvec) -> Result<Self, Refusal> {
         if kvec.iov_base.is_null() {
             return Err(Refusal::new(Errno::EINVAL, c"buf is NULL"));
@@ -56,12 +54,12 @@ impl<'a> Source<'a> {
         Ok(Self::kvecs(slice::from_ref(kvec)))
     }
 
-    /// Kernel addresses from Rust.
+    /// Makes a list of kernel addresses from Rust.
     pub(crate) fn kvecs(list: &'a [kvec]) -> Self {
         Self::Kvec(SegmentList::from_slice(list))
     }
 
-    /// How many segments the caller says there are.
+    /// Returns the number of segments, as the caller says.
     pub(crate) fn count(&self) -> usize {
         match self {
             Self::Kvec(list) => list.count(),
@@ -70,8 +68,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The shape that the list has if each segment is a page; `None` if it has few, or if one that is
-    /// looked at is none.
+    /// Returns the shape that the list has if each segment is a page. Returns `None` if the list is
+    /// short, or if one of the segments that it reads is no page.
     pub(crate) fn shape_of_pages(&self, limit: usize) -> Option<Shape> {
         let may_be = match self {
             Self::Kvec(_) => false,
@@ -135,7 +133,8 @@ impl<'a> Source<'a> {
         Ok(*sum.shape())
     }
 
-    /// Address and length of at most `limit` segments; no address where there is none.
+    /// Returns the address and length of at most `limit` segments; no address for a page without
+    /// memory.
     pub(crate) fn segments(&self, limit: usize) -> SegmentIter<'a> {
         match self {
             Self::Kvec(list) => SegmentIter::Kvec(list.entries(limit).iter()),

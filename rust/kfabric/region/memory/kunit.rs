@@ -271,7 +271,7 @@ mod tests {
             if let Some(entry) = sgl.get_mut(last) {
                 entry.page_link = END;
             }
-            // SAFETY: As above.
+            // SAFETY: `sgl` has `len()` entries, and nobody changes them while `source` is used.
             let source = Source::Sgl(unsafe { SegmentList::from_raw(sgl.as_ptr(), sgl.len()) }?);
             let of_pages = of_pages && last + 1 == sgl.len();
             assert_eq!(is_of_pages(source, &mut rng)?, of_pages);

@@ -38,7 +38,7 @@ pub(crate) struct KeyMap {
 
 struct Keys {
     tree: RBTree<u64, Arc<MappedKey>>,
-    /// What the next one gets; all ones, `KFI_KEY_NOTAVAIL`, is never given out.
+    /// The next key. All ones, `KFI_KEY_NOTAVAIL`, is never given out.
     next: u64,
 }
 
@@ -71,8 +71,11 @@ impl KeyMap {
         })
     }
 
-    /// Unmaps a key; `EINVAL` if there is none of this number. Whoever is using it meanwhile may
-    /// still go on doing so. May sleep.
+    /// Unmaps a key. A task that uses the key may go on with that. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: no key of this number is mapped.
     pub(crate) fn unmap(&self, key: u64) -> Result<(), Refusal> {
         let removed = self.keys.with(|keys| keys.tree.remove_node(&key));
         // Freed without the lock.
@@ -95,7 +98,7 @@ impl KeyMap {
     ///
     /// - `ENOKEY`: the key isn't mapped.
     /// - `EINVAL`: the access isn't wholly inside.
-    /// - Those of `f`.
+    /// - The errors of `f`.
     pub(crate) fn each(
         &self,
         key: u64,
@@ -128,7 +131,11 @@ pub(crate) struct MappedKey {
 }
 
 impl MappedKey {
-    /// `EINVAL` if the region would wrap. Sleeps.
+    /// Makes a mapped key. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the region would wrap.
     pub(crate) fn new(base: u64, pieces: KVVec<RemotePiece>) -> Result<Self, Refusal> {
         let wraps = Refusal::new(Errno::EINVAL, c"base address and length wrap").value(base);
         let mut ends = KVVec::with_capacity(pieces.len(), GFP_KERNEL)?;
@@ -142,8 +149,12 @@ impl MappedKey {
         Ok(Self { base, pieces, ends })
     }
 
-    /// The pieces of the peer's memory from `addr` on, so many bytes, in order: what an access
-    /// has to be split into. `EINVAL` if it isn't wholly inside, or of length 0. Any context.
+    /// Returns the pieces of the peer's memory that an access of `len` bytes at `addr` is split
+    /// into. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the access is of length 0, or not wholly inside.
     pub(crate) fn resolve(&self, addr: u64, len: u64) -> Result<AccessPieces<'_>, Refusal> {
         if len == 0 {
             return Err(Refusal::new(Errno::EINVAL, c"access of length 0"));
@@ -151,8 +162,8 @@ impl MappedKey {
         self.split(addr, len)
     }
 
-    /// As [`resolve`](Self::resolve). An access of length 0 is one part of length 0, at the end of the
-    /// region, too. Any context.
+    /// Splits an access as [`resolve`](Self::resolve) does. An access of length 0 is one part of
+    /// length 0, also at the end of the region. Any context.
     fn split(&self, addr: u64, len: u64) -> Result<AccessPieces<'_>, Refusal> {
         let outside = Refusal::new(Errno::EINVAL, c"access is not inside the region").value(addr);
         let from = addr.checked_sub(self.base).ok_or(outside)?;
@@ -173,7 +184,7 @@ impl MappedKey {
     }
 }
 
-/// What an access is split into.
+/// The pieces that an access is split into.
 ///
 /// # Invariants
 ///
@@ -186,12 +197,12 @@ pub(crate) struct AccessPieces<'a> {
 }
 
 impl AccessPieces<'_> {
-    /// How many parts.
+    /// Returns the number of parts.
     pub(crate) fn count(&self) -> usize {
         self.pieces.len()
     }
 
-    /// The parts, in order.
+    /// Returns the parts in order.
     pub(crate) fn parts(&self) -> impl Iterator<Item = RemotePiece> + '_ {
         let (mut skip, mut left) = (self.skip, self.len);
         self.pieces.iter().map(move |piece| {
