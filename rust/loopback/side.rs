@@ -42,8 +42,8 @@ use kfabric::{
         kept::Kept,
         msg_ep::{
             Post,
-            Refused,
             QueueSpace, //
+            Refused,
         },
         ticket::{
             Failed,

@@ -169,11 +169,11 @@ mod tests {
         bytes: 4096,
     };
 
-    fn copy(list: &[kvec], max_len: usize) -> Result<Injected, Errno> {
+    fn copy(list: &[kvec], max_len: usize) -> Result<InjectCopy, Errno> {
         let find = |_| Err(Errno::EINVAL.into());
         // SAFETY: `list` has `list.len()` entries; there are no descriptors.
         let buffers = unsafe { Buffers::list(RawList::Kvec(list.as_ptr()), null(), list.len()) };
-        let copied = buffers.and_then(|list| Injected::copy(&list, &SEND, &RULES, max_len, find));
+        let copied = buffers.and_then(|list| InjectCopy::copy(&list, &SEND, &RULES, max_len, find));
         copied.map_err(|refusal| refusal.errno())
     }
 

@@ -5,10 +5,8 @@
 #[kernel::macros::kunit_tests(kfabric_extent)]
 mod tests {
     use crate::region::{
-        cpu_memory::{
-            Lease,
-            *, //
-        },
+        cpu_memory::*,
+        lease::Lease,
         limits::{
             AuthKey,
             MrLimits, //
