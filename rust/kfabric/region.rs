@@ -8,7 +8,8 @@
 //! |---|---|
 //! | segment | an entry of the consumer's list |
 //! | gap | a joint of two segments that one device region can't have |
-//! | extent | contiguous memory |
+//! | span | a range of addresses of any kind: start and length |
+//! | extent, run | contiguous memory; "run" in C helpers and variables |
 //! | piece | one device region with a key of its own: all of a region, or one of several |
 
 pub(crate) mod access;

@@ -287,7 +287,7 @@ mod tests {
     };
     use kfabric::provider::cm::ConnHandler;
 
-    /// Adds up the errors of the connections that failed.
+    /// A handler that adds up the errors of failed connections.
     struct Failures(Arc<Atomic<i32>>);
 
     impl ConnHandler for Failures {

@@ -107,7 +107,7 @@ pub(crate) struct Keys {
 /// A tree with some of the keys.
 type Shard = SpinLock<RBTree<u64, Piece>>;
 
-/// `kmalloc()` gives a few bytes without fail.
+/// Keeps `Keys` small: it is one allocation of physically contiguous memory.
 const _: () = assert!(size_of::<Keys>() <= 64);
 
 /// A tree node for a key, allocated before the key is known to be free.

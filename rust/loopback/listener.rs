@@ -186,7 +186,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Makes a request of a side for a connection. May sleep.
+    /// Makes a request of the side `from`, at the address `peer`, for a connection to `local`. May
+    /// sleep.
     pub(crate) fn new(
         from: Arc<Side>,
         peer: SocketAddr,

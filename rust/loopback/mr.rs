@@ -128,7 +128,8 @@ fn hold(
     Keys::insert(keys, KeyReservation::new()?, piece.key, leads_to)
 }
 
-/// Returns the address for peers of a byte at this offset in its page.
+/// Returns the address for peers of a piece that begins at `offset`. It is 0 if peers count from 0.
+/// Otherwise it keeps the offset in a page.
 fn base(mode: Mode, key: u64, offset: u64) -> u64 {
     let page = widen(PAGE_SIZE);
     if mode.has(Mode::VIRT_ADDR) {

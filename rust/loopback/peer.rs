@@ -129,8 +129,8 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Does an atomic operation on eight bytes and returns their old value. An operation that
-    /// modifies them counts as a write. May sleep.
+    /// Does an atomic operation of an endpoint on eight bytes, and returns their old value. An
+    /// operation that modifies them counts as a write. May sleep.
     pub(crate) fn atomic(
         &self,
         initiator: &Initiator<'_>,
@@ -152,8 +152,8 @@ impl Target<'_> {
         Ok(before)
     }
 
-    /// Closes the region of a key to all peers, on request of a peer that may access it. Sleeps
-    /// until nobody uses its memory.
+    /// Closes the region of a key to all peers for good. Only a peer that may access the region can
+    /// request that. Sleeps until nobody uses its memory.
     pub(crate) fn invalidate(&self, initiator: &Initiator<'_>, key: u64) -> Result<(), Refusal> {
         let found = self.home.keys().get(key);
         let found = found.ok_or(denied(c"no such key").value(key))?;

@@ -138,7 +138,7 @@ impl<S> Sharers<S> {
         self.all.retain(|sharer| !ptr::eq(&*sharer.side, side));
     }
 
-    /// Notes whether a side waits. Any context.
+    /// Notes whether a side waits for a receive. Any context.
     pub(crate) fn set(&mut self, side: &S, waits: bool) {
         let mut all = self.all.iter_mut();
         if let Some(sharer) = all.find(|sharer| ptr::eq(&*sharer.side, side)) {

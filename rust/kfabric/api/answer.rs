@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Providers written in Rust: their registration, and their answers to `kfi_getinfo()`.
+//!
+//! A consumer asks for addresses by node and service, or by the addresses of its hints.
 
 use crate::{
     api::{
@@ -198,7 +200,7 @@ fn nothing(ends: &Ends, closest: Option<Mismatch>) -> Refusal {
 ///
 /// # Safety
 ///
-/// Only `kfi_getinfo()` calls it, with its arguments.
+/// Only `kfi_getinfo()` may call this, with its own arguments.
 pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
     _version: u32,
     node: *const c_char,
@@ -317,7 +319,8 @@ impl<P: Provider> Drop for Registration<P> {
 /// Each is null or a string.
 unsafe fn parse(node: *const c_char, service: *const c_char) -> Result<SocketAddr, Refusal> {
     let mut raw: sockaddr_storage = pin_init::zeroed();
-    // SAFETY: By the requirements of this function; there is room for any address.
+    // SAFETY: `node` and `service` are null or strings, as the caller promises. `raw` has space for
+    // any address.
     let ret = unsafe { kfi_bindings::kfi_helper_parse_address(node, service, &mut raw) };
     let unknown = Refusal::new(Errno::ENODATA, c"no address in digits, or no port");
     match ret {
@@ -344,7 +347,7 @@ pub(super) unsafe fn ends(
     hints: *const kfi_info,
 ) -> Result<Ends, Refusal> {
     let mut ends = Ends::default();
-    // SAFETY: `hints` is null, an error pointer, or valid, as the caller promises.
+    // SAFETY: `hints` is null or valid, as the caller promises.
     if let Some(hints) = unsafe { c_ref(hints) } {
         // SAFETY: The addresses of the hints are null or have their lengths, as the caller
         // promises.

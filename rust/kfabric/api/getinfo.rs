@@ -166,7 +166,8 @@ unsafe fn opened(hints: *const kfi_info) -> [Option<*mut kfid_fabric>; 2] {
 ///
 /// # Safety
 ///
-/// Each pointer is null or valid with all that it points to.
+/// `hints` is null, an error pointer, or valid with all that it points to. Every other pointer is
+/// null or valid.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_getinfo(
     version: u32,

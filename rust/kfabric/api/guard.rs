@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The guard of an open fabric, which keeps the fabric's provider, and `kfi_fabric()`.
+//! The guard of an open fabric, which pins the fabric's provider, and `kfi_fabric()`.
+//!
+//! The operations of a guarded fabric call those of the provider.
 //!
 //! Lock order: `HANDED_OUT` is a leaf; no provider is called under it.
 
@@ -384,9 +386,9 @@ macro_rules! forward {
 ///
 /// # Safety
 ///
-/// `fid` is an open fabric.
+/// `fid` is an open fabric that `kfi_fabric()` gave out.
 unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
-    // SAFETY: C calls this on an open fabric.
+    // SAFETY: `kfi_fabric()` gave out `fid`, which is open, as the caller promises.
     let guard = unsafe { Guard::of(fid) };
     // SAFETY: The guard has this consumer, so it is there until it goes below.
     unsafe { (*guard).begin_close(fid) };
@@ -411,9 +413,9 @@ unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 ///
 /// # Safety
 ///
-/// `fid` is an open fabric.
+/// `fid` is an open fabric that `kfi_fabric()` gave out. `other` is null or an open object.
 unsafe extern "C" fn bind(fid: *mut kfid, other: *mut kfid, flags: u64) -> c_int {
-    // SAFETY: C calls this on an open fabric.
+    // SAFETY: `kfi_fabric()` gave out `fid`, which is open, as the caller promises.
     let guard = unsafe { Guard::of(fid) };
     forward!(guard, bind(fid, other, flags))
 }
@@ -422,9 +424,9 @@ unsafe extern "C" fn bind(fid: *mut kfid, other: *mut kfid, flags: u64) -> c_int
 ///
 /// # Safety
 ///
-/// `fid` is an open fabric. `arg` is as `command` demands.
+/// `fid` is an open fabric that `kfi_fabric()` gave out. `arg` is as `command` demands.
 unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -> c_int {
-    // SAFETY: C calls this on an open fabric.
+    // SAFETY: `kfi_fabric()` gave out `fid`, which is open, as the caller promises.
     let guard = unsafe { Guard::of(fid) };
     forward!(guard, control(fid, command, arg))
 }
@@ -433,7 +435,8 @@ unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mut c_void) -
 ///
 /// # Safety
 ///
-/// `fid` is an open fabric. Every other pointer is null or valid for the call.
+/// `fid` is an open fabric that `kfi_fabric()` gave out. Every other pointer is null or valid for
+/// the call.
 unsafe extern "C" fn ops_open(
     fid: *mut kfid,
     name: *const c_char,
@@ -441,7 +444,7 @@ unsafe extern "C" fn ops_open(
     ops: *mut *mut c_void,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: C calls this on an open fabric.
+    // SAFETY: `kfi_fabric()` gave out `fid`, which is open, as the caller promises.
     let guard = unsafe { Guard::of(fid) };
     forward!(guard, ops_open(fid, name, flags, ops, context))
 }

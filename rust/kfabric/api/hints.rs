@@ -215,9 +215,11 @@ impl<'a> InfoHints<'a> {
         })
     }
 
-    /// Returns the capabilities of an offer that the consumer gets. `KFI_ATOMIC` gives peers more
-    /// than a registration asks for. So only a consumer that asks for it, or for everything, gets
-    /// it.
+    /// Returns the capabilities of an offer that the consumer gets.
+    ///
+    /// `KFI_ATOMIC` gives peers more than a registration asks for. So if the hints name an open
+    /// domain, the consumer gets `KFI_ATOMIC` if that domain has it. Otherwise the consumer gets it
+    /// if the hints name `KFI_ATOMIC`, or no capability.
     pub(crate) fn caps(&self, offer: &Offer) -> u64 {
         let named = self.opened_domain.with(|domain| domain.has_caps(ATOMIC));
         match named.unwrap_or(self.needs.caps == 0 || self.needs.caps & ATOMIC != 0) {

@@ -115,8 +115,8 @@ impl<'a> Buffers<'a> {
             descs: match descs.is_null() {
                 true => &[],
                 // SAFETY: `descs` is not null, so it has `count` entries for `'a`, as the caller
-                // promises. A slice of more than `MAX_PIECES` is cut off; a longer list is refused
-                // before it is read.
+                // promises. The slice has at most `MAX_PIECES + 1` of them. A longer list is
+                // refused before its descriptors are read.
                 false => unsafe { slice::from_raw_parts(descs, count.min(MAX_PIECES + 1)) },
             },
         })

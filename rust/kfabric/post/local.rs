@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory at this side of a transfer, as its device gets it.
+//! The memory at this side of a transfer, as its device gets it, and regions by their descriptors.
+//!
+//! A C helper copies memory by the processor, since others may read and change it meanwhile.
 
 mod kunit;
 
@@ -163,8 +165,8 @@ impl LocalPieces {
     ///
     /// Neither transfer has ended, and the other's memory may be written to.
     pub(crate) unsafe fn copy_to(&self, to: &Self) {
-        // SAFETY: `self.start` points to at least `from.len()` bytes that may be written to, as the
-        // caller promises.
+        // SAFETY: Neither transfer has ended, as the caller promises. The parts are used in this
+        // call only.
         let (mut from, mut to) = unsafe { (self.parts(), to.parts()) };
         let (mut source, mut target) = (from.next(), to.next());
         while let (Some(here), Some(there)) = (source, target) {
@@ -382,7 +384,8 @@ impl Part {
     ///
     /// There are at least `from.len()` bytes, and they may be written to.
     pub(crate) unsafe fn write(&self, from: &[u8]) {
-        // SAFETY: Neither transfer has ended, as the caller promises, so the memory of both exists.
+        // SAFETY: `self.start` points to at least `from.len()` bytes that may be written to, as the
+        // caller promises. `from` is a slice of that length.
         unsafe { kfi_bindings::kfi_helper_move(self.start, from.as_ptr().cast(), from.len()) };
     }
 }

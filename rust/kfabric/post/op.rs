@@ -2,8 +2,8 @@
 
 //! The operation of a transfer, its flags, and the atomic operations of endpoints.
 //!
-//! Devices have these atomic operations: add and fetch, and compare and swap. A consumer's read is
-//! an addition of nothing.
+//! Devices have two atomic operations: fetch and add, and compare and swap. A provider in software
+//! may have writes, too. A consumer's `KFI_ATOMIC_READ` is a fetch and add of 0.
 
 use crate::{
     region::{

@@ -88,7 +88,7 @@ impl CpuMemory {
         self.first.phys % widen(PAGE_SIZE)
     }
 
-    /// Returns the offset in the region of each extent.
+    /// Returns the offset in the region at which each extent begins.
     pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
         (0..=self.rest.len()).filter_map(|index| self.run(index).map(|run| run.at))
     }
@@ -100,7 +100,12 @@ impl CpuMemory {
         }
     }
 
-    /// Checks whether a copy of `len` bytes at `at` would be refused.
+    /// Checks whether a transfer that needs a right in `needs` may access `len` bytes at `at`.
+    ///
+    /// # Errors
+    ///
+    /// - `EACCES`: the region was registered without that right.
+    /// - `EINVAL`: the access goes beyond the region.
     pub fn check(&self, at: u64, len: u64, needs: Access) -> Result<(), Refusal> {
         if !self.access.has_any(needs) {
             return Err(Refusal::new(
@@ -131,8 +136,9 @@ impl CpuMemory {
             let run_end = self.run(index + 1).map_or(self.len, |next| next.at);
             let here = usize::try_from(run_end - at).unwrap_or(usize::MAX);
             let (part, rest) = left.split_at(here);
-            // SAFETY: By the invariant, the `part.len()` bytes at this address belong to an extent.
-            // `check` has found the right of the transfer. The memory stays while `_inside` lives.
+            // SAFETY: By the invariant, the `part.len()` bytes at this address are memory that may
+            // be registered with the region's rights. `check` has found the transfer's right among
+            // them. The memory stays while `_inside` lives.
             unsafe { part.copy(run.phys + (at - run.at)) };
             (at, index, left) = (run_end, index + 1, rest);
         }

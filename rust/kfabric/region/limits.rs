@@ -69,8 +69,8 @@ impl MrLimits {
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: the list has a gap.
-    /// - `E2BIG`: the list is too long.
+    /// - `EINVAL`: the list has a gap that one device region can't have.
+    /// - `E2BIG`: the list has too many segments, pages or bytes.
     pub(super) fn check(&self, shape: &Shape, count: usize) -> Result<(), Refusal> {
         let one_piece = self.pieces <= 1;
         if let Some(index) = shape.gap() {

@@ -68,7 +68,8 @@ pub struct MrRequest<'a> {
     auth_key: Option<&'a [u8]>,
     /// The provider keeps memory.
     leases: bool,
-    /// The lease of what the provider keeps of the memory, if it keeps anything.
+    /// Ends the processor's use of the memory when it is dropped. `None` if nobody has asked for
+    /// that use.
     lease: Cell<Option<Lease>>,
     /// Whether it is one of several that are registered together.
     together: bool,
@@ -221,7 +222,7 @@ impl<'a> MrRequest<'a> {
         self.lease.take()
     }
 
-    /// Returns the list of the memory.
+    /// Returns the consumer's list of segments.
     pub fn source(&self) -> &Source<'a> {
         &self.source
     }
@@ -232,13 +233,15 @@ impl<'a> MrRequest<'a> {
         self.extents_at(MappedAs::Device)
     }
 
-    /// Returns the memory for a device that takes addresses of the linear map, also that of a
-    /// scatterlist with addresses of that kind. Other addresses are refused with `EINVAL`.
+    /// Returns the memory as [`extents`](Self::extents) does, for a device that takes addresses of
+    /// the linear map. A scatterlist must have addresses of that kind; the walk refuses others with
+    /// `EINVAL`.
     pub fn linear_extents(&self) -> Extents<'_> {
         self.extents_at(MappedAs::Linear)
     }
 
-    /// Returns the memory, also that of a scatterlist that was mapped to these addresses.
+    /// Returns the memory as [`extents`](Self::extents) does, also that of a scatterlist that was
+    /// mapped to these addresses.
     #[inline]
     pub(crate) fn extents_at(&self, mapped: MappedAs) -> Extents<'_> {
         let mut runs = self.source.extents(self.memory, mapped);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Lists of segments, of each kind, and adding up their lengths.
+//! Lists of segments of each kind, the places of their entries, and the sum of their lengths.
 //!
-//! Segments that start and end at page boundaries are counted by number: there is no gap between
-//! two of them, and they share no page.
+//! Most segments of long lists start and end at page boundaries. These are counted without reading
+//! their addresses: there is no gap between two of them, and they share no page.
 
 mod kunit;
 
@@ -232,13 +232,13 @@ pub(crate) struct Spans<'a> {
 }
 
 impl Spans<'_> {
-    /// Returns the next entries that start and end at page boundaries; `None` if the next one
-    /// doesn't.
+    /// Takes the next entries, up to the first that doesn't start and end at page boundaries.
+    /// Returns `None` if there is none before that one.
     pub(super) fn next_whole(&mut self) -> Option<kfi_helper_sg_whole> {
         let left = widen(self.count - self.index);
         let mut whole = kfi_helper_sg_whole::default();
         // SAFETY: By the type invariant, `next` is null or an entry, and at most `left` entries
-        // follow. `whole` is a local.
+        // from there on count. `whole` is a local.
         unsafe { kfi_bindings::kfi_helper_sg_whole(&mut self.next, left, &mut whole) };
         self.index += index(whole.count);
         (whole.count > 0).then_some(whole)
@@ -261,7 +261,7 @@ impl Spans<'_> {
     fn find(&mut self) -> Result<(), Refusal> {
         let left = widen(self.count - self.index);
         // SAFETY: By the type invariant, `next` is null or an entry, and at most `left` entries
-        // follow. `found` has space for `MAX_BATCH`.
+        // from there on count. `found` has space for `MAX_BATCH`.
         let filled = unsafe {
             kfi_bindings::kfi_helper_sg_spans(
                 &mut self.next,

@@ -68,8 +68,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the shape that the list has if each segment is a page. Returns `None` if the list is
-    /// short, or if one of the segments that it reads is no page.
+    /// Returns the shape that the list has if each segment is a page. Returns `None` if the list
+    /// has fewer than [`MANY`] segments or more than `limit`, or if a segment that this reads is no
+    /// page.
     pub(crate) fn shape_of_pages(&self, limit: usize) -> Option<Shape> {
         let may_be = match self {
             Self::Kvec(_) => false,
@@ -133,8 +134,8 @@ impl<'a> Source<'a> {
         Ok(*sum.shape())
     }
 
-    /// Returns the address and length of at most `limit` segments; no address for a page without
-    /// memory.
+    /// Returns the address and length of at most `limit` segments. A NULL buffer and a page without
+    /// memory have no address.
     pub(crate) fn segments(&self, limit: usize) -> SegmentIter<'a> {
         match self {
             Self::Kvec(list) => SegmentIter::Kvec(list.entries(limit).iter()),
