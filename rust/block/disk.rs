@@ -110,14 +110,14 @@ impl<D: Driver> Disk<D> {
 
     /// Says that it has so many sectors of 512 bytes now. May sleep.
     pub fn set_sectors(&self, sectors: u64) {
-        // SAFETY: By the type invariant.
+        // SAFETY: `disk` is valid until `drop`, by the type invariant.
         unsafe { bindings::set_capacity_and_notify(self.disk.as_ptr(), sectors) };
     }
 
     /// Says that the disk is gone: what is written from now on fails at once, and taking the disk away
     /// doesn't try to write anything. Sleeps.
     pub fn mark_dead(&self) {
-        // SAFETY: By the type invariant.
+        // SAFETY: `disk` is valid until `drop`, by the type invariant.
         unsafe { bindings::blk_mark_disk_dead(self.disk.as_ptr()) };
     }
 }

@@ -79,8 +79,9 @@ impl<D: Driver> Ops<D> {
     ///
     /// The request was queued on a disk of this driver, and has not ended while `'a` lasts.
     unsafe fn disk<'a>(rq: *mut bindings::request) -> ArcBorrow<'a, D::Disk> {
-        // SAFETY: By the requirements of this function. The disk has a reference, and is there as long as
-        // a request of its is under way.
+        // SAFETY: The request is of a disk of this driver and has not ended, as the caller
+        // promises. The disk stays as long as one of its requests is under way. `queuedata` is a
+        // reference to its `D::Disk`.
         unsafe { ArcBorrow::from_raw((*(*rq).q).queuedata.cast::<D::Disk>()) }
     }
 
@@ -93,7 +94,7 @@ impl<D: Driver> Ops<D> {
         _hctx: *mut bindings::blk_mq_hw_ctx,
         bd: *const bindings::blk_mq_queue_data,
     ) -> bindings::blk_status_t {
-        // SAFETY: It is valid for the call.
+        // SAFETY: The block layer passes a valid `bd` for the call.
         let (rq, last) = unsafe { ((*bd).rq, (*bd).last) };
         let Some(raw) = NonNull::new(rq) else {
             return Status::Io.raw();

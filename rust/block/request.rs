@@ -91,9 +91,10 @@ impl Request {
     ///
     /// # Safety
     ///
-    /// It was queued with the driver, and is neither started nor ended by anybody else.
+    /// The block layer has queued `raw` with the driver. Nobody else starts or ends it.
     pub(crate) unsafe fn start(raw: NonNull<bindings::request>) -> Self {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The block layer has queued the request with the driver, and nobody has started or
+        // ended it, as the caller promises.
         unsafe { bindings::blk_mq_start_request(raw.as_ptr()) };
         // INVARIANT: Just started.
         Self(raw)

@@ -88,7 +88,7 @@ impl<D: Driver> TagSet<D> {
             inner <- Opaque::try_ffi_init(|slot: *mut bindings::blk_mq_tag_set| {
                 // SAFETY: The slot is memory for a tag set, which stays where it is.
                 unsafe { slot.write(set) };
-                // SAFETY: Just filled in.
+                // SAFETY: `slot` has just got the fields that the function reads.
                 to_result(unsafe { bindings::blk_mq_alloc_tag_set(slot) })
             }),
             quiesced <- new_mutex!(false),
@@ -102,7 +102,7 @@ impl<D: Driver> TagSet<D> {
     pub fn quiesce(&self) {
         let mut quiesced = self.quiesced.lock();
         if !core::mem::replace(&mut *quiesced, true) {
-            // SAFETY: By the type invariant.
+            // SAFETY: The tag set is allocated, by the type invariant.
             unsafe { bindings::blk_mq_quiesce_tagset(self.as_ptr()) };
         }
     }
@@ -111,7 +111,8 @@ impl<D: Driver> TagSet<D> {
     pub fn unquiesce(&self) {
         let mut quiesced = self.quiesced.lock();
         if core::mem::replace(&mut *quiesced, false) {
-            // SAFETY: By the type invariant; all of its disks are quiesced.
+            // SAFETY: The tag set is allocated, by the type invariant. All of its disks are
+            // quiesced.
             unsafe { bindings::blk_mq_unquiesce_tagset(self.as_ptr()) };
         }
     }
@@ -128,7 +129,7 @@ impl<D: Driver> TagSet<D> {
         let quiesced = self.quiesced.lock();
         let disk = make()?;
         if *quiesced {
-            // SAFETY: Just made.
+            // SAFETY: `make` has just returned the disk, so it is valid.
             unsafe { b::block_helper_quiesce_disk(disk.as_ptr()) };
         }
         Ok(disk)

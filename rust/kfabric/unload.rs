@@ -64,7 +64,7 @@ pub(crate) fn gone(owner: Owner) {
 /// Called by the notifier, with a module that has done all that it was going to do.
 #[no_mangle]
 unsafe extern "C" fn kfi_core_module_gone(module: *mut bindings::module) {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The notifier passes a valid module.
     if let Some(owner) = unsafe { Owner::from_raw(module) } {
         gone(owner);
     }

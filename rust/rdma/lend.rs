@@ -143,8 +143,8 @@ impl<T> Lender<T> {
     pub(crate) unsafe fn take_lost(mut self) -> T {
         // INVARIANT: No loan is left that anybody could use.
         self.back = true;
-        // SAFETY: By the type invariant the thing is there, and by the requirements of this function nobody
-        // else reaches it. `back` says that it is taken.
+        // SAFETY: By the type invariant the thing is valid. All loans have been forgotten, as the
+        // caller promises, so nobody else reaches it. `back` says that it is taken.
         unsafe { ManuallyDrop::take(&mut *self.shared.thing.get()) }
     }
 

@@ -172,7 +172,8 @@ impl<L: DmaList> LentMr<L> {
         // SAFETY: The device has carried out the registration, as was seen. So its request has ended, and its loan
         // is back.
         let mr = unsafe { lender.take_back().into_valid() };
-        // SAFETY: It is free by the fence.
+        // SAFETY: `is_free_by` has found that the device has invalidated the region, and that this
+        // is the fence `fence` on that device.
         Ok(unsafe { free(mr, fence) })
     }
 
@@ -188,7 +189,8 @@ impl<L: DmaList> LentMr<L> {
         unsafe { core::ptr::drop_in_place(&mut this.fate) };
         match settled {
             Settled::Valid(mr) if fate.is_free_by(fence, mr.pd().device()) => {
-                // SAFETY: As was just asked.
+                // SAFETY: `is_free_by` has just found that the device has said so, which is this
+                // fence.
                 Settled::Free(unsafe { free(mr, fence) })
             }
             settled => settled,
@@ -199,7 +201,7 @@ impl<L: DmaList> LentMr<L> {
     ///
     /// To be called once, and the last that is done with the lender.
     unsafe fn end(&mut self) -> Settled<L> {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The caller promises that this is the only call, and the last use of the lender.
         let lender = unsafe { ManuallyDrop::take(&mut self.lender) };
         if !self.fate.is_given() {
             return Settled::Unposted(lender.take_back());
@@ -230,7 +232,8 @@ impl<L: DmaList> LentMr<L> {
 ///
 /// The device must have said that it is invalid, and that be this fence there.
 unsafe fn free(mr: ValidMr, fence: Fence) -> FastMr {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: The device has said that the region is invalid, and that is a fence there, as the
+    // caller promises.
     let mut mr = unsafe { mr.into_free() };
     if fence.keeps_rights() {
         mr.keep_rights();

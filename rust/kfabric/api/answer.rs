@@ -324,7 +324,7 @@ unsafe fn parse(node: *const c_char, service: *const c_char) -> Result<SocketAdd
     let ret = unsafe { kfi_bindings::kfi_helper_parse_address(node, service, &mut raw) };
     let unknown = Refusal::new(Errno::ENODATA, c"no address in digits, or no port");
     match ret {
-        // SAFETY: It was just written.
+        // SAFETY: The helper has written an address to `raw`.
         0 => unsafe { sockaddr::read((&raw const raw).cast(), None) },
         _ => Err(unknown),
     }

@@ -177,7 +177,8 @@ impl Descs {
             local.whole.store(whole, Relaxed);
             // INVARIANT: Both under the lock.
             local.desc.store(desc, Relaxed);
-            // SAFETY: By the requirements of this function in no chain, so nobody else uses it.
+            // SAFETY: `local` was not inserted, as the caller promises. So it is in no chain, and
+            // nobody else uses `next`.
             unsafe { local.next.get().write(*chain) };
             // INVARIANT: It stays where it is until it is removed.
             *chain = local;

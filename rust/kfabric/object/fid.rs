@@ -192,7 +192,7 @@ mod tests {
         static OPEN: ClassTable<Plain> = ClassTable::new(&ONE, Plain(SIZE));
         static CLOSING: ClassTable<Plain> = ClassTable::of_closing(&ONE, Plain(SIZE));
         assert!(is_of(OPEN.as_ptr(), &ONE) && is_of(CLOSING.as_ptr(), &ONE));
-        // SAFETY: Both are tables of a class.
+        // SAFETY: `OPEN` and `CLOSING` are valid tables of a class.
         let closing = [&OPEN, &CLOSING]
             .map(|table| unsafe { ClassTable::<Plain>::is_of_closing(table.as_ptr()) });
         assert_eq!(closing, [false, true]);

@@ -84,7 +84,7 @@ impl Drop for Instance {
 /// `fid` is an open object.
 pub(crate) unsafe fn show(fid: *mut kfid) {
     for entry in INSTANCES.lock().iter_mut() {
-        // INVARIANT: The object is open by the requirements of this function, and its entry goes first.
+        // INVARIANT: The object is open, as the caller promises, and its entry goes first.
         entry.shown |= ptr::eq(entry.fid, fid);
     }
 }

@@ -113,7 +113,7 @@ impl MrObject {
 ///
 /// `mr` is null or an open region; the reference is not used after it was closed.
 pub unsafe fn domain_of<'a, D: Domain>(mr: *mut kfid_mr) -> Option<&'a D> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `mr` is null or an open region, as the caller promises, and stays so for `'a`.
     let object = unsafe { MrObject::from_fid(mr.cast()) }.ok()?;
     object.parent().provider().as_any().downcast_ref()
 }

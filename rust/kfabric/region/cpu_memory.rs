@@ -238,13 +238,13 @@ pub struct PeerBuffer<'a> {
 }
 
 impl<'a> PeerBuffer<'a> {
-    /// A peer writes `len` bytes to a region.
+    /// Describes `len` bytes that a peer writes to a region.
     ///
     /// # Safety
     ///
     /// `buf` points to `len` bytes that stay where they are for `'a`.
     pub unsafe fn write(buf: *const c_void, len: usize) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: `buf` points to `len` bytes for `'a`, as the caller promises.
         Self {
             buf: buf.cast_mut(),
             len,
@@ -253,13 +253,14 @@ impl<'a> PeerBuffer<'a> {
         }
     }
 
-    /// A peer reads `len` bytes from a region.
+    /// Describes the buffer for `len` bytes that a peer reads from a region.
     ///
     /// # Safety
     ///
     /// `buf` points to `len` bytes that stay where they are for `'a` and may be written to.
     pub unsafe fn read(buf: *mut c_void, len: usize) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: `buf` points to `len` bytes for `'a` that may be written to, as the caller
+        // promises.
         Self {
             buf,
             len,

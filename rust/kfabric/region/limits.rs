@@ -119,7 +119,8 @@ impl<'a> AuthKey<'a> {
             (0, _) => Self::None,
             (_, true) => Self::Missing,
             (len, false) if len > Self::MAX => Self::TooLong(len),
-            // SAFETY: By the requirements of this function; the length is one that there can be.
+            // SAFETY: `key` is not null, so it is valid for `len` bytes and `'a`, as the caller
+            // promises. `len` is at most `MAX`.
             (len, false) => Self::Some(unsafe { slice::from_raw_parts(key, len) }),
         }
     }

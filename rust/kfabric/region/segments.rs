@@ -73,7 +73,8 @@ impl<'a, T> SegmentList<'a, T> {
         if count == 0 {
             return Err(Refusal::new(Errno::EINVAL, c"list of 0 segments"));
         }
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: `first` is neither null nor an error pointer. So it points to `count` entries
+        // that nobody changes for `'a`, as the caller promises.
         Ok(Self {
             first,
             count,
@@ -106,7 +107,9 @@ impl<'a, T> SegmentList<'a, T> {
         // No list in memory is longer than this, and no slice may be.
         const { assert!(size_of::<T>() > 0) };
         let most = isize::MAX.unsigned_abs() / size_of::<T>();
-        // SAFETY: By the invariant of this type.
+        // SAFETY: By the type invariant, `first` points to `count` entries that stay as they are
+        // for
+        // `'a`. `most` is the maximum length of a slice.
         unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count.min(limit).min(most)) }
     }
 }
@@ -127,7 +130,7 @@ impl<'a> PlainList<'a> {
     ///
     /// The type invariant holds for it.
     pub(super) unsafe fn of(list: SegmentList<'a, scatterlist>) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: The caller promises that the list has these properties.
         Self(list)
     }
 
@@ -189,7 +192,7 @@ impl<'a> SegmentList<'a, scatterlist> {
     /// Returns the device address and length in bytes of at most `limit` entries; an error if the
     /// list ends early.
     pub(super) fn spans(&self, limit: usize) -> Spans<'a> {
-        // INVARIANT: By that of this type.
+        // INVARIANT: The list has `count` entries that stay as they are for `'a`.
         Spans {
             next: self.as_ptr(),
             found: Default::default(),

@@ -237,7 +237,7 @@ mod tests {
                 unsafe { write(address, bytes.as_mut_ptr().cast(), &mut len) },
                 Ok(())
             );
-            // SAFETY: It was just written.
+            // SAFETY: `write` has just put an address into `bytes`.
             assert_eq!(unsafe { read(bytes.as_ptr().cast(), None) }, Ok(address));
         }
     }

@@ -66,11 +66,11 @@ impl LocalQp {
     ///
     /// # Safety
     ///
-    /// Those of [`Waiter::post`], but for the queue pair, which is seen to here.
+    /// The requirements of [`Waiter::post`], except those for the queue pair.
     unsafe fn post(&self, waiter: Pin<&Waiter<'_>>, request: impl Post) -> Result<(), WrError> {
         let credit = self.credit()?;
-        // SAFETY: The queue pair is there, and its completion queue keeps `sends` as long as requests
-        // may complete. The rest is the caller's promise.
+        // SAFETY: The queue pair is valid in `while_up`, and its completion queue keeps `sends` as
+        // long as requests may complete. The caller promises the rest.
         self.while_up(|qp| unsafe { waiter.post(qp, &credit, request) })
             .unwrap_or(Err(WrError::Flushed))?;
         credit.keep();
@@ -131,7 +131,7 @@ impl LocalQp {
     ///
     /// # Safety
     ///
-    /// Those of [`Waiter::post`] for each, but for the queue pair, which is seen to here.
+    /// The requirements of [`Waiter::post`] for each request, except those for the queue pair.
     unsafe fn post_together<'a>(
         &self,
         waiter: Pin<&Waiter<'_>>,
@@ -149,7 +149,8 @@ impl LocalQp {
             together.push(other);
         }
         credits.give_back((more + 1).saturating_sub(together.count()));
-        // SAFETY: As in `post()`.
+        // SAFETY: The queue pair is valid in `while_up`, and its completion queue keeps `sends` as
+        // long as requests may complete. The caller promises the rest.
         let posted = self.while_up(|qp| unsafe { waiter.post_together(qp, &credit, &together) });
         let error = match posted {
             Some(Ok(())) => {

@@ -51,15 +51,17 @@ impl<L: DmaList> PreparedMr<L> {
         unsafe { (*self.as_raw()).iova }
     }
 
-    /// The key for peers that it has, or had last.
+    /// Returns the key for peers that the region has, or had last.
     pub fn rkey(&self) -> u32 {
-        // SAFETY: As for the address.
+        // SAFETY: `as_raw()` is a valid region as long as `self`, and changes only through an
+        // exclusive reference.
         unsafe { (*self.as_raw()).rkey }
     }
 
-    /// The key for local work requests, likewise.
+    /// Returns the key for local work requests that the region has, or had last.
     pub fn lkey(&self) -> u32 {
-        // SAFETY: As for the address.
+        // SAFETY: `as_raw()` is a valid region as long as `self`, and changes only through an
+        // exclusive reference.
         unsafe { (*self.as_raw()).lkey }
     }
 

@@ -114,7 +114,8 @@ impl RawMr {
     ///
     /// To be the last that is done with `self`.
     unsafe fn end(&mut self) -> Result {
-        // SAFETY: By the requirements of this function it is taken once.
+        // SAFETY: The caller promises that this is the last use of `self`, so `counted` is taken
+        // once.
         let counted = unsafe { ManuallyDrop::take(&mut self.counted) };
         let mr = self.mr.as_ptr();
         // SAFETY: `mr` is there by the type invariant, and isn't used again.
@@ -128,7 +129,7 @@ impl Drop for RawMr {
         // An error has been reported; who needs to know whether the device is done with the region
         // has called `deregister()`.
         //
-        // SAFETY: It is gone after this.
+        // SAFETY: `self` is being dropped, so this is its last use.
         let _ = unsafe { self.end() };
     }
 }

@@ -77,19 +77,22 @@ impl ValidMr {
 
     /// The key for peers.
     pub fn rkey(&self) -> u32 {
-        // SAFETY: The region is there; the key changes by way of an exclusive reference only.
+        // SAFETY: `as_raw()` is a valid region as long as `self`. The key changes only through an
+        // exclusive reference.
         unsafe { (*self.as_raw()).rkey }
     }
 
     /// The key for local work requests.
     pub fn lkey(&self) -> u32 {
-        // SAFETY: As for the other key.
+        // SAFETY: `as_raw()` is a valid region as long as `self`. The key changes only through an
+        // exclusive reference.
         unsafe { (*self.as_raw()).lkey }
     }
 
     /// The address of the first byte, for both keys.
     pub fn iova(&self) -> u64 {
-        // SAFETY: As for the keys.
+        // SAFETY: `as_raw()` is a valid region as long as `self`. The address changes only through
+        // an exclusive reference.
         unsafe { (*self.as_raw()).iova }
     }
 
@@ -119,26 +122,26 @@ impl ValidMr {
         }
     }
 
-    /// The region is free now, and its memory with it.
+    /// Frees the region and its memory.
     ///
     /// # Safety
     ///
-    /// The device must have invalidated it, and that be a fence on this device.
+    /// The device must have invalidated the region, and that must be a fence on this device.
     pub(crate) unsafe fn into_free(self) -> FastMr {
         let (mr, mapping) = self.into_parts();
         drop(mapping);
         mr
     }
 
-    /// The region is free now and its memory with it, but its key and address are kept for other
-    /// memory.
+    /// Frees the region and its memory, but keeps its key and address for other memory.
     ///
     /// # Safety
     ///
-    /// As for [`ValidMr::into_free`].
+    /// The device must have invalidated the region, and that must be a fence on this device.
     pub(crate) unsafe fn into_suspended(self) -> SuspendedMr {
         let (iova, length) = (self.iova(), self.length());
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The device has invalidated the region, and that is a fence on it, as the caller
+        // promises.
         let mr = unsafe { self.into_free() };
         SuspendedMr::new(mr, iova, length)
     }

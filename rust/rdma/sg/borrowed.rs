@@ -180,7 +180,9 @@ pub struct Cursor<'a> {
 impl<'a> BorrowedSg<'a> {
     /// Begins to copy the list. May be done again.
     pub fn cursor(&self) -> Cursor<'a> {
-        // INVARIANT: By that of this type.
+        // INVARIANT: By the type invariant of `BorrowedSg`, the list is valid for `'a` and mapped
+        // for
+        // `device`.
         Cursor {
             device: self.device,
             from: rdma_bindings::rdma_helper_sg_source {
@@ -258,7 +260,8 @@ mod tests {
                 let both =
                     unsafe { (bindings::sg_dma_address(entry), bindings::sg_dma_len(entry)) };
                 all.push(both, GFP_KERNEL)?;
-                // SAFETY: As for its address.
+                // SAFETY: `copied` has `used` entries, and this one is not the last or ends the
+                // loop.
                 entry = unsafe { bindings::sg_next(entry) };
             }
         }

@@ -55,13 +55,13 @@ kernel::sync::global_lock! {
 pub(crate) struct Root;
 
 impl Root {
-    /// May sleep.
+    /// Makes the module's directory. May sleep.
     ///
     /// # Safety
     ///
     /// Called once, before anything else of this file.
     pub(crate) unsafe fn new() -> Self {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The caller promises that this is the only call, and the first use of the lock.
         unsafe { ROOT.init() };
         *ROOT.lock() = Some(Dir::new(c"kfi_verbs"));
         Self

@@ -46,7 +46,7 @@ use kfi_bindings::kfid;
 /// `fid` is a region of this core that nobody else uses any more, except to close it.
 pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
-    // SAFETY: `fid` is a region by the requirements of this function.
+    // SAFETY: `fid` is a region of this core, as the caller promises.
     let closing = unsafe { Claim::new(fid) }.and_then(Closing::begin);
     let mut closing = match closing {
         Ok(closing) => closing,

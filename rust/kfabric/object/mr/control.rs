@@ -51,11 +51,11 @@ const MORE: u64 = widen_u32(KFI_MORE);
 ///
 /// `fid` is null or an open object, and `flags` null or valid.
 unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
-    // SAFETY: `fid` is null or open by the requirements of this function.
+    // SAFETY: `fid` is null or an open object, as the caller promises.
     let object = unsafe { MrObject::from_fid(fid) }?;
     // SAFETY: C has a reference to what is open, and keeps it meanwhile.
     let object = unsafe { MrRef::another(NonNull::from(object)) };
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `flags` is null or valid, as the caller promises.
     let flags = unsafe { flags.as_ref() }.copied().unwrap_or(0);
     if flags & !MORE != 0 {
         return Err(Refusal::new(Errno::EBADFLAGS, c"flag not supported").value(flags));
@@ -81,7 +81,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
     let _noio = NoIo::enter();
     // SAFETY: C calls this on an open object.
     let done = unsafe { MrObject::from_fid(fid) }.and_then(|mr| match u32::try_from(command) {
-        // SAFETY: As the C API demands.
+        // SAFETY: `fid` is an open region. `arg` is null or points to the flags of the command.
         Ok(KFI_ENABLE) => unsafe { enable(fid, arg.cast()) },
         // SAFETY: As the C API demands, the argument is null or valid.
         Ok(KFI_REFRESH) => match unsafe { arg.cast::<kfi_mr_modify>().as_ref() } {
@@ -130,7 +130,7 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
     // SAFETY: The type says which member is set, and all have the same size.
     let parts = unsafe { attr.__bindgen_anon_1.mr_iov };
     if !(parts.is_null() && attr.iov_count == 0) {
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The list is null or has `iov_count` entries, as the caller promises.
         let parts = unsafe { SegmentList::from_raw(parts, attr.iov_count) }?;
         ranges::contain(ranges, &parts)?;
     }
@@ -152,7 +152,8 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
 ///
 /// As the C API demands: `arg` is null or what the command says.
 unsafe fn raw_attr(mr: &MrObject, arg: *mut c_void) -> Result<(), Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `arg` is null or a `struct kfi_mr_raw_attr` whose pointers are null or valid, as the
+    // caller promises.
     let attr = unsafe { RawAttr::from_raw(arg) }?;
     let held = mr.hold_enabled()?;
     attr.put(&held.mr.as_ref().ok_or(Errno::EOPBADSTATE)?.pieces()?)

@@ -35,22 +35,24 @@ const SOME: usize = 32;
 /// `mr` is null, an error pointer, or an open object, that nobody else uses. `closing` has `done` set, and stays until that
 /// is called.
 pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises.
     let object = match unsafe { Claim::<MrBody>::new(mr.cast()) } {
         Ok(object) => object,
         Err(refusal) => {
             let ret = refusal.report();
-            // SAFETY: By the requirements of this function.
+            // SAFETY: `closing` has `done` set, as the caller promises. This is its last use here.
             return unsafe { tell(closing, ret) };
         }
     };
     let later = object.parent().later().clone();
     // Whoever takes it out of the list closes it.
     object.keep();
-    // SAFETY: By the requirements of this function it is there, and ours until it is told.
+    // SAFETY: `closing` stays until its `done` is called, as the caller promises, and nobody else
+    // uses it until then.
     unsafe { (*closing).mr = mr };
     later.put(closing.cast(), |last| {
-        // SAFETY: `closing` is there, and ours, by the requirements of this function; it isn't in the list yet.
+        // SAFETY: `closing` stays until its `done` is called, as the caller promises. It isn't in
+        // the list yet, so nobody else uses it.
         unsafe { (*closing).next = last.cast() };
     });
     if let Some(queue) = workqueue::closings() {
@@ -65,7 +67,8 @@ pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
 ///
 /// `closing` has `done` set, is there, and isn't used any more.
 unsafe fn tell(closing: *mut kfi_closing, ret: c_int) {
-    // SAFETY: By the requirements of this function; `done` is C's to have set.
+    // SAFETY: `closing` is valid, as the caller promises. C has set `done` to a function that takes
+    // these arguments.
     unsafe {
         if let Some(done) = (*closing).done {
             done(closing, ret);

@@ -25,7 +25,7 @@ use kfi_bindings::kfid_mr;
 ///
 /// `mr` is null, an error pointer, or an open object, that nobody else uses.
 pub(crate) unsafe fn close(mr: *mut kfid_mr) -> Result<bool, Refusal> {
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises.
     let object = unsafe { Claim::<MrBody>::new(mr.cast()) }?;
     let Some(mut held) = object.hold_now() else {
         return Ok(false);

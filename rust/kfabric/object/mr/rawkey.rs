@@ -41,16 +41,17 @@ impl RawAttr<'_> {
     /// As the C API demands: `arg` is null or a `struct kfi_mr_raw_attr`, and its pointers are null
     /// or valid, until this is dropped.
     pub(super) unsafe fn from_raw(arg: *mut c_void) -> Result<Self, Refusal> {
-        // SAFETY: `arg` is null or valid by the requirements of this function.
+        // SAFETY: `arg` is null or a `struct kfi_mr_raw_attr`, as the caller promises.
         let attr = unsafe { arg.cast::<kfi_mr_raw_attr>().as_ref() }.ok_or(Refusal::NULL)?;
         no_flags(attr.flags)?;
-        // SAFETY: The pointers in `attr` are null or valid by the requirements of this function.
+        // SAFETY: The pointers in `attr` are null or valid until this is dropped, as the caller
+        // promises.
         let (size, base_addr) = unsafe { (attr.key_size.as_mut(), attr.base_addr.as_mut()) };
         let (size, base_addr) = (size.ok_or(Refusal::NULL)?, base_addr.ok_or(Refusal::NULL)?);
         if *size != 0 && attr.raw_key.is_null() {
             return Err(Refusal::NULL);
         }
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: `raw_key` has `*size` bytes unless that is 0, as the caller promises.
         Ok(Self {
             base_addr,
             raw_key: attr.raw_key,

@@ -60,7 +60,7 @@ pub(super) struct MrRef(NonNull<MrObject>);
 
 // SAFETY: The object may be used, and dropped, by any thread.
 unsafe impl Send for MrRef {}
-// SAFETY: As for `Send`.
+// SAFETY: Any thread may use the object through a shared reference.
 unsafe impl Sync for MrRef {}
 
 impl MrObject {
@@ -109,7 +109,8 @@ impl MrRef {
     ///
     /// There is a reference to the object, meanwhile.
     pub(super) unsafe fn another(object: NonNull<MrObject>) -> Self {
-        // SAFETY: The object is there by the requirements of this function.
+        // SAFETY: Somebody has a reference to the object meanwhile, as the caller promises. So the
+        // object is valid.
         unsafe { object.as_ref() }.references().inc();
         // INVARIANT: Just counted.
         Self(object)
@@ -135,7 +136,7 @@ impl MrRef {
 
 impl Clone for MrRef {
     fn clone(&self) -> Self {
-        // SAFETY: `self` is a reference to it.
+        // SAFETY: `self` is a reference to the object for the length of the call.
         unsafe { Self::another(self.0) }
     }
 }
@@ -144,7 +145,7 @@ impl Deref for MrRef {
     type Target = MrObject;
 
     fn deref(&self) -> &MrObject {
-        // SAFETY: There is an object as long as there is a reference.
+        // SAFETY: `self` is a reference, so the object is valid as long as `self`.
         unsafe { self.0.as_ref() }
     }
 }

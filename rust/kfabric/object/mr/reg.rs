@@ -70,7 +70,7 @@ unsafe fn register<'a>(
         opened.start();
         Ok(())
     };
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `fid` and `mr` are null or valid for the call, as the caller promises.
     unsafe { opening::call(fid, mr, register) }
 }
 
@@ -167,7 +167,7 @@ macro_rules! list_call {
             // SAFETY: As the C API demands, the list is valid for the call.
             let source = || unsafe { SegmentList::from_raw(list, count) }.map($source);
             let arguments = arguments(access, offset, requested_key, flags);
-            // SAFETY: As the C API demands.
+            // SAFETY: `fid` and `mr` are null or valid for the call, as the caller promises.
             unsafe { register(fid, source, arguments, context, mr) }
         }
     };
@@ -204,11 +204,11 @@ pub(crate) unsafe extern "C" fn regattr(
         // SAFETY: As the C API demands, the attributes are valid.
         unsafe { attr_source(attr) }
     };
-    // SAFETY: As the C API demands.
+    // SAFETY: `fid` and `mr` are null or valid for the call, as the caller promises.
     unsafe { register(fid, source, arguments, context, mr) }
 }
 
-/// The arguments among attributes.
+/// Returns the arguments among attributes.
 ///
 /// # Safety
 ///
@@ -219,7 +219,7 @@ pub(super) unsafe fn attr_arguments(attr: &kfi_mr_attr, flags: u64) -> Arguments
         offset: attr.offset,
         requested_key: attr.requested_key,
         flags,
-        // SAFETY: By the requirements of this function.
+        // SAFETY: The key has `auth_key_size` bytes, as the caller promises.
         auth_key: unsafe { AuthKey::from_raw(attr.auth_key, attr.auth_key_size) },
         together: false,
     }
@@ -232,7 +232,8 @@ pub(super) unsafe fn attr_arguments(attr: &kfi_mr_attr, flags: u64) -> Arguments
 /// As the C API demands: `type` says which member is set, and the list is null or valid.
 pub(super) unsafe fn attr_source(attr: &kfi_mr_attr) -> Result<Source<'_>, Refusal> {
     let (list, count) = (&attr.__bindgen_anon_1, attr.iov_count);
-    // SAFETY: By the requirements of this function.
+    // SAFETY: `type` says which member is set, as the caller promises. The list is null or has
+    // `iov_count` entries.
     unsafe {
         match attr.type_ {
             KVEC => SegmentList::from_raw(list.mr_iov, count).map(Source::Kvec),

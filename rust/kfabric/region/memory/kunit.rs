@@ -72,7 +72,7 @@ mod tests {
             let mut sum = 0;
             let mut before = None;
             for entry in room.iter().take(count) {
-                // SAFETY: So many were written.
+                // SAFETY: The walk has written this entry: it returned their number.
                 let entry = unsafe { entry.assume_init_ref() };
                 let (phys, len) = match virt {
                     true => {
@@ -319,7 +319,7 @@ mod tests {
                 let starts = source.segments(usize::MAX);
                 for (segment, bvec) in starts.zip(slice_of(&source)) {
                     let mut frame = 0;
-                    // SAFETY: As in `slow_bvecs()`.
+                    // SAFETY: `bvec` is valid. The helper finds a bad page without reading it.
                     let found = unsafe { kfi_bindings::kfi_helper_bvec_pfn(bvec, &mut frame) };
                     let start = frame * PAGE + u64::from(bvec.bv_offset) % PAGE;
                     let (at, len) = segment?;

@@ -26,8 +26,8 @@ impl Answers<'_> {
     /// `mrs`, and `errs` unless it is null, are valid for writing `count` elements, as long as this
     /// lives.
     pub(crate) unsafe fn new(mrs: *mut *mut kfid_mr, errs: *mut c_int, count: usize) -> Self {
-        // SAFETY: Valid for writing by the requirements of this function; all zeroes are valid
-        // values of both.
+        // SAFETY: `mrs` is valid for writing `count` elements, and so is `errs` unless it is null,
+        // as the caller promises. All zeroes are valid values of both.
         unsafe {
             mrs.write_bytes(0, count);
             let errs = if errs.is_null() {

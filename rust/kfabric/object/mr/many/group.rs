@@ -55,7 +55,8 @@ impl<'a> Group<'a> {
         flags: u64,
         first: usize,
     ) -> Self {
-        // INVARIANT: By the requirements of this function.
+        // INVARIANT: The targets of the attributes' pointers are valid for `'a`, as the caller
+        // promises.
         Self {
             domain,
             attrs,

@@ -45,7 +45,7 @@ mod tests {
                     bv_len: u32::try_from(PAGE_SIZE)?,
                 };
                 let mut frame = 0;
-                // SAFETY: As in `slow_bvecs()`.
+                // SAFETY: `bvec` is valid. The helper finds a bad page without reading it.
                 assert!(unsafe { kfi_bindings::kfi_helper_bvec_pfn(&bvec, &mut frame) });
                 // SAFETY: Any address may be asked for.
                 let at = unsafe { kfi_bindings::kfi_helper_linear_address(frame * PAGE) };
