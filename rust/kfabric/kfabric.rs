@@ -2,15 +2,16 @@
 
 //! kfabric: one fabric API for kernel code over many providers.
 //!
-//! This is the core. It owns the C objects of the API in `include/`, parses what consumers pass
-//! in, and dispatches to providers, which it knows by the traits in [`provider`] only.
+//! This is the core. It owns the C objects of the API in `include/`, parses consumers' arguments,
+//! and dispatches to providers. It knows providers by the traits in [`provider`] only.
 //!
 //! # Contexts
 //!
 //! Every function that C calls, and every one that a provider implements, says in which context:
 //!
-//! - "May sleep", "Sleeps until …": process context, without spinlocks. What is allocated in it doesn't
-//!   wait for I/O: where C comes in, a scope of [`NoIo`] begins, in which the provider is called.
+//! - "May sleep", "Sleeps until …": process context, without spinlocks. An allocation doesn't wait
+//!   for I/O: the functions that C calls enter a scope of [`NoIo`], in which they call the
+//!   provider.
 //! - "Any context": also softirq and interrupt handlers, with locks held and interrupts off, but not
 //!   an interrupt that can't be masked. It doesn't sleep, and takes no lock that somebody sleeps with.
 //!   No scope has been entered: what it allocates, it allocates without waiting.
@@ -195,8 +196,8 @@ impl Parts {
 impl Drop for Parts {
     /// Frees them. Sleeps until all work has ended.
     fn drop(&mut self) {
-        // SAFETY: No object is open, nobody can call in, and modules that go are not watched any more.
-        // What the work has had is freed after the work has ended.
+        // SAFETY: No object is open, nobody can call in, and the core doesn't watch for modules
+        // that go. The targets of work items are freed after the work has ended.
         unsafe {
             workqueue::exit();
             cache::exit();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a provider implements, in safe Rust.
+//! The traits that a provider implements, in safe Rust.
 //!
 //! A [`Provider`] opens [`Fabric`]s, a fabric opens [`Domain`]s, a domain registers [`Mr`]s. The
 //! core owns the C objects, checks every argument once, counts children and pins modules; a
 //! provider sees valid requests only.
 //!
-//! What "may sleep" and "any context" mean is said [there](crate#contexts). What is there is dropped
-//! where it may sleep.
+//! The [contexts](crate#contexts) define "may sleep" and "any context". The core drops a provider's
+//! objects where they may sleep.
 
 pub mod cm;
 pub(crate) mod cntr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel crate lacks, and the parts of every call of the API.
+//! Basics that the kernel crate lacks, and the parts of every call of the API.
 //!
 //! This room knows no regions and no objects. Most of it could stand in `rust/kernel/`.
 

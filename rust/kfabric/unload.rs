@@ -47,7 +47,7 @@ pub(crate) fn gone(owner: Owner) {
     let _noio = NoIo::enter();
     registry::module_gone(owner);
     consumer::module_gone(owner);
-    // Those that it has left to be closed call it, and it may leave others then.
+    // Regions that the module has left to be closed call the module, which may leave others then.
     if let Some(queue) = workqueue::closings() {
         wait_until_returned(owner, || queue.flush());
     }
@@ -57,7 +57,7 @@ pub(crate) fn gone(owner: Owner) {
     }
 }
 
-/// Called for each module that goes. Sleeps as [`gone`] does.
+/// Takes everything of a module that goes from its callers. Sleeps as [`gone`] does.
 ///
 /// # Safety
 ///

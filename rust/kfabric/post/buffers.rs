@@ -168,12 +168,12 @@ pub(crate) const MAX_PIECES: usize = 16;
 /// Most bytes that one transfer can inject.
 pub const MAX_INJECT: usize = 64;
 
-/// What a domain can do with memory at this side; constant.
+/// The rules of a domain for memory at this side; constant.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalRules {
     /// A part of a region goes by the region's descriptor. Otherwise its memory is found each time.
     pub by_region: bool,
-    /// What the addresses in a mapped scatterlist are.
+    /// The kind of addresses in a mapped scatterlist.
     pub mapped: MappedAs,
     /// The device may be able to reach memory of other PCI devices.
     pub peer_to_peer: bool,

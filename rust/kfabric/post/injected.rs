@@ -44,7 +44,7 @@ impl InjectCopy {
     ///
     /// # Errors
     ///
-    /// - Those of [`LocalPieces::check`].
+    /// - The errors of [`LocalPieces::check`].
     /// - `EMSGSIZE`: there are more than `max_len` bytes.
     /// - `EFAULT`: there is no memory at an address.
     /// - `EOPNOTSUPP`: only the device has addresses of the memory.

@@ -56,7 +56,7 @@ pub enum LocalPiece {
         /// In bytes.
         len: u64,
     },
-    /// What the consumer has mapped for the domain's device.
+    /// Memory that the consumer has mapped for the domain's device.
     Mapped {
         /// The address for the device.
         address: u64,
@@ -66,7 +66,7 @@ pub enum LocalPiece {
 }
 
 impl LocalPiece {
-    /// So many of its bytes, from the one at `at` on.
+    /// Returns `len` of its bytes, from the one at `at` on.
     const fn part(self, at: u64, len: u64) -> Self {
         match self {
             Self::Region { desc, address, .. } => Self::Region {
@@ -85,7 +85,7 @@ impl LocalPiece {
         }
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     pub const fn bytes(&self) -> u64 {
         match *self {
             Self::Region { len, .. } | Self::Memory { len, .. } | Self::Mapped { len, .. } => len,
@@ -101,7 +101,7 @@ pub struct LocalPieces {
 }
 
 impl LocalPieces {
-    /// No memory.
+    /// Makes a list of no memory.
     #[inline]
     pub(crate) fn none() -> Self {
         Self {
@@ -110,12 +110,12 @@ impl LocalPieces {
         }
     }
 
-    /// The pieces.
+    /// Returns the pieces.
     pub fn pieces(&self) -> &[LocalPiece] {
         &self.pieces
     }
 
-    /// The bytes from `at` on, so many, or as many as there are.
+    /// Returns `len` of the bytes, from `at` on, or those that there are.
     pub(crate) fn part(&self, at: u64, len: u64) -> Self {
         let mut part = Self::none();
         let (mut skip, mut left) = (at, len);
@@ -130,7 +130,7 @@ impl LocalPieces {
         part
     }
 
-    /// How many bytes they have together.
+    /// Returns the number of bytes of all pieces together.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -141,8 +141,8 @@ impl LocalPieces {
         self.pieces().iter().any(is_region)
     }
 
-    /// The memory itself, of pieces that don't go by a region, of a domain whose mapped addresses are
-    /// physical ones or of the linear map.
+    /// Returns the memory itself, of pieces that don't go by a region. The domain's mapped
+    /// addresses must be physical ones or of the linear map.
     ///
     /// # Safety
     ///
@@ -184,7 +184,7 @@ impl LocalPieces {
     ///
     /// # Errors
     ///
-    /// - Those of [`check`](Self::check).
+    /// - The errors of [`check`](Self::check).
     /// - `EFAULT`: memory that can't be registered, NULL for one.
     /// - `E2BIG`: more pieces of memory than one transfer may have; a region would be one.
     pub(crate) fn find(
@@ -211,8 +211,8 @@ impl LocalPieces {
     ///
     /// # Errors
     ///
-    /// - `EINVAL`: a segment is empty, or not in the region of its descriptor; there is no such
-    ///   descriptor; there are too many segments; their sum overflows.
+    /// - `EINVAL`: a segment is empty, or not in the region of its descriptor; there is no region
+    ///   with that descriptor; there are too many segments; their sum overflows.
     /// - `EACCES`: a region was not registered for that.
     /// - `EMSGSIZE`: more bytes than one transfer may have.
     /// - `E2BIG`: more regions than one transfer may have pieces.
@@ -320,14 +320,14 @@ pub(crate) struct DescMr {
     pub(crate) base: u64,
     /// How many bytes it has.
     pub(crate) len: u64,
-    /// What may be done with it.
+    /// The rights of the region.
     pub(crate) access: Access,
     /// Is it one region of the device?
     pub(crate) whole: bool,
 }
 
 impl DescMr {
-    /// Where in it a segment is for the device; `None` if that can't be told.
+    /// Returns the device's address of a segment in the region; `None` if the address is unknown.
     pub(super) fn address(&self, start: Option<u64>, len: u64) -> Result<Option<u64>, Refusal> {
         let (Some(first), Some(start)) = (self.start, start) else {
             return Ok(None);
@@ -343,8 +343,8 @@ impl DescMr {
         }
     }
 
-    /// Checks that it was registered for such a transfer. What the device only reads needs nothing, as
-    /// in ibv_reg_mr(3).
+    /// Checks that the region was registered with the rights for a transfer. Memory that the device
+    /// only reads needs no right, as in ibv_reg_mr(3).
     pub(super) fn check_rights(&self, needs: Access) -> Result<(), Refusal> {
         if needs.device_writes() && !self.access.device_writes() {
             let refusal = Refusal::new(Errno::EACCES, c"the region may not be written to");
@@ -370,7 +370,7 @@ impl Part {
         self.len
     }
 
-    /// What is behind the first bytes, if there is anything.
+    /// Returns the bytes behind the first `len`, if there are any.
     pub(super) fn after(self, len: usize) -> Option<Self> {
         (len < self.len).then(|| Self {
             start: self.start.wrapping_byte_add(len),

@@ -50,7 +50,7 @@ pub enum Op {
     },
     /// It gets what eight bytes of the peer's memory were before something was done with them at once.
     Atomic {
-        /// What that is.
+        /// The atomic operation.
         what: AtomicOp,
         /// Otherwise there is no memory at this side.
         fetches: bool,
@@ -58,7 +58,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The right that a region at this side needs.
+    /// Returns the right that a region at this side needs.
     pub(crate) const fn needs(&self) -> Access {
         match self {
             Self::Send { .. } => Access::SEND,
@@ -85,7 +85,7 @@ impl Op {
         }
     }
 
-    /// What the entry of a completion queue says of it.
+    /// Returns the flags of the operation in a completion queue entry.
     pub(crate) const fn flags(&self) -> u64 {
         let flags = match self {
             Self::Send { .. } => c::KFI_MSG | c::KFI_SEND,
@@ -183,7 +183,7 @@ impl PostFlags {
     const INVALIDATE: u64 = c::KFI_INVALIDATE;
     const SENT: u64 = widen_u32(c::KFI_INJECT_COMPLETE | c::KFI_TRANSMIT_COMPLETE);
 
-    /// Those of a request that goes to the peer.
+    /// The flags of a request that goes to the peer.
     pub(crate) const TRANSMIT: u64 = Self::COMPLETION
         | Self::MORE
         | Self::INJECT
@@ -191,24 +191,24 @@ impl PostFlags {
         | Self::REMOTE_CQ_DATA
         | Self::DELIVERY
         | Self::SENT;
-    /// Those of a message.
+    /// The flags of a message.
     pub(crate) const SEND: u64 = Self::TRANSMIT | Self::INVALIDATE;
-    /// Those of a request that takes something from the peer: there is nothing to inject, and nobody who
+    /// The flags of a request that reads from the peer. There is nothing to inject, and nobody
     /// would get data.
     pub(crate) const READ: u64 = Self::TRANSMIT & !(Self::INJECT | Self::REMOTE_CQ_DATA);
-    /// Those of an atomic operation: there is nobody who would get data. Its operands are always the
-    /// caller's again when posting returns.
+    /// The flags of an atomic operation. Nobody would get data. The caller may always reuse its
+    /// operands when posting returns.
     pub(crate) const ATOMIC: u64 = Self::TRANSMIT & !Self::REMOTE_CQ_DATA;
-    /// Those of a request that waits for the peer.
+    /// The flags of a request that waits for the peer.
     pub(crate) const RECEIVE: u64 = Self::COMPLETION | Self::MORE;
 
     const ALL: u64 = Self::SEND | Self::RECEIVE;
 
-    /// Takes flags of a call, of which only those in `known` make sense.
+    /// Takes the flags of a call, which may be those in `known` only.
     ///
     /// # Errors
     ///
-    /// - `EBADFLAGS`: there are others, or such that exclude each other.
+    /// - `EBADFLAGS`: there are other flags, or flags that exclude each other.
     pub(crate) fn parse(flags: u64, known: u64) -> Result<Self, Refusal> {
         let unknown = flags & !(known & Self::ALL);
         if unknown != 0 {
@@ -224,25 +224,25 @@ impl PostFlags {
         Ok(Self(flags))
     }
 
-    /// Takes the flags of an endpoint, of which those count that are in `known`.
+    /// Takes those flags of an endpoint that are in `known`.
     pub(crate) const fn default(flags: u64, known: u64) -> Self {
         // INVARIANT: Masked.
         Self(flags & known & Self::ALL)
     }
 
-    /// For a call without flags, whose bytes are the caller's again when it returns.
+    /// Returns the flags of a call without flags, whose bytes the caller may reuse when it returns.
     pub(crate) const fn injected() -> Self {
         // INVARIANT: One of them.
         Self(Self::INJECT)
     }
 
-    /// The same, of a transfer with nothing to inject.
+    /// Returns the flags of a transfer with nothing to inject.
     pub(crate) const fn without_inject(self) -> Self {
         // INVARIANT: One less.
         Self(self.0 & !Self::INJECT)
     }
 
-    /// The same, of a transfer behind one that waits for those before.
+    /// Returns the flags of a transfer behind one that waits for the earlier ones.
     pub(crate) const fn without_fence(self) -> Self {
         // INVARIANT: One less.
         Self(self.0 & !Self::FENCE)
@@ -253,17 +253,17 @@ impl PostFlags {
         self.0 & Self::COMPLETION != 0
     }
 
-    /// Is there more to come at once, so that the device needn't be told yet?
+    /// Checks whether more transfers follow at once, so that the device needn't be told yet.
     pub const fn more(self) -> bool {
         self.0 & Self::MORE != 0
     }
 
-    /// Are the bytes the caller's again when posting returns?
+    /// Checks whether the caller may reuse the bytes when posting returns.
     pub(crate) const fn injects(self) -> bool {
         self.0 & Self::INJECT != 0
     }
 
-    /// Must all reads that were posted before have ended first?
+    /// Checks whether all reads that were posted earlier must have ended first.
     pub const fn fences(self) -> bool {
         self.0 & Self::FENCE != 0
     }

@@ -41,9 +41,9 @@ use kfi_bindings::{
 ///
 /// # Invariants
 ///
-/// The runs follow each other in the order of `at`, the first one at 0, and each ends where the
-/// next one begins, or at `len`. Their physical addresses are memory that may be registered with
-/// the rights of the request, and stays where it is while somebody is inside `tenant`.
+/// The runs are in the order of `at`. The first one is at 0, and each ends where the next one
+/// begins, or at `len`. Their physical addresses are memory that may be registered with the rights
+/// of the request. It stays where it is while somebody is inside `tenant`.
 pub struct CpuMemory {
     // Most regions are one run, which needs no memory of its own.
     first: ExtentStart,
@@ -54,9 +54,14 @@ pub struct CpuMemory {
 }
 
 impl CpuMemory {
-    /// Takes the memory of a request. `EFAULT` at memory that may not be registered, `EINVAL` at
-    /// an address in a scatterlist that is none of this machine's memory, and if the provider doesn't
-    /// [say](crate::MrLimits::leases) that it keeps any. May sleep.
+    /// Takes the memory of a request. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - `EFAULT`: memory may not be registered.
+    /// - `EINVAL`: an address in a scatterlist is no memory of this machine, or the provider
+    ///   doesn't [say](crate::MrLimits::leases) that it keeps memory.
+    /// - `ENOMEM`
     pub fn new(request: &MrRequest<'_>) -> Result<Self, Refusal> {
         let mut building = Building::default();
         let mut memory = request.extents_at(MappedAs::Physical);
@@ -209,7 +214,11 @@ impl Building {
         Ok(())
     }
 
-    /// The first run, those that follow, and the length of all, if there is anything. Any context.
+    /// Returns the first run, the other runs, and the length of all. Any context.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: there is no memory.
     fn done(self) -> Result<(ExtentStart, KVVec<ExtentStart>, u64), Refusal> {
         Ok((self.first.ok_or(Errno::EINVAL)?, self.rest, self.len))
     }
@@ -269,29 +278,29 @@ impl<'a> PeerBuffer<'a> {
         }
     }
 
-    /// A peer writes these bytes.
+    /// Describes bytes that a peer writes to a region.
     pub fn write_slice(bytes: &'a [u8]) -> Self {
         // SAFETY: A slice is what a write needs.
         unsafe { Self::write(bytes.as_ptr().cast(), bytes.len()) }
     }
 
-    /// A peer reads into these bytes.
+    /// Describes the buffer for bytes that a peer reads from a region.
     pub fn read_slice(bytes: &'a mut [u8]) -> Self {
         // SAFETY: A mutable slice is what a read needs.
         unsafe { Self::read(bytes.as_mut_ptr().cast(), bytes.len()) }
     }
 
-    /// How many bytes there are to copy.
+    /// Returns the number of bytes to copy.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Is there nothing to copy?
+    /// Checks whether there is nothing to copy.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The right that a region must have for it.
+    /// Returns the right that a region must have for the copy.
     pub const fn needs(&self) -> Access {
         match self.direction {
             Direction::Read => Access::REMOTE_READ,
@@ -299,7 +308,7 @@ impl<'a> PeerBuffer<'a> {
         }
     }
 
-    /// The first `at` bytes, or all that there are, and the rest.
+    /// Splits the buffer into the first `at` bytes, or all that there are, and the rest.
     pub fn split_at(self, at: usize) -> (Self, Self) {
         let at = at.min(self.len);
         // INVARIANT: Each has its part of the bytes.

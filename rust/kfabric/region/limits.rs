@@ -125,7 +125,7 @@ impl<'a> AuthKey<'a> {
         }
     }
 
-    /// The same, but with the domain's key where there is none; that may be empty.
+    /// Returns the domain's key if there is none, unless the domain's is empty.
     pub(crate) fn or(self, domain: &'a [u8]) -> Self {
         match self {
             Self::None if !domain.is_empty() => Self::Some(domain),
@@ -133,7 +133,11 @@ impl<'a> AuthKey<'a> {
         }
     }
 
-    /// The key, if there is one; `EINVAL` if it is missing or too long.
+    /// Returns the key, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL`: the key is missing or too long.
     pub(crate) fn checked(self) -> Result<Option<&'a [u8]>, Refusal> {
         match self {
             Self::None => Ok(None),
@@ -145,7 +149,12 @@ impl<'a> AuthKey<'a> {
         }
     }
 
-    /// As [`checked`](Self::checked), and `EOPNOTSUPP` for a key where keys are not known.
+    /// Checks a key as [`checked`](Self::checked) does.
+    ///
+    /// # Errors
+    ///
+    /// - The errors of [`checked`](Self::checked).
+    /// - `EOPNOTSUPP`: there is a key, and the provider doesn't know keys.
     pub(crate) fn parse(self, limits: &MrLimits) -> Result<Option<&'a [u8]>, Refusal> {
         let len = match self {
             Self::Some(key) => key.len(),

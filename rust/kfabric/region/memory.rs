@@ -125,8 +125,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns all of the memory, if it is one segment that is contiguous in memory, whatever its length: pages, or
-    /// addresses of the linear map; a scatterlist's addresses are such. [`None`] if it is more. May sleep.
+    /// Returns all of the memory, if it is one segment of any length that is contiguous in memory:
+    /// a page, or addresses of the linear map, also in a scatterlist. Returns [`None`] if it is
+    /// more. May sleep.
     ///
     /// # Errors
     ///
@@ -238,10 +239,11 @@ impl<'a> Extents<'a> {
         Ok(unsafe { slice::from_raw_parts(self.found.as_ptr().cast(), count) })
     }
 
-    /// Fills entries of a scatterlist with the next memory, of at most so many bytes, as far as there is room.
-    /// Each has at most `max_len` bytes. They have addresses of the linear map if `virt`, as if mapped for a
-    /// device that takes these, else pages. Memory that follows on what is before it is one entry, unless an
-    /// earlier call filled that. May sleep in process context.
+    /// Fills entries of a scatterlist with the next memory, at most `max_bytes` bytes, as far as
+    /// `room` has space. Each has at most `max_len` bytes. If `virt` is set, they have addresses of
+    /// the linear map, as if mapped for a device that takes these. Otherwise they have pages.
+    /// Memory that follows the memory before it is in the same entry, unless an earlier call filled
+    /// that. May sleep in process context.
     ///
     /// Returns how many entries were filled, from the first on, and how many bytes they have; none at the end.
     ///

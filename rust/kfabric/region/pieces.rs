@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Cutting a region into pieces, each of which one region of a device can hold. Pure; knows no
-//! memory.
+//! Cutting a region into pieces that one region of a device can hold. Pure; knows no memory.
 
 use crate::{
     region::shape::{
@@ -29,7 +28,7 @@ pub struct Piece {
 /// Where it cuts depends on the segments' addresses only, not on what is behind them.
 pub(crate) struct PieceIter<I> {
     segments: I,
-    /// What is left of a segment that did not fit.
+    /// The rest of a segment that did not fit.
     rest: Option<(Option<u64>, u64)>,
     max_pages: u64,
 }
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_shape() -> Result {
-        // Whatever the list: no byte is lost, and one piece is what a shape without a gap is.
+        // For every list: no byte is lost, and a shape without a gap is one piece.
         let mut seed = 12345_u64;
         let mut random = |max: u64| {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1);

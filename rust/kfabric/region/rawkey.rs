@@ -188,7 +188,7 @@ mod tests {
         parse(raw).map_err(|e| e.errno())
     }
 
-    /// A raw key of [`ONE`] with other bytes at a place.
+    /// Returns a raw key of [`ONE`] with other bytes at a place.
     fn spoiled(place: usize, bytes: &[u8]) -> Result<KVVec<u8>> {
         let mut raw = encode(&[ONE])?;
         for (byte, other) in raw.iter_mut().skip(place).zip(bytes) {
@@ -283,7 +283,7 @@ mod tests {
         Ok(())
     }
 
-    /// A well-formed list of pieces.
+    /// Makes a well-formed list of pieces.
     fn some_pieces(rng: &mut Prng) -> Result<KVVec<RemotePiece>> {
         let mut pieces = KVVec::new();
         for _ in 0..=rng.below(20) {

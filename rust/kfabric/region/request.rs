@@ -2,8 +2,8 @@
 
 //! A registration, parsed: all five calls and `kfi_mr_regattr` become one [`MrRequest`].
 //!
-//! What is wrong is found in the order that kfi_mr(3) documents: attributes, list and count;
-//! flags; access; offset; segments by index; limits. Memory and device come after, in
+//! Faults are found in the order that kfi_mr(3) documents: attributes, list and count; flags;
+//! access; offset; segments by index; limits. Memory and device come after, in
 //! [`crate::region::memory`] and in the provider.
 
 use crate::{
@@ -112,8 +112,8 @@ impl<'a> MrRequest<'a> {
         })
     }
 
-    /// As [`parse`](Self::parse), of a list that is taken for one in which each segment is a page, without
-    /// counting; `None` if it isn't taken for that, or isn't valid then.
+    /// Makes a request of a list that is taken for one in which each segment is a page, without
+    /// counting. Returns `None` if the list isn't taken for that, or isn't valid then.
     ///
     /// The walk through its memory finds out whether it is one: if not, the walk fails, and the request
     /// [is mistaken](Self::is_mistaken) for good.
@@ -155,7 +155,7 @@ impl<'a> MrRequest<'a> {
         self.pages.as_ref().is_some_and(Cell::get)
     }
 
-    /// A region of kvecs described anew, for what was registered before.
+    /// Describes a region of kvecs anew, to refresh it.
     pub(crate) fn again(
         list: &'a [kvec],
         access: Access,
@@ -251,8 +251,8 @@ impl<'a> MrRequest<'a> {
         runs
     }
 
-    /// Returns all of the memory, if it is one segment that is contiguous in the linear map, for a device that
-    /// takes such addresses; [`None`] if it isn't. May sleep.
+    /// Returns all of the memory for a device that takes addresses of the linear map, if it is one
+    /// segment that is contiguous there. Returns [`None`] if it isn't. May sleep.
     ///
     /// # Errors
     ///

@@ -92,12 +92,12 @@ impl<'a, T> SegmentList<'a, T> {
         }
     }
 
-    /// The list as C has it.
+    /// Returns the list as C has it.
     pub fn as_ptr(&self) -> *mut T {
         self.first.as_ptr()
     }
 
-    /// How many entries the caller says there are.
+    /// Returns the number of entries, as the caller says.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -134,7 +134,7 @@ impl<'a> PlainList<'a> {
         Self(list)
     }
 
-    /// The list.
+    /// Returns the list.
     pub fn list(&self) -> &SegmentList<'a, scatterlist> {
         &self.0
     }

@@ -33,17 +33,17 @@ impl AddrRange {
         Ok(Self { start, len })
     }
 
-    /// First address.
+    /// Returns the first address.
     pub const fn start(self) -> u64 {
         self.start
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub const fn bytes(self) -> u64 {
         self.len
     }
 
-    /// First address after it.
+    /// Returns the first address after the range.
     pub const fn end(self) -> u64 {
         self.start + self.len
     }
@@ -83,8 +83,8 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Adds a segment. `start` is `None` where the address is not known (and will be refused when
-    /// memory is looked at): such a segment joins with anything.
+    /// Adds a segment. `start` is `None` if the address is not known (and will be refused when
+    /// memory is looked at). A segment without an address joins with anything.
     #[inline]
     pub(crate) fn push(&mut self, start: Option<u64>, len: u64) -> Result<(), Refusal> {
         let index = self.shape.segments;
@@ -112,9 +112,9 @@ impl Sum {
         Ok(())
     }
 
-    /// Adds so many segments of so many bytes together, all of which start and end where pages do, as
-    /// the one before them does, and the one behind them: where they are is no matter. Returns
-    /// `false`, and adds nothing, if the sum of lengths overflows.
+    /// Adds `count` segments of `bytes` bytes together, at any addresses. All of them must start
+    /// and end at page boundaries, and so must their neighbours. Returns `false`, and adds nothing,
+    /// if the sum of lengths overflows.
     #[inline]
     pub(super) fn push_whole(&mut self, count: usize, bytes: u64) -> bool {
         let Some(total) = self.shape.len.checked_add(bytes) else {
@@ -127,14 +127,14 @@ impl Sum {
         true
     }
 
-    /// What has been added.
+    /// Returns the shape of everything that was added.
     pub(crate) const fn shape(&self) -> &Shape {
         &self.shape
     }
 }
 
 impl Shape {
-    /// That of one segment, as [`Sum::push`] adds it.
+    /// Returns the shape of one segment, as [`Sum::push`] adds it.
     #[inline(always)]
     pub(crate) fn of_one(start: Option<u64>, len: u64) -> Result<Self, Refusal> {
         let span = AddrRange::new(start.unwrap_or(0), len).map_err(|e| e.at(0))?;
@@ -146,30 +146,32 @@ impl Shape {
         })
     }
 
-    /// That of a list in which each of so many segments, not none, is a page; `None` if that is too long.
+    /// Returns the shape of a list of `count` segments, not 0, that are a page each; `None` if that
+    /// is too long.
     pub(super) fn of_pages(count: usize) -> Option<Self> {
         let mut sum = Sum::default();
         let bytes = widen(count).checked_mul(widen(PAGE_SIZE))?;
         sum.push_whole(count, bytes).then_some(sum.shape)
     }
 
-    /// Number of segments.
+    /// Returns the number of segments.
     pub const fn segments(&self) -> usize {
         self.segments
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub const fn bytes(&self) -> u64 {
         self.len
     }
 
-    /// How many pages the region touches, each counted once where neighbours share it.
+    /// Returns the number of pages that the region touches. A page that neighbours share counts
+    /// once.
     pub const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The first segment that does not follow on from the one before it: their joint is not at a
-    /// page boundary on both sides, and they are not adjacent.
+    /// Returns the first segment that does not follow on from the one before it: their joint is not
+    /// at a page boundary on both sides, and they are not adjacent.
     pub const fn gap(&self) -> Option<usize> {
         self.gap
     }

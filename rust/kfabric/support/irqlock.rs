@@ -6,9 +6,8 @@
 //! one turns interrupts off and restores their earlier state.
 //!
 //! The guard keeps the earlier state. So the guard that was taken last must be dropped first. If
-//! the outer one were dropped first, it would turn interrupts on under the inner lock, and the
-//! inner one would turn them off for good. Therefore [`IrqLock::with`] lends the guard to a
-//! closure.
+//! the outer one were dropped first, it would turn interrupts on under the inner lock. The inner
+//! one would turn them off for good. Therefore [`IrqLock::with`] lends the guard to a closure.
 
 use self::backend::IrqSave;
 use kernel::{

@@ -111,7 +111,7 @@ pub(crate) unsafe extern "C" fn kfi_tostr(data: *const c_void, datatype: kfi_typ
     let data = NonNull::new(data.cast_mut()).filter(|data| !Errno::is_in(data.as_ptr()));
     let text = match (datatype, data) {
         (VERSION, _) => version(),
-        // SAFETY: `data` is neither null nor an error pointer, so it points to a valid value of the
+        // SAFETY: `data` is neither null nor an error pointer. So it points to a valid value of the
         // type that goes with `datatype`, with all that it points to.
         (_, Some(data)) => unsafe { value(data, datatype) },
         (_, None) => None,

@@ -137,7 +137,7 @@ mod tests {
             local.pieces(),
             [LocalPiece::Memory { len: 64, .. }]
         ));
-        // A region of which it isn't known where its bytes are.
+        // A region whose kernel address is unknown.
         let unknown = DescMr {
             start: None,
             ..region(&memory, Access::RECV)

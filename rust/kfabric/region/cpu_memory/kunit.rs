@@ -40,7 +40,7 @@ mod tests {
         }
     }
 
-    /// An extent, and what it may be used as long as.
+    /// Makes an extent, and the lease of its memory.
     fn extent(
         list: &[kfi_bindings::kvec],
         arguments: Arguments<'_>,

@@ -35,7 +35,7 @@ mod tests {
 
     const PAGES: usize = 24;
 
-    /// At most so many bytes at once.
+    /// Finds the memory by extents, at most `most()` bytes at once.
     fn by_runs(source: &Source<'_>, mut most: impl FnMut() -> u64) -> Result<Found> {
         let mut found = Found::default();
         let mut runs = source.extents(reads()?, MappedAs::Linear);
@@ -54,7 +54,8 @@ mod tests {
         }
     }
 
-    /// As [`by_runs`], but by entries of a scatterlist: with addresses of the linear map, or with pages.
+    /// Finds the memory as [`by_runs`] does, but by entries of a scatterlist: with addresses of the
+    /// linear map, or with pages.
     fn by_entries(source: &Source<'_>, rng: &mut Prng) -> Result<Found> {
         let mut found = Found::default();
         let mut memory = source.extents(reads()?, MappedAs::Linear);
@@ -83,7 +84,8 @@ mod tests {
                     false => (phys_of(entry)?, entry.length),
                 };
                 assert!(len > 0 && len <= max_len);
-                // What follows is another entry only at a page boundary, where the entry would get too long.
+                // Adjacent memory begins another entry only at a page boundary, if the entry would
+                // get too long.
                 if let Some((end, was)) = before.filter(|(end, _)| *end == phys) {
                     assert_eq!(end % PAGE, 0);
                     assert!(was + PAGE > u64::from(max_len));
@@ -97,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Where the memory of an entry begins that has a page.
+    /// Returns the physical address of an entry that has a page.
     fn phys_of(entry: &scatterlist) -> Result<u64> {
         let page = core::ptr::without_provenance_mut(entry.page_link & !3);
         let bvec = bio_vec {
@@ -111,7 +113,7 @@ mod tests {
         Ok(frame * PAGE + u64::from(entry.offset) % PAGE)
     }
 
-    /// Up to ten segments, of which one may be bad.
+    /// Makes a list of up to ten segments. One of them may be bad.
     fn random_kvecs(rng: &mut Prng, memory: &mut [&mut [u8]]) -> Result<KVec<kvec>> {
         let mut list = KVec::new();
         for _ in 0..=rng.below(9) {
@@ -154,7 +156,7 @@ mod tests {
         Ok(())
     }
 
-    /// Whether a list that is taken for one of pages is found to be one, of pages that may be registered: then
+    /// Takes a list for one of pages. Returns whether it is one whose pages may be registered. Then
     /// it has the shape that it was taken for.
     fn is_of_pages(source: Source<'_>, rng: &mut Prng) -> Result<bool> {
         let limits = MrLimits {
@@ -199,8 +201,9 @@ mod tests {
         Ok(true)
     }
 
-    /// Pages of an area, some of them neighbours: by their addresses, by themselves, and by what they
-    /// are mapped to. Some segments are no whole pages, or nobody may register them.
+    /// Compares lists of pages of an area, some of them neighbours: by address, by page, and by the
+    /// address that they are mapped to. Some segments are no whole pages, or nobody may register
+    /// them.
     #[test]
     fn whole_pages() -> Result {
         let mut rng = Prng::new("kfabric_memory.whole_pages");
@@ -249,7 +252,7 @@ mod tests {
             assert_eq!(by_entries(&source, &mut rng)?, slow);
             assert_eq!(by_runs(&source, || u64::MAX)?, slow);
             let slow = slow_bvecs(&bvecs)?;
-            // SAFETY: The list has so many entries, and stays as it is.
+            // SAFETY: The list has `len()` entries, and stays as it is.
             let source =
                 Source::Bvec(unsafe { SegmentList::from_raw(bvecs.as_ptr(), bvecs.len()) }?);
             assert_eq!(by_entries(&source, &mut rng)?, slow);
@@ -257,7 +260,7 @@ mod tests {
             let page = |bvec: &bio_vec| u64::from(bvec.bv_len) == PAGE;
             let of_pages = bvecs.len() > 2 && slow.end.is_none() && bvecs.iter().all(page);
             assert_eq!(is_of_pages(source, &mut rng)?, of_pages);
-            // SAFETY: The slice has so many entries, and stays as it is.
+            // SAFETY: The slice has `len()` entries, and stays as it is.
             let source = Source::Sgl(unsafe { SegmentList::from_raw(sgl.as_ptr(), sgl.len()) }?);
             let linear = by_entries(&source, &mut rng)?;
             assert_eq!(by_runs(&source, || 1 + rng.below(5 * PAGE))?, linear);
@@ -308,14 +311,14 @@ mod tests {
                     list.push(bvec, GFP_KERNEL)?;
                 }
                 let slow = slow_bvecs(&list)?;
-                // SAFETY: The list has so many entries, and stays as it is.
+                // SAFETY: The list has `len()` entries, and stays as it is.
                 let list = unsafe { SegmentList::from_raw(list.as_ptr(), list.len()) }?;
                 let source = Source::Bvec(list);
                 assert_eq!(by_runs(&source, || u64::MAX)?, slow);
                 let cut = by_runs(&source, || 1 + rng.below(5 * PAGE))?;
                 assert_eq!(cut, slow);
                 assert_eq!(by_entries(&source, &mut rng)?, slow);
-                // What is said of the shape needs no memory.
+                // The shape needs no look at the memory.
                 let starts = source.segments(usize::MAX);
                 for (segment, bvec) in starts.zip(slice_of(&source)) {
                     let mut frame = 0;

@@ -382,7 +382,7 @@ mod tests {
         assert!(map.unmap(first).err().map(|e| e.errno()) == Some(Errno::EINVAL));
         let third = map.map(BASE, list(&THREE)?)?;
         assert!(third != first && third != second);
-        // Whoever uses it meanwhile can go on.
+        // A task that uses the key can go on.
         let used = map.get(third)?;
         map.unmap(third)?;
         assert!(becomes(&used, BASE, 1101, &THREE));

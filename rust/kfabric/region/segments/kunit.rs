@@ -17,7 +17,7 @@ mod tests {
     use kernel::prelude::*;
     use kfi_bindings::scatterlist;
 
-    /// What is said of a list: length, pages, gap, number of segments; or why it is refused.
+    /// The result for a list: length, pages, gap, number of segments; or the refusal.
     type Said = Result<(u64, u64, Option<usize>, usize), Refusal>;
 
     fn said<T>(list: &[T], add: impl Fn(&mut Sum, &[T]) -> Result<(), Refusal>) -> Said {
@@ -31,7 +31,7 @@ mod tests {
         assert_eq!(said(list, add), said(list, T::push));
     }
 
-    /// Address and length of a segment, which mostly starts and ends where pages do.
+    /// Makes the address and length of a segment, which mostly starts and ends at page boundaries.
     fn random(rng: &mut Prng, end: u64) -> (u64, u64) {
         let start = match rng.below(12) {
             0..=2 => end,
@@ -72,7 +72,8 @@ mod tests {
         Ok(())
     }
 
-    /// A list whose entries are these, in two parts: from the second on it is somewhere else.
+    /// Makes a list of these entries in two parts. The second part, from entry `chain` on, is
+    /// somewhere else.
     fn scattered(spans: &[kfi_helper_sg_span], chain: usize) -> Result<[KVec<scatterlist>; 2]> {
         let mut parts = [KVec::new(), KVec::new()];
         let [first, second] = &mut parts;

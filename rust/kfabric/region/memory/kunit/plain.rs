@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests of which scatterlists can be handed on.
+//! Unit tests of the check for scatterlists that can be handed on.
 
 #[kernel::macros::kunit_tests(kfabric_plain_list)]
 mod tests {
@@ -19,13 +19,14 @@ mod tests {
     };
 
     fn is_plain_list(sgl: &[scatterlist]) -> Result<bool> {
-        // SAFETY: The slice has so many entries, and stays as it is.
+        // SAFETY: The slice has `len()` entries, and stays as it is.
         let source = Source::Sgl(unsafe { SegmentList::from_raw(sgl.as_ptr(), sgl.len()) }?);
         Ok(source.plain_list().is_some())
     }
 
-    /// Pages of which no two are neighbours can be handed on by their scatterlist, however many there are; but not
-    /// where two are, or one is shorter, or where the list doesn't say that it ends.
+    /// Checks that a scatterlist of pages can be handed on, however many they are, if no two are
+    /// neighbours. It can't if two are, if one is shorter, or if the last entry isn't marked as the
+    /// last.
     #[test]
     fn plain_lists() -> Result {
         const ORDER: u32 = 7;

@@ -17,7 +17,7 @@ pub(super) const PAGE: u64 = widen(PAGE_SIZE);
 /// The mark of a scatterlist's last entry.
 pub(super) const END: usize = 2;
 
-/// The page frame behind a kernel address.
+/// Returns the page frame of a kernel address.
 pub(super) fn frame_at(index: usize, addr: u64) -> Result<u64, Refusal> {
     let mut frame = 0;
     let at = core::ptr::without_provenance(usize::try_from(addr).unwrap_or(0));
@@ -30,7 +30,8 @@ pub(super) fn frame_at(index: usize, addr: u64) -> Result<u64, Refusal> {
     }
 }
 
-/// What is found: the bytes that may be registered, joined, and why it ended.
+/// The memory that a walk finds: the bytes that may be registered, joined, and the reason why the
+/// walk ended.
 #[derive(Default, PartialEq, Debug)]
 pub(super) struct Found {
     pub(super) runs: KVVec<(u64, u64)>,
@@ -52,13 +53,13 @@ impl Found {
     }
 }
 
-/// A use of memory: peers read it.
+/// Returns a use of memory: peers read it.
 pub(super) fn reads() -> Result<PageUse> {
     let access = Access::parse(Access::REMOTE_READ.bits())?;
     Ok(PageUse::new(access, false))
 }
 
-/// One page at a time.
+/// Finds memory one page at a time.
 fn page_by_page(
     found: &mut Found,
     index: usize,
@@ -84,7 +85,7 @@ fn page_by_page(
     Ok(Ok(()))
 }
 
-/// What is to be found of a list of buffers.
+/// Finds the memory of a list of buffers.
 pub(super) fn slow_kvecs(list: &[kvec]) -> Result<Found> {
     let mut found = Found::default();
     for (index, kvec) in list.iter().enumerate() {
@@ -106,7 +107,7 @@ pub(super) fn slow_kvecs(list: &[kvec]) -> Result<Found> {
     Ok(found)
 }
 
-/// What is to be found of pages.
+/// Finds the memory of pages.
 pub(super) fn slow_bvecs(list: &[bio_vec]) -> Result<Found> {
     let mut found = Found::default();
     for (index, bvec) in list.iter().enumerate() {
