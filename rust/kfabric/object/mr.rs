@@ -2,9 +2,9 @@
 
 //! The memory region as C has it.
 //!
-//! Lock order: a region's lock is taken with interrupts off, and before those of event queues, of wait
-//! queues and of the table of descriptors. Who sleeps with a region's provider has its part
-//! in hand, and not the lock.
+//! Lock order: a region's lock is taken with interrupts off, and before those of event queues, of
+//! wait queues and of the table of descriptors. A task that sleeps in a call of a region's provider
+//! holds the provider's part, and not the lock.
 
 mod bind;
 mod bonds;
@@ -68,7 +68,7 @@ static MR: Class = Class::new(
 /// and not when it is dropped.
 pub(crate) type MrObject = Obj<MrBody>;
 
-/// What the core keeps with a region.
+/// The core's part of a region.
 #[pin_data]
 pub(crate) struct MrBody {
     /// Its length and rights, and what it is found by.
@@ -77,10 +77,10 @@ pub(crate) struct MrBody {
     inner: IrqLock<Inner>,
 }
 
-/// What changes in a region's life.
+/// The state of a region that changes.
 struct Inner {
     state: State,
-    /// What most regions haven't.
+    /// The fields that most regions don't need.
     rare: Option<Pin<MrExtBox<Rare>>>,
     /// `None` while it is pending: then whoever enables it has it; or held.
     mr: Option<MrPart>,
@@ -91,13 +91,13 @@ struct Inner {
     /// The domain's event queue tells that the region is enabled; otherwise the call waits for it. Only of what
     /// has [`Rare`] things. It doesn't change.
     told: bool,
-    /// What it is made of goes back to the domain's reserve. Nor does this.
+    /// The parts return to the domain's reserve when the region is closed. It doesn't change.
     reserved: bool,
 }
 
 impl MrObject {
-    /// Where it is reported that the region is enabled; `None` also if that was closed. Called while its
-    /// domain is open. Any context.
+    /// Returns the event queue that reports that the region is enabled; `None` also if that queue
+    /// was closed. Called while its domain is open. Any context.
     fn eq(&self, inner: &Inner) -> Option<&BoundEq> {
         match inner.told {
             true => self.parent().eq(),
@@ -106,7 +106,7 @@ impl MrObject {
     }
 }
 
-/// The provider's domain that a region was registered in, if it is one of type `D`. For a
+/// Returns the provider's domain that a region was registered in, if it is one of type `D`. For a
 /// provider's extensions.
 ///
 /// # Safety

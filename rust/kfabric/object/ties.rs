@@ -46,7 +46,7 @@ use kernel::{
     }, //
 };
 
-/// What ties a region to its endpoint, as a part of it.
+/// A region's link to its endpoint, as a part of the region.
 pub(crate) struct Tie {
     node: Node,
     /// The region; null if it isn't tied. Changed under the lock of the endpoint's list.
@@ -90,7 +90,7 @@ impl_has_work! {
 }
 
 impl Tie {
-    /// Of a region that isn't tied.
+    /// Makes the tie of a region that isn't tied.
     pub(crate) const fn new() -> Self {
         Self {
             node: Node::new(),
@@ -101,8 +101,8 @@ impl Tie {
 }
 
 impl Ties {
-    /// An endpoint without regions; `take_down` is called by its work item, and when it is closed. May
-    /// sleep.
+    /// Makes an endpoint without regions. Its work item calls `take_down`, and so does closing it.
+    /// May sleep.
     pub(crate) fn new(endpoint: &Arc<Endpoint>, take_down: fn(&Self)) -> Result<Arc<Self>, Errno> {
         let state = State {
             // INVARIANT: Nothing is tied.
@@ -119,12 +119,12 @@ impl Ties {
         Arc::pin_init(ties, GFP_KERNEL).map_err(|_| Errno::ENOMEM)
     }
 
-    /// The endpoint.
+    /// Returns the endpoint.
     pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint
     }
 
-    /// Is the endpoint down, for good? Any context.
+    /// Checks whether the endpoint is down, for good. Any context.
     pub(crate) fn is_down(&self) -> bool {
         self.state.with(|state| state.down.get())
     }
@@ -153,7 +153,7 @@ impl Ties {
         let _ = self.state.with(|_| Self::unlink(tie));
     }
 
-    /// Called under the lock. The region, if it was tied.
+    /// Unlinks a tie, and returns the region if it was tied. Called under the lock.
     fn unlink(tie: &Tie) -> Option<NonNull<c_void>> {
         let region = NonNull::new(tie.region.xchg(null_mut(), Relaxed))?;
         // SAFETY: In the list by its invariant, whose lock is held by the caller.
@@ -174,7 +174,7 @@ impl Ties {
         })
     }
 
-    /// The endpoint is down: its regions are taken down, by a work item. Any context.
+    /// Notes that the endpoint is down, and leaves its regions to a work item. Any context.
     pub(crate) fn go_down(self: &Arc<Self>) {
         let any = self.state.with(|state| {
             state.down.set(true);
@@ -194,7 +194,7 @@ impl Ties {
         }
     }
 
-    /// The endpoint is closed. Sleeps until all its regions have been taken down.
+    /// Closes the endpoint. Sleeps until all its regions have been taken down.
     pub(crate) fn close(&self) {
         self.state.with(|state| state.down.set(true));
         self.take_down();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is left of a domain's objects to the core's workqueue: a list, and when it is looked after.
+//! The objects of a domain that are left to the core's workqueue: a list, and the work item that
+//! settles them.
 
 use crate::{
     new_irq_lock,
@@ -35,8 +36,8 @@ use kernel::{
     }, //
 };
 
-/// What isn't settled yet of a domain: the beginning of a list whose links are its owner's, and who
-/// waits for a change.
+/// The unsettled objects of a domain. This has the end of the list; its owner has the links. Tasks
+/// wait here for a change.
 #[pin_data]
 pub(crate) struct Unsettled {
     last: Atomic<*mut c_void>,
@@ -65,7 +66,7 @@ impl_has_work! {
 }
 
 impl Unsettled {
-    /// Nothing yet. May sleep.
+    /// Makes an empty list. May sleep.
     pub(crate) fn new(settle: fn(&Self)) -> Result<Arc<Self>, Errno> {
         let none = pin_init!(Self {
             last: Atomic::new(null_mut()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a region is bound to, or has to be before it is enabled.
+//! The bonds of a region, or those that it needs before it is enabled.
 
 use crate::{
     object::{
@@ -80,13 +80,13 @@ impl<C, E> Bonds<C, E> {
     /// Of a region that needs none, and can't have any.
     pub(super) const NONE: Self = Self::wanted(false, false);
 
-    /// What the region of a request has to be bound to. Any context.
+    /// Returns the bonds that the region of a request needs. Any context.
     pub(super) fn of(domain: &DomainObject, request: &MrRequest<'_>) -> Self {
         let counter = request.flags() & KFI_RMA_EVENT != 0;
         Self::wanted(counter, domain.has_mode(KFI_MR_ENDPOINT))
     }
 
-    /// What a region has to be bound to, if it has to.
+    /// Returns bonds that a region needs, to a counter, to an endpoint, or none.
     pub(super) const fn wanted(counter: bool, endpoint: bool) -> Self {
         Self {
             counter: Bond::wanted(counter),
@@ -94,7 +94,7 @@ impl<C, E> Bonds<C, E> {
         }
     }
 
-    /// Is there something that it has yet to be bound to?
+    /// Checks whether the region must yet be bound to something.
     pub(super) fn is_missing(&self) -> bool {
         self.counter.is_missing() || self.endpoint.is_missing()
     }
@@ -109,19 +109,19 @@ impl<C, E> Bonds<C, E> {
         self.endpoint.bind(endpoint)
     }
 
-    /// The counter that it is bound to.
+    /// Returns the counter that the region is bound to.
     pub(super) fn counter(&self) -> Option<&C> {
         self.counter.get()
     }
 
-    /// The endpoint that it is bound to.
+    /// Returns the endpoint that the region is bound to.
     pub(super) fn endpoint(&self) -> Option<&E> {
         self.endpoint.get()
     }
 }
 
 impl Bonds<Arc<Counter>, Arc<Ties>> {
-    /// What it is bound to, for its provider.
+    /// Returns the bonds for the region's provider.
     pub(super) fn bindings(&self, more: bool) -> Bindings {
         Bindings {
             counter: self.counter.get().cloned(),

@@ -38,8 +38,8 @@ use kernel::{
 };
 use kfi_bindings::kfid;
 
-/// `kfi_close` of a region. Sleeps until a registration that is under way has ended; when it
-/// returns 0, no peer can reach the memory.
+/// Implements `kfi_close` of a region. Sleeps until a registration that is under way has ended.
+/// When it returns 0, no peer can reach the memory.
 ///
 /// # Safety
 ///
@@ -58,7 +58,7 @@ pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 
 /// A region that is being closed: nothing can refuse that any more.
 pub(super) struct Closing {
-    /// What C had.
+    /// The reference that C had.
     object: MrRef,
     mr: Option<MrPart>,
 }
@@ -83,7 +83,7 @@ impl Closing {
         Ok(Self { object, mr })
     }
 
-    /// Begins to close a region that C was not given, and of which nothing was started. Sleeps if the
+    /// Begins to close a region that C was not given. Nothing of it was started. Sleeps if the
     /// device just takes it.
     pub(super) fn of_new(object: MrRef) -> Self {
         let mr = object.inner.with(|inner| {
@@ -96,12 +96,12 @@ impl Closing {
         Self { object, mr }
     }
 
-    /// The domain that it is in, and the provider's part, to be closed.
+    /// Returns the region's domain, and the provider's part, to be closed.
     pub(super) fn parts(&mut self) -> (&DomainObject, Option<&mut MrPart>) {
         (self.object.parent(), self.mr.as_mut())
     }
 
-    /// The domain that it is in.
+    /// Returns the region's domain.
     pub(super) fn domain(&self) -> &DomainObject {
         self.object.parent()
     }
@@ -119,8 +119,8 @@ impl Closing {
         let Self { object, mr } = self;
         let ret = match closed {
             Ok(()) => 0,
-            // Whatever the provider says: the object is gone, which `EBUSY` would deny. Reported
-            // while the provider can't be unloaded, whose words they are.
+            // The object is gone, whatever the provider returns; `EBUSY` would deny that. Reported
+            // while the provider can't be unloaded, since the text is in its module.
             Err(refusal) => refusal.with_errno(Errno::EIO).report(),
         };
         let (lease, reserved) = object.inner.with(|inner| {
@@ -208,7 +208,8 @@ fn settle(object: &MrObject) -> Result<Option<MrPart>, Refusal> {
         object.untie(inner);
         object.unsay(inner);
         inner.state.begin_close();
-        // What keeps counter and endpoint goes with the object, but their memory is the core's.
+        // The references to counter and endpoint go with the object, but their memory is the
+        // core's.
         Ok(inner.mr.take())
     })
 }

@@ -41,11 +41,12 @@ use kfi_bindings::{
     KFI_REFRESH, //
 };
 
-/// What is posted on the endpoint follows.
+/// More requests follow on the endpoint.
 const MORE: u64 = widen_u32(KFI_MORE);
 
-/// `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. May sleep, as the
-/// provider's [`Mr::enable`](crate::provider::Mr::enable); not if an event queue tells that it is enabled.
+/// Implements `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. May
+/// sleep as the provider's [`Mr::enable`](crate::provider::Mr::enable) does. It doesn't if an event
+/// queue reports that the region is enabled.
 ///
 /// # Safety
 ///
@@ -72,7 +73,7 @@ unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
     }
 }
 
-/// The `control` slot of a region. May sleep, but to enable one.
+/// Implements the slot `control` of a region. May sleep, except to enable one.
 ///
 /// # Safety
 ///
@@ -99,7 +100,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
     done.unwrap_or_else(Refusal::report)
 }
 
-/// `kfi_mr_refresh()`: all of the region is refreshed, whichever parts were named.
+/// Implements `kfi_mr_refresh()`: refreshes all of the region, whichever parts were named.
 ///
 /// # Safety
 ///
@@ -141,12 +142,12 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
         .refresh(&request)?;
     let lease = request.take_lease();
     let old = mr.inner.with(|inner| Rare::lease(&mut inner.rare, lease));
-    // What the provider has kept of the old pages is void with the old lease.
+    // The provider's use of the old pages ends with the old lease.
     drop(old);
     Ok(())
 }
 
-/// `kfi_mr_raw_attr()`.
+/// Implements `kfi_mr_raw_attr()`.
 ///
 /// # Safety
 ///

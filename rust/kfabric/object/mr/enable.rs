@@ -2,8 +2,8 @@
 
 //! Enabling regions: in the call, or behind it where an event queue reports it.
 //!
-//! All are created disabled. Whoever enables one takes the provider's part out, enables that
-//! without any lock, and puts it back: under the region's lock, or before there is a second who
+//! All are created disabled. A task that enables one takes the provider's part out, enables that
+//! without any lock, and puts it back. It does that under the region's lock, or before anybody else
 //! could know of the region.
 
 use super::{
@@ -47,7 +47,7 @@ pub(super) fn finish(object: MrRef, more: bool) -> c_int {
     conclude(object, pending.enable())
 }
 
-/// The second half of that. Any context.
+/// Ends enabling a region, as the second half of [`finish`]. Any context.
 pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
     object.inner.with(|inner| {
         let done = object.settle(inner, ended);
@@ -68,7 +68,7 @@ pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
 pub(super) struct Pending {
     mr: Option<MrPart>,
     bindings: Bindings,
-    /// What has come of it, once it has been tried.
+    /// The result, once enabling has been tried.
     done: Option<Result<Keys, Refusal>>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Ended {
 }
 
 impl Pending {
-    /// What a provider is given that enables several together.
+    /// Returns the part of a provider that enables several regions together.
     pub(super) fn enabling(&mut self) -> Option<Enabling<'_>> {
         Some(Enabling {
             mr: &mut **self.mr.as_mut()?,
@@ -88,7 +88,7 @@ impl Pending {
         })
     }
 
-    /// It has been tried, and this has come of it.
+    /// Ends the attempt, and returns its result.
     pub(super) fn ended(self) -> Ended {
         let not_there = Refusal::new(Errno::EIO, c"the region is not there");
         Ended {
@@ -97,7 +97,7 @@ impl Pending {
         }
     }
 
-    /// The device's part. May sleep, as [`Mr::enable`](crate::provider::Mr::enable).
+    /// Enables the device's part. May sleep as [`Mr::enable`](crate::provider::Mr::enable) does.
     pub(super) fn enable(mut self) -> Ended {
         self.done = self.mr.as_mut().map(|mr| mr.enable(&self.bindings));
         self.ended()
@@ -134,7 +134,7 @@ impl Inner {
         }
     }
 
-    /// What has been told of how enabling it ended, which is said no more.
+    /// Takes the events that have reported how enabling ended. They are reported no more.
     pub(super) fn take_said(&mut self) -> Said {
         match &mut self.rare {
             Some(rare) => mem::take(rare.as_mut().project().said),

@@ -17,7 +17,7 @@ use crate::{
 
 /// Takes down all regions of an endpoint that has gone down. Sleeps until no peer can reach them.
 pub(crate) fn take_down(ties: &Ties) {
-    // SAFETY: Only regions are tied, by `settle`, each of which is untied before it goes.
+    // SAFETY: `settle` ties regions only, and each is untied before it goes.
     while let Some(object) = ties.next(|region| unsafe { MrRef::another(region.cast()) }) {
         fall(&object, ties.endpoint().is_open());
     }
@@ -33,7 +33,7 @@ fn fall(object: &MrObject, told: bool) {
     if let Some(mr) = held.mr.as_mut() {
         mr.end();
     }
-    // Who sees that may rely on it.
+    // A reader that sees this may rely on it.
     object.publish(Public::new(object.parent(), None));
     object.inner.with(|inner| {
         inner.state.fall();

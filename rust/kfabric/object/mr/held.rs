@@ -31,7 +31,7 @@ use kernel::{
 };
 use kfi_bindings::kvec;
 
-/// What there is of a region, until this is dropped. Any context.
+/// A region's provider part and list, held until this is dropped. Any context.
 pub(super) struct Held<'a> {
     object: &'a MrObject,
     pub(super) mr: Option<MrPart>,
@@ -40,7 +40,7 @@ pub(super) struct Held<'a> {
 }
 
 impl Inner {
-    /// Enabling begins; whoever began it ends it. Any context.
+    /// Begins enabling. The caller must end it. Any context.
     ///
     /// # Errors
     ///
@@ -62,12 +62,12 @@ impl Inner {
         self.state.begin(!self.rare.as_ref().is_some_and(missing))
     }
 
-    /// The counter that it is bound to.
+    /// Returns the counter that the region is bound to.
     pub(super) fn counter(&self) -> Option<&Arc<Counter>> {
         self.rare.as_ref()?.bonds.counter()
     }
 
-    /// The endpoint that it is bound to.
+    /// Returns the endpoint that the region is bound to.
     fn endpoint(&self) -> Option<&Arc<Ties>> {
         self.rare.as_ref()?.bonds.endpoint()
     }
@@ -103,7 +103,7 @@ impl MrObject {
     ///
     /// # Errors
     ///
-    /// What `may` says.
+    /// - The errors of `may`.
     pub(super) fn hold(
         &self,
         busy: impl Fn(&Inner) -> bool,
@@ -135,7 +135,7 @@ impl MrObject {
         })
     }
 
-    /// As [`hold`](Self::hold), if it is enabled. Sleeps.
+    /// Takes the region in hand as [`hold`](Self::hold) does, if it is enabled. Sleeps.
     ///
     /// # Errors
     ///
@@ -146,8 +146,8 @@ impl MrObject {
 }
 
 impl Held<'_> {
-    /// The region is closed: its provider has nothing any more. Returns whether what it is made of goes back to the
-    /// domain's reserve. Any context.
+    /// Ends closing the region, whose provider has nothing any more. Returns whether its parts
+    /// return to the domain's reserve. Any context.
     pub(super) fn close(mut self) -> bool {
         self.mr = None;
         self.object.inner.with(|inner| {

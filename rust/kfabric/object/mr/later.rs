@@ -2,7 +2,7 @@
 
 //! Regions that are closed later, by a work item, which tells their owners.
 //!
-//! Those that are there by then are closed together.
+//! The regions that are there by then are closed together.
 
 use super::{
     many,
@@ -45,7 +45,7 @@ pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
         }
     };
     let later = object.parent().later().clone();
-    // Whoever takes it out of the list closes it.
+    // The work item that takes the region out of the list closes it.
     object.keep();
     // SAFETY: `closing` stays until its `done` is called, as the caller promises, and nobody else
     // uses it until then.
@@ -108,7 +108,7 @@ pub(crate) fn settle(later: &Unsettled) {
     }
 }
 
-/// A list the other way round.
+/// Reverses a list.
 fn in_order(mut last: *mut kfi_closing) -> *mut kfi_closing {
     let mut first = null_mut();
     while !last.is_null() {

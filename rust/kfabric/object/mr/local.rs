@@ -5,7 +5,8 @@
 use super::MrObject;
 use crate::provider::Keys;
 
-/// What is found of an enabled region, besides what it was registered with.
+/// The values that a transfer finds of an enabled region, besides those that it was registered
+/// with.
 pub(super) struct Found {
     desc: usize,
     base: u64,
@@ -13,7 +14,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// That of a region that peers reach like this. Any context.
+    /// Returns the values of a region with these keys. Any context.
     pub(super) fn new(keys: &Keys) -> Self {
         Self {
             desc: keys.desc,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What C reads of a region, without asking.
+//! The fields of a region that C reads without a call.
 
 use super::MrObject;
 use crate::{
@@ -21,7 +21,7 @@ use kfi_bindings::{
     KFI_MR_RAW, //
 };
 
-/// What `kfi_mr_desc()` and `kfi_mr_key()` give, and `iova`.
+/// The results of `kfi_mr_desc()` and `kfi_mr_key()`, and `iova`.
 #[derive(Clone, Copy)]
 pub(super) struct Public {
     desc: usize,

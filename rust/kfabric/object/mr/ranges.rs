@@ -2,7 +2,7 @@
 
 //! The addresses that a region was registered at, kept for when other pages are behind them.
 //!
-//! One range is known by where the region begins, and how long it is ([`DescEntry`]); only a list is kept as such.
+//! A single range is known by its start and length ([`DescEntry`]). Only a list is kept as one.
 
 mod kunit;
 
@@ -26,7 +26,7 @@ use crate::{
 use core::ptr::without_provenance_mut;
 use kfi_bindings::kvec;
 
-/// The list of a request that was found valid, if it is one of several and its region can be refreshed.
+/// Returns the list of a valid request, if it has several segments and its region can be refreshed.
 #[inline]
 pub(super) fn to_keep<'a>(domain: &DomainObject, request: &MrRequest<'a>) -> &'a [kvec] {
     match request.source() {
@@ -40,7 +40,7 @@ pub(super) fn to_keep<'a>(domain: &DomainObject, request: &MrRequest<'a>) -> &'a
     }
 }
 
-/// The range of a region that is one.
+/// Returns the range of a region of one segment.
 pub(super) fn one(local: &DescEntry) -> Option<kvec> {
     Some(kvec {
         iov_base: without_provenance_mut(usize::try_from(local.start()?).ok()?),

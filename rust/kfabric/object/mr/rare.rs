@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What only some regions have, in memory of its own: those that an event queue tells of, that are bound to
-//! something, that are lists which can be refreshed, whose provider keeps memory; and those that are reserved, which may become any of
-//! these.
+//! The fields that only some regions need, in memory of their own. A region has them if any of
+//! these holds:
+//!
+//! - An event queue reports that it is enabled.
+//! - It is bound to something.
+//! - It is a list that can be refreshed.
+//! - Its provider keeps memory.
+//! - It is reserved, and may become any of these.
 
 use super::{
     bonds::Bonds,
@@ -41,18 +46,18 @@ use kernel::{
 };
 use kfi_bindings::kvec;
 
-/// What only some regions have. Under the region's lock.
+/// The fields that only some regions need. Under the region's lock.
 #[pin_data]
 pub(crate) struct Rare {
     /// Ties the region to its endpoint while it is enabled.
     #[pin]
     pub(super) tie: Tie,
     pub(super) bonds: Bonds<Arc<Counter>, Arc<Ties>>,
-    /// What has been told of how enabling it ended.
+    /// The events that have reported how enabling ended.
     pub(super) said: Said,
     /// The addresses that it was registered at, if they are several, for when other pages are behind them.
     pub(super) list: KVVec<kvec>,
-    /// What the provider keeps of the memory may be used until this is dropped.
+    /// Ends the provider's use of the memory when it is dropped.
     pub(super) lease: Option<Lease>,
     /// The region that was left to the core's workqueue before it, as long as both are.
     pub(super) before: *mut c_void,
@@ -71,7 +76,7 @@ pub(super) enum Said {
 }
 
 impl Said {
-    /// Another one was put in the queue, if there was room for it.
+    /// Notes an event, if there was space for it in the queue.
     pub(super) fn say(&mut self, event: Option<Unread>) {
         *self = match (mem::take(self), event) {
             (before, None) => before,
@@ -81,7 +86,7 @@ impl Said {
     }
 }
 
-// There is a cache for such.
+// A cache has objects of this size.
 const _: () = assert!(size_of::<Rare>() <= RARE_SIZE);
 
 // SAFETY: The region before it is only handed through, and the addresses are only compared and passed on,
@@ -89,7 +94,7 @@ const _: () = assert!(size_of::<Rare>() <= RARE_SIZE);
 unsafe impl Send for Rare {}
 
 impl Rare {
-    /// Nothing yet, but room for a list of so many. May sleep.
+    /// Makes empty fields with space for a list of `count` addresses. May sleep.
     pub(super) fn with_capacity(count: usize) -> Result<Pin<MrExtBox<Self>>, Refusal> {
         let list = KVVec::with_capacity(count, GFP_KERNEL)?;
         let rare = pin_init!(Self {
@@ -142,7 +147,7 @@ impl Rare {
         }
     }
 
-    /// There is nothing in it any more but the room, for the next region. The one that had it is gone.
+    /// Empties the fields of a region that is gone, for the next region. The space stays.
     pub(super) fn clear(self: Pin<&mut Self>) {
         let this = self.project();
         *this.bonds = Bonds::NONE;

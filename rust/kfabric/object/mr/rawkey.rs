@@ -25,7 +25,7 @@ use kfi_bindings::kfi_mr_raw_attr;
 ///
 /// # Invariants
 ///
-/// `raw_key` has room for so many bytes, if `room` is not 0.
+/// `raw_key` has space for `room` bytes, if `room` is not 0.
 pub(super) struct RawAttr<'a> {
     base_addr: &'a mut u64,
     raw_key: *mut u8,

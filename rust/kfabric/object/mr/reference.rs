@@ -34,7 +34,8 @@ use kfi_bindings::{
 /// How large a region's object is.
 pub(crate) const OBJECT_SIZE: usize = size_of::<MrObject>();
 
-// 17 of them, 240 bytes each with the provider's part, are in a page, if a lock is a word, as it is but for debugging and real time.
+// A page has 17 objects of 240 bytes each, with the provider's part. That holds if a lock is a
+// word, which it isn't with lock debugging or PREEMPT_RT.
 const _: () = {
     let lock = size_of::<IrqLock<u64>>() - size_of::<u64>();
     assert!(OBJECT_SIZE - size_of::<kfid_mr>() <= 144 + lock);
@@ -64,7 +65,7 @@ unsafe impl Send for MrRef {}
 unsafe impl Sync for MrRef {}
 
 impl MrObject {
-    /// How many references there are to the object.
+    /// Returns the count of references to the object.
     fn references(&self) -> &Refcount {
         const { assert!(size_of::<Refcount>() == size_of::<atomic_t>()) };
         // SAFETY: The count is the core's, and C writes to others of its fields only. A `Refcount` is an `atomic_t`.
@@ -129,7 +130,8 @@ impl MrRef {
         let object = self.into_raw();
         // SAFETY: The object is there as long as this reference, which is still counted.
         let last = unsafe { &*object }.references().dec_and_test();
-        // SAFETY: By the invariant it is in such a box, which nobody else has any more.
+        // SAFETY: By the invariant, the object is in an `ObjectBox`. Nobody else has a reference
+        // any more.
         last.then(|| unsafe { ObjectBox::from_raw(object) })
     }
 }

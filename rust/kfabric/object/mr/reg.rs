@@ -2,7 +2,7 @@
 
 //! The registration calls of a domain.
 //!
-//! Five entry points, of which each names its list and goes on in [`register`].
+//! Each of the five entry points names its list and calls [`register`].
 
 use super::open::open;
 use crate::{
@@ -74,8 +74,8 @@ unsafe fn register<'a>(
     unsafe { opening::call(fid, mr, register) }
 }
 
-/// Does something with a request, first as that of a list of pages, if it is taken for that. What there is
-/// to be refused is refused as of a list that was counted first.
+/// Calls `register` with a request: first with that of a list of pages, if the list is taken for
+/// one. The errors are those of a list that was counted first.
 #[inline]
 pub(super) fn requested<'a, T>(
     source: Source<'a>,
@@ -91,7 +91,7 @@ pub(super) fn requested<'a, T>(
     register(&MrRequest::parse(source, arguments, limits)?)
 }
 
-/// As [`requested`], if it is taken for a list of pages.
+/// Calls `register` as [`requested`] does, if the list is taken for one of pages.
 #[inline(never)]
 fn requested_pages<'a, T>(
     source: Source<'a>,
@@ -120,7 +120,7 @@ fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Argume
     }
 }
 
-/// The slot `reg`. Sleeps until the device is done.
+/// Implements the slot `reg`. Sleeps until the device is done.
 ///
 /// # Safety
 ///
@@ -148,7 +148,7 @@ pub(crate) unsafe extern "C" fn reg(
 /// The calls that take a list, which differ in its type only.
 macro_rules! list_call {
     ($name:ident, $entry:ty, $source:path) => {
-        /// A slot that takes a list. Sleeps until the device is done.
+        /// Implements a slot that takes a list. Sleeps until the device is done.
         ///
         /// # Safety
         ///
@@ -177,7 +177,7 @@ list_call!(regv, kvec, Source::Kvec);
 list_call!(regbv, bio_vec, Source::Bvec);
 list_call!(regsgl, scatterlist, Source::Sgl);
 
-/// The slot `regattr`. Sleeps until the device is done.
+/// Implements the slot `regattr`. Sleeps until the device is done.
 ///
 /// # Safety
 ///
@@ -225,7 +225,7 @@ pub(super) unsafe fn attr_arguments(attr: &kfi_mr_attr, flags: u64) -> Arguments
     }
 }
 
-/// The list among attributes.
+/// Returns the list among attributes.
 ///
 /// # Safety
 ///

@@ -10,7 +10,7 @@
 //!   is bound                       end(false)
 //! ```
 //!
-//! What is enabled for an endpoint is `Fallen` when that has gone down.
+//! A region that is enabled for an endpoint is `Fallen` when that endpoint has gone down.
 //!
 //! A region is closed in any state but `Pending`, which ends by itself: it is `Closing` then, and last
 //! `Closed`.
@@ -43,7 +43,8 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Enabling begins, of a region that is bound to all that it has to be; whoever began it ends it.
+    /// Begins enabling. `bound` says whether the region is bound to everything that it must be
+    /// bound to. The caller must end it.
     pub(super) fn begin(&mut self, bound: bool) -> Result<(), Refusal> {
         self.check(Self::Disabled, c"not disabled any more")?;
         if !bound {
@@ -53,37 +54,37 @@ impl State {
         Ok(())
     }
 
-    /// Enabling has ended, well or not.
+    /// Ends enabling, well or not.
     pub(super) fn end(&mut self, well: bool) {
         *self = if well { Self::Enabled } else { Self::Failed };
     }
 
-    /// It is as it was before enabling began.
+    /// Ends enabling, with the state as it was.
     pub(super) fn end_again(&mut self) {
         *self = Self::Disabled;
     }
 
-    /// What was enabled is out of reach.
+    /// Notes that peers can't reach the enabled region any more.
     pub(super) fn fall(&mut self) {
         *self = Self::Fallen;
     }
 
-    /// Closing begins, of what isn't pending.
+    /// Begins closing. The region must not be pending.
     pub(super) fn begin_close(&mut self) {
         *self = Self::Closing;
     }
 
-    /// Closing has ended.
+    /// Ends closing.
     pub(super) fn end_close(&mut self) {
         *self = Self::Closed;
     }
 
-    /// `EOPBADSTATE` unless it may still be bound.
+    /// Checks that the region may still be bound; `EOPBADSTATE` if not.
     pub(super) fn check_disabled(self) -> Result<(), Refusal> {
         self.check(Self::Disabled, c"regions are bound before they are enabled")
     }
 
-    /// `EOPBADSTATE` unless peers can reach it.
+    /// Checks that peers can reach the region; `EOPBADSTATE` if not.
     pub(super) fn check_enabled(self) -> Result<(), Refusal> {
         self.check(
             Self::Enabled,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The regions of a domain of which it isn't settled yet how they end: who waits for them, and those
-//! whose device's part is left to the core's workqueue.
+//! The unsettled regions of a domain: the tasks that wait for them, and the regions whose device's
+//! part is left to the core's workqueue.
 //!
 //! The workqueue takes as many as there are by then, and has them wait for the device together.
 
@@ -35,7 +35,7 @@ use kernel::{
 };
 
 impl MrObject {
-    /// Another region is the one that was left before this one; returns which one was. Any context.
+    /// Notes the region that was left before this one, and returns the former one. Any context.
     fn set_before(&self, before: *mut MrObject) -> *mut MrObject {
         self.inner.with(|inner| match &mut inner.rare {
             Some(rare) => mem::replace(rare.as_mut().project().before, before.cast()).cast(),
@@ -72,7 +72,7 @@ fn take(unsettled: &Unsettled) -> Left {
         first = here.as_ptr();
         count += 1;
     }
-    // INVARIANT: What was in the list is in this one, the other way round.
+    // INVARIANT: This list has all regions of the old one, in reverse order.
     Left { first, count }
 }
 

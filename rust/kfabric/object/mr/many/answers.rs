@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What C gets of each of many regions.
+//! The results of many regions, as C gets them.
 
 use crate::support::errno::Errno;
 use core::slice;
 use kernel::ffi::c_int;
 use kfi_bindings::kfid_mr;
 
-/// How many regions wait for the device together: what is kept of them meanwhile is a list of so
-/// many.
+/// Maximum number of regions that wait for the device together. The list of their states has that
+/// length.
 pub(crate) const MAX_TOGETHER: usize = 64;
 
-/// What C gets: a region or an errno for each.
+/// The results that C gets: a region or an errno for each.
 pub(crate) struct Answers<'a> {
     mrs: &'a mut [*mut kfid_mr],
     errs: Option<&'a mut [c_int]>,
@@ -19,7 +19,7 @@ pub(crate) struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    /// None for any yet.
+    /// Makes empty results.
     ///
     /// # Safety
     ///
@@ -59,7 +59,8 @@ impl Answers<'_> {
         }
     }
 
-    /// For those that were not refused themselves there is none, since others were.
+    /// Sets `ECANCELED` for the regions that were not refused themselves: there is none, since
+    /// others were refused.
     pub(super) fn cancel_others(&mut self) {
         for err in self.errs.iter_mut().flat_map(|errs| errs.iter_mut()) {
             if *err == 0 {
@@ -68,7 +69,7 @@ impl Answers<'_> {
         }
     }
 
-    /// The first errno that there is; 0 if all are registered.
+    /// Returns the first errno; 0 if all regions are registered.
     pub(crate) fn first_error(&self) -> c_int {
         self.first
     }

@@ -27,14 +27,14 @@ use crate::{
 use kernel::ffi::c_void;
 use kfi_bindings::kfi_mr_attr;
 
-/// Those that are registered, each with its index.
+/// The registered regions, each with its index.
 pub(super) type Done = ListVec<(usize, Opened)>;
 
 /// Some of the regions that are asked for in one call.
 ///
 /// # Invariants
 ///
-/// What `attrs` point to is valid for `'a`.
+/// The targets of the pointers in `attrs` are valid for `'a`.
 pub(super) struct Group<'a> {
     pub(super) domain: &'a DomainObject,
     attrs: &'a [kfi_mr_attr],
@@ -44,7 +44,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Those of these attributes, the first of which has this index.
+    /// Makes a group of these attributes. The first of them has the index `first`.
     ///
     /// # Safety
     ///
@@ -65,7 +65,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// How many they are.
+    /// Returns the number of regions.
     pub(super) fn len(&self) -> usize {
         self.attrs.len()
     }

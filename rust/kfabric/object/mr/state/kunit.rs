@@ -29,7 +29,7 @@ mod tests {
         assert_eq!(errno(state.begin(false)), Some(Errno::EINVAL));
         assert_eq!(errno(state.begin(true)), None);
         assert_eq!(errno(state.check_disabled()), Some(Errno::EOPBADSTATE));
-        // What is wrong with its state is told first.
+        // A wrong state is reported first.
         assert_eq!(errno(state.begin(false)), Some(Errno::EOPBADSTATE));
         state.end(true);
         assert_eq!(errno(state.check_disabled()), Some(Errno::EOPBADSTATE));
