@@ -5,9 +5,9 @@
 //! C headers: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h),
 //! [`include/linux/blkdev.h`](srctree/include/linux/blkdev.h)
 //!
-//! The kernel's own abstraction (`kernel::block::mq`) carries out requests of which it tells nothing,
-//! neither what is to be done nor where, in queues that mustn't sleep, and none of them can fail. This
-//! one is for drivers that have something behind them.
+//! The kernel's own abstraction (`kernel::block::mq`) doesn't tell a driver what a request does,
+//! nor where. Its queues mustn't sleep, and no request can fail. This one is for drivers of devices
+//! that hold data.
 //!
 //! - [`Driver`] is what a driver implements: it is given requests, and told when one takes too long.
 //! - A [`TagSet`] says how many requests there can be, and in how many queues.

@@ -27,9 +27,9 @@ use kernel::{
 
 /// A disk that programs can open.
 ///
-/// Dropping it takes it away: what was written but is still in memory is written, and it sleeps until
-/// every request has ended. Who has it open gets errors then. The driver's module isn't unloaded as long
-/// as a disk of its is open.
+/// Dropping it removes the disk: that writes dirty data in memory, and sleeps until every request
+/// has ended. A program that has the disk open gets errors then. The driver's module isn't unloaded
+/// as long as one of its disks is open.
 ///
 /// # Invariants
 ///
@@ -46,8 +46,8 @@ unsafe impl<D: Driver> Send for Disk<D> {}
 unsafe impl<D: Driver> Sync for Disk<D> {}
 
 impl<D: Driver> Disk<D> {
-    /// Adds a disk of so many sectors of 512 bytes. It is read for partitions, so requests come before
-    /// this returns. Sleeps.
+    /// Adds a disk of `sectors` sectors of 512 bytes. The kernel reads the disk for partitions, so
+    /// requests come before this returns. Sleeps.
     ///
     /// Generic, so that the disk is of the module that the driver is part of.
     ///
@@ -64,7 +64,7 @@ impl<D: Driver> Disk<D> {
         data: Arc<D::Disk>,
     ) -> Result<Self> {
         unsafe extern "C" {
-            // A `struct module`, of which only the address is asked.
+            // A `struct module`. Only its address is used.
             static __this_module: Opaque<u8>;
         }
         if name.to_bytes_with_nul().len() > NAME {
@@ -73,8 +73,8 @@ impl<D: Driver> Disk<D> {
         let owner = (&raw const __this_module).cast_mut().cast();
         let data = driver::into_raw(data);
         let disk = tags.joined_by(|| {
-            // SAFETY: The tag set is there as long as the disk, since that has a reference. Limits and
-            // name are valid for the call. What `data` points to goes after the disk.
+            // SAFETY: The disk has a reference to the tag set, which stays as long. Limits and name
+            // are valid for the call. The target of `data` goes after the disk.
             let disk = from_err_ptr(unsafe {
                 b::block_helper_new_disk(
                     tags.as_ptr(),
@@ -108,7 +108,7 @@ impl<D: Driver> Disk<D> {
         }
     }
 
-    /// Says that it has so many sectors of 512 bytes now. May sleep.
+    /// Sets the size of the disk, in sectors of 512 bytes. May sleep.
     pub fn set_sectors(&self, sectors: u64) {
         // SAFETY: `disk` is valid until `drop`, by the type invariant.
         unsafe { bindings::set_capacity_and_notify(self.disk.as_ptr(), sectors) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a block driver implements.
+//! The interface of a block driver.
 
 use crate::{
     Request,
@@ -48,7 +48,7 @@ pub trait Driver: Sized + 'static {
     /// scheduler for disks with one queue, whose requests all go to a work item then.
     const SCHEDULED: bool = true;
 
-    /// What the driver has of a disk.
+    /// The driver's part of a disk.
     type Disk: Send + Sync + 'static;
 
     /// Begins a request; `last` if no other follows at once.
@@ -57,23 +57,23 @@ pub trait Driver: Sized + 'static {
     /// allocations in it must not wait for I/O. It sleeps only if [`MAY_SLEEP`](Self::MAY_SLEEP) says so.
     fn queue(disk: ArcBorrow<'_, Self::Disk>, request: Request, last: bool) -> Result<(), Busy>;
 
-    /// The request of this queue with this tag was begun so long ago that it should have ended. It has as
-    /// much time again from now on; who wants to end it does that as always. May sleep.
+    /// Reports that the request with this tag of this queue has run longer than the timeout. Its
+    /// timeout begins again. The driver may end the request as always. May sleep.
     fn timed_out(_disk: ArcBorrow<'_, Self::Disk>, _queue: u32, _tag: u32) {}
 }
 
-/// What the block layer calls (`struct blk_mq_ops`).
+/// The functions that the block layer calls (`struct blk_mq_ops`).
 pub(crate) struct Ops<D>(PhantomData<D>);
 
 impl<D: Driver> Ops<D> {
-    /// Those of a driver, which are part of its module.
+    /// The operations of a driver, which are part of its module.
     pub(crate) const OPS: &'static bindings::blk_mq_ops = &bindings::blk_mq_ops {
         queue_rq: Some(Self::queue_rq),
         timeout: Some(Self::timeout),
         ..pin_init::zeroed()
     };
 
-    /// The driver's part of the disk that a request is for.
+    /// Returns the driver's part of the disk that a request is for.
     ///
     /// # Safety
     ///
@@ -123,14 +123,14 @@ impl<D: Driver> Ops<D> {
         }
     }
 
-    /// A request takes too long.
+    /// Reports a request that takes too long to the driver.
     ///
     /// # Safety
     ///
     /// For the block layer only, which has a reference to the request.
     unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
-        // SAFETY: It is a request of a disk of this driver. Who looks for requests that take too long has
-        // a reference to the disk's queue, so that it isn't taken down.
+        // SAFETY: The request is of a disk of this driver. The caller looks for requests that take
+        // too long with a reference to the disk's queue, so the disk isn't removed.
         let (disk, queue, tag) = unsafe { (Self::disk(rq), (*(*rq).mq_hctx).queue_num, (*rq).tag) };
         if let Ok(tag) = u32::try_from(tag) {
             D::timed_out(disk, queue, tag);

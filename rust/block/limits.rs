@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a disk can take.
+//! The limits of a disk.
 
 use block_bindings::block_helper_limits;
 
-/// What a disk can take in one request. Sectors have 512 bytes.
+/// The limits of a disk for one request. Sectors have 512 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The smallest unit, in bytes: a power of two from 512 to the size of a page.
     pub logical_block_size: u32,
-    /// What the disk writes at once, in bytes.
+    /// The unit that the disk writes at once, in bytes.
     pub physical_block_size: u32,
     /// How many sectors are read or written.
     pub max_sectors: u32,
@@ -20,18 +20,18 @@ pub struct Limits {
     pub virt_boundary: Option<u32>,
     /// How many sectors are discarded; 0 if none can be.
     pub max_discard_sectors: u32,
-    /// What is discarded at once, in bytes.
+    /// The unit that the disk discards at once, in bytes.
     pub discard_granularity: u32,
     /// How many sectors are zeroed; 0 if none can be.
     pub max_write_zeroes_sectors: u32,
     /// Flushing does something.
     pub write_cache: bool,
-    /// What is written may be asked to be on the disk at once.
+    /// A write may ask to be on the disk when it ends.
     pub fua: bool,
 }
 
 impl Default for Limits {
-    /// Those of a disk that can read and write.
+    /// Returns the limits of a disk that can read and write.
     fn default() -> Self {
         Self {
             logical_block_size: 512,

@@ -16,7 +16,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// To read.
@@ -43,7 +43,7 @@ unsafe impl Send for Pieces {}
 unsafe impl Sync for Pieces {}
 
 impl Pieces {
-    /// An empty list with room for so many. May sleep.
+    /// Makes an empty list with space for `count` pieces. May sleep.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ pub struct Request(NonNull<bindings::request>);
 
 // SAFETY: Any task may end a request, in any context.
 unsafe impl Send for Request {}
-// SAFETY: What can be done with a shared reference only reads what stays the same until the end.
+// SAFETY: A shared reference only reads fields that stay the same until the end.
 unsafe impl Sync for Request {}
 
 impl Request {
@@ -100,7 +100,7 @@ impl Request {
         Self(raw)
     }
 
-    /// Whether it is that one.
+    /// Checks whether this is the request `raw`.
     pub(crate) fn is(&self, raw: NonNull<bindings::request>) -> bool {
         self.0 == raw
     }
@@ -122,12 +122,12 @@ impl Request {
         }
     }
 
-    /// Is what is written to be on the disk when it has ended? Any context.
+    /// Checks whether the written data must be on the disk when the request ends. Any context.
     pub fn is_fua(&self) -> bool {
         self.flags() & (1 << bindings::req_flag_bits___REQ_FUA) != 0
     }
 
-    /// May the disk do without room for zeroes that it has written? Any context.
+    /// Checks whether the disk may free the space of zeroes that it has written. Any context.
     pub fn may_unmap(&self) -> bool {
         self.flags() & (1 << bindings::req_flag_bits___REQ_NOUNMAP) == 0
     }
@@ -176,7 +176,8 @@ impl Request {
             list.clear();
             let room = list.spare_capacity_mut();
             let space = u32::try_from(room.len())?;
-            // SAFETY: By the type invariant; there is room for so many.
+            // SAFETY: By the type invariant, the request is started and not ended. `room` has space
+            // for `space` entries.
             let count =
                 unsafe { b::block_helper_bvecs(self.0.as_ptr(), room.as_mut_ptr().cast(), space) };
             let count = usize::try_from(count)?;
@@ -196,7 +197,8 @@ impl Request {
     /// - `EINVAL`: there are fewer bytes.
     pub fn copy_out(&self, to: &mut [u8]) -> Result {
         let len = u32::try_from(to.len())?;
-        // SAFETY: By the type invariant; `to` has so many bytes.
+        // SAFETY: By the type invariant, the request is started and not ended. `to` has `len`
+        // bytes.
         let done =
             unsafe { b::block_helper_copy_out(self.0.as_ptr(), to.as_mut_ptr().cast(), len) };
         (done == len).then_some(()).ok_or(EINVAL)
@@ -212,8 +214,8 @@ impl Request {
             return Err(EINVAL);
         }
         let len = u32::try_from(from.len())?;
-        // SAFETY: By the type invariant; `from` has so many bytes. Memory of requests that read may be
-        // written.
+        // SAFETY: By the type invariant, the request is started and not ended. `from` has `len`
+        // bytes. Memory of requests that read may be written.
         let done = unsafe { b::block_helper_copy_in(self.0.as_ptr(), from.as_ptr().cast(), len) };
         (done == len).then_some(()).ok_or(EINVAL)
     }

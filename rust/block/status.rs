@@ -36,7 +36,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The error number that stands for it.
+    /// Returns the errno of the status.
     const fn errno(self) -> u32 {
         match self {
             Self::Ok => 0,
@@ -55,7 +55,7 @@ impl Status {
         }
     }
 
-    /// As the block layer has it.
+    /// Returns the status as the block layer has it.
     pub(crate) fn raw(self) -> bindings::blk_status_t {
         let errno = i32::try_from(self.errno()).unwrap_or(0);
         // SAFETY: Any number may be asked about.

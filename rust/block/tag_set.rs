@@ -121,7 +121,7 @@ impl<D: Driver> TagSet<D> {
     ///
     /// # Errors
     ///
-    /// Those of `make`, which returns a disk of this tag set.
+    /// The errors of `make`, which returns a disk of this tag set.
     pub(crate) fn joined_by(
         &self,
         make: impl FnOnce() -> Result<NonNull<bindings::gendisk>>,
@@ -140,7 +140,7 @@ impl<D: Driver> TagSet<D> {
     }
 }
 
-/// So many milliseconds, as the block layer has them.
+/// Converts milliseconds to jiffies for the block layer.
 fn jiffies(ms: u32) -> c_uint {
     let jiffies = kernel::time::msecs_to_jiffies(ms);
     c_uint::try_from(jiffies).unwrap_or(c_uint::MAX)

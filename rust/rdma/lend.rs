@@ -2,9 +2,9 @@
 
 //! Lending things to work requests.
 //!
-//! A device uses what a work request refers to from when it is posted until it has completed, and
-//! doesn't know lifetimes. What keeps it there meanwhile goes with the request: a borrow, where
-//! somebody waits for the request on the stack, or else a [`Loan`].
+//! A device uses the memory of a work request from posting to completion, and doesn't know
+//! lifetimes. The request carries something that keeps its memory: a borrow, if a task waits for
+//! the request on the stack, or else a [`Loan`].
 
 use kernel::{
     alloc::Flags,
@@ -35,11 +35,11 @@ use crate::completion::Done;
 /// [`Keep::get`] must return the same thing each time, which must stay until this is dropped,
 /// wherever it is moved.
 pub unsafe trait Keep<T> {
-    /// The thing.
+    /// Returns the thing.
     fn get(&self) -> &T;
 }
 
-// SAFETY: What a reference points to stays as long as the reference.
+// SAFETY: The target of a reference stays as long as the reference.
 unsafe impl<T> Keep<T> for &T {
     fn get(&self) -> &T {
         self
@@ -54,7 +54,7 @@ unsafe impl<T> Keep<T> for Loan<T> {
     }
 }
 
-/// Who has a thing, and lends it. Dropping it takes it back, and drops it.
+/// The owner of a thing that is lent. Dropping it takes the thing back, and drops it.
 ///
 /// # Invariants
 ///
@@ -104,8 +104,8 @@ impl<T> Lender<T> {
         Self::try_new(thing, GFP_KERNEL).map_err(|_| ENOMEM)
     }
 
-    /// As [`new`](Self::new), but returns the thing if there is no memory. Doesn't sleep if `flags` don't
-    /// allow it.
+    /// Makes a lender as [`new`](Self::new) does, but returns the thing if there is no memory.
+    /// Doesn't sleep if `flags` don't allow it.
     pub fn try_new(thing: T, flags: Flags) -> Result<Self, T> {
         let Ok(room) = UniqueArc::new_uninit(flags) else {
             return Err(thing);
@@ -128,7 +128,7 @@ impl<T> Lender<T> {
         Loan { shared }
     }
 
-    /// The thing. Any context.
+    /// Returns the thing. Any context.
     pub fn get(&self) -> &T {
         // SAFETY: By the type invariant it is there: it is taken out with the lender only, and not changed
         // before.

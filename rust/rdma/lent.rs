@@ -57,7 +57,7 @@ pub struct LentMr<L: DmaList> {
     fate: Arc<Fate>,
 }
 
-/// What has become of a lent region.
+/// The result of lending a region.
 pub enum Settled<L> {
     /// It was not posted.
     Unposted(PreparedMr<L>),
@@ -86,12 +86,12 @@ impl<L: DmaList> PreparedMr<L> {
 }
 
 impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
-    /// The region, with the key that it is going to have. Any context.
+    /// Returns the region, with the key that it is going to have. Any context.
     pub fn prepared(&self) -> &PreparedMr<L> {
         self.lender.get()
     }
 
-    /// What becomes of its registration.
+    /// Returns the fate of the registration.
     pub fn fate(&self) -> &Arc<Fate> {
         &self.fate
     }
@@ -104,7 +104,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     /// - `EBUSY` if that was done before.
     /// - `ENOMEM`
     /// - `EINVAL` if `post` has dropped the request, and says nothing.
-    /// - What `post` says.
+    /// - The errors of `post`.
     pub fn register<F: CompletionHandler<RegionWr<L>>>(
         &mut self,
         then: impl FnOnce(Registering) -> F,
@@ -121,10 +121,11 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
         }
     }
 
-    /// A request that invalidates it, to be posted behind its registration, and what to wait for then. The device
-    /// does that without the peer. If the region has been invalidated, which not every device lets be done twice, the
-    /// request is a write of no bytes to the peer. The request tells what `then` returns, which must pass its end on.
-    /// May sleep.
+    /// Makes a request that invalidates the region, and an [`Invalidation`] to wait for. The caller
+    /// must post the request behind the registration. The device needs no peer for it. Not every
+    /// device allows to invalidate a region twice. So if the region has been invalidated, the
+    /// request is a write of no bytes to the peer. The request tells the result of `then`, which
+    /// must pass its end on. May sleep.
     ///
     /// It names a key, and nothing that would have to stay.
     pub fn invalidate<F: CompletionHandler<WorkRequest<()>>>(
@@ -140,25 +141,27 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
         Ok((request, invalidation))
     }
 
-    /// Whether it was not posted, or its registration has ended. Any context.
+    /// Checks whether the region was not posted, or its registration has ended. Any context.
     pub fn is_settled(&self) -> bool {
         !self.fate.is_given() || self.fate.is_known()
     }
 
-    /// Waits until that is so, at most so many seconds, and returns whether it is. Sleeps, uninterruptibly.
+    /// Waits at most `seconds` seconds until the registration is settled, and returns whether it
+    /// is. Sleeps, uninterruptibly.
     pub fn wait(&self, seconds: u32) -> bool {
         self.is_settled() || self.fate.wait(seconds)
     }
 }
 
 impl<L: DmaList> LentMr<L> {
-    /// Whether the device has registered it, and it has been invalidated since, which is this fence. Any context.
+    /// Checks whether the device has registered the region, and it has been invalidated since,
+    /// which is this fence. Any context.
     pub fn is_free_by(&self, fence: Fence) -> bool {
         self.fate.is_valid() && self.fate.is_free_by(fence, self.lender.get().pd().device())
     }
 
-    /// The device region, if it [is free](Self::is_free_by) by this fence: what [`settle`](Self::settle) would say,
-    /// but it hasn't to be waited for. Any context.
+    /// Returns the device region, if it [is free](Self::is_free_by) by this fence. It doesn't wait
+    /// as [`settle`](Self::settle) does. Any context.
     pub fn into_free(self, fence: Fence) -> Result<FastMr, Self> {
         if !self.is_free_by(fence) {
             return Err(self);
@@ -177,9 +180,9 @@ impl<L: DmaList> LentMr<L> {
         Ok(unsafe { free(mr, fence) })
     }
 
-    /// Says what has become of it; with a fence that trusts a peer's invalidation, it may be free by one.
-    /// Sleeps until all its requests have ended, for whose queue pair to end, if need be, the caller is
-    /// to see.
+    /// Returns the result of lending the region. With a fence that trusts a peer's invalidation,
+    /// the region may be free by one. Sleeps until all its requests have ended. If need be, the
+    /// caller must end their queue pair.
     pub fn settle(self, fence: Fence) -> Settled<L> {
         let fate = self.fate.clone();
         let mut this = ManuallyDrop::new(self);
@@ -189,17 +192,19 @@ impl<L: DmaList> LentMr<L> {
         unsafe { core::ptr::drop_in_place(&mut this.fate) };
         match settled {
             Settled::Valid(mr) if fate.is_free_by(fence, mr.pd().device()) => {
-                // SAFETY: `is_free_by` has just found that the device has said so, which is this
-                // fence.
+                // SAFETY: `is_free_by` has found that the device has invalidated the region, and
+                // that this is the fence `fence` on that device.
                 Settled::Free(unsafe { free(mr, fence) })
             }
             settled => settled,
         }
     }
 
+    /// Ends lending the region, and returns the result. Sleeps until all its requests have ended.
+    ///
     /// # Safety
     ///
-    /// To be called once, and the last that is done with the lender.
+    /// The caller must call this once, and must not use the lender afterwards.
     unsafe fn end(&mut self) -> Settled<L> {
         // SAFETY: The caller promises that this is the only call, and the last use of the lender.
         let lender = unsafe { ManuallyDrop::take(&mut self.lender) };
@@ -226,7 +231,7 @@ impl<L: DmaList> LentMr<L> {
     }
 }
 
-/// The region is free.
+/// Returns the region, which is free.
 ///
 /// # Safety
 ///

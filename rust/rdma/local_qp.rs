@@ -4,9 +4,9 @@
 //!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 //!
-//! Regions are registered and invalidated by work requests, which need a connected queue pair,
-//! though nothing of that goes over the wire. A key is good on all queue pairs of its protection
-//! domain, so one that is connected to itself and carries no data will do for all.
+//! Work requests register and invalidate regions. They need a connected queue pair, though nothing
+//! goes over the wire. A key is valid on all queue pairs of its protection domain. So one queue
+//! pair that is connected to itself and carries no data is enough for all.
 
 mod connect;
 mod end;
@@ -67,27 +67,28 @@ use crate::{
 ///
 /// # Requests that don't complete
 ///
-/// No wait is for ever. When a request has not completed after the queue pair's time limit, the
-/// queue pair is put into error and drained, which ends all that the device still knows of. A request
-/// that ends by that has [timed out](crate::WrError::TimedOut). For one that does not, the queue pair is
-/// destroyed. Only after that what the request refers to may be freed, since nothing carries
-/// it out any more. Should even destroying fail, the request is [lost](crate::WrError::Lost): the region
-/// that it refers to is leaked, and the completion queue no longer polled, so that a late completion
-/// leads nowhere.
+/// Every wait ends. When a request has not completed within the queue pair's time limit, the queue
+/// pair is put into error and drained. That ends every request that the device still knows. A
+/// request that ends this way has [timed out](crate::WrError::TimedOut). If a request doesn't end,
+/// the queue pair is destroyed. Only then may the memory of the request be freed, since nothing
+/// carries it out any more. If even destroying fails, the request is [lost](crate::WrError::Lost).
+/// The region of a lost request is leaked. Its completion queue is no longer polled, so a late
+/// completion has no effect.
 ///
 /// # Destruction
 ///
 /// Dropping it destroys the queue pair, then the completion queue, and may sleep. The queue needs
-/// no draining then: each request that has been posted has a task that waits for its completion
-/// inside a method of the queue pair, and while one is inside, there is a reference left.
+/// no draining then. Each posted request has a task that waits for its completion inside a method
+/// of the queue pair. While a task is inside, it has a reference.
 ///
 /// # Invariants
 ///
 /// `raw` is the queue pair that `state` has or had. It is destroyed only when `up` is false and nobody is
 /// counted in `posting` since, or when nobody else has a reference.
 ///
-/// Lock order: `state`, then anything of the RDMA core, and its completion queue's. Only the request of a drain is
-/// posted under it. Who holds it waits for the device for a few time limits at most.
+/// Lock order: `state`, then anything of the RDMA core, and its completion queue's. Only the
+/// request of a drain is posted under it. A task that holds it waits for the device for a few time
+/// limits at most.
 ///
 /// # Examples
 ///
@@ -138,8 +139,8 @@ enum State {
 }
 
 impl LocalQp {
-    /// Makes a queue pair on which `depth` work requests can be outstanding, or as many as the
-    /// device allows if that is less, each for at most `limit` seconds (but at least one).
+    /// Makes a queue pair for `depth` outstanding work requests, or the maximum of the device if
+    /// that is less. Each request may take at most `limit` seconds (but at least one).
     ///
     /// It uses the first active InfiniBand or RoCE port on which it can be connected. May sleep.
     ///
@@ -147,10 +148,10 @@ impl LocalQp {
     ///
     /// - ENETDOWN if no port is active.
     /// - EOPNOTSUPP if the device has none of that kind (iWARP).
-    /// - What the driver says.
+    /// - The errors of the driver.
     pub fn new(pd: Arc<Pd>, depth: u32, limit: u32) -> Result<Arc<Self>> {
         let limits = pd.device().limits();
-        // What a queue of this depth has room for is two more.
+        // A queue of this depth needs space for two more.
         let depth = depth
             .min(limits.max_qp_wr.saturating_sub(2))
             .min(limits.max_cqe.saturating_sub(2))
@@ -165,14 +166,14 @@ impl LocalQp {
         Self::with(pd, depths, connected, limit)
     }
 
-    /// Makes a queue pair like this one, where this one is, with a time limit of its own, without
-    /// asking the driver about its ports, who may wait for the network stack. May sleep.
+    /// Makes a queue pair like this one at the same place, with a time limit of its own. It doesn't
+    /// ask the driver about its ports, since that may wait for the network stack. May sleep.
     ///
     /// # Errors
     ///
     /// - ENETDOWN if the port has gone down.
-    /// - What there is to say of an address that is gone.
-    /// - What the driver says.
+    /// - The error of looking up an address that is gone.
+    /// - The errors of the driver.
     pub fn again(&self, limit: u32) -> Result<Arc<Self>> {
         let way = SelfPath::at(self.pd.device(), self.place, self.mtu)?;
         let connected = connect(&self.pd, self.depths, way)?;
@@ -202,13 +203,13 @@ impl LocalQp {
         )
     }
 
-    /// The protection domain.
+    /// Returns the protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
         &self.pd
     }
 
-    /// Whether a work request has failed, or [`LocalQp::fail`] been called: nothing will succeed
-    /// here any more. Doesn't sleep.
+    /// Checks whether a work request has failed, or [`LocalQp::fail`] has been called. Then no
+    /// request succeeds here any more. Doesn't sleep.
     #[inline]
     pub fn is_broken(&self) -> bool {
         self.sends.broken().is_some()
@@ -224,12 +225,12 @@ impl LocalQp {
         })
     }
 
-    /// Where the queue pair is.
+    /// Returns the place of the queue pair.
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// How the queue pair's port and address are now, compared to when it was made. May sleep.
+    /// Compares the queue pair's port and address with those that it was made with. May sleep.
     pub fn outlook(&self) -> Outlook {
         let device: &Device = self.pd.device();
         match SelfPath::find(device) {
@@ -240,7 +241,7 @@ impl LocalQp {
         }
     }
 
-    /// Whether a protection domain is this queue pair's.
+    /// Checks whether a protection domain is this queue pair's.
     fn is_same_pd(&self, pd: &Arc<Pd>) -> bool {
         Arc::ptr_eq(self.pd(), pd)
     }

@@ -14,12 +14,12 @@
 //!     +--------------- LocalQp::revoke_all() ---------------+
 //! ```
 //!
-//! Instead of by a [`LocalQp`](crate::LocalQp) a region can be registered by a request on a queue pair of
-//! its consumer's, to which it is [lent](crate::lent) meanwhile.
+//! A region can also be registered without a [`LocalQp`](crate::LocalQp): by a request on a queue
+//! pair of its consumer, to which it is [lent](crate::lent) meanwhile.
 //!
-//! Only a [`ValidMr`] is reachable for peers. It owns what keeps its memory mapped, and gives that
-//! back only once the device is done with it. Where it isn't known what state the device has a
-//! region in, because a work request failed, it is deregistered, which is a fence on any device.
+//! Peers can reach only a [`ValidMr`]. It owns the mapping of its memory, and gives that back only
+//! once the device is done with it. If a work request fails, the state of the region at the device
+//! is unknown. Then the region is deregistered, which is a fence on any device.
 
 mod fast;
 mod fence;

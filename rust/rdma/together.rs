@@ -23,7 +23,7 @@ use crate::{
     sg::DmaList, //
 };
 
-/// So many at most.
+/// Maximum number of requests.
 // CAST: A small number.
 const MAX: usize = b::RDMA_HELPER_MAX_TOGETHER as usize;
 
@@ -82,7 +82,7 @@ pub(crate) struct Together<'a> {
 }
 
 impl<'a> Together<'a> {
-    /// So many there may be beside the first one.
+    /// Maximum number of requests beside the first one.
     pub(crate) const MORE: u32 = b::RDMA_HELPER_MAX_TOGETHER - 1;
 
     /// Begins with one.
@@ -106,7 +106,7 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// How many there are; not 0.
+    /// Returns the number of requests; not 0.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
@@ -124,8 +124,8 @@ impl<'a> Together<'a> {
         last: *mut b::ib_cqe,
     ) -> Result<(), PostError> {
         let mut posted = b::rdma_helper_posted_RDMA_HELPER_POSTED_NONE;
-        // SAFETY: `qp`, both `cqe`s and what the requests refer to stay as this function demands; so
-        // many are filled, and no more than the helper takes.
+        // SAFETY: `qp`, both `cqe`s and the targets of the requests stay as this function demands.
+        // `count` requests are filled, and no more than the helper takes.
         let ret = unsafe {
             b::rdma_helper_post_together(
                 qp,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of the registration of a lent region, and of its invalidation.
+//! The fate of the registration of a lent region, and of its invalidation.
 
 use kernel::{
     list::{
@@ -39,7 +39,7 @@ use crate::{
     wr::WorkRequest, //
 };
 
-/// What has become of the registration of a lent region.
+/// The state of the registration of a lent region.
 #[pin_data]
 pub struct Fate {
     key: u32,
@@ -91,37 +91,39 @@ pub(super) enum Outcome {
 pub struct Registering(Arc<Fate>);
 
 impl Registering {
-    /// What a request has with it.
+    /// Makes the part that a request carries.
     pub(super) fn new(fate: &Arc<Fate>) -> Self {
         Self(fate.clone())
     }
 }
 
 impl Fate {
-    /// The key of the region. Any context.
+    /// Returns the key of the region. Any context.
     pub fn key(&self) -> u32 {
         self.key
     }
 
-    /// Whether the registration has ended. Any context.
+    /// Checks whether the registration has ended. Any context.
     pub fn is_known(&self) -> bool {
         self.state.load(Acquire) >= VALID
     }
 
-    /// A peer has had a key invalidated: perhaps this one. To be told of the peer of the queue pair on which
-    /// the region is lent, which is the one that fences are about. Any context.
+    /// Notes that a peer has had a key invalidated, perhaps this one. The caller must report only
+    /// the peer of the queue pair on which the region is lent: fences are about that peer. Any
+    /// context.
     pub fn see(&self, invalidated: Invalidated<'_>) {
         if invalidated.key() == self.key && invalidated.device() == self.device {
             self.by_peer.store(true, Release);
         }
     }
 
-    /// Whether the device has registered the region. Any context.
+    /// Checks whether the device has registered the region. Any context.
     pub(super) fn is_valid(&self) -> bool {
         self.state.load(Acquire) == VALID
     }
 
-    /// How the registration has ended, of which there is one. Sleeps, uninterruptibly, until it has.
+    /// Returns how the registration has ended. There must be one. Sleeps, uninterruptibly, until it
+    /// has ended.
     pub(super) fn outcome(&self) -> Outcome {
         self.done.wait();
         match self.state.load(Acquire) {
@@ -131,22 +133,22 @@ impl Fate {
         }
     }
 
-    /// Whether there is a request, or has been. Any context.
+    /// Checks whether there is a request, or has been. Any context.
     pub(super) fn is_given(&self) -> bool {
         self.state.load(Acquire) != NONE
     }
 
-    /// Whether anybody has invalidated the region. Any context.
+    /// Checks whether anybody has invalidated the region. Any context.
     pub fn is_invalidated(&self) -> bool {
         self.is_invalidated_by_peer() || self.by_owner.load(Acquire)
     }
 
-    /// Whether the peer has. Any context.
+    /// Checks whether the peer has invalidated the region. Any context.
     pub fn is_invalidated_by_peer(&self) -> bool {
         self.by_peer.load(Acquire)
     }
 
-    /// That of a region with this key, for which there is no request yet. May sleep.
+    /// Makes the fate of a region with this key. There is no request yet. May sleep.
     pub(super) fn new(key: u32, device: DeviceId) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -163,13 +165,13 @@ impl Fate {
         )
     }
 
-    /// Whether the region has been invalidated, and that is this fence.
+    /// Checks whether the region has been invalidated, and that is this fence.
     pub(super) fn is_free_by(&self, fence: Fence, device: &Device) -> bool {
         (self.is_invalidated_by_peer() && fence.trusts_peer_on(device))
             || (self.is_invalidated() && fence.invalidates_on(device))
     }
 
-    /// Waits until it is known, at most so many seconds, and returns whether it is.
+    /// Waits at most `seconds` seconds until the end is known, and returns whether it is.
     pub(super) fn wait(&self, seconds: u32) -> bool {
         let mut known = self.is_known();
         for _ in 0..seconds {
@@ -204,7 +206,8 @@ pub struct Invalidation {
 }
 
 impl Invalidation {
-    /// Of the region of which this is the fate, and what its request has with it. May sleep.
+    /// Makes an invalidation of the region whose fate is `of`, and the part that its request
+    /// carries. May sleep.
     pub(super) fn new(of: &Arc<Fate>) -> Result<(Self, Registering)> {
         let own = Fate::new(of.key, of.device)?;
         own.state.store(WAITING, Relaxed);
@@ -213,8 +216,8 @@ impl Invalidation {
         Ok((Self { own, of }, invalidating))
     }
 
-    /// Waits until it has ended, and with it the registration before it; at most so many seconds. Returns
-    /// whether it has. Sleeps, uninterruptibly.
+    /// Waits at most `seconds` seconds until the invalidation has ended, and with it the
+    /// registration before it. Returns whether it has. Sleeps, uninterruptibly.
     pub fn wait(&self, seconds: u32) -> bool {
         let ended = self.own.wait(seconds);
         if ended && self.own.is_valid() {
@@ -238,7 +241,7 @@ impl<K: Send + 'static> CompletionHandler<WorkRequest<K>> for Registering {
 
 impl Drop for Registering {
     fn drop(&mut self) {
-        // Who gives it finds it gone. What the request refers to has been let go of.
+        // The task that posts the request finds it gone. The request's references are released.
         if self.0.state.cmpxchg(GIVEN, NONE, Full) == Err(WAITING) {
             self.0.end(FAILED);
         }
@@ -251,7 +254,7 @@ mod tests {
     use crate::wc::RawCompletion;
     use rdma_bindings as b;
 
-    /// A request on its way, and whether there is one.
+    /// Posts a request, and returns whether there is one.
     fn give(
         fate: &Arc<Fate>,
         post: impl FnOnce(Registering) -> Result<(), Error>,

@@ -51,7 +51,7 @@ pub(super) fn connect(pd: &Arc<Pd>, depths: Depths, way: SelfPath) -> Result<Con
     Ok(Connected { qp, cq, place, mtu })
 }
 
-/// The number of the first packet, which nobody can guess.
+/// Returns a random number for the first packet, which nobody can guess.
 fn random_psn() -> u32 {
     // SAFETY: `get_random_u32` may always be called.
     let number = unsafe { bindings::get_random_u32() };

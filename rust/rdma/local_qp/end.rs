@@ -2,9 +2,9 @@
 
 //! How a queue pair ends, and what is under way on it.
 //!
-//! In this order: nobody begins to post any more, the queue pair goes into error, those who are
-//! posting come back, it is drained, it is destroyed. What a request refers to may be freed when
-//! the request has completed, or after the last of these.
+//! The order is: nobody begins to post any more, the queue pair goes into error, tasks that are
+//! posting return, it is drained, it is destroyed. The memory of a request may be freed when the
+//! request has completed, or after the last of these.
 
 use kernel::{
     prelude::*,
@@ -62,7 +62,7 @@ impl LocalQp {
         }
     }
 
-    /// How many are posting, or are about to find that they may not.
+    /// Returns how many tasks are posting, or are about to find that they may not.
     ///
     /// Fully ordered, which a load is not: whoever is not counted yet sees what was said before.
     fn posting(&self) -> u32 {
@@ -112,7 +112,7 @@ impl LocalQp {
         self.wait_asleep(waiter)
     }
 
-    /// As [`wait`](Self::wait), of who has looked for it long enough.
+    /// Waits as [`wait`](Self::wait) does, after polling long enough.
     #[inline(never)]
     fn wait_asleep(&self, waiter: Pin<&Waiter<'_>>) -> Result<(), WrError> {
         let _listening = self.cq.listen();
@@ -151,9 +151,9 @@ impl LocalQp {
         }
     }
 
-    /// A request has not completed in time. Says so in the log, once.
+    /// Notes that a request has not completed in time, and logs that once.
     fn note_late(&self) {
-        // Whoever finds the queue pair broken by this finds out why.
+        // A task that finds the queue pair broken by this finds out why.
         if !self.late.xchg(true, Full) {
             pr_warn!(
                 "{}: a work request did not complete in {} s\n",

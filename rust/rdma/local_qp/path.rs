@@ -32,19 +32,19 @@ pub struct Place {
 }
 
 impl Place {
-    /// The number of the port.
+    /// Returns the number of the port.
     pub(super) fn port(&self) -> u32 {
         self.port
     }
 
-    /// Whether the address is a port's default one, which can't be made anew while a queue pair
-    /// holds it.
+    /// Checks whether the address is a port's default one. That can't be made anew while a queue
+    /// pair holds it.
     pub fn is_default(&self) -> bool {
         self.default
     }
 
-    /// Whether there is such an address. While a queue pair holds one that is not in force any
-    /// more, its index is not given to another. Doesn't sleep.
+    /// Checks whether the address exists. While a queue pair holds an address that is not in force
+    /// any more, its index is not given to another. Doesn't sleep.
     pub fn is_there(&self, device: &Device) -> bool {
         match (device.port(self.port), self.gid) {
             (Some(port), Some(index)) => Gid::get(port, index).is_ok(),
@@ -61,16 +61,16 @@ pub(super) struct SelfPath {
 }
 
 impl SelfPath {
-    /// The path that comes first. May sleep.
+    /// Returns the first path. May sleep.
     ///
     /// # Errors
     ///
-    /// Those of [`first`].
+    /// The errors of [`first`].
     pub(super) fn find(device: &Device) -> Result<Self> {
         first(device, Ok)
     }
 
-    /// The path of one port, as the driver says that it is. May sleep, also for locks of the
+    /// Returns the path of one port, as the driver reports it. May sleep, also for locks of the
     /// network stack.
     fn from_port(port: Port<'_>) -> Result<Self> {
         let attr = port.query()?;
@@ -94,13 +94,13 @@ impl SelfPath {
         Ok(Self { place, path })
     }
 
-    /// The path at a place where there was one with this packet size, without asking the driver.
-    /// Doesn't sleep.
+    /// Returns the path at a place where there was one with this packet size, without asking the
+    /// driver. Doesn't sleep.
     ///
     /// # Errors
     ///
     /// - ENETDOWN if the port has gone down.
-    /// - What there is to say of an address that is gone.
+    /// - The error of looking up an address that is gone.
     pub(super) fn at(device: &Device, place: Place, mtu: u32) -> Result<Self> {
         let port = device.port(place.port).ok_or_else(errno::enetdown)?;
         if !port.was_active() {
@@ -112,7 +112,7 @@ impl SelfPath {
     }
 }
 
-/// Whether packets of an InfiniBand port need a global address.
+/// Checks whether packets of an InfiniBand port need a global address.
 fn needs_gid(port: Port<'_>) -> bool {
     // SAFETY: The port's device is there, and has the port.
     unsafe { rdma_bindings::rdma_helper_grh_required(port.device().as_raw(), port.number()) }
@@ -122,7 +122,7 @@ fn needs_gid(port: Port<'_>) -> bool {
 ///
 /// # Errors
 ///
-/// - What `connect` said first.
+/// - The first error of `connect`.
 /// - ENETDOWN if no port is up.
 /// - EOPNOTSUPP if there is none of a kind that can be connected this way.
 pub(super) fn first<T>(device: &Device, connect: impl FnMut(SelfPath) -> Result<T>) -> Result<T> {
@@ -136,7 +136,7 @@ pub(super) fn first<T>(device: &Device, connect: impl FnMut(SelfPath) -> Result<
     )
 }
 
-/// As [`first`], with the paths or why there is none.
+/// Tries paths as [`first`] does. Each is a path, or the reason why there is none.
 fn first_of<P, T>(
     paths: impl Iterator<Item = Result<P>>,
     mut connect: impl FnMut(P) -> Result<T>,

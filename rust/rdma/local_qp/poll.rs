@@ -55,18 +55,20 @@ impl LocalQp {
     }
 }
 
-/// Lets others run - over rxe, its worker, which carries the requests out - if the scheduler finds that they are
-/// more in need of it, as it mostly does when rxe's worker was woken: that runs seldom. `cond_resched()` does
-/// nothing in a kernel that can be preempted. The caller may be in any task state, and is `TASK_RUNNING` afterwards.
+/// Lets other tasks run if the scheduler prefers them. Over rxe, that is the worker that carries
+/// the requests out. The scheduler mostly prefers the worker when it was woken, since it runs
+/// seldom. `cond_resched()` does nothing in a preemptible kernel. The caller may be in any task
+/// state, and is `TASK_RUNNING` afterwards.
 fn give_way() {
     // SAFETY: The caller is in process context, and holds no spinlock.
     unsafe { rdma_bindings::rdma_helper_schedule() };
 }
 
-/// Lets others run, whatever they have had already. `schedule()` would come back at once, again and again, as
-/// long as the caller's turn isn't over. But the scheduler charges a task that yields for all of its turn, and then
-/// lets waking tasks go first until that is made up for. So a caller yields only where giving way was of no use. The
-/// caller may be in any task state, and is `TASK_RUNNING` afterwards: `yield()` sees to that by itself.
+/// Lets other tasks run, however long they have run already. `schedule()` would return at once,
+/// again and again, as long as the caller's turn isn't over. But the scheduler charges a task that
+/// yields for all of its turn. Then it runs waking tasks first until that is made up for. So a
+/// caller yields only if [`give_way`] was of no use. The caller may be in any task state. `yield()`
+/// sets `TASK_RUNNING`.
 fn give_turn_away() {
     // SAFETY: The caller is in process context, and holds no spinlock.
     unsafe {

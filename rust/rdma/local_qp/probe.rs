@@ -36,7 +36,7 @@ impl LocalQp {
     /// [without](crate::Device::has_local_inv) that request nothing is posted for the latter, which
     /// is EOPNOTSUPP then.
     ///
-    /// What fails may break the queue pair. Sleeps, uninterruptibly, until the device is done.
+    /// A failure may break the queue pair. Sleeps, uninterruptibly, until the device is done.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a queue pair does with regions, many in one go.
+//! The operations of a queue pair on regions, many in one go.
 
 use kernel::prelude::*;
 
@@ -81,10 +81,10 @@ impl LocalQp {
 
     /// Takes regions from the device: when this has succeeded, no peer can reach their memory.
     ///
-    /// Sleeps, uninterruptibly, until that is so. Those that could be invalidated go to `reuse`;
-    /// else they are deregistered, and so they are with a fence or a queue pair that is not for
-    /// their device. An error means that the device would not let go of all of them: what it kept
-    /// has been leaked with its mapping, and its memory must never be freed.
+    /// Sleeps, uninterruptibly, until that is so. Regions that could be invalidated go to `reuse`.
+    /// The others are deregistered. So are all regions if the fence or the queue pair is not for
+    /// their device. An error means that the device would not release all of them. Those have been
+    /// leaked with their mapping, and their memory must never be freed.
     #[inline(always)]
     pub fn revoke_all(
         &self,
@@ -150,7 +150,7 @@ impl LocalQp {
         Ok(())
     }
 
-    /// Whether invalidating on this queue pair is a fence for regions.
+    /// Checks whether invalidating on this queue pair is a fence for regions.
     fn can_invalidate(&self, mrs: &[ValidMr], fence: Fence) -> bool {
         fence.invalidates_on(self.pd().device()) && mrs.iter().all(|mr| self.is_same_pd(mr.pd()))
     }

@@ -37,10 +37,10 @@ impl LocalQp {
         }
     }
 
-    /// As [`credit`](Self::credit), if there was none.
+    /// Takes a credit as [`credit`](Self::credit) does, if there was none.
     #[cold]
     fn await_credit(&self) -> Result<Credit<'_>, WrError> {
-        // Those who have one may all be posting, and so be waiting for one too.
+        // All tasks that have a credit may be posting, and so wait for one, too.
         let _listening = self.cq.listen();
         loop {
             if self.is_broken() {
@@ -82,23 +82,23 @@ impl LocalQp {
     ///
     /// # Safety
     ///
-    /// What the request refers to must stay until this has returned; and for good, if that is
+    /// The memory of the request must stay until this has returned; and for good, if that is
     /// [`WrError::Lost`].
     #[inline]
     pub(super) unsafe fn run_one(&self, request: impl Post) -> Result<(), WrError> {
         stack_pin_init!(let waiter = Waiter::new(&self.sends));
         let waiter = waiter.into_ref();
 
-        // SAFETY: What it refers to stays for longer than this function, which returns only when it has
-        // completed or the queue pair is gone, or as the caller has promised. The waiter waits.
+        // SAFETY: The caller promises that the memory of the request outlives this call. The call
+        // returns only when the request has completed, or the queue pair is gone. The waiter waits.
         unsafe { self.post(waiter, request) }?;
         self.wait(waiter)?;
         waiter.result()
     }
 
-    /// Posts requests of one kind, each about a region, and waits for their completions. They are posted some at a
-    /// time, of which the last tells. If one fails, the error is that they were flushed. Sleeps, uninterruptibly, a few
-    /// time limits at most once there are credits.
+    /// Posts requests of one kind, each about a region, and waits for their completions. It posts
+    /// some at a time; the last of them is signaled. If one fails, the error is that they were
+    /// flushed. Sleeps, uninterruptibly, for a few time limits at most once there are credits.
     ///
     /// After an error the device may have carried out some of them. Nothing carries out another one any more, except
     /// with [`WrError::Lost`].
@@ -157,7 +157,7 @@ impl LocalQp {
                 credit.keep();
                 return Ok(());
             }
-            // Whoever tells how those end that were posted gives the credits of all back.
+            // The completion of the posted requests gives the credits of all back.
             Some(Err(PostError::Rest(error))) => {
                 credit.keep();
                 return Err(WrError::Post(error));

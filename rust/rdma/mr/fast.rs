@@ -66,34 +66,36 @@ impl FastMr {
         })
     }
 
-    /// The protection domain.
+    /// Returns the protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
         self.raw.pd()
     }
 
-    /// What its memory may look like.
+    /// Returns the kind of memory that the region may have.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// How many pages it can have.
+    /// Returns the maximum number of pages.
     pub fn max_pages(&self) -> u32 {
         self.max_pages
     }
 
-    /// Whether it may be registered with these rights, as any may be that has not been used.
+    /// Checks whether the region may be registered with these rights. An unused region may have
+    /// any.
     pub fn may_have(&self, access: AccessFlags) -> bool {
         !self.keeps_rights || self.access == access
     }
 
-    /// Whether it may have the rights only that it had.
+    /// Checks whether the region may only have its former rights.
     pub fn keeps_rights(&self) -> bool {
         self.keeps_rights
     }
 
-    /// Whether it may get pages of this size, where the device's own have `base`: larger ones only if it was never
-    /// registered, or has such always. For then rxe, for one, makes a table as long as these need, and frees
-    /// the one before, where those may be looking still who have come by the key that the region had.
+    /// Checks whether the region may get pages of this size, on a device whose own have `base`. It
+    /// may get larger ones only if it was never registered, or always has larger ones. rxe makes a
+    /// table for the larger pages and frees the former one. A peer that knows the region's former
+    /// key may be reading that.
     pub(super) fn may_have_pages(&self, size: u32, base: u32) -> bool {
         match self.kind {
             Kind::Pages => size == base || self.uses == 0,
@@ -102,7 +104,7 @@ impl FastMr {
         }
     }
 
-    /// The rights that it has, or had last.
+    /// Returns the rights that the region has, or had last.
     pub(super) fn access(&self) -> AccessFlags {
         self.access
     }
@@ -112,7 +114,7 @@ impl FastMr {
         self.access = access;
     }
 
-    /// Whether it has been registered so often that it must not be again.
+    /// Checks whether the region has been registered so often that it must not be again.
     pub fn is_spent(&self) -> bool {
         self.uses == Self::MAX_USES
     }
@@ -123,7 +125,7 @@ impl FastMr {
         self.uses >= Self::MAX_USES / 2
     }
 
-    /// From now on it may have the rights only that it had last.
+    /// Restricts the region to the rights that it had last.
     pub(crate) fn keep_rights(&mut self) {
         self.keeps_rights = true;
     }

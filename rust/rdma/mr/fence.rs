@@ -21,12 +21,13 @@ enum Way {
 }
 
 impl Fence {
-    /// The fence for a device: an invalidation on hardware, and [`Fence::DEREGISTER`] on devices with
-    /// virtual DMA. There an invalidation only marks the region: `rxe_invalidate_mr()` and
-    /// `rvt_invalidate_rkey()` (hfi1) wait for nobody who has looked it up before. Both drivers hold references
-    /// while they copy, and `ib_dereg_mr()` waits for the last one. `rvt_dereg_mr()` puts queue pairs into
-    /// error that have one. It does not wait for writes by TID RDMA, which hfi1 has off unless
-    /// `HFI1_CAP_TID_RDMA` is in the parameter `cap_mask` of that module.
+    /// Returns the fence for a device: an invalidation on hardware, and [`Fence::DEREGISTER`] on
+    /// devices with virtual DMA. There an invalidation only marks the region: `rxe_invalidate_mr()`
+    /// and `rvt_invalidate_rkey()` (hfi1) don't wait for accesses that have looked it up. Both
+    /// drivers hold references while they copy, and `ib_dereg_mr()` waits for the last one.
+    /// `rvt_dereg_mr()` puts queue pairs into error that have one. It does not wait for writes by
+    /// TID RDMA. hfi1 has that off unless `HFI1_CAP_TID_RDMA` is in the parameter `cap_mask` of
+    /// that module.
     pub fn of(device: &Device) -> Self {
         if device.is_software() {
             Self::DEREGISTER
@@ -61,24 +62,24 @@ impl Fence {
         Self(Way::LeaveToPeer)
     }
 
-    /// Whether this is an invalidation.
+    /// Checks whether this is an invalidation.
     pub fn invalidates(self) -> bool {
         matches!(self.0, Way::Invalidate | Way::InvalidateAnyway)
     }
 
-    /// Whether a region is to have the rights that it had, when it is used again after this.
+    /// Checks whether a region must keep its rights when it is used again after this.
     pub(crate) fn keeps_rights(self) -> bool {
         self.0 == Way::LeaveToPeer
     }
 
-    /// Whether an invalidation by a peer is a fence on `device`, on the queue pair on which the region is
-    /// lent.
+    /// Checks whether an invalidation by a peer is a fence on `device`, on the queue pair on which
+    /// the region is lent.
     pub(crate) fn trusts_peer_on(self, device: &Device) -> bool {
         self.0 == Way::LeaveToPeer || self.invalidates_on(device)
     }
 
-    /// Whether this is an invalidation, and a fence on `device`, which it may not have been made
-    /// for.
+    /// Checks whether this is an invalidation, and a fence on `device`, which it may not have been
+    /// made for.
     pub(crate) fn invalidates_on(self, device: &Device) -> bool {
         match self.0 {
             Way::Deregister | Way::LeaveToPeer => false,

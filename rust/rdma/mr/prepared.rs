@@ -33,17 +33,17 @@ pub struct PreparedMr<L> {
 const OFFSET_MASK: u64 = PAGE_SIZE as u64 - 1;
 
 impl<L: DmaList> PreparedMr<L> {
-    /// The protection domain.
+    /// Returns the protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
         self.mr.pd()
     }
 
-    /// The rights that it will give.
+    /// Returns the rights that the region will give.
     pub fn access(&self) -> AccessFlags {
         self.mr.access()
     }
 
-    /// The address by which peers will reach the first byte.
+    /// Returns the address by which peers will reach the first byte.
     ///
     /// Unless it has been set, it is a DMA address, and so, on a software device, a kernel address.
     pub fn iova(&self) -> u64 {
@@ -65,14 +65,15 @@ impl<L: DmaList> PreparedMr<L> {
         unsafe { (*self.as_raw()).lkey }
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         self.mr.raw.length()
     }
 
-    /// Sets the address by which peers will reach the first byte to `base`, plus what the memory's
-    /// start is into its page, the device's or the machine's, whichever is larger: devices take that
-    /// from the address' low bits. With a [`Layout`] it is less than the machine's page.
+    /// Sets the address by which peers will reach the first byte to `base`, plus the memory's
+    /// offset in its page. That is the device's page or the machine's, whichever is larger: devices
+    /// take the offset from the address' low bits. With a [`Layout`] it is less than the machine's
+    /// page.
     ///
     /// [`EINVAL`] if `base` is 0 or not at the start of a page, or if the region would wrap.
     pub fn set_base(&mut self, base: u64) -> Result {
@@ -97,18 +98,20 @@ impl<L: DmaList> PreparedMr<L> {
         self.mr.next_key();
     }
 
-    /// The raw region.
+    /// Returns the raw region.
     pub(crate) fn as_raw(&self) -> *mut rdma_bindings::ib_mr {
         self.mr.raw.as_raw()
     }
 
-    /// The device may register the region at any time: leaves region and mapping to it for good.
+    /// Leaves region and mapping to the device for good. The device may register the region at any
+    /// time.
     pub(crate) fn leak(self) {
         self.mr.raw.leak();
         self.list.into_mapping().leak();
     }
 
-    /// The device may have registered the region or not: deregisters it, and returns the list.
+    /// Deregisters the region, and returns the list. The device may have registered the region or
+    /// not.
     ///
     /// If that fails the list is leaked.
     pub(crate) fn abandon(self) -> Option<L> {
@@ -125,9 +128,14 @@ impl<L: DmaList> PreparedMr<L> {
 impl FastMr {
     /// Gives the region its memory and its rights.
     ///
-    /// All of the list must fit, or nothing is done: [`EINVAL`] for a gap, too many pages, a region of large
-    /// pages, rights that don't go together or [that it may not have](Self::may_have), or a list of another device, [`EOVERFLOW`] if the region is spent,
-    /// or what the driver says. May sleep.
+    /// All of the list must fit, or nothing is done. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// - [`EINVAL`]: a gap, too many pages, a region of large pages, rights that don't go together
+    ///   or [that it may not have](Self::may_have), or a list of another device.
+    /// - [`EOVERFLOW`]: the region is spent.
+    /// - The errors of the driver.
     pub fn map<L: DmaList>(
         self,
         list: L,
@@ -144,11 +152,12 @@ impl FastMr {
         self.map_again(list, access, None)
     }
 
-    /// As [`FastMr::map`], but of larger pages, of which the region needs no more. Only a region that was never
-    /// registered may have them, and one of [large pages](super::Kind::LargePages) those of its size.
+    /// Maps a list as [`FastMr::map`] does, but of larger pages, if the region needs no more of
+    /// them. Only a region that was never registered may have them. A region of [large
+    /// pages](super::Kind::LargePages) may always have pages of its size.
     ///
-    /// After an error nothing is known of the region: it must be dropped, which deregisters it. rxe,
-    /// for one, has allocated a table for such pages by then, or has none any more.
+    /// After an error the state of the region is unknown: it must be dropped, which deregisters it.
+    /// rxe, for one, has allocated a table for the larger pages by then, or has none any more.
     pub fn map_larger<L: DmaList>(
         mut self,
         list: L,
@@ -161,7 +170,8 @@ impl FastMr {
         }
     }
 
-    /// As [`FastMr::map`], but for the key that the region has, and of pages of this size if one is given.
+    /// Maps a list as [`FastMr::map`] does, but for the key that the region has, and of pages of
+    /// this size if one is given.
     pub(super) fn map_again<L: DmaList>(
         mut self,
         list: L,
@@ -179,13 +189,14 @@ impl FastMr {
         }
     }
 
-    /// The size of its pages, a power of two since it was mapped.
+    /// Returns the size of the region's pages, a power of two since it was mapped.
     pub(super) fn page_size(&self) -> u32 {
         // SAFETY: The region is there, and changes by way of an exclusive reference only.
         unsafe { (*self.raw.as_raw()).page_size }
     }
 
-    /// The bits of an address that are the offset in a page, its own or the machine's, whichever is larger.
+    /// Returns the bits of an address that are the offset in a page, its own or the machine's,
+    /// whichever is larger.
     pub(super) fn offset_mask(&self) -> u64 {
         OFFSET_MASK | u64::from(self.page_size().wrapping_sub(1))
     }

@@ -24,7 +24,7 @@ use crate::pd::{
     Pd, //
 };
 
-/// What a region's memory may look like.
+/// The kind of memory that a region may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole pages, except that it may start and end inside one.
@@ -49,8 +49,8 @@ pub(super) struct RawMr {
 // SAFETY: A region is not tied to a task.
 unsafe impl Send for RawMr {}
 
-// SAFETY: What can be done with a shared reference is to read fields that change only by way of
-// an exclusive one, or unsafely.
+// SAFETY: A shared reference only reads fields. They change only through an exclusive reference, or
+// unsafely.
 unsafe impl Sync for RawMr {}
 
 impl RawMr {
@@ -69,17 +69,17 @@ impl RawMr {
         })
     }
 
-    /// The protection domain.
+    /// Returns the protection domain.
     pub(super) fn pd(&self) -> &Arc<Pd> {
         self.counted.pd()
     }
 
-    /// The raw pointer.
+    /// Returns the raw pointer.
     pub(super) fn as_raw(&self) -> *mut rdma_bindings::ib_mr {
         self.mr.as_ptr()
     }
 
-    /// How many bytes it has, since it was mapped.
+    /// Returns the length in bytes since it was mapped.
     #[inline]
     pub(super) fn length(&self) -> u64 {
         // SAFETY: The region is there, and its length changes by way of an exclusive reference only.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of regions that could not be registered.
+//! The remains of regions that could not be registered.
 
 use kernel::prelude::*;
 
@@ -25,7 +25,8 @@ pub struct RegisterError<L> {
     pub lists: Result<Few<L>>,
 }
 
-/// Deregisters `count` regions of which the device may have registered any, and gives their lists.
+/// Deregisters `count` regions, and returns their lists. The device may have registered any of
+/// them.
 pub(crate) fn abandon_all<L: DmaList>(
     mrs: impl IntoIterator<Item = PreparedMr<L>>,
     count: usize,
@@ -49,7 +50,7 @@ pub(crate) fn abandon_all<L: DmaList>(
     }
 }
 
-/// What became of regions that could not be given other memory.
+/// The state of regions that could not be given other memory.
 #[derive(Clone, Copy, Debug)]
 pub enum RefreshError {
     /// They are as they were.

@@ -40,7 +40,7 @@ pub struct ValidMr {
 }
 
 impl<L: DmaList> PreparedMr<L> {
-    /// The region is valid now.
+    /// Makes the region valid.
     ///
     /// # Safety
     ///
@@ -55,48 +55,48 @@ impl<L: DmaList> PreparedMr<L> {
 }
 
 impl ValidMr {
-    /// The protection domain.
+    /// Returns the protection domain.
     pub fn pd(&self) -> &Arc<Pd> {
         self.mr.pd()
     }
 
-    /// The rights that it gives.
+    /// Returns the rights that the region gives.
     pub fn access(&self) -> AccessFlags {
         self.mr.access()
     }
 
-    /// What its memory may look like.
+    /// Returns the kind of memory that the region may have.
     pub fn kind(&self) -> Kind {
         self.mr.kind()
     }
 
-    /// How many pages it can have.
+    /// Returns the maximum number of pages.
     pub fn max_pages(&self) -> u32 {
         self.mr.max_pages()
     }
 
-    /// The key for peers.
+    /// Returns the key for peers.
     pub fn rkey(&self) -> u32 {
         // SAFETY: `as_raw()` is a valid region as long as `self`. The key changes only through an
         // exclusive reference.
         unsafe { (*self.as_raw()).rkey }
     }
 
-    /// The key for local work requests.
+    /// Returns the key for local work requests.
     pub fn lkey(&self) -> u32 {
         // SAFETY: `as_raw()` is a valid region as long as `self`. The key changes only through an
         // exclusive reference.
         unsafe { (*self.as_raw()).lkey }
     }
 
-    /// The address of the first byte, for both keys.
+    /// Returns the address of the first byte, for both keys.
     pub fn iova(&self) -> u64 {
         // SAFETY: `as_raw()` is a valid region as long as `self`. The address changes only through
         // an exclusive reference.
         unsafe { (*self.as_raw()).iova }
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     pub fn length(&self) -> u64 {
         self.mr.raw.length()
     }
