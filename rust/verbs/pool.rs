@@ -2,10 +2,10 @@
 
 //! Fast memory regions kept ready, by size.
 //!
-//! A region of one page doesn't take a device region of the device's maximum: sizes go up in
-//! powers of two, those of large pages by themselves. Regions that come back wait in line behind
-//! those that came before, so that a key is not used again soon. What nobody needs for a while is
-//! given back.
+//! A region of one page doesn't take a device region of the device's maximum: sizes go up in powers
+//! of two, those of large pages by themselves. Returned regions wait in line behind those that came
+//! before, so that a key is not used again soon. Regions that nobody needs for a while are given
+//! back.
 //!
 //! Lock order: `state` is a leaf but for the timer; regions are made and destroyed without it.
 
@@ -91,8 +91,9 @@ struct State {
 const PASSED_OVER: usize = 4;
 
 impl State {
-    /// One of a size, the first in line that may have these rights; or, if the first few may not, one of these,
-    /// which is to make room for another. Of those that are asked for `together`, see [`Pool::take`].
+    /// Returns a region of a size: the first in line that may have these rights. If the first few
+    /// may not, it returns one of these. The caller must deregister that to make space for another.
+    /// For regions that are asked for `together`, see [`Pool::take`].
     #[inline]
     fn next(&mut self, size: Size, access: AccessFlags, together: bool) -> Option<FastMr> {
         let first = self.take(size, together)?;
@@ -102,7 +103,7 @@ impl State {
         }
     }
 
-    /// As [`next`](Self::next), if the first one may not.
+    /// Returns a region as [`next`](Self::next) does, if the first one may not have the rights.
     #[cold]
     fn next_but(
         &mut self,
@@ -144,7 +145,7 @@ impl_has_hr_timer! {
 }
 
 impl Pool {
-    /// An empty pool. Nothing is made before it is wanted. May sleep.
+    /// Makes an empty pool. It makes no region before one is wanted. May sleep.
     pub(crate) fn new(pd: Arc<Pd>, max_pages: u32, queue: Arc<OwnedQueue>) -> Result<Arc<Self>> {
         let lines = Lines::new(max_pages, u64::from(params::pool_pages()))?;
         let inlet = Inlet::new()?;
@@ -164,9 +165,9 @@ impl Pool {
         )
     }
 
-    /// A region of this kind and of at least this many pages, which may have these rights. Where several are asked for
-    /// `together`, what is kept ready is left to who comes for one: as many as a batch needs are made as quickly here,
-    /// and nobody is woken. May sleep.
+    /// Takes a region of this kind and of at least this many pages, which may have these rights. If
+    /// several are asked for `together`, the ready ones are left to tasks that need one. The
+    /// regions of a batch are made as quickly here, and nobody is woken. May sleep.
     pub(crate) fn take(
         self: &Arc<Self>,
         kind: Kind,
@@ -188,7 +189,7 @@ impl Pool {
         self.found_or_made(mr, size, access)
     }
 
-    /// What was found, if it may have these rights, or else one that is made.
+    /// Returns the region that was found, if it may have these rights. Otherwise makes one.
     #[inline]
     fn found_or_made(&self, mr: Option<FastMr>, size: Size, access: AccessFlags) -> Result<FastMr> {
         match mr {
@@ -208,7 +209,7 @@ impl Pool {
     fn missed(&self, size: Size) -> Result<FastMr> {
         self.count.missed();
         self.make(size).or_else(|_| {
-            // What lies idle here counts on the device like what is used.
+            // Idle regions count on the device like regions in use.
             self.empty();
             self.make(size)
         })
@@ -219,10 +220,10 @@ impl Pool {
         self.put_all([mr]);
     }
 
-    /// As [`put`](Self::put), of several.
+    /// Takes several regions as [`put`](Self::put) takes one.
     pub(crate) fn put_all(self: &Arc<Self>, mrs: impl IntoIterator<Item = FastMr>) {
         let mut mrs = mrs.into_iter();
-        // What isn't kept is deregistered without the lock.
+        // Regions that aren't kept are deregistered without the lock.
         while let Some(too_many) = self.put_some(&mut mrs) {
             drop(too_many);
         }
@@ -254,10 +255,11 @@ impl Pool {
         self.count.not_invalidated(num::widen(regions));
     }
 
-    /// Makes a device region of this many pages, no large ones, in the place of one that was deregistered, if fewer are
-    /// ready than should be. So a task that closes one region after the other provides the next one without waking
-    /// another task. While a region of the reserve may be of this size, that is left to the work item: its close
-    /// allocates nothing. Failures are left to the task that needs a region. May sleep.
+    /// Makes a device region of this many pages, no large ones, in the place of one that was
+    /// deregistered. It does so if fewer are ready than should be. So a task that closes one region
+    /// after the other provides the next one without waking another task. While a region of the
+    /// reserve may be of this size, that is left to the work item: its close allocates nothing.
+    /// Failures are left to the task that needs a region. May sleep.
     pub(crate) fn make_up(self: &Arc<Self>, pages: u32) {
         let Some(size) = Size::of(pages) else {
             return;
@@ -329,7 +331,7 @@ impl Pool {
     }
 }
 
-/// The size in whose line a region goes that no peer can reach; `None` if it isn't kept.
+/// Returns the size in whose line a region goes that no peer can reach; `None` if it isn't kept.
 fn size_to_keep(mr: &FastMr) -> Option<Size> {
     match mr.is_spent() {
         true => None,

@@ -37,16 +37,16 @@ const RESCAN_AFTER: Delta = Delta::from_millis(50);
 
 /// The registration queue of a domain.
 ///
-/// A work request that fails breaks its queue pair. Whoever finds that out asks again and gets a
-/// new one; the others, whose requests were flushed, find it when they ask. The old queue pair
-/// goes when the last of them has left it. It is also replaced, without anybody noticing, when
-/// a port or an address changes so that a new one would not be where it is.
+/// A work request that fails breaks its queue pair. A task that finds that out asks again and gets
+/// a new one. The other tasks, whose requests were flushed, find it when they ask. The old queue
+/// pair goes when the last of them has left it. The queue also replaces it, without anybody
+/// noticing, when a port or an address changes and a new one would be at another place.
 ///
-/// Lock order: `replacing` is taken before `current`, and before anything of the RDMA core and of the
-/// network stack, which a driver asks about its port. `current` is a leaf, and a spinlock, for process
-/// context: each registration takes it, and who has a queue pair that works doesn't wait for the one
-/// who makes another, who may be waiting for memory. No reference that may be the last is dropped under
-/// it.
+/// Lock order: `replacing` is taken before `current`, and before anything of the RDMA core and of
+/// the network stack, which a driver asks about its port. `current` is a leaf, and a spinlock, for
+/// process context: each registration takes it. So a task with a working queue pair doesn't wait
+/// for a task that makes another one, which may be waiting for memory. No reference that may be the
+/// last is dropped under it.
 #[pin_data]
 pub(crate) struct Queue {
     pd: Arc<Pd>,
@@ -88,8 +88,8 @@ impl Queue {
         )
     }
 
-    /// A queue pair that was not broken when last seen. `ENODEV` once the device goes away. May
-    /// sleep.
+    /// Returns a queue pair that was not broken when last seen. `ENODEV` once the device goes away.
+    /// May sleep.
     pub(crate) fn get(&self) -> Result<Arc<LocalQp>> {
         match self.usable()? {
             Some(qp) => Ok(qp),
@@ -97,8 +97,8 @@ impl Queue {
         }
     }
 
-    /// The queue pair, if there is one that was not broken when last seen. `ENODEV` once the device
-    /// goes away. May sleep, but not for long.
+    /// Returns the queue pair, if there is one that was not broken when last seen. `ENODEV` once
+    /// the device goes away. May sleep, but not for long.
     fn usable(&self) -> Result<Option<Arc<LocalQp>>> {
         match &*self.current.lock() {
             State::Up(qp) if !qp.is_broken() => Ok(Some(qp.clone())),
@@ -130,7 +130,7 @@ impl Queue {
         }
     }
 
-    /// Whether its address is gone, and one is being waited for.
+    /// Checks whether the address is gone, and the queue waits for a new one.
     fn is_moving(&self) -> bool {
         matches!(*self.current.lock(), State::Moving)
     }
@@ -164,7 +164,7 @@ impl Queue {
         Ok(fresh)
     }
 
-    /// The queue pair, if there is one.
+    /// Returns the queue pair, if there is one.
     fn up(&self) -> Option<Arc<LocalQp>> {
         match &*self.current.lock() {
             State::Up(qp) => Some(qp.clone()),

@@ -132,8 +132,8 @@ impl FastMr {
     ///
     /// # Errors
     ///
-    /// - [`EINVAL`]: a gap, too many pages, a region of large pages, rights that don't go together
-    ///   or [that it may not have](Self::may_have), or a list of another device.
+    /// - [`EINVAL`]: a gap, too many pages, a region of large pages, or a list of another device.
+    /// - [`EINVAL`]: rights that don't go together, or [that it may not have](Self::may_have).
     /// - [`EOVERFLOW`]: the region is spent.
     /// - The errors of the driver.
     pub fn map<L: DmaList>(

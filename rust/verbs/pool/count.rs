@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a pool has done, in numbers.
+//! The counters of a pool.
 
 use kernel::sync::atomic::{
     Atomic,
@@ -27,27 +27,27 @@ impl Count {
         }
     }
 
-    /// A region was taken from a line.
+    /// Counts a region that was taken from a line.
     pub(super) fn taken(&self) {
         self.taken.fetch_add(1, Relaxed);
     }
 
-    /// There was none, so one was made in the call.
+    /// Counts a region that was made in the call, since there was none.
     pub(super) fn missed(&self) {
         self.missed.fetch_add(1, Relaxed);
     }
 
-    /// One of those that were reserved begins.
+    /// Counts a region of the reserve that comes into use.
     pub(super) fn of_reserve(&self) {
         self.of_reserve.fetch_add(1, Relaxed);
     }
 
-    /// The number of regions that were deregistered because they could not be invalidated.
+    /// Counts regions that were deregistered because they could not be invalidated.
     pub(super) fn not_invalidated(&self, regions: u64) {
         self.not_invalidated.fetch_add(regions, Relaxed);
     }
 
-    /// One was given back because nobody needed it.
+    /// Counts a region that was given back because nobody needed it.
     pub(super) fn given_back(&self) {
         self.given_back.fetch_add(1, Relaxed);
     }

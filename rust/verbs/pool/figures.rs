@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a pool has done, for people: a file in debugfs.
+//! The counters of a pool for people: a file in debugfs.
 
 use super::{
     reserve::Reserve,
@@ -22,7 +22,7 @@ use kernel::{
 use rdma::mr::Kind;
 
 impl Pool {
-    /// The file's lines: a name and a number each.
+    /// Writes the lines of the file: a name and a number each.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.lock();
         let lines = &state.lines;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a pool does by itself: it gets ready what is wanted, and gives back what nobody needs.
+//! The pool's own work: it makes wanted regions ready, and gives back those that nobody needs.
 
 use super::Pool;
 use crate::params;
@@ -54,8 +54,9 @@ impl HrTimerCallback for Pool {
 }
 
 impl Pool {
-    /// Begins a period, at whose end is looked what was idle, if there is anything. What comes back where nobody
-    /// may sleep while there is none has the work item begin one. Called with `state` locked.
+    /// Begins a period if there are regions. At its end, the pool looks for idle ones. While no
+    /// period is under way, a region that comes back in atomic context has the work item begin one.
+    /// Called with `state` locked.
     pub(super) fn begin_period(self: &Arc<Self>, state: &mut super::State) {
         let seconds = params::pool_idle();
         // Dropping it stops the timer, so that comes first.
@@ -71,7 +72,7 @@ impl Pool {
         }
     }
 
-    /// A period is over.
+    /// Ends a period, and gives back the regions that were idle in it.
     fn give_back_idle(self: &Arc<Self>) {
         self.state.lock().lines.age();
         loop {
@@ -89,7 +90,7 @@ impl Pool {
     pub(crate) fn settle(&self) {
         loop {
             self.queue.flush();
-            // What was under way may have begun a period, whose end would be the next work.
+            // Work that was under way may have begun a period, whose end would be the next work.
             let Some(period) = self.state.lock().period.take() else {
                 return;
             };

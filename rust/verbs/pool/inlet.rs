@@ -24,7 +24,7 @@ use kfabric::{
 /// How many may be here.
 const ROOM: usize = 64;
 
-/// Those that have come back.
+/// The regions that have come back.
 #[pin_data]
 pub(super) struct Inlet<T> {
     #[pin]
@@ -36,7 +36,7 @@ pub(super) struct Inlet<T> {
 struct Came<T> {
     /// With its capacity from the beginning.
     items: KVec<T>,
-    /// For so many more there is room to be kept.
+    /// Number of items for which space is promised.
     promised: usize,
     /// Somebody looks here before long, or is told to.
     watched: bool,
@@ -46,7 +46,7 @@ struct Came<T> {
 pub(super) struct Place<'a, T>(&'a Inlet<T>);
 
 impl<T: Send> Inlet<T> {
-    /// An empty one, which nobody watches. May sleep.
+    /// Makes an empty inlet, which nobody watches. May sleep.
     pub(super) fn new() -> Result<impl PinInit<Self>> {
         let came = Came {
             items: KVec::with_capacity(ROOM, GFP_KERNEL)?,
@@ -59,7 +59,7 @@ impl<T: Send> Inlet<T> {
         }))
     }
 
-    /// Room for one that may come back, if there is some. Any context.
+    /// Reserves space for an item that may come back, if there is some. Any context.
     pub(super) fn place(&self) -> Option<Place<'_, T>> {
         self.came.with(|came| {
             if came.items.len() + came.promised >= ROOM {
@@ -70,7 +70,7 @@ impl<T: Send> Inlet<T> {
         })
     }
 
-    /// Whether none has come back. Any context.
+    /// Checks whether no item has come back. Any context.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         !self.any.load(Relaxed)
@@ -88,7 +88,8 @@ impl<T: Send> Inlet<T> {
         })
     }
 
-    /// Somebody looks here before long, or nobody does; returns whether there is anything. Any context.
+    /// Notes whether somebody looks here before long. Returns whether there is anything. Any
+    /// context.
     pub(super) fn set_watched(&self, watched: bool) -> bool {
         self.came.with(|came| {
             came.watched = watched;
@@ -98,7 +99,8 @@ impl<T: Send> Inlet<T> {
 }
 
 impl<T> Place<'_, T> {
-    /// It comes back. Returns whether somebody has to be told to look here, which is said once. Any context.
+    /// Puts the item in. Returns whether somebody must be told to look here, which is returned
+    /// once. Any context.
     pub(super) fn put(self, item: T) -> bool {
         let told = self.0.came.with(|came| {
             came.items.push_reserved(item);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a pool does with those that come back where nobody may sleep.
+//! Taking in regions that come back in atomic context.
 
 use super::{
     inlet::Place,
@@ -17,7 +17,7 @@ pub(crate) struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// It comes back, and is given back in the end if nobody needs it. Any context.
+    /// Puts a region in. If nobody needs it, it is given back in the end. Any context.
     pub(crate) fn put(self, mr: FastMr) {
         if self.place.put(mr) {
             // Already queued is as good.
@@ -27,7 +27,8 @@ impl Room<'_> {
 }
 
 impl Pool {
-    /// Room for one that comes back where nobody may sleep, if there is some. Any context.
+    /// Reserves space for a region that comes back in atomic context, if there is some. Any
+    /// context.
     pub(crate) fn room(self: &Arc<Self>) -> Option<Room<'_>> {
         let place = self.inlet.place()?;
         Some(Room { place, pool: self })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is kept ready, by size, within a budget; and what has been idle for so long that it goes.
+//! The regions that are kept ready, by size, within a budget, and those that were idle for too
+//! long.
 //!
 //! Nothing here knows what it is that is kept.
 
@@ -14,13 +15,13 @@ use super::size::{
 use kernel::prelude::*;
 use kfabric::vec::Fifo;
 
-/// Whether a size is small.
+/// Checks whether a size is small.
 const fn is_small(pages: u32) -> bool {
     pages <= 64
 }
 
-/// How many of a size that is in use are kept ready ahead of need, at first: many small ones, some of those that
-/// are as long as the largest requests of disks, and none that are longer.
+/// Returns how many regions of a size in use are kept ready ahead of need at first: many small
+/// ones, some of those as long as the largest requests of disks, and none that are longer.
 const fn ready_at_first(pages: u32) -> usize {
     if is_small(pages) {
         8
@@ -31,8 +32,8 @@ const fn ready_at_first(pages: u32) -> usize {
     }
 }
 
-/// So many times as many are kept ready at most, where they are asked for again and again: who makes them is woken
-/// seldom then, and makes many.
+/// The maximum of ready regions is this multiple of the first number. It is reached if regions are
+/// asked for again and again. Then the work item that makes them is seldom woken, and makes many.
 const GROWTH: usize = 4;
 
 /// One line for each size.
@@ -78,8 +79,9 @@ impl<T> Class<T> {
         }
     }
 
-    /// For how many pages there must be room, for one to be made ahead of need. What comes back is worth more than
-    /// what is new, so there must be room for a large one of that kind, too.
+    /// Returns the number of pages that the budget must have for making a region ahead of need. A
+    /// region that comes back is worth more than a new one. So there must be space for a large one
+    /// that comes back, too.
     fn room(&self) -> u64 {
         let pages = u64::from(self.pages);
         match is_small(self.pages) {
@@ -88,7 +90,7 @@ impl<T> Class<T> {
         }
     }
 
-    /// It is time to make some when there are less.
+    /// Returns the number of ready regions below which some are made.
     fn low_mark(&self) -> usize {
         self.at_first / 2
     }
@@ -103,7 +105,7 @@ impl<T> Class<T> {
 }
 
 impl<T> Lines<T> {
-    /// Nothing yet. May sleep.
+    /// Makes empty lines. May sleep.
     pub(super) fn new(max_pages: u32, budget: u64) -> Result<Self> {
         let mut classes = KVec::with_capacity(CLASSES, GFP_KERNEL)?;
         for size in (0..CLASSES).map(Size::of_class) {
@@ -120,17 +122,18 @@ impl<T> Lines<T> {
         self.budget
     }
 
-    /// How many pages are kept.
+    /// Returns the number of pages that are kept.
     pub(super) fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// How many are kept.
+    /// Returns the number of regions that are kept.
     pub(super) fn len(&self) -> usize {
         self.classes.iter().map(|class| class.line.len()).sum()
     }
 
-    /// Each size of which some are kept: how many pages are as long as one, and how many.
+    /// Returns each size with kept regions: the size, the number of machine pages that are as long
+    /// as a region, and the number of regions.
     pub(super) fn sizes(&self) -> impl Iterator<Item = (Size, u32, usize)> + '_ {
         let sizes = (0..CLASSES).map(Size::of_class);
         sizes
@@ -185,14 +188,14 @@ impl<T> Lines<T> {
         Ok(())
     }
 
-    /// A size of which there are fewer than there should be ready.
+    /// Returns a size with fewer ready regions than there should be.
     pub(super) fn short_of(&self) -> Option<Size> {
         (0..CLASSES)
             .map(Size::of_class)
             .find(|&size| self.is_short_of(size))
     }
 
-    /// Whether there are fewer of this size than there should be ready.
+    /// Checks whether a size has fewer ready regions than it should have.
     pub(super) fn is_short_of(&self, size: Size) -> bool {
         self.classes.get(size.class()).is_some_and(|class| {
             class.wanted
@@ -201,8 +204,8 @@ impl<T> Lines<T> {
         })
     }
 
-    /// Is it time to make some of this size ahead of need? Asked when one has been taken; each time
-    /// that it is, twice as many are kept ready, up to a bound.
+    /// Checks whether some of this size must be made ahead of need. Called when one has been taken.
+    /// Each time that the answer is yes, twice as many are kept ready, up to a bound.
     pub(super) fn is_low(&mut self, size: Size) -> bool {
         let Some(class) = self.classes.get_mut(size.class()) else {
             return false;
@@ -216,8 +219,8 @@ impl<T> Lines<T> {
         self.is_short_of(size)
     }
 
-    /// A period is over: what nobody needed in it is to go, see [`surplus`](Self::surplus). Of a
-    /// size that was asked for some stay ready.
+    /// Ends a period. Regions that nobody needed in it must go, see [`surplus`](Self::surplus).
+    /// Some regions of each size in use stay ready.
     pub(super) fn age(&mut self) {
         for class in &mut self.classes {
             // Nobody was woken since the last period: as many as at first will do.
@@ -252,7 +255,7 @@ impl<T> Lines<T> {
         self.pop(Size::of_class(index))
     }
 
-    /// None is wanted any more, and none is kept from now on.
+    /// Closes the lines: from now on, no region is wanted, and none is kept.
     pub(super) fn close(&mut self) {
         self.budget = 0;
     }

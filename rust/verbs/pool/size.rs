@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The sizes of which device regions are kept: powers of two, in pages, and how large these are.
+//! The sizes of kept device regions: powers of two, in pages, and the length of these pages.
 
 use kernel::page::PAGE_SIZE;
 use rdma::{
@@ -11,7 +11,7 @@ use rdma::{
 /// Sizes from one page to 2^(SIZES - 1), more than any device has.
 const SIZES: usize = 20;
 
-/// Those of pages, then those of large pages.
+/// The classes of pages, then those of large pages.
 pub(super) const CLASSES: usize = 2 * SIZES;
 
 /// Most pages of a region.
@@ -22,13 +22,15 @@ pub(crate) const MAX_PAGES: u32 = 1 << (SIZES - 1);
 pub(super) struct Size(usize);
 
 impl Size {
-    /// The smallest class that holds this many pages, no large ones; `None` if there is none.
+    /// Returns the smallest class that holds this many pages, no large ones; `None` if there is
+    /// none.
     pub(super) fn of(pages: u32) -> Option<Self> {
         let class = usize::try_from(pages.checked_next_power_of_two()?.trailing_zeros()).ok()?;
         (class < SIZES).then_some(Self(class))
     }
 
-    /// As [`of`](Self::of), for regions of this kind; `None` also if none of it are kept.
+    /// Returns the class as [`of`](Self::of) does, for regions of this kind; `None` also if none of
+    /// the kind are kept.
     pub(super) fn of_kind(kind: Kind, pages: u32) -> Option<Self> {
         let Self(class) = Self::of(pages)?;
         match kind {
@@ -38,7 +40,7 @@ impl Size {
         }
     }
 
-    /// Of which kind they are.
+    /// Returns the kind of the regions.
     pub(super) fn kind(self) -> Kind {
         match self.0 < SIZES {
             true => Kind::Pages,
@@ -46,17 +48,18 @@ impl Size {
         }
     }
 
-    /// The class of this number, from 0.
+    /// Returns the class of this number, from 0.
     pub(super) const fn of_class(class: usize) -> Self {
         Self(class)
     }
 
-    /// Its number.
+    /// Returns the number of the class.
     pub(super) const fn class(self) -> usize {
         self.0
     }
 
-    /// How many pages of the machine's are as long as one of this class, where the device has no more than `max_pages`.
+    /// Returns the number of machine pages that are as long as a region of this class. The device
+    /// has at most `max_pages`.
     pub(super) fn machine_pages(self, max_pages: u32) -> u32 {
         // CAST: Both are small.
         const PER_LARGE: u32 = (Layout::LARGE as usize).div_ceil(PAGE_SIZE) as u32;
@@ -66,7 +69,8 @@ impl Size {
         }
     }
 
-    /// How many pages, of its kind, one of this class has, where the device has no more than `max_pages`.
+    /// Returns the number of pages, of its kind, that a region of this class has. The device has at
+    /// most `max_pages`.
     pub(super) fn pages(self, max_pages: u32) -> u32 {
         u32::try_from(self.0 % SIZES)
             .ok()

@@ -112,7 +112,7 @@ impl Queue {
             _ => return,
         }
         drop(current);
-        // Those who are inside end what they have begun.
+        // Tasks that are inside end what they have begun.
         drop(old);
         if moved {
             self.say_replaced(&"its port or address has changed");

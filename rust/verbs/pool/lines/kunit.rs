@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(lines.take_spare(size(1)?), Some(1));
         assert_eq!(lines.take_spare(size(1)?), None);
         assert_eq!(lines.short_of(), None);
-        // Somebody has: so many are left.
+        // Somebody has: the ready ones are left.
         assert_eq!(lines.take(size(1)?), None);
         assert_eq!(put(&mut lines, 1, 0..10)?, 10);
         assert_eq!(lines.take_spare(size(1)?), Some(0));
