@@ -79,7 +79,7 @@ typedef struct kfid *kfid_t;
 #define KFI_MULTICAST		(1ULL << 5)
 #define KFI_TAGGED_RMA		(1ULL << 6)
 
-/* What an object may do, or be used for; the access rights of a memory region. */
+/* The capabilities of an object, or its use; the access rights of a memory region. */
 #define KFI_READ		(1ULL << 8)
 #define KFI_WRITE		(1ULL << 9)
 #define KFI_RECV		(1ULL << 10)
@@ -118,9 +118,8 @@ typedef struct kfid *kfid_t;
 #define KFI_DIRECTED_RECV	(1ULL << 59)
 
 /*
- * An extension: by kfi_sendmsg(), kfi_msg.data is a key of the peer's, of which its device lets nobody
- * in any more from then on; in the completion of the peer's receive data is that key.
- */
+ * An extension. With kfi_sendmsg(), kfi_msg.data is a key of the peer. The peer's device refuses
+ * all accesses by that key from then on. The completion of the peer's receive has that key as data.
 #define KFI_INVALIDATE		(1ULL << 60)
 
 /* For binding a completion queue to an endpoint. */
@@ -149,7 +148,7 @@ enum {
 
 typedef u64 kfi_addr_t;
 
-/* No address, no key. Not macros, of which bindgen would make -1. */
+/* No address, no key. Not macros, since bindgen would make -1 of these. */
 enum {
 	KFI_ADDR_UNSPEC		= UINT64_MAX,
 	KFI_ADDR_NOTAVAIL	= UINT64_MAX,
@@ -233,7 +232,7 @@ enum {
 	KFI_PROTO_CXI
 };
 
-/* What a list of memory segments is made of. 0 is none of them. */
+/* The type of a list of memory segments. 0 is none of them. */
 enum kfi_iov_type {
 	KFI_KVEC = 1,	/* struct kvec */
 	KFI_BVEC,	/* struct bio_vec */
@@ -422,7 +421,7 @@ struct kfi_domain_attr {
 };
 
 /**
- * struct kfi_fabric_attr - Which fabric, of which provider.
+ * struct kfi_fabric_attr - The fabric, and its provider.
  * @fabric: Hint: only this open fabric; or NULL. In the info: the one that the hints named, or the
  *	first open fabric of this name, or NULL.
  * @name: The fabric's name.
@@ -529,7 +528,7 @@ struct kfi_ops {
 };
 
 /**
- * struct kfid - What every object begins with.
+ * struct kfid - The header that every object begins with.
  * @fclass: KFI_CLASS_*, the kind of object.
  * @context: The consumer's, as given when the object was opened.
  * @ops: Operations of every object.
@@ -567,7 +566,7 @@ struct kfi_ops_fabric {
 
 /**
  * struct kfid_fabric - An open fabric.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of a fabric.
  * @api_version: The version of this API that the consumer asked for.
  */
@@ -591,7 +590,7 @@ u32 kfi_version(void);
  * @node: Address of a node, in digits, or NULL.
  * @service: Number of a port at @node, or NULL.
  * @flags: KFI_SOURCE (@node and @service are local), KFI_NUMERICHOST, KFI_PROV_ATTR_ONLY, or 0.
- * @hints: What is needed, or NULL for anything.
+ * @hints: The needs of the caller, or NULL for anything.
  * @info: Where to put the list of offers, the best one first; free it with kfi_freeinfo().
  *
  * An offer has the true names and limits of its device, and in domain_attr->mr_mode the bits that
@@ -630,7 +629,7 @@ struct kfi_info *kfi_allocinfo(void);
 
 /**
  * kfi_dupinfo() - Copy one struct kfi_info and all that it points to.
- * @info: What to copy, its next excepted; NULL does what kfi_allocinfo() does.
+ * @info: The info to copy, its next excepted; NULL does what kfi_allocinfo() does.
  *
  * Context: Process context; may sleep.
  * Return: The copy, to be freed with kfi_freeinfo(), or NULL when out of memory.
@@ -675,7 +674,7 @@ int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric, void *
 
 /**
  * kfi_refuse() - Say why a call is refused, by the tracepoint kfi:kfi_refused.
- * @err: What the call returns, a negative errno.
+ * @err: The return value of the call, a negative errno.
  * @why: The reason in words; a constant string.
  *
  * For the inlines of this API, and for providers in C.
@@ -878,7 +877,7 @@ static inline int kfi_open_ops(struct kfid *fid, const char *name, u64 flags, vo
 	return __kfi_open(ops, fid, ops, ops_open, fid, name, flags, ops, context);
 }
 
-/* What kfi_tostr() describes, and what its data points to. */
+/* The types that kfi_tostr() describes, and the targets of its data. */
 enum kfi_type {
 	KFI_TYPE_INFO,			/* struct kfi_info */
 	KFI_TYPE_EP_TYPE,		/* enum kfi_ep_type */
@@ -908,7 +907,7 @@ enum kfi_type {
 /**
  * kfi_tostr() - Describe a value of this API in words.
  * @data: Pointer to the value.
- * @datatype: What @data points to.
+ * @datatype: The type of the target of @data.
  *
  * Context: Process context; may sleep.
  * Return: A string of its own that the caller frees with kfree(), or NULL when out of memory, if
@@ -926,7 +925,7 @@ enum kfi_param_type {
  * struct kfi_param - A parameter of a provider.
  * @name: Its name.
  * @type: Its type.
- * @help_string: What it is for.
+ * @help_string: Its purpose.
  * @value: Its value as text.
  */
 struct kfi_param {

@@ -54,7 +54,7 @@ struct kfi_atomic_attr {
  * @rma_iov: The pieces of the peer's memory.
  * @rma_iov_count: How many there are.
  * @datatype: Type of the elements.
- * @op: What to do with them.
+ * @op: The operation.
  * @context: Given back with the completion.
  * @data: Remote CQ data, for KFI_REMOTE_CQ_DATA.
  */
@@ -165,7 +165,7 @@ struct kfi_ops_atomic {
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  * @datatype: Type of the elements.
- * @op: What to do with them.
+ * @op: The operation.
  * @context: Given back with the completion.
  *
  * Each element is atomic by itself.
@@ -177,7 +177,7 @@ struct kfi_ops_atomic {
  * * -KFI_ENOSYS: a bare endpoint.
  * * -KFI_EINVAL: @msg or rma_iov is NULL, or rma_iov_count is 0.
  * * -KFI_E2BIG: rma_iov_count is above 1.
- * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
+ * * -KFI_EOPNOTSUPP: the provider has no operation of that kind, or the domain has no KFI_ATOMIC.
  * * -KFI_EINVAL: an operand is NULL, or a count is 0.
  * * -KFI_EFAULT: no memory at the address of an operand.
  * * -KFI_E2BIG: a count is above 1.
@@ -214,7 +214,7 @@ static inline ssize_t kfi_atomic(struct kfid_ep *ep, const void *buf, size_t cou
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  * @datatype: Type of the elements.
- * @op: What to do with them.
+ * @op: The operation.
  * @context: Given back with the completion.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
@@ -252,7 +252,7 @@ static inline ssize_t kfi_atomicmsg(struct kfid_ep *ep, const struct kfi_msg_ato
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  * @datatype: Type of the elements.
- * @op: What to do with them.
+ * @op: The operation.
  *
  * The operands' memory is the caller's again on return.
  *
@@ -279,7 +279,7 @@ static inline ssize_t kfi_inject_atomic(struct kfid_ep *ep, const void *buf, siz
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  * @datatype: Type of the elements.
- * @op: What to do with them.
+ * @op: The operation.
  * @context: Given back with the completion.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
@@ -308,7 +308,7 @@ static inline ssize_t kfi_fetch_atomic(struct kfid_ep *ep, const void *buf, size
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  * @datatype: Type of the elements.
- * @op: What to do with them.
+ * @op: The operation.
  * @context: Given back with the completion.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
@@ -350,7 +350,7 @@ static inline ssize_t kfi_fetch_atomicmsg(struct kfid_ep *ep, const struct kfi_m
  * @buf: The operands.
  * @count: How many elements there are.
  * @desc: Descriptor of the operands' memory, or NULL.
- * @compare: What to compare with.
+ * @compare: The values to compare with.
  * @compare_desc: Descriptor of that memory, or NULL.
  * @result: Where to put what was there before.
  * @result_desc: Descriptor of that memory, or NULL.
@@ -359,7 +359,7 @@ static inline ssize_t kfi_fetch_atomicmsg(struct kfid_ep *ep, const struct kfi_m
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  * @datatype: Type of the elements.
- * @op: What to do with them.
+ * @op: The operation.
  * @context: Given back with the completion.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
@@ -381,7 +381,7 @@ static inline ssize_t kfi_compare_atomic(struct kfid_ep *ep, const void *buf, si
  * @iov: The operands, as a list.
  * @desc: Descriptors of the operands' memory, one for each entry; or NULL.
  * @count: Length of the list.
- * @comparev: What to compare with, as a list.
+ * @comparev: The values to compare with, as a list.
  * @compare_desc: Descriptors of that memory, one for each entry; or NULL.
  * @compare_count: Length of that list.
  * @resultv: Where to put what was there before, as a list.
@@ -392,7 +392,7 @@ static inline ssize_t kfi_compare_atomic(struct kfid_ep *ep, const void *buf, si
  *	KFI_MR_VIRT_ADDR.
  * @key: The key of the peer's region.
  * @datatype: Type of the elements.
- * @op: What to do with them.
+ * @op: The operation.
  * @context: Given back with the completion.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
@@ -415,7 +415,7 @@ static inline ssize_t kfi_compare_atomicv(struct kfid_ep *ep, const struct kfi_i
  * kfi_compare_atomicmsg() - Like kfi_compare_atomic(), described by a structure.
  * @ep: The endpoint.
  * @msg: The operation.
- * @comparev: What to compare with, as a list.
+ * @comparev: The values to compare with, as a list.
  * @compare_desc: Descriptors of that memory, one for each entry; or NULL.
  * @compare_count: Length of that list.
  * @resultv: Where to put what was there before, as a list.
@@ -447,7 +447,7 @@ static inline ssize_t kfi_compare_atomicmsg(struct kfid_ep *ep, const struct kfi
  *
  * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint.
  * * -KFI_ENOSYS: a bare endpoint.
- * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
+ * * -KFI_EOPNOTSUPP: the provider has no operation of that kind, or the domain has no KFI_ATOMIC.
  * * -KFI_EINVAL: @count is NULL.
  */
 static inline int kfi_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype, enum kfi_op op,
@@ -468,7 +468,7 @@ static inline int kfi_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype
  *
  * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint.
  * * -KFI_ENOSYS: a bare endpoint.
- * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
+ * * -KFI_EOPNOTSUPP: the provider has no operation of that kind, or the domain has no KFI_ATOMIC.
  * * -KFI_EINVAL: @count is NULL.
  */
 static inline int kfi_fetch_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype,
@@ -489,7 +489,7 @@ static inline int kfi_fetch_atomicvalid(struct kfid_ep *ep, enum kfi_datatype da
  *
  * * -KFI_EINVAL: @ep is NULL, an error pointer or no endpoint.
  * * -KFI_ENOSYS: a bare endpoint.
- * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
+ * * -KFI_EOPNOTSUPP: the provider has no operation of that kind, or the domain has no KFI_ATOMIC.
  * * -KFI_EINVAL: @count is NULL.
  */
 static inline int kfi_compare_atomicvalid(struct kfid_ep *ep, enum kfi_datatype datatype,
@@ -515,7 +515,7 @@ static inline int kfi_compare_atomicvalid(struct kfid_ep *ep, enum kfi_datatype 
  * * -KFI_EINVAL: @domain is NULL, an error pointer or no domain.
  * * -KFI_EBADFLAGS: @flags is not 0, KFI_FETCH_ATOMIC or KFI_COMPARE_ATOMIC.
  * * -KFI_ENOSYS: the provider has no connected endpoints.
- * * -KFI_EOPNOTSUPP: no such operation, or no KFI_ATOMIC in the domain.
+ * * -KFI_EOPNOTSUPP: the provider has no operation of that kind, or the domain has no KFI_ATOMIC.
  * * -KFI_EINVAL: @attr is NULL.
  */
 static inline int kfi_query_atomic(struct kfid_domain *domain, enum kfi_datatype datatype,

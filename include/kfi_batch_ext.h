@@ -31,7 +31,7 @@
 #define KFI_BATCH_ALL_OR_NONE	(1ULL << 0)
 
 /**
- * struct kfi_closing - Who is told that a region is closed which was left to @close_later.
+ * struct kfi_closing - The handler that is told when @close_later has closed a region.
  * @done: Called once, with what kfi_close() has to say: 0; or an errno, with which the region may still be
  *	open, as kfi_close() says. Process context, on a workqueue of the core: it may sleep, but others
  *	of the domain wait for it. The structure is the caller's again.
@@ -49,13 +49,14 @@ struct kfi_closing {
  * @size: Size of this table in bytes, as its provider was built.
  * @regattr_many: Register @count regions, each as kfi_mr_regattr() does with its element of @attrs
  *	and with @flags. @batch_flags is 0 or KFI_BATCH_ALL_OR_NONE. @mrs and @errs have room for
- *	@count; @errs may be NULL. For each that is registered the region is in @mrs and 0 in @errs;
- *	for each other NULL and the errno that kfi_mr_regattr() has for it; or, where it was another's,
- *	for which none was to be registered, -KFI_ECANCELED, or -KFI_ENOTRECOVERABLE if the device won't
- *	let go of the memory again, which must never be freed.
+ *	@count; @errs may be NULL. For each registered region, @mrs gets the region and @errs
+ *	gets 0. For each other one, @mrs gets NULL, and @errs gets the errno that
+ *	kfi_mr_regattr() has for it. If none was to be registered because of another one's
+ *	error, @errs gets -KFI_ECANCELED. It gets -KFI_ENOTRECOVERABLE if the device won't let
+ *	go of the memory again, which must never be freed.
  *	Process context; sleeps until the device is done with all of them.
- *	Returns 0 if all are registered, else the first errno of the above that isn't
- *	-KFI_ECANCELED; or, with nothing registered,
+ *	Returns 0 if all are registered; else the first errno of the above that isn't
+ *	-KFI_ECANCELED; or, with nothing registered:
  *	-KFI_EINVAL (@domain_fid isn't a domain of this provider, @attrs or @mrs is NULL),
  *	-KFI_EBADFLAGS (@batch_flags), or
  *	-KFI_ENOMEM.
@@ -70,9 +71,10 @@ struct kfi_closing {
  *	@done is called. Any context. Where the region isn't one, @done is called at once. kfi_close() of the
  *	domain waits until those that were called have returned, and so isn't for them to call; and so does the
  *	unloading of the module that they are in. Behind the end of tables of older providers.
- * @close_now: Close a region, if there is nothing to be waited for: it is bound to an endpoint, whose peer has ended
- *	its key, and that is all that it takes there. Any context; for who is told of that, in a handler.
- *	Returns 0: closed, as by kfi_close(); or, with the region open, to be closed by one of the others,
+ * @close_now: Close a region, if there is nothing to wait for: it is bound to an endpoint, and the
+ *	invalidation of its key by the peer is enough there. Any context; for use in a handler that
+ *	reports the invalidation.
+ *	Returns 0: closed, as by kfi_close(). With the region open, to be closed by the others:
  *	-KFI_EAGAIN (there is something to be waited for), or
  *	-KFI_EINVAL (@mr isn't a region of this provider, or another call is closing it).
  *	Behind the end of tables of older providers.

@@ -10,7 +10,7 @@
 
 /**
  * struct kfid_mc - A multicast group that an endpoint has joined.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @addr: The group's address, see kfi_mc_addr().
  */
 struct kfid_mc {

@@ -71,7 +71,7 @@ struct kfi_ops_av {
 
 /**
  * struct kfid_av - An address vector.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of an address vector.
  */
 struct kfid_av {
@@ -81,7 +81,7 @@ struct kfid_av {
 
 /**
  * struct kfid_mr - A memory region.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @mem_desc: Descriptor for local operations, see kfi_mr_desc().
  * @key: The key that a peer needs, see kfi_mr_key().
  * @iova: The address of the region's first byte for a peer, under KFI_MR_VIRT_ADDR. It is no
@@ -96,12 +96,12 @@ struct kfid_mr {
 
 /**
  * struct kfi_mr_attr - A registration, for kfi_mr_regattr().
- * @type: What the list is made of.
+ * @type: The type of the list.
  * @mr_iov: The list, for KFI_KVEC.
  * @mr_biov: The list, for KFI_BVEC.
  * @mr_sgl: The list, for KFI_SGL; DMA-mapped for the domain's device.
  * @iov_count: Length of the list, in segments.
- * @access: What may be done with the memory, as for kfi_mr_reg().
+ * @access: The access rights, as for kfi_mr_reg().
  * @offset: Reserved, 0.
  * @requested_key: The key to have, where the provider doesn't choose keys.
  * @context: The consumer's own, kept in the region's fid.
@@ -245,7 +245,7 @@ struct kfi_ops_mr {
 
 /**
  * struct kfid_domain - A domain.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of a domain.
  * @mr: Registration calls.
  */
@@ -307,18 +307,18 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid, 
 /**
  * kfi_cq_open() - Open a completion queue.
  * @domain: The domain, which can't be closed before it.
- * @attr: What it should be; NULL stands for a structure of zeroes. Not needed after the call.
+ * @attr: Its attributes; NULL stands for a structure of zeroes. Not needed after the call.
  * @cq: Where to put the queue; close it with kfi_close().
  * @comp_handler: Called when a completion comes after a read found the queue empty, or NULL.
  * @context: The consumer's own, kept in the queue's fid and given to @comp_handler.
  *
- * @comp_handler is called for the first completion, and from then on for the first that comes after
- * someone was told that the queue is empty (-KFI_EAGAIN from one of the calls that read): who is
- * called, reads until there is nothing, or sees to it that somebody does. Failures count as
- * completions. It is called by whoever completes the operation, so in softirq mostly, but also in
- * an interrupt handler or in a thread, for instance one that closes an endpoint: never by a call
- * that posts. It must not sleep. There is one call at a time for each queue; what comes meanwhile
- * is told by another call after it.
+ * @comp_handler is called for the first completion. After a caller was told that the queue is empty
+ * (-KFI_EAGAIN from one of the calls that read), it is called for the next one. The handler must
+ * read until the queue is empty, or have somebody read. Failures count as completions. The code
+ * that completes the operation calls it: mostly in softirq, but also in an interrupt handler or in
+ * a thread, for instance one that closes an endpoint. No call that posts ever calls it. It must not
+ * sleep. There is one call at a time for each queue. Completions that come meanwhile are reported
+ * by another call after it.
  *
  * It can't close its own queue (-KFI_EOPBADSTATE) and must not close anything else. When
  * kfi_close() of the queue has returned 0, it doesn't run and never will.
@@ -347,7 +347,7 @@ static inline int kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *at
 /**
  * kfi_cntr_open() - Open a counter.
  * @domain: The domain.
- * @attr: What it should be; NULL stands for a structure of zeroes.
+ * @attr: Its attributes; NULL stands for a structure of zeroes.
  * @cntr: Where to put the counter; close it with kfi_close().
  * @context: The consumer's own, kept in the counter's fid.
  *
@@ -378,7 +378,7 @@ static inline int kfi_cntr_open(struct kfid_domain *domain, struct kfi_cntr_attr
 /**
  * kfi_wait_open() - Open a wait set.
  * @fabric: The fabric.
- * @attr: What it should be.
+ * @attr: Its attributes.
  * @waitset: Where to put the wait set; close it with kfi_close().
  *
  * Context: Process context; may sleep.
@@ -394,7 +394,7 @@ static inline int kfi_wait_open(struct kfid_fabric *fabric, struct kfi_wait_attr
 /**
  * kfi_poll_open() - Open a poll set.
  * @domain: The domain.
- * @attr: What it should be.
+ * @attr: Its attributes.
  * @pollset: Where to put the poll set; close it with kfi_close().
  *
  * Context: Process context; may sleep.
@@ -425,11 +425,10 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * @buf: The buffer: memory of the linear map (kmalloc(), pages) or of vmalloc(), at any alignment.
  *	Not user memory, not the stack, not the image of the kernel or of a module.
  * @len: Its length, in bytes; at least 1.
- * @access: What may be done with it; 0 for all that this side may do, or a combination of:
- *	KFI_REMOTE_READ (a peer may read it), KFI_REMOTE_WRITE (a peer may write it or, where the
- *	domain has KFI_ATOMIC, do atomic operations on it), KFI_SEND and KFI_RECV (messages are
- *	sent from it and received in it), KFI_WRITE and KFI_READ (it is the local side of RMA
- *	writes and reads).
+ * @access: The access rights; 0 for all that this side may do, or a combination of: KFI_REMOTE_READ
+ *	(a peer may read it); KFI_REMOTE_WRITE (a peer may write it or, where the domain has
+ *	KFI_ATOMIC, do atomic operations on it); KFI_SEND and KFI_RECV (messages are sent from it
+ *	and received in it); KFI_WRITE and KFI_READ (it is the local side of RMA writes and reads).
  * @offset: Reserved, 0.
  * @requested_key: The key to have. Ignored under KFI_MR_PROV_KEY: kfi_mr_key() has the real one.
  * @flags: Flags that the provider supports; otherwise 0.
@@ -440,10 +439,10 @@ static inline struct kfid_domain *__kfi_to_domain(struct kfid_domain *domain)
  * has come, and stays so until kfi_close(). Meanwhile the memory must stay where it is. Memory that
  * is freed while it is registered is the caller's bug and can't always be told from other memory.
  *
- * What follows holds for all five calls: this one, kfi_mr_regv(), kfi_mr_regbv(), kfi_mr_regsgl()
+ * The following holds for all five calls: this one, kfi_mr_regv(), kfi_mr_regbv(), kfi_mr_regsgl()
  * and kfi_mr_regattr(). Arguments are checked in this order: output pointer, domain, attributes,
- * list and count, flags, access, offset, segments (by index), limits, memory, device. After a
- * failure nothing is left over and the domain works on.
+ * list and count, flags, access, offset, segments (by index), limits, memory, device. A failed call
+ * leaves nothing behind, and the domain works on.
  *
  * Context: Process context; may sleep. Safe on the I/O path: memory is allocated without I/O, as
  * under memalloc_noio_save().
@@ -495,7 +494,7 @@ static inline int kfi_mr_reg(struct kfid_domain *domain, const void *buf, size_t
  * @domain: The domain.
  * @iov: The list; each buffer as for kfi_mr_reg(). Needed during the call only.
  * @count: How many there are, 1 to the domain's mr_iov_limit.
- * @access: What may be done with the memory, see kfi_mr_reg().
+ * @access: The access rights, see kfi_mr_reg().
  * @offset: Reserved, 0.
  * @requested_key: The key to have, see kfi_mr_reg().
  * @flags: See kfi_mr_reg().
@@ -521,7 +520,7 @@ static inline int kfi_mr_regv(struct kfid_domain *domain, const struct kvec *iov
  * @biov: The list; a piece may span several physically contiguous pages. Needed during the call
  *	only.
  * @count: How many there are, 1 to the domain's mr_iov_limit.
- * @access: What may be done with the memory, see kfi_mr_reg().
+ * @access: The access rights, see kfi_mr_reg().
  * @offset: Reserved, 0.
  * @requested_key: The key to have, see kfi_mr_reg().
  * @flags: See kfi_mr_reg().
@@ -548,7 +547,7 @@ static inline int kfi_mr_regbv(struct kfid_domain *domain, const struct bio_vec 
  *	that goes with @access. Only its DMA addresses and DMA lengths count. The mapping must
  *	outlive the region, the list itself is needed during the call only, and stays as it is then.
  * @count: How many entries the mapping has, which may be fewer than were mapped.
- * @access: What may be done with the memory, see kfi_mr_reg().
+ * @access: The access rights, see kfi_mr_reg().
  * @offset: Reserved, 0.
  * @requested_key: The key to have, see kfi_mr_reg().
  * @flags: See kfi_mr_reg().
@@ -569,7 +568,7 @@ static inline int kfi_mr_regsgl(struct kfid_domain *domain, const struct scatter
 /**
  * kfi_mr_regattr() - Register memory of any kind, described by a structure.
  * @domain: The domain.
- * @attr: What to register and how. Needed during the call only.
+ * @attr: The memory and its attributes. Needed during the call only.
  * @flags: See kfi_mr_reg().
  * @mr: Where to put the memory region; close it with kfi_close().
  *
@@ -587,7 +586,7 @@ static inline int kfi_mr_regattr(struct kfid_domain *domain, const struct kfi_mr
  * @mr: The region, its registration complete.
  *
  * Context: Any; doesn't sleep.
- * Return: What to give as desc to data transfer calls; NULL if @mr is NULL or needs none.
+ * Return: The desc for data transfer calls; NULL if @mr is NULL or needs none.
  */
 static inline void *kfi_mr_desc(struct kfid_mr *mr)
 {
@@ -604,7 +603,7 @@ static inline void *kfi_mr_desc(struct kfid_mr *mr)
  */
 static inline u64 kfi_mr_key(struct kfid_mr *mr)
 {
-	/* Who sees the key of an asynchronous registration sees the other fields, too. */
+	/* A reader that sees the key of an asynchronous registration sees the other fields, too. */
 	return IS_ERR_OR_NULL(mr) ? KFI_KEY_NOTAVAIL : smp_load_acquire(&mr->key);
 }
 
@@ -689,7 +688,7 @@ static inline int kfi_mr_map_raw(struct kfid_domain *domain, u64 base_addr, u8 *
  * Context: Process context; may sleep.
  * Return: 0, or:
  *
- * * -KFI_EINVAL: @domain is NULL, or has no such mapped key.
+ * * -KFI_EINVAL: @domain is NULL, or the key is not mapped in it.
  * * -KFI_ENOSYS: the provider doesn't have this call.
  */
 static inline int kfi_mr_unmap_key(struct kfid_domain *domain, u64 key)
@@ -816,7 +815,7 @@ static inline int kfi_mr_enable_more(struct kfid_mr *mr)
 /**
  * kfi_av_open() - Open an address vector.
  * @domain: The domain.
- * @attr: What it should be.
+ * @attr: Its attributes.
  * @av: Where to put it; close it with kfi_close().
  * @context: The consumer's own, kept in its fid.
  *
@@ -872,7 +871,7 @@ static inline int kfi_av_insert(struct kfid_av *av, const void *addr, size_t cou
  * @context: See kfi_av_insert().
  *
  * Context: Process context; may sleep.
- * Return: What kfi_av_insert() returns.
+ * Return: As kfi_av_insert().
  */
 static inline int kfi_av_insertsvc(struct kfid_av *av, const char *node, const char *service,
 				   kfi_addr_t *kfi_addr, u64 flags, void *context)
@@ -892,7 +891,7 @@ static inline int kfi_av_insertsvc(struct kfid_av *av, const char *node, const c
  * @context: See kfi_av_insert().
  *
  * Context: Process context; may sleep.
- * Return: What kfi_av_insert() returns.
+ * Return: As kfi_av_insert().
  */
 static inline int kfi_av_insertsym(struct kfid_av *av, const char *node, size_t nodecnt,
 				   const char *service, size_t svccnt, kfi_addr_t *kfi_addr,

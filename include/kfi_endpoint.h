@@ -14,7 +14,7 @@
 
 /**
  * struct kfi_msg - A message, for kfi_sendmsg() and kfi_recvmsg().
- * @type: What the list is made of.
+ * @type: The type of the list.
  * @msg_iov: The list, for KFI_KVEC.
  * @msg_biov: The list, for KFI_BVEC.
  * @msg_sgl: The list, for KFI_SGL; DMA-mapped for the domain's device.
@@ -130,7 +130,7 @@ struct kfi_ops_tagged;
 
 /**
  * struct kfid_ep - An endpoint.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of an endpoint.
  * @cm: Connection calls, or NULL.
  * @msg: Message calls, or NULL.
@@ -153,7 +153,7 @@ struct kfid_ep {
 
 /**
  * struct kfid_pep - A passive endpoint.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of an endpoint.
  * @cm: Connection calls, or NULL.
  */
@@ -165,7 +165,7 @@ struct kfid_pep {
 
 /**
  * struct kfid_stx - A transmit context that endpoints share.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of an endpoint.
  */
 struct kfid_stx {
@@ -176,7 +176,7 @@ struct kfid_stx {
 /**
  * kfi_passive_ep() - Open a passive endpoint, which listens for connections.
  * @fabric: The fabric.
- * @info: What it should be: one that kfi_getinfo() gave, with a src_addr. A copy is made.
+ * @info: Its description: one that kfi_getinfo() gave, with a src_addr. A copy is made.
  * @pep: Where to put the endpoint; close it with kfi_close().
  * @context: The consumer's own, kept in the endpoint's fid.
  *
@@ -203,18 +203,18 @@ static inline int kfi_passive_ep(struct kfid_fabric *fabric, struct kfi_info *in
 /**
  * kfi_endpoint() - Open an endpoint.
  * @domain: The domain.
- * @info: What it should be: one that kfi_getinfo() gave.
+ * @info: Its description: one that kfi_getinfo() gave.
  * @ep: Where to put the endpoint; close it with kfi_close().
  * @context: The consumer's own, kept in the endpoint's fid.
  *
  * An endpoint of type KFI_EP_MSG is connected to a peer, see kfi_cm.h. With the info of the event
- * KFI_CONNREQ it is made to answer that request, which is taken up by this call. One of type
- * KFI_EP_RDM transfers nothing with a provider written in Rust, and all calls for that are
- * -KFI_ENOSYS: it is there for memory regions to be bound to (KFI_MR_ENDPOINT). KFI_EP_UNSPEC is
- * such a one, if there are any. The authorization key is that of @info->ep_attr or else the
+ * KFI_CONNREQ, this call takes the request, and the endpoint is to answer it. An endpoint of type
+ * KFI_EP_RDM transfers nothing with a provider written in Rust: all calls for that return
+ * -KFI_ENOSYS. Memory regions can be bound to it (KFI_MR_ENDPOINT). KFI_EP_UNSPEC is the same as
+ * KFI_EP_RDM, if the provider has any. The authorization key is that of @info->ep_attr or else the
  * domain's.
  *
- * kfi_close() of an endpoint ends its connection, waits until all that was posted has ended, and
+ * kfi_close() of an endpoint ends its connection and waits until all that was posted has ended. It
  * shuts out peers from the regions that are bound to it, for good. The regions stay open.
  *
  * Context: Process context; may sleep.
@@ -244,7 +244,7 @@ static inline int kfi_endpoint(struct kfid_domain *domain, struct kfi_info *info
 /**
  * kfi_scalable_ep() - Open a scalable endpoint, which has several contexts.
  * @domain: The domain.
- * @info: What it should be: one that kfi_getinfo() gave.
+ * @info: Its description: one that kfi_getinfo() gave.
  * @sep: Where to put the endpoint; close it with kfi_close().
  * @context: The consumer's own, kept in the endpoint's fid.
  *
@@ -262,9 +262,9 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain, struct kfi_info *i
  * kfi_ep_bind() - Bind a queue or a counter to an endpoint.
  * @ep: The endpoint, not enabled yet.
  * @bfid: Fid of what to bind.
- * @flags: What to use it for. Of an event queue: 0. Of a completion queue: KFI_TRANSMIT, KFI_RECV
- *	or both, and KFI_SELECTIVE_COMPLETION if only what has KFI_COMPLETION is to be reported. Of
- *	a counter: one or more of KFI_TRANSMIT, KFI_RECV, KFI_READ and KFI_WRITE.
+ * @flags: Its use. For an event queue: 0. For a completion queue: KFI_TRANSMIT, KFI_RECV or both,
+ *	and KFI_SELECTIVE_COMPLETION if only requests with KFI_COMPLETION are to be reported. For a
+ *	counter: one or more of KFI_TRANSMIT, KFI_RECV, KFI_READ and KFI_WRITE.
  *
  * kfi_close() of a queue or a counter unbinds it from the endpoint, which stays open. A shared
  * receive context can't be closed while an endpoint is bound to it (-KFI_EBUSY).
@@ -460,8 +460,9 @@ static inline int kfi_ep_alias(struct kfid_ep *ep, struct kfid_ep **alias_ep, u6
  * kfi_rx_size_left() - How many receives there is room for.
  * @ep: The endpoint.
  *
- * As many can be posted without -KFI_EAGAIN, in the endpoint's queue and in its completion queue, as
- * long as nobody else posts, to this endpoint or to another of that queue. There may be room for more.
+ * As many can be posted without -KFI_EAGAIN, if nobody else posts to this endpoint or to another of
+ * its completion queue. The endpoint's queue and its completion queue have space for them. There
+ * may be space for more.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: How many, or:
@@ -493,7 +494,7 @@ static inline ssize_t kfi_tx_size_left(struct kfid_ep *ep)
  * kfi_tx_context() - Open a transmit context of a scalable endpoint.
  * @ep: The scalable endpoint.
  * @index: Which context, from 0.
- * @attr: What it should be, or NULL.
+ * @attr: Its attributes, or NULL.
  * @tx_ep: Where to put the context; close it with kfi_close().
  * @context: The consumer's own, kept in the context's fid.
  *
@@ -511,7 +512,7 @@ static inline int kfi_tx_context(struct kfid_ep *ep, int index, struct kfi_tx_at
  * kfi_rx_context() - Open a receive context of a scalable endpoint.
  * @ep: The scalable endpoint.
  * @index: Which context, from 0.
- * @attr: What it should be, or NULL.
+ * @attr: Its attributes, or NULL.
  * @rx_ep: Where to put the context; close it with kfi_close().
  * @context: The consumer's own, kept in the context's fid.
  *
@@ -528,7 +529,7 @@ static inline int kfi_rx_context(struct kfid_ep *ep, int index, struct kfi_rx_at
 /**
  * kfi_stx_context() - Open a transmit context that endpoints share.
  * @domain: The domain.
- * @attr: What it should be, or NULL.
+ * @attr: Its attributes, or NULL.
  * @stx: Where to put the context; close it with kfi_close().
  * @context: The consumer's own, kept in the context's fid.
  *
@@ -545,13 +546,14 @@ static inline int kfi_stx_context(struct kfid_domain *domain, struct kfi_tx_attr
 /**
  * kfi_srx_context() - Open a receive context that endpoints share.
  * @domain: The domain.
- * @attr: What it should be: size, iov_limit, op_flags; or NULL.
+ * @attr: Its attributes: size, iov_limit, op_flags; or NULL.
  * @rx_ep: Where to put the context; close it with kfi_close().
  * @context: The consumer's own, kept in the context's fid.
  *
- * A completion queue is bound to it with KFI_RECV, by kfi_ep_bind(), then receives are posted on it as
- * on an endpoint. Endpoints that were opened with KFI_SHARED_CONTEXT as @rx_ctx_cnt of their
- * struct kfi_ep_attr are bound to it before they are enabled, and take their receives from it.
+ * The caller binds a completion queue to it with KFI_RECV, by kfi_ep_bind(). Then it posts receives
+ * on it as on an endpoint. An endpoint takes its receives from it if it was opened with
+ * KFI_SHARED_CONTEXT as @rx_ctx_cnt of its struct kfi_ep_attr. The context must be bound to it
+ * before it is enabled.
  *
  * Context: Process context; may sleep.
  * Return: 0, or with *@rx_ep NULL:

@@ -10,7 +10,7 @@
 
 #include "kfabric.h"
 
-/* What a queue or a counter can be waited for with. */
+/* The ways to wait for a queue or a counter. */
 enum kfi_wait_obj {
 	KFI_WAIT_NONE,		/* no waiting */
 	KFI_WAIT_UNSPEC,	/* any, known to the provider only */
@@ -20,7 +20,7 @@ enum kfi_wait_obj {
 
 /**
  * struct kfi_wait_attr - What a wait set should be.
- * @wait_obj: What it waits with.
+ * @wait_obj: The way to wait.
  * @flags: None yet, 0.
  */
 struct kfi_wait_attr {
@@ -32,7 +32,7 @@ struct kfi_ops_wait;
 
 /**
  * struct kfid_wait - A wait set: several queues and counters that are waited for together.
- * @kfid: What every object begins with.
+ * @kfid: The header that every object begins with.
  * @ops: Operations of a wait set.
  */
 struct kfid_wait {
@@ -74,7 +74,7 @@ struct kfi_ops_poll {
 
 /**
  * struct kfid_poll - A poll set: several queues and counters that are looked at together.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of a poll set.
  */
 struct kfid_poll {
@@ -86,8 +86,8 @@ struct kfid_poll {
  * struct kfi_eq_attr - What an event queue should be.
  * @size: How many events it holds, and as many errors: exactly, up to 65536; 0 for 256.
  * @flags: KFI_WRITE for a queue that kfi_eq_write() may add to, or 0.
- * @wait_obj: What kfi_eq_sread() waits with: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are the same
- *	here, or KFI_WAIT_NONE if nobody will wait.
+ * @wait_obj: The way in which kfi_eq_sread() waits: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are
+ *	the same here, or KFI_WAIT_NONE if nobody will wait.
  * @signaling_vector: Not used; it would need KFI_AFFINITY in @flags.
  * @wait_set: Not used; it would need KFI_WAIT_SET.
  */
@@ -182,7 +182,7 @@ struct kfi_ops_eq {
 
 /**
  * struct kfid_eq - An event queue.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of an event queue.
  * @event_handler: Called when there is something to read, or NULL. Not to be changed.
  */
@@ -240,7 +240,7 @@ struct kfi_cq_tagged_entry {
 /**
  * struct kfi_cq_err_entry - A data transfer that failed.
  * @op_context: The context of the operation.
- * @flags: What kind of operation it was, as in the formats above.
+ * @flags: The kind of operation, as in the formats above.
  * @len: Bytes received.
  * @buf: Where they went, as in the formats above.
  * @data: Remote CQ data, as in the formats above.
@@ -248,8 +248,8 @@ struct kfi_cq_tagged_entry {
  * @olen: Bytes that didn't fit.
  * @err: The errno, positive.
  * @prov_errno: The provider's own number for it, see kfi_cq_strerror().
- * @err_data: Room of the reader's for more about it, of which nothing is used; NULL on return if
- *	@err_data_size was 0.
+ * @err_data: Space of the reader for more about the error; nothing of it is used. On return, NULL
+ *	if @err_data_size was 0.
  * @err_data_size: Length of that room, in bytes, 0 if there is none. On return how much there is to
  *	read at @err_data: 0.
  */
@@ -267,7 +267,7 @@ struct kfi_cq_err_entry {
 	size_t			err_data_size;
 };
 
-/* What kfi_cq_sread() waits for. A failure ends any wait. */
+/* The conditions that end a wait in kfi_cq_sread(). A failure ends any wait. */
 enum kfi_cq_wait_cond {
 	KFI_CQ_COND_NONE,	/* any completion */
 	KFI_CQ_COND_THRESHOLD	/* as many completions as the size_t at cond says */
@@ -279,11 +279,11 @@ enum kfi_cq_wait_cond {
  *	is posted, until its completion was read, or it has ended without one.
  * @flags: KFI_AFFINITY if @signaling_vector is meant, else 0.
  * @format: Which structure it is read in.
- * @wait_obj: What kfi_cq_sread() waits with: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are the same
- *	here, or KFI_WAIT_NONE if nobody will wait.
+ * @wait_obj: The way in which kfi_cq_sread() waits: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are
+ *	the same here, or KFI_WAIT_NONE if nobody will wait.
  * @signaling_vector: With KFI_AFFINITY the number of the CPU near which completions should come in,
  *	which is a wish. Otherwise not looked at.
- * @wait_cond: What kfi_cq_sread() waits for. Not looked at with KFI_WAIT_NONE.
+ * @wait_cond: The condition that kfi_cq_sread() waits for. Ignored with KFI_WAIT_NONE.
  * @wait_set: Not used; it would need KFI_WAIT_SET, which there is none of.
  */
 struct kfi_cq_attr {
@@ -323,7 +323,7 @@ struct kfi_ops_cq {
 
 /**
  * struct kfid_cq - A completion queue.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of a completion queue.
  * @comp_handler: Called when there is something to read, or NULL. Not to be changed.
  */
@@ -333,16 +333,16 @@ struct kfid_cq {
 	kfi_comp_handler	comp_handler;
 };
 
-/* What a counter counts. */
+/* The events that a counter counts. */
 enum kfi_cntr_events {
 	KFI_CNTR_EVENTS_COMP	/* completions */
 };
 
 /**
  * struct kfi_cntr_attr - What a counter should be.
- * @events: What it counts: KFI_CNTR_EVENTS_COMP.
- * @wait_obj: What kfi_cntr_wait() waits with: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are the same
- *	here; or KFI_WAIT_NONE for a counter that nobody waits for.
+ * @events: The events that it counts: KFI_CNTR_EVENTS_COMP.
+ * @wait_obj: The way in which kfi_cntr_wait() waits: KFI_WAIT_UNSPEC or KFI_WAIT_QUEUE, which are
+ *	the same here; or KFI_WAIT_NONE for a counter that nobody waits for.
  * @wait_set: The wait set, for KFI_WAIT_SET.
  * @flags: None yet, 0.
  */
@@ -377,7 +377,7 @@ struct kfi_ops_cntr {
 
 /**
  * struct kfid_cntr - A counter.
- * @fid: What every object begins with.
+ * @fid: The header that every object begins with.
  * @ops: Operations of a counter.
  */
 struct kfid_cntr {
@@ -444,18 +444,19 @@ static inline int kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfi
 /**
  * kfi_eq_open() - Open an event queue.
  * @fabric: The fabric.
- * @attr: What it should be; NULL stands for a structure of zeroes.
+ * @attr: Its attributes; NULL stands for a structure of zeroes.
  * @eq: Where to put the queue; close it with kfi_close().
  * @event_handler: Called when an event comes after a read found the queue empty, or NULL.
  * @context: The consumer's own, kept in the queue's fid and given to @event_handler.
  *
- * @event_handler is called for the first event, and from then on for the first that comes after
- * someone was told that the queue is empty (-KFI_EAGAIN from kfi_eq_read() or kfi_eq_sread()): who
- * is called, reads until there is nothing. Errors count as events. It runs in process context, one
- * call at a time for each queue, and may sleep, but must not wait for a handler of another queue. It
+ * @event_handler is called for the first event. After a caller was told that the queue is empty
+ * (-KFI_EAGAIN from kfi_eq_read() or kfi_eq_sread()), it is called for the next one. The handler
+ * must read until the queue is empty. Errors count as events. It runs in process context, one call
+ * at a time for each queue. It may sleep, but must not wait for a handler of another queue. It
  * can't close its own queue (-KFI_EOPBADSTATE) and must not close another. When kfi_close() of the
- * queue has returned, it doesn't run and never will; so don't close under a lock that handlers take.
- * Its workqueue is one that memory reclaim may wait for: it must not flush one that isn't.
+ * queue has returned, it doesn't run and never will; so don't close under a lock that handlers
+ * take. Memory reclaim may wait for its workqueue: the handler must not flush one that reclaim
+ * can't wait for.
  *
  * kfi_close() of the queue unbinds it: what is bound to it stays open, nothing is reported any more, and
  * connection requests are rejected.
@@ -531,7 +532,7 @@ static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry
  * kfi_eq_write() - Put an event of one's own in a queue.
  * @eq: The queue, opened with KFI_WRITE.
  * @event: Which event: one of those above, or any number with KFI_PROV_SPECIFIC.
- * @buf: The event's structure, of which a copy goes in. Nobody looks at it.
+ * @buf: The event's structure. A copy goes in, unread.
  * @len: Its length, in bytes, 1 to KFI_EQ_ENTRY_MAX.
  * @flags: None yet, 0.
  *
@@ -605,8 +606,8 @@ static inline const char *kfi_eq_strerror(struct kfid_eq *eq, int prov_errno,
  * @buf: Where to put them, in the queue's format.
  * @count: How many there is room for.
  *
- * They come in the order in which the operations have ended, up to the first that has failed. What
- * is read gives its place in the queue to other operations.
+ * They come in the order in which the operations have ended, up to the first that has failed.
+ * Entries that are read give their places in the queue to other operations.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
  * Return: How many were read, at least 1, or:
@@ -630,7 +631,7 @@ static inline ssize_t kfi_cq_read(struct kfid_cq *cq, void *buf, size_t count)
  *	known, which are all of connected endpoints.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
- * Return: What kfi_cq_read() returns.
+ * Return: As kfi_cq_read().
  */
 static inline ssize_t kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t count,
 				      kfi_addr_t *src_addr)
@@ -699,7 +700,7 @@ static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count, 
  * @timeout: Milliseconds; 0 doesn't wait, negative waits for ever.
  *
  * Context: Process context; sleeps, interruptibly.
- * Return: What kfi_cq_sread() returns.
+ * Return: As kfi_cq_sread().
  */
 static inline ssize_t kfi_cq_sreadfrom(struct kfid_cq *cq, void *buf, size_t count,
 				       kfi_addr_t *src_addr, const void *cond, int timeout)
@@ -838,9 +839,9 @@ static inline int kfi_cntr_seterr(struct kfid_cntr *cntr, u64 value)
  * @threshold: The value: the count is that or more.
  * @timeout: Milliseconds; negative waits for ever, 0 only looks.
  *
- * What counts is what the waiting thread sees when it runs: a count that has reached the value, and
- * was set back by kfi_cntr_set() before that, hasn't. A change of the number of failures is not
- * lost in this way. The counter can't be closed meanwhile.
+ * The count that the waiting thread sees when it runs decides. If the count reached the value, but
+ * kfi_cntr_set() set it back before the thread ran, the wait goes on. A change of the number of
+ * failures is not lost in this way. The counter can't be closed meanwhile.
  *
  * Context: Process context; sleeps, interruptibly.
  * Return: 0, or:

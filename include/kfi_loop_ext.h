@@ -27,7 +27,8 @@
  *	Process context; may sleep.
  *	Returns 0, or with no byte changed, unless a region of several pieces was closed or refreshed
  *	in the middle of it:
- *	-KFI_EINVAL (@target or @initiator is no such object, or @buf is NULL and @len isn't 0),
+ *	-KFI_EINVAL (@target or @initiator is no object of this provider, or @buf is NULL and
+ *	@len isn't 0);
  *	-KFI_EACCES (the peer may not: there is no such key, the region isn't enabled or is being
  *	refreshed, it was registered without KFI_REMOTE_WRITE or with another authorization key, it
  *	is bound to another endpoint, or the bytes are not all in it).

@@ -2,10 +2,11 @@
 /*
  * kfabric: what is in a raw key, and the extension that looks into a mapped one.
  *
- * kfi_mr_raw_attr() gives the raw key of a region, the consumer brings it to the peer together with
+ * kfi_mr_raw_attr() gives the raw key of a region. The consumer brings it to the peer together with
  * the base address, and the peer maps it by kfi_mr_map_raw(). A region can be several regions of
- * its device, each with a key of its own, so an access by the mapped key may have to be split. A
- * peer that does so itself, with verbs of its own for instance, asks this extension for the parts:
+ * its device, each with a key of its own. So an access by the mapped key may have to be split. A
+ * peer that splits accesses itself, for instance with verbs of its own, asks this extension for the
+ * parts:
  *
  *	struct kfi_rma_iov iov[4];
  *	size_t count = ARRAY_SIZE(iov);
@@ -31,7 +32,7 @@
 /* The extension's name, for kfi_open_ops() on a domain's fid. */
 #define KFI_RAW_OPS_1		"kfi_raw_ops_v1"
 
-/* What a raw key begins with: the bytes "KFRK". */
+/* The first bytes of a raw key: "KFRK". */
 #define KFI_RAW_KEY_MAGIC	0x4b52464b
 #define KFI_RAW_KEY_VERSION	1
 

@@ -2,9 +2,9 @@
 /*
  * kfabric: registrations that don't fail for want of memory.
  *
- * Who registers memory in order to write dirty pages back can't wait for memory to become free: a
- * registration that needs some could be what has to happen first. Such a consumer reserves what its
- * regions need when it opens a domain, of its own:
+ * A consumer that registers memory in order to write dirty pages back can't wait for memory to
+ * become free. The registration itself could be what must happen first. So the consumer opens a
+ * domain of its own, and reserves the needs of its regions:
  *
  *	struct kfi_reserve_ops *ops;
  *	void *p;
@@ -28,11 +28,11 @@
 /**
  * struct kfi_reserve_ops - Reserve what regions are made of.
  * @size: Size of this table in bytes, as its provider was built.
- * @reserve: Reserve what @count regions of up to @pages pages each need, in as many segments at
- *	most. From then on such regions are made of what was reserved, whoever registers them, as
- *	long as fewer than @count of these are open; in a domain with KFI_MR_ENDPOINT only where the
- *	task is freeing memory (PF_MEMALLOC), or no other memory could be had. What was reserved is
- *	given back when the domain is closed.
+ * @reserve: Reserve the needs of @count regions of up to @pages pages each, in as many segments at
+ *	most. From then on the reserve serves every registration of up to that size, while fewer than
+ *	@count of its regions are open. In a domain with KFI_MR_ENDPOINT, it does so only if the
+ *	task is freeing memory (PF_MEMALLOC), or no other memory could be had. The reserve is given
+ *	back when the domain is closed.
  *	Process context; may sleep.
  *	Returns 0, or
  *	-KFI_EINVAL (@domain_fid isn't a domain, or @count or @pages is 0),

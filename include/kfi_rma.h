@@ -22,7 +22,7 @@ struct kfi_rma_iov {
 
 /**
  * struct kfi_msg_rma - An access, for kfi_readmsg() and kfi_writemsg().
- * @type: What the local list is made of.
+ * @type: The type of the local list.
  * @msg_iov: The local list, for KFI_KVEC.
  * @msg_biov: The local list, for KFI_BVEC.
  * @msg_sgl: The local list, for KFI_SGL; DMA-mapped for the domain's device.
@@ -203,7 +203,7 @@ static inline ssize_t kfi_readsgl(struct kfid_ep *ep, const struct scatterlist *
 /**
  * kfi_readmsg() - Read from a peer's memory, described by a structure.
  * @ep: The endpoint.
- * @msg: What goes where.
+ * @msg: The transfer.
  * @flags: KFI_COMPLETION, KFI_MORE, KFI_FENCE, KFI_DELIVERY_COMPLETE, or 0.
  *
  * Context: Any in which a spinlock may be taken; doesn't sleep.
@@ -217,7 +217,7 @@ static inline ssize_t kfi_readmsg(struct kfid_ep *ep, const struct kfi_msg_rma *
 /**
  * kfi_write() - Write to a peer's memory.
  * @ep: The endpoint.
- * @buf: What to write.
+ * @buf: The bytes to write.
  * @len: How much, in bytes.
  * @desc: Descriptor of the local memory, from kfi_mr_desc(); NULL if the provider needs none.
  * @dest_addr: The peer; ignored by a connected endpoint.
@@ -240,7 +240,7 @@ static inline ssize_t kfi_write(struct kfid_ep *ep, const void *buf, size_t len,
 /**
  * kfi_writev() - Write a list of buffers to a peer's memory.
  * @ep: The endpoint.
- * @iov: What to write, as a list of buffers.
+ * @iov: The bytes to write, as a list of buffers.
  * @desc: Descriptors of the local memory, as many as there are in the list; NULL if the
  *	provider needs none.
  * @count: How many there are, at most the endpoint's iov_limit.
@@ -263,7 +263,7 @@ static inline ssize_t kfi_writev(struct kfid_ep *ep, const struct kvec *iov, voi
 /**
  * kfi_writebv() - Write a list of pieces of pages to a peer's memory.
  * @ep: The endpoint.
- * @biov: What to write, as a list of pieces of pages.
+ * @biov: The bytes to write, as a list of pieces of pages.
  * @desc: Descriptors of the local memory, as many as there are in the list; NULL if the
  *	provider needs none.
  * @count: How many there are, at most the endpoint's iov_limit.
@@ -286,7 +286,7 @@ static inline ssize_t kfi_writebv(struct kfid_ep *ep, const struct bio_vec *biov
 /**
  * kfi_writesgl() - Write a scatterlist to a peer's memory.
  * @ep: The endpoint.
- * @sgl: What to write, as a list that is DMA-mapped for the domain's device.
+ * @sgl: The bytes to write, as a list that is DMA-mapped for the domain's device.
  * @desc: Descriptors of the local memory, as many as there are in the list; NULL if the
  *	provider needs none.
  * @count: How many there are, at most the endpoint's iov_limit.
@@ -309,7 +309,7 @@ static inline ssize_t kfi_writesgl(struct kfid_ep *ep, const struct scatterlist 
 /**
  * kfi_writemsg() - Write to a peer's memory, described by a structure.
  * @ep: The endpoint.
- * @msg: What goes where.
+ * @msg: The transfer.
  * @flags: KFI_COMPLETION, KFI_MORE, KFI_INJECT, KFI_FENCE, KFI_REMOTE_CQ_DATA, KFI_INJECT_COMPLETE,
  *	KFI_TRANSMIT_COMPLETE, KFI_DELIVERY_COMPLETE, or 0.
  *
@@ -324,7 +324,7 @@ static inline ssize_t kfi_writemsg(struct kfid_ep *ep, const struct kfi_msg_rma 
 /**
  * kfi_inject_write() - Write a little to a peer's memory, without a completion.
  * @ep: The endpoint.
- * @buf: What to write.
+ * @buf: The bytes to write.
  * @len: How much, in bytes; at most the endpoint's inject_size.
  * @dest_addr: The peer; ignored by a connected endpoint.
  * @addr: Where in the peer's region: counted from 0, or from the region's iova under
@@ -346,7 +346,7 @@ static inline ssize_t kfi_inject_write(struct kfid_ep *ep, const void *buf, size
 /**
  * kfi_writedata() - Write to a peer's memory, with remote CQ data.
  * @ep: The endpoint.
- * @buf: What to write.
+ * @buf: The bytes to write.
  * @len: How much, in bytes.
  * @desc: Descriptor of the local memory, from kfi_mr_desc(); NULL if the provider needs none.
  * @data: Goes to the peer with its completion; no more bytes than cq_data_size.
@@ -373,7 +373,7 @@ static inline ssize_t kfi_writedata(struct kfid_ep *ep, const void *buf, size_t 
 /**
  * kfi_inject_writedata() - Write a little with remote CQ data and without a completion.
  * @ep: The endpoint.
- * @buf: What to write.
+ * @buf: The bytes to write.
  * @len: How much, in bytes; at most the endpoint's inject_size.
  * @data: Goes to the peer with its completion; no more bytes than cq_data_size.
  * @dest_addr: The peer; ignored by a connected endpoint.

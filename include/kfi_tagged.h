@@ -14,7 +14,7 @@
 
 /**
  * struct kfi_msg_tagged - A tagged message, for kfi_tsendmsg() and kfi_trecvmsg().
- * @type: What the list is made of.
+ * @type: The type of the list.
  * @msg_iov: The list, for KFI_KVEC.
  * @msg_biov: The list, for KFI_BVEC.
  * @msg_sgl: The list, for KFI_SGL; DMA-mapped for the domain's device.

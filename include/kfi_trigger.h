@@ -16,7 +16,7 @@ enum kfi_trigger_event {
 	KFI_TRIGGER_THRESHOLD
 };
 
-/* What struct kfi_deferred_work does. */
+/* The operations of struct kfi_deferred_work. */
 enum kfi_op_type {
 	KFI_OP_RECV,
 	KFI_OP_SEND,
@@ -82,7 +82,7 @@ struct kfi_op_cntr {
 
 /**
  * struct kfi_triggered_context - The context of an operation with KFI_TRIGGER, under KFI_CONTEXT.
- * @event_type: What starts it.
+ * @event_type: The event that starts it.
  * @trigger: When that is.
  * @trigger.threshold: When a counter has reached a value.
  * @trigger.internal: As large as struct kfi_context.
@@ -97,7 +97,7 @@ struct kfi_triggered_context {
 
 /**
  * struct kfi_triggered_context2 - The context of an operation with KFI_TRIGGER, under KFI_CONTEXT2.
- * @event_type: What starts it.
+ * @event_type: The event that starts it.
  * @trigger: When that is.
  * @trigger.threshold: When a counter has reached a value.
  * @trigger.internal: As large as struct kfi_context2.
@@ -116,7 +116,7 @@ struct kfi_triggered_context2 {
  * @threshold: The value of @triggering_cntr that starts it.
  * @triggering_cntr: The counter that starts it.
  * @completion_cntr: The counter that counts its end, or NULL.
- * @op_type: What it does.
+ * @op_type: The operation.
  * @op: The operation, by @op_type.
  * @op.msg: For KFI_OP_RECV and KFI_OP_SEND.
  * @op.tagged: For KFI_OP_TRECV and KFI_OP_TSEND.

@@ -24,9 +24,9 @@ struct ib_pd;
 
 /**
  * struct kfi_verbs_dom_ops - What lies beneath a domain of the verbs provider.
- * @get_ib_device: The domain's RDMA device. Process context; may sleep.
- *	Returns NULL if the fid isn't such a domain or the device is gone. Valid until the domain is
- *	closed or the removal callback has returned, whichever comes first.
+ * @get_ib_device: The domain's RDMA device. Process context; may sleep. Returns NULL if the fid
+ *	isn't a domain of this provider or the device is gone. Valid until the domain is closed or
+ *	the removal callback has returned, whichever comes first.
  * @get_pd: The domain's protection domain. Process context; may sleep.
  *	Returns NULL and is valid as for @get_ib_device. A consumer that uses it must have
  *	registered a callback with @on_removal before; one that hasn't is warned about in the log,
@@ -42,19 +42,19 @@ struct ib_pd;
  *	-KFI_ENODEV (the device is gone or going; the callback is not registered, and will not be
  *	called), or
  *	-KFI_ENOMEM (out of memory).
- * @get_lkey: The lkey of a region, to be used in local segments of the consumer's own work
+ * @get_lkey: The lkey of a region. The consumer may use it in local segments of its own work
  *	requests, as long as the region is open and its device there. Any context; doesn't sleep.
  *	Returns 0 if the region isn't one of this provider, or consists of several regions of the
  *	device.
  *
  * Each callback runs at most once, in process context, and may sleep. By then all domains on the
  * device refuse new work with -KFI_ENODEV, and all that was under way on them has ended. Callbacks
- * of a domain are called in the order in which they were registered, and those of a device one after
- * the other. Before it returns a callback must destroy every queue pair and memory region that the
- * consumer has on the protection domain, and unmap the lists that it has mapped for the device,
- * after a kfi_close() of the kfabric regions on them; nothing of the device may be used afterwards.
- * Other kfabric regions may be closed there or at any time later, and so may other domains, whose
- * callbacks are not called then.
+ * of a domain are called in the order in which they were registered, and those of a device one
+ * after the other. Before a callback returns, it must destroy every queue pair and memory region
+ * that the consumer has on the protection domain. It must also unmap the lists that the consumer
+ * has mapped for the device, after a kfi_close() of the kfabric regions on them. Nothing of the
+ * device may be used afterwards. Other kfabric regions may be closed there or at any time later. So
+ * may other domains, whose callbacks are not called then.
  *
  * Nothing that is called in a removal callback waits for a removal callback: kfi_close() of a domain
  * whose callbacks are being called, so of its own too, is -KFI_EBUSY there, and is for later.
