@@ -120,6 +120,7 @@ typedef struct kfid *kfid_t;
 /*
  * An extension. With kfi_sendmsg(), kfi_msg.data is a key of the peer. The peer's device refuses
  * all accesses by that key from then on. The completion of the peer's receive has that key as data.
+ */
 #define KFI_INVALIDATE		(1ULL << 60)
 
 /* For binding a completion queue to an endpoint. */
