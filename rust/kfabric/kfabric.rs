@@ -53,12 +53,12 @@ pub use crate::{
         }, //
     },
     provider::{
-        cntr::Counter,
+        cntr::CntrCore,
         domain::{
             Extension,
             ExtensionTable, //
         },
-        ep::Endpoint,
+        ep::EpCore,
         fabric::{
             Ends,
             Extras,

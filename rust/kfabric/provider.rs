@@ -2,7 +2,7 @@
 
 //! The traits that a provider implements, in safe Rust.
 //!
-//! A [`Provider`] opens [`Fabric`]s, a fabric opens [`Domain`]s, a domain registers [`Mr`]s. The
+//! A [`Provider`] opens [`FabricOps`]s, a fabric opens [`DomainOps`]s, a domain registers [`MrOps`]s. The
 //! core owns the C objects, checks every argument once, counts children and pins modules; a
 //! provider sees valid requests only.
 //!
@@ -28,23 +28,23 @@ pub use dma::{
     RawSgl, //
 };
 pub use domain::{
-    Domain,
+    DomainOps,
     DomainRequest,
     MrBatch,
     Registered, //
 };
 pub use fabric::{
-    Fabric,
+    FabricOps,
     Provider, //
 };
 pub use mr::{
     Bindings,
-    Closing,
-    Enabling,
+    CloseItem,
+    EnableItem,
     Keys,
-    Mr, //
+    MrOps, //
 };
 pub use part::{
-    MrPart,
+    ProviderMr,
     PART_SIZE, //
 };

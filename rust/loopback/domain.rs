@@ -22,13 +22,13 @@ use kfabric::{
     provider::{
         self,
         msg_ep::{
-            MsgEp,
+            MsgEpOps,
             MsgEpRequest,
             MsgLimits, //
         },
         Direct,
         Dma,
-        MrPart, //
+        ProviderMr, //
     },
     Atomics,
     DomainRequest,
@@ -80,14 +80,14 @@ impl Domain {
     }
 }
 
-impl provider::Domain for Domain {
+impl provider::DomainOps for Domain {
     fn mr_limits(&self) -> &MrLimits {
         &self.limits
     }
 
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal> {
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<ProviderMr, Refusal> {
         let mr = Mr::new(self.home.keys().clone(), self.mode, request)?;
-        Ok(MrPart::boxed(KBox::new(mr, GFP_KERNEL)?))
+        Ok(ProviderMr::boxed(KBox::new(mr, GFP_KERNEL)?))
     }
 
     fn dma(&self) -> Option<&dyn Dma> {
@@ -102,7 +102,7 @@ impl provider::Domain for Domain {
         Some(&self.msg_limits)
     }
 
-    fn open_ep(&self, request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {
+    fn open_ep(&self, request: MsgEpRequest) -> Result<KBox<dyn MsgEpOps>, Refusal> {
         Ok(KBox::new(Ep::new(self.home.clone(), request)?, GFP_KERNEL)?)
     }
 

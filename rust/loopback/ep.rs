@@ -43,12 +43,12 @@ use kfabric::{
         cq::Context,
         kept::Kept,
         msg_ep::{
-            MsgEp,
+            MsgEpOps,
             MsgEpRequest,
             MsgLimits,
             Post,
+            PostRefusal,
             QueueSpace, //
-            Refused,
         }, //
     },
     Atomics,
@@ -136,7 +136,7 @@ fn own(mut request: KBox<dyn ConnRequest>) -> Result<Request, Refusal> {
     Request::new(from, peer, local, &[])
 }
 
-impl MsgEp for Ep {
+impl MsgEpOps for Ep {
     fn share(&self, context: &dyn provider::msg_ep::Srx) -> Result<(), Refusal> {
         let other = Refusal::new(Errno::EINVAL, c"a context of another provider");
         let context = context.as_any().downcast_ref::<Srx>().ok_or(other)?;
@@ -194,7 +194,7 @@ impl MsgEp for Ep {
         self.peer.as_ref().copied()
     }
 
-    fn post(&self, post: Post<'_>) -> Result<(), Refused> {
+    fn post(&self, post: Post<'_>) -> Result<(), PostRefusal> {
         let kept = taken(post)?;
         let full = Refusal::new(Errno::EAGAIN, c"the endpoint's queue is full");
         let over = Refusal::new(Errno::ENOTCONN, c"the connection has ended");
@@ -206,7 +206,7 @@ impl MsgEp for Ep {
             // A disconnected side has no queue.
             let why = if self.side.is_down() { over } else { full };
             let ticket = kept.into_ticket();
-            Refused::new(why, ticket)
+            PostRefusal::new(why, ticket)
         })
     }
 
@@ -247,11 +247,11 @@ impl Srx {
 }
 
 impl provider::msg_ep::Srx for Srx {
-    fn post(&self, post: Post<'_>) -> Result<(), Refused> {
+    fn post(&self, post: Post<'_>) -> Result<(), PostRefusal> {
         let posted = self.0.post(taken(post)?, Side::receive_came);
         posted.map_err(|kept| {
             let why = Refusal::new(Errno::EAGAIN, c"the receive context is full");
-            Refused::new(why, kept.into_ticket())
+            PostRefusal::new(why, kept.into_ticket())
         })
     }
 

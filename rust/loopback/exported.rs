@@ -31,8 +31,8 @@ use kfabric::{
     num::index,
     provider::Bindings,
     random,
-    Counter,
-    Endpoint,
+    CntrCore,
+    EpCore,
     Errno,
     Refusal, //
 };
@@ -227,19 +227,19 @@ pub(crate) struct RegionContents {
 #[derive(Clone)]
 struct RegionBindings {
     /// Counts writes.
-    counter: Option<Arc<Counter>>,
+    counter: Option<Arc<CntrCore>>,
     /// The only endpoint that peers may use, if there is one.
-    endpoint: Option<Arc<Endpoint>>,
+    endpoint: Option<Arc<EpCore>>,
 }
 
 impl RegionContents {
     /// Returns the counter of writes, if there is one.
-    pub(crate) fn counter(&self) -> Option<&Arc<Counter>> {
+    pub(crate) fn counter(&self) -> Option<&Arc<CntrCore>> {
         self.bound.as_ref()?.counter.as_ref()
     }
 
     /// Returns the only endpoint that peers may use, if there is one.
-    pub(crate) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
+    pub(crate) fn endpoint(&self) -> Option<&Arc<EpCore>> {
         self.bound.as_ref()?.endpoint.as_ref()
     }
 }

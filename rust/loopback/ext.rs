@@ -23,7 +23,7 @@ use kfabric::{
     cpu_memory::PeerBuffer,
     domain,
     ep,
-    Endpoint,
+    EpCore,
     Errno,
     Extension,
     ExtensionTable,
@@ -62,7 +62,7 @@ pub(crate) static EXTENSIONS: [Extension; 1] = [Extension::new(&TABLE)];
 /// # Safety
 ///
 /// `fid` is null or an open object, for `'a`.
-unsafe fn place<'a>(fid: *mut kfid) -> Option<(&'a Domain, Option<Arc<Endpoint>>)> {
+unsafe fn place<'a>(fid: *mut kfid) -> Option<(&'a Domain, Option<Arc<EpCore>>)> {
     // SAFETY: `fid` is null or an open object for `'a`, as the caller promises.
     unsafe {
         match domain::from_fid(fid) {

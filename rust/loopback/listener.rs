@@ -27,7 +27,7 @@ use kfabric::{
         cm::{
             ConnFailed,
             ConnRequest,
-            Incoming, //
+            ConnRequests, //
         }, //
     },
     Errno,
@@ -75,7 +75,7 @@ pub(crate) fn exit() {
 /// A listener and its address.
 struct Listener {
     address: SocketAddr,
-    incoming: Arc<Incoming>,
+    incoming: Arc<ConnRequests>,
 }
 
 /// Checks whether two addresses name the same listener.
@@ -102,7 +102,7 @@ impl Listeners {
 }
 
 /// Returns the listener at an address, if there is one. May sleep.
-pub(crate) fn find(address: &SocketAddr) -> Option<Arc<Incoming>> {
+pub(crate) fn find(address: &SocketAddr) -> Option<Arc<ConnRequests>> {
     let listeners = LISTENERS.lock();
     let listener = listeners
         .all
@@ -126,7 +126,7 @@ impl Pep {
 }
 
 /// An entry in the list of listeners. Dropping this takes it out.
-struct Listening(Arc<Incoming>);
+struct Listening(Arc<ConnRequests>);
 
 impl Drop for Listening {
     fn drop(&mut self) {
@@ -137,12 +137,12 @@ impl Drop for Listening {
     }
 }
 
-impl provider::cm::Pep for Pep {
+impl provider::cm::PepOps for Pep {
     fn listen(
         &self,
         mut address: SocketAddr,
         _backlog: u32,
-        incoming: Arc<Incoming>,
+        incoming: Arc<ConnRequests>,
     ) -> Result<SocketAddr, Refusal> {
         let mut listeners = LISTENERS.lock();
         if address.port() == 0 {

@@ -149,7 +149,7 @@ fn cut(extent: &CpuMemory, max: usize, cuts: &mut KVec<u64>) -> Result<(), Refus
     Ok(())
 }
 
-impl provider::Mr for Mr {
+impl provider::MrOps for Mr {
     fn enable(&mut self, bindings: &Bindings) -> Result<provider::Keys, Refusal> {
         self.region.enable(bindings)?;
         Ok(provider::Keys {

@@ -17,7 +17,7 @@ use kfabric::{
     num::widen,
     Access,
     AtomicOp,
-    Endpoint,
+    EpCore,
     Errno,
     MappedKeys,
     Refusal,
@@ -27,14 +27,14 @@ use kfabric::{
 /// The target of an access: a domain, perhaps through one of its endpoints.
 pub(crate) struct Target<'a> {
     pub(crate) home: &'a ExportedDomain,
-    pub(crate) endpoint: Option<Arc<Endpoint>>,
+    pub(crate) endpoint: Option<Arc<EpCore>>,
 }
 
 /// The initiator of an access. The default has no rights of its own.
 #[derive(Default)]
 pub(crate) struct Initiator<'a> {
     pub(crate) home: Option<&'a ExportedDomain>,
-    pub(crate) endpoint: Option<Arc<Endpoint>>,
+    pub(crate) endpoint: Option<Arc<EpCore>>,
     pub(crate) mapped: Option<MappedKeys<'a>>,
 }
 

@@ -71,7 +71,7 @@ impl provider::Provider for Loop {
         Ok(offers)
     }
 
-    fn open_fabric(name: &CStr) -> Result<KBox<dyn provider::Fabric>, Refusal> {
+    fn open_fabric(name: &CStr) -> Result<KBox<dyn provider::FabricOps>, Refusal> {
         if name == FABRIC {
             Ok(KBox::new(Fabric, GFP_KERNEL)?)
         } else {
@@ -119,11 +119,11 @@ fn domain_name(number: u32) -> Result<CString, Errno> {
 /// The fabric.
 struct Fabric;
 
-impl provider::Fabric for Fabric {
+impl provider::FabricOps for Fabric {
     fn open_domain(
         &self,
         request: &DomainRequest<'_>,
-    ) -> Result<KBox<dyn provider::Domain>, Refusal> {
+    ) -> Result<KBox<dyn provider::DomainOps>, Refusal> {
         if let Some(name) = request.name {
             known(name)?;
         }
@@ -137,7 +137,7 @@ impl provider::Fabric for Fabric {
         )?)
     }
 
-    fn open_pep(&self) -> Result<(KBox<dyn provider::cm::Pep>, MsgLimits), Refusal> {
+    fn open_pep(&self) -> Result<(KBox<dyn provider::cm::PepOps>, MsgLimits), Refusal> {
         Ok((KBox::new(Pep::new(), GFP_KERNEL)?, ep::LIMITS))
     }
 }

@@ -37,13 +37,13 @@ use kfabric::{
     irqlock::IrqLock,
     new_irq_lock,
     provider::{
-        cm::Events,
+        cm::ConnEvents,
         cq::Context,
         kept::Kept,
         msg_ep::{
             Post,
+            PostRefusal,
             QueueSpace, //
-            Refused,
         },
         ticket::{
             Failed,
@@ -54,7 +54,7 @@ use kfabric::{
     workqueue::OwnedQueue,
     Access,
     AtomicOp,
-    Endpoint,
+    EpCore,
     Errno,
     NoIo,
     Op,
@@ -85,8 +85,8 @@ struct State {
 #[pin_data]
 pub(crate) struct Side {
     home: Arc<ExportedDomain>,
-    endpoint: Arc<Endpoint>,
-    events: Arc<Events>,
+    endpoint: Arc<EpCore>,
+    events: Arc<ConnEvents>,
     queue: Arc<OwnedQueue>,
     #[pin]
     state: IrqLock<State>,
@@ -113,8 +113,8 @@ impl Side {
     /// Makes a side that is not connected, with space for `sizes` sends and receives. May sleep.
     pub(crate) fn new(
         home: Arc<ExportedDomain>,
-        endpoint: Arc<Endpoint>,
-        events: Arc<Events>,
+        endpoint: Arc<EpCore>,
+        events: Arc<ConnEvents>,
         queue: Arc<OwnedQueue>,
         sizes: (usize, usize),
     ) -> Result<Arc<Self>, Refusal> {
@@ -152,7 +152,7 @@ impl Side {
     }
 
     /// Returns the handler of connection events.
-    pub(crate) fn events(&self) -> &Events {
+    pub(crate) fn events(&self) -> &ConnEvents {
         &self.events
     }
 
@@ -466,7 +466,7 @@ fn send(sending: Kept, receive: Kept, with: Received) -> Result<(), Refusal> {
 /// # Errors
 ///
 /// - `EINVAL`: its memory is given by the descriptor of a region.
-pub(crate) fn taken(post: Post<'_>) -> Result<Kept, Refused> {
+pub(crate) fn taken(post: Post<'_>) -> Result<Kept, PostRefusal> {
     post.keep().map_err(|post| {
         let region = Refusal::new(Errno::EINVAL, c"memory by a descriptor");
         post.refuse(region)

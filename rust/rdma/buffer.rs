@@ -19,7 +19,7 @@ use rdma_bindings as b;
 
 use crate::{
     device::Device,
-    few::Few, //
+    small_vec::SmallVec, //
 };
 
 /// Some bytes that are contiguous.
@@ -58,7 +58,7 @@ pub enum Piece {
 pub struct Buffer {
     /// [`None`] if nothing has to be mapped.
     device: Option<ARef<Device>>,
-    mapped: Few<Mapping>,
+    mapped: SmallVec<Mapping>,
     direction: DataDirection,
 }
 
@@ -80,7 +80,7 @@ impl Buffer {
         // INVARIANT: There is none.
         Ok(Self {
             device: maps.then(|| device.clone()),
-            mapped: Few::with_capacity(if maps { room } else { 0 }, flags)?,
+            mapped: SmallVec::with_capacity(if maps { room } else { 0 }, flags)?,
             direction: match written {
                 true => DataDirection::FromDevice,
                 false => DataDirection::ToDevice,

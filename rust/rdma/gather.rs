@@ -22,11 +22,11 @@ use crate::{
         Buffer,
         Piece, //
     },
-    few::Few,
-    lend::Keep,
+    in_flight::StableRef,
     mr::ValidMr,
     pd::Pd,
     qp::Qp, //
+    small_vec::SmallVec,
 };
 
 /// Memory that a work request goes to or comes from, in segments, with what keeps it there.
@@ -36,7 +36,7 @@ use crate::{
 /// A device may read what `segments` name, and write there if `written`, as long as `kept` is
 /// there; if `inline`, only a driver may read it, at the addresses of the processor.
 pub struct Gather<K> {
-    segments: Few<b::ib_sge>,
+    segments: SmallVec<b::ib_sge>,
     kept: K,
     bytes: u64,
     written: bool,
@@ -48,7 +48,7 @@ impl Gather<()> {
     pub const fn none() -> Self {
         // INVARIANT: There are no segments.
         Self {
-            segments: Few::new(),
+            segments: SmallVec::new(),
             kept: (),
             bytes: 0,
             written: true,
@@ -57,7 +57,7 @@ impl Gather<()> {
     }
 }
 
-impl<K: Keep<ValidMr>> Gather<K> {
+impl<K: StableRef<ValidMr>> Gather<K> {
     /// Creates a gather from a part of a region. Any context.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl<K: Keep<ValidMr>> Gather<K> {
     }
 }
 
-impl<K: Keep<ValidMr>> Gather<Few<K>> {
+impl<K: StableRef<ValidMr>> Gather<SmallVec<K>> {
     /// Creates a gather from parts of regions. More than one part allocates memory. Does not sleep
     /// if `flags` do not allow it.
     ///
@@ -92,8 +92,8 @@ impl<K: Keep<ValidMr>> Gather<Few<K>> {
         // INVARIANT: The regions have their memory as long as they are kept, which each is that a
         // segment was made of.
         let mut this = Self {
-            segments: Few::with_capacity(parts.len(), flags)?,
-            kept: Few::with_capacity(parts.len(), flags)?,
+            segments: SmallVec::with_capacity(parts.len(), flags)?,
+            kept: SmallVec::with_capacity(parts.len(), flags)?,
             bytes: 0,
             written: true,
             inline: false,
@@ -187,7 +187,7 @@ impl Gather<Buffer> {
         written: bool,
         flags: Flags,
     ) -> Result<Self> {
-        let mut segments = Few::with_capacity(pieces.len(), flags)?;
+        let mut segments = SmallVec::with_capacity(pieces.len(), flags)?;
         let mut kept = Buffer::new(pd.device(), pieces.len(), written, flags)?;
         let mut bytes: u64 = 0;
         for piece in pieces {
@@ -250,17 +250,17 @@ impl<K> Gather<K> {
     }
 
     /// Returns the segments and the owner of the memory.
-    pub(crate) fn into_parts(self) -> (Few<b::ib_sge>, K) {
+    pub(crate) fn into_parts(self) -> (SmallVec<b::ib_sge>, K) {
         (self.segments, self.kept)
     }
 }
 
 /// Creates a list of one segment, or an empty list for an empty segment: some devices use length 0
 /// for their maximum.
-fn one(segment: b::ib_sge) -> Few<b::ib_sge> {
+fn one(segment: b::ib_sge) -> SmallVec<b::ib_sge> {
     match segment.length {
-        0 => Few::new(),
-        _ => Few::one(segment),
+        0 => SmallVec::new(),
+        _ => SmallVec::one(segment),
     }
 }
 

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A region can also be registered without a [`LocalQp`](crate::LocalQp): by a request on a queue
-//! pair of its consumer, to which it is [lent](crate::lent) meanwhile.
+//! pair of its consumer, to which it is [lent](crate::endpoint_mr) meanwhile.
 //!
 //! Peers can reach only a [`ValidMr`]. It owns the mapping of its memory, and gives that back only
 //! once the device is done with it. If a work request fails, the state of the region at the device

@@ -42,11 +42,11 @@ use crate::{
         Credits, //
     },
     raw_wr::Post,
-    together::{
-        PostError,
-        Together, //
-    },
     wc::WcStatus, //
+    wr_batch::{
+        PostError,
+        WrBatch, //
+    },
 };
 
 /// The work requests of one queue.
@@ -193,7 +193,7 @@ impl Outstanding {
         qp: *mut rdma_bindings::ib_qp,
         credit: &Credit<'_>,
         owner: NonNull<Owner>,
-        requests: &Together<'_>,
+        requests: &WrBatch<'_>,
     ) -> Result<(), PostError> {
         let claimed = self.claim(credit, owner, requests.count());
         let slot = claimed.ok_or(PostError::All(EBUSY))?;

@@ -49,12 +49,11 @@ pub mod cq;
 mod credits;
 pub mod device;
 pub mod dma;
+pub mod endpoint_mr;
 mod errno;
-pub mod few;
 pub mod gather;
+pub mod in_flight;
 mod leak;
-pub mod lend;
-pub mod lent;
 pub mod limits;
 pub mod local_qp;
 pub mod mr;
@@ -67,11 +66,12 @@ pub mod replays;
 pub mod request;
 pub mod sg;
 pub mod sink;
+pub mod small_vec;
 pub mod srq;
-mod together;
 mod waiter;
 pub mod wc;
 pub mod wr;
+mod wr_batch;
 
 pub use crate::{
     access::{
@@ -80,7 +80,6 @@ pub use crate::{
     },
     cq::Cq,
     device::Device,
-    few::Few,
     gather::Gather,
     limits::Limits,
     local_qp::{
@@ -100,6 +99,7 @@ pub use crate::{
     },
     qp::Qp,
     sink::Sink,
+    small_vec::SmallVec,
     wc::WrError, //
 };
 

@@ -37,12 +37,11 @@ use crate::{
     buffer::Buffer,
     cm::Chain,
     device::Device,
-    few::Few,
     gather::Gather,
-    lend::{
-        Keep,
-        Lender,
-        Loan, //
+    in_flight::{
+        InFlight,
+        InFlightRef, //
+        StableRef,
     },
     mr::{
         FastMr,
@@ -59,6 +58,7 @@ use crate::{
         DmaList,
         Mapping, //
     },
+    small_vec::SmallVec,
     wc::{
         DeviceId,
         WrError, //
@@ -91,8 +91,8 @@ pub trait Regions {
 /// `memory` has the segments of all `regions` mapped for the device of their domain. The device may use
 /// both while a region is neither `IDLE`, nor `FREE` by a fence.
 pub struct Sink {
-    regions: Few<Region>,
-    segments: Few<b::ib_sge>,
+    regions: SmallVec<Region>,
+    segments: SmallVec<b::ib_sge>,
     fence: Fence,
     /// The requests were leaked, with their references.
     lost: Atomic<bool>,
@@ -150,7 +150,7 @@ impl Sink {
         let (segments, memory) = memory.into_parts();
         // INVARIANT: There is no region.
         let mut this = Self {
-            regions: Few::new(),
+            regions: SmallVec::new(),
             segments,
             fence,
             lost: Atomic::new(false),
@@ -166,7 +166,7 @@ impl Sink {
         let (key, device) = (pd.local_key(), DeviceId::of(pd.device()));
         let bare = |segment: &&mut b::ib_sge| segment.lkey == key;
         let count = self.segments.iter_mut().filter(bare).count();
-        self.regions = Few::with_capacity(count, GFP_ATOMIC)?;
+        self.regions = SmallVec::with_capacity(count, GFP_ATOMIC)?;
         for segment in self.segments.iter_mut().filter(bare) {
             let list = Segment {
                 device,
@@ -198,8 +198,8 @@ impl Sink {
     }
 
     /// Gets ready to lend it to requests, or returns it if there is no memory. Any context.
-    pub fn lend(self) -> Result<Lender<Self>, Self> {
-        Lender::try_new(self, GFP_ATOMIC)
+    pub fn lend(self) -> Result<InFlight<Self>, Self> {
+        InFlight::try_new(self, GFP_ATOMIC)
     }
 
     /// Checks whether [ending](Self::end) it does not sleep. Any context.
@@ -247,14 +247,14 @@ impl Drop for Sink {
     }
 }
 
-impl Lender<Sink> {
+impl InFlight<Sink> {
     /// Puts the requests of a read on a chain; `fenced` if it waits for the reads before it. Each request
     /// has a `then` of its own. Any context.
     ///
     /// # Errors
     ///
     /// `ENOMEM`, or those of [`Chain::push`]. Some of the requests may be on the chain then.
-    pub fn read<T: CompletionHandler<WorkRequest<Loan<Sink>>>>(
+    pub fn read<T: CompletionHandler<WorkRequest<InFlightRef<Sink>>>>(
         &self,
         chain: &mut Chain,
         from: Remote,
@@ -276,7 +276,7 @@ impl Lender<Sink> {
             pushed.map_err(|not| not.error)?;
             region.standing.store(GIVEN, Release);
         }
-        let mut segments = Few::with_capacity(sink.segments.len(), GFP_ATOMIC)?;
+        let mut segments = SmallVec::with_capacity(sink.segments.len(), GFP_ATOMIC)?;
         for &b::ib_sge { addr, length, lkey } in sink.segments.iter() {
             segments.push_reserved(b::ib_sge { addr, length, lkey });
         }
@@ -311,7 +311,7 @@ impl Lender<Sink> {
 
 /// Notes how a request of a sink has ended, before `then` is told.
 struct SinkHandler<T> {
-    sink: Loan<Sink>,
+    sink: InFlightRef<Sink>,
     step: Step,
     then: T,
 }
@@ -323,10 +323,10 @@ enum Step {
     Invalidate(usize),
 }
 
-impl<T: CompletionHandler<WorkRequest<Loan<Sink>>>> CompletionHandler<WorkRequest<Loan<Sink>>>
-    for SinkHandler<T>
+impl<T: CompletionHandler<WorkRequest<InFlightRef<Sink>>>>
+    CompletionHandler<WorkRequest<InFlightRef<Sink>>> for SinkHandler<T>
 {
-    fn ended(self, ended: CompletedRequest<'_, WorkRequest<Loan<Sink>>>) {
+    fn ended(self, ended: CompletedRequest<'_, WorkRequest<InFlightRef<Sink>>>) {
         let Self { sink, step, then } = self;
         let set = |index: usize, standing| {
             if let Some(region) = sink.get().regions.get(index) {

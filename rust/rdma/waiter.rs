@@ -30,14 +30,14 @@ use crate::{
         Owner, //
     },
     raw_wr::Post,
-    together::{
-        PostError,
-        Together, //
-    },
     wc::{
         WcStatus,
         WrError, //
     }, //
+    wr_batch::{
+        PostError,
+        WrBatch, //
+    },
 };
 
 /// A task that waits for the completion of its work requests, on its stack.
@@ -142,7 +142,7 @@ impl<'a> Waiter<'a> {
         self: Pin<&Self>,
         qp: *mut rdma_bindings::ib_qp,
         credit: &Credit<'_>,
-        requests: &Together<'_>,
+        requests: &WrBatch<'_>,
     ) -> Result<(), PostError> {
         // INVARIANT: Counted before a slot names the waiter.
         self.left.fetch_add(1, Relaxed);

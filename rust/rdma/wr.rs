@@ -9,12 +9,12 @@ use core::ptr::NonNull;
 use rdma_bindings as b;
 
 use crate::{
-    few::Few,
     gather::Gather,
-    lend::Keep,
+    in_flight::StableRef,
     mr::PreparedMr,
     raw_wr::RawWr,
     sg::DmaList, //
+    small_vec::SmallVec,
 };
 
 /// A request for a send queue, not yet posted, with what keeps the things there that it refers to.
@@ -34,7 +34,7 @@ use crate::{
 /// ```
 pub struct WorkRequest<K> {
     raw: RawWr,
-    segments: Few<b::ib_sge>,
+    segments: SmallVec<b::ib_sge>,
     kept: K,
 }
 
@@ -44,7 +44,7 @@ pub struct WorkRequest<K> {
 ///
 /// The memory of `segments` is valid as long as `kept`.
 pub struct Receive<K> {
-    segments: Few<b::ib_sge>,
+    segments: SmallVec<b::ib_sge>,
     kept: K,
 }
 
@@ -73,7 +73,7 @@ impl<K> WorkRequest<K> {
         fill(&mut raw, &kept);
         Self {
             raw,
-            segments: Few::new(),
+            segments: SmallVec::new(),
             kept,
         }
     }
@@ -81,7 +81,7 @@ impl<K> WorkRequest<K> {
     /// Makes a region valid.
     pub(crate) fn register<L: DmaList>(mr: K) -> Self
     where
-        K: Keep<PreparedMr<L>>,
+        K: StableRef<PreparedMr<L>>,
     {
         // INVARIANT: `raw` refers to the region, which is kept.
         Self::new(b::ib_wr_opcode_IB_WR_REG_MR, mr, |raw, mr| {
@@ -136,7 +136,7 @@ impl<K> WorkRequest<K> {
     }
 
     /// Reads the peer's memory into `segments` of memory that `kept` keeps. The device may write there.
-    pub(crate) fn read_into(kept: K, segments: Few<b::ib_sge>, from: Remote) -> Self {
+    pub(crate) fn read_into(kept: K, segments: SmallVec<b::ib_sge>, from: Remote) -> Self {
         // INVARIANT: `kept` owns the memory of `segments`: only `Sink` calls this, with its own
         // segments.
         Self {

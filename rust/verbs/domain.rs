@@ -17,15 +17,15 @@ use kfabric::{
     provider::{
         self,
         msg_ep::{
-            MsgEp,
+            MsgEpOps,
             MsgEpRequest,
             MsgLimits, //
         },
-        Closing,
+        CloseItem,
         Dma,
-        Enabling,
+        EnableItem,
         Keys,
-        MrPart,
+        ProviderMr,
         RawSgl, //
     },
     Atomics,
@@ -127,29 +127,29 @@ impl Drop for Domain {
     }
 }
 
-impl provider::Domain for Domain {
+impl provider::DomainOps for Domain {
     fn mr_limits(&self) -> &MrLimits {
         self.link.mr_limits()
     }
 
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal> {
-        Mr::create(&self.link, request).map(MrPart::new)
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<ProviderMr, Refusal> {
+        Mr::create(&self.link, request).map(ProviderMr::new)
     }
 
-    fn register_mr(&self, request: &MrRequest<'_>) -> Result<(MrPart, Keys), Refusal> {
+    fn register_mr(&self, request: &MrRequest<'_>) -> Result<(ProviderMr, Keys), Refusal> {
         let (mr, keys) = Mr::register(&self.link, request)?;
-        Ok((MrPart::new(mr), keys))
+        Ok((ProviderMr::new(mr), keys))
     }
 
     fn batch(&self, count: usize) -> Option<KBox<dyn provider::MrBatch + '_>> {
         Some(MrBatch::new(&self.link, count)?)
     }
 
-    fn enable_many(&self, mrs: &mut [Enabling<'_>]) {
+    fn enable_many(&self, mrs: &mut [EnableItem<'_>]) {
         mr::enable_many(&self.link, mrs);
     }
 
-    fn close_many(&self, mrs: &mut [Closing<'_>]) {
+    fn close_many(&self, mrs: &mut [CloseItem<'_>]) {
         mr::close_many(&self.link, mrs);
     }
 
@@ -185,7 +185,7 @@ impl provider::Domain for Domain {
         Some(&self.msg_limits)
     }
 
-    fn open_ep(&self, request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {
+    fn open_ep(&self, request: MsgEpRequest) -> Result<KBox<dyn MsgEpOps>, Refusal> {
         Ok(KBox::new(Ep::new(&self.link, request)?, GFP_KERNEL)?)
     }
 

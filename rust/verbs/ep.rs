@@ -59,11 +59,11 @@ use kfabric::{
             ConnRequest, //
         },
         msg_ep::{
-            MsgEp,
+            MsgEpOps,
             MsgEpRequest,
             Post,
+            PostRefusal,
             QueueSpace, //
-            Refused,
         }, //
     },
     Errno,
@@ -168,7 +168,7 @@ fn own(mut request: KBox<dyn ConnRequest>) -> Result<rdma::cm::Incoming, Refusal
     request.own::<Request>()?.take().ok_or(refused::gone())
 }
 
-impl MsgEp for Ep {
+impl MsgEpOps for Ep {
     fn share(&self, context: &dyn provider::msg_ep::Srx) -> Result<(), Refusal> {
         let other = Refusal::new(Errno::EINVAL, c"a context of another provider");
         let srx = context.as_any().downcast_ref::<Srx>().ok_or(other)?;
@@ -214,7 +214,7 @@ impl MsgEp for Ep {
         self.0.conn.peer()
     }
 
-    fn post(&self, post: Post<'_>) -> Result<(), Refused> {
+    fn post(&self, post: Post<'_>) -> Result<(), PostRefusal> {
         match self.0.gate.enter() {
             Some(inside) => inside.get().post(post, &self.0.conn),
             None => Err(post.refuse(refused::not_connected())),

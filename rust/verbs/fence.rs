@@ -16,7 +16,7 @@ use kfabric::{
     Refusal, //
 };
 use rdma::{
-    lent::Fate,
+    endpoint_mr::RegState,
     mr::Fence,
     replays::Replays,
     Device, //
@@ -66,7 +66,7 @@ impl ByPeer {
     }
 
     /// Returns the fence of a region that was registered on the endpoint. Any context.
-    pub(crate) fn fence(&self, fate: &Fate) -> Fence {
+    pub(crate) fn fence(&self, fate: &RegState) -> Fence {
         // In this order: what is looked at last has been so all the time.
         let ended = fate.is_known() && fate.is_invalidated_by_peer();
         if ended && self.replays.none_since() && self.sharing.is_exclusive() {

@@ -3,7 +3,7 @@
 //! Mapping of a request's memory to one list for each device region.
 
 use crate::{
-    lent,
+    consumer_memory,
     refused,
     region::MrSpec,
     resources::Resources, //
@@ -27,7 +27,7 @@ use rdma::{
         SpareTable,
         WholeSg, //
     },
-    Few, //
+    SmallVec, //
 };
 
 /// Maps a request's memory to a list for each device region. May sleep.
@@ -35,9 +35,9 @@ pub(crate) fn map(
     resources: &Resources,
     request: &MrRequest<'_>,
     specs: &[MrSpec],
-) -> Result<Few<Memory>, Refusal> {
+) -> Result<SmallVec<Memory>, Refusal> {
     match specs {
-        [spec] => map_one(resources, request, &spec.piece).map(Few::one),
+        [spec] => map_one(resources, request, &spec.piece).map(SmallVec::one),
         _ => map_several(resources, request, specs),
     }
 }
@@ -59,8 +59,8 @@ fn map_several(
     resources: &Resources,
     request: &MrRequest<'_>,
     specs: &[MrSpec],
-) -> Result<Few<Memory>, Refusal> {
-    let mut lists = Few::with_capacity(specs.len(), GFP_KERNEL)?;
+) -> Result<SmallVec<Memory>, Refusal> {
+    let mut lists = SmallVec::with_capacity(specs.len(), GFP_KERNEL)?;
     if let Some(list) = mapped(resources, request)? {
         let mut cursor = list.cursor();
         for spec in specs {
@@ -103,7 +103,7 @@ fn mapped<'a>(
 ) -> Result<Option<BorrowedSg<'a>>, Refusal> {
     match request.source() {
         Source::Sgl(list) if !resources.device().is_software() => {
-            lent::borrow(resources.device(), list).map(Some)
+            consumer_memory::borrow(resources.device(), list).map(Some)
         }
         _ => Ok(None),
     }
@@ -139,10 +139,12 @@ pub(crate) fn of_run(
         return Ok(None);
     }
     let run = request.one_extent()?;
-    Ok(match run.as_ref().map(slice::from_ref).map(lent::runs) {
-        Some([run]) => SingleSg::new(device, run),
-        _ => None,
-    })
+    Ok(
+        match run.as_ref().map(slice::from_ref).map(consumer_memory::runs) {
+            Some([run]) => SingleSg::new(device, run),
+            _ => None,
+        },
+    )
 }
 
 /// Returns the consumer's own list, if the device takes its addresses and each page of it may be registered. The
@@ -152,7 +154,7 @@ pub(crate) fn own<'a>(resources: &'a Resources, request: &MrRequest<'a>) -> Opti
     if !device.is_software() {
         return None;
     }
-    lent::whole(device, &request.plain_list()?)
+    consumer_memory::whole(device, &request.plain_list()?)
 }
 
 /// Maps the next memory, as much as makes up a piece.
@@ -170,7 +172,7 @@ fn of_memory(
     let mut list = SgBuilder::new(device, expected, spare).map_err(refused::not_mapped)?;
     let mut left = piece.bytes;
     while left > 0 {
-        match lent::fill(&mut list, memory, left)? {
+        match consumer_memory::fill(&mut list, memory, left)? {
             0 => break,
             filled => left -= filled,
         }

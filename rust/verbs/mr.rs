@@ -89,7 +89,7 @@ impl Mr {
     }
 }
 
-impl provider::Mr for Mr {
+impl provider::MrOps for Mr {
     fn enable(&mut self, bindings: &Bindings) -> Result<Keys, Refusal> {
         let link = self.link.clone();
         let inside = link.gate().enter().ok_or(refused::gone())?;

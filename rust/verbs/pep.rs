@@ -69,7 +69,7 @@ impl Guest for Listening {
 }
 
 /// Forwards connection requests to the core.
-struct Door(Arc<provider::cm::Incoming>);
+struct Door(Arc<provider::cm::ConnRequests>);
 
 impl Requests for Door {
     fn request(&self, incoming: cm::Incoming) {
@@ -95,12 +95,12 @@ impl Pep {
     }
 }
 
-impl provider::cm::Pep for Pep {
+impl provider::cm::PepOps for Pep {
     fn listen(
         &self,
         address: SocketAddr,
         backlog: u32,
-        incoming: Arc<provider::cm::Incoming>,
+        incoming: Arc<provider::cm::ConnRequests>,
     ) -> Result<SocketAddr, Refusal> {
         let present = self.device.get().ok_or(refused::gone())?;
         let door = Arc::new(Door(incoming), GFP_KERNEL)?;

@@ -12,18 +12,18 @@
 mod count;
 pub(crate) mod figures;
 mod idle;
-mod inlet;
-mod let_in;
 mod lines;
 mod reserve;
 mod reserved;
+mod return_list;
+mod return_slot;
 pub(crate) mod size;
 
 use self::{
     count::Count,
-    inlet::Inlet,
     lines::Lines,
     reserve::Reserve,
+    return_list::ReturnList,
     size::Size, //
 };
 use crate::params;
@@ -69,7 +69,7 @@ pub(crate) struct Pool {
     #[pin]
     state: Mutex<State>,
     #[pin]
-    inlet: Inlet<FastMr>,
+    inlet: ReturnList<FastMr>,
     /// A period is over, and what was idle is not yet given back.
     due: Atomic<bool>,
     count: Count,
@@ -148,7 +148,7 @@ impl Pool {
     /// Makes an empty pool. It makes no region before one is wanted. May sleep.
     pub(crate) fn new(pd: Arc<Pd>, max_pages: u32, queue: Arc<OwnedQueue>) -> Result<Arc<Self>> {
         let lines = Lines::new(max_pages, u64::from(params::pool_pages()))?;
-        let inlet = Inlet::new()?;
+        let inlet = ReturnList::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 pd,

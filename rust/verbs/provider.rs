@@ -42,7 +42,7 @@ impl provider::Provider for Verbs {
         offers::list(ends)
     }
 
-    fn open_fabric(name: &CStr) -> Result<KBox<dyn provider::Fabric>, Refusal> {
+    fn open_fabric(name: &CStr) -> Result<KBox<dyn provider::FabricOps>, Refusal> {
         let device = device::find(name).ok_or(no_device())?;
         Ok(KBox::new(Fabric { device }, GFP_KERNEL)?)
     }
@@ -57,11 +57,11 @@ struct Fabric {
     device: Arc<Device>,
 }
 
-impl provider::Fabric for Fabric {
+impl provider::FabricOps for Fabric {
     fn open_domain(
         &self,
         request: &DomainRequest<'_>,
-    ) -> Result<KBox<dyn provider::Domain>, Refusal> {
+    ) -> Result<KBox<dyn provider::DomainOps>, Refusal> {
         if let Some(name) = request.name {
             let present = self.device.get().ok_or(refused::gone())?;
             if present.name().as_c_str() != name {
@@ -79,7 +79,7 @@ impl provider::Fabric for Fabric {
         Ok(KBox::new(domain, GFP_KERNEL)?)
     }
 
-    fn open_pep(&self) -> Result<(KBox<dyn provider::cm::Pep>, MsgLimits), Refusal> {
+    fn open_pep(&self) -> Result<(KBox<dyn provider::cm::PepOps>, MsgLimits), Refusal> {
         let present = self.device.get().ok_or(refused::gone())?;
         let limits = ep::limits(&present).map_err(refused::no_endpoint)?;
         Ok((

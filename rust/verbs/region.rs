@@ -5,8 +5,8 @@
 //! Each step consumes the one before it. So an error on the way drops what was done, which undoes it. A region
 //! consists of one device region, or of several that are registered and closed together.
 
-mod lent;
-mod over;
+mod closed;
+mod ep_region;
 mod register;
 mod spec;
 mod valid;
@@ -21,11 +21,11 @@ pub(crate) use self::{
 };
 
 use self::{
-    lent::Lent,
-    over::{
+    closed::{
         lost,
-        Over, //
+        Closed, //
     },
+    ep_region::EpRegion,
     valid::keys, //
 };
 use crate::{
@@ -52,14 +52,14 @@ use kfabric::{
     RemotePiece, //
 };
 use rdma::{
-    lent::Settled,
+    endpoint_mr::Settled,
     mr::{
         FastMr,
         Fence, //
     },
     sg::Memory,
-    Few,
     PreparedMr,
+    SmallVec,
     ValidMr, //
 };
 
@@ -68,7 +68,7 @@ pub(crate) enum Region {
     /// Peers reach it by one device region, as most regions.
     Valid(ValidMr),
     /// The device has none of its device regions.
-    Over(Over),
+    Over(Closed),
     /// Any other region.
     Boxed(MrExtBox<Boxed>),
 }
@@ -77,19 +77,19 @@ pub(crate) enum Region {
 /// regions.
 pub(crate) struct Boxed {
     /// The attributes of its device regions.
-    specs: Few<MrSpec>,
+    specs: SmallVec<MrSpec>,
     state: State,
 }
 
 enum State {
     /// The device has none of its device regions.
-    Over(Over),
+    Over(Closed),
     /// Its memory is mapped; no peer reaches it yet.
-    Prepared(Few<PreparedMr<Memory>>),
+    Prepared(SmallVec<PreparedMr<Memory>>),
     /// Its memory is mapped, to be registered on an endpoint; or it was, and a peer that got the key there reaches it.
-    Lent(Lent),
+    Lent(EpRegion),
     /// Peers reach it.
-    Valid(Few<ValidMr>),
+    Valid(SmallVec<ValidMr>),
 }
 
 impl Region {
@@ -113,7 +113,7 @@ impl Region {
         if !matches!(self, Self::Valid(_)) {
             return None;
         }
-        match mem::replace(self, Self::Over(Over::Idle)) {
+        match mem::replace(self, Self::Over(Closed::Idle)) {
             Self::Valid(mr) => Some(mr),
             _ => None,
         }
@@ -133,12 +133,12 @@ impl Region {
 
     /// Notes `how` the region was taken from the device, since the device or the endpoint went away.
     pub(crate) fn set_ended(&mut self, how: Result<(), Refusal>) {
-        self.set_over(Over::Ended {
+        self.set_over(Closed::Ended {
             stuck: how.is_err(),
         });
     }
 
-    fn set_over(&mut self, over: Over) {
+    fn set_over(&mut self, over: Closed) {
         match self.boxed() {
             Some(region) => region.state = State::Over(over),
             None => *self = Self::Over(over),
@@ -164,7 +164,7 @@ impl Region {
             false => None,
         };
         let state = match lent {
-            Some(mr) => State::Lent(Lent::new(mr.lend().map_err(refused::no_region)?)),
+            Some(mr) => State::Lent(EpRegion::new(mr.lend().map_err(refused::no_region)?)),
             None => State::Prepared(prepared),
         };
         // Taken last: from here on the memory returns to the reserve when it is not needed any more.
@@ -209,7 +209,7 @@ impl Region {
     }
 
     /// Notes the device regions by which peers reach it from now on, and returns how.
-    fn set_valid(&mut self, resources: &Resources, mut valid: Few<ValidMr>) -> Keys {
+    fn set_valid(&mut self, resources: &Resources, mut valid: SmallVec<ValidMr>) -> Keys {
         let keys = keys(&valid);
         match valid.take_only() {
             // Nothing but the device region is needed any more.
@@ -274,7 +274,7 @@ impl Region {
     ) -> Result<(), Refusal> {
         let mut valid = match self {
             Self::Boxed(region) => region.take_refreshable(resources)?,
-            _ => Few::one(self.take_valid().ok_or_else(lost)?),
+            _ => SmallVec::one(self.take_valid().ok_or_else(lost)?),
         };
         let done = valid::refresh(&mut valid, resources, limits, request);
         match (done, self.boxed()) {
@@ -283,7 +283,7 @@ impl Region {
             (_, None) => {
                 *self = valid
                     .take_only()
-                    .map_or(Self::Over(Over::Failed), Self::Valid);
+                    .map_or(Self::Over(Closed::Failed), Self::Valid);
             }
         }
         done.map_err(|(_, refusal)| refusal)
@@ -298,10 +298,10 @@ impl Region {
     /// - `EIO`: the device won't let go of it.
     pub(crate) fn release(&mut self, resources: &Resources, together: bool) -> Result<(), Refusal> {
         if let Some(mr) = self.take_valid() {
-            return valid::release(Few::one(mr), resources, together);
+            return valid::release(SmallVec::one(mr), resources, together);
         }
         let state = self.take_landed(resources.fence(), |mr| resources.pool().put(mr));
-        self.replace(resources, Self::Over(Over::Idle));
+        self.replace(resources, Self::Over(Closed::Idle));
         match state {
             State::Prepared(prepared) => {
                 prepared.consume(|prepared| {
@@ -320,7 +320,7 @@ impl Region {
     /// Takes the region from the device, as [`release`](Self::release), by deregistering it, which takes no queue.
     pub(crate) fn deregister(&mut self) -> Result<(), Refusal> {
         if let Some(mr) = self.take_valid() {
-            return valid::deregister(Few::one(mr));
+            return valid::deregister(SmallVec::one(mr));
         }
         match self.take_landed(Fence::DEREGISTER, drop) {
             State::Valid(valid) => valid::deregister(valid),
@@ -336,10 +336,10 @@ impl Region {
         match self {
             Self::Boxed(region) => {
                 region.land(fence, put);
-                mem::replace(&mut region.state, State::Over(Over::Idle))
+                mem::replace(&mut region.state, State::Over(Closed::Idle))
             }
-            Self::Over(over) => State::Over(mem::replace(over, Over::Idle)),
-            Self::Valid(_) => State::Over(Over::Idle),
+            Self::Over(over) => State::Over(mem::replace(over, Closed::Idle)),
+            Self::Valid(_) => State::Over(Closed::Idle),
         }
     }
 
@@ -366,7 +366,7 @@ impl Region {
             return false;
         };
         batch.push(*spec, only);
-        *state = State::Over(Over::Failed);
+        *state = State::Over(Closed::Failed);
         true
     }
 
@@ -377,9 +377,9 @@ impl Region {
         done: Result<ValidMr, Refusal>,
     ) -> Result<Keys, Refusal> {
         match done {
-            Ok(valid) => Ok(self.set_valid(resources, Few::one(valid))),
+            Ok(valid) => Ok(self.set_valid(resources, SmallVec::one(valid))),
             Err(refusal) => {
-                self.set_over(Over::after(&refusal));
+                self.set_over(Closed::after(&refusal));
                 Err(refusal)
             }
         }
@@ -396,7 +396,7 @@ impl Region {
             return None;
         };
         let only = valid.take_only()?;
-        self.replace(resources, Self::Over(Over::Idle));
+        self.replace(resources, Self::Over(Closed::Idle));
         Some(only)
     }
 }
@@ -408,25 +408,25 @@ impl Boxed {
     }
 
     /// Registers what is prepared on the domain's queue. Sleeps until the device is done.
-    fn register(&mut self, resources: &Resources) -> Result<Few<ValidMr>, Refusal> {
+    fn register(&mut self, resources: &Resources) -> Result<SmallVec<ValidMr>, Refusal> {
         let State::Prepared(prepared) = &mut self.state else {
             return Err(lost());
         };
         let prepared = mem::take(prepared);
-        self.state = State::Over(Over::Failed);
+        self.state = State::Over(Closed::Failed);
         // Allocated first: nothing is left to fail when the regions are valid.
-        let mut valid = Few::with_capacity(prepared.len(), GFP_KERNEL)?;
+        let mut valid = SmallVec::with_capacity(prepared.len(), GFP_KERNEL)?;
         let mut failed: Result<(), Refusal> = Ok(());
         register::register(resources, &self.specs, prepared, |done| match done {
             Ok(mr) => valid.push_reserved(mr),
-            Err(refusal) if Over::after(&refusal).released().is_err() => failed = Err(refusal),
+            Err(refusal) if Closed::after(&refusal).released().is_err() => failed = Err(refusal),
             Err(refusal) => failed = failed.and(Err(refusal)),
         });
         if let Err(refusal) = failed {
-            let over = Over::after(&refusal);
+            let over = Closed::after(&refusal);
             // Peers reach all of them or none.
             let left = valid::deregister(valid);
-            self.state = State::Over(left.map_or(Over::Stuck, |()| over));
+            self.state = State::Over(left.map_or(Closed::Stuck, |()| over));
             return Err(refusal);
         }
         Ok(valid)
@@ -439,15 +439,15 @@ impl Boxed {
         if !matches!(self.state, State::Lent(_)) {
             return;
         }
-        match mem::replace(&mut self.state, State::Over(Over::Failed)) {
+        match mem::replace(&mut self.state, State::Over(Closed::Failed)) {
             State::Lent(lent) => match lent.settle(fence) {
-                Settled::Unposted(mr) => self.state = State::Prepared(Few::one(mr)),
-                Settled::Valid(mr) => self.state = State::Valid(Few::one(mr)),
+                Settled::Unposted(mr) => self.state = State::Prepared(SmallVec::one(mr)),
+                Settled::Valid(mr) => self.state = State::Valid(SmallVec::one(mr)),
                 // The reserve has device regions for any rights.
                 Settled::Free(mr) if mr.keeps_rights() && !self.is_pooled() => drop(mr),
                 Settled::Free(mr) => put(mr),
                 Settled::Gone => (),
-                Settled::Stuck => self.state = State::Over(Over::Stuck),
+                Settled::Stuck => self.state = State::Over(Closed::Stuck),
             },
             state => self.state = state,
         }
@@ -459,7 +459,7 @@ impl Boxed {
     ///
     /// - `EAGAIN`: the registration on the endpoint has not ended yet.
     /// - `EIO`: the region is out of reach for good.
-    fn take_refreshable(&mut self, resources: &Resources) -> Result<Few<ValidMr>, Refusal> {
+    fn take_refreshable(&mut self, resources: &Resources) -> Result<SmallVec<ValidMr>, Refusal> {
         if matches!(&self.state, State::Lent(lent) if !lent.is_settled()) {
             let why = c"nothing has completed yet behind the region's registration";
             return Err(Refusal::new(Errno::EAGAIN, why));
@@ -485,7 +485,7 @@ impl Boxed {
         let Some(room) = resources.pool().room() else {
             return false;
         };
-        if let State::Lent(lent) = mem::replace(&mut self.state, State::Over(Over::Idle)) {
+        if let State::Lent(lent) = mem::replace(&mut self.state, State::Over(Closed::Idle)) {
             match lent.into_free(fence) {
                 Ok(mr) => room.put(mr),
                 Err(lent) => self.state = State::Lent(lent),

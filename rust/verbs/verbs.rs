@@ -7,12 +7,12 @@
 
 mod callbacks;
 mod client;
+mod consumer_memory;
 mod device;
 mod domain;
 mod ep;
 mod ext;
 mod fence;
-mod lent;
 mod link;
 mod lists;
 mod mode;

@@ -25,7 +25,7 @@ use crate::{
         info::{
             bytes,
             string,
-            Info, //
+            InfoChain, //
         },
         instances, //
     },
@@ -77,8 +77,12 @@ use kfi_bindings::{
 };
 
 /// Returns an offer as C has it.
-fn answer<P: Provider>(offer: &Offer, wanted: &InfoHints<'_>, flags: u64) -> Result<Info, Errno> {
-    let mut info = Info::new()?;
+fn answer<P: Provider>(
+    offer: &Offer,
+    wanted: &InfoHints<'_>,
+    flags: u64,
+) -> Result<InfoChain, Errno> {
+    let mut info = InfoChain::new()?;
     let Some(fields) = info.fields_mut() else {
         return Err(Errno::ENOMEM);
     };
@@ -215,7 +219,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
         Ok(ends) => ends,
         Err(refusal) => return refusal.report(),
     };
-    let mut found = Info::none();
+    let mut found = InfoChain::none();
     let mut closest: Option<Mismatch> = None;
     let collected = P::offers(&ends).and_then(|offers| {
         for offer in offers.iter() {

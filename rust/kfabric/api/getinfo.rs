@@ -11,7 +11,7 @@ use crate::{
         domain::DomainBody,
         info::{
             info_ref,
-            Info, //
+            InfoChain, //
         },
         instances, //
     },
@@ -60,7 +60,7 @@ impl Query {
 
     /// Collects the answers of all providers. A provider that fails or has nothing doesn't keep
     /// others from answering. Its failure is returned only if no provider has anything.
-    fn ask(&self) -> Result<Info, Refusal> {
+    fn ask(&self) -> Result<InfoChain, Refusal> {
         if self.version > crate::support::strings::API_VERSION {
             let refusal = Refusal::new(Errno::ENOSYS, c"version newer than this one");
             return Err(refusal.value(u64::from(self.version)));
@@ -75,7 +75,7 @@ impl Query {
         }
         // SAFETY: Hints are null or valid with all that they point to, as the C API demands.
         let (wanted, opened) = unsafe { (hinted_provider(self.hints), opened(self.hints)) };
-        let mut found = Info::none();
+        let mut found = InfoChain::none();
         let providers = registry::all()?;
         let named = |provider: &CStr| wanted.is_none_or(|name| name == provider);
         let why = match providers.iter().any(|provider| named(provider.name())) {
@@ -109,7 +109,7 @@ impl Query {
             match ret {
                 0 => {
                     // SAFETY: On success, the provider has given the list to the caller.
-                    let mut answer = unsafe { Info::from_raw(answer) };
+                    let mut answer = unsafe { InfoChain::from_raw(answer) };
                     answer.set_api_version(self.api_version());
                     found.append(answer);
                 }
@@ -207,7 +207,7 @@ crate::support::table::declared_in_c!(kfi_getinfo);
 /// None; it is unsafe since C declares it.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn kfi_allocinfo() -> *mut kfi_info {
-    Info::new().map_or(ptr::null_mut(), Info::into_raw)
+    InfoChain::new().map_or(ptr::null_mut(), InfoChain::into_raw)
 }
 
 /// Implements `kfi_dupinfo()`. May sleep.
@@ -223,9 +223,11 @@ pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_i
     }
     // SAFETY: `info` is no error pointer, so it is null or valid.
     match unsafe { info.as_ref() } {
-        None => Info::new().map_or(ptr::null_mut(), Info::into_raw),
+        None => InfoChain::new().map_or(ptr::null_mut(), InfoChain::into_raw),
         // SAFETY: Each pointer in `info` is null or valid, as the caller promises.
-        Some(info) => unsafe { Info::duplicate(info) }.map_or(ptr::null_mut(), Info::into_raw),
+        Some(info) => {
+            unsafe { InfoChain::duplicate(info) }.map_or(ptr::null_mut(), InfoChain::into_raw)
+        }
     }
 }
 
@@ -241,7 +243,7 @@ pub(crate) unsafe extern "C" fn kfi_freeinfo(info: *mut kfi_info) {
         return;
     }
     // SAFETY: `info` is no error pointer, so it is null or a list that the caller owns.
-    drop(unsafe { Info::from_raw(info) });
+    drop(unsafe { InfoChain::from_raw(info) });
 }
 
 crate::support::table::declared_in_c!(kfi_allocinfo, kfi_dupinfo, kfi_freeinfo);

@@ -30,7 +30,7 @@ use super::{
     }, //
 };
 use crate::{
-    provider::cntr::Counter,
+    provider::cntr::CntrCore,
     support::{
         c_ref::parse_attr,
         errno::Errno,
@@ -67,13 +67,13 @@ pub(crate) type CounterObject = Obj<CounterBody>;
 
 /// The core's part of a counter.
 pub(crate) struct CounterBody {
-    counter: Arc<Counter>,
+    counter: Arc<CntrCore>,
     can_wait: bool,
 }
 
 impl CounterBody {
     /// Returns the counter that regions and endpoints keep. It ignores changes after the close.
-    pub(crate) fn counter(&self) -> &Arc<Counter> {
+    pub(crate) fn counter(&self) -> &Arc<CntrCore> {
         &self.counter
     }
 }
@@ -90,9 +90,9 @@ impl Child for CounterBody {
 }
 
 impl Bindable for CounterBody {
-    type Bound = Arc<Counter>;
+    type Bound = Arc<CntrCore>;
 
-    fn bound(object: &CounterObject) -> Result<Arc<Counter>, Refusal> {
+    fn bound(object: &CounterObject) -> Result<Arc<CntrCore>, Refusal> {
         Ok(object.counter.clone())
     }
 }
@@ -141,7 +141,7 @@ pub(crate) unsafe extern "C" fn open(
     unsafe {
         opening::open(domain.cast(), cntr, |_, _| {
             let can_wait = parse_attr(attr, parse)?;
-            let counter = Arc::pin_init(Counter::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+            let counter = Arc::pin_init(CntrCore::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
             let c = kfid_cntr {
                 fid: CounterObject::fid(context),
                 ops: OPS.as_ptr(),

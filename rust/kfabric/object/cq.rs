@@ -38,10 +38,10 @@ use super::{
 };
 use crate::{
     provider::cq::{
-        Completion,
-        CompletionQueue,
+        CqCore,
+        CqEntry,
+        CqErrEntry,
         CqRead, //
-        Failure,
         Notify,
     },
     support::{
@@ -102,7 +102,7 @@ pub(crate) type CqObject = Obj<CqBody>;
 
 /// The core's part of a completion queue.
 pub(crate) struct CqBody {
-    queue: Arc<CompletionQueue>,
+    queue: Arc<CqCore>,
     /// The threads that wait.
     waiters: Children,
     format: Format,
@@ -120,7 +120,7 @@ enum Waits {
 
 impl CqBody {
     /// Returns the queue that endpoints and regions keep. It discards completions after the close.
-    pub(crate) fn queue(&self) -> &Arc<CompletionQueue> {
+    pub(crate) fn queue(&self) -> &Arc<CqCore> {
         &self.queue
     }
 }
@@ -137,9 +137,9 @@ impl Child for CqBody {
 }
 
 impl Bindable for CqBody {
-    type Bound = Arc<CompletionQueue>;
+    type Bound = Arc<CqCore>;
 
-    fn bound(object: &CqObject) -> Result<Arc<CompletionQueue>, Refusal> {
+    fn bound(object: &CqObject) -> Result<Arc<CqCore>, Refusal> {
         Ok(object.queue.clone())
     }
 }
@@ -161,7 +161,7 @@ impl Close for CqBody {
 /// A binding of an endpoint to the completion queue of one direction. If the consumer closes the queue first,
 /// the queue discards completions.
 pub(super) struct CqBinding {
-    pub(super) cq: Arc<CompletionQueue>,
+    pub(super) cq: Arc<CqCore>,
     /// The endpoint reports only requests with `KFI_COMPLETION`, and errors.
     pub(super) selective: bool,
 }
@@ -237,7 +237,7 @@ impl CqBuffer {
     ///
     /// - `buf` is valid for writes of `at + 1` structures of the format.
     /// - `addrs` is null or valid for writes of `at + 1` addresses.
-    pub(super) unsafe fn put(&self, at: usize, done: &Completion) {
+    pub(super) unsafe fn put(&self, at: usize, done: &CqEntry) {
         let (op_context, flags, len) = (done.context.as_ptr(), done.flags, done.len);
         let (buf, data) = (done.buf.as_ptr(), done.data);
         // SAFETY: `buf` is valid for writes of `at + 1` structures, and `addrs` is null or valid for as many
@@ -383,7 +383,7 @@ pub(crate) unsafe extern "C" fn open(
                 comp_handler,
             };
             let body = CqBody {
-                queue: CompletionQueue::new(wanted.size, wanted.cpu, handler)?,
+                queue: CqCore::new(wanted.size, wanted.cpu, handler)?,
                 waiters: Children::new(),
                 format: wanted.format,
                 waits: wanted.waits,
@@ -423,7 +423,7 @@ impl CqRead {
 ///
 /// - `out` is valid for writes of `count` entries.
 /// - The caller calls the function at most `count` times.
-unsafe fn putting(out: &CqBuffer) -> impl FnMut(&Completion) + use<'_> {
+unsafe fn putting(out: &CqBuffer) -> impl FnMut(&CqEntry) + use<'_> {
     let mut at = 0;
     move |done| {
         // SAFETY: `out` is valid for writes of `count` entries, and `at` is less than `count`.
@@ -527,7 +527,7 @@ unsafe extern "C" fn sreadfrom(
 /// # Safety
 ///
 /// `entry` is valid for reads and writes.
-unsafe fn put_failure(entry: *mut kfi_cq_err_entry, failure: &Failure) {
+unsafe fn put_failure(entry: *mut kfi_cq_err_entry, failure: &CqErrEntry) {
     // SAFETY: `entry` is valid for reads.
     let (room, err_data) = unsafe { ((*entry).err_data_size, (*entry).err_data) };
     let done = &failure.done;

@@ -18,16 +18,16 @@ use super::{
     fid::Class,
     instances::Instance,
     obj::Obj,
+    pending_regs::PendingRegs, //
     place::{
         Child,
         Parent, //
     },
-    unsettled::Unsettled, //
 };
 use crate::{
     provider::{
         fabric::Offer,
-        Domain, //
+        DomainOps, //
     },
     region::{
         limits::MrLimits,
@@ -75,7 +75,7 @@ pub(crate) struct DomainBody {
     _instance: Instance,
     /// Preallocated parts for regions (`kfi_reserve_ops_v1`). Dropped before `imp`, which they belong to.
     reserve: SetOnce<Arc<DomainReserve>>,
-    imp: KBox<dyn Domain>,
+    imp: KBox<dyn DomainOps>,
     /// The number of open objects, with a limit for regions.
     children: Children,
     child_list: Arc<ChildList>,
@@ -89,9 +89,9 @@ pub(crate) struct DomainBody {
     auth_key: KVec<u8>,
     keys: Pin<KBox<KeyMap>>,
     /// The regions whose registration is pending.
-    unsettled: Arc<Unsettled>,
+    unsettled: Arc<PendingRegs>,
     /// The regions whose close is pending.
-    later: Arc<Unsettled>,
+    later: Arc<PendingRegs>,
     /// The event queue of asynchronous registrations.
     eq: SetOnce<BoundEq>,
 }
@@ -126,7 +126,7 @@ impl Close for DomainBody {
 
 impl DomainBody {
     /// Returns the provider's domain.
-    pub(crate) fn provider(&self) -> &dyn Domain {
+    pub(crate) fn provider(&self) -> &dyn DomainOps {
         &*self.imp
     }
 
@@ -198,12 +198,12 @@ impl DomainBody {
     }
 
     /// Returns the regions whose registration is pending.
-    pub(crate) fn unsettled(&self) -> &Arc<Unsettled> {
+    pub(crate) fn unsettled(&self) -> &Arc<PendingRegs> {
         &self.unsettled
     }
 
     /// Returns the regions whose close is pending.
-    pub(crate) fn later(&self) -> &Arc<Unsettled> {
+    pub(crate) fn later(&self) -> &Arc<PendingRegs> {
         &self.later
     }
 
@@ -232,7 +232,7 @@ impl DomainBody {
 /// # Safety
 ///
 /// `fid` is null or an object that stays open for `'a`.
-pub unsafe fn from_fid<'a, D: Domain>(fid: *mut kfid) -> Option<&'a D> {
+pub unsafe fn from_fid<'a, D: DomainOps>(fid: *mut kfid) -> Option<&'a D> {
     // SAFETY: `fid` is null or an object that stays open for `'a`.
     let domain = unsafe { DomainObject::from_fid(fid) }.ok()?;
     domain.provider().as_any().downcast_ref()

@@ -4,8 +4,8 @@
 //!
 //! An endpoint is of one of two kinds:
 //!
-//! - A connected endpoint of the provider ([`MsgEp`](crate::provider::msg_ep::MsgEp)) transfers data.
-//! - A bare endpoint of the core ([`Domain::endpoints`]) transfers no data. Regions are bound to it.
+//! - A connected endpoint of the provider ([`MsgEp`](crate::provider::msg_ep::MsgEpOps)) transfers data.
+//! - A bare endpoint of the core ([`DomainOps::endpoints`]) transfers no data. Regions are bound to it.
 //!
 //! C header: [`include/kfi_endpoint.h`](srctree/include/kfi_endpoint.h)
 
@@ -27,15 +27,15 @@ use super::{
     binding::Bindable,
     closing::Close,
     domain::DomainBody,
+    endpoint_mrs::EndpointMrs, //
     fid::Class,
     obj::Obj,
     place::Child,
-    ties::Ties, //
 };
 use crate::{
     provider::{
-        ep::Endpoint,
-        Domain, //
+        ep::EpCore,
+        DomainOps, //
     },
     support::{
         refusal::Refusal,
@@ -57,16 +57,16 @@ pub(crate) type EndpointObject = Obj<EndpointBody>;
 
 /// The core's part of an endpoint.
 pub(crate) struct EndpointBody {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<EpCore>,
     /// The regions that are bound to the endpoint.
-    ties: Arc<Ties>,
+    ties: Arc<EndpointMrs>,
     /// The part of a connected endpoint.
     msg: Option<Msg>,
 }
 
 impl EndpointBody {
     /// Returns the endpoint that regions are bound to.
-    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
+    pub(crate) fn endpoint(&self) -> &Arc<EpCore> {
         &self.endpoint
     }
 
@@ -103,9 +103,9 @@ impl Child for EndpointBody {
 }
 
 impl Bindable for EndpointBody {
-    type Bound = Arc<Ties>;
+    type Bound = Arc<EndpointMrs>;
 
-    fn bound(object: &EndpointObject) -> Result<Arc<Ties>, Refusal> {
+    fn bound(object: &EndpointObject) -> Result<Arc<EndpointMrs>, Refusal> {
         Ok(object.ties.clone())
     }
 }
@@ -128,7 +128,7 @@ impl Close for EndpointBody {
 /// # Safety
 ///
 /// `fid` is null or an open object.
-pub unsafe fn from_fid(fid: *mut kfid) -> Option<Arc<Endpoint>> {
+pub unsafe fn from_fid(fid: *mut kfid) -> Option<Arc<EpCore>> {
     // SAFETY: `fid` is null or an object that is open for the call.
     let object = unsafe { EndpointObject::from_fid(fid) }.ok()?;
     Some(object.endpoint().clone())
@@ -140,7 +140,7 @@ pub unsafe fn from_fid(fid: *mut kfid) -> Option<Arc<Endpoint>> {
 /// # Safety
 ///
 /// `fid` is null or an object that stays open for `'a`.
-pub unsafe fn domain_of<'a, D: Domain>(fid: *mut kfid) -> Option<&'a D> {
+pub unsafe fn domain_of<'a, D: DomainOps>(fid: *mut kfid) -> Option<&'a D> {
     // SAFETY: `fid` is null or an object that stays open for `'a`.
     let object = unsafe { EndpointObject::from_fid(fid) }.ok()?;
     object.parent().provider().as_any().downcast_ref()

@@ -11,8 +11,8 @@ mod ring;
 
 use self::{
     event::{
+        EqEvent,
         EqFailure, //
-        Event,
     },
     queue::{
         EqRead, //
@@ -162,7 +162,7 @@ impl BoundEq {
         context: *mut c_void,
         data: u64,
     ) -> Option<Unread> {
-        Queue::push(&self.0, Event::new(event, fid, context, data))
+        Queue::push(&self.0, EqEvent::new(event, fid, context, data))
     }
 
     /// Writes an error event about `fid`, and fires the tracepoint. If the queue is full, the event is lost and
@@ -237,7 +237,7 @@ impl EqBuffer {
     ///
     /// - `event` is valid for writes.
     /// - `buf` is valid for writes of `len` bytes.
-    unsafe fn put(&self, event: &Event) -> Result<usize, Refusal> {
+    unsafe fn put(&self, event: &EqEvent) -> Result<usize, Refusal> {
         let (bytes, len) = event.bytes();
         if self.len < len {
             let refusal = Refusal::new(Errno::ETOOSMALL, c"no room for the event");
@@ -421,7 +421,7 @@ unsafe extern "C" fn sread(
             return Err(CANT_WAIT);
         }
         // SAFETY: Neither `event` nor `buf` is null, so both are valid for writes, `buf` of `len` bytes.
-        let put = |event: &Event| unsafe { out.put(event) };
+        let put = |event: &EqEvent| unsafe { out.put(event) };
         // close() returns EBUSY while this counts the waiter.
         let _waiting = eq.waiters.count()?;
         let read = eq.queue.wait_and_read(peek, queues::timeout(timeout), put);
@@ -491,7 +491,7 @@ unsafe extern "C" fn write(
             return Err(Refusal::new(Errno::EINVAL, c"buffer is NULL"));
         }
         // SAFETY: `buf` isn't null, so it is valid for reads of `len` bytes.
-        let event = unsafe { Event::written(event, buf.cast(), len) }
+        let event = unsafe { EqEvent::written(event, buf.cast(), len) }
             .ok_or(Refusal::new(Errno::EINVAL, c"not the length of an event").value(widen(len)))?;
         if Queue::try_push(&eq.queue, event) {
             Ok(Ok(len))

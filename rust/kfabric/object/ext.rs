@@ -9,7 +9,7 @@ pub(crate) mod reserve;
 
 use crate::{
     object::domain::DomainObject,
-    provider::Domain,
+    provider::DomainOps,
     support::{
         errno::Errno,
         refusal::Refusal,
@@ -29,7 +29,7 @@ use kernel::{
 use kfi_bindings::kfid;
 
 /// Returns the table with this name. The core's tables precede the provider's.
-fn table(domain: &dyn Domain, name: &CStr) -> Option<*mut c_void> {
+fn table(domain: &dyn DomainOps, name: &CStr) -> Option<*mut c_void> {
     // A provider must not replace a table of the core, even if the domain doesn't have it.
     if name == dma::NAME {
         return domain.dma().map(|_| dma::OPS.as_ptr().cast());

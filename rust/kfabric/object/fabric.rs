@@ -27,7 +27,7 @@ use crate::{
         place::Parent, //
     },
     provider::{
-        Fabric,
+        FabricOps,
         Provider, //
     },
     support::{
@@ -70,7 +70,7 @@ pub(crate) type FabricObject = Obj<FabricBody>;
 /// The core's part of a fabric.
 pub(crate) struct FabricBody {
     _instance: Instance,
-    imp: KBox<dyn Fabric>,
+    imp: KBox<dyn FabricOps>,
     provider: &'static CStr,
     name: CString,
     /// The open domains and event queues.
@@ -80,7 +80,7 @@ pub(crate) struct FabricBody {
 
 impl FabricBody {
     /// Returns the provider's fabric.
-    pub(crate) fn provider(&self) -> &dyn Fabric {
+    pub(crate) fn provider(&self) -> &dyn FabricOps {
         &*self.imp
     }
 
@@ -149,7 +149,7 @@ pub(crate) unsafe extern "C" fn of_provider<P: Provider>(
 
 /// Creates the object for C. The function is not generic, so that the tables are in the core's module. May sleep.
 fn new(
-    imp: KBox<dyn Fabric>,
+    imp: KBox<dyn FabricOps>,
     provider: &'static CStr,
     name: &CStr,
     api_version: u32,

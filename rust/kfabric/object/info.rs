@@ -25,12 +25,12 @@ use kfi_bindings::kfi_info;
 /// # Invariants
 ///
 /// The pointer is null or an info of kmalloc memory that this owns, with all that follow it.
-pub(crate) struct Info(*mut kfi_info);
+pub(crate) struct InfoChain(*mut kfi_info);
 
 // SAFETY: An info is kmalloc memory, which any thread may use and free.
-unsafe impl Send for Info {}
+unsafe impl Send for InfoChain {}
 // SAFETY: A shared reference gives only the address.
-unsafe impl Sync for Info {}
+unsafe impl Sync for InfoChain {}
 
 /// Returns the info that a C caller passes. Any context.
 ///
@@ -61,7 +61,7 @@ pub(crate) unsafe fn info_ref<'a>(info: *const kfi_info) -> Result<&'a kfi_info,
     }
 }
 
-impl Info {
+impl InfoChain {
     /// Returns an empty list.
     pub(crate) const fn none() -> Self {
         Self(ptr::null_mut())
@@ -126,7 +126,7 @@ impl Info {
     }
 
     /// Appends `rest` to the list.
-    pub(crate) fn append(&mut self, rest: Info) {
+    pub(crate) fn append(&mut self, rest: InfoChain) {
         let mut end: *mut *mut kfi_info = &mut self.0;
         // SAFETY: `self` owns each info of the list.
         unsafe {
@@ -184,7 +184,7 @@ impl Info {
     }
 }
 
-impl Drop for Info {
+impl Drop for InfoChain {
     fn drop(&mut self) {
         let mut next = self.0;
         // SAFETY: `self` owns each info of the list. All its memory is kmalloc memory, also parts from consumers.

@@ -7,33 +7,33 @@
 //! holds the provider's part, and not the lock.
 
 mod bind;
-mod bonds;
+mod bind_slots;
+mod busy;
 mod close;
 mod control;
+pub(crate) mod disconnected;
 mod enable;
-pub(crate) mod fallen;
-mod held;
 pub(crate) mod later;
 mod local;
 pub(crate) mod many;
+mod mr_ext;
 pub(crate) mod now;
 mod open;
 mod ops;
 mod parts;
+pub(crate) mod pending;
 mod prealloc;
 mod public;
 mod ranges;
-mod rare;
 mod rawkey;
 pub(crate) mod reference;
 pub(crate) mod reg;
 pub(crate) mod reserve;
 mod state;
-pub(crate) mod unsettled;
 
 use self::{
-    rare::Rare,
-    state::State, //
+    mr_ext::MrExt,
+    state::MrState, //
 };
 use super::{
     descs::DescEntry,
@@ -43,8 +43,8 @@ use super::{
 };
 use crate::{
     provider::{
-        Domain,
-        MrPart, //
+        DomainOps,
+        ProviderMr, //
     },
     support::{
         cache::MrExtBox,
@@ -79,17 +79,17 @@ pub(crate) struct MrBody {
 
 /// The state of a region that changes.
 struct Inner {
-    state: State,
+    state: MrState,
     /// The fields that most regions don't need.
-    rare: Option<Pin<MrExtBox<Rare>>>,
+    rare: Option<Pin<MrExtBox<MrExt>>>,
     /// `None` while it is pending: then whoever enables it has it; or held.
-    mr: Option<MrPart>,
+    mr: Option<ProviderMr>,
     /// Somebody has the provider's part in hand, who sleeps.
     held: bool,
     /// Somebody waits until it isn't pending, held, or being closed, any more.
     awaited: bool,
     /// The domain's event queue tells that the region is enabled; otherwise the call waits for it. Only of what
-    /// has [`Rare`] things. It doesn't change.
+    /// has [`MrExt`] things. It doesn't change.
     told: bool,
     /// The parts return to the domain's reserve when the region is closed. It doesn't change.
     reserved: bool,
@@ -112,7 +112,7 @@ impl MrObject {
 /// # Safety
 ///
 /// `mr` is null or an open region; the reference is not used after it was closed.
-pub unsafe fn domain_of<'a, D: Domain>(mr: *mut kfid_mr) -> Option<&'a D> {
+pub unsafe fn domain_of<'a, D: DomainOps>(mr: *mut kfid_mr) -> Option<&'a D> {
     // SAFETY: `mr` is null or an open region, as the caller promises, and stays so for `'a`.
     let object = unsafe { MrObject::from_fid(mr.cast()) }.ok()?;
     object.parent().provider().as_any().downcast_ref()

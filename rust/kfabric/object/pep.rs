@@ -32,7 +32,7 @@ use super::{
         info_ref,
         string,
         zeroed,
-        Info, //
+        InfoChain, //
     },
     obj::{
         Obj,
@@ -49,8 +49,8 @@ use crate::{
         cm::{
             ConnRequest,
             ConnRequestHandler,
-            Incoming,
-            Pep, //
+            ConnRequests,
+            PepOps, //
         },
         msg_ep::MsgLimits, //
     },
@@ -120,8 +120,8 @@ pub(crate) type PepObject = Obj<PepBody>;
 #[pin_data]
 pub(crate) struct PepBody {
     // Dropped first: no request arrives after that.
-    imp: KBox<dyn Pep>,
-    incoming: SetOnce<Arc<Incoming>>,
+    imp: KBox<dyn PepOps>,
+    incoming: SetOnce<Arc<ConnRequests>>,
     eq: SetOnce<BoundEq>,
     /// The address to listen at. A task that starts to listen holds the lock.
     #[pin]
@@ -129,7 +129,7 @@ pub(crate) struct PepBody {
     backlog: Atomic<u32>,
     limits: MsgLimits,
     /// The template for infos of connection requests.
-    info: Arc<Info>,
+    info: Arc<InfoChain>,
     /// The object that events name.
     pep: *mut kfid_pep,
     context: *mut c_void,
@@ -141,7 +141,7 @@ unsafe impl Send for PepBody {}
 unsafe impl Sync for PepBody {}
 
 impl PepBody {
-    fn imp(&self) -> &dyn Pep {
+    fn imp(&self) -> &dyn PepOps {
         &*self.imp
     }
 
@@ -210,7 +210,7 @@ impl PepBody {
         let asked = ConnRequestWriter::new(writer, fid, self.info.clone(), backlog);
         let asked = KBox::new(asked, GFP_KERNEL)?;
         let incoming =
-            Arc::pin_init(Incoming::new(asked), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+            Arc::pin_init(ConnRequests::new(asked), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         *address = self.imp.listen(*address, backlog, incoming.clone())?;
         // `incoming` is not set: the lock keeps other tasks from starting to listen.
         self.incoming.populate(incoming);
@@ -283,7 +283,7 @@ unsafe fn make(
     let none = Refusal::new(Errno::EINVAL, c"no src_addr to listen at");
     let address = source.ok_or(none)?;
     // SAFETY: Each pointer of `info` is null or valid for the call.
-    let info = unsafe { Info::duplicate(info) }?;
+    let info = unsafe { InfoChain::duplicate(info) }?;
     let c = kfid_pep {
         fid: PepObject::fid(context),
         ops: EP.as_ptr(),
@@ -447,7 +447,7 @@ unsafe extern "C" fn reject(
 pub(super) struct ConnRequestWriter {
     writer: Writer,
     pep: *mut kfid,
-    info: Arc<Info>,
+    info: Arc<InfoChain>,
     backlog: u32,
 }
 
@@ -458,7 +458,7 @@ unsafe impl Sync for ConnRequestWriter {}
 
 impl ConnRequestWriter {
     /// Creates a handler for a passive endpoint with a backlog. `info` is the template for infos.
-    pub(super) fn new(writer: Writer, pep: *mut kfid, info: Arc<Info>, backlog: u32) -> Self {
+    pub(super) fn new(writer: Writer, pep: *mut kfid, info: Arc<InfoChain>, backlog: u32) -> Self {
         Self {
             writer,
             pep,
@@ -468,11 +468,11 @@ impl ConnRequestWriter {
     }
 
     /// Creates the info for the endpoint that accepts a request. May sleep.
-    fn info_of(&self, request: &dyn ConnRequest) -> Result<Info, Errno> {
+    fn info_of(&self, request: &dyn ConnRequest) -> Result<InfoChain, Errno> {
         // SAFETY: `self.info` is constant, and null or valid.
         let from = unsafe { self.info.as_ptr().as_ref() }.ok_or(Errno::EINVAL)?;
-        // SAFETY: An `Info` is valid with all that it points to.
-        let mut info = unsafe { Info::duplicate(from) }?;
+        // SAFETY: An `InfoChain` is valid with all that it points to.
+        let mut info = unsafe { InfoChain::duplicate(from) }?;
         let fields = info.fields_mut().ok_or(Errno::ENOMEM)?;
         fields.addr_format = format_of(&request.peer());
         set_address(

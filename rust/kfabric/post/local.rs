@@ -147,9 +147,9 @@ impl LocalPieces {
     /// # Safety
     ///
     /// It is not used after the transfer has ended.
-    pub(crate) unsafe fn parts(&self) -> impl Iterator<Item = Part> + '_ {
+    pub(crate) unsafe fn parts(&self) -> impl Iterator<Item = LinearExtent> + '_ {
         self.pieces().iter().filter_map(|piece| match *piece {
-            LocalPiece::Memory { phys, len } => Some(Part {
+            LocalPiece::Memory { phys, len } => Some(LinearExtent {
                 // SAFETY: The function computes the address. By the contract of kfi_msg(3), the consumer's
                 // memory is in the linear map.
                 start: unsafe { kfi_bindings::kfi_helper_linear_address(phys) },
@@ -356,12 +356,12 @@ impl DescMr {
 
 /// Some bytes of memory, by their address in the linear map.
 #[derive(Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct LinearExtent {
     pub(super) start: *mut c_void,
     pub(super) len: usize,
 }
 
-impl Part {
+impl LinearExtent {
     pub(crate) const fn as_ptr(&self) -> *mut c_void {
         self.start
     }

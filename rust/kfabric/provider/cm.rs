@@ -2,7 +2,7 @@
 
 //! Connection management between providers and the core: requests, events and passive endpoints.
 //!
-//! Lock order: the lock of [`Events`] and [`Incoming`] is before that of an event queue. It is taken
+//! Lock order: the lock of [`ConnEvents`] and [`ConnRequests`] is before that of an event queue. It is taken
 //! with interrupts on, in process context.
 
 use crate::support::{
@@ -96,12 +96,12 @@ pub struct ConnFailed {
 
 /// Passes the connection events of one endpoint to its handler, while the endpoint is open.
 #[pin_data]
-pub struct Events {
+pub struct ConnEvents {
     #[pin]
     told: Mutex<Option<KBox<dyn ConnHandler>>>,
 }
 
-impl Events {
+impl ConnEvents {
     /// Creates events without a handler.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
@@ -153,12 +153,12 @@ pub(crate) trait ConnRequestHandler: Send + Sync {
 /// drop(incoming.request(KBox::new(MyRequest::new(from)?, GFP_KERNEL)?));
 /// ```
 #[pin_data]
-pub struct Incoming {
+pub struct ConnRequests {
     #[pin]
     asked: Mutex<Option<KBox<dyn ConnRequestHandler>>>,
 }
 
-impl Incoming {
+impl ConnRequests {
     /// Passes requests to `asked` until [`stop`](Self::stop).
     pub(crate) fn new(asked: KBox<dyn ConnRequestHandler>) -> impl PinInit<Self> {
         pin_init!(Self {
@@ -184,7 +184,7 @@ impl Incoming {
 
 /// A passive endpoint. The core opens it, calls `listen` at most once, then drops it. After the drop no request
 /// arrives. Dropping it sleeps.
-pub trait Pep: Send + Sync {
+pub trait PepOps: Send + Sync {
     /// Listens at an address, with at most `backlog` unanswered requests. Returns the address with its port. May sleep.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ pub trait Pep: Send + Sync {
         &self,
         address: SocketAddr,
         backlog: u32,
-        incoming: Arc<Incoming>,
+        incoming: Arc<ConnRequests>,
     ) -> Result<SocketAddr, Refusal>;
 
     /// Rejects a request. The peer gets `data`. The request ends also after an error. May sleep.

@@ -30,7 +30,7 @@ use kernel::{
 /// The consumer's object and each bound region or endpoint keep a reference. After the consumer closes its object, the
 /// counter ignores changes. Both numbers wrap.
 #[pin_data]
-pub struct Counter {
+pub struct CntrCore {
     #[pin]
     state: IrqLock<State>,
     /// Notified when a wait may be over.
@@ -81,7 +81,7 @@ impl State {
     }
 }
 
-impl Counter {
+impl CntrCore {
     /// Creates a counter with the value 0.
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
@@ -212,7 +212,7 @@ impl Counter {
 #[kernel::macros::kunit_tests(kfabric_counter)]
 mod tests {
     use super::{
-        Counter,
+        CntrCore,
         State, //
     };
     use crate::support::errno::Errno;
@@ -222,8 +222,8 @@ mod tests {
         time::msecs_to_jiffies, //
     };
 
-    fn counter() -> Result<Arc<Counter>> {
-        Arc::pin_init(Counter::new(), GFP_KERNEL)
+    fn counter() -> Result<Arc<CntrCore>> {
+        Arc::pin_init(CntrCore::new(), GFP_KERNEL)
     }
 
     #[test]

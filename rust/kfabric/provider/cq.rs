@@ -14,7 +14,7 @@ mod wakeups;
 
 use self::{
     ring::{
-        CqEntry,
+        CqOutcome,
         CqRing, //
     },
     wakeups::{
@@ -52,9 +52,9 @@ use kernel::{
 };
 
 pub use ring::{
-    Completion,
     Context,
-    Failure, //
+    CqEntry,
+    CqErrEntry, //
 };
 pub(crate) use wakeups::Notify;
 
@@ -77,7 +77,7 @@ pub(crate) use wakeups::Notify;
 /// place.complete(Completion { context, flags, len, buf: Context::NULL, data: 0 });
 /// ```
 #[pin_data]
-pub struct CompletionQueue {
+pub struct CqCore {
     size: usize,
     cpu: Option<u32>,
     taken: Atomic<usize>,
@@ -99,7 +99,7 @@ struct State {
     calls: Calls,
 }
 
-impl CompletionQueue {
+impl CqCore {
     /// Creates a queue with `size` places, or one place if `size` is 0. `cpu` is the consumer's preferred CPU. May sleep.
     pub(crate) fn new(
         size: usize,
@@ -182,7 +182,7 @@ impl CompletionQueue {
     }
 
     /// Adds an entry that had a place, and wakes waiters and the handler.
-    fn put(&self, entry: CqEntry) {
+    fn put(&self, entry: CqOutcome) {
         let call = self.state.with(|state| {
             let state = &mut **state;
             if !state.ring.push(entry) {
@@ -228,20 +228,20 @@ impl CompletionQueue {
 /// - inside of a posting call of the consumer, who may hold a lock
 /// - under a lock that posting takes
 #[must_use = "dropping it reports nothing"]
-pub struct CqPlace(Option<Arc<CompletionQueue>>);
+pub struct CqPlace(Option<Arc<CqCore>>);
 
 impl CqPlace {
     /// Reports that the operation succeeded. Any context; may call the consumer's handler.
-    pub fn complete(self, done: Completion) {
-        self.put(CqEntry::Done(done));
+    pub fn complete(self, done: CqEntry) {
+        self.put(CqOutcome::Done(done));
     }
 
     /// Reports that the operation failed. Any context; may call the consumer's handler.
-    pub fn fail(self, failure: Failure) {
-        self.put(CqEntry::Failed(failure));
+    pub fn fail(self, failure: CqErrEntry) {
+        self.put(CqOutcome::Failed(failure));
     }
 
-    fn put(mut self, entry: CqEntry) {
+    fn put(mut self, entry: CqOutcome) {
         if let Some(queue) = self.0.take() {
             queue.put(entry);
         }
@@ -281,10 +281,10 @@ enum End {
     Interrupted,
 }
 
-impl CompletionQueue {
+impl CqCore {
     /// Passes the next completions to `out`, up to the first failure and at most `most`, which is not 0. Any context;
     /// `out` runs with interrupts off.
-    pub(crate) fn read(&self, most: usize, mut out: impl FnMut(&Completion)) -> CqRead {
+    pub(crate) fn read(&self, most: usize, mut out: impl FnMut(&CqEntry)) -> CqRead {
         let first = self.state.with(|state| self.begin(state, most, &mut out));
         self.go_on(first, most, out)
     }
@@ -296,7 +296,7 @@ impl CompletionQueue {
         most: usize,
         threshold: usize,
         left: Option<Jiffies>,
-        mut out: impl FnMut(&Completion),
+        mut out: impl FnMut(&CqEntry),
     ) -> CqRead {
         // A queue never holds more entries than places.
         let threshold = threshold.clamp(1, self.size);
@@ -313,7 +313,7 @@ impl CompletionQueue {
     }
 
     /// Removes the first entry if it is a failure, and returns it. Any context.
-    pub(crate) fn read_failure(&self) -> Option<Failure> {
+    pub(crate) fn read_failure(&self) -> Option<CqErrEntry> {
         self.state.with(|state| {
             let failure = state.ring.pop_failed();
             self.give_back(failure.iter().count());
@@ -331,7 +331,7 @@ impl CompletionQueue {
     }
 
     /// Reads the first batch, and arms the handler if the queue is empty.
-    fn begin(&self, state: &mut State, most: usize, out: impl FnMut(&Completion)) -> CqRead {
+    fn begin(&self, state: &mut State, most: usize, out: impl FnMut(&CqEntry)) -> CqRead {
         match self.batch(state, most, out) {
             0 if state.ring.len() == 0 => {
                 state.calls.found_empty();
@@ -343,7 +343,7 @@ impl CompletionQueue {
     }
 
     /// Reads the remaining batches, up to `most`.
-    fn go_on(&self, first: CqRead, most: usize, mut out: impl FnMut(&Completion)) -> CqRead {
+    fn go_on(&self, first: CqRead, most: usize, mut out: impl FnMut(&CqEntry)) -> CqRead {
         let CqRead::Done(mut all) = first else {
             return first;
         };
@@ -357,7 +357,7 @@ impl CompletionQueue {
         CqRead::Done(all)
     }
 
-    fn batch(&self, state: &mut State, most: usize, mut out: impl FnMut(&Completion)) -> usize {
+    fn batch(&self, state: &mut State, most: usize, mut out: impl FnMut(&CqEntry)) -> usize {
         let mut read = 0;
         while read < most.min(BATCH) {
             let Some(done) = state.ring.pop_done() else {

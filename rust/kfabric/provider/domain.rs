@@ -7,17 +7,17 @@ use super::{
     dma::Dma,
     mr::{
         Bindings,
-        Closing,
-        Enabling,
+        CloseItem,
+        EnableItem,
         Keys, //
     },
     msg_ep::{
-        MsgEp,
+        MsgEpOps,
         MsgEpRequest,
         MsgLimits,
         Srx, //
     },
-    part::MrPart, //
+    part::ProviderMr, //
 };
 use crate::{
     region::{
@@ -57,19 +57,19 @@ pub struct DomainRequest<'a> {
 }
 
 /// An open domain.
-pub trait Domain: Any + Send + Sync {
+pub trait DomainOps: Any + Send + Sync {
     /// Returns the limits of regions, which are constant. Any context.
     fn mr_limits(&self) -> &MrLimits;
 
     /// Creates a region: checks the memory and maps it. This refuses all that the provider can refuse without the
-    /// device. No peer can access the region before [`Mr::enable`](super::Mr::enable). May sleep.
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal>;
+    /// device. No peer can access the region before [`MrOps::enable`](super::MrOps::enable). May sleep.
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<ProviderMr, Refusal>;
 
     /// Creates and enables a region without bindings, as [`create_mr`](Self::create_mr) and
-    /// [`Mr::enable`](super::Mr::enable) do. May sleep.
+    /// [`MrOps::enable`](super::MrOps::enable) do. May sleep.
     ///
     /// After an error there is no region. But `ENOTRECOVERABLE` says that the device won't let go of it.
-    fn register_mr(&self, request: &MrRequest<'_>) -> Result<(MrPart, Keys), Refusal> {
+    fn register_mr(&self, request: &MrRequest<'_>) -> Result<(ProviderMr, Keys), Refusal> {
         enable_new(self.create_mr(request)?)
     }
 
@@ -80,16 +80,16 @@ pub trait Domain: Any + Send + Sync {
     }
 
     /// Enables several regions of the domain, so that the device is waited for once. Each ends as
-    /// [`Mr::enable`](super::Mr::enable) does. May sleep.
-    fn enable_many(&self, mrs: &mut [Enabling<'_>]) {
+    /// [`MrOps::enable`](super::MrOps::enable) does. May sleep.
+    fn enable_many(&self, mrs: &mut [EnableItem<'_>]) {
         for one in mrs {
             *one.done = Some(one.mr.enable(one.bindings));
         }
     }
 
     /// Closes several regions of the domain, so that the device is waited for once. Each ends as
-    /// [`Mr::close`](super::Mr::close) does. May sleep.
-    fn close_many(&self, mrs: &mut [Closing<'_>]) {
+    /// [`MrOps::close`](super::MrOps::close) does. May sleep.
+    fn close_many(&self, mrs: &mut [CloseItem<'_>]) {
         for one in mrs {
             *one.done = Some(one.mr.close());
         }
@@ -105,7 +105,7 @@ pub trait Domain: Any + Send + Sync {
     }
 
     /// Notes that the core begins a region of the reserve, or that the region has ended. The core has at most as many
-    /// of them at a time as it has reserved. May sleep, but not after [`Mr::close_now`](super::Mr::close_now).
+    /// of them at a time as it has reserved. May sleep, but not after [`MrOps::close_now`](super::MrOps::close_now).
     fn use_reserve(&self, _begins: bool) {}
 
     /// Returns the mapping of scatterlists for the domain's device (`KFI_DMA_OPS_1`). Any context.
@@ -136,7 +136,7 @@ pub trait Domain: Any + Send + Sync {
     }
 
     /// Opens a connected endpoint. May sleep.
-    fn open_ep(&self, _request: MsgEpRequest) -> Result<KBox<dyn MsgEp>, Refusal> {
+    fn open_ep(&self, _request: MsgEpRequest) -> Result<KBox<dyn MsgEpOps>, Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
             c"the provider has no endpoints",
@@ -212,25 +212,25 @@ impl Extension {
 }
 
 /// Registrations in one domain that are bound to nothing and wait for the device once
-/// ([`Domain::batch`]). No peer reaches any before [`register`](Self::register).
+/// ([`DomainOps::batch`]). No peer reaches any before [`register`](Self::register).
 pub trait MrBatch {
-    /// Prepares one more registration, as [`Domain::create_mr`]. May sleep.
+    /// Prepares one more registration, as [`DomainOps::create_mr`]. May sleep.
     ///
     /// # Errors
     ///
     /// The errors of `create_mr`. The batch is as before.
     fn prepare(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal>;
 
-    /// Registers all of them, as [`Domain::register_mr`]. `done` gets the result of each, in
+    /// Registers all of them, as [`DomainOps::register_mr`]. `done` gets the result of each, in
     /// order. Called once, last. Sleeps until the device is done with all of them.
     fn register(&mut self, done: &mut dyn FnMut(Registered));
 }
 
 /// The result of a registration: a region, and how peers reach it.
-pub type Registered = Result<(MrPart, Keys), Refusal>;
+pub type Registered = Result<(ProviderMr, Keys), Refusal>;
 
 /// Enables a new region without bindings, or closes it. May sleep.
-pub(crate) fn enable_new(mut mr: MrPart) -> Registered {
+pub(crate) fn enable_new(mut mr: ProviderMr) -> Registered {
     match mr.enable(&Bindings::NONE) {
         Ok(keys) => Ok((mr, keys)),
         // The caller never gets the region. So the error says if its memory must never be freed, rather than why

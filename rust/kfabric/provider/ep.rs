@@ -34,7 +34,7 @@ use kernel::{
 /// A provider calls [`enter`](Self::enter) for each access of a peer to a bound region. The close prevents new accesses
 /// and waits for current ones.
 #[pin_data]
-pub struct Endpoint {
+pub struct EpCore {
     id: u64,
     auth_key: KVec<u8>,
     #[pin]
@@ -61,7 +61,7 @@ enum EndpointPhase {
 
 static LAST_ID: Atomic<u64> = Atomic::new(0);
 
-impl Endpoint {
+impl EpCore {
     /// Creates an endpoint that is not enabled.
     pub(crate) fn new(auth_key: KVec<u8>) -> impl PinInit<Self> {
         pin_init!(Self {
@@ -145,10 +145,10 @@ impl Endpoint {
 /// # Invariants
 ///
 /// The endpoint's `users` counts it.
-pub struct EndpointAccess<'a>(&'a Endpoint);
+pub struct EndpointAccess<'a>(&'a EpCore);
 
 impl EndpointAccess<'_> {
-    /// Returns the provider's [attached](Endpoint::attach) part. The caller must drop it before `self`. Any context.
+    /// Returns the provider's [attached](EpCore::attach) part. The caller must drop it before `self`. Any context.
     pub fn part(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         self.0.state.with(|state| state.part.clone())
     }
@@ -168,7 +168,7 @@ impl Drop for EndpointAccess<'_> {
 
 #[kernel::macros::kunit_tests(kfabric_endpoint)]
 mod tests {
-    use super::Endpoint;
+    use super::EpCore;
     use crate::support::{
         errno::Errno,
         workqueue::OwnedQueue, //
@@ -189,8 +189,8 @@ mod tests {
         }, //
     };
 
-    fn endpoint() -> Result<Arc<Endpoint>> {
-        Arc::pin_init(Endpoint::new(KVec::new()), GFP_KERNEL)
+    fn endpoint() -> Result<Arc<EpCore>> {
+        Arc::pin_init(EpCore::new(KVec::new()), GFP_KERNEL)
     }
 
     #[test]

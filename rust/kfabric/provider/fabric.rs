@@ -5,9 +5,9 @@
 //! An [`Offer`] describes a domain to getinfo.
 
 use super::{
-    cm::Pep,
+    cm::PepOps,
     domain::{
-        Domain,
+        DomainOps,
         DomainRequest, //
     },
     msg_ep::MsgLimits, //
@@ -70,20 +70,20 @@ pub trait Provider: 'static {
     /// # Errors
     ///
     /// - `ENODEV`: there is no fabric of this name.
-    fn open_fabric(name: &CStr) -> Result<KBox<dyn Fabric>, Refusal>;
+    fn open_fabric(name: &CStr) -> Result<KBox<dyn FabricOps>, Refusal>;
 }
 
 /// An open fabric. Dropped when the consumer closes it, after its domains.
-pub trait Fabric: Send + Sync {
+pub trait FabricOps: Send + Sync {
     /// Opens a domain. May sleep.
-    fn open_domain(&self, request: &DomainRequest<'_>) -> Result<KBox<dyn Domain>, Refusal>;
+    fn open_domain(&self, request: &DomainRequest<'_>) -> Result<KBox<dyn DomainOps>, Refusal>;
 
     /// Opens a passive endpoint. Returns the limits of endpoints that accept its requests, too. May sleep.
     ///
     /// # Errors
     ///
     /// - `ENOSYS`: the provider has no passive endpoints.
-    fn open_pep(&self) -> Result<(KBox<dyn Pep>, MsgLimits), Refusal> {
+    fn open_pep(&self) -> Result<(KBox<dyn PepOps>, MsgLimits), Refusal> {
         let why = c"the provider has no passive endpoints";
         Err(Refusal::new(Errno::ENOSYS, why))
     }

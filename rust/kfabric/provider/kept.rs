@@ -157,8 +157,8 @@ mod tests {
     use super::*;
     use crate::provider::{
         cq::{
-            Completion,
             Context, //
+            CqEntry,
         },
         msg_ep::Task, //
     };
@@ -197,7 +197,7 @@ mod tests {
 
     /// Posts a transfer to a provider that keeps it, as the core does.
     fn keep(op: Op, local: LocalMemory<'_>, flags: PostFlags) -> Result<Kept> {
-        let done = Completion {
+        let done = CqEntry {
             context: Context::NULL,
             flags: 0,
             len: 0,

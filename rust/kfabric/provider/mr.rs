@@ -3,8 +3,8 @@
 //! Regions of a provider.
 
 use super::{
-    cntr::Counter,
-    ep::Endpoint, //
+    cntr::CntrCore,
+    ep::EpCore, //
 };
 use crate::{
     region::{
@@ -26,7 +26,7 @@ use kernel::{
 ///
 /// The core makes these calls one at a time and in that order, so there are no states to check.
 /// May be called by different threads.
-pub trait Mr: Any + Send + Sync {
+pub trait MrOps: Any + Send + Sync {
     /// Registers the region with the device. Peers with the key can access the region after the return.
     ///
     /// After an error, peers can't access the region. After `EAGAIN`, the core may call this again. After any other error,
@@ -81,20 +81,20 @@ pub trait Mr: Any + Send + Sync {
     fn as_any(&mut self) -> &mut dyn Any;
 }
 
-/// One of several regions that are enabled together ([`Domain::enable_many`](super::Domain)).
-pub struct Enabling<'a> {
-    /// The region, for which [`Mr::enable`] would be called next.
-    pub mr: &'a mut dyn Mr,
+/// One of several regions that are enabled together ([`DomainOps::enable_many`](super::DomainOps)).
+pub struct EnableItem<'a> {
+    /// The region, for which [`MrOps::enable`] would be called next.
+    pub mr: &'a mut dyn MrOps,
     /// The bindings of the region.
     pub bindings: &'a Bindings,
     /// To be set to what `enable` would return.
     pub done: &'a mut Option<Result<Keys, Refusal>>,
 }
 
-/// One of several regions that are closed together ([`Domain::close_many`](super::Domain)).
-pub struct Closing<'a> {
-    /// The region, for which [`Mr::close`] would be called next.
-    pub mr: &'a mut dyn Mr,
+/// One of several regions that are closed together ([`DomainOps::close_many`](super::DomainOps)).
+pub struct CloseItem<'a> {
+    /// The region, for which [`MrOps::close`] would be called next.
+    pub mr: &'a mut dyn MrOps,
     /// To be set to what `close` would return.
     pub done: &'a mut Option<Result<(), Refusal>>,
 }
@@ -102,10 +102,10 @@ pub struct Closing<'a> {
 /// The bindings of a region.
 pub struct Bindings {
     /// The counter of writes of peers to the region. A closed counter ignores them.
-    pub counter: Option<Arc<Counter>>,
+    pub counter: Option<Arc<CntrCore>>,
     /// The endpoint through which alone peers reach the region (`KFI_MR_ENDPOINT`), as long as it
     /// is open.
-    pub endpoint: Option<Arc<Endpoint>>,
+    pub endpoint: Option<Arc<EpCore>>,
     /// Something that is posted on the endpoint follows at once (`KFI_MORE`).
     pub more: bool,
 }

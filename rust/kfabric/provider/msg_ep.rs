@@ -5,11 +5,11 @@
 use super::{
     cm::{
         Bounds,
+        ConnEvents, //
         ConnRequest,
-        Events, //
     },
     cq::Context,
-    ep::Endpoint,
+    ep::EpCore,
     ticket::Ticket, //
 };
 use crate::{
@@ -44,16 +44,16 @@ pub struct MsgEpRequest {
     pub tx_size: usize,
     /// The maximum number of pending receive requests.
     pub rx_size: usize,
-    /// The endpoint takes its receives from a shared context, which [`MsgEp::share`] sets.
+    /// The endpoint takes its receives from a shared context, which [`MsgEpOps::share`] sets.
     pub shares: bool,
     /// The requested local address.
     pub source: Option<SocketAddr>,
     /// The connection request to accept, on the passive side.
     pub answers: Option<KBox<dyn ConnRequest>>,
     /// The endpoint for bound regions.
-    pub endpoint: Arc<Endpoint>,
+    pub endpoint: Arc<EpCore>,
     /// The receiver of connection events.
-    pub events: Arc<Events>,
+    pub events: Arc<ConnEvents>,
 }
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -64,7 +64,7 @@ impl MsgEpRequest {
         told: KBox<dyn super::cm::ConnHandler>,
         answers: Option<KBox<dyn ConnRequest>>,
     ) -> Result<Self> {
-        let events = Arc::pin_init(Events::new(), GFP_KERNEL)?;
+        let events = Arc::pin_init(ConnEvents::new(), GFP_KERNEL)?;
         events.set(Some(told));
         Ok(Self {
             tx_size: 1,
@@ -72,7 +72,7 @@ impl MsgEpRequest {
             shares: false,
             source: None,
             answers,
-            endpoint: Arc::pin_init(Endpoint::new(KVec::new()), GFP_KERNEL)?,
+            endpoint: Arc::pin_init(EpCore::new(KVec::new()), GFP_KERNEL)?,
             events,
         })
     }
@@ -156,8 +156,8 @@ impl<'a> Post<'a> {
     }
 
     /// Refuses the transfer.
-    pub fn refuse(self, why: Refusal) -> Refused {
-        Refused::new(why, self.ticket)
+    pub fn refuse(self, why: Refusal) -> PostRefusal {
+        PostRefusal::new(why, self.ticket)
     }
 }
 
@@ -236,12 +236,12 @@ impl<'a> Task<'a> {
 }
 
 /// A refused transfer, with its ticket. It has no completion.
-pub struct Refused {
+pub struct PostRefusal {
     why: Refusal,
     ticket: Ticket,
 }
 
-impl Refused {
+impl PostRefusal {
     /// Returns the ticket with a reason. `EAGAIN` means that the queue is full.
     pub fn new(why: Refusal, ticket: Ticket) -> Self {
         Self { why, ticket }
@@ -272,7 +272,7 @@ pub struct QueueSpace {
 ///
 /// The core opens it, enables it, connects it once, ends it and drops it, one call at a time. It may call
 /// [`shutdown`](Self::shutdown) and [`end`](Self::end) at any time after enabling.
-pub trait MsgEp: Send + Sync {
+pub trait MsgEpOps: Send + Sync {
     /// Sets the shared context of the receives. The context is of the same domain, and stays open until the core has
     /// closed the endpoint. The core calls this at most once, before it enables the endpoint. May sleep.
     fn share(&self, _context: &dyn Srx) -> Result<(), Refusal> {
@@ -282,7 +282,7 @@ pub trait MsgEp: Send + Sync {
     /// Enables the endpoint, so that it takes receives. May sleep.
     fn enable(&self) -> Result<(), Refusal>;
 
-    /// Starts to connect to a peer, which gets `data`. The provider reports the result by [`Events`]. May sleep.
+    /// Starts to connect to a peer, which gets `data`. The provider reports the result by [`ConnEvents`]. May sleep.
     fn connect(&self, peer: SocketAddr, data: &[u8], bounds: &Bounds) -> Result<(), Refusal>;
 
     /// Accepts the connection request of the endpoint. The peer gets `data`. May sleep.
@@ -299,7 +299,7 @@ pub trait MsgEp: Send + Sync {
 
     /// Posts a transfer. The core posts receives from enabling on, and other transfers while the endpoint is connected.
     /// After the end of the connection, the provider refuses transfers or ends them soon. Any context.
-    fn post(&self, post: Post<'_>) -> Result<(), Refused>;
+    fn post(&self, post: Post<'_>) -> Result<(), PostRefusal>;
 
     /// Returns the number of requests that the endpoint can take. Any context.
     fn room(&self) -> QueueSpace;
@@ -325,12 +325,12 @@ pub trait MsgEp: Send + Sync {
 /// A shared receive context. The core ends it after all endpoints that share it, then drops it.
 pub trait Srx: Any + Send + Sync {
     /// Posts a receive for any of the endpoints. Any context.
-    fn post(&self, post: Post<'_>) -> Result<(), Refused>;
+    fn post(&self, post: Post<'_>) -> Result<(), PostRefusal>;
 
     /// Returns the number of receives that the context can take. Any context.
     fn room(&self) -> usize;
 
-    /// Cancels a receive as [`MsgEp::cancel`] does. Any context.
+    /// Cancels a receive as [`MsgEpOps::cancel`] does. Any context.
     fn cancel(&self, _context: Context) -> Result<(), Refusal> {
         Err(Refusal::new(
             Errno::ENOSYS,
@@ -342,6 +342,6 @@ pub trait Srx: Any + Send + Sync {
     /// for the last endpoint to end, and the core calls this twice. Sleeps.
     fn end(&self);
 
-    /// Returns `self` as [`Any`], for [`MsgEp::share`]. Any context.
+    /// Returns `self` as [`Any`], for [`MsgEpOps::share`]. Any context.
     fn as_any(&self) -> &dyn Any;
 }

@@ -2,7 +2,7 @@
 
 //! A provider's part of a region, as the core keeps it: in the region's own object, if it is small.
 
-use super::mr::Mr;
+use super::mr::MrOps;
 use core::{
     cell::UnsafeCell,
     marker::PhantomData,
@@ -28,14 +28,14 @@ const WORDS: usize = 5;
 /// # Invariants
 ///
 /// `room` has a value of the type that `table` was made for.
-pub struct MrPart {
+pub struct ProviderMr {
     // A part may have something that changes by a shared reference.
     room: UnsafeCell<Room>,
     table: &'static Table,
 }
 
-// SAFETY: A shared reference gives only a shared reference to the part, and each `Mr` is `Sync`.
-unsafe impl Sync for MrPart {}
+// SAFETY: A shared reference gives only a shared reference to the part, and each `MrOps` is `Sync`.
+unsafe impl Sync for ProviderMr {}
 
 /// The functions for a value in a room.
 struct Table {
@@ -45,7 +45,7 @@ struct Table {
     ///
     /// - The room has a value of the type of the table.
     /// - The caller uses the part only as it may use the room.
-    get: unsafe fn(*mut Room) -> *mut dyn Mr,
+    get: unsafe fn(*mut Room) -> *mut dyn MrOps,
     /// Drops the value.
     ///
     /// # Safety
@@ -57,7 +57,7 @@ struct Table {
 /// The tables for parts of one type.
 struct Of<T>(PhantomData<T>);
 
-impl<T: Mr> Of<T> {
+impl<T: MrOps> Of<T> {
     /// Of a value in place.
     const IN_PLACE: Table = Table {
         get: Self::in_place,
@@ -70,7 +70,7 @@ impl<T: Mr> Of<T> {
         drop: Self::drop_boxed,
     };
 
-    fn in_place(room: *mut Room) -> *mut dyn Mr {
+    fn in_place(room: *mut Room) -> *mut dyn MrOps {
         room.cast::<T>()
     }
 
@@ -89,7 +89,7 @@ impl<T: Mr> Of<T> {
     /// # Safety
     ///
     /// `room` has a pointer to a `T`.
-    unsafe fn boxed(room: *mut Room) -> *mut dyn Mr {
+    unsafe fn boxed(room: *mut Room) -> *mut dyn MrOps {
         // SAFETY: `room` has a pointer to a `T`.
         unsafe { room.cast::<*mut T>().read() }
     }
@@ -105,10 +105,10 @@ impl<T: Mr> Of<T> {
     }
 }
 
-impl MrPart {
+impl ProviderMr {
     /// Stores a part of at most [`PART_SIZE`] bytes. Any context.
     #[inline]
-    pub fn new<T: Mr>(part: T) -> Self {
+    pub fn new<T: MrOps>(part: T) -> Self {
         const {
             assert!(size_of::<T>() <= PART_SIZE && align_of::<T>() <= align_of::<Room>());
         }
@@ -117,7 +117,7 @@ impl MrPart {
     }
 
     /// Stores a part of any size. Any context.
-    pub fn boxed<T: Mr>(part: KBox<T>) -> Self {
+    pub fn boxed<T: MrOps>(part: KBox<T>) -> Self {
         // SAFETY: A pointer fits, and the table is for a pointer from a `KBox<T>`.
         unsafe { Self::holding(KBox::into_raw(part), const { &Of::<T>::BOXED }) }
     }
@@ -137,23 +137,23 @@ impl MrPart {
     }
 }
 
-impl Deref for MrPart {
-    type Target = dyn Mr;
+impl Deref for ProviderMr {
+    type Target = dyn MrOps;
 
-    fn deref(&self) -> &dyn Mr {
+    fn deref(&self) -> &dyn MrOps {
         // SAFETY: `room` has a value of the type of `table`, and `self` is borrowed.
         unsafe { &*(self.table.get)(self.room.get()) }
     }
 }
 
-impl DerefMut for MrPart {
-    fn deref_mut(&mut self) -> &mut dyn Mr {
+impl DerefMut for ProviderMr {
+    fn deref_mut(&mut self) -> &mut dyn MrOps {
         // SAFETY: `room` has a value of the type of `table`, and `self` is mutably borrowed.
         unsafe { &mut *(self.table.get)(self.room.get()) }
     }
 }
 
-impl Drop for MrPart {
+impl Drop for ProviderMr {
     fn drop(&mut self) {
         // SAFETY: `room` has a value of the type of `table`, which no one uses after this.
         unsafe { (self.table.drop)(self.room.get()) };
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    impl<const N: usize> Mr for Words<N> {
+    impl<const N: usize> MrOps for Words<N> {
         fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
             Err(Errno::ENOSYS.into())
         }
@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    fn keys(part: &MrPart) -> Result<KVec<u64>> {
+    fn keys(part: &ProviderMr) -> Result<KVec<u64>> {
         let mut keys = KVec::new();
         for piece in part.pieces().map_err(|_| EINVAL)? {
             keys.push(piece.key, GFP_KERNEL)?;
@@ -243,8 +243,8 @@ mod tests {
     #[test]
     fn a_part_is_what_was_put_there_wherever_it_goes() -> Result {
         let ended = Arc::new(Atomic::new(0), GFP_KERNEL)?;
-        let small = MrPart::new(Words::<4>::new(&ended));
-        let large = MrPart::boxed(KBox::new(Words::<9>::new(&ended), GFP_KERNEL)?);
+        let small = ProviderMr::new(Words::<4>::new(&ended));
+        let large = ProviderMr::boxed(KBox::new(Words::<9>::new(&ended), GFP_KERNEL)?);
         let mut moved = KVec::new();
         for part in [small, large] {
             moved.push(part, GFP_KERNEL)?;

@@ -3,12 +3,12 @@
 //! Tickets, by which a provider completes each accepted transfer exactly once.
 
 use super::{
-    cntr::Counter,
+    cntr::CntrCore,
     cq::{
-        Completion,
         Context,
+        CqEntry,
+        CqErrEntry,
         CqPlace, //
-        Failure,
     }, //
 };
 use crate::support::{
@@ -48,9 +48,9 @@ struct Inner {
     /// The place in the completion queue, if one is bound.
     place: Option<CqPlace>,
     /// The counter, if one is bound.
-    counter: Option<Arc<Counter>>,
+    counter: Option<Arc<CntrCore>>,
     /// The known fields of the completion.
-    done: Completion,
+    done: CqEntry,
     /// The transfer is unsignalled: the consumer gets a completion for an error only.
     silent: bool,
 }
@@ -91,8 +91,8 @@ impl Ticket {
     /// Creates a ticket. `done` has the known fields of the completion.
     pub(crate) fn new(
         place: Option<CqPlace>,
-        counter: Option<Arc<Counter>>,
-        done: Completion,
+        counter: Option<Arc<CntrCore>>,
+        done: CqEntry,
         silent: bool,
     ) -> Self {
         let inner = Inner {
@@ -185,7 +185,7 @@ impl Inner {
             counter.add_err(1);
         }
         if let Some(place) = self.place {
-            place.fail(Failure {
+            place.fail(CqErrEntry {
                 done: self.done,
                 olen: how.excess,
                 errno: how.errno,

@@ -187,7 +187,7 @@ impl<'a> MrRequest<'a> {
     }
 
     /// Returns whether the provider takes its parts of the region from what it has reserved
-    /// ([`Domain::reserve`](crate::provider::Domain::reserve)).
+    /// ([`DomainOps::reserve`](crate::provider::DomainOps::reserve)).
     pub fn is_reserved(&self) -> bool {
         self.reserved.get()
     }

@@ -14,7 +14,6 @@ use super::LocalQp;
 use crate::{
     access::AccessFlags,
     errno,
-    few::Few,
     mr::{
         FastMr,
         Kind, //
@@ -24,6 +23,7 @@ use crate::{
         Run,
         SgBuilder, //
     },
+    small_vec::SmallVec,
     wc::WrError, //
 };
 
@@ -73,7 +73,7 @@ impl LocalQp {
         prepared.set_base(BASE).map_err(WrError::Post)?;
 
         let mut invalidated = Err(WrError::Post(errno::eopnotsupp()));
-        let registered = self.register_all(Few::one(prepared), |mr| {
+        let registered = self.register_all(SmallVec::one(prepared), |mr| {
             if device.has_local_inv() {
                 // SAFETY: The request refers to nothing: it names a key.
                 invalidated = unsafe { self.run_one(InvWr { key: mr.rkey() }) };

@@ -11,7 +11,6 @@ use core::ops::{
 
 use super::LocalQp;
 use crate::{
-    few::Few,
     mr::{
         abandon_all,
         FastMr,
@@ -26,8 +25,9 @@ use crate::{
         RegWr, //
     },
     sg::DmaList,
-    together::RegionWr,
+    small_vec::SmallVec,
     wc::WrError, //
+    wr_batch::RegionWr,
 };
 
 impl LocalQp {
@@ -112,16 +112,16 @@ impl LocalQp {
     /// Sleeps, uninterruptibly, until the device is done.
     pub fn refresh_all<L: DmaList>(
         &self,
-        mrs: &mut Few<ValidMr>,
-        lists: Few<L>,
+        mrs: &mut SmallVec<ValidMr>,
+        lists: SmallVec<L>,
         fence: Fence,
     ) -> Result<(), RefreshError> {
         if mrs.len() != lists.len() || !self.can_invalidate(mrs, fence) {
             return Err(RefreshError::Untouched(EINVAL));
         }
-        let mut prepared = Few::with_capacity(mrs.len(), GFP_KERNEL)
+        let mut prepared = SmallVec::with_capacity(mrs.len(), GFP_KERNEL)
             .map_err(|e| RefreshError::Untouched(e.into()))?;
-        let room = Few::with_capacity(mrs.len(), GFP_KERNEL)
+        let room = SmallVec::with_capacity(mrs.len(), GFP_KERNEL)
             .map_err(|e| RefreshError::Untouched(e.into()))?;
 
         let old = core::mem::take(mrs);

@@ -6,16 +6,16 @@ use super::LocalQp;
 use crate::{
     credits::Credit,
     raw_wr::Post,
-    together::{
-        PostError,
-        RegionWr,
-        Together, //
-    },
     waiter::Waiter,
     wc::{
         WcStatus,
         WrError, //
     }, //
+    wr_batch::{
+        PostError,
+        RegionWr,
+        WrBatch, //
+    },
 };
 use kernel::{
     prelude::*,
@@ -140,8 +140,8 @@ impl LocalQp {
     ) -> Result<(), WrError> {
         let credits = self.sends.credits();
         let credit = self.credit()?;
-        let mut together = Together::new(first);
-        let more = credits.take_some(Together::MORE);
+        let mut together = WrBatch::new(first);
+        let more = credits.take_some(WrBatch::MORE);
         while together.count() <= more {
             let Some(other) = others.next() else {
                 break;

@@ -51,7 +51,7 @@ impl Fence {
     }
 
     /// Deregisters a region, unless a peer has invalidated it by the queue pair on which it was
-    /// [lent](crate::lent): then it can be used again, with the rights that it had.
+    /// [lent](crate::endpoint_mr): then it can be used again, with the rights that it had.
     ///
     /// # Safety
     ///

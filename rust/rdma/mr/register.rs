@@ -6,8 +6,8 @@ use kernel::prelude::*;
 
 use super::prepared::PreparedMr;
 use crate::{
-    few::Few,
     sg::DmaList,
+    small_vec::SmallVec,
     wc::WrError, //
 };
 
@@ -22,7 +22,7 @@ pub struct RegisterError<L> {
     ///
     /// [`ENOMEM`] if there was no memory for the answer; [`EIO`] if not even deregistering was
     /// possible, so that a list has been leaked: its memory must never be freed.
-    pub lists: Result<Few<L>>,
+    pub lists: Result<SmallVec<L>>,
 }
 
 /// Deregisters `count` regions, and returns their lists. The device may have registered any of
@@ -30,8 +30,8 @@ pub struct RegisterError<L> {
 pub(crate) fn abandon_all<L: DmaList>(
     mrs: impl IntoIterator<Item = PreparedMr<L>>,
     count: usize,
-) -> Result<Few<L>> {
-    let mut lists = Few::with_capacity(count, GFP_KERNEL).map_err(Error::from);
+) -> Result<SmallVec<L>> {
+    let mut lists = SmallVec::with_capacity(count, GFP_KERNEL).map_err(Error::from);
     let mut leaked = false;
     for mr in mrs {
         match (mr.abandon(), &mut lists) {

@@ -36,8 +36,8 @@ use kernel::{
 use kfabric::{
     provider::cm::{
         Bounds,
+        ConnEvents, //
         ConnFailed,
-        Events, //
     },
     workqueue::OwnedQueue,
     Errno,
@@ -92,7 +92,7 @@ impl Stage {
 #[pin_data]
 pub(super) struct Conn {
     source: Option<SocketAddr>,
-    events: Arc<Events>,
+    events: Arc<ConnEvents>,
     queue: Arc<OwnedQueue>,
     /// Posted requests that wait for more.
     #[pin]
@@ -122,7 +122,7 @@ impl Conn {
         tx_size: usize,
         source: Option<SocketAddr>,
         answers: Option<Incoming>,
-        events: Arc<Events>,
+        events: Arc<ConnEvents>,
         queue: Arc<OwnedQueue>,
     ) -> Result<Arc<Self>, Refusal> {
         let source = answers.as_ref().map_or(source, Incoming::local);

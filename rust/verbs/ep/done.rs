@@ -17,7 +17,7 @@ use kfabric::{
     Errno, //
 };
 use rdma::{
-    lent::Registering,
+    endpoint_mr::Registering,
     request::{
         CompletedRequest,
         CompletionHandler, //

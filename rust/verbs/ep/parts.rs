@@ -22,7 +22,7 @@ use super::{
     sinks::Read, //
 };
 use crate::{
-    lent,
+    consumer_memory,
     refused, //
 };
 use kernel::{
@@ -36,7 +36,7 @@ use kfabric::{
     provider::{
         msg_ep::{
             LocalMemory,
-            Refused,
+            PostRefusal,
             Task, //
         },
         ticket::{
@@ -182,10 +182,10 @@ impl QpResources {
         task: &Task<'_>,
         ticket: Ticket,
         conn: &Arc<Conn>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PostRefusal> {
         let whole = match Whole::new() {
             Ok(whole) => whole,
-            Err(why) => return Err(Refused::new(why, ticket)),
+            Err(why) => return Err(PostRefusal::new(why, ticket)),
         };
         let chain = match self.chain(endpoint, task, &whole, conn) {
             Ok(chain) => chain,
@@ -195,7 +195,7 @@ impl QpResources {
                 if why.errno() == Errno::EAGAIN {
                     conn.go();
                 }
-                return Err(Refused::new(why, ticket));
+                return Err(PostRefusal::new(why, ticket));
             }
         };
         whole.accept(ticket);
@@ -206,7 +206,7 @@ impl QpResources {
                 drop(chain);
                 whole.undo();
                 let why = refused::not_posted(error);
-                ticket.map_or(Ok(()), |ticket| Err(Refused::new(why, ticket)))
+                ticket.map_or(Ok(()), |ticket| Err(PostRefusal::new(why, ticket)))
             }
         }
     }
@@ -278,7 +278,7 @@ impl QpResources {
         };
         let from = remote(task.remote().pieces())?;
         whole.with_read(Read::reserve)?;
-        let sink = sinks.sink(self.pd(), lent::memory(self.pd(), local, true)?)?;
+        let sink = sinks.sink(self.pd(), consumer_memory::memory(self.pd(), local, true)?)?;
         let read = sink.read(chain, from, self.fences(task), || whole.part(conn));
         whole.with_read(|read| read.add(sinks, sink));
         read.map_err(refused::not_posted)

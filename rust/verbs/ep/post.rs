@@ -9,7 +9,7 @@ use super::{
     qp_resources::QpResources, //
 };
 use crate::{
-    lent,
+    consumer_memory,
     refused, //
 };
 use kernel::{
@@ -21,7 +21,7 @@ use kfabric::{
         msg_ep::{
             LocalMemory,
             Post,
-            Refused,
+            PostRefusal,
             Task, //
         },
         ticket::Ticket, //
@@ -57,7 +57,7 @@ pub(super) type Transmit = WorkRequest<AnyMemory>;
 
 impl QpResources {
     /// Posts a transfer.
-    pub(super) fn post(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), Refused> {
+    pub(super) fn post(&self, post: Post<'_>, conn: &Arc<Conn>) -> Result<(), PostRefusal> {
         let endpoint = match self.endpoint() {
             Ok(endpoint) => endpoint,
             Err(why) => return Err(post.refuse(why)),
@@ -78,7 +78,7 @@ impl QpResources {
         task: &Task<'_>,
         ticket: Ticket,
         conn: &Arc<Conn>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PostRefusal> {
         let told = TransferHandler::new(ticket, conn);
         let begun = begin(receive(self.pd(), task), told, |request| {
             endpoint.post_receive(request)
@@ -92,7 +92,7 @@ impl QpResources {
         task: &Task<'_>,
         ticket: Ticket,
         conn: &Arc<Conn>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), PostRefusal> {
         let told = TransferHandler::new(ticket, conn);
         let begun = begin(self.request(task), told, |request| {
             conn.give(
@@ -163,7 +163,7 @@ impl QpResources {
             }
             (_, LocalMemory::Injected(bytes)) => self.copied(bytes),
             (op, LocalMemory::Lent(local)) => {
-                Ok(lent::memory(self.pd(), local, op.writes_local())?.into())
+                Ok(consumer_memory::memory(self.pd(), local, op.writes_local())?.into())
             }
         }
     }
@@ -182,13 +182,13 @@ pub(super) fn receive(pd: &Arc<Pd>, task: &Task<'_>) -> Result<Receive<Buffer>, 
     let LocalMemory::Lent(local) = task.local() else {
         return Err(Refusal::new(Errno::EINVAL, c"a receive of injected bytes"));
     };
-    Receive::new(lent::memory(pd, local, true)?).map_err(refused::no_request)
+    Receive::new(consumer_memory::memory(pd, local, true)?).map_err(refused::no_request)
 }
 
 /// Creates the refusal of a transfer that was not begun.
-fn not_begun((why, told): (Refusal, TransferHandler)) -> Refused {
+fn not_begun((why, told): (Refusal, TransferHandler)) -> PostRefusal {
     let ticket = told.into_ticket();
-    Refused::new(why, ticket)
+    PostRefusal::new(why, ticket)
 }
 
 /// Creates the request for an atomic operation. `memory` gets the previous value, or has the value

@@ -27,7 +27,7 @@ use kfabric::{
 };
 use rdma::{
     cm,
-    lent::Fate,
+    endpoint_mr::RegState,
     mr::Fence,
     qp::Depths,
     srq::Srq,
@@ -74,7 +74,7 @@ impl QpResources {
 
     /// Returns the fence of a region that was registered on this queue pair. `fence` is its
     /// default. Any context.
-    pub(super) fn fence(&self, fate: &Fate, fence: Fence) -> Fence {
+    pub(super) fn fence(&self, fate: &RegState, fence: Fence) -> Fence {
         match &self.by_peer {
             Some(by_peer) if !fence.invalidates() => by_peer.fence(fate),
             _ => fence,

@@ -21,12 +21,12 @@ use kfabric::{
     num::widen, //
 };
 use rdma::{
-    lent::Fate,
+    endpoint_mr::RegState,
     wc::Invalidated, //
 };
 
 /// Lists of regions, by a hash of their keys.
-type Buckets = KVec<List<Fate>>;
+type Buckets = KVec<List<RegState>>;
 
 /// The regions.
 #[pin_data]
@@ -46,7 +46,7 @@ pub(super) fn buckets(tx_size: usize) -> Result<Buckets> {
 }
 
 /// Returns the list for a key.
-fn bucket(buckets: &mut Buckets, key: u32) -> Option<&mut List<Fate>> {
+fn bucket(buckets: &mut Buckets, key: u32) -> Option<&mut List<RegState>> {
     const GOLDEN: u32 = 0x9e37_79b9;
     // The upper bits of a product depend on all bits of the key.
     let hash = u64::from(key.wrapping_mul(GOLDEN));
@@ -55,7 +55,7 @@ fn bucket(buckets: &mut Buckets, key: u32) -> Option<&mut List<Fate>> {
 }
 
 /// Takes a region out of a list.
-fn take(bucket: &mut List<Fate>, fate: &Fate) -> Option<ListArc<Fate>> {
+fn take(bucket: &mut List<RegState>, fate: &RegState) -> Option<ListArc<RegState>> {
     let mut cursor = bucket.cursor_front();
     while let Some(next) = cursor.peek_next() {
         if core::ptr::eq(&*next, fate) {
@@ -75,7 +75,7 @@ impl RegStates {
     }
 
     /// Adds a region, and returns whether it wasn't there before. Any context.
-    pub(super) fn add(&self, fate: &Arc<Fate>) -> bool {
+    pub(super) fn add(&self, fate: &Arc<RegState>) -> bool {
         let Ok(fate) = ListArc::try_from_arc(fate.clone()) else {
             return false;
         };
@@ -88,7 +88,7 @@ impl RegStates {
     }
 
     /// Removes a region. Any context.
-    pub(super) fn remove(&self, fate: &Fate) {
+    pub(super) fn remove(&self, fate: &RegState) {
         let removed = self
             .buckets
             .with(|buckets| take(bucket(buckets, fate.key())?, fate));

@@ -24,9 +24,9 @@ use kernel::{
 };
 use kfabric::Refusal;
 use rdma::{
-    lent::{
+    endpoint_mr::{
+        EndpointMr, //
         Invalidation,
-        LentMr, //
     },
     mr::Fence,
     sg::Memory, //
@@ -49,7 +49,11 @@ impl Inner {
     /// - `ENOTCONN`: the connection is gone.
     /// - `EAGAIN`: its queue is full.
     /// - `ENOMEM`
-    pub(crate) fn register(&self, mr: &mut LentMr<Memory>, more: bool) -> Result<bool, Refusal> {
+    pub(crate) fn register(
+        &self,
+        mr: &mut EndpointMr<Memory>,
+        more: bool,
+    ) -> Result<bool, Refusal> {
         let inside = self.gate.enter().ok_or(refused::not_connected())?;
         let resources = inside.get();
         let endpoint = match resources.endpoint() {
@@ -78,7 +82,7 @@ impl Inner {
 
     /// Sees to it that the registration of a region ends, and returns what its fence is then, if it is `fence`
     /// otherwise. Sleeps until it has, or the endpoint is over.
-    pub(crate) fn settle(&self, mr: &LentMr<Memory>, fence: Fence) -> Fence {
+    pub(crate) fn settle(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
         if !self.await_end(mr, params::wr_timeout()) {
             // Nothing else tells: neither of the registration, nor that there is no connection any more.
             self.conn.shut_down();
@@ -92,7 +96,7 @@ impl Inner {
 
     /// Returns the fence of a region whose registration has ended. `fence` is its default. Any
     /// context.
-    pub(crate) fn fence(&self, mr: &LentMr<Memory>, fence: Fence) -> Fence {
+    pub(crate) fn fence(&self, mr: &EndpointMr<Memory>, fence: Fence) -> Fence {
         match self.gate.enter() {
             Some(inside) => inside.get().fence(mr.fate(), fence),
             None => fence,
@@ -100,13 +104,13 @@ impl Inner {
     }
 
     /// Stops looking for invalidations of the region. Any context.
-    pub(crate) fn forget(&self, mr: &LentMr<Memory>) {
+    pub(crate) fn forget(&self, mr: &EndpointMr<Memory>) {
         self.conn.reg_states().remove(mr.fate());
     }
 
     /// Waits until the registration of a region has ended, for about `limit` seconds, and returns
     /// whether it has. Sleeps.
-    fn await_end(&self, mr: &LentMr<Memory>, limit: u32) -> bool {
+    fn await_end(&self, mr: &EndpointMr<Memory>, limit: u32) -> bool {
         // The peer mostly has the key by a message behind the registration, whose completion is about to come.
         if mr.fate().is_invalidated() && mr.wait(1) {
             return true;
@@ -134,7 +138,7 @@ impl Inner {
     ///
     /// - `EAGAIN`: the queue is full, perhaps of what is before it.
     /// - Others: there is no connection any more, or no memory.
-    fn nudge(&self, mr: &LentMr<Memory>) -> Result<Option<Invalidation>> {
+    fn nudge(&self, mr: &EndpointMr<Memory>) -> Result<Option<Invalidation>> {
         let inside = self.gate.enter().ok_or(ENODEV)?;
         let resources = inside.get();
         let endpoint = resources.endpoint().map_err(|_| ENODEV)?;

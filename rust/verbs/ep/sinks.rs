@@ -44,7 +44,7 @@ use kfabric::{
 };
 use rdma::{
     buffer::Buffer,
-    lend::Lender,
+    in_flight::InFlight,
     mr::{
         Fence,
         Kind, //
@@ -101,7 +101,7 @@ struct State {
 
 /// A read that has ended, and its completion, which is yet to be told.
 struct Ended {
-    sinks: KVec<Lender<Sink>>,
+    sinks: KVec<InFlight<Sink>>,
     told: Option<(Ticket, Option<Failed>)>,
 }
 
@@ -220,7 +220,7 @@ impl Sinks {
         self: &Arc<Self>,
         pd: &Pd,
         memory: Gather<Buffer>,
-    ) -> Result<Lender<Sink>, Refusal> {
+    ) -> Result<InFlight<Sink>, Refusal> {
         match Sink::new(pd, memory, self.fence, &**self) {
             Ok(sink) => sink.lend().map_err(|left| (ENOMEM, left)),
             Err(failed) => Err(failed),
@@ -341,7 +341,7 @@ fn tell(told: Option<(Ticket, Option<Failed>)>, stuck: bool) {
 /// The sinks that are registered for a transfer. Most transfers have none.
 #[derive(Default)]
 pub(super) struct Read {
-    sinks: KVec<Lender<Sink>>,
+    sinks: KVec<InFlight<Sink>>,
     pool: Option<Arc<Sinks>>,
 }
 
@@ -352,7 +352,7 @@ impl Read {
     }
 
     /// Adds a sink for which there is room. Any context.
-    pub(super) fn add(&mut self, pool: &Arc<Sinks>, sink: Lender<Sink>) {
+    pub(super) fn add(&mut self, pool: &Arc<Sinks>, sink: InFlight<Sink>) {
         self.pool.get_or_insert_with(|| pool.clone());
         self.sinks.push_reserved(sink);
     }

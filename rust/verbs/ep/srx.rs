@@ -29,7 +29,7 @@ use kfabric::{
         self,
         msg_ep::{
             Post,
-            Refused, //
+            PostRefusal, //
         }, //
     },
     Refusal, //
@@ -82,7 +82,7 @@ impl Srx {
 }
 
 impl provider::msg_ep::Srx for Srx {
-    fn post(&self, post: Post<'_>) -> Result<(), Refused> {
+    fn post(&self, post: Post<'_>) -> Result<(), PostRefusal> {
         let Some(inside) = self.gate.enter() else {
             return Err(post.refuse(refused::gone()));
         };
@@ -92,7 +92,7 @@ impl provider::msg_ep::Srx for Srx {
         let begun = begin(receive(pd, &task), told, |request| srq.post(request));
         begun.map_err(|(why, told)| {
             let ticket = told.into_ticket();
-            Refused::new(why, ticket)
+            PostRefusal::new(why, ticket)
         })
     }
 

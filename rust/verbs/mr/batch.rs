@@ -29,10 +29,10 @@ use kfabric::{
     },
     provider::{
         self,
-        Closing,
-        Enabling,
+        CloseItem,
+        EnableItem,
         Keys,
-        MrPart,
+        ProviderMr,
         Registered, //
     },
     Errno,
@@ -89,7 +89,7 @@ impl provider::MrBatch for MrBatch<'_> {
         let (link, resources) = (self.link, self.inside.get());
         let mut regions = mem::take(&mut self.regions).into_iter();
         let mut answer = |registered: Result<(Region, Keys), Refusal>| {
-            done(registered.map(|(region, keys)| (MrPart::new(Mr::open(link, region)), keys)));
+            done(registered.map(|(region, keys)| (ProviderMr::new(Mr::open(link, region)), keys)));
         };
         if let Some(batch) = self.batch.take() {
             batch.register(resources, |registered| {
@@ -109,7 +109,7 @@ impl provider::MrBatch for MrBatch<'_> {
 
 /// Enables several regions. Without memory for a batch this enables each by itself, so that regions of the reserve
 /// don't fail. Sleeps until the device is done with all of them.
-pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
+pub(crate) fn enable_many(link: &Link, mrs: &mut [EnableItem<'_>]) {
     let Some(inside) = link.gate().enter() else {
         mrs.iter_mut()
             .for_each(|one| *one.done = Some(Err(refused::gone())));
@@ -142,7 +142,7 @@ pub(crate) fn enable_many(link: &Link, mrs: &mut [Enabling<'_>]) {
 }
 
 /// Returns the region of an object of this provider, if its device is there.
-fn region_of(mr: &mut dyn provider::Mr) -> Result<&mut Region, Refusal> {
+fn region_of(mr: &mut dyn provider::MrOps) -> Result<&mut Region, Refusal> {
     match mr.as_any().downcast_mut().map(Mr::region) {
         Some(region) => region,
         None => Err(Errno::EINVAL.into()),
@@ -150,7 +150,7 @@ fn region_of(mr: &mut dyn provider::Mr) -> Result<&mut Region, Refusal> {
 }
 
 /// Closes several. Sleeps until no peer can reach any.
-pub(crate) fn close_many(link: &Link, mrs: &mut [Closing<'_>]) {
+pub(crate) fn close_many(link: &Link, mrs: &mut [CloseItem<'_>]) {
     let Some(inside) = link.gate().enter() else {
         return each_by_itself(mrs);
     };
@@ -167,14 +167,14 @@ pub(crate) fn close_many(link: &Link, mrs: &mut [Closing<'_>]) {
     }
 }
 
-fn each_by_itself(mrs: &mut [Closing<'_>]) {
+fn each_by_itself(mrs: &mut [CloseItem<'_>]) {
     for one in mrs {
         *one.done = Some(one.mr.close());
     }
 }
 
 /// Invalidates several together, where that is the fence; or does nothing and returns `false`.
-fn invalidated(resources: &Resources, mrs: &mut [Closing<'_>]) -> bool {
+fn invalidated(resources: &Resources, mrs: &mut [CloseItem<'_>]) -> bool {
     let lists = (
         ListVec::with_capacity(mrs.len(), GFP_KERNEL),
         ListVec::with_capacity(mrs.len(), GFP_KERNEL),

@@ -32,8 +32,8 @@ use rdma::{
         DmaList,
         Memory, //
     },
-    Few,
     PreparedMr,
+    SmallVec,
     ValidMr,
     WrError, //
 };
@@ -119,7 +119,7 @@ fn register_one<L: DmaList>(
 ) -> Result<ValidMr, Refusal> {
     let mut done = Err(Errno::EIO.into());
     let specs = slice::from_ref(spec);
-    register(resources, specs, Few::one(prepared), |one| done = one);
+    register(resources, specs, SmallVec::one(prepared), |one| done = one);
     done
 }
 
@@ -164,7 +164,8 @@ fn register_alone<L: DmaList>(
         let prepared = spec.prepare(resources, list)?;
         let queue = resources.queue_pair().map_err(refused::no_queue)?;
         let mut valid = None;
-        let Err(failed) = queue.register_all(Few::one(prepared), |one| valid = Some(one)) else {
+        let Err(failed) = queue.register_all(SmallVec::one(prepared), |one| valid = Some(one))
+        else {
             return valid.ok_or(Errno::EIO.into());
         };
         let mut lists = failed.lists.map_err(refused::not_undone)?;

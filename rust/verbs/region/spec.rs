@@ -31,8 +31,8 @@ use rdma::{
         Layout, //
     },
     AccessFlags,
-    Few,
     PreparedMr, //
+    SmallVec,
 };
 
 /// The address of the first page of any region for peers. It says nothing about the address in memory.
@@ -94,16 +94,16 @@ impl MrSpec {
         resources: &Resources,
         limits: &MrLimits,
         request: &MrRequest<'_>,
-    ) -> Result<Few<Self>, Refusal> {
+    ) -> Result<SmallVec<Self>, Refusal> {
         if let Some(spec) = Self::only(resources, limits, request) {
-            return Ok(Few::one(spec));
+            return Ok(SmallVec::one(spec));
         }
         let cut = || request.pieces(limits.pages, limits.bytes);
         let count = cut().take(limits.pieces.saturating_add(1)).count();
         if count > limits.pieces {
             return Err(Refusal::new(Errno::E2BIG, c"too many pieces").value(widen(count)));
         }
-        let mut specs = Few::with_capacity(count, GFP_KERNEL)?;
+        let mut specs = SmallVec::with_capacity(count, GFP_KERNEL)?;
         for piece in cut() {
             specs.push_reserved(Self::new(resources, request, piece, Kind::Pages));
         }

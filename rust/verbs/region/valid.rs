@@ -3,7 +3,7 @@
 //! The device regions by which peers reach a region: one, or several that are used and closed together.
 
 use super::{
-    over::Over,
+    closed::Closed,
     MrSpec, //
 };
 use crate::{
@@ -27,8 +27,8 @@ use rdma::{
         FastMr,
         Kind, //
     },
-    Few,
     RefreshError,
+    SmallVec,
     ValidMr, //
 };
 
@@ -68,11 +68,11 @@ pub(super) fn pieces(valid: &[ValidMr]) -> Result<KVec<RemotePiece>, Refusal> {
 ///
 /// The new state of the region, or `None` if the device regions are as before, and the refusal.
 pub(super) fn refresh(
-    valid: &mut Few<ValidMr>,
+    valid: &mut SmallVec<ValidMr>,
     resources: &Resources,
     limits: &MrLimits,
     request: &MrRequest<'_>,
-) -> Result<(), (Option<Over>, Refusal)> {
+) -> Result<(), (Option<Closed>, Refusal)> {
     let as_it_was = |refusal| (None, refusal);
     let specs = MrSpec::all(resources, limits, request).map_err(as_it_was)?;
     let bytes = specs.iter().map(|spec| spec.piece.bytes);
@@ -88,8 +88,8 @@ pub(super) fn refresh(
     done.map_err(|error| {
         let over = match error {
             RefreshError::Untouched(_) => None,
-            RefreshError::Gone => Some(Over::Failed),
-            RefreshError::Leaked => Some(Over::Stuck),
+            RefreshError::Gone => Some(Closed::Failed),
+            RefreshError::Leaked => Some(Closed::Stuck),
         };
         (over, refused::not_refreshed(error))
     })
@@ -103,7 +103,7 @@ pub(super) fn refresh(
 /// - `EIO`: the device won't let go of all of them.
 #[inline(always)]
 pub(super) fn release(
-    valid: Few<ValidMr>,
+    valid: SmallVec<ValidMr>,
     resources: &Resources,
     together: bool,
 ) -> Result<(), Refusal> {

@@ -59,8 +59,8 @@ mod tests {
     }
 
     /// Returns a successful completion with this number.
-    fn done(number: usize) -> cq::Completion {
-        cq::Completion {
+    fn done(number: usize) -> cq::CqEntry {
+        cq::CqEntry {
             context: Context::new(addr(number)),
             flags: 0x1_0000_0000 | u64::from(KFI_REMOTE_CQ_DATA),
             len: number + 1,
@@ -70,8 +70,8 @@ mod tests {
     }
 
     /// Returns a failure with this number.
-    fn failure(number: usize) -> cq::Failure {
-        cq::Failure {
+    fn failure(number: usize) -> cq::CqErrEntry {
+        cq::CqErrEntry {
             done: done(number),
             olen: number + 3,
             errno: Errno::EIO,
@@ -98,7 +98,7 @@ mod tests {
         place(&queue)?.complete(done(usize::MAX - 9));
         place(&queue)?.complete(done(20));
         place(&queue)?.fail(failure(30));
-        place(&queue)?.complete(cq::Completion {
+        place(&queue)?.complete(cq::CqEntry {
             flags: 0,
             ..done(40)
         });

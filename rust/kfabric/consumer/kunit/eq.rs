@@ -24,7 +24,7 @@ mod tests {
                 EqObject,
                 Unread, //
             },
-            info::Info, //
+            info::InfoChain, //
         },
         support::refusal::Refusal, //
     };
@@ -167,7 +167,7 @@ mod tests {
         assert!(!bound.is_open() && !bound.in_handler());
         assert!(complete(&bound, 16).is_none() && fail(&bound, 32).is_none());
         let writer = bound.writer(addr(16), addr(17));
-        assert!(!writer.try_connection(kfi_bindings::KFI_CONNREQ, Info::none(), &[1]));
+        assert!(!writer.try_connection(kfi_bindings::KFI_CONNREQ, InfoChain::none(), &[1]));
         for unread in unread.into_iter().flatten() {
             bound.forget(unread);
         }

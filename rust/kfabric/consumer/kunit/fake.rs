@@ -26,11 +26,11 @@ use crate::{
         Bindings,
         Dma,
         DomainRequest,
-        Enabling,
+        EnableItem,
         Keys,
         MrBatch,
-        MrPart,
         Provider,
+        ProviderMr,
         RawSgl, //
     },
     region::{
@@ -199,16 +199,16 @@ impl Provider for Fake {
         Ok(offers)
     }
 
-    fn open_fabric(_name: &CStr) -> Result<KBox<dyn provider::Fabric>, Refusal> {
+    fn open_fabric(_name: &CStr) -> Result<KBox<dyn provider::FabricOps>, Refusal> {
         Ok(KBox::new(Fake, GFP_KERNEL)?)
     }
 }
 
-impl provider::Fabric for Fake {
+impl provider::FabricOps for Fake {
     fn open_domain(
         &self,
         _request: &DomainRequest<'_>,
-    ) -> Result<KBox<dyn provider::Domain>, Refusal> {
+    ) -> Result<KBox<dyn provider::DomainOps>, Refusal> {
         let limits = MrLimits {
             regions: 100,
             segments: 4,
@@ -236,13 +236,13 @@ struct FakeDomain {
     _open: Counted,
 }
 
-impl provider::Domain for FakeDomain {
+impl provider::DomainOps for FakeDomain {
     fn mr_limits(&self) -> &MrLimits {
         &self.limits
     }
 
     /// Returns the type of the list in the base, and other arguments in the descriptor.
-    fn create_mr(&self, request: &MrRequest<'_>) -> Result<MrPart, Refusal> {
+    fn create_mr(&self, request: &MrRequest<'_>) -> Result<ProviderMr, Refusal> {
         match request.requested_key() {
             KEEPS => KEPT.put(CpuMemory::new(request)?)?,
             KEEPS_AND_FAILS => {
@@ -265,7 +265,7 @@ impl provider::Domain for FakeDomain {
             len: shape.bytes(),
             _open: Counted::new(),
         };
-        Ok(MrPart::boxed(KBox::new(mr, GFP_KERNEL)?))
+        Ok(ProviderMr::boxed(KBox::new(mr, GFP_KERNEL)?))
     }
 
     fn batch(&self, _count: usize) -> Option<KBox<dyn MrBatch + '_>> {
@@ -276,7 +276,7 @@ impl provider::Domain for FakeDomain {
         Some(KBox::new(batch, GFP_KERNEL).ok()?)
     }
 
-    fn enable_many(&self, mrs: &mut [Enabling<'_>]) {
+    fn enable_many(&self, mrs: &mut [EnableItem<'_>]) {
         TOGETHER.store(mrs.len(), Relaxed);
         for enabling in mrs {
             *enabling.done = Some(enabling.mr.enable(enabling.bindings));
@@ -306,12 +306,12 @@ impl provider::Domain for FakeDomain {
 /// Regions that are enabled together.
 struct FakeBatch<'a> {
     domain: &'a FakeDomain,
-    mrs: KVec<MrPart>,
+    mrs: KVec<ProviderMr>,
 }
 
 impl MrBatch for FakeBatch<'_> {
     fn prepare(&mut self, request: &MrRequest<'_>) -> Result<(), Refusal> {
-        let mr = provider::Domain::create_mr(self.domain, request)?;
+        let mr = provider::DomainOps::create_mr(self.domain, request)?;
         self.mrs.push(mr, GFP_KERNEL)?;
         Ok(())
     }
@@ -332,7 +332,7 @@ struct FakeMr {
     _open: Counted,
 }
 
-impl provider::Mr for FakeMr {
+impl provider::MrOps for FakeMr {
     fn enable(&mut self, _bindings: &Bindings) -> Result<Keys, Refusal> {
         while self.key == HOLDS && HOLD.load(Relaxed) {
             fsleep(Delta::from_millis(1));

@@ -59,8 +59,8 @@ mod tests {
         object.queue().reserve().ok_or(EAGAIN)
     }
 
-    fn done(context: *mut c_void, flags: u32) -> cq::Completion {
-        cq::Completion {
+    fn done(context: *mut c_void, flags: u32) -> cq::CqEntry {
+        cq::CqEntry {
             context: Context::new(context),
             flags: u64::from(flags),
             len: 7,
@@ -69,8 +69,8 @@ mod tests {
         }
     }
 
-    fn failure(context: *mut c_void) -> cq::Failure {
-        cq::Failure {
+    fn failure(context: *mut c_void) -> cq::CqErrEntry {
+        cq::CqErrEntry {
             done: done(context, kfi_bindings::KFI_RECV),
             olen: 0,
             errno: Errno::ECANCELED,

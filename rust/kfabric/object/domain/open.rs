@@ -19,10 +19,10 @@ use crate::{
         },
         mr::{
             later,
-            unsettled::settle, //
+            pending::settle, //
         },
         opening,
-        unsettled::Unsettled, //
+        pending_regs::PendingRegs, //
     },
     provider::DomainRequest,
     region::{
@@ -151,8 +151,8 @@ unsafe fn make(
         caps,
         auth_key,
         keys,
-        unsettled: Unsettled::new(settle)?,
-        later: Unsettled::new(later::settle)?,
+        unsettled: PendingRegs::new(settle)?,
+        later: PendingRegs::new(later::settle)?,
         eq: SetOnce::new(),
     };
     Ok((c, body))

@@ -82,7 +82,7 @@ fn begin(
     endpoint: &EndpointObject,
     data: &[u8],
     most: usize,
-    begin: impl FnOnce(&dyn crate::provider::msg_ep::MsgEp) -> Result<(), Refusal>,
+    begin: impl FnOnce(&dyn crate::provider::msg_ep::MsgEpOps) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     let msg = endpoint.transferring()?;
     if msg.phase().get() == EpPhase::New {

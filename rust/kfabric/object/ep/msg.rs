@@ -8,24 +8,24 @@ use super::srx::BoundSrx;
 use crate::{
     object::{
         cq::CqBinding,
+        endpoint_mrs::EndpointMrs, //
         eq::{
             BoundEq,
             Writer, //
         },
-        info::Info,
-        ties::Ties, //
+        info::InfoChain,
     },
     post::op::Op,
     provider::{
         cm::{
             Bounds,
+            ConnEvents,
             ConnFailed,
             ConnHandler, //
-            Events,
         },
-        cntr::Counter,
+        cntr::CntrCore,
         msg_ep::{
-            MsgEp,
+            MsgEpOps,
             MsgLimits, //
         }, //
     },
@@ -71,10 +71,10 @@ pub(super) struct OpFlags {
 
 /// The connected part of an endpoint.
 pub(super) struct Msg {
-    imp: KBox<dyn MsgEp>,
-    events: Arc<Events>,
+    imp: KBox<dyn MsgEpOps>,
+    events: Arc<ConnEvents>,
     /// The regions that are bound to the endpoint.
-    ties: Arc<Ties>,
+    ties: Arc<EndpointMrs>,
     phase: Arc<AtomicPhase>,
     /// Serializes binds and the enable.
     preparing: Pin<KBox<Mutex<()>>>,
@@ -117,9 +117,9 @@ pub(super) struct MsgEpInit {
 impl Msg {
     /// Creates an endpoint without bindings. May sleep.
     pub(super) fn new(
-        imp: KBox<dyn MsgEp>,
-        events: Arc<Events>,
-        ties: Arc<Ties>,
+        imp: KBox<dyn MsgEpOps>,
+        events: Arc<ConnEvents>,
+        ties: Arc<EndpointMrs>,
         limits: MsgLimits,
         known: MsgEpInit,
     ) -> Result<Self, Refusal> {
@@ -142,7 +142,7 @@ impl Msg {
         })
     }
 
-    pub(super) fn imp(&self) -> &dyn MsgEp {
+    pub(super) fn imp(&self) -> &dyn MsgEpOps {
         &*self.imp
     }
 
@@ -242,7 +242,7 @@ impl Msg {
         &self,
         data: &[u8],
         most: usize,
-        begin: impl FnOnce(&dyn MsgEp) -> Result<(), Refusal>,
+        begin: impl FnOnce(&dyn MsgEpOps) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         if data.len() > most {
             let refusal = Refusal::new(Errno::EINVAL, c"more private data than there is room for");
@@ -313,7 +313,7 @@ impl Msg {
 /// Writes the events of a connection to an event queue.
 struct Connection {
     phase: Arc<AtomicPhase>,
-    ties: Arc<Ties>,
+    ties: Arc<EndpointMrs>,
     writer: Writer,
 }
 
@@ -323,7 +323,8 @@ impl ConnHandler for Connection {
             .phase
             .change(EpPhase::Connected, |phase| phase == EpPhase::Connecting);
         if was.is_ok() {
-            self.writer.connection(KFI_CONNECTED, Info::none(), data);
+            self.writer
+                .connection(KFI_CONNECTED, InfoChain::none(), data);
         }
     }
 
@@ -334,7 +335,7 @@ impl ConnHandler for Connection {
             .change(EpPhase::Down, |phase| phase != EpPhase::Down);
         self.ties.go_down();
         match was {
-            Ok(EpPhase::Connected) => self.writer.connection(KFI_SHUTDOWN, Info::none(), &[]),
+            Ok(EpPhase::Connected) => self.writer.connection(KFI_SHUTDOWN, InfoChain::none(), &[]),
             // The connection has ended before the consumer got KFI_CONNECTED.
             Ok(EpPhase::Connecting) => {
                 let errno = Errno::ECONNRESET;
@@ -363,7 +364,7 @@ pub(super) struct EpBindings {
     /// The shared receive context.
     pub(super) srx: SetOnce<BoundSrx>,
     /// The counters of sends, receives, reads and writes.
-    pub(super) counters: [SetOnce<Arc<Counter>>; 4],
+    pub(super) counters: [SetOnce<Arc<CntrCore>>; 4],
 }
 
 impl EpBindings {
@@ -386,7 +387,7 @@ impl EpBindings {
     }
 
     /// Returns the counter of a transfer.
-    pub(super) fn counter(&self, op: &Op) -> Option<&Arc<Counter>> {
+    pub(super) fn counter(&self, op: &Op) -> Option<&Arc<CntrCore>> {
         let index = match op {
             Op::Send { .. } => 0,
             Op::Receive => 1,

@@ -22,16 +22,16 @@ use super::{
 use crate::{
     object::{
         domain::DomainObject,
+        endpoint_mrs::EndpointMrs, //
         info::info_ref,
-        mr::fallen,
+        mr::disconnected,
         opening,
         pep::requests,
-        ties::Ties, //
     },
     post::op::PostFlags,
     provider::{
-        cm::Events,
-        ep::Endpoint,
+        cm::ConnEvents,
+        ep::EpCore,
         fabric::EP_TYPE,
         msg_ep::{
             MsgEpRequest,
@@ -73,14 +73,14 @@ use kfi_bindings::{
 fn make_msg(
     domain: &DomainObject,
     info: &kfi_info,
-    ties: &Arc<Ties>,
+    ties: &Arc<EndpointMrs>,
     ep: *mut kfid_ep,
     context: *mut c_void,
 ) -> Result<Msg, Refusal> {
     let provider = domain.provider();
     let limits = provider.msg_limits().ok_or(Errno::ENOSYS)?;
     let attr = msg_attr(limits, info)?;
-    let events = Arc::pin_init(Events::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+    let events = Arc::pin_init(ConnEvents::new(), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
     let imp = provider.open_ep(MsgEpRequest {
         tx_size: attr.tx_size,
         rx_size: attr.rx_size,
@@ -116,8 +116,8 @@ unsafe fn make(
     let info = unsafe { info_ref(info) }?;
     let kind = kind(domain, info)?;
     let auth_key = auth_key(domain, info)?;
-    let endpoint = Arc::pin_init(Endpoint::new(auth_key), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
-    let ties = Ties::new(&endpoint, fallen::take_down)?;
+    let endpoint = Arc::pin_init(EpCore::new(auth_key), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
+    let ties = EndpointMrs::new(&endpoint, disconnected::take_down)?;
     let msg = match kind {
         EpKind::Msg => Some(make_msg(domain, info, &ties, ep, context)?),
         EpKind::Bare if !info.handle.is_null() => {

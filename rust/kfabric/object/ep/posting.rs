@@ -24,8 +24,8 @@ use crate::{
     },
     provider::{
         cq::{
-            Completion,
             Context, //
+            CqEntry,
         },
         msg_ep::{
             LocalMemory,
@@ -296,7 +296,7 @@ pub(super) fn post(
         Some(reports) => Some(reports.cq.reserve().ok_or(full)?),
         None => None,
     };
-    let done = Completion {
+    let done = CqEntry {
         context: Context::new(args.context),
         flags: op.flags(),
         len: 0,

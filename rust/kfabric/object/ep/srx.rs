@@ -40,7 +40,7 @@ use crate::{
         }, //
     },
     provider::{
-        cntr::Counter,
+        cntr::CntrCore,
         msg_ep::{
             MsgLimits,
             Srx, //
@@ -113,7 +113,7 @@ pub(crate) struct SrxBody {
     reports: SetOnce<CqBinding>,
     /// Guards writes of `reports`, by a bind of the context or of the first endpoint.
     reporting: Pin<KBox<Mutex<()>>>,
-    pub(super) counter: SetOnce<Arc<Counter>>,
+    pub(super) counter: SetOnce<Arc<CntrCore>>,
     /// The endpoints that share it.
     users: Children,
 }

@@ -18,12 +18,12 @@ use crate::{
     },
     post::op::Op,
     provider::{
-        cntr::Counter,
+        cntr::CntrCore,
         cq::Context,
         msg_ep::{
             MsgLimits,
             Post,
-            Refused, //
+            PostRefusal, //
         }, //
     },
     support::{
@@ -136,7 +136,7 @@ impl<'a> Target<'a> {
     }
 
     /// Returns the counter of a transfer.
-    pub(super) fn counter(&self, op: &Op) -> Option<&'a Arc<Counter>> {
+    pub(super) fn counter(&self, op: &Op) -> Option<&'a Arc<CntrCore>> {
         match *self {
             Self::Endpoint(_, msg) => msg.bound().counter(op),
             Self::Shared(srx) => srx.counter.as_ref(),
@@ -144,7 +144,7 @@ impl<'a> Target<'a> {
     }
 
     /// Passes a transfer to the provider. Any context.
-    pub(super) fn post(&self, post: Post<'_>) -> Result<(), Refused> {
+    pub(super) fn post(&self, post: Post<'_>) -> Result<(), PostRefusal> {
         match self {
             Self::Endpoint(_, msg) => msg.imp().post(post),
             Self::Shared(srx) => srx.imp().post(post),

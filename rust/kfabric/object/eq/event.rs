@@ -2,7 +2,7 @@
 
 //! The entries of an event queue.
 
-use crate::object::info::Info;
+use crate::object::info::InfoChain;
 use core::{
     mem::ManuallyDrop,
     ptr, //
@@ -29,7 +29,7 @@ pub(super) const ENTRY_MAX: usize = crate::support::num::index(kfi_bindings::KFI
 pub(super) type PeerData = Option<Arc<KVec<u8>>>;
 
 /// An event.
-pub(super) struct Event {
+pub(super) struct EqEvent {
     pub(super) number: u32,
     body: Body,
 }
@@ -41,7 +41,7 @@ enum Body {
     Connection {
         head: kfi_eq_cm_entry,
         /// The info that `head` points to. A reader takes it over.
-        info: Info,
+        info: InfoChain,
         data: PeerData,
     },
     /// An event that a consumer wrote.
@@ -49,9 +49,9 @@ enum Body {
 }
 
 // SAFETY: The pointers are passed to the reader, and never dereferenced here.
-unsafe impl Send for Event {}
+unsafe impl Send for EqEvent {}
 
-impl Event {
+impl EqEvent {
     /// Creates an event of the core.
     pub(super) fn new(number: u32, fid: *mut kfid, context: *mut c_void, data: u64) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Event {
     }
 
     /// Creates an event about a connection. A connection request has an info for the reader.
-    pub(super) fn connection(number: u32, fid: *mut kfid, info: Info, data: PeerData) -> Self {
+    pub(super) fn connection(number: u32, fid: *mut kfid, info: InfoChain, data: PeerData) -> Self {
         let head = kfi_eq_cm_entry {
             fid,
             info: info.as_ptr(),

@@ -7,8 +7,8 @@
 
 use super::{
     event::{
+        EqEvent,
         EqFailure,
-        Event,
         PeerData, //
     },
     ring::{
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     new_irq_lock,
     object::{
-        info::Info,
+        info::InfoChain,
         queues::Handler, //
     },
     support::{
@@ -79,7 +79,7 @@ pub(crate) enum Unread {
 #[pin_data]
 pub(super) struct Queue {
     #[pin]
-    pub(super) state: IrqLock<State>,
+    pub(super) state: IrqLock<EqState>,
     /// Notified when the queue becomes readable.
     #[pin]
     pub(super) readable: CondVar,
@@ -89,8 +89,8 @@ pub(super) struct Queue {
 }
 
 /// The state under the lock of a queue.
-pub(super) struct State {
-    pub(super) events: EqRing<Event>,
+pub(super) struct EqState {
+    pub(super) events: EqRing<EqEvent>,
     pub(super) failures: EqRing<EqFailure>,
     /// The data of the error event that was read last. The reader may access it until the next one is read.
     pub(super) shown: PeerData,
@@ -122,7 +122,7 @@ impl Queue {
         size: usize,
         handler: Option<Handler<kfid_eq>>,
     ) -> Result<Arc<Self>, Refusal> {
-        let state = State {
+        let state = EqState {
             events: EqRing::new(size)?,
             failures: EqRing::new(size)?,
             shown: None,
@@ -142,7 +142,7 @@ impl Queue {
     /// queue is closed.
     ///
     /// All of this happens under the lock, because a reader may close the queue as soon as the lock is free.
-    fn put<R>(this: &Arc<Self>, put: impl FnOnce(&mut State) -> (R, bool)) -> Option<R> {
+    fn put<R>(this: &Arc<Self>, put: impl FnOnce(&mut EqState) -> (R, bool)) -> Option<R> {
         this.state.with(|state| {
             if state.handler == HandlerState::Closed {
                 return None;
@@ -166,7 +166,7 @@ impl Queue {
 
     /// Writes an event. If the queue is full, the event is lost and the reader gets [`First::Lost`]. A closed queue
     /// drops the event. Any context.
-    pub(super) fn push(this: &Arc<Self>, event: Event) -> Option<Unread> {
+    pub(super) fn push(this: &Arc<Self>, event: EqEvent) -> Option<Unread> {
         Self::put(this, |state| {
             (state.events.push(event).map(Unread::Event), true)
         })
@@ -174,7 +174,7 @@ impl Queue {
     }
 
     /// Writes an event. Returns false if the queue is full or closed. Any context.
-    pub(super) fn try_push(this: &Arc<Self>, event: Event) -> bool {
+    pub(super) fn try_push(this: &Arc<Self>, event: EqEvent) -> bool {
         let put = Self::put(this, |state| {
             let room = state.events.try_push(event).is_some();
             (room, room)
@@ -222,7 +222,7 @@ impl Queue {
 
     /// Closes the queue, and returns the unread events. The handler doesn't run after the return. Sleeps. The
     /// handler must not call this.
-    pub(super) fn close(&self) -> EqRing<Event> {
+    pub(super) fn close(&self) -> EqRing<EqEvent> {
         let (events, failures, shown) = self.state.with(|state| {
             state.handler = HandlerState::Closed;
             (
@@ -266,7 +266,7 @@ impl WorkItem for Queue {
     }
 }
 
-impl State {
+impl EqState {
     /// Arms the handler, because a reader found the queue empty.
     pub(super) fn found_empty(&mut self) {
         if self.handler == HandlerState::Called {
@@ -298,7 +298,7 @@ impl Queue {
     pub(super) fn read<R>(
         &self,
         peek: bool,
-        out: impl FnOnce(&Event) -> Result<R, Refusal>,
+        out: impl FnOnce(&EqEvent) -> Result<R, Refusal>,
     ) -> Result<EqRead<R>, Refusal> {
         self.state.with(|state| {
             let read = state.read(peek, out);
@@ -314,7 +314,7 @@ impl Queue {
         &self,
         peek: bool,
         left: Option<Jiffies>,
-        out: impl FnMut(&Event) -> Result<R, Refusal>,
+        out: impl FnMut(&EqEvent) -> Result<R, Refusal>,
     ) -> Result<EqRead<R>, Refusal> {
         self.state
             .with(|state| self.wait_and_read_locked(state, peek, left, out))
@@ -322,10 +322,10 @@ impl Queue {
 
     fn wait_and_read_locked<R>(
         &self,
-        state: &mut IrqGuard<'_, State>,
+        state: &mut IrqGuard<'_, EqState>,
         peek: bool,
         mut left: Option<Jiffies>,
-        mut out: impl FnMut(&Event) -> Result<R, Refusal>,
+        mut out: impl FnMut(&EqEvent) -> Result<R, Refusal>,
     ) -> Result<EqRead<R>, Refusal> {
         let mut signal = false;
         loop {
@@ -378,12 +378,12 @@ impl Queue {
     }
 }
 
-impl State {
+impl EqState {
     /// Reads an event as [`Queue::read`] does, but doesn't arm the handler.
     fn read<R>(
         &mut self,
         peek: bool,
-        out: impl FnOnce(&Event) -> Result<R, Refusal>,
+        out: impl FnOnce(&EqEvent) -> Result<R, Refusal>,
     ) -> Result<EqRead<R>, Refusal> {
         if !self.failures.is_empty() {
             return Ok(EqRead::Failure);
@@ -425,14 +425,14 @@ impl Writer {
 
     /// Writes an event about a connection, with the peer's data. A connection request has an info for the
     /// reader. If the queue is full, the event is lost and the reader gets `-KFI_EOVERRUN`. May sleep.
-    pub(crate) fn connection(&self, number: u32, info: Info, data: &[u8]) {
-        let event = Event::connection(number, self.fid, info, copy(data));
+    pub(crate) fn connection(&self, number: u32, info: InfoChain, data: &[u8]) {
+        let event = EqEvent::connection(number, self.fid, info, copy(data));
         Queue::push(&self.queue, event);
     }
 
     /// Writes an event about a connection. If the queue is full, frees the info and returns false. May sleep.
-    pub(crate) fn try_connection(&self, number: u32, info: Info, data: &[u8]) -> bool {
-        let event = Event::connection(number, self.fid, info, copy(data));
+    pub(crate) fn try_connection(&self, number: u32, info: InfoChain, data: &[u8]) -> bool {
+        let event = EqEvent::connection(number, self.fid, info, copy(data));
         Queue::try_push(&self.queue, event)
     }
 

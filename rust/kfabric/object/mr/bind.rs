@@ -3,7 +3,7 @@
 //! `kfi_mr_bind()`: counters and endpoints.
 
 use super::{
-    bonds::Bonds,
+    bind_slots::BindSlots,
     MrBody,
     MrObject, //
 };
@@ -14,10 +14,10 @@ use crate::{
             Other, //
         },
         cntr::CounterBody,
+        endpoint_mrs::EndpointMrs, //
         ep::EndpointBody,
-        ties::Ties, //
     },
-    provider::cntr::Counter,
+    provider::cntr::CntrCore,
     support::{
         errno::Errno,
         num::widen_u32,
@@ -66,13 +66,13 @@ impl MrObject {
     /// Binds it, if it isn't enabled yet. Any context.
     fn bind(
         &self,
-        bind: impl FnOnce(&mut Bonds<Arc<Counter>, Arc<Ties>>) -> Result<(), Refusal>,
+        bind: impl FnOnce(&mut BindSlots<Arc<CntrCore>, Arc<EndpointMrs>>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         self.inner.with(|inner| {
             inner.state.check_disabled()?;
             match &mut inner.rare {
                 Some(rare) => bind(rare.as_mut().project().bonds),
-                None => bind(&mut Bonds::wanted(false, false)),
+                None => bind(&mut BindSlots::wanted(false, false)),
             }
         })
     }

@@ -3,14 +3,14 @@
 //! The end of a region.
 
 use super::{
-    parts::MrParts,
-    rare::{
-        Rare,
+    mr_ext::{
+        MrExt,
         Said, //
     },
+    parts::MrParts,
     reference::MrRef,
     reserve,
-    state::State,
+    state::MrState,
     Inner,
     MrBody,
     MrObject, //
@@ -22,8 +22,8 @@ use crate::{
         obj::Leave, //
     },
     provider::{
-        cntr::Counter,
-        MrPart, //
+        cntr::CntrCore,
+        ProviderMr, //
     },
     support::{
         errno::Errno,
@@ -47,7 +47,7 @@ use kfi_bindings::kfid;
 pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
     let _noio = NoIo::enter();
     // SAFETY: `fid` is a region of this core, as the caller promises.
-    let closing = unsafe { Claim::new(fid) }.and_then(Closing::begin);
+    let closing = unsafe { Claim::new(fid) }.and_then(MrClose::begin);
     let mut closing = match closing {
         Ok(closing) => closing,
         Err(refusal) => return refusal.report(),
@@ -57,13 +57,13 @@ pub(super) unsafe extern "C" fn close(fid: *mut kfid) -> c_int {
 }
 
 /// A region that is being closed: nothing can refuse that any more.
-pub(super) struct Closing {
+pub(super) struct MrClose {
     /// The reference that C had.
     object: MrRef,
-    mr: Option<MrPart>,
+    mr: Option<ProviderMr>,
 }
 
-impl Closing {
+impl MrClose {
     /// Begins to close a region that C has, and was claimed for that. Sleeps until a registration that is
     /// under way has ended.
     ///
@@ -97,7 +97,7 @@ impl Closing {
     }
 
     /// Returns the region's domain, and the provider's part, to be closed.
-    pub(super) fn parts(&mut self) -> (&DomainObject, Option<&mut MrPart>) {
+    pub(super) fn parts(&mut self) -> (&DomainObject, Option<&mut ProviderMr>) {
         (self.object.parent(), self.mr.as_mut())
     }
 
@@ -128,7 +128,7 @@ impl Closing {
             if inner.awaited {
                 object.parent().unsettled().changed.notify_all();
             }
-            (Rare::lease(&mut inner.rare, None), inner.reserved)
+            (MrExt::lease(&mut inner.rare, None), inner.reserved)
         });
         // The memory is the consumer's again, whatever the provider still has of it. Asked first:
         // dropping it is a call, and most have none.
@@ -152,7 +152,7 @@ impl Closing {
 /// Takes the region from a device that goes away. Sleeps until no peer can reach the memory: if it is
 /// being registered or closed, until that has ended.
 pub(super) fn end(object: &MrObject) {
-    let busy = |inner: &Inner| matches!(inner.state, State::Pending | State::Closing);
+    let busy = |inner: &Inner| matches!(inner.state, MrState::Pending | MrState::Closing);
     if let Ok(mut held) = object.hold(busy, |_| Ok(())) {
         if let Some(mr) = held.mr.as_mut() {
             mr.end();
@@ -176,8 +176,8 @@ impl MrObject {
             return;
         };
         match inner.take_said() {
-            Said::Once(event) if inner.state != State::Fallen => eq.forget(event),
-            Said::Nothing if inner.state != State::Fallen => (),
+            Said::Once(event) if inner.state != MrState::Fallen => eq.forget(event),
+            Said::Nothing if inner.state != MrState::Fallen => (),
             _ => eq.forget_all(self.as_ptr().cast()),
         }
     }
@@ -185,9 +185,9 @@ impl MrObject {
 
 /// Waits until the region is not pending, and takes what is to be closed. After an error it is as
 /// open as before.
-fn settle(object: &MrObject) -> Result<Option<MrPart>, Refusal> {
+fn settle(object: &MrObject) -> Result<Option<ProviderMr>, Refusal> {
     object.inner.with(|inner| {
-        while inner.state == State::Pending {
+        while inner.state == MrState::Pending {
             inner.awaited = true;
             if object.eq(inner).is_some_and(|eq| eq.in_handler()) {
                 return Err(Refusal::new(
@@ -198,7 +198,7 @@ fn settle(object: &MrObject) -> Result<Option<MrPart>, Refusal> {
             object.parent().unsettled().changed.wait(inner);
         }
         object.wait_while(inner, |inner| inner.held);
-        let counted = |counter: &Arc<Counter>| counter.is_open();
+        let counted = |counter: &Arc<CntrCore>| counter.is_open();
         if inner.counter().is_some_and(counted) {
             return Err(Refusal::new(
                 Errno::EBUSY,

@@ -4,11 +4,11 @@
 
 use super::{
     enable,
+    mr_ext::MrExt,
+    pending,
     ranges,
-    rare::Rare,
     rawkey::RawAttr,
     reference::MrRef,
-    unsettled,
     MrObject, //
 };
 use crate::{
@@ -45,7 +45,7 @@ use kfi_bindings::{
 const MORE: u64 = widen_u32(KFI_MORE);
 
 /// Implements `kfi_mr_enable()`. Returns 0, or the number of an error that has been reported. May
-/// sleep as the provider's [`Mr::enable`](crate::provider::Mr::enable) does. It doesn't if an event
+/// sleep as the provider's [`MrOps::enable`](crate::provider::MrOps::enable) does. It doesn't if an event
 /// queue reports that the region is enabled.
 ///
 /// # Safety
@@ -66,7 +66,7 @@ unsafe fn enable(fid: *mut kfid, flags: *const u64) -> Result<c_int, Refusal> {
         .with(|inner| inner.begin().map(|()| inner.told))?;
     match told {
         true => {
-            unsettled::leave(object);
+            pending::leave(object);
             Ok(0)
         }
         false => Ok(enable::finish(object, flags & MORE != 0)),
@@ -141,7 +141,7 @@ unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> 
         .ok_or(Errno::EOPBADSTATE)?
         .refresh(&request)?;
     let lease = request.take_lease();
-    let old = mr.inner.with(|inner| Rare::lease(&mut inner.rare, lease));
+    let old = mr.inner.with(|inner| MrExt::lease(&mut inner.rare, lease));
     // The provider's use of the old pages ends with the old lease.
     drop(old);
     Ok(())

@@ -8,8 +8,8 @@
 
 use super::{
     local::Found,
+    mr_ext::Said,
     public::Public,
-    rare::Said,
     reference::MrRef,
     Inner,
     MrObject, //
@@ -18,9 +18,9 @@ use crate::{
     object::eq::Unread,
     provider::{
         Bindings,
-        Enabling,
+        EnableItem,
         Keys,
-        MrPart, //
+        ProviderMr, //
     },
     support::{
         errno::Errno,
@@ -38,7 +38,7 @@ use kfi_bindings::{
 };
 
 /// Enables a pending region, with `more` to come on its endpoint or not, tells the event queue, and lets
-/// those go on who wait. Returns 0, or the number of an error that has been reported. As the provider's [`Mr::enable`](crate::provider::Mr::enable), it may sleep.
+/// those go on who wait. Returns 0, or the number of an error that has been reported. As the provider's [`MrOps::enable`](crate::provider::MrOps::enable), it may sleep.
 ///
 /// One of those may be closing the region, and give up C's reference before this has returned: so this
 /// has one of its own.
@@ -48,7 +48,7 @@ pub(super) fn finish(object: MrRef, more: bool) -> c_int {
 }
 
 /// Ends enabling a region, as the second half of [`finish`]. Any context.
-pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
+pub(super) fn conclude(object: MrRef, ended: EnableOutcome) -> c_int {
     object.inner.with(|inner| {
         let done = object.settle(inner, ended);
         // Under the same lock: whoever closes the region finds the event, and takes it out again.
@@ -66,22 +66,22 @@ pub(super) fn conclude(object: MrRef, ended: Ended) -> c_int {
 
 /// A region that is being enabled, in the hands of who does it.
 pub(super) struct Pending {
-    mr: Option<MrPart>,
+    mr: Option<ProviderMr>,
     bindings: Bindings,
     /// The result, once enabling has been tried.
     done: Option<Result<Keys, Refusal>>,
 }
 
 /// How that has ended.
-pub(super) struct Ended {
-    mr: Option<MrPart>,
+pub(super) struct EnableOutcome {
+    mr: Option<ProviderMr>,
     enabled: Result<Keys, Refusal>,
 }
 
 impl Pending {
     /// Returns the part of a provider that enables several regions together.
-    pub(super) fn enabling(&mut self) -> Option<Enabling<'_>> {
-        Some(Enabling {
+    pub(super) fn enabling(&mut self) -> Option<EnableItem<'_>> {
+        Some(EnableItem {
             mr: &mut **self.mr.as_mut()?,
             bindings: &self.bindings,
             done: &mut self.done,
@@ -89,16 +89,16 @@ impl Pending {
     }
 
     /// Ends the attempt, and returns its result.
-    pub(super) fn ended(self) -> Ended {
+    pub(super) fn ended(self) -> EnableOutcome {
         let not_there = Refusal::new(Errno::EIO, c"the region is not there");
-        Ended {
+        EnableOutcome {
             mr: self.mr,
             enabled: self.done.unwrap_or(Err(not_there)),
         }
     }
 
-    /// Enables the device's part. May sleep as [`Mr::enable`](crate::provider::Mr::enable) does.
-    pub(super) fn enable(mut self) -> Ended {
+    /// Enables the device's part. May sleep as [`MrOps::enable`](crate::provider::MrOps::enable) does.
+    pub(super) fn enable(mut self) -> EnableOutcome {
         self.done = self.mr.as_mut().map(|mr| mr.enable(&self.bindings));
         self.ended()
     }
@@ -118,7 +118,7 @@ impl Inner {
     }
 
     /// Puts that back: the region is enabled, or failed.
-    fn end(&mut self, ended: Ended) -> Result<Keys, Refusal> {
+    fn end(&mut self, ended: EnableOutcome) -> Result<Keys, Refusal> {
         self.mr = ended.mr;
         match &ended.enabled {
             // Nothing was begun.
@@ -146,7 +146,7 @@ impl Inner {
 impl MrObject {
     /// Ends enabling it, shows what came of it, and lets those go on who wait for that: once the
     /// lock is given up. Any context.
-    pub(super) fn settle(&self, inner: &mut Inner, ended: Ended) -> Result<(), Refusal> {
+    pub(super) fn settle(&self, inner: &mut Inner, ended: EnableOutcome) -> Result<(), Refusal> {
         let done = inner.end(ended).map(|keys| {
             self.publish(Public::new(self.parent(), Some(&keys)));
             self.reveal(Found::new(&keys));

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     object::{
         closing::Claim,
-        unsettled::Unsettled, //
+        pending_regs::PendingRegs, //
     },
     support::{
         module::returned,
@@ -78,7 +78,7 @@ unsafe fn tell(closing: *mut kfi_closing, ret: c_int) {
 }
 
 /// Closes all that are left by now. Sleeps until no peer can reach the memory of those that were closed.
-pub(crate) fn settle(later: &Unsettled) {
+pub(crate) fn settle(later: &PendingRegs) {
     let mut first = in_order(later.take().cast());
     while !first.is_null() {
         let mut mrs = [null_mut(); SOME];

@@ -3,16 +3,16 @@
 //! Making the region that C gets.
 
 use super::{
-    bonds::Bonds,
-    close::Closing,
+    bind_slots::BindSlots,
+    close::MrClose,
+    mr_ext::MrExt,
+    pending,
     prealloc::{
         preallocate,
         PreallocatedMr, //
     },
-    rare::Rare,
     reference::MrRef,
-    state::State,
-    unsettled,
+    state::MrState,
     Inner,
     MrBody, //
 };
@@ -21,7 +21,7 @@ use crate::{
     object::{descs::DescEntry, domain::DomainObject},
     provider::{
         Keys,
-        MrPart, //
+        ProviderMr, //
     },
     region::request::MrRequest,
     support::{
@@ -38,7 +38,7 @@ use kfi_bindings::kfid_mr;
 /// A region that C hasn't been given yet.
 ///
 /// To be [started](Self::start), or else [undone](Self::undo).
-pub(super) struct Opened {
+pub(super) struct NewMr {
     object: MrRef,
     /// The device's part is left to [`start`](Self::start).
     pending: bool,
@@ -47,15 +47,15 @@ pub(super) struct Opened {
 /// Registers a valid request and makes the object that C gets.
 ///
 /// Sleeps until the device is done; but where an event queue is bound to the domain, that is left
-/// to [`Opened::start`]. A region that has to be bound first stays disabled.
+/// to [`NewMr::start`]. A region that has to be bound first stays disabled.
 pub(super) fn open(
     domain: &DomainObject,
     request: &MrRequest<'_>,
     context: *mut c_void,
-) -> Result<Opened, Refusal> {
+) -> Result<NewMr, Refusal> {
     match is_later(domain, request) {
-        false => Opened::register(domain, request, context),
-        true => Opened::create(domain, request, context),
+        false => NewMr::register(domain, request, context),
+        true => NewMr::create(domain, request, context),
     }
 }
 
@@ -63,16 +63,16 @@ pub(super) fn open(
 /// has been bound.
 #[inline]
 pub(super) fn is_later(domain: &DomainObject, request: &MrRequest<'_>) -> bool {
-    domain.eq().is_some() || Bonds::<(), ()>::of(domain, request).is_missing()
+    domain.eq().is_some() || BindSlots::<(), ()>::of(domain, request).is_missing()
 }
 
 impl Inner {
     /// Returns the variable part of a region's object.
     #[inline]
     pub(super) fn new(
-        state: State,
-        mr: Option<MrPart>,
-        rare: Option<Pin<MrExtBox<Rare>>>,
+        state: MrState,
+        mr: Option<ProviderMr>,
+        rare: Option<Pin<MrExtBox<MrExt>>>,
         told: bool,
         reserved: bool,
     ) -> Self {
@@ -99,7 +99,7 @@ impl MrBody {
     }
 }
 
-impl Opened {
+impl NewMr {
     /// Registers a region at its provider, and then makes the object. A task that ends all open objects waits for its
     /// place. Sleeps until the device is done.
     fn register(
@@ -114,7 +114,11 @@ impl Opened {
 
     /// Makes the object of a region that is registered. Any context.
     #[inline]
-    pub(super) fn registered(preallocated: PreallocatedMr<'_>, mr: MrPart, keys: &Keys) -> Self {
+    pub(super) fn registered(
+        preallocated: PreallocatedMr<'_>,
+        mr: ProviderMr,
+        keys: &Keys,
+    ) -> Self {
         Self {
             object: preallocated.object(mr, Some(keys)),
             pending: false,
@@ -141,7 +145,7 @@ impl Opened {
 
     /// Closes it, instead of giving it to C. Sleeps.
     pub(super) fn undo(self) -> Result<(), Refusal> {
-        let mut closing = Closing::of_new(self.object);
+        let mut closing = MrClose::of_new(self.object);
         let closed = closing.close_provided();
         // The caller tells.
         closing.end(Ok(()));
@@ -160,7 +164,7 @@ impl Opened {
         // C's reference, which `close` takes back; perhaps before this returns.
         let _ = self.object.into_raw();
         if let Some(left) = left {
-            unsettled::leave(left);
+            pending::leave(left);
         }
     }
 }

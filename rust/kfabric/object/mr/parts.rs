@@ -3,7 +3,7 @@
 //! The parts from which the object of a region is assembled.
 
 use super::{
-    rare::Rare,
+    mr_ext::MrExt,
     reference::{
         self,
         Memory,
@@ -25,7 +25,7 @@ pub(crate) struct MrParts {
     /// `None` if it could not be recovered from a closed region. Then another one is allocated when it is needed.
     pub(super) memory: Option<Memory>,
     /// The part that most regions don't need.
-    pub(super) rare: Option<Pin<MrExtBox<Rare>>>,
+    pub(super) rare: Option<Pin<MrExtBox<MrExt>>>,
     /// Whether the parts return to the domain's reserve when the region is closed.
     pub(super) reserved: bool,
 }
@@ -42,7 +42,7 @@ impl MrParts {
     pub(crate) fn reserved(segments: usize) -> Result<Self, Refusal> {
         Ok(Self {
             memory: Some(reference::memory()?),
-            rare: Some(Rare::with_capacity(segments)?),
+            rare: Some(MrExt::with_capacity(segments)?),
             reserved: true,
         })
     }
@@ -74,6 +74,6 @@ impl MrParts {
         if self.memory.is_none() {
             self.memory = Some(reference::memory()?);
         }
-        Rare::fit(&mut self.rare, domain, request, told)
+        MrExt::fit(&mut self.rare, domain, request, told)
     }
 }

@@ -6,15 +6,15 @@
 
 use super::{
     local::Found,
+    mr_ext::MrExt,
     parts::MrParts,
     public::Public,
-    rare::Rare,
     reference::{
         Memory,
         MrRef, //
     },
     reserve,
-    state::State,
+    state::MrState,
     Inner,
     MrBody,
     MrObject, //
@@ -28,7 +28,7 @@ use crate::{
     },
     provider::{
         Keys,
-        MrPart, //
+        ProviderMr, //
     },
     region::request::MrRequest,
     support::{
@@ -49,7 +49,7 @@ use kernel::{
 pub(super) struct PreallocatedMr<'a> {
     domain: &'a DomainObject,
     memory: Memory,
-    rare: Option<Pin<MrExtBox<Rare>>>,
+    rare: Option<Pin<MrExtBox<MrExt>>>,
     reserved: bool,
     told: bool,
     local: DescEntry,
@@ -100,7 +100,7 @@ pub(super) fn preallocate<'a, T>(
             .flatten();
         attempt(last.ok_or(refusal)?).map_err(|(refusal, _)| refusal)
     })?;
-    Rare::lease(&mut parts.rare, request.take_lease());
+    MrExt::lease(&mut parts.rare, request.take_lease());
     let start = request.kernel_start().unwrap_or(0);
     let preallocated = PreallocatedMr {
         domain,
@@ -119,7 +119,7 @@ impl PreallocatedMr<'_> {
     /// Returns the parts to their source: the region could not be registered. May sleep.
     pub(super) fn undo(mut self) {
         // The memory is the consumer's again.
-        drop(Rare::lease(&mut self.rare, None));
+        drop(MrExt::lease(&mut self.rare, None));
         if self.reserved {
             if let Some(rare) = &mut self.rare {
                 rare.as_mut().clear();
@@ -135,11 +135,11 @@ impl PreallocatedMr<'_> {
 
     /// Makes the object of a region. Peers reach the region by `keys`; without keys it is disabled. Any context.
     #[inline(always)]
-    pub(super) fn object(self, mr: MrPart, keys: Option<&Keys>) -> MrRef {
+    pub(super) fn object(self, mr: ProviderMr, keys: Option<&Keys>) -> MrRef {
         let c = Public::new(self.domain, keys).to_c(MrObject::fid(self.context));
         let state = match keys {
-            Some(_) => State::Enabled,
-            None => State::Disabled,
+            Some(_) => MrState::Enabled,
+            None => MrState::Disabled,
         };
         let inner = Inner::new(state, Some(mr), self.rare, self.told, self.reserved);
         let body = MrBody::new(self.local, inner);

@@ -3,7 +3,7 @@
 //! References to regions.
 
 use super::{
-    rare::Rare,
+    mr_ext::MrExt,
     MrObject, //
 };
 use crate::support::{
@@ -119,7 +119,7 @@ impl MrRef {
 
     /// Drops it, and takes what the object was made of, if it was the last one: its memory, and what was rare
     /// of it.
-    pub(super) fn take_apart(self) -> Option<(Memory, Option<Pin<MrExtBox<Rare>>>)> {
+    pub(super) fn take_apart(self) -> Option<(Memory, Option<Pin<MrExtBox<MrExt>>>)> {
         let object = self.last()?;
         let rare = object.inner.with(|inner| inner.rare.take());
         Some((ObjectBox::drop_contents(object), rare))

@@ -114,7 +114,7 @@ pub(super) fn take_last(domain: &DomainObject, request: &MrRequest<'_>) -> Optio
 }
 
 /// Returns parts to the domain's reserve, if they came from there, or frees them. May sleep, but not after
-/// [`Mr::close_now`](crate::provider::Mr::close_now).
+/// [`MrOps::close_now`](crate::provider::MrOps::close_now).
 pub(super) fn put_back(domain: &DomainObject, parts: MrParts) {
     match of(domain) {
         Some(reserve) if parts.reserved => {

@@ -25,7 +25,7 @@ use kernel::str::CStr;
 
 /// Where a region is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum MrState {
     /// No peer can reach it. It can be bound.
     Disabled,
     /// It is being enabled.
@@ -42,7 +42,7 @@ pub(super) enum State {
     Closed,
 }
 
-impl State {
+impl MrState {
     /// Begins enabling. `bound` says whether the region is bound to everything that it must be
     /// bound to. The caller must end it.
     pub(super) fn begin(&mut self, bound: bool) -> Result<(), Refusal> {

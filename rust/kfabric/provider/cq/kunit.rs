@@ -20,7 +20,7 @@ mod tests {
 
     #[test]
     fn in_order_and_round_and_round() -> Result {
-        let queue = CompletionQueue::new(3, None, None)?;
+        let queue = CqCore::new(3, None, None)?;
         for start in 0..10 {
             complete(&queue, start)?;
             fail(&queue, start + 1)?;
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn places_are_taken_until_read() -> Result {
-        let queue = CompletionQueue::new(3, Some(5), None)?;
+        let queue = CqCore::new(3, Some(5), None)?;
         assert_eq!((queue.size(), queue.cpu()), (3, Some(5)));
         let first = queue.reserve().ok_or(EINVAL)?;
         let second = queue.reserve().ok_or(EINVAL)?;
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn reads_are_as_long_as_asked_for() -> Result {
         let many = 3 * BATCH + 5;
-        let queue = CompletionQueue::new(many, None, None)?;
+        let queue = CqCore::new(many, None, None)?;
         for n in 0..many {
             complete(&queue, n)?;
         }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn any_context_will_do() -> Result {
-        let queue = CompletionQueue::new(2, None, None)?;
+        let queue = CqCore::new(2, None, None)?;
         let outer = KBox::pin_init(new_irq_lock!((), c"kfabric_cq_kunit"), GFP_KERNEL)?;
         let unused = queue.reserve().ok_or(EINVAL)?;
         let used = queue.reserve().ok_or(EINVAL)?;
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_with_enough_or_in_time() -> Result {
-        let queue = CompletionQueue::new(4, None, None)?;
+        let queue = CqCore::new(4, None, None)?;
         let soon = Some(msecs_to_jiffies(2));
         assert_eq!(wait(&queue, 1, Some(0)), Err(CqRead::Empty));
         assert_eq!(wait(&queue, 1, soon), Err(CqRead::Empty));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_signal_waits_for_a_waiter() -> Result {
-        let queue = CompletionQueue::new(4, None, None)?;
+        let queue = CqCore::new(4, None, None)?;
         queue.signal();
         queue.signal();
         // A read without a wait doesn't take the signal.
@@ -167,7 +167,7 @@ mod tests {
     fn waiters_are_woken_when_it_matters() -> Result {
         let mut ring = CqRing::new(4)?;
         let mut waits = Waits::NONE;
-        let done = CqEntry::Done(done(1));
+        let done = CqOutcome::Done(done(1));
         assert!(ring.push(done) && !waits.came(&ring));
         waits.wake_at(3);
         waits.wake_at(4);
@@ -178,7 +178,7 @@ mod tests {
         assert!(!ring.push(done));
         let mut ring = CqRing::new(1)?;
         waits.wake_at(3);
-        assert!(ring.push(CqEntry::Failed(failure(1))) && waits.came(&ring));
+        assert!(ring.push(CqOutcome::Failed(failure(1))) && waits.came(&ring));
         waits.wake_at(3);
         waits.waiting = 1;
         let mut seen = None;
@@ -192,7 +192,7 @@ mod tests {
     fn nothing_gets_lost_between_threads() -> Result {
         const EACH: usize = 4000;
         const THREADS: usize = 3;
-        let queue = CompletionQueue::new(20, None, None)?;
+        let queue = CqCore::new(20, None, None)?;
         let workers = OwnedQueue::new(c"kfabric_kunit", 4)?;
         for thread in 0..THREADS {
             let queue = queue.clone();

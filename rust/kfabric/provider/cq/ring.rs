@@ -12,9 +12,9 @@ use kernel::{
 
 /// An operation that has succeeded or failed.
 #[derive(Clone, Copy)]
-pub(super) enum CqEntry {
-    Done(Completion),
-    Failed(Failure),
+pub(super) enum CqOutcome {
+    Done(CqEntry),
+    Failed(CqErrEntry),
 }
 
 /// A ring of entries.
@@ -25,7 +25,7 @@ pub(super) enum CqEntry {
 /// - The entries are in `len` slots from `first` on, which wrap at the end.
 /// - `failures` of the entries are failures.
 pub(super) struct CqRing {
-    slots: KVVec<CqEntry>,
+    slots: KVVec<CqOutcome>,
     first: usize,
     len: usize,
     failures: usize,
@@ -34,7 +34,7 @@ pub(super) struct CqRing {
 impl CqRing {
     /// Creates a ring of `size` slots. May sleep.
     pub(super) fn new(size: usize) -> Result<Self, AllocError> {
-        let none = CqEntry::Done(Completion::NONE);
+        let none = CqOutcome::Done(CqEntry::NONE);
         let slots = KVVec::from_elem(none, size, GFP_KERNEL)?;
         // INVARIANT: There are no entries.
         Ok(Self {
@@ -61,7 +61,7 @@ impl CqRing {
     }
 
     /// Appends an entry. Returns false if the ring is full. Any context.
-    pub(super) fn push(&mut self, entry: CqEntry) -> bool {
+    pub(super) fn push(&mut self, entry: CqOutcome) -> bool {
         if self.len == self.slots.len() {
             return false;
         }
@@ -72,12 +72,12 @@ impl CqRing {
         *slot = entry;
         // INVARIANT: The new entry follows the last one.
         self.len += 1;
-        self.failures += usize::from(matches!(entry, CqEntry::Failed(_)));
+        self.failures += usize::from(matches!(entry, CqOutcome::Failed(_)));
         true
     }
 
     /// Returns the first entry. Any context.
-    pub(super) fn first(&self) -> Option<&CqEntry> {
+    pub(super) fn first(&self) -> Option<&CqOutcome> {
         match self.len {
             0 => None,
             _ => self.slots.get(self.first),
@@ -85,8 +85,8 @@ impl CqRing {
     }
 
     /// Removes the first entry if it is a completion, and returns it. Any context.
-    pub(super) fn pop_done(&mut self) -> Option<Completion> {
-        let Some(CqEntry::Done(done)) = self.first() else {
+    pub(super) fn pop_done(&mut self) -> Option<CqEntry> {
+        let Some(CqOutcome::Done(done)) = self.first() else {
             return None;
         };
         let done = *done;
@@ -95,8 +95,8 @@ impl CqRing {
     }
 
     /// Removes the first entry if it is a failure, and returns it. Any context.
-    pub(super) fn pop_failed(&mut self) -> Option<Failure> {
-        let Some(CqEntry::Failed(failure)) = self.first() else {
+    pub(super) fn pop_failed(&mut self) -> Option<CqErrEntry> {
+        let Some(CqOutcome::Failed(failure)) = self.first() else {
             return None;
         };
         let failure = *failure;
@@ -148,7 +148,7 @@ impl Context {
 
 /// The completion of an operation. The format of the queue decides which fields the consumer reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
+pub struct CqEntry {
     /// The context of the operation.
     pub context: Context,
     /// Flags for the kind of operation and the valid fields.
@@ -161,7 +161,7 @@ pub struct Completion {
     pub data: u64,
 }
 
-impl Completion {
+impl CqEntry {
     pub(super) const NONE: Self = Self {
         context: Context::NULL,
         flags: 0,
@@ -173,9 +173,9 @@ impl Completion {
 
 /// An operation that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct CqErrEntry {
     /// The fields of a completion.
-    pub done: Completion,
+    pub done: CqEntry,
     /// The number of bytes of a message that exceed the buffer.
     pub olen: usize,
     /// The errno.

@@ -37,7 +37,7 @@ pub(crate) struct KeyMap {
 }
 
 struct Keys {
-    tree: RBTree<u64, Arc<MappedKey>>,
+    tree: RBTree<u64, Arc<MappedRawKey>>,
     /// The next key. All ones, `KFI_KEY_NOTAVAIL`, is never given out.
     next: u64,
 }
@@ -55,7 +55,7 @@ impl KeyMap {
 
     /// Maps the pieces behind a peer's base address; gives the key. Sleeps.
     pub(crate) fn map(&self, base: u64, pieces: KVVec<RemotePiece>) -> Result<u64, Refusal> {
-        let mapped = Arc::new(MappedKey::new(base, pieces)?, GFP_KERNEL)?;
+        let mapped = Arc::new(MappedRawKey::new(base, pieces)?, GFP_KERNEL)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
         self.keys.with(|keys| {
             let key = keys.next;
@@ -86,7 +86,7 @@ impl KeyMap {
     }
 
     /// Looks a key up; `ENOKEY` if it isn't mapped. May sleep, when what it gives is dropped.
-    pub(crate) fn get(&self, key: u64) -> Result<Arc<MappedKey>, Refusal> {
+    pub(crate) fn get(&self, key: u64) -> Result<Arc<MappedRawKey>, Refusal> {
         let found = self.keys.with(|keys| keys.tree.get(&key).cloned());
         found.ok_or(Self::unknown(key))
     }
@@ -124,13 +124,13 @@ impl KeyMap {
 ///
 /// `ends` has an entry for each of `pieces`: how many bytes of the region it and those before it
 /// hold. These numbers rise, and the last one plus `base` does not wrap.
-pub(crate) struct MappedKey {
+pub(crate) struct MappedRawKey {
     base: u64,
     pieces: KVVec<RemotePiece>,
     ends: KVVec<u64>,
 }
 
-impl MappedKey {
+impl MappedRawKey {
     /// Makes a mapped key. Sleeps.
     ///
     /// # Errors
@@ -245,12 +245,12 @@ mod tests {
         Ok(list)
     }
 
-    fn three() -> Result<MappedKey> {
-        Ok(MappedKey::new(BASE, list(&THREE)?)?)
+    fn three() -> Result<MappedRawKey> {
+        Ok(MappedRawKey::new(BASE, list(&THREE)?)?)
     }
 
     /// Does an access become these parts?
-    fn becomes(mapped: &MappedKey, addr: u64, len: u64, parts: &[RemotePiece]) -> bool {
+    fn becomes(mapped: &MappedRawKey, addr: u64, len: u64, parts: &[RemotePiece]) -> bool {
         match mapped.resolve(addr, len) {
             Ok(resolved) => {
                 resolved.count() == parts.len() && resolved.parts().eq(parts.iter().copied())
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    fn refused(mapped: &MappedKey, addr: u64, len: u64) -> bool {
+    fn refused(mapped: &MappedRawKey, addr: u64, len: u64) -> bool {
         mapped.resolve(addr, len).err().map(|e| e.errno()) == Some(Errno::EINVAL)
     }
 
@@ -326,11 +326,16 @@ mod tests {
 
     #[test]
     fn regions_may_not_wrap() -> Result {
-        let map =
-            |base| Ok::<_, Error>(MappedKey::new(base, list(&THREE)?).err().map(|e| e.errno()));
+        let map = |base| {
+            Ok::<_, Error>(
+                MappedRawKey::new(base, list(&THREE)?)
+                    .err()
+                    .map(|e| e.errno()),
+            )
+        };
         assert!(map(u64::MAX - 1101)?.is_none());
         assert!(map(u64::MAX - 1100)? == Some(Errno::EINVAL));
-        let ends = MappedKey::new(u64::MAX - 1101, list(&THREE)?)?;
+        let ends = MappedRawKey::new(u64::MAX - 1101, list(&THREE)?)?;
         assert!(becomes(
             &ends,
             u64::MAX - 1,
@@ -353,7 +358,7 @@ mod tests {
                 }
                 pieces.push(part, GFP_KERNEL)?;
             }
-            let mapped = MappedKey::new(BASE, pieces)?;
+            let mapped = MappedRawKey::new(BASE, pieces)?;
             for _ in 0..50 {
                 let from = rng.index(bytes.len());
                 let len = 1 + rng.index(bytes.len() - from);

@@ -154,13 +154,13 @@ impl PinnedDrop for PerCpu {
 #[pin_data(PinnedDrop)]
 pub struct Shared {
     #[pin]
-    pub(super) state: IrqLock<State>,
+    pub(super) state: IrqLock<UsersState>,
     /// Notified when the last user leaves a shut count.
     #[pin]
     left: CondVar,
 }
 
-pub(super) struct State {
+pub(super) struct UsersState {
     open: bool,
     pub(super) users: usize,
 }
@@ -170,7 +170,7 @@ pub(super) struct State {
 unsafe impl Users for Shared {
     fn new(open: bool) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            state <- IrqLock::new(State { open, users: 0 }, NAME, static_lock_class!()),
+            state <- IrqLock::new(UsersState { open, users: 0 }, NAME, static_lock_class!()),
             left <- CondVar::new(NAME, static_lock_class!()),
         }? Error)
     }

@@ -6,7 +6,7 @@ use super::answers::MAX_TOGETHER;
 use crate::{
     object::{
         closing::Claim,
-        mr::close::Closing, //
+        mr::close::MrClose, //
     },
     provider,
     support::{
@@ -44,7 +44,7 @@ pub(crate) unsafe fn close(mrs: &[*mut kfid_mr], answer: impl FnMut(usize, c_int
         // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises. It is not in `gone`, so
         // this call has not freed it.
         let claim = unsafe { Claim::new(mr.cast()) }?;
-        Closing::begin(claim).map(Some)
+        MrClose::begin(claim).map(Some)
     };
     close_all(mrs, begin, answer);
 }
@@ -59,7 +59,7 @@ pub(crate) unsafe fn close_claimed(mrs: &[*mut kfid_mr], answer: impl FnMut(usiz
         Some(object) => {
             // SAFETY: The claim was kept, and nobody else takes it over, as the caller promises.
             let claim = unsafe { Claim::kept(object) };
-            Closing::begin(claim).map(Some)
+            MrClose::begin(claim).map(Some)
         }
         None => Ok(None),
     };
@@ -69,7 +69,7 @@ pub(crate) unsafe fn close_claimed(mrs: &[*mut kfid_mr], answer: impl FnMut(usiz
 /// Closes regions. `begin` gets each, and those before it that may be freed by now; `None` is none.
 fn close_all(
     mrs: &[*mut kfid_mr],
-    begin: impl Fn(*mut kfid_mr, &[*mut kfid_mr]) -> Result<Option<Closing>, Refusal>,
+    begin: impl Fn(*mut kfid_mr, &[*mut kfid_mr]) -> Result<Option<MrClose>, Refusal>,
     mut answer: impl FnMut(usize, c_int),
 ) {
     for (group, some) in mrs.chunks(MAX_TOGETHER).enumerate() {
@@ -108,13 +108,13 @@ fn close_all(
 /// A region that is being closed with others.
 struct ClosingOne {
     index: usize,
-    closing: Closing,
+    closing: MrClose,
     done: Option<Result<(), Refusal>>,
 }
 
 /// Has the providers close regions, those of a domain together; `together` has room for them. Sleeps until no
 /// peer can reach the memory.
-fn close_together<'a>(all: &'a mut [ClosingOne], mut together: ListVec<provider::Closing<'a>>) {
+fn close_together<'a>(all: &'a mut [ClosingOne], mut together: ListVec<provider::CloseItem<'a>>) {
     let same_domain = |a: &ClosingOne, b: &ClosingOne| {
         let (a, b) = (a.closing.domain(), b.closing.domain());
         ptr::eq(a, b)
@@ -127,7 +127,7 @@ fn close_together<'a>(all: &'a mut [ClosingOne], mut together: ListVec<provider:
             match mr {
                 Some(mr) => {
                     let (mr, done) = (&mut **mr, &mut one.done);
-                    together.push_reserved(provider::Closing { mr, done });
+                    together.push_reserved(provider::CloseItem { mr, done });
                 }
                 None => one.done = Some(Ok(())),
             }
@@ -139,7 +139,7 @@ fn close_together<'a>(all: &'a mut [ClosingOne], mut together: ListVec<provider:
     }
 }
 
-fn close_alone(closing: Option<Closing>) -> c_int {
+fn close_alone(closing: Option<MrClose>) -> c_int {
     let Some(mut closing) = closing else {
         return 0;
     };

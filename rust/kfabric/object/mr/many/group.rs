@@ -7,7 +7,7 @@ use crate::{
     object::{
         domain::DomainObject,
         mr::{
-            open::Opened,
+            open::NewMr,
             reg::{
                 attr_arguments,
                 attr_source,
@@ -28,7 +28,7 @@ use kernel::ffi::c_void;
 use kfi_bindings::kfi_mr_attr;
 
 /// The registered regions, each with its index.
-pub(super) type Done = ListVec<(usize, Opened)>;
+pub(super) type Done = ListVec<(usize, NewMr)>;
 
 /// Some of the regions that are asked for in one call.
 ///

@@ -18,7 +18,7 @@ use crate::{
         mr::{
             open::{
                 self,
-                Opened, //
+                NewMr, //
             },
             prealloc::{
                 preallocate,
@@ -79,7 +79,7 @@ enum Prepared<'a> {
     /// The provider has prepared it.
     Batched(PreallocatedMr<'a>),
     /// This call does not enable it.
-    Created(Opened),
+    Created(NewMr),
 }
 
 /// Registers a group: those that are registered go to `done`, for which there is room. After an error nothing was
@@ -104,7 +104,7 @@ fn register_group(
         answers,
         |request, context| {
             if open::is_later(domain, request) {
-                return Opened::create(domain, request, context).map(Prepared::Created);
+                return NewMr::create(domain, request, context).map(Prepared::Created);
             }
             let prepare = || batch.prepare(request);
             let (preallocated, ()) = preallocate(domain, request, context, prepare)?;
@@ -120,7 +120,7 @@ fn register_group(
                 Prepared::Batched(preallocated) => {
                     return match registered {
                         Ok((mr, keys)) => {
-                            let opened = Opened::registered(preallocated, mr, &keys);
+                            let opened = NewMr::registered(preallocated, mr, &keys);
                             done.push_reserved((index, opened));
                         }
                         Err(refusal) => refuse(answers, index, preallocated, refusal),

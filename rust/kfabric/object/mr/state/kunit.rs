@@ -12,10 +12,10 @@ mod tests {
 
     #[test]
     fn enabled_once() {
-        let mut state = State::Disabled;
+        let mut state = MrState::Disabled;
         assert_eq!(errno(state.check_enabled()), Some(Errno::EOPBADSTATE));
         assert_eq!(errno(state.begin(true)), None);
-        assert_eq!(state, State::Pending);
+        assert_eq!(state, MrState::Pending);
         assert_eq!(errno(state.begin(true)), Some(Errno::EOPBADSTATE));
         state.end(true);
         assert_eq!(errno(state.check_enabled()), None);
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn bound_before_enabled() {
-        let mut state = State::Disabled;
+        let mut state = MrState::Disabled;
         assert_eq!(errno(state.check_disabled()), None);
         assert_eq!(errno(state.begin(false)), Some(Errno::EINVAL));
         assert_eq!(errno(state.begin(true)), None);
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn tried_again() {
-        let mut state = State::Disabled;
+        let mut state = MrState::Disabled;
         assert_eq!(errno(state.begin(true)), None);
         state.end_again();
         assert_eq!(errno(state.begin(true)), None);
@@ -45,16 +45,16 @@ mod tests {
 
     #[test]
     fn failed_or_fallen_is_only_closed() {
-        for end in [|state: &mut State| state.end(false), State::fall] {
-            let mut state = State::Pending;
+        for end in [|state: &mut MrState| state.end(false), MrState::fall] {
+            let mut state = MrState::Pending;
             end(&mut state);
             assert_eq!(errno(state.begin(true)), Some(Errno::EOPBADSTATE));
             assert_eq!(errno(state.check_enabled()), Some(Errno::EOPBADSTATE));
             assert_eq!(errno(state.check_disabled()), Some(Errno::EOPBADSTATE));
             state.begin_close();
-            assert_eq!(state, State::Closing);
+            assert_eq!(state, MrState::Closing);
             state.end_close();
-            assert_eq!(state, State::Closed);
+            assert_eq!(state, MrState::Closed);
         }
     }
 }

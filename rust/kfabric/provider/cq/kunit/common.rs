@@ -18,8 +18,8 @@ use kernel::{
 };
 
 /// Returns the completion of the operation with this number.
-pub(super) fn done(number: usize) -> Completion {
-    Completion {
+pub(super) fn done(number: usize) -> CqEntry {
+    CqEntry {
         context: Context::new(without_provenance_mut(number)),
         flags: 2,
         len: 3,
@@ -29,8 +29,8 @@ pub(super) fn done(number: usize) -> Completion {
 }
 
 /// Returns the failure of the operation with this number.
-pub(super) fn failure(number: usize) -> Failure {
-    Failure {
+pub(super) fn failure(number: usize) -> CqErrEntry {
+    CqErrEntry {
         done: done(number),
         olen: 5,
         errno: Errno::EIO,
@@ -42,12 +42,12 @@ pub(super) fn number(context: Context) -> usize {
     context.as_ptr().addr()
 }
 
-pub(super) fn complete(queue: &Arc<CompletionQueue>, number: usize) -> Result {
+pub(super) fn complete(queue: &Arc<CqCore>, number: usize) -> Result {
     queue.reserve().ok_or(EAGAIN)?.complete(done(number));
     Ok(())
 }
 
-pub(super) fn fail(queue: &Arc<CompletionQueue>, number: usize) -> Result {
+pub(super) fn fail(queue: &Arc<CqCore>, number: usize) -> Result {
     queue.reserve().ok_or(EAGAIN)?.fail(failure(number));
     Ok(())
 }
@@ -59,9 +59,7 @@ pub(super) fn vec(numbers: &[usize]) -> Result<KVec<usize>> {
 }
 
 /// Returns the numbers of the completions that `read` passes on, or its result if there are none.
-fn numbers(
-    read: impl FnOnce(&mut dyn FnMut(&Completion)) -> CqRead,
-) -> Result<KVec<usize>, CqRead> {
+fn numbers(read: impl FnOnce(&mut dyn FnMut(&CqEntry)) -> CqRead) -> Result<KVec<usize>, CqRead> {
     const MANY: usize = 1000;
     let mut all = KVec::with_capacity(MANY, GFP_KERNEL).map_err(|_| CqRead::Empty)?;
     // Under the lock, where nothing can be allocated.
@@ -75,13 +73,13 @@ fn numbers(
 }
 
 /// Reads at most `most` completions.
-pub(super) fn read(queue: &CompletionQueue, most: usize) -> Result<KVec<usize>, CqRead> {
+pub(super) fn read(queue: &CqCore, most: usize) -> Result<KVec<usize>, CqRead> {
     numbers(|out| queue.read(most, out))
 }
 
 /// Waits for at least `threshold` completions.
 pub(super) fn wait(
-    queue: &CompletionQueue,
+    queue: &CqCore,
     at_least: usize,
     left: Option<Jiffies>,
 ) -> Result<KVec<usize>, CqRead> {
@@ -100,11 +98,11 @@ pub(super) struct Probe {
     inside: Atomic<usize>,
     most_inside: Atomic<usize>,
     #[pin]
-    queue: SpinLock<Option<Arc<CompletionQueue>>>,
+    queue: SpinLock<Option<Arc<CqCore>>>,
 }
 
 /// The action of a handler on its queue; it gets the number of the call.
-type Script = dyn Fn(&Arc<CompletionQueue>, usize) + Send + Sync;
+type Script = dyn Fn(&Arc<CqCore>, usize) + Send + Sync;
 
 struct Calls {
     probe: Arc<Probe>,
@@ -135,7 +133,7 @@ impl Probe {
     }
 
     /// Makes a queue with a handler that does nothing else.
-    pub(super) fn queue(self: &Arc<Self>, size: usize) -> Result<Arc<CompletionQueue>> {
+    pub(super) fn queue(self: &Arc<Self>, size: usize) -> Result<Arc<CqCore>> {
         self.queue_with(size, |_, _| ())
     }
 
@@ -143,14 +141,14 @@ impl Probe {
     pub(super) fn queue_with(
         self: &Arc<Self>,
         size: usize,
-        script: impl Fn(&Arc<CompletionQueue>, usize) + Send + Sync + 'static,
-    ) -> Result<Arc<CompletionQueue>> {
+        script: impl Fn(&Arc<CqCore>, usize) + Send + Sync + 'static,
+    ) -> Result<Arc<CqCore>> {
         let calls = Calls {
             probe: self.clone(),
             script: KBox::new(script, GFP_KERNEL)?,
         };
         let handler: KBox<dyn Notify> = KBox::new(calls, GFP_KERNEL)?;
-        let queue = CompletionQueue::new(size, None, Some(handler))?;
+        let queue = CqCore::new(size, None, Some(handler))?;
         *self.queue.lock() = Some(queue.clone());
         Ok(queue)
     }

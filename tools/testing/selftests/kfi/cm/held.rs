@@ -17,7 +17,7 @@ use rdma::{
         Incoming,
         Listener, //
     },
-    lend::Loan,
+    in_flight::InFlightRef,
     request::{
         CompletedRequest,
         Request, //
@@ -158,7 +158,7 @@ impl Held {
     }
 }
 
-type Write = WorkRequest<Loan<ValidMr>>;
+type Write = WorkRequest<InFlightRef<ValidMr>>;
 
 /// Posts a request, and it again when it has completed, which is in softirq context, until it
 /// fails.

@@ -16,10 +16,10 @@ use kernel::{
 };
 use rdma::{
     access::AccessFlags,
-    lend::{
-        Keep,
-        Lender,
-        Loan, //
+    in_flight::{
+        InFlight,
+        InFlightRef, //
+        StableRef,
     },
     mr::Kind,
     sg::{
@@ -28,9 +28,9 @@ use rdma::{
     },
     wr::Remote,
     FastMr,
-    Few,
     Gather,
     LocalQp,
+    SmallVec,
     ValidMr, //
 };
 
@@ -48,7 +48,7 @@ const CELL: usize = size_of::<u64>();
 /// Memory that is registered, in cells, which others may change at any time.
 pub(crate) struct Memory {
     // Goes before its memory.
-    region: Lender<ValidMr>,
+    region: InFlight<ValidMr>,
     cells: KVec<Atomic<u64>>,
 }
 
@@ -73,21 +73,21 @@ impl Memory {
             .map_err(|failed| failed.error)?;
         prepared.set_base(1 << 40)?;
         let mut region = None;
-        on.register_all(Few::one(prepared), |valid| region = Some(valid))
+        on.register_all(SmallVec::one(prepared), |valid| region = Some(valid))
             .map_err(|failed| failed.error)?;
         Ok(Self {
-            region: Lender::new(region.ok_or(EINVAL)?)?,
+            region: InFlight::new(region.ok_or(EINVAL)?)?,
             cells,
         })
     }
 
     /// The region, for a request.
-    pub(crate) fn lend(&self) -> Loan<ValidMr> {
+    pub(crate) fn lend(&self) -> InFlightRef<ValidMr> {
         self.region.lend()
     }
 
     /// A part of it, for a request.
-    pub(crate) fn part(&self, part: Range<u64>) -> Result<Gather<Loan<ValidMr>>> {
+    pub(crate) fn part(&self, part: Range<u64>) -> Result<Gather<InFlightRef<ValidMr>>> {
         Gather::part(self.lend(), part)
     }
 

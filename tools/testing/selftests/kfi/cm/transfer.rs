@@ -8,7 +8,7 @@ use kernel::{
 };
 use rdma::{
     gather::Gather,
-    lend::Keep,
+    in_flight::StableRef,
     wc::Arrival,
     wr::{
         Receive,

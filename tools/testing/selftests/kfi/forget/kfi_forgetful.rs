@@ -130,7 +130,7 @@ impl provider::Provider for Provider {
         Ok(offers)
     }
 
-    fn open_fabric(_name: &CStr) -> Result<KBox<dyn provider::Fabric>, Refusal> {
+    fn open_fabric(_name: &CStr) -> Result<KBox<dyn provider::FabricOps>, Refusal> {
         Err(Refusal::new(Errno::ENODEV, c"nothing to open"))
     }
 }

@@ -5,10 +5,10 @@
 use crate::{
     object::{
         domain::DomainObject,
-        ties::Ties, //
+        endpoint_mrs::EndpointMrs, //
     },
     provider::{
-        cntr::Counter,
+        cntr::CntrCore,
         Bindings, //
     },
     region::request::MrRequest,
@@ -25,7 +25,7 @@ use kfi_bindings::{
 
 /// Something that a region may have to be bound to.
 #[derive(Debug)]
-enum Bond<T> {
+enum BindSlot<T> {
     /// It doesn't have to, and can't.
     No,
     /// It is not yet.
@@ -34,7 +34,7 @@ enum Bond<T> {
     To(T),
 }
 
-impl<T> Bond<T> {
+impl<T> BindSlot<T> {
     const fn wanted(wanted: bool) -> Self {
         if wanted {
             Self::Wanted
@@ -71,12 +71,12 @@ impl<T> Bond<T> {
 
 /// A region's bonds, to a counter `C` and an endpoint `E`.
 #[derive(Debug)]
-pub(super) struct Bonds<C, E> {
-    counter: Bond<C>,
-    endpoint: Bond<E>,
+pub(super) struct BindSlots<C, E> {
+    counter: BindSlot<C>,
+    endpoint: BindSlot<E>,
 }
 
-impl<C, E> Bonds<C, E> {
+impl<C, E> BindSlots<C, E> {
     /// Of a region that needs none, and can't have any.
     pub(super) const NONE: Self = Self::wanted(false, false);
 
@@ -89,8 +89,8 @@ impl<C, E> Bonds<C, E> {
     /// Returns bonds that a region needs, to a counter, to an endpoint, or none.
     pub(super) const fn wanted(counter: bool, endpoint: bool) -> Self {
         Self {
-            counter: Bond::wanted(counter),
-            endpoint: Bond::wanted(endpoint),
+            counter: BindSlot::wanted(counter),
+            endpoint: BindSlot::wanted(endpoint),
         }
     }
 
@@ -120,7 +120,7 @@ impl<C, E> Bonds<C, E> {
     }
 }
 
-impl Bonds<Arc<Counter>, Arc<Ties>> {
+impl BindSlots<Arc<CntrCore>, Arc<EndpointMrs>> {
     /// Returns the bonds for the region's provider.
     pub(super) fn bindings(&self, more: bool) -> Bindings {
         Bindings {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn bound_once_to_each() {
-        let mut bonds = Bonds::wanted(true, true);
+        let mut bonds = BindSlots::wanted(true, true);
         assert!(bonds.is_missing());
         assert_eq!(errno(bonds.bind_counter(7)), None);
         assert_eq!(errno(bonds.bind_counter(8)), Some(Errno::EINVAL));
@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn none_where_none_was_asked_for() {
-        let mut bonds = Bonds::wanted(false, true);
+        let mut bonds = BindSlots::wanted(false, true);
         assert_eq!(errno(bonds.bind_counter(7)), Some(Errno::EINVAL));
         assert_eq!(errno(bonds.bind_endpoint('e')), None);
         assert!(!bonds.is_missing() && bonds.counter().is_none());
-        assert!(!Bonds::<u8, u8>::NONE.is_missing());
+        assert!(!BindSlots::<u8, u8>::NONE.is_missing());
     }
 }

@@ -24,7 +24,7 @@ use kernel::{
 };
 
 /// A list; a single item is kept in place.
-pub struct Few<T>(Items<T>);
+pub struct SmallVec<T>(Items<T>);
 
 enum Items<T> {
     /// At most one.
@@ -33,7 +33,7 @@ enum Items<T> {
     Many(KVVec<T>),
 }
 
-impl<T> Few<T> {
+impl<T> SmallVec<T> {
     /// Creates an empty list.
     pub const fn new() -> Self {
         Self(Items::One(None))
@@ -68,13 +68,13 @@ impl<T> Few<T> {
         self,
         flags: Flags,
         mut f: impl FnMut(usize, T) -> Result<U, E>,
-    ) -> Result<Few<U>, E> {
+    ) -> Result<SmallVec<U>, E> {
         match self.0 {
             // Moved no more than that: items are large, and there is mostly one.
-            Items::One(Some(one)) => Ok(Few(Items::One(Some(f(0, one)?)))),
-            Items::One(None) => Ok(Few::new()),
+            Items::One(Some(one)) => Ok(SmallVec(Items::One(Some(f(0, one)?)))),
+            Items::One(None) => Ok(SmallVec::new()),
             Items::Many(many) => {
-                let mut all = Few::with_capacity(many.len(), flags)?;
+                let mut all = SmallVec::with_capacity(many.len(), flags)?;
                 for (index, item) in many.into_iter().enumerate() {
                     all.push_reserved(f(index, item)?);
                 }
@@ -85,9 +85,9 @@ impl<T> Few<T> {
 
     /// Makes a list of what `f` makes of each item, in `room`, which is empty and
     /// [was made](Self::with_capacity) for as many.
-    pub fn map_into<U>(self, mut room: Few<U>, mut f: impl FnMut(T) -> U) -> Few<U> {
+    pub fn map_into<U>(self, mut room: SmallVec<U>, mut f: impl FnMut(T) -> U) -> SmallVec<U> {
         match self.0 {
-            Items::One(Some(one)) => Few(Items::One(Some(f(one)))),
+            Items::One(Some(one)) => SmallVec(Items::One(Some(f(one)))),
             Items::One(None) => room,
             Items::Many(many) => {
                 for item in many {
@@ -166,13 +166,13 @@ fn warn_too_little() {
     warn_on!(!WARNED.xchg(true, Relaxed));
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for SmallVec<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> Deref for Few<T> {
+impl<T> Deref for SmallVec<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -183,7 +183,7 @@ impl<T> Deref for Few<T> {
     }
 }
 
-impl<T> DerefMut for Few<T> {
+impl<T> DerefMut for SmallVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.0 {
             Items::One(one) => one.as_mut_slice(),
@@ -192,7 +192,7 @@ impl<T> DerefMut for Few<T> {
     }
 }
 
-/// The items of a [`Few`], taken out one by one.
+/// The items of a [`SmallVec`], taken out one by one.
 pub struct IntoIter<T>(Rest<T>);
 
 enum Rest<T> {
@@ -211,7 +211,7 @@ impl<T> Iterator for IntoIter<T> {
     }
 }
 
-impl<T> IntoIterator for Few<T> {
+impl<T> IntoIterator for SmallVec<T> {
     type Item = T;
     type IntoIter = IntoIter<T>;
 
@@ -223,7 +223,7 @@ impl<T> IntoIterator for Few<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Few<T> {
+impl<'a, T> IntoIterator for &'a SmallVec<T> {
     type Item = &'a T;
     type IntoIter = core::slice::Iter<'a, T>;
 
@@ -232,7 +232,7 @@ impl<'a, T> IntoIterator for &'a Few<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a mut Few<T> {
+impl<'a, T> IntoIterator for &'a mut SmallVec<T> {
     type Item = &'a mut T;
     type IntoIter = core::slice::IterMut<'a, T>;
 
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn as_many_as_there_is_room_for() -> Result {
         for count in 0..4 {
-            let mut few = Few::with_capacity(count, GFP_KERNEL)?;
+            let mut few = SmallVec::with_capacity(count, GFP_KERNEL)?;
             for i in 0..count {
                 assert_eq!(few.push_within_capacity(i), Ok(()));
             }
@@ -258,37 +258,37 @@ mod tests {
                 *item += 1;
             }
             assert!((&few).into_iter().eq(&few[..]));
-            let room = Few::with_capacity(count, GFP_KERNEL)?;
+            let room = SmallVec::with_capacity(count, GFP_KERNEL)?;
             let few = few.map_into(room, |item| 2 * item);
             let few = few.try_map(GFP_KERNEL, |index, item| {
                 assert_eq!(item, 2 * (index + 1));
                 Ok::<_, Error>(item / 2)
             })?;
             assert_eq!(few.len(), count);
-            let fails = Few::try_map(few, GFP_KERNEL, |index, item| match index + 1 < count {
+            let fails = SmallVec::try_map(few, GFP_KERNEL, |index, item| match index + 1 < count {
                 true => Ok(item),
                 false => Err(EINVAL),
             });
             assert_eq!(fails.is_err(), count > 0);
-            let mut few = Few::with_capacity(count, GFP_KERNEL)?;
+            let mut few = SmallVec::with_capacity(count, GFP_KERNEL)?;
             for i in 1..=count {
                 assert_eq!(few.push_within_capacity(i), Ok(()));
             }
             let mut sum = 0;
             few.consume(|item| sum += item);
             assert_eq!(sum, count * (count + 1) / 2);
-            let mut few = Few::with_capacity(count, GFP_KERNEL)?;
+            let mut few = SmallVec::with_capacity(count, GFP_KERNEL)?;
             for i in 1..=count {
                 assert_eq!(few.push_within_capacity(i), Ok(()));
             }
             assert_eq!(few.into_iter().sum::<usize>(), count * (count + 1) / 2);
         }
-        let mut one = Few::with_capacity(1, GFP_KERNEL)?;
+        let mut one = SmallVec::with_capacity(1, GFP_KERNEL)?;
         assert_eq!(one.push_within_capacity(1), Ok(()));
         assert_eq!(one.push_within_capacity(2), Err(2));
         assert_eq!(one.len(), 1);
         assert_eq!((one.take_only(), one.take_only()), (Some(1), None));
-        let mut two = Few::with_capacity(2, GFP_KERNEL)?;
+        let mut two = SmallVec::with_capacity(2, GFP_KERNEL)?;
         assert_eq!(two.push_within_capacity(1), Ok(()));
         assert_eq!((two.take_only(), two.take_only()), (Some(1), None));
         assert_eq!(two.push_within_capacity(1), Ok(()));
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn items_without_room_are_not_lost() -> Result {
         for reserved in 0..4 {
-            let mut few = Few::with_capacity(reserved, GFP_KERNEL)?;
+            let mut few = SmallVec::with_capacity(reserved, GFP_KERNEL)?;
             let mut count = 0;
             while !few.push_or_grow(Arc::new(count, GFP_KERNEL)?) {
                 count += 1;

@@ -10,7 +10,7 @@ use kfabric::{
 
 /// Why a region has no device region.
 #[derive(Clone, Copy)]
-pub(crate) enum Over {
+pub(crate) enum Closed {
     /// Not created, or closed.
     Idle,
     /// A step failed: no peer reaches it, for good.
@@ -21,7 +21,7 @@ pub(crate) enum Over {
     Ended { stuck: bool },
 }
 
-impl Over {
+impl Closed {
     /// Returns the state of a region whose registration was refused like this.
     pub(super) fn after(refusal: &Refusal) -> Self {
         match refusal.errno() == Errno::ENOTRECOVERABLE {

@@ -8,7 +8,7 @@ use super::{
     MrObject, //
 };
 use crate::{
-    object::ties::Ties,
+    object::endpoint_mrs::EndpointMrs,
     support::{
         errno::Errno,
         refusal::Refusal, //
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Takes down all regions of an endpoint that has gone down. Sleeps until no peer can reach them.
-pub(crate) fn take_down(ties: &Ties) {
+pub(crate) fn take_down(ties: &EndpointMrs) {
     // SAFETY: `settle` ties regions only, and each is untied before it goes.
     while let Some(object) = ties.next(|region| unsafe { MrRef::another(region.cast()) }) {
         fall(&object, ties.endpoint().is_open());

@@ -6,16 +6,16 @@
 //! Others wait for that, but for who may not sleep: who enables a region, or is told of it.
 
 use super::{
-    rare::Rare,
-    state::State,
+    mr_ext::MrExt,
+    state::MrState,
     Inner,
     MrObject, //
 };
 use crate::{
-    object::ties::Ties,
+    object::endpoint_mrs::EndpointMrs,
     provider::{
-        cntr::Counter,
-        MrPart, //
+        cntr::CntrCore,
+        ProviderMr, //
     },
     support::{
         cache::MrExtBox,
@@ -32,9 +32,9 @@ use kernel::{
 use kfi_bindings::kvec;
 
 /// A region's provider part and list, held until this is dropped. Any context.
-pub(super) struct Held<'a> {
+pub(super) struct BusyMr<'a> {
     object: &'a MrObject,
-    pub(super) mr: Option<MrPart>,
+    pub(super) mr: Option<ProviderMr>,
     /// The addresses that it was registered at, if they are several, and it can be refreshed.
     pub(super) list: KVVec<kvec>,
 }
@@ -49,7 +49,7 @@ impl Inner {
     /// - `ENOTCONN`: its endpoint has gone down.
     /// - `EINVAL`: it has yet to be bound.
     pub(super) fn begin(&mut self) -> Result<(), Refusal> {
-        if self.state == State::Disabled {
+        if self.state == MrState::Disabled {
             if self.held {
                 return Err(Refusal::new(Errno::ENODEV, c"the device goes away"));
             }
@@ -58,25 +58,25 @@ impl Inner {
                 return Err(Refusal::new(Errno::ENOTCONN, why));
             }
         }
-        let missing = |rare: &Pin<MrExtBox<Rare>>| rare.bonds.is_missing();
+        let missing = |rare: &Pin<MrExtBox<MrExt>>| rare.bonds.is_missing();
         self.state.begin(!self.rare.as_ref().is_some_and(missing))
     }
 
     /// Returns the counter that the region is bound to.
-    pub(super) fn counter(&self) -> Option<&Arc<Counter>> {
+    pub(super) fn counter(&self) -> Option<&Arc<CntrCore>> {
         self.rare.as_ref()?.bonds.counter()
     }
 
     /// Returns the endpoint that the region is bound to.
-    fn endpoint(&self) -> Option<&Arc<Ties>> {
+    fn endpoint(&self) -> Option<&Arc<EndpointMrs>> {
         self.rare.as_ref()?.bonds.endpoint()
     }
 
     /// Gives what there is of it to who holds it.
-    fn hold<'a>(&mut self, object: &'a MrObject) -> Held<'a> {
+    fn hold<'a>(&mut self, object: &'a MrObject) -> BusyMr<'a> {
         self.held = true;
-        let list = |rare: &mut Pin<MrExtBox<Rare>>| mem::take(rare.as_mut().project().list);
-        Held {
+        let list = |rare: &mut Pin<MrExtBox<MrExt>>| mem::take(rare.as_mut().project().list);
+        BusyMr {
             object,
             mr: self.mr.take(),
             list: self.rare.as_mut().map(list).unwrap_or_default(),
@@ -108,7 +108,7 @@ impl MrObject {
         &self,
         busy: impl Fn(&Inner) -> bool,
         may: impl FnOnce(&Inner) -> Result<(), Refusal>,
-    ) -> Result<Held<'_>, Refusal> {
+    ) -> Result<BusyMr<'_>, Refusal> {
         self.inner.with(|inner| {
             self.wait_while(inner, |inner| inner.held || busy(inner));
             may(inner)?;
@@ -117,10 +117,10 @@ impl MrObject {
     }
 
     /// Takes the region in hand, if it can be closed without waiting for anybody but its provider. Any context.
-    pub(super) fn hold_now(&self) -> Option<Held<'_>> {
+    pub(super) fn hold_now(&self) -> Option<BusyMr<'_>> {
         self.inner.with(|inner| {
             let waits = inner.held
-                || inner.state != State::Enabled
+                || inner.state != MrState::Enabled
                 || inner.counter().is_some()
                 || inner.told
                 // Whose memory can't be freed in any context.
@@ -140,12 +140,12 @@ impl MrObject {
     /// # Errors
     ///
     /// - `EOPBADSTATE`: it isn't.
-    pub(super) fn hold_enabled(&self) -> Result<Held<'_>, Refusal> {
+    pub(super) fn hold_enabled(&self) -> Result<BusyMr<'_>, Refusal> {
         self.hold(|_| false, |inner| inner.state.check_enabled())
     }
 }
 
-impl Held<'_> {
+impl BusyMr<'_> {
     /// Ends closing the region, whose provider has nothing any more. Returns whether its parts
     /// return to the domain's reserve. Any context.
     pub(super) fn close(mut self) -> bool {
@@ -158,7 +158,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for BusyMr<'_> {
     fn drop(&mut self) {
         self.object.inner.with(|inner| {
             inner.mr = self.mr.take();

@@ -73,7 +73,7 @@ pub(crate) enum PostError {
 }
 
 /// Requests of one kind, each about a region, to be posted in one go.
-pub(crate) struct Together<'a> {
+pub(crate) struct WrBatch<'a> {
     opcode: b::ib_wr_opcode,
     /// The first `count` are filled.
     regions: [MaybeUninit<b::rdma_helper_region_wr>; MAX],
@@ -81,7 +81,7 @@ pub(crate) struct Together<'a> {
     _regions: PhantomData<RegionWr<'a>>,
 }
 
-impl<'a> Together<'a> {
+impl<'a> WrBatch<'a> {
     /// Maximum number of requests beside the first one.
     pub(crate) const MORE: u32 = b::RDMA_HELPER_MAX_TOGETHER - 1;
 

@@ -41,7 +41,7 @@ use crate::{
 
 /// The state of the registration of a lent region.
 #[pin_data]
-pub struct Fate {
+pub struct RegState {
     key: u32,
     /// Of this device, for as long as the region is lent.
     device: DeviceId,
@@ -60,11 +60,11 @@ pub struct Fate {
 }
 
 impl_list_arc_safe! {
-    impl ListArcSafe<0> for Fate { tracked_by tracker: AtomicTracker; }
+    impl ListArcSafe<0> for RegState { tracked_by tracker: AtomicTracker; }
 }
 
 impl_list_item! {
-    impl ListItem<0> for Fate { using ListLinks { self.links }; }
+    impl ListItem<0> for RegState { using ListLinks { self.links }; }
 }
 
 /// There is no request.
@@ -88,16 +88,16 @@ pub(super) enum Outcome {
 }
 
 /// Tells what becomes of a registration, or of an invalidation; also of one that is dropped.
-pub struct Registering(Arc<Fate>);
+pub struct Registering(Arc<RegState>);
 
 impl Registering {
     /// Makes the part that a request carries.
-    pub(super) fn new(fate: &Arc<Fate>) -> Self {
+    pub(super) fn new(fate: &Arc<RegState>) -> Self {
         Self(fate.clone())
     }
 }
 
-impl Fate {
+impl RegState {
     /// Returns the key of the region. Any context.
     pub fn key(&self) -> u32 {
         self.key
@@ -201,15 +201,15 @@ impl Fate {
 
 /// An invalidation of a lent region.
 pub struct Invalidation {
-    own: Arc<Fate>,
-    of: Arc<Fate>,
+    own: Arc<RegState>,
+    of: Arc<RegState>,
 }
 
 impl Invalidation {
     /// Makes an invalidation of the region whose fate is `of`, and the part that its request
     /// carries. May sleep.
-    pub(super) fn new(of: &Arc<Fate>) -> Result<(Self, Registering)> {
-        let own = Fate::new(of.key, of.device)?;
+    pub(super) fn new(of: &Arc<RegState>) -> Result<(Self, Registering)> {
+        let own = RegState::new(of.key, of.device)?;
         own.state.store(WAITING, Relaxed);
         let invalidating = Registering::new(&own);
         let of = of.clone();
@@ -256,7 +256,7 @@ mod tests {
 
     /// Posts a request, and returns whether there is one.
     fn give(
-        fate: &Arc<Fate>,
+        fate: &Arc<RegState>,
         post: impl FnOnce(Registering) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         fate.give(|| post(Registering::new(fate)))
@@ -285,7 +285,7 @@ mod tests {
         const KEY: u32 = 0x0012_3456;
         let mut device = DeviceId::NONE;
         said(KEY, 8, |invalidated| device = invalidated.device())?;
-        let fate = Fate::new(KEY, device)?;
+        let fate = RegState::new(KEY, device)?;
         // One bit of the key, the same region with another key, and the same key of another device.
         for other in [KEY ^ 1, KEY ^ 1 << 8, KEY ^ 1 << 31, KEY & 0xff, 0] {
             said(other, 8, |invalidated| fate.see(invalidated))?;
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn dropped_is_not_posted() -> Result {
-        let fate = Fate::new(7, DeviceId::NONE)?;
+        let fate = RegState::new(7, DeviceId::NONE)?;
         assert!(!fate.is_given());
         let refused = |request| {
             drop(request);
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn kept_is_posted_and_ends_when_dropped() -> Result {
-        let fate = Fate::new(7, DeviceId::NONE)?;
+        let fate = RegState::new(7, DeviceId::NONE)?;
         let mut kept = None;
         let lies = |request| {
             kept = Some(request);
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn may_end_while_it_is_posted() -> Result {
-        let fate = Fate::new(7, DeviceId::NONE)?;
+        let fate = RegState::new(7, DeviceId::NONE)?;
         let at_once = |request: Registering| {
             request.0.end(VALID);
             Ok(())

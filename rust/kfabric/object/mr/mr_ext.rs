@@ -10,19 +10,19 @@
 //! - It is reserved, and may become any of these.
 
 use super::{
-    bonds::Bonds,
+    bind_slots::BindSlots,
     ranges, //
 };
 use crate::{
     object::{
         domain::DomainObject,
-        eq::Unread,
-        ties::{
-            Tie,
-            Ties, //
+        endpoint_mrs::{
+            EndpointMrLink,
+            EndpointMrs, //
         }, //
+        eq::Unread,
     },
-    provider::cntr::Counter,
+    provider::cntr::CntrCore,
     region::{
         lease::Lease,
         request::MrRequest, //
@@ -48,11 +48,11 @@ use kfi_bindings::kvec;
 
 /// The fields that only some regions need. Under the region's lock.
 #[pin_data]
-pub(crate) struct Rare {
+pub(crate) struct MrExt {
     /// Ties the region to its endpoint while it is enabled.
     #[pin]
-    pub(super) tie: Tie,
-    pub(super) bonds: Bonds<Arc<Counter>, Arc<Ties>>,
+    pub(super) tie: EndpointMrLink,
+    pub(super) bonds: BindSlots<Arc<CntrCore>, Arc<EndpointMrs>>,
     /// The events that have reported how enabling ended.
     pub(super) said: Said,
     /// The addresses that it was registered at, if they are several, for when other pages are behind them.
@@ -87,19 +87,19 @@ impl Said {
 }
 
 // A cache has objects of this size.
-const _: () = assert!(size_of::<Rare>() <= RARE_SIZE);
+const _: () = assert!(size_of::<MrExt>() <= RARE_SIZE);
 
 // SAFETY: The region before it is only handed through, and the addresses are only compared and passed on,
 // which any thread may do.
-unsafe impl Send for Rare {}
+unsafe impl Send for MrExt {}
 
-impl Rare {
+impl MrExt {
     /// Makes empty fields with space for a list of `count` addresses. May sleep.
     pub(super) fn with_capacity(count: usize) -> Result<Pin<MrExtBox<Self>>, Refusal> {
         let list = KVVec::with_capacity(count, GFP_KERNEL)?;
         let rare = pin_init!(Self {
-            tie: Tie::new(),
-            bonds: Bonds::NONE,
+            tie: EndpointMrLink::new(),
+            bonds: BindSlots::NONE,
             said: Said::Nothing,
             list,
             lease: None,
@@ -119,7 +119,7 @@ impl Rare {
         request: &MrRequest<'_>,
         told: bool,
     ) -> Result<(), Refusal> {
-        let bonds = Bonds::of(domain, request);
+        let bonds = BindSlots::of(domain, request);
         let list = ranges::to_keep(domain, request);
         let leases = domain.mr_limits().leases;
         if rare.is_none() && (told || leases || bonds.is_missing() || !list.is_empty()) {
@@ -150,7 +150,7 @@ impl Rare {
     /// Empties the fields of a region that is gone, for the next region. The space stays.
     pub(super) fn clear(self: Pin<&mut Self>) {
         let this = self.project();
-        *this.bonds = Bonds::NONE;
+        *this.bonds = BindSlots::NONE;
         *this.said = Said::Nothing;
         this.list.clear();
     }

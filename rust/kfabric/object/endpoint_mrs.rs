@@ -6,7 +6,7 @@
 
 use crate::{
     new_irq_lock,
-    provider::ep::Endpoint,
+    provider::ep::EpCore,
     support::{
         errno::Errno,
         hlist::{
@@ -47,7 +47,7 @@ use kernel::{
 };
 
 /// A region's link to its endpoint, as a part of the region.
-pub(crate) struct Tie {
+pub(crate) struct EndpointMrLink {
     node: Node,
     /// The region; null if it isn't tied. Changed under the lock of the endpoint's list.
     region: Atomic<*mut c_void>,
@@ -56,14 +56,14 @@ pub(crate) struct Tie {
 }
 
 // SAFETY: `region` is only handed through; the rest may be used by any thread.
-unsafe impl Send for Tie {}
+unsafe impl Send for EndpointMrLink {}
 // SAFETY: As for `Send`; `region` is only exchanged as a whole.
-unsafe impl Sync for Tie {}
+unsafe impl Sync for EndpointMrLink {}
 
 /// The regions of an endpoint.
 #[pin_data]
-pub(crate) struct Ties {
-    endpoint: Arc<Endpoint>,
+pub(crate) struct EndpointMrs {
+    endpoint: Arc<EpCore>,
     /// Takes down all that are tied.
     take_down: fn(&Self),
     #[pin]
@@ -79,17 +79,17 @@ pub(crate) struct Ties {
 ///
 /// # Invariants
 ///
-/// The list consists of the nodes of [`Tie`]s that have a `region`.
+/// The list consists of the nodes of [`EndpointMrLink`]s that have a `region`.
 struct State {
     regions: Head,
     down: Cell<bool>,
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Ties { self.work }
+    impl HasWork<Self> for EndpointMrs { self.work }
 }
 
-impl Tie {
+impl EndpointMrLink {
     /// Makes the tie of a region that isn't tied.
     pub(crate) const fn new() -> Self {
         Self {
@@ -100,10 +100,10 @@ impl Tie {
     }
 }
 
-impl Ties {
+impl EndpointMrs {
     /// Makes an endpoint without regions. Its work item calls `take_down`, and so does closing it.
     /// May sleep.
-    pub(crate) fn new(endpoint: &Arc<Endpoint>, take_down: fn(&Self)) -> Result<Arc<Self>, Errno> {
+    pub(crate) fn new(endpoint: &Arc<EpCore>, take_down: fn(&Self)) -> Result<Arc<Self>, Errno> {
         let state = State {
             // INVARIANT: Nothing is tied.
             regions: Head::new(),
@@ -120,7 +120,7 @@ impl Ties {
     }
 
     /// Returns the endpoint.
-    pub(crate) fn endpoint(&self) -> &Arc<Endpoint> {
+    pub(crate) fn endpoint(&self) -> &Arc<EpCore> {
         &self.endpoint
     }
 
@@ -134,7 +134,7 @@ impl Ties {
     /// # Safety
     ///
     /// It was not tied before, and is [untied](Self::untie) before it, or the region, goes or moves.
-    pub(crate) unsafe fn tie(self: &Arc<Self>, tie: &Tie, region: NonNull<c_void>) {
+    pub(crate) unsafe fn tie(self: &Arc<Self>, tie: &EndpointMrLink, region: NonNull<c_void>) {
         let down = self.state.with(|state| {
             // SAFETY: The tie is in no list, and doesn't move before it is untied, by the requirements of
             // this function. The lock is held. The head doesn't move: it is pinned behind an `Arc`.
@@ -149,12 +149,12 @@ impl Ties {
     }
 
     /// Unties a region, if it is tied. Any context.
-    pub(crate) fn untie(&self, tie: &Tie) {
+    pub(crate) fn untie(&self, tie: &EndpointMrLink) {
         let _ = self.state.with(|_| Self::unlink(tie));
     }
 
     /// Unlinks a tie, and returns the region if it was tied. Called under the lock.
-    fn unlink(tie: &Tie) -> Option<NonNull<c_void>> {
+    fn unlink(tie: &EndpointMrLink) -> Option<NonNull<c_void>> {
         let region = NonNull::new(tie.region.xchg(null_mut(), Relaxed))?;
         // SAFETY: In the list by its invariant, whose lock is held by the caller.
         unsafe { tie.node.unlink() };
@@ -164,11 +164,11 @@ impl Ties {
     /// Unties a region, and hands it to `f` under the lock; `None` if there is none. Any context.
     pub(crate) fn next<R>(&self, f: impl FnOnce(NonNull<c_void>) -> R) -> Option<R> {
         self.state.with(|state| {
-            // SAFETY: The lock is held. By the invariant of `State`, the node is that of a `Tie`, which is
+            // SAFETY: The lock is held. By the invariant of `State`, the node is that of an `EndpointMrLink`, which is
             // there while it is in the list.
             let tie = unsafe {
                 let first = state.regions.first()?;
-                &*kernel::container_of!(first.as_ptr(), Tie, node)
+                &*kernel::container_of!(first.as_ptr(), EndpointMrLink, node)
             };
             Self::unlink(tie).map(f)
         })
@@ -206,7 +206,7 @@ impl Ties {
     }
 }
 
-impl WorkItem for Ties {
+impl WorkItem for EndpointMrs {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {

@@ -39,7 +39,7 @@ use kernel::{
 /// The unsettled objects of a domain. This has the end of the list; its owner has the links. Tasks
 /// wait here for a change.
 #[pin_data]
-pub(crate) struct Unsettled {
+pub(crate) struct PendingRegs {
     last: Atomic<*mut c_void>,
     /// Called by the work, to settle what has been put in.
     settle: fn(&Self),
@@ -57,15 +57,15 @@ pub(crate) struct Unsettled {
 }
 
 // SAFETY: `last` is handed through to its owner, and not followed.
-unsafe impl Send for Unsettled {}
+unsafe impl Send for PendingRegs {}
 // SAFETY: As for `Send`; it is only exchanged as a whole.
-unsafe impl Sync for Unsettled {}
+unsafe impl Sync for PendingRegs {}
 
 impl_has_work! {
-    impl HasWork<Self> for Unsettled { self.work }
+    impl HasWork<Self> for PendingRegs { self.work }
 }
 
-impl Unsettled {
+impl PendingRegs {
     /// Makes an empty list. May sleep.
     pub(crate) fn new(settle: fn(&Self)) -> Result<Arc<Self>, Errno> {
         let none = pin_init!(Self {
@@ -110,7 +110,7 @@ impl Unsettled {
 /// No task.
 const NOBODY: usize = 0;
 
-impl WorkItem for Unsettled {
+impl WorkItem for PendingRegs {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {

@@ -7,8 +7,8 @@ mod tests {
     use super::super::*;
     use core::iter;
 
-    fn inlet() -> Result<Pin<KBox<Inlet<usize>>>> {
-        KBox::pin_init(Inlet::new()?, GFP_KERNEL)
+    fn inlet() -> Result<Pin<KBox<ReturnList<usize>>>> {
+        KBox::pin_init(ReturnList::new()?, GFP_KERNEL)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Taking in regions that come back in atomic context.
 
 use super::{
-    inlet::Place,
+    return_list::Place,
     Pool, //
 };
 use core::iter;
@@ -11,12 +11,12 @@ use kernel::sync::Arc;
 use rdma::mr::FastMr;
 
 /// Room in a pool for one that comes back where nobody may sleep.
-pub(crate) struct Room<'a> {
+pub(crate) struct ReturnSlot<'a> {
     place: Place<'a, FastMr>,
     pool: &'a Arc<Pool>,
 }
 
-impl Room<'_> {
+impl ReturnSlot<'_> {
     /// Puts a region in. If nobody needs it, it is given back in the end. Any context.
     pub(crate) fn put(self, mr: FastMr) {
         if self.place.put(mr) {
@@ -29,9 +29,9 @@ impl Room<'_> {
 impl Pool {
     /// Reserves space for a region that comes back in atomic context, if there is some. Any
     /// context.
-    pub(crate) fn room(self: &Arc<Self>) -> Option<Room<'_>> {
+    pub(crate) fn room(self: &Arc<Self>) -> Option<ReturnSlot<'_>> {
         let place = self.inlet.place()?;
-        Some(Room { place, pool: self })
+        Some(ReturnSlot { place, pool: self })
     }
 
     /// Has those that have come back join their lines, if there are any. May sleep.

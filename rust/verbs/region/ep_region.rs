@@ -14,13 +14,13 @@ use kernel::{
 use kfabric::{
     num,
     provider::Keys,
-    Endpoint,
+    EpCore,
     Refusal,
     RemotePiece, //
 };
 use rdma::{
-    lent::{
-        LentMr,
+    endpoint_mr::{
+        EndpointMr,
         Settled, //
     },
     mr::{
@@ -31,13 +31,13 @@ use rdma::{
 };
 
 /// A region that an endpoint registers, and that endpoint after the registration.
-pub(super) struct Lent {
-    mr: LentMr<Memory>,
-    endpoint: Option<Arc<Endpoint>>,
+pub(super) struct EpRegion {
+    mr: EndpointMr<Memory>,
+    endpoint: Option<Arc<EpCore>>,
 }
 
-impl Lent {
-    pub(super) fn new(mr: LentMr<Memory>) -> Self {
+impl EpRegion {
+    pub(super) fn new(mr: EndpointMr<Memory>) -> Self {
         let endpoint = None;
         Self { mr, endpoint }
     }
@@ -52,7 +52,7 @@ impl Lent {
     /// - `ENOMEM`
     pub(super) fn register(
         &mut self,
-        endpoint: &Arc<Endpoint>,
+        endpoint: &Arc<EpCore>,
         more: bool,
     ) -> Result<Option<Keys>, Refusal> {
         let Some(inside) = endpoint.enter() else {

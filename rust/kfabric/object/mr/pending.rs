@@ -15,7 +15,7 @@ use super::{
     MrObject, //
 };
 use crate::{
-    object::unsettled::Unsettled,
+    object::pending_regs::PendingRegs,
     support::{
         cache::ListVec,
         vec::PushReserved,
@@ -63,7 +63,7 @@ pub(super) fn leave(object: MrRef) {
 }
 
 /// Takes all that are left, in the order in which they came.
-fn take(unsettled: &Unsettled) -> Left {
+fn take(unsettled: &PendingRegs) -> Left {
     let mut next = unsettled.take().cast::<MrObject>();
     let (mut first, mut count) = (null_mut(), 0);
     while let Some(here) = NonNull::new(next) {
@@ -102,7 +102,7 @@ impl Iterator for Left {
 }
 
 /// Enables all that are left by now; their event queues tell. Sleeps.
-pub(crate) fn settle(unsettled: &Unsettled) {
+pub(crate) fn settle(unsettled: &PendingRegs) {
     let mut left = take(unsettled);
     while left.count > 1 {
         if together(&mut left).is_err() {

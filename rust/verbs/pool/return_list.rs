@@ -26,7 +26,7 @@ const ROOM: usize = 64;
 
 /// The regions that have come back.
 #[pin_data]
-pub(super) struct Inlet<T> {
+pub(super) struct ReturnList<T> {
     #[pin]
     came: IrqLock<Came<T>>,
     /// Whether there are any, for who looks without the lock.
@@ -43,9 +43,9 @@ struct Came<T> {
 }
 
 /// Room for one.
-pub(super) struct Place<'a, T>(&'a Inlet<T>);
+pub(super) struct Place<'a, T>(&'a ReturnList<T>);
 
-impl<T: Send> Inlet<T> {
+impl<T: Send> ReturnList<T> {
     /// Makes an empty inlet, which nobody watches. May sleep.
     pub(super) fn new() -> Result<impl PinInit<Self>> {
         let came = Came {

@@ -4,7 +4,7 @@
 //!
 //! A device uses the memory of a work request from posting to completion, and doesn't know
 //! lifetimes. The request carries something that keeps its memory: a borrow, if a task waits for
-//! the request on the stack, or else a [`Loan`].
+//! the request on the stack, or else an [`InFlightRef`].
 
 use kernel::{
     alloc::Flags,
@@ -32,22 +32,22 @@ use crate::completion::Done;
 ///
 /// # Safety
 ///
-/// [`Keep::get`] must return the same thing each time, which must stay until this is dropped,
+/// [`StableRef::get`] must return the same thing each time, which must stay until this is dropped,
 /// wherever it is moved.
-pub unsafe trait Keep<T> {
+pub unsafe trait StableRef<T> {
     /// Returns the thing.
     fn get(&self) -> &T;
 }
 
 // SAFETY: The target of a reference stays as long as the reference.
-unsafe impl<T> Keep<T> for &T {
+unsafe impl<T> StableRef<T> for &T {
     fn get(&self) -> &T {
         self
     }
 }
 
-// SAFETY: By the invariant of `Loan` the thing stays until all loans are gone.
-unsafe impl<T> Keep<T> for Loan<T> {
+// SAFETY: By the invariant of `InFlightRef` the thing stays until all loans are gone.
+unsafe impl<T> StableRef<T> for InFlightRef<T> {
     fn get(&self) -> &T {
         // SAFETY: The thing is taken out only when no loan is left, and not changed before.
         unsafe { &*self.shared.thing.get() }
@@ -63,13 +63,13 @@ unsafe impl<T> Keep<T> for Loan<T> {
 /// # Examples
 ///
 /// ```ignore
-/// let lender = Lender::new(region)?;
+/// let lender = InFlight::new(region)?;
 /// let receive = Receive::new(Gather::part(lender.lend(), 0..512)?)?;
 /// ...
 /// // Sleeps until the request has ended, and let go of its loan.
 /// let region = lender.take_back();
 /// ```
-pub struct Lender<T> {
+pub struct InFlight<T> {
     shared: Arc<Shared<T>>,
     back: bool,
 }
@@ -79,7 +79,7 @@ pub struct Lender<T> {
 /// # Invariants
 ///
 /// It is counted in `loans`.
-pub struct Loan<T> {
+pub struct InFlightRef<T> {
     shared: Arc<Shared<T>>,
 }
 
@@ -98,7 +98,7 @@ unsafe impl<T: Send + Sync> Send for Shared<T> {}
 // SAFETY: As for sending: `loans` and `all_back` do their own locking.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
-impl<T> Lender<T> {
+impl<T> InFlight<T> {
     /// Gets ready to lend a thing. May sleep.
     pub fn new(thing: T) -> Result<Self> {
         Self::try_new(thing, GFP_KERNEL).map_err(|_| ENOMEM)
@@ -121,11 +121,11 @@ impl<T> Lender<T> {
     }
 
     /// Lends it. Any context.
-    pub fn lend(&self) -> Loan<T> {
+    pub fn lend(&self) -> InFlightRef<T> {
         // INVARIANT: Counted here. It was not 0, as the thing isn't wanted back.
         self.shared.loans.fetch_add(1, Relaxed);
         let shared = self.shared.clone();
-        Loan { shared }
+        InFlightRef { shared }
     }
 
     /// Returns the thing. Any context.
@@ -166,7 +166,7 @@ impl<T> Lender<T> {
     }
 }
 
-impl<T> Drop for Lender<T> {
+impl<T> Drop for InFlight<T> {
     fn drop(&mut self) {
         if !self.back {
             drop(self.take());
@@ -174,7 +174,7 @@ impl<T> Drop for Lender<T> {
     }
 }
 
-impl<T> Drop for Loan<T> {
+impl<T> Drop for InFlightRef<T> {
     fn drop(&mut self) {
         if self.shared.loans.fetch_sub(1, Full) == 1 {
             self.shared.all_back.complete();
@@ -188,14 +188,14 @@ mod tests {
 
     #[test]
     fn back_when_all_loans_are() -> Result {
-        let lender = Lender::new(KBox::new(7, GFP_KERNEL)?)?;
+        let lender = InFlight::new(KBox::new(7, GFP_KERNEL)?)?;
         let loans = (lender.lend(), lender.lend());
         assert_eq!((**loans.0.get(), **loans.1.get()), (7, 7));
         drop(loans);
         assert_eq!(lender.shared.loans.load(Relaxed), 1);
         assert_eq!(*lender.take_back(), 7);
         // Dropped with what it has.
-        drop(Lender::new(KBox::new(8, GFP_KERNEL)?)?);
+        drop(InFlight::new(KBox::new(8, GFP_KERNEL)?)?);
         Ok(())
     }
 }

@@ -2,11 +2,11 @@
 
 //! Regions that are registered by a request on their consumer's queue pair, for which nobody waits.
 
-mod fate;
+mod reg_state;
 
-pub use self::fate::{
-    Fate,
+pub use self::reg_state::{
     Invalidation,
+    RegState,
     Registering, //
 };
 
@@ -17,11 +17,11 @@ use kernel::{
 
 use core::mem::ManuallyDrop;
 
-use self::fate::Outcome;
+use self::reg_state::Outcome;
 use crate::{
-    lend::{
-        Lender,
-        Loan, //
+    in_flight::{
+        InFlight,
+        InFlightRef, //
     },
     mr::{
         FastMr,
@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// A request that registers a lent region.
-pub type RegionWr<L> = WorkRequest<Loan<PreparedMr<L>>>;
+pub type EndpointRegWr<L> = WorkRequest<InFlightRef<PreparedMr<L>>>;
 
 /// A request that ends a lent region, whose end `F` is told.
 pub type InvalidationWr<F> = KBox<Request<WorkRequest<()>, F>>;
@@ -48,13 +48,13 @@ pub type InvalidationWr<F> = KBox<Request<WorkRequest<()>, F>>;
 /// A region that is lent to requests.
 ///
 /// The key is good for whoever gets it by something that is posted behind the registration, on the same
-/// queue pair. For all others it is when the registration has [ended](Fate::is_known).
+/// queue pair. For all others it is when the registration has [ended](RegState::is_known).
 ///
-/// To be ended by [`LentMr::settle`]. Dropping it does the same, and sleeps as that.
-pub struct LentMr<L: DmaList> {
+/// To be ended by [`EndpointMr::settle`]. Dropping it does the same, and sleeps as that.
+pub struct EndpointMr<L: DmaList> {
     /// Taken out once, when this ends.
-    lender: ManuallyDrop<Lender<PreparedMr<L>>>,
-    fate: Arc<Fate>,
+    lender: ManuallyDrop<InFlight<PreparedMr<L>>>,
+    fate: Arc<RegState>,
 }
 
 /// The result of lending a region.
@@ -74,25 +74,25 @@ pub enum Settled<L> {
 
 impl<L: DmaList> PreparedMr<L> {
     /// Gets ready to lend the region to requests, with its next key. May sleep.
-    pub fn lend(mut self) -> Result<LentMr<L>> {
+    pub fn lend(mut self) -> Result<EndpointMr<L>> {
         self.next_key();
         let key = self.rkey();
-        let fate = Fate::new(key, DeviceId::of(self.pd().device()))?;
-        Ok(LentMr {
-            lender: ManuallyDrop::new(Lender::new(self)?),
+        let fate = RegState::new(key, DeviceId::of(self.pd().device()))?;
+        Ok(EndpointMr {
+            lender: ManuallyDrop::new(InFlight::new(self)?),
             fate,
         })
     }
 }
 
-impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
+impl<L: DmaList + Send + Sync + 'static> EndpointMr<L> {
     /// Returns the region, with the key that it is going to have. Any context.
     pub fn prepared(&self) -> &PreparedMr<L> {
         self.lender.get()
     }
 
     /// Returns the fate of the registration.
-    pub fn fate(&self) -> &Arc<Fate> {
+    pub fn fate(&self) -> &Arc<RegState> {
         &self.fate
     }
 
@@ -105,10 +105,12 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     /// - `ENOMEM`
     /// - `EINVAL` if `post` has dropped the request, and says nothing.
     /// - The errors of `post`.
-    pub fn register<F: CompletionHandler<RegionWr<L>>>(
+    pub fn register<F: CompletionHandler<EndpointRegWr<L>>>(
         &mut self,
         then: impl FnOnce(Registering) -> F,
-        post: impl FnOnce(KBox<Request<RegionWr<L>, F>>) -> Result<(), NotPosted<RegionWr<L>, F>>,
+        post: impl FnOnce(
+            KBox<Request<EndpointRegWr<L>, F>>,
+        ) -> Result<(), NotPosted<EndpointRegWr<L>, F>>,
     ) -> Result {
         if self.fate.is_given() {
             return Err(EBUSY);
@@ -153,7 +155,7 @@ impl<L: DmaList + Send + Sync + 'static> LentMr<L> {
     }
 }
 
-impl<L: DmaList> LentMr<L> {
+impl<L: DmaList> EndpointMr<L> {
     /// Checks whether the device has registered the region, and it has been invalidated since,
     /// which is this fence. Any context.
     pub fn is_free_by(&self, fence: Fence) -> bool {
@@ -246,7 +248,7 @@ unsafe fn free(mr: ValidMr, fence: Fence) -> FastMr {
     mr
 }
 
-impl<L: DmaList> Drop for LentMr<L> {
+impl<L: DmaList> Drop for EndpointMr<L> {
     fn drop(&mut self) {
         // SAFETY: The lender isn't used again.
         drop(unsafe { self.end() });
