@@ -85,7 +85,7 @@ const TIMEOUT: u32 = 1000;
 
 struct MemDisk;
 
-/// What there is of the disk.
+/// The memory of the disk.
 #[pin_data]
 struct Memory {
     params: Params,
@@ -93,13 +93,13 @@ struct Memory {
     bytes: Mutex<VVec<u8>>,
     /// While it is set, no request may be queued.
     quiet: Atomic<bool>,
-    /// What has yet to take its time.
+    /// The requests that have yet to take their time.
     #[pin]
     lost: Mutex<KVec<Request>>,
-    /// What has gone wrong once.
+    /// The accesses that have failed once.
     #[pin]
     tried: Mutex<Tried>,
-    /// What is to be carried out by a workqueue.
+    /// The requests that a workqueue carries out.
     #[pin]
     later: Mutex<KVec<Request>>,
     #[pin]
@@ -178,7 +178,7 @@ impl Memory {
                 request.copy_in(bytes)?;
             }
             Op::Write => request.copy_out(bytes)?,
-            // What is discarded can be told from what was zeroed.
+            // Discarded bytes differ from zeroed ones.
             Op::Discard => bytes.fill(0xdd),
             Op::WriteZeroes => bytes.fill(0),
             _ => return Ok(Status::NotSupported),

@@ -45,7 +45,7 @@ pub(crate) const CASES: &[Case] = &[
     (c"connect_v6", || connect(V6)),
 ];
 
-/// Both sides tell each other something, and one sends.
+/// Checks that both sides send private data to each other, and that one sends a message.
 fn connect(ip: IpAddr) -> Result {
     let bench = Bench::new()?;
     let (near, far) = (Side::new(&bench)?, Side::new(&bench)?);

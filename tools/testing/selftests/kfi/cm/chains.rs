@@ -43,7 +43,7 @@ pub(crate) const CASES: &[Case] = &[
     (c"chain_inline", inline_elsewhere),
 ];
 
-/// Requests of several kinds in one go, in order.
+/// Checks requests of several kinds that are posted in one go, in order.
 fn chain(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 9)?;
     let target = Memory::new(&bench.local, 4096, all())?;
@@ -67,7 +67,7 @@ fn chain(bench: &Bench, pair: &Pair) -> Result {
     for outcome in [&written, &was_read, &sent, &copied, &received] {
         done(outcome)?;
     }
-    // What was read was sent: the fence has waited for it.
+    // The bytes that were read were sent: the fence has waited for the read.
     expect_eq!(into.differ(0..1, 9, 0), 0);
     expect_eq!(into.cell(1), into.cell(0));
     expect_eq!(into.differ(2..CELLS, 9, 0), 0);
@@ -75,7 +75,8 @@ fn chain(bench: &Bench, pair: &Pair) -> Result {
     Ok(())
 }
 
-/// As many as there is room for and no more; then they are given up, and there is room again.
+/// Checks that a chain takes as many requests as there is space for and no more. When they are
+/// given up, there is space again.
 fn dropped(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 1)?;
     for _ in 0..3 {
@@ -101,7 +102,7 @@ fn dropped(bench: &Bench, pair: &Pair) -> Result {
     Ok(())
 }
 
-/// One of them has too many segments, so the driver takes those before it.
+/// Checks a chain in which one request has too many segments: the driver takes those before it.
 fn one_bad(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 1)?;
     let mut chain = pair.near.1.endpoint.begin_chain()?;
@@ -122,7 +123,8 @@ fn one_bad(bench: &Bench, pair: &Pair) -> Result {
     Ok(())
 }
 
-/// Bytes that one driver copies are not posted to a queue pair whose driver copies fewer, in no way.
+/// Checks that bytes which one driver copies are never posted to a queue pair whose driver copies
+/// fewer.
 fn inline_elsewhere() -> Result {
     let bench = Bench::new()?;
     let pair = Pair::new(&bench, V4)?;

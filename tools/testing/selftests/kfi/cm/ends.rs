@@ -50,8 +50,8 @@ pub(crate) const CASES: &[Case] = &[
     (c"any_order", any_order),
 ];
 
-/// An endpoint that was drained before it is connected: it takes nothing more, and it can't be connected, because its
-/// queue pair is in error.
+/// Checks an endpoint that was drained before it is connected. It takes nothing more, and it can't
+/// be connected, because its queue pair is in error.
 fn drained_before() -> Result {
     let bench = Bench::new()?;
     let memory = Memory::new(&bench.local, 4096, all())?;
@@ -73,7 +73,7 @@ fn drained_before() -> Result {
     Ok(())
 }
 
-/// As many receives as there is room for, and no more.
+/// Posts as many receives as there is space for, and no more.
 pub(crate) fn receives(side: &Side, memory: &Memory) -> Result<KVec<Arc<Outcome>>> {
     let mut all = KVec::new();
     for _ in 0..DEPTH {
@@ -85,7 +85,7 @@ pub(crate) fn receives(side: &Side, memory: &Memory) -> Result<KVec<Arc<Outcome>
     Ok(all)
 }
 
-/// They have been flushed, each once.
+/// Checks that the receives have been flushed, each once.
 pub(crate) fn flushed(outcomes: &[Arc<Outcome>]) -> Result {
     for outcome in outcomes {
         expect_eq!(outcome.now()?, Some(Kind::Flushed));
@@ -122,12 +122,12 @@ fn drop_flushes() -> Result {
     expect_eq!(far.1.diary.next()?, Told::Disconnected);
     expect!(near.1.endpoint.drain(DRAIN));
     flushed(&outcomes)?;
-    // Whoever ends it isn't told.
+    // The side that ends the connection isn't told.
     expect_eq!(near.1.diary.now(), None);
     Ok(())
 }
 
-/// All that there is of a connection, dropped in an order that a number tells.
+/// Drops all parts of a connection, in orders that a number encodes.
 fn any_order() -> Result {
     const ORDERS: [[usize; 4]; 6] = [
         [0, 1, 2, 3],

@@ -78,7 +78,7 @@ pub(crate) const CASES: &[Case] = &[
     (c"once", once),
 ];
 
-/// A connection that is begun, to where `callers` are told.
+/// Begins a connection to a listener that tells `callers`.
 fn begin(side: &Side, private_data: &[u8]) -> Result<(Connection, Listener, Arc<Callers>)> {
     let callers = Callers::new()?;
     let listener = Listener::new(at(V4, 0), 4, callers.clone())?;

@@ -62,7 +62,7 @@ kernel::sync::global_lock! {
     unsafe(uninit) static CLIENT: Mutex<Option<Pin<KBox<Registration<Owner>>>>> = None;
 }
 
-/// What there is.
+/// The connections on the device.
 struct Held {
     /// Receives wait on both sides, and one side writes without end.
     pair: Pair,
@@ -138,7 +138,7 @@ impl Held {
         Ok(())
     }
 
-    /// Each connection is told that the device goes.
+    /// Checks that each connection is told that the device goes.
     fn is_told(&self) -> Result {
         let diaries = [
             &self.pair.near.1.diary,
@@ -174,7 +174,7 @@ fn again(endpoint: &Arc<Endpoint>, request: Write) -> Result {
     endpoint.post(request).map_err(|failed| failed.error)
 }
 
-/// As [`again`], which can't name itself.
+/// Posts as [`again`] does, which can't name itself.
 fn once_more(endpoint: &Arc<Endpoint>, request: Write) -> Result {
     again(endpoint, request)
 }

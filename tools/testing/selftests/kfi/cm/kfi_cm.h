@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-/* What the cases are called; NULL behind the last one. In Rust. */
+/* Returns the name of a case; NULL behind the last one. In Rust. */
 const char *kfi_cm_name(unsigned int number);
 /* 0 if the case has passed. In Rust. */
 int kfi_cm_run(unsigned int number);

@@ -97,13 +97,13 @@ pub extern "C" fn kfi_cm_release() {
     held::release();
 }
 
-/// What a case is called; null behind the last one.
+/// Returns the name of a case; null behind the last one.
 #[no_mangle]
 pub extern "C" fn kfi_cm_name(number: c_uint) -> *const c_char {
     case(number).map_or(core::ptr::null(), |(name, _)| name.as_char_ptr())
 }
 
-/// Runs a case. Returns 0 if it has passed.
+/// Implements `kfi_cm_run()`: runs a case. Returns 0 if it has passed.
 #[no_mangle]
 pub extern "C" fn kfi_cm_run(number: c_uint) -> c_int {
     match case(number).map(|(_, run)| run()) {

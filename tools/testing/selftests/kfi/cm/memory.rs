@@ -53,7 +53,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Registers so many bytes.
+    /// Registers `bytes` bytes.
     pub(crate) fn new(on: &Arc<LocalQp>, bytes: usize, access: AccessFlags) -> Result<Self> {
         let mut cells = KVec::with_capacity(bytes / CELL, GFP_KERNEL)?;
         for _ in 0..bytes / CELL {
@@ -61,7 +61,7 @@ impl Memory {
         }
         // SAFETY: The address is one of memory from kmalloc().
         let phys = unsafe { c::kfi_cm_phys(cells.as_mut_ptr().cast()) };
-        // SAFETY: Such memory is contiguous, and has pages. It goes after the region.
+        // SAFETY: The memory is contiguous, and has pages. It goes after the region.
         let run = unsafe { Run::new(phys, u64::try_from(bytes)?) };
         let device = on.pd().device();
         let mut list = SgBuilder::new(device, 1, None)?;
@@ -81,17 +81,17 @@ impl Memory {
         })
     }
 
-    /// The region, for a request.
+    /// Lends the region to a request.
     pub(crate) fn lend(&self) -> InFlightRef<ValidMr> {
         self.region.lend()
     }
 
-    /// A part of it, for a request.
+    /// Lends a part of the region to a request.
     pub(crate) fn part(&self, part: Range<u64>) -> Result<Gather<InFlightRef<ValidMr>>> {
         Gather::part(self.lend(), part)
     }
 
-    /// What a peer has to know, from so many bytes on.
+    /// Returns the address and key that a peer needs, from `offset` bytes on.
     pub(crate) fn remote(&self, offset: u64) -> Remote {
         let loan = self.lend();
         Remote {
@@ -107,7 +107,8 @@ impl Memory {
         }
     }
 
-    /// How many cells differ from what `seed` makes, shifted by so many cells, in a range of cells.
+    /// Returns how many cells in a range differ from the pattern of `seed`, shifted by `shift`
+    /// cells.
     pub(crate) fn differ(&self, range: Range<usize>, seed: u64, shift: usize) -> usize {
         let cells = self.cells.get(range.clone()).unwrap_or_default();
         cells
@@ -117,7 +118,7 @@ impl Memory {
             .count()
     }
 
-    /// A cell.
+    /// Returns a cell.
     pub(crate) fn cell(&self, i: usize) -> u64 {
         self.cells.get(i).map_or(0, |cell| cell.load(Relaxed))
     }
@@ -130,7 +131,8 @@ impl Memory {
     }
 }
 
-/// Each cell differs from the others, in each byte from its neighbours as far as may be.
+/// Returns the pattern of a cell. Each cell differs from the others, and each byte from its
+/// neighbours as far as possible.
 fn pattern(seed: u64, i: usize) -> u64 {
     let mixed = (seed << 32 ^ i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ mixed >> 29

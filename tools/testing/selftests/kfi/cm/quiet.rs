@@ -57,14 +57,14 @@ macro_rules! quietly {
     }};
 }
 
-/// A write of one cell.
+/// Makes a write of one cell.
 fn write(from: &Memory, into: &Memory, cell: u64) -> Result<WorkRequest<impl Send + 'static>> {
     let at = cell * 8;
     Ok(WorkRequest::write(from.part(at..at + 8)?, into.remote(at)))
 }
 
-/// They are carried out at once, but nobody is told before one behind them has completed, in another chain
-/// too.
+/// Checks that quiet requests are carried out at once, but nobody is told before a request behind
+/// them has completed, also in another chain.
 fn behind(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 4)?;
     let mut tail: Option<Tail> = None;
@@ -118,7 +118,7 @@ fn no_room<T>(posted: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Many more than the queue has room for: places come back.
+/// Checks many more quiet requests than the queue has space for: places come back.
 fn many(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 5)?;
     let mut tail: Option<Tail> = None;
@@ -135,7 +135,7 @@ fn many(bench: &Bench, pair: &Pair) -> Result {
     Ok(())
 }
 
-/// One that fails says so, once; and those behind it are flushed.
+/// Checks that a quiet request that fails is reported once, and that those behind it are flushed.
 fn failed(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 6)?;
     let mut tail: Option<Tail> = None;
@@ -155,7 +155,7 @@ fn failed(bench: &Bench, pair: &Pair) -> Result {
     Ok(())
 }
 
-/// Where nothing comes behind them, they are told when the queue is drained.
+/// Checks that quiet requests with nothing behind them are told when the queue is drained.
 fn drained() -> Result {
     let bench = Bench::new()?;
     let pair = Pair::new(&bench, V4)?;

@@ -73,7 +73,7 @@ pub(crate) const DEPTH: u32 = 16;
 /// How many bytes may be copied when they are posted.
 pub(crate) const INLINE: u32 = 32;
 
-/// What peers may do, and the device.
+/// Returns all rights of peers and of the device.
 pub(crate) fn all() -> AccessFlags {
     Access::LocalWrite | Access::RemoteRead | Access::RemoteWrite | Access::RemoteAtomic
 }
@@ -82,18 +82,18 @@ pub(crate) fn all() -> AccessFlags {
 pub(crate) const V4: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
 pub(crate) const V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
 
-/// An address with a port.
+/// Returns an address with a port.
 pub(crate) fn at(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
-/// What is said of a request for a queue pair that is broken.
+/// Returns the error for a request to a broken queue pair.
 pub(crate) fn not_connected() -> Error {
     // No kernel before 7.3 has the constant.
     Error::from_errno(-107)
 }
 
-/// What there is to propose.
+/// Returns the proposal for a connection.
 pub(crate) fn proposal(private_data: &[u8]) -> Proposal<'_> {
     Proposal {
         terms: ConnParam::default(),
@@ -108,7 +108,7 @@ pub(crate) struct Outcome {
     /// How often it has.
     times: Atomic<u32>,
     kind: Atomic<u32>,
-    /// What has come: bytes, what goes with them, and the number or key.
+    /// The arrival: bytes, the data with them, and the number or key.
     came: [Atomic<u32>; 3],
 }
 
@@ -161,7 +161,7 @@ impl Outcome {
         self.times.fetch_add(1, Full);
     }
 
-    /// How it ended, if it has; an error if it has more than once.
+    /// Returns how the request ended, if it has; an error if it has more than once.
     pub(crate) fn now(&self) -> Result<Option<Kind>> {
         match self.times.load(Acquire) {
             0 => Ok(None),
@@ -175,7 +175,7 @@ impl Outcome {
         }
     }
 
-    /// What has come, with it.
+    /// Returns the arrival that came with the end.
     pub(crate) fn arrival(&self) -> Arrival {
         let [bytes, what, with] = [0, 1, 2].map(|i: usize| {
             let it = self.came.get(i);
@@ -195,14 +195,14 @@ impl Outcome {
     }
 }
 
-/// What both sides share: the device, and a queue pair to register on.
+/// The resources that both sides share: the device, and a queue pair to register on.
 pub(crate) struct Bench {
     pub(crate) pd: Arc<Pd>,
     pub(crate) local: Arc<LocalQp>,
 }
 
 impl Bench {
-    /// On the device that leads to the address.
+    /// Makes the resources on the device that leads to the address.
     pub(crate) fn new() -> Result<Self> {
         let resolved = Resolved::new(None, at(V4, 9), LIMIT)?;
         let pd = Pd::alloc(resolved.device())?;
@@ -263,7 +263,7 @@ impl Side {
     }
 }
 
-/// A request, and what becomes of it.
+/// Makes a request, and its outcome.
 #[expect(clippy::type_complexity, reason = "the closure's type has no name")]
 pub(crate) fn watched<W: Send + 'static>(
     request: W,
@@ -291,7 +291,8 @@ impl Pair {
         Self::with_inline(bench, ip, INLINE)
     }
 
-    /// As [`new`](Self::new), but the drivers should copy `inline` bytes of a request.
+    /// Connects two sides as [`new`](Self::new) does, but the drivers should copy `inline` bytes of
+    /// a request.
     pub(crate) fn with_inline(bench: &Bench, ip: IpAddr, inline: u32) -> Result<Self> {
         let near = Side::with_inline(bench, inline)?;
         let far = Side::with_inline(bench, inline)?;

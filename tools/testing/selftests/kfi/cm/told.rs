@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who writes down what is told.
+//! A handler that writes down the events.
 
 use kernel::{
     new_mutex,
@@ -51,7 +51,7 @@ pub(crate) enum Told {
     DeviceRemoval,
 }
 
-/// Something else was told.
+/// Returns an error: another event was told.
 fn not<T>(told: Told) -> Result<T> {
     note!("told of {told:?}");
     Err(EINVAL)
@@ -100,7 +100,7 @@ impl Diary {
         }
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one.
     pub(crate) fn now(&self) -> Option<Told> {
         let mut entries = self.entries.lock();
         if entries.is_empty() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What goes over a connection.
+//! Transfers over a connection.
 
 use kernel::{
     prelude::*,
@@ -65,7 +65,7 @@ pub(crate) fn with_pair(case: fn(&Bench, &Pair) -> Result) -> Result {
     pair.close(DRAIN)
 }
 
-/// Memory of both sides, the first one filled.
+/// Makes memory of both sides, and fills the first one.
 pub(crate) fn memory(bench: &Bench, seed: u64) -> Result<(Memory, Memory)> {
     let from = Memory::new(&bench.local, BYTES, all())?;
     from.fill(seed);
@@ -78,7 +78,7 @@ pub(crate) fn done(outcome: &Arc<Outcome>) -> Result {
     Ok(())
 }
 
-/// So many bytes have come.
+/// Returns the arrival of `bytes` bytes.
 fn bytes(bytes: u32) -> Arrival {
     Arrival {
         bytes,
@@ -209,7 +209,7 @@ fn read(bench: &Bench, pair: &Pair) -> Result {
     Ok(())
 }
 
-/// The second half first, on the way there and on the way back.
+/// Checks a message whose second half comes first, when it is sent and when it is received.
 fn gather(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 8)?;
     let halves = |memory: &Memory| {
@@ -266,7 +266,7 @@ fn atomics(bench: &Bench, pair: &Pair) -> Result {
 /// `IB_WC_REM_ACCESS_ERR`.
 const REM_ACCESS_ERR: u32 = 10;
 
-/// A key that there isn't: the first one fails, the others are flushed.
+/// Checks requests with a key that doesn't exist: the first one fails, the others are flushed.
 fn refused_by_peer(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 1)?;
     let wrong = Remote {
@@ -300,7 +300,7 @@ fn refused_by_peer(bench: &Bench, pair: &Pair) -> Result {
     Ok(())
 }
 
-/// More than the receive has room for.
+/// Checks a message that is longer than the receive.
 fn too_long(bench: &Bench, pair: &Pair) -> Result {
     let (from, into) = memory(bench, 1)?;
     let received = pair.far.1.post_receive(Receive::new(into.part(0..64)?)?)?;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a provider doesn't have says so by a documented errno, does nothing else, and what it has goes
- * on working. The errnos are those of the table
- * (features.def).
+ * A provider without a feature returns a documented errno, does nothing else, and its other
+ * features go on working. The errnos are those of the table (features.def).
  */
 #include <kfi_endpoint.h>
 
@@ -169,7 +168,7 @@ static void refused_pmem(struct kfi_test *t)
 	}
 }
 
-/* What nobody has: a provider that does needs cases of its own. */
+/* Features that no provider has: a provider with one needs cases of its own. */
 static void untested(struct kfi_test *t)
 {
 	EXPECT(t, false, "there is no case for this");

@@ -141,7 +141,7 @@ static void region_case(struct kfi_test *t)
 	in_async(t, region_in);
 }
 
-/* What can be refused is refused by the call, and then there is no event. */
+/* The call refuses every error that it can find. Then there is no event. */
 static void refused_in(struct kfi_test *t, struct async *a)
 {
 	u8 *mem = arena_at(&a->p->env, MEM_KMALLOC, INTO_PAGE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a region comes down to: a remote side reaches these bytes by that key, and no others. */
+/* The purpose of a region: a remote side reaches these bytes by that key, and no others. */
 #include "conform.h"
 
 static unsigned int next_shift(void)

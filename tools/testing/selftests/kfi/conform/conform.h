@@ -52,10 +52,10 @@ extern const struct provider *under_test;
 /**
  * struct place - a domain and its remote side
  * @env: The suite's environment, but with this domain.
- * @info: What the domain was opened with; its own.
+ * @info: The info that the domain was opened with; its own.
  * @mode: The domain's mr_mode.
- * @target: What the remote side reaches into, for providers that care; the domain at first.
- * @initiator: What it comes from, for providers that care; NULL at first.
+ * @target: The object that the remote side accesses, for providers that care; the domain at first.
+ * @initiator: The object that accesses, for providers that care; NULL at first.
  * @remote: The provider's own.
  */
 struct place {
@@ -69,7 +69,7 @@ struct place {
 
 /**
  * struct check - a case of the table
- * @feature: What it belongs to.
+ * @feature: The feature that it belongs to.
  * @run: Where the provider has the feature.
  * @refused: Where it hasn't: expects the errno of the table.
  */

@@ -87,7 +87,7 @@ static void fill(struct kfi_env *env)
 		pattern(env->arena[kind], env->arena_size, 500 + kind);
 }
 
-/* What was written is in the pieces, in their order, and nowhere else. */
+/* The written bytes are in the pieces, in their order, and nowhere else. */
 static void check_pieces(struct kfi_test *t, struct kfi_env *env, unsigned int shift)
 {
 	size_t done = 0;

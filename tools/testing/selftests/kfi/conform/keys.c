@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Who chooses keys: the provider (KFI_MR_PROV_KEY) or the consumer. */
+/* The chooser of keys: the provider (KFI_MR_PROV_KEY) or the consumer. */
 #include "conform.h"
 
 #define LEN	(PAGE_SIZE + 70)

@@ -16,8 +16,8 @@
  * @ops: Looks into mapped keys.
  * @raw: The bytes.
  * @size: How many.
- * @base: What they count from.
- * @key: What they were mapped to.
+ * @base: The base address of the pieces.
+ * @key: The key that they were mapped to.
  * @open: Whether they are mapped.
  */
 struct mapped {

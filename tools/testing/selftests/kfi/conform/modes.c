@@ -52,7 +52,7 @@ static void negotiation_case(struct kfi_test *t)
 	ready_for(t, ~0);
 }
 
-/* What every offer says. */
+/* The fields of every offer. */
 static void offers_case(struct kfi_test *t)
 {
 	const u64 caps = KFI_RMA | KFI_REMOTE_READ | KFI_REMOTE_WRITE;

@@ -6,7 +6,7 @@
 #define PAGES	24
 #define SEGMENTS	64
 
-/* What the consumer is ready for. Freed with kfi_freeinfo(). */
+/* The hints of the consumer. Freed with kfi_freeinfo(). */
 struct kfi_info *hints_for(int mode)
 {
 	struct kfi_info *hints = kfi_allocinfo();
@@ -200,7 +200,7 @@ static int select_column(const struct kfi_env *env)
 	return kfi_close(&domain->fid);
 }
 
-/* What the cases share: all offers, the fabric of the first one, memory. No domain. */
+/* The objects that the cases share: all offers, the fabric of the first one, memory. No domain. */
 struct kfi_env *env_open(void)
 {
 	struct kfi_env *env = kzalloc_obj(*env);

@@ -70,7 +70,7 @@ static void part_case(struct kfi_test *t)
 	in_each_mode(t, part_in);
 }
 
-/* What isn't part of the region can't be refreshed, and the region stays as it is. */
+/* Memory outside the region can't be refreshed, and the region stays as it is. */
 static void refused_in(struct kfi_test *t, struct place *p)
 {
 	u8 *mem = arena_at(&p->env, MEM_VMALLOC, 50);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a region is, whatever call made it: memory, rights and a key, from the registration to the
- * close. Synchronous registrations, in the modes in which a region needs nothing further.
+ * The properties of a region, whatever call made it: memory, rights and a key, from the
+ * registration to the close. Synchronous registrations, in the modes in which a region needs
+ * nothing further.
  */
 #include <linux/slab.h>
 
@@ -15,7 +16,7 @@ static u8 *at(struct place *p)
 	return arena_at(&p->env, MEM_KMALLOC, INTO_PAGE);
 }
 
-/* What a new region says about itself. */
+/* The fields of a new region. */
 static void check_fields(struct kfi_test *t, struct place *p, struct kfid_mr *mr, void *context)
 {
 	EXPECT_EQ(t, mr->fid.fclass, KFI_CLASS_MR);
@@ -30,7 +31,7 @@ static void check_fields(struct kfi_test *t, struct place *p, struct kfid_mr *mr
 }
 
 /*
- * Each call makes one region of one buffer or of several, the peer reaches all of it by its key,
+ * Each call makes one region of one buffer or of several. The peer reaches all of it by its key,
  * and after the close it gets an error.
  */
 static void region_of(struct kfi_test *t, struct place *p, enum mem_kind kind, size_t split)

@@ -42,7 +42,7 @@ module_param(bound, uint, 0444);
 MODULE_PARM_DESC(bound, "how many regions had to be bound to an endpoint");
 
 struct consumer {
-	/* What was offered, and what of it is used. */
+	/* The offers, and the one that is used. */
 	struct kfi_info *offers;
 	struct kfi_info *info;
 	struct kfid_fabric *fabric;

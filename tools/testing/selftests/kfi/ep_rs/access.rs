@@ -93,7 +93,7 @@ pub(crate) fn reads_and_writes(place: &Place) -> Result {
     Ok(())
 }
 
-/// Several pieces of the peer's memory by one request.
+/// Checks a transfer to several pieces of the peer's memory by one request.
 pub(crate) fn pieces(place: &Place) -> Result {
     let pair = Pair::open(place)?;
     let mr = pair.passive_side.domain.reg(pattern(1, LEN)?, all())?;
@@ -142,8 +142,8 @@ pub(crate) fn pieces(place: &Place) -> Result {
     Ok(())
 }
 
-/// Several requests for which the device is told once, one that waits for reads, and flags that there
-/// aren't.
+/// Checks several requests for which the device is told once, one that waits for reads, and unknown
+/// flags.
 pub(crate) fn flags(place: &Place) -> Result {
     let pair = Pair::open(place)?;
     let mr = pair.passive_side.domain.reg(pattern(1, LEN)?, all())?;
@@ -199,7 +199,7 @@ pub(crate) fn flags(place: &Place) -> Result {
     Ok(())
 }
 
-/// Atomic operations on eight bytes of the peer's.
+/// Checks atomic operations on eight bytes of the peer's memory.
 pub(crate) fn atomics(place: &Place) -> Result {
     let pair = Pair::<KVec<u8>>::open(place)?;
     let mr = pair.passive_side.domain.reg(pattern(0, 64)?, all())?;
@@ -258,7 +258,7 @@ pub(crate) fn atomics(place: &Place) -> Result {
     Ok(())
 }
 
-/// Parts of regions instead of buffers.
+/// Checks requests with parts of regions instead of buffers.
 pub(crate) fn regions_lend_parts(place: &Place) -> Result {
     let pair = Pair::<MrPart<KVec<u8>>>::open(place)?;
     let register = |side: &crate::pair::Side<_>, first| -> Result<_> {

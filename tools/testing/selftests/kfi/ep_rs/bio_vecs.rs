@@ -92,7 +92,8 @@ impl Sectors {
     }
 }
 
-/// A peer writes to the pages as they are, and reads from them; not if they may not be written.
+/// Checks that a peer writes to the pages themselves, and reads from them. It can't write if they
+/// may not be written.
 pub(crate) fn regions(place: &Place) -> Result {
     let pair = Pair::open(place)?;
     let domain = &pair.passive_side.domain;

@@ -20,7 +20,8 @@ use kfabric::consumer::{
     Kind, //
 };
 
-/// Requests come back by the queue when their endpoint is closed, and are dropped with the queue.
+/// Checks that requests come back by the queue when their endpoint is closed, and are dropped with
+/// the queue.
 pub(crate) fn what_was_posted_comes_back(place: &Place) -> Result {
     let pair = Pair::open(place)?;
     for tag in 0..3 {

@@ -14,7 +14,8 @@ use kfabric::consumer::{
     MsgEndpoint, //
 };
 
-/// What either side sends with its call is what the other side reads; and both know where the other is.
+/// Checks that each side reads the data that the other side sends with its call, and that both know
+/// the other's address.
 pub(crate) fn data_goes_both_ways(place: &Place) -> Result {
     let listener = place.listener()?;
     let address = listener.address()?;
@@ -63,7 +64,7 @@ pub(crate) fn data_goes_both_ways(place: &Place) -> Result {
     Ok(active.close()?)
 }
 
-/// Both ways to have no connection: a peer that rejects, and none.
+/// Checks both ways to get no connection: a peer that rejects, and no peer.
 pub(crate) fn rejections_are_told(place: &Place) -> Result {
     let listener = place.listener()?;
     let address = listener.address()?;
@@ -85,7 +86,7 @@ pub(crate) fn rejections_are_told(place: &Place) -> Result {
     check("nobody listens", refused.errno() == Errno::ECONNREFUSED)
 }
 
-/// A request that is dropped, an endpoint that is dropped, a listener that is dropped.
+/// Checks that dropping a request, an endpoint or a listener rejects.
 pub(crate) fn requests_that_are_dropped_are_rejected(place: &Place) -> Result {
     let listener = place.listener()?;
     let info = place.peer(listener.address()?)?;

@@ -138,7 +138,7 @@ fn soon(is: impl Fn() -> bool) -> bool {
     false
 }
 
-/// Each is told, and goes with what it is a handler of.
+/// Checks that each handler is told, and goes with its object.
 pub(crate) fn handlers_are_told(place: &Place) -> Result {
     let requests = Left::new()?;
     let source = place.source()?;

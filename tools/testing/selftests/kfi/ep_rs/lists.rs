@@ -53,7 +53,7 @@ impl<B: Local> Form<B> {
         Ok(Request::new(memory, Tag::new(tag))?)
     }
 
-    /// Zeroes, a part of which is transferred.
+    /// Makes a request of zeroes. A part of it is transferred.
     fn room(&self, domain: &Arc<Domain>, offset: usize, tag: usize) -> Result<Request<B, Tag>> {
         let mut room = self.request(domain, &zeroes(LEN)?, tag)?;
         room.set_part(offset, LEN - offset - 1)?;
@@ -73,7 +73,7 @@ fn zeroes(len: usize) -> Result<KVec<u8>> {
     Ok(KVec::from_elem(0, len, GFP_KERNEL)?)
 }
 
-/// Bytes in four pieces, one of them empty and one short.
+/// Splits bytes into four pieces, one of them empty and one short.
 fn split(bytes: &[u8]) -> Result<[&[u8]; 4]> {
     let (first, rest) = bytes.split_at_checked(bytes.len() / 3).ok_or(EIO)?;
     let (second, third) = rest.split_at_checked(1).ok_or(EIO)?;
@@ -86,7 +86,7 @@ fn copied(bytes: &[u8]) -> Result<KVec<u8>> {
     Ok(copy)
 }
 
-/// Every transfer, with memory of that form at this side.
+/// Checks every transfer with memory of that form at this side.
 fn transfers<B: Local>(place: &Place, form: &Form<B>) -> Result {
     let pair = Pair::<B>::open(place)?;
     let (near, far) = (&pair.active_side.domain, &pair.passive_side.domain);
@@ -192,7 +192,7 @@ pub(crate) fn buffers(place: &Place) -> Result {
     check("the bytes of sixteen", ended)
 }
 
-/// Parts of regions.
+/// Checks transfers with parts of regions.
 pub(crate) fn regions(place: &Place) -> Result {
     let form = Form {
         make: |domain, bytes| {
@@ -224,7 +224,7 @@ pub(crate) fn regions(place: &Place) -> Result {
     transfers(place, &form)
 }
 
-/// Pages, as bio_vecs.
+/// Checks transfers with pages, as bio_vecs.
 pub(crate) fn pages(place: &Place) -> Result {
     let form = Form {
         make: |_, bytes| {

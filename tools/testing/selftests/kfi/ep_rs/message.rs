@@ -18,7 +18,7 @@ use kfabric::consumer::{
     Request, //
 };
 
-/// Each request comes back with its buffer, and the bytes have arrived.
+/// Checks that each request comes back with its buffer, and that the bytes have arrived.
 pub(crate) fn messages_arrive(place: &Place) -> Result {
     let pair = Pair::open(place)?;
     for (tag, len) in [0, 1, 100, 4096, 65536].into_iter().enumerate() {
@@ -54,7 +54,7 @@ pub(crate) fn messages_arrive(place: &Place) -> Result {
     )
 }
 
-/// Parts of buffers, numbers along with messages, and messages without a request.
+/// Checks parts of buffers, numbers along with messages, and messages without a request.
 pub(crate) fn parts_and_data_arrive(place: &Place) -> Result {
     let pair = Pair::open(place)?;
     let mut receive = empty(100, 1)?;
@@ -93,7 +93,7 @@ pub(crate) fn parts_and_data_arrive(place: &Place) -> Result {
     check("nothing comes back", pair.active_side.tx.read()?.is_none())
 }
 
-/// What can't be posted is still who posts it's, as it was.
+/// Checks that a request that can't be posted comes back to its poster unchanged.
 pub(crate) fn what_is_refused_comes_back(place: &Place) -> Result {
     let pair = Pair::open(place)?;
     // The queue has 16 places.

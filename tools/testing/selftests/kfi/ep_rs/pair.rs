@@ -67,7 +67,7 @@ impl Drop for Tag {
     }
 }
 
-/// How many requests there are, posted or not.
+/// Returns the number of requests that exist, posted or not.
 pub(crate) fn tags() -> i32 {
     TAGS.load(Relaxed)
 }
@@ -88,7 +88,7 @@ pub(crate) fn check(what: &str, is: bool) -> Result {
     }
 }
 
-/// Bytes that differ from their neighbours, and from those of another `first`.
+/// Makes bytes that differ from their neighbours, and from those of another `first`.
 pub(crate) fn pattern(first: u8, len: usize) -> Result<KVec<u8>> {
     let mut bytes = KVec::from_elem(0, len, GFP_KERNEL)?;
     for (byte, value) in bytes.iter_mut().zip((first..=250).cycle()) {
@@ -97,12 +97,12 @@ pub(crate) fn pattern(first: u8, len: usize) -> Result<KVec<u8>> {
     Ok(bytes)
 }
 
-/// A request with those bytes.
+/// Makes a request with those bytes.
 pub(crate) fn filled(first: u8, len: usize, tag: usize) -> Result<Request<KVec<u8>, Tag>> {
     Ok(Request::new(pattern(first, len)?, Tag::new(tag))?)
 }
 
-/// A request with so many zeroes.
+/// Makes a request with `len` zeroes.
 pub(crate) fn empty(len: usize, tag: usize) -> Result<Request<KVec<u8>, Tag>> {
     let zeroes = KVec::from_elem(0, len, GFP_KERNEL)?;
     Ok(Request::new(zeroes, Tag::new(tag))?)
@@ -117,17 +117,17 @@ impl Place {
         Ok(Hints::new()?.prov_name(self.provider)?.msg().mr_mode(mode))
     }
 
-    /// What to listen at.
+    /// Returns the info to listen with.
     pub(crate) fn source(&self) -> Result<InfoList> {
         Ok(self.hints()?.source(self.address)?.getinfo()?)
     }
 
-    /// What to connect to a listener with.
+    /// Returns the info to connect to a listener with.
     pub(crate) fn peer(&self, address: SocketAddr) -> Result<InfoList> {
         Ok(self.hints()?.peer(address)?.getinfo()?)
     }
 
-    /// A listener.
+    /// Makes a listener.
     pub(crate) fn listener(&self) -> Result<Listener> {
         let source = self.source()?;
         let fabric = Fabric::open(source.first())?;
@@ -162,9 +162,9 @@ pub(crate) struct Pair<B: Local = KVec<u8>> {
     pub(crate) passive: End<B>,
     pub(crate) active_side: Side<B>,
     pub(crate) passive_side: Side<B>,
-    /// What the active side has sent.
+    /// Counter of the transfers that the active side has sent.
     pub(crate) sends: Counter,
-    /// What the passive side has received.
+    /// Counter of the messages that the passive side has received.
     pub(crate) recvs: Counter,
 }
 

@@ -32,7 +32,7 @@ fn domain(place: &Place) -> Result<Arc<Domain>> {
     Ok(Domain::open(&Fabric::open(info)?, info)?)
 }
 
-/// Different bytes for each region.
+/// Makes different bytes for each region.
 fn buffers() -> Result<KVVec<KVec<u8>>> {
     let mut buffers = KVVec::new();
     for first in (0..).take(MANY) {
@@ -72,7 +72,8 @@ pub(crate) fn many_at_once(place: &Place) -> Result {
     check("all are given back", refused.into_inner().len() == MANY + 1)
 }
 
-/// A region that no peer has invalidated is refused by `close_now()`, and stays open.
+/// Checks that `close_now()` refuses a region that no peer has invalidated, and that the region
+/// stays open.
 pub(crate) fn what_has_to_be_waited_for(place: &Place) -> Result {
     let domain = domain(place)?;
     let mr = domain.reg(pattern(1, LEN)?, Access::REMOTE_READ)?;

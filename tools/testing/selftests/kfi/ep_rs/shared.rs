@@ -38,7 +38,7 @@ struct Sharing {
 }
 
 impl Sharing {
-    /// Posts so many receives, and connects.
+    /// Posts `posted` receives, and connects.
     fn open(place: &Place, posted: usize) -> Result<Self> {
         let listener = place.listener()?;
         let info = place.peer(listener.address()?)?;
@@ -107,7 +107,7 @@ pub(crate) fn whoever_has_a_message(place: &Place) -> Result {
     for (receive, end) in [0, 1, 1, 0].into_iter().enumerate() {
         all.send(end, receive)?;
     }
-    // What an endpoint is opened with it keeps open.
+    // An open endpoint keeps its receive context open.
     let busy = SharedReceives::close(all.receives.clone()).err();
     let busy = busy.map(|error| error.errno());
     check("it is in use", busy == Some(Errno::EBUSY))?;
@@ -126,7 +126,7 @@ pub(crate) fn whoever_has_a_message(place: &Place) -> Result {
     check("answered", answer.memory()[..] == pattern(1, 20)?[..])
 }
 
-/// What no endpoint has taken comes back when the last that has it lets go.
+/// Checks that receives that no endpoint has taken come back when the last owner lets go.
 pub(crate) fn what_nobody_took_comes_back(place: &Place) -> Result {
     let all = Sharing::open(place, 5)?;
     all.send(1, 0)?;

@@ -20,7 +20,7 @@
 
 /**
  * struct holder - what is open
- * @info: What it was opened with; NULL when nothing is open.
+ * @info: The info that it was opened with; NULL when nothing is open.
  * @fabric: The fabric.
  * @domain: The domain, or NULL.
  * @dma: The domain's DMA extension.
@@ -29,7 +29,7 @@
  * @peer: The threads' common peer, on the domain's protection domain, or NULL.
  * @mapped: A list that is mapped for the device, in one entry, or NULL.
  * @mapped_mr: The region on it, or NULL.
- * @raw_info: What the second domain was opened with, one with raw keys.
+ * @raw_info: The info that the second domain was opened with, one with raw keys.
  * @raw: The second domain, or NULL.
  * @raw_mr: A region of several pieces in it, or NULL.
  * @raw_mem: Its memory.

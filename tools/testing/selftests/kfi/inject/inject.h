@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of kfi_inject.ko share with each other. */
+/* The declarations that the files of kfi_inject.ko share. */
 #ifndef KFI_INJECT_INTERNAL_H
 #define KFI_INJECT_INTERNAL_H
 

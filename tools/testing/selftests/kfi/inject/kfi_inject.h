@@ -97,7 +97,7 @@ void kfi_inject_stop(struct ib_device *dev);
 
 /**
  * kfi_inject_driver() - Let the device be of another driver.
- * @id: What &ib_device_ops.driver_id is until kfi_inject_stop().
+ * @id: The value of &ib_device_ops.driver_id until kfi_inject_stop().
  *
  * For consumers that ask. The wrapped driver does what it does. rxe takes no packets from a network meanwhile, since
  * its receive path looks for a device by this number; packets of a device to itself go another way.
@@ -108,8 +108,8 @@ void kfi_inject_driver(enum rdma_driver_id id);
 
 /**
  * kfi_inject_pages() - Let the device allow longer regions.
- * @pages: What &ib_device_attr.max_fast_reg_page_list_len is until kfi_inject_stop(). To be no more than the driver
- *	does: rxe takes any number.
+ * @pages: The value of &ib_device_attr.max_fast_reg_page_list_len until kfi_inject_stop(). It must
+ *	be no more than the driver's: rxe takes any number.
  *
  * Context: May sleep.
  */
@@ -257,7 +257,8 @@ unsigned int kfi_inject_misread(void);
 /**
  * kfi_inject_writable() - How many regions peers may write to.
  *
- * Those that were registered, and not invalidated, while @kfi_inject_device.remote_sinks was set.
+ * The regions that were registered, and not invalidated, while @kfi_inject_device.remote_sinks was
+ * set.
  *
  * Context: Any.
  */
@@ -276,7 +277,7 @@ void kfi_inject_linger(unsigned int ms);
 /**
  * kfi_inject_destroyed() - How many completion queues were destroyed before softirq was done.
  *
- * Those that were destroyed while it lingered since kfi_inject_linger().
+ * The regions that were destroyed while it lingered since kfi_inject_linger().
  *
  * Context: Any.
  */

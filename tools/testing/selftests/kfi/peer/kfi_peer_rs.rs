@@ -98,19 +98,21 @@ impl Peer {
         })
     }
 
-    /// RDMA WRITE: puts `bytes` into a region. When it returns, they have arrived. May sleep.
+    /// Writes to the peer: puts `bytes` into a region by RDMA WRITE. When it returns, they have
+    /// arrived. May sleep.
     pub fn write(&self, addr: u64, key: u64, bytes: &[u8]) -> Result<(), Failure> {
         let (peer, buf) = (self.peer.as_ptr(), bytes.as_ptr().cast());
         // SAFETY: The peer is open, and the bytes are valid for the call.
         result(unsafe { c::kfi_peer_write(peer, addr, key, buf, bytes.len()) })
     }
 
-    /// RDMA READ: gets bytes out of a region until `bytes` is full. May sleep.
+    /// Reads from the peer: gets bytes out of a region by RDMA READ until `bytes` is full. May
+    /// sleep.
     ///
     /// Nothing useful is in `bytes` if it fails.
     pub fn read(&self, addr: u64, key: u64, bytes: &mut [u8]) -> Result<(), Failure> {
         let (peer, buf) = (self.peer.as_ptr(), bytes.as_mut_ptr().cast());
-        // SAFETY: The peer is open, and there is room for so many bytes during the call.
+        // SAFETY: The peer is open, and `bytes` has space for its length during the call.
         result(unsafe { c::kfi_peer_read(peer, addr, key, buf, bytes.len()) })
     }
 }

@@ -18,12 +18,12 @@ impl Dice {
         z ^ z >> 31
     }
 
-    /// One that is less than `end`, which is not 0.
+    /// Returns a number that is less than `end`, which is not 0.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.number() % end.max(1)
     }
 
-    /// The same, of an index.
+    /// Returns an index that is less than `end`, which is not 0.
     pub(crate) fn index(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX);
         usize::try_from(self.below(end)).unwrap_or(0)

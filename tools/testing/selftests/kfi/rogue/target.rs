@@ -37,7 +37,7 @@ const MOMENT: Option<u32> = Some(200);
 /// How long who has connected may say nothing, in moments.
 const SILENCE: u32 = 150;
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Rogue {
     pub(crate) stops: Atomic<bool>,
     /// One answer in so many is a wrong one,
@@ -49,7 +49,7 @@ pub(crate) struct Rogue {
     pub(crate) connections: Atomic<i32>,
     pub(crate) answers: Atomic<i32>,
     pub(crate) wrong: Atomic<i32>,
-    /// What no key allows: how often it was refused, and done.
+    /// The results of accesses that no key allows: how often they were refused, and done.
     pub(crate) refused: Atomic<i32>,
     pub(crate) reached: Atomic<i32>,
 }
@@ -64,12 +64,12 @@ const STALE: u64 = 13;
 /// Beyond it is none.
 const MOST: u64 = 13;
 
-/// What there is in memory that is posted.
+/// The kind of memory that is posted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tag {
     Command,
     Answer,
-    /// What no key allows.
+    /// An access that no key allows.
     Forbidden,
 }
 
@@ -243,7 +243,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// The place for answers to commands with the tag of this one.
+    /// Returns the place for answers to commands with the tag of this one.
     fn old_answer(&mut self, response: &[u8]) -> Option<&mut [u8; RESPONSE]> {
         let tag = u16::from_le_bytes(get(response, 12)) & 0x0fff;
         self.old_answers.get_mut(usize::from(tag))
@@ -257,7 +257,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// In which way the answer to a command is wrong, if it is.
+    /// Returns the way in which the answer to a command is wrong, if it is.
     fn way(&mut self, command: &[u8; 64]) -> Option<u64> {
         let [opcode] = get(command, 0);
         match self.rogue.way {
@@ -284,7 +284,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// What a target says to a command: the result, and data.
+    /// Returns the correct answer of a target to a command: the result, and data.
     fn truth(&mut self, command: &[u8; 64], len: u32) -> Result<(u64, KVec<u8>)> {
         let len = usize::try_from(len)?.min(1 << 20);
         let [opcode] = get(command, 0);

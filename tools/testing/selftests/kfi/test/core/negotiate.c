@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What kfi_getinfo() offers to whom. */
+/* The offers of kfi_getinfo() for different hints. */
 #include "env.h"
 #include "suites.h"
 
