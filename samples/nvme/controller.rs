@@ -8,8 +8,8 @@
 //!
 //! Lock order: `disks`, `admin`, `control`; `queues` is a leaf.
 
-mod control;
-mod keep;
+mod recovery;
+mod work;
 
 use crate::{
     link::{
@@ -31,7 +31,6 @@ use crate::{
     transport::MAX_PIECES, //
 };
 use block::TagSet;
-use control::Control;
 use kernel::{
     impl_has_work,
     new_condvar,
@@ -60,13 +59,14 @@ use kfabric::{
     consumer::Errno,
     workqueue::OwnedQueue, //
 };
+use work::ControllerWork;
 
 /// A controller.
 #[pin_data]
 pub(crate) struct Controller {
     pub(crate) instance: u32,
     options: Options,
-    pub(crate) info: crate::identify::Controller,
+    pub(crate) info: crate::identify::IdCtrl,
     pub(crate) shape: Shape,
     pub(crate) max_pieces: usize,
     pub(crate) tags: Arc<TagSet<Host>>,
@@ -80,7 +80,7 @@ pub(crate) struct Controller {
     #[pin]
     disks: Mutex<Disks>,
     #[pin]
-    control: Mutex<Control>,
+    control: Mutex<ControllerWork>,
     #[pin]
     changed: CondVar,
     #[pin]
@@ -131,7 +131,7 @@ impl Controller {
             dead: Atomic::new(false),
             admin <- new_mutex!(None),
             disks <- new_mutex!(Disks::default()),
-            control <- new_mutex!(Control::default()),
+            control <- new_mutex!(ControllerWork::default()),
             changed <- new_condvar!(),
             gone <- Completion::new(),
             tasks,

@@ -16,7 +16,7 @@ fn get<const N: usize>(data: &[u8], at: usize) -> Result<[u8; N]> {
 
 /// What there is to know of a controller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Controller {
+pub(crate) struct IdCtrl {
     /// The most bytes of data of a command, if there is a limit.
     pub(crate) max_data: Option<u32>,
     /// The most bytes of data that may come right behind a command for I/O.
@@ -27,7 +27,7 @@ pub(crate) struct Controller {
     pub(crate) can_write_zeroes: bool,
 }
 
-impl Controller {
+impl IdCtrl {
     /// Reads the answer to [`identify_controller`](crate::command::Command::identify_controller).
     ///
     /// # Errors

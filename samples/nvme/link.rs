@@ -12,13 +12,13 @@ use crate::{
     },
     identify::{
         self,
-        Controller,
+        IdCtrl,
         Namespace,
         IDENTIFY, //
     },
     options::Options,
     queue::{
-        Inlet,
+        QueueGate,
         Reader, //
     },
     transport::{
@@ -54,9 +54,9 @@ pub(crate) struct Shape {
 /// A controller that is up, with connections for I/O on which nothing was sent yet.
 pub(crate) struct Link {
     pub(crate) admin: Admin,
-    pub(crate) info: Controller,
+    pub(crate) info: IdCtrl,
     pub(crate) shape: Shape,
-    pub(crate) transports: KVec<(Transport, Arc<Inlet>)>,
+    pub(crate) transports: KVec<(Transport, Arc<QueueGate>)>,
     /// How many pieces of memory a region has at most.
     pub(crate) max_pieces: usize,
 }
@@ -147,10 +147,10 @@ impl Admin {
     }
 
     /// Asks what the controller can do. Sleeps.
-    fn identify(&mut self) -> Result<Controller> {
+    fn identify(&mut self) -> Result<IdCtrl> {
         let identify = Command::identify_controller();
         let data = self.channel.read("identifying", identify, IDENTIFY)?;
-        Controller::parse(&data)
+        IdCtrl::parse(&data)
     }
 
     /// Asks for queues, and returns how many there will be. Sleeps.
@@ -171,8 +171,8 @@ impl Admin {
         options: &Options,
         number: u16,
         entries: u16,
-    ) -> Result<(Transport, Arc<Inlet>)> {
-        let inlet = Arc::pin_init(Inlet::new(), GFP_KERNEL)?;
+    ) -> Result<(Transport, Arc<QueueGate>)> {
+        let inlet = Arc::pin_init(QueueGate::new(), GFP_KERNEL)?;
         let reader = KBox::new(Reader(inlet.clone()), GFP_KERNEL)?;
         let transport = Transport::connect(way, number, entries, self.controller, Some(reader))?;
         let mut channel = Channel::new(transport, options.register)?;

@@ -6,8 +6,8 @@ use crate::{
     controller::Controller,
     identify::Namespace,
     queue::{
-        NotTaken,
         Owner, //
+        RequestRefusal,
     }, //
 };
 use block::{
@@ -55,7 +55,7 @@ impl Driver for Host {
         };
         match queue.submit(disk.number, &disk.format, request) {
             Ok(()) => Ok(()),
-            Err(NotTaken(request, errno)) => {
+            Err(RequestRefusal(request, errno)) => {
                 if errno != Errno::EAGAIN {
                     controller.broken(queue.link(), errno);
                 }

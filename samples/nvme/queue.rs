@@ -8,9 +8,9 @@
 //! What comes is taken where it comes, in softirq mostly ([`IoQueue::take`]). What has no keys ends there, and so
 //! does what has one that the target has ended; the others are left to a work item, which may sleep. Lock order: the places are a leaf.
 
-mod inlet;
 mod io;
 mod places;
+mod queue_gate;
 
 use crate::{
     identify::Namespace,
@@ -21,12 +21,8 @@ use crate::{
     }, //
 };
 use block::Op;
-pub(crate) use inlet::{
-    Inlet,
-    Reader, //
-};
-pub(crate) use io::NotTaken;
 use io::Prepared;
+pub(crate) use io::RequestRefusal;
 use kernel::{
     impl_has_work,
     new_work,
@@ -47,6 +43,10 @@ use kfabric::{
 use places::{
     number_of,
     Places, //
+};
+pub(crate) use queue_gate::{
+    QueueGate,
+    Reader, //
 };
 
 /// How many commands at once have data in their capsules.
@@ -83,7 +83,7 @@ pub(crate) struct IoQueue {
     link: LinkNumber,
     number: u16,
     transport: Transport,
-    inlet: Arc<Inlet>,
+    inlet: Arc<QueueGate>,
     memory: Memory,
     #[pin]
     places: IrqLock<Places>,
@@ -101,7 +101,7 @@ impl IoQueue {
     /// A queue of a link over a connection, for so many commands at once. May sleep.
     pub(crate) fn new(
         (link, number): (LinkNumber, u16),
-        (transport, inlet): (Transport, Arc<Inlet>),
+        (transport, inlet): (Transport, Arc<QueueGate>),
         owner: Arc<dyn Owner>,
         depth: u16,
         memory: Memory,
@@ -139,15 +139,15 @@ impl IoQueue {
         namespace: u32,
         format: &Namespace,
         request: block::Request,
-    ) -> Result<(), NotTaken> {
+    ) -> Result<(), RequestRefusal> {
         let _noio = NoIo::enter();
         let Ok(number) = u16::try_from(request.tag()) else {
-            return Err(NotTaken(request, Errno::EINVAL));
+            return Err(RequestRefusal(request, Errno::EINVAL));
         };
         let data = self.fits_in_capsule(&request);
         let begun = self.places.with(|places| places.begin(number, data));
         let Some((id, mut capsule, list)) = begun else {
-            return Err(NotTaken(request, Errno::EAGAIN));
+            return Err(RequestRefusal(request, Errno::EAGAIN));
         };
         let prepared = self.prepare(namespace, format, request, list, &mut capsule);
         let (not_taken, list) = match prepared {
@@ -170,7 +170,7 @@ impl IoQueue {
                 capsule = back;
                 let io = self.places.with(|places| places.abandon(number));
                 let request = io.and_then(|io| self.close(number, io));
-                (request.map(|request| NotTaken(request, errno)), None)
+                (request.map(|request| RequestRefusal(request, errno)), None)
             }
             Err(refused) => refused,
         };

@@ -70,10 +70,10 @@ pub(super) struct Prepared {
 }
 
 /// With the request, if it should be tried again.
-pub(super) type NotPrepared = (Option<NotTaken>, Option<Pieces>);
+pub(super) type NotPrepared = (Option<RequestRefusal>, Option<Pieces>);
 
 /// A request that the queue doesn't take now, and why.
-pub(crate) struct NotTaken(pub(crate) block::Request, pub(crate) Errno);
+pub(crate) struct RequestRefusal(pub(crate) block::Request, pub(crate) Errno);
 
 impl IoQueue {
     /// Makes a command of a request, and keys for its data, unless they are in the capsule.
@@ -191,10 +191,12 @@ fn bare(request: block::Request, command: Command, data: usize, list: Option<Pie
 }
 
 /// A request that could not be registered: what may work the next time is tried again.
-fn refuse(request: block::Request, errno: Errno) -> Option<NotTaken> {
+fn refuse(request: block::Request, errno: Errno) -> Option<RequestRefusal> {
     match errno {
-        Errno::ENOMEM | Errno::ENOSPC | Errno::EAGAIN => Some(NotTaken(request, Errno::EAGAIN)),
-        Errno::ENODEV | Errno::ENOTCONN => Some(NotTaken(request, errno)),
+        Errno::ENOMEM | Errno::ENOSPC | Errno::EAGAIN => {
+            Some(RequestRefusal(request, Errno::EAGAIN))
+        }
+        Errno::ENODEV | Errno::ENOTCONN => Some(RequestRefusal(request, errno)),
         _ => {
             pr_err_once!("memory that can't be registered: {errno}\n");
             request.end(Status::Io);

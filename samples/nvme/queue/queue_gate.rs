@@ -23,12 +23,12 @@ use kfabric::{
 ///
 /// The two refer to each other until it is shut.
 #[pin_data]
-pub(crate) struct Inlet {
+pub(crate) struct QueueGate {
     #[pin]
     queue: Gate<Arc<IoQueue>, Shared>,
 }
 
-impl Inlet {
+impl QueueGate {
     /// One that leads nowhere yet. May sleep.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self { queue <- Gate::empty() }? Error)
@@ -55,7 +55,7 @@ impl Inlet {
 }
 
 /// Reads what happens on a connection, if there is a queue to take it.
-pub(crate) struct Reader(pub(crate) Arc<Inlet>);
+pub(crate) struct Reader(pub(crate) Arc<QueueGate>);
 
 impl RequestReader<KVec<u8>, Tag> for Reader {
     fn came(&self, requests: Requests<'_, KVec<u8>, Tag>) {

@@ -6,7 +6,7 @@ use crate::queue::LinkNumber;
 
 /// What there is to be done.
 #[derive(Default)]
-pub(super) struct Control {
+pub(super) struct ControllerWork {
     /// The link that there is, or the next one.
     link: LinkNumber,
     /// It is broken, and was not let go yet.
@@ -17,7 +17,7 @@ pub(super) struct Control {
     pub(super) over: bool,
 }
 
-impl Control {
+impl ControllerWork {
     /// The link that there is, or the next one.
     pub(super) fn link(&self) -> LinkNumber {
         self.link
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn only_the_link_that_there_is_breaks() {
-        let mut control = Control::default();
+        let mut control = ControllerWork::default();
         let first = control.link();
         assert!(!control.is_broken());
         assert!(control.broken(first));
