@@ -34,7 +34,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// May sleep.
+    /// Makes a channel over a connection. May sleep.
     pub(crate) fn new(transport: Transport, call: Call) -> Result<Self> {
         Ok(Self {
             transport,
@@ -56,7 +56,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// - What the target says.
+    /// - The status of the target.
     /// - `ENOTCONN`, `ETIMEDOUT`: the connection is of no use any more.
     pub(crate) fn execute(&mut self, what: &str, command: Command) -> Result<Response> {
         let response = self.try_execute(command)?;
@@ -69,7 +69,7 @@ impl Channel {
         }
     }
 
-    /// The same, of a command with data that the target reads. Sleeps.
+    /// Executes a command with data that the target reads. Sleeps.
     pub(crate) fn write(&mut self, what: &str, command: Command, data: &[u8]) -> Result<Response> {
         let mut buffer = KVec::new();
         buffer.extend_from_slice(data, GFP_KERNEL)?;
@@ -77,7 +77,8 @@ impl Channel {
             .map(|(response, _)| response)
     }
 
-    /// The same, of a command with so many bytes of data that the target writes. Sleeps.
+    /// Executes a command with `len` bytes of data that the target writes, and returns them.
+    /// Sleeps.
     pub(crate) fn read(&mut self, what: &str, command: Command, len: usize) -> Result<KVec<u8>> {
         let buffer = KVec::from_elem(0, len, GFP_KERNEL)?;
         self.with_data(what, command, buffer, Access::REMOTE_WRITE)
@@ -127,7 +128,7 @@ impl Channel {
     }
 }
 
-/// Not connected; a constant of the kernel's from 7.3 on.
+/// Returns "not connected". The kernel has a constant for it from 7.3 on.
 #[allow(non_snake_case)]
 fn ENOTCONN() -> Error {
     kfabric::consumer::Errno::ENOTCONN.into()

@@ -18,9 +18,9 @@ const IN_CAPSULE: u8 = 0x01;
 
 /// The controller's properties, by their offsets.
 pub(crate) mod property {
-    /// What the controller can do; 8 bytes.
+    /// The capabilities of the controller; 8 bytes.
     pub(crate) const CAP: u32 = 0x00;
-    /// What it is to do.
+    /// The configuration of the controller.
     pub(crate) const CC: u32 = 0x14;
     /// How it is.
     pub(crate) const CSTS: u32 = 0x1c;
@@ -101,7 +101,7 @@ impl Command {
         Self::new(0x06).namespace(above).dword(10, 2)
     }
 
-    /// Asks for so many queues for I/O.
+    /// Asks for `count` queues for I/O.
     pub(crate) fn set_queues(count: u16) -> Self {
         let zero_based = u32::from(count.saturating_sub(1));
         Self::new(0x09)
@@ -128,14 +128,14 @@ impl Command {
         Self::new(0x02).blocks(blocks)
     }
 
-    /// With `fua`, the blocks are not only in a cache when it has ended.
+    /// Makes a write. With `fua`, the blocks are not only in a cache when it has ended.
     pub(crate) fn write(blocks: Blocks, fua: bool) -> Self {
         Self::new(0x01)
             .blocks(blocks)
             .put(50, (u16::from(fua) << 14).to_le_bytes())
     }
 
-    /// With `may_unmap`, the target needs no room for the zeroes.
+    /// Makes a write of zeroes. With `may_unmap`, the target needs no space for them.
     pub(crate) fn write_zeroes(blocks: Blocks, may_unmap: bool) -> Self {
         Self::new(0x08)
             .blocks(blocks)
@@ -159,7 +159,7 @@ impl Command {
             .put(39, [kind])
     }
 
-    /// Says that so many bytes of data come right behind the command.
+    /// Says that `len` bytes of data come right behind the command.
     pub(crate) fn with_data(self, len: u32) -> Self {
         self.put(24, [0; 8])
             .put(32, len.to_le_bytes())
@@ -176,7 +176,7 @@ impl Command {
     }
 }
 
-/// The data of a [`Command::connect`] command.
+/// Returns the data of a [`Command::connect`] command.
 pub(crate) fn connect_data(
     host: &[u8; 16],
     controller: u16,
@@ -198,7 +198,7 @@ pub(crate) fn connect_data(
 /// How long a [`range`] is, in bytes.
 pub(crate) const RANGE: u32 = 16;
 
-/// The data of a [`Command::discard`] command.
+/// Returns the data of a [`Command::discard`] command.
 pub(crate) fn range(blocks: Blocks) -> [u8; 16] {
     let mut data = [0; 16];
     let bytes = blocks

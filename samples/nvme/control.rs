@@ -130,7 +130,8 @@ impl MiscDevice for Device {
         Ok(KBox::new(Device, GFP_KERNEL)?)
     }
 
-    /// `NAME=VALUE,...` connects, as [`Options::parse`] says; `disconnect=NUMBER` leaves a controller.
+    /// Carries out a line: `NAME=VALUE,...` connects, see [`Options::parse`]; `disconnect=NUMBER`
+    /// leaves a controller.
     fn write_iter(_kiocb: Kiocb<'_, KBox<Device>>, iov: &mut IovIterSource<'_>) -> Result<usize> {
         if iov.len() > 2048 {
             return Err(E2BIG);

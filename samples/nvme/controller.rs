@@ -85,7 +85,8 @@ pub(crate) struct Controller {
     changed: CondVar,
     #[pin]
     gone: Completion,
-    /// Who looks after it, and who ends what takes time on its queues.
+    /// The workqueue of the task that looks after the controller, and of work that takes time on
+    /// its queues.
     tasks: OwnedQueue,
     #[pin]
     keeper: Work<Controller, KEEPER>,
@@ -181,8 +182,8 @@ impl Controller {
         started.inspect_err(|_: &Error| self.let_go(drop))
     }
 
-    /// Takes down what there is of a link, of which nothing is told any more; requests that have not ended
-    /// go to `left`. Sleeps.
+    /// Takes down the link. No event of it is reported any more. Requests that have not ended go to
+    /// `left`. Sleeps.
     fn let_go(&self, mut left: impl FnMut(block::Request)) {
         let queues = core::mem::take(&mut *self.queues.lock());
         for queue in queues {
@@ -211,7 +212,7 @@ impl Controller {
         self.disks.lock().update(self, &found)
     }
 
-    /// The queue that a request is for.
+    /// Returns the queue for a request.
     pub(crate) fn queue(&self, number: u32) -> Option<Arc<IoQueue>> {
         let queues = self.queues.lock();
         queues.get(usize::try_from(number).ok()?).cloned()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a target says of itself.
+//! The data with which a target identifies itself.
 
 use kernel::prelude::*;
 
@@ -14,14 +14,14 @@ fn get<const N: usize>(data: &[u8], at: usize) -> Result<[u8; N]> {
         .ok_or(EINVAL)
 }
 
-/// What there is to know of a controller.
+/// The properties of a controller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdCtrl {
     /// The most bytes of data of a command, if there is a limit.
     pub(crate) max_data: Option<u32>,
     /// The most bytes of data that may come right behind a command for I/O.
     pub(crate) in_capsule: u32,
-    /// What is written may be in a cache.
+    /// Written data may be in a cache.
     pub(crate) write_cache: bool,
     pub(crate) can_discard: bool,
     pub(crate) can_write_zeroes: bool,
@@ -64,7 +64,7 @@ impl IdCtrl {
     }
 }
 
-/// What there is to know of a namespace.
+/// The properties of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Namespace {
     /// How many blocks it has.
@@ -97,7 +97,7 @@ impl Namespace {
         })
     }
 
-    /// How many sectors of 512 bytes it has.
+    /// Returns the number of sectors of 512 bytes.
     pub(crate) fn sectors(&self) -> u64 {
         self.blocks << (self.block_shift - 9)
     }

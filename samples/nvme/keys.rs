@@ -22,7 +22,7 @@ use kfabric::consumer::{
     Segments, //
 };
 
-/// What a command says of its data: where they are for the target, and the key.
+/// The place of the data of a command, as the target gets it: address, length and key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) addr: u64,
@@ -57,10 +57,11 @@ struct Pages {
     list: block::Pieces,
 }
 
-// SAFETY: By the type invariant. The request's memory stays until that has ended, which can't be before
-// it is taken out of this value; and if this is forgotten, it never ends. Who has it under I/O may touch it,
-// and knows that. Of a request that writes it may be read, since it was filled for that; of one that reads it
-// may be written.
+// SAFETY: By the type invariant, `list` is the memory of the request. That stays until the request
+// has ended. The request can't end before it is taken out of this value. If this value is
+// forgotten, it never ends. Its owner may touch the memory under I/O, and knows that. The memory of
+// a request that writes may be read, since it was filled for that. The memory of a request that
+// reads may be written.
 unsafe impl BioVecs for Pages {
     fn bio_vecs(&self) -> &[bio_vec] {
         self.list.as_slice()
@@ -97,7 +98,7 @@ impl Call {
         })
     }
 
-    /// In how many pieces the memory can be, if a region has so many.
+    /// Returns the maximum number of pieces of the memory, if a region has `most`.
     pub(crate) fn pieces(self, most: usize) -> usize {
         match self {
             Self::Reg => 1,
@@ -182,7 +183,8 @@ impl KeyedIo {
         }
     }
 
-    /// As [`close`](Self::close), if the target has ended the key and nothing has to be waited for. Any context.
+    /// Closes the region as [`close`](Self::close) does, if the target has ended the key and there
+    /// is nothing to wait for. Any context.
     pub(crate) fn close_now(self) -> Result<(block::Request, block::Pieces), Self> {
         // A scatterlist is unmapped where one may sleep.
         if self.1 == Call::Regsgl {

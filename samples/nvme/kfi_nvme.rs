@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! kfabric in Rust: an NVMe over Fabrics host. The namespaces of a target, such as the kernel's own
-//! `nvmet-rdma`, are disks here.
+//! kfabric in Rust: an NVMe over Fabrics host. The namespaces of a target, for example the kernel's
+//! own `nvmet-rdma`, are disks here.
 //!
-//! What kfabric has to do with it is in few places: `transport` connects endpoints and sends capsules;
-//! `keys` lets the target at the data of a command, which are the pages of the I/O request itself. The
-//! rest is NVMe: `command` and `response` are what goes over the wire, `link` brings a controller up,
-//! `queue` carries out I/O, `controller` looks after all of it, `namespace` is what the block layer
-//! sees, and `control` what a person does.
+//! Few files use kfabric. `transport` connects endpoints and sends capsules. `keys` gives the
+//! target access to the data of a command, which are the pages of the I/O request itself. The rest
+//! is NVMe. `command` and `response` are the messages, `link` brings a controller up, and `queue`
+//! carries out I/O. `controller` looks after all of it. `namespace` is the side of the block layer,
+//! and `control` that of the administrator.
 //!
 //! Whose memory it is:
 //!

@@ -158,7 +158,7 @@ impl Admin {
         let response = self
             .channel
             .execute("asking for queues", Command::set_queues(wanted))?;
-        // What the target has, not what was asked for; of both kinds, and one less.
+        // The result has the numbers that the target grants, for both kinds, and less by one.
         let granted = [response.result & 0xffff, response.result >> 16 & 0xffff];
         let granted = granted.into_iter().min().unwrap_or(0) + 1;
         Ok(wanted.min(u16::try_from(granted).unwrap_or(u16::MAX)))
@@ -194,7 +194,7 @@ impl Admin {
     ///
     /// # Errors
     ///
-    /// - What the target says, and what `found` does.
+    /// - The status of the target, and the errors of `found`.
     pub(crate) fn namespaces(
         &mut self,
         mut found: impl FnMut(u32, Result<Namespace>) -> Result,

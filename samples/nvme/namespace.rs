@@ -31,7 +31,7 @@ use kfabric::consumer::Errno;
 /// The driver of the disks.
 pub(crate) struct Host;
 
-/// What there is of a disk.
+/// The driver's part of a disk.
 pub(crate) struct Target {
     controller: Arc<Controller>,
     number: u32,
@@ -154,7 +154,7 @@ fn add(controller: &Arc<Controller>, number: u32, format: Namespace) -> Result<D
     Ok(disk)
 }
 
-/// What target and regions can take.
+/// Returns the limits of target and regions.
 fn limits(controller: &Controller, format: &Namespace) -> Limits {
     let info = &controller.info;
     let pieces = u32::try_from(controller.max_pieces).unwrap_or(1).max(1);

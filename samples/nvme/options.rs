@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What to connect to, and how.
+//! The target to connect to, and the options for that.
 
 use crate::keys::Call;
 use core::net::{
@@ -23,7 +23,7 @@ const HOST_NAME: &str = "nqn.2014-08.org.nvmexpress:uuid:";
 pub(crate) struct HostId(pub(crate) [u8; 16]);
 
 impl HostId {
-    /// One that nobody else has.
+    /// Makes an identity that nobody else has.
     pub(crate) fn new() -> Self {
         let mut id = [0; 16];
         let bytes = [random::number(), random::number()]
@@ -57,7 +57,7 @@ impl kernel::fmt::Display for HostId {
     }
 }
 
-/// What to connect to, and how.
+/// The target to connect to, and the options for that.
 pub(crate) struct Options {
     pub(crate) address: SocketAddr,
     pub(crate) subsystem: KVec<u8>,
@@ -75,7 +75,7 @@ pub(crate) struct Options {
     pub(crate) ctrl_loss: u32,
     /// How many milliseconds a command may take.
     pub(crate) timeout: u32,
-    /// How many bytes of data may come right behind a command, if the target takes so many.
+    /// Maximum number of bytes of data right behind a command, if the target takes as many.
     pub(crate) in_capsule: u16,
     /// How memory is registered.
     pub(crate) register: Call,

@@ -5,8 +5,9 @@
 //! A command has a place in it, which is its request's tag, and part of its id. It has ended when its capsule was sent and the
 //! response is there, whichever comes first; then its key is ended, and then its request.
 //!
-//! What comes is taken where it comes, in softirq mostly ([`IoQueue::take`]). What has no keys ends there, and so
-//! does what has one that the target has ended; the others are left to a work item, which may sleep. Lock order: the places are a leaf.
+//! [`IoQueue::take`] takes what has arrived, mostly in softirq. It ends commands without keys, and
+//! commands whose key the target has ended. It leaves the others to a work item, which may sleep.
+//! Lock order: the places are a leaf.
 
 mod io;
 mod places;
@@ -56,13 +57,13 @@ const ROOMY: u16 = 32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkNumber(pub(crate) u32);
 
-/// Who has queues.
+/// The owner of queues.
 pub(crate) trait Owner: Send + Sync + 'static {
-    /// A queue of this link is of no use any more. May be told more than once, and after the queue was
-    /// stopped. May sleep.
+    /// Reports that a queue of this link is of no use any more. May be called more than once, and
+    /// after the queue was stopped. May sleep.
     fn broken(&self, link: LinkNumber, errno: Errno);
 
-    /// Where work of theirs is done.
+    /// Returns the workqueue for the work of queues.
     fn tasks(&self) -> &Queue;
 }
 
@@ -98,7 +99,7 @@ impl_has_work! {
 }
 
 impl IoQueue {
-    /// A queue of a link over a connection, for so many commands at once. May sleep.
+    /// Makes a queue of a link over a connection, for `depth` commands at once. May sleep.
     pub(crate) fn new(
         (link, number): (LinkNumber, u16),
         (transport, inlet): (Transport, Arc<QueueGate>),
@@ -124,7 +125,7 @@ impl IoQueue {
         Arc::pin_init(queue, GFP_KERNEL)
     }
 
-    /// The link that it is of.
+    /// Returns the link of the queue.
     pub(crate) fn link(&self) -> LinkNumber {
         self.link
     }
@@ -184,7 +185,7 @@ impl IoQueue {
         }
     }
 
-    /// Can the data of a request be in its capsule?
+    /// Checks whether the data of a request fit in its capsule.
     fn fits_in_capsule(&self, request: &block::Request) -> bool {
         let most = self.memory.in_capsule;
         match request.op() {
@@ -238,7 +239,7 @@ impl IoQueue {
         }
     }
 
-    /// Whoever has it is to be told. Any context.
+    /// Leaves it to the work item to tell the owner. Any context.
     fn broken(self: &Arc<Self>, errno: Errno) {
         self.places.with(|places| places.broken = Some(errno));
         self.work();
@@ -267,8 +268,8 @@ impl IoQueue {
         self.transport.shut_down();
         self.inlet.shut();
         self.settle();
-        // Whatever has come until now is of no interest any more: the target may or may not have done
-        // it, and doing it again does no harm.
+        // The remaining commands are given up: the target may or may not have carried them out, and
+        // repeating them does no harm.
         for number in 0..self.places.with(|places| places.depth()) {
             let io = self.places.with(|places| places.abandon(number));
             if let Some(request) = io.and_then(|io| self.close(number, io)) {

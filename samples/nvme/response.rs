@@ -17,12 +17,12 @@ impl Status {
         self.code() == 0
     }
 
-    /// Type and code.
+    /// Returns type and code.
     fn code(self) -> u16 {
         self.0 & 0x7ff
     }
 
-    /// What the block layer is told.
+    /// Returns the status for the block layer.
     pub(crate) fn to_block(self) -> block::Status {
         use block::Status as Block;
         match self.code() {
@@ -39,11 +39,11 @@ impl Status {
         }
     }
 
-    /// What a caller is told.
+    /// Returns the error for a caller.
     pub(crate) fn to_error(self) -> Error {
         match self.code() {
             0x001 | 0x002 => EINVAL,
-            // Connect: no such subsystem, or not for this host; no more controllers.
+            // Connect: the subsystem does not exist, or not for this host; no more controllers.
             0x182 => ENOENT,
             0x184 => EACCES,
             0x181 | 0x183 => EBUSY,
@@ -51,7 +51,7 @@ impl Status {
         }
     }
 
-    /// In words, as far as there are some here.
+    /// Returns a text, if there is one for the code.
     pub(crate) fn name(self) -> &'static str {
         match self.code() {
             0x000 => "success",
@@ -104,7 +104,7 @@ impl Response {
         })
     }
 
-    /// The lower half of the result.
+    /// Returns the lower half of the result.
     pub(crate) fn result32(&self) -> u32 {
         u32::try_from(self.result & u64::from(u32::MAX)).unwrap_or(0)
     }

@@ -45,7 +45,7 @@ const RESERVED: usize = 4;
 /// In how many pieces the memory of a request is at most.
 pub(crate) const MAX_PIECES: usize = 256;
 
-/// What is sent or received.
+/// The purpose of memory that is sent or received.
 pub(crate) enum Tag {
     /// A command, by the place in its queue that it belongs to.
     Command(u16),
@@ -57,13 +57,14 @@ pub(crate) enum Tag {
 pub(crate) struct Capsule(Request<KVec<u8>, Tag>);
 
 impl Capsule {
-    /// Room for commands of one place in a queue, and for so many bytes of data. May sleep.
+    /// Makes a capsule for commands of one place in a queue, with `data` bytes of space for data.
+    /// May sleep.
     pub(crate) fn new(place: u16, data: usize) -> Result<Self> {
         let bytes = KVec::from_elem(0, COMMAND + data, GFP_KERNEL)?;
         Ok(Self(Request::new(bytes, Tag::Command(place))?))
     }
 
-    /// Writes a command of a place, behind which there are so many bytes of [data](Self::data). Any context.
+    /// Writes a command of a place, with `data` bytes of [data](Self::data) behind it. Any context.
     ///
     /// # Errors
     ///
@@ -76,18 +77,18 @@ impl Capsule {
         self.0.set_part(0, COMMAND + data)
     }
 
-    /// Room for so many bytes of data, if it has that. Any context.
+    /// Returns the space for `len` bytes of data, if there is as much. Any context.
     pub(crate) fn data(&mut self, len: usize) -> Option<&mut [u8]> {
         self.0.memory_mut().get_mut(COMMAND..COMMAND + len)
     }
 
-    /// Whether it has room for data. Any context.
+    /// Checks whether the capsule has space for data. Any context.
     pub(crate) fn has_room(&self) -> bool {
         self.0.memory().len() > COMMAND
     }
 }
 
-/// What has happened on a connection.
+/// An event on a connection.
 pub(crate) enum Event {
     /// A command of this place was sent, and its capsule can be used again.
     Sent(u16, Capsule),
@@ -98,7 +99,7 @@ pub(crate) enum Event {
     Broken(Errno, Option<(u16, Capsule)>),
 }
 
-/// The offer with regions that are bound to the connection that they are for.
+/// Returns the offer whose regions are bound to the connection that they are for.
 fn wanted(offers: &InfoList) -> Result<&Info> {
     let by_endpoint = |info: &&Info| info.mr_mode().has(MrMode::ENDPOINT);
     offers.iter().find(by_endpoint).ok_or(ENODEV)
@@ -127,7 +128,7 @@ impl Way {
         Ok(Self { offers, fabric })
     }
 
-    /// How many pieces of memory a region has at most.
+    /// Returns the maximum number of pieces of memory of a region.
     pub(crate) fn max_pieces(&self) -> usize {
         wanted(&self.offers).map_or(1, Info::mr_iov_limit)
     }
@@ -142,8 +143,8 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Connects a queue for so many commands at once. If there is a reader, what happens is for it to read;
-    /// what it leaves can be waited for. Sleeps until the target has answered.
+    /// Connects a queue for `entries` commands at once. If there is a reader, it reads the events.
+    /// The caller can wait for those that the reader leaves. Sleeps until the target has answered.
     ///
     /// # Errors
     ///
@@ -157,11 +158,11 @@ impl Transport {
         reader: Option<KBox<R>>,
     ) -> Result<Self> {
         let info = wanted(&way.offers)?;
-        // Of its own: where nobody else can have a key, the target's invalidation of it is all that is needed to
-        // end it, also where the device is software.
+        // A domain of its own: nobody else can have a key in it. So the target's invalidation is
+        // enough to end a key, also if the device is software.
         let domain = Domain::open(&way.fabric, info)?;
         if reader.is_some() {
-            // What frees memory by writing it to this disk mustn't wait for any.
+            // A task that frees memory by writing it to this disk mustn't wait for memory.
             if let Err(errno) = domain.reserve(RESERVED, way.max_pieces().min(MAX_PIECES)) {
                 pr_warn!("queue {queue}: nothing is reserved: {errno}\n");
             }
@@ -195,7 +196,7 @@ impl Transport {
         &self.domain
     }
 
-    /// What regions are bound to.
+    /// Returns the endpoint that regions are bound to.
     pub(crate) fn endpoint(&self) -> &impl BindsRegions {
         &self.endpoint
     }
@@ -214,17 +215,18 @@ impl Transport {
             .map_err(|refused| (refused.errno(), Capsule(refused.into_inner())))
     }
 
-    /// Waits for what happens next, so many milliseconds or for ever; `None` if nothing does. Sleeps.
+    /// Waits for the next event, for `msecs` milliseconds or for ever; `None` if there is none.
+    /// Sleeps.
     pub(crate) fn wait(&self, msecs: Option<u32>) -> Result<Option<Event>> {
         Ok(self.queue.wait(msecs)?.map(|ended| self.event(ended)))
     }
 
-    /// What has happened next, if anything has. Any context.
+    /// Returns the next event, if there is one. Any context.
     pub(crate) fn read(&self) -> Option<Event> {
         self.queue.read().ok()?.map(|ended| self.event(ended))
     }
 
-    /// What it means that something has ended. Any context.
+    /// Returns the event for a request that has ended. Any context.
     pub(crate) fn event(&self, ended: Ended<KVec<u8>, Tag>) -> Event {
         match ended {
             Ended::Done(request, done) => match (done.kind, request.context()) {
@@ -265,7 +267,7 @@ impl Transport {
     }
 }
 
-/// What a host says when it connects.
+/// Returns the private data of a host that connects.
 fn greeting(queue: u16, entries: u16, controller: u16) -> [u8; 32] {
     let mut greeting = [0; 32];
     let numbers = [0, queue, entries, entries.saturating_sub(1), controller];
@@ -277,7 +279,7 @@ fn greeting(queue: u16, entries: u16, controller: u16) -> [u8; 32] {
     greeting
 }
 
-/// What a target says when it rejects.
+/// Returns a text for the private data of a target that rejects.
 fn rejection(data: &[u8]) -> &'static str {
     match data {
         [_, _, status, _, ..] => match status {

@@ -28,7 +28,7 @@ use kfabric::{
     NoIo, //
 };
 
-/// What is to be done next.
+/// The next step.
 enum Next {
     KeepAlive,
     Recover,
@@ -38,7 +38,7 @@ enum Next {
 impl Controller {
     /// Looks after the controller until it is over. Sleeps.
     pub(super) fn keep(self: &Arc<Self>) {
-        // What it allocates may not wait for the disks that wait for it.
+        // An allocation may not wait for the disks that wait for this task.
         let _noio = NoIo::enter();
         loop {
             match self.next() {

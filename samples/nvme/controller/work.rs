@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What there is to be done by who looks after a controller.
+//! The work of the task that looks after a controller.
 
 use crate::queue::LinkNumber;
 
-/// What there is to be done.
+/// The state that says which work there is.
 #[derive(Default)]
 pub(super) struct ControllerWork {
     /// The link that there is, or the next one.
@@ -18,25 +18,25 @@ pub(super) struct ControllerWork {
 }
 
 impl ControllerWork {
-    /// The link that there is, or the next one.
+    /// Returns the link that there is, or the next one.
     pub(super) fn link(&self) -> LinkNumber {
         self.link
     }
 
-    /// A link is broken; returns whether that is news. A queue that was stopped may be late to tell, which
-    /// says nothing about the link that came after.
+    /// Notes that a link is broken; returns whether that is news. A queue that was stopped may
+    /// report late. Then the report is not about the next link.
     pub(super) fn broken(&mut self, link: LinkNumber) -> bool {
         let news = link == self.link && !self.broken;
         self.broken |= news;
         news
     }
 
-    /// Is the link broken that there is?
+    /// Checks whether the present link is broken.
     pub(super) fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// There is nothing left of a link.
+    /// Notes that nothing is left of a link.
     pub(super) fn let_go(&mut self) {
         self.link.0 = self.link.0.wrapping_add(1);
         self.broken = false;

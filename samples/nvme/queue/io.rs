@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a command is for: made of a request before it is sent, and ended when it is over.
+//! The purpose of a command: made of a request before it is sent, and ended when it is over.
 
 use super::IoQueue;
 use crate::{
@@ -34,7 +34,7 @@ use kfabric::{
     num::index, //
 };
 
-/// What a command is for, with what the target has a key to.
+/// The purpose of a command, with the memory that the target has a key to.
 pub(super) enum Io {
     /// Data of the request.
     Data(KeyedIo),
@@ -45,8 +45,8 @@ pub(super) enum Io {
 }
 
 impl Io {
-    /// The request, if it can end at once, for the target has no key, or none any more; and the list of its
-    /// memory. Any context.
+    /// Returns the request, if it can end at once since the target has no key, or none any more;
+    /// and the list of its memory. Any context.
     pub(super) fn at_once(self) -> Result<(block::Request, Option<Pieces>), Self> {
         match self {
             Self::Bare(request) => Ok((request, None)),
@@ -59,7 +59,7 @@ impl Io {
     }
 }
 
-/// What is to be sent for a request.
+/// A command that is prepared for a request.
 pub(super) struct Prepared {
     pub(super) io: Io,
     pub(super) command: Command,
@@ -180,7 +180,7 @@ impl IoQueue {
     }
 }
 
-/// What is to be sent for a request that the target gets no key for.
+/// Prepares a command for a request that the target gets no key for.
 fn bare(request: block::Request, command: Command, data: usize, list: Option<Pieces>) -> Prepared {
     Prepared {
         io: Io::Bare(request),
@@ -190,7 +190,7 @@ fn bare(request: block::Request, command: Command, data: usize, list: Option<Pie
     }
 }
 
-/// A request that could not be registered: what may work the next time is tried again.
+/// Ends a request that could not be registered, unless the next attempt may succeed.
 fn refuse(request: block::Request, errno: Errno) -> Option<RequestRefusal> {
     match errno {
         Errno::ENOMEM | Errno::ENOSPC | Errno::EAGAIN => {

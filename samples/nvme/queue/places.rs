@@ -17,16 +17,17 @@ use kfabric::{
     PushReserved, //
 };
 
-/// How many bits of a command's id are the number of its place. Those above tell it from the commands before it
-/// in that place, so that an answer to one of these isn't taken for one to this.
+/// Number of bits of a command's id that are the number of its place. The bits above distinguish it
+/// from the earlier commands in that place. So an answer to one of these isn't taken for one to
+/// this.
 const NUMBER_BITS: u32 = 12;
 
-/// The place that a command has, or had, by its id.
+/// Returns the place that a command has, or had, by its id.
 pub(super) fn number_of(id: u16) -> u16 {
     id & !(u16::MAX << NUMBER_BITS)
 }
 
-/// The id of the next command in a place.
+/// Returns the id of the next command in a place.
 fn next_id(id: u16) -> u16 {
     id.wrapping_add(1 << NUMBER_BITS)
 }
@@ -41,15 +42,15 @@ struct Place {
     sending: bool,
     /// Room to list a request's memory, unless it is in use.
     list: Option<Pieces>,
-    /// What the command under way is for.
+    /// The purpose of the command under way.
     io: Option<Io>,
     /// How it has ended.
     response: Option<Response>,
-    /// What is over, but its keys have to be ended.
+    /// A command that is over, but its keys have to be ended.
     over: Option<(Io, Status)>,
 }
 
-/// What there is for a command that begins.
+/// The id, capsule and list of a command that begins.
 pub(super) type Begun = (u16, Capsule, Option<Pieces>);
 
 /// The places of a queue.
@@ -64,8 +65,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// So many, each with room to list so many pieces of memory; and so many capsules with room for so much
-    /// data. May sleep.
+    /// Makes `depth` places, each with space to list `pieces` pieces of memory, and `count`
+    /// capsules with space for `data` bytes of data. May sleep.
     pub(super) fn new(depth: u16, pieces: usize, (count, data): (u16, usize)) -> Result<Self> {
         if number_of(depth) != depth {
             return Err(EINVAL);
@@ -117,7 +118,7 @@ impl Places {
         Some((place.id, capsule, place.list.take()))
     }
 
-    /// A command is going to be sent from a place.
+    /// Notes that a command is about to be sent from a place.
     pub(super) fn send(&mut self, number: u16, io: Io, list: Option<Pieces>) {
         if let Some(place) = self.get(number) {
             // Nothing that came before is about it.
@@ -125,7 +126,7 @@ impl Places {
         }
     }
 
-    /// A capsule was sent, or not.
+    /// Takes a capsule back that was sent, or not.
     pub(super) fn give_back(&mut self, number: u16, capsule: Capsule) {
         let has_room = capsule.has_room();
         if let Some(place) = self.places.get_mut(usize::from(number)) {
@@ -138,14 +139,14 @@ impl Places {
         self.roomy.push_reserved(capsule);
     }
 
-    /// Room to list memory is back.
+    /// Takes a list of memory back.
     pub(super) fn list(&mut self, number: u16, list: Option<Pieces>) {
         if let (Some(place), Some(list)) = (self.get(number), list) {
             place.list = Some(list);
         }
     }
 
-    /// There is a response; `false` if nothing is under way that it would be for.
+    /// Notes a response; `false` if no command is under way that it answers.
     pub(super) fn respond(&mut self, response: Response) -> bool {
         match self.get(number_of(response.id)) {
             Some(place)

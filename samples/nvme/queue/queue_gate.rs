@@ -29,7 +29,7 @@ pub(crate) struct QueueGate {
 }
 
 impl QueueGate {
-    /// One that leads nowhere yet. May sleep.
+    /// Makes a gate that leads nowhere yet. May sleep.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self { queue <- Gate::empty() }? Error)
     }
