@@ -248,7 +248,9 @@ static void close_case(struct kfi_test *t)
 	in_async(t, close_in);
 }
 
-/* What can be bound to a domain: an event queue of its fabric, for registrations, once. */
+/*
+ * The object that can be bound to a domain: an event queue of its fabric, for registrations, once.
+ */
 static void bind_in(struct kfi_test *t, struct place *p)
 {
 	struct kfid_domain *domain = p->env.domain;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Enabling, further: a region that is to be bound to both a counter and an endpoint, what a disabled
- * region can't do yet, and enabling that an event tells of.
+ * Enabling, further: a region that must be bound to both a counter and an endpoint, calls that a
+ * disabled region refuses, and enabling that an event reports.
  */
 #include <kfi_endpoint.h>
 
@@ -11,7 +11,7 @@
 #define INTO_PAGE	88
 #define KEY	12
 
-/* A place whose regions need both, and one such region. */
+/* A place whose regions need both, and one of these regions. */
 struct both {
 	struct place *p;
 	struct kfid_cntr *cntr;

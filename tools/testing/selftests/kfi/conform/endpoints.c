@@ -152,7 +152,7 @@ static void states_case(struct kfi_test *t)
 
 #define AUTH_LEN	8
 
-/* Who can reach the region: endpoints with the key of all @fill, and nobody else. */
+/* The endpoints that can reach the region: those with the key of all @fill, and nobody else. */
 static void only(struct kfi_test *t, struct place *p, struct kfid_mr *mr, u8 *mem, u8 fill)
 {
 	struct kfid_ep *same = open_ep(t, p, fill, AUTH_LEN);

@@ -2,7 +2,7 @@
 /* Opening and closing what cases work in: see conform.h. */
 #include "conform.h"
 
-/* Regions of so many pages are tested, and lists of so many segments and some. */
+/* The tests use regions of this many pages, and lists of this many segments and some. */
 #define PAGES	24
 #define SEGMENTS	64
 

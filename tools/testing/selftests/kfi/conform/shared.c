@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What kfi_selftest.ko has as well: compiled once more here, since an object can't be part of two
- * modules that are built in different directories.
+ * The parts that kfi_selftest.ko has as well: compiled once more here, since an object can't be
+ * part of two modules that are built in different directories.
  */
 #include "../test/frame/debugfs.c"
 #include "../test/frame/feature.c"

@@ -130,7 +130,7 @@ pub(crate) fn pieces(place: &Place) -> Result {
         at += len;
     }
     check("written, and nothing else", mr.compare(0, &want)?.is_none())?;
-    // What isn't as long, none, or too many.
+    // Pieces of another length in total, none, or too many.
     let many = [piece(0, 1); 17];
     for (len, pieces) in [(200, &to[..]), (8, &[][..]), (17, &many[..])] {
         let refused = pair.active.write_pieces(filled(3, len, 3)?, pieces).err();

@@ -46,7 +46,7 @@ pub(crate) fn messages_arrive(place: &Place) -> Result {
         )?;
     }
     check("nothing more", pair.active_side.rx.read()?.is_none())?;
-    // Five each way, of which each counter counts one.
+    // Five messages each way. Each counter counts one way.
     check("sends", pair.sends.read() == 5 && pair.sends.readerr() == 0)?;
     check(
         "receives",

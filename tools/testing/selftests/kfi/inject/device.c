@@ -16,12 +16,14 @@ static const struct kfi_inject_device own = { .max_inline = U32_MAX, .gives_inli
 static struct kfi_inject_device device;
 static atomic_t misread;
 
-/* What was registered, by its local key: WRITABLE for peers, or nobody's to write to any more. */
+/*
+ * The registered regions, by their local key: WRITABLE for peers, or writable for nobody any more.
+ */
 #define WRITABLE	xa_mk_value(1)
 #define NOBODYS		xa_mk_value(0)
 static DEFINE_XARRAY_FLAGS(regions, XA_FLAGS_LOCK_IRQ);
 
-/* Returns what it was; NULL if there was no such region. */
+/* Returns the state before; NULL if no region has the key. */
 static void *region_is(u32 lkey, bool is_writable)
 {
 	unsigned long flags;

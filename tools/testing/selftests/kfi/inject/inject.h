@@ -5,7 +5,7 @@
 
 #include "kfi_inject.h"
 
-/* What is to become of a call, if not an errno. */
+/* The plan for a call, if it is not an errno. */
 #define PLAN_GO		0
 #define PLAN_LOSE	1
 #define PLAN_SPOIL	2

@@ -2,10 +2,9 @@
 /*
  * Operations of an RDMA device that fail, wait, get lost or come late when a test wants them to.
  *
- * Drivers hardly ever fail, and what they do takes as long as it takes. To test what comes of a
- * failure, or of something that happens meanwhile, the operations of one device are replaced by
- * wrappers that do what the test has planned, and then what the driver does. It works on any kernel
- * and takes nothing on trust but &ib_device.ops.
+ * Drivers hardly ever fail, and their work takes its time. To test a failure, or an event during
+ * the work, wrappers replace the operations of one device. They do what the test has planned, and
+ * then call the driver. It works on any kernel and relies on &ib_device.ops only.
  *
  * One device at a time is wrapped. Each operation has a plan of its own; kfi_inject_start() clears
  * all. A call is counted first; it then waits, if the operation is held; then, by what is planned
@@ -23,7 +22,7 @@ struct ib_device;
 
 /**
  * enum kfi_inject_op - what can be made to fail or to wait
- * @KFI_INJECT_POST_REG: ib_post_send() of requests of which the first is an IB_WR_REG_MR.
+ * @KFI_INJECT_POST_REG: ib_post_send() of a list whose first request is an IB_WR_REG_MR.
  * @KFI_INJECT_POST_INV: The same with IB_WR_LOCAL_INV.
  * @KFI_INJECT_POST_NEXT: A request behind the first one of a list that one of the above begins. Each is
  *	a call; the driver gets those before one that fails.
@@ -119,8 +118,8 @@ void kfi_inject_pages(u32 pages);
  * kfi_inject_fail() - Let calls fail.
  * @op: The operation.
  * @err: The negative errno that they return.
- * @skip: So many calls, from now on, are spared.
- * @count: So many fail then; UINT_MAX: all. 0: none does any more.
+ * @skip: The next @skip calls are spared.
+ * @count: The @count calls after them fail; UINT_MAX: all. 0: none fails any more.
  *
  * The driver gets to know nothing of a call that fails.
  *
@@ -131,12 +130,13 @@ void kfi_inject_fail(enum kfi_inject_op op, int err, unsigned int skip, unsigned
 /**
  * kfi_inject_lose() - Let posted requests get lost.
  * @op: KFI_INJECT_POST_REG or KFI_INJECT_POST_INV; or KFI_INJECT_POLL_CQ, whose calls find nothing then.
- * @skip: So many calls, from now on, are spared.
- * @count: The requests of so many get lost then; UINT_MAX: of all. 0: of none any more.
+ * @skip: The next @skip calls are spared.
+ * @count: The requests of the @count calls after them get lost; UINT_MAX: of all. 0: of none any
+ * more.
  *
- * The call succeeds, and that is all: the request is neither carried out nor completed, also not
- * by a queue pair that is put into error. Nothing of it is referred to when the call has returned.
- * What polls don't find stays there for others.
+ * The call succeeds, and that is all: the request is neither carried out nor completed, also not by
+ * a queue pair that is put into error. Nothing of it is referred to when the call has returned.
+ * Completions that polls don't find stay there for others.
  *
  * Context: Any.
  */
@@ -145,8 +145,9 @@ void kfi_inject_lose(enum kfi_inject_op op, unsigned int skip, unsigned int coun
 /**
  * kfi_inject_spoil() - Let the device fail posted requests.
  * @op: KFI_INJECT_POST_REG or KFI_INJECT_POST_INV.
- * @skip: So many calls, from now on, are spared.
- * @count: Of so many the first request fails then; UINT_MAX: of all. 0: of none any more.
+ * @skip: The next @skip calls are spared.
+ * @count: The first requests of the @count calls after them fail; UINT_MAX: of all. 0: of none any
+ * more.
  *
  * The driver accepts the request. The device fails it, because it names a key that no region has.
  *
@@ -157,8 +158,9 @@ void kfi_inject_spoil(enum kfi_inject_op op, unsigned int skip, unsigned int cou
 /**
  * kfi_inject_defer() - Let posted requests reach the driver late.
  * @op: KFI_INJECT_POST_REG or KFI_INJECT_POST_INV.
- * @skip: So many calls, from now on, are spared.
- * @count: The requests of so many are late then; UINT_MAX: of all. 0: of none any more.
+ * @skip: The next @skip calls are spared.
+ * @count: The requests of the @count calls after them are late; UINT_MAX: of all. 0: of none any
+ * more.
  *
  * The call succeeds. The driver gets the requests with the next successful ib_modify_qp() of their queue
  * pair, before that returns: if it is the transition to the error state, they are flushed, in their order.
@@ -221,9 +223,9 @@ unsigned int kfi_inject_calls(enum kfi_inject_op op);
  * struct kfi_inject_device - how another device takes queue pairs and requests
  * @max_inline: It refuses (-EINVAL) a queue pair with more bytes of inline data, as irdma does.
  * @gives_inline: It writes back at most this number of bytes of inline data, as mlx4 and pvrdma do.
- * @counts_receives: It refuses (-EINVAL) a queue pair with a receive queue of no requests or no segments,
- *	as hns, erdma and ionic do, and one that asks for a receive queue although it shares one, as mlx4
- *	does.
+ * @counts_receives: It refuses (-EINVAL) a queue pair with a receive queue of no requests or no
+ *	segments, as hns, erdma and ionic do. It also refuses one that asks for a receive queue
+ *	although it shares one, as mlx4 does.
  * @remote_sinks: It reads into regions only that peers may write to, as iWARP hardware does.
  */
 struct kfi_inject_device {
@@ -246,9 +248,10 @@ void kfi_inject_device(const struct kfi_inject_device *as);
 /**
  * kfi_inject_misread() - Count the requests that the device would have misread since kfi_inject_start().
  *
- * A request with more inline data than the device copies counts: the device would take the address of the
- * data for a DMA address. So does a read into memory that no peer may write to, and a registration by a key that a
- * region had before, which a late peer can write by. The driver gets them all.
+ * A request with more inline data than the device copies counts: the device would take the address
+ * of the data for a DMA address. So does a read into memory that no peer may write to. So does a
+ * registration by a key that a region had before: a late peer can write by it. The driver gets them
+ * all.
  *
  * Context: Any.
  */

@@ -22,7 +22,7 @@ static DEFINE_PER_CPU(struct ib_cq *, lingering);
  * linger() - Softirq is about to ask for the next interrupt.
  * @cq: Of what.
  *
- * Return: Whether there is still such a queue.
+ * Return: Whether there is still a queue of that kind.
  */
 bool linger(struct ib_cq *cq)
 {

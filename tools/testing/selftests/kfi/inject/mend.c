@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What callers have given up because its destruction was made to fail, and giving that back.
+ * The objects that callers have given up because their destruction was made to fail, and giving
+ * them back.
  *
  * A driver that frees nothing is in trouble when its device goes; ours only plays one.
  */
@@ -38,7 +39,7 @@ void mend_forget(void)
 /**
  * mend_note_mr() - Deregistering has been tried, or is not going to be, since the device may have the region.
  * @mr: The region.
- * @ret: What came of it.
+ * @ret: The result of the destruction.
  *
  * Context: Any.
  */
@@ -50,7 +51,7 @@ void mend_note_mr(struct ib_mr *mr, int ret)
 /**
  * mend_note_qp() - Destroying has been tried.
  * @qp: The queue pair.
- * @ret: What came of it.
+ * @ret: The result of the destruction.
  */
 void mend_note_qp(struct ib_qp *qp, int ret)
 {
@@ -83,8 +84,8 @@ void kfi_inject_mend(void)
 		xa_erase_irq(&queue_pairs, i);
 		ib_destroy_qp(qp);
 		/*
-		 * Who leaked it has ended its polling, so that no late completion calls code that is gone;
-		 * ending it once more would wait for ever.
+		 * The caller that leaked it has ended its polling, so that no late completion calls
+		 * code that is gone. Ending it once more would wait for ever.
 		 */
 		irq_poll_enable(&cq->iop);
 		ib_free_cq(cq);

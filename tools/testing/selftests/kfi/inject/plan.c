@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is planned for each operation.
+ * The plan for each operation.
  *
  * All of it is under one spinlock, which is innermost: nothing else is taken and nothing is called
  * under it but wake_up_all(). Calls come in any context.
@@ -19,8 +19,8 @@
 
 /**
  * struct some - some of the calls that are to come
- * @skip: So many are not meant.
- * @count: So many after them are.
+ * @skip: The number of calls that are not meant.
+ * @count: The number of calls after them that are.
  */
 struct some {
 	unsigned int skip;
@@ -31,11 +31,11 @@ struct some {
  * struct plan - what is planned for an operation
  * @calls: How many there were.
  * @returned: How many of them are over.
- * @fail: Those that fail.
+ * @fail: The calls that fail.
  * @err: How.
- * @lose: Those that get lost.
- * @spoil: Those that the device fails.
- * @defer: Those that the driver gets later.
+ * @lose: The calls whose requests get lost.
+ * @spoil: The calls whose requests the device fails.
+ * @defer: The calls whose requests the driver gets later.
  * @held: Calls wait.
  * @waiting: How many do, of the present hold.
  * @releases: How often calls were let go: a hold that comes after that isn't theirs.
@@ -82,7 +82,10 @@ static bool may_wait(void)
 	return IS_ENABLED(CONFIG_PREEMPT_COUNT) ? preemptible() : in_task() && !irqs_disabled();
 }
 
-/* Counts a call. Returns whether it is to wait, and for the end of which hold. */
+/*
+ * Counts a call. Returns whether it must wait; then @releases is the number of releases that it
+ * waits to exceed.
+ */
 static bool enter(struct plan *p, unsigned int *releases)
 {
 	bool can = may_wait();

@@ -3,8 +3,8 @@
  * kfi_inject.ko: wrappers around the operations of one RDMA device.
  *
  * A device has a table of operations of its own, which can be written to. Callers read an entry of
- * it whenever they need it, in any context and under any lock, so a wrapper takes nothing but the
- * plan's spinlock, and may still be on its way when the table is as it was again.
+ * it whenever they need it, in any context and under any lock. So a wrapper takes nothing but the
+ * plan's spinlock. It may still be running when the table is as it was again.
  *
  * Lock order: @lock, which start and stop hold, is outermost; no wrapper takes it.
  */
@@ -138,8 +138,8 @@ static enum kfi_inject_op op_of(const struct ib_send_wr *wr)
 }
 
 /*
- * Asks about the others of a list, until one is not to be posted; the list ends before that then. Who
- * posted it has links of his own.
+ * Asks about the other requests of a list, until one must not be posted; the list ends before that
+ * one. The poster has links of its own.
  */
 static const struct ib_send_wr *cut(enum kfi_inject_op op, const struct ib_send_wr *wr, int *ret)
 {
@@ -397,7 +397,7 @@ void kfi_inject_stop(struct ib_device *dev)
 	FOR_EACH_NAME(PUT_BACK, &dev->ops);
 	put_back_identity(dev);
 	plan_release_all();
-	/* Who had found a wrapper before has been counted, and then has come out again. */
+	/* A caller that had found a wrapper before has been counted, and has left it again. */
 	synchronize_callers();
 	plan_release_all();
 	wait_var_event(&inside, !atomic_read(&inside));

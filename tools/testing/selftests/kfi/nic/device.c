@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a device says of itself, protection domains, address handles and GIDs. */
+/* The queries of a device, protection domains, address handles and GIDs. */
 #include <linux/etherdevice.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>

@@ -5,8 +5,9 @@
  * - Each iw_connect() leads to one CONNECT_REPLY. Without it, iw_destroy_cm_id() waits forever.
  * - Each side of an established connection gets CLOSE exactly once, after its queue pair has failed.
  *
- * iw_cm can drop a request without a word. Therefore an answer finds its request by a number in provider_data,
- * and a request without an answer ends with its listener, as in irdma, or after a time limit.
+ * iw_cm can drop a request without a word. Therefore an answer finds its request by a number in
+ * provider_data. A request without an answer ends with its listener, as in irdma, or after a time
+ * limit.
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>

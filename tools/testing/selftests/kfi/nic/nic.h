@@ -44,7 +44,7 @@
 #define NIC_MAX_INLINE	128
 #define NIC_MAX_PORTS	2
 #define NIC_GIDS	16
-/* What one access moves at most; an invalidation waits for one access at a time. */
+/* Maximum number of bytes that one access moves; an invalidation waits for one access at a time. */
 #define NIC_CHUNK	PAGE_SIZE
 #define NIC_MAX_MSG	SZ_1G
 /* The key for all memory, where the personality has one. No region has it. */
@@ -394,7 +394,7 @@ struct nic_qp {
 /* All devices, and what connects them. */
 extern struct list_head nic_list;
 extern spinlock_t nic_list_lock;
-/* Who reads it keeps the devices that it has found in the list. */
+/* A reader of the list keeps the devices that it has found in it. */
 extern struct srcu_struct nic_srcu;
 
 static inline void nic_count(struct nic_device *nic, enum nic_stat stat, s64 n)

@@ -8,7 +8,7 @@
 
 #include "nic.h"
 
-/* Numbers 0 and 1 are those of the management queue pairs, of which each port has its own. */
+/* Numbers 0 and 1 are those of the management queue pairs. Each port has its own. */
 static DEFINE_XARRAY_FLAGS(nic_qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 #define NIC_QPNS	XA_LIMIT(16, 0xffffff)
 static u32 nic_next_qpn;
@@ -294,7 +294,7 @@ static void nic_qp_work(struct work_struct *work)
 
 		spin_lock_irq(&qp->lock);
 		state = qp->state;
-		/* What a sender has taken completes first. */
+		/* Receives that a sender has taken complete first. */
 		flush_rq = qp->flush_rq && !qp->receiving;
 		if (qp->sq_exec != qp->sq_head)
 			wqe = &qp->sq[qp->sq_exec % qp->sq_size];

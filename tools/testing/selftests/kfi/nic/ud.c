@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Datagrams: the messages of the connection manager, and those of IPoIB. What does not arrive is dropped, as datagrams
- * are.
+ * Datagrams: the messages of the connection manager, and those of IPoIB. A datagram that does not
+ * arrive is dropped.
  */
 #include <linux/ip.h>
 #include <linux/slab.h>

@@ -4,8 +4,8 @@
  *
  * Between begin and end two watches look at each allocation of the task: tracepoints of the slab
  * allocator, on any kernel, and lockdep where it is there. To lockdep the task looks like one that
- * holds a lock which is also taken to free memory, so that waiting for memory, under any lock that
- * is taken meanwhile, would be a deadlock.
+ * holds a lock which is also taken to free memory. So waiting for memory, under any lock that is
+ * taken meanwhile, would be a deadlock.
  */
 #ifndef KFI_NOIO_H
 #define KFI_NOIO_H

@@ -20,7 +20,10 @@ static struct task_struct *watched;
 static unsigned int seen;
 static bool locks_watched;
 
-/* What debugging allocates for an allocation, which is looked at itself: see gfp_nested_mask(). */
+/*
+ * The flags of allocations that debugging makes for an allocation, which is looked at itself: see
+ * gfp_nested_mask().
+ */
 #define NESTED	(__GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN | __GFP_NOLOCKDEP)
 
 static void look(unsigned long call_site, gfp_t gfp)
@@ -58,7 +61,7 @@ int kfi_noio_begin(void)
 		unregister_trace_kmalloc(look_kmalloc, NULL);
 		return ret;
 	}
-	/* What a file system does that is asked for memory. */
+	/* A file system that is asked for memory does this. */
 	fs_reclaim_acquire(GFP_KERNEL);
 	mutex_lock(&reclaim);
 	mutex_unlock(&reclaim);

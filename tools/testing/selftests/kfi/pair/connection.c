@@ -88,8 +88,8 @@ static bool connected(struct connection *c)
 }
 
 /*
- * Whoever closes ends what the client has under way, which may be the very request that has failed
- * here: the client goes first, when it has been told why.
+ * Closing ends the client's request under way, which may be the one that has failed here. So the
+ * client goes first, when it has been told why.
  */
 static void left(struct connection *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the two sides of a connection have agreed on: the server (pair/) and the client (test/pair/),
+ * The protocol of the two sides of a connection: the server (pair/) and the client (test/pair/),
  * which may run in different kernels.
  *
  * The client asks, by a message; the server does it, answers by a message, and says what it thinks
@@ -22,17 +22,17 @@
 #define PAIR_MESSAGE	(8 * 1024)
 #define PAIR_RECEIVES	8
 
-/* What private data there can be with a request, an acceptance, a rejection. */
+/* Maximum lengths of private data with a request, an acceptance, a rejection. */
 #define PAIR_REQUEST	56
 #define PAIR_ACCEPT	196
 #define PAIR_REJECT	148
 
-/* What is waited for always comes, in the end: nothing is said here of how fast a machine is. */
+/* Each awaited event comes, in the end: this is no statement on how fast a machine is. */
 #define PAIR_WAIT_MS	120000
 
 #define PAIR_MAGIC	0x6b666932
 
-/* What a client wants of its connection. */
+/* The wishes of a client for its connection. */
 #define PAIR_REFUSE	BIT(0)	/* it is rejected */
 #define PAIR_READ	BIT(1)	/* the region may be read */
 #define PAIR_WRITE	BIT(2)	/* the region may be written to */
@@ -41,7 +41,7 @@
 /**
  * struct pair_hello - private data with a request
  * @magic: PAIR_MAGIC.
- * @flags: What is wanted.
+ * @flags: The wishes.
  * @seed: Of @rest, and of what the region holds in the beginning.
  * @rest: The pattern @seed.
  */
@@ -56,7 +56,7 @@ struct pair_hello {
  * struct pair_welcome - private data with an acceptance
  * @addr: Where the region begins.
  * @key: Its key.
- * @seed: What came with the request.
+ * @seed: The seed that came with the request.
  * @rest: The pattern @seed + 1.
  */
 struct pair_welcome {
@@ -69,7 +69,7 @@ struct pair_welcome {
 static_assert(sizeof(struct pair_hello) == PAIR_REQUEST);
 static_assert(sizeof(struct pair_welcome) == PAIR_ACCEPT);
 
-/* What can be asked for. */
+/* The requests of a client. */
 enum pair_op {
 	PAIR_ECHO,	/* an answer with as many bytes, the pattern seed + 1, by the same call */
 	PAIR_FILL,	/* the region holds the pattern seed */
@@ -84,7 +84,7 @@ enum pair_op {
 
 /**
  * struct pair_msg - what a message begins with
- * @op: What is asked for, or was.
+ * @op: The operation that is requested, or was.
  * @call: By which call this message was sent, of PAIR_SENDS; or PULL or PUSH are to be done.
  * @status: An answer's: 0, or the errno of what is wrong.
  * @len: How many bytes follow, the pattern @seed, unless @op says something else.

@@ -26,7 +26,7 @@ static inline bool pair_call_injects(unsigned int call)
 	return call >= 6;
 }
 
-/* The peer's memory as a list of two pieces, of which the first may be empty. */
+/* The peer's memory as a list of two pieces. The first may be empty. */
 static inline void pair_remote(struct kfi_rma_iov *iov, u64 addr, u64 key, size_t len)
 {
 	size_t first = len / 3;

@@ -3,7 +3,7 @@
 #include "kfi_pair_info.h"
 #include "server.h"
 
-/* Who listens may change while requests come in. */
+/* The listener may change while requests come in. */
 static DEFINE_MUTEX(pep_lock);
 
 struct connreq {

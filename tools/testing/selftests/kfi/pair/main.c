@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kfi_pair_server.ko: listens, and serves the clients of kfi_selftest's suites "pair", "killed"
- * and "cut", in this kernel or in another one. What it does is in kfi_pair.h.
+ * kfi_pair_server.ko: listens, and serves the clients of kfi_selftest's suites "pair", "killed" and
+ * "cut", in this kernel or in another one. kfi_pair.h describes the protocol.
  *
  *	insmod kfi_pair_server.ko provider=verbs address=198.51.100.1,2001:db8::1
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a client asks for. */
+/* The requests of a client. */
 #include <linux/errno.h>
 
 #include "kfi_pair_calls.h"
@@ -48,7 +48,7 @@ static bool completion(struct kfid_cq *cq, struct kfi_cq_data_entry *entry)
 	return n == 1;
 }
 
-/* What was posted with @ret has been done. */
+/* The request that was posted with @ret has been carried out. */
 static bool done(struct connection *c, ssize_t ret, u64 flags)
 {
 	struct kfi_cq_data_entry entry;

@@ -18,12 +18,12 @@
 /**
  * struct listener - an address at which clients come in
  * @address: The address, in digits.
- * @info: What was asked for it.
+ * @info: The info that it was opened with.
  * @fabric: The fabric.
  * @domain: The domain, of the connections, too.
  * @eq: The requests.
- * @pep: Who listens; NULL while nobody does. Under the list's lock.
- * @task: Who answers.
+ * @pep: The passive endpoint; NULL while nobody listens. Under the list's lock.
+ * @task: The task that answers.
  */
 struct listener {
 	const char *address;
@@ -40,17 +40,17 @@ struct listener {
  * @list: Among all connections.
  * @listener: Where it came in.
  * @info: The request, to be answered; freed then.
- * @hello: What the client wants.
+ * @hello: The wishes of the client.
  * @base: The pattern that the region holds.
  * @data: The remote CQ data that came with the last write.
- * @eq: What becomes of the connection.
+ * @eq: The queue for events of the connection.
  * @tx: Completions of what is sent, read and written.
  * @rx: Completions of receives.
  * @ep: The endpoint.
  * @mr: The region.
  * @memory: The region's memory, with guards.
  * @in: The receives' memory.
- * @out: What is sent.
+ * @out: The message to send.
  * @scratch: As much as a region, for what is read from the client or written to it.
  * @task: The thread.
  * @ended: It has closed everything.

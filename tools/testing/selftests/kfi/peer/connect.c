@@ -235,7 +235,7 @@ void peer_disconnect(struct kfi_peer *peer)
 		ib_destroy_qp(peer->target);
 	peer->initiator = NULL;
 	peer->target = NULL;
-	/* What the two left in the queue must not be taken for a later request's. */
+	/* Completions that the two left in the queue must not be taken for a later request's. */
 	while (ib_process_cq_direct(peer->cq, -1) > 0)
 		;
 }

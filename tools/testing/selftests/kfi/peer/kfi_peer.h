@@ -2,10 +2,10 @@
 /*
  * The test peer: a remote side that reaches registered memory by its key.
  *
- * It is written on raw verbs alone and shares no code with what it judges. A peer has a connected
- * pair of queue pairs of its own on the domain's device: the target is on the domain's protection
- * domain, so that it sees exactly the keys that were registered there, and the initiator is on one
- * of the peer's own. What goes between them is ordinary RDMA traffic.
+ * It is written on raw verbs alone and shares no code with the code under test. A peer has a
+ * connected pair of queue pairs of its own on the domain's device. The target is on the domain's
+ * protection domain, so that it sees exactly the keys that were registered there. The initiator is
+ * on a protection domain of the peer. Ordinary RDMA traffic goes between them.
  *
  * A refused access ends a reliable connection, so the peer connects anew after every failure; a
  * caller doesn't notice. One call runs at a time; several threads may share a peer and then wait
@@ -30,8 +30,8 @@ struct kfid_domain;
 struct kfi_peer;
 
 /*
- * What one work request carries at most; longer calls become several. It is large so that a request
- * takes long enough for something to happen meanwhile.
+ * Maximum number of bytes of one work request; longer calls become several. It is large so that a
+ * request takes long enough for something to happen meanwhile.
  */
 #define KFI_PEER_CHUNK	SZ_1M
 
@@ -72,7 +72,7 @@ void kfi_peer_let_go(struct kfi_peer *peer);
 
 /**
  * kfi_peer_close() - Close a peer.
- * @peer: What an open call returned; NULL and error pointers are ignored.
+ * @peer: The result of an open call; NULL and error pointers are ignored.
  *
  * Context: May sleep. No other call on @peer may be running.
  */
@@ -109,7 +109,7 @@ int kfi_peer_read(struct kfi_peer *peer, u64 addr, u64 key, void *buf, size_t le
  * @peer: The peer.
  * @addr: Where, a multiple of 8.
  * @key: The region's key.
- * @add: What to add.
+ * @add: The number to add.
  * @old: Gets the value from before. May be NULL.
  *
  * Context: May sleep.
@@ -153,10 +153,11 @@ enum kfi_peer_local {
 /**
  * kfi_peer_local() - Use a region as the local segment of a work request.
  * @peer: The peer. Its target, which is on the domain's protection domain, posts the request.
- * @op: What request.
+ * @op: The request.
  * @addr: Where in the region, as for kfi_peer_write().
  * @lkey: The region's local key.
- * @buf: What the other side has: it is received or read, or replaced by what was sent or written.
+ * @buf: The bytes of the other side: they are received or read, or replaced by those that were sent
+ * or written.
  * @len: How many bytes; %KFI_PEER_CHUNK at most.
  *
  * Context: May sleep.

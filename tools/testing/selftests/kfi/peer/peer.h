@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of the test peer share with each other. */
+/* The declarations that the files of the test peer share. */
 #ifndef KFI_PEER_INTERNAL_H
 #define KFI_PEER_INTERNAL_H
 
@@ -30,7 +30,7 @@
  * @received: Whether @recv_cqe has completed.
  * @recv_status: How it did.
  * @port: The port that the traffic uses.
- * @port_attr: What that port was like when the peer was opened.
+ * @port_attr: The attributes of that port when the peer was opened.
  * @bounce: The peer's own memory that all data goes through, of KFI_PEER_CHUNK bytes.
  * @dma: Its address for the device.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The test peer and device removal: a domain tells one consumer that its device goes away, and any
- * number of peers may be open on a domain, so they share one watch per domain.
+ * The test peer and device removal. A domain tells one consumer that its device goes away, and any
+ * number of peers may be open on a domain. So they share one watch per domain.
  */
 #include <linux/list.h>
 #include <linux/slab.h>
@@ -62,7 +62,10 @@ static struct peer_watch *new_watch(struct kfid_domain *domain)
 	void *ops;
 	int ret;
 
-	/* What kfi_open_ops() does; but the peer takes nothing of the core, nor keeps it loaded. */
+	/*
+	 * Does the same as kfi_open_ops(); but the peer takes nothing of the core, nor keeps it
+	 * loaded.
+	 */
 	ret = fid->ops->ops_open(fid, KFI_VERBS_DOM_OPS_1, 0, &ops, NULL);
 	if (ret)
 		return ERR_PTR(ret);

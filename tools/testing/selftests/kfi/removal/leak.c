@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The device won't let go of regions or of a queue pair. They are leaked; domain and device go all
- * the same. What was leaked is given back to the driver afterwards, so that it can be judged like
- * any other driver.
+ * the same. The leaked objects are given back to the driver afterwards, so that it can be judged
+ * like any other driver.
  */
 #include <linux/delay.h>
 #include <linux/slab.h>
@@ -142,7 +142,7 @@ static void leak_mr_removed_gone(void)
 	int i;
 
 	EXPECT_EQ(mended, true);
-	/* Those of the first domain. */
+	/* The regions of the first domain. */
 	for (i = 0; i < REGIONS; i++)
 		close_region(i, i < REGIONS - 1 ? LEAKED : 0);
 }

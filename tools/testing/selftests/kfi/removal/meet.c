@@ -23,7 +23,7 @@ static bool is_held(void)
 
 static void let_go(void)
 {
-	/* Who must not go on gets as far as that meanwhile. */
+	/* The task that must not go on gets as far as that meanwhile. */
 	msleep(A_WHILE_MS);
 	WRITE_ONCE(released, true);
 	kfi_inject_release(ending);
@@ -66,7 +66,7 @@ static int meets_close(void *arg)
 	return 0;
 }
 
-/* What was under way has ended by then. */
+/* Work that was under way has ended by then. */
 static void on_going(void *arg)
 {
 	if (arg)

@@ -43,7 +43,7 @@ static int takes_first(void *arg)
 	return 0;
 }
 
-/* What can be begun, and ended, in a callback. */
+/* The calls that can be begun, and ended, in a callback. */
 static void probe(void)
 {
 	struct kfid_domain *other;
@@ -66,7 +66,7 @@ static void first(void *arg)
 	complete_all(&first_runs);
 	if (!wait_for_completion_timeout(&taking, PATIENCE))
 		UNEXPECTED("nobody takes it back");
-	/* Who takes it back gets that far meanwhile, and no further. */
+	/* The task that takes the callback back gets that far meanwhile, and no further. */
 	msleep(A_WHILE_MS);
 	WRITE_ONCE(returning, true);
 }

@@ -24,10 +24,10 @@
 #define PATIENCE	(60 * HZ)
 #define A_WHILE_MS	300
 
-/* What closing a region gives of which the device would not let go. */
+/* The return value of closing a region that the device would not let go of. */
 #define LEAKED		(-KFI_EIO)
 
-/* What is open. A domain that has been closed is NULL. */
+/* The open objects. A domain that has been closed is NULL. */
 extern struct kfi_info *info;
 extern struct kfid_fabric *fabric;
 extern struct kfid_domain *domain[2];

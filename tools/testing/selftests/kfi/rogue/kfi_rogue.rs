@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An NVMe over Fabrics target that can't be trusted, on kfabric's passive side: one answer in so many is a
-//! wrong one, as chance has it, which goes by a seed.
+//! An NVMe over Fabrics target that can't be trusted, on kfabric's passive side: one answer in
+//! `one_in` is a wrong one. A seed determines which.
 
 #![forbid(unsafe_code)]
 

@@ -40,9 +40,9 @@ const SILENCE: u32 = 150;
 /// The state that all connections share.
 pub(crate) struct Rogue {
     pub(crate) stops: Atomic<bool>,
-    /// One answer in so many is a wrong one,
+    /// One answer in `one_in` is a wrong one,
     pub(crate) one_in: u64,
-    /// or each to a command that reads or writes, in this way, if there is such a one.
+    /// or each to a command that reads or writes, in this way, if that way exists.
     pub(crate) way: u64,
     pub(crate) seed: u64,
     /// How many connections there were, answers, and wrong ones.
@@ -84,7 +84,7 @@ struct Connection<'a> {
     /// The key of the command before, and where data of one before went that has been read.
     old_key: u64,
     old_place: Option<Remote>,
-    /// What was answered last, by the lower bits of the command's id: the tag of its request.
+    /// The last answers, by the lower bits of the command's id: the tag of its request.
     old_answers: KVec<[u8; RESPONSE]>,
     /// How much of what no key allows is under way.
     forbidden: u32,
@@ -204,7 +204,8 @@ impl Connection<'_> {
                     tag = Tag::Forbidden;
                 }
                 LATE => {
-                    // The host has to end its keys itself. Whoever reads one after the other has ended that one.
+                    // The host has to end its keys itself. A host that reads one after the other
+                    // has ended that one.
                     if let Some(old) = self.old_place {
                         (to, tag) = (old, Tag::Forbidden);
                     }

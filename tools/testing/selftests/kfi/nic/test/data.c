@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is allowed: each kind of request does what it should, byte by byte, and nothing else. */
+/* Permitted requests: each kind of request does what it should, byte by byte, and nothing else. */
 #include <linux/slab.h>
 
 #include "nic_test.h"
 
 #define SIZE	(MAX_ENTRIES * PAGE_SIZE)
 
-/* What most cases need: a connection, and memory on either side. */
+/* The needs of most cases: a connection, and memory on either side. */
 struct stage {
 	struct conn c;
 	struct buffer from, to;
@@ -29,7 +29,7 @@ static bool stage_open(struct kfi_test *t, struct stage *s, const struct conn_at
 	return false;
 }
 
-/* The next completion of @b's receive queue: that receive request, with so many bytes. */
+/* The next completion of @b's receive queue: that receive request, with @len bytes. */
 static bool received(struct kfi_test *t, struct side *b, u64 id, u32 len, struct ib_wc *wc)
 {
 	if (!EXPECT_EQ(t, wait_wc(b->recv_cq, wc), 0))

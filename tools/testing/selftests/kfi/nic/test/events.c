@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What nic.sh brings about, by the files of debugfs. The suite nic_events waits for one event of a port, which
- * the parameter event=N names, as enum ib_event_type. The suite nic_unmappable finds that nothing can be mapped.
+ * The events that nic.sh causes by the files of debugfs. The suite nic_events waits for one event
+ * of a port, which the parameter event=N names, as enum ib_event_type. The suite nic_unmappable
+ * finds that nothing can be mapped.
  */
 #include <linux/module.h>
 

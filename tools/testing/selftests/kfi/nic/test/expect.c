@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the tests expect of each personality. Nothing here is taken from the model, so a mistake in its
- * own table is seen.
+ * The expectations of the tests for each personality. Nothing here is taken from the model, so a
+ * mistake in its own table is seen.
  */
 #include <linux/sizes.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Faults: so many calls or requests are hit, by that errno or status, and no more. */
+/* Faults: a number of calls or requests get that errno or status, and no more. */
 #include <linux/delay.h>
 
 #include "nic_test.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is forbidden at one's own side: segments that a queue pair may not use, and registering and
- * invalidating regions against their state. The last case of each is the positive control of the others.
+ * Violations at one's own side: segments that a queue pair may not use, and registering and
+ * invalidating regions against their state. The last case of each is the positive control of the
+ * others.
  */
 #include "nic_test.h"
 
@@ -231,7 +232,7 @@ close_other:
 	stage_close(t, &s);
 }
 
-/* What is invalidated must be valid, except where the device does not look. */
+/* An invalidated region must be valid, except where the device does not look. */
 static void case_invalidate(struct kfi_test *t)
 {
 	struct stage s;

@@ -4,7 +4,7 @@
 
 #include "nic_test.h"
 
-/* What is in the pages of a region around it. */
+/* The filling of a region's pages around it. */
 #define AROUND	0xee
 
 const struct shape one_page = { .n = 1, .entries = { { 0, PAGE_SIZE } } };

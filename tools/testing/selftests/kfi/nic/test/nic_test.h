@@ -16,7 +16,7 @@
 /* How long a test waits for an event that must come. No verdict depends on it. */
 #define PATIENCE_MS	60000
 
-/* What the tests expect of a device of one personality. */
+/* The expectations of the tests for a device of one personality. */
 struct expect {
 	const char *name;
 	bool iwarp, ib;

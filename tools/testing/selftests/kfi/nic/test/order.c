@@ -218,7 +218,7 @@ static void case_interrupt(struct kfi_test *t)
 	EXPECT_EQ(t, atomic_read(&s.c.a.hard), 1);
 	EXPECT_EQ(t, atomic_read(&s.c.a.soft), 0);
 
-	/* What is there already is reported, if that is asked for. */
+	/* Receives that are there already are reported, if that is asked for. */
 	EXPECT_EQ(t, reach_write(&s, IB_SEND_SIGNALED), 0);
 	wait_executed(t, &s.c.a);
 	EXPECT_EQ(t, ib_req_notify_cq(s.c.a.send_cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 1);

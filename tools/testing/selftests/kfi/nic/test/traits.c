@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a device says of itself, and how it differs from others: against the table in expect.c. */
+/* The attributes of a device, and how it differs from others: against the table in expect.c. */
 #include <linux/delay.h>
 #include <linux/sizes.h>
 

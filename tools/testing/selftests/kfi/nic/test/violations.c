@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is forbidden at the remote side: a peer's request that names a region by a wrong key, beyond its
- * bounds, or against its rights. Each row first does the same in order, and succeeds; then it commits its
- * violation, and the request fails, no byte changes, and the connection has ended.
+ * Violations at the remote side: a peer's request that names a region by a wrong key, beyond its
+ * bounds, or against its rights. Each row first does the same in order, and succeeds; then it
+ * commits its violation, and the request fails, no byte changes, and the connection has ended.
  */
 #include <linux/slab.h>
 
@@ -80,8 +80,8 @@ struct stage {
 };
 
 /*
- * The first page of the region looks like a free one, but nobody can get it, which would be the end of what
- * else is tested. The list's head is in memory like that of a CPU's lists.
+ * The first page of the region looks like a free one, but nobody can get it. Otherwise the other
+ * tests would end there. The list's head is in memory like that of a CPU's lists.
  */
 static void pretend_free(struct kfi_test *t, struct stage *s, bool before)
 {
@@ -105,7 +105,7 @@ static void end_pretense(struct stage *s)
 	page_ref_unfreeze(s->target.pages[0], 1);
 }
 
-/* What the region holds before; LEN bytes. */
+/* The content of the region before; LEN bytes. */
 static void prepare(struct stage *s, u8 *bytes)
 {
 	fill(bytes, LEN, 17);
@@ -172,7 +172,7 @@ static u32 spoil(struct kfi_test *t, struct stage *s, const struct violation *v)
 	return key;
 }
 
-/* What the sender is told. */
+/* The status that the sender gets. */
 static enum ib_wc_status expected(const struct violation *v)
 {
 	/* iWARP has no answer to a write, and flushes a read. */

@@ -19,7 +19,7 @@ static int ask(struct kfi_info *hints, struct kfi_info **info)
 	return kfi_getinfo(KFI_VERSION(1, 7), NULL, NULL, 0, hints, info);
 }
 
-/* What every offer of the verbs provider must be like; @msg: with connected endpoints. */
+/* The fields that every offer of the verbs provider must have; @msg: with connected endpoints. */
 static void check_offer(struct kfi_test *t, const struct kfi_info *info, bool msg)
 {
 	const struct kfi_domain_attr *d = info->domain_attr;

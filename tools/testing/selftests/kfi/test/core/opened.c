@@ -65,8 +65,8 @@ void opened_fabric_case(struct kfi_test *t)
 }
 
 /*
- * Offers name the first fabric that is open, and the first domain in it that will do.  The domain of the suite
- * has no KFI_ATOMIC.  Those that are opened here have.
+ * Offers name the first fabric that is open, and the first domain in it that will do. The domain of
+ * the suite has no KFI_ATOMIC. The domains that are opened here have it.
  */
 void opened_instance_case(struct kfi_test *t)
 {
@@ -195,7 +195,7 @@ void opened_stale_case(struct kfi_test *t)
 	expect_offers(t, fabric, NULL, -KFI_ENODATA);
 }
 
-/* What is of one can't be of another. */
+/* An object of one can't be used with another. */
 void opened_other_case(struct kfi_test *t)
 {
 	struct kfi_fabric_attr attr = { .name = "shared", .prov_name = SHARED_NAME };

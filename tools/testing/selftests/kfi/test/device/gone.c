@@ -17,7 +17,7 @@
 
 /**
  * struct leaving - a domain whose device is going to go
- * @info: What it was opened with.
+ * @info: The info that it was opened with.
  * @fabric: Its fabric.
  * @domain: The domain.
  * @verbs: Its extension.
@@ -87,7 +87,7 @@ static void leaving_close(struct kfi_test *t, struct leaving *l)
 	kfree(l->mem);
 }
 
-/* What deleting the link of a software device does, or taking hardware from its driver. */
+/* Does the same as deleting the link of a software device, or taking hardware from its driver. */
 static int unregister(void *data)
 {
 	struct leaving *l = data;

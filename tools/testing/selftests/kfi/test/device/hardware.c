@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What only hardware does: memory that is mapped for the device as long as it may be accessed, and a close that waits for
- * an access under way. The model NIC (nic/) says what it does, and does it as slowly as it is told.
+ * The behaviour of hardware only: memory that is mapped for the device as long as it may be
+ * accessed, and a close that waits for an access under way. The model NIC (nic/) reports what it
+ * does, and does it as slowly as it is told.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -55,7 +56,7 @@ static bool access_begins(struct kfi_test *t, struct access *a, struct job *job)
 	return EXPECT(t, !job_is_done(job), "the access ended before it was seen");
 }
 
-/* What ends an access to regions. */
+/* The calls that end an access to regions. */
 enum ending {
 	CLOSE,
 	CLOSE_MANY,
@@ -126,7 +127,7 @@ static void one_ending(struct kfi_test *t, enum ending ending, enum mem_kind kin
 	a.key = mr[write ? n - 1 : n / 2]->key;
 	access_begins(t, &a, &job);
 	end_access(t, ending, mr);
-	/* What was under way has ended. */
+	/* The accesses that were under way have ended. */
 	EXPECT_EQ(t, stat(t, "under_way"), 0);
 	set(t, "access_us", 0);
 	EXPECT_EQ(t, job_end(t, &job), 0);

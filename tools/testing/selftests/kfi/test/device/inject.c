@@ -16,7 +16,7 @@
 
 #define LEN	(2 * PAGE_SIZE)
 
-/* What makes the provider call the device. */
+/* The steps that make the provider call the device. */
 enum step {
 	OPEN,		/* Open a domain. */
 	REGISTER,	/* Register a region in a new domain. */
@@ -27,8 +27,8 @@ enum step {
  * struct target - an operation, and how to come by it
  * @op: The operation.
  * @step: The step that calls it.
- * @err: What it is made to fail with.
- * @want: What the step gives then.
+ * @err: The errno that it is made to fail with.
+ * @want: The result of the step then.
  */
 struct target {
 	enum kfi_inject_op op;
@@ -39,7 +39,7 @@ struct target {
 
 /**
  * struct stage - a step, ready to be done
- * @env: What the suite shares.
+ * @env: The resources that the suite shares.
  * @step: Which one.
  * @domain: A domain of its own; NULL while it isn't open.
  */
@@ -70,7 +70,7 @@ static int register_one(struct stage *s)
 			  NULL) ?: kfi_close(&mr->fid);
 }
 
-/* What comes before the step. */
+/* The preparation of the step. */
 static int prepare(struct stage *s)
 {
 	if (s->step == OPEN)
@@ -170,7 +170,7 @@ static int post(struct ib_qp *qp, enum ib_wr_opcode opcode)
 	return ib_post_send(qp, &wr, NULL);
 }
 
-/* What a drain of the driver's own does is what is planned for it. */
+/* A drain of the driver's own follows the plan for it. */
 static void drain_in(struct kfi_test *t, struct ib_qp *qp)
 {
 	kfi_inject_own_drain();

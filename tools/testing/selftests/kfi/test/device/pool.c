@@ -3,8 +3,8 @@
  * The pool of device regions, where closed ones are used again: that is the way of hardware, and of
  * weak_fence=1. pool.sh loads the provider for each of the suites here.
  *
- * A key's lowest eight bits change from one use of a device region to the next; the rest tells
- * which one it is. What the pool keeps is read from its file in debugfs.
+ * A key's lowest eight bits change from one use of a device region to the next; the rest identifies
+ * it. The test reads the pool's content from its file in debugfs.
  */
 #include <linux/delay.h>
 #include <linux/sizes.h>
@@ -181,7 +181,10 @@ static void line_case(struct kfi_test *t)
 		EXPECT(t, last[j], "number %u never came again", j);
 }
 
-/* What is large is kept when it comes back, but none is made before where there is no room for two. */
+/*
+ * A large region is kept when it comes back. But none is made ahead of need if there is no space
+ * for two.
+ */
 static void large_case(struct kfi_test *t)
 {
 	size_t len = t->env->max_pages * PAGE_SIZE;
@@ -267,7 +270,9 @@ const struct kfi_suite suite_pool_line = {
 	.count = ARRAY_SIZE(line_cases),
 };
 
-/* What nobody needs goes back to the device, all of it. However long that takes, it ends. */
+/*
+ * Regions that nobody needs go back to the device, all of them. However long that takes, it ends.
+ */
 static void idle_case(struct kfi_test *t)
 {
 	unsigned int i;
@@ -347,7 +352,7 @@ const struct kfi_suite suite_pool_ahead = {
 	.count = ARRAY_SIZE(ahead_cases),
 };
 
-#define APART	100	/* no device region is spent by so many */
+#define APART	100	/* no device region is spent by as many */
 
 /* Takes a region of @len bytes at @addr, and says which one of the device's it is. */
 static u32 use_once(struct kfi_test *t, u8 *addr, size_t len)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a driver does to the registration queue: requests that it refuses, that it completes late or never,
- * queue pairs that it doesn't make, and an operation that it offers and doesn't have.
+ * A driver's interference with the registration queue: requests that it refuses, that it completes
+ * late or never, queue pairs that it doesn't make, and an operation that it offers and doesn't
+ * have.
  */
 #include <linux/delay.h>
 
@@ -282,8 +283,8 @@ out:
 }
 
 /*
- * Who looks for a completion doesn't find it, although it is there, and goes to sleep: it is told of
- * what came before that. Nor is any left behind for who comes next.
+ * A task that looks for a completion doesn't find it, although it is there, and goes to sleep: it
+ * is told of the ones before that. Nor is any left behind for the next task.
  */
 static void unseen_case(struct kfi_test *t)
 {
@@ -304,8 +305,8 @@ static void unseen_case(struct kfi_test *t)
 }
 
 /*
- * Who looks for completions takes out those of others, and is kept from telling them: they go to
- * sleep meanwhile, as many as there are, and are told then.
+ * A task that looks for completions takes out those of others, and is kept from telling them. All
+ * of them go to sleep meanwhile, and are told then.
  */
 static void held_poll_case(struct kfi_test *t)
 {

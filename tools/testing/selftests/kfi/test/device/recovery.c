@@ -2,8 +2,8 @@
 /*
  * The provider's registration queue breaks, and the domain works on.
  *
- * The queue is the provider's own, so it is looked up among all queue pairs of the device, and a
- * work request is posted to it that must fail: the invalidation of a key that does not exist.
+ * The queue is the provider's own, so the test looks it up among all queue pairs of the device. It
+ * posts a work request that must fail: the invalidation of a key that does not exist.
  */
 #include <linux/delay.h>
 #include <rdma/restrack.h>
@@ -106,7 +106,10 @@ bool break_queue(struct kfi_test *t)
 	return EXPECT_EQ(t, ret, 0) && EXPECT(t, failed, "the queue did not break");
 }
 
-/* Who was in the way of the bad request, or came after it, has found its completion too. */
+/*
+ * Tasks that were in the way of the bad request, or came after it, have found their completions
+ * too.
+ */
 static void check_failed(struct kfi_test *t)
 {
 	if (EXPECT(t, wait_for_completion_timeout(&bad.done, 60 * HZ),
@@ -126,7 +129,7 @@ static void idle_case(struct kfi_test *t)
 			return;
 		if (!break_queue(t))
 			goto close;
-		/* What was registered before stays reachable: keys outlive the queue. */
+		/* Regions that were registered before stay reachable: keys outlive the queue. */
 		check_region(t, before, mem, PAGE_SIZE);
 		if (EXPECT_EQ(t, reg_simple(t->env, mem, 5000, KFI_REMOTE, &mr), 0)) {
 			check_failed(t);

@@ -52,7 +52,7 @@ static void stuck_close(struct kfi_test *t, struct kfid_domain *domain)
 	kfi_inject_mend();
 }
 
-/* What the device would not take, and won't give back: nobody but the errno tells. */
+/* Memory that the device would not take, and won't give back: only the errno tells. */
 static void register_case(struct kfi_test *t)
 {
 	struct kfid_domain *domain = stuck_open(t);

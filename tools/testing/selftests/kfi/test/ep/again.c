@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device regions that are used again after a peer has invalidated them (KFI_MR_ENDPOINT), which rxe has no fence
- * for, but in a domain with one connection and nobody else.
+ * Device regions that are used again after a peer has invalidated them (KFI_MR_ENDPOINT). rxe has
+ * no fence for these, except in a domain with one connection and nobody else.
  */
 #include <linux/delay.h>
 
@@ -134,7 +134,7 @@ static bool end_now(struct kfi_test *t, struct again *a)
 	return true;
 }
 
-/* What else there is in the domain, from round DISTURBED on; or about the regions. */
+/* The disturbances in the domain, from round DISTURBED on; or of the regions. */
 enum way { ALONE, RIGHTS, ANOTHER, TAKEN, REPEATED, UNSEEN, WRONG, WAYS };
 
 static struct ib_device *device_of(struct again *a)
@@ -198,7 +198,10 @@ static bool disturb(struct kfi_test *t, struct again *a, enum way way)
 	return done;
 }
 
-/* What the peer does before the region is closed: mostly it invalidates it, or another one, or nothing. */
+/*
+ * The peer's request before the region is closed: mostly it invalidates the region, or another one,
+ * or nothing.
+ */
 static bool ends(struct kfi_test *t, struct again *a, bool now, enum way way)
 {
 	struct kfid_mr *mr = a->m.mr;

@@ -115,7 +115,7 @@ static ssize_t post(struct kfid_ep *ep, struct request *r, enum family calls, in
 	}
 }
 
-/* What is asked for, and what eight bytes are after that. */
+/* The operations, and the eight bytes after each. */
 static const struct {
 	enum feature feature;
 	enum family calls;
@@ -235,7 +235,7 @@ out:
 		ep_pair_close(t, p);
 }
 
-/* What is refused at once, and what by the peer. */
+/* Operations that are refused at once, and those that the peer refuses. */
 void ep_atomics_refused_case(struct kfi_test *t)
 {
 	static const u64 rights[] = { KFI_REMOTE_READ, KFI_REMOTE_WRITE };
@@ -318,7 +318,7 @@ next:
 	kfree(r);
 }
 
-/* Who doesn't ask for atomic operations has none, nor have the peers. */
+/* A consumer that doesn't ask for atomic operations has none, nor have the peers. */
 void ep_atomics_absent_case(struct kfi_test *t)
 {
 	static const struct ep_wants none = { .mr_mode = EP_MODE };

@@ -13,7 +13,7 @@ struct attempt {
 	u8 mem[2 * LEN];
 };
 
-/* What a call may say. */
+/* The errors that a call may return. */
 static bool refused(struct kfi_test *t, const char *call, int ret)
 {
 	if (!ret)
@@ -45,7 +45,7 @@ static void closed(struct kfi_test *t, struct ep_side *s)
 	s->ep = NULL;
 }
 
-/* The next event of a side, 0 if it is an error; waits at most so many milliseconds. */
+/* The next event of a side, 0 if it is an error; waits at most @timeout milliseconds. */
 static bool next(struct kfi_test *t, struct attempt *a, struct ep_side *s, u32 *event, int timeout)
 {
 	struct kfi_eq_err_entry err = {};
@@ -80,7 +80,7 @@ static int answered(struct kfi_test *t, struct attempt *a)
 	struct kfi_info *info = a->e.entry.info;
 	int ret = opened(s, info) ?: kfi_accept(s->ep, NULL, 0);
 
-	/* Whoever asked is told by the end of the endpoint; if none was made, by that. */
+	/* The side that asked is told by the end of the endpoint; if none was made, by that. */
 	if (ret)
 		closed(t, s);
 	kfi_freeinfo(info);
@@ -117,7 +117,7 @@ static enum ep_outcome attempt(struct kfi_test *t, struct attempt *a)
 	if (!EXPECT(t, next(t, a, &s[0], &event[0], EP_WAIT_MS), "nobody tells who asked"))
 		return EP_FAILED;
 	if (!event[0]) {
-		/* Who has accepted is told too, or was told already that all is well. */
+		/* The side that has accepted is told too, or was told already that all is well. */
 		do {
 			if (!EXPECT(t, next(t, a, &s[1], &event[1], EP_WAIT_MS), "no end of it"))
 				break;
@@ -147,7 +147,7 @@ enum ep_outcome ep_attempt(struct kfi_test *t, struct ep_pair *p)
 	a->p = p;
 	memset(a->mem, 0x3c, LEN);
 	outcome = attempt(t, a);
-	/* What was posted may still be under way. */
+	/* Requests that were posted may still be under way. */
 	if (t->failures)
 		ep_attempt_close(t, p);
 	kfree(a);

@@ -5,13 +5,13 @@
 
 #include "ep.h"
 
-/* What has come of it: a connection, a call that was refused, or an event that says that it failed. */
+/* The outcome: a connection, a call that was refused, or an event that reports a failure. */
 enum ep_outcome { EP_UP, EP_REFUSED, EP_FAILED, EP_OUTCOMES };
 
 /*
- * Connects the two sides of @p, which are open and whose listener listens, but which have no endpoints
- * yet, and sends a message. Each step may fail, but has to say so, within a bounded time. What else is
- * wrong is reported.
+ * Connects the two sides of @p, and sends a message. Both are open and the listener listens, but
+ * they have no endpoints yet. Each step may fail, but must report that within a bounded time. Any
+ * other fault is reported.
  */
 enum ep_outcome ep_attempt(struct kfi_test *t, struct ep_pair *p);
 

@@ -51,8 +51,8 @@ static void closes(struct kfi_test *t, struct ep_pair *p, u8 *here, const struct
 }
 
 /*
- * Whoever closes it has to post something behind it, that tells when it has been carried out: that waits
- * until there is room, and the connection goes on.
+ * Closing must post a request behind it that tells when it has been carried out. That waits until
+ * there is space, and the connection goes on.
  */
 void ep_regions_behind_case(struct kfi_test *t)
 {

@@ -9,7 +9,7 @@
 #define SLOTS	32
 #define LEN	2048
 
-/* What may be in a slot, for which both sides have memory. */
+/* The content of a slot, for which both sides have memory. */
 enum { ASKED = BIT(0), RECEIVE = BIT(1) };
 
 struct busy {
@@ -17,7 +17,7 @@ struct busy {
 	struct kfid_mr *mr;
 	struct job job;
 	u8 *near, *far;
-	/* What is under way of each. */
+	/* The requests that are under way of each. */
 	u8 slot[SLOTS];
 	unsigned int accepted;
 	unsigned int well;
@@ -41,7 +41,7 @@ static void ended(struct busy *b, void *context, u8 what, bool well)
 		b->failed++;
 }
 
-/* What has ended of one direction; false if nothing has. */
+/* Takes a completion of one direction; false if there is none. */
 static bool reap(struct busy *b, struct kfid_cq *cq, u8 what, int timeout)
 {
 	struct kfi_cq_err_entry err = {};
@@ -92,7 +92,7 @@ static int work(void *data)
 		if (n == SLOTS || ret) {
 			reap(b, b->p->side[0].tx, ASKED, 0);
 			reap(b, b->p->side[1].rx, RECEIVE, 0);
-			/* Whoever waits for all tasks waits for this one too. */
+			/* A task that waits for all tasks waits for this one too. */
 			cond_resched_tasks_rcu_qs();
 			ret = 0;
 			continue;

@@ -54,7 +54,7 @@ out:
 	ep_pair_close(t, p);
 }
 
-/* Who is rejected is told, with data; and nothing is left to answer. */
+/* A side that is rejected is told, with data; and nothing is left to answer. */
 void ep_reject_case(struct kfi_test *t)
 {
 	struct ep_pair *p = ep_listening(t, NULL);
@@ -90,7 +90,10 @@ out:
 	ep_pair_close(t, p);
 }
 
-/* Who asked has left before the answer, which is told by the call or by an event; or it is too early for that. */
+/*
+ * The side that asked has left before the answer, which the call or an event reports; or it is too
+ * early for that.
+ */
 static bool left_early(struct kfi_test *t, unsigned int ms)
 {
 	static const struct ep_wants none;
@@ -240,7 +243,7 @@ void ep_closing_case(struct kfi_test *t)
 	kfree(e);
 }
 
-/* What may not be done yet, or not any more. */
+/* Calls that are not allowed yet, or not any more. */
 void ep_states_case(struct kfi_test *t)
 {
 	struct ep_pair *p = ep_listening(t, NULL);
@@ -398,7 +401,7 @@ out:
 	kfi_freeinfo(info);
 }
 
-/* Who is where. */
+/* The addresses of both sides. */
 void ep_names_case(struct kfi_test *t)
 {
 	struct ep_pair *p = ep_connected(t, NULL);

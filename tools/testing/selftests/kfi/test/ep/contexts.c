@@ -27,7 +27,7 @@ enum where { LOCKED, SOFTIRQ, HARDIRQ, WHERES };
 /**
  * struct posting - transfers of each kind, one after the other
  * @m: Between whom; LEN bytes at each side. The receives are in the region, too, from PART on.
- * @ret: What the calls have said; the last one is to be refused.
+ * @ret: The results of the calls; the last one must be refused.
  * @inside: Whether that was where it should be.
  * @timer: By which it comes there.
  * @work: Likewise.

@@ -176,7 +176,7 @@ static void told(struct kfi_test *t, struct twice *w, unsigned int i, enum way w
 	EXPECT_EQ(t, kfi_mr_enable(w->mr[i]), -KFI_EOPBADSTATE);
 }
 
-/* Whoever has its key gets nowhere with it, in each way that its endpoint goes down in. */
+/* A peer that has its key can't use it, in each way that its endpoint goes down in. */
 void ep_regions_down_case(struct kfi_test *t)
 {
 	unsigned int i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver refuses what is posted on an endpoint (inject/). What the caller was refused has had no
- * effect; what it was told is accepted ends, once.
+ * The driver refuses requests that are posted on an endpoint (inject/). A request that is refused
+ * to the caller has had no effect. An accepted request ends, once.
  */
 #include <linux/delay.h>
 #include <linux/random.h>
@@ -104,7 +104,7 @@ static ssize_t room_for(struct driven *d, unsigned int kind)
 	return kind ? kfi_tx_size_left(d->p->side[0].ep) : kfi_rx_size_left(d->p->side[1].ep);
 }
 
-/* Posts one of which something may fail. Returns whether it did, and whether the connection is over. */
+/* Posts a request that may fail. Returns whether it did, and whether the connection is over. */
 static bool post_once(struct kfi_test *t, struct driven *d, unsigned int kind, unsigned int skip,
 		      bool *over)
 {
@@ -191,7 +191,7 @@ static void more_once(struct kfi_test *t, struct driven *d, unsigned int taken)
 		n = (unsigned long)(ret == 1 ? done.op_context : err.op_context) - 1;
 		if (!EXPECT(t, n < MORE && !__test_and_set_bit(n, &seen), "%lu has ended twice", n))
 			break;
-		/* Those that were taken may be on their way when the connection ends. */
+		/* Requests that were taken may be on their way when the connection ends. */
 		if (n >= taken) {
 			EXPECT_EQ(t, err.err, KFI_EIO);
 			EXPECT_EQ(t, err.prov_errno, DRIVER_SAYS);
@@ -240,7 +240,7 @@ static void shared_case(struct kfi_test *t)
 	driven_close(t, &d);
 }
 
-/* What the driver says when it refuses, and what the caller is told. The connection goes on. */
+/* The errnos of a driver that refuses, and the errnos for the caller. The connection goes on. */
 static void errnos_case(struct kfi_test *t)
 {
 	static const struct {

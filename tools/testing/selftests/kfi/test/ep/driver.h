@@ -6,7 +6,7 @@
 #include "ep.h"
 #include "kfi_inject.h"
 
-/* What the driver says when it refuses, and what the caller is told then. */
+/* The errno of a driver that refuses, and the errno for the caller. */
 #define DRIVER_SAYS	(-ENOMEM)
 #define DRIVER_TOLD	(-KFI_ENOMEM)
 

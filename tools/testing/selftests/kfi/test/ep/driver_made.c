@@ -83,8 +83,8 @@ void driver_closing_case(struct kfi_test *t)
 }
 
 /*
- * What polls for a connection may still be about to ask for the next interrupt when the last completion has
- * been told: its queue is there until it has.
+ * The poller of a connection may still be about to ask for the next interrupt when the last
+ * completion has been told: its queue is there until it has.
  */
 void driver_lingering_case(struct kfi_test *t)
 {
@@ -165,8 +165,8 @@ static void expect_out_of_reach(struct kfi_test *t, struct regions *r, u64 at, u
 }
 
 /*
- * What is posted behind the registration gets lost, so nothing tells that it has ended: closing takes the
- * connection down for it, and says so at this side, too.
+ * The request behind the registration gets lost, so nothing tells that it has ended. Closing takes
+ * the connection down for it, and says so at this side, too.
  */
 static void ends_with_region(struct kfi_test *t, struct regions *r, struct ep_event *e)
 {
@@ -284,7 +284,7 @@ void driver_regions_probed_case(struct kfi_test *t)
 	regions_close(t, &r);
 }
 
-/* What is under way with the request that the device fails. */
+/* The requests that are under way with the one that the device fails. */
 enum with { REGISTRATION, REGISTRATION_AND_SEND, INVALIDATION, WITHS };
 
 /* The device fails a request that asks for no completion, or that nobody else's transfer depends on. */
@@ -335,7 +335,7 @@ void driver_undrained_case(struct kfi_test *t)
 	struct regions r;
 	int was;
 
-	/* What the device may have for ever is leaked. */
+	/* Memory that the device may have for ever is leaked. */
 	if (IS_ENABLED(CONFIG_DEBUG_KMEMLEAK))
 		return ktap_skip(t, "kmemleak would report what is leaked on purpose");
 

@@ -12,12 +12,12 @@
 
 #include "env.h"
 
-/* What a peer may be sent with a request for a connection, an acceptance, a rejection. */
+/* Maximum lengths of private data with a request for a connection, an acceptance, a rejection. */
 #define CM_REQUEST	56
 #define CM_ACCEPT	196
 #define CM_REJECT	148
 
-/* What every provider can agree to. */
+/* The modes that every provider can agree to. */
 #define EP_MODE	(KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY)
 
 /* Flipped in a key, it is that of no region: the number is too large for any. */
@@ -30,7 +30,7 @@
  * struct ep_side - one side of a connection
  * @fabric: Its fabric.
  * @domain: Its domain.
- * @eq: What becomes of the connection.
+ * @eq: The queue for events of the connection.
  * @tx: Completions of what it sends, in the data format.
  * @rx: Completions of what it receives, in the data format.
  * @ep: The endpoint.
@@ -47,8 +47,8 @@ struct ep_side {
 /**
  * struct ep_pair - a listener, and a connection that came to it
  * @pep: The listener; on the fabric of the second side, with its event queue.
- * @info: What the active side asked for.
- * @addr: What ep_kind_post() gives as the peer's address, which a connected endpoint doesn't need.
+ * @info: The info that the active side asked for.
+ * @addr: The peer's address for ep_kind_post(), which a connected endpoint doesn't need.
  * @side: The active side, and the passive one.
  */
 struct ep_pair {
@@ -64,7 +64,7 @@ struct ep_event {
 	u8 data[256];
 };
 
-/* What is asked of sizes and flags; zeroes ask for nothing special. */
+/* The wanted sizes and flags; zeroes ask for nothing special. */
 struct ep_wants {
 	size_t tx_size;
 	size_t rx_size;
@@ -83,7 +83,7 @@ struct ep_wants {
 /* The address that the tests listen at, port 0; its length is that of a sockaddr_in. */
 struct sockaddr_in ep_address(void);
 
-/* What kfi_getinfo() gives for @address (NULL: any), as a source or as a peer. */
+/* The result of kfi_getinfo() for @address (NULL: any), as a source or as a peer. */
 struct kfi_info *ep_info(struct kfi_test *t, struct sockaddr_in *address, u64 flags, int mr_mode);
 struct kfi_info *ep_info_for(struct kfi_test *t, struct sockaddr_in *address, u64 flags,
 			     const struct ep_wants *wants);
@@ -131,15 +131,15 @@ void ep_failed(struct kfi_test *t, struct kfid_eq *eq, struct kfid *fid, int err
 	       struct kfi_eq_err_entry *entry);
 
 /*
- * Waits for a completion with this context and these flags, and checks the other fields, except for @len
- * of bytes that came in, and @data of remote CQ data or an invalidated key.
+ * Waits for a completion with this context and these flags, and checks the other fields. Exceptions
+ * are @len of bytes that came in, and @data of remote CQ data or an invalidated key.
  */
 bool ep_completed(struct kfi_test *t, struct kfid_cq *cq, void *context, u64 flags,
 		  struct kfi_cq_data_entry *entry);
 
 /*
- * Waits for an error completion with this context and errno, and checks the other fields, except for @flags,
- * and @olen of a message that was too long.
+ * Waits for an error completion with this context and errno, and checks the other fields.
+ * Exceptions are @flags, and @olen of a message that was too long.
  */
 bool ep_failed_op(struct kfi_test *t, struct kfid_cq *cq, void *context, int err,
 		  struct kfi_cq_err_entry *entry);

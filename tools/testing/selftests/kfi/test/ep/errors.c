@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What can't be posted, by the tables of kfi_msg(3) and kfi_rma(3): refused by the errno that is documented,
- * at no cost. trace.sh compares how many were refused with the events that say why.
+ * Transfers that can't be posted, by the tables of kfi_msg(3) and kfi_rma(3): refused by the errno
+ * that is documented, at no cost. trace.sh compares the number of refusals with the events that say
+ * why.
  */
 #include <linux/scatterlist.h>
 #include <linux/vmalloc.h>
@@ -23,7 +24,7 @@ static unsigned int refused[KFI_ERRNO_MAX];
  * @tx: Where completions of sends would be told.
  * @rx: Where those of receives would be.
  * @mem: Memory that may be used.
- * @scattered: As many pages as PIECES, none of which follows the one before it.
+ * @scattered: PIECES pages. None of them follows the one before it.
  * @at: The peer's memory.
  * @key: Its key.
  * @readable: A region of @mem that may not be written to.

@@ -14,7 +14,7 @@
 
 #define LEN	64
 
-/* What a call may say when an allocation fails. */
+/* The errors that a call may return when an allocation fails. */
 static void expect_errno(struct kfi_test *t, const char *call, ssize_t ret, unsigned int nth,
 			 bool failed)
 {
@@ -121,7 +121,7 @@ out:
 	kfree(mem);
 }
 
-/* What is found for an address, of a device or of a peer; there is nothing to close. */
+/* The offers for an address, of a device or of a peer; there is nothing to close. */
 static void getinfo(struct kfi_test *t, struct sockaddr_in *address, u64 flags)
 {
 	struct kfi_info *hints = ep_info(t, address, flags, 0), *info;
@@ -228,7 +228,7 @@ static bool connect_once(struct kfi_test *t, struct ep_pair *p, struct ep_event 
 	if (ret) {
 		++*refused;
 		expect_errno(t, "kfi_accept", ret, nth, failed);
-		/* Whoever asked is told when this ends, or was. */
+		/* The side that asked is told when this ends, or was. */
 		EXPECT_EQ(t, kfi_close(&other->fid), 0);
 		other = NULL;
 		EXPECT_EQ(t, kfi_eq_sread(p->side[0].eq, &event, e, sizeof(*e), EP_WAIT_MS, 0),

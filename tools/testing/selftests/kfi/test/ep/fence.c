@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What closing a region takes that was registered on its endpoint (KFI_MR_ENDPOINT): no more than there is to
- * wait for.  And the suite ep_fence, of the cases that are worth it where an invalidation is the fence.
+ * The requests for closing a region that was registered on its endpoint (KFI_MR_ENDPOINT): it waits
+ * for no more than necessary. And the suite ep_fence, of the cases that are worth it where an
+ * invalidation is the fence.
  */
 #include "debugfs.h"
 #include "driver.h"
@@ -16,7 +17,7 @@ static void *ctx(unsigned long n)
 	return (void *)(0xfe4ce000 + n);
 }
 
-/* What has become of a region when it is closed. */
+/* The state of a region when it is closed. */
 enum after { NOTHING, A_MESSAGE, INVALIDATED, AFTERS };
 
 static bool message(struct kfi_test *t, struct ep_pair *p, u8 *mem, int from, u64 invalidates)

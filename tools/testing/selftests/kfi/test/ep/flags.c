@@ -51,7 +51,7 @@ static ssize_t send_list(struct kfid_ep *ep, struct kvec *kv, size_t count, u64 
 	return kfi_sendmsg(ep, &msg, KFI_COMPLETION | flags);
 }
 
-/* What waits for reads that were posted before sends what they have brought. */
+/* A message that waits for earlier reads sends the bytes that they have brought. */
 void ep_fence_case(struct kfi_test *t)
 {
 	struct ep_wants wants = { .mr_mode = EP_MODE };
@@ -196,8 +196,8 @@ out:
 }
 
 /*
- * With no flag does a message end before the peer has a receive for it, and a sender that closes its endpoint
- * then takes nothing back. The providers make no difference between the flags.
+ * A message never ends before the peer has a receive for it, whatever its flag. A sender that
+ * closes its endpoint then takes nothing back. The providers make no difference between the flags.
  */
 static void complete_late(struct kfi_test *t, u64 how)
 {

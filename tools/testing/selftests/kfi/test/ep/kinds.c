@@ -106,8 +106,8 @@ void ep_kind_ends(struct kfi_test *t, struct ep_pair *p, u8 *mem, struct kfid_mr
 	unsigned int sent = kind;
 
 	/*
-	 * What has nothing to wait for is waited for by what is behind it. That the peer has got a message
-	 * doesn't say that its place in the queue is free again.
+	 * Requests with nothing to wait for are awaited by those behind them. A message that the
+	 * peer has got may still have its place in the queue.
 	 */
 	if (kind == 0)
 		sent = EP_KIND_SEND;

@@ -11,7 +11,7 @@ static void *ctx(unsigned long n)
 	return (void *)(0x11371700 + n);
 }
 
-/* Memory in so many segments. */
+/* Memory in several segments. */
 struct segments {
 	struct kvec kv[SEGMENTS + 1];
 	unsigned int n;

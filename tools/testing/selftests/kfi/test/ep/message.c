@@ -85,7 +85,7 @@ void ep_sizes_case(struct kfi_test *t)
 		ep_pair_close(t, p);
 }
 
-/* What a list is made of. */
+/* The elements of a list. */
 struct lists {
 	struct kvec kv[2];
 	struct bio_vec bv[2];
@@ -172,7 +172,7 @@ out:
 		ep_pair_close(t, p);
 }
 
-/* What is injected is the caller's again at once, and completes without a word. */
+/* Injected bytes are the caller's again at once, and the request completes without a word. */
 void ep_inject_case(struct kfi_test *t)
 {
 	struct ep_pair *p = ep_connected(t, NULL);
@@ -303,7 +303,7 @@ void ep_full_case(struct kfi_test *t)
 		ep_pair_close(t, p);
 }
 
-/* What is under way when the connection goes ends once, as cancelled. */
+/* A request that is under way when the connection goes ends once, as cancelled. */
 void ep_flushed_case(struct kfi_test *t)
 {
 	struct ep_pair *p = ep_connected(t, NULL);

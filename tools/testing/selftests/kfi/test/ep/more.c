@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is injected, counted, cancelled, kept waiting; and posting where nobody may sleep. */
+/* Transfers that are injected, counted, cancelled, kept waiting; and posting in atomic context. */
 #include <linux/delay.h>
 #include <linux/sched.h>
 

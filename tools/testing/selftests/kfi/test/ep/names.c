@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What kfi_getinfo() offers to whom: addresses, and all that there is of endpoints. */
+/* The offers of kfi_getinfo() for addresses, and the fields of endpoints. */
 #include <linux/in6.h>
 
 #include "ep.h"

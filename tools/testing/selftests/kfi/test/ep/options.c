@@ -7,7 +7,7 @@ static int set(struct kfid_ep *ep, int option, unsigned int value)
 	return kfi_setopt(&ep->fid, KFI_OPT_ENDPOINT, option, &value, sizeof(value));
 }
 
-/* What an option is, and what it can be set to. */
+/* The value of an option, and the values that it can be set to. */
 static void option(struct kfi_test *t, struct kfid_ep *ep, int option, unsigned int std,
 		   unsigned int other, unsigned int wrong)
 {
@@ -106,7 +106,7 @@ void ep_unanswered_case(struct kfi_test *t)
 	}
 }
 
-/* What is stuck is given up: here messages that the peer has no receive for. */
+/* A connection that is stuck is given up: here with messages that the peer has no receive for. */
 void ep_stall_case(struct kfi_test *t)
 {
 	static const struct ep_wants none;

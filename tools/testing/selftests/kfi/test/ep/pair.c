@@ -367,7 +367,7 @@ void ep_refused(struct kfi_test *t, struct ep_side *s, struct kfid_ep *ep, void 
 	if (n == -KFI_EAVAIL)
 		n = kfi_cq_readerr(s->tx, &err, 0);
 	EXPECT_EQ(t, n, 1);
-	/* There may be such events about others. */
+	/* There may be the same events about others. */
 	do {
 		n = kfi_eq_sread(s->eq, &event, &e, sizeof(e), EP_WAIT_MS, 0);
 	} while (n > 0 && (event != KFI_SHUTDOWN || e.entry.fid != &ep->fid));

@@ -197,7 +197,7 @@ out:
 		ep_pair_close(t, p);
 }
 
-/* What is refused at once; and a bad key in the middle fails the whole, once. */
+/* Pieces that are refused at once; and a bad key in the middle fails the whole, once. */
 void ep_pieces_refused_case(struct kfi_test *t)
 {
 	struct ep_wants wants = { .mr_mode = EP_MODE, .tx_size = 4 };
@@ -260,7 +260,7 @@ void ep_pieces_refused_case(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_close(&p->side[0].ep->fid), 0);
 		p->side[0].ep = NULL;
 		ep_nothing(t, p->side[0].tx);
-		/* What is behind the bad piece is as it was. */
+		/* The memory behind the bad piece is as it was. */
 		for (j = bad; j < 4 && writes; j++) {
 			u8 *there = f.mem[j % REGIONS] + 10 * j;
 

@@ -112,7 +112,10 @@ void ep_raw_case(struct kfi_test *t)
 	access_nothing(t, &p->side[0], own, base, key, lens, sum);
 	EXPECT_EQ(t, kfi_read(p->side[0].ep, own, 2, NULL, 0, base + sum - 1, key, ctx(1)),
 		  -KFI_EINVAL);
-	/* All of it four times is more pieces than any access may have, but less than so many ranges. */
+	/*
+	 * All of it four times is more pieces than any access may have, but fewer than that many
+	 * ranges.
+	 */
 	EXPECT_EQ(t, many_times(p->side[0].ep, own, base, sum, key), -KFI_E2BIG);
 	EXPECT_EQ(t, kfi_read(p->side[0].ep, own, 2, NULL, 0, base, key + 1, ctx(1)), -KFI_ENOKEY);
 	ep_nothing(t, p->side[0].tx);

@@ -18,7 +18,7 @@ static void *ctx(unsigned long n)
 	return (void *)(0x4e610000 + n);
 }
 
-/* What the passive side tells the active one of a region. */
+/* The message of the passive side about a region. */
 struct told {
 	u64 addr;
 	u64 key;
@@ -291,7 +291,10 @@ next:
 	}
 }
 
-/* More regions than the queue has room for, of which nothing tells but those behind. */
+/*
+ * More regions than the queue has space for. Only the requests behind them tell that they have
+ * ended.
+ */
 void ep_regions_many_case(struct kfi_test *t)
 {
 	enum { MANY = 100 };

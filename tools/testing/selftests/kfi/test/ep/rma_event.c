@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the provider loop can do for regions and verbs can't, by transfers of an endpoint: the region
- * is at 0, has the key that was asked for, and counts what peers write.
+ * The features of the provider loop for regions that verbs lacks, by transfers of an endpoint: the
+ * region is at 0, has the key that was asked for, and counts the peers' writes.
  */
 #include <linux/slab.h>
 
@@ -43,8 +43,8 @@ static void not_offered(struct kfi_test *t)
 }
 
 /*
- * An atomic operation counts if it modifies the word: not if it only reads it, or compares in vain. What
- * comes back goes to @was. Returns how many have counted.
+ * An atomic operation counts if it modifies the word: not if it only reads it, or compares in vain.
+ * The fetched value goes to @was. Returns how many have counted.
  */
 static unsigned int atomics_count(struct kfi_test *t, struct ep_pair *p, struct kfid_cntr *cntr, u64 *was)
 {

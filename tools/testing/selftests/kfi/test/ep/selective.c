@@ -64,7 +64,7 @@ static void selective(struct kfi_test *t, u64 op_flags)
 		EXPECT(t, pattern_is(mem + (i + 1) * LEN, 16, 2 + i), "message %d: other bytes", i);
 	ep_nothing(t, p->side[0].tx);
 	ep_nothing(t, p->side[1].rx);
-	/* What fails is told. */
+	/* A failure is told. */
 	EXPECT_EQ(t, kfi_recv(p->side[1].ep, mem, LEN, NULL, 0, ctx(20)), 0);
 	EXPECT_EQ(t, kfi_shutdown(p->side[0].ep, 0), 0);
 	ep_failed_op(t, p->side[1].rx, ctx(20), KFI_ECANCELED, NULL);

@@ -128,7 +128,7 @@ void sharing_leave(struct kfi_test *t, struct sharing *s, int i)
 	s->passive[i] = NULL;
 }
 
-/* A context with a completion queue, and so many receives; no connection. */
+/* A context with a completion queue, and receives; no connection. */
 bool sharing_begin(struct kfi_test *t, struct sharing *s, const struct ep_wants *wants,
 		   int receives)
 {

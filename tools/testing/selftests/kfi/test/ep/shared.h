@@ -42,7 +42,7 @@ bool sharing_post(struct kfi_test *t, struct sharing *s, int i);
 bool sharing_join(struct kfi_test *t, struct sharing *s, int i);
 void sharing_leave(struct kfi_test *t, struct sharing *s, int i);
 
-/* A context with a completion queue, and so many receives; no connection. */
+/* A context with a completion queue, and receives; no connection. */
 bool sharing_begin(struct kfi_test *t, struct sharing *s, const struct ep_wants *wants,
 		   int receives);
 void sharing_end(struct kfi_test *t, struct sharing *s);

@@ -2,7 +2,7 @@
 /* Receives that endpoints share: what is refused, and what fails. */
 #include "shared.h"
 
-/* What can't be bound, enabled or posted, with its errno; and what counts. */
+/* Contexts that can't be bound, enabled or posted to, with the errno; and the limits. */
 void ep_shared_refused_case(struct kfi_test *t)
 {
 	struct kfi_cntr_attr cntr_attr = { .events = KFI_CNTR_EVENTS_COMP,

@@ -112,7 +112,10 @@ static void siw_early_told_case(struct kfi_test *t)
 	kfree(mem);
 }
 
-/* What nobody answers is closed while the peer has the request: siw waits for ten seconds at most. */
+/*
+ * A connection that nobody answers is closed while the peer has the request: siw waits for ten
+ * seconds at most.
+ */
 static void siw_connecting_case(struct kfi_test *t)
 {
 	struct ep_event *e = kzalloc_obj(*e);

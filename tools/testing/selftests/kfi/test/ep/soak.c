@@ -232,7 +232,7 @@ static void play(struct kfi_test *t, struct soak *k)
 	}
 }
 
-/* What goes without a word has come to its end when something behind it has. */
+/* Requests that end without a word have ended when one behind them has. */
 static void settle(struct kfi_test *t, struct soak *k, struct end *e, struct end *peer)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(EP_WAIT_MS);
@@ -337,7 +337,7 @@ void ep_soak_case(struct kfi_test *t)
 	for (i = 0; i < OP_KINDS; i++)
 		EXPECT(t, k->of_kind[i] || t->failures, "none of kind %u", i);
 out:
-	/* What is under way uses the memory. */
+	/* Requests that are under way use the memory. */
 	for (i = 0; p && i < 2; i++) {
 		if (p->side[i].ep)
 			EXPECT_EQ(t, kfi_close(&p->side[i].ep->fid), 0);

@@ -32,10 +32,10 @@ enum {
  * @slot: Where its memory is at this end and, unless it's atomic, at the peer's.
  * @len: How many bytes.
  * @shift: Which bytes.
- * @data: What goes along.
+ * @data: The data that go along.
  * @places: How many places of the queue it may take.
  * @piece: How many bytes each piece of the peer's memory has.
- * @before: What an atomic operation must find.
+ * @before: The value that an atomic operation must find.
  */
 struct op {
 	unsigned int kind, slot, len, shift, data, places;
@@ -63,7 +63,7 @@ static inline struct op fifo_take(struct fifo *f)
 	return op;
 }
 
-/* Those that are injected end without a word. */
+/* Injected transfers end without a word. */
 static inline bool silent(const struct op *op)
 {
 	return op->kind == OP_INJECT || op->kind == OP_INJECT_ATOMIC;
@@ -89,12 +89,12 @@ enum { OWN, ROOM, TARGET, COUNTED, AREAS };
  * @mem: AREAS times SLOTS slots.
  * @mr: Two regions of it, each of all.
  * @desc: The descriptor of the first.
- * @tx: What was posted to the peer, and hasn't completed.
- * @sent: What of that the peer gets as a message, and hasn't.
+ * @tx: The requests that were posted to the peer, and haven't completed.
+ * @sent: The messages among them that the peer hasn't got.
  * @rx: Which slots receives were posted with.
  * @busy: Which slots are in use, by area.
  * @places: How many places of the queue may be taken.
- * @word: What the first bytes of the slots in COUNTED are, after all that was posted by the peer.
+ * @word: The first bytes of the slots in COUNTED, after everything that the peer has posted.
  */
 struct end {
 	struct ep_side *s;

@@ -141,7 +141,7 @@ ssize_t soak_atomic(struct soak *k, struct end *e, struct end *peer, struct op *
 	return ret;
 }
 
-/* What was there has come back, if it was asked for. */
+/* The old value has come back, if it was asked for. */
 void soak_atomic_check(struct kfi_test *t, struct end *e, const struct op *op)
 {
 	const u8 *own = slot(e, OWN, op->slot);

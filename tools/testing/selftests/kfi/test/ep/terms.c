@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What queue pairs are given by the RDMA core, seen there: how often they try again, and how long their
- * peers wait for a receive. What the connection manager is told of those that share their receives. And the
- * workqueue on which time limits of connections run out, and whether allocations start I/O there.
+ * The attributes that the RDMA core gives to queue pairs, seen there: how often they try again, and
+ * how long their peers wait for a receive. The connection manager's information on those that share
+ * their receives. And the workqueue on which time limits of connections run out, and whether
+ * allocations start I/O there.
  */
 #include <linux/kprobes.h>
 #include <linux/sched/signal.h>
@@ -33,7 +34,7 @@ static int modifies(struct kprobe *probe, struct pt_regs *regs)
 	return 0;
 }
 
-/* Whoever connects wants to try for ever, and proposes that to the peer. */
+/* The connecting side wants to try for ever, and proposes that to the peer. */
 static int connects(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct rdma_conn_param *param = (void *)regs_get_kernel_argument(regs, 1);
@@ -63,7 +64,9 @@ static bool connected(struct kfi_test *t, struct ep_pair *p)
 	return done;
 }
 
-/* Who accepts goes by its own terms, whatever the peer proposes; and waits as its options say. */
+/*
+ * The accepting side uses its own terms, whatever the peer proposes; and waits as its options say.
+ */
 void ep_terms_case(struct kfi_test *t)
 {
 	struct kprobe probes[] = {
@@ -245,8 +248,9 @@ static int changes_state(struct kprobe *probe, struct pt_regs *regs)
 }
 
 /*
- * What is written back may wait for a connection to be made or given up, which must not wait for memory to be written
- * back: not where the connection manager tells of an event, and not when the time is over.
+ * Writing back may wait for a connection to be made or given up. That must not wait for memory to
+ * be written back: not where the connection manager tells of an event, and not when the time is
+ * over.
  */
 void ep_no_io_case(struct kfi_test *t)
 {

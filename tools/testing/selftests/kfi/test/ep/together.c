@@ -3,7 +3,7 @@
 #include "ep.h"
 #include "job.h"
 
-/* What a thread does, when the other is there. */
+/* The work of a thread, when the other is there. */
 struct doing {
 	int (*call)(struct kfid_ep *ep);
 	struct kfid_ep *ep;

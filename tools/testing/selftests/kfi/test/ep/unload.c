@@ -27,7 +27,7 @@ static void provider_case(struct kfi_test *t)
 	busy_end(t, b);
 }
 
-/* What was told to a handler, which is this module's. */
+/* The events of a handler, which is this module's. */
 struct told {
 	atomic_t count;
 	atomic_t wrong;
@@ -93,7 +93,7 @@ out:
 	return done;
 }
 
-/* Whoever goes closes everything, with as much under way as there is room for. */
+/* A consumer that goes closes everything, with as much under way as there is space for. */
 static void consumer_case(struct kfi_test *t)
 {
 	struct ep_pair *p = ep_listening(t, NULL);
@@ -128,7 +128,7 @@ out:
 	for (i = 0; i < 2; i++) {
 		if (!cq[i])
 			continue;
-		/* What no handler has read yet. */
+		/* Entries that no handler has read yet. */
 		take(cq[i], &told);
 		EXPECT_EQ(t, kfi_close(&cq[i]->fid), 0);
 	}

@@ -28,7 +28,7 @@
  * @eq: The queue.
  * @events: How often the handler was called.
  * @called: Completed by the handler.
- * @handle: What else the handler does, or NULL.
+ * @handle: The other work of the handler, or NULL.
  * @data: For that.
  */
 struct bound {
@@ -238,7 +238,7 @@ static void many_case(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_close(&mr[i]->fid), 0);
 	}
 	expect_empty(t, b);
-	/* Whoever reads may be done with all of them before the handler's task gets a processor. */
+	/* A reader may be done with all of them before the handler's task gets a processor. */
 	EXPECT(t, wait_for_completion_timeout(&b->called, msecs_to_jiffies(TIMEOUT)),
 	       "the handler was never called");
 	bound_close(t, b);
@@ -301,7 +301,7 @@ static void overrun_case(struct kfi_test *t)
 			msleep(1);
 		EXPECT(t, mr[j]->key != KFI_KEY_NOTAVAIL, "region %d never got a key", j);
 	}
-	/* Who can see the state of a region sees that its event is there, or was lost. */
+	/* A task that can see the state of a region sees that its event is there, or was lost. */
 	for (j = 0; j < i; j++)
 		EXPECT_EQ(t, kfi_mr_enable(mr[j]), -KFI_EOPBADSTATE);
 	for (j = 0; j < 10; j++) {
@@ -323,8 +323,8 @@ static void overrun_case(struct kfi_test *t)
 /**
  * struct in_handler - what a handler tries
  * @t: The test.
- * @mem: What it registers.
- * @mr: What became of it.
+ * @mem: The memory that it registers.
+ * @mr: The registered region, or the error.
  * @tried: Whether it has.
  */
 struct in_handler {
@@ -413,7 +413,7 @@ static void queue_first_case(struct kfi_test *t)
 	bound_close(t, b);
 }
 
-/* What can't be bound. */
+/* Objects that can't be bound. */
 static void bind_case(struct kfi_test *t)
 {
 	struct kfi_eq_attr attr = { .wait_obj = KFI_WAIT_NONE };
@@ -447,9 +447,9 @@ static void bind_case(struct kfi_test *t)
 
 /**
  * struct watch - what a call has stored by the time it queues work
- * @task: Who calls.
+ * @task: The task that calls.
  * @mr: Where the call is to store the region.
- * @stored: What was there when @task queued work last.
+ * @stored: The content when @task queued work last.
  * @queued: How often it has queued work.
  */
 static struct watch {

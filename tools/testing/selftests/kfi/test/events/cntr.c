@@ -105,7 +105,7 @@ static void attr_case(struct kfi_test *t)
 	}
 }
 
-/* What is no domain has no counters, though its table says otherwise. */
+/* An object that is no domain has no counters, though its table says otherwise. */
 static void foreign_case(struct kfi_test *t)
 {
 	struct kfid_domain fake = *t->env->domain;
@@ -160,7 +160,7 @@ static void numbers_case(struct kfi_test *t)
 	cntr_close(t, cntr);
 }
 
-/* What a counter hasn't, and what is no counter. */
+/* Calls that a counter doesn't have, and objects that are no counter. */
 static void nothing_case(struct kfi_test *t)
 {
 	struct kfid_cntr *none[] = { NULL, ERR_PTR(-ENODEV) };

@@ -83,7 +83,7 @@ static void open_case(struct kfi_test *t)
 	attr.signaling_vector = INT_MAX;
 	accepted(t, &attr);
 
-	/* What isn't meant is not looked at. */
+	/* A field without its flag is ignored. */
 	attr.flags = 0;
 	attr.signaling_vector = -1;
 	attr.wait_set = (void *)0x5a5a;
@@ -111,7 +111,7 @@ static void attr_case(struct kfi_test *t)
 
 	EXPECT_EQ(t, kfi_cq_open(domain, &attr, NULL, NULL, NULL), -KFI_EINVAL);
 	refused(t, NULL, &attr, -KFI_EINVAL);
-	/* What is no domain has no queues, though its table says otherwise. */
+	/* An object that is no domain has no queues, though its table says otherwise. */
 	fake.fid.ops = t->env->fabric->fid.ops;
 	refused(t, &fake, &attr, -KFI_EINVAL);
 	attr.size = SIZE_MAX;
@@ -207,7 +207,7 @@ static void read_case(struct kfi_test *t)
 	cq_close(t, cq);
 }
 
-/* What a queue hasn't, and what is no queue. */
+/* Calls that a queue doesn't have, and objects that are no queue. */
 static void nothing_case(struct kfi_test *t)
 {
 	struct kfid_cq *cq = cq_open(t, KFI_WAIT_UNSPEC, KFI_CQ_COND_NONE);
@@ -257,7 +257,7 @@ static void strerror_case(struct kfi_test *t)
 	EXPECT(t, !*kfi_cq_strerror(cq, 99999, NULL, NULL, 0), "a text for an unknown");
 	EXPECT(t, !*kfi_cq_strerror(cq, 0, NULL, NULL, 0), "a text for 0");
 	EXPECT(t, !*kfi_cq_strerror(cq, INT_MIN, NULL, NULL, 0), "a text for INT_MIN");
-	/* What the device says. */
+	/* The statuses of the device. */
 	for (status = IB_WC_LOC_LEN_ERR; status <= IB_WC_GENERAL_ERR; status++) {
 		text = kfi_cq_strerror(cq, status, NULL, NULL, 0);
 		EXPECT(t, !strcmp(text, ib_wc_status_msg(status)), "'%s' for %d", text, status);

@@ -16,7 +16,7 @@ struct kfid_cq *cq_open(struct kfi_test *t, enum kfi_wait_obj wait_obj,
 void cq_close(struct kfi_test *t, struct kfid_cq *cq);
 
 /* cq_wait.c */
-/* Who waits is called back at once. */
+/* A waiter is called back at once. */
 void cq_called_back(struct kfi_test *t, struct kfid_cq *cq);
 
 void cq_timeout_case(struct kfi_test *t);

@@ -47,7 +47,7 @@ static void attr_case(struct kfi_test *t)
 		EXPECT_EQ(t, kfi_close(&eq->fid), 0);
 	}
 
-	/* What isn't meant is not looked at. */
+	/* A field without its flag is ignored. */
 	attr.wait_obj = KFI_WAIT_QUEUE;
 	attr.wait_set = (void *)0x5a5a;
 	attr.signaling_vector = -1;

@@ -21,7 +21,7 @@
  * @entered: Completed by each call, at its beginning.
  * @held: Wait for @go.
  * @go: Lets one call go on.
- * @close: What closing the queue gave.
+ * @close: The result of closing the queue.
  */
 struct handled {
 	atomic_t calls;
@@ -118,7 +118,7 @@ void eq_handler_case(struct kfi_test *t)
 	msleep(50);
 	EXPECT_EQ(t, atomic_read(&h.calls), 1);
 
-	/* Whoever finds it empty arms it. */
+	/* A reader that finds the queue empty arms it. */
 	EXPECT_EQ(t, eq_get(h.eq), -KFI_EAGAIN);
 	EXPECT_EQ(t, eq_put(h.eq, 5), 0);
 	EXPECT(t, called(&h), "not called after a read");

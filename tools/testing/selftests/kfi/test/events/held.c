@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is to be seen of an asynchronous registration while the device's part of it is held up, and
- * how it ends when that is let go, fails, or is waited for.
+ * The visible state of an asynchronous registration while the device's part of it is held up. And
+ * its end, when that is let go, fails, or is waited for.
  */
 #include <kfi_batch_ext.h>
 

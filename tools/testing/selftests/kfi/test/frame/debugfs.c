@@ -67,7 +67,7 @@ ssize_t debugfs_read(const char *path, char *text, size_t size)
  * @text: The lines.
  * @name: Which line.
  *
- * Return: The number, or -1 if there is no such line.
+ * Return: The number, or -1 if there is no line with that name.
  */
 long figure_of(const char *text, const char *name)
 {
@@ -86,7 +86,7 @@ long figure_of(const char *text, const char *name)
  * @path: The file, below /sys/kernel/debug.
  * @name: Which line.
  *
- * Return: The number, or -1 if there is no such line.
+ * Return: The number, or -1 if there is no line with that name.
  */
 long debugfs_figure(struct kfi_test *t, const char *path, const char *name)
 {
@@ -129,7 +129,7 @@ bool debugfs_set(struct kfi_test *t, const char *path, long value)
 
 /**
  * nic_stat() - Read a statistic of the model NIC.
- * @t: The case, which fails if there is no such device.
+ * @t: The case, which fails if the device doesn't exist.
  * @dev: The device.
  * @name: Which one.
  *
@@ -145,7 +145,7 @@ long nic_stat(struct kfi_test *t, struct ib_device *dev, const char *name)
 
 /**
  * nic_set() - Plan a fault of the model NIC, or set a value.
- * @t: The case, which fails if there is no such file.
+ * @t: The case, which fails if the file doesn't exist.
  * @dev: The device.
  * @file: The fault or the value.
  * @value: How many calls or requests the fault hits, or the value.

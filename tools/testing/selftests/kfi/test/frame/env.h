@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the cases of a suite share: an open domain, its extensions, a peer, and memory of each kind
- * to register.
+ * The resources that the cases of a suite share: an open domain, its extensions, a peer, and memory
+ * of each kind to register.
  */
 #ifndef KFI_TEST_ENV_H
 #define KFI_TEST_ENV_H
@@ -27,7 +27,7 @@
 
 #define KFI_REMOTE	(KFI_REMOTE_READ | KFI_REMOTE_WRITE)
 
-/* What is behind a region. */
+/* The memory of a region. */
 enum mem_kind {
 	MEM_KMALLOC,
 	MEM_PAGES,
@@ -37,7 +37,7 @@ enum mem_kind {
 
 /**
  * struct kfi_env - what the cases of a suite share
- * @info: What the domain was opened with.
+ * @info: The info that the domain was opened with.
  * @fabric: The fabric.
  * @domain: The domain.
  * @dma: The DMA extension.
@@ -58,7 +58,7 @@ enum mem_kind {
  * @kv: Room for a list.
  * @bv: The same.
  * @sg: The same, as it was mapped.
- * @sg_copy: What of @sg a request gives to the provider, and a test may change.
+ * @sg_copy: The entries of @sg that a request gives to the provider, and a test may change.
  * @refused: How many calls were refused with which errno, for the check of their events.
  */
 struct kfi_env {
@@ -148,7 +148,10 @@ static inline dma_addr_t dma_address_of(const struct kfi_env *env, struct page *
 	return env->loop ? page_to_phys(page) : (uintptr_t)page_address(page);
 }
 
-/* Are regions made of larger pages than the machine's? Hardware has hardly ever been asked for such. */
+/*
+ * Are regions made of larger pages than the machine's? Hardware has hardly ever been asked for
+ * these.
+ */
 static inline bool has_larger_pages(struct ib_device *dev)
 {
 	return ib_uses_virt_dma(dev) && dev->attrs.page_size_cap > PAGE_SIZE;
