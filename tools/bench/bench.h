@@ -24,7 +24,7 @@
 /* How many regions a batch has. */
 #define BATCH		32
 
-/* What peers may do, for both sides. */
+/* The rights of peers, for both sides. */
 #define KFI_RIGHTS	(KFI_REMOTE_READ | KFI_REMOTE_WRITE)
 #define IB_RIGHTS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE)
 
@@ -156,7 +156,7 @@ int queue_run(struct bench_queue *q, const struct ib_send_wr *first, struct ib_s
  * struct bench - all that is open
  * @mem: The memory.
  * @dev: C's side.
- * @info: What the domains were opened with.
+ * @info: The info that the domains were opened with.
  * @fabric: The fabric.
  * @domain: Registrations here are there when the call returns.
  * @many: The extension by which many are registered in one go.
@@ -174,7 +174,7 @@ struct bench {
 	int mapped;
 };
 
-/* Registers so many pages in this form, and closes the region. Returns 0 or an errno. */
+/* Registers @pages pages in this form, and closes the region. Returns 0 or an errno. */
 typedef int (*bench_way)(struct bench *b, enum bench_form form, unsigned int pages);
 
 /* kfi_open.c */
@@ -210,10 +210,10 @@ int c_batch_dereg(struct bench *b, enum bench_form form, unsigned int pages);
 /**
  * struct bench_work - what is registered
  * @name: Its name in what is printed.
- * @form: What memory.
+ * @form: The form of the memory.
  * @pages: How many pages a region has.
  * @batch: Whether a way registers a batch at a time.
- * @goal: What kfabric's cost shall be to C's at most, in percent of the way D, Bd for a batch.
+ * @goal: The maximum of kfabric's cost, in percent of C's way D, Bd for a batch.
  * @weak_goal: The same with weak_fence=1, of the way S, or B; 0 if there is none.
  * @layout: Where scattered pages are.
  */
@@ -232,7 +232,7 @@ extern const unsigned int bench_works_count;
 
 /* measure.c */
 
-/* What a run is told. */
+/* The options of a run. */
 struct bench_options {
 	unsigned int rounds;
 	const char *only;

@@ -63,7 +63,7 @@ int c_open(struct bench_dev *dev, struct ib_device *ib)
 
 /**
  * c_close() - Give all of it back.
- * @dev: What c_open() was given.
+ * @dev: The device that c_open() was given.
  *
  * Context: May sleep.
  */

@@ -57,7 +57,7 @@ static int fill(struct scatterlist *list, struct bench_mem *mem, enum bench_form
  * @b: The benchmark.
  * @q: The queue that the requests will be posted on.
  * @r: A region with its device's.
- * @form: What memory.
+ * @form: The form of the memory.
  * @pages: How much of it.
  *
  * Context: Process context.
@@ -130,7 +130,7 @@ int c_alloc(struct bench *b, struct c_region *r, unsigned int pages)
 
 /**
  * c_free() - Give the region of the device back.
- * @r: What c_alloc() was given.
+ * @r: The region that c_alloc() was given.
  *
  * Context: May sleep.
  * Return: 0 or an errno.

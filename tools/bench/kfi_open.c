@@ -125,7 +125,7 @@ static int shut(struct kfid *fid)
 
 /**
  * kfi_shut() - Close all of it.
- * @b: What kfi_open() was given.
+ * @b: The bench that kfi_open() was given.
  *
  * Context: May sleep.
  * Return: 0 or an errno.

@@ -29,7 +29,7 @@ static int regbv(struct kfid_domain *domain, const struct bio_vec *bv, size_t co
  * kfi_register() - Register memory.
  * @domain: Where.
  * @mem: The memory.
- * @form: What of it, which says also by which call.
+ * @form: The form of it, which also determines the call.
  * @pages: How much.
  * @mr: Where to put the region.
  *

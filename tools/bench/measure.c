@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Measuring the works: each round takes kfabric's way and C's ways of a work in turn, so that all
- * see the same machine. What counts is the median of the rounds.
+ * see the same machine. The result is the median of the rounds.
  */
 #include <linux/delay.h>
 #include <linux/ktime.h>
@@ -62,10 +62,10 @@ void bench_print(const char *name, u64 value, const char *way, u64 c, unsigned i
  * bench_time() - Take the time of a way.
  * @b: The benchmark.
  * @way: The way.
- * @form: What memory.
+ * @form: The form of the memory.
  * @pages: How much of it.
  * @times: How many times the way is gone in a row, once before that not counted.
- * @each: What one time takes, in nanoseconds.
+ * @each: The time of one registration, in nanoseconds.
  *
  * Context: May sleep.
  * Return: 0 or the way's errno.
@@ -78,7 +78,7 @@ int bench_time(struct bench *b, bench_way way, enum bench_form form, unsigned in
 	int ret;
 
 	ret = way(b, form, pages);
-	/* What others have left to do in the background is theirs. */
+	/* The background work of others is theirs. */
 	msleep(20);
 	start = ktime_get_ns();
 	for (i = 0; i < times && !ret; i++) {

@@ -138,7 +138,7 @@ err:
 
 /**
  * mem_free() - Free the memory.
- * @mem: What mem_alloc() returned.
+ * @mem: The memory that mem_alloc() returned.
  */
 void mem_free(struct bench_mem *mem)
 {
@@ -160,7 +160,7 @@ void mem_free(struct bench_mem *mem)
 /**
  * mem_list() - Find the list of a form that comes mapped.
  * @mem: The memory.
- * @form: What form.
+ * @form: The form.
  * @pages: How many pages; a power of two.
  * @entries: How long the list is.
  *

@@ -56,7 +56,7 @@ int queue_open(struct bench_queue *q, struct ib_pd *pd, bool direct)
 
 /**
  * queue_close() - Destroy a queue.
- * @q: What queue_open() was given.
+ * @q: The queue that queue_open() was given.
  *
  * Context: May sleep.
  */

@@ -28,9 +28,9 @@
 
 /**
  * struct side - regions of one side that stay open
- * @open_one: Opens a region of so many pages.
+ * @open_one: Opens a region of @pages pages.
  * @close_one: Closes one.
- * @region: Those that are open.
+ * @region: The open regions.
  * @count: How many that are.
  */
 struct side {
@@ -127,7 +127,7 @@ static int close_both(struct side *a, struct side *b, int ret)
 	return ret ?: closed_a ?: closed_b;
 }
 
-/* What one more region costs. */
+/* The cost of one more region. */
 static int one_more(struct bench *b, unsigned int pages, unsigned int rounds, u64 *cost)
 {
 	unsigned int round;

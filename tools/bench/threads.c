@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What two threads get done together, each on a CPU of its own, beside what one does alone. In wall
- * time: it means something only where two CPUs really run at a time, which the control shows.
+ * The work of two threads together, each on a CPU of its own, beside the work of one alone. In wall
+ * time: it means something only if two CPUs really run at a time, which the control shows.
  */
 #include <linux/completion.h>
 #include <linux/jhash.h>
@@ -17,7 +17,7 @@
 
 /**
  * struct thread - a thread that goes a way again and again
- * @b: What it uses.
+ * @b: The bench that it uses.
  * @way: The way.
  * @go: Completed when all threads are there.
  * @ended: Completed by it.

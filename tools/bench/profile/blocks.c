@@ -14,7 +14,7 @@
 
 int qemu_plugin_version = 4;
 
-/* A block, of which QEMU keeps the address for as long as it runs. */
+/* A block. QEMU keeps its address for as long as it runs. */
 struct block {
 	uint64_t address;
 	uint64_t instructions;
@@ -23,7 +23,7 @@ struct block {
 static FILE *out;
 static struct qemu_plugin_register *rsp, *rax;
 static struct bytes *value;
-/* What was marked last; 0 if that has ended. */
+/* The last mark; 0 if that has ended. */
 static uint64_t marked;
 
 static uint64_t read_register(struct qemu_plugin_register *which)

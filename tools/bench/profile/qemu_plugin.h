@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a plugin calls of QEMU, in version 4 of the interface
+ * The functions of QEMU that a plugin calls, in version 4 of the interface
  * (https://www.qemu.org/docs/master/devel/tcg-plugins.html). Debian has no package of the header.
  */
 #ifndef QEMU_PLUGIN_H

@@ -2,10 +2,10 @@
 /*
  * The conformance suite: what kfi_mr(3) and fi_mr(3) say, over any provider.
  *
- * Cases know no provider. They open a place (a domain in some mr_mode, with a remote side),
- * register memory there by whatever calls, and have the remote side reach it. The remote side of
- * each provider is in its struct provider. A case belongs to a feature of the table (features.def).
- * If the provider lacks the feature, the case checks for the errno in the table.
+ * Cases know no provider. They open a place (a domain in some mr_mode, with a remote side) and
+ * register memory there by whatever calls. Then they have the remote side reach it. The remote side
+ * of each provider is in its struct provider. A case belongs to a feature of the table
+ * (features.def). If the provider lacks the feature, the case checks for the errno in the table.
  */
 #ifndef KFI_CONFORM_H
 #define KFI_CONFORM_H

@@ -289,11 +289,12 @@ unsigned int kfi_inject_destroyed(void);
 /**
  * kfi_inject_mend() - Give back what was given up because its destruction was made to fail.
  *
- * Destroys the regions, and the queue pairs with their completion queues, whose destruction has
- * failed since kfi_inject_start() and not been tried again with success, and the protection domains that they were on, if
- * nothing else is on them. A region whose registration got lost counts as one of these, until it is destroyed:
- * so that must not be after kfi_inject_stop(). For those who leak all of that when it fails. Nothing is wrapped, or is
- * to fail, at that time, and the device is still registered.
+ * Destroys the leaked objects: the regions, and the queue pairs with their completion queues, whose
+ * destruction has failed since kfi_inject_start() and not been tried again with success. It also
+ * destroys the protection domains that they were on, if nothing else is on them. A region whose
+ * registration got lost counts as one of these, until it is destroyed: so that must not be after
+ * kfi_inject_stop(). For callers that leak all of that when it fails. Nothing is wrapped, or is to
+ * fail, at that time, and the device is still registered.
  *
  * Context: May sleep.
  */

@@ -161,7 +161,7 @@ static const struct ib_send_wr *cut(enum kfi_inject_op op, const struct ib_send_
 /* The number in a key with this bit flipped is too large for any region. */
 #define NO_KEY	BIT(30)
 
-/* Posts requests of which the device fails the first. Who posted them finds them as they were. */
+/* Posts requests. The device fails the first one. The poster finds them as they were. */
 static int post_spoiled(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr)
 {
 	struct ib_send_wr *first = (struct ib_send_wr *)wr;

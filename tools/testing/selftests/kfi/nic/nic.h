@@ -351,7 +351,7 @@ struct nic_wqe {
  * @sq: the ring of the send queue; requests from @sq_tail to @sq_exec await that a completion is polled,
  *	those from @sq_exec to @sq_head are to be carried out
  * @sq_data: inline data, persona->max_inline for each place
- * @sq_size: places, of which the last is for the drain's own request
+ * @sq_size: places; the last one is for the drain's own request
  * @sq_head: see @sq
  * @sq_exec: see @sq; @work alone changes it
  * @sq_tail: see @sq; whoever polls changes it, under the completion queue's lock

@@ -15,7 +15,7 @@
 /* One task at a time. Sleeps. Returns 0 or an errno. */
 int kfi_noio_begin(void);
 
-/* Returns how many allocations could have waited for I/O. What is in the log says which. */
+/* Returns how many allocations could have waited for I/O. The log says which. */
 unsigned int kfi_noio_end(void);
 
 #endif /* KFI_NOIO_H */

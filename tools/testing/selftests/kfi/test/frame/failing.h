@@ -10,7 +10,7 @@
 
 #ifdef CONFIG_FAULT_INJECTION
 
-/* No call makes so many. */
+/* No call makes as many allocations. */
 #define MAX_NTH	500
 
 /* From here on the allocation of this number fails. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the provider under test offers, by the table features.def. */
+/* The features of the provider under test, by the table features.def. */
 #ifndef KFI_TEST_FEATURE_H
 #define KFI_TEST_FEATURE_H
 
@@ -15,7 +15,7 @@ enum feature {
 	FEATURES
 };
 
-/* The last feature of regions, each of which has a case in the conformance suite. */
+/* The last feature of regions. Each of these has a case in the conformance suite. */
 #define LAST_REGION_FEATURE	F_PMEM
 
 /* The columns of the table. */

@@ -28,7 +28,10 @@ bool job_start(struct kfi_test *t, struct job *j, int (*run)(void *data), void *
 	return j->started;
 }
 
-/* Waits until the call has returned, and returns what it did. What takes too long has failed. */
+/*
+ * Waits until the call has returned, and returns its return value. A call that takes too long has
+ * failed.
+ */
 int job_end(struct kfi_test *t, struct job *j)
 {
 	if (!j->started)

@@ -9,9 +9,9 @@
 
 /**
  * struct job - a call that is under way
- * @run: What is called.
- * @data: What with.
- * @ret: What it returned.
+ * @run: The function that is called.
+ * @data: Its argument.
+ * @ret: Its return value.
  * @done: Completed when it has.
  * @started: Whether there is a thread.
  */

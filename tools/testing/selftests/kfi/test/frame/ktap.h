@@ -33,7 +33,7 @@ struct kfi_case {
 
 /**
  * struct kfi_suite - a table of cases
- * @name: What the module's parameter "suite" calls it.
+ * @name: The value of the module's parameter "suite" for it.
  * @cases: The cases.
  * @count: How many there are.
  * @variant_name: Name of a variant.
@@ -56,7 +56,7 @@ struct kfi_suite {
 
 /**
  * struct kfi_test - a case that is running
- * @env: What the suite's cases share; NULL in a bare suite, and once it is closed.
+ * @env: The resources that the suite's cases share; NULL in a bare suite, and once it is closed.
  * @suite: The suite.
  * @c: The case.
  * @variant: The variant.
@@ -89,9 +89,9 @@ static inline void ktap_skip(struct kfi_test *t, const char *why)
 }
 
 /*
- * What began at @since, in jiffies, has waited for @ms milliseconds, and not for ever. Told by the
- * clock that waits are measured with: any other one is ahead of it while a busy machine's ticks are
- * late.
+ * A wait that began at @since, in jiffies, has lasted @ms milliseconds, and not for ever. Told by
+ * the clock that waits are measured with: any other one is ahead of it while a busy machine's ticks
+ * are late.
  */
 void expect_waited(struct kfi_test *t, u64 since, unsigned int ms);
 

@@ -78,8 +78,9 @@ struct reg_req {
 };
 
 /*
- * How a buffer becomes a list: SPLIT_NONE makes as few segments as the kind of list allows, others
- * cut at every so manieth byte, counted from the page that the buffer begins in.
+ * How a buffer becomes a list: SPLIT_NONE makes as few segments as the kind of list allows. The
+ * others cut at every multiple of their number of bytes, counted from the page that the buffer
+ * begins in.
  */
 #define SPLIT_NONE	0
 

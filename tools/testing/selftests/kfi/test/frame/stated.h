@@ -16,7 +16,7 @@
 /**
  * struct stated - a thread that makes calls in a task state
  * @t: The case.
- * @run: What the thread does.
+ * @run: The function of the thread.
  * @state: The task state.
  * @call: The call that is under way, or NULL.
  * @calls: How many calls have returned.

@@ -12,7 +12,7 @@
  * struct waiter - a thread that waits once
  * @call: Its call. SIGUSR1 gets through to it.
  * @rescue: Ends a call that should have ended by itself, so that the module can go.
- * @ret: What the call returned.
+ * @ret: The return value of the call.
  * @task: The thread.
  * @done: The call has returned.
  */

@@ -80,7 +80,7 @@ void workers_wait(struct workers *ws)
 			usleep_range(1000, 5000);
 }
 
-/* Returns how many rounds there were. What has failed in a thread has failed in the test. */
+/* Returns how many rounds there were. A failure in a thread is a failure of the test. */
 unsigned int workers_stop(struct kfi_test *t, struct workers *ws)
 {
 	unsigned int rounds;

@@ -14,9 +14,9 @@
  * @t: Its own view of the test: an environment of its own, on the test's domain.
  * @rnd: Its own random numbers, made from the seed.
  * @task: The thread.
- * @run: What it does until @stop; called again and again.
+ * @run: Its function, called again and again until @stop.
  * @rounds: How often that was.
- * @shared: What the workers share.
+ * @shared: The data that the workers share.
  */
 struct worker {
 	struct kfi_test t;
@@ -29,7 +29,7 @@ struct worker {
 
 /**
  * struct workers - threads of one test
- * @max_rounds: After so many rounds a thread waits for its end; 0: never.
+ * @max_rounds: After this number of rounds a thread waits for its end; 0: never.
  * @data: The test's own.
  * @count: How many threads there are.
  * @worker: The threads.

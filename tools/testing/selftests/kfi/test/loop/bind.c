@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What stands between a peer and a region of the loopback provider: counters, endpoints, keys. */
+/* The obstacles between a peer and a region of the loopback provider: counters, endpoints, keys. */
 #include <kfi_endpoint.h>
 
 #include "loop.h"
@@ -118,7 +118,7 @@ out:
 	loop_close(t, l);
 }
 
-/* A domain of which all objects use the authorization key "domain", if nothing else is said. */
+/* A domain whose objects all use the authorization key "domain", if nothing else is said. */
 static struct loop *open_keyed(struct kfi_test *t)
 {
 	struct kfi_info *info = loop_info(t, 0);
@@ -172,7 +172,7 @@ void loop_auth_key_case(struct kfi_test *t)
 		}
 		l->initiator = &l->env.domain->fid;
 		(i ? loop_denied : loop_reaches)(t, l, 0, i, mem, LEN);
-		/* Who has no key, and who comes from a domain that has none. */
+		/* A peer without a key, and a peer from a domain that has none. */
 		l->initiator = NULL;
 		loop_denied(t, l, 0, i, mem, LEN);
 		l->initiator = &plain->env.domain->fid;

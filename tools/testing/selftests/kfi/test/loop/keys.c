@@ -130,7 +130,7 @@ static u64 access_time(struct kfi_test *t, struct loop *l, unsigned int keys, u6
 
 /*
  * A million regions at once, with keys of the application's, far apart or one after the other.
- * Fewer on a guest that has not the memory for so many.
+ * Fewer on a guest that has too little memory.
  */
 static void many(struct kfi_test *t, unsigned int n, u64 spread)
 {

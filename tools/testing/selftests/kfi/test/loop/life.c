@@ -9,7 +9,7 @@
 #define LEN	(PAGE_SIZE + 77)
 #define INTO_PAGE	100
 
-/* What one thread tells another. */
+/* The signals from one thread to another. */
 struct busy {
 	struct loop *l;
 	u64 key;

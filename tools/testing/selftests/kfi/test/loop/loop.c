@@ -21,7 +21,7 @@ static const int offered[] = {
 	KFI_MR_RAW | KFI_MR_VIRT_ADDR | KFI_MR_PROV_KEY,
 };
 
-/* What is offered to who agrees to @mr_mode: those that ask for no more, in their order. */
+/* The offers for a consumer that agrees to @mr_mode: those that ask for no more, in their order. */
 static void offers(struct kfi_test *t, int mr_mode)
 {
 	struct kfi_info *hints = kfi_allocinfo(), *list = NULL, *i;

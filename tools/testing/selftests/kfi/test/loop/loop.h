@@ -11,8 +11,8 @@
  * struct loop - an open domain of the loopback provider
  * @env: The domain, its DMA extension, lists and memory; no peer.
  * @ops: The loopback extension.
- * @target: What a peer accesses; the domain.
- * @initiator: Who does it; nobody.
+ * @target: The object that a peer accesses; the domain.
+ * @initiator: The object that accesses; nobody.
  */
 struct loop {
 	struct kfi_env env;

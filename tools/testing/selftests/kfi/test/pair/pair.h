@@ -16,11 +16,11 @@ extern char *kfi_port;
 
 /**
  * struct pair_link - a connection to the server
- * @side: What it is made of. Several may have all but the endpoint in common.
- * @info: What kfi_getinfo() said of the server's address.
+ * @side: The objects of the link. Several links may have all but the endpoint in common.
+ * @info: The info of kfi_getinfo() for the server's address.
  * @seed: The connection's own.
- * @welcome: What the server has said: where its region is.
- * @out: What is sent.
+ * @welcome: The server's message: where its region is.
+ * @out: The message to send.
  * @in: The receives' memory.
  */
 struct pair_link {
@@ -38,7 +38,7 @@ bool pair_connect(struct kfi_test *t, struct pair_link *l, u32 flags);
 bool pair_connected(struct kfi_test *t, struct pair_link *l);
 void pair_close(struct kfi_test *t, struct pair_link *l);
 
-/* All of it, with a region of which @flags (PAIR_READ and so on) say what may be done. */
+/* All of it, with a region whose rights are in @flags (PAIR_READ and so on). */
 struct pair_link *pair_link(struct kfi_test *t, u32 flags);
 
 /* A connection is there, and bytes come over it; used after another one has broken. */

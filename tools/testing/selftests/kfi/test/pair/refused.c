@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the server's region doesn't allow: told to who asks, and the connection is over. */
+/*
+ * Accesses that the server's region doesn't allow: the requester is told, and the connection is
+ * over.
+ */
 #include "pair.h"
 
 #define LEN	64
@@ -29,7 +32,7 @@ void pair_refused_case(struct kfi_test *t)
 	for (i = 0; i < ARRAY_SIZE(tries) && !t->failures; i++) {
 		u64 addr, key;
 
-		/* What the region holds in the end is the server's to say. */
+		/* The server reports the region's content in the end. */
 		l = pair_link(t, tries[i].flags | PAIR_UNTOUCHED);
 		if (!l)
 			return;

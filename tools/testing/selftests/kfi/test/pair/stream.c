@@ -15,7 +15,7 @@ enum step { IDLE, WRITING, READING };
 /**
  * struct stream - transfers on a connection, one in each part of the server's region
  * @l: The connection.
- * @slot: What is under way in a part: written there, it is read again.
+ * @slot: The transfers that are under way in a part: written there, it is read again.
  * @outstanding: How many are.
  * @words: How many messages to the server may fail yet, which were injected: they are told of only then.
  * @done: How many have been done.
@@ -59,7 +59,7 @@ static void post(struct kfi_test *t, struct stream *s, unsigned long n, enum ste
 		EXPECT_EQ(t, ret, 0);
 }
 
-/* What reap() returns else. */
+/* The other result of reap(). */
 #define NONE	-1
 #define OTHER	-2
 

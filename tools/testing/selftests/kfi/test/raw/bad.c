@@ -18,7 +18,7 @@ static const struct kfi_rma_iov good[PIECES] = {
  * struct bad - a field that is wrong
  * @at: Where it is.
  * @len: How many bytes it has.
- * @value: What is put in.
+ * @value: The value that is put in.
  */
 struct bad {
 	size_t at;
@@ -62,7 +62,7 @@ static void expect_map(struct kfi_test *t, const struct raw_side *side, const vo
 		EXPECT_EQ(t, kfi_mr_unmap_key(side->domain, key), 0);
 }
 
-/* What goes with a case: a side, an area to end in, and a raw key. */
+/* The resources of a case: a side, an area to end in, and a raw key. */
 struct stage {
 	struct raw_side side;
 	u8 *area;

@@ -79,7 +79,7 @@ void raw_unmap_case(struct kfi_test *t)
 	side_close(t, &side);
 }
 
-/* What kfi_mr_raw_attr() writes, and with how much room. */
+/* The fields that kfi_mr_raw_attr() writes, and with how much space. */
 void raw_fields_case(struct kfi_test *t)
 {
 	u8 *mem = arena_at(t->env, MEM_KMALLOC, 72);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the cases of the suite raw have in common, see raw.h. */
+/* The common parts of the cases of the suite raw, see raw.h. */
 #include "raw.h"
 
 bool side_open(struct kfi_test *t, struct raw_side *side)

@@ -18,7 +18,7 @@ static bool hotplug;
 module_param(hotplug, bool, 0444);
 MODULE_PARM_DESC(hotplug, "memory that is added stays offline, so it may be added where none is");
 
-/* What a row has made, for its restore. */
+/* The objects that a row has made, for its restore. */
 static struct {
 	struct page *page;
 	struct resource *res;
@@ -303,7 +303,7 @@ static const char *zero(struct kfi_env *env, struct reg_req *req)
 	return use(env, req, ZERO_PAGE(0));
 }
 
-/* A free page is found in another place in each of so many tries, if somebody takes it at once. */
+/* A free page is found in another place in each try, if somebody takes it at once. */
 #define TRIES	20
 
 /* As many blocks are freed at once, the one in question first: others are taken before it. */

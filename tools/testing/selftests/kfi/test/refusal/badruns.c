@@ -7,7 +7,7 @@
 #include "marks.h"
 #include "suites.h"
 
-/* Regions of so many pages, or as many as there may be. */
+/* Regions of this many pages, or as many as there may be. */
 #define PAGES	768
 
 static struct page *page_at(const u8 *mem, size_t i)

@@ -18,7 +18,7 @@
  * @want: The errno, negative.
  * @spoil: Makes the request wrong; returns why that can't be tried here, or NULL.
  * @restore: Frees what @spoil has allocated, or NULL.
- * @value: What @spoil puts in, if the row says so; it finds it in the request.
+ * @value: The value that @spoil puts in, if the row says so; it finds it in the request.
  * @alone: It is the second segment that is wrong, also if there is no other.
  * @writes: It is refused only if somebody may write to the memory.
  */

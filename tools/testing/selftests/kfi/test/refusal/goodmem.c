@@ -22,7 +22,7 @@
 /**
  * struct memory - memory of a kind
  * @base: Where it begins.
- * @mem: What of it is registered: GUARD bytes before and behind it are of the memory, too.
+ * @mem: The part of it that is registered: GUARD bytes before and behind it are of the memory, too.
  * @len: How long that is, at most ROW_LEN.
  * @pages: The pages of it.
  * @map: User memory. The test holds a page of it.

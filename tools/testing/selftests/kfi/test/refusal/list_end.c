@@ -21,7 +21,7 @@ static struct scatterlist *list_at_end(void *room, u8 *mem)
 	return sg;
 }
 
-/* Register such a list. Its entries are mapped as a device's, or by the extension. */
+/* Register a list that ends there. Its entries are mapped as a device's, or by the extension. */
 void list_end(struct kfi_test *t, struct kfi_env *env, bool by_extension)
 {
 	u8 *mem = arena_at(env, MEM_VMALLOC, 0);

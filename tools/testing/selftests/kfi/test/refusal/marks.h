@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What makes a page one that may not be registered. */
+/* The marks of a page that may not be registered. */
 #ifndef KFI_TEST_MARKS_H
 #define KFI_TEST_MARKS_H
 
@@ -9,7 +9,7 @@
 
 /**
  * struct mark - how a page is spoiled
- * @kind: Of which memory.
+ * @kind: The kind of memory.
  * @set: Spoils a page.
  * @clear: Undoes that.
  */

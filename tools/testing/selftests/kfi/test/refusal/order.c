@@ -66,7 +66,7 @@ SPOIL(unknown_flag, req->flags = BIT_ULL(63))
 SPOIL(unknown_access, req->access = KFI_REMOTE | BIT_ULL(62))
 SPOIL(an_offset, req->offset = 1)
 
-/* What the request is for is mistake enough. */
+/* The purpose of the request is mistake enough. */
 static void nothing(struct reg_req *req)
 {
 }
@@ -189,7 +189,7 @@ static const struct wrong table[] = {
 	{ "fails", DEVICE, ALL_CALLS, -KFI_EIO, nothing, .fails = true },
 };
 
-/* What a request would be without its mistakes is in a domain with room for one region. */
+/* The request without its mistakes is in a domain with space for one region. */
 struct full {
 	struct kfid_domain *domain;
 	struct kfid_mr *mr;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What every refusal must look like: see errors.h. */
+/* The common properties of every refusal: see errors.h. */
 #include "errors.h"
 #include "transfers.h"
 
-/* What *mr holds before a call: a call that doesn't write it is noticed. */
+/* The content of *mr before a call: a call that doesn't write it is noticed. */
 #define UNTOUCHED	((struct kfid_mr *)0x5a5a5a5a)
 
 /**

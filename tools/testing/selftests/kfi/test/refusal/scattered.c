@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scatterlists of pages of which no two are neighbours, which the provider may hand on as they are: whatever is wrong
- * with one entry, wherever that is, they are refused as they are by the long way. That is the one that a list takes
- * whose last entry isn't marked as the last.
+ * Scatterlists of pages without neighbours, which the provider may hand on as they are. Whatever is
+ * wrong with one entry, wherever that is, the errors are the same as on the long way. A list takes
+ * that way if its last entry isn't marked as the last.
  */
 #include <linux/vmalloc.h>
 
@@ -10,7 +10,7 @@
 #include "scattered_list.h"
 #include "suites.h"
 
-/* What is right, of all lengths, and in two parts that are cut anywhere. */
+/* Good lists of all lengths, and in two parts that are cut anywhere. */
 static void good(struct kfi_test *t)
 {
 	struct scattered *s = scattered_open(t);
@@ -29,7 +29,7 @@ static void good(struct kfi_test *t)
 	scattered_close(t, s);
 }
 
-/* So many entries at the end of memory, behind which comes a page that isn't there. */
+/* @count entries at the end of memory, behind which comes a page that isn't there. */
 static void to_end(struct scattered *s, void *room, unsigned int count)
 {
 	struct scatterlist *sg = room + PAGE_SIZE - count * sizeof(*sg);

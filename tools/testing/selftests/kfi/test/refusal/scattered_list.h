@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Mapped scatterlists of pages of which no two are neighbours. */
+/* Mapped scatterlists of pages without neighbours. */
 #ifndef KFI_TEST_SCATTERED_LIST_H
 #define KFI_TEST_SCATTERED_LIST_H
 
@@ -37,7 +37,7 @@ struct scattered *scattered_open(struct kfi_test *t);
 
 void scattered_close(struct kfi_test *t, struct scattered *s);
 
-/* The first @count pages, of which those from @cut on are in a part of their own; none if that is 0. */
+/* The first @count pages. Those from @cut on are in a part of their own; none if that is 0. */
 void scattered_fill(struct scattered *s, unsigned int count, unsigned int cut);
 
 /* Makes an entry one of a page. */

@@ -533,7 +533,7 @@ static void stuck_case(struct kfi_test *t)
 		}
 		EXPECT_EQ(t, stuck, 1);
 	}
-	/* What it keeps is leaked, with a warning, and the domain goes. */
+	/* The memory that the device keeps is leaked, with a warning, and the domain goes. */
 	own_end(t, b);
 	kfi_inject_stop(t->env->dev);
 	kfi_inject_mend();
@@ -632,8 +632,9 @@ out:
 
 #ifdef CONFIG_FAULT_INJECTION
 /*
- * Whichever allocation fails: each is there, or refused, and with one all if that was asked for. If their
- * requests are @refused, so that each goes by itself, none gets another's memory.
+ * For every allocation that fails: each region is there, or refused, and with one all if that was
+ * asked for. If their requests are @refused, so that each goes by itself, none gets another's
+ * memory.
  */
 static void one_allocation_fails(struct kfi_test *t, struct batch *b, bool refused)
 {

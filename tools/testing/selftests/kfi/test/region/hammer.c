@@ -30,8 +30,8 @@ struct target {
 };
 
 /*
- * One access. What begins when the region has been closed must be refused; what began before that
- * may go either way.
+ * One access. An access that begins when the region has been closed must be refused; one that began
+ * before that may go either way.
  */
 static void hit(struct worker *w, int (*access)(struct kfi_test *t, u64 iova, u64 key))
 {

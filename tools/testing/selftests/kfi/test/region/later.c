@@ -147,7 +147,7 @@ static void slow_case(struct kfi_test *t)
 	kfree(a);
 }
 
-/* What is no region is told so at once. */
+/* The caller is told at once of an object that is no region. */
 static void no_region_case(struct kfi_test *t)
 {
 	struct all *a = all_open(t);

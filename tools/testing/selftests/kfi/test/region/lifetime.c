@@ -31,7 +31,7 @@ static void after_close_case(struct kfi_test *t)
 	reg_finish(t->env, &req);
 }
 
-/* What a region says, whatever call made it. */
+/* The fields of a region, whatever call made it. */
 static void fields_case(struct kfi_test *t)
 {
 	u8 *mem = arena_at(t->env, MEM_KMALLOC, INTO_PAGE);
@@ -157,7 +157,7 @@ static void remote_invalidate_case(struct kfi_test *t)
 	}
 }
 
-/* Whatever is open keeps what it is in open, and a refused close changes nothing. */
+/* An open object keeps its parent open, and a refused close changes nothing. */
 static void busy_case(struct kfi_test *t)
 {
 	u8 *mem = arena_at(t->env, MEM_KMALLOC, INTO_PAGE);

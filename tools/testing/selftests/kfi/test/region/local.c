@@ -9,7 +9,7 @@
 #define LEN	(2 * PAGE_SIZE + 300)
 #define INTO_PAGE	200
 
-/* What regions are registered for; each bit of a variant stands for one. */
+/* The rights that regions are registered with; each bit of a variant stands for one. */
 static const u64 rights[] = {
 	KFI_SEND,
 	KFI_RECV,
@@ -98,7 +98,10 @@ static void outside(struct kfi_test *t, u64 iova, u32 lkey, u8 *mem, bool closed
 		  -EACCES);
 	EXPECT(t, pattern_is(mem - GUARD, GUARD, 6), "bytes before the region changed");
 	EXPECT(t, pattern_is(mem + LEN, GUARD, 6 + GUARD + LEN), "bytes behind the region changed");
-	/* What is too long by a byte may have come in packets, the first of which were not. */
+	/*
+	 * A message that is too long by a byte may have come in packets. The first of these were
+	 * not too long.
+	 */
 	EXPECT(t, !closed || pattern_is(mem, LEN, 6 + GUARD), "a closed region's bytes changed");
 }
 

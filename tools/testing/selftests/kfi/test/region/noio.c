@@ -169,7 +169,7 @@ static void async_in(struct kfi_test *t, struct kfid_domain *domain, struct kfid
 	EXPECT_EQ(t, ret, 0);
 	EXPECT_EQ(t, got, sizeof(entry));
 	EXPECT_EQ(t, closed, 0);
-	/* Who handles the event may be what the write waits for. */
+	/* The handler of the event may be one that the write waits for. */
 	EXPECT(t, wait_for_completion_timeout(&h->called, 60 * HZ), "the handler was not called");
 	EXPECT(t, h->flags & PF_MEMALLOC_NOIO, "the handler may wait for I/O");
 }

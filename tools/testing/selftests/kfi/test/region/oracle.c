@@ -2,8 +2,8 @@
 /*
  * The peer itself, without kfabric: it reaches what can be reached, and says so of what can't.
  *
- * What it reaches here is a key for all memory, which raw verbs still have and kfabric never gives
- * out: so nothing of what the other suites judge takes part.
+ * It reaches a key for all memory here, which raw verbs still have and kfabric never gives out: so
+ * no code that the other suites judge takes part.
  */
 #include "env.h"
 #include "suites.h"
@@ -160,7 +160,7 @@ static void refuses_case(struct kfi_test *t)
 	oracle_close(&o);
 }
 
-/* What the peer can't even try is no refusal. */
+/* An access that the peer can't even try is no refusal. */
 static void own_errors_case(struct kfi_test *t)
 {
 	struct oracle o;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Regions that are several to the device (KFI_MR_RAW): which pieces come of which list, and that
- * they come and go together. What any provider must do with such regions, conform sees to.
+ * they come and go together. The suite conform checks the obligations of any provider for these.
  */
 #include <linux/mm.h>
 #include <kfi_batch_ext.h>
@@ -338,7 +338,10 @@ static void refresh_case(struct kfi_test *t)
 }
 
 #ifdef CONFIG_FAULT_INJECTION
-/* For the suite faults. Whichever allocation fails: all pieces or none, and none is left at the device. */
+/*
+ * For the suite faults. For every allocation that fails: all pieces or none, and none is left at
+ * the device.
+ */
 void pieces_faults_case(struct kfi_test *t)
 {
 	u8 *mem = arena_at(t->env, MEM_VMALLOC, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a domain has reserved: registrations that succeed where others fail for want of memory, or
+ * The reserve of a domain: registrations that succeed while others fail for lack of memory, or
  * because the device has no region left.
  */
 #include <linux/slab.h>
@@ -62,7 +62,7 @@ static void reserve_close(struct kfi_test *t, struct reserve *r)
 	kfree(r);
 }
 
-/* What can't be reserved, and that there is one reserve. */
+/* Reserves that are refused, and that there is one reserve. */
 static void args_case(struct kfi_test *t)
 {
 	size_t mr_cnt = t->env->info->domain_attr->mr_cnt;

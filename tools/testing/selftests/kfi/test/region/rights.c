@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a peer may do with a region: exactly what it was registered for, exactly within its bounds,
- * by its own key only.
+ * The rights of a peer to a region: exactly those that it was registered with, exactly within its
+ * bounds, by its own key only.
  */
 #include "request.h"
 #include "suites.h"
