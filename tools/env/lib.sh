@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What every script under tools/ shares: where things are kept, how progress is
-# told, and how two runs stay out of each other's way.  Sourced, never run.
+# The common parts of every script under tools/: where things are kept, how progress is told,
+# and how two runs stay out of each other's way.  Sourced, never run.
 
 set -euo pipefail
 umask 022

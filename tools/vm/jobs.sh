@@ -4,10 +4,10 @@
 # Jobs that run beside each other, and their results.  Sourced after lib.sh; the caller
 # sets $jobs to a directory that is its own.
 #
-# A job is a function.  It runs when all the jobs that it needs have succeeded, and when
-# one of its kind's slots is free; if several could, the one that was named first.  What it prints
-# comes out in one piece, when it has ended.  Its exit status: 0 it succeeded; 77 what it is for
-# is not there; else it failed.
+# A job is a function.  It runs when all the jobs that it needs have succeeded, and when one of
+# its kind's slots is free; if several could, the one that was named first.  Its output comes
+# out in one piece, when it has ended.  Its exit status: 0 it succeeded; 77 what it is for is
+# not there; else it failed.
 #
 # A job that has failed without having counted a failure is one; so no job can get lost.
 # A job that can't run since one that it needs did not succeed is listed as skipped.
@@ -79,7 +79,7 @@ run_job()
 {
 	local name=$1 slots=$2 needs=$3 rc=0 slot='' i
 	shift 3
-	# Who adds up knows only what is complete; who prints does not print twice.
+	# The sum has complete jobs only; a job that is printed is not printed twice.
 	export KFABRIC_BUFFERED=1
 	results=$jobs/$name.results
 
@@ -130,7 +130,7 @@ take()
 	exec {slot}</dev/null
 	[ "$kind" != - ] || return 0
 	: >"$place"
-	# Those that have waited for the same job are all here then.
+	# The jobs that have waited for the same job are all here then.
 	a_moment
 	a_moment
 	while :; do

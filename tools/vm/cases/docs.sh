@@ -91,7 +91,7 @@ document 'no module says "a reason that is made up"' "made up: a reason" <<'END'
 | `a reason that is made up` | none |
 END
 
-# What the judge says of a guest whose every script ended with STATUS and printed TEXT.
+# The judge's verdict on a guest whose every script ended with STATUS and printed TEXT.
 judged()
 {
 	local status=$1 text=$2 want=$3 title=$4 dir=$TOP/build/log/blocks rc=0 i

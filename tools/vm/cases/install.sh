@@ -10,7 +10,7 @@ selftests=$TOP/tools/testing/selftests/kfi
 } >"$tmp/out" 2>&1 && ok=0 || ok=1
 result $ok "install: the runner can be installed"
 
-# What the runner lists is a suite of its module, or a script beside it.
+# Each script in the runner's list is a suite of its module, or a script beside it.
 scripts=$(sed -n 's/^scripts="\(.*\)"$/\1/p' "$selftests/run_kselftest.sh")
 ok=0
 [ -n "$scripts" ] || ok=1

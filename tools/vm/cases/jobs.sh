@@ -4,8 +4,8 @@
 # tools/vm/jobs.sh loses no result, and runs nothing too early.  Sourced by
 # tools/vm/selftest.
 
-# jobs_say WHAT "PASSED FAILED SKIPPED" SCRIPT: what jobs.sh adds up of the SCRIPT's jobs.
-# What was printed is in $tmp/out.
+# jobs_say WHAT "PASSED FAILED SKIPPED" SCRIPT: the sums of jobs.sh for the SCRIPT's jobs.  Its
+# output is in $tmp/out.
 jobs_say()
 {
 	local what=$1 want=$2 script=$3 got
@@ -91,7 +91,7 @@ jobs_say "what a job prints comes in one piece" "0 0 0" '
 	for i in A B C; do job "j$i" - "" talk $i; done'
 [ "$(grep -x '[ABC]' "$tmp/out" | uniq | wc -l)" = 3 ] && ok=0 || ok=1
 result $ok "jobs: it does"
-# Whoever ends the run ends its jobs.
+# Ending the run ends its jobs.
 jobs_say "a run that is ended ends its jobs" "0 0 0" '
 	long() { echo $BASHPID >"$jobs/pid"; exec sleep 1000; }
 	job a - "" long

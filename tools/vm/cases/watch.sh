@@ -99,7 +99,7 @@ size=$(stat -c %s "$tmp/console")
 } >"$tmp/out" && ok=0 || ok=1
 result $ok "watch: that is what it has"
 
-# Whoever ends the watch ends the guest.
+# Ending the watch ends the guest.
 rm "$tmp/console"
 "$TOP/tools/env/run" "$here/watch" -- sh -c 'echo $$; exec sleep 1000' >"$tmp/console" &
 watch=$!

@@ -26,7 +26,7 @@ copy()
 	dd "$@" 2>"$dir/dd" || { cat "$dir/dd"; return 1; }
 }
 
-# What is written is read again: COUNT sectors at a time, direct or not.
+# Reads back what it wrote, COUNT sectors at a time, direct or not.
 data()
 {
 	copy if=/dev/urandom of="$dir/a" bs=1024k count=4 &&

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# What kfi_mr(3) and fi_mr(3) say, over each provider, and a table of who has what.
+# The statements of kfi_mr(3) and fi_mr(3), over each provider, and a table of who has what.
 
 . "$(dirname "$0")/lib.sh"
 

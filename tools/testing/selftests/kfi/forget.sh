@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# A module in safe Rust gives the core a handler and a provider, never takes them back, leaves it a row of
-# regions to be closed one after the other, and goes.  Neither does that keep it from going, nor is
-# anything called that has gone.
+# A module in safe Rust gives the core a handler and a provider, and never takes them back.  It
+# leaves the core a row of regions to be closed one after the other, and goes.  Neither does
+# that keep it from going, nor is anything called that has gone.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -24,7 +24,7 @@ count()
 grown() { [ "$(said "$1")" = $(($2 + 1)) ]; }
 same() { [ "$(said "$1")" = "$2" ]; }
 
-# What is the same however the module went: NAME
+# The checks that are the same however the module went: NAME
 afterwards()
 {
 	check forget.$1.closed grown "kfi_forgetful: the last region is closed" "$closed"

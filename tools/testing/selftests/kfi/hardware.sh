@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# What only hardware does, over the model NIC (KFI_NIC): the suite hardware, and a device with two ports, of which the
-# first one is down, goes down under load, or comes up again.
+# The behaviour of hardware only, over the model NIC (KFI_NIC): the suite hardware, and a device
+# with two ports.  The first port is down, goes down under load, or comes up again.
 
 . "$(dirname "$0")/lib.sh"
 

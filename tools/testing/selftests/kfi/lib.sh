@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the test scripts share.  For any POSIX shell, busybox's included.
+# The common parts of the test scripts.  For any POSIX shell, busybox's included.
 #
 # From the environment:
 #   KFI_MODULES  a directory below which all modules are (default: modprobe finds them)
@@ -28,7 +28,7 @@ load()
 		echo "# no $_module.ko below $KFI_MODULES"
 		return 1
 	fi
-	# What it depends on, as far as it is the kernel's own.
+	# The modules that it depends on, as far as they are the kernel's own.
 	for _needed in $(modinfo -F depends "$_file" | tr , ' '); do
 		loaded "$_needed" || modprobe "$_needed" 2>/dev/null
 	done

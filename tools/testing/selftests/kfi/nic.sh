@@ -17,7 +17,7 @@ suites_of()
 	*) echo data violations local order faults datagrams traits ;;
 	esac
 }
-# What the device is bound to, and its files.
+# The driver that the device is bound to, and its files.
 driver=/sys/bus/pci/drivers/kfi_nic
 files=/sys/kernel/debug/kfi_nic
 # Of knic0, and of knic1 in the network namespace "peer".

@@ -18,7 +18,7 @@ serve()
 	load kfi_pair_server provider="$1" address="$2,$3"
 }
 
-# What the server has to say of the clients' bytes.
+# The server's verdict on the clients' bytes.
 content() { [ "$(cat /sys/module/kfi_pair_server/parameters/failures)" = 0 ]; }
 
 # client NAME SUITE PROVIDER ADDRESS: one result, and its cases below it
@@ -66,8 +66,9 @@ server()
 	check pair.unload rmmod kfi_pair_server
 }
 
-# rxe puts a queue pair in error that has a packet to send while there is no carrier, also the one that
-# connections are made with, which nobody mends: so the device is made again.
+# rxe puts a queue pair in error that has a packet to send while there is no carrier.  That
+# includes the one that connections are made with, which nobody mends.  So the device is made
+# again.
 remade() { rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0; }
 
 carrier() { [ "$(cat /sys/class/net/eth0/carrier)" = "$1" ]; }

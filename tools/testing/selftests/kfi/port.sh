@@ -65,7 +65,7 @@ only_default()
 	ip addr flush dev $dev
 	wait_for 60 no_other && wait_for 20 moved && went_on
 }
-# What held the address has let go of it.
+# The holder of the address has let go of it.
 moved() { dmesg | grep -qF "$link: registration queue replaced: its port or address"; }
 no_other() { ! grep -v 0000:0000:0000:0000:0000:0000:0000:0000 $gids/[1-9]* >/dev/null 2>&1; }
 change_again() { mac 03 && gid_back 03 && went_on; }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# The device goes away under load: its link is deleted, the netdev beneath it is deleted,
-# its driver is unloaded.  What was open says so and closes; a device that comes back works.
+# The device goes away under load: its link is deleted, the netdev beneath it is deleted, its
+# driver is unloaded.  Open objects say so and close; a device that comes back works.
 #
 # Then in scenarios of kfi_removal.ko (removal/): domains that are closed in removal callbacks, the
 # order of callbacks, a driver that fails, a close that meets removal.
@@ -70,8 +70,8 @@ restore_links()
 	done
 }
 
-# What takes longer than this hangs.  It can't be ended, and neither can anything that waits for
-# it, so nothing more is tried then.
+# A step that takes longer than this hangs.  It can't be ended, and neither can anything that
+# waits for it, so nothing more is tried then.
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 run_aside()
@@ -165,8 +165,8 @@ for way in $ways; do
 			$(for i in $steps; do echo removal.$way.$i; done)
 		continue
 	fi
-	# With lock debugging, rxe's sockets hold rxe's module as long as there is a link, with
-	# or without anybody using it, so that it can't be unloaded at all.
+	# With lock debugging, rxe's sockets hold rxe's module as long as there is a link, used or not.
+	# So the module can't be unloaded at all.
 	if [ $way = driver_unload ] && link_up && [ "$(cat /sys/module/$driver/refcnt)" != 0 ]; then
 		skip_rest "a mere link keeps $driver from being unloaded on this kernel" \
 			$(for i in $steps; do echo removal.$way.$i; done)
@@ -199,7 +199,7 @@ leaked()
 		i = index($0, said) { n[substr($0, i + length(said), 3)]++ }
 		END { print n["pro"] + 0, n["mem"] + 0, n["que"] + 0 }'
 }
-# What the log says must be what is to be said, no more and no less often.
+# The log must have each message that is due, no more and no less often.
 scenario_log()
 {
 	_pds=0 _mrs=0 _qps=0

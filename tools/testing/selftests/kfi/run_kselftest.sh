@@ -38,7 +38,7 @@ indent()
 	done
 }
 
-# An RDMA device to run on, and the modules.  What was not there goes again.
+# An RDMA device to run on, and the modules.  Those that were not there go again.
 prepare()
 {
 	loaded_here='' objects_first=''

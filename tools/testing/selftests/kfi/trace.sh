@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# Each refusal has a reason that can be seen: the event kfi:kfi_refused.  The suites of
-# refusals count what they were refused with each errno, and there must be as many events,
-# whether the API's headers, the core or the provider refused.
+# Each refusal has a reason that can be seen: the event kfi:kfi_refused.  The suites of refusals
+# count the refusals with each errno.  There must be as many events, whether the API's headers,
+# the core or the provider refused.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -58,7 +58,7 @@ done
 # The offending segment is named: the suite has rows where the last of four is bad.
 last_named() { echo "$all" | grep -q 'index=3 value=0x[1-9a-f]'; }
 check trace.index last_named
-# What the headers refuse before the core, and calls that nothing serves.
+# Calls that the headers refuse before the core, and calls that nothing serves.
 said() { echo "$all" | grep -q "err=$1 why=\"$2\""; }
 by_headers() { said -22 "output pointer is NULL" && said -22 "not a domain"; }
 check trace.headers by_headers
@@ -76,7 +76,7 @@ nothing_found()
 	done
 }
 check trace.getinfo nothing_found
-# What the driver said is the value.
+# The value is the driver's error.
 echo >$tracing/trace
 mark="kfi trace.sh: suite queue $$"
 echo "$mark" >/dev/kmsg
@@ -89,14 +89,14 @@ by_driver()
 		value -12 "no memory for the work request" 0xc &&
 		value -5 "the device didn't complete the work request in time" 0x0 &&
 		value -5 "the device didn't complete a request for the domain in time" 0x6e || return
-	# Each late request is in the log once, as such and not as one that was flushed.
+	# Each late request is in the log once, as a late one and not as one that was flushed.
 	log=$(kernel_log | sed "1,/$mark/d")
 	! echo "$log" | grep "registration queue replaced: flushed" &&
 		echo "$log" | grep -q "registration queue replaced: a work request did not complete in time" &&
 		[ "$(echo "$log" | grep -c 'registering a region: a work request did not complete in time$')" = 0 ]
 }
 check trace.driver by_driver
-# What can't be closed says what is open in it.
+# An object that can't be closed says what is open in it.
 echo >$tracing/trace
 run_suite lifetime >/dev/null
 all=$(grep kfi_refused: $tracing/trace)
@@ -108,7 +108,7 @@ busy()
 }
 check trace.busy busy
 
-# What can't be posted on an endpoint.
+# Transfers that can't be posted on an endpoint.
 on_endpoints()
 {
 	echo >$tracing/trace

@@ -14,7 +14,7 @@ fresh() { unload kfi_holder kfi_verbs kfabric && load kfabric && load kfi_verbs;
 check unload.fresh fresh
 refused unload.core_under_provider rmmod kfabric
 
-# What is open keeps its provider, and through it the core.
+# An open object keeps its provider, and through it the core.
 for depth in fabric domain regions; do
 	check unload.$depth.open holder depth=$depth
 	refused unload.$depth.provider rmmod kfi_verbs
