@@ -277,7 +277,7 @@ impl<P: Provider> Registration<P> {
                 kfi_version: crate::support::strings::API_VERSION,
                 name: P::NAME.as_char_ptr(),
                 kgetinfo: Some(of_provider::<P>),
-                kfabric: Some(fabric::of_provider::<P>),
+                kfabric: Some(fabric::open::of_provider::<P>),
                 ..pin_init::zeroed()
             }),
             GFP_KERNEL,
