@@ -200,17 +200,17 @@ static int dma_bits_get(void *data, u64 *bits)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(dma_bits_fops, dma_bits_get, dma_bits_set, "%llu\n");
 
-static int swiotlb_full_set(void *data, u64 full)
+static int swiotlb_full_set(void *data, u64 count)
 {
-	if (full)
-		return nic_swiotlb_fill(data);
+	if (count > U32_MAX)
+		return -EINVAL;
 	nic_swiotlb_release(data);
-	return 0;
+	return count ? nic_swiotlb_fill(data, count) : 0;
 }
 
-static int swiotlb_full_get(void *data, u64 *full)
+static int swiotlb_full_get(void *data, u64 *count)
 {
-	*full = nic_swiotlb_filled(data);
+	*count = nic_swiotlb_left(data);
 	return 0;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(swiotlb_full_fops, swiotlb_full_get, swiotlb_full_set, "%llu\n");

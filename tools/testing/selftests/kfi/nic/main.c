@@ -26,6 +26,10 @@ static unsigned int dma_bits = 64;
 module_param(dma_bits, uint, 0444);
 MODULE_PARM_DESC(dma_bits, "Bits of a DMA address, 32 to 64 (default 64)");
 
+static bool early_places;
+module_param(early_places, bool, 0444);
+MODULE_PARM_DESC(early_places, "Return places of send queues when requests are carried out (default N: when completions are polled)");
+
 LIST_HEAD(nic_list);
 DEFINE_SPINLOCK(nic_list_lock);
 DEFINE_SRCU(nic_srcu);
@@ -190,6 +194,7 @@ static int nic_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	nic->index = index;
 	nic->pdev = pdev;
 	nic->persona = chosen;
+	nic->early_places = early_places;
 	xa_init_flags(&nic->mrs, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
 	xa_init(&nic->seen);
 	mutex_init(&nic->atomic);

@@ -172,6 +172,7 @@ struct nic_port {
  * @ib: what the RDMA core sees
  * @pdev: what maps memory
  * @persona: how it behaves
+ * @early_places: a send queue's place is free once its request has been carried out
  * @wq: where requests are carried out
  * @node: in the list of all devices
  * @index: its number
@@ -183,13 +184,14 @@ struct nic_port {
  * @stats: by enum nic_stat
  * @faults: by enum nic_fault
  * @mcast: groups and who is attached to them; under nic_list_lock
- * @bounce: what fills swiotlb, or NULL
+ * @bounce: mappings that fill swiotlb, or NULL
  * @dir: its directory in debugfs
  */
 struct nic_device {
 	struct ib_device ib;
 	struct pci_dev *pdev;
 	const struct nic_persona *persona;
+	bool early_places;
 	struct workqueue_struct *wq;
 	struct list_head node;
 	u32 index;
@@ -354,7 +356,8 @@ struct nic_wqe {
  * @sq_size: places; the last one is for the drain's own request
  * @sq_head: see @sq
  * @sq_exec: see @sq; @work alone changes it
- * @sq_tail: see @sq; whoever polls changes it, under the completion queue's lock
+ * @sq_tail: see @sq; whoever polls changes it, under the completion queue's lock. With early places, @work does,
+ *	under @lock
  * @rq: its own receive queue
  * @wait: for changes of @receiving and @dying
  * @work: carries out requests
@@ -542,9 +545,9 @@ void nic_iwarp_closed(struct nic_qp *qp, bool abrupt);
 bool nic_sa_answer(struct nic_qp *from, struct nic_port *port, const struct nic_datagram *gram);
 
 /* swiotlb.c */
-int nic_swiotlb_fill(struct nic_device *nic);
+int nic_swiotlb_fill(struct nic_device *nic, u32 count);
 void nic_swiotlb_release(struct nic_device *nic);
-bool nic_swiotlb_filled(struct nic_device *nic);
+u32 nic_swiotlb_left(struct nic_device *nic);
 
 /* debugfs.c */
 void nic_debugfs_init(void);

@@ -226,6 +226,8 @@ static void nic_finish(struct nic_qp *qp, struct nic_wqe *wqe, enum ib_wc_status
 		nic_complete(to_nic_cq(qp->ib.send_cq), &cqe);
 	spin_lock_irq(&qp->lock);
 	qp->sq_exec++;
+	if (qp->nic->early_places)
+		WRITE_ONCE(qp->sq_tail, qp->sq_exec);
 	spin_unlock_irq(&qp->lock);
 	qp->tries = 0;
 	qp->rnr_tries = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The events that nic.sh causes by the files of debugfs. The suite nic_events waits for one event
- * of a port, which the parameter event=N names, as enum ib_event_type. The suite nic_unmappable
- * finds that nothing can be mapped.
+ * of a port, which the parameter event=N names, as enum ib_event_type. The suites nic_unmappable
+ * and nic_mappable map a page, which fails or succeeds.
  */
 #include <linux/module.h>
 
@@ -50,26 +50,51 @@ const struct kfi_suite nic_suite_events = {
 	.bare = true,
 };
 
-static void case_mapping(struct kfi_test *t)
+/* Maps a page. The mapping fails or succeeds, as expected. */
+static void map_page(struct kfi_test *t, bool fails)
 {
 	struct page *page = alloc_page(GFP_KERNEL);
 	dma_addr_t dma;
+	bool failed;
 
 	if (!EXPECT(t, page, "no memory"))
 		return;
 	dma = ib_dma_map_page(nic_env.dev, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
-	if (!EXPECT(t, ib_dma_mapping_error(nic_env.dev, dma), "mapped at %pad", &dma))
+	failed = ib_dma_mapping_error(nic_env.dev, dma);
+	EXPECT(t, failed == fails, "mapped at %pad", &dma);
+	if (!failed)
 		ib_dma_unmap_page(nic_env.dev, dma, PAGE_SIZE, DMA_BIDIRECTIONAL);
 	__free_page(page);
 }
 
-static const struct kfi_case mapping_cases[] = {
-	NIC_CASE_ANY(mapping),
+static void case_fails(struct kfi_test *t)
+{
+	map_page(t, true);
+}
+
+static void case_succeeds(struct kfi_test *t)
+{
+	map_page(t, false);
+}
+
+static const struct kfi_case unmappable_cases[] = {
+	NIC_CASE_ANY(fails),
+};
+
+static const struct kfi_case mappable_cases[] = {
+	NIC_CASE_ANY(succeeds),
 };
 
 const struct kfi_suite nic_suite_unmappable = {
 	.name = "nic_unmappable",
-	.cases = mapping_cases,
-	.count = ARRAY_SIZE(mapping_cases),
+	.cases = unmappable_cases,
+	.count = ARRAY_SIZE(unmappable_cases),
+	.bare = true,
+};
+
+const struct kfi_suite nic_suite_mappable = {
+	.name = "nic_mappable",
+	.cases = mappable_cases,
+	.count = ARRAY_SIZE(mappable_cases),
 	.bare = true,
 };

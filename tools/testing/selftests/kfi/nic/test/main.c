@@ -43,6 +43,9 @@ MODULE_PARM_DESC(peer_address, "an IPv4 address of the peer's port 1 (default: 1
 module_param_named(ipoib, nic_env.ipoib, bool, 0444);
 MODULE_PARM_DESC(ipoib, "IPoIB runs over the device (default: no)");
 
+module_param_named(early_places, nic_env.early_places, bool, 0444);
+MODULE_PARM_DESC(early_places, "kfi_nic was loaded with early_places=1 (default: no)");
+
 static char *token = "";
 module_param(token, charp, 0444);
 MODULE_PARM_DESC(token, "tells the results of this run from others in the log");
@@ -59,6 +62,7 @@ static const struct kfi_suite *const suites[] = {
 	&nic_suite_traits,
 	&nic_suite_events,
 	&nic_suite_unmappable,
+	&nic_suite_mappable,
 	&nic_suite_datagrams,
 	&nic_suite_pair,
 };

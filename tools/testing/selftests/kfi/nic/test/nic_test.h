@@ -50,6 +50,7 @@ const struct expect *find_expect(const char *name);
  * @dma_faults: how many the case under way has committed on purpose
  * @freed: the same for accesses to free pages
  * @ipoib: IPoIB runs over the device, and makes address handles in the background
+ * @early_places: places of send queues come back when requests are carried out
  * @holds: a case has objects of @peer, and closes them when @going is complete; then it completes @gone
  * @going: see @holds
  * @gone: see @holds
@@ -64,6 +65,7 @@ struct nic_env {
 	bool translated;
 	s64 dma_faults, freed, unmapped, keys_again;
 	bool ipoib;
+	bool early_places;
 	bool holds;
 	struct completion going, gone;
 };
@@ -102,7 +104,7 @@ void run_connected(struct kfi_test *t);
 
 extern const struct kfi_suite nic_suite_data, nic_suite_cm, nic_suite_violations, nic_suite_order, nic_suite_faults,
 	nic_suite_local, nic_suite_traits, nic_suite_events,
-	nic_suite_unmappable, nic_suite_datagrams, nic_suite_pair;
+	nic_suite_unmappable, nic_suite_mappable, nic_suite_datagrams, nic_suite_pair;
 
 /* conn.c: connections */
 
