@@ -77,7 +77,6 @@ unsafe impl Sync for Tail {}
 
 /// Maximum number of consecutive unsignaled requests. It is half of the queue if that is less. A
 /// signaled request returns their places.
-/// come back with that.
 const MAX_UNSIGNALED: usize = 16;
 
 /// Requests of a chain that were not posted. Dropping it completes them with the error, in any

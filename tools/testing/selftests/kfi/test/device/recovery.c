@@ -3,7 +3,8 @@
  * The provider's registration queue breaks, and the domain works on.
  *
  * The queue is the provider's own, so the test looks it up among all queue pairs of the device. It
- * posts a work request that must fail: the invalidation of a key that does not exist.
+ * posts a work request that must fail: the invalidation of a key that does not exist. Without
+ * LOCAL_INV, the test first moves the queue to the state ERR, and posts another request.
  */
 #include <linux/delay.h>
 #include <rdma/restrack.h>
@@ -85,6 +86,7 @@ static bool broken(struct ib_qp *qp)
 /* Posts the request that fails. */
 bool break_queue(struct kfi_test *t)
 {
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	struct ib_send_wr wr = {
 		.wr_cqe = &bad.cqe,
 		.opcode = IB_WR_LOCAL_INV,
@@ -93,14 +95,18 @@ bool break_queue(struct kfi_test *t)
 	};
 	struct ib_qp *qp = find_queue(t->env);
 	bool failed;
-	int ret;
+	int ret = 0;
 
 	if (!EXPECT(t, qp, "no queue pair of the provider's"))
 		return false;
 	bad.cqe.done = bad_done;
 	bad.status = IB_WC_SUCCESS;
 	init_completion(&bad.done);
-	ret = ib_post_send(qp, &wr, NULL);
+	if (!has_feature(F_LOCAL_INV)) {
+		wr.opcode = IB_WR_RDMA_WRITE;
+		ret = ib_modify_qp(qp, &attr, IB_QP_STATE);
+	}
+	ret = ret ?: ib_post_send(qp, &wr, NULL);
 	failed = !ret && broken(qp);
 	rdma_restrack_put(&qp->res);
 	return EXPECT_EQ(t, ret, 0) && EXPECT(t, failed, "the queue did not break");

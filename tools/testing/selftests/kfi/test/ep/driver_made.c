@@ -184,24 +184,48 @@ static void ends_with_region(struct kfi_test *t, struct regions *r, struct ep_ev
 	kfi_inject_lose(KFI_INJECT_POST_INV, 0, 0);
 }
 
+/* A message from the side that had the region: the connection goes on. */
+static void goes_on(struct kfi_test *t, struct regions *r)
+{
+	struct ep_side *s = r->p->side;
+
+	EXPECT_EQ(t, kfi_recv(s[1].ep, r->mem, 8, NULL, 0, r->mem), 0);
+	EXPECT_EQ(t, kfi_send(s[0].ep, r->mem + LEN, 8, NULL, 0, r->mem), 0);
+	ep_completed(t, s[0].tx, r->mem, KFI_MSG | KFI_SEND, NULL);
+	ep_completed(t, s[1].rx, r->mem, KFI_MSG | KFI_RECV, NULL);
+}
+
+/*
+ * The driver refuses the registration. The provider has accepted it, since it may go with others, and ends the
+ * connection. Without LOCAL_INV it is posted by itself: kfi_mr_enable() fails, and the connection goes on.
+ */
+static void registration_refused(struct kfi_test *t, struct regions *r, struct ep_event *e)
+{
+	struct driver_step step = driver_fails(KFI_INJECT_POST_REG, 0);
+	int i;
+
+	EXPECT_EQ(t, kfi_mr_enable(r->mr), has_feature(F_LOCAL_INV) ? 0 : DRIVER_TOLD);
+	EXPECT(t, driver_failed(&step), "nothing was posted");
+	if (!has_feature(F_LOCAL_INV)) {
+		EXPECT_EQ(t, kfi_mr_key(r->mr), KFI_KEY_NOTAVAIL);
+		EXPECT_EQ(t, kfi_mr_enable(r->mr), -KFI_EOPBADSTATE);
+		goes_on(t, r);
+		return;
+	}
+	for (i = 0; i < 2; i++)
+		ep_event(t, r->p->side[i].eq, KFI_SHUTDOWN, &r->p->side[i].ep->fid, e);
+	expect_out_of_reach(t, r, r->mr->iova, kfi_mr_key(r->mr));
+}
+
 /* A region of an endpoint whose registration, or whose invalidation, the driver doesn't take. */
 void driver_regions_case(struct kfi_test *t)
 {
 	struct ep_event *e = kzalloc_obj(*e);
-	struct driver_step step;
 	struct regions r;
 	u64 at, key;
-	int i;
 
-	/* It is accepted, since it may go with others, and ends with the connection. */
-	if (regions_open(t, &r) && EXPECT(t, e, "no memory")) {
-		step = driver_fails(KFI_INJECT_POST_REG, 0);
-		EXPECT_EQ(t, kfi_mr_enable(r.mr), 0);
-		EXPECT(t, driver_failed(&step), "nothing was posted");
-		for (i = 0; i < 2; i++)
-			ep_event(t, r.p->side[i].eq, KFI_SHUTDOWN, &r.p->side[i].ep->fid, e);
-		expect_out_of_reach(t, &r, r.mr->iova, kfi_mr_key(r.mr));
-	}
+	if (regions_open(t, &r) && EXPECT(t, e, "no memory"))
+		registration_refused(t, &r, e);
 	regions_close(t, &r);
 	/* It is out of reach when the close has returned, whatever that takes. */
 	if (regions_open(t, &r)) {
@@ -221,17 +245,6 @@ void driver_regions_case(struct kfi_test *t)
 		regions_close(t, &r);
 	}
 	kfree(e);
-}
-
-/* A message from the side that had the region: the connection goes on. */
-static void goes_on(struct kfi_test *t, struct regions *r)
-{
-	struct ep_side *s = r->p->side;
-
-	EXPECT_EQ(t, kfi_recv(s[1].ep, r->mem, 8, NULL, 0, r->mem), 0);
-	EXPECT_EQ(t, kfi_send(s[0].ep, r->mem + LEN, 8, NULL, 0, r->mem), 0);
-	ep_completed(t, s[0].tx, r->mem, KFI_MSG | KFI_SEND, NULL);
-	ep_completed(t, s[1].rx, r->mem, KFI_MSG | KFI_RECV, NULL);
 }
 
 /*
@@ -314,11 +327,11 @@ static void fails_with(struct kfi_test *t, struct regions *r, struct ep_event *e
 /* Nothing that is flushed with it tells of the failure: the connection ends all the same, and says so. */
 void driver_failing_regions_case(struct kfi_test *t)
 {
+	enum with with, withs = has_feature(F_LOCAL_INV) ? WITHS : INVALIDATION;
 	struct ep_event *e = kzalloc_obj(*e);
 	struct regions r;
-	enum with with;
 
-	for (with = REGISTRATION; EXPECT(t, e, "no memory") && with < WITHS && !t->failures; with++) {
+	for (with = REGISTRATION; EXPECT(t, e, "no memory") && with < withs && !t->failures; with++) {
 		if (regions_open(t, &r))
 			fails_with(t, &r, e, with);
 		regions_close(t, &r);
