@@ -20,7 +20,7 @@ fi
 seen="$disk $behind"
 calls="reg regv regbv regsgl regattr"
 sent="sent_read sent_write sent_fua sent_flush sent_discard sent_zeroes sent_punched"
-names="connect limits sizes $sent data random together flush discard zeroes partitions ext4 xfs swap again $calls capsule idle
+names="connect limits sizes $sent data random together fio flush discard zeroes partitions ext4 xfs swap again $calls capsule idle
 	namespace grown full wrong_nqn wrong_host wrong_port wrong_options rogue ways held disturbed given_up unload removal"
 dir=$(mktemp -d) || exit
 
@@ -159,6 +159,19 @@ together()
 	done
 	for _i in $_jobs; do
 		wait "$_i" || return
+	done
+}
+
+# fio writes random blocks with checksums and reads them back, and then finds them at the target.
+fio=/kfi/fio
+fio_verifies()
+{
+	_jobs="--name=verified --rw=randwrite --bssplit=4k/60:64k/30:512k/10 --size=8M --numjobs=2 --offset_increment=8M
+		--ioengine=libaio --iodepth=8 --direct=1 --verify=crc32c --verify_fatal=1 --randseed=$seed
+		--fallocate=none --group_reporting --eta=never --output=$dir/fio"
+	# shellcheck disable=SC2086
+	for _from in "$disk" "$behind --verify_only"; do
+		LD_LIBRARY_PATH=$fio quiet $fio/fio $_jobs --filename=$_from || { cat "$dir/fio"; return 1; }
 	done
 }
 
@@ -598,6 +611,12 @@ removed()
 	! grep -q "$dir/mnt" /proc/mounts || umount "$dir/mnt" && unload kfi_nvme
 }
 
+# KFI_NVME names the cases that are to run.
+names=${KFI_NVME:-$names}
+wanted() { case " $names " in *[[:space:]]"${1#nvme.}"[[:space:]]*) ;; *) return 1 ;; esac; }
+does() { ! wanted "$1" || check "$@"; }
+lacks() { ! wanted "$1" || skip "$@"; }
+
 plan "$(echo $names | wc -w)"
 echo "# seed $seed"
 modprobe -a ext4 xfs 2>/dev/null
@@ -606,79 +625,87 @@ if ! ep_device_up || ! target_up $ep_address || ! load kfi_nvme; then
 	echo "# the target or the host is not there"
 	exit 1
 fi
+nic_allow_target
 dd if=/dev/urandom of="$dir/a" bs=1M count=4 2>/dev/null
-check nvme.connect connect
-check nvme.limits limits
-check nvme.sizes sizes
+does nvme.connect connect
+does nvme.limits limits
+does nvme.sizes sizes
 if traces_commands; then
 	for i in read write fua; do
-		check nvme.sent_$i sent_each $i
+		does nvme.sent_$i sent_each $i
 	done
 	for i in flush discard zeroes; do
-		check nvme.sent_$i sent_$i
+		does nvme.sent_$i sent_$i
 	done
 	if fallocate --help 2>&1 | grep -q punch; then
-		check nvme.sent_punched sent_punched
+		does nvme.sent_punched sent_punched
 	else
-		skip nvme.sent_punched "no fallocate that punches holes"
+		lacks nvme.sent_punched "no fallocate that punches holes"
 	fi
 else
 	for i in $sent; do
-		skip nvme.$i "the kernel has no event nvmet:nvmet_req_init"
+		lacks nvme.$i "the kernel has no event nvmet:nvmet_req_init"
 	done
 fi
-check nvme.data data
-check nvme.random random_at_once $pieces
-check nvme.together together
-check nvme.flush flush
-check nvme.discard zeroed blkdiscard -o 1048576 -l 1048576 $disk
-check nvme.zeroes zeroed blkdiscard -z -o 1048576 -l 1048576 $disk
+does nvme.data data
+does nvme.random random_at_once $pieces
+does nvme.together together
+if [ -x $fio/fio ]; then
+	does nvme.fio fio_verifies
+else
+	lacks nvme.fio "no fio"
+fi
+does nvme.flush flush
+does nvme.discard zeroed blkdiscard -o 1048576 -l 1048576 $disk
+does nvme.zeroes zeroed blkdiscard -z -o 1048576 -l 1048576 $disk
 has_file_system()
 {
 	grep -q "$1\$" /proc/filesystems && command -v "$2" >/dev/null && command -v "$3" >/dev/null
 }
 if has_file_system ext4 mke2fs e2fsck && command -v sfdisk >/dev/null && command -v blkid >/dev/null; then
-	check nvme.partitions partitions
+	does nvme.partitions partitions
 else
-	skip nvme.partitions "no sfdisk, blkid or ext4"
+	lacks nvme.partitions "no sfdisk, blkid or ext4"
 fi
 if has_file_system ext4 mke2fs e2fsck; then
-	check nvme.ext4 mounted ext4
+	does nvme.ext4 mounted ext4
 else
-	skip nvme.ext4 "no ext4"
+	lacks nvme.ext4 "no ext4"
 fi
 if has_file_system xfs mkfs.xfs xfs_repair; then
-	check nvme.xfs mounted xfs
+	does nvme.xfs mounted xfs
 else
-	skip nvme.xfs "no xfs"
+	lacks nvme.xfs "no xfs"
 fi
 if [ -e /proc/swaps ]; then
-	check nvme.swap swapped
+	does nvme.swap swapped
 else
-	skip nvme.swap "no swap"
+	lacks nvme.swap "no swap"
 fi
-check nvme.again again
+does nvme.again again
 for call in $calls; do
-	check "nvme.$call" registered_by "$call"
+	does "nvme.$call" registered_by "$call"
 done
-check nvme.capsule in_capsule
-check nvme.idle idle
-check nvme.namespace namespace
-check nvme.grown grown
-check nvme.full full
-check nvme.wrong_nqn fails "no such subsystem" "No such file or directory" nqn=other
-check nvme.wrong_host wrong_host
-check nvme.wrong_port fails "not connected" "Connection refused" trsvcid=4421
-check nvme.wrong_options wrong_options
+does nvme.capsule in_capsule
+does nvme.idle idle
+does nvme.namespace namespace
+does nvme.grown grown
+does nvme.full full
+does nvme.wrong_nqn fails "no such subsystem" "No such file or directory" nqn=other
+does nvme.wrong_host wrong_host
+does nvme.wrong_port fails "not connected" "Connection refused" trsvcid=4421
+does nvme.wrong_options wrong_options
 if [ "$(verbs_column)" = iwarp ]; then
-	skip_rest "over iWARP, the target kfi_rogue can't register memory: it binds no region" nvme.rogue nvme.ways
+	for i in rogue ways; do
+		lacks nvme.$i "over iWARP, the target kfi_rogue can't register memory: it binds no region"
+	done
 else
-	check nvme.rogue rogue
-	check nvme.ways ways
+	does nvme.rogue rogue
+	does nvme.ways ways
 fi
-check nvme.held held
-check nvme.disturbed disturbed
-check nvme.given_up given_up
-check nvme.unload unloads
-check nvme.removal removed
+does nvme.held held
+does nvme.disturbed disturbed
+does nvme.given_up given_up
+does nvme.unload unloads
+does nvme.removal removed
 finish
