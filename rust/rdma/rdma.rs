@@ -18,7 +18,7 @@
 //!   [`PreparedMr`] (mapped, still unreachable), [`ValidMr`] (reachable). Each step consumes the
 //!   one before it.
 //! - [`Cq`] and [`Qp`] are a completion queue and a reliable queue pair, connected step by step.
-//!   [`wr`] has what is posted there, with what keeps things there that it refers to ([`lend`]),
+//!   [`wr`] has what is posted there, with the owners of the memory that it refers to ([`in_flight`]),
 //!   and [`request`] requests that nobody waits for.
 //! - [`cm`] connects queue pairs with others' by internet addresses.
 //! - [`LocalQp`] takes a region from prepared to valid and back.

@@ -2,7 +2,7 @@
 
 //! A controller: its queues and its disks, as long as it is connected, and when it isn't.
 //!
-//! One task looks after it ([keep.rs](keep)): it tells the target that the host is there, and when
+//! One task looks after it ([recovery.rs](recovery)): it tells the target that the host is there, and when
 //! a connection is broken takes down what is left, and connects again. I/O waits meanwhile, or fails once
 //! that has been tried for too long.
 //!

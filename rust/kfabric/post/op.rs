@@ -102,11 +102,11 @@ impl Op {
 /// Which atomic operations endpoints have. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Atomics {
-    /// [`AtomicOp::Write`](crate::AtomicOp::Write).
+    /// [`AtomicOp::Write`].
     pub write: bool,
-    /// [`AtomicOp::Add`](crate::AtomicOp::Add).
+    /// [`AtomicOp::Add`].
     pub add: bool,
-    /// [`AtomicOp::CompareSwap`](crate::AtomicOp::CompareSwap).
+    /// [`AtomicOp::CompareSwap`].
     pub compare_swap: bool,
 }
 
