@@ -75,12 +75,16 @@ pub struct MrRequest<'a> {
     together: bool,
     /// Whether the provider takes its parts from the domain's reserve.
     reserved: Cell<bool>,
-    /// It is a list of pages, or just taken for one, and found to be none.
+    /// `None` if the list was counted. Otherwise it was taken for one of pages; set if the walk has found that it is none,
+    /// or that a page may not be registered.
     pages: Option<Cell<bool>>,
 }
 
 impl<'a> MrRequest<'a> {
     /// Checks everything that can be checked without looking at memory or device.
+    ///
+    /// The segments of a list are not counted here if each of them may be a page. The walk through the memory finds
+    /// out whether each is one. After a refusal of such a request the caller must [recount](Self::recount) the list.
     #[inline(always)]
     pub(crate) fn parse(
         source: Source<'a>,
@@ -93,9 +97,12 @@ impl<'a> MrRequest<'a> {
         if arguments.offset != 0 {
             return Err(Refusal::new(Errno::EINVAL, c"offset is reserved").value(arguments.offset));
         }
-        let shape = source.shape(limits.segments)?;
-        limits.check(&shape, source.count())?;
-        // INVARIANT: Just taken and checked.
+        let (shape, pages) = match source.count() > 1 {
+            true => list_shape(&source, limits)?,
+            false => (counted(&source, limits)?, None),
+        };
+        // INVARIANT: The shape is that of `source` and within the limits. Or it is if each segment is a page, as `pages`
+        // says.
         Ok(Self {
             source,
             shape,
@@ -108,77 +115,52 @@ impl<'a> MrRequest<'a> {
             lease: Cell::new(None),
             together: arguments.together,
             reserved: Cell::new(false),
-            pages: None,
+            pages,
         })
     }
 
-    /// Makes a request of a list that is taken for one in which each segment is a page, without
-    /// counting. Returns `None` if the list isn't taken for that, or isn't valid then.
+    /// Counts the segments of a list that was taken for one of pages, after a refusal. Returns the request to try
+    /// instead, if the walk has found a segment that is no page, or a page that may not be registered.
     ///
-    /// The walk through its memory finds out whether it is one: if not, the walk fails, and the request
-    /// [is mistaken](Self::is_mistaken) for good.
-    #[inline(always)]
-    pub(crate) fn of_pages(
-        source: Source<'a>,
-        arguments: Arguments<'a>,
-        limits: &MrLimits,
-    ) -> Option<Self> {
-        let shape = match limits.by_entries && limits.pieces <= 1 {
-            true => source.shape_of_pages(limits.segments)?,
-            false => return None,
+    /// # Errors
+    ///
+    /// The list is not valid, or is beyond the limits.
+    #[cold]
+    pub(crate) fn recount(self, limits: &MrLimits) -> Result<Option<Self>, Refusal> {
+        let Some(is_mistaken) = self.is_mistaken() else {
+            return Ok(None);
         };
-        limits.check(&shape, source.count()).ok()?;
-        arguments.parse_flags(limits).ok()?;
-        let access = Access::parse(arguments.access).ok()?;
-        if arguments.offset != 0 {
-            return None;
-        }
-        // INVARIANT: Nothing is registered by it unless the shape is right.
-        Some(Self {
-            source,
+        let shape = counted(&self.source, limits)?;
+        // INVARIANT: The shape is that of `source` and within the limits.
+        Ok(is_mistaken.then_some(Self {
             shape,
-            access,
-            memory: PageUse::new(access, limits.peer_to_peer),
-            requested_key: arguments.requested_key,
-            flags: arguments.flags,
-            auth_key: arguments.auth_key.parse(limits).ok()?,
-            leases: limits.leases,
             lease: Cell::new(None),
-            together: arguments.together,
-            reserved: Cell::new(false),
-            pages: Some(Cell::new(false)),
-        })
+            pages: None,
+            ..self
+        }))
     }
 
-    /// Returns whether it was taken for a list of pages, and isn't one, or has a page that may not be registered.
-    pub(crate) fn is_mistaken(&self) -> bool {
-        self.pages.as_ref().is_some_and(Cell::get)
+    /// Returns whether the walk has found a segment that is no page, or a page that may not be registered. Returns `None`
+    /// if the list was counted.
+    pub(crate) fn is_mistaken(&self) -> Option<bool> {
+        self.pages.as_ref().map(Cell::get)
     }
 
-    /// Describes a region of kvecs anew, to refresh it.
+    /// Returns the request for the new pages of a region of kvecs.
     pub(crate) fn again(
         list: &'a [kvec],
         access: Access,
         limits: &MrLimits,
     ) -> Result<Self, Refusal> {
-        let source = Source::kvecs(list);
-        let shape = source.shape(limits.segments)?;
-        limits.check(&shape, source.count())?;
-        // INVARIANT: Just taken and checked.
-        Ok(Self {
-            source,
-            shape,
-            access,
-            memory: PageUse::new(access, limits.peer_to_peer),
+        let arguments = Arguments {
+            access: access.bits(),
+            offset: 0,
             requested_key: 0,
             flags: 0,
-            auth_key: None,
-            leases: limits.leases,
-            lease: Cell::new(None),
+            auth_key: AuthKey::None,
             together: false,
-            reserved: Cell::new(false),
-            pages: None,
-        })
+        };
+        Self::parse(Source::kvecs(list), arguments, limits)
     }
 
     /// Checks whether it is one of several that are registered together.
@@ -323,6 +305,32 @@ impl<'a> MrRequest<'a> {
     /// was given one.
     pub fn auth_key(&self) -> Option<&'a [u8]> {
         self.auth_key
+    }
+}
+
+/// Returns the shape of a list within the limits.
+#[inline(always)]
+fn counted(source: &Source<'_>, limits: &MrLimits) -> Result<Shape, Refusal> {
+    let shape = source.shape(limits.segments)?;
+    limits.check(&shape, source.count())?;
+    Ok(shape)
+}
+
+/// Returns the shape of a list of several segments, and for [`MrRequest::pages`] whether it was not counted.
+#[inline(never)]
+fn list_shape(
+    source: &Source<'_>,
+    limits: &MrLimits,
+) -> Result<(Shape, Option<Cell<bool>>), Refusal> {
+    let of_pages = match limits.by_entries && limits.pieces <= 1 {
+        true => source.shape_of_pages(limits.segments),
+        false => None,
+    };
+    match of_pages {
+        Some(shape) if limits.check(&shape, source.count()).is_ok() => {
+            Ok((shape, Some(Cell::new(false))))
+        }
+        _ => Ok((counted(source, limits)?, None)),
     }
 }
 

@@ -74,8 +74,8 @@ unsafe fn register<'a>(
     unsafe { opening::call(fid, mr, register) }
 }
 
-/// Calls `register` with a request: first with that of a list of pages, if the list is taken for
-/// one. The errors are those of a list that was counted first.
+/// Parses a request and has `register` do something with it. If it was mistaken for a list of pages, and refused for
+/// that, `register` gets the counted list.
 #[inline]
 pub(super) fn requested<'a, T>(
     source: Source<'a>,
@@ -83,30 +83,11 @@ pub(super) fn requested<'a, T>(
     limits: &MrLimits,
     mut register: impl FnMut(&MrRequest<'a>) -> Result<T, Refusal>,
 ) -> Result<T, Refusal> {
-    if source.count() > 1 {
-        if let Some(done) = requested_pages(source, arguments, limits, &mut register) {
-            return done;
-        }
-    }
-    register(&MrRequest::parse(source, arguments, limits)?)
-}
-
-/// Calls `register` as [`requested`] does, if the list is taken for one of pages.
-#[inline(never)]
-fn requested_pages<'a, T>(
-    source: Source<'a>,
-    arguments: Arguments<'a>,
-    limits: &MrLimits,
-    register: &mut impl FnMut(&MrRequest<'a>) -> Result<T, Refusal>,
-) -> Option<Result<T, Refusal>> {
-    let taken = MrRequest::of_pages(source, arguments, limits)?;
-    Some(register(&taken).or_else(|refusal| {
-        let counted = MrRequest::parse(source, arguments, limits)?;
-        match taken.is_mistaken() {
-            true => register(&counted),
-            false => Err(refusal),
-        }
-    }))
+    let request = MrRequest::parse(source, arguments, limits)?;
+    register(&request).or_else(|refusal| match request.recount(limits)? {
+        Some(counted) => register(&counted),
+        None => Err(refusal),
+    })
 }
 
 fn arguments(access: u64, offset: u64, requested_key: u64, flags: u64) -> Arguments<'static> {
