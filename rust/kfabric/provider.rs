@@ -38,9 +38,8 @@ pub use fabric::{
     Provider, //
 };
 pub use mr::{
+    BatchEntry,
     Bindings,
-    CloseItem,
-    EnableItem,
     Keys,
     MrOps, //
 };

@@ -21,9 +21,8 @@ use kfabric::{
             MsgEpRequest,
             MsgLimits, //
         },
-        CloseItem,
+        BatchEntry,
         Dma,
-        EnableItem,
         Keys,
         ProviderMr,
         RawSgl, //
@@ -145,11 +144,11 @@ impl provider::DomainOps for Domain {
         Some(MrBatch::new(&self.link, count)?)
     }
 
-    fn enable_many(&self, mrs: &mut [EnableItem<'_>]) {
+    fn enable_many(&self, mrs: &mut [BatchEntry<'_, Keys>]) {
         mr::enable_many(&self.link, mrs);
     }
 
-    fn close_many(&self, mrs: &mut [CloseItem<'_>]) {
+    fn close_many(&self, mrs: &mut [BatchEntry<'_, ()>]) {
         mr::close_many(&self.link, mrs);
     }
 

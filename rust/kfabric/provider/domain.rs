@@ -7,8 +7,7 @@ use super::{
     dma::Dma,
     mr::{
         Bindings,
-        CloseItem,
-        EnableItem,
+        BatchEntry,
         Keys, //
     },
     msg_ep::{
@@ -81,7 +80,7 @@ pub trait DomainOps: Any + Send + Sync {
 
     /// Enables several regions of the domain, so that the device is waited for once. Each ends as
     /// [`MrOps::enable`](super::MrOps::enable) does. May sleep.
-    fn enable_many(&self, mrs: &mut [EnableItem<'_>]) {
+    fn enable_many(&self, mrs: &mut [BatchEntry<'_, Keys>]) {
         for one in mrs {
             *one.done = Some(one.mr.enable(one.bindings));
         }
@@ -89,7 +88,7 @@ pub trait DomainOps: Any + Send + Sync {
 
     /// Closes several regions of the domain, so that the device is waited for once. Each ends as
     /// [`MrOps::close`](super::MrOps::close) does. May sleep.
-    fn close_many(&self, mrs: &mut [CloseItem<'_>]) {
+    fn close_many(&self, mrs: &mut [BatchEntry<'_, ()>]) {
         for one in mrs {
             *one.done = Some(one.mr.close());
         }

@@ -81,22 +81,15 @@ pub trait MrOps: Any + Send + Sync {
     fn as_any(&mut self) -> &mut dyn Any;
 }
 
-/// One of several regions that are enabled together ([`DomainOps::enable_many`](super::DomainOps)).
-pub struct EnableItem<'a> {
-    /// The region, for which [`MrOps::enable`] would be called next.
+/// An entry of a batch of regions that the provider enables ([`DomainOps::enable_many`](super::DomainOps::enable_many)) or
+/// closes ([`DomainOps::close_many`](super::DomainOps::close_many)).
+pub struct BatchEntry<'a, T> {
+    /// The region.
     pub mr: &'a mut dyn MrOps,
-    /// The bindings of the region.
+    /// The bindings of a region that is enabled.
     pub bindings: &'a Bindings,
-    /// To be set to what `enable` would return.
-    pub done: &'a mut Option<Result<Keys, Refusal>>,
-}
-
-/// One of several regions that are closed together ([`DomainOps::close_many`](super::DomainOps)).
-pub struct CloseItem<'a> {
-    /// The region, for which [`MrOps::close`] would be called next.
-    pub mr: &'a mut dyn MrOps,
-    /// To be set to what `close` would return.
-    pub done: &'a mut Option<Result<(), Refusal>>,
+    /// The provider's answer: the result that [`MrOps::enable`] or [`MrOps::close`] would have.
+    pub done: &'a mut Option<Result<T, Refusal>>,
 }
 
 /// The bindings of a region.
@@ -111,7 +104,7 @@ pub struct Bindings {
 }
 
 impl Bindings {
-    /// To nothing.
+    /// No bindings.
     pub const NONE: Self = Self {
         counter: None,
         endpoint: None,

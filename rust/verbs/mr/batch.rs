@@ -29,8 +29,7 @@ use kfabric::{
     },
     provider::{
         self,
-        CloseItem,
-        EnableItem,
+        BatchEntry,
         Keys,
         ProviderMr,
         Registered, //
@@ -109,7 +108,7 @@ impl provider::MrBatch for MrBatch<'_> {
 
 /// Enables several regions. Without memory for a batch this enables each by itself, so that regions of the reserve
 /// don't fail. Sleeps until the device is done with all of them.
-pub(crate) fn enable_many(link: &Link, mrs: &mut [EnableItem<'_>]) {
+pub(crate) fn enable_many(link: &Link, mrs: &mut [BatchEntry<'_, Keys>]) {
     let Some(inside) = link.gate().enter() else {
         mrs.iter_mut()
             .for_each(|one| *one.done = Some(Err(refused::gone())));
@@ -150,7 +149,7 @@ fn region_of(mr: &mut dyn provider::MrOps) -> Result<&mut Region, Refusal> {
 }
 
 /// Closes several. Sleeps until no peer can reach any.
-pub(crate) fn close_many(link: &Link, mrs: &mut [CloseItem<'_>]) {
+pub(crate) fn close_many(link: &Link, mrs: &mut [BatchEntry<'_, ()>]) {
     let Some(inside) = link.gate().enter() else {
         return each_by_itself(mrs);
     };
@@ -167,14 +166,14 @@ pub(crate) fn close_many(link: &Link, mrs: &mut [CloseItem<'_>]) {
     }
 }
 
-fn each_by_itself(mrs: &mut [CloseItem<'_>]) {
+fn each_by_itself(mrs: &mut [BatchEntry<'_, ()>]) {
     for one in mrs {
         *one.done = Some(one.mr.close());
     }
 }
 
 /// Invalidates several together, where that is the fence; or does nothing and returns `false`.
-fn invalidated(resources: &Resources, mrs: &mut [CloseItem<'_>]) -> bool {
+fn invalidated(resources: &Resources, mrs: &mut [BatchEntry<'_, ()>]) -> bool {
     let lists = (
         ListVec::with_capacity(mrs.len(), GFP_KERNEL),
         ListVec::with_capacity(mrs.len(), GFP_KERNEL),

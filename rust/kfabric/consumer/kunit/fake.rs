@@ -23,10 +23,10 @@ use crate::{
             Extras,
             Offer, //
         },
+        BatchEntry,
         Bindings,
         Dma,
         DomainRequest,
-        EnableItem,
         Keys,
         MrBatch,
         Provider,
@@ -276,7 +276,7 @@ impl provider::DomainOps for FakeDomain {
         Some(KBox::new(batch, GFP_KERNEL).ok()?)
     }
 
-    fn enable_many(&self, mrs: &mut [EnableItem<'_>]) {
+    fn enable_many(&self, mrs: &mut [BatchEntry<'_, Keys>]) {
         TOGETHER.store(mrs.len(), Relaxed);
         for enabling in mrs {
             *enabling.done = Some(enabling.mr.enable(enabling.bindings));

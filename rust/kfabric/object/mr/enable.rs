@@ -17,8 +17,8 @@ use super::{
 use crate::{
     object::eq::Unread,
     provider::{
+        BatchEntry,
         Bindings,
-        EnableItem,
         Keys,
         ProviderMr, //
     },
@@ -79,9 +79,9 @@ pub(super) struct EnableOutcome {
 }
 
 impl Pending {
-    /// Returns the part of a provider that enables several regions together.
-    pub(super) fn enabling(&mut self) -> Option<EnableItem<'_>> {
-        Some(EnableItem {
+    /// Returns the entry for a provider that enables several regions together.
+    pub(super) fn entry(&mut self) -> Option<BatchEntry<'_, Keys>> {
+        Some(BatchEntry {
             mr: &mut **self.mr.as_mut()?,
             bindings: &self.bindings,
             done: &mut self.done,

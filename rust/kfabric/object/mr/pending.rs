@@ -129,7 +129,7 @@ fn together(left: &mut Left) -> Result<(), AllocError> {
         .first()
         .map(|(object, _): &(MrRef, Pending)| object.clone());
     for (_, pending) in &mut some {
-        if let Some(one) = pending.enabling() {
+        if let Some(one) = pending.entry() {
             enabling.push_reserved(one);
         }
     }

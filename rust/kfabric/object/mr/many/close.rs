@@ -8,7 +8,10 @@ use crate::{
         closing::Claim,
         mr::close::MrClose, //
     },
-    provider,
+    provider::{
+        BatchEntry,
+        Bindings, //
+    },
     support::{
         cache::ListVec,
         errno::Errno,
@@ -114,7 +117,7 @@ struct ClosingOne {
 
 /// Has the providers close regions, those of a domain together; `together` has room for them. Sleeps until no
 /// peer can reach the memory.
-fn close_together<'a>(all: &'a mut [ClosingOne], mut together: ListVec<provider::CloseItem<'a>>) {
+fn close_together<'a>(all: &'a mut [ClosingOne], mut together: ListVec<BatchEntry<'a, ()>>) {
     let same_domain = |a: &ClosingOne, b: &ClosingOne| {
         let (a, b) = (a.closing.domain(), b.closing.domain());
         ptr::eq(a, b)
@@ -126,8 +129,11 @@ fn close_together<'a>(all: &'a mut [ClosingOne], mut together: ListVec<provider:
             of = Some(domain);
             match mr {
                 Some(mr) => {
-                    let (mr, done) = (&mut **mr, &mut one.done);
-                    together.push_reserved(provider::CloseItem { mr, done });
+                    together.push_reserved(BatchEntry {
+                        mr: &mut **mr,
+                        bindings: &Bindings::NONE,
+                        done: &mut one.done,
+                    });
                 }
                 None => one.done = Some(Ok(())),
             }
