@@ -23,21 +23,18 @@
 
 mod fast;
 mod fence;
-mod prepared;
-mod raw;
 mod register;
-mod suspended;
 mod valid;
 
 pub(crate) use self::register::abandon_all;
 pub use self::{
-    fast::FastMr,
-    fence::Fence,
-    prepared::{
+    fast::{
+        FastMr,
+        Kind,
         MapError,
         PreparedMr, //
     },
-    raw::Kind,
+    fence::Fence,
     register::{
         RefreshError,
         RegisterError, //

@@ -2,7 +2,7 @@
 
 //! The mode bits of a domain, and what each of them means here.
 
-use crate::pool::size::MAX_PAGES;
+use crate::pool::lines::MAX_PAGES;
 use kfabric::{
     num,
     raw_key_size,

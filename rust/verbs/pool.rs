@@ -12,19 +12,20 @@
 mod count;
 pub(crate) mod figures;
 mod idle;
-mod lines;
+pub(crate) mod lines;
 mod reserve;
 mod reserved;
 mod return_list;
 mod return_slot;
-pub(crate) mod size;
 
 use self::{
     count::Count,
-    lines::Lines,
+    lines::{
+        Lines,
+        Size, //
+    },
     reserve::Reserve,
-    return_list::ReturnList,
-    size::Size, //
+    return_list::ReturnList, //
 };
 use crate::params;
 use kernel::{

@@ -79,19 +79,19 @@ pub(crate) struct DomainBody {
     /// The number of open objects, with a limit for regions.
     children: Children,
     child_list: Arc<ChildList>,
-    descs: Pin<KVBox<Descs>>,
+    pub(crate) descs: Pin<KVBox<Descs>>,
     /// The name, if the domain was opened by name.
     name: Option<CString>,
-    mr_limits: MrLimits,
+    pub(super) mr_limits: MrLimits,
     mr_mode: i32,
     /// The requested capabilities.
     caps: u64,
-    auth_key: KVec<u8>,
-    keys: Pin<KBox<KeyMap>>,
+    pub(super) auth_key: KVec<u8>,
+    pub(super) keys: Pin<KBox<KeyMap>>,
     /// The regions whose registration is pending.
-    unsettled: Arc<PendingRegs>,
+    pub(super) unsettled: Arc<PendingRegs>,
     /// The regions whose close is pending.
-    later: Arc<PendingRegs>,
+    pub(super) later: Arc<PendingRegs>,
     /// The event queue of asynchronous registrations.
     eq: SetOnce<BoundEq>,
 }
@@ -143,10 +143,6 @@ impl DomainBody {
         self.name.as_ref().is_some_and(|own| **own == *name)
     }
 
-    pub(crate) fn mr_limits(&self) -> &MrLimits {
-        &self.mr_limits
-    }
-
     /// Returns whether the consumer set this bit of `mr_mode`.
     pub(crate) fn has_mode(&self, bit: u32) -> bool {
         self.mr_mode & signed(bit) != 0
@@ -177,11 +173,6 @@ impl DomainBody {
         self.eq.as_ref().filter(|eq| eq.is_open())
     }
 
-    /// Returns the default authorization key of objects in the domain. It may be empty.
-    pub(crate) fn auth_key(&self) -> &[u8] {
-        &self.auth_key
-    }
-
     /// Returns the maximum number of open regions (`mr_cnt`).
     pub(crate) fn max_regions(&self) -> u32 {
         u32::try_from(self.mr_limits.regions).unwrap_or(u32::MAX)
@@ -195,26 +186,6 @@ impl DomainBody {
     /// Removes a user whose count was [kept](Counted::keep). Any context.
     pub(crate) fn count_off(&self) {
         self.children.remove(Share::ONE);
-    }
-
-    /// Returns the regions whose registration is pending.
-    pub(crate) fn unsettled(&self) -> &Arc<PendingRegs> {
-        &self.unsettled
-    }
-
-    /// Returns the regions whose close is pending.
-    pub(crate) fn later(&self) -> &Arc<PendingRegs> {
-        &self.later
-    }
-
-    /// Returns the table of descriptors.
-    pub(crate) fn descs(&self) -> &Descs {
-        &self.descs
-    }
-
-    /// Returns the raw keys that are mapped in the domain.
-    pub(crate) fn keys(&self) -> &KeyMap {
-        &self.keys
     }
 
     /// Returns the length of the longest raw key that the domain takes, in bytes. With `KFI_MR_RAW`, this is

@@ -9,26 +9,21 @@
 mod bind;
 mod bind_slots;
 mod busy;
-mod close;
+pub(crate) mod close;
 mod control;
-pub(crate) mod disconnected;
 mod enable;
 pub(crate) mod later;
-mod local;
 pub(crate) mod many;
 mod mr_ext;
-pub(crate) mod now;
 mod open;
 mod ops;
-mod parts;
+pub(crate) mod parts;
 pub(crate) mod pending;
-mod prealloc;
 mod public;
 mod ranges;
 mod rawkey;
 pub(crate) mod reference;
 pub(crate) mod reg;
-pub(crate) mod reserve;
 mod state;
 
 use self::{

@@ -6,8 +6,8 @@
 use super::{
     dma::Dma,
     mr::{
-        Bindings,
         BatchEntry,
+        Bindings,
         Keys, //
     },
     msg_ep::{

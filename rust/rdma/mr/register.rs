@@ -4,7 +4,7 @@
 
 use kernel::prelude::*;
 
-use super::prepared::PreparedMr;
+use super::fast::PreparedMr;
 use crate::{
     sg::DmaList,
     small_vec::SmallVec,

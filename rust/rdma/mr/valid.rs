@@ -2,18 +2,10 @@
 
 //! Regions that peers can reach.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
-use core::mem::ManuallyDrop;
-
-use super::{
-    fast::FastMr,
-    prepared::PreparedMr,
-    raw::Kind,
-    suspended::SuspendedMr, //
+use super::fast::{
+    FastMr,
+    Kind,
+    PreparedMr, //
 };
 use crate::{
     access::AccessFlags,
@@ -22,6 +14,11 @@ use crate::{
         DmaList,
         Mapping, //
     }, //
+};
+use core::mem::ManuallyDrop;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
 };
 
 /// A region that is valid at the device: who knows its key reaches its memory.
@@ -177,5 +174,39 @@ impl Drop for ValidMr {
             // The device may still use it.
             Err(_) => mapping.leak(),
         }
+    }
+}
+
+/// A region that has been invalidated, and is to get other memory behind the same key, at the same
+/// address and with the same rights. No peer can reach anything by it.
+///
+/// Dropping it deregisters it, and may sleep.
+pub(crate) struct SuspendedMr {
+    mr: FastMr,
+    iova: u64,
+    length: u64,
+}
+
+impl SuspendedMr {
+    pub(super) fn new(mr: FastMr, iova: u64, length: u64) -> Self {
+        Self { mr, iova, length }
+    }
+
+    /// Gives the region its new memory, of pages as large as those of the old. May sleep.
+    ///
+    /// [`EINVAL`] if that is not as long as the old, or starts elsewhere in its page, or what
+    /// [`FastMr::map`] says; the region is deregistered then.
+    pub(crate) fn map<L: DmaList>(self, list: L) -> Result<PreparedMr<L>> {
+        let (access, page_size) = (self.mr.access(), self.mr.page_size());
+        let base = self.iova & !self.mr.offset_mask();
+        let mut prepared = self
+            .mr
+            .map_again(list, access, Some(page_size))
+            .map_err(|failed| failed.error)?;
+        prepared.set_base(base)?;
+        if prepared.iova() != self.iova || prepared.length() != self.length {
+            return Err(EINVAL);
+        }
+        Ok(prepared)
     }
 }

@@ -2,7 +2,7 @@
 
 //! The parts that a pool keeps for regions that must not fail for lack of memory.
 
-use super::size::Size;
+use super::lines::Size;
 use kernel::prelude::*;
 use kfabric::{
     vec::Fifo,

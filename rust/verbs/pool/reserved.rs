@@ -3,8 +3,8 @@
 //! The uses of a pool's reserve.
 
 use super::{
+    lines::Size,
     reserve::Reserve,
-    size::Size,
     Pool, //
 };
 use kernel::{

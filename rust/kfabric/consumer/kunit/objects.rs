@@ -199,7 +199,7 @@ mod tests {
         let find = |desc| {
             // SAFETY: The domain is open.
             let object = unsafe { DomainObject::from_fid(domain.as_raw().cast()) };
-            object.ok().and_then(|domain| domain.descs().find(desc))
+            object.ok().and_then(|domain| domain.descs.find(desc))
         };
         let found = find(desc).ok_or(EINVAL)?;
         assert_eq!((found.base, found.len), (mr.base(), 100));

@@ -210,7 +210,7 @@ pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), 
     // SAFETY: `map.raw_key` isn't null, so it has `map.key_size` bytes.
     let raw = unsafe { copy(map.raw_key, map.key_size) }?;
     let counted = domain.count()?;
-    *key = domain.keys().map(map.base_addr, rawkey::parse(&raw)?)?;
+    *key = domain.keys.map(map.base_addr, rawkey::parse(&raw)?)?;
     counted.keep();
     Ok(())
 }
@@ -223,7 +223,7 @@ pub(super) unsafe fn map(domain: &DomainObject, arg: *mut c_void) -> Result<(), 
 pub(super) unsafe fn unmap(domain: &DomainObject, arg: *mut c_void) -> Result<(), Refusal> {
     // SAFETY: `arg` is null or a valid `u64`.
     let key = unsafe { arg.cast::<u64>().as_ref() }.ok_or(Refusal::NULL)?;
-    domain.keys().unmap(*key)?;
+    domain.keys.unmap(*key)?;
     domain.count_off();
     Ok(())
 }

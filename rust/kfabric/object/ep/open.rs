@@ -24,7 +24,7 @@ use crate::{
         domain::DomainObject,
         endpoint_mrs::EndpointMrs, //
         info::info_ref,
-        mr::disconnected,
+        mr::close::take_down,
         opening,
         pep::requests,
     },
@@ -117,7 +117,7 @@ unsafe fn make(
     let kind = kind(domain, info)?;
     let auth_key = auth_key(domain, info)?;
     let endpoint = Arc::pin_init(EpCore::new(auth_key), GFP_KERNEL).map_err(|_| Errno::ENOMEM)?;
-    let ties = EndpointMrs::new(&endpoint, disconnected::take_down)?;
+    let ties = EndpointMrs::new(&endpoint, take_down)?;
     let msg = match kind {
         EpKind::Msg => Some(make_msg(domain, info, &ties, ep, context)?),
         EpKind::Bare if !info.handle.is_null() => {
@@ -214,7 +214,7 @@ fn auth_key(domain: &DomainObject, info: &kfi_info) -> Result<KVec<u8>, Refusal>
     });
     // SAFETY: `key` is null or has `len` bytes for the call.
     let key = unsafe { AuthKey::from_raw(key, len) };
-    let key = key.or(domain.auth_key()).parse(domain.mr_limits())?;
+    let key = key.or(&domain.auth_key).parse(&domain.mr_limits)?;
     let mut copy = KVec::new();
     copy.extend_from_slice(key.unwrap_or(&[]), GFP_KERNEL)?;
     Ok(copy)

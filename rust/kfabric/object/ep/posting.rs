@@ -261,7 +261,7 @@ pub(super) fn post(
     let domain = on.domain();
     let find = |desc| -> Result<DescMr, Refusal> {
         let none = Refusal::new(Errno::EINVAL, c"no region has this descriptor");
-        domain.descs().find(desc).ok_or(none.value(widen(desc)))
+        domain.descs.find(desc).ok_or(none.value(widen(desc)))
     };
     let rules = LocalRules {
         // Injected bytes are copied from kernel addresses, not from those of the device.
@@ -285,7 +285,7 @@ pub(super) fn post(
     let bytes = kind.remote_bytes(local.bytes());
     let mut remote = RemoteMemory::none();
     args.remote
-        .find(&mut remote, domain.keys(), bytes, limits.remote_pieces)?;
+        .find(&mut remote, &domain.keys, bytes, limits.remote_pieces)?;
     if matches!(op, Op::Atomic { .. }) {
         check_words(&remote)?;
     }

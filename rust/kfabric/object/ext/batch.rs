@@ -8,12 +8,12 @@ use crate::{
     object::{
         domain::DomainObject,
         mr::{
+            close,
             later,
             many::{
                 self,
                 Answers, //
-            },
-            now, //
+            }, //
         }, //
     },
     support::{
@@ -138,7 +138,7 @@ unsafe extern "C" fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
 /// `mr` is null or an open region that no one else uses.
 unsafe extern "C" fn close_now(mr: *mut kfid_mr) -> c_int {
     // SAFETY: `mr` is null or an open region that no one else uses.
-    match unsafe { now::close(mr) } {
+    match unsafe { close::close_now(mr) } {
         Ok(true) => 0,
         // -KFI_EAGAIN is no mistake of the caller, so there is no trace event.
         Ok(false) => Errno::EAGAIN.to_c(),

@@ -80,7 +80,7 @@ unsafe fn split(
     if *count != 0 && iov.is_null() {
         return Err(Refusal::NULL);
     }
-    let mapped = domain.keys().get(key)?;
+    let mapped = domain.keys.get(key)?;
     let resolved = mapped.resolve(addr, len)?;
     let room = core::mem::replace(count, resolved.count());
     if room < *count {
@@ -127,7 +127,7 @@ impl MappedKeys<'_> {
     /// - `ENOKEY`: the key isn't mapped.
     /// - `EINVAL`: the access is not inside the region.
     pub fn resolve(&self, key: u64, addr: u64, len: u64) -> Result<KVVec<RemotePiece>, Refusal> {
-        let mapped = self.0.keys().get(key)?;
+        let mapped = self.0.keys.get(key)?;
         let resolved = mapped.resolve(addr, len)?;
         let mut parts = KVVec::with_capacity(resolved.count(), GFP_KERNEL)?;
         for part in resolved.parts() {

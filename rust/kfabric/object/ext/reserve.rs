@@ -9,7 +9,7 @@
 use crate::{
     object::{
         domain::DomainObject,
-        mr::reserve::Reserve, //
+        mr::parts::Reserve, //
     },
     support::{
         errno::Errno,
@@ -68,7 +68,7 @@ unsafe extern "C" fn reserve(fid: *mut kfid, count: usize, pages: usize) -> c_in
 }
 
 fn of(domain: &DomainObject, count: usize, pages: usize) -> Result<(), Refusal> {
-    let limits = domain.mr_limits();
+    let limits = &domain.mr_limits;
     if count == 0 || pages == 0 {
         return Err(Refusal::new(Errno::EINVAL, c"a reserve of nothing"));
     }

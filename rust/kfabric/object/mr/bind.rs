@@ -34,7 +34,7 @@ use kfi_bindings::{
 impl Binds for MrBody {
     fn bind(mr: &MrObject, other: Other<'_>) -> Result<(), Refusal> {
         let domain = mr.parent();
-        let counters = domain.mr_limits().flags & KFI_RMA_EVENT != 0;
+        let counters = domain.mr_limits.flags & KFI_RMA_EVENT != 0;
         if !counters && !domain.has_mode(KFI_MR_ENDPOINT) {
             return Err(Refusal::new(
                 Errno::ENOSYS,

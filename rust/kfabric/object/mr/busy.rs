@@ -94,7 +94,7 @@ impl MrObject {
         while busy(inner) {
             inner.awaited = true;
             // The domain may be closed when it isn't busy any more.
-            let unsettled = self.parent().unsettled().clone();
+            let unsettled = self.parent().unsettled.clone();
             unsettled.changed.wait(inner);
         }
     }
@@ -168,7 +168,7 @@ impl Drop for BusyMr<'_> {
             inner.held = false;
             // Under the lock: whoever closes the region may let its domain go then.
             if inner.awaited {
-                self.object.parent().unsettled().changed.notify_all();
+                self.object.parent().unsettled.changed.notify_all();
             }
         });
     }

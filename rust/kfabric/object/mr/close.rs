@@ -8,8 +8,8 @@ use super::{
         Said, //
     },
     parts::MrParts,
+    public::Public,
     reference::MrRef,
-    reserve,
     state::MrState,
     Inner,
     MrBody,
@@ -19,6 +19,7 @@ use crate::{
     object::{
         closing::Claim,
         domain::DomainObject,
+        endpoint_mrs::EndpointMrs,
         obj::Leave, //
     },
     provider::{
@@ -36,7 +37,10 @@ use kernel::{
     prelude::*,
     sync::Arc, //
 };
-use kfi_bindings::kfid;
+use kfi_bindings::{
+    kfid,
+    kfid_mr, //
+};
 
 /// Implements `kfi_close` of a region. Sleeps until a registration that is under way has ended.
 /// When it returns 0, no peer can reach the memory.
@@ -126,7 +130,7 @@ impl MrClose {
         let (lease, reserved) = object.inner.with(|inner| {
             inner.state.end_close();
             if inner.awaited {
-                object.parent().unsettled().changed.notify_all();
+                object.parent().unsettled.changed.notify_all();
             }
             (MrExt::lease(&mut inner.rare, None), inner.reserved)
         });
@@ -140,10 +144,7 @@ impl MrClose {
         // It may be dropped later, by the work that has enabled it, which doesn't use the domain any
         // more; but the domain may be closed from the end of this on.
         drop(mr);
-        match reserved {
-            true => reserve::put_back(left.parent(), MrParts::of_closed(object)),
-            false => drop(object),
-        }
+        MrParts::free(object, reserved, left.parent());
         drop(left);
         ret
     }
@@ -195,7 +196,7 @@ fn settle(object: &MrObject) -> Result<Option<ProviderMr>, Refusal> {
                     c"closed in an event handler while its registration is under way",
                 ));
             }
-            object.parent().unsettled().changed.wait(inner);
+            object.parent().unsettled.changed.wait(inner);
         }
         object.wait_while(inner, |inner| inner.held);
         let counted = |counter: &Arc<CntrCore>| counter.is_open();
@@ -212,4 +213,72 @@ fn settle(object: &MrObject) -> Result<Option<ProviderMr>, Refusal> {
         // core's.
         Ok(inner.mr.take())
     })
+}
+
+/// Closes a region if there is nothing to be waited for, and returns whether it has: then no peer can reach the
+/// memory. If not, it is still open, for who may sleep to close it. Any context.
+///
+/// # Errors
+///
+/// - `EINVAL`: it isn't a region of this core, or somebody else is closing it.
+///
+/// # Safety
+///
+/// `mr` is null, an error pointer, or an open object, that nobody else uses.
+pub(crate) unsafe fn close_now(mr: *mut kfid_mr) -> Result<bool, Refusal> {
+    // SAFETY: `mr` is null, an error pointer, or an open object, as the caller promises.
+    let object = unsafe { Claim::<MrBody>::new(mr.cast()) }?;
+    let Some(mut held) = object.hold_now() else {
+        return Ok(false);
+    };
+    // Before the device lets go of it: afterwards there is no way back.
+    // SAFETY: The region has not left its place: nobody else closes it.
+    let Some(place) = (unsafe { object.place().try_withdraw() }) else {
+        // A task that waits for `held` is ending it.
+        return Ok(false);
+    };
+    if !held.mr.as_mut().is_some_and(|mr| mr.close_now()) {
+        return Ok(false);
+    }
+    let left = place.leave();
+    let mr = held.mr.take();
+    let reserved = held.close();
+    object.hide();
+    // SAFETY: C's reference, given out by `Opened::start`. It is taken back once: only this claim takes it,
+    // and keeps others from claiming the region.
+    let object = unsafe { MrRef::from_raw(object.keep()) };
+    drop(mr);
+    MrParts::free(object, reserved, left.parent());
+    drop(left);
+    Ok(true)
+}
+
+/// Takes down all regions of an endpoint that has gone down. Sleeps until no peer can reach them.
+pub(crate) fn take_down(ties: &EndpointMrs) {
+    // SAFETY: `settle` ties regions only, and each is untied before it goes.
+    while let Some(object) = ties.next(|region| unsafe { MrRef::another(region.cast()) }) {
+        fall(&object, ties.endpoint().is_open());
+    }
+}
+
+/// Takes a region down, and has the event queue told of it. Sleeps.
+fn fall(object: &MrObject, told: bool) {
+    // If it is closed meanwhile nobody is to be told.
+    let Ok(mut held) = object.hold_enabled() else {
+        return;
+    };
+    object.hide();
+    if let Some(mr) = held.mr.as_mut() {
+        mr.end();
+    }
+    // A reader that sees this may rely on it.
+    object.publish(Public::new(object.parent(), None));
+    object.inner.with(|inner| {
+        inner.state.fall();
+        if told {
+            let why = c"the region's endpoint has gone down";
+            // Before it can be closed, which takes the event out again.
+            object.report(inner, &Err(Refusal::new(Errno::ENOTCONN, why)));
+        }
+    });
 }

@@ -106,7 +106,7 @@ pub(super) unsafe extern "C" fn control(fid: *mut kfid, command: c_int, arg: *mu
 ///
 /// As the C API demands: the list of `modify` is null or has `iov_count` entries.
 unsafe fn refresh(mr: &MrObject, modify: &kfi_mr_modify) -> Result<(), Refusal> {
-    let limits = mr.parent().mr_limits();
+    let limits = &mr.parent().mr_limits;
     limits.refresh?;
     let mut held = mr.hold_enabled()?;
     let one = ranges::one(&mr.local);

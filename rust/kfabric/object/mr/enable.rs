@@ -7,9 +7,11 @@
 //! could know of the region.
 
 use super::{
-    local::Found,
     mr_ext::Said,
-    public::Public,
+    public::{
+        Found,
+        Public, //
+    },
     reference::MrRef,
     Inner,
     MrObject, //
@@ -153,7 +155,7 @@ impl MrObject {
             self.tie(inner);
         });
         if inner.awaited {
-            self.parent().unsettled().changed.notify_all();
+            self.parent().unsettled.changed.notify_all();
         }
         done
     }

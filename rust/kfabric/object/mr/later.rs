@@ -44,7 +44,7 @@ pub(crate) unsafe fn close_later(mr: *mut kfid_mr, closing: *mut kfi_closing) {
             return unsafe { tell(closing, ret) };
         }
     };
-    let later = object.parent().later().clone();
+    let later = object.parent().later.clone();
     // The work item that takes the region out of the list closes it.
     object.keep();
     // SAFETY: `closing` stays until its `done` is called, as the caller promises, and nobody else

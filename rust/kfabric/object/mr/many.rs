@@ -4,7 +4,6 @@
 
 mod answers;
 mod close;
-mod group;
 mod register;
 
 pub(crate) use self::{

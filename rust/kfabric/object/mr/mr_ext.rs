@@ -121,7 +121,7 @@ impl MrExt {
     ) -> Result<(), Refusal> {
         let bonds = BindSlots::of(domain, request);
         let list = ranges::to_keep(domain, request);
-        let leases = domain.mr_limits().leases;
+        let leases = domain.mr_limits.leases;
         if rare.is_none() && (told || leases || bonds.is_missing() || !list.is_empty()) {
             *rare = Some(Self::with_capacity(0)?);
         }

@@ -6,11 +6,11 @@ use super::{
     bind_slots::BindSlots,
     close::MrClose,
     mr_ext::MrExt,
-    pending,
-    prealloc::{
+    parts::{
         preallocate,
         PreallocatedMr, //
     },
+    pending,
     reference::MrRef,
     state::MrState,
     Inner,

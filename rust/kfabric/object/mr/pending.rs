@@ -52,7 +52,7 @@ pub(super) fn leave(object: MrRef) {
         enable::finish(object, false);
         return;
     };
-    let unsettled = object.parent().unsettled().clone();
+    let unsettled = object.parent().unsettled.clone();
     let object = object.into_raw();
     unsettled.put(object.cast(), |last| {
         // SAFETY: The reference that it was made of is the list's in a moment.

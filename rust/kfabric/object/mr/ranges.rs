@@ -30,12 +30,10 @@ use kfi_bindings::kvec;
 #[inline]
 pub(super) fn to_keep<'a>(domain: &DomainObject, request: &MrRequest<'a>) -> &'a [kvec] {
     match request.source() {
-        Source::Kvec(list) if domain.mr_limits().refresh.is_ok() => {
-            match list.entries(usize::MAX) {
-                [_] => &[],
-                list => list,
-            }
-        }
+        Source::Kvec(list) if domain.mr_limits.refresh.is_ok() => match list.entries(usize::MAX) {
+            [_] => &[],
+            list => list,
+        },
         _ => &[],
     }
 }

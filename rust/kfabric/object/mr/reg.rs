@@ -62,9 +62,9 @@ unsafe fn register<'a>(
     mr: *mut *mut kfid_mr,
 ) -> c_int {
     let register = |domain: &DomainObject, out: Out<kfid_mr>| {
-        let arguments = arguments.or_auth_key(domain.auth_key());
+        let arguments = arguments.or_auth_key(&domain.auth_key);
         let open = |request: &MrRequest<'_>| open(domain, request, context);
-        let opened = requested(source()?, arguments, domain.mr_limits(), open)?;
+        let opened = requested(source()?, arguments, &domain.mr_limits, open)?;
         // Before there can be an event that names it.
         out.put(opened.as_ptr());
         opened.start();

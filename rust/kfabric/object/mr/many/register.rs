@@ -2,15 +2,9 @@
 
 //! Registering many regions.
 
-use super::{
-    answers::{
-        Answers,
-        MAX_TOGETHER, //
-    },
-    group::{
-        Done,
-        Group, //
-    }, //
+use super::answers::{
+    Answers,
+    MAX_TOGETHER, //
 };
 use crate::{
     object::{
@@ -20,11 +14,20 @@ use crate::{
                 self,
                 NewMr, //
             },
-            prealloc::{
+            parts::{
                 preallocate,
                 PreallocatedMr, //
+            },
+            reg::{
+                attr_arguments,
+                attr_source,
+                requested, //
             }, //
         }, //
+    },
+    region::request::{
+        Arguments,
+        MrRequest, //
     },
     support::{
         cache::ListVec,
@@ -33,7 +36,10 @@ use crate::{
         vec::PushReserved, //
     }, //
 };
-use kernel::prelude::*;
+use kernel::{
+    ffi::c_void,
+    prelude::*, //
+};
 use kfi_bindings::kfi_mr_attr;
 
 /// Registers a region for each of `attrs`. `answers` gets the result of each. After an error nothing was registered.
@@ -52,8 +58,13 @@ pub(crate) unsafe fn register(
     let mut opened = ListVec::with_capacity(attrs.len(), GFP_KERNEL)?;
     for (group, some) in attrs.chunks(MAX_TOGETHER).enumerate() {
         let first = group * MAX_TOGETHER;
-        // SAFETY: All pointers in `some` are valid for the call, as the caller promises for `attrs`.
-        let group = unsafe { Group::new(domain, some, flags, first) };
+        // INVARIANT: The targets of all pointers in `some` are valid for the call, as the caller promises for `attrs`.
+        let group = Group {
+            domain,
+            attrs: some,
+            flags,
+            first,
+        };
         if let Err(refusal) = register_group(&group, answers, &mut opened) {
             let ret = refusal.report();
             (first..first + some.len()).for_each(|index| answers.refused(index, ret));
@@ -90,7 +101,7 @@ fn register_group(
     done: &mut Done,
 ) -> Result<(), Refusal> {
     let domain = group.domain;
-    let Some(mut batch) = domain.provider().batch(group.len()) else {
+    let Some(mut batch) = domain.provider().batch(group.attrs.len()) else {
         group.each(
             answers,
             |request, context| open::open(domain, request, context),
@@ -99,7 +110,7 @@ fn register_group(
         return Ok(());
     };
     // Allocated first: nothing is left to fail once there are regions.
-    let mut all = ListVec::with_capacity(group.len(), GFP_KERNEL)?;
+    let mut all = ListVec::with_capacity(group.attrs.len(), GFP_KERNEL)?;
     group.each(
         answers,
         |request, context| {
@@ -160,5 +171,55 @@ fn undo(opened: Done, answers: &mut Answers<'_>) {
             // Nobody has a handle whose closing would tell.
             answers.refused(index, refusal.with_errno(Errno::ENOTRECOVERABLE).report());
         }
+    }
+}
+
+/// The registered regions, each with its index.
+type Done = ListVec<(usize, NewMr)>;
+
+/// Some of the regions that are asked for in one call.
+///
+/// # Invariants
+///
+/// The targets of the pointers in `attrs` are valid for `'a`.
+struct Group<'a> {
+    domain: &'a DomainObject,
+    attrs: &'a [kfi_mr_attr],
+    flags: u64,
+    /// The index of the first.
+    first: usize,
+}
+
+impl Group<'_> {
+    /// Calls `make` with each request and its context. `made` gets each result with the index of the request, and
+    /// `answers` gets the errors.
+    #[inline]
+    fn each<T>(
+        &self,
+        answers: &mut Answers<'_>,
+        mut make: impl FnMut(&MrRequest<'_>, *mut c_void) -> Result<T, Refusal>,
+        mut made: impl FnMut(usize, T),
+    ) {
+        for (index, attr) in (self.first..).zip(self.attrs) {
+            match self.make(attr, |request| make(request, attr.context)) {
+                Ok(one) => made(index, one),
+                Err(refusal) => answers.refused(index, refusal.report()),
+            }
+        }
+    }
+
+    #[inline]
+    fn make<T>(
+        &self,
+        attr: &kfi_mr_attr,
+        make: impl FnMut(&MrRequest<'_>) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        // SAFETY: The targets of the attributes' pointers are valid by the type invariant.
+        let (source, arguments) = unsafe { (attr_source(attr)?, attr_arguments(attr, self.flags)) };
+        let arguments = Arguments {
+            together: true,
+            ..arguments.or_auth_key(&self.domain.auth_key)
+        };
+        requested(source, arguments, &self.domain.mr_limits, make)
     }
 }
