@@ -146,6 +146,14 @@ impl<'a> MrRequest<'a> {
         self.pages.as_ref().map(Cell::get)
     }
 
+    /// Notes that an entry of a [plain list](Self::plain_list) may be no page, because the device refused the list. The
+    /// core then registers the counted list.
+    pub fn set_mistaken(&self) {
+        if let Some(mistaken) = &self.pages {
+            mistaken.set(true);
+        }
+    }
+
     /// Returns the request for the new pages of a region of kvecs.
     pub(crate) fn again(
         list: &'a [kvec],

@@ -101,10 +101,10 @@ fn register_list(
     request: &MrRequest<'_>,
 ) -> Result<ValidMr, Refusal> {
     if let Some(list) = lists::own(resources, request) {
-        // If the device does not take it, an entry is no page, which the walk below finds.
-        if let Ok(prepared) = spec.prepare(resources, list) {
-            return register_one(resources, spec, prepared);
-        }
+        let prepared = spec.prepare(resources, list);
+        // If the device does not take the list, an entry is no page.
+        let prepared = prepared.inspect_err(|_| request.set_mistaken())?;
+        return register_one(resources, spec, prepared);
     }
     let list = lists::map_no_run(resources, request, &spec.piece)?;
     register_one(resources, spec, spec.prepare(resources, list)?)
