@@ -224,8 +224,8 @@ pub(crate) unsafe extern "C" fn kfi_dupinfo(info: *const kfi_info) -> *mut kfi_i
     // SAFETY: `info` is no error pointer, so it is null or valid.
     match unsafe { info.as_ref() } {
         None => InfoChain::new().map_or(ptr::null_mut(), InfoChain::into_raw),
-        // SAFETY: Each pointer in `info` is null or valid, as the caller promises.
         Some(info) => {
+            // SAFETY: Each pointer in `info` is null or valid, as the caller promises.
             unsafe { InfoChain::duplicate(info) }.map_or(ptr::null_mut(), InfoChain::into_raw)
         }
     }
