@@ -304,7 +304,8 @@ impl State {
 
     /// Returns the next read to end and the next region to deregister.
     fn next(&mut self) -> Option<(Option<Ended>, Option<FastMr>)> {
-        let next = (self.failed.pop(), self.spent.pop());
+        // The oldest read first.
+        let next = (self.failed.remove(0).ok(), self.spent.pop());
         match next {
             (None, None) => None,
             next => Some(next),
